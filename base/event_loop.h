@@ -1,0 +1,43 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+
+namespace pliant {
+
+using Duration = std::chrono::nanoseconds;
+
+// The clock of an event loop: monotonic, of no meaning outside its process (or its simulation).
+struct LoopClock {
+  using duration = Duration;
+  using rep = duration::rep;
+  using period = duration::period;
+  using time_point = std::chrono::time_point<LoopClock>;
+  static constexpr bool is_steady = true;
+};
+using TimePoint = LoopClock::time_point;
+
+double ToSeconds(Duration duration);
+
+// Names a timer so that it can be cancelled. Never reused by one loop; 0 names none.
+using TimerId = std::uint64_t;
+
+// One thread of control and its time. Tasks run one at a time, in the order of their times, equal
+// times in the order posted. Tests own a SimEventLoop and drive it; programs own a RealEventLoop.
+class EventLoop {
+ public:
+  virtual ~EventLoop() = default;
+  virtual TimePoint Now() const = 0;
+
+  // Runs `task` soon, never within the call. The one member that other threads may call.
+  virtual void Post(std::function<void()> task) = 0;
+
+  // Runs `task` after `delay` (at once if it is not positive, but never within the call).
+  virtual TimerId PostAfter(Duration delay, std::function<void()> task) = 0;
+
+  // The task will not run, if it has not begun. Unknown ids are ignored.
+  virtual void Cancel(TimerId timer) = 0;
+};
+
+}  // namespace pliant

@@ -1,0 +1,18 @@
+# Warnings, hardening and sanitizers: the same for every target of the project.
+add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual
+                    -Wno-missing-field-initializers -Werror)
+# No fast-math and no contraction: a learner's bits must not depend on how a compiler fused a multiply and an add.
+add_compile_options(-ffp-contract=off)
+add_compile_options(-fstack-protector-strong $<$<CONFIG:Release>:-D_FORTIFY_SOURCE=3>)
+add_link_options(-Wl,-z,relro,-z,now)
+
+find_program(PLIANT_MOLD mold)
+if(PLIANT_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+set(PLIANT_SANITIZE "" CACHE STRING "Sanitizers to build with, for example 'address,undefined' or 'thread'")
+if(PLIANT_SANITIZE)
+  add_compile_options(-fsanitize=${PLIANT_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${PLIANT_SANITIZE})
+endif()
