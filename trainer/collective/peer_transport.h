@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "trainer/membership/types.h"
+
+namespace pliant {
+
+// What a frame between two learners carries.
+enum class FrameKind : std::uint8_t {
+  kOpen = 1,      // opening of a membership: the sender's applied ticks and what it holds
+  kStateRequest,  // ask for committed state
+  kState,         // a slice of committed state
+  kNode,          // a piece of a tree node, to the member that finishes that piece (reduce-scatter)
+  kRoot,          // a finished piece of the root (all-gather)
+  kBuffers,       // the buffers that shard 0 wrote
+  kTrailer,       // end of a tick
+  kOpened,        // the sender holds the state that the membership starts from: lets leavers go
+  kAbort,         // the sender stopped this tick: leave it too
+  kFinished,      // the final model is published
+};
+
+// Fixed-size head of every frame. Which of `bucket`, `node`, `piece` matter depends on the kind;
+// others are 0.
+struct FrameHeader {
+  FrameKind kind = FrameKind::kOpen;
+  MembershipId membership;
+  Tick tick = 0;
+  std::uint32_t bucket = 0;
+  std::uint32_t node = 0;   // tree node: heap index, root 1, children 2i and 2i+1
+  std::uint32_t piece = 0;  // rank that finishes the piece; for kState the slice
+  bool operator==(const FrameHeader&) const = default;
+};
+
+// Bytes that somebody keeps alive: sent and received without a copy at this seam.
+struct Bytes {
+  std::shared_ptr<const void> owner;
+  std::span<const std::byte> view;
+};
+
+struct Frame {
+  FrameHeader header;
+  Bytes payload;
+};
+
+// Called on the transport's event loop, never within a call to the transport.
+class PeerHandler {
+ public:
+  virtual ~PeerHandler() = default;
+  virtual void OnPeerConnected(const LearnerId& peer) = 0;
+  // Frames of one peer arrive in the order sent, each once, whole, and with a valid checksum.
+  virtual void OnFrame(const LearnerId& peer, Frame frame) = 0;
+  // The connection is gone, with all frames under way. Once per connection; nothing is retried
+  // until Connect.
+  virtual void OnPeerLost(const LearnerId& peer, std::string_view reason) = 0;
+};
+
+// Connections between the learners of one job. All members are called on the event loop.
+class PeerTransport {
+ public:
+  virtual ~PeerTransport() = default;
+  virtual void SetHandler(PeerHandler* handler) = 0;  // borrowed, before anything else
+
+  // Where peers reach this learner, "ip:port".
+  virtual std::string address() const = 0;
+
+  // Wants a connection to `peer`. Of two learners the one with the greater id dials; the other
+  // accepts, and refuses who it did not Connect to. Both call this. Repeating it is harmless; after
+  // OnPeerLost it tries again. A dial that fails is tried again, with a delay, until Disconnect.
+  virtual void Connect(const Member& peer) = 0;
+  virtual void Disconnect(const LearnerId& peer) = 0;  // no OnPeerLost for it
+  virtual bool Connected(const LearnerId& peer) const = 0;
+
+  // Queues a frame. Dropped when there is no connection: OnPeerLost has told, or will tell, of it.
+  virtual void Send(const LearnerId& peer, Frame frame) = 0;
+};
+
+}  // namespace pliant

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "trainer/checkpoint/state_dict.h"
+
+namespace pliant {
+
+enum class TickKind { kTrain, kEvaluate };
+
+// One logical shard of one tick: whoever computes it gets the same result, bit for bit.
+struct ShardTask {
+  TickKind kind = TickKind::kTrain;
+  std::uint64_t epoch = 0;
+  std::uint64_t step = 0;  // optimizer steps committed before this tick
+  int shard = 0;
+  std::vector<std::uint64_t>
+      samples;             // indices into the training (or test) set; empty: nothing to compute
+  std::uint64_t seed = 0;  // for dropout and augmentation: a hash of (job seed, epoch, step, shard)
+};
+
+// Sums over the samples of a shard (not means), so that shards of different sizes add up.
+struct ShardSums {
+  double samples = 0;
+  double loss = 0;
+  double correct = 0;
+  bool operator==(const ShardSums&) const = default;
+};
+
+struct CommitTask {
+  std::uint64_t epoch = 0;
+  std::uint64_t step = 0;  // optimizer steps committed before this one
+  std::span<const float>
+      gradient;  // mean over the samples of the global batch, parameters in StateDict order
+  std::span<const std::byte>
+      buffers;  // what shard 0 wrote (ComputeShard), to become the committed buffers
+};
+
+// What does not change while a job trains. Equal on all learners of a job.
+struct ProgramInfo {
+  std::uint64_t train_samples = 0;
+  std::uint64_t test_samples = 0;
+  std::uint64_t epochs = 0;
+  std::size_t gradient_elements = 0;  // fp32
+  std::size_t buffer_bytes = 0;       // mutable buffers of the model (BatchNorm statistics)
+  std::string name;                   // for people
+};
+
+// A model in training, as the runtime sees it: what a framework binding implements. The runtime
+// calls it from one compute thread, one call at a time. State changes only in Commit and after
+// LoadedState.
+class Program {
+ public:
+  virtual ~Program() = default;
+  virtual const ProgramInfo& info() const = 0;
+
+  // Forward (and backward, in training) of one shard from the committed state. In training, writes
+  // the gradient of the *sum* of the samples' losses to `gradient` (gradient_elements, overwritten)
+  // and, for shard 0, the buffers after its forward to `buffers` (buffer_bytes; empty for other
+  // shards). Evaluation touches neither.
+  virtual Result<ShardSums> ComputeShard(const ShardTask& task, std::span<float> gradient,
+                                         std::span<std::byte> buffers) = 0;
+
+  // One optimizer step, then the buffers. Elementwise: equal inputs give equal bits everywhere.
+  virtual Status Commit(const CommitTask& task) = 0;
+
+  // The committed state. Writing through its views and then calling LoadedState replaces it.
+  virtual StateDict State() = 0;
+  virtual Status LoadedState() = 0;
+};
+
+}  // namespace pliant
