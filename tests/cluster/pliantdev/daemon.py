@@ -1,0 +1,104 @@
+"""Processes that outlive the command that started them, found again and ended by their recorded id."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from .errors import DevError
+
+# The child records its id before it becomes the program: whatever happens to us meanwhile, no process runs unrecorded.
+# A process id alone may have been given to another process since; with start time and boot it is unmistakable.
+_RECORD_AND_EXEC = """
+echo "$$ $(cut -d' ' -f22 /proc/$$/stat) $(cat /proc/sys/kernel/random/boot_id)" > "$1.new"
+mv "$1.new" "$1"
+shift
+exec "$@"
+"""
+
+
+def _start_time(pid: int) -> str | None:
+    """When a process was started, in clock ticks since boot; None if there is none or only its exit status is left."""
+    try:
+        # The second field is the program's name in parentheses, which may hold anything.
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else fields[19]
+
+
+class Daemon:
+    """A process known by a file with its id. `directory` receives NAME.pid and NAME.log."""
+
+    def __init__(self, name: str, directory: Path):
+        self.name = name
+        self.log = directory / f"{name}.log"
+        self._pid_file = directory / f"{name}.pid"
+
+    def pid(self) -> int | None:
+        """Its process id while it runs; None before, after, and when the id belongs to another process by now."""
+        try:
+            pid, start_time, boot = self._pid_file.read_text().split()
+        except (OSError, ValueError):
+            return None
+        if boot != Path("/proc/sys/kernel/random/boot_id").read_text().strip():
+            return None
+        return int(pid) if _start_time(int(pid)) == start_time else None
+
+    def start(self, command: Sequence[str | Path], env: Mapping[str, str] | None = None) -> None:
+        """Starts it in a session of its own, unless it runs already."""
+        if self.pid():
+            return
+        self._pid_file.parent.mkdir(parents=True, exist_ok=True)
+        self._pid_file.unlink(missing_ok=True)
+        with self.log.open("w") as log:
+            child = subprocess.Popen(
+                ["/bin/sh", "-ec", _RECORD_AND_EXEC, "sh", self._pid_file, *map(str, command)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=None if env is None else {**os.environ, **env},
+                start_new_session=True,
+            )
+        while not self._pid_file.exists():
+            if child.poll() is not None:
+                raise DevError(f"{self.name} could not be started", log=self.log)
+            time.sleep(0.002)
+
+    def stop(self, grace_seconds: float = 5.0, first: signal.Signals = signal.SIGTERM) -> None:
+        """Ends it: by `first`, and by SIGKILL when it has not gone after the grace period."""
+        pid = self.pid()
+        if pid is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, first)
+            deadline = time.monotonic() + grace_seconds
+            while self.pid() is not None:
+                if time.monotonic() > deadline:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
+                    deadline = float("inf")
+                _reap(pid)
+                time.sleep(0.01)
+        self._pid_file.unlink(missing_ok=True)
+
+
+def _reap(pid: int) -> None:
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)
+
+
+def wait_until(what: str, ready: Callable[[], bool], timeout_seconds: float, needs: Sequence[Daemon] = ()) -> None:
+    """Waits until `ready` says so. A needed process that ends meanwhile is an error at once, not after the timeout."""
+    deadline = time.monotonic() + timeout_seconds
+    while not ready():
+        for daemon in needs:
+            if daemon.pid() is None:
+                raise DevError(f"{daemon.name} has ended while waiting until {what}", log=daemon.log)
+        if time.monotonic() > deadline:
+            raise DevError(
+                f"gave up waiting until {what} after {timeout_seconds:.0f} s", log=needs[-1].log if needs else None
+            )
+        time.sleep(0.05)

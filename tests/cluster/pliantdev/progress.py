@@ -1,0 +1,81 @@
+"""Phases of work on the terminal, each with its elapsed time and a log of its own."""
+
+import contextlib
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from .errors import DevError
+from .settings import STATE
+
+_STARTED = time.monotonic()
+
+
+def clock(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes}:{rest:02d}"
+
+
+def say(text: str) -> None:
+    """One line of progress, stamped with the time since the command was started. Goes to stderr: stdout is for results."""
+    print(f"[{clock(time.monotonic() - _STARTED):>6}] {text}", file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def phase(title: str, expect: str = "") -> Iterator[None]:
+    """Says what begins (and how long it may take), ticks on a terminal meanwhile, and says how long it took."""
+    begun = time.monotonic()
+    say(f"{title} ..." + (f" ({expect})" if expect else ""))
+    over = threading.Event()
+
+    def tick() -> None:
+        while not over.wait(1.0):
+            now = time.monotonic()
+            print(f"\r[{clock(now - _STARTED):>6}]   {clock(now - begun)} ", end="", file=sys.stderr, flush=True)
+
+    ticker = threading.Thread(target=tick, daemon=True) if sys.stderr.isatty() else None
+    if ticker:
+        ticker.start()
+    try:
+        yield
+    finally:
+        over.set()
+        if ticker:
+            ticker.join()
+            print("\r" + " " * 24 + "\r", end="", file=sys.stderr)
+    say(f"{title}: {time.monotonic() - begun:.1f} s")
+
+
+def log_file(name: str) -> Path:
+    directory = STATE / "log"
+    directory.mkdir(parents=True, exist_ok=True)
+    return directory / f"{name}.log"
+
+
+def run_logged(
+    command: Sequence[str | Path],
+    log: Path,
+    what: str,
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    append: bool = False,
+) -> None:
+    """Runs a command with its output in `log`; if it fails, the error names the log and quotes its end."""
+    with log.open("a" if append else "w") as out:
+        print("+", *command, file=out, flush=True)
+        result = subprocess.run(
+            [str(part) for part in command],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            cwd=cwd,
+            env=None if env is None else {**os.environ, **env},
+            check=False,
+        )
+    if result.returncode != 0:
+        raise DevError(f"{what} failed (exit status {result.returncode})", log=log)
