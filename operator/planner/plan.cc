@@ -1,0 +1,60 @@
+#include "operator/planner/plan.h"
+
+namespace pliant::planner {
+
+std::string_view ToString(ReasonCode code) {
+  switch (code) {
+    case ReasonCode::kFairShare:
+      return "FairShare";
+    case ReasonCode::kMaximum:
+      return "Maximum";
+    case ReasonCode::kMinimum:
+      return "Minimum";
+    case ReasonCode::kNoFasterSize:
+      return "NoFasterSize";
+    case ReasonCode::kShardLimit:
+      return "ShardLimit";
+    case ReasonCode::kNodesFull:
+      return "NodesFull";
+    case ReasonCode::kCooldown:
+      return "Cooldown";
+    case ReasonCode::kMinRuntime:
+      return "MinRuntime";
+    case ReasonCode::kGrantWithdrawn:
+      return "GrantWithdrawn";
+    case ReasonCode::kBelowMinimum:
+      return "BelowMinimum";
+    case ReasonCode::kReleased:
+      return "Released";
+    case ReasonCode::kQueued:
+      return "Queued";
+    case ReasonCode::kQueuedBehind:
+      return "QueuedBehind";
+    case ReasonCode::kNoNodeFits:
+      return "NoNodeFits";
+    case ReasonCode::kTooLarge:
+      return "TooLarge";
+    case ReasonCode::kSuspended:
+      return "Suspended";
+    case ReasonCode::kFinished:
+      return "Finished";
+  }
+  return "Unknown";
+}
+
+std::ostream& operator<<(std::ostream& out, ReasonCode code) { return out << ToString(code); }
+
+std::ostream& operator<<(std::ostream& out, const JobKey& key) {
+  return out << key.name_space << '/' << key.name;
+}
+
+std::ostream& operator<<(std::ostream& out, const Decision& decision) {
+  out << decision.job << ": " << decision.from << " -> " << decision.to << " (entitled to "
+      << decision.entitlement << ", wants " << decision.demand << ")";
+  for (const std::string& name : decision.keep) out << " =" << name;
+  for (const std::string& name : decision.drop) out << " -" << name;
+  for (const NewLearner& learner : decision.create) out << " +" << learner.node;
+  return out << " " << decision.reason.code << ": " << decision.reason.sentence;
+}
+
+}  // namespace pliant::planner
