@@ -1,0 +1,140 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/event_loop.h"
+#include "operator/kube/config.h"
+#include "operator/kube/http_transport.h"
+#include "operator/kube/kube_error.h"
+#include "operator/kube/object.h"
+
+namespace pliant::kube {
+
+// One exchange with the API server, for metrics.
+struct RequestReport {
+  HttpMethod method = HttpMethod::kGet;
+  std::string_view code;  // "200", or "<error>" when there was no answer
+  Duration took{};
+};
+
+struct ClientOptions {
+  // Goes to User-Agent.
+  std::string user_agent = "pliant-operator";
+  // The owner of what Apply sets, and of the fields of other writes.
+  std::string field_manager = "pliant-operator";
+  // Requests a second and burst, all threads together; no limit if the rate is 0. The lease has a
+  // client of its own, so that it never waits behind other calls.
+  double requests_per_second = 50;
+  int burst = 100;
+  Duration read_deadline = std::chrono::seconds(30);
+  // Short, because a write that is under way when the lease is lost cannot be called back: it must
+  // have ended before another replica may begin.
+  Duration write_deadline = std::chrono::seconds(4);
+  // Asked before each write leaves, also before its second try. False: kCancelled, nothing is sent.
+  // Any thread.
+  std::function<bool()> may_write;
+  // Called after each exchange, on the thread of the caller.
+  std::function<void(const RequestReport&)> on_request;
+};
+
+struct WriteOptions {
+  std::string_view subresource;  // "status", "scale"
+  bool dry_run = false;          // the server does all checks and keeps nothing
+  std::stop_token stop;
+};
+
+struct DeleteOptions {
+  // Preconditions; kConflict if the object is another one or has changed.
+  std::string uid;
+  std::string resource_version;
+  std::optional<Duration> grace_period;  // whole seconds; zero kills at once
+  bool foreground = false;               // dependents first
+  bool dry_run = false;
+  std::stop_token stop;
+};
+
+struct ListOptions {
+  std::string label_selector;
+  std::string field_selector;
+  int limit = 500;             // objects a page; 0: all in one
+  std::string continue_token;  // of the page before
+  std::stop_token stop;
+};
+
+struct ListPage {
+  std::vector<nlohmann::json> items;  // without kind and apiVersion, as the server gives them
+  std::string resource_version;       // of the whole list: a watch may begin here
+  std::string continue_token;         // empty on the last page
+};
+
+enum class PatchType {
+  kMerge,  // RFC 7386: an object; null removes
+  kJson,   // RFC 6902: an array of operations
+  kApply,  // server-side apply: the fields that this program owns
+};
+
+struct WatchOptions {
+  std::string label_selector;
+  std::string field_selector;
+  std::string resource_version;
+  Duration timeout = std::chrono::minutes(5);  // after which the server ends the watch
+  Duration idle = std::chrono::seconds(150);   // bookmarks come about once a minute
+};
+
+enum class WatchEventType { kAdded, kModified, kDeleted, kBookmark };
+// False ends the watch. The object may be moved from.
+using WatchSink = std::function<bool(WatchEventType type, nlohmann::json& object)>;
+
+// Calls to one API server: objects are JSON as the server has them; the caller decodes what it
+// needs. Blocking; any thread. It tries nothing twice, but for a token that the server no longer
+// takes while its file holds a new one. `transport` outlives the client.
+class KubeClient {
+ public:
+  KubeClient(HttpTransport& transport, const Config& config, ClientOptions options = {});
+  ~KubeClient();
+
+  KubeResult<nlohmann::json> Get(const ResourceType& type, const NamespacedName& key,
+                                 std::string_view subresource = "", std::stop_token stop = {});
+  // `ns` empty: all namespaces.
+  KubeResult<ListPage> List(const ResourceType& type, const std::string& ns,
+                            const ListOptions& options = {});
+  // All pages. When the continue token runs out half-way, lists again in one page.
+  KubeResult<ListPage> ListAll(const ResourceType& type, const std::string& ns,
+                               ListOptions options = {});
+
+  // The object's metadata names it. kind and apiVersion are added if they are missing.
+  // kAlreadyExists may be due to our own request, sent twice: read it.
+  KubeResult<nlohmann::json> Create(const ResourceType& type, const nlohmann::json& object,
+                                    const WriteOptions& options = {});
+  // Replaces. With metadata.resourceVersion, kConflict if the object has changed since.
+  KubeResult<nlohmann::json> Update(const ResourceType& type, const nlohmann::json& object,
+                                    const WriteOptions& options = {});
+  // A merge patch that holds metadata.resourceVersion or metadata.uid is conditional on them.
+  KubeResult<nlohmann::json> Patch(const ResourceType& type, const NamespacedName& key,
+                                   PatchType patch_type, const nlohmann::json& patch,
+                                   const WriteOptions& options = {});
+  // Success means that deletion has begun: the object may live on for its grace period.
+  KubeStatus Delete(const ResourceType& type, const NamespacedName& key,
+                    const DeleteOptions& options = {});
+
+  // Blocks until the server ends the watch (a result), or there is an error; kGone: list again.
+  // Events go to `sink` on the calling thread. Not rate-limited.
+  KubeStatus Watch(const ResourceType& type, const std::string& ns, const WatchOptions& options,
+                   const WatchSink& sink, std::stop_token stop = {});
+
+  // The body of GET `path`, such as "/version" or "/readyz".
+  KubeResult<std::string> GetRaw(const std::string& path, std::stop_token stop = {});
+
+ private:
+  class Impl;
+  const std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace pliant::kube

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace pliant::kube {
+
+// PEM text that stands in the configuration itself, or in a file that may be replaced while we run.
+struct PemSource {
+  std::string text;
+  std::string file;  // read anew each time, if `text` is empty
+
+  bool empty() const { return text.empty() && file.empty(); }
+  Result<std::string> Read() const;
+  bool operator==(const PemSource&) const = default;
+};
+
+// How to reach one API server, and as whom.
+struct Config {
+  std::string server;  // "https://10.0.0.1:6443": scheme, host and port only
+  PemSource certificate_authority;
+  PemSource client_certificate;  // this and the key, or neither
+  PemSource client_key;
+  std::string token;
+  std::string token_file;         // preferred to `token`; rotated by the kubelet, so read anew
+  std::string default_namespace;  // of the context, or of the pod; "default" if neither says
+
+  bool operator==(const Config&) const = default;
+};
+
+// From the current context of a kubeconfig file. kInvalid names the part that is missing, wrong or
+// not supported: certificates that are not verified, credential plugins, user names and passwords,
+// plain http to anything but loopback.
+Result<Config> LoadKubeconfig(const std::string& file);
+// The same from the text itself; relative file names are taken from `folder`.
+Result<Config> ParseKubeconfig(const std::string& text, const std::string& folder);
+
+// What a pod finds: the service account's token, namespace and certificate authority, and the
+// server by name (the HTTP library does not take IPv6 literals).
+Result<Config> LoadInClusterConfig(
+    const std::string& account_folder = "/var/run/secrets/kubernetes.io/serviceaccount");
+
+// `kubeconfig` if it is not empty, else $KUBECONFIG, else in-cluster.
+Result<Config> LoadConfig(const std::string& kubeconfig);
+
+}  // namespace pliant::kube

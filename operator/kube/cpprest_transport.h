@@ -1,0 +1,33 @@
+#pragma once
+
+#include <memory>
+
+#include "operator/kube/config.h"
+#include "operator/kube/http_transport.h"
+
+namespace pliant::kube {
+
+// HttpTransport over cpprestsdk; its .cc file is the only one that names that library.
+// Trusts the configured certificate authority alone. Certificates and keys that lie in files are
+// read anew for each connection.
+class CpprestTransport final : public HttpTransport {
+ public:
+  // kInvalid when the certificates or the key cannot be read or do not belong together.
+  static Result<std::unique_ptr<CpprestTransport>> Make(const Config& config);
+  ~CpprestTransport() override;
+
+  Result<HttpResponse> Send(const HttpRequest& request, std::stop_token stop = {}) override;
+  Result<HttpResponse> Stream(const HttpRequest& request, const LineSink& sink, Duration idle,
+                              std::stop_token stop = {}) override;
+
+  static constexpr std::size_t kLineBytesMax = std::size_t{16} << 20;
+  static constexpr std::size_t kBodyBytesMax = std::size_t{256} << 20;
+
+ private:
+  struct Clients;
+  explicit CpprestTransport(std::unique_ptr<Clients> clients);
+
+  const std::unique_ptr<Clients> clients_;
+};
+
+}  // namespace pliant::kube

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/event_loop.h"
+#include "operator/kube/object.h"
+#include "operator/kube/token_bucket.h"
+
+namespace pliant::kube {
+
+enum class EventType { kNormal, kWarning };
+
+// What an event is about.
+struct EventSubject {
+  ResourceType type;
+  ObjectMeta meta;
+};
+
+// Something worth telling the owner of an object, as `kubectl describe` shows it.
+struct EventNote {
+  EventSubject regarding;
+  EventType type = EventType::kNormal;
+  std::string reason;  // CamelCase, of a fixed set: "Resized"
+  std::string action;  // what was being done: "Plan"
+  std::string note;    // a sentence; cut at 1 KiB
+};
+
+// When a note becomes a new event, when it only counts up an earlier one, and when it is dropped.
+// Pure: time is an argument.
+class EventSeries {
+ public:
+  struct Options {
+    Duration series_end = std::chrono::minutes(6);   // without a repetition: the next begins anew
+    Duration write_every = std::chrono::minutes(1);  // a series' count is written at most so often
+    double notes_per_second_per_object = 1.0 / 300;  // new events of one object, after a burst
+    int burst_per_object = 25;
+    std::size_t series_max = 1000;
+  };
+  enum class Action { kNothing, kCreate, kUpdateSeries, kDrop };
+  struct Decision {
+    Action action = Action::kNothing;
+    std::uint64_t series = 0;  // names the event
+    int count = 1;             // kUpdateSeries: so many notes in all
+  };
+
+  explicit EventSeries(Options options) : options_(options) {}
+
+  Decision OnNote(const EventNote& note, TimePoint now);
+  // Series whose last count has not been written for `write_every`, and forgets ended ones.
+  std::vector<Decision> Flush(TimePoint now);
+
+ private:
+  struct Key {
+    std::string object_uid, type, reason, action, note;
+    auto operator<=>(const Key&) const = default;
+  };
+  struct Series {
+    std::uint64_t id = 0;
+    int count = 1;
+    int written = 1;
+    TimePoint last_note;
+    TimePoint last_write;
+  };
+
+  const Options options_;
+  std::map<Key, Series> series_;
+  std::map<std::string, TokenBucket> buckets_;  // by object uid
+  std::uint64_t last_id_ = 0;
+};
+
+}  // namespace pliant::kube

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/event_loop.h"
+#include "base/log.h"
+#include "operator/kube/reflector.h"
+#include "operator/kube/store.h"
+
+namespace pliant::kube {
+
+// Keeps a store on the control thread in step with the API server. Objects are decoded on the
+// reflector's thread, so that only the fields that T has are ever held and handed over.
+//   Informer<Pod> pods(loop, DecodePod);
+//   pods.store().OnChange(...);
+//   pods.Start(client, kPods, {.label_selector = "..."});
+template <typename T>
+class Informer {
+ public:
+  using Decode = std::function<Result<T>(const nlohmann::json& object)>;
+
+  // `control` outlives the informer, which belongs to the control thread.
+  Informer(EventLoop& control, Decode decode)
+      : control_(control), decode_(std::move(decode)), store_(std::make_shared<Store<T>>()) {}
+
+  // Once, after the store's handlers and indexes were added. `client` outlives the informer.
+  void Start(KubeClient& client, const ResourceType& type, ReflectorOptions options = {},
+             std::function<void(std::string_view reason)> on_restart = {});
+
+  Store<T>& store() { return *store_; }
+  const Store<T>& store() const { return *store_; }
+
+ private:
+  using Item = typename Store<T>::Item;
+
+  Item DecodeItem(const nlohmann::json& object) const;
+  // Runs `change` on the control thread, unless the informer is gone by then.
+  void Tell(std::function<void(Store<T>&)> change) const {
+    control_.Post([known = std::weak_ptr<Store<T>>(store_), change = std::move(change)] {
+      if (const auto store = known.lock()) change(*store);
+    });
+  }
+
+  EventLoop& control_;
+  const Decode decode_;
+  const std::shared_ptr<Store<T>> store_;  // its contents: control thread only
+  std::vector<Item> listed_;               // the reflector's thread only
+  std::optional<Reflector> reflector_;     // last: its thread uses the rest
+};
+
+template <typename T>
+void Informer<T>::Start(KubeClient& client, const ResourceType& type, ReflectorOptions options,
+                        std::function<void(std::string_view reason)> on_restart) {
+  reflector_.emplace(
+      client, type, std::move(options),
+      ReflectorSink{
+          .on_list_begin = [this] { listed_.clear(); },
+          .on_listed = [this](const nlohmann::json& o) { listed_.push_back(DecodeItem(o)); },
+          .on_list_end =
+              [this] {
+                Tell([items = std::exchange(listed_, {})](Store<T>& store) {
+                  store.ReplaceAll(items);
+                });
+              },
+          .on_changed =
+              [this](const nlohmann::json& object) {
+                Tell([item = DecodeItem(object)](Store<T>& store) { store.Put(item); });
+              },
+          .on_deleted =
+              [this](const nlohmann::json& object) {
+                Tell([key = MetaOf(object).key](Store<T>& store) { store.Erase(key); });
+              },
+          .on_restart = std::move(on_restart)});
+}
+
+template <typename T>
+auto Informer<T>::DecodeItem(const nlohmann::json& object) const -> Item {
+  Item item{.meta = MetaOf(object), .value = nullptr};
+  if (Result<T> decoded = decode_(object)) {
+    item.value = std::make_shared<const T>(*std::move(decoded));
+  } else {
+    log::Warning("object not understood; its last known state stays in use",
+                 {{"object", ToString(item.meta.key)}, {"error", decoded.error().message}});
+  }
+  return item;
+}
+
+}  // namespace pliant::kube

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/event_loop.h"
+#include "base/result.h"
+
+namespace pliant::kube {
+
+// The part of a coordination.k8s.io/v1 Lease that elects.
+struct LeaseRecord {
+  std::string holder;  // "" after a release
+  int duration_seconds = 0;
+  int transitions = 0;
+  // As text of the object ("2026-01-01T00:00:00.000000Z"): compared for equality only, because
+  // other machines' clocks are not ours.
+  std::string acquire_time;
+  std::string renew_time;
+
+  bool operator==(const LeaseRecord&) const = default;
+};
+
+struct LeaseTiming {
+  Duration lease = std::chrono::seconds(15);           // others wait this long after the last sign
+  Duration renew_deadline = std::chrono::seconds(10);  // we stop this long after our last renewal
+  Duration retry = std::chrono::seconds(2);
+  double retry_jitter = 1.2;  // a retry waits retry · (1 + jitter · random)
+
+  // kInvalid unless lease > renew_deadline > retry · (1 + jitter).
+  Status Validate() const;
+};
+
+// Who leads, decided from what was read of the lease and when. Pure: no clock, no I/O. Another
+// replica's lease has run out when this one has seen it unchanged for the lease's duration, by its
+// own monotonic clock.
+class LeasePolicy {
+ public:
+  enum class Action {
+    kRead,     // get the lease, then OnRead
+    kCreate,   // create it with `record`, then OnWritten
+    kReplace,  // replace it, conditional on the version that was read, then OnWritten
+    kWait,     // for `wait`, then ask again
+  };
+  struct Step {
+    Action action = Action::kRead;
+    LeaseRecord record;
+    Duration wait{};
+  };
+
+  LeasePolicy(std::string identity, LeaseTiming timing)
+      : identity_(std::move(identity)), timing_(timing) {}
+
+  // What to do now. `wall_time` is written to the lease for people to read; `random` in [0, 1).
+  Step Next(TimePoint now, const std::string& wall_time, double random);
+
+  // Nothing: there is no such lease.
+  void OnRead(const std::optional<LeaseRecord>& seen, TimePoint now);
+  void OnReadFailed();
+  // `began`: when the request was sent. A write that failed may have been done: read again.
+  void OnWritten(bool success, TimePoint began, TimePoint now);
+
+  // Whether this replica leads. Once false after true it stays false: the program ends then.
+  bool Leads(TimePoint now) const { return now < LeadsUntil(); }
+  // From the start of the last renewal that succeeded, plus the renew deadline.
+  TimePoint LeadsUntil() const { return leads_until_; }
+  // Grows with each change of leaders; of our own term while we lead.
+  int transitions() const { return transitions_; }
+  const std::string& holder() const { return seen_ ? seen_->holder : no_holder_; }
+
+ private:
+  enum class Phase { kIdle, kMustRead, kMustWrite };
+
+  const std::string identity_;
+  const LeaseTiming timing_;
+  const std::string no_holder_;
+  Phase phase_ = Phase::kMustRead;
+  std::optional<LeaseRecord> seen_;
+  TimePoint changed_at_{};  // when this replica first saw `seen_` as it is
+  LeaseRecord writing_;
+  TimePoint leads_until_ = TimePoint::min();
+  int transitions_ = 0;
+};
+
+}  // namespace pliant::kube

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "operator/kube/client.h"
+#include "operator/kube/reflector_policy.h"
+
+namespace pliant::kube {
+
+// What a reflector tells, in the order in which it happened, on the reflector's own thread.
+struct ReflectorSink {
+  // A list in three parts. When it ends, objects that it did not name are gone. A list that breaks
+  // off begins anew.
+  std::function<void()> on_list_begin;
+  std::function<void(const nlohmann::json& object)> on_listed;
+  std::function<void()> on_list_end;
+
+  std::function<void(const nlohmann::json& object)> on_changed;  // added or modified
+  std::function<void(const nlohmann::json& object)> on_deleted;
+
+  // For metrics: it had to list or watch again, with the reason in a word or two. May be empty.
+  std::function<void(std::string_view reason)> on_restart;
+};
+
+struct ReflectorOptions {
+  std::string ns;  // empty: all namespaces
+  std::string label_selector;
+  std::string field_selector;
+  ReflectorTiming timing;
+};
+
+// Follows all objects of one kind: lists them, then watches, and lists again when the watch cannot
+// be continued. Never gives up; it logs what keeps it from working once a change.
+class Reflector {
+ public:
+  // Begins at once. `client` outlives the reflector.
+  Reflector(KubeClient& client, const ResourceType& type, ReflectorOptions options,
+            ReflectorSink sink);
+  // Waits for the thread, which stops its request at once.
+  ~Reflector() = default;
+
+ private:
+  void Run(std::stop_token stop);
+  KubeResult<std::string> List(std::stop_token stop);  // the list's resource version
+  KubeStatus WatchFrom(const ReflectorPolicy::Step& step, std::stop_token stop);
+
+  KubeClient& client_;
+  const ResourceType type_;
+  const ReflectorOptions options_;
+  const ReflectorSink sink_;
+  ReflectorPolicy policy_;  // own thread only
+  std::jthread thread_;     // last: joined before the rest is destroyed
+};
+
+}  // namespace pliant::kube

@@ -1,0 +1,163 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "operator/kube/object.h"
+
+namespace pliant::kube {
+
+// What this program knows of the objects of one kind: the latest state that it has seen of each.
+// Objects are immutable; readers may keep them. One thread (the control thread).
+template <typename T>
+class Store {
+ public:
+  struct Item {
+    ObjectMeta meta;
+    // Null: the object exists, but what came could not be decoded. The store then keeps the state
+    // before it: an object that is not understood must not look deleted.
+    std::shared_ptr<const T> value;
+  };
+  // At least one of the two is there. An object that was deleted and made again under the same name
+  // is told as two changes.
+  struct Change {
+    NamespacedName key;
+    std::shared_ptr<const T> before;
+    std::shared_ptr<const T> after;
+  };
+  using Handler = std::function<void(const Change&)>;
+  using KeysOf = std::function<std::vector<std::string>(const T&)>;
+  enum class IndexId : std::size_t {};
+
+  // All before the first object. Handlers run within Put, Erase and ReplaceAll, after the change.
+  void OnChange(Handler handler) { handlers_.push_back(std::move(handler)); }
+  IndexId AddIndex(KeysOf keys_of) {
+    indexes_.push_back({std::move(keys_of), {}});
+    return IndexId(indexes_.size() - 1);
+  }
+
+  void Put(Item item);
+  void Erase(const NamespacedName& key);
+  // The state of all, from a list: what it does not name is gone.
+  void ReplaceAll(std::vector<Item> items);
+
+  // Whether there has been a list. Before that, what is absent here may well exist.
+  bool synced() const { return synced_; }
+  std::size_t size() const { return items_.size(); }
+
+  std::shared_ptr<const T> Find(const NamespacedName& key) const {
+    const auto found = items_.find(key);
+    return found == items_.end() ? nullptr : found->second.value;
+  }
+  // In the order of the keys.
+  std::vector<std::shared_ptr<const T>> All() const;
+  std::vector<std::shared_ptr<const T>> Lookup(IndexId index, const std::string& index_key) const;
+
+ private:
+  struct Index {
+    KeysOf keys_of;
+    std::map<std::string, std::set<NamespacedName>, std::less<>> entries;
+  };
+
+  void Reindex(const Change& change);
+  void Tell(const Change& change);
+
+  std::vector<Handler> handlers_;
+  std::vector<Index> indexes_;
+  std::map<NamespacedName, Item> items_;  // values are never null
+  bool synced_ = false;
+};
+
+template <typename T>
+void Store<T>::Put(Item item) {
+  const auto found = items_.find(item.meta.key);
+  if (found == items_.end()) {
+    if (item.value == nullptr) return;
+    const Change change{item.meta.key, nullptr, item.value};
+    items_.emplace(item.meta.key, std::move(item));
+    Tell(change);
+    return;
+  }
+  Item& known = found->second;
+  if (known.meta.uid != item.meta.uid) {
+    Erase(item.meta.key);
+    Put(std::move(item));
+    return;
+  }
+  // A relist brings everything again: what has not changed is no news.
+  if (item.value == nullptr || known.meta.resource_version == item.meta.resource_version) return;
+  const Change change{item.meta.key, known.value, item.value};
+  known = std::move(item);
+  Tell(change);
+}
+
+template <typename T>
+void Store<T>::Erase(const NamespacedName& key) {
+  auto gone = items_.extract(key);
+  if (gone) Tell({gone.key(), gone.mapped().value, nullptr});
+}
+
+template <typename T>
+void Store<T>::ReplaceAll(std::vector<Item> items) {
+  std::set<NamespacedName> listed;
+  for (const Item& item : items) listed.insert(item.meta.key);
+  std::vector<NamespacedName> gone;
+  for (const auto& [key, item] : items_) {
+    if (!listed.contains(key)) gone.push_back(key);
+  }
+  for (const NamespacedName& key : gone) Erase(key);
+  for (Item& item : items) Put(std::move(item));
+  synced_ = true;
+}
+
+template <typename T>
+std::vector<std::shared_ptr<const T>> Store<T>::All() const {
+  std::vector<std::shared_ptr<const T>> all;
+  all.reserve(items_.size());
+  for (const auto& [key, item] : items_) all.push_back(item.value);
+  return all;
+}
+
+template <typename T>
+std::vector<std::shared_ptr<const T>> Store<T>::Lookup(IndexId index,
+                                                       const std::string& index_key) const {
+  const auto& entries = indexes_[std::to_underlying(index)].entries;
+  std::vector<std::shared_ptr<const T>> found;
+  if (const auto entry = entries.find(index_key); entry != entries.end()) {
+    for (const NamespacedName& key : entry->second) found.push_back(items_.at(key).value);
+  }
+  return found;
+}
+
+template <typename T>
+void Store<T>::Reindex(const Change& change) {
+  for (Index& index : indexes_) {
+    if (change.before != nullptr) {
+      for (const std::string& index_key : index.keys_of(*change.before)) {
+        const auto entry = index.entries.find(index_key);
+        if (entry == index.entries.end()) continue;  // named twice by keys_of
+        entry->second.erase(change.key);
+        if (entry->second.empty()) index.entries.erase(entry);
+      }
+    }
+    if (change.after != nullptr) {
+      for (std::string& index_key : index.keys_of(*change.after)) {
+        index.entries[std::move(index_key)].insert(change.key);
+      }
+    }
+  }
+}
+
+template <typename T>
+void Store<T>::Tell(const Change& change) {
+  Reindex(change);
+  for (const Handler& handler : handlers_) handler(change);
+}
+
+}  // namespace pliant::kube

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <chrono>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+
+namespace pliant::kube {
+
+// The bearer token to send. A token file is read anew once a minute, because the kubelet replaces
+// it long before the token ends. Any thread.
+class TokenSource {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // Neither given: there is no token (client certificates do the work).
+  TokenSource(std::string token, std::string file)
+      : token_(std::move(token)), file_(std::move(file)) {}
+
+  // Nothing if there is no token. A file that cannot be read any more leaves the last token in use.
+  Result<std::optional<std::string>> Get(Clock::time_point now);
+
+  // The server refused `refused`. Whether the file now holds another one, so that a second try
+  // makes sense.
+  bool RereadAfterRefusal(const std::string& refused, Clock::time_point now);
+
+ private:
+  static constexpr Clock::duration kRereadAfter = std::chrono::minutes(1);
+
+  std::mutex mutex_;
+  std::string token_;  // guarded by mutex_
+  const std::string file_;
+  std::optional<Clock::time_point> read_at_;  // guarded by mutex_
+};
+
+}  // namespace pliant::kube
