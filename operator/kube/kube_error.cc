@@ -14,10 +14,15 @@ std::string StringAt(const json& object, const char* name) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
+// No server means more than this; a number beyond it is nonsense.
+constexpr std::chrono::seconds kWaitMost = std::chrono::hours(24);
+
 std::optional<Duration> SecondsAt(const json& object, const char* name) {
   const auto found = object.find(name);
-  if (found == object.end() || !found->is_number_integer() || *found <= 0) return std::nullopt;
-  return std::chrono::seconds(found->get<int>());
+  if (found == object.end() || !found->is_number_integer()) return std::nullopt;
+  const auto seconds = found->get<std::int64_t>();
+  if (seconds <= 0 || seconds > kWaitMost.count()) return std::nullopt;
+  return std::chrono::seconds(seconds);
 }
 
 ErrorCode CodeFor(int http_status, std::string_view reason) {
@@ -94,9 +99,8 @@ std::optional<Duration> RetryAfterHeader(const HttpHeaders& headers) {
   int seconds = 0;
   const std::string& text = header->second;
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-  if (failure != std::errc() || end != text.data() + text.size() || seconds < 0) {
-    return std::nullopt;
-  }
+  if (failure != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  if (seconds < 0 || seconds > kWaitMost.count()) return std::nullopt;
   return std::chrono::seconds(seconds);
 }
 

@@ -1,0 +1,138 @@
+#include "operator/kube/work_queue.h"
+
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/sim_event_loop.h"
+
+namespace pliant::kube {
+namespace {
+using namespace std::chrono_literals;
+
+const NamespacedName kA{"ns", "a"};
+const NamespacedName kB{"ns", "b"};
+
+class WorkQueueTest : public testing::Test {
+ protected:
+  SimEventLoop loop_;
+  int ready_ = 0;
+  WorkQueue queue_{loop_, {}, [this] { ++ready_; }};
+};
+
+TEST_F(WorkQueueTest, AKeyStandsInItOnceInOrderOfArrival) {
+  queue_.Add(kB);
+  queue_.Add(kA);
+  queue_.Add(kB);
+  EXPECT_EQ(queue_.depth(), 2u);
+  EXPECT_EQ(queue_.Take(), kB);
+  EXPECT_EQ(queue_.Take(), kA);
+  EXPECT_EQ(queue_.Take(), std::nullopt);
+}
+
+TEST_F(WorkQueueTest, AKeyBeingWorkedOnComesAgainOnlyAfterDone) {
+  queue_.Add(kA);
+  EXPECT_EQ(queue_.Take(), kA);
+  queue_.Add(kA);
+  queue_.Add(kA);
+  EXPECT_EQ(queue_.Take(), std::nullopt);
+  queue_.Done(kA);
+  EXPECT_EQ(queue_.Take(), kA);
+  queue_.Done(kA);
+  EXPECT_EQ(queue_.Take(), std::nullopt);
+  EXPECT_EQ(queue_.working(), 0u);
+}
+
+TEST_F(WorkQueueTest, ReadyIsToldOnceForManyKeysAndNeverWithinAdd) {
+  queue_.Add(kA);
+  queue_.Add(kB);
+  EXPECT_EQ(ready_, 0);
+  loop_.RunFor(0s);
+  EXPECT_EQ(ready_, 1);
+  queue_.Take();
+  queue_.Add(kA);
+  loop_.RunFor(1h);
+  EXPECT_EQ(ready_, 1) << "the key is being worked on";
+  queue_.Done(kA);
+  loop_.RunFor(0s);
+  EXPECT_EQ(ready_, 2);
+}
+
+TEST_F(WorkQueueTest, OfSeveralDelaysTheShortestCounts) {
+  queue_.AddAfter(kA, 10s);
+  queue_.AddAfter(kA, 2s);
+  queue_.AddAfter(kA, 5s);
+  loop_.RunFor(1999ms);
+  EXPECT_EQ(queue_.depth(), 0u);
+  loop_.RunFor(1ms);
+  EXPECT_EQ(queue_.depth(), 1u);
+  queue_.Take();
+  queue_.Done(kA);
+  loop_.RunFor(1h);
+  EXPECT_EQ(queue_.depth(), 0u) << "the longer ones are void";
+}
+
+TEST_F(WorkQueueTest, FailuresWaitTwiceAsLongEachTimeUntilForgotten) {
+  const auto wait_of_retry = [&] {
+    const TimePoint start = loop_.Now();
+    queue_.Retry(kA);
+    EXPECT_TRUE(loop_.RunUntilTrue([&] { return queue_.depth() == 1; }, 2h));
+    queue_.Take();
+    queue_.Done(kA);
+    return loop_.Now() - start;
+  };
+  EXPECT_EQ(wait_of_retry(), Duration(5ms));
+  EXPECT_EQ(wait_of_retry(), Duration(10ms));
+  EXPECT_EQ(wait_of_retry(), Duration(20ms));
+  for (int i = 0; i < 30; ++i) wait_of_retry();
+  EXPECT_EQ(wait_of_retry(), Duration(1000s));
+  EXPECT_EQ(queue_.failures(kA), 34);
+  queue_.Forget(kA);
+  EXPECT_EQ(wait_of_retry(), Duration(5ms));
+}
+
+TEST_F(WorkQueueTest, ManyFailingKeysShareOneRate) {
+  for (int i = 0; i < 150; ++i) queue_.Retry({"ns", "k" + std::to_string(i)});
+  loop_.RunFor(10ms);
+  EXPECT_EQ(queue_.depth(), 100u);
+  loop_.RunFor(1s);
+  EXPECT_EQ(queue_.depth(), 110u);
+  loop_.RunFor(4s);
+  EXPECT_EQ(queue_.depth(), 150u);
+}
+
+TEST_F(WorkQueueTest, ADestroyedQueueLeavesNoTimers) {
+  {
+    WorkQueue queue(loop_, {}, [] { FAIL(); });
+    queue.Add(kA);
+    queue.AddAfter(kB, 1s);
+  }
+  EXPECT_EQ(loop_.pending(), 0u);
+}
+
+TEST(WorkQueueObserver, TellsOfWaitAndWork) {
+  SimEventLoop loop;
+  Duration waited{};
+  Duration worked{};
+  int adds = 0;
+  int retries = 0;
+  WorkQueue queue(loop, {}, [] {},
+                  {.on_add = [&] { ++adds; },
+                   .on_retry = [&] { ++retries; },
+                   .on_take = [&](Duration d) { waited = d; },
+                   .on_done = [&](Duration d) { worked = d; }});
+  queue.Add(kA);
+  queue.Add(kA);
+  loop.RunFor(3s);
+  queue.Take();
+  loop.RunFor(2s);
+  queue.Done(kA);
+  queue.Retry(kA);
+  EXPECT_EQ(waited, Duration(3s));
+  EXPECT_EQ(worked, Duration(2s));
+  EXPECT_EQ(adds, 1);
+  EXPECT_EQ(retries, 1);
+}
+
+}  // namespace
+}  // namespace pliant::kube
