@@ -1,0 +1,52 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "trainer/checkpoint/manifest.h"
+#include "trainer/checkpoint/state_copy.h"
+#include "trainer/checkpoint/state_dict.h"
+#include "trainer/checkpoint/store.h"
+
+namespace pliant {
+
+// What a checkpoint says of itself, beside its state.
+struct CheckpointLabel {
+  TrainingPosition position;
+  JobIdentity job;
+  std::string framework;
+};
+
+struct Restored {
+  Manifest manifest;
+  StateCopy state;
+  std::vector<std::string> passed_over;  // newer checkpoints that do not verify, and why
+};
+
+// SHA-256 over the model's tensors (those named "model.…", which is left off) in order of name:
+// name, NUL, dtype, NUL, shape ("2,3"), NUL, bytes. Lower-case hex.
+std::string ParametersSha256(const StateDict& state);
+
+// Writes step-…/{model,optimizer}-00001-of-00001.safetensors and then manifest.json. A crash at any
+// point leaves the checkpoints before it as they were.
+Result<Manifest> SaveCheckpoint(CheckpointStore& store, const CheckpointLabel& label,
+                                const StateDict& state);
+
+// The newest checkpoint of which everything verifies. kNotFound when there is none at all, kCorrupt
+// when none of them verifies, kInvalid when the newest one is of a job with another seed, global
+// batch size or number of shards.
+Result<Restored> RestoreNewest(CheckpointStore& store, const JobIdentity& job);
+
+// Removes all but the newest `keep` (at least 1) checkpoints, and remains of attempts older than
+// the newest.
+Status PruneTo(CheckpointStore& store, int keep);
+
+// final/{model.safetensors, manifest.json}: the model for its users, any safetensors reader reads
+// it.
+Result<Manifest> ExportFinal(CheckpointStore& store, const CheckpointLabel& label,
+                             const StateDict& state);
+// The manifest of a final model whose file is there in full. kNotFound: not published.
+Result<Manifest> ReadFinal(CheckpointStore& store);
+
+}  // namespace pliant

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "base/event_loop.h"
+#include "base/result.h"
+#include "trainer/checkpoint/checkpoint.h"
+#include "trainer/checkpoint/state_copy.h"
+#include "trainer/checkpoint/store.h"
+
+namespace pliant {
+
+// Checkpoints without waiting for the disk. Operations are done one after the other in the order
+// asked; `done` runs on the event loop, never within the call, and not after the checkpointer is
+// destroyed.
+class Checkpointer {
+ public:
+  template <typename T>
+  using Done = std::function<void(Result<T>)>;
+
+  virtual ~Checkpointer() = default;
+
+  // Writes a checkpoint, then removes all but the newest `keep`.
+  virtual void Save(CheckpointLabel label, std::shared_ptr<const StateCopy> state, int keep,
+                    Done<Manifest> done) = 0;
+  virtual void Restore(JobIdentity job, Done<Restored> done) = 0;  // kNotFound: a fresh start
+  virtual void ExportFinal(CheckpointLabel label, std::shared_ptr<const StateCopy> state,
+                           Done<Manifest> done) = 0;
+  virtual void FindFinal(Done<Manifest> done) = 0;  // kNotFound: not published
+};
+
+// Works on a thread of its own. Destroying it waits for the operation that is under way; those
+// after it are dropped.
+std::unique_ptr<Checkpointer> NewThreadedCheckpointer(EventLoop& loop,
+                                                      std::unique_ptr<CheckpointStore> store);
+
+// For simulations: works on the loop itself, when `delay()` has passed; a learner that dies
+// meanwhile has done nothing. `store` is borrowed: it is the volume, which outlives learners.
+std::unique_ptr<Checkpointer> NewInLoopCheckpointer(EventLoop& loop, CheckpointStore& store,
+                                                    std::function<Duration()> delay);
+
+}  // namespace pliant

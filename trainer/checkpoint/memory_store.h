@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "trainer/checkpoint/store.h"
+
+namespace pliant {
+
+// A volume in memory, for tests and simulations, with faults on demand.
+class MemoryStore final : public CheckpointStore {
+ public:
+  // What becomes of one operation that writes (Put or Remove).
+  enum class Fault {
+    kNone,
+    kFail,      // it returns kUnavailable and did nothing
+    kFailDone,  // it returns kUnavailable, but it was done
+    kFailTorn,  // it returns kUnavailable, and left a torn object: no store promises that much
+  };
+  // Asked before every Put and Remove with its number (from 0) and name.
+  std::function<Fault(std::uint64_t operation, std::string_view name)> fault;
+
+  Status Put(std::string_view name, std::span<const std::span<const std::byte>> parts) override;
+  Status Read(std::string_view name, std::uint64_t offset, std::span<std::byte> out) override;
+  Result<std::vector<StoredObject>> List(std::string_view prefix) override;
+  Status Remove(std::string_view name) override;
+
+  std::map<std::string, std::vector<std::byte>>& objects() { return objects_; }
+  std::uint64_t operations() const { return operations_; }
+
+ private:
+  std::map<std::string, std::vector<std::byte>> objects_;
+  std::uint64_t operations_ = 0;
+};
+
+}  // namespace pliant

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace pliant {
+
+// Floats on a cache-line boundary, kept alive by all who still read them: a send queue, or a peer
+// in the same process.
+class FloatBuffer {
+ public:
+  FloatBuffer() = default;
+  explicit FloatBuffer(std::size_t size);  // contents undefined
+
+  std::span<float> view() const { return {data_.get(), size_}; }
+  const std::shared_ptr<float[]>& owner() const { return data_; }
+  bool shared() const { return data_.use_count() > 1; }
+  explicit operator bool() const { return data_ != nullptr; }
+
+ private:
+  std::shared_ptr<float[]> data_;
+  std::size_t size_ = 0;
+};
+
+// Buffers of one size that are used again once nobody else holds them. After an aborted tick a send
+// queue may still hold a buffer: it is left alone, and another one takes its place. Take is called
+// on the thread on which the transport lets go of frames: the event loop's.
+class BufferPool {
+ public:
+  BufferPool(std::size_t buffer_size, std::size_t reserve);
+
+  FloatBuffer Take();
+  std::size_t buffer_size() const { return buffer_size_; }
+  std::size_t allocated() const { return buffers_.size(); }
+
+ private:
+  std::size_t buffer_size_;
+  std::vector<FloatBuffer> buffers_;
+};
+
+}  // namespace pliant

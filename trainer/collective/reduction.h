@@ -1,0 +1,97 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "trainer/collective/buffer_pool.h"
+#include "trainer/collective/peer_transport.h"
+#include "trainer/collective/shard_folder.h"
+#include "trainer/collective/tree.h"
+#include "trainer/collective/tree_sum.h"
+
+namespace pliant {
+
+// The part [begin, begin + size) of a vector.
+struct ElementRange {
+  std::size_t begin = 0;
+  std::size_t size = 0;
+  bool operator==(const ElementRange&) const = default;
+};
+
+// Piece `piece` of `elements` cut into `pieces`, on boundaries of cache lines (16 floats); sizes
+// differ by at most one line, and pieces of a short vector may be empty.
+ElementRange PieceOf(std::size_t elements, int pieces, int piece);
+
+// Sums the gradient of one tick over all learners, without I/O: frames go in by OnFrame and out by
+// a callback.
+//
+// The vector is cut into buckets of fixed size, every bucket into W pieces. A learner sends piece j
+// of each of its nodes to rank j (kNode), which finishes the tree on its piece, divides by the
+// number of samples and sends the result to all (kRoot). Buckets travel independently, so that
+// adding overlaps with receiving. Sums are out of place: the nodes given in are never written, and
+// stay good for another try under another membership.
+//
+// Lives as long as the learner; buffers are used again in every tick. On the event loop's thread.
+class Reduction {
+ public:
+  using SendFrame = std::function<void(int rank, Frame frame)>;
+
+  static constexpr std::size_t kBucketElements = std::size_t{2} << 20;  // 8 MiB
+
+  struct TickInfo {
+    MembershipId membership;
+    Tick tick = 0;
+    const ShardMap* map = nullptr;  // complete; borrowed during Begin only
+    int self = 0;                   // rank
+    float divisor = 1;              // samples in the tick
+  };
+
+  Reduction(std::size_t elements, SendFrame send, std::size_t bucket_elements = kBucketElements);
+
+  // Drops what is under way. From here on OnFrame takes frames of this tick, even before the local
+  // nodes are there; frames of other memberships and ticks are for the caller to hold or drop.
+  void Begin(const TickInfo& info);
+
+  // A finished node of this learner, one of its blocks in the map: sends its pieces. Each once.
+  void AddLocal(const HeldNode& node);
+
+  // A kNode or kRoot frame of `rank`. An error leaves everything as it was: kConflict for one of
+  // another membership or tick, kAlreadyExists for one that was taken before, kInvalid for one that
+  // does not fit the map (the peer is wrong: the tick cannot finish with it).
+  Status OnFrame(int rank, const Frame& frame);
+
+  bool done() const { return pieces_missing_ == 0; }
+  // The mean over the samples. Complete when done(); unchanged until the next Begin.
+  std::span<const float> root() const { return root_.view(); }
+
+ private:
+  struct Bucket {
+    ElementRange range;
+    int nodes_missing = 0;          // of this rank's piece
+    std::vector<Bytes> inputs;      // this rank's piece of each node, in TreeSum's order
+    std::vector<bool> pieces_held;  // of the root, by rank
+  };
+
+  ElementRange PieceOfBucket(const Bucket& bucket, int rank) const;  // in the whole vector
+  Status TakeNode(int rank, const Frame& frame);
+  Status TakeRoot(int rank, const Frame& frame);
+  void AddInput(std::uint32_t bucket, std::size_t input, Bytes bytes);
+  void FinishPiece(std::uint32_t bucket);
+
+  const std::size_t elements_;
+  const SendFrame send_;
+  BufferPool roots_;
+  FloatBuffer root_;
+  TickInfo info_;
+  int world_size_ = 0;
+  TreeSum tree_;                    // of the map's nodes
+  std::vector<int> rank_of_input_;  // in tree_'s order
+  std::vector<Bucket> buckets_;
+  std::size_t pieces_missing_ = 0;
+};
+
+}  // namespace pliant

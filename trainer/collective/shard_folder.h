@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "trainer/collective/buffer_pool.h"
+#include "trainer/collective/tree.h"
+
+namespace pliant {
+
+// A node of the tree that this learner finished: the sum over the shards below it.
+struct HeldNode {
+  NodeIndex node = 0;
+  FloatBuffer sum;
+};
+
+// Sums one learner's leaves (gradients of the sum over a shard's samples) as they are computed,
+// like a binary counter: two siblings become their parent at once. So k shards need ⌊log2 k⌋ + 1
+// buffers, and nothing is allocated while they last.
+//
+// A tick: Begin; then for every shard of the rank, in order: write to Leaf(), Fold(). Begin runs on
+// the event loop's thread (see BufferPool); Leaf and Fold may run on a compute thread meanwhile
+// handed the object.
+class ShardFolder {
+ public:
+  // Reserves what `shards_most` shards on this learner need. More shards still work, by allocation.
+  ShardFolder(int logical_shards, std::size_t elements, int shards_most);
+
+  // Drops what is held and starts over with these blocks of shards (one rank's part of a ShardMap).
+  void Begin(std::span<const ShardBlock> blocks);
+
+  // The shard that is wanted next; none left when done().
+  int next_shard() const;
+  bool done() const { return block_ == blocks_.size(); }
+  // Where its gradient goes: all elements are to be written.
+  std::span<float> Leaf() { return leaf_.view(); }
+  // Takes the leaf into the sums. Returns the node of the block that it completed, or 0. An empty
+  // shard is a leaf of zeros (FoldEmpty): it is added like any other.
+  NodeIndex Fold();
+  NodeIndex FoldEmpty();
+
+  // The finished blocks, by their first shard: not written again before the next Begin.
+  const std::vector<HeldNode>& finished() const { return finished_; }
+
+ private:
+  struct Partial {
+    NodeIndex node;
+    FloatBuffer sum;
+  };
+
+  int logical_shards_;
+  BufferPool pool_;
+  std::vector<FloatBuffer> spare_;  // taken from the pool for this tick, not in use
+  std::vector<ShardBlock> blocks_;  // of this tick
+  std::size_t block_ = 0;           // the one under way
+  int shard_in_block_ = 0;
+  FloatBuffer leaf_;
+  std::vector<Partial> stack_;  // of the block under way: left siblings, larger ones first
+  std::vector<HeldNode> finished_;
+};
+
+}  // namespace pliant

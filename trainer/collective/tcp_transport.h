@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/backoff.h"
+#include "base/event_loop.h"
+#include "base/result.h"
+#include "trainer/collective/peer_transport.h"
+
+namespace pliant {
+
+class RealEventLoop;
+
+struct TcpTransportOptions {
+  LearnerId self;
+  std::string listen_ip = "127.0.0.1";
+  std::uint16_t port = 0;    // 0: any free one
+  std::string advertise_ip;  // what peers dial; empty: listen_ip
+
+  // The learners' token: both ends prove that they hold it (TLS 1.3, external pre-shared key
+  // derived from it). Without one, connections are plain, and only loopback is allowed.
+  std::string token;
+
+  std::uint64_t payload_bytes_most = std::uint64_t{1} << 30;      // of one frame
+  std::uint64_t send_queue_bytes_most = std::uint64_t{16} << 30;  // of one peer, then it is dropped
+  Duration handshake_timeout = std::chrono::seconds(5);
+  Duration unacknowledged_most = std::chrono::seconds(10);  // then the kernel drops the connection
+  BackoffOptions dial_backoff = {.first = std::chrono::milliseconds(20),
+                                 .most = std::chrono::seconds(2)};
+};
+
+// Connections over TCP: one for each pair of learners. `loop` outlives the transport; destroying it
+// closes all connections.
+Result<std::unique_ptr<PeerTransport>> MakeTcpTransport(RealEventLoop& loop,
+                                                        TcpTransportOptions options);
+
+}  // namespace pliant

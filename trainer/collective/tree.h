@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/check.h"
+
+namespace pliant {
+
+// The fixed binary tree over V logical shards (a power of two) along which gradients are summed:
+// node = left + right. Who computes which node does not change a bit of the root.
+// Nodes have heap numbers: root 1, children 2i and 2i+1, leaf of shard v: V + v.
+using NodeIndex = std::uint32_t;
+
+inline constexpr NodeIndex kRootNode = 1;
+inline constexpr int kMostLogicalShards = 1 << 16;
+
+bool IsPowerOfTwo(std::uint64_t value);
+
+// The shards [first, first + count) below one node of the tree: count is a power of two that
+// divides first.
+struct ShardBlock {
+  int first = 0;
+  int count = 0;
+  bool operator==(const ShardBlock&) const = default;
+};
+
+NodeIndex NodeOf(int logical_shards, ShardBlock block);
+// `node` is between 1 and 2V - 1.
+ShardBlock BlockOf(int logical_shards, NodeIndex node);
+
+// Who computes which shards. Every shard belongs to one block of one rank; a rank's blocks are
+// listed by their first shard, and may be none.
+struct ShardMap {
+  int logical_shards = 0;
+  std::vector<std::vector<ShardBlock>> blocks_of_rank;
+
+  bool operator==(const ShardMap&) const = default;
+  int world_size() const { return static_cast<int>(blocks_of_rank.size()); }
+  // In the order in which the rank computes them.
+  std::vector<int> ShardsOf(int rank) const;
+};
+
+// Shares V shards among W ranks: sizes differ by at most one (the first V mod W ranks have one
+// more), each a sum of distinct powers of two, each power an aligned block; larger blocks stand
+// before smaller ones, so all are aligned. With W > V the last ranks have none.
+ShardMap AssignShards(int logical_shards, int world_size);
+
+// Whether every shard is in exactly one block, and every block is a node of the tree.
+bool IsComplete(const ShardMap& map);
+
+// The plain tree over one value a shard: what everything else must equal. For the few numbers that
+// travel in a trailer (loss, sample counts), where speed does not matter.
+template <typename T, typename Add>
+T SumTree(std::span<const T> leaves, const Add& add) {
+  CHECK(IsPowerOfTwo(leaves.size()), "the tree has a power of two of leaves");
+  if (leaves.size() == 1) return leaves.front();
+  const std::size_t half = leaves.size() / 2;
+  return add(SumTree(leaves.first(half), add), SumTree(leaves.subspan(half), add));
+}
+
+}  // namespace pliant

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+
+#include "base/result.h"
+#include "trainer/data/permutation.h"
+#include "trainer/membership/types.h"
+#include "trainer/runtime/program.h"
+
+namespace pliant {
+
+// What becomes of the samples that do not fill the last global batch of an epoch.
+enum class LastBatch { kKeep, kDrop };
+
+// Everything that the order of the data depends on. Who trains, and how many, is not among it.
+struct DataSpec {
+  std::uint64_t train_samples = 0;
+  std::uint64_t test_samples = 0;  // 0: no evaluation
+  std::uint64_t epochs = 0;
+  std::uint64_t global_batch_size = 0;  // a multiple of logical_shards
+  int logical_shards = 0;               // a power of two
+  std::uint64_t seed = 0;
+  LastBatch last_batch = LastBatch::kKeep;
+  bool operator==(const DataSpec&) const = default;
+};
+
+// kInvalid, with the field named.
+Status Validate(const DataSpec& spec);
+
+struct TickPlan {
+  TickKind kind = TickKind::kTrain;
+  std::uint64_t epoch = 0;
+  std::uint64_t step = 0;          // optimizer steps before this tick
+  std::uint64_t first_sample = 0;  // its place in the epoch's order (or in the test set)
+  std::uint64_t samples = 0;       // in this tick, over all shards; never 0
+  bool last_of_kind = false;       // the epoch's last optimizer step, or last slice of evaluation
+  bool last_of_epoch = false;
+  bool operator==(const TickPlan&) const = default;
+};
+
+// Which samples belong to which tick and shard. An epoch is its optimizer steps, over the training
+// set in an order drawn from (seed, epoch), and then its evaluation, over the test set as it lies.
+// Both are cut into ticks of `global_batch_size` samples (the last one may be short), and every
+// tick into V shards: the first n mod V of them get one sample more, so sizes differ by at most one
+// and shard 0, whose buffers are kept, is never empty.
+//
+// A pure function with random access: nothing is stored or advanced, so a learner that joins or
+// resumes asks for its tick as everybody else does.
+class Schedule {
+ public:
+  static Result<Schedule> Make(const DataSpec& spec);
+
+  const DataSpec& spec() const { return spec_; }
+  std::uint64_t total_ticks() const { return ticks_per_epoch() * spec_.epochs; }
+  std::uint64_t total_steps() const { return steps_per_epoch_ * spec_.epochs; }
+  std::uint64_t steps_per_epoch() const { return steps_per_epoch_; }
+  std::uint64_t ticks_per_epoch() const { return steps_per_epoch_ + evaluations_per_epoch_; }
+
+  // Optimizer steps in the first `ticks` ticks (at most total_ticks).
+  std::uint64_t StepsBefore(Tick ticks) const;
+  TickPlan At(Tick tick) const;                  // tick < total_ticks
+  ShardTask TaskOf(Tick tick, int shard) const;  // shard < logical_shards
+
+ private:
+  explicit Schedule(const DataSpec& spec);
+
+  DataSpec spec_;
+  std::uint64_t steps_per_epoch_ = 0;
+  std::uint64_t evaluations_per_epoch_ = 0;
+};
+
+}  // namespace pliant
