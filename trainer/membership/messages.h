@@ -1,0 +1,193 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+#include "trainer/membership/types.h"
+
+// What learners and their coordinator say to each other (docs/contracts.md §4), as values and as
+// JSON.
+namespace pliant {
+
+inline constexpr int kProtocolVersion = 1;
+inline constexpr std::size_t kMessageBytesMost = 256 << 10;
+
+// What must be equal on all learners of a job: "gpu", "cpu", "framework", ...
+using Fingerprint = std::map<std::string, std::string>;
+
+// ---- From a learner ----
+
+// First on every connection: the learner's model is built, and it can take part.
+struct Hello {
+  int protocol = kProtocolVersion;
+  LearnerId learner;
+  std::string address;  // of its peer transport
+  Fingerprint fingerprint;
+  std::optional<Membership> membership;  // the newest one it entered: a new coordinator learns of
+                                         // it, with its members, from here
+  Tick applied_ticks = 0;
+  bool has_state = false;
+  bool leaving = false;
+  bool done = false;  // all ticks are applied
+  bool operator==(const Hello&) const = default;
+};
+
+// Connected to all other members of the proposal.
+struct Prepared {
+  MembershipId membership;
+  bool operator==(const Prepared&) const = default;
+};
+
+// Has switched to a membership; it opens now.
+struct Entered {
+  Membership membership;
+  Tick applied_ticks = 0;
+  bool operator==(const Entered&) const = default;
+};
+
+// All members hold the state, and the first tick is committed (or there is none left to do).
+struct Opened {
+  MembershipId membership;
+  Tick applied_ticks = 0;
+  double pause_seconds = 0;      // between the last commit before and the first one in it
+  std::uint64_t ticks_lost = 0;  // committed by this learner before, and to be done again
+  bool operator==(const Opened&) const = default;
+};
+
+// Wants to go at the next boundary, and will be gone after the grace.
+struct Leaving {
+  double grace_seconds = 0;
+  bool operator==(const Leaving&) const = default;
+};
+
+// The running tick (or the opening) of the membership is given up.
+struct Lost {
+  MembershipId membership;
+  Tick tick = 0;
+  std::vector<LearnerId> accused;  // none: somebody else gave it up
+  std::string cause;
+  bool operator==(const Lost&) const = default;
+};
+
+struct CheckpointReport {
+  std::uint64_t step = 0;
+  MembershipId membership;
+  double unix_seconds = 0;
+  std::string error;  // of the last try; the rest is of the last success
+  bool operator==(const CheckpointReport&) const = default;
+};
+
+// Heartbeat of every learner; rank 0 fills in the figures.
+struct Progress {
+  std::optional<MembershipId> membership;  // the one it takes part in now
+  Tick tick = 0;                           // applied ticks
+  std::uint64_t step = 0;
+  struct Figures {
+    std::uint64_t epoch = 0;
+    std::uint64_t total_steps = 0;
+    std::optional<double> loss;
+    std::optional<double> samples_per_second;
+    std::optional<double> accuracy;  // of the newest finished evaluation
+    std::optional<std::uint64_t> evaluated_epoch;
+    std::optional<CheckpointReport> last_checkpoint;
+    bool operator==(const Figures&) const = default;
+  };
+  std::optional<Figures> figures;
+  bool operator==(const Progress&) const = default;
+};
+
+enum class LeftReason { kDrained, kCompleted, kFailed };
+std::string_view ToString(LeftReason reason);
+
+// Last: about to exit.
+struct Left {
+  Tick applied_ticks = 0;
+  LeftReason reason = LeftReason::kDrained;
+  std::string message;
+  std::string parameters_sha256;  // with kCompleted
+  bool operator==(const Left&) const = default;
+};
+
+using LearnerMessage =
+    std::variant<Hello, Prepared, Entered, Opened, Leaving, Lost, Progress, Left>;
+
+// ---- From the coordinator ----
+
+// The hello was taken.
+struct Welcome {
+  std::uint64_t term = 0;
+  double heartbeat_seconds = 0;  // a Progress at least that often
+  bool operator==(const Welcome&) const = default;
+};
+
+// Exit, with this message.
+struct Refused {
+  std::string reason;
+  std::string message;
+  bool operator==(const Refused&) const = default;
+};
+
+// A proposal: connect to its other members, then answer Prepared.
+struct Prepare {
+  Membership membership;
+  std::optional<MembershipId> replaces;  // none: the first, or after all were lost
+  bool operator==(const Prepare&) const = default;
+};
+
+// All are prepared. To rank 0 of the membership it replaces: announce the switch in the next
+// trailer. When it replaces none, to all its members: enter it.
+struct Announce {
+  Membership membership;
+  std::optional<MembershipId> replaces;
+  bool operator==(const Announce&) const = default;
+};
+
+// The proposal is void.
+struct Withdraw {
+  MembershipId membership;
+  bool operator==(const Withdraw&) const = default;
+};
+
+// Enter at once; a running tick is void.
+struct Recover {
+  Membership membership;
+  bool operator==(const Recover&) const = default;
+};
+
+// Not wanted any more.
+struct Leave {
+  bool at_once = false;  // nothing depends on it; otherwise: a member goes at the next boundary
+  bool operator==(const Leave&) const = default;
+};
+
+using CoordinatorMessage =
+    std::variant<Welcome, Refused, Prepare, Announce, Withdraw, Recover, Leave>;
+
+// ---- JSON ----
+
+std::string Encode(const LearnerMessage& message);
+std::string Encode(const CoordinatorMessage& message);
+
+// kInvalid, with the field named. Unknown fields are ignored.
+Result<LearnerMessage> DecodeLearnerMessage(std::string_view json);
+Result<CoordinatorMessage> DecodeCoordinatorMessage(std::string_view json);
+
+// A membership in a form of its own: the announcement of a switch travels in a trailer.
+std::string EncodeMembership(const Membership& membership);
+Result<Membership> DecodeMembership(std::string_view json);
+
+// "term.counter".
+Result<MembershipId> ParseMembershipId(std::string_view text);
+
+// The name on the wire, for logs: "hello", "prepare", ...
+std::string_view NameOf(const LearnerMessage& message);
+std::string_view NameOf(const CoordinatorMessage& message);
+
+}  // namespace pliant

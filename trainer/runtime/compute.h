@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/event_loop.h"
+#include "base/result.h"
+#include "trainer/checkpoint/state_copy.h"
+#include "trainer/collective/peer_transport.h"
+#include "trainer/collective/shard_folder.h"
+#include "trainer/collective/tree.h"
+#include "trainer/runtime/program.h"
+
+namespace pliant {
+
+// One learner's part of one tick.
+struct TickWork {
+  TickKind kind = TickKind::kTrain;
+  std::vector<ShardBlock> blocks;  // of its rank
+  std::vector<ShardTask> tasks;    // the shards of the blocks, in order
+};
+
+struct TickOutput {
+  std::vector<ShardSums> sums;  // as TickWork::tasks
+  Bytes buffers;                // that shard 0 wrote; empty when it belongs to another
+};
+
+struct CommitWork {
+  std::uint64_t epoch = 0;
+  std::uint64_t step = 0;
+  std::span<const float> gradient;  // stays valid until the commit is done
+  Bytes buffers;
+};
+
+// Runs a Program away from the event loop, one operation after the other in the order asked, so
+// that every operation sees the state that the ones before it left. Callbacks run on the event
+// loop, never within the call, and not after the object is destroyed.
+class Compute {
+ public:
+  using DoneStatus = std::function<void(Status)>;
+  template <typename T>
+  using Done = std::function<void(Result<T>)>;
+
+  virtual ~Compute() = default;
+  virtual const ProgramInfo& info() const = 0;
+
+  // In training, `on_node` is called for every block of shards as it is finished; `done` comes
+  // last.
+  virtual void RunTick(TickWork work, std::function<void(HeldNode)> on_node,
+                       Done<TickOutput> done) = 0;
+  // Gives up a RunTick that is queued or runs: none of its callbacks is called any more. It ends
+  // after the shard under way.
+  virtual void AbandonTick() = 0;
+
+  virtual void Commit(CommitWork work, DoneStatus done) = 0;
+  virtual void CopyState(Done<std::shared_ptr<const StateCopy>> done) = 0;
+  virtual void LoadState(std::shared_ptr<const StateCopy> state, DoneStatus done) = 0;
+};
+
+// The program on a thread of its own. `loop` and `program` outlive it; destroying it waits for the
+// shard or the commit under way.
+std::unique_ptr<Compute> NewThreadedCompute(EventLoop& loop, Program& program, int logical_shards,
+                                            int shards_most);
+
+}  // namespace pliant

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string_view>
+
+#include "trainer/membership/messages.h"
+
+namespace pliant {
+
+// Called on the link's event loop, never within a call to the link.
+class CoordinatorHandler {
+ public:
+  virtual ~CoordinatorHandler() = default;
+  // A new connection: nothing was sent on it yet.
+  virtual void OnCoordinatorConnected() = 0;
+  virtual void OnCoordinatorMessage(CoordinatorMessage message) = 0;
+  // The connection is gone, with all messages under way. Once per connection.
+  virtual void OnCoordinatorDisconnected(std::string_view reason) = 0;
+};
+
+// A learner's connection to its coordinator. It dials, with back-off, as long as it lives, also
+// after a connection that worked has ended. All members are called on the event loop.
+class CoordinatorLink {
+ public:
+  virtual ~CoordinatorLink() = default;
+  virtual void Start(CoordinatorHandler* handler) = 0;  // borrowed
+  // Queues a message. Dropped when there is no connection.
+  virtual void Send(const LearnerMessage& message) = 0;
+  // Ends the connection, if any, after sending what is queued, and dials anew after a pause
+  // (without OnCoordinatorDisconnected): it leads to a coordinator that is not to be obeyed.
+  virtual void Redial() = 0;
+};
+
+}  // namespace pliant

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/event_loop.h"
+#include "trainer/checkpoint/checkpointer.h"
+#include "trainer/collective/peer_transport.h"
+#include "trainer/data/schedule.h"
+#include "trainer/membership/messages.h"
+#include "trainer/runtime/compute.h"
+#include "trainer/runtime/coordinator_link.h"
+#include "trainer/runtime/metrics.h"
+
+namespace pliant {
+
+struct LearnerOptions {
+  LearnerId self;
+  Fingerprint fingerprint;
+  std::uint64_t term_least = 0;  // coordinators of lower terms are not obeyed
+  std::string framework;         // written to checkpoints
+
+  std::uint64_t checkpoint_every_steps = 0;  // 0: not by steps
+  Duration checkpoint_every{};               // zero: not by time
+  int checkpoints_kept = 3;
+
+  Duration grace = std::chrono::seconds(60);            // when the coordinator says leave
+  Duration opening_timeout = std::chrono::seconds(10);  // to be connected to all members
+  // Unix time less the event loop's time.
+  double unix_offset_seconds = 0;
+};
+
+// Borrowed; all outlive the loop.
+struct LearnerParts {
+  EventLoop& loop;
+  CoordinatorLink* link = nullptr;     // none: alone, a membership of one
+  PeerTransport* transport = nullptr;  // none: alone
+  Compute& compute;
+  Checkpointer& checkpointer;
+  MetricsSink& metrics;
+};
+
+// How a learner ended.
+struct LearnerExit {
+  LeftReason reason = LeftReason::kDrained;
+  // With kFailed: kInvalid when the program or its input is wrong, and trying again is of no use.
+  ErrorCode code = ErrorCode::kInternal;
+  std::uint64_t step = 0;
+  std::string message;
+  std::string parameters_sha256;
+};
+
+// A learner's elastic loop: takes part in one membership after the other until the job is complete
+// or it is to leave. It owns no thread: everything happens on the event loop, compute and disk
+// behind their seams.
+class LearnerLoop {
+ public:
+  // `on_exit` is called once, on the event loop; nothing happens after it.
+  LearnerLoop(LearnerOptions options, Schedule schedule, LearnerParts parts,
+              std::function<void(LearnerExit)> on_exit);
+  ~LearnerLoop();
+
+  void Start();
+  // SIGTERM: go at the next boundary, at the latest when the grace is over.
+  void RequestLeave(Duration grace);
+
+  Tick applied_ticks() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace pliant
