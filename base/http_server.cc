@@ -1,0 +1,351 @@
+#include "base/http_server.h"
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ip/v6_only.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/beast/http.hpp>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <type_traits>
+#include <utility>
+
+#include "base/log.h"
+#include "base/real_event_loop.h"
+#include "base/tls_context.h"
+#include "base/websocket_session.h"
+
+namespace pliant {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+using tcp = boost::asio::ip::tcp;
+using boost::system::error_code;
+using Parser = http::request_parser<http::string_body>;
+
+constexpr std::size_t kHeaderBytesMax = 16 * 1024;
+// What a refused client may still send before the connection is cut, so that it gets to read why.
+constexpr std::size_t kDiscardedBytesMax = 8 * 1024 * 1024;
+constexpr auto kGoodbyeTimeout = std::chrono::seconds(2);
+constexpr auto kAcceptRetry = std::chrono::milliseconds(100);
+
+std::string_view View(boost::core::string_view text) { return {text.data(), text.size()}; }
+
+std::string_view BearerToken(const Parser& parser) {
+  constexpr std::string_view kScheme = "bearer ";
+  const std::string_view value = View(parser.get()[http::field::authorization]);
+  if (value.size() < kScheme.size() || !beast::iequals(value.substr(0, kScheme.size()), kScheme)) {
+    return {};
+  }
+  return value.substr(kScheme.size());
+}
+
+bool IsParseError(const error_code& error) {
+  return error.category() == http::make_error_code(http::error::bad_method).category() &&
+         error != http::error::end_of_stream && error != http::error::partial_message;
+}
+
+ServerResponse AnswerToParseError(const error_code& error) {
+  if (error == http::error::body_limit) return ErrorResponse(413, "the body is too large");
+  if (error == http::error::header_limit) return ErrorResponse(431, "the header is too large");
+  return ErrorResponse(400, "no valid HTTP request: " + error.message());
+}
+
+http::response<http::string_body> ToBeast(ServerResponse answer, unsigned version, bool keep_alive,
+                                          std::string_view allowed_methods) {
+  http::response<http::string_body> response;
+  response.version(version);
+  response.result(static_cast<unsigned>(answer.status));
+  response.set(http::field::content_type, answer.content_type);
+  response.set(http::field::cache_control, "no-store");
+  if (answer.status == 401) response.set(http::field::www_authenticate, "Bearer");
+  if (answer.status == 405) response.set(http::field::allow, allowed_methods);
+  if (answer.status == 426) response.set(http::field::upgrade, "websocket");
+  response.keep_alive(keep_alive);
+  response.body() = std::move(answer.body);
+  response.prepare_payload();
+  return response;
+}
+
+// Lets the client read the last answer: closing with unread bytes under way would reset the
+// connection under it.
+template <typename Stream>
+asio::awaitable<void> SayGoodbye(Stream& stream) {
+  TcpStream& lowest = beast::get_lowest_layer(stream);
+  lowest.expires_after(kGoodbyeTimeout);
+  if constexpr (std::is_same_v<Stream, TlsStream>) {
+    auto [ignored] = co_await stream.async_shutdown(kAwait);
+    static_cast<void>(ignored);
+  }
+  error_code error;
+  lowest.socket().shutdown(tcp::socket::shutdown_send, error);
+  std::array<char, 16384> discarded;
+  const auto buffer = asio::buffer(discarded);
+  for (std::size_t total = 0; !error && total < kDiscardedBytesMax;) {
+    auto [read_error, bytes] = co_await lowest.async_read_some(buffer, kAwait);
+    error = read_error;
+    total += bytes;
+  }
+  lowest.close();
+}
+
+}  // namespace
+
+ServerResponse ErrorResponse(int status, std::string_view message) {
+  const nlohmann::json body = {{"error", message}};
+  return {.status = status,
+          .body = body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"};
+}
+
+class HttpServer::Core : public std::enable_shared_from_this<Core> {
+ public:
+  Core(RealEventLoop& loop, HttpServerOptions options, std::vector<HttpRoute> routes)
+      : options_(std::move(options)),
+        routes_(std::move(routes)),
+        context_(loop.context()),
+        acceptor_(context_) {
+    if (options_.tls) tls_ = std::make_unique<ServerTlsContext>(*options_.tls);
+  }
+
+  Status Open() {
+    if (tls_) RETURN_IF_ERROR(tls_->Current());
+    if (!options_.address.empty()) {
+      error_code error;
+      const auto address = asio::ip::make_address(options_.address, error);
+      if (error) return Invalid("'" + options_.address + "' is no IP address");
+      return OpenAt(tcp::endpoint(address, options_.port));
+    }
+    if (OpenAt(tcp::endpoint(tcp::v6(), options_.port))) return {};
+    return OpenAt(tcp::endpoint(tcp::v4(), options_.port));
+  }
+
+  void Start() { asio::co_spawn(context_, Accept(shared_from_this()), &RethrowBug); }
+
+  void Stop() {
+    stopped_ = true;
+    error_code ignored;
+    acceptor_.close(ignored);
+    // Closing ends the coroutines, which take themselves off the list: so not while walking it.
+    const auto closers = std::exchange(connections_, {});
+    for (const auto& [id, close] : closers) close();
+  }
+
+  std::uint16_t port() const {
+    error_code ignored;
+    return acceptor_.local_endpoint(ignored).port();
+  }
+
+ private:
+  // A connection's place on the list of those that Stop closes.
+  class Registration {
+   public:
+    Registration(Core& core, std::function<void()> close) : core_(core), id_(++core.last_id_) {
+      CloseBy(std::move(close));
+    }
+    Registration(const Registration&) = delete;
+    Registration& operator=(const Registration&) = delete;
+    ~Registration() { core_.connections_.erase(id_); }
+
+    void CloseBy(std::function<void()> close) { core_.connections_[id_] = std::move(close); }
+
+   private:
+    Core& core_;
+    const std::uint64_t id_;
+  };
+
+  Status OpenAt(const tcp::endpoint& endpoint) {
+    error_code error;
+    acceptor_.close(error);
+    acceptor_.open(endpoint.protocol(), error);
+    if (!error) acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
+    if (!error && endpoint.address().is_v6()) {
+      acceptor_.set_option(asio::ip::v6_only(false), error);
+    }
+    if (!error) acceptor_.bind(endpoint, error);
+    if (!error) acceptor_.listen(tcp::acceptor::max_listen_connections, error);
+    if (!error) return {};
+    const std::string where =
+        endpoint.address().to_string() + " port " + std::to_string(endpoint.port());
+    return Fail(error == asio::error::access_denied ? ErrorCode::kDenied : ErrorCode::kUnavailable,
+                "listen on " + where + ": " + error.message());
+  }
+
+  static asio::awaitable<void> Accept(std::shared_ptr<Core> self) {
+    while (!self->stopped_) {
+      auto [error, socket] = co_await self->acceptor_.async_accept(kAwait);
+      if (self->stopped_) break;
+      if (error) {
+        // Out of descriptors, most likely: without a pause this would spin.
+        log::Warning("cannot accept a connection",
+                     {{"server", self->options_.name}, {"error", error.message()}});
+        asio::steady_timer pause(self->context_, kAcceptRetry);
+        auto [ignored] = co_await pause.async_wait(kAwait);
+        static_cast<void>(ignored);
+        continue;
+      }
+      if (self->connections_.size() >= self->options_.connections_max) continue;
+      error_code ignored;
+      socket.set_option(tcp::no_delay(true), ignored);
+      self->Begin(TcpStream(std::move(socket)));
+    }
+  }
+
+  void Begin(TcpStream stream) {
+    if (!tls_) {
+      asio::co_spawn(context_, Converse<TcpStream>(shared_from_this(), std::move(stream)),
+                     &RethrowBug);
+      return;
+    }
+    // Reading the files for each connection makes a renewed certificate take effect by itself.
+    const auto context = tls_->Current();
+    if (!context) return;
+    asio::co_spawn(context_,
+                   Converse<TlsStream>(shared_from_this(), TlsStream(std::move(stream), **context)),
+                   &RethrowBug);
+  }
+
+  // One connection, from its first byte to its end.
+  template <typename Stream>
+  static asio::awaitable<void> Converse(std::shared_ptr<Core> self, Stream stream) {
+    TcpStream& lowest = beast::get_lowest_layer(stream);
+    Registration registration(*self, [&lowest] { lowest.close(); });
+    lowest.expires_after(self->options_.request_timeout);
+    if constexpr (std::is_same_v<Stream, TlsStream>) {
+      auto [error] = co_await stream.async_handshake(asio::ssl::stream_base::server, kAwait);
+      if (error) co_return;
+    }
+    beast::flat_buffer buffer;
+    bool first = true;
+    while (!self->stopped_) {
+      Parser parser;
+      parser.header_limit(kHeaderBytesMax);
+      parser.body_limit(self->options_.body_bytes_max);
+      lowest.expires_after(first ? self->options_.request_timeout : self->options_.idle_timeout);
+      first = false;
+      auto [error, bytes] = co_await http::async_read_header(stream, buffer, parser, kAwait);
+      if (self->stopped_ || (error && !IsParseError(error))) co_return;
+
+      const HttpRoute* route = nullptr;
+      ServerResponse answer =
+          error ? AnswerToParseError(error) : self->AnswerToHeader(parser, &route);
+      if (route != nullptr && route->accept) {
+        co_await Upgrade(self, std::move(stream), parser.release(), *route, registration);
+        co_return;
+      }
+      bool keep_alive = !error && parser.keep_alive() && (route != nullptr || parser.is_done());
+      if (route != nullptr) {
+        lowest.expires_after(self->options_.request_timeout);
+        error_code read_error = co_await ReadBody(stream, buffer, parser);
+        if (self->stopped_ || (read_error && !IsParseError(read_error))) co_return;
+        keep_alive = keep_alive && !read_error;
+        answer = read_error ? AnswerToParseError(read_error)
+                            : route->handle(ToRequest(parser.release()));
+      }
+      const unsigned version = error ? 11 : parser.get().version();
+      const auto response = ToBeast(std::move(answer), version, keep_alive, "GET, PUT");
+      lowest.expires_after(self->options_.request_timeout);
+      auto [write_error, written] = co_await http::async_write(stream, response, kAwait);
+      if (write_error) co_return;
+      if (!keep_alive) break;
+    }
+    co_await SayGoodbye(stream);
+  }
+
+  template <typename Stream>
+  static asio::awaitable<error_code> ReadBody(Stream& stream, beast::flat_buffer& buffer,
+                                              Parser& parser) {
+    if (beast::iequals(parser.get()[http::field::expect], "100-continue")) {
+      const http::response<http::empty_body> go_on(http::status::continue_, parser.get().version());
+      auto [error, bytes] = co_await http::async_write(stream, go_on, kAwait);
+      if (error) co_return error;
+    }
+    auto [error, bytes] = co_await http::async_read(stream, buffer, parser, kAwait);
+    co_return error;
+  }
+
+  template <typename Stream>
+  static asio::awaitable<void> Upgrade(std::shared_ptr<Core> self, Stream stream,
+                                       http::request<http::string_body> request,
+                                       const HttpRoute& route, Registration& registration) {
+    beast::get_lowest_layer(stream).expires_never();
+    const auto session = std::make_shared<WebSocketSession<Stream>>(
+        std::move(stream), self->options_.websocket, beast::role_type::server);
+    registration.CloseBy([session] { session->Drop("the server stops"); });
+    auto [error] = co_await session->stream().async_accept(request, kAwait);
+    if (error || self->stopped_) co_return;
+    WebSocketCallbacks callbacks = route.accept(session);
+    // Owners of a stopped server may be gone.
+    WebSocketCallbacks guarded{.on_message =
+                                   [&self, &callbacks](std::string text) {
+                                     if (!self->stopped_ && callbacks.on_message)
+                                       callbacks.on_message(std::move(text));
+                                   },
+                               .on_closed =
+                                   [&self, &callbacks](std::string_view reason) {
+                                     if (!self->stopped_ && callbacks.on_closed)
+                                       callbacks.on_closed(reason);
+                                   }};
+    co_await session->Run(std::move(guarded));
+  }
+
+  // What can be said before the body is read: a refusal, or the route that will answer.
+  ServerResponse AnswerToHeader(const Parser& parser, const HttpRoute** route) const {
+    const std::string_view target = View(parser.get().target());
+    const std::string_view path = target.substr(0, target.find('?'));
+    const std::string_view method = View(parser.get().method_string());
+    bool path_known = false;
+    for (const HttpRoute& candidate : routes_) {
+      if (candidate.path != path) continue;
+      path_known = true;
+      if (candidate.method != method) continue;
+      if (candidate.admit) {
+        const Access access = candidate.admit(BearerToken(parser));
+        if (access == Access::kUnknown) return ErrorResponse(401, "a valid bearer token is needed");
+        if (access == Access::kForbidden) return ErrorResponse(403, "this token may not do that");
+      }
+      if (candidate.accept && !beast::websocket::is_upgrade(parser.get())) {
+        return ErrorResponse(426, "this path is a WebSocket");
+      }
+      *route = &candidate;
+      return {};
+    }
+    if (path_known) return ErrorResponse(405, "this path does not know that method");
+    return ErrorResponse(404, "there is no such path");
+  }
+
+  static ServerRequest ToRequest(http::request<http::string_body> request) {
+    const std::string_view target = View(request.target());
+    const std::size_t question = target.find('?');
+    return {.method = std::string(View(request.method_string())),
+            .path = std::string(target.substr(0, question)),
+            .query = question == target.npos ? "" : std::string(target.substr(question + 1)),
+            .body = std::move(request.body())};
+  }
+
+  const HttpServerOptions options_;
+  const std::vector<HttpRoute> routes_;
+  asio::io_context& context_;
+  std::unique_ptr<ServerTlsContext> tls_;  // none: plain
+  tcp::acceptor acceptor_;
+  bool stopped_ = false;
+  std::uint64_t last_id_ = 0;
+  std::map<std::uint64_t, std::function<void()>> connections_;
+};
+
+Result<std::unique_ptr<HttpServer>> HttpServer::Listen(RealEventLoop& loop,
+                                                       HttpServerOptions options,
+                                                       std::vector<HttpRoute> routes) {
+  auto core = std::make_shared<Core>(loop, std::move(options), std::move(routes));
+  RETURN_IF_ERROR(core->Open());
+  core->Start();
+  return std::unique_ptr<HttpServer>(new HttpServer(std::move(core)));
+}
+
+HttpServer::HttpServer(std::shared_ptr<Core> core) : core_(std::move(core)) {}
+HttpServer::~HttpServer() { core_->Stop(); }
+std::uint16_t HttpServer::port() const { return core_->port(); }
+
+}  // namespace pliant

@@ -1,0 +1,11 @@
+#pragma once
+
+#include <string_view>
+
+namespace pliant {
+
+// Takes the same time wherever the two differ, so that a token cannot be guessed byte by byte.
+// Nothing equals an empty secret: a token that was never set admits nobody.
+bool SameSecret(std::string_view offered, std::string_view secret);
+
+}  // namespace pliant

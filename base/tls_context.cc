@@ -1,0 +1,85 @@
+#include "base/tls_context.h"
+
+#include <utility>
+
+#include <openssl/x509_vfy.h>
+
+#include "base/file.h"
+#include "base/log.h"
+
+namespace pliant {
+namespace {
+
+namespace ssl = boost::asio::ssl;
+
+constexpr auto kOptions = ssl::context::default_workarounds | ssl::context::no_sslv2 |
+                          ssl::context::no_sslv3 | ssl::context::no_tlsv1 |
+                          ssl::context::no_tlsv1_1 | ssl::context::no_compression;
+
+}  // namespace
+
+Result<std::shared_ptr<ssl::context>> ServerTlsContext::Current() {
+  Result<Pem> pem = Read();
+  if (!pem) {
+    if (!current_) return std::unexpected(std::move(pem).error());
+    return current_;
+  }
+  if (tried_ == *pem) return current_;
+  tried_ = *pem;
+  auto made = Make(*pem);
+  if (made) {
+    if (current_) log::Info("TLS files changed", {{"certificate", files_.certificate.string()}});
+    current_ = *std::move(made);
+    return current_;
+  }
+  Error error = InContext("TLS files " + files_.certificate.string() + ", " + files_.key.string(),
+                          std::move(made).error());
+  if (!current_) {
+    tried_.reset();
+    return std::unexpected(std::move(error));
+  }
+  log::Warning("changed TLS files cannot be used, keeping the old ones",
+               {{"error", error.message}});
+  return current_;
+}
+
+Result<ServerTlsContext::Pem> ServerTlsContext::Read() const {
+  ASSIGN_OR_RETURN(std::string certificate, ReadFile(files_.certificate));
+  ASSIGN_OR_RETURN(std::string key, ReadFile(files_.key));
+  return Pem{.certificate = std::move(certificate), .key = std::move(key)};
+}
+
+Result<std::shared_ptr<ssl::context>> ServerTlsContext::Make(const Pem& pem) {
+  auto context = std::make_shared<ssl::context>(ssl::context::tls_server);
+  boost::system::error_code error;
+  context->set_options(kOptions | ssl::context::single_dh_use, error);
+  if (!error) context->use_certificate_chain(boost::asio::buffer(pem.certificate), error);
+  if (error) return Invalid("the certificate is no PEM certificate: " + error.message());
+  context->use_private_key(boost::asio::buffer(pem.key), ssl::context::pem, error);
+  if (error) return Invalid("the key does not fit the certificate: " + error.message());
+  // A renegotiation costs the server more than the client.
+  SSL_CTX_set_options(context->native_handle(), SSL_OP_NO_RENEGOTIATION);
+  return context;
+}
+
+Result<std::shared_ptr<ssl::context>> MakeClientTlsContext(const std::filesystem::path& ca_file,
+                                                           const std::string& server_name) {
+  ASSIGN_OR_RETURN(const std::string ca, ReadFile(ca_file));
+  auto context = std::make_shared<ssl::context>(ssl::context::tls_client);
+  boost::system::error_code error;
+  context->set_options(kOptions, error);
+  if (!error) context->add_certificate_authority(boost::asio::buffer(ca), error);
+  if (error) {
+    return Invalid(ca_file.string() + " is no PEM certificate: " + error.message());
+  }
+  context->set_verify_mode(ssl::verify_peer, error);
+  if (error) return Fail(ErrorCode::kInternal, "TLS: " + error.message());
+  // Not asio's verification callback: that one ends with the asio context, before its connections.
+  X509_VERIFY_PARAM* const check = SSL_CTX_get0_param(context->native_handle());
+  if (X509_VERIFY_PARAM_set1_host(check, server_name.c_str(), server_name.size()) != 1) {
+    return Invalid("'" + server_name + "' is no host name");
+  }
+  return context;
+}
+
+}  // namespace pliant

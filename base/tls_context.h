@@ -1,0 +1,42 @@
+#pragma once
+
+#include <boost/asio/ssl/context.hpp>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/http_server.h"
+#include "base/result.h"
+
+namespace pliant {
+
+// A server's certificate and key, always as the files have them now. For the .cc files of servers
+// only: pulls asio in.
+class ServerTlsContext {
+ public:
+  explicit ServerTlsContext(TlsFiles files) : files_(std::move(files)) {}
+
+  // Files that cannot be used, for example half-written ones, leave the context as it was; only the
+  // first call can fail.
+  Result<std::shared_ptr<boost::asio::ssl::context>> Current();
+
+ private:
+  struct Pem {
+    std::string certificate;
+    std::string key;
+    bool operator==(const Pem&) const = default;
+  };
+  Result<Pem> Read() const;
+  static Result<std::shared_ptr<boost::asio::ssl::context>> Make(const Pem& pem);
+
+  const TlsFiles files_;
+  std::optional<Pem> tried_;  // so that bad files are reported once
+  std::shared_ptr<boost::asio::ssl::context> current_;
+};
+
+// Trusts `ca_file` alone, and only a certificate for `server_name`.
+Result<std::shared_ptr<boost::asio::ssl::context>> MakeClientTlsContext(
+    const std::filesystem::path& ca_file, const std::string& server_name);
+
+}  // namespace pliant

@@ -1,0 +1,249 @@
+#include "base/http_server.h"
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "base/real_event_loop.h"
+#include "base/secret.h"
+
+namespace pliant {
+namespace {
+using namespace std::chrono_literals;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr std::size_t kBodyMax = 1000;
+
+// A blocking client that sends just the bytes it is told to.
+class RawClient {
+ public:
+  explicit RawClient(std::uint16_t port) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    const timeval timeout{.tv_sec = 10, .tv_usec = 0};
+    ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    connected_ = ::connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+  }
+  RawClient(const RawClient&) = delete;
+  RawClient& operator=(const RawClient&) = delete;
+  ~RawClient() { ::close(socket_); }
+
+  bool connected() const { return connected_; }
+
+  void Send(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t sent = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (sent <= 0) return;  // the server may have refused before the end
+      bytes.remove_prefix(static_cast<std::size_t>(sent));
+    }
+  }
+
+  // Until `end` was received, or the server closed.
+  std::string ReadUntil(std::string_view end) {
+    std::string got;
+    char part[4096];
+    while (end.empty() || got.find(end) == got.npos) {
+      const ssize_t bytes = ::recv(socket_, part, sizeof part, 0);
+      if (bytes < 0) return got + "[" + (errno == EAGAIN ? "still open" : "reset") + "]";
+      if (bytes == 0) break;
+      got.append(part, static_cast<std::size_t>(bytes));
+    }
+    return got;
+  }
+  std::string ReadAll() { return ReadUntil({}); }
+
+ private:
+  const int socket_;
+  bool connected_ = false;
+};
+
+Access AdmitTokens(std::string_view token) {
+  if (SameSecret(token, "operator")) return Access::kGranted;
+  if (SameSecret(token, "learner")) return Access::kForbidden;
+  return Access::kUnknown;
+}
+
+class HttpServerTest : public testing::Test {
+ protected:
+  void Listen(HttpServerOptions options) {
+    options.address = "127.0.0.1";
+    options.body_bytes_max = kBodyMax;
+    auto server = HttpServer::Listen(
+        loop_, options,
+        {{.method = "GET",
+          .path = "/hello",
+          .handle =
+              [](const ServerRequest& request) {
+                return ServerResponse{.body = "hello " + request.query};
+              }},
+         {.method = "PUT",
+          .path = "/echo",
+          .handle =
+              [](const ServerRequest& request) {
+                return ServerResponse{.body =
+                                          std::to_string(request.body.size()) + ":" + request.body};
+              },
+          .admit = AdmitTokens},
+         {.method = "GET", .path = "/socket", .accept = [](auto) {
+            return WebSocketCallbacks{};
+          }}});
+    ASSERT_TRUE(server) << server.error();
+    server_ = *std::move(server);
+    thread_ = std::jthread([this] { loop_.Run(); });
+  }
+
+  std::string Exchange(std::string_view request) {
+    RawClient client(server_->port());
+    client.Send(request);
+    return client.ReadAll();
+  }
+
+  ~HttpServerTest() override {
+    if (!thread_.joinable()) return;
+    loop_.Post([this] {
+      server_.reset();
+      loop_.Stop();
+    });
+    thread_.join();
+  }
+
+  RealEventLoop loop_;
+  std::unique_ptr<HttpServer> server_;
+  std::jthread thread_;
+};
+
+TEST_F(HttpServerTest, AnswersEveryRequestWithItsStatus) {
+  Listen({});
+  struct Case {
+    std::string name;
+    std::string request;
+    std::string want_status;
+    std::string want_body;
+  };
+  const std::string close = "Host: h\r\nConnection: close\r\n";
+  const std::string token = "Authorization: Bearer operator\r\n";
+  const Case kCases[] = {
+      {"a route", "GET /hello?a=b HTTP/1.1\r\n" + close + "\r\n", "200", "hello a=b"},
+      {"a body", "PUT /echo HTTP/1.1\r\n" + close + token + "Content-Length: 3\r\n\r\nabc", "200",
+       "3:abc"},
+      {"a chunked body",
+       "PUT /echo HTTP/1.1\r\n" + close + token +
+           "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n",
+       "200", "5:abcde"},
+      {"a scheme in capitals",
+       "PUT /echo HTTP/1.1\r\n" + close +
+           "Authorization: BEARER operator\r\nContent-Length: 0\r\n\r\n",
+       "200", "0:"},
+      {"a client that asks before it sends",
+       "PUT /echo HTTP/1.1\r\n" + close + token +
+           "Expect: 100-continue\r\nContent-Length: 3\r\n\r\nabc",
+       "100", "3:abc"},
+      {"the largest body",
+       "PUT /echo HTTP/1.1\r\n" + close + token + "Content-Length: 1000\r\n\r\n" +
+           std::string(kBodyMax, 'x'),
+       "200", "1000:x"},
+      {"a body that says it is too large",
+       "PUT /echo HTTP/1.1\r\n" + close + token + "Content-Length: 1001\r\n\r\n" +
+           std::string(kBodyMax + 1, 'x'),
+       "413", "too large"},
+      {"a body that turns out too large",
+       "PUT /echo HTTP/1.1\r\n" + close + token + "Transfer-Encoding: chunked\r\n\r\nfff\r\n" +
+           std::string(0xfff, 'x') + "\r\n0\r\n\r\n",
+       "413", "too large"},
+      {"megabytes after a refusal",
+       "PUT /echo HTTP/1.1\r\n" + close + token + "Content-Length: 3000000\r\n\r\n" +
+           std::string(3000000, 'x'),
+       "413", "too large"},
+      {"an endless header", "GET /hello HTTP/1.1\r\nX: " + std::string(20000, 'x') + "\r\n\r\n",
+       "431", "header"},
+      {"no HTTP", "\x16\x03\x01 hello\r\n\r\n", "400", "no valid HTTP"},
+      {"a body of no length", "PUT /echo HTTP/1.1\r\nContent-Length: -5\r\n\r\n", "400", "valid"},
+      {"no such path", "GET /nowhere HTTP/1.1\r\n" + close + "\r\n", "404", "no such path"},
+      {"a path is matched whole", "GET /hello/ HTTP/1.1\r\n" + close + "\r\n", "404", "path"},
+      {"no such method", "DELETE /hello HTTP/1.1\r\n" + close + "\r\n", "405", "method"},
+      {"no token", "PUT /echo HTTP/1.1\r\n" + close + "Content-Length: 3\r\n\r\nabc", "401",
+       "token"},
+      {"a wrong token", "PUT /echo HTTP/1.1\r\n" + close + "Authorization: Bearer operatoR\r\n\r\n",
+       "401", "token"},
+      {"the start of the token",
+       "PUT /echo HTTP/1.1\r\n" + close + "Authorization: Bearer operato\r\n\r\n", "401", "token"},
+      {"another scheme", "PUT /echo HTTP/1.1\r\n" + close + "Authorization: Basic operator\r\n\r\n",
+       "401", "token"},
+      {"a token without the right",
+       "PUT /echo HTTP/1.1\r\n" + close + "Authorization: Bearer learner\r\n\r\n", "403",
+       "may not"},
+      {"a WebSocket without a handshake", "GET /socket HTTP/1.1\r\n" + close + "\r\n", "426",
+       "WebSocket"},
+  };
+  for (const Case& c : kCases) {
+    SCOPED_TRACE(c.name);
+    EXPECT_THAT(Exchange(c.request),
+                AllOf(StartsWith("HTTP/1.1 " + c.want_status + " "), HasSubstr(c.want_body)));
+  }
+}
+
+TEST_F(HttpServerTest, AConnectionServesManyRequests) {
+  Listen({});
+  RawClient client(server_->port());
+  for (int i = 0; i < 3; ++i) {
+    client.Send("GET /hello?" + std::to_string(i) + " HTTP/1.1\r\nHost: h\r\n\r\n");
+    EXPECT_THAT(client.ReadUntil("hello " + std::to_string(i)), StartsWith("HTTP/1.1 200 OK"));
+  }
+  // A refusal that leaves nothing unread keeps it open too.
+  client.Send("GET /nowhere HTTP/1.1\r\nHost: h\r\n\r\nGET /hello?x HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_THAT(client.ReadUntil("hello x"), StartsWith("HTTP/1.1 404"));
+}
+
+TEST_F(HttpServerTest, AClientThatDoesNotFinishItsRequestIsCutOff) {
+  Listen({.request_timeout = 100ms});
+  for (const std::string_view beginning :
+       {"", "GET /hello HTTP/1.1\r\nHost:",
+        "PUT /echo HTTP/1.1\r\nAuthorization: Bearer operator\r\nContent-Length: 5\r\n\r\nab"}) {
+    SCOPED_TRACE(beginning);
+    EXPECT_EQ(Exchange(beginning), "");
+  }
+  // Trickling does not help.
+  RawClient slow(server_->port());
+  for (int i = 0; i < 20; ++i) {
+    slow.Send("G");
+    std::this_thread::sleep_for(10ms);
+  }
+  EXPECT_THAT(slow.ReadAll(), testing::AnyOf("", "[reset]"));
+}
+
+TEST_F(HttpServerTest, ConnectionsBeyondTheMostAreClosed) {
+  Listen({.connections_max = 2});
+  RawClient first(server_->port());
+  RawClient second(server_->port());
+  first.Send("GET /hello?1 HTTP/1.1\r\nHost: h\r\n\r\n");
+  second.Send("GET /hello?2 HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_THAT(first.ReadUntil("hello 1"), StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(second.ReadUntil("hello 2"), StartsWith("HTTP/1.1 200"));
+  EXPECT_EQ(RawClient(server_->port()).ReadAll(), "");
+}
+
+TEST_F(HttpServerTest, APortInUseIsAnError) {
+  Listen({});
+  const auto second =
+      HttpServer::Listen(loop_, {.address = "127.0.0.1", .port = server_->port()}, {});
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().code, ErrorCode::kUnavailable);
+  EXPECT_THAT(second.error().message, HasSubstr(std::to_string(server_->port())));
+}
+
+}  // namespace
+}  // namespace pliant
