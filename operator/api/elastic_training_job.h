@@ -1,0 +1,184 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "operator/api/meta.h"
+
+// The custom resource ElasticTrainingJob (crds/): what the operator reads of its spec, and all of
+// its status.
+namespace pliant::api {
+
+struct Elastic {
+  int min_learners = 1;
+  int max_learners = 1;
+  int gpus_per_learner = 1;
+
+  bool operator==(const Elastic&) const = default;
+};
+
+enum class Reproducibility { kBitwise, kStatistical };
+std::string_view ToString(Reproducibility reproducibility);
+
+struct TrainingSpec {
+  std::int64_t global_batch_size = 0;
+  std::optional<int> logical_shards;  // absent: derived at admission
+  Reproducibility reproducibility = Reproducibility::kBitwise;
+  std::int64_t seed = 0;
+
+  bool operator==(const TrainingSpec&) const = default;
+};
+
+struct CheckpointSpec {
+  std::string volume_json;  // a volume source, as it goes into the pod
+  int every_steps = 200;
+  int every_seconds = 300;
+  int keep = 3;
+
+  bool operator==(const CheckpointSpec&) const = default;
+};
+
+struct ResizeSpec {
+  std::chrono::seconds grace_period{60};
+  std::chrono::seconds min_runtime{0};
+  std::chrono::seconds cooldown{30};
+
+  bool operator==(const ResizeSpec&) const = default;
+};
+
+struct FailurePolicy {
+  int max_failures = 10;  // without a newly committed step
+  std::vector<int> permanent_exit_codes;
+
+  bool operator==(const FailurePolicy&) const = default;
+};
+
+struct JobSpec {
+  std::string queue = "default";
+  int priority = 5000;
+  bool suspend = false;
+  Elastic elastic;
+  TrainingSpec training;
+  CheckpointSpec checkpoint;
+  ResizeSpec resize;
+  FailurePolicy failure_policy;
+  std::string template_json;  // a PodTemplateSpec, kept as it is
+
+  bool operator==(const JobSpec&) const = default;
+};
+
+enum class JobPhase {
+  kNew,  // nothing was decided yet: absent in the object
+  kQueued,
+  kStarting,
+  kRunning,
+  kResizing,
+  kRecovering,
+  kSuspended,
+  kSucceeded,
+  kFailed,
+};
+std::string_view ToString(JobPhase phase);
+
+enum class ConditionStatus { kFalse, kTrue, kUnknown };
+std::string_view ToString(ConditionStatus status);
+
+struct Condition {
+  std::string type;
+  ConditionStatus status = ConditionStatus::kUnknown;
+  std::string reason;  // CamelCase, never empty
+  std::string message;
+  WallTime last_transition;
+  std::int64_t observed_generation = 0;
+
+  bool operator==(const Condition&) const = default;
+};
+
+// What the result depends on, derived once and then frozen.
+struct FrozenTraining {
+  std::int64_t global_batch_size = 0;
+  int logical_shards = 1;
+  std::int64_t seed = 0;
+  Reproducibility reproducibility = Reproducibility::kBitwise;
+
+  bool operator==(const FrozenTraining&) const = default;
+};
+
+// Failures of learners since a step was last committed.
+struct FailureCount {
+  int count = 0;
+  std::int64_t step = 0;  // the last committed step when the newest of them was counted
+  // Numbers of the failed pods that still exist and have been counted: each counts once, also when
+  // the operator restarts.
+  std::vector<int> counted;
+
+  bool operator==(const FailureCount&) const = default;
+};
+
+struct SavedCheckpoint {
+  std::int64_t step = 0;
+  WallTime time;
+
+  bool operator==(const SavedCheckpoint&) const = default;
+};
+
+struct JobStatus {
+  std::int64_t observed_generation = 0;
+  JobPhase phase = JobPhase::kNew;
+  std::string reason;    // why it has this size, a sentence
+  std::string selector;  // of its learner pods, for the scale subresource
+  int learners = 0;      // of the newest membership
+  int desired_learners = 0;
+  int entitlement = 0;
+  std::optional<FrozenTraining> training;
+  std::int64_t coordinator_term = 0;
+  std::string coordinator_image;
+  int next_learner = 0;
+
+  std::string membership_id;
+  std::optional<std::int64_t> step;
+  std::optional<std::int64_t> epoch;
+  std::optional<std::int64_t> total_steps;
+  std::optional<double> samples_per_second;
+  std::optional<double> loss;
+  std::optional<double> accuracy;
+  std::string parameters_sha256;
+  std::optional<SavedCheckpoint> last_checkpoint;
+
+  std::int64_t resizes = 0;
+  std::int64_t restarts = 0;
+  FailureCount failures;
+  std::int64_t attained_gpu_seconds = 0;
+  std::optional<WallTime> start_time;   // when it last left the queue
+  std::optional<WallTime> resize_time;  // when desired_learners last changed while it ran
+  std::optional<WallTime> completion_time;
+  std::vector<Condition> conditions;  // by type
+
+  bool operator==(const JobStatus&) const = default;
+
+  bool finished() const { return phase == JobPhase::kSucceeded || phase == JobPhase::kFailed; }
+};
+
+const Condition* FindCondition(const JobStatus& status, std::string_view type);
+
+struct ElasticTrainingJob {
+  ObjectMeta meta;
+  JobSpec spec;
+  JobStatus status;
+
+  bool operator==(const ElasticTrainingJob&) const = default;
+};
+
+// kInvalid names the field that is missing, of a wrong kind, or out of its range. A status that was
+// written by a newer version reads as far as it is understood.
+Result<ElasticTrainingJob> DecodeJob(const nlohmann::json& object);
+
+// The status as JSON for a merge patch: fields without a value are null, which removes them.
+nlohmann::json EncodeStatus(const JobStatus& status);
+
+}  // namespace pliant::api

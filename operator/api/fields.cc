@@ -1,0 +1,182 @@
+#include "operator/api/fields.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace pliant::api {
+
+Fields::Fields(const nlohmann::json& object, std::string path)
+    : object_(object), path_(std::move(path)) {
+  if (!object_.is_object()) {
+    error_ = Error{ErrorCode::kInvalid, (path_.empty() ? "it" : path_) + ": not an object"};
+  }
+}
+
+const nlohmann::json* Fields::Find(const char* name) const {
+  if (!object_.is_object()) return nullptr;
+  const auto found = object_.find(name);
+  return found == object_.end() || found->is_null() ? nullptr : &*found;
+}
+
+void Fields::Wrong(const char* name, std::string_view why) {
+  if (error_) return;
+  const std::string path = path_.empty() ? name : path_ + "." + name;
+  error_ = Error{ErrorCode::kInvalid, path + ": " + std::string(why)};
+}
+
+std::string Fields::String(const char* name, std::string fallback, std::size_t length_max) {
+  const nlohmann::json* value = Find(name);
+  if (value == nullptr) return fallback;
+  if (!value->is_string()) {
+    Wrong(name, "not a string");
+    return fallback;
+  }
+  const auto& text = value->get_ref<const std::string&>();
+  if (text.size() > length_max) {
+    Wrong(name, "longer than " + std::to_string(length_max) + " bytes");
+    return fallback;
+  }
+  return text;
+}
+
+std::string Fields::StringOrNumber(const char* name, std::string fallback) {
+  const nlohmann::json* value = Find(name);
+  return value != nullptr && value->is_number() ? value->dump() : String(name, std::move(fallback));
+}
+
+bool Fields::Bool(const char* name, bool fallback) {
+  const nlohmann::json* value = Find(name);
+  if (value == nullptr) return fallback;
+  if (value->is_boolean()) return value->get<bool>();
+  Wrong(name, "neither true nor false");
+  return fallback;
+}
+
+std::optional<std::int64_t> Fields::OptionalInt(const char* name, std::int64_t least,
+                                                std::int64_t most) {
+  const nlohmann::json* value = Find(name);
+  if (value == nullptr) return std::nullopt;
+  const bool too_large =
+      value->is_number_unsigned() && value->get<std::uint64_t>() > std::uint64_t(INT64_MAX);
+  if (value->is_number_integer() && !too_large) {
+    const auto number = value->get<std::int64_t>();
+    if (number >= least && number <= most) return number;
+  }
+  Wrong(name, "not a whole number from " + std::to_string(least) + " to " + std::to_string(most));
+  return std::nullopt;
+}
+
+std::int64_t Fields::Long(const char* name, std::int64_t fallback, std::int64_t least,
+                          std::int64_t most) {
+  return OptionalInt(name, least, most).value_or(fallback);
+}
+
+int Fields::Int(const char* name, int fallback, int least, int most) {
+  return static_cast<int>(Long(name, fallback, least, most));
+}
+
+std::optional<double> Fields::OptionalNumber(const char* name) {
+  const nlohmann::json* value = Find(name);
+  if (value == nullptr) return std::nullopt;
+  if (value->is_number()) return value->get<double>();
+  Wrong(name, "not a number");
+  return std::nullopt;
+}
+
+std::optional<WallTime> Fields::OptionalTime(const char* name) {
+  const std::string text = String(name);
+  if (text.empty()) return std::nullopt;
+  const Result<WallTime> time = ParseTime(text);
+  if (time) return *time;
+  Wrong(name, time.error().message);
+  return std::nullopt;
+}
+
+std::vector<int> Fields::Ints(const char* name, int least, int most, std::size_t count_max) {
+  const nlohmann::json* value = Find(name);
+  if (value == nullptr) return {};
+  if (!value->is_array() || value->size() > count_max) {
+    Wrong(name, "not a list of at most " + std::to_string(count_max));
+    return {};
+  }
+  std::vector<int> numbers;
+  for (const nlohmann::json& item : *value) {
+    const auto number =
+        item.is_number_integer() ? item.get<std::int64_t>() : std::int64_t{least} - 1;
+    if (number < least || number > most) {
+      Wrong(name, "holds what is not a whole number from " + std::to_string(least) + " to " +
+                      std::to_string(most));
+      return {};
+    }
+    numbers.push_back(static_cast<int>(number));
+  }
+  return numbers;
+}
+
+std::vector<std::string> Fields::StringList(const char* name, std::size_t count_max) {
+  const nlohmann::json* value = Find(name);
+  if (value == nullptr) return {};
+  std::vector<std::string> texts;
+  bool right = value->is_array() && value->size() <= count_max;
+  if (right) {
+    for (const nlohmann::json& item : *value) {
+      right = right && item.is_string();
+      if (right) texts.push_back(item.get<std::string>());
+    }
+  }
+  if (right) return texts;
+  Wrong(name, "not a list of at most " + std::to_string(count_max) + " strings");
+  return {};
+}
+
+std::map<std::string, std::string> Fields::Strings(const char* name, std::size_t count_max) {
+  const nlohmann::json* value = Find(name);
+  if (value == nullptr) return {};
+  std::map<std::string, std::string> texts;
+  bool right = value->is_object() && value->size() <= count_max;
+  if (right) {
+    for (const auto& [key, item] : value->items()) {
+      right = right && item.is_string();
+      if (right) texts[key] = item.get<std::string>();
+    }
+  }
+  if (right) return texts;
+  Wrong(name, "not an object of at most " + std::to_string(count_max) + " strings");
+  return {};
+}
+
+void Fields::Object(const char* name, const std::function<void(Fields&)>& read) {
+  const nlohmann::json* value = Find(name);
+  if (value == nullptr) return;
+  Fields fields(*value, path_.empty() ? name : path_ + "." + name);
+  if (value->is_object()) read(fields);
+  if (!error_) error_ = fields.error_;
+}
+
+void Fields::Objects(const char* name, std::size_t count_max,
+                     const std::function<void(Fields&)>& read) {
+  const nlohmann::json* value = Find(name);
+  if (value == nullptr) return;
+  if (!value->is_array() || value->size() > count_max) {
+    Wrong(name, "not a list of at most " + std::to_string(count_max));
+    return;
+  }
+  std::size_t index = 0;
+  for (const nlohmann::json& item : *value) {
+    Fields fields(item,
+                  (path_.empty() ? "" : path_ + ".") + name + "[" + std::to_string(index++) + "]");
+    if (item.is_object()) read(fields);
+    if (!error_) error_ = fields.error_;
+  }
+}
+
+std::string Fields::Raw(const char* name, std::size_t length_max) {
+  const nlohmann::json* value = Find(name);
+  if (value == nullptr) return "";
+  std::string text = value->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  if (text.size() <= length_max) return text;
+  Wrong(name, "larger than " + std::to_string(length_max) + " bytes");
+  return "";
+}
+
+}  // namespace pliant::api

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "operator/api/time.h"
+
+namespace pliant::api {
+
+// Reads the fields of a JSON object. A field that is absent or null has its default; one of the
+// wrong kind or size has it too, and the first such is kept as error, named by its path.
+class Fields {
+ public:
+  // `object` outlives the reader; anything but an object reads as an empty one, with an error.
+  explicit Fields(const nlohmann::json& object, std::string path = "");
+
+  bool Has(const char* name) const { return Find(name) != nullptr; }
+  std::string String(const char* name, std::string fallback = "", std::size_t length_max = 65536);
+  // A string, or a number as it is written: both serve as a quantity.
+  std::string StringOrNumber(const char* name, std::string fallback = "");
+  bool Bool(const char* name, bool fallback = false);
+  std::int64_t Long(const char* name, std::int64_t fallback, std::int64_t least, std::int64_t most);
+  int Int(const char* name, int fallback, int least, int most);
+  std::optional<std::int64_t> OptionalInt(const char* name, std::int64_t least, std::int64_t most);
+  std::optional<double> OptionalNumber(const char* name);
+  std::optional<WallTime> OptionalTime(const char* name);
+  std::vector<int> Ints(const char* name, int least, int most, std::size_t count_max);
+
+  // A list of strings, and an object whose values are strings.
+  std::vector<std::string> StringList(const char* name, std::size_t count_max);
+  std::map<std::string, std::string> Strings(const char* name, std::size_t count_max);
+
+  // Calls `read` if the field is there; errors within it are errors of this reader.
+  void Object(const char* name, const std::function<void(Fields&)>& read);
+  void Objects(const char* name, std::size_t count_max, const std::function<void(Fields&)>& read);
+  // The field as JSON text; "" if it is absent.
+  std::string Raw(const char* name, std::size_t length_max);
+
+  // For what cannot be told by type and range alone.
+  void Wrong(const char* name, std::string_view why);
+  const std::optional<Error>& error() const { return error_; }
+
+ private:
+  const nlohmann::json* Find(const char* name) const;
+
+  const nlohmann::json& object_;
+  const std::string path_;
+  std::optional<Error> error_;
+};
+
+}  // namespace pliant::api

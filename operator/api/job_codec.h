@@ -1,0 +1,13 @@
+#pragma once
+
+#include "operator/api/elastic_training_job.h"
+#include "operator/api/fields.h"
+
+// The two halves of DecodeJob.
+namespace pliant::api {
+
+void ReadSpec(Fields& fields, JobSpec& spec);
+void ReadStatus(Fields& fields, JobStatus& status);
+Reproducibility ReadReproducibility(Fields& fields);
+
+}  // namespace pliant::api

@@ -1,0 +1,85 @@
+#include <nlohmann/json.hpp>
+
+#include "operator/api/job_codec.h"
+
+namespace pliant::api {
+namespace {
+
+constexpr std::size_t kTemplateBytesMax = 512 * 1024;
+constexpr std::size_t kVolumeBytesMax = 16 * 1024;
+constexpr int kLearnersMax = 1024;
+
+void ReadElastic(Fields& fields, Elastic& elastic) {
+  elastic.min_learners = fields.Int("minLearners", 1, 1, kLearnersMax);
+  elastic.max_learners = fields.Int("maxLearners", 1, 1, kLearnersMax);
+  elastic.gpus_per_learner = fields.Int("gpusPerLearner", 1, 1, 16);
+  if (elastic.min_learners > elastic.max_learners) {
+    fields.Wrong("minLearners", "greater than maxLearners");
+  }
+}
+
+void ReadTraining(Fields& fields, TrainingSpec& training) {
+  training.global_batch_size = fields.Long("globalBatchSize", 0, 1, std::int64_t{1} << 24);
+  if (training.global_batch_size == 0) fields.Wrong("globalBatchSize", "missing");
+  if (const auto shards = fields.OptionalInt("logicalShards", 1, 4096)) {
+    training.logical_shards = static_cast<int>(*shards);
+    if ((*shards & (*shards - 1)) != 0) fields.Wrong("logicalShards", "not a power of two");
+  }
+  training.reproducibility = ReadReproducibility(fields);
+  training.seed = fields.Long("seed", 0, 0, std::int64_t{1} << 53);
+}
+
+void ReadCheckpoint(Fields& fields, CheckpointSpec& checkpoint) {
+  checkpoint.volume_json = fields.Raw("volume", kVolumeBytesMax);
+  if (checkpoint.volume_json.empty()) fields.Wrong("volume", "missing");
+  checkpoint.every_steps = fields.Int("everySteps", 200, 1, 1'000'000'000);
+  checkpoint.every_seconds = fields.Int("everySeconds", 300, 1, 86400);
+  checkpoint.keep = fields.Int("keep", 3, 1, 1000);
+}
+
+void ReadResize(Fields& fields, ResizeSpec& resize) {
+  resize.grace_period = std::chrono::seconds(fields.Int("gracePeriodSeconds", 60, 1, 3585));
+  resize.min_runtime = std::chrono::seconds(fields.Int("minRuntimeSeconds", 0, 0, 86400));
+  resize.cooldown = std::chrono::seconds(fields.Int("cooldownSeconds", 30, 0, 3600));
+}
+
+}  // namespace
+
+Reproducibility ReadReproducibility(Fields& fields) {
+  const std::string text = fields.String("reproducibility", "Bitwise");
+  if (text == "Bitwise") return Reproducibility::kBitwise;
+  if (text == "Statistical") return Reproducibility::kStatistical;
+  fields.Wrong("reproducibility", "neither Bitwise nor Statistical");
+  return Reproducibility::kBitwise;
+}
+
+void ReadSpec(Fields& fields, JobSpec& spec) {
+  spec.queue = fields.String("queue", "default", 63);
+  spec.priority = fields.Int("priority", 5000, 1, 10000);
+  spec.suspend = fields.Bool("suspend");
+  for (const char* required : {"elastic", "training", "checkpoint", "template"}) {
+    if (!fields.Has(required)) fields.Wrong(required, "missing");
+  }
+  fields.Object("elastic", [&](Fields& f) { ReadElastic(f, spec.elastic); });
+  fields.Object("training", [&](Fields& f) { ReadTraining(f, spec.training); });
+  fields.Object("checkpoint", [&](Fields& f) { ReadCheckpoint(f, spec.checkpoint); });
+  fields.Object("resize", [&](Fields& f) { ReadResize(f, spec.resize); });
+  fields.Object("failurePolicy", [&](Fields& f) {
+    spec.failure_policy.max_failures = f.Int("maxFailures", 10, 0, 1000);
+    spec.failure_policy.permanent_exit_codes = f.Ints("permanentExitCodes", 1, 255, 32);
+  });
+  spec.template_json = fields.Raw("template", kTemplateBytesMax);
+}
+
+Result<ElasticTrainingJob> DecodeJob(const nlohmann::json& object) {
+  ElasticTrainingJob job;
+  ASSIGN_OR_RETURN(job.meta, DecodeMeta(object, "pliant.dev/"));
+  Fields root(object);
+  if (!root.Has("spec")) root.Wrong("spec", "missing");
+  root.Object("spec", [&](Fields& fields) { ReadSpec(fields, job.spec); });
+  root.Object("status", [&](Fields& fields) { ReadStatus(fields, job.status); });
+  if (root.error()) return std::unexpected(*root.error());
+  return job;
+}
+
+}  // namespace pliant::api

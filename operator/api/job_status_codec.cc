@@ -1,0 +1,161 @@
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "operator/api/job_codec.h"
+
+namespace pliant::api {
+namespace {
+
+using nlohmann::json;
+
+constexpr JobPhase kPhases[] = {JobPhase::kQueued,    JobPhase::kStarting,   JobPhase::kRunning,
+                                JobPhase::kResizing,  JobPhase::kRecovering, JobPhase::kSuspended,
+                                JobPhase::kSucceeded, JobPhase::kFailed};
+
+JobPhase PhaseOf(std::string_view text) {
+  for (const JobPhase phase : kPhases) {
+    if (ToString(phase) == text) return phase;
+  }
+  return JobPhase::kNew;  // also what a newer version may have written
+}
+
+ConditionStatus ConditionStatusOf(std::string_view text) {
+  if (text == "True") return ConditionStatus::kTrue;
+  if (text == "False") return ConditionStatus::kFalse;
+  return ConditionStatus::kUnknown;
+}
+
+int Count(Fields& fields, const char* name) { return fields.Int(name, 0, 0, INT32_MAX); }
+std::int64_t LongCount(Fields& fields, const char* name) {
+  return fields.Long(name, 0, 0, INT64_MAX);
+}
+
+json OrNull(const std::string& text) { return text.empty() ? json() : json(text); }
+json OrNull(const std::optional<std::int64_t>& number) { return number ? json(*number) : json(); }
+json OrNull(const std::optional<WallTime>& time) { return time ? json(FormatTime(*time)) : json(); }
+// JSON has no NaN: a loss that diverged is left out.
+json OrNull(const std::optional<double>& number) {
+  return number && std::isfinite(*number) ? json(*number) : json();
+}
+
+json EncodeTraining(const FrozenTraining& training) {
+  return {{"globalBatchSize", training.global_batch_size},
+          {"logicalShards", training.logical_shards},
+          {"seed", training.seed},
+          {"reproducibility", ToString(training.reproducibility)}};
+}
+
+json EncodeFailures(const FailureCount& failures) {
+  if (failures == FailureCount{}) return {};
+  return {{"count", failures.count}, {"step", failures.step}, {"counted", failures.counted}};
+}
+
+json EncodeConditions(const std::vector<Condition>& conditions) {
+  json list = json::array();
+  for (const Condition& condition : conditions) {
+    list.push_back({{"type", condition.type},
+                    {"status", ToString(condition.status)},
+                    {"reason", condition.reason},
+                    {"message", condition.message},
+                    {"lastTransitionTime", FormatTime(condition.last_transition)},
+                    {"observedGeneration", condition.observed_generation}});
+  }
+  return list;
+}
+
+void ReadProgress(Fields& fields, JobStatus& status) {
+  status.membership_id = fields.String("membershipId", "", 64);
+  status.step = fields.OptionalInt("step", 0, INT64_MAX);
+  status.epoch = fields.OptionalInt("epoch", 0, INT64_MAX);
+  status.total_steps = fields.OptionalInt("totalSteps", 0, INT64_MAX);
+  status.samples_per_second = fields.OptionalNumber("samplesPerSecond");
+  status.loss = fields.OptionalNumber("loss");
+  status.accuracy = fields.OptionalNumber("accuracy");
+  status.parameters_sha256 = fields.String("parametersSha256", "", 64);
+  fields.Object("lastCheckpoint", [&](Fields& checkpoint) {
+    status.last_checkpoint =
+        SavedCheckpoint{.step = LongCount(checkpoint, "step"),
+                        .time = checkpoint.OptionalTime("time").value_or(WallTime{})};
+  });
+}
+
+}  // namespace
+
+void ReadStatus(Fields& fields, JobStatus& status) {
+  status.observed_generation = LongCount(fields, "observedGeneration");
+  status.phase = PhaseOf(fields.String("phase"));
+  status.reason = fields.String("reason");
+  status.selector = fields.String("selector");
+  status.learners = Count(fields, "learners");
+  status.desired_learners = Count(fields, "desiredLearners");
+  status.entitlement = Count(fields, "entitlement");
+  fields.Object("training", [&](Fields& training) {
+    status.training = FrozenTraining{.global_batch_size = LongCount(training, "globalBatchSize"),
+                                     .logical_shards = training.Int("logicalShards", 1, 1, 4096),
+                                     .seed = LongCount(training, "seed"),
+                                     .reproducibility = ReadReproducibility(training)};
+  });
+  status.coordinator_term = LongCount(fields, "coordinatorTerm");
+  status.coordinator_image = fields.String("coordinatorImage", "", 1024);
+  status.next_learner = Count(fields, "nextLearner");
+  ReadProgress(fields, status);
+  status.resizes = LongCount(fields, "resizes");
+  status.restarts = LongCount(fields, "restarts");
+  fields.Object("failures", [&](Fields& failures) {
+    status.failures = {.count = Count(failures, "count"),
+                       .step = LongCount(failures, "step"),
+                       .counted = failures.Ints("counted", 0, INT32_MAX, 4096)};
+  });
+  status.attained_gpu_seconds = LongCount(fields, "attainedGpuSeconds");
+  status.start_time = fields.OptionalTime("startTime");
+  status.resize_time = fields.OptionalTime("resizeTime");
+  status.completion_time = fields.OptionalTime("completionTime");
+  fields.Objects("conditions", 64, [&](Fields& condition) {
+    status.conditions.push_back(
+        {.type = condition.String("type"),
+         .status = ConditionStatusOf(condition.String("status")),
+         .reason = condition.String("reason"),
+         .message = condition.String("message"),
+         .last_transition = condition.OptionalTime("lastTransitionTime").value_or(WallTime{}),
+         .observed_generation = LongCount(condition, "observedGeneration")});
+  });
+}
+
+json EncodeStatus(const JobStatus& status) {
+  json encoded = {
+      {"observedGeneration", status.observed_generation},
+      {"phase", OrNull(std::string(ToString(status.phase)))},
+      {"reason", OrNull(status.reason)},
+      {"selector", OrNull(status.selector)},
+      {"learners", status.learners},
+      {"desiredLearners", status.desired_learners},
+      {"entitlement", status.entitlement},
+      {"coordinatorTerm", status.coordinator_term},
+      {"coordinatorImage", OrNull(status.coordinator_image)},
+      {"nextLearner", status.next_learner},
+      {"membershipId", OrNull(status.membership_id)},
+      {"step", OrNull(status.step)},
+      {"epoch", OrNull(status.epoch)},
+      {"totalSteps", OrNull(status.total_steps)},
+      {"samplesPerSecond", OrNull(status.samples_per_second)},
+      {"loss", OrNull(status.loss)},
+      {"accuracy", OrNull(status.accuracy)},
+      {"parametersSha256", OrNull(status.parameters_sha256)},
+      {"resizes", status.resizes},
+      {"restarts", status.restarts},
+      {"failures", EncodeFailures(status.failures)},
+      {"attainedGpuSeconds", status.attained_gpu_seconds},
+      {"startTime", OrNull(status.start_time)},
+      {"resizeTime", OrNull(status.resize_time)},
+      {"completionTime", OrNull(status.completion_time)},
+      {"conditions", EncodeConditions(status.conditions)},
+  };
+  if (status.training) encoded["training"] = EncodeTraining(*status.training);
+  encoded["lastCheckpoint"] = status.last_checkpoint
+                                  ? json{{"step", status.last_checkpoint->step},
+                                         {"time", FormatTime(status.last_checkpoint->time)}}
+                                  : json();
+  return encoded;
+}
+
+}  // namespace pliant::api

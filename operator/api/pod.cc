@@ -1,0 +1,120 @@
+#include "operator/api/pod.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "operator/api/fields.h"
+#include "operator/api/resources.h"
+
+namespace pliant::api {
+namespace {
+
+constexpr std::size_t kListMax = 1024;
+constexpr std::size_t kMessageMax = 1 << 16;
+
+// A sentence for people: what is too long is cut, it is no reason not to understand the object.
+std::string Sentence(Fields& fields, const char* name) {
+  std::string text = fields.String(name, "", 1 << 20);
+  if (text.size() > kMessageMax) text.resize(kMessageMax);
+  return text;
+}
+
+PodPhase PhaseOf(const std::string& text) {
+  if (text == "Pending" || text.empty()) return PodPhase::kPending;
+  if (text == "Running") return PodPhase::kRunning;
+  if (text == "Succeeded") return PodPhase::kSucceeded;
+  if (text == "Failed") return PodPhase::kFailed;
+  return PodPhase::kUnknown;
+}
+
+// The one node that required affinity to metadata.name allows, as the DaemonSet controller and this
+// operator write it; "" if the affinity is of any other form.
+std::string PinnedNode(Fields& spec) {
+  std::vector<std::string> nodes;
+  int terms = 0;
+  spec.Object("affinity", [&](Fields& affinity) {
+    affinity.Object("nodeAffinity", [&](Fields& node_affinity) {
+      node_affinity.Object("requiredDuringSchedulingIgnoredDuringExecution", [&](Fields& required) {
+        required.Objects("nodeSelectorTerms", kListMax, [&](Fields& term) {
+          ++terms;
+          term.Objects("matchFields", kListMax, [&](Fields& match) {
+            if (match.String("key") == "metadata.name" && match.String("operator") == "In") {
+              nodes = match.StringList("values", kListMax);
+            }
+          });
+        });
+      });
+    });
+  });
+  return terms == 1 && nodes.size() == 1 ? nodes.front() : "";
+}
+
+ContainerStatus ReadContainerStatus(Fields& fields) {
+  ContainerStatus status{.name = fields.String("name"),
+                         .restarts = fields.Int("restartCount", 0, 0, INT32_MAX)};
+  fields.Object("state", [&](Fields& state) {
+    status.running = state.Has("running");
+    state.Object("waiting", [&](Fields& waiting) {
+      status.waiting_reason = waiting.String("reason");
+      status.waiting_message = Sentence(waiting, "message");
+    });
+    state.Object("terminated", [&](Fields& ended) {
+      status.terminated = Termination{.exit_code = ended.Int("exitCode", 0, INT32_MIN, INT32_MAX),
+                                      .reason = ended.String("reason"),
+                                      .message = Sentence(ended, "message"),
+                                      .finished = ended.OptionalTime("finishedAt")};
+    });
+  });
+  return status;
+}
+
+void ReadSpec(Fields& spec, const std::string& gpu_resource, Pod& pod) {
+  pod.requests = ReadPodRequests(spec, gpu_resource);
+  pod.node_name = spec.String("nodeName", "", 253);
+  pod.pinned_node = PinnedNode(spec);
+  spec.Objects("schedulingGates", kListMax,
+               [&](Fields& gate) { pod.scheduling_gates.push_back(gate.String("name")); });
+}
+
+void ReadStatus(Fields& status, Pod& pod) {
+  pod.phase = PhaseOf(status.String("phase"));
+  pod.nominated_node_name = status.String("nominatedNodeName", "", 253);
+  pod.reason = status.String("reason");
+  pod.message = Sentence(status, "message");
+  pod.ip = status.String("podIP", "", 64);
+  status.Objects("conditions", kListMax, [&](Fields& condition) {
+    pod.conditions.push_back({.type = condition.String("type"),
+                              .status = condition.String("status") == "True",
+                              .reason = condition.String("reason"),
+                              .message = Sentence(condition, "message")});
+  });
+  const auto read_container = [&](Fields& container) {
+    pod.containers.push_back(ReadContainerStatus(container));
+  };
+  status.Objects("initContainerStatuses", kListMax, read_container);
+  status.Objects("containerStatuses", kListMax, read_container);
+}
+
+}  // namespace
+
+const PodCondition* FindCondition(const Pod& pod, std::string_view type) {
+  const auto found = std::ranges::find(pod.conditions, type, &PodCondition::type);
+  return found == pod.conditions.end() ? nullptr : &*found;
+}
+
+const ContainerStatus* FindContainer(const Pod& pod, std::string_view name) {
+  const auto found = std::ranges::find(pod.containers, name, &ContainerStatus::name);
+  return found == pod.containers.end() ? nullptr : &*found;
+}
+
+Result<Pod> DecodePod(const nlohmann::json& object, const std::string& gpu_resource) {
+  Pod pod;
+  ASSIGN_OR_RETURN(pod.meta, DecodeMeta(object, "pliant.dev/"));
+  Fields root(object);
+  root.Object("spec", [&](Fields& spec) { ReadSpec(spec, gpu_resource, pod); });
+  root.Object("status", [&](Fields& status) { ReadStatus(status, pod); });
+  if (root.error()) return std::unexpected(*root.error());
+  return pod;
+}
+
+}  // namespace pliant::api

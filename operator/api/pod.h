@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "operator/api/meta.h"
+
+namespace pliant::api {
+
+// What a pod takes from its node, or a node offers.
+struct Resources {
+  std::int64_t gpus = 0;
+  std::int64_t cpu_millis = 0;
+  std::int64_t memory_bytes = 0;
+
+  bool operator==(const Resources&) const = default;
+};
+
+struct PodCondition {
+  std::string type;
+  bool status = false;  // "True"; "Unknown" is false
+  std::string reason;
+  std::string message;
+
+  bool operator==(const PodCondition&) const = default;
+};
+
+struct Termination {
+  int exit_code = 0;
+  std::string reason;   // "OOMKilled", "Error", "Completed"
+  std::string message;  // what the container wrote to its termination log
+  std::optional<WallTime> finished;
+
+  bool operator==(const Termination&) const = default;
+};
+
+struct ContainerStatus {
+  std::string name;
+  bool running = false;
+  int restarts = 0;
+  std::string waiting_reason;  // "ContainerCreating", "ImagePullBackOff"; empty unless it waits
+  std::string waiting_message;
+  std::optional<Termination> terminated;
+
+  bool operator==(const ContainerStatus&) const = default;
+};
+
+enum class PodPhase { kPending, kRunning, kSucceeded, kFailed, kUnknown };
+
+struct Pod {
+  ObjectMeta meta;  // with the labels of pliant.dev
+  Resources requests;
+  std::string node_name;            // where it is bound; empty before
+  std::string nominated_node_name;  // where the scheduler makes room for it
+  std::string pinned_node;  // the only node that its required affinity allows, if that names one
+  std::vector<std::string> scheduling_gates;
+  PodPhase phase = PodPhase::kPending;
+  std::string reason;  // of the phase: "Evicted", "UnexpectedAdmissionError"
+  std::string message;
+  std::string ip;
+  std::vector<PodCondition> conditions;
+  std::vector<ContainerStatus> containers;  // init containers first
+
+  bool operator==(const Pod&) const = default;
+
+  bool ended() const { return phase == PodPhase::kSucceeded || phase == PodPhase::kFailed; }
+  bool deleting() const { return meta.deleted.has_value(); }
+};
+
+const PodCondition* FindCondition(const Pod& pod, std::string_view type);
+const ContainerStatus* FindContainer(const Pod& pod, std::string_view name);
+
+// `gpu_resource`: the extended resource that counts as GPU, such as "nvidia.com/gpu".
+Result<Pod> DecodePod(const nlohmann::json& object, const std::string& gpu_resource);
+
+}  // namespace pliant::api

@@ -1,0 +1,81 @@
+#include "operator/api/time.h"
+
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+
+namespace pliant::api {
+namespace {
+
+// Takes `digits` digits off the front. False if they are not there.
+bool TakeNumber(std::string_view& text, std::size_t digits, int& number) {
+  if (text.size() < digits) return false;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + digits, number);
+  if (error != std::errc{} || end != text.data() + digits || number < 0) return false;
+  text.remove_prefix(digits);
+  return true;
+}
+
+bool TakeChar(std::string_view& text, char c) {
+  if (text.empty() || text.front() != c) return false;
+  text.remove_prefix(1);
+  return true;
+}
+
+int TakeMilliseconds(std::string_view& text) {
+  int milliseconds = 0;
+  int weight = 100;
+  while (!text.empty() && text.front() >= '0' && text.front() <= '9') {
+    milliseconds += weight * (text.front() - '0');
+    weight /= 10;
+    text.remove_prefix(1);
+  }
+  return milliseconds;
+}
+
+}  // namespace
+
+Result<WallTime> ParseTime(std::string_view text) {
+  using namespace std::chrono;
+  const auto wrong = [whole = text] {
+    return Invalid("\"" + std::string(whole.substr(0, 64)) + "\" is no RFC 3339 time");
+  };
+  int y = 0, mon = 0, d = 0, h = 0, min = 0, s = 0;
+  if (!TakeNumber(text, 4, y) || !TakeChar(text, '-') || !TakeNumber(text, 2, mon) ||
+      !TakeChar(text, '-') || !TakeNumber(text, 2, d) || !TakeChar(text, 'T') ||
+      !TakeNumber(text, 2, h) || !TakeChar(text, ':') || !TakeNumber(text, 2, min) ||
+      !TakeChar(text, ':') || !TakeNumber(text, 2, s)) {
+    return wrong();
+  }
+  const auto date = year(y) / month(static_cast<unsigned>(mon)) / day(static_cast<unsigned>(d));
+  if (!date.ok() || h > 23 || min > 59 || s > 60) return wrong();
+  WallTime time = sys_days(date) + hours(h) + minutes(min) + seconds(s);
+  if (TakeChar(text, '.')) time += milliseconds(TakeMilliseconds(text));
+  if (text == "Z") return time;
+  const bool behind = !text.empty() && text.front() == '-';
+  if (!TakeChar(text, behind ? '-' : '+') || !TakeNumber(text, 2, h) || !TakeChar(text, ':') ||
+      !TakeNumber(text, 2, min) || !text.empty()) {
+    return wrong();
+  }
+  const auto offset = hours(h) + minutes(min);
+  return behind ? time + offset : time - offset;
+}
+
+std::string FormatTime(WallTime time) {
+  using namespace std::chrono;
+  const auto whole = floor<seconds>(time);
+  const auto day = floor<days>(whole);
+  const year_month_day date(day);
+  const hh_mm_ss clock(whole - day);
+  char text[32];
+  std::snprintf(text, sizeof text, "%04d-%02u-%02uT%02d:%02d:%02dZ", int(date.year()),
+                unsigned(date.month()), unsigned(date.day()), int(clock.hours().count()),
+                int(clock.minutes().count()), int(clock.seconds().count()));
+  return text;
+}
+
+WallTime FromUnixSeconds(double seconds) {
+  return WallTime(std::chrono::milliseconds(std::llround(seconds * 1000)));
+}
+
+}  // namespace pliant::api

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace pliant::api {
+
+// Wall time as API objects carry it. Compared with other API times only, never with a loop's clock.
+using WallTime = std::chrono::sys_time<std::chrono::milliseconds>;
+
+// "2026-01-02T03:04:05Z", with or without a fraction or an offset. Fractions are cut to
+// milliseconds.
+Result<WallTime> ParseTime(std::string_view text);
+// Whole seconds, as metav1.Time has them.
+std::string FormatTime(WallTime time);
+WallTime FromUnixSeconds(double seconds);
+
+}  // namespace pliant::api

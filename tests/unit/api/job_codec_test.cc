@@ -1,0 +1,147 @@
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include <gtest/gtest.h>
+
+#include "operator/api/elastic_training_job.h"
+
+namespace pliant::api {
+namespace {
+
+using nlohmann::json;
+using std::chrono::seconds;
+
+json Minimal() {
+  return json::parse(R"({
+    "metadata": {"name": "digits", "namespace": "team-a", "uid": "1a2b3c", "resourceVersion": "9", "generation": 2},
+    "spec": {"elastic": {"maxLearners": 8}, "training": {"globalBatchSize": 256},
+             "checkpoint": {"volume": {"hostPath": {"path": "/data"}}},
+             "template": {"spec": {"containers": [{"name": "learner", "image": "x"}]}}}})");
+}
+
+TEST(JobCodec, FillsInDefaults) {
+  const Result<ElasticTrainingJob> job = DecodeJob(Minimal());
+  ASSERT_TRUE(job) << job.error();
+  EXPECT_EQ(job->meta.generation, 2);
+  EXPECT_EQ(job->spec.priority, 5000);
+  EXPECT_EQ(job->spec.elastic, (Elastic{.min_learners = 1, .max_learners = 8}));
+  EXPECT_EQ(job->spec.training.logical_shards, std::nullopt);
+  EXPECT_EQ(job->spec.checkpoint.volume_json, R"({"hostPath":{"path":"/data"}})");
+  EXPECT_EQ(job->spec.resize.grace_period, seconds(60));
+  EXPECT_EQ(job->spec.failure_policy.max_failures, 10);
+  EXPECT_EQ(job->status, JobStatus{});
+}
+
+TEST(JobCodec, NamesTheFieldThatIsWrong) {
+  const struct {
+    const char* path;
+    json value;
+    const char* message;
+  } kCases[] = {
+      {"/spec", nullptr, "spec: missing"},
+      {"/spec", 1, "spec: not an object"},
+      {"/spec/template", nullptr, "spec.template: missing"},
+      {"/spec/priority", 0, "spec.priority: not a whole number from 1 to 10000"},
+      {"/spec/priority", 1.5, "spec.priority: not a whole number from 1 to 10000"},
+      {"/spec/priority", std::numeric_limits<std::uint64_t>::max(),
+       "spec.priority: not a whole number from 1 to 10000"},
+      {"/spec/suspend", "yes", "spec.suspend: neither true nor false"},
+      {"/spec/elastic/minLearners", 9, "spec.elastic.minLearners: greater than maxLearners"},
+      {"/spec/training/globalBatchSize", nullptr, "spec.training.globalBatchSize: missing"},
+      {"/spec/training/logicalShards", 12, "spec.training.logicalShards: not a power of two"},
+      {"/spec/training/reproducibility", "Exact",
+       "spec.training.reproducibility: neither Bitwise nor Statistical"},
+      {"/spec/checkpoint/volume", nullptr, "spec.checkpoint.volume: missing"},
+      {"/spec/failurePolicy",
+       {{"permanentExitCodes", {2, 700}}},
+       "spec.failurePolicy.permanentExitCodes: holds what is not a whole number from 1 to 255"},
+      {"/spec/template",
+       {{"x", std::string(600 * 1024, 'x')}},
+       "spec.template: larger than 524288 bytes"},
+  };
+  for (const auto& c : kCases) {
+    json object = Minimal();
+    object[json::json_pointer(c.path)] = c.value;
+    const Result<ElasticTrainingJob> job = DecodeJob(object);
+    ASSERT_FALSE(job) << c.message;
+    EXPECT_EQ(job.error(), (Error{ErrorCode::kInvalid, c.message}));
+  }
+}
+
+JobStatus FullStatus() {
+  return {.observed_generation = 3,
+          .phase = JobPhase::kResizing,
+          .reason = "4 of 8 GPUs",
+          .selector = "pliant.dev/job-uid=u",
+          .learners = 3,
+          .desired_learners = 4,
+          .entitlement = 4,
+          .training = FrozenTraining{.global_batch_size = 256, .logical_shards = 32, .seed = 7},
+          .coordinator_term = 2,
+          .coordinator_image = "pliant:1",
+          .next_learner = 11,
+          .membership_id = "2.5",
+          .step = 400,
+          .epoch = 16,
+          .total_steps = 1200,
+          .samples_per_second = 5310.5,
+          .loss = 0.03125,
+          .accuracy = 0.98,
+          .parameters_sha256 = "abc",
+          .last_checkpoint = SavedCheckpoint{.step = 400, .time = WallTime(seconds(1000))},
+          .resizes = 3,
+          .restarts = 1,
+          .failures = {.count = 2, .step = 399, .counted = {4, 7}},
+          .attained_gpu_seconds = 900,
+          .start_time = WallTime(seconds(10)),
+          .resize_time = WallTime(seconds(20)),
+          .completion_time = WallTime(seconds(30)),
+          .conditions = {{.type = "Admitted",
+                          .status = ConditionStatus::kTrue,
+                          .reason = "Admitted",
+                          .message = "m",
+                          .last_transition = WallTime(seconds(5)),
+                          .observed_generation = 3}}};
+}
+
+TEST(JobCodec, StatusReadsBackAsWritten) {
+  for (const JobStatus& status : {FullStatus(), JobStatus{}}) {
+    json object = Minimal();
+    object.merge_patch({{"status", EncodeStatus(status)}});
+    const Result<ElasticTrainingJob> job = DecodeJob(object);
+    ASSERT_TRUE(job) << job.error();
+    EXPECT_EQ(job->status, status);
+  }
+}
+
+// A merge patch leaves what it does not name: what has no value any more must be named.
+TEST(JobCodec, PatchRemovesWhatHasNoValue) {
+  json object = Minimal();
+  object.merge_patch({{"status", EncodeStatus(FullStatus())}});
+  JobStatus later = FullStatus();
+  later.loss.reset();
+  later.last_checkpoint.reset();
+  later.failures = {};
+  later.reason.clear();
+  object.merge_patch({{"status", EncodeStatus(later)}});
+  const Result<ElasticTrainingJob> job = DecodeJob(object);
+  ASSERT_TRUE(job) << job.error();
+  EXPECT_EQ(job->status, later);
+}
+
+TEST(JobCodec, ANumberThatJsonCannotHoldIsLeftOut) {
+  JobStatus status;
+  status.loss = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_TRUE(EncodeStatus(status).at("loss").is_null());
+}
+
+TEST(JobCodec, AnUnknownPhaseReadsAsNew) {
+  json object = Minimal();
+  object["status"] = {{"phase", "Hibernating"}};
+  const Result<ElasticTrainingJob> job = DecodeJob(object);
+  ASSERT_TRUE(job) << job.error();
+  EXPECT_EQ(job->status.phase, JobPhase::kNew);
+}
+
+}  // namespace
+}  // namespace pliant::api

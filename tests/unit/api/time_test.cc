@@ -1,0 +1,34 @@
+#include "operator/api/time.h"
+
+#include <gtest/gtest.h>
+
+namespace pliant::api {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+TEST(Time, ReadsRfc3339) {
+  EXPECT_EQ(ParseTime("1970-01-01T00:00:10Z"), WallTime(seconds(10)));
+  EXPECT_EQ(ParseTime("2026-03-01T12:00:00Z"), WallTime(seconds(1772366400)));
+  EXPECT_EQ(ParseTime("1970-01-01T00:00:00.123456Z"), WallTime(milliseconds(123)));
+  EXPECT_EQ(ParseTime("1970-01-01T02:00:00+02:00"), WallTime());
+  EXPECT_EQ(ParseTime("1969-12-31T23:30:00-00:30"), WallTime());
+}
+
+TEST(Time, RefusesOtherTexts) {
+  for (const char* text : {"", "2026-03-01", "2026-02-30T00:00:00Z", "2026-03-01T25:00:00Z",
+                           "2026-03-01T00:00:00", "2026-03-01T00:00:00Zx", "x026-03-01T00:00:00Z",
+                           "2026-03-01T00:00:00+1", "+026-03-01T00:00:00Z"}) {
+    EXPECT_FALSE(ParseTime(text)) << text;
+  }
+}
+
+TEST(Time, WritesWholeSecondsThatReadBack) {
+  const WallTime time(seconds(1772366400) + milliseconds(999));
+  EXPECT_EQ(FormatTime(time), "2026-03-01T12:00:00Z");
+  EXPECT_EQ(ParseTime(FormatTime(time)), WallTime(seconds(1772366400)));
+}
+
+}  // namespace
+}  // namespace pliant::api
