@@ -1,0 +1,253 @@
+#include "trainer/learner/torch_program.h"
+
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <format>
+#include <iostream>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/learner/one_learner.h"
+#include "trainer/learner/model_file.h"
+
+namespace pliant::learner {
+namespace {
+
+ShardTask Task(int shard, std::vector<std::uint64_t> samples) {
+  return {.epoch = 0, .step = 3, .shard = shard, .samples = std::move(samples)};
+}
+
+TEST(TorchProgram, StateListsParametersInGradientOrderThenBuffersThenMomentum) {
+  const auto program = MakeProgram(SmallModel(), 1);
+  std::vector<std::string> names;
+  std::size_t parameter_bytes = 0;
+  std::size_t buffer_bytes = 0;
+  for (const TensorView& view : program->State()) {
+    names.push_back(view.name);
+    const bool buffer = view.name.contains("running_") || view.name.contains("tracked");
+    if (buffer) buffer_bytes += view.bytes.size();
+    if (!buffer && view.name.starts_with("model.")) parameter_bytes += view.bytes.size();
+  }
+  EXPECT_THAT(names,
+              testing::ElementsAre(
+                  "model.conv1.weight", "model.conv1.bias", "model.batch_norm1.weight",
+                  "model.batch_norm1.bias", "model.conv2.weight", "model.conv2.bias",
+                  "model.linear1.weight", "model.linear1.bias", "model.batch_norm2.weight",
+                  "model.batch_norm2.bias", "model.linear2.weight", "model.linear2.bias",
+                  "model.batch_norm1.running_mean", "model.batch_norm1.running_var",
+                  "model.batch_norm1.num_batches_tracked", "model.batch_norm2.running_mean",
+                  "model.batch_norm2.running_var", "model.batch_norm2.num_batches_tracked",
+                  "optimizer.conv1.weight.momentum", "optimizer.conv1.bias.momentum",
+                  "optimizer.batch_norm1.weight.momentum", "optimizer.batch_norm1.bias.momentum",
+                  "optimizer.conv2.weight.momentum", "optimizer.conv2.bias.momentum",
+                  "optimizer.linear1.weight.momentum", "optimizer.linear1.bias.momentum",
+                  "optimizer.batch_norm2.weight.momentum", "optimizer.batch_norm2.bias.momentum",
+                  "optimizer.linear2.weight.momentum", "optimizer.linear2.bias.momentum"));
+  EXPECT_EQ(parameter_bytes, program->info().gradient_elements * sizeof(float));
+  EXPECT_EQ(buffer_bytes, program->info().buffer_bytes);
+}
+
+TEST(TorchProgram, TheSeedAloneDecidesTheFirstParameters) {
+  const auto first = MakeProgram(SmallModel(), 1);
+  const auto same = MakeProgram(SmallModel(), 1);
+  const auto other = MakeProgram(SmallModel(), 2);
+  EXPECT_EQ(Bytes(*first), Bytes(*same));
+  EXPECT_NE(Bytes(*first), Bytes(*other));
+}
+
+TEST(TorchProgram, ComputingChangesNoCommittedState) {
+  const auto program = MakeProgram(SmallModel(), 1);
+  const auto before = Bytes(*program);
+  const Shard first = Compute(*program, Task(0, {1, 2, 3, 4}));
+  Compute(*program, Task(5, {5, 6, 7}));
+  EvaluateAll(*program);
+  EXPECT_EQ(Bytes(*program), before);
+  // A shard starts from the committed buffers, whatever ran before it.
+  const Shard again = Compute(*program, Task(0, {1, 2, 3, 4}));
+  EXPECT_EQ(again.gradient, first.gradient);
+  EXPECT_EQ(again.buffers, first.buffers);
+  EXPECT_EQ(again.sums, first.sums);
+}
+
+TEST(TorchProgram, AnEmptyShardAddsNothing) {
+  const auto program = MakeProgram(SmallModel(), 1);
+  const Shard shard = Compute(*program, Task(9, {}));
+  EXPECT_EQ(shard.sums, ShardSums{});
+  EXPECT_THAT(shard.gradient, testing::Each(0.0F));
+}
+
+TEST(TorchProgram, CommitMovesParametersByTheFormulaAndTakesTheBuffers) {
+  const ModelSpec model = SmallModel();
+  const auto program = MakeProgram(model, 1);
+  const Shard shard = Compute(*program, Task(0, {1, 2, 3, 4}));
+  const StateDict state = program->State();
+  std::vector<float> want;
+  for (const TensorView& view : state) {
+    if (want.size() == program->info().gradient_elements) break;  // parameters come first
+    std::vector<float> values(view.bytes.size() / sizeof(float));
+    std::memcpy(values.data(), view.bytes.data(), view.bytes.size());
+    for (const float value : values) {
+      const float descent =
+          shard.gradient[want.size()] + static_cast<float>(model.train.weight_decay) * value;
+      want.push_back(value - static_cast<float>(model.train.learning_rate) * descent);
+    }
+  }
+  ASSERT_TRUE(program->Commit({.step = 3, .gradient = shard.gradient, .buffers = shard.buffers}));
+  std::size_t at = 0;
+  std::vector<std::byte> buffers;
+  for (const TensorView& view : state) {
+    if (view.name.starts_with("optimizer.")) break;
+    if (at == want.size()) {
+      buffers.insert(buffers.end(), view.bytes.begin(), view.bytes.end());
+      continue;
+    }
+    const std::size_t count = view.bytes.size() / sizeof(float);
+    EXPECT_EQ(std::memcmp(view.bytes.data(), &want[at], view.bytes.size()), 0) << view.name;
+    at += count;
+  }
+  EXPECT_EQ(buffers, shard.buffers);
+  const TensorView& tracked = state[14];
+  ASSERT_EQ(tracked.name, "model.batch_norm1.num_batches_tracked");
+  std::int64_t count = 0;
+  std::memcpy(&count, tracked.bytes.data(), sizeof(count));
+  EXPECT_EQ(count, 1);
+}
+
+// The state of one program, written into another through its views, continues bit for bit.
+TEST(TorchProgram, StateMovesToAnotherProgram) {
+  const auto from = MakeProgram(SmallModel(), 1);
+  std::vector<std::uint64_t> samples(48);
+  std::iota(samples.begin(), samples.end(), 0);
+  TrainStep(*from, 0, samples, 4);
+  const auto to = MakeProgram(SmallModel(), 2);
+  const auto bytes = Bytes(*from);
+  const StateDict state = to->State();
+  ASSERT_EQ(state.size(), bytes.size());
+  for (std::size_t i = 0; i < state.size(); ++i) {
+    ASSERT_EQ(state[i].bytes.size(), bytes[i].size());
+    std::memcpy(state[i].bytes.data(), bytes[i].data(), bytes[i].size());
+  }
+  ASSERT_TRUE(to->LoadedState());
+  EXPECT_EQ(EvaluateAll(*to), EvaluateAll(*from));
+  TrainStep(*from, 1, samples, 4);
+  TrainStep(*to, 1, samples, 4);
+  EXPECT_EQ(Bytes(*to), Bytes(*from));
+}
+
+// The gradient against differences of the loss, for a few parameters of every tensor. Without relu
+// and max_pool, whose kinks a difference steps across.
+TEST(TorchProgram, GradientIsTheSlopeOfTheLoss) {
+  ModelSpec model = SmallModel();
+  model.layers = {Conv{.out = 4, .kernel = 3, .padding = 1}, BatchNorm{},
+                  AvgPool{.kernel = 2, .stride = 2}, Flatten{}, Linear{.out = 10}};
+  const auto program = MakeProgram(model, 1);
+  const ShardTask task = Task(1, {1, 2, 3, 4, 5, 6, 7, 8});
+  const std::vector<float> gradient = Compute(*program, task).gradient;
+  constexpr float kStep = 1e-2F;
+  std::size_t begin = 0;
+  for (const TensorView& view : program->State()) {
+    if (begin == gradient.size()) break;
+    auto* values = reinterpret_cast<float*>(view.bytes.data());
+    const std::size_t count = view.bytes.size() / sizeof(float);
+    for (std::size_t i = 0; i < count; i += std::max<std::size_t>(count / 3, 1)) {
+      const float value = values[i];
+      values[i] = value + kStep;
+      const double above = Compute(*program, task).sums.loss;
+      values[i] = value - kStep;
+      const double below = Compute(*program, task).sums.loss;
+      values[i] = value;
+      EXPECT_NEAR(gradient[begin + i], (above - below) / (2 * kStep), 0.05)
+          << view.name << " at " << i;
+    }
+    begin += count;
+  }
+  EXPECT_EQ(begin, gradient.size());
+}
+
+TEST(TorchProgram, ABatchTooSmallToNormalizeIsInvalid) {
+  const auto program = MakeProgram(SmallModel(), 1);
+  std::vector<float> gradient(program->info().gradient_elements);
+  const auto sums = program->ComputeShard(Task(4, {1}), gradient, {});
+  ASSERT_FALSE(sums);
+  EXPECT_EQ(sums.error(),
+            (Error{ErrorCode::kInvalid,
+                   "shard 4 of step 3 has 1 sample, too few for batch_norm: use fewer logical "
+                   "shards"}));
+}
+
+TEST(TorchProgram, DivergenceIsAnErrorNotAResult) {
+  ModelSpec model = SmallModel();
+  model.train.learning_rate = 1e30;
+  const auto program = MakeProgram(model, 1);
+  const std::vector<float> gradient(program->info().gradient_elements, 1.0F);
+  const Shard shard = Compute(*program, Task(0, {1, 2, 3, 4}));
+  for (int step = 0; step < 2; ++step) {
+    ASSERT_TRUE(program->Commit({.gradient = gradient, .buffers = shard.buffers}));
+  }
+  std::vector<float> out(gradient.size());
+  const auto sums = program->ComputeShard(Task(1, {1, 2, 3, 4}), out, {});
+  ASSERT_FALSE(sums);
+  EXPECT_EQ(sums.error().message,
+            "the loss of step 3 is not finite: the training diverges, lower train.learningRate");
+}
+
+// FNV-1a of a shard's gradient, buffers and sums, after a history of allocations of its own.
+std::uint64_t ShardDigest(std::uint64_t history) {
+  std::mt19937_64 random(history);
+  std::vector<std::unique_ptr<std::vector<char>>> kept;
+  for (std::uint64_t i = 0; i < 100 * history; ++i) {
+    kept.push_back(std::make_unique<std::vector<char>>(random() % 100'000, 'x'));
+    if (random() % 2 == 0) kept[random() % kept.size()].reset();
+  }
+  const auto program = MakeProgram(SmallModel(), 5);
+  for (std::uint64_t i = 0; i < history; ++i) Compute(*program, Task(1, {i, i + 7, i + 20}));
+  const Shard shard = Compute(*program, Task(0, {8, 1, 40, 22, 3}));
+  std::uint64_t hash = 0xcbf29ce484222325;
+  const auto add = [&hash](std::span<const std::byte> bytes) {
+    for (const std::byte byte : bytes) {
+      hash = (hash ^ static_cast<std::uint64_t>(byte)) * 0x100000001b3;
+    }
+  };
+  add(std::as_bytes(std::span(shard.gradient)));
+  add(shard.buffers);
+  add(std::as_bytes(std::span(&shard.sums, 1)));
+  return hash;
+}
+
+std::string DigestOfAnotherProcess(int history) {
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
+  FILE* pipe = popen(std::format("'{}' --shard-digest {}", self, history).c_str(), "r");
+  if (pipe == nullptr) return "popen failed";
+  char line[64] = {};
+  const bool read = std::fgets(line, sizeof(line), pipe) != nullptr;
+  return pclose(pipe) == 0 && read ? line : "child failed";
+}
+
+TEST(TorchProgram, AShardGivesTheSameBitsInEveryProcess) {
+  const std::string here = std::format("{:016x}\n", ShardDigest(0));
+  for (const int history : {1, 3, 7}) {
+    EXPECT_EQ(DigestOfAnotherProcess(history), here) << "history " << history;
+  }
+  EXPECT_EQ(std::format("{:016x}\n", ShardDigest(5)), here);
+}
+
+}  // namespace
+}  // namespace pliant::learner
+
+int main(int argc, char** argv) {
+  if (argc == 3 && std::string_view(argv[1]) == "--shard-digest") {
+    std::cout << std::format("{:016x}\n",
+                             pliant::learner::ShardDigest(std::strtoull(argv[2], nullptr, 10)));
+    return 0;
+  }
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}

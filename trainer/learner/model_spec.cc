@@ -1,0 +1,144 @@
+#include "trainer/learner/model_spec.h"
+
+#include <format>
+#include <map>
+#include <numeric>
+
+#include "base/check.h"
+
+namespace pliant::learner {
+namespace {
+
+// More than any layer of a model that one CPU or GPU can hold; keeps products within 63 bits.
+constexpr std::int64_t kElementsMost = std::int64_t{1} << 40;
+
+template <typename... Visitors>
+struct Overloaded : Visitors... {
+  using Visitors::operator()...;
+};
+
+using ShapeOrReason = std::expected<Shape, std::string>;
+
+std::unexpected<std::string> NeedsImage(std::string_view kind, const Shape& shape) {
+  return std::unexpected(std::format(
+      "{} needs an image (channels x height x width), but gets {} values in a row: put it before "
+      "flatten and linear",
+      kind, ToString(shape)));
+}
+
+ShapeOrReason Slide(std::string_view kind, const Shape& in, std::int64_t channels,
+                    std::int64_t kernel, std::int64_t stride, std::int64_t padding) {
+  if (in.size() != 3) return NeedsImage(kind, in);
+  Shape out = {channels};
+  for (const std::size_t side : {1, 2}) {
+    const std::int64_t room = in[side] + 2 * padding - kernel;
+    if (room < 0) {
+      return std::unexpected(
+          std::format("a kernel of {} does not fit into {} with padding {}: make the kernel "
+                      "smaller, or pool less before",
+                      kernel, ToString(in), padding));
+    }
+    out.push_back(room / stride + 1);
+  }
+  return out;
+}
+
+ShapeOrReason Infer(const Layer& layer, const Shape& in) {
+  return std::visit(
+      Overloaded{
+          [&](const Conv& conv) {
+            return Slide("conv", in, conv.out, conv.kernel, conv.stride, conv.padding);
+          },
+          [&](const Linear& linear) -> ShapeOrReason {
+            if (in.size() != 1) {
+              return std::unexpected(
+                  std::format("linear needs values in a row, but gets {}: put flatten before it",
+                              ToString(in)));
+            }
+            return Shape{linear.out};
+          },
+          [&](const MaxPool& pool) {
+            return Slide("max_pool", in, in[0], pool.kernel, pool.stride, 0);
+          },
+          [&](const AvgPool& pool) {
+            return Slide("avg_pool", in, in[0], pool.kernel, pool.stride, 0);
+          },
+          [&](const Flatten&) -> ShapeOrReason { return Shape{Elements(in)}; },
+          [&](const auto&) -> ShapeOrReason { return in; },
+      },
+      layer);
+}
+
+}  // namespace
+
+std::string ToString(const Shape& shape) {
+  std::string text;
+  for (const std::int64_t side : shape) {
+    text += std::format("{}{}", text.empty() ? "" : "x", side);
+  }
+  return text;
+}
+
+std::int64_t Elements(const Shape& shape) {
+  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
+}
+
+std::string_view KindOf(const Layer& layer) {
+  return std::visit(Overloaded{
+                        [](const Conv&) { return "conv"; },
+                        [](const Linear&) { return "linear"; },
+                        [](const BatchNorm&) { return "batch_norm"; },
+                        [](const Relu&) { return "relu"; },
+                        [](const MaxPool&) { return "max_pool"; },
+                        [](const AvgPool&) { return "avg_pool"; },
+                        [](const Flatten&) { return "flatten"; },
+                    },
+                    layer);
+}
+
+std::vector<std::string> LayerNames(const std::vector<Layer>& layers) {
+  std::map<std::string_view, int> seen;
+  std::vector<std::string> names;
+  names.reserve(layers.size());
+  for (const Layer& layer : layers) {
+    names.push_back(std::format("{}{}", KindOf(layer), ++seen[KindOf(layer)]));
+  }
+  return names;
+}
+
+std::expected<std::vector<Shape>, LayerError> InferShapes(const Shape& input,
+                                                          const std::vector<Layer>& layers) {
+  CHECK(input.size() == 1 || input.size() == 3, "a model's input is a row or an image");
+  const std::vector<std::string> names = LayerNames(layers);
+  std::vector<Shape> shapes;
+  shapes.reserve(layers.size());
+  for (std::size_t index = 0; index < layers.size(); ++index) {
+    auto shape = Infer(layers[index], shapes.empty() ? input : shapes.back());
+    if (shape && Elements(*shape) > kElementsMost) {
+      shape = std::unexpected(std::format("its output of {} is too large", ToString(*shape)));
+    }
+    if (!shape) {
+      return std::unexpected(
+          LayerError{index, std::format("layer {}: {}", names[index], std::move(shape).error())});
+    }
+    shapes.push_back(*std::move(shape));
+  }
+  return shapes;
+}
+
+Status CheckAgainstJob(const TrainSpec& train, const JobSettings& job) {
+  if (train.batch_size && job.global_batch_size && *train.batch_size != *job.global_batch_size) {
+    return Invalid(
+        std::format("train.batchSize of the model is {}, but globalBatchSize of the job is {}: "
+                    "remove one or make them equal",
+                    *train.batch_size, *job.global_batch_size));
+  }
+  if (train.seed && job.seed && *train.seed != *job.seed) {
+    return Invalid(std::format(
+        "train.seed of the model is {}, but seed of the job is {}: remove one or make them equal",
+        *train.seed, *job.seed));
+  }
+  return {};
+}
+
+}  // namespace pliant::learner

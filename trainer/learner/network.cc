@@ -1,0 +1,188 @@
+#include "trainer/learner/network.h"
+
+#include <cmath>
+#include <format>
+#include <numeric>
+#include <utility>
+
+namespace pliant::learner {
+namespace {
+
+// PyTorch's defaults, so that a model file means what its author knows from there.
+constexpr double kBatchNormMomentum = 0.1;
+constexpr double kBatchNormEpsilon = 1e-5;
+
+at::ScalarType TorchType(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return at::kFloat;
+    case DType::kInt64:
+      return at::kLong;
+    default:
+      CheckFailed("dtype", "a network holds fp32 and int64 only", __FILE__, __LINE__);
+  }
+}
+
+// What a layer owns, in this order.
+std::vector<TensorArena::Slot> ParametersOf(const Layer& layer, const Shape& in) {
+  if (const auto* conv = std::get_if<Conv>(&layer)) {
+    return {{"weight", DType::kFloat32, {conv->out, in[0], conv->kernel, conv->kernel}},
+            {"bias", DType::kFloat32, {conv->out}}};
+  }
+  if (const auto* linear = std::get_if<Linear>(&layer)) {
+    return {{"weight", DType::kFloat32, {linear->out, in[0]}},
+            {"bias", DType::kFloat32, {linear->out}}};
+  }
+  if (std::holds_alternative<BatchNorm>(layer)) {
+    return {{"weight", DType::kFloat32, {in[0]}}, {"bias", DType::kFloat32, {in[0]}}};
+  }
+  return {};
+}
+
+std::vector<TensorArena::Slot> BuffersOf(const Layer& layer, const Shape& in) {
+  if (!std::holds_alternative<BatchNorm>(layer)) return {};
+  return {{"running_mean", DType::kFloat32, {in[0]}},
+          {"running_var", DType::kFloat32, {in[0]}},
+          {"num_batches_tracked", DType::kInt64, {}}};
+}
+
+}  // namespace
+
+TensorArena::TensorArena(std::vector<Slot> slots) : slots_(std::move(slots)) {
+  std::size_t bytes = 0;
+  for (const Slot& slot : slots_) {
+    const std::size_t size = at::elementSize(TorchType(slot.dtype));
+    bytes = (bytes + size - 1) / size * size;
+    offsets_.push_back(bytes);
+    bytes += size * static_cast<std::size_t>(Elements(slot.shape));
+  }
+  memory_ = at::zeros({static_cast<std::int64_t>(bytes)}, at::kByte);
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    const at::ScalarType type = TorchType(slots_[i].dtype);
+    const auto length =
+        static_cast<std::int64_t>(at::elementSize(type)) * Elements(slots_[i].shape);
+    // variable_data: each view counts its own in-place changes, else autograd would take the update
+    // of one buffer for a change of all others.
+    tensors_.push_back(memory_.narrow(0, static_cast<std::int64_t>(offsets_[i]), length)
+                           .view(type)
+                           .view(slots_[i].shape)
+                           .variable_data());
+  }
+}
+
+std::span<std::byte> TensorArena::bytes() const {
+  return {static_cast<std::byte*>(memory_.data_ptr()), memory_.nbytes()};
+}
+
+std::span<float> TensorArena::floats() const {
+  for (const Slot& slot : slots_) CHECK(slot.dtype == DType::kFloat32, "an arena of fp32 tensors");
+  return {static_cast<float*>(memory_.data_ptr()), memory_.nbytes() / sizeof(float)};
+}
+
+StateDict TensorArena::Views(std::string_view prefix, std::string_view suffix) const {
+  StateDict views;
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    views.push_back({.name = std::format("{}{}{}", prefix, slots_[i].name, suffix),
+                     .dtype = slots_[i].dtype,
+                     .shape = slots_[i].shape,
+                     .bytes = bytes().subspan(offsets_[i], tensors_[i].nbytes())});
+  }
+  return views;
+}
+
+Network::Network(const ModelSpec& spec) {
+  const auto shapes = InferShapes(spec.input, spec.layers);
+  CHECK(shapes.has_value(), "the model file's reader has checked the shapes");
+  const std::vector<std::string> names = LayerNames(spec.layers);
+  std::size_t parameter = 0;
+  std::size_t buffer = 0;
+  for (std::size_t i = 0; i < spec.layers.size(); ++i) {
+    const Shape& in = i == 0 ? spec.input : (*shapes)[i - 1];
+    steps_.push_back({names[i], spec.layers[i], in, parameter, buffer});
+    parameter += ParametersOf(spec.layers[i], in).size();
+    buffer += BuffersOf(spec.layers[i], in).size();
+  }
+}
+
+std::vector<TensorArena::Slot> Network::ParameterSlots() const {
+  std::vector<TensorArena::Slot> slots;
+  for (const Step& step : steps_) {
+    for (TensorArena::Slot& slot : ParametersOf(step.layer, step.in)) {
+      slot.name = std::format("{}.{}", step.name, slot.name);
+      slots.push_back(std::move(slot));
+    }
+  }
+  return slots;
+}
+
+std::vector<TensorArena::Slot> Network::BufferSlots() const {
+  std::vector<TensorArena::Slot> slots;
+  for (const Step& step : steps_) {
+    for (TensorArena::Slot& slot : BuffersOf(step.layer, step.in)) {
+      slot.name = std::format("{}.{}", step.name, slot.name);
+      slots.push_back(std::move(slot));
+    }
+  }
+  return slots;
+}
+
+void Network::Initialize(std::uint64_t seed, const TensorArena& parameters,
+                         const TensorArena& buffers) const {
+  const c10::NoGradGuard no_grad;
+  const at::Generator generator = at::detail::createCPUGenerator(seed);
+  for (const Step& step : steps_) {
+    if (std::holds_alternative<BatchNorm>(step.layer)) {
+      parameters.tensors()[step.parameter].fill_(1);
+      parameters.tensors()[step.parameter + 1].fill_(0);
+      buffers.tensors()[step.buffer].fill_(0);
+      buffers.tensors()[step.buffer + 1].fill_(1);
+      buffers.tensors()[step.buffer + 2].fill_(0);
+    } else if (!ParametersOf(step.layer, step.in).empty()) {
+      const at::Tensor& weight = parameters.tensors()[step.parameter];
+      const double inputs =
+          static_cast<double>(weight.numel()) / static_cast<double>(weight.size(0));
+      const double bound = 1.0 / std::sqrt(inputs);
+      weight.uniform_(-bound, bound, generator);
+      parameters.tensors()[step.parameter + 1].uniform_(-bound, bound, generator);
+    }
+  }
+}
+
+at::Tensor Network::Forward(at::Tensor values, const std::vector<at::Tensor>& parameters,
+                            const std::vector<at::Tensor>& buffers, bool training) const {
+  for (const Step& step : steps_) {
+    const auto parameter = [&](std::size_t index) { return parameters[step.parameter + index]; };
+    if (const auto* conv = std::get_if<Conv>(&step.layer)) {
+      values = at::conv2d(values, parameter(0), parameter(1), {conv->stride, conv->stride},
+                          at::IntArrayRef{conv->padding, conv->padding});
+    } else if (std::holds_alternative<Linear>(step.layer)) {
+      values = at::linear(values, parameter(0), parameter(1));
+    } else if (std::holds_alternative<BatchNorm>(step.layer)) {
+      values = at::batch_norm(values, parameter(0), parameter(1), buffers[step.buffer],
+                              buffers[step.buffer + 1], training, kBatchNormMomentum,
+                              kBatchNormEpsilon, /*cudnn_enabled=*/false);
+      if (training) buffers[step.buffer + 2].add_(1);
+    } else if (std::holds_alternative<Relu>(step.layer)) {
+      values = at::relu(values);
+    } else if (const auto* max_pool = std::get_if<MaxPool>(&step.layer)) {
+      values = at::max_pool2d(values, {max_pool->kernel, max_pool->kernel},
+                              {max_pool->stride, max_pool->stride});
+    } else if (const auto* avg_pool = std::get_if<AvgPool>(&step.layer)) {
+      values = at::avg_pool2d(values, {avg_pool->kernel, avg_pool->kernel},
+                              {avg_pool->stride, avg_pool->stride});
+    } else {
+      values = at::flatten(values, 1);
+    }
+  }
+  return values;
+}
+
+std::int64_t Network::SamplesLeast() const {
+  for (const Step& step : steps_) {
+    const bool normalizes = std::holds_alternative<BatchNorm>(step.layer);
+    if (normalizes && Elements(step.in) == step.in[0]) return 2;
+  }
+  return 1;
+}
+
+}  // namespace pliant::learner

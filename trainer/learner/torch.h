@@ -1,0 +1,13 @@
+#pragma once
+
+// The parts of torch that the learner uses. They bring a CHECK macro in glog's manner; here CHECK
+// is ours.
+// clang-format off
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Parallel.h>
+#include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/autograd.h>
+#undef CHECK
+#include "base/check.h"
+// clang-format on

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "base/result.h"
+#include "trainer/learner/digits_data.h"
+#include "trainer/learner/model_spec.h"
+#include "trainer/runtime/program.h"
+
+namespace pliant::learner {
+
+// A model file's model in training on libtorch's CPU kernels.
+//
+// Bits do not depend on who computes: torch runs on one thread with its deterministic algorithms,
+// every shard is a batch of its own, and what a forward changes (batch_norm's statistics) is
+// scratch until Commit.
+class TorchProgram final : public Program {
+ public:
+  // kInvalid if `model` cannot be built.
+  static Result<std::unique_ptr<TorchProgram>> Create(const ModelSpec& model, Samples train,
+                                                      Samples test, std::uint64_t seed);
+  ~TorchProgram() override;
+
+  const ProgramInfo& info() const override;
+  Result<ShardSums> ComputeShard(const ShardTask& task, std::span<float> gradient,
+                                 std::span<std::byte> buffers) override;
+  Status Commit(const CommitTask& task) override;
+  StateDict State() override;
+  Status LoadedState() override;
+
+ private:
+  struct Impl;  // keeps torch's headers out of everybody else's compile
+  explicit TorchProgram(std::unique_ptr<Impl> impl);
+
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace pliant::learner
