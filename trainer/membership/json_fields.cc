@@ -1,0 +1,135 @@
+#include "trainer/membership/json_fields.h"
+
+#include <cmath>
+#include <format>
+#include <nlohmann/json.hpp>
+
+namespace pliant {
+namespace {
+
+using Json = nlohmann::json;
+
+const Json kNothing = Json::object();
+
+}  // namespace
+
+JsonFields::JsonFields(const Json& object, std::string path, std::optional<Error>& fault)
+    : object_(object.is_object() ? object : kNothing), path_(std::move(path)), fault_(fault) {
+  if (!object.is_object()) Wrong("", "must be an object");
+}
+
+std::string JsonFields::PathOf(std::string_view name) const {
+  if (path_.empty()) return std::string(name);
+  return name.empty() ? path_ : std::format("{}.{}", path_, name);
+}
+
+void JsonFields::Wrong(std::string_view name, std::string_view what) {
+  if (fault_) return;
+  const std::string path = PathOf(name);
+  fault_ = Error{ErrorCode::kInvalid, std::format("{} {}", path.empty() ? "it" : path, what)};
+}
+
+bool JsonFields::Has(std::string_view name) const {
+  const auto found = object_.find(name);
+  return found != object_.end() && !found->is_null();
+}
+
+const Json* JsonFields::Find(std::string_view name) {
+  const auto found = object_.find(name);
+  if (found != object_.end() && !found->is_null()) return &*found;
+  Wrong(name, "is missing");
+  return nullptr;
+}
+
+std::string JsonFields::String(std::string_view name, std::size_t bytes_most) {
+  const Json* value = Find(name);
+  if (value == nullptr) return {};
+  const auto* text = value->get_ptr<const std::string*>();
+  if (text == nullptr) {
+    Wrong(name, "must be a string");
+    return {};
+  }
+  if (text->size() > bytes_most) {
+    Wrong(name, std::format("is longer than {} bytes", bytes_most));
+    return {};
+  }
+  return *text;
+}
+
+std::uint64_t JsonFields::Unsigned(std::string_view name) {
+  const Json* value = Find(name);
+  if (value == nullptr) return 0;
+  if (const auto* number = value->get_ptr<const Json::number_unsigned_t*>()) return *number;
+  Wrong(name, "must be a whole number, not negative");
+  return 0;
+}
+
+double JsonFields::Number(std::string_view name) {
+  const Json* value = Find(name);
+  if (value == nullptr) return 0;
+  const double number = value->is_number() ? value->get<double>() : std::nan("");
+  if (std::isfinite(number)) return number;
+  Wrong(name, "must be a number");
+  return 0;
+}
+
+bool JsonFields::Bool(std::string_view name) {
+  const Json* value = Find(name);
+  if (value == nullptr) return false;
+  if (const auto* flag = value->get_ptr<const bool*>()) return *flag;
+  Wrong(name, "must be true or false");
+  return false;
+}
+
+void JsonFields::Object(std::string_view name, const std::function<void(JsonFields&)>& read) {
+  const Json* value = Find(name);
+  if (value == nullptr) return;
+  JsonFields fields(*value, PathOf(name), fault_);
+  read(fields);
+}
+
+void JsonFields::Objects(std::string_view name, std::size_t items_most,
+                         const std::function<void(JsonFields&)>& read) {
+  const Json* value = Find(name);
+  if (value == nullptr) return;
+  if (!value->is_array()) return Wrong(name, "must be an array");
+  if (value->size() > items_most) {
+    return Wrong(name, std::format("has more than {} items", items_most));
+  }
+  std::size_t index = 0;
+  for (const Json& item : *value) {
+    JsonFields fields(item, std::format("{}[{}]", PathOf(name), index++), fault_);
+    read(fields);
+  }
+}
+
+void JsonFields::Strings(std::string_view name, std::size_t items_most,
+                         const std::function<void(std::string, std::string)>& read) {
+  const Json* value = Find(name);
+  if (value == nullptr) return;
+  if (!value->is_object()) return Wrong(name, "must be an object");
+  if (value->size() > items_most) {
+    return Wrong(name, std::format("has more than {} fields", items_most));
+  }
+  JsonFields fields(*value, PathOf(name), fault_);
+  for (const auto& [key, item] : value->items()) read(key, fields.String(key));
+}
+
+Status ReadJsonObject(std::string_view text, std::size_t bytes_most,
+                      const std::function<void(JsonFields&)>& read) {
+  if (text.size() > bytes_most)
+    return Invalid(std::format("it is longer than {} bytes", bytes_most));
+  const Json object = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (object.is_discarded()) return Invalid("it is not JSON");
+  std::optional<Error> fault;
+  JsonFields fields(object, "", fault);
+  if (!fault) read(fields);
+  if (fault) return std::unexpected(*std::move(fault));
+  return {};
+}
+
+std::string WriteJson(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace pliant

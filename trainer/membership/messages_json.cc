@@ -1,0 +1,378 @@
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <format>
+#include <nlohmann/json.hpp>
+
+#include "trainer/membership/json_fields.h"
+#include "trainer/membership/messages.h"
+
+namespace pliant {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kNameBytesMost = 253;  // of a Kubernetes object
+constexpr std::size_t kMembersMost = 4096;
+constexpr std::size_t kFingerprintMost = 64;
+
+// ---- Values that several messages hold ----
+
+Json ToJson(const LearnerId& id) {
+  return {{"name", id.name}, {"podUid", id.pod_uid}, {"nonce", std::format("{:x}", id.nonce)}};
+}
+
+LearnerId ReadLearnerId(JsonFields& fields) {
+  LearnerId id{.name = fields.String("name", kNameBytesMost),
+               .pod_uid = fields.String("podUid", kNameBytesMost)};
+  const std::string nonce = fields.String("nonce", 16);
+  const char* const end = nonce.data() + nonce.size();
+  const auto parsed = std::from_chars(nonce.data(), end, id.nonce, 16);
+  if (parsed.ec != std::errc() || parsed.ptr != end) {
+    fields.Wrong("nonce", "must be hexadecimal, of up to 16 digits");
+  }
+  if (id.name.empty()) fields.Wrong("name", "must not be empty");
+  return id;
+}
+
+LearnerId ReadLearnerId(JsonFields& fields, std::string_view name) {
+  LearnerId id;
+  fields.Object(name, [&](JsonFields& inner) { id = ReadLearnerId(inner); });
+  return id;
+}
+
+MembershipId ReadMembershipId(JsonFields& fields, std::string_view name) {
+  const std::string text = fields.String(name, 64);
+  const Result<MembershipId> id = ParseMembershipId(text);
+  if (!id) fields.Wrong(name, "must be \"term.counter\"");
+  return id.value_or(MembershipId{});
+}
+
+std::optional<MembershipId> ReadOptionalId(JsonFields& fields, std::string_view name) {
+  if (!fields.Has(name)) return std::nullopt;
+  return ReadMembershipId(fields, name);
+}
+
+Json ToJson(const std::optional<MembershipId>& id) { return id ? Json(ToString(*id)) : Json(); }
+
+Json ToJson(const Membership& membership) {
+  Json members = Json::array();
+  for (const Member& member : membership.members) {
+    members.push_back({{"learner", ToJson(member.id)}, {"address", member.address}});
+  }
+  return {{"id", ToString(membership.id)}, {"members", std::move(members)}};
+}
+
+Membership ReadMembership(JsonFields& fields) {
+  Membership membership{.id = ReadMembershipId(fields, "id")};
+  fields.Objects("members", kMembersMost, [&](JsonFields& item) {
+    Member member{.id = ReadLearnerId(item, "learner"), .address = item.String("address", 256)};
+    if (membership.RankOf(member.id)) item.Wrong("learner", "is listed twice");
+    membership.members.push_back(std::move(member));
+  });
+  return membership;
+}
+
+Membership ReadMembership(JsonFields& fields, std::string_view name) {
+  Membership membership;
+  fields.Object(name, [&](JsonFields& inner) { membership = ReadMembership(inner); });
+  return membership;
+}
+
+Json ToJson(const CheckpointReport& report) {
+  return {{"step", report.step},
+          {"membership", ToString(report.membership)},
+          {"unixSeconds", report.unix_seconds},
+          {"error", report.error}};
+}
+
+CheckpointReport ReadCheckpointReport(JsonFields& fields) {
+  return {.step = fields.Unsigned("step"),
+          .membership = ReadMembershipId(fields, "membership"),
+          .unix_seconds = fields.Number("unixSeconds"),
+          .error = fields.String("error")};
+}
+
+// A number that is not known, or not one (a loss that overflowed), is left out.
+void PutNumber(Json& object, const char* name, const std::optional<double>& value) {
+  if (value && std::isfinite(*value)) object[name] = *value;
+}
+
+std::optional<double> ReadNumber(JsonFields& fields, std::string_view name) {
+  if (!fields.Has(name)) return std::nullopt;
+  return fields.Number(name);
+}
+
+Json ToJson(const Progress::Figures& figures) {
+  Json json = {{"epoch", figures.epoch}, {"totalSteps", figures.total_steps}};
+  PutNumber(json, "loss", figures.loss);
+  PutNumber(json, "samplesPerSecond", figures.samples_per_second);
+  PutNumber(json, "accuracy", figures.accuracy);
+  if (figures.evaluated_epoch) json["evaluatedEpoch"] = *figures.evaluated_epoch;
+  if (figures.last_checkpoint) json["lastCheckpoint"] = ToJson(*figures.last_checkpoint);
+  return json;
+}
+
+Progress::Figures ReadFigures(JsonFields& fields) {
+  Progress::Figures figures{.epoch = fields.Unsigned("epoch"),
+                            .total_steps = fields.Unsigned("totalSteps"),
+                            .loss = ReadNumber(fields, "loss"),
+                            .samples_per_second = ReadNumber(fields, "samplesPerSecond"),
+                            .accuracy = ReadNumber(fields, "accuracy")};
+  if (fields.Has("evaluatedEpoch")) figures.evaluated_epoch = fields.Unsigned("evaluatedEpoch");
+  if (fields.Has("lastCheckpoint")) {
+    fields.Object("lastCheckpoint", [&](JsonFields& inner) {
+      figures.last_checkpoint = ReadCheckpointReport(inner);
+    });
+  }
+  return figures;
+}
+
+LeftReason ReadLeftReason(JsonFields& fields, std::string_view name) {
+  const std::string text = fields.String(name, 64);
+  for (const LeftReason reason :
+       {LeftReason::kDrained, LeftReason::kCompleted, LeftReason::kFailed}) {
+    if (text == ToString(reason)) return reason;
+  }
+  fields.Wrong(name, "must be Drained, Completed or Failed");
+  return LeftReason::kFailed;
+}
+
+// ---- Messages: one type of message a pair ----
+
+Json Body(const Hello& hello) {
+  return {{"protocol", hello.protocol},
+          {"learner", ToJson(hello.learner)},
+          {"address", hello.address},
+          {"fingerprint", hello.fingerprint},
+          {"membership", hello.membership ? ToJson(*hello.membership) : Json()},
+          {"appliedTicks", hello.applied_ticks},
+          {"hasState", hello.has_state},
+          {"leaving", hello.leaving},
+          {"done", hello.done}};
+}
+
+Hello ReadHello(JsonFields& fields) {
+  Hello hello;
+  hello.protocol = static_cast<int>(std::min<std::uint64_t>(fields.Unsigned("protocol"), 1 << 30));
+  // Only what says who it is and what it speaks is read of another protocol: enough to refuse it.
+  hello.learner = ReadLearnerId(fields, "learner");
+  if (hello.protocol != kProtocolVersion) return hello;
+  hello.address = fields.String("address", 256);
+  fields.Strings("fingerprint", kFingerprintMost, [&](std::string name, std::string value) {
+    hello.fingerprint.emplace(std::move(name), std::move(value));
+  });
+  if (fields.Has("membership")) hello.membership = ReadMembership(fields, "membership");
+  hello.applied_ticks = fields.Unsigned("appliedTicks");
+  hello.has_state = fields.Bool("hasState");
+  hello.leaving = fields.Bool("leaving");
+  hello.done = fields.Bool("done");
+  return hello;
+}
+
+Json Body(const Prepared& prepared) { return {{"membership", ToString(prepared.membership)}}; }
+Prepared ReadPrepared(JsonFields& fields) { return {ReadMembershipId(fields, "membership")}; }
+
+Json Body(const Entered& entered) {
+  return {{"membership", ToJson(entered.membership)}, {"appliedTicks", entered.applied_ticks}};
+}
+Entered ReadEntered(JsonFields& fields) {
+  return {.membership = ReadMembership(fields, "membership"),
+          .applied_ticks = fields.Unsigned("appliedTicks")};
+}
+
+Json Body(const Opened& opened) {
+  return {{"membership", ToString(opened.membership)},
+          {"appliedTicks", opened.applied_ticks},
+          {"pauseSeconds", opened.pause_seconds},
+          {"ticksLost", opened.ticks_lost}};
+}
+Opened ReadOpened(JsonFields& fields) {
+  return {.membership = ReadMembershipId(fields, "membership"),
+          .applied_ticks = fields.Unsigned("appliedTicks"),
+          .pause_seconds = fields.Number("pauseSeconds"),
+          .ticks_lost = fields.Unsigned("ticksLost")};
+}
+
+Json Body(const Leaving& leaving) { return {{"graceSeconds", leaving.grace_seconds}}; }
+Leaving ReadLeaving(JsonFields& fields) { return {fields.Number("graceSeconds")}; }
+
+Json Body(const Lost& lost) {
+  Json accused = Json::array();
+  for (const LearnerId& id : lost.accused) accused.push_back(ToJson(id));
+  return {{"membership", ToString(lost.membership)},
+          {"tick", lost.tick},
+          {"accused", std::move(accused)},
+          {"cause", lost.cause}};
+}
+Lost ReadLost(JsonFields& fields) {
+  Lost lost{.membership = ReadMembershipId(fields, "membership"), .tick = fields.Unsigned("tick")};
+  fields.Objects("accused", kMembersMost,
+                 [&](JsonFields& item) { lost.accused.push_back(ReadLearnerId(item)); });
+  lost.cause = fields.String("cause");
+  return lost;
+}
+
+Json Body(const Progress& progress) {
+  Json json = {{"membership", ToJson(progress.membership)},
+               {"tick", progress.tick},
+               {"step", progress.step}};
+  if (progress.figures) json["figures"] = ToJson(*progress.figures);
+  return json;
+}
+Progress ReadProgress(JsonFields& fields) {
+  Progress progress{.membership = ReadOptionalId(fields, "membership"),
+                    .tick = fields.Unsigned("tick"),
+                    .step = fields.Unsigned("step")};
+  if (fields.Has("figures")) {
+    fields.Object("figures", [&](JsonFields& inner) { progress.figures = ReadFigures(inner); });
+  }
+  return progress;
+}
+
+Json Body(const Left& left) {
+  return {{"appliedTicks", left.applied_ticks},
+          {"reason", ToString(left.reason)},
+          {"message", left.message},
+          {"parametersSha256", left.parameters_sha256}};
+}
+Left ReadLeft(JsonFields& fields) {
+  return {.applied_ticks = fields.Unsigned("appliedTicks"),
+          .reason = ReadLeftReason(fields, "reason"),
+          .message = fields.String("message"),
+          .parameters_sha256 = fields.String("parametersSha256", 64)};
+}
+
+Json Body(const Welcome& welcome) {
+  return {{"term", welcome.term}, {"heartbeatSeconds", welcome.heartbeat_seconds}};
+}
+Welcome ReadWelcome(JsonFields& fields) {
+  return {.term = fields.Unsigned("term"), .heartbeat_seconds = fields.Number("heartbeatSeconds")};
+}
+
+Json Body(const Refused& refused) {
+  return {{"reason", refused.reason}, {"message", refused.message}};
+}
+Refused ReadRefused(JsonFields& fields) {
+  return {.reason = fields.String("reason"), .message = fields.String("message")};
+}
+
+Json Body(const Prepare& prepare) {
+  return {{"membership", ToJson(prepare.membership)}, {"replaces", ToJson(prepare.replaces)}};
+}
+Prepare ReadPrepare(JsonFields& fields) {
+  return {.membership = ReadMembership(fields, "membership"),
+          .replaces = ReadOptionalId(fields, "replaces")};
+}
+
+Json Body(const Announce& announce) {
+  return {{"membership", ToJson(announce.membership)}, {"replaces", ToJson(announce.replaces)}};
+}
+Announce ReadAnnounce(JsonFields& fields) {
+  return {.membership = ReadMembership(fields, "membership"),
+          .replaces = ReadOptionalId(fields, "replaces")};
+}
+
+Json Body(const Withdraw& withdraw) { return {{"membership", ToString(withdraw.membership)}}; }
+Withdraw ReadWithdraw(JsonFields& fields) { return {ReadMembershipId(fields, "membership")}; }
+
+Json Body(const Recover& recover) { return {{"membership", ToJson(recover.membership)}}; }
+Recover ReadRecover(JsonFields& fields) { return {ReadMembership(fields, "membership")}; }
+
+Json Body(const Leave& leave) { return {{"atOnce", leave.at_once}}; }
+Leave ReadLeave(JsonFields& fields) { return {fields.Bool("atOnce")}; }
+
+// ---- The variants ----
+
+constexpr std::array<std::string_view, 8> kLearnerNames = {
+    "hello", "prepared", "entered", "opened", "leaving", "lost", "progress", "left"};
+constexpr std::array<std::string_view, 7> kCoordinatorNames = {
+    "welcome", "refused", "prepare", "announce", "withdraw", "recover", "leave"};
+static_assert(kLearnerNames.size() == std::variant_size_v<LearnerMessage>);
+static_assert(kCoordinatorNames.size() == std::variant_size_v<CoordinatorMessage>);
+
+template <typename Message>
+std::string EncodeTyped(const Message& message) {
+  Json json = std::visit([](const auto& value) { return Body(value); }, message);
+  json["type"] = NameOf(message);
+  return WriteJson(json);
+}
+
+LearnerMessage ReadLearnerMessage(JsonFields& fields) {
+  const std::string type = fields.String("type", 32);
+  if (type == "hello") return ReadHello(fields);
+  if (type == "prepared") return ReadPrepared(fields);
+  if (type == "entered") return ReadEntered(fields);
+  if (type == "opened") return ReadOpened(fields);
+  if (type == "leaving") return ReadLeaving(fields);
+  if (type == "lost") return ReadLost(fields);
+  if (type == "progress") return ReadProgress(fields);
+  if (type == "left") return ReadLeft(fields);
+  fields.Wrong("type", "is not one that a learner sends");
+  return Hello{};
+}
+
+CoordinatorMessage ReadCoordinatorMessage(JsonFields& fields) {
+  const std::string type = fields.String("type", 32);
+  if (type == "welcome") return ReadWelcome(fields);
+  if (type == "refused") return ReadRefused(fields);
+  if (type == "prepare") return ReadPrepare(fields);
+  if (type == "announce") return ReadAnnounce(fields);
+  if (type == "withdraw") return ReadWithdraw(fields);
+  if (type == "recover") return ReadRecover(fields);
+  if (type == "leave") return ReadLeave(fields);
+  fields.Wrong("type", "is not one that a coordinator sends");
+  return Leave{};
+}
+
+}  // namespace
+
+std::string_view ToString(LeftReason reason) {
+  switch (reason) {
+    case LeftReason::kDrained:
+      return "Drained";
+    case LeftReason::kCompleted:
+      return "Completed";
+    case LeftReason::kFailed:
+      return "Failed";
+  }
+  return "Failed";
+}
+
+std::string_view NameOf(const LearnerMessage& message) { return kLearnerNames[message.index()]; }
+std::string_view NameOf(const CoordinatorMessage& message) {
+  return kCoordinatorNames[message.index()];
+}
+
+std::string Encode(const LearnerMessage& message) { return EncodeTyped(message); }
+std::string Encode(const CoordinatorMessage& message) { return EncodeTyped(message); }
+
+Result<LearnerMessage> DecodeLearnerMessage(std::string_view json) {
+  return ReadJson<LearnerMessage>(json, kMessageBytesMost, ReadLearnerMessage);
+}
+
+Result<CoordinatorMessage> DecodeCoordinatorMessage(std::string_view json) {
+  return ReadJson<CoordinatorMessage>(json, kMessageBytesMost, ReadCoordinatorMessage);
+}
+
+std::string EncodeMembership(const Membership& membership) { return WriteJson(ToJson(membership)); }
+
+Result<Membership> DecodeMembership(std::string_view json) {
+  return ReadJson<Membership>(json, kMessageBytesMost,
+                              [](JsonFields& fields) { return ReadMembership(fields); });
+}
+
+Result<MembershipId> ParseMembershipId(std::string_view text) {
+  MembershipId id;
+  const char* const end = text.data() + text.size();
+  const auto term = std::from_chars(text.data(), end, id.term);
+  if (term.ec != std::errc() || term.ptr == end || *term.ptr != '.') {
+    return Invalid("not a membership id");
+  }
+  const auto counter = std::from_chars(term.ptr + 1, end, id.counter);
+  if (counter.ec != std::errc() || counter.ptr != end) return Invalid("not a membership id");
+  return id;
+}
+
+}  // namespace pliant

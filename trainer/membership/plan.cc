@@ -1,0 +1,153 @@
+#include "trainer/membership/plan.h"
+
+#include <array>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "trainer/membership/json_fields.h"
+
+namespace pliant {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kLearnersMost = 16384;
+
+constexpr std::array<std::pair<WantedState, std::string_view>, 3> kWantedStates = {{
+    {WantedState::kWanted, "Wanted"},
+    {WantedState::kLeaving, "Leaving"},
+    {WantedState::kEnded, "Ended"},
+}};
+
+WantedState ReadWantedState(JsonFields& fields) {
+  const std::string text = fields.String("state", 32);
+  for (const auto& [state, name] : kWantedStates) {
+    if (text == name) return state;
+  }
+  fields.Wrong("state", "must be Wanted, Leaving or Ended");
+  return WantedState::kWanted;
+}
+
+// A number that is not known, or not one, is left out.
+void Put(Json& object, const char* name, const std::optional<double>& value) {
+  if (value && std::isfinite(*value)) object[name] = *value;
+}
+
+void PutFigures(Json& json, const Progress::Figures& figures) {
+  json["epoch"] = figures.epoch;
+  json["totalSteps"] = figures.total_steps;
+  Put(json, "loss", figures.loss);
+  Put(json, "samplesPerSecond", figures.samples_per_second);
+  Put(json, "accuracy", figures.accuracy);
+  if (figures.evaluated_epoch) json["evaluatedEpoch"] = *figures.evaluated_epoch;
+  if (const auto& checkpoint = figures.last_checkpoint) {
+    json["lastCheckpoint"] = {{"step", checkpoint->step},
+                              {"membership", ToString(checkpoint->membership)},
+                              {"unixSeconds", checkpoint->unix_seconds},
+                              {"error", checkpoint->error}};
+  }
+}
+
+Json ToJson(const Resize& resize) {
+  Json json = {{"membership", ToString(resize.membership)},
+               {"kind", resize.kind == Resize::Kind::kPlanned ? "Planned" : "Recovery"},
+               {"from", resize.from},
+               {"to", resize.to},
+               {"requestedUnixSeconds", resize.requested_unix_seconds},
+               {"stepsLost", resize.steps_lost},
+               {"step", resize.step}};
+  Put(json, "runningUnixSeconds", resize.running_unix_seconds);
+  Put(json, "longestPauseSeconds", resize.longest_pause_seconds);
+  return json;
+}
+
+}  // namespace
+
+std::string_view ToString(JobState state) {
+  switch (state) {
+    case JobState::kWaiting:
+      return "Waiting";
+    case JobState::kRunning:
+      return "Running";
+    case JobState::kResizing:
+      return "Resizing";
+    case JobState::kRecovering:
+      return "Recovering";
+    case JobState::kDrained:
+      return "Drained";
+    case JobState::kCompleted:
+      return "Completed";
+  }
+  return "Waiting";
+}
+
+std::string_view ToString(LearnerState state) {
+  switch (state) {
+    case LearnerState::kReady:
+      return "Ready";
+    case LearnerState::kPreparing:
+      return "Preparing";
+    case LearnerState::kMember:
+      return "Member";
+    case LearnerState::kLeaving:
+      return "Leaving";
+    case LearnerState::kRefused:
+      return "Refused";
+  }
+  return "Ready";
+}
+
+Result<Plan> DecodePlan(std::string_view json) {
+  return ReadJson<Plan>(json, kPlanBytesMost, [](JsonFields& fields) {
+    Plan plan{.version = {.lease_transitions = fields.Unsigned("leaseTransitions"),
+                          .sequence = fields.Unsigned("sequence")}};
+    std::set<std::pair<std::string, std::string>> seen;
+    fields.Objects("learners", kLearnersMost, [&](JsonFields& item) {
+      PlannedLearner learner{.name = item.String("name", 253),
+                             .pod_uid = item.String("podUid", 253),
+                             .state = ReadWantedState(item)};
+      if (learner.name.empty()) item.Wrong("name", "must not be empty");
+      if (!seen.emplace(learner.name, learner.pod_uid).second) {
+        item.Wrong("name", "is listed twice with this podUid");
+      }
+      plan.learners.push_back(std::move(learner));
+    });
+    return plan;
+  });
+}
+
+std::string Encode(const JobProgress& progress) {
+  Json json = {
+      {"term", progress.term},
+      {"membership", nullptr},
+      {"state", ToString(progress.state)},
+      {"planAccepted", nullptr},
+      {"learners", Json::array()},
+      {"resizes", Json::array()},
+      {"problem", {{"reason", progress.problem.reason}, {"message", progress.problem.message}}},
+      {"parametersSha256", progress.parameters_sha256}};
+  if (const auto& membership = progress.membership) {
+    Json names = Json::array();
+    for (const Member& member : membership->members) names.push_back(member.id.name);
+    json["membership"] = {{"id", ToString(membership->id)}, {"learners", std::move(names)}};
+  }
+  if (const auto& version = progress.plan_accepted) {
+    json["planAccepted"] = {{"leaseTransitions", version->lease_transitions},
+                            {"sequence", version->sequence}};
+  }
+  if (progress.tick) json["tick"] = *progress.tick;
+  if (progress.step) json["step"] = *progress.step;
+  if (progress.figures) PutFigures(json, *progress.figures);
+  for (const LearnerProgress& learner : progress.learners) {
+    json["learners"].push_back({{"name", learner.id.name},
+                                {"podUid", learner.id.pod_uid},
+                                {"state", ToString(learner.state)},
+                                {"step", learner.step}});
+  }
+  for (const Resize& resize : progress.resizes) json["resizes"].push_back(ToJson(resize));
+  return WriteJson(json);
+}
+
+}  // namespace pliant
