@@ -64,34 +64,46 @@ class Reduction {
   // does not fit the map (the peer is wrong: the tick cannot finish with it).
   Status OnFrame(int rank, const Frame& frame);
 
-  bool done() const { return pieces_missing_ == 0; }
+  bool done() const { return world_size() > 0 && pieces_missing_ == 0; }
   // The mean over the samples. Complete when done(); unchanged until the next Begin.
   std::span<const float> root() const { return root_.view(); }
 
  private:
+  struct Input {
+    Bytes bytes;  // let go of when it was added
+    bool held = false;
+  };
   struct Bucket {
     ElementRange range;
-    int nodes_missing = 0;          // of this rank's piece
-    std::vector<Bytes> inputs;      // this rank's piece of each node, in TreeSum's order
+    std::size_t inputs_missing = 0;
+    std::vector<Input> inputs;      // this rank's piece of every node, in tree_'s order
     std::vector<bool> pieces_held;  // of the root, by rank
   };
 
-  ElementRange PieceOfBucket(const Bucket& bucket, int rank) const;  // in the whole vector
+  int world_size() const { return map_.world_size(); }
+  ElementRange PieceOfBucket(const Bucket& bucket, int rank) const;  // within the whole vector
   Status TakeNode(int rank, const Frame& frame);
   Status TakeRoot(int rank, const Frame& frame);
   void AddInput(std::uint32_t bucket, std::size_t input, Bytes bytes);
   void FinishPiece(std::uint32_t bucket);
 
-  const std::size_t elements_;
   const SendFrame send_;
   BufferPool roots_;
-  FloatBuffer root_;
-  TickInfo info_;
-  int world_size_ = 0;
-  TreeSum tree_;                    // of the map's nodes
-  std::vector<int> rank_of_input_;  // in tree_'s order
   std::vector<Bucket> buckets_;
+
+  // Of the present tick.
+  MembershipId membership_;
+  Tick tick_ = 0;
+  int self_ = 0;
+  float divisor_ = 1;
+  FloatBuffer root_;
   std::size_t pieces_missing_ = 0;
+
+  // Of the present map, made anew only when it changes.
+  ShardMap map_;
+  TreeSum tree_;
+  std::vector<int> rank_of_input_;                    // in tree_'s order
+  std::vector<std::span<const float>> input_values_;  // room for FinishPiece
 };
 
 }  // namespace pliant

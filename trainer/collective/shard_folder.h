@@ -44,11 +44,6 @@ class ShardFolder {
   const std::vector<HeldNode>& finished() const { return finished_; }
 
  private:
-  struct Partial {
-    NodeIndex node;
-    FloatBuffer sum;
-  };
-
   int logical_shards_;
   BufferPool pool_;
   std::vector<FloatBuffer> spare_;  // taken from the pool for this tick, not in use
@@ -56,7 +51,7 @@ class ShardFolder {
   std::size_t block_ = 0;           // the one under way
   int shard_in_block_ = 0;
   FloatBuffer leaf_;
-  std::vector<Partial> stack_;  // of the block under way: left siblings, larger ones first
+  std::vector<HeldNode> stack_;  // of the block under way: left siblings, larger ones first
   std::vector<HeldNode> finished_;
 };
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -14,9 +16,6 @@ namespace pliant {
 using NodeIndex = std::uint32_t;
 
 inline constexpr NodeIndex kRootNode = 1;
-inline constexpr int kMostLogicalShards = 1 << 16;
-
-bool IsPowerOfTwo(std::uint64_t value);
 
 // The shards [first, first + count) below one node of the tree: count is a power of two that
 // divides first.
@@ -54,7 +53,7 @@ bool IsComplete(const ShardMap& map);
 // travel in a trailer (loss, sample counts), where speed does not matter.
 template <typename T, typename Add>
 T SumTree(std::span<const T> leaves, const Add& add) {
-  CHECK(IsPowerOfTwo(leaves.size()), "the tree has a power of two of leaves");
+  CHECK(std::has_single_bit(leaves.size()), "the tree has a power of two of leaves");
   if (leaves.size() == 1) return leaves.front();
   const std::size_t half = leaves.size() / 2;
   return add(SumTree(leaves.first(half), add), SumTree(leaves.subspan(half), add));

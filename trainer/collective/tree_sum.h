@@ -36,7 +36,7 @@ class TreeSum {
     std::uint32_t right = 0;
     std::uint32_t out = 0;
   };
-  std::uint32_t Plan(NodeIndex node, int logical_shards, std::uint32_t depth);
+  std::uint32_t Plan(NodeIndex node, std::uint32_t depth);
 
   static constexpr std::size_t kChunk = 2048;  // floats: a row of 8 KiB
 

@@ -3,11 +3,12 @@
 #include <cstdint>
 
 #include "base/result.h"
-#include "trainer/data/permutation.h"
 #include "trainer/membership/types.h"
 #include "trainer/runtime/program.h"
 
 namespace pliant {
+
+inline constexpr int kMostLogicalShards = 1 << 16;
 
 // What becomes of the samples that do not fill the last global batch of an epoch.
 enum class LastBatch { kKeep, kDrop };
@@ -18,7 +19,7 @@ struct DataSpec {
   std::uint64_t test_samples = 0;  // 0: no evaluation
   std::uint64_t epochs = 0;
   std::uint64_t global_batch_size = 0;  // a multiple of logical_shards
-  int logical_shards = 0;               // a power of two
+  int logical_shards = 0;               // a power of two, at most kMostLogicalShards
   std::uint64_t seed = 0;
   LastBatch last_batch = LastBatch::kKeep;
   bool operator==(const DataSpec&) const = default;

@@ -1,0 +1,330 @@
+#include "trainer/collective/reduction.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace pliant {
+namespace {
+
+constexpr MembershipId kMembership{.term = 2, .counter = 5};
+
+struct Sent {
+  int from;
+  int to;
+  Frame frame;
+};
+
+// W learners whose frames lie in one heap until a test delivers them.
+class World {
+ public:
+  World(int shards, int world_size, std::size_t elements, std::size_t bucket_elements) {
+    for (int rank = 0; rank < world_size; ++rank) {
+      folders_.push_back(std::make_unique<ShardFolder>(shards, elements, shards));
+      reductions_.push_back(std::make_unique<Reduction>(
+          elements,
+          [this, rank](int to, Frame frame) {
+            floats_sent_ += frame.payload.view.size() / sizeof(float);
+            sent_.push_back({rank, to, std::move(frame)});
+          },
+          bucket_elements));
+    }
+  }
+
+  void Begin(const ShardMap& map, Tick tick, float divisor) {
+    map_ = map;
+    for (int rank = 0; rank < map.world_size(); ++rank)
+      at(rank).Begin({.membership = kMembership,
+                      .tick = tick,
+                      .map = &map_,
+                      .self = rank,
+                      .divisor = divisor});
+  }
+
+  // Computes all shards of a rank and gives their nodes to its reduction.
+  void Compute(int rank, const std::vector<std::vector<float>>& leaves) {
+    ShardFolder& folder = *folders_[static_cast<std::size_t>(rank)];
+    folder.Begin(map_.blocks_of_rank[static_cast<std::size_t>(rank)]);
+    while (!folder.done()) {
+      std::ranges::copy(leaves[static_cast<std::size_t>(folder.next_shard())],
+                        folder.Leaf().begin());
+      if (folder.Fold() != 0) at(rank).AddLocal(folder.finished().back());
+    }
+  }
+
+  bool DeliverOne(std::mt19937& random) {
+    if (sent_.empty()) return false;
+    std::swap(sent_[random() % sent_.size()], sent_.back());
+    const Sent next = std::move(sent_.back());
+    sent_.pop_back();
+    const Status taken = at(next.to).OnFrame(next.from, next.frame);
+    EXPECT_TRUE(taken) << taken.error();
+    return true;
+  }
+
+  Reduction& at(int rank) { return *reductions_[static_cast<std::size_t>(rank)]; }
+  std::vector<Sent>& sent() { return sent_; }
+  std::size_t floats_sent() const { return floats_sent_; }
+
+ private:
+  ShardMap map_;
+  std::vector<std::unique_ptr<ShardFolder>> folders_;
+  std::vector<std::unique_ptr<Reduction>> reductions_;
+  std::vector<Sent> sent_;
+  std::size_t floats_sent_ = 0;
+};
+
+std::vector<std::vector<float>> RandomLeaves(int shards, std::size_t elements,
+                                             std::mt19937& random) {
+  std::uniform_int_distribution<int> exponent(-20, 20);
+  std::uniform_real_distribution<float> mantissa(-1, 1);
+  std::vector<std::vector<float>> leaves(static_cast<std::size_t>(shards),
+                                         std::vector<float>(elements));
+  for (auto& leaf : leaves)
+    for (float& value : leaf) value = std::ldexp(mantissa(random), exponent(random));
+  return leaves;
+}
+
+std::vector<float> PlainMean(const std::vector<std::vector<float>>& leaves, float divisor) {
+  std::vector<float> root = SumTree<std::vector<float>>(
+      leaves, [](const std::vector<float>& left, const std::vector<float>& right) {
+        std::vector<float> sum(left.size());
+        for (std::size_t i = 0; i < sum.size(); ++i) sum[i] = left[i] + right[i];
+        return sum;
+      });
+  for (float& value : root) value /= divisor;
+  return root;
+}
+
+std::vector<float> RootOf(Reduction& reduction) {
+  return {reduction.root().begin(), reduction.root().end()};
+}
+
+TEST(Reduction, GivesTheBitsOfThePlainTreeForEveryWorldSize) {
+  // The size has a rest below a cache line, a short last bucket, and empty pieces at large W.
+  constexpr std::size_t kElements = 333;
+  std::mt19937 random(20);
+  for (const int shards : {1, 2, 4, 8, 16, 32, 64}) {
+    const auto leaves = RandomLeaves(shards, kElements, random);
+    const std::vector<float> want = PlainMean(leaves, 157);
+    for (int world_size = 1; world_size <= shards + 1; ++world_size) {
+      SCOPED_TRACE(std::to_string(shards) + " shards, world size " + std::to_string(world_size));
+      World world(shards, world_size, kElements, 128);
+      for (Tick tick = 0; tick < 2; ++tick) {  // buffers are used again
+        world.Begin(AssignShards(shards, world_size), tick, 157);
+        std::vector<int> ranks;
+        for (int rank = 0; rank < world_size; ++rank) ranks.push_back(rank);
+        std::ranges::shuffle(ranks, random);
+        for (const int rank : ranks) {
+          world.Compute(rank, leaves);
+          // Some frames reach ranks that have not computed yet.
+          for (std::uint32_t i = random() % 8; i > 0; --i) world.DeliverOne(random);
+        }
+        while (world.DeliverOne(random)) {
+        }
+        for (int rank = 0; rank < world_size; ++rank) {
+          ASSERT_TRUE(world.at(rank).done());
+          ASSERT_EQ(RootOf(world.at(rank)), want) << "rank " << rank;
+        }
+      }
+    }
+  }
+}
+
+// After a loss the shards of the dead are dealt out as single blocks, and a joiner has none.
+TEST(Reduction, TakesAnyCompleteMap) {
+  std::mt19937 random(21);
+  const auto leaves = RandomLeaves(8, 100, random);
+  const ShardMap map{.logical_shards = 8,
+                     .blocks_of_rank = {{{0, 2}, {2, 1}, {7, 1}}, {}, {{3, 1}, {4, 2}, {6, 1}}}};
+  World world(8, 3, 100, 64);
+  world.Begin(map, 9, 31);
+  for (int rank = 0; rank < 3; ++rank) world.Compute(rank, leaves);
+  while (world.DeliverOne(random)) {
+  }
+  for (int rank = 0; rank < 3; ++rank) {
+    ASSERT_TRUE(world.at(rank).done());
+    EXPECT_EQ(RootOf(world.at(rank)), PlainMean(leaves, 31));
+  }
+}
+
+TEST(Reduction, SendsWhatTheDesignSays) {
+  constexpr std::size_t kElements = 1 << 14;
+  std::mt19937 random(22);
+  for (const auto& [shards, world_size] :
+       {std::pair{16, 1}, {16, 2}, {16, 4}, {16, 8}, {16, 16}, {32, 20}}) {
+    const auto leaves = RandomLeaves(shards, kElements, random);
+    World world(shards, world_size, kElements, kElements);
+    world.Begin(AssignShards(shards, world_size), 0, 1);
+    for (int rank = 0; rank < world_size; ++rank) world.Compute(rank, leaves);
+    while (world.DeliverOne(random)) {
+    }
+    const auto w = static_cast<double>(world_size);
+    EXPECT_DOUBLE_EQ(static_cast<double>(world.floats_sent()), 2.0 * (w - 1) * kElements)
+        << "a ring's volume, world size " << world_size;
+  }
+}
+
+TEST(Reduction, IsNotDoneBeforeItBegan) {
+  World world(2, 1, 10, 10);
+  EXPECT_FALSE(world.at(0).done());
+  EXPECT_EQ(world.at(0).OnFrame(0, {}).error().code, ErrorCode::kConflict);
+}
+
+TEST(Reduction, AModelWithoutGradientIsDoneAtOnce) {
+  World world(2, 2, 0, 10);
+  world.Begin(AssignShards(2, 2), 0, 1);
+  EXPECT_TRUE(world.at(0).done());
+}
+
+TEST(Reduction, RefusesFramesThatDoNotFit) {
+  std::mt19937 random(23);
+  const auto leaves = RandomLeaves(4, 64, random);
+  World world(4, 2, 64, 64);
+  world.Begin(AssignShards(4, 2), 3, 4);
+  world.Compute(0, leaves);
+  world.Compute(1, leaves);
+  ASSERT_EQ(world.sent().size(), 2U);
+  const auto to_rank_0 = std::ranges::find(world.sent(), 0, &Sent::to);
+  const Frame good = to_rank_0->frame;
+  ASSERT_EQ(good.header.kind, FrameKind::kNode);
+  ASSERT_EQ(good.header.node, 3U);
+
+  struct Case {
+    std::string name;
+    ErrorCode code;
+    int from;
+    Frame frame;
+  };
+  const auto with = [&](auto change) {
+    Frame frame = good;
+    change(frame);
+    return frame;
+  };
+  using enum ErrorCode;
+  const Case cases[] = {
+      {"older membership", kConflict, 1, with([](Frame& f) { f.header.membership.counter = 4; })},
+      {"later tick", kConflict, 1, with([](Frame& f) { f.header.tick = 4; })},
+      {"no such bucket", kInvalid, 1, with([](Frame& f) { f.header.bucket = 1; })},
+      {"no node of the map", kInvalid, 1, with([](Frame& f) { f.header.node = 7; })},
+      {"node 0", kInvalid, 1, with([](Frame& f) { f.header.node = 0; })},
+      {"huge node", kInvalid, 1, with([](Frame& f) { f.header.node = UINT32_MAX; })},
+      {"the receiver's node", kInvalid, 1, with([](Frame& f) { f.header.node = 2; })},
+      {"another's piece", kInvalid, 1, with([](Frame& f) { f.header.piece = 1; })},
+      {"too short", kInvalid, 1,
+       with([](Frame& f) { f.payload.view = f.payload.view.first(f.payload.view.size() - 1); })},
+      {"empty", kInvalid, 1, with([](Frame& f) { f.payload = {}; })},
+      {"from itself", kInvalid, 0, good},
+      {"from nobody", kInvalid, 2, good},
+      {"from below", kInvalid, -1, good},
+      {"a root with the wrong node", kInvalid, 1, with([](Frame& f) {
+         f.header.kind = FrameKind::kRoot;
+         f.header.piece = 1;
+       })},
+      {"another kind", kInvalid, 1, with([](Frame& f) { f.header.kind = FrameKind::kTrailer; })},
+  };
+  for (const Case& c : cases) {
+    const Status taken = world.at(0).OnFrame(c.from, c.frame);
+    ASSERT_FALSE(taken) << c.name;
+    EXPECT_EQ(taken.error().code, c.code) << c.name << ": " << taken.error();
+  }
+
+  // After all that the tick still comes out right, and duplicates change nothing.
+  ASSERT_TRUE(world.at(0).OnFrame(1, good));
+  EXPECT_EQ(world.at(0).OnFrame(1, good).error().code, kAlreadyExists);
+  std::vector<Sent> delivered;
+  while (!world.sent().empty()) {
+    const Sent next = std::move(world.sent().back());
+    world.sent().pop_back();
+    if (next.to == 0 && next.frame.header.kind == FrameKind::kNode) continue;
+    ASSERT_TRUE(world.at(next.to).OnFrame(next.from, next.frame));
+    delivered.push_back(next);
+  }
+  ASSERT_FALSE(delivered.empty());
+  for (const Sent& again : delivered)
+    EXPECT_EQ(world.at(again.to).OnFrame(again.from, again.frame).error().code, kAlreadyExists);
+  for (int rank = 0; rank < 2; ++rank) {
+    ASSERT_TRUE(world.at(rank).done());
+    EXPECT_EQ(RootOf(world.at(rank)), PlainMean(leaves, 4));
+  }
+}
+
+TEST(Reduction, TakesBytesThatAreNotAligned) {
+  std::mt19937 random(24);
+  const auto leaves = RandomLeaves(2, 64, random);
+  World world(2, 2, 64, 64);
+  world.Begin(AssignShards(2, 2), 0, 1);
+  world.Compute(0, leaves);
+  world.Compute(1, leaves);
+  while (!world.sent().empty()) {
+    Sent next = std::move(world.sent().back());
+    world.sent().pop_back();
+    const auto view = next.frame.payload.view;
+    const auto moved = std::make_shared<std::vector<std::byte>>(view.size() + 1);
+    std::memcpy(moved->data() + 1, view.data(), view.size());
+    next.frame.payload = {.owner = moved, .view = std::span(*moved).subspan(1)};
+    ASSERT_TRUE(world.at(next.to).OnFrame(next.from, next.frame));
+  }
+  EXPECT_EQ(RootOf(world.at(0)), PlainMean(leaves, 1));
+  EXPECT_EQ(RootOf(world.at(1)), PlainMean(leaves, 1));
+}
+
+// A tick that was left in the middle: what is under way keeps its bytes while the next try runs.
+TEST(Reduction, StartsOverWithoutTouchingWhatIsUnderWay) {
+  std::mt19937 random(25);
+  const auto first = RandomLeaves(4, 64, random);
+  const auto second = RandomLeaves(4, 64, random);
+  World world(4, 2, 64, 64);
+  world.Begin(AssignShards(4, 2), 0, 4);
+  world.Compute(0, first);
+  world.Compute(1, first);
+  while (world.sent().size() > 1) world.DeliverOne(random);
+  const std::vector<Sent> under_way = world.sent();
+  std::vector<std::vector<std::byte>> bytes;
+  for (const Sent& sent : under_way)
+    bytes.emplace_back(sent.frame.payload.view.begin(), sent.frame.payload.view.end());
+  world.sent().clear();
+
+  world.Begin(AssignShards(4, 2), 1, 4);
+  world.Compute(0, second);
+  world.Compute(1, second);
+  while (world.DeliverOne(random)) {
+  }
+  EXPECT_EQ(RootOf(world.at(0)), PlainMean(second, 4));
+  EXPECT_EQ(RootOf(world.at(1)), PlainMean(second, 4));
+  for (std::size_t i = 0; i < under_way.size(); ++i)
+    EXPECT_TRUE(std::ranges::equal(under_way[i].frame.payload.view, bytes[i]));
+}
+
+TEST(PieceOf, CutsOnCacheLines) {
+  struct Case {
+    std::size_t elements;
+    int pieces;
+    std::vector<std::size_t> sizes;
+  };
+  const Case cases[] = {
+      {64, 2, {32, 32}},   {64, 3, {32, 16, 16}}, {65, 2, {48, 17}},
+      {10, 3, {10, 0, 0}}, {0, 2, {0, 0}},        {160, 1, {160}},
+  };
+  for (const Case& c : cases) {
+    std::size_t next = 0;
+    for (int piece = 0; piece < c.pieces; ++piece) {
+      const ElementRange range = PieceOf(c.elements, c.pieces, piece);
+      EXPECT_EQ(range.begin, next);
+      EXPECT_EQ(range.size, c.sizes[static_cast<std::size_t>(piece)]);
+      next += range.size;
+    }
+    EXPECT_EQ(next, c.elements);
+  }
+}
+
+}  // namespace
+}  // namespace pliant

@@ -1,0 +1,79 @@
+#include "trainer/collective/tree_sum.h"
+
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <span>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace pliant {
+namespace {
+
+std::vector<float> RandomFloats(std::size_t size, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  // Sizes far apart, so that every wrong order shows in the last bits.
+  std::uniform_int_distribution<int> exponent(-20, 20);
+  std::uniform_real_distribution<float> mantissa(-1, 1);
+  std::vector<float> values(size);
+  for (float& value : values) value = std::ldexp(mantissa(random), exponent(random));
+  return values;
+}
+
+TEST(AddFloats, AddsEachElementOnce) {
+  for (const std::size_t size : {0U, 1U, 15U, 16U, 17U, 1000U}) {
+    const std::vector<float> left = RandomFloats(size, 1);
+    std::vector<float> right = RandomFloats(size, 2);
+    std::vector<float> want(size);
+    for (std::size_t i = 0; i < size; ++i) want[i] = left[i] + right[i];
+    std::vector<float> out(size);
+    AddFloats(left, right, out);
+    EXPECT_EQ(out, want);
+    AddFloats(left, right, right);
+    EXPECT_EQ(right, want) << "into an operand";
+  }
+}
+
+TEST(TreeSum, EqualsThePlainTreeForEveryMap) {
+  constexpr int kShards = 16;
+  constexpr std::size_t kSize = 5000;  // more than one chunk, and a rest
+  std::vector<std::vector<float>> leaves;
+  for (std::uint32_t shard = 0; shard < kShards; ++shard)
+    leaves.push_back(RandomFloats(kSize, shard));
+  const auto add = [](const std::vector<float>& left, const std::vector<float>& right) {
+    std::vector<float> sum(left.size());
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] = left[i] + right[i];
+    return sum;
+  };
+  std::vector<float> want = SumTree<std::vector<float>>(leaves, add);
+  for (float& value : want) value /= 37.0F;
+
+  for (int world = 1; world <= kShards; ++world) {
+    const ShardMap map = AssignShards(kShards, world);
+    TreeSum tree(map);
+    std::vector<std::vector<float>> nodes;
+    for (const NodeIndex node : tree.nodes()) {
+      const ShardBlock block = BlockOf(kShards, node);
+      nodes.push_back(SumTree<std::vector<float>>(
+          std::span(leaves).subspan(static_cast<std::size_t>(block.first),
+                                    static_cast<std::size_t>(block.count)),
+          add));
+    }
+    const std::vector<std::span<const float>> inputs(nodes.begin(), nodes.end());
+    std::vector<float> out(kSize);
+    tree.Sum(inputs, 37.0F, out);
+    EXPECT_EQ(out, want) << "world size " << world;
+  }
+}
+
+TEST(TreeSum, KnowsItsNodes) {
+  const TreeSum tree(AssignShards(16, 3));
+  EXPECT_EQ(tree.nodes(), (std::vector<NodeIndex>{4, 5, 6, 14, 30, 31}));
+  EXPECT_EQ(tree.IndexOf(6), 2);
+  EXPECT_EQ(tree.IndexOf(7), -1);
+  EXPECT_EQ(tree.IndexOf(0), -1);
+}
+
+}  // namespace
+}  // namespace pliant

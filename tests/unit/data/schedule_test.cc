@@ -1,0 +1,191 @@
+#include "trainer/data/schedule.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace pliant {
+namespace {
+
+using ::testing::HasSubstr;
+
+DataSpec Digits() {
+  return {.train_samples = 1437,
+          .test_samples = 360,
+          .epochs = 3,
+          .global_batch_size = 256,
+          .logical_shards = 32,
+          .seed = 7};
+}
+
+Schedule MakeOrDie(const DataSpec& spec) {
+  auto schedule = Schedule::Make(spec);
+  EXPECT_TRUE(schedule) << schedule.error();
+  return *schedule;
+}
+
+TEST(Schedule, NamesTheFieldThatIsWrong) {
+  struct Case {
+    std::string field;
+    DataSpec spec;
+  };
+  const auto with = [](auto change) {
+    DataSpec spec = Digits();
+    change(spec);
+    return spec;
+  };
+  const Case cases[] = {
+      {"trainSamples", with([](DataSpec& s) { s.train_samples = 0; })},
+      {"trainSamples", with([](DataSpec& s) { s.train_samples = UINT64_MAX; })},
+      {"testSamples", with([](DataSpec& s) { s.test_samples = UINT64_MAX; })},
+      {"epochs", with([](DataSpec& s) { s.epochs = 0; })},
+      {"epochs", with([](DataSpec& s) { s.epochs = UINT64_MAX; })},
+      {"logicalShards", with([](DataSpec& s) { s.logical_shards = 0; })},
+      {"logicalShards", with([](DataSpec& s) { s.logical_shards = 24; })},
+      {"logicalShards", with([](DataSpec& s) { s.logical_shards = -32; })},
+      {"logicalShards", with([](DataSpec& s) { s.logical_shards = 1 << 17; })},
+      {"globalBatchSize", with([](DataSpec& s) { s.global_batch_size = 0; })},
+      {"globalBatchSize", with([](DataSpec& s) { s.global_batch_size = 250; })},
+      {"lastBatch", with([](DataSpec& s) {
+         s.train_samples = 255;
+         s.last_batch = LastBatch::kDrop;
+       })},
+  };
+  for (const Case& c : cases) {
+    const auto schedule = Schedule::Make(c.spec);
+    ASSERT_FALSE(schedule) << c.field;
+    EXPECT_EQ(schedule.error().code, ErrorCode::kInvalid);
+    EXPECT_THAT(schedule.error().message, HasSubstr(c.field + ": "));
+  }
+  EXPECT_TRUE(Validate(Digits()));
+}
+
+TEST(Schedule, AnEpochIsItsStepsAndThenItsEvaluation) {
+  const Schedule schedule = MakeOrDie(Digits());
+  EXPECT_EQ(schedule.steps_per_epoch(), 6U);
+  EXPECT_EQ(schedule.ticks_per_epoch(), 8U);
+  EXPECT_EQ(schedule.total_ticks(), 24U);
+  EXPECT_EQ(schedule.total_steps(), 18U);
+
+  const TickPlan last_step{
+      .epoch = 1, .step = 11, .first_sample = 1280, .samples = 157, .last_of_kind = true};
+  EXPECT_EQ(schedule.At(13), last_step);
+  const TickPlan first_slice{.kind = TickKind::kEvaluate, .epoch = 1, .step = 12, .samples = 256};
+  EXPECT_EQ(schedule.At(14), first_slice);
+  const TickPlan last_slice{.kind = TickKind::kEvaluate,
+                            .epoch = 1,
+                            .step = 12,
+                            .first_sample = 256,
+                            .samples = 104,
+                            .last_of_kind = true,
+                            .last_of_epoch = true};
+  EXPECT_EQ(schedule.At(15), last_slice);
+  const TickPlan next_epoch{.epoch = 2, .step = 12, .samples = 256};
+  EXPECT_EQ(schedule.At(16), next_epoch);
+
+  EXPECT_EQ(schedule.StepsBefore(0), 0U);
+  EXPECT_EQ(schedule.StepsBefore(15), 12U);
+  EXPECT_EQ(schedule.StepsBefore(24), 18U);
+}
+
+TEST(Schedule, WithoutTestSamplesThereIsNoEvaluation) {
+  DataSpec spec = Digits();
+  spec.test_samples = 0;
+  const Schedule schedule = MakeOrDie(spec);
+  EXPECT_EQ(schedule.total_ticks(), schedule.total_steps());
+  EXPECT_TRUE(schedule.At(5).last_of_epoch);
+  EXPECT_TRUE(schedule.At(5).last_of_kind);
+}
+
+// Every tail of N mod B that is of interest, and sets smaller than a batch or than V.
+TEST(Schedule, UsesEachSampleOncePerEpoch) {
+  constexpr int kShards = 8;
+  constexpr std::uint64_t kBatch = 32;
+  for (const std::uint64_t full_batches : {0U, 1U, 3U}) {
+    for (const std::uint64_t tail : {0U, 1U, 7U, 8U, 9U, 31U}) {
+      const std::uint64_t samples = full_batches * kBatch + tail;
+      if (samples == 0) continue;
+      const Schedule schedule = MakeOrDie({.train_samples = samples,
+                                           .test_samples = samples,
+                                           .epochs = 2,
+                                           .global_batch_size = kBatch,
+                                           .logical_shards = kShards});
+      std::map<std::pair<std::uint64_t, TickKind>, std::vector<std::uint64_t>> seen;
+      for (Tick tick = 0; tick < schedule.total_ticks(); ++tick) {
+        const TickPlan plan = schedule.At(tick);
+        std::size_t least = kBatch;
+        std::size_t most = 0;
+        std::size_t sum = 0;
+        for (int shard = 0; shard < kShards; ++shard) {
+          const ShardTask task = schedule.TaskOf(tick, shard);
+          EXPECT_EQ(task.kind, plan.kind);
+          EXPECT_EQ(task.epoch, plan.epoch);
+          EXPECT_EQ(task.step, plan.step);
+          EXPECT_EQ(task.shard, shard);
+          least = std::min(least, task.samples.size());
+          most = std::max(most, task.samples.size());
+          sum += task.samples.size();
+          auto& all = seen[{plan.epoch, plan.kind}];
+          all.insert(all.end(), task.samples.begin(), task.samples.end());
+        }
+        EXPECT_EQ(sum, plan.samples);
+        EXPECT_LE(most - least, 1U);
+        EXPECT_FALSE(schedule.TaskOf(tick, 0).samples.empty()) << "shard 0 writes the buffers";
+      }
+      EXPECT_EQ(seen.size(), 4U);
+      std::vector<std::uint64_t> in_order(samples);
+      std::iota(in_order.begin(), in_order.end(), 0);
+      for (auto& [what, all] : seen) {
+        if (what.second == TickKind::kEvaluate) {
+          EXPECT_EQ(all, in_order);
+        }
+        std::ranges::sort(all);
+        EXPECT_EQ(all, in_order) << samples << " samples, epoch " << what.first;
+      }
+    }
+  }
+}
+
+TEST(Schedule, DropLeavesOutTheShortBatchOnly) {
+  DataSpec spec = Digits();
+  spec.last_batch = LastBatch::kDrop;
+  const Schedule schedule = MakeOrDie(spec);
+  EXPECT_EQ(schedule.steps_per_epoch(), 5U);
+  EXPECT_EQ(schedule.ticks_per_epoch(), 7U) << "evaluation sees every sample";
+  for (Tick tick = 0; tick < 5; ++tick) EXPECT_EQ(schedule.At(tick).samples, 256U);
+  EXPECT_TRUE(schedule.At(4).last_of_kind);
+}
+
+TEST(Schedule, OrderAndSeedsFollowFromTheJobsSeed) {
+  const Schedule schedule = MakeOrDie(Digits());
+  EXPECT_EQ(schedule.TaskOf(3, 5).samples, MakeOrDie(Digits()).TaskOf(3, 5).samples);
+  EXPECT_NE(schedule.TaskOf(3, 5).samples, schedule.TaskOf(11, 5).samples) << "another epoch";
+  DataSpec other = Digits();
+  other.seed = 8;
+  EXPECT_NE(schedule.TaskOf(3, 5).samples, MakeOrDie(other).TaskOf(3, 5).samples);
+  EXPECT_NE(schedule.TaskOf(3, 5).seed, MakeOrDie(other).TaskOf(3, 5).seed);
+
+  std::vector<std::uint64_t> seeds;
+  for (Tick tick = 0; tick < schedule.total_ticks(); ++tick)
+    for (int shard = 0; shard < 32; ++shard) seeds.push_back(schedule.TaskOf(tick, shard).seed);
+  std::ranges::sort(seeds);
+  EXPECT_EQ(std::ranges::adjacent_find(seeds), seeds.end());
+}
+
+// A changed order would make resumed jobs use samples twice: it may change only with the format of
+// checkpoints.
+TEST(Schedule, OrderIsTheOneOfEarlierReleases) {
+  const Schedule schedule = MakeOrDie(Digits());
+  EXPECT_EQ(schedule.TaskOf(0, 0).samples,
+            (std::vector<std::uint64_t>{6, 1280, 387, 1251, 1118, 872, 629, 1098}));
+  EXPECT_EQ(schedule.TaskOf(0, 0).seed, 10153886587700257410U);
+}
+
+}  // namespace
+}  // namespace pliant

@@ -1,0 +1,108 @@
+#include "trainer/data/schedule.h"
+
+#include <algorithm>
+#include <bit>
+#include <format>
+
+#include "base/check.h"
+#include "trainer/data/permutation.h"
+
+namespace pliant {
+namespace {
+
+// Ticks, steps and positions stay far from the end of 64 bits.
+constexpr std::uint64_t kMostSamples = std::uint64_t{1} << 48;
+constexpr std::uint64_t kMostTicks = std::uint64_t{1} << 62;
+
+// Keeps the hashes of different uses apart.
+enum Purpose : std::uint64_t { kOrderOfEpoch = 1, kTrainingShard = 2, kEvaluationShard = 3 };
+
+std::uint64_t CeilDivide(std::uint64_t a, std::uint64_t b) { return a / b + (a % b != 0); }
+
+}  // namespace
+
+Status Validate(const DataSpec& spec) {
+  if (spec.train_samples == 0) return Invalid("trainSamples: there must be at least one sample");
+  if (spec.train_samples > kMostSamples)
+    return Invalid(std::format("trainSamples: {} is more than 2^48", spec.train_samples));
+  if (spec.test_samples > kMostSamples)
+    return Invalid(std::format("testSamples: {} is more than 2^48", spec.test_samples));
+  if (spec.epochs == 0) return Invalid("epochs: there must be at least one");
+  if (spec.logical_shards < 1 || spec.logical_shards > kMostLogicalShards ||
+      !std::has_single_bit(static_cast<unsigned>(spec.logical_shards)))
+    return Invalid(std::format("logicalShards: {} is not a power of two between 1 and {}",
+                               spec.logical_shards, kMostLogicalShards));
+  if (spec.global_batch_size == 0 || spec.global_batch_size > kMostSamples ||
+      spec.global_batch_size % static_cast<std::uint64_t>(spec.logical_shards) != 0)
+    return Invalid(
+        std::format("globalBatchSize: {} is not a positive multiple of logicalShards ({})",
+                    spec.global_batch_size, spec.logical_shards));
+  if (spec.last_batch == LastBatch::kDrop && spec.train_samples < spec.global_batch_size)
+    return Invalid(
+        std::format("lastBatch: Drop leaves nothing of {} samples in batches of {}: Keep is needed",
+                    spec.train_samples, spec.global_batch_size));
+  if (spec.epochs > kMostTicks / (CeilDivide(spec.train_samples, spec.global_batch_size) +
+                                  CeilDivide(spec.test_samples, spec.global_batch_size)))
+    return Invalid(std::format("epochs: {} are too many", spec.epochs));
+  return {};
+}
+
+Result<Schedule> Schedule::Make(const DataSpec& spec) {
+  RETURN_IF_ERROR(Validate(spec));
+  return Schedule(spec);
+}
+
+Schedule::Schedule(const DataSpec& spec)
+    : spec_(spec),
+      steps_per_epoch_(spec.last_batch == LastBatch::kKeep
+                           ? CeilDivide(spec.train_samples, spec.global_batch_size)
+                           : spec.train_samples / spec.global_batch_size),
+      evaluations_per_epoch_(CeilDivide(spec.test_samples, spec.global_batch_size)) {}
+
+std::uint64_t Schedule::StepsBefore(Tick ticks) const {
+  const std::uint64_t epoch = ticks / ticks_per_epoch();
+  return epoch * steps_per_epoch_ + std::min(ticks % ticks_per_epoch(), steps_per_epoch_);
+}
+
+TickPlan Schedule::At(Tick tick) const {
+  CHECK(tick < total_ticks(), "a tick of the job");
+  const std::uint64_t in_epoch = tick % ticks_per_epoch();
+  const bool train = in_epoch < steps_per_epoch_;
+  const std::uint64_t slice = train ? in_epoch : in_epoch - steps_per_epoch_;
+  const std::uint64_t first = slice * spec_.global_batch_size;
+  const std::uint64_t all = train ? spec_.train_samples : spec_.test_samples;
+  const std::uint64_t slices = train ? steps_per_epoch_ : evaluations_per_epoch_;
+  return {.kind = train ? TickKind::kTrain : TickKind::kEvaluate,
+          .epoch = tick / ticks_per_epoch(),
+          .step = StepsBefore(tick),
+          .first_sample = first,
+          .samples = std::min(spec_.global_batch_size, all - first),
+          .last_of_kind = slice + 1 == slices,
+          .last_of_epoch = in_epoch + 1 == ticks_per_epoch()};
+}
+
+ShardTask Schedule::TaskOf(Tick tick, int shard) const {
+  CHECK(shard >= 0 && shard < spec_.logical_shards, "a logical shard of the job");
+  const TickPlan plan = At(tick);
+  const auto shards = static_cast<std::uint64_t>(spec_.logical_shards);
+  const auto index = static_cast<std::uint64_t>(shard);
+  const std::uint64_t least = plan.samples / shards;
+  const std::uint64_t longer = plan.samples % shards;
+  const std::uint64_t begin = plan.first_sample + index * least + std::min(index, longer);
+  const std::uint64_t count = least + (index < longer ? 1 : 0);
+
+  ShardTask task{.kind = plan.kind, .epoch = plan.epoch, .step = plan.step, .shard = shard};
+  task.samples.reserve(count);
+  if (plan.kind == TickKind::kTrain) {
+    const Permutation order(spec_.train_samples,
+                            HashWords({spec_.seed, kOrderOfEpoch, plan.epoch}));
+    for (std::uint64_t i = begin; i < begin + count; ++i) task.samples.push_back(order.At(i));
+    task.seed = HashWords({spec_.seed, kTrainingShard, plan.epoch, plan.step, index});
+  } else {
+    for (std::uint64_t i = begin; i < begin + count; ++i) task.samples.push_back(i);
+    task.seed = HashWords({spec_.seed, kEvaluationShard, plan.epoch, plan.first_sample, index});
+  }
+  return task;
+}
+
+}  // namespace pliant
