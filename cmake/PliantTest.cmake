@@ -1,5 +1,10 @@
 # pliant_test(NAME SOURCES a_test.cc ... LINK libs ... [LABEL unit|scenario|property|simulation|integration] [TIMEOUT seconds])
 # One GoogleTest program, registered as one ctest of the given label (default: the name of the folder it stands in).
+# `cmake --build build/dev --target unit_tests` builds the programs of one label.
+foreach(label unit scenario property simulation integration)
+  add_custom_target(${label}_tests)
+endforeach()
+
 function(pliant_test name)
   cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "SOURCES;LINK" ${ARGN})
   if(NOT ARG_LABEL)
@@ -12,6 +17,7 @@ function(pliant_test name)
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gmock GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE PLIANT_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  add_dependencies(${ARG_LABEL}_tests ${name})
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
 endfunction()

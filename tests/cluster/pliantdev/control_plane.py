@@ -1,7 +1,6 @@
 """etcd and the Kubernetes control plane, for the two-node cluster and, smaller, for integration tests on loopback ports."""
 
 import contextlib
-import json
 import shutil
 import socket
 import ssl
@@ -25,7 +24,7 @@ class Place:
     directory: Path
     programs: Path  # the folder with etcd, kube-apiserver, ...
     address: str
-    network_namespace: str | None  # None: the host's
+    network_namespace: Path | None  # None: the host's
     service_range: str
     service_address: str  # of the API server inside the cluster, first of the range
     api_port: int
@@ -91,16 +90,20 @@ class ControlPlane:
         place = self._place
         self.authority = Authority(place.directory / "pki")
         self._start_etcd()
+        # The API server tries a second time only after 20 s.
+        etcd = f"https://{place.address}:{place.etcd_port}/health"
+        wait_until("etcd answers", lambda: self._get(etcd) is not None, 60, [self.etcd])
         self._start_api_server()
         self.kubeconfig("admin", "kubernetes-admin", "system:masters")
         needs = [self.etcd, self.api_server]
-        wait_until("the API server is ready", lambda: self._get("/readyz") is not None, 90, needs)
+        wait_until("the API server is ready", lambda: self._get(f"{self.server}/readyz") is not None, 90, needs)
         self._start_client(self.controller_manager, place.controller_manager_port, self._controller_manager_flags())
         if place.scheduler_port:
             self._start_client(self.scheduler, place.scheduler_port, ["--leader-elect=false"])
+        service_account = f"{self.server}/api/v1/namespaces/default/serviceaccounts/default"
         wait_until(
             "the default service account exists",
-            lambda: self._get("/api/v1/namespaces/default/serviceaccounts/default") is not None,
+            lambda: self._get(service_account) is not None,
             60,
             [*needs, self.controller_manager],
         )
@@ -116,7 +119,7 @@ class ControlPlane:
     def _start(self, daemon: Daemon, flags: list[str]) -> None:
         command: list[str | Path] = [self._place.programs / daemon.name, *flags]
         if self._place.network_namespace:
-            command = ["nsenter", f"--net=/run/netns/{self._place.network_namespace}", *command]
+            command = ["nsenter", f"--net={self._place.network_namespace}", *command]
         daemon.start(command)
 
     def _start_client(self, daemon: Daemon, port: int, flags: list[str]) -> None:
@@ -210,16 +213,15 @@ class ControlPlane:
             "--node-monitor-grace-period=20s",
         ]
 
-    def _get(self, path: str) -> dict | str | None:
-        """An object (or plain text) of the API; None while it is not there."""
+    def _get(self, url: str) -> str | None:
+        """What a server of the control plane answers; None while it does not."""
         context = ssl.create_default_context(cafile=str(self.authority.certificate))
         context.load_cert_chain(*self.authority.issue("admin", "kubernetes-admin", "system:masters"))
         try:
-            with urllib.request.urlopen(self.server + path, timeout=5, context=context) as response:
-                text = response.read().decode()
+            with urllib.request.urlopen(url, timeout=5, context=context) as response:
+                return response.read().decode()
         except (urllib.error.URLError, OSError):
             return None
-        return json.loads(text) if text.startswith("{") else text
 
 
 def loopback_up(directory: Path, programs: Path) -> Path:

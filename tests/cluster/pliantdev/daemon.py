@@ -61,6 +61,7 @@ class Daemon:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 env=None if env is None else {**os.environ, **env},
+                cwd="/",
                 start_new_session=True,
             )
         while not self._pid_file.exists():

@@ -1,12 +1,17 @@
 """Kubernetes, etcd, the pretend GPUs and helm, compiled from their Go modules inside an image of their own."""
 
-import os
+import shutil
 from pathlib import Path
 
 from .content_hash import content_hash
 from .errors import DevError
+from .host import CA_BUNDLE, client_settings
+from .images import Mounted, engine
+from .progress import log_file, phase, run_logged
 from .settings import CACHE, CLUSTER_SOURCES, HELM_VERSION, KUBERNETES_VERSION
 
+# One program that is each of these by the name it is called by.
+_KUBERNETES = "kubernetes"
 _NAMES = (
     "etcd",
     "kube-apiserver",
@@ -17,6 +22,16 @@ _NAMES = (
     "kubelet",
     "pretend-gpus",
 )
+
+_BUILD = f"""
+export GOMODCACHE=/go/mod GOCACHE=/go/build GOFLAGS=-trimpath CGO_ENABLED=0
+version=k8s.io/component-base/version
+cd /src/kubernetes
+go build -o /out/ -ldflags "-s -w -X $version.gitVersion={KUBERNETES_VERSION} -X $version.gitMajor=1 \\
+  -X $version.gitMinor={KUBERNETES_VERSION.split(".")[1]}" . ./pause
+cd /src/helm
+go build -o /out/ -ldflags "-s -w -X helm.sh/helm/v3/internal/version.version={HELM_VERSION}" helm.sh/helm/v3/cmd/helm
+"""
 
 
 def folder() -> Path:
@@ -29,4 +44,31 @@ def existing() -> Path:
     programs = folder()
     if not programs.exists():
         raise DevError(f"the Kubernetes programs are not built yet (no {programs})", remedy="./dev build")
+    return programs
+
+
+def build() -> Path:
+    """Compiles them unless they are there."""
+    programs = folder()
+    if programs.exists():
+        return programs
+    dockerfile = CLUSTER_SOURCES / "Dockerfile"
+    image = f"localhost/pliant/go:{content_hash(dockerfile)}"
+    engine().ensure(dockerfile, CLUSTER_SOURCES, image, "go", "about 1 min")
+    unfinished = programs.with_suffix(".new")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(parents=True)
+    modules = CACHE / "go"
+    modules.mkdir(exist_ok=True)
+    mounts = {CLUSTER_SOURCES: "/src", modules: "/go", unfinished: "/out"}
+    if CA_BUNDLE.exists():
+        mounts[CA_BUNDLE] = str(CA_BUNDLE)
+    with phase("Compiling Kubernetes, etcd and helm", "about 10 min"):
+        command = engine().command_to_run(
+            image, Mounted(command=["sh", "-ec", _BUILD], mounts=mounts, environment={"HOME": "/root", **client_settings()})
+        )
+        run_logged(command, log_file("go-programs"), "compiling Kubernetes")
+    for name in _NAMES:
+        (unfinished / name).symlink_to(_KUBERNETES)
+    unfinished.rename(programs)
     return programs

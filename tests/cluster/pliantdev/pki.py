@@ -2,6 +2,7 @@
 
 import subprocess
 import tempfile
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -28,6 +29,7 @@ class Authority:
         self.directory = directory
         self.certificate = directory / "ca.crt"
         self._key = directory / "ca.key"
+        self._lock = threading.Lock()  # two threads may ask for the same certificate
         if not self.certificate.exists():
             directory.mkdir(parents=True, exist_ok=True, mode=0o700)
             _new_key(self._key)
@@ -39,9 +41,13 @@ class Authority:
     def issue(self, file: str, name: str, organization: str = "", hosts: Sequence[str] = ()) -> tuple[Path, Path]:
         """A certificate for client and server use and its key. Kubernetes reads `name` as the user, `organization` as its
         group; `hosts` are the DNS names and IP addresses under which a server may be called."""
-        certificate, key = self.directory / f"{file}.crt", self.directory / f"{file}.key"
-        if certificate.exists():
-            return certificate, key
+        with self._lock:
+            certificate, key = self.directory / f"{file}.crt", self.directory / f"{file}.key"
+            if not certificate.exists():
+                self._issue(certificate, key, name, organization, hosts)
+        return certificate, key
+
+    def _issue(self, certificate: Path, key: Path, name: str, organization: str, hosts: Sequence[str]) -> None:
         _new_key(key)
         subject = (f"/O={organization}" if organization else "") + f"/CN={name}"
         extensions = ["keyUsage=critical,digitalSignature", "extendedKeyUsage=clientAuth,serverAuth"]
@@ -59,7 +65,6 @@ class Authority:
                      "-days", _VALID_DAYS, "-extfile", extension_file, "-out", unfinished)
             # fmt: on
             unfinished.rename(certificate)
-        return certificate, key
 
     def key_pair(self, file: str) -> tuple[Path, Path]:
         """A public and a private key without a certificate, as for service account tokens."""

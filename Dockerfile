@@ -1,0 +1,71 @@
+# Pliant's images. Debian 13 throughout, so that what is compiled against runs.
+#
+#   build          compilers and libraries; ./dev compiles and tests inside it, the source mounted
+#   compile        the programs, from the source in the build context
+#   operator-base  what the operator and the coordinator need to run
+#   learner-base   what the native learner needs to run: libtorch with OpenBLAS, no compilers
+#   operator, learner   the images that a cluster runs
+#
+#   docker build --target operator -t pliant/operator .
+#   docker build --target learner  -t pliant/learner .
+#
+# Package mirrors and certificates of the building machine come in as secrets for the length of a command and are not kept.
+
+ARG BASE=docker.io/library/debian:trixie-slim
+
+FROM ${BASE} AS operator-base
+RUN --mount=type=secret,id=apt-sources,target=/etc/apt/sources.list \
+    --mount=type=secret,id=settings \
+    if [ -f /run/secrets/settings ]; then . /run/secrets/settings; fi \
+    && apt-get update \
+    && apt-get install -y --no-install-recommends \
+        ca-certificates libcpprest2.10 libprometheus-cpp-core1.0 libspdlog1.15 libssl3t64 libyaml-cpp0.8 \
+    && rm -rf /var/lib/apt/lists/*
+USER 65532:65532
+ENTRYPOINT ["/usr/local/bin/pliant-operator"]
+
+FROM ${BASE} AS learner-base
+RUN --mount=type=secret,id=apt-sources,target=/etc/apt/sources.list \
+    --mount=type=secret,id=settings \
+    if [ -f /run/secrets/settings ]; then . /run/secrets/settings; fi \
+    && apt-get update \
+    && apt-get install -y --no-install-recommends \
+        libopenblas0-pthread libspdlog1.15 libssl3t64 libtorch2.6 libyaml-cpp0.8 \
+    && rm -rf /var/lib/apt/lists/*
+USER 65532:65532
+ENTRYPOINT ["/usr/local/bin/pliant-learner"]
+
+FROM ${BASE} AS build
+RUN --mount=type=secret,id=apt-sources,target=/etc/apt/sources.list \
+    --mount=type=secret,id=settings \
+    if [ -f /run/secrets/settings ]; then . /run/secrets/settings; fi \
+    && apt-get update \
+    && apt-get install -y --no-install-recommends \
+        ca-certificates ccache clang-format clang-tidy cmake curl g++ gdb git iproute2 libboost-dev \
+        libboost-system-dev libcli11-dev libcpprest-dev libgmock-dev libgtest-dev libopenblas-pthread-dev \
+        librapidcheck-dev libspdlog-dev libssl-dev libtorch-dev libyaml-cpp-dev make mold ninja-build \
+        nlohmann-json3-dev openssl pkg-config procps prometheus-cpp-dev python3 python3-pip python3-yaml zlib1g-dev \
+    && rm -rf /var/lib/apt/lists/*
+# The CUDA compiler and NCCL's headers, for -DPLIANT_CUDA=ON. They compile and link without a GPU or a driver.
+RUN --mount=type=secret,id=ca-bundle --mount=type=secret,id=settings \
+    if [ -f /run/secrets/settings ]; then . /run/secrets/settings; fi \
+    && pip install --no-cache-dir --no-deps --no-compile --target /opt/cuda-wheels \
+        nvidia-cuda-nvcc==13.0.* nvidia-cuda-runtime==13.0.* nvidia-cuda-crt==13.0.* nvidia-nvvm==13.0.* \
+        nvidia-cuda-cccl==13.0.* nvidia-nccl-cu13==2.28.9 \
+    && ln -s cuda-wheels/nvidia/cu13 /opt/cuda \
+    && ln -s cuda-wheels/nvidia/nccl /opt/nccl \
+    && ln -s lib /opt/cuda/lib64 \
+    && ln -s libcudart.so.13 /opt/cuda/lib/libcudart.so
+ENV CUDACXX=/opt/cuda/bin/nvcc
+
+FROM build AS compile
+COPY . /src
+RUN cmake -S /src --preset release -DPLIANT_TESTS=OFF \
+    && cmake --build /src/build/release \
+    && cmake --install /src/build/release --prefix /opt/pliant
+
+FROM operator-base AS operator
+COPY --from=compile /opt/pliant/bin/pliant-operator /opt/pliant/bin/pliant-coordinator /usr/local/bin/
+
+FROM learner-base AS learner
+COPY --from=compile /opt/pliant/bin/pliant-learner /usr/local/bin/

@@ -1,0 +1,75 @@
+"""The image that everything is compiled and tested in, and commands inside it with the source mounted.
+
+Inside, the source is always /src and the build directory /src/build, whatever the checkout is called: objects in ccache
+serve every checkout on the machine.
+"""
+
+import hashlib
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from .content_hash import content_hash
+from .images import Mounted, engine
+from .progress import run_logged
+from .settings import CACHE, DEBIAN_RELEASE, REPO
+
+_DOCKERFILE = REPO / "Dockerfile"
+
+
+def stage(target: str, expect: str) -> str:
+    """The image of a stage of the product's Dockerfile that does not depend on the source; builds it if need be."""
+    image = f"localhost/pliant/{target}:{content_hash(_DOCKERFILE, DEBIAN_RELEASE)}"
+    engine().ensure(_DOCKERFILE, REPO, image, target, expect)
+    return image
+
+
+def build_directory() -> Path:
+    """On the host; inside the image it is /src/build. One for each checkout."""
+    key = hashlib.sha256(str(REPO).encode()).hexdigest()[:8]
+    return CACHE / "build" / f"{REPO.name}-{key}"
+
+
+def command(
+    inside: Sequence[str],
+    *,
+    environment: Mapping[str, str] | None = None,
+    mounts: Mapping[Path, str] | None = None,
+    terminal: bool = False,
+) -> list[str]:
+    """The host's command line for a command in the build image, in the source's root."""
+    image = stage("build", "about 5 min")
+    ccache = CACHE / "ccache"
+    ccache.mkdir(parents=True, exist_ok=True)
+    build_directory().mkdir(parents=True, exist_ok=True)
+    (REPO / "build").mkdir(exist_ok=True)  # where the build directory is mounted
+    everywhere = {
+        "CCACHE_DIR": "/ccache",
+        "CCACHE_BASEDIR": "/src",
+        "CCACHE_MAXSIZE": "10G",
+        "CMAKE_CXX_COMPILER_LAUNCHER": "ccache",
+        "CMAKE_CUDA_COMPILER_LAUNCHER": "ccache",
+        "CMAKE_COLOR_DIAGNOSTICS": "OFF",
+        "HOME": "/root",
+        "LANG": "C.UTF-8",
+        "TERM": os.environ.get("TERM", "dumb"),
+    }
+    return engine().command_to_run(
+        image,
+        Mounted(
+            command=inside,
+            mounts={REPO: "/src", build_directory(): "/src/build", ccache: "/ccache", **(mounts or {})},
+            environment={**everywhere, **(environment or {})},
+            directory="/src",
+            terminal=terminal,
+        ),
+    )
+
+
+def run(inside: Sequence[str], log: Path, what: str, **options) -> None:
+    run_logged(command(inside, **options), log, what)
+
+
+def shell(inside: Sequence[str]) -> int:
+    return subprocess.run(command(inside or ["bash"], terminal=os.isatty(0)), check=False).returncode

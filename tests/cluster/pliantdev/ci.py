@@ -1,0 +1,59 @@
+"""The whole check of a change: format, warnings, tests, sanitizers, the CUDA build and the end-to-end story."""
+
+import subprocess
+from collections.abc import Callable
+
+from . import build_image, commands, ctest, preflight, product
+from .ctest import Counts
+from .errors import DevError
+from .progress import log_file, phase, say
+from .settings import REPO
+
+# Under sanitizers run the sets that are quick and start no other process.
+_SANITIZED = ("unit", "scenario", "simulation")
+
+
+def _check_format() -> None:
+    files = subprocess.run(
+        ["git", "-C", REPO, "ls-files", "*.cc", "*.h", "*.cu", "*.cuh"], capture_output=True, text=True, check=True
+    ).stdout.split()
+    build_image.stage("build", "about 5 min")
+    with phase(f"Checking the format of {len(files)} files"):
+        build_image.run(["clang-format", "--dry-run", "-Werror", *files], log_file("format"), "the format check")
+
+
+def _check_tests(run: Callable[[], Counts]) -> None:
+    counts = run()
+    if counts.failed:
+        raise DevError(f"tests failed: {counts}")
+
+
+def _check_cuda() -> None:
+    product.compile_preset("release", options=("-DPLIANT_CUDA=ON", "-DPLIANT_TESTS=OFF"))
+
+
+def run() -> int:
+    """Runs all parts, also after one has failed, and names those that did at the end."""
+    preflight.check(cluster=True)
+    parts: dict[str, Callable[[], None]] = {
+        "format": _check_format,
+        "tests": lambda: _check_tests(lambda: commands.run_tests([])),
+        "tests under AddressSanitizer and UndefinedBehaviorSanitizer": lambda: _check_tests(
+            lambda: ctest.run(_SANITIZED, preset="asan")
+        ),
+        "tests under ThreadSanitizer": lambda: _check_tests(lambda: ctest.run(_SANITIZED, preset="tsan")),
+        "compilation with CUDA": _check_cuda,
+    }
+    failed = []
+    try:
+        for name, part in parts.items():
+            say(f"--- {name}")
+            try:
+                part()
+            except DevError as error:
+                say(f"{name}: {error}")
+                failed.append(name)
+    finally:
+        commands.down()
+    print(f"CI failed: {'; '.join(failed)}" if failed else "CI passed", flush=True)
+    return 1 if failed else 0

@@ -1,0 +1,108 @@
+"""The command line of ./dev."""
+
+import argparse
+import sys
+
+from . import ci, commands, ctest
+from .errors import DevError
+from .lock import exclusive
+
+_DESCRIPTION = """\
+Builds Pliant, and runs it and its tests on a Kubernetes of its own on this machine.
+
+It needs root, the registries of Debian, Go and Python packages, and nothing else. Results are cached in
+/var/cache/pliant (PLIANT_CACHE), the running cluster lies in /var/lib/pliant (PLIANT_STATE).
+"""
+
+_TEST_SETS = (*ctest.SETS, "e2e", "all")
+
+
+def _test_set(name: str) -> str:
+    if name not in _TEST_SETS:
+        raise argparse.ArgumentTypeError(f"there is no set {name}; the sets are {', '.join(_TEST_SETS)}")
+    return name
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="./dev", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    words = parser.add_subparsers(dest="word", metavar="COMMAND", required=True)
+
+    def word(name: str, text: str) -> argparse.ArgumentParser:
+        return words.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+
+    up = word("up", "build what is needed, start the cluster and install the operator; again after an edit, to bring it in")
+    up.add_argument("--cluster-only", action="store_true", help="the bare cluster, without the operator")
+    word("demo", "play the story: two trainings share eight GPUs, and lose nothing by it")
+    test = word("test", "run tests: unit to integration and the end-to-end story, or the sets named")
+    test.add_argument("sets", nargs="*", type=_test_set, metavar="SET", help=f"{', '.join(_TEST_SETS)}; all: the long ones too")
+    test.add_argument("--preset", default="dev", choices=["dev", "release", "asan", "tsan"], help="of CMakePresets.json")
+    word("build", "compile everything and make the images, without starting anything")
+    word("status", "say what runs")
+    logs = word("logs", "print the operator's log, or that of a process of the cluster")
+    logs.add_argument("name", nargs="?", help="as ./dev status prints it, for example node-1/kubelet")
+    word("kubectl", "kubectl on the local cluster")
+    word("helm", "helm on the local cluster")
+    node_exec = word("node-exec", "run a command inside a node, for example: ./dev node-exec node-1 ctr -n k8s.io tasks ls")
+    node_exec.add_argument("node")
+    node_exec.add_argument("command", nargs=argparse.REMAINDER)
+    shell = word("shell", "a shell, or a command, in the build image, with the source mounted")
+    shell.add_argument("command", nargs=argparse.REMAINDER)
+    word("ci", "what .ci/run runs")
+    word("down", "end the cluster: nothing of it keeps running")
+    word("clean", "end the cluster and remove all caches")
+    return parser
+
+
+def _run(arguments: argparse.Namespace, rest: list[str]) -> int:
+    match arguments.word:
+        # These only look, or work beside a command that changes things.
+        case "kubectl":
+            return commands.kubectl(rest)
+        case "helm":
+            return commands.helm(rest)
+        case "node-exec":
+            return commands.node_exec(arguments.node, arguments.command)
+        case "status":
+            return commands.status()
+        case "logs":
+            return commands.logs(arguments.name)
+        case "shell":
+            return commands.shell(arguments.command)
+    with exclusive(arguments.word):
+        match arguments.word:
+            case "up":
+                commands.cluster_only() if arguments.cluster_only else commands.up()
+            case "demo":
+                return commands.demo(rest)
+            case "test":
+                return commands.test(arguments.sets, arguments.preset)
+            case "build":
+                commands.build()
+            case "ci":
+                return ci.run()
+            case "down":
+                commands.down()
+            case "clean":
+                commands.clean()
+    return 0
+
+
+# These pass on what follows them, --help included.
+_PASS_ON = ("kubectl", "helm", "demo")
+
+
+def main(argv: list[str]) -> int:
+    rest: list[str] = []
+    if argv and argv[0] in _PASS_ON:
+        argv, rest = argv[:1], argv[1:]
+    arguments = _parser().parse_args(argv)
+    try:
+        return _run(arguments, rest)
+    except DevError as error:
+        print(f"./dev {arguments.word}: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(f"./dev {arguments.word}: interrupted", file=sys.stderr)
+        return 130

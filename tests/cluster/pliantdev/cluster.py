@@ -1,0 +1,135 @@
+"""The local cluster as a whole: a control plane and two nodes."""
+
+import concurrent.futures
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from . import cgroups, control_plane, network
+from .control_plane import ControlPlane, Place
+from .daemon import Daemon, wait_until
+from .errors import DevError
+from .network import NodeNetwork
+from .node import Node, NodeFiles
+from .settings import GPUS_PER_NODE, STATE
+
+NODE_COUNT = 2
+CHECKPOINTS = STATE / "checkpoints"
+
+_DIRECTORY = STATE / "cluster"
+_CONTROL_PLANE = _DIRECTORY / "control-plane"
+# Holds the control plane's network namespace.
+_NETWORK = Daemon("network", _DIRECTORY / "run")
+
+KUBECONFIG = _CONTROL_PLANE / "admin.kubeconfig"
+
+
+def nodes() -> list[Node]:
+    return [Node(number, _DIRECTORY / f"node-{number}") for number in range(1, NODE_COUNT + 1)]
+
+
+def node(name: str) -> Node:
+    for each in nodes():
+        if each.name == name:
+            return each
+    raise DevError(f"there is no node {name}", remedy="the nodes are " + ", ".join(each.name for each in nodes()))
+
+
+def daemons() -> list[Daemon]:
+    return [_NETWORK, *control_plane.daemons(_CONTROL_PLANE), *(daemon for each in nodes() for daemon in each.daemons)]
+
+
+def is_up() -> bool:
+    return all(daemon.pid() for daemon in daemons())
+
+
+def _for_each_node(action: Callable[[Node], None]) -> None:
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        list(pool.map(action, nodes()))
+
+
+def up(files: NodeFiles, pause_archive: Path) -> None:
+    """Starts the cluster unless it runs in full; what is left of one that does not is removed first."""
+    if is_up():
+        return
+    down()
+    _DIRECTORY.mkdir(parents=True)
+    CHECKPOINTS.mkdir(exist_ok=True)
+    CHECKPOINTS.chmod(0o1777)  # learners are not root
+    _NETWORK.start(["unshare", "--net", "sleep", "infinity"])
+    wait_until("the control plane's network namespace is made", _network_is_apart, 5, [_NETWORK])
+    plane = ControlPlane(_place(_network_process(), files.programs))
+    network.connect_control_plane(_network_process())
+    plane.start()
+
+    def start(each: Node) -> None:
+        process = each.start_root(files)
+        others = [other.network for other in nodes() if other.name != each.name]
+        network.connect_node(process, _network_process(), each.network, others)
+        each.start_containerd()
+        each.import_image(pause_archive)
+        each.start_kubernetes(plane)
+
+    _for_each_node(start)
+    wait_until("all nodes are ready and offer their GPUs", lambda: _ready(files.programs), 90, daemons())
+
+
+def down() -> None:
+    """Ends every process of the cluster and removes what it wrote, whether it was complete or not."""
+    for each in nodes():
+        each.stop()
+    control_plane.stop(_CONTROL_PLANE)
+    _NETWORK.stop()
+    cgroups.remove_all()
+    shutil.rmtree(_DIRECTORY, ignore_errors=True)
+
+
+def load_image(archive: Path) -> None:
+    _for_each_node(lambda each: each.import_image(archive))
+
+
+def kubectl(programs: Path, *arguments: str) -> subprocess.CompletedProcess:
+    command = [programs / "kubectl", f"--kubeconfig={KUBECONFIG}", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def _place(network_process: int, programs: Path) -> Place:
+    return Place(
+        directory=_CONTROL_PLANE,
+        programs=programs,
+        address=network.CONTROL_PLANE_ADDRESS,
+        network_namespace=Path(f"/proc/{network_process}/ns/net"),
+        service_range=network.SERVICE_RANGE,
+        service_address=network.API_SERVICE_ADDRESS,
+        api_port=6443,
+        etcd_port=2379,
+        etcd_peer_port=2380,
+        controller_manager_port=10257,
+        scheduler_port=10259,
+    )
+
+
+def _network_process() -> int:
+    process = _NETWORK.pid()
+    if process is None:
+        raise DevError("the control plane's network namespace is gone", log=_NETWORK.log)
+    return process
+
+
+def _network_is_apart() -> bool:
+    """The process is recorded before it has left our namespace, which must not be touched."""
+    return os.readlink(f"/proc/{_network_process()}/ns/net") != os.readlink("/proc/self/ns/net")
+
+
+def _ready(programs: Path) -> bool:
+    time.sleep(0.2)
+    template = (
+        "{range .items[*]}"
+        '{.status.conditions[?(@.type=="Ready")].status} {.status.allocatable.nvidia\\.com/gpu}{"\\n"}'
+        "{end}"
+    )
+    lines = kubectl(programs, "get", "nodes", "-o", f"jsonpath={template}").stdout.splitlines()
+    return lines == [f"True {GPUS_PER_NODE}"] * NODE_COUNT

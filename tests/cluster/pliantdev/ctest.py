@@ -1,0 +1,133 @@
+"""Runs sets of the C++ tests inside the build image and counts their cases."""
+
+import contextlib
+import shutil
+import subprocess
+import tempfile
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import build_image, control_plane, go_programs
+from .errors import last_lines
+from .product import compile_preset
+from .progress import log_file, phase, say
+from .settings import STATE
+
+# Each set is a label of ctest, and a target that builds its programs.
+SETS = ("unit", "scenario", "property", "simulation", "integration")
+
+
+@dataclass(frozen=True)
+class Counts:
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    def __add__(self, other: "Counts") -> "Counts":
+        return Counts(self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped)
+
+    def __str__(self) -> str:
+        skipped = f", {self.skipped} skipped" if self.skipped else ""
+        return f"{self.passed} passed, {self.failed} failed{skipped}"
+
+
+def run(sets: Sequence[str], *, preset: str = "dev", long: bool = False) -> Counts:
+    """Compiles and runs the named sets of one preset. `long` also runs the tests labelled so."""
+    compile_preset(preset, *(f"{name}_tests" for name in sets))
+    counts = Counts()
+    # Tests of a real API server share it, and the machine's two cores with it: one at a time.
+    for names, jobs in ((_without(sets, "integration"), 2), (_only(sets, "integration"), 1)):
+        if names:
+            counts += _run(names, preset, jobs, long)
+    return counts
+
+
+def _without(sets: Sequence[str], name: str) -> list[str]:
+    return [each for each in sets if each != name]
+
+
+def _only(sets: Sequence[str], name: str) -> list[str]:
+    return [each for each in sets if each == name]
+
+
+def _run(sets: Sequence[str], preset: str, jobs: int, long: bool) -> Counts:
+    title = f"{', '.join(sets)} tests ({preset})"
+    log = log_file(f"test-{preset}-{sets[0]}")
+    results = build_image.build_directory() / preset / "results"
+    shutil.rmtree(results, ignore_errors=True)
+    results.mkdir(parents=True)
+    inside = f"/src/build/{preset}"
+    # fmt: off
+    command = ["ctest", "--test-dir", inside, "--output-on-failure", "--no-tests=error", f"-j{jobs}",
+               "--label-regex", f"^({'|'.join(sets)})$", "--output-junit", f"{inside}/results/ctest.junit"]
+    # fmt: on
+    command += [] if long else ["--label-exclude", "^long$"]
+    environment = {"GTEST_OUTPUT": f"xml:{inside}/results/", **_SANITIZERS}
+    with phase(f"Running the {title}"), contextlib.ExitStack() as resources:
+        mounts: dict[Path, str] = {}
+        if "integration" in sets:
+            kubeconfig, mounts = resources.enter_context(_api_server())
+            environment |= {
+                "PLIANT_TEST_KUBECONFIG": str(kubeconfig),
+                "PLIANT_TEST_KUBECTL": str(go_programs.folder() / "kubectl"),
+            }
+        with log.open("w") as out:
+            line = build_image.command(command, environment=environment, mounts=mounts)
+            status = subprocess.run(line, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, check=False)
+    counts = _count(results)
+    if status.returncode != 0 and not counts.failed:
+        counts += Counts(failed=1)  # ctest itself could not do its work
+    say(f"{title}: {counts}")
+    if counts.failed:
+        say(f"last lines of {log}:\n{last_lines(log, 60)}")
+    return counts
+
+
+_SANITIZERS = {
+    "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1",
+    "UBSAN_OPTIONS": "print_stacktrace=1",
+    "TSAN_OPTIONS": "second_deadlock_stack=1",
+}
+
+
+@contextlib.contextmanager
+def _api_server() -> Iterator[tuple[Path, dict[Path, str]]]:
+    """A control plane for the length of the tests: its kubeconfig, and what they must see of the host."""
+    programs = go_programs.build()
+    STATE.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=STATE, prefix="integration-") as scratch:
+        directory = Path(scratch)
+        try:
+            kubeconfig = control_plane.loopback_up(directory, programs)
+            yield kubeconfig, {directory: str(directory), programs: str(programs)}
+        finally:
+            control_plane.loopback_down(directory)
+
+
+def _count(results: Path) -> Counts:
+    """Adds up the cases of the GoogleTest programs, and the programs that left no report as one case each."""
+    counts = Counts()
+    report = results / "ctest.junit"
+    if not report.exists():
+        return Counts(failed=1)
+    for test in ElementTree.parse(report).getroot().iter("testcase"):
+        passed = test.find("failure") is None and test.get("status") in (None, "run")
+        cases = _google_test_counts(results / f"{test.get('name')}.xml")
+        if cases is None or (not passed and not cases.failed):
+            cases = (cases or Counts()) + (Counts(passed=1) if passed else Counts(failed=1))
+        counts += cases
+    return counts
+
+
+def _google_test_counts(report: Path) -> Counts | None:
+    if not report.exists():
+        return None
+    try:
+        suites = ElementTree.parse(report).getroot()
+    except ElementTree.ParseError:  # it crashed while it wrote
+        return None
+    total, failed, disabled = (int(suites.get(name, "0")) for name in ("tests", "failures", "disabled"))
+    skipped = sum(1 for case in suites.iter("testcase") if case.get("result") == "skipped")
+    return Counts(passed=total - failed - disabled - skipped, failed=failed, skipped=skipped)

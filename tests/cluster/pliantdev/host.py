@@ -1,0 +1,76 @@
+"""What the machine that ./dev runs on has, lacks and says about where its packages come from."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from .errors import DevError
+from .progress import log_file, phase, run_logged
+
+CA_BUNDLE = Path("/etc/ssl/certs/ca-certificates.crt")
+
+# Programs that ./dev needs on the host, and Debian's packages of them.
+_PACKAGES = {
+    "buildah": "buildah",
+    "ip": "iproute2",
+    "mmdebstrap": "mmdebstrap",
+    "mount": "mount",
+    "nsenter": "util-linux",
+    "openssl": "openssl",
+    "unshare": "util-linux",
+}
+
+# Settings by which package clients find their registries; passed on to builds where the machine has them.
+_CLIENT_SETTINGS = (
+    "http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY "
+    "GOPROXY GONOPROXY GOSUMDB GONOSUMDB GOPRIVATE PIP_INDEX_URL PIP_EXTRA_INDEX_URL PIP_TRUSTED_HOST"
+).split()
+
+
+def client_settings() -> dict[str, str]:
+    return {name: os.environ[name] for name in _CLIENT_SETTINGS if os.environ.get(name)}
+
+
+def debian_mirror() -> str:
+    """The mirror that this machine's own packages come from, else Debian's."""
+    for file in sorted(Path("/etc/apt").glob("sources.list")) + sorted(Path("/etc/apt/sources.list.d").glob("*")):
+        # Both the one-line form and the one with a `URIs:` field.
+        for line in file.read_text(errors="replace").splitlines():
+            if not re.match(r"\s*(deb\s|URIs:)", line):
+                continue
+            match = re.search(r"https?://\S+/debian/?(?=\s|$)", line)
+            if match:
+                return match.group(0)
+    return "http://deb.debian.org/debian"
+
+
+def missing_packages(container_engine: bool) -> list[str]:
+    """`container_engine`: there is one, so nothing is needed to build images without."""
+    needed = {
+        package
+        for program, package in _PACKAGES.items()
+        if not shutil.which(program) and not (container_engine and program in ("buildah", "mmdebstrap"))
+    }
+    return sorted(needed)
+
+
+def install_packages(packages: list[str]) -> None:
+    if not packages:
+        return
+    if not shutil.which("apt-get"):
+        raise DevError(f"programs are missing and this is no Debian: {' '.join(packages)}", remedy="install them by hand")
+    log = log_file("apt")
+    with phase(f"Installing packages on this machine: {' '.join(packages)}"):
+        quiet = {"DEBIAN_FRONTEND": "noninteractive"}
+        run_logged(["apt-get", "update"], log, "apt-get update", env=quiet)
+        command = ["apt-get", "install", "-y", "--no-install-recommends", *packages]
+        rehearsal = subprocess.run([*command, "--simulate"], capture_output=True, text=True, check=False)
+        removed = re.findall(r"^Remv (\S+)", rehearsal.stdout, re.MULTILINE)
+        if removed:
+            raise DevError(
+                f"to install {' '.join(packages)}, apt would remove {' '.join(removed)}, which conflicts with them",
+                remedy="remove it yourself if you can do without it",
+            )
+        run_logged(command, log, "apt-get install", env=quiet, append=True)

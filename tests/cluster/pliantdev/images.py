@@ -1,0 +1,218 @@
+"""Container images: built by docker or podman where one runs, else by buildah, which needs no service.
+
+The docker and podman way is written from their manuals and has not been tried yet.
+"""
+
+import abc
+import contextlib
+import functools
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .errors import DevError
+from .host import CA_BUNDLE, client_settings, debian_mirror
+from .progress import log_file, phase, run_logged
+from .settings import CACHE, DEBIAN_RELEASE
+
+BASE_IMAGE = f"docker.io/library/debian:{DEBIAN_RELEASE}-slim"
+
+
+@dataclass(frozen=True)
+class Mounted:
+    """A command to run inside an image."""
+
+    command: Sequence[str]
+    mounts: Mapping[Path, str] = field(default_factory=dict)  # host path → path inside
+    environment: Mapping[str, str] = field(default_factory=dict)
+    directory: str = "/"
+    terminal: bool = False
+
+
+class Engine(abc.ABC):
+    """Builds and runs images on the host's network."""
+
+    @abc.abstractmethod
+    def has(self, image: str) -> bool: ...
+
+    @abc.abstractmethod
+    def command_to_run(self, image: str, what: Mounted) -> list[str]: ...
+
+    @abc.abstractmethod
+    def save(self, image: str, archive: Path, log: Path) -> None:
+        """Writes an archive that containerd imports."""
+
+    @abc.abstractmethod
+    def unpack(self, image: str, directory: Path, log: Path) -> None:
+        """Writes the image's file system into an empty directory."""
+
+    @abc.abstractmethod
+    def _build_command(self) -> list[str]: ...
+
+    @abc.abstractmethod
+    def remove(self, image: str) -> None: ...
+
+    def prepare(self) -> None:
+        """Makes sure that the base image is there."""
+
+    def build(self, dockerfile: Path, context: Path, image: str, log: Path, target: str = "", base: str = "") -> None:
+        command = [*self._build_command(), "--file", str(dockerfile), "--tag", image]
+        command += ["--target", target] if target else []
+        command += ["--build-arg", f"BASE={base}"] if base else []
+        with _secrets() as secrets:
+            for name, file in secrets.items():
+                command += ["--secret", f"id={name},src={file}"]
+            run_logged([*command, str(context)], log, f"building the image {image}")
+
+    def ensure(self, dockerfile: Path, context: Path, image: str, target: str, expect: str) -> None:
+        """Builds an image that is named by the hash of its inputs, unless it is there."""
+        if not self.has(image):
+            with phase(f"Building the image {image}", expect):
+                self.prepare()
+                self.build(dockerfile, context, image, log_file(f"image-{target}"), target=target)
+
+
+@contextlib.contextmanager
+def _secrets() -> Iterator[dict[str, Path]]:
+    """How package clients reach their registries from this machine. Builds see it while they run; images never keep it."""
+    with tempfile.TemporaryDirectory() as scratch:
+        sources, settings = Path(scratch, "apt-sources"), Path(scratch, "settings")
+        sources.write_text(f"deb {debian_mirror()} {DEBIAN_RELEASE} main\n")
+        exports = [f"export {name}='{value}'" for name, value in client_settings().items()]
+        secrets = {"apt-sources": sources, "settings": settings}
+        if CA_BUNDLE.exists():
+            secrets["ca-bundle"] = CA_BUNDLE
+            exports.append("export PIP_CERT=/run/secrets/ca-bundle")
+        settings.write_text("".join(line + "\n" for line in exports) or ":\n")
+        yield secrets
+
+
+class Buildah(Engine):
+    """Images are kept in a store of our own below the cache, and built in a chroot: no service, no user namespaces."""
+
+    def __init__(self) -> None:
+        # Read by buildah itself.
+        os.environ["BUILDAH_ISOLATION"] = "chroot"
+        store = CACHE / "images"
+        self._buildah = ["buildah", "--root", str(store), "--runroot", "/run/pliant-images"]
+
+    def _output(self, *arguments: str) -> str:
+        result = subprocess.run([*self._buildah, *arguments], capture_output=True, text=True, check=False)
+        if result.returncode != 0:
+            raise DevError(f"buildah {arguments[0]} failed: {result.stderr.strip()}")
+        return result.stdout.strip()
+
+    def has(self, image: str) -> bool:
+        command = [*self._buildah, "inspect", "--type", "image", image]
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+    def prepare(self) -> None:
+        if self.has(BASE_IMAGE):
+            return
+        log = log_file("image-base")
+        with phase("Making a Debian base image", "about 30 s"), tempfile.TemporaryDirectory(dir=CACHE) as scratch:
+            archive = Path(scratch, "debian.tar")
+            mirror = debian_mirror()
+            # The image names Debian's own mirror, whichever one this machine uses.
+            forget = 'echo "deb http://deb.debian.org/debian {} main" > "$1/etc/apt/sources.list"'.format(DEBIAN_RELEASE)
+            command = ["mmdebstrap", "--variant=minbase", "--components=main", f"--customize-hook={forget}"]
+            run_logged([*command, DEBIAN_RELEASE, archive, mirror], log, "making a Debian base image")
+            container = self._output("from", "scratch")
+            try:
+                self._output("add", container, str(archive), "/")
+                self._output("config", "--cmd", "/bin/bash", "--env", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", container)
+                self._output("commit", container, BASE_IMAGE)
+            finally:
+                self._output("rm", container)
+
+    def _build_command(self) -> list[str]:
+        return [*self._buildah, "bud", "--pull-never", "--layers"]
+
+    def command_to_run(self, image: str, what: Mounted) -> list[str]:
+        container = "run-" + image.rpartition("/")[2].replace(":", "-")
+        existing = self._output("containers", "--format", "{{.ContainerName}}").split()
+        if container not in existing:
+            self._output("from", "--pull-never", "--name", container, image)
+        command = [*self._buildah, "run", "--workingdir", what.directory]
+        command += ["--terminal"] if what.terminal else []
+        for host, inside in what.mounts.items():
+            command += ["--volume", f"{host}:{inside}"]
+        for name, value in what.environment.items():
+            command += ["--env", f"{name}={value}"]
+        return [*command, container, "--", *what.command]
+
+    def save(self, image: str, archive: Path, log: Path) -> None:
+        archive.unlink(missing_ok=True)
+        run_logged([*self._buildah, "push", image, f"docker-archive:{archive}:{image}"], log, f"saving {image}")
+
+    def unpack(self, image: str, directory: Path, log: Path) -> None:
+        container = self._output("from", "--pull-never", image)
+        try:
+            source = self._output("mount", container)
+            run_logged(["cp", "-a", f"{source}/.", directory], log, f"unpacking {image}")
+        finally:
+            self._output("rm", container)
+
+    def remove(self, image: str) -> None:
+        self._output("rmi", image)
+
+
+class Docker(Engine):
+    """docker, or podman, which understands the same words."""
+
+    def __init__(self, program: str):
+        self._program = program
+
+    def has(self, image: str) -> bool:
+        command = [self._program, "image", "inspect", image]
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+    def _build_command(self) -> list[str]:
+        return [self._program, "build"]
+
+    def command_to_run(self, image: str, what: Mounted) -> list[str]:
+        # Leak detection needs ptrace.
+        command = [self._program, "run", "--rm", "--network=host", "--cap-add=SYS_PTRACE", "--workdir", what.directory]
+        command += ["--interactive", "--tty"] if what.terminal else []
+        for host, inside in what.mounts.items():
+            command += ["--volume", f"{host}:{inside}"]
+        for name, value in what.environment.items():
+            command += ["--env", f"{name}={value}"]
+        return [*command, "--entrypoint", what.command[0], image, *what.command[1:]]
+
+    def save(self, image: str, archive: Path, log: Path) -> None:
+        run_logged([self._program, "save", "--output", archive, image], log, f"saving {image}")
+
+    def unpack(self, image: str, directory: Path, log: Path) -> None:
+        name = f"pliant-unpack-{os.getpid()}"
+        run_logged([self._program, "create", "--name", name, image, "true"], log, f"unpacking {image}")
+        try:
+            archive = directory.with_suffix(".tar")
+            run_logged([self._program, "export", "--output", archive, name], log, f"unpacking {image}", append=True)
+            run_logged(["tar", "-xf", archive, "-C", directory], log, f"unpacking {image}", append=True)
+            archive.unlink()
+        finally:
+            subprocess.run([self._program, "rm", name], capture_output=True, check=False)
+
+    def remove(self, image: str) -> None:
+        subprocess.run([self._program, "image", "rm", image], capture_output=True, check=False)
+
+
+def running_engine() -> str | None:
+    """docker or podman, if one is installed and answers."""
+    for program in ("docker", "podman"):
+        if shutil.which(program):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                if subprocess.run([program, "info"], capture_output=True, timeout=5, check=False).returncode == 0:
+                    return program
+    return None
+
+
+@functools.cache
+def engine() -> Engine:
+    program = running_engine()
+    return Docker(program) if program else Buildah()

@@ -1,0 +1,28 @@
+"""One ./dev at a time changes the machine: a second one waits and says for whom."""
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from .progress import say
+
+# The cluster's addresses and control groups exist once a machine, wherever its files lie.
+_FILE = Path("/run/lock/pliant-dev")
+
+
+@contextlib.contextmanager
+def exclusive(what: str) -> Iterator[None]:
+    _FILE.parent.mkdir(parents=True, exist_ok=True)
+    with _FILE.open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            say(f"waiting for another ./dev to finish: {file.read().strip()}")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        file.truncate(0)
+        file.write(f"{what} (process {os.getpid()})\n")
+        file.flush()
+        yield

@@ -1,0 +1,89 @@
+"""The product: compiled in the build image, packed into images, and installed in the local cluster."""
+
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import build_image, cluster
+from .content_hash import content_hash
+from .errors import DevError
+from .images import engine
+from .progress import log_file, phase
+from .settings import CACHE, CLUSTER_SOURCES, REPO
+
+_PROGRAMS = {
+    "operator": ["pliant-operator", "pliant-coordinator"],
+    "learner": ["pliant-learner"],
+}
+
+CHART = REPO / "helm" / "pliant"
+NAMESPACE = "pliant-system"
+
+
+@dataclass(frozen=True)
+class ProductImages:
+    operator: str
+    learner: str
+
+
+def compile_preset(preset: str, *targets: str, options: tuple[str, ...] = ()) -> None:
+    """Configures and builds a preset; in a warm build directory this takes seconds."""
+    build_image.stage("build", "about 5 min")
+    log = log_file(f"compile-{preset}")
+    script = 'preset=$1; shift; cmake --preset "$preset" $OPTIONS && cmake --build "build/$preset" --target "$@"'
+    with phase(f"Compiling ({preset})"):
+        inside = ["sh", "-ec", script, "sh", preset, *(targets or ["all"])]
+        build_image.run(inside, log, f"compiling ({preset})", environment={"OPTIONS": " ".join(options)})
+
+
+def build_images() -> ProductImages:
+    """Images of the present source. Their tags follow from their contents, so that a Deployment rolls when they change."""
+    compile_preset("release", options=("-DPLIANT_TESTS=OFF",))
+    return ProductImages(operator=_image("operator"), learner=_image("learner"))
+
+
+def _image(name: str) -> str:
+    base = build_image.stage(f"{name}-base", "about 1 min")
+    programs = build_image.build_directory() / "release" / "bin"
+    missing = [program for program in _PROGRAMS[name] if not (programs / program).exists()]
+    if missing:
+        raise DevError(f"the build made no {' and no '.join(missing)}")
+    tag = content_hash(base, *(programs / program for program in _PROGRAMS[name]))
+    image = f"localhost/pliant/{name}:dev-{tag}"
+    if not engine().has(image):
+        with phase(f"Packing the image {image}"), tempfile.TemporaryDirectory(dir=CACHE) as context:
+            for program in _PROGRAMS[name]:
+                shutil.copy2(programs / program, context)
+            dockerfile = CLUSTER_SOURCES / "runtime.Dockerfile"
+            engine().build(dockerfile, Path(context), image, log_file(f"image-{name}"), base=base)
+    return image
+
+
+def load_images(images: ProductImages) -> None:
+    """Brings the images to the nodes' containerd, unless they are there."""
+    for image in (images.operator, images.learner):
+        if all(image in node.images() for node in cluster.nodes()):
+            continue
+        with phase(f"Loading {image} into the nodes"), tempfile.TemporaryDirectory(dir=CACHE) as scratch:
+            archive = Path(scratch, "image.tar")
+            engine().save(image, archive, log_file("image-save"))
+            cluster.load_image(archive)
+
+
+def install(programs: Path, images: ProductImages) -> None:
+    """Installs or upgrades the operator by its chart."""
+    if not CHART.exists():
+        raise DevError(f"there is no chart at {CHART}")
+    with phase("Installing the operator (helm)"):
+        # fmt: off
+        result = subprocess.run(
+            [programs / "helm", f"--kubeconfig={cluster.KUBECONFIG}", "upgrade", "--install", "pliant", CHART,
+             "--namespace", NAMESPACE, "--create-namespace", "--wait", "--timeout", "120s",
+             "--set-string", f"image={images.operator}"],
+            capture_output=True, text=True, check=False,
+        )
+        # fmt: on
+    if result.returncode != 0:
+        raise DevError(f"helm failed: {result.stderr.strip()}", remedy="./dev kubectl -n pliant-system get pods,events")
