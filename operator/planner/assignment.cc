@@ -1,0 +1,200 @@
+#include "operator/planner/assignment.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "operator/planner/feasibility.h"
+
+namespace pliant::planner {
+
+Assignment::Assignment(const Model& model)
+    : model_(model),
+      uses_(model.nodes.size()),
+      claims_(model.jobs.size()),
+      total_(model.jobs.size()),
+      cursor_(model.fits.size()),
+      exhausted_(model.fits.size()) {
+  for (const Node& node : model.nodes) free_gpus_ += node.room.gpus;
+}
+
+LearnerCount Assignment::LearnersOn(JobIndex job, NodeIndex node) const {
+  const auto at = std::ranges::find(claims_[job], node, &Claim::node);
+  return at == claims_[job].end() ? 0 : at->learners;
+}
+
+// The next learner of the job on this node is one that holds its GPUs there already.
+bool Assignment::WouldStand(JobIndex job, NodeIndex node) const {
+  const Job& of = model_.jobs[job];
+  return !of.held_at.empty() && LearnersOn(job, node) < of.StartedAt(node);
+}
+
+bool Assignment::FitsOn(JobIndex job, NodeIndex node) const {
+  const NodeUse& use = uses_[node];
+  // Those who stand there stay, also where nothing is granted anew; but nobody is added to an
+  // overfull node.
+  if (use.fresh_gpus == 0 && WouldStand(job, node)) return true;
+  return Fits(use.taken + model_.jobs[job].needs(), model_.nodes[node].room);
+}
+
+bool Assignment::FitsInsteadOf(JobIndex mover, JobIndex leaver, NodeIndex node) const {
+  const NodeUse& use = uses_[node];
+  const Job& of_leaver = model_.jobs[leaver];
+  const bool leaver_stands = LearnersOn(leaver, node) <= of_leaver.StartedAt(node);
+  const std::int64_t fresh = use.fresh_gpus - (leaver_stands ? 0 : of_leaver.needs().gpus);
+  if (fresh == 0 && WouldStand(mover, node)) return true;
+  return Fits(use.taken - of_leaver.needs() + model_.jobs[mover].needs(), model_.nodes[node].room);
+}
+
+bool Assignment::LacksHeld(JobIndex job) const {
+  return std::ranges::any_of(model_.jobs[job].held_at, [&](const HeldAt& held) {
+    return LearnersOn(job, held.node) < held.learners;
+  });
+}
+
+std::int64_t Assignment::SlotsOn(JobIndex job, NodeIndex node) const {
+  const std::int64_t gpus = model_.nodes[node].room.gpus - uses_[node].taken.gpus;
+  const Resources& needs = model_.jobs[job].needs();
+  if (gpus < needs.gpus) return 0;  // most nodes are full
+  return TimesIn(model_.nodes[node].room - uses_[node].taken, needs);
+}
+
+std::int64_t Assignment::FreeSlotsOn(JobIndex job, NodeIndex node) const {
+  const Node& of = model_.nodes[node];
+  const std::int64_t gpus = of.room.gpus - of.occupied_gpus - uses_[node].fresh_gpus;
+  const std::int64_t times = std::max<std::int64_t>(gpus, 0) / model_.jobs[job].needs().gpus;
+  return std::min(times, SlotsOn(job, node));
+}
+
+void Assignment::Put(JobIndex job, NodeIndex node) {
+  NodeUse& use = uses_[node];
+  const Resources& needs = model_.jobs[job].needs();
+  free_gpus_ -=
+      std::clamp(model_.nodes[node].room.gpus - use.taken.gpus, std::int64_t{0}, needs.gpus);
+  if (!WouldStand(job, node)) use.fresh_gpus += needs.gpus;
+  use.taken += needs;
+  auto at = std::ranges::find(claims_[job], node, &Claim::node);
+  if (at == claims_[job].end()) {
+    at = claims_[job].insert(at, Claim{.node = node});
+    use.jobs.push_back(job);
+  }
+  ++at->learners;
+  ++total_[job];
+}
+
+void Assignment::Take(JobIndex job, NodeIndex node) {
+  NodeUse& use = uses_[node];
+  const Resources& needs = model_.jobs[job].needs();
+  const auto at = std::ranges::find(claims_[job], node, &Claim::node);
+  CHECK(at != claims_[job].end(), "only what was put is taken");
+  --at->learners;
+  --total_[job];
+  if (at->learners == 0) {
+    claims_[job].erase(at);
+    use.jobs.erase(std::ranges::find(use.jobs, job));
+  }
+  use.taken -= needs;
+  if (!WouldStand(job, node)) use.fresh_gpus -= needs.gpus;
+  free_gpus_ +=
+      std::clamp(model_.nodes[node].room.gpus - use.taken.gpus, std::int64_t{0}, needs.gpus);
+}
+
+bool Assignment::AddOn(JobIndex job, NodeIndex node) {
+  if (!FitsOn(job, node)) return false;
+  Put(job, node);
+  return true;
+}
+
+bool Assignment::AddOne(JobIndex job) {
+  const Job& of = model_.jobs[job];
+  for (const HeldAt& held : of.held_at) {
+    if (LearnersOn(job, held.node) < held.learners && AddOn(job, held.node)) return true;
+  }
+  const std::vector<NodeIndex>& nodes = model_.fits[of.fit].nodes;
+  for (std::size_t& cursor = cursor_[of.fit]; cursor < nodes.size(); ++cursor) {
+    if (AddOn(job, nodes[cursor])) return true;
+  }
+  if (exhausted_[of.fit] && !LacksHeld(job)) return false;
+  if (AddByMoving(job, Migration::kNever) || AddByMoving(job, Migration::kAllowed)) return true;
+  exhausted_[of.fit] = true;
+  return false;
+}
+
+bool Assignment::Add(JobIndex job, LearnerCount learners) {
+  const bool hopeless = learners * model_.jobs[job].needs().gpus > free_gpus_ && !LacksHeld(job);
+  if (hopeless) return false;
+  const std::vector<Claim> before = claims_[job];
+  for (LearnerCount added = 0; added < learners; ++added) {
+    if (AddOne(job)) continue;
+    // The others may stay where they were moved to.
+    for (; added > 0; --added) {
+      const auto surplus = std::ranges::find_if(claims_[job], [&](const Claim& claim) {
+        const auto had = std::ranges::find(before, claim.node, &Claim::node);
+        return had == before.end() || had->learners < claim.learners;
+      });
+      Take(job, surplus == claims_[job].end() ? claims_[job].back().node : surplus->node);
+    }
+    std::ranges::fill(cursor_, 0);
+    std::ranges::fill(exhausted_, false);
+    return false;
+  }
+  return true;
+}
+
+void Assignment::RemoveAll(JobIndex job) {
+  while (!claims_[job].empty()) Take(job, claims_[job].back().node);
+  std::ranges::fill(cursor_, 0);
+  std::ranges::fill(exhausted_, false);
+}
+
+// Breadth first over "who could stand where": the shortest chain in which the job takes the place
+// of a second one, which takes the place of a third, ..., and the last one finds room.
+bool Assignment::AddByMoving(JobIndex job, Migration migration) {
+  struct Step {
+    NodeIndex node;
+    JobIndex mover;  // is to stand on `node`
+    int freed_by;    // the step whose node it leaves for that; -1: it is the one to be added
+  };
+  std::vector<Step> steps;
+  std::vector<char> seen_node(model_.nodes.size());
+  std::vector<char> seen_fit(model_.fits.size());
+
+  const auto consider = [&](NodeIndex node, JobIndex mover, int freed_by) {
+    if (seen_node[node]) return;
+    seen_node[node] = true;
+    steps.push_back({node, mover, freed_by});
+  };
+  const auto consider_all = [&](JobIndex mover, int freed_by, bool only_held) {
+    for (const HeldAt& held : model_.jobs[mover].held_at) {
+      if (LearnersOn(mover, held.node) < held.learners) consider(held.node, mover, freed_by);
+    }
+    const int fit = model_.jobs[mover].fit;
+    if (only_held || seen_fit[fit]) return;
+    seen_fit[fit] = true;
+    for (const NodeIndex node : model_.fits[fit].nodes) consider(node, mover, freed_by);
+  };
+
+  consider_all(job, -1, false);
+  for (int index = 0; index < std::ssize(steps); ++index) {
+    const Step step = steps[index];
+    if (FitsOn(step.mover, step.node)) {
+      // From the end of the chain to its beginning: each goes to the place that the one before has
+      // left.
+      for (int at = index; at != -1; at = steps[at].freed_by) {
+        if (steps[at].freed_by != -1) Take(steps[at].mover, steps[steps[at].freed_by].node);
+        Put(steps[at].mover, steps[at].node);
+      }
+      return true;
+    }
+    for (const JobIndex leaver : uses_[step.node].jobs) {
+      if (leaver == step.mover || !FitsInsteadOf(step.mover, leaver, step.node)) continue;
+      const Job& of = model_.jobs[leaver];
+      const bool stands = LearnersOn(leaver, step.node) <= of.StartedAt(step.node);
+      const bool left_alone = of.frozen_size || of.protected_size;
+      const bool only_held = stands && (migration == Migration::kNever || left_alone);
+      consider_all(leaver, index, only_held);
+    }
+  }
+  return false;
+}
+
+}  // namespace pliant::planner

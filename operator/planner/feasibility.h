@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "operator/planner/cluster_snapshot.h"
+
+namespace pliant::planner {
+
+// Why a node cannot run a pod even if no other learner were there, in the order in which they are
+// looked at.
+enum class Obstacle { kNone, kNotReady, kCordoned, kTaint, kLabels, kGpus, kCpu, kMemory };
+std::string_view ToString(Obstacle obstacle);  // of nodes: "not ready", "with too little memory"
+
+Obstacle ObstacleOn(const NodeView& node, const PodNeeds& needs);
+
+bool Tolerates(const std::vector<Toleration>& tolerations, const Taint& taint);
+bool Holds(const NodeRequirement& requirement, const std::map<std::string, std::string>& labels);
+
+inline bool Fits(const Resources& needs, const Resources& room) {
+  return needs.gpus <= room.gpus && needs.cpu_millis <= room.cpu_millis &&
+         needs.memory_bytes <= room.memory_bytes;
+}
+
+// How many times `needs` fits into `room`. `needs` has at least one GPU.
+std::int64_t TimesIn(const Resources& room, const Resources& needs);
+
+inline Resources& operator+=(Resources& sum, const Resources& more) {
+  sum.gpus += more.gpus;
+  sum.cpu_millis += more.cpu_millis;
+  sum.memory_bytes += more.memory_bytes;
+  return sum;
+}
+inline Resources& operator-=(Resources& rest, const Resources& less) {
+  rest.gpus -= less.gpus;
+  rest.cpu_millis -= less.cpu_millis;
+  rest.memory_bytes -= less.memory_bytes;
+  return rest;
+}
+inline Resources operator+(Resources left, const Resources& right) { return left += right; }
+inline Resources operator-(Resources left, const Resources& right) { return left -= right; }
+
+}  // namespace pliant::planner

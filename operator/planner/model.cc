@@ -1,0 +1,279 @@
+#include "operator/planner/model.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "base/check.h"
+#include "operator/planner/feasibility.h"
+#include "operator/planner/sizes.h"
+
+namespace pliant::planner {
+namespace {
+
+// What decides which nodes a job may use.
+struct FitKey {
+  const PodNeeds* needs = nullptr;
+  std::vector<std::string_view> avoided;  // sorted
+
+  bool operator<(const FitKey& other) const {
+    return std::tie(*needs, avoided) < std::tie(*other.needs, other.avoided);
+  }
+};
+
+bool MayStart(const NodeView& node) { return node.ready && node.schedulable; }
+
+int StateRank(const LearnerView& learner) {
+  switch (learner.state) {
+    case LearnerState::kRunning:
+      return learner.member ? 0 : 1;
+    case LearnerState::kStarting:
+      return 2;
+    case LearnerState::kGated:
+      return 3;
+    case LearnerState::kLeaving:
+      return 4;
+  }
+  return 4;
+}
+
+class Builder {
+ public:
+  Builder(const ClusterSnapshot& snapshot, const Policy& policy)
+      : snapshot_(snapshot), policy_(policy) {
+    model_.snapshot = &snapshot;
+  }
+
+  Model Build() {
+    AddNodes();
+    AddJobs();
+    for (Job& job : model_.jobs) {
+      CountOccupied(job);
+      if (!job.active) continue;
+      job.fit = FitOf(*job.view);
+      Withdraw(job);
+      SetDemand(job);
+      SortHeld(job);
+      SetProtection(job);
+    }
+    for (const Node& node : model_.nodes) {
+      model_.capacity_gpus += std::max(node.room.gpus, node.standing_gpus);
+    }
+    return std::move(model_);
+  }
+
+ private:
+  void AddNodes() {
+    for (const NodeView& view : snapshot_.nodes) {
+      Node node{.view = &view, .name = view.name};
+      if (MayStart(view)) {
+        node.room = view.allocatable - view.foreign;
+        node.room.gpus = std::max<std::int64_t>(node.room.gpus, 0);
+      }
+      model_.nodes.push_back(node);
+    }
+    const auto by_name = [](const Node& left, const Node& right) { return left.name < right.name; };
+    std::ranges::sort(model_.nodes, by_name);
+    // A node that is not there (any more) is as good as one that is not ready.
+    std::vector<std::string_view> missing;
+    for (const JobView& job : snapshot_.jobs) {
+      for (const LearnerView& learner : job.learners) {
+        const NodeIndex at = model_.NodeNamed(learner.node);
+        const bool known = at < std::ssize(model_.nodes) && model_.nodes[at].name == learner.node;
+        if (!known) missing.push_back(learner.node);
+      }
+    }
+    std::ranges::sort(missing);
+    const auto duplicates = std::ranges::unique(missing);
+    missing.erase(duplicates.begin(), duplicates.end());
+    for (const std::string_view name : missing) model_.nodes.push_back(Node{.name = name});
+    if (!missing.empty()) std::ranges::sort(model_.nodes, by_name);
+  }
+
+  void AddJobs() {
+    model_.jobs.reserve(snapshot_.jobs.size());
+    for (const JobView& view : snapshot_.jobs) {
+      CHECK(view.needs.resources.gpus > 0, "a learner without GPUs is nothing to plan");
+      Job job{.view = &view, .active = !view.suspended && !view.finished, .cap = view.cap};
+      job.present = static_cast<LearnerCount>(std::ranges::count_if(
+          view.learners,
+          [](const LearnerView& learner) { return learner.state != LearnerState::kLeaving; }));
+      model_.jobs.push_back(std::move(job));
+    }
+    const auto by_key = [](const Job& left, const Job& right) {
+      return left.view->key < right.view->key;
+    };
+    // Stores hand them out in this order already; comparing names is most of the cost of sorting
+    // them.
+    if (!std::ranges::is_sorted(model_.jobs, by_key)) std::ranges::sort(model_.jobs, by_key);
+  }
+
+  void CountOccupied(const Job& job) {
+    for (const LearnerView& learner : job.view->learners) {
+      if (learner.state == LearnerState::kGated) continue;
+      Node& node = model_.nodes[model_.NodeNamed(learner.node)];
+      node.occupied_gpus += job.needs().gpus;
+      if (learner.state != LearnerState::kLeaving) node.standing_gpus += job.needs().gpus;
+    }
+  }
+
+  int FitOf(const JobView& view) {
+    FitKey key{.needs = &view.needs};
+    for (const AvoidedNode& avoided : view.avoided) {
+      if (avoided.until <= snapshot_.now) continue;
+      key.avoided.push_back(avoided.node);
+      AgainAt(avoided.until);
+    }
+    std::ranges::sort(key.avoided);
+    const auto [at, is_new] = fits_.try_emplace(key, static_cast<int>(model_.fits.size()));
+    if (!is_new) return at->second;
+    Fit fit{.needs = view.needs.resources};
+    for (NodeIndex index = 0; index < std::ssize(model_.nodes); ++index) {
+      const Node& node = model_.nodes[index];
+      if (node.view == nullptr || std::ranges::binary_search(key.avoided, node.name)) continue;
+      if (ObstacleOn(*node.view, view.needs) != Obstacle::kNone) continue;
+      fit.nodes.push_back(index);
+      fit.slots += TimesIn(node.room, fit.needs);
+    }
+    model_.fits.push_back(std::move(fit));
+    return at->second;
+  }
+
+  bool NotStartedInTime(const LearnerView& learner) const {
+    return learner.state == LearnerState::kStarting &&
+           snapshot_.now - learner.since >= policy_.start_timeout;
+  }
+
+  void Withdraw(Job& job) {
+    for (const LearnerView& learner : job.view->learners) {
+      if (NotStartedInTime(learner)) {
+        ++job.withdrawn;
+      } else if (learner.state == LearnerState::kStarting) {
+        AgainAt(learner.since + policy_.start_timeout);
+      }
+    }
+    if (job.withdrawn > 0) {
+      const int strikes = job.cap ? job.cap->strikes + 1 : 1;
+      // Doubled with every strike, without ever overflowing.
+      Seconds pause = policy_.first_cap;
+      for (int strike = 1; strike < strikes && pause < policy_.longest_cap; ++strike) pause *= 2;
+      job.cap = DemandCap{.learners = job.present - job.withdrawn,
+                          .until = snapshot_.now + std::min(pause, policy_.longest_cap),
+                          .strikes = strikes};
+    } else if (job.cap && job.cap->until <= snapshot_.now) {
+      const auto running =
+          std::ranges::count(job.view->learners, LearnerState::kRunning, &LearnerView::state);
+      // It got further than the time before: what was wrong is over. Otherwise the strikes stay in
+      // mind.
+      if (running > job.cap->learners) job.cap.reset();
+    }
+    if (job.cap && job.cap->until > snapshot_.now) AgainAt(job.cap->until);
+  }
+
+  void SetDemand(Job& job) const {
+    const JobView& view = *job.view;
+    const LearnerCount shards = ShardLimit(view);
+    job.minimum = std::min(view.learners_min, shards);
+    job.demand = view.learners_max;
+    if (job.demand > shards) {
+      job.demand = shards;
+      job.limit = DemandLimit::kShards;
+    }
+    if (job.cap && job.cap->until > snapshot_.now && job.cap->learners < job.demand) {
+      job.demand = job.cap->learners;
+      job.limit = DemandLimit::kCap;
+    }
+  }
+
+  // A learner that holds its GPUs may stay wherever it is; one that waits for them only where it
+  // could be created too.
+  bool MayStay(const Job& job, const LearnerView& learner) const {
+    if (learner.state == LearnerState::kLeaving || NotStartedInTime(learner)) return false;
+    return learner.state != LearnerState::kGated ||
+           std::ranges::binary_search(model_.fits[job.fit].nodes, model_.NodeNamed(learner.node));
+  }
+
+  void SortHeld(Job& job) const {
+    if (job.present == 0) return;
+    struct Held {
+      const LearnerView* learner;
+      NodeIndex node;
+      LearnerCount neighbours;  // learners of the job on the node
+    };
+    std::vector<Held> held;
+    for (const LearnerView& learner : job.view->learners) {
+      if (MayStay(job, learner)) held.push_back({&learner, model_.NodeNamed(learner.node), 0});
+    }
+    for (Held& each : held) {
+      each.neighbours = static_cast<LearnerCount>(std::ranges::count(held, each.node, &Held::node));
+    }
+    // Who comes late leaves first: learners that do not train yet, then those on the nodes with the
+    // fewest.
+    std::ranges::sort(held, [](const Held& left, const Held& right) {
+      return std::tuple(StateRank(*left.learner), -left.neighbours, left.node,
+                        left.learner->created, std::string_view(left.learner->name)) <
+             std::tuple(StateRank(*right.learner), -right.neighbours, right.node,
+                        right.learner->created, std::string_view(right.learner->name));
+    });
+    for (const Held& each : held) {
+      job.held.push_back(each.learner);
+      auto at = std::ranges::find(job.held_at, each.node, &HeldAt::node);
+      if (at == job.held_at.end()) at = job.held_at.insert(at, HeldAt{.node = each.node});
+      ++at->learners;
+      if (each.learner->state != LearnerState::kGated) ++at->started;
+    }
+  }
+
+  void SetProtection(Job& job) {
+    const JobView& view = *job.view;
+    const auto& below_since = view.below_minimum_since;
+    if (below_since && snapshot_.now < *below_since + policy_.below_minimum_grace) {
+      AgainAt(*below_since + policy_.below_minimum_grace);
+    }
+    if (view.learners_desired == 0 || job.demand < job.minimum) return;
+    const LearnerCount size = std::clamp(view.learners_desired, job.minimum, job.demand);
+    if (view.started && snapshot_.now < *view.started + view.min_runtime) {
+      job.protected_size = size;
+      AgainAt(*view.started + view.min_runtime);
+    }
+    if (view.resized && snapshot_.now < *view.resized + view.cooldown) {
+      job.frozen_size = size;
+      AgainAt(*view.resized + view.cooldown);
+    }
+  }
+
+  void AgainAt(WallTime time) {
+    if (!model_.again_at || time < *model_.again_at) model_.again_at = time;
+  }
+
+  const ClusterSnapshot& snapshot_;
+  const Policy& policy_;
+  Model model_;
+  std::map<FitKey, int> fits_;
+};
+
+}  // namespace
+
+LearnerCount Job::StartedAt(NodeIndex node) const {
+  const auto at = std::ranges::find(held_at, node, &HeldAt::node);
+  return at == held_at.end() ? 0 : at->started;
+}
+
+LearnerCount Job::HeldOn(NodeIndex node) const {
+  const auto at = std::ranges::find(held_at, node, &HeldAt::node);
+  return at == held_at.end() ? 0 : at->learners;
+}
+
+NodeIndex Model::NodeNamed(std::string_view name) const {
+  const auto at = std::ranges::lower_bound(nodes, name, {}, &Node::name);
+  return static_cast<NodeIndex>(at - nodes.begin());
+}
+
+Model MakeModel(const ClusterSnapshot& snapshot, const Policy& policy) {
+  return Builder(snapshot, policy).Build();
+}
+
+}  // namespace pliant::planner

@@ -1,0 +1,175 @@
+#include "operator/planner/reasons.h"
+
+#include <chrono>
+#include <concepts>
+#include <format>
+#include <map>
+#include <numeric>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "operator/planner/feasibility.h"
+
+namespace pliant::planner {
+namespace {
+
+// Sentences are made for every job of every plan, and std::format is several times slower than
+// this.
+void Append(std::string& text, std::string_view part) { text += part; }
+void Append(std::string& text, std::integral auto number) { text += std::to_string(number); }
+
+template <typename... Parts>
+std::string Sentence(const Parts&... parts) {
+  std::string text;
+  text.reserve(128);
+  (Append(text, parts), ...);
+  return text;
+}
+
+std::string UtcTime(WallTime time) {
+  return std::format("{:%FT%TZ}", std::chrono::ceil<std::chrono::seconds>(time));
+}
+
+std::string Count(std::int64_t number, std::string_view one) {
+  return Sentence(number, " ", one, number == 1 ? "" : "s");
+}
+
+// "3 of 8 GPUs: "
+std::string Gpus(const ReasonFacts& facts) {
+  return Sentence(facts.given.learners * facts.model.jobs[facts.job].needs().gpus, " of ",
+                  facts.model.capacity_gpus, " GPUs: ");
+}
+
+// "fair share 1/3 by priority 5000 of 15000 in queue default"
+std::string FairShare(const ReasonFacts& facts) {
+  const JobView& view = *facts.model.jobs[facts.job].view;
+  const std::int64_t divisor = std::gcd<std::int64_t>(view.priority, facts.priorities);
+  return Sentence("fair share ", view.priority / divisor, "/", facts.priorities / divisor,
+                  " by priority ", view.priority, " of ", facts.priorities, " in queue ",
+                  view.queue);
+}
+
+Reason AtDemand(const ReasonFacts& facts) {
+  const Job& job = facts.model.jobs[facts.job];
+  switch (job.limit) {
+    case DemandLimit::kMaximum:
+      break;
+    case DemandLimit::kShards:
+      return {ReasonCode::kShardLimit,
+              Sentence(Gpus(facts), "all that its ", job.view->logical_shards,
+                       " logical shards can use, though maxLearners is ", job.view->learners_max)};
+    case DemandLimit::kCap:
+      return {ReasonCode::kGrantWithdrawn,
+              Sentence(Gpus(facts),
+                       "more learners were granted but did not start in time; more are tried at ",
+                       UtcTime(job.cap->until))};
+  }
+  return {ReasonCode::kMaximum,
+          Sentence(Gpus(facts), "all that it asks for (maxLearners ", job.view->learners_max, ")")};
+}
+
+// The minimum is more than priority alone would give.
+bool MinimumIsAboveShare(const ReasonFacts& facts) {
+  const Job& job = facts.model.jobs[facts.job];
+  return facts.given.learners == job.minimum && job.minimum * job.needs().gpus * facts.priorities >
+                                                    job.view->priority * facts.model.capacity_gpus;
+}
+
+Reason Admitted(const ReasonFacts& facts) {
+  const Job& job = facts.model.jobs[facts.job];
+  const bool is_fair = facts.given.learners == facts.fair.learners;
+  if (!is_fair && job.frozen_size == facts.given.learners) {
+    return {ReasonCode::kCooldown,
+            Sentence(Gpus(facts), "resized a moment ago, left alone until ",
+                     UtcTime(*job.view->resized + job.view->cooldown), "; fair would be ",
+                     facts.fair.learners * job.needs().gpus)};
+  }
+  if (!is_fair && job.protected_size && facts.given.learners > facts.fair.learners) {
+    return {ReasonCode::kMinRuntime, Sentence(Gpus(facts), "not shrunk before ",
+                                              UtcTime(*job.view->started + job.view->min_runtime),
+                                              " (minRuntimeSeconds); fair would be ",
+                                              facts.fair.learners * job.needs().gpus)};
+  }
+  if (facts.given.learners >= job.demand) return AtDemand(facts);
+  if (MinimumIsAboveShare(facts)) {
+    return {ReasonCode::kMinimum,
+            Sentence(Gpus(facts), "minLearners ", job.minimum, " is above its ", FairShare(facts))};
+  }
+  switch (is_fair ? facts.fair.stopped_by : facts.given.stopped_by) {
+    case StoppedBy::kDemand:
+    case StoppedBy::kSizes:
+      return {ReasonCode::kNoFasterSize,
+              Sentence(Gpus(facts), "with ", job.view->logical_shards,
+                       " logical shards the next larger sizes are no faster; ", FairShare(facts))};
+    case StoppedBy::kNodes:
+      return {ReasonCode::kNodesFull,
+              Sentence(Gpus(facts), "the nodes that it can use are full; ", FairShare(facts))};
+    case StoppedBy::kOthers:
+      break;
+  }
+  return {ReasonCode::kFairShare, Sentence(Gpus(facts), FairShare(facts))};
+}
+
+// "no node can run a learner: 1 cordoned, 2 with too little memory"
+std::string WhyNoNodeFits(const ReasonFacts& facts) {
+  std::map<Obstacle, std::int64_t> nodes;
+  for (const Node& node : facts.model.nodes) {
+    if (node.view == nullptr) continue;
+    ++nodes[ObstacleOn(*node.view, facts.model.jobs[facts.job].view->needs)];
+  }
+  if (nodes.empty()) return "no node can run a learner: there is no node with GPUs";
+  std::string text = "no node can run a learner:";
+  std::string_view separator = " ";
+  for (const auto& [obstacle, count] : nodes) {
+    const std::string_view why =
+        obstacle == Obstacle::kNone ? "on which its learners failed lately" : ToString(obstacle);
+    text += Sentence(separator, count, " ", why);
+    separator = ", ";
+  }
+  return text;
+}
+
+std::string MinimumNeeds(const Job& job) {
+  return Sentence(Count(job.minimum * job.needs().gpus, "GPU"), " (minLearners ", job.minimum, ")");
+}
+
+}  // namespace
+
+Reason WhyThisSize(const ReasonFacts& facts) {
+  const Job& job = facts.model.jobs[facts.job];
+  switch (facts.given.standing) {
+    case Standing::kInactive:
+      if (job.view->finished) return {ReasonCode::kFinished, "finished"};
+      return {ReasonCode::kSuspended, "suspended by spec.suspend"};
+    case Standing::kAdmitted:
+      return Admitted(facts);
+    case Standing::kBelowMinimum:
+      return {ReasonCode::kBelowMinimum,
+              Sentence(Gpus(facts), "its minimum of ", MinimumNeeds(job),
+                       " is not free any more; keeps what it has for a while")};
+    case Standing::kReleased:
+      return {ReasonCode::kReleased, Sentence("could not have its minimum of ", MinimumNeeds(job),
+                                              " for too long: checkpointed and queued")};
+    case Standing::kCapped:
+      return {ReasonCode::kGrantWithdrawn,
+              Sentence("its learners were granted GPUs but did not start in time; tried again at ",
+                       UtcTime(job.cap->until))};
+    case Standing::kQueued:
+      return {ReasonCode::kQueued, Sentence("waits for ", MinimumNeeds(job),
+                                            ": the jobs that run cannot be shrunk that far")};
+    case Standing::kQueuedBehind:
+      return {ReasonCode::kQueuedBehind,
+              Sentence("waits for ", MinimumNeeds(job), ": other jobs are before it")};
+    case Standing::kNoNodeFits:
+      return {ReasonCode::kNoNodeFits, WhyNoNodeFits(facts)};
+    case Standing::kTooLarge:
+      return {ReasonCode::kTooLarge,
+              Sentence("its minimum of ", MinimumNeeds(job),
+                       " would not fit if nobody else ran: the nodes that it can use take ",
+                       Count(facts.model.fits[job.fit].slots, "learner"))};
+  }
+  return {};
+}
+
+}  // namespace pliant::planner

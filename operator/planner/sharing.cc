@@ -1,0 +1,234 @@
+#include "operator/planner/sharing.h"
+
+#include <algorithm>
+#include <optional>
+#include <queue>
+#include <tuple>
+
+#include "operator/planner/sizes.h"
+
+namespace pliant::planner {
+namespace {
+
+// The next learners that a job may get, and its claim to the last GPU of them by Sainte-Laguë's
+// rule.
+struct NextSize {
+  JobIndex job = 0;
+  LearnerCount to = 0;
+  std::int64_t priority = 0;
+  std::int64_t divisor = 1;  // 2 * GPUs held + 1, if a learner has one GPU
+  bool keeps = false;        // the job has these learners already
+  WallTime submitted;
+};
+
+// `left` comes after `right`. Of equal claims the one goes first that makes no change, then the
+// older job.
+struct ComesAfter {
+  bool operator()(const NextSize& left, const NextSize& right) const {
+    const std::int64_t left_claim = left.priority * right.divisor;
+    const std::int64_t right_claim = right.priority * left.divisor;
+    return std::tuple(left_claim, left.keeps, right.submitted, right.job) <
+           std::tuple(right_claim, right.keeps, left.submitted, left.job);
+  }
+};
+
+class Sharer {
+ public:
+  Sharer(const Model& model, const Policy& policy, Protection protection)
+      : model_(model),
+        policy_(policy),
+        protection_(protection),
+        result_{.shares = std::vector<Share>(model.jobs.size()), .assignment = Assignment(model)},
+        node_is_awaited_(model.nodes.size()) {}
+
+  Sharing Run() {
+    const std::vector<JobIndex> present = PresentJobs();
+    for (const JobIndex job : present) KeepAdmitted(job);
+    for (const JobIndex job : present) Protect(job);
+    for (const JobIndex job : WaitingJobs()) AdmitWaiting(job);
+    FillByPriority();
+    for (JobIndex job = 0; job < std::ssize(model_.jobs); ++job) {
+      result_.shares[job].learners = result_.assignment.LearnersOf(job);
+    }
+    return std::move(result_);
+  }
+
+ private:
+  // Least attained service first: GPU-seconds by priority; then who was submitted earlier.
+  bool ComesBefore(JobIndex left, JobIndex right) const {
+    const JobView& a = *model_.jobs[left].view;
+    const JobView& b = *model_.jobs[right].view;
+    return std::tuple(a.attained_gpu_seconds * b.priority, a.submitted, left) <
+           std::tuple(b.attained_gpu_seconds * a.priority, b.submitted, right);
+  }
+
+  std::vector<JobIndex> JobsThat(bool were_admitted) const {
+    std::vector<JobIndex> jobs;
+    for (JobIndex job = 0; job < std::ssize(model_.jobs); ++job) {
+      const Job& of = model_.jobs[job];
+      if (of.active && of.admitted_before() == were_admitted) jobs.push_back(job);
+    }
+    return jobs;
+  }
+
+  std::vector<JobIndex> WaitingJobs() const {
+    std::vector<JobIndex> jobs = JobsThat(false);
+    std::ranges::sort(jobs, [this](JobIndex a, JobIndex b) { return ComesBefore(a, b); });
+    return jobs;
+  }
+
+  // A job that has its minimum does not lose it to one that has not.
+  std::vector<JobIndex> PresentJobs() const {
+    std::vector<JobIndex> jobs = JobsThat(true);
+    const auto lacks = [this](JobIndex job) {
+      return std::ssize(model_.jobs[job].held) < model_.jobs[job].minimum;
+    };
+    std::ranges::sort(jobs, [&](JobIndex a, JobIndex b) {
+      if (lacks(a) != lacks(b)) return lacks(b);
+      return ComesBefore(a, b);
+    });
+    return jobs;
+  }
+
+  bool GiveMinimum(JobIndex job) {
+    const Job& of = model_.jobs[job];
+    if (of.demand < of.minimum || !result_.assignment.Add(job, of.minimum)) return false;
+    result_.shares[job].standing = Standing::kAdmitted;
+    return true;
+  }
+
+  void KeepAdmitted(JobIndex job) {
+    if (GiveMinimum(job)) return;
+    const Job& of = model_.jobs[job];
+    const std::optional<WallTime>& since = of.view->below_minimum_since;
+    const bool too_long = since && model_.snapshot->now - *since >= policy_.below_minimum_grace;
+    if (of.held.empty() || too_long) {
+      result_.shares[job].standing = too_long ? Standing::kReleased : WhyItWaits(job);
+      Await(job);
+      return;
+    }
+    result_.shares[job].standing = Standing::kBelowMinimum;
+    for (const HeldAt& held : of.held_at) {
+      for (LearnerCount kept = 0; kept < held.learners; ++kept) {
+        if (result_.assignment.LearnersOf(job) >= of.demand) break;
+        if (!result_.assignment.AddOn(job, held.node)) break;
+      }
+    }
+    Await(job);
+  }
+
+  // Gives a protected job its present size before anybody else is looked at.
+  void Protect(JobIndex job) {
+    const Job& of = model_.jobs[job];
+    if (protection_ == Protection::kNobody || !IsAdmitted(job)) return;
+    LearnerCount size = of.protected_size.value_or(0);
+    if (protection_ == Protection::kFreshAndFrozen)
+      size = std::max(size, of.frozen_size.value_or(0));
+    while (result_.assignment.LearnersOf(job) < size && result_.assignment.Add(job)) {
+    }
+  }
+
+  Standing WhyItWaits(JobIndex job) const {
+    const Job& of = model_.jobs[job];
+    const Fit& fit = model_.fits[of.fit];
+    if (fit.slots == 0) return Standing::kNoNodeFits;
+    if (fit.slots < of.minimum) return Standing::kTooLarge;
+    return of.demand < of.minimum ? Standing::kCapped : Standing::kQueued;
+  }
+
+  // Nobody overtakes a job on the nodes that it waits for: small jobs could keep a large one
+  // waiting for ever. The GPUs are not idle meanwhile, because those who run may grow.
+  void Await(JobIndex job) {
+    for (const NodeIndex node : model_.fits[model_.jobs[job].fit].nodes) {
+      node_is_awaited_[node] = true;
+    }
+    fit_is_awaited_.assign(model_.fits.size(), std::nullopt);
+  }
+
+  bool IsBehind(JobIndex job) {
+    const int fit = model_.jobs[job].fit;
+    if (fit_is_awaited_.empty()) return false;
+    if (!fit_is_awaited_[fit]) {
+      fit_is_awaited_[fit] = std::ranges::any_of(
+          model_.fits[fit].nodes, [this](NodeIndex node) { return node_is_awaited_[node]; });
+    }
+    return *fit_is_awaited_[fit];
+  }
+
+  void AdmitWaiting(JobIndex job) {
+    Standing& standing = result_.shares[job].standing;
+    standing = WhyItWaits(job);
+    if (standing != Standing::kQueued) return;  // it waits for something else than its turn
+    if (IsBehind(job)) {
+      standing = Standing::kQueuedBehind;
+    } else if (!GiveMinimum(job)) {
+      Await(job);
+    }
+  }
+
+  bool IsAdmitted(JobIndex job) const {
+    return result_.shares[job].standing == Standing::kAdmitted;
+  }
+
+  // The size that the job would like next; none if it has all that it may have.
+  std::optional<NextSize> Next(JobIndex job) const {
+    const Job& of = model_.jobs[job];
+    const LearnerCount now = result_.assignment.LearnersOf(job);
+    LearnerCount most = of.demand;
+    if (protection_ == Protection::kFreshAndFrozen && of.frozen_size) most = *of.frozen_size;
+    const std::optional<LearnerCount> to = NextFasterSize(*of.view, now);
+    if (!to || *to > most) return std::nullopt;
+    return NextSize{.job = job,
+                    .to = *to,
+                    .priority = of.view->priority,
+                    .divisor = of.needs().gpus * (2 * std::int64_t{*to} - 1),
+                    .keeps = *to <= std::ssize(of.held),
+                    .submitted = of.view->submitted};
+  }
+
+  void FillByPriority() {
+    std::priority_queue<NextSize, std::vector<NextSize>, ComesAfter> next;
+    for (JobIndex job = 0; job < std::ssize(model_.jobs); ++job) {
+      if (!IsAdmitted(job)) continue;
+      if (const auto first = Next(job)) next.push(*first);
+    }
+    struct Refusal {
+      JobIndex job;
+      std::int64_t grants;  // made before it
+    };
+    std::vector<Refusal> refusals;
+    std::int64_t grants = 0;
+    while (!next.empty()) {
+      const NextSize top = next.top();
+      next.pop();
+      const LearnerCount more = top.to - result_.assignment.LearnersOf(top.job);
+      const std::int64_t gpus = model_.jobs[top.job].needs().gpus;
+      const bool one_would_fit = more > 1 && result_.assignment.free_gpus() >= gpus;
+      if (!result_.assignment.Add(top.job, more)) {
+        result_.shares[top.job].stopped_by = one_would_fit ? StoppedBy::kSizes : StoppedBy::kOthers;
+        if (!one_would_fit) refusals.push_back({top.job, grants});
+        continue;
+      }
+      ++grants;
+      if (const auto following = Next(top.job)) next.push(*following);
+    }
+    for (const Refusal& refusal : refusals) {
+      if (refusal.grants < grants) result_.shares[refusal.job].stopped_by = StoppedBy::kNodes;
+    }
+  }
+
+  const Model& model_;
+  const Policy& policy_;
+  const Protection protection_;
+  Sharing result_;
+  std::vector<char> node_is_awaited_;
+  std::vector<std::optional<bool>> fit_is_awaited_;  // by fit, as far as known; empty: nobody waits
+};
+
+}  // namespace
+
+Sharing ShareOut(const Model& model, const Policy& policy, Protection protection) {
+  return Sharer(model, policy, protection).Run();
+}
+
+}  // namespace pliant::planner

@@ -1,0 +1,224 @@
+#include "tests/unit/planner/builders.h"
+
+#include <algorithm>
+#include <format>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+namespace pliant::planner {
+
+NodeView GpuNode(const std::string& name, std::int64_t gpus) {
+  return {.name = name,
+          .allocatable = {.gpus = gpus, .cpu_millis = 64'000, .memory_bytes = 512 * kGiB}};
+}
+
+std::vector<NodeView> Nodes(int count, std::int64_t gpus_each) {
+  std::vector<NodeView> nodes;
+  for (int index = 0; index < count; ++index) {
+    nodes.push_back(GpuNode(std::format("n{:02}", index), gpus_each));
+  }
+  return nodes;
+}
+
+JobOf::JobOf(const std::string& name, LearnerCount min, LearnerCount max) {
+  view.key = {.name_space = "team-a", .name = name, .uid = "uid-" + name};
+  view.learners_min = min;
+  view.learners_max = max;
+  view.logical_shards = 32;
+  view.needs.resources = {.gpus = 1, .cpu_millis = 100, .memory_bytes = kGiB};
+  view.submitted = kStart;
+}
+
+JobOf& JobOf::Priority(int priority) {
+  view.priority = priority;
+  return *this;
+}
+JobOf& JobOf::Shards(int shards) {
+  view.logical_shards = shards;
+  return *this;
+}
+JobOf& JobOf::Submitted(Seconds after_start) {
+  view.submitted = kStart + after_start;
+  return *this;
+}
+JobOf& JobOf::Attained(std::int64_t gpu_seconds) {
+  view.attained_gpu_seconds = gpu_seconds;
+  return *this;
+}
+JobOf& JobOf::Needs(std::int64_t cpu_millis, std::int64_t memory_bytes) {
+  view.needs.resources.cpu_millis = cpu_millis;
+  view.needs.resources.memory_bytes = memory_bytes;
+  return *this;
+}
+JobOf& JobOf::GpusEach(std::int64_t gpus) {
+  view.needs.resources.gpus = gpus;
+  return *this;
+}
+JobOf& JobOf::OnlyOn(const std::string& pool) {
+  view.needs.node_selector["pool"] = pool;
+  return *this;
+}
+JobOf& JobOf::Resized(Seconds after_start) {
+  view.resized = kStart + after_start;
+  return *this;
+}
+JobOf& JobOf::Started(Seconds after_start, Seconds min_runtime) {
+  view.started = kStart + after_start;
+  view.min_runtime = min_runtime;
+  return *this;
+}
+JobOf& JobOf::Suspended() {
+  view.suspended = true;
+  return *this;
+}
+JobOf& JobOf::Has(LearnerCount learners, const std::string& node, LearnerState state,
+                  Seconds since) {
+  for (LearnerCount count = 0; count < learners; ++count) {
+    view.learners.push_back({.name = std::format("{}-{}", view.key.name, view.learners.size()),
+                             .node = node,
+                             .state = state,
+                             .created = kStart + since,
+                             .since = kStart + since,
+                             .member = state == LearnerState::kRunning});
+  }
+  if (state != LearnerState::kLeaving) view.learners_desired += learners;
+  return *this;
+}
+
+ClusterSnapshot SnapshotOf(const PlanCase& plan_case) {
+  ClusterSnapshot snapshot{.now = kStart + plan_case.now, .nodes = plan_case.nodes};
+  for (const JobOf& job : plan_case.jobs) snapshot.jobs.push_back(job.view);
+  return snapshot;
+}
+
+const Decision& DecisionOn(const Plan& plan, const std::string& job) {
+  const auto at =
+      std::ranges::find(plan.decisions, job, [](const Decision& d) { return d.job.name; });
+  if (at == plan.decisions.end()) throw std::out_of_range("no decision on job " + job);
+  return *at;
+}
+
+std::map<std::string, int> PlacedOn(const ClusterSnapshot& snapshot, const Decision& decision) {
+  std::map<std::string, int> nodes;
+  for (const JobView& job : snapshot.jobs) {
+    if (job.key != decision.job) continue;
+    for (const LearnerView& learner : job.learners) {
+      if (std::ranges::contains(decision.keep, learner.name)) ++nodes[learner.node];
+    }
+  }
+  for (const NewLearner& learner : decision.create) ++nodes[learner.node];
+  return nodes;
+}
+
+void ExpectPlan(const PlanCase& plan_case, const Policy& policy) {
+  SCOPED_TRACE(plan_case.name);
+  const ClusterSnapshot snapshot = SnapshotOf(plan_case);
+  const Plan plan = MakePlan(snapshot, policy);
+  ASSERT_EQ(plan.decisions.size(), plan_case.jobs.size());
+  ASSERT_EQ(plan_case.want.size(), plan_case.jobs.size()) << "say what is wanted for every job";
+  for (const PlanCase::Want& want : plan_case.want) {
+    const Decision& decision = DecisionOn(plan, want.job);
+    SCOPED_TRACE(testing::PrintToString(decision));
+    EXPECT_EQ(decision.to, want.to);
+    EXPECT_EQ(decision.reason.code, want.reason);
+    EXPECT_FALSE(decision.reason.sentence.empty());
+    if (!want.sentence.empty()) {
+      EXPECT_EQ(decision.reason.sentence, want.sentence);
+    }
+    if (!want.nodes.empty()) {
+      EXPECT_EQ(PlacedOn(snapshot, decision), want.nodes);
+    }
+  }
+}
+
+World::World(std::vector<NodeView> nodes)
+    : snapshot{.now = kStart, .nodes = std::move(nodes), .jobs = {}} {}
+
+void World::Submit(JobOf job) {
+  job.view.submitted = snapshot.now;
+  snapshot.jobs.push_back(std::move(job.view));
+}
+
+JobView& World::job(const std::string& name) {
+  return *std::ranges::find(snapshot.jobs, name, [](const JobView& job) { return job.key.name; });
+}
+
+void World::Finish(const std::string& name) {
+  JobView& finished = job(name);
+  finished.finished = true;
+  finished.learners.clear();
+}
+
+void World::CarryOut(const Plan& plan) {
+  for (const Decision& decision : plan.decisions) {
+    JobView& view = *std::ranges::find(snapshot.jobs, decision.job, &JobView::key);
+    if (view.learners_desired == 0 && decision.to > 0) view.started = snapshot.now;
+    if (view.learners_desired > 0 && decision.to != view.learners_desired)
+      view.resized = snapshot.now;
+    view.learners_desired = decision.to;
+    view.cap = decision.cap;
+    for (LearnerView& learner : view.learners) {
+      if (!std::ranges::contains(decision.drop, learner.name)) continue;
+      // A pod that still waits at its gate ends at once.
+      if (learner.state == LearnerState::kGated) learner.node.clear();
+      learner.state = LearnerState::kLeaving;
+      learner.since = snapshot.now;
+    }
+    std::erase_if(view.learners, [](const LearnerView& learner) { return learner.node.empty(); });
+    for (const NewLearner& learner : decision.create) {
+      view.learners.push_back({.name = std::format("{}-{}", view.key.name, next_learner_++),
+                               .node = learner.node,
+                               .created = snapshot.now,
+                               .since = snapshot.now});
+    }
+    for (const GateOpening& gate : plan.gates_open) {
+      if (gate.job != view.key) continue;
+      LearnerView& learner = *std::ranges::find(view.learners, gate.learner, &LearnerView::name);
+      learner.state = LearnerState::kStarting;
+      learner.since = snapshot.now;
+    }
+  }
+}
+
+void World::EndLeavers() {
+  for (JobView& view : snapshot.jobs) {
+    std::erase_if(view.learners, [](const LearnerView& learner) {
+      return learner.state == LearnerState::kLeaving;
+    });
+  }
+}
+
+void World::StartLearners() {
+  for (JobView& view : snapshot.jobs) {
+    for (LearnerView& learner : view.learners) {
+      if (learner.state != LearnerState::kStarting) continue;
+      learner.state = LearnerState::kRunning;
+      learner.since = snapshot.now;
+      learner.member = true;
+    }
+  }
+}
+
+void World::Settle() {
+  for (int round = 0; round < 8; ++round) {
+    const ClusterSnapshot before = snapshot;
+    CarryOut(MakePlan());
+    EndLeavers();
+    StartLearners();
+    if (snapshot == before) return;
+  }
+  ADD_FAILURE() << "the plan does not come to rest";
+}
+
+std::map<std::string, LearnerCount> World::Sizes() const {
+  std::map<std::string, LearnerCount> sizes;
+  for (const JobView& view : snapshot.jobs) {
+    const auto running =
+        std::ranges::count(view.learners, LearnerState::kRunning, &LearnerView::state);
+    if (running > 0) sizes[view.key.name] = static_cast<LearnerCount>(running);
+  }
+  return sizes;
+}
+
+}  // namespace pliant::planner

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <initializer_list>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "operator/planner/cluster_snapshot.h"
+#include "operator/planner/plan.h"
+
+// Clusters and jobs in few words, for tables and stories about planning.
+namespace pliant::planner {
+
+inline constexpr WallTime kStart{std::chrono::sys_days{std::chrono::year{2026} / 11 / 20}};
+inline constexpr std::int64_t kGiB = std::int64_t{1} << 30;
+
+NodeView GpuNode(const std::string& name, std::int64_t gpus);
+std::vector<NodeView> Nodes(int count, std::int64_t gpus_each);  // "n00", "n01", ...
+
+// A job of team-a with priority 5000 and 32 shards, submitted at kStart; its uid is "uid-<name>".
+class JobOf {
+ public:
+  explicit JobOf(const std::string& name, LearnerCount min = 1, LearnerCount max = 8);
+
+  JobOf& Priority(int priority);
+  JobOf& Shards(int shards);
+  JobOf& Submitted(Seconds after_start);
+  JobOf& Attained(std::int64_t gpu_seconds);
+  JobOf& Needs(std::int64_t cpu_millis, std::int64_t memory_bytes);
+  JobOf& GpusEach(std::int64_t gpus);
+  JobOf& OnlyOn(const std::string& pool);  // node label pool=...
+  JobOf& Resized(Seconds after_start);
+  JobOf& Started(Seconds after_start, Seconds min_runtime);
+  JobOf& Suspended();
+  // So many more learners on the node, named <job>-<n>. It counts them into learners_desired, if
+  // they do not leave.
+  JobOf& Has(LearnerCount learners, const std::string& node,
+             LearnerState state = LearnerState::kRunning, Seconds since = Seconds{0});
+
+  JobView view;
+};
+
+struct PlanCase {
+  std::string name;
+  std::vector<NodeView> nodes;
+  std::vector<JobOf> jobs;
+  struct Want {
+    std::string job;
+    LearnerCount to = 0;
+    ReasonCode reason = ReasonCode::kFairShare;
+    std::string sentence;                   // unless empty
+    std::map<std::string, int> nodes = {};  // learners by node, unless empty
+  };
+  std::vector<Want> want;
+  Seconds now{3600};  // after kStart
+};
+
+ClusterSnapshot SnapshotOf(const PlanCase& plan_case);
+void ExpectPlan(const PlanCase& plan_case, const Policy& policy = {});
+
+const Decision& DecisionOn(const Plan& plan, const std::string& job);
+// Learners by node that the decision leads to.
+std::map<std::string, int> PlacedOn(const ClusterSnapshot& snapshot, const Decision& decision);
+
+// A cluster that carries out plans the way the operator does: new pods are gated, gates open when
+// told, leavers take a while to end.
+class World {
+ public:
+  explicit World(std::vector<NodeView> nodes);
+
+  void Submit(JobOf job);
+  JobView& job(const std::string& name);
+  void Finish(const std::string& name);
+  void Wait(Seconds time) { snapshot.now += time; }
+
+  Plan MakePlan() const { return planner::MakePlan(snapshot, policy); }
+  void CarryOut(const Plan& plan);  // creates, marks leavers, opens gates
+  void EndLeavers();                // their pods end
+  void StartLearners();             // those with open gates run
+  // All of it until nothing changes; fails the test if that takes more than a few rounds.
+  void Settle();
+
+  std::map<std::string, LearnerCount> Sizes() const;  // of jobs with running learners
+
+  ClusterSnapshot snapshot;
+  Policy policy;
+
+ private:
+  int next_learner_ = 1000;
+};
+
+}  // namespace pliant::planner
