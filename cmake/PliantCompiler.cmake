@@ -6,6 +6,12 @@ add_compile_options(-ffp-contract=off)
 add_compile_options(-fstack-protector-strong $<$<CONFIG:Release>:-D_FORTIFY_SOURCE=3>)
 add_link_options(-Wl,-z,relro,-z,now)
 
+find_program(PLIANT_CCACHE ccache)
+if(PLIANT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_C_COMPILER_LAUNCHER ${PLIANT_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${PLIANT_CCACHE})
+endif()
+
 find_program(PLIANT_MOLD mold)
 if(PLIANT_MOLD)
   add_link_options(-fuse-ld=mold)
