@@ -8,6 +8,7 @@
 #include <ATen/Parallel.h>
 #include <c10/core/GradMode.h>
 #include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/api/include/torch/version.h>
 #undef CHECK
 #include "base/check.h"
 // clang-format on

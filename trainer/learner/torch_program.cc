@@ -131,6 +131,8 @@ struct TorchProgram::Impl {
   const ProgramInfo info;
 };
 
+std::string TorchVersion() { return "libtorch " TORCH_VERSION; }
+
 TorchProgram::TorchProgram(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 TorchProgram::~TorchProgram() = default;
 

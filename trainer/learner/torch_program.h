@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "base/result.h"
 #include "trainer/learner/digits_data.h"
@@ -9,6 +10,9 @@
 #include "trainer/runtime/program.h"
 
 namespace pliant::learner {
+
+// "libtorch 2.6.0": learners that are to compute the same bits must have the same.
+std::string TorchVersion();
 
 // A model file's model in training on libtorch's CPU kernels.
 //

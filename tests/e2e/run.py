@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""The end-to-end test: the demo's story and more, on a cluster that is up. `./dev test e2e` runs this.
+
+The last line is `N passed, N failed`.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+
+from story import bad_jobs, ending, plot, survivor
+from story.checks import Check
+from story.errors import StoryError
+from story.operator_pod import kill_leader
+from story.screen import Screen
+from story.stage import Stage
+
+Moment = Callable[[Stage, Screen], list[Check]]
+
+
+def story(stage: Stage, screen: Screen) -> list[Check]:
+    """As in the demo."""
+    told = plot.play(stage, screen)
+    ending.show(told, screen)
+    return told.checks
+
+
+def story_with_kills(stage: Stage, screen: Screen) -> list[Check]:
+    """The operator's leader is killed after each step."""
+
+    def kill(step: int) -> None:
+        screen.say(f"   killed the operator {kill_leader(stage)} after step {step}", "yellow")
+
+    told = plot.play(stage, screen, kill)
+    ending.show(told, screen)
+    return told.checks
+
+
+_MOMENTS: dict[str, Moment] = {
+    "the story, the operator killed after each step": story_with_kills,
+    "suspended, then all learners gone at once": survivor.play,
+    "bad jobs, and deletion": bad_jobs.play,
+}
+_LONG_MOMENTS: dict[str, Moment] = {"the story, undisturbed": story}
+
+
+def play(name: str, moment: Moment, stage: Stage, screen: Screen) -> list[Check]:
+    screen.say(f"=== {name}", "bold")
+    begin = time.monotonic()
+    try:
+        found = moment(stage, screen)
+    except StoryError as error:
+        found = [Check("it comes about", (str(error),))]
+    screen.close_table()
+    screen.say(f"=== {name}: {time.monotonic() - begin:.0f} s", "bold")
+    for check in found:
+        screen.say(f"{'ok  ' if check.holds else 'FAIL'} {name}: {check.name}", "green" if check.holds else "red")
+        for problem in check.problems:
+            screen.say(f"       {problem}")
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="./dev test e2e", description=__doc__)
+    parser.add_argument("--all", action="store_true", help="the long ones too")
+    parser.add_argument("--only", metavar="WORD", default="", help="only moments whose name contains this")
+    arguments = parser.parse_args()
+    screen = Screen(sys.stdout)
+    moments = _MOMENTS | (_LONG_MOMENTS if arguments.all else {})
+    found = []
+    try:
+        stage = Stage.from_environment()
+        for name, moment in moments.items():
+            if arguments.only in name:
+                found += play(name, moment, stage, screen)
+        stage.clear()
+    except StoryError as error:
+        found.append(Check("the stage", (str(error),)))
+        screen.say(str(error), "red")
+    failed = sum(not check.holds for check in found)
+    print(f"{len(found) - failed} passed, {failed} failed", flush=True)
+    return 1 if failed or not found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

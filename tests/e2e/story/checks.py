@@ -1,0 +1,109 @@
+"""What must hold, checked on what was seen. Pure: a check gives a sentence for each thing that is off."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from .world import Resize, World
+
+ACCURACY_LEAST = 0.95
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that must hold, and what is off with it: nothing, if it holds."""
+
+    name: str
+    problems: tuple[str, ...]
+
+    @property
+    def holds(self) -> bool:
+        return not self.problems
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one training ended, and how the undisturbed run with the same seed did."""
+
+    name: str
+    phase: str
+    steps: int | None
+    steps_total: int | None
+    accuracy: float | None
+    parameters_sha256: str
+    reference_sha256: str
+
+
+def check_outcomes(outcomes: Sequence[Outcome]) -> list[Check]:
+    def off(problem: str, outcome: Outcome) -> str:
+        return f"{outcome.name} {problem}"
+
+    succeeded = [off(f"is {each.phase}", each) for each in outcomes if each.phase != "Succeeded"]
+    steps = [
+        off(f"ended at step {each.steps} of {each.steps_total}", each)
+        for each in outcomes
+        if each.steps is None or each.steps != each.steps_total
+    ]
+    accuracy = [
+        off(f"has a test accuracy of {each.accuracy}", each)
+        for each in outcomes
+        if each.accuracy is None or each.accuracy <= ACCURACY_LEAST
+    ]
+    hashes = [
+        off(f"ended with {each.parameters_sha256 or 'no hash'}, the undisturbed run with {each.reference_sha256}", each)
+        for each in outcomes
+        if not each.parameters_sha256 or each.parameters_sha256 != each.reference_sha256
+    ]
+    return [
+        Check("every training succeeded", tuple(succeeded)),
+        Check("every training took all of its steps", tuple(steps)),
+        Check(f"every test accuracy is above {ACCURACY_LEAST:.0%}", tuple(accuracy)),
+        Check("parameter hashes equal those of undisturbed runs with one learner", tuple(hashes)),
+    ]
+
+
+def check_worlds(worlds: Sequence[World], gpus_total: int) -> list[Check]:
+    """What holds at every moment."""
+    return [
+        Check("GPUs were never granted beyond capacity", tuple(_beyond_capacity(worlds, gpus_total))),
+        Check(
+            "no training was allocated less than its minimum or more than its maximum", tuple(_beyond_bounds(worlds))
+        ),
+        Check("committed steps never went back", tuple(_steps_back(worlds))),
+    ]
+
+
+def check_resizes(resizes: Sequence[tuple[str, Resize]]) -> Check:
+    lost = [
+        f"{job} lost {resize.steps_lost} steps from {resize.learners_from} to {resize.learners_to} learners"
+        for job, resize in resizes
+        if resize.steps_lost
+    ]
+    return Check("no resize lost a step", tuple(lost))
+
+
+def _beyond_capacity(worlds: Sequence[World], gpus_total: int) -> Iterator[str]:
+    worst = max(worlds, key=lambda world: world.gpus_held, default=None)
+    if worst and worst.gpus_held > gpus_total:
+        yield f"{worst.gpus_held} of {gpus_total} GPUs were held"
+
+
+def _beyond_bounds(worlds: Sequence[World]) -> Iterator[str]:
+    seen = set()
+    for world in worlds:
+        for name, training in world.trainings.items():
+            wanted, job = training.job.learners_desired, training.job
+            if wanted and not job.learners_min <= wanted <= job.learners_max and (name, wanted) not in seen:
+                seen.add((name, wanted))
+                yield f"{name} was allocated {wanted} learners, outside of {job.learners_min} to {job.learners_max}"
+
+
+def _steps_back(worlds: Sequence[World]) -> Iterator[str]:
+    last: dict[str, int] = {}
+    for world in worlds:
+        for name, training in world.trainings.items():
+            if training.progress is None or training.progress.step is None:
+                continue
+            step, uid = training.progress.step, training.job.uid
+            if step < last.get(uid, 0):
+                yield f"{name} went from step {last[uid]} back to {step}"
+            last[uid] = step

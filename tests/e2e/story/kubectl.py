@@ -1,0 +1,34 @@
+"""kubectl, as a user types it."""
+
+import json
+import subprocess
+from collections.abc import Mapping
+
+from .errors import StoryError
+
+
+class Kubectl:
+    def __init__(self, program: str, namespace: str) -> None:
+        self._program = program
+        self._namespace = namespace
+
+    def run(self, *arguments: str, stdin: str | None = None) -> str:
+        result = self.attempt(*arguments, stdin=stdin)
+        if result.returncode != 0:
+            raise StoryError(f"kubectl {' '.join(arguments)}: {result.stderr.strip()}")
+        return result.stdout
+
+    def attempt(self, *arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess:
+        return subprocess.run(
+            [self._program, "--namespace", self._namespace, *arguments],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def json(self, *arguments: str) -> Mapping:
+        return json.loads(self.run(*arguments, "-o", "json"))
+
+    def apply(self, manifest: Mapping) -> None:
+        self.run("apply", "-f", "-", stdin=json.dumps(manifest))

@@ -1,0 +1,144 @@
+"""The story itself: two trainings share eight GPUs."""
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from . import checks, reference
+from .api_server import ApiServer
+from .checks import Check, Outcome
+from .resizes import Request, ResizeReport, report
+from .screen import Screen
+from .stage import GPUS_TOTAL, NAMESPACE, Stage, epochs_for, with_epochs
+from .watcher import Watcher
+from .world import World
+
+FIRST, SECOND = "training-1", "training-2"
+# On two CPUs. The second one is to have work left when the first one has ended.
+_EPOCHS = {FIRST: 150, SECOND: 220}
+
+_RESIZE_SECONDS = 240.0
+_TRAIN_SECONDS = 1800.0
+
+
+@dataclass
+class Told:
+    """What there is to tell when the story is over."""
+
+    worlds: list[World] = field(default_factory=list)
+    resizes: list[ResizeReport] = field(default_factory=list)
+    outcomes: list[Outcome] = field(default_factory=list)
+    checks: list[Check] = field(default_factory=list)
+
+    @property
+    def held(self) -> bool:
+        return bool(self.checks) and all(check.holds for check in self.checks)
+
+
+def play(stage: Stage, screen: Screen, after_step: Callable[[int], None] = lambda step: None) -> Told:
+    """Plays the four steps; `after_step` may disturb the cluster. StoryError says which step does not come about."""
+    screen.say("removing what an earlier story has left")
+    stage.clear()
+    cpus = len(os.sched_getaffinity(0))
+    jobs = {name: with_epochs(stage.manifest(name), epochs_for(_EPOCHS[name], cpus)) for name in (FIRST, SECOND)}
+    told = Told()
+    with Watcher(ApiServer(stage.kubectl), NAMESPACE, screen.show) as watcher:
+        plot = _Plot(stage, screen, watcher, jobs)
+        for number, step in enumerate(
+            (plot.first_comes, plot.second_comes, plot.second_gets_priority, plot.first_ends), 1
+        ):
+            step()
+            after_step(number)
+        last = plot.second_ends()
+        told.worlds = watcher.worlds()
+        resizes = watcher.resizes()
+    screen.close_table()
+    told.resizes = report(plot.requests, resizes)
+    screen.say("training both once more, undisturbed, with one learner each and the same seeds")
+    hashes = dict(zip(jobs, reference.parameter_hashes(stage.kubectl, list(jobs.values())), strict=True))
+    told.outcomes = [outcome(last, name, hashes[name]) for name in jobs]
+    told.checks = [
+        *checks.check_outcomes(told.outcomes),
+        *checks.check_worlds(told.worlds, GPUS_TOTAL),
+        checks.check_resizes(resizes),
+    ]
+    return told
+
+
+def outcome(world: World, name: str, reference_sha256: str) -> Outcome:
+    job = world.trainings[name].job
+    return Outcome(name, job.phase, job.step, job.steps_total, job.accuracy, job.parameters_sha256, reference_sha256)
+
+
+class _Plot:
+    def __init__(self, stage: Stage, screen: Screen, watcher: Watcher, jobs: Mapping[str, Mapping]) -> None:
+        self._stage = stage
+        self._screen = screen
+        self._watcher = watcher
+        self._jobs = jobs
+        self.requests: list[Request] = []
+
+    def first_comes(self) -> None:
+        self._act("1. kubectl apply training-1", "apply 1", lambda: self._stage.kubectl.apply(self._jobs[FIRST]))
+        self._until({FIRST: 8})
+
+    def second_comes(self) -> None:
+        self._act("2. kubectl apply training-2", "apply 2", lambda: self._stage.kubectl.apply(self._jobs[SECOND]))
+        self._until({FIRST: 4, SECOND: 4})
+
+    def second_gets_priority(self) -> None:
+        patch = '{"spec":{"priority":10000}}'
+        command = ("patch", "elastictrainingjob", SECOND, "--type=merge", "-p", patch)
+        self._act(f"3. kubectl patch training-2 {patch}", "priority 2", lambda: self._stage.kubectl.run(*command))
+        self._until({FIRST: 3, SECOND: 5})
+
+    def first_ends(self) -> None:
+        self._screen.say("4. training-1 trains to its end", "bold")
+        world = self._wait("training-1 completes", lambda world: _phase(world, FIRST) == "Succeeded", _TRAIN_SECONDS)
+        self.requests.append(Request("end of 1", world.time))
+        self._screen.say("   training-1 is complete", "green")
+        self._until({SECOND: 8})
+
+    def second_ends(self) -> World:
+        world = self._wait("training-2 completes", lambda world: _phase(world, SECOND) == "Succeeded", _TRAIN_SECONDS)
+        self._screen.say("   training-2 is complete", "green")
+        return world
+
+    def _act(self, line: str, label: str, action: Callable[[], object]) -> None:
+        self._screen.say(line, "bold")
+        self.requests.append(Request(label, time.time()))
+        action()
+
+    def _until(self, sizes: Mapping[str, int]) -> None:
+        text = " and ".join(f"{name} trains on {learners} GPUs" for name, learners in sizes.items())
+
+        def reached(world: World) -> bool:
+            trainings = [(world.training(name), learners) for name, learners in sizes.items()]
+            return all(training is not None and training.trains_on(learners) for training, learners in trainings)
+
+        def hopeless(world: World) -> str | None:
+            for name in sizes:
+                if _phase(world, name) == "Succeeded":
+                    return f"{name} completed before: it is too short for this machine"
+            return _failed(world)
+
+        begin = time.monotonic()
+        self._watcher.wait(text, reached, _RESIZE_SECONDS, hopeless)
+        self._screen.say(f"   {text} (after {time.monotonic() - begin:.1f} s)", "green")
+
+    def _wait(self, what: str, reached: Callable[[World], bool], seconds: float) -> World:
+        return self._watcher.wait(what, reached, seconds, _failed)
+
+
+def _phase(world: World, name: str) -> str:
+    training = world.training(name)
+    return training.job.phase if training else ""
+
+
+def _failed(world: World) -> str | None:
+    for name, training in world.trainings.items():
+        if training.job.phase == "Failed":
+            condition = training.job.conditions.get("Failed")
+            return f"{name} failed: {condition.message if condition else training.job.reason}"
+    return None

@@ -1,0 +1,83 @@
+"""The undisturbed run that a training is compared with: the same program with the same seed, alone in a plain pod."""
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+
+from .errors import StoryError
+from .kubectl import Kubectl
+
+_SECONDS_MOST = 3600.0
+_LOOK_SECONDS = 1.0
+
+
+def pod(job: Mapping) -> dict:
+    """A pod that trains what the job trains, without a coordinator."""
+    spec, training = job["spec"], job["spec"]["training"]
+    template = spec["template"]["spec"]
+    (container,) = template["containers"]
+    environment = {
+        # A folder of its own: it would go on from a checkpoint that it finds.
+        "PLIANT_CHECKPOINT_DIR": "/checkpoints/reference-$(POD_UID)",
+        "PLIANT_GLOBAL_BATCH_SIZE": str(training["globalBatchSize"]),
+        "PLIANT_LOGICAL_SHARDS": str(training["logicalShards"]),
+        "PLIANT_SEED": str(training["seed"]),
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": f"reference-{job['metadata']['name']}"},
+        "spec": {
+            "restartPolicy": "Never",
+            "automountServiceAccountToken": False,
+            "volumes": [*template["volumes"], {"name": "checkpoints", **spec["checkpoint"]["volume"]}],
+            "containers": [
+                {
+                    **container,
+                    "env": [
+                        {"name": "POD_UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}},
+                        *({"name": name, "value": value} for name, value in environment.items()),
+                    ],
+                    "volumeMounts": [
+                        *container["volumeMounts"],
+                        {"name": "checkpoints", "mountPath": "/checkpoints"},
+                    ],
+                }
+            ],
+        },
+    }
+
+
+def parameter_hashes(kubectl: Kubectl, jobs: Sequence[Mapping]) -> list[str]:
+    """Runs the references of all jobs at once, and removes their pods."""
+    pods = [pod(job) for job in jobs]
+    names = [each["metadata"]["name"] for each in pods]
+    kubectl.run("delete", "pods", *names, "--ignore-not-found", "--wait")
+    for each in pods:
+        kubectl.apply(each)
+    hashes = [_await_hash(kubectl, name) for name in names]
+    kubectl.run("delete", "pods", *names, "--wait=false")
+    return hashes
+
+
+def _await_hash(kubectl: Kubectl, name: str) -> str:
+    deadline = time.monotonic() + _SECONDS_MOST
+    while time.monotonic() < deadline:
+        status = kubectl.json("get", "pod", name)["status"]
+        if status.get("phase") in ("Succeeded", "Failed"):
+            return hash_of(name, status)
+        time.sleep(_LOOK_SECONDS)
+    raise StoryError(f"the undisturbed run {name} took more than {_SECONDS_MOST:.0f} s")
+
+
+def hash_of(name: str, status: Mapping) -> str:
+    """From the termination message of the pod's container."""
+    terminated = status["containerStatuses"][0]["state"].get("terminated", {})
+    text = terminated.get("message", "")
+    try:
+        message = json.loads(text)
+    except json.JSONDecodeError:
+        message = {}
+    if message.get("reason") != "Completed":
+        raise StoryError(f"the undisturbed run {name} ended with exit code {terminated.get('exitCode')}: {text}")
+    return message["parametersSha256"]

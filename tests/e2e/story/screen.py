@@ -1,0 +1,89 @@
+"""What the story shows while it runs: on a terminal a table that stays at the bottom, elsewhere plain lines."""
+
+import shutil
+import threading
+import time
+from typing import TextIO
+
+from . import table
+from .style import style_of
+from .world import World
+
+_PLAIN_SECONDS = 15.0  # between two tables where nothing changed
+
+
+class Screen:
+    """Used by the story's thread and the watcher's."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.style = style_of(stream)
+        self._stream = stream
+        self._begin = time.monotonic()
+        self._lock = threading.Lock()
+        # Guarded by _lock.
+        self._drawn = 0  # lines of the table that is shown at the bottom
+        self._last: World | None = None
+        self._plain_state: object = None
+        self._plain_time = 0.0
+
+    @property
+    def width(self) -> int:
+        return shutil.get_terminal_size((120, 40)).columns if self._stream.isatty() else 120
+
+    def say(self, text: str, *styles: str) -> None:
+        """A line that stays, with the time since the begin."""
+        with self._lock:
+            self._erase()
+            elapsed = self.style.paint(f"[{time.monotonic() - self._begin:6.1f} s]", "dim")
+            self._stream.write(f"{elapsed} {self.style.paint(text, *styles)}\n")
+            self._draw_table()
+
+    def lines(self, lines: list[str]) -> None:
+        """Lines that stay, as they are."""
+        with self._lock:
+            self._erase()
+            self._stream.writelines(f"{line}\n" for line in lines)
+            self._draw_table()
+
+    def show(self, world: World) -> None:
+        """The trainings as they are now."""
+        with self._lock:
+            self._last = world
+            if self._stream.isatty():
+                self._erase()
+                self._draw_table()
+            else:
+                self._write_plain(world)
+
+    def close_table(self) -> None:
+        """The table stays as it is; what follows comes below it."""
+        with self._lock:
+            self._drawn = 0
+            self._last = None
+
+    def _erase(self) -> None:
+        if self._drawn:
+            self._stream.write(f"\x1b[{self._drawn}F\x1b[J")
+            self._drawn = 0
+
+    def _draw_table(self) -> None:
+        if self._last and self._stream.isatty() and self._last.trainings:
+            lines = table.layout(table.TRAININGS_HEADER, table.trainings(self._last), self.width)
+            self._stream.write(f"\n{self.style.paint(lines[0], 'bold')}\n")
+            self._stream.writelines(f"{line}\n" for line in lines[1:])
+            self._drawn = len(lines) + 1
+        self._stream.flush()
+
+    def _write_plain(self, world: World) -> None:
+        state = [
+            (name, each.job.phase, each.job.priority, each.gpus_held, each.job.learners_desired, each.job.reason)
+            for name, each in sorted(world.trainings.items())
+        ]
+        now = time.monotonic()
+        if not state or (state == self._plain_state and now - self._plain_time < _PLAIN_SECONDS):
+            return
+        self._plain_state, self._plain_time = state, now
+        lines = table.layout(table.TRAININGS_HEADER, table.trainings(world))
+        elapsed = f"[{now - self._begin:6.1f} s] "
+        self._stream.writelines(f"{elapsed}  {line}\n" for line in lines)
+        self._stream.flush()

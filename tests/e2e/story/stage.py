@@ -1,0 +1,75 @@
+"""Where the story plays: the cluster as ./dev describes it, and the demo's manifests with this build's image."""
+
+import copy
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from .errors import StoryError
+from .kubectl import Kubectl
+
+_REPO = Path(__file__).resolve().parents[3]
+DEMO = _REPO / "manifests" / "demo"
+NAMESPACE = "pliant-demo"
+OPERATOR_NAMESPACE = "pliant-system"
+GPUS_TOTAL = 8
+
+# The demo's manifests are made for two CPUs that eight learners share. With more, the trainings get as much longer as
+# they get faster, up to one CPU a learner, so that the first one still runs when the second one has its share.
+_CPUS_OF_MANIFESTS = 2
+
+
+@dataclass(frozen=True)
+class Stage:
+    kubectl: Kubectl
+    operator_kubectl: Kubectl
+    learner_image: str
+    dev: str  # the ./dev program
+
+    @staticmethod
+    def from_environment() -> "Stage":
+        def variable(name: str) -> str:
+            if name not in os.environ:
+                raise StoryError(f"{name} is not set: run this by ./dev")
+            return os.environ[name]
+
+        program = variable("PLIANT_KUBECTL")
+        return Stage(
+            kubectl=Kubectl(program, NAMESPACE),
+            operator_kubectl=Kubectl(program, OPERATOR_NAMESPACE),
+            learner_image=variable("PLIANT_LEARNER_IMAGE"),
+            dev=os.environ.get("PLIANT_DEV", str(_REPO / "dev")),
+        )
+
+    def clear(self) -> None:
+        """Removes what an earlier story has left, and makes what the trainings share."""
+        if self.kubectl.attempt("get", "namespace", NAMESPACE).returncode == 0:
+            self.kubectl.run("delete", "elastictrainingjobs", "--all", "--wait", "--timeout=120s")
+            self.kubectl.run("delete", "pods", "--all", "--wait", "--timeout=120s")
+        self.kubectl.run("apply", "-k", str(DEMO))
+
+    def manifest(self, name: str) -> dict:
+        """One of the demo's trainings with the image of this build."""
+        path = DEMO / f"{name}.yaml"
+        job = self.kubectl.json("create", "--dry-run=client", "--validate=false", "-f", str(path))
+        return with_image(job, self.learner_image)
+
+
+def with_image(job: Mapping, image: str) -> dict:
+    job = copy.deepcopy(dict(job))
+    for container in job["spec"]["template"]["spec"]["containers"]:
+        container["image"] = image
+    return job
+
+
+def with_epochs(job: Mapping, epochs: int) -> dict:
+    job = copy.deepcopy(dict(job))
+    for container in job["spec"]["template"]["spec"]["containers"]:
+        rest = [argument for argument in container["args"] if not argument.startswith("--epochs")]
+        container["args"] = [*rest, f"--epochs={epochs}"]
+    return job
+
+
+def epochs_for(epochs: int, cpus: int) -> int:
+    return epochs * min(max(cpus, _CPUS_OF_MANIFESTS), GPUS_TOTAL) // _CPUS_OF_MANIFESTS
