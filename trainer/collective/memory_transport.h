@@ -1,9 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -20,14 +20,14 @@ class MemoryTransport;
 class MemoryNetwork {
  public:
   // How long something takes from one learner to the other; asked once for each frame, dial and
-  // loss. A simulation draws it from its seed.
+  // loss. A simulation draws it from its seed. A loss may overtake frames, which are lost then.
   using DelayOf = std::function<Duration(const LearnerId& from, const LearnerId& to)>;
 
   MemoryNetwork(EventLoop& loop, DelayOf delay_of);
   ~MemoryNetwork();
 
   // Destroying it is the death of the process: peers lose the connection after a delay. At most one
-  // of an id at a time; it is gone before the network.
+  // of an id at a time; gone before the network.
   std::unique_ptr<PeerTransport> NewTransport(const LearnerId& self);
 
   // Breaks the connection, if there is one, with all frames under way; both sides lose it after a
@@ -43,16 +43,30 @@ class MemoryNetwork {
  private:
   friend class MemoryTransport;
   enum class LinkFault { kCut, kSilent };
-  using Pair = std::pair<LearnerId, LearnerId>;  // the lesser id first
+  using Link = std::pair<LearnerId, LearnerId>;  // the lesser id first
 
-  static Pair PairOf(const LearnerId& a, const LearnerId& b);
-  bool Faulty(const LearnerId& a, const LearnerId& b, LinkFault fault) const;
+  static Link LinkOf(const LearnerId& a, const LearnerId& b);
+  bool Faulty(const LearnerId& a, const LearnerId& b) const {
+    return faults_.contains(LinkOf(a, b));
+  }
+  MemoryTransport* Find(const LearnerId& learner) const;
+  // Runs `task` after `delay` unless the network is gone by then.
+  void After(Duration delay, std::function<void()> task);
+  void Dial(const LearnerId& from, const LearnerId& to, std::uint64_t dial);
+  // What arrives at `to`, and, if `to` takes the connection, back at `from`.
+  void OnDialArrived(const LearnerId& from, const LearnerId& to, std::uint64_t dial);
+  void OnAccepted(const LearnerId& from, const LearnerId& to, std::uint64_t dial,
+                  std::uint64_t connection);
+  void TellLoss(const LearnerId& from, const LearnerId& to, std::uint64_t connection,
+                std::string reason);
+  void Break(const LearnerId& a, const LearnerId& b, const std::string& reason);
 
   EventLoop& loop_;
   const DelayOf delay_of_;
-  std::map<LearnerId, MemoryTransport*> transports_;
-  std::map<Pair, LinkFault> faults_;
-  std::uint64_t last_connection_ = 0;
+  std::map<LearnerId, MemoryTransport*> transports_;  // without those that vanished
+  std::map<Link, LinkFault> faults_;
+  std::uint64_t last_number_ = 0;  // of connections and dials
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
 }  // namespace pliant

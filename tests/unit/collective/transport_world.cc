@@ -1,0 +1,55 @@
+#include "tests/unit/collective/transport_world.h"
+
+#include <chrono>
+#include <cstdint>
+#include <random>
+#include <span>
+
+#include "base/sim_event_loop.h"
+#include "trainer/collective/memory_transport.h"
+
+namespace pliant {
+namespace {
+
+class MemoryWorld final : public TransportWorld {
+ public:
+  std::unique_ptr<PeerTransport> NewTransport(const LearnerId& self) override {
+    return network_.NewTransport(self);
+  }
+  EventLoop& loop() override { return loop_; }
+  bool RunUntil(const std::function<bool()>& done) override {
+    return loop_.RunUntilTrue(done, std::chrono::seconds(60));
+  }
+  void RunFor(Duration duration) override { loop_.RunFor(duration); }
+
+ private:
+  SimEventLoop loop_;
+  std::mt19937 random_{5};
+  MemoryNetwork network_{loop_, [this](const LearnerId&, const LearnerId&) -> Duration {
+                           return std::chrono::microseconds(random_() % 3000);
+                         }};
+};
+
+}  // namespace
+
+std::unique_ptr<TransportWorld> NewMemoryWorld() { return std::make_unique<MemoryWorld>(); }
+
+LearnerId Learner(int number) {
+  return {.name = "digits-1a2b3-" + std::to_string(number),
+          .pod_uid = "uid-" + std::to_string(number),
+          .nonce = 0xfedcba9876543210U + static_cast<std::uint64_t>(number)};
+}
+
+Frame FrameOfTick(Tick tick, std::string_view text) {
+  const auto owned = std::make_shared<const std::string>(text);
+  return {.header = {.kind = FrameKind::kTrailer,
+                     .membership = {.term = 1, .counter = 2},
+                     .tick = tick},
+          .payload = {.owner = owned, .view = std::as_bytes(std::span(*owned))}};
+}
+
+std::string TextOf(const Frame& frame) {
+  return {reinterpret_cast<const char*>(frame.payload.view.data()), frame.payload.view.size()};
+}
+
+}  // namespace pliant

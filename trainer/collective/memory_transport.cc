@@ -1,0 +1,212 @@
+#include "trainer/collective/memory_transport.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace pliant {
+namespace {
+
+constexpr Duration kRedialDelay = std::chrono::milliseconds(50);
+
+}  // namespace
+
+class MemoryTransport final : public PeerTransport {
+ public:
+  MemoryTransport(MemoryNetwork& network, LearnerId self)
+      : network_(network), self_(std::move(self)) {}
+
+  ~MemoryTransport() override {
+    if (!present()) return;
+    network_.transports_.erase(self_);
+    for (const auto& [peer, side] : sides_)
+      if (side.connection != 0)
+        network_.TellLoss(self_, peer, side.connection, "the connection was closed");
+  }
+
+  void SetHandler(PeerHandler* handler) override { handler_ = handler; }
+  std::string address() const override { return "memory:" + ToString(self_); }
+
+  void Connect(const Member& peer) override {
+    CHECK(handler_ != nullptr, "SetHandler comes first");
+    CHECK(peer.id != self_, "a learner does not connect to itself");
+    Side& side = sides_[peer.id];
+    if (!present() || side.wanted) return;
+    side.wanted = true;
+    if (self_ < peer.id) return;
+    side.dial = ++network_.last_number_;
+    network_.Dial(self_, peer.id, side.dial);
+  }
+
+  void Disconnect(const LearnerId& peer) override {
+    const auto found = sides_.find(peer);
+    if (!present() || found == sides_.end()) return;
+    Side& side = found->second;
+    if (side.connection != 0)
+      network_.TellLoss(self_, peer, side.connection, "the connection was closed");
+    side = {};
+  }
+
+  bool Connected(const LearnerId& peer) const override {
+    const auto found = sides_.find(peer);
+    return found != sides_.end() && found->second.connection != 0;
+  }
+
+  void Send(const LearnerId& peer, Frame frame) override {
+    if (!present() || !Connected(peer)) return;
+    Side& side = sides_[peer];
+    const TimePoint now = network_.loop_.Now();
+    side.last_arrival = std::max(side.last_arrival, now + network_.delay_of_(self_, peer));
+    network_.After(side.last_arrival - now,
+                   [&network = network_, self = self_, peer, connection = side.connection,
+                    frame = std::move(frame)]() mutable {
+                     MemoryTransport* const to = network.Find(peer);
+                     if (to == nullptr || network.Faulty(self, peer)) return;
+                     const Side& at_peer = to->sides_[self];
+                     if (at_peer.connection == connection && !at_peer.broken)
+                       to->handler_->OnFrame(self, std::move(frame));
+                   });
+  }
+
+ private:
+  friend class MemoryNetwork;
+
+  // This learner's side of the connection with a peer. Both sides have the same number; what
+  // belongs to an older number is dropped.
+  struct Side {
+    bool wanted = false;
+    std::uint64_t dial = 0;        // the tries that go on; of those before, nothing counts
+    std::uint64_t connection = 0;  // 0: none
+    bool broken = false;           // nothing arrives any more, and the loss is on its way
+    TimePoint last_arrival;        // of what was sent to the peer: later frames come no earlier
+  };
+
+  bool present() const { return network_.Find(self_) == this; }
+
+  void Lose(const LearnerId& peer, std::uint64_t connection, const std::string& reason) {
+    Side& side = sides_[peer];
+    if (side.connection != connection) return;
+    side = {};
+    handler_->OnPeerLost(peer, reason);
+  }
+
+  MemoryNetwork& network_;
+  const LearnerId self_;
+  PeerHandler* handler_ = nullptr;
+  std::map<LearnerId, Side> sides_;
+};
+
+MemoryNetwork::MemoryNetwork(EventLoop& loop, DelayOf delay_of)
+    : loop_(loop), delay_of_(std::move(delay_of)) {}
+
+MemoryNetwork::~MemoryNetwork() {
+  CHECK(transports_.empty(), "transports are gone before their network");
+}
+
+std::unique_ptr<PeerTransport> MemoryNetwork::NewTransport(const LearnerId& self) {
+  auto transport = std::make_unique<MemoryTransport>(*this, self);
+  CHECK(transports_.emplace(self, transport.get()).second, "one transport for each learner");
+  return transport;
+}
+
+MemoryNetwork::Link MemoryNetwork::LinkOf(const LearnerId& a, const LearnerId& b) {
+  return {std::min(a, b), std::max(a, b)};
+}
+
+MemoryTransport* MemoryNetwork::Find(const LearnerId& learner) const {
+  const auto found = transports_.find(learner);
+  return found == transports_.end() ? nullptr : found->second;
+}
+
+void MemoryNetwork::After(Duration delay, std::function<void()> task) {
+  loop_.PostAfter(delay, [alive = std::weak_ptr(alive_), task = std::move(task)] {
+    if (!alive.expired()) task();
+  });
+}
+
+void MemoryNetwork::Dial(const LearnerId& from, const LearnerId& to, std::uint64_t dial) {
+  After(delay_of_(from, to), [=, this] { OnDialArrived(from, to, dial); });
+}
+
+void MemoryNetwork::OnDialArrived(const LearnerId& from, const LearnerId& to, std::uint64_t dial) {
+  MemoryTransport* const dialler = Find(from);
+  if (dialler == nullptr || dialler->sides_[to].dial != dial) return;
+  MemoryTransport* const acceptor = Find(to);
+  MemoryTransport::Side* const side = acceptor == nullptr ? nullptr : &acceptor->sides_[from];
+  if (side == nullptr || Faulty(from, to) || !side->wanted || side->connection != 0) {
+    After(kRedialDelay, [=, this] { Dial(from, to, dial); });
+    // The peer would not dial if it knew of the connection that this side still has.
+    if (side != nullptr && !Faulty(from, to) && side->connection != 0)
+      acceptor->Lose(from, side->connection, "the peer has lost the connection");
+    return;
+  }
+  const std::uint64_t connection = ++last_number_;
+  const Duration back = delay_of_(to, from);
+  side->connection = connection;
+  side->last_arrival = loop_.Now() + back;  // its frames come behind the news of the connection
+  After(back, [=, this] { OnAccepted(from, to, dial, connection); });
+  acceptor->handler_->OnPeerConnected(from);
+}
+
+void MemoryNetwork::OnAccepted(const LearnerId& from, const LearnerId& to, std::uint64_t dial,
+                               std::uint64_t connection) {
+  MemoryTransport* const dialler = Find(from);
+  if (dialler == nullptr || dialler->sides_[to].dial != dial) {
+    TellLoss(from, to, connection, "the connection was closed");
+    return;
+  }
+  MemoryTransport* const acceptor = Find(to);
+  const bool stands = acceptor != nullptr && !Faulty(from, to) &&
+                      acceptor->sides_[from].connection == connection &&
+                      !acceptor->sides_[from].broken;
+  if (!stands) {
+    After(kRedialDelay, [=, this] { Dial(from, to, dial); });
+    return;
+  }
+  dialler->sides_[to].connection = connection;
+  dialler->handler_->OnPeerConnected(to);
+}
+
+void MemoryNetwork::TellLoss(const LearnerId& from, const LearnerId& to, std::uint64_t connection,
+                             std::string reason) {
+  After(delay_of_(from, to), [=, this, reason = std::move(reason)] {
+    MemoryTransport* const transport = Find(to);
+    // A silent link carries no news of a loss either: Mend tells.
+    const auto fault = faults_.find(LinkOf(from, to));
+    if (fault != faults_.end() && fault->second == LinkFault::kSilent) return;
+    if (transport != nullptr) transport->Lose(from, connection, reason);
+  });
+}
+
+void MemoryNetwork::Break(const LearnerId& a, const LearnerId& b, const std::string& reason) {
+  for (const auto& [from, to] : {std::pair(a, b), std::pair(b, a)}) {
+    MemoryTransport* const transport = Find(to);
+    if (transport == nullptr) continue;
+    MemoryTransport::Side& side = transport->sides_[from];
+    if (side.connection == 0) continue;
+    side.broken = true;
+    TellLoss(from, to, side.connection, reason);
+  }
+}
+
+void MemoryNetwork::Cut(const LearnerId& a, const LearnerId& b) {
+  faults_[LinkOf(a, b)] = LinkFault::kCut;
+  Break(a, b, "the link was cut");
+}
+
+void MemoryNetwork::Silence(const LearnerId& a, const LearnerId& b) {
+  faults_[LinkOf(a, b)] = LinkFault::kSilent;
+}
+
+void MemoryNetwork::Mend(const LearnerId& a, const LearnerId& b) {
+  const auto fault = faults_.find(LinkOf(a, b));
+  if (fault == faults_.end()) return;
+  const bool silent = fault->second == LinkFault::kSilent;
+  faults_.erase(fault);
+  if (silent) Break(a, b, "frames were lost");
+}
+
+void MemoryNetwork::Vanish(const LearnerId& learner) { transports_.erase(learner); }
+
+}  // namespace pliant
