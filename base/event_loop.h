@@ -20,6 +20,9 @@ using TimePoint = LoopClock::time_point;
 
 double ToSeconds(Duration duration);
 
+// The time of every RealEventLoop, for threads that have no loop.
+TimePoint MonotonicNow();
+
 // Names a timer so that it can be cancelled. Never reused by one loop; 0 names none.
 using TimerId = std::uint64_t;
 

@@ -16,9 +16,7 @@ struct RealEventLoop::Timer {
 RealEventLoop::RealEventLoop() = default;
 RealEventLoop::~RealEventLoop() = default;
 
-TimePoint RealEventLoop::Now() const {
-  return TimePoint(std::chrono::steady_clock::now().time_since_epoch());
-}
+TimePoint RealEventLoop::Now() const { return MonotonicNow(); }
 
 void RealEventLoop::Post(std::function<void()> task) {
   boost::asio::post(context_, std::move(task));

@@ -38,7 +38,7 @@ Result<Config> LoadKubeconfig(const std::string& file);
 Result<Config> ParseKubeconfig(const std::string& text, const std::string& folder);
 
 // What a pod finds: the service account's token, namespace and certificate authority, and the
-// server by name (the HTTP library does not take IPv6 literals).
+// server's address (its name on IPv6 clusters, because the HTTP library takes no IPv6 literals).
 Result<Config> LoadInClusterConfig(
     const std::string& account_folder = "/var/run/secrets/kubernetes.io/serviceaccount");
 

@@ -35,42 +35,54 @@ struct EventNote {
 class EventSeries {
  public:
   struct Options {
-    Duration series_end = std::chrono::minutes(6);   // without a repetition: the next begins anew
-    Duration write_every = std::chrono::minutes(1);  // a series' count is written at most so often
-    double notes_per_second_per_object = 1.0 / 300;  // new events of one object, after a burst
+    Duration series_end = std::chrono::minutes(6);    // without a repetition: the next begins anew
+    Duration write_every = std::chrono::minutes(1);   // a series' count is written at most so often
+    double events_per_second_per_object = 1.0 / 300;  // new events of one object, after a burst
     int burst_per_object = 25;
-    std::size_t series_max = 1000;
+    std::size_t series_max = 1000;  // followed at a time; the one quiet for longest goes first
   };
   enum class Action { kNothing, kCreate, kUpdateSeries, kDrop };
   struct Decision {
     Action action = Action::kNothing;
-    std::uint64_t series = 0;  // names the event
-    int count = 1;             // kUpdateSeries: so many notes in all
+    std::uint64_t id = 0;  // of the event: unlike any other's
+    EventNote note;
+    int count = 1;  // kUpdateSeries: so many notes in all, at least two
   };
 
-  explicit EventSeries(Options options) : options_(options) {}
+  // `first_id`: larger than those of earlier processes.
+  EventSeries(Options options, std::uint64_t first_id) : options_(options), next_id_(first_id) {}
 
   Decision OnNote(const EventNote& note, TimePoint now);
-  // Series whose last count has not been written for `write_every`, and forgets ended ones.
+  // Counts that have not been written for long enough. Forgets series that have ended.
   std::vector<Decision> Flush(TimePoint now);
 
  private:
   struct Key {
-    std::string object_uid, type, reason, action, note;
+    std::string object_uid, reason, action, note;
+    EventType type;
     auto operator<=>(const Key&) const = default;
   };
   struct Series {
     std::uint64_t id = 0;
+    EventNote note;
     int count = 1;
-    int written = 1;
+    int count_written = 1;
     TimePoint last_note;
     TimePoint last_write;
   };
+  struct Limit {
+    TokenBucket bucket;
+    TimePoint used;
+  };
+
+  static Decision WriteCount(Series& series, TimePoint now);
+  bool MayCreate(const std::string& object_uid, TimePoint now);
+  void MakeRoom();
 
   const Options options_;
+  std::uint64_t next_id_;
   std::map<Key, Series> series_;
-  std::map<std::string, TokenBucket> buckets_;  // by object uid
-  std::uint64_t last_id_ = 0;
+  std::map<std::string, Limit> limits_;  // by object uid
 };
 
 }  // namespace pliant::kube

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <atomic>
 #include <functional>
+#include <memory>
 #include <string>
 #include <thread>
 
@@ -26,8 +26,11 @@ struct LeaseElectorOptions {
 // are asked of MayWrite one by one, and are conditional on what the writer has read.
 class LeaseElector {
  public:
-  // Begins at once. `client` has neither a write guard nor a rate limit (it writes the lease
-  // itself); it and `control` outlive the elector.
+  // For a client of its own: without write guard and rate limit, and with deadlines that leave time
+  // for several tries.
+  static ClientOptions OptionsOfClient();
+
+  // Begins at once. `client` and `control` outlive the elector.
   LeaseElector(KubeClient& client, EventLoop& control, LeaseElectorOptions options);
   // Does not release: a crash looks the same.
   ~LeaseElector();
@@ -45,7 +48,7 @@ class LeaseElector {
 
  private:
   class Impl;
-  const std::shared_ptr<Impl> impl_;
+  const std::unique_ptr<Impl> impl_;
   std::jthread thread_;  // last: joined before the rest is destroyed
 };
 

@@ -51,35 +51,44 @@ class LeasePolicy {
   LeasePolicy(std::string identity, LeaseTiming timing)
       : identity_(std::move(identity)), timing_(timing) {}
 
-  // What to do now. `wall_time` is written to the lease for people to read; `random` in [0, 1).
-  Step Next(TimePoint now, const std::string& wall_time, double random);
+  // What to do now, unless it has lost. `wall_time` is written to the lease for people to read;
+  // `random` in [0, 1).
+  Step NextStep(const std::string& wall_time, double random);
 
   // Nothing: there is no such lease.
   void OnRead(const std::optional<LeaseRecord>& seen, TimePoint now);
   void OnReadFailed();
-  // `began`: when the request was sent. A write that failed may have been done: read again.
+  // `began`: when the request was sent. A write that failed may have been done: it reads again.
   void OnWritten(bool success, TimePoint began, TimePoint now);
 
-  // Whether this replica leads. Once false after true it stays false: the program ends then.
-  bool Leads(TimePoint now) const { return now < LeadsUntil(); }
-  // From the start of the last renewal that succeeded, plus the renew deadline.
-  TimePoint LeadsUntil() const { return leads_until_; }
-  // Grows with each change of leaders; of our own term while we lead.
-  int transitions() const { return transitions_; }
-  const std::string& holder() const { return seen_ ? seen_->holder : no_holder_; }
+  // What to write to give the lease back, if this replica leads. It leads no more from then on.
+  std::optional<LeaseRecord> Release(TimePoint now, const std::string& wall_time);
+
+  // Whether this replica leads: until the renew deadline after the start of its last successful
+  // write. Once false after true it stays false: the program ends then.
+  bool Leads(TimePoint now) const { return now < leads_until_; }
+  TimePoint leads_until() const { return leads_until_; }
+  // Whether it led and does so no more.
+  bool Lost(TimePoint now) const { return has_led_ && !Leads(now); }
+  // Grows with each change of leaders; that of our own term while we lead.
+  int transitions() const { return seen_ ? seen_->transitions : 0; }
+  // Who holds it as far as is known; "" if nobody.
+  std::string holder() const { return seen_ ? seen_->holder : ""; }
 
  private:
-  enum class Phase { kIdle, kMustRead, kMustWrite };
+  enum class Next { kRead, kReadLater, kTake, kRenew, kRenewLater };
+
+  LeaseRecord OwnRecord(const std::string& wall_time) const;
 
   const std::string identity_;
   const LeaseTiming timing_;
-  const std::string no_holder_;
-  Phase phase_ = Phase::kMustRead;
-  std::optional<LeaseRecord> seen_;
-  TimePoint changed_at_{};  // when this replica first saw `seen_` as it is
+  Next next_ = Next::kRead;
+  std::optional<LeaseRecord> seen_;     // as last read, or as last written by us
+  TimePoint changed_at_{};              // when this replica first saw `seen_` as it is
+  std::optional<Duration> expires_in_;  // from the last read: no use in waiting longer
   LeaseRecord writing_;
   TimePoint leads_until_ = TimePoint::min();
-  int transitions_ = 0;
+  bool has_led_ = false;
 };
 
 }  // namespace pliant::kube

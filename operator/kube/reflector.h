@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <stop_token>
@@ -46,16 +45,20 @@ class Reflector {
   ~Reflector() = default;
 
  private:
-  void Run(std::stop_token stop);
-  KubeResult<std::string> List(std::stop_token stop);  // the list's resource version
-  KubeStatus WatchFrom(const ReflectorPolicy::Step& step, std::stop_token stop);
+  void Run(const std::stop_token& stop);
+  KubeResult<std::string> List(const std::stop_token& stop);  // the list's resource version
+  KubeStatus WatchFrom(const ReflectorPolicy::Step& step, const std::stop_token& stop);
+  void LogOnce(std::string_view doing, const KubeError& error);
 
   KubeClient& client_;
   const ResourceType type_;
   const ReflectorOptions options_;
   const ReflectorSink sink_;
-  ReflectorPolicy policy_;  // own thread only
-  std::jthread thread_;     // last: joined before the rest is destroyed
+  // Own thread only.
+  ReflectorPolicy policy_;
+  std::string failure_;  // what was logged last; empty while all is well
+
+  std::jthread thread_;  // last: joined before the rest is destroyed
 };
 
 }  // namespace pliant::kube

@@ -44,7 +44,7 @@ class ReflectorPolicy {
 
   // `random` in [0, 1), here and below.
   Step Start() const { return {.action = Action::kList}; }
-  Step AfterList(const std::string& resource_version, TimePoint now, double random);
+  Step AfterList(const std::string& resource_version, double random);
   Step AfterListError(const KubeError& error, TimePoint now, double random);
 
   // A watch told of an object or a bookmark at `resource_version`.
@@ -54,7 +54,8 @@ class ReflectorPolicy {
                   double random);
 
  private:
-  Step Watch(double random) const;
+  Step Watch(double random);
+  bool FailedLately(TimePoint now) const;
   Duration Delay(const KubeError& error, TimePoint now, double random);
 
   const ReflectorTiming timing_;

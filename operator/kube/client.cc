@@ -1,0 +1,336 @@
+#include "operator/kube/client.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "operator/kube/token_bucket.h"
+#include "operator/kube/token_source.h"
+
+namespace pliant::kube {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kJson = "application/json";
+
+// Text from users may be no UTF-8: the server shall refuse it, not the encoder abort.
+std::string Encode(const json& value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+KubeResult<json> Decode(const std::string& body) {
+  json value = json::parse(body, nullptr, /*allow_exceptions=*/false);
+  if (!value.is_object()) {
+    return std::unexpected(KubeError(ErrorCode::kInternal, "the server's answer is no object"));
+  }
+  return value;
+}
+
+std::string_view ContentType(PatchType type) {
+  switch (type) {
+    case PatchType::kMerge:
+      return "application/merge-patch+json";
+    case PatchType::kJson:
+      return "application/json-patch+json";
+    case PatchType::kApply:
+      return "application/apply-patch+yaml";  // JSON is YAML
+  }
+  return kJson;
+}
+
+class Query {
+ public:
+  Query& Add(std::string_view name, std::string_view value) {
+    if (value.empty()) return *this;
+    text_ += text_.empty() ? '?' : '&';
+    text_ += name;
+    text_ += '=';
+    text_ += QueryEscape(value);
+    return *this;
+  }
+  Query& AddSeconds(std::string_view name, Duration duration) {
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(duration).count();
+    return Add(name, std::to_string(seconds));
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+json WithType(const json& object, const ResourceType& type) {
+  json typed = object;
+  if (!typed.contains("apiVersion")) typed["apiVersion"] = ApiVersion(type);
+  if (!typed.contains("kind")) typed["kind"] = type.kind;
+  return typed;
+}
+
+struct WatchLine {
+  std::string type;
+  json object;
+};
+
+KubeResult<WatchLine> DecodeWatchLine(std::string_view line) {
+  json event = json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const auto wrong = [] {
+    return std::unexpected(KubeError(ErrorCode::kInternal, "a line of the watch is no event"));
+  };
+  if (!event.is_object()) return wrong();
+  const auto type = event.find("type");
+  const auto object = event.find("object");
+  if (type == event.end() || !type->is_string()) return wrong();
+  if (object == event.end() || !object->is_object()) return wrong();
+  return WatchLine{type->get<std::string>(), std::move(*object)};
+}
+
+// Nothing for a type that a later server may invent.
+std::optional<WatchEventType> ParseWatchEventType(std::string_view type) {
+  if (type == "ADDED") return WatchEventType::kAdded;
+  if (type == "MODIFIED") return WatchEventType::kModified;
+  if (type == "DELETED") return WatchEventType::kDeleted;
+  if (type == "BOOKMARK") return WatchEventType::kBookmark;
+  return std::nullopt;
+}
+
+}  // namespace
+
+class KubeClient::Impl {
+ public:
+  Impl(HttpTransport& transport, const Config& config, ClientOptions options)
+      : transport_(transport),
+        options_(std::move(options)),
+        tokens_(config.token, config.token_file),
+        bucket_(options_.requests_per_second, options_.burst) {}
+
+  // The body of a successful answer.
+  KubeResult<std::string> Call(HttpRequest request, const std::stop_token& stop) {
+    request.deadline = IsWrite(request) ? options_.write_deadline : options_.read_deadline;
+    RETURN_IF_ERROR(WaitForTurn(stop));
+    return Exchange(std::move(request),
+                    [&](const HttpRequest& ready) { return transport_.Send(ready, stop); });
+  }
+
+  KubeResult<std::string> Stream(HttpRequest request, const LineSink& sink, Duration idle,
+                                 const std::stop_token& stop) {
+    request.deadline = options_.read_deadline;
+    return Exchange(std::move(request), [&](const HttpRequest& ready) {
+      return transport_.Stream(ready, sink, idle, stop);
+    });
+  }
+
+  Query WriteQuery(bool dry_run) const {
+    Query query;
+    query.Add("fieldManager", options_.field_manager);
+    if (dry_run) query.Add("dryRun", "All");
+    return query;
+  }
+
+ private:
+  static bool IsWrite(const HttpRequest& request) { return request.method != HttpMethod::kGet; }
+
+  KubeStatus WaitForTurn(const std::stop_token& stop) {
+    std::unique_lock lock(turn_mutex_);
+    const Duration wait = bucket_.Reserve(MonotonicNow());
+    if (wait > Duration::zero()) {
+      std::condition_variable_any never;
+      never.wait_for(lock, stop, wait, [] { return false; });
+    }
+    if (stop.stop_requested()) return std::unexpected(KubeError(ErrorCode::kCancelled, "stopped"));
+    return {};
+  }
+
+  // Sends, and once more if the token was refused while its file holds a new one.
+  template <typename SendOnce>
+  KubeResult<std::string> Exchange(HttpRequest request, const SendOnce& send_once) {
+    request.headers.emplace("Accept", kJson);
+    request.headers.emplace("User-Agent", options_.user_agent);
+    bool reread = false;
+    while (true) {
+      ASSIGN_OR_RETURN(const std::optional<std::string> token,
+                       tokens_.Get(TokenSource::Clock::now()));
+      if (token) request.headers.insert_or_assign("Authorization", "Bearer " + *token);
+      if (IsWrite(request) && options_.may_write && !options_.may_write()) {
+        return std::unexpected(
+            KubeError(ErrorCode::kCancelled, "not sent: this process may not write (any more)"));
+      }
+      const TimePoint began = MonotonicNow();
+      Result<HttpResponse> response = send_once(request);
+      Report(request, response, MonotonicNow() - began);
+      if (!response) return std::unexpected(KubeError(std::move(response).error()));
+      if (response->status / 100 == 2) return std::move(response->body);
+      if (response->status == 401 && token && !std::exchange(reread, true) &&
+          tokens_.RereadAfterRefusal(*token, TokenSource::Clock::now())) {
+        continue;
+      }
+      return std::unexpected(ErrorFromResponse(*response));
+    }
+  }
+
+  void Report(const HttpRequest& request, const Result<HttpResponse>& response,
+              Duration took) const {
+    if (!options_.on_request) return;
+    const std::string code = response ? std::to_string(response->status) : "<error>";
+    options_.on_request({.method = request.method, .code = code, .took = took});
+  }
+
+  HttpTransport& transport_;
+  const ClientOptions options_;
+  TokenSource tokens_;  // synchronises itself
+  std::mutex turn_mutex_;
+  TokenBucket bucket_;  // guarded by turn_mutex_
+};
+
+KubeClient::KubeClient(HttpTransport& transport, const Config& config, ClientOptions options)
+    : impl_(std::make_unique<Impl>(transport, config, std::move(options))) {}
+KubeClient::~KubeClient() = default;
+
+KubeResult<json> KubeClient::Get(const ResourceType& type, const NamespacedName& key,
+                                 std::string_view subresource, std::stop_token stop) {
+  ASSIGN_OR_RETURN(const std::string body,
+                   impl_->Call({.target = ObjectPath(type, key, subresource)}, stop));
+  return Decode(body);
+}
+
+KubeResult<ListPage> KubeClient::List(const ResourceType& type, const std::string& ns,
+                                      const ListOptions& options) {
+  Query query;
+  query.Add("labelSelector", options.label_selector).Add("fieldSelector", options.field_selector);
+  if (options.limit > 0) query.Add("limit", std::to_string(options.limit));
+  query.Add("continue", options.continue_token);
+  ASSIGN_OR_RETURN(const std::string body,
+                   impl_->Call({.target = CollectionPath(type, ns) + query.text()}, options.stop));
+  ASSIGN_OR_RETURN(json list, Decode(body));
+  ListPage page;
+  if (json& items = list["items"]; items.is_array()) {
+    page.items = std::move(items.get_ref<json::array_t&>());
+  }
+  const json& metadata = list["metadata"];
+  if (!metadata.is_object() || !metadata.contains("resourceVersion")) {
+    return std::unexpected(KubeError(ErrorCode::kInternal, "the server's answer is no list"));
+  }
+  page.resource_version = metadata.value("resourceVersion", "");
+  page.continue_token = metadata.value("continue", "");
+  return page;
+}
+
+KubeResult<ListPage> KubeClient::ListAll(const ResourceType& type, const std::string& ns,
+                                         ListOptions options) {
+  ListPage all;
+  while (true) {
+    KubeResult<ListPage> page = List(type, ns, options);
+    if (!page && page.error().code == ErrorCode::kGone && !options.continue_token.empty()) {
+      all.items.clear();
+      options.limit = 0;
+      options.continue_token.clear();
+      continue;
+    }
+    if (!page) return page;
+    all.resource_version = std::move(page->resource_version);
+    std::ranges::move(page->items, std::back_inserter(all.items));
+    if (page->continue_token.empty()) return all;
+    options.continue_token = std::move(page->continue_token);
+  }
+}
+
+KubeResult<json> KubeClient::Create(const ResourceType& type, const json& object,
+                                    const WriteOptions& options) {
+  const NamespacedName key = MetaOf(object).key;
+  const std::string path = options.subresource.empty()
+                               ? CollectionPath(type, type.namespaced ? key.ns : "")
+                               : ObjectPath(type, key, options.subresource);
+  ASSIGN_OR_RETURN(const std::string body,
+                   impl_->Call({.method = HttpMethod::kPost,
+                                .target = path + impl_->WriteQuery(options.dry_run).text(),
+                                .headers = {{"Content-Type", std::string(kJson)}},
+                                .body = Encode(WithType(object, type))},
+                               options.stop));
+  return Decode(body);
+}
+
+KubeResult<json> KubeClient::Update(const ResourceType& type, const json& object,
+                                    const WriteOptions& options) {
+  const std::string path = ObjectPath(type, MetaOf(object).key, options.subresource);
+  ASSIGN_OR_RETURN(const std::string body,
+                   impl_->Call({.method = HttpMethod::kPut,
+                                .target = path + impl_->WriteQuery(options.dry_run).text(),
+                                .headers = {{"Content-Type", std::string(kJson)}},
+                                .body = Encode(WithType(object, type))},
+                               options.stop));
+  return Decode(body);
+}
+
+KubeResult<json> KubeClient::Patch(const ResourceType& type, const NamespacedName& key,
+                                   PatchType patch_type, const json& patch,
+                                   const WriteOptions& options) {
+  Query query = impl_->WriteQuery(options.dry_run);
+  if (patch_type == PatchType::kApply) query.Add("force", "true");
+  ASSIGN_OR_RETURN(const std::string body,
+                   impl_->Call({.method = HttpMethod::kPatch,
+                                .target = ObjectPath(type, key, options.subresource) + query.text(),
+                                .headers = {{"Content-Type", std::string(ContentType(patch_type))}},
+                                .body = Encode(patch)},
+                               options.stop));
+  return Decode(body);
+}
+
+KubeStatus KubeClient::Delete(const ResourceType& type, const NamespacedName& key,
+                              const DeleteOptions& options) {
+  json body = {{"apiVersion", "v1"},
+               {"kind", "DeleteOptions"},
+               {"propagationPolicy", options.foreground ? "Foreground" : "Background"}};
+  if (!options.uid.empty()) body["preconditions"]["uid"] = options.uid;
+  if (!options.resource_version.empty()) {
+    body["preconditions"]["resourceVersion"] = options.resource_version;
+  }
+  if (options.grace_period) {
+    body["gracePeriodSeconds"] =
+        std::chrono::ceil<std::chrono::seconds>(*options.grace_period).count();
+  }
+  if (options.dry_run) body["dryRun"] = {"All"};
+  RETURN_IF_ERROR(impl_->Call({.method = HttpMethod::kDelete,
+                               .target = ObjectPath(type, key),
+                               .headers = {{"Content-Type", std::string(kJson)}},
+                               .body = Encode(body)},
+                              options.stop));
+  return {};
+}
+
+KubeStatus KubeClient::Watch(const ResourceType& type, const std::string& ns,
+                             const WatchOptions& options, const WatchSink& sink,
+                             std::stop_token stop) {
+  Query query;
+  query.Add("watch", "1")
+      .Add("allowWatchBookmarks", "true")
+      .AddSeconds("timeoutSeconds", options.timeout)
+      .Add("resourceVersion", options.resource_version)
+      .Add("labelSelector", options.label_selector)
+      .Add("fieldSelector", options.field_selector);
+  std::optional<KubeError> failure;
+  const auto on_line = [&](std::string_view line) {
+    if (line.empty()) return true;
+    KubeResult<WatchLine> event = DecodeWatchLine(line);
+    if (!event) {
+      failure = event.error();
+      return false;
+    }
+    if (event->type == "ERROR") {
+      failure = ErrorFromStatus(Encode(event->object));
+      return false;
+    }
+    const auto known = ParseWatchEventType(event->type);
+    return !known || sink(*known, event->object);
+  };
+  RETURN_IF_ERROR(impl_->Stream({.target = CollectionPath(type, ns) + query.text()}, on_line,
+                                options.idle, stop));
+  if (failure) return std::unexpected(*failure);
+  return {};
+}
+
+KubeResult<std::string> KubeClient::GetRaw(const std::string& path, std::stop_token stop) {
+  return impl_->Call({.target = path}, stop);
+}
+
+}  // namespace pliant::kube

@@ -1,0 +1,72 @@
+#include "operator/kube/event_series.h"
+
+#include <algorithm>
+
+namespace pliant::kube {
+
+EventSeries::Decision EventSeries::OnNote(const EventNote& note, TimePoint now) {
+  const Key key{.object_uid = note.regarding.meta.uid,
+                .reason = note.reason,
+                .action = note.action,
+                .note = note.note,
+                .type = note.type};
+  const auto known = series_.find(key);
+  if (known != series_.end() && now - known->second.last_note < options_.series_end) {
+    Series& series = known->second;
+    ++series.count;
+    series.last_note = now;
+    // The second of a kind makes it a series, which is worth knowing at once.
+    if (series.count == 2 || now - series.last_write >= options_.write_every) {
+      return WriteCount(series, now);
+    }
+    return {};
+  }
+  if (!MayCreate(key.object_uid, now)) return {.action = Action::kDrop};
+  if (known == series_.end()) MakeRoom();
+  const Series begun{.id = next_id_++, .note = note, .last_note = now, .last_write = now};
+  series_.insert_or_assign(key, begun);
+  return {.action = Action::kCreate, .id = begun.id, .note = note};
+}
+
+std::vector<EventSeries::Decision> EventSeries::Flush(TimePoint now) {
+  std::vector<Decision> due;
+  for (auto& [key, series] : series_) {
+    const bool ended = now - series.last_note >= options_.series_end;
+    const bool unwritten = series.count > series.count_written;
+    if (unwritten && (ended || now - series.last_write >= options_.write_every)) {
+      due.push_back(WriteCount(series, now));
+    }
+  }
+  std::erase_if(series_, [&](const auto& entry) {
+    return now - entry.second.last_note >= options_.series_end;
+  });
+  // After so long without use a bucket is full again, and so as good as a new one.
+  const auto full_after = std::chrono::duration<double>(options_.burst_per_object /
+                                                        options_.events_per_second_per_object);
+  std::erase_if(limits_, [&](const auto& entry) { return now - entry.second.used > full_after; });
+  return due;
+}
+
+EventSeries::Decision EventSeries::WriteCount(Series& series, TimePoint now) {
+  series.count_written = series.count;
+  series.last_write = now;
+  return {
+      .action = Action::kUpdateSeries, .id = series.id, .note = series.note, .count = series.count};
+}
+
+bool EventSeries::MayCreate(const std::string& object_uid, TimePoint now) {
+  const auto [limit, added] = limits_.try_emplace(
+      object_uid,
+      Limit{TokenBucket(options_.events_per_second_per_object, options_.burst_per_object), now});
+  limit->second.used = now;
+  return limit->second.bucket.TryTake(now);
+}
+
+void EventSeries::MakeRoom() {
+  if (series_.size() < options_.series_max) return;
+  const auto quietest = std::ranges::min_element(
+      series_, {}, [](const auto& entry) { return entry.second.last_note; });
+  series_.erase(quietest);
+}
+
+}  // namespace pliant::kube

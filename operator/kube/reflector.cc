@@ -1,0 +1,119 @@
+#include "operator/kube/reflector.h"
+
+#include <condition_variable>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <random>
+#include <utility>
+
+#include "base/log.h"
+
+namespace pliant::kube {
+namespace {
+
+void Sleep(Duration duration, const std::stop_token& stop) {
+  if (duration <= Duration::zero()) return;
+  std::mutex mutex;
+  std::unique_lock lock(mutex);
+  std::condition_variable_any never;
+  never.wait_for(lock, stop, duration, [] { return false; });
+}
+
+}  // namespace
+
+Reflector::Reflector(KubeClient& client, const ResourceType& type, ReflectorOptions options,
+                     ReflectorSink sink)
+    : client_(client),
+      type_(type),
+      options_(std::move(options)),
+      sink_(std::move(sink)),
+      policy_(options_.timing),
+      thread_([this](const std::stop_token& stop) { Run(stop); }) {}
+
+void Reflector::Run(const std::stop_token& stop) {
+  std::mt19937_64 generator{std::random_device()()};
+  const auto random = [&] { return std::uniform_real_distribution()(generator); };
+  ReflectorPolicy::Step step = policy_.Start();
+  while (true) {
+    if (!step.restart_reason.empty() && sink_.on_restart) sink_.on_restart(step.restart_reason);
+    Sleep(step.wait, stop);
+    if (stop.stop_requested()) return;
+    if (step.action == ReflectorPolicy::Action::kList) {
+      const KubeResult<std::string> resource_version = List(stop);
+      if (stop.stop_requested()) return;
+      if (!resource_version) LogOnce("list", resource_version.error());
+      step = resource_version
+                 ? policy_.AfterList(*resource_version, random())
+                 : policy_.AfterListError(resource_version.error(), MonotonicNow(), random());
+    } else {
+      const TimePoint began = MonotonicNow();
+      const KubeStatus watched = WatchFrom(step, stop);
+      if (stop.stop_requested()) return;
+      std::optional<KubeError> error;
+      if (!watched) error = watched.error();
+      // That a watch runs out, or the position with it, is no trouble.
+      if (error && error->code != ErrorCode::kGone) LogOnce("watch", *error);
+      step = policy_.AfterWatch(error, began, MonotonicNow(), random());
+    }
+  }
+}
+
+KubeResult<std::string> Reflector::List(const std::stop_token& stop) {
+  ListOptions options{.label_selector = options_.label_selector,
+                      .field_selector = options_.field_selector,
+                      .stop = stop};
+  sink_.on_list_begin();
+  while (true) {
+    KubeResult<ListPage> page = client_.List(type_, options_.ns, options);
+    if (!page && page.error().code == ErrorCode::kGone && !options.continue_token.empty()) {
+      // The list changed too much between two pages: all of it in one.
+      options.limit = 0;
+      options.continue_token.clear();
+      sink_.on_list_begin();
+      continue;
+    }
+    if (!page) return std::unexpected(std::move(page).error());
+    for (const nlohmann::json& object : page->items) sink_.on_listed(object);
+    if (page->continue_token.empty()) {
+      sink_.on_list_end();
+      failure_.clear();
+      return std::move(page->resource_version);
+    }
+    options.continue_token = std::move(page->continue_token);
+  }
+}
+
+KubeStatus Reflector::WatchFrom(const ReflectorPolicy::Step& step, const std::stop_token& stop) {
+  const WatchOptions options{.label_selector = options_.label_selector,
+                             .field_selector = options_.field_selector,
+                             .resource_version = step.resource_version,
+                             .timeout = step.watch_timeout,
+                             .idle = options_.timing.watch_idle};
+  const auto on_event = [this](WatchEventType event, const nlohmann::json& object) {
+    switch (event) {
+      case WatchEventType::kAdded:
+      case WatchEventType::kModified:
+        sink_.on_changed(object);
+        break;
+      case WatchEventType::kDeleted:
+        sink_.on_deleted(object);
+        break;
+      case WatchEventType::kBookmark:
+        break;
+    }
+    policy_.OnEvent(MetaOf(object).resource_version);
+    failure_.clear();
+    return true;
+  };
+  return client_.Watch(type_, options_.ns, options, on_event, stop);
+}
+
+void Reflector::LogOnce(std::string_view doing, const KubeError& error) {
+  if (failure_ == error.message) return;
+  failure_ = error.message;
+  log::Warning("cannot follow objects; trying on",
+               {{"kind", type_.kind}, {"doing", doing}, {"error", error.message}});
+}
+
+}  // namespace pliant::kube

@@ -1,0 +1,79 @@
+#include "operator/kube/reflector_policy.h"
+
+#include <algorithm>
+
+namespace pliant::kube {
+namespace {
+
+// Whether a watch may go on where this error ended it. Of all other errors a list is the cure: the
+// position is too old, or (after a restore of the server's data) too new, or what came made no
+// sense.
+bool MayGoOn(const KubeError& error) {
+  if (error.code == ErrorCode::kThrottled || error.code == ErrorCode::kUnavailable) return true;
+  return error.http_status == 0 &&
+         (error.code == ErrorCode::kTimeout || error.code == ErrorCode::kCancelled);
+}
+
+}  // namespace
+
+ReflectorPolicy::Step ReflectorPolicy::AfterList(const std::string& resource_version,
+                                                 double random) {
+  resource_version_ = resource_version;
+  return Watch(random);
+}
+
+ReflectorPolicy::Step ReflectorPolicy::AfterListError(const KubeError& error, TimePoint now,
+                                                      double random) {
+  return {.action = Action::kList,
+          .wait = Delay(error, now, random),
+          .restart_reason = std::string(ToString(error.code))};
+}
+
+void ReflectorPolicy::OnEvent(std::string_view resource_version) {
+  told_something_ = true;
+  if (!resource_version.empty()) resource_version_ = resource_version;
+}
+
+ReflectorPolicy::Step ReflectorPolicy::AfterWatch(const std::optional<KubeError>& error,
+                                                  TimePoint began, TimePoint now, double random) {
+  if (!error) {
+    if (told_something_ || now - began >= timing_.watch_too_short) return Watch(random);
+    Step step = Watch(random);
+    step.wait = Delay(KubeError(ErrorCode::kUnavailable, ""), now, random);
+    step.restart_reason = "too short";
+    return step;
+  }
+  if (MayGoOn(*error)) {
+    Step step = Watch(random);
+    step.wait = Delay(*error, now, random);
+    step.restart_reason = std::string(ToString(error->code));
+    return step;
+  }
+  // To be told that the position is too old is part of the order of things, once.
+  const bool at_once = error->code == ErrorCode::kGone && !FailedLately(now);
+  const Duration delay = Delay(*error, now, random);
+  return {.action = Action::kList,
+          .wait = at_once ? Duration::zero() : delay,
+          .restart_reason = std::string(ToString(error->code))};
+}
+
+ReflectorPolicy::Step ReflectorPolicy::Watch(double random) {
+  told_something_ = false;
+  const Duration spread = timing_.watch_most - timing_.watch_least;
+  return {
+      .action = Action::kWatch,
+      .resource_version = resource_version_,
+      .watch_timeout = timing_.watch_least + std::chrono::duration_cast<Duration>(spread * random)};
+}
+
+bool ReflectorPolicy::FailedLately(TimePoint now) const {
+  return last_error_ && now - *last_error_ < timing_.backoff_reset;
+}
+
+Duration ReflectorPolicy::Delay(const KubeError& error, TimePoint now, double random) {
+  if (!FailedLately(now)) backoff_.Reset();
+  last_error_ = now;
+  return std::max(backoff_.Next(random), error.retry_after.value_or(Duration::zero()));
+}
+
+}  // namespace pliant::kube

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include <openssl/ssl.h>
+
+#include "operator/kube/config.h"
+
+namespace pliant::kube {
+
+// Gives OpenSSL contexts the trust and the identity of a Config: the configured certificate
+// authority and nothing else, TLS 1.2 or newer, the client's certificate if there is one.
+class TlsContext {
+ public:
+  explicit TlsContext(const Config& config) : config_(config) {}
+
+  // Files are read anew each time, so a rotated certificate is used by the next connection.
+  // `context` keeps a pointer to this object.
+  Status Apply(SSL_CTX* context);
+
+  // Why the last certificate of the server was refused; "" if it was not. The library's own error
+  // does not say.
+  std::string last_refusal() const;
+
+ private:
+  static int Verify(X509_STORE_CTX* chain, void* self);
+
+  const Config config_;
+  mutable std::mutex mutex_;
+  std::string last_refusal_;  // guarded by mutex_
+};
+
+}  // namespace pliant::kube

@@ -1,0 +1,43 @@
+#include "operator/kube/token_source.h"
+
+#include <fstream>
+#include <iterator>
+
+namespace pliant::kube {
+namespace {
+
+Result<std::string> ReadToken(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string token{std::istreambuf_iterator<char>(file), {}};
+  if (!file) return Fail(ErrorCode::kDenied, "cannot read the token file " + path);
+  token.erase(token.find_last_not_of(" \r\n\t") + 1);
+  // A line end inside would end the header that carries it.
+  if (token.empty() || token.find_first_of("\r\n") != std::string::npos) {
+    return Fail(ErrorCode::kDenied, "no token in " + path);
+  }
+  return token;
+}
+
+}  // namespace
+
+Result<std::optional<std::string>> TokenSource::Get(Clock::time_point now) {
+  const std::lock_guard lock(mutex_);
+  if (!file_.empty() && (!read_at_ || now - *read_at_ >= kRereadAfter)) {
+    Result<std::string> read = ReadToken(file_);
+    if (read) token_ = *std::move(read);
+    if (!read && token_.empty()) return std::unexpected(std::move(read).error());
+    read_at_ = now;
+  }
+  if (token_.empty()) return std::nullopt;
+  return token_;
+}
+
+bool TokenSource::RereadAfterRefusal(const std::string& refused, Clock::time_point now) {
+  const std::lock_guard lock(mutex_);
+  if (file_.empty()) return false;
+  if (Result<std::string> read = ReadToken(file_)) token_ = *std::move(read);
+  read_at_ = now;
+  return token_ != refused;
+}
+
+}  // namespace pliant::kube
