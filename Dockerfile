@@ -62,10 +62,10 @@ FROM build AS compile
 COPY . /src
 RUN cmake -S /src --preset release -DPLIANT_TESTS=OFF \
     && cmake --build /src/build/release \
-    && cmake --install /src/build/release --prefix /opt/pliant
+    && strip /src/build/release/bin/pliant-*
 
 FROM operator-base AS operator
-COPY --from=compile /opt/pliant/bin/pliant-operator /opt/pliant/bin/pliant-coordinator /usr/local/bin/
+COPY --from=compile /src/build/release/bin/pliant-operator /src/build/release/bin/pliant-coordinator /usr/local/bin/
 
 FROM learner-base AS learner
-COPY --from=compile /opt/pliant/bin/pliant-learner /usr/local/bin/
+COPY --from=compile /src/build/release/bin/pliant-learner /usr/local/bin/

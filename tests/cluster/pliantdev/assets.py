@@ -1,4 +1,5 @@
-"""What the cluster is started from, made once and kept in the cache: programs, the nodes' file system, the pause image."""
+"""What the cluster is started from, made once and kept in the cache: programs, the nodes' file
+system, the pause image."""
 
 import shutil
 from dataclasses import dataclass

@@ -1,7 +1,8 @@
-"""The image that everything is compiled and tested in, and commands inside it with the source mounted.
+"""The image that everything is compiled and tested in, and commands inside it with the source
+mounted.
 
-Inside, the source is always /src and the build directory /src/build, whatever the checkout is called: objects in ccache
-serve every checkout on the machine.
+Inside, the source is always /src and the build directory /src/build, whatever the checkout is
+called: objects in ccache serve every checkout on the machine.
 """
 
 import hashlib
@@ -19,7 +20,8 @@ _DOCKERFILE = REPO / "Dockerfile"
 
 
 def stage(target: str, expect: str) -> str:
-    """The image of a stage of the product's Dockerfile that does not depend on the source; builds it if need be."""
+    """The image of a stage of the product's Dockerfile that does not depend on the source; builds
+    it if need be."""
     image = f"localhost/pliant/{target}:{content_hash(_DOCKERFILE, DEBIAN_RELEASE)}"
     engine().ensure(_DOCKERFILE, REPO, image, target, expect)
     return image
@@ -59,7 +61,12 @@ def command(
         image,
         Mounted(
             command=inside,
-            mounts={REPO: "/src", build_directory(): "/src/build", ccache: "/ccache", **(mounts or {})},
+            mounts={
+                REPO: "/src",
+                build_directory(): "/src/build",
+                ccache: "/ccache",
+                **(mounts or {}),
+            },
             environment={**everywhere, **(environment or {})},
             directory="/src",
             terminal=terminal,
@@ -72,4 +79,6 @@ def run(inside: Sequence[str], log: Path, what: str, **options) -> None:
 
 
 def shell(inside: Sequence[str]) -> int:
-    return subprocess.run(command(inside or ["bash"], terminal=os.isatty(0)), check=False).returncode
+    return subprocess.run(
+        command(inside or ["bash"], terminal=os.isatty(0)), check=False
+    ).returncode

@@ -1,7 +1,7 @@
 """Control groups of the nodes: everything that a node's pods run in hangs below /pliant/NODE.
 
-Tried with version 1 beside an unused version 2 ("hybrid"). Version 2 alone is written from the kernel's manual and has not
-been tried yet.
+Tried with version 1 beside an unused version 2 ("hybrid"). Version 2 alone is written from the
+kernel's manual and has not been tried yet.
 """
 
 import contextlib
@@ -45,25 +45,37 @@ def create(node: str) -> None:
         for part in (_PARENT, node):
             if is_version_2():
                 # A group hands controllers down only when told to.
-                (group / "cgroup.subtree_control").write_text(" ".join(f"+{name}" for name in _CONTROLLERS))
+                (group / "cgroup.subtree_control").write_text(
+                    " ".join(f"+{name}" for name in _CONTROLLERS)
+                )
             group = group / part
             group.mkdir(exist_ok=True)
             # In version 1 a new cpuset is empty, and nothing may run in it.
             for file in ("cpuset.cpus", "cpuset.mems"):
-                if not is_version_2() and (group / file).exists() and not (group / file).read_text().strip():
+                if (
+                    not is_version_2()
+                    and (group / file).exists()
+                    and not (group / file).read_text().strip()
+                ):
                     (group / file).write_text((group.parent / file).read_text())
 
 
+def remaining() -> list[Path]:
+    return [hierarchy / _PARENT for hierarchy in _hierarchies() if (hierarchy / _PARENT).exists()]
+
+
 def remove_all(timeout_seconds: float = 10.0) -> None:
-    """Removes every group of ours. Their processes have been ended, but the kernel may take a moment to let go."""
+    """Removes every group of ours. Their processes have been ended, but the kernel may take a
+    moment to let go."""
     deadline = time.monotonic() + timeout_seconds
-    for hierarchy in _hierarchies():
-        top = hierarchy / _PARENT
+    for top in remaining():
         while top.exists():
             for folder, _, _ in os.walk(top, topdown=False):
                 with contextlib.suppress(OSError):
                     os.rmdir(folder)
             if top.exists():
                 if time.monotonic() > deadline:
-                    raise DevError(f"the control group {top} cannot be removed: something still runs in it")
+                    raise DevError(
+                        f"the control group {top} cannot be removed: something still runs in it"
+                    )
                 time.sleep(0.1)

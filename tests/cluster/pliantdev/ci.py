@@ -1,12 +1,13 @@
-"""The whole check of a change: format, warnings, tests, sanitizers, the CUDA build and the end-to-end story."""
+"""The whole check of a change: format, warnings, tests, sanitizers, the CUDA build and the
+end-to-end story."""
 
 import subprocess
 from collections.abc import Callable
 
-from . import build_image, commands, ctest, preflight, product
-from .ctest import Counts
+from . import build_image, commands, ctest, go_programs, preflight, product
+from .counts import Counts
 from .errors import DevError
-from .progress import log_file, phase, say
+from .progress import log_file, phase, run_logged, say
 from .settings import REPO
 
 # Under sanitizers run the sets that are quick and start no other process.
@@ -15,11 +16,24 @@ _SANITIZED = ("unit", "scenario", "simulation")
 
 def _check_format() -> None:
     files = subprocess.run(
-        ["git", "-C", REPO, "ls-files", "*.cc", "*.h", "*.cu", "*.cuh"], capture_output=True, text=True, check=True
+        ["git", "-C", REPO, "ls-files", "*.cc", "*.h", "*.cu", "*.cuh"],
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout.split()
     build_image.stage("build", "about 5 min")
     with phase(f"Checking the format of {len(files)} files"):
-        build_image.run(["clang-format", "--dry-run", "-Werror", *files], log_file("format"), "the format check")
+        build_image.run(
+            ["clang-format", "--dry-run", "-Werror", *files], log_file("format"), "the format check"
+        )
+
+
+def _check_rendered() -> None:
+    """The files that are made from the chart and the CRD are those that it would make now."""
+    helm = go_programs.build() / "helm"
+    command = [REPO / "manifests" / "render", "--check"]
+    what = "manifests/render --check"
+    run_logged(command, log_file("render"), what, env={"PLIANT_HELM": str(helm)})
 
 
 def _check_tests(run: Callable[[], Counts]) -> None:
@@ -29,7 +43,7 @@ def _check_tests(run: Callable[[], Counts]) -> None:
 
 
 def _check_cuda() -> None:
-    product.compile_preset("release", options=("-DPLIANT_CUDA=ON", "-DPLIANT_TESTS=OFF"))
+    product.compile_preset("cuda", "all")
 
 
 def run() -> int:
@@ -37,11 +51,14 @@ def run() -> int:
     preflight.check(cluster=True)
     parts: dict[str, Callable[[], None]] = {
         "format": _check_format,
+        "rendered manifests": _check_rendered,
         "tests": lambda: _check_tests(lambda: commands.run_tests([])),
         "tests under AddressSanitizer and UndefinedBehaviorSanitizer": lambda: _check_tests(
             lambda: ctest.run(_SANITIZED, preset="asan")
         ),
-        "tests under ThreadSanitizer": lambda: _check_tests(lambda: ctest.run(_SANITIZED, preset="tsan")),
+        "tests under ThreadSanitizer": lambda: _check_tests(
+            lambda: ctest.run(_SANITIZED, preset="tsan")
+        ),
         "compilation with CUDA": _check_cuda,
     }
     failed = []

@@ -10,8 +10,9 @@ from .lock import exclusive
 _DESCRIPTION = """\
 Builds Pliant, and runs it and its tests on a Kubernetes of its own on this machine.
 
-It needs root, the registries of Debian, Go and Python packages, and nothing else. Results are cached in
-/var/cache/pliant (PLIANT_CACHE), the running cluster lies in /var/lib/pliant (PLIANT_STATE).
+It needs root, the registries of Debian, Go and Python packages, and nothing else. Results are
+cached in /var/cache/pliant (PLIANT_CACHE), the running cluster lies in /var/lib/pliant
+(PLIANT_STATE).
 """
 
 _TEST_SETS = (*ctest.SETS, "e2e", "all")
@@ -19,7 +20,9 @@ _TEST_SETS = (*ctest.SETS, "e2e", "all")
 
 def _test_set(name: str) -> str:
     if name not in _TEST_SETS:
-        raise argparse.ArgumentTypeError(f"there is no set {name}; the sets are {', '.join(_TEST_SETS)}")
+        raise argparse.ArgumentTypeError(
+            f"there is no set {name}; the sets are {', '.join(_TEST_SETS)}"
+        )
     return name
 
 
@@ -32,19 +35,42 @@ def _parser() -> argparse.ArgumentParser:
     def word(name: str, text: str) -> argparse.ArgumentParser:
         return words.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
 
-    up = word("up", "build what is needed, start the cluster and install the operator; again after an edit, to bring it in")
-    up.add_argument("--cluster-only", action="store_true", help="the bare cluster, without the operator")
+    up = word(
+        "up",
+        "build what is needed, start the cluster, install the operator; again to bring in an edit",
+    )
+    up.add_argument(
+        "--cluster-only", action="store_true", help="the bare cluster, without the operator"
+    )
     word("demo", "play the story: two trainings share eight GPUs, and lose nothing by it")
-    test = word("test", "run tests: unit to integration and the end-to-end story, or the sets named")
-    test.add_argument("sets", nargs="*", type=_test_set, metavar="SET", help=f"{', '.join(_TEST_SETS)}; all: the long ones too")
-    test.add_argument("--preset", default="dev", choices=["dev", "release", "asan", "tsan"], help="of CMakePresets.json")
+    test = word(
+        "test", "run tests: unit to integration and the end-to-end story, or the sets named"
+    )
+    test.add_argument(
+        "sets",
+        nargs="*",
+        type=_test_set,
+        metavar="SET",
+        help=f"{', '.join(_TEST_SETS)}; all: the long ones too",
+    )
+    test.add_argument(
+        "--preset",
+        default="release",
+        choices=["dev", "release", "asan", "tsan"],
+        help="of CMakePresets.json; default: release, of which the images are made",
+    )
     word("build", "compile everything and make the images, without starting anything")
     word("status", "say what runs")
     logs = word("logs", "print the operator's log, or that of a process of the cluster")
-    logs.add_argument("name", nargs="?", help="as ./dev status prints it, for example node-1/kubelet")
+    logs.add_argument(
+        "name", nargs="?", help="as ./dev status prints it, for example node-1/kubelet"
+    )
     word("kubectl", "kubectl on the local cluster")
     word("helm", "helm on the local cluster")
-    node_exec = word("node-exec", "run a command inside a node, for example: ./dev node-exec node-1 ctr -n k8s.io tasks ls")
+    node_exec = word(
+        "node-exec",
+        "run a command inside a node, for example: ./dev node-exec node-1 ctr -n k8s.io tasks ls",
+    )
     node_exec.add_argument("node")
     node_exec.add_argument("command", nargs=argparse.REMAINDER)
     shell = word("shell", "a shell, or a command, in the build image, with the source mounted")

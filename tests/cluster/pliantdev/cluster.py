@@ -1,6 +1,7 @@
 """The local cluster as a whole: a control plane and two nodes."""
 
 import concurrent.futures
+import contextlib
 import os
 import shutil
 import subprocess
@@ -12,7 +13,6 @@ from . import cgroups, control_plane, network
 from .control_plane import ControlPlane, Place
 from .daemon import Daemon, wait_until
 from .errors import DevError
-from .network import NodeNetwork
 from .node import Node, NodeFiles
 from .settings import GPUS_PER_NODE, STATE
 
@@ -21,6 +21,7 @@ CHECKPOINTS = STATE / "checkpoints"
 
 _DIRECTORY = STATE / "cluster"
 _CONTROL_PLANE = _DIRECTORY / "control-plane"
+_STARTED_FROM = _DIRECTORY / "started-from"
 # Holds the control plane's network namespace.
 _NETWORK = Daemon("network", _DIRECTORY / "run")
 
@@ -35,15 +36,27 @@ def node(name: str) -> Node:
     for each in nodes():
         if each.name == name:
             return each
-    raise DevError(f"there is no node {name}", remedy="the nodes are " + ", ".join(each.name for each in nodes()))
+    raise DevError(
+        f"there is no node {name}",
+        remedy="the nodes are " + ", ".join(each.name for each in nodes()),
+    )
 
 
-def daemons() -> list[Daemon]:
-    return [_NETWORK, *control_plane.daemons(_CONTROL_PLANE), *(daemon for each in nodes() for daemon in each.daemons)]
+def daemons() -> dict[str, Daemon]:
+    """Every process that makes the cluster, by a name for people."""
+    named = {daemon.name: daemon for daemon in (_NETWORK, *control_plane.daemons(_CONTROL_PLANE))}
+    for each in nodes():
+        named |= {f"{each.name}/{daemon.name}": daemon for daemon in each.daemons}
+    return named
 
 
 def is_up() -> bool:
-    return all(daemon.pid() for daemon in daemons())
+    return all(daemon.pid() for daemon in daemons().values())
+
+
+def _runs_from(files: NodeFiles) -> bool:
+    """Whether a cluster runs that was started from these files."""
+    return is_up() and _STARTED_FROM.exists() and _STARTED_FROM.read_text() == str(files)
 
 
 def _for_each_node(action: Callable[[Node], None]) -> None:
@@ -52,12 +65,15 @@ def _for_each_node(action: Callable[[Node], None]) -> None:
 
 
 def up(files: NodeFiles, pause_archive: Path) -> None:
-    """Starts the cluster unless it runs in full; what is left of one that does not is removed first."""
-    if is_up():
+    """Starts the cluster unless this one runs in full; what is left of another one is removed
+    first."""
+    if _runs_from(files):
         return
     down()
     _DIRECTORY.mkdir(parents=True)
-    CHECKPOINTS.mkdir(exist_ok=True)
+    _STARTED_FROM.write_text(str(files))
+    shutil.rmtree(CHECKPOINTS, ignore_errors=True)  # of jobs that went with the last cluster
+    CHECKPOINTS.mkdir()
     CHECKPOINTS.chmod(0o1777)  # learners are not root
     _NETWORK.start(["unshare", "--net", "sleep", "infinity"])
     wait_until("the control plane's network namespace is made", _network_is_apart, 5, [_NETWORK])
@@ -74,17 +90,38 @@ def up(files: NodeFiles, pause_archive: Path) -> None:
         each.start_kubernetes(plane)
 
     _for_each_node(start)
-    wait_until("all nodes are ready and offer their GPUs", lambda: _ready(files.programs), 90, daemons())
+    wait_until(
+        "all nodes are ready and offer their GPUs",
+        lambda: _ready(files.programs),
+        90,
+        [*daemons().values()],
+    )
 
 
 def down() -> None:
-    """Ends every process of the cluster and removes what it wrote, whether it was complete or not."""
+    """Ends every process of the cluster, complete or not, and removes what it wrote."""
     for each in nodes():
         each.stop()
     control_plane.stop(_CONTROL_PLANE)
     _NETWORK.stop()
     cgroups.remove_all()
     shutil.rmtree(_DIRECTORY, ignore_errors=True)
+
+
+def leftovers() -> list[str]:
+    """What is still there of a cluster that was ended; nothing, if `down` does its work."""
+    processes = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            text = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            if str(_DIRECTORY) in text or "/pliant/node-" in (entry / "cgroup").read_text():
+                processes.append(f"process {entry.name}: {text}")
+    mounts = [
+        line for line in Path("/proc/mounts").read_text().splitlines() if str(_DIRECTORY) in line
+    ]
+    interface = Path("/sys/class/net", network.HOST_INTERFACE)
+    files = [str(path) for path in (*cgroups.remaining(), interface, _DIRECTORY) if path.exists()]
+    return [*processes, *mounts, *files]
 
 
 def load_image(archive: Path) -> None:
@@ -128,7 +165,8 @@ def _ready(programs: Path) -> bool:
     time.sleep(0.2)
     template = (
         "{range .items[*]}"
-        '{.status.conditions[?(@.type=="Ready")].status} {.status.allocatable.nvidia\\.com/gpu}{"\\n"}'
+        '{.status.conditions[?(@.type=="Ready")].status} '
+        '{.status.allocatable.nvidia\\.com/gpu}{"\\n"}'
         "{end}"
     )
     lines = kubectl(programs, "get", "nodes", "-o", f"jsonpath={template}").stdout.splitlines()

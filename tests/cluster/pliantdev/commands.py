@@ -1,20 +1,21 @@
 """What each ./dev command does, put together from the parts."""
 
 import os
-import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from . import assets, build_image, cluster, ctest, go_programs, preflight, product
-from .ctest import Counts
+from .counts import Counts
 from .errors import DevError
+from .lock import LOCK_IS_HELD
 from .progress import log_file, phase, say
 from .settings import CACHE, CLUSTER_SOURCES, REPO, STATE
 
 _E2E = REPO / "tests" / "e2e"
+_PYTHON = sys.executable
 
 
 def up() -> product.ProductImages:
@@ -22,9 +23,8 @@ def up() -> product.ProductImages:
     preflight.check(cluster=True)
     made = assets.build()
     images = product.build_images()
-    if not cluster.is_up():
-        with phase("Starting the cluster", "about 15 s"):
-            cluster.up(made.node_files, made.pause_archive)
+    with phase("Starting the cluster", "about 15 s"):
+        cluster.up(made.node_files, made.pause_archive)
     product.load_images(images)
     product.install(made.node_files.programs, images)
     return images
@@ -46,8 +46,8 @@ def down() -> None:
 def clean() -> None:
     down()
     with phase(f"Removing {CACHE} and {STATE}"):
-        shutil.rmtree(CACHE, ignore_errors=True)
-        shutil.rmtree(STATE, ignore_errors=True)
+        for folder in (CACHE, STATE, Path("/run/pliant-images")):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def build() -> None:
@@ -64,28 +64,27 @@ def shell(inside: Sequence[str]) -> int:
 
 
 def status() -> int:
-    for daemon in cluster.daemons():
+    for name, daemon in cluster.daemons().items():
         pid = daemon.pid()
-        print(f"{daemon.log.parent.parent.name + '/' + daemon.name:32} {'process ' + str(pid) if pid else 'does not run'}")
+        print(f"{name:28} {f'process {pid}' if pid else 'does not run'}")
     if not cluster.is_up():
         print("the cluster is not up; start it with ./dev up")
         return 1
     print(f"export KUBECONFIG={cluster.KUBECONFIG}", flush=True)
-    for arguments in (["get", "nodes"], ["get", "pods", "--all-namespaces", "-o", "wide"]):
-        kubectl(arguments)
-    return 0
+    kubectl(["get", "nodes"])
+    return kubectl(["get", "pods", "--all-namespaces", "-o", "wide"])
 
 
 def logs(name: str | None) -> int:
     """Of the operator, or of a process of the cluster by the name that `status` prints."""
     if name is None:
-        selector = "app.kubernetes.io/name=pliant"
-        return kubectl(["-n", product.NAMESPACE, "logs", "-l", selector, "--prefix", "--tail=200", "--all-containers"])
-    for daemon in cluster.daemons():
-        if f"{daemon.log.parent.parent.name}/{daemon.name}" == name:
-            sys.stdout.write(daemon.log.read_text(errors="replace"))
-            return 0
-    raise DevError(f"nothing is called {name}", remedy="./dev status lists the names")
+        of_operator = ["-n", product.NAMESPACE, "logs", "-l", "app.kubernetes.io/name=pliant"]
+        return kubectl([*of_operator, "--prefix", "--tail=200", "--all-containers"])
+    daemon = cluster.daemons().get(name)
+    if not daemon:
+        raise DevError(f"nothing is called {name}", remedy="./dev status lists the names")
+    sys.stdout.write(daemon.log.read_text(errors="replace"))
+    return 0
 
 
 def kubectl(arguments: Sequence[str]) -> int:
@@ -103,7 +102,9 @@ def node_exec(node: str, command: Sequence[str]) -> int:
 
 def demo(arguments: Sequence[str]) -> int:
     images = up()
-    return subprocess.run(["python3", _E2E / "demo.py", *arguments], env=_e2e_environment(images), check=False).returncode
+    return subprocess.run(
+        [_PYTHON, _E2E / "demo.py", *arguments], env=_e2e_environment(images), check=False
+    ).returncode
 
 
 def test(sets: Sequence[str], preset: str) -> int:
@@ -113,7 +114,7 @@ def test(sets: Sequence[str], preset: str) -> int:
     return 1 if counts.failed else 0
 
 
-def run_tests(sets: Sequence[str], preset: str = "dev") -> Counts:
+def run_tests(sets: Sequence[str], preset: str = "release") -> Counts:
     long = "all" in sets
     everything = long or not sets
     compiled = [name for name in ctest.SETS if everything or name in sets]
@@ -123,37 +124,44 @@ def run_tests(sets: Sequence[str], preset: str = "dev") -> Counts:
     if compiled:
         counts += ctest.run(compiled, preset=preset, long=long)
     if with_e2e:
-        counts += _run_e2e(long)
+        images = up()
+        command = [_PYTHON, _E2E / "run.py", *(["--all"] if long else [])]
+        counts += _run_story("the end-to-end story", command, _e2e_environment(images))
+    if long:
+        command = [_PYTHON, "-B", CLUSTER_SOURCES / "crash_test.py"]
+        # It runs ./dev itself, which would wait for us.
+        counts += _run_story("the kills of ./dev up", command, {**os.environ, LOCK_IS_HELD: "1"})
     return counts
 
 
-def _run_e2e(long: bool) -> Counts:
-    """The story on the local cluster. Its program's last line is `N passed, N failed`."""
-    images = up()
-    log = log_file("test-e2e")
-    command = ["python3", _E2E / "run.py", *(["--all"] if long else [])]
-    with phase("Running the end-to-end story"), log.open("w") as out:
+def _run_story(title: str, command: Sequence[str | Path], environment: Mapping[str, str]) -> Counts:
+    """Runs a program that tells what it does, and in its last line how many passed."""
+    log = log_file("test-" + title.rpartition(" ")[2])
+    last = ""
+    with phase(f"Running {title}"), log.open("w") as out:
         program = subprocess.Popen(
-            command, env=_e2e_environment(images), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            command,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
         )
-        last = ""
         for line in program.stdout:
             out.write(line)
             sys.stderr.write("    " + line)
-            last = line.strip() or last
-        status = program.wait()
-    match = re.fullmatch(r"(\d+) passed, (\d+) failed", last)
-    counts = Counts(int(match[1]), int(match[2])) if match else Counts()
-    if status != 0 and not counts.failed or not match:
-        counts += Counts(failed=1)
-    say(f"end-to-end story: {counts} (log: {log})")
+            last = line if line.strip() else last
+    counts = Counts.from_last_line(last, program.wait())
+    say(f"{title}: {counts} (log: {log})")
     return counts
 
 
 def _with_kubeconfig(command: Sequence[str | Path]) -> int:
     if not cluster.KUBECONFIG.exists():
         raise DevError("the cluster is not up", remedy="./dev up")
-    return subprocess.run(command, env={**os.environ, "KUBECONFIG": str(cluster.KUBECONFIG)}, check=False).returncode
+    return subprocess.run(
+        command, env={**os.environ, "KUBECONFIG": str(cluster.KUBECONFIG)}, check=False
+    ).returncode
 
 
 def _e2e_environment(images: product.ProductImages) -> dict[str, str]:

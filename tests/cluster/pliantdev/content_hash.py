@@ -6,7 +6,8 @@ from pathlib import Path
 
 
 def content_hash(*inputs: str | Path | Iterable[Path]) -> str:
-    """Hashes texts, files, and all files of folders by their relative names and contents. Twelve digits are enough here."""
+    """Hashes texts, files, and all files of folders by their relative names and contents. Twelve
+    digits are enough here."""
     digest = hashlib.sha256()
 
     def add(item: str | Path | Iterable[Path]) -> None:

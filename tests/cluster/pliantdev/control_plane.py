@@ -1,4 +1,5 @@
-"""etcd and the Kubernetes control plane, for the two-node cluster and, smaller, for integration tests on loopback ports."""
+"""etcd and the Kubernetes control plane, for the two-node cluster and, smaller, for integration
+tests on loopback ports."""
 
 import contextlib
 import shutil
@@ -35,7 +36,8 @@ class Place:
 
 
 def _free_ports(count: int) -> list[int]:
-    """Ports of the loopback interface that nobody listens on. They are all taken at once, so that they differ."""
+    """Ports of the loopback interface that nobody listens on. They are all taken at once, so that
+    they differ."""
     with contextlib.ExitStack() as sockets:
         taken = [sockets.enter_context(socket.socket()) for _ in range(count)]
         for each in taken:
@@ -62,13 +64,15 @@ def _loopback_place(directory: Path, programs: Path) -> Place:
 
 
 def daemons(directory: Path) -> list[Daemon]:
-    """The processes of the control plane that keeps its files there, in the order in which they start."""
+    """The processes of the control plane that keeps its files there, in the order in which they
+    start."""
     names = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
     return [Daemon(name, directory / "run") for name in names]
 
 
 def stop(directory: Path) -> None:
-    # The API server would wait for its watchers for a minute; nothing here outlives it, so nobody need be gentle.
+    # The API server would wait for its watchers for a minute; nothing here outlives it, so nobody
+    # need be gentle.
     for daemon in reversed(daemons(directory)):
         daemon.stop(grace_seconds=1.0)
 
@@ -79,7 +83,9 @@ class ControlPlane:
     def __init__(self, place: Place):
         self._place = place
         self.admin_kubeconfig = place.directory / "admin.kubeconfig"
-        self.etcd, self.api_server, self.controller_manager, self.scheduler = daemons(place.directory)
+        self.etcd, self.api_server, self.controller_manager, self.scheduler = daemons(
+            place.directory
+        )
 
     @property
     def server(self) -> str:
@@ -96,8 +102,15 @@ class ControlPlane:
         self._start_api_server()
         self.kubeconfig("admin", "kubernetes-admin", "system:masters")
         needs = [self.etcd, self.api_server]
-        wait_until("the API server is ready", lambda: self._get(f"{self.server}/readyz") is not None, 90, needs)
-        self._start_client(self.controller_manager, place.controller_manager_port, self._controller_manager_flags())
+        wait_until(
+            "the API server is ready",
+            lambda: self._get(f"{self.server}/readyz") is not None,
+            90,
+            needs,
+        )
+        self._start_client(
+            self.controller_manager, place.controller_manager_port, self._controller_manager_flags()
+        )
         if place.scheduler_port:
             self._start_client(self.scheduler, place.scheduler_port, ["--leader-elect=false"])
         service_account = f"{self.server}/api/v1/namespaces/default/serviceaccounts/default"
@@ -143,7 +156,9 @@ class ControlPlane:
     def _start_etcd(self) -> None:
         place = self._place
         certificate, key = self.authority.issue("etcd", "etcd", hosts=[place.address])
-        client, peer = (f"https://{place.address}:{port}" for port in (place.etcd_port, place.etcd_peer_port))
+        client, peer = (
+            f"https://{place.address}:{port}" for port in (place.etcd_port, place.etcd_peer_port)
+        )
         flags = [
             f"--data-dir={place.directory / 'etcd'}",
             f"--listen-client-urls={client}",
@@ -170,7 +185,9 @@ class ControlPlane:
         hosts = [*names, place.address, place.service_address, "127.0.0.1"]
         certificate, key = self.authority.issue("kube-apiserver", "kube-apiserver", hosts=hosts)
         etcd_certificate, etcd_key = self.authority.issue("etcd-client", "kube-apiserver")
-        kubelet_certificate, kubelet_key = self.authority.issue("kubelet-client", "kube-apiserver", "system:masters")
+        kubelet_certificate, kubelet_key = self.authority.issue(
+            "kubelet-client", "kube-apiserver", "system:masters"
+        )
         public, private = self.authority.key_pair("service-accounts")
         self._start(
             self.api_server,
@@ -216,7 +233,9 @@ class ControlPlane:
     def _get(self, url: str) -> str | None:
         """What a server of the control plane answers; None while it does not."""
         context = ssl.create_default_context(cafile=str(self.authority.certificate))
-        context.load_cert_chain(*self.authority.issue("admin", "kubernetes-admin", "system:masters"))
+        context.load_cert_chain(
+            *self.authority.issue("admin", "kubernetes-admin", "system:masters")
+        )
         try:
             with urllib.request.urlopen(url, timeout=5, context=context) as response:
                 return response.read().decode()
@@ -225,7 +244,8 @@ class ControlPlane:
 
 
 def loopback_up(directory: Path, programs: Path) -> Path:
-    """Starts a control plane for tests anew, in a folder of its own, and returns the administrator's kubeconfig."""
+    """Starts a control plane for tests anew, in a folder of its own, and returns the
+    administrator's kubeconfig."""
     loopback_down(directory)
     control_plane = ControlPlane(_loopback_place(directory / _LOOPBACK_FOLDER, programs))
     try:

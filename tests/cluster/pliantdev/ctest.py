@@ -6,10 +6,10 @@ import subprocess
 import tempfile
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from . import build_image, control_plane, go_programs
+from .counts import Counts
 from .errors import last_lines
 from .product import compile_preset
 from .progress import log_file, phase, say
@@ -19,22 +19,10 @@ from .settings import STATE
 SETS = ("unit", "scenario", "property", "simulation", "integration")
 
 
-@dataclass(frozen=True)
-class Counts:
-    passed: int = 0
-    failed: int = 0
-    skipped: int = 0
-
-    def __add__(self, other: "Counts") -> "Counts":
-        return Counts(self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped)
-
-    def __str__(self) -> str:
-        skipped = f", {self.skipped} skipped" if self.skipped else ""
-        return f"{self.passed} passed, {self.failed} failed{skipped}"
-
-
-def run(sets: Sequence[str], *, preset: str = "dev", long: bool = False) -> Counts:
-    """Compiles and runs the named sets of one preset. `long` also runs the tests labelled so."""
+def run(sets: Sequence[str], *, preset: str = "release", long: bool = False) -> Counts:
+    """Compiles and runs the named sets of one preset: by default the one that the images are made
+    from, so that nothing is compiled twice and what is tested is what runs. `long` also runs the
+    tests labelled so."""
     compile_preset(preset, *(f"{name}_tests" for name in sets))
     counts = Counts()
     # Tests of a real API server share it, and the machine's two cores with it: one at a time.
@@ -60,8 +48,9 @@ def _run(sets: Sequence[str], preset: str, jobs: int, long: bool) -> Counts:
     results.mkdir(parents=True)
     inside = f"/src/build/{preset}"
     # fmt: off
-    command = ["ctest", "--test-dir", inside, "--output-on-failure", "--no-tests=error", f"-j{jobs}",
-               "--label-regex", f"^({'|'.join(sets)})$", "--output-junit", f"{inside}/results/ctest.junit"]
+    command = ["ctest", "--test-dir", inside, f"-j{jobs}", "--label-regex", f"^({'|'.join(sets)})$",
+               "--no-tests=error", "--output-on-failure",
+               "--output-junit", f"{inside}/results/ctest.junit"]
     # fmt: on
     command += [] if long else ["--label-exclude", "^long$"]
     environment = {"GTEST_OUTPUT": f"xml:{inside}/results/", **_SANITIZERS}
@@ -75,8 +64,10 @@ def _run(sets: Sequence[str], preset: str, jobs: int, long: bool) -> Counts:
             }
         with log.open("w") as out:
             line = build_image.command(command, environment=environment, mounts=mounts)
-            status = subprocess.run(line, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, check=False)
-    counts = _count(results)
+            status = subprocess.run(
+                line, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, check=False
+            )
+    counts = count_results(results)
     if status.returncode != 0 and not counts.failed:
         counts += Counts(failed=1)  # ctest itself could not do its work
     say(f"{title}: {counts}")
@@ -94,7 +85,8 @@ _SANITIZERS = {
 
 @contextlib.contextmanager
 def _api_server() -> Iterator[tuple[Path, dict[Path, str]]]:
-    """A control plane for the length of the tests: its kubeconfig, and what they must see of the host."""
+    """A control plane for the length of the tests: its kubeconfig, and what they must see of the
+    host."""
     programs = go_programs.build()
     STATE.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=STATE, prefix="integration-") as scratch:
@@ -106,8 +98,9 @@ def _api_server() -> Iterator[tuple[Path, dict[Path, str]]]:
             control_plane.loopback_down(directory)
 
 
-def _count(results: Path) -> Counts:
-    """Adds up the cases of the GoogleTest programs, and the programs that left no report as one case each."""
+def count_results(results: Path) -> Counts:
+    """Adds up the cases of the GoogleTest programs, and the programs that left no report as one
+    case each."""
     counts = Counts()
     report = results / "ctest.junit"
     if not report.exists():
@@ -128,6 +121,8 @@ def _google_test_counts(report: Path) -> Counts | None:
         suites = ElementTree.parse(report).getroot()
     except ElementTree.ParseError:  # it crashed while it wrote
         return None
-    total, failed, disabled = (int(suites.get(name, "0")) for name in ("tests", "failures", "disabled"))
+    total, failed, disabled = (
+        int(suites.get(name, "0")) for name in ("tests", "failures", "disabled")
+    )
     skipped = sum(1 for case in suites.iter("testcase") if case.get("result") == "skipped")
     return Counts(passed=total - failed - disabled - skipped, failed=failed, skipped=skipped)

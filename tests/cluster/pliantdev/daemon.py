@@ -1,4 +1,4 @@
-"""Processes that outlive the command that started them, found again and ended by their recorded id."""
+"""Processes that outlive the command that started them, found again by their recorded id."""
 
 import contextlib
 import os
@@ -10,8 +10,9 @@ from pathlib import Path
 
 from .errors import DevError
 
-# The child records its id before it becomes the program: whatever happens to us meanwhile, no process runs unrecorded.
-# A process id alone may have been given to another process since; with start time and boot it is unmistakable.
+# The child records its id before it becomes the program: whatever happens to us meanwhile, no
+# process runs unrecorded. A process id alone may have been given to another process since; with
+# start time and boot it is unmistakable.
 _RECORD_AND_EXEC = """
 echo "$$ $(cut -d' ' -f22 /proc/$$/stat) $(cat /proc/sys/kernel/random/boot_id)" > "$1.new"
 mv "$1.new" "$1"
@@ -21,7 +22,8 @@ exec "$@"
 
 
 def _start_time(pid: int) -> str | None:
-    """When a process was started, in clock ticks since boot; None if there is none or only its exit status is left."""
+    """When a process was started, in clock ticks since boot; None if there is none or only its exit
+    status is left."""
     try:
         # The second field is the program's name in parentheses, which may hold anything.
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -37,9 +39,11 @@ class Daemon:
         self.name = name
         self.log = directory / f"{name}.log"
         self._pid_file = directory / f"{name}.pid"
+        self._child: subprocess.Popen | None = None
 
     def pid(self) -> int | None:
-        """Its process id while it runs; None before, after, and when the id belongs to another process by now."""
+        """Its process id while it runs; None before, after, and when the id belongs to another
+        process by now."""
         try:
             pid, start_time, boot = self._pid_file.read_text().split()
         except (OSError, ValueError):
@@ -55,7 +59,7 @@ class Daemon:
         self._pid_file.parent.mkdir(parents=True, exist_ok=True)
         self._pid_file.unlink(missing_ok=True)
         with self.log.open("w") as log:
-            child = subprocess.Popen(
+            self._child = subprocess.Popen(
                 ["/bin/sh", "-ec", _RECORD_AND_EXEC, "sh", self._pid_file, *map(str, command)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -65,7 +69,7 @@ class Daemon:
                 start_new_session=True,
             )
         while not self._pid_file.exists():
-            if child.poll() is not None:
+            if self._child.poll() is not None:
                 raise DevError(f"{self.name} could not be started", log=self.log)
             time.sleep(0.002)
 
@@ -81,25 +85,28 @@ class Daemon:
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(pid, signal.SIGKILL)
                     deadline = float("inf")
-                _reap(pid)
                 time.sleep(0.01)
+        if self._child:  # we started it: nobody else takes its exit status
+            self._child.wait()
+            self._child = None
         self._pid_file.unlink(missing_ok=True)
 
 
-def _reap(pid: int) -> None:
-    with contextlib.suppress(ChildProcessError):
-        os.waitpid(pid, os.WNOHANG)
-
-
-def wait_until(what: str, ready: Callable[[], bool], timeout_seconds: float, needs: Sequence[Daemon] = ()) -> None:
-    """Waits until `ready` says so. A needed process that ends meanwhile is an error at once, not after the timeout."""
+def wait_until(
+    what: str, ready: Callable[[], bool], timeout_seconds: float, needs: Sequence[Daemon] = ()
+) -> None:
+    """Waits until `ready` says so. A needed process that ends meanwhile is an error at once, not
+    after the timeout."""
     deadline = time.monotonic() + timeout_seconds
     while not ready():
         for daemon in needs:
             if daemon.pid() is None:
-                raise DevError(f"{daemon.name} has ended while waiting until {what}", log=daemon.log)
+                raise DevError(
+                    f"{daemon.name} has ended while waiting until {what}", log=daemon.log
+                )
         if time.monotonic() > deadline:
             raise DevError(
-                f"gave up waiting until {what} after {timeout_seconds:.0f} s", log=needs[-1].log if needs else None
+                f"gave up waiting until {what} after {timeout_seconds:.0f} s",
+                log=needs[-1].log if needs else None,
             )
         time.sleep(0.05)

@@ -13,7 +13,8 @@ def last_lines(path: Path, count: int = 15) -> str:
 
 
 class DevError(Exception):
-    """What went wrong in words for the person at the terminal, with the log to look into and the remedy, if there are any."""
+    """What went wrong in words for the person at the terminal, with the log to look into and the
+    remedy, if there are any."""
 
     def __init__(self, message: str, *, log: Path | None = None, remedy: str | None = None):
         parts = [message]

@@ -1,4 +1,5 @@
-"""Kubernetes, etcd, the pretend GPUs and helm, compiled from their Go modules inside an image of their own."""
+"""Kubernetes, etcd, the pretend GPUs and helm, compiled from their Go modules inside an image of
+their own."""
 
 import shutil
 from pathlib import Path
@@ -27,23 +28,28 @@ _BUILD = f"""
 export GOMODCACHE=/go/mod GOCACHE=/go/build GOFLAGS=-trimpath CGO_ENABLED=0
 version=k8s.io/component-base/version
 cd /src/kubernetes
-go build -o /out/ -ldflags "-s -w -X $version.gitVersion={KUBERNETES_VERSION} -X $version.gitMajor=1 \\
+go build -o /out/ -ldflags "-s -w \\
+  -X $version.gitVersion={KUBERNETES_VERSION} \\
+  -X $version.gitMajor=1 \\
   -X $version.gitMinor={KUBERNETES_VERSION.split(".")[1]}" . ./pause
 cd /src/helm
-go build -o /out/ -ldflags "-s -w -X helm.sh/helm/v3/internal/version.version={HELM_VERSION}" helm.sh/helm/v3/cmd/helm
+version=helm.sh/helm/v3/internal/version
+go build -o /out/ -ldflags "-s -w -X $version.version={HELM_VERSION}" helm.sh/helm/v3/cmd/helm
 """
 
 
 def folder() -> Path:
     """Where the programs lie once they are built; the name follows from their sources."""
-    sources = content_hash(CLUSTER_SOURCES / "kubernetes", CLUSTER_SOURCES / "helm", KUBERNETES_VERSION, HELM_VERSION)
+    sources = content_hash(CLUSTER_SOURCES / "kubernetes", CLUSTER_SOURCES / "helm", _BUILD)
     return CACHE / f"go-programs-{sources}"
 
 
 def existing() -> Path:
     programs = folder()
     if not programs.exists():
-        raise DevError(f"the Kubernetes programs are not built yet (no {programs})", remedy="./dev build")
+        raise DevError(
+            f"the Kubernetes programs are not built yet (no {programs})", remedy="./dev build"
+        )
     return programs
 
 
@@ -65,7 +71,12 @@ def build() -> Path:
         mounts[CA_BUNDLE] = str(CA_BUNDLE)
     with phase("Compiling Kubernetes, etcd and helm", "about 10 min"):
         command = engine().command_to_run(
-            image, Mounted(command=["sh", "-ec", _BUILD], mounts=mounts, environment={"HOME": "/root", **client_settings()})
+            image,
+            Mounted(
+                command=["sh", "-ec", _BUILD],
+                mounts=mounts,
+                environment={"HOME": "/root", **client_settings()},
+            ),
         )
         run_logged(command, log_file("go-programs"), "compiling Kubernetes")
     for name in _NAMES:

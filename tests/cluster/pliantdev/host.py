@@ -19,13 +19,16 @@ _PACKAGES = {
     "mount": "mount",
     "nsenter": "util-linux",
     "openssl": "openssl",
+    "setpriv": "util-linux",
     "unshare": "util-linux",
 }
 
-# Settings by which package clients find their registries; passed on to builds where the machine has them.
+# Settings by which package clients find their registries; passed on to builds where the machine has
+# them.
 _CLIENT_SETTINGS = (
     "http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY "
-    "GOPROXY GONOPROXY GOSUMDB GONOSUMDB GOPRIVATE PIP_INDEX_URL PIP_EXTRA_INDEX_URL PIP_TRUSTED_HOST"
+    "GOPROXY GONOPROXY GOSUMDB GONOSUMDB GOPRIVATE "
+    "PIP_INDEX_URL PIP_EXTRA_INDEX_URL PIP_TRUSTED_HOST"
 ).split()
 
 
@@ -33,9 +36,9 @@ def client_settings() -> dict[str, str]:
     return {name: os.environ[name] for name in _CLIENT_SETTINGS if os.environ.get(name)}
 
 
-def debian_mirror() -> str:
+def debian_mirror(apt: Path = Path("/etc/apt")) -> str:
     """The mirror that this machine's own packages come from, else Debian's."""
-    for file in sorted(Path("/etc/apt").glob("sources.list")) + sorted(Path("/etc/apt/sources.list.d").glob("*")):
+    for file in [*apt.glob("sources.list"), *sorted(apt.glob("sources.list.d/*"))]:
         # Both the one-line form and the one with a `URIs:` field.
         for line in file.read_text(errors="replace").splitlines():
             if not re.match(r"\s*(deb\s|URIs:)", line):
@@ -51,7 +54,8 @@ def missing_packages(container_engine: bool) -> list[str]:
     needed = {
         package
         for program, package in _PACKAGES.items()
-        if not shutil.which(program) and not (container_engine and program in ("buildah", "mmdebstrap"))
+        if not shutil.which(program)
+        and not (container_engine and program in ("buildah", "mmdebstrap"))
     }
     return sorted(needed)
 
@@ -60,17 +64,22 @@ def install_packages(packages: list[str]) -> None:
     if not packages:
         return
     if not shutil.which("apt-get"):
-        raise DevError(f"programs are missing and this is no Debian: {' '.join(packages)}", remedy="install them by hand")
+        raise DevError(
+            f"programs are missing and this is no Debian: {' '.join(packages)}",
+            remedy="install them by hand",
+        )
     log = log_file("apt")
     with phase(f"Installing packages on this machine: {' '.join(packages)}"):
         quiet = {"DEBIAN_FRONTEND": "noninteractive"}
         run_logged(["apt-get", "update"], log, "apt-get update", env=quiet)
         command = ["apt-get", "install", "-y", "--no-install-recommends", *packages]
-        rehearsal = subprocess.run([*command, "--simulate"], capture_output=True, text=True, check=False)
+        rehearsal = subprocess.run(
+            [*command, "--simulate"], capture_output=True, text=True, check=False
+        )
         removed = re.findall(r"^Remv (\S+)", rehearsal.stdout, re.MULTILINE)
         if removed:
             raise DevError(
-                f"to install {' '.join(packages)}, apt would remove {' '.join(removed)}, which conflicts with them",
+                f"{' '.join(removed)} conflicts with {' '.join(packages)}: apt would remove it",
                 remedy="remove it yourself if you can do without it",
             )
         run_logged(command, log, "apt-get install", env=quiet, append=True)

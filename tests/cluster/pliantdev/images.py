@@ -1,9 +1,11 @@
-"""Container images: built by docker or podman where one runs, else by buildah, which needs no service.
+"""Container images: built by docker or podman where one runs, else by buildah, which needs no
+service.
 
 The docker and podman way is written from their manuals and has not been tried yet.
 """
 
 import abc
+import atexit
 import contextlib
 import functools
 import os
@@ -54,12 +56,22 @@ class Engine(abc.ABC):
     def _build_command(self) -> list[str]: ...
 
     @abc.abstractmethod
-    def remove(self, image: str) -> None: ...
+    def remove_others(self, image: str) -> None:
+        """Forgets the images that differ from this one by the tag only."""
 
+    @abc.abstractmethod
     def prepare(self) -> None:
         """Makes sure that the base image is there."""
 
-    def build(self, dockerfile: Path, context: Path, image: str, log: Path, target: str = "", base: str = "") -> None:
+    def build(
+        self,
+        dockerfile: Path,
+        context: Path,
+        image: str,
+        log: Path,
+        target: str = "",
+        base: str = "",
+    ) -> None:
         command = [*self._build_command(), "--file", str(dockerfile), "--tag", image]
         command += ["--target", target] if target else []
         command += ["--build-arg", f"BASE={base}"] if base else []
@@ -78,7 +90,8 @@ class Engine(abc.ABC):
 
 @contextlib.contextmanager
 def _secrets() -> Iterator[dict[str, Path]]:
-    """How package clients reach their registries from this machine. Builds see it while they run; images never keep it."""
+    """How package clients reach their registries from this machine. Builds see it while they run;
+    images never keep it."""
     with tempfile.TemporaryDirectory() as scratch:
         sources, settings = Path(scratch, "apt-sources"), Path(scratch, "settings")
         sources.write_text(f"deb {debian_mirror()} {DEBIAN_RELEASE} main\n")
@@ -91,17 +104,29 @@ def _secrets() -> Iterator[dict[str, Path]]:
         yield secrets
 
 
+# Runs a program in process and mount namespaces of its own. However it ends, and if we are killed
+# too, no process and no mount of it is left.
+# fmt: off
+_CONTAINED = ["setpriv", "--pdeathsig", "KILL",
+              "unshare", "--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", "--"]
+# fmt: on
+
+
 class Buildah(Engine):
-    """Images are kept in a store of our own below the cache, and built in a chroot: no service, no user namespaces."""
+    """Images are kept in a store of our own below the cache, and built in a chroot: no service, no
+    user namespaces."""
 
     def __init__(self) -> None:
         # Read by buildah itself.
         os.environ["BUILDAH_ISOLATION"] = "chroot"
-        store = CACHE / "images"
-        self._buildah = ["buildah", "--root", str(store), "--runroot", "/run/pliant-images"]
+        self._store = ["--root", str(CACHE / "images"), "--runroot", "/run/pliant-images"]
+        self._buildah = [*_CONTAINED, "buildah", *self._store]
+        self._containers: dict[str, str] = {}  # by image
 
     def _output(self, *arguments: str) -> str:
-        result = subprocess.run([*self._buildah, *arguments], capture_output=True, text=True, check=False)
+        result = subprocess.run(
+            [*self._buildah, *arguments], capture_output=True, text=True, check=False
+        )
         if result.returncode != 0:
             raise DevError(f"buildah {arguments[0]} failed: {result.stderr.strip()}")
         return result.stdout.strip()
@@ -114,17 +139,37 @@ class Buildah(Engine):
         if self.has(BASE_IMAGE):
             return
         log = log_file("image-base")
-        with phase("Making a Debian base image", "about 30 s"), tempfile.TemporaryDirectory(dir=CACHE) as scratch:
+        with (
+            phase("Making a Debian base image", "about 30 s"),
+            tempfile.TemporaryDirectory(dir=CACHE) as scratch,
+        ):
             archive = Path(scratch, "debian.tar")
             mirror = debian_mirror()
             # The image names Debian's own mirror, whichever one this machine uses.
-            forget = 'echo "deb http://deb.debian.org/debian {} main" > "$1/etc/apt/sources.list"'.format(DEBIAN_RELEASE)
-            command = ["mmdebstrap", "--variant=minbase", "--components=main", f"--customize-hook={forget}"]
-            run_logged([*command, DEBIAN_RELEASE, archive, mirror], log, "making a Debian base image")
+            sources = f"deb http://deb.debian.org/debian {DEBIAN_RELEASE} main"
+            forget = f'echo "{sources}" > "$1/etc/apt/sources.list"'
+            command = [
+                "mmdebstrap",
+                "--variant=minbase",
+                "--components=main",
+                f"--customize-hook={forget}",
+            ]
+            run_logged(
+                [*_CONTAINED, *command, DEBIAN_RELEASE, archive, mirror],
+                log,
+                "making a Debian base image",
+            )
             container = self._output("from", "scratch")
             try:
                 self._output("add", container, str(archive), "/")
-                self._output("config", "--cmd", "/bin/bash", "--env", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", container)
+                self._output(
+                    "config",
+                    "--cmd",
+                    "/bin/bash",
+                    "--env",
+                    "PATH=/usr/sbin:/usr/bin:/sbin:/bin",
+                    container,
+                )
                 self._output("commit", container, BASE_IMAGE)
             finally:
                 self._output("rm", container)
@@ -133,32 +178,58 @@ class Buildah(Engine):
         return [*self._buildah, "bud", "--pull-never", "--layers"]
 
     def command_to_run(self, image: str, what: Mounted) -> list[str]:
-        container = "run-" + image.rpartition("/")[2].replace(":", "-")
-        existing = self._output("containers", "--format", "{{.ContainerName}}").split()
-        if container not in existing:
-            self._output("from", "--pull-never", "--name", container, image)
+        if image not in self._containers:
+            self._containers[image] = self._new_container(image)
         command = [*self._buildah, "run", "--workingdir", what.directory]
         command += ["--terminal"] if what.terminal else []
         for host, inside in what.mounts.items():
             command += ["--volume", f"{host}:{inside}"]
         for name, value in what.environment.items():
             command += ["--env", f"{name}={value}"]
-        return [*command, container, "--", *what.command]
+        return [*command, self._containers[image], "--", *what.command]
+
+    def _new_container(self, image: str) -> str:
+        """A container of this process's own, since buildah fails when two processes run commands in
+        one."""
+        for name in self._output("containers", "--format", "{{.ContainerName}}").split():
+            owner = name.removeprefix("run-").partition("-")[0]
+            if name.startswith("run-") and not Path("/proc", owner).exists():
+                self._output("rm", name)
+        container = f"run-{os.getpid()}-{len(self._containers)}"
+        self._output("from", "--pull-never", "--name", container, image)
+        atexit.register(self._output, "rm", container)
+        return container
 
     def save(self, image: str, archive: Path, log: Path) -> None:
         archive.unlink(missing_ok=True)
-        run_logged([*self._buildah, "push", image, f"docker-archive:{archive}:{image}"], log, f"saving {image}")
+        run_logged(
+            [*self._buildah, "push", image, f"docker-archive:{archive}:{image}"],
+            log,
+            f"saving {image}",
+        )
 
     def unpack(self, image: str, directory: Path, log: Path) -> None:
         container = self._output("from", "--pull-never", image)
+        # Mounted and copied in one go: the mount is gone with the shell's namespace.
+        script = 'source=$(buildah $1 mount "$2") && cp -a "$source/." "$3"'
+        store = " ".join(self._store)
         try:
-            source = self._output("mount", container)
-            run_logged(["cp", "-a", f"{source}/.", directory], log, f"unpacking {image}")
+            run_logged(
+                [*_CONTAINED, "sh", "-ec", script, "sh", store, container, directory],
+                log,
+                f"unpacking {image}",
+            )
         finally:
             self._output("rm", container)
 
-    def remove(self, image: str) -> None:
-        self._output("rmi", image)
+    def remove_others(self, image: str) -> None:
+        repository = image.rpartition(":")[0]
+        names = self._output(
+            "images", "--format", "{{.Name}}:{{.Tag}}", "--filter", f"reference={repository}"
+        ).split()
+        for name in names:
+            if name != image:
+                subprocess.run([*self._buildah, "rmi", name], capture_output=True, check=False)
 
 
 class Docker(Engine):
@@ -166,6 +237,9 @@ class Docker(Engine):
 
     def __init__(self, program: str):
         self._program = program
+
+    def prepare(self) -> None:
+        pass  # the program fetches it from its registry
 
     def has(self, image: str) -> bool:
         command = [self._program, "image", "inspect", image]
@@ -176,7 +250,15 @@ class Docker(Engine):
 
     def command_to_run(self, image: str, what: Mounted) -> list[str]:
         # Leak detection needs ptrace.
-        command = [self._program, "run", "--rm", "--network=host", "--cap-add=SYS_PTRACE", "--workdir", what.directory]
+        command = [
+            self._program,
+            "run",
+            "--rm",
+            "--network=host",
+            "--cap-add=SYS_PTRACE",
+            "--workdir",
+            what.directory,
+        ]
         command += ["--interactive", "--tty"] if what.terminal else []
         for host, inside in what.mounts.items():
             command += ["--volume", f"{host}:{inside}"]
@@ -189,17 +271,34 @@ class Docker(Engine):
 
     def unpack(self, image: str, directory: Path, log: Path) -> None:
         name = f"pliant-unpack-{os.getpid()}"
-        run_logged([self._program, "create", "--name", name, image, "true"], log, f"unpacking {image}")
+        run_logged(
+            [self._program, "create", "--name", name, image, "true"], log, f"unpacking {image}"
+        )
         try:
             archive = directory.with_suffix(".tar")
-            run_logged([self._program, "export", "--output", archive, name], log, f"unpacking {image}", append=True)
-            run_logged(["tar", "-xf", archive, "-C", directory], log, f"unpacking {image}", append=True)
+            run_logged(
+                [self._program, "export", "--output", archive, name],
+                log,
+                f"unpacking {image}",
+                append=True,
+            )
+            run_logged(
+                ["tar", "-xf", archive, "-C", directory], log, f"unpacking {image}", append=True
+            )
             archive.unlink()
         finally:
             subprocess.run([self._program, "rm", name], capture_output=True, check=False)
 
-    def remove(self, image: str) -> None:
-        subprocess.run([self._program, "image", "rm", image], capture_output=True, check=False)
+    def remove_others(self, image: str) -> None:
+        repository = image.rpartition(":")[0]
+        command = [self._program, "image", "ls", "--format", "{{.Repository}}:{{.Tag}}", repository]
+        for name in subprocess.run(
+            command, capture_output=True, text=True, check=False
+        ).stdout.split():
+            if name != image:
+                subprocess.run(
+                    [self._program, "image", "rm", name], capture_output=True, check=False
+                )
 
 
 def running_engine() -> str | None:
@@ -207,7 +306,12 @@ def running_engine() -> str | None:
     for program in ("docker", "podman"):
         if shutil.which(program):
             with contextlib.suppress(subprocess.TimeoutExpired):
-                if subprocess.run([program, "info"], capture_output=True, timeout=5, check=False).returncode == 0:
+                if (
+                    subprocess.run(
+                        [program, "info"], capture_output=True, timeout=5, check=False
+                    ).returncode
+                    == 0
+                ):
                     return program
     return None
 

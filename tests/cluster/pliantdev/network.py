@@ -1,10 +1,12 @@
-"""The cluster's addresses, and its network: one namespace for the control plane, with a bridge, and one for each node.
+"""The cluster's addresses, and its network: one namespace for the control plane, with a bridge, and
+one for each node.
 
         host ── veth ──┐
                      bridge (control plane) ── veth ── node-1 ── pods of node-1
                        └─────────────────────── veth ── node-2 ── pods of node-2
 
-A network namespace lives as long as a process in it, and takes its interfaces along: nothing has to be cleaned up.
+A network namespace lives as long as a process in it, and takes its interfaces along: nothing has to
+be cleaned up.
 """
 
 import json
@@ -41,7 +43,9 @@ class NodeNetwork:
 def _ip(*arguments: str, inside: int | None = None) -> str:
     """Runs `ip`, in the network namespace of the process `inside` if there is one."""
     command = ["nsenter", f"--net=/proc/{inside}/ns/net"] if inside else []
-    result = subprocess.run([*command, "ip", *arguments], capture_output=True, text=True, check=False)
+    result = subprocess.run(
+        [*command, "ip", *arguments], capture_output=True, text=True, check=False
+    )
     if result.returncode != 0:
         raise DevError(f"ip {' '.join(arguments)} failed: {result.stderr.strip()}")
     return result.stdout
@@ -63,17 +67,33 @@ def connect_control_plane(process: int) -> None:
     _ip("link", "add", "nodes", "type", "bridge", inside=process)
     _ip("address", "add", f"{CONTROL_PLANE_ADDRESS}/24", "dev", "nodes", inside=process)
     _ip("link", "set", "nodes", "up", inside=process)
-    _ip("link", "add", HOST_INTERFACE, "type", "veth", "peer", "name", "host", "netns", str(process))
+    _ip(
+        "link", "add", HOST_INTERFACE, "type", "veth", "peer", "name", "host", "netns", str(process)
+    )
     _ip("address", "add", f"{HOST_ADDRESS}/24", "dev", HOST_INTERFACE)
     _ip("link", "set", HOST_INTERFACE, "up")
     _ip("link", "set", "host", "master", "nodes", "up", inside=process)
 
 
-def connect_node(process: int, control_plane: int, network: NodeNetwork, others: list[NodeNetwork]) -> None:
+def connect_node(
+    process: int, control_plane: int, network: NodeNetwork, others: list[NodeNetwork]
+) -> None:
     """Puts the namespace of `process` on the bridge and teaches everyone where pods are."""
     port = f"node-{network.number}"
     _ip("link", "set", "lo", "up", inside=process)
-    _ip("link", "add", "eth0", "type", "veth", "peer", "name", port, "netns", str(control_plane), inside=process)
+    _ip(
+        "link",
+        "add",
+        "eth0",
+        "type",
+        "veth",
+        "peer",
+        "name",
+        port,
+        "netns",
+        str(control_plane),
+        inside=process,
+    )
     _ip("address", "add", f"{network.address}/24", "dev", "eth0", inside=process)
     _ip("link", "set", "eth0", "up", inside=process)
     _ip("link", "set", port, "master", "nodes", "up", inside=control_plane)

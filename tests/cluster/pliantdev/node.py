@@ -1,4 +1,5 @@
-"""A node: a root file system and namespaces of its own, with containerd, kubelet, kube-proxy and pretend GPUs in them."""
+"""A node: a root file system and namespaces of its own, with containerd, kubelet, kube-proxy and
+pretend GPUs in them."""
 
 import json
 import signal
@@ -39,8 +40,8 @@ version = 2
 
 
 def _network_config(network: NodeNetwork) -> dict:
-    # Each pod has a link of its own to the node, and all traffic is routed: replies always pass the node's address
-    # translation, without help from the bridge netfilter module.
+    # Each pod has a link of its own to the node, and all traffic is routed: replies always pass the
+    # node's address translation, without help from the bridge netfilter module.
     addresses = {
         "type": "host-local",
         "ranges": [[{"subnet": network.pod_range}]],
@@ -55,7 +56,10 @@ def _kubelet_config(cgroup: str, network: NodeNetwork) -> dict:
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
         "address": network.address,
-        "authentication": {"x509": {"clientCAFile": f"{_CONFIG}/ca.crt"}, "webhook": {"enabled": True}},
+        "authentication": {
+            "x509": {"clientCAFile": f"{_CONFIG}/ca.crt"},
+            "webhook": {"enabled": True},
+        },
         "authorization": {"mode": "Webhook"},
         "tlsCertFile": f"{_CONFIG}/kubelet-server.crt",
         "tlsPrivateKeyFile": f"{_CONFIG}/kubelet-server.key",
@@ -69,7 +73,11 @@ def _kubelet_config(cgroup: str, network: NodeNetwork) -> dict:
         # There is no DNS service. Look-ups fail at once rather than after a timeout.
         "clusterDNS": ["127.0.0.1"],
         "resolvConf": "",
-        "evictionHard": {"memory.available": "100Mi", "nodefs.available": "1%", "imagefs.available": "1%"},
+        "evictionHard": {
+            "memory.available": "100Mi",
+            "nodefs.available": "1%",
+            "imagefs.available": "1%",
+        },
         # Images come by import and nowhere else: never remove one to save space.
         "imageGCHighThresholdPercent": 100,
         "nodeStatusUpdateFrequency": "5s",
@@ -86,7 +94,8 @@ def _proxy_config(name: str) -> dict:
         "hostnameOverride": name,
         "mode": "nftables",
         "oomScoreAdj": 0,
-        # The size of the kernel's connection table can be set in the machine's first network namespace only.
+        # The size of the kernel's connection table can be set in the machine's first network
+        # namespace only.
         "conntrack": {"maxPerCore": 0, "min": 0},
     }
 
@@ -126,7 +135,16 @@ class Node:
         script = [CLUSTER_SOURCES / "node-root", self.name, self._directory]
         # With the first process of its process namespace ends everything that runs in the node.
         self._root.start(
-            ["unshare", *namespaces, "--fork", "--kill-child=KILL", *script, files.image, files.programs, files.checkpoints]
+            [
+                "unshare",
+                *namespaces,
+                "--fork",
+                "--kill-child=KILL",
+                *script,
+                files.image,
+                files.programs,
+                files.checkpoints,
+            ]
         )
         wait_until(
             f"the file system of {self.name} is made",
@@ -158,14 +176,21 @@ class Node:
                 check=False,
             )
         if result.returncode != 0:
-            raise DevError(f"{self.name} cannot load {archive}: {result.stderr.strip()}", log=self.containerd.log)
+            raise DevError(
+                f"{self.name} cannot load {archive}: {result.stderr.strip()}",
+                log=self.containerd.log,
+            )
 
     def images(self) -> set[str]:
-        return set(self.run(["ctr", "--namespace", "k8s.io", "images", "list", "--quiet"]).stdout.split())
+        return set(
+            self.run(["ctr", "--namespace", "k8s.io", "images", "list", "--quiet"]).stdout.split()
+        )
 
     def start_kubernetes(self, control_plane: ControlPlane) -> None:
         authority = control_plane.authority
-        server = authority.issue(f"{self.name}-server", self.name, hosts=[self.name, self.network.address])
+        server = authority.issue(
+            f"{self.name}-server", self.name, hosts=[self.name, self.network.address]
+        )
         user = f"system:node:{self.name}"
         for name, source in {
             "ca.crt": authority.certificate,
@@ -175,7 +200,10 @@ class Node:
             "kube-proxy.kubeconfig": control_plane.kubeconfig("kube-proxy", "system:kube-proxy"),
         }.items():
             self._write(f"{_CONFIG}/{name}", source.read_text())
-        self._write(f"{_CONFIG}/kubelet.json", json.dumps(_kubelet_config(cgroups.path_of(self.name), self.network)))
+        self._write(
+            f"{_CONFIG}/kubelet.json",
+            json.dumps(_kubelet_config(cgroups.path_of(self.name), self.network)),
+        )
         self._write(f"{_CONFIG}/kube-proxy.json", json.dumps(_proxy_config(self.name)))
         kubelet_flags = [
             f"--config={_CONFIG}/kubelet.json",
@@ -184,10 +212,16 @@ class Node:
             f"--node-ip={self.network.address}",
         ]
         self._kubelet.start(self.command(["/opt/kubernetes/kubelet", *kubelet_flags]))
-        self._proxy.start(self.command(["/opt/kubernetes/kube-proxy", f"--config={_CONFIG}/kube-proxy.json"]))
+        self._proxy.start(
+            self.command(["/opt/kubernetes/kube-proxy", f"--config={_CONFIG}/kube-proxy.json"])
+        )
         self._gpus.start(
             self.command(
-                ["/opt/kubernetes/pretend-gpus", f"--count={GPUS_PER_NODE}", f"--unhealthy-file={UNHEALTHY_GPUS}"]
+                [
+                    "/opt/kubernetes/pretend-gpus",
+                    f"--count={GPUS_PER_NODE}",
+                    f"--unhealthy-file={UNHEALTHY_GPUS}",
+                ]
             )
         )
 
@@ -201,7 +235,13 @@ class Node:
         process = self._process()
         namespaces = ["--mount", "--net", "--ipc", "--uts", "--root", "--wdns=/"]
         return [
-            *("nsenter", f"--target={process}", *namespaces, f"--pid=/proc/{process}/ns/pid_for_children", "--"),
+            *(
+                "nsenter",
+                f"--target={process}",
+                *namespaces,
+                f"--pid=/proc/{process}/ns/pid_for_children",
+                "--",
+            ),
             *map(str, inside),
         ]
 
@@ -215,6 +255,9 @@ class Node:
         return process
 
     def _write(self, path: str, text: str) -> None:
-        """Writes a file of the node, readable by its root user only, through the node's own view of its disk."""
+        """Writes a file of the node, readable by its root user only, through the node's own view of
+        its disk."""
         script = 'umask 077; mkdir -p "$(dirname "$1")"; cat > "$1"'
-        subprocess.run(self.command(["sh", "-ec", script, "sh", path]), input=text, text=True, check=True)
+        subprocess.run(
+            self.command(["sh", "-ec", script, "sh", path]), input=text, text=True, check=True
+        )

@@ -1,5 +1,6 @@
 """A certificate authority of the cluster's own, kept in a folder, by the openssl command."""
 
+import secrets
 import subprocess
 import tempfile
 import threading
@@ -12,7 +13,9 @@ _VALID_DAYS = "365"
 
 
 def _openssl(*arguments: str | Path) -> None:
-    result = subprocess.run(["openssl", *map(str, arguments)], capture_output=True, text=True, check=False)
+    result = subprocess.run(
+        ["openssl", *map(str, arguments)], capture_output=True, text=True, check=False
+    )
     if result.returncode != 0:
         raise DevError(f"openssl {arguments[0]} failed: {result.stderr.strip()}")
 
@@ -20,6 +23,10 @@ def _openssl(*arguments: str | Path) -> None:
 def _new_key(path: Path) -> None:
     _openssl("genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out", path)
     path.chmod(0o600)
+
+
+def _alternative_name(host: str) -> str:
+    return f"IP:{host}" if host.replace(".", "").isdigit() else f"DNS:{host}"
 
 
 class Authority:
@@ -34,26 +41,35 @@ class Authority:
             directory.mkdir(parents=True, exist_ok=True, mode=0o700)
             _new_key(self._key)
             # fmt: off
-            _openssl("req", "-x509", "-new", "-key", self._key, "-days", _VALID_DAYS, "-subj", f"/CN={name}",
-                     "-addext", "keyUsage=critical,digitalSignature,keyCertSign,cRLSign", "-out", self.certificate)
+            _openssl("req", "-x509", "-new", "-key", self._key, "-days", _VALID_DAYS,
+                     "-subj", f"/CN={name}",
+                     "-addext", "keyUsage=critical,digitalSignature,keyCertSign,cRLSign",
+                     "-out", self.certificate)
             # fmt: on
 
-    def issue(self, file: str, name: str, organization: str = "", hosts: Sequence[str] = ()) -> tuple[Path, Path]:
-        """A certificate for client and server use and its key. Kubernetes reads `name` as the user, `organization` as its
-        group; `hosts` are the DNS names and IP addresses under which a server may be called."""
+    def issue(
+        self, file: str, name: str, organization: str = "", hosts: Sequence[str] = ()
+    ) -> tuple[Path, Path]:
+        """A certificate for client and server use and its key. Kubernetes reads `name` as the user,
+        `organization` as its group; `hosts` are the DNS names and IP addresses under which a server
+        may be called."""
         with self._lock:
             certificate, key = self.directory / f"{file}.crt", self.directory / f"{file}.key"
             if not certificate.exists():
                 self._issue(certificate, key, name, organization, hosts)
         return certificate, key
 
-    def _issue(self, certificate: Path, key: Path, name: str, organization: str, hosts: Sequence[str]) -> None:
+    def _issue(
+        self, certificate: Path, key: Path, name: str, organization: str, hosts: Sequence[str]
+    ) -> None:
         _new_key(key)
         subject = (f"/O={organization}" if organization else "") + f"/CN={name}"
-        extensions = ["keyUsage=critical,digitalSignature", "extendedKeyUsage=clientAuth,serverAuth"]
+        extensions = [
+            "keyUsage=critical,digitalSignature",
+            "extendedKeyUsage=clientAuth,serverAuth",
+        ]
         if hosts:
-            kinds = ("IP" if host.replace(".", "").isdigit() else "DNS" for host in hosts)
-            extensions.append("subjectAltName=" + ",".join(f"{kind}:{host}" for kind, host in zip(kinds, hosts)))
+            extensions.append("subjectAltName=" + ",".join(map(_alternative_name, hosts)))
         with tempfile.TemporaryDirectory() as scratch:
             request, extension_file = Path(scratch, "csr"), Path(scratch, "ext")
             extension_file.write_text("\n".join(extensions) + "\n")
@@ -61,7 +77,7 @@ class Authority:
             unfinished = certificate.with_suffix(".new")
             # fmt: off
             _openssl("x509", "-req", "-in", request, "-CA", self.certificate, "-CAkey", self._key,
-                     "-set_serial", f"0x{Path('/proc/sys/kernel/random/uuid').read_text().strip().replace('-', '')}",
+                     "-set_serial", f"0x{secrets.token_hex(16)}",
                      "-days", _VALID_DAYS, "-extfile", extension_file, "-out", unfinished)
             # fmt: on
             unfinished.rename(certificate)

@@ -1,4 +1,4 @@
-"""The product: compiled in the build image, packed into images, and installed in the local cluster."""
+"""The product: compiled in the build image, packed into images, installed in the cluster."""
 
 import shutil
 import subprocess
@@ -18,6 +18,20 @@ _PROGRAMS = {
     "learner": ["pliant-learner"],
 }
 
+_COMPILE = """
+preset=$1
+shift
+cmake --preset "$preset"
+cmake --build "build/$preset" --target "$@"
+"""
+
+# Debug information stays with the compiler's output.
+_STRIP = """
+cd /src/build/release
+mkdir -p stripped
+for program in bin/pliant-*; do strip -o "stripped/${program#bin/}" "$program"; done
+"""
+
 CHART = REPO / "helm" / "pliant"
 NAMESPACE = "pliant-system"
 
@@ -28,25 +42,27 @@ class ProductImages:
     learner: str
 
 
-def compile_preset(preset: str, *targets: str, options: tuple[str, ...] = ()) -> None:
-    """Configures and builds a preset; in a warm build directory this takes seconds."""
+def compile_preset(preset: str, *targets: str) -> None:
+    """Configures a preset and builds targets of it; in a warm build directory this takes seconds.
+    """
     build_image.stage("build", "about 5 min")
     log = log_file(f"compile-{preset}")
-    script = 'preset=$1; shift; cmake --preset "$preset" $OPTIONS && cmake --build "build/$preset" --target "$@"'
     with phase(f"Compiling ({preset})"):
-        inside = ["sh", "-ec", script, "sh", preset, *(targets or ["all"])]
-        build_image.run(inside, log, f"compiling ({preset})", environment={"OPTIONS": " ".join(options)})
+        inside = ["sh", "-ec", _COMPILE, "sh", preset, *targets]
+        build_image.run(inside, log, f"compiling ({preset})")
 
 
 def build_images() -> ProductImages:
-    """Images of the present source. Their tags follow from their contents, so that a Deployment rolls when they change."""
-    compile_preset("release", options=("-DPLIANT_TESTS=OFF",))
+    """Images of the present source. Their tags follow from their contents, so that a Deployment
+    rolls when they change."""
+    compile_preset("release", *_PROGRAMS["operator"], *_PROGRAMS["learner"])
+    build_image.run(["sh", "-ec", _STRIP], log_file("strip"), "stripping the programs")
     return ProductImages(operator=_image("operator"), learner=_image("learner"))
 
 
 def _image(name: str) -> str:
     base = build_image.stage(f"{name}-base", "about 1 min")
-    programs = build_image.build_directory() / "release" / "bin"
+    programs = build_image.build_directory() / "release" / "stripped"
     missing = [program for program in _PROGRAMS[name] if not (programs / program).exists()]
     if missing:
         raise DevError(f"the build made no {' and no '.join(missing)}")
@@ -58,6 +74,7 @@ def _image(name: str) -> str:
                 shutil.copy2(programs / program, context)
             dockerfile = CLUSTER_SOURCES / "runtime.Dockerfile"
             engine().build(dockerfile, Path(context), image, log_file(f"image-{name}"), base=base)
+            engine().remove_others(image)  # of earlier sources
     return image
 
 
@@ -66,7 +83,10 @@ def load_images(images: ProductImages) -> None:
     for image in (images.operator, images.learner):
         if all(image in node.images() for node in cluster.nodes()):
             continue
-        with phase(f"Loading {image} into the nodes"), tempfile.TemporaryDirectory(dir=CACHE) as scratch:
+        with (
+            phase(f"Loading {image} into the nodes"),
+            tempfile.TemporaryDirectory(dir=CACHE) as scratch,
+        ):
             archive = Path(scratch, "image.tar")
             engine().save(image, archive, log_file("image-save"))
             cluster.load_image(archive)
@@ -79,11 +99,15 @@ def install(programs: Path, images: ProductImages) -> None:
     with phase("Installing the operator (helm)"):
         # fmt: off
         result = subprocess.run(
-            [programs / "helm", f"--kubeconfig={cluster.KUBECONFIG}", "upgrade", "--install", "pliant", CHART,
+            [programs / "helm", f"--kubeconfig={cluster.KUBECONFIG}",
+             "upgrade", "--install", "pliant", CHART,
              "--namespace", NAMESPACE, "--create-namespace", "--wait", "--timeout", "120s",
              "--set-string", f"image={images.operator}"],
             capture_output=True, text=True, check=False,
         )
         # fmt: on
     if result.returncode != 0:
-        raise DevError(f"helm failed: {result.stderr.strip()}", remedy="./dev kubectl -n pliant-system get pods,events")
+        raise DevError(
+            f"helm failed: {result.stderr.strip()}",
+            remedy="./dev kubectl -n pliant-system get pods,events",
+        )

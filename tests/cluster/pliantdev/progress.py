@@ -21,13 +21,15 @@ def clock(seconds: float) -> str:
 
 
 def say(text: str) -> None:
-    """One line of progress, stamped with the time since the command was started. Goes to stderr: stdout is for results."""
+    """One line of progress, stamped with the time since the command was started. Goes to stderr:
+    stdout is for results."""
     print(f"[{clock(time.monotonic() - _STARTED):>6}] {text}", file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager
 def phase(title: str, expect: str = "") -> Iterator[None]:
-    """Says what begins (and how long it may take), ticks on a terminal meanwhile, and says how long it took."""
+    """Says what begins (and how long it may take), ticks on a terminal meanwhile, and says how long
+    it took."""
     begun = time.monotonic()
     say(f"{title} ..." + (f" ({expect})" if expect else ""))
     over = threading.Event()
@@ -35,7 +37,12 @@ def phase(title: str, expect: str = "") -> Iterator[None]:
     def tick() -> None:
         while not over.wait(1.0):
             now = time.monotonic()
-            print(f"\r[{clock(now - _STARTED):>6}]   {clock(now - begun)} ", end="", file=sys.stderr, flush=True)
+            print(
+                f"\r[{clock(now - _STARTED):>6}]   {clock(now - begun)} ",
+                end="",
+                file=sys.stderr,
+                flush=True,
+            )
 
     ticker = threading.Thread(target=tick, daemon=True) if sys.stderr.isatty() else None
     if ticker:
@@ -65,7 +72,8 @@ def run_logged(
     env: Mapping[str, str] | None = None,
     append: bool = False,
 ) -> None:
-    """Runs a command with its output in `log`; if it fails, the error names the log and quotes its end."""
+    """Runs a command with its output in `log`; if it fails, the error names the log and quotes its
+    end."""
     with log.open("a" if append else "w") as out:
         print("+", *command, file=out, flush=True)
         result = subprocess.run(

@@ -6,9 +6,11 @@ from pathlib import Path
 REPO = Path(__file__).resolve().parents[3]
 CLUSTER_SOURCES = REPO / "tests" / "cluster"
 
-# What can be made again from its inputs, keyed by a hash of them; shared by all checkouts on the machine.
+# What can be made again from its inputs, keyed by a hash of them; shared by all checkouts on the
+# machine.
 CACHE = Path(os.environ.get("PLIANT_CACHE", "/var/cache/pliant"))
-# What belongs to the cluster that runs now: process ids, certificates, logs, the nodes' disks, checkpoints.
+# What belongs to the cluster that runs now: process ids, certificates, logs, the nodes' disks,
+# checkpoints.
 STATE = Path(os.environ.get("PLIANT_STATE", "/var/lib/pliant"))
 
 DEBIAN_RELEASE = "trixie"

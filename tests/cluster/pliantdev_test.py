@@ -1,0 +1,166 @@
+"""Tests of ./dev's own parts that decide something without building or starting anything big."""
+
+import subprocess
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+from pliantdev import host
+from pliantdev.content_hash import content_hash
+from pliantdev.counts import Counts
+from pliantdev.ctest import count_results
+from pliantdev.daemon import Daemon, wait_until
+from pliantdev.errors import DevError
+from pliantdev.pki import Authority
+
+
+class TemporaryFolderTest(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = Path(scratch.name)
+
+
+class ContentHashTest(TemporaryFolderTest):
+    def test_follows_contents_and_names_not_places(self):
+        for place in ("a", "b"):
+            (self.folder / place / "deep").mkdir(parents=True)
+            (self.folder / place / "deep" / "file").write_text("text")
+        same = content_hash(self.folder / "a")
+        self.assertEqual(same, content_hash(self.folder / "b"))
+        (self.folder / "b" / "deep" / "file").rename(self.folder / "b" / "deep" / "other")
+        self.assertNotEqual(same, content_hash(self.folder / "b"))
+        (self.folder / "a" / "deep" / "file").write_text("other text")
+        self.assertNotEqual(same, content_hash(self.folder / "a"))
+
+    def test_keeps_inputs_apart(self):
+        self.assertNotEqual(content_hash("ab", "c"), content_hash("a", "bc"))
+
+
+class DaemonTest(TemporaryFolderTest):
+    def setUp(self):
+        super().setUp()
+        self.daemon = Daemon("sleeper", self.folder)
+        self.addCleanup(self.daemon.stop)
+
+    def test_is_found_again_and_ended(self):
+        self.assertIsNone(self.daemon.pid())
+        self.daemon.start(["sleep", "60"])
+        pid = self.daemon.pid()
+        self.assertEqual(pid, Daemon("sleeper", self.folder).pid())
+        self.daemon.start(["sleep", "60"])
+        self.assertEqual(pid, self.daemon.pid(), "a running one is not started again")
+        self.daemon.stop()
+        self.assertIsNone(self.daemon.pid())
+
+    def test_one_that_ignores_the_signal_is_killed(self):
+        self.daemon.start(["sh", "-c", "trap '' TERM; while :; do sleep 0.05; done"])
+        pid = self.daemon.pid()
+        time.sleep(0.2)
+        self.daemon.stop(grace_seconds=0.1)
+        self.assertFalse(Path(f"/proc/{pid}").exists())
+
+    def test_a_process_that_got_the_same_id_is_left_alone(self):
+        other = subprocess.Popen(["sleep", "60"])
+        self.addCleanup(other.wait)
+        self.addCleanup(other.kill)
+        self.daemon.start(["sleep", "60"])
+        file = self.folder / "sleeper.pid"
+        recorded, start_time, boot = file.read_text().split()
+        self.daemon.stop()
+        for pid, start, boot_id in (
+            (other.pid, start_time + "0", boot),
+            (other.pid, "1", "another-boot"),
+        ):
+            file.write_text(f"{pid} {start} {boot_id}\n")
+            self.assertIsNone(self.daemon.pid())
+            self.daemon.stop()
+            self.assertIsNone(other.poll())
+
+    def test_an_end_while_waiting_is_an_error_that_quotes_the_log(self):
+        self.daemon.start(["sh", "-c", "echo no such luck; exit 1"])
+        with self.assertRaisesRegex(
+            DevError, "sleeper has ended while waiting until pigs fly(.|\n)*no such luck"
+        ):
+            wait_until("pigs fly", lambda: False, 10, [self.daemon])
+
+
+class MirrorTest(TemporaryFolderTest):
+    def test_is_the_one_that_the_machine_uses(self):
+        cases = {
+            "deb [signed-by=/k] http://mirror.example/debian bookworm main\n": "http://mirror.example/debian",
+            "Types: deb\nURIs: https://mirror.example/debian/\nSuites: trixie\n": "https://mirror.example/debian/",
+            "# deb http://old.example/debian x main\n": "http://deb.debian.org/debian",
+            "deb http://security.example/debian-security x main\n": "http://deb.debian.org/debian",
+            "deb https://other.example/tools stable main\n": "http://deb.debian.org/debian",
+        }
+        for text, mirror in cases.items():
+            (self.folder / "sources.list").write_text(text)
+            self.assertEqual(host.debian_mirror(self.folder), mirror, text)
+
+
+class AuthorityTest(TemporaryFolderTest):
+    def test_issues_what_openssl_verifies(self):
+        authority = Authority(self.folder)
+        certificate, _ = authority.issue(
+            "server", "name", "group", hosts=["10.0.0.1", "name.example"]
+        )
+        command = [
+            "openssl",
+            "verify",
+            "-CAfile",
+            authority.certificate,
+            "-verify_ip",
+            "10.0.0.1",
+            certificate,
+        ]
+        subprocess.run(command, check=True, capture_output=True)
+        first = certificate.read_text()
+        self.assertEqual(Authority(self.folder).issue("server", "name")[0].read_text(), first)
+
+
+class CountsTest(TemporaryFolderTest):
+    def _results(self, junit: str, **reports: str) -> Counts:
+        (self.folder / "ctest.junit").write_text(f"<testsuite>{junit}</testsuite>")
+        for name, text in reports.items():
+            (self.folder / f"{name}.xml").write_text(text)
+        return count_results(self.folder)
+
+    def test_adds_cases_and_counts_programs_without_a_report_once(self):
+        run, failed = (
+            '<testcase name="{}" status="run"/>',
+            '<testcase name="{}" status="fail"><failure/></testcase>',
+        )
+        report = '<testsuites tests="{}" failures="{}" disabled="0">{}</testsuites>'
+        skipped = '<testcase result="skipped"/>'
+        self.assertEqual(
+            self._results(run.format("a") + run.format("script"), a=report.format(7, 0, skipped)),
+            Counts(7, 0, 1),
+        )
+        self.assertEqual(self._results(failed.format("a"), a=report.format(7, 2, "")), Counts(5, 2))
+        self.assertEqual(self._results(failed.format("crashed")), Counts(0, 1))
+        self.assertEqual(
+            self._results(failed.format("b"), b=report.format(7, 0, "")),
+            Counts(7, 1),
+            "a leak at its end",
+        )
+        self.assertEqual(
+            self._results(failed.format("b"), b="<testsuites"),
+            Counts(0, 1),
+            "it crashed while it wrote",
+        )
+
+    def test_of_a_last_line(self):
+        self.assertEqual(Counts.from_last_line("5 passed, 0 failed\n", 0), Counts(5, 0))
+        self.assertEqual(Counts.from_last_line("5 passed, 2 failed", 1), Counts(5, 2))
+        self.assertEqual(Counts.from_last_line("5 passed, 0 failed", 1), Counts(5, 1))
+        self.assertEqual(Counts.from_last_line("Traceback", 1), Counts(0, 1))
+        self.assertEqual(Counts.from_last_line("", 0), Counts(0, 1), "silence is no success")
+
+    def test_nothing_run_is_a_failure(self):
+        self.assertEqual(count_results(self.folder), Counts(0, 1))
+
+
+if __name__ == "__main__":
+    unittest.main()
