@@ -56,7 +56,8 @@ struct WholeRange {
   std::int64_t least = 0;
   std::int64_t most = 0;
 };
-constexpr WholeRange kSizes = {1, 65536};  // channels, kernels, sides of an image
+constexpr WholeRange kSizes = {1, 65536};  // channels, features, sides of an image
+constexpr WholeRange kKernels = {1, 255};
 constexpr WholeRange kCounts = {1, 1'000'000'000};
 constexpr WholeRange kSeeds = {0, std::numeric_limits<std::int64_t>::max()};
 
@@ -164,8 +165,8 @@ Shape ReadInput(const YAML::Node& node) {
 
 Conv ReadConv(const YAML::Node& node) {
   const Mapping fields(node, "conv", kConvKeys);
-  Conv conv = {.out = fields.Whole("out", kSizes), .kernel = fields.Whole("kernel", kSizes)};
-  conv.stride = fields.OptionalWhole("stride", kSizes).value_or(1);
+  Conv conv = {.out = fields.Whole("out", kSizes), .kernel = fields.Whole("kernel", kKernels)};
+  conv.stride = fields.OptionalWhole("stride", kKernels).value_or(1);
   conv.padding = fields.OptionalWhole("padding", {0, conv.kernel - 1}).value_or(0);
   return conv;
 }
@@ -173,8 +174,8 @@ Conv ReadConv(const YAML::Node& node) {
 template <typename Pool>
 Pool ReadPool(const YAML::Node& node, std::string kind) {
   const Mapping fields(node, std::move(kind), kPoolKeys);
-  const std::int64_t kernel = fields.Whole("kernel", kSizes);
-  return {.kernel = kernel, .stride = fields.OptionalWhole("stride", kSizes).value_or(kernel)};
+  const std::int64_t kernel = fields.Whole("kernel", kKernels);
+  return {.kernel = kernel, .stride = fields.OptionalWhole("stride", kKernels).value_or(kernel)};
 }
 
 // A layer is its kind ("relu"), or its kind with settings ("conv: {out: 16, kernel: 3}").

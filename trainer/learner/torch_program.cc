@@ -27,6 +27,9 @@ void UseOneThreadDeterministically() {
       set(1);
     }
     at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
+    // That also fills fresh memory, which only shows reads of what was never written: no kernel
+    // that is used here has them, and every temporary would be written twice.
+    at::globalContext().setDeterministicFillUninitializedMemory(false);
     return true;
   }();
   CHECK(once, "runs before the first tensor");
@@ -50,6 +53,12 @@ Batch Gather(const Samples& from, const std::vector<std::uint64_t>& indices, con
     *label++ = from.labels[index];
   }
   return batch;
+}
+
+// Torch's errors carry a backtrace; people read the sentence.
+std::string Sentence(const std::exception& error) {
+  const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
+  return torch_error != nullptr ? torch_error->what_without_backtrace() : error.what();
 }
 
 void Copy(std::span<const std::byte> from, std::span<std::byte> to) {
@@ -143,7 +152,7 @@ Result<std::unique_ptr<TorchProgram>> TorchProgram::Create(const ModelSpec& mode
     auto impl = std::make_unique<Impl>(model, std::move(train), std::move(test), seed);
     return std::unique_ptr<TorchProgram>(new TorchProgram(std::move(impl)));
   } catch (const std::exception& error) {
-    return Invalid(std::format("build model {}: {}", model.name, error.what()));
+    return Invalid(std::format("build model {}: {}", model.name, Sentence(error)));
   }
 }
 
@@ -172,7 +181,7 @@ Result<ShardSums> TorchProgram::ComputeShard(const ShardTask& task, std::span<fl
     return sums;
   } catch (const std::exception& error) {
     return Fail(ErrorCode::kInternal, std::format("compute shard {} of step {}: {}", task.shard,
-                                                  task.step, error.what()));
+                                                  task.step, Sentence(error)));
   }
 }
 

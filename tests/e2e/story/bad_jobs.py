@@ -9,7 +9,7 @@ from . import checks
 from .api_server import ApiServer
 from .errors import StoryError
 from .screen import Screen
-from .stage import GPUS_TOTAL, NAMESPACE, Stage, with_epochs, with_image
+from .stage import GPUS_TOTAL, NAMESPACE, Stage, with_epochs
 from .watcher import Watcher
 from .world import Job, World
 
@@ -99,7 +99,7 @@ def _refused_object(stage: Stage) -> checks.Check:
 
 
 def _bad_job(stage: Stage, screen: Screen, watcher: Watcher, bad: BadJob) -> checks.Check:
-    job = with_image(stage.manifest("training-1"), stage.learner_image)
+    job = stage.manifest("training-1")
     job["metadata"]["name"] = _BAD
     job["spec"]["elastic"]["maxLearners"] = 1
     bad.spoil(job)
@@ -107,7 +107,7 @@ def _bad_job(stage: Stage, screen: Screen, watcher: Watcher, bad: BadJob) -> che
     stage.kubectl.apply(job)
     try:
         watcher.wait(
-            f"a condition says '{bad.says}'", lambda world: _says(world, bad), _SHOWN_SECONDS, lambda world: None
+            f"a condition says '{bad.says}'", lambda world: says(world, bad), _SHOWN_SECONDS, lambda world: None
         )
         problems = _event_problems(stage, bad)
     except StoryError as error:
@@ -117,7 +117,7 @@ def _bad_job(stage: Stage, screen: Screen, watcher: Watcher, bad: BadJob) -> che
     return checks.Check(f"{bad.name}: a condition and an event say so", problems)
 
 
-def _says(world: World, bad: BadJob) -> bool:
+def says(world: World, bad: BadJob) -> bool:
     training = world.training(_BAD)
     if training is None or (bad.fails and not training.job.is_true("Failed")):
         return False

@@ -1,6 +1,5 @@
 """The story itself: two trainings share eight GPUs."""
 
-import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,13 +9,11 @@ from .api_server import ApiServer
 from .checks import Check, Outcome
 from .resizes import Request, ResizeReport, report
 from .screen import Screen
-from .stage import GPUS_TOTAL, NAMESPACE, Stage, epochs_for, with_epochs
+from .stage import GPUS_TOTAL, NAMESPACE, Stage
 from .watcher import Watcher
 from .world import World
 
 FIRST, SECOND = "training-1", "training-2"
-# On two CPUs. The second one is to have work left when the first one has ended.
-_EPOCHS = {FIRST: 150, SECOND: 220}
 
 _RESIZE_SECONDS = 240.0
 _TRAIN_SECONDS = 1800.0
@@ -40,8 +37,7 @@ def play(stage: Stage, screen: Screen, after_step: Callable[[int], None] = lambd
     """Plays the four steps; `after_step` may disturb the cluster. StoryError says which step does not come about."""
     screen.say("removing what an earlier story has left")
     stage.clear()
-    cpus = len(os.sched_getaffinity(0))
-    jobs = {name: with_epochs(stage.manifest(name), epochs_for(_EPOCHS[name], cpus)) for name in (FIRST, SECOND)}
+    jobs = {name: stage.manifest(name) for name in (FIRST, SECOND)}
     told = Told()
     with Watcher(ApiServer(stage.kubectl), NAMESPACE, screen.show) as watcher:
         plot = _Plot(stage, screen, watcher, jobs)

@@ -19,6 +19,8 @@ GPUS_TOTAL = 8
 # they get faster, up to one CPU a learner, so that the first one still runs when the second one has its share.
 _CPUS_OF_MANIFESTS = 2
 
+_EPOCHS = "--epochs="
+
 
 @dataclass(frozen=True)
 class Stage:
@@ -50,10 +52,10 @@ class Stage:
         self.kubectl.run("apply", "-k", str(DEMO))
 
     def manifest(self, name: str) -> dict:
-        """One of the demo's trainings with the image of this build."""
+        """One of the demo's trainings with the image of this build, as long as this machine needs it."""
         path = DEMO / f"{name}.yaml"
         job = self.kubectl.json("create", "--dry-run=client", "--validate=false", "-f", str(path))
-        return with_image(job, self.learner_image)
+        return for_cpus(with_image(job, self.learner_image), len(os.sched_getaffinity(0)))
 
 
 def with_image(job: Mapping, image: str) -> dict:
@@ -66,10 +68,13 @@ def with_image(job: Mapping, image: str) -> dict:
 def with_epochs(job: Mapping, epochs: int) -> dict:
     job = copy.deepcopy(dict(job))
     for container in job["spec"]["template"]["spec"]["containers"]:
-        rest = [argument for argument in container["args"] if not argument.startswith("--epochs")]
-        container["args"] = [*rest, f"--epochs={epochs}"]
+        rest = [argument for argument in container["args"] if not argument.startswith(_EPOCHS)]
+        container["args"] = [*rest, f"{_EPOCHS}{epochs}"]
     return job
 
 
-def epochs_for(epochs: int, cpus: int) -> int:
-    return epochs * min(max(cpus, _CPUS_OF_MANIFESTS), GPUS_TOTAL) // _CPUS_OF_MANIFESTS
+def for_cpus(job: Mapping, cpus: int) -> dict:
+    """The job with as many more epochs as its learners have more CPUs."""
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    (epochs,) = (argument.removeprefix(_EPOCHS) for argument in container["args"] if argument.startswith(_EPOCHS))
+    return with_epochs(job, int(epochs) * min(max(cpus, _CPUS_OF_MANIFESTS), GPUS_TOTAL) // _CPUS_OF_MANIFESTS)

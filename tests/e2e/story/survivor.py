@@ -1,18 +1,16 @@
 """A training that is suspended, and whose learners all vanish at once. It ends as if nothing had been."""
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from . import checks, reference
 from .api_server import ApiServer
 from .screen import Screen
-from .stage import GPUS_TOTAL, NAMESPACE, Stage, epochs_for, with_epochs
+from .stage import GPUS_TOTAL, NAMESPACE, Stage
 from .watcher import Watcher
-from .world import Training, World
+from .world import Progress, Training, World
 
 _NAME = "survivor"
-_EPOCHS = 120
 _SEED = 3
 _CHECKPOINT_STEPS = 40
 _RESIZE_SECONDS = 180.0
@@ -24,7 +22,7 @@ def manifest(stage: Stage) -> dict:
     job["metadata"]["name"] = _NAME
     job["spec"]["training"]["seed"] = _SEED
     job["spec"]["checkpoint"]["everySteps"] = _CHECKPOINT_STEPS
-    return with_epochs(job, epochs_for(_EPOCHS, len(os.sched_getaffinity(0))))
+    return job
 
 
 def play(stage: Stage, screen: Screen) -> list[checks.Check]:
@@ -84,7 +82,9 @@ class _Scene:
         before = idle.progress
         self._screen.say(f"   suspended at step {before.step}; kubectl patch survivor: resume")
         self._patch('{"spec":{"suspend":false}}')
-        again = self.wait("it trains on 8 GPUs again", lambda each: each.trains_on(8))
+        again = self.wait(
+            "it trains on 8 GPUs again", lambda each: each.trains_on(8) and _differs(each.progress, before)
+        )
         return Break(
             before.step or 0, before.checkpoint_step or 0, again.progress.step or 0, self._watcher.worlds()[-1].time
         )
@@ -93,14 +93,14 @@ class _Scene:
         resumed = self._watcher.worlds()[-1].trainings[_NAME].progress
         ready = self.wait(
             "it has a new checkpoint",
-            lambda each: each.trains_on(8) and each.progress.checkpoint_step > resumed.checkpoint_step,
+            lambda each: each.trains_on(8) and (each.progress.checkpoint_step or 0) > (resumed.checkpoint_step or 0),
         )
         pods = [pod.name for pod in ready.learner_pods() if pod.holds_gpu]
         self._screen.say(f"kubectl delete pods --force: all {len(pods)} learners of survivor")
         self._stage.kubectl.run("delete", "pods", *pods, "--force", "--grace-period=0", "--wait=false")
         again = self.wait(
             "new learners train on 8 GPUs",
-            lambda each: each.trains_on(8) and not {pod.name for pod in each.learner_pods()} & set(pods),
+            lambda each: each.trains_on(8) and _differs(each.progress, ready.progress),
         )
         checkpoint = ready.progress.checkpoint_step
         return Break(ready.progress.step, checkpoint, again.progress.step, self._watcher.worlds()[-1].time)
@@ -122,6 +122,10 @@ class _Scene:
 
     def _patch(self, patch: str) -> None:
         self._stage.kubectl.run("patch", "elastictrainingjob", _NAME, "--type=merge", "-p", patch)
+
+
+def _differs(progress: Progress, before: Progress) -> bool:
+    return progress.membership != before.membership
 
 
 def _saved(training: Training) -> bool:

@@ -74,7 +74,7 @@ const WrongCase kWrongCases[] = {
     {"a setting that is missing", "out: 4, ", "", "m:4:11: conv: out is missing"},
     {"a part that is missing", "name: small", "", "m:2:1: name is missing"},
     {"a word for a number", "kernel: 3", "kernel: three",
-     "m:4:28: conv: kernel: expected a whole number of 1 to 65536, not 'three'"},
+     "m:4:28: conv: kernel: expected a whole number of 1 to 255, not 'three'"},
     {"a fraction for a whole number", "epochs: 3", "epochs: 2.5",
      "m:11:17: train: epochs: expected a whole number of 1 to 1000000000, not '2.5'"},
     {"a padding beyond the kernel", "padding: 1", "padding: 3",
