@@ -9,12 +9,10 @@
 #include "base/result.h"
 #include "trainer/membership/messages.h"
 #include "trainer/membership/plan.h"
+#include "trainer/membership/roster.h"
 #include "trainer/membership/types.h"
 
 namespace pliant {
-
-// One WebSocket connection, from its acceptance to its end. Never reused.
-using ConnectionId = std::uint64_t;
 
 // What the coordinator's process is to do, in this order.
 
@@ -43,10 +41,13 @@ struct CoordinatorOptions {
   // Unix time less the event loop's time: progress is told in the former.
   double unix_offset_seconds = 0;
 
-  Duration heartbeat = std::chrono::seconds(2);        // asked of learners
-  Duration silence_most = std::chrono::seconds(10);    // a connection without a message is closed
-  Duration reconnect_grace = std::chrono::seconds(3);  // an accused learner may be disconnected
-  Duration rebuild_wait = std::chrono::seconds(30);    // for hellos, after a restart
+  Duration heartbeat = std::chrono::seconds(1);      // asked of learners
+  Duration silence_most = std::chrono::seconds(10);  // a connection without a message is closed
+  // How long a learner may be without a connection while its membership is broken: when its peers
+  // lost it too, and when they did not.
+  Duration accused_grace = std::chrono::milliseconds(500);
+  Duration reconnect_grace = std::chrono::seconds(3);
+  Duration rebuild_wait = std::chrono::seconds(30);       // for hellos, after a restart
   Duration join_settle = std::chrono::milliseconds(500);  // more joiners may become ready
   Duration prepare_timeout = std::chrono::seconds(10);
   Duration prepare_timeout_leave = std::chrono::seconds(3);  // when somebody waits to leave

@@ -46,6 +46,8 @@ class Compute {
 
   virtual ~Compute() = default;
   virtual const ProgramInfo& info() const = 0;
+  // Names, types and shapes of the program's state. Its bytes are not for others to touch.
+  virtual const StateDict& state_shape() const = 0;
 
   // In training, `on_node` is called for every block of shards as it is finished; `done` comes
   // last.

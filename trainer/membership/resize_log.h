@@ -1,0 +1,30 @@
+#pragma once
+
+#include <deque>
+#include <vector>
+
+#include "trainer/membership/plan.h"
+
+namespace pliant {
+
+// The last changes of size, for GET /v1/progress.
+class ResizeLog {
+ public:
+  static constexpr std::size_t kKept = 64;
+
+  void Begin(Resize resize);
+  // A learner of `membership` opened it; `pause_seconds` when it was a member before.
+  void Opened(MembershipId membership, std::optional<double> pause_seconds,
+              std::uint64_t steps_lost);
+  // All its members have.
+  void Running(MembershipId membership, double unix_seconds, std::uint64_t step);
+
+  std::vector<Resize> resizes() const { return {resizes_.begin(), resizes_.end()}; }
+
+ private:
+  Resize* Find(MembershipId membership);
+
+  std::deque<Resize> resizes_;
+};
+
+}  // namespace pliant

@@ -1,0 +1,278 @@
+#include "trainer/runtime/learner_loop.h"
+
+#include <algorithm>
+#include <format>
+#include <utility>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "trainer/runtime/learner_loop_impl.h"
+
+namespace pliant {
+namespace {
+
+// So long an exit waits for what was sent last to go out.
+constexpr Duration kLinger = std::chrono::milliseconds(250);
+constexpr Duration kFinalRetry = std::chrono::seconds(1);
+constexpr int kFinalTries = 5;
+
+std::uint64_t CountOf(const LearnerParts& parts) { return parts.compute.info().gradient_elements; }
+
+}  // namespace
+
+LearnerLoop::Impl::Impl(LearnerOptions options, Schedule schedule, LearnerParts parts,
+                        std::function<void(LearnerExit)> on_exit)
+    : options_(std::move(options)),
+      schedule_(std::move(schedule)),
+      parts_(parts),
+      on_exit_(std::move(on_exit)),
+      term_(options_.term_least),
+      reduction_(CountOf(parts),
+                 [this](int rank, Frame frame) {
+                   parts_.transport->Send(member(rank), std::move(frame));
+                 }),
+      final_backoff_({}) {
+  CHECK((parts.link == nullptr) == (parts.transport == nullptr), "peers come with a coordinator");
+}
+
+void LearnerLoop::Impl::Start() {
+  if (parts_.transport != nullptr) parts_.transport->SetHandler(this);
+  FindFinalThenStart();
+}
+
+// A learner that comes after the end has nothing to do.
+void LearnerLoop::Impl::FindFinalThenStart() {
+  parts_.checkpointer.FindFinal(Guarded<Result<Manifest>>([this](Result<Manifest> final) {
+    if (final) {
+      applied_ = final->position.tick;
+      return Complete(final->parameters_sha256);
+    }
+    const ErrorCode code = final.error().code;
+    if (code != ErrorCode::kNotFound && code != ErrorCode::kCorrupt) {
+      if (++final_tries_ >= kFinalTries) return Fail(InContext("checkpoint volume", final.error()));
+      return After(kFinalRetry, [this] { FindFinalThenStart(); });
+    }
+    phase_ = Phase::kIdle;
+    if (parts_.link == nullptr) {
+      // Alone: a membership of one, for good.
+      Enter({.id = {.term = 0, .counter = 1}, .members = {{.id = options_.self, .address = ""}}});
+    } else if (leave_requested_) {
+      LeaveWhenFree();
+    } else {
+      parts_.link->Start(this);
+    }
+  }));
+}
+
+// ---- The coordinator ----
+
+void LearnerLoop::Impl::Tell(const LearnerMessage& message) {
+  if (linked_) parts_.link->Send(message);
+}
+
+void LearnerLoop::Impl::OnCoordinatorConnected() {
+  if (phase_ == Phase::kExited) return;
+  linked_ = true;
+  Tell(Hello{.learner = options_.self,
+             .address = parts_.transport->address(),
+             .fingerprint = options_.fingerprint,
+             .membership = newest_,
+             .applied_ticks = applied_,
+             .has_state = has_state_,
+             .leaving = leave_requested_,
+             .done = done()});
+  // What was said before may have been lost with the connection, or its reader.
+  if (leave_requested_) {
+    Tell(Leaving{ToSeconds(std::max(*gone_by_ - parts_.loop.Now(), Duration::zero()))});
+  }
+  if (opened_reported_) {
+    Tell(Opened{
+        .membership = membership_.id, .applied_ticks = applied_, .pause_seconds = pause_seconds_});
+  }
+  if (lost_) Tell(*lost_);
+  if (proposal_ && proposal_->prepared) Tell(Prepared{proposal_->membership.id});
+  ++heartbeat_round_;
+  SendHeartbeat();
+}
+
+void LearnerLoop::Impl::OnCoordinatorDisconnected(std::string_view reason) {
+  if (phase_ == Phase::kExited) return;
+  linked_ = false;
+  ++heartbeat_round_;
+  log::Warning("coordinator connection lost", {{"reason", reason}});
+}
+
+void LearnerLoop::Impl::OnCoordinatorMessage(CoordinatorMessage message) {
+  if (phase_ == Phase::kExited || !linked_) return;
+  std::visit([this](const auto& value) { On(value); }, message);
+}
+
+void LearnerLoop::Impl::On(const Welcome& welcome) {
+  if (welcome.term < term_) {
+    // The coordinator before the one that is known: it has not noticed yet that it is over.
+    log::Warning("old coordinator", {{"term", welcome.term}, {"known", term_}});
+    linked_ = false;
+    ++heartbeat_round_;
+    parts_.link->Redial();
+    return;
+  }
+  term_ = welcome.term;
+  if (welcome.heartbeat_seconds > 0) {
+    heartbeat_ = std::chrono::duration_cast<Duration>(
+        std::chrono::duration<double>(welcome.heartbeat_seconds));
+  }
+}
+
+void LearnerLoop::Impl::On(const Refused& refused) {
+  Exit({.reason = LeftReason::kFailed,
+        .code = ErrorCode::kDenied,
+        .message =
+            std::format("refused by the coordinator: {}: {}", refused.reason, refused.message)});
+}
+
+void LearnerLoop::Impl::On(const Prepare& prepare) {
+  if (prepare.membership.id.term < term_) return;
+  Propose(prepare.membership, prepare.replaces);
+}
+
+void LearnerLoop::Impl::On(const Announce& announce) {
+  if (announce.membership.id.term < term_) return;
+  if (newest_ && announce.membership.id <= newest_->id) return;
+  if (!announce.replaces) return Enter(announce.membership);
+  if (membership_.id == *announce.replaces && IsMember()) announcement_ = announce.membership;
+}
+
+void LearnerLoop::Impl::On(const Withdraw& withdraw) {
+  if (!proposal_ || proposal_->membership.id != withdraw.membership) return;
+  proposal_.reset();
+  DropConnections();
+}
+
+void LearnerLoop::Impl::On(const Recover& recover) {
+  if (recover.membership.id.term < term_) return;
+  if (!recover.membership.RankOf(options_.self)) return;
+  Enter(recover.membership);
+}
+
+void LearnerLoop::Impl::On(const Leave& leave) {
+  if (leave.at_once && !IsMember() && phase_ != Phase::kDraining) return LeaveUnlessFinal();
+  RequestLeave(options_.grace);
+}
+
+void LearnerLoop::Impl::SendHeartbeat() {
+  Progress progress{.tick = applied_, .step = step()};
+  if (IsMember() || phase_ == Phase::kFinishing) progress.membership = membership_.id;
+  if (progress.membership && rank() == 0) {
+    const Tick tick = std::min<Tick>(applied_, schedule_.total_ticks() - 1);
+    progress.figures = Progress::Figures{.epoch = schedule_.At(tick).epoch,
+                                         .total_steps = schedule_.total_steps(),
+                                         .loss = metrics_.loss(),
+                                         .samples_per_second = metrics_.samples_per_second(),
+                                         .accuracy = metrics_.accuracy(),
+                                         .evaluated_epoch = metrics_.evaluated_epoch()};
+    if (checkpoint_known_) progress.figures->last_checkpoint = checkpoint_report_;
+  }
+  Tell(progress);
+  After(heartbeat_, [this, round = heartbeat_round_] {
+    if (round == heartbeat_round_) SendHeartbeat();
+  });
+}
+
+// ---- Leaving ----
+
+void LearnerLoop::Impl::RequestLeave(Duration grace) {
+  if (phase_ == Phase::kExited) return;
+  const TimePoint by = parts_.loop.Now() + grace;
+  if (gone_by_ && *gone_by_ <= by) return;
+  gone_by_ = by;
+  if (!leave_requested_) log::Info("leaving", {{"graceSeconds", ToSeconds(grace)}});
+  leave_requested_ = true;
+  Tell(Leaving{ToSeconds(grace)});
+  // Half of the grace is the coordinator's to arrange it.
+  const bool alone = parts_.link == nullptr || (!linked_ && membership_.world_size() == 1);
+  After(alone ? Duration::zero() : grace / 2, [this] { last_call_ = true; });
+  After(grace, [this] {
+    Exit({.reason = LeftReason::kDrained,
+          .message = phase_ == Phase::kDraining
+                         ? "its grace was over before a checkpoint was written"
+                         : "its grace was over before it came to a boundary"});
+  });
+  LeaveWhenFree();
+}
+
+void LearnerLoop::Impl::LeaveWhenFree() {
+  // Not while it starts: the final model may be there. Not while it is a member, or holds a state
+  // that others may need.
+  if (phase_ == Phase::kIdle && leave_requested_ && !pending_) LeaveUnlessFinal();
+}
+
+void LearnerLoop::Impl::LeaveUnlessFinal() {
+  parts_.checkpointer.FindFinal(Guarded<Result<Manifest>>([this](Result<Manifest> final) {
+    if (final) {
+      applied_ = final->position.tick;
+      return Complete(final->parameters_sha256);
+    }
+    if (IsMember()) return;  // it was called back meanwhile
+    Exit({.reason = LeftReason::kDrained, .message = "left as asked"});
+  }));
+}
+
+void LearnerLoop::Impl::Fail(const Error& error) {
+  log::Error("learner failed", {{"cause", error.message}});
+  Exit({.reason = LeftReason::kFailed, .code = error.code, .message = error.message});
+}
+
+void LearnerLoop::Impl::Exit(LearnerExit exit) {
+  if (phase_ == Phase::kExited) return;
+  phase_ = Phase::kExited;
+  exit.step = step();
+  Tell(Left{.applied_ticks = applied_,
+            .reason = exit.reason,
+            .message = exit.message,
+            .parameters_sha256 = exit.parameters_sha256});
+  parts_.compute.AbandonTick();
+  // From here on every callback finds the learner gone; only the exit itself is left.
+  alive_ = std::make_shared<bool>(true);
+  After(parts_.link == nullptr ? Duration::zero() : kLinger,
+        [this, exit = std::move(exit)] { on_exit_(exit); });
+}
+
+void LearnerLoop::Impl::After(Duration delay, std::function<void()> task) {
+  parts_.loop.PostAfter(delay, [alive = std::weak_ptr(alive_), task = std::move(task)] {
+    if (!alive.expired()) task();
+  });
+}
+
+CheckpointLabel LearnerLoop::Impl::Label() const {
+  // An evaluation changes no state and is done again as a whole.
+  Tick tick = applied_;
+  while (tick > 0 && tick < schedule_.total_ticks() &&
+         schedule_.At(tick).kind == TickKind::kEvaluate &&
+         schedule_.At(tick - 1).kind == TickKind::kEvaluate) {
+    --tick;
+  }
+  const DataSpec& spec = schedule_.spec();
+  return {
+      .position = {.step = step(),
+                   .tick = tick,
+                   .epoch = tick < schedule_.total_ticks() ? schedule_.At(tick).epoch : spec.epochs,
+                   .membership = membership_.id},
+      .job = {.seed = spec.seed,
+              .global_batch_size = spec.global_batch_size,
+              .logical_shards = spec.logical_shards},
+      .framework = options_.framework};
+}
+
+// ---- The shell ----
+
+LearnerLoop::LearnerLoop(LearnerOptions options, Schedule schedule, LearnerParts parts,
+                         std::function<void(LearnerExit)> on_exit)
+    : impl_(std::make_unique<Impl>(std::move(options), std::move(schedule), parts,
+                                   std::move(on_exit))) {}
+LearnerLoop::~LearnerLoop() = default;
+
+void LearnerLoop::Start() { impl_->Start(); }
+void LearnerLoop::RequestLeave(Duration grace) { impl_->RequestLeave(grace); }
+Tick LearnerLoop::applied_ticks() const { return impl_->applied_ticks(); }
+
+}  // namespace pliant

@@ -1,0 +1,229 @@
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "base/backoff.h"
+#include "trainer/collective/reduction.h"
+#include "trainer/collective/tree.h"
+#include "trainer/runtime/learner_loop.h"
+#include "trainer/runtime/opening.h"
+#include "trainer/runtime/state_transfer.h"
+#include "trainer/runtime/tick_round.h"
+
+namespace pliant {
+
+// One idea a file:
+//   learner_loop.cc        its life: start, what the coordinator says, leaving, exit
+//   learner_membership.cc  into and out of memberships: proposals, opening, state, loss of peers
+//   learner_ticks.cc       work within one: ticks, boundaries, checkpoints, the end of the job
+class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
+ public:
+  Impl(LearnerOptions options, Schedule schedule, LearnerParts parts,
+       std::function<void(LearnerExit)> on_exit);
+
+  void Start();
+  void RequestLeave(Duration grace);
+  Tick applied_ticks() const { return applied_; }
+
+ private:
+  enum class Phase {
+    kStarting,   // looks for a final model
+    kIdle,       // takes part in nothing
+    kOpening,    // has entered a membership
+    kTicking,    // all its members hold the state
+    kStopped,    // gave up; waits for another membership
+    kReleased,   // the membership switched to does not name it: it may be asked for its state yet
+    kDraining,   // the membership switched to is empty: checkpoint, then leave
+    kFinishing,  // all ticks are applied: publishes the final model, or waits for it
+    kExited,
+  };
+  struct Proposal {
+    Membership membership;
+    std::optional<MembershipId> replaces;
+    bool prepared = false;
+  };
+  struct Loss {
+    std::vector<LearnerId> accused;  // none: a peer gave up
+    std::string cause;
+  };
+  struct HeldFrame {
+    LearnerId peer;
+    Frame frame;
+  };
+
+  // ---- The coordinator (learner_loop.cc) ----
+  void OnCoordinatorConnected() override;
+  void OnCoordinatorMessage(CoordinatorMessage message) override;
+  void OnCoordinatorDisconnected(std::string_view reason) override;
+  void On(const Welcome& welcome);
+  void On(const Refused& refused);
+  void On(const Prepare& prepare);
+  void On(const Announce& announce);
+  void On(const Withdraw& withdraw);
+  void On(const Recover& recover);
+  void On(const Leave& leave);
+  void Tell(const LearnerMessage& message);
+  void SendHeartbeat();
+
+  // ---- Leaving (learner_loop.cc) ----
+  void FindFinalThenStart();
+  void LeaveWhenFree();     // at once, if nothing depends on this learner
+  void LeaveUnlessFinal();  // Completed when the final model is there, else Drained
+  void Exit(LearnerExit exit);
+  void Fail(const Error& error);
+
+  // ---- Peers (learner_membership.cc) ----
+  void OnPeerConnected(const LearnerId& peer) override;
+  void OnFrame(const LearnerId& peer, Frame frame) override;
+  void OnPeerLost(const LearnerId& peer, std::string_view reason) override;
+  void ConnectTo(const Membership& membership);
+  void DropConnections();  // that no membership or proposal needs
+  void SendToPeer(const LearnerId& peer, FrameKind kind, Bytes payload = {});
+  void SendToMembers(FrameKind kind, Bytes payload = {});
+  void Deliver(const LearnerId& peer, const Frame& frame);  // of the present membership
+  void DeliverHeld();
+  void OnAbort(const LearnerId& peer);
+  // Gives the membership up, and says so to all.
+  void Stop(Loss loss);
+  void OnLoss(Loss loss);  // now or, while a commit is under way, after it
+
+  // ---- Into and out of memberships (learner_membership.cc) ----
+  void Propose(Membership membership, std::optional<MembershipId> replaces);
+  void CheckPrepared();
+  // `before`: the members of the membership that it switches from, at a boundary.
+  void Enter(Membership membership, std::vector<Member> before = {});
+  void SwitchTo(const Membership& membership);
+  void Release(const Membership& membership);
+  void AdvanceOpening();
+  void CheckOpening();  // in time
+  void Restore();
+  void OnRestored(Result<Restored> restored);
+  void Fetch(int source);
+  void OnStateFrame(int rank, const Frame& frame);
+  void ServeState(const LearnerId& peer);
+  // Loads a state of another, or of a checkpoint, to go on from.
+  void Load(std::shared_ptr<const StateCopy> state, Holding holding);
+
+  // ---- Work (learner_ticks.cc) ----
+  void BeginTicking();
+  void BeginTick();
+  void OnTickComputed(const TickOutput& output);
+  void OnTickFrame(int rank, const Frame& frame);
+  void CommitWhenComplete();
+  void OnCommitted();
+  void Boundary(const TickOutcome& outcome);
+  void ReportOpened();
+  bool CheckpointDue(const TickPlan& plan);
+  void SaveCheckpoint(std::function<void(bool saved)> done);
+  void Drain();
+  void SaveLast();
+  void Finish();
+  void PublishFinal();
+  void RetryPublishing(const Error& error);
+  void PollFinal();
+  void Complete(const std::string& parameters_sha256);
+
+  // ---- Small things ----
+  bool IsMember() const {  // of a membership that works, or tries to
+    return phase_ == Phase::kOpening || phase_ == Phase::kTicking;
+  }
+  int rank() const { return *membership_.RankOf(options_.self); }
+  const LearnerId& member(int rank) const {
+    return membership_.members[static_cast<std::size_t>(rank)].id;
+  }
+  bool done() const { return has_state_ && applied_ == schedule_.total_ticks(); }
+  std::uint64_t step() const { return schedule_.StepsBefore(applied_); }
+  Holding holding() const { return {has_state_, applied_, metrics_.evaluation()}; }
+  CheckpointLabel Label() const;
+  double Unix(TimePoint time) const {
+    return ToSeconds(time.time_since_epoch()) + options_.unix_offset_seconds;
+  }
+  // Runs `task` after `delay`, unless the loop is destroyed or the learner has exited by then.
+  void After(Duration delay, std::function<void()> task);
+  // A callback for others: does nothing once the loop is destroyed or the learner has exited.
+  template <typename T>
+  std::function<void(T)> Guarded(std::type_identity_t<std::function<void(T)>> task) {
+    return [alive = std::weak_ptr(alive_), task = std::move(task)](T value) {
+      if (!alive.expired()) task(std::move(value));
+    };
+  }
+
+  const LearnerOptions options_;
+  const Schedule schedule_;
+  const LearnerParts parts_;
+  const std::function<void(LearnerExit)> on_exit_;
+
+  Phase phase_ = Phase::kStarting;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+
+  // The coordinator.
+  bool linked_ = false;
+  std::uint64_t term_ = 0;  // the highest seen
+  Duration heartbeat_ = std::chrono::seconds(1);
+  std::uint64_t heartbeat_round_ = 0;  // a timer of an earlier one does nothing
+
+  // Leaving.
+  bool leave_requested_ = false;
+  std::optional<TimePoint> gone_by_;
+  bool last_call_ = false;
+  int final_tries_ = 0;
+
+  // Memberships.
+  Membership membership_;             // the one it takes, or took last, part in; 0.0: none
+  std::optional<Membership> newest_;  // entered, or switched to: not always with this learner in it
+  std::vector<Member> before_;        // members of the one that it switched from
+  std::optional<Proposal> proposal_;
+  std::optional<Membership> announcement_;  // for the next trailer
+  std::optional<Membership> pending_;       // to enter when a commit or a load is done
+  std::deque<HeldFrame> held_;              // of memberships and ticks to come
+  std::set<LearnerId> dialed_;              // peers that a connection is wanted to
+  std::optional<Lost> lost_;                // why it is stopped: said again on a new connection
+
+  // The opening.
+  std::optional<Opening> opening_;
+  std::map<LearnerId, TimePoint> missing_since_;  // members without a connection, while it opens
+  std::optional<StateReceiver> receiver_;
+  std::optional<MembershipId> restoring_for_;
+  bool loading_ = false;
+  std::optional<int> fetching_from_;
+  bool opened_reported_ = false;
+
+  // The state.
+  bool has_state_ = false;
+  Tick applied_ = 0;
+  Tick applied_most_ = 0;
+  std::optional<TimePoint> last_commit_;
+  double pause_seconds_ = 0;  // before the first commit of the membership
+
+  // The running tick.
+  ShardMap map_;
+  TickPlan plan_;
+  TickRound round_;
+  Reduction reduction_;
+  bool committing_ = false;
+  std::optional<Loss> loss_in_commit_;  // of a peer: told when it is clear what follows
+
+  // Checkpoints and the end.
+  bool saving_ = false;
+  std::optional<Tick> saved_tick_;
+  TimePoint last_save_{};
+  CheckpointReport checkpoint_report_;
+  bool checkpoint_known_ = false;
+  bool exporting_ = false;
+  Backoff final_backoff_;
+  bool polling_ = false;
+
+  MetricsAccumulator metrics_;
+};
+
+}  // namespace pliant

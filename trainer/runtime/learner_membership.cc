@@ -1,0 +1,436 @@
+#include <algorithm>
+#include <format>
+#include <iterator>
+#include <utility>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "trainer/runtime/learner_loop_impl.h"
+
+namespace pliant {
+namespace {
+
+// A connection that worked and broke while a membership opens is given less time than a new one.
+constexpr Duration kReconnectMost = std::chrono::seconds(1);
+constexpr Duration kOpeningCheck = std::chrono::milliseconds(200);
+
+}  // namespace
+
+// ---- Connections ----
+
+void LearnerLoop::Impl::ConnectTo(const Membership& membership) {
+  for (const Member& member : membership.members) {
+    if (member.id == options_.self) continue;
+    dialed_.insert(member.id);
+    parts_.transport->Connect(member);
+  }
+}
+
+void LearnerLoop::Impl::DropConnections() {
+  if (parts_.transport == nullptr) return;
+  std::set<LearnerId> needed;
+  const auto need = [&](const std::vector<Member>& members) {
+    for (const Member& member : members) needed.insert(member.id);
+  };
+  need(membership_.members);
+  need(before_);
+  if (newest_) need(newest_->members);
+  if (proposal_) need(proposal_->membership.members);
+  std::erase_if(dialed_, [&](const LearnerId& peer) {
+    if (needed.contains(peer)) return false;
+    parts_.transport->Disconnect(peer);
+    return true;
+  });
+}
+
+void LearnerLoop::Impl::SendToPeer(const LearnerId& peer, FrameKind kind, Bytes payload) {
+  parts_.transport->Send(peer,
+                         {.header = {.kind = kind, .membership = membership_.id, .tick = applied_},
+                          .payload = std::move(payload)});
+}
+
+void LearnerLoop::Impl::SendToMembers(FrameKind kind, Bytes payload) {
+  for (const Member& member : membership_.members) {
+    if (member.id != options_.self) SendToPeer(member.id, kind, payload);
+  }
+}
+
+void LearnerLoop::Impl::OnPeerConnected(const LearnerId& peer) {
+  if (phase_ == Phase::kExited) return;
+  CheckPrepared();
+  if (phase_ != Phase::kOpening) return;
+  const std::optional<int> rank = membership_.RankOf(peer);
+  if (!rank) return;
+  missing_since_.erase(peer);
+  // What was said on an earlier connection may be lost.
+  SendToPeer(peer, FrameKind::kOpen, EncodeHolding(opening_->own()));
+  if (opening_->told()) SendToPeer(peer, FrameKind::kOpened);
+  if (fetching_from_ == rank) Fetch(*rank);
+}
+
+void LearnerLoop::Impl::OnPeerLost(const LearnerId& peer, std::string_view reason) {
+  if (phase_ == Phase::kExited) return;
+  if (proposal_ && proposal_->membership.RankOf(peer)) {
+    for (const Member& member : proposal_->membership.members) {
+      if (member.id == peer) parts_.transport->Connect(member);
+    }
+  }
+  const std::optional<int> rank = membership_.RankOf(peer);
+  if (!rank) return;
+  switch (phase_) {
+    case Phase::kOpening:
+      // It may not have noticed yet that the connection it had with us was over.
+      missing_since_[peer] = parts_.loop.Now() - options_.opening_timeout + kReconnectMost;
+      parts_.transport->Connect(membership_.members[static_cast<std::size_t>(*rank)]);
+      return;
+    case Phase::kTicking:
+    case Phase::kDraining:
+    case Phase::kFinishing:
+      return OnLoss({.accused = {peer}, .cause = std::string(reason)});
+    default:
+      return;
+  }
+}
+
+void LearnerLoop::Impl::OnFrame(const LearnerId& peer, Frame frame) {
+  if (phase_ == Phase::kExited) return;
+  const MembershipId id = frame.header.membership;
+  if (proposal_ && id == proposal_->membership.id &&
+      (membership_.id != proposal_->replaces || phase_ == Phase::kStopped)) {
+    // A member of it has switched: for those who do not work in the membership that it replaces,
+    // this is the announcement.
+    held_.push_back({peer, std::move(frame)});
+    return Enter(Membership(proposal_->membership));
+  }
+  if (phase_ == Phase::kReleased && frame.header.kind == FrameKind::kOpened && id >= newest_->id) {
+    // All members of the next membership hold the state.
+    phase_ = Phase::kIdle;
+    return LeaveWhenFree();
+  }
+  const MembershipId known = newest_ ? newest_->id : MembershipId{};
+  if (id > known || pending_) {
+    held_.push_back({peer, std::move(frame)});
+  } else if (id == membership_.id) {
+    Deliver(peer, frame);
+  }
+}
+
+void LearnerLoop::Impl::DeliverHeld() {
+  const MembershipId known = newest_->id;
+  for (HeldFrame& held : std::exchange(held_, {})) {
+    if (held.frame.header.membership < known) continue;
+    OnFrame(held.peer, std::move(held.frame));
+  }
+}
+
+void LearnerLoop::Impl::Deliver(const LearnerId& peer, const Frame& frame) {
+  const std::optional<int> rank = membership_.RankOf(peer);
+  if (!rank) return;
+  switch (frame.header.kind) {
+    case FrameKind::kOpen:
+      if (phase_ != Phase::kOpening) return;
+      if (const Result<Holding> holding = DecodeHolding(frame.payload.view)) {
+        opening_->OnOpen(*rank, *holding);
+        return AdvanceOpening();
+      }
+      return Stop({.accused = {peer}, .cause = "an opening frame that cannot be read"});
+    case FrameKind::kOpened:
+      if (phase_ != Phase::kOpening) return;
+      opening_->OnOpened(*rank);
+      return AdvanceOpening();
+    case FrameKind::kStateRequest:
+      if (IsMember()) ServeState(peer);
+      return;
+    case FrameKind::kState:
+      return OnStateFrame(*rank, frame);
+    case FrameKind::kAbort:
+      return OnLoss({.cause = peer.name + " gave up"});
+    case FrameKind::kFinished: {
+      if (*rank != 0) return;
+      const auto text = frame.payload.view;
+      if (phase_ == Phase::kFinishing) {
+        return Complete({reinterpret_cast<const char*>(text.data()), text.size()});
+      }
+      if (phase_ == Phase::kDraining) {
+        return Exit({.reason = LeftReason::kDrained, .message = "left with a checkpoint"});
+      }
+      // It is at its end already.
+      if (IsMember()) held_.push_back({peer, frame});
+      return;
+    }
+    case FrameKind::kNode:
+    case FrameKind::kRoot:
+    case FrameKind::kBuffers:
+    case FrameKind::kTrailer:
+      if (!IsMember()) return;
+      if (phase_ == Phase::kOpening || frame.header.tick > applied_ || committing_) {
+        // Others are ahead, by one tick at most: they need this learner's trailer for the next.
+        held_.push_back({peer, frame});
+      } else if (frame.header.tick == applied_) {
+        OnTickFrame(*rank, frame);
+      }
+      return;
+  }
+}
+
+void LearnerLoop::Impl::OnLoss(Loss loss) {
+  if (phase_ == Phase::kDraining || phase_ == Phase::kFinishing) {
+    // Who writes is needed; the others may go when their part is done.
+    if (rank() != 0 && std::ranges::contains(loss.accused, member(0))) Stop(std::move(loss));
+    return;
+  }
+  if (!IsMember()) return;
+  if (!committing_) return Stop(std::move(loss));
+  if (!loss_in_commit_) {
+    loss_in_commit_ = std::move(loss);
+  } else {
+    std::ranges::copy(loss.accused, std::back_inserter(loss_in_commit_->accused));
+  }
+}
+
+void LearnerLoop::Impl::Stop(Loss loss) {
+  log::Warning("stopped",
+               {{"membership", ToString(membership_.id)},
+                {"tick", applied_},
+                {"lost", loss.accused.empty() ? std::string() : loss.accused.front().name},
+                {"cause", loss.cause}});
+  const bool writes_pending = phase_ == Phase::kDraining || phase_ == Phase::kFinishing;
+  phase_ = Phase::kStopped;
+  parts_.compute.AbandonTick();
+  opening_.reset();
+  receiver_.reset();
+  fetching_from_.reset();
+  opened_reported_ = false;
+  if (!writes_pending) SendToMembers(FrameKind::kAbort);
+  // Of a drain, the coordinator knows the empty membership as the newest.
+  lost_ = Lost{.membership = newest_->id,
+               .tick = applied_,
+               .accused = std::move(loss.accused),
+               .cause = std::move(loss.cause)};
+  Tell(*lost_);
+  if (done()) PollFinal();
+}
+
+// ---- Proposals ----
+
+void LearnerLoop::Impl::Propose(Membership membership, std::optional<MembershipId> replaces) {
+  if (newest_ && membership.id <= newest_->id) return;
+  if (!membership.RankOf(options_.self)) return;
+  if (announcement_ && announcement_->id < membership.id) announcement_.reset();
+  proposal_ = Proposal{.membership = std::move(membership), .replaces = replaces};
+  DropConnections();
+  ConnectTo(proposal_->membership);
+  CheckPrepared();
+}
+
+void LearnerLoop::Impl::CheckPrepared() {
+  if (!proposal_ || proposal_->prepared) return;
+  const bool connected =
+      std::ranges::all_of(proposal_->membership.members, [&](const Member& member) {
+        return member.id == options_.self || parts_.transport->Connected(member.id);
+      });
+  if (!connected) return;
+  proposal_->prepared = true;
+  Tell(Prepared{proposal_->membership.id});
+}
+
+// ---- Entering ----
+
+void LearnerLoop::Impl::Enter(Membership membership, std::vector<Member> before) {
+  if (newest_ && membership.id <= newest_->id) return;
+  if (pending_ && membership.id <= pending_->id) return;
+  if (committing_ || loading_) {
+    // The state is changing; what it will be is to be told to the others.
+    pending_ = std::move(membership);
+    return;
+  }
+  pending_.reset();
+  parts_.compute.AbandonTick();
+  before_ = std::move(before);
+  membership_ = std::move(membership);
+  newest_ = membership_;
+  phase_ = Phase::kOpening;
+  announcement_.reset();
+  lost_.reset();
+  loss_in_commit_.reset();
+  receiver_.reset();
+  fetching_from_.reset();
+  opened_reported_ = false;
+  last_save_ = parts_.loop.Now();
+  if (proposal_ && proposal_->membership.id <= membership_.id) proposal_.reset();
+  log::Info("entered", {{"membership", ToString(membership_.id)},
+                        {"rank", rank()},
+                        {"learners", membership_.world_size()},
+                        {"tick", applied_}});
+  Tell(Entered{.membership = membership_, .applied_ticks = applied_});
+
+  map_ = AssignShards(schedule_.spec().logical_shards, membership_.world_size());
+  opening_.emplace(membership_.world_size(), rank(), holding());
+  missing_since_.clear();
+  if (parts_.transport != nullptr) {
+    DropConnections();
+    ConnectTo(membership_);
+    for (const Member& member : membership_.members) {
+      if (member.id == options_.self) continue;
+      if (parts_.transport->Connected(member.id)) {
+        SendToPeer(member.id, FrameKind::kOpen, EncodeHolding(opening_->own()));
+      } else {
+        missing_since_.emplace(member.id, parts_.loop.Now());
+      }
+    }
+    CheckOpening();
+  }
+  // Not within this call: what is held may lead on to the next membership.
+  After(Duration::zero(), [this, id = membership_.id] {
+    if (membership_.id != id || phase_ != Phase::kOpening) return;
+    AdvanceOpening();
+    DeliverHeld();
+  });
+}
+
+void LearnerLoop::Impl::SwitchTo(const Membership& membership) {
+  if (membership.members.empty() || !membership.RankOf(options_.self)) return Release(membership);
+  Enter(membership, membership_.members);
+}
+
+// The next membership does not name this learner.
+void LearnerLoop::Impl::Release(const Membership& membership) {
+  newest_ = membership;
+  opened_reported_ = false;
+  announcement_.reset();
+  if (proposal_ && proposal_->membership.id <= membership.id) proposal_.reset();
+  Tell(Entered{.membership = membership, .applied_ticks = applied_});
+  if (membership.members.empty()) return Drain();
+  log::Info("released", {{"membership", ToString(membership.id)}, {"tick", applied_}});
+  phase_ = Phase::kReleased;
+  After(Duration::zero(), [this] { DeliverHeld(); });
+}
+
+// ---- The opening ----
+
+void LearnerLoop::Impl::CheckOpening() {
+  if (phase_ != Phase::kOpening) return;
+  std::vector<LearnerId> absent;
+  for (const auto& [peer, since] : missing_since_) {
+    if (parts_.loop.Now() - since >= options_.opening_timeout) absent.push_back(peer);
+  }
+  if (!absent.empty()) return Stop({.accused = std::move(absent), .cause = "no connection"});
+  After(kOpeningCheck, [this, id = membership_.id] {
+    if (membership_.id == id) CheckOpening();
+  });
+}
+
+void LearnerLoop::Impl::AdvanceOpening() {
+  if (phase_ != Phase::kOpening || loading_) return;
+  switch (opening_->next()) {
+    case Opening::Next::kWait:
+      return;
+    case Opening::Next::kRestore:
+      return Restore();
+    case Opening::Next::kFetch:
+      if (fetching_from_ != opening_->source()) Fetch(opening_->source());
+      return;
+    case Opening::Next::kHold:
+      opening_->SetTold();
+      SendToMembers(FrameKind::kOpened);
+      return AdvanceOpening();
+    case Opening::Next::kBegin:
+      return BeginTicking();
+  }
+}
+
+void LearnerLoop::Impl::Restore() {
+  if (restoring_for_ == membership_.id) return;
+  restoring_for_ = membership_.id;
+  parts_.checkpointer.Restore(
+      Label().job,
+      Guarded<Result<Restored>>([this, id = membership_.id](Result<Restored> restored) {
+        // Of an opening that was given up: in the next one, somebody may hold a state.
+        if (membership_.id != id || phase_ != Phase::kOpening) return;
+        restoring_for_.reset();
+        OnRestored(std::move(restored));
+      }));
+}
+
+void LearnerLoop::Impl::OnRestored(Result<Restored> restored) {
+  if (!restored) {
+    if (restored.error().code != ErrorCode::kNotFound) return Fail(restored.error());
+    // A fresh start: the state as the program made it.
+    log::Info("starting afresh");
+    has_state_ = true;
+    applied_ = 0;
+    opening_->SetOwn(holding());
+    SendToMembers(FrameKind::kOpen, EncodeHolding(holding()));
+    return AdvanceOpening();
+  }
+  for (const std::string& passed_over : restored->passed_over) {
+    log::Warning("checkpoint passed over", {{"cause", passed_over}});
+  }
+  const TrainingPosition& position = restored->manifest.position;
+  if (position.tick > schedule_.total_ticks() ||
+      schedule_.StepsBefore(position.tick) != position.step) {
+    return Fail({ErrorCode::kInvalid,
+                 std::format("the checkpoint of step {} is of a job with other data or epochs",
+                             position.step)});
+  }
+  log::Info("restored", {{"step", position.step}, {"membership", ToString(position.membership)}});
+  Load(std::make_shared<const StateCopy>(std::move(restored->state)),
+       {.has_state = true, .applied_ticks = position.tick});
+}
+
+void LearnerLoop::Impl::Fetch(int source) {
+  fetching_from_ = source;
+  receiver_.reset();
+  SendToPeer(member(source), FrameKind::kStateRequest);
+}
+
+void LearnerLoop::Impl::ServeState(const LearnerId& peer) {
+  if (!has_state_) return;
+  parts_.compute.CopyState(Guarded<Result<std::shared_ptr<const StateCopy>>>(
+      [this, peer, id = membership_.id,
+       applied = applied_](Result<std::shared_ptr<const StateCopy>> state) {
+        if (!state) return Fail(state.error());
+        if (phase_ != Phase::kOpening || membership_.id != id) return;
+        SendState(id, applied, *std::move(state),
+                  [this, &peer](Frame frame) { parts_.transport->Send(peer, std::move(frame)); });
+      }));
+}
+
+void LearnerLoop::Impl::OnStateFrame(int rank, const Frame& frame) {
+  if (phase_ != Phase::kOpening || fetching_from_ != rank || loading_) return;
+  if (!receiver_) {
+    // What remains of an answer to an earlier request is passed over.
+    if (frame.header.node != kFirstStateFrame) return;
+    receiver_.emplace(parts_.compute.state_shape());
+  }
+  if (const Status status = receiver_->OnFrame(frame); !status) {
+    return Stop({.accused = {member(rank)}, .cause = status.error().message});
+  }
+  if (!receiver_->done()) return;
+  const std::optional<Holding>& told = opening_->holding(rank);
+  Load(receiver_->Take(), {.has_state = true,
+                           .applied_ticks = receiver_->applied_ticks(),
+                           .evaluation = told->evaluation});
+  receiver_.reset();
+}
+
+void LearnerLoop::Impl::Load(std::shared_ptr<const StateCopy> state, Holding holding) {
+  loading_ = true;
+  parts_.compute.LoadState(std::move(state), Guarded<Status>([this, holding](Status status) {
+                             loading_ = false;
+                             if (!status) return Fail(status.error());
+                             has_state_ = true;
+                             applied_ = holding.applied_ticks;
+                             applied_most_ = std::max(applied_most_, applied_);
+                             metrics_.Restart(holding.evaluation);
+                             fetching_from_.reset();
+                             if (pending_) return Enter(*std::exchange(pending_, std::nullopt));
+                             if (phase_ != Phase::kOpening) return;
+                             opening_->SetOwn(holding);
+                             // The others may have waited for rank 0 to have one at all.
+                             SendToMembers(FrameKind::kOpen, EncodeHolding(holding));
+                             AdvanceOpening();
+                           }));
+}
+
+}  // namespace pliant

@@ -1,0 +1,283 @@
+#include <algorithm>
+#include <format>
+#include <utility>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "trainer/runtime/learner_loop_impl.h"
+#include "trainer/runtime/wire.h"
+
+namespace pliant {
+namespace {
+
+constexpr Duration kFinalPoll = std::chrono::seconds(2);
+constexpr Duration kLastSaveRetry = std::chrono::seconds(1);
+
+}  // namespace
+
+// ---- Ticks ----
+
+void LearnerLoop::Impl::BeginTicking() {
+  phase_ = Phase::kTicking;
+  opening_.reset();
+  missing_since_.clear();
+  // Those who left with the membership before are free now; joiners do not know them.
+  for (const Member& member : before_) {
+    if (!membership_.RankOf(member.id)) SendToPeer(member.id, FrameKind::kOpened);
+  }
+  // The writer before may have written lines of ticks that nobody else committed.
+  if (rank() == 0) parts_.metrics.CutFrom(applied_);
+  if (done()) {
+    ReportOpened();
+    return Finish();
+  }
+  BeginTick();
+}
+
+void LearnerLoop::Impl::BeginTick() {
+  plan_ = schedule_.At(applied_);
+  const ProgramInfo& info = parts_.compute.info();
+  const bool train = plan_.kind == TickKind::kTrain;
+  round_ = TickRound(map_, rank(), train && info.buffer_bytes > 0);
+  if (train) {
+    reduction_.Begin({.membership = membership_.id,
+                      .tick = applied_,
+                      .map = &map_,
+                      .self = rank(),
+                      .divisor = static_cast<float>(plan_.samples)});
+  }
+  TickWork work{.kind = plan_.kind,
+                .blocks = map_.blocks_of_rank[static_cast<std::size_t>(rank())]};
+  for (const int shard : map_.ShardsOf(rank())) {
+    work.tasks.push_back(schedule_.TaskOf(applied_, shard));
+  }
+  parts_.compute.RunTick(std::move(work),
+                         Guarded<HeldNode>([this](HeldNode node) { reduction_.AddLocal(node); }),
+                         Guarded<Result<TickOutput>>([this](Result<TickOutput> output) {
+                           if (!output) return Fail(output.error());
+                           OnTickComputed(*output);
+                         }));
+  DeliverHeld();
+}
+
+void LearnerLoop::Impl::OnTickComputed(const TickOutput& output) {
+  CHECK(phase_ == Phase::kTicking, "a tick that was given up does not come back");
+  Trailer trailer{.last_call = last_call_, .announced = announcement_};
+  const std::vector<int> shards = map_.ShardsOf(rank());
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    trailer.shards.push_back({.shard = shards[i], .sums = output.sums[i]});
+  }
+  if (plan_.kind == TickKind::kTrain && parts_.compute.info().buffer_bytes > 0 &&
+      round_.buffers_rank() == rank()) {
+    SendToMembers(FrameKind::kBuffers, output.buffers);
+  }
+  SendToMembers(FrameKind::kTrailer, EncodeTrailer(trailer));
+  round_.OnLocal(trailer, output.buffers);
+  CommitWhenComplete();
+}
+
+void LearnerLoop::Impl::OnTickFrame(int rank, const Frame& frame) {
+  const Status status = [&]() -> Status {
+    switch (frame.header.kind) {
+      case FrameKind::kTrailer: {
+        ASSIGN_OR_RETURN(const Trailer trailer, DecodeTrailer(frame.payload.view));
+        return round_.OnTrailer(rank, trailer);
+      }
+      case FrameKind::kBuffers:
+        return round_.OnBuffers(rank, frame.payload);
+      default:
+        if (plan_.kind != TickKind::kTrain) return Invalid("a gradient in an evaluation");
+        return reduction_.OnFrame(rank, frame);
+    }
+  }();
+  if (!status) return Stop({.accused = {member(rank)}, .cause = status.error().message});
+  CommitWhenComplete();
+}
+
+void LearnerLoop::Impl::CommitWhenComplete() {
+  if (committing_ || !round_.done()) return;
+  if (plan_.kind == TickKind::kEvaluate) return OnCommitted();
+  if (!reduction_.done()) return;
+  committing_ = true;
+  parts_.compute.Commit({.epoch = plan_.epoch,
+                         .step = plan_.step,
+                         .gradient = reduction_.root(),
+                         .buffers = round_.buffers()},
+                        Guarded<Status>([this](Status status) {
+                          committing_ = false;
+                          if (!status) return Fail(status.error());
+                          OnCommitted();
+                        }));
+}
+
+// From here on nothing can void the tick: it is the same on whoever commits it.
+void LearnerLoop::Impl::OnCommitted() {
+  const TickOutcome outcome = round_.Outcome();
+  const TimePoint now = parts_.loop.Now();
+  const std::optional<std::string> line = metrics_.OnCommit({.tick = applied_,
+                                                             .plan = plan_,
+                                                             .sums = outcome.sums,
+                                                             .learners = membership_.world_size(),
+                                                             .membership = membership_.id,
+                                                             .now = now,
+                                                             .unix_seconds = Unix(now)});
+  if (line && rank() == 0) parts_.metrics.Append(*line);
+  ++applied_;
+  if (!opened_reported_) {
+    pause_seconds_ = last_commit_ ? ToSeconds(now - *last_commit_) : 0;
+    ReportOpened();
+  }
+  applied_most_ = std::max(applied_most_, applied_);
+  last_commit_ = now;
+  Boundary(outcome);
+}
+
+void LearnerLoop::Impl::ReportOpened() {
+  const Tick began = done() ? applied_ : applied_ - 1;
+  opened_reported_ = true;
+  Tell(Opened{.membership = membership_.id,
+              .applied_ticks = applied_,
+              .pause_seconds = pause_seconds_,
+              .ticks_lost = applied_most_ - std::min(applied_most_, began)});
+}
+
+// Between two ticks: all who get here know the same.
+void LearnerLoop::Impl::Boundary(const TickOutcome& outcome) {
+  if (pending_) return Enter(*std::exchange(pending_, std::nullopt));
+  if (done()) return Finish();
+  if (rank() == 0 && CheckpointDue(plan_)) SaveCheckpoint([](bool) {});
+  if (outcome.announced && outcome.announced->id > membership_.id) {
+    return SwitchTo(*outcome.announced);
+  }
+  if (outcome.last_call) return Drain();
+  if (loss_in_commit_) return Stop(*std::exchange(loss_in_commit_, std::nullopt));
+  BeginTick();
+}
+
+// ---- Checkpoints ----
+
+bool LearnerLoop::Impl::CheckpointDue(const TickPlan& plan) {
+  if (plan.kind != TickKind::kTrain || saving_) return false;
+  if (options_.checkpoint_every_steps > 0 && step() % options_.checkpoint_every_steps == 0) {
+    return true;
+  }
+  return options_.checkpoint_every > Duration::zero() &&
+         parts_.loop.Now() - last_save_ >= options_.checkpoint_every;
+}
+
+// The state does not change before the copy is made: compute works in order.
+void LearnerLoop::Impl::SaveCheckpoint(std::function<void(bool saved)> done) {
+  saving_ = true;
+  last_save_ = parts_.loop.Now();
+  const auto report = [this, done, tick = applied_](const CheckpointLabel& label,
+                                                    Result<Manifest> manifest) {
+    saving_ = false;
+    checkpoint_known_ = true;
+    if (manifest) {
+      saved_tick_ = tick;
+      checkpoint_report_ = {.step = label.position.step,
+                            .membership = label.position.membership,
+                            .unix_seconds = Unix(parts_.loop.Now())};
+      log::Info("checkpoint", {{"step", label.position.step}});
+    } else {
+      checkpoint_report_.error = manifest.error().message;
+      log::Warning("checkpoint failed",
+                   {{"step", label.position.step}, {"cause", manifest.error().message}});
+    }
+    done(manifest.has_value());
+  };
+  parts_.compute.CopyState(Guarded<Result<std::shared_ptr<const StateCopy>>>(
+      [this, report, label = Label()](Result<std::shared_ptr<const StateCopy>> state) {
+        if (!state) return report(label, std::unexpected(state.error()));
+        parts_.checkpointer.Save(
+            label, *std::move(state), options_.checkpoints_kept,
+            Guarded<Result<Manifest>>([report, label](Result<Manifest> manifest) {
+              report(label, std::move(manifest));
+            }));
+      }));
+}
+
+// ---- The end ----
+
+void LearnerLoop::Impl::Drain() {
+  phase_ = Phase::kDraining;
+  log::Info("draining", {{"tick", applied_}});
+  // A bound, also for those who were not asked one by one.
+  RequestLeave(options_.grace);
+  if (rank() == 0) return SaveLast();
+  if (loss_in_commit_) OnLoss(*std::exchange(loss_in_commit_, std::nullopt));
+  After(Duration::zero(), [this] { DeliverHeld(); });
+}
+
+void LearnerLoop::Impl::SaveLast() {
+  if (phase_ != Phase::kDraining) return;
+  if (saving_) return After(kLastSaveRetry / 20, [this] { SaveLast(); });
+  if (saved_tick_ != applied_) {
+    return SaveCheckpoint([this](bool saved) {
+      After(saved ? Duration::zero() : kLastSaveRetry, [this] { SaveLast(); });
+    });
+  }
+  SendToMembers(FrameKind::kFinished);
+  Exit({.reason = LeftReason::kDrained, .message = "left with a checkpoint"});
+}
+
+void LearnerLoop::Impl::Finish() {
+  phase_ = Phase::kFinishing;
+  log::Info("all steps done", {{"step", step()}});
+  if (rank() == 0) return PublishFinal();
+  PollFinal();
+  if (loss_in_commit_) OnLoss(*std::exchange(loss_in_commit_, std::nullopt));
+  After(Duration::zero(), [this] { DeliverHeld(); });
+}
+
+void LearnerLoop::Impl::PublishFinal() {
+  if (exporting_ || phase_ != Phase::kFinishing) return;
+  exporting_ = true;
+  // An earlier rank 0 may have done it, and died before it said so.
+  parts_.checkpointer.FindFinal(Guarded<Result<Manifest>>([this](Result<Manifest> final) {
+    if (final) return Complete(final->parameters_sha256);
+    parts_.compute.CopyState(Guarded<Result<std::shared_ptr<const StateCopy>>>(
+        [this](Result<std::shared_ptr<const StateCopy>> state) {
+          if (!state) return RetryPublishing(state.error());
+          parts_.checkpointer.ExportFinal(
+              Label(), *std::move(state),
+              Guarded<Result<Manifest>>([this](Result<Manifest> manifest) {
+                if (!manifest) return RetryPublishing(manifest.error());
+                Complete(manifest->parameters_sha256);
+              }));
+        }));
+  }));
+}
+
+void LearnerLoop::Impl::RetryPublishing(const Error& error) {
+  exporting_ = false;
+  log::Warning("cannot publish the final model", {{"cause", error.message}});
+  checkpoint_known_ = true;
+  checkpoint_report_.error = error.message;
+  After(final_backoff_.Next(0.5), [this] { PublishFinal(); });
+}
+
+// The final model, not the word of rank 0, is what completes the job.
+void LearnerLoop::Impl::PollFinal() {
+  if (std::exchange(polling_, true)) return;
+  After(kFinalPoll, [this] {
+    parts_.checkpointer.FindFinal(Guarded<Result<Manifest>>([this](Result<Manifest> final) {
+      polling_ = false;
+      if (final) return Complete(final->parameters_sha256);
+      if (done()) PollFinal();
+    }));
+  });
+}
+
+void LearnerLoop::Impl::Complete(const std::string& parameters_sha256) {
+  if (phase_ == Phase::kFinishing && rank() == 0) {
+    WireWriter writer;
+    for (const char c : parameters_sha256) writer.Put(c);
+    SendToMembers(FrameKind::kFinished, writer.Take());
+  }
+  Exit({.reason = LeftReason::kCompleted,
+        .message = "all steps done",
+        .parameters_sha256 = parameters_sha256});
+}
+
+}  // namespace pliant

@@ -1,0 +1,80 @@
+#include "trainer/runtime/opening.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "trainer/runtime/wire.h"
+
+namespace pliant {
+
+Bytes EncodeHolding(const Holding& holding) {
+  WireWriter writer;
+  writer.Put(static_cast<std::uint8_t>(holding.has_state));
+  writer.Put(holding.applied_ticks);
+  writer.Put(holding.evaluation.samples);
+  writer.Put(holding.evaluation.loss);
+  writer.Put(holding.evaluation.correct);
+  return writer.Take();
+}
+
+Result<Holding> DecodeHolding(std::span<const std::byte> bytes) {
+  WireReader reader(bytes);
+  Holding holding;
+  holding.has_state = reader.Get<std::uint8_t>() != 0;
+  holding.applied_ticks = reader.Get<Tick>();
+  holding.evaluation.samples = reader.Get<double>();
+  holding.evaluation.loss = reader.Get<double>();
+  holding.evaluation.correct = reader.Get<double>();
+  if (!reader.at_end()) return Invalid("an opening frame of another size");
+  return holding;
+}
+
+Opening::Opening(int world_size, int self, Holding own)
+    : self_(self), peers_(static_cast<std::size_t>(world_size)) {
+  SetOwn(own);
+}
+
+void Opening::OnOpen(int rank, const Holding& holding) {
+  peers_[static_cast<std::size_t>(rank)].holding = holding;
+}
+
+void Opening::OnOpened(int rank) { peers_[static_cast<std::size_t>(rank)].opened = true; }
+
+void Opening::SetOwn(const Holding& own) { OnOpen(self_, own); }
+
+std::optional<int> Opening::Furthest() const {
+  std::optional<int> furthest;
+  Tick most = 0;
+  for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
+    const std::optional<Holding>& holding = peers_[rank].holding;
+    if (!holding || !holding->has_state) continue;
+    if (furthest && holding->applied_ticks <= most) continue;
+    furthest = static_cast<int>(rank);
+    most = holding->applied_ticks;
+  }
+  return furthest;
+}
+
+Opening::Next Opening::next() const {
+  if (!std::ranges::all_of(peers_, [](const Peer& peer) { return peer.holding.has_value(); })) {
+    return Next::kWait;
+  }
+  const std::optional<int> furthest = Furthest();
+  if (!furthest) return self_ == 0 ? Next::kRestore : Next::kWait;
+  const Holding& most = *peers_[static_cast<std::size_t>(*furthest)].holding;
+  if (!own().has_state || own().applied_ticks < most.applied_ticks) return Next::kFetch;
+  if (!told_) return Next::kHold;
+  const bool all_opened = std::ranges::all_of(peers_, [&](const Peer& peer) {
+    return peer.opened || &peer == &peers_[static_cast<std::size_t>(self_)];
+  });
+  return all_opened ? Next::kBegin : Next::kWait;
+}
+
+int Opening::source() const {
+  const std::optional<int> furthest = Furthest();
+  CHECK(furthest.has_value(), "somebody has a state when it is to be fetched");
+  return *furthest;
+}
+
+}  // namespace pliant

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "base/result.h"
+#include "trainer/collective/peer_transport.h"
+#include "trainer/membership/types.h"
+#include "trainer/runtime/program.h"
+
+namespace pliant {
+
+// What a learner brings into a membership.
+struct Holding {
+  bool has_state = false;
+  Tick applied_ticks = 0;
+  ShardSums evaluation;  // of the ticks of the running evaluation: they are not part of the state
+  bool operator==(const Holding&) const = default;
+};
+
+Bytes EncodeHolding(const Holding& holding);
+Result<Holding> DecodeHolding(std::span<const std::byte> bytes);
+
+// How a membership opens, seen by one of its members: all tell each other what they hold; the
+// furthest state is the one to start from; who does not hold it takes it from the lowest rank that
+// does; ticks begin when all hold it. Without I/O: it is told what happens, and says what to do.
+class Opening {
+ public:
+  Opening(int world_size, int self, Holding own);
+
+  void OnOpen(int rank, const Holding& holding);  // again: what counts is the newest
+  void OnOpened(int rank);                        // holds the state that all start from
+  void SetOwn(const Holding& own);                // after loading it, from a checkpoint or a peer
+
+  enum class Next {
+    kWait,     // for others
+    kRestore,  // nobody has a state: this one, rank 0, makes the first from the newest checkpoint
+    kFetch,    // the state of source()
+    kHold,     // this one holds the state: tell the others, once
+    kBegin,    // all hold it
+  };
+  Next next() const;
+  int source() const;  // with kFetch
+
+  void SetTold() { told_ = true; }  // the others know that this one holds the state
+  bool told() const { return told_; }
+  const Holding& own() const { return peers_[static_cast<std::size_t>(self_)].holding.value(); }
+  const std::optional<Holding>& holding(int rank) const {
+    return peers_[static_cast<std::size_t>(rank)].holding;
+  }
+
+ private:
+  struct Peer {
+    std::optional<Holding> holding;
+    bool opened = false;
+  };
+  std::optional<int> Furthest() const;  // the lowest rank that holds the furthest state
+
+  int self_;
+  bool told_ = false;
+  std::vector<Peer> peers_;  // by rank
+};
+
+}  // namespace pliant

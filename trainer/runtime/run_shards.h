@@ -1,0 +1,19 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+
+#include "base/result.h"
+#include "trainer/collective/shard_folder.h"
+#include "trainer/runtime/compute.h"
+#include "trainer/runtime/program.h"
+
+namespace pliant {
+
+// One learner's part of a tick, shard after shard. For training, `folder` has begun with the work's
+// blocks, and `on_node` gets every finished one. Ends early, with kCancelled, once `abandoned`.
+Result<TickOutput> RunShards(Program& program, ShardFolder& folder, const TickWork& work,
+                             const std::atomic<bool>& abandoned,
+                             const std::function<void(const HeldNode&)>& on_node);
+
+}  // namespace pliant

@@ -1,0 +1,109 @@
+#include "trainer/runtime/tick_round.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "trainer/membership/messages.h"
+#include "trainer/runtime/wire.h"
+
+namespace pliant {
+
+Bytes EncodeTrailer(const Trailer& trailer) {
+  WireWriter writer;
+  writer.Put(static_cast<std::uint8_t>(trailer.last_call));
+  writer.PutText(trailer.announced ? EncodeMembership(*trailer.announced) : "");
+  writer.Put(static_cast<std::uint32_t>(trailer.shards.size()));
+  for (const Trailer::Shard& shard : trailer.shards) {
+    writer.Put(static_cast<std::int32_t>(shard.shard));
+    writer.Put(shard.sums.samples);
+    writer.Put(shard.sums.loss);
+    writer.Put(shard.sums.correct);
+  }
+  return writer.Take();
+}
+
+Result<Trailer> DecodeTrailer(std::span<const std::byte> bytes) {
+  WireReader reader(bytes);
+  Trailer trailer;
+  trailer.last_call = reader.Get<std::uint8_t>() != 0;
+  const std::string_view announced = reader.GetText();
+  if (!announced.empty()) {
+    ASSIGN_OR_RETURN(trailer.announced, DecodeMembership(announced));
+  }
+  const auto count = reader.Get<std::uint32_t>();
+  for (std::uint32_t i = 0; i < count && reader.ok(); ++i) {
+    Trailer::Shard shard{.shard = reader.Get<std::int32_t>()};
+    shard.sums.samples = reader.Get<double>();
+    shard.sums.loss = reader.Get<double>();
+    shard.sums.correct = reader.Get<double>();
+    trailer.shards.push_back(shard);
+  }
+  if (!reader.at_end()) return Invalid("a trailer of another size");
+  return trailer;
+}
+
+ShardSums SumShards(std::span<const ShardSums> by_shard) {
+  return SumTree(by_shard, [](const ShardSums& left, const ShardSums& right) {
+    return ShardSums{.samples = left.samples + right.samples,
+                     .loss = left.loss + right.loss,
+                     .correct = left.correct + right.correct};
+  });
+}
+
+TickRound::TickRound(const ShardMap& map, int self, bool needs_buffers)
+    : self_(self),
+      needs_buffers_(needs_buffers),
+      heard_(static_cast<std::size_t>(map.world_size()), false),
+      missing_(map.world_size()),
+      sums_(static_cast<std::size_t>(map.logical_shards)) {
+  for (int rank = 0; rank < map.world_size(); ++rank) {
+    shards_of_rank_.push_back(map.ShardsOf(rank));
+    if (std::ranges::find(shards_of_rank_.back(), 0) != shards_of_rank_.back().end()) {
+      buffers_rank_ = rank;
+    }
+  }
+}
+
+void TickRound::OnLocal(const Trailer& trailer, Bytes buffers) {
+  CHECK(!local_done(), "a tick is computed once");
+  Take(self_, trailer);
+  if (buffers_rank_ == self_) buffers_ = std::move(buffers);
+}
+
+Status TickRound::OnTrailer(int rank, const Trailer& trailer) {
+  if (heard_[static_cast<std::size_t>(rank)]) return Invalid("a second trailer");
+  const std::vector<int>& expected = shards_of_rank_[static_cast<std::size_t>(rank)];
+  if (!std::ranges::equal(trailer.shards, expected, {}, &Trailer::Shard::shard)) {
+    return Invalid("a trailer with the shards of another rank");
+  }
+  Take(rank, trailer);
+  return {};
+}
+
+void TickRound::Take(int rank, const Trailer& trailer) {
+  heard_[static_cast<std::size_t>(rank)] = true;
+  --missing_;
+  for (const Trailer::Shard& shard : trailer.shards) {
+    sums_[static_cast<std::size_t>(shard.shard)] = shard.sums;
+  }
+  last_call_ &= trailer.last_call;
+  if (trailer.announced && (!announced_ || announced_->id < trailer.announced->id)) {
+    announced_ = trailer.announced;
+  }
+}
+
+Status TickRound::OnBuffers(int rank, Bytes buffers) {
+  if (rank != buffers_rank_ || !needs_buffers_ || buffers_) {
+    return Invalid("buffers that it has not to send");
+  }
+  buffers_ = std::move(buffers);
+  return {};
+}
+
+TickOutcome TickRound::Outcome() const {
+  CHECK(done(), "a tick has an outcome when all trailers are there");
+  return {.sums = SumShards(sums_), .last_call = last_call_, .announced = announced_};
+}
+
+}  // namespace pliant

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "trainer/collective/peer_transport.h"
+#include "trainer/collective/tree.h"
+#include "trainer/membership/types.h"
+#include "trainer/runtime/compute.h"
+#include "trainer/runtime/program.h"
+
+namespace pliant {
+
+// The end of a tick, as one member sends it to all others.
+struct Trailer {
+  struct Shard {
+    int shard = 0;
+    ShardSums sums;
+    bool operator==(const Shard&) const = default;
+  };
+  std::vector<Shard> shards;  // that the sender computed
+  // It has to leave, and nobody arranges it: when all say so they write a checkpoint and go.
+  bool last_call = false;
+  std::optional<Membership> announced;  // to switch to, at the end of this tick
+  bool operator==(const Trailer&) const = default;
+};
+
+Bytes EncodeTrailer(const Trailer& trailer);
+Result<Trailer> DecodeTrailer(std::span<const std::byte> bytes);
+
+// What a completed tick says, equal on all members.
+struct TickOutcome {
+  ShardSums sums;  // over all shards, along the tree
+  bool last_call = false;
+  std::optional<Membership> announced;
+};
+
+// The sums on whose order nothing may depend: in double, along the tree over shards.
+ShardSums SumShards(std::span<const ShardSums> by_shard);
+
+// Gathers what belongs to one tick beside the gradient: trailers and the buffers of shard 0.
+class TickRound {
+ public:
+  TickRound() = default;
+  // `needs_buffers`: shard 0 writes some in this tick.
+  TickRound(const ShardMap& map, int self, bool needs_buffers);
+
+  void OnLocal(const Trailer& trailer, Bytes buffers);
+  // kInvalid: not what `rank` has to send.
+  Status OnTrailer(int rank, const Trailer& trailer);
+  Status OnBuffers(int rank, Bytes buffers);
+
+  bool local_done() const { return heard_[static_cast<std::size_t>(self_)]; }
+  bool done() const { return missing_ == 0 && (!needs_buffers_ || buffers_.has_value()); }
+  TickOutcome Outcome() const;  // done()
+  Bytes buffers() const { return buffers_.value_or(Bytes{}); }
+  int buffers_rank() const { return buffers_rank_; }  // who computes shard 0
+
+ private:
+  void Take(int rank, const Trailer& trailer);
+
+  int self_ = 0;
+  std::vector<std::vector<int>> shards_of_rank_;
+  bool needs_buffers_ = false;
+  int buffers_rank_ = 0;
+  std::vector<bool> heard_;  // by rank
+  int missing_ = 0;
+  std::vector<ShardSums> sums_;  // by shard
+  std::optional<Bytes> buffers_;
+  bool last_call_ = true;
+  std::optional<Membership> announced_;
+};
+
+}  // namespace pliant
