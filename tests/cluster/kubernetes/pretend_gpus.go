@@ -95,7 +95,8 @@ func register(kubeletSocket, endpoint, resource string) error {
 	return err
 }
 
-// serve runs one server and registers it; it returns when the kubelet was started anew, which has then removed the socket.
+// serve runs one server and registers it; it returns when the kubelet is not there, or was started anew and so has removed
+// the server's socket.
 func serve(plugin *gpuPlugin, resource string) error {
 	kubeletSocket := deviceplugin.KubeletSocket
 	before, err := os.Stat(kubeletSocket)
@@ -118,6 +119,7 @@ func serve(plugin *gpuPlugin, resource string) error {
 	if err := register(kubeletSocket, endpoint, resource); err != nil {
 		return err
 	}
+	log.Printf("registered %d pretend devices as %s", len(plugin.ids), resource)
 	for {
 		time.Sleep(pollInterval)
 		if now, err := os.Stat(kubeletSocket); err != nil || !os.SameFile(before, now) {
@@ -137,7 +139,7 @@ func pretendGPUs() int {
 		plugin.ids = append(plugin.ids, fmt.Sprintf("gpu-%d", i))
 	}
 	for {
-		log.Printf("serving %d pretend devices as %s: %v", *count, *resource, serve(plugin, *resource))
+		log.Printf("not registered: %v", serve(plugin, *resource))
 		time.Sleep(pollInterval)
 	}
 }

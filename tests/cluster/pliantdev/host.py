@@ -17,6 +17,7 @@ _PACKAGES = {
     "ip": "iproute2",
     "mmdebstrap": "mmdebstrap",
     "mount": "mount",
+    "/usr/lib/podman/netavark": "netavark",  # buildah insists on it
     "nsenter": "util-linux",
     "openssl": "openssl",
     "setpriv": "util-linux",
@@ -55,7 +56,7 @@ def missing_packages(container_engine: bool) -> list[str]:
         package
         for program, package in _PACKAGES.items()
         if not shutil.which(program)
-        and not (container_engine and program in ("buildah", "mmdebstrap"))
+        and not (container_engine and package in ("buildah", "mmdebstrap", "netavark"))
     }
     return sorted(needed)
 

@@ -9,6 +9,7 @@ import atexit
 import contextlib
 import functools
 import os
+import resource
 import shutil
 import subprocess
 import tempfile
@@ -112,6 +113,16 @@ _CONTAINED = ["setpriv", "--pdeathsig", "KILL",
 # fmt: on
 
 
+def _present_limits() -> list[str]:
+    """Newer versions of buildah raise limits of their own accord, which not every root may."""
+    options = []
+    for name, limit in (("nofile", resource.RLIMIT_NOFILE), ("nproc", resource.RLIMIT_NPROC)):
+        _, hard = resource.getrlimit(limit)
+        if hard != resource.RLIM_INFINITY:
+            options += ["--ulimit", f"{name}={hard}:{hard}"]
+    return options
+
+
 class Buildah(Engine):
     """Images are kept in a store of our own below the cache, and built in a chroot: no service, no
     user namespaces."""
@@ -175,7 +186,7 @@ class Buildah(Engine):
                 self._output("rm", container)
 
     def _build_command(self) -> list[str]:
-        return [*self._buildah, "bud", "--pull-never", "--layers"]
+        return [*self._buildah, "bud", "--pull-never", "--layers", *_present_limits()]
 
     def command_to_run(self, image: str, what: Mounted) -> list[str]:
         if image not in self._containers:
@@ -196,7 +207,7 @@ class Buildah(Engine):
             if name.startswith("run-") and not Path("/proc", owner).exists():
                 self._output("rm", name)
         container = f"run-{os.getpid()}-{len(self._containers)}"
-        self._output("from", "--pull-never", "--name", container, image)
+        self._output("from", "--pull-never", *_present_limits(), "--name", container, image)
         atexit.register(self._output, "rm", container)
         return container
 
