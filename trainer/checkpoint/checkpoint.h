@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -10,6 +11,10 @@
 #include "trainer/checkpoint/store.h"
 
 namespace pliant {
+
+// Tensors whose names begin so are the model. In files and in the hash they stand without it, by
+// the names that their framework knows.
+inline constexpr std::string_view kModelPrefix = "model.";
 
 // What a checkpoint says of itself, beside its state.
 struct CheckpointLabel {
@@ -24,8 +29,8 @@ struct Restored {
   std::vector<std::string> passed_over;  // newer checkpoints that do not verify, and why
 };
 
-// SHA-256 over the model's tensors (those named "model.…", which is left off) in order of name:
-// name, NUL, dtype, NUL, shape ("2,3"), NUL, bytes. Lower-case hex.
+// SHA-256 over the model's tensors in order of name: name, NUL, dtype, NUL, shape ("2,3"), NUL,
+// bytes. Lower-case hex.
 std::string ParametersSha256(const StateDict& state);
 
 // Writes step-…/{model,optimizer}-00001-of-00001.safetensors and then manifest.json. A crash at any
@@ -38,9 +43,10 @@ Result<Manifest> SaveCheckpoint(CheckpointStore& store, const CheckpointLabel& l
 // batch size or number of shards.
 Result<Restored> RestoreNewest(CheckpointStore& store, const JobIdentity& job);
 
-// Removes all but the newest `keep` (at least 1) checkpoints, and remains of attempts older than
-// the newest.
-Status PruneTo(CheckpointStore& store, int keep);
+// Removes all but the newest `keep` (at least 1) checkpoints up to `written`, remains of attempts,
+// and what an older membership left ahead of it, which did not verify when this job went back
+// behind it. Does nothing when a newer membership has written.
+Status PruneTo(CheckpointStore& store, const TrainingPosition& written, int keep);
 
 // final/{model.safetensors, manifest.json}: the model for its users, any safetensors reader reads
 // it.

@@ -27,7 +27,11 @@ class StateCopy {
   std::size_t bytes() const { return bytes_; }
 
  private:
-  std::unique_ptr<std::byte[]> memory_;
+  struct FreeAligned {
+    void operator()(std::byte* memory) const;
+  };
+
+  std::unique_ptr<std::byte, FreeAligned> memory_;  // every tensor on a cache line
   std::size_t bytes_ = 0;
   StateDict view_;
 };
@@ -35,5 +39,8 @@ class StateCopy {
 // Copies all tensors of `from` into those of `to`. kInvalid, naming the tensor, unless both have
 // the same names, types and shapes (the order may differ); then nothing was copied.
 Status CopyState(const StateDict& from, const StateDict& to);
+
+// "2,3", and "" for a scalar.
+std::string ShapeText(const std::vector<std::int64_t>& shape);
 
 }  // namespace pliant

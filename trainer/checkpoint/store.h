@@ -30,7 +30,8 @@ class CheckpointStore {
   // Fills `out` from `offset` on. kNotFound: no such object. kCorrupt: it is shorter.
   virtual Status Read(std::string_view name, std::uint64_t offset, std::span<std::byte> out) = 0;
 
-  // The objects whose names begin with `prefix`, in order of name.
+  // The objects whose names begin with `prefix`, in order of name. A Put that did not end may have
+  // left one of another name.
   virtual Result<std::vector<StoredObject>> List(std::string_view prefix) = 0;
 
   // Fine when there is none.

@@ -1,0 +1,111 @@
+#include "trainer/checkpoint/checkpointer.h"
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/real_event_loop.h"
+#include "base/sim_event_loop.h"
+#include "tests/unit/checkpoint/training_state.h"
+#include "trainer/checkpoint/memory_store.h"
+
+namespace pliant {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+std::shared_ptr<const StateCopy> StateAt(std::uint64_t step) {
+  TrainingState state(step);
+  return std::make_shared<const StateCopy>(StateCopy::Of(state.View()));
+}
+
+// Saves, prunes, publishes and restores, and writes down what it hears in order.
+std::vector<std::string> PlayThrough(Checkpointer& checkpointer,
+                                     const std::function<bool(const std::function<bool()>&)>& run) {
+  std::vector<std::string> heard;
+  const auto note = [&heard](const std::string& what) {
+    return [&heard, what](const auto& result) {
+      heard.push_back(what + (result ? "" : " " + std::string(ToString(result.error().code))));
+    };
+  };
+  checkpointer.FindFinal(note("final"));
+  checkpointer.Restore(LabelAt(0).job, note("restore"));
+  for (const std::uint64_t step : {100U, 200U, 300U})
+    checkpointer.Save(LabelAt(step), StateAt(step), 2, note("save"));
+  checkpointer.ExportFinal(LabelAt(300), StateAt(300), note("export"));
+  checkpointer.FindFinal(note("final"));
+  checkpointer.Restore(LabelAt(0).job, [&heard](Result<Restored> restored) {
+    heard.push_back(restored ? "restored " + std::to_string(restored->manifest.position.step)
+                             : restored.error().message);
+  });
+  EXPECT_TRUE(heard.empty()) << "never within the call";
+  EXPECT_TRUE(run([&] { return heard.size() == 8; }));
+  return heard;
+}
+
+const std::vector<std::string> kHeard = {
+    "final NotFound", "restore NotFound", "save", "save", "save", "export",
+    "final",           "restored 300"};
+
+TEST(InLoopCheckpointer, DoesOneThingAfterTheOther) {
+  SimEventLoop loop;
+  MemoryStore store;
+  const auto checkpointer = NewInLoopCheckpointer(loop, store, [] { return milliseconds(100); });
+  EXPECT_EQ(PlayThrough(*checkpointer,
+                        [&](const auto& done) { return loop.RunUntilTrue(done, seconds(10)); }),
+            kHeard);
+  EXPECT_EQ(loop.Now(), TimePoint(milliseconds(800)));
+  EXPECT_EQ(store.List("step-")->size(), 6U) << "pruned to two";
+}
+
+TEST(InLoopCheckpointer, ADeadLearnerHasDoneNothing) {
+  SimEventLoop loop;
+  MemoryStore store;
+  auto checkpointer = NewInLoopCheckpointer(loop, store, [] { return milliseconds(100); });
+  checkpointer->Save(LabelAt(1), StateAt(1), 1, [](const auto&) { FAIL(); });
+  loop.RunFor(milliseconds(99));
+  checkpointer.reset();
+  loop.RunFor(seconds(1));
+  EXPECT_TRUE(store.objects().empty());
+}
+
+TEST(ThreadedCheckpointer, DoesOneThingAfterTheOther) {
+  RealEventLoop loop;
+  const auto checkpointer = NewThreadedCheckpointer(loop, std::make_unique<MemoryStore>());
+  const auto run = [&](const std::function<bool()>& done) {
+    const auto end = std::chrono::steady_clock::now() + seconds(30);
+    while (!done() && std::chrono::steady_clock::now() < end)
+      loop.context().run_one_for(milliseconds(100)), loop.context().restart();
+    return done();
+  };
+  EXPECT_EQ(PlayThrough(*checkpointer, run), kHeard);
+}
+
+TEST(ThreadedCheckpointer, SaysNothingOnceItIsGone) {
+  RealEventLoop loop;
+  auto checkpointer = NewThreadedCheckpointer(loop, std::make_unique<MemoryStore>());
+  for (int i = 0; i < 10; ++i)
+    checkpointer->FindFinal([](const auto&) { FAIL() << "its caller may be gone too"; });
+  checkpointer.reset();
+  loop.context().run_for(milliseconds(20));
+}
+
+TEST(ThreadedCheckpointer, LetsGoOfTheStateBeforeItReports) {
+  RealEventLoop loop;
+  const auto checkpointer = NewThreadedCheckpointer(loop, std::make_unique<MemoryStore>());
+  auto state = StateAt(1);
+  std::optional<long> holders;
+  checkpointer->Save(LabelAt(1), state, 1, [&](const auto&) { holders = state.use_count(); });
+  const auto end = std::chrono::steady_clock::now() + seconds(30);
+  while (!holders && std::chrono::steady_clock::now() < end)
+    loop.context().run_one_for(milliseconds(100)), loop.context().restart();
+  EXPECT_EQ(holders, 1) << "the copy's memory can be used for the next one";
+}
+
+}  // namespace
+}  // namespace pliant

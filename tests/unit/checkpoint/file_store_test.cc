@@ -1,0 +1,136 @@
+#include "trainer/checkpoint/file_store.h"
+
+#include <filesystem>
+#include <fstream>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/checkpoint/training_state.h"
+#include "trainer/checkpoint/memory_store.h"
+
+namespace pliant {
+namespace {
+
+namespace fs = std::filesystem;
+
+class FileStoreTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "file-store-test-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    directory_ = pattern;
+  }
+  void TearDown() override { fs::remove_all(directory_); }
+
+  static Status Put(CheckpointStore& store, std::string_view name, std::string_view content) {
+    // In two parts, to see that they are joined.
+    const auto bytes = std::as_bytes(std::span(content));
+    const std::span<const std::byte> parts[] = {
+        bytes.first(bytes.size() / 2), {}, bytes.subspan(bytes.size() / 2)};
+    return store.Put(name, parts);
+  }
+  static std::string Read(CheckpointStore& store, std::string_view name, std::uint64_t offset,
+                          std::size_t size) {
+    std::string content(size, '?');
+    const Status read = store.Read(name, offset, std::as_writable_bytes(std::span(content)));
+    return read ? content : std::string(ToString(read.error().code));
+  }
+
+  fs::path directory_;
+};
+
+// What both stores do alike.
+void CheckConformance(CheckpointStore& store, auto put, auto read) {
+  EXPECT_TRUE(store.List("")->empty());
+  EXPECT_TRUE(store.Remove("none"));
+  EXPECT_TRUE(store.Remove("no/such"));
+  EXPECT_EQ(read("none", 0, 1), "NotFound");
+  ASSERT_TRUE(put("b/2", "two"));
+  ASSERT_TRUE(put("b/1", "old content"));
+  ASSERT_TRUE(put("b/1", "one"));
+  ASSERT_TRUE(put("a/x", ""));
+  ASSERT_TRUE(put("bb", "not below b"));
+  EXPECT_EQ(read("b/1", 0, 3), "one");
+  EXPECT_EQ(read("b/1", 1, 2), "ne");
+  EXPECT_EQ(read("b/1", 3, 0), "");
+  EXPECT_EQ(read("b/1", 0, 4), "Corrupt") << "shorter than that";
+  EXPECT_EQ(*store.List(""),
+            (std::vector<StoredObject>{{"a/x", 0}, {"b/1", 3}, {"b/2", 3}, {"bb", 11}}));
+  EXPECT_EQ(*store.List("b/"), (std::vector<StoredObject>{{"b/1", 3}, {"b/2", 3}}));
+  EXPECT_EQ(store.List("b")->size(), 3U);
+  EXPECT_TRUE(store.List("c/")->empty());
+  EXPECT_TRUE(store.Remove("b/1"));
+  EXPECT_TRUE(store.Remove("b/1"));
+  EXPECT_EQ(*store.List("b/"), (std::vector<StoredObject>{{"b/2", 3}}));
+}
+
+TEST_F(FileStoreTest, KeepsObjects) {
+  FileStore files(directory_ / "checkpoints" / "uid");
+  CheckConformance(
+      files, [&](auto name, auto content) { return Put(files, name, content); },
+      [&](auto name, auto offset, auto size) {
+        return Read(files, name, static_cast<std::uint64_t>(offset),
+                    static_cast<std::size_t>(size));
+      });
+  EXPECT_FALSE(fs::exists(directory_ / "checkpoints" / "uid" / "c"));
+  EXPECT_TRUE(files.Remove("b/2"));
+  EXPECT_FALSE(fs::exists(directory_ / "checkpoints" / "uid" / "b")) << "no empty directories";
+  EXPECT_TRUE(fs::exists(directory_ / "checkpoints" / "uid"));
+
+  MemoryStore memory;
+  CheckConformance(
+      memory, [&](auto name, auto content) { return Put(memory, name, content); },
+      [&](auto name, auto offset, auto size) {
+        return Read(memory, name, static_cast<std::uint64_t>(offset),
+                    static_cast<std::size_t>(size));
+      });
+}
+
+TEST_F(FileStoreTest, SavesRestoresAndPrunesCheckpoints) {
+  FileStore store(directory_ / "uid");
+  for (const std::uint64_t step : {100U, 200U, 300U}) {
+    TrainingState state(step);
+    const auto saved = SaveCheckpoint(store, LabelAt(step), state.View());
+    ASSERT_TRUE(saved) << saved.error();
+    ASSERT_TRUE(PruneTo(store, saved->position, 2));
+  }
+  std::size_t directories = 0;
+  for ([[maybe_unused]] const auto& entry : fs::directory_iterator(directory_ / "uid"))
+    ++directories;
+  EXPECT_EQ(directories, 2U);
+
+  // A learner that died while it wrote leaves a part behind.
+  const fs::path attempt = directory_ / "uid" / "step-000000000250-m2.4";
+  fs::create_directory(attempt);
+  std::ofstream(attempt / "model-00001-of-00001.safetensors.part") << "half";
+  const auto restored = RestoreNewest(store, LabelAt(0).job);
+  ASSERT_TRUE(restored) << restored.error();
+  TrainingState want(300);
+  EXPECT_EQ(Contents(restored->state.view()), Contents(want.View()));
+  ASSERT_TRUE(PruneTo(store, LabelAt(300).position, 2));
+  EXPECT_FALSE(fs::exists(attempt));
+}
+
+TEST_F(FileStoreTest, WritesManyPartsAndReportsWhatTheSystemSays) {
+  FileStore store(directory_);
+  std::vector<std::string> texts;
+  std::string whole;
+  for (int i = 0; i < 3000; ++i) whole += texts.emplace_back(std::to_string(i));
+  std::vector<std::span<const std::byte>> parts;
+  for (const std::string& text : texts) parts.push_back(std::as_bytes(std::span(text)));
+  ASSERT_TRUE(store.Put("many", parts));
+  EXPECT_EQ(Read(store, "many", 0, whole.size()), whole);
+
+  ASSERT_TRUE(Put(store, "file", "x"));
+  const Status below_a_file = Put(store, "file/x", "y");
+  ASSERT_FALSE(below_a_file);
+  EXPECT_EQ(below_a_file.error().code, ErrorCode::kUnavailable);
+  EXPECT_NE(below_a_file.error().message.find("file"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace pliant

@@ -1,0 +1,83 @@
+#include "trainer/checkpoint/manifest.h"
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace pliant {
+namespace {
+
+using ::testing::HasSubstr;
+
+const Manifest kManifest{
+    .position = {.step = 1234, .tick = 1300, .epoch = 9, .membership = {.term = 2, .counter = 5}},
+    .job = {.seed = 18446744073709551615U, .global_batch_size = 256, .logical_shards = 32},
+    .framework = "libtorch 2.6",
+    .parameters_sha256 = "abc",
+    .files = {{.name = "model-00001-of-00001.safetensors", .bytes = 5000000000, .crc32c = 0x1ab}}};
+
+TEST(Manifest, ComesBackAsItWasWritten) {
+  const auto decoded = DecodeManifest(EncodeManifest(kManifest));
+  ASSERT_TRUE(decoded) << decoded.error();
+  EXPECT_EQ(*decoded, kManifest);
+}
+
+TEST(Manifest, IsWhatTheContractSays) {
+  const std::string json = EncodeManifest(kManifest);
+  for (const char* const part :
+       {R"("format": 1)", R"("complete": true)", R"("step": 1234)", R"("tick": 1300)",
+        R"("epoch": 9)", R"("membership": "2.5")", R"("seed": 18446744073709551615)",
+        R"("globalBatchSize": 256)", R"("logicalShards": 32)", R"("framework": "libtorch 2.6")",
+        R"("parametersSha256": "abc")", R"("name": "model-00001-of-00001.safetensors")",
+        R"("bytes": 5000000000)", R"("crc32c": "000001ab")"})
+    EXPECT_THAT(json, HasSubstr(part));
+}
+
+TEST(Manifest, NamesTheFieldThatIsWrong) {
+  struct Case {
+    std::string from;
+    std::string to;
+    std::string named;
+  };
+  const Case cases[] = {
+      {R"("format": 1)", R"("format": 2)", "format 2"},
+      {R"("complete": true)", R"("complete": false)", "complete"},
+      {R"("complete": true,)", "", "complete"},
+      {R"("step": 1234)", R"("step": -1)", "step"},
+      {R"("tick": 1300)", R"("tick": "1300")", "tick"},
+      {R"("membership": "2.5")", R"("membership": "2.5x")", "membership"},
+      {R"("membership": "2.5")", R"("membership": "2")", "membership"},
+      {R"("logicalShards": 32)", R"("logicalShards": 4294967328)", "logicalShards"},
+      {R"("name": "model)", R"("name": "../model)", "files.name"},
+      {R"("name": "model)", R"("name": "a/model)", "files.name"},
+      {R"("crc32c": "000001ab")", R"("crc32c": "1ab")", "files.crc32c"},
+      {R"("crc32c": "000001ab")", R"("crc32c": "000001ag")", "files.crc32c"},
+      {"{", "[", "JSON"},
+  };
+  for (const Case& c : cases) {
+    std::string json = EncodeManifest(kManifest);
+    const std::size_t at = json.find(c.from);
+    ASSERT_NE(at, std::string::npos) << c.from;
+    json.replace(at, c.from.size(), c.to);
+    const auto decoded = DecodeManifest(json);
+    ASSERT_FALSE(decoded) << c.to;
+    EXPECT_EQ(decoded.error().code, ErrorCode::kCorrupt);
+    EXPECT_THAT(decoded.error().message, HasSubstr(c.named));
+  }
+}
+
+TEST(Manifest, DoesNotNameAFileTwice) {
+  Manifest twice = kManifest;
+  twice.files.push_back(twice.files.front());
+  EXPECT_FALSE(DecodeManifest(EncodeManifest(twice)));
+}
+
+TEST(Manifest, APrefixIsNoManifest) {
+  const std::string json = EncodeManifest(kManifest);
+  for (std::size_t size = 0; size + 2 < json.size(); ++size)
+    EXPECT_FALSE(DecodeManifest(json.substr(0, size)));
+}
+
+}  // namespace
+}  // namespace pliant

@@ -1,0 +1,136 @@
+#include "trainer/checkpoint/checkpointer.h"
+
+#include <algorithm>
+#include <stop_token>
+#include <thread>
+#include <utility>
+
+#include "base/log.h"
+#include "base/mailbox.h"
+
+namespace pliant {
+namespace {
+
+// Works on the store, and returns what then is to be told on the loop.
+using Report = std::function<void()>;
+using Operation = std::function<Report(CheckpointStore&)>;
+
+// What both kinds do; they differ in where and when an operation runs.
+class OperationCheckpointer : public Checkpointer {
+ public:
+  void Save(CheckpointLabel label, std::shared_ptr<const StateCopy> state, int keep,
+            Done<Manifest> done) override {
+    Start<Manifest>(
+        [label = std::move(label), state = std::move(state),
+         keep](CheckpointStore& store) -> Result<Manifest> {
+          ASSIGN_OR_RETURN(Manifest manifest, SaveCheckpoint(store, label, state->view()));
+          // The checkpoint stands: what could not be removed is tried again after the next one.
+          if (const Status pruned = PruneTo(store, manifest.position, keep); !pruned)
+            log::Warning("old checkpoints stay", {{"reason", pruned.error().message}});
+          return manifest;
+        },
+        std::move(done));
+  }
+
+  void Restore(JobIdentity job, Done<Restored> done) override {
+    Start<Restored>(
+        [job](CheckpointStore& store) {
+          Result<Restored> restored = RestoreNewest(store, job);
+          if (restored)
+            for (const std::string& why : restored->passed_over)
+              log::Warning("checkpoint does not verify, taking an older one", {{"reason", why}});
+          return restored;
+        },
+        std::move(done));
+  }
+
+  void ExportFinal(CheckpointLabel label, std::shared_ptr<const StateCopy> state,
+                   Done<Manifest> done) override {
+    Start<Manifest>(
+        [label = std::move(label), state = std::move(state)](CheckpointStore& store) {
+          return pliant::ExportFinal(store, label, state->view());
+        },
+        std::move(done));
+  }
+
+  void FindFinal(Done<Manifest> done) override {
+    Start<Manifest>([](CheckpointStore& store) { return ReadFinal(store); }, std::move(done));
+  }
+
+ protected:
+  virtual void Enqueue(Operation operation) = 0;
+
+ private:
+  template <typename T>
+  void Start(std::function<Result<T>(CheckpointStore&)> work, Done<T> done) {
+    Enqueue([work = std::move(work), done = std::move(done)](CheckpointStore& store) -> Report {
+      // Shared, because a Restored cannot be copied and a std::function must be.
+      auto result = std::make_shared<Result<T>>(work(store));
+      return [result = std::move(result), done] { done(std::move(*result)); };
+    });
+  }
+};
+
+class ThreadedCheckpointer final : public OperationCheckpointer {
+ public:
+  ThreadedCheckpointer(EventLoop& loop, std::unique_ptr<CheckpointStore> store)
+      : loop_(loop),
+        store_(std::move(store)),
+        thread_([this](const std::stop_token& stop) { Work(stop); }) {}
+
+ protected:
+  void Enqueue(Operation operation) override { operations_.Put(std::move(operation)); }
+
+ private:
+  void Work(const std::stop_token& stop) {
+    while (std::optional<Operation> operation = operations_.Take(stop)) {
+      Report report = (*operation)(*store_);
+      *operation = nullptr;  // gives the state back before the caller hears of it
+      loop_.Post([alive = std::weak_ptr(alive_), report = std::move(report)] {
+        if (!alive.expired()) report();
+      });
+    }
+  }
+
+  EventLoop& loop_;
+  const std::unique_ptr<CheckpointStore> store_;  // worker thread only
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Mailbox<Operation> operations_;  // synchronises itself
+  std::jthread thread_;            // last: joined before the rest is destroyed
+};
+
+class InLoopCheckpointer final : public OperationCheckpointer {
+ public:
+  InLoopCheckpointer(EventLoop& loop, CheckpointStore& store, std::function<Duration()> delay)
+      : loop_(loop), store_(store), delay_(std::move(delay)) {}
+
+ protected:
+  void Enqueue(Operation operation) override {
+    free_at_ = std::max(free_at_, loop_.Now()) + delay_();
+    loop_.PostAfter(free_at_ - loop_.Now(), [&store = store_, alive = std::weak_ptr(alive_),
+                                             operation = std::move(operation)] {
+      if (!alive.expired()) operation(store)();
+    });
+  }
+
+ private:
+  EventLoop& loop_;
+  CheckpointStore& store_;
+  const std::function<Duration()> delay_;
+  TimePoint free_at_;  // when all that was asked for is done
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace
+
+std::unique_ptr<Checkpointer> NewThreadedCheckpointer(EventLoop& loop,
+                                                      std::unique_ptr<CheckpointStore> store) {
+  return std::make_unique<ThreadedCheckpointer>(loop, std::move(store));
+}
+
+std::unique_ptr<Checkpointer> NewInLoopCheckpointer(EventLoop& loop, CheckpointStore& store,
+                                                    std::function<Duration()> delay) {
+  return std::make_unique<InLoopCheckpointer>(loop, store, std::move(delay));
+}
+
+}  // namespace pliant

@@ -1,0 +1,165 @@
+#include "trainer/checkpoint/file_store.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <format>
+#include <system_error>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+namespace pliant {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Of files that are being written; one that stays is overwritten by the next attempt, or pruned.
+constexpr std::string_view kTemporarySuffix = ".part";
+
+// The kernel takes at most IOV_MAX parts and 2 GiB a call.
+constexpr std::size_t kPartsMost = 256;
+
+std::unexpected<Error> SystemError(const fs::path& path, std::string_view doing, int error) {
+  const ErrorCode code = error == ENOENT ? ErrorCode::kNotFound
+                         : error == EACCES || error == EPERM || error == EROFS
+                             ? ErrorCode::kDenied
+                             : ErrorCode::kUnavailable;
+  return Fail(
+      code, std::format("{} {}: {}", doing, path.string(), std::generic_category().message(error)));
+}
+
+class File {
+ public:
+  explicit File(int descriptor) : descriptor_(descriptor) {}
+  ~File() { Close(); }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+  int descriptor() const { return descriptor_; }
+  bool open() const { return descriptor_ >= 0; }
+  int Close() {
+    if (!open()) return 0;
+    return ::close(std::exchange(descriptor_, -1));
+  }
+
+ private:
+  int descriptor_;
+};
+
+Status WriteAll(const fs::path& path, int descriptor,
+                std::span<const std::span<const std::byte>> parts) {
+  std::vector<iovec> left;
+  left.reserve(parts.size());
+  for (const auto& part : parts)
+    if (!part.empty())
+      left.push_back({.iov_base = const_cast<std::byte*>(part.data()), .iov_len = part.size()});
+  std::size_t first = 0;
+  while (first < left.size()) {
+    const std::size_t count = std::min(kPartsMost, left.size() - first);
+    const ssize_t written = ::writev(descriptor, &left[first], static_cast<int>(count));
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      return SystemError(path, "write", errno);
+    }
+    auto done = static_cast<std::size_t>(written);
+    while (done > 0) {
+      iovec& part = left[first];
+      const std::size_t taken = std::min(done, part.iov_len);
+      part.iov_base = static_cast<std::byte*>(part.iov_base) + taken;
+      part.iov_len -= taken;
+      done -= taken;
+      if (part.iov_len == 0) ++first;
+    }
+  }
+  return {};
+}
+
+Status SyncDirectory(const fs::path& path) {
+  const File directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory.open()) return SystemError(path, "open", errno);
+  if (::fsync(directory.descriptor()) != 0) return SystemError(path, "sync", errno);
+  return {};
+}
+
+// Makes `path` and what is above it, down from `root`'s parent; new names survive a crash.
+Status MakeDirectories(const fs::path& path) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) return {};
+  if (path.has_parent_path()) RETURN_IF_ERROR(MakeDirectories(path.parent_path()));
+  if (::mkdir(path.c_str(), 0755) != 0 && errno != EEXIST)
+    return SystemError(path, "make directory", errno);
+  return path.has_parent_path() ? SyncDirectory(path.parent_path()) : Status();
+}
+
+}  // namespace
+
+FileStore::FileStore(fs::path root) : root_(fs::absolute(std::move(root)).lexically_normal()) {}
+
+Status FileStore::Put(std::string_view name, std::span<const std::span<const std::byte>> parts) {
+  const fs::path path = root_ / name;
+  const fs::path temporary = path.string() + std::string(kTemporarySuffix);
+  RETURN_IF_ERROR(MakeDirectories(path.parent_path()));
+  File file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (!file.open()) return SystemError(temporary, "open", errno);
+  RETURN_IF_ERROR(WriteAll(temporary, file.descriptor(), parts));
+  if (::fsync(file.descriptor()) != 0) return SystemError(temporary, "sync", errno);
+  if (file.Close() != 0) return SystemError(temporary, "close", errno);
+  if (::rename(temporary.c_str(), path.c_str()) != 0) return SystemError(path, "rename", errno);
+  return SyncDirectory(path.parent_path());
+}
+
+Status FileStore::Read(std::string_view name, std::uint64_t offset, std::span<std::byte> out) {
+  const fs::path path = root_ / name;
+  const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.open()) return SystemError(path, "open", errno);
+  while (!out.empty()) {
+    const ssize_t got =
+        ::pread(file.descriptor(), out.data(), out.size(), static_cast<off_t>(offset));
+    if (got < 0) {
+      if (errno == EINTR) continue;
+      return SystemError(path, "read", errno);
+    }
+    if (got == 0)
+      return Fail(ErrorCode::kCorrupt, std::format("{}: ends {} bytes early", name, out.size()));
+    out = out.subspan(static_cast<std::size_t>(got));
+    offset += static_cast<std::uint64_t>(got);
+  }
+  return {};
+}
+
+Result<std::vector<StoredObject>> FileStore::List(std::string_view prefix) {
+  std::vector<StoredObject> found;
+  std::error_code error;
+  // Below the directory that the prefix names in full.
+  const fs::path top = root_ / fs::path(prefix).parent_path();
+  fs::recursive_directory_iterator entry(top, error);
+  if (error == std::errc::no_such_file_or_directory) return found;
+  for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
+    std::error_code gone;  // by another learner that prunes
+    if (!entry->is_regular_file(gone)) continue;
+    const std::uint64_t bytes = entry->file_size(gone);
+    if (gone) continue;
+    std::string name = entry->path().lexically_relative(root_).generic_string();
+    if (name.starts_with(prefix)) found.push_back({.name = std::move(name), .bytes = bytes});
+  }
+  if (error && error != std::errc::no_such_file_or_directory)
+    return SystemError(top, "list", error.value());
+  std::ranges::sort(found, {}, &StoredObject::name);
+  return found;
+}
+
+Status FileStore::Remove(std::string_view name) {
+  const fs::path path = root_ / name;
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT && errno != ENOTDIR)
+    return SystemError(path, "remove", errno);
+  // A directory without objects is nothing: gone with its last one.
+  for (fs::path directory = path.parent_path(); directory != root_;
+       directory = directory.parent_path())
+    if (::rmdir(directory.c_str()) != 0) break;
+  return {};
+}
+
+}  // namespace pliant

@@ -1,0 +1,136 @@
+#include "trainer/checkpoint/manifest.h"
+
+#include <algorithm>
+#include <charconv>
+#include <format>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+namespace pliant {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::uint64_t kFormat = 1;
+constexpr std::size_t kFilesMost = 100'000;
+
+std::unexpected<Error> Corrupt(std::string_view field) {
+  return Fail(ErrorCode::kCorrupt, std::format("manifest: {} is missing or wrong", field));
+}
+
+std::optional<std::uint64_t> ParseHex(std::string_view text) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::optional<MembershipId> ParseMembership(std::string_view text) {
+  MembershipId id;
+  const char* const end = text.data() + text.size();
+  const auto term = std::from_chars(text.data(), end, id.term);
+  if (term.ec != std::errc() || term.ptr == end || *term.ptr != '.') return std::nullopt;
+  const auto counter = std::from_chars(term.ptr + 1, end, id.counter);
+  if (counter.ec != std::errc() || counter.ptr != end) return std::nullopt;
+  return id;
+}
+
+Status Get(const Json& json, const char* field, std::uint64_t& value) {
+  const auto found = json.find(field);
+  if (found == json.end() || !found->is_number_unsigned()) return Corrupt(field);
+  value = found->get<std::uint64_t>();
+  return {};
+}
+
+Status Get(const Json& json, const char* field, std::string& value) {
+  const auto found = json.find(field);
+  if (found == json.end() || !found->is_string()) return Corrupt(field);
+  value = found->get<std::string>();
+  return {};
+}
+
+Result<ManifestFile> DecodeFile(const Json& json) {
+  ManifestFile file;
+  if (!json.is_object()) return Corrupt("files");
+  RETURN_IF_ERROR(Get(json, "name", file.name));
+  // A manifest names what stands beside it, and nothing elsewhere.
+  if (file.name.empty() || file.name.front() == '.' || file.name.find('/') != std::string::npos ||
+      file.name.find('\0') != std::string::npos)
+    return Corrupt("files.name");
+  RETURN_IF_ERROR(Get(json, "bytes", file.bytes));
+  std::string crc;
+  RETURN_IF_ERROR(Get(json, "crc32c", crc));
+  const auto value = ParseHex(crc);
+  if (!value || crc.size() != 8) return Corrupt("files.crc32c");
+  file.crc32c = static_cast<std::uint32_t>(*value);
+  return file;
+}
+
+}  // namespace
+
+std::string EncodeManifest(const Manifest& manifest) {
+  Json files = Json::array();
+  for (const ManifestFile& file : manifest.files)
+    files.push_back({{"name", file.name},
+                     {"bytes", file.bytes},
+                     {"crc32c", std::format("{:08x}", file.crc32c)}});
+  const Json json = {{"format", kFormat},
+                     {"complete", true},
+                     {"step", manifest.position.step},
+                     {"tick", manifest.position.tick},
+                     {"epoch", manifest.position.epoch},
+                     {"membership", ToString(manifest.position.membership)},
+                     {"seed", manifest.job.seed},
+                     {"globalBatchSize", manifest.job.global_batch_size},
+                     {"logicalShards", manifest.job.logical_shards},
+                     {"framework", manifest.framework},
+                     {"parametersSha256", manifest.parameters_sha256},
+                     {"files", std::move(files)}};
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Result<Manifest> DecodeManifest(std::string_view text) {
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object()) return Fail(ErrorCode::kCorrupt, "manifest: no JSON object");
+  std::uint64_t format = 0;
+  RETURN_IF_ERROR(Get(json, "format", format));
+  if (format != kFormat)
+    return Fail(ErrorCode::kCorrupt,
+                std::format("manifest: format {} is not known here, only {}", format, kFormat));
+  if (const auto complete = json.find("complete"); complete == json.end() || *complete != true)
+    return Corrupt("complete");
+
+  Manifest manifest;
+  TrainingPosition& position = manifest.position;
+  RETURN_IF_ERROR(Get(json, "step", position.step));
+  RETURN_IF_ERROR(Get(json, "tick", position.tick));
+  RETURN_IF_ERROR(Get(json, "epoch", position.epoch));
+  std::string membership;
+  RETURN_IF_ERROR(Get(json, "membership", membership));
+  const auto id = ParseMembership(membership);
+  if (!id) return Corrupt("membership");
+  position.membership = *id;
+
+  RETURN_IF_ERROR(Get(json, "seed", manifest.job.seed));
+  RETURN_IF_ERROR(Get(json, "globalBatchSize", manifest.job.global_batch_size));
+  std::uint64_t shards = 0;
+  RETURN_IF_ERROR(Get(json, "logicalShards", shards));
+  if (shards > std::numeric_limits<int>::max()) return Corrupt("logicalShards");
+  manifest.job.logical_shards = static_cast<int>(shards);
+  RETURN_IF_ERROR(Get(json, "framework", manifest.framework));
+  RETURN_IF_ERROR(Get(json, "parametersSha256", manifest.parameters_sha256));
+
+  const auto files = json.find("files");
+  if (files == json.end() || !files->is_array() || files->size() > kFilesMost)
+    return Corrupt("files");
+  for (const Json& file : *files) {
+    ASSIGN_OR_RETURN(ManifestFile decoded, DecodeFile(file));
+    if (std::ranges::contains(manifest.files, decoded.name, &ManifestFile::name))
+      return Corrupt("files.name");
+    manifest.files.push_back(std::move(decoded));
+  }
+  return manifest;
+}
+
+}  // namespace pliant

@@ -1,0 +1,52 @@
+#include "trainer/checkpoint/memory_store.h"
+
+#include <algorithm>
+#include <format>
+
+namespace pliant {
+namespace {
+
+std::unexpected<Error> Injected(std::string_view name) {
+  return Fail(ErrorCode::kUnavailable, std::format("{}: injected fault", name));
+}
+
+}  // namespace
+
+Status MemoryStore::Put(std::string_view name, std::span<const std::span<const std::byte>> parts) {
+  const Fault what = fault ? fault(operations_, name) : Fault::kNone;
+  ++operations_;
+  if (what == Fault::kFail) return Injected(name);
+  std::vector<std::byte> content;
+  for (const auto& part : parts) content.insert(content.end(), part.begin(), part.end());
+  if (what == Fault::kFailTorn) content.resize(content.size() / 2);
+  objects_[std::string(name)] = std::move(content);
+  return what == Fault::kNone ? Status() : Injected(name);
+}
+
+Status MemoryStore::Read(std::string_view name, std::uint64_t offset, std::span<std::byte> out) {
+  const auto found = objects_.find(std::string(name));
+  if (found == objects_.end())
+    return Fail(ErrorCode::kNotFound, std::format("{}: no such object", name));
+  const std::vector<std::byte>& content = found->second;
+  if (offset > content.size() || out.size() > content.size() - offset)
+    return Fail(ErrorCode::kCorrupt, std::format("{}: {} bytes are too few", name, content.size()));
+  std::ranges::copy(std::span(content).subspan(offset, out.size()), out.begin());
+  return {};
+}
+
+Result<std::vector<StoredObject>> MemoryStore::List(std::string_view prefix) {
+  std::vector<StoredObject> found;
+  for (const auto& [name, content] : objects_)
+    if (name.starts_with(prefix)) found.push_back({.name = name, .bytes = content.size()});
+  return found;
+}
+
+Status MemoryStore::Remove(std::string_view name) {
+  const Fault what = fault ? fault(operations_, name) : Fault::kNone;
+  ++operations_;
+  if (what == Fault::kFail) return Injected(name);
+  objects_.erase(std::string(name));
+  return what == Fault::kNone ? Status() : Injected(name);
+}
+
+}  // namespace pliant
