@@ -162,6 +162,7 @@ Result<ShardSums> TorchProgram::ComputeShard(const ShardTask& task, std::span<fl
                                              std::span<std::byte> buffers) {
   const bool training = task.kind == TickKind::kTrain;
   CHECK(!training || gradient.size() == impl_->info.gradient_elements, "room for the gradient");
+  at::init_num_threads();  // OpenMP keeps the number for each calling thread
   try {
     if (training) Copy(impl_->buffers.bytes(), impl_->scratch.bytes());
     ShardSums sums;

@@ -121,7 +121,15 @@ void LearnerLoop::Impl::OnCommitted() {
                                                              .membership = membership_.id,
                                                              .now = now,
                                                              .unix_seconds = Unix(now)});
-  if (line && rank() == 0) parts_.metrics.Append(*line);
+  if (line && rank() == 0) {
+    parts_.metrics.Append(*line);
+    if (plan_.kind == TickKind::kEvaluate) {
+      log::Info("epoch done", {{"epoch", plan_.epoch},
+                               {"step", plan_.step},
+                               {"accuracy", metrics_.accuracy().value_or(0)},
+                               {"learners", membership_.world_size()}});
+    }
+  }
   ++applied_;
   if (!opened_reported_) {
     pause_seconds_ = last_commit_ ? ToSeconds(now - *last_commit_) : 0;

@@ -10,6 +10,7 @@
 #include <numeric>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -237,6 +238,9 @@ TEST(TorchProgram, AShardGivesTheSameBitsInEveryProcess) {
     EXPECT_EQ(DigestOfAnotherProcess(history), here) << "history " << history;
   }
   EXPECT_EQ(std::format("{:016x}\n", ShardDigest(5)), here);
+  std::uint64_t in_a_thread = 0;
+  std::thread([&in_a_thread] { in_a_thread = ShardDigest(2); }).join();
+  EXPECT_EQ(std::format("{:016x}\n", in_a_thread), here);
 }
 
 }  // namespace
