@@ -1,16 +1,18 @@
 #include "base/http_server.h"
 
 #include <algorithm>
-#include <array>
+#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http.hpp>
+#include <boost/beast/websocket/rfc6455.hpp>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <type_traits>
 #include <utility>
 
+#include "base/byte_stream.h"
 #include "base/log.h"
 #include "base/real_event_loop.h"
 #include "base/tls_context.h"
@@ -27,8 +29,6 @@ using boost::system::error_code;
 using Parser = http::request_parser<http::string_body>;
 
 constexpr std::size_t kHeaderBytesMax = 16 * 1024;
-// What a refused client may still send before the connection is cut, so that it gets to read why.
-constexpr std::size_t kDiscardedBytesMax = 8 * 1024 * 1024;
 constexpr auto kGoodbyeTimeout = std::chrono::seconds(2);
 constexpr auto kAcceptRetry = std::chrono::milliseconds(100);
 
@@ -68,28 +68,6 @@ http::response<http::string_body> ToBeast(ServerResponse answer, unsigned versio
   response.body() = std::move(answer.body);
   response.prepare_payload();
   return response;
-}
-
-// Lets the client read the last answer: closing with unread bytes under way would reset the
-// connection under it.
-template <typename Stream>
-asio::awaitable<void> SayGoodbye(Stream& stream) {
-  TcpStream& lowest = beast::get_lowest_layer(stream);
-  lowest.expires_after(kGoodbyeTimeout);
-  if constexpr (std::is_same_v<Stream, TlsStream>) {
-    auto [ignored] = co_await stream.async_shutdown(kAwait);
-    static_cast<void>(ignored);
-  }
-  error_code error;
-  lowest.socket().shutdown(tcp::socket::shutdown_send, error);
-  std::array<char, 16384> discarded;
-  const auto buffer = asio::buffer(discarded);
-  for (std::size_t total = 0; !error && total < kDiscardedBytesMax;) {
-    auto [read_error, bytes] = co_await lowest.async_read_some(buffer, kAwait);
-    error = read_error;
-    total += bytes;
-  }
-  lowest.close();
 }
 
 }  // namespace
@@ -189,42 +167,29 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
       if (self->connections_.size() >= self->options_.connections_max) continue;
       error_code ignored;
       socket.set_option(tcp::no_delay(true), ignored);
-      self->Begin(TcpStream(std::move(socket)));
+      // Reading the files for each connection makes a renewed certificate take effect by itself.
+      if (self->tls_) {
+        const auto context = self->tls_->Current();
+        if (!context) continue;
+        asio::co_spawn(self->context_, Converse(self, ByteStream(std::move(socket), **context)),
+                       &RethrowBug);
+      } else {
+        asio::co_spawn(self->context_, Converse(self, ByteStream(std::move(socket))), &RethrowBug);
+      }
     }
-  }
-
-  void Begin(TcpStream stream) {
-    if (!tls_) {
-      asio::co_spawn(context_, Converse<TcpStream>(shared_from_this(), std::move(stream)),
-                     &RethrowBug);
-      return;
-    }
-    // Reading the files for each connection makes a renewed certificate take effect by itself.
-    const auto context = tls_->Current();
-    if (!context) return;
-    asio::co_spawn(context_,
-                   Converse<TlsStream>(shared_from_this(), TlsStream(std::move(stream), **context)),
-                   &RethrowBug);
   }
 
   // One connection, from its first byte to its end.
-  template <typename Stream>
-  static asio::awaitable<void> Converse(std::shared_ptr<Core> self, Stream stream) {
-    TcpStream& lowest = beast::get_lowest_layer(stream);
-    Registration registration(*self, [&lowest] { lowest.close(); });
-    lowest.expires_after(self->options_.request_timeout);
-    if constexpr (std::is_same_v<Stream, TlsStream>) {
-      auto [error] = co_await stream.async_handshake(asio::ssl::stream_base::server, kAwait);
-      if (error) co_return;
-    }
+  static asio::awaitable<void> Converse(std::shared_ptr<Core> self, ByteStream stream) {
+    Registration registration(*self, [&stream] { stream.Close(); });
+    stream.ExpiresAfter(self->options_.request_timeout);
+    const error_code tls_error = co_await stream.AcceptTls();
+    if (tls_error) co_return;
     beast::flat_buffer buffer;
-    bool first = true;
     while (!self->stopped_) {
       Parser parser;
       parser.header_limit(kHeaderBytesMax);
       parser.body_limit(self->options_.body_bytes_max);
-      lowest.expires_after(first ? self->options_.request_timeout : self->options_.idle_timeout);
-      first = false;
       auto [error, bytes] = co_await http::async_read_header(stream, buffer, parser, kAwait);
       if (self->stopped_ || (error && !IsParseError(error))) co_return;
 
@@ -237,25 +202,25 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
       }
       bool keep_alive = !error && parser.keep_alive() && (route != nullptr || parser.is_done());
       if (route != nullptr) {
-        lowest.expires_after(self->options_.request_timeout);
-        error_code read_error = co_await ReadBody(stream, buffer, parser);
+        const error_code read_error = co_await ReadBody(stream, buffer, parser);
         if (self->stopped_ || (read_error && !IsParseError(read_error))) co_return;
         keep_alive = keep_alive && !read_error;
         answer = read_error ? AnswerToParseError(read_error)
                             : route->handle(ToRequest(parser.release()));
       }
-      const unsigned version = error ? 11 : parser.get().version();
-      const auto response = ToBeast(std::move(answer), version, keep_alive, "GET, PUT");
-      lowest.expires_after(self->options_.request_timeout);
+      const auto response = ToBeast(std::move(answer), error ? 11 : parser.get().version(),
+                                    keep_alive, self->MethodsOf(parser));
+      stream.ExpiresAfter(self->options_.request_timeout);
       auto [write_error, written] = co_await http::async_write(stream, response, kAwait);
       if (write_error) co_return;
       if (!keep_alive) break;
+      stream.ExpiresAfter(self->options_.idle_timeout);
     }
-    co_await SayGoodbye(stream);
+    stream.ExpiresAfter(kGoodbyeTimeout);
+    co_await stream.ShutDown();
   }
 
-  template <typename Stream>
-  static asio::awaitable<error_code> ReadBody(Stream& stream, beast::flat_buffer& buffer,
+  static asio::awaitable<error_code> ReadBody(ByteStream& stream, beast::flat_buffer& buffer,
                                               Parser& parser) {
     if (beast::iequals(parser.get()[http::field::expect], "100-continue")) {
       const http::response<http::empty_body> go_on(http::status::continue_, parser.get().version());
@@ -266,17 +231,15 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
     co_return error;
   }
 
-  template <typename Stream>
-  static asio::awaitable<void> Upgrade(std::shared_ptr<Core> self, Stream stream,
-                                       http::request<http::string_body> request,
-                                       const HttpRoute& route, Registration& registration) {
-    beast::get_lowest_layer(stream).expires_never();
-    const auto session = std::make_shared<WebSocketSession<Stream>>(
+  static asio::awaitable<void> Upgrade(std::shared_ptr<Core> self, ByteStream stream,
+                                       WebSocketSession::Request request, const HttpRoute& route,
+                                       Registration& registration) {
+    const auto session = std::make_shared<WebSocketSession>(
         std::move(stream), self->options_.websocket, beast::role_type::server);
     registration.CloseBy([session] { session->Drop("the server stops"); });
-    auto [error] = co_await session->stream().async_accept(request, kAwait);
-    if (error || self->stopped_) co_return;
-    WebSocketCallbacks callbacks = route.accept(session);
+    const Status accepted = co_await session->Accept(std::move(request));
+    if (!accepted || self->stopped_) co_return;
+    const WebSocketCallbacks callbacks = route.accept(session);
     // Owners of a stopped server may be gone.
     WebSocketCallbacks guarded{.on_message =
                                    [&self, &callbacks](std::string text) {
@@ -289,6 +252,17 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
                                        callbacks.on_closed(reason);
                                    }};
     co_await session->Run(std::move(guarded));
+  }
+
+  // For the Allow header.
+  std::string MethodsOf(const Parser& parser) const {
+    std::string methods;
+    const std::string_view target = View(parser.get().target());
+    for (const HttpRoute& route : routes_) {
+      if (route.path != target.substr(0, target.find('?'))) continue;
+      methods += (methods.empty() ? "" : ", ") + route.method;
+    }
+    return methods;
   }
 
   // What can be said before the body is read: a refusal, or the route that will answer.

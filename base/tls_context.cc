@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include <openssl/x509_vfy.h>
-
 #include "base/file.h"
 #include "base/log.h"
 
@@ -62,8 +60,7 @@ Result<std::shared_ptr<ssl::context>> ServerTlsContext::Make(const Pem& pem) {
   return context;
 }
 
-Result<std::shared_ptr<ssl::context>> MakeClientTlsContext(const std::filesystem::path& ca_file,
-                                                           const std::string& server_name) {
+Result<std::shared_ptr<ssl::context>> MakeClientTlsContext(const std::filesystem::path& ca_file) {
   ASSIGN_OR_RETURN(const std::string ca, ReadFile(ca_file));
   auto context = std::make_shared<ssl::context>(ssl::context::tls_client);
   boost::system::error_code error;
@@ -74,11 +71,6 @@ Result<std::shared_ptr<ssl::context>> MakeClientTlsContext(const std::filesystem
   }
   context->set_verify_mode(ssl::verify_peer, error);
   if (error) return Fail(ErrorCode::kInternal, "TLS: " + error.message());
-  // Not asio's verification callback: that one ends with the asio context, before its connections.
-  X509_VERIFY_PARAM* const check = SSL_CTX_get0_param(context->native_handle());
-  if (X509_VERIFY_PARAM_set1_host(check, server_name.c_str(), server_name.size()) != 1) {
-    return Invalid("'" + server_name + "' is no host name");
-  }
   return context;
 }
 

@@ -35,8 +35,8 @@ class ServerTlsContext {
   std::shared_ptr<boost::asio::ssl::context> current_;
 };
 
-// Trusts `ca_file` alone, and only a certificate for `server_name`.
+// Trusts `ca_file` alone.
 Result<std::shared_ptr<boost::asio::ssl::context>> MakeClientTlsContext(
-    const std::filesystem::path& ca_file, const std::string& server_name);
+    const std::filesystem::path& ca_file);
 
 }  // namespace pliant

@@ -116,7 +116,7 @@ class WebSocketTest : public testing::Test {
                        return client_side_.Callbacks(loop_);
                      });
     EXPECT_FALSE(done) << "never within the call";
-    RunUntil([&] { return done; });
+    RunUntil([&] { return done && (error || server_side_.socket); });
     return error;
   }
 
