@@ -1,0 +1,187 @@
+#include "trainer/runtime/learner_environment.h"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <limits>
+#include <string_view>
+
+#include "base/file.h"
+
+namespace pliant {
+namespace {
+
+constexpr std::uint64_t kMostSeconds = 365 * 24 * 3600;
+constexpr int kMostLearners = 1 << 16;
+
+class Reader {
+ public:
+  explicit Reader(const GetEnvironment& get) : get_(get) {}
+
+  std::optional<std::string> Text(const char* name) const {
+    const char* const value = get_(name);
+    if (value == nullptr || *value == '\0') return std::nullopt;
+    return value;
+  }
+
+  // With a coordinator, what it needs beside its address.
+  Result<std::string> Needed(const char* name, std::string_view what) const {
+    auto value = Text(name);
+    if (value) return *std::move(value);
+    return Invalid(std::string(name) + " is not set: with PLIANT_COORDINATOR it must be " +
+                   std::string(what));
+  }
+
+  template <typename T>
+  Status Number(const char* name, std::uint64_t least, std::uint64_t most, T& into) const {
+    const auto text = Text(name);
+    if (!text) return {};
+    std::uint64_t value = 0;
+    const char* const end = text->data() + text->size();
+    const auto [rest, error] = std::from_chars(text->data(), end, value);
+    if (error != std::errc() || rest != end || value < least || value > most) {
+      return Invalid(std::string(name) + " is '" + *text + "': it must be a whole number from " +
+                     std::to_string(least) + " to " + std::to_string(most));
+    }
+    into = static_cast<T>(value);
+    return {};
+  }
+
+  template <typename T>
+  Status Number(const char* name, std::uint64_t least, std::uint64_t most,
+                std::optional<T>& into) const {
+    if (!Text(name)) return {};
+    T value{};
+    RETURN_IF_ERROR(Number(name, least, most, value));
+    into = value;
+    return {};
+  }
+
+  Status Seconds(const char* name, std::uint64_t least, Duration& into) const {
+    std::optional<std::uint64_t> seconds;
+    RETURN_IF_ERROR(Number(name, least, kMostSeconds, seconds));
+    if (seconds) into = std::chrono::seconds(*seconds);
+    return {};
+  }
+
+ private:
+  const GetEnvironment& get_;
+};
+
+// "10.0.0.1:8443", "name:8443" or "[::1]:8443".
+Result<LearnerEnvironment::Coordinator> ParseAddress(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  std::uint16_t port = 0;
+  if (colon != text.npos) {
+    const char* const end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data() + colon + 1, end, port);
+    if (error != std::errc() || rest != end) port = 0;
+  }
+  if (colon == 0 || port == 0) {
+    return Invalid("PLIANT_COORDINATOR is '" + text + "': it must be host:port");
+  }
+  std::string host = text.substr(0, colon);
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
+    host = host.substr(1, host.size() - 2);
+  }
+  return LearnerEnvironment::Coordinator{.host = std::move(host), .port = std::to_string(port)};
+}
+
+Result<std::string> ReadToken(const std::string& path) {
+  auto token = ReadFile(path);
+  if (!token) return std::unexpected(InContext("PLIANT_TOKEN_FILE", std::move(token).error()));
+  while (!token->empty() && (token->back() == '\n' || token->back() == '\r')) token->pop_back();
+  if (token->empty()) return Invalid("PLIANT_TOKEN_FILE: " + path + " is empty");
+  return token;
+}
+
+Status ReadCoordinator(const Reader& reader, LearnerEnvironment& environment) {
+  const auto address = reader.Text("PLIANT_COORDINATOR");
+  if (!address) return {};
+  ASSIGN_OR_RETURN(LearnerEnvironment::Coordinator coordinator, ParseAddress(*address));
+  ASSIGN_OR_RETURN(environment.learner, reader.Needed("PLIANT_LEARNER", "the name of this pod"));
+  ASSIGN_OR_RETURN(environment.job_uid, reader.Needed("PLIANT_JOB_UID", "the uid of the job"));
+  ASSIGN_OR_RETURN(environment.pod_ip,
+                   reader.Needed("PLIANT_POD_IP", "the address at which peers reach this pod"));
+  ASSIGN_OR_RETURN(const std::string token_file,
+                   reader.Needed("PLIANT_TOKEN_FILE", "the file that holds the learners' token"));
+  ASSIGN_OR_RETURN(coordinator.token, ReadToken(token_file));
+  ASSIGN_OR_RETURN(const std::string tls_dir,
+                   reader.Needed("PLIANT_TLS_DIR", "the folder that holds ca.crt"));
+  coordinator.ca_file = std::filesystem::path(tls_dir) / "ca.crt";
+  if (auto ca = ReadFile(coordinator.ca_file); !ca) {
+    return std::unexpected(InContext("PLIANT_TLS_DIR", std::move(ca).error()));
+  }
+  RETURN_IF_ERROR(reader.Number("PLIANT_TERM", 0, std::numeric_limits<std::uint64_t>::max(),
+                                coordinator.term_least));
+  environment.coordinator = std::move(coordinator);
+  return {};
+}
+
+Status ReadTraining(const Reader& reader, LearnerEnvironment& environment) {
+  RETURN_IF_ERROR(reader.Number("PLIANT_GLOBAL_BATCH_SIZE", 1, std::uint64_t{1} << 32,
+                                environment.global_batch_size));
+  RETURN_IF_ERROR(
+      reader.Number("PLIANT_LOGICAL_SHARDS", 1, kMostLearners, environment.logical_shards));
+  RETURN_IF_ERROR(
+      reader.Number("PLIANT_SEED", 0, std::numeric_limits<std::uint64_t>::max(), environment.seed));
+  RETURN_IF_ERROR(reader.Number("PLIANT_MAX_LEARNERS", 1, kMostLearners, environment.max_learners));
+  if (environment.logical_shards &&
+      !std::has_single_bit(static_cast<unsigned>(*environment.logical_shards))) {
+    return Invalid("PLIANT_LOGICAL_SHARDS is " + std::to_string(*environment.logical_shards) +
+                   ": it must be a power of two");
+  }
+  const std::string mode = reader.Text("PLIANT_REPRODUCIBILITY").value_or("Bitwise");
+  if (mode != "Bitwise" && mode != "Statistical") {
+    return Invalid("PLIANT_REPRODUCIBILITY is '" + mode + "': it must be Bitwise or Statistical");
+  }
+  environment.reproducibility =
+      mode == "Bitwise" ? Reproducibility::kBitwise : Reproducibility::kStatistical;
+  return {};
+}
+
+Status ReadCheckpoints(const Reader& reader, LearnerEnvironment& environment) {
+  if (const auto folder = reader.Text("PLIANT_CHECKPOINT_DIR")) {
+    environment.checkpoint_dir = *folder;
+  } else if (environment.coordinator) {
+    return Invalid(
+        "PLIANT_CHECKPOINT_DIR is not set: it must be the folder where the volume of "
+        "spec.checkpoint is mounted");
+  }
+  RETURN_IF_ERROR(reader.Number("PLIANT_CHECKPOINT_EVERY_STEPS", 0, std::uint64_t{1} << 40,
+                                environment.checkpoint_every_steps));
+  RETURN_IF_ERROR(
+      reader.Seconds("PLIANT_CHECKPOINT_EVERY_SECONDS", 0, environment.checkpoint_every));
+  return reader.Number("PLIANT_CHECKPOINT_KEEP", 1, 10000, environment.checkpoints_kept);
+}
+
+}  // namespace
+
+std::filesystem::path TerminationLogPath(const GetEnvironment& get) {
+  const Reader reader(get);
+  if (auto path = reader.Text("PLIANT_TERMINATION_LOG")) return *std::move(path);
+  return reader.Text("PLIANT_COORDINATOR") ? "/dev/termination-log" : "";
+}
+
+Result<LearnerEnvironment> ReadLearnerEnvironment(const GetEnvironment& get) {
+  const Reader reader(get);
+  LearnerEnvironment environment;
+  RETURN_IF_ERROR(ReadCoordinator(reader, environment));
+  environment.pod_uid = reader.Text("PLIANT_POD_UID").value_or("");
+  environment.job = reader.Text("PLIANT_JOB").value_or("");
+  environment.image = reader.Text("PLIANT_IMAGE").value_or("");
+  environment.termination_log = TerminationLogPath(get);
+  RETURN_IF_ERROR(ReadTraining(reader, environment));
+  RETURN_IF_ERROR(ReadCheckpoints(reader, environment));
+  RETURN_IF_ERROR(reader.Seconds("PLIANT_GRACE_SECONDS", 0, environment.grace));
+  return environment;
+}
+
+int DefaultLogicalShards(std::uint64_t global_batch_size, int max_learners) {
+  const std::uint64_t divides = std::uint64_t{1} << std::countr_zero(global_batch_size);
+  const std::uint64_t wanted =
+      std::bit_ceil(std::uint64_t{4} * static_cast<unsigned>(max_learners));
+  return static_cast<int>(std::min(divides, wanted));
+}
+
+}  // namespace pliant

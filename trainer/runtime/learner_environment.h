@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "base/event_loop.h"
+#include "base/result.h"
+
+namespace pliant {
+
+enum class Reproducibility {
+  kBitwise,      // the same bits for every number of learners
+  kStatistical,  // equal up to rounding is enough
+};
+
+// What the operator tells a learner's process (docs/contracts.md §3). Without a coordinator the
+// process trains alone, and everything has a default.
+struct LearnerEnvironment {
+  struct Coordinator {
+    std::string host;
+    std::string port;
+    std::filesystem::path ca_file;
+    std::string token;             // the learners', read from its file
+    std::uint64_t term_least = 0;  // coordinators of lower terms are not obeyed
+  };
+  std::optional<Coordinator> coordinator;  // none: alone
+
+  std::string learner = "local";  // name and uid of the pod
+  std::string pod_uid;
+  std::string pod_ip = "127.0.0.1";
+  std::string job;
+  std::string job_uid = "local";
+
+  std::filesystem::path checkpoint_dir = "checkpoints";
+  std::uint64_t checkpoint_every_steps = 0;             // 0: not by steps
+  Duration checkpoint_every = std::chrono::minutes(5);  // zero: not by time
+  int checkpoints_kept = 3;
+
+  // Absent: the program's own values.
+  std::optional<std::uint64_t> global_batch_size;
+  std::optional<int> logical_shards;
+  std::optional<std::uint64_t> seed;
+  Reproducibility reproducibility = Reproducibility::kBitwise;
+  int max_learners = 8;
+
+  Duration grace = std::chrono::seconds(60);
+  std::filesystem::path termination_log;  // empty: alone, nobody reads one
+  std::string image;  // digest of the container image, where it is told
+};
+
+// The value of a variable, or nullptr: std::getenv.
+using GetEnvironment = std::function<const char*(const char* name)>;
+
+// kInvalid, naming the variable and what it should be. An empty variable counts as absent.
+Result<LearnerEnvironment> ReadLearnerEnvironment(const GetEnvironment& get);
+
+// Where the termination message goes, also when the rest of the environment is wrong.
+std::filesystem::path TerminationLogPath(const GetEnvironment& get);
+
+// The number of logical shards of a job that does not name it: the largest power of two that
+// divides the global batch, at most the next one that is no less than 4 · max_learners.
+int DefaultLogicalShards(std::uint64_t global_batch_size, int max_learners);
+
+}  // namespace pliant

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "base/result.h"
+#include "trainer/runtime/learner_environment.h"
+#include "trainer/runtime/program.h"
+
+namespace pliant {
+
+struct RunLearnerOptions {
+  LearnerEnvironment environment;
+  // What the environment says or, where it does not, the program.
+  std::uint64_t global_batch_size = 0;
+  std::uint64_t seed = 0;
+  std::string framework;  // "libtorch 2.6.0": equal on all learners, written to checkpoints
+};
+
+// Trains until the job is complete or this learner is to leave, as a member of its job or, without
+// a coordinator, alone. SIGTERM (alone also SIGINT) makes it leave at the next boundary; alone it
+// writes a checkpoint first. Writes the termination message. Returns the exit code of
+// docs/contracts.md §3. The calling thread becomes the runtime's: it takes signals, sends
+// heartbeats and serves peers, while the program computes on another.
+int RunLearner(Program& program, const RunLearnerOptions& options);
+
+// For what goes wrong before that (the model cannot be built, a setting is wrong): logs it, writes
+// the termination message and returns the exit code: 2 for kInvalid and kNotFound, which trying
+// again does not mend, else 1.
+int FailLearner(const std::filesystem::path& termination_log, const Error& error);
+
+}  // namespace pliant

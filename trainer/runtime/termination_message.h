@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "base/result.h"
+#include "trainer/membership/messages.h"
+
+namespace pliant {
+
+// What Kubernetes keeps of a pod's termination log.
+inline constexpr std::size_t kTerminationBytesMost = 4096;
+
+// How a learner ended, for the operator (docs/contracts.md §3).
+struct TerminationMessage {
+  LeftReason reason = LeftReason::kFailed;
+  std::uint64_t step = 0;
+  std::string message;
+  std::string parameters_sha256;
+};
+
+// JSON of at most kTerminationBytesMost bytes: a longer message is cut, at a whole character.
+std::string Encode(const TerminationMessage& message);
+
+Status WriteTerminationMessage(const std::filesystem::path& path,
+                               const TerminationMessage& message);
+
+}  // namespace pliant
