@@ -1,0 +1,93 @@
+#include "trainer/coordinator/job_metrics.h"
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace pliant {
+namespace {
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+JobProgress Running() {
+  return {.term = 2,
+          .membership = Membership{{2, 5}, {{{"a", "", 1}, ""}, {{"b", "", 2}, ""}}},
+          .state = JobState::kRunning,
+          .tick = 12,
+          .step = 10};
+}
+
+TEST(JobMetrics, ShowsWhatTheProgressSays) {
+  JobMetrics metrics("team/digits");
+  JobProgress progress = Running();
+  progress.figures = Progress::Figures{.epoch = 3,
+                                       .total_steps = 40,
+                                       .loss = 0.25,
+                                       .samples_per_second = 512,
+                                       .last_checkpoint = CheckpointReport{.step = 8}};
+  EXPECT_THAT(metrics.Serialize(progress, 3),
+              AllOf(HasSubstr("pliant_train_step{job=\"team/digits\"} 10\n"),
+                    HasSubstr("pliant_train_members{job=\"team/digits\"} 2\n"),
+                    HasSubstr("pliant_train_epoch{job=\"team/digits\"} 3\n"),
+                    HasSubstr("pliant_train_loss{job=\"team/digits\"} 0.25\n"),
+                    HasSubstr("pliant_train_samples_per_second{job=\"team/digits\"} 512\n"),
+                    HasSubstr("pliant_train_state{job=\"team/digits\",state=\"Running\"} 1\n"),
+                    HasSubstr("pliant_train_state{job=\"team/digits\",state=\"Waiting\"} 0\n"),
+                    HasSubstr("pliant_checkpoint_last_success_step{job=\"team/digits\"} 8\n"),
+                    HasSubstr("pliant_coordinator_connections{job=\"team/digits\"} 3\n"),
+                    HasSubstr("pliant_coordinator_term{job=\"team/digits\"} 2\n"),
+                    Not(HasSubstr("pliant_train_accuracy{"))));
+}
+
+TEST(JobMetrics, WhatIsNotKnownYetIsAbsent) {
+  JobMetrics metrics("team/digits");
+  EXPECT_THAT(metrics.Serialize({}, 0),
+              AllOf(Not(HasSubstr("pliant_train_step{")), Not(HasSubstr("pliant_train_loss{")),
+                    HasSubstr("pliant_train_members{job=\"team/digits\"} 0\n")));
+}
+
+TEST(JobMetrics, ObservesEachResizeOnceWhenItsFiguresAreSettled) {
+  JobMetrics metrics("j");
+  JobProgress progress = Running();
+  progress.state = JobState::kResizing;
+  progress.resizes = {{.membership = {2, 4},
+                       .requested_unix_seconds = 100,
+                       .running_unix_seconds = 101,
+                       .longest_pause_seconds = 0.02,
+                       .steps_lost = 0},
+                      {.membership = {2, 5},
+                       .kind = Resize::Kind::kRecovery,
+                       .requested_unix_seconds = 110,
+                       .running_unix_seconds = 112,
+                       .longest_pause_seconds = 0.3}};
+  const std::string planned = "pliant_train_pause_seconds_count{job=\"j\",kind=\"planned\"} 1\n";
+  const std::string recovery = "pliant_train_pause_seconds_count{job=\"j\",kind=\"recovery\"} 1\n";
+  EXPECT_THAT(metrics.Serialize(progress, 2), AllOf(HasSubstr(planned), Not(HasSubstr(recovery))));
+  progress.state = JobState::kRunning;
+  for (int scrape = 0; scrape < 2; ++scrape) {
+    EXPECT_THAT(
+        metrics.Serialize(progress, 2),
+        AllOf(HasSubstr(planned), HasSubstr(recovery),
+              HasSubstr("pliant_train_resizes_total{job=\"j\",kind=\"recovery\"} 1\n"),
+              HasSubstr("pliant_train_resize_seconds_sum{job=\"j\",kind=\"recovery\"} 2\n")));
+  }
+}
+
+TEST(JobMetrics, CountsMessages) {
+  JobMetrics metrics("j");
+  EXPECT_THAT(metrics.Serialize({}, 0),
+              HasSubstr("pliant_coordinator_refused_messages_total{job=\"j\"} 0\n"));
+  metrics.CountMessage("hello");
+  metrics.CountMessage("hello");
+  metrics.CountRefusedMessage();
+  metrics.CountRefusedPlan();
+  EXPECT_THAT(metrics.Serialize({}, 0),
+              AllOf(HasSubstr("pliant_coordinator_messages_total{job=\"j\",type=\"hello\"} 2\n"),
+                    HasSubstr("pliant_coordinator_refused_messages_total{job=\"j\"} 1\n"),
+                    HasSubstr("pliant_coordinator_refused_plans_total{job=\"j\"} 1\n")));
+}
+
+}  // namespace
+}  // namespace pliant

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/http_server.h"
+#include "base/result.h"
+#include "base/websocket.h"
+#include "trainer/coordinator/counter_file.h"
+#include "trainer/coordinator/job_metrics.h"
+#include "trainer/membership/coordinator_core.h"
+
+namespace pliant {
+
+class RealEventLoop;
+
+struct CoordinatorTokens {
+  std::string operator_token;  // may push plans and read progress
+  std::string learner_token;   // may take part and read progress
+};
+
+// From the files operator-token and learner-token of `folder`.
+Result<CoordinatorTokens> ReadCoordinatorTokens(const std::filesystem::path& folder);
+
+// Joins the decisions of CoordinatorCore to the world: requests and messages in, messages and the
+// persisted counter out. Everything happens on the event loop.
+class CoordinatorService {
+ public:
+  // `loop` outlives the service. `on_fatal` is called when the counter cannot be persisted: then no
+  // membership may be issued any more, and the process is to end.
+  CoordinatorService(RealEventLoop& loop, const std::string& job, CoordinatorOptions options,
+                     CoordinatorTokens tokens, CounterFile counter_file,
+                     std::function<void(const Error&)> on_fatal);
+  CoordinatorService(const CoordinatorService&) = delete;
+  CoordinatorService& operator=(const CoordinatorService&) = delete;
+
+  void Start();
+
+  // Of docs/contracts.md §2: for operator and learners, and the plain, read-only ones. The service
+  // outlives the servers.
+  std::vector<HttpRoute> ApiRoutes();
+  std::vector<HttpRoute> StatusRoutes();
+
+ private:
+  ServerResponse TakePlan(const ServerRequest& request);
+  ServerResponse ShowProgress() const;
+  WebSocketCallbacks Accept(std::shared_ptr<WebSocket> socket);
+  void OnMessage(ConnectionId id, std::string_view text);
+  void OnClosed(ConnectionId id, std::string_view reason);
+  void OnTimer();
+  void Do(const CoordinatorEffects& effects);
+  void LogMessage(ConnectionId id, const LearnerMessage& message) const;
+  void LogEffect(const SendMessage& send);
+  void LogState();
+
+  RealEventLoop& loop_;
+  const CoordinatorTokens tokens_;
+  const CounterFile counter_file_;
+  const std::function<void(const Error&)> on_fatal_;
+  JobMetrics metrics_;
+  CoordinatorCore core_;
+  ConnectionId last_connection_ = 0;
+  std::map<ConnectionId, std::shared_ptr<WebSocket>> connections_;
+  bool failed_ = false;
+  JobState logged_state_ = JobState::kWaiting;
+  MembershipId logged_proposal_;
+};
+
+}  // namespace pliant

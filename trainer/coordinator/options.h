@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "base/log.h"
+
+namespace pliant {
+
+struct CoordinatorProcessOptions {
+  std::string job;
+  std::string job_uid;
+  std::uint64_t term = 0;
+  int learners_most = 0;
+  std::filesystem::path tls_dir = "/etc/pliant/tls";
+  std::filesystem::path state_dir = "/var/lib/pliant";
+  std::string address;  // empty: all
+  std::uint16_t port = 8443;
+  std::uint16_t status_port = 9090;
+  log::Level log_level = log::Level::kInfo;
+  log::Format log_format = log::Format::kJson;
+};
+
+// From the command line and, where that is silent, the environment of docs/contracts.md §2. Prints
+// help or what is wrong, and exits, when there is nothing to run.
+CoordinatorProcessOptions ParseOptionsOrExit(int argc, char** argv);
+
+}  // namespace pliant

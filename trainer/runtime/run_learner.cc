@@ -1,0 +1,179 @@
+#include "trainer/runtime/run_learner.h"
+
+#include <chrono>
+#include <csignal>
+#include <memory>
+#include <optional>
+#include <random>
+#include <utility>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/real_event_loop.h"
+#include "trainer/checkpoint/checkpointer.h"
+#include "trainer/checkpoint/file_store.h"
+#include "trainer/collective/tcp_transport.h"
+#include "trainer/data/schedule.h"
+#include "trainer/runtime/compute.h"
+#include "trainer/runtime/fingerprint.h"
+#include "trainer/runtime/learner_loop.h"
+#include "trainer/runtime/metrics_file.h"
+#include "trainer/runtime/signals.h"
+#include "trainer/runtime/termination_message.h"
+#include "trainer/runtime/websocket_link.h"
+
+namespace pliant {
+namespace {
+
+constexpr std::string_view kServerName = "coordinator.pliant.internal";
+constexpr std::string_view kLearnerPath = "/v1/learner";
+// For the last message to reach the coordinator; without it the closed connection says enough.
+constexpr auto kFarewell = std::chrono::seconds(1);
+constexpr int kInterruptedExitCode = 130;  // as shells know it
+
+std::uint64_t DrawNonce() {
+  std::random_device random;
+  return (static_cast<std::uint64_t>(random()) << 32U) | random();
+}
+
+double UnixOffsetSeconds(const EventLoop& loop) {
+  const auto unix_now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(unix_now).count() - ToSeconds(loop.Now().time_since_epoch());
+}
+
+int ExitCodeOf(ErrorCode code) {
+  return code == ErrorCode::kInvalid || code == ErrorCode::kNotFound ? 2 : 1;
+}
+
+void WriteTermination(const std::filesystem::path& path, const TerminationMessage& message) {
+  if (path.empty()) return;
+  if (const Status written = WriteTerminationMessage(path, message); !written) {
+    log::Warning("no termination message", {{"error", written.error().message}});
+  }
+}
+
+int LogicalShards(const RunLearnerOptions& options) {
+  const LearnerEnvironment& environment = options.environment;
+  return environment.logical_shards.value_or(
+      DefaultLogicalShards(options.global_batch_size, environment.max_learners));
+}
+
+Result<Schedule> MakeSchedule(const ProgramInfo& info, const RunLearnerOptions& options) {
+  return Schedule::Make({.train_samples = info.train_samples,
+                         .test_samples = info.test_samples,
+                         .epochs = info.epochs,
+                         .global_batch_size = options.global_batch_size,
+                         .logical_shards = LogicalShards(options),
+                         .seed = options.seed});
+}
+
+LearnerOptions MakeLearnerOptions(const RunLearnerOptions& options, const LearnerId& self,
+                                  const EventLoop& loop) {
+  const LearnerEnvironment& environment = options.environment;
+  const std::string cpuinfo = ReadFile("/proc/cpuinfo").value_or("");
+  return {.self = self,
+          .fingerprint = MakeFingerprint(environment, options.framework, cpuinfo),
+          .term_least = environment.coordinator ? environment.coordinator->term_least : 0,
+          .framework = options.framework,
+          .checkpoint_every_steps = environment.checkpoint_every_steps,
+          .checkpoint_every = environment.checkpoint_every,
+          .checkpoints_kept = environment.checkpoints_kept,
+          .grace = environment.grace,
+          .unix_offset_seconds = UnixOffsetSeconds(loop)};
+}
+
+WebSocketLinkOptions MakeLinkOptions(const LearnerEnvironment::Coordinator& coordinator) {
+  return {.endpoint = {.host = coordinator.host,
+                       .port = coordinator.port,
+                       .path = std::string(kLearnerPath),
+                       .bearer_token = coordinator.token,
+                       .tls = WebSocketEndpoint::Tls{.ca_file = coordinator.ca_file,
+                                                     .server_name = std::string(kServerName)}}};
+}
+
+int EndWith(const LearnerExit& exit, const std::filesystem::path& termination_log) {
+  WriteTermination(termination_log, {.reason = exit.reason,
+                                     .step = exit.step,
+                                     .message = exit.message,
+                                     .parameters_sha256 = exit.parameters_sha256});
+  const bool failed = exit.reason == LeftReason::kFailed;
+  log::Write(failed ? log::Level::kError : log::Level::kInfo, "learner ends",
+             {{"reason", ToString(exit.reason)},
+              {"step", exit.step},
+              {"message", exit.message},
+              {"parametersSha256", exit.parameters_sha256}});
+  return failed ? ExitCodeOf(exit.code) : 0;
+}
+
+}  // namespace
+
+int FailLearner(const std::filesystem::path& termination_log, const Error& error) {
+  return EndWith({.reason = LeftReason::kFailed, .code = error.code, .message = error.message},
+                 termination_log);
+}
+
+int RunLearner(Program& program, const RunLearnerOptions& options) {
+  HoldStopSignals();
+  const LearnerEnvironment& environment = options.environment;
+  auto schedule = MakeSchedule(program.info(), options);
+  if (!schedule) return FailLearner(environment.termination_log, schedule.error());
+
+  // In the order of who uses whom: later ones are destroyed first.
+  RealEventLoop loop;
+  const LearnerId self{environment.learner, environment.pod_uid, DrawNonce()};
+  std::unique_ptr<PeerTransport> transport;
+  std::unique_ptr<WebSocketLink> link;
+  if (environment.coordinator) {
+    auto made = MakeTcpTransport(
+        loop,
+        {.self = self, .listen_ip = environment.pod_ip, .token = environment.coordinator->token});
+    if (!made) return FailLearner(environment.termination_log, made.error());
+    transport = *std::move(made);
+    link = std::make_unique<WebSocketLink>(loop, MakeLinkOptions(*environment.coordinator));
+  }
+  const std::filesystem::path folder = environment.checkpoint_dir / environment.job_uid;
+  const auto checkpointer = NewThreadedCheckpointer(loop, std::make_unique<FileStore>(folder));
+  const auto metrics = NewMetricsFile(folder / "metrics.jsonl");
+  const int shards = LogicalShards(options);
+  const auto compute = NewThreadedCompute(loop, program, shards, shards);
+
+  std::optional<LearnerExit> exit;
+  LearnerLoop learner(MakeLearnerOptions(options, self, loop), *schedule,
+                      {.loop = loop,
+                       .link = link.get(),
+                       .transport = transport.get(),
+                       .compute = *compute,
+                       .checkpointer = *checkpointer,
+                       .metrics = *metrics},
+                      [&](LearnerExit how) {
+                        exit = std::move(how);
+                        if (link) {
+                          link->Finish(kFarewell, [&loop] { loop.Stop(); });
+                        } else {
+                          loop.Stop();
+                        }
+                      });
+  int signals_seen = 0;
+  const StopSignals signals(loop, [&](int signal) {
+    // Who asks a second time at a terminal does not want to wait.
+    if (++signals_seen > 1 && signal == SIGINT) return loop.Stop();
+    if (signals_seen > 1) return;
+    log::Info("asked to stop, leaving at the next boundary", {{"step", learner.applied_ticks()}});
+    learner.RequestLeave(environment.grace);
+  });
+  log::Info("learner starts", {{"learner", ToString(self)},
+                               {"job", environment.job},
+                               {"program", program.info().name},
+                               {"alone", !environment.coordinator},
+                               {"address", transport ? transport->address() : ""},
+                               {"steps", schedule->total_steps()},
+                               {"globalBatchSize", options.global_batch_size},
+                               {"logicalShards", shards},
+                               {"seed", options.seed},
+                               {"framework", options.framework}});
+  learner.Start();
+  loop.Run();
+  return exit ? EndWith(*exit, environment.termination_log) : kInterruptedExitCode;
+}
+
+}  // namespace pliant
