@@ -20,10 +20,12 @@ RUN --mount=type=secret,id=apt-sources,target=/etc/apt/sources.list \
     && apt-get update \
     && apt-get install -y --no-install-recommends \
         ca-certificates libcpprest2.10 libprometheus-cpp-core1.0 libspdlog1.15 libssl3t64 libyaml-cpp0.8 \
-    && rm -rf /var/lib/apt/lists/*
+    && rm -rf /var/lib/apt/lists/* /var/cache/apt/*
 USER 65532:65532
 ENTRYPOINT ["/usr/local/bin/pliant-operator"]
 
+# Debian's libtorch brings Open MPI, which brings UCX, which brings AMD's GPU runtime with a compiler of 200 MB: UCX loads
+# it when it is there, and nothing here needs it.
 FROM ${BASE} AS learner-base
 RUN --mount=type=secret,id=apt-sources,target=/etc/apt/sources.list \
     --mount=type=secret,id=settings \
@@ -31,7 +33,8 @@ RUN --mount=type=secret,id=apt-sources,target=/etc/apt/sources.list \
     && apt-get update \
     && apt-get install -y --no-install-recommends \
         libopenblas0-pthread libspdlog1.15 libssl3t64 libtorch2.6 libyaml-cpp0.8 \
-    && rm -rf /var/lib/apt/lists/*
+    && dpkg --purge --force-depends libamdhip64-5 libamd-comgr2 libllvm17t64 \
+    && rm -rf /var/lib/apt/lists/* /var/cache/apt/*
 USER 65532:65532
 ENTRYPOINT ["/usr/local/bin/pliant-learner"]
 
@@ -45,7 +48,7 @@ RUN --mount=type=secret,id=apt-sources,target=/etc/apt/sources.list \
         libboost-system-dev libcli11-dev libcpprest-dev libgmock-dev libgtest-dev libopenblas-pthread-dev \
         librapidcheck-dev libspdlog-dev libssl-dev libtorch-dev libyaml-cpp-dev make mold ninja-build \
         nlohmann-json3-dev openssl pkg-config procps prometheus-cpp-dev python3 python3-pip python3-yaml zlib1g-dev \
-    && rm -rf /var/lib/apt/lists/*
+    && rm -rf /var/lib/apt/lists/* /var/cache/apt/*
 # The CUDA compiler and NCCL's headers, for -DPLIANT_CUDA=ON. They compile and link without a GPU or a driver.
 RUN --mount=type=secret,id=ca-bundle --mount=type=secret,id=settings \
     if [ -f /run/secrets/settings ]; then . /run/secrets/settings; fi \

@@ -1,12 +1,13 @@
 """The whole check of a change: format, warnings, tests, sanitizers, the CUDA build and the
 end-to-end story."""
 
+import time
 from collections.abc import Callable
 
 from . import build_image, commands, ctest, go_programs, preflight, product
 from .counts import Counts
 from .errors import DevError
-from .progress import log_file, phase, run_logged, say
+from .progress import clock, log_file, phase, run_logged, say
 from .settings import REPO
 
 # Under sanitizers run the sets that are quick and start no other process.
@@ -35,14 +36,9 @@ def _check_rendered() -> None:
     run_logged(command, log_file("render"), what, env={"PLIANT_HELM": str(helm)})
 
 
-def _check_tests(run: Callable[[], Counts]) -> None:
-    counts = run()
+def _check_tests(counts: Counts) -> None:
     if counts.failed:
         raise DevError(f"tests failed: {counts}")
-
-
-def _check_cuda() -> None:
-    product.compile_preset("cuda", "all")
 
 
 def run() -> int:
@@ -51,25 +47,27 @@ def run() -> int:
     parts: dict[str, Callable[[], None]] = {
         "format": _check_format,
         "rendered manifests": _check_rendered,
-        "tests": lambda: _check_tests(lambda: commands.run_tests([])),
-        "tests under AddressSanitizer and UndefinedBehaviorSanitizer": lambda: _check_tests(
-            lambda: ctest.run(_SANITIZED, preset="asan")
-        ),
-        "tests under ThreadSanitizer": lambda: _check_tests(
-            lambda: ctest.run(_SANITIZED, preset="tsan")
-        ),
-        "compilation with CUDA": _check_cuda,
+        "tests": lambda: _check_tests(commands.run_tests([])),
+        "tests with ASan and UBSan": lambda: _check_tests(ctest.run(_SANITIZED, preset="asan")),
+        "tests with TSan": lambda: _check_tests(ctest.run(_SANITIZED, preset="tsan")),
+        "compilation with CUDA": lambda: product.compile_preset("cuda", "all"),
     }
     failed = []
+    summary = []
     try:
         for name, part in parts.items():
             say(f"--- {name}")
+            begun = time.monotonic()
             try:
                 part()
             except DevError as error:
                 say(f"{name}: {error}")
                 failed.append(name)
+            verdict = "FAILED" if name in failed else "ok"
+            summary.append(f"{clock(time.monotonic() - begun):>6}  {verdict:6}  {name}")
     finally:
         commands.down()
-    print(f"CI failed: {'; '.join(failed)}" if failed else "CI passed", flush=True)
+    print(
+        *summary, f"CI failed: {', '.join(failed)}" if failed else "CI passed", sep="\n", flush=True
+    )
     return 1 if failed else 0

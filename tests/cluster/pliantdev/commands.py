@@ -27,6 +27,7 @@ def up() -> product.ProductImages:
         cluster.up(made.node_files, made.pause_archive)
     product.load_images(images)
     product.install(made.node_files.programs, images)
+    say("ready: ./dev kubectl get elastictrainingjobs --all-namespaces; ./dev down ends it")
     return images
 
 

@@ -143,8 +143,8 @@ class Buildah(Engine):
         return result.stdout.strip()
 
     def has(self, image: str) -> bool:
-        command = [*self._buildah, "inspect", "--type", "image", image]
-        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+        # Not by `inspect`, which fails in the same way when buildah itself does not work.
+        return image in self._output("images", "--format", "{{.Name}}:{{.Tag}}").split()
 
     def prepare(self) -> None:
         if self.has(BASE_IMAGE):
