@@ -1,0 +1,207 @@
+#include "operator/controller/action_runner.h"
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "operator/controller/admission.h"
+#include "operator/controller/coordinator_objects.h"
+#include "operator/controller/names.h"
+
+namespace pliant::controller {
+namespace {
+
+using nlohmann::json;
+
+api::WallTime Now() {
+  return std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
+}
+
+kube::NamespacedName KeyOf(const Batch& batch, const std::string& name) {
+  return {batch.job.meta.name_space, name};
+}
+
+std::string JobOf(const Batch& batch) {
+  return batch.job.meta.name_space + "/" + batch.job.meta.name;
+}
+
+bool IsOwnedBy(const json& object, const api::ObjectMeta& job) {
+  const Result<api::ObjectMeta> meta = api::DecodeMeta(object, "pliant.dev/");
+  return meta && meta->owner_uid == job.uid;
+}
+
+Error TakenName(std::string_view kind, const std::string& name) {
+  return {ErrorCode::kInvalid,
+          std::string(kind) + " " + name + " exists and does not belong to the job"};
+}
+
+// Answers of the server that mean that it will not have this pod, now or later; all others mean
+// that it could not be asked.
+bool IsRefusal(ErrorCode code) {
+  return code == ErrorCode::kInvalid || code == ErrorCode::kDenied ||
+         code == ErrorCode::kNotFound || code == ErrorCode::kConflict;
+}
+
+}  // namespace
+
+BatchResult ActionRunner::Run(const Batch& batch) const {
+  BatchResult result;
+  if (batch.write_status) {
+    if (const Status written = WriteStatus(batch, result); !written) {
+      result.error = InContext("write status", written.error());
+      return result;
+    }
+  }
+  for (const Action& action : batch.actions) {
+    const Status done =
+        std::visit([&](const auto& what) { return Do(what, batch, result); }, action);
+    if (!done) {
+      result.error = done.error();
+      return result;
+    }
+  }
+  return result;
+}
+
+Status ActionRunner::WriteStatus(const Batch& batch, BatchResult& result) const {
+  const json patch = {
+      {"metadata",
+       {{"resourceVersion", batch.job.meta.resource_version}, {"uid", batch.job.meta.uid}}},
+      {"status", api::EncodeStatus(batch.job.status)}};
+  ASSIGN_OR_RETURN(const json written,
+                   client_.Patch(kJobs, KeyOf(batch, batch.job.meta.name), kube::PatchType::kMerge,
+                                 patch, {.subresource = "status"}));
+  ASSIGN_OR_RETURN(result.job, api::DecodeJob(written));
+  return {};
+}
+
+Status ActionRunner::Do(const CheckTemplate&, const Batch& batch, BatchResult& result) const {
+  ASSIGN_OR_RETURN(const api::FrozenTraining training, FreezeTraining(batch.job.spec));
+  const json pod = LearnerPod(batch.job, training, /*term=*/1, batch.job.status.next_learner,
+                              /*node=*/"any", /*coordinator_ip=*/"0.0.0.0", defaults_);
+  const auto checked = client_.Create(kube::kPods, pod, {.dry_run = true});
+  if (checked) {
+    result.template_refusal = "";
+  } else if (IsRefusal(checked.error().code)) {
+    result.template_refusal = checked.error().message;
+  } else if (checked.error().code == ErrorCode::kAlreadyExists) {
+    result.template_refusal = "";  // a name is only taken once all else was found to be right
+  } else {
+    return std::unexpected(InContext("check the pod template", checked.error()));
+  }
+  return {};
+}
+
+Status ActionRunner::PutSecret(const json& secret) const {
+  const auto created = client_.Create(kube::kSecrets, secret);
+  if (created) return {};
+  if (created.error().code != ErrorCode::kAlreadyExists) {
+    return std::unexpected(InContext("create a Secret", created.error()));
+  }
+  // It is never read: what is in it is replaced. The owner reference in the patch makes it ours.
+  const kube::NamespacedName key{secret.at("metadata").at("namespace"),
+                                 secret.at("metadata").at("name")};
+  const json patch = {{"metadata",
+                       {{"ownerReferences", secret.at("metadata").at("ownerReferences")},
+                        {"labels", secret.at("metadata").at("labels")}}},
+                      {"stringData", secret.at("stringData")}};
+  const auto patched = client_.Patch(kube::kSecrets, key, kube::PatchType::kMerge, patch);
+  if (!patched) return std::unexpected(InContext("renew a Secret", patched.error()));
+  return {};
+}
+
+Status ActionRunner::Do(const PutSecrets&, const Batch& batch, BatchResult&) const {
+  ASSIGN_OR_RETURN(const JobCredentials credentials,
+                   MakeJobCredentials(keys_, batch.job.meta.uid, Now()));
+  RETURN_IF_ERROR(PutSecret(CoordinatorSecret(batch.job.meta, credentials)));
+  return PutSecret(LearnerSecret(batch.job.meta, credentials));
+}
+
+Status ActionRunner::Do(const CreateService& action, const Batch& batch,
+                        BatchResult& result) const {
+  auto service = client_.Create(kube::kServices, CoordinatorService(batch.job.meta, action.term));
+  if (!service && service.error().code == ErrorCode::kAlreadyExists) {
+    const std::string name = CoordinatorName(batch.job.meta);
+    service = client_.Get(kube::kServices, KeyOf(batch, name));
+    if (service && !IsOwnedBy(*service, batch.job.meta)) {
+      return std::unexpected(TakenName("Service", name));
+    }
+  }
+  if (!service) return std::unexpected(InContext("create the Service", service.error()));
+  ASSIGN_OR_RETURN(result.service, api::DecodeService(*service));
+  return {};
+}
+
+Status ActionRunner::Do(const PointService& action, const Batch& batch, BatchResult& result) const {
+  const auto service = client_.Patch(kube::kServices, KeyOf(batch, CoordinatorName(batch.job.meta)),
+                                     kube::PatchType::kMerge,
+                                     PointServicePatch(action.term, action.resource_version));
+  if (!service) return std::unexpected(InContext("point the Service", service.error()));
+  ASSIGN_OR_RETURN(result.service, api::DecodeService(*service));
+  return {};
+}
+
+Status ActionRunner::CreatePod(const json& pod, const Batch& batch, BatchResult& result) const {
+  const std::string name = pod.at("metadata").at("name");
+  auto created = client_.Create(kube::kPods, pod);
+  if (!created && created.error().code == ErrorCode::kAlreadyExists) {
+    created = client_.Get(kube::kPods, KeyOf(batch, name));
+    if (created && !IsOwnedBy(*created, batch.job.meta)) {
+      return std::unexpected(TakenName("pod", name));
+    }
+  }
+  if (!created) return std::unexpected(InContext("create pod " + name, created.error()));
+  ASSIGN_OR_RETURN(api::Pod decoded, api::DecodePod(*created, defaults_.gpu_resource));
+  result.created.push_back(std::move(decoded));
+  log::Info("pod created", {{"job", JobOf(batch)}, {"pod", name}});
+  return {};
+}
+
+Status ActionRunner::Do(const CreateCoordinator& action, const Batch& batch,
+                        BatchResult& result) const {
+  return CreatePod(
+      CoordinatorPod(batch.job, action.term, batch.job.status.coordinator_image, defaults_), batch,
+      result);
+}
+
+Status ActionRunner::Do(const CreateLearner& action, const Batch& batch,
+                        BatchResult& result) const {
+  const auto& training = batch.job.status.training;
+  CHECK(training.has_value(), "only an admitted job is given learners");
+  return CreatePod(LearnerPod(batch.job, *training, batch.job.status.coordinator_term,
+                              action.number, action.node, action.coordinator_ip, defaults_),
+                   batch, result);
+}
+
+Status ActionRunner::Do(const OpenGate& action, const Batch& batch, BatchResult& result) const {
+  json gates = json::array();
+  for (const std::string& gate : action.gates_left) gates.push_back({{"name", gate}});
+  const json patch = {
+      {"metadata", {{"uid", action.uid}, {"resourceVersion", action.resource_version}}},
+      {"spec", {{"schedulingGates", std::move(gates)}}}};
+  const auto opened =
+      client_.Patch(kube::kPods, KeyOf(batch, action.pod), kube::PatchType::kMerge, patch);
+  if (!opened) return std::unexpected(InContext("open the gate of " + action.pod, opened.error()));
+  ASSIGN_OR_RETURN(api::Pod decoded, api::DecodePod(*opened, defaults_.gpu_resource));
+  result.opened.push_back(std::move(decoded));
+  log::Info("gate opened", {{"job", JobOf(batch)}, {"pod", action.pod}});
+  return {};
+}
+
+Status ActionRunner::Do(const DeletePod& action, const Batch& batch, BatchResult& result) const {
+  kube::DeleteOptions options{.uid = action.uid};
+  if (action.grace) options.grace_period = *action.grace;
+  const auto deleted = client_.Delete(kube::kPods, KeyOf(batch, action.pod), options);
+  // Gone, or another one by now: either way the one that was meant is no more.
+  const bool gone = !deleted && (deleted.error().code == ErrorCode::kNotFound ||
+                                 deleted.error().code == ErrorCode::kConflict);
+  if (!deleted && !gone) {
+    return std::unexpected(InContext("delete pod " + action.pod, deleted.error()));
+  }
+  result.deleted.push_back(action.pod);
+  log::Info("pod deleted", {{"job", JobOf(batch)}, {"pod", action.pod}, {"why", action.why}});
+  return {};
+}
+
+}  // namespace pliant::controller

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "operator/api/elastic_training_job.h"
+#include "operator/api/pod.h"
+#include "operator/api/service.h"
+#include "operator/controller/actions.h"
+#include "operator/controller/credentials.h"
+#include "operator/controller/learner_pod.h"
+#include "operator/kube/client.h"
+
+namespace pliant::controller {
+
+inline constexpr kube::ResourceType kJobs{"pliant.dev", "v1alpha1", "elastictrainingjobs",
+                                          "ElasticTrainingJob"};
+
+// What was decided on one job, to be done in order.
+struct Batch {
+  api::ElasticTrainingJob job;  // as it was read, with the status that it is to have
+  bool write_status = false;
+  std::vector<Action> actions;
+};
+
+// What came of it, as the server answered. Absent: not done.
+struct BatchResult {
+  std::optional<Error> error;  // of the first that failed
+  std::optional<api::ElasticTrainingJob> job;
+  std::optional<api::Service> service;
+  std::vector<api::Pod> created;
+  std::vector<api::Pod> opened;
+  std::vector<std::string> deleted;  // names of pods whose deletion has begun
+  // Of CheckTemplate: "" if the template was accepted, else the server's own sentence.
+  std::optional<std::string> template_refusal;
+};
+
+// All that writes to the API server for jobs is done here. Every write is conditional: on the
+// version or uid that was read, or on nothing being there under a name that only this job uses.
+// Blocking; any thread. `client` outlives the runner.
+class ActionRunner {
+ public:
+  ActionRunner(kube::KubeClient& client, PodDefaults defaults, MasterKeys keys)
+      : client_(client), defaults_(std::move(defaults)), keys_(std::move(keys)) {}
+
+  BatchResult Run(const Batch& batch) const;
+
+ private:
+  Status WriteStatus(const Batch& batch, BatchResult& result) const;
+  Status Do(const CheckTemplate& action, const Batch& batch, BatchResult& result) const;
+  Status Do(const PutSecrets& action, const Batch& batch, BatchResult& result) const;
+  Status Do(const CreateService& action, const Batch& batch, BatchResult& result) const;
+  Status Do(const PointService& action, const Batch& batch, BatchResult& result) const;
+  Status Do(const CreateCoordinator& action, const Batch& batch, BatchResult& result) const;
+  Status Do(const CreateLearner& action, const Batch& batch, BatchResult& result) const;
+  Status Do(const OpenGate& action, const Batch& batch, BatchResult& result) const;
+  Status Do(const DeletePod& action, const Batch& batch, BatchResult& result) const;
+
+  Status CreatePod(const nlohmann::json& pod, const Batch& batch, BatchResult& result) const;
+  Status PutSecret(const nlohmann::json& secret) const;
+
+  kube::KubeClient& client_;
+  const PodDefaults defaults_;
+  const MasterKeys keys_;
+};
+
+}  // namespace pliant::controller

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+// What a decision on a job can ask for. Values: a test compares them; the action runner alone knows
+// how each is done.
+namespace pliant::controller {
+
+// Has the API server check a learner's pod without keeping it.
+struct CheckTemplate {
+  bool operator==(const CheckTemplate&) const = default;
+};
+// Makes both Secrets, or renews them.
+struct PutSecrets {
+  bool operator==(const PutSecrets&) const = default;
+};
+struct CreateService {
+  std::int64_t term = 0;
+  bool operator==(const CreateService&) const = default;
+};
+// Lets the Service lead to the coordinator of another term.
+struct PointService {
+  std::int64_t term = 0;
+  std::string resource_version;
+  bool operator==(const PointService&) const = default;
+};
+struct CreateCoordinator {
+  std::int64_t term = 0;
+  bool operator==(const CreateCoordinator&) const = default;
+};
+struct CreateLearner {
+  int number = 0;
+  std::string node;
+  std::string coordinator_ip;
+  bool operator==(const CreateLearner&) const = default;
+};
+struct OpenGate {
+  std::string pod;
+  std::string uid;
+  std::string resource_version;
+  std::vector<std::string> gates_left;
+  bool operator==(const OpenGate&) const = default;
+};
+struct DeletePod {
+  std::string pod;
+  std::string uid;
+  std::optional<std::chrono::seconds> grace;  // other than the pod's own
+  std::string why;                            // for the log
+  bool operator==(const DeletePod&) const = default;
+};
+
+using Action = std::variant<CheckTemplate, PutSecrets, CreateService, PointService,
+                            CreateCoordinator, CreateLearner, OpenGate, DeletePod>;
+
+}  // namespace pliant::controller

@@ -1,0 +1,62 @@
+#include "operator/controller/admission.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <format>
+
+namespace pliant::controller {
+
+Result<api::FrozenTraining> FreezeTraining(const api::JobSpec& spec) {
+  const api::TrainingSpec& training = spec.training;
+  const std::int64_t gpus = std::int64_t{spec.elastic.max_learners} * spec.elastic.gpus_per_learner;
+  const auto batch = static_cast<std::uint64_t>(training.global_batch_size);
+  const auto divisor = static_cast<int>(std::uint64_t{1} << std::countr_zero(batch));
+  const auto enough = static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(4 * gpus)));
+  const int shards = training.logical_shards.value_or(std::min(divisor, enough));
+  if (training.global_batch_size % shards != 0) {
+    return Invalid(
+        std::format("spec.training.globalBatchSize {} is not a multiple of "
+                    "logicalShards {}",
+                    training.global_batch_size, shards));
+  }
+  if (shards < gpus) {
+    return Invalid(
+        std::format("logicalShards {} is less than maxLearners x gpusPerLearner = {}: "
+                    "every GPU needs a shard",
+                    shards, gpus));
+  }
+  return api::FrozenTraining{.global_batch_size = training.global_batch_size,
+                             .logical_shards = shards,
+                             .seed = training.seed,
+                             .reproducibility = training.reproducibility};
+}
+
+AdmissionOutcome DecideAdmission(const JobView& view, WallTime now) {
+  using enum api::ConditionStatus;
+  if (!view.template_error.empty()) {
+    return {.verdict = Verdict{kFalse, "InvalidTemplate", view.template_error}};
+  }
+  const api::JobStatus& status = view.job.status;
+  const Result<api::FrozenTraining> training = status.training
+                                                   ? Result<api::FrozenTraining>(*status.training)
+                                                   : FreezeTraining(view.job.spec);
+  if (!training) return {.verdict = Verdict{kFalse, "InvalidTraining", training.error().message}};
+
+  const std::optional<TemplateCheck>& check = view.memory.template_check;
+  const bool known = check && check->generation == view.job.meta.generation;
+  if (known && check->accepted) {
+    return {.verdict = Verdict{kTrue, "Admitted", "the pod template was accepted"},
+            .training = *training};
+  }
+  AdmissionOutcome outcome;
+  if (known) outcome.verdict = Verdict{kFalse, "TemplateRefused", check->message};
+  if (known && now < check->again_at) {
+    outcome.look_again = check->again_at;
+  } else {
+    outcome.actions.emplace_back(CheckTemplate{});
+  }
+  return outcome;
+}
+
+}  // namespace pliant::controller

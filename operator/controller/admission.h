@@ -1,0 +1,27 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "base/result.h"
+#include "operator/controller/actions.h"
+#include "operator/controller/conditions.h"
+#include "operator/controller/job_view.h"
+
+namespace pliant::controller {
+
+// What the job's result will depend on. logicalShards, if absent, is the largest power of two that
+// divides the global batch, at most the next one from 4 · maxLearners · gpusPerLearner on.
+// kInvalid when the two do not fit together.
+Result<api::FrozenTraining> FreezeTraining(const api::JobSpec& spec);
+
+// Whether a job that is not suspended may be given learners.
+struct AdmissionOutcome {
+  std::optional<Verdict> verdict;               // of condition Admitted; nothing: not known yet
+  std::optional<api::FrozenTraining> training;  // if it is admitted
+  std::vector<Action> actions;
+  std::optional<WallTime> look_again;
+};
+AdmissionOutcome DecideAdmission(const JobView& view, WallTime now);
+
+}  // namespace pliant::controller

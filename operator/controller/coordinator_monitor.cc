@@ -1,0 +1,201 @@
+#include "operator/controller/coordinator_monitor.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "base/log.h"
+
+namespace pliant::controller {
+namespace {
+
+// What everybody but the figures in status waits for.
+bool IsNews(const CoordinatorView& before, const CoordinatorView& after) {
+  if (before.reachable != after.reachable ||
+      before.silent_since.has_value() != after.silent_since.has_value() ||
+      before.progress.has_value() != after.progress.has_value()) {
+    return true;
+  }
+  if (!after.progress) return false;
+  const Progress& a = *before.progress;
+  const Progress& b = *after.progress;
+  const auto states = [](const Progress& progress) {
+    return std::tie(progress.state, progress.membership_id, progress.members,
+                    progress.problem_reason, progress.problem_message, progress.parameters_sha256,
+                    progress.learners, progress.resizes);
+  };
+  return states(a) != states(b);
+}
+
+}  // namespace
+
+CoordinatorMonitor::CoordinatorMonitor(EventLoop& loop, Executor executor,
+                                       CoordinatorClient& client, CoordinatorMonitorOptions options)
+    : loop_(loop),
+      executor_(std::move(executor)),
+      client_(client),
+      options_(std::move(options)),
+      alive_(std::make_shared<bool>(true)) {}
+
+CoordinatorMonitor::~CoordinatorMonitor() {
+  *alive_ = false;
+  for (auto& [uid, link] : links_) loop_.Cancel(link.timer);
+}
+
+void CoordinatorMonitor::Follow(const std::string& job_uid, std::int64_t term,
+                                const std::string& host) {
+  Link& link = links_[job_uid];
+  if (link.term == term && link.host == host) return;
+  if (link.term != term) {
+    // Another coordinator knows nothing of what this one was told. That it is silent counts from
+    // now.
+    link.view = {};
+    link.told.reset();
+    link.term = term;
+  }
+  link.host = host;
+  link.ask = true;
+  link.view.reachable = false;
+  link.view.silent_since = options_.now();
+  link.generation = ++last_generation_;
+  link.calling = false;
+  CallSoon(job_uid, link);
+}
+
+void CoordinatorMonitor::Lose(const std::string& job_uid, std::int64_t term) {
+  Link& link = links_[job_uid];
+  if (link.term == term && link.host.empty()) return;
+  if (link.term != term) link.view.progress.reset();
+  link.term = term;
+  link.host.clear();
+  link.view.reachable = false;
+  link.view.silent_since.reset();
+  link.told.reset();
+  link.generation = ++last_generation_;
+  link.calling = false;
+  loop_.Cancel(link.timer);
+}
+
+void CoordinatorMonitor::Forget(const std::string& job_uid) {
+  const auto found = links_.find(job_uid);
+  if (found == links_.end()) return;
+  loop_.Cancel(found->second.timer);
+  links_.erase(found);
+}
+
+void CoordinatorMonitor::Tell(const std::string& job_uid, std::vector<PlannedLearner> learners) {
+  Link& link = links_[job_uid];
+  if (link.wanted == learners) return;
+  link.wanted = std::move(learners);
+  if (MustTell(link)) CallSoon(job_uid, link);
+}
+
+void CoordinatorMonitor::SetBusy(const std::string& job_uid, bool busy) {
+  const auto found = links_.find(job_uid);
+  if (found == links_.end() || found->second.busy == busy) return;
+  found->second.busy = busy;
+  if (busy) CallSoon(job_uid, found->second);
+}
+
+CoordinatorView CoordinatorMonitor::View(const std::string& job_uid) const {
+  const auto found = links_.find(job_uid);
+  return found == links_.end() ? CoordinatorView{} : found->second.view;
+}
+
+bool CoordinatorMonitor::MustTell(const Link& link) const {
+  return link.wanted && link.told != link.wanted && !link.refused;
+}
+
+void CoordinatorMonitor::CallSoon(const std::string& job_uid, Link& link) {
+  if (link.host.empty()) return;
+  if (link.calling) {
+    link.again = true;
+    return;
+  }
+  loop_.Cancel(link.timer);
+  link.timer = loop_.PostAfter(Duration::zero(), [this, job_uid] { Call(job_uid); });
+}
+
+void CoordinatorMonitor::Call(const std::string& job_uid) {
+  const auto found = links_.find(job_uid);
+  if (found == links_.end() || found->second.host.empty()) return;
+  Link& link = found->second;
+  link.calling = true;
+  link.again = false;
+  // The first question to a coordinator is which plan it took last: a predecessor with the same
+  // lease may have counted further than we know.
+  std::optional<CoordinatorPlan> plan;
+  if (MustTell(link) && !link.ask) {
+    plan = CoordinatorPlan{.stamp = {.lease_transitions = options_.lease_transitions,
+                                     .sequence = link.last.sequence + 1},
+                           .learners = *link.wanted};
+    link.last = plan->stamp;
+  }
+  executor_([this, alive = alive_, job_uid, plan, generation = link.generation,
+             address = CoordinatorAddress{.host = link.host, .job_uid = job_uid}] {
+    Result<Progress> answer = plan ? client_.PutPlan(address, *plan) : client_.GetProgress(address);
+    loop_.Post([this, alive, job_uid, generation, plan, answer = std::move(answer)] {
+      if (*alive) OnAnswer(job_uid, generation, plan, answer);
+    });
+  });
+}
+
+void CoordinatorMonitor::OnAnswer(const std::string& job_uid, std::uint64_t generation,
+                                  std::optional<CoordinatorPlan> plan, Result<Progress> answer) {
+  const auto found = links_.find(job_uid);
+  if (found == links_.end() || found->second.generation != generation) return;
+  Link& link = found->second;
+  link.calling = false;
+  const CoordinatorView before = link.view;
+  if (answer && answer->term != link.term) {
+    answer = Fail(ErrorCode::kUnavailable, "a coordinator of another term answers");
+  }
+  if (answer) {
+    Hear(link, plan, *std::move(answer));
+  } else {
+    HearNothing(job_uid, link, answer.error());
+  }
+  const bool news = IsNews(before, link.view);
+  Schedule(job_uid, link);
+  if (news) options_.on_change(job_uid);
+}
+
+void CoordinatorMonitor::Hear(Link& link, const std::optional<CoordinatorPlan>& plan,
+                              Progress progress) {
+  if (plan) link.told = plan->learners;
+  link.ask = false;
+  link.last_error.clear();
+  if (progress.plan_accepted) {
+    const PlanStamp accepted = *progress.plan_accepted;
+    if (accepted.lease_transitions == options_.lease_transitions) {
+      link.last.sequence = std::max(link.last.sequence, accepted.sequence);
+    }
+    link.refused = accepted.lease_transitions > options_.lease_transitions;
+  }
+  link.view = {.progress = std::move(progress), .silent_since = {}, .reachable = true};
+}
+
+void CoordinatorMonitor::HearNothing(const std::string& job_uid, Link& link, const Error& error) {
+  link.ask = true;
+  if (error.code == ErrorCode::kConflict) {  // it is there, and took a greater plan before
+    link.again = true;
+    return;
+  }
+  if (link.last_error != error.message) {
+    log::Info("coordinator gives no answer of use",
+              {{"job_uid", job_uid}, {"term", link.term}, {"error", error.message}});
+    link.last_error = error.message;
+  }
+  link.view.reachable = false;
+  if (!link.view.silent_since) link.view.silent_since = options_.now();
+}
+
+void CoordinatorMonitor::Schedule(const std::string& job_uid, Link& link) {
+  const bool heard = link.view.reachable;
+  Duration delay = link.busy || !heard ? options_.poll_busy : options_.poll_settled;
+  if (link.again || (heard && MustTell(link))) delay = Duration::zero();
+  loop_.Cancel(link.timer);
+  link.timer = loop_.PostAfter(delay, [this, job_uid] { Call(job_uid); });
+}
+
+}  // namespace pliant::controller

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/event_loop.h"
+#include "operator/controller/coordinator_client.h"
+#include "operator/controller/job_view.h"
+#include "operator/controller/workers.h"
+
+namespace pliant::controller {
+
+struct CoordinatorMonitorOptions {
+  std::int64_t lease_transitions = 0;            // orders the plans of successive leaders
+  Duration poll_busy = std::chrono::seconds(1);  // while something changes
+  Duration poll_settled = std::chrono::seconds(5);
+  std::function<WallTime()> now;
+  // Control thread: what is known of a job's coordinator has changed in more than figures.
+  std::function<void(const std::string& job_uid)> on_change;
+};
+
+// Keeps in touch with the coordinators of all jobs: asks for progress, and tells each of them what
+// its job's learners are to do until it has taken that. One call at a time to each. Control thread.
+class CoordinatorMonitor {
+ public:
+  // All outlive the monitor.
+  CoordinatorMonitor(EventLoop& loop, Executor executor, CoordinatorClient& client,
+                     CoordinatorMonitorOptions options);
+  ~CoordinatorMonitor();
+  CoordinatorMonitor(const CoordinatorMonitor&) = delete;
+  CoordinatorMonitor& operator=(const CoordinatorMonitor&) = delete;
+
+  // The job's coordinator of `term` is at `host` (an IP address). What was heard of another term is
+  // forgotten. Calling it again changes nothing.
+  void Follow(const std::string& job_uid, std::int64_t term, const std::string& host);
+  // There is no coordinator that runs, for now.
+  void Lose(const std::string& job_uid, std::int64_t term);
+  // The job is gone.
+  void Forget(const std::string& job_uid);
+
+  // What the job's coordinator is to know.
+  void Tell(const std::string& job_uid, std::vector<PlannedLearner> learners);
+  // Whether something is about to change, so that progress is worth a closer look.
+  void SetBusy(const std::string& job_uid, bool busy);
+
+  CoordinatorView View(const std::string& job_uid) const;
+
+ private:
+  struct Link {
+    std::int64_t term = 0;
+    std::string host;  // empty: nobody to ask
+    CoordinatorView view;
+    std::optional<std::vector<PlannedLearner>> wanted;
+    std::optional<std::vector<PlannedLearner>> told;  // taken by this coordinator
+    PlanStamp last;                                   // the greatest that is known
+    bool busy = true;
+    bool calling = false;
+    bool again = false;            // call again at once
+    bool ask = true;               // which plan it took last, before it is told another
+    bool refused = false;          // a later leader's plan was taken: this one tells no more
+    std::string last_error;        // as it was logged
+    std::uint64_t generation = 0;  // of term and host: answers of others are dropped
+    TimerId timer = 0;
+  };
+
+  void CallSoon(const std::string& job_uid, Link& link);
+  void Call(const std::string& job_uid);
+  void OnAnswer(const std::string& job_uid, std::uint64_t generation,
+                std::optional<CoordinatorPlan> plan, Result<Progress> answer);
+  void Hear(Link& link, const std::optional<CoordinatorPlan>& plan, Progress progress);
+  void HearNothing(const std::string& job_uid, Link& link, const Error& error);
+  bool MustTell(const Link& link) const;
+  void Schedule(const std::string& job_uid, Link& link);
+
+  EventLoop& loop_;
+  const Executor executor_;
+  CoordinatorClient& client_;
+  const CoordinatorMonitorOptions options_;
+  std::map<std::string, Link> links_;
+  std::uint64_t last_generation_ = 0;
+  std::shared_ptr<bool> alive_;  // answers that come after the monitor are dropped
+};
+
+}  // namespace pliant::controller

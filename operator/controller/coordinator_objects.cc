@@ -1,0 +1,149 @@
+#include "operator/controller/coordinator_objects.h"
+
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "operator/controller/names.h"
+
+namespace pliant::controller {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kTlsPath = "/etc/pliant/tls";
+constexpr std::string_view kStatePath = "/var/lib/pliant";
+constexpr int kUser = 65532;  // nobody's: the image's files need no owner
+
+json Metadata(const api::ObjectMeta& job, const std::string& name, std::string_view role) {
+  json labels = JobLabels(job);
+  labels[std::string(kLabelRole)] = role;
+  return {{"name", name},
+          {"namespace", job.name_space},
+          {"labels", std::move(labels)},
+          {"ownerReferences", json::array({OwnerReference(job)})}};
+}
+
+json Secret(const api::ObjectMeta& job, const std::string& name, std::string_view role, json data) {
+  return {{"apiVersion", "v1"},
+          {"kind", "Secret"},
+          {"metadata", Metadata(job, name, role)},
+          {"type", "Opaque"},
+          {"stringData", std::move(data)}};
+}
+
+json TermSelector(const api::ObjectMeta& job, std::int64_t term) {
+  return {
+      {kLabelJobUid, job.uid}, {kLabelRole, kRoleCoordinator}, {kLabelTerm, std::to_string(term)}};
+}
+
+json Container(const api::ElasticTrainingJob& job, std::int64_t term, const std::string& image) {
+  const auto value = [](std::string_view name, const std::string& text) {
+    return json{{"name", name}, {"value", text}};
+  };
+  return {
+      {"name", "coordinator"},
+      {"image", image},
+      {"command", {"pliant-coordinator"}},
+      {"env",
+       {value("PLIANT_JOB", job.meta.name_space + "/" + job.meta.name),
+        value("PLIANT_JOB_UID", job.meta.uid), value("PLIANT_TERM", std::to_string(term)),
+        value("PLIANT_TLS_DIR", std::string(kTlsPath)),
+        value("PLIANT_STATE_DIR", std::string(kStatePath)),
+        value("PLIANT_MAX_LEARNERS", std::to_string(job.spec.elastic.max_learners))}},
+      {"ports",
+       {{{"name", "coordinator"}, {"containerPort", kCoordinatorPort}},
+        {{"name", "progress"}, {"containerPort", kCoordinatorPlainPort}}}},
+      {"resources",
+       {{"requests", {{"cpu", "20m"}, {"memory", "64Mi"}}}, {"limits", {{"memory", "256Mi"}}}}},
+      {"livenessProbe",
+       {{"httpGet", {{"path", "/healthz"}, {"port", kCoordinatorPlainPort}}},
+        {"periodSeconds", 10},
+        {"timeoutSeconds", 5},
+        {"failureThreshold", 6}}},
+      {"securityContext",
+       {{"allowPrivilegeEscalation", false},
+        {"readOnlyRootFilesystem", true},
+        {"capabilities", {{"drop", {"ALL"}}}}}},
+      {"terminationMessagePolicy", "FallbackToLogsOnError"},
+      {"volumeMounts",
+       {{{"name", "tls"}, {"mountPath", kTlsPath}, {"readOnly", true}},
+        {{"name", "state"}, {"mountPath", kStatePath}}}},
+  };
+}
+
+json Tolerations() {
+  json list = json::array();
+  for (const char* taint : {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}) {
+    list.push_back({{"key", taint},
+                    {"operator", "Exists"},
+                    {"effect", "NoExecute"},
+                    {"tolerationSeconds", 30}});
+  }
+  return list;
+}
+
+}  // namespace
+
+json CoordinatorSecret(const api::ObjectMeta& job, const JobCredentials& credentials) {
+  return Secret(job, CoordinatorName(job), kRoleCoordinator,
+                {{"ca.crt", credentials.ca_certificate},
+                 {"tls.crt", credentials.certificate},
+                 {"tls.key", credentials.key},
+                 {"operator-token", credentials.operator_token},
+                 {"learner-token", credentials.learner_token}});
+}
+
+json LearnerSecret(const api::ObjectMeta& job, const JobCredentials& credentials) {
+  return Secret(job, LearnerSecretName(job), kRoleLearner,
+                {{"ca.crt", credentials.ca_certificate}, {"token", credentials.learner_token}});
+}
+
+json CoordinatorService(const api::ObjectMeta& job, std::int64_t term) {
+  return {{"apiVersion", "v1"},
+          {"kind", "Service"},
+          {"metadata", Metadata(job, CoordinatorName(job), kRoleCoordinator)},
+          {"spec",
+           {{"selector", TermSelector(job, term)},
+            // A coordinator that is not there yet refuses the connection, and learners try again:
+            // that is quicker than to wait for a probe.
+            {"publishNotReadyAddresses", true},
+            {"ports", json::array({{{"name", "coordinator"},
+                                    {"port", kCoordinatorPort},
+                                    {"targetPort", kCoordinatorPort}}})}}}};
+}
+
+json PointServicePatch(std::int64_t term, const std::string& resource_version) {
+  return {{"metadata", {{"resourceVersion", resource_version}}},
+          {"spec", {{"selector", {{kLabelTerm, std::to_string(term)}}}}}};
+}
+
+json CoordinatorPod(const api::ElasticTrainingJob& job, std::int64_t term, const std::string& image,
+                    const PodDefaults& defaults) {
+  json metadata = Metadata(job.meta, CoordinatorPodName(job.meta, term), kRoleCoordinator);
+  metadata["labels"][std::string(kLabelTerm)] = std::to_string(term);
+  json spec = {
+      {"restartPolicy", "Always"},
+      {"automountServiceAccountToken", false},
+      {"enableServiceLinks", false},
+      {"terminationGracePeriodSeconds", 10},
+      {"securityContext",
+       {{"runAsNonRoot", true},
+        {"runAsUser", kUser},
+        {"runAsGroup", kUser},
+        {"fsGroup", kUser},
+        {"seccompProfile", {{"type", "RuntimeDefault"}}}}},
+      {"tolerations", Tolerations()},
+      {"containers", json::array({Container(job, term, image)})},
+      {"volumes",
+       {{{"name", "tls"},
+         {"secret", {{"secretName", CoordinatorName(job.meta)}, {"defaultMode", 0440}}}},
+        {{"name", "state"}, {"emptyDir", json::object()}}}},
+  };
+  if (!defaults.priority_class.empty()) spec["priorityClassName"] = defaults.priority_class;
+  return {{"apiVersion", "v1"},
+          {"kind", "Pod"},
+          {"metadata", std::move(metadata)},
+          {"spec", std::move(spec)}};
+}
+
+}  // namespace pliant::controller

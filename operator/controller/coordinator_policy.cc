@@ -1,0 +1,96 @@
+#include "operator/controller/coordinator_policy.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "operator/controller/names.h"
+
+namespace pliant::controller {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr seconds kFirstDelay{2};
+constexpr seconds kLongestDelay{120};
+// Longer than a kubelet takes to restart the container.
+constexpr seconds kSilenceMax{30};
+
+seconds Delay(int tries) {
+  return std::min(kFirstDelay * (1 << std::min(tries, 10)), kLongestDelay);
+}
+
+bool ProgramRuns(const api::Pod& pod) {
+  return std::ranges::any_of(pod.containers, &api::ContainerStatus::running);
+}
+
+// When a coordinator that runs and does not answer is given up; nothing if it answers. The more
+// were given up in a row, the longer: the fault may be ours.
+std::optional<WallTime> GivenUpAt(const JobView& view, const api::Pod& current) {
+  if (!view.coordinator.silent_since || !ProgramRuns(current)) return std::nullopt;
+  return *view.coordinator.silent_since + kSilenceMax + 10 * Delay(view.memory.coordinator_tries);
+}
+
+void DeletePods(const JobView& view, const api::Pod* kept, const std::string& why,
+                std::vector<Action>& actions) {
+  for (const api::Pod& pod : view.coordinators) {
+    if (&pod == kept || pod.deleting()) continue;
+    actions.emplace_back(DeletePod{.pod = pod.meta.name, .uid = pod.meta.uid, .why = why});
+  }
+}
+
+void LeadServiceTo(std::int64_t term, const JobView& view, std::vector<Action>& actions) {
+  if (!view.service) {
+    actions.emplace_back(CreateService{term});
+    return;
+  }
+  const auto selected = view.service->selector.find(std::string(kLabelTerm));
+  if (selected != view.service->selector.end() && selected->second == std::to_string(term)) return;
+  actions.emplace_back(
+      PointService{.term = term, .resource_version = view.service->meta.resource_version});
+}
+
+}  // namespace
+
+const api::Pod* CurrentCoordinator(const JobView& view) {
+  const auto found = std::ranges::find_if(view.coordinators, [&](const api::Pod& pod) {
+    return CoordinatorTerm(pod) == view.job.status.coordinator_term && !pod.ended() &&
+           !pod.deleting();
+  });
+  return found == view.coordinators.end() ? nullptr : &*found;
+}
+
+CoordinatorOutcome DecideCoordinator(const JobView& view, bool needed, WallTime now) {
+  CoordinatorOutcome outcome{.term = view.job.status.coordinator_term,
+                             .tries = view.memory.coordinator_tries,
+                             .not_before = view.memory.coordinator_not_before};
+  if (!needed) {
+    DeletePods(view, nullptr, "no learner needs a coordinator", outcome.actions);
+    return outcome;
+  }
+  const api::Pod* current = CurrentCoordinator(view);
+  if (current != nullptr) {
+    const auto given_up_at = GivenUpAt(view, *current);
+    if (!given_up_at || now < *given_up_at) {
+      LeadServiceTo(outcome.term, view, outcome.actions);
+      DeletePods(view, current, "a newer coordinator has taken over", outcome.actions);
+      outcome.look_again = given_up_at;
+      return outcome;
+    }
+  }
+  if (now < outcome.not_before) {
+    outcome.look_again = outcome.not_before;
+    return outcome;
+  }
+  // The term in status was raised for a pod that may have existed, and may live on unseen: only a
+  // higher one is safe.
+  ++outcome.term;
+  outcome.not_before = now + Delay(outcome.tries);
+  ++outcome.tries;
+  outcome.actions.emplace_back(PutSecrets{});
+  LeadServiceTo(outcome.term, view, outcome.actions);
+  outcome.actions.emplace_back(CreateCoordinator{outcome.term});
+  DeletePods(view, nullptr, "it does not answer", outcome.actions);
+  return outcome;
+}
+
+}  // namespace pliant::controller

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "operator/api/time.h"
+
+// Who may talk to a job's coordinator (DESIGN "Fences"): one certificate authority and one master
+// key, which the operator keeps in a Secret of its own; all else is derived from them.
+namespace pliant::controller {
+
+struct MasterKeys {
+  std::string ca_certificate;  // PEM
+  std::string ca_key;          // PEM
+  std::string master_key;      // 64 hex digits
+
+  bool operator==(const MasterKeys&) const = default;
+};
+
+// What the two Secrets of a job hold.
+struct JobCredentials {
+  std::string ca_certificate;
+  std::string certificate;  // for the coordinator's fixed name
+  std::string key;
+  std::string operator_token;
+  std::string learner_token;
+};
+
+enum class TokenRole { kOperator, kLearner };
+
+// New ones, from the system's source of randomness. Valid for twenty years from `now` on: nobody
+// renews them.
+Result<MasterKeys> MakeMasterKeys(api::WallTime now);
+// kInvalid, with what is wrong, unless they can be used.
+Status CheckMasterKeys(const MasterKeys& keys);
+
+// Lower-case hex HMAC-SHA256 of "<uid>/operator" or "<uid>/learner".
+std::string JobToken(std::string_view master_key, std::string_view job_uid, TokenRole role);
+
+// With a new key and certificate, which ends with its authority.
+Result<JobCredentials> MakeJobCredentials(const MasterKeys& keys, std::string_view job_uid,
+                                          api::WallTime now);
+
+}  // namespace pliant::controller

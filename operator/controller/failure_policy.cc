@@ -1,0 +1,83 @@
+#include "operator/controller/failure_policy.h"
+
+#include <algorithm>
+#include <format>
+
+#include "operator/controller/learner_ending.h"
+#include "operator/controller/names.h"
+
+namespace pliant::controller {
+namespace {
+
+constexpr std::size_t kFailedPodsKept = 3;
+
+bool Counts(LearnerEnd end) { return end == LearnerEnd::kFailed; }
+
+std::string Describe(const api::Pod& pod, const LearnerEnding& ending) {
+  return std::format("learner {} exited with code {}: {}", pod.meta.name, ending.exit_code,
+                     ending.message);
+}
+
+}  // namespace
+
+FailureVerdict JudgeFailures(const api::FailurePolicy& policy, const api::FailureCount& before,
+                             std::int64_t committed_step, const std::vector<api::Pod>& learners) {
+  FailureVerdict verdict{.failures = before};
+  verdict.failures.counted.clear();
+  if (committed_step > before.step) verdict.failures.count = 0;
+  if (verdict.failures.count == 0) verdict.failures.step = 0;
+
+  for (const api::Pod& pod : learners) {
+    const auto number = LearnerNumber(pod);
+    const auto ending = EndingOf(pod);
+    if (!number || !ending || !Counts(ending->end)) continue;
+    verdict.failures.counted.push_back(*number);
+    if (std::ranges::contains(before.counted, *number)) continue;
+    ++verdict.newly_failed;
+    ++verdict.failures.count;
+    verdict.failures.step = committed_step;
+    verdict.newest = Describe(pod, *ending);
+    if (std::ranges::contains(policy.permanent_exit_codes, ending->exit_code)) {
+      verdict.fatal = FatalFailure{"PermanentExitCode", verdict.newest};
+    }
+  }
+  std::ranges::sort(verdict.failures.counted);
+  if (!verdict.fatal && verdict.newly_failed > 0 && verdict.failures.count > policy.max_failures) {
+    verdict.fatal =
+        FatalFailure{"TooManyFailures",
+                     std::format("{} failures without a newly committed step, {} are borne; "
+                                 "the last: {}",
+                                 verdict.failures.count, policy.max_failures, verdict.newest)};
+  }
+  return verdict;
+}
+
+std::vector<const api::Pod*> PodsToCollect(const std::vector<api::Pod>& learners,
+                                           const std::vector<int>& counted) {
+  std::vector<const api::Pod*> collected;
+  std::vector<const api::Pod*> failed;  // in the order of their numbers
+  for (const api::Pod& pod : learners) {
+    const auto ending = EndingOf(pod);
+    if (!ending || pod.deleting()) continue;
+    switch (ending->end) {
+      case LearnerEnd::kCompleted:
+        break;
+      case LearnerEnd::kDrained:
+      case LearnerEnd::kDisrupted:
+        collected.push_back(&pod);
+        break;
+      case LearnerEnd::kNodeFault:
+        failed.push_back(&pod);
+        break;
+      case LearnerEnd::kFailed:
+        if (std::ranges::contains(counted, LearnerNumber(pod).value_or(-1))) failed.push_back(&pod);
+        break;
+    }
+  }
+  if (failed.size() > kFailedPodsKept) {
+    collected.insert(collected.end(), failed.begin(), failed.end() - kFailedPodsKept);
+  }
+  return collected;
+}
+
+}  // namespace pliant::controller

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "operator/api/elastic_training_job.h"
+#include "operator/api/pod.h"
+
+namespace pliant::controller {
+
+struct FatalFailure {
+  std::string reason;  // of condition Failed
+  std::string message;
+  bool operator==(const FatalFailure&) const = default;
+};
+
+struct FailureVerdict {
+  api::FailureCount failures;
+  int newly_failed = 0;               // learners that are counted now for the first time
+  std::string newest;                 // what befell the newest of them, a sentence
+  std::optional<FatalFailure> fatal;  // the job has failed for good
+};
+
+// Counts the failed pods among `learners`, each once. A newly committed step since the last failure
+// resets the count.
+FailureVerdict JudgeFailures(const api::FailurePolicy& policy, const api::FailureCount& before,
+                             std::int64_t committed_step, const std::vector<api::Pod>& learners);
+
+// The ended pods that are of no use any more: all that were told to go or were disrupted, and all
+// but the newest three of the failed ones that `counted` names, whose logs somebody may want.
+std::vector<const api::Pod*> PodsToCollect(const std::vector<api::Pod>& learners,
+                                           const std::vector<int>& counted);
+
+}  // namespace pliant::controller

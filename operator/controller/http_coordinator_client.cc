@@ -1,0 +1,71 @@
+#include "operator/controller/http_coordinator_client.h"
+
+#include <chrono>
+#include <utility>
+
+#include "operator/controller/names.h"
+
+namespace pliant::controller {
+namespace {
+
+// An answer takes milliseconds; a coordinator that is gone must not hold a worker for long.
+constexpr std::chrono::seconds kDeadline{3};
+
+Error ErrorOf(const kube::HttpResponse& response) {
+  const std::string message = "the coordinator answers " + std::to_string(response.status) + ": " +
+                              response.body.substr(0, 256);
+  switch (response.status) {
+    case 401:
+    case 403:
+      return {ErrorCode::kDenied, message};
+    case 409:
+      return {ErrorCode::kConflict, message};
+    case 400:
+    case 404:
+    case 413:
+      return {ErrorCode::kInvalid, message};
+    default:
+      return {ErrorCode::kUnavailable, message};
+  }
+}
+
+}  // namespace
+
+Result<std::shared_ptr<kube::HttpTransport>> HttpCoordinatorClient::TransportTo(
+    const CoordinatorAddress& address) {
+  const std::lock_guard lock(mutex_);
+  const auto found = links_.find(address.job_uid);
+  if (found != links_.end() && found->second.host == address.host) return found->second.transport;
+  const std::string server = "https://" + address.host + ":" + std::to_string(kCoordinatorPort);
+  ASSIGN_OR_RETURN(std::shared_ptr<kube::HttpTransport> transport,
+                   connect_(server, keys_.ca_certificate));
+  links_[address.job_uid] = {.host = address.host, .transport = transport};
+  return transport;
+}
+
+Result<Progress> HttpCoordinatorClient::Call(const CoordinatorAddress& address,
+                                             kube::HttpRequest request) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<kube::HttpTransport> transport, TransportTo(address));
+  request.headers["Authorization"] =
+      "Bearer " + JobToken(keys_.master_key, address.job_uid, TokenRole::kOperator);
+  // The transport checks the certificate against this name rather than the address.
+  request.headers["Host"] = std::string(kCoordinatorHost);
+  request.deadline = kDeadline;
+  ASSIGN_OR_RETURN(const kube::HttpResponse response, transport->Send(request));
+  if (response.status != 200) return std::unexpected(ErrorOf(response));
+  return DecodeProgress(response.body);
+}
+
+Result<Progress> HttpCoordinatorClient::PutPlan(const CoordinatorAddress& address,
+                                                const CoordinatorPlan& plan) {
+  return Call(address, {.method = kube::HttpMethod::kPut,
+                        .target = "/v1/plan",
+                        .headers = {{"Content-Type", "application/json"}},
+                        .body = EncodePlan(plan)});
+}
+
+Result<Progress> HttpCoordinatorClient::GetProgress(const CoordinatorAddress& address) {
+  return Call(address, {.method = kube::HttpMethod::kGet, .target = "/v1/progress"});
+}
+
+}  // namespace pliant::controller

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "operator/controller/coordinator_client.h"
+#include "operator/controller/credentials.h"
+#include "operator/kube/http_transport.h"
+
+namespace pliant::controller {
+
+// Talks to coordinators over TLS. Their certificates are checked against the operator's own
+// authority and one fixed name, so that neither DNS nor the address matters. Any thread.
+class HttpCoordinatorClient final : public CoordinatorClient {
+ public:
+  // Connects to a server such as "https://10.0.0.7:8443", trusting `ca_certificate` (PEM) alone.
+  using Connect = std::function<Result<std::unique_ptr<kube::HttpTransport>>(
+      const std::string& server, const std::string& ca_certificate)>;
+
+  HttpCoordinatorClient(MasterKeys keys, Connect connect)
+      : keys_(std::move(keys)), connect_(std::move(connect)) {}
+
+  Result<Progress> PutPlan(const CoordinatorAddress& address, const CoordinatorPlan& plan) override;
+  Result<Progress> GetProgress(const CoordinatorAddress& address) override;
+
+ private:
+  Result<std::shared_ptr<kube::HttpTransport>> TransportTo(const CoordinatorAddress& address);
+  Result<Progress> Call(const CoordinatorAddress& address, kube::HttpRequest request);
+
+  const MasterKeys keys_;
+  const Connect connect_;
+  std::mutex mutex_;
+  // By job: a job has one coordinator at a time, so that old connections end with it. Guarded by
+  // mutex_.
+  struct Link {
+    std::string host;
+    std::shared_ptr<kube::HttpTransport> transport;
+  };
+  std::map<std::string, Link> links_;
+};
+
+}  // namespace pliant::controller

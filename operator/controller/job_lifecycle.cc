@@ -1,0 +1,191 @@
+#include "operator/controller/job_lifecycle.h"
+
+#include <algorithm>
+#include <chrono>
+#include <format>
+#include <iterator>
+#include <utility>
+
+#include "operator/controller/admission.h"
+#include "operator/controller/conditions.h"
+#include "operator/controller/coordinator_policy.h"
+#include "operator/controller/failure_policy.h"
+#include "operator/controller/job_status.h"
+#include "operator/controller/learner_ending.h"
+#include "operator/controller/names.h"
+
+namespace pliant::controller {
+namespace {
+
+void Append(std::vector<Action>&& from, std::vector<Action>& to) {
+  to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+}
+
+void KeepEarliest(const std::optional<WallTime>& time, std::optional<WallTime>& earliest) {
+  if (time && (!earliest || *time < *earliest)) earliest = time;
+}
+
+bool HasLiveLearners(const JobView& view) {
+  return !std::ranges::all_of(view.learners, &api::Pod::ended);
+}
+
+// The hash of the final model, if the training is complete: a learner or the coordinator says so.
+std::optional<std::string> CompletedWith(const JobView& view) {
+  for (const api::Pod& pod : view.learners) {
+    const auto ending = EndingOf(pod);
+    if (ending && ending->end == LearnerEnd::kCompleted) return ending->parameters_sha256;
+  }
+  const auto& progress = view.coordinator.progress;
+  if (progress && progress->state == CoordinatorState::kCompleted &&
+      !progress->parameters_sha256.empty()) {
+    return progress->parameters_sha256;
+  }
+  return std::nullopt;
+}
+
+void FinishStatus(const JobView& view, api::JobPhase phase, WallTime now, Outcome& outcome) {
+  outcome.status.phase = phase;
+  outcome.status.desired_learners = 0;
+  outcome.status.entitlement = 0;
+  outcome.status.samples_per_second.reset();
+  outcome.status.completion_time = std::chrono::floor<std::chrono::seconds>(now);
+  for (const std::string_view type : {kConditionRunning, kConditionProgressing}) {
+    SetCondition(outcome.status, type,
+                 {api::ConditionStatus::kFalse, std::string(ToString(phase)), ""},
+                 view.job.meta.generation, now);
+  }
+}
+
+void Succeed(const JobView& view, const std::string& parameters_sha256, WallTime now,
+             Outcome& outcome) {
+  FinishStatus(view, api::JobPhase::kSucceeded, now, outcome);
+  outcome.status.parameters_sha256 = parameters_sha256;
+  outcome.status.reason = "the training is complete";
+  SetCondition(outcome.status, kConditionComplete,
+               {api::ConditionStatus::kTrue, "Completed", "the training is complete"},
+               view.job.meta.generation, now);
+}
+
+void FailForGood(const JobView& view, const FatalFailure& failure, WallTime now, Outcome& outcome) {
+  FinishStatus(view, api::JobPhase::kFailed, now, outcome);
+  outcome.status.reason = failure.message.substr(0, 1024);
+  SetCondition(outcome.status, kConditionFailed,
+               {api::ConditionStatus::kTrue, failure.reason, failure.message},
+               view.job.meta.generation, now);
+}
+
+// A finished job gets no pod any more; what is left of it goes, its ended pods and their logs stay.
+void CleanUp(const JobView& view, WallTime now, Outcome& outcome) {
+  const bool completed = view.job.status.phase == api::JobPhase::kSucceeded;
+  LearnerOutcome learners = DismissLearners(view, completed, now);
+  Append(std::move(learners.actions), outcome.actions);
+  KeepEarliest(learners.look_again, outcome.look_again);
+  // Those who are left need the coordinator to the end.
+  const bool live = HasLiveLearners(view);
+  if (!live) Append(DecideCoordinator(view, /*needed=*/false, now).actions, outcome.actions);
+  outcome.status.learners = live ? outcome.status.learners : 0;
+}
+
+void Admit(const JobView& view, const LifecycleOptions& options, WallTime now, Outcome& outcome) {
+  if (view.job.spec.suspend) {
+    // Its template may be changed now: it is checked again when the job goes on.
+    outcome.memory.template_check.reset();
+    SetCondition(outcome.status, kConditionAdmitted,
+                 {api::ConditionStatus::kFalse, "Suspended", "spec.suspend is true"},
+                 view.job.meta.generation, now);
+    return;
+  }
+  if (IsAdmitted(view.job.status)) return;
+  AdmissionOutcome admission = DecideAdmission(view, now);
+  Append(std::move(admission.actions), outcome.actions);
+  KeepEarliest(admission.look_again, outcome.look_again);
+  if (!admission.verdict) return;
+  outcome.status.reason = admission.verdict->message.substr(0, 1024);
+  SetCondition(outcome.status, kConditionAdmitted, *std::move(admission.verdict),
+               view.job.meta.generation, now);
+  if (!admission.training) return;
+  outcome.status.training = admission.training;
+  outcome.status.selector = LearnerSelector(view.job.meta);
+  if (outcome.status.coordinator_image.empty()) {
+    outcome.status.coordinator_image = options.coordinator_image;
+  }
+}
+
+void ProvideCoordinator(const JobView& view, int target, WallTime now, Outcome& outcome) {
+  const bool needed = target > 0 || HasLiveLearners(view);
+  CoordinatorOutcome coordinator = DecideCoordinator(view, needed, now);
+  outcome.status.coordinator_term = coordinator.term;
+  outcome.memory.coordinator_tries = coordinator.tries;
+  outcome.memory.coordinator_not_before = coordinator.not_before;
+  Append(std::move(coordinator.actions), outcome.actions);
+  KeepEarliest(coordinator.look_again, outcome.look_again);
+}
+
+void ProvideLearners(const JobView& view, const JobPlan& plan, WallTime now, Outcome& outcome) {
+  LearnerOutcome learners = DecideLearners(view, plan, now);
+  outcome.status.next_learner = learners.next_learner;
+  outcome.memory.leaving_since = std::move(learners.leaving_since);
+  Append(std::move(learners.actions), outcome.actions);
+  KeepEarliest(learners.look_again, outcome.look_again);
+  outcome.tell = WantedLearners(view, outcome.memory.leaving_since);
+}
+
+void CollectPods(const JobView& view, Outcome& outcome) {
+  for (const api::Pod* pod : PodsToCollect(view.learners, outcome.status.failures.counted)) {
+    outcome.actions.emplace_back(
+        DeletePod{.pod = pod->meta.name, .uid = pod->meta.uid, .why = "it has ended"});
+  }
+}
+
+void FinishOutcome(const JobView& view, WallTime now, Outcome& outcome) {
+  if (outcome.status != view.job.status) {
+    outcome.status.observed_generation = view.job.meta.generation;
+  }
+  const WriteDecision write = DecideWrite(view.job.status, outcome.status, view.job.meta.uid,
+                                          view.memory.figures_written, now);
+  outcome.write_status = write.write;
+  if (write.write) outcome.memory.figures_written = now;
+  KeepEarliest(write.due, outcome.look_again);
+}
+
+}  // namespace
+
+bool IsPlanned(const JobView& view) {
+  if (view.job.meta.deleted || view.job.status.finished()) return false;
+  return IsAdmitted(view.job.status) || HasLiveLearners(view);
+}
+
+Outcome ReconcileJob(const JobView& view, const std::optional<JobPlan>& plan,
+                     const LifecycleOptions& options, WallTime now) {
+  Outcome outcome{.status = view.job.status, .memory = view.memory};
+  if (view.job.meta.deleted) return outcome;  // the garbage collector ends what it owns
+  if (view.job.status.finished()) {
+    CleanUp(view, now, outcome);
+    FinishOutcome(view, now, outcome);
+    return outcome;
+  }
+
+  ReportProgress(view, outcome.status);
+  const FailureVerdict failures = JudgeFailures(
+      view.job.spec.failure_policy, view.job.status.failures, CommittedStep(view), view.learners);
+  outcome.status.failures = failures.failures;
+  outcome.status.restarts += failures.newly_failed;
+  if (const auto parameters = CompletedWith(view)) {
+    Succeed(view, *parameters, now, outcome);
+  } else if (failures.fatal) {
+    FailForGood(view, *failures.fatal, now, outcome);
+  } else {
+    if (plan) ReportPlan(plan->decision, now, outcome.status);
+    outcome.memory.cap = plan ? plan->decision.cap : std::nullopt;
+    Admit(view, options, now, outcome);
+    ProvideCoordinator(view, plan ? plan->decision.to : 0, now, outcome);
+    if (plan) ProvideLearners(view, *plan, now, outcome);
+    CollectPods(view, outcome);
+    outcome.status.phase = PhaseOf(view, plan);
+    ReportConditions(view, failures, now, outcome.status);
+  }
+  FinishOutcome(view, now, outcome);
+  return outcome;
+}
+
+}  // namespace pliant::controller

@@ -1,0 +1,113 @@
+#include "operator/controller/job_memory.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "operator/controller/learner_ending.h"
+
+namespace pliant::controller {
+namespace {
+
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+constexpr seconds kFirstAvoidance{5};
+constexpr seconds kLongestAvoidance{600};
+// A node that has been good for so long after its time is forgiven.
+constexpr minutes kForgiveAfter{10};
+
+const api::Pod* FindPod(const JobView& view, const std::string& name) {
+  const auto found = std::ranges::find_if(
+      view.learners, [&](const api::Pod& pod) { return pod.meta.name == name; });
+  return found == view.learners.end() ? nullptr : &*found;
+}
+
+void RememberStarts(const JobView& view, WallTime now, JobMemory& memory) {
+  std::erase_if(memory.starting_since, [&](const auto& entry) {
+    const api::Pod* pod = FindPod(view, entry.first);
+    return pod == nullptr || pod->ended() || IsGated(*pod);
+  });
+  for (const api::Pod& pod : view.learners) {
+    if (!pod.ended() && !IsGated(pod)) memory.starting_since.emplace(pod.meta.name, now);
+  }
+}
+
+void RememberLeavers(const JobView& view, WallTime now, JobMemory& memory) {
+  std::erase_if(memory.leaving_since, [&](const auto& entry) {
+    const api::Pod* pod = FindPod(view, entry.first);
+    return pod == nullptr || pod->ended();
+  });
+  // After a restart of the operator the coordinator still knows whom it was told to let go.
+  if (!view.coordinator.progress) return;
+  for (const ReportedLearner& learner : view.coordinator.progress->learners) {
+    const api::Pod* pod = FindPod(view, learner.name);
+    if (learner.state == "Leaving" && pod != nullptr && !pod->ended()) {
+      memory.leaving_since.emplace(learner.name, now);
+    }
+  }
+}
+
+void Strike(NodeStrikes& node, WallTime at) {
+  const int doublings = std::min(node.count, 10);
+  ++node.count;
+  node.avoid_until = std::max(node.avoid_until,
+                              at + std::min(kFirstAvoidance * (1 << doublings), kLongestAvoidance));
+}
+
+void RememberNodes(const JobView& view, WallTime now, JobMemory& memory) {
+  std::set<std::string> seen;
+  for (const api::Pod& pod : view.learners) {
+    const auto ending = EndingOf(pod);
+    if (!ending || NodeOf(pod).empty()) continue;
+    if (ending->end != LearnerEnd::kFailed && ending->end != LearnerEnd::kNodeFault) continue;
+    seen.insert(pod.meta.uid);
+    if (memory.failures_seen.contains(pod.meta.uid)) continue;
+    Strike(memory.nodes[NodeOf(pod)], std::min(now, ending->finished.value_or(now)));
+  }
+  memory.failures_seen = std::move(seen);
+  std::erase_if(memory.nodes,
+                [&](const auto& entry) { return entry.second.avoid_until + kForgiveAfter < now; });
+}
+
+// A GPU counts from when its learner's program runs.
+void RememberGpuSeconds(const JobView& view, WallTime now, JobMemory& memory) {
+  memory.gpu_seconds =
+      std::max(memory.gpu_seconds, static_cast<double>(view.job.status.attained_gpu_seconds));
+  const auto running = std::ranges::count_if(
+      view.learners, [](const api::Pod& pod) { return !pod.ended() && IsRunning(pod); });
+  if (memory.gpu_seconds_until && now > *memory.gpu_seconds_until) {
+    const auto passed = std::chrono::duration<double>(now - *memory.gpu_seconds_until).count();
+    memory.gpu_seconds +=
+        passed * static_cast<double>(running * view.job.spec.elastic.gpus_per_learner);
+  }
+  memory.gpu_seconds_until = now;
+}
+
+void RememberMinimum(const JobView& view, WallTime now, JobMemory& memory) {
+  const auto live = std::ranges::count_if(view.learners, [&](const api::Pod& pod) {
+    return !pod.ended() && !pod.deleting() && !memory.leaving_since.contains(pod.meta.name);
+  });
+  const bool below =
+      view.job.status.desired_learners > 0 && live < view.job.spec.elastic.min_learners;
+  if (!below) {
+    memory.below_minimum_since.reset();
+  } else if (!memory.below_minimum_since) {
+    memory.below_minimum_since = now;
+  }
+}
+
+}  // namespace
+
+JobMemory Remember(const JobView& view, WallTime now) {
+  JobMemory memory = view.memory;
+  RememberStarts(view, now, memory);
+  RememberLeavers(view, now, memory);
+  RememberNodes(view, now, memory);
+  RememberGpuSeconds(view, now, memory);
+  RememberMinimum(view, now, memory);
+  if (view.coordinator.reachable) memory.coordinator_tries = 0;
+  return memory;
+}
+
+}  // namespace pliant::controller

@@ -1,0 +1,175 @@
+#include "operator/controller/job_status.h"
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <set>
+
+#include "operator/controller/conditions.h"
+#include "operator/controller/problems.h"
+
+namespace pliant::controller {
+namespace {
+
+using std::chrono::floor;
+using std::chrono::seconds;
+
+constexpr seconds kFiguresEvery{30};
+constexpr int kFiguresJitterSeconds = 10;
+constexpr std::size_t kReasonMax = 1024;
+
+bool HasLiveLearners(const JobView& view) {
+  return !std::ranges::all_of(view.learners, &api::Pod::ended);
+}
+
+// Whether the coordinator knows who trains. One that has just started hears of it from the
+// learners; until then those that run go on as they were.
+bool KnowsMembers(const JobView& view) {
+  if (!view.coordinator.progress) return false;
+  if (!view.coordinator.progress->members.empty()) return true;
+  return std::ranges::none_of(view.learners,
+                              [](const api::Pod& pod) { return !pod.ended() && IsRunning(pod); });
+}
+
+std::set<std::string> MembersOf(const Progress& progress) {
+  return {progress.members.begin(), progress.members.end()};
+}
+
+// A learner that is still to be created has no name yet: the sizes differ then.
+bool IsAsWanted(const Progress& progress, const planner::Decision& decision) {
+  const std::set<std::string> wanted(decision.keep.begin(), decision.keep.end());
+  return decision.create.empty() && MembersOf(progress) == wanted;
+}
+
+// While it is not known who trains, the phase stays what it was, as long as somebody may.
+api::JobPhase PhaseWithoutMembers(const JobView& view) {
+  using enum api::JobPhase;
+  const api::JobPhase before = view.job.status.phase;
+  const bool trained = before == kRunning || before == kResizing || before == kRecovering;
+  if (!trained) return kStarting;
+  return HasLiveLearners(view) && !KnowsMembers(view) ? before : kRecovering;
+}
+
+// What does not count as news.
+void CopyFigures(const api::JobStatus& from, api::JobStatus& to) {
+  to.step = from.step;
+  to.epoch = from.epoch;
+  to.total_steps = from.total_steps;
+  to.samples_per_second = from.samples_per_second;
+  to.loss = from.loss;
+  to.accuracy = from.accuracy;
+  to.last_checkpoint = from.last_checkpoint;
+  to.attained_gpu_seconds = from.attained_gpu_seconds;
+}
+
+void ReportFigures(const Progress& progress, api::JobStatus& status) {
+  if (progress.step) status.step = progress.step;
+  if (progress.epoch) status.epoch = progress.epoch;
+  if (progress.total_steps) status.total_steps = progress.total_steps;
+  if (progress.loss) status.loss = progress.loss;
+  if (progress.accuracy) status.accuracy = progress.accuracy;
+  status.samples_per_second = progress.samples_per_second;
+  if (progress.last_checkpoint) {
+    status.last_checkpoint =
+        api::SavedCheckpoint{.step = progress.last_checkpoint->step,
+                             .time = floor<seconds>(progress.last_checkpoint->time)};
+  }
+}
+
+void ReportMembership(const Progress& progress, api::JobStatus& status) {
+  const MembershipId told = ParseMembershipId(status.membership_id);
+  status.resizes += std::ranges::count_if(progress.resizes, [&](const ReportedResize& resize) {
+    return resize.membership > told && resize.from > 0 && resize.to > 0 && resize.from != resize.to;
+  });
+  if (ParseMembershipId(progress.membership_id) > told) {
+    status.membership_id = progress.membership_id;
+  }
+}
+
+}  // namespace
+
+void ReportProgress(const JobView& view, api::JobStatus& status) {
+  status.attained_gpu_seconds = static_cast<std::int64_t>(view.memory.gpu_seconds);
+  if (view.coordinator.progress) {
+    const Progress& progress = *view.coordinator.progress;
+    ReportFigures(progress, status);
+    ReportMembership(progress, status);
+    if (KnowsMembers(view)) status.learners = static_cast<int>(progress.members.size());
+  }
+  if (!HasLiveLearners(view)) {
+    status.learners = 0;
+    status.samples_per_second.reset();
+  }
+}
+
+void ReportPlan(const planner::Decision& decision, WallTime now, api::JobStatus& status) {
+  const int before = status.desired_learners;
+  if (before == 0 && decision.to > 0) status.start_time = floor<seconds>(now);
+  if (before > 0 && decision.to > 0 && before != decision.to) {
+    status.resize_time = floor<seconds>(now);
+  }
+  if (decision.to == 0) {
+    status.start_time.reset();
+    status.resize_time.reset();
+  }
+  status.desired_learners = decision.to;
+  status.entitlement = decision.entitlement;
+  status.reason = decision.reason.sentence.substr(0, kReasonMax);
+}
+
+api::JobPhase PhaseOf(const JobView& view, const std::optional<JobPlan>& plan) {
+  using enum api::JobPhase;
+  const bool live = HasLiveLearners(view);
+  if (view.job.spec.suspend) return live ? kResizing : kSuspended;
+  if (!plan || plan->decision.to == 0) return live ? kResizing : kQueued;
+  if (!KnowsMembers(view)) return PhaseWithoutMembers(view);
+  const Progress& progress = *view.coordinator.progress;
+  if (progress.members.empty() || !live) return PhaseWithoutMembers(view);
+  if (progress.state == CoordinatorState::kRecovering) return kRecovering;
+  const bool settled = progress.state == CoordinatorState::kRunning;
+  return settled && IsAsWanted(progress, plan->decision) ? kRunning : kResizing;
+}
+
+void ReportConditions(const JobView& view, const FailureVerdict& failures, WallTime now,
+                      api::JobStatus& status) {
+  using enum api::ConditionStatus;
+  const std::int64_t generation = view.job.meta.generation;
+  const std::string phase(ToString(status.phase));
+  SetCondition(status, kConditionRunning,
+               status.learners > 0 ? Verdict{kTrue, "Training", "it has members that train"}
+                                   : Verdict{kFalse, phase, "no learner trains"},
+               generation, now);
+
+  const api::Condition* told = api::FindCondition(status, kConditionProgressing);
+  std::string last_failure = failures.newest;
+  if (last_failure.empty() && failures.failures.count > 0 && told != nullptr &&
+      told->reason == "LearnerFailed") {
+    last_failure = told->message;
+  }
+  Verdict verdict{kTrue, phase, ""};
+  if (auto problem = FindProblem(view, last_failure, now)) {
+    if (!problem->detailed && told != nullptr && told->reason == problem->reason) {
+      problem->message = told->message;
+    }
+    verdict = {kFalse, problem->reason, problem->message};
+  } else if (status.phase == api::JobPhase::kQueued || status.phase == api::JobPhase::kSuspended) {
+    verdict = {kFalse, phase, status.reason};
+  }
+  SetCondition(status, kConditionProgressing, std::move(verdict), generation, now);
+}
+
+WriteDecision DecideWrite(const api::JobStatus& before, const api::JobStatus& after,
+                          const std::string& uid, const std::optional<WallTime>& figures_written,
+                          WallTime now) {
+  if (before == after) return {};
+  api::JobStatus without_figures = after;
+  CopyFigures(before, without_figures);
+  if (without_figures != before || !figures_written) return {.write = true};
+  // Spread over the jobs, so that a thousand of them do not write in the same second.
+  const auto jitter = std::hash<std::string>{}(uid) % kFiguresJitterSeconds;
+  const WallTime due = *figures_written + kFiguresEvery + seconds(jitter);
+  if (now >= due) return {.write = true};
+  return {.due = due};
+}
+
+}  // namespace pliant::controller

@@ -1,0 +1,205 @@
+#include "operator/controller/job_table.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "operator/controller/names.h"
+#include "operator/controller/pod_needs.h"
+
+namespace pliant::controller {
+namespace {
+
+template <typename... Functions>
+struct Overloaded : Functions... {
+  using Functions::operator()...;
+};
+
+std::string KeyIn(const api::ObjectMeta& job, const std::string& name) {
+  return job.name_space + "/" + name;
+}
+
+kube::NamespacedName Parsed(const std::string& key) {
+  const std::size_t slash = key.find('/');
+  return {key.substr(0, slash), key.substr(slash + 1)};
+}
+
+// A pod whose creation is under way, as far as a decision needs to know it.
+api::Pod PodToBe(const api::ObjectMeta& job, std::string name, std::string_view role,
+                 std::string_view number_label, std::int64_t number, WallTime now) {
+  api::Pod pod;
+  pod.meta = {.name_space = job.name_space,
+              .name = std::move(name),
+              .created = now,
+              .labels = {{std::string(kLabelJobUid), job.uid},
+                         {std::string(kLabelRole), std::string(role)},
+                         {std::string(number_label), std::to_string(number)}},
+              .owner_uid = job.uid};
+  return pod;
+}
+
+}  // namespace
+
+JobTable::JobTable(ClusterStores stores, std::string gpu_resource)
+    : stores_(stores),
+      gpu_resource_(std::move(gpu_resource)),
+      pods_by_owner_(stores_.pods.AddIndex([](const api::Pod& pod) {
+        const bool ours = pod.meta.labels.contains(std::string(kLabelJobUid));
+        return ours ? std::vector<std::string>{pod.meta.owner_uid} : std::vector<std::string>{};
+      })) {}
+
+void JobTable::Forget(const std::string& job_uid) {
+  memories_.erase(job_uid);
+  needs_.erase(job_uid);
+}
+
+const JobTable::Needs& JobTable::NeedsOf(const api::ElasticTrainingJob& job) {
+  Needs& known = needs_[job.meta.uid];
+  if (known.generation == job.meta.generation) return known;
+  known = {.generation = job.meta.generation};
+  if (auto needs = NeedsOfLearner(job.spec, gpu_resource_)) {
+    known.needs = *std::move(needs);
+  } else {
+    known.error = needs.error().message;
+  }
+  return known;
+}
+
+std::shared_ptr<const api::Pod> JobTable::FindPod(const std::string& key, WallTime now) {
+  return assumed_pods_.Resolve(key, stores_.pods.Find(Parsed(key)), now);
+}
+
+void JobTable::AddPods(JobView& view, WallTime now) {
+  const std::string& uid = view.job.meta.uid;
+  std::map<std::string, std::shared_ptr<const api::Pod>> pods;
+  for (const auto& pod : stores_.pods.Lookup(pods_by_owner_, uid)) {
+    const std::string key = KeyIn(pod->meta, pod->meta.name);
+    pods[key] = assumed_pods_.Resolve(key, pod, now);
+  }
+  for (const std::string& key : assumed_pods_.Keys()) {
+    if (!pods.contains(key)) pods[key] = FindPod(key, now);
+  }
+  for (const auto& [key, pod] : pods) {
+    if (pod == nullptr) continue;
+    if (BelongsTo(*pod, uid, kRoleLearner) && LearnerNumber(*pod)) view.learners.push_back(*pod);
+    if (BelongsTo(*pod, uid, kRoleCoordinator)) view.coordinators.push_back(*pod);
+  }
+  std::ranges::sort(view.learners, {}, LearnerNumber);
+  std::ranges::sort(view.coordinators, {}, CoordinatorTerm);
+}
+
+JobView JobTable::ViewOf(const api::ElasticTrainingJob& job, WallTime now) {
+  const Needs& needs = NeedsOf(job);
+  JobView view{.job = job,
+               .needs = needs.needs,
+               .template_error = needs.error,
+               .memory = memories_[job.meta.uid]};
+  AddPods(view, now);
+  const std::string service_key = KeyIn(job.meta, CoordinatorName(job.meta));
+  const auto service =
+      assumed_services_.Resolve(service_key, stores_.services.Find(Parsed(service_key)), now);
+  if (service != nullptr && service->meta.owner_uid == job.meta.uid) view.service = *service;
+  return view;
+}
+
+JobTable::Views JobTable::All(WallTime now) {
+  Views views;
+  for (const auto& stored : stores_.jobs.All()) {
+    const std::string key = KeyIn(stored->meta, stored->meta.name);
+    const auto job = assumed_jobs_.Resolve(key, stored, now);
+    views.emplace(Parsed(key), ViewOf(*job, now));
+  }
+  return views;
+}
+
+void JobTable::Begin(const Batch& batch, WallTime now) {
+  const api::ObjectMeta& job = batch.job.meta;
+  if (batch.write_status) assumed_jobs_.Begin(KeyIn(job, job.name), batch.job);
+  const auto begin = Overloaded{
+      [](const CheckTemplate&) {},
+      [](const PutSecrets&) {},
+      [](const CreateService&) {},
+      [](const PointService&) {},
+      [&](const CreateCoordinator& action) {
+        const std::string name = CoordinatorPodName(job, action.term);
+        assumed_pods_.Begin(KeyIn(job, name),
+                            PodToBe(job, name, kRoleCoordinator, kLabelTerm, action.term, now));
+      },
+      [&](const CreateLearner& action) {
+        const std::string name = LearnerPodName(job, action.number);
+        api::Pod pod = PodToBe(job, name, kRoleLearner, kLabelLearner, action.number, now);
+        pod.pinned_node = action.node;
+        pod.scheduling_gates = {std::string(kGate)};
+        assumed_pods_.Begin(KeyIn(job, name), std::move(pod));
+      },
+      [&](const OpenGate& action) {
+        const auto known = FindPod(KeyIn(job, action.pod), now);
+        if (known == nullptr) return;
+        api::Pod pod = *known;
+        pod.scheduling_gates = action.gates_left;
+        assumed_pods_.Begin(KeyIn(job, action.pod), std::move(pod));
+      },
+      [&](const DeletePod& action) {
+        const auto known = FindPod(KeyIn(job, action.pod), now);
+        if (known == nullptr) return;
+        api::Pod pod = *known;
+        if (!pod.meta.deleted) pod.meta.deleted = now;
+        assumed_pods_.Begin(KeyIn(job, action.pod), std::move(pod));
+      }};
+  for (const Action& action : batch.actions) std::visit(begin, action);
+}
+
+void JobTable::Settle(const Batch& batch, const BatchResult& result, WallTime now) {
+  const api::ObjectMeta& job = batch.job.meta;
+  if (batch.write_status) {
+    const std::string key = KeyIn(job, job.name);
+    if (result.job) {
+      assumed_jobs_.Settle(key, job.resource_version, *result.job, now);
+    } else {
+      assumed_jobs_.Withdraw(key);
+    }
+  }
+  if (result.service) {
+    const auto stored = stores_.services.Find({job.name_space, result.service->meta.name});
+    assumed_services_.Settle(KeyIn(job, result.service->meta.name),
+                             stored == nullptr ? "" : stored->meta.resource_version,
+                             *result.service, now);
+  }
+  const auto settle = [&](const std::string& name, const std::vector<api::Pod>& done,
+                          const std::string& replaced_version) {
+    const auto pod = std::ranges::find_if(
+        done, [&](const api::Pod& candidate) { return candidate.meta.name == name; });
+    if (pod != done.end()) {
+      assumed_pods_.Settle(KeyIn(job, name), replaced_version, *pod, now);
+    } else {
+      assumed_pods_.Withdraw(KeyIn(job, name));
+    }
+  };
+  const auto end = Overloaded{
+      [](const CheckTemplate&) {},
+      [](const PutSecrets&) {},
+      [](const CreateService&) {},
+      [](const PointService&) {},
+      [&](const CreateCoordinator& action) {
+        settle(CoordinatorPodName(job, action.term), result.created, "");
+      },
+      [&](const CreateLearner& action) {
+        settle(LearnerPodName(job, action.number), result.created, "");
+      },
+      [&](const OpenGate& action) { settle(action.pod, result.opened, action.resource_version); },
+      [&](const DeletePod& action) {
+        const std::string key = KeyIn(job, action.pod);
+        const auto stored = stores_.pods.Find({job.name_space, action.pod});
+        const bool done = std::ranges::contains(result.deleted, action.pod);
+        if (!done || stored == nullptr || stored->deleting()) {
+          assumed_pods_.Withdraw(key);
+          return;
+        }
+        api::Pod pod = *stored;
+        pod.meta.deleted = now;
+        assumed_pods_.Settle(key, stored->meta.resource_version, std::move(pod), now);
+      }};
+  for (const Action& action : batch.actions) std::visit(end, action);
+}
+
+}  // namespace pliant::controller

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "operator/api/node.h"
+#include "operator/controller/action_runner.h"
+#include "operator/controller/assumed.h"
+#include "operator/controller/job_view.h"
+#include "operator/kube/store.h"
+
+namespace pliant::controller {
+
+// What the operator follows of the cluster. All outlive whoever is given this.
+struct ClusterStores {
+  kube::Store<api::ElasticTrainingJob>& jobs;
+  kube::Store<api::Pod>& pods;  // of everybody
+  kube::Store<api::Node>& nodes;
+  kube::Store<api::Service>& services;  // of jobs
+
+  bool synced() const {
+    return jobs.synced() && pods.synced() && nodes.synced() && services.synced();
+  }
+};
+
+// Puts together what is known of each job: what the stores show, what this program has just done or
+// is doing, and what it remembers. Control thread.
+class JobTable {
+ public:
+  using Views = std::map<kube::NamespacedName, JobView>;
+
+  // Before the first object comes into the stores.
+  JobTable(ClusterStores stores, std::string gpu_resource);
+
+  // All jobs, without what their coordinators say.
+  Views All(WallTime now);
+
+  JobMemory& Memory(const std::string& job_uid) { return memories_[job_uid]; }
+  void Forget(const std::string& job_uid);
+
+  // What the batch orders counts as done until it has been tried.
+  void Begin(const Batch& batch, WallTime now);
+  // It was tried: what was done counts until the stores show it.
+  void Settle(const Batch& batch, const BatchResult& result, WallTime now);
+
+  const ClusterStores& stores() const { return stores_; }
+
+ private:
+  struct Needs {
+    std::int64_t generation = -1;
+    planner::PodNeeds needs;
+    std::string error;
+  };
+
+  JobView ViewOf(const api::ElasticTrainingJob& job, WallTime now);
+  void AddPods(JobView& view, WallTime now);
+  const Needs& NeedsOf(const api::ElasticTrainingJob& job);
+  std::shared_ptr<const api::Pod> FindPod(const std::string& key, WallTime now);
+
+  const ClusterStores stores_;
+  const std::string gpu_resource_;
+  const kube::Store<api::Pod>::IndexId pods_by_owner_;
+  Assumed<api::ElasticTrainingJob> assumed_jobs_;
+  Assumed<api::Pod> assumed_pods_;  // by "namespace/name", as all three
+  Assumed<api::Service> assumed_services_;
+  std::map<std::string, JobMemory> memories_;  // by uid
+  std::map<std::string, Needs> needs_;         // by uid
+};
+
+}  // namespace pliant::controller

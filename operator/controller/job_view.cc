@@ -1,0 +1,36 @@
+#include "operator/controller/job_view.h"
+
+#include <algorithm>
+
+#include "operator/controller/names.h"
+
+namespace pliant::controller {
+
+bool IsGated(const api::Pod& learner) {
+  return std::ranges::contains(learner.scheduling_gates, kGate);
+}
+
+bool IsRunning(const api::Pod& learner) {
+  const api::ContainerStatus* container = api::FindContainer(learner, kLearnerContainer);
+  return container != nullptr && container->running;
+}
+
+std::string NodeOf(const api::Pod& pod) {
+  return pod.node_name.empty() ? pod.pinned_node : pod.node_name;
+}
+
+bool IsAdmitted(const api::JobStatus& status) {
+  const api::Condition* admitted = api::FindCondition(status, "Admitted");
+  return admitted != nullptr && admitted->status == api::ConditionStatus::kTrue &&
+         status.training.has_value();
+}
+
+std::int64_t CommittedStep(const JobView& view) {
+  std::int64_t step = view.job.status.step.value_or(0);
+  if (view.coordinator.progress) {
+    step = std::max(step, view.coordinator.progress->step.value_or(0));
+  }
+  return step;
+}
+
+}  // namespace pliant::controller

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "operator/api/elastic_training_job.h"
+#include "operator/api/pod.h"
+#include "operator/api/service.h"
+#include "operator/controller/progress.h"
+#include "operator/planner/cluster_snapshot.h"
+
+namespace pliant::controller {
+
+using api::WallTime;
+
+// The API server's answer to CheckTemplate.
+struct TemplateCheck {
+  std::int64_t generation = 0;  // of the job that was checked
+  bool accepted = false;
+  std::string message;  // the server's own sentence, if it refused
+  int refusals = 0;     // in a row
+  WallTime again_at;    // not to be asked before
+  bool operator==(const TemplateCheck&) const = default;
+};
+
+// A node on which this job's learners failed.
+struct NodeStrikes {
+  int count = 0;
+  WallTime avoid_until;
+  bool operator==(const NodeStrikes&) const = default;
+};
+
+// What is known of a job beyond its objects. It is lost when the operator restarts: everything here
+// can be found out again, or only costs time.
+struct JobMemory {
+  std::map<std::string, WallTime> starting_since;  // when a learner's gate was opened, by pod name
+  std::map<std::string, WallTime> leaving_since;   // when it was decided that it goes, by pod name
+  std::map<std::string, NodeStrikes> nodes;
+  std::set<std::string> failures_seen;  // uids of failed pods that struck their node
+  std::optional<planner::DemandCap> cap;
+  std::optional<TemplateCheck> template_check;
+  std::string refusal;  // why the API server would not do what was asked last; empty: it did
+  std::optional<WallTime> below_minimum_since;
+  int coordinator_tries = 0;  // since one could be reached
+  WallTime coordinator_not_before;
+  std::optional<WallTime> figures_written;  // when progress last went to status
+  double gpu_seconds = 0;                   // attained so far
+  std::optional<WallTime> gpu_seconds_until;
+  bool operator==(const JobMemory&) const = default;
+};
+
+// What is heard of the job's coordinator.
+struct CoordinatorView {
+  std::optional<Progress> progress;      // the newest of the present term
+  std::optional<WallTime> silent_since;  // does not answer since then; nothing: it does
+  bool reachable = false;                // answered the last call
+  bool operator==(const CoordinatorView&) const = default;
+};
+
+// All that is known of one job at an instant.
+struct JobView {
+  api::ElasticTrainingJob job;
+  planner::PodNeeds needs;
+  std::string template_error;          // why `needs` could not be read; the job cannot be admitted
+  std::vector<api::Pod> learners;      // by number, ended ones too
+  std::vector<api::Pod> coordinators;  // by term
+  std::optional<api::Service> service;
+  CoordinatorView coordinator;
+  JobMemory memory;
+};
+
+bool IsGated(const api::Pod& learner);
+// Whether its program runs.
+bool IsRunning(const api::Pod& learner);
+// Where it runs or is to run; "" if that is not known.
+std::string NodeOf(const api::Pod& pod);
+bool IsAdmitted(const api::JobStatus& status);
+// The last step that is known to be committed.
+std::int64_t CommittedStep(const JobView& view);
+
+}  // namespace pliant::controller

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "operator/api/pod.h"
+
+namespace pliant::controller {
+
+enum class LearnerEnd {
+  kCompleted,  // the training is complete
+  kDrained,    // it left when it was told to
+  kDisrupted,  // it was evicted, preempted or deleted: nobody's failure
+  kNodeFault,  // the node refused it or lost it: the node's failure, not the program's
+  kFailed,     // the program's failure
+};
+
+// How a learner's pod ended, from its status and its last words (docs/contracts.md §3).
+struct LearnerEnding {
+  LearnerEnd end = LearnerEnd::kFailed;
+  int exit_code = 0;  // of container `learner`, if that ran
+  std::string message;
+  std::string parameters_sha256;
+  std::optional<api::WallTime> finished;
+  bool operator==(const LearnerEnding&) const = default;
+};
+
+// Nothing while the pod lives.
+std::optional<LearnerEnding> EndingOf(const api::Pod& pod);
+
+}  // namespace pliant::controller

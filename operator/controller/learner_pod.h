@@ -1,0 +1,28 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "operator/api/elastic_training_job.h"
+
+namespace pliant::controller {
+
+// What is the same for the pods of all jobs.
+struct PodDefaults {
+  std::string gpu_resource = "nvidia.com/gpu";
+  std::string priority_class;  // of learners and coordinators; "": what the template says, or none
+};
+
+// The pod of learner `number`: the job's template, overlaid with what a learner needs
+// (docs/contracts.md §3). It is gated, and may run on `node` only. `coordinator_ip`: the cluster IP
+// of the job's Service.
+nlohmann::json LearnerPod(const api::ElasticTrainingJob& job, const api::FrozenTraining& training,
+                          std::int64_t term, int number, const std::string& node,
+                          const std::string& coordinator_ip, const PodDefaults& defaults);
+
+// The owner reference that makes an object end with its job.
+nlohmann::json OwnerReference(const api::ObjectMeta& job);
+// The labels of everything that belongs to a job.
+nlohmann::json JobLabels(const api::ObjectMeta& job);
+
+}  // namespace pliant::controller

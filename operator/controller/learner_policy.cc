@@ -1,0 +1,141 @@
+#include "operator/controller/learner_policy.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "operator/controller/learner_ending.h"
+#include "operator/controller/names.h"
+
+namespace pliant::controller {
+namespace {
+
+using std::chrono::seconds;
+
+// What is left to a learner that outlived its grace: the kubelet ends it then.
+constexpr seconds kLastGrace{15};
+
+void KeepEarliest(std::optional<WallTime>& earliest, WallTime time) {
+  if (!earliest || time < *earliest) earliest = time;
+}
+
+const api::Pod* FindLive(const JobView& view, const std::string& name) {
+  const auto found = std::ranges::find_if(
+      view.learners, [&](const api::Pod& pod) { return pod.meta.name == name; });
+  return found == view.learners.end() || found->ended() ? nullptr : &*found;
+}
+
+DeletePod Delete(const api::Pod& pod, std::string why,
+                 std::optional<seconds> grace = std::nullopt) {
+  return {.pod = pod.meta.name, .uid = pod.meta.uid, .grace = grace, .why = std::move(why)};
+}
+
+void LetGo(const JobView& view, const std::vector<std::string>& dropped, WallTime now,
+           LearnerOutcome& outcome) {
+  for (const std::string& name : dropped) {
+    const api::Pod* pod = FindLive(view, name);
+    if (pod == nullptr || pod->deleting()) continue;
+    if (!IsRunning(*pod)) {
+      outcome.actions.emplace_back(Delete(*pod, "not granted any more"));
+    } else if (view.coordinator.reachable) {
+      outcome.leaving_since.emplace(name, now);
+    }
+  }
+}
+
+void EndOverdue(const JobView& view, WallTime now, LearnerOutcome& outcome) {
+  for (const auto& [name, since] : outcome.leaving_since) {
+    const api::Pod* pod = FindLive(view, name);
+    if (pod == nullptr || pod->deleting()) continue;
+    const WallTime due = since + view.job.spec.resize.grace_period;
+    if (now >= due) {
+      outcome.actions.emplace_back(Delete(*pod, "did not leave within its grace", kLastGrace));
+    } else {
+      KeepEarliest(outcome.look_again, due);
+    }
+  }
+}
+
+void Open(const JobView& view, const std::vector<std::string>& names, LearnerOutcome& outcome) {
+  for (const std::string& name : names) {
+    const api::Pod* pod = FindLive(view, name);
+    if (pod == nullptr || pod->deleting() || !IsGated(*pod) || pod->meta.uid.empty()) continue;
+    OpenGate open{.pod = name,
+                  .uid = pod->meta.uid,
+                  .resource_version = pod->meta.resource_version,
+                  .gates_left = pod->scheduling_gates};
+    std::erase(open.gates_left, kGate);
+    outcome.actions.emplace_back(std::move(open));
+  }
+}
+
+void Create(const JobView& view, const std::vector<planner::NewLearner>& granted,
+            LearnerOutcome& outcome) {
+  // A learner is born with the address of its coordinator; the Service's is known soon.
+  if (!view.service || view.service->cluster_ip.empty()) return;
+  // Numbers go up also when pods of a higher number exist: status may have been restored from a
+  // backup.
+  for (const api::Pod& pod : view.learners) {
+    outcome.next_learner = std::max(outcome.next_learner, LearnerNumber(pod).value_or(-1) + 1);
+  }
+  for (const planner::NewLearner& learner : granted) {
+    outcome.actions.emplace_back(CreateLearner{.number = outcome.next_learner++,
+                                               .node = learner.node,
+                                               .coordinator_ip = view.service->cluster_ip});
+  }
+}
+
+}  // namespace
+
+LearnerOutcome DecideLearners(const JobView& view, const JobPlan& plan, WallTime now) {
+  LearnerOutcome outcome{.next_learner = view.job.status.next_learner,
+                         .leaving_since = view.memory.leaving_since};
+  LetGo(view, plan.decision.drop, now, outcome);
+  EndOverdue(view, now, outcome);
+  Open(view, plan.open, outcome);
+  Create(view, plan.decision.create, outcome);
+  return outcome;
+}
+
+LearnerOutcome DismissLearners(const JobView& view, bool completed, WallTime now) {
+  LearnerOutcome outcome{.next_learner = view.job.status.next_learner,
+                         .leaving_since = view.memory.leaving_since};
+  const WallTime due =
+      view.job.status.completion_time.value_or(now) + view.job.spec.resize.grace_period;
+  for (const api::Pod& pod : view.learners) {
+    if (pod.ended() || pod.deleting()) continue;
+    // Learners of a complete job are about to exit by themselves, with their last words.
+    if (completed && IsRunning(pod) && now < due) {
+      KeepEarliest(outcome.look_again, due);
+    } else {
+      outcome.actions.emplace_back(Delete(pod, "its job has ended"));
+    }
+  }
+  return outcome;
+}
+
+std::vector<PlannedLearner> WantedLearners(const JobView& view,
+                                           const std::map<std::string, WallTime>& leaving) {
+  std::vector<PlannedLearner> learners;
+  for (const api::Pod& pod : view.learners) {
+    if (pod.meta.uid.empty()) continue;  // its creation is under way
+    PlannedLearner learner{.name = pod.meta.name, .pod_uid = pod.meta.uid};
+    if (pod.ended()) {
+      learner.state = LearnerWish::kEnded;
+    } else if (pod.deleting() || leaving.contains(pod.meta.name)) {
+      learner.state = LearnerWish::kLeaving;
+    }
+    learners.push_back(std::move(learner));
+  }
+  if (view.coordinator.progress) {
+    for (const ReportedLearner& known : view.coordinator.progress->learners) {
+      const bool exists = std::ranges::any_of(view.learners, [&](const api::Pod& pod) {
+        return pod.meta.name == known.name && pod.meta.uid == known.pod_uid;
+      });
+      if (!exists) learners.push_back({known.name, known.pod_uid, LearnerWish::kEnded});
+    }
+  }
+  std::ranges::sort(learners);
+  return learners;
+}
+
+}  // namespace pliant::controller

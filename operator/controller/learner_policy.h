@@ -1,0 +1,41 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "operator/controller/actions.h"
+#include "operator/controller/job_view.h"
+#include "operator/planner/plan.h"
+
+namespace pliant::controller {
+
+// What the plan says of one job.
+struct JobPlan {
+  planner::Decision decision;
+  std::vector<std::string> open;  // names of learners whose gates may open now
+};
+
+// What is to be done about a job's learners.
+struct LearnerOutcome {
+  int next_learner = 0;  // the status' nextLearner to be, written before the actions
+  std::vector<Action> actions;
+  std::map<std::string, WallTime> leaving_since;  // to be remembered
+  std::optional<WallTime> look_again;
+};
+
+// Creates what was granted, opens gates, lets go what was dropped: a learner that runs is told by
+// way of the coordinator, and deleted only when it outlives its grace; one that does not run yet is
+// deleted at once. Nobody is told to go while the coordinator cannot be reached.
+LearnerOutcome DecideLearners(const JobView& view, const JobPlan& plan, WallTime now);
+
+// The same for a job that has ended: whoever is left goes, after the grace if it `completed`.
+LearnerOutcome DismissLearners(const JobView& view, bool completed, WallTime now);
+
+// What the coordinator is to be told: all learners that exist, and those it still speaks of that do
+// not. `leaving`: by name, beside those whose pods are being deleted.
+std::vector<PlannedLearner> WantedLearners(const JobView& view,
+                                           const std::map<std::string, WallTime>& leaving);
+
+}  // namespace pliant::controller

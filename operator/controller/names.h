@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "operator/api/meta.h"
+#include "operator/api/pod.h"
+
+// The names and labels of what belongs to a job (docs/contracts.md §1). They follow from the job
+// alone, so that a create that was done twice meets its own object.
+namespace pliant::controller {
+
+inline constexpr std::string_view kJobKind = "ElasticTrainingJob";
+inline constexpr std::string_view kJobApiVersion = "pliant.dev/v1alpha1";
+
+inline constexpr std::string_view kLabelManagedBy = "app.kubernetes.io/managed-by";
+inline constexpr std::string_view kManagedBy = "pliant";
+inline constexpr std::string_view kLabelJob = "pliant.dev/job";
+inline constexpr std::string_view kLabelJobUid = "pliant.dev/job-uid";
+inline constexpr std::string_view kLabelRole = "pliant.dev/role";
+inline constexpr std::string_view kLabelLearner = "pliant.dev/learner";
+inline constexpr std::string_view kLabelTerm = "pliant.dev/term";
+inline constexpr std::string_view kRoleCoordinator = "coordinator";
+inline constexpr std::string_view kRoleLearner = "learner";
+
+inline constexpr std::string_view kGate = "pliant.dev/gpu";
+inline constexpr std::string_view kLearnerContainer = "learner";
+inline constexpr std::string_view kCoordinatorHost = "coordinator.pliant.internal";
+inline constexpr int kCoordinatorPort = 8443;
+inline constexpr int kCoordinatorPlainPort = 9090;
+
+std::string CoordinatorName(const api::ObjectMeta& job);  // its Service and its Secret
+std::string CoordinatorPodName(const api::ObjectMeta& job, std::int64_t term);
+std::string LearnerSecretName(const api::ObjectMeta& job);
+std::string LearnerPodName(const api::ObjectMeta& job, int number);
+
+// The name, cut and hashed if it is longer than a label's value may be.
+std::string JobLabel(const api::ObjectMeta& job);
+// "pliant.dev/job-uid=…,pliant.dev/role=learner"
+std::string LearnerSelector(const api::ObjectMeta& job);
+
+// The number in a pod's learner label, or the term in a coordinator's; nothing if there is none.
+std::optional<int> LearnerNumber(const api::Pod& pod);
+std::optional<std::int64_t> CoordinatorTerm(const api::Pod& pod);
+// Whether `pod` carries the job's uid and this role, and is controlled by the job. A pod that only
+// wears the labels is somebody else's.
+bool BelongsTo(const api::Pod& pod, std::string_view job_uid, std::string_view role);
+
+}  // namespace pliant::controller

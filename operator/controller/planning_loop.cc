@@ -1,0 +1,372 @@
+#include "operator/controller/planning_loop.h"
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <utility>
+
+#include "base/log.h"
+#include "operator/controller/coordinator_policy.h"
+#include "operator/controller/job_memory.h"
+#include "operator/controller/names.h"
+#include "operator/controller/snapshot_builder.h"
+
+namespace pliant::controller {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+constexpr BackoffOptions kFailureBackoff{
+    .first = seconds(1), .most = minutes(1), .factor = 2, .jitter = 0};
+constexpr BackoffOptions kRefusalBackoff{
+    .first = seconds(5), .most = minutes(5), .factor = 2, .jitter = 0};
+
+kube::NamespacedName KeyOf(const api::ObjectMeta& meta) { return {meta.name_space, meta.name}; }
+
+std::string JobOf(const api::ObjectMeta& job) { return job.name_space + "/" + job.name; }
+
+// Heartbeats change nodes all the time without a difference to us.
+bool SameBesidesVersion(const api::Node& a, const api::Node& b) {
+  api::Node renamed = a;
+  renamed.meta.resource_version = b.meta.resource_version;
+  renamed.meta.generation = b.meta.generation;
+  return renamed == b;
+}
+
+// Whether a pod that is not ours takes room elsewhere, or more or less of it, than before.
+bool TakesSameRoom(const api::Pod& a, const api::Pod& b) {
+  return a.requests == b.requests && a.node_name == b.node_name && a.ended() == b.ended() &&
+         a.nominated_node_name == b.nominated_node_name && a.scheduling_gates == b.scheduling_gates;
+}
+
+bool IsNewsFor(const api::JobStatus& status, const JobPlan& plan) {
+  const planner::Decision& decision = plan.decision;
+  return !decision.ChangesNothing() || !plan.open.empty() ||
+         decision.to != status.desired_learners || decision.entitlement != status.entitlement ||
+         decision.reason.sentence != status.reason;
+}
+
+// The server's refusals are told to the job's owner; what will pass is not.
+bool IsRefusal(const Error& error) {
+  return error.code == ErrorCode::kDenied || error.code == ErrorCode::kInvalid;
+}
+
+std::map<std::string, JobPlan> ByUid(const planner::Plan& plan) {
+  std::map<std::string, JobPlan> plans;
+  for (const planner::Decision& decision : plan.decisions) {
+    plans[decision.job.uid].decision = decision;
+  }
+  for (const planner::GateOpening& opening : plan.gates_open) {
+    plans[opening.job.uid].open.push_back(opening.learner);
+  }
+  return plans;
+}
+
+kube::WorkQueueObserver ObserverFor(metrics::Metrics& metrics) {
+  return {.on_add = [&metrics] { metrics.OnQueueAdd(); },
+          .on_retry = [&metrics] { metrics.OnQueueRetry(); },
+          .on_take = [&metrics](Duration waited) { metrics.OnQueueTake(waited); },
+          .on_done = [&metrics](Duration worked) { metrics.OnQueueDone(worked); }};
+}
+
+}  // namespace
+
+PlanningLoop::PlanningLoop(PlanningLoopParts parts, PlanningLoopOptions options)
+    : parts_(std::move(parts)),
+      options_(std::move(options)),
+      monitor_(parts_.loop, parts_.coordinator_calls, parts_.coordinators,
+               {.lease_transitions = options_.lease_transitions,
+                .now = options_.now,
+                .on_change = [this](const std::string& job_uid) { LookAt(job_uid); }}),
+      queue_(
+          parts_.loop, {}, [this] { RequestRound(); }, ObserverFor(parts_.metrics)),
+      alive_(std::make_shared<bool>(true)) {
+  for (const auto& job : parts_.table.stores().jobs.All()) queue_.Add(KeyOf(job->meta));
+  RequestRound();
+}
+
+PlanningLoop::~PlanningLoop() {
+  *alive_ = false;
+  parts_.loop.Cancel(round_timer_);
+  parts_.loop.Cancel(again_timer_);
+}
+
+void PlanningLoop::OnJobChange(const kube::Store<api::ElasticTrainingJob>::Change& change) {
+  if (change.after != nullptr) {
+    queue_.Add(change.key);
+  } else {
+    ForgetJob(change.before->meta.uid);
+    parts_.metrics.RemoveJob(change.key.ns, change.key.name);
+    RequestRound();
+  }
+}
+
+void PlanningLoop::OnPodChange(const kube::Store<api::Pod>::Change& change) {
+  const api::Pod& pod = change.after != nullptr ? *change.after : *change.before;
+  if (courses_.contains(pod.meta.owner_uid)) {
+    LookAt(pod.meta.owner_uid);
+  } else if (change.before == nullptr || change.after == nullptr ||
+             !TakesSameRoom(*change.before, *change.after)) {
+    RequestRound();
+  }
+}
+
+void PlanningLoop::OnNodeChange(const kube::Store<api::Node>::Change& change) {
+  if (change.before != nullptr && change.after != nullptr &&
+      SameBesidesVersion(*change.before, *change.after)) {
+    return;
+  }
+  RequestRound();
+}
+
+void PlanningLoop::OnServiceChange(const kube::Store<api::Service>::Change& change) {
+  LookAt((change.after != nullptr ? change.after : change.before)->meta.owner_uid);
+}
+
+void PlanningLoop::LookAt(const std::string& job_uid) {
+  const auto course = courses_.find(job_uid);
+  if (course != courses_.end()) queue_.Add(course->second.key);
+}
+
+void PlanningLoop::LookAgain(const kube::NamespacedName& key, const std::optional<WallTime>& at) {
+  if (at) queue_.AddAfter(key, std::max<Duration>(*at - options_.now(), milliseconds(10)));
+}
+
+void PlanningLoop::ForgetJob(const std::string& job_uid) {
+  courses_.erase(job_uid);
+  monitor_.Forget(job_uid);
+  parts_.table.Forget(job_uid);
+}
+
+void PlanningLoop::RequestRound() {
+  const TimePoint now = parts_.loop.Now();
+  if (!first_request_) first_request_ = now;
+  const TimePoint due = std::min(now + options_.debounce, *first_request_ + options_.debounce_most);
+  parts_.loop.Cancel(round_timer_);
+  round_timer_ = parts_.loop.PostAfter(due - now, [this] { Round(); });
+}
+
+void PlanningLoop::Round() {
+  first_request_.reset();
+  // What is absent from a store that was not listed yet may well exist.
+  if (!parts_.table.stores().synced()) {
+    round_timer_ = parts_.loop.PostAfter(options_.debounce_most, [this] { RequestRound(); });
+    return;
+  }
+  const WallTime now = options_.now();
+
+  // 1. What is known of each job.
+  JobTable::Views views = parts_.table.All(now);
+  std::vector<const JobView*> planned;
+  for (auto& [key, view] : views) {
+    const std::string& uid = view.job.meta.uid;
+    courses_.try_emplace(uid, Course{.key = key, .backoff = Backoff(kFailureBackoff)});
+    view.coordinator = monitor_.View(uid);
+    view.memory = Remember(view, now);
+    parts_.table.Memory(uid) = view.memory;
+    if (IsPlanned(view)) planned.push_back(&view);
+  }
+
+  // 2. One plan for all.
+  const TimePoint began = parts_.loop.Now();
+  snapshot_ = BuildSnapshot(parts_.table.stores().nodes.All(), parts_.table.stores().pods.All(),
+                            planned, now);
+  const planner::Plan plan = planner::MakePlan(snapshot_, options_.policy);
+  const std::map<std::string, JobPlan> plans = ByUid(plan);
+  Report(views, plan, parts_.loop.Now() - began);
+
+  // 3. Those who asked for a look, and those for whom the plan has news. A job whose actions are
+  // under way is neither: it comes back when they are done.
+  for (const auto& [key, view] : views) {
+    const auto found = plans.find(view.job.meta.uid);
+    if (found != plans.end() && IsNewsFor(view.job.status, found->second)) queue_.Add(key);
+  }
+  while (const auto key = queue_.Take()) {
+    const auto view = views.find(*key);
+    if (view == views.end()) {
+      queue_.Done(*key);
+      continue;
+    }
+    const auto found = plans.find(view->second.job.meta.uid);
+    Reconcile(view->second,
+              found == plans.end() ? std::nullopt : std::optional<JobPlan>(found->second), now);
+  }
+  parts_.metrics.SetQueueDepth(queue_.depth());
+
+  // 4. Time may change the plan too.
+  parts_.loop.Cancel(again_timer_);
+  if (plan.again_at) {
+    again_timer_ = parts_.loop.PostAfter(std::max<Duration>(*plan.again_at - now, milliseconds(10)),
+                                         [this] { RequestRound(); });
+  }
+}
+
+void PlanningLoop::Reconcile(const JobView& view, const std::optional<JobPlan>& plan,
+                             WallTime now) {
+  const kube::NamespacedName key = KeyOf(view.job.meta);
+  const Course& course = courses_.at(view.job.meta.uid);
+  if (now < course.not_before) {
+    queue_.Done(key);
+    LookAgain(key, course.not_before);
+    return;
+  }
+  Outcome outcome = ReconcileJob(view, plan, options_.lifecycle, now);
+  parts_.table.Memory(view.job.meta.uid) = outcome.memory;
+  FollowCoordinator(view, outcome);
+  if (outcome.write_status || !outcome.actions.empty()) {
+    Dispatch(view, std::move(outcome));
+    return;
+  }
+  queue_.Done(key);
+  LookAgain(key, outcome.look_again);
+}
+
+void PlanningLoop::FollowCoordinator(const JobView& view, const Outcome& outcome) {
+  const std::string& uid = view.job.meta.uid;
+  const api::Pod* pod = CurrentCoordinator(view);
+  const bool runs = pod != nullptr && !pod->ip.empty() &&
+                    std::ranges::any_of(pod->containers, &api::ContainerStatus::running);
+  if (runs) {
+    monitor_.Follow(uid, view.job.status.coordinator_term, pod->ip);
+  } else {
+    monitor_.Lose(uid, view.job.status.coordinator_term);
+  }
+  if (outcome.tell) monitor_.Tell(uid, *outcome.tell);
+  monitor_.SetBusy(uid, outcome.status.phase != api::JobPhase::kRunning);
+}
+
+void PlanningLoop::Dispatch(const JobView& view, Outcome outcome) {
+  auto batch = std::make_shared<Batch>(Batch{.job = view.job,
+                                             .write_status = outcome.write_status,
+                                             .actions = std::move(outcome.actions)});
+  if (batch->write_status) batch->job.status = outcome.status;
+  parts_.table.Begin(*batch, options_.now());
+  parts_.api_calls([this, alive = alive_, batch, before = view.job.status,
+                    look_again = outcome.look_again, began = parts_.loop.Now(), &loop = parts_.loop,
+                    &runner = parts_.runner] {
+    auto result = std::make_shared<const BatchResult>(runner.Run(*batch));
+    loop.Post([this, alive, batch, before, look_again, began, result] {
+      if (*alive) OnDone(*batch, before, *result, look_again, parts_.loop.Now() - began);
+    });
+  });
+}
+
+void PlanningLoop::OnDone(const Batch& batch, const api::JobStatus& before,
+                          const BatchResult& result, std::optional<WallTime> look_again,
+                          Duration took) {
+  const api::ObjectMeta& job = batch.job.meta;
+  parts_.table.Settle(batch, result, options_.now());
+  if (result.job) {
+    for (const JobEvent& event : EventsOf(before, result.job->status)) {
+      options_.on_event(job, event);
+    }
+    if (before.phase != result.job->status.phase) {
+      log::Info("job changed phase", {{"job", JobOf(job)},
+                                      {"from", ToString(before.phase)},
+                                      {"to", ToString(result.job->status.phase)}});
+    }
+    if (before.desired_learners != result.job->status.desired_learners) {
+      log::Info("job is resized", {{"job", JobOf(job)},
+                                   {"from", before.desired_learners},
+                                   {"to", result.job->status.desired_learners},
+                                   {"reason", result.job->status.reason}});
+    }
+  }
+  const auto course = courses_.find(job.uid);
+  if (course == courses_.end()) {  // the job went meanwhile
+    queue_.Done(KeyOf(job));
+    return;
+  }
+  RememberTemplateCheck(batch, result);
+  parts_.metrics.OnReconcile(!result.error ? metrics::ReconcileResult::kSuccess
+                             : result.error->code == ErrorCode::kConflict
+                                 ? metrics::ReconcileResult::kRequeue
+                                 : metrics::ReconcileResult::kError,
+                             took);
+  queue_.Done(KeyOf(job));
+  if (result.error) {
+    OnFailure(batch, *result.error);
+    return;
+  }
+  parts_.table.Memory(job.uid).refusal.clear();
+  course->second.backoff = Backoff(kFailureBackoff);
+  course->second.not_before = {};
+  course->second.last_error.clear();
+  // What was done may call for more; then it rests.
+  queue_.Add(KeyOf(job));
+  LookAgain(KeyOf(job), look_again);
+}
+
+void PlanningLoop::OnFailure(const Batch& batch, const Error& error) {
+  const kube::NamespacedName key = KeyOf(batch.job.meta);
+  Course& course = courses_.at(batch.job.meta.uid);
+  if (error.code == ErrorCode::kConflict || error.code == ErrorCode::kNotFound) {
+    // Decided on what is no more: the watch is about to tell.
+    queue_.AddAfter(key, options_.debounce_most);
+    return;
+  }
+  if (error.code == ErrorCode::kCancelled) return;  // the lease is lost
+  if (course.last_error != error.message) {
+    log::Warning("job could not be acted on",
+                 {{"job", JobOf(batch.job.meta)}, {"error", error.message}});
+    course.last_error = error.message;
+  }
+  if (IsRefusal(error)) {
+    parts_.table.Memory(batch.job.meta.uid).refusal = error.message;
+    if (course.not_before == WallTime{}) course.backoff = Backoff(kRefusalBackoff);
+  }
+  const Duration delay = course.backoff.Next(0);
+  course.not_before = options_.now() + std::chrono::ceil<milliseconds>(delay);
+  queue_.AddAfter(key, delay);
+}
+
+void PlanningLoop::RememberTemplateCheck(const Batch& batch, const BatchResult& result) {
+  if (!result.template_refusal) return;
+  std::optional<TemplateCheck>& known = parts_.table.Memory(batch.job.meta.uid).template_check;
+  const int refusals =
+      known && known->generation == batch.job.meta.generation ? known->refusals : 0;
+  TemplateCheck check{.generation = batch.job.meta.generation};
+  if (result.template_refusal->empty()) {
+    check.accepted = true;
+  } else {
+    // What refused it (a quota, a policy, a missing class) may change without a word to us.
+    check.message = *result.template_refusal;
+    check.refusals = refusals + 1;
+    check.again_at =
+        options_.now() + std::min(seconds(10) * (1 << std::min(refusals, 10)), seconds(300));
+  }
+  known = std::move(check);
+}
+
+void PlanningLoop::Report(const JobTable::Views& views, const planner::Plan& plan, Duration took) {
+  parts_.metrics.OnPlan(took, plan.capacity_gpus);
+  std::map<api::JobPhase, int> phases;
+  for (const auto phase :
+       {api::JobPhase::kQueued, api::JobPhase::kStarting, api::JobPhase::kRunning,
+        api::JobPhase::kResizing, api::JobPhase::kRecovering, api::JobPhase::kSuspended,
+        api::JobPhase::kSucceeded, api::JobPhase::kFailed}) {
+    phases[phase] = 0;
+  }
+  for (const auto& [key, view] : views) {
+    const api::JobStatus& status = view.job.status;
+    const int gpus = view.job.spec.elastic.gpus_per_learner;
+    const auto holding = std::ranges::count_if(
+        view.learners, [](const api::Pod& pod) { return !pod.ended() && !IsGated(pod); });
+    parts_.metrics.SetJob({.name_space = key.ns,
+                           .name = key.name,
+                           .allocated_gpus = holding * gpus,
+                           .desired_gpus = std::int64_t{status.desired_learners} * gpus,
+                           .entitlement_gpus = std::int64_t{status.entitlement} * gpus,
+                           .step = CommittedStep(view),
+                           .restarts = status.restarts,
+                           .resizes = status.resizes});
+    ++phases[status.phase == api::JobPhase::kNew ? api::JobPhase::kQueued : status.phase];
+  }
+  for (const auto& [phase, count] : phases) {
+    parts_.metrics.SetJobsInPhase(ToString(phase), count);
+  }
+}
+
+}  // namespace pliant::controller

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/backoff.h"
+#include "base/event_loop.h"
+#include "operator/controller/action_runner.h"
+#include "operator/controller/coordinator_monitor.h"
+#include "operator/controller/job_events.h"
+#include "operator/controller/job_lifecycle.h"
+#include "operator/controller/job_table.h"
+#include "operator/controller/workers.h"
+#include "operator/kube/work_queue.h"
+#include "operator/metrics/metrics.h"
+#include "operator/planner/plan.h"
+
+namespace pliant::controller {
+
+struct PlanningLoopOptions {
+  LifecycleOptions lifecycle;
+  planner::Policy policy;
+  // A change waits for its fellows: so long after the newest, and at most so long after the first.
+  Duration debounce = std::chrono::milliseconds(50);
+  Duration debounce_most = std::chrono::milliseconds(200);
+  std::int64_t lease_transitions = 0;
+  std::function<WallTime()> now;
+  std::function<void(const api::ObjectMeta& job, const JobEvent& event)> on_event;
+};
+
+// What the loop does with the world; all outlive it.
+struct PlanningLoopParts {
+  EventLoop& loop;
+  JobTable& table;
+  const ActionRunner& runner;
+  Executor api_calls;          // for the runner
+  Executor coordinator_calls;  // apart, because a coordinator that is gone makes a call last
+  CoordinatorClient& coordinators;
+  metrics::Metrics& metrics;
+};
+
+// Lets every change of the cluster lead to a plan for all jobs, and each job's part of it to
+// actions. It exists while its process leads. Control thread; one batch of actions at a time for
+// each job.
+class PlanningLoop {
+ public:
+  PlanningLoop(PlanningLoopParts parts, PlanningLoopOptions options);
+  ~PlanningLoop();
+  PlanningLoop(const PlanningLoop&) = delete;
+  PlanningLoop& operator=(const PlanningLoop&) = delete;
+
+  // What the stores tell.
+  void OnJobChange(const kube::Store<api::ElasticTrainingJob>::Change& change);
+  void OnPodChange(const kube::Store<api::Pod>::Change& change);
+  void OnNodeChange(const kube::Store<api::Node>::Change& change);
+  void OnServiceChange(const kube::Store<api::Service>::Change& change);
+
+  // What was planned from last.
+  const planner::ClusterSnapshot& snapshot() const { return snapshot_; }
+
+ private:
+  // What the loop itself keeps of a job.
+  struct Course {
+    kube::NamespacedName key;
+    Backoff backoff;
+    WallTime not_before;     // after a failure
+    std::string last_error;  // as it was logged
+  };
+
+  void RequestRound();
+  void Round();
+  void Reconcile(const JobView& view, const std::optional<JobPlan>& plan, WallTime now);
+  void Dispatch(const JobView& view, Outcome outcome);
+  void OnDone(const Batch& batch, const api::JobStatus& before, const BatchResult& result,
+              std::optional<WallTime> look_again, Duration took);
+  void OnFailure(const Batch& batch, const Error& error);
+  void RememberTemplateCheck(const Batch& batch, const BatchResult& result);
+  void FollowCoordinator(const JobView& view, const Outcome& outcome);
+  void ForgetJob(const std::string& job_uid);
+  void LookAt(const std::string& job_uid);
+  void LookAgain(const kube::NamespacedName& key, const std::optional<WallTime>& at);
+  void Report(const JobTable::Views& views, const planner::Plan& plan, Duration took);
+
+  const PlanningLoopParts parts_;
+  const PlanningLoopOptions options_;
+  CoordinatorMonitor monitor_;
+  kube::WorkQueue queue_;
+  std::map<std::string, Course> courses_;  // by job uid
+  planner::ClusterSnapshot snapshot_;
+  TimerId round_timer_ = 0;
+  TimerId again_timer_ = 0;
+  std::optional<TimePoint> first_request_;  // of the round that is waited for
+  std::shared_ptr<bool> alive_;             // results that come after the loop are dropped
+};
+
+}  // namespace pliant::controller

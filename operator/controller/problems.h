@@ -1,0 +1,25 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "operator/controller/job_view.h"
+
+namespace pliant::controller {
+
+// What keeps a job from progressing, as far as its owner or an administrator has to know.
+struct Problem {
+  std::string reason;  // CamelCase, of a fixed set
+  std::string message;
+  // Whether the message is worth more than the one that was told before for the same reason: an
+  // image that cannot be pulled alternates between why and "Back-off".
+  bool detailed = true;
+  bool operator==(const Problem&) const = default;
+};
+
+// The most telling problem; nothing if there is none. `last_failure`: what befell the newest failed
+// learner, if one was counted.
+std::optional<Problem> FindProblem(const JobView& view, const std::string& last_failure,
+                                   WallTime now);
+
+}  // namespace pliant::controller

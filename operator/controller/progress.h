@@ -1,0 +1,96 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "operator/api/time.h"
+
+// What the operator and a job's coordinator tell each other (docs/contracts.md §2).
+namespace pliant::controller {
+
+enum class LearnerWish { kWanted, kLeaving, kEnded };
+std::string_view ToString(LearnerWish wish);
+
+struct PlannedLearner {
+  std::string name;
+  std::string pod_uid;
+  LearnerWish state = LearnerWish::kWanted;
+  auto operator<=>(const PlannedLearner&) const = default;
+};
+
+// Plans are ordered: a coordinator refuses one that is older than what it took.
+struct PlanStamp {
+  std::int64_t lease_transitions = 0;
+  std::int64_t sequence = 0;
+  auto operator<=>(const PlanStamp&) const = default;
+};
+
+struct CoordinatorPlan {
+  PlanStamp stamp;
+  std::vector<PlannedLearner> learners;
+  bool operator==(const CoordinatorPlan&) const = default;
+};
+
+enum class CoordinatorState { kWaiting, kRunning, kResizing, kRecovering, kDrained, kCompleted };
+
+// "term.counter"; the default is before all.
+struct MembershipId {
+  std::int64_t term = 0;
+  std::int64_t counter = 0;
+  auto operator<=>(const MembershipId&) const = default;
+};
+// The default for a text that is no id, also for "".
+MembershipId ParseMembershipId(std::string_view text);
+
+struct ReportedLearner {
+  std::string name;
+  std::string pod_uid;
+  std::string state;  // "Ready", "Preparing", "Member", "Leaving", "Refused"
+  bool operator==(const ReportedLearner&) const = default;
+};
+
+struct ReportedResize {
+  MembershipId membership;
+  int from = 0;
+  int to = 0;
+  bool operator==(const ReportedResize&) const = default;
+};
+
+struct ReportedCheckpoint {
+  std::int64_t step = 0;
+  api::WallTime time;
+  std::string error;  // of the last attempt; empty if it succeeded
+  bool operator==(const ReportedCheckpoint&) const = default;
+};
+
+struct Progress {
+  std::int64_t term = 0;
+  CoordinatorState state = CoordinatorState::kWaiting;
+  std::string membership_id;
+  std::vector<std::string> members;  // names, in the order of their ranks
+  std::optional<PlanStamp> plan_accepted;
+  std::optional<std::int64_t> step;
+  std::optional<std::int64_t> epoch;
+  std::optional<std::int64_t> total_steps;
+  std::optional<double> loss;
+  std::optional<double> samples_per_second;
+  std::optional<double> accuracy;
+  std::optional<ReportedCheckpoint> last_checkpoint;
+  std::vector<ReportedLearner> learners;
+  std::vector<ReportedResize> resizes;
+  std::string problem_reason;  // CamelCase; empty if there is none
+  std::string problem_message;
+  std::string parameters_sha256;
+  bool operator==(const Progress&) const = default;
+};
+
+// kInvalid names the field that is wrong.
+Result<Progress> DecodeProgress(std::string_view body);
+std::string EncodePlan(const CoordinatorPlan& plan);
+
+}  // namespace pliant::controller

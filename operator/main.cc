@@ -1,0 +1,210 @@
+// The operator: a parts list. What is decided is decided elsewhere.
+
+#include <atomic>
+#include <boost/asio/signal_set.hpp>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <format>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+
+#include <unistd.h>
+
+#include "base/http_server.h"
+#include "base/log.h"
+#include "base/real_event_loop.h"
+#include "operator/controller/leadership.h"
+#include "operator/controller/snapshot_json.h"
+#include "operator/kube/client.h"
+#include "operator/kube/config.h"
+#include "operator/kube/cpprest_transport.h"
+#include "operator/kube/event_recorder.h"
+#include "operator/kube/informer.h"
+#include "operator/kube/lease_elector.h"
+#include "operator/metrics/metrics.h"
+#include "operator/options.h"
+#include "operator/web/routes.h"
+
+namespace pliant {
+namespace {
+
+constexpr const char* kLease = "pliant-operator";
+constexpr std::chrono::seconds kLastEvents{1};
+
+controller::WallTime Now() {
+  return std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
+}
+
+// A process that was restarted in the same pod is another one to the lease.
+std::string ProcessIdentity(const std::string& name) {
+  return std::format("{}_{:08x}", name, std::random_device{}());
+}
+
+std::string HostName() {
+  char name[256] = {};
+  return gethostname(name, sizeof name - 1) == 0 ? name : "pliant-operator";
+}
+
+int Run(OperatorOptions options) {
+  const auto config = kube::LoadConfig(options.kubeconfig);
+  if (!config) {
+    log::Error("no way to reach the API server", {{"error", config.error().message}});
+    return 1;
+  }
+  if (options.ns.empty()) options.ns = config->default_namespace;
+  if (options.identity.empty()) options.identity = HostName();
+
+  auto transport = kube::CpprestTransport::Make(*config);
+  auto lease_transport = kube::CpprestTransport::Make(*config);
+  if (!transport || !lease_transport) {
+    log::Error("no way to reach the API server",
+               {{"error", (!transport ? transport : lease_transport).error().message}});
+    return 1;
+  }
+
+  RealEventLoop loop;
+  metrics::Metrics metrics;
+  int exit_code = 0;
+
+  // Whether this process may write is asked of the elector before each write; there is none yet
+  // when the client is made.
+  std::atomic<const kube::LeaseElector*> elector_if_any{nullptr};
+  const auto on_request = [&metrics](const kube::RequestReport& report) {
+    metrics.OnRequest(kube::ToString(report.method), report.code, report.took);
+  };
+  kube::KubeClient lease_client(**lease_transport, *config,
+                                {.requests_per_second = 0,
+                                 .read_deadline = std::chrono::seconds(4),
+                                 .on_request = on_request});
+  kube::KubeClient client(**transport, *config,
+                          {.may_write =
+                               [&elector_if_any] {
+                                 const kube::LeaseElector* elector = elector_if_any;
+                                 return elector != nullptr && elector->MayWrite();
+                               },
+                           .on_request = on_request});
+
+  kube::EventRecorder recorder(client, {.instance = options.identity});
+  kube::Informer<api::ElasticTrainingJob> jobs(loop, api::DecodeJob);
+  kube::Informer<api::Pod> pods(loop, [resource = options.gpu_resource](const nlohmann::json& o) {
+    return api::DecodePod(o, resource);
+  });
+  kube::Informer<api::Node> nodes(loop, [resource = options.gpu_resource](const nlohmann::json& o) {
+    return api::DecodeNode(o, resource);
+  });
+  kube::Informer<api::Service> services(loop, api::DecodeService);
+  const controller::ClusterStores stores{jobs.store(), pods.store(), nodes.store(),
+                                         services.store()};
+
+  controller::JobTable table(stores, options.gpu_resource);
+  // Destroyed before what their tasks use: the leadership's parts live in this function.
+  controller::Workers api_workers(4);
+  controller::Workers coordinator_workers(8);
+  controller::Leadership leadership(
+      {.loop = loop,
+       .table = table,
+       .client = client,
+       .api_calls = api_workers.executor(),
+       .coordinator_calls = coordinator_workers.executor(),
+       .metrics = metrics},
+      {.ns = options.ns,
+       .pods = {.gpu_resource = options.gpu_resource,
+                .priority_class = options.learner_priority_class},
+       .planning = {.lifecycle = {.coordinator_image = options.coordinator_image},
+                    .now = Now,
+                    .on_event =
+                        [&recorder](const api::ObjectMeta& job, const controller::JobEvent& event) {
+                          recorder.Record(
+                              {.regarding = {.type = controller::kJobs,
+                                             .meta = {.key = {job.name_space, job.name},
+                                                      .uid = job.uid,
+                                                      .resource_version = job.resource_version}},
+                               .type = event.warning ? kube::EventType::kWarning
+                                                     : kube::EventType::kNormal,
+                               .reason = event.reason,
+                               .action = "Plan",
+                               .note = event.note});
+                        }},
+       .connect = [](const std::string& server, const std::string& ca_certificate)
+           -> Result<std::unique_ptr<kube::HttpTransport>> {
+         return kube::CpprestTransport::Make(
+             {.server = server, .certificate_authority = {.text = ca_certificate}});
+       }});
+
+  const auto server = HttpServer::Listen(
+      loop, {.name = "operator", .address = options.http_host, .port = options.http_port},
+      web::OperatorRoutes(
+          {.metrics =
+               [&] {
+                 metrics.SetEventsDropped(recorder.dropped());
+                 return metrics.Text();
+               },
+           .not_ready =
+               [&stores] { return std::string(stores.synced() ? "" : "still listing objects"); },
+           .snapshot =
+               [&leadership] {
+                 const auto* planning = leadership.planning();
+                 return planning ? controller::SnapshotJson(planning->snapshot()) : std::string();
+               }}));
+  if (!server) {
+    log::Error("cannot serve", {{"error", server.error().message}});
+    return 1;
+  }
+
+  const auto restarts_of = [&metrics](std::string kind) {
+    return [&metrics, kind](std::string_view why) { metrics.OnReflectorRestart(kind, why); };
+  };
+  jobs.Start(client, controller::kJobs, {}, restarts_of("ElasticTrainingJob"));
+  pods.Start(client, kube::kPods, {}, restarts_of("Pod"));
+  nodes.Start(client, kube::kNodes, {}, restarts_of("Node"));
+  services.Start(client, kube::kServices, {.label_selector = "app.kubernetes.io/managed-by=pliant"},
+                 restarts_of("Service"));
+
+  metrics.SetLeader(kLease, false);
+  kube::LeaseElector elector(lease_client, loop,
+                             {.lease = {options.ns, kLease},
+                              .identity = ProcessIdentity(options.identity),
+                              .on_elected =
+                                  [&](int transitions) {
+                                    metrics.SetLeader(kLease, true);
+                                    leadership.Begin(transitions);
+                                  },
+                              .on_lost =
+                                  [&] {
+                                    log::Error("the lease is lost");
+                                    metrics.SetLeader(kLease, false);
+                                    exit_code = 1;
+                                    loop.Stop();
+                                  }});
+  elector_if_any = &elector;
+
+  boost::asio::signal_set signals(loop.context(), SIGTERM, SIGINT);
+  signals.async_wait([&](const boost::system::error_code& error, int signal) {
+    if (error) return;
+    log::Info("stopping", {{"signal", signal}});
+    loop.Stop();
+  });
+  log::Info("started", {{"identity", options.identity}, {"namespace", options.ns}});
+  loop.Run();
+
+  if (exit_code == 0) {
+    recorder.Flush(kLastEvents);
+    elector.Release();
+  }
+  log::Info("stopped", {{"exit_code", exit_code}});
+  // Requests may still be under way on the library's threads, and a leader that stops must be gone
+  // quickly: nothing that the rest of the process could do is worth the wait.
+  std::_Exit(exit_code);
+}
+
+}  // namespace
+}  // namespace pliant
+
+int main(int argc, char** argv) {
+  pliant::OperatorOptions options = pliant::ParseOptionsOrExit(argc, argv);
+  pliant::log::Configure(options.log_format, options.log_level);
+  return pliant::Run(std::move(options));
+}

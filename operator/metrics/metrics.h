@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/event_loop.h"
+
+namespace pliant::metrics {
+
+// What is told of one job. Its series are gone with it.
+struct JobFigures {
+  std::string name_space;
+  std::string name;
+  std::int64_t allocated_gpus = 0;    // of its learners that hold some
+  std::int64_t desired_gpus = 0;      // that the plan gives it
+  std::int64_t entitlement_gpus = 0;  // that are fair for it
+  std::int64_t step = 0;
+  std::int64_t restarts = 0;
+  std::int64_t resizes = 0;
+};
+
+enum class ReconcileResult { kSuccess, kError, kRequeue };
+
+// Every metric of the operator. Names are those of client-go and controller-runtime where they have
+// one, so that existing dashboards work. Any thread.
+class Metrics {
+ public:
+  Metrics();
+  ~Metrics();
+  Metrics(const Metrics&) = delete;
+  Metrics& operator=(const Metrics&) = delete;
+
+  // All of them in the text format that Prometheus reads.
+  std::string Text() const;
+
+  void SetLeader(const std::string& lease, bool leads);
+  void OnRequest(std::string_view method, std::string_view code, Duration took);
+  void OnReflectorRestart(std::string_view kind, std::string_view reason);
+
+  void OnQueueAdd();
+  void OnQueueRetry();
+  void OnQueueTake(Duration waited);
+  void OnQueueDone(Duration worked);
+  void SetQueueDepth(std::size_t depth);
+
+  void OnReconcile(ReconcileResult result, Duration took);
+  void OnPlan(Duration took, std::int64_t capacity_gpus);
+  void SetJob(const JobFigures& job);
+  void RemoveJob(const std::string& name_space, const std::string& name);
+  void SetJobsInPhase(std::string_view phase, int count);
+  void OnCoordinatorCall(std::string_view code);
+  void SetEventsDropped(std::uint64_t dropped);
+
+ private:
+  struct Families;
+  const std::unique_ptr<Families> families_;
+};
+
+}  // namespace pliant::metrics

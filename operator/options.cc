@@ -1,0 +1,60 @@
+#include "operator/options.h"
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cstdlib>
+
+namespace pliant {
+
+Status ParseHttpAddress(const std::string& text, OperatorOptions& options) {
+  const std::size_t colon = text.rfind(':');
+  const auto wrong = [&text] { return Invalid("\"" + text + "\" is not of the form host:port"); };
+  if (colon == std::string::npos) return wrong();
+  const char* end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data() + colon + 1, end, options.http_port);
+  if (parsed.ec != std::errc{} || parsed.ptr != end) return wrong();
+  options.http_host = text.substr(0, colon);
+  if (options.http_host.starts_with('[') && options.http_host.ends_with(']')) {
+    options.http_host = options.http_host.substr(1, options.http_host.size() - 2);
+  }
+  return {};
+}
+
+OperatorOptions ParseOptionsOrExit(int argc, char** argv) {
+  OperatorOptions options;
+  std::string address = "0.0.0.0:8080";
+  std::string format = "text";
+  std::string level = "info";
+  CLI::App app{
+      "Shares a cluster's GPUs among ElasticTrainingJobs and resizes them while they train.",
+      "pliant-operator"};
+  app.option_defaults()->always_capture_default();
+  app.add_option("--namespace", options.ns,
+                 "Namespace of the operator's lease and keys; by default that of its account");
+  app.add_option("--identity", options.identity,
+                 "Name of this replica in the lease and in events; by default the host's name");
+  app.add_option("--coordinator-image", options.coordinator_image,
+                 "Image of new jobs' coordinators, which holds pliant-coordinator")
+      ->required();
+  app.add_option("--http-address", address, "Address of /metrics, /healthz and /readyz");
+  app.add_option("--log-format", format)->check(CLI::IsMember({"text", "json"}));
+  app.add_option("--log-level", level)->check(CLI::IsMember({"debug", "info", "warning", "error"}));
+  app.add_option("--learner-priority-class", options.learner_priority_class,
+                 "PriorityClass of learners and coordinators; by default what a template says");
+  app.add_option("--kubeconfig", options.kubeconfig,
+                 "By default $KUBECONFIG, or the pod's service account");
+  app.add_option("--resource-name", options.gpu_resource, "Extended resource that counts as GPU");
+  try {
+    app.parse(argc, argv);
+    if (const Status parsed = ParseHttpAddress(address, options); !parsed) {
+      throw CLI::ValidationError("--http-address", parsed.error().message);
+    }
+  } catch (const CLI::ParseError& error) {
+    std::exit(app.exit(error));
+  }
+  options.log_format = format == "json" ? log::Format::kJson : log::Format::kText;
+  options.log_level = log::ParseLevel(level);
+  return options;
+}
+
+}  // namespace pliant

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/log.h"
+#include "base/result.h"
+
+namespace pliant {
+
+struct OperatorOptions {
+  std::string ns;        // where its lease, its keys and its pod are
+  std::string identity;  // of its pod
+  std::string coordinator_image;
+  std::string http_host = "0.0.0.0";
+  std::uint16_t http_port = 8080;
+  std::string learner_priority_class;
+  std::string kubeconfig;
+  std::string gpu_resource = "nvidia.com/gpu";
+  log::Format log_format = log::Format::kText;
+  log::Level log_level = log::Level::kInfo;
+};
+
+// Ends the program after --help, or when an option is wrong.
+OperatorOptions ParseOptionsOrExit(int argc, char** argv);
+
+// "0.0.0.0:8080", "[::]:8080" or ":8080", which means all addresses.
+Status ParseHttpAddress(const std::string& text, OperatorOptions& options);
+
+}  // namespace pliant
