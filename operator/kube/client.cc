@@ -1,7 +1,9 @@
 #include "operator/kube/client.h"
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <iterator>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <utility>

@@ -2,23 +2,14 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <optional>
-#include <sstream>
 #include <string_view>
 
 #include <yaml-cpp/yaml.h>
 
+#include "base/file.h"
+
 namespace pliant::kube {
 namespace {
-
-Result<std::string> ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  if (!file) return Fail(ErrorCode::kNotFound, "cannot read " + path);
-  return std::move(text).str();
-}
 
 std::string WithoutSpaceAtEnd(std::string text) {
   text.erase(text.find_last_not_of(" \r\n\t") + 1);

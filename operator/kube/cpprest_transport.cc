@@ -13,8 +13,8 @@
 #include <pplx/threadpool.h>
 
 #include "base/check.h"
+#include "operator/kube/client_tls.h"
 #include "operator/kube/line_splitter.h"
-#include "operator/kube/tls_context.h"
 
 namespace pliant::kube {
 namespace {
@@ -75,9 +75,10 @@ class Exchange {
     const auto happened = [this] {
       return ended_ || (head_ && (!head_taken_ || !waiting_.empty()));
     };
-    if (!changed_.wait_until(lock, stop, deadline, happened)) {
-      return stop.stop_requested() ? Event::kStopped : Event::kTimeout;
-    }
+    const bool any = changed_.wait_until(lock, stop, deadline, happened);
+    // Also when there is always something: a flood must not outlive its time.
+    if (stop.stop_requested()) return Event::kStopped;
+    if (!any || (!ended_ && steady_clock::now() >= deadline)) return Event::kTimeout;
     if (head_ && !head_taken_) return Event::kHead;
     return !waiting_.empty() ? Event::kBytes : Event::kEnd;
   }
@@ -281,7 +282,7 @@ struct CpprestTransport::Clients {
   Error Explain(std::string failure) const;
 
   const std::string server;
-  TlsContext tls;  // before the clients, whose connections use it
+  ClientTls tls;  // before the clients, whose connections use it
   web::http::client::http_client calls;
   web::http::client::http_client watches;  // of their own: they hold their connections for minutes
 };

@@ -36,8 +36,9 @@ std::string CutAtCharacter(std::string text, std::size_t bytes_max) {
 NamespacedName NameOf(const EventSeries::Decision& event) {
   const NamespacedName& object = event.note.regarding.meta.key;
   const std::string suffix = std::format(".{:016x}", event.id);
-  return {object.ns.empty() ? "default" : object.ns,
-          object.name.substr(0, kNameBytesMax - suffix.size()) + suffix};
+  std::string name = object.name.substr(0, kNameBytesMax - suffix.size());
+  name.erase(name.find_last_not_of("-.") + 1);  // no part of a name may end so
+  return {object.ns.empty() ? "default" : object.ns, name + suffix};
 }
 
 json EventObject(const EventSeries::Decision& event, const EventRecorderOptions& options,

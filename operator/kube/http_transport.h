@@ -27,6 +27,7 @@ std::string_view ToString(HttpMethod method);
 struct HttpRequest {
   HttpMethod method = HttpMethod::kGet;
   std::string target;  // path and query, percent-encoded: "/api/v1/pods?limit=500"
+  // A Host header names whom the server's certificate has to be for, in place of its address.
   HttpHeaders headers;
   std::string body;
   // Send: from the call to the last byte of the answer. Stream: to the head of the answer.

@@ -1,5 +1,7 @@
 #include "operator/kube/lease_elector.h"
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>

@@ -77,7 +77,7 @@ KubeResult<std::string> Reflector::List(const std::stop_token& stop) {
     for (const nlohmann::json& object : page->items) sink_.on_listed(object);
     if (page->continue_token.empty()) {
       sink_.on_list_end();
-      failure_.clear();
+      Recovered();
       return std::move(page->resource_version);
     }
     options.continue_token = std::move(page->continue_token);
@@ -103,10 +103,16 @@ KubeStatus Reflector::WatchFrom(const ReflectorPolicy::Step& step, const std::st
         break;
     }
     policy_.OnEvent(MetaOf(object).resource_version);
-    failure_.clear();
+    Recovered();
     return true;
   };
   return client_.Watch(type_, options_.ns, options, on_event, stop);
+}
+
+void Reflector::Recovered() {
+  if (failure_.empty()) return;
+  failure_.clear();
+  log::Info("following objects again", {{"kind", type_.kind}});
 }
 
 void Reflector::LogOnce(std::string_view doing, const KubeError& error) {

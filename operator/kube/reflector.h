@@ -48,6 +48,7 @@ class Reflector {
   void Run(const std::stop_token& stop);
   KubeResult<std::string> List(const std::stop_token& stop);  // the list's resource version
   KubeStatus WatchFrom(const ReflectorPolicy::Step& step, const std::stop_token& stop);
+  void Recovered();
   void LogOnce(std::string_view doing, const KubeError& error);
 
   KubeClient& client_;

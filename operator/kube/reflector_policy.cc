@@ -40,7 +40,7 @@ ReflectorPolicy::Step ReflectorPolicy::AfterWatch(const std::optional<KubeError>
     if (told_something_ || now - began >= timing_.watch_too_short) return Watch(random);
     Step step = Watch(random);
     step.wait = Delay(KubeError(ErrorCode::kUnavailable, ""), now, random);
-    step.restart_reason = "too short";
+    step.restart_reason = "TooShort";
     return step;
   }
   if (MayGoOn(*error)) {

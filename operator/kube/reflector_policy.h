@@ -34,7 +34,7 @@ class ReflectorPolicy {
     Duration wait{};               // before the action
     std::string resource_version;  // kWatch: from where
     Duration watch_timeout{};      // kWatch
-    // Why this is not what normally comes next ("Expired", "unavailable"); empty if it is.
+    // Why this is not what normally comes next ("Gone", "TooShort"); empty if it is.
     std::string restart_reason;
 
     bool operator==(const Step&) const = default;

@@ -1,15 +1,12 @@
 #include "operator/kube/token_source.h"
 
-#include <fstream>
-#include <iterator>
+#include "base/file.h"
 
 namespace pliant::kube {
 namespace {
 
 Result<std::string> ReadToken(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string token{std::istreambuf_iterator<char>(file), {}};
-  if (!file) return Fail(ErrorCode::kDenied, "cannot read the token file " + path);
+  ASSIGN_OR_RETURN(std::string token, ReadFile(path));
   token.erase(token.find_last_not_of(" \r\n\t") + 1);
   // A line end inside would end the header that carries it.
   if (token.empty() || token.find_first_of("\r\n") != std::string::npos) {

@@ -1,4 +1,4 @@
-#include "operator/kube/tls_context.h"
+#include "operator/kube/client_tls.h"
 
 #include <utility>
 
@@ -77,33 +77,34 @@ Status Identify(SSL_CTX* context, const PemSource& chain, const PemSource& key_s
 
 }  // namespace
 
-Status TlsContext::Apply(SSL_CTX* context) {
+Status ClientTls::Apply(SSL_CTX* context) {
   SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
   RETURN_IF_ERROR(TrustOnly(context, config_.certificate_authority));
   if (!config_.client_certificate.empty()) {
     RETURN_IF_ERROR(Identify(context, config_.client_certificate, config_.client_key));
   }
-  SSL_CTX_set_cert_verify_callback(context, &TlsContext::Verify, this);
+  SSL_CTX_set_cert_verify_callback(context, &ClientTls::Verify, this);
   return {};
 }
 
-std::string TlsContext::last_refusal() const {
+std::string ClientTls::last_refusal() const {
   const std::lock_guard lock(mutex_);
   return last_refusal_;
 }
 
 // Verifies as OpenSSL does (with the check of the host name that the library hooked in), and keeps
 // the reason.
-int TlsContext::Verify(X509_STORE_CTX* chain, void* self) {
+int ClientTls::Verify(X509_STORE_CTX* chain, void* self) {
   const int verified = X509_verify_cert(chain);
   std::string refusal;
   if (verified <= 0) {
     const int code = X509_STORE_CTX_get_error(chain);
-    refusal = code == X509_V_OK || code == X509_V_ERR_APPLICATION_VERIFICATION
+    // The library's check of the host name refuses without a code.
+    refusal = code == X509_V_OK || code == X509_V_ERR_UNSPECIFIED
                   ? "it is not for this host name"
                   : X509_verify_cert_error_string(code);
   }
-  auto* context = static_cast<TlsContext*>(self);
+  auto* context = static_cast<ClientTls*>(self);
   const std::lock_guard lock(context->mutex_);
   context->last_refusal_ = std::move(refusal);
   return verified;

@@ -12,9 +12,9 @@ namespace pliant::kube {
 
 // Gives OpenSSL contexts the trust and the identity of a Config: the configured certificate
 // authority and nothing else, TLS 1.2 or newer, the client's certificate if there is one.
-class TlsContext {
+class ClientTls {
  public:
-  explicit TlsContext(const Config& config) : config_(config) {}
+  explicit ClientTls(const Config& config) : config_(config) {}
 
   // Files are read anew each time, so a rotated certificate is used by the next connection.
   // `context` keeps a pointer to this object.

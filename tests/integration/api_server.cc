@@ -1,0 +1,88 @@
+#include "tests/integration/api_server.h"
+
+#include <cstdlib>
+#include <format>
+#include <thread>
+
+#include <unistd.h>
+
+namespace pliant::kube {
+namespace {
+using namespace std::chrono_literals;
+using nlohmann::json;
+
+constexpr ResourceType kServiceAccounts{"", "v1", "serviceaccounts", "ServiceAccount"};
+
+// Unlike those of other tests, programs and runs.
+std::string UniqueNamespace() {
+  static int made = 0;
+  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::system_clock::now().time_since_epoch());
+  return std::format("test-{:x}-{}-{}", milliseconds.count(), getpid(), ++made);
+}
+
+bool IsServed(const json& definition) {
+  for (const json& condition : definition["status"].value("conditions", json::array())) {
+    if (condition["type"] == "Established" && condition["status"] == "True") return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool WaitUntil(const std::function<bool()>& condition, std::chrono::milliseconds limit) {
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() >= deadline) return false;
+    std::this_thread::sleep_for(20ms);
+  }
+  return true;
+}
+
+void ApiServerTest::SetUp() {
+  const char* kubeconfig = std::getenv("PLIANT_TEST_KUBECONFIG");
+  ASSERT_NE(kubeconfig, nullptr)
+      << "PLIANT_TEST_KUBECONFIG has to name the kubeconfig of a test API "
+         "server; `tests/cluster/control-plane up --dir DIR` prints one";
+  auto config = LoadKubeconfig(kubeconfig);
+  ASSERT_TRUE(config) << config.error();
+  config_ = *std::move(config);
+  auto transport = CpprestTransport::Make(config_);
+  ASSERT_TRUE(transport) << transport.error();
+  transport_ = *std::move(transport);
+  client_ = std::make_unique<KubeClient>(
+      *transport_, config_,
+      ClientOptions{.requests_per_second = 0, .write_deadline = std::chrono::seconds(30)});
+  ns_ = UniqueNamespace();
+  const auto made = client_->Create(kNamespaces, {{"metadata", {{"name", ns_}}}});
+  ASSERT_TRUE(made) << made.error();
+  // Pods are refused before the controller manager has made their account.
+  ASSERT_TRUE(WaitUntil([&] {
+    return client_->Get(kServiceAccounts, {ns_, "default"}).has_value();
+  })) << "the controller manager does not run";
+}
+
+void ApiServerTest::TearDown() {
+  if (!ns_.empty()) std::ignore = client_->Delete(kNamespaces, {"", ns_});
+}
+
+void ApiServerTest::Install(const json& custom_resource_definition) {
+  json definition = custom_resource_definition;
+  definition["apiVersion"] = ApiVersion(kCustomResourceDefinitions);
+  definition["kind"] = kCustomResourceDefinitions.kind;
+  const NamespacedName key = MetaOf(definition).key;
+  const auto applied =
+      client_->Patch(kCustomResourceDefinitions, key, PatchType::kApply, definition);
+  ASSERT_TRUE(applied) << applied.error();
+  ASSERT_TRUE(WaitUntil([&] {
+    auto installed = client_->Get(kCustomResourceDefinitions, key);
+    return installed && IsServed(*installed);
+  }));
+  const json& spec = definition["spec"];
+  const std::string path = "/apis/" + spec["group"].get<std::string>() + "/" +
+                           spec["versions"][0]["name"].get<std::string>() + "/" +
+                           spec["names"]["plural"].get<std::string>();
+  ASSERT_TRUE(WaitUntil([&] { return client_->GetRaw(path).has_value(); }));
+}
+
+}  // namespace pliant::kube

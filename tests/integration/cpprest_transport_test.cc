@@ -1,0 +1,545 @@
+// What HttpTransport promises, asked of the real library against a server that does whatever the
+// case needs. Needs no API server.
+#include "operator/kube/cpprest_transport.h"
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <thread>
+#include <vector>
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/integration/scripted_server.h"
+#include "tests/integration/test_certificates.h"
+#include "tests/unit/kube/temp_folder.h"
+
+namespace pliant::kube {
+namespace {
+using namespace std::chrono_literals;
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Clock = std::chrono::steady_clock;
+
+class TransportTest : public testing::Test {
+ protected:
+  // Starts the server, and a client that trusts it.
+  void Serve(ScriptedServer::Handler handler, ScriptedServer::Options options = {}) {
+    server_ = std::make_unique<ScriptedServer>(authority_, options, std::move(handler));
+    config_.server = server_->url();
+    config_.certificate_authority.text = authority_.pem();
+    Connect();
+  }
+  void Connect() {
+    auto made = CpprestTransport::Make(config_);
+    ASSERT_TRUE(made) << made.error();
+    transport_ = *std::move(made);
+  }
+  Result<HttpResponse> Get(const std::string& target = "/", Duration deadline = 10s,
+                           std::stop_token stop = {}) {
+    return transport_->Send({.target = target, .deadline = deadline}, stop);
+  }
+  // The stream's lines go to lines_.
+  Result<HttpResponse> Stream(Duration idle = 10s, std::stop_token stop = {}) {
+    const auto take = [this](std::string_view line) {
+      lines_.emplace_back(line);
+      return true;
+    };
+    return transport_->Stream({.target = "/watch", .deadline = 10s}, take, idle, stop);
+  }
+
+  const TestAuthority authority_;
+  Config config_;
+  std::unique_ptr<ScriptedServer> server_;
+  std::unique_ptr<CpprestTransport> transport_;  // before its server goes, it has to go
+  std::vector<std::string> lines_;
+};
+
+TEST_F(TransportTest, SendsWhatItIsGivenAndReturnsWhatComes) {
+  ReceivedRequest received;
+  Serve([&](ServerConnection& connection, const ReceivedRequest& request) {
+    received = request;
+    connection.Answer(201, "made", "X-Reason: because\r\n");
+  });
+  const std::string target = "/api/v1/namespaces/a/pods?labelSelector=a%3Db%2Cc&x=%C3%A4%2B1";
+  const auto response =
+      transport_->Send({.method = HttpMethod::kPatch,
+                        .target = target,
+                        .headers = {{"Content-Type", "application/merge-patch+json"},
+                                    {"Authorization", "Bearer secret"}},
+                        .body = R"({"a": "ä"})"});
+  ASSERT_TRUE(response) << response.error();
+  EXPECT_EQ(response->status, 201);
+  EXPECT_EQ(response->body, "made");
+  EXPECT_EQ(response->headers.at("x-reason"), "because");
+  EXPECT_EQ(received.method, "PATCH");
+  EXPECT_EQ(received.target, target);
+  EXPECT_EQ(received.headers.at("content-type"), "application/merge-patch+json");
+  EXPECT_EQ(received.headers.at("authorization"), "Bearer secret");
+  EXPECT_EQ(received.body, R"({"a": "ä"})");
+}
+
+TEST_F(TransportTest, EveryMethodAndStatusIsAnAnswer) {
+  Serve([&](ServerConnection& connection, const ReceivedRequest& request) {
+    const int status = std::stoi(request.target.substr(1));
+    if (status == 204) {
+      connection.Write("HTTP/1.1 204 No Content\r\n\r\n");
+    } else {
+      connection.Answer(status, request.method, "Retry-After: 7\r\n");
+    }
+  });
+  for (const HttpMethod method : {HttpMethod::kGet, HttpMethod::kPost, HttpMethod::kPut,
+                                  HttpMethod::kPatch, HttpMethod::kDelete}) {
+    const auto response = transport_->Send({.method = method, .target = "/200", .body = "x"});
+    ASSERT_TRUE(response) << response.error();
+    EXPECT_EQ(response->body, ToString(method));
+  }
+  for (const int status : {204, 404, 409, 410, 422, 429, 500, 503}) {
+    const auto response = Get("/" + std::to_string(status));
+    ASSERT_TRUE(response) << response.error();
+    EXPECT_EQ(response->status, status);
+    if (status != 204) {
+      EXPECT_EQ(response->headers.at("Retry-After"), "7");
+    }
+  }
+  EXPECT_LT(server_->connections(), 13 / 2) << "connections are used again";
+}
+
+TEST_F(TransportTest, ARedirectIsAnAnswerAndTakesNoTokenAlong) {
+  std::atomic<int> requests = 0;
+  Serve([&](ServerConnection& connection, const ReceivedRequest&) {
+    ++requests;
+    connection.Answer(302, "", "Location: " + server_->url() + "/other\r\n");
+  });
+  const auto response = Get();
+  ASSERT_TRUE(response) << response.error();
+  EXPECT_EQ(response->status, 302);
+  EXPECT_EQ(requests, 1);
+}
+
+TEST_F(TransportTest, LargeBodiesArriveWholeWithAndWithoutALength) {
+  std::string body;
+  for (int i = 0; body.size() < 6'000'000; ++i) body += std::to_string(i) + ",";
+  Serve([&](ServerConnection& connection, const ReceivedRequest& request) {
+    if (request.target == "/length") {
+      connection.Answer(200, body);
+      return;
+    }
+    connection.BeginChunked();
+    std::size_t size = 1;
+    for (std::size_t at = 0; at < body.size(); at += size, size = size * 3 % 300'007 + 1) {
+      connection.Chunk(body.substr(at, size));
+    }
+    connection.EndChunked();
+  });
+  for (const char* target : {"/length", "/chunked"}) {
+    const auto response = Get(target);
+    ASSERT_TRUE(response) << response.error();
+    EXPECT_TRUE(response->body == body) << target << ": " << response->body.size();
+  }
+}
+
+TEST_F(TransportTest, LinesArriveInOrderHoweverTheyAreCut) {
+  std::string text;
+  std::vector<std::string> want;
+  for (int i = 0; i < 5000; ++i) {
+    want.push_back("{\"n\": " + std::to_string(i) + ", \"text\": \"ä€\"}");
+    text += want.back() + "\n";
+  }
+  Serve([&](ServerConnection& connection, const ReceivedRequest&) {
+    connection.BeginChunked();
+    for (std::size_t at = 0, size = 1; at < text.size(); at += size, size = size % 97 + 1) {
+      connection.Chunk(text.substr(at, size));
+    }
+    connection.EndChunked();
+  });
+  const auto response = Stream();
+  ASSERT_TRUE(response) << response.error();
+  EXPECT_EQ(response->status, 200);
+  EXPECT_EQ(response->body, "");
+  EXPECT_TRUE(lines_ == want);
+}
+
+TEST_F(TransportTest, ALineIsHandedOverWhenItComesAndNotLater) {
+  std::promise<void> seen;
+  Serve([&](ServerConnection& connection, const ReceivedRequest&) {
+    connection.BeginChunked();
+    connection.Chunk("one\n");
+    EXPECT_EQ(seen.get_future().wait_for(5s), std::future_status::ready);
+    connection.Chunk("two\n");
+    connection.EndChunked();
+  });
+  const auto response = transport_->Stream(
+      {.target = "/"},
+      [&](std::string_view line) {
+        if (line == "one") seen.set_value();
+        lines_.emplace_back(line);
+        return true;
+      },
+      10s);
+  EXPECT_TRUE(response) << response.error();
+  EXPECT_THAT(lines_, ElementsAre("one", "two"));
+}
+
+TEST_F(TransportTest, ARefusedStreamIsAnAnswerWithABody) {
+  Serve([](ServerConnection& connection, const ReceivedRequest&) {
+    connection.Answer(410, "line one\nline two\n");
+  });
+  const auto response = Stream();
+  ASSERT_TRUE(response) << response.error();
+  EXPECT_EQ(response->status, 410);
+  EXPECT_EQ(response->body, "line one\nline two\n");
+  EXPECT_TRUE(lines_.empty());
+}
+
+TEST_F(TransportTest, TheSinkEndsTheStream) {
+  std::promise<void> client_gone;
+  Serve([&](ServerConnection& connection, const ReceivedRequest&) {
+    connection.BeginChunked();
+    connection.Chunk("one\ntwo\nthree\n");
+    connection.WaitForClient();
+    client_gone.set_value();
+  });
+  const auto response = transport_->Stream(
+      {.target = "/"},
+      [&](std::string_view line) {
+        lines_.emplace_back(line);
+        return line != "two";
+      },
+      10s);
+  EXPECT_TRUE(response) << response.error();
+  EXPECT_THAT(lines_, ElementsAre("one", "two"));
+  EXPECT_EQ(client_gone.get_future().wait_for(5s), std::future_status::ready)
+      << "the connection is given up";
+}
+
+TEST_F(TransportTest, AnEndlessLineIsRefused) {
+  Serve([](ServerConnection& connection, const ReceivedRequest&) {
+    connection.BeginChunked();
+    const std::string chunk(1 << 16, 'x');
+    while (connection.Chunk(chunk)) continue;
+  });
+  const auto response = Stream();
+  ASSERT_FALSE(response);
+  EXPECT_EQ(response.error().code, ErrorCode::kInvalid);
+  EXPECT_TRUE(lines_.empty());
+}
+
+TEST_F(TransportTest, ASlowReaderSlowsTheServerDown) {
+  std::atomic<std::size_t> sent = 0;
+  Serve([&](ServerConnection& connection, const ReceivedRequest&) {
+    connection.BeginChunked();
+    const std::string chunk = std::string((1 << 16) - 1, 'x') + "\n";
+    while (connection.Chunk(chunk)) sent += chunk.size();
+  });
+  std::size_t sent_while_reading_nothing = 0;
+  const auto response = transport_->Stream(
+      {.target = "/"},
+      [&](std::string_view) {
+        // Until the server has been stuck for a while.
+        do {
+          sent_while_reading_nothing = sent;
+          std::this_thread::sleep_for(200ms);
+        } while (sent != sent_while_reading_nothing);
+        return false;
+      },
+      10s);
+  EXPECT_TRUE(response) << response.error();
+  EXPECT_LT(sent_while_reading_nothing, 16u << 20) << "what is buffered is bounded";
+}
+
+TEST_F(TransportTest, AStreamThatBreaksIsUnavailable) {
+  Serve([](ServerConnection& connection, const ReceivedRequest& request) {
+    connection.BeginChunked();
+    connection.Chunk("whole\nhal");
+    std::this_thread::sleep_for(50ms);
+    request.headers.contains("X-Reset") ? connection.Reset() : connection.CloseHalfWay();
+  });
+  for (const HttpHeaders& headers : {HttpHeaders{}, HttpHeaders{{"X-Reset", "1"}}}) {
+    lines_.clear();
+    const auto response = transport_->Stream(
+        {.target = "/", .headers = headers},
+        [&](std::string_view line) {
+          lines_.emplace_back(line);
+          return true;
+        },
+        10s);
+    ASSERT_FALSE(response);
+    EXPECT_EQ(response.error().code, ErrorCode::kUnavailable) << response.error();
+    EXPECT_THAT(lines_, ElementsAre("whole")) << "half a line is none";
+  }
+}
+
+TEST_F(TransportTest, AnAnswerThatBreaksIsUnavailable) {
+  Serve([](ServerConnection& connection, const ReceivedRequest& request) {
+    if (request.target == "/head")
+      connection.Write("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n");
+    if (request.target == "/body")
+      connection.Write("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf");
+    connection.CloseHalfWay();
+  });
+  for (const char* target : {"/nothing", "/head", "/body"}) {
+    const auto response = Get(target);
+    ASSERT_FALSE(response) << target;
+    EXPECT_EQ(response.error().code, ErrorCode::kUnavailable) << response.error();
+    EXPECT_THAT(response.error().message, HasSubstr(server_->url()));
+  }
+}
+
+TEST_F(TransportTest, NonsenseIsUnavailable) {
+  Serve([](ServerConnection& connection, const ReceivedRequest&) {
+    connection.Write("220 mail.example ESMTP\r\n\r\n");
+    connection.CloseHalfWay();
+  });
+  EXPECT_EQ(Get().error().code, ErrorCode::kUnavailable);
+}
+
+TEST_F(TransportTest, TheDeadlineIsForTheWholeAnswer) {
+  Serve([](ServerConnection& connection, const ReceivedRequest& request) {
+    if (request.target == "/drip") {
+      connection.BeginChunked();
+      while (connection.Chunk("x")) std::this_thread::sleep_for(20ms);
+    }
+    connection.WaitForClient();
+  });
+  for (const char* target : {"/silent", "/drip"}) {
+    const auto begin = Clock::now();
+    const auto response = Get(target, 300ms);
+    ASSERT_FALSE(response);
+    EXPECT_EQ(response.error().code, ErrorCode::kTimeout) << target;
+    EXPECT_LT(Clock::now() - begin, 1200ms) << target;
+  }
+}
+
+TEST_F(TransportTest, AStreamMayBeQuietForItsIdleTimeButNoLonger) {
+  Serve([](ServerConnection& connection, const ReceivedRequest&) {
+    connection.BeginChunked();
+    for (int i = 0; i < 8; ++i) {
+      connection.Chunk("bookmark\n");
+      std::this_thread::sleep_for(100ms);
+    }
+    connection.WaitForClient();
+  });
+  const auto begin = Clock::now();
+  const auto response = Stream(/*idle=*/500ms);
+  ASSERT_FALSE(response);
+  EXPECT_EQ(response.error().code, ErrorCode::kTimeout);
+  EXPECT_EQ(lines_.size(), 8u);
+  EXPECT_GE(Clock::now() - begin, 1100ms);
+}
+
+// Stops a request of each phase from another thread.
+TEST_F(TransportTest, AStopRequestEndsItInEveryPhase) {
+  Serve([](ServerConnection& connection, const ReceivedRequest& request) {
+    if (request.target != "/silent") {
+      connection.BeginChunked();
+      connection.Chunk("half of a li");
+    }
+    connection.WaitForClient();
+  });
+  // A server that takes the connection and never speaks: the TLS handshake does not end.
+  const int mute = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(bind(mute, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  ASSERT_EQ(listen(mute, 8), 0);
+  socklen_t size = sizeof(address);
+  getsockname(mute, reinterpret_cast<sockaddr*>(&address), &size);
+  Config mute_config = config_;
+  mute_config.server = "https://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  const auto to_mute = CpprestTransport::Make(mute_config);
+  ASSERT_TRUE(to_mute);
+
+  const auto stopped = [&](const std::string& phase, auto request) {
+    std::stop_source stop;
+    std::jthread stopper([&] {
+      std::this_thread::sleep_for(100ms);
+      stop.request_stop();
+    });
+    const auto begin = Clock::now();
+    const Result<HttpResponse> response = request(stop.get_token());
+    EXPECT_LT(Clock::now() - begin, 700ms) << phase;
+    ASSERT_FALSE(response) << phase;
+    EXPECT_EQ(response.error().code, ErrorCode::kCancelled) << phase << ": " << response.error();
+  };
+  stopped("handshake",
+          [&](std::stop_token stop) { return (*to_mute)->Send({.target = "/"}, stop); });
+  stopped("head", [&](std::stop_token stop) { return Get("/silent", 10s, stop); });
+  stopped("body", [&](std::stop_token stop) { return Get("/body", 10s, stop); });
+  stopped("stream", [&](std::stop_token stop) { return Stream(10s, stop); });
+  std::stop_source before;
+  before.request_stop();
+  EXPECT_EQ(Get("/silent", 10s, before.get_token()).error().code, ErrorCode::kCancelled);
+  close(mute);
+}
+
+TEST_F(TransportTest, AConnectionThatTheServerClosedMeanwhileIsReplaced) {
+  Serve([](ServerConnection& connection, const ReceivedRequest&) {
+    connection.Answer(200, "x");
+    connection.CloseHalfWay();
+  });
+  // Of a request with a body the library only says that it was cut off: kUnavailable, try again.
+  for (int i = 0; i < 5; ++i) {
+    const auto response = Get();
+    ASSERT_TRUE(response) << response.error();
+    std::this_thread::sleep_for(10ms);
+  }
+}
+
+TEST_F(TransportTest, NobodyListens) {
+  Serve([](ServerConnection&, const ReceivedRequest&) {});
+  server_.reset();
+  const auto response = Get();
+  ASSERT_FALSE(response);
+  EXPECT_EQ(response.error().code, ErrorCode::kUnavailable);
+  EXPECT_THAT(response.error().message, HasSubstr(config_.server));
+}
+
+TEST_F(TransportTest, AServerOfAnotherAuthorityIsNotTrusted) {
+  const TestAuthority other;
+  Serve([](ServerConnection& connection, const ReceivedRequest&) { connection.Answer(200, "x"); });
+  config_.certificate_authority.text = other.pem();
+  Connect();
+  const auto response = Get();
+  ASSERT_FALSE(response);
+  EXPECT_EQ(response.error().code, ErrorCode::kUnavailable);
+  EXPECT_THAT(response.error().message, HasSubstr("certificate was refused"));
+}
+
+TEST_F(TransportTest, AServerOfAnotherNameIsNotTrusted) {
+  Serve([](ServerConnection& connection, const ReceivedRequest&) { connection.Answer(200, "x"); },
+        {.names = {"elsewhere.example", "10.0.0.1"}});
+  const auto response = Get();
+  ASSERT_FALSE(response);
+  EXPECT_THAT(response.error().message, HasSubstr("not for this host name"));
+}
+
+TEST_F(TransportTest, AHostHeaderNamesWhomTheCertificateHasToBeFor) {
+  Serve([](ServerConnection& connection, const ReceivedRequest&) { connection.Answer(200, "x"); },
+        {.names = {"coordinator"}});
+  const auto get = [&](const std::string& host) {
+    return transport_->Send({.target = "/", .headers = {{"Host", host}}, .deadline = 5s});
+  };
+  EXPECT_FALSE(get("127.0.0.1"));
+  EXPECT_FALSE(get("another"));
+  const auto response = get("coordinator");
+  EXPECT_TRUE(response) << response.error();
+}
+
+TEST_F(TransportTest, ShowsItsCertificateAndReadsARotatedOneAnew) {
+  TempFolder folder;
+  std::string seen;
+  Serve(
+      [&](ServerConnection& connection, const ReceivedRequest& request) {
+        seen = request.client_name;
+        connection.Answer(200, "x", "Connection: close\r\n");
+        connection.CloseHalfWay();
+      },
+      {.client_certificate_required = true});
+  const auto write = [&](const std::string& name) {
+    const TestCertificate identity = authority_.Issue(name, {});
+    config_.client_certificate.file = folder.Write("client.crt", identity.certificate_pem);
+    config_.client_key.file = folder.Write("client.key", identity.key_pem);
+  };
+  write("first");
+  Connect();
+  ASSERT_TRUE(Get());
+  EXPECT_EQ(seen, "first");
+  write("second");
+  ASSERT_TRUE(Get());
+  EXPECT_EQ(seen, "second");
+}
+
+TEST_F(TransportTest, AMissingClientCertificateIsHintedAt) {
+  Serve([](ServerConnection& connection, const ReceivedRequest&) { connection.Answer(200, "x"); },
+        {.client_certificate_required = true});
+  const auto response = Get();
+  ASSERT_FALSE(response);
+  EXPECT_EQ(response.error().code, ErrorCode::kUnavailable);
+  EXPECT_THAT(response.error().message, HasSubstr("client certificate"));
+}
+
+TEST_F(TransportTest, WrongCertificatesAreRefusedBeforeAnyRequest) {
+  const TestCertificate identity = authority_.Issue("me", {});
+  const TestCertificate other = authority_.Issue("other", {});
+  struct WrongCase {
+    std::string authority, certificate, key, sentence;
+  };
+  for (const WrongCase& test :
+       {WrongCase{"", "", "", "no certificate in the certificate authority"},
+        WrongCase{"text", "", "", "no certificate in the certificate authority"},
+        WrongCase{authority_.pem(), "text", identity.key_pem, "client certificate"},
+        WrongCase{authority_.pem(), identity.certificate_pem, "text", "client key is no PEM"},
+        WrongCase{authority_.pem(), identity.certificate_pem, other.key_pem,
+                  "does not belong to the client certificate"}}) {
+    Config config{.server = "https://127.0.0.1:1",
+                  .certificate_authority = {.text = test.authority, .file = ""},
+                  .client_certificate = {.text = test.certificate, .file = ""},
+                  .client_key = {.text = test.key, .file = ""}};
+    const auto made = CpprestTransport::Make(config);
+    ASSERT_FALSE(made) << test.sentence;
+    EXPECT_EQ(made.error().code, ErrorCode::kInvalid);
+    EXPECT_THAT(made.error().message, HasSubstr(test.sentence));
+  }
+}
+
+TEST_F(TransportTest, ATargetThatIsNoUriIsAnError) {
+  Serve([](ServerConnection& connection, const ReceivedRequest&) { connection.Answer(200, "x"); });
+  EXPECT_FALSE(Get("/pods with spaces\r\nX: y"));
+}
+
+TEST_F(TransportTest, ManyCallersAtOnceGetTheirOwnAnswers) {
+  Serve([](ServerConnection& connection, const ReceivedRequest& request) {
+    connection.Answer(200, request.target);
+  });
+  std::atomic<int> right = 0;
+  {
+    std::vector<std::jthread> callers;
+    for (int caller = 0; caller < 8; ++caller) {
+      callers.emplace_back([&, caller] {
+        for (int i = 0; i < 50; ++i) {
+          const std::string target = "/" + std::to_string(caller) + "/" + std::to_string(i);
+          const auto response = Get(target);
+          if (response && response->body == target) ++right;
+        }
+      });
+    }
+  }
+  EXPECT_EQ(right, 8 * 50);
+}
+
+int OpenFiles() {
+  int files = 0;
+  for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    ++files;
+  }
+  return files;
+}
+
+TEST_F(TransportTest, EndedStreamsLeaveNoConnectionsBehind) {
+  Serve([](ServerConnection& connection, const ReceivedRequest&) {
+    connection.BeginChunked();
+    connection.Chunk("line\n");
+    connection.WaitForClient();
+  });
+  const auto watch = [&] {
+    return transport_->Stream({.target = "/"}, [](std::string_view) { return false; }, 10s);
+  };
+  for (int i = 0; i < 5; ++i) ASSERT_TRUE(watch());
+  // The scripted server keeps one file a connection; the client shall keep none.
+  const int before = OpenFiles() - server_->connections();
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(watch());
+  std::this_thread::sleep_for(100ms);
+  EXPECT_LE(OpenFiles() - server_->connections(), before + 3);
+}
+
+}  // namespace
+}  // namespace pliant::kube

@@ -1,0 +1,198 @@
+#include "tests/integration/scripted_server.h"
+
+#include <algorithm>
+#include <csignal>
+#include <format>
+#include <optional>
+
+#include <arpa/inet.h>
+#include <openssl/pem.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/check.h"
+
+namespace pliant::kube {
+namespace {
+
+void Identify(SSL_CTX* tls, const TestCertificate& identity) {
+  BIO* certificate_bio = BIO_new_mem_buf(identity.certificate_pem.data(), -1);
+  X509* certificate = PEM_read_bio_X509(certificate_bio, nullptr, nullptr, nullptr);
+  BIO* key_bio = BIO_new_mem_buf(identity.key_pem.data(), -1);
+  EVP_PKEY* key = PEM_read_bio_PrivateKey(key_bio, nullptr, nullptr, nullptr);
+  CHECK(SSL_CTX_use_certificate(tls, certificate) == 1, "server certificate");
+  CHECK(SSL_CTX_use_PrivateKey(tls, key) == 1, "server key");
+  X509_free(certificate);
+  EVP_PKEY_free(key);
+  BIO_free(certificate_bio);
+  BIO_free(key_bio);
+}
+
+void Trust(SSL_CTX* tls, const std::string& authority_pem) {
+  BIO* bio = BIO_new_mem_buf(authority_pem.data(), static_cast<int>(authority_pem.size()));
+  X509* authority = PEM_read_bio_X509(bio, nullptr, nullptr, nullptr);
+  X509_STORE_add_cert(SSL_CTX_get_cert_store(tls), authority);
+  X509_free(authority);
+  BIO_free(bio);
+}
+
+std::string ClientName(SSL* tls) {
+  X509* certificate = SSL_get1_peer_certificate(tls);
+  if (certificate == nullptr) return "";
+  char name[256] = "";
+  X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName, name, sizeof(name));
+  X509_free(certificate);
+  return name;
+}
+
+// One request off the connection; nothing when the client closed it.
+std::optional<ReceivedRequest> Receive(SSL* tls) {
+  std::string text;
+  std::size_t head_end = std::string::npos;
+  std::size_t missing = 0;
+  ReceivedRequest request;
+  while (head_end == std::string::npos || text.size() < head_end + missing) {
+    char bytes[16384];
+    const int got = SSL_read(tls, bytes, sizeof(bytes));
+    if (got <= 0) return std::nullopt;
+    text.append(bytes, static_cast<std::size_t>(got));
+    if (head_end != std::string::npos) continue;
+    const std::size_t end = text.find("\r\n\r\n");
+    if (end == std::string::npos) continue;
+    head_end = end + 4;
+    std::size_t at = text.find("\r\n");
+    const std::string line = text.substr(0, at);
+    request.method = line.substr(0, line.find(' '));
+    request.target =
+        line.substr(request.method.size() + 1, line.rfind(' ') - request.method.size() - 1);
+    while (at < end) {
+      const std::size_t begin = at + 2;
+      at = text.find("\r\n", begin);
+      const std::size_t colon = text.find(':', begin);
+      const std::size_t value = text.find_first_not_of(' ', colon + 1);
+      request.headers.emplace(text.substr(begin, colon - begin), text.substr(value, at - value));
+    }
+    if (const auto length = request.headers.find("Content-Length");
+        length != request.headers.end()) {
+      missing = std::stoul(length->second);
+    }
+  }
+  request.body = text.substr(head_end);
+  request.client_name = ClientName(tls);
+  return request;
+}
+
+}  // namespace
+
+bool ServerConnection::Write(std::string_view bytes) {
+  while (open_ && !bytes.empty()) {
+    const int written =
+        SSL_write(tls_, bytes.data(), static_cast<int>(std::min<std::size_t>(bytes.size(), 65536)));
+    if (written <= 0) open_ = false;
+    if (open_) bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return open_;
+}
+
+bool ServerConnection::Answer(int status, std::string_view body, std::string_view headers) {
+  return Write(std::format("HTTP/1.1 {} x\r\n{}Content-Length: {}\r\n\r\n{}", status, headers,
+                           body.size(), body));
+}
+
+bool ServerConnection::Chunk(std::string_view bytes) {
+  return Write(std::format("{:x}\r\n{}\r\n", bytes.size(), bytes));
+}
+
+void ServerConnection::Reset() {
+  const linger at_once{.l_onoff = 1, .l_linger = 0};
+  setsockopt(socket_, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+  open_ = false;
+}
+
+void ServerConnection::CloseHalfWay() {
+  shutdown(socket_, SHUT_WR);
+  open_ = false;
+}
+
+void ServerConnection::WaitForClient() {
+  char byte = 0;
+  while (open_ && SSL_read(tls_, &byte, 1) > 0) continue;
+  open_ = false;
+}
+
+ScriptedServer::ScriptedServer(const TestAuthority& authority, Options options, Handler handler)
+    : handler_(std::move(handler)) {
+  std::signal(SIGPIPE, SIG_IGN);  // a client that hangs up is part of the tests
+  tls_ = SSL_CTX_new(TLS_server_method());
+  Identify(tls_, authority.Issue("server", options.names));
+  if (options.client_certificate_required) {
+    Trust(tls_, authority.pem());
+    SSL_CTX_set_verify(tls_, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+  }
+  listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  CHECK(bind(listener_, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0, "bind");
+  CHECK(listen(listener_, 128) == 0, "listen");
+  socklen_t size = sizeof(address);
+  getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size);
+  port_ = ntohs(address.sin_port);
+  acceptor_ = std::jthread([this](const std::stop_token& stop) { Accept(stop); });
+}
+
+ScriptedServer::~ScriptedServer() {
+  acceptor_.request_stop();
+  acceptor_.join();
+  close(listener_);
+  for (const Session& session : sessions_) shutdown(session.socket, SHUT_RDWR);
+  for (Session& session : sessions_) {
+    session.thread.join();
+    close(session.socket);
+  }
+  SSL_CTX_free(tls_);
+}
+
+int ScriptedServer::connections() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<int>(sessions_.size());
+}
+
+void ScriptedServer::Accept(const std::stop_token& stop) {
+  while (!stop.stop_requested()) {
+    pollfd ready{.fd = listener_, .events = POLLIN, .revents = 0};
+    if (poll(&ready, 1, /*milliseconds=*/20) <= 0) continue;
+    const int accepted = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+    if (accepted < 0) continue;
+    const std::lock_guard lock(mutex_);
+    sessions_.push_back({accepted, std::jthread([this, accepted] { Serve(accepted); })});
+  }
+}
+
+void ScriptedServer::Serve(int socket) {
+  SSL* tls = SSL_new(tls_);
+  SSL_set_fd(tls, socket);
+  bool orderly = true;
+  if (SSL_accept(tls) == 1) {
+    ServerConnection connection(tls, socket);
+    while (connection.open()) {
+      const std::optional<ReceivedRequest> request = Receive(tls);
+      if (!request) break;
+      handler_(connection, *request);
+    }
+    orderly = connection.open();
+  }
+  SSL_free(tls);
+  // Closed for good (with RST, if that was asked for) by giving up the last reference; the number
+  // stays taken by a socket that is not connected, so that the destructor may shut it down.
+  if (!orderly) {
+    const int unconnected = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    dup2(unconnected, socket);
+    close(unconnected);
+  } else {
+    shutdown(socket, SHUT_RDWR);
+  }
+}
+
+}  // namespace pliant::kube

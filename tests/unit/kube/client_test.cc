@@ -1,0 +1,253 @@
+#include "operator/kube/client.h"
+
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "operator/kube/fake_http_transport.h"
+#include "tests/unit/kube/temp_folder.h"
+
+namespace pliant::kube {
+namespace {
+using namespace std::chrono_literals;
+
+using nlohmann::json;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const NamespacedName kKey{"team-a", "p"};
+
+HttpResponse Ok(const json& body) { return {.status = 200, .headers = {}, .body = body.dump()}; }
+
+json Pod() { return {{"metadata", {{"namespace", "team-a"}, {"name", "p"}}}}; }
+
+class ClientTest : public testing::Test {
+ protected:
+  const HttpRequest& LastRequest() {
+    requests_ = transport_.requests();
+    return requests_.back();
+  }
+  json LastBody() { return json::parse(LastRequest().body); }
+
+  FakeHttpTransport transport_;
+  KubeClient client_{transport_, Config{.server = "https://a", .token = "secret"}};
+
+ private:
+  std::vector<HttpRequest> requests_;
+};
+
+TEST_F(ClientTest, GetsAnObjectOrASubresource) {
+  transport_.Answer(HttpMethod::kGet, "/api/v1/namespaces/team-a/pods/p", Ok(Pod()));
+  EXPECT_EQ(*client_.Get(kPods, kKey), Pod());
+  EXPECT_EQ(LastRequest().target, "/api/v1/namespaces/team-a/pods/p");
+  EXPECT_EQ(LastRequest().headers.at("authorization"), "Bearer secret");
+  EXPECT_EQ(LastRequest().headers.at("User-Agent"), "pliant-operator");
+  transport_.Answer(HttpMethod::kGet, "/", Ok(Pod()));
+  ASSERT_TRUE(client_.Get(kPods, kKey, "status"));
+  EXPECT_EQ(LastRequest().target, "/api/v1/namespaces/team-a/pods/p/status");
+}
+
+TEST_F(ClientTest, AnAnswerThatIsNoObjectIsAnError) {
+  for (const char* body : {"", "[]", "<html>", "{"}) {
+    transport_.Answer(HttpMethod::kGet, "/",
+                      HttpResponse{.status = 200, .headers = {}, .body = body});
+    EXPECT_EQ(client_.Get(kPods, kKey).error().code, ErrorCode::kInternal) << body;
+  }
+}
+
+TEST_F(ClientTest, WritesNameTheirFieldManagerAndCarryTheType) {
+  transport_.Answer(HttpMethod::kPost, "/", Ok(Pod()));
+  ASSERT_TRUE(client_.Create(kPods, Pod(), {.dry_run = true}));
+  EXPECT_EQ(LastRequest().target,
+            "/api/v1/namespaces/team-a/pods?fieldManager=pliant-operator&dryRun=All");
+  EXPECT_EQ(LastRequest().headers.at("Content-Type"), "application/json");
+  EXPECT_EQ(LastBody()["kind"], "Pod");
+  EXPECT_EQ(LastBody()["apiVersion"], "v1");
+
+  transport_.Answer(HttpMethod::kPut, "/", Ok(Pod()));
+  ASSERT_TRUE(client_.Update(kPods, Pod(), {.subresource = "status"}));
+  EXPECT_EQ(LastRequest().target,
+            "/api/v1/namespaces/team-a/pods/p/status?fieldManager=pliant-operator");
+  EXPECT_EQ(LastRequest().deadline, Duration(4s)) << "a write may not outlive the lease";
+}
+
+TEST_F(ClientTest, PatchesByType) {
+  struct PatchCase {
+    PatchType type;
+    std::string content_type;
+    std::string target_end;
+  };
+  for (const PatchCase& test :
+       {PatchCase{PatchType::kMerge, "application/merge-patch+json", "=pliant-operator"},
+        PatchCase{PatchType::kJson, "application/json-patch+json", "=pliant-operator"},
+        PatchCase{PatchType::kApply, "application/apply-patch+yaml", "&force=true"}}) {
+    transport_.Answer(HttpMethod::kPatch, "/", Ok(Pod()));
+    ASSERT_TRUE(client_.Patch(kPods, kKey, test.type, json::object()));
+    EXPECT_EQ(LastRequest().headers.at("Content-Type"), test.content_type);
+    EXPECT_TRUE(LastRequest().target.ends_with(test.target_end)) << LastRequest().target;
+  }
+}
+
+TEST_F(ClientTest, DeletesUnderPreconditions) {
+  transport_.Answer(HttpMethod::kDelete, "/", Ok(Pod()));
+  ASSERT_TRUE(
+      client_.Delete(kPods, kKey, {.uid = "u", .resource_version = "7", .grace_period = 1500ms}));
+  EXPECT_EQ(LastBody()["preconditions"], (json{{"uid", "u"}, {"resourceVersion", "7"}}));
+  EXPECT_EQ(LastBody()["gracePeriodSeconds"], 2) << "never shorter than what was asked for";
+  EXPECT_EQ(LastBody()["propagationPolicy"], "Background");
+
+  transport_.Answer(HttpMethod::kDelete, "/", Ok(Pod()));
+  ASSERT_TRUE(client_.Delete(kPods, kKey, {.grace_period = 0s, .foreground = true}));
+  EXPECT_EQ(LastBody()["gracePeriodSeconds"], 0);
+  EXPECT_FALSE(LastBody().contains("preconditions"));
+  EXPECT_EQ(LastBody()["propagationPolicy"], "Foreground");
+}
+
+TEST_F(ClientTest, BadTextIsSentForTheServerToRefuse) {
+  transport_.Answer(HttpMethod::kPost, "/", HttpResponse{.status = 422});
+  json pod = Pod();
+  pod["metadata"]["labels"] = {{"a", "\xFF"}};
+  EXPECT_EQ(client_.Create(kPods, pod).error().code, ErrorCode::kInvalid);
+}
+
+json List(std::vector<std::string> names, const std::string& next) {
+  json items = json::array();
+  for (const std::string& name : names) items.push_back({{"metadata", {{"name", name}}}});
+  return {{"items", items}, {"metadata", {{"resourceVersion", "9"}, {"continue", next}}}};
+}
+
+std::vector<std::string> Names(const ListPage& page) {
+  std::vector<std::string> names;
+  for (const json& item : page.items) names.push_back(MetaOf(item).key.name);
+  return names;
+}
+
+TEST_F(ClientTest, ListsPageByPage) {
+  transport_.Answer(HttpMethod::kGet, "/api/v1/pods?labelSelector=a%3Db&limit=2",
+                    Ok(List({"1", "2"}, "next")));
+  transport_.Answer(HttpMethod::kGet, "/api/v1/pods?labelSelector=a%3Db&limit=2&continue=next",
+                    Ok(List({"3"}, "")));
+  const auto all = client_.ListAll(kPods, "", {.label_selector = "a=b", .limit = 2});
+  ASSERT_TRUE(all);
+  EXPECT_THAT(Names(*all), ElementsAre("1", "2", "3"));
+  EXPECT_EQ(all->resource_version, "9");
+}
+
+TEST_F(ClientTest, ListsInOnePageWhenThePositionBetweenTwoExpired) {
+  transport_.Answer(HttpMethod::kGet, "/api/v1/pods?limit=2", Ok(List({"1", "2"}, "next")));
+  transport_.Answer(HttpMethod::kGet, "/api/v1/pods?limit=2&continue=next",
+                    HttpResponse{.status = 410});
+  transport_.Answer(HttpMethod::kGet, "/api/v1/pods", Ok(List({"1", "3"}, "")));
+  const auto all = client_.ListAll(kPods, "", {.limit = 2});
+  ASSERT_TRUE(all);
+  EXPECT_THAT(Names(*all), ElementsAre("1", "3"));
+  EXPECT_EQ(LastRequest().target, "/api/v1/pods");
+}
+
+TEST_F(ClientTest, AnAnswerThatIsNoListIsAnErrorAndNoEmptyList) {
+  for (const json& body : {json::object(), json{{"items", nullptr}}, json{{"metadata", 1}}}) {
+    transport_.Answer(HttpMethod::kGet, "/", Ok(body));
+    EXPECT_EQ(client_.List(kPods, "").error().code, ErrorCode::kInternal) << body;
+  }
+}
+
+TEST_F(ClientTest, WatchesUntilTheServerEndsIt) {
+  transport_.AnswerStream(
+      "/api/v1/namespaces/team-a/pods?watch=1&allowWatchBookmarks=true&timeoutSeconds=300"
+      "&resourceVersion=9&fieldSelector=status.phase%21%3DFailed",
+      {R"({"type": "ADDED", "object": {"metadata": {"name": "1"}}})", "",
+       R"({"type": "INVENTED", "object": {"metadata": {"name": "2"}}})",
+       R"({"type": "DELETED", "object": {"metadata": {"name": "3"}}})",
+       R"({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "12"}}})"},
+      FakeHttpTransport::StreamEnd::kOrderly);
+  std::vector<std::pair<WatchEventType, ObjectMeta>> seen;
+  const auto watched = client_.Watch(
+      kPods, "team-a", {.field_selector = "status.phase!=Failed", .resource_version = "9"},
+      [&](WatchEventType type, json& object) {
+        seen.emplace_back(type, MetaOf(object));
+        return true;
+      });
+  EXPECT_TRUE(watched);
+  EXPECT_THAT(seen, ElementsAre(std::pair(WatchEventType::kAdded, ObjectMeta{.key = {"", "1"}}),
+                                std::pair(WatchEventType::kDeleted, ObjectMeta{.key = {"", "3"}}),
+                                std::pair(WatchEventType::kBookmark,
+                                          ObjectMeta{.resource_version = "12"})));
+}
+
+TEST_F(ClientTest, AWatchEndsWithTheErrorThatTheServerTells) {
+  const auto watch = [&](std::string line) {
+    transport_.AnswerStream("/api/v1/pods", {std::move(line)},
+                            FakeHttpTransport::StreamEnd::kOrderly);
+    return client_.Watch(kPods, "", {}, [](WatchEventType, json&) { return true; });
+  };
+  EXPECT_EQ(
+      watch(R"({"type": "ERROR", "object": {"code": 410, "reason": "Expired"}})").error().code,
+      ErrorCode::kGone);
+  EXPECT_EQ(watch("{\"type\": \"ADD").error().code, ErrorCode::kInternal);
+  EXPECT_EQ(watch("{\"type\": \"ADDED\", \"object\": 1}").error().code, ErrorCode::kInternal);
+  transport_.RefuseStream("/api/v1/pods", HttpResponse{.status = 403});
+  EXPECT_EQ(client_.Watch(kPods, "", {}, [](WatchEventType, json&) { return true; }).error().code,
+            ErrorCode::kDenied);
+}
+
+TEST(Client, ARefusedTokenIsReadAnewAndTriedOnce) {
+  TempFolder folder;
+  const std::string file = folder.Write("token", "old");
+  FakeHttpTransport transport;
+  std::vector<std::string> codes;
+  KubeClient client(
+      transport, Config{.server = "https://a", .token_file = file},
+      {.on_request = [&](const RequestReport& report) {
+        codes.push_back(std::string(ToString(report.method)) + " " + std::string(report.code));
+      }});
+  transport.AnswerRest([&](const HttpRequest& request) -> Result<HttpResponse> {
+    if (request.headers.at("Authorization") == "Bearer new") return Ok(Pod());
+    folder.Write("token", "new");
+    return HttpResponse{.status = 401};
+  });
+  EXPECT_TRUE(client.Get(kPods, kKey));
+  EXPECT_THAT(codes, ElementsAre("GET 401", "GET 200"));
+
+  transport.AnswerRest([](const HttpRequest&) { return HttpResponse{.status = 401}; });
+  EXPECT_EQ(client.Get(kPods, kKey).error().code, ErrorCode::kDenied);
+  EXPECT_THAT(codes, ElementsAre("GET 401", "GET 200", "GET 401")) << "the file holds no other";
+  transport.AnswerRest([](const HttpRequest&) { return Fail(ErrorCode::kUnavailable, "reset"); });
+  EXPECT_EQ(client.Get(kPods, kKey).error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(codes.back(), "GET <error>");
+}
+
+TEST(Client, NoWriteLeavesWithoutPermission) {
+  FakeHttpTransport transport;
+  bool leads = false;
+  KubeClient client(transport, Config{.server = "https://a"}, {.may_write = [&] { return leads; }});
+  EXPECT_EQ(client.Create(kPods, Pod()).error().code, ErrorCode::kCancelled);
+  EXPECT_EQ(client.Update(kPods, Pod()).error().code, ErrorCode::kCancelled);
+  EXPECT_EQ(client.Patch(kPods, kKey, PatchType::kMerge, {}).error().code, ErrorCode::kCancelled);
+  EXPECT_EQ(client.Delete(kPods, kKey).error().code, ErrorCode::kCancelled);
+  EXPECT_TRUE(transport.requests().empty());
+  transport.AnswerRest([](const HttpRequest&) { return Ok(Pod()); });
+  EXPECT_TRUE(client.Get(kPods, kKey)) << "reading is free";
+  leads = true;
+  EXPECT_TRUE(client.Create(kPods, Pod()));
+}
+
+TEST(Client, WaitsForItsTurnAndCanBeStoppedMeanwhile) {
+  FakeHttpTransport transport;
+  transport.AnswerRest([](const HttpRequest&) { return Ok(Pod()); });
+  KubeClient client(transport, Config{.server = "https://a"},
+                    {.requests_per_second = 0.001, .burst = 1});
+  EXPECT_TRUE(client.Get(kPods, kKey));
+  std::stop_source stop;
+  std::jthread stopper([&] {
+    std::this_thread::sleep_for(5ms);
+    stop.request_stop();
+  });
+  EXPECT_EQ(client.Get(kPods, kKey, "", stop.get_token()).error().code, ErrorCode::kCancelled);
+  EXPECT_EQ(transport.requests().size(), 1u);
+}
+
+}  // namespace
+}  // namespace pliant::kube

@@ -1,0 +1,172 @@
+#include "operator/kube/informer.h"
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/real_event_loop.h"
+#include "operator/kube/fake_http_transport.h"
+
+namespace pliant::kube {
+namespace {
+using namespace std::chrono_literals;
+
+using nlohmann::json;
+using testing::ElementsAre;
+using StreamEnd = FakeHttpTransport::StreamEnd;
+
+struct Pod {
+  std::string phase;
+};
+
+Result<Pod> DecodePod(const json& object) {
+  const auto phase = object.find("phase");
+  if (phase == object.end()) return Invalid("phase is missing");
+  return Pod{phase->get<std::string>()};
+}
+
+json PodObject(const std::string& name, const std::string& version, const std::string& phase) {
+  return {{"metadata", {{"name", name}, {"uid", "uid-" + name}, {"resourceVersion", version}}},
+          {"phase", phase}};
+}
+
+Result<HttpResponse> List(const std::string& version, std::vector<json> items,
+                          const std::string& next = "") {
+  const json list = {{"items", std::move(items)},
+                     {"metadata", {{"resourceVersion", version}, {"continue", next}}}};
+  return HttpResponse{.status = 200, .headers = {}, .body = list.dump()};
+}
+
+std::string Event(const std::string& type, const json& object) {
+  return json{{"type", type}, {"object", object}}.dump();
+}
+
+// A reflector, its store and the control loop, against a scripted server. Delays are a millisecond.
+class InformerTest : public testing::Test {
+ protected:
+  InformerTest() {
+    informer_.store().OnChange([this](const Store<Pod>::Change& change) {
+      const auto show = [](const auto& pod) { return pod ? pod->phase : std::string("none"); };
+      told_.push_back(change.key.name + ": " + show(change.before) + " > " + show(change.after));
+    });
+    options_.timing.backoff = {.first = 1ms, .most = 1ms};
+  }
+
+  // Runs until the script is used up and what it told has arrived.
+  void Run() {
+    informer_.Start(client_, kPods, options_,
+                    [this](std::string_view reason) { restarts_.emplace_back(reason); });
+    ASSERT_TRUE(transport_.WaitUntilDone(5s));
+    // The last stream was taken when its lines are yet to come: wait for their end, marked so.
+    std::function<void()> poll = [&] {
+      if (informer_.store().Find({"", "end"})) return loop_.Stop();
+      loop_.PostAfter(1ms, poll);
+    };
+    loop_.PostAfter(5s, [this] { FAIL() << "the end did not arrive", loop_.Stop(); });
+    loop_.Post(poll);
+    loop_.Run();
+    std::erase(told_, "end: none > ");
+  }
+
+  // The last stream of a script.
+  void HoldAfter(const std::string& target, std::vector<std::string> lines = {}) {
+    lines.push_back(Event("ADDED", PodObject("end", "999", "")));
+    transport_.AnswerStream(target, std::move(lines), StreamEnd::kHold);
+  }
+  static std::string WatchFrom(const std::string& version) {
+    return "/api/v1/pods?watch=1&allowWatchBookmarks=true&timeoutSeconds=300&resourceVersion=" +
+           version;
+  }
+
+  RealEventLoop loop_;
+  FakeHttpTransport transport_;
+  KubeClient client_{transport_, Config{.server = "https://a"}, {.requests_per_second = 0}};
+  ReflectorOptions options_{.timing = {.watch_least = 300s, .watch_most = 300s}};
+  std::vector<std::string> told_;
+  std::vector<std::string> restarts_;
+  Informer<Pod> informer_{loop_, DecodePod};
+};
+
+TEST_F(InformerTest, FollowsAListByAWatch) {
+  transport_.Answer(HttpMethod::kGet, "/api/v1/pods?limit=500",
+                    List("10", {PodObject("a", "3", "Pending"), PodObject("b", "4", "Running")}));
+  HoldAfter(WatchFrom("10"), {Event("MODIFIED", PodObject("a", "11", "Running")),
+                              Event("DELETED", PodObject("b", "12", "Running")),
+                              Event("ADDED", PodObject("c", "13", "Pending"))});
+  Run();
+  EXPECT_THAT(told_, ElementsAre("a: none > Pending", "b: none > Running", "a: Pending > Running",
+                                 "b: Running > none", "c: none > Pending"));
+  EXPECT_TRUE(informer_.store().synced());
+  EXPECT_THAT(restarts_, ElementsAre());
+}
+
+TEST_F(InformerTest, GoesOnFromTheLastBookmarkWhenTheConnectionBreaks) {
+  transport_.Answer(HttpMethod::kGet, "/api/v1/pods", List("10", {}));
+  transport_.AnswerStream(WatchFrom("10"),
+                          {Event("BOOKMARK", {{"metadata", {{"resourceVersion", "50"}}}})},
+                          StreamEnd::kBroken);
+  transport_.AnswerStream(WatchFrom("50"), {}, StreamEnd::kIdle);
+  HoldAfter(WatchFrom("50"));
+  Run();
+  EXPECT_THAT(restarts_, ElementsAre("Unavailable", "Timeout"));
+}
+
+TEST_F(InformerTest, AnExpiredPositionIsListedAnewAndMissedDeletionsAreTold) {
+  transport_.Answer(HttpMethod::kGet, "/api/v1/pods?limit",
+                    List("10", {PodObject("a", "3", "Running"), PodObject("b", "4", "Running")}));
+  transport_.AnswerStream(
+      WatchFrom("10"), {Event("ERROR", {{"kind", "Status"}, {"code", 410}, {"reason", "Expired"}})},
+      StreamEnd::kOrderly);
+  transport_.Answer(HttpMethod::kGet, "/api/v1/pods?limit",
+                    List("90", {PodObject("b", "80", "Failed"), PodObject("c", "81", "Pending")}));
+  HoldAfter(WatchFrom("90"));
+  Run();
+  EXPECT_THAT(told_, ElementsAre("a: none > Running", "b: none > Running", "a: Running > none",
+                                 "b: Running > Failed", "c: none > Pending"));
+  EXPECT_THAT(restarts_, ElementsAre("Gone"));
+}
+
+TEST_F(InformerTest, AListThatBreaksOffHalfWayDeletesNothing) {
+  transport_.Answer(HttpMethod::kGet, "/api/v1/pods?limit=500",
+                    List("10", {PodObject("a", "3", "Running"), PodObject("b", "4", "Running")}));
+  transport_.AnswerStream(WatchFrom("10"), {Event("ERROR", {{"code", 410}})}, StreamEnd::kOrderly);
+  transport_.Answer(HttpMethod::kGet, "/api/v1/pods?limit=500",
+                    List("20", {PodObject("a", "3", "Running")}, "next"));
+  transport_.Answer(HttpMethod::kGet, "/api/v1/pods?limit=500&continue=next",
+                    Fail(ErrorCode::kUnavailable, "reset"));
+  transport_.Answer(HttpMethod::kGet, "/api/v1/pods?limit=500",
+                    List("21", {PodObject("a", "3", "Running")}, "next"));
+  transport_.Answer(HttpMethod::kGet, "/api/v1/pods?limit=500&continue=next",
+                    HttpResponse{.status = 410});
+  transport_.Answer(HttpMethod::kGet, "/api/v1/pods",
+                    List("22", {PodObject("a", "3", "Running"), PodObject("b", "4", "Running")}));
+  HoldAfter(WatchFrom("22"));
+  Run();
+  EXPECT_THAT(told_, ElementsAre("a: none > Running", "b: none > Running"));
+  EXPECT_THAT(restarts_, ElementsAre("Gone", "Unavailable"));
+}
+
+TEST_F(InformerTest, WhatCannotBeDecodedKeepsItsLastState) {
+  json unknown = PodObject("a", "11", "");
+  unknown.erase("phase");
+  transport_.Answer(HttpMethod::kGet, "/api/v1/pods", List("10", {PodObject("a", "3", "Running")}));
+  HoldAfter(WatchFrom("10"), {Event("MODIFIED", unknown)});
+  Run();
+  EXPECT_EQ(informer_.store().Find({"", "a"})->phase, "Running");
+}
+
+TEST_F(InformerTest, AnInformerThatIsGoneGetsNoMoreNews) {
+  auto informer = std::make_unique<Informer<Pod>>(loop_, DecodePod);
+  transport_.Answer(HttpMethod::kGet, "/api/v1/pods", List("10", {PodObject("a", "3", "x")}));
+  transport_.AnswerStream(WatchFrom("10"), {}, StreamEnd::kHold);
+  informer->Start(client_, kPods, options_);
+  ASSERT_TRUE(transport_.WaitUntilDone(5s));
+  informer.reset();
+  loop_.Post([this] { loop_.Stop(); });
+  loop_.Run();
+}
+
+}  // namespace
+}  // namespace pliant::kube

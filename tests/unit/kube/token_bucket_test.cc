@@ -1,0 +1,39 @@
+#include "operator/kube/token_bucket.h"
+
+#include <gtest/gtest.h>
+
+namespace pliant::kube {
+namespace {
+using namespace std::chrono_literals;
+
+const TimePoint kStart{1000s};
+
+TEST(TokenBucket, LetsABurstThroughAndThenTheRate) {
+  TokenBucket bucket(10, 2);
+  EXPECT_EQ(bucket.Reserve(kStart), Duration(0s));
+  EXPECT_EQ(bucket.Reserve(kStart), Duration(0s));
+  EXPECT_EQ(bucket.Reserve(kStart), Duration(100ms));
+  EXPECT_EQ(bucket.Reserve(kStart), Duration(200ms));
+  EXPECT_EQ(bucket.Reserve(kStart + 200ms), Duration(100ms)) << "the two that wait come first";
+  EXPECT_EQ(bucket.Reserve(kStart + 1h), Duration(0s));
+  EXPECT_EQ(bucket.Reserve(kStart + 1h), Duration(0s));
+  EXPECT_EQ(bucket.Reserve(kStart + 1h), Duration(100ms)) << "no more than the burst is saved up";
+}
+
+TEST(TokenBucket, TakesOnlyWhatIsThere) {
+  TokenBucket bucket(1, 1);
+  EXPECT_TRUE(bucket.TryTake(kStart));
+  EXPECT_FALSE(bucket.TryTake(kStart + 500ms));
+  EXPECT_TRUE(bucket.TryTake(kStart + 1s));
+}
+
+TEST(TokenBucket, WithoutARateThereIsNoLimit) {
+  TokenBucket bucket(0, 0);
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_EQ(bucket.Reserve(kStart), Duration(0s));
+    ASSERT_TRUE(bucket.TryTake(kStart));
+  }
+}
+
+}  // namespace
+}  // namespace pliant::kube

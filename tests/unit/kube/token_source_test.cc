@@ -1,0 +1,62 @@
+#include "operator/kube/token_source.h"
+
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/kube/temp_folder.h"
+
+namespace pliant::kube {
+namespace {
+using namespace std::chrono_literals;
+
+const TokenSource::Clock::time_point kStart{1000s};
+
+TEST(TokenSource, AFileIsReadAnewAfterAMinute) {
+  TempFolder folder;
+  const std::string file = folder.Write("token", "one\n");
+  TokenSource tokens("", file);
+  EXPECT_EQ(*tokens.Get(kStart), "one");
+  folder.Write("token", "two");
+  EXPECT_EQ(*tokens.Get(kStart + 59s), "one");
+  EXPECT_EQ(*tokens.Get(kStart + 60s), "two");
+}
+
+TEST(TokenSource, ARefusedTokenIsWorthASecondTryOnlyIfTheFileHoldsAnother) {
+  TempFolder folder;
+  const std::string file = folder.Write("token", "one");
+  TokenSource tokens("", file);
+  EXPECT_EQ(*tokens.Get(kStart), "one");
+  EXPECT_FALSE(tokens.RereadAfterRefusal("one", kStart));
+  folder.Write("token", "two");
+  EXPECT_TRUE(tokens.RereadAfterRefusal("one", kStart));
+  EXPECT_EQ(*tokens.Get(kStart), "two");
+}
+
+TEST(TokenSource, AFileThatVanishesLeavesTheLastTokenInUse) {
+  TempFolder folder;
+  const std::string file = folder.Write("token", "one");
+  TokenSource tokens("", file);
+  EXPECT_EQ(*tokens.Get(kStart), "one");
+  std::filesystem::remove(file);
+  EXPECT_EQ(*tokens.Get(kStart + 1h), "one");
+  EXPECT_FALSE(tokens.RereadAfterRefusal("one", kStart + 1h));
+}
+
+TEST(TokenSource, NoTokenAtAll) {
+  EXPECT_EQ(*TokenSource("", "").Get(kStart), std::nullopt);
+  EXPECT_EQ(*TokenSource("fixed", "").Get(kStart), "fixed");
+  EXPECT_FALSE(TokenSource("fixed", "").RereadAfterRefusal("fixed", kStart));
+  EXPECT_EQ(TokenSource("", "/no/such/file").Get(kStart).error().code, ErrorCode::kNotFound);
+}
+
+TEST(TokenSource, AFileThatIsNoTokenIsRefused) {
+  TempFolder folder;
+  for (const char* text : {"", "\n", "one\r\nX-Header: two"}) {
+    TokenSource tokens("", folder.Write("token", text));
+    EXPECT_FALSE(tokens.Get(kStart)) << text;
+  }
+}
+
+}  // namespace
+}  // namespace pliant::kube
