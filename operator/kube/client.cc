@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "operator/kube/json_fields.h"
 #include "operator/kube/token_bucket.h"
 #include "operator/kube/token_source.h"
 
@@ -81,11 +82,10 @@ KubeResult<WatchLine> DecodeWatchLine(std::string_view line) {
     return std::unexpected(KubeError(ErrorCode::kInternal, "a line of the watch is no event"));
   };
   if (!event.is_object()) return wrong();
-  const auto type = event.find("type");
+  std::string type = StringAt(event, "type");
   const auto object = event.find("object");
-  if (type == event.end() || !type->is_string()) return wrong();
-  if (object == event.end() || !object->is_object()) return wrong();
-  return WatchLine{type->get<std::string>(), std::move(*object)};
+  if (type.empty() || object == event.end() || !object->is_object()) return wrong();
+  return WatchLine{std::move(type), std::move(*object)};
 }
 
 // Nothing for a type that a later server may invent.
@@ -209,12 +209,12 @@ KubeResult<ListPage> KubeClient::List(const ResourceType& type, const std::strin
   if (json& items = list["items"]; items.is_array()) {
     page.items = std::move(items.get_ref<json::array_t&>());
   }
-  const json& metadata = list["metadata"];
-  if (!metadata.is_object() || !metadata.contains("resourceVersion")) {
+  const json metadata = list.value("metadata", json());
+  page.resource_version = StringAt(metadata, "resourceVersion");
+  page.continue_token = StringAt(metadata, "continue");
+  if (page.resource_version.empty()) {
     return std::unexpected(KubeError(ErrorCode::kInternal, "the server's answer is no list"));
   }
-  page.resource_version = metadata.value("resourceVersion", "");
-  page.continue_token = metadata.value("continue", "");
   return page;
 }
 

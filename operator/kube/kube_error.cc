@@ -4,23 +4,17 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "operator/kube/json_fields.h"
+
 namespace pliant::kube {
 namespace {
 
 using nlohmann::json;
 
-std::string StringAt(const json& object, const char* name) {
-  const auto found = object.find(name);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
 // No server means more than this; a number beyond it is nonsense.
 constexpr std::chrono::seconds kWaitMost = std::chrono::hours(24);
 
-std::optional<Duration> SecondsAt(const json& object, const char* name) {
-  const auto found = object.find(name);
-  if (found == object.end() || !found->is_number_integer()) return std::nullopt;
-  const auto seconds = found->get<std::int64_t>();
+std::optional<Duration> Wait(int seconds) {
   if (seconds <= 0 || seconds > kWaitMost.count()) return std::nullopt;
   return std::chrono::seconds(seconds);
 }
@@ -73,13 +67,11 @@ std::string FieldsNotNamed(const json& details, const std::string& sentence) {
 KubeError FromStatus(const json& status, int http_status) {
   std::string sentence = StringAt(status, "message");
   const std::string reason = StringAt(status, "reason");
-  if (const auto code = status.find("code"); code != status.end() && code->is_number_integer()) {
-    http_status = code->get<int>();
-  }
+  if (const int code = IntAt(status, "code"); code != 0) http_status = code;
   std::optional<Duration> retry_after;
   if (const auto details = status.find("details");
       details != status.end() && details->is_object()) {
-    retry_after = SecondsAt(*details, "retryAfterSeconds");
+    retry_after = Wait(IntAt(*details, "retryAfterSeconds"));
     if (const std::string fields = FieldsNotNamed(*details, sentence); !fields.empty()) {
       sentence += " (" + fields + ")";
     }
@@ -100,8 +92,7 @@ std::optional<Duration> RetryAfterHeader(const HttpHeaders& headers) {
   const std::string& text = header->second;
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), seconds);
   if (failure != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  if (seconds < 0 || seconds > kWaitMost.count()) return std::nullopt;
-  return std::chrono::seconds(seconds);
+  return Wait(seconds);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "operator/kube/json_fields.h"
 #include "operator/kube/wall_time.h"
 
 namespace pliant::kube {
@@ -19,16 +20,6 @@ namespace {
 using nlohmann::json;
 
 std::string WallTime() { return MicroTime(std::chrono::system_clock::now()); }
-
-std::string StringAt(const json& object, const char* name) {
-  const auto found = object.find(name);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
-int IntAt(const json& object, const char* name) {
-  const auto found = object.find(name);
-  return found != object.end() && found->is_number_integer() ? found->get<int>() : 0;
-}
 
 LeaseRecord RecordOf(const json& lease) {
   const auto spec = lease.find("spec");
@@ -57,7 +48,10 @@ class LeaseElector::Impl {
         control_(control),
         options_(std::move(options)),
         policy_(options_.identity, options_.timing),
-        random_(std::random_device()()) {}
+        random_(std::random_device()()) {
+    CHECK(options_.timing.Validate().has_value(),
+          "the times of the lease leave a gap between leaders");
+  }
 
   void Run(const std::stop_token& stop) {
     bool elected = false;

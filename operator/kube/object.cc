@@ -3,13 +3,10 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "operator/kube/json_fields.h"
+
 namespace pliant::kube {
 namespace {
-
-std::string StringAt(const nlohmann::json& object, const char* name) {
-  const auto found = object.find(name);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
 
 // RFC 3986 §2.3: what stands for itself everywhere in a URL.
 bool IsUnreserved(char c) {

@@ -35,8 +35,8 @@ struct WorkQueueObserver {
 // meanwhile. One thread (the control thread); what takes long lies between Take and Done.
 class WorkQueue {
  public:
-  // `on_ready` runs as a task of its own, after keys came into an empty queue. `loop` outlives the
-  // queue.
+  // `on_ready` runs as a task of its own after keys came in, once for many; it takes all that there
+  // are. `loop` outlives the queue.
   WorkQueue(EventLoop& loop, WorkQueueOptions options, std::function<void()> on_ready,
             WorkQueueObserver observer = {});
   ~WorkQueue();

@@ -22,8 +22,9 @@ std::string UniqueNamespace() {
 }
 
 bool IsServed(const json& definition) {
-  for (const json& condition : definition["status"].value("conditions", json::array())) {
-    if (condition["type"] == "Established" && condition["status"] == "True") return true;
+  for (const json& condition :
+       definition.value("status", json::object()).value("conditions", json::array())) {
+    if (condition.at("type") == "Established" && condition.at("status") == "True") return true;
   }
   return false;
 }
