@@ -94,6 +94,8 @@ def _run(arguments: argparse.Namespace, rest: list[str]) -> int:
             return commands.status()
         case "logs":
             return commands.logs(arguments.name)
+        case "demo" if {"-h", "--help"} & {*rest}:
+            return commands.demo_help()
         case "shell":
             return commands.shell(arguments.command)
     with exclusive(arguments.word):

@@ -102,10 +102,12 @@ def node_exec(node: str, command: Sequence[str]) -> int:
 
 
 def demo(arguments: Sequence[str]) -> int:
-    images = up()
-    return subprocess.run(
-        [_PYTHON, _E2E / "demo.py", *arguments], env=_e2e_environment(images), check=False
-    ).returncode
+    command = [_PYTHON, _E2E / "demo.py", *arguments]
+    return subprocess.run(command, env=_e2e_environment(up()), check=False).returncode
+
+
+def demo_help() -> int:
+    return subprocess.run([_PYTHON, _E2E / "demo.py", "--help"], check=False).returncode
 
 
 def test(sets: Sequence[str], preset: str) -> int:
