@@ -221,7 +221,9 @@ TEST_P(PeerTransportTest, CanBeLeftFromWithinACallback) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, PeerTransportTest,
-                         testing::Values(WorldKind{"Memory", NewMemoryWorld}),
+                         testing::Values(WorldKind{"Memory", NewMemoryWorld},
+                                         WorldKind{"PlainTcp", NewPlainTcpWorld},
+                                         WorldKind{"Tls", NewTlsWorld}),
                          [](const auto& kind) { return kind.param.name; });
 
 }  // namespace

@@ -5,8 +5,11 @@
 #include <random>
 #include <span>
 
+#include "base/check.h"
+#include "base/real_event_loop.h"
 #include "base/sim_event_loop.h"
 #include "trainer/collective/memory_transport.h"
+#include "trainer/collective/tcp_transport.h"
 
 namespace pliant {
 namespace {
@@ -30,9 +33,39 @@ class MemoryWorld final : public TransportWorld {
                          }};
 };
 
+class TcpWorld final : public TransportWorld {
+ public:
+  explicit TcpWorld(std::string token) : token_(std::move(token)) {}
+
+  std::unique_ptr<PeerTransport> NewTransport(const LearnerId& self) override {
+    auto transport = MakeTcpTransport(loop_, {.self = self, .token = token_});
+    CHECK(transport, "loopback has a free port");
+    return *std::move(transport);
+  }
+  EventLoop& loop() override { return loop_; }
+  bool RunUntil(const std::function<bool()>& done) override {
+    const TimePoint end = loop_.Now() + std::chrono::seconds(60);
+    while (!done() && loop_.Now() < end) {
+      loop_.context().restart();
+      loop_.context().run_one_for(std::chrono::milliseconds(100));
+    }
+    return done();
+  }
+  void RunFor(Duration duration) override {
+    loop_.context().restart();
+    loop_.context().run_for(duration);
+  }
+
+ private:
+  const std::string token_;
+  RealEventLoop loop_;
+};
+
 }  // namespace
 
 std::unique_ptr<TransportWorld> NewMemoryWorld() { return std::make_unique<MemoryWorld>(); }
+std::unique_ptr<TransportWorld> NewPlainTcpWorld() { return std::make_unique<TcpWorld>(""); }
+std::unique_ptr<TransportWorld> NewTlsWorld() { return std::make_unique<TcpWorld>("a token"); }
 
 LearnerId Learner(int number) {
   return {.name = "digits-1a2b3-" + std::to_string(number),
