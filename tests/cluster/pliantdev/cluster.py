@@ -70,6 +70,11 @@ def up(files: NodeFiles, pause_archive: Path) -> None:
     if _runs_from(files):
         return
     down()
+    if _another_runs():
+        raise DevError(
+            "a cluster with another PLIANT_STATE runs, and they would share their addresses",
+            remedy="PLIANT_STATE=... ./dev down, with its folder",
+        )
     _DIRECTORY.mkdir(parents=True)
     _STARTED_FROM.write_text(str(files))
     shutil.rmtree(CHECKPOINTS, ignore_errors=True)  # of jobs that went with the last cluster
@@ -104,8 +109,20 @@ def down() -> None:
         each.stop()
     control_plane.stop(_CONTROL_PLANE)
     _NETWORK.stop()
-    cgroups.remove_all()
+    if not _another_runs():
+        cgroups.remove_all()
     shutil.rmtree(_DIRECTORY, ignore_errors=True)
+
+
+def _another_runs() -> bool:
+    """Whether the machine has a cluster that is not ours. Ours has ended, but the kernel takes a
+    moment to remove its interfaces."""
+    deadline = time.monotonic() + 3
+    while Path("/sys/class/net", network.HOST_INTERFACE).exists():
+        if time.monotonic() > deadline:
+            return True
+        time.sleep(0.05)
+    return False
 
 
 def leftovers() -> list[str]:

@@ -43,7 +43,7 @@ class ProductImages:
 
 
 def compile_preset(preset: str, *targets: str) -> None:
-    """Configures a preset and builds targets of it; in a warm build directory this takes seconds."""
+    """Configures a preset and builds targets of it: seconds when the build directory is warm."""
     build_image.stage("build", "about 5 min")
     log = log_file(f"compile-{preset}")
     with phase(f"Compiling ({preset})"):
