@@ -1,6 +1,8 @@
 #include "operator/planner/assignment.h"
 
 #include <algorithm>
+#include <ranges>
+#include <utility>
 
 #include "base/check.h"
 #include "operator/planner/feasibility.h"
@@ -12,9 +14,13 @@ Assignment::Assignment(const Model& model)
       uses_(model.nodes.size()),
       claims_(model.jobs.size()),
       total_(model.jobs.size()),
+      closed_(model.nodes.size()),
       cursor_(model.fits.size()),
       exhausted_(model.fits.size()) {
-  for (const Node& node : model.nodes) free_gpus_ += node.room.gpus;
+  for (const Node& node : model.nodes) {
+    free_gpus_ += node.room.gpus;
+    overhang_gpus_ += std::max<std::int64_t>(node.standing_gpus - node.room.gpus, 0);
+  }
 }
 
 LearnerCount Assignment::LearnersOn(JobIndex job, NodeIndex node) const {
@@ -29,6 +35,7 @@ bool Assignment::WouldStand(JobIndex job, NodeIndex node) const {
 }
 
 bool Assignment::FitsOn(JobIndex job, NodeIndex node) const {
+  if (closed_[node]) return false;
   const NodeUse& use = uses_[node];
   // Those who stand there stay, also where nothing is granted anew; but nobody is added to an
   // overfull node.
@@ -66,6 +73,7 @@ std::int64_t Assignment::FreeSlotsOn(JobIndex job, NodeIndex node) const {
 }
 
 void Assignment::Put(JobIndex job, NodeIndex node) {
+  journal_.push_back({job, node, true});
   NodeUse& use = uses_[node];
   const Resources& needs = model_.jobs[job].needs();
   free_gpus_ -=
@@ -82,6 +90,7 @@ void Assignment::Put(JobIndex job, NodeIndex node) {
 }
 
 void Assignment::Take(JobIndex job, NodeIndex node) {
+  journal_.push_back({job, node, false});
   NodeUse& use = uses_[node];
   const Resources& needs = model_.jobs[job].needs();
   const auto at = std::ranges::find(claims_[job], node, &Claim::node);
@@ -120,30 +129,32 @@ bool Assignment::AddOne(JobIndex job) {
 }
 
 bool Assignment::Add(JobIndex job, LearnerCount learners) {
-  const bool hopeless = learners * model_.jobs[job].needs().gpus > free_gpus_ && !LacksHeld(job);
-  if (hopeless) return false;
-  const std::vector<Claim> before = claims_[job];
+  if (learners * model_.jobs[job].needs().gpus > free_gpus_ + overhang_gpus_) return false;
+  journal_.clear();
   for (LearnerCount added = 0; added < learners; ++added) {
     if (AddOne(job)) continue;
-    // The others may stay where they were moved to.
-    for (; added > 0; --added) {
-      const auto surplus = std::ranges::find_if(claims_[job], [&](const Claim& claim) {
-        const auto had = std::ranges::find(before, claim.node, &Claim::node);
-        return had == before.end() || had->learners < claim.learners;
-      });
-      Take(job, surplus == claims_[job].end() ? claims_[job].back().node : surplus->node);
-    }
-    std::ranges::fill(cursor_, 0);
-    std::ranges::fill(exhausted_, false);
+    if (added > 0) Undo();
     return false;
   }
   return true;
 }
 
-void Assignment::RemoveAll(JobIndex job) {
-  while (!claims_[job].empty()) Take(job, claims_[job].back().node);
+void Assignment::Undo() {
+  const std::vector<Change> changes = std::exchange(journal_, {});
+  for (const auto& [job, node, was_put] : std::views::reverse(changes)) {
+    was_put ? Take(job, node) : Put(job, node);
+  }
+  SomebodyWent();
+}
+
+void Assignment::SomebodyWent() {
   std::ranges::fill(cursor_, 0);
   std::ranges::fill(exhausted_, false);
+}
+
+void Assignment::OpenAll() {
+  std::ranges::fill(closed_, false);
+  SomebodyWent();
 }
 
 // Breadth first over "who could stand where": the shortest chain in which the job takes the place

@@ -39,13 +39,21 @@ class Assignment {
 
   bool AddOn(JobIndex job, NodeIndex node);           // one learner on this node, if it fits
   bool Add(JobIndex job, LearnerCount learners = 1);  // so many somewhere, all or none
-  void RemoveAll(JobIndex job);
+
+  // Nobody is added to a closed node; but one learner may still take another's place there.
+  void Close(NodeIndex node) { closed_[node] = true; }
+  void OpenAll();
 
  private:
   struct NodeUse {
     Resources taken;
     std::int64_t fresh_gpus = 0;  // of those who do not hold their GPUs yet
     std::vector<JobIndex> jobs;   // with a claim here, in order of arrival
+  };
+  struct Change {
+    JobIndex job = 0;
+    NodeIndex node = 0;
+    bool was_put = false;  // otherwise taken
   };
   enum class Migration { kNever, kAllowed };  // of learners that hold their GPUs
 
@@ -57,13 +65,19 @@ class Assignment {
   void Put(JobIndex job, NodeIndex node);
   void Take(JobIndex job, NodeIndex node);
   bool AddOne(JobIndex job);
+  void Undo();
+  void SomebodyWent();
   bool AddByMoving(JobIndex job, Migration migration);
 
   const Model& model_;
   std::vector<NodeUse> uses_;               // by node
   std::vector<std::vector<Claim>> claims_;  // by job
   std::vector<LearnerCount> total_;         // by job
+  std::vector<char> closed_;                // by node
   std::int64_t free_gpus_ = 0;
+  std::int64_t overhang_gpus_ =
+      0;  // held by learners that may stay, but where nothing is granted anew
+  std::vector<Change> journal_;  // since the last Add began
   // By fit. Nodes before the cursor are full for it; an exhausted fit gets nothing more, unless
   // somebody goes.
   std::vector<std::size_t> cursor_;

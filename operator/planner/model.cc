@@ -116,7 +116,6 @@ class Builder {
       if (learner.state == LearnerState::kGated) continue;
       Node& node = model_.nodes[model_.NodeNamed(learner.node)];
       node.occupied_gpus += job.needs().gpus;
-      if (learner.state != LearnerState::kLeaving) node.standing_gpus += job.needs().gpus;
     }
   }
 
@@ -196,7 +195,7 @@ class Builder {
            std::ranges::binary_search(model_.fits[job.fit].nodes, model_.NodeNamed(learner.node));
   }
 
-  void SortHeld(Job& job) const {
+  void SortHeld(Job& job) {
     if (job.present == 0) return;
     struct Held {
       const LearnerView* learner;
@@ -223,7 +222,9 @@ class Builder {
       auto at = std::ranges::find(job.held_at, each.node, &HeldAt::node);
       if (at == job.held_at.end()) at = job.held_at.insert(at, HeldAt{.node = each.node});
       ++at->learners;
-      if (each.learner->state != LearnerState::kGated) ++at->started;
+      if (each.learner->state == LearnerState::kGated) continue;
+      ++at->started;
+      model_.nodes[each.node].standing_gpus += job.needs().gpus;
     }
   }
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <queue>
 #include <tuple>
+#include <utility>
 
 #include "operator/planner/sizes.h"
 
@@ -39,13 +40,19 @@ class Sharer {
         policy_(policy),
         protection_(protection),
         result_{.shares = std::vector<Share>(model.jobs.size()), .assignment = Assignment(model)},
-        node_is_awaited_(model.nodes.size()) {}
+        node_is_awaited_(model.nodes.size()),
+        fit_is_closed_(model.fits.size()) {}
 
   Sharing Run() {
     const std::vector<JobIndex> present = PresentJobs();
     for (const JobIndex job : present) KeepAdmitted(job);
     for (const JobIndex job : present) Protect(job);
+    for (const JobIndex job : present) {
+      const bool lacks = result_.shares[job].standing == Standing::kBelowMinimum;
+      if (lacks && WhyItWaits(job) == Standing::kQueued) Await(job);
+    }
     for (const JobIndex job : WaitingJobs()) AdmitWaiting(job);
+    result_.assignment.OpenAll();
     FillByPriority();
     for (JobIndex job = 0; job < std::ssize(model_.jobs); ++job) {
       result_.shares[job].learners = result_.assignment.LearnersOf(job);
@@ -62,24 +69,13 @@ class Sharer {
            std::tuple(b.attained_gpu_seconds * a.priority, b.submitted, right);
   }
 
-  std::vector<JobIndex> JobsThat(bool were_admitted) const {
+  // A job that has its minimum does not lose it to one that has not.
+  std::vector<JobIndex> PresentJobs() const {
     std::vector<JobIndex> jobs;
     for (JobIndex job = 0; job < std::ssize(model_.jobs); ++job) {
       const Job& of = model_.jobs[job];
-      if (of.active && of.admitted_before() == were_admitted) jobs.push_back(job);
+      if (of.active && of.admitted_before()) jobs.push_back(job);
     }
-    return jobs;
-  }
-
-  std::vector<JobIndex> WaitingJobs() const {
-    std::vector<JobIndex> jobs = JobsThat(false);
-    std::ranges::sort(jobs, [this](JobIndex a, JobIndex b) { return ComesBefore(a, b); });
-    return jobs;
-  }
-
-  // A job that has its minimum does not lose it to one that has not.
-  std::vector<JobIndex> PresentJobs() const {
-    std::vector<JobIndex> jobs = JobsThat(true);
     const auto lacks = [this](JobIndex job) {
       return std::ssize(model_.jobs[job].held) < model_.jobs[job].minimum;
     };
@@ -87,6 +83,18 @@ class Sharer {
       if (lacks(a) != lacks(b)) return lacks(b);
       return ComesBefore(a, b);
     });
+    return jobs;
+  }
+
+  // New ones, and those that have just lost their place.
+  std::vector<JobIndex> WaitingJobs() const {
+    std::vector<JobIndex> jobs;
+    for (JobIndex job = 0; job < std::ssize(model_.jobs); ++job) {
+      const Standing standing = result_.shares[job].standing;
+      if (!model_.jobs[job].active || standing == Standing::kAdmitted) continue;
+      if (standing != Standing::kBelowMinimum) jobs.push_back(job);
+    }
+    std::ranges::sort(jobs, [this](JobIndex a, JobIndex b) { return ComesBefore(a, b); });
     return jobs;
   }
 
@@ -102,19 +110,20 @@ class Sharer {
     const Job& of = model_.jobs[job];
     const std::optional<WallTime>& since = of.view->below_minimum_since;
     const bool too_long = since && model_.snapshot->now - *since >= policy_.below_minimum_grace;
-    if (of.held.empty() || too_long) {
-      result_.shares[job].standing = too_long ? Standing::kReleased : WhyItWaits(job);
-      Await(job);
+    if (too_long) {
+      result_.shares[job].standing = Standing::kReleased;
       return;
     }
-    result_.shares[job].standing = Standing::kBelowMinimum;
     for (const HeldAt& held : of.held_at) {
       for (LearnerCount kept = 0; kept < held.learners; ++kept) {
         if (result_.assignment.LearnersOf(job) >= of.demand) break;
         if (!result_.assignment.AddOn(job, held.node)) break;
       }
     }
-    Await(job);
+    // With nothing left to keep it has lost its place, and waits like others.
+    if (result_.assignment.LearnersOf(job) > 0) {
+      result_.shares[job].standing = Standing::kBelowMinimum;
+    }
   }
 
   // Gives a protected job its present size before anybody else is looked at.
@@ -136,15 +145,18 @@ class Sharer {
     return of.demand < of.minimum ? Standing::kCapped : Standing::kQueued;
   }
 
-  // Nobody overtakes a job on the nodes that it waits for: small jobs could keep a large one
-  // waiting for ever. The GPUs are not idle meanwhile, because those who run may grow.
+  // Nobody who comes later is admitted to a node that a job waits for: small jobs could keep a
+  // large one waiting for ever. The GPUs are not idle meanwhile, because those who run may grow.
   void Await(JobIndex job) {
+    if (std::exchange(fit_is_closed_[model_.jobs[job].fit], true)) return;
     for (const NodeIndex node : model_.fits[model_.jobs[job].fit].nodes) {
+      result_.assignment.Close(node);
       node_is_awaited_[node] = true;
     }
     fit_is_awaited_.assign(model_.fits.size(), std::nullopt);
   }
 
+  // Whether some node that the job can use is awaited.
   bool IsBehind(JobIndex job) {
     const int fit = model_.jobs[job].fit;
     if (fit_is_awaited_.empty()) return false;
@@ -156,14 +168,14 @@ class Sharer {
   }
 
   void AdmitWaiting(JobIndex job) {
-    Standing& standing = result_.shares[job].standing;
-    standing = WhyItWaits(job);
-    if (standing != Standing::kQueued) return;  // it waits for something else than its turn
-    if (IsBehind(job)) {
-      standing = Standing::kQueuedBehind;
-    } else if (!GiveMinimum(job)) {
+    Standing why = WhyItWaits(job);
+    if (why == Standing::kQueued) {
+      if (GiveMinimum(job)) return;
+      if (IsBehind(job)) why = Standing::kQueuedBehind;
       Await(job);
     }
+    Standing& standing = result_.shares[job].standing;
+    if (standing != Standing::kReleased) standing = why;
   }
 
   bool IsAdmitted(JobIndex job) const {
@@ -222,6 +234,7 @@ class Sharer {
   const Protection protection_;
   Sharing result_;
   std::vector<char> node_is_awaited_;
+  std::vector<char> fit_is_closed_;                  // all of its nodes are awaited
   std::vector<std::optional<bool>> fit_is_awaited_;  // by fit, as far as known; empty: nobody waits
 };
 

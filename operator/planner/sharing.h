@@ -17,7 +17,7 @@ enum class Standing {
   kReleased,      // the same, for too long
   kCapped,        // waits: its demand is capped below its minimum
   kQueued,        // waits: its minimum is not free
-  kQueuedBehind,  // waits: a job before it needs the same nodes
+  kQueuedBehind,  // the same, and a job before it waits for the same nodes
   kNoNodeFits,    // no node could ever run one of its learners
   kTooLarge,      // its minimum would not fit even if nobody else were there
 };

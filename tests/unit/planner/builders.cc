@@ -92,6 +92,34 @@ ClusterSnapshot SnapshotOf(const PlanCase& plan_case) {
   return snapshot;
 }
 
+std::string Describe(const ClusterSnapshot& snapshot) {
+  std::string text;
+  for (const NodeView& node : snapshot.nodes) {
+    text += std::format("node {}: {} GPUs ({} foreign), {}m CPU, pool {}{}{}\n", node.name,
+                        node.allocatable.gpus, node.foreign.gpus, node.allocatable.cpu_millis,
+                        node.labels.contains("pool") ? node.labels.at("pool") : "none",
+                        node.ready ? "" : ", not ready", node.schedulable ? "" : ", cordoned");
+  }
+  constexpr const char* kStates[] = {"gated", "starting", "running", "leaving"};
+  for (const JobView& job : snapshot.jobs) {
+    text += std::format("job {}: {}..{} of {} GPUs, {}m CPU, priority {}, {} shards{}{}\n",
+                        job.key.name, job.learners_min, job.learners_max, job.needs.resources.gpus,
+                        job.needs.resources.cpu_millis, job.priority, job.logical_shards,
+                        job.suspended ? ", suspended" : "", job.finished ? ", finished" : "");
+    for (const auto& [key, value] : job.needs.node_selector)
+      text += std::format("  only {}={}\n", key, value);
+    for (const AvoidedNode& avoided : job.avoided)
+      text += std::format("  avoids {}\n", avoided.node);
+    if (job.cap)
+      text += std::format("  capped at {} until {}\n", job.cap->learners, job.cap->until);
+    for (const LearnerView& learner : job.learners) {
+      text += std::format("  {} {} on {} since {}\n", learner.name,
+                          kStates[static_cast<int>(learner.state)], learner.node, learner.since);
+    }
+  }
+  return text;
+}
+
 const Decision& DecisionOn(const Plan& plan, const std::string& job) {
   const auto at =
       std::ranges::find(plan.decisions, job, [](const Decision& d) { return d.job.name; });

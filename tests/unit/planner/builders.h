@@ -58,6 +58,9 @@ struct PlanCase {
 ClusterSnapshot SnapshotOf(const PlanCase& plan_case);
 void ExpectPlan(const PlanCase& plan_case, const Policy& policy = {});
 
+// For the logs of tests that fail.
+std::string Describe(const ClusterSnapshot& snapshot);
+
 const Decision& DecisionOn(const Plan& plan, const std::string& job);
 // Learners by node that the decision leads to.
 std::map<std::string, int> PlacedOn(const ClusterSnapshot& snapshot, const Decision& decision);

@@ -1,0 +1,380 @@
+#include <algorithm>
+#include <format>
+#include <map>
+#include <ranges>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+
+#include "operator/planner/feasibility.h"
+#include "operator/planner/sizes.h"
+#include "tests/unit/planner/builders.h"
+
+// What holds for every plan. rapidcheck prints the seed and the smallest case that it finds.
+namespace pliant::planner {
+namespace {
+
+// All values are as likely from the first case on; left alone, rapidcheck begins with the smallest.
+int Draw(int from, int to_inclusive) {
+  return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(from, to_inclusive + 1));
+}
+bool DrawOneIn(int times) { return Draw(1, times) == 1; }
+
+constexpr const char* kPools[] = {"fast", "slow"};
+
+// kTidy: learners are alike and may stand on every node, one of a job is enough, and no usable node
+// runs more of them than it has GPUs.
+enum class Disorder { kTidy, kAny };
+
+// Clusters with all that makes planning hard: pools, cordons, lost nodes, other people's pods,
+// scarce CPU, learners in all states and more of them than there are GPUs.
+ClusterSnapshot DrawCluster(Disorder disorder = Disorder::kAny) {
+  ClusterSnapshot snapshot{.now = kStart + Seconds{3600}, .nodes = {}, .jobs = {}};
+  std::map<std::string, int> free;  // GPUs of usable nodes
+  const int nodes = Draw(0, 5);
+  for (int index = 0; index < nodes; ++index) {
+    NodeView node = GpuNode(std::format("n{}", index), Draw(0, 6));
+    node.labels["pool"] = kPools[Draw(0, 1)];
+    node.allocatable.cpu_millis = Draw(1, 8) * 1000;
+    node.ready = !DrawOneIn(8);
+    node.schedulable = !DrawOneIn(8);
+    if (DrawOneIn(4)) node.foreign.gpus = Draw(0, 2);
+    snapshot.nodes.push_back(node);
+    if (node.ready && node.schedulable) {
+      free[node.name] =
+          static_cast<int>(std::max<std::int64_t>(node.allocatable.gpus - node.foreign.gpus, 0));
+    }
+  }
+  const int jobs = Draw(0, 7);
+  for (int index = 0; index < jobs; ++index) {
+    const int min = disorder == Disorder::kTidy ? 1 : Draw(1, 4);
+    JobOf job(std::format("j{}", index), min, min + Draw(0, 8));
+    job.Priority(Draw(1, 20)).Shards(1 << Draw(2, 5)).Submitted(Seconds{Draw(0, 3)});
+    job.Attained(Draw(0, 100));
+    if (disorder == Disorder::kAny) {
+      if (DrawOneIn(3)) job.Needs(Draw(1, 3) * 1000, kGiB);
+      if (DrawOneIn(6)) job.GpusEach(2);
+      if (DrawOneIn(3)) job.OnlyOn(kPools[Draw(0, 1)]);
+      if (DrawOneIn(8)) job.view.avoided = {{"n0", kStart + Seconds{4000}}};
+    }
+    if (DrawOneIn(8)) job.Suspended();
+    if (DrawOneIn(4)) job.Resized(Seconds{3590});
+    if (DrawOneIn(8)) job.Started(Seconds{3590}, Seconds{60});
+    if (DrawOneIn(8)) job.view.below_minimum_since = kStart + Seconds{Draw(3200, 3599)};
+    if (DrawOneIn(8))
+      job.view.cap = DemandCap{.learners = Draw(0, 3), .until = kStart + Seconds{Draw(3500, 3700)}};
+    const int groups = Draw(0, 3);
+    for (int group = 0; group < groups; ++group) {
+      const std::string node = std::format("n{}", Draw(0, 5));
+      const auto state = static_cast<LearnerState>(Draw(0, 3));
+      int learners = Draw(1, 3);
+      if (disorder == Disorder::kTidy && state != LearnerState::kGated && free.contains(node)) {
+        learners = std::min(learners, free[node]);
+        free[node] -= learners;
+      }
+      job.Has(learners, node, state, Seconds{Draw(3400, 3600)});
+    }
+    snapshot.jobs.push_back(job.view);
+  }
+  return snapshot;
+}
+
+// One pool of equal nodes, jobs of one-GPU learners that start at one and are faster with every
+// GPU; all are admitted.
+ClusterSnapshot DrawPlainCluster(int jobs_min = 1) {
+  ClusterSnapshot snapshot{.now = kStart + Seconds{3600}, .nodes = {}, .jobs = {}};
+  const int jobs = Draw(jobs_min, 6);
+  const int gpus = Draw(jobs, 24);
+  snapshot.nodes = Nodes(1, gpus);
+  int free = gpus;
+  for (int index = 0; index < jobs; ++index) {
+    JobOf job(std::format("j{}", index), 1, Draw(1, 20));
+    job.Shards(4096).Priority(Draw(1, 20)).Submitted(Seconds{Draw(0, 3)});
+    const int held = std::min(free, Draw(0, 3));
+    free -= held;
+    job.Has(held, "n00");
+    snapshot.jobs.push_back(job.view);
+  }
+  return snapshot;
+}
+
+const NodeView* Find(const ClusterSnapshot& snapshot, const std::string& name) {
+  const auto at = std::ranges::find(snapshot.nodes, name, &NodeView::name);
+  return at == snapshot.nodes.end() ? nullptr : &*at;
+}
+
+const JobView& Find(const ClusterSnapshot& snapshot, const JobKey& key) {
+  return *std::ranges::find(snapshot.jobs, key, &JobView::key);
+}
+
+std::map<std::string, LearnerCount> Entitlements(const Plan& plan) {
+  std::map<std::string, LearnerCount> sizes;
+  for (const Decision& decision : plan.decisions) sizes[decision.job.name] = decision.entitlement;
+  return sizes;
+}
+
+RC_GTEST_PROP(PlannerProperty, DecisionsAreWhole, ()) {
+  const ClusterSnapshot snapshot = DrawCluster();
+  const Plan plan = MakePlan(snapshot, {});
+  RC_ASSERT(plan.decisions.size() == snapshot.jobs.size());
+  RC_ASSERT(std::ranges::is_sorted(plan.decisions, {}, &Decision::job));
+  for (const Decision& decision : plan.decisions) {
+    const JobView& job = Find(snapshot, decision.job);
+    std::multiset<std::string> named(decision.keep.begin(), decision.keep.end());
+    named.insert(decision.drop.begin(), decision.drop.end());
+    std::multiset<std::string> present;
+    for (const LearnerView& learner : job.learners) {
+      if (learner.state != LearnerState::kLeaving) present.insert(learner.name);
+    }
+    RC_ASSERT(named == present);
+    RC_ASSERT(decision.from == static_cast<LearnerCount>(present.size()));
+    RC_ASSERT(decision.to ==
+              static_cast<LearnerCount>(decision.keep.size() + decision.create.size()));
+    RC_ASSERT(!decision.reason.sentence.empty());
+    RC_ASSERT(decision.reason.sentence.size() <= 1024u);
+    const bool is_kept_below = decision.reason.code == ReasonCode::kBelowMinimum;
+    const LearnerCount min = std::min(job.learners_min, ShardLimit(job));
+    RC_ASSERT(decision.to == 0 || is_kept_below || decision.to >= min);
+    RC_ASSERT(decision.to <= job.learners_max);
+    RC_ASSERT(decision.to <= decision.demand);
+    if (is_kept_below) RC_ASSERT(decision.to <= decision.from);
+  }
+  RC_ASSERT(!plan.again_at || *plan.again_at > snapshot.now);
+}
+
+RC_GTEST_PROP(PlannerProperty, NoNodeIsGivenMoreThanItHas, ()) {
+  const ClusterSnapshot snapshot = DrawCluster();
+  std::map<std::string, Resources> taken;
+  std::map<std::string, bool> gets_somebody;
+  for (const Decision& decision : MakePlan(snapshot, {}).decisions) {
+    const JobView& job = Find(snapshot, decision.job);
+    for (const LearnerView& learner : job.learners) {
+      if (!std::ranges::contains(decision.keep, learner.name)) continue;
+      taken[learner.node] += job.needs.resources;
+      if (learner.state == LearnerState::kGated) gets_somebody[learner.node] = true;
+    }
+    for (const NewLearner& learner : decision.create) {
+      taken[learner.node] += job.needs.resources;
+      gets_somebody[learner.node] = true;
+      const NodeView* node = Find(snapshot, learner.node);
+      RC_ASSERT(node != nullptr);
+      RC_ASSERT(ObstacleOn(*node, job.needs) == Obstacle::kNone);
+    }
+  }
+  for (const auto& [name, gets] : gets_somebody) {
+    const NodeView& node = *Find(snapshot, name);
+    RC_ASSERT(Fits(taken[name], node.allocatable - node.foreign));
+  }
+}
+
+RC_GTEST_PROP(PlannerProperty, OpenGatesFitBesideAllThatHoldsGpus, ()) {
+  const ClusterSnapshot snapshot = DrawCluster();
+  const Plan plan = MakePlan(snapshot, {});
+  std::map<std::string, Resources> taken;
+  for (const JobView& job : snapshot.jobs) {
+    for (const LearnerView& learner : job.learners) {
+      if (learner.state != LearnerState::kGated) taken[learner.node] += job.needs.resources;
+    }
+  }
+  for (const GateOpening& gate : plan.gates_open) {
+    const JobView& job = Find(snapshot, gate.job);
+    const auto learner = std::ranges::find(job.learners, gate.learner, &LearnerView::name);
+    RC_ASSERT(learner->state == LearnerState::kGated);
+    RC_ASSERT(learner->node == gate.node);
+    RC_ASSERT(std::ranges::contains(DecisionOn(plan, job.key.name).keep, gate.learner));
+    taken[gate.node] += job.needs.resources;
+    const NodeView& node = *Find(snapshot, gate.node);
+    RC_ASSERT(Fits(taken[gate.node], node.allocatable - node.foreign));
+  }
+}
+
+RC_GTEST_PROP(PlannerProperty, TheOrderOfTheSnapshotDoesNotMatter, ()) {
+  ClusterSnapshot snapshot = DrawCluster();
+  const Plan plan = MakePlan(snapshot, {});
+  std::ranges::reverse(snapshot.jobs);
+  std::ranges::rotate(snapshot.nodes,
+                      snapshot.nodes.begin() + Draw(0, static_cast<int>(snapshot.nodes.size())));
+  for (JobView& job : snapshot.jobs) std::ranges::reverse(job.learners);
+  const Plan again = MakePlan(snapshot, {});
+  RC_ASSERT(plan.decisions.size() == again.decisions.size());
+  for (std::size_t index = 0; index < plan.decisions.size(); ++index) {
+    Decision left = plan.decisions[index];
+    Decision right = again.decisions[index];
+    std::ranges::sort(left.drop);
+    std::ranges::sort(right.drop);
+    RC_ASSERT(left == right);
+  }
+  RC_ASSERT(plan.gates_open == again.gates_open);
+  RC_ASSERT(plan.again_at == again.again_at);
+}
+
+// The plans that change something until none does, while time stands still. Cooldowns are off, so
+// that it is not they that keep a plan from changing.
+std::vector<Plan> PlansUntilRest(ClusterSnapshot snapshot) {
+  World world({});
+  world.snapshot = std::move(snapshot);
+  for (JobView& job : world.snapshot.jobs) {
+    job.cooldown = Seconds{0};
+    job.min_runtime = Seconds{0};
+  }
+  const bool leavers_end = DrawOneIn(2);
+  RC_LOG() << Describe(world.snapshot);
+  std::vector<Plan> plans;
+  while (true) {
+    Plan plan = world.MakePlan();
+    for (const Decision& decision : plan.decisions) {
+      RC_LOG() << plans.size() << ": " << decision << "\n";
+    }
+    if (std::ranges::all_of(plan.decisions, &Decision::ChangesNothing)) return plans;
+    RC_ASSERT(plans.size() < 5u);
+    world.CarryOut(plan);
+    if (leavers_end) world.EndLeavers();
+    plans.push_back(std::move(plan));
+  }
+}
+
+RC_GTEST_PROP(PlannerProperty, ASecondPlanChangesNothing, ()) {
+  RC_ASSERT(PlansUntilRest(DrawCluster(Disorder::kTidy)).size() <= 1u);
+  RC_ASSERT(PlansUntilRest(DrawPlainCluster()).size() <= 1u);
+}
+
+// Where jobs can use different nodes, a plan may see only afterwards that more fits.
+RC_GTEST_PROP(PlannerProperty, PlansComeToRest, ()) {
+  RC_ASSERT(PlansUntilRest(DrawCluster(Disorder::kAny)).size() <= 4u);
+}
+
+RC_GTEST_PROP(PlannerProperty, NobodyLosesWhenAGpuIsAdded, ()) {
+  ClusterSnapshot snapshot = DrawPlainCluster();
+  const auto before = Entitlements(MakePlan(snapshot, {}));
+  ++snapshot.nodes[0].allocatable.gpus;
+  const auto after = Entitlements(MakePlan(snapshot, {}));
+  for (const auto& [job, size] : before) RC_ASSERT(after.at(job) >= size);
+}
+
+RC_GTEST_PROP(PlannerProperty, AHigherPriorityGivesNothingToBystanders, ()) {
+  ClusterSnapshot snapshot = DrawPlainCluster();
+  const auto before = Entitlements(MakePlan(snapshot, {}));
+  JobView& raised =
+      snapshot.jobs[static_cast<std::size_t>(Draw(0, static_cast<int>(snapshot.jobs.size()) - 1))];
+  raised.priority += Draw(1, 30);
+  const auto after = Entitlements(MakePlan(snapshot, {}));
+  for (const auto& [job, size] : before) {
+    if (job == raised.key.name) {
+      RC_ASSERT(after.at(job) >= size);
+    } else {
+      RC_ASSERT(after.at(job) <= size);
+    }
+  }
+}
+
+RC_GTEST_PROP(PlannerProperty, NobodyHasABetterClaimToAnothersGpu, ()) {
+  const ClusterSnapshot snapshot = DrawPlainCluster(2);
+  const auto sizes = Entitlements(MakePlan(snapshot, {}));
+  LearnerCount total = 0;
+  LearnerCount demand = 0;
+  for (const JobView& job : snapshot.jobs) {
+    total += sizes.at(job.key.name);
+    demand += job.learners_max;
+    for (const JobView& other : snapshot.jobs) {
+      const LearnerCount own = sizes.at(job.key.name);
+      const LearnerCount others = sizes.at(other.key.name);
+      if (own >= job.learners_max || others <= other.learners_min) continue;
+      RC_ASSERT(job.priority * (2 * others - 1) <= other.priority * (2 * own + 1));
+    }
+  }
+  RC_ASSERT(total == std::min<std::int64_t>(demand, snapshot.nodes[0].allocatable.gpus));
+}
+
+// However the jobs before it were placed, a GPU that a job could use is not left idle.
+RC_GTEST_PROP(PlannerProperty, NoUsableGpuIsIdle, ()) {
+  ClusterSnapshot snapshot{.now = kStart, .nodes = {}, .jobs = {}};
+  const int nodes = Draw(1, 4);
+  for (int index = 0; index < nodes; ++index) {
+    NodeView node = GpuNode(std::format("n{}", index), Draw(1, 4));
+    for (const char* label : {"a", "b", "c"}) {
+      if (DrawOneIn(2)) node.labels[label] = "yes";
+    }
+    snapshot.nodes.push_back(node);
+  }
+  const int jobs = Draw(1, 5);
+  for (int index = 0; index < jobs; ++index) {
+    JobOf job(std::format("j{}", index), 1, Draw(1, 6));
+    job.Shards(4096).Priority(Draw(1, 9));
+    for (const char* label : {"a", "b", "c"}) {
+      if (DrawOneIn(3)) job.view.needs.node_selector[label] = "yes";
+    }
+    snapshot.jobs.push_back(job.view);
+  }
+  const Plan plan = MakePlan(snapshot, {});
+  std::map<std::string, std::int64_t> used;
+  for (const Decision& decision : plan.decisions) {
+    for (const NewLearner& learner : decision.create) ++used[learner.node];
+  }
+  for (const Decision& decision : plan.decisions) {
+    if (decision.to >= decision.demand) continue;
+    const JobView& job = Find(snapshot, decision.job);
+    for (const NodeView& node : snapshot.nodes) {
+      if (ObstacleOn(node, job.needs) != Obstacle::kNone) continue;
+      RC_ASSERT(used[node.name] == node.allocatable.gpus);
+    }
+  }
+}
+
+// A cluster lives for a while: pods that hold GPUs never exceed what their node had when they were
+// let in, and whenever the world stands still the plan comes to rest.
+RC_GTEST_PROP(PlannerProperty, AClusterOverTime, ()) {
+  World world(Nodes(Draw(1, 3), Draw(1, 4)));
+  const int events = Draw(1, 12);
+  int submitted = 0;
+  for (int event = 0; event < events; ++event) {
+    world.Wait(Seconds{Draw(0, 60)});
+    const auto any_job = [&]() -> JobView* {
+      if (world.snapshot.jobs.empty()) return nullptr;
+      return &world.snapshot.jobs[static_cast<std::size_t>(
+          Draw(0, static_cast<int>(world.snapshot.jobs.size()) - 1))];
+    };
+    JobView* const job = any_job();
+    switch (Draw(0, 5)) {
+      case 0:
+      case 1:
+        world.Submit(JobOf(std::format("j{}", submitted++), Draw(1, 3), Draw(3, 8)));
+        break;
+      case 2:
+        if (job) job->priority = Draw(1, 10000);
+        break;
+      case 3:
+        if (job) job->suspended = !job->suspended;
+        break;
+      case 4:
+        if (job) world.Finish(job->key.name);
+        break;
+      case 5: {
+        NodeView& node = world.snapshot.nodes[static_cast<std::size_t>(
+            Draw(0, static_cast<int>(world.snapshot.nodes.size()) - 1))];
+        node.schedulable = !node.schedulable;
+        break;
+      }
+    }
+    world.CarryOut(world.MakePlan());
+    if (DrawOneIn(2)) world.EndLeavers();
+    if (DrawOneIn(2)) world.StartLearners();
+    std::map<std::string, std::int64_t> holding;
+    for (const JobView& each : world.snapshot.jobs) {
+      for (const LearnerView& learner : each.learners) {
+        if (learner.state != LearnerState::kGated) ++holding[learner.node];
+      }
+    }
+    for (const NodeView& node : world.snapshot.nodes) {
+      RC_ASSERT(holding[node.name] <= node.allocatable.gpus);
+    }
+  }
+  world.Settle();
+}
+
+}  // namespace
+}  // namespace pliant::planner
