@@ -1,0 +1,77 @@
+"""Processes that die, at once and without a word. No committed step is lost, and the result is the same."""
+
+import unittest
+
+from harness import ScenarioTest
+
+
+class FaultsTest(ScenarioTest):
+    def test_a_learner_dies(self):
+        job, learners = self.running_job([0, 1, 2])
+        learners[0].kill()  # rank 0, which announces and reports
+        job.wait_for_members(learners[1:])
+        self.report_pauses(job)
+        newcomer = job.start_learner(3)
+        job.plan([(learners[0], "Ended"), learners[1], learners[2], newcomer])
+        job.wait_for_members([*learners[1:], newcomer])
+        self.assert_completes(job, [*learners[1:], newcomer])
+
+    def test_the_coordinator_dies_and_comes_back(self):
+        job, learners = self.running_job([0, 1], epochs=60)
+        before = job.progress()
+        job.coordinator.kill()
+        steps = [line["step"] for line in job.metric_lines()]
+        job.wait("training goes on without a coordinator",
+                 lambda: any(line["step"] > max(steps, default=0) + 20 for line in job.metric_lines()))
+
+        job.start_coordinator()
+        job.wait_for_members(learners)
+        newcomer = job.start_learner(2)
+        job.plan([*learners, newcomer])
+        after = job.wait_for_members([*learners, newcomer])
+        self.assertGreater(self.membership(after), self.membership(before))
+        self.assert_completes(job, [*learners, newcomer])
+
+    def test_the_coordinator_dies_with_its_state(self):
+        job, learners = self.running_job([0, 1], epochs=60)
+        job.coordinator.kill()
+        job.start_coordinator(term=2, state="another node")
+        job.wait_for_members(learners)
+        job.plan([learners[0], (learners[1], "Leaving")])
+        self.assert_drained(learners[1])
+        after = job.wait_for_members([learners[0]])
+        self.assertEqual(self.membership(after)[0], 2, "a new term")
+        self.assert_completes(job, [learners[0]])
+
+    def test_all_learners_die_at_once(self):
+        job, learners = self.running_job([0, 1])
+        job.wait("there is a checkpoint", job.checkpoints)
+        for learner in learners:
+            learner.popen.kill()
+        for learner in learners:
+            learner.kill()
+        checkpoint = job.checkpoints()[-1]
+
+        resumed = job.start_learners([2, 3])
+        job.plan([*[(learner, "Ended") for learner in learners], *resumed])
+        job.wait_for_members(resumed)
+        self.assert_resumed_at(resumed, int(checkpoint.split("-")[1]))
+        self.assert_completes(job, resumed)
+
+    def test_a_program_that_fails_says_why(self):
+        job = self.make_job()
+        job.start_coordinator()
+        learner = job.start_learner(0, TOY_FAIL_AT_STEP="10")
+        job.plan([learner])
+        self.assertEqual(learner.exit_code(), 2)
+        self.assertEqual(learner.termination()["reason"], "Failed")
+        self.assertIn("told to fail", learner.termination()["message"])
+
+    @staticmethod
+    def membership(progress):
+        term, counter = progress["membership"]["id"].split(".")
+        return int(term), int(counter)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,59 @@
+"""Planned changes: growing, shrinking, leaving, suspending. Nothing is lost, and the result is the same."""
+
+import unittest
+
+from harness import ScenarioTest
+
+
+class ResizeTest(ScenarioTest):
+    def test_grows_from_one_to_four(self):
+        job, learners = self.running_job([0])
+        learners += job.start_learners([1, 2, 3])
+        job.plan(learners)
+        job.wait_for_members(learners)
+        self.report_pauses(job)
+        self.assert_completes(job, learners)
+
+    def test_shrinks_from_four_to_one(self):
+        job, learners = self.running_job([0, 1, 2, 3])
+        job.plan([learners[2], *[(learners[i], "Leaving") for i in (0, 1, 3)]])
+        for leaver in (learners[0], learners[1], learners[3]):
+            self.assert_drained(leaver)
+        job.wait_for_members([learners[2]])
+        self.report_pauses(job)
+        self.assert_completes(job, [learners[2]])
+
+    def test_one_is_exchanged_for_another(self):
+        job, learners = self.running_job([0, 1])
+        newcomer = job.start_learner(2)
+        job.plan([learners[1], newcomer])  # one that is not listed is to leave
+        self.assert_drained(learners[0])
+        job.wait_for_members([learners[1], newcomer])
+        self.assert_completes(job, [learners[1], newcomer])
+
+    def test_a_deleted_pod_leaves_at_the_boundary(self):
+        job, learners = self.running_job([0, 1, 2])
+        learners[0].terminate()
+        self.assert_drained(learners[0])
+        job.wait_for_members(learners[1:])
+        self.report_pauses(job)
+        self.assert_completes(job, learners[1:])
+
+    def test_suspended_and_resumed(self):
+        job, learners = self.running_job([0, 1])
+        job.plan([])
+        for learner in learners:
+            self.assert_drained(learner)
+        step = max(learner.termination()["step"] for learner in learners)
+        job.wait("the job is drained", lambda: job.progress()["state"] == "Drained")
+        self.assertIn(f"step-{step:012d}", job.checkpoints()[-1], "a checkpoint of the very last step")
+
+        resumed = job.start_learners([2, 3])
+        job.plan(resumed)
+        job.wait_for_members(resumed)
+        self.assert_resumed_at(resumed, step)
+        self.assert_completes(job, resumed)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,177 @@
+"""Whoever has no right, or speaks nonsense, gets a clear answer and changes nothing."""
+
+import base64
+import json
+import os
+import socket
+import ssl
+import struct
+import unittest
+
+from harness import NAME, TOKENS, ScenarioTest
+
+
+class WebSocketClient:
+    """Just enough of RFC 6455 to say anything to /v1/learner."""
+
+    def __init__(self, job, token=TOKENS["learner"]):
+        context = ssl.create_default_context(cafile=job.secret / "ca.crt")
+        plain = socket.create_connection(("127.0.0.1", job.port), 10)
+        self.socket = context.wrap_socket(plain, server_hostname=NAME)
+        key = base64.b64encode(os.urandom(16)).decode()
+        self.socket.sendall(
+            f"GET /v1/learner HTTP/1.1\r\nHost: {NAME}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            f"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\n"
+            f"Authorization: Bearer {token}\r\n\r\n".encode())
+        answer = b""
+        while not answer.endswith(b"\r\n\r\n"):
+            answer += self.socket.recv(1)
+        self.status = int(answer.split()[1])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.socket.close()
+
+    def send(self, payload, opcode=1):
+        payload = payload.encode() if isinstance(payload, str) else payload
+        mask = os.urandom(4)
+        size = len(payload)
+        head = bytes([0x80 | opcode])
+        head += bytes([0x80 | size]) if size < 126 else (
+            bytes([0xFE]) + struct.pack(">H", size) if size < 65536 else bytes([0xFF]) + struct.pack(">Q", size))
+        masked = bytes(byte ^ mask[i % 4] for i, byte in enumerate(payload))
+        try:
+            self.socket.sendall(head + mask + masked)
+        except OSError:
+            pass  # closed before all of it was read
+
+    def closed(self):
+        """Whether the server says goodbye, or just ends the connection, within the socket's timeout."""
+        with self.socket:
+            try:
+                while heard := self.socket.recv(4096):
+                    if heard[0] & 0x0F == 8:
+                        break
+            except TimeoutError:
+                return False
+            except OSError:
+                pass
+            return True
+
+
+class StrangersTest(ScenarioTest):
+    def setUp(self):
+        self.job = self.make_job()
+        self.job.start_coordinator()
+
+    def assert_unharmed(self):
+        self.assertTrue(self.job.coordinator.running())
+        self.assertEqual(self.job.status("/healthz"), (200, "ok\n"))
+        self.assertEqual(self.job.progress()["state"], "Waiting")
+
+    def test_tokens(self):
+        plan = json.dumps({"leaseTransitions": 1, "sequence": 1, "learners": []})
+        for method, path, token, expected in [
+            ("PUT", "/v1/plan", None, 401),
+            ("PUT", "/v1/plan", "guess", 401),
+            ("PUT", "/v1/plan", TOKENS["operator"][:-1], 401),
+            ("PUT", "/v1/plan", TOKENS["learner"], 403),
+            ("GET", "/v1/progress", None, 401),
+            ("GET", "/v1/progress", TOKENS["learner"], 200),
+            ("GET", "/v1/progress", TOKENS["operator"], 200),
+            ("GET", "/v1/learner", TOKENS["operator"], 403),
+            ("GET", "/v1/learner", TOKENS["learner"], 426),
+        ]:
+            with self.subTest(method=method, path=path, token=token):
+                self.assertEqual(self.job.request(method, path, plan, token)[0], expected)
+        self.assertIsNone(self.job.progress().get("planAccepted"))
+        for token in ("guess", TOKENS["operator"]):
+            with WebSocketClient(self.job, token) as client:
+                self.assertIn(client.status, (401, 403))
+        self.assert_unharmed()
+
+    def test_plans(self):
+        good = {"leaseTransitions": 2, "sequence": 5, "learners": []}
+        one = {"name": "toy-0", "podUid": "u", "state": "Wanted"}
+        for body, expected, word in [
+            ("", 400, ""),
+            ("{", 400, ""),
+            ("[]", 400, ""),
+            ('"\\ud800"', 400, ""),
+            (b"\xff\xfe", 400, ""),
+            ("[" * 100000, 400, ""),
+            ({**good, "sequence": -1}, 400, "sequence"),
+            ({**good, "sequence": "five"}, 400, "sequence"),
+            ({**good, "sequence": 1e300}, 400, "sequence"),
+            ({**good, "leaseTransitions": None}, 400, "leaseTransitions"),
+            ({**good, "learners": {}}, 400, "learners"),
+            ({**good, "learners": [one, 7]}, 400, "learners"),
+            ({**good, "learners": [{**one, "state": "wanted"}]}, 400, "state"),
+            ({**good, "learners": [{**one, "name": ""}]}, 400, "name"),
+            (" " * (1 << 20) + "{}", 413, ""),
+            (good, 200, "planAccepted"),
+            (good, 200, "planAccepted"),  # the same again
+            ({**good, "sequence": 4}, 409, ""),
+            ({**good, "leaseTransitions": 1, "sequence": 9}, 409, ""),
+        ]:
+            text = json.dumps(body) if isinstance(body, dict) else body
+            with self.subTest(body=text[:60]):
+                status, answer = self.job.request("PUT", "/v1/plan", text)
+                self.assertEqual(status, expected, answer)
+                self.assertIn(word, answer)
+        self.assert_unharmed()
+
+    def test_messages(self):
+        stranger = {"name": "toy-9", "podUid": "u", "nonce": "1"}
+        hello = {"type": "hello", "protocol": 1, "learner": stranger, "address": "127.0.0.1:1",
+                 "fingerprint": {}, "membership": None, "appliedTicks": 0, "hasState": False,
+                 "leaving": False, "done": False}
+        for text in ["", "{", "null", "[1]", '{"type": "helo"}', '{"type": 5}', "[" * 100000,
+                     json.dumps({**hello, "learner": "toy-9"}), json.dumps({**hello, "appliedTicks": -1}),
+                     json.dumps({**hello, "membership": {"id": "x.y", "members": []}}),
+                     json.dumps({"type": "prepared", "membership": "1.1"}),  # no hello before it
+                     json.dumps({**hello, "padding": "x" * (256 << 10)})]:
+            with self.subTest(text=text[:60]):
+                client = WebSocketClient(self.job)
+                self.assertEqual(client.status, 101)
+                client.send(text)
+                self.assertTrue(client.closed())
+        for opcode in (2, 3, 11):  # binary, and two that do not exist
+            with self.subTest(opcode=opcode):
+                client = WebSocketClient(self.job)
+                client.send(b"\x00\x01", opcode)
+                self.assertTrue(client.closed())
+        self.assert_unharmed()
+
+    def test_bytes(self):
+        for port in (self.job.port, self.job.status_port):
+            # A beginning that could become a request is cut off after some time: see http_server_test.
+            for noise in (b"\x00" * 1000, b"GET / HTTP/9.9\r\n\r\n", b"\xff" + os.urandom(5000)):
+                with self.subTest(port=port, noise=noise[:10]), \
+                        socket.create_connection(("127.0.0.1", port), 20) as raw:
+                    try:
+                        raw.sendall(noise)
+                        while raw.recv(4096):
+                            pass
+                    except TimeoutError:
+                        self.fail("left open")
+                    except OSError:
+                        pass
+        self.assertEqual(self.job.status("/v1/plan")[0], 404, "the plain port only reads")
+        self.assert_unharmed()
+
+    def test_a_learner_with_a_wrong_token_is_told_so(self):
+        wrong = self.job.folder / "wrong-token"
+        wrong.write_text("guess")
+        learner = self.job.start_learner(0, PLIANT_TOKEN_FILE=str(wrong))
+        self.job.plan([learner])
+        self.job.wait("the learner says so", lambda: "does not know this token" in learner.log.read_text())
+        self.assertEqual(self.job.progress()["learners"], [])
+        learner.terminate()
+        self.assertEqual(learner.exit_code(), 0, "it has nothing to finish")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

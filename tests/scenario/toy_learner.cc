@@ -1,0 +1,142 @@
+// A learner whose model is a straight line, for tests with real processes: everything but the
+// mathematics is what pliant-learner runs. TOY_EPOCHS and TOY_SHARD_MILLISECONDS set how long it
+// takes, TOY_FAIL_AT_STEP makes it fail.
+
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "base/log.h"
+#include "trainer/data/permutation.h"
+#include "trainer/runtime/program.h"
+#include "trainer/runtime/run_learner.h"
+#include "trainer/runtime/signals.h"
+
+namespace pliant {
+namespace {
+
+constexpr std::size_t kFeatures = 40;
+constexpr std::size_t kParameters = kFeatures + 1;  // and a bias
+constexpr std::uint64_t kTrainSamples = 250;        // the last batch of 32 is short
+constexpr std::uint64_t kTestSamples = 50;
+constexpr float kLearningRate = 0.02F;
+constexpr float kMomentum = 0.9F;
+
+std::uint64_t NumberFromEnvironment(const char* name, std::uint64_t otherwise) {
+  const char* const text = std::getenv(name);
+  if (text == nullptr) return otherwise;
+  std::uint64_t value = otherwise;
+  std::from_chars(text, text + std::strlen(text), value);
+  return value;
+}
+
+// -1 … 1, from a hash.
+float Uniform(std::uint64_t a, std::uint64_t b) {
+  return static_cast<float>(HashWords({a, b}) >> 40U) / static_cast<float>(1U << 23U) - 1.0F;
+}
+
+// Least squares with momentum, and a "buffer" that follows the first feature's mean, as BatchNorm
+// would.
+class ToyProgram final : public Program {
+ public:
+  ToyProgram()
+      : info_{.train_samples = kTrainSamples,
+              .test_samples = kTestSamples,
+              .epochs = NumberFromEnvironment("TOY_EPOCHS", 10),
+              .gradient_elements = kParameters,
+              .buffer_bytes = sizeof(float),
+              .name = "a straight line"},
+        shard_time_(NumberFromEnvironment("TOY_SHARD_MILLISECONDS", 0)),
+        fail_at_step_(NumberFromEnvironment("TOY_FAIL_AT_STEP", ~std::uint64_t{0})) {}
+
+  const ProgramInfo& info() const override { return info_; }
+
+  Result<ShardSums> ComputeShard(const ShardTask& task, std::span<float> gradient,
+                                 std::span<std::byte> buffers) override {
+    if (task.step >= fail_at_step_) return Invalid("told to fail at this step");
+    std::this_thread::sleep_for(shard_time_);
+    const bool train = task.kind == TickKind::kTrain;
+    if (train) std::ranges::fill(gradient, 0.0F);
+    ShardSums sums;
+    float mean = 0;
+    for (const std::uint64_t sample : task.samples) {
+      const std::uint64_t key = train ? sample : kTrainSamples + sample;
+      std::array<float, kFeatures> features;
+      for (std::size_t i = 0; i < kFeatures; ++i) features[i] = Uniform(key, i);
+      const float error = Predict(features) - Target(features, key);
+      sums.samples += 1;
+      sums.loss += static_cast<double>(error * error);
+      sums.correct += error * error < 0.01F ? 1 : 0;
+      mean += features[0] / static_cast<float>(task.samples.size());
+      if (!train) continue;
+      for (std::size_t i = 0; i < kFeatures; ++i) gradient[i] += 2 * error * features[i];
+      gradient[kFeatures] += 2 * error;
+    }
+    if (!buffers.empty()) {
+      const float followed = 0.9F * running_mean_ + 0.1F * mean;
+      std::memcpy(buffers.data(), &followed, sizeof followed);
+    }
+    return sums;
+  }
+
+  Status Commit(const CommitTask& task) override {
+    for (std::size_t i = 0; i < kParameters; ++i) {
+      momentum_[i] = kMomentum * momentum_[i] + task.gradient[i];
+      parameters_[i] -= kLearningRate * momentum_[i];
+    }
+    std::memcpy(&running_mean_, task.buffers.data(), sizeof running_mean_);
+    return {};
+  }
+
+  StateDict State() override {
+    const auto bytes = [](auto& values) { return std::as_writable_bytes(std::span(values)); };
+    return {{"model.weight", DType::kFloat32, {kParameters}, bytes(parameters_)},
+            {"model.running_mean",
+             DType::kFloat32,
+             {},
+             std::as_writable_bytes(std::span(&running_mean_, 1))},
+            {"optimizer.momentum", DType::kFloat32, {kParameters}, bytes(momentum_)}};
+  }
+  Status LoadedState() override { return {}; }
+
+ private:
+  float Predict(const std::array<float, kFeatures>& features) const {
+    float sum = parameters_[kFeatures];
+    for (std::size_t i = 0; i < kFeatures; ++i) sum += parameters_[i] * features[i];
+    return sum;
+  }
+  static float Target(const std::array<float, kFeatures>& features, std::uint64_t key) {
+    float sum = 0.5F + 0.05F * Uniform(key, kFeatures);
+    for (std::size_t i = 0; i < kFeatures; ++i) sum += Uniform(i, 0) * features[i];
+    return sum;
+  }
+
+  const ProgramInfo info_;
+  const std::chrono::milliseconds shard_time_;
+  const std::uint64_t fail_at_step_;
+  std::array<float, kParameters> parameters_{};
+  std::array<float, kParameters> momentum_{};
+  float running_mean_ = 0;
+};
+
+}  // namespace
+}  // namespace pliant
+
+int main() {
+  using namespace pliant;
+  HoldStopSignals();
+  log::Configure(log::Format::kJson, log::Level::kInfo);
+  const GetEnvironment get = [](const char* name) { return std::getenv(name); };
+  const auto environment = ReadLearnerEnvironment(get);
+  if (!environment) return FailLearner(TerminationLogPath(get), environment.error());
+  ToyProgram program;
+  return RunLearner(program, {.environment = *environment,
+                              .global_batch_size = environment->global_batch_size.value_or(32),
+                              .seed = environment->seed.value_or(7),
+                              .framework = "toy 1"});
+}
