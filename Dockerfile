@@ -35,6 +35,8 @@ RUN --mount=type=secret,id=apt-sources,target=/etc/apt/sources.list \
         libopenblas0-pthread libspdlog1.15 libssl3t64 libtorch2.6 libyaml-cpp0.8 \
     && dpkg --purge --force-depends libamdhip64-5 libamd-comgr2 libllvm17t64 \
     && rm -rf /var/lib/apt/lists/* /var/cache/apt/*
+# A learner computes on one thread; told by the environment, BLAS starts no others.
+ENV OPENBLAS_NUM_THREADS=1
 USER 65532:65532
 ENTRYPOINT ["/usr/local/bin/pliant-learner"]
 
