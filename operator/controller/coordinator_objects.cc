@@ -43,7 +43,7 @@ json Container(const api::ElasticTrainingJob& job, std::int64_t term, const std:
   return {
       {"name", "coordinator"},
       {"image", image},
-      {"command", {"pliant-coordinator"}},
+      {"command", {"/usr/local/bin/pliant-coordinator"}},
       {"env",
        {value("PLIANT_JOB", job.meta.name_space + "/" + job.meta.name),
         value("PLIANT_JOB_UID", job.meta.uid), value("PLIANT_TERM", std::to_string(term)),
