@@ -313,6 +313,13 @@ Result<Restored> RestoreNewest(CheckpointStore& store, const JobIdentity& job) {
                                                passed_over.size(), passed_over.front()));
 }
 
+Result<std::uint64_t> NewestStep(CheckpointStore& store) {
+  ASSIGN_OR_RETURN(const std::vector<StepDirectory> steps, ListSteps(store));
+  const auto newest = std::ranges::find_if(steps, &StepDirectory::has_manifest);
+  if (newest == steps.end()) return Fail(ErrorCode::kNotFound, "there is no checkpoint");
+  return newest->step;
+}
+
 Status PruneTo(CheckpointStore& store, const TrainingPosition& written, int keep) {
   ASSIGN_OR_RETURN(const std::vector<StepDirectory> steps, ListSteps(store));
   for (const StepDirectory& directory : steps)

@@ -43,6 +43,10 @@ Result<Manifest> SaveCheckpoint(CheckpointStore& store, const CheckpointLabel& l
 // batch size or number of shards.
 Result<Restored> RestoreNewest(CheckpointStore& store, const JobIdentity& job);
 
+// The step of the newest checkpoint, which may not verify: a listing tells. kNotFound: there is
+// none.
+Result<std::uint64_t> NewestStep(CheckpointStore& store);
+
 // Removes all but the newest `keep` (at least 1) checkpoints up to `written`, remains of attempts,
 // and what an older membership left ahead of it, which did not verify when this job went back
 // behind it. Does nothing when a newer membership has written.

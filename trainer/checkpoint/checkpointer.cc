@@ -32,6 +32,10 @@ class OperationCheckpointer : public Checkpointer {
         std::move(done));
   }
 
+  void FindNewest(Done<std::uint64_t> done) override {
+    Start<std::uint64_t>([](CheckpointStore& store) { return NewestStep(store); }, std::move(done));
+  }
+
   void Restore(JobIdentity job, Done<Restored> done) override {
     Start<Restored>(
         [job](CheckpointStore& store) {

@@ -24,6 +24,7 @@ class Checkpointer {
   // Writes a checkpoint, then removes all but the newest `keep`.
   virtual void Save(CheckpointLabel label, std::shared_ptr<const StateCopy> state, int keep,
                     Done<Manifest> done) = 0;
+  virtual void FindNewest(Done<std::uint64_t> done) = 0;  // its step; kNotFound: there is none
   virtual void Restore(JobIdentity job, Done<Restored> done) = 0;  // kNotFound: a fresh start
   virtual void ExportFinal(CheckpointLabel label, std::shared_ptr<const StateCopy> state,
                            Done<Manifest> done) = 0;

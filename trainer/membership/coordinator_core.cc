@@ -26,16 +26,6 @@ constexpr Duration kUnlistedGrace = std::chrono::seconds(30);
 // A record of a learner that nothing was heard of for so long is dropped.
 constexpr Duration kForgetAfter = std::chrono::minutes(10);
 
-struct Proposal {
-  Membership membership;
-  std::optional<MembershipId> replaces;
-  std::set<LearnerId> leavers;  // members of it all the same: bridges
-  std::set<LearnerId> prepared;
-  TimePoint requested{};
-  TimePoint deadline{};
-  std::optional<LearnerId> announced_to;  // whose trailer announces it
-};
-
 bool Contains(const Membership& membership, const LearnerId& id) {
   return membership.RankOf(id).has_value();
 }
@@ -59,6 +49,16 @@ class CoordinatorCore::Impl {
   JobProgress progress() const;
 
  private:
+  struct Proposal {
+    Membership membership;
+    std::optional<MembershipId> replaces;
+    std::set<LearnerId> leavers;  // members of it all the same: bridges
+    std::set<LearnerId> prepared;
+    TimePoint requested{};
+    TimePoint deadline{};
+    std::optional<LearnerId> announced_to;  // whose trailer announces it
+  };
+
   // ---- What learners say ----
   void OnHello(ConnectionId connection, const Hello& hello, TimePoint now);
   void On(LearnerRecord&, const Hello&, TimePoint) {}  // a second one says nothing new
@@ -142,6 +142,8 @@ class CoordinatorCore::Impl {
   std::optional<Progress::Figures> figures_;
   std::optional<Tick> tick_;  // committed, as far as is known
   std::optional<std::uint64_t> step_;
+  Tick furthest_ = 0;        // that a member of present_ has told of
+  TimePoint advanced_at_{};  // when it grew
 
   CoordinatorEffects effects_;
 };
@@ -313,10 +315,14 @@ void CoordinatorCore::Impl::On(LearnerRecord& learner, const Lost& lost, TimePoi
   }
 }
 
-void CoordinatorCore::Impl::On(LearnerRecord& learner, const Progress& progress, TimePoint) {
+void CoordinatorCore::Impl::On(LearnerRecord& learner, const Progress& progress, TimePoint now) {
   learner.applied_ticks = progress.tick;
-  if (!BelongsToPresent(learner) || progress.membership != present_->id) return;
   learner.step = progress.step;
+  if (!BelongsToPresent(learner) || progress.membership != present_->id) return;
+  if (furthest_ < progress.tick) {
+    furthest_ = progress.tick;
+    advanced_at_ = now;
+  }
   if (progress.figures) figures_ = progress.figures;
   UpdateCommitted();
 }
@@ -388,6 +394,8 @@ void CoordinatorCore::Impl::Adopt(const Membership& membership, TimePoint now) {
   broken_since_.reset();
   by_recovery_ = false;
   drained_ = false;
+  furthest_ = 0;
+  advanced_at_ = now;
   for (const Member& member : membership.members) roster_.At(member.id, now);
   log::Info("membership", {{"id", ToString(membership.id)}, {"members", membership.world_size()}});
   if (planned) return;
@@ -458,12 +466,13 @@ bool CoordinatorCore::Impl::Broken(TimePoint now) const {
       std::ranges::any_of(proposal_->membership.members, is_gone)) {
     return true;
   }
-  // Nobody is left who would report a loss.
-  return !present_->members.empty() &&
-         std::ranges::all_of(present_->members, [&](const Member& member) {
-           const LearnerRecord* const learner = roster_.Find(member.id);
-           return !learner->connected() && now - learner->since >= options_.silence_most;
-         });
+  // Out of contact for long, and nothing goes on: it is dead or hangs, and its peers, if it has
+  // any, have not noticed. (While ticks are committed it is only the way to here that is broken.)
+  return std::ranges::any_of(present_->members, [&](const Member& member) {
+    const LearnerRecord* const learner = roster_.Find(member.id);
+    return !learner->connected() &&
+           now - std::max(learner->since, advanced_at_) >= options_.silence_most;
+  });
 }
 
 std::vector<Member> CoordinatorCore::Impl::Candidates() const {
@@ -704,6 +713,8 @@ void CoordinatorCore::Impl::TellLeavers(TimePoint now) {
     // A pod may be quicker than the plan that lists it.
     if (!learner.listed && !InUse(id) && now - learner.since < kUnlistedGrace) continue;
     if (!InUse(id)) {
+      // Called too late for a recovery: it goes when the others have caught up with it.
+      if (present_ && !present_->members.empty() && learner.applied_ticks > furthest_) continue;
       if (!learner.told_to_go) Send(learner, Leave{.at_once = true});
       learner.told_to_go = true;
     } else if (!learner.told_to_leave) {
@@ -772,16 +783,14 @@ void CoordinatorCore::Impl::Send(const LearnerRecord& learner, CoordinatorMessag
 void CoordinatorCore::Impl::UpdateCommitted() {
   if (opened_.empty() || !AllOpened()) return;
   Tick tick = ~Tick{0};
-  std::optional<std::uint64_t> step = ~std::uint64_t{0};
+  std::uint64_t step = ~std::uint64_t{0};
   for (const Member& member : present_->members) {
     const LearnerRecord& learner = *roster_.Find(member.id);
     tick = std::min(tick, learner.applied_ticks);
-    step = std::min(step, learner.step);  // none is the least
+    step = std::min(step, learner.step);
   }
   tick_ = tick;
-  // Members say their ticks first: a job that goes on does not go back to step 0 until they say
-  // more.
-  if (step) step_ = step;
+  step_ = step;
 }
 
 JobProgress CoordinatorCore::Impl::progress() const {
@@ -807,7 +816,7 @@ JobProgress CoordinatorCore::Impl::progress() const {
     } else if (proposal_ && Contains(proposal_->membership, id)) {
       state = LearnerState::kPreparing;
     }
-    progress.learners.push_back({.id = id, .state = state, .step = learner.step.value_or(0)});
+    progress.learners.push_back({.id = id, .state = state, .step = learner.step});
   }
   if (completed_) {
     progress.state = JobState::kCompleted;

@@ -13,8 +13,8 @@ namespace {
 
 // So long an exit waits for what was sent last to go out.
 constexpr Duration kLinger = std::chrono::milliseconds(250);
-constexpr Duration kFinalRetry = std::chrono::seconds(1);
-constexpr int kFinalTries = 5;
+constexpr Duration kVolumeRetry = std::chrono::seconds(1);
+constexpr int kVolumeTries = 10;
 
 std::uint64_t CountOf(const LearnerParts& parts) { return parts.compute.info().gradient_elements; }
 
@@ -49,9 +49,9 @@ void LearnerLoop::Impl::FindFinalThenStart() {
     }
     const ErrorCode code = final.error().code;
     if (code != ErrorCode::kNotFound && code != ErrorCode::kCorrupt) {
-      if (++final_tries_ >= kFinalTries) return Fail(InContext("checkpoint volume", final.error()));
-      return After(kFinalRetry, [this] { FindFinalThenStart(); });
+      return TryVolumeAgain(final.error(), [this] { FindFinalThenStart(); });
     }
+    volume_tries_ = 0;
     phase_ = Phase::kIdle;
     if (parts_.link == nullptr) {
       // Alone: a membership of one, for good.
@@ -64,6 +64,12 @@ void LearnerLoop::Impl::FindFinalThenStart() {
   }));
 }
 
+void LearnerLoop::Impl::TryVolumeAgain(const Error& error, std::function<void()> task) {
+  if (++volume_tries_ >= kVolumeTries) return Fail(InContext("checkpoint volume", error));
+  log::Warning("checkpoint volume cannot be read", {{"cause", error.message}});
+  After(kVolumeRetry, std::move(task));
+}
+
 // ---- The coordinator ----
 
 void LearnerLoop::Impl::Tell(const LearnerMessage& message) {
@@ -73,6 +79,7 @@ void LearnerLoop::Impl::Tell(const LearnerMessage& message) {
 void LearnerLoop::Impl::OnCoordinatorConnected() {
   if (phase_ == Phase::kExited) return;
   linked_ = true;
+  welcomed_ = false;
   Tell(Hello{.learner = options_.self,
              .address = parts_.transport->address(),
              .fingerprint = options_.fingerprint,
@@ -104,6 +111,11 @@ void LearnerLoop::Impl::OnCoordinatorDisconnected(std::string_view reason) {
 
 void LearnerLoop::Impl::OnCoordinatorMessage(CoordinatorMessage message) {
   if (phase_ == Phase::kExited || !linked_) return;
+  // Its term is checked once: memberships that it passes on may be of a coordinator before it.
+  if (!welcomed_ && !std::holds_alternative<Welcome>(message) &&
+      !std::holds_alternative<Refused>(message)) {
+    return;
+  }
   std::visit([this](const auto& value) { On(value); }, message);
 }
 
@@ -116,6 +128,7 @@ void LearnerLoop::Impl::On(const Welcome& welcome) {
     parts_.link->Redial();
     return;
   }
+  welcomed_ = true;
   term_ = welcome.term;
   if (welcome.heartbeat_seconds > 0) {
     heartbeat_ = std::chrono::duration_cast<Duration>(
@@ -131,12 +144,10 @@ void LearnerLoop::Impl::On(const Refused& refused) {
 }
 
 void LearnerLoop::Impl::On(const Prepare& prepare) {
-  if (prepare.membership.id.term < term_) return;
   Propose(prepare.membership, prepare.replaces);
 }
 
 void LearnerLoop::Impl::On(const Announce& announce) {
-  if (announce.membership.id.term < term_) return;
   if (newest_ && announce.membership.id <= newest_->id) return;
   if (!announce.replaces) return Enter(announce.membership);
   if (membership_.id == *announce.replaces && IsMember()) announcement_ = announce.membership;
@@ -149,7 +160,6 @@ void LearnerLoop::Impl::On(const Withdraw& withdraw) {
 }
 
 void LearnerLoop::Impl::On(const Recover& recover) {
-  if (recover.membership.id.term < term_) return;
   if (!recover.membership.RankOf(options_.self)) return;
   Enter(recover.membership);
 }

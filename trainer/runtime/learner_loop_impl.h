@@ -77,6 +77,7 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
 
   // ---- Leaving (learner_loop.cc) ----
   void FindFinalThenStart();
+  void TryVolumeAgain(const Error& error, std::function<void()> task);  // a few times, then fails
   void LeaveWhenFree();     // at once, if nothing depends on this learner
   void LeaveUnlessFinal();  // Completed when the final model is there, else Drained
   void Exit(LearnerExit exit);
@@ -106,8 +107,10 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   void Release(const Membership& membership);
   void AdvanceOpening();
   void CheckOpening();  // in time
-  void Restore();
+  void LookForCheckpoint();
+  void OnNewestStep(Result<std::uint64_t> newest);
   void OnRestored(Result<Restored> restored);
+  void SettleOpening();  // nothing is ahead of what the members hold
   void Fetch(int source);
   void OnStateFrame(int rank, const Frame& frame);
   void ServeState(const LearnerId& peer);
@@ -116,6 +119,7 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
 
   // ---- Work (learner_ticks.cc) ----
   void BeginTicking();
+  void TakeOverMetrics();
   void BeginTick();
   void OnTickComputed(const TickOutput& output);
   void OnTickFrame(int rank, const Frame& frame);
@@ -143,7 +147,7 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   }
   bool done() const { return has_state_ && applied_ == schedule_.total_ticks(); }
   std::uint64_t step() const { return schedule_.StepsBefore(applied_); }
-  Holding holding() const { return {has_state_, applied_, metrics_.evaluation()}; }
+  Holding holding() const { return {has_state_, applied_, current_, metrics_.evaluation()}; }
   CheckpointLabel Label() const;
   double Unix(TimePoint time) const {
     return ToSeconds(time.time_since_epoch()) + options_.unix_offset_seconds;
@@ -168,6 +172,7 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
 
   // The coordinator.
   bool linked_ = false;
+  bool welcomed_ = false;
   std::uint64_t term_ = 0;  // the highest seen
   Duration heartbeat_ = std::chrono::seconds(1);
   std::uint64_t heartbeat_round_ = 0;  // a timer of an earlier one does nothing
@@ -176,7 +181,7 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   bool leave_requested_ = false;
   std::optional<TimePoint> gone_by_;
   bool last_call_ = false;
-  int final_tries_ = 0;
+  int volume_tries_ = 0;
 
   // Memberships.
   Membership membership_;             // the one it takes, or took last, part in; 0.0: none
@@ -193,7 +198,8 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   std::optional<Opening> opening_;
   std::map<LearnerId, TimePoint> missing_since_;  // members without a connection, while it opens
   std::optional<StateReceiver> receiver_;
-  std::optional<MembershipId> restoring_for_;
+  std::optional<MembershipId> looking_for_;  // for which membership checkpoints are looked at
+  bool current_ = false;                     // as in Holding
   bool loading_ = false;
   std::optional<int> fetching_from_;
   bool opened_reported_ = false;
@@ -224,6 +230,7 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   bool polling_ = false;
 
   MetricsAccumulator metrics_;
+  std::optional<std::string> last_line_;  // of metrics, of the newest tick, if it has one
 };
 
 }  // namespace pliant

@@ -246,6 +246,7 @@ void LearnerLoop::Impl::Enter(Membership membership, std::vector<Member> before)
   }
   pending_.reset();
   parts_.compute.AbandonTick();
+  current_ = !before.empty();
   before_ = std::move(before);
   membership_ = std::move(membership);
   newest_ = membership_;
@@ -326,7 +327,7 @@ void LearnerLoop::Impl::AdvanceOpening() {
     case Opening::Next::kWait:
       return;
     case Opening::Next::kRestore:
-      return Restore();
+      return LookForCheckpoint();
     case Opening::Next::kFetch:
       if (fetching_from_ != opening_->source()) Fetch(opening_->source());
       return;
@@ -339,29 +340,55 @@ void LearnerLoop::Impl::AdvanceOpening() {
   }
 }
 
-void LearnerLoop::Impl::Restore() {
-  if (restoring_for_ == membership_.id) return;
-  restoring_for_ = membership_.id;
+// Rank 0, when nobody came here by a boundary: after a crash, or at a start. Those who are left may
+// be behind the newest checkpoint, when all who were ahead were lost.
+void LearnerLoop::Impl::LookForCheckpoint() {
+  if (looking_for_ == membership_.id) return;
+  looking_for_ = membership_.id;
+  parts_.checkpointer.FindNewest(
+      Guarded<Result<std::uint64_t>>([this, id = membership_.id](Result<std::uint64_t> newest) {
+        if (membership_.id == id && phase_ == Phase::kOpening) OnNewestStep(newest);
+      }));
+}
+
+void LearnerLoop::Impl::OnNewestStep(Result<std::uint64_t> newest) {
+  const std::optional<Holding> furthest = opening_->furthest();
+  const auto again = [this, id = membership_.id] {
+    if (membership_.id != id || phase_ != Phase::kOpening) return;
+    looking_for_.reset();
+    LookForCheckpoint();
+  };
+  if (!newest && newest.error().code != ErrorCode::kNotFound) {
+    return TryVolumeAgain(newest.error(), again);
+  }
+  if (!newest && !furthest) {
+    log::Info("starting afresh");
+    has_state_ = true;
+    applied_ = 0;
+    return SettleOpening();
+  }
+  if (!newest || (furthest && *newest <= schedule_.StepsBefore(furthest->applied_ticks))) {
+    return SettleOpening();
+  }
   parts_.checkpointer.Restore(
       Label().job,
-      Guarded<Result<Restored>>([this, id = membership_.id](Result<Restored> restored) {
-        // Of an opening that was given up: in the next one, somebody may hold a state.
+      Guarded<Result<Restored>>([this, again, id = membership_.id](Result<Restored> restored) {
         if (membership_.id != id || phase_ != Phase::kOpening) return;
-        restoring_for_.reset();
+        if (!restored && restored.error().code == ErrorCode::kUnavailable) {
+          return TryVolumeAgain(restored.error(), again);
+        }
         OnRestored(std::move(restored));
       }));
 }
 
 void LearnerLoop::Impl::OnRestored(Result<Restored> restored) {
+  const std::optional<Holding> furthest = opening_->furthest();
+  volume_tries_ = 0;
   if (!restored) {
-    if (restored.error().code != ErrorCode::kNotFound) return Fail(restored.error());
-    // A fresh start: the state as the program made it.
-    log::Info("starting afresh");
-    has_state_ = true;
-    applied_ = 0;
-    opening_->SetOwn(holding());
-    SendToMembers(FrameKind::kOpen, EncodeHolding(holding()));
-    return AdvanceOpening();
+    // Without a state there is nothing else to go on from, and a fresh start would undo everything.
+    if (!furthest) return Fail(restored.error());
+    log::Warning("checkpoint passed over", {{"cause", restored.error().message}});
+    return SettleOpening();
   }
   for (const std::string& passed_over : restored->passed_over) {
     log::Warning("checkpoint passed over", {{"cause", passed_over}});
@@ -373,9 +400,21 @@ void LearnerLoop::Impl::OnRestored(Result<Restored> restored) {
                  std::format("the checkpoint of step {} is of a job with other data or epochs",
                              position.step)});
   }
+  // Newer ones may not have verified.
+  if (furthest && position.step <= schedule_.StepsBefore(furthest->applied_ticks)) {
+    return SettleOpening();
+  }
   log::Info("restored", {{"step", position.step}, {"membership", ToString(position.membership)}});
+  current_ = true;
   Load(std::make_shared<const StateCopy>(std::move(restored->state)),
-       {.has_state = true, .applied_ticks = position.tick});
+       {.has_state = true, .applied_ticks = position.tick, .current = true});
+}
+
+void LearnerLoop::Impl::SettleOpening() {
+  current_ = true;
+  opening_->SetOwn(holding());
+  SendToMembers(FrameKind::kOpen, EncodeHolding(holding()));
+  AdvanceOpening();
 }
 
 void LearnerLoop::Impl::Fetch(int source) {
@@ -410,6 +449,7 @@ void LearnerLoop::Impl::OnStateFrame(int rank, const Frame& frame) {
   const std::optional<Holding>& told = opening_->holding(rank);
   Load(receiver_->Take(), {.has_state = true,
                            .applied_ticks = receiver_->applied_ticks(),
+                           .current = current_,
                            .evaluation = told->evaluation});
   receiver_.reset();
 }
@@ -423,6 +463,7 @@ void LearnerLoop::Impl::Load(std::shared_ptr<const StateCopy> state, Holding hol
                              applied_ = holding.applied_ticks;
                              applied_most_ = std::max(applied_most_, applied_);
                              metrics_.Restart(holding.evaluation);
+                             last_line_.reset();
                              fetching_from_.reset();
                              if (pending_) return Enter(*std::exchange(pending_, std::nullopt));
                              if (phase_ != Phase::kOpening) return;

@@ -25,13 +25,19 @@ void LearnerLoop::Impl::BeginTicking() {
   for (const Member& member : before_) {
     if (!membership_.RankOf(member.id)) SendToPeer(member.id, FrameKind::kOpened);
   }
-  // The writer before may have written lines of ticks that nobody else committed.
-  if (rank() == 0) parts_.metrics.CutFrom(applied_);
+  if (rank() == 0) TakeOverMetrics();
   if (done()) {
     ReportOpened();
     return Finish();
   }
   BeginTick();
+}
+
+// The rank 0 before may have died before it wrote the line of the last tick, or after it wrote
+// those of ticks that nobody else has.
+void LearnerLoop::Impl::TakeOverMetrics() {
+  parts_.metrics.CutFrom(last_line_ ? applied_ - 1 : applied_);
+  if (last_line_) parts_.metrics.Append(*last_line_);
 }
 
 void LearnerLoop::Impl::BeginTick() {
@@ -114,15 +120,15 @@ void LearnerLoop::Impl::CommitWhenComplete() {
 void LearnerLoop::Impl::OnCommitted() {
   const TickOutcome outcome = round_.Outcome();
   const TimePoint now = parts_.loop.Now();
-  const std::optional<std::string> line = metrics_.OnCommit({.tick = applied_,
-                                                             .plan = plan_,
-                                                             .sums = outcome.sums,
-                                                             .learners = membership_.world_size(),
-                                                             .membership = membership_.id,
-                                                             .now = now,
-                                                             .unix_seconds = Unix(now)});
-  if (line && rank() == 0) {
-    parts_.metrics.Append(*line);
+  last_line_ = metrics_.OnCommit({.tick = applied_,
+                                  .plan = plan_,
+                                  .sums = outcome.sums,
+                                  .learners = membership_.world_size(),
+                                  .membership = membership_.id,
+                                  .now = now,
+                                  .unix_seconds = Unix(now)});
+  if (last_line_ && rank() == 0) {
+    parts_.metrics.Append(*last_line_);
     if (plan_.kind == TickKind::kEvaluate) {
       log::Info("epoch done", {{"epoch", plan_.epoch},
                                {"step", plan_.step},

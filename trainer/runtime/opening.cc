@@ -11,6 +11,7 @@ namespace pliant {
 Bytes EncodeHolding(const Holding& holding) {
   WireWriter writer;
   writer.Put(static_cast<std::uint8_t>(holding.has_state));
+  writer.Put(static_cast<std::uint8_t>(holding.current));
   writer.Put(holding.applied_ticks);
   writer.Put(holding.evaluation.samples);
   writer.Put(holding.evaluation.loss);
@@ -22,6 +23,7 @@ Result<Holding> DecodeHolding(std::span<const std::byte> bytes) {
   WireReader reader(bytes);
   Holding holding;
   holding.has_state = reader.Get<std::uint8_t>() != 0;
+  holding.current = reader.Get<std::uint8_t>() != 0;
   holding.applied_ticks = reader.Get<Tick>();
   holding.evaluation.samples = reader.Get<double>();
   holding.evaluation.loss = reader.Get<double>();
@@ -60,8 +62,10 @@ Opening::Next Opening::next() const {
   if (!std::ranges::all_of(peers_, [](const Peer& peer) { return peer.holding.has_value(); })) {
     return Next::kWait;
   }
+  const bool settled =
+      std::ranges::any_of(peers_, [](const Peer& peer) { return peer.holding->current; });
+  if (!settled) return self_ == 0 ? Next::kRestore : Next::kWait;
   const std::optional<int> furthest = Furthest();
-  if (!furthest) return self_ == 0 ? Next::kRestore : Next::kWait;
   const Holding& most = *peers_[static_cast<std::size_t>(*furthest)].holding;
   if (!own().has_state || own().applied_ticks < most.applied_ticks) return Next::kFetch;
   if (!told_) return Next::kHold;
@@ -69,6 +73,12 @@ Opening::Next Opening::next() const {
     return peer.opened || &peer == &peers_[static_cast<std::size_t>(self_)];
   });
   return all_opened ? Next::kBegin : Next::kWait;
+}
+
+std::optional<Holding> Opening::furthest() const {
+  const std::optional<int> rank = Furthest();
+  if (!rank) return std::nullopt;
+  return peers_[static_cast<std::size_t>(*rank)].holding;
 }
 
 int Opening::source() const {

@@ -14,6 +14,9 @@ namespace pliant {
 struct Holding {
   bool has_state = false;
   Tick applied_ticks = 0;
+  // Nothing is ahead of what the members hold: it came here by a boundary that it committed, or it
+  // is rank 0 and has looked at the checkpoints.
+  bool current = false;
   ShardSums evaluation;  // of the ticks of the running evaluation: they are not part of the state
   bool operator==(const Holding&) const = default;
 };
@@ -22,8 +25,9 @@ Bytes EncodeHolding(const Holding& holding);
 Result<Holding> DecodeHolding(std::span<const std::byte> bytes);
 
 // How a membership opens, seen by one of its members: all tell each other what they hold; the
-// furthest state is the one to start from; who does not hold it takes it from the lowest rank that
-// does; ticks begin when all hold it. Without I/O: it is told what happens, and says what to do.
+// furthest state, of theirs and of the checkpoints, is the one to start from; who does not hold it
+// takes it from the lowest rank that does; ticks begin when all hold it. Without I/O: it is told
+// what happens, and says what to do.
 class Opening {
  public:
   Opening(int world_size, int self, Holding own);
@@ -34,13 +38,16 @@ class Opening {
 
   enum class Next {
     kWait,     // for others
-    kRestore,  // nobody has a state: this one, rank 0, makes the first from the newest checkpoint
+    kRestore,  // this one, rank 0: look for a checkpoint that is ahead of all, or make a first
+               // state
     kFetch,    // the state of source()
     kHold,     // this one holds the state: tell the others, once
     kBegin,    // all hold it
   };
   Next next() const;
   int source() const;  // with kFetch
+  // What the furthest of those who have a state holds.
+  std::optional<Holding> furthest() const;
 
   void SetTold() { told_ = true; }  // the others know that this one holds the state
   bool told() const { return told_; }

@@ -1,0 +1,110 @@
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "base/event_loop.h"
+#include "trainer/checkpoint/checkpointer.h"
+#include "trainer/collective/peer_transport.h"
+#include "trainer/collective/shard_folder.h"
+#include "trainer/runtime/compute.h"
+#include "trainer/runtime/coordinator_link.h"
+
+// The parts of a simulated process: everything that happens to it goes through its gate.
+namespace pliant::sim {
+
+// A process that is stopped (SIGSTOP, a machine that hangs) does nothing, and catches up later. One
+// that is dead, whose gate is gone, does nothing any more.
+class Gate {
+ public:
+  void Run(std::function<void()> task) {
+    if (stalled_) {
+      waiting_.push_back(std::move(task));
+    } else {
+      task();
+    }
+  }
+  void Stall() { stalled_ = true; }
+  void Resume();
+  bool stalled() const { return stalled_; }
+
+ private:
+  bool stalled_ = false;
+  std::deque<std::function<void()>> waiting_;
+};
+
+class GatedLoop final : public EventLoop {
+ public:
+  GatedLoop(EventLoop& loop, std::shared_ptr<Gate> gate) : loop_(loop), gate_(std::move(gate)) {}
+  TimePoint Now() const override { return loop_.Now(); }
+  void Post(std::function<void()> task) override { PostAfter(Duration::zero(), std::move(task)); }
+  TimerId PostAfter(Duration delay, std::function<void()> task) override;
+  void Cancel(TimerId timer) override { loop_.Cancel(timer); }
+
+ private:
+  EventLoop& loop_;
+  const std::shared_ptr<Gate> gate_;
+};
+
+class GatedTransport final : public PeerTransport, private PeerHandler {
+ public:
+  GatedTransport(std::unique_ptr<PeerTransport> inner, std::shared_ptr<Gate> gate)
+      : inner_(std::move(inner)), gate_(std::move(gate)) {
+    inner_->SetHandler(this);
+  }
+  void SetHandler(PeerHandler* handler) override { handler_ = handler; }
+  std::string address() const override { return inner_->address(); }
+  void Connect(const Member& peer) override { inner_->Connect(peer); }
+  void Disconnect(const LearnerId& peer) override { inner_->Disconnect(peer); }
+  bool Connected(const LearnerId& peer) const override { return inner_->Connected(peer); }
+  void Send(const LearnerId& peer, Frame frame) override { inner_->Send(peer, std::move(frame)); }
+
+ private:
+  void OnPeerConnected(const LearnerId& peer) override;
+  void OnFrame(const LearnerId& peer, Frame frame) override;
+  void OnPeerLost(const LearnerId& peer, std::string_view reason) override;
+
+  const std::unique_ptr<PeerTransport> inner_;
+  const std::shared_ptr<Gate> gate_;
+  PeerHandler* handler_ = nullptr;
+};
+
+// A Program on virtual time. `check` sees the program after every change of its state.
+class SimCompute final : public Compute {
+ public:
+  SimCompute(EventLoop& loop, Program& program, int logical_shards,
+             std::function<Duration(std::size_t shards)> delay, std::function<void()> check);
+
+  const ProgramInfo& info() const override { return program_.info(); }
+  const StateDict& state_shape() const override { return shape_; }
+  void RunTick(TickWork work, std::function<void(HeldNode)> on_node,
+               Done<TickOutput> done) override;
+  void AbandonTick() override;
+  void Commit(CommitWork work, DoneStatus done) override;
+  void CopyState(Done<std::shared_ptr<const StateCopy>> done) override;
+  void LoadState(std::shared_ptr<const StateCopy> state, DoneStatus done) override;
+
+ private:
+  struct Operation {
+    bool tick = false;
+    Duration delay{};
+    std::function<void()> work;
+  };
+  void Enqueue(Operation operation);
+  void BeginNext();
+
+  EventLoop& loop_;
+  Program& program_;
+  const StateDict shape_;
+  const std::function<Duration(std::size_t shards)> delay_;
+  const std::function<void()> check_;
+  ShardFolder folder_;
+  std::deque<Operation> queue_;  // the front one runs
+  bool abandoned_ = false;       // it is a tick that nobody waits for
+};
+
+}  // namespace pliant::sim

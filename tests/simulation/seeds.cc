@@ -1,0 +1,219 @@
+#include "tests/simulation/seeds.h"
+
+#include <format>
+#include <map>
+#include <random>
+#include <tuple>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/check.h"
+#include "tests/simulation/world.h"
+
+namespace pliant::sim {
+namespace {
+
+using namespace std::chrono_literals;
+
+// References by data: many seeds share one.
+const Reference& ReferenceOf(const DataSpec& data) {
+  static std::map<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, int>, Reference> known;
+  const auto key =
+      std::tuple(data.train_samples, data.test_samples, data.epochs, data.logical_shards);
+  const auto found = known.find(key);
+  if (found != known.end()) return found->second;
+  return known.emplace(key, ComputeReference(*Schedule::Make(data))).first->second;
+}
+
+JobSpec DrawJob(std::mt19937_64& random) {
+  const int shards = 1 << (1 + random() % 3);
+  // 2 to 5 steps an epoch, the last one short; with and without evaluations of 1 or 2 ticks.
+  const DataSpec data{.train_samples = 16U * (2 + random() % 4) - 5,
+                      .test_samples = (random() % 3) * 12,
+                      .epochs = 8 + random() % 3 * 4,
+                      .global_batch_size = 16,
+                      .logical_shards = shards,
+                      .seed = 7};
+  return {.data = data,
+          .learners_most = 2 + static_cast<int>(random() % 4),
+          .checkpoint_every_steps = 1 + random() % 12,
+          .grace = std::chrono::seconds(2 + random() % 20)};
+}
+
+// Each seed has its own mixture: most faults at all times together would leave no time for others.
+struct Mixture {
+  double kill = 0;
+  double vanish = 0;
+  double stall = 0;
+  double terminate = 0;
+  double kill_all = 0;
+  double suspend = 0;
+  double scale = 0;
+  double cut = 0;
+  double drop_coordinator_connection = 0;
+  double kill_coordinator = 0;
+  double kill_coordinator_midway = 0;  // of what it does at once
+  double second_coordinator = 0;       // while the old one lives on
+  double disk = 0;
+};
+
+Mixture DrawMixture(World& world) {
+  const auto maybe = [&](double most) {
+    return world.Chance(0.4) ? most * world.Pick(100) / 100 : 0;
+  };
+  return {.kill = maybe(1),
+          .vanish = maybe(0.3),
+          .stall = maybe(0.5),
+          .terminate = maybe(1),
+          .kill_all = maybe(0.1),
+          .suspend = maybe(0.3),
+          .scale = maybe(1.5),
+          .cut = maybe(1),
+          .drop_coordinator_connection = maybe(1),
+          .kill_coordinator = maybe(0.6),
+          .kill_coordinator_midway = maybe(0.6),
+          .second_coordinator = maybe(0.3),
+          .disk = maybe(0.3)};
+}
+
+class Chaos {
+ public:
+  Chaos(World& world, const JobSpec& job) : world_(world), job_(job), mix_(DrawMixture(world)) {
+    world_.on_effect = [this](CoordinatorHost& host, const CoordinatorEffect&) {
+      if (effects_to_death_ == 0 || &host != &world_.coordinator()) return true;
+      if (--effects_to_death_ > 0) return true;
+      world_.loop().PostAfter(world_.Between(0ms, 2s), [this] { ReviveCoordinator(); });
+      return false;
+    };
+    world_.store.fault = [this](std::uint64_t, std::string_view) {
+      if (!on_ || !world_.Chance(mix_.disk)) return MemoryStore::Fault::kNone;
+      return world_.Chance(0.5) ? MemoryStore::Fault::kFail : MemoryStore::Fault::kFailDone;
+    };
+  }
+
+  // One round of faults, each with its rate a second.
+  void Round(double seconds) {
+    const auto now = [&](double rate) { return world_.Chance(rate * seconds); };
+    if (now(mix_.kill)) WithOne([&](Pod& pod) { world_.Kill(pod); });
+    if (now(mix_.vanish)) WithOne([&](Pod& pod) { world_.Vanish(pod); });
+    if (now(mix_.stall)) WithOne([&](Pod& pod) { world_.Stall(pod, world_.Between(100ms, 25s)); });
+    if (now(mix_.terminate)) {
+      WithOne([&](Pod& pod) { world_.Terminate(pod, world_.Between(500ms, job_.grace)); });
+    }
+    if (now(mix_.kill_all)) {
+      for (Pod* const pod : world_.running()) world_.Kill(*pod);
+    }
+    if (now(mix_.suspend)) world_.Want(0);
+    if (now(mix_.scale)) world_.Want(1 + world_.Pick(job_.learners_most));
+    if (now(mix_.cut)) {
+      WithOne([&](Pod& a) {
+        WithOne([&](Pod& b) {
+          if (&a == &b) return;
+          const bool silent = world_.Chance(0.3);
+          world_.CutFor(a.id, b.id, world_.Between(1ms, silent ? 10s : 20s), silent);
+        });
+      });
+    }
+    if (now(mix_.drop_coordinator_connection)) {
+      const auto connections = world_.coordinator().connections();
+      if (!connections.empty()) {
+        world_.coordinator().Drop(
+            connections[static_cast<std::size_t>(world_.Pick(static_cast<int>(connections.size())))]
+                ->id);
+      }
+    }
+    if (now(mix_.kill_coordinator)) KillCoordinator();
+    if (now(mix_.kill_coordinator_midway)) effects_to_death_ = 1 + world_.Pick(12);
+    if (now(mix_.second_coordinator)) SecondCoordinator();
+  }
+
+  // Whether nobody can be taken for lost who is not.
+  bool OneMembershipAtATime() const {
+    return mix_.stall == 0 && mix_.vanish == 0 && mix_.cut == 0 &&
+           mix_.drop_coordinator_connection == 0 && mix_.kill_coordinator == 0 &&
+           mix_.kill_coordinator_midway == 0 && mix_.second_coordinator == 0;
+  }
+
+  void Stop() {
+    on_ = false;
+    effects_to_death_ = 0;
+    world_.MendAll();
+    world_.service.reset();
+    for (std::size_t i = 0; i + 1 < world_.hosts().size(); ++i) world_.hosts()[i]->Kill();
+    ReviveCoordinator();
+  }
+
+ private:
+  void WithOne(const std::function<void(Pod&)>& act) {
+    const std::vector<Pod*> pods = world_.running();
+    if (!pods.empty())
+      act(*pods[static_cast<std::size_t>(world_.Pick(static_cast<int>(pods.size())))]);
+  }
+
+  void KillCoordinator() {
+    if (!world_.coordinator().alive()) return;
+    world_.coordinator().Kill();
+    world_.loop().PostAfter(world_.Between(0ms, 6s), [this] { ReviveCoordinator(); });
+  }
+
+  void ReviveCoordinator() {
+    if (world_.coordinator().alive()) return;
+    if (world_.Chance(0.5)) {
+      world_.RestartCoordinator();
+    } else {
+      world_.StartCoordinator();
+    }
+  }
+
+  // The operator takes the old one for dead: it is cut off from the operator only.
+  void SecondCoordinator() {
+    if (!world_.coordinator().alive()) return;
+    const std::size_t old = world_.hosts().size() - 1;
+    world_.StartCoordinator();
+    if (world_.Chance(0.5)) world_.service = old;  // the Service has not noticed
+    world_.loop().PostAfter(world_.Between(100ms, 15s), [this] { world_.service.reset(); });
+    world_.loop().PostAfter(world_.Between(1s, 30s), [this, old] { world_.hosts()[old]->Kill(); });
+  }
+
+  World& world_;
+  const JobSpec& job_;
+  const Mixture mix_;
+  bool on_ = true;
+  int effects_to_death_ = 0;
+};
+
+}  // namespace
+
+std::string RunSeed(std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const JobSpec job = DrawJob(random);
+  const Speeds speeds{.network_most = std::chrono::milliseconds(1 + random() % 40),
+                      .shard = std::chrono::milliseconds(5 + random() % 60)};
+  World world(random(), job, ReferenceOf(job.data), speeds);
+  world.Want(1 + world.Pick(job.learners_most));
+  {
+    Chaos chaos(world, job);
+    const Duration round = 200ms;
+    const int rounds = 50 + world.Pick(300);
+    for (int i = 0; i < rounds && !world.completed() && !world.faulty(); ++i) {
+      chaos.Round(ToSeconds(round));
+      world.loop().RunFor(round);
+    }
+    chaos.Stop();
+    // From here on nothing goes wrong: the job completes, and everybody goes.
+    world.Want(1 + world.Pick(job.learners_most));
+    const bool completed = world.RunUntil([&] { return world.completed(); }, 10min);
+    if (!completed && !world.faulty()) {
+      ADD_FAILURE() << "the job does not complete\n" << world.Describe();
+    } else if (!world.RunUntil([&] { return world.running().empty(); }, 2min) && !world.faulty()) {
+      ADD_FAILURE() << "some learners stay\n" << world.Describe();
+    }
+    world.CheckTheEnd(chaos.OneMembershipAtATime());
+  }
+  return std::format("{} memberships, {:.1f} s, {} coordinators, all state lost {} times",
+                     world.memberships(), ToSeconds(world.loop().Now().time_since_epoch()),
+                     world.hosts().size(), world.state_losses());
+}
+
+}  // namespace pliant::sim

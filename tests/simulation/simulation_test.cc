@@ -1,0 +1,83 @@
+// The membership protocol under random faults, on virtual time. Without arguments: the regression
+// list and some hundred seeds. `--seed=N` replays one with its log; `--seeds=N` runs N of them,
+// `--first=N` from there on.
+
+#include <charconv>
+#include <cstdint>
+#include <iostream>
+#include <optional>
+#include <string_view>
+
+#include <gtest/gtest.h>
+
+#include "base/log.h"
+#include "tests/simulation/seeds.h"
+
+namespace pliant::sim {
+namespace {
+
+std::optional<std::uint64_t> only_seed;
+std::uint64_t first_seed = 1;
+std::uint64_t seeds = 150;
+
+// Runs one seed; on a failure says how to see it again.
+bool Simulate(std::uint64_t seed) {
+  const std::string story = RunSeed(seed);
+  if (only_seed) std::cout << "seed " << seed << ": " << story << "\n";
+  if (!testing::Test::HasFailure()) return true;
+  std::cout << "simulation_test --seed=" << seed << "\n";
+  return false;
+}
+
+// Seeds that found bugs, kept for good.
+constexpr std::uint64_t kRegressions[] = {1};
+
+TEST(Simulation, SeedsThatOnceFailed) {
+  if (only_seed) GTEST_SKIP() << "one seed is asked for";
+  for (const std::uint64_t seed : kRegressions) {
+    if (!Simulate(seed)) return;
+  }
+}
+
+TEST(Simulation, RandomFaultsThenNone) {
+  if (only_seed) {
+    Simulate(*only_seed);
+    return;
+  }
+  for (std::uint64_t seed = first_seed; seed < first_seed + seeds; ++seed) {
+    if (!Simulate(seed)) return;
+  }
+}
+
+std::optional<std::uint64_t> Value(std::string_view argument, std::string_view name) {
+  if (!argument.starts_with(name)) return std::nullopt;
+  argument.remove_prefix(name.size());
+  std::uint64_t value = 0;
+  const char* const end = argument.data() + argument.size();
+  if (std::from_chars(argument.data(), end, value).ptr != end) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+}  // namespace pliant::sim
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  for (int i = 1; i < argc; ++i) {
+    using pliant::sim::Value;
+    if (const auto seed = Value(argv[i], "--seed=")) {
+      pliant::sim::only_seed = *seed;
+    } else if (const auto count = Value(argv[i], "--seeds=")) {
+      pliant::sim::seeds = *count;
+    } else if (const auto first = Value(argv[i], "--first=")) {
+      pliant::sim::first_seed = *first;
+    } else {
+      std::cerr << "unknown argument " << argv[i] << "\n";
+      return 2;
+    }
+  }
+  pliant::log::Configure(pliant::log::Format::kText, pliant::sim::only_seed
+                                                         ? pliant::log::Level::kInfo
+                                                         : pliant::log::Level::kError);
+  return RUN_ALL_TESTS();
+}

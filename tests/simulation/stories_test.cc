@@ -1,0 +1,277 @@
+// Stories of the membership protocol: each puts one fault at the instant where it hurts most.
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "tests/simulation/world.h"
+#include "trainer/checkpoint/checkpoint.h"
+
+namespace pliant::sim {
+namespace {
+
+using namespace std::chrono_literals;
+
+const JobSpec kJob{.data = {.train_samples = 75,
+                            .test_samples = 20,
+                            .epochs = 120,
+                            .global_batch_size = 16,
+                            .logical_shards = 8,
+                            .seed = 3},
+                   .learners_most = 6,
+                   .checkpoint_every_steps = 10};
+
+const Reference& TheReference() {
+  static const Reference reference = ComputeReference(*Schedule::Make(kJob.data));
+  return reference;
+}
+
+class Stories : public testing::Test {
+ protected:
+  World& Begin(std::uint64_t seed, int learners) {
+    world_.emplace(seed, kJob, TheReference(), Speeds{.shard = 30ms});
+    entered_.clear();
+    opened_ = {};
+    world_->on_message = [this](const LearnerId& from, const LearnerMessage& message) {
+      if (const auto* entered = std::get_if<Entered>(&message)) {
+        entered_[from.name] = entered->membership;
+      }
+      if (const auto* opened = std::get_if<Opened>(&message)) {
+        if (world_->members_of().at(opened->membership).world_size() > 0)
+          opened_ = opened->membership;
+      }
+      if (then_) then_(from, message);
+    };
+    world_->Want(learners);
+    EXPECT_TRUE(world_->RunUntil([&] { return Size() == learners; }, 10s));
+    EXPECT_TRUE(world_->RunUntil([&] { return world_->furthest() > 5; }, 10s));
+    return *world_;
+  }
+  // Members of the newest membership that somebody opened.
+  int Size() const {
+    return opened_.counter == 0 ? 0 : world_->members_of().at(opened_).world_size();
+  }
+  void Complete(bool one_at_a_time = true) {
+    EXPECT_TRUE(world_->RunUntil([&] { return world_->completed(); }, 5min)) << world_->Describe();
+    EXPECT_TRUE(world_->RunUntil([&] { return world_->running().empty(); }, 1min))
+        << world_->Describe();
+    world_->CheckTheEnd(one_at_a_time);
+  }
+  void KillSoon(const LearnerId& id) {
+    world_->loop().Post([this, id] { world_->Kill(world_->pod(id.name)); });
+  }
+
+  std::optional<World> world_;
+  std::map<std::string, Membership> entered_;
+  MembershipId opened_;
+  std::function<void(const LearnerId& from, const LearnerMessage& message)> then_;
+};
+
+TEST_F(Stories, NothingHappens) {
+  Begin(1, 3);
+  Complete();
+  EXPECT_EQ(world_->state_losses(), 0);
+}
+
+TEST_F(Stories, GrowingAndShrinkingLosesNothing) {
+  World& world = Begin(2, 1);
+  for (const int size : {4, 2, 6, 3, 5}) {
+    world.Want(size);
+    ASSERT_TRUE(world.RunUntil([&] { return Size() == size; }, 20s)) << world.Describe();
+  }
+  EXPECT_FALSE(world.completed()) << "the job is long enough for the story";
+  Complete();
+}
+
+TEST_F(Stories, AJoinerDiesBetweenPreparedAndTheSwitch) {
+  World& world = Begin(3, 2);
+  bool died = false;
+  then_ = [&](const LearnerId& from, const LearnerMessage& message) {
+    if (died || from.name != "l-002" || !std::holds_alternative<Prepared>(message)) return;
+    died = true;
+    KillSoon(from);
+  };
+  world.Want(3);
+  ASSERT_TRUE(world.RunUntil([&] { return died; }, 10s));
+  ASSERT_TRUE(world.RunUntil([&] { return Size() == 3; }, 30s)) << "its successor joins";
+  Complete();
+}
+
+// The leaver and one other complete the tick, the third does not; then the other dies, and only the
+// leaver, who is on its way out, has the state.
+TEST_F(Stories, ALeaverIsCalledBackWhenTheOnlyOtherHolderDies) {
+  int told = 0;
+  for (std::uint64_t seed = 100; seed < 140 && told < 5; ++seed) {
+    then_ = nullptr;
+    World& world = Begin(seed, 3);
+    const MembershipId before = opened_;
+    std::set<std::string> switched;
+    bool struck = false;
+    then_ = [&](const LearnerId& from, const LearnerMessage& message) {
+      const auto* const entered = std::get_if<Entered>(&message);
+      if (entered == nullptr || struck || entered->membership.id == before) return;
+      switched.insert(from.name);
+      // l-001 leaves; l-000 has switched, l-002 has not: now what is on its way to it is lost.
+      if (switched != std::set<std::string>{"l-000", "l-001"}) return;
+      struck = true;
+      world.CutFor(world.pod("l-000").id, world.pod("l-002").id, 1min, false);
+      world.CutFor(world.pod("l-001").id, world.pod("l-002").id, 3ms, false);
+      KillSoon(world.pod("l-000").id);
+    };
+    world.Terminate(world.pod("l-001"), 20s);
+    ASSERT_TRUE(world.RunUntil([&] { return switched.contains("l-001"); }, 10s));
+    if (!world.RunUntil([&] { return struck; }, 200ms)) {
+      Complete();
+      continue;
+    }
+    const Tick held = world.furthest();
+    std::optional<Membership> recovered;
+    then_ = [&](const LearnerId& from, const LearnerMessage& message) {
+      const auto* const entered = std::get_if<Entered>(&message);
+      if (entered != nullptr && from.name == "l-001" && !recovered) recovered = entered->membership;
+    };
+    ASSERT_TRUE(world.RunUntil([&] { return recovered.has_value(); }, 30s)) << world.Describe();
+    EXPECT_TRUE(recovered->RankOf(world.pod("l-002").id));
+    if (world.pod("l-002").applied < held) ++told;
+    Complete();
+    EXPECT_EQ(world.state_losses(), 0);
+    if (HasFailure()) return;
+  }
+  EXPECT_GE(told, 3) << "the story was not told";
+}
+
+TEST_F(Stories, TheCoordinatorDiesAfterTellingHalfOfTheLearners) {
+  for (const bool keeps_counter : {true, false}) {
+    then_ = nullptr;
+    World& world = Begin(5, 4);
+    int told = 0;
+    world.on_effect = [&](CoordinatorHost&, const CoordinatorEffect& effect) {
+      const auto* const send = std::get_if<SendMessage>(&effect);
+      if (send == nullptr || !std::holds_alternative<Recover>(send->message)) return true;
+      return ++told <= 1;
+    };
+    world.Kill(world.pod("l-001"));
+    ASSERT_TRUE(world.RunUntil([&] { return !world.coordinator().alive(); }, 10s));
+    world.on_effect = [](CoordinatorHost&, const CoordinatorEffect&) { return true; };
+    world.loop().RunFor(2s);
+    if (keeps_counter) {
+      world.RestartCoordinator();
+    } else {
+      world.StartCoordinator();
+    }
+    ASSERT_TRUE(world.RunUntil([&] { return Size() == 4 && opened_ > MembershipId(1, 2); }, 60s))
+        << world.Describe();
+    Complete();
+    EXPECT_EQ(world.state_losses(), 0);
+  }
+}
+
+TEST_F(Stories, AnOldCoordinatorLivesOnBesideTheNewOne) {
+  World& world = Begin(6, 4);
+  // Two of the learners come to the new one; the other two stay with the old one, which nobody
+  // told.
+  world.StartCoordinator();
+  const auto old = world.hosts()[0];
+  const auto connections = old->connections();
+  ASSERT_EQ(connections.size(), 4U);
+  old->Drop(connections[0]->id);
+  old->Drop(connections[1]->id);
+  world.loop().RunFor(3s);
+  world.Kill(world.pod("l-003"));
+  EXPECT_TRUE(world.RunUntil([&] { return opened_.term == 2; }, 2min)) << world.Describe();
+  old->Kill();
+  Complete(/*one_at_a_time=*/false);
+}
+
+TEST_F(Stories, EveryoneLeavesAtOnce) {
+  World& world = Begin(7, 4);
+  world.Want(0);
+  ASSERT_TRUE(world.RunUntil([&] { return world.running().empty(); }, 20s)) << world.Describe();
+  EXPECT_EQ(world.coordinator().core().progress().state, JobState::kDrained);
+  const Tick reached = world.furthest();
+  const Schedule schedule = *Schedule::Make(kJob.data);
+  const auto restored =
+      RestoreNewest(world.store, {.seed = 3, .global_batch_size = 16, .logical_shards = 8});
+  ASSERT_TRUE(restored) << restored.error();
+  EXPECT_EQ(restored->manifest.position.step, schedule.StepsBefore(reached)) << "no step is lost";
+  world.Want(3);
+  Complete();
+}
+
+TEST_F(Stories, EveryoneLeavesAtOnceWithoutACoordinator) {
+  for (const int learners : {1, 3}) {
+    World& world = Begin(8, learners);
+    world.OperatorPause(true);
+    world.coordinator().Kill();
+    world.loop().RunFor(1s);
+    for (Pod* const pod : world.running()) world.Terminate(*pod, 10s);
+    ASSERT_TRUE(world.RunUntil([&] { return world.running().empty(); }, 9s)) << world.Describe();
+    const auto restored =
+        RestoreNewest(world.store, {.seed = 3, .global_batch_size = 16, .logical_shards = 8});
+    ASSERT_TRUE(restored) << restored.error();
+    EXPECT_EQ(restored->manifest.position.step,
+              Schedule::Make(kJob.data)->StepsBefore(world.furthest()));
+    world.StartCoordinator();
+    world.OperatorPause(false);
+    Complete();
+  }
+}
+
+TEST_F(Stories, RankZeroDiesWhileTheFinalModelIsWritten) {
+  for (const auto fault : {MemoryStore::Fault::kFail, MemoryStore::Fault::kFailDone}) {
+    for (int deadly = 0; deadly < 3; ++deadly) {
+      World& world = Begin(9, 3);
+      int puts = 0;
+      world.store.fault = [&](std::uint64_t, std::string_view name) {
+        if (!name.starts_with("final/") || puts++ != deadly) return MemoryStore::Fault::kNone;
+        KillSoon(world.pod("l-000").id);
+        return fault;
+      };
+      Complete();
+    }
+  }
+}
+
+TEST_F(Stories, TrainingGoesOnWithoutACoordinator) {
+  World& world = Begin(10, 3);
+  world.coordinator().Kill();
+  const Tick then = world.furthest();
+  world.loop().RunFor(2s);
+  EXPECT_GT(world.furthest(), then + 10);
+  world.StartCoordinator();
+  world.Want(4);
+  ASSERT_TRUE(world.RunUntil([&] { return Size() == 4; }, 60s)) << world.Describe();
+  Complete();
+}
+
+TEST_F(Stories, AllAreKilledAndTheNextResumeFromTheCheckpoint) {
+  World& world = Begin(11, 3);
+  ASSERT_TRUE(world.RunUntil([&] { return world.furthest() > 35; }, 30s));
+  for (Pod* const pod : world.running()) world.Kill(*pod);
+  Complete();
+  EXPECT_EQ(world.state_losses(), 1);
+}
+
+TEST_F(Stories, ALearnerThatHangsIsReplaced) {
+  World& world = Begin(12, 3);
+  const MembershipId before = opened_;
+  world.Stall(world.pod("l-001"), 1min);
+  ASSERT_TRUE(world.RunUntil([&] { return opened_ > before && Size() == 2; }, 40s))
+      << world.Describe();
+  Complete();
+}
+
+TEST_F(Stories, ALinkThatStaysBrokenCostsOneLearnerNotTheJob) {
+  World& world = Begin(13, 4);
+  const Tick then = world.furthest();
+  world.CutFor(world.pod("l-001").id, world.pod("l-002").id, 10min, false);
+  ASSERT_TRUE(world.RunUntil([&] { return Size() == 3 && world.furthest() > then + 5; }, 60s))
+      << world.Describe();
+  EXPECT_TRUE(world.pod("l-002").running) << "it may come back";
+  Complete();
+}
+
+}  // namespace
+}  // namespace pliant::sim

@@ -1,0 +1,134 @@
+#include "tests/simulation/toy_program.h"
+
+#include <cstring>
+
+#include <gtest/gtest.h>
+
+#include "base/check.h"
+#include "trainer/checkpoint/checkpoint.h"
+#include "trainer/collective/tree.h"
+#include "trainer/data/permutation.h"
+
+namespace pliant::sim {
+namespace {
+
+// In [-1, 1), of full precision, so that sums depend on their order.
+float Noise(std::uint64_t a, std::uint64_t b) {
+  return static_cast<float>(HashWords({a, b}) >> 40) / static_cast<float>(1 << 23) - 1.0F;
+}
+
+template <std::size_t N, typename T>
+TensorView View(std::string name, DType dtype, std::array<T, N>& values) {
+  return {.name = std::move(name),
+          .dtype = dtype,
+          .shape = {static_cast<std::int64_t>(N)},
+          .bytes = std::as_writable_bytes(std::span(values))};
+}
+
+}  // namespace
+
+ToyProgram::ToyProgram(const DataSpec& data)
+    : info_{.train_samples = data.train_samples,
+            .test_samples = data.test_samples,
+            .epochs = data.epochs,
+            .gradient_elements = kParameters,
+            .buffer_bytes = sizeof(buffers_),
+            .name = "toy"} {
+  for (std::size_t i = 0; i < kParameters; ++i) weights_[i] = Noise(data.seed, i);
+}
+
+Result<ShardSums> ToyProgram::ComputeShard(const ShardTask& task, std::span<float> gradient,
+                                           std::span<std::byte> buffers) {
+  CHECK(task.kind == TickKind::kEvaluate || task.step == steps(), "a step is done on its state");
+  ShardSums sums{.samples = static_cast<double>(task.samples.size())};
+  for (float& element : gradient) element = 0;
+  for (const std::uint64_t sample : task.samples) {
+    float score = 0;
+    for (std::size_t i = 0; i < kParameters; ++i) {
+      const float x = Noise(sample, i) + buffers_[i % kBuffers] * 0.01F;
+      score += weights_[i] * x;
+      if (!gradient.empty()) gradient[i] += x + weights_[i] * Noise(task.seed, i) * 0.1F;
+    }
+    sums.loss += static_cast<double>(score) * score;
+    sums.correct += score > 0 ? 1 : 0;
+  }
+  if (!buffers.empty()) {
+    std::array<float, kBuffers> next = buffers_;
+    for (std::size_t i = 0; i < kBuffers; ++i) {
+      next[i] = next[i] * 0.9F + Noise(task.samples.front(), i) * 0.1F;
+    }
+    std::memcpy(buffers.data(), next.data(), buffers.size());
+  }
+  return sums;
+}
+
+Status ToyProgram::Commit(const CommitTask& task) {
+  CHECK(task.step == steps(), "steps are committed in their order");
+  for (std::size_t i = 0; i < kParameters; ++i) {
+    momentum_[i] = momentum_[i] * 0.9F + task.gradient[i];
+    weights_[i] -= momentum_[i] * 0.05F;
+  }
+  CHECK(task.buffers.size() == sizeof(buffers_), "the buffers of shard 0 come with the commit");
+  std::memcpy(buffers_.data(), task.buffers.data(), task.buffers.size());
+  ++steps_;
+  return {};
+}
+
+StateDict ToyProgram::State() {
+  return {View("model.running", DType::kFloat32, buffers_),
+          View("model.weights", DType::kFloat32, weights_),
+          View("optimizer.momentum", DType::kFloat32, momentum_),
+          {.name = "optimizer.steps",
+           .dtype = DType::kInt64,
+           .shape = {},
+           .bytes = std::as_writable_bytes(std::span(&steps_, 1))}};
+}
+
+std::uint64_t ToyProgram::Hash() {
+  std::uint64_t hash = 14695981039346656037U;
+  for (const TensorView& tensor : State()) {
+    for (const std::byte byte : tensor.bytes) {
+      hash = (hash ^ static_cast<std::uint64_t>(byte)) * 1099511628211U;
+    }
+  }
+  return hash;
+}
+
+Reference ComputeReference(const Schedule& schedule) {
+  ToyProgram program(schedule.spec());
+  Reference reference{.hash_after = {program.Hash()}, .parameters_sha256 = {}};
+  const int shards = schedule.spec().logical_shards;
+  std::vector<std::uint64_t> seen(schedule.spec().train_samples, 0);
+  for (Tick tick = 0; tick < schedule.total_ticks(); ++tick) {
+    const TickPlan plan = schedule.At(tick);
+    if (plan.kind == TickKind::kEvaluate) continue;
+    std::vector<std::vector<float>> leaves;
+    std::vector<std::byte> buffers(program.info().buffer_bytes);
+    for (int shard = 0; shard < shards; ++shard) {
+      const ShardTask task = schedule.TaskOf(tick, shard);
+      for (const std::uint64_t sample : task.samples) ++seen[sample];
+      std::vector<float> gradient(ToyProgram::kParameters);
+      EXPECT_TRUE(program.ComputeShard(task, gradient,
+                                       shard == 0 ? std::span(buffers) : std::span<std::byte>()));
+      leaves.push_back(std::move(gradient));
+    }
+    std::vector<float> root = SumTree(std::span<const std::vector<float>>(leaves),
+                                      [](const auto& left, const auto& right) {
+                                        std::vector<float> sum(left.size());
+                                        for (std::size_t i = 0; i < sum.size(); ++i)
+                                          sum[i] = left[i] + right[i];
+                                        return sum;
+                                      });
+    for (float& element : root) element /= static_cast<float>(plan.samples);
+    EXPECT_TRUE(program.Commit(
+        {.epoch = plan.epoch, .step = plan.step, .gradient = root, .buffers = buffers}));
+    reference.hash_after.push_back(program.Hash());
+  }
+  for (const std::uint64_t times : seen) {
+    EXPECT_EQ(times, schedule.spec().epochs) << "each sample is used once an epoch";
+  }
+  reference.parameters_sha256 = ParametersSha256(program.State());
+  return reference;
+}
+
+}  // namespace pliant::sim

@@ -1,0 +1,404 @@
+#include "tests/simulation/world.h"
+
+#include <algorithm>
+#include <format>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include "base/check.h"
+#include "trainer/checkpoint/checkpoint.h"
+
+namespace pliant::sim {
+namespace {
+
+using namespace std::chrono_literals;
+
+// After so long TCP gives up a connection to a machine that does not answer.
+constexpr Duration kTcpTimeout = 10s;
+
+Schedule MakeSchedule(const DataSpec& data) {
+  Result<Schedule> schedule = Schedule::Make(data);
+  CHECK(schedule.has_value(), "the simulation's data specification is valid");
+  return *std::move(schedule);
+}
+
+}  // namespace
+
+// metrics.jsonl, as the volume keeps it.
+class World::Metrics final : public MetricsSink {
+ public:
+  explicit Metrics(std::vector<std::string>& lines) : lines_(lines) {}
+  void Append(std::string_view line) override { lines_.emplace_back(line); }
+  void CutFrom(Tick tick) override {
+    std::erase_if(lines_, [&](const std::string& line) { return TickOf(line) >= tick; });
+  }
+  static Tick TickOf(const std::string& line) {
+    return std::stoull(line.substr(line.find("\"tick\":") + 7));
+  }
+
+ private:
+  std::vector<std::string>& lines_;
+};
+
+World::World(std::uint64_t seed, JobSpec job, const Reference& reference, Speeds speeds)
+    : job_(std::move(job)),
+      schedule_(MakeSchedule(job_.data)),
+      reference_(reference),
+      speeds_(speeds),
+      random_(seed),
+      network_(loop_, [this](const LearnerId&, const LearnerId&) {
+        return Between(50us, speeds_.network_most);
+      }) {
+  on_message = [](const LearnerId&, const LearnerMessage&) {};
+  on_effect = [](CoordinatorHost&, const CoordinatorEffect&) { return true; };
+  NewHost(1, 0);
+  loop_.Post([this] { Operate(); });
+}
+
+World::~World() {
+  for (auto& [name, pod] : pods_) Destroy(*pod);
+}
+
+// ---- Time and chance ----
+
+bool World::RunUntil(const std::function<bool()>& done, Duration limit) {
+  return loop_.RunUntilTrue([&] { return faulty_ || done(); }, limit) && !faulty_;
+}
+
+Duration World::Between(Duration least, Duration most) {
+  if (most <= least) return least;
+  return least + Duration(static_cast<std::int64_t>(
+                     random_() % static_cast<std::uint64_t>((most - least).count() + 1)));
+}
+
+bool World::Chance(double probability) {
+  return static_cast<double>(random_() >> 11) * 0x1p-53 < probability;
+}
+
+int World::Pick(int count) {
+  return static_cast<int>(random_() % static_cast<std::uint64_t>(count));
+}
+
+// ---- The operator ----
+
+void World::Want(int learners) { wanted_ = learners; }
+
+void World::Operate() {
+  if (!operator_paused_) {
+    int live = 0;
+    for (auto& [name, pod] : pods_) {
+      if (!pod->running) pod->end_seen = true;
+      if (pod->running && pod->wanted && !pod->terminating) ++live;
+    }
+    for (; completed_ == 0 && live < wanted_; ++live) AddPod();
+    // The youngest go first.
+    for (auto it = pods_.rbegin(); it != pods_.rend() && live > wanted_; ++it) {
+      Pod& pod = *it->second;
+      if (!pod.running || !pod.wanted || pod.terminating) continue;
+      pod.wanted = false;
+      --live;
+    }
+    PushPlan();
+  }
+  loop_.PostAfter(Between(speeds_.operator_every / 2, speeds_.operator_every),
+                  [this] { Operate(); });
+}
+
+void World::PushPlan() {
+  ++version_.sequence;
+  Plan plan{.version = version_, .learners = {}};
+  for (const auto& [name, pod] : pods_) {
+    const WantedState state = pod->end_seen                      ? WantedState::kEnded
+                              : pod->wanted && !pod->terminating ? WantedState::kWanted
+                                                                 : WantedState::kLeaving;
+    plan.learners.push_back({.name = name, .pod_uid = pod->id.pod_uid, .state = state});
+  }
+  loop_.PostAfter(Between(0ms, speeds_.network_most),
+                  [host = std::weak_ptr(hosts_.back()), plan = std::move(plan)] {
+                    if (const auto living = host.lock()) living->PushPlan(plan);
+                  });
+}
+
+// ---- Coordinators ----
+
+void World::NewHost(std::uint64_t term, std::uint64_t counter) {
+  hosts_.push_back(std::make_shared<CoordinatorHost>(
+      loop_,
+      CoordinatorOptions{.term = term, .counter = counter, .learners_most = job_.learners_most},
+      CoordinatorHost::Hooks{
+          .delay = [this] { return Between(50us, speeds_.network_most); },
+          .persist = [this, term](std::uint64_t value) { counters_[term] = value; },
+          .on_effect =
+              [this](CoordinatorHost& host, const CoordinatorEffect& effect) {
+                if (const auto* send = std::get_if<SendMessage>(&effect)) {
+                  if (const auto* recover = std::get_if<Recover>(&send->message)) {
+                    NoteMembership(recover->membership);
+                  } else if (const auto* prepare = std::get_if<Prepare>(&send->message)) {
+                    NoteMembership(prepare->membership);
+                  }
+                }
+                return on_effect(host, effect);
+              }}));
+  hosts_.back()->Start();
+}
+
+void World::StartCoordinator() { NewHost(hosts_.back()->term() + 1, 0); }
+
+void World::RestartCoordinator() {
+  const std::uint64_t term = hosts_.back()->term();
+  CHECK(!hosts_.back()->alive(), "a pod has one process at a time");
+  NewHost(term, counters_[term]);
+}
+
+// ---- Learners ----
+
+Pod& World::pod(std::string_view name) {
+  const auto found = pods_.find(std::string(name));
+  CHECK(found != pods_.end(), "there is a pod of that name");
+  return *found->second;
+}
+
+std::vector<Pod*> World::running() {
+  std::vector<Pod*> all;
+  for (auto& [name, pod] : pods_) {
+    if (pod->running) all.push_back(pod.get());
+  }
+  return all;
+}
+
+void World::AddPod() {
+  const int number = last_pod_++;
+  auto pod = std::make_unique<Pod>();
+  pod->id = {.name = std::format("l-{:03}", number),
+             .pod_uid = std::format("u{}", number),
+             .nonce = random_()};
+  pod->running = true;
+  Pod* const added = pod.get();
+  pods_.emplace(added->id.name, std::move(pod));
+  loop_.PostAfter(Between(1ms, speeds_.pod_start_most), [this, added] {
+    if (added->running) Build(*added);
+  });
+}
+
+void World::Build(Pod& pod) {
+  pod.gate = std::make_shared<Gate>();
+  pod.loop = std::make_unique<GatedLoop>(loop_, pod.gate);
+  pod.program = std::make_unique<ToyProgram>(job_.data);
+  pod.compute = std::make_unique<SimCompute>(
+      *pod.loop, *pod.program, job_.data.logical_shards,
+      [this](std::size_t shards) {
+        return Between(10us, 1ms) +
+               Between(speeds_.shard / 2, speeds_.shard) * static_cast<std::int64_t>(shards);
+      },
+      [this, &pod] { CheckState(pod); });
+  pod.transport = std::make_unique<GatedTransport>(network_.NewTransport(pod.id), pod.gate);
+  pod.checkpointer =
+      NewInLoopCheckpointer(*pod.loop, store, [this] { return Between(1ms, speeds_.disk_most); });
+  pod.metrics = std::make_unique<Metrics>(metrics_);
+  pod.link = std::make_unique<SimLink>(
+      loop_, pod.gate,
+      SimLink::Hooks{.delay = [this] { return Between(50us, speeds_.network_most); },
+                     .service = [this]() -> std::shared_ptr<CoordinatorHost> {
+                       return service ? hosts_[*service] : hosts_.back();
+                     },
+                     .on_send =
+                         [this, &pod](const LearnerMessage& message) {
+                           if (const auto* entered = std::get_if<Entered>(&message)) {
+                             NoteMembership(entered->membership);
+                           }
+                           if (const auto* left = std::get_if<Left>(&message))
+                             CheckHolders(pod, left->message == "left as asked");
+                           on_message(pod.id, message);
+                         }});
+  pod.learner = std::make_unique<LearnerLoop>(
+      LearnerOptions{.self = pod.id,
+                     .fingerprint = {{"framework", "toy"}},
+                     .framework = "toy",
+                     .checkpoint_every_steps = job_.checkpoint_every_steps,
+                     .grace = job_.grace},
+      schedule_,
+      LearnerParts{.loop = *pod.loop,
+                   .link = pod.link.get(),
+                   .transport = pod.transport.get(),
+                   .compute = *pod.compute,
+                   .checkpointer = *pod.checkpointer,
+                   .metrics = *pod.metrics},
+      [this, &pod](const LearnerExit& exit) { OnExit(pod, exit); });
+  pod.learner->Start();
+}
+
+void World::OnExit(Pod& pod, const LearnerExit& exit) {
+  pod.exit = exit;
+  if (exit.reason == LeftReason::kFailed) {
+    Wrong(std::format("{} failed: {}", pod.id.name, exit.message));
+  } else if (exit.reason == LeftReason::kCompleted) {
+    ++completed_;
+    if (exit.parameters_sha256 != reference_.parameters_sha256) {
+      Wrong(pod.id.name + " completed with another model");
+    }
+  }
+  // Not within its own callback.
+  loop_.Post([this, &pod] { Destroy(pod); });
+}
+
+void World::Destroy(Pod& pod) {
+  Look();
+  pod.running = false;
+  pod.learner.reset();
+  pod.link.reset();
+  pod.checkpointer.reset();
+  pod.compute.reset();
+  pod.transport.reset();
+  pod.program.reset();
+  pod.metrics.reset();
+  pod.loop.reset();
+  pod.gate.reset();
+}
+
+void World::Kill(Pod& pod) {
+  if (!pod.running) return;
+  Destroy(pod);
+  CheckHolders(pod, false);
+}
+
+void World::Vanish(Pod& pod) {
+  if (!pod.running || pod.gate == nullptr || pod.vanished) return;
+  pod.vanished = true;
+  pod.gate->Stall();
+  for (const auto& [name, other] : pods_) {
+    if (other.get() != &pod) CutFor(pod.id, other->id, kTcpTimeout, /*silent=*/true);
+  }
+  loop_.PostAfter(kTcpTimeout, [this, &pod] { Kill(pod); });
+}
+
+void World::Stall(Pod& pod, Duration duration) {
+  if (!pod.running || pod.gate == nullptr || pod.gate->stalled()) return;
+  pod.gate->Stall();
+  loop_.PostAfter(duration, [gate = std::weak_ptr(pod.gate), &pod] {
+    if (const auto living = gate.lock(); living && !pod.vanished) living->Resume();
+  });
+}
+
+void World::Terminate(Pod& pod, Duration grace) {
+  if (!pod.running || pod.terminating) return;
+  pod.terminating = true;
+  if (pod.learner == nullptr) return Destroy(pod);
+  pod.gate->Run([&pod, grace] { pod.learner->RequestLeave(grace); });
+}
+
+void World::CutFor(const LearnerId& a, const LearnerId& b, Duration duration, bool silent) {
+  if (!cut_.emplace(std::min(a, b), std::max(a, b)).second) return;
+  if (silent) {
+    network_.Silence(a, b);
+  } else {
+    network_.Cut(a, b);
+  }
+  loop_.PostAfter(duration, [this, a, b] {
+    if (cut_.erase({std::min(a, b), std::max(a, b)}) > 0) network_.Mend(a, b);
+  });
+}
+
+void World::MendAll() {
+  for (const auto& [a, b] : std::exchange(cut_, {})) network_.Mend(a, b);
+  for (auto& [name, pod] : pods_) {
+    if (pod->running && pod->gate != nullptr && pod->gate->stalled() && !pod->vanished) {
+      pod->gate->Resume();
+    }
+  }
+}
+
+// ---- What must always hold ----
+
+void World::Wrong(const std::string& what) {
+  if (std::exchange(faulty_, true)) return;
+  ADD_FAILURE() << what << " (at " << ToSeconds(loop_.Now().time_since_epoch()) << " s)";
+}
+
+// The state of everybody after s steps is the one of the undisturbed training after s steps: no
+// sample was lost, doubled or taken in another order, no buffers or sums were wrong.
+void World::CheckState(Pod& pod) {
+  const std::uint64_t steps = pod.program->steps();
+  if (steps >= reference_.hash_after.size() ||
+      pod.program->Hash() != reference_.hash_after[steps]) {
+    Wrong(std::format("{} has another state after step {}", pod.id.name, steps));
+  }
+  pod.holds_state = true;
+  CheckProgress();
+}
+
+void World::Look() {
+  for (auto& [name, pod] : pods_) {
+    if (!pod->running || pod->learner == nullptr) continue;
+    pod->applied = pod->learner->applied_ticks();
+    furthest_ = std::max(furthest_, pod->applied);
+  }
+}
+
+void World::NoteMembership(const Membership& membership) {
+  const auto [known, added] = members_of_.try_emplace(membership.id, membership);
+  if (!added && known->second != membership) {
+    Wrong(std::format("two memberships {}", ToString(membership.id)));
+  }
+}
+
+// Who leaves in order leaves nothing behind that nobody else has.
+void World::CheckHolders(const Pod& gone, bool gracefully) {
+  Look();
+  if (!gone.holds_state) return;
+  Tick most = 0;
+  bool held = false;
+  for (const auto& [name, pod] : pods_) {
+    if (pod.get() == &gone || !pod->running || !pod->holds_state) continue;
+    held = true;
+    most = std::max(most, pod->applied);
+  }
+  if (gracefully && most < gone.applied && !ReadFinal(store)) {
+    Wrong(std::format("{} left with the only state of tick {}", gone.id.name, gone.applied));
+  }
+  if (!gracefully && !held) {
+    ++state_losses_;
+  }
+}
+
+// The coordinator reports what is committed, and nothing else.
+void World::CheckProgress() {
+  Look();
+  const std::shared_ptr<CoordinatorHost>& host = hosts_.back();
+  if (!host->alive()) return;
+  const JobProgress progress = host->core().progress();
+  if (progress.tick.value_or(0) > furthest_) {
+    Wrong(std::format("tick {} is reported, {} is the furthest", *progress.tick, furthest_));
+  }
+}
+
+std::string World::Describe() const {
+  std::string text;
+  for (const auto& [name, pod] : pods_) {
+    if (!pod->running) continue;
+    text += std::format("{}: tick {}{}{}{}\n", name, pod->applied, pod->wanted ? "" : " unwanted",
+                        pod->terminating ? " terminating" : "", pod->vanished ? " vanished" : "");
+  }
+  return text + Encode(hosts_.back()->core().progress());
+}
+
+void World::CheckTheEnd(bool one_at_a_time) {
+  if (faulty_) return;
+  const Result<Manifest> final = ReadFinal(store);
+  ASSERT_TRUE(final) << "no final model: " << final.error();
+  EXPECT_EQ(final->parameters_sha256, reference_.parameters_sha256);
+  for (const auto& [name, pod] : pods_) EXPECT_FALSE(pod->running) << name << " is still there";
+  if (!one_at_a_time) return;
+  Tick last = 0;
+  int tests = 0;
+  for (const std::string& line : metrics_) {
+    EXPECT_GE(Metrics::TickOf(line), last) << "metrics are in order: " << line;
+    last = Metrics::TickOf(line);
+    tests += line.contains("\"kind\":\"test\"") ? 1 : 0;
+  }
+  if (job_.data.test_samples > 0) {
+    EXPECT_EQ(tests, static_cast<int>(job_.data.epochs)) << "one line for each evaluation";
+  }
+}
+
+}  // namespace pliant::sim
