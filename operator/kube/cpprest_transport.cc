@@ -12,7 +12,6 @@
 #include <cpprest/http_client.h>
 #include <pplx/threadpool.h>
 
-#include "base/check.h"
 #include "operator/kube/client_tls.h"
 #include "operator/kube/line_splitter.h"
 
@@ -248,11 +247,8 @@ void Begin(web::http::client::http_client& client, const HttpRequest& request,
 
 // Before the library starts its threads by itself, of which there would be 40.
 void StartThreadsOnce() {
-  static const bool started = [] {
-    crossplat::threadpool::initialize_with_threads(kThreads);
-    return true;
-  }();
-  CHECK(started, "the library's threads run");
+  static std::once_flag once;
+  std::call_once(once, [] { crossplat::threadpool::initialize_with_threads(kThreads); });
 }
 
 }  // namespace
@@ -260,14 +256,16 @@ void StartThreadsOnce() {
 struct CpprestTransport::Clients {
   Clients(const Config& config, web::http::client::http_client_config options)
       : server(config.server),
-        tls(config),
+        tls(std::make_shared<ClientTls>(config)),
         calls(config.server, WithTls(options)),
         watches(config.server, WithTls(options)) {}
 
   web::http::client::http_client_config WithTls(web::http::client::http_client_config options) {
-    options.set_ssl_context_callback([this](boost::asio::ssl::context& context) {
+    // The library keeps this function, and so `tls`, for as long as one of its connections lives:
+    // requests that were left behind may outlive this object.
+    options.set_ssl_context_callback([tls = tls](boost::asio::ssl::context& context) {
       // An exception is the library's way to refuse a connection.
-      if (const Status applied = tls.Apply(context.native_handle()); !applied) {
+      if (const Status applied = tls->Apply(context.native_handle()); !applied) {
         throw std::runtime_error(applied.error().message);
       }
     });
@@ -282,7 +280,7 @@ struct CpprestTransport::Clients {
   Error Explain(std::string failure) const;
 
   const std::string server;
-  ClientTls tls;  // before the clients, whose connections use it
+  const std::shared_ptr<ClientTls> tls;  // before the clients, which share it
   web::http::client::http_client calls;
   web::http::client::http_client watches;  // of their own: they hold their connections for minutes
 };
@@ -351,11 +349,12 @@ Result<HttpResponse> CpprestTransport::Clients::Run(web::http::client::http_clie
 Error CpprestTransport::Clients::Explain(std::string failure) const {
   std::string sentence = server + ": " + failure;
   if (failure.find("SSL handshake") != std::string::npos) {
-    const std::string refusal = tls.last_refusal();
+    const std::string refusal = tls->last_refusal();
     if (!refusal.empty()) sentence += " (the server's certificate was refused: " + refusal + ")";
   } else if (failure.find("HTTP status line") != std::string::npos) {
-    // TLS 1.3 tells a client that its certificate is missing or refused only after the handshake.
-    sentence += " (the server closed the connection; it may not accept the client certificate)";
+    sentence +=
+        " (the server closed the connection; over TLS 1.3 that is also how it refuses a client "
+        "certificate, or the lack of one)";
   }
   return {ErrorCode::kUnavailable, std::move(sentence)};
 }
@@ -369,7 +368,7 @@ Result<std::unique_ptr<CpprestTransport>> CpprestTransport::Make(const Config& c
     auto clients = std::make_unique<Clients>(config, options);
     if (config.server.starts_with("https://")) {
       boost::asio::ssl::context trial(boost::asio::ssl::context::tls_client);
-      RETURN_IF_ERROR(clients->tls.Apply(trial.native_handle()));
+      RETURN_IF_ERROR(clients->tls->Apply(trial.native_handle()));
     }
     return std::unique_ptr<CpprestTransport>(new CpprestTransport(std::move(clients)));
   } catch (const std::exception& error) {
