@@ -19,6 +19,8 @@ BufferPool::BufferPool(std::size_t buffer_size, std::size_t reserve) : buffer_si
 }
 
 FloatBuffer BufferPool::Take() {
+  // The copy that is returned counts up by an atomic read-modify-write with acquire order
+  // (libstdc++), so whatever the last holder did with the buffer on its thread has happened before.
   for (const FloatBuffer& buffer : buffers_)
     if (!buffer.shared()) return buffer;
   return buffers_.emplace_back(buffer_size_);

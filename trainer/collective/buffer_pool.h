@@ -25,8 +25,8 @@ class FloatBuffer {
 };
 
 // Buffers of one size that are used again once nobody else holds them. After an aborted tick a send
-// queue may still hold a buffer: it is left alone, and another one takes its place. Take is called
-// on the thread on which the transport lets go of frames: the event loop's.
+// queue may still hold a buffer: it is left alone, and another one takes its place. Others may let
+// go of buffers on any thread; Take is called on one thread at a time.
 class BufferPool {
  public:
   BufferPool(std::size_t buffer_size, std::size_t reserve);

@@ -19,9 +19,8 @@ struct HeldNode {
 // like a binary counter: two siblings become their parent at once. So k shards need ⌊log2 k⌋ + 1
 // buffers, and nothing is allocated while they last.
 //
-// A tick: Begin; then for every shard of the rank, in order: write to Leaf(), Fold(). Begin runs on
-// the event loop's thread (see BufferPool); Leaf and Fold may run on a compute thread meanwhile
-// handed the object.
+// A tick: Begin; then for every shard of the rank, in order: write to Leaf(), Fold(). One thread at
+// a time; frames made of finished nodes may live on elsewhere.
 class ShardFolder {
  public:
   // Reserves what `shards_most` shards on this learner need. More shards still work, by allocation.

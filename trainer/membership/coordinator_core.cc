@@ -317,12 +317,12 @@ void CoordinatorCore::Impl::On(LearnerRecord& learner, const Lost& lost, TimePoi
 
 void CoordinatorCore::Impl::On(LearnerRecord& learner, const Progress& progress, TimePoint now) {
   learner.applied_ticks = progress.tick;
-  learner.step = progress.step;
   if (!BelongsToPresent(learner) || progress.membership != present_->id) return;
   if (furthest_ < progress.tick) {
     furthest_ = progress.tick;
     advanced_at_ = now;
   }
+  learner.step = progress.step;
   if (progress.figures) figures_ = progress.figures;
   UpdateCommitted();
 }
@@ -783,14 +783,16 @@ void CoordinatorCore::Impl::Send(const LearnerRecord& learner, CoordinatorMessag
 void CoordinatorCore::Impl::UpdateCommitted() {
   if (opened_.empty() || !AllOpened()) return;
   Tick tick = ~Tick{0};
-  std::uint64_t step = ~std::uint64_t{0};
+  std::optional<std::uint64_t> step = ~std::uint64_t{0};
   for (const Member& member : present_->members) {
     const LearnerRecord& learner = *roster_.Find(member.id);
     tick = std::min(tick, learner.applied_ticks);
-    step = std::min(step, learner.step);
+    step = std::min(step, learner.step);  // none is the least
   }
   tick_ = tick;
-  step_ = step;
+  // Members say their ticks first: a job that goes on does not go back to step 0 until they say
+  // more.
+  if (step) step_ = step;
 }
 
 JobProgress CoordinatorCore::Impl::progress() const {
@@ -816,7 +818,7 @@ JobProgress CoordinatorCore::Impl::progress() const {
     } else if (proposal_ && Contains(proposal_->membership, id)) {
       state = LearnerState::kPreparing;
     }
-    progress.learners.push_back({.id = id, .state = state, .step = learner.step});
+    progress.learners.push_back({.id = id, .state = state, .step = learner.step.value_or(0)});
   }
   if (completed_) {
     progress.state = JobState::kCompleted;

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace pliant {
+
+// Memory for received payloads, on cache-line boundaries. What was let go of is kept and given out
+// again, so that steps of equal shape take no fresh pages. Buffers may be let go of on any thread,
+// and may outlive the pool.
+class BytePool {
+ public:
+  // Keeps at most `kept_bytes_most` bytes that nobody uses.
+  explicit BytePool(std::size_t kept_bytes_most);
+
+  struct Buffer {
+    std::shared_ptr<std::byte> owner;
+    std::span<std::byte> view;
+  };
+  Buffer Take(std::size_t bytes);  // contents undefined
+
+ private:
+  struct Shelves;
+  std::shared_ptr<Shelves> shelves_;
+};
+
+}  // namespace pliant

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+
+namespace pliant {
+
+// NCCL, opened at run time: a learner without GPUs needs none, and one program works with every
+// version that its image brings. Nothing of ours is linked with it.
+class NcclLibrary {
+ public:
+  // kNotFound when it is not installed, kInvalid when it is older than what is needed; both say
+  // what to do. `path`: a name for the dynamic linker, or a file.
+  static Result<NcclLibrary> Load(const std::string& path = "libnccl.so.2");
+
+  int version() const { return version_; }  // 22809: 2.28.9
+  // Calls that came later than what is required: without them a communicator is made anew.
+  bool can_shrink() const { return version_ >= 22703; }
+  bool can_revoke() const { return version_ >= 22807; }
+  bool can_grow() const { return version_ >= 22902; }
+
+  // The function `name` as what the caller says it is (see nccl_functions.h). kInvalid when this
+  // version does not have it.
+  template <typename Function>
+  Result<Function*> Find(const char* name) const {
+    ASSIGN_OR_RETURN(void* const symbol, FindSymbol(name));
+    return reinterpret_cast<Function*>(symbol);
+  }
+
+ private:
+  NcclLibrary() = default;
+  Result<void*> FindSymbol(const char* name) const;
+
+  std::shared_ptr<void> handle_;  // stays open while somebody has it
+  int version_ = 0;
+};
+
+// "2.28.9"
+std::string NcclVersionText(int version);
+
+}  // namespace pliant
