@@ -10,7 +10,7 @@
 namespace pliant {
 namespace {
 
-constexpr std::align_val_t kCacheLine{64};
+constexpr std::align_val_t kBlockAlignment{64};
 constexpr std::size_t kLeastBytes = 64;
 
 }  // namespace
@@ -20,7 +20,7 @@ struct BytePool::Shelves {
   explicit Shelves(std::size_t most) : kept_most(most) {}
   ~Shelves() {
     for (const auto& shelf : blocks)
-      for (std::byte* const block : shelf) ::operator delete(block, kCacheLine);
+      for (std::byte* const block : shelf) ::operator delete(block, kBlockAlignment);
   }
 
   std::byte* Take(std::size_t shelf) {
@@ -33,7 +33,7 @@ struct BytePool::Shelves {
         return block;
       }
     }
-    return static_cast<std::byte*>(::operator new(std::size_t{1} << shelf, kCacheLine));
+    return static_cast<std::byte*>(::operator new(std::size_t{1} << shelf, kBlockAlignment));
   }
 
   void GiveBack(std::byte* block, std::size_t shelf) {
@@ -46,7 +46,7 @@ struct BytePool::Shelves {
         return;
       }
     }
-    ::operator delete(block, kCacheLine);
+    ::operator delete(block, kBlockAlignment);
   }
 
   const std::size_t kept_most;

@@ -156,6 +156,43 @@ TEST(Reduction, TakesAnyCompleteMap) {
   }
 }
 
+// Cuts the tree at random nodes and deals them out at random.
+void Deal(ShardBlock block, std::mt19937& random, ShardMap& map) {
+  if (block.count > 1 && random() % 3 != 0) {
+    const int half = block.count / 2;
+    Deal({.first = block.first, .count = half}, random, map);
+    Deal({.first = block.first + half, .count = half}, random, map);
+  } else {
+    map.blocks_of_rank[random() % map.blocks_of_rank.size()].push_back(block);
+  }
+}
+
+TEST(Reduction, TakesMapsThatAreDealtAtRandom) {
+  const std::uint32_t seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  for (int i = 0; i < 100; ++i) {
+    const int shards = 1 << random() % 6;
+    const int world_size = 1 + static_cast<int>(random() % 6);
+    const std::size_t elements = random() % 300;
+    ShardMap map{.logical_shards = shards,
+                 .blocks_of_rank =
+                     std::vector<std::vector<ShardBlock>>(static_cast<std::size_t>(world_size))};
+    Deal({.first = 0, .count = shards}, random, map);
+    ASSERT_TRUE(IsComplete(map));
+    const auto leaves = RandomLeaves(shards, elements, random);
+    World world(shards, world_size, elements, 1 + random() % 200);
+    world.Begin(map, 0, 3);
+    for (int rank = 0; rank < world_size; ++rank) world.Compute(rank, leaves);
+    while (world.DeliverOne(random)) {
+    }
+    for (int rank = 0; rank < world_size; ++rank) {
+      ASSERT_TRUE(world.at(rank).done());
+      ASSERT_EQ(RootOf(world.at(rank)), PlainMean(leaves, 3));
+    }
+  }
+}
+
 TEST(Reduction, SendsWhatTheDesignSays) {
   constexpr std::size_t kElements = 1 << 14;
   std::mt19937 random(22);
