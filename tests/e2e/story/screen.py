@@ -9,7 +9,7 @@ from . import table
 from .style import style_of
 from .world import World
 
-_PLAIN_SECONDS = 15.0  # between two tables where nothing changed
+_PLAIN_SECONDS = 15.0  # between two lines on a training whose size does not change
 
 
 class Screen:
@@ -23,8 +23,7 @@ class Screen:
         # Guarded by _lock.
         self._drawn = 0  # lines of the table that is shown at the bottom
         self._last: World | None = None
-        self._plain_state: object = None
-        self._plain_time = 0.0
+        self._plain: dict[str, tuple[object, float]] = {}  # what was written of each training, and when
 
     @property
     def width(self) -> int:
@@ -75,15 +74,12 @@ class Screen:
         self._stream.flush()
 
     def _write_plain(self, world: World) -> None:
-        state = [
-            (name, each.job.phase, each.job.priority, each.gpus_held, each.job.learners_desired, each.job.reason)
-            for name, each in sorted(world.trainings.items())
-        ]
         now = time.monotonic()
-        if not state or (state == self._plain_state and now - self._plain_time < _PLAIN_SECONDS):
-            return
-        self._plain_state, self._plain_time = state, now
-        lines = table.layout(table.TRAININGS_HEADER, table.trainings(world))
-        elapsed = f"[{now - self._begin:6.1f} s] "
-        self._stream.writelines(f"{elapsed}  {line}\n" for line in lines)
+        for name, each in sorted(world.trainings.items()):
+            job = each.job
+            state = (job.phase, job.priority, each.gpus_held, job.learners_desired, job.reason)
+            last_state, last_time = self._plain.get(name, (None, 0.0))
+            if state != last_state or (now - last_time >= _PLAIN_SECONDS and not job.finished):
+                self._plain[name] = (state, now)
+                self._stream.write(f"[{now - self._begin:6.1f} s]   {table.sentence(each)}\n")
         self._stream.flush()

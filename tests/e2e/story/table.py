@@ -49,6 +49,15 @@ def _row(training: Training) -> list[str]:
     ]
 
 
+def sentence(training: Training) -> str:
+    """The same as a row, for where tables cannot stand still."""
+    name, phase, priority, held, wanted, membership, epoch, step, loss, speed, reason = _row(training)
+    parts = [f"{name} {phase}, priority {priority}, {held} of {wanted} GPUs"]
+    if membership != "-":
+        parts.append(f"membership {membership}, epoch {epoch}, step {step}, loss {loss}, {speed} samples/s")
+    return "; ".join([*parts, *([reason] if reason else [])])
+
+
 def _text(value: float | None, form: str = "") -> str:
     return "-" if value is None else format(value, form)
 

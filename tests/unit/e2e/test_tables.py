@@ -39,5 +39,6 @@ class ScreenTest(unittest.TestCase):
         screen.show(builders.world(2.0, builders.training(4)))
         text = stream.getvalue()
         self.assertNotIn("\x1b", text)
-        self.assertEqual(text.count("samples/s"), 2)
+        self.assertEqual(text.count("training-1 Running"), 2)
+        self.assertIn("4 of 4 GPUs; membership 1.1 (4), epoch 0, step 0/900, loss 0.5000, 1000 samples/s\n", text)
         self.assertIn("begin", text.splitlines()[0])
