@@ -4,8 +4,6 @@ namespace pliant {
 
 double ToSeconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
-TimePoint MonotonicNow() {
-  return TimePoint(std::chrono::steady_clock::now().time_since_epoch());
-}
+TimePoint MonotonicNow() { return TimePoint(std::chrono::steady_clock::now().time_since_epoch()); }
 
 }  // namespace pliant

@@ -48,7 +48,7 @@ struct LearnerEnvironment {
 
   Duration grace = std::chrono::seconds(60);
   std::filesystem::path termination_log;  // empty: alone, nobody reads one
-  std::string image;  // digest of the container image, where it is told
+  std::string image;                      // digest of the container image, where it is told
 };
 
 // The value of a variable, or nullptr: std::getenv.

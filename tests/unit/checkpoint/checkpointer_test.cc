@@ -49,8 +49,8 @@ std::vector<std::string> PlayThrough(Checkpointer& checkpointer,
 }
 
 const std::vector<std::string> kHeard = {
-    "final NotFound", "restore NotFound", "save", "save", "save", "export",
-    "final",           "restored 300"};
+    "final NotFound", "restore NotFound", "save",  "save",
+    "save",           "export",           "final", "restored 300"};
 
 TEST(InLoopCheckpointer, DoesOneThingAfterTheOther) {
   SimEventLoop loop;
