@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "base/result.h"
+#include "operator/controller/names.h"
 #include "operator/controller/progress.h"
 
 namespace pliant::controller {
@@ -11,6 +13,7 @@ namespace pliant::controller {
 struct CoordinatorAddress {
   std::string host;  // an IP address
   std::string job_uid;
+  std::uint16_t port = kCoordinatorPort;
   bool operator==(const CoordinatorAddress&) const = default;
 };
 
@@ -24,6 +27,8 @@ class CoordinatorClient {
   virtual Result<Progress> PutPlan(const CoordinatorAddress& address,
                                    const CoordinatorPlan& plan) = 0;
   virtual Result<Progress> GetProgress(const CoordinatorAddress& address) = 0;
+  // The job is gone: nobody will ask for it again.
+  virtual void Forget(const std::string& job_uid) = 0;
 };
 
 }  // namespace pliant::controller

@@ -81,6 +81,7 @@ void CoordinatorMonitor::Forget(const std::string& job_uid) {
   if (found == links_.end()) return;
   loop_.Cancel(found->second.timer);
   links_.erase(found);
+  client_.Forget(job_uid);
 }
 
 void CoordinatorMonitor::Tell(const std::string& job_uid, std::vector<PlannedLearner> learners) {

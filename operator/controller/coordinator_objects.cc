@@ -36,6 +36,13 @@ json TermSelector(const api::ObjectMeta& job, std::int64_t term) {
       {kLabelJobUid, job.uid}, {kLabelRole, kRoleCoordinator}, {kLabelTerm, std::to_string(term)}};
 }
 
+// maxLearners may be raised while the coordinator runs; its job's shards never become more.
+int LearnersEver(const api::ElasticTrainingJob& job) {
+  const auto& training = job.status.training;
+  return training ? training->logical_shards / job.spec.elastic.gpus_per_learner
+                  : job.spec.elastic.max_learners;
+}
+
 json Container(const api::ElasticTrainingJob& job, std::int64_t term, const std::string& image) {
   const auto value = [](std::string_view name, const std::string& text) {
     return json{{"name", name}, {"value", text}};
@@ -49,7 +56,7 @@ json Container(const api::ElasticTrainingJob& job, std::int64_t term, const std:
         value("PLIANT_JOB_UID", job.meta.uid), value("PLIANT_TERM", std::to_string(term)),
         value("PLIANT_TLS_DIR", std::string(kTlsPath)),
         value("PLIANT_STATE_DIR", std::string(kStatePath)),
-        value("PLIANT_MAX_LEARNERS", std::to_string(job.spec.elastic.max_learners))}},
+        value("PLIANT_MAX_LEARNERS", std::to_string(LearnersEver(job)))}},
       {"ports",
        {{{"name", "coordinator"}, {"containerPort", kCoordinatorPort}},
         {{"name", "progress"}, {"containerPort", kCoordinatorPlainPort}}}},

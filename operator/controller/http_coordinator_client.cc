@@ -3,8 +3,6 @@
 #include <chrono>
 #include <utility>
 
-#include "operator/controller/names.h"
-
 namespace pliant::controller {
 namespace {
 
@@ -35,11 +33,11 @@ Result<std::shared_ptr<kube::HttpTransport>> HttpCoordinatorClient::TransportTo(
     const CoordinatorAddress& address) {
   const std::lock_guard lock(mutex_);
   const auto found = links_.find(address.job_uid);
-  if (found != links_.end() && found->second.host == address.host) return found->second.transport;
-  const std::string server = "https://" + address.host + ":" + std::to_string(kCoordinatorPort);
+  const std::string server = "https://" + address.host + ":" + std::to_string(address.port);
+  if (found != links_.end() && found->second.server == server) return found->second.transport;
   ASSIGN_OR_RETURN(std::shared_ptr<kube::HttpTransport> transport,
                    connect_(server, keys_.ca_certificate));
-  links_[address.job_uid] = {.host = address.host, .transport = transport};
+  links_[address.job_uid] = {.server = server, .transport = transport};
   return transport;
 }
 
@@ -54,6 +52,12 @@ Result<Progress> HttpCoordinatorClient::Call(const CoordinatorAddress& address,
   ASSIGN_OR_RETURN(const kube::HttpResponse response, transport->Send(request));
   if (response.status != 200) return std::unexpected(ErrorOf(response));
   return DecodeProgress(response.body);
+}
+
+void HttpCoordinatorClient::Forget(const std::string& job_uid) {
+  std::shared_ptr<kube::HttpTransport> last;  // goes after the lock is released
+  const std::lock_guard lock(mutex_);
+  if (auto link = links_.extract(job_uid)) last = std::move(link.mapped().transport);
 }
 
 Result<Progress> HttpCoordinatorClient::PutPlan(const CoordinatorAddress& address,

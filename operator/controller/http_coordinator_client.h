@@ -25,6 +25,7 @@ class HttpCoordinatorClient final : public CoordinatorClient {
 
   Result<Progress> PutPlan(const CoordinatorAddress& address, const CoordinatorPlan& plan) override;
   Result<Progress> GetProgress(const CoordinatorAddress& address) override;
+  void Forget(const std::string& job_uid) override;
 
  private:
   Result<std::shared_ptr<kube::HttpTransport>> TransportTo(const CoordinatorAddress& address);
@@ -36,7 +37,7 @@ class HttpCoordinatorClient final : public CoordinatorClient {
   // By job: a job has one coordinator at a time, so that old connections end with it. Guarded by
   // mutex_.
   struct Link {
-    std::string host;
+    std::string server;
     std::shared_ptr<kube::HttpTransport> transport;
   };
   std::map<std::string, Link> links_;

@@ -29,16 +29,26 @@ bool HasLiveLearners(const JobView& view) {
   return !std::ranges::all_of(view.learners, &api::Pod::ended);
 }
 
-// The hash of the final model, if the training is complete: a learner or the coordinator says so.
-std::optional<std::string> CompletedWith(const JobView& view) {
+// The coordinator needs a moment to hear what learners say last.
+constexpr std::chrono::seconds kLastFigures{10};
+
+struct Completion {
+  std::string parameters_sha256;
+  std::optional<std::int64_t> step;
+};
+
+// Whether the training is complete: a learner or the coordinator says so.
+std::optional<Completion> FindCompletion(const JobView& view) {
   for (const api::Pod& pod : view.learners) {
     const auto ending = EndingOf(pod);
-    if (ending && ending->end == LearnerEnd::kCompleted) return ending->parameters_sha256;
+    if (ending && ending->end == LearnerEnd::kCompleted) {
+      return Completion{ending->parameters_sha256, ending->step};
+    }
   }
   const auto& progress = view.coordinator.progress;
   if (progress && progress->state == CoordinatorState::kCompleted &&
       !progress->parameters_sha256.empty()) {
-    return progress->parameters_sha256;
+    return Completion{progress->parameters_sha256, progress->step};
   }
   return std::nullopt;
 }
@@ -56,10 +66,10 @@ void FinishStatus(const JobView& view, api::JobPhase phase, WallTime now, Outcom
   }
 }
 
-void Succeed(const JobView& view, const std::string& parameters_sha256, WallTime now,
-             Outcome& outcome) {
+void Succeed(const JobView& view, const Completion& completion, WallTime now, Outcome& outcome) {
   FinishStatus(view, api::JobPhase::kSucceeded, now, outcome);
-  outcome.status.parameters_sha256 = parameters_sha256;
+  outcome.status.parameters_sha256 = completion.parameters_sha256;
+  if (completion.step > outcome.status.step) outcome.status.step = completion.step;
   outcome.status.reason = "the training is complete";
   SetCondition(outcome.status, kConditionComplete,
                {api::ConditionStatus::kTrue, "Completed", "the training is complete"},
@@ -74,16 +84,29 @@ void FailForGood(const JobView& view, const FatalFailure& failure, WallTime now,
                view.job.meta.generation, now);
 }
 
+// Whether the coordinator of a completed job may still have figures of its last steps to tell.
+bool HasLastFigures(const JobView& view, WallTime now) {
+  const CoordinatorView& coordinator = view.coordinator;
+  return view.job.status.phase == api::JobPhase::kSucceeded && coordinator.reachable &&
+         coordinator.progress->state != CoordinatorState::kCompleted &&
+         now < view.job.status.completion_time.value_or(now) + kLastFigures;
+}
+
 // A finished job gets no pod any more; what is left of it goes, its ended pods and their logs stay.
 void CleanUp(const JobView& view, WallTime now, Outcome& outcome) {
   const bool completed = view.job.status.phase == api::JobPhase::kSucceeded;
+  ReportProgress(view, outcome.status);
+  outcome.status.samples_per_second.reset();
+  outcome.status.step = std::max(outcome.status.step, view.job.status.step);
   LearnerOutcome learners = DismissLearners(view, completed, now);
   Append(std::move(learners.actions), outcome.actions);
   KeepEarliest(learners.look_again, outcome.look_again);
-  // Those who are left need the coordinator to the end.
-  const bool live = HasLiveLearners(view);
-  if (!live) Append(DecideCoordinator(view, /*needed=*/false, now).actions, outcome.actions);
-  outcome.status.learners = live ? outcome.status.learners : 0;
+  if (HasLiveLearners(view)) return;  // those who are left need the coordinator to the end
+  if (HasLastFigures(view, now)) {
+    outcome.look_again = now + std::chrono::seconds(1);
+  } else {
+    Append(DecideCoordinator(view, /*needed=*/false, now).actions, outcome.actions);
+  }
 }
 
 void Admit(const JobView& view, const LifecycleOptions& options, WallTime now, Outcome& outcome) {
@@ -141,8 +164,10 @@ void FinishOutcome(const JobView& view, WallTime now, Outcome& outcome) {
   if (outcome.status != view.job.status) {
     outcome.status.observed_generation = view.job.meta.generation;
   }
-  const WriteDecision write = DecideWrite(view.job.status, outcome.status, view.job.meta.uid,
-                                          view.memory.figures_written, now);
+  // The last figures of a finished job do not wait for their turn.
+  const auto written = view.job.status.finished() ? std::nullopt : view.memory.figures_written;
+  const WriteDecision write =
+      DecideWrite(view.job.status, outcome.status, view.job.meta.uid, written, now);
   outcome.write_status = write.write;
   if (write.write) outcome.memory.figures_written = now;
   KeepEarliest(write.due, outcome.look_again);
@@ -170,8 +195,8 @@ Outcome ReconcileJob(const JobView& view, const std::optional<JobPlan>& plan,
       view.job.spec.failure_policy, view.job.status.failures, CommittedStep(view), view.learners);
   outcome.status.failures = failures.failures;
   outcome.status.restarts += failures.newly_failed;
-  if (const auto parameters = CompletedWith(view)) {
-    Succeed(view, *parameters, now, outcome);
+  if (const auto completion = FindCompletion(view)) {
+    Succeed(view, *completion, now, outcome);
   } else if (failures.fatal) {
     FailForGood(view, *failures.fatal, now, outcome);
   } else {

@@ -31,6 +31,14 @@ bool KnowsMembers(const JobView& view) {
                               [](const api::Pod& pod) { return !pod.ended() && IsRunning(pod); });
 }
 
+// A membership that lost somebody is replaced a moment later.
+int LiveMembers(const JobView& view, const Progress& progress) {
+  const auto live = std::ranges::count_if(view.learners, [&](const api::Pod& pod) {
+    return !pod.ended() && std::ranges::contains(progress.members, pod.meta.name);
+  });
+  return static_cast<int>(live);
+}
+
 std::set<std::string> MembersOf(const Progress& progress) {
   return {progress.members.begin(), progress.members.end()};
 }
@@ -94,7 +102,7 @@ void ReportProgress(const JobView& view, api::JobStatus& status) {
     const Progress& progress = *view.coordinator.progress;
     ReportFigures(progress, status);
     ReportMembership(progress, status);
-    if (KnowsMembers(view)) status.learners = static_cast<int>(progress.members.size());
+    if (KnowsMembers(view)) status.learners = LiveMembers(view, progress);
   }
   if (!HasLiveLearners(view)) {
     status.learners = 0;
@@ -161,7 +169,10 @@ void ReportConditions(const JobView& view, const FailureVerdict& failures, WallT
 WriteDecision DecideWrite(const api::JobStatus& before, const api::JobStatus& after,
                           const std::string& uid, const std::optional<WallTime>& figures_written,
                           WallTime now) {
-  if (before == after) return {};
+  // Nobody tells that a step was committed: a job that trains is looked at from time to time.
+  if (before == after) {
+    return {.due = after.learners > 0 ? std::optional(now + kFiguresEvery) : std::nullopt};
+  }
   api::JobStatus without_figures = after;
   CopyFigures(before, without_figures);
   if (without_figures != before || !figures_written) return {.write = true};

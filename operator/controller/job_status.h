@@ -24,7 +24,7 @@ void ReportConditions(const JobView& view, const FailureVerdict& failures, WallT
 // Progress alone is written at most every 30 s, each job at moments of its own.
 struct WriteDecision {
   bool write = false;
-  std::optional<WallTime> due;  // when figures that are held back are to be written
+  std::optional<WallTime> due;  // when there are figures to be written, or may be
 };
 WriteDecision DecideWrite(const api::JobStatus& before, const api::JobStatus& after,
                           const std::string& uid, const std::optional<WallTime>& figures_written,

@@ -13,6 +13,7 @@ constexpr std::size_t kMessageMax = 512;
 struct LastWords {
   std::string reason;
   std::string message;
+  std::optional<std::int64_t> step;
   std::string parameters_sha256;
 };
 
@@ -23,6 +24,7 @@ LastWords ReadLastWords(const std::string& text) {
   api::Fields fields(object);
   return {.reason = fields.String("reason"),
           .message = fields.String("message").substr(0, kMessageMax),
+          .step = fields.OptionalInt("step", 0, INT64_MAX),
           .parameters_sha256 = fields.String("parametersSha256", "", 64)};
 }
 
@@ -43,6 +45,7 @@ std::optional<LearnerEnding> EndingOf(const api::Pod& pod) {
     words = ReadLastWords(container->terminated->message);
     ending.exit_code = container->terminated->exit_code;
     ending.finished = container->terminated->finished;
+    ending.step = words.step;
     ending.parameters_sha256 = words.parameters_sha256;
   }
   ending.message = !words.message.empty() ? words.message : pod.message.substr(0, kMessageMax);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -20,6 +21,7 @@ struct LearnerEnding {
   LearnerEnd end = LearnerEnd::kFailed;
   int exit_code = 0;  // of container `learner`, if that ran
   std::string message;
+  std::optional<std::int64_t> step;  // the last that it committed, if it said so
   std::string parameters_sha256;
   std::optional<api::WallTime> finished;
   bool operator==(const LearnerEnding&) const = default;

@@ -135,6 +135,9 @@ std::vector<PlannedLearner> WantedLearners(const JobView& view,
     }
   }
   std::ranges::sort(learners);
+  // A process that came back is reported beside the one before it.
+  const auto twice = std::ranges::unique(learners);
+  learners.erase(twice.begin(), twice.end());
   return learners;
 }
 

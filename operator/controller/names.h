@@ -28,8 +28,8 @@ inline constexpr std::string_view kRoleLearner = "learner";
 inline constexpr std::string_view kGate = "pliant.dev/gpu";
 inline constexpr std::string_view kLearnerContainer = "learner";
 inline constexpr std::string_view kCoordinatorHost = "coordinator.pliant.internal";
-inline constexpr int kCoordinatorPort = 8443;
-inline constexpr int kCoordinatorPlainPort = 9090;
+inline constexpr std::uint16_t kCoordinatorPort = 8443;
+inline constexpr std::uint16_t kCoordinatorPlainPort = 9090;
 
 std::string CoordinatorName(const api::ObjectMeta& job);  // its Service and its Secret
 std::string CoordinatorPodName(const api::ObjectMeta& job, std::int64_t term);

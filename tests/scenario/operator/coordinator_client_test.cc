@@ -1,0 +1,138 @@
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "base/http_server.h"
+#include "base/real_event_loop.h"
+#include "base/secret.h"
+#include "operator/controller/http_coordinator_client.h"
+#include "operator/kube/cpprest_transport.h"
+
+namespace pliant::controller {
+namespace {
+
+Result<std::unique_ptr<kube::HttpTransport>> Connect(const std::string& server,
+                                                     const std::string& ca_certificate) {
+  return kube::CpprestTransport::Make(
+      {.server = server, .certificate_authority = {.text = ca_certificate}});
+}
+
+api::WallTime Now() {
+  return std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
+}
+
+// A coordinator's server, over TLS on loopback, with the credentials that the operator made for it.
+class CoordinatorClientTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto keys = MakeMasterKeys(Now());
+    ASSERT_TRUE(keys) << keys.error();
+    keys_ = *keys;
+    const auto credentials = MakeJobCredentials(keys_, "uid-1", Now());
+    ASSERT_TRUE(credentials) << credentials.error();
+    folder_ = std::filesystem::temp_directory_path() /
+              ("pliant-coordinator-client-" + std::to_string(getpid()));
+    std::filesystem::create_directories(folder_);
+    std::ofstream(folder_ / "tls.crt") << credentials->certificate;
+    std::ofstream(folder_ / "tls.key") << credentials->key;
+    const auto admit = [token = credentials->operator_token](std::string_view offered) {
+      return SameSecret(offered, token) ? Access::kGranted : Access::kUnknown;
+    };
+    auto server = HttpServer::Listen(
+        loop_,
+        {.address = "127.0.0.1",
+         .tls = TlsFiles{.certificate = folder_ / "tls.crt", .key = folder_ / "tls.key"}},
+        {{.method = "GET",
+          .path = "/v1/progress",
+          .handle = [this](const ServerRequest&) { return answer_; },
+          .admit = admit},
+         {.method = "PUT",
+          .path = "/v1/plan",
+          .handle =
+              [this](const ServerRequest& request) {
+                plan_ = request.body;
+                return answer_;
+              },
+          .admit = admit}});
+    ASSERT_TRUE(server) << server.error();
+    server_ = *std::move(server);
+    port_ = server_->port();
+    thread_ = std::jthread([this] { loop_.Run(); });
+  }
+
+  void TearDown() override {
+    loop_.Post([this] {
+      server_.reset();
+      loop_.Stop();
+    });
+    thread_.join();
+    std::filesystem::remove_all(folder_);
+  }
+
+  CoordinatorAddress Address(const std::string& uid = "uid-1") const {
+    return {.host = "127.0.0.1", .job_uid = uid, .port = port_};
+  }
+
+  MasterKeys keys_;
+  std::filesystem::path folder_;
+  RealEventLoop loop_;
+  std::unique_ptr<HttpServer> server_;
+  std::uint16_t port_ = 0;
+  // Set before a call, read by the loop while the call waits.
+  ServerResponse answer_{.body = R"({"term": 2, "state": "Running", "step": 7})"};
+  std::string plan_;
+  std::jthread thread_;
+};
+
+TEST_F(CoordinatorClientTest, TalksToACoordinatorByItsFixedName) {
+  HttpCoordinatorClient client(keys_, Connect);
+  const auto progress = client.GetProgress(Address());
+  ASSERT_TRUE(progress) << progress.error();
+  EXPECT_EQ(progress->step, 7);
+  const CoordinatorPlan plan{.stamp = {3, 4}, .learners = {{.name = "a", .pod_uid = "u"}}};
+  const auto taken = client.PutPlan(Address(), plan);
+  ASSERT_TRUE(taken) << taken.error();
+  EXPECT_EQ(plan_, EncodePlan(plan));
+}
+
+TEST_F(CoordinatorClientTest, TrustsNoOtherAuthority) {
+  const auto others = MakeMasterKeys(Now());
+  ASSERT_TRUE(others);
+  HttpCoordinatorClient client(*others, Connect);
+  const auto progress = client.GetProgress(Address());
+  ASSERT_FALSE(progress);
+  EXPECT_EQ(progress.error().code, ErrorCode::kUnavailable);
+}
+
+TEST_F(CoordinatorClientTest, AnotherJobsTokenIsRefused) {
+  HttpCoordinatorClient client(keys_, Connect);
+  const auto progress = client.GetProgress(Address("uid-2"));
+  ASSERT_FALSE(progress);
+  EXPECT_EQ(progress.error().code, ErrorCode::kDenied);
+}
+
+TEST_F(CoordinatorClientTest, TellsARefusedPlanFromOneThatIsNotUnderstood) {
+  HttpCoordinatorClient client(keys_, Connect);
+  answer_ = ErrorResponse(409, "a greater plan was taken");
+  EXPECT_EQ(client.PutPlan(Address(), {}).error().code, ErrorCode::kConflict);
+  answer_ = ErrorResponse(400, "learners[0].state: not known");
+  EXPECT_EQ(client.PutPlan(Address(), {}).error().code, ErrorCode::kInvalid);
+  answer_ = {.body = "<html>"};
+  EXPECT_EQ(client.GetProgress(Address()).error().code, ErrorCode::kInvalid);
+}
+
+TEST_F(CoordinatorClientTest, NobodyThereIsUnavailable) {
+  HttpCoordinatorClient client(keys_, Connect);
+  CoordinatorAddress address = Address();
+  address.port = 1;
+  EXPECT_EQ(client.GetProgress(address).error().code, ErrorCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace pliant::controller
