@@ -150,6 +150,7 @@ void CoordinatorService::OnClosed(ConnectionId id, std::string_view reason) {
 void CoordinatorService::OnTimer() {
   if (failed_) return;
   Do(core_.OnTimer(loop_.Now()));
+  LogState();
   loop_.PostAfter(CoordinatorCore::kPollInterval, [this] { OnTimer(); });
 }
 
@@ -176,7 +177,6 @@ void CoordinatorService::Do(const CoordinatorEffects& effects) {
                           }},
                effect);
   }
-  LogState();
 }
 
 void CoordinatorService::LogMessage(ConnectionId id, const LearnerMessage& message) const {
