@@ -22,6 +22,8 @@ def pod(job: Mapping) -> dict:
         "PLIANT_GLOBAL_BATCH_SIZE": str(training["globalBatchSize"]),
         "PLIANT_LOGICAL_SHARDS": str(training["logicalShards"]),
         "PLIANT_SEED": str(training["seed"]),
+        # Alone it writes one only where it is told to.
+        "PLIANT_TERMINATION_LOG": "/dev/termination-log",
     }
     return {
         "apiVersion": "v1",

@@ -50,6 +50,7 @@ class ReferenceTest(unittest.TestCase):
         self.assertEqual(environment["PLIANT_SEED"], "1")
         self.assertEqual(environment["PLIANT_LOGICAL_SHARDS"], "32")
         self.assertNotIn("PLIANT_COORDINATOR", environment)
+        self.assertEqual(environment["PLIANT_TERMINATION_LOG"], "/dev/termination-log")
         self.assertEqual(spec["volumes"], [{"name": "checkpoints", "hostPath": {"path": "/shared"}}])
 
     def test_the_hash_comes_from_the_termination_message(self) -> None:
