@@ -1,0 +1,45 @@
+#include "tests/integration/operator/operator_process.h"
+
+#include <csignal>
+#include <thread>
+
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/check.h"
+
+namespace pliant {
+
+OperatorProcess::OperatorProcess(const std::vector<std::string>& arguments) {
+  std::string program = PLIANT_OPERATOR;
+  std::vector<std::string> words = arguments;
+  std::vector<char*> argv{program.data()};
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  const int spawned = posix_spawn(&pid_, program.c_str(), nullptr, nullptr, argv.data(), environ);
+  CHECK(spawned == 0, "the operator's program can be run");
+}
+
+void OperatorProcess::Kill() {
+  if (pid_ == 0) return;
+  kill(pid_, SIGKILL);
+  waitpid(pid_, nullptr, 0);
+  pid_ = 0;
+}
+
+std::optional<int> OperatorProcess::Stop(std::chrono::milliseconds limit) {
+  kill(pid_, SIGTERM);
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  while (std::chrono::steady_clock::now() < deadline) {
+    int status = 0;
+    if (waitpid(pid_, &status, WNOHANG) == pid_) {
+      pid_ = 0;
+      return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return std::nullopt;
+}
+
+}  // namespace pliant

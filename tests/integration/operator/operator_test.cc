@@ -1,0 +1,218 @@
+#include <algorithm>
+#include <condition_variable>
+#include <cstdlib>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <stop_token>
+#include <thread>
+#include <tuple>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "operator/api/time.h"
+#include "operator/controller/action_runner.h"
+#include "tests/integration/api_server.h"
+#include "tests/integration/operator/operator_process.h"
+#include "tests/integration/yaml_objects.h"
+
+// The operator's program against a real API server and garbage collector. There are no kubelets:
+// the test tells what they would.
+namespace pliant {
+namespace {
+
+using nlohmann::json;
+using std::chrono::seconds;
+using testing::HasSubstr;
+
+class OperatorTest : public kube::ApiServerTest {
+ protected:
+  void SetUp() override {
+    ApiServerTest::SetUp();
+    if (HasFatalFailure()) return;
+    const auto definitions = kube::LoadYamlObjects(std::string(PLIANT_SOURCE_DIR) +
+                                                   "/crds/pliant.dev_elastictrainingjobs.yaml");
+    ASSERT_TRUE(definitions) << definitions.error();
+    Install(definitions->at(0));
+    for (int i = 0; i < 2; ++i) {
+      nodes_.push_back(ns() + "-" + std::to_string(i));
+      // The label keeps the jobs of other tests away.
+      const auto made = client().Create(
+          kube::kNodes, {{"metadata", {{"name", nodes_.back()}, {"labels", {{"test", ns()}}}}}});
+      ASSERT_TRUE(made) << made.error();
+    }
+    heart_ = std::jthread([this](const std::stop_token& stop) { KeepNodesReady(stop); });
+    StartOperator();
+  }
+
+  void TearDown() override {
+    operator_.reset();
+    heart_ = {};
+    for (const std::string& node : nodes_) std::ignore = client().Delete(kube::kNodes, {"", node});
+    ApiServerTest::TearDown();
+  }
+
+  void StartOperator() {
+    operator_.emplace(std::vector<std::string>{
+        "--namespace=" + ns(), "--coordinator-image=pliant:1", "--http-address=127.0.0.1:0",
+        std::string("--kubeconfig=") + std::getenv("PLIANT_TEST_KUBECONFIG")});
+  }
+
+  void Submit(const std::string& name, const json& changes = json::object()) {
+    json job = {{"metadata", Meta(name)}, {"spec", json::parse(R"({
+                  "elastic": {"maxLearners": 2}, "training": {"globalBatchSize": 256},
+                  "checkpoint": {"volume": {"hostPath": {"path": "/data"}}},
+                  "template": {"spec": {"containers": [{"name": "learner", "image": "x:1"}]}}})")}};
+    job["spec"]["template"]["spec"]["nodeSelector"] = {{"test", ns()}};
+    job.merge_patch(changes);
+    const auto made = client().Create(controller::kJobs, job);
+    ASSERT_TRUE(made) << made.error();
+  }
+
+  json Status(const std::string& name) {
+    const auto job = client().Get(controller::kJobs, Key(name));
+    return job ? job->value("status", json::object()) : json::object();
+  }
+
+  std::vector<json> Pods(const std::string& role) {
+    const auto pods =
+        client().List(kube::kPods, ns(), {.label_selector = "pliant.dev/role=" + role});
+    return pods ? pods->items : std::vector<json>();
+  }
+
+  int OpenLearners() {
+    return static_cast<int>(std::ranges::count_if(Pods("learner"), [](const json& pod) {
+      return pod["spec"].value("schedulingGates", json::array()).empty();
+    }));
+  }
+
+  void EndLearner(const std::string& pod, int exit_code, const json& last_words) {
+    const json status = {
+        {"phase", exit_code == 0 ? "Succeeded" : "Failed"},
+        {"containerStatuses",
+         json::array(
+             {{{"name", "learner"},
+               {"image", "x:1"},
+               {"imageID", "x"},
+               {"ready", false},
+               {"restartCount", 0},
+               {"state",
+                {{"terminated", {{"exitCode", exit_code}, {"message", last_words.dump()}}}}}}})}};
+    const auto patched = client().Patch(kube::kPods, Key(pod), kube::PatchType::kMerge,
+                                        {{"status", status}}, {.subresource = "status"});
+    ASSERT_TRUE(patched) << patched.error();
+  }
+
+  std::optional<OperatorProcess> operator_;
+
+ private:
+  void KeepNodesReady(const std::stop_token& stop) {
+    std::mutex mutex;
+    std::condition_variable_any stopped;
+    while (!stop.stop_requested()) {
+      const std::string now = api::FormatTime(
+          std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now()));
+      const json amount = {
+          {"cpu", "64"}, {"memory", "64Gi"}, {"pods", "110"}, {"nvidia.com/gpu", "2"}};
+      const json condition = {{"type", "Ready"},
+                              {"status", "True"},
+                              {"reason", "Test"},
+                              {"message", "it is said to be"},
+                              {"lastHeartbeatTime", now}};
+      for (const std::string& node : nodes_) {
+        std::ignore = client().Patch(kube::kNodes, {"", node}, kube::PatchType::kMerge,
+                                     {{"status",
+                                       {{"allocatable", amount},
+                                        {"capacity", amount},
+                                        {"conditions", json::array({condition})}}}},
+                                     {.subresource = "status"});
+      }
+      std::unique_lock lock(mutex);
+      stopped.wait_for(lock, stop, seconds(3), [] { return false; });
+    }
+  }
+
+  std::vector<std::string> nodes_;
+  std::jthread heart_;
+};
+
+TEST_F(OperatorTest, AJobFromItsAdmissionToItsDeletion) {
+  Submit("one");
+  ASSERT_TRUE(kube::WaitUntil([&] { return OpenLearners() == 2; }, seconds(60))) << Status("one");
+  ASSERT_TRUE(kube::WaitUntil([&] { return Status("one").value("phase", "") == "Starting"; }));
+  EXPECT_EQ(Status("one").at("/training/logicalShards"_json_pointer), 8);
+  EXPECT_EQ(Status("one").at("coordinatorTerm"), 1);
+  ASSERT_EQ(Pods("coordinator").size(), 1u);
+  const auto secrets =
+      client().List(kube::kSecrets, ns(), {.label_selector = "pliant.dev/job=one"});
+  ASSERT_TRUE(secrets) << secrets.error();
+  ASSERT_EQ(secrets->items.size(), 2u);
+  EXPECT_EQ(secrets->items[0]["data"].size() + secrets->items[1]["data"].size(), 7u);
+  const auto services = client().List(kube::kServices, ns());
+  ASSERT_TRUE(services) << services.error();
+  ASSERT_EQ(services->items.size(), 1u);
+  EXPECT_EQ(services->items[0].at("/spec/selector/pliant.dev~1term"_json_pointer), "1");
+
+  // The next leader goes on where this one was killed.
+  operator_->Kill();
+  StartOperator();
+  const std::string first = Pods("learner")[0]["metadata"]["name"];
+  EndLearner(first, 1, {{"reason", "Failed"}, {"message", "no luck"}});
+  ASSERT_TRUE(
+      kube::WaitUntil([&] { return Status("one").value("restarts", 0) == 1; }, seconds(60)));
+  ASSERT_TRUE(kube::WaitUntil([&] { return OpenLearners() == 3; }, seconds(60)))
+      << "the failed one is kept for its logs; its successor has a new number";
+  EXPECT_EQ(Status("one").at("nextLearner"), 3);
+  EXPECT_EQ(Status("one").at("coordinatorTerm"), 1);
+
+  const std::string last = Pods("learner")[2]["metadata"]["name"];
+  EndLearner(last, 0, {{"reason", "Completed"}, {"parametersSha256", std::string(64, 'a')}});
+  ASSERT_TRUE(kube::WaitUntil([&] { return Status("one").value("phase", "") == "Succeeded"; }));
+  EXPECT_EQ(Status("one").at("parametersSha256"), std::string(64, 'a'));
+  ASSERT_TRUE(kube::WaitUntil([&] { return Pods("coordinator").empty(); }));
+  EXPECT_EQ(Pods("learner").size(), 2u) << "those that ended keep their logs";
+
+  ASSERT_TRUE(client().Delete(controller::kJobs, Key("one")));
+  ASSERT_TRUE(kube::WaitUntil(
+      [&] {
+        const auto left = client().List(kube::kSecrets, ns(), {.label_selector = "pliant.dev/job"});
+        const auto services_left = client().List(kube::kServices, ns());
+        return Pods("learner").empty() && left && left->items.empty() && services_left &&
+               services_left->items.empty();
+      },
+      seconds(60)));
+}
+
+TEST_F(OperatorTest, ATemplateThatTheServerRefusesIsToldByConditionAndEvent) {
+  Submit("bad", json::parse(R"({"spec": {"template": {"spec": {"containers": [
+      {"name": "learner", "image": "x:1", "volumeMounts": [{"name": "absent", "mountPath": "/x"}]}]}}}})"));
+  ASSERT_TRUE(kube::WaitUntil(
+      [&] { return Status("bad").value("reason", "").find("absent") != std::string::npos; },
+      seconds(60)));
+  ASSERT_TRUE(kube::WaitUntil([&] {
+    const auto events = client().List(kube::kEvents, ns());
+    return events && std::ranges::any_of(events->items, [](const json& event) {
+             return event.value("reason", "") == "TemplateRefused" &&
+                    event.value("type", "") == "Warning";
+           });
+  }));
+  EXPECT_TRUE(Pods("learner").empty());
+}
+
+TEST_F(OperatorTest, StopsQuicklyAndLeavesTheLeaseToOthers) {
+  const kube::NamespacedName lease = Key("pliant-operator");
+  // It leads for a while already: it has renewed.
+  ASSERT_TRUE(kube::WaitUntil([&] {
+    const auto held = client().Get(kube::kLeases, lease);
+    return held &&
+           held->at("spec").value("renewTime", "") != held->at("spec").value("acquireTime", "");
+  }));
+  EXPECT_EQ(operator_->Stop(seconds(3)), 0);
+  const auto released = client().Get(kube::kLeases, lease);
+  ASSERT_TRUE(released) << released.error();
+  EXPECT_EQ(released->at("spec").value("holderIdentity", ""), "");
+}
+
+}  // namespace
+}  // namespace pliant

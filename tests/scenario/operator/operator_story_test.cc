@@ -1,0 +1,185 @@
+#include <algorithm>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/scenario/operator/operator_world.h"
+
+namespace pliant {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::Contains;
+
+class OperatorStory : public testing::Test {
+ protected:
+  OperatorStory() { world.StartOperator(); }
+
+  OperatorWorld world{{{"gpu-1", 4}, {"gpu-2", 4}}};
+};
+
+// The main story: alone 8; a second, equal one: 4 and 4; its priority doubled: 3 and 5; the first
+// completes: 8.
+TEST_F(OperatorStory, TwoTrainingsShareTheCluster) {
+  world.SubmitJob("one");
+  ASSERT_TRUE(world.ReachSizes({{"one", 8}}));
+  world.SubmitJob("two");
+  ASSERT_TRUE(world.ReachSizes({{"one", 4}, {"two", 4}}));
+  world.EditJob("two", {{"priority", 10000}});
+  ASSERT_TRUE(world.ReachSizes({{"one", 3}, {"two", 5}}));
+  world.Complete("one");
+  ASSERT_TRUE(world.ReachSizes({{"two", 8}}));
+  EXPECT_EQ(world.Phase("one"), "Succeeded");
+  EXPECT_EQ(world.Status("one").value("parametersSha256", ""), "abc");
+  world.Complete("two");
+  ASSERT_TRUE(world.Reach([&] {
+    return world.Phase("two") == "Succeeded" && world.PodsOf("two", "coordinator") == 0;
+  }));
+  EXPECT_EQ(world.PodsOf("one", "coordinator"), 0);
+  EXPECT_EQ(world.PodsOf("one", "learner") + world.PodsOf("two", "learner"), 0);
+  EXPECT_EQ(world.Status("one").value("restarts", -1), 0) << "nobody failed";
+  EXPECT_THAT(world.events, Contains("one: Completed"));
+}
+
+// The same, with the operator killed after each change, at ever other moments.
+TEST_F(OperatorStory, AnOperatorThatIsKilledAtAnyMomentChangesNothing) {
+  for (int delay = 0; delay <= 1000; delay += 125) {
+    SCOPED_TRACE(delay);
+    OperatorWorld again({{"gpu-1", 4}, {"gpu-2", 4}});
+    again.StartOperator();
+    const auto kill = [&] {
+      again.loop.RunFor(milliseconds(delay));
+      again.KillOperator();
+      again.loop.RunFor(seconds(1));
+      again.StartOperator();
+    };
+    again.SubmitJob("one");
+    kill();
+    ASSERT_TRUE(again.ReachSizes({{"one", 8}}));
+    again.SubmitJob("two");
+    kill();
+    ASSERT_TRUE(again.ReachSizes({{"one", 4}, {"two", 4}}));
+    again.EditJob("two", {{"priority", 10000}});
+    kill();
+    ASSERT_TRUE(again.ReachSizes({{"one", 3}, {"two", 5}}));
+    again.Complete("one");
+    kill();
+    ASSERT_TRUE(again.ReachSizes({{"two", 8}}));
+    EXPECT_EQ(again.Phase("one"), "Succeeded");
+    EXPECT_EQ(again.terms_seen, 1) << "no coordinator was replaced";
+  }
+}
+
+TEST_F(OperatorStory, NothingIsWrittenWhileNothingChanges) {
+  world.SubmitJob("one", {{"elastic", {{"maxLearners", 2}}}});
+  ASSERT_TRUE(world.ReachSizes({{"one", 2}}));
+  world.loop.RunFor(seconds(5));
+  const int before = world.server.writes;
+  world.loop.RunFor(seconds(100));
+  EXPECT_LE(world.server.writes - before, 4) << "progress, at most every 30 s";
+  EXPECT_GE(world.server.writes - before, 2);
+}
+
+TEST_F(OperatorStory, ACrashedLearnerIsReplaced) {
+  world.SubmitJob("one");
+  ASSERT_TRUE(world.ReachSizes({{"one", 8}}));
+  world.CrashALearner("one");
+  ASSERT_TRUE(world.Reach([&] { return world.Learners("one") == 7; }));
+  ASSERT_TRUE(world.ReachSizes({{"one", 8}}));
+  EXPECT_EQ(world.Status("one").value("restarts", 0), 1);
+  EXPECT_THAT(world.events, Contains("one: LearnerFailed"));
+}
+
+TEST_F(OperatorStory, SuspendGivesEverythingBackAndResumeGoesOn) {
+  world.SubmitJob("one");
+  ASSERT_TRUE(world.ReachSizes({{"one", 8}}));
+  world.EditJob("one", {{"suspend", true}});
+  ASSERT_TRUE(world.Reach([&] { return world.Phase("one") == "Suspended"; }));
+  EXPECT_EQ(world.PodsOf("one", "learner"), 0);
+  ASSERT_TRUE(world.Reach([&] { return world.PodsOf("one", "coordinator") == 0; }));
+  EXPECT_EQ(world.Status("one").value("restarts", -1), 0);
+  world.EditJob("one", {{"suspend", false}});
+  ASSERT_TRUE(world.ReachSizes({{"one", 8}}));
+}
+
+TEST_F(OperatorStory, LosingAllLearnersAtOnceIsRecoveredFrom) {
+  world.SubmitJob("one");
+  ASSERT_TRUE(world.ReachSizes({{"one", 8}}));
+  world.RemovePods("one", "learner");
+  ASSERT_TRUE(world.Reach([&] { return world.Phase("one") == "Recovering"; }));
+  ASSERT_TRUE(world.ReachSizes({{"one", 8}}));
+  EXPECT_EQ(world.Status("one").value("restarts", -1), 0) << "a deletion is nobody's failure";
+}
+
+TEST_F(OperatorStory, ALostCoordinatorIsReplacedWhileTrainingGoesOn) {
+  world.SubmitJob("one");
+  ASSERT_TRUE(world.ReachSizes({{"one", 8}}));
+  world.RemovePods("one", "coordinator");
+  ASSERT_TRUE(world.Reach([&] { return world.terms_seen == 2; }));
+  EXPECT_EQ(world.PodsOf("one", "learner"), 8);
+  world.SubmitJob("two");
+  ASSERT_TRUE(world.ReachSizes({{"one", 4}, {"two", 4}}));
+  EXPECT_EQ(world.Status("one").value("restarts", -1), 0);
+  EXPECT_THAT(world.events, Contains("one: CoordinatorReplaced"));
+}
+
+TEST_F(OperatorStory, AProgramThatAlwaysFailsFailsItsJobAndHarmsNoOther) {
+  world.SubmitJob("good", {{"elastic", {{"maxLearners", 4}}}});
+  ASSERT_TRUE(world.ReachSizes({{"good", 4}}));
+  world.LetProgramsFail("bad", 1);
+  world.SubmitJob("bad", {{"failurePolicy", {{"maxFailures", 4}}}});
+  ASSERT_TRUE(world.Reach([&] { return world.Phase("bad") == "Failed"; }));
+  world.loop.RunFor(seconds(10));
+  EXPECT_THAT(world.events, Contains("bad: TooManyFailures"));
+  EXPECT_EQ(world.PodsOf("bad", "learner") + world.PodsOf("bad", "coordinator"), 0);
+  EXPECT_EQ(world.Learners("good"), 4);
+}
+
+TEST_F(OperatorStory, AWrongProgramFailsAtOnce) {
+  world.LetProgramsFail("bad", 2);
+  world.SubmitJob("bad");
+  ASSERT_TRUE(world.Reach([&] { return world.Phase("bad") == "Failed"; }));
+  world.loop.RunFor(seconds(1));
+  EXPECT_THAT(world.events, Contains("bad: PermanentExitCode"));
+}
+
+TEST_F(OperatorStory, AMissingImageIsToldAndItsGrantIsWithdrawn) {
+  world.SetImageMissing("bad");
+  world.SubmitJob("bad");
+  ASSERT_TRUE(
+      world.Reach([&] { return std::ranges::contains(world.events, "bad: ImagePullFailed"); }));
+  // After the start timeout the GPUs go to somebody who can use them.
+  world.SubmitJob("good", {{"elastic", {{"minLearners", 8}}}});
+  ASSERT_TRUE(world.ReachSizes({{"good", 8}}));
+}
+
+TEST_F(OperatorStory, ARefusedTemplateIsToldWithoutAHotLoop) {
+  world.server.refuse = [](const nlohmann::json&) { return std::string("exceeded quota: gpus"); };
+  world.SubmitJob("one");
+  ASSERT_TRUE(
+      world.Reach([&] { return std::ranges::contains(world.events, "one: TemplateRefused"); }));
+  EXPECT_EQ(world.Status("one").value("reason", ""), "exceeded quota: gpus");
+  const int before = world.server.writes;
+  world.loop.RunFor(seconds(60));
+  EXPECT_EQ(world.server.writes, before);
+  world.server.refuse = nullptr;
+  ASSERT_TRUE(world.ReachSizes({{"one", 8}}));
+}
+
+TEST_F(OperatorStory, AServerThatRefusesPodsIsAskedLessAndLess) {
+  world.SubmitJob("one", {{"elastic", {{"maxLearners", 4}}}});
+  ASSERT_TRUE(world.ReachSizes({{"one", 4}}));
+  world.server.refuse = [](const nlohmann::json&) { return std::string("exceeded quota: pods"); };
+  world.CrashALearner("one");
+  ASSERT_TRUE(
+      world.Reach([&] { return std::ranges::contains(world.events, "one: RefusedByServer"); }));
+  const int before = world.server.writes;
+  world.loop.RunFor(seconds(60));
+  EXPECT_LE(world.server.writes - before, 15);
+  world.server.refuse = nullptr;
+  ASSERT_TRUE(world.ReachSizes({{"one", 4}}));
+}
+
+}  // namespace
+}  // namespace pliant

@@ -1,0 +1,99 @@
+#include "operator/controller/admission.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/controller/job_fixture.h"
+
+namespace pliant::controller {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+struct ShardCase {
+  std::int64_t batch;
+  int learners_max;
+  std::optional<int> asked;
+  int shards;  // 0: refused
+};
+
+TEST(Admission, DerivesTheNumberOfShards) {
+  const ShardCase kCases[] = {
+      {256, 8, {}, 32},  // 4 · 8
+      {256, 5, {}, 32},  // the next power of two from 20 on
+      {48, 4, {}, 16},   // 48 = 16 · 3
+      {256, 1, {}, 4},
+      {256, 8, 8, 8},
+      {256, 8, 256, 256},
+      {96, 64, {}, 0},  // 32 divides it, but there are 64 GPUs
+      {7, 1, {}, 1},
+      {7, 2, {}, 0},
+      {100, 1, 8, 0},
+      {256, 16, 8, 0},
+      {1 << 24, 1024, {}, 4096},
+  };
+  for (const ShardCase& c : kCases) {
+    api::JobSpec spec = NewJob().spec;
+    spec.training.global_batch_size = c.batch;
+    spec.training.logical_shards = c.asked;
+    spec.elastic.max_learners = c.learners_max;
+    const auto training = FreezeTraining(spec);
+    EXPECT_EQ(training ? training->logical_shards : 0, c.shards)
+        << c.batch << " for " << c.learners_max;
+    if (!training) {
+      EXPECT_EQ(training.error().code, ErrorCode::kInvalid);
+    }
+  }
+}
+
+TEST(Admission, AsksTheServerOnceAndBelievesIt) {
+  JobView view{.job = NewJob()};
+  AdmissionOutcome outcome = DecideAdmission(view, At(10));
+  EXPECT_EQ(outcome.verdict, std::nullopt);
+  EXPECT_THAT(outcome.actions, ElementsAre(Action(CheckTemplate{})));
+
+  view.memory.template_check = TemplateCheck{.generation = 1, .accepted = true};
+  outcome = DecideAdmission(view, At(11));
+  EXPECT_THAT(outcome.actions, IsEmpty());
+  ASSERT_TRUE(outcome.verdict);
+  EXPECT_EQ(outcome.verdict->status, api::ConditionStatus::kTrue);
+  EXPECT_EQ(outcome.training->logical_shards, 32);
+
+  view.memory.template_check =
+      TemplateCheck{.generation = 1, .message = "no such class", .refusals = 1, .again_at = At(20)};
+  outcome = DecideAdmission(view, At(11));
+  EXPECT_EQ(outcome.verdict->reason, "TemplateRefused");
+  EXPECT_EQ(outcome.verdict->message, "no such class");
+  EXPECT_THAT(outcome.actions, IsEmpty());
+  EXPECT_EQ(outcome.look_again, At(20));
+  EXPECT_EQ(DecideAdmission(view, At(20)).actions.size(), 1u) << "the cause may have gone";
+  view.job.meta.generation = 2;
+  EXPECT_EQ(DecideAdmission(view, At(11)).actions.size(), 1u) << "the job was changed";
+}
+
+TEST(Admission, WhatWasFrozenStays) {
+  JobView view{.job = AdmittedJob(0)};
+  view.job.status.training->logical_shards = 8;
+  view.memory.template_check = TemplateCheck{.generation = 1, .accepted = true};
+  EXPECT_EQ(DecideAdmission(view, At(1)).training->logical_shards, 8);
+}
+
+TEST(Conditions, ChangeTheirTimeWithTheirStatusOnly) {
+  using enum api::ConditionStatus;
+  api::JobStatus status;
+  SetCondition(status, "Running", {kFalse, "Queued", ""}, 1, At(1.5));
+  SetCondition(status, "Admitted", {kTrue, "Admitted", ""}, 1, At(2));
+  SetCondition(status, "Running", {kFalse, "Starting", "soon"}, 2, At(3));
+  ASSERT_EQ(status.conditions.size(), 2u);
+  EXPECT_EQ(status.conditions[0].type, "Admitted") << "sorted, so that equal states are equal";
+  EXPECT_EQ(status.conditions[1].last_transition, At(1)) << "whole seconds, as they read back";
+  EXPECT_EQ(status.conditions[1].reason, "Starting");
+  EXPECT_EQ(status.conditions[1].observed_generation, 2);
+  SetCondition(status, "Running", {kTrue, "Training", ""}, 2, At(4));
+  EXPECT_EQ(status.conditions[1].last_transition, At(4));
+  EXPECT_TRUE(IsTrue(status, "Running"));
+}
+
+}  // namespace
+}  // namespace pliant::controller

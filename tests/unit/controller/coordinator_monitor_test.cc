@@ -1,0 +1,157 @@
+#include "operator/controller/coordinator_monitor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/sim_event_loop.h"
+#include "tests/unit/controller/job_fixture.h"
+
+namespace pliant::controller {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::ElementsAre;
+
+class FakeCoordinator final : public CoordinatorClient {
+ public:
+  Result<Progress> PutPlan(const CoordinatorAddress&, const CoordinatorPlan& plan) override {
+    plans.push_back(plan);
+    if (error) return std::unexpected(*error);
+    if (progress.plan_accepted && plan.stamp < *progress.plan_accepted) {
+      return Fail(ErrorCode::kConflict, "a greater plan was taken");
+    }
+    progress.plan_accepted = plan.stamp;
+    return progress;
+  }
+  Result<Progress> GetProgress(const CoordinatorAddress& address) override {
+    ++questions;
+    last_host = address.host;
+    if (error) return std::unexpected(*error);
+    return progress;
+  }
+  void Forget(const std::string& job_uid) override { forgotten = job_uid; }
+
+  Progress progress{.term = 1, .state = CoordinatorState::kRunning, .membership_id = "1.1"};
+  std::optional<Error> error;
+  std::vector<CoordinatorPlan> plans;
+  int questions = 0;
+  std::string last_host;
+  std::string forgotten;
+};
+
+class CoordinatorMonitorTest : public testing::Test {
+ protected:
+  CoordinatorMonitorTest()
+      : monitor(loop, [this](std::function<void()> task) { loop.PostAfter(milliseconds(5), task); },
+                coordinator,
+                {.lease_transitions = 3,
+                 .now = [this] { return At(ToSeconds(loop.Now().time_since_epoch())); },
+                 .on_change = [this](const std::string&) { ++changes; }}) {}
+
+  SimEventLoop loop;
+  FakeCoordinator coordinator;
+  CoordinatorMonitor monitor;
+  int changes = 0;
+};
+
+const std::vector<PlannedLearner> kTwo = {{.name = "a", .pod_uid = "u1"},
+                                          {.name = "b", .pod_uid = "u2"}};
+
+TEST_F(CoordinatorMonitorTest, AsksFirstThenTellsOnce) {
+  coordinator.progress.plan_accepted = PlanStamp{3, 40};  // of this leader before its restart
+  monitor.Follow(kUid, 1, "10.1.0.9");
+  monitor.Tell(kUid, kTwo);
+  monitor.Tell(kUid, kTwo);
+  loop.RunFor(milliseconds(100));
+  ASSERT_EQ(coordinator.plans.size(), 1u);
+  EXPECT_EQ(coordinator.plans[0].stamp, (PlanStamp{3, 41}));
+  EXPECT_EQ(coordinator.plans[0].learners, kTwo);
+  EXPECT_TRUE(monitor.View(kUid).reachable);
+  EXPECT_GT(changes, 0);
+  loop.RunFor(seconds(60));
+  EXPECT_EQ(coordinator.plans.size(), 1u);
+}
+
+TEST_F(CoordinatorMonitorTest, LooksOftenWhileBusyAndSeldomOtherwise) {
+  monitor.Follow(kUid, 1, "10.1.0.9");
+  loop.RunFor(seconds(10));
+  EXPECT_NEAR(coordinator.questions, 10, 1);
+  monitor.SetBusy(kUid, false);
+  coordinator.questions = 0;
+  loop.RunFor(seconds(60));
+  EXPECT_NEAR(coordinator.questions, 12, 1);
+  changes = 0;
+  coordinator.progress.step = 99;  // a figure: no news
+  loop.RunFor(seconds(10));
+  EXPECT_EQ(monitor.View(kUid).progress->step, 99);
+  EXPECT_EQ(changes, 0);
+}
+
+TEST_F(CoordinatorMonitorTest, NoticesSilenceAndItsEnd) {
+  monitor.Follow(kUid, 1, "10.1.0.9");
+  loop.RunFor(milliseconds(100));
+  coordinator.error = Error{ErrorCode::kUnavailable, "connection refused"};
+  loop.RunFor(seconds(3));
+  EXPECT_FALSE(monitor.View(kUid).reachable);
+  ASSERT_TRUE(monitor.View(kUid).silent_since);
+  EXPECT_TRUE(monitor.View(kUid).progress) << "what it said last still holds";
+  coordinator.error.reset();
+  loop.RunFor(seconds(3));
+  EXPECT_TRUE(monitor.View(kUid).reachable);
+  EXPECT_FALSE(monitor.View(kUid).silent_since);
+}
+
+TEST_F(CoordinatorMonitorTest, APlanThatGotNoAnswerIsToldAgainUnderANewNumber) {
+  monitor.Follow(kUid, 1, "10.1.0.9");
+  loop.RunFor(milliseconds(100));
+  coordinator.error = Error{ErrorCode::kTimeout, "no answer"};
+  monitor.Tell(kUid, kTwo);
+  loop.RunFor(milliseconds(100));
+  coordinator.error.reset();
+  loop.RunFor(seconds(3));
+  ASSERT_GE(coordinator.plans.size(), 2u);
+  EXPECT_LT(coordinator.plans.front().stamp, coordinator.plans.back().stamp);
+  EXPECT_EQ(coordinator.progress.plan_accepted, coordinator.plans.back().stamp);
+}
+
+TEST_F(CoordinatorMonitorTest, ASuccessorIsToldEverythingAnew) {
+  monitor.Follow(kUid, 1, "10.1.0.9");
+  monitor.Tell(kUid, kTwo);
+  loop.RunFor(milliseconds(100));
+  monitor.Lose(kUid, 1);
+  EXPECT_FALSE(monitor.View(kUid).reachable);
+  coordinator.progress = {.term = 2};
+  monitor.Follow(kUid, 2, "10.1.0.10");
+  EXPECT_FALSE(monitor.View(kUid).progress);
+  loop.RunFor(milliseconds(100));
+  EXPECT_EQ(coordinator.last_host, "10.1.0.10");
+  ASSERT_EQ(coordinator.plans.size(), 2u);
+  EXPECT_EQ(coordinator.plans[1].learners, kTwo);
+}
+
+TEST_F(CoordinatorMonitorTest, AnotherTermsAnswerCountsAsNone) {
+  coordinator.progress.term = 1;
+  monitor.Follow(kUid, 2, "10.1.0.9");
+  loop.RunFor(seconds(2));
+  EXPECT_FALSE(monitor.View(kUid).reachable);
+}
+
+TEST_F(CoordinatorMonitorTest, ALeaderThatWasSucceededFallsSilent) {
+  coordinator.progress.plan_accepted = PlanStamp{4, 1};
+  monitor.Follow(kUid, 1, "10.1.0.9");
+  monitor.Tell(kUid, kTwo);
+  loop.RunFor(seconds(5));
+  EXPECT_THAT(coordinator.plans, ElementsAre());
+}
+
+TEST_F(CoordinatorMonitorTest, AfterForgetNobodyIsAsked) {
+  monitor.Follow(kUid, 1, "10.1.0.9");
+  monitor.Forget(kUid);
+  loop.RunFor(seconds(5));
+  EXPECT_EQ(coordinator.questions, 0);
+  EXPECT_EQ(coordinator.forgotten, kUid);
+}
+
+}  // namespace
+}  // namespace pliant::controller

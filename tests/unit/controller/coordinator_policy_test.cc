@@ -1,0 +1,97 @@
+#include "operator/controller/coordinator_policy.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/controller/job_fixture.h"
+
+namespace pliant::controller {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::VariantWith;
+
+TEST(CoordinatorPolicy, MakesAllThatAFirstCoordinatorNeeds) {
+  JobView view{.job = AdmittedJob(2)};
+  view.job.status.coordinator_term = 0;
+  const CoordinatorOutcome outcome = DecideCoordinator(view, true, At(10));
+  EXPECT_EQ(outcome.term, 1);
+  EXPECT_THAT(outcome.actions, ElementsAre(Action(PutSecrets{}), Action(CreateService{1}),
+                                           Action(CreateCoordinator{1})));
+}
+
+TEST(CoordinatorPolicy, LeavesAGoodOneAlone) {
+  const JobView view = TrainingView(2);
+  const CoordinatorOutcome outcome = DecideCoordinator(view, true, At(10));
+  EXPECT_EQ(outcome.term, 1);
+  EXPECT_THAT(outcome.actions, IsEmpty());
+}
+
+TEST(CoordinatorPolicy, ReplacesOneThatIsGoneByAHigherTerm) {
+  for (const bool deleting : {false, true}) {
+    JobView view = TrainingView(2);
+    view.coordinators.clear();
+    if (deleting) view.coordinators = {Deleting(Coordinator(1))};
+    const CoordinatorOutcome outcome = DecideCoordinator(view, true, At(10));
+    EXPECT_EQ(outcome.term, 2);
+    EXPECT_THAT(
+        outcome.actions,
+        ElementsAre(Action(PutSecrets{}), Action(PointService{.term = 2, .resource_version = "9"}),
+                    Action(CreateCoordinator{2})));
+    EXPECT_EQ(outcome.tries, 1);
+    // Not in a hot loop.
+    view.job.status.coordinator_term = 2;
+    view.coordinators.clear();
+    view.memory.coordinator_tries = outcome.tries;
+    view.memory.coordinator_not_before = outcome.not_before;
+    const CoordinatorOutcome next = DecideCoordinator(view, true, At(11));
+    EXPECT_THAT(next.actions, IsEmpty());
+    EXPECT_EQ(next.look_again, outcome.not_before);
+  }
+}
+
+TEST(CoordinatorPolicy, ATermInStatusWithoutAPodIsNeverUsedAgain) {
+  JobView view = TrainingView(2);
+  view.job.status.coordinator_term = 5;  // written, then the operator was killed
+  const CoordinatorOutcome outcome = DecideCoordinator(view, true, At(10));
+  EXPECT_EQ(outcome.term, 6);
+  EXPECT_THAT(outcome.actions, testing::Contains(Action(CreateCoordinator{6})));
+}
+
+TEST(CoordinatorPolicy, GivesUpOneThatRunsAndDoesNotAnswer) {
+  JobView view = TrainingView(2);
+  view.coordinator.reachable = false;
+  view.coordinator.silent_since = At(100);
+  const CoordinatorOutcome patient = DecideCoordinator(view, true, At(110));
+  EXPECT_THAT(patient.actions, IsEmpty());
+  ASSERT_TRUE(patient.look_again);
+  const CoordinatorOutcome outcome = DecideCoordinator(view, true, *patient.look_again);
+  EXPECT_EQ(outcome.term, 2);
+  EXPECT_THAT(outcome.actions, testing::Contains(VariantWith<DeletePod>(
+                                   testing::Field(&DeletePod::pod, "digits-1a2b3-coordinator-1"))));
+}
+
+TEST(CoordinatorPolicy, OneThatCannotStartIsNotReplaced) {
+  JobView view = TrainingView(2);
+  view.coordinators = {Coordinator(1, /*running=*/false)};
+  view.coordinator = {};
+  EXPECT_THAT(DecideCoordinator(view, true, At(9999)).actions, IsEmpty());
+}
+
+TEST(CoordinatorPolicy, EndsThoseOfOlderTerms) {
+  JobView view = TrainingView(2);
+  view.job.status.coordinator_term = 2;
+  view.coordinators = {Coordinator(1), Coordinator(2)};
+  view.service = ServiceFor(2);
+  EXPECT_THAT(
+      DecideCoordinator(view, true, At(10)).actions,
+      ElementsAre(VariantWith<DeletePod>(testing::Field(&DeletePod::uid, "coordinator-uid-1"))));
+}
+
+TEST(CoordinatorPolicy, EndsAllWhenNoneIsNeeded) {
+  EXPECT_EQ(DecideCoordinator(TrainingView(0), false, At(10)).actions.size(), 1u);
+}
+
+}  // namespace
+}  // namespace pliant::controller

@@ -1,0 +1,116 @@
+#include "operator/controller/credentials.h"
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include <gtest/gtest.h>
+#include <openssl/bio.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+#include <openssl/x509v3.h>
+
+#include "operator/controller/coordinator_objects.h"
+#include "tests/unit/controller/job_fixture.h"
+
+namespace pliant::controller {
+namespace {
+
+using Certificate = std::unique_ptr<X509, decltype(&X509_free)>;
+
+Certificate Read(const std::string& pem) {
+  const std::unique_ptr<BIO, decltype(&BIO_free_all)> bio(
+      BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())), &BIO_free_all);
+  return {PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr), &X509_free};
+}
+
+// As a TLS client that trusts the authority alone would see it.
+bool Verifies(const std::string& ca, const std::string& leaf, const char* host) {
+  const std::unique_ptr<X509_STORE, decltype(&X509_STORE_free)> store(X509_STORE_new(),
+                                                                      &X509_STORE_free);
+  const std::unique_ptr<X509_STORE_CTX, decltype(&X509_STORE_CTX_free)> context(
+      X509_STORE_CTX_new(), &X509_STORE_CTX_free);
+  const Certificate authority = Read(ca);
+  const Certificate certificate = Read(leaf);
+  X509_STORE_add_cert(store.get(), authority.get());
+  X509_STORE_CTX_init(context.get(), store.get(), certificate.get(), nullptr);
+  X509_VERIFY_PARAM* parameters = X509_STORE_CTX_get0_param(context.get());
+  X509_VERIFY_PARAM_set1_host(parameters, host, 0);
+  X509_VERIFY_PARAM_set_purpose(parameters, X509_PURPOSE_SSL_SERVER);
+  return X509_verify_cert(context.get()) == 1;
+}
+
+TEST(Credentials, ACoordinatorIsKnownByItsFixedName) {
+  const auto now = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
+  const auto keys = MakeMasterKeys(now);
+  ASSERT_TRUE(keys) << keys.error();
+  EXPECT_TRUE(CheckMasterKeys(*keys));
+  const auto job = MakeJobCredentials(*keys, kUid, now);
+  ASSERT_TRUE(job) << job.error();
+  EXPECT_TRUE(Verifies(job->ca_certificate, job->certificate, "coordinator.pliant.internal"));
+  EXPECT_FALSE(Verifies(job->ca_certificate, job->certificate, "10.0.0.7"));
+  const auto others = MakeMasterKeys(now);
+  ASSERT_TRUE(others);
+  EXPECT_FALSE(Verifies(others->ca_certificate, job->certificate, "coordinator.pliant.internal"));
+}
+
+TEST(Credentials, TokensFollowFromKeyUidAndRole) {
+  // printf 'u1/operator' | openssl dgst -sha256 -hmac 00
+  EXPECT_EQ(JobToken("00", "u1", TokenRole::kOperator),
+            "de6c7d23cdc2b6f2b23c98bee63c09672b5b3465edf338680586d13ac9721f52");
+  EXPECT_NE(JobToken("00", "u1", TokenRole::kOperator), JobToken("00", "u1", TokenRole::kLearner));
+  EXPECT_NE(JobToken("00", "u1", TokenRole::kOperator), JobToken("00", "u2", TokenRole::kOperator));
+  EXPECT_NE(JobToken("00", "u1", TokenRole::kOperator), JobToken("01", "u1", TokenRole::kOperator));
+}
+
+TEST(Credentials, KeysThatDoNotBelongTogetherAreRefused) {
+  const auto keys = MakeMasterKeys(At(0));
+  const auto others = MakeMasterKeys(At(0));
+  ASSERT_TRUE(keys && others);
+  MasterKeys mixed = *keys;
+  mixed.ca_key = others->ca_key;
+  ASSERT_FALSE(CheckMasterKeys(mixed));
+  EXPECT_EQ(CheckMasterKeys(mixed).error().message, "ca.key is not the key of ca.crt");
+  MasterKeys shortened = *keys;
+  shortened.master_key.pop_back();
+  EXPECT_FALSE(CheckMasterKeys(shortened));
+  MasterKeys garbled = *keys;
+  garbled.ca_certificate = "-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n";
+  EXPECT_FALSE(CheckMasterKeys(garbled));
+}
+
+TEST(CoordinatorObjects, HoldWhatTheContractSays) {
+  const api::ElasticTrainingJob job = NewJob();
+  const JobCredentials credentials{.ca_certificate = "CA",
+                                   .certificate = "CERT",
+                                   .key = "KEY",
+                                   .operator_token = "OP",
+                                   .learner_token = "LEARN"};
+  const auto secret = CoordinatorSecret(job.meta, credentials);
+  EXPECT_EQ(secret.at("stringData"), nlohmann::json({{"ca.crt", "CA"},
+                                                     {"tls.crt", "CERT"},
+                                                     {"tls.key", "KEY"},
+                                                     {"operator-token", "OP"},
+                                                     {"learner-token", "LEARN"}}));
+  const auto learners = LearnerSecret(job.meta, credentials);
+  EXPECT_EQ(learners.at("stringData"), nlohmann::json({{"ca.crt", "CA"}, {"token", "LEARN"}}));
+
+  const auto service = CoordinatorService(job.meta, 3);
+  EXPECT_EQ(service.at("/spec/selector/pliant.dev~1term"_json_pointer), "3");
+  ASSERT_TRUE(service.at("/spec/ports"_json_pointer).is_array());
+  EXPECT_EQ(service.at("/spec/ports/0/port"_json_pointer), 8443);
+
+  const auto pod = CoordinatorPod(job, 3, "pliant:1", {.priority_class = "low"});
+  EXPECT_EQ(pod.at("/metadata/name"_json_pointer), "digits-1a2b3-coordinator-3");
+  EXPECT_EQ(pod.at("/metadata/labels/pliant.dev~1term"_json_pointer), "3");
+  EXPECT_EQ(pod.at("/spec/priorityClassName"_json_pointer), "low");
+  const auto& container = pod.at("/spec/containers/0"_json_pointer);
+  EXPECT_EQ(container.at("image"), "pliant:1");
+  EXPECT_TRUE(container.at("command").is_array());
+  EXPECT_EQ(container.at("env").size(), 6u);
+  EXPECT_TRUE(container.at("ports").is_array());
+  EXPECT_TRUE(container.at("/securityContext/capabilities/drop"_json_pointer).is_array());
+  EXPECT_EQ(pod.at("/spec/volumes/0/secret/secretName"_json_pointer), "digits-1a2b3-coordinator");
+}
+
+}  // namespace
+}  // namespace pliant::controller

@@ -1,0 +1,101 @@
+#include "operator/controller/failure_policy.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/controller/job_fixture.h"
+
+namespace pliant::controller {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+const api::FailurePolicy kPolicy{.max_failures = 2, .permanent_exit_codes = {2}};
+
+api::Pod Failed(int number, int exit_code = 1) {
+  return Ended(Learner(number, Life::kRunning), exit_code, "oops");
+}
+
+struct Case {
+  const char* name;
+  api::FailureCount before;
+  std::int64_t step;
+  std::vector<api::Pod> learners;
+  int count;
+  int newly;
+  std::vector<int> counted;
+  std::string fatal;
+};
+
+TEST(FailurePolicy, CountsEachFailureOnceUntilAStepIsCommitted) {
+  const Case kCases[] = {
+      {"nothing failed", {}, 5, {Learner(0, Life::kRunning)}, 0, 0, {}, ""},
+      {"the first", {}, 5, {Failed(3)}, 1, 1, {3}, ""},
+      {"seen before", {.count = 1, .step = 5, .counted = {3}}, 5, {Failed(3)}, 1, 0, {3}, ""},
+      {"a second",
+       {.count = 1, .step = 5, .counted = {3}},
+       5,
+       {Failed(3), Failed(4)},
+       2,
+       1,
+       {3, 4},
+       ""},
+      {"its pod is gone", {.count = 1, .step = 5, .counted = {3}}, 5, {}, 1, 0, {}, ""},
+      {"progress forgives", {.count = 2, .step = 5, .counted = {3}}, 6, {Failed(3)}, 0, 0, {3}, ""},
+      {"progress, then a failure",
+       {.count = 2, .step = 5, .counted = {3}},
+       6,
+       {Failed(3), Failed(4)},
+       1,
+       1,
+       {3, 4},
+       ""},
+      {"too many",
+       {.count = 2, .step = 5, .counted = {3, 4}},
+       5,
+       {Failed(5)},
+       3,
+       1,
+       {5},
+       "TooManyFailures"},
+      {"permanent", {}, 5, {Failed(3, 2)}, 1, 1, {3}, "PermanentExitCode"},
+      {"disruptions never count", {}, 5, {Deleting(Failed(3))}, 0, 0, {}, ""},
+  };
+  for (const Case& c : kCases) {
+    const FailureVerdict verdict = JudgeFailures(kPolicy, c.before, c.step, c.learners);
+    EXPECT_EQ(verdict.failures.count, c.count) << c.name;
+    EXPECT_EQ(verdict.newly_failed, c.newly) << c.name;
+    EXPECT_EQ(verdict.failures.counted, c.counted) << c.name;
+    EXPECT_EQ(verdict.fatal ? verdict.fatal->reason : "", c.fatal) << c.name;
+  }
+}
+
+TEST(FailurePolicy, SaysWhatBefellTheLearner) {
+  const FailureVerdict verdict = JudgeFailures(kPolicy, {}, 0, {Failed(3, 2)});
+  EXPECT_EQ(verdict.fatal->message, "learner digits-1a2b3-3 exited with code 2: oops");
+}
+
+std::vector<std::string> Collected(const std::vector<api::Pod>& learners,
+                                   const std::vector<int>& counted) {
+  std::vector<std::string> names;
+  for (const api::Pod* pod : PodsToCollect(learners, counted)) names.push_back(pod->meta.name);
+  return names;
+}
+
+TEST(FailurePolicy, KeepsTheLastThreeFailedPodsForTheirLogs) {
+  const std::vector<api::Pod> learners = {Failed(1), Failed(2), Failed(3), Failed(4), Failed(5)};
+  EXPECT_THAT(Collected(learners, {1, 2, 3, 4, 5}), ElementsAre(Name(1), Name(2)));
+  EXPECT_THAT(Collected(learners, {1, 2, 3}), IsEmpty()) << "4 and 5 are not counted yet";
+}
+
+TEST(FailurePolicy, CollectsThoseThatWereToldToGo) {
+  const std::vector<api::Pod> learners = {
+      Learner(1, Life::kRunning), Learner(2, Life::kSucceeded),
+      Ended(Learner(3, Life::kRunning), 0, R"({"reason":"Completed"})"),
+      Deleting(Learner(4, Life::kSucceeded))};
+  EXPECT_THAT(Collected(learners, {}), ElementsAre(Name(2)));
+}
+
+}  // namespace
+}  // namespace pliant::controller

@@ -1,0 +1,274 @@
+#include "operator/controller/job_lifecycle.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "operator/controller/job_events.h"
+#include "tests/unit/controller/job_fixture.h"
+
+namespace pliant::controller {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::VariantWith;
+
+const LifecycleOptions kOptions{.coordinator_image = "pliant:2"};
+
+JobPlan Keep(const JobView& view) {
+  JobPlan plan;
+  for (const api::Pod& pod : view.learners) plan.decision.keep.push_back(pod.meta.name);
+  plan.decision.from = plan.decision.to = static_cast<int>(view.learners.size());
+  plan.decision.entitlement = plan.decision.to;
+  return plan;
+}
+
+// Applies what was decided to what the decision was made of, as if the server had taken it.
+void Apply(const Outcome& outcome, JobView& view) {
+  if (outcome.write_status) view.job.status = outcome.status;
+  view.memory = outcome.memory;
+}
+
+std::vector<std::string> EventReasons(const JobView& view, const Outcome& outcome) {
+  std::vector<std::string> reasons;
+  for (const JobEvent& event : EventsOf(view.job.status, outcome.status)) {
+    reasons.push_back(event.reason);
+  }
+  return reasons;
+}
+
+TEST(JobLifecycle, ANewJobIsCheckedThenAdmitted) {
+  JobView view{.job = NewJob()};
+  Outcome outcome = ReconcileJob(view, std::nullopt, kOptions, At(1));
+  EXPECT_THAT(outcome.actions, ElementsAre(Action(CheckTemplate{})));
+  EXPECT_EQ(outcome.status.phase, api::JobPhase::kQueued);
+  Apply(outcome, view);
+  EXPECT_FALSE(IsPlanned(view));
+
+  view.memory.template_check = TemplateCheck{.generation = 1, .accepted = true};
+  outcome = ReconcileJob(view, std::nullopt, kOptions, At(2));
+  EXPECT_TRUE(outcome.write_status);
+  EXPECT_THAT(outcome.actions, IsEmpty());
+  EXPECT_EQ(outcome.status.training->logical_shards, 32);
+  EXPECT_EQ(outcome.status.coordinator_image, "pliant:2");
+  EXPECT_EQ(outcome.status.selector, LearnerSelector(view.job.meta));
+  EXPECT_THAT(EventReasons(view, outcome), Contains("Admitted"));
+  Apply(outcome, view);
+  EXPECT_TRUE(IsPlanned(view));
+}
+
+TEST(JobLifecycle, ARefusedTemplateIsToldOnce) {
+  JobView view{.job = NewJob()};
+  view.memory.template_check =
+      TemplateCheck{.generation = 1, .message = "spec.containers: required", .again_at = At(100)};
+  Outcome outcome = ReconcileJob(view, std::nullopt, kOptions, At(2));
+  EXPECT_EQ(outcome.status.reason, "spec.containers: required");
+  EXPECT_THAT(EventReasons(view, outcome), Contains("TemplateRefused"));
+  EXPECT_EQ(outcome.look_again, At(100));
+  Apply(outcome, view);
+  outcome = ReconcileJob(view, std::nullopt, kOptions, At(3));
+  EXPECT_FALSE(outcome.write_status);
+  EXPECT_THAT(outcome.actions, IsEmpty());
+}
+
+TEST(JobLifecycle, AGrantBringsTheCoordinatorFirst) {
+  JobView view{.job = AdmittedJob(0)};
+  view.job.status.coordinator_term = 0;
+  JobPlan plan;
+  plan.decision = {.to = 2,
+                   .entitlement = 2,
+                   .create = {{"gpu-1"}, {"gpu-1"}},
+                   .reason = {planner::ReasonCode::kMaximum, "2 of 8 GPUs: all it asks for"}};
+  Outcome outcome = ReconcileJob(view, plan, kOptions, At(5));
+  EXPECT_TRUE(outcome.write_status) << "the term is raised before the pod is created";
+  EXPECT_EQ(outcome.status.coordinator_term, 1);
+  EXPECT_EQ(outcome.status.desired_learners, 2);
+  EXPECT_EQ(outcome.status.start_time, At(5));
+  EXPECT_EQ(outcome.status.phase, api::JobPhase::kStarting);
+  EXPECT_EQ(outcome.status.reason, "2 of 8 GPUs: all it asks for");
+  EXPECT_THAT(outcome.actions, ElementsAre(Action(PutSecrets{}), Action(CreateService{1}),
+                                           Action(CreateCoordinator{1})));
+  Apply(outcome, view);
+  view.service = ServiceFor(1);
+  view.coordinators = {Coordinator(1, /*running=*/false)};
+  outcome = ReconcileJob(view, plan, kOptions, At(6));
+  EXPECT_TRUE(outcome.write_status) << "numbers are taken before they are used";
+  EXPECT_EQ(outcome.status.next_learner, 2);
+  EXPECT_THAT(outcome.actions, ElementsAre(VariantWith<CreateLearner>(testing::_),
+                                           VariantWith<CreateLearner>(testing::_)));
+}
+
+TEST(JobLifecycle, WithoutAChangeNothingIsWritten) {
+  JobView view = TrainingView(3);
+  Apply(ReconcileJob(view, Keep(view), kOptions, At(5)), view);
+  const Outcome outcome = ReconcileJob(view, Keep(view), kOptions, At(6));
+  EXPECT_FALSE(outcome.write_status);
+  EXPECT_THAT(outcome.actions, IsEmpty());
+  EXPECT_EQ(outcome.status.phase, api::JobPhase::kRunning);
+  EXPECT_EQ(outcome.status.learners, 3);
+}
+
+TEST(JobLifecycle, FiguresWaitForTheirTurnAndSizesDoNot) {
+  JobView view = TrainingView(3);
+  Apply(ReconcileJob(view, Keep(view), kOptions, At(5)), view);
+  view.coordinator.progress->step = 11;
+  Outcome outcome = ReconcileJob(view, Keep(view), kOptions, At(6));
+  EXPECT_FALSE(outcome.write_status);
+  ASSERT_TRUE(outcome.look_again);
+  EXPECT_GE(*outcome.look_again, At(35));
+  EXPECT_LT(*outcome.look_again, At(45));
+  EXPECT_TRUE(ReconcileJob(view, Keep(view), kOptions, *outcome.look_again).write_status);
+
+  view.coordinator.progress->members.pop_back();
+  view.coordinator.progress->state = CoordinatorState::kRecovering;
+  outcome = ReconcileJob(view, Keep(view), kOptions, At(7));
+  EXPECT_TRUE(outcome.write_status);
+  EXPECT_EQ(outcome.status.learners, 2);
+  EXPECT_EQ(outcome.status.step, 11);
+  EXPECT_EQ(outcome.status.phase, api::JobPhase::kRecovering);
+}
+
+TEST(JobLifecycle, AShrinkIsToldToTheCoordinatorNotToThePods) {
+  JobView view = TrainingView(4);
+  Apply(ReconcileJob(view, Keep(view), kOptions, At(5)), view);
+  JobPlan plan = Keep(view);
+  plan.decision.keep.resize(2);
+  plan.decision.drop = {Name(2), Name(3)};
+  plan.decision.to = plan.decision.entitlement = 2;
+  plan.decision.reason = {planner::ReasonCode::kFairShare, "2 of 4 GPUs"};
+  const Outcome outcome = ReconcileJob(view, plan, kOptions, At(50));
+  EXPECT_THAT(outcome.actions, IsEmpty());
+  ASSERT_TRUE(outcome.tell);
+  EXPECT_EQ((*outcome.tell)[2].state, LearnerWish::kLeaving);
+  EXPECT_EQ(outcome.status.phase, api::JobPhase::kResizing);
+  EXPECT_EQ(outcome.status.resize_time, At(50));
+  EXPECT_THAT(EventReasons(view, outcome), Contains("Resizing"));
+}
+
+TEST(JobLifecycle, OneCompletedLearnerIsEnough) {
+  JobView view = TrainingView(2);
+  view.learners[1] =
+      Ended(view.learners[1], 0, R"({"reason":"Completed","step":1200,"parametersSha256":"abc"})");
+  Outcome outcome = ReconcileJob(view, Keep(view), kOptions, At(9));
+  EXPECT_EQ(outcome.status.phase, api::JobPhase::kSucceeded);
+  EXPECT_EQ(outcome.status.parameters_sha256, "abc");
+  EXPECT_EQ(outcome.status.completion_time, At(9));
+  EXPECT_EQ(outcome.status.step, 1200);
+  EXPECT_TRUE(IsTrue(outcome.status, kConditionComplete));
+  EXPECT_THAT(outcome.actions, IsEmpty());
+  EXPECT_THAT(EventReasons(view, outcome), ElementsAre("Completed"));
+  Apply(outcome, view);
+  EXPECT_FALSE(IsPlanned(view));
+
+  // Whatever the plan of a moment ago said: never a pod again.
+  JobPlan plan;
+  plan.decision.create = {{"gpu-1"}};
+  outcome = ReconcileJob(view, plan, kOptions, At(10));
+  EXPECT_THAT(outcome.actions, IsEmpty()) << "learner 0 may write its last words";
+  ASSERT_TRUE(outcome.look_again);
+  EXPECT_LE(*outcome.look_again, At(69)) << "then it is given up on; status may be due before";
+  view.learners[0] = Learner(0, Life::kSucceeded);
+  outcome = ReconcileJob(view, plan, kOptions, At(11));
+  EXPECT_THAT(outcome.actions, IsEmpty()) << "the coordinator is about to hear the last figures";
+  view.coordinator.progress->state = CoordinatorState::kCompleted;
+  view.coordinator.progress->accuracy = 0.98;
+  outcome = ReconcileJob(view, plan, kOptions, At(12));
+  EXPECT_EQ(outcome.status.accuracy, 0.98);
+  EXPECT_EQ(outcome.status.step, 1200);
+  EXPECT_THAT(outcome.actions, ElementsAre(VariantWith<DeletePod>(
+                                   testing::Field(&DeletePod::pod, "digits-1a2b3-coordinator-1"))));
+  EXPECT_EQ(outcome.status.phase, api::JobPhase::kSucceeded);
+}
+
+TEST(JobLifecycle, APermanentExitCodeFailsTheJob) {
+  JobView view = TrainingView(2);
+  view.learners[1] = Ended(view.learners[1], 2, R"({"reason":"Failed","message":"model.yaml:3"})");
+  Outcome outcome = ReconcileJob(view, Keep(view), kOptions, At(9));
+  EXPECT_EQ(outcome.status.phase, api::JobPhase::kFailed);
+  EXPECT_THAT(outcome.status.reason, testing::HasSubstr("model.yaml:3"));
+  EXPECT_THAT(EventReasons(view, outcome), ElementsAre("PermanentExitCode"));
+  Apply(outcome, view);
+  outcome = ReconcileJob(view, std::nullopt, kOptions, At(10));
+  EXPECT_THAT(outcome.actions,
+              ElementsAre(VariantWith<DeletePod>(testing::Field(&DeletePod::pod, Name(0)))));
+}
+
+TEST(JobLifecycle, AFailureIsCountedAndTold) {
+  JobView view = TrainingView(2);
+  view.learners[1] = Ended(view.learners[1], 1, "segfault");
+  Outcome outcome = ReconcileJob(view, Keep(view), kOptions, At(9));
+  EXPECT_EQ(outcome.status.restarts, 1);
+  EXPECT_EQ(outcome.status.failures.count, 1);
+  EXPECT_THAT(EventReasons(view, outcome), Contains("LearnerFailed"));
+  Apply(outcome, view);
+  outcome = ReconcileJob(view, Keep(view), kOptions, At(10));
+  EXPECT_EQ(outcome.status.restarts, 1) << "each pod counts once";
+  EXPECT_THAT(EventReasons(view, outcome), IsEmpty());
+  Apply(outcome, view);
+  view.coordinator.progress->step = 99;
+  outcome = ReconcileJob(view, Keep(view), kOptions, At(11));
+  EXPECT_EQ(outcome.status.failures.count, 0);
+  EXPECT_TRUE(IsTrue(outcome.status, kConditionProgressing));
+}
+
+TEST(JobLifecycle, ASuspendedJobDrainsThenGivesUpItsCoordinator) {
+  JobView view = TrainingView(2);
+  view.job.spec.suspend = true;
+  view.job.meta.generation = 2;
+  EXPECT_TRUE(IsPlanned(view));
+  JobPlan plan;
+  plan.decision = {.drop = {Name(0), Name(1)}};
+  Outcome outcome = ReconcileJob(view, plan, kOptions, At(20));
+  EXPECT_EQ(outcome.status.phase, api::JobPhase::kResizing);
+  EXPECT_EQ(outcome.status.desired_learners, 0);
+  EXPECT_FALSE(IsTrue(outcome.status, kConditionAdmitted));
+  EXPECT_EQ((*outcome.tell)[0].state, LearnerWish::kLeaving);
+  Apply(outcome, view);
+
+  view.learners = {Learner(0, Life::kSucceeded), Learner(1, Life::kSucceeded)};
+  EXPECT_FALSE(IsPlanned(view));
+  outcome = ReconcileJob(view, std::nullopt, kOptions, At(25));
+  EXPECT_EQ(outcome.status.phase, api::JobPhase::kSuspended);
+  EXPECT_EQ(outcome.status.learners, 0);
+  EXPECT_EQ(outcome.actions.size(), 3u) << "two drained pods and the coordinator";
+  EXPECT_THAT(EventReasons(view, outcome), Contains("Suspended"));
+  Apply(outcome, view);
+
+  // And back.
+  view.job.spec.suspend = false;
+  view.job.meta.generation = 3;
+  view.learners.clear();
+  view.coordinators.clear();
+  outcome = ReconcileJob(view, std::nullopt, kOptions, At(30));
+  EXPECT_THAT(outcome.actions, ElementsAre(Action(CheckTemplate{})));
+  EXPECT_EQ(outcome.status.phase, api::JobPhase::kQueued);
+}
+
+TEST(JobLifecycle, ALostCoordinatorIsReplacedAndNobodyLeavesMeanwhile) {
+  JobView view = TrainingView(2);
+  Apply(ReconcileJob(view, Keep(view), kOptions, At(5)), view);
+  view.coordinators.clear();
+  view.coordinator = {};
+  JobPlan plan = Keep(view);
+  plan.decision.keep = {Name(0)};
+  plan.decision.drop = {Name(1)};
+  plan.decision.to = 1;
+  const Outcome outcome = ReconcileJob(view, plan, kOptions, At(20));
+  EXPECT_THAT(outcome.actions, Contains(Action(CreateCoordinator{2})));
+  EXPECT_EQ((*outcome.tell)[1].state, LearnerWish::kWanted);
+  EXPECT_EQ(outcome.status.learners, 2) << "they go on training";
+  EXPECT_THAT(EventReasons(view, outcome), Contains("CoordinatorReplaced"));
+}
+
+TEST(JobLifecycle, ADeletedJobIsLeftToTheGarbageCollector) {
+  JobView view = TrainingView(2);
+  view.coordinators.clear();
+  view.job.meta.deleted = At(1);
+  const Outcome outcome = ReconcileJob(view, std::nullopt, kOptions, At(2));
+  EXPECT_THAT(outcome.actions, IsEmpty());
+  EXPECT_FALSE(outcome.write_status);
+}
+
+}  // namespace
+}  // namespace pliant::controller

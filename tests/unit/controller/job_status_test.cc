@@ -1,0 +1,174 @@
+#include "operator/controller/job_status.h"
+
+#include <functional>
+
+#include <gtest/gtest.h>
+
+#include "operator/controller/problems.h"
+#include "tests/unit/controller/job_fixture.h"
+
+namespace pliant::controller {
+namespace {
+
+TEST(JobStatus, CountsEachResizeOnce) {
+  JobView view = TrainingView(2);
+  view.job.status.membership_id = "1.2";
+  view.coordinator.progress->membership_id = "1.10";
+  view.coordinator.progress->resizes = {
+      {.membership = {1, 2}, .from = 1, .to = 2},  // told before
+      {.membership = {1, 9}, .from = 0, .to = 2},  // the first membership of a run
+      {.membership = {1, 9}, .from = 2, .to = 2},  // a replacement
+      {.membership = {1, 10}, .from = 2, .to = 4}};
+  api::JobStatus status = view.job.status;
+  ReportProgress(view, status);
+  EXPECT_EQ(status.resizes, 1);
+  EXPECT_EQ(status.membership_id, "1.10");
+  view.job.status = status;
+  ReportProgress(view, status);
+  EXPECT_EQ(status.resizes, 1);
+}
+
+TEST(JobStatus, KeepsWhatItKnewWhileTheCoordinatorIsSilent) {
+  JobView view = TrainingView(2);
+  view.job.status.step = 7;
+  view.job.status.learners = 2;
+  view.coordinator = {};
+  api::JobStatus status = view.job.status;
+  ReportProgress(view, status);
+  EXPECT_EQ(status.step, 7);
+  EXPECT_EQ(status.learners, 2);
+  view.learners.clear();
+  ReportProgress(view, status);
+  EXPECT_EQ(status.learners, 0);
+}
+
+TEST(JobStatus, TimesOfThePlan) {
+  api::JobStatus status;
+  ReportPlan({.to = 2}, At(1.9), status);
+  EXPECT_EQ(status.start_time, At(1));
+  EXPECT_EQ(status.resize_time, std::nullopt);
+  ReportPlan({.to = 4}, At(3), status);
+  EXPECT_EQ(status.start_time, At(1));
+  EXPECT_EQ(status.resize_time, At(3));
+  ReportPlan({.to = 0}, At(4), status);
+  EXPECT_EQ(status.start_time, std::nullopt);
+}
+
+TEST(JobStatus, PhaseWhileNothingIsHeard) {
+  using enum api::JobPhase;
+  JobPlan plan;
+  plan.decision.to = 2;
+  const struct {
+    api::JobPhase before;
+    bool live;
+    api::JobPhase want;
+  } kCases[] = {{kQueued, true, kStarting},     {kStarting, true, kStarting},
+                {kRunning, true, kRunning},     {kResizing, true, kResizing},
+                {kRunning, false, kRecovering}, {kRecovering, true, kRecovering},
+                {kSuspended, false, kStarting}};
+  for (const auto& c : kCases) {
+    JobView view = TrainingView(c.live ? 2 : 0);
+    view.coordinator = {};
+    view.job.status.phase = c.before;
+    EXPECT_EQ(PhaseOf(view, plan), c.want) << ToString(c.before);
+  }
+}
+
+struct ProblemCase {
+  const char* name;
+  std::function<void(JobView&)> arrange;
+  std::string last_failure;
+  std::string reason;
+};
+
+void Waits(api::Pod& pod, const char* reason) {
+  pod.containers = {{.name = "learner", .waiting_reason = reason, .waiting_message = "because"}};
+}
+
+TEST(Problems, TheMostTellingIsTold) {
+  const ProblemCase kCases[] = {
+      {"none", [](JobView&) {}, "", ""},
+      {"image", [](JobView& view) { Waits(view.learners[1], "ErrImagePull"); }, "",
+       "ImagePullFailed"},
+      {"image of the coordinator",
+       [](JobView& view) { Waits(view.coordinators[0], "InvalidImageName"); }, "",
+       "ImagePullFailed"},
+      {"crash loop", [](JobView& view) { Waits(view.coordinators[0], "CrashLoopBackOff"); }, "",
+       "CrashLoop"},
+      {"configuration",
+       [](JobView& view) { Waits(view.learners[0], "CreateContainerConfigError"); }, "",
+       "ContainerCannotStart"},
+      {"a pod that is being deleted says nothing",
+       [](JobView& view) {
+         Waits(view.learners[1], "ErrImagePull");
+         view.learners[1].meta.deleted = At(1);
+       },
+       "", ""},
+      {"missing claim",
+       [](JobView& view) {
+         view.learners[0].conditions = {{.type = "PodScheduled",
+                                         .reason = "Unschedulable",
+                                         .message = "persistentvolumeclaim \"x\" not found"}};
+       },
+       "", "VolumeMissing"},
+      {"no room",
+       [](JobView& view) {
+         view.learners[0].conditions = {
+             {.type = "PodScheduled", .reason = "Unschedulable", .message = "0/2 nodes"}};
+       },
+       "", "Unschedulable"},
+      {"gated is no problem",
+       [](JobView& view) {
+         view.learners[0].conditions = {{.type = "PodScheduled", .reason = "SchedulingGated"}};
+       },
+       "", ""},
+      {"not mounted for a while",
+       [](JobView& view) {
+         view.learners[0].conditions = {{.type = "PodReadyToStartContainers"}};
+         view.memory.starting_since[Name(0)] = At(0);
+       },
+       "", "VolumeNotMounted"},
+      {"not mounted yet",
+       [](JobView& view) {
+         view.learners[0].conditions = {{.type = "PodReadyToStartContainers"}};
+         view.memory.starting_since[Name(0)] = At(95);
+       },
+       "", ""},
+      {"refused", [](JobView& view) { view.memory.refusal = "exceeded quota"; }, "",
+       "RefusedByServer"},
+      {"the coordinator's own",
+       [](JobView& view) { view.coordinator.progress->problem_reason = "FingerprintDiffers"; }, "",
+       "FingerprintDiffers"},
+      {"failure", [](JobView&) {}, "it crashed", "LearnerFailed"},
+      {"silence",
+       [](JobView& view) {
+         view.coordinator.reachable = false;
+         view.coordinator.silent_since = At(80);
+       },
+       "", "CoordinatorUnreachable"},
+  };
+  for (const ProblemCase& c : kCases) {
+    JobView view = TrainingView(2);
+    c.arrange(view);
+    const auto problem = FindProblem(view, c.last_failure, At(100));
+    EXPECT_EQ(problem ? problem->reason : "", c.reason) << c.name;
+  }
+}
+
+TEST(Problems, AnImageThatBacksOffKeepsItsFirstMessage) {
+  JobView view = TrainingView(1);
+  view.job.status.phase = api::JobPhase::kStarting;
+  api::JobStatus status = view.job.status;
+  Waits(view.learners[0], "ErrImagePull");
+  ReportConditions(view, {}, At(1), status);
+  const api::JobStatus told = status;
+  EXPECT_EQ(api::FindCondition(told, kConditionProgressing)->message,
+            "pod digits-1a2b3-0, container learner: because");
+  Waits(view.learners[0], "ImagePullBackOff");
+  view.learners[0].containers[0].waiting_message = "Back-off pulling image";
+  ReportConditions(view, {}, At(2), status);
+  EXPECT_EQ(status, told);
+}
+
+}  // namespace
+}  // namespace pliant::controller

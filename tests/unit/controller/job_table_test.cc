@@ -1,0 +1,134 @@
+#include "operator/controller/job_table.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/controller/job_fixture.h"
+
+namespace pliant::controller {
+namespace {
+
+class JobTableTest : public testing::Test {
+ protected:
+  void Show(const api::ElasticTrainingJob& job) {
+    jobs.Put({.meta = {.key = {job.meta.name_space, job.meta.name},
+                       .uid = job.meta.uid,
+                       .resource_version = job.meta.resource_version},
+              .value = std::make_shared<const api::ElasticTrainingJob>(job)});
+  }
+  void Show(const api::Pod& pod) {
+    pods.Put({.meta = {.key = {pod.meta.name_space, pod.meta.name},
+                       .uid = pod.meta.uid,
+                       .resource_version = pod.meta.resource_version},
+              .value = std::make_shared<const api::Pod>(pod)});
+  }
+  JobView View(double at = 0) { return table.All(At(at)).at({"team-a", "digits"}); }
+
+  Batch BatchOf(std::vector<Action> actions) {
+    return {.job = View().job, .actions = std::move(actions)};
+  }
+
+  kube::Store<api::ElasticTrainingJob> jobs;
+  kube::Store<api::Pod> pods;
+  kube::Store<api::Node> nodes;
+  kube::Store<api::Service> services;
+  JobTable table{{jobs, pods, nodes, services}, "nvidia.com/gpu"};
+};
+
+TEST_F(JobTableTest, GathersWhatBelongsToAJob) {
+  Show(AdmittedJob(2));
+  Show(Learner(10, Life::kRunning));
+  Show(Learner(9, Life::kRunning));
+  Show(Coordinator(1));
+  api::Pod stranger = Learner(3, Life::kRunning);
+  stranger.meta.owner_uid = "another";
+  Show(stranger);
+  const JobView view = View();
+  ASSERT_EQ(view.learners.size(), 2u);
+  EXPECT_EQ(view.learners[0].meta.name, Name(9)) << "by number";
+  EXPECT_EQ(view.coordinators.size(), 1u);
+  EXPECT_EQ(view.needs.resources.gpus, 1);
+}
+
+TEST_F(JobTableTest, ACreationCountsFromItsOrderOn) {
+  Show(AdmittedJob(0));
+  const Batch batch = BatchOf({CreateLearner{.number = 4, .node = "gpu-1"}});
+  table.Begin(batch, At(1));
+  ASSERT_EQ(View(1).learners.size(), 1u);
+  EXPECT_TRUE(IsGated(View(1).learners[0]));
+  EXPECT_EQ(NodeOf(View(1).learners[0]), "gpu-1");
+  EXPECT_EQ(View(1).learners[0].meta.uid, "");
+
+  // Done, but the watch has not told of it yet.
+  table.Settle(batch, {.created = {Learner(4, Life::kGated)}}, At(2));
+  EXPECT_EQ(View(3).learners[0].meta.uid, "uid-4");
+  // It tells of it, then of its end.
+  Show(Learner(4, Life::kRunning));
+  EXPECT_TRUE(IsRunning(View(4).learners[0]));
+  pods.Erase({"team-a", Name(4)});
+  EXPECT_TRUE(View(5).learners.empty());
+}
+
+TEST_F(JobTableTest, ACreationThatFailedIsForgotten) {
+  Show(AdmittedJob(0));
+  const Batch batch = BatchOf({CreateLearner{.number = 4, .node = "gpu-1"}});
+  table.Begin(batch, At(1));
+  table.Settle(batch, {.error = Error{ErrorCode::kDenied, "quota"}}, At(2));
+  EXPECT_TRUE(View(3).learners.empty());
+}
+
+TEST_F(JobTableTest, APodThatTheWatchNeverShowsDoesNotCountForEver) {
+  Show(AdmittedJob(0));
+  const Batch batch = BatchOf({CreateLearner{.number = 4, .node = "gpu-1"}});
+  table.Begin(batch, At(1));
+  table.Settle(batch, {.created = {Learner(4, Life::kGated)}}, At(2));
+  EXPECT_EQ(View(30).learners.size(), 1u);
+  EXPECT_TRUE(View(90).learners.empty());
+}
+
+TEST_F(JobTableTest, AnOpenedGateStaysOpenUntilTheWatchShowsIt) {
+  Show(AdmittedJob(1));
+  Show(Learner(0, Life::kGated));
+  const Batch batch = BatchOf({OpenGate{.pod = Name(0), .uid = "uid-0", .resource_version = "7"}});
+  table.Begin(batch, At(1));
+  EXPECT_FALSE(IsGated(View(1).learners[0]));
+  // Whatever the watch tells while the write is under way.
+  api::Pod touched = Learner(0, Life::kGated);
+  touched.meta.resource_version = "8";
+  Show(touched);
+  EXPECT_FALSE(IsGated(View(2).learners[0]));
+  // The write was conditional on version 7: it has failed.
+  table.Settle(batch, {.error = Error{ErrorCode::kConflict, ""}}, At(3));
+  EXPECT_TRUE(IsGated(View(3).learners[0]));
+}
+
+TEST_F(JobTableTest, ADeletionCountsUntilTheWatchShowsIt) {
+  Show(AdmittedJob(1));
+  Show(Learner(0, Life::kRunning));
+  const Batch batch = BatchOf({DeletePod{.pod = Name(0), .uid = "uid-0"}});
+  table.Begin(batch, At(1));
+  EXPECT_TRUE(View(1).learners[0].deleting());
+  table.Settle(batch, {.deleted = {Name(0)}}, At(2));
+  EXPECT_TRUE(View(3).learners[0].deleting());
+  pods.Erase({"team-a", Name(0)});
+  EXPECT_TRUE(View(4).learners.empty());
+}
+
+TEST_F(JobTableTest, AWrittenStatusIsReadBackAtOnce) {
+  Show(AdmittedJob(1));
+  Batch batch = BatchOf({});
+  batch.write_status = true;
+  batch.job.status.next_learner = 5;
+  table.Begin(batch, At(1));
+  EXPECT_EQ(View(1).job.status.next_learner, 5);
+  api::ElasticTrainingJob written = batch.job;
+  written.meta.resource_version = "101";
+  table.Settle(batch, {.job = written}, At(2));
+  EXPECT_EQ(View(2).job.meta.resource_version, "101");
+  written.meta.resource_version = "102";
+  written.status.next_learner = 6;
+  Show(written);
+  EXPECT_EQ(View(3).job.status.next_learner, 6);
+}
+
+}  // namespace
+}  // namespace pliant::controller

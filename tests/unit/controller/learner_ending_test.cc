@@ -1,0 +1,75 @@
+#include "operator/controller/learner_ending.h"
+
+#include <functional>
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/controller/job_fixture.h"
+
+namespace pliant::controller {
+namespace {
+
+struct Case {
+  const char* name;
+  api::Pod pod;
+  LearnerEnd end;
+  std::string message;
+};
+
+api::Pod With(api::Pod pod, const std::function<void(api::Pod&)>& change) {
+  change(pod);
+  return pod;
+}
+
+TEST(LearnerEnding, IsToldFromExitCodeLastWordsAndConditions) {
+  const api::Pod running = Learner(0, Life::kRunning);
+  const Case kCases[] = {
+      {"completed", Ended(running, 0, R"({"reason":"Completed","message":"done"})"),
+       LearnerEnd::kCompleted, "done"},
+      {"drained", Ended(running, 0, R"({"reason":"Drained"})"), LearnerEnd::kDrained, ""},
+      {"drained while being deleted", Deleting(Ended(running, 0, R"({"reason":"Drained"})")),
+       LearnerEnd::kDrained, ""},
+      {"failed with a reason", Ended(running, 1, R"({"reason":"Failed","message":"no data"})"),
+       LearnerEnd::kFailed, "no data"},
+      {"failed with words of its own", Ended(running, 2, "usage: train"), LearnerEnd::kFailed,
+       "usage: train"},
+      {"failed in silence", Ended(running, 139, ""), LearnerEnd::kFailed, "it left no message"},
+      {"exit 0 in silence: a program that is no learner", Ended(running, 0, ""),
+       LearnerEnd::kFailed, "it ended without having been told to"},
+      {"claims completion, but failed", Ended(running, 1, R"({"reason":"Completed"})"),
+       LearnerEnd::kFailed, "it left no message"},
+      {"last words of wrong kinds", Ended(running, 1, R"({"reason":5,"message":[1]})"),
+       LearnerEnd::kFailed, "it left no message"},
+      {"killed by its deletion", Deleting(Ended(running, 137, "")), LearnerEnd::kDisrupted, ""},
+      {"evicted",
+       With(Ended(running, 137, ""),
+            [](api::Pod& pod) {
+              pod.conditions = {
+                  {.type = "DisruptionTarget", .status = true, .reason = "EvictionByEvictionAPI"}};
+              pod.message = "The node was low on memory";
+            }),
+       LearnerEnd::kDisrupted, "The node was low on memory"},
+      {"refused by its node",
+       With(running,
+            [](api::Pod& pod) {
+              pod.phase = api::PodPhase::kFailed;
+              pod.reason = "UnexpectedAdmissionError";
+              pod.containers.clear();
+            }),
+       LearnerEnd::kNodeFault, "UnexpectedAdmissionError"},
+  };
+  for (const Case& c : kCases) {
+    const auto ending = EndingOf(c.pod);
+    ASSERT_TRUE(ending) << c.name;
+    EXPECT_EQ(ending->end, c.end) << c.name;
+    EXPECT_EQ(ending->message, c.message) << c.name;
+  }
+}
+
+TEST(LearnerEnding, ALivingPodHasNone) {
+  EXPECT_EQ(EndingOf(Learner(0, Life::kRunning)), std::nullopt);
+  EXPECT_EQ(EndingOf(Deleting(Learner(0, Life::kRunning))), std::nullopt);
+}
+
+}  // namespace
+}  // namespace pliant::controller

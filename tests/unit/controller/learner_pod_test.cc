@@ -1,0 +1,171 @@
+#include "operator/controller/learner_pod.h"
+
+#include <nlohmann/json.hpp>
+
+#include <gtest/gtest.h>
+
+#include "operator/controller/pod_needs.h"
+#include "tests/unit/controller/job_fixture.h"
+
+namespace pliant::controller {
+namespace {
+
+using nlohmann::json;
+
+const api::FrozenTraining kTraining{.global_batch_size = 256, .logical_shards = 32, .seed = 7};
+
+json PodOf(const std::string& pod_template, PodDefaults defaults = {.priority_class = "low"}) {
+  api::ElasticTrainingJob job = NewJob();
+  job.spec.template_json = pod_template;
+  return LearnerPod(job, kTraining, /*term=*/3, /*number=*/4, "gpu-1", "10.0.0.7", defaults);
+}
+
+json EnvOf(const json& pod) {
+  json values = json::object();
+  for (const json& variable : pod.at("spec").at("containers").at(0).at("env")) {
+    EXPECT_FALSE(values.contains(variable.at("name"))) << "twice: " << variable;
+    values[variable.at("name").get<std::string>()] =
+        variable.contains("value") ? variable.at("value") : variable.at("valueFrom");
+  }
+  return values;
+}
+
+TEST(LearnerPod, HasWhatALearnerNeeds) {
+  const json pod = PodOf(NewJob().spec.template_json);
+  EXPECT_EQ(pod.at("/metadata/name"_json_pointer), "digits-1a2b3-4");
+  EXPECT_EQ(pod.at("/metadata/labels"_json_pointer), json::parse(R"({
+      "app.kubernetes.io/managed-by": "pliant", "pliant.dev/job": "digits", "pliant.dev/job-uid": "1a2b3c4d-0000",
+      "pliant.dev/role": "learner", "pliant.dev/learner": "4"})"));
+  EXPECT_EQ(pod.at("/metadata/ownerReferences"_json_pointer), json::parse(R"([{
+      "apiVersion": "pliant.dev/v1alpha1", "kind": "ElasticTrainingJob", "name": "digits", "uid": "1a2b3c4d-0000",
+      "controller": true, "blockOwnerDeletion": true}])"));
+
+  const json& spec = pod.at("spec");
+  EXPECT_EQ(spec.at("restartPolicy"), "Never");
+  EXPECT_EQ(spec.at("automountServiceAccountToken"), false);
+  EXPECT_EQ(spec.at("terminationGracePeriodSeconds"), 75);
+  EXPECT_EQ(spec.at("priorityClassName"), "low");
+  EXPECT_EQ(spec.at("schedulingGates"), json::parse(R"([{"name": "pliant.dev/gpu"}])"));
+  EXPECT_EQ(spec.at("/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/"
+                    "nodeSelectorTerms"_json_pointer),
+            json::parse(R"([{"matchFields": [
+                {"key": "metadata.name", "operator": "In", "values": ["gpu-1"]}]}])"));
+  EXPECT_EQ(spec.at("volumes"), json::parse(R"([
+      {"name": "pliant-checkpoints", "persistentVolumeClaim": {"claimName": "checkpoints"}},
+      {"name": "pliant-learner", "secret": {"secretName": "digits-1a2b3-learner"}}])"));
+  ASSERT_EQ(spec.at("tolerations").size(), 2u);
+  EXPECT_EQ(spec.at("tolerations").at(0).at("tolerationSeconds"), 30);
+
+  const json& container = spec.at("containers").at(0);
+  EXPECT_EQ(container.at("image"), "example/train:1");
+  EXPECT_EQ(container.at("/resources/limits"_json_pointer), json({{"nvidia.com/gpu", "1"}}));
+  EXPECT_EQ(container.at("volumeMounts").size(), 2u);
+
+  const json env = EnvOf(pod);
+  EXPECT_EQ(env.size(), 19u);
+  EXPECT_EQ(env.at("PLIANT_COORDINATOR"), "10.0.0.7:8443");
+  EXPECT_EQ(env.at("PLIANT_TERM"), "3");
+  EXPECT_EQ(env.at("PLIANT_JOB"), "team-a/digits");
+  EXPECT_EQ(env.at("PLIANT_LOGICAL_SHARDS"), "32");
+  EXPECT_EQ(env.at("PLIANT_SEED"), "7");
+  EXPECT_EQ(env.at("PLIANT_GRACE_SECONDS"), "60");
+  EXPECT_EQ(env.at("PLIANT_POD_IP"), json::parse(R"({"fieldRef": {"fieldPath": "status.podIP"}})"));
+}
+
+TEST(LearnerPod, KeepsTheTemplateButOursWins) {
+  const json pod = PodOf(R"({
+    "metadata": {"name": "mine", "labels": {"team": "a", "pliant.dev/role": "king"}, "annotations": {"note": "x"},
+                 "finalizers": ["never"]},
+    "spec": {"priority": 7, "priorityClassName": "system-node-critical", "restartPolicy": "Always",
+             "nodeSelector": {"zone": "z"}, "schedulingGates": [{"name": "theirs"}],
+             "tolerations": [{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5}],
+             "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+               {"matchExpressions": [{"key": "gpu", "operator": "Exists"}]}, {"matchExpressions": [{"key": "tpu", "operator": "Exists"}]}]}}},
+             "volumes": [{"name": "data", "emptyDir": {}}],
+             "containers": [{"name": "helper"},
+                            {"name": "learner", "env": [{"name": "PLIANT_SEED", "value": "9"}, {"name": "LR", "value": "0.1"}],
+                             "resources": {"limits": {"cpu": "2", "nvidia.com/gpu": 4}, "requests": {"nvidia.com/gpu": 4}}}]}})");
+  EXPECT_EQ(pod.at("/metadata/labels/team"_json_pointer), "a");
+  EXPECT_EQ(pod.at("/metadata/labels/pliant.dev~1role"_json_pointer), "learner");
+  EXPECT_EQ(pod.at("/metadata/annotations/note"_json_pointer), "x");
+  EXPECT_FALSE(pod.at("metadata").contains("finalizers"));
+
+  const json& spec = pod.at("spec");
+  EXPECT_FALSE(spec.contains("priority"));
+  EXPECT_EQ(spec.at("priorityClassName"), "low");
+  EXPECT_EQ(spec.at("restartPolicy"), "Never");
+  EXPECT_EQ(spec.at("nodeSelector"), json({{"zone", "z"}}));
+  EXPECT_EQ(spec.at("schedulingGates").size(), 2u);
+  EXPECT_EQ(spec.at("tolerations").size(), 2u) << "the template's own wish stays";
+  EXPECT_EQ(spec.at("volumes").size(), 3u);
+  for (const json& term :
+       spec.at("/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/"
+               "nodeSelectorTerms"_json_pointer)) {
+    EXPECT_TRUE(term.contains("matchExpressions"));
+    EXPECT_EQ(term.at("/matchFields/0/values/0"_json_pointer), "gpu-1") << "terms are alternatives";
+  }
+  EXPECT_FALSE(spec.at("containers").at(0).contains("env")) << "a helper is left alone";
+  const json& learner = spec.at("containers").at(1);
+  EXPECT_EQ(learner.at("/resources/limits"_json_pointer),
+            json({{"cpu", "2"}, {"nvidia.com/gpu", "1"}}));
+  EXPECT_TRUE(learner.at("/resources/requests"_json_pointer).empty());
+  json env;
+  for (const json& variable : learner.at("env")) env[variable.at("name")] = variable;
+  EXPECT_EQ(env.at("LR").at("value"), "0.1");
+  EXPECT_EQ(env.at("PLIANT_SEED").at("value"), "7");
+}
+
+// The CRD keeps the template as it is: what is in it may be of any kind. The dry run refuses it.
+TEST(LearnerPod, SurvivesANonsensicalTemplate) {
+  for (
+      const char* pod_template :
+      {"", "7", "{}", R"({"metadata": 5, "spec": []})", R"({"metadata": {"labels": "x"}})",
+       R"({"spec": {"containers": "none", "tolerations": {}, "volumes": 1, "affinity": 2}})",
+       R"({"spec": {"containers": [7, {"name": 5}, {"name": "learner", "env": [1, {"name": 2}], "resources": "all"}]}})",
+       R"({"spec": {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [3]}}}}})"}) {
+    EXPECT_EQ(PodOf(pod_template).at("/metadata/name"_json_pointer), "digits-1a2b3-4");
+  }
+}
+
+TEST(LearnerPod, TheGraceOfAPodHasAnEnd) {
+  api::ElasticTrainingJob job = NewJob();
+  job.spec.resize.grace_period = std::chrono::seconds(3599);
+  const json pod = LearnerPod(job, kTraining, 1, 0, "n", "::1", {});
+  EXPECT_EQ(pod.at("/spec/terminationGracePeriodSeconds"_json_pointer), 3600);
+  EXPECT_EQ(EnvOf(pod).at("PLIANT_COORDINATOR"), "[::1]:8443");
+  EXPECT_FALSE(pod.at("spec").contains("priorityClassName"));
+}
+
+TEST(PodNeeds, ReadsWhatThePlannerUnderstands) {
+  api::JobSpec spec = NewJob().spec;
+  spec.template_json = R"({"spec": {
+      "nodeSelector": {"zone": "z"},
+      "tolerations": [{"key": "gpu", "operator": "Exists"}, {"key": "team", "value": "a", "effect": "NoSchedule"}],
+      "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+        {"matchExpressions": [{"key": "model", "operator": "In", "values": ["h100", "h200"]}]}]}}},
+      "containers": [{"name": "learner", "resources": {"requests": {"cpu": "500m", "memory": "1Gi", "nvidia.com/gpu": 8}}}]}})";
+  const auto needs = NeedsOfLearner(spec, "nvidia.com/gpu");
+  ASSERT_TRUE(needs) << needs.error();
+  EXPECT_EQ(needs->resources,
+            (planner::Resources{.gpus = 1, .cpu_millis = 500, .memory_bytes = 1 << 30}));
+  EXPECT_EQ(needs->node_selector, (std::map<std::string, std::string>{{"zone", "z"}}));
+  EXPECT_EQ(needs->tolerations, (std::vector<planner::Toleration>{
+                                    {.key = "gpu", .exists = true},
+                                    {.key = "team", .value = "a", .effect = "NoSchedule"}}));
+  ASSERT_EQ(needs->node_affinity.size(), 1u);
+  EXPECT_EQ(needs->node_affinity[0],
+            (std::vector<planner::NodeRequirement>{
+                {.key = "model", .op = planner::NodeOperator::kIn, .values = {"h100", "h200"}}}));
+}
+
+TEST(PodNeeds, NamesTheFieldThatIsWrong) {
+  api::JobSpec spec = NewJob().spec;
+  spec.template_json = R"({"spec": {"containers": [], "nodeSelector": {"a": 1}}})";
+  const auto needs = NeedsOfLearner(spec, "nvidia.com/gpu");
+  ASSERT_FALSE(needs);
+  EXPECT_EQ(needs.error().message,
+            "spec.template.spec.nodeSelector: not an object of at most 1024 strings");
+}
+
+}  // namespace
+}  // namespace pliant::controller

@@ -1,0 +1,113 @@
+#include "operator/controller/learner_policy.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/controller/job_fixture.h"
+
+namespace pliant::controller {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Pair;
+
+JobPlan PlanOf(planner::Decision decision, std::vector<std::string> open = {}) {
+  return {.decision = std::move(decision), .open = std::move(open)};
+}
+
+TEST(LearnerPolicy, CreatesWhatIsGrantedUnderNewNumbers) {
+  JobView view = TrainingView(2);
+  const LearnerOutcome outcome =
+      DecideLearners(view, PlanOf({.create = {{"gpu-1"}, {"gpu-2"}}}), At(10));
+  EXPECT_EQ(outcome.next_learner, 4);
+  EXPECT_THAT(outcome.actions, ElementsAre(Action(CreateLearner{2, "gpu-1", "10.0.0.7"}),
+                                           Action(CreateLearner{3, "gpu-2", "10.0.0.7"})));
+}
+
+TEST(LearnerPolicy, NumbersPassThoseOfPodsThatExist) {
+  JobView view = TrainingView(2);
+  view.job.status.next_learner = 0;  // restored from a backup
+  const LearnerOutcome outcome = DecideLearners(view, PlanOf({.create = {{"gpu-1"}}}), At(10));
+  EXPECT_EQ(outcome.next_learner, 3);
+}
+
+TEST(LearnerPolicy, WaitsForTheServicesAddress) {
+  JobView view = TrainingView(0);
+  view.service.reset();
+  const LearnerOutcome outcome = DecideLearners(view, PlanOf({.create = {{"gpu-1"}}}), At(10));
+  EXPECT_THAT(outcome.actions, IsEmpty());
+  EXPECT_EQ(outcome.next_learner, 0);
+}
+
+TEST(LearnerPolicy, OpensGatesAndKeepsThoseOfOthers) {
+  JobView view = TrainingView(0);
+  view.learners = {Learner(0, Life::kGated)};
+  view.learners[0].scheduling_gates.push_back("theirs");
+  EXPECT_THAT(DecideLearners(view, PlanOf({}, {Name(0)}), At(10)).actions,
+              ElementsAre(Action(OpenGate{Name(0), "uid-0", "7", {"theirs"}})));
+  view.learners = {Learner(0, Life::kRunning), Deleting(Learner(1, Life::kGated))};
+  EXPECT_THAT(DecideLearners(view, PlanOf({}, {Name(0), Name(1), "unknown"}), At(10)).actions,
+              IsEmpty());
+}
+
+TEST(LearnerPolicy, TellsTrainingLearnersToGoAndDeletesThemAfterTheirGrace) {
+  JobView view = TrainingView(2);
+  const LearnerOutcome told = DecideLearners(view, PlanOf({.drop = {Name(1)}}), At(10));
+  EXPECT_THAT(told.actions, IsEmpty());
+  EXPECT_THAT(told.leaving_since, ElementsAre(Pair(Name(1), At(10))));
+  EXPECT_EQ(told.look_again, At(70));
+
+  view.memory.leaving_since = told.leaving_since;
+  const LearnerOutcome overdue = DecideLearners(view, PlanOf({}), At(70));
+  EXPECT_THAT(overdue.actions,
+              ElementsAre(Action(DeletePod{Name(1), "uid-1", std::chrono::seconds(15),
+                                           "did not leave within its grace"})));
+}
+
+TEST(LearnerPolicy, NobodyIsToldToGoWhileTheCoordinatorCannotBeReached) {
+  JobView view = TrainingView(2);
+  view.learners.push_back(Learner(2, Life::kGated));
+  view.coordinator.reachable = false;
+  const LearnerOutcome outcome = DecideLearners(view, PlanOf({.drop = {Name(1), Name(2)}}), At(10));
+  EXPECT_THAT(outcome.leaving_since, IsEmpty());
+  EXPECT_THAT(
+      outcome.actions,
+      ElementsAre(Action(DeletePod{Name(2), "uid-2", std::nullopt, "not granted any more"})))
+      << "one that does not run yet is not part of any membership";
+}
+
+TEST(LearnerPolicy, TheCoordinatorHearsOfAllThatExistAndAllThatAreGone) {
+  JobView view = TrainingView(3);
+  view.learners[1] = Deleting(view.learners[1]);
+  view.learners[2] = Learner(2, Life::kFailed);
+  view.learners.push_back(Learner(3, Life::kGated));
+  view.learners.push_back(Learner(4, Life::kGated));
+  view.learners.back().meta.uid.clear();           // its creation is under way
+  for (const char* state : {"Member", "Ready"}) {  // deleted by force, once it had come back
+    view.coordinator.progress->learners.push_back(
+        {.name = Name(9), .pod_uid = "uid-9", .state = state});
+  }
+  EXPECT_THAT(WantedLearners(view, {}),
+              ElementsAre(PlannedLearner{Name(0), "uid-0", LearnerWish::kWanted},
+                          PlannedLearner{Name(1), "uid-1", LearnerWish::kLeaving},
+                          PlannedLearner{Name(2), "uid-2", LearnerWish::kEnded},
+                          PlannedLearner{Name(3), "uid-3", LearnerWish::kWanted},
+                          PlannedLearner{Name(9), "uid-9", LearnerWish::kEnded}));
+  EXPECT_EQ(WantedLearners(view, {{Name(0), At(1)}})[0].state, LearnerWish::kLeaving);
+}
+
+TEST(LearnerPolicy, ACompletedJobsLearnersMayFinishTheirLastWords) {
+  JobView view = TrainingView(1);
+  view.learners.push_back(Learner(1, Life::kGated));
+  view.job.status.completion_time = At(100);
+  const LearnerOutcome early = DismissLearners(view, /*completed=*/true, At(101));
+  EXPECT_THAT(early.actions,
+              ElementsAre(Action(DeletePod{Name(1), "uid-1", {}, "its job has ended"})));
+  EXPECT_EQ(early.look_again, At(160));
+  EXPECT_EQ(DismissLearners(view, true, At(160)).actions.size(), 2u);
+  EXPECT_EQ(DismissLearners(view, /*completed=*/false, At(101)).actions.size(), 2u);
+}
+
+}  // namespace
+}  // namespace pliant::controller

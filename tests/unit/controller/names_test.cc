@@ -1,0 +1,55 @@
+#include "operator/controller/names.h"
+
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/controller/job_fixture.h"
+
+namespace pliant::controller {
+namespace {
+
+TEST(Names, FollowFromTheJob) {
+  const api::ObjectMeta job = NewJob().meta;
+  EXPECT_EQ(CoordinatorName(job), "digits-1a2b3-coordinator");
+  EXPECT_EQ(LearnerSecretName(job), "digits-1a2b3-learner");
+  EXPECT_EQ(CoordinatorPodName(job, 12), "digits-1a2b3-coordinator-12");
+  EXPECT_EQ(LearnerPodName(job, 4), "digits-1a2b3-4");
+  EXPECT_EQ(JobLabel(job), "digits");
+  EXPECT_EQ(LearnerSelector(job), "pliant.dev/job-uid=1a2b3c4d-0000,pliant.dev/role=learner");
+}
+
+TEST(Names, LongOnesAreCutAndStayDistinct) {
+  std::set<std::string> names;
+  for (const std::string ending : {"a", "b"}) {
+    api::ObjectMeta job = NewJob().meta;
+    job.name = std::string(80, 'x') + ending;
+    for (const std::string& name : {CoordinatorName(job), LearnerSecretName(job),
+                                    CoordinatorPodName(job, 123456), LearnerPodName(job, 9999)}) {
+      EXPECT_LE(name.size(), 63u);
+      EXPECT_TRUE(names.insert(name).second) << name;
+    }
+    EXPECT_EQ(JobLabel(job).size(), 63u);
+    EXPECT_TRUE(names.insert(JobLabel(job)).second);
+  }
+}
+
+TEST(Names, APodThatOnlyWearsTheLabelsIsNotOurs) {
+  api::Pod pod = Learner(3, Life::kRunning);
+  EXPECT_TRUE(BelongsTo(pod, kUid, kRoleLearner));
+  EXPECT_FALSE(BelongsTo(pod, kUid, kRoleCoordinator));
+  EXPECT_EQ(LearnerNumber(pod), 3);
+  pod.meta.owner_uid = "somebody else";
+  EXPECT_FALSE(BelongsTo(pod, kUid, kRoleLearner));
+}
+
+TEST(Names, ALabelThatIsNoNumberIsNone) {
+  for (const char* text : {"", "x", "-1", "3x", "99999999999999999999"}) {
+    api::Pod pod = Learner(3, Life::kRunning);
+    pod.meta.labels[std::string(kLabelLearner)] = text;
+    EXPECT_EQ(LearnerNumber(pod), std::nullopt) << text;
+  }
+}
+
+}  // namespace
+}  // namespace pliant::controller

@@ -1,0 +1,73 @@
+#include "operator/controller/progress.h"
+
+#include <nlohmann/json.hpp>
+
+#include <gtest/gtest.h>
+
+namespace pliant::controller {
+namespace {
+
+TEST(Progress, ReadsTheContractsExample) {
+  const auto progress = DecodeProgress(R"({
+    "term": 2, "membership": {"id": "2.5", "learners": ["digits-1a2b3-0", "digits-1a2b3-4"]}, "state": "Running",
+    "planAccepted": {"leaseTransitions": 3, "sequence": 17},
+    "tick": 412, "step": 400, "epoch": 16, "totalSteps": 1200, "loss": 0.0312, "samplesPerSecond": 5310.0,
+    "accuracy": 0.981, "evaluatedEpoch": 15,
+    "lastCheckpoint": {"step": 400, "membership": "2.5", "unixSeconds": 1790000000.5, "error": ""},
+    "learners": [{"name": "digits-1a2b3-4", "podUid": "u", "state": "Member", "step": 400}],
+    "resizes": [{"membership": "2.5", "kind": "Planned", "from": 1, "to": 2, "requestedUnixSeconds": 1790000000.1}],
+    "problem": {"reason": "", "message": ""}, "parametersSha256": ""})");
+  ASSERT_TRUE(progress) << progress.error();
+  EXPECT_EQ(progress->term, 2);
+  EXPECT_EQ(progress->members.size(), 2u);
+  EXPECT_EQ(progress->plan_accepted, (PlanStamp{3, 17}));
+  EXPECT_EQ(progress->step, 400);
+  EXPECT_EQ(progress->last_checkpoint->time,
+            api::WallTime(std::chrono::milliseconds(1'790'000'000'500)));
+  EXPECT_EQ(progress->resizes,
+            (std::vector<ReportedResize>{{.membership = {2, 5}, .from = 1, .to = 2}}));
+}
+
+TEST(Progress, WhatIsUnknownIsAbsent) {
+  const auto progress = DecodeProgress(R"({"term": 1, "state": "Waiting", "lastCheckpoint": {}})");
+  ASSERT_TRUE(progress) << progress.error();
+  EXPECT_EQ(progress->step, std::nullopt);
+  EXPECT_EQ(progress->last_checkpoint, std::nullopt);
+  EXPECT_EQ(progress->plan_accepted, std::nullopt);
+  EXPECT_TRUE(progress->members.empty());
+}
+
+TEST(Progress, NamesWhatIsWrong) {
+  for (const auto& [body, message] : {
+           std::pair{"", "progress: not JSON"},
+           std::pair{"[]", "progress: not an object"},
+           std::pair{R"({"state": "Dreaming"})", "progress.state: not a known one"},
+           std::pair{R"({"state": "Running", "term": -1})",
+                     "progress.term: not a whole number from 0 to 9223372036854775807"},
+           std::pair{R"({"state": "Running", "membership": {"learners": [1]}})",
+                     "progress.membership.learners: not a list of at most 8192 strings"},
+       }) {
+    const auto progress = DecodeProgress(body);
+    ASSERT_FALSE(progress) << body;
+    EXPECT_EQ(progress.error().message, message);
+  }
+}
+
+TEST(Progress, MembershipIdsAreOrdered) {
+  EXPECT_LT(ParseMembershipId("1.10"), ParseMembershipId("2.1"));
+  EXPECT_LT(ParseMembershipId("1.9"), ParseMembershipId("1.10"));
+  for (const char* text : {"", "1", "1.", ".1", "1.2x", "a.b"}) {
+    EXPECT_EQ(ParseMembershipId(text), MembershipId{}) << text;
+  }
+}
+
+TEST(Plan, IsWrittenAsTheContractSays) {
+  EXPECT_EQ(nlohmann::json::parse(EncodePlan(
+                {.stamp = {3, 17},
+                 .learners = {{.name = "a", .pod_uid = "u", .state = LearnerWish::kLeaving}}})),
+            nlohmann::json::parse(R"({"leaseTransitions": 3, "sequence": 17,
+                "learners": [{"name": "a", "podUid": "u", "state": "Leaving"}]})"));
+}
+
+}  // namespace
+}  // namespace pliant::controller

@@ -1,0 +1,49 @@
+#include "operator/metrics/metrics.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace pliant::metrics {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(Metrics, AJobsSeriesGoWithIt) {
+  Metrics metrics;
+  metrics.SetJob({.name_space = "a", .name = "one", .allocated_gpus = 3, .desired_gpus = 4});
+  metrics.SetJob({.name_space = "a", .name = "two", .allocated_gpus = 5});
+  metrics.SetJob({.name_space = "a", .name = "one", .allocated_gpus = 4, .desired_gpus = 4});
+  EXPECT_THAT(metrics.Text(),
+              HasSubstr("pliant_job_gpus_allocated{job=\"one\",namespace=\"a\"} 4"));
+  metrics.RemoveJob("a", "one");
+  metrics.RemoveJob("a", "one");
+  EXPECT_THAT(metrics.Text(), Not(HasSubstr("job=\"one\"")));
+  EXPECT_THAT(metrics.Text(),
+              HasSubstr("pliant_job_gpus_allocated{job=\"two\",namespace=\"a\"} 5"));
+}
+
+TEST(Metrics, HaveTheNamesThatDashboardsKnow) {
+  Metrics metrics;
+  metrics.SetLeader("pliant-operator", true);
+  metrics.OnRequest("GET", "200", std::chrono::milliseconds(3));
+  metrics.OnQueueAdd();
+  metrics.OnQueueTake(std::chrono::milliseconds(1));
+  metrics.OnReconcile(ReconcileResult::kError, std::chrono::milliseconds(1));
+  metrics.OnPlan(std::chrono::microseconds(70), 8);
+  metrics.SetJobsInPhase("Running", 2);
+  const std::string text = metrics.Text();
+  for (const char* line :
+       {"leader_election_master_status{name=\"pliant-operator\"} 1",
+        "rest_client_requests_total{code=\"200\",method=\"GET\"} 1", "workqueue_adds_total{",
+        "workqueue_queue_duration_seconds_count{",
+        "controller_runtime_reconcile_total{controller=\"jobs\",result=\"error\"} 1",
+        "controller_runtime_reconcile_errors_total{controller=\"jobs\"} 1",
+        "pliant_plan_duration_seconds_count 1", "pliant_gpus_capacity 8",
+        "pliant_jobs{phase=\"Running\"} 2"}) {
+    EXPECT_THAT(text, HasSubstr(line));
+  }
+}
+
+}  // namespace
+}  // namespace pliant::metrics
