@@ -19,7 +19,7 @@ layers:
   - max_pool: {kernel: 2}
   - flatten
   - linear: {out: 10}
-train: {epochs: 30, learningRate: 0.05, momentum: 0.9, weightDecay: 0.0005}
+train: {epochs: 100, learningRate: 0.05, momentum: 0.9, weightDecay: 0.0005}
 data: {kind: digits, train: digits-train.csv, test: digits-test.csv}
 """
 
