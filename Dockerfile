@@ -11,7 +11,7 @@
 #
 # Package mirrors and certificates of the building machine come in as secrets for the length of a command and are not kept.
 
-ARG BASE=docker.io/library/debian:trixie-slim
+ARG BASE=debian:trixie-slim
 
 FROM ${BASE} AS operator-base
 RUN --mount=type=secret,id=apt-sources,target=/etc/apt/sources.list \

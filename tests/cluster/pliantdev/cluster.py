@@ -116,8 +116,8 @@ def down() -> None:
 
 def _another_runs() -> bool:
     """Whether the machine has a cluster that is not ours. Ours has ended, but the kernel takes a
-    moment to remove its interfaces."""
-    deadline = time.monotonic() + 3
+    while to remove its interfaces, on a busy machine above all."""
+    deadline = time.monotonic() + 30
     while Path("/sys/class/net", network.HOST_INTERFACE).exists():
         if time.monotonic() > deadline:
             return True

@@ -22,7 +22,9 @@ from .host import CA_BUNDLE, client_settings, debian_mirror
 from .progress import log_file, phase, run_logged
 from .settings import CACHE, DEBIAN_RELEASE
 
-BASE_IMAGE = f"docker.io/library/debian:{DEBIAN_RELEASE}-slim"
+# What the Dockerfiles start from. Buildah finds no registry here, so it makes one of its own.
+BASE_IMAGE = f"debian:{DEBIAN_RELEASE}-slim"
+_OWN_BASE_IMAGE = f"localhost/{BASE_IMAGE}"
 
 
 @dataclass(frozen=True)
@@ -61,8 +63,8 @@ class Engine(abc.ABC):
         """Forgets the images that differ from this one by the tag only."""
 
     @abc.abstractmethod
-    def prepare(self) -> None:
-        """Makes sure that the base image is there."""
+    def prepare(self) -> str:
+        """Makes sure that the base image is there. Its name."""
 
     def build(
         self,
@@ -85,8 +87,9 @@ class Engine(abc.ABC):
         """Builds an image that is named by the hash of its inputs, unless it is there."""
         if not self.has(image):
             with phase(f"Building the image {image}", expect):
-                self.prepare()
-                self.build(dockerfile, context, image, log_file(f"image-{target}"), target=target)
+                base = self.prepare()
+                log = log_file(f"image-{target}")
+                self.build(dockerfile, context, image, log, target=target, base=base)
 
 
 @contextlib.contextmanager
@@ -146,9 +149,9 @@ class Buildah(Engine):
         # Not by `inspect`, which fails in the same way when buildah itself does not work.
         return image in self._output("images", "--format", "{{.Name}}:{{.Tag}}").split()
 
-    def prepare(self) -> None:
-        if self.has(BASE_IMAGE):
-            return
+    def prepare(self) -> str:
+        if self.has(_OWN_BASE_IMAGE):
+            return _OWN_BASE_IMAGE
         log = log_file("image-base")
         with (
             phase("Making a Debian base image", "about 30 s"),
@@ -178,12 +181,13 @@ class Buildah(Engine):
                     "--cmd",
                     "/bin/bash",
                     "--env",
-                    "PATH=/usr/sbin:/usr/bin:/sbin:/bin",
+                    "PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
                     container,
                 )
-                self._output("commit", container, BASE_IMAGE)
+                self._output("commit", container, _OWN_BASE_IMAGE)
             finally:
                 self._output("rm", container)
+        return _OWN_BASE_IMAGE
 
     def _build_command(self) -> list[str]:
         return [*self._buildah, "bud", "--pull-never", "--layers", *_present_limits()]
@@ -249,8 +253,8 @@ class Docker(Engine):
     def __init__(self, program: str):
         self._program = program
 
-    def prepare(self) -> None:
-        pass  # the program fetches it from its registry
+    def prepare(self) -> str:
+        return BASE_IMAGE  # the program fetches it from its registry
 
     def has(self, image: str) -> bool:
         command = [self._program, "image", "inspect", image]
