@@ -1,5 +1,6 @@
 """A training that is suspended, and whose learners all vanish at once. It ends as if nothing had been."""
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -39,8 +40,8 @@ def play(stage: Stage, screen: Screen) -> list[checks.Check]:
     end = last.job
     outcome = checks.Outcome(_NAME, end.phase, end.step, end.steps_total, end.accuracy, end.parameters_sha256, sha256)
     return [
-        checks.Check("suspending lost no step", suspended.problems(exactly=True)),
-        checks.Check("vanished learners resumed from the newest checkpoint", vanished.problems(exactly=False)),
+        checks.Check("suspending lost no step", suspended.problems()),
+        checks.Check("vanished learners resumed from the newest checkpoint", vanished.problems()),
         *checks.check_outcomes([outcome]),
         # What was committed after the checkpoint goes when all learners vanish: before that is judged by `vanished`.
         *checks.check_worlds([world for world in worlds if world.time > vanished.time], GPUS_TOTAL),
@@ -49,19 +50,22 @@ def play(stage: Stage, screen: Screen) -> list[checks.Check]:
 
 @dataclass(frozen=True)
 class Break:
-    """The training stood still: where it was, what was saved, and where it went on."""
+    """The training stood still: the step that must not be lost, and the one that its next learners began with."""
 
-    step_before: int
-    checkpoint_step: int
-    step_after: int
+    step_least: int
+    step_restored: int
     time: float  # Unix seconds of its end
 
-    def problems(self, *, exactly: bool) -> tuple[str, ...]:
-        least = self.step_before if exactly else self.checkpoint_step
-        if self.step_after >= least:
+    def problems(self) -> tuple[str, ...]:
+        if self.step_restored >= self.step_least:
             return ()
-        was = f"it was at step {self.step_before} with a checkpoint of step {self.checkpoint_step}"
-        return (f"{was}, and went on at {self.step_after}",)
+        return (f"it went on at step {self.step_restored}, although {self.step_least} was saved",)
+
+
+def restored_step(logs: str) -> int:
+    """Of the checkpoint that learners took up, by what they log; 0 if they began afresh."""
+    lines = [json.loads(line) for line in logs.splitlines() if line.startswith("{")]
+    return max((line["step"] for line in lines if line["message"] == "restored"), default=0)
 
 
 class _Scene:
@@ -85,9 +89,7 @@ class _Scene:
         again = self.wait(
             "it trains on 8 GPUs again", lambda each: each.trains_on(8) and _differs(each.progress, before)
         )
-        return Break(
-            before.step or 0, before.checkpoint_step or 0, again.progress.step or 0, self._watcher.worlds()[-1].time
-        )
+        return Break(before.step or 0, self._restored_step(again), self._watcher.worlds()[-1].time)
 
     def vanish(self) -> Break:
         resumed = self._watcher.worlds()[-1].trainings[_NAME].progress
@@ -102,8 +104,11 @@ class _Scene:
             "new learners train on 8 GPUs",
             lambda each: each.trains_on(8) and _differs(each.progress, ready.progress),
         )
-        checkpoint = ready.progress.checkpoint_step
-        return Break(ready.progress.step, checkpoint, again.progress.step, self._watcher.worlds()[-1].time)
+        return Break(ready.progress.checkpoint_step or 0, self._restored_step(again), self._watcher.worlds()[-1].time)
+
+    def _restored_step(self, training: Training) -> int:
+        pods = [pod.name for pod in training.learner_pods() if pod.holds_gpu]
+        return max(restored_step(self._stage.kubectl.run("logs", pod)) for pod in pods)
 
     def wait(self, what: str, reached: Callable[[Training], bool], seconds: float = _RESIZE_SECONDS) -> Training:
         def in_world(world: World) -> bool:

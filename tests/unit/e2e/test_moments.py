@@ -7,7 +7,7 @@ from test_stage import JOB, container
 from story import bad_jobs
 from story.errors import StoryError
 from story.operator_pod import leader_name
-from story.survivor import Break
+from story.survivor import Break, restored_step
 from story.world import Condition
 
 
@@ -27,12 +27,15 @@ class OperatorTest(unittest.TestCase):
 
 
 class BreakTest(unittest.TestCase):
-    def test_a_graceful_break_loses_nothing_another_one_back_to_the_checkpoint(self) -> None:
-        for after, graceful, sudden in ((50, True, True), (49, False, True), (40, False, True), (39, False, False)):
-            with self.subTest(after=after):
-                found = Break(step_before=50, checkpoint_step=40, step_after=after, time=0.0)
-                self.assertEqual(found.problems(exactly=True) == (), graceful)
-                self.assertEqual(found.problems(exactly=False) == (), sudden)
+    def test_what_was_saved_must_not_be_lost(self) -> None:
+        for restored, holds in ((51, True), (50, True), (49, False), (0, False)):
+            with self.subTest(restored=restored):
+                self.assertEqual(Break(step_least=50, step_restored=restored, time=0.0).problems() == (), holds)
+
+    def test_learners_log_which_checkpoint_they_took_up(self) -> None:
+        logs = '{"message":"entered","tick":0}\nno json\n{"message":"restored","step":40,"tick":47}\n'
+        self.assertEqual(restored_step(logs), 40)
+        self.assertEqual(restored_step('{"message":"starting afresh"}\n'), 0)
 
 
 class BadJobsTest(unittest.TestCase):
