@@ -281,6 +281,7 @@ void CoordinatorCore::Impl::On(LearnerRecord& learner, const Entered& entered, T
 void CoordinatorCore::Impl::On(LearnerRecord& learner, const Opened& opened, TimePoint now) {
   learner.applied_ticks = std::max(learner.applied_ticks, opened.applied_ticks);
   if (!BelongsToPresent(learner) || present_->id != opened.membership) return;
+  furthest_ = std::max(furthest_, opened.applied_ticks);
   const bool was_member = !before_.empty() && Contains(before_.back(), learner.id);
   resizes_.Opened(opened.membership,
                   was_member ? std::optional(opened.pause_seconds) : std::nullopt,
@@ -517,18 +518,20 @@ void CoordinatorCore::Impl::TryRecover(TimePoint now) {
   }
   if (!settled) return;
 
-  // A link that broke is tried once more, unless it was not long ago.
-  std::set<BrokenLink> broken;
+  const auto survives = [&](const LearnerId& id) {
+    return std::ranges::contains(survivors, id, &Member::id);
+  };
+  std::set<BrokenLink> lost;  // both ends may tell of it
   for (const auto& [reporter, by_reporter] : accused_by_) {
     for (const LearnerId& other : by_reporter) {
-      const auto survives = [&](const LearnerId& id) {
-        return std::ranges::find(survivors, id, &Member::id) != survivors.end();
-      };
-      if (!survives(reporter) || !survives(other)) continue;
-      const BrokenLink link = LinkOf(reporter, other);
-      const auto [known, added] = suspect_links_.try_emplace(link, now);
-      if (!added && now - std::exchange(known->second, now) < kLinkMemory) broken.insert(link);
+      if (survives(reporter) && survives(other)) lost.insert(LinkOf(reporter, other));
     }
+  }
+  // A link that broke is tried once more, unless it broke not long ago.
+  std::set<BrokenLink> broken;
+  for (const BrokenLink& link : lost) {
+    const auto [known, added] = suspect_links_.try_emplace(link, now);
+    if (!added && now - std::exchange(known->second, now) < kLinkMemory) broken.insert(link);
   }
   for (const LearnerId& removed : FewestToRemove(survivors, broken)) {
     log::Warning("learner removed for a broken link", {{"learner", removed.name}});
