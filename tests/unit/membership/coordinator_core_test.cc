@@ -1,0 +1,425 @@
+#include "trainer/membership/coordinator_core.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace pliant {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+// Tells the core what happens, in learners' names of one letter, and writes what it does as lines:
+// "a: prepare 1.1 ab", "persist 1", "close a".
+class CoordinatorCoreTest : public testing::Test {
+ protected:
+  using Lines = std::vector<std::string>;
+
+  void Start(CoordinatorOptions options) { core_.emplace(options, now_); }
+
+  static LearnerId Id(char name) { return {.name = std::string(1, name), .pod_uid = "u"}; }
+
+  Lines Wanted(const std::string& names, const std::string& leaving = {},
+               const std::string& ended = {}) {
+    Plan plan{.version = {1, ++sequence_}};
+    const auto list = [&](const std::string& some, WantedState state) {
+      for (const char name : some) plan.learners.push_back({Id(name).name, "u", state});
+    };
+    list(names, WantedState::kWanted);
+    list(leaving, WantedState::kLeaving);
+    list(ended, WantedState::kEnded);
+    const Result<CoordinatorEffects> effects = core_->SetPlan(plan, now_);
+    EXPECT_TRUE(effects);
+    return Write(*effects);
+  }
+
+  Lines Hello(char name, std::optional<Membership> membership = std::nullopt) {
+    connection_[name] = ++last_connection_;
+    return Says(name, pliant::Hello{.learner = Id(name),
+                                    .address = "at",
+                                    .membership = membership,
+                                    .has_state = membership.has_value()});
+  }
+  Lines Says(char name, const LearnerMessage& message) {
+    return Write(core_->OnMessage(connection_[name], message, now_));
+  }
+  Lines Dies(char name) { return Write(core_->OnDisconnected(connection_[name], now_)); }
+  // Time passes; the learners of `talking` are heard of.
+  Lines After(Duration duration, const std::string& talking = {}) {
+    Lines all;
+    const TimePoint end = now_ + duration;
+    while (now_ < end) {
+      now_ += CoordinatorCore::kPollInterval;
+      for (const char name : talking) {
+        Append(all, Says(name, Progress{.membership = entered_[name]}));
+      }
+      Append(all, Write(core_->OnTimer(now_)));
+    }
+    return all;
+  }
+
+  static Membership MembershipOf(MembershipId id, const std::string& names) {
+    Membership membership{.id = id};
+    for (const char name : names) membership.members.push_back({Id(name), "at"});
+    return membership;
+  }
+  // All of `names` have switched to it, and open it.
+  Lines Opens(MembershipId id, const std::string& names, Tick tick = 1) {
+    Lines all;
+    for (const char name : names) {
+      entered_[name] = id;
+      Append(all, Says(name, Entered{.membership = MembershipOf(id, names)}));
+    }
+    for (const char name : names) {
+      Append(all, Says(name, Opened{.membership = id, .applied_ticks = tick}));
+    }
+    return all;
+  }
+  // A membership of `names`, from the start.
+  void Running(const std::string& names) {
+    Start({});
+    Wanted(names);
+    for (const char name : names) Hello(name);
+    for (const char name : names) Says(name, Prepared{{1, 1}});
+    Opens({1, 1}, names);
+  }
+
+  Lines Write(const CoordinatorEffects& effects) {
+    Lines lines;
+    for (const CoordinatorEffect& effect : effects) {
+      if (const auto* persist = std::get_if<PersistCounter>(&effect)) {
+        lines.push_back("persist " + std::to_string(persist->counter));
+      } else if (const auto* close = std::get_if<CloseConnection>(&effect)) {
+        lines.push_back("close " + NameOf(close->connection));
+      } else {
+        const auto& send = std::get<SendMessage>(effect);
+        const auto* const welcome = std::get_if<Welcome>(&send.message);
+        if (welcome == nullptr) {
+          lines.push_back(NameOf(send.connection) + ": " + Text(send.message));
+        }
+      }
+    }
+    return lines;
+  }
+  static void Append(Lines& lines, const Lines& more) {
+    lines.insert(lines.end(), more.begin(), more.end());
+  }
+  std::string NameOf(ConnectionId id) const {
+    for (const auto& [name, connection] : connection_) {
+      if (connection == id) return {name};
+    }
+    return "old " + std::to_string(id);
+  }
+  static std::string Text(const CoordinatorMessage& message) {
+    std::string text(pliant::NameOf(message));
+    const auto add = [&](const Membership& membership) {
+      text += " " + ToString(membership.id) + " ";
+      for (const Member& member : membership.members) text += member.id.name;
+    };
+    if (const auto* prepare = std::get_if<Prepare>(&message)) add(prepare->membership);
+    if (const auto* announce = std::get_if<Announce>(&message)) add(announce->membership);
+    if (const auto* recover = std::get_if<Recover>(&message)) add(recover->membership);
+    if (const auto* withdraw = std::get_if<Withdraw>(&message)) {
+      text += " " + ToString(withdraw->membership);
+    }
+    if (const auto* leave = std::get_if<Leave>(&message)) {
+      text += leave->at_once ? " at once" : " at a boundary";
+    }
+    return text;
+  }
+
+  TimePoint now_{};
+  std::optional<CoordinatorCore> core_;
+  std::uint64_t sequence_ = 0;
+  ConnectionId last_connection_ = 0;
+  std::map<char, ConnectionId> connection_;
+  std::map<char, MembershipId> entered_;
+};
+
+TEST_F(CoordinatorCoreTest, TheFirstMembershipBeginsWhenAllOfItArePrepared) {
+  Start({});
+  EXPECT_THAT(Wanted("ab"), IsEmpty());
+  EXPECT_THAT(Hello('b'), IsEmpty()) << "the other may come in a moment";
+  EXPECT_THAT(Hello('a'), ElementsAre("persist 1", "a: prepare 1.1 ab", "b: prepare 1.1 ab"));
+  EXPECT_THAT(Says('b', Prepared{{1, 1}}), IsEmpty());
+  EXPECT_THAT(Says('a', Prepared{{1, 1}}), ElementsAre("a: announce 1.1 ab", "b: announce 1.1 ab"));
+  EXPECT_EQ(core_->progress().state, JobState::kResizing);
+  EXPECT_THAT(Opens({1, 1}, "ab"), IsEmpty());
+  EXPECT_EQ(core_->progress().state, JobState::kRunning);
+}
+
+TEST_F(CoordinatorCoreTest, DoesNotWaitLongForThoseWhoAreNotReady) {
+  Start({});
+  Wanted("ab");
+  Hello('a');
+  EXPECT_THAT(After(400ms, "a"), IsEmpty());
+  EXPECT_THAT(After(200ms, "a"), ElementsAre("persist 1", "a: prepare 1.1 a"));
+}
+
+TEST_F(CoordinatorCoreTest, AJoinAndALeaveAreOneChange) {
+  Running("ab");
+  EXPECT_THAT(Hello('c'), IsEmpty()) << "nobody wants it";
+  EXPECT_THAT(Wanted("ac", "b"), ElementsAre("persist 2", "a: prepare 1.2 ac", "c: prepare 1.2 ac",
+                                             "b: leave at a boundary"));
+  Says('c', Prepared{{1, 2}});
+  EXPECT_THAT(Says('a', Prepared{{1, 2}}), ElementsAre("a: announce 1.2 ac"));
+  EXPECT_THAT(After(5s, "abc"), IsEmpty()) << "ticks may take long";
+  EXPECT_THAT(Says('b', Entered{.membership = MembershipOf({1, 2}, "ac")}), IsEmpty())
+      << "it may be needed until the others hold the state";
+  EXPECT_THAT(Opens({1, 2}, "ac"), ElementsAre("b: leave at once"));
+  const JobProgress progress = core_->progress();
+  ASSERT_EQ(progress.resizes.size(), 2U);
+  EXPECT_EQ(progress.resizes[1].kind, Resize::Kind::kPlanned);
+  EXPECT_EQ(progress.resizes[1].from, 2);
+  EXPECT_TRUE(progress.resizes[1].running_unix_seconds.has_value());
+}
+
+TEST_F(CoordinatorCoreTest, ALeaveDoesNotWaitForAJoinThatIsNotPrepared) {
+  Running("ab");
+  Hello('c');
+  Wanted("ac", "b");
+  Says('a', Prepared{{1, 2}});
+  EXPECT_THAT(After(2900ms, "abc"), IsEmpty());
+  EXPECT_THAT(After(200ms, "abc"),
+              ElementsAre("a: withdraw 1.2", "c: withdraw 1.2", "persist 3", "a: prepare 1.3 a"));
+  EXPECT_THAT(Says('a', Prepared{{1, 3}}), ElementsAre("a: announce 1.3 a"));
+  Opens({1, 3}, "a");
+  EXPECT_THAT(After(6s, "ac"), ElementsAre("persist 4", "a: prepare 1.4 ac", "c: prepare 1.4 ac"))
+      << "the slow one is asked again later";
+}
+
+TEST_F(CoordinatorCoreTest, AProposalThatNamesTheDeadIsWithdrawn) {
+  Running("a");
+  Wanted("abc");
+  Hello('b');
+  EXPECT_THAT(Hello('c'), ElementsAre("persist 2", "a: prepare 1.2 abc", "b: prepare 1.2 abc",
+                                      "c: prepare 1.2 abc"));
+  EXPECT_THAT(Dies('b'), ElementsAre("a: withdraw 1.2", "c: withdraw 1.2"));
+  EXPECT_THAT(After(600ms, "ac"),
+              ElementsAre("persist 3", "a: prepare 1.3 ac", "c: prepare 1.3 ac"));
+}
+
+TEST_F(CoordinatorCoreTest, EverybodyIsReplacedThroughOneWhoHandsTheStateOn) {
+  Running("ab");
+  Hello('c');
+  EXPECT_THAT(Wanted("c", "ab"), ElementsAre("persist 2", "a: prepare 1.2 ac", "c: prepare 1.2 ac",
+                                             "a: leave at a boundary", "b: leave at a boundary"));
+  Says('a', Prepared{{1, 2}});
+  EXPECT_THAT(Says('c', Prepared{{1, 2}}), ElementsAre("a: announce 1.2 ac"));
+  EXPECT_THAT(Opens({1, 2}, "ac"),
+              ElementsAre("persist 3", "c: prepare 1.3 c", "b: leave at once"));
+}
+
+TEST_F(CoordinatorCoreTest, ASuspendedJobIsNotStartedBeforeItsLastCheckpoint) {
+  Running("ab");
+  EXPECT_THAT(Wanted("", "ab"), ElementsAre("persist 2", "a: announce 1.2 ",
+                                            "a: leave at a boundary", "b: leave at a boundary"));
+  Says('a', Entered{.membership = MembershipOf({1, 2}, "")});
+  EXPECT_EQ(core_->progress().state, JobState::kDrained);
+  Wanted("c", "ab");
+  EXPECT_THAT(Hello('c'), IsEmpty());
+  EXPECT_THAT(Says('a', Left{}), ElementsAre("close a"));
+  EXPECT_THAT(After(1s, "bc"), IsEmpty()) << "b waits for the checkpoint";
+  EXPECT_THAT(Says('b', Left{}), ElementsAre("close b", "persist 3", "c: prepare 1.3 c"));
+}
+
+TEST_F(CoordinatorCoreTest, ACrashIsRecoveredFromByThoseWhoAreLeft) {
+  Running("abc");
+  Dies('b');
+  EXPECT_THAT(After(2s, "ac"), IsEmpty()) << "its connection may be back; nobody misses it";
+  Says('a', Lost{.membership = {1, 1}, .accused = {Id('b')}});
+  Says('c', Lost{.membership = {1, 1}, .accused = {}});
+  EXPECT_EQ(core_->progress().state, JobState::kRecovering);
+  EXPECT_THAT(After(600ms, "ac"),
+              ElementsAre("persist 2", "a: recover 1.2 ac", "c: recover 1.2 ac"));
+}
+
+TEST_F(CoordinatorCoreTest, AnEndedPodIsNotWaitedFor) {
+  Running("ab");
+  Dies('b');
+  Wanted("a", "", "b");
+  EXPECT_THAT(After(300ms, "a"), ElementsAre("persist 2", "a: recover 1.2 a"));
+}
+
+TEST_F(CoordinatorCoreTest, OneThatHangsIsRemovedAfterItsHeartbeatsStop) {
+  Running("ab");
+  After(1s, "ab");
+  Says('a', Lost{.membership = {1, 1}, .accused = {Id('b')}});
+  EXPECT_THAT(After(9s, "a"), IsEmpty()) << "it has a connection";
+  EXPECT_THAT(After(3s, "a"), ElementsAre("close b", "persist 2", "a: recover 1.2 a"));
+}
+
+TEST_F(CoordinatorCoreTest, ABrokenLinkIsTriedOnceMoreThenTheFewestGo) {
+  Running("abc");
+  Says('a', Lost{.membership = {1, 1}, .accused = {Id('b')}});
+  Says('b', Lost{.membership = {1, 1}, .accused = {Id('a')}});
+  EXPECT_THAT(After(500ms, "abc"), ElementsAre("persist 2", "a: recover 1.2 abc",
+                                               "b: recover 1.2 abc", "c: recover 1.2 abc"));
+  for (const char name : std::string("abc")) {
+    Says(name, Entered{.membership = MembershipOf({1, 2}, "abc")});
+  }
+  Says('a', Lost{.membership = {1, 2}, .accused = {Id('b')}});
+  EXPECT_THAT(After(500ms, "abc"),
+              ElementsAre("persist 3", "a: recover 1.3 ac", "c: recover 1.3 ac"));
+}
+
+TEST_F(CoordinatorCoreTest, AnAnnouncedSwitchMayHaveTakenPlaceWhenSomebodyDies) {
+  Running("ab");
+  Hello('c');
+  Wanted("ac", "b");
+  Says('a', Prepared{{1, 2}});
+  Says('c', Prepared{{1, 2}});
+  Dies('c');
+  Says('a', Lost{.membership = {1, 1}, .accused = {Id('b')}});
+  EXPECT_THAT(After(1s, "ab"), IsEmpty()) << "the joiner may be back";
+  EXPECT_THAT(After(3s, "ab"), ElementsAre("persist 3", "a: recover 1.3 ab", "b: recover 1.3 ab"))
+      << "the leaver may hold what the other needs";
+}
+
+TEST_F(CoordinatorCoreTest, WhoMissedItsMembershipIsToldAgain) {
+  Running("ab");
+  Dies('b');
+  Says('a', Lost{.membership = {1, 1}, .accused = {}});
+  Hello('b', MembershipOf({1, 1}, "ab"));
+  After(1s, "ab");  // recover 1.2
+  EXPECT_THAT(Hello('b', MembershipOf({1, 1}, "ab")),
+              ElementsAre("close old 3", "b: recover 1.2 ab"));
+}
+
+TEST_F(CoordinatorCoreTest, ANewProcessOfAPodEndsTheOneBefore) {
+  Running("ab");
+  connection_['x'] = ++last_connection_;
+  LearnerId restarted = Id('b');
+  restarted.nonce = 7;
+  EXPECT_THAT(Says('x', pliant::Hello{.learner = restarted}), ElementsAre("close b"));
+  EXPECT_THAT(After(300ms, "a"), testing::Contains("a: recover 1.2 a"));
+}
+
+TEST_F(CoordinatorCoreTest, ARestartedOneLearnsTheMembershipFromItsMembers) {
+  Start({.term = 2, .counter = 0});
+  EXPECT_THAT(Wanted("abc"), IsEmpty());
+  EXPECT_THAT(Hello('c'), IsEmpty());
+  const Membership five = MembershipOf({1, 5}, "ab");
+  EXPECT_THAT(Hello('a', five), IsEmpty());
+  EXPECT_THAT(After(5s, "ac"), IsEmpty())
+      << "nobody is removed, nobody joins before all have spoken";
+  EXPECT_THAT(Hello('b', five), IsEmpty());
+  Says('a', Opened{.membership = {1, 5}});
+  EXPECT_THAT(
+      Says('b', Opened{.membership = {1, 5}}),
+      ElementsAre("persist 1", "a: prepare 2.1 abc", "b: prepare 2.1 abc", "c: prepare 2.1 abc"));
+}
+
+TEST_F(CoordinatorCoreTest, ARestartedOneBringsTheHalfThatWasNotTold) {
+  Start({.term = 1, .counter = 6});
+  Wanted("ab");
+  EXPECT_THAT(Hello('b', MembershipOf({1, 5}, "abc")), IsEmpty());
+  EXPECT_THAT(Hello('a', MembershipOf({1, 6}, "ab")), ElementsAre("b: recover 1.6 ab"));
+}
+
+TEST_F(CoordinatorCoreTest, ARestartedOneDoesNotWaitForever) {
+  Start({.term = 2});
+  Wanted("ab");
+  Hello('a', MembershipOf({1, 5}, "ab"));
+  Says('a', Lost{.membership = {1, 5}, .accused = {Id('b')}});
+  EXPECT_THAT(After(29s, "a"), IsEmpty());
+  EXPECT_THAT(After(2s, "a"), ElementsAre("persist 1", "a: recover 2.1 a"));
+}
+
+TEST_F(CoordinatorCoreTest, AnOldOneGivesWayToTheNextTerm) {
+  Running("ab");
+  EXPECT_THAT(Says('a', Entered{.membership = MembershipOf({2, 1}, "ab")}),
+              ElementsAre("close a", "close b"));
+  EXPECT_THAT(Hello('a', MembershipOf({2, 1}, "ab")), ElementsAre("close a"));
+  EXPECT_THAT(After(60s), IsEmpty());
+}
+
+TEST_F(CoordinatorCoreTest, ItsIdsAreNewWhateverWasPersisted) {
+  Start({.term = 1, .counter = 8});
+  Wanted("a");
+  EXPECT_THAT(Hello('a', MembershipOf({1, 12}, "ab")), IsEmpty());
+  Wanted("a", "", "b");
+  EXPECT_THAT(After(300ms, "a"), ElementsAre("persist 13", "a: recover 1.13 a"));
+}
+
+TEST_F(CoordinatorCoreTest, PlansAreOrdered) {
+  Start({});
+  const Plan later{.version = {2, 3}, .learners = {{"a", "u", WantedState::kWanted}}};
+  ASSERT_TRUE(core_->SetPlan(later, now_));
+  EXPECT_TRUE(core_->SetPlan(later, now_)) << "an answer was lost";
+  for (const PlanVersion lower : {PlanVersion{2, 2}, PlanVersion{1, 99}}) {
+    const auto refused = core_->SetPlan({.version = lower}, now_);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::kConflict);
+  }
+  EXPECT_EQ(core_->progress().plan_accepted, later.version);
+  EXPECT_TRUE(core_->SetPlan({.version = {3, 1}}, now_));
+}
+
+TEST_F(CoordinatorCoreTest, ALearnerThatNoPlanKnowsIsNotSentAwayAtOnce) {
+  Start({});
+  Wanted("a");
+  EXPECT_THAT(Hello('b'), IsEmpty());
+  EXPECT_THAT(After(29s, "b"), IsEmpty()) << "the plan that lists it may be on its way";
+  EXPECT_THAT(After(2s, "b"), ElementsAre("b: leave at once"));
+}
+
+TEST_F(CoordinatorCoreTest, AnotherFingerprintIsRefusedAndNamed) {
+  Start({});
+  Wanted("ab");
+  Hello('a');
+  connection_['b'] = ++last_connection_;
+  EXPECT_THAT(Says('b', pliant::Hello{.learner = Id('b'), .fingerprint = {{"cpu", "avx2"}}}),
+              ElementsAre("b: refused", "close b"));
+  const JobProgress progress = core_->progress();
+  EXPECT_EQ(progress.problem.reason, "Fingerprint");
+  EXPECT_EQ(progress.problem.message, "learner b differs from a; cpu is \"avx2\", not nothing");
+  ASSERT_EQ(progress.learners.size(), 2U);
+  EXPECT_EQ(progress.learners[1].state, LearnerState::kRefused);
+}
+
+TEST_F(CoordinatorCoreTest, AnotherProtocolIsRefused) {
+  Start({});
+  connection_['b'] = ++last_connection_;
+  EXPECT_THAT(Says('b', pliant::Hello{.protocol = 2, .learner = Id('b')}),
+              ElementsAre("b: refused", "close b"));
+}
+
+TEST_F(CoordinatorCoreTest, WhoDoesNotSayHelloIsCutOff) {
+  Start({});
+  connection_['b'] = ++last_connection_;
+  EXPECT_THAT(Says('b', Progress{}), ElementsAre("close b"));
+}
+
+TEST_F(CoordinatorCoreTest, OneWhoCompletesEndsTheJob) {
+  Running("ab");
+  Hello('c');
+  EXPECT_THAT(
+      Says('a',
+           Left{.applied_ticks = 99, .reason = LeftReason::kCompleted, .parameters_sha256 = "abc"}),
+      ElementsAre("close a", "b: leave at once", "c: leave at once"));
+  EXPECT_EQ(core_->progress().state, JobState::kCompleted);
+  EXPECT_EQ(core_->progress().parameters_sha256, "abc");
+  EXPECT_THAT(After(60s, "bc"), IsEmpty());
+}
+
+TEST_F(CoordinatorCoreTest, ReportsTheLongestPauseOfThoseWhoWereMembersBefore) {
+  Running("ab");
+  Wanted("abc");
+  Hello('c');
+  for (const char name : std::string("abc")) Says(name, Prepared{{1, 2}});
+  const Membership next = MembershipOf({1, 2}, "abc");
+  for (const char name : std::string("abc")) Says(name, Entered{.membership = next});
+  Says('a', Opened{.membership = {1, 2}, .pause_seconds = 0.2});
+  Says('b', Opened{.membership = {1, 2}, .pause_seconds = 0.3});
+  Says('c', Opened{.membership = {1, 2}, .pause_seconds = 9});
+  EXPECT_EQ(core_->progress().resizes.back().longest_pause_seconds, 0.3);
+}
+
+}  // namespace
+}  // namespace pliant
