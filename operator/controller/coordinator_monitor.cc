@@ -143,6 +143,7 @@ void CoordinatorMonitor::Call(const std::string& job_uid) {
 
 void CoordinatorMonitor::OnAnswer(const std::string& job_uid, std::uint64_t generation,
                                   std::optional<CoordinatorPlan> plan, Result<Progress> answer) {
+  if (options_.on_call) options_.on_call(answer ? "OK" : ToString(answer.error().code));
   const auto found = links_.find(job_uid);
   if (found == links_.end() || found->second.generation != generation) return;
   Link& link = found->second;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/event_loop.h"
@@ -22,6 +23,8 @@ struct CoordinatorMonitorOptions {
   std::function<WallTime()> now;
   // Control thread: what is known of a job's coordinator has changed in more than figures.
   std::function<void(const std::string& job_uid)> on_change;
+  // For metrics, after each call: "OK", or the name of the error's code. May be empty.
+  std::function<void(std::string_view result)> on_call;
 };
 
 // Keeps in touch with the coordinators of all jobs: asks for progress, and tells each of them what

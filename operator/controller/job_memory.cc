@@ -97,6 +97,19 @@ void RememberMinimum(const JobView& view, WallTime now, JobMemory& memory) {
   }
 }
 
+void RememberWaiting(const JobView& view, WallTime now, JobMemory& memory) {
+  const api::JobStatus& status = view.job.status;
+  const bool waits = status.desired_learners == 0 && !view.job.spec.suspend && !status.finished();
+  if (!waits) {
+    memory.waiting_since.reset();
+  } else if (!memory.waiting_since) {
+    // A job that this program sees for the first time, and that never had a GPU, has waited all its
+    // life.
+    const bool seen = memory.gpu_seconds_until.has_value();
+    memory.waiting_since = seen || status.attained_gpu_seconds > 0 ? now : view.job.meta.created;
+  }
+}
+
 }  // namespace
 
 JobMemory Remember(const JobView& view, WallTime now) {
@@ -104,6 +117,7 @@ JobMemory Remember(const JobView& view, WallTime now) {
   RememberStarts(view, now, memory);
   RememberLeavers(view, now, memory);
   RememberNodes(view, now, memory);
+  RememberWaiting(view, now, memory);
   RememberGpuSeconds(view, now, memory);
   RememberMinimum(view, now, memory);
   if (view.coordinator.reachable) memory.coordinator_tries = 0;

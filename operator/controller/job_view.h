@@ -45,7 +45,8 @@ struct JobMemory {
   std::optional<TemplateCheck> template_check;
   std::string refusal;  // why the API server would not do what was asked last; empty: it did
   std::optional<WallTime> below_minimum_since;
-  int coordinator_tries = 0;  // since one could be reached
+  std::optional<WallTime> waiting_since;  // for its first GPU; nothing: it does not
+  int coordinator_tries = 0;              // since one could be reached
   WallTime coordinator_not_before;
   std::optional<WallTime> figures_written;  // when progress last went to status
   double gpu_seconds = 0;                   // attained so far

@@ -71,6 +71,28 @@ kube::WorkQueueObserver ObserverFor(metrics::Metrics& metrics) {
           .on_done = [&metrics](Duration worked) { metrics.OnQueueDone(worked); }};
 }
 
+// `decision` is an empty one for a job that is not planned.
+metrics::JobFigures FiguresOf(const JobView& view, const planner::Decision& decision) {
+  const api::JobStatus& status = view.job.status;
+  const std::int64_t gpus = view.job.spec.elastic.gpus_per_learner;
+  const auto holding = std::ranges::count_if(
+      view.learners, [](const api::Pod& pod) { return !pod.ended() && !IsGated(pod); });
+  metrics::JobFigures figures{.name_space = view.job.meta.name_space,
+                              .name = view.job.meta.name,
+                              .priority = view.job.spec.priority,
+                              .allocated_gpus = holding * gpus,
+                              .desired_gpus = decision.to * gpus,
+                              .entitlement_gpus = decision.entitlement * gpus,
+                              .demand_gpus = decision.demand * gpus,
+                              .step = CommittedStep(view),
+                              .restarts = status.restarts,
+                              .resizes = status.resizes};
+  if (view.memory.waiting_since) {
+    figures.waiting_since = ToSeconds(view.memory.waiting_since->time_since_epoch());
+  }
+  return figures;
+}
+
 }  // namespace
 
 PlanningLoop::PlanningLoop(PlanningLoopParts parts, PlanningLoopOptions options)
@@ -79,7 +101,9 @@ PlanningLoop::PlanningLoop(PlanningLoopParts parts, PlanningLoopOptions options)
       monitor_(parts_.loop, parts_.coordinator_calls, parts_.coordinators,
                {.lease_transitions = options_.lease_transitions,
                 .now = options_.now,
-                .on_change = [this](const std::string& job_uid) { LookAt(job_uid); }}),
+                .on_change = [this](const std::string& job_uid) { LookAt(job_uid); },
+                .on_call =
+                    [this](std::string_view result) { parts_.metrics.OnCoordinatorCall(result); }}),
       queue_(
           parts_.loop, {}, [this] { RequestRound(); }, ObserverFor(parts_.metrics)),
       alive_(std::make_shared<bool>(true)) {
@@ -175,7 +199,8 @@ void PlanningLoop::Round() {
                             planned, now);
   const planner::Plan plan = planner::MakePlan(snapshot_, options_.policy);
   const std::map<std::string, JobPlan> plans = ByUid(plan);
-  Report(views, plan, parts_.loop.Now() - began);
+  parts_.metrics.OnPlan(parts_.loop.Now() - began, plan.capacity_gpus);
+  Report(views, plans);
 
   // 3. Those who asked for a look, and those for whom the plan has news. A job whose actions are
   // under way is neither: it comes back when they are done.
@@ -242,13 +267,20 @@ void PlanningLoop::Dispatch(const JobView& view, Outcome outcome) {
                                              .write_status = outcome.write_status,
                                              .actions = std::move(outcome.actions)});
   if (batch->write_status) batch->job.status = outcome.status;
-  parts_.table.Begin(*batch, options_.now());
-  parts_.api_calls([this, alive = alive_, batch, before = view.job.status,
+  const WallTime now = options_.now();
+  parts_.table.Begin(*batch, now);
+  std::optional<Duration> wait_ended;
+  if (view.memory.waiting_since && outcome.status.desired_learners > 0) {
+    wait_ended = now - *view.memory.waiting_since;
+  }
+  parts_.api_calls([this, alive = alive_, batch, wait_ended, before = view.job.status,
                     look_again = outcome.look_again, began = parts_.loop.Now(), &loop = parts_.loop,
                     &runner = parts_.runner] {
     auto result = std::make_shared<const BatchResult>(runner.Run(*batch));
-    loop.Post([this, alive, batch, before, look_again, began, result] {
-      if (*alive) OnDone(*batch, before, *result, look_again, parts_.loop.Now() - began);
+    loop.Post([this, alive, batch, wait_ended, before, look_again, began, result] {
+      if (!*alive) return;
+      if (wait_ended && result->job) parts_.metrics.OnWaitEnded(*wait_ended);
+      OnDone(*batch, before, *result, look_again, parts_.loop.Now() - began);
     });
   });
 }
@@ -340,8 +372,8 @@ void PlanningLoop::RememberTemplateCheck(const Batch& batch, const BatchResult& 
   known = std::move(check);
 }
 
-void PlanningLoop::Report(const JobTable::Views& views, const planner::Plan& plan, Duration took) {
-  parts_.metrics.OnPlan(took, plan.capacity_gpus);
+void PlanningLoop::Report(const JobTable::Views& views,
+                          const std::map<std::string, JobPlan>& plans) {
   std::map<api::JobPhase, int> phases;
   for (const auto phase :
        {api::JobPhase::kQueued, api::JobPhase::kStarting, api::JobPhase::kRunning,
@@ -350,19 +382,16 @@ void PlanningLoop::Report(const JobTable::Views& views, const planner::Plan& pla
     phases[phase] = 0;
   }
   for (const auto& [key, view] : views) {
-    const api::JobStatus& status = view.job.status;
-    const int gpus = view.job.spec.elastic.gpus_per_learner;
-    const auto holding = std::ranges::count_if(
-        view.learners, [](const api::Pod& pod) { return !pod.ended() && !IsGated(pod); });
-    parts_.metrics.SetJob({.name_space = key.ns,
-                           .name = key.name,
-                           .allocated_gpus = holding * gpus,
-                           .desired_gpus = std::int64_t{status.desired_learners} * gpus,
-                           .entitlement_gpus = std::int64_t{status.entitlement} * gpus,
-                           .step = CommittedStep(view),
-                           .restarts = status.restarts,
-                           .resizes = status.resizes});
-    ++phases[status.phase == api::JobPhase::kNew ? api::JobPhase::kQueued : status.phase];
+    const api::JobPhase phase = view.job.status.phase;
+    ++phases[phase == api::JobPhase::kNew ? api::JobPhase::kQueued : phase];
+    if (view.job.status.finished()) {
+      // Thousands of them may be kept.
+      parts_.metrics.RemoveJob(key.ns, key.name);
+      continue;
+    }
+    const auto plan = plans.find(view.job.meta.uid);
+    parts_.metrics.SetJob(
+        FiguresOf(view, plan == plans.end() ? planner::Decision{} : plan->second.decision));
   }
   for (const auto& [phase, count] : phases) {
     parts_.metrics.SetJobsInPhase(ToString(phase), count);

@@ -82,7 +82,7 @@ class PlanningLoop {
   void ForgetJob(const std::string& job_uid);
   void LookAt(const std::string& job_uid);
   void LookAgain(const kube::NamespacedName& key, const std::optional<WallTime>& at);
-  void Report(const JobTable::Views& views, const planner::Plan& plan, Duration took);
+  void Report(const JobTable::Views& views, const std::map<std::string, JobPlan>& plans);
 
   const PlanningLoopParts parts_;
   const PlanningLoopOptions options_;

@@ -3,38 +3,21 @@
 #include <map>
 #include <mutex>
 #include <utility>
-#include <vector>
 
-#include <prometheus/counter.h>
-#include <prometheus/family.h>
-#include <prometheus/gauge.h>
-#include <prometheus/histogram.h>
-#include <prometheus/registry.h>
-#include <prometheus/text_serializer.h>
+#include "base/metric_registry.h"
 
 namespace pliant::metrics {
 namespace {
 
 using prometheus::Counter;
-using prometheus::Family;
 using prometheus::Gauge;
 using prometheus::Histogram;
-
-using Labels = std::map<std::string, std::string>;
+using prometheus::Labels;
 
 const Histogram::BucketBoundaries kSeconds{1e-5, 1e-4, 1e-3, 5e-3, 0.01, 0.05, 0.1,
                                            0.5,  1,    2.5,  5,    10,   60};
-
-Family<Counter>& CounterFamily(prometheus::Registry& registry, const char* name, const char* help) {
-  return prometheus::BuildCounter().Name(name).Help(help).Register(registry);
-}
-Family<Gauge>& GaugeFamily(prometheus::Registry& registry, const char* name, const char* help) {
-  return prometheus::BuildGauge().Name(name).Help(help).Register(registry);
-}
-Family<Histogram>& HistogramFamily(prometheus::Registry& registry, const char* name,
-                                   const char* help) {
-  return prometheus::BuildHistogram().Name(name).Help(help).Register(registry);
-}
+const Histogram::BucketBoundaries kWaitSeconds{1,   5,    15,       60,        300,
+                                               900, 3600, 3 * 3600, 12 * 3600, 48 * 3600};
 
 const Labels kQueue{{"name", "jobs"}, {"controller", "jobs"}};
 const Labels kController{{"controller", "jobs"}};
@@ -51,82 +34,117 @@ const char* NameOf(ReconcileResult result) {
   return "";
 }
 
+void RaiseTo(Counter& counter, double value) {
+  if (value > counter.Value()) counter.Increment(value - counter.Value());
+}
+
 }  // namespace
 
 struct Metrics::Families {
-  prometheus::Registry registry;
+  using Counters = MetricRegistry::Counters;
+  using Gauges = MetricRegistry::Gauges;
+  using Histograms = MetricRegistry::Histograms;
 
-  Family<Gauge>& leader = GaugeFamily(registry, "leader_election_master_status",
+  MetricRegistry registry;
+  // Not "job" and "namespace": those are the scraped target's own in most configurations.
+  const MetricRegistry::LabelNames job{"job_namespace", "job_name"};
+
+  Gauges& leader = registry.AddGauges("leader_election_master_status", {"name"},
                                       "1 on the replica that leads, 0 on the others.");
-  Family<Counter>& requests =
-      CounterFamily(registry, "rest_client_requests_total",
-                    "Requests to the API server, by method and status code.");
-  Family<Histogram>& request_seconds =
-      HistogramFamily(registry, "rest_client_request_duration_seconds",
-                      "Duration of requests to the API server, by method.");
-  Family<Counter>& reflector_restarts =
-      CounterFamily(registry, "pliant_reflector_restarts_total",
-                    "Times that objects had to be listed or watched anew, by kind and reason.");
+  Counters& requests =
+      registry.AddCounters("rest_client_requests_total", {"code", "method"},
+                           "Requests to the API server, by method and status code.");
+  Histograms& request_seconds =
+      registry.AddHistograms("rest_client_request_duration_seconds", {"verb"},
+                             "Duration of requests to the API server, by method.");
+  Counters& reflector_restarts = registry.AddCounters(
+      "pliant_reflector_restarts_total", {"kind", "reason"},
+      "Times that objects had to be listed or watched anew, by kind and reason.");
 
-  Family<Gauge>& queue_depth =
-      GaugeFamily(registry, "workqueue_depth", "Jobs that wait for a decision.");
-  Family<Counter>& queue_adds =
-      CounterFamily(registry, "workqueue_adds_total", "Jobs that were queued for a decision.");
-  Family<Counter>& queue_retries = CounterFamily(registry, "workqueue_retries_total",
+  Gauges& queue_depth = registry.AddGauges("workqueue_depth", {"controller", "name"},
+                                           "Jobs that wait for a decision.");
+  Counters& queue_adds = registry.AddCounters("workqueue_adds_total", {"controller", "name"},
+                                              "Jobs that were queued for a decision.");
+  Counters& queue_retries = registry.AddCounters("workqueue_retries_total", {"controller", "name"},
                                                  "Jobs that were queued again after a failure.");
-  Family<Histogram>& queue_seconds = HistogramFamily(registry, "workqueue_queue_duration_seconds",
-                                                     "How long a job waited for a decision.");
-  Family<Histogram>& work_seconds =
-      HistogramFamily(registry, "workqueue_work_duration_seconds",
-                      "How long deciding on a job, and acting on it, took.");
+  Histograms& queue_seconds =
+      registry.AddHistograms("workqueue_queue_duration_seconds", {"controller", "name"},
+                             "How long a job waited for a decision.");
+  Histograms& work_seconds =
+      registry.AddHistograms("workqueue_work_duration_seconds", {"controller", "name"},
+                             "How long deciding on a job, and acting on it, took.");
 
-  Family<Counter>& reconciles = CounterFamily(registry, "controller_runtime_reconcile_total",
-                                              "Decisions on jobs, by result.");
-  Family<Counter>& reconcile_errors =
-      CounterFamily(registry, "controller_runtime_reconcile_errors_total",
-                    "Decisions that could not be acted on.");
-  Family<Histogram>& reconcile_seconds = HistogramFamily(
-      registry, "controller_runtime_reconcile_time_seconds", "How long acting on a decision took.");
+  Counters& reconciles =
+      registry.AddCounters("controller_runtime_reconcile_total", {"controller", "result"},
+                           "Decisions on jobs that were acted on, by result.");
+  Counters& reconcile_errors =
+      registry.AddCounters("controller_runtime_reconcile_errors_total", {"controller"},
+                           "Decisions that could not be acted on.");
+  Histograms& reconcile_seconds =
+      registry.AddHistograms("controller_runtime_reconcile_time_seconds", {"controller"},
+                             "How long acting on a decision took.");
 
-  Family<Histogram>& plan_seconds = HistogramFamily(registry, "pliant_plan_duration_seconds",
+  Histograms& plan_seconds = registry.AddHistograms("pliant_plan_duration_seconds", {},
                                                     "How long one plan for all jobs took.");
-  Family<Gauge>& capacity =
-      GaugeFamily(registry, "pliant_gpus_capacity", "GPUs that there are to share.");
-  Family<Gauge>& allocated =
-      GaugeFamily(registry, "pliant_job_gpus_allocated", "GPUs that a job's learners hold.");
-  Family<Gauge>& desired =
-      GaugeFamily(registry, "pliant_job_gpus_desired", "GPUs that the plan gives a job.");
-  Family<Gauge>& entitlement =
-      GaugeFamily(registry, "pliant_job_entitlement_gpus", "GPUs that are fair for a job.");
-  Family<Gauge>& step = GaugeFamily(registry, "pliant_job_step", "Last committed step of a job.");
-  Family<Gauge>& restarts = GaugeFamily(registry, "pliant_job_restarts",
-                                        "Learners of a job that were replaced after a failure.");
-  Family<Gauge>& resizes =
-      GaugeFamily(registry, "pliant_job_resizes", "Changes of a job's size while it trained.");
-  Family<Gauge>& phases = GaugeFamily(registry, "pliant_jobs", "Jobs, by phase.");
-  Family<Counter>& coordinator_calls = CounterFamily(registry, "pliant_coordinator_requests_total",
-                                                     "Requests to jobs' coordinators, by result.");
-  Family<Gauge>& events_dropped =
-      GaugeFamily(registry, "pliant_events_dropped", "Events that were never written.");
+  Gauges& capacity =
+      registry.AddGauges("pliant_capacity_gpus", {}, "GPUs that there are to share.");
+  Gauges& allocated =
+      registry.AddGauges("pliant_job_allocated_gpus", job, "GPUs that a job's learners hold.");
+  Gauges& desired =
+      registry.AddGauges("pliant_job_desired_gpus", job, "GPUs that the plan gives a job.");
+  Gauges& entitlement =
+      registry.AddGauges("pliant_job_entitlement_gpus", job, "GPUs that are fair for a job.");
+  Gauges& demand =
+      registry.AddGauges("pliant_job_demand_gpus", job, "GPUs that a job could use now.");
+  Gauges& priority = registry.AddGauges("pliant_job_priority", job, "Priority of a job.");
+  Gauges& step = registry.AddGauges("pliant_job_step", job, "Last committed step of a job.");
+  Gauges& waiting_since = registry.AddGauges(
+      "pliant_job_waiting_since_timestamp_seconds", job,
+      "Unix time since when a job waits for its first GPU; absent while it does not.");
+  Counters& restarts =
+      registry.AddCounters("pliant_job_restarts_total", job,
+                           "Learners of a job that were replaced after a failure, over its life.");
+  Counters& resizes = registry.AddCounters(
+      "pliant_job_resizes_total", job, "Changes of a job's size while it trained, over its life.");
+  Gauges& phases = registry.AddGauges("pliant_jobs", {"phase"}, "Jobs, by phase.");
+  Histograms& wait_seconds =
+      registry.AddHistograms("pliant_job_wait_seconds", {},
+                             "How long jobs had waited when they were given their first GPU, "
+                             "since they were submitted, resumed or vacated.");
+  Counters& coordinator_calls =
+      registry.AddCounters("pliant_coordinator_requests_total", {"result"},
+                           "Requests to jobs' coordinators, by result.");
+  Counters& events_dropped =
+      registry.AddCounters("pliant_events_dropped_total", {}, "Events that were never written.");
 
   struct JobSeries {
     Gauge& allocated;
     Gauge& desired;
     Gauge& entitlement;
+    Gauge& demand;
+    Gauge& priority;
     Gauge& step;
-    Gauge& restarts;
-    Gauge& resizes;
+    Counter& restarts;
+    Counter& resizes;
+    Gauge* waiting_since = nullptr;  // only while it waits
   };
+  JobSeries NewJob(const Labels& labels) {
+    return {allocated.Add(labels), desired.Add(labels),  entitlement.Add(labels),
+            demand.Add(labels),    priority.Add(labels), step.Add(labels),
+            restarts.Add(labels),  resizes.Add(labels)};
+  }
+
   std::mutex mutex;
   std::map<std::pair<std::string, std::string>, JobSeries> jobs;  // guarded by mutex
 };
 
-Metrics::Metrics() : families_(std::make_unique<Families>()) {}
+Metrics::Metrics() : families_(std::make_unique<Families>()) {
+  families_->wait_seconds.Add({}, kWaitSeconds);
+}
 Metrics::~Metrics() = default;
 
-std::string Metrics::Text() const {
-  return prometheus::TextSerializer().Serialize(families_->registry.Collect());
-}
+std::string Metrics::Text() const { return families_->registry.Text(); }
+std::vector<MetricFamily> Metrics::families() const { return families_->registry.families(); }
 
 void Metrics::SetLeader(const std::string& lease, bool leads) {
   families_->leader.Add({{"name", lease}}).Set(leads ? 1 : 0);
@@ -169,19 +187,27 @@ void Metrics::OnPlan(Duration took, std::int64_t capacity_gpus) {
 
 void Metrics::SetJob(const JobFigures& job) {
   const std::lock_guard lock(families_->mutex);
-  const Labels labels{{"namespace", job.name_space}, {"job", job.name}};
-  auto [place, added] = families_->jobs.try_emplace(
-      {job.name_space, job.name},
-      Families::JobSeries{families_->allocated.Add(labels), families_->desired.Add(labels),
-                          families_->entitlement.Add(labels), families_->step.Add(labels),
-                          families_->restarts.Add(labels), families_->resizes.Add(labels)});
-  Families::JobSeries& series = place->second;
+  const Labels labels{{"job_namespace", job.name_space}, {"job_name", job.name}};
+  const std::pair key(job.name_space, job.name);
+  auto found = families_->jobs.find(key);
+  if (found == families_->jobs.end()) {
+    found = families_->jobs.emplace(key, families_->NewJob(labels)).first;
+  }
+  Families::JobSeries& series = found->second;
   series.allocated.Set(static_cast<double>(job.allocated_gpus));
   series.desired.Set(static_cast<double>(job.desired_gpus));
   series.entitlement.Set(static_cast<double>(job.entitlement_gpus));
+  series.demand.Set(static_cast<double>(job.demand_gpus));
+  series.priority.Set(job.priority);
   series.step.Set(static_cast<double>(job.step));
-  series.restarts.Set(static_cast<double>(job.restarts));
-  series.resizes.Set(static_cast<double>(job.resizes));
+  RaiseTo(series.restarts, static_cast<double>(job.restarts));
+  RaiseTo(series.resizes, static_cast<double>(job.resizes));
+  if (job.waiting_since) {
+    series.waiting_since = &families_->waiting_since.Add(labels);
+    series.waiting_since->Set(*job.waiting_since);
+  } else if (series.waiting_since != nullptr) {
+    families_->waiting_since.Remove(std::exchange(series.waiting_since, nullptr));
+  }
 }
 
 void Metrics::RemoveJob(const std::string& name_space, const std::string& name) {
@@ -192,9 +218,12 @@ void Metrics::RemoveJob(const std::string& name_space, const std::string& name) 
   families_->allocated.Remove(&series.allocated);
   families_->desired.Remove(&series.desired);
   families_->entitlement.Remove(&series.entitlement);
+  families_->demand.Remove(&series.demand);
+  families_->priority.Remove(&series.priority);
   families_->step.Remove(&series.step);
   families_->restarts.Remove(&series.restarts);
   families_->resizes.Remove(&series.resizes);
+  if (series.waiting_since != nullptr) families_->waiting_since.Remove(series.waiting_since);
   families_->jobs.erase(found);
 }
 
@@ -202,12 +231,16 @@ void Metrics::SetJobsInPhase(std::string_view phase, int count) {
   families_->phases.Add({{"phase", std::string(phase)}}).Set(count);
 }
 
-void Metrics::OnCoordinatorCall(std::string_view code) {
-  families_->coordinator_calls.Add({{"code", std::string(code)}}).Increment();
+void Metrics::OnWaitEnded(Duration waited) {
+  families_->wait_seconds.Add({}, kWaitSeconds).Observe(ToSeconds(waited));
+}
+
+void Metrics::OnCoordinatorCall(std::string_view result) {
+  families_->coordinator_calls.Add({{"result", std::string(result)}}).Increment();
 }
 
 void Metrics::SetEventsDropped(std::uint64_t dropped) {
-  families_->events_dropped.Add({}).Set(static_cast<double>(dropped));
+  RaiseTo(families_->events_dropped.Add({}), static_cast<double>(dropped));
 }
 
 }  // namespace pliant::metrics

@@ -2,10 +2,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/event_loop.h"
+#include "base/metric_family.h"
 
 namespace pliant::metrics {
 
@@ -13,18 +16,23 @@ namespace pliant::metrics {
 struct JobFigures {
   std::string name_space;
   std::string name;
+  int priority = 0;
   std::int64_t allocated_gpus = 0;    // of its learners that hold some
   std::int64_t desired_gpus = 0;      // that the plan gives it
   std::int64_t entitlement_gpus = 0;  // that are fair for it
+  std::int64_t demand_gpus = 0;       // that it could use
   std::int64_t step = 0;
-  std::int64_t restarts = 0;
+  std::int64_t restarts = 0;  // over its life, as is the next
   std::int64_t resizes = 0;
+  std::optional<double> waiting_since;  // Unix seconds; nothing: it does not wait for GPUs
 };
 
 enum class ReconcileResult { kSuccess, kError, kRequeue };
 
-// Every metric of the operator. Names are those of client-go and controller-runtime where they have
-// one, so that existing dashboards work. Any thread.
+// Every metric of the operator (docs/metrics.md). Names are those of client-go and
+// controller-runtime where they have one, so that existing dashboards work. A job's namespace and
+// name are the only labels that users choose; what is told by pod or node is for others to tell.
+// Any thread.
 class Metrics {
  public:
   Metrics();
@@ -34,6 +42,7 @@ class Metrics {
 
   // All of them in the text format that Prometheus reads.
   std::string Text() const;
+  std::vector<MetricFamily> families() const;
 
   void SetLeader(const std::string& lease, bool leads);
   void OnRequest(std::string_view method, std::string_view code, Duration took);
@@ -48,9 +57,12 @@ class Metrics {
   void OnReconcile(ReconcileResult result, Duration took);
   void OnPlan(Duration took, std::int64_t capacity_gpus);
   void SetJob(const JobFigures& job);
+  // A job that has ended, or is gone. Doing it again changes nothing.
   void RemoveJob(const std::string& name_space, const std::string& name);
   void SetJobsInPhase(std::string_view phase, int count);
-  void OnCoordinatorCall(std::string_view code);
+  // A job was given GPUs after it had waited for them.
+  void OnWaitEnded(Duration waited);
+  void OnCoordinatorCall(std::string_view result);
   void SetEventsDropped(std::uint64_t dropped);
 
  private:

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/metric_family.h"
+
 namespace pliant::web {
 namespace {
 
@@ -18,7 +20,7 @@ HttpRoute Get(std::string path, std::function<ServerResponse()> answer) {
 std::vector<HttpRoute> OperatorRoutes(Sources sources) {
   std::vector<HttpRoute> routes;
   routes.push_back(Get("/metrics", [text = std::move(sources.metrics)]() -> ServerResponse {
-    return {.body = text(), .content_type = "text/plain; version=0.0.4; charset=utf-8"};
+    return {.body = text(), .content_type = kMetricsContentType};
   }));
   // That it is answered on the event loop says that the loop moves.
   routes.push_back(

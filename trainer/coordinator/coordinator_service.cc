@@ -92,7 +92,7 @@ std::vector<HttpRoute> CoordinatorService::StatusRoutes() {
                [this](const ServerRequest&) {
                  return ServerResponse{
                      .body = metrics_.Serialize(core_.progress(), connections_.size()),
-                     .content_type = "text/plain; version=0.0.4; charset=utf-8"};
+                     .content_type = kMetricsContentType};
                }},
           {.method = "GET", .path = "/healthz", .handle = [](const ServerRequest&) {
              return ServerResponse{.body = "ok\n", .content_type = "text/plain; charset=utf-8"};

@@ -1,20 +1,12 @@
 #include "trainer/coordinator/job_metrics.h"
 
-#include <sstream>
 #include <string_view>
 
-#include <prometheus/counter.h>
-#include <prometheus/gauge.h>
-#include <prometheus/histogram.h>
-#include <prometheus/registry.h>
-#include <prometheus/text_serializer.h>
+#include "base/metric_registry.h"
 
 namespace pliant {
 namespace {
 
-using prometheus::Counter;
-using prometheus::Family;
-using prometheus::Gauge;
 using prometheus::Histogram;
 
 const Histogram::BucketBoundaries kPauseSeconds = {0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
@@ -25,66 +17,73 @@ std::string_view ToString(Resize::Kind kind) {
   return kind == Resize::Kind::kPlanned ? "planned" : "recovery";
 }
 
+// Not "job" and "namespace": those are the scraped target's own in most configurations.
+prometheus::Labels JobLabels(const std::string& job) {
+  const std::size_t slash = job.find('/');
+  if (slash == std::string::npos) return {{"job_namespace", ""}, {"job_name", job}};
+  return {{"job_namespace", job.substr(0, slash)}, {"job_name", job.substr(slash + 1)}};
+}
+
 }  // namespace
 
 struct JobMetrics::Families {
-  explicit Families(const std::string& job) : labels{{"job", job}} {}
-
-  Family<Gauge>& MakeGauge(const std::string& name, const std::string& help) {
-    return prometheus::BuildGauge().Name(name).Help(help).Labels(labels).Register(registry);
-  }
-  Family<Counter>& MakeCounter(const std::string& name, const std::string& help) {
-    return prometheus::BuildCounter().Name(name).Help(help).Labels(labels).Register(registry);
-  }
-  Family<Histogram>& MakeHistogram(const std::string& name, const std::string& help) {
-    return prometheus::BuildHistogram().Name(name).Help(help).Labels(labels).Register(registry);
-  }
+  explicit Families(const std::string& job) : registry(JobLabels(job)) {}
 
   // A series that is not known yet is absent, not 0.
   template <typename T>
-  static void SetIfKnown(Family<Gauge>& family, const std::optional<T>& value) {
+  static void SetIfKnown(MetricRegistry::Gauges& family, const std::optional<T>& value) {
     if (value) family.Add({}).Set(static_cast<double>(*value));
   }
 
-  prometheus::Registry registry;  // before its families
-  const prometheus::Labels labels;
+  MetricRegistry registry;  // before its families
 
-  Family<Gauge>& step = MakeGauge("pliant_train_step", "Optimizer steps committed.");
-  Family<Gauge>& steps_total =
-      MakeGauge("pliant_train_steps_wanted", "Optimizer steps of the job.");
-  Family<Gauge>& epoch = MakeGauge("pliant_train_epoch", "Pass over the data that is under way.");
-  Family<Gauge>& loss = MakeGauge("pliant_train_loss", "Mean training loss of late.");
-  Family<Gauge>& accuracy =
-      MakeGauge("pliant_train_accuracy", "Test accuracy of the newest evaluation.");
-  Family<Gauge>& speed =
-      MakeGauge("pliant_train_samples_per_second", "Training samples committed per second.");
-  Family<Gauge>& members = MakeGauge("pliant_train_members", "Learners that train now.");
-  Family<Gauge>& connections =
-      MakeGauge("pliant_coordinator_connections", "Learners connected to the coordinator.");
-  Family<Gauge>& term = MakeGauge("pliant_coordinator_term", "Term of the coordinator.");
-  Family<Gauge>& state =
-      MakeGauge("pliant_train_state", "1 for the state that the job is in, by its name.");
-  Family<Gauge>& checkpoint_time = MakeGauge("pliant_checkpoint_last_success_timestamp_seconds",
-                                             "Unix time of the newest checkpoint.");
-  Family<Gauge>& checkpoint_step =
-      MakeGauge("pliant_checkpoint_last_success_step", "Step of the newest checkpoint.");
-  Family<Gauge>& checkpoint_failing =
-      MakeGauge("pliant_checkpoint_failing", "1 when the last try to write a checkpoint failed.");
-  Family<Counter>& resizes = MakeCounter("pliant_train_resizes_total",
-                                         "Changes of the membership, planned or to recover.");
-  Family<Counter>& steps_lost =
-      MakeCounter("pliant_train_steps_lost_total", "Committed steps that had to be done again.");
-  Family<Histogram>& pause =
-      MakeHistogram("pliant_train_pause_seconds",
-                    "Longest time between two commits of a surviving learner around a change.");
-  Family<Histogram>& resize_time = MakeHistogram(
-      "pliant_train_resize_seconds", "From the request of a change to its first commit.");
-  Family<Counter>& messages =
-      MakeCounter("pliant_coordinator_messages_total", "Messages taken from learners, by type.");
-  Family<Counter>& refused_messages = MakeCounter("pliant_coordinator_refused_messages_total",
-                                                  "Messages that were not understood.");
-  Family<Counter>& refused_plans =
-      MakeCounter("pliant_coordinator_refused_plans_total", "Plans that were invalid or outdated.");
+  MetricRegistry::Gauges& step =
+      registry.AddGauges("pliant_train_step", {}, "Optimizer steps committed.");
+  MetricRegistry::Gauges& steps_wanted =
+      registry.AddGauges("pliant_train_steps_wanted", {}, "Optimizer steps of the job.");
+  MetricRegistry::Gauges& epoch =
+      registry.AddGauges("pliant_train_epoch", {}, "Pass over the data that is under way.");
+  MetricRegistry::Gauges& loss =
+      registry.AddGauges("pliant_train_loss", {}, "Mean training loss of late.");
+  MetricRegistry::Gauges& accuracy = registry.AddGauges(
+      "pliant_train_accuracy", {}, "Test accuracy of the newest evaluation, from 0 to 1.");
+  MetricRegistry::Counters& samples = registry.AddCounters(
+      "pliant_train_samples_total", {},
+      "Training samples of committed steps, over the life of the job, those done again too.");
+  MetricRegistry::Gauges& speed = registry.AddGauges(
+      "pliant_train_samples_per_second", {}, "Training samples committed per second of late.");
+  MetricRegistry::Gauges& members =
+      registry.AddGauges("pliant_train_members", {}, "Learners that train now.");
+  MetricRegistry::Gauges& connections = registry.AddGauges(
+      "pliant_coordinator_connections", {}, "Learners connected to the coordinator.");
+  MetricRegistry::Gauges& term =
+      registry.AddGauges("pliant_coordinator_term", {}, "Term of the coordinator.");
+  MetricRegistry::Gauges& state = registry.AddGauges(
+      "pliant_train_state", {"state"}, "1 for the state that the job is in, 0 for the others.");
+  MetricRegistry::Gauges& checkpoint_time =
+      registry.AddGauges("pliant_checkpoint_last_success_timestamp_seconds", {},
+                         "Unix time of the newest checkpoint.");
+  MetricRegistry::Gauges& checkpoint_step = registry.AddGauges(
+      "pliant_checkpoint_last_success_step", {}, "Step of the newest checkpoint.");
+  MetricRegistry::Gauges& checkpoint_failing = registry.AddGauges(
+      "pliant_checkpoint_failing", {}, "1 when the last try to write a checkpoint failed, else 0.");
+  MetricRegistry::Counters& resizes = registry.AddCounters(
+      "pliant_train_resizes_total", {"kind"}, "Changes of the membership, planned or to recover.");
+  MetricRegistry::Counters& steps_lost = registry.AddCounters(
+      "pliant_train_steps_lost_total", {}, "Committed steps that had to be done again.");
+  MetricRegistry::Histograms& pause = registry.AddHistograms(
+      "pliant_train_pause_seconds", {"kind"},
+      "Longest time between two commits of a surviving learner around a change.");
+  MetricRegistry::Histograms& resize_time = registry.AddHistograms(
+      "pliant_train_resize_seconds", {"kind"}, "From the request of a change to its first commit.");
+  MetricRegistry::Counters& messages = registry.AddCounters(
+      "pliant_coordinator_messages_total", {"type"}, "Messages taken from learners, by type.");
+  MetricRegistry::Counters& refused_messages =
+      registry.AddCounters("pliant_coordinator_refused_messages_total", {},
+                           "Messages of learners that were not understood.");
+  MetricRegistry::Counters& refused_plans =
+      registry.AddCounters("pliant_coordinator_refused_plans_total", {},
+                           "Plans of the operator that were invalid or outdated.");
 };
 
 JobMetrics::JobMetrics(const std::string& job) : families_(std::make_unique<Families>(job)) {
@@ -92,7 +91,10 @@ JobMetrics::JobMetrics(const std::string& job) : families_(std::make_unique<Fami
   families_->refused_plans.Add({});
   families_->steps_lost.Add({});
   for (const auto kind : {Resize::Kind::kPlanned, Resize::Kind::kRecovery}) {
-    families_->resizes.Add({{"kind", std::string(ToString(kind))}});
+    const prometheus::Labels labels{{"kind", std::string(ToString(kind))}};
+    families_->resizes.Add(labels);
+    families_->resize_time.Add(labels, kResizeSeconds);
+    families_->pause.Add(labels, kPauseSeconds);
   }
 }
 
@@ -126,6 +128,16 @@ void JobMetrics::Observe(const JobProgress& progress) {
   }
 }
 
+// What is told goes back when all learners are lost at once and a checkpoint is taken up.
+void JobMetrics::CountSamples(std::uint64_t samples) {
+  if (samples > samples_seen_) {
+    families_->samples.Add({}).Increment(static_cast<double>(samples - samples_seen_));
+  }
+  samples_seen_ = samples;
+}
+
+std::vector<MetricFamily> JobMetrics::families() const { return families_->registry.families(); }
+
 std::string JobMetrics::Serialize(const JobProgress& progress, std::size_t connections) {
   Observe(progress);
   Families& f = *families_;
@@ -140,19 +152,21 @@ std::string JobMetrics::Serialize(const JobProgress& progress, std::size_t conne
   if (progress.figures) {
     const Progress::Figures& figures = *progress.figures;
     f.epoch.Add({}).Set(static_cast<double>(figures.epoch));
-    f.steps_total.Add({}).Set(static_cast<double>(figures.total_steps));
+    f.steps_wanted.Add({}).Set(static_cast<double>(figures.total_steps));
+    if (figures.samples) CountSamples(*figures.samples);
     Families::SetIfKnown(f.loss, figures.loss);
-    Families::SetIfKnown(f.speed, figures.samples_per_second);
+    const bool trains = progress.membership && progress.membership->world_size() > 0;
+    f.speed.Add({}).Set(trains ? figures.samples_per_second.value_or(0) : 0);
     Families::SetIfKnown(f.accuracy, figures.accuracy);
     if (figures.last_checkpoint) {
-      f.checkpoint_step.Add({}).Set(static_cast<double>(figures.last_checkpoint->step));
-      f.checkpoint_time.Add({}).Set(figures.last_checkpoint->unix_seconds);
+      if (figures.last_checkpoint->unix_seconds > 0) {  // one has succeeded
+        f.checkpoint_step.Add({}).Set(static_cast<double>(figures.last_checkpoint->step));
+        f.checkpoint_time.Add({}).Set(figures.last_checkpoint->unix_seconds);
+      }
       f.checkpoint_failing.Add({}).Set(!figures.last_checkpoint->error.empty());
     }
   }
-  std::ostringstream text;
-  prometheus::TextSerializer().Serialize(text, f.registry.Collect());
-  return text.str();
+  return f.registry.Text();
 }
 
 }  // namespace pliant

@@ -64,6 +64,13 @@ std::uint64_t Schedule::StepsBefore(Tick ticks) const {
   return epoch * steps_per_epoch_ + std::min(ticks % ticks_per_epoch(), steps_per_epoch_);
 }
 
+std::uint64_t Schedule::SamplesBefore(Tick ticks) const {
+  const std::uint64_t in_epoch =
+      std::min(spec_.train_samples, steps_per_epoch_ * spec_.global_batch_size);
+  const std::uint64_t steps = std::min(ticks % ticks_per_epoch(), steps_per_epoch_);
+  return ticks / ticks_per_epoch() * in_epoch + std::min(in_epoch, steps * spec_.global_batch_size);
+}
+
 TickPlan Schedule::At(Tick tick) const {
   CHECK(tick < total_ticks(), "a tick of the job");
   const std::uint64_t in_epoch = tick % ticks_per_epoch();

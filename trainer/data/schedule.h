@@ -59,6 +59,8 @@ class Schedule {
 
   // Optimizer steps in the first `ticks` ticks (at most total_ticks).
   std::uint64_t StepsBefore(Tick ticks) const;
+  // Training samples in them, each as often as it is used.
+  std::uint64_t SamplesBefore(Tick ticks) const;
   TickPlan At(Tick tick) const;                  // tick < total_ticks
   ShardTask TaskOf(Tick tick, int shard) const;  // shard < logical_shards
 

@@ -92,6 +92,7 @@ struct Progress {
   struct Figures {
     std::uint64_t epoch = 0;
     std::uint64_t total_steps = 0;
+    std::optional<std::uint64_t> samples;  // of training, in the committed steps
     std::optional<double> loss;
     std::optional<double> samples_per_second;
     std::optional<double> accuracy;  // of the newest finished evaluation

@@ -106,6 +106,7 @@ std::optional<double> ReadNumber(JsonFields& fields, std::string_view name) {
 
 Json ToJson(const Progress::Figures& figures) {
   Json json = {{"epoch", figures.epoch}, {"totalSteps", figures.total_steps}};
+  if (figures.samples) json["samples"] = *figures.samples;
   PutNumber(json, "loss", figures.loss);
   PutNumber(json, "samplesPerSecond", figures.samples_per_second);
   PutNumber(json, "accuracy", figures.accuracy);
@@ -120,6 +121,7 @@ Progress::Figures ReadFigures(JsonFields& fields) {
                             .loss = ReadNumber(fields, "loss"),
                             .samples_per_second = ReadNumber(fields, "samplesPerSecond"),
                             .accuracy = ReadNumber(fields, "accuracy")};
+  if (fields.Has("samples")) figures.samples = fields.Unsigned("samples");
   if (fields.Has("evaluatedEpoch")) figures.evaluated_epoch = fields.Unsigned("evaluatedEpoch");
   if (fields.Has("lastCheckpoint")) {
     fields.Object("lastCheckpoint", [&](JsonFields& inner) {

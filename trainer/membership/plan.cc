@@ -38,6 +38,7 @@ void Put(Json& object, const char* name, const std::optional<double>& value) {
 void PutFigures(Json& json, const Progress::Figures& figures) {
   json["epoch"] = figures.epoch;
   json["totalSteps"] = figures.total_steps;
+  if (figures.samples) json["samples"] = *figures.samples;
   Put(json, "loss", figures.loss);
   Put(json, "samplesPerSecond", figures.samples_per_second);
   Put(json, "accuracy", figures.accuracy);

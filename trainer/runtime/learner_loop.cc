@@ -176,6 +176,7 @@ void LearnerLoop::Impl::SendHeartbeat() {
     const Tick tick = std::min<Tick>(applied_, schedule_.total_ticks() - 1);
     progress.figures = Progress::Figures{.epoch = schedule_.At(tick).epoch,
                                          .total_steps = schedule_.total_steps(),
+                                         .samples = schedule_.SamplesBefore(applied_),
                                          .loss = metrics_.loss(),
                                          .samples_per_second = metrics_.samples_per_second(),
                                          .accuracy = metrics_.accuracy(),

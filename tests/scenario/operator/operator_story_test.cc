@@ -11,6 +11,8 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
 
 class OperatorStory : public testing::Test {
  protected:
@@ -40,6 +42,32 @@ TEST_F(OperatorStory, TwoTrainingsShareTheCluster) {
   EXPECT_EQ(world.PodsOf("one", "learner") + world.PodsOf("two", "learner"), 0);
   EXPECT_EQ(world.Status("one").value("restarts", -1), 0) << "nobody failed";
   EXPECT_THAT(world.events, Contains("one: Completed"));
+}
+
+TEST_F(OperatorStory, AJobIsSeenInMetricsUntilItHasEnded) {
+  const auto job = [](const std::string& metric, const std::string& name) {
+    return metric + "{job_name=\"" + name + "\",job_namespace=\"team-a\"} ";
+  };
+  world.SubmitJob("one");
+  world.SubmitJob("two");
+  ASSERT_TRUE(world.ReachSizes({{"one", 4}, {"two", 4}}));
+  std::string text = world.Metrics();
+  EXPECT_THAT(text, HasSubstr(job("pliant_job_entitlement_gpus", "one") + "4\n"));
+  EXPECT_THAT(text, HasSubstr(job("pliant_job_allocated_gpus", "two") + "4\n"));
+  EXPECT_THAT(text, HasSubstr(job("pliant_job_demand_gpus", "two") + "8\n"));
+  EXPECT_THAT(text, HasSubstr("pliant_capacity_gpus 8\n"));
+  EXPECT_THAT(text, HasSubstr("pliant_job_wait_seconds_count 2\n"));
+  EXPECT_THAT(text, HasSubstr("pliant_coordinator_requests_total{result=\"OK\"}"));
+  EXPECT_THAT(text, Not(HasSubstr("waiting_since")));
+
+  world.EditJob("two", {{"suspend", true}});
+  world.Complete("one");
+  ASSERT_TRUE(world.Reach(
+      [&] { return world.Phase("one") == "Succeeded" && world.Phase("two") == "Suspended"; }));
+  text = world.Metrics();
+  EXPECT_THAT(text, Not(HasSubstr("\"one\"")));
+  EXPECT_THAT(text, HasSubstr(job("pliant_job_allocated_gpus", "two") + "0\n"));
+  EXPECT_THAT(text, HasSubstr("pliant_jobs{phase=\"Succeeded\"} 1\n"));
 }
 
 // The same, with the operator killed after each change, at ever other moments.

@@ -287,6 +287,8 @@ json OperatorWorld::Status(const std::string& name) const {
   return job == nullptr ? json::object() : job->value("status", json::object());
 }
 
+std::string OperatorWorld::Metrics() const { return operator_->metrics.Text(); }
+
 int OperatorWorld::PodsOf(const std::string& name, const std::string& role) const {
   return static_cast<int>(std::ranges::count_if(server.All("pods"), [&](const auto& entry) {
     return JobOf(entry.second) == name && LabelOf(entry.second, controller::kLabelRole) == role &&

@@ -45,6 +45,7 @@ class OperatorWorld {
   nlohmann::json Status(const std::string& name) const;
   int Learners(const std::string& name) const { return Status(name).value("learners", 0); }
   std::string Phase(const std::string& name) const { return Status(name).value("phase", ""); }
+  std::string Metrics() const;
   int PodsOf(const std::string& name, const std::string& role) const;
 
   // Whether it came true within a virtual ten minutes.

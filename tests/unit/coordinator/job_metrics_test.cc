@@ -11,6 +11,8 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
+const std::string kJob = R"(job_name="digits",job_namespace="team")";
+
 JobProgress Running() {
   return {.term = 2,
           .membership = Membership{{2, 5}, {{{"a", "", 1}, ""}, {{"b", "", 2}, ""}}},
@@ -22,22 +24,23 @@ JobProgress Running() {
 TEST(JobMetrics, ShowsWhatTheProgressSays) {
   JobMetrics metrics("team/digits");
   JobProgress progress = Running();
-  progress.figures = Progress::Figures{.epoch = 3,
-                                       .total_steps = 40,
-                                       .loss = 0.25,
-                                       .samples_per_second = 512,
-                                       .last_checkpoint = CheckpointReport{.step = 8}};
+  progress.figures =
+      Progress::Figures{.epoch = 3,
+                        .total_steps = 40,
+                        .loss = 0.25,
+                        .samples_per_second = 512,
+                        .last_checkpoint = CheckpointReport{.step = 8, .unix_seconds = 1.5e9}};
   EXPECT_THAT(metrics.Serialize(progress, 3),
-              AllOf(HasSubstr("pliant_train_step{job=\"team/digits\"} 10\n"),
-                    HasSubstr("pliant_train_members{job=\"team/digits\"} 2\n"),
-                    HasSubstr("pliant_train_epoch{job=\"team/digits\"} 3\n"),
-                    HasSubstr("pliant_train_loss{job=\"team/digits\"} 0.25\n"),
-                    HasSubstr("pliant_train_samples_per_second{job=\"team/digits\"} 512\n"),
-                    HasSubstr("pliant_train_state{job=\"team/digits\",state=\"Running\"} 1\n"),
-                    HasSubstr("pliant_train_state{job=\"team/digits\",state=\"Waiting\"} 0\n"),
-                    HasSubstr("pliant_checkpoint_last_success_step{job=\"team/digits\"} 8\n"),
-                    HasSubstr("pliant_coordinator_connections{job=\"team/digits\"} 3\n"),
-                    HasSubstr("pliant_coordinator_term{job=\"team/digits\"} 2\n"),
+              AllOf(HasSubstr("pliant_train_step{" + kJob + "} 10\n"),
+                    HasSubstr("pliant_train_members{" + kJob + "} 2\n"),
+                    HasSubstr("pliant_train_epoch{" + kJob + "} 3\n"),
+                    HasSubstr("pliant_train_loss{" + kJob + "} 0.25\n"),
+                    HasSubstr("pliant_train_samples_per_second{" + kJob + "} 512\n"),
+                    HasSubstr("pliant_train_state{" + kJob + ",state=\"Running\"} 1\n"),
+                    HasSubstr("pliant_train_state{" + kJob + ",state=\"Waiting\"} 0\n"),
+                    HasSubstr("pliant_checkpoint_last_success_step{" + kJob + "} 8\n"),
+                    HasSubstr("pliant_coordinator_connections{" + kJob + "} 3\n"),
+                    HasSubstr("pliant_coordinator_term{" + kJob + "} 2\n"),
                     Not(HasSubstr("pliant_train_accuracy{"))));
 }
 
@@ -45,11 +48,43 @@ TEST(JobMetrics, WhatIsNotKnownYetIsAbsent) {
   JobMetrics metrics("team/digits");
   EXPECT_THAT(metrics.Serialize({}, 0),
               AllOf(Not(HasSubstr("pliant_train_step{")), Not(HasSubstr("pliant_train_loss{")),
-                    HasSubstr("pliant_train_members{job=\"team/digits\"} 0\n")));
+                    HasSubstr("pliant_train_members{" + kJob + "} 0\n")));
+}
+
+TEST(JobMetrics, ACheckpointThatFailedIsNone) {
+  JobMetrics metrics("team/digits");
+  JobProgress progress = Running();
+  progress.figures = Progress::Figures{.last_checkpoint = CheckpointReport{.error = "disk full"}};
+  EXPECT_THAT(metrics.Serialize(progress, 2),
+              AllOf(HasSubstr("pliant_checkpoint_failing{" + kJob + "} 1\n"),
+                    Not(HasSubstr("pliant_checkpoint_last_success"))));
+}
+
+TEST(JobMetrics, CountsSamplesThatAreDoneAgainToo) {
+  JobMetrics metrics("team/digits");
+  JobProgress progress = Running();
+  const auto text_at = [&](std::uint64_t samples) {
+    progress.figures = Progress::Figures{.samples = samples};
+    return metrics.Serialize(progress, 2);
+  };
+  const std::string name = "pliant_train_samples_total{" + kJob + "} ";
+  EXPECT_THAT(text_at(1000), HasSubstr(name + "1000\n"));
+  EXPECT_THAT(text_at(800), HasSubstr(name + "1000\n"));  // a checkpoint was taken up
+  EXPECT_THAT(text_at(1000), HasSubstr(name + "1200\n"));
+}
+
+TEST(JobMetrics, WhoDoesNotTrainHasNoSpeed) {
+  JobMetrics metrics("team/digits");
+  JobProgress progress = Running();
+  progress.figures = Progress::Figures{.samples_per_second = 512};
+  const std::string name = "pliant_train_samples_per_second{" + kJob + "} ";
+  EXPECT_THAT(metrics.Serialize(progress, 2), HasSubstr(name + "512\n"));
+  progress.membership.reset();
+  EXPECT_THAT(metrics.Serialize(progress, 2), HasSubstr(name + "0\n"));
 }
 
 TEST(JobMetrics, ObservesEachResizeOnceWhenItsFiguresAreSettled) {
-  JobMetrics metrics("j");
+  JobMetrics metrics("team/digits");
   JobProgress progress = Running();
   progress.state = JobState::kResizing;
   progress.resizes = {{.membership = {2, 4},
@@ -62,31 +97,32 @@ TEST(JobMetrics, ObservesEachResizeOnceWhenItsFiguresAreSettled) {
                        .requested_unix_seconds = 110,
                        .running_unix_seconds = 112,
                        .longest_pause_seconds = 0.3}};
-  const std::string planned = "pliant_train_pause_seconds_count{job=\"j\",kind=\"planned\"} 1\n";
-  const std::string recovery = "pliant_train_pause_seconds_count{job=\"j\",kind=\"recovery\"} 1\n";
+  const std::string planned = "pliant_train_pause_seconds_count{" + kJob + ",kind=\"planned\"} 1\n";
+  const std::string recovery =
+      "pliant_train_pause_seconds_count{" + kJob + ",kind=\"recovery\"} 1\n";
   EXPECT_THAT(metrics.Serialize(progress, 2), AllOf(HasSubstr(planned), Not(HasSubstr(recovery))));
   progress.state = JobState::kRunning;
   for (int scrape = 0; scrape < 2; ++scrape) {
     EXPECT_THAT(
         metrics.Serialize(progress, 2),
         AllOf(HasSubstr(planned), HasSubstr(recovery),
-              HasSubstr("pliant_train_resizes_total{job=\"j\",kind=\"recovery\"} 1\n"),
-              HasSubstr("pliant_train_resize_seconds_sum{job=\"j\",kind=\"recovery\"} 2\n")));
+              HasSubstr("pliant_train_resizes_total{" + kJob + ",kind=\"recovery\"} 1\n"),
+              HasSubstr("pliant_train_resize_seconds_sum{" + kJob + ",kind=\"recovery\"} 2\n")));
   }
 }
 
 TEST(JobMetrics, CountsMessages) {
-  JobMetrics metrics("j");
+  JobMetrics metrics("team/digits");
   EXPECT_THAT(metrics.Serialize({}, 0),
-              HasSubstr("pliant_coordinator_refused_messages_total{job=\"j\"} 0\n"));
+              HasSubstr("pliant_coordinator_refused_messages_total{" + kJob + "} 0\n"));
   metrics.CountMessage("hello");
   metrics.CountMessage("hello");
   metrics.CountRefusedMessage();
   metrics.CountRefusedPlan();
   EXPECT_THAT(metrics.Serialize({}, 0),
-              AllOf(HasSubstr("pliant_coordinator_messages_total{job=\"j\",type=\"hello\"} 2\n"),
-                    HasSubstr("pliant_coordinator_refused_messages_total{job=\"j\"} 1\n"),
-                    HasSubstr("pliant_coordinator_refused_plans_total{job=\"j\"} 1\n")));
+              AllOf(HasSubstr("pliant_coordinator_messages_total{" + kJob + ",type=\"hello\"} 2\n"),
+                    HasSubstr("pliant_coordinator_refused_messages_total{" + kJob + "} 1\n"),
+                    HasSubstr("pliant_coordinator_refused_plans_total{" + kJob + "} 1\n")));
 }
 
 }  // namespace

@@ -94,6 +94,21 @@ TEST(Schedule, AnEpochIsItsStepsAndThenItsEvaluation) {
   EXPECT_EQ(schedule.StepsBefore(24), 18U);
 }
 
+TEST(Schedule, CountsTheSamplesThatWereTrained) {
+  for (const LastBatch last_batch : {LastBatch::kKeep, LastBatch::kDrop}) {
+    DataSpec spec = Digits();
+    spec.last_batch = last_batch;
+    const Schedule schedule = MakeOrDie(spec);
+    std::uint64_t samples = 0;
+    for (Tick tick = 0; tick < schedule.total_ticks(); ++tick) {
+      EXPECT_EQ(schedule.SamplesBefore(tick), samples) << tick;
+      const TickPlan plan = schedule.At(tick);
+      if (plan.kind == TickKind::kTrain) samples += plan.samples;
+    }
+    EXPECT_EQ(schedule.SamplesBefore(schedule.total_ticks()), samples);
+  }
+}
+
 TEST(Schedule, WithoutTestSamplesThereIsNoEvaluation) {
   DataSpec spec = Digits();
   spec.test_samples = 0;

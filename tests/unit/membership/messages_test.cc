@@ -39,6 +39,7 @@ TEST(Messages, OfLearnersComeBackAsTheyWere) {
                .step = 8,
                .figures = Progress::Figures{.epoch = 1,
                                             .total_steps = 100,
+                                            .samples = 2048,
                                             .loss = 0.5,
                                             .samples_per_second = 1e4,
                                             .accuracy = 0.97,

@@ -15,12 +15,35 @@ TEST(Metrics, AJobsSeriesGoWithIt) {
   metrics.SetJob({.name_space = "a", .name = "two", .allocated_gpus = 5});
   metrics.SetJob({.name_space = "a", .name = "one", .allocated_gpus = 4, .desired_gpus = 4});
   EXPECT_THAT(metrics.Text(),
-              HasSubstr("pliant_job_gpus_allocated{job=\"one\",namespace=\"a\"} 4"));
+              HasSubstr("pliant_job_allocated_gpus{job_name=\"one\",job_namespace=\"a\"} 4"));
   metrics.RemoveJob("a", "one");
   metrics.RemoveJob("a", "one");
-  EXPECT_THAT(metrics.Text(), Not(HasSubstr("job=\"one\"")));
+  EXPECT_THAT(metrics.Text(), Not(HasSubstr("\"one\"")));
   EXPECT_THAT(metrics.Text(),
-              HasSubstr("pliant_job_gpus_allocated{job=\"two\",namespace=\"a\"} 5"));
+              HasSubstr("pliant_job_allocated_gpus{job_name=\"two\",job_namespace=\"a\"} 5"));
+}
+
+TEST(Metrics, ALifesCountsOnlyGrow) {
+  Metrics metrics;
+  const JobFigures job{.name_space = "a", .name = "one", .restarts = 2, .resizes = 7};
+  metrics.SetJob(job);
+  metrics.SetJob(job);
+  metrics.SetJob({.name_space = "a", .name = "one", .restarts = 3, .resizes = 6});
+  const std::string text = metrics.Text();
+  EXPECT_THAT(text, HasSubstr("pliant_job_restarts_total{job_name=\"one\",job_namespace=\"a\"} 3"));
+  EXPECT_THAT(text, HasSubstr("pliant_job_resizes_total{job_name=\"one\",job_namespace=\"a\"} 7"));
+}
+
+TEST(Metrics, AJobWaitsUntilItHasAGpu) {
+  Metrics metrics;
+  metrics.SetJob({.name_space = "a", .name = "one", .waiting_since = 1.5e9});
+  const std::string series =
+      "pliant_job_waiting_since_timestamp_seconds{job_name=\"one\",job_namespace=\"a\"} 1500000000";
+  EXPECT_THAT(metrics.Text(), HasSubstr(series));
+  metrics.SetJob({.name_space = "a", .name = "one"});
+  EXPECT_THAT(metrics.Text(), Not(HasSubstr("waiting_since")));
+  metrics.OnWaitEnded(std::chrono::seconds(90));
+  EXPECT_THAT(metrics.Text(), HasSubstr("pliant_job_wait_seconds_sum 90"));
 }
 
 TEST(Metrics, HaveTheNamesThatDashboardsKnow) {
@@ -39,7 +62,7 @@ TEST(Metrics, HaveTheNamesThatDashboardsKnow) {
         "workqueue_queue_duration_seconds_count{",
         "controller_runtime_reconcile_total{controller=\"jobs\",result=\"error\"} 1",
         "controller_runtime_reconcile_errors_total{controller=\"jobs\"} 1",
-        "pliant_plan_duration_seconds_count 1", "pliant_gpus_capacity 8",
+        "pliant_plan_duration_seconds_count 1", "pliant_capacity_gpus 8",
         "pliant_jobs{phase=\"Running\"} 2"}) {
     EXPECT_THAT(text, HasSubstr(line));
   }

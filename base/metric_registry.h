@@ -1,0 +1,47 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <prometheus/counter.h>
+#include <prometheus/family.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+
+#include "base/metric_family.h"
+
+namespace pliant {
+
+// prometheus-cpp's registry, which also knows what was registered with it, with series or without.
+// Families are registered from one thread; their series are set from any.
+class MetricRegistry {
+ public:
+  using Counters = prometheus::Family<prometheus::Counter>;
+  using Gauges = prometheus::Family<prometheus::Gauge>;
+  using Histograms = prometheus::Family<prometheus::Histogram>;
+  using LabelNames = std::vector<std::string>;
+
+  // `constant`: labels that all series have.
+  explicit MetricRegistry(prometheus::Labels constant = {});
+
+  // `labels`: the names that each of its series is given beside the constant ones.
+  Counters& AddCounters(const std::string& name, const LabelNames& labels, const std::string& help);
+  Gauges& AddGauges(const std::string& name, const LabelNames& labels, const std::string& help);
+  Histograms& AddHistograms(const std::string& name, const LabelNames& labels,
+                            const std::string& help);
+
+  const std::vector<MetricFamily>& families() const { return families_; }
+
+  // All series in the text format that Prometheus reads.
+  std::string Text() const;
+
+ private:
+  void Note(std::string name, std::string type, LabelNames labels, std::string help);
+
+  const prometheus::Labels constant_;
+  prometheus::Registry registry_;
+  std::vector<MetricFamily> families_;
+};
+
+}  // namespace pliant

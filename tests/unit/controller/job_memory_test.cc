@@ -1,0 +1,51 @@
+#include "operator/controller/job_memory.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/controller/job_fixture.h"
+
+namespace pliant::controller {
+namespace {
+
+// What is remembered after the job was seen at `seconds` as it is now.
+void See(JobView& view, double seconds) { view.memory = Remember(view, At(seconds)); }
+
+TEST(JobMemory, AJobWaitsFromItsSubmissionUntilItIsPlanned) {
+  JobView view{.job = AdmittedJob(0)};
+  See(view, 5);
+  EXPECT_EQ(view.memory.waiting_since, At(0));
+  See(view, 9);
+  EXPECT_EQ(view.memory.waiting_since, At(0));
+  view.job.status.desired_learners = 2;
+  See(view, 10);
+  EXPECT_FALSE(view.memory.waiting_since);
+}
+
+TEST(JobMemory, AJobThatGaveItsGpusBackWaitsFromThen) {
+  JobView view = TrainingView(2);
+  See(view, 5);
+  view.job.spec.suspend = true;
+  view.job.status.desired_learners = 0;
+  See(view, 10);
+  EXPECT_FALSE(view.memory.waiting_since) << "it wants none";
+  view.job.spec.suspend = false;
+  See(view, 60);
+  EXPECT_EQ(view.memory.waiting_since, At(60));
+}
+
+TEST(JobMemory, AfterARestartOfTheOperatorAJobThatHasTrainedWaitsFromNow) {
+  JobView view{.job = AdmittedJob(0)};
+  view.job.status.attained_gpu_seconds = 100;
+  See(view, 500);
+  EXPECT_EQ(view.memory.waiting_since, At(500));
+}
+
+TEST(JobMemory, AFinishedJobDoesNotWait) {
+  JobView view{.job = AdmittedJob(0)};
+  view.job.status.phase = api::JobPhase::kSucceeded;
+  See(view, 5);
+  EXPECT_FALSE(view.memory.waiting_since);
+}
+
+}  // namespace
+}  // namespace pliant::controller

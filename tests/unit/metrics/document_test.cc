@@ -1,0 +1,85 @@
+// docs/metrics.md and the programs' registries say the same, in both directions; and what is
+// registered is what is served, with the labels that were promised.
+
+#include "tests/unit/metrics/document.h"
+
+#include <algorithm>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "operator/metrics/metrics.h"
+#include "trainer/coordinator/job_metrics.h"
+
+namespace pliant {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::ElementsAreArray;
+
+std::vector<MetricFamily> ByName(std::vector<MetricFamily> families) {
+  std::ranges::sort(families, {}, &MetricFamily::name);
+  return families;
+}
+
+// Names tell units, so that nobody has to look them up.
+std::string UnitOf(const std::string& name) {
+  for (const auto& [part, unit] : {std::pair("_seconds", "seconds"), std::pair("_gpus", "GPUs"),
+                                   std::pair("_bytes", "bytes")}) {
+    const std::size_t at = name.find(part);
+    if (at == std::string::npos) continue;
+    const std::string rest = name.substr(at + std::string(part).size());
+    if (rest.empty() || rest == "_total") return unit;
+  }
+  return "";
+}
+
+void ExpectDocumented(const std::string& section, const std::vector<MetricFamily>& families) {
+  EXPECT_THAT(ByName(families), ElementsAreArray(DocumentedIn(section)));
+  for (const MetricFamily& family : families) {
+    EXPECT_EQ(family.name.ends_with("_total"), family.type == "counter") << family.name;
+    if (const std::string unit = UnitOf(family.name); !unit.empty()) {
+      EXPECT_EQ(DocumentedUnit(family.name), unit) << family.name;
+    } else {
+      EXPECT_NE(DocumentedUnit(family.name), "") << family.name;
+    }
+  }
+}
+
+TEST(Document, HasTheOperatorsMetrics) {
+  metrics::Metrics metrics;
+  ExpectDocumented("Operator", metrics.families());
+  metrics.SetLeader("lease", true);
+  metrics.OnRequest("GET", "200", milliseconds(1));
+  metrics.OnReflectorRestart("Pod", "TooShort");
+  metrics.OnQueueAdd();
+  metrics.OnQueueRetry();
+  metrics.OnQueueTake(milliseconds(1));
+  metrics.OnQueueDone(milliseconds(1));
+  metrics.SetQueueDepth(1);
+  metrics.OnReconcile(metrics::ReconcileResult::kError, milliseconds(1));
+  metrics.OnPlan(milliseconds(1), 8);
+  metrics.SetJob({.name_space = "a", .name = "b", .waiting_since = 1});
+  metrics.SetJobsInPhase("Running", 1);
+  metrics.OnWaitEnded(milliseconds(1));
+  metrics.OnCoordinatorCall("OK");
+  metrics.SetEventsDropped(1);
+  EXPECT_EQ(SeriesIn(metrics.Text()), SeriesOf(metrics.families()));
+}
+
+TEST(Document, HasTheCoordinatorsMetrics) {
+  JobMetrics metrics("a/b");
+  ExpectDocumented("Coordinator", metrics.families());
+  metrics.CountMessage("hello");
+  const JobProgress progress{
+      .step = 1,
+      .figures = Progress::Figures{.samples = 1,
+                                   .loss = 1,
+                                   .samples_per_second = 1,
+                                   .accuracy = 1,
+                                   .last_checkpoint = CheckpointReport{.unix_seconds = 1}}};
+  EXPECT_EQ(SeriesIn(metrics.Serialize(progress, 1)), SeriesOf(metrics.families()));
+}
+
+}  // namespace
+}  // namespace pliant
