@@ -112,7 +112,8 @@ int Run(OperatorOptions options) {
        .metrics = metrics},
       {.ns = options.ns,
        .pods = {.gpu_resource = options.gpu_resource,
-                .priority_class = options.learner_priority_class},
+                .priority_class = options.learner_priority_class,
+                .coordinator_pull_secrets = options.coordinator_pull_secrets},
        .planning = {.lifecycle = {.coordinator_image = options.coordinator_image},
                     .now = Now,
                     .on_event =

@@ -36,6 +36,9 @@ OperatorOptions ParseOptionsOrExit(int argc, char** argv) {
   app.add_option("--coordinator-image", options.coordinator_image,
                  "Image of new jobs' coordinators, which holds pliant-coordinator")
       ->required();
+  app.add_option("--coordinator-pull-secret", options.coordinator_pull_secrets,
+                 "Secret in a job's namespace with which its coordinator's image is pulled; may be "
+                 "repeated");
   app.add_option("--http-address", address, "Address of /metrics, /healthz and /readyz");
   app.add_option("--log-format", format)->check(CLI::IsMember({"text", "json"}));
   app.add_option("--log-level", level)->check(CLI::IsMember({"debug", "info", "warning", "error"}));

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/log.h"
 #include "base/result.h"
@@ -12,6 +13,7 @@ struct OperatorOptions {
   std::string ns;        // where its lease, its keys and its pod are
   std::string identity;  // of its pod
   std::string coordinator_image;
+  std::vector<std::string> coordinator_pull_secrets;
   std::string http_host = "0.0.0.0";
   std::uint16_t http_port = 8080;
   std::string learner_priority_class;

@@ -147,6 +147,9 @@ json CoordinatorPod(const api::ElasticTrainingJob& job, std::int64_t term, const
         {{"name", "state"}, {"emptyDir", json::object()}}}},
   };
   if (!defaults.priority_class.empty()) spec["priorityClassName"] = defaults.priority_class;
+  for (const std::string& secret : defaults.coordinator_pull_secrets) {
+    spec["imagePullSecrets"].push_back({{"name", secret}});
+  }
   return {{"apiVersion", "v1"},
           {"kind", "Pod"},
           {"metadata", std::move(metadata)},

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
 #include "operator/api/elastic_training_job.h"
 
@@ -11,6 +12,7 @@ namespace pliant::controller {
 struct PodDefaults {
   std::string gpu_resource = "nvidia.com/gpu";
   std::string priority_class;  // of learners and coordinators; "": what the template says, or none
+  std::vector<std::string> coordinator_pull_secrets;
 };
 
 // The pod of learner `number`: the job's template, overlaid with what a learner needs

@@ -8,7 +8,23 @@
 {{- end -}}
 
 {{- define "pliant.image" -}}
-{{- .Values.image | default (printf "pliant/operator:%s" .Chart.AppVersion) -}}
+{{- $name := .Values.image.repository -}}
+{{- with .Values.image.registry -}}
+{{- $name = printf "%s/%s" . $name -}}
+{{- end -}}
+{{- if .Values.image.digest -}}
+{{- printf "%s@%s" $name .Values.image.digest -}}
+{{- else -}}
+{{- printf "%s:%s" $name (.Values.image.tag | default .Chart.AppVersion) -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "pliant.serviceAccountName" -}}
+{{- if .Values.serviceAccount.create -}}
+{{- .Values.serviceAccount.name | default (include "pliant.fullname" .) -}}
+{{- else -}}
+{{- .Values.serviceAccount.name | default "default" -}}
+{{- end -}}
 {{- end -}}
 
 {{- define "pliant.selectorLabels" -}}

@@ -3,10 +3,10 @@
 import time
 from collections.abc import Callable
 
-from . import build_image, commands, go_programs, preflight, product
+from . import build_image, commands, preflight, product
 from .counts import Counts
 from .errors import DevError
-from .progress import clock, log_file, phase, run_logged, say
+from .progress import clock, log_file, phase, say
 from .settings import REPO
 
 # What is compiled with nvcc or against NCCL's headers; the rest is the release's.
@@ -27,14 +27,6 @@ def _check_format() -> None:
         )
 
 
-def _check_rendered() -> None:
-    """The files that are made from the chart and the CRD are those that it would make now."""
-    helm = go_programs.build() / "helm"
-    command = [REPO / "manifests" / "render", "--check"]
-    what = "manifests/render --check"
-    run_logged(command, log_file("render"), what, env={"PLIANT_HELM": str(helm)})
-
-
 def _check_tests(counts: Counts) -> None:
     if counts.failed:
         raise DevError(f"tests failed: {counts}")
@@ -45,7 +37,6 @@ def run() -> int:
     preflight.check(cluster=True)
     parts: dict[str, Callable[[], None]] = {
         "format": _check_format,
-        "rendered manifests": _check_rendered,
         "tests": lambda: _check_tests(commands.run_tests([])),
         "compilation with CUDA": lambda: product.compile_preset("cuda", *_CUDA_TARGETS),
     }

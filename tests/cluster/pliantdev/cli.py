@@ -15,7 +15,7 @@ cached in /var/cache/pliant (PLIANT_CACHE), the running cluster lies in /var/lib
 (PLIANT_STATE).
 """
 
-_TEST_SETS = (*ctest.SETS, "e2e", "all")
+_TEST_SETS = (*ctest.SETS, "chart", "e2e", "all")
 
 
 def _test_set(name: str) -> str:
@@ -44,7 +44,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     word("demo", "play the story: two trainings share eight GPUs, and lose nothing by it")
     test = word(
-        "test", "run tests: unit to integration and the end-to-end story, or the sets named"
+        "test", "run tests: chart, unit to integration and the end-to-end story, or the sets named"
     )
     test.add_argument(
         "sets",

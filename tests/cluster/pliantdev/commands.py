@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from . import assets, build_image, cluster, ctest, go_programs, preflight, product
+from . import assets, build_image, chart, cluster, ctest, go_programs, preflight, product
 from .counts import Counts
 from .errors import DevError
 from .lock import LOCK_IS_HELD
@@ -124,6 +124,8 @@ def run_tests(sets: Sequence[str], preset: str = "release") -> Counts:
     with_e2e = everything or "e2e" in sets
     preflight.check(cluster=with_e2e)
     counts = Counts()
+    if everything or "chart" in sets:
+        counts += chart.run()
     if compiled:
         counts += ctest.run(compiled, preset=preset, long=long)
     if with_e2e:

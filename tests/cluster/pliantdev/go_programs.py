@@ -1,5 +1,5 @@
-"""Kubernetes, etcd, the pretend GPUs and helm, compiled from their Go modules inside an image of
-their own."""
+"""Kubernetes, etcd, the pretend GPUs, helm and what checks charts, compiled from their Go modules
+inside an image of their own."""
 
 import shutil
 from pathlib import Path
@@ -24,6 +24,9 @@ _NAMES = (
     "pretend-gpus",
 )
 
+# What the API server says of all its kinds: a file beside the programs.
+OPENAPI = "kubernetes-openapi.json"
+
 _BUILD = f"""
 export GOMODCACHE=/go/mod GOCACHE=/go/build GOFLAGS=-trimpath CGO_ENABLED=0
 version=k8s.io/component-base/version
@@ -32,9 +35,14 @@ go build -o /out/ -ldflags "-s -w \\
   -X $version.gitVersion={KUBERNETES_VERSION} \\
   -X $version.gitMajor=1 \\
   -X $version.gitMinor={KUBERNETES_VERSION.split(".")[1]}" . ./pause
+kubernetes=$(go list -m -f '{{{{.Dir}}}}' k8s.io/kubernetes)
+cp "$kubernetes/api/openapi-spec/swagger.json" /out/{OPENAPI}
 cd /src/helm
 version=helm.sh/helm/v3/internal/version
 go build -o /out/ -ldflags "-s -w -X $version.version={HELM_VERSION}" helm.sh/helm/v3/cmd/helm
+go build -o /out/ -ldflags "-s -w" \\
+  github.com/helm-unittest/helm-unittest/cmd/helm-unittest \\
+  github.com/yannh/kubeconform/cmd/kubeconform
 """
 
 

@@ -95,13 +95,14 @@ def install(programs: Path, images: ProductImages) -> None:
     """Installs or upgrades the operator by its chart."""
     if not CHART.exists():
         raise DevError(f"there is no chart at {CHART}")
+    repository, _, tag = images.operator.rpartition(":")
     with phase("Installing the operator (helm)"):
         # fmt: off
         result = subprocess.run(
             [programs / "helm", f"--kubeconfig={cluster.KUBECONFIG}",
              "upgrade", "--install", "pliant", CHART,
              "--namespace", NAMESPACE, "--create-namespace", "--wait", "--timeout", "120s",
-             "--set-string", f"image={images.operator}"],
+             "--set-string", f"image.repository={repository},image.tag={tag}"],
             capture_output=True, text=True, check=False,
         )
         # fmt: on

@@ -99,7 +99,8 @@ TEST(CoordinatorObjects, HoldWhatTheContractSays) {
   ASSERT_TRUE(service.at("/spec/ports"_json_pointer).is_array());
   EXPECT_EQ(service.at("/spec/ports/0/port"_json_pointer), 8443);
 
-  const auto pod = CoordinatorPod(job, 3, "pliant:1", {.priority_class = "low"});
+  const auto pod = CoordinatorPod(
+      job, 3, "pliant:1", {.priority_class = "low", .coordinator_pull_secrets = {"key", "other"}});
   EXPECT_EQ(pod.at("/metadata/name"_json_pointer), "digits-1a2b3-coordinator-3");
   EXPECT_EQ(pod.at("/metadata/labels/pliant.dev~1term"_json_pointer), "3");
   EXPECT_EQ(pod.at("/spec/priorityClassName"_json_pointer), "low");
@@ -110,6 +111,9 @@ TEST(CoordinatorObjects, HoldWhatTheContractSays) {
   EXPECT_TRUE(container.at("ports").is_array());
   EXPECT_TRUE(container.at("/securityContext/capabilities/drop"_json_pointer).is_array());
   EXPECT_EQ(pod.at("/spec/volumes/0/secret/secretName"_json_pointer), "digits-1a2b3-coordinator");
+  EXPECT_EQ(pod.at("/spec/imagePullSecrets"_json_pointer),
+            nlohmann::json::parse(R"([{"name": "key"}, {"name": "other"}])"));
+  EXPECT_FALSE(CoordinatorPod(job, 3, "pliant:1", {}).at("spec").contains("imagePullSecrets"));
 }
 
 }  // namespace

@@ -1,0 +1,292 @@
+"""Checks of the chart: its own tests, what it renders, and a life on a real API server."""
+
+import contextlib
+import json
+import os
+import subprocess
+import tempfile
+import time
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from . import control_plane, go_programs, openapi
+from .counts import Counts
+from .errors import DevError
+from .progress import phase, say
+from .settings import KUBERNETES_VERSION, REPO, STATE
+
+CHART = REPO / "helm" / "pliant"
+_CRD = REPO / "crds" / "pliant.dev_elastictrainingjobs.yaml"
+_INSTALL = REPO / "manifests" / "install.yaml"
+_EXAMPLES = sorted((REPO / "manifests" / "examples").glob("*.yaml"))
+_DEMO = REPO / "manifests" / "demo"
+# The one that is written for namespaces in which pods must meet the restricted standard.
+_RESTRICTED_EXAMPLE = REPO / "manifests" / "examples" / "digits.yaml"
+_NAMESPACE = "pliant-system"
+_OPERATOR = f"system:serviceaccount:{_NAMESPACE}:pliant"
+
+# The defaults, and the sets of values in ci/, which together reach all branches of the templates.
+_VALUES: dict[str, list[str | Path]] = {
+    "default": [],
+    **{file.stem: ["--values", file] for file in sorted((CHART / "ci").glob("*.yaml"))},
+}
+
+# Allowed to the operator, or not: verb, kind, namespace ("": all).
+_RIGHTS = (
+    ("list", "elastictrainingjobs.pliant.dev", "", True),
+    ("patch", "elastictrainingjobs.pliant.dev/status", "", True),
+    ("update", "elastictrainingjobs.pliant.dev", "", False),
+    ("delete", "elastictrainingjobs.pliant.dev", "", False),
+    ("create", "pods", "", True),
+    ("create", "pods/exec", "", False),
+    ("create", "secrets", "", True),
+    ("get", "secrets", "", False),
+    ("list", "secrets", _NAMESPACE, False),
+    ("update", "leases.coordination.k8s.io", _NAMESPACE, True),
+    ("update", "leases.coordination.k8s.io", "kube-system", False),
+    ("delete", "nodes", "", False),
+    ("create", "clusterrolebindings.rbac.authorization.k8s.io", "", False),
+)
+
+# The same of somebody with one of Kubernetes' own roles in a namespace.
+_ROLES = (
+    ("view", "list", "elastictrainingjobs.pliant.dev", True),
+    ("view", "create", "elastictrainingjobs.pliant.dev", False),
+    ("edit", "create", "elastictrainingjobs.pliant.dev", True),
+    ("edit", "patch", "elastictrainingjobs.pliant.dev/scale", True),
+    ("edit", "patch", "elastictrainingjobs.pliant.dev/status", False),
+    ("admin", "delete", "elastictrainingjobs.pliant.dev", True),
+)
+
+
+@dataclass(frozen=True)
+class _Tools:
+    programs: Path
+    scratch: Path
+    kubeconfig: Path | None = None
+
+    def call(self, program: str | Path, *arguments: str | Path, given: str | None = None) -> str:
+        """What a program prints; an error with what it complains of, if it fails."""
+        environment = {**os.environ, "PLIANT_HELM": str(self.programs / "helm")}
+        if self.kubeconfig:
+            environment["KUBECONFIG"] = str(self.kubeconfig)
+        result = subprocess.run(
+            [self.programs / program, *arguments],
+            input=given,
+            stdin=None if given else subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            env=environment,
+            check=False,
+        )
+        if result.returncode != 0:
+            words = (result.stdout + result.stderr).strip()
+            raise DevError(f"{Path(program).name} {arguments[0]}: {words}")
+        return result.stdout
+
+    def kubectl(self, *arguments: str | Path, given: str | None = None) -> str:
+        return self.call("kubectl", *arguments, given=given)
+
+    def objects(self, *arguments: str) -> list[dict[str, Any]]:
+        return json.loads(self.kubectl("get", *arguments, "--output=json"))["items"]
+
+
+class _Report:
+    """Counts checks and says which failed and why."""
+
+    def __init__(self) -> None:
+        self.counts = Counts()
+
+    @contextlib.contextmanager
+    def case(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except DevError as error:
+            say(f"chart: {name}: {error}")
+            self.counts += Counts(failed=1)
+        else:
+            self.counts += Counts(passed=1)
+
+
+def run() -> Counts:
+    programs = go_programs.build()
+    report = _Report()
+    STATE.mkdir(parents=True, exist_ok=True)
+    with (
+        phase("Checking the chart", "about 1 min"),
+        tempfile.TemporaryDirectory(dir=STATE, prefix="chart-") as scratch,
+    ):
+        tools = _Tools(programs, Path(scratch))
+        for name, values in _VALUES.items():
+            with report.case(f"lint with {name}"):
+                tools.call("helm", "lint", "--strict", CHART, *values)
+        with report.case("what is made from it is up to date"):
+            tools.call(REPO / "manifests" / "render", "--check")
+        _unit_tests(tools, report)
+        _conformity(tools, report)
+        _life(tools, report)
+    say(f"chart: {report.counts}")
+    return report.counts
+
+
+def _unit_tests(tools: _Tools, report: _Report) -> None:
+    junit = tools.scratch / "unit.xml"
+    with report.case("unit tests"):
+        output = ["--output-type=JUnit", f"--output-file={junit}"]
+        tools.call("helm-unittest", "--strict", *output, CHART)
+    if junit.exists():
+        suites = ElementTree.parse(junit).getroot().iter("testsuite")
+        # They are counted beside the case of their run, which fails with them.
+        report.counts += Counts(passed=sum(_passed(suite) for suite in suites))
+
+
+def _passed(suite: ElementTree.Element) -> int:
+    total, *bad = (int(suite.get(name, "0")) for name in ("tests", "failures", "errors"))
+    return total - sum(bad)
+
+
+def _conformity(tools: _Tools, report: _Report) -> None:
+    """Everything that is rendered or handed out has the fields that the API server knows, and no
+    others."""
+    schemas = tools.scratch / "schemas"
+    schemas.mkdir()
+    # Nothing of the standard library reads YAML: kubectl, which changes nothing here, writes JSON.
+    crd = tools.kubectl("annotate", "--local", "--output=json", f"--filename={_CRD}", "read=yes")
+    openapi.write_schemas(tools.programs / go_programs.OPENAPI, json.loads(crd), schemas)
+
+    def conform(manifests: str) -> None:
+        location = f"{schemas}/{openapi.LOCATION}"
+        # fmt: off
+        tools.call("kubeconform", "-strict", f"-kubernetes-version={KUBERNETES_VERSION[1:]}",
+                   f"-schema-location={location}", "-", given=manifests)
+        # fmt: on
+
+    for name, values in _VALUES.items():
+        with report.case(f"conformity with {name}"):
+            # fmt: off
+            conform(tools.call("helm", "template", "pliant", CHART, "--namespace", _NAMESPACE,
+                               "--kube-version", KUBERNETES_VERSION, *values))
+            # fmt: on
+    for file in (_INSTALL, *_EXAMPLES, *sorted(_DEMO.glob("training-*.yaml"))):
+        with report.case(f"conformity of {file.relative_to(REPO)}"):
+            conform(file.read_text())
+    with report.case("conformity of manifests/demo"):
+        conform(tools.kubectl("kustomize", _DEMO))
+    # And it can tell: each of these is wrong in one thing.
+    budget = "{apiVersion: policy/v1, kind: PodDisruptionBudget, spec: {maxUnavailable: 1}}"
+    job = _EXAMPLES[0].read_text()
+    with report.case("conformity of a budget"):
+        conform(budget)
+    for right, wrong, manifest in (
+        ("maxUnavailable", "maxUnvailable", budget),
+        ("1}}", "[1]}}", budget),
+        ("policy/v1", "policy/v2", budget),
+        ("maxLearners:", "mostLearners:", job),
+    ):
+        with report.case(f"no conformity with {wrong}"):
+            _must_fail(lambda text=manifest.replace(right, wrong): conform(text))
+
+
+def _must_fail(action: Callable[[], object]) -> None:
+    try:
+        action()
+    except DevError:
+        return
+    raise DevError("this was to be refused, and was not")
+
+
+def _life(tools: _Tools, report: _Report) -> None:
+    """Installed, changed, removed and installed by plain kubectl, on a real API server in whose
+    namespaces only pods run that meet the restricted Pod Security Standard."""
+    directory = tools.scratch / "life"
+    try:
+        kubeconfig = control_plane.loopback_up(directory, tools.programs)
+        tools = _Tools(tools.programs, tools.scratch, kubeconfig)
+        _make_restricted_namespace(tools, "team")
+        with report.case("installation"):
+            _make_restricted_namespace(tools, _NAMESPACE)
+            _helm(tools, "install", "default")
+            _wait_for_pods(tools, 2)
+        for verb, kind, namespace, allowed in _RIGHTS:
+            with report.case(f"the operator's right to {verb} {kind}"):
+                where = [f"--namespace={namespace}"] if namespace else ["--all-namespaces"]
+                _check_right(tools, [verb, kind, *where, f"--as={_OPERATOR}"], allowed)
+        for role in sorted({role for role, *_ in _ROLES}):
+            # fmt: off
+            tools.kubectl("create", "rolebinding", role, "--namespace=team",
+                          f"--clusterrole={role}", f"--user={role}")
+            # fmt: on
+        for role, verb, kind, allowed in _ROLES:
+            with report.case(f"the right of {role} to {verb} {kind}"):
+                _check_right(tools, [verb, kind, "--namespace=team", f"--as={role}"], allowed)
+        with report.case(f"learners of {_RESTRICTED_EXAMPLE.name} in a restricted namespace"):
+            _check_admitted(tools, _RESTRICTED_EXAMPLE)
+        with report.case("change of all values"):
+            _helm(tools, "upgrade", "everything-values")
+            _wait_for_pods(tools, 3)
+        with report.case("change back"):
+            _helm(tools, "upgrade", "default")
+            _wait_for_pods(tools, 2)
+        with report.case("removal, after which jobs are still there"):
+            tools.call("helm", "uninstall", "pliant", "--namespace", _NAMESPACE)
+            tools.kubectl("get", "elastictrainingjobs", "--all-namespaces")
+        with report.case("installation by plain kubectl"):
+            tools.kubectl("apply", "--server-side", "--validate=strict", f"--filename={_INSTALL}")
+            _wait_for_pods(tools, 2)
+    finally:
+        control_plane.loopback_down(directory)
+
+
+def _make_restricted_namespace(tools: _Tools, name: str) -> None:
+    tools.kubectl("create", "namespace", name)
+    tools.kubectl("label", "namespace", name, "pod-security.kubernetes.io/enforce=restricted")
+
+
+def _helm(tools: _Tools, word: str, values: str) -> None:
+    tools.call("helm", word, "pliant", CHART, "--namespace", _NAMESPACE, *_VALUES[values])
+
+
+def _wait_for_pods(tools: _Tools, count: int) -> None:
+    """Until the newest version of the Deployment has so many pods; nothing schedules them, but the
+    API server has let them in."""
+    deadline = time.monotonic() + 60
+    while True:
+        sets = tools.objects("replicasets", f"--namespace={_NAMESPACE}")
+        revision = "deployment.kubernetes.io/revision"
+        newest = max(
+            sets, key=lambda each: int(each["metadata"]["annotations"][revision]), default=None
+        )
+        if newest and newest["status"].get("replicas") == newest["spec"]["replicas"] > 0:
+            return
+        if time.monotonic() > deadline:
+            events = tools.kubectl("get", "events", f"--namespace={_NAMESPACE}")
+            raise DevError(f"there are not {count} pods of the operator:\n{events}")
+        time.sleep(0.3)
+
+
+def _check_right(tools: _Tools, question: Sequence[str], allowed: bool) -> None:
+    verb, kind, *rest = question
+    kind, _, subresource = kind.partition("/")
+    question = [verb, kind, f"--subresource={subresource}", *rest]
+    try:
+        answer = tools.kubectl("auth", "can-i", *question).strip()
+    except DevError as error:
+        answer = "no" if str(error).endswith("no") else str(error)
+    if answer != ("yes" if allowed else "no"):
+        raise DevError(f"can-i {' '.join(question)}: {answer}")
+
+
+def _check_admitted(tools: _Tools, example: Path) -> None:
+    """The API server takes a pod of the example's template with its volume of checkpoints."""
+    file = f"--filename={example}"
+    objects = tools.kubectl("annotate", "--local", "--output=json", file, "read=yes")
+    spec = json.JSONDecoder().raw_decode(objects)[0]["spec"]
+    checkpoints = {"name": "pliant-checkpoints", **spec["checkpoint"]["volume"]}
+    pod = spec["template"]["spec"]
+    pod["volumes"] = [*pod.get("volumes", []), checkpoints]
+    whole = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one"}, "spec": pod}
+    create = ("create", "--namespace=team", "--dry-run=server", "--validate=strict")
+    tools.kubectl(*create, "--filename=-", given=json.dumps(whole))
