@@ -86,7 +86,8 @@ void SimCompute::Commit(CommitWork work, DoneStatus done) {
              const Status status = program_.Commit({.epoch = work.epoch,
                                                     .step = work.step,
                                                     .gradient = work.gradient,
-                                                    .buffers = work.buffers.view});
+                                                    .buffers = work.buffers.view,
+                                                    .sums = work.sums});
              check_();
              done(status);
            }});

@@ -4,24 +4,12 @@
 #include <bit>
 
 #include "base/check.h"
+#include "trainer/data/random_stream.h"
 
 namespace pliant {
-namespace {
-
-// 2^64 divided by the golden ratio: SplitMix64's step, which keeps runs of zeros apart.
-constexpr std::uint64_t kGoldenStep = 0x9e3779b97f4a7c15;
-
-constexpr std::uint64_t Mix(std::uint64_t z) {
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-  return z ^ (z >> 31);
-}
-
-}  // namespace
-
 std::uint64_t HashWords(std::initializer_list<std::uint64_t> words) {
-  std::uint64_t hash = Mix(words.size() + kGoldenStep);
-  for (const std::uint64_t word : words) hash = Mix((hash ^ word) + kGoldenStep);
+  std::uint64_t hash = MixBits(words.size() + kGoldenStep);
+  for (const std::uint64_t word : words) hash = MixBits((hash ^ word) + kGoldenStep);
   return hash;
 }
 
@@ -40,7 +28,7 @@ std::uint64_t Permutation::At(std::uint64_t index) const {
     std::uint64_t left = value >> half_bits_;
     std::uint64_t right = value & half_mask_;
     for (const std::uint64_t key : round_keys_) {
-      const std::uint64_t next = left ^ (Mix(right ^ key) & half_mask_);
+      const std::uint64_t next = left ^ (MixBits(right ^ key) & half_mask_);
       left = right;
       right = next;
     }

@@ -6,9 +6,7 @@
 
 namespace pliant {
 
-// A hash of a sequence of words, the same on every machine. The mixing function is the finaliser of
-// SplitMix64 (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014,
-// with the constants of Stafford's variant 13, as in S. Vigna's public-domain splitmix64.c).
+// A hash of a sequence of words, the same on every machine.
 std::uint64_t HashWords(std::initializer_list<std::uint64_t> words);
 
 // A pseudo-random permutation of 0..size-1 with random access and no memory: a balanced Feistel

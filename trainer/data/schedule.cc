@@ -21,6 +21,12 @@ std::uint64_t CeilDivide(std::uint64_t a, std::uint64_t b) { return a / b + (a %
 
 }  // namespace
 
+std::uint64_t StepsPerEpoch(std::uint64_t train_samples, std::uint64_t global_batch_size,
+                            LastBatch last_batch) {
+  return last_batch == LastBatch::kKeep ? CeilDivide(train_samples, global_batch_size)
+                                        : train_samples / global_batch_size;
+}
+
 Status Validate(const DataSpec& spec) {
   if (spec.train_samples == 0) return Invalid("trainSamples: there must be at least one sample");
   if (spec.train_samples > kMostSamples)
@@ -54,9 +60,7 @@ Result<Schedule> Schedule::Make(const DataSpec& spec) {
 
 Schedule::Schedule(const DataSpec& spec)
     : spec_(spec),
-      steps_per_epoch_(spec.last_batch == LastBatch::kKeep
-                           ? CeilDivide(spec.train_samples, spec.global_batch_size)
-                           : spec.train_samples / spec.global_batch_size),
+      steps_per_epoch_(StepsPerEpoch(spec.train_samples, spec.global_batch_size, spec.last_batch)),
       evaluations_per_epoch_(CeilDivide(spec.test_samples, spec.global_batch_size)) {}
 
 std::uint64_t Schedule::StepsBefore(Tick ticks) const {

@@ -25,6 +25,10 @@ struct DataSpec {
   bool operator==(const DataSpec&) const = default;
 };
 
+// Optimizer steps of one pass over the data.
+std::uint64_t StepsPerEpoch(std::uint64_t train_samples, std::uint64_t global_batch_size,
+                            LastBatch last_batch = LastBatch::kKeep);
+
 // kInvalid, with the field named.
 Status Validate(const DataSpec& spec);
 

@@ -14,9 +14,10 @@
 
 #include "base/log.h"
 #include "base/result.h"
-#include "trainer/learner/digits_data.h"
+#include "trainer/data/schedule.h"
 #include "trainer/learner/model_file.h"
 #include "trainer/learner/model_spec.h"
+#include "trainer/learner/samples.h"
 #include "trainer/learner/torch_program.h"
 #include "trainer/runtime/learner_environment.h"
 #include "trainer/runtime/run_learner.h"
@@ -68,11 +69,13 @@ void StartAgainUnlessBlasHasOneThread(char** argv) {
 }
 
 Result<std::unique_ptr<TorchProgram>> BuildProgram(const Options& options, const ModelSpec& model,
-                                                   std::uint64_t seed) {
+                                                   const RunLearnerOptions& run) {
   const std::filesystem::path folder = options.data.value_or(options.model.parent_path());
-  ASSIGN_OR_RETURN(Samples train, ReadDigits(folder / model.data.train));
-  ASSIGN_OR_RETURN(Samples test, ReadDigits(folder / model.data.test));
-  return TorchProgram::Create(model, std::move(train), std::move(test), seed);
+  ASSIGN_OR_RETURN(Samples train, ReadSamples(model.data, model.data.train, folder));
+  ASSIGN_OR_RETURN(Samples test, ReadSamples(model.data, model.data.test, folder));
+  const std::uint64_t steps_per_epoch = StepsPerEpoch(train.count(), run.global_batch_size);
+  return TorchProgram::Create(model, std::move(train), std::move(test),
+                              {.seed = run.seed, .steps_per_epoch = steps_per_epoch});
 }
 
 Result<int> Train(const Options& options) {
@@ -88,8 +91,7 @@ Result<int> Train(const Options& options) {
       model.train.batch_size.value_or(kGlobalBatchSizeDefault));
   run.seed = run.environment.seed.value_or(model.train.seed.value_or(0));
   run.framework = TorchVersion();
-  ASSIGN_OR_RETURN(const std::unique_ptr<TorchProgram> program,
-                   BuildProgram(options, model, run.seed));
+  ASSIGN_OR_RETURN(const std::unique_ptr<TorchProgram> program, BuildProgram(options, model, run));
   return RunLearner(*program, run);
 }
 

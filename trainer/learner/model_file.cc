@@ -2,155 +2,41 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cmath>
 #include <cstring>
 #include <format>
 #include <fstream>
+#include <initializer_list>
 #include <iterator>
-#include <limits>
 #include <optional>
-#include <set>
-#include <span>
+#include <utility>
 
-#include <yaml-cpp/yaml.h>
-
-#include "trainer/learner/closest_word.h"
+#include "trainer/learner/read_layers.h"
+#include "trainer/learner/samples.h"
+#include "trainer/learner/yaml_fields.h"
 
 namespace pliant::learner {
 namespace {
 
-// Thrown where the text is wrong, caught in ParseModel.
-struct Wrong {
-  YAML::Mark mark;
-  std::string message;
-};
-
-std::string_view KindOfNode(const YAML::Node& node) {
-  if (node.IsMap()) return "a mapping";
-  if (node.IsSequence()) return "a list";
-  return "a value";
-}
-
-std::string Quoted(const YAML::Node& node) {
-  if (node.IsScalar()) return std::format("'{}'", node.Scalar());
-  return node.IsNull() ? "nothing" : std::string(KindOfNode(node));
-}
-
-std::string Joined(std::span<const std::string_view> words) {
-  std::string text;
-  for (const std::string_view word : words) {
-    text += std::format("{}{}", text.empty() ? "" : ", ", word);
-  }
-  return text;
-}
-
-std::string Unknown(std::string_view what, std::string_view typed,
-                    std::span<const std::string_view> known) {
-  if (const auto closest = ClosestWord(typed, known)) {
-    return std::format("unknown {} '{}': did you mean '{}'?", what, typed, *closest);
-  }
-  return std::format("unknown {} '{}': expected one of {}", what, typed, Joined(known));
-}
-
-struct WholeRange {
-  std::int64_t least = 0;
-  std::int64_t most = 0;
-};
-constexpr WholeRange kSizes = {1, 65536};  // channels, features, sides of an image
-constexpr WholeRange kKernels = {1, 255};
-constexpr WholeRange kCounts = {1, 1'000'000'000};
-constexpr WholeRange kSeeds = {0, std::numeric_limits<std::int64_t>::max()};
-
-std::int64_t ReadWhole(const YAML::Node& node, std::string_view name, WholeRange range) {
-  std::int64_t value = 0;
-  if (!node.IsScalar() || !YAML::convert<std::int64_t>::decode(node, value) ||
-      value < range.least || value > range.most) {
-    throw Wrong{node.Mark(), std::format("{}: expected a whole number of {} to {}, not {}", name,
-                                         range.least, range.most, Quoted(node))};
-  }
-  return value;
-}
-
-// In [least, most); `above` excludes `least` itself.
-double ReadReal(const YAML::Node& node, std::string_view name, bool above, double most) {
-  double value = 0;
-  if (!node.IsScalar() || !YAML::convert<double>::decode(node, value) || !std::isfinite(value) ||
-      value < 0 || (above && value == 0) || value >= most) {
-    throw Wrong{node.Mark(), std::format("{}: expected a number {} 0 and below {}, not {}", name,
-                                         above ? "above" : "of at least", most, Quoted(node))};
-  }
-  return value;
-}
-
-std::string ReadText(const YAML::Node& node, std::string_view name) {
-  if (!node.IsScalar() || node.Scalar().empty()) {
-    throw Wrong{node.Mark(), std::format("{}: expected a text, not {}", name, Quoted(node))};
-  }
-  return node.Scalar();
-}
-
-// One mapping whose keys are all known. `path` names it in messages: "train".
-class Mapping {
- public:
-  Mapping(const YAML::Node& node, std::string path, std::span<const std::string_view> known)
-      : node_(node), path_(std::move(path)) {
-    if (!node.IsMap()) {
-      throw Wrong{node.Mark(),
-                  std::format("{}: expected a mapping with {}, not {}",
-                              path_.empty() ? "model" : path_, Joined(known), Quoted(node))};
-    }
-    std::set<std::string> seen;
-    for (const auto& entry : node) {
-      const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : "";
-      if (std::ranges::find(known, key) == known.end()) {
-        throw Wrong{entry.first.Mark(), In(Unknown("key", key, known))};
-      }
-      if (!seen.insert(key).second) throw Wrong{entry.first.Mark(), In(key + " is given twice")};
-    }
-  }
-
-  YAML::Node Required(std::string_view key) const {
-    const YAML::Node node = node_[std::string(key)];
-    if (!node) throw Wrong{node_.Mark(), In(std::format("{} is missing", key))};
-    return node;
-  }
-  std::int64_t Whole(std::string_view key, WholeRange range) const {
-    return ReadWhole(Required(key), In(key), range);
-  }
-  std::optional<std::int64_t> OptionalWhole(std::string_view key, WholeRange range) const {
-    const YAML::Node node = node_[std::string(key)];
-    if (!node) return std::nullopt;
-    return ReadWhole(node, In(key), range);
-  }
-  double PositiveReal(std::string_view key, double most) const {
-    return ReadReal(Required(key), In(key), /*above=*/true, most);
-  }
-  std::optional<double> OptionalReal(std::string_view key, double most) const {
-    const YAML::Node node = node_[std::string(key)];
-    if (!node) return std::nullopt;
-    return ReadReal(node, In(key), /*above=*/false, most);
-  }
-  std::string Text(std::string_view key) const { return ReadText(Required(key), In(key)); }
-
- private:
-  std::string In(std::string_view message) const {
-    return path_.empty() ? std::string(message) : std::format("{}: {}", path_, message);
-  }
-
-  YAML::Node node_;
-  std::string path_;
-};
-
 constexpr std::string_view kModelKeys[] = {"name", "input", "layers", "train", "data"};
-constexpr std::string_view kTrainKeys[] = {"epochs",      "learningRate", "momentum",
-                                           "weightDecay", "batchSize",    "seed"};
-constexpr std::string_view kDataKeys[] = {"kind", "train", "test"};
-constexpr std::string_view kDataKinds[] = {"digits"};
-constexpr std::string_view kLayerKinds[] = {"conv",     "linear",   "batch_norm", "relu",
-                                            "max_pool", "avg_pool", "flatten"};
-constexpr std::string_view kConvKeys[] = {"out", "kernel", "stride", "padding"};
-constexpr std::string_view kLinearKeys[] = {"out"};
-constexpr std::string_view kPoolKeys[] = {"kernel", "stride"};
+constexpr std::string_view kTrainKeys[] = {
+    "epochs",         "learningRate",    "optimizer",   "momentum", "nesterov",
+    "betas",          "epsilon",         "weightDecay", "schedule", "clipNorm",
+    "labelSmoothing", "onNonFiniteLoss", "batchSize",   "seed"};
+constexpr std::string_view kOptimizers[] = {"sgd", "adamw"};
+constexpr std::string_view kScheduleKeys[] = {"kind", "warmupEpochs", "atEpochs", "factor",
+                                              "least"};
+constexpr std::string_view kScheduleKinds[] = {"constant", "step", "cosine"};  // as Kind
+constexpr std::string_view kPolicies[] = {"stop", "skip", "warn"};             // as OnNonFiniteLoss
+constexpr std::string_view kDataKeys[] = {"kind",      "train",   "test",
+                                          "normalize", "augment", "classes"};
+constexpr std::string_view kDataKinds[] = {"digits", "cifar10", "idx"};  // as DataKind
+constexpr std::string_view kIdxKeys[] = {"images", "labels"};
+constexpr std::string_view kNormalizeKeys[] = {"mean", "std"};
+constexpr std::string_view kAugmentKeys[] = {"cropPadding", "horizontalFlip"};
+
+constexpr RealRange kShares = {.least = 0, .below = 1};
+constexpr RealRange kBetweenZeroAndOne = {.least = 0, .above = true, .below = 1};
+constexpr RealRange kEpochs = {.least = 0, .below = 1e5};
 
 Shape ReadInput(const YAML::Node& node) {
   if (!node.IsSequence() || (node.size() != 1 && node.size() != 3)) {
@@ -163,79 +49,186 @@ Shape ReadInput(const YAML::Node& node) {
   return shape;
 }
 
-Conv ReadConv(const YAML::Node& node) {
-  const Mapping fields(node, "conv", kConvKeys);
-  Conv conv = {.out = fields.Whole("out", kSizes), .kernel = fields.Whole("kernel", kKernels)};
-  conv.stride = fields.OptionalWhole("stride", kKernels).value_or(1);
-  conv.padding = fields.OptionalWhole("padding", {0, conv.kernel - 1}).value_or(0);
-  return conv;
+// ---- train ----
+
+// A setting of the one is not silently ignored with the other.
+void RefuseKeys(const Mapping& fields, std::initializer_list<std::string_view> keys,
+                std::string_view of, std::string_view given) {
+  for (const std::string_view key : keys) {
+    if (const YAML::Node node = fields.Find(key)) {
+      throw Wrong{node.Mark(), fields.In(std::format("{} is a setting of {}, not of {}: remove it",
+                                                     key, of, given))};
+    }
+  }
 }
 
-template <typename Pool>
-Pool ReadPool(const YAML::Node& node, std::string kind) {
-  const Mapping fields(node, std::move(kind), kPoolKeys);
-  const std::int64_t kernel = fields.Whole("kernel", kKernels);
-  return {.kernel = kernel, .stride = fields.OptionalWhole("stride", kKernels).value_or(kernel)};
+Optimizer ReadOptimizer(const Mapping& fields) {
+  std::size_t kind = 0;
+  if (fields.Has("optimizer")) {
+    kind = ReadWord(fields.Find("optimizer"), fields.In("optimizer"), "optimizer", kOptimizers);
+  }
+  if (kind == 0) {
+    RefuseKeys(fields, {"betas", "epsilon"}, "adamw", "sgd");
+    const Sgd sgd = {.momentum = fields.OptionalReal("momentum", kShares).value_or(0),
+                     .nesterov = fields.OptionalBool("nesterov")};
+    if (sgd.nesterov && sgd.momentum == 0) {
+      throw Wrong{fields.Find("nesterov").Mark(), fields.In("nesterov needs a momentum")};
+    }
+    return sgd;
+  }
+  RefuseKeys(fields, {"momentum", "nesterov"}, "sgd", "adamw");
+  AdamW adam;
+  if (const YAML::Node node = fields.Find("betas")) {
+    const std::vector<double> betas = ReadReals(node, fields.In("betas"), kShares);
+    if (betas.size() != 2) {
+      throw Wrong{node.Mark(),
+                  fields.In(std::format("betas: expected two numbers, such as [0.9, 0.999], not {}",
+                                        betas.size()))};
+    }
+    adam.beta1 = betas[0];
+    adam.beta2 = betas[1];
+  }
+  adam.epsilon = fields.OptionalReal("epsilon", kBetweenZeroAndOne).value_or(adam.epsilon);
+  return adam;
 }
 
-// A layer is its kind ("relu"), or its kind with settings ("conv: {out: 16, kernel: 3}").
-Layer ReadLayer(const YAML::Node& node) {
-  const bool has_settings = node.IsMap() && node.size() == 1 && node.begin()->first.IsScalar();
-  if (!node.IsScalar() && !has_settings) {
-    throw Wrong{node.Mark(), std::format("layers: expected a layer such as 'relu' or 'conv: {{out: "
-                                         "16, kernel: 3}}', not {}",
-                                         Quoted(node))};
+LearningRateSchedule ReadSchedule(const YAML::Node& node, std::uint64_t epochs) {
+  using Kind = LearningRateSchedule::Kind;
+  const Mapping fields(node, "train: schedule", kScheduleKeys);
+  LearningRateSchedule schedule;
+  const std::size_t kind =
+      ReadWord(fields.Required("kind"), fields.In("kind"), "schedule", kScheduleKinds);
+  schedule.kind = static_cast<Kind>(kind);
+  if (const YAML::Node warmup = fields.Find("warmupEpochs")) {
+    schedule.warmup_epochs = ReadReal(warmup, fields.In("warmupEpochs"), kEpochs);
+    if (schedule.warmup_epochs > static_cast<double>(epochs)) {
+      throw Wrong{warmup.Mark(), fields.In(std::format("warmupEpochs: expected at most the {} of "
+                                                       "train.epochs, not {}",
+                                                       epochs, Quoted(warmup)))};
+    }
   }
-  const std::string kind = has_settings ? node.begin()->first.Scalar() : node.Scalar();
-  const YAML::Node settings = has_settings ? node.begin()->second : node;
-  if (kind == "conv") return ReadConv(settings);
-  if (kind == "linear") return Linear{Mapping(settings, kind, kLinearKeys).Whole("out", kSizes)};
-  if (kind == "max_pool") return ReadPool<MaxPool>(settings, kind);
-  if (kind == "avg_pool") return ReadPool<AvgPool>(settings, kind);
-  if (std::ranges::find(kLayerKinds, kind) == std::end(kLayerKinds)) {
-    throw Wrong{node.Mark(), "layers: " + Unknown("layer", kind, kLayerKinds)};
+  if (schedule.kind != Kind::kStep) {
+    RefuseKeys(fields, {"atEpochs", "factor"}, "step", kScheduleKinds[kind]);
+  } else {
+    const YAML::Node at = fields.Required("atEpochs");
+    schedule.at_epochs =
+        ReadReals(at, fields.In("atEpochs"), {.least = 0, .above = true, .below = 1e5});
+    for (std::size_t i = 1; i < schedule.at_epochs.size(); ++i) {
+      if (schedule.at_epochs[i] <= schedule.at_epochs[i - 1]) {
+        throw Wrong{at[i].Mark(),
+                    fields.In(std::format("atEpochs: expected growing numbers, but "
+                                          "{} comes after {}",
+                                          schedule.at_epochs[i], schedule.at_epochs[i - 1]))};
+      }
+    }
+    schedule.factor = fields.OptionalReal("factor", kBetweenZeroAndOne).value_or(schedule.factor);
   }
-  if (has_settings) throw Wrong{settings.Mark(), std::format("{} takes no settings", kind)};
-  if (kind == "batch_norm") return BatchNorm{};
-  if (kind == "relu") return Relu{};
-  return Flatten{};
+  if (schedule.kind != Kind::kCosine) {
+    RefuseKeys(fields, {"least"}, "cosine", kScheduleKinds[kind]);
+  } else {
+    schedule.least = fields.OptionalReal("least", kShares).value_or(0);
+  }
+  return schedule;
 }
 
 TrainSpec ReadTrain(const YAML::Node& node) {
   const Mapping fields(node, "train", kTrainKeys);
   TrainSpec train;
   train.epochs = static_cast<std::uint64_t>(fields.Whole("epochs", kCounts));
-  train.learning_rate = fields.PositiveReal("learningRate", 1000);
-  train.momentum = fields.OptionalReal("momentum", 1).value_or(0);
-  train.weight_decay = fields.OptionalReal("weightDecay", 1).value_or(0);
+  train.learning_rate = fields.Real("learningRate", {.least = 0, .above = true, .below = 1000});
+  train.weight_decay = fields.OptionalReal("weightDecay", kShares).value_or(0);
+  train.optimizer = ReadOptimizer(fields);
+  if (const YAML::Node schedule = fields.Find("schedule")) {
+    train.schedule = ReadSchedule(schedule, train.epochs);
+  }
+  train.clip_norm = fields.OptionalReal("clipNorm", {.least = 0, .above = true, .below = 1e5});
+  train.label_smoothing = fields.OptionalReal("labelSmoothing", kShares).value_or(0);
+  if (const YAML::Node policy = fields.Find("onNonFiniteLoss")) {
+    train.on_non_finite_loss = static_cast<OnNonFiniteLoss>(
+        ReadWord(policy, fields.In("onNonFiniteLoss"), "policy", kPolicies));
+  }
   train.batch_size = fields.OptionalWhole("batchSize", kCounts);
   train.seed = fields.OptionalWhole("seed", kSeeds);
   return train;
 }
 
-DigitsSpec ReadData(const YAML::Node& node) {
-  const Mapping fields(node, "data", kDataKeys);
-  if (const std::string kind = fields.Text("kind"); kind != "digits") {
-    throw Wrong{node["kind"].Mark(), "data: " + Unknown("kind", kind, kDataKinds)};
+// ---- data ----
+
+DataFiles ReadFiles(const Mapping& data, std::string_view key, DataKind kind) {
+  const YAML::Node node = data.Required(key);
+  if (kind == DataKind::kIdx) {
+    const Mapping files(node, data.In(key), kIdxKeys);
+    return {.images = {files.Text("images")}, .labels = files.Text("labels")};
   }
-  return {.train = fields.Text("train"), .test = fields.Text("test")};
+  if (kind == DataKind::kDigits) return {.images = {data.Text(key)}, .labels = {}};
+  const std::vector<std::string> names = ReadTexts(node, data.In(key));
+  return {.images = {names.begin(), names.end()}, .labels = {}};
 }
+
+Normalize ReadNormalize(const YAML::Node& node, std::size_t channels) {
+  const Mapping fields(node, "data: normalize", kNormalizeKeys);
+  const auto read = [&](std::string_view key, RealRange range) {
+    const YAML::Node numbers = fields.Required(key);
+    std::vector<double> values = ReadReals(numbers, fields.In(key), range);
+    if (values.size() != 1 && values.size() != channels) {
+      throw Wrong{numbers.Mark(),
+                  fields.In(std::format("{}: expected one number, or one for each of {} channels, "
+                                        "not {}",
+                                        key, channels, values.size()))};
+    }
+    return values;
+  };
+  return {.mean = read("mean", {.least = -1000, .below = 1000}),
+          .deviation = read("std", {.least = 0, .above = true, .below = 1000})};
+}
+
+Augment ReadAugment(const YAML::Node& node, std::int64_t side) {
+  const Mapping fields(node, "data: augment", kAugmentKeys);
+  return {.crop_padding = fields.OptionalWhole("cropPadding", {0, side - 1}).value_or(0),
+          .horizontal_flip = fields.OptionalBool("horizontalFlip")};
+}
+
+DatasetSpec ReadData(const YAML::Node& node, const Shape& input) {
+  const Mapping fields(node, "data", kDataKeys);
+  DatasetSpec data;
+  const std::size_t kind = ReadWord(fields.Required("kind"), fields.In("kind"), "kind", kDataKinds);
+  data.kind = static_cast<DataKind>(kind);
+  data.train = ReadFiles(fields, "train", data.kind);
+  data.test = ReadFiles(fields, "test", data.kind);
+  if (data.kind == DataKind::kIdx) {
+    data.classes = fields.OptionalWhole("classes", {2, 256}).value_or(data.classes);
+  } else {
+    RefuseKeys(fields, {"classes"}, "idx", kDataKinds[kind]);
+  }
+  // IDX: the files say the size later, and it must be the model's.
+  const Shape images =
+      ShapeOf(data.kind).value_or(input.size() == 3 ? input : Shape{1, 65536, 65536});
+  if (const YAML::Node normalize = fields.Find("normalize")) {
+    data.normalize = ReadNormalize(normalize, static_cast<std::size_t>(images[0]));
+  }
+  if (const YAML::Node augment = fields.Find("augment")) {
+    data.augment = ReadAugment(augment, std::min(images[1], images[2]));
+  }
+  return data;
+}
+
+// ---- The whole ----
 
 // The layers must take the data's images and end in one value a class.
 void CheckShapes(const ModelSpec& model, const YAML::Node& input, const YAML::Node& layers) {
-  if (Elements(model.input) != kDigitPixels) {
-    throw Wrong{input.Mark(),
-                std::format("input: digits have {} pixels, [1, 8, 8], but {} is {}", kDigitPixels,
-                            ToString(model.input), Elements(model.input))};
+  if (const auto images = ShapeOf(model.data.kind)) {
+    if (const Status fits = CheckInput(model.input, *images); !fits) {
+      throw Wrong{input.Mark(), fits.error().message};
+    }
   }
   const auto shapes = InferShapes(model.input, model.layers);
-  if (!shapes) throw Wrong{layers[shapes.error().layer].Mark(), shapes.error().message};
-  if (shapes->back() != Shape{kDigitClasses}) {
+  if (!shapes) throw Wrong{NodeAt(layers, shapes.error().place).Mark(), shapes.error().message};
+  if (shapes->back() != Shape{model.data.classes}) {
     throw Wrong{layers[model.layers.size() - 1].Mark(),
-                std::format("layer {}: the last layer must give {} values, one a digit, but gives "
+                std::format("layer {}: the last layer must give {} values, one a class, but gives "
                             "{}: end with 'linear: {{out: {}}}'",
-                            LayerNames(model.layers).back(), kDigitClasses,
-                            ToString(shapes->back()), kDigitClasses)};
+                            LayerNames(model.layers).back(), model.data.classes,
+                            ToString(shapes->back()), model.data.classes)};
   }
 }
 
@@ -244,15 +237,10 @@ ModelSpec ReadModel(const YAML::Node& root) {
   ModelSpec model;
   model.name = fields.Text("name");
   model.input = ReadInput(fields.Required("input"));
-  const YAML::Node layers = fields.Required("layers");
-  if (!layers.IsSequence() || layers.size() == 0) {
-    throw Wrong{layers.Mark(),
-                std::format("layers: expected a list of layers, not {}", Quoted(layers))};
-  }
-  for (const YAML::Node& layer : layers) model.layers.push_back(ReadLayer(layer));
+  model.layers = ReadLayers(fields.Required("layers"));
   model.train = ReadTrain(fields.Required("train"));
-  model.data = ReadData(fields.Required("data"));
-  CheckShapes(model, fields.Required("input"), layers);
+  model.data = ReadData(fields.Required("data"), model.input);
+  CheckShapes(model, fields.Required("input"), fields.Required("layers"));
   return model;
 }
 

@@ -2,8 +2,10 @@
 
 #include <cmath>
 #include <format>
-#include <numeric>
 #include <utility>
+
+#include "trainer/data/permutation.h"
+#include "trainer/learner/dropout.h"
 
 namespace pliant::learner {
 namespace {
@@ -11,6 +13,8 @@ namespace {
 // PyTorch's defaults, so that a model file means what its author knows from there.
 constexpr double kBatchNormMomentum = 0.1;
 constexpr double kBatchNormEpsilon = 1e-5;
+
+constexpr std::uint64_t kDropout = 2;  // keeps its draws apart from others of the same seed
 
 at::ScalarType TorchType(DType dtype) {
   switch (dtype) {
@@ -91,38 +95,55 @@ StateDict TensorArena::Views(std::string_view prefix, std::string_view suffix) c
 }
 
 Network::Network(const ModelSpec& spec) {
-  const auto shapes = InferShapes(spec.input, spec.layers);
+  Count count;
+  steps_ = MakeSteps(spec.layers, spec.input, "", count);
+}
+
+std::vector<Network::Step> Network::MakeSteps(const std::vector<Layer>& layers, const Shape& input,
+                                              const std::string& prefix, Count& count) {
+  const auto shapes = InferShapes(input, layers);
   CHECK(shapes.has_value(), "the model file's reader has checked the shapes");
-  const std::vector<std::string> names = LayerNames(spec.layers);
-  std::size_t parameter = 0;
-  std::size_t buffer = 0;
-  for (std::size_t i = 0; i < spec.layers.size(); ++i) {
-    const Shape& in = i == 0 ? spec.input : (*shapes)[i - 1];
-    steps_.push_back({names[i], spec.layers[i], in, parameter, buffer});
-    parameter += ParametersOf(spec.layers[i], in).size();
-    buffer += BuffersOf(spec.layers[i], in).size();
+  const std::vector<std::string> names = LayerNames(layers);
+  std::vector<Step> steps;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    Step step = {.name = prefix + names[i],
+                 .layer = layers[i],
+                 .in = i == 0 ? input : (*shapes)[i - 1],
+                 .parameter = count.parameters,
+                 .buffer = count.buffers,
+                 .number = count.steps++,
+                 .layers = {},
+                 .shortcut = {}};
+    count.parameters += ParametersOf(step.layer, step.in).size();
+    count.buffers += BuffersOf(step.layer, step.in).size();
+    if (const auto* residual = std::get_if<Residual>(&layers[i])) {
+      step.layers = MakeSteps(residual->layers, step.in, step.name + ".", count);
+      step.shortcut = MakeSteps(residual->shortcut, step.in, step.name + ".shortcut.", count);
+    }
+    steps.push_back(std::move(step));
   }
+  return steps;
 }
 
 std::vector<TensorArena::Slot> Network::ParameterSlots() const {
   std::vector<TensorArena::Slot> slots;
-  for (const Step& step : steps_) {
+  ForEach(steps_, [&](const Step& step) {
     for (TensorArena::Slot& slot : ParametersOf(step.layer, step.in)) {
       slot.name = std::format("{}.{}", step.name, slot.name);
       slots.push_back(std::move(slot));
     }
-  }
+  });
   return slots;
 }
 
 std::vector<TensorArena::Slot> Network::BufferSlots() const {
   std::vector<TensorArena::Slot> slots;
-  for (const Step& step : steps_) {
+  ForEach(steps_, [&](const Step& step) {
     for (TensorArena::Slot& slot : BuffersOf(step.layer, step.in)) {
       slot.name = std::format("{}.{}", step.name, slot.name);
       slots.push_back(std::move(slot));
     }
-  }
+  });
   return slots;
 }
 
@@ -130,7 +151,7 @@ void Network::Initialize(std::uint64_t seed, const TensorArena& parameters,
                          const TensorArena& buffers) const {
   const c10::NoGradGuard no_grad;
   const at::Generator generator = at::detail::createCPUGenerator(seed);
-  for (const Step& step : steps_) {
+  ForEach(steps_, [&](const Step& step) {
     if (std::holds_alternative<BatchNorm>(step.layer)) {
       parameters.tensors()[step.parameter].fill_(1);
       parameters.tensors()[step.parameter + 1].fill_(0);
@@ -145,44 +166,56 @@ void Network::Initialize(std::uint64_t seed, const TensorArena& parameters,
       weight.uniform_(-bound, bound, generator);
       parameters.tensors()[step.parameter + 1].uniform_(-bound, bound, generator);
     }
-  }
+  });
 }
 
-at::Tensor Network::Forward(at::Tensor values, const std::vector<at::Tensor>& parameters,
-                            const std::vector<at::Tensor>& buffers, bool training) const {
-  for (const Step& step : steps_) {
-    const auto parameter = [&](std::size_t index) { return parameters[step.parameter + index]; };
-    if (const auto* conv = std::get_if<Conv>(&step.layer)) {
-      values = at::conv2d(values, parameter(0), parameter(1), {conv->stride, conv->stride},
-                          at::IntArrayRef{conv->padding, conv->padding});
-    } else if (std::holds_alternative<Linear>(step.layer)) {
-      values = at::linear(values, parameter(0), parameter(1));
-    } else if (std::holds_alternative<BatchNorm>(step.layer)) {
-      values = at::batch_norm(values, parameter(0), parameter(1), buffers[step.buffer],
-                              buffers[step.buffer + 1], training, kBatchNormMomentum,
-                              kBatchNormEpsilon, /*cudnn_enabled=*/false);
-      if (training) buffers[step.buffer + 2].add_(1);
-    } else if (std::holds_alternative<Relu>(step.layer)) {
-      values = at::relu(values);
-    } else if (const auto* max_pool = std::get_if<MaxPool>(&step.layer)) {
-      values = at::max_pool2d(values, {max_pool->kernel, max_pool->kernel},
-                              {max_pool->stride, max_pool->stride});
-    } else if (const auto* avg_pool = std::get_if<AvgPool>(&step.layer)) {
-      values = at::avg_pool2d(values, {avg_pool->kernel, avg_pool->kernel},
-                              {avg_pool->stride, avg_pool->stride});
-    } else {
-      values = at::flatten(values, 1);
-    }
-  }
+at::Tensor Network::Run(const std::vector<Step>& steps, at::Tensor values, const Pass& pass) {
+  for (const Step& step : steps) values = Run(step, values, pass);
   return values;
 }
 
-std::int64_t Network::SamplesLeast() const {
-  for (const Step& step : steps_) {
-    const bool normalizes = std::holds_alternative<BatchNorm>(step.layer);
-    if (normalizes && Elements(step.in) == step.in[0]) return 2;
+at::Tensor Network::Run(const Step& step, const at::Tensor& values, const Pass& pass) {
+  const auto parameter = [&](std::size_t index) { return pass.parameters[step.parameter + index]; };
+  if (const auto* conv = std::get_if<Conv>(&step.layer)) {
+    return at::conv2d(values, parameter(0), parameter(1), {conv->stride, conv->stride},
+                      at::IntArrayRef{conv->padding, conv->padding});
   }
-  return 1;
+  if (std::holds_alternative<Linear>(step.layer)) {
+    return at::linear(values, parameter(0), parameter(1));
+  }
+  if (std::holds_alternative<BatchNorm>(step.layer)) {
+    if (pass.training) pass.buffers[step.buffer + 2].add_(1);
+    return at::batch_norm(values, parameter(0), parameter(1), pass.buffers[step.buffer],
+                          pass.buffers[step.buffer + 1], pass.training, kBatchNormMomentum,
+                          kBatchNormEpsilon, /*cudnn_enabled=*/false);
+  }
+  if (std::holds_alternative<Relu>(step.layer)) return at::relu(values);
+  if (const auto* pool = std::get_if<MaxPool>(&step.layer)) {
+    return at::max_pool2d(values, {pool->kernel, pool->kernel}, {pool->stride, pool->stride});
+  }
+  if (const auto* pool = std::get_if<AvgPool>(&step.layer)) {
+    return at::avg_pool2d(values, {pool->kernel, pool->kernel}, {pool->stride, pool->stride});
+  }
+  if (const auto* dropout = std::get_if<Dropout>(&step.layer)) {
+    if (!pass.training) return values;
+    const at::Tensor mask = at::empty(values.sizes(), at::kFloat);
+    FillDropoutMask(HashWords({pass.seed, kDropout, step.number}), dropout->rate,
+                    {mask.data_ptr<float>(), static_cast<std::size_t>(mask.numel())});
+    return values * mask;
+  }
+  if (std::holds_alternative<Residual>(step.layer)) {
+    return Run(step.layers, values, pass) + Run(step.shortcut, values, pass);
+  }
+  return at::flatten(values, 1);
+}
+
+std::int64_t Network::SamplesLeast() const {
+  std::int64_t least = 1;
+  ForEach(steps_, [&](const Step& step) {
+    const bool normalizes = std::holds_alternative<BatchNorm>(step.layer);
+    if (normalizes && Elements(step.in) == step.in[0]) least = 2;
+  });
+  return least;
 }
 
 }  // namespace pliant::learner

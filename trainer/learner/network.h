@@ -51,9 +51,16 @@ class Network {
   void Initialize(std::uint64_t seed, const TensorArena& parameters,
                   const TensorArena& buffers) const;
 
-  // One row of scores a sample. In training the buffers take in this batch's statistics.
-  at::Tensor Forward(at::Tensor values, const std::vector<at::Tensor>& parameters,
-                     const std::vector<at::Tensor>& buffers, bool training) const;
+  struct Pass {
+    const std::vector<at::Tensor>& parameters;
+    const std::vector<at::Tensor>& buffers;  // in training they take in this batch's statistics
+    bool training = false;
+    std::uint64_t seed = 0;  // of what dropout draws, in training
+  };
+  // One row of scores a sample.
+  at::Tensor Forward(at::Tensor values, const Pass& pass) const {
+    return Run(steps_, values, pass);
+  }
 
   // The smallest batch to train on: the variance of a single value, which batch_norm would meet in
   // a batch of one sample, does not exist.
@@ -62,11 +69,35 @@ class Network {
  private:
   struct Step {
     std::string name;
-    Layer layer;
+    Layer layer;  // a residual's layers are below
     Shape in;
     std::size_t parameter = 0;  // index of its first parameter
     std::size_t buffer = 0;     // index of its first buffer
+    std::uint64_t number = 0;   // in the whole model
+    std::vector<Step> layers;
+    std::vector<Step> shortcut;
   };
+  // What the steps before it own.
+  struct Count {
+    std::size_t parameters = 0;
+    std::size_t buffers = 0;
+    std::uint64_t steps = 0;
+  };
+
+  static std::vector<Step> MakeSteps(const std::vector<Layer>& layers, const Shape& input,
+                                     const std::string& prefix, Count& count);
+  static at::Tensor Run(const std::vector<Step>& steps, at::Tensor values, const Pass& pass);
+  static at::Tensor Run(const Step& step, const at::Tensor& values, const Pass& pass);
+  // Calls `visit` for each step, also within residuals, in the order of their parameters.
+  template <typename Visit>
+  static void ForEach(const std::vector<Step>& steps, const Visit& visit) {
+    for (const Step& step : steps) {
+      visit(step);
+      ForEach(step.layers, visit);
+      ForEach(step.shortcut, visit);
+    }
+  }
+
   std::vector<Step> steps_;
 };
 

@@ -1,17 +1,21 @@
 #include "trainer/learner/torch_program.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <exception>
 #include <format>
+#include <iterator>
+#include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <dlfcn.h>
 
+#include "trainer/learner/images.h"
 #include "trainer/learner/network.h"
-#include "trainer/learner/sgd.h"
+#include "trainer/learner/optimizer.h"
+#include "trainer/learner/update.h"
 
 namespace pliant::learner {
 namespace {
@@ -40,21 +44,6 @@ struct Batch {
   at::Tensor labels;
 };
 
-Batch Gather(const Samples& from, const std::vector<std::uint64_t>& indices, const Shape& shape) {
-  const auto count = static_cast<std::int64_t>(indices.size());
-  Shape batch_shape = {count};
-  batch_shape.insert(batch_shape.end(), shape.begin(), shape.end());
-  Batch batch = {at::empty(batch_shape, at::kFloat), at::empty({count}, at::kLong)};
-  float* image = batch.images.data_ptr<float>();
-  std::int64_t* label = batch.labels.data_ptr<std::int64_t>();
-  for (const std::uint64_t index : indices) {
-    CHECK(index < from.count(), "the sampler knows how many samples there are");
-    image = std::copy_n(&from.pixels[index * kDigitPixels], kDigitPixels, image);
-    *label++ = from.labels[index];
-  }
-  return batch;
-}
-
 // Torch's errors carry a backtrace; people read the sentence.
 std::string Sentence(const std::exception& error) {
   const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
@@ -69,13 +58,14 @@ void Copy(std::span<const std::byte> from, std::span<std::byte> to) {
 }  // namespace
 
 struct TorchProgram::Impl {
-  Impl(const ModelSpec& spec, Samples train_samples, Samples test_samples, std::uint64_t seed)
+  Impl(const ModelSpec& spec, Samples train_samples, Samples test_samples, const Options& options)
       : model(spec),
+        steps_per_epoch(options.steps_per_epoch),
         train(std::move(train_samples)),
         test(std::move(test_samples)),
+        pixel_table(MakePixelTable(spec.data, train.shape[0])),
         network(spec),
         parameters(network.ParameterSlots()),
-        momentum(network.ParameterSlots()),
         buffers(network.BufferSlots()),
         scratch(network.BufferSlots()),
         info{.train_samples = train.count(),
@@ -84,16 +74,43 @@ struct TorchProgram::Impl {
              .gradient_elements = parameters.floats().size(),
              .buffer_bytes = buffers.bytes().size(),
              .name = spec.name} {
-    network.Initialize(seed, parameters, buffers);
+    network.Initialize(options.seed, parameters, buffers);
     for (const at::Tensor& parameter : parameters.tensors()) parameter.requires_grad_(true);
+    for ([[maybe_unused]] const std::string_view name : StateNames(spec.train.optimizer)) {
+      optimizer.emplace_back(network.ParameterSlots());
+      optimizer_floats.push_back(optimizer.back().floats());
+    }
+  }
+
+  // `augment_seed`: as they lie when it is absent.
+  Batch Gather(const Samples& from, const std::vector<std::uint64_t>& indices,
+               std::optional<std::uint64_t> augment_seed) const {
+    const auto count = static_cast<std::int64_t>(indices.size());
+    Shape batch_shape = {count};
+    batch_shape.insert(batch_shape.end(), model.input.begin(), model.input.end());
+    Batch batch = {at::empty(batch_shape, at::kFloat), at::empty({count}, at::kLong)};
+    const auto size = static_cast<std::size_t>(Elements(model.input));
+    const std::span<const std::uint8_t> pixels = from.pixels;
+    float* image = batch.images.data_ptr<float>();
+    std::int64_t* label = batch.labels.data_ptr<std::int64_t>();
+    for (const std::uint64_t index : indices) {
+      CHECK(index < from.count(), "the sampler knows how many samples there are");
+      const Placement placement =
+          augment_seed ? DrawPlacement(model.data.augment, *augment_seed, index) : Placement{};
+      WriteImage(pixels.subspan(index * size, size), from.shape, pixel_table, placement,
+                 {image, size});
+      image += size;
+      *label++ = from.labels[index];
+    }
+    return batch;
   }
 
   ShardSums Evaluate(const ShardTask& task) {
     const c10::NoGradGuard no_grad;
-    const Batch batch = Gather(test, task.samples, model.input);
-    const at::Tensor scores =
-        network.Forward(batch.images, parameters.tensors(), buffers.tensors(), /*training=*/false);
-    return Sums(batch, scores, Loss(batch, scores));
+    const Batch batch = Gather(test, task.samples, std::nullopt);
+    const at::Tensor scores = network.Forward(
+        batch.images, {.parameters = parameters.tensors(), .buffers = buffers.tensors()});
+    return Sums(batch, scores, Loss(batch, scores, /*smoothing=*/0));
   }
 
   Result<ShardSums> Train(const ShardTask& task, std::span<float> gradient) {
@@ -103,10 +120,12 @@ struct TorchProgram::Impl {
           "shard {} of step {} has {} sample, too few for batch_norm: use fewer logical shards",
           task.shard, task.step, count));
     }
-    const Batch batch = Gather(train, task.samples, model.input);
-    const at::Tensor scores =
-        network.Forward(batch.images, parameters.tensors(), scratch.tensors(), /*training=*/true);
-    const at::Tensor loss = Loss(batch, scores);
+    const Batch batch = Gather(train, task.samples, task.seed);
+    const at::Tensor scores = network.Forward(batch.images, {.parameters = parameters.tensors(),
+                                                             .buffers = scratch.tensors(),
+                                                             .training = true,
+                                                             .seed = task.seed});
+    const at::Tensor loss = Loss(batch, scores, model.train.label_smoothing);
     float* out = gradient.data();
     for (const at::Tensor& part : torch::autograd::grad({loss}, parameters.tensors())) {
       const at::Tensor dense = part.contiguous();
@@ -116,8 +135,10 @@ struct TorchProgram::Impl {
     return Sums(batch, scores, loss);
   }
 
-  static at::Tensor Loss(const Batch& batch, const at::Tensor& scores) {
-    return at::cross_entropy_loss(scores, batch.labels, /*weight=*/{}, at::Reduction::Sum);
+  static at::Tensor Loss(const Batch& batch, const at::Tensor& scores, double smoothing) {
+    constexpr std::int64_t kIgnoreNone = -100;  // torch's default: no label is that
+    return at::cross_entropy_loss(scores, batch.labels, /*weight=*/{}, at::Reduction::Sum,
+                                  kIgnoreNone, smoothing);
   }
 
   static ShardSums Sums(const Batch& batch, const at::Tensor& scores, const at::Tensor& loss) {
@@ -128,13 +149,17 @@ struct TorchProgram::Impl {
   }
 
   const ModelSpec model;
+  const std::uint64_t steps_per_epoch;
   const Samples train;
   const Samples test;
+  const PixelTable pixel_table;
   const Network network;
   // Committed state.
   TensorArena parameters;
-  TensorArena momentum;
   TensorArena buffers;
+  std::vector<TensorArena> optimizer;  // one an array of its state
+  std::vector<std::span<float>> optimizer_floats;
+  UpdateState::Counters counters;
   // What the running shard's forward makes of the buffers.
   TensorArena scratch;
   const ProgramInfo info;
@@ -146,10 +171,12 @@ TorchProgram::TorchProgram(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) 
 TorchProgram::~TorchProgram() = default;
 
 Result<std::unique_ptr<TorchProgram>> TorchProgram::Create(const ModelSpec& model, Samples train,
-                                                           Samples test, std::uint64_t seed) {
+                                                           Samples test, const Options& options) {
+  RETURN_IF_ERROR(CheckInput(model.input, train.shape));
+  RETURN_IF_ERROR(CheckInput(model.input, test.shape));
   try {
     UseOneThreadDeterministically();
-    auto impl = std::make_unique<Impl>(model, std::move(train), std::move(test), seed);
+    auto impl = std::make_unique<Impl>(model, std::move(train), std::move(test), options);
     return std::unique_ptr<TorchProgram>(new TorchProgram(std::move(impl)));
   } catch (const std::exception& error) {
     return Invalid(std::format("build model {}: {}", model.name, Sentence(error)));
@@ -173,11 +200,6 @@ Result<ShardSums> TorchProgram::ComputeShard(const ShardTask& task, std::span<fl
     } else {
       sums = impl_->Evaluate(task);
     }
-    if (training && !std::isfinite(sums.loss)) {
-      return Invalid(std::format(
-          "the loss of step {} is not finite: the training diverges, lower train.learningRate",
-          task.step));
-    }
     if (training && task.shard == 0) Copy(impl_->scratch.bytes(), buffers);
     return sums;
   } catch (const std::exception& error) {
@@ -187,19 +209,30 @@ Result<ShardSums> TorchProgram::ComputeShard(const ShardTask& task, std::span<fl
 }
 
 Status TorchProgram::Commit(const CommitTask& task) {
-  const TrainSpec& train = impl_->model.train;
-  SgdStep({.learning_rate = static_cast<float>(train.learning_rate),
-           .momentum = static_cast<float>(train.momentum),
-           .weight_decay = static_cast<float>(train.weight_decay)},
-          task.gradient, impl_->momentum.floats(), impl_->parameters.floats());
-  Copy(task.buffers, impl_->buffers.bytes());
+  ASSIGN_OR_RETURN(const bool taken, Update(impl_->model.train, impl_->steps_per_epoch, task,
+                                            {.parameters = impl_->parameters.floats(),
+                                             .optimizer = impl_->optimizer_floats,
+                                             .counters = &impl_->counters}));
+  if (taken) Copy(task.buffers, impl_->buffers.bytes());
   return {};
 }
 
 StateDict TorchProgram::State() {
   StateDict state = impl_->parameters.Views("model.", "");
   std::ranges::move(impl_->buffers.Views("model.", ""), std::back_inserter(state));
-  std::ranges::move(impl_->momentum.Views("optimizer.", ".momentum"), std::back_inserter(state));
+  const std::span<const std::string_view> names = StateNames(impl_->model.train.optimizer);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    std::ranges::move(impl_->optimizer[i].Views("optimizer.", std::format(".{}", names[i])),
+                      std::back_inserter(state));
+  }
+  const auto counter = [&](std::string name, std::int64_t& value) {
+    state.push_back({.name = std::move(name),
+                     .dtype = DType::kInt64,
+                     .shape = {},
+                     .bytes = std::as_writable_bytes(std::span(&value, 1))});
+  };
+  counter("optimizer.updates", impl_->counters.updates);
+  counter("optimizer.non_finite_in_a_row", impl_->counters.non_finite_in_a_row);
   return state;
 }
 

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "base/result.h"
-#include "trainer/learner/digits_data.h"
 #include "trainer/learner/model_spec.h"
+#include "trainer/learner/samples.h"
 #include "trainer/runtime/program.h"
 
 namespace pliant::learner {
@@ -21,9 +21,13 @@ std::string TorchVersion();
 // scratch until Commit.
 class TorchProgram final : public Program {
  public:
-  // kInvalid if `model` cannot be built.
+  struct Options {
+    std::uint64_t seed = 0;             // of the first parameters
+    std::uint64_t steps_per_epoch = 1;  // for the learning rate's schedule
+  };
+  // kInvalid if `model` cannot be built, or not for these samples.
   static Result<std::unique_ptr<TorchProgram>> Create(const ModelSpec& model, Samples train,
-                                                      Samples test, std::uint64_t seed);
+                                                      Samples test, const Options& options);
   ~TorchProgram() override;
 
   const ProgramInfo& info() const override;

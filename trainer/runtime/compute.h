@@ -33,6 +33,7 @@ struct CommitWork {
   std::uint64_t step = 0;
   std::span<const float> gradient;  // stays valid until the commit is done
   Bytes buffers;
+  ShardSums sums;
 };
 
 // Runs a Program away from the event loop, one operation after the other in the order asked, so

@@ -108,7 +108,8 @@ void LearnerLoop::Impl::CommitWhenComplete() {
   parts_.compute.Commit({.epoch = plan_.epoch,
                          .step = plan_.step,
                          .gradient = reduction_.root(),
-                         .buffers = round_.buffers()},
+                         .buffers = round_.buffers(),
+                         .sums = round_.Outcome().sums},
                         Guarded<Status>([this](Status status) {
                           committing_ = false;
                           if (!status) return Fail(status.error());

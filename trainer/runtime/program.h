@@ -38,7 +38,8 @@ struct CommitTask {
   std::span<const float>
       gradient;  // mean over the samples of the global batch, parameters in StateDict order
   std::span<const std::byte>
-      buffers;  // what shard 0 wrote (ComputeShard), to become the committed buffers
+      buffers;     // what shard 0 wrote (ComputeShard), to become the committed buffers
+  ShardSums sums;  // over all shards: equal on all learners, so a decision on them is, too
 };
 
 // What does not change while a job trains. Equal on all learners of a job.

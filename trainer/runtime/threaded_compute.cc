@@ -66,7 +66,8 @@ class ThreadedCompute final : public Compute {
         Status status = program_.Commit({.epoch = work.epoch,
                                          .step = work.step,
                                          .gradient = work.gradient,
-                                         .buffers = work.buffers.view});
+                                         .buffers = work.buffers.view,
+                                         .sums = work.sums});
         Post([done, status = std::move(status)] { done(status); });
       });
     });

@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/learner/one_learner.h"
-#include "trainer/learner/digits_data.h"
 #include "trainer/learner/model_file.h"
+#include "trainer/learner/samples.h"
 
 namespace pliant::learner {
 namespace {
@@ -19,10 +19,11 @@ TEST(DigitsTraining, TheDemosModelPasses95PerCent) {
   const std::filesystem::path folder = std::filesystem::path(PLIANT_SOURCE_DIR) / "manifests/demo";
   const auto model = ReadModelFile(folder / "model.yaml");
   ASSERT_TRUE(model) << model.error();
-  auto train = ReadDigits(folder / model->data.train);
-  auto test = ReadDigits(folder / model->data.test);
+  auto train = ReadSamples(model->data, model->data.train, folder);
+  auto test = ReadSamples(model->data, model->data.test, folder);
   ASSERT_TRUE(train && test);
-  const auto program = TorchProgram::Create(*model, *std::move(train), *std::move(test), 1);
+  const auto program =
+      TorchProgram::Create(*model, *std::move(train), *std::move(test), {.seed = 1});
   ASSERT_TRUE(program) << program.error();
 
   constexpr int kEpochs = 4;

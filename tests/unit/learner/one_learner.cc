@@ -27,24 +27,29 @@ ModelSpec SmallModel() {
                      MaxPool{.kernel = 2, .stride = 2}, Conv{.out = 6, .kernel = 2},
                      AvgPool{.kernel = 2, .stride = 1}, Flatten{}, Linear{.out = 12}, BatchNorm{},
                      Relu{}, Linear{.out = 10}},
-          .train = {.epochs = 1, .learning_rate = 0.1, .momentum = 0.9, .weight_decay = 0.01},
+          .train = {.epochs = 1,
+                    .learning_rate = 0.1,
+                    .weight_decay = 0.01,
+                    .optimizer = Sgd{.momentum = 0.9},
+                    .schedule = {}},
           .data = {}};
 }
 
 Samples RandomDigits(std::uint64_t count, std::uint64_t seed) {
   std::mt19937_64 random(seed);
-  Samples samples;
+  Samples samples{.shape = {1, 8, 8}, .pixels = {}, .labels = {}};
   for (std::uint64_t i = 0; i < count; ++i) {
-    for (std::int64_t pixel = 0; pixel < kDigitPixels; ++pixel) {
-      samples.pixels.push_back(static_cast<float>(random() % 17) / 8.0F - 1.0F);
+    for (int pixel = 0; pixel < 64; ++pixel) {
+      samples.pixels.push_back(static_cast<std::uint8_t>(random() % 17));
     }
-    samples.labels.push_back(static_cast<std::int64_t>(random() % kDigitClasses));
+    samples.labels.push_back(static_cast<std::uint8_t>(random() % 10));
   }
   return samples;
 }
 
 std::unique_ptr<TorchProgram> MakeProgram(const ModelSpec& model, std::uint64_t seed) {
-  return OrDie(TorchProgram::Create(model, RandomDigits(64, 1), RandomDigits(16, 2), seed));
+  return OrDie(
+      TorchProgram::Create(model, RandomDigits(64, 1), RandomDigits(16, 2), {.seed = seed}));
 }
 
 Shard Compute(Program& program, const ShardTask& task) {
@@ -82,7 +87,9 @@ ShardSums TrainStep(Program& program, std::uint64_t step, std::span<const std::u
     total.loss += shard.sums.loss;
     total.correct += shard.sums.correct;
   }
-  if (!program.Commit({.step = step, .gradient = mean, .buffers = buffers})) std::abort();
+  if (!program.Commit({.step = step, .gradient = mean, .buffers = buffers, .sums = total})) {
+    std::abort();
+  }
   return total;
 }
 

@@ -26,7 +26,7 @@ ShardTask Task(int shard, std::vector<std::uint64_t> samples) {
   return {.epoch = 0, .step = 3, .shard = shard, .samples = std::move(samples)};
 }
 
-TEST(TorchProgram, StateListsParametersInGradientOrderThenBuffersThenMomentum) {
+TEST(TorchProgram, StateListsParametersInGradientOrderThenBuffersThenTheOptimizer) {
   const auto program = MakeProgram(SmallModel(), 1);
   std::vector<std::string> names;
   std::size_t parameter_bytes = 0;
@@ -51,7 +51,8 @@ TEST(TorchProgram, StateListsParametersInGradientOrderThenBuffersThenMomentum) {
                   "optimizer.conv2.weight.momentum", "optimizer.conv2.bias.momentum",
                   "optimizer.linear1.weight.momentum", "optimizer.linear1.bias.momentum",
                   "optimizer.batch_norm2.weight.momentum", "optimizer.batch_norm2.bias.momentum",
-                  "optimizer.linear2.weight.momentum", "optimizer.linear2.bias.momentum"));
+                  "optimizer.linear2.weight.momentum", "optimizer.linear2.bias.momentum",
+                  "optimizer.updates", "optimizer.non_finite_in_a_row"));
   EXPECT_EQ(parameter_bytes, program->info().gradient_elements * sizeof(float));
   EXPECT_EQ(buffer_bytes, program->info().buffer_bytes);
 }
@@ -147,8 +148,17 @@ TEST(TorchProgram, StateMovesToAnotherProgram) {
 // and max_pool, whose kinks a difference steps across.
 TEST(TorchProgram, GradientIsTheSlopeOfTheLoss) {
   ModelSpec model = SmallModel();
-  model.layers = {Conv{.out = 4, .kernel = 3, .padding = 1}, BatchNorm{},
-                  AvgPool{.kernel = 2, .stride = 2}, Flatten{}, Linear{.out = 10}};
+  model.layers = {Conv{.out = 4, .kernel = 3, .padding = 1},
+                  BatchNorm{},
+                  Residual{.layers = {Conv{.out = 3, .kernel = 3, .padding = 1}, BatchNorm{}},
+                           .shortcut = {Conv{.out = 3, .kernel = 1}}},
+                  Residual{.layers = {Conv{.out = 3, .kernel = 1}}, .shortcut = {}},
+                  AvgPool{.kernel = 2, .stride = 2},
+                  Flatten{},
+                  Dropout{.rate = 0.25},
+                  Linear{.out = 10}};
+  model.train.label_smoothing = 0.1;
+  model.data.augment = {.crop_padding = 1, .horizontal_flip = true};
   const auto program = MakeProgram(model, 1);
   const ShardTask task = Task(1, {1, 2, 3, 4, 5, 6, 7, 8});
   const std::vector<float> gradient = Compute(*program, task).gradient;
@@ -184,7 +194,9 @@ TEST(TorchProgram, ABatchTooSmallToNormalizeIsInvalid) {
                    "shards"}));
 }
 
-TEST(TorchProgram, DivergenceIsAnErrorNotAResult) {
+// A shard's loss that is no number is passed on as it is: what follows is decided on the sum of all
+// shards, so that all learners decide alike.
+TEST(TorchProgram, ALossThatIsNotFiniteIsForTheCommitToJudge) {
   ModelSpec model = SmallModel();
   model.train.learning_rate = 1e30;
   const auto program = MakeProgram(model, 1);
@@ -193,11 +205,23 @@ TEST(TorchProgram, DivergenceIsAnErrorNotAResult) {
   for (int step = 0; step < 2; ++step) {
     ASSERT_TRUE(program->Commit({.gradient = gradient, .buffers = shard.buffers}));
   }
-  std::vector<float> out(gradient.size());
-  const auto sums = program->ComputeShard(Task(1, {1, 2, 3, 4}), out, {});
-  ASSERT_FALSE(sums);
-  EXPECT_EQ(sums.error().message,
-            "the loss of step 3 is not finite: the training diverges, lower train.learningRate");
+  const Shard diverged = Compute(*program, Task(0, {1, 2, 3, 4}));
+  EXPECT_FALSE(std::isfinite(diverged.sums.loss));
+  const auto before = Bytes(*program);
+  const Status status = program->Commit(
+      {.step = 3, .gradient = gradient, .buffers = diverged.buffers, .sums = diverged.sums});
+  ASSERT_FALSE(status);
+  EXPECT_THAT(status.error().message, testing::HasSubstr("step 3 cannot be taken, its loss is "));
+  EXPECT_EQ(Bytes(*program), before);
+}
+
+TEST(TorchProgram, SamplesOfAnotherSizeAreRefused) {
+  const auto program =
+      TorchProgram::Create(SmallModel(), RandomDigits(4, 1),
+                           Samples{.shape = {1, 2, 2}, .pixels = {}, .labels = {}}, {});
+  ASSERT_FALSE(program);
+  EXPECT_EQ(program.error().message,
+            "input: the images are 1x2x2, but the model takes 1x8x8: expected [1, 2, 2] or [4]");
 }
 
 // FNV-1a of a shard's gradient, buffers and sums, after a history of allocations of its own.

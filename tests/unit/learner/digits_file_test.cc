@@ -1,6 +1,5 @@
-#include "trainer/learner/digits_data.h"
+#include "trainer/learner/digits_file.h"
 
-#include <array>
 #include <filesystem>
 #include <string>
 
@@ -15,13 +14,15 @@ std::string Line(int pixel, const std::string& digit) {
   return line + digit;
 }
 
-TEST(Digits, PixelsAreScaledAndKeepTheirOrder) {
-  const auto samples = ParseDigits(Line(0, "3") + "\r\n" + Line(16, "9"), "d.csv");
+TEST(Digits, PixelsKeepTheirOrder) {
+  const auto samples = ParseDigits("16," + Line(0, "3").substr(2) + "\r\n" + Line(7, "9"), "d.csv");
   ASSERT_TRUE(samples) << samples.error();
-  EXPECT_EQ(samples->labels, (std::vector<std::int64_t>{3, 9}));
+  EXPECT_EQ(samples->shape, (Shape{1, 8, 8}));
+  EXPECT_EQ(samples->labels, (std::vector<std::uint8_t>{3, 9}));
   ASSERT_EQ(samples->pixels.size(), 128U);
-  EXPECT_EQ(samples->pixels.front(), -1.0F);
-  EXPECT_EQ(samples->pixels.back(), 1.0F);
+  EXPECT_EQ(samples->pixels[0], 16);
+  EXPECT_EQ(samples->pixels[1], 0);
+  EXPECT_EQ(samples->pixels.back(), 7);
 }
 
 TEST(Digits, AWrongLineIsNamed) {
@@ -39,14 +40,13 @@ TEST(Digits, AWrongLineIsNamed) {
 
 TEST(Digits, AFileWithoutImagesIsInvalid) {
   EXPECT_EQ(ParseDigits("", "d.csv").error().message, "d.csv: holds no image");
-  EXPECT_EQ(ReadDigits("/nowhere/d.csv").error(),
-            (Error{ErrorCode::kInvalid, "read /nowhere/d.csv: No such file or directory"}));
 }
 
 TEST(Digits, TheDemosDataIsWhole) {
+  const DatasetSpec spec;
   const std::filesystem::path folder = std::filesystem::path(PLIANT_SOURCE_DIR) / "manifests/demo";
-  const auto train = ReadDigits(folder / "digits-train.csv");
-  const auto test = ReadDigits(folder / "digits-test.csv");
+  const auto train = ReadSamples(spec, {.images = {"digits-train.csv"}, .labels = {}}, folder);
+  const auto test = ReadSamples(spec, {.images = {"digits-test.csv"}, .labels = {}}, folder);
   ASSERT_TRUE(train) << train.error();
   ASSERT_TRUE(test) << test.error();
   EXPECT_EQ(train->count(), 1437U);

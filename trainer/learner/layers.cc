@@ -1,8 +1,10 @@
-#include "trainer/learner/model_spec.h"
+#include "trainer/learner/layers.h"
 
 #include <format>
+#include <functional>
 #include <map>
 #include <numeric>
+#include <utility>
 
 #include "base/check.h"
 
@@ -18,6 +20,7 @@ struct Overloaded : Visitors... {
 };
 
 using ShapeOrReason = std::expected<Shape, std::string>;
+using ShapeOrError = std::expected<Shape, LayerError>;
 
 std::unexpected<std::string> NeedsImage(std::string_view kind, const Shape& shape) {
   return std::unexpected(std::format(
@@ -43,7 +46,8 @@ ShapeOrReason Slide(std::string_view kind, const Shape& in, std::int64_t channel
   return out;
 }
 
-ShapeOrReason Infer(const Layer& layer, const Shape& in) {
+// A layer that holds no others.
+ShapeOrReason InferPlain(const Layer& layer, const Shape& in) {
   return std::visit(
       Overloaded{
           [&](const Conv& conv) {
@@ -69,7 +73,54 @@ ShapeOrReason Infer(const Layer& layer, const Shape& in) {
       layer);
 }
 
+LayerError Within(const std::string& part, std::size_t list, LayerError error) {
+  error.place.insert(error.place.begin(), list);
+  error.message.insert(std::string_view("layer ").size(), part);
+  return error;
+}
+
+ShapeOrError InferList(const Shape& in, const std::vector<Layer>& layers) {
+  if (layers.empty()) return in;
+  auto shapes = InferShapes(in, layers);
+  if (!shapes) return std::unexpected(std::move(shapes).error());
+  return std::move(shapes->back());
+}
+
+ShapeOrError InferResidual(const Residual& residual, const std::string& name, const Shape& in) {
+  auto out = InferList(in, residual.layers);
+  if (!out) return std::unexpected(Within(name + ".", 0, std::move(out).error()));
+  auto around = InferList(in, residual.shortcut);
+  if (!around) return std::unexpected(Within(name + ".shortcut.", 1, std::move(around).error()));
+  if (*out == *around) return out;
+  return std::unexpected(LayerError{
+      .place = {},
+      .message = std::format(
+          "layer {}: its layers give {}, but {} gives {}, and the two are added: {}", name,
+          ToString(*out), residual.shortcut.empty() ? "the way around them" : "its shortcut",
+          ToString(*around),
+          residual.shortcut.empty()
+              ? std::format("give it a shortcut such as [conv: {{out: {}, kernel: 1}}]", (*out)[0])
+              : "make both equal")});
+}
+
+ShapeOrError Infer(const Layer& layer, const std::string& name, const Shape& in) {
+  if (const auto* residual = std::get_if<Residual>(&layer)) {
+    return InferResidual(*residual, name, in);
+  }
+  auto shape = InferPlain(layer, in);
+  if (shape && Elements(*shape) > kElementsMost) {
+    shape = std::unexpected(std::format("its output of {} is too large", ToString(*shape)));
+  }
+  if (shape) return *std::move(shape);
+  return std::unexpected(LayerError{
+      .place = {}, .message = std::format("layer {}: {}", name, std::move(shape).error())});
+}
+
 }  // namespace
+
+bool Residual::operator==(const Residual& other) const {
+  return layers == other.layers && shortcut == other.shortcut;
+}
 
 std::string ToString(const Shape& shape) {
   std::string text;
@@ -92,6 +143,8 @@ std::string_view KindOf(const Layer& layer) {
                         [](const MaxPool&) { return "max_pool"; },
                         [](const AvgPool&) { return "avg_pool"; },
                         [](const Flatten&) { return "flatten"; },
+                        [](const Dropout&) { return "dropout"; },
+                        [](const Residual&) { return "residual"; },
                     },
                     layer);
 }
@@ -113,32 +166,15 @@ std::expected<std::vector<Shape>, LayerError> InferShapes(const Shape& input,
   std::vector<Shape> shapes;
   shapes.reserve(layers.size());
   for (std::size_t index = 0; index < layers.size(); ++index) {
-    auto shape = Infer(layers[index], shapes.empty() ? input : shapes.back());
-    if (shape && Elements(*shape) > kElementsMost) {
-      shape = std::unexpected(std::format("its output of {} is too large", ToString(*shape)));
-    }
+    auto shape = Infer(layers[index], names[index], shapes.empty() ? input : shapes.back());
     if (!shape) {
-      return std::unexpected(
-          LayerError{index, std::format("layer {}: {}", names[index], std::move(shape).error())});
+      LayerError error = std::move(shape).error();
+      error.place.insert(error.place.begin(), index);
+      return std::unexpected(std::move(error));
     }
     shapes.push_back(*std::move(shape));
   }
   return shapes;
-}
-
-Status CheckAgainstJob(const TrainSpec& train, const JobSettings& job) {
-  if (train.batch_size && job.global_batch_size && *train.batch_size != *job.global_batch_size) {
-    return Invalid(
-        std::format("train.batchSize of the model is {}, but globalBatchSize of the job is {}: "
-                    "remove one or make them equal",
-                    *train.batch_size, *job.global_batch_size));
-  }
-  if (train.seed && job.seed && *train.seed != *job.seed) {
-    return Invalid(std::format(
-        "train.seed of the model is {}, but seed of the job is {}: remove one or make them equal",
-        *train.seed, *job.seed));
-  }
-  return {};
 }
 
 }  // namespace pliant::learner

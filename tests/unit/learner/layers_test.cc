@@ -1,4 +1,4 @@
-#include "trainer/learner/model_spec.h"
+#include "trainer/learner/layers.h"
 
 #include <string>
 #include <string_view>
@@ -12,12 +12,12 @@
 namespace pliant::learner {
 namespace {
 
-TEST(ModelSpec, LayersAreNamedByKindAndNumber) {
+TEST(Layers, AreNamedByKindAndNumber) {
   EXPECT_THAT(LayerNames({Conv{}, Relu{}, Conv{}, Relu{}, Linear{}}),
               testing::ElementsAre("conv1", "relu1", "conv2", "relu2", "linear1"));
 }
 
-TEST(ModelSpec, ShapesFollowFromTheLayers) {
+TEST(Layers, ShapesFollowFromTheLayers) {
   const auto shapes = InferShapes(
       {3, 9, 7}, {Conv{.out = 8, .kernel = 3, .stride = 2, .padding = 1}, BatchNorm{}, Relu{},
                   MaxPool{.kernel = 2, .stride = 1}, AvgPool{.kernel = 2, .stride = 2}, Flatten{},
@@ -26,6 +26,17 @@ TEST(ModelSpec, ShapesFollowFromTheLayers) {
   EXPECT_THAT(*shapes,
               testing::ElementsAre(Shape{8, 5, 4}, Shape{8, 5, 4}, Shape{8, 5, 4}, Shape{8, 4, 3},
                                    Shape{8, 2, 1}, Shape{16}, Shape{16}, Shape{5}));
+}
+
+TEST(Layers, AResidualGivesWhatItsLayersGive) {
+  const auto shapes = InferShapes(
+      {2, 8, 8},
+      {Residual{.layers = {Relu{}, Conv{.out = 2, .kernel = 3, .padding = 1}}, .shortcut = {}},
+       Residual{.layers = {Conv{.out = 6, .kernel = 2, .stride = 2}},
+                .shortcut = {AvgPool{.kernel = 2, .stride = 2}, Conv{.out = 6, .kernel = 1}}},
+       Dropout{.rate = 0.5}});
+  ASSERT_TRUE(shapes) << shapes.error().message;
+  EXPECT_THAT(*shapes, testing::ElementsAre(Shape{2, 8, 8}, Shape{6, 4, 4}, Shape{6, 4, 4}));
 }
 
 struct MisfitCase {
@@ -37,38 +48,43 @@ struct MisfitCase {
 const MisfitCase kMisfits[] = {
     {"a convolution of a row",
      {Flatten{}, Conv{.out = 1, .kernel = 1}},
-     {1,
+     {{1},
       "layer conv1: conv needs an image (channels x height x width), but gets 64 values in a row: "
       "put it before flatten and linear"}},
     {"the second pool finds nothing left",
      {MaxPool{.kernel = 8, .stride = 8}, AvgPool{.kernel = 2, .stride = 2}},
-     {1,
+     {{1},
       "layer avg_pool1: a kernel of 2 does not fit into 1x1x1 with padding 0: make the kernel "
       "smaller, or pool less before"}},
     {"a linear layer of an image",
      {Linear{.out = 10}},
-     {0, "layer linear1: linear needs values in a row, but gets 1x8x8: put flatten before it"}},
+     {{0}, "layer linear1: linear needs values in a row, but gets 1x8x8: put flatten before it"}},
+    {"a residual that grows, without a shortcut",
+     {Residual{.layers = {Conv{.out = 4, .kernel = 1}}, .shortcut = {}}},
+     {{0},
+      "layer residual1: its layers give 4x8x8, but the way around them gives 1x8x8, and the two "
+      "are added: give it a shortcut such as [conv: {out: 4, kernel: 1}]"}},
+    {"a residual and a shortcut that differ",
+     {Relu{}, Residual{.layers = {Conv{.out = 4, .kernel = 1}},
+                       .shortcut = {Conv{.out = 4, .kernel = 1, .stride = 2}}}},
+     {{1},
+      "layer residual1: its layers give 4x8x8, but its shortcut gives 4x4x4, and the two are "
+      "added: make both equal"}},
+    {"a layer in the shortcut of a residual in a residual",
+     {Relu{}, Residual{.layers = {Relu{}, Residual{.layers = {Relu{}},
+                                                   .shortcut = {BatchNorm{}, Linear{.out = 3}}}},
+                       .shortcut = {}}},
+     {{1, 0, 1, 1, 1},
+      "layer residual1.residual1.shortcut.linear1: linear needs values in a row, but gets 1x8x8: "
+      "put flatten before it"}},
 };
 
-TEST(ModelSpec, ALayerThatDoesNotFitIsNamed) {
+TEST(Layers, ALayerThatDoesNotFitIsNamed) {
   for (const MisfitCase& misfit : kMisfits) {
     const auto shapes = InferShapes({1, 8, 8}, misfit.layers);
     ASSERT_FALSE(shapes) << misfit.name;
     EXPECT_EQ(shapes.error(), misfit.want) << misfit.name << ": " << shapes.error().message;
   }
-}
-
-TEST(ModelSpec, AgreesWithTheJobOrNamesBothValues) {
-  const TrainSpec train = {.batch_size = 128, .seed = 3};
-  EXPECT_TRUE(CheckAgainstJob(train, {}));
-  EXPECT_TRUE(CheckAgainstJob({}, {.global_batch_size = 256, .seed = 4}));
-  EXPECT_TRUE(CheckAgainstJob(train, {.global_batch_size = 128, .seed = 3}));
-  EXPECT_EQ(CheckAgainstJob(train, {.global_batch_size = 256, .seed = 3}).error().message,
-            "train.batchSize of the model is 128, but globalBatchSize of the job is 256: remove "
-            "one or make them equal");
-  EXPECT_EQ(CheckAgainstJob(train, {.seed = 4}).error().message,
-            "train.seed of the model is 3, but seed of the job is 4: remove one or make them "
-            "equal");
 }
 
 TEST(ClosestWord, IsTheLeastDistantOneWithinAThirdOfTheLetters) {

@@ -1,18 +1,13 @@
-#include "trainer/learner/digits_data.h"
+#include "trainer/learner/digits_file.h"
 
-#include <cerrno>
 #include <charconv>
-#include <cstring>
+#include <cstdint>
 #include <format>
-#include <fstream>
-#include <iterator>
-
-#include "trainer/learner/model_spec.h"
 
 namespace pliant::learner {
 namespace {
 
-constexpr int kPixelMost = 16;
+constexpr int kPixels = kDigitSide * kDigitSide;
 
 // Takes a whole number of 0..most off the front of `line`.
 bool TakeNumber(std::string_view& line, int most, int& number) {
@@ -24,20 +19,20 @@ bool TakeNumber(std::string_view& line, int most, int& number) {
 
 bool ParseLine(std::string_view line, Samples& samples) {
   int number = 0;
-  for (std::int64_t pixel = 0; pixel < kDigitPixels; ++pixel) {
-    if (!TakeNumber(line, kPixelMost, number) || !line.starts_with(',')) return false;
+  for (int pixel = 0; pixel < kPixels; ++pixel) {
+    if (!TakeNumber(line, kDigitBrightest, number) || !line.starts_with(',')) return false;
     line.remove_prefix(1);
-    samples.pixels.push_back(static_cast<float>(number) / 8.0F - 1.0F);  // exact in fp32
+    samples.pixels.push_back(static_cast<std::uint8_t>(number));
   }
   if (!TakeNumber(line, kDigitClasses - 1, number) || !line.empty()) return false;
-  samples.labels.push_back(number);
+  samples.labels.push_back(static_cast<std::uint8_t>(number));
   return true;
 }
 
 }  // namespace
 
 Result<Samples> ParseDigits(std::string_view text, const std::string& origin) {
-  Samples samples;
+  Samples samples{.shape = {1, kDigitSide, kDigitSide}, .pixels = {}, .labels = {}};
   for (int number = 1; !text.empty(); ++number) {
     const std::size_t end = text.find('\n');
     std::string_view line = text.substr(0, end);
@@ -46,18 +41,11 @@ Result<Samples> ParseDigits(std::string_view text, const std::string& origin) {
     if (!ParseLine(line, samples)) {
       return Invalid(std::format(
           "{}:{}: expected {} pixels of 0..{} and a digit of 0..{}, separated by commas", origin,
-          number, kDigitPixels, kPixelMost, kDigitClasses - 1));
+          number, kPixels, kDigitBrightest, kDigitClasses - 1));
     }
   }
   if (samples.count() == 0) return Invalid(std::format("{}: holds no image", origin));
   return samples;
-}
-
-Result<Samples> ReadDigits(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return Invalid(std::format("read {}: {}", path.string(), std::strerror(errno)));
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  return ParseDigits(text, path.string());
 }
 
 }  // namespace pliant::learner

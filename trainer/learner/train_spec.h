@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+
+namespace pliant::learner {
+
+// Both as PyTorch defines them.
+struct Sgd {
+  double momentum = 0;
+  bool nesterov = false;
+  bool operator==(const Sgd&) const = default;
+};
+struct AdamW {
+  double beta1 = 0.9;    // of the average gradient
+  double beta2 = 0.999;  // of the average squared gradient
+  double epsilon = 1e-8;
+  bool operator==(const AdamW&) const = default;
+};
+using Optimizer = std::variant<Sgd, AdamW>;
+
+// How the learning rate goes, in epochs, so that it does not depend on the batch size. It starts
+// with a straight line from almost nothing to train.learningRate, over `warmup_epochs`.
+struct LearningRateSchedule {
+  enum class Kind { kConstant, kStep, kCosine };
+  Kind kind = Kind::kConstant;
+  double warmup_epochs = 0;
+  std::vector<double> at_epochs;  // kStep: at each of them the rate is multiplied by `factor`
+  double factor = 0.1;
+  double least = 0;  // kCosine: as a share of train.learningRate, at the end of the last epoch
+  bool operator==(const LearningRateSchedule&) const = default;
+};
+
+// What becomes of a step whose loss or gradient is not a finite number.
+enum class OnNonFiniteLoss {
+  kStop,  // the training fails, saying so
+  kSkip,  // nothing is learnt from the step's samples
+  kWarn,  // the step is taken
+};
+
+struct TrainSpec {
+  std::uint64_t epochs = 1;
+  double learning_rate = 0.1;
+  double weight_decay = 0;
+  Optimizer optimizer;
+  LearningRateSchedule schedule;
+  std::optional<double> clip_norm;  // the longest gradient, as a whole
+  double label_smoothing = 0;
+  OnNonFiniteLoss on_non_finite_loss = OnNonFiniteLoss::kStop;
+  // Of the job; a model file may repeat them, and then they must agree.
+  std::optional<std::uint64_t> batch_size;
+  std::optional<std::uint64_t> seed;
+  bool operator==(const TrainSpec&) const = default;
+};
+
+// What the job's spec says, where it says it.
+struct JobSettings {
+  std::optional<std::uint64_t> global_batch_size;
+  std::optional<std::uint64_t> seed;
+};
+// kInvalid, naming both values, where the model file contradicts the job.
+Status CheckAgainstJob(const TrainSpec& train, const JobSettings& job);
+
+// The learning rate of one optimizer step: a pure function, so there is no position to keep.
+// `step` counts from 0; `steps_per_epoch` is at least 1.
+double LearningRateAt(const TrainSpec& train, std::uint64_t step, std::uint64_t steps_per_epoch);
+
+}  // namespace pliant::learner
