@@ -8,6 +8,7 @@
 #include <format>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <random>
 #include <string>
 
@@ -46,6 +47,13 @@ std::string ProcessIdentity(const std::string& name) {
 std::string HostName() {
   char name[256] = {};
   return gethostname(name, sizeof name - 1) == 0 ? name : "pliant-operator";
+}
+
+std::optional<controller::JobNetwork> NetworkOf(const OperatorOptions& options) {
+  if (!options.job_network_policies) return std::nullopt;
+  return controller::JobNetwork{.operator_namespace = options.ns,
+                                .metrics_from = options.job_metrics_from,
+                                .learner_egress = options.job_learner_egress};
 }
 
 int Run(OperatorOptions options) {
@@ -113,7 +121,8 @@ int Run(OperatorOptions options) {
       {.ns = options.ns,
        .pods = {.gpu_resource = options.gpu_resource,
                 .priority_class = options.learner_priority_class,
-                .coordinator_pull_secrets = options.coordinator_pull_secrets},
+                .coordinator_pull_secrets = options.coordinator_pull_secrets,
+                .network = NetworkOf(options)},
        .planning = {.lifecycle = {.coordinator_image = options.coordinator_image},
                     .now = Now,
                     .on_event =

@@ -3,8 +3,19 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 
 namespace pliant {
+namespace {
+
+const CLI::Validator kJsonList(
+    [](const std::string& text) {
+      const auto list = nlohmann::json::parse(text, /*cb=*/nullptr, /*allow_exceptions=*/false);
+      return list.is_array() ? std::string() : "\"" + text + "\" is no JSON list";
+    },
+    "JSON list");
+
+}  // namespace
 
 Status ParseHttpAddress(const std::string& text, OperatorOptions& options) {
   const std::size_t colon = text.rfind(':');
@@ -44,6 +55,16 @@ OperatorOptions ParseOptionsOrExit(int argc, char** argv) {
   app.add_option("--log-level", level)->check(CLI::IsMember({"debug", "info", "warning", "error"}));
   app.add_option("--learner-priority-class", options.learner_priority_class,
                  "PriorityClass of learners and coordinators; by default what a template says");
+  app.add_flag("--job-network-policies", options.job_network_policies,
+               "Let a job's pods talk to each other and to the operator, and to whom the next two "
+               "name");
+  app.add_option("--job-metrics-from", options.job_metrics_from,
+                 "Who may read the metrics of jobs' pods: a JSON list of NetworkPolicy peers")
+      ->check(kJsonList);
+  app.add_option("--job-learner-egress", options.job_learner_egress,
+                 "What learners may reach beside their job: a JSON list of NetworkPolicy egress "
+                 "rules; by default everything")
+      ->check(kJsonList);
   app.add_option("--kubeconfig", options.kubeconfig,
                  "By default $KUBECONFIG, or the pod's service account");
   app.add_option("--resource-name", options.gpu_resource, "Extended resource that counts as GPU");

@@ -17,6 +17,9 @@ struct OperatorOptions {
   std::string http_host = "0.0.0.0";
   std::uint16_t http_port = 8080;
   std::string learner_priority_class;
+  bool job_network_policies = false;
+  std::string job_metrics_from = "[]";  // JSON, a list
+  std::string job_learner_egress;       // JSON, a list; or ""
   std::string kubeconfig;
   std::string gpu_resource = "nvidia.com/gpu";
   log::Format log_format = log::Format::kText;

@@ -93,29 +93,42 @@ Status ActionRunner::Do(const CheckTemplate&, const Batch& batch, BatchResult& r
   return {};
 }
 
-Status ActionRunner::PutSecret(const json& secret) const {
-  const auto created = client_.Create(kube::kSecrets, secret);
+// Objects that hold nothing but what the operator puts there, under the key `content`.
+Status ActionRunner::Put(const kube::ResourceType& type, const json& object,
+                         const char* content) const {
+  const auto created = client_.Create(type, object);
   if (created) return {};
   if (created.error().code != ErrorCode::kAlreadyExists) {
-    return std::unexpected(InContext("create a Secret", created.error()));
+    return std::unexpected(InContext("create a " + std::string(type.kind), created.error()));
   }
   // It is never read: what is in it is replaced. The owner reference in the patch makes it ours.
-  const kube::NamespacedName key{secret.at("metadata").at("namespace"),
-                                 secret.at("metadata").at("name")};
-  const json patch = {{"metadata",
-                       {{"ownerReferences", secret.at("metadata").at("ownerReferences")},
-                        {"labels", secret.at("metadata").at("labels")}}},
-                      {"stringData", secret.at("stringData")}};
-  const auto patched = client_.Patch(kube::kSecrets, key, kube::PatchType::kMerge, patch);
-  if (!patched) return std::unexpected(InContext("renew a Secret", patched.error()));
+  const json& metadata = object.at("metadata");
+  const kube::NamespacedName key{metadata.at("namespace"), metadata.at("name")};
+  const json patch = {
+      {"metadata",
+       {{"ownerReferences", metadata.at("ownerReferences")}, {"labels", metadata.at("labels")}}},
+      {content, object.at(content)}};
+  const auto patched = client_.Patch(type, key, kube::PatchType::kMerge, patch);
+  if (!patched) {
+    return std::unexpected(InContext("renew a " + std::string(type.kind), patched.error()));
+  }
   return {};
 }
 
 Status ActionRunner::Do(const PutSecrets&, const Batch& batch, BatchResult&) const {
   ASSIGN_OR_RETURN(const JobCredentials credentials,
                    MakeJobCredentials(keys_, batch.job.meta.uid, Now()));
-  RETURN_IF_ERROR(PutSecret(CoordinatorSecret(batch.job.meta, credentials)));
-  return PutSecret(LearnerSecret(batch.job.meta, credentials));
+  RETURN_IF_ERROR(
+      Put(kube::kSecrets, CoordinatorSecret(batch.job.meta, credentials), "stringData"));
+  return Put(kube::kSecrets, LearnerSecret(batch.job.meta, credentials), "stringData");
+}
+
+Status ActionRunner::Do(const PutNetworkPolicies&, const Batch& batch, BatchResult&) const {
+  if (!defaults_.network) return {};
+  for (const json& policy : NetworkPolicies(batch.job.meta, *defaults_.network)) {
+    RETURN_IF_ERROR(Put(kube::kNetworkPolicies, policy, "spec"));
+  }
+  return {};
 }
 
 Status ActionRunner::Do(const CreateService& action, const Batch& batch,

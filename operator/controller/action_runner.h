@@ -52,6 +52,7 @@ class ActionRunner {
   Status WriteStatus(const Batch& batch, BatchResult& result) const;
   Status Do(const CheckTemplate& action, const Batch& batch, BatchResult& result) const;
   Status Do(const PutSecrets& action, const Batch& batch, BatchResult& result) const;
+  Status Do(const PutNetworkPolicies& action, const Batch& batch, BatchResult& result) const;
   Status Do(const CreateService& action, const Batch& batch, BatchResult& result) const;
   Status Do(const PointService& action, const Batch& batch, BatchResult& result) const;
   Status Do(const CreateCoordinator& action, const Batch& batch, BatchResult& result) const;
@@ -60,7 +61,8 @@ class ActionRunner {
   Status Do(const DeletePod& action, const Batch& batch, BatchResult& result) const;
 
   Status CreatePod(const nlohmann::json& pod, const Batch& batch, BatchResult& result) const;
-  Status PutSecret(const nlohmann::json& secret) const;
+  Status Put(const kube::ResourceType& type, const nlohmann::json& object,
+             const char* content) const;
 
   kube::KubeClient& client_;
   const PodDefaults defaults_;

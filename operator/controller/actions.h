@@ -19,6 +19,10 @@ struct CheckTemplate {
 struct PutSecrets {
   bool operator==(const PutSecrets&) const = default;
 };
+// Makes the job's network policies, or renews them, if the operator is to make any.
+struct PutNetworkPolicies {
+  bool operator==(const PutNetworkPolicies&) const = default;
+};
 struct CreateService {
   std::int64_t term = 0;
   bool operator==(const CreateService&) const = default;
@@ -54,7 +58,7 @@ struct DeletePod {
   bool operator==(const DeletePod&) const = default;
 };
 
-using Action = std::variant<CheckTemplate, PutSecrets, CreateService, PointService,
-                            CreateCoordinator, CreateLearner, OpenGate, DeletePod>;
+using Action = std::variant<CheckTemplate, PutSecrets, PutNetworkPolicies, CreateService,
+                            PointService, CreateCoordinator, CreateLearner, OpenGate, DeletePod>;
 
 }  // namespace pliant::controller

@@ -87,6 +87,7 @@ CoordinatorOutcome DecideCoordinator(const JobView& view, bool needed, WallTime 
   outcome.not_before = now + Delay(outcome.tries);
   ++outcome.tries;
   outcome.actions.emplace_back(PutSecrets{});
+  outcome.actions.emplace_back(PutNetworkPolicies{});
   LeadServiceTo(outcome.term, view, outcome.actions);
   outcome.actions.emplace_back(CreateCoordinator{outcome.term});
   DeletePods(view, nullptr, "it does not answer", outcome.actions);

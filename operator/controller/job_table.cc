@@ -118,6 +118,7 @@ void JobTable::Begin(const Batch& batch, WallTime now) {
   const auto begin = Overloaded{
       [](const CheckTemplate&) {},
       [](const PutSecrets&) {},
+      [](const PutNetworkPolicies&) {},
       [](const CreateService&) {},
       [](const PointService&) {},
       [&](const CreateCoordinator& action) {
@@ -178,6 +179,7 @@ void JobTable::Settle(const Batch& batch, const BatchResult& result, WallTime no
   const auto end = Overloaded{
       [](const CheckTemplate&) {},
       [](const PutSecrets&) {},
+      [](const PutNetworkPolicies&) {},
       [](const CreateService&) {},
       [](const PointService&) {},
       [&](const CreateCoordinator& action) {

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "operator/api/elastic_training_job.h"
+#include "operator/controller/network_policies.h"
 
 namespace pliant::controller {
 
@@ -13,6 +15,7 @@ struct PodDefaults {
   std::string gpu_resource = "nvidia.com/gpu";
   std::string priority_class;  // of learners and coordinators; "": what the template says, or none
   std::vector<std::string> coordinator_pull_secrets;
+  std::optional<JobNetwork> network;  // none: no network policies are made
 };
 
 // The pod of learner `number`: the job's template, overlaid with what a learner needs

@@ -53,6 +53,8 @@ std::string CoordinatorPodName(const api::ObjectMeta& job, std::int64_t term) {
 
 std::string LearnerSecretName(const api::ObjectMeta& job) { return NameWith(job, "-learner"); }
 
+std::string LearnerPolicyName(const api::ObjectMeta& job) { return NameWith(job, "-learner"); }
+
 std::string LearnerPodName(const api::ObjectMeta& job, int number) {
   return NameWith(job, "-" + std::to_string(number));
 }

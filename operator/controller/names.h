@@ -17,6 +17,10 @@ inline constexpr std::string_view kJobApiVersion = "pliant.dev/v1alpha1";
 
 inline constexpr std::string_view kLabelManagedBy = "app.kubernetes.io/managed-by";
 inline constexpr std::string_view kManagedBy = "pliant";
+inline constexpr std::string_view kLabelPartOf = "app.kubernetes.io/part-of";
+inline constexpr std::string_view kPartOf = "pliant";
+inline constexpr std::string_view kLabelComponent = "app.kubernetes.io/component";
+inline constexpr std::string_view kOperatorComponent = "operator";
 inline constexpr std::string_view kLabelJob = "pliant.dev/job";
 inline constexpr std::string_view kLabelJobUid = "pliant.dev/job-uid";
 inline constexpr std::string_view kLabelRole = "pliant.dev/role";
@@ -31,9 +35,10 @@ inline constexpr std::string_view kCoordinatorHost = "coordinator.pliant.interna
 inline constexpr std::uint16_t kCoordinatorPort = 8443;
 inline constexpr std::uint16_t kCoordinatorPlainPort = 9090;
 
-std::string CoordinatorName(const api::ObjectMeta& job);  // its Service and its Secret
+std::string CoordinatorName(const api::ObjectMeta& job);  // its Service, Secret, policy
 std::string CoordinatorPodName(const api::ObjectMeta& job, std::int64_t term);
 std::string LearnerSecretName(const api::ObjectMeta& job);
+std::string LearnerPolicyName(const api::ObjectMeta& job);
 std::string LearnerPodName(const api::ObjectMeta& job, int number);
 
 // The name, cut and hashed if it is longer than a label's value may be.

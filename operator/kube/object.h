@@ -51,6 +51,8 @@ inline constexpr ResourceType kNamespaces{"", "v1", "namespaces", "Namespace", f
 inline constexpr ResourceType kNodes{"", "v1", "nodes", "Node", false};
 inline constexpr ResourceType kLeases{"coordination.k8s.io", "v1", "leases", "Lease"};
 inline constexpr ResourceType kEvents{"events.k8s.io", "v1", "events", "Event"};
+inline constexpr ResourceType kNetworkPolicies{"networking.k8s.io", "v1", "networkpolicies",
+                                               "NetworkPolicy"};
 inline constexpr ResourceType kCustomResourceDefinitions{
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", false};
 

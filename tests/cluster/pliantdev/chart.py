@@ -47,6 +47,8 @@ _RIGHTS = (
     ("list", "secrets", _NAMESPACE, False),
     ("update", "leases.coordination.k8s.io", _NAMESPACE, True),
     ("update", "leases.coordination.k8s.io", "kube-system", False),
+    ("create", "networkpolicies.networking.k8s.io", "", True),
+    ("get", "networkpolicies.networking.k8s.io", "", False),
     ("delete", "nodes", "", False),
     ("create", "clusterrolebindings.rbac.authorization.k8s.io", "", False),
 )

@@ -56,6 +56,8 @@ class OperatorTest : public kube::ApiServerTest {
   void StartOperator() {
     operator_.emplace(std::vector<std::string>{
         "--namespace=" + ns(), "--coordinator-image=pliant:1", "--http-address=127.0.0.1:0",
+        "--job-network-policies", "--job-learner-egress=[]",
+        R"(--job-metrics-from=[{"namespaceSelector": {}}])",
         std::string("--kubeconfig=") + std::getenv("PLIANT_TEST_KUBECONFIG")});
   }
 
@@ -198,6 +200,53 @@ TEST_F(OperatorTest, ATemplateThatTheServerRefusesIsToldByConditionAndEvent) {
            });
   }));
   EXPECT_TRUE(Pods("learner").empty());
+}
+
+TEST_F(OperatorTest, AJobInANamespaceOfRestrictedPodsHasItsNetworkToItself) {
+  const auto restricted = client().Patch(
+      kube::kNamespaces, {"", ns()}, kube::PatchType::kMerge,
+      {{"metadata", {{"labels", {{"pod-security.kubernetes.io/enforce", "restricted"}}}}}});
+  ASSERT_TRUE(restricted) << restricted.error();
+
+  Submit("careless");
+  EXPECT_TRUE(kube::WaitUntil(
+      [&] {
+        return Status("careless").value("reason", "").find("PodSecurity") != std::string::npos;
+      },
+      seconds(60)))
+      << Status("careless");
+
+  Submit("careful", json::parse(R"({"spec": {
+      "checkpoint": {"volume": {"hostPath": null, "persistentVolumeClaim": {"claimName": "checkpoints"}}},
+      "template": {"spec": {
+        "securityContext": {"runAsNonRoot": true, "seccompProfile": {"type": "RuntimeDefault"}},
+        "containers": [{"name": "learner", "image": "x:1", "securityContext": {
+          "allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}}}]}}}})"));
+  ASSERT_TRUE(kube::WaitUntil([&] { return OpenLearners() == 2; }, seconds(60)))
+      << Status("careful");
+  EXPECT_EQ(Pods("coordinator").size(), 1u);
+
+  const auto policies = [&] {
+    const auto found =
+        client().List(kube::kNetworkPolicies, ns(), {.label_selector = "pliant.dev/job=careful"});
+    return found ? found->items : std::vector<json>();
+  };
+  ASSERT_EQ(policies().size(), 2u);
+  for (const json& policy : policies()) {
+    EXPECT_EQ(policy.at("/spec/policyTypes"_json_pointer), json::parse(R"(["Ingress", "Egress"])"));
+    EXPECT_EQ(policy.at("/spec/ingress"_json_pointer).size(), 2u) << policy;
+  }
+
+  // The next coordinator's policies replace what somebody changed.
+  const std::string name = policies().at(0).at("metadata").at("name");
+  ASSERT_TRUE(client().Patch(kube::kNetworkPolicies, Key(name), kube::PatchType::kMerge,
+                             {{"spec", {{"ingress", json::array({json::object()})}}}}));
+  ASSERT_TRUE(client().Delete(kube::kPods, Key(Pods("coordinator").at(0)["metadata"]["name"])));
+  EXPECT_TRUE(kube::WaitUntil(
+      [&] { return policies().at(0).at("/spec/ingress"_json_pointer).size() == 2; }, seconds(60)));
+
+  ASSERT_TRUE(client().Delete(controller::kJobs, Key("careful")));
+  EXPECT_TRUE(kube::WaitUntil([&] { return policies().empty(); }, seconds(60)));
 }
 
 TEST_F(OperatorTest, StopsQuicklyAndLeavesTheLeaseToOthers) {

@@ -17,8 +17,8 @@ TEST(CoordinatorPolicy, MakesAllThatAFirstCoordinatorNeeds) {
   view.job.status.coordinator_term = 0;
   const CoordinatorOutcome outcome = DecideCoordinator(view, true, At(10));
   EXPECT_EQ(outcome.term, 1);
-  EXPECT_THAT(outcome.actions, ElementsAre(Action(PutSecrets{}), Action(CreateService{1}),
-                                           Action(CreateCoordinator{1})));
+  EXPECT_THAT(outcome.actions, ElementsAre(Action(PutSecrets{}), Action(PutNetworkPolicies{}),
+                                           Action(CreateService{1}), Action(CreateCoordinator{1})));
 }
 
 TEST(CoordinatorPolicy, LeavesAGoodOneAlone) {
@@ -35,10 +35,10 @@ TEST(CoordinatorPolicy, ReplacesOneThatIsGoneByAHigherTerm) {
     if (deleting) view.coordinators = {Deleting(Coordinator(1))};
     const CoordinatorOutcome outcome = DecideCoordinator(view, true, At(10));
     EXPECT_EQ(outcome.term, 2);
-    EXPECT_THAT(
-        outcome.actions,
-        ElementsAre(Action(PutSecrets{}), Action(PointService{.term = 2, .resource_version = "9"}),
-                    Action(CreateCoordinator{2})));
+    EXPECT_THAT(outcome.actions,
+                ElementsAre(Action(PutSecrets{}), Action(PutNetworkPolicies{}),
+                            Action(PointService{.term = 2, .resource_version = "9"}),
+                            Action(CreateCoordinator{2})));
     EXPECT_EQ(outcome.tries, 1);
     // Not in a hot loop.
     view.job.status.coordinator_term = 2;

@@ -87,8 +87,8 @@ TEST(JobLifecycle, AGrantBringsTheCoordinatorFirst) {
   EXPECT_EQ(outcome.status.start_time, At(5));
   EXPECT_EQ(outcome.status.phase, api::JobPhase::kStarting);
   EXPECT_EQ(outcome.status.reason, "2 of 8 GPUs: all it asks for");
-  EXPECT_THAT(outcome.actions, ElementsAre(Action(PutSecrets{}), Action(CreateService{1}),
-                                           Action(CreateCoordinator{1})));
+  EXPECT_THAT(outcome.actions, ElementsAre(Action(PutSecrets{}), Action(PutNetworkPolicies{}),
+                                           Action(CreateService{1}), Action(CreateCoordinator{1})));
   Apply(outcome, view);
   view.service = ServiceFor(1);
   view.coordinators = {Coordinator(1, /*running=*/false)};
