@@ -1,10 +1,16 @@
 #include "base/log.h"
 
 #include <atomic>
+#include <cstdio>
+#include <functional>
+#include <mutex>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 namespace pliant::log {
 namespace {
@@ -35,6 +41,44 @@ spdlog::logger& Logger() {
   return *logger;
 }
 
+// The line below the log. A log line takes its place, and it is drawn anew below that.
+class StatusBelow {
+ public:
+  void Set(std::string_view line) {
+    const std::lock_guard lock(mutex_);
+    Erase();
+    line_ = line;
+    Draw();
+  }
+  void LogAbove(const std::function<void()>& log) {
+    const std::lock_guard lock(mutex_);
+    Erase();
+    log();
+    Draw();
+  }
+
+ private:
+  void Erase() const {
+    if (!line_.empty()) std::fputs("\r\x1b[K", stderr);
+  }
+  // Not more than fits: a line that is broken in two could not be erased.
+  void Draw() const {
+    if (line_.empty()) return;
+    winsize size{};
+    std::size_t most = line_.size();
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1) most = size.ws_col - 1;
+    std::fputs(line_.substr(0, most).c_str(), stderr);
+  }
+
+  std::mutex mutex_;
+  std::string line_;
+};
+
+StatusBelow& TheStatus() {
+  static StatusBelow status;
+  return status;
+}
+
 // Bytes from outside may be no UTF-8: they must not stop a log line.
 std::string Json(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -61,6 +105,8 @@ Level ParseLevel(std::string_view name) {
   return Level::kInfo;
 }
 
+void ShowStatus(std::string_view line) { TheStatus().Set(line); }
+
 void Write(Level level, std::string_view message, std::initializer_list<Pair> facts) {
   if (!Logger().should_log(ToSpdlog(level))) return;
   const bool json = g_format == Format::kJson;
@@ -74,7 +120,8 @@ void Write(Level level, std::string_view message, std::initializer_list<Pair> fa
       line += " " + std::string(fact.name) + "=" + (plain ? text : Json(text));
     }
   }
-  Logger().log(ToSpdlog(level), spdlog::string_view_t(line.data(), line.size()));
+  TheStatus().LogAbove(
+      [&] { Logger().log(ToSpdlog(level), spdlog::string_view_t(line.data(), line.size())); });
 }
 
 }  // namespace pliant::log

@@ -43,6 +43,10 @@ void Configure(Format format, Level least);
 // "debug", "info", "warning" or "error"; kInfo for anything else.
 Level ParseLevel(std::string_view name);
 
+// A line below the log for who sits at a terminal: drawn over the one before it, and kept below
+// what is logged. Empty: there is none any more.
+void ShowStatus(std::string_view line);
+
 void Write(Level level, std::string_view message, std::initializer_list<Pair> facts);
 inline void Debug(std::string_view message, std::initializer_list<Pair> facts = {}) {
   Write(Level::kDebug, message, facts);

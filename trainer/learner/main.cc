@@ -1,10 +1,11 @@
 // pliant-learner: trains a model described in YAML, as one learner of a job or alone.
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
-#include <format>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,11 +13,13 @@
 
 #include <unistd.h>
 
+#include "base/event_loop.h"
 #include "base/log.h"
 #include "base/result.h"
 #include "trainer/data/schedule.h"
 #include "trainer/learner/model_file.h"
 #include "trainer/learner/model_spec.h"
+#include "trainer/learner/progress.h"
 #include "trainer/learner/samples.h"
 #include "trainer/learner/torch_program.h"
 #include "trainer/runtime/learner_environment.h"
@@ -27,13 +30,33 @@ namespace pliant::learner {
 namespace {
 
 constexpr char kDescription[] =
-    "Trains a model described in YAML (docs/native-learner.md).\n"
-    "In a pod of an ElasticTrainingJob everything else comes from the environment that the "
-    "operator "
-    "sets.\n"
-    "Elsewhere it trains alone, writes checkpoints, metrics.jsonl and the final model below "
-    "--checkpoint-dir,\n"
-    "and takes up the newest checkpoint that it finds there.";
+    R"(Trains a model described in YAML (docs/native-learner.md), as one learner of a job or alone.
+
+In a pod of an ElasticTrainingJob everything else comes from the environment that the operator sets. Elsewhere it
+trains alone, writes checkpoints, metrics.jsonl and the final model below --checkpoint-dir, and takes up the newest
+checkpoint that it finds there. Ctrl-C stops it at the next step, with a checkpoint; twice, at once.)";
+
+constexpr char kFooter[] = R"(A model file:
+  name: digits
+  input: [1, 8, 8]                      # channels, height, width
+  layers:                               # conv linear batch_norm relu max_pool avg_pool flatten dropout residual
+    - conv: {out: 32, kernel: 3, padding: 1}
+    - relu
+    - flatten
+    - linear: {out: 10}
+  train: {epochs: 20, batchSize: 256, seed: 0, optimizer: sgd, learningRate: 0.05, momentum: 0.9}
+  data: {kind: digits, train: digits-train.csv, test: digits-test.csv}      # or cifar10, idx
+
+What wins: --epochs over the file's train.epochs. Batch size and seed belong to the job: a file may repeat the job's
+values, and other ones are an error. Alone, they are PLIANT_GLOBAL_BATCH_SIZE and PLIANT_SEED, else the file's, else
+256 and 0; PLIANT_LOGICAL_SHARDS repeats the bits of a job with that many.
+
+Exit codes: 0 done, or stopped as asked; 1 failed, may work when tried again; 2 the model, the data or the settings are
+wrong, or the training diverged: the last line says what and where.
+
+Examples:
+  pliant-learner --model manifests/demo/model.yaml --checkpoint-dir /tmp/digits
+  pliant-learner --model cifar10.yaml --data cifar-10-batches-bin --epochs 30)";
 
 constexpr std::uint64_t kGlobalBatchSizeDefault = 256;  // where neither job nor model says it
 
@@ -42,6 +65,7 @@ struct Options {
   std::optional<std::filesystem::path> data;
   std::optional<std::filesystem::path> checkpoint_dir;
   std::optional<std::uint64_t> epochs;
+  std::uint64_t progress_seconds = 10;
 };
 
 void AddOptions(CLI::App& app, Options& options) {
@@ -54,6 +78,11 @@ void AddOptions(CLI::App& app, Options& options) {
   app.add_option("--checkpoint-dir", options.checkpoint_dir,
                  "where checkpoints go (default: PLIANT_CHECKPOINT_DIR, else ./checkpoints)")
       ->type_name("DIR");
+  app.add_option("--progress-seconds", options.progress_seconds,
+                 "alone, and not at a terminal: how often progress is logged; 0: never")
+      ->capture_default_str()
+      ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{86'400}))
+      ->type_name("N");
 }
 
 // OpenBLAS starts its threads while the program is loaded, before main. The learner computes on one
@@ -78,6 +107,28 @@ Result<std::unique_ptr<TorchProgram>> BuildProgram(const Options& options, const
                               {.seed = run.seed, .steps_per_epoch = steps_per_epoch});
 }
 
+// At a terminal one line that is redrawn, elsewhere a line of the log every so often.
+std::function<void(std::string_view)> ShowProgress(const Options& options,
+                                                   const Progress::Job& job) {
+  const auto progress = std::make_shared<Progress>(job);
+  if (isatty(STDERR_FILENO) != 0) {
+    return [progress](std::string_view line) {
+      progress->OnMetricsLine(line);
+      log::ShowStatus(progress->StatusLine());
+    };
+  }
+  const auto pace = std::make_shared<Pace>(std::chrono::seconds(options.progress_seconds));
+  return [progress, pace](std::string_view line) {
+    progress->OnMetricsLine(line);
+    if (!progress->loss() || !pace->Due(MonotonicNow())) return;
+    log::Info("progress", {{"epoch", progress->epoch()},
+                           {"step", progress->step()},
+                           {"loss", *progress->loss()},
+                           {"samplesPerSecond", progress->samples_per_second().value_or(0)},
+                           {"secondsLeft", progress->seconds_left().value_or(0)}});
+  };
+}
+
 Result<int> Train(const Options& options) {
   RunLearnerOptions run;
   ASSIGN_OR_RETURN(run.environment, ReadLearnerEnvironment(std::getenv));
@@ -92,13 +143,23 @@ Result<int> Train(const Options& options) {
   run.seed = run.environment.seed.value_or(model.train.seed.value_or(0));
   run.framework = TorchVersion();
   ASSIGN_OR_RETURN(const std::unique_ptr<TorchProgram> program, BuildProgram(options, model, run));
-  return RunLearner(*program, run);
+  if (!run.environment.coordinator) {
+    const std::uint64_t steps_per_epoch =
+        StepsPerEpoch(program->info().train_samples, run.global_batch_size);
+    run.on_metrics_line = ShowProgress(options, {.epochs = model.train.epochs,
+                                                 .steps = model.train.epochs * steps_per_epoch,
+                                                 .batch_size = run.global_batch_size});
+  }
+  const int code = RunLearner(*program, run);
+  log::ShowStatus("");
+  return code;
 }
 
 int Main(int argc, char** argv) {
   HoldStopSignals();
   StartAgainUnlessBlasHasOneThread(argv);
   CLI::App app(kDescription, "pliant-learner");
+  app.footer(kFooter);
   Options options;
   AddOptions(app, options);
   log::Configure(isatty(STDERR_FILENO) != 0 ? log::Format::kText : log::Format::kJson,

@@ -21,7 +21,8 @@ float GradientScale(const TrainSpec& train, double norm) {
 
 // Nothing when all is finite.
 std::string WhatIsNotFinite(double loss, double norm) {
-  if (!std::isfinite(loss)) return std::format("its loss is {}", loss);
+  if (std::isnan(loss)) return "its loss is not a number";
+  if (std::isinf(loss)) return "its loss is infinite";
   if (!std::isfinite(norm)) return "its gradient is not finite";
   return "";
 }

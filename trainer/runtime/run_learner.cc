@@ -91,6 +91,22 @@ WebSocketLinkOptions MakeLinkOptions(const LearnerEnvironment::Coordinator& coor
                                                      .server_name = std::string(kServerName)}}};
 }
 
+// Shows what goes to the file to somebody else as well.
+class ShownMetrics final : public MetricsSink {
+ public:
+  ShownMetrics(MetricsSink& file, std::function<void(std::string_view)> show)
+      : file_(file), show_(std::move(show)) {}
+  void Append(std::string_view line) override {
+    file_.Append(line);
+    if (show_) show_(line);
+  }
+  void CutFrom(Tick tick) override { file_.CutFrom(tick); }
+
+ private:
+  MetricsSink& file_;
+  const std::function<void(std::string_view)> show_;
+};
+
 int EndWith(const LearnerExit& exit, const std::filesystem::path& termination_log) {
   WriteTermination(termination_log, {.reason = exit.reason,
                                      .step = exit.step,
@@ -133,7 +149,8 @@ int RunLearner(Program& program, const RunLearnerOptions& options) {
   }
   const std::filesystem::path folder = environment.checkpoint_dir / environment.job_uid;
   const auto checkpointer = NewThreadedCheckpointer(loop, std::make_unique<FileStore>(folder));
-  const auto metrics = NewMetricsFile(folder / "metrics.jsonl");
+  const auto metrics_file = NewMetricsFile(folder / "metrics.jsonl");
+  ShownMetrics metrics(*metrics_file, options.on_metrics_line);
   const int shards = LogicalShards(options);
   const auto compute = NewThreadedCompute(loop, program, shards, shards);
 
@@ -144,7 +161,7 @@ int RunLearner(Program& program, const RunLearnerOptions& options) {
                        .transport = transport.get(),
                        .compute = *compute,
                        .checkpointer = *checkpointer,
-                       .metrics = *metrics},
+                       .metrics = metrics},
                       [&](LearnerExit how) {
                         exit = std::move(how);
                         if (link) {

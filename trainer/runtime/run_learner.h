@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "trainer/runtime/learner_environment.h"
@@ -15,6 +17,8 @@ struct RunLearnerOptions {
   // What the environment says or, where it does not, the program.
   std::uint64_t global_batch_size = 0;
   std::uint64_t seed = 0;
+  // Sees every line of metrics.jsonl that this learner writes. On the event loop's thread.
+  std::function<void(std::string_view line)> on_metrics_line;
   std::string framework;  // "libtorch 2.6.0": equal on all learners, written to checkpoints
 };
 

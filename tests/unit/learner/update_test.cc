@@ -53,8 +53,14 @@ TEST(Update, StopSaysWhatIsNotFiniteAndWhatToDo) {
     std::string want;
   };
   const Case cases[] = {
-      {"a loss that is no number", {1, 1}, kNan, "step 7 cannot be taken, its loss is nan: "},
-      {"a loss that overflowed", {1, 1}, kInfinity, "step 7 cannot be taken, its loss is inf: "},
+      {"a loss that is no number",
+       {1, 1},
+       kNan,
+       "step 7 cannot be taken, its loss is not a number: "},
+      {"a loss that overflowed",
+       {1, 1},
+       kInfinity,
+       "step 7 cannot be taken, its loss is infinite: "},
       {"a gradient", {1, kInfinity}, 1, "step 7 cannot be taken, its gradient is not finite: "},
   };
   for (const Case& c : cases) {
@@ -90,7 +96,7 @@ TEST(Update, ATrainingThatOnlySkipsStops) {
   const auto taken = training.Step({1, 1}, kNan);
   ASSERT_FALSE(taken);
   EXPECT_THAT(taken.error().message,
-              HasSubstr("its loss is nan, nor could the 100 steps before it: "));
+              HasSubstr("its loss is not a number, nor could the 100 steps before it: "));
 }
 
 TEST(Update, WarnTakesTheStep) {

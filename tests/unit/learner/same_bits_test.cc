@@ -1,0 +1,346 @@
+// The promise of bitwise mode, for everything that a model file can ask for: parameters, optimizer
+// and evaluation are the same bits, however many learners there are in each tick.
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/learner/one_learner.h"
+#include "trainer/checkpoint/checkpoint.h"
+#include "trainer/checkpoint/memory_store.h"
+#include "trainer/checkpoint/state_copy.h"
+#include "trainer/collective/reduction.h"
+#include "trainer/collective/shard_folder.h"
+#include "trainer/data/schedule.h"
+#include "trainer/runtime/run_shards.h"
+#include "trainer/runtime/tick_round.h"
+
+namespace pliant::learner {
+namespace {
+
+constexpr int kShards = 8;
+// Batches of 16: three full ones and one of 5, which leaves shards empty.
+constexpr std::uint64_t kSamples = 53;
+constexpr std::uint64_t kBatch = 16;
+constexpr std::uint64_t kEpochs = 2;
+
+struct ModelCase {
+  std::string name;
+  ModelSpec model;
+};
+
+ModelSpec RichModel() {
+  return {.name = "rich",
+          .input = {1, 8, 8},
+          .layers = {Conv{.out = 6, .kernel = 3, .padding = 1}, BatchNorm{}, Relu{},
+                     Residual{.layers = {Conv{.out = 6, .kernel = 3, .padding = 1}, BatchNorm{},
+                                         Dropout{.rate = 0.2}},
+                              .shortcut = {}},
+                     Relu{},
+                     Residual{.layers = {Conv{.out = 8, .kernel = 3, .stride = 2, .padding = 1},
+                                         BatchNorm{}, Relu{},
+                                         Residual{.layers = {Conv{.out = 8, .kernel = 1}},
+                                                  .shortcut = {}}},
+                              .shortcut = {Conv{.out = 8, .kernel = 1, .stride = 2}, BatchNorm{}}},
+                     AvgPool{.kernel = 2, .stride = 2}, Flatten{}, Dropout{.rate = 0.5},
+                     Linear{.out = 10}},
+          .train = {.epochs = kEpochs,
+                    .learning_rate = 0.05,
+                    .weight_decay = 0.01,
+                    .optimizer = Sgd{.momentum = 0.9, .nesterov = true},
+                    .schedule = {.kind = LearningRateSchedule::Kind::kStep,
+                                 .warmup_epochs = 0.5,
+                                 .at_epochs = {1.5},
+                                 .factor = 0.3},
+                    .clip_norm = 0.5},
+          .data = {.augment = {.crop_padding = 2, .horizontal_flip = true}}};
+}
+
+std::vector<ModelCase> Models() {
+  ModelSpec adam = RichModel();
+  adam.train.optimizer = AdamW{};
+  adam.train.schedule = {.kind = LearningRateSchedule::Kind::kCosine,
+                         .warmup_epochs = 0.25,
+                         .at_epochs = {},
+                         .least = 0.01};
+  adam.train.label_smoothing = 0.1;
+  return {{"SGD", RichModel()}, {"AdamW", adam}};
+}
+
+Schedule DataSchedule() {
+  return *Schedule::Make({.train_samples = kSamples,
+                          .test_samples = 21,
+                          .epochs = kEpochs,
+                          .global_batch_size = kBatch,
+                          .logical_shards = kShards,
+                          .seed = 11});
+}
+
+std::unique_ptr<TorchProgram> NewProgram(const ModelSpec& model, std::uint64_t seed) {
+  auto program =
+      TorchProgram::Create(model, RandomDigits(kSamples, 1), RandomDigits(21, 2),
+                           {.seed = seed, .steps_per_epoch = StepsPerEpoch(kSamples, kBatch)});
+  if (!program) std::abort();
+  return *std::move(program);
+}
+
+std::array<std::uint64_t, 3> Bits(const ShardSums& sums) {
+  return std::bit_cast<std::array<std::uint64_t, 3>>(sums);
+}
+
+// One job's learners in one process: the parts that a learner is made of, with queues for a
+// network.
+class Learners {
+ public:
+  explicit Learners(const ModelSpec& model) : model_(model) {}
+
+  // The seed of a newcomer does not matter: it takes over the state of others, or a checkpoint's.
+  void Resize(std::size_t count) {
+    while (members_.size() > count) members_.erase(members_.begin());  // the oldest go first
+    while (members_.size() < count) {
+      auto member = std::make_unique<Member>(NewProgram(model_, founded_ ? 99 : 1));
+      if (!members_.empty()) member->Load(members_.front()->program->State());
+      founded_ = true;
+      members_.push_back(std::move(member));
+    }
+  }
+  void Load(const StateDict& state) {
+    for (const auto& member : members_) member->Load(state);
+  }
+  StateDict State() const { return members_.front()->program->State(); }
+  std::size_t count() const { return members_.size(); }
+
+  // One tick of all. Returns the sums that all have then.
+  ShardSums Train(const Schedule& schedule, Tick tick) {
+    const ShardMap map = AssignShards(kShards, static_cast<int>(count()));
+    const TickPlan plan = schedule.At(tick);
+    const bool train = plan.kind == TickKind::kTrain;
+    Network network;
+    std::vector<TickRound> rounds;
+    std::vector<std::unique_ptr<Reduction>> reductions;
+    for (int rank = 0; rank < map.world_size(); ++rank) {
+      rounds.emplace_back(map, rank, train);
+      reductions.push_back(std::make_unique<Reduction>(
+          members_.front()->program->info().gradient_elements,
+          [&network, rank](int to, Frame frame) {
+            network.push_back({rank, to, std::move(frame)});
+          },
+          /*bucket_elements=*/500));
+      if (!train) continue;
+      reductions.back()->Begin({.membership = {1, 1},
+                                .tick = tick,
+                                .map = &map,
+                                .self = rank,
+                                .divisor = static_cast<float>(plan.samples)});
+    }
+    for (int rank = 0; rank < map.world_size(); ++rank) {
+      ComputePart(schedule, tick, map, rank, rounds, *reductions[static_cast<std::size_t>(rank)]);
+    }
+    for (; !network.empty(); network.pop_front()) {
+      const Sent& next = network.front();
+      EXPECT_TRUE(reductions[static_cast<std::size_t>(next.to)]->OnFrame(next.from, next.frame));
+    }
+    for (std::size_t rank = 0; rank < count(); ++rank) {
+      EXPECT_TRUE(rounds[rank].done());
+      EXPECT_EQ(Bits(rounds[rank].Outcome().sums), Bits(rounds[0].Outcome().sums));
+      if (!train) continue;
+      EXPECT_TRUE(reductions[rank]->done());
+      const Status status = members_[rank]->program->Commit({.epoch = plan.epoch,
+                                                             .step = plan.step,
+                                                             .gradient = reductions[rank]->root(),
+                                                             .buffers = rounds[rank].buffers().view,
+                                                             .sums = rounds[rank].Outcome().sums});
+      EXPECT_TRUE(status) << status.error();
+    }
+    return rounds[0].Outcome().sums;
+  }
+
+ private:
+  struct Member {
+    explicit Member(std::unique_ptr<TorchProgram> made)
+        : program(std::move(made)), folder(kShards, program->info().gradient_elements, kShards) {}
+    void Load(const StateDict& state) {
+      EXPECT_TRUE(CopyState(state, program->State()));
+      EXPECT_TRUE(program->LoadedState());
+    }
+    std::unique_ptr<TorchProgram> program;
+    ShardFolder folder;
+  };
+  struct Sent {
+    int from = 0;
+    int to = 0;
+    Frame frame;
+  };
+  using Network = std::deque<Sent>;
+
+  void ComputePart(const Schedule& schedule, Tick tick, const ShardMap& map, int rank,
+                   std::vector<TickRound>& rounds, Reduction& reduction) {
+    Member& member = *members_[static_cast<std::size_t>(rank)];
+    TickWork work{.kind = schedule.At(tick).kind,
+                  .blocks = map.blocks_of_rank[static_cast<std::size_t>(rank)],
+                  .tasks = {}};
+    for (const int shard : map.ShardsOf(rank)) work.tasks.push_back(schedule.TaskOf(tick, shard));
+    if (work.kind == TickKind::kTrain) member.folder.Begin(work.blocks);
+    const std::atomic<bool> never = false;
+    const auto output = RunShards(*member.program, member.folder, work, never,
+                                  [&](const HeldNode& node) { reduction.AddLocal(node); });
+    if (!output) return ADD_FAILURE() << output.error(), void();
+    Trailer trailer;
+    for (std::size_t i = 0; i < work.tasks.size(); ++i) {
+      trailer.shards.push_back({.shard = work.tasks[i].shard, .sums = output->sums[i]});
+    }
+    for (int to = 0; to < map.world_size(); ++to) {
+      TickRound& round = rounds[static_cast<std::size_t>(to)];
+      if (to == rank) {
+        round.OnLocal(trailer, output->buffers);
+        continue;
+      }
+      EXPECT_TRUE(round.OnTrailer(rank, trailer));
+      const bool has_buffers = work.kind == TickKind::kTrain && round.buffers_rank() == rank;
+      EXPECT_TRUE(!has_buffers || round.OnBuffers(rank, output->buffers));
+    }
+  }
+
+  const ModelSpec& model_;
+  std::vector<std::unique_ptr<Member>> members_;
+  bool founded_ = false;
+};
+
+// FNV-1a of all state.
+std::uint64_t Digest(const StateDict& state) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const TensorView& view : state) {
+    for (const std::byte byte : view.bytes) {
+      hash = (hash ^ static_cast<std::uint64_t>(byte)) * 0x100000001b3;
+    }
+  }
+  return hash;
+}
+
+struct Record {
+  std::vector<std::uint64_t> digests;              // of the state after each tick
+  std::vector<std::array<std::uint64_t, 3>> sums;  // the bits of ShardSums: NaN equals itself
+  std::string parameters_sha256;
+  std::int64_t skipped_last = 0;  // steps in a row, at the end
+};
+
+Record TrainWith(const ModelSpec& model, const std::function<std::size_t(Tick)>& world_size) {
+  const Schedule schedule = DataSchedule();
+  Learners learners(model);
+  Record run;
+  for (Tick tick = 0; tick < schedule.total_ticks(); ++tick) {
+    learners.Resize(world_size(tick));
+    run.sums.push_back(Bits(learners.Train(schedule, tick)));
+    run.digests.push_back(Digest(learners.State()));
+  }
+  run.parameters_sha256 = ParametersSha256(learners.State());
+  const StateDict state = learners.State();
+  EXPECT_EQ(state.back().name, "optimizer.non_finite_in_a_row");
+  std::memcpy(&run.skipped_last, state.back().bytes.data(), sizeof(run.skipped_last));
+  return run;
+}
+
+void ExpectSame(const Record& run, const Record& reference, const std::string& what) {
+  EXPECT_EQ(run.parameters_sha256, reference.parameters_sha256) << what;
+  EXPECT_EQ(run.sums, reference.sums) << what;
+  EXPECT_EQ(run.digests, reference.digests) << what;
+}
+
+TEST(SameBits, WhateverTheNumberOfLearnersOverTime) {
+  constexpr std::size_t kWorlds[] = {1, 2, 3, 4, 3, 1, 4, 2, 1, 3, 2, 4, 1};
+  for (const auto& [name, model] : Models()) {
+    const Record alone = TrainWith(model, [](Tick) { return std::size_t{1}; });
+    for (const std::size_t count : {2U, 3U, 4U}) {
+      const Record run = TrainWith(model, [count](Tick) { return count; });
+      ExpectSame(run, alone, name + " with " + std::to_string(count) + " learners");
+    }
+    const Record changing =
+        TrainWith(model, [&](Tick tick) { return kWorlds[tick % std::size(kWorlds)]; });
+    ExpectSame(changing, alone, name + " with a change before every tick");
+  }
+}
+
+// The test above would pass if training did nothing, or if nothing were drawn.
+TEST(SameBits, EverySettingMatters) {
+  const auto hash = [](const ModelSpec& model) {
+    return TrainWith(model, [](Tick) { return std::size_t{1}; }).parameters_sha256;
+  };
+  std::vector<std::string> hashes = {hash(RichModel())};
+  const auto with = [&](auto change) {
+    ModelSpec model = RichModel();
+    change(model);
+    hashes.push_back(hash(model));
+  };
+  with([](ModelSpec& model) { model.layers[8] = Dropout{.rate = 0.4}; });
+  with([](ModelSpec& model) { model.data.augment.horizontal_flip = false; });
+  with([](ModelSpec& model) { model.data.augment.crop_padding = 1; });
+  with([](ModelSpec& model) { model.data.normalize.mean = {0.4}; });
+  with([](ModelSpec& model) { model.train.clip_norm = std::nullopt; });
+  with([](ModelSpec& model) { model.train.label_smoothing = 0.2; });
+  with([](ModelSpec& model) { model.train.schedule.factor = 0.2; });
+  with([](ModelSpec& model) { model.train.optimizer = Sgd{.momentum = 0.9}; });
+  with([](ModelSpec& model) { model.train.optimizer = AdamW{}; });
+  for (std::size_t i = 0; i < hashes.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) EXPECT_NE(hashes[i], hashes[j]) << i << " and " << j;
+  }
+}
+
+// Stopped after any tick, and taken up from its checkpoint by programs that were never part of it.
+TEST(SameBits, ACheckpointHoldsAllThatTrainingGoesOnFrom) {
+  const Schedule schedule = DataSchedule();
+  const JobIdentity job = {.seed = 11, .global_batch_size = kBatch, .logical_shards = kShards};
+  for (const auto& [name, model] : Models()) {
+    const Record alone = TrainWith(model, [](Tick) { return std::size_t{1}; });
+    std::size_t world_size = 1;
+    auto learners = std::make_unique<Learners>(model);
+    learners->Resize(world_size);
+    MemoryStore store;
+    for (Tick tick = 0; tick < schedule.total_ticks(); ++tick) {
+      learners->Train(schedule, tick);
+      const CheckpointLabel label = {.position = {.step = schedule.StepsBefore(tick + 1),
+                                                  .tick = tick + 1,
+                                                  .membership = {1, tick}},
+                                     .job = job,
+                                     .framework = TorchVersion()};
+      ASSERT_TRUE(SaveCheckpoint(store, label, learners->State()));
+      const auto restored = RestoreNewest(store, job);
+      ASSERT_TRUE(restored) << restored.error();
+      world_size = world_size % 3 + 1;
+      learners = std::make_unique<Learners>(model);
+      learners->Resize(world_size);
+      learners->Load(restored->state.view());
+      ASSERT_EQ(Digest(learners->State()), alone.digests[tick]) << name << ", tick " << tick;
+    }
+    EXPECT_EQ(ParametersSha256(learners->State()), alone.parameters_sha256) << name;
+  }
+}
+
+// A step whose reduced loss is not finite is skipped by all, whoever computed the shard.
+TEST(SameBits, AllSkipWhatOneFoundNotFinite) {
+  ModelSpec model = RichModel();
+  model.train.on_non_finite_loss = OnNonFiniteLoss::kSkip;
+  model.train.learning_rate = 1e25;  // diverges at once, and then every loss is not finite
+  model.train.clip_norm = std::nullopt;
+  model.train.schedule = {};
+  const Record alone = TrainWith(model, [](Tick) { return std::size_t{1}; });
+  const Record three = TrainWith(model, [](Tick) { return std::size_t{3}; });
+  ExpectSame(three, alone, "three learners");
+  EXPECT_EQ(alone.skipped_last, 7) << "the first step was taken";
+}
+
+}  // namespace
+}  // namespace pliant::learner
