@@ -32,7 +32,7 @@ RUN --mount=type=secret,id=apt-sources,target=/etc/apt/sources.list \
     if [ -f /run/secrets/settings ]; then . /run/secrets/settings; fi \
     && apt-get update \
     && apt-get install -y --no-install-recommends \
-        libopenblas0-pthread libspdlog1.15 libssl3t64 libtorch2.6 libyaml-cpp0.8 \
+        libopenblas0-pthread libprometheus-cpp-core1.0 libspdlog1.15 libssl3t64 libtorch2.6 libyaml-cpp0.8 \
     && dpkg --purge --force-depends libamdhip64-5 libamd-comgr2 libllvm17t64 \
     && rm -rf /var/lib/apt/lists/* /var/cache/apt/*
 # A learner computes on one thread; told by the environment, BLAS starts no others.

@@ -39,4 +39,14 @@ void MetricRegistry::Note(std::string name, std::string type, LabelNames labels,
   families_.push_back({std::move(name), std::move(type), std::move(labels), std::move(help)});
 }
 
+void RaiseTo(prometheus::Counter& counter, double value) {
+  if (value > counter.Value()) counter.Increment(value - counter.Value());
+}
+
+prometheus::Labels JobMetricLabels(const std::string& job) {
+  const std::size_t slash = job.find('/');
+  if (slash == std::string::npos) return {{kJobNamespaceLabel, ""}, {kJobNameLabel, job}};
+  return {{kJobNamespaceLabel, job.substr(0, slash)}, {kJobNameLabel, job.substr(slash + 1)}};
+}
+
 }  // namespace pliant

@@ -44,4 +44,13 @@ class MetricRegistry {
   std::vector<MetricFamily> families_;
 };
 
+// Raises a counter to what somebody else counts; never lowers it.
+void RaiseTo(prometheus::Counter& counter, double value);
+
+// By which the series of all programs name a job, given as "<namespace>/<name>". Not "job" and
+// "namespace": those are the scraped target's own in most configurations.
+inline constexpr const char* kJobNamespaceLabel = "job_namespace";
+inline constexpr const char* kJobNameLabel = "job_name";
+prometheus::Labels JobMetricLabels(const std::string& job);
+
 }  // namespace pliant

@@ -122,7 +122,8 @@ int Run(OperatorOptions options) {
        .pods = {.gpu_resource = options.gpu_resource,
                 .priority_class = options.learner_priority_class,
                 .coordinator_pull_secrets = options.coordinator_pull_secrets,
-                .network = NetworkOf(options)},
+                .network = NetworkOf(options),
+                .scrape_annotations = options.scrape_annotations},
        .planning = {.lifecycle = {.coordinator_image = options.coordinator_image},
                     .now = Now,
                     .on_event =

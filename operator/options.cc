@@ -65,6 +65,8 @@ OperatorOptions ParseOptionsOrExit(int argc, char** argv) {
                  "What learners may reach beside their job: a JSON list of NetworkPolicy egress "
                  "rules; by default everything")
       ->check(kJsonList);
+  app.add_flag("--scrape-annotations", options.scrape_annotations,
+               "Annotate learners and coordinators with prometheus.io/scrape, port and path");
   app.add_option("--kubeconfig", options.kubeconfig,
                  "By default $KUBECONFIG, or the pod's service account");
   app.add_option("--resource-name", options.gpu_resource, "Extended resource that counts as GPU");

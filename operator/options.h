@@ -21,6 +21,7 @@ struct OperatorOptions {
   std::string job_metrics_from = "[]";  // JSON, a list
   std::string job_learner_egress;       // JSON, a list; or ""
   std::string kubeconfig;
+  bool scrape_annotations = false;
   std::string gpu_resource = "nvidia.com/gpu";
   log::Format log_format = log::Format::kText;
   log::Level log_level = log::Level::kInfo;

@@ -128,6 +128,9 @@ json CoordinatorPod(const api::ElasticTrainingJob& job, std::int64_t term, const
                     const PodDefaults& defaults) {
   json metadata = Metadata(job.meta, CoordinatorPodName(job.meta, term), kRoleCoordinator);
   metadata["labels"][std::string(kLabelTerm)] = std::to_string(term);
+  if (defaults.scrape_annotations) {
+    metadata["annotations"] = ScrapeAnnotations(kCoordinatorPlainPort);
+  }
   json spec = {
       {"restartPolicy", "Always"},
       {"automountServiceAccountToken", false},

@@ -80,6 +80,7 @@ json Environment(const api::ElasticTrainingJob& job, const api::FrozenTraining& 
       Value("PLIANT_REPRODUCIBILITY", std::string(api::ToString(training.reproducibility))),
       Value("PLIANT_MAX_LEARNERS", std::to_string(job.spec.elastic.max_learners)),
       Value("PLIANT_GRACE_SECONDS", std::to_string(job.spec.resize.grace_period.count())),
+      Value("PLIANT_METRICS_PORT", std::to_string(kLearnerMetricsPort)),
   });
 }
 
@@ -87,6 +88,9 @@ void OverlayContainer(json& container, json environment, const std::string& gpu_
                       int gpus) {
   json& env = ListAt(container, "env");
   for (json& variable : environment) PutNamed(env, std::move(variable));
+
+  PutNamed(ListAt(container, "ports"),
+           {{"name", "metrics"}, {"containerPort", kLearnerMetricsPort}, {"protocol", "TCP"}});
 
   json& resources = ObjectAt(container, "resources");
   ObjectAt(resources, "limits")[gpu_resource] = std::to_string(gpus);
@@ -151,6 +155,12 @@ json OwnerReference(const api::ObjectMeta& job) {
           {"blockOwnerDeletion", true}};
 }
 
+json ScrapeAnnotations(std::uint16_t port) {
+  return {{"prometheus.io/scrape", "true"},
+          {"prometheus.io/port", std::to_string(port)},
+          {"prometheus.io/path", "/metrics"}};
+}
+
 json JobLabels(const api::ObjectMeta& job) {
   return {{kLabelManagedBy, kManagedBy}, {kLabelJob, JobLabel(job)}, {kLabelJobUid, job.uid}};
 }
@@ -178,6 +188,13 @@ json LearnerPod(const api::ElasticTrainingJob& job, const api::FrozenTraining& t
   labels.update(JobLabels(job.meta));
   labels[std::string(kLabelRole)] = kRoleLearner;
   labels[std::string(kLabelLearner)] = std::to_string(number);
+  if (defaults.scrape_annotations) {
+    json& annotations = ObjectAt(metadata, "annotations");
+    // A program with figures of its own says itself where they are.
+    if (!annotations.contains("prometheus.io/scrape")) {
+      annotations.update(ScrapeAnnotations(kLearnerMetricsPort));
+    }
+  }
   pod["metadata"] = std::move(metadata);
 
   json& spec = ObjectAt(pod, "spec");

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -16,6 +17,7 @@ struct PodDefaults {
   std::string priority_class;  // of learners and coordinators; "": what the template says, or none
   std::vector<std::string> coordinator_pull_secrets;
   std::optional<JobNetwork> network;  // none: no network policies are made
+  bool scrape_annotations = false;    // prometheus.io/scrape, port and path
 };
 
 // The pod of learner `number`: the job's template, overlaid with what a learner needs
@@ -27,6 +29,8 @@ nlohmann::json LearnerPod(const api::ElasticTrainingJob& job, const api::FrozenT
 
 // The owner reference that makes an object end with its job.
 nlohmann::json OwnerReference(const api::ObjectMeta& job);
+// The annotations by which a plain Prometheus finds what serves /metrics there.
+nlohmann::json ScrapeAnnotations(std::uint16_t port);
 // The labels of everything that belongs to a job.
 nlohmann::json JobLabels(const api::ObjectMeta& job);
 

@@ -34,10 +34,6 @@ const char* NameOf(ReconcileResult result) {
   return "";
 }
 
-void RaiseTo(Counter& counter, double value) {
-  if (value > counter.Value()) counter.Increment(value - counter.Value());
-}
-
 }  // namespace
 
 struct Metrics::Families {
@@ -46,8 +42,7 @@ struct Metrics::Families {
   using Histograms = MetricRegistry::Histograms;
 
   MetricRegistry registry;
-  // Not "job" and "namespace": those are the scraped target's own in most configurations.
-  const MetricRegistry::LabelNames job{"job_namespace", "job_name"};
+  const MetricRegistry::LabelNames job{kJobNamespaceLabel, kJobNameLabel};
 
   Gauges& leader = registry.AddGauges("leader_election_master_status", {"name"},
                                       "1 on the replica that leads, 0 on the others.");
@@ -187,7 +182,7 @@ void Metrics::OnPlan(Duration took, std::int64_t capacity_gpus) {
 
 void Metrics::SetJob(const JobFigures& job) {
   const std::lock_guard lock(families_->mutex);
-  const Labels labels{{"job_namespace", job.name_space}, {"job_name", job.name}};
+  const Labels labels{{kJobNamespaceLabel, job.name_space}, {kJobNameLabel, job.name}};
   const std::pair key(job.name_space, job.name);
   auto found = families_->jobs.find(key);
   if (found == families_->jobs.end()) {

@@ -17,17 +17,10 @@ std::string_view ToString(Resize::Kind kind) {
   return kind == Resize::Kind::kPlanned ? "planned" : "recovery";
 }
 
-// Not "job" and "namespace": those are the scraped target's own in most configurations.
-prometheus::Labels JobLabels(const std::string& job) {
-  const std::size_t slash = job.find('/');
-  if (slash == std::string::npos) return {{"job_namespace", ""}, {"job_name", job}};
-  return {{"job_namespace", job.substr(0, slash)}, {"job_name", job.substr(slash + 1)}};
-}
-
 }  // namespace
 
 struct JobMetrics::Families {
-  explicit Families(const std::string& job) : registry(JobLabels(job)) {}
+  explicit Families(const std::string& job) : registry(JobMetricLabels(job)) {}
 
   // A series that is not known yet is absent, not 0.
   template <typename T>

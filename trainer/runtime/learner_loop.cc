@@ -28,9 +28,7 @@ LearnerLoop::Impl::Impl(LearnerOptions options, Schedule schedule, LearnerParts 
       on_exit_(std::move(on_exit)),
       term_(options_.term_least),
       reduction_(CountOf(parts),
-                 [this](int rank, Frame frame) {
-                   parts_.transport->Send(member(rank), std::move(frame));
-                 }),
+                 [this](int rank, Frame frame) { Send(member(rank), std::move(frame)); }),
       final_backoff_({}) {
   CHECK((parts.link == nullptr) == (parts.transport == nullptr), "peers come with a coordinator");
 }
@@ -189,6 +187,12 @@ void LearnerLoop::Impl::SendHeartbeat() {
   });
 }
 
+LearnerFigures LearnerLoop::Impl::figures() const {
+  LearnerFigures figures = figures_;
+  figures.member = IsMember();
+  return figures;
+}
+
 // ---- Leaving ----
 
 void LearnerLoop::Impl::RequestLeave(Duration grace) {
@@ -285,5 +289,6 @@ LearnerLoop::~LearnerLoop() = default;
 void LearnerLoop::Start() { impl_->Start(); }
 void LearnerLoop::RequestLeave(Duration grace) { impl_->RequestLeave(grace); }
 Tick LearnerLoop::applied_ticks() const { return impl_->applied_ticks(); }
+LearnerFigures LearnerLoop::figures() const { return impl_->figures(); }
 
 }  // namespace pliant

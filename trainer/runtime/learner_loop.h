@@ -13,6 +13,7 @@
 #include "trainer/membership/messages.h"
 #include "trainer/runtime/compute.h"
 #include "trainer/runtime/coordinator_link.h"
+#include "trainer/runtime/learner_figures.h"
 #include "trainer/runtime/metrics.h"
 
 namespace pliant {
@@ -68,6 +69,7 @@ class LearnerLoop {
   void RequestLeave(Duration grace);
 
   Tick applied_ticks() const;
+  LearnerFigures figures() const;
 
  private:
   class Impl;

@@ -34,6 +34,7 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   void Start();
   void RequestLeave(Duration grace);
   Tick applied_ticks() const { return applied_; }
+  LearnerFigures figures() const;
 
  private:
   enum class Phase {
@@ -87,8 +88,10 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   void OnPeerConnected(const LearnerId& peer) override;
   void OnFrame(const LearnerId& peer, Frame frame) override;
   void OnPeerLost(const LearnerId& peer, std::string_view reason) override;
+  void Take(const LearnerId& peer, Frame frame);  // new, or held until now
   void ConnectTo(const Membership& membership);
   void DropConnections();  // that no membership or proposal needs
+  void Send(const LearnerId& peer, Frame frame);
   void SendToPeer(const LearnerId& peer, FrameKind kind, Bytes payload = {});
   void SendToMembers(FrameKind kind, Bytes payload = {});
   void Deliver(const LearnerId& peer, const Frame& frame);  // of the present membership
@@ -125,6 +128,7 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   void OnTickFrame(int rank, const Frame& frame);
   void CommitWhenComplete();
   void OnCommitted();
+  void CountTick(TimePoint now);
   void Boundary(const TickOutcome& outcome);
   void ReportOpened();
   bool CheckpointDue(const TickPlan& plan);
@@ -218,6 +222,10 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   Reduction reduction_;
   bool committing_ = false;
   std::optional<Loss> loss_in_commit_;  // of a peer: told when it is clear what follows
+  TimePoint tick_began_{};
+  TimePoint tick_computed_{};  // its part of it
+  TimePoint tick_complete_{};  // the others' parts, too
+  double samples_computed_ = 0;
 
   // Checkpoints and the end.
   bool saving_ = false;
@@ -229,6 +237,7 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   Backoff final_backoff_;
   bool polling_ = false;
 
+  LearnerFigures figures_;  // without `member`
   MetricsAccumulator metrics_;
   std::optional<std::string> last_line_;  // of metrics, of the newest tick, if it has one
 };

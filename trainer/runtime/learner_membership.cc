@@ -43,10 +43,14 @@ void LearnerLoop::Impl::DropConnections() {
   });
 }
 
+void LearnerLoop::Impl::Send(const LearnerId& peer, Frame frame) {
+  figures_.bytes_sent += frame.payload.view.size();
+  parts_.transport->Send(peer, std::move(frame));
+}
+
 void LearnerLoop::Impl::SendToPeer(const LearnerId& peer, FrameKind kind, Bytes payload) {
-  parts_.transport->Send(peer,
-                         {.header = {.kind = kind, .membership = membership_.id, .tick = applied_},
-                          .payload = std::move(payload)});
+  Send(peer, {.header = {.kind = kind, .membership = membership_.id, .tick = applied_},
+              .payload = std::move(payload)});
 }
 
 void LearnerLoop::Impl::SendToMembers(FrameKind kind, Bytes payload) {
@@ -93,6 +97,11 @@ void LearnerLoop::Impl::OnPeerLost(const LearnerId& peer, std::string_view reaso
 }
 
 void LearnerLoop::Impl::OnFrame(const LearnerId& peer, Frame frame) {
+  figures_.bytes_received += frame.payload.view.size();
+  Take(peer, std::move(frame));
+}
+
+void LearnerLoop::Impl::Take(const LearnerId& peer, Frame frame) {
   if (phase_ == Phase::kExited) return;
   const MembershipId id = frame.header.membership;
   if (proposal_ && id == proposal_->membership.id &&
@@ -119,7 +128,7 @@ void LearnerLoop::Impl::DeliverHeld() {
   const MembershipId known = newest_->id;
   for (HeldFrame& held : std::exchange(held_, {})) {
     if (held.frame.header.membership < known) continue;
-    OnFrame(held.peer, std::move(held.frame));
+    Take(held.peer, std::move(held.frame));
   }
 }
 
@@ -194,6 +203,7 @@ void LearnerLoop::Impl::Stop(Loss loss) {
                 {"tick", applied_},
                 {"lost", loss.accused.empty() ? std::string() : loss.accused.front().name},
                 {"cause", loss.cause}});
+  if (phase_ == Phase::kTicking) ++figures_.ticks_given_up;
   const bool writes_pending = phase_ == Phase::kDraining || phase_ == Phase::kFinishing;
   phase_ = Phase::kStopped;
   parts_.compute.AbandonTick();
@@ -431,7 +441,7 @@ void LearnerLoop::Impl::ServeState(const LearnerId& peer) {
         if (!state) return Fail(state.error());
         if (phase_ != Phase::kOpening || membership_.id != id) return;
         SendState(id, applied, *std::move(state),
-                  [this, &peer](Frame frame) { parts_.transport->Send(peer, std::move(frame)); });
+                  [this, &peer](Frame frame) { Send(peer, std::move(frame)); });
       }));
 }
 

@@ -41,6 +41,7 @@ void LearnerLoop::Impl::TakeOverMetrics() {
 }
 
 void LearnerLoop::Impl::BeginTick() {
+  tick_began_ = parts_.loop.Now();
   plan_ = schedule_.At(applied_);
   const ProgramInfo& info = parts_.compute.info();
   const bool train = plan_.kind == TickKind::kTrain;
@@ -68,6 +69,9 @@ void LearnerLoop::Impl::BeginTick() {
 
 void LearnerLoop::Impl::OnTickComputed(const TickOutput& output) {
   CHECK(phase_ == Phase::kTicking, "a tick that was given up does not come back");
+  tick_computed_ = parts_.loop.Now();
+  samples_computed_ = 0;
+  for (const ShardSums& sums : output.sums) samples_computed_ += sums.samples;
   Trailer trailer{.last_call = last_call_, .announced = announcement_};
   const std::vector<int> shards = map_.ShardsOf(rank());
   for (std::size_t i = 0; i < shards.size(); ++i) {
@@ -102,8 +106,9 @@ void LearnerLoop::Impl::OnTickFrame(int rank, const Frame& frame) {
 
 void LearnerLoop::Impl::CommitWhenComplete() {
   if (committing_ || !round_.done()) return;
+  if (plan_.kind == TickKind::kTrain && !reduction_.done()) return;
+  tick_complete_ = parts_.loop.Now();
   if (plan_.kind == TickKind::kEvaluate) return OnCommitted();
-  if (!reduction_.done()) return;
   committing_ = true;
   parts_.compute.Commit({.epoch = plan_.epoch,
                          .step = plan_.step,
@@ -121,6 +126,7 @@ void LearnerLoop::Impl::CommitWhenComplete() {
 void LearnerLoop::Impl::OnCommitted() {
   const TickOutcome outcome = round_.Outcome();
   const TimePoint now = parts_.loop.Now();
+  CountTick(now);
   last_line_ = metrics_.OnCommit({.tick = applied_,
                                   .plan = plan_,
                                   .sums = outcome.sums,
@@ -145,6 +151,15 @@ void LearnerLoop::Impl::OnCommitted() {
   applied_most_ = std::max(applied_most_, applied_);
   last_commit_ = now;
   Boundary(outcome);
+}
+
+void LearnerLoop::Impl::CountTick(TimePoint now) {
+  figures_.computing += tick_computed_ - tick_began_;
+  figures_.waiting += tick_complete_ - tick_computed_;
+  figures_.committing += now - tick_complete_;
+  if (plan_.kind != TickKind::kTrain) return;
+  ++figures_.steps;
+  figures_.samples += static_cast<std::uint64_t>(samples_computed_);
 }
 
 void LearnerLoop::Impl::ReportOpened() {
@@ -188,6 +203,8 @@ void LearnerLoop::Impl::SaveCheckpoint(std::function<void(bool saved)> done) {
                                                     Result<Manifest> manifest) {
     saving_ = false;
     checkpoint_known_ = true;
+    figures_.saving += parts_.loop.Now() - last_save_;
+    ++(manifest ? figures_.checkpoints : figures_.checkpoints_failed);
     if (manifest) {
       saved_tick_ = tick;
       checkpoint_report_ = {.step = label.position.step,

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/http_server.h"
 #include "base/log.h"
 #include "base/real_event_loop.h"
 #include "trainer/checkpoint/checkpointer.h"
@@ -17,6 +18,7 @@
 #include "trainer/runtime/compute.h"
 #include "trainer/runtime/fingerprint.h"
 #include "trainer/runtime/learner_loop.h"
+#include "trainer/runtime/learner_metrics.h"
 #include "trainer/runtime/metrics_file.h"
 #include "trainer/runtime/signals.h"
 #include "trainer/runtime/termination_message.h"
@@ -107,6 +109,27 @@ class ShownMetrics final : public MetricsSink {
   const std::function<void(std::string_view)> show_;
 };
 
+// None where it was not asked for. A port that is taken, for example by the program itself, is no
+// reason not to train.
+std::unique_ptr<HttpServer> ServeMetrics(RealEventLoop& loop, const LearnerEnvironment& environment,
+                                         std::function<std::string()> text) {
+  if (!environment.metrics_port) return nullptr;
+  std::vector<HttpRoute> routes;
+  routes.push_back({.method = "GET",
+                    .path = "/metrics",
+                    .handle = [text = std::move(text)](const ServerRequest&) {
+                      return ServerResponse{.body = text(), .content_type = kMetricsContentType};
+                    }});
+  auto server = HttpServer::Listen(
+      loop, {.name = "metrics", .address = environment.pod_ip, .port = *environment.metrics_port},
+      std::move(routes));
+  if (!server) {
+    log::Warning("no metrics", {{"error", server.error().message}});
+    return nullptr;
+  }
+  return *std::move(server);
+}
+
 int EndWith(const LearnerExit& exit, const std::filesystem::path& termination_log) {
   WriteTermination(termination_log, {.reason = exit.reason,
                                      .step = exit.step,
@@ -170,6 +193,9 @@ int RunLearner(Program& program, const RunLearnerOptions& options) {
                           loop.Stop();
                         }
                       });
+  LearnerMetrics learner_metrics(environment.job);
+  const auto server =
+      ServeMetrics(loop, environment, [&] { return learner_metrics.Serialize(learner.figures()); });
   int signals_seen = 0;
   const StopSignals signals(loop, [&](int signal) {
     // Who asks a second time at a terminal does not want to wait.
@@ -183,6 +209,7 @@ int RunLearner(Program& program, const RunLearnerOptions& options) {
                                {"program", program.info().name},
                                {"alone", !environment.coordinator},
                                {"address", transport ? transport->address() : ""},
+                               {"metricsPort", server ? server->port() : 0},
                                {"steps", schedule->total_steps()},
                                {"globalBatchSize", options.global_batch_size},
                                {"logicalShards", shards},

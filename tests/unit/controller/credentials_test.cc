@@ -99,8 +99,12 @@ TEST(CoordinatorObjects, HoldWhatTheContractSays) {
   ASSERT_TRUE(service.at("/spec/ports"_json_pointer).is_array());
   EXPECT_EQ(service.at("/spec/ports/0/port"_json_pointer), 8443);
 
-  const auto pod = CoordinatorPod(
-      job, 3, "pliant:1", {.priority_class = "low", .coordinator_pull_secrets = {"key", "other"}});
+  EXPECT_FALSE(CoordinatorPod(job, 3, "pliant:1", {})["metadata"].contains("annotations"));
+  const auto pod = CoordinatorPod(job, 3, "pliant:1",
+                                  {.priority_class = "low",
+                                   .coordinator_pull_secrets = {"key", "other"},
+                                   .scrape_annotations = true});
+  EXPECT_EQ(pod["metadata"]["annotations"]["prometheus.io/port"], "9090");
   EXPECT_EQ(pod.at("/metadata/name"_json_pointer), "digits-1a2b3-coordinator-3");
   EXPECT_EQ(pod.at("/metadata/labels/pliant.dev~1term"_json_pointer), "3");
   EXPECT_EQ(pod.at("/spec/priorityClassName"_json_pointer), "low");

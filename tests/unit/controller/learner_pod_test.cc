@@ -62,14 +62,32 @@ TEST(LearnerPod, HasWhatALearnerNeeds) {
   EXPECT_EQ(container.at("volumeMounts").size(), 2u);
 
   const json env = EnvOf(pod);
-  EXPECT_EQ(env.size(), 19u);
+  EXPECT_EQ(env.size(), 20u);
   EXPECT_EQ(env.at("PLIANT_COORDINATOR"), "10.0.0.7:8443");
   EXPECT_EQ(env.at("PLIANT_TERM"), "3");
   EXPECT_EQ(env.at("PLIANT_JOB"), "team-a/digits");
   EXPECT_EQ(env.at("PLIANT_LOGICAL_SHARDS"), "32");
   EXPECT_EQ(env.at("PLIANT_SEED"), "7");
   EXPECT_EQ(env.at("PLIANT_GRACE_SECONDS"), "60");
+  EXPECT_EQ(env.at("PLIANT_METRICS_PORT"), "9090");
+  EXPECT_EQ(container.at("ports"), json::parse(R"([
+      {"name": "metrics", "containerPort": 9090, "protocol": "TCP"}])"));
+  EXPECT_FALSE(pod.at("metadata").contains("annotations"));
   EXPECT_EQ(env.at("PLIANT_POD_IP"), json::parse(R"({"fieldRef": {"fieldPath": "status.podIP"}})"));
+}
+
+TEST(LearnerPod, IsFoundByAPlainPrometheusWhereThatIsWanted) {
+  const auto annotations_of = [](const std::string& template_json) {
+    api::ElasticTrainingJob job = NewJob();
+    job.spec.template_json = template_json;
+    const json pod = LearnerPod(job, {}, 1, 0, "gpu-1", "10.0.0.7", {.scrape_annotations = true});
+    return pod.at("metadata").at("annotations");
+  };
+  EXPECT_EQ(annotations_of("{}"), json::parse(R"({"prometheus.io/scrape": "true",
+      "prometheus.io/port": "9090", "prometheus.io/path": "/metrics"})"));
+  const char* own = R"({"prometheus.io/port":"8000","prometheus.io/scrape":"true"})";
+  EXPECT_EQ(annotations_of(R"({"metadata": {"annotations": )" + std::string(own) + "}}"),
+            json::parse(own));
 }
 
 TEST(LearnerPod, KeepsTheTemplateButOursWins) {

@@ -10,6 +10,7 @@
 
 #include "operator/metrics/metrics.h"
 #include "trainer/coordinator/job_metrics.h"
+#include "trainer/runtime/learner_metrics.h"
 
 namespace pliant {
 namespace {
@@ -79,6 +80,12 @@ TEST(Document, HasTheCoordinatorsMetrics) {
                                    .accuracy = 1,
                                    .last_checkpoint = CheckpointReport{.unix_seconds = 1}}};
   EXPECT_EQ(SeriesIn(metrics.Serialize(progress, 1)), SeriesOf(metrics.families()));
+}
+
+TEST(Document, HasTheLearnersMetrics) {
+  LearnerMetrics metrics("a/b");
+  ExpectDocumented("Learner", metrics.families());
+  EXPECT_EQ(SeriesIn(metrics.Serialize({})), SeriesOf(metrics.families()));
 }
 
 }  // namespace

@@ -47,6 +47,7 @@ class LearnerEnvironmentTest : public testing::Test {
             {"PLIANT_REPRODUCIBILITY", "Statistical"},
             {"PLIANT_MAX_LEARNERS", "4"},
             {"PLIANT_GRACE_SECONDS", "7"},
+            {"PLIANT_METRICS_PORT", "9090"},
             {"PLIANT_TERMINATION_LOG", "/tmp/log"}};
   }
 
@@ -84,6 +85,7 @@ TEST_F(LearnerEnvironmentTest, TakesWhatTheOperatorSets) {
   EXPECT_EQ(environment->reproducibility, Reproducibility::kStatistical);
   EXPECT_EQ(environment->max_learners, 4);
   EXPECT_EQ(environment->grace, Duration(std::chrono::seconds(7)));
+  EXPECT_EQ(environment->metrics_port, 9090);
   EXPECT_EQ(environment->termination_log, "/tmp/log");
 }
 
@@ -133,6 +135,7 @@ TEST_F(LearnerEnvironmentTest, AnErrorNamesTheVariableAndTheRemedy) {
       {"PLIANT_REPRODUCIBILITY", "bitwise", "Bitwise or Statistical"},
       {"PLIANT_MAX_LEARNERS", "0", "from 1"},
       {"PLIANT_GRACE_SECONDS", "a minute", "whole number"},
+      {"PLIANT_METRICS_PORT", "65536", "whole number"},
   };
   for (const Case& c : kCases) {
     SCOPED_TRACE(c.variable + "=" + c.value);

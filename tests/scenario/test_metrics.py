@@ -1,0 +1,66 @@
+"""What a Prometheus reads of a job that trains: figures of the coordinator and of each learner that fit together."""
+
+import re
+import unittest
+import urllib.request
+
+from harness import ScenarioTest
+
+JOB = '{job_name="toy",job_namespace="test"'
+
+
+def figures(text):
+    """Values by series."""
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    return {series: float(value) for series, value in (line.rsplit(" ", 1) for line in lines)}
+
+
+class MetricsTest(ScenarioTest):
+    def scrape(self, learner):
+        (started,) = learner.logged("learner starts")
+        with urllib.request.urlopen(f"http://127.0.0.1:{started['metricsPort']}/metrics", timeout=10) as answer:
+            self.assertTrue(answer.headers["Content-Type"].startswith("text/plain; version=0.0.4"))
+            return figures(answer.read().decode())
+
+    def test_learners_and_coordinator_tell_of_the_same_training(self):
+        job = self.make_job()
+        job.start_coordinator()
+        learners = [job.start_learner(number, PLIANT_METRICS_PORT="0") for number in range(3)]
+        job.plan(learners)
+        job.wait_for_members(learners)
+        step = job.progress().get("step") or 0
+        job.wait_for_step(step + 20)
+
+        seen = [self.scrape(learner) for learner in learners]
+        # All take part in the same steps, but for one that is under way.
+        steps = [each[f"pliant_learner_steps_total{JOB}}}"] for each in seen]
+        self.assertGreaterEqual(min(steps), 20)
+        for each in seen:
+            self.assertEqual(each[f"pliant_learner_member{JOB}}}"], 1)
+            for name in ("samples_total", "compute_seconds_total", "sent_bytes_total", "received_bytes_total"):
+                self.assertGreater(each[f"pliant_learner_{name}{JOB}}}"], 0, name)
+        # They share batches of 32 samples, of which the last one of an epoch is shorter.
+        samples = sum(each[f"pliant_learner_samples_total{JOB}}}"] for each in seen)
+        self.assertTrue(16 * min(steps) <= samples <= 32 * max(steps), (samples, steps))
+
+        def committed():
+            status, text = job.status("/metrics")
+            self.assertEqual(status, 200)
+            return figures(text)[f"pliant_train_samples_total{JOB}}}"]
+
+        job.wait("the coordinator counts them", lambda: committed() >= 16 * min(steps))
+        self.assert_completes(job, learners)
+
+    def test_a_taken_port_is_no_reason_not_to_train(self):
+        job = self.make_job()
+        job.start_coordinator()
+        learners = [job.start_learner(number, PLIANT_METRICS_PORT=str(job.status_port)) for number in range(2)]
+        job.plan(learners)
+        job.wait_for_members(learners)
+        for learner in learners:
+            self.assertTrue(learner.logged("no metrics"))
+        self.assert_completes(job, learners)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
