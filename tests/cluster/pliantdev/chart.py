@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import subprocess
 import tempfile
 import time
@@ -19,6 +20,7 @@ from .progress import phase, say
 from .settings import KUBERNETES_VERSION, REPO, STATE
 
 CHART = REPO / "helm" / "pliant"
+_GUIDE = REPO / "docs" / "install.md"
 _CRD = REPO / "crds" / "pliant.dev_elastictrainingjobs.yaml"
 _INSTALL = REPO / "manifests" / "install.yaml"
 _EXAMPLES = sorted((REPO / "manifests" / "examples").glob("*.yaml"))
@@ -122,9 +124,7 @@ def run() -> Counts:
         tempfile.TemporaryDirectory(dir=STATE, prefix="chart-") as scratch,
     ):
         tools = _Tools(programs, Path(scratch))
-        for name, values in _VALUES.items():
-            with report.case(f"lint with {name}"):
-                tools.call("helm", "lint", "--strict", CHART, *values)
+        _lint(tools, report)
         with report.case("what is made from it is up to date"):
             tools.call(REPO / "manifests" / "render", "--check")
         _unit_tests(tools, report)
@@ -132,6 +132,17 @@ def run() -> Counts:
         _life(tools, report)
     say(f"chart: {report.counts}")
     return report.counts
+
+
+def _lint(tools: _Tools, report: _Report) -> None:
+    guide = tools.scratch / "guide-values.yaml"
+    blocks = re.findall(r"^```yaml\n(image:.*?)^```", _GUIDE.read_text(), re.MULTILINE | re.DOTALL)
+    guide.write_text("".join(blocks))
+    for name, values in {**_VALUES, "those of the guide": ["--values", guide]}.items():
+        with report.case(f"lint with {name}"):
+            if not blocks:
+                raise DevError(f"{_GUIDE} shows no values")
+            tools.call("helm", "lint", "--strict", CHART, *values)
 
 
 def _unit_tests(tools: _Tools, report: _Report) -> None:
@@ -211,7 +222,7 @@ def _life(tools: _Tools, report: _Report) -> None:
         with report.case("installation"):
             _make_restricted_namespace(tools, _NAMESPACE)
             _helm(tools, "install", "default")
-            _wait_for_pods(tools, 2)
+            _wait_for_pods(tools)
         for verb, kind, namespace, allowed in _RIGHTS:
             with report.case(f"the operator's right to {verb} {kind}"):
                 where = [f"--namespace={namespace}"] if namespace else ["--all-namespaces"]
@@ -228,16 +239,16 @@ def _life(tools: _Tools, report: _Report) -> None:
             _check_admitted(tools, _RESTRICTED_EXAMPLE)
         with report.case("change of all values"):
             _helm(tools, "upgrade", "everything-values")
-            _wait_for_pods(tools, 3)
+            _wait_for_pods(tools)
         with report.case("change back"):
             _helm(tools, "upgrade", "default")
-            _wait_for_pods(tools, 2)
+            _wait_for_pods(tools)
         with report.case("removal, after which jobs are still there"):
             tools.call("helm", "uninstall", "pliant", "--namespace", _NAMESPACE)
             tools.kubectl("get", "elastictrainingjobs", "--all-namespaces")
         with report.case("installation by plain kubectl"):
             tools.kubectl("apply", "--server-side", "--validate=strict", f"--filename={_INSTALL}")
-            _wait_for_pods(tools, 2)
+            _wait_for_pods(tools)
     finally:
         control_plane.loopback_down(directory)
 
@@ -251,21 +262,19 @@ def _helm(tools: _Tools, word: str, values: str) -> None:
     tools.call("helm", word, "pliant", CHART, "--namespace", _NAMESPACE, *_VALUES[values])
 
 
-def _wait_for_pods(tools: _Tools, count: int) -> None:
-    """Until the newest version of the Deployment has so many pods; nothing schedules them, but the
-    API server has let them in."""
+def _wait_for_pods(tools: _Tools) -> None:
+    """Until there are pods of the Deployment as it is now: nothing schedules them, but the API
+    server has let them in."""
     deadline = time.monotonic() + 60
     while True:
-        sets = tools.objects("replicasets", f"--namespace={_NAMESPACE}")
-        revision = "deployment.kubernetes.io/revision"
-        newest = max(
-            sets, key=lambda each: int(each["metadata"]["annotations"][revision]), default=None
-        )
-        if newest and newest["status"].get("replicas") == newest["spec"]["replicas"] > 0:
+        (deployment,) = tools.objects("deployments", f"--namespace={_NAMESPACE}")
+        status = deployment["status"]
+        seen = status.get("observedGeneration") == deployment["metadata"]["generation"]
+        if seen and status.get("updatedReplicas"):
             return
         if time.monotonic() > deadline:
             events = tools.kubectl("get", "events", f"--namespace={_NAMESPACE}")
-            raise DevError(f"there are not {count} pods of the operator:\n{events}")
+            raise DevError(f"the operator has no pods:\n{events}")
         time.sleep(0.3)
 
 
