@@ -34,9 +34,9 @@ json From(json peers, json ports) {
 }
 
 // A rule without peers would let everybody in.
-void AddMetricsRule(json& rules, const JobNetwork& network) {
+void AddMetricsRule(json& rules, const JobNetwork& network, std::uint16_t port) {
   json peers = json::parse(network.metrics_from);
-  if (!peers.empty()) rules.push_back(From(std::move(peers), Ports(kCoordinatorPlainPort)));
+  if (!peers.empty()) rules.push_back(From(std::move(peers), Ports(port)));
 }
 
 json Policy(const api::ObjectMeta& job, const std::string& name, std::string_view role, json spec) {
@@ -57,7 +57,7 @@ json Policy(const api::ObjectMeta& job, const std::string& name, std::string_vie
 json CoordinatorPolicy(const api::ObjectMeta& job, const JobNetwork& network) {
   json ingress = json::array({From(
       json::array({Peer(PodsOf(job, kRoleLearner)), Operator(network)}), Ports(kCoordinatorPort))});
-  AddMetricsRule(ingress, network);
+  AddMetricsRule(ingress, network, kCoordinatorPlainPort);
   return Policy(job, CoordinatorName(job), kRoleCoordinator,
                 {{"policyTypes", {"Ingress", "Egress"}},
                  {"ingress", std::move(ingress)},
@@ -67,7 +67,7 @@ json CoordinatorPolicy(const api::ObjectMeta& job, const JobNetwork& network) {
 json LearnerPolicy(const api::ObjectMeta& job, const JobNetwork& network) {
   // On whatever port: each learner chooses its own.
   json ingress = json::array({{{"from", json::array({Peer(PodsOf(job, kRoleLearner))})}}});
-  AddMetricsRule(ingress, network);
+  AddMetricsRule(ingress, network, kLearnerMetricsPort);
   json spec = {{"policyTypes", {"Ingress"}},
                {"ingress", std::move(ingress)},
                {"egress", nullptr}};  // removes what an earlier policy had
