@@ -174,6 +174,7 @@ def _conformity(tools: _Tools, report: _Report) -> None:
         location = f"{schemas}/{openapi.LOCATION}"
         # fmt: off
         tools.call("kubeconform", "-strict", f"-kubernetes-version={KUBERNETES_VERSION[1:]}",
+                   "-skip=ServiceMonitor,PodMonitor,PrometheusRule",  # the Prometheus operator's
                    f"-schema-location={location}", "-", given=manifests)
         # fmt: on
 
