@@ -1,12 +1,13 @@
 """Tests of ./dev's own parts that decide something without building or starting anything big."""
 
+import json
 import subprocess
 import tempfile
 import time
 import unittest
 from pathlib import Path
 
-from pliantdev import host
+from pliantdev import host, openapi
 from pliantdev.content_hash import content_hash
 from pliantdev.counts import Counts
 from pliantdev.ctest import count_results
@@ -160,6 +161,63 @@ class CountsTest(TemporaryFolderTest):
 
     def test_nothing_run_is_a_failure(self):
         self.assertEqual(count_results(self.folder), Counts(0, 1))
+
+
+class OpenApiTest(TemporaryFolderTest):
+    def setUp(self):
+        super().setUp()
+        meta = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+        quantity = "io.k8s.apimachinery.pkg.api.resource.Quantity"
+        budget = {
+            "type": "object",
+            "properties": {"max": {"type": "string", "format": "int-or-string"}},
+            "x-kubernetes-group-version-kind": [
+                {"group": "policy.k8s.io", "version": "v1", "kind": "Budget"}
+            ],
+        }
+        pod = {"type": "object", "x-kubernetes-group-version-kind": [
+            {"group": "", "version": "v1", "kind": "Pod"}]}  # fmt: skip
+        texts = {"type": "object", "additionalProperties": {"type": "string"}}
+        free = {"type": "object", "properties": {}, "x-kubernetes-preserve-unknown-fields": True}
+        job = {
+            "type": "object",
+            "properties": {
+                "metadata": {"type": "object"},
+                # A field of this name is not the list of fields.
+                "spec": {"type": "object", "properties": {"properties": texts, "free": free}},
+            },
+        }
+        source = self.folder / "openapi"
+        definitions = {"Budget": budget, "Pod": pod, meta: {}, quantity: {"type": "string"}}
+        source.write_text(json.dumps({"definitions": definitions}))
+        version = {"name": "v1alpha1", "schema": {"openAPIV3Schema": job}}
+        spec = {"group": "pliant.dev", "names": {"kind": "Job"}, "versions": [version]}
+        openapi.write_schemas(source, {"spec": spec}, self.folder)
+        self.definitions = self.read("definitions.json")["definitions"]
+
+    def read(self, name):
+        return json.loads((self.folder / name).read_text())
+
+    def test_has_a_file_for_each_kind_as_kubeconform_names_it(self):
+        reference = {"$ref": "definitions.json#/definitions/Budget"}
+        self.assertEqual(self.read("budget-policy-v1.json"), reference)
+        self.assertEqual(self.read("pod-v1.json"), {"$ref": "definitions.json#/definitions/Pod"})
+        self.assertTrue((self.folder / "job-pliant-v1alpha1.json").exists())
+
+    def test_refuses_fields_that_are_not_known(self):
+        self.assertIs(self.definitions["Budget"]["additionalProperties"], False)
+        job = self.read("job-pliant-v1alpha1.json")
+        self.assertIs(job["additionalProperties"], False)
+        fields = job["properties"]["spec"]
+        self.assertIs(fields["additionalProperties"], False)
+        texts = fields["properties"]["properties"]
+        self.assertEqual(texts["additionalProperties"], {"type": "string"})
+        self.assertNotIn("additionalProperties", fields["properties"]["free"])
+        self.assertIn("ObjectMeta", job["properties"]["metadata"]["$ref"])
+
+    def test_takes_numbers_where_kubernetes_does(self):
+        field = self.definitions["Budget"]["properties"]["max"]
+        self.assertEqual(field, {"type": ["string", "integer"]})
 
 
 if __name__ == "__main__":
