@@ -337,7 +337,7 @@ TEST_F(JobDefinitionTest, ScaleSetsTheMaximumAndShowsTheLearners) {
 
 TEST_F(JobDefinitionTest, TheExamplesAreGoodJobs) {
   for (const char* file : {"demo/training-1.yaml", "demo/training-2.yaml", "examples/digits.yaml",
-                           "examples/own-program.yaml"}) {
+                           "examples/own-program.yaml", "examples/cifar10/job.yaml"}) {
     SCOPED_TRACE(file);
     const auto objects = LoadYamlObjects(std::string(PLIANT_SOURCE_DIR "/manifests/") + file);
     ASSERT_TRUE(objects) << objects.error();

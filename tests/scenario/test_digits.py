@@ -23,18 +23,58 @@ train: {epochs: 100, learningRate: 0.05, momentum: 0.9, weightDecay: 0.0005}
 data: {kind: digits, train: digits-train.csv, test: digits-test.csv}
 """
 
+# Everything that draws, remembers or looks at the whole gradient.
+RICH_MODEL = """
+name: rich
+input: [1, 8, 8]
+layers:
+  - conv: {out: 4, kernel: 3, padding: 1}
+  - batch_norm
+  - relu
+  - residual:
+      layers: [conv: {out: 6, kernel: 3, stride: 2, padding: 1}, batch_norm, dropout: {rate: 0.2}]
+      shortcut: [conv: {out: 6, kernel: 1, stride: 2}]
+  - relu
+  - flatten
+  - dropout: {rate: 0.3}
+  - linear: {out: 10}
+train:
+  epochs: 40
+  optimizer: adamw
+  learningRate: 0.003
+  weightDecay: 0.01
+  schedule: {kind: cosine, warmupEpochs: 1.5, least: 0.01}
+  clipNorm: 0.5
+  labelSmoothing: 0.1
+data:
+  kind: digits
+  train: digits-train.csv
+  test: digits-test.csv
+  augment: {cropPadding: 1, horizontalFlip: true}
+"""
+
+DIVERGING_MODEL = """
+name: diverging
+input: [64]
+layers: [linear: {out: 32}, relu, linear: {out: 32}, relu, linear: {out: 10}]
+train: {epochs: 1000, learningRate: 900, weightDecay: 0.9}
+data: {kind: digits, train: digits-train.csv, test: digits-test.csv}
+"""
+
 
 class DigitsTest(ScenarioTest):
-    def digits_job(self, numbers):
+    def digits_job(self, numbers, model=MODEL, shards=32):
+        return self.running_job(numbers, **self.digits_options(model, shards))
+
+    def digits_options(self, model, shards=32):
         folder = tempfile.TemporaryDirectory(prefix="pliant-model-")
         self.addCleanup(folder.cleanup)
-        model = pathlib.Path(folder.name, "model.yaml")
-        model.write_text(MODEL)
-        return self.running_job(
-            numbers,
-            program=[str(BIN / "pliant-learner"), f"--model={model}", f"--data={DEMO}"],
-            environment={"PLIANT_GLOBAL_BATCH_SIZE": "256", "PLIANT_LOGICAL_SHARDS": "32"},
-        )
+        path = pathlib.Path(folder.name, "model.yaml")
+        path.write_text(model)
+        return {
+            "program": [str(BIN / "pliant-learner"), f"--model={path}", f"--data={DEMO}"],
+            "environment": {"PLIANT_GLOBAL_BATCH_SIZE": "256", "PLIANT_LOGICAL_SHARDS": str(shards)},
+        }
 
     def test_grows_and_shrinks(self):
         job, (first,) = self.digits_job([0])
@@ -65,6 +105,28 @@ class DigitsTest(ScenarioTest):
         job.plan([(first, "Ended"), second, newcomer])
         job.wait_for_members([second, newcomer])
         self.assert_completes(job, [second, newcomer])
+
+    def test_a_model_that_draws_is_no_exception(self):
+        job, (first, second) = self.digits_job([0, 1], RICH_MODEL, shards=8)
+        third = job.start_learner(2)
+        job.plan([first, second, third])
+        job.wait_for_members([first, second, third])
+        first.kill()
+        job.plan([(first, "Ended"), second, third])
+        job.wait_for_members([second, third])
+        self.assert_completes(job, [second, third])
+
+    def test_all_say_why_a_training_diverged(self):
+        job = self.make_job(**self.digits_options(DIVERGING_MODEL))
+        job.start_coordinator()
+        learners = job.start_learners([0, 1])
+        job.plan(learners)
+        for learner in learners:
+            self.assertEqual(learner.exit_code(), 2, learner.log)
+            self.assertEqual(learner.termination()["reason"], "Failed")
+        messages = {learner.termination()["message"] for learner in learners}
+        self.assertEqual(len(messages), 1, "reduced values are the same for all")
+        self.assertRegex(messages.pop(), r"step \d+ cannot be taken, its .*: lower train.learningRate")
 
 
 if __name__ == "__main__":

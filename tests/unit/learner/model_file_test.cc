@@ -1,5 +1,6 @@
 #include "trainer/learner/model_file.h"
 
+#include <filesystem>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -318,6 +319,14 @@ TEST(ModelFile, BombsAreDefused) {
 
   const auto brackets = with_layers("  - " + std::string(100'000, '[') + "\n");
   EXPECT_FALSE(brackets);
+}
+
+TEST(ModelFile, ThoseOfTheManifestsAreGood) {
+  const std::filesystem::path manifests = std::filesystem::path(PLIANT_SOURCE_DIR) / "manifests";
+  for (const char* const file : {"demo/model.yaml", "examples/cifar10/model.yaml"}) {
+    const auto model = ReadModelFile(manifests / file);
+    EXPECT_TRUE(model) << model.error();
+  }
 }
 
 TEST(ModelFile, AFileThatIsNotThereIsInvalidInput) {
