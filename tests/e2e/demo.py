@@ -4,24 +4,34 @@
 import argparse
 import json
 import sys
+import time
 from pathlib import Path
 
-from story import ending
+from story import dashboards, ending
 from story.errors import StoryError
-from story.plot import play
+from story.monitoring import Monitoring
+from story.plot import Told, play
 from story.screen import Screen
 from story.stage import Stage
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="./dev demo", description=__doc__)
+    parser = argparse.ArgumentParser(prog="./dev demo", description=__doc__, allow_abbrev=False)
     parser.add_argument(
         "--json", metavar="FILE", type=Path, help="write what was measured and checked to this file too"
+    )
+    parser.add_argument(
+        "--html", metavar="FILE", type=Path, help="write the chart of GPU slots to this file too, as a web page"
+    )
+    parser.add_argument(
+        "--dashboards",
+        action="store_true",
+        help="run a Prometheus in the cluster, and at the end every query of the chart's Grafana dashboard",
     )
     arguments = parser.parse_args()
     screen = Screen(sys.stdout)
     try:
-        told = play(Stage.from_environment(), screen)
+        told = tell(screen, with_dashboards=arguments.dashboards)
     except StoryError as error:
         screen.close_table()
         print(f"demo: {error}", file=sys.stderr)
@@ -29,15 +39,34 @@ def main() -> int:
     except KeyboardInterrupt:
         print("demo: interrupted", file=sys.stderr)
         return 130
-    ending.show(told, screen)
     if arguments.json:
         arguments.json.write_text(json.dumps(ending.to_json(told), indent=2) + "\n")
+    if arguments.html:
+        arguments.html.write_text(ending.to_html(told))
     if not told.held:
         failed = [check.name for check in told.checks if not check.holds]
         print(f"demo: does not hold: {'; '.join(failed)}", file=sys.stderr)
         return 1
     screen.say("everything holds", "bold", "green")
     return 0
+
+
+def tell(screen: Screen, *, with_dashboards: bool) -> Told:
+    stage = Stage.from_environment()
+    if not with_dashboards:
+        told = play(stage, screen)
+        ending.show(told, screen)
+        return told
+    screen.say("starting Prometheus")
+    monitoring = Monitoring(stage)
+    begin = time.time()
+    told = play(stage, screen)
+    ending.show(told, screen)
+    answers = monitoring.answers(begin, time.time())
+    ending.show_dashboard(answers, screen)
+    told.checks.append(dashboards.check(answers))
+    ending.show_check(told.checks[-1], screen)
+    return told
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from . import build_image, commands, preflight, product
+from . import build_image, commands, preflight, product, prometheus
 from .counts import Counts
 from .errors import DevError
 from .progress import clock, log_file, phase, say
@@ -38,6 +38,7 @@ def run() -> int:
     parts: dict[str, Callable[[], None]] = {
         "format": _check_format,
         "tests": lambda: _check_tests(commands.run_tests([])),
+        "alerts and dashboard": prometheus.check,
         "compilation with CUDA": lambda: product.compile_preset("cuda", *_CUDA_TARGETS),
     }
     failed = []

@@ -7,7 +7,17 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from . import assets, build_image, chart, cluster, ctest, go_programs, preflight, product
+from . import (
+    assets,
+    build_image,
+    chart,
+    cluster,
+    ctest,
+    go_programs,
+    preflight,
+    product,
+    prometheus,
+)
 from .counts import Counts
 from .errors import DevError
 from .lock import LOCK_IS_HELD
@@ -25,7 +35,8 @@ def up() -> product.ProductImages:
     images = product.build_images()
     with phase("Starting the cluster", "about 15 s"):
         cluster.up(made.node_files, made.pause_archive)
-    product.load_images(images)
+    for image in (images.operator, images.learner):
+        product.load_image(image)
     product.install(made.node_files.programs, images)
     say("ready: ./dev kubectl get elastictrainingjobs --all-namespaces; ./dev down ends it")
     return images
@@ -102,8 +113,13 @@ def node_exec(node: str, command: Sequence[str]) -> int:
 
 
 def demo(arguments: Sequence[str]) -> int:
+    environment = _e2e_environment(up())
+    if "--dashboards" in arguments:
+        image = prometheus.image()
+        product.load_image(image)
+        environment["PLIANT_PROMETHEUS_IMAGE"] = image
     command = [_PYTHON, _E2E / "demo.py", *arguments]
-    return subprocess.run(command, env=_e2e_environment(up()), check=False).returncode
+    return subprocess.run(command, env=environment, check=False).returncode
 
 
 def demo_help() -> int:

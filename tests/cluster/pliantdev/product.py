@@ -77,18 +77,17 @@ def _image(name: str) -> str:
     return image
 
 
-def load_images(images: ProductImages) -> None:
-    """Brings the images to the nodes' containerd, unless they are there."""
-    for image in (images.operator, images.learner):
-        if all(image in node.images() for node in cluster.nodes()):
-            continue
-        with (
-            phase(f"Loading {image} into the nodes"),
-            tempfile.TemporaryDirectory(dir=CACHE) as scratch,
-        ):
-            archive = Path(scratch, "image.tar")
-            engine().save(image, archive, log_file("image-save"))
-            cluster.load_image(archive)
+def load_image(image: str) -> None:
+    """Brings an image to the nodes' containerd, unless it is there."""
+    if all(image in node.images() for node in cluster.nodes()):
+        return
+    with (
+        phase(f"Loading {image} into the nodes"),
+        tempfile.TemporaryDirectory(dir=CACHE) as scratch,
+    ):
+        archive = Path(scratch, "image.tar")
+        engine().save(image, archive, log_file("image-save"))
+        cluster.load_image(archive)
 
 
 def install(programs: Path, images: ProductImages) -> None:

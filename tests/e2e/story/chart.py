@@ -79,11 +79,14 @@ def _cells(cells: Sequence[int | None], style: Style) -> str:
     return text
 
 
+def time_step(seconds: float, marks_most: float) -> int:
+    """A round number of seconds between marks of an axis."""
+    return next((each for each in (5, 10, 15, 30, 60, 120, 300) if seconds / each <= marks_most), 600)
+
+
 def _time_axis(seconds: float, columns: int) -> str:
     """Marks at round times that leave room for their labels."""
-    step = next(
-        (each for each in (5, 10, 15, 30, 60, 120, 300, 600) if seconds / each * 8 <= columns or each == 600), 600
-    )
+    step = time_step(seconds, columns / 8)
     axis = ""
     for mark in range(0, int(seconds) + 1, step):
         column = int(mark / seconds * columns) if seconds else 0

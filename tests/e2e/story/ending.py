@@ -1,6 +1,9 @@
 """The end of the story for people and, as JSON, for programs."""
 
-from . import chart, resizes, table
+from collections.abc import Sequence
+
+from . import chart, dashboards, html_chart, resizes, table
+from .checks import Check
 from .plot import FIRST, SECOND, Told
 from .screen import Screen
 from .stage import GPUS_TOTAL
@@ -24,8 +27,25 @@ def show(told: Told, screen: Screen) -> None:
         ])  # fmt: skip
     screen.lines([""])
     for check in told.checks:
-        mark = style.paint("✓", "green") if check.holds else style.paint("✗", "red")
-        screen.lines([f"{mark} {check.name}", *(f"    {problem}" for problem in check.problems)])
+        show_check(check, screen)
+
+
+def show_check(check: Check, screen: Screen) -> None:
+    mark = screen.style.paint("✓", "green") if check.holds else screen.style.paint("✗", "red")
+    screen.lines([f"{mark} {check.name}", *(f"    {problem}" for problem in check.problems)])
+
+
+def show_dashboard(answers: Sequence[dashboards.Answer], screen: Screen) -> None:
+    """Each panel's series with their last values."""
+    header, *rows = table.layout(dashboards.HEADER, dashboards.rows(answers), min(screen.width, 120))
+    screen.lines(["", screen.style.paint(header, "bold"), *rows, ""])
+
+
+def to_html(told: Told) -> str:
+    changes = chart.held_over_time(told.worlds, _NAMES)
+    events = [html_chart.Event(request.time, request.label) for request in told.requests]
+    title = "GPUs of two trainings over time"
+    return html_chart.page(changes, told.worlds[-1].time, _NAMES, GPUS_TOTAL, events, title)
 
 
 def to_json(told: Told) -> dict:

@@ -24,6 +24,7 @@ class Told:
     """What there is to tell when the story is over."""
 
     worlds: list[World] = field(default_factory=list)
+    requests: list[Request] = field(default_factory=list)
     resizes: list[ResizeReport] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)
@@ -50,6 +51,7 @@ def play(stage: Stage, screen: Screen, after_step: Callable[[int], None] = lambd
         told.worlds = watcher.worlds()
         resizes = watcher.resizes()
     screen.close_table()
+    told.requests = plot.requests
     told.resizes = report(plot.requests, resizes)
     screen.say("training both once more, undisturbed, with one learner each and the same seeds")
     hashes = dict(zip(jobs, reference.parameter_hashes(stage.kubectl, list(jobs.values())), strict=True))

@@ -13,6 +13,7 @@ _REPO = Path(__file__).resolve().parents[3]
 DEMO = _REPO / "manifests" / "demo"
 NAMESPACE = "pliant-demo"
 OPERATOR_NAMESPACE = "pliant-system"
+MONITORING_NAMESPACE = "pliant-monitoring"
 GPUS_TOTAL = 8
 
 # The demo's manifests are made for two CPUs that eight learners share. With more, the trainings get as much longer as
@@ -26,7 +27,9 @@ _EPOCHS = "--epochs="
 class Stage:
     kubectl: Kubectl
     operator_kubectl: Kubectl
+    monitoring_kubectl: Kubectl
     learner_image: str
+    prometheus_image: str  # empty: none was made
     dev: str  # the ./dev program
 
     @staticmethod
@@ -40,7 +43,9 @@ class Stage:
         return Stage(
             kubectl=Kubectl(program, NAMESPACE),
             operator_kubectl=Kubectl(program, OPERATOR_NAMESPACE),
+            monitoring_kubectl=Kubectl(program, MONITORING_NAMESPACE),
             learner_image=variable("PLIANT_LEARNER_IMAGE"),
+            prometheus_image=os.environ.get("PLIANT_PROMETHEUS_IMAGE", ""),
             dev=os.environ.get("PLIANT_DEV", str(_REPO / "dev")),
         )
 
