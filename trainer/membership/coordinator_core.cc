@@ -184,7 +184,7 @@ CoordinatorEffects CoordinatorCore::Impl::OnDisconnected(ConnectionId connection
 }
 
 void CoordinatorCore::Impl::Refuse(ConnectionId connection, Problem problem) {
-  log::Warning("learner refused", {{"reason", problem.reason}, {"message", problem.message}});
+  log::Warning("learner refused", {{"reason", problem.reason}, {"cause", problem.message}});
   effects_.push_back(
       SendMessage{connection, Refused{.reason = problem.reason, .message = problem.message}});
   effects_.push_back(CloseConnection{connection});
@@ -334,7 +334,7 @@ void CoordinatorCore::Impl::On(LearnerRecord& learner, const Left& left, TimePoi
   log::Info("learner left", {{"learner", learner.id.name},
                              {"reason", ToString(left.reason)},
                              {"ticks", left.applied_ticks},
-                             {"message", left.message}});
+                             {"cause", left.message}});
   switch (left.reason) {
     case LeftReason::kCompleted:
       completed_ = true;

@@ -139,7 +139,7 @@ int EndWith(const LearnerExit& exit, const std::filesystem::path& termination_lo
   log::Write(failed ? log::Level::kError : log::Level::kInfo, "learner ends",
              {{"reason", ToString(exit.reason)},
               {"step", exit.step},
-              {"message", exit.message},
+              {"cause", exit.message},
               {"parametersSha256", exit.parameters_sha256}});
   return failed ? ExitCodeOf(exit.code) : 0;
 }
