@@ -1,7 +1,10 @@
 #include "trainer/learner/model_file.h"
 
+#include <cstdint>
 #include <filesystem>
+#include <random>
 #include <string>
+#include <string_view>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -319,6 +322,39 @@ TEST(ModelFile, BombsAreDefused) {
 
   const auto brackets = with_layers("  - " + std::string(100'000, '[') + "\n");
   EXPECT_FALSE(brackets);
+}
+
+// Whatever is typed, the answer is a model or a sentence with a place.
+TEST(ModelFile, TornTextsAreAnswered) {
+  using namespace std::string_view_literals;
+  constexpr std::string_view kTyped = "{}[]:,-&*!|>'\"#%@`~\n\t 0e.xn\x00\xff"sv;
+  std::mt19937_64 random(4);
+  int refused = 0;
+  for (int i = 0; i < 300; ++i) {
+    std::string text = i % 2 == 0 ? kGood : kRich;
+    for (std::uint64_t edits = 1 + random() % 4; edits > 0; --edits) {
+      const std::size_t at = random() % text.size();
+      switch (random() % 4) {
+        case 0:
+          text[at] = kTyped[random() % kTyped.size()];
+          break;
+        case 1:
+          text.insert(at, 1, kTyped[random() % kTyped.size()]);
+          break;
+        case 2:
+          text.erase(at, 1 + random() % 20);
+          break;
+        default:
+          text.insert(at, text.substr(random() % text.size(), random() % 40));
+      }
+    }
+    const auto model = ParseModel(text, "m");
+    if (model) continue;
+    ++refused;
+    EXPECT_EQ(model.error().code, ErrorCode::kInvalid) << text;
+    EXPECT_TRUE(model.error().message.starts_with("m:")) << model.error().message;
+  }
+  EXPECT_GT(refused, 150);
 }
 
 TEST(ModelFile, ThoseOfTheManifestsAreGood) {
