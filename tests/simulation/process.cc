@@ -1,5 +1,6 @@
 #include "tests/simulation/process.h"
 
+#include <algorithm>
 #include <atomic>
 #include <utility>
 
@@ -17,7 +18,9 @@ void Gate::Resume() {
 }
 
 TimerId GatedLoop::PostAfter(Duration delay, std::function<void()> task) {
-  return loop_.PostAfter(delay, [gate = std::weak_ptr(gate_), task = std::move(task)] {
+  TimePoint due = loop_.Now() + delay + late_();
+  if (delay == Duration::zero()) due = posted_last_ = std::max(due, posted_last_);
+  return loop_.PostAfter(due - loop_.Now(), [gate = std::weak_ptr(gate_), task = std::move(task)] {
     if (const auto living = gate.lock()) living->Run(task);
   });
 }

@@ -37,9 +37,14 @@ class Gate {
   std::deque<std::function<void()>> waiting_;
 };
 
+// Tasks and timers come late by what `late` draws, as behind the frames that one read of a socket
+// brings: only the order among tasks that were posted for at once is kept.
 class GatedLoop final : public EventLoop {
  public:
-  GatedLoop(EventLoop& loop, std::shared_ptr<Gate> gate) : loop_(loop), gate_(std::move(gate)) {}
+  GatedLoop(
+      EventLoop& loop, std::shared_ptr<Gate> gate,
+      std::function<Duration()> late = [] { return Duration::zero(); })
+      : loop_(loop), gate_(std::move(gate)), late_(std::move(late)) {}
   TimePoint Now() const override { return loop_.Now(); }
   void Post(std::function<void()> task) override { PostAfter(Duration::zero(), std::move(task)); }
   TimerId PostAfter(Duration delay, std::function<void()> task) override;
@@ -48,6 +53,8 @@ class GatedLoop final : public EventLoop {
  private:
   EventLoop& loop_;
   const std::shared_ptr<Gate> gate_;
+  const std::function<Duration()> late_;
+  TimePoint posted_last_{};  // when the last of those for at once is due
 };
 
 class GatedTransport final : public PeerTransport, private PeerHandler {

@@ -30,8 +30,8 @@ const Reference& TheReference() {
 
 class Stories : public testing::Test {
  protected:
-  World& Begin(std::uint64_t seed, int learners) {
-    world_.emplace(seed, kJob, TheReference(), Speeds{.shard = 30ms});
+  World& Begin(std::uint64_t seed, int learners, Speeds speeds = {.shard = 30ms}) {
+    world_.emplace(seed, kJob, TheReference(), speeds);
     entered_.clear();
     opened_ = {};
     world_->on_message = [this](const LearnerId& from, const LearnerMessage& message) {
@@ -73,6 +73,13 @@ TEST_F(Stories, NothingHappens) {
   Begin(1, 3);
   Complete();
   EXPECT_EQ(world_->state_losses(), 0);
+}
+
+// A learner that enters because of a frame has not handled it when the next one is read.
+TEST_F(Stories, FramesOfAPeerStayInOrderWhenTimersAreLate) {
+  for (std::uint64_t seed = 200; seed < 220 && !HasFailure(); ++seed) {
+    Begin(seed, 2, {.timers_late = 1, .timers_late_most = 200ms});
+  }
 }
 
 TEST_F(Stories, GrowingAndShrinkingLosesNothing) {

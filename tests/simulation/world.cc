@@ -183,7 +183,9 @@ void World::AddPod() {
 
 void World::Build(Pod& pod) {
   pod.gate = std::make_shared<Gate>();
-  pod.loop = std::make_unique<GatedLoop>(loop_, pod.gate);
+  pod.loop = std::make_unique<GatedLoop>(loop_, pod.gate, [this] {
+    return Chance(speeds_.timers_late) ? Between(0ms, speeds_.timers_late_most) : 0ms;
+  });
   pod.program = std::make_unique<ToyProgram>(job_.data);
   pod.compute = std::make_unique<SimCompute>(
       *pod.loop, *pod.program, job_.data.logical_shards,

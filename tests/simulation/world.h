@@ -27,6 +27,8 @@ struct Speeds {
   Duration disk_most = std::chrono::milliseconds(50);
   Duration pod_start_most = std::chrono::milliseconds(500);
   Duration operator_every = std::chrono::milliseconds(200);
+  double timers_late = 0.2;  // how many of them
+  Duration timers_late_most = std::chrono::milliseconds(30);
 };
 
 struct JobSpec {

@@ -96,6 +96,7 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   void SendToMembers(FrameKind kind, Bytes payload = {});
   void Deliver(const LearnerId& peer, const Frame& frame);  // of the present membership
   void DeliverHeld();
+  void DeliverHeldSoon();
   void OnAbort(const LearnerId& peer);
   // Gives the membership up, and says so to all.
   void Stop(Loss loss);
@@ -195,6 +196,7 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   std::optional<Membership> announcement_;  // for the next trailer
   std::optional<Membership> pending_;       // to enter when a commit or a load is done
   std::deque<HeldFrame> held_;              // of memberships and ticks to come
+  bool held_are_due_ = false;               // no frame may overtake them
   std::set<LearnerId> dialed_;              // peers that a connection is wanted to
   std::optional<Lost> lost_;                // why it is stopped: said again on a new connection
 

@@ -117,11 +117,21 @@ void LearnerLoop::Impl::Take(const LearnerId& peer, Frame frame) {
     return LeaveWhenFree();
   }
   const MembershipId known = newest_ ? newest_->id : MembershipId{};
-  if (id > known || pending_) {
+  if (id > known || pending_ || held_are_due_) {
     held_.push_back({peer, std::move(frame)});
   } else if (id == membership_.id) {
     Deliver(peer, frame);
   }
+}
+
+// Not within this call: what is held may lead on to the next membership.
+void LearnerLoop::Impl::DeliverHeldSoon() {
+  if (std::exchange(held_are_due_, true)) return;
+  After(Duration::zero(), [this] {
+    held_are_due_ = false;
+    AdvanceOpening();
+    DeliverHeld();
+  });
 }
 
 void LearnerLoop::Impl::DeliverHeld() {
@@ -291,12 +301,7 @@ void LearnerLoop::Impl::Enter(Membership membership, std::vector<Member> before)
     }
     CheckOpening();
   }
-  // Not within this call: what is held may lead on to the next membership.
-  After(Duration::zero(), [this, id = membership_.id] {
-    if (membership_.id != id || phase_ != Phase::kOpening) return;
-    AdvanceOpening();
-    DeliverHeld();
-  });
+  DeliverHeldSoon();
 }
 
 void LearnerLoop::Impl::SwitchTo(const Membership& membership) {
@@ -314,7 +319,7 @@ void LearnerLoop::Impl::Release(const Membership& membership) {
   if (membership.members.empty()) return Drain();
   log::Info("released", {{"membership", ToString(membership.id)}, {"tick", applied_}});
   phase_ = Phase::kReleased;
-  After(Duration::zero(), [this] { DeliverHeld(); });
+  DeliverHeldSoon();
 }
 
 // ---- The opening ----

@@ -238,7 +238,7 @@ void LearnerLoop::Impl::Drain() {
   RequestLeave(options_.grace);
   if (rank() == 0) return SaveLast();
   if (loss_in_commit_) OnLoss(*std::exchange(loss_in_commit_, std::nullopt));
-  After(Duration::zero(), [this] { DeliverHeld(); });
+  DeliverHeldSoon();
 }
 
 void LearnerLoop::Impl::SaveLast() {
@@ -259,7 +259,7 @@ void LearnerLoop::Impl::Finish() {
   if (rank() == 0) return PublishFinal();
   PollFinal();
   if (loss_in_commit_) OnLoss(*std::exchange(loss_in_commit_, std::nullopt));
-  After(Duration::zero(), [this] { DeliverHeld(); });
+  DeliverHeldSoon();
 }
 
 void LearnerLoop::Impl::PublishFinal() {
