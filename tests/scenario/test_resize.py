@@ -39,6 +39,19 @@ class ResizeTest(ScenarioTest):
         self.report_pauses(job)
         self.assert_completes(job, learners[1:])
 
+    def test_deleted_with_its_coordinator(self):
+        """As `kubectl delete` does: every pod is told at once, and nobody waits for one that is gone."""
+        longer_than_the_test_waits = {"PLIANT_GRACE_SECONDS": "600"}
+        job, learners = self.running_job([0, 1, 2], environment=longer_than_the_test_waits)
+        for process in (job.coordinator, *learners):
+            process.terminate()
+        for learner in learners:
+            self.assert_drained(learner)
+        messages = [learner.termination()["message"] for learner in learners]
+        self.assertEqual(messages, ["left with a checkpoint"] * 3)
+        step = max(learner.termination()["step"] for learner in learners)
+        self.assertIn(f"step-{step:012d}", job.checkpoints()[-1], "a checkpoint of the very last step")
+
     def test_suspended_and_resumed(self):
         job, learners = self.running_job([0, 1])
         job.plan([])

@@ -214,7 +214,7 @@ TEST_F(Stories, EveryoneLeavesAtOnceWithoutACoordinator) {
     world.coordinator().Kill();
     world.loop().RunFor(1s);
     for (Pod* const pod : world.running()) world.Terminate(*pod, 10s);
-    ASSERT_TRUE(world.RunUntil([&] { return world.running().empty(); }, 9s)) << world.Describe();
+    ASSERT_TRUE(world.RunUntil([&] { return world.running().empty(); }, 2s)) << world.Describe();
     const auto restored =
         RestoreNewest(world.store, {.seed = 3, .global_batch_size = 16, .logical_shards = 8});
     ASSERT_TRUE(restored) << restored.error();

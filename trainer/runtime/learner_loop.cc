@@ -204,8 +204,7 @@ void LearnerLoop::Impl::RequestLeave(Duration grace) {
   leave_requested_ = true;
   Tell(Leaving{ToSeconds(grace)});
   // Half of the grace is the coordinator's to arrange it.
-  const bool alone = parts_.link == nullptr || (!linked_ && membership_.world_size() == 1);
-  After(alone ? Duration::zero() : grace / 2, [this] { last_call_ = true; });
+  After(grace / 2, [this] { last_call_ = true; });
   After(grace, [this] {
     Exit({.reason = LeftReason::kDrained,
           .message = phase_ == Phase::kDraining

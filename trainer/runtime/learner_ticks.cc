@@ -72,7 +72,9 @@ void LearnerLoop::Impl::OnTickComputed(const TickOutput& output) {
   tick_computed_ = parts_.loop.Now();
   samples_computed_ = 0;
   for (const ShardSums& sums : output.sums) samples_computed_ += sums.samples;
-  Trailer trailer{.last_call = last_call_, .announced = announcement_};
+  // Without a coordinator nobody arranges who goes on: if all leave, they save and go at once.
+  Trailer trailer{.last_call = last_call_ || (leave_requested_ && !linked_),
+                  .announced = announcement_};
   const std::vector<int> shards = map_.ShardsOf(rank());
   for (std::size_t i = 0; i < shards.size(); ++i) {
     trailer.shards.push_back({.shard = shards[i], .sums = output.sums[i]});
