@@ -122,23 +122,17 @@ void TcpConnection::Fail(const std::string& reason) {
   owner->OnConnectionClosed(*this, reason);
 }
 
-void TcpConnection::WaitReadable() {
-  if (waits_readable_) return;
-  waits_readable_ = true;
-  socket_.async_wait(Socket::wait_read, [self = shared_from_this()](const error_code& error) {
-    self->waits_readable_ = false;
+void TcpConnection::Wait(Socket::wait_type what, bool& waits) {
+  if (waits) return;
+  waits = true;
+  socket_.async_wait(what, [self = shared_from_this(), &waits](const error_code& error) {
+    waits = false;
     if (!self->closed() && !error) self->Advance();
   });
 }
 
-void TcpConnection::WaitWritable() {
-  if (waits_writable_) return;
-  waits_writable_ = true;
-  socket_.async_wait(Socket::wait_write, [self = shared_from_this()](const error_code& error) {
-    self->waits_writable_ = false;
-    if (!self->closed() && !error) self->Advance();
-  });
-}
+void TcpConnection::WaitReadable() { Wait(Socket::wait_read, waits_readable_); }
+void TcpConnection::WaitWritable() { Wait(Socket::wait_write, waits_writable_); }
 
 void TcpConnection::FlushSoon() {
   if (flush_posted_) return;

@@ -67,6 +67,7 @@ class TcpConnection : public std::enable_shared_from_this<TcpConnection> {
   void SendHello(const PeerHello& hello);
   void StartTimer();
   void Begin();
+  void Wait(Socket::wait_type what, bool& waits);
   void WaitReadable();
   void WaitWritable();
   void FlushSoon();

@@ -15,6 +15,7 @@
 #include "base/real_event_loop.h"
 #include "base/secret.h"
 #include "base/websocket_client.h"
+#include "tests/unit/run_until.h"
 
 namespace pliant {
 namespace {
@@ -55,17 +56,12 @@ struct Side {
   std::string closed_because;
   bool closed = false;
 
-  WebSocketCallbacks Callbacks(RealEventLoop& loop) {
-    return {.on_message =
-                [this, &loop](std::string text) {
-                  texts.push_back(std::move(text));
-                  loop.Stop();
-                },
+  WebSocketCallbacks Callbacks() {
+    return {.on_message = [this](std::string text) { texts.push_back(std::move(text)); },
             .on_closed =
-                [this, &loop](std::string_view reason) {
+                [this](std::string_view reason) {
                   closed_because = reason;
                   closed = true;
-                  loop.Stop();
                 }};
   }
 };
@@ -86,8 +82,7 @@ class WebSocketTest : public testing::Test {
                                        .accept =
                                            [this](std::shared_ptr<WebSocket> socket) {
                                              server_side_.socket = std::move(socket);
-                                             loop_.Stop();
-                                             return server_side_.Callbacks(loop_);
+                                             return server_side_.Callbacks();
                                            }}});
     ASSERT_TRUE(server) << server.error();
     server_ = *std::move(server);
@@ -107,33 +102,19 @@ class WebSocketTest : public testing::Test {
     ConnectWebSocket(loop_, std::move(endpoint), limits,
                      [&](Result<std::shared_ptr<WebSocket>> socket) {
                        done = true;
-                       loop_.Stop();
                        if (!socket) {
                          error = socket.error();
                          return WebSocketCallbacks{};
                        }
                        client_side_.socket = *std::move(socket);
-                       return client_side_.Callbacks(loop_);
+                       return client_side_.Callbacks();
                      });
     EXPECT_FALSE(done) << "never within the call";
     RunUntil([&] { return done && (error || server_side_.socket); });
     return error;
   }
 
-  // Callbacks stop the loop, so that the condition is looked at after each.
-  void RunUntil(const std::function<bool()>& condition) {
-    bool late = false;
-    const TimerId timer = loop_.PostAfter(10s, [&] {
-      late = true;
-      loop_.Stop();
-    });
-    while (!condition() && !late) {
-      loop_.context().restart();
-      loop_.Run();
-    }
-    loop_.Cancel(timer);
-    ASSERT_FALSE(late) << "what was waited for did not come";
-  }
+  void RunUntil(const std::function<bool()>& condition) { pliant::RunUntil(loop_, condition); }
 
   RealEventLoop loop_;
   Side server_side_;
@@ -188,10 +169,7 @@ TEST_F(WebSocketTest, PingsKeepAQuietConnectionOpen) {
   Listen({.websocket = {.idle_timeout = 200ms}});
   ASSERT_EQ(Connect(Endpoint()), std::nullopt);
   bool waited = false;
-  loop_.PostAfter(700ms, [&] {
-    waited = true;
-    loop_.Stop();
-  });
+  loop_.PostAfter(700ms, [&] { waited = true; });
   RunUntil([&] { return waited; });
   EXPECT_FALSE(server_side_.closed);
   client_side_.socket->Send("still here");

@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/real_event_loop.h"
 #include "base/websocket_client.h"
+#include "tests/unit/run_until.h"
 #include "trainer/membership/messages.h"
 
 namespace pliant {
@@ -28,10 +29,7 @@ class CoordinatorServiceTest : public testing::Test {
     service_ = std::make_unique<CoordinatorService>(
         loop_, "team/digits", CoordinatorOptions{.term = 4, .join_settle = 0ms},
         CoordinatorTokens{.operator_token = "op", .learner_token = "le"}, CounterFile(state, 4),
-        [this](const Error& error) {
-          fatal_ = error;
-          loop_.Stop();
-        });
+        [this](const Error& error) { fatal_ = error; });
     auto server = HttpServer::Listen(loop_, {.address = "127.0.0.1"}, service_->ApiRoutes());
     ASSERT_TRUE(server) << server.error();
     server_ = *std::move(server);
@@ -48,27 +46,20 @@ class CoordinatorServiceTest : public testing::Test {
   }
 
   void ConnectLearner() {
-    ConnectWebSocket(loop_,
-                     {.host = "127.0.0.1",
-                      .port = std::to_string(server_->port()),
-                      .path = "/v1/learner",
-                      .bearer_token = "le"},
-                     {}, [this](Result<std::shared_ptr<WebSocket>> socket) {
-                       EXPECT_TRUE(socket);
-                       if (!socket) return WebSocketCallbacks{};
-                       learner_ = *socket;
-                       loop_.Stop();
-                       return WebSocketCallbacks{.on_message =
-                                                     [this](std::string text) {
-                                                       received_.push_back(std::move(text));
-                                                       loop_.Stop();
-                                                     },
-                                                 .on_closed =
-                                                     [this](std::string_view reason) {
-                                                       closed_because_ = reason;
-                                                       loop_.Stop();
-                                                     }};
-                     });
+    ConnectWebSocket(
+        loop_,
+        {.host = "127.0.0.1",
+         .port = std::to_string(server_->port()),
+         .path = "/v1/learner",
+         .bearer_token = "le"},
+        {}, [this](Result<std::shared_ptr<WebSocket>> socket) {
+          EXPECT_TRUE(socket);
+          if (!socket) return WebSocketCallbacks{};
+          learner_ = *socket;
+          return WebSocketCallbacks{
+              .on_message = [this](std::string text) { received_.push_back(std::move(text)); },
+              .on_closed = [this](std::string_view reason) { closed_because_ = reason; }};
+        });
     RunUntil([this] { return learner_ != nullptr; });
   }
 
@@ -86,20 +77,7 @@ class CoordinatorServiceTest : public testing::Test {
     return std::nullopt;
   }
 
-  // Callbacks stop the loop, so that the condition is looked at after each.
-  void RunUntil(const std::function<bool()>& condition) {
-    bool late = false;
-    const TimerId timer = loop_.PostAfter(20s, [&] {
-      late = true;
-      loop_.Stop();
-    });
-    while (!condition() && !late) {
-      loop_.context().restart();
-      loop_.Run();
-    }
-    loop_.Cancel(timer);
-    ASSERT_FALSE(late) << "what was waited for did not come";
-  }
+  void RunUntil(const std::function<bool()>& condition) { pliant::RunUntil(loop_, condition); }
 
   ~CoordinatorServiceTest() override { std::filesystem::remove_all(state_); }
 

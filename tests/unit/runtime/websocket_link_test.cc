@@ -11,6 +11,7 @@
 
 #include "base/http_server.h"
 #include "base/real_event_loop.h"
+#include "tests/unit/run_until.h"
 
 namespace pliant {
 namespace {
@@ -26,15 +27,13 @@ class WebSocketLinkTest : public testing::Test, public CoordinatorHandler {
         {{.method = "GET", .path = "/v1/learner", .accept = [this](auto socket) {
             ++accepted_;
             coordinator_ = std::move(socket);
-            loop_.Stop();
             return WebSocketCallbacks{.on_message =
                                           [this](std::string text) {
                                             auto message = DecodeLearnerMessage(text);
                                             ASSERT_TRUE(message) << text;
                                             heard_.push_back(*std::move(message));
-                                            loop_.Stop();
                                           },
-                                      .on_closed = [this](auto) { loop_.Stop(); }};
+                                      .on_closed = [](auto) {}};
           }}});
     ASSERT_TRUE(server) << server.error();
     server_ = *std::move(server);
@@ -48,38 +47,16 @@ class WebSocketLinkTest : public testing::Test, public CoordinatorHandler {
                                     .backoff = {.first = 5ms, .most = 20ms}});
   }
 
-  void OnCoordinatorConnected() override {
-    seen_.push_back("connected");
-    loop_.Stop();
-  }
+  void OnCoordinatorConnected() override { seen_.push_back("connected"); }
   void OnCoordinatorMessage(CoordinatorMessage message) override {
     seen_.emplace_back(NameOf(message));
-    loop_.Stop();
   }
-  void OnCoordinatorDisconnected(std::string_view) override {
-    seen_.push_back("disconnected");
-    loop_.Stop();
-  }
+  void OnCoordinatorDisconnected(std::string_view) override { seen_.push_back("disconnected"); }
 
-  void RunUntil(const std::function<bool()>& condition) {
-    bool late = false;
-    const TimerId timer = loop_.PostAfter(10s, [&] {
-      late = true;
-      loop_.Stop();
-    });
-    while (!condition() && !late) {
-      loop_.context().restart();
-      loop_.Run();
-    }
-    loop_.Cancel(timer);
-    ASSERT_FALSE(late) << "what was waited for did not come";
-  }
+  void RunUntil(const std::function<bool()>& condition) { pliant::RunUntil(loop_, condition); }
   void RunFor(Duration duration) {
     bool over = false;
-    loop_.PostAfter(duration, [&] {
-      over = true;
-      loop_.Stop();
-    });
+    loop_.PostAfter(duration, [&] { over = true; });
     RunUntil([&] { return over; });
   }
   void RunUntilConnected(int times) {
@@ -162,10 +139,7 @@ TEST_F(WebSocketLinkTest, FinishSendsWhatIsQueuedAndCallsNobodyAfterwards) {
   RunUntilConnected(1);
   int finished = 0;
   link_->Send(Left{.applied_ticks = 9});
-  link_->Finish(5s, [&] {
-    ++finished;
-    loop_.Stop();
-  });
+  link_->Finish(5s, [&] { ++finished; });
   EXPECT_EQ(finished, 0) << "never within the call";
   RunUntil([&] { return finished > 0 && heard_.size() == 1; });
   RunFor(50ms);
@@ -179,10 +153,7 @@ TEST_F(WebSocketLinkTest, FinishDoesNotWaitForACoordinatorThatIsNotThere) {
   server_.reset();
   link_->Start(this);
   bool finished = false;
-  link_->Finish(5s, [&] {
-    finished = true;
-    loop_.Stop();
-  });
+  link_->Finish(5s, [&] { finished = true; });
   const TimePoint start = loop_.Now();
   RunUntil([&] { return finished; });
   EXPECT_LT(loop_.Now() - start, Duration(1s));
