@@ -3,11 +3,14 @@
 import time
 from collections.abc import Callable
 
-from . import build_image, commands, preflight, product, prometheus
+from . import build_image, commands, ctest, preflight, product, prometheus
 from .counts import Counts
 from .errors import DevError
 from .progress import clock, log_file, phase, say
 from .settings import REPO
+
+# What a sanitizer can tell of: the rest needs a cluster, or is a search that it would slow down.
+_SANITIZED_SETS = ("unit", "scenario", "simulation")
 
 # What is compiled with nvcc or against NCCL's headers; the rest is the release's.
 _CUDA_TARGETS = ("pliant_cuda_kernels", "pliant_nccl")
@@ -39,6 +42,15 @@ def run() -> int:
         "format": _check_format,
         "tests": lambda: _check_tests(commands.run_tests([])),
         "alerts and dashboard": prometheus.check,
+        **{
+            f"tests with {name}": lambda preset=preset: _check_tests(
+                ctest.run(_SANITIZED_SETS, preset=preset)
+            )
+            for name, preset in (
+                ("AddressSanitizer and UBSan", "asan"),
+                ("ThreadSanitizer", "tsan"),
+            )
+        },
         "compilation with CUDA": lambda: product.compile_preset("cuda", *_CUDA_TARGETS),
     }
     failed = []
