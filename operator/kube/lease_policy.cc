@@ -54,6 +54,7 @@ void LeasePolicy::OnRead(const std::optional<LeaseRecord>& seen, TimePoint now) 
     seen_ = seen;
     changed_at_ = now;
   }
+  if (seen_) transitions_ = std::max(seen_->transitions, transitions_.value_or(0));
   expires_in_.reset();
   next_ = Next::kTake;
   if (!seen_ || seen_->holder.empty() || seen_->holder == identity_) return;
@@ -77,6 +78,7 @@ void LeasePolicy::OnWritten(bool success, TimePoint began, TimePoint now) {
     return;
   }
   seen_ = writing_;
+  transitions_ = writing_.transitions;
   changed_at_ = now;
   next_ = Next::kRenewLater;
   if (Lost(now)) return;  // too late: someone may have acted on that already
@@ -99,13 +101,13 @@ std::optional<LeaseRecord> LeasePolicy::Release(TimePoint now, const std::string
 LeaseRecord LeasePolicy::OwnRecord(const std::string& wall_time) const {
   LeaseRecord record{.holder = identity_,
                      .duration_seconds = WholeSeconds(timing_.lease),
-                     .transitions = 0,
+                     .transitions = transitions_ ? *transitions_ + 1 : 0,
                      .acquire_time = wall_time,
                      .renew_time = wall_time};
   if (!seen_) return record;
-  const bool held = seen_->holder == identity_;
-  record.transitions = seen_->transitions + (held ? 0 : 1);
-  if (held) record.acquire_time = seen_->acquire_time;
+  if (seen_->holder != identity_) return record;
+  record.transitions = *transitions_;
+  record.acquire_time = seen_->acquire_time;
   return record;
 }
 

@@ -71,7 +71,7 @@ class LeasePolicy {
   // Whether it led and does so no more.
   bool Lost(TimePoint now) const { return has_led_ && !Leads(now); }
   // Grows with each change of leaders; that of our own term while we lead.
-  int transitions() const { return seen_ ? seen_->transitions : 0; }
+  int transitions() const { return transitions_.value_or(0); }
   // Who holds it as far as is known; "" if nobody.
   std::string holder() const { return seen_ ? seen_->holder : ""; }
 
@@ -83,8 +83,9 @@ class LeasePolicy {
   const std::string identity_;
   const LeaseTiming timing_;
   Next next_ = Next::kRead;
-  std::optional<LeaseRecord> seen_;     // as last read, or as last written by us
-  TimePoint changed_at_{};              // when this replica first saw `seen_` as it is
+  std::optional<LeaseRecord> seen_;  // as last read, or as last written by us
+  std::optional<int> transitions_;   // the most that was seen: kept when somebody deletes the lease
+  TimePoint changed_at_{};           // when this replica first saw `seen_` as it is
   std::optional<Duration> expires_in_;  // from the last read: no use in waiting longer
   LeaseRecord writing_;
   TimePoint leads_until_ = TimePoint::min();

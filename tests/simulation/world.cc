@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "base/check.h"
+#include "base/log.h"
 #include "trainer/checkpoint/checkpoint.h"
 
 namespace pliant::sim {
@@ -260,12 +261,15 @@ void World::Destroy(Pod& pod) {
 
 void World::Kill(Pod& pod) {
   if (!pod.running) return;
+  log::Info("killed", {{"learner", pod.id.name}});
   Destroy(pod);
+  pod.killed_at = loop_.Now();
   CheckHolders(pod, false);
 }
 
 void World::Vanish(Pod& pod) {
   if (!pod.running || pod.gate == nullptr || pod.vanished) return;
+  log::Info("vanished", {{"learner", pod.id.name}});
   pod.vanished = true;
   pod.gate->Stall();
   for (const auto& [name, other] : pods_) {
@@ -276,6 +280,7 @@ void World::Vanish(Pod& pod) {
 
 void World::Stall(Pod& pod, Duration duration) {
   if (!pod.running || pod.gate == nullptr || pod.gate->stalled()) return;
+  log::Info("stalled", {{"learner", pod.id.name}, {"seconds", ToSeconds(duration)}});
   pod.gate->Stall();
   loop_.PostAfter(duration, [gate = std::weak_ptr(pod.gate), &pod] {
     if (const auto living = gate.lock(); living && !pod.vanished) living->Resume();
@@ -291,6 +296,7 @@ void World::Terminate(Pod& pod, Duration grace) {
 
 void World::CutFor(const LearnerId& a, const LearnerId& b, Duration duration, bool silent) {
   if (!cut_.emplace(std::min(a, b), std::max(a, b)).second) return;
+  log::Info("cut", {{"from", a.name}, {"to", b.name}, {"silent", silent}});
   if (silent) {
     network_.Silence(a, b);
   } else {
@@ -344,14 +350,21 @@ void World::NoteMembership(const Membership& membership) {
   }
 }
 
-// Who leaves in order leaves nothing behind that nobody else has.
+// Who leaves in order leaves nothing behind that nobody else has; it cannot know of a death in the
+// last instants, while it looked for a final model and went.
 void World::CheckHolders(const Pod& gone, bool gracefully) {
+  const TimePoint known =
+      loop_.Now() - speeds_.network_most - speeds_.disk_most - 2 * speeds_.timers_late_most;
   Look();
   if (!gone.holds_state) return;
   Tick most = 0;
   bool held = false;
   for (const auto& [name, pod] : pods_) {
-    if (pod.get() == &gone || !pod->running || !pod->holds_state) continue;
+    if (pod.get() == &gone || !pod->holds_state) continue;
+    if (!pod->running) {
+      if (gracefully && pod->killed_at > known) most = std::max(most, pod->applied);
+      continue;
+    }
     held = true;
     most = std::max(most, pod->applied);
   }

@@ -58,6 +58,7 @@ struct Pod {
   bool vanished = false;     // its machine is gone; nobody has noticed
   bool holds_state = false;
   Tick applied = 0;  // when it was looked at last
+  std::optional<TimePoint> killed_at;
   std::optional<LearnerExit> exit;
 };
 

@@ -53,6 +53,20 @@ TEST_F(LeasePolicyTest, CreatesALeaseThatIsNotThere) {
   EXPECT_FALSE(policy_.Leads(kStart + 10s)) << "counted from when the request was sent";
 }
 
+// Plans are ordered by the transitions: those of a new lease must not look older.
+TEST_F(LeasePolicyTest, ADeletedLeaseDoesNotBeginToCountAgain) {
+  policy_.OnRead(HeldBy("other", 3), kStart);
+  policy_.OnRead(std::nullopt, kStart + 1s);
+  const LeasePolicy::Step create = Next();
+  EXPECT_EQ(create.action, Action::kCreate);
+  EXPECT_EQ(create.record.transitions, 4);
+  policy_.OnWritten(true, kStart + 1s, kStart + 1s);
+  EXPECT_EQ(policy_.transitions(), 4);
+
+  policy_.OnRead(std::nullopt, kStart + 2s);  // and once more, while it leads
+  EXPECT_EQ(Next().record.transitions, 5);
+}
+
 TEST_F(LeasePolicyTest, TakesAnEmptyLeaseAtOnceAndCountsTheTransition) {
   policy_.OnRead(HeldBy("", 3), kStart);
   const LeasePolicy::Step take = Next();
