@@ -30,7 +30,9 @@ Schedule MakeSchedule(const DataSpec& data) {
 class World::Metrics final : public MetricsSink {
  public:
   explicit Metrics(std::vector<std::string>& lines) : lines_(lines) {}
-  void Append(std::string_view line) override { lines_.emplace_back(line); }
+  void Append(Tick tick, std::string_view line) override {
+    if (lines_.empty() || TickOf(lines_.back()) < tick) lines_.emplace_back(line);
+  }
   void CutFrom(Tick tick) override {
     std::erase_if(lines_, [&](const std::string& line) { return TickOf(line) >= tick; });
   }

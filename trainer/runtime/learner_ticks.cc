@@ -37,7 +37,7 @@ void LearnerLoop::Impl::BeginTicking() {
 // those of ticks that nobody else has.
 void LearnerLoop::Impl::TakeOverMetrics() {
   parts_.metrics.CutFrom(last_line_ ? applied_ - 1 : applied_);
-  if (last_line_) parts_.metrics.Append(*last_line_);
+  if (last_line_) parts_.metrics.Append(applied_ - 1, *last_line_);
 }
 
 void LearnerLoop::Impl::BeginTick() {
@@ -137,7 +137,7 @@ void LearnerLoop::Impl::OnCommitted() {
                                   .now = now,
                                   .unix_seconds = Unix(now)});
   if (last_line_ && rank() == 0) {
-    parts_.metrics.Append(*last_line_);
+    parts_.metrics.Append(applied_, *last_line_);
     if (plan_.kind == TickKind::kEvaluate) {
       log::Info("epoch done", {{"epoch", plan_.epoch},
                                {"step", plan_.step},

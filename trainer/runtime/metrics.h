@@ -16,8 +16,10 @@ namespace pliant {
 class MetricsSink {
  public:
   virtual ~MetricsSink() = default;
-  virtual void Append(std::string_view line) = 0;  // one JSON object, without the line's end
-  virtual void CutFrom(Tick tick) = 0;             // after a restore: lines of `tick` and later go
+  // One JSON object, without the line's end. Dropped when there is one of `tick` or later: a rank 0
+  // that leaves may come to it after its successor.
+  virtual void Append(Tick tick, std::string_view line) = 0;
+  virtual void CutFrom(Tick tick) = 0;  // after a restore: lines of `tick` and later go
 };
 
 // Sums up committed ticks to the lines of metrics.jsonl and to the figures of progress. Every

@@ -1,7 +1,9 @@
 #include "trainer/runtime/metrics_file.h"
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,19 +15,35 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Whether the line is whole and of a tick before `tick`.
-bool IsBefore(const std::string& line, Tick tick) {
+constexpr std::streamoff kLineBytesMost = 4096;
+
+// Nothing if the line is torn.
+std::optional<Tick> TickOf(const std::string& line) {
   const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return false;
+  if (!json.is_object()) return std::nullopt;
   const auto found = json.find("tick");
-  return found != json.end() && found->is_number_unsigned() && found->get<Tick>() < tick;
+  if (found == json.end() || !found->is_number_unsigned()) return std::nullopt;
+  return found->get<Tick>();
+}
+
+// Of the last whole line.
+std::optional<Tick> LastTick(const fs::path& path) {
+  std::ifstream file(path, std::ios::ate);
+  const std::streamoff size = file ? std::streamoff{file.tellg()} : 0;
+  file.seekg(std::max(std::streamoff{0}, size - kLineBytesMost));
+  std::optional<Tick> last;
+  for (std::string line; std::getline(file, line);) {
+    if (const std::optional<Tick> tick = TickOf(line)) last = tick;
+  }
+  return last;
 }
 
 class MetricsFile final : public MetricsSink {
  public:
   explicit MetricsFile(fs::path path) : path_(std::move(path)) {}
 
-  void Append(std::string_view line) override {
+  void Append(Tick tick, std::string_view line) override {
+    if (LastTick(path_) >= tick) return;
     std::error_code ignored;
     fs::create_directories(path_.parent_path(), ignored);
     // Opened for each line, at most some a second: another learner may have cut or replaced it.
@@ -40,7 +58,7 @@ class MetricsFile final : public MetricsSink {
     std::vector<std::string> kept;
     bool cut = false;
     for (std::string line; std::getline(old, line);) {
-      if (IsBefore(line, tick)) {
+      if (const std::optional<Tick> of_line = TickOf(line); of_line && *of_line < tick) {
         kept.push_back(std::move(line));
       } else {
         cut = true;

@@ -98,8 +98,8 @@ class ShownMetrics final : public MetricsSink {
  public:
   ShownMetrics(MetricsSink& file, std::function<void(std::string_view)> show)
       : file_(file), show_(std::move(show)) {}
-  void Append(std::string_view line) override {
-    file_.Append(line);
+  void Append(Tick tick, std::string_view line) override {
+    file_.Append(tick, line);
     if (show_) show_(line);
   }
   void CutFrom(Tick tick) override { file_.CutFrom(tick); }

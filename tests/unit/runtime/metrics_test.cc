@@ -87,13 +87,19 @@ TEST(MetricsFile, IsCutWhereTrainingGoesOn) {
     std::ifstream in(folder / "metrics.jsonl");
     return (std::ostringstream() << in.rdbuf()).str();
   };
+  const auto append = [&](Tick tick) {
+    file->Append(tick, R"({"tick":)" + std::to_string(tick) + "}");
+  };
   file->CutFrom(3);  // there is none yet
-  for (const int tick : {1, 2, 3, 4}) file->Append(R"({"tick":)" + std::to_string(tick) + "}");
+  for (const int tick : {1, 2, 3, 4}) append(tick);
   EXPECT_EQ(content(), "{\"tick\":1}\n{\"tick\":2}\n{\"tick\":3}\n{\"tick\":4}\n");
   std::ofstream(folder / "metrics.jsonl", std::ios::app) << R"({"tick":2, "to)";  // a torn line
   file->CutFrom(3);
   EXPECT_EQ(content(), "{\"tick\":1}\n{\"tick\":2}\n");
-  file->Append(R"({"tick":3})");
+  append(3);
+  EXPECT_EQ(content(), "{\"tick\":1}\n{\"tick\":2}\n{\"tick\":3}\n");
+  append(3);  // of a rank 0 that leaves, after its successor
+  append(2);
   EXPECT_EQ(content(), "{\"tick\":1}\n{\"tick\":2}\n{\"tick\":3}\n");
   std::filesystem::remove_all(folder);
 }
