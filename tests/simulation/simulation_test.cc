@@ -18,7 +18,7 @@ namespace {
 
 std::optional<std::uint64_t> only_seed;
 std::uint64_t first_seed = 1;
-std::uint64_t seeds = 150;
+std::uint64_t seeds = 500;
 
 // Runs one seed; on a failure says how to see it again.
 bool Simulate(std::uint64_t seed) {

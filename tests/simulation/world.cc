@@ -211,6 +211,10 @@ void World::Build(Pod& pod) {
                          [this, &pod](const LearnerMessage& message) {
                            if (const auto* entered = std::get_if<Entered>(&message)) {
                              NoteMembership(entered->membership);
+                             pod.entered = entered->membership.id;
+                           }
+                           if (const auto* opened = std::get_if<Opened>(&message)) {
+                             opened_ = std::max(opened_, opened->membership);
                            }
                            if (const auto* left = std::get_if<Left>(&message))
                              CheckHolders(pod, left->message == "left as asked");
@@ -352,8 +356,9 @@ void World::NoteMembership(const Membership& membership) {
   }
 }
 
-// Who leaves in order leaves nothing behind that nobody else has; it cannot know of a death in the
-// last instants, while it looked for a final model and went.
+// Who leaves in order leaves nothing behind that nobody else has. It cannot know of a death in the
+// last instants, while it looked for a final model and went; and it counts as lost where training
+// went on without it.
 void World::CheckHolders(const Pod& gone, bool gracefully) {
   const TimePoint known =
       loop_.Now() - speeds_.network_most - speeds_.disk_most - 2 * speeds_.timers_late_most;
@@ -371,8 +376,8 @@ void World::CheckHolders(const Pod& gone, bool gracefully) {
     most = std::max(most, pod->applied);
   }
   const std::uint64_t steps = schedule_.StepsBefore(gone.applied);
-  if (gracefully && most < gone.applied && NewestStep(store).value_or(0) < steps &&
-      !ReadFinal(store)) {
+  if (gracefully && gone.entered >= opened_ && most < gone.applied &&
+      NewestStep(store).value_or(0) < steps && !ReadFinal(store)) {
     Wrong(std::format("{} left with the only state of tick {}", gone.id.name, gone.applied));
   }
   if (!gracefully && !held) {

@@ -58,6 +58,7 @@ struct Pod {
   bool vanished = false;     // its machine is gone; nobody has noticed
   bool holds_state = false;
   Tick applied = 0;  // when it was looked at last
+  MembershipId entered;
   std::optional<TimePoint> killed_at;
   std::optional<LearnerExit> exit;
 };
@@ -159,6 +160,7 @@ class World {
   std::map<std::string, std::unique_ptr<Pod>> pods_;
 
   std::map<MembershipId, Membership> members_of_;
+  MembershipId opened_;  // the newest that somebody trained in
   std::vector<std::string> metrics_;
   Tick furthest_ = 0;
   int state_losses_ = 0;
