@@ -47,9 +47,10 @@ constexpr char kFooter[] = R"(A model file:
   train: {epochs: 20, batchSize: 256, seed: 0, optimizer: sgd, learningRate: 0.05, momentum: 0.9}
   data: {kind: digits, train: digits-train.csv, test: digits-test.csv}      # or cifar10, idx
 
-What wins: --epochs over the file's train.epochs. Batch size and seed belong to the job: a file may repeat the job's
-values, and other ones are an error. Alone, they are PLIANT_GLOBAL_BATCH_SIZE and PLIANT_SEED, else the file's, else
-256 and 0; PLIANT_LOGICAL_SHARDS repeats the bits of a job with that many.
+What wins: --epochs over the file's train.epochs. Batch size, logical shards and seed belong to the job: a file may
+repeat the job's values, and other ones are an error. Alone, they are PLIANT_GLOBAL_BATCH_SIZE, PLIANT_LOGICAL_SHARDS
+and PLIANT_SEED, else the file's train.batchSize, logicalShards and seed, else 256, some that divide it, and 0. With the
+same three, one learner alone gets the bits of a job.
 
 Exit codes: 0 done, or stopped as asked; 1 failed, may work when tried again; 2 the model, the data or the settings are
 wrong, or the training diverged: the last line says what and where.
@@ -134,9 +135,11 @@ Result<int> Train(const Options& options) {
   ASSIGN_OR_RETURN(run.environment, ReadLearnerEnvironment(std::getenv));
   if (options.checkpoint_dir) run.environment.checkpoint_dir = *options.checkpoint_dir;
   ASSIGN_OR_RETURN(ModelSpec model, ReadModelFile(options.model));
-  RETURN_IF_ERROR(CheckAgainstJob(
-      model.train,
-      {.global_batch_size = run.environment.global_batch_size, .seed = run.environment.seed}));
+  RETURN_IF_ERROR(
+      CheckAgainstJob(model.train, {.global_batch_size = run.environment.global_batch_size,
+                                    .logical_shards = run.environment.logical_shards,
+                                    .seed = run.environment.seed}));
+  if (!run.environment.logical_shards) run.environment.logical_shards = model.train.logical_shards;
   if (options.epochs) model.train.epochs = *options.epochs;
   run.global_batch_size = run.environment.global_batch_size.value_or(
       model.train.batch_size.value_or(kGlobalBatchSizeDefault));

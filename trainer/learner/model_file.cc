@@ -1,6 +1,7 @@
 #include "trainer/learner/model_file.h"
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <format>
@@ -10,6 +11,7 @@
 #include <optional>
 #include <utility>
 
+#include "trainer/data/schedule.h"
 #include "trainer/learner/read_layers.h"
 #include "trainer/learner/samples.h"
 #include "trainer/learner/yaml_fields.h"
@@ -19,9 +21,9 @@ namespace {
 
 constexpr std::string_view kModelKeys[] = {"name", "input", "layers", "train", "data"};
 constexpr std::string_view kTrainKeys[] = {
-    "epochs",         "learningRate",    "optimizer",   "momentum", "nesterov",
-    "betas",          "epsilon",         "weightDecay", "schedule", "clipNorm",
-    "labelSmoothing", "onNonFiniteLoss", "batchSize",   "seed"};
+    "epochs",         "learningRate",    "optimizer",   "momentum",      "nesterov",
+    "betas",          "epsilon",         "weightDecay", "schedule",      "clipNorm",
+    "labelSmoothing", "onNonFiniteLoss", "batchSize",   "logicalShards", "seed"};
 constexpr std::string_view kOptimizers[] = {"sgd", "adamw"};
 constexpr std::string_view kScheduleKeys[] = {"kind", "warmupEpochs", "atEpochs", "factor",
                                               "least"};
@@ -148,6 +150,14 @@ TrainSpec ReadTrain(const YAML::Node& node) {
         ReadWord(policy, fields.In("onNonFiniteLoss"), "policy", kPolicies));
   }
   train.batch_size = fields.OptionalWhole("batchSize", kCounts);
+  if (const YAML::Node shards = fields.Find("logicalShards")) {
+    train.logical_shards = ReadWhole(shards, fields.In("logicalShards"), {1, kMostLogicalShards});
+    if (!std::has_single_bit(static_cast<unsigned>(*train.logical_shards))) {
+      throw Wrong{shards.Mark(), fields.In(std::format("logicalShards: expected a power of two, "
+                                                       "not {}",
+                                                       Quoted(shards)))};
+    }
+  }
   train.seed = fields.OptionalWhole("seed", kSeeds);
   return train;
 }

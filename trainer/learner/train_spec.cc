@@ -4,24 +4,24 @@
 #include <cmath>
 #include <format>
 #include <numbers>
+#include <string_view>
 
 #include "base/check.h"
 
 namespace pliant::learner {
 
 Status CheckAgainstJob(const TrainSpec& train, const JobSettings& job) {
-  if (train.batch_size && job.global_batch_size && *train.batch_size != *job.global_batch_size) {
-    return Invalid(
-        std::format("train.batchSize of the model is {}, but globalBatchSize of the job is {}: "
-                    "remove one or make them equal",
-                    *train.batch_size, *job.global_batch_size));
-  }
-  if (train.seed && job.seed && *train.seed != *job.seed) {
+  const auto check = [](std::string_view model_key, const auto& model_value,
+                        std::string_view job_key, const auto& job_value) -> Status {
+    if (!model_value || !job_value || *model_value == *job_value) return {};
     return Invalid(std::format(
-        "train.seed of the model is {}, but seed of the job is {}: remove one or make them equal",
-        *train.seed, *job.seed));
-  }
-  return {};
+        "train.{} of the model is {}, but {} of the job is {}: remove one or make them equal",
+        model_key, *model_value, job_key, *job_value));
+  };
+  RETURN_IF_ERROR(check("batchSize", train.batch_size, "globalBatchSize", job.global_batch_size));
+  RETURN_IF_ERROR(
+      check("logicalShards", train.logical_shards, "logicalShards", job.logical_shards));
+  return check("seed", train.seed, "seed", job.seed);
 }
 
 double LearningRateAt(const TrainSpec& train, std::uint64_t step, std::uint64_t steps_per_epoch) {

@@ -53,6 +53,7 @@ struct TrainSpec {
   OnNonFiniteLoss on_non_finite_loss = OnNonFiniteLoss::kStop;
   // Of the job; a model file may repeat them, and then they must agree.
   std::optional<std::uint64_t> batch_size;
+  std::optional<int> logical_shards;
   std::optional<std::uint64_t> seed;
   bool operator==(const TrainSpec&) const = default;
 };
@@ -60,6 +61,7 @@ struct TrainSpec {
 // What the job's spec says, where it says it.
 struct JobSettings {
   std::optional<std::uint64_t> global_batch_size;
+  std::optional<int> logical_shards;
   std::optional<std::uint64_t> seed;
 };
 // kInvalid, naming both values, where the model file contradicts the job.

@@ -47,6 +47,7 @@ train:
   clipNorm: 1.5
   labelSmoothing: 0.1
   onNonFiniteLoss: skip
+  logicalShards: 16
 data:
   kind: cifar10
   train: [a.bin, b.bin]
@@ -100,7 +101,8 @@ TEST(ModelFile, HasMoreForThoseWhoWantIt) {
                                         .least = 0.1},
                            .clip_norm = 1.5,
                            .label_smoothing = 0.1,
-                           .on_non_finite_loss = OnNonFiniteLoss::kSkip},
+                           .on_non_finite_loss = OnNonFiniteLoss::kSkip,
+                           .logical_shards = 16},
                  .data = {.kind = DataKind::kCifar10,
                           .train = {.images = {"a.bin", "b.bin"}, .labels = {}},
                           .test = {.images = {"c.bin"}, .labels = {}},
@@ -152,7 +154,7 @@ const WrongCase kWrongCases[] = {
     {"a setting like no other", "momentum", "colour",
      "m:11:39: train: unknown key 'colour': expected one of epochs, learningRate, optimizer, "
      "momentum, nesterov, betas, epsilon, weightDecay, schedule, clipNorm, labelSmoothing, "
-     "onNonFiniteLoss, batchSize, seed"},
+     "onNonFiniteLoss, batchSize, logicalShards, seed"},
     {"a misspelt layer", "max_pool", "maxpool",
      "m:7:5: layers: unknown layer 'maxpool': did you mean 'max_pool'?"},
     {"a setting given twice", "epochs: 3", "epochs: 3, epochs: 4",
@@ -254,6 +256,8 @@ const WrongCase kWrongCases[] = {
      "m:19:19: train: labelSmoothing: expected a number of at least 0 and below 1, not '1'"},
     {"rich: a misspelt policy", "onNonFiniteLoss: skip", "onNonFiniteLoss: skipp",
      "m:20:20: train: onNonFiniteLoss: unknown policy 'skipp': did you mean 'skip'?"},
+    {"rich: shards that make no tree", "logicalShards: 16", "logicalShards: 24",
+     "m:21:18: train: logicalShards: expected a power of two, not '24'"},
     {"rich: everything dropped", "rate: 0.5", "rate: 1",
      "m:9:21: dropout: rate: expected a number above 0 and below 1, not '1'"},
     {"rich: a residual without layers", "{layers: [relu]}", "{shortcut: [relu]}",
@@ -271,13 +275,13 @@ const WrongCase kWrongCases[] = {
      "m:2:8: input: the images are 3x32x32, but the model takes 3x28x28: expected [3, 32, 32] or "
      "[3072]"},
     {"rich: labels beside images", "test: c.bin", "test: {images: c, labels: d}",
-     "m:24:9: data: test: expected a text, not a mapping"},
+     "m:25:9: data: test: expected a text, not a mapping"},
     {"rich: no deviation", "std: 0.25", "std: 0",
-     "m:25:43: data: normalize: std: expected a number above 0 and below 1000, not '0'"},
+     "m:26:43: data: normalize: std: expected a number above 0 and below 1000, not '0'"},
     {"rich: a crop beyond the image", "cropPadding: 4", "cropPadding: 32",
-     "m:26:26: data: augment: cropPadding: expected a whole number of 0 to 31, not '32'"},
+     "m:27:26: data: augment: cropPadding: expected a whole number of 0 to 31, not '32'"},
     {"rich: an augmentation that there is not", "horizontalFlip", "verticalFlip",
-     "m:26:29: data: augment: unknown key 'verticalFlip': expected one of cropPadding, "
+     "m:27:29: data: augment: unknown key 'verticalFlip': expected one of cropPadding, "
      "horizontalFlip"},
     {"a text instead of a mapping", kGood, "hello",
      "m:1:1: model: expected a mapping with name, input, layers, train, data, not 'hello'"},
