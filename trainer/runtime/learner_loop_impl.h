@@ -152,7 +152,9 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   }
   bool done() const { return has_state_ && applied_ == schedule_.total_ticks(); }
   std::uint64_t step() const { return schedule_.StepsBefore(applied_); }
-  Holding holding() const { return {has_state_, applied_, current_, metrics_.evaluation()}; }
+  Holding holding() const {
+    return {has_state_, applied_, current_, metrics_.evaluation(), last_line_};
+  }
   CheckpointLabel Label() const;
   double Unix(TimePoint time) const {
     return ToSeconds(time.time_since_epoch()) + options_.unix_offset_seconds;
@@ -241,7 +243,7 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
 
   LearnerFigures figures_;  // without `member`
   MetricsAccumulator metrics_;
-  std::optional<std::string> last_line_;  // of metrics, of the newest tick, if it has one
+  std::string last_line_;  // of metrics, of the newest tick; "" if it has none
 };
 
 }  // namespace pliant

@@ -465,7 +465,8 @@ void LearnerLoop::Impl::OnStateFrame(int rank, const Frame& frame) {
   Load(receiver_->Take(), {.has_state = true,
                            .applied_ticks = receiver_->applied_ticks(),
                            .current = current_,
-                           .evaluation = told->evaluation});
+                           .evaluation = told->evaluation,
+                           .last_line = told->last_line});
   receiver_.reset();
 }
 
@@ -478,7 +479,7 @@ void LearnerLoop::Impl::Load(std::shared_ptr<const StateCopy> state, Holding hol
                              applied_ = holding.applied_ticks;
                              applied_most_ = std::max(applied_most_, applied_);
                              metrics_.Restart(holding.evaluation);
-                             last_line_.reset();
+                             last_line_ = holding.last_line;
                              fetching_from_.reset();
                              if (pending_) return Enter(*std::exchange(pending_, std::nullopt));
                              if (phase_ != Phase::kOpening) return;

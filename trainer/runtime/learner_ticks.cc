@@ -36,8 +36,8 @@ void LearnerLoop::Impl::BeginTicking() {
 // The rank 0 before may have died before it wrote the line of the last tick, or after it wrote
 // those of ticks that nobody else has.
 void LearnerLoop::Impl::TakeOverMetrics() {
-  parts_.metrics.CutFrom(last_line_ ? applied_ - 1 : applied_);
-  if (last_line_) parts_.metrics.Append(applied_ - 1, *last_line_);
+  parts_.metrics.CutFrom(last_line_.empty() ? applied_ : applied_ - 1);
+  if (!last_line_.empty()) parts_.metrics.Append(applied_ - 1, last_line_);
 }
 
 void LearnerLoop::Impl::BeginTick() {
@@ -129,15 +129,17 @@ void LearnerLoop::Impl::OnCommitted() {
   const TickOutcome outcome = round_.Outcome();
   const TimePoint now = parts_.loop.Now();
   CountTick(now);
-  last_line_ = metrics_.OnCommit({.tick = applied_,
-                                  .plan = plan_,
-                                  .sums = outcome.sums,
-                                  .learners = membership_.world_size(),
-                                  .membership = membership_.id,
-                                  .now = now,
-                                  .unix_seconds = Unix(now)});
-  if (last_line_ && rank() == 0) {
-    parts_.metrics.Append(applied_, *last_line_);
+  last_line_ = metrics_
+                   .OnCommit({.tick = applied_,
+                              .plan = plan_,
+                              .sums = outcome.sums,
+                              .learners = membership_.world_size(),
+                              .membership = membership_.id,
+                              .now = now,
+                              .unix_seconds = Unix(now)})
+                   .value_or("");
+  if (!last_line_.empty() && rank() == 0) {
+    parts_.metrics.Append(applied_, last_line_);
     if (plan_.kind == TickKind::kEvaluate) {
       log::Info("epoch done", {{"epoch", plan_.epoch},
                                {"step", plan_.step},

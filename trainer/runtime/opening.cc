@@ -16,6 +16,7 @@ Bytes EncodeHolding(const Holding& holding) {
   writer.Put(holding.evaluation.samples);
   writer.Put(holding.evaluation.loss);
   writer.Put(holding.evaluation.correct);
+  writer.PutText(holding.last_line);
   return writer.Take();
 }
 
@@ -28,6 +29,7 @@ Result<Holding> DecodeHolding(std::span<const std::byte> bytes) {
   holding.evaluation.samples = reader.Get<double>();
   holding.evaluation.loss = reader.Get<double>();
   holding.evaluation.correct = reader.Get<double>();
+  holding.last_line = reader.GetText();
   if (!reader.at_end()) return Invalid("an opening frame of another size");
   return holding;
 }

@@ -17,7 +17,8 @@ struct Holding {
   // Nothing is ahead of what the members hold: it came here by a boundary that it committed, or it
   // is rank 0 and has looked at the checkpoints.
   bool current = false;
-  ShardSums evaluation;  // of the ticks of the running evaluation: they are not part of the state
+  ShardSums evaluation;   // of the ticks of the running evaluation: they are not part of the state
+  std::string last_line;  // of metrics, of the tick before; "" if it has none
   bool operator==(const Holding&) const = default;
 };
 

@@ -7,13 +7,11 @@ namespace {
 
 using Next = Opening::Next;
 
-constexpr Holding kNothing{};
+const Holding kNothing{};
 // Through a boundary.
-constexpr Holding At(Tick ticks) {
-  return {.has_state = true, .applied_ticks = ticks, .current = true};
-}
+Holding At(Tick ticks) { return {.has_state = true, .applied_ticks = ticks, .current = true}; }
 // After a crash.
-constexpr Holding LeftAt(Tick ticks) { return {.has_state = true, .applied_ticks = ticks}; }
+Holding LeftAt(Tick ticks) { return {.has_state = true, .applied_ticks = ticks}; }
 
 TEST(Opening, WaitsUntilAllHaveSaidWhatTheyHold) {
   Opening opening(3, 0, At(4));
@@ -102,7 +100,8 @@ TEST(Holding, TravelsInAFrame) {
   const Holding holding{.has_state = true,
                         .applied_ticks = 77,
                         .current = true,
-                        .evaluation = {.samples = 12, .loss = 0.5, .correct = 11}};
+                        .evaluation = {.samples = 12, .loss = 0.5, .correct = 11},
+                        .last_line = R"({"tick":76})"};
   const Bytes bytes = EncodeHolding(holding);
   const Result<Holding> back = DecodeHolding(bytes.view);
   ASSERT_TRUE(back) << back.error();
