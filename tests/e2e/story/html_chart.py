@@ -119,7 +119,9 @@ def _axes(scale: _Scale) -> list[str]:
     for mark in range(0, int(seconds) + 1, step):
         x = scale.x(scale.begin + mark)
         parts.append(f'<text class="axis" x="{x}" y="{_HEIGHT - _BOTTOM + 20}" text-anchor="middle">{mark} s</text>')
-    parts.append(f'<text class="axis" x="{_LEFT - 34}" y="{_TOP - 8}">GPUs</text>')
+    middle = (_TOP + _HEIGHT - _BOTTOM) / 2
+    turned = f'transform="rotate(-90 12 {middle})" text-anchor="middle"'
+    parts.append(f'<text class="axis" x="12" y="{middle}" {turned}>GPUs</text>')
     return parts
 
 

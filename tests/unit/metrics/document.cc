@@ -21,6 +21,9 @@ std::vector<std::string> Split(const std::string& text, char separator) {
   return parts;
 }
 
+// Those with tables of metrics: there are other tables, too.
+const std::set<std::string> kSections{"Operator", "Coordinator", "Learner"};
+
 // | `name` | type | `label`, `label` | unit | meaning |
 struct Row {
   std::string section;
@@ -35,7 +38,7 @@ std::vector<Row> ReadRows() {
   std::string section;
   for (std::string line; std::getline(file, line);) {
     if (line.starts_with("## ")) section = line.substr(3);
-    if (!line.starts_with("| `")) continue;
+    if (!kSections.contains(section) || !line.starts_with("| `")) continue;
     const std::vector<std::string> cells = Split(line, '|');
     if (cells.size() != 6) throw std::runtime_error("not five columns: " + line);
     MetricFamily family{.name = cells[1], .type = cells[2], .help = cells[5]};
