@@ -1,5 +1,6 @@
 #include "trainer/learner/cifar10_file.h"
 
+#include <cstddef>
 #include <format>
 
 namespace pliant::learner {

@@ -1,6 +1,6 @@
 #include "trainer/learner/idx_file.h"
 
-#include <array>
+#include <cstddef>
 #include <format>
 #include <vector>
 

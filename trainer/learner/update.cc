@@ -4,6 +4,7 @@
 #include <cmath>
 #include <format>
 #include <string>
+#include <string_view>
 
 #include "base/log.h"
 #include "trainer/learner/optimizer.h"
