@@ -23,7 +23,7 @@ class MetricsTest(ScenarioTest):
             return figures(answer.read().decode())
 
     def test_learners_and_coordinator_tell_of_the_same_training(self):
-        job = self.make_job()
+        job = self.make_job(epochs=5000)  # it will not end by itself
         job.start_coordinator()
         learners = [job.start_learner(number, PLIANT_METRICS_PORT="0") for number in range(3)]
         job.plan(learners)
@@ -49,7 +49,6 @@ class MetricsTest(ScenarioTest):
             return figures(text)[f"pliant_train_samples_total{JOB}}}"]
 
         job.wait("the coordinator counts them", lambda: committed() >= 16 * min(steps))
-        self.assert_completes(job, learners)
 
     def test_a_taken_port_is_no_reason_not_to_train(self):
         job = self.make_job()

@@ -83,6 +83,7 @@ JobMetrics::JobMetrics(const std::string& job) : families_(std::make_unique<Fami
   families_->refused_messages.Add({});
   families_->refused_plans.Add({});
   families_->steps_lost.Add({});
+  families_->samples.Add({});  // a job that never commits a step is to be seen
   for (const auto kind : {Resize::Kind::kPlanned, Resize::Kind::kRecovery}) {
     const prometheus::Labels labels{{"kind", std::string(ToString(kind))}};
     families_->resizes.Add(labels);

@@ -48,7 +48,8 @@ TEST(JobMetrics, WhatIsNotKnownYetIsAbsent) {
   JobMetrics metrics("team/digits");
   EXPECT_THAT(metrics.Serialize({}, 0),
               AllOf(Not(HasSubstr("pliant_train_step{")), Not(HasSubstr("pliant_train_loss{")),
-                    HasSubstr("pliant_train_members{" + kJob + "} 0\n")));
+                    HasSubstr("pliant_train_members{" + kJob + "} 0\n"),
+                    HasSubstr("pliant_train_samples_total{" + kJob + "} 0\n")));
 }
 
 TEST(JobMetrics, ACheckpointThatFailedIsNone) {
