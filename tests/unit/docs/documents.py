@@ -1,0 +1,203 @@
+"""What the documents say, as data: links, fences, field paths, names. Pure, but for reading files."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+REPO = Path(__file__).resolve().parents[3]
+CRD = REPO / "crds" / "pliant.dev_elastictrainingjobs.yaml"
+JOB_KIND = "ElasticTrainingJob"
+
+_FENCE = re.compile(r"^```(\w*)\s*$")
+_LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+_HEADING = re.compile(r"^#{1,6} +(.+?) *$")
+_FIELD = re.compile(r"(?<![\w./-])(?:spec|status)(?:\.[A-Za-z]\w*)+")
+# In a command, of a job: jsonpath and columns begin with a point.
+_JOB_COMMAND = re.compile(r"\b(?:etj|elastictrainingjobs?)\b")
+_COMMAND_FIELD = re.compile(r"(?<=\.)(?:spec|status)(?:\.[A-Za-z]\w*)+")
+_PATCH = re.compile(r"-p '(\{.*?\})'(?:\s|$)")
+_METRIC = re.compile(r"\bpliant_[a-z_]+")
+_SERIES_OF_HISTOGRAM = re.compile(r"_(?:bucket|sum|count)$")
+_ROW_NAME = re.compile(r"^\| `([^`]+)` \|")
+_PROGRAM_TEXT = {"cpp", "cmake", "dockerfile"}  # where pliant_x is a library or a function
+
+
+@dataclass(frozen=True)
+class Fence:
+    language: str
+    line: int  # of its beginning
+    text: str
+
+
+@dataclass(frozen=True)
+class Document:
+    path: Path
+    prose: tuple[tuple[int, str], ...]  # lines outside of fences, with their numbers
+    fences: tuple[Fence, ...]
+
+    @property
+    def name(self) -> str:
+        return str(self.path.relative_to(REPO)) if self.path.is_relative_to(REPO) else str(self.path)
+
+
+def parse(path: Path, text: str) -> Document:
+    prose: list[tuple[int, str]] = []
+    fences: list[Fence] = []
+    language: str | None = None
+    begin, inside = 0, []
+    for number, line in enumerate(text.splitlines(), 1):
+        fence = _FENCE.match(line)
+        if language is None and fence:
+            language, begin, inside = fence[1], number, []
+        elif language is None:
+            prose.append((number, line))
+        elif line.strip() == "```":
+            fences.append(Fence(language, begin, "\n".join(inside)))
+            language = None
+        else:
+            inside.append(line)
+    if language is not None:
+        raise ValueError(f"{path}:{begin}: a fence without an end")
+    return Document(path, tuple(prose), tuple(fences))
+
+
+def read(path: Path) -> Document:
+    return parse(path, path.read_text())
+
+
+def anchors(document: Document) -> set[str]:
+    """Of the headings, as GitHub makes them."""
+    found: set[str] = set()
+    for _, line in document.prose:
+        heading = _HEADING.match(line)
+        if not heading:
+            continue
+        text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading[1]).lower()
+        slug = re.sub(r"[^\w\- ]", "", text).replace(" ", "-")
+        number, unique = 0, slug
+        while unique in found:
+            number += 1
+            unique = f"{slug}-{number}"
+        found.add(unique)
+    return found
+
+
+def broken_links(document: Document) -> Iterator[str]:
+    for number, line in document.prose:
+        for target in _LINK.findall(re.sub(r"`[^`]*`", "", line)):
+            if re.match(r"[a-z]+:", target):
+                continue
+            file, _, anchor = target.partition("#")
+            path = (document.path.parent / file).resolve() if file else document.path
+            if not path.exists():
+                yield f"{document.name}:{number}: {target}: no such file"
+            elif anchor and (path.suffix != ".md" or anchor not in anchors(read(path))):
+                yield f"{document.name}:{number}: {target}: no such heading"
+
+
+def job_schema() -> Mapping[str, Any]:
+    definition = yaml.safe_load(CRD.read_text())
+    (version,) = definition["spec"]["versions"]
+    return version["schema"]["openAPIV3Schema"]
+
+
+def unknown_field(schema: Mapping[str, Any], path: list[str]) -> str | None:
+    """The first part of the path that the schema does not have."""
+    for part in path:
+        while "items" in schema:
+            schema = schema["items"]
+        if part not in schema.get("properties", {}):
+            return None if schema.get("x-kubernetes-preserve-unknown-fields") else part
+        schema = schema["properties"][part]
+    return None
+
+
+def unknown_properties(schema: Mapping[str, Any], value: Any, path: str = "") -> Iterator[str]:
+    """Of an object: what the schema does not have, and what it needs and the object lacks."""
+    if isinstance(value, list):
+        for index, each in enumerate(value):
+            yield from unknown_properties(schema.get("items", {}), each, f"{path}[{index}]")
+    if not isinstance(value, dict) or "properties" not in schema:
+        return
+    for name in schema.get("required", []):
+        if name not in value:
+            yield f"{path}.{name} is missing"
+    for name, each in value.items():
+        if name in schema["properties"]:
+            yield from unknown_properties(schema["properties"][name], each, f"{path}.{name}")
+        elif not schema.get("x-kubernetes-preserve-unknown-fields"):
+            yield f"{path}.{name} is unknown"
+
+
+def field_paths(document: Document) -> Iterator[tuple[int, str]]:
+    """spec.x.y and status.x.y: in the prose, and in commands that are about jobs."""
+    for number, line in document.prose:
+        for field in _FIELD.findall(line):
+            yield number, field
+    for number, line in _command_lines(document):
+        for field in [*_FIELD.findall(line), *_COMMAND_FIELD.findall(line)]:
+            if _JOB_COMMAND.search(line):
+                yield number, field
+
+
+def patches(document: Document) -> Iterator[tuple[int, Any]]:
+    """What commands merge into jobs."""
+    for number, line in _command_lines(document):
+        if not _JOB_COMMAND.search(line):
+            continue
+        for patch in _PATCH.findall(line):
+            yield number, yaml.safe_load(patch)
+
+
+def _command_lines(document: Document) -> Iterator[tuple[int, str]]:
+    for fence in document.fences:
+        if fence.language == "sh":
+            for number, line in enumerate(fence.text.splitlines(), fence.line + 1):
+                yield number, line
+
+
+def yaml_objects(fence: Fence) -> list[Any]:
+    return [each for each in yaml.safe_load_all(fence.text) if each is not None]
+
+
+def metric_names(document: Document) -> Iterator[tuple[int, str]]:
+    texts = [*document.prose, *((f.line, f.text) for f in document.fences if f.language not in _PROGRAM_TEXT)]
+    for number, text in texts:
+        for name in _METRIC.findall(text):
+            yield number, name
+
+
+def documented_metrics() -> set[str]:
+    rows = (_ROW_NAME.match(line) for _, line in read(REPO / "docs" / "metrics.md").prose)
+    return {row[1] for row in rows if row}
+
+
+def is_documented(name: str, documented: set[str]) -> bool:
+    return name in documented or _SERIES_OF_HISTOGRAM.sub("", name) in documented
+
+
+def reasons(document: Document) -> Iterator[tuple[int, str]]:
+    """What stands in a column that is headed `reason`."""
+    column: int | None = None
+    for number, line in document.prose:
+        cells = [cell.strip() for cell in line.split("|")[1:-1]] if line.startswith("|") else []
+        if not cells:
+            column = None
+        elif "reason" in cells:
+            column = cells.index("reason")
+        elif column is not None:
+            for name in re.findall(r"`([A-Z][A-Za-z]+)`", cells[column]):
+                yield number, name
+
+
+def literals(folder: Path) -> set[str]:
+    """String literals of C++ that look like a reason."""
+    return {
+        literal
+        for file in folder.rglob("*.cc")
+        for literal in re.findall(r'"([A-Z][A-Za-z]+)"', file.read_text())
+    }  # fmt: skip

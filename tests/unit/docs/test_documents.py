@@ -1,0 +1,164 @@
+"""The documents say what is so: nothing that they name is missing from what they speak of."""
+
+import re
+import tempfile
+import unittest
+from pathlib import Path
+
+import documents
+import yaml
+from documents import REPO
+
+DOCUMENTS = [
+    documents.read(path)
+    for path in [
+        REPO / "README.md",
+        REPO / "CONTRIBUTING.md",
+        REPO / "helm" / "pliant" / "README.md",
+        REPO / "tests" / "cluster" / "README.md",
+        *sorted((REPO / "docs").rglob("*.md")),
+    ]
+]
+
+
+class DocumentsTest(unittest.TestCase):
+    def assert_none(self, problems: list[str]) -> None:
+        self.assertEqual(problems, [], "\n" + "\n".join(problems))
+
+    def test_links_and_anchors_lead_somewhere(self) -> None:
+        self.assert_none([problem for each in DOCUMENTS for problem in documents.broken_links(each)])
+
+    def test_fields_are_in_the_schema(self) -> None:
+        schema = documents.job_schema()
+        found = [(each, number, path) for each in DOCUMENTS for number, path in documents.field_paths(each)]
+        self.assertGreater(len(found), 30)
+        self.assert_none([
+            f"{each.name}:{number}: {path}: the schema has no '{unknown}' there"
+            for each, number, path in found
+            if (unknown := documents.unknown_field(schema, path.split(".")))
+        ])  # fmt: skip
+
+    def test_patches_change_what_is_in_the_schema(self) -> None:
+        schema = documents.job_schema()
+        found = [(each, number, patch) for each in DOCUMENTS for number, patch in documents.patches(each)]
+        self.assertGreater(len(found), 5)
+        self.assert_none([
+            f"{each.name}:{number}: {problem}"
+            for each, number, patch in found
+            for problem in documents.unknown_properties(schema, patch)
+            if not problem.endswith("is missing")
+        ])  # fmt: skip
+
+    def test_metrics_are_documented(self) -> None:
+        documented = documents.documented_metrics()
+        self.assertGreater(len(documented), 40)
+        self.assert_none([
+            f"{each.name}:{number}: {name} is not in docs/metrics.md"
+            for each in DOCUMENTS
+            for number, name in documents.metric_names(each)
+            if not documents.is_documented(name, documented) and each.path.name != "CONTRIBUTING.md"
+        ])  # fmt: skip
+
+    def test_alerts_exist(self) -> None:
+        groups = yaml.safe_load((REPO / "helm/pliant/files/alerts.yaml").read_text())["groups"]
+        alerts = {rule["alert"] for group in groups for rule in group["rules"]}
+        named = {
+            name
+            for each in DOCUMENTS
+            for _, line in each.prose
+            for name in re.findall(r"`(Pliant[A-Z]\w+)`", line)
+        }  # fmt: skip
+        self.assertEqual(named, alerts)
+
+    def test_reasons_are_given_by_the_programs(self) -> None:
+        given = documents.literals(REPO / "operator") | documents.literals(REPO / "trainer")
+        found = [(each, number, name) for each in DOCUMENTS for number, name in documents.reasons(each)]
+        self.assertGreater(len(found), 15)
+        self.assert_none([
+            f"{each.name}:{number}: no program gives the reason {name}"
+            for each, number, name in found
+            if name not in given
+        ])  # fmt: skip
+
+    def test_yaml_is_yaml_and_jobs_are_jobs(self) -> None:
+        schema = documents.job_schema()
+        problems, jobs = [], 0
+        for each in DOCUMENTS:
+            for fence in each.fences:
+                if fence.language != "yaml":
+                    continue
+                try:
+                    found = documents.yaml_objects(fence)
+                except yaml.YAMLError as error:
+                    problems.append(f"{each.name}:{fence.line}: {error}")
+                    continue
+                for job in found:
+                    if not isinstance(job, dict) or job.get("kind") != documents.JOB_KIND:
+                        continue
+                    jobs += 1
+                    of_job = documents.unknown_properties(schema, job)
+                    problems += [f"{each.name}:{fence.line}: {problem}" for problem in of_job]
+        self.assertGreaterEqual(jobs, 2)
+        self.assert_none(problems)
+
+
+class ReadingTest(unittest.TestCase):
+    """That what is wrong would be seen."""
+
+    def document(self, text: str) -> documents.Document:
+        return documents.parse(REPO / "docs" / "invented.md", text)
+
+    def test_broken_links(self) -> None:
+        text = "# A *bold* title, with `code`\n[x](absent.md) [y](metrics.md#absent) [z](#absent)\n"
+        good = "[a](#a-bold-title-with-code) [b](metrics.md#coordinator) [c](https://example.com) `[d](absent)`\n"
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "one.md"
+            path.write_text(text + good)
+            (Path(folder) / "metrics.md").write_text("## Coordinator\n")
+            self.assertEqual(len(list(documents.broken_links(documents.read(path)))), 3)
+
+    def test_anchors(self) -> None:
+        document = self.document("# Watch it\n## 2. The `x.y`, and [z](z.md)\n## Watch it\n```\n# no heading\n```\n")
+        self.assertEqual(documents.anchors(document), {"watch-it", "2-the-xy-and-z", "watch-it-1"})
+
+    def test_field_paths(self) -> None:
+        document = self.document(
+            "`spec.elastic.maxLearners`, in my.spec.other and /spec.x\n"
+            "```sh\nkubectl get etj x -o jsonpath='{.status.phase}'\nkubectl get node -o jsonpath='{.status.y}'\n```\n"
+        )
+        self.assertEqual(
+            list(documents.field_paths(document)), [(1, "spec.elastic.maxLearners"), (3, "status.phase")]
+        )
+
+    def test_unknown_fields(self) -> None:
+        schema = documents.job_schema()
+        for path, unknown in {
+            "spec.elastic.maxLearners": None,
+            "spec.template.spec.nodeSelector": None,
+            "status.conditions.reason": None,
+            "spec.elastic.maximum": "maximum",
+            "spec.resume": "resume",
+        }.items():
+            with self.subTest(path=path):
+                self.assertEqual(documents.unknown_field(schema, path.split(".")), unknown)
+
+    def test_unknown_properties(self) -> None:
+        job = {"spec": {"elastic": {"maxLearner": 8}, "training": {"globalBatchSize": 1}, "checkpoint": {"volume": {}}}}
+        self.assertEqual(
+            list(documents.unknown_properties(documents.job_schema(), job)),
+            [".spec.template is missing", ".spec.elastic.maxLearners is missing", ".spec.elastic.maxLearner is unknown"],
+        )
+
+    def test_metrics(self) -> None:
+        document = self.document("pliant_invented\n```cmake\npliant_test(x)\n```\n```\npliant_jobs{a=1}\n```\n")
+        self.assertEqual([name for _, name in documents.metric_names(document)], ["pliant_invented", "pliant_jobs"])
+        self.assertTrue(documents.is_documented("pliant_plan_seconds_bucket", {"pliant_plan_seconds"}))
+        self.assertFalse(documents.is_documented("pliant_plan_second", {"pliant_plan_seconds"}))
+
+    def test_reasons(self) -> None:
+        document = self.document("| condition | reason |\n|---|---|\n| `A` | `BadImage`, `Other` |\n\n| `C` | `D` |\n")
+        self.assertEqual(list(documents.reasons(document)), [(3, "BadImage"), (3, "Other")])
+
+
+if __name__ == "__main__":
+    unittest.main()
