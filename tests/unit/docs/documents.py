@@ -23,6 +23,7 @@ _PATCH = re.compile(r"-p '(\{.*?\})'(?:\s|$)")
 _METRIC = re.compile(r"\bpliant_[a-z_]+")
 _SERIES_OF_HISTOGRAM = re.compile(r"_(?:bucket|sum|count)$")
 _ROW_NAME = re.compile(r"^\| `([^`]+)` \|")
+_VALUE = re.compile(r"`([a-z]\w*(?:\.\w+)+)(?:[=:][^`]*)?`")
 _PROGRAM_TEXT = {"cpp", "cmake", "dockerfile"}  # where pliant_x is a library or a function
 
 
@@ -192,6 +193,21 @@ def reasons(document: Document) -> Iterator[tuple[int, str]]:
         elif column is not None:
             for name in re.findall(r"`([A-Z][A-Za-z]+)`", cells[column]):
                 yield number, name
+
+
+def chart_values(document: Document) -> Iterator[tuple[int, str]]:
+    """`a.b`, `a.b=x` and `a.b: x`: whatever may be a value of the chart."""
+    for number, line in document.prose:
+        for name in _VALUE.findall(line):
+            yield number, name
+
+
+def has_value(values: Any, name: str) -> bool:
+    for part in name.split("."):
+        if not isinstance(values, dict) or part not in values:
+            return False
+        values = values[part]
+    return True
 
 
 def literals(folder: Path) -> set[str]:

@@ -80,6 +80,22 @@ class DocumentsTest(unittest.TestCase):
             if name not in given
         ])  # fmt: skip
 
+    def test_values_are_the_charts(self) -> None:
+        values = yaml.safe_load((REPO / "helm" / "pliant" / "values.yaml").read_text())
+        others = {"metrics.jsonl", "coordinator.pliant.internal"}
+        found = [
+            (each, number, name)
+            for each in DOCUMENTS
+            for number, name in documents.chart_values(each)
+            if name.partition(".")[0] in values and name not in others
+        ]  # fmt: skip
+        self.assertGreater(len(found), 15)
+        self.assert_none([
+            f"{each.name}:{number}: the chart has no value {name}"
+            for each, number, name in found
+            if not documents.has_value(values, name)
+        ])  # fmt: skip
+
     def test_yaml_is_yaml_and_jobs_are_jobs(self) -> None:
         schema = documents.job_schema()
         problems, jobs = [], 0
@@ -154,6 +170,12 @@ class ReadingTest(unittest.TestCase):
         self.assertEqual([name for _, name in documents.metric_names(document)], ["pliant_invented", "pliant_jobs"])
         self.assertTrue(documents.is_documented("pliant_plan_seconds_bucket", {"pliant_plan_seconds"}))
         self.assertFalse(documents.is_documented("pliant_plan_second", {"pliant_plan_seconds"}))
+
+    def test_values(self) -> None:
+        document = self.document("`log.level: debug`, `a.b=1`, `c.d`, e.f, `g`\n")
+        self.assertEqual([name for _, name in documents.chart_values(document)], ["log.level", "a.b", "c.d"])
+        self.assertTrue(documents.has_value({"a": {"b": None}}, "a.b"))
+        self.assertFalse(documents.has_value({"a": {"b": None}}, "a.c"))
 
     def test_reasons(self) -> None:
         document = self.document("| condition | reason |\n|---|---|\n| `A` | `BadImage`, `Other` |\n\n| `C` | `D` |\n")
