@@ -162,7 +162,11 @@ class ReadingTest(unittest.TestCase):
         job = {"spec": {"elastic": {"maxLearner": 8}, "training": {"globalBatchSize": 1}, "checkpoint": {"volume": {}}}}
         self.assertEqual(
             list(documents.unknown_properties(documents.job_schema(), job)),
-            [".spec.template is missing", ".spec.elastic.maxLearners is missing", ".spec.elastic.maxLearner is unknown"],
+            [
+                ".spec.template is missing",
+                ".spec.elastic.maxLearners is missing",
+                ".spec.elastic.maxLearner is unknown",
+            ],
         )
 
     def test_metrics(self) -> None:
