@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from story import bad_jobs, ending, plot, survivor
+from story import bad_jobs, ending, faults, plot, survivor
 from story.checks import Check
 from story.errors import StoryError
 from story.operator_pod import kill_leader
@@ -40,6 +40,7 @@ def story_with_kills(stage: Stage, screen: Screen) -> list[Check]:
 _MOMENTS: dict[str, Moment] = {
     "the story, the operator killed after each step": story_with_kills,
     "suspended, then all learners gone at once": survivor.play,
+    "faults in mid step": faults.play,
     "bad jobs, and deletion": bad_jobs.play,
 }
 _LONG_MOMENTS: dict[str, Moment] = {"the story, undisturbed": story}

@@ -1,9 +1,9 @@
 """The operator's leading replica, and its sudden end."""
 
-import subprocess
 import time
 from collections.abc import Mapping
 
+from .container import signal
 from .errors import StoryError
 from .stage import Stage
 
@@ -30,12 +30,7 @@ def kill_leader(stage: Stage) -> str:
     pod = kubectl.json("get", "pod", name)
     container = pod["status"]["containerStatuses"][0]
     before = container["restartCount"]
-    identity = container["containerID"].removeprefix("containerd://")
-    command = [stage.dev, "node-exec", pod["spec"]["nodeName"]]
-    command += ["ctr", "--namespace", "k8s.io", "tasks", "kill", "--signal", "SIGKILL", identity]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    if result.returncode != 0:
-        raise StoryError(f"kill the operator {name}: {result.stderr.strip()}")
+    signal(stage, kubectl, name, "SIGKILL")
     deadline = time.monotonic() + _SECONDS_MOST
     while time.monotonic() < deadline:
         (container,) = kubectl.json("get", "pod", name)["status"]["containerStatuses"]

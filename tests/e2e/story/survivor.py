@@ -1,20 +1,20 @@
 """A training that is suspended, and whose learners all vanish at once. It ends as if nothing had been."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from . import checks, reference
 from .api_server import ApiServer
+from .scene import Scene, differs
 from .screen import Screen
 from .stage import GPUS_TOTAL, NAMESPACE, Stage
 from .watcher import Watcher
-from .world import Progress, Training, World
+from .world import Training
 
 _NAME = "survivor"
 _SEED = 3
 _CHECKPOINT_STEPS = 40
-_RESIZE_SECONDS = 180.0
 _TRAIN_SECONDS = 1800.0
 
 
@@ -30,9 +30,9 @@ def play(stage: Stage, screen: Screen) -> list[checks.Check]:
     stage.clear()
     job = manifest(stage)
     with Watcher(ApiServer(stage.kubectl), NAMESPACE, screen.show) as watcher:
-        scene = _Scene(stage, screen, watcher)
-        suspended = scene.suspend(job)
-        vanished = scene.vanish()
+        scene = Scene(_NAME, stage, screen, watcher)
+        suspended = _suspend(scene, job)
+        vanished = _vanish(scene)
         last = scene.wait("the survivor completes", lambda training: training.job.phase == "Succeeded", _TRAIN_SECONDS)
         worlds = watcher.worlds()
     screen.close_table()
@@ -68,69 +68,31 @@ def restored_step(logs: str) -> int:
     return max((line["step"] for line in lines if line["message"] == "restored"), default=0)
 
 
-class _Scene:
-    def __init__(self, stage: Stage, screen: Screen, watcher: Watcher) -> None:
-        self._stage = stage
-        self._screen = screen
-        self._watcher = watcher
-
-    def suspend(self, job: Mapping) -> Break:
-        self._screen.say("kubectl apply survivor")
-        self._stage.kubectl.apply(job)
-        self.wait("it trains on 8 GPUs and has a checkpoint", lambda each: each.trains_on(8) and _saved(each))
-        self._screen.say("kubectl patch survivor: suspend")
-        self._patch('{"spec":{"suspend":true}}')
-        idle = self.wait(
-            "it is suspended and holds no GPU", lambda each: each.job.phase == "Suspended" and each.gpus_held == 0
-        )
-        before = idle.progress
-        self._screen.say(f"   suspended at step {before.step}; kubectl patch survivor: resume")
-        self._patch('{"spec":{"suspend":false}}')
-        again = self.wait(
-            "it trains on 8 GPUs again", lambda each: each.trains_on(8) and _differs(each.progress, before)
-        )
-        return Break(before.step or 0, self._restored_step(again), self._watcher.worlds()[-1].time)
-
-    def vanish(self) -> Break:
-        resumed = self._watcher.worlds()[-1].trainings[_NAME].progress
-        ready = self.wait(
-            "it has a new checkpoint",
-            lambda each: each.trains_on(8) and (each.progress.checkpoint_step or 0) > (resumed.checkpoint_step or 0),
-        )
-        pods = [pod.name for pod in ready.learner_pods() if pod.holds_gpu]
-        self._screen.say(f"kubectl delete pods --force: all {len(pods)} learners of survivor")
-        self._stage.kubectl.run("delete", "pods", *pods, "--force", "--grace-period=0", "--wait=false")
-        again = self.wait(
-            "new learners train on 8 GPUs",
-            lambda each: each.trains_on(8) and _differs(each.progress, ready.progress),
-        )
-        return Break(ready.progress.checkpoint_step or 0, self._restored_step(again), self._watcher.worlds()[-1].time)
-
-    def _restored_step(self, training: Training) -> int:
-        pods = [pod.name for pod in training.learner_pods() if pod.holds_gpu]
-        return max(restored_step(self._stage.kubectl.run("logs", pod)) for pod in pods)
-
-    def wait(self, what: str, reached: Callable[[Training], bool], seconds: float = _RESIZE_SECONDS) -> Training:
-        def in_world(world: World) -> bool:
-            training = world.training(_NAME)
-            return training is not None and reached(training)
-
-        def hopeless(world: World) -> str | None:
-            training = world.training(_NAME)
-            if training and training.job.finished:
-                return f"it is {training.job.phase}: {training.job.reason}"
-            return None
-
-        world = self._watcher.wait(what, in_world, seconds, hopeless)
-        self._screen.say(f"   {what}", "green")
-        return world.trainings[_NAME]
-
-    def _patch(self, patch: str) -> None:
-        self._stage.kubectl.run("patch", "elastictrainingjob", _NAME, "--type=merge", "-p", patch)
+def _suspend(scene: Scene, job: Mapping) -> Break:
+    scene.apply(job)
+    scene.wait("it trains on 8 GPUs and has a checkpoint", lambda each: each.trains_on(8) and _saved(each))
+    idle = scene.suspend()
+    scene.say(f"   suspended at step {idle.progress.step}")
+    scene.resume(8)
+    return _break(scene, idle.progress.step or 0)
 
 
-def _differs(progress: Progress, before: Progress) -> bool:
-    return progress.membership != before.membership
+def _vanish(scene: Scene) -> Break:
+    resumed = scene.now().progress
+    ready = scene.wait(
+        "it has a new checkpoint",
+        lambda each: each.trains_on(8) and (each.progress.checkpoint_step or 0) > (resumed.checkpoint_step or 0),
+    )
+    pods = [pod.name for pod in scene.learners()]
+    scene.say(f"kubectl delete pods --force: all {len(pods)} learners of {_NAME}")
+    scene.stage.kubectl.run("delete", "pods", *pods, "--force", "--grace-period=0", "--wait=false")
+    scene.wait("new learners train on 8 GPUs", lambda each: each.trains_on(8) and differs(each.progress, ready.progress))
+    return _break(scene, ready.progress.checkpoint_step or 0)
+
+
+def _break(scene: Scene, step_least: int) -> Break:
+    restored = max(restored_step(logs) for logs in scene.logs())
+    return Break(step_least, restored, scene.watcher.worlds()[-1].time)
 
 
 def _saved(training: Training) -> bool:

@@ -6,6 +6,7 @@ from test_stage import JOB, container
 
 from story import bad_jobs
 from story.errors import StoryError
+from story.faults import Recovery
 from story.operator_pod import leader_name
 from story.survivor import Break, restored_step
 from story.world import Condition
@@ -24,6 +25,14 @@ class OperatorTest(unittest.TestCase):
         self.assertEqual(leader_name(held_by("op-b_7f"), named("op-a", "op-b")), "op-b")
         with self.assertRaisesRegex(StoryError, "no pod of the operator holds its lease"):
             leader_name(held_by("op-c_7f"), named("op-a", "op-b"))
+
+
+class RecoveryTest(unittest.TestCase):
+    def test_a_fault_costs_what_its_resizes_cost(self) -> None:
+        resizes = [builders.resize(8, 7, running=3.0, lost=0), builders.resize(7, 8, running=5.0, lost=1)]
+        row = Recovery("SIGKILL", 4.25, resizes).row()
+        self.assertEqual(row, ["SIGKILL", "4.2 s", f"{resizes[0].pause_seconds:.2f} s", "1"])
+        self.assertEqual(Recovery("SIGKILL of the coordinator", 1.0, []).row()[2:], ["0.00 s", "0"])
 
 
 class BreakTest(unittest.TestCase):

@@ -1,0 +1,21 @@
+"""Signals to a container's first process, from outside of it: as the kernel, or a machine that hangs, would."""
+
+import subprocess
+
+from .errors import StoryError
+from .kubectl import Kubectl
+from .stage import Stage
+
+
+def signal(stage: Stage, kubectl: Kubectl, pod_name: str, name: str) -> None:
+    pod = kubectl.json("get", "pod", pod_name)
+    identity = pod["status"]["containerStatuses"][0]["containerID"].removeprefix("containerd://")
+    on_node(stage, pod["spec"]["nodeName"], "ctr", "-n", "k8s.io", "tasks", "kill", "--signal", name, identity)
+
+
+def on_node(stage: Stage, node: str, *command: str) -> str:
+    """What the command, run inside the node, writes."""
+    result = subprocess.run([stage.dev, "node-exec", node, *command], capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        raise StoryError(f"on {node}: {' '.join(command)}: {result.stderr.strip()}")
+    return result.stdout

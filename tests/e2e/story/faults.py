@@ -1,0 +1,154 @@
+"""Faults in the middle of a step. The training goes on each time, and ends as if nothing had been."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from . import checks, container, reference
+from .api_server import ApiServer
+from .errors import StoryError
+from .scene import Scene
+from .screen import Screen
+from .stage import GPUS_TOTAL, NAMESPACE, Stage, with_own_epochs
+from .survivor import restored_step
+from .table import layout
+from .watcher import Watcher
+from .world import Resize, Training, coordinator_of
+
+_NAME = "faulty"
+_SEED = 4
+_EPOCHS = 250  # about three minutes: long enough for all of this
+_LEARNERS = 8
+_CHECKPOINT_STEPS = 40
+_STOPPED_SECONDS = 30.0
+_TRAIN_SECONDS = 1800.0
+_VOLUME = "/var/lib/pliant-checkpoints"  # on every node: as in the demo's manifests
+_HEADER = ("fault", "training on all GPUs again", "longest pause of a survivor", "steps lost")
+
+
+@dataclass(frozen=True)
+class Fault:
+    name: str
+    strike: Callable[[Scene], None]
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """What a fault cost."""
+
+    fault: str
+    seconds: float  # from the fault until all learners train again
+    resizes: Sequence[Resize]  # that it led to
+
+    @property
+    def pause_seconds(self) -> float:
+        return max((each.pause_seconds for each in self.resizes), default=0.0)
+
+    @property
+    def steps_lost(self) -> int:
+        return sum(each.steps_lost for each in self.resizes)
+
+    def row(self) -> list[str]:
+        return [self.fault, f"{self.seconds:.1f} s", f"{self.pause_seconds:.2f} s", str(self.steps_lost)]
+
+
+def _manifest(stage: Stage) -> dict:
+    job = with_own_epochs(stage.manifest("training-1"), _EPOCHS)
+    job["metadata"]["name"] = _NAME
+    job["spec"]["training"]["seed"] = _SEED
+    job["spec"]["checkpoint"]["everySteps"] = _CHECKPOINT_STEPS
+    return job
+
+
+def _kill_learner(scene: Scene) -> None:
+    container.signal(scene.stage, scene.stage.kubectl, scene.learners()[0].name, "SIGKILL")
+
+
+def _stop_learner(scene: Scene) -> None:
+    name = scene.learners()[-1].name
+    container.signal(scene.stage, scene.stage.kubectl, name, "SIGSTOP")
+    time.sleep(_STOPPED_SECONDS)
+    if any(pod.name == name for pod in scene.learners()):
+        container.signal(scene.stage, scene.stage.kubectl, name, "SIGCONT")
+
+
+def _kill_coordinator(scene: Scene) -> None:
+    training = scene.now()
+    coordinator = coordinator_of(training.job, training.pods)
+    if coordinator is None:
+        raise StoryError("the training has no coordinator that runs")
+    container.signal(scene.stage, scene.stage.kubectl, coordinator.name, "SIGKILL")
+
+
+def _kill_coordinator_and_learner(scene: Scene) -> None:
+    _kill_coordinator(scene)
+    _kill_learner(scene)
+
+
+_FAULTS = (
+    Fault("SIGKILL of a learner", _kill_learner),
+    Fault(f"SIGSTOP of a learner for {_STOPPED_SECONDS:.0f} s", _stop_learner),
+    Fault("SIGKILL of the coordinator", _kill_coordinator),
+    Fault("SIGKILL of the coordinator and a learner", _kill_coordinator_and_learner),
+)
+
+
+def play(stage: Stage, screen: Screen) -> list[checks.Check]:
+    stage.clear()
+    job = _manifest(stage)
+    with Watcher(ApiServer(stage.kubectl), NAMESPACE, screen.show) as watcher:
+        scene = Scene(_NAME, stage, screen, watcher)
+        scene.apply(job)
+        scene.wait("it trains on 8 GPUs", lambda each: each.trains_on(_LEARNERS))
+        recoveries = [_suffer(scene, fault) for fault in _FAULTS]
+        until_corruption = watcher.worlds()
+        passed_over = _corrupt_the_newest_checkpoint(scene)
+        end = scene.wait("it completes", lambda each: each.job.phase == "Succeeded", _TRAIN_SECONDS).job
+    screen.close_table()
+    for line in layout(_HEADER, [each.row() for each in recoveries]):
+        screen.say(line)
+    (sha256,) = reference.parameter_hashes(stage.kubectl, [job])
+    outcome = checks.Outcome(_NAME, end.phase, end.step, end.steps_total, end.accuracy, end.parameters_sha256, sha256)
+    lost = [f"{each.fault}: {each.steps_lost}" for each in recoveries if each.steps_lost]
+    return [
+        checks.Check("no fault lost a committed step", tuple(lost)),
+        checks.Check("a corrupted checkpoint is passed over", passed_over),
+        *checks.check_outcomes([outcome]),
+        *checks.check_worlds(until_corruption, GPUS_TOTAL),
+    ]
+
+
+def _suffer(scene: Scene, fault: Fault) -> Recovery:
+    scene.say(fault.name)
+    before = scene.now().progress
+    known = {resize.membership for resize in before.resizes}
+    begin = time.time()
+    fault.strike(scene)
+    struck = scene.now().progress
+
+    def on_again(training: Training) -> bool:
+        progress = training.progress
+        # The last answer of a coordinator stands until it answers again: it must be of later than the fault.
+        return training.trains_on(_LEARNERS) and (progress.step or 0) > max(before.step or 0, struck.step or 0)
+
+    after = scene.wait(f"it trains on {_LEARNERS} GPUs again", on_again)
+    resizes = [each for each in after.progress.resizes if each.membership not in known]
+    return Recovery(fault.name, max([each.running for each in resizes], default=time.time()) - begin, resizes)
+
+
+def _corrupt_the_newest_checkpoint(scene: Scene) -> tuple[str, ...]:
+    """While nothing of the job runs. What is off with where it went on."""
+    scene.suspend()
+    folder = f"{_VOLUME}/{scene.now().job.uid}"
+    older, newest = container.on_node(scene.stage, "node-1", "sh", "-c", f"ls -d {folder}/step-*").split()[-2:]
+    scene.say(f"64 bytes of {newest.rpartition('/')[2]} are overwritten")
+    script = f"dd if=/dev/zero of=$(ls {newest}/*.safetensors | head -1) bs=1 seek=4096 count=64 conv=notrunc"
+    container.on_node(scene.stage, "node-1", "sh", "-c", script)
+    scene.resume(_LEARNERS)
+    restored = max(restored_step(logs) for logs in scene.logs())
+    expected = int(older.rpartition("/")[2].split("-")[1])
+    if restored != expected:
+        return (f"it went on at step {restored}, the checkpoint before is of step {expected}",)
+    if not any("checkpoint passed over" in logs for logs in scene.logs()):
+        return ("no learner says that it passed a checkpoint over",)
+    return ()

@@ -1,0 +1,76 @@
+"""One training that something happens to, and the waiting for what it comes to."""
+
+from collections.abc import Callable, Mapping
+
+from .screen import Screen
+from .stage import Stage
+from .watcher import Watcher
+from .world import Pod, Progress, Training, World
+
+_RESIZE_SECONDS = 180.0
+
+
+class Scene:
+    def __init__(self, name: str, stage: Stage, screen: Screen, watcher: Watcher) -> None:
+        self.name = name
+        self.stage = stage
+        self.watcher = watcher
+        self._screen = screen
+
+    def say(self, text: str) -> None:
+        self._screen.say(text)
+
+    def now(self) -> Training:
+        return self.watcher.worlds()[-1].trainings[self.name]
+
+    def wait(self, what: str, reached: Callable[[Training], bool], seconds: float = _RESIZE_SECONDS) -> Training:
+        def in_world(world: World) -> bool:
+            training = world.training(self.name)
+            return training is not None and reached(training)
+
+        def hopeless(world: World) -> str | None:
+            training = world.training(self.name)
+            if training and training.job.finished:
+                return f"it is {training.job.phase}: {training.job.reason}"
+            return None
+
+        world = self.watcher.wait(what, in_world, seconds, hopeless)
+        self._screen.say(f"   {what}", "green")
+        return world.trainings[self.name]
+
+    def apply(self, job: Mapping) -> None:
+        self.say(f"kubectl apply {self.name}")
+        self.stage.kubectl.apply(job)
+
+    def patch(self, patch: str) -> None:
+        self.stage.kubectl.run("patch", "elastictrainingjob", self.name, "--type=merge", "-p", patch)
+
+    def suspend(self) -> Training:
+        """Until nothing of it runs any more."""
+        self.say(f"kubectl patch {self.name}: suspend")
+        self.patch('{"spec":{"suspend":true}}')
+        return self.wait(
+            "it is suspended and holds no GPU", lambda each: each.job.phase == "Suspended" and each.gpus_held == 0
+        )
+
+    def resume(self, learners: int) -> Training:
+        """Until it trains on so many learners."""
+        before = self.now().progress
+        self.say(f"kubectl patch {self.name}: resume")
+        self.patch('{"spec":{"suspend":false}}')
+        return self.wait(
+            f"it trains on {learners} GPUs again",
+            lambda each: each.trains_on(learners) and differs(each.progress, before),
+        )
+
+    def learners(self) -> list[Pod]:
+        """Those that hold a GPU now."""
+        return [pod for pod in self.now().learner_pods() if pod.holds_gpu]
+
+    def logs(self) -> list[str]:
+        """Of each learner that holds a GPU."""
+        return [self.stage.kubectl.run("logs", pod.name) for pod in self.learners()]
+
+
+def differs(progress: Progress, before: Progress) -> bool:
+    return progress.membership != before.membership
