@@ -32,6 +32,8 @@ struct Hello {
   Fingerprint fingerprint;
   std::optional<Membership> membership;  // the newest one it entered: a new coordinator learns of
                                          // it, with its members, from here
+  std::optional<Membership> drains;  // whose last checkpoint is not known to be written: the one
+                                     // that a membership without members replaced
   Tick applied_ticks = 0;
   bool has_state = false;
   bool leaving = false;

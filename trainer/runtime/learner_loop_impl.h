@@ -155,6 +155,12 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   Holding holding() const {
     return {has_state_, applied_, current_, metrics_.evaluation(), last_line_};
   }
+  // The membership whose last checkpoint this learner waits for, or would have to be made again.
+  std::optional<Membership> drains() const {
+    const bool waits = phase_ == Phase::kDraining || (phase_ == Phase::kStopped && lost_);
+    if (!waits || !newest_ || !newest_->members.empty()) return std::nullopt;
+    return membership_;
+  }
   CheckpointLabel Label() const;
   double Unix(TimePoint time) const {
     return ToSeconds(time.time_since_epoch()) + options_.unix_offset_seconds;
