@@ -256,8 +256,9 @@ void CoordinatorCore::Impl::OnHello(ConnectionId connection, const Hello& hello,
 
   Send(learner, Welcome{.term = options_.term, .heartbeat_seconds = ToSeconds(options_.heartbeat)});
   if (hello.membership) Note(*hello.membership, now);
-  if (hello.drains && present_ && present_->members.empty() && !InUse(hello.learner)) {
-    before_.push_back(*hello.drains);
+  if (hello.before && hello.membership && present_ && present_->id == hello.membership->id &&
+      (present_->members.empty() || !AllOpened()) && !InUse(hello.learner)) {
+    before_.push_back(*hello.before);
   }
   if (obsolete_) return;
   if (BelongsToPresent(learner) && learner.entered < present_->id) {

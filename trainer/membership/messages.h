@@ -32,8 +32,8 @@ struct Hello {
   Fingerprint fingerprint;
   std::optional<Membership> membership;  // the newest one it entered: a new coordinator learns of
                                          // it, with its members, from here
-  std::optional<Membership> drains;  // whose last checkpoint is not known to be written: the one
-                                     // that a membership without members replaced
+  std::optional<Membership> before;  // the one that it was a member of last, if it is not one of
+                                     // `membership` and its state may still be needed
   Tick applied_ticks = 0;
   bool has_state = false;
   bool leaving = false;

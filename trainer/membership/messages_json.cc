@@ -149,7 +149,7 @@ Json Body(const Hello& hello) {
           {"address", hello.address},
           {"fingerprint", hello.fingerprint},
           {"membership", hello.membership ? ToJson(*hello.membership) : Json()},
-          {"drains", hello.drains ? ToJson(*hello.drains) : Json()},
+          {"before", hello.before ? ToJson(*hello.before) : Json()},
           {"appliedTicks", hello.applied_ticks},
           {"hasState", hello.has_state},
           {"leaving", hello.leaving},
@@ -167,7 +167,7 @@ Hello ReadHello(JsonFields& fields) {
     hello.fingerprint.emplace(std::move(name), std::move(value));
   });
   if (fields.Has("membership")) hello.membership = ReadMembership(fields, "membership");
-  if (fields.Has("drains")) hello.drains = ReadMembership(fields, "drains");
+  if (fields.Has("before")) hello.before = ReadMembership(fields, "before");
   hello.applied_ticks = fields.Unsigned("appliedTicks");
   hello.has_state = fields.Bool("hasState");
   hello.leaving = fields.Bool("leaving");

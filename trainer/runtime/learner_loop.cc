@@ -82,7 +82,7 @@ void LearnerLoop::Impl::OnCoordinatorConnected() {
              .address = parts_.transport->address(),
              .fingerprint = options_.fingerprint,
              .membership = newest_,
-             .drains = drains(),
+             .before = membership_before(),
              .applied_ticks = applied_,
              .has_state = has_state_,
              .leaving = leave_requested_,

@@ -155,10 +155,11 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   Holding holding() const {
     return {has_state_, applied_, current_, metrics_.evaluation(), last_line_};
   }
-  // The membership whose last checkpoint this learner waits for, or would have to be made again.
-  std::optional<Membership> drains() const {
-    const bool waits = phase_ == Phase::kDraining || (phase_ == Phase::kStopped && lost_);
-    if (!waits || !newest_ || !newest_->members.empty()) return std::nullopt;
+  // As in Hello: others open the newest membership, or write a checkpoint, and may fail to.
+  std::optional<Membership> membership_before() const {
+    const bool waits = phase_ == Phase::kReleased || phase_ == Phase::kDraining ||
+                       (phase_ == Phase::kStopped && lost_);
+    if (!waits || newest_->id == membership_.id) return std::nullopt;
     return membership_;
   }
   CheckpointLabel Label() const;

@@ -22,7 +22,7 @@ TEST(Messages, OfLearnersComeBackAsTheyWere) {
             .address = "10.0.0.1:700",
             .fingerprint = {{"cpu", "x"}, {"framework", "torch 2.6"}},
             .membership = kTwo,
-            .drains = kTwo,
+            .before = kTwo,
             .applied_ticks = 412,
             .has_state = true,
             .leaving = true,
