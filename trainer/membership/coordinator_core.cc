@@ -395,7 +395,7 @@ void CoordinatorCore::Impl::Adopt(const Membership& membership, TimePoint now) {
   if (present_ && !present_->members.empty()) before_.push_back(*present_);
   present_ = membership;
   opened_.clear();
-  accused_by_.clear();
+  const auto stopped = std::exchange(accused_by_, {});
   broken_since_.reset();
   by_recovery_ = false;
   drained_ = false;
@@ -403,10 +403,11 @@ void CoordinatorCore::Impl::Adopt(const Membership& membership, TimePoint now) {
   advanced_at_ = now;
   for (const Member& member : membership.members) roster_.At(member.id, now);
   log::Info("membership", {{"id", ToString(membership.id)}, {"members", membership.world_size()}});
-  if (planned) return;
-  // Heard of, or issued in place of a broken one: whoever is to enter may not know.
+  // Heard of, or issued in place of a broken one: whoever is to enter may not know. Nor does one
+  // that stopped before it came to the boundary at which others switched.
   for (const Member& member : membership.members) {
     const LearnerRecord& learner = *roster_.Find(member.id);
+    if (planned && !stopped.contains(member.id)) continue;
     if (learner.connected() && learner.entered < membership.id) Send(learner, Recover{membership});
   }
 }

@@ -281,6 +281,16 @@ TEST_F(CoordinatorCoreTest, AnAnnouncedSwitchMayHaveTakenPlaceWhenSomebodyDies) 
       << "the leaver may hold what the other needs";
 }
 
+// The link between a and b broke in the tick at whose end c switched: they wait for a recovery.
+TEST_F(CoordinatorCoreTest, WhoStoppedBeforeASwitchIsToldOfIt) {
+  Running("abc");
+  Wanted("a", "bc");
+  Says('a', Prepared{{1, 2}});
+  Says('a', Lost{.membership = {1, 1}, .accused = {Id('b')}});
+  EXPECT_THAT(Says('c', Entered{.membership = MembershipOf({1, 2}, "a")}),
+              ElementsAre("a: recover 1.2 a"));
+}
+
 TEST_F(CoordinatorCoreTest, WhoMissedItsMembershipIsToldAgain) {
   Running("ab");
   Dies('b');
