@@ -477,7 +477,7 @@ bool CoordinatorCore::Impl::Broken(TimePoint now) const {
   return std::ranges::any_of(present_->members, [&](const Member& member) {
     const LearnerRecord* const learner = roster_.Find(member.id);
     return !learner->connected() &&
-           now - std::max(learner->since, advanced_at_) >= options_.silence_most;
+           now - std::max(learner->heard, advanced_at_) >= options_.silence_most;
   });
 }
 

@@ -254,6 +254,15 @@ TEST_F(CoordinatorCoreTest, OneThatHangsIsRemovedAfterItsHeartbeatsStop) {
   EXPECT_THAT(After(3s, "a"), ElementsAre("close b", "persist 2", "a: recover 1.2 a"));
 }
 
+// Its kernel answers for it, so that nobody accuses it.
+TEST_F(CoordinatorCoreTest, OneThatIsFrozenIsRemovedWhenItMayHaveBeenBack) {
+  Running("ab");
+  After(1s, "ab");
+  EXPECT_THAT(After(9s, "a"), IsEmpty());
+  EXPECT_THAT(After(2s, "a"), ElementsAre("close b"));
+  EXPECT_THAT(After(3s, "a"), ElementsAre("persist 2", "a: recover 1.2 a"));
+}
+
 TEST_F(CoordinatorCoreTest, ABrokenLinkIsTriedOnceMoreThenTheFewestGo) {
   Running("abc");
   Says('a', Lost{.membership = {1, 1}, .accused = {Id('b')}});
