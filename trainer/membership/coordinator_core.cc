@@ -287,6 +287,7 @@ void CoordinatorCore::Impl::On(LearnerRecord& learner, const Opened& opened, Tim
   if (!BelongsToPresent(learner) || present_->id != opened.membership) return;
   furthest_ = std::max(furthest_, opened.applied_ticks);
   const bool was_member = !before_.empty() && Contains(before_.back(), learner.id);
+  if (!was_member) learner.step.reset();  // what it said last, it said of a membership long ago
   resizes_.Opened(opened.membership,
                   was_member ? std::optional(opened.pause_seconds) : std::nullopt,
                   opened.ticks_lost);

@@ -263,6 +263,30 @@ TEST_F(CoordinatorCoreTest, OneThatIsFrozenIsRemovedWhenItMayHaveBeenBack) {
   EXPECT_THAT(After(3s, "a"), ElementsAre("persist 2", "a: recover 1.2 a"));
 }
 
+TEST_F(CoordinatorCoreTest, TheStepDoesNotGoBackWhenOneThatWasLostIsBack) {
+  Running("ab");
+  const auto say_step = [&](char name, MembershipId membership, std::uint64_t step) {
+    Says(name, Progress{.membership = membership, .tick = step, .step = step});
+  };
+  say_step('a', {1, 1}, 5);
+  say_step('b', {1, 1}, 5);
+  EXPECT_EQ(core_->progress().step, 5);
+  After(11s, "a");
+  After(4s, "a");
+  Opens({1, 2}, "a", 6);
+  say_step('a', {1, 2}, 9);
+  EXPECT_EQ(core_->progress().step, 9);
+
+  Hello('b', MembershipOf({1, 1}, "ab"));
+  for (const char name : {'a', 'b'}) Says(name, Prepared{{1, 3}});
+  Opens({1, 3}, "ab", 10);
+  EXPECT_EQ(core_->progress().membership->id, (MembershipId{1, 3}));
+  EXPECT_EQ(core_->progress().step, 9);
+  say_step('a', {1, 3}, 11);
+  say_step('b', {1, 3}, 11);
+  EXPECT_EQ(core_->progress().step, 11);
+}
+
 TEST_F(CoordinatorCoreTest, ABrokenLinkIsTriedOnceMoreThenTheFewestGo) {
   Running("abc");
   Says('a', Lost{.membership = {1, 1}, .accused = {Id('b')}});
