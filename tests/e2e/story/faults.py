@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from . import checks, container, reference
 from .api_server import ApiServer
 from .errors import StoryError
-from .scene import Scene
+from .scene import Scene, restored_step
 from .screen import Screen
 from .stage import GPUS_TOTAL, NAMESPACE, Stage, with_own_epochs
-from .survivor import restored_step
 from .table import layout
 from .watcher import Watcher
 from .world import Resize, Training, coordinator_of
@@ -22,7 +21,6 @@ _LEARNERS = 8
 _CHECKPOINT_STEPS = 40
 _STOPPED_SECONDS = 30.0
 _TRAIN_SECONDS = 1800.0
-_VOLUME = "/var/lib/pliant-checkpoints"  # on every node: as in the demo's manifests
 _HEADER = ("fault", "training on all GPUs again", "longest pause of a survivor", "steps lost")
 
 
@@ -102,7 +100,7 @@ def play(stage: Stage, screen: Screen) -> list[checks.Check]:
         scene.wait("it trains on 8 GPUs", lambda each: each.trains_on(_LEARNERS))
         recoveries = [_suffer(scene, fault) for fault in _FAULTS]
         until_corruption = watcher.worlds()
-        passed_over = _corrupt_the_newest_checkpoint(scene)
+        passed_over = _corrupt_the_newest_checkpoint(scene, job["spec"]["checkpoint"]["volume"]["hostPath"]["path"])
         end = scene.wait("it completes", lambda each: each.job.phase == "Succeeded", _TRAIN_SECONDS).job
     screen.close_table()
     for line in layout(_HEADER, [each.row() for each in recoveries]):
@@ -136,19 +134,21 @@ def _suffer(scene: Scene, fault: Fault) -> Recovery:
     return Recovery(fault.name, max([each.running for each in resizes], default=time.time()) - begin, resizes)
 
 
-def _corrupt_the_newest_checkpoint(scene: Scene) -> tuple[str, ...]:
-    """While nothing of the job runs. What is off with where it went on."""
+def _corrupt_the_newest_checkpoint(scene: Scene, volume: str) -> tuple[str, ...]:
+    """While nothing of the job runs. `volume` is the folder of its checkpoints on every node. What is off with where it
+    went on."""
     scene.suspend()
-    folder = f"{_VOLUME}/{scene.now().job.uid}"
+    folder = f"{volume}/{scene.now().job.uid}"
     older, newest = container.on_node(scene.stage, "node-1", "sh", "-c", f"ls -d {folder}/step-*").split()[-2:]
     scene.say(f"64 bytes of {newest.rpartition('/')[2]} are overwritten")
     script = f"dd if=/dev/zero of=$(ls {newest}/*.safetensors | head -1) bs=1 seek=4096 count=64 conv=notrunc"
     container.on_node(scene.stage, "node-1", "sh", "-c", script)
     scene.resume(_LEARNERS)
-    restored = max(restored_step(logs) for logs in scene.logs())
+    logs = scene.logs()
+    restored = restored_step(logs)
     expected = int(older.rpartition("/")[2].split("-")[1])
     if restored != expected:
         return (f"it went on at step {restored}, the checkpoint before is of step {expected}",)
-    if not any("checkpoint passed over" in logs for logs in scene.logs()):
+    if "checkpoint passed over" not in logs:
         return ("no learner says that it passed a checkpoint over",)
     return ()

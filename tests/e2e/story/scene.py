@@ -1,5 +1,6 @@
 """One training that something happens to, and the waiting for what it comes to."""
 
+import json
 from collections.abc import Callable, Mapping
 
 from .screen import Screen
@@ -67,9 +68,15 @@ class Scene:
         """Those that hold a GPU now."""
         return [pod for pod in self.now().learner_pods() if pod.holds_gpu]
 
-    def logs(self) -> list[str]:
-        """Of each learner that holds a GPU."""
-        return [self.stage.kubectl.run("logs", pod.name) for pod in self.learners()]
+    def logs(self) -> str:
+        """Of all learners that hold a GPU."""
+        return "\n".join(self.stage.kubectl.run("logs", pod.name) for pod in self.learners())
+
+
+def restored_step(logs: str) -> int:
+    """Of the checkpoint that learners took up, by what they log; 0 if they began afresh."""
+    lines = [json.loads(line) for line in logs.splitlines() if line.startswith("{")]
+    return max((line["step"] for line in lines if line["message"] == "restored"), default=0)
 
 
 def differs(progress: Progress, before: Progress) -> bool:

@@ -1,12 +1,11 @@
 """A training that is suspended, and whose learners all vanish at once. It ends as if nothing had been."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from . import checks, reference
 from .api_server import ApiServer
-from .scene import Scene, differs
+from .scene import Scene, differs, restored_step
 from .screen import Screen
 from .stage import GPUS_TOTAL, NAMESPACE, Stage
 from .watcher import Watcher
@@ -62,12 +61,6 @@ class Break:
         return (f"it went on at step {self.step_restored}, although {self.step_least} was saved",)
 
 
-def restored_step(logs: str) -> int:
-    """Of the checkpoint that learners took up, by what they log; 0 if they began afresh."""
-    lines = [json.loads(line) for line in logs.splitlines() if line.startswith("{")]
-    return max((line["step"] for line in lines if line["message"] == "restored"), default=0)
-
-
 def _suspend(scene: Scene, job: Mapping) -> Break:
     scene.apply(job)
     scene.wait("it trains on 8 GPUs and has a checkpoint", lambda each: each.trains_on(8) and _saved(each))
@@ -86,13 +79,15 @@ def _vanish(scene: Scene) -> Break:
     pods = [pod.name for pod in scene.learners()]
     scene.say(f"kubectl delete pods --force: all {len(pods)} learners of {_NAME}")
     scene.stage.kubectl.run("delete", "pods", *pods, "--force", "--grace-period=0", "--wait=false")
-    scene.wait("new learners train on 8 GPUs", lambda each: each.trains_on(8) and differs(each.progress, ready.progress))
+    scene.wait(
+        "new learners train on 8 GPUs",
+        lambda each: each.trains_on(8) and differs(each.progress, ready.progress),
+    )
     return _break(scene, ready.progress.checkpoint_step or 0)
 
 
 def _break(scene: Scene, step_least: int) -> Break:
-    restored = max(restored_step(logs) for logs in scene.logs())
-    return Break(step_least, restored, scene.watcher.worlds()[-1].time)
+    return Break(step_least, restored_step(scene.logs()), scene.watcher.worlds()[-1].time)
 
 
 def _saved(training: Training) -> bool:

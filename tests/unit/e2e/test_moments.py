@@ -8,7 +8,8 @@ from story import bad_jobs
 from story.errors import StoryError
 from story.faults import Recovery
 from story.operator_pod import leader_name
-from story.survivor import Break, restored_step
+from story.scene import restored_step
+from story.survivor import Break
 from story.world import Condition
 
 
