@@ -128,7 +128,7 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   void OnTickComputed(const TickOutput& output);
   void OnTickFrame(int rank, const Frame& frame);
   void CommitWhenComplete();
-  void OnCommitted();
+  void OnCommitted(const TickOutcome& outcome);
   void CountTick(TimePoint now);
   void Boundary(const TickOutcome& outcome);
   void ReportOpened();

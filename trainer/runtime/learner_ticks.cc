@@ -110,23 +110,23 @@ void LearnerLoop::Impl::CommitWhenComplete() {
   if (committing_ || !round_.done()) return;
   if (plan_.kind == TickKind::kTrain && !reduction_.done()) return;
   tick_complete_ = parts_.loop.Now();
-  if (plan_.kind == TickKind::kEvaluate) return OnCommitted();
+  const TickOutcome outcome = round_.Outcome();
+  if (plan_.kind == TickKind::kEvaluate) return OnCommitted(outcome);
   committing_ = true;
   parts_.compute.Commit({.epoch = plan_.epoch,
                          .step = plan_.step,
                          .gradient = reduction_.root(),
                          .buffers = round_.buffers(),
-                         .sums = round_.Outcome().sums},
-                        Guarded<Status>([this](Status status) {
+                         .sums = outcome.sums},
+                        Guarded<Status>([this, outcome](Status status) {
                           committing_ = false;
                           if (!status) return Fail(status.error());
-                          OnCommitted();
+                          OnCommitted(outcome);
                         }));
 }
 
 // From here on nothing can void the tick: it is the same on whoever commits it.
-void LearnerLoop::Impl::OnCommitted() {
-  const TickOutcome outcome = round_.Outcome();
+void LearnerLoop::Impl::OnCommitted(const TickOutcome& outcome) {
   const TimePoint now = parts_.loop.Now();
   CountTick(now);
   last_line_ = metrics_
