@@ -11,6 +11,7 @@ namespace pliant::controller {
 inline constexpr std::string_view kConditionAdmitted = "Admitted";
 inline constexpr std::string_view kConditionRunning = "Running";
 inline constexpr std::string_view kConditionProgressing = "Progressing";
+inline constexpr std::string_view kConditionCheckpointsWritten = "CheckpointsWritten";
 inline constexpr std::string_view kConditionComplete = "Complete";
 inline constexpr std::string_view kConditionFailed = "Failed";
 

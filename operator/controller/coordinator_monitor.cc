@@ -19,6 +19,11 @@ bool IsNews(const CoordinatorView& before, const CoordinatorView& after) {
   if (!after.progress) return false;
   const Progress& a = *before.progress;
   const Progress& b = *after.progress;
+  // What the last attempt at a checkpoint failed of; that one more was written is a figure.
+  const auto trouble = [](const Progress& progress) {
+    return progress.last_checkpoint ? progress.last_checkpoint->reason : "";
+  };
+  if (trouble(a) != trouble(b)) return true;
   const auto states = [](const Progress& progress) {
     return std::tie(progress.state, progress.membership_id, progress.members,
                     progress.problem_reason, progress.problem_message, progress.parameters_sha256,

@@ -59,6 +59,13 @@ std::vector<JobEvent> EventsOf(const api::JobStatus& before, const api::JobStatu
                       .reason = "LearnerFailed",
                       .note = api::FindCondition(after, kConditionProgressing)->message});
   }
+  if (const auto* written = News(before, after, kConditionCheckpointsWritten)) {
+    if (written->status == kFalse) {
+      events.push_back({.warning = true, .reason = written->reason, .note = written->message});
+    } else if (!ReasonOf(before, kConditionCheckpointsWritten).empty()) {
+      events.push_back({.reason = "CheckpointsWritten", .note = written->message});
+    }
+  }
   if (before.phase == after.phase) return events;
   if (after.phase == api::JobPhase::kSucceeded) {
     events.push_back({.reason = "Completed", .note = after.reason});

@@ -74,6 +74,10 @@ void Succeed(const JobView& view, const Completion& completion, WallTime now, Ou
   SetCondition(outcome.status, kConditionComplete,
                {api::ConditionStatus::kTrue, "Completed", "the training is complete"},
                view.job.meta.generation, now);
+  // It is complete when its model is on the volume.
+  SetCondition(outcome.status, kConditionCheckpointsWritten,
+               {api::ConditionStatus::kTrue, "Written", "the final model is published"},
+               view.job.meta.generation, now);
 }
 
 void FailForGood(const JobView& view, const FatalFailure& failure, WallTime now, Outcome& outcome) {
@@ -208,6 +212,7 @@ Outcome ReconcileJob(const JobView& view, const std::optional<JobPlan>& plan,
     CollectPods(view, outcome);
     outcome.status.phase = PhaseOf(view, plan);
     ReportConditions(view, failures, now, outcome.status);
+    ReportCheckpoints(view, now, outcome.status);
   }
   FinishOutcome(view, now, outcome);
   return outcome;

@@ -77,10 +77,8 @@ void ReportFigures(const Progress& progress, api::JobStatus& status) {
   if (progress.loss) status.loss = progress.loss;
   if (progress.accuracy) status.accuracy = progress.accuracy;
   status.samples_per_second = progress.samples_per_second;
-  if (progress.last_checkpoint) {
-    status.last_checkpoint =
-        api::SavedCheckpoint{.step = progress.last_checkpoint->step,
-                             .time = floor<seconds>(progress.last_checkpoint->time)};
+  if (progress.last_checkpoint && progress.last_checkpoint->saved) {
+    status.last_checkpoint = progress.last_checkpoint->saved;
   }
 }
 
@@ -164,6 +162,20 @@ void ReportConditions(const JobView& view, const FailureVerdict& failures, WallT
     verdict = {kFalse, phase, status.reason};
   }
   SetCondition(status, kConditionProgressing, std::move(verdict), generation, now);
+}
+
+void ReportCheckpoints(const JobView& view, WallTime now, api::JobStatus& status) {
+  if (!view.coordinator.progress || !view.coordinator.progress->last_checkpoint) return;
+  const ReportedCheckpoint& checkpoint = *view.coordinator.progress->last_checkpoint;
+  Verdict verdict{api::ConditionStatus::kTrue, "Written", "the last checkpoint was written"};
+  if (!checkpoint.error.empty()) {
+    verdict = {api::ConditionStatus::kFalse, checkpoint.reason, checkpoint.error};
+    // Every attempt names another file: that is no news.
+    const api::Condition* told = api::FindCondition(status, kConditionCheckpointsWritten);
+    if (told != nullptr && told->reason == verdict.reason) verdict.message = told->message;
+  }
+  SetCondition(status, kConditionCheckpointsWritten, std::move(verdict), view.job.meta.generation,
+               now);
 }
 
 WriteDecision DecideWrite(const api::JobStatus& before, const api::JobStatus& after,

@@ -21,6 +21,9 @@ api::JobPhase PhaseOf(const JobView& view, const std::optional<JobPlan>& plan);
 void ReportConditions(const JobView& view, const FailureVerdict& failures, WallTime now,
                       api::JobStatus& status);
 
+// Condition CheckpointsWritten; as it was while nothing is heard of an attempt.
+void ReportCheckpoints(const JobView& view, WallTime now, api::JobStatus& status);
+
 // Progress alone is written at most every 30 s, each job at moments of its own.
 struct WriteDecision {
   bool write = false;

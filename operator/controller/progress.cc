@@ -1,6 +1,7 @@
 #include "operator/controller/progress.h"
 
 #include <charconv>
+#include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -32,6 +33,14 @@ std::optional<double> FiniteNumber(Fields& fields, const char* name) {
   return number && std::isfinite(*number) ? number : std::nullopt;
 }
 
+// It becomes the reason of a condition, and comes from a learner: one of a fixed set.
+std::string WriteProblem(std::string_view reason) {
+  for (const std::string_view known : {"VolumeFull", "VolumeReadOnly"}) {
+    if (reason == known) return std::string(known);
+  }
+  return "WriteFailed";
+}
+
 int CountOf(Fields& fields, const char* name) { return fields.Int(name, 0, 0, 1 << 20); }
 
 void ReadLists(Fields& root, Progress& progress) {
@@ -56,12 +65,15 @@ void ReadFigures(Fields& root, Progress& progress) {
   progress.accuracy = FiniteNumber(root, "accuracy");
   progress.parameters_sha256 = root.String("parametersSha256", "", 64);
   root.Object("lastCheckpoint", [&](Fields& checkpoint) {
+    ReportedCheckpoint& reported = progress.last_checkpoint.emplace();
+    reported.error = checkpoint.String("error").substr(0, kMessageMax);
+    if (!reported.error.empty()) reported.reason = WriteProblem(checkpoint.String("reason"));
     const auto step = checkpoint.OptionalInt("step", 0, INT64_MAX);
-    if (!step) return;  // no attempt has succeeded yet
-    progress.last_checkpoint = ReportedCheckpoint{
+    const double time = FiniteNumber(checkpoint, "unixSeconds").value_or(0);
+    if (!step || time <= 0) return;  // no attempt has succeeded yet
+    reported.saved = api::SavedCheckpoint{
         .step = *step,
-        .time = api::FromUnixSeconds(FiniteNumber(checkpoint, "unixSeconds").value_or(0)),
-        .error = checkpoint.String("error")};
+        .time = std::chrono::floor<std::chrono::seconds>(api::FromUnixSeconds(time))};
   });
 }
 

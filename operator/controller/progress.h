@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "operator/api/elastic_training_job.h"
 #include "operator/api/time.h"
 
 // What the operator and a job's coordinator tell each other (docs/contracts.md §2).
@@ -62,9 +63,10 @@ struct ReportedResize {
 };
 
 struct ReportedCheckpoint {
-  std::int64_t step = 0;
-  api::WallTime time;
-  std::string error;  // of the last attempt; empty if it succeeded
+  std::optional<api::SavedCheckpoint> saved;  // the newest; nothing: none yet
+  // Of the last attempt; empty if it succeeded.
+  std::string error;
+  std::string reason;  // "VolumeFull", "VolumeReadOnly" or "WriteFailed"
   bool operator==(const ReportedCheckpoint&) const = default;
 };
 

@@ -92,6 +92,50 @@ TEST_F(Stories, GrowingAndShrinkingLosesNothing) {
   Complete();
 }
 
+std::uint64_t BytesIn(World& world) {
+  std::uint64_t bytes = 0;
+  for (const auto& [name, content] : world.store.objects()) bytes += content.size();
+  return bytes;
+}
+
+// Training goes on, the checkpoints before stay; the first attempt after there is room succeeds,
+// and comes soon.
+TEST_F(Stories, AFullVolumeStopsNothing) {
+  World& world = Begin(20, 3);
+  ASSERT_TRUE(world.RunUntil([&] { return NewestStep(world.store).has_value(); }, 30s));
+  world.store.capacity = BytesIn(world);
+  const auto report = [&] {
+    const auto figures = world.coordinator().core().progress().figures;
+    return figures && figures->last_checkpoint ? *figures->last_checkpoint : CheckpointReport{};
+  };
+  ASSERT_TRUE(world.RunUntil([&] { return report().reason == "VolumeFull"; }, 1min));
+  EXPECT_TRUE(report().error.ends_with("No space left on device")) << report().error;
+  const Tick then = world.furthest();
+  const std::uint64_t step = *NewestStep(world.store);
+  ASSERT_TRUE(world.RunUntil([&] { return world.furthest() > then + 50; }, 1min));
+  EXPECT_EQ(NewestStep(world.store), step) << "older checkpoints stay";
+  EXPECT_LE(BytesIn(world), world.store.capacity) << "attempts leave nothing";
+  world.store.capacity.reset();
+  ASSERT_TRUE(world.RunUntil([&] { return report().reason.empty(); }, 30s));
+  EXPECT_GT(NewestStep(world.store).value_or(0), step);
+  EXPECT_EQ(world.memberships(), 1);
+  Complete();
+}
+
+TEST_F(Stories, WithoutRoomForTheFinalModelTheJobWaitsForIt) {
+  World& world = Begin(21, 2);
+  world.store.capacity = 0;
+  const Tick total = Schedule::Make(kJob.data)->total_ticks();
+  ASSERT_TRUE(world.RunUntil([&] { return world.furthest() == total; }, 5min));
+  ASSERT_FALSE(world.RunUntil([&] { return world.completed(); }, 3min));
+  EXPECT_FALSE(world.faulty());
+  const auto figures = world.coordinator().core().progress().figures;
+  ASSERT_TRUE(figures && figures->last_checkpoint);
+  EXPECT_EQ(figures->last_checkpoint->reason, "VolumeFull");
+  world.store.capacity.reset();
+  Complete();
+}
+
 TEST_F(Stories, AJoinerDiesBetweenPreparedAndTheSwitch) {
   World& world = Begin(3, 2);
   bool died = false;

@@ -153,10 +153,11 @@ bool AllPresent(std::string_view directory, const Manifest& manifest,
   });
 }
 
-// Writes files and then the manifest into `directory`, which has no manifest or this one.
-Result<Manifest> Publish(CheckpointStore& store, std::string_view directory,
-                         const std::vector<TensorFile>& files, const CheckpointLabel& label,
-                         const StateDict& state) {
+// Writes files and then the manifest into `directory`, which has no manifest or this one. What it
+// could not end it leaves to the caller.
+Result<Manifest> WriteInto(CheckpointStore& store, std::string_view directory,
+                           const std::vector<TensorFile>& files, const CheckpointLabel& label,
+                           const StateDict& state) {
   Manifest manifest{.position = label.position,
                     .job = label.job,
                     .framework = label.framework,
@@ -183,6 +184,25 @@ Result<Manifest> Publish(CheckpointStore& store, std::string_view directory,
   const auto part = std::as_bytes(std::span(text));
   RETURN_IF_ERROR(store.Put(manifest_path, {&part, 1}));
   return manifest;
+}
+
+// Files without a manifest are worth nothing, and take the room that the next attempt needs. As far
+// as they can be removed: why they could not be written is what is told.
+void RemoveUnpublished(CheckpointStore& store, std::string_view directory) {
+  const auto present = store.List(Path(directory, ""));
+  if (!present) return;
+  if (std::ranges::contains(*present, Path(directory, kManifestName), &StoredObject::name)) return;
+  for (const StoredObject& object : *present)
+    if (!store.Remove(object.name)) return;
+}
+
+// All of a checkpoint, or, if the store lets it, nothing.
+Result<Manifest> Publish(CheckpointStore& store, std::string_view directory,
+                         const std::vector<TensorFile>& files, const CheckpointLabel& label,
+                         const StateDict& state) {
+  Result<Manifest> written = WriteInto(store, directory, files, label, state);
+  if (!written) RemoveUnpublished(store, directory);
+  return written;
 }
 
 // Reads `out.size()` bytes at `offset` and goes on with the checksum.
@@ -281,6 +301,15 @@ Result<Manifest> SaveCheckpoint(CheckpointStore& store, const CheckpointLabel& l
   return Publish(store, NameOf(label.position),
                  {MakeFile(kModelFile, ModelOf(state)), MakeFile(kOptimizerFile, RestOf(state))},
                  label, state);
+}
+
+void RemoveRemains(CheckpointStore& store, MembershipId membership) {
+  const auto steps = ListSteps(store);
+  if (!steps) return;
+  for (const StepDirectory& directory : *steps) {
+    if (directory.has_manifest() || directory.membership > membership) continue;
+    if (!RemoveDirectory(store, directory)) return;
+  }
 }
 
 Result<Restored> RestoreNewest(CheckpointStore& store, const JobIdentity& job) {

@@ -34,9 +34,14 @@ struct Restored {
 std::string ParametersSha256(const StateDict& state);
 
 // Writes step-…/{model,optimizer}-00001-of-00001.safetensors and then manifest.json. A crash at any
-// point leaves the checkpoints before it as they were.
+// point leaves the checkpoints before it as they were. If it cannot be written in full, as on a
+// full volume, its files are removed.
 Result<Manifest> SaveCheckpoint(CheckpointStore& store, const CheckpointLabel& label,
                                 const StateDict& state);
+
+// Removes, as far as the store lets it, what attempts of memberships up to this one left without a
+// manifest.
+void RemoveRemains(CheckpointStore& store, MembershipId membership);
 
 // The newest checkpoint of which everything verifies. kNotFound when there is none at all, kCorrupt
 // when none of them verifies, kInvalid when the newest one is of a job with another seed, global

@@ -23,10 +23,14 @@ class OperationCheckpointer : public Checkpointer {
     Start<Manifest>(
         [label = std::move(label), state = std::move(state),
          keep](CheckpointStore& store) -> Result<Manifest> {
-          ASSIGN_OR_RETURN(Manifest manifest, SaveCheckpoint(store, label, state->view()));
-          // The checkpoint stands: what could not be removed is tried again after the next one.
-          if (const Status pruned = PruneTo(store, manifest.position, keep); !pruned)
+          Result<Manifest> manifest = SaveCheckpoint(store, label, state->view());
+          if (!manifest) {
+            // Of learners that died while they wrote: room for the next try.
+            RemoveRemains(store, label.position.membership);
+          } else if (const Status pruned = PruneTo(store, manifest->position, keep); !pruned) {
+            // The checkpoint stands: what could not be removed is tried again after the next one.
             log::Warning("old checkpoints stay", {{"reason", pruned.error().message}});
+          }
           return manifest;
         },
         std::move(done));

@@ -11,6 +11,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "trainer/checkpoint/volume_error.h"
+
 namespace pliant {
 namespace {
 
@@ -23,12 +25,7 @@ constexpr std::string_view kTemporarySuffix = ".part";
 constexpr std::size_t kPartsMost = 256;
 
 std::unexpected<Error> SystemError(const fs::path& path, std::string_view doing, int error) {
-  const ErrorCode code = error == ENOENT ? ErrorCode::kNotFound
-                         : error == EACCES || error == EPERM || error == EROFS
-                             ? ErrorCode::kDenied
-                             : ErrorCode::kUnavailable;
-  return Fail(
-      code, std::format("{} {}: {}", doing, path.string(), std::generic_category().message(error)));
+  return std::unexpected(VolumeError(std::format("{} {}", doing, path.string()), error));
 }
 
 class File {
@@ -77,6 +74,15 @@ Status WriteAll(const fs::path& path, int descriptor,
   return {};
 }
 
+Status WriteSynced(const fs::path& path, std::span<const std::span<const std::byte>> parts) {
+  File file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (!file.open()) return SystemError(path, "open", errno);
+  RETURN_IF_ERROR(WriteAll(path, file.descriptor(), parts));
+  if (::fsync(file.descriptor()) != 0) return SystemError(path, "sync", errno);
+  if (file.Close() != 0) return SystemError(path, "close", errno);
+  return {};
+}
+
 Status SyncDirectory(const fs::path& path) {
   const File directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory.open()) return SystemError(path, "open", errno);
@@ -102,12 +108,15 @@ Status FileStore::Put(std::string_view name, std::span<const std::span<const std
   const fs::path path = root_ / name;
   const fs::path temporary = path.string() + std::string(kTemporarySuffix);
   RETURN_IF_ERROR(MakeDirectories(path.parent_path()));
-  File file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (!file.open()) return SystemError(temporary, "open", errno);
-  RETURN_IF_ERROR(WriteAll(temporary, file.descriptor(), parts));
-  if (::fsync(file.descriptor()) != 0) return SystemError(temporary, "sync", errno);
-  if (file.Close() != 0) return SystemError(temporary, "close", errno);
-  if (::rename(temporary.c_str(), path.c_str()) != 0) return SystemError(path, "rename", errno);
+  const Status written = [&]() -> Status {
+    RETURN_IF_ERROR(WriteSynced(temporary, parts));
+    if (::rename(temporary.c_str(), path.c_str()) != 0) return SystemError(path, "rename", errno);
+    return {};
+  }();
+  if (!written) {
+    ::unlink(temporary.c_str());  // on a full volume its bytes are the ones that others need
+    return written;
+  }
   return SyncDirectory(path.parent_path());
 }
 

@@ -1,7 +1,10 @@
 #include "trainer/checkpoint/memory_store.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <format>
+
+#include "trainer/checkpoint/volume_error.h"
 
 namespace pliant {
 namespace {
@@ -18,9 +21,20 @@ Status MemoryStore::Put(std::string_view name, std::span<const std::span<const s
   if (what == Fault::kFail) return Injected(name);
   std::vector<std::byte> content;
   for (const auto& part : parts) content.insert(content.end(), part.begin(), part.end());
+  if (capacity && BytesBeside(name) + content.size() > *capacity) {
+    return std::unexpected(VolumeError(std::format("write {}", name), ENOSPC));
+  }
   if (what == Fault::kFailTorn) content.resize(content.size() / 2);
   objects_[std::string(name)] = std::move(content);
   return what == Fault::kNone ? Status() : Injected(name);
+}
+
+std::uint64_t MemoryStore::BytesBeside(std::string_view name) const {
+  std::uint64_t bytes = 0;
+  for (const auto& [other, content] : objects_) {
+    if (other != name) bytes += content.size();
+  }
+  return bytes;
 }
 
 Status MemoryStore::Read(std::string_view name, std::uint64_t offset, std::span<std::byte> out) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,8 @@ class MemoryStore final : public CheckpointStore {
   };
   // Asked before every Put and Remove with its number (from 0) and name.
   std::function<Fault(std::uint64_t operation, std::string_view name)> fault;
+  // A Put that would need more bytes in all fails as on a full volume.
+  std::optional<std::uint64_t> capacity;
 
   Status Put(std::string_view name, std::span<const std::span<const std::byte>> parts) override;
   Status Read(std::string_view name, std::uint64_t offset, std::span<std::byte> out) override;
@@ -32,6 +35,8 @@ class MemoryStore final : public CheckpointStore {
   std::uint64_t operations() const { return operations_; }
 
  private:
+  std::uint64_t BytesBeside(std::string_view name) const;
+
   std::map<std::string, std::vector<std::byte>> objects_;
   std::uint64_t operations_ = 0;
 };

@@ -82,7 +82,9 @@ struct CheckpointReport {
   std::uint64_t step = 0;
   MembershipId membership;
   double unix_seconds = 0;
-  std::string error;  // of the last try; the rest is of the last success
+  // Of the last try, if it failed; the rest is of the last success.
+  std::string error;
+  std::string reason;  // "VolumeFull", "VolumeReadOnly", "WriteFailed"
   bool operator==(const CheckpointReport&) const = default;
 };
 

@@ -84,14 +84,16 @@ Json ToJson(const CheckpointReport& report) {
   return {{"step", report.step},
           {"membership", ToString(report.membership)},
           {"unixSeconds", report.unix_seconds},
-          {"error", report.error}};
+          {"error", report.error},
+          {"reason", report.reason}};
 }
 
 CheckpointReport ReadCheckpointReport(JsonFields& fields) {
   return {.step = fields.Unsigned("step"),
           .membership = ReadMembershipId(fields, "membership"),
           .unix_seconds = fields.Number("unixSeconds"),
-          .error = fields.String("error")};
+          .error = fields.String("error"),
+          .reason = fields.Has("reason") ? fields.String("reason", 64) : ""};
 }
 
 // A number that is not known, or not one (a loss that overflowed), is left out.

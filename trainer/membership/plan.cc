@@ -47,7 +47,8 @@ void PutFigures(Json& json, const Progress::Figures& figures) {
     json["lastCheckpoint"] = {{"step", checkpoint->step},
                               {"membership", ToString(checkpoint->membership)},
                               {"unixSeconds", checkpoint->unix_seconds},
-                              {"error", checkpoint->error}};
+                              {"error", checkpoint->error},
+                              {"reason", checkpoint->reason}};
   }
 }
 

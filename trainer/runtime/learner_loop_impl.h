@@ -134,6 +134,7 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   void ReportOpened();
   bool CheckpointDue(const TickPlan& plan);
   void SaveCheckpoint(std::function<void(bool saved)> done);
+  void NoteWriteError(const Error& error);  // for progress
   void Drain();
   void SaveLast();
   void Finish();
@@ -242,6 +243,9 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   bool saving_ = false;
   std::optional<Tick> saved_tick_;
   TimePoint last_save_{};
+  // After a failure: before the next one is due, if that is far away.
+  std::optional<TimePoint> save_again_at_;
+  Backoff save_backoff_{{.first = std::chrono::seconds(10), .most = std::chrono::minutes(5)}};
   CheckpointReport checkpoint_report_;
   bool checkpoint_known_ = false;
   bool exporting_ = false;

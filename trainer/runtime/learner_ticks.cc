@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "trainer/checkpoint/volume_error.h"
 #include "trainer/runtime/learner_loop_impl.h"
 #include "trainer/runtime/wire.h"
 
@@ -192,6 +193,7 @@ void LearnerLoop::Impl::Boundary(const TickOutcome& outcome) {
 
 bool LearnerLoop::Impl::CheckpointDue(const TickPlan& plan) {
   if (plan.kind != TickKind::kTrain || saving_) return false;
+  if (save_again_at_ && parts_.loop.Now() >= *save_again_at_) return true;
   if (options_.checkpoint_every_steps > 0 && step() % options_.checkpoint_every_steps == 0) {
     return true;
   }
@@ -210,13 +212,16 @@ void LearnerLoop::Impl::SaveCheckpoint(std::function<void(bool saved)> done) {
     figures_.saving += parts_.loop.Now() - last_save_;
     ++(manifest ? figures_.checkpoints : figures_.checkpoints_failed);
     if (manifest) {
+      save_again_at_.reset();
+      save_backoff_.Reset();
       saved_tick_ = tick;
       checkpoint_report_ = {.step = label.position.step,
                             .membership = label.position.membership,
                             .unix_seconds = Unix(parts_.loop.Now())};
       log::Info("checkpoint", {{"step", label.position.step}});
     } else {
-      checkpoint_report_.error = manifest.error().message;
+      save_again_at_ = parts_.loop.Now() + save_backoff_.Next(0);
+      NoteWriteError(manifest.error());
       log::Warning("checkpoint failed",
                    {{"step", label.position.step}, {"cause", manifest.error().message}});
     }
@@ -231,6 +236,12 @@ void LearnerLoop::Impl::SaveCheckpoint(std::function<void(bool saved)> done) {
               report(label, std::move(manifest));
             }));
       }));
+}
+
+void LearnerLoop::Impl::NoteWriteError(const Error& error) {
+  checkpoint_known_ = true;
+  checkpoint_report_.error = error.message;
+  checkpoint_report_.reason = WriteProblemOf(error);
 }
 
 // ---- The end ----
@@ -288,8 +299,7 @@ void LearnerLoop::Impl::PublishFinal() {
 void LearnerLoop::Impl::RetryPublishing(const Error& error) {
   exporting_ = false;
   log::Warning("cannot publish the final model", {{"cause", error.message}});
-  checkpoint_known_ = true;
-  checkpoint_report_.error = error.message;
+  NoteWriteError(error);
   After(final_backoff_.Next(0.5), [this] { PublishFinal(); });
 }
 

@@ -13,6 +13,7 @@
 #include "tests/unit/checkpoint/training_state.h"
 #include "trainer/checkpoint/memory_store.h"
 #include "trainer/checkpoint/safetensors.h"
+#include "trainer/checkpoint/volume_error.h"
 
 namespace pliant {
 namespace {
@@ -199,6 +200,50 @@ TEST(Checkpoint, SurvivesACrashAtEveryOperation) {
       ASSERT_LT(crash, 50U);
     }
   }
+}
+
+std::uint64_t BytesIn(MemoryStore& store) {
+  std::uint64_t bytes = 0;
+  for (const auto& [name, content] : store.objects()) bytes += content.size();
+  return bytes;
+}
+
+// However much room there is: the checkpoints before stay, and a failed attempt takes none of it.
+TEST(Checkpoint, AFullVolumeKeepsWhatItHas) {
+  MemoryStore store;
+  ASSERT_TRUE(Save(store, 100));
+  const std::uint64_t each = BytesIn(store);
+  const auto before = store.objects();
+  for (std::uint64_t room = 0; room < each; room += 50) {
+    store.capacity = each + room;
+    const Result<Manifest> saved = Save(store, 200);
+    ASSERT_FALSE(saved) << room;
+    EXPECT_EQ(WriteProblemOf(saved.error()), "VolumeFull") << saved.error();
+    EXPECT_EQ(store.objects(), before) << room;
+    TrainingState state(200);
+    const bool exported = ExportFinal(store, LabelAt(200), state.View()).has_value();
+    EXPECT_EQ(store.objects().size(), before.size() + (exported ? 2 : 0)) << room;
+    store.objects() = before;
+  }
+  store.capacity = 2 * each;
+  ASSERT_TRUE(Save(store, 200));
+  ExpectRestores(store, 200);
+}
+
+TEST(Checkpoint, RemainsOfTheDeadMakeRoom) {
+  const MembershipId older{.term = 2, .counter = 4};
+  const MembershipId newer{.term = 2, .counter = 6};
+  MemoryStore store;
+  for (const MembershipId& membership : {older, newer}) {
+    ASSERT_TRUE(Save(store, 200, membership));
+    store.objects().erase("step-000000000200-m" + ToString(membership) + "/manifest.json");
+  }
+  ASSERT_TRUE(Save(store, 100, older));
+  RemoveRemains(store, {.term = 2, .counter = 5});
+  std::set<std::string> directories;
+  for (const std::string& name : NamesIn(store)) directories.insert(name.substr(0, name.find('/')));
+  EXPECT_THAT(directories, ElementsAre("step-000000000100-m2.4", "step-000000000200-m2.6"))
+      << "the newer membership may still be writing";
 }
 
 // An evaluation moves the tick but not the state; a checkpoint of the same step is not put at risk.

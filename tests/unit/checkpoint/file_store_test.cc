@@ -1,5 +1,6 @@
 #include "trainer/checkpoint/file_store.h"
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <span>
@@ -11,6 +12,7 @@
 
 #include "tests/unit/checkpoint/training_state.h"
 #include "trainer/checkpoint/memory_store.h"
+#include "trainer/checkpoint/volume_error.h"
 
 namespace pliant {
 namespace {
@@ -130,6 +132,40 @@ TEST_F(FileStoreTest, WritesManyPartsAndReportsWhatTheSystemSays) {
   ASSERT_FALSE(below_a_file);
   EXPECT_EQ(below_a_file.error().code, ErrorCode::kUnavailable);
   EXPECT_NE(below_a_file.error().message.find("file"), std::string::npos);
+}
+
+TEST_F(FileStoreTest, OnAFullVolumeThePartThatWasWrittenGoes) {
+  FileStore store(directory_);
+  ASSERT_TRUE(Put(store, "model", "old"));
+  fs::create_symlink("/dev/full", directory_ / "model.part");
+  const Status put = Put(store, "model", "newer");
+  ASSERT_FALSE(put);
+  EXPECT_EQ(put.error().message,
+            "write " + (directory_ / "model.part").string() + ": No space left on device");
+  EXPECT_EQ(WriteProblemOf(put.error()), "VolumeFull");
+  EXPECT_EQ(*store.List(""), (std::vector<StoredObject>{{"model", 3}}));
+  EXPECT_EQ(Read(store, "model", 0, 3), "old");
+  EXPECT_FALSE(fs::is_symlink(directory_ / "model.part"));
+}
+
+TEST(VolumeError, SaysWhatIsTheMatterWithTheVolume) {
+  const struct {
+    int system_error;
+    ErrorCode code;
+    std::string_view problem;
+  } kCases[] = {{ENOSPC, ErrorCode::kUnavailable, "VolumeFull"},
+                {EDQUOT, ErrorCode::kUnavailable, "VolumeFull"},
+                {EFBIG, ErrorCode::kUnavailable, "VolumeFull"},
+                {EROFS, ErrorCode::kDenied, "VolumeReadOnly"},
+                {EACCES, ErrorCode::kDenied, "VolumeReadOnly"},
+                {EPERM, ErrorCode::kDenied, "VolumeReadOnly"},
+                {EIO, ErrorCode::kUnavailable, "WriteFailed"},
+                {ESTALE, ErrorCode::kUnavailable, "WriteFailed"}};
+  for (const auto& c : kCases) {
+    const Error error = VolumeError("write /checkpoints/x", c.system_error);
+    EXPECT_EQ(error.code, c.code) << error;
+    EXPECT_EQ(WriteProblemOf(error), c.problem) << error;
+  }
 }
 
 }  // namespace

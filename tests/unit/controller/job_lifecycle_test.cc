@@ -146,6 +146,60 @@ TEST(JobLifecycle, AShrinkIsToldToTheCoordinatorNotToThePods) {
   EXPECT_THAT(EventReasons(view, outcome), Contains("Resizing"));
 }
 
+TEST(JobLifecycle, ThatCheckpointsAreNotWrittenIsToldOnceAndTakenBack) {
+  JobView view = TrainingView(2);
+  Apply(ReconcileJob(view, Keep(view), kOptions, At(5)), view);
+  EXPECT_EQ(api::FindCondition(view.job.status, kConditionCheckpointsWritten), nullptr)
+      << "none was due yet";
+  auto& reported = view.coordinator.progress->last_checkpoint;
+  struct Moment {
+    const char* error;  // of the last attempt
+    const char* reason;
+    bool want_true;
+    const char* want_message;
+    std::vector<std::string> want_events;
+  };
+  const char* const kFull = "write /checkpoints/step-2: No space left on device";
+  const Moment kStory[] = {
+      {"", "", true, "the last checkpoint was written", {}},
+      {kFull, "VolumeFull", false, kFull, {"VolumeFull"}},
+      {"write /checkpoints/step-3: No space left on device", "VolumeFull", false, kFull, {}},
+      {"open /checkpoints/step-4: Read-only file system",
+       "VolumeReadOnly",
+       false,
+       "open /checkpoints/step-4: Read-only file system",
+       {"VolumeReadOnly"}},
+      {"", "", true, "the last checkpoint was written", {"CheckpointsWritten"}},
+      {"", "", true, "the last checkpoint was written", {}},
+  };
+  double now = 6;
+  for (const Moment& moment : kStory) {
+    SCOPED_TRACE(now);
+    reported = ReportedCheckpoint{.error = moment.error, .reason = moment.reason};
+    const Outcome outcome = ReconcileJob(view, Keep(view), kOptions, At(now++));
+    const auto* condition = api::FindCondition(outcome.status, kConditionCheckpointsWritten);
+    ASSERT_NE(condition, nullptr);
+    EXPECT_EQ(IsTrue(outcome.status, kConditionCheckpointsWritten), moment.want_true);
+    EXPECT_EQ(condition->message, moment.want_message);
+    EXPECT_EQ(EventReasons(view, outcome), moment.want_events);
+    EXPECT_TRUE(IsTrue(outcome.status, kConditionProgressing)) << "it trains all the same";
+    if (moment.want_events.empty() && now > 7.5) {
+      EXPECT_EQ(outcome.status.conditions, view.job.status.conditions);
+    }
+    Apply(outcome, view);
+  }
+
+  reported = ReportedCheckpoint{.error = kFull, .reason = "VolumeFull"};
+  Apply(ReconcileJob(view, Keep(view), kOptions, At(now++)), view);
+  reported.reset();  // another learner is rank 0, and has not tried yet
+  Apply(ReconcileJob(view, Keep(view), kOptions, At(now++)), view);
+  EXPECT_FALSE(IsTrue(view.job.status, kConditionCheckpointsWritten));
+  view.learners[1] =
+      Ended(view.learners[1], 0, R"({"reason":"Completed","step":1200,"parametersSha256":"abc"})");
+  Apply(ReconcileJob(view, Keep(view), kOptions, At(now++)), view);
+  EXPECT_TRUE(IsTrue(view.job.status, kConditionCheckpointsWritten)) << "the model was published";
+}
+
 TEST(JobLifecycle, OneCompletedLearnerIsEnough) {
   JobView view = TrainingView(2);
   view.learners[1] =

@@ -13,7 +13,7 @@ TEST(Progress, ReadsTheContractsExample) {
     "planAccepted": {"leaseTransitions": 3, "sequence": 17},
     "tick": 412, "step": 400, "epoch": 16, "totalSteps": 1200, "loss": 0.0312, "samplesPerSecond": 5310.0,
     "accuracy": 0.981, "evaluatedEpoch": 15,
-    "lastCheckpoint": {"step": 400, "membership": "2.5", "unixSeconds": 1790000000.5, "error": ""},
+    "lastCheckpoint": {"step": 400, "membership": "2.5", "unixSeconds": 1790000000.5, "error": "", "reason": ""},
     "learners": [{"name": "digits-1a2b3-4", "podUid": "u", "state": "Member", "step": 400}],
     "resizes": [{"membership": "2.5", "kind": "Planned", "from": 1, "to": 2, "requestedUnixSeconds": 1790000000.1}],
     "problem": {"reason": "", "message": ""}, "parametersSha256": ""})");
@@ -22,19 +22,38 @@ TEST(Progress, ReadsTheContractsExample) {
   EXPECT_EQ(progress->members.size(), 2u);
   EXPECT_EQ(progress->plan_accepted, (PlanStamp{3, 17}));
   EXPECT_EQ(progress->step, 400);
-  EXPECT_EQ(progress->last_checkpoint->time,
-            api::WallTime(std::chrono::milliseconds(1'790'000'000'500)));
+  EXPECT_EQ(progress->last_checkpoint->saved,
+            (api::SavedCheckpoint{.step = 400,
+                                  .time = api::WallTime(std::chrono::seconds(1'790'000'000))}));
+  EXPECT_EQ(progress->last_checkpoint->reason, "");
   EXPECT_EQ(progress->resizes,
             (std::vector<ReportedResize>{{.membership = {2, 5}, .from = 1, .to = 2}}));
 }
 
 TEST(Progress, WhatIsUnknownIsAbsent) {
-  const auto progress = DecodeProgress(R"({"term": 1, "state": "Waiting", "lastCheckpoint": {}})");
+  const auto progress = DecodeProgress(R"({"term": 1, "state": "Waiting"})");
   ASSERT_TRUE(progress) << progress.error();
   EXPECT_EQ(progress->step, std::nullopt);
   EXPECT_EQ(progress->last_checkpoint, std::nullopt);
   EXPECT_EQ(progress->plan_accepted, std::nullopt);
   EXPECT_TRUE(progress->members.empty());
+}
+
+TEST(Progress, WhyCheckpointsAreNotWrittenIsOneOfAFixedSet) {
+  for (const auto& [told, reason] : {
+           std::pair{"VolumeFull", "VolumeFull"},
+           std::pair{"VolumeReadOnly", "VolumeReadOnly"},
+           std::pair{"WriteFailed", "WriteFailed"},
+           std::pair{"", "WriteFailed"},  // of a learner that does not say
+           std::pair{"no reason, at all", "WriteFailed"},
+       }) {
+    const auto progress = DecodeProgress(
+        std::string(R"({"state": "Running", "lastCheckpoint": {"step": 0, "unixSeconds": 0,)") +
+        R"("error": "write /checkpoints/x: No space left on device", "reason": ")" + told + "\"}}");
+    ASSERT_TRUE(progress) << progress.error();
+    EXPECT_EQ(progress->last_checkpoint->saved, std::nullopt) << "none was written yet";
+    EXPECT_EQ(progress->last_checkpoint->reason, reason) << told;
+  }
 }
 
 TEST(Progress, NamesWhatIsWrong) {

@@ -1,0 +1,45 @@
+#include "trainer/checkpoint/volume_error.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <format>
+#include <system_error>
+
+namespace pliant {
+namespace {
+
+// No room, and no room for this user or this file.
+constexpr int kFull[] = {ENOSPC, EDQUOT, EFBIG};
+
+std::string Words(int system_error) { return std::generic_category().message(system_error); }
+
+ErrorCode CodeOf(int system_error) {
+  switch (system_error) {
+    case ENOENT:
+      return ErrorCode::kNotFound;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return ErrorCode::kDenied;
+    default:
+      return ErrorCode::kUnavailable;
+  }
+}
+
+}  // namespace
+
+Error VolumeError(std::string_view doing, int system_error) {
+  return {.code = CodeOf(system_error),
+          .message = std::format("{}: {}", doing, Words(system_error))};
+}
+
+// A full volume is one more that is tried again later, so it has no code of its own: its words
+// tell.
+std::string_view WriteProblemOf(const Error& error) {
+  if (error.code == ErrorCode::kDenied) return "VolumeReadOnly";
+  const bool full = std::ranges::any_of(
+      kFull, [&](int system_error) { return error.message.ends_with(": " + Words(system_error)); });
+  return full ? "VolumeFull" : "WriteFailed";
+}
+
+}  // namespace pliant
