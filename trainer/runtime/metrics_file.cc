@@ -1,24 +1,49 @@
 #include "trainer/runtime/metrics_file.h"
 
 #include <algorithm>
-#include <fstream>
+#include <cerrno>
+#include <expected>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <system_error>
+#include <thread>
 #include <utility>
-#include <vector>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/log.h"
+#include "base/mailbox.h"
 
 namespace pliant {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::streamoff kLineBytesMost = 4096;
+// How much of the file's end is read at first; four times as much each time that it is too little.
+constexpr off_t kTailBytes = 16 << 10;
 
-// Nothing if the line is torn.
-std::optional<Tick> TickOf(const std::string& line) {
+class Descriptor {
+ public:
+  Descriptor(const fs::path& path, int flags)
+      : value_(::open(path.c_str(), flags | O_CLOEXEC, 0644)) {}
+  ~Descriptor() {
+    if (value_ >= 0) ::close(value_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int value() const { return value_; }
+  bool open() const { return value_ >= 0; }
+
+ private:
+  const int value_;
+};
+
+std::optional<Tick> TickOf(std::string_view line) {
   const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return std::nullopt;
   const auto found = json.find("tick");
@@ -26,16 +51,32 @@ std::optional<Tick> TickOf(const std::string& line) {
   return found->get<Tick>();
 }
 
-// Of the last whole line.
-std::optional<Tick> LastTick(const fs::path& path) {
-  std::ifstream file(path, std::ios::ate);
-  const std::streamoff size = file ? std::streamoff{file.tellg()} : 0;
-  file.seekg(std::max(std::streamoff{0}, size - kLineBytesMost));
-  std::optional<Tick> last;
-  for (std::string line; std::getline(file, line);) {
-    if (const std::optional<Tick> tick = TickOf(line)) last = tick;
+// A whole line and where it ends, its '\n' included.
+struct Line {
+  Tick tick = 0;
+  off_t end = 0;
+};
+
+// The last line that ends and that `wanted` takes; lines come in the order of their ticks, so it is
+// near the end of a file that may be long. The error is the system's.
+std::expected<std::optional<Line>, int> LastLine(int file, off_t size,
+                                                 const std::function<bool(Tick)>& wanted) {
+  for (off_t window = kTailBytes;; window *= 4) {
+    const off_t begin = std::max<off_t>(0, size - window);
+    std::string tail(static_cast<std::size_t>(size - begin), '\0');
+    const ssize_t got = ::pread(file, tail.data(), tail.size(), begin);
+    if (got < 0) return std::unexpected(errno);
+    tail.resize(static_cast<std::size_t>(got));
+    for (std::size_t end = tail.rfind('\n'); end != std::string::npos;) {
+      const std::size_t before = end == 0 ? std::string::npos : tail.rfind('\n', end - 1);
+      if (before == std::string::npos && begin > 0) break;  // it may begin before the window
+      const std::size_t from = before == std::string::npos ? 0 : before + 1;
+      const std::optional<Tick> tick = TickOf(std::string_view(tail).substr(from, end - from));
+      if (tick && wanted(*tick)) return Line{*tick, begin + static_cast<off_t>(end) + 1};
+      end = before;
+    }
+    if (begin == 0) return std::nullopt;
   }
-  return last;
 }
 
 class MetricsFile final : public MetricsSink {
@@ -43,54 +84,95 @@ class MetricsFile final : public MetricsSink {
   explicit MetricsFile(fs::path path) : path_(std::move(path)) {}
 
   void Append(Tick tick, std::string_view line) override {
-    if (LastTick(path_) >= tick) return;
     std::error_code ignored;
-    fs::create_directories(path_.parent_path(), ignored);
-    // Opened for each line, at most some a second: another learner may have cut or replaced it.
-    std::ofstream file(path_, std::ios::app);
-    file << line << '\n' << std::flush;
-    Report(file.good());
+    if (!made_) fs::create_directories(path_.parent_path(), ignored);
+    // Opened for each line, at most some a second: another learner may have cut it or written to
+    // it.
+    const Descriptor file(path_, O_RDWR | O_APPEND | O_CREAT);
+    struct stat now{};
+    if (!file.open() || ::fstat(file.value(), &now) != 0) return Report(errno);
+    made_ = true;
+    if (now.st_ino != inode_ || now.st_size != size_) {
+      const auto last = LastLine(file.value(), now.st_size, [](Tick) { return true; });
+      if (!last) return Report(last.error());
+      last_ = *last ? std::optional((*last)->tick) : std::nullopt;
+    }
+    inode_ = now.st_ino;
+    size_ = now.st_size;
+    if (last_ >= tick) return;
+    const std::string text = std::string(line) + '\n';
+    const ssize_t written = ::write(file.value(), text.data(), text.size());
+    if (written != static_cast<ssize_t>(text.size())) {
+      const int error = written < 0 ? errno : ENOSPC;
+      // Half a line would spoil the next one.
+      if (written > 0 && ::ftruncate(file.value(), now.st_size) != 0) size_ = -1;
+      return Report(error);
+    }
+    size_ += written;
+    last_ = tick;
+    Report(0);
   }
 
   void CutFrom(Tick tick) override {
-    std::ifstream old(path_);
-    if (!old) return;
-    std::vector<std::string> kept;
-    bool cut = false;
-    for (std::string line; std::getline(old, line);) {
-      if (const std::optional<Tick> of_line = TickOf(line); of_line && *of_line < tick) {
-        kept.push_back(std::move(line));
-      } else {
-        cut = true;
-      }
-    }
-    if (!cut) return;
-    fs::path next = path_;
-    next += ".new";
-    std::ofstream file(next, std::ios::trunc);
-    for (const std::string& line : kept) file << line << '\n';
-    file.close();
-    std::error_code error;
-    if (file.good()) fs::rename(next, path_, error);
-    Report(file.good() && !error);
+    const Descriptor file(path_, O_RDWR);
+    struct stat now{};
+    if (!file.open() || ::fstat(file.value(), &now) != 0) return;
+    const auto kept =
+        LastLine(file.value(), now.st_size, [&](Tick of_line) { return of_line < tick; });
+    if (!kept) return Report(kept.error());
+    const off_t end = *kept ? (*kept)->end : 0;
+    if (end < now.st_size) Report(::ftruncate(file.value(), end) == 0 ? 0 : errno);
   }
 
  private:
-  void Report(bool good) {
-    if (!good && !std::exchange(failing_, true)) {
-      log::Warning("cannot write metrics", {{"file", path_.string()}});
+  void Report(int error) {
+    if (error != 0 && !std::exchange(failing_, true)) {
+      log::Warning("cannot write metrics",
+                   {{"file", path_.string()}, {"cause", std::generic_category().message(error)}});
     }
-    if (good) failing_ = false;
+    if (error == 0) failing_ = false;
   }
 
   const fs::path path_;
+  bool made_ = false;  // its directory
+  // Of the file as this learner left it: while nobody else touches it, its end need not be read.
+  ino_t inode_ = 0;
+  off_t size_ = -1;
+  std::optional<Tick> last_;
   bool failing_ = false;
+};
+
+class BackgroundMetrics final : public MetricsSink {
+ public:
+  explicit BackgroundMetrics(std::unique_ptr<MetricsSink> sink)
+      : sink_(std::move(sink)), thread_([this] { Work(); }) {}
+  ~BackgroundMetrics() override { calls_.Close(); }
+
+  void Append(Tick tick, std::string_view line) override {
+    calls_.Put([this, tick, line = std::string(line)] { sink_->Append(tick, line); });
+  }
+  void CutFrom(Tick tick) override {
+    calls_.Put([this, tick] { sink_->CutFrom(tick); });
+  }
+
+ private:
+  void Work() {
+    while (const auto call = calls_.Take()) (*call)();
+  }
+
+  const std::unique_ptr<MetricsSink> sink_;  // worker thread only
+  Mailbox<std::function<void()>> calls_;     // synchronises itself
+  std::jthread thread_;                      // last: joined before the rest is destroyed
 };
 
 }  // namespace
 
 std::unique_ptr<MetricsSink> NewMetricsFile(fs::path path) {
   return std::make_unique<MetricsFile>(std::move(path));
+}
+
+std::unique_ptr<MetricsSink> NewBackgroundMetrics(std::unique_ptr<MetricsSink> sink) {
+  return std::make_unique<BackgroundMetrics>(std::move(sink));
 }
 
 }  // namespace pliant

@@ -172,7 +172,7 @@ int RunLearner(Program& program, const RunLearnerOptions& options) {
   }
   const std::filesystem::path folder = environment.checkpoint_dir / environment.job_uid;
   const auto checkpointer = NewThreadedCheckpointer(loop, std::make_unique<FileStore>(folder));
-  const auto metrics_file = NewMetricsFile(folder / "metrics.jsonl");
+  const auto metrics_file = NewBackgroundMetrics(NewMetricsFile(folder / "metrics.jsonl"));
   ShownMetrics metrics(*metrics_file, options.on_metrics_line);
   const int shards = LogicalShards(options);
   const auto compute = NewThreadedCompute(loop, program, shards, shards);

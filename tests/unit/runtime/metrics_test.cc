@@ -2,18 +2,23 @@
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <sstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "trainer/runtime/metrics_file.h"
 
 namespace pliant {
 namespace {
+
+namespace fs = std::filesystem;
 
 using namespace std::chrono_literals;
 using testing::HasSubstr;
@@ -78,30 +83,125 @@ TEST(Metrics, ALossThatOverflowedIsLeftOut) {
   EXPECT_THAT(*line, Not(HasSubstr("loss")));
 }
 
-TEST(MetricsFile, IsCutWhereTrainingGoesOn) {
-  const std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / ("pliant-metrics-" + std::to_string(::getpid()));
-  std::filesystem::remove_all(folder);
-  const auto file = NewMetricsFile(folder / "metrics.jsonl");
-  const auto content = [&] {
-    std::ifstream in(folder / "metrics.jsonl");
+class MetricsFileTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "pliant-metrics-XXXXXX").string();
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  fs::path path() const { return folder_ / "job" / "metrics.jsonl"; }
+  std::string Content() const {
+    std::ifstream in(path());
     return (std::ostringstream() << in.rdbuf()).str();
-  };
-  const auto append = [&](Tick tick) {
-    file->Append(tick, R"({"tick":)" + std::to_string(tick) + "}");
-  };
+  }
+  static std::string Line(Tick tick) { return R"({"tick":)" + std::to_string(tick) + "}"; }
+  static std::string Lines(std::initializer_list<Tick> ticks) {
+    std::string text;
+    for (const Tick tick : ticks) text += Line(tick) + '\n';
+    return text;
+  }
+  static void Append(MetricsSink& file, Tick tick) { file.Append(tick, Line(tick)); }
+
+  fs::path folder_;
+};
+
+TEST_F(MetricsFileTest, IsCutWhereTrainingGoesOn) {
+  const auto file = NewMetricsFile(path());
   file->CutFrom(3);  // there is none yet
-  for (const int tick : {1, 2, 3, 4}) append(tick);
-  EXPECT_EQ(content(), "{\"tick\":1}\n{\"tick\":2}\n{\"tick\":3}\n{\"tick\":4}\n");
-  std::ofstream(folder / "metrics.jsonl", std::ios::app) << R"({"tick":2, "to)";  // a torn line
+  for (const Tick tick : {1, 2, 3, 4}) Append(*file, tick);
+  EXPECT_EQ(Content(), Lines({1, 2, 3, 4}));
+  std::ofstream(path(), std::ios::app) << R"({"tick":2, "to)";  // a torn line
   file->CutFrom(3);
-  EXPECT_EQ(content(), "{\"tick\":1}\n{\"tick\":2}\n");
-  append(3);
-  EXPECT_EQ(content(), "{\"tick\":1}\n{\"tick\":2}\n{\"tick\":3}\n");
-  append(3);  // of a rank 0 that leaves, after its successor
-  append(2);
-  EXPECT_EQ(content(), "{\"tick\":1}\n{\"tick\":2}\n{\"tick\":3}\n");
-  std::filesystem::remove_all(folder);
+  EXPECT_EQ(Content(), Lines({1, 2}));
+  Append(*file, 3);
+  EXPECT_EQ(Content(), Lines({1, 2, 3}));
+  file->CutFrom(0);
+  EXPECT_EQ(Content(), "");
+}
+
+TEST_F(MetricsFileTest, OneWhoLeavesAddsNothingBehindItsSuccessor) {
+  const auto before = NewMetricsFile(path());
+  const auto after = NewMetricsFile(path());
+  for (const Tick tick : {1, 2, 3}) Append(*before, tick);
+  after->CutFrom(3);
+  for (const Tick tick : {3, 4}) Append(*after, tick);
+  for (const Tick tick : {3, 4}) Append(*before, tick);
+  EXPECT_EQ(Content(), Lines({1, 2, 3, 4}));
+  Append(*before, 5);
+  Append(*after, 5);
+  EXPECT_EQ(Content(), Lines({1, 2, 3, 4, 5}));
+}
+
+TEST_F(MetricsFileTest, ALongFileIsCutByItsEnd) {
+  const auto file = NewMetricsFile(path());
+  std::string want;
+  for (Tick tick = 1; tick <= 3000; ++tick) {
+    Append(*file, tick);
+    if (tick < 500) want += Line(tick) + '\n';
+  }
+  std::ofstream(path(), std::ios::app) << std::string(100'000, 'x') << "\nno line\n";
+  file->CutFrom(500);
+  EXPECT_EQ(Content(), want);
+}
+
+TEST_F(MetricsFileTest, WhatCannotBeWrittenIsLostAndNothingElse) {
+  fs::create_directories(path().parent_path());
+  const auto file = NewMetricsFile(path());
+  fs::create_directory(path());  // nothing can be written
+  Append(*file, 1);
+  file->CutFrom(1);
+  fs::remove(path());
+  Append(*file, 2);
+  EXPECT_EQ(Content(), Lines({2}));
+}
+
+// A line that does not fit is not left in part.
+TEST_F(MetricsFileTest, AFullVolumeSpoilsNoLine) {
+  const auto file = NewMetricsFile(path());
+  Append(*file, 1);
+  const auto size = fs::file_size(path());
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto held = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit small = before;
+  small.rlim_cur = size + 3;
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  Append(*file, 2);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  std::signal(SIGXFSZ, held);
+  EXPECT_EQ(Content(), Lines({1}));
+  Append(*file, 3);
+  EXPECT_EQ(Content(), Lines({1, 3}));
+}
+
+TEST(BackgroundMetrics, NobodyWaitsForAVolumeThatHangs) {
+  std::vector<std::string> seen;
+  std::promise<void> answers;
+  class Slow final : public MetricsSink {
+   public:
+    Slow(std::vector<std::string>& seen, std::future<void> answer)
+        : seen_(seen), answer_(std::move(answer)) {}
+    void Append(Tick tick, std::string_view line) override {
+      if (answer_.valid()) answer_.get();
+      seen_.push_back(std::to_string(tick) + std::string(line));
+    }
+    void CutFrom(Tick tick) override { seen_.push_back("cut " + std::to_string(tick)); }
+
+   private:
+    std::vector<std::string>& seen_;
+    std::future<void> answer_;
+  };
+  {
+    const auto metrics = NewBackgroundMetrics(std::make_unique<Slow>(seen, answers.get_future()));
+    metrics->Append(1, "a");
+    metrics->CutFrom(1);
+    metrics->Append(2, "b");
+    answers.set_value();  // had a call waited, nobody would come here
+  }
+  EXPECT_EQ(seen, (std::vector<std::string>{"1a", "cut 1", "2b"})) << "all of it, in order";
 }
 
 }  // namespace
