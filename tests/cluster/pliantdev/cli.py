@@ -2,8 +2,9 @@
 
 import argparse
 import sys
+from pathlib import Path
 
-from . import ci, commands, ctest
+from . import bench, ci, commands, ctest
 from .errors import DevError
 from .lock import exclusive
 
@@ -59,6 +60,10 @@ def _parser() -> argparse.ArgumentParser:
         choices=["dev", "release", "asan", "tsan"],
         help="of CMakePresets.json; default: release, of which the images are made",
     )
+    figures = word("bench", "measure, beside rivals where there are some")
+    figures.add_argument("what", choices=bench.BENCHES)
+    figures.add_argument("--json", type=Path, metavar="FILE", help="trainer: the rows, as JSON")
+    figures.add_argument("--quick", action="store_true", help="trainer: fewer repeats and cases")
     word("build", "compile everything and make the images, without starting anything")
     word("status", "say what runs")
     logs = word("logs", "print the operator's log, or that of a process of the cluster")
@@ -106,6 +111,8 @@ def _run(arguments: argparse.Namespace, rest: list[str]) -> int:
                 return commands.demo(rest)
             case "test":
                 return commands.test(arguments.sets, arguments.preset)
+            case "bench":
+                return commands.bench(arguments.what, arguments.json, quick=arguments.quick)
             case "build":
                 commands.build()
             case "ci":

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from . import (
     assets,
+    bench as benches,
     build_image,
     chart,
     cluster,
@@ -68,6 +69,11 @@ def build() -> None:
     assets.build()
     images = product.build_images()
     print(images.operator, images.learner, sep="\n")
+
+
+def bench(what: str, json: Path | None, *, quick: bool) -> int:
+    preflight.check(cluster=False)
+    return benches.planner() if what == "planner" else benches.trainer(json, quick=quick)
 
 
 def shell(inside: Sequence[str]) -> int:

@@ -1,0 +1,91 @@
+"""How long the sum of a vector over all learners takes, against torch.distributed over gloo."""
+
+import contextlib
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+from quantiles import quantile
+from rows import Row, line, time_row
+from workers import Workers
+
+_KIB = 1 << 10
+_MIB = 1 << 20
+_SIZES = {
+    "4KiB": 4 * _KIB,
+    "32KiB": 32 * _KIB,
+    "256KiB": 256 * _KIB,
+    "1MiB": _MIB,
+    "4MiB": 4 * _MIB,
+    "25MiB": 25 * _MIB,
+    "100MiB": 100 * _MIB,
+}
+_KINDS = ("plain", "tls")
+# Only of two processes, one a core: others share cores, and plain TCP is what gloo has.
+_AIMS = {"plain": 1.5}
+_ROUNDS = 6
+_GLOO = Path(__file__).with_name("gloo_worker.py")
+
+
+def measure(binaries: Path, *, quick: bool) -> Iterator[Row]:
+    for world in (2,) if quick else (2, 3, 4, 8):
+        yield from _of_world(binaries, world, quick)
+
+
+def _of_world(binaries: Path, world: int, quick: bool) -> Iterator[Row]:
+    with contextlib.ExitStack() as stack:
+        groups = [stack.enter_context(_ours(binaries, world, kind)) for kind in _KINDS]
+        scratch = stack.enter_context(tempfile.TemporaryDirectory())
+        gloo = stack.enter_context(
+            Workers(
+                "gloo",
+                world,
+                lambda rank: [sys.executable, str(_GLOO), str(rank), str(world), f"{scratch}/ranks"],
+            )
+        )
+        gloo.ask("peers")
+        for name, size in _SIZES.items():
+            yield from _of_size(world, name, size, [*groups, gloo], quick)
+
+
+def _ours(binaries: Path, world: int, kind: str) -> Workers:
+    worker = str(binaries / "all_reduce_worker")
+    workers = Workers(kind, world, lambda rank: [worker, str(rank), str(world), kind])
+    workers.ask(" ".join(["peers", *workers.greetings]))
+    return workers
+
+
+def _of_size(
+    world: int, name: str, size: int, groups: list[Workers], quick: bool
+) -> Iterator[Row]:
+    # Some of each kind in every round, so that all meet the same hours of the machine.
+    repeats = max(6, min(50, 400 * _MIB // size // world)) // (3 if quick else 1)
+    times = defaultdict(list)
+    for _ in range(_ROUNDS):
+        for group in groups:
+            times[group.name] += _spans(group.ask(f"reduce {size} {repeats + 1}"))
+    quantiles = {
+        kind: (quantile(measured, 0.5), quantile(measured, 0.9))
+        for kind, measured in times.items()
+    }
+    for group in groups[:-1]:
+        row = time_row(
+            f"all-reduce/{world}/{group.name}/{name}",
+            quantiles[group.name],
+            quantiles["gloo"],
+            len(times[group.name]),
+            _AIMS.get(group.name) if world == 2 else None,
+        )
+        print(line(row), flush=True)
+        yield row
+
+
+def _spans(answers: list[str]) -> list[float]:
+    """Of each sum, in milliseconds, from when the last rank began to when the last one had it.
+    The first is not counted: caches and clocks are cold."""
+    ranks = [[int(word) for word in answer.split()] for answer in answers]
+    begins = zip(*(times[0::2] for times in ranks))
+    ends = zip(*(times[1::2] for times in ranks))
+    return [(max(end) - max(begin)) / 1e6 for begin, end in zip(begins, ends)][1:]

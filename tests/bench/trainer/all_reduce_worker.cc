@@ -1,0 +1,200 @@
+// One learner of the all-reduce bench: the transport and the reduction of the product, and nothing
+// else. It is told what to do by lines on its standard input, and answers each by one line:
+//
+//   all_reduce_worker RANK WORLD plain|tls
+//     → its address
+//   peers ADDRESS...             every rank's, in order
+//     → "connected"
+//   reduce BYTES REPEATS         fp32 sums of that size, one after the other, each behind a barrier
+//     → "BEGIN END" of each, in nanoseconds of the machine's monotonic clock
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <format>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "base/real_event_loop.h"
+#include "trainer/collective/reduction.h"
+#include "trainer/collective/tcp_transport.h"
+#include "trainer/collective/tree.h"
+
+namespace pliant {
+namespace {
+
+constexpr MembershipId kMembership{.term = 1, .counter = 1};
+
+LearnerId IdOf(int rank) { return {.name = std::format("learner-{}", rank), .nonce = 1}; }
+
+std::unique_ptr<PeerTransport> NewTransport(RealEventLoop& loop, int rank,
+                                            const std::string& kind) {
+  auto made = MakeTcpTransport(loop, {.self = IdOf(rank), .token = kind == "tls" ? "a token" : ""});
+  CHECK(made, "loopback has a free port");
+  return *std::move(made);
+}
+
+class Worker final : public PeerHandler {
+ public:
+  Worker(int rank, int world, const std::string& kind)
+      : rank_(rank), world_(world), transport_(NewTransport(loop_, rank, kind)) {
+    transport_->SetHandler(this);
+  }
+
+  std::string address() const { return transport_->address(); }
+
+  void Connect(const std::vector<std::string>& addresses) {
+    for (int rank = 0; rank < world_; ++rank) {
+      if (rank == rank_) continue;
+      const Member peer{.id = IdOf(rank), .address = addresses[static_cast<std::size_t>(rank)]};
+      transport_->Connect(peer);
+    }
+    Wait([this] { return connected_ == world_ - 1; });
+    SendAll();
+  }
+
+  // Shards are many enough that no learner has more than one more than another.
+  void Reduce(std::size_t bytes, int repeats, std::ostream& out) {
+    const std::size_t elements = bytes / sizeof(float);
+    const auto shards =
+        world_ == 1 ? 2 : static_cast<int>(std::bit_ceil(static_cast<unsigned>(world_)));
+    const ShardMap map = AssignShards(
+        std::has_single_bit(static_cast<unsigned>(world_)) ? shards : 4 * shards, world_);
+    Reduction reduction(
+        elements, [this](int to, Frame frame) { transport_->Send(IdOf(to), std::move(frame)); });
+    std::vector<HeldNode> nodes;
+    for (const ShardBlock& block : map.blocks_of_rank[static_cast<std::size_t>(rank_)]) {
+      nodes.push_back({.node = NodeOf(map.logical_shards, block), .sum = FloatBuffer(elements)});
+      for (float& value : nodes.back().sum.view())
+        value = static_cast<float>(block.count * (rank_ + 1));
+    }
+    const auto divisor = static_cast<float>(map.logical_shards);
+    for (int repeat = 0; repeat < repeats; ++repeat) {
+      Barrier();
+      const TimePoint begin = MonotonicNow();
+      ++tick_;
+      reduction_ = &reduction;
+      reduction.Begin({.membership = kMembership,
+                       .tick = tick_,
+                       .map = &map,
+                       .self = rank_,
+                       .divisor = divisor});
+      for (const HeldNode& node : nodes) reduction.AddLocal(node);
+      for (auto& [peer, frame] : std::exchange(early_, {})) Deliver(peer, frame);
+      Wait([&] { return reduction.done(); });
+      const TimePoint end = MonotonicNow();
+      reduction_ = nullptr;
+      out << begin.time_since_epoch().count() << ' ' << end.time_since_epoch().count() << ' ';
+    }
+    Verify(map, reduction.root());
+    Barrier();  // nobody still sends from what ends here
+    SendAll();
+  }
+
+ private:
+  void OnPeerConnected(const LearnerId&) override { ++connected_; }
+  void OnPeerLost(const LearnerId& peer, std::string_view reason) override {
+    std::cerr << ToString(peer) << ": " << reason << '\n';
+    std::exit(1);
+  }
+  void OnFrame(const LearnerId& peer, Frame frame) override {
+    if (frame.header.kind == FrameKind::kTrailer) {
+      ++arrivals_[frame.header.tick];
+    } else if (reduction_ == nullptr || frame.header.tick != tick_) {
+      early_.emplace_back(peer, std::move(frame));
+    } else {
+      Deliver(peer, frame);
+    }
+  }
+
+  void Deliver(const LearnerId& peer, const Frame& frame) {
+    for (int rank = 0; rank < world_; ++rank) {
+      if (IdOf(rank).name == peer.name) {
+        const Status taken = reduction_->OnFrame(rank, frame);
+        CHECK(taken, "peers of a bench send what they shall");
+      }
+    }
+  }
+
+  void Barrier() {
+    ++barrier_;
+    for (int rank = 0; rank < world_; ++rank) {
+      if (rank != rank_)
+        transport_->Send(IdOf(rank), {.header = {.kind = FrameKind::kTrailer, .tick = barrier_}});
+    }
+    Wait([this] { return arrivals_[barrier_] == world_ - 1; });
+    arrivals_.erase(barrier_);
+  }
+
+  // What still waits to go out, before this process does not serve its loop for a while.
+  void SendAll() {
+    loop_.context().restart();
+    while (loop_.context().poll() > 0) {
+    }
+  }
+
+  template <typename Done>
+  void Wait(const Done& done) {
+    while (!done()) {
+      loop_.context().restart();
+      loop_.context().run_one();
+    }
+  }
+
+  void Verify(const ShardMap& map, std::span<const float> root) const {
+    double sum = 0;
+    for (int rank = 0; rank < world_; ++rank)
+      sum += static_cast<double>(map.ShardsOf(rank).size()) * (rank + 1);
+    const auto want = static_cast<float>(sum / map.logical_shards);
+    for (const float value : root) CHECK(value == want, "the sum over all ranks");
+  }
+
+  const int rank_;
+  const int world_;
+  RealEventLoop loop_;
+  std::unique_ptr<PeerTransport> transport_;
+  int connected_ = 0;
+  Tick tick_ = 0;
+  Reduction* reduction_ = nullptr;  // while one goes on
+  std::vector<std::pair<LearnerId, Frame>> early_;
+  Tick barrier_ = 0;
+  std::map<Tick, int> arrivals_;  // at barriers
+};
+
+int Run(int rank, int world, const std::string& kind) {
+  Worker worker(rank, world, kind);
+  std::cout << worker.address() << std::endl;
+  for (std::string line; std::getline(std::cin, line);) {
+    std::istringstream words(line);
+    std::string word;
+    words >> word;
+    if (word == "peers") {
+      std::vector<std::string> addresses(static_cast<std::size_t>(world));
+      for (std::string& address : addresses) words >> address;
+      worker.Connect(addresses);
+      std::cout << "connected" << std::endl;
+    } else {
+      std::size_t bytes = 0;
+      int repeats = 0;
+      words >> bytes >> repeats;
+      worker.Reduce(bytes, repeats, std::cout);
+      std::cout << std::endl;
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace pliant
+
+int main(int argc, char** argv) {
+  CHECK(argc == 4, "all_reduce_worker RANK WORLD plain|tls");
+  return pliant::Run(std::atoi(argv[1]), std::atoi(argv[2]), argv[3]);
+}
