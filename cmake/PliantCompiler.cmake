@@ -1,5 +1,6 @@
 # Warnings, hardening and sanitizers: the same for every target of the project.
-add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual
+add_compile_options(-Wall -Wextra -Wpedantic -Wshadow
+                    $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor> $<$<COMPILE_LANGUAGE:CXX>:-Woverloaded-virtual>
                     -Wno-missing-field-initializers -Werror)
 # No fast-math and no contraction: a learner's bits must not depend on how a compiler fused a multiply and an add.
 add_compile_options(-ffp-contract=off)

@@ -233,6 +233,7 @@ void LearnerLoop::Impl::LeaveUnlessFinal() {
 }
 
 void LearnerLoop::Impl::Fail(const Error& error) {
+  if (phase_ == Phase::kExited) return;
   log::Error("learner failed", {{"cause", error.message}});
   Exit({.reason = LeftReason::kFailed, .code = error.code, .message = error.message});
 }
@@ -288,6 +289,7 @@ LearnerLoop::~LearnerLoop() = default;
 
 void LearnerLoop::Start() { impl_->Start(); }
 void LearnerLoop::RequestLeave(Duration grace) { impl_->RequestLeave(grace); }
+void LearnerLoop::Fail(const Error& error) { impl_->Fail(error); }
 Tick LearnerLoop::applied_ticks() const { return impl_->applied_ticks(); }
 LearnerFigures LearnerLoop::figures() const { return impl_->figures(); }
 

@@ -67,6 +67,8 @@ class LearnerLoop {
   void Start();
   // SIGTERM: go at the next boundary, at the latest when the grace is over.
   void RequestLeave(Duration grace);
+  // What trains has failed outside of what Compute was asked to do.
+  void Fail(const Error& error);
 
   Tick applied_ticks() const;
   LearnerFigures figures() const;

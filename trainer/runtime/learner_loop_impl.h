@@ -33,6 +33,7 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
 
   void Start();
   void RequestLeave(Duration grace);
+  void Fail(const Error& error);
   Tick applied_ticks() const { return applied_; }
   LearnerFigures figures() const;
 
@@ -82,7 +83,6 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   void LeaveWhenFree();     // at once, if nothing depends on this learner
   void LeaveUnlessFinal();  // Completed when the final model is there, else Drained
   void Exit(LearnerExit exit);
-  void Fail(const Error& error);
 
   // ---- Peers (learner_membership.cc) ----
   void OnPeerConnected(const LearnerId& peer) override;

@@ -2,7 +2,9 @@
 
 #include <chrono>
 #include <csignal>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <random>
 #include <utility>
@@ -54,18 +56,12 @@ void WriteTermination(const std::filesystem::path& path, const TerminationMessag
   }
 }
 
-int LogicalShards(const RunLearnerOptions& options) {
-  const LearnerEnvironment& environment = options.environment;
-  return environment.logical_shards.value_or(
-      DefaultLogicalShards(options.global_batch_size, environment.max_learners));
-}
-
 Result<Schedule> MakeSchedule(const ProgramInfo& info, const RunLearnerOptions& options) {
   return Schedule::Make({.train_samples = info.train_samples,
                          .test_samples = info.test_samples,
                          .epochs = info.epochs,
                          .global_batch_size = options.global_batch_size,
-                         .logical_shards = LogicalShards(options),
+                         .logical_shards = LogicalShardsOf(options),
                          .seed = options.seed});
 }
 
@@ -144,7 +140,48 @@ int EndWith(const LearnerExit& exit, const std::filesystem::path& termination_lo
   return failed ? ExitCodeOf(exit.code) : 0;
 }
 
+// Passes what other threads ask on to the loop, for as long as there is one.
+class ControlPort {
+ public:
+  ControlPort(RealEventLoop& loop, LearnerLoop& learner, Duration grace)
+      : shared_(std::make_shared<Shared>()), learner_(learner), grace_(grace) {
+    shared_->loop = &loop;
+  }
+  ~ControlPort() {
+    const std::lock_guard lock(shared_->mutex);
+    shared_->loop = nullptr;
+  }
+
+  LearnerControl control() {
+    const auto post = [shared = shared_](std::function<void()> task) {
+      const std::lock_guard lock(shared->mutex);
+      if (shared->loop != nullptr) shared->loop->Post(std::move(task));
+    };
+    return {.leave = [this, post] { post([this] { learner_.RequestLeave(grace_); }); },
+            .fail =
+                [this, post](Error error) {
+                  post([this, error = std::move(error)] { learner_.Fail(error); });
+                }};
+  }
+
+ private:
+  struct Shared {
+    std::mutex mutex;
+    RealEventLoop* loop = nullptr;
+  };
+
+  const std::shared_ptr<Shared> shared_;
+  LearnerLoop& learner_;
+  const Duration grace_;
+};
+
 }  // namespace
+
+int LogicalShardsOf(const RunLearnerOptions& options) {
+  const LearnerEnvironment& environment = options.environment;
+  return environment.logical_shards.value_or(
+      DefaultLogicalShards(options.global_batch_size, environment.max_learners));
+}
 
 int FailLearner(const std::filesystem::path& termination_log, const Error& error) {
   return EndWith({.reason = LeftReason::kFailed, .code = error.code, .message = error.message},
@@ -152,10 +189,18 @@ int FailLearner(const std::filesystem::path& termination_log, const Error& error
 }
 
 int RunLearner(Program& program, const RunLearnerOptions& options) {
-  HoldStopSignals();
+  if (options.take_signals) HoldStopSignals();
   const LearnerEnvironment& environment = options.environment;
+  const auto end = [&](const LearnerExit& exit) {
+    const int code = EndWith(exit, environment.termination_log);
+    if (options.on_exit) options.on_exit(exit, code);
+    return code;
+  };
+  const auto refuse = [&](const Error& error) {
+    return end({.reason = LeftReason::kFailed, .code = error.code, .message = error.message});
+  };
   auto schedule = MakeSchedule(program.info(), options);
-  if (!schedule) return FailLearner(environment.termination_log, schedule.error());
+  if (!schedule) return refuse(schedule.error());
 
   // In the order of who uses whom: later ones are destroyed first.
   RealEventLoop loop;
@@ -166,7 +211,7 @@ int RunLearner(Program& program, const RunLearnerOptions& options) {
     auto made = MakeTcpTransport(
         loop,
         {.self = self, .listen_ip = environment.pod_ip, .token = environment.coordinator->token});
-    if (!made) return FailLearner(environment.termination_log, made.error());
+    if (!made) return refuse(made.error());
     transport = *std::move(made);
     link = std::make_unique<WebSocketLink>(loop, MakeLinkOptions(*environment.coordinator));
   }
@@ -174,7 +219,7 @@ int RunLearner(Program& program, const RunLearnerOptions& options) {
   const auto checkpointer = NewThreadedCheckpointer(loop, std::make_unique<FileStore>(folder));
   const auto metrics_file = NewBackgroundMetrics(NewMetricsFile(folder / "metrics.jsonl"));
   ShownMetrics metrics(*metrics_file, options.on_metrics_line);
-  const int shards = LogicalShards(options);
+  const int shards = LogicalShardsOf(options);
   const auto compute = NewThreadedCompute(loop, program, shards, shards);
 
   std::optional<LearnerExit> exit;
@@ -197,13 +242,17 @@ int RunLearner(Program& program, const RunLearnerOptions& options) {
   const auto server =
       ServeMetrics(loop, environment, [&] { return learner_metrics.Serialize(learner.figures()); });
   int signals_seen = 0;
-  const StopSignals signals(loop, [&](int signal) {
+  std::optional<StopSignals> signals;
+  const auto on_signal = [&](int signal) {
     // Who asks a second time at a terminal does not want to wait.
     if (++signals_seen > 1 && signal == SIGINT) return loop.Stop();
     if (signals_seen > 1) return;
     log::Info("asked to stop, leaving at the next boundary", {{"step", learner.applied_ticks()}});
     learner.RequestLeave(environment.grace);
-  });
+  };
+  if (options.take_signals) signals.emplace(loop, on_signal);
+  ControlPort port(loop, learner, environment.grace);
+  if (options.on_start) options.on_start(port.control());
   log::Info("learner starts", {{"learner", ToString(self)},
                                {"job", environment.job},
                                {"program", program.info().name},
@@ -217,7 +266,9 @@ int RunLearner(Program& program, const RunLearnerOptions& options) {
                                {"framework", options.framework}});
   learner.Start();
   loop.Run();
-  return exit ? EndWith(*exit, environment.termination_log) : kInterruptedExitCode;
+  if (exit) return end(*exit);
+  if (options.on_exit) options.on_exit({.message = "interrupted"}, kInterruptedExitCode);
+  return kInterruptedExitCode;
 }
 
 }  // namespace pliant

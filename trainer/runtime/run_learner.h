@@ -8,9 +8,16 @@
 
 #include "base/result.h"
 #include "trainer/runtime/learner_environment.h"
+#include "trainer/runtime/learner_loop.h"
 #include "trainer/runtime/program.h"
 
 namespace pliant {
+
+// What other threads may ask of a running learner. Any thread; does nothing once it has ended.
+struct LearnerControl {
+  std::function<void()> leave;      // at the next boundary, as SIGTERM does
+  std::function<void(Error)> fail;  // at once
+};
 
 struct RunLearnerOptions {
   LearnerEnvironment environment;
@@ -20,7 +27,14 @@ struct RunLearnerOptions {
   // Sees every line of metrics.jsonl that this learner writes. On the event loop's thread.
   std::function<void(std::string_view line)> on_metrics_line;
   std::string framework;  // "libtorch 2.6.0": equal on all learners, written to checkpoints
+  bool take_signals = true;
+  // On the calling thread: before the training begins, and when it is clear how it ended.
+  std::function<void(LearnerControl)> on_start;
+  std::function<void(const LearnerExit&, int exit_code)> on_exit;
 };
+
+// Those of the job or, where it does not say, as many as DefaultLogicalShards has.
+int LogicalShardsOf(const RunLearnerOptions& options);
 
 // Trains until the job is complete or this learner is to leave, as a member of its job or, without
 // a coordinator, alone. SIGTERM (alone also SIGINT) makes it leave at the next boundary; alone it

@@ -1,0 +1,290 @@
+// The C interface on what a caller gets wrong: a code and a sentence, never the end of the process.
+
+#include "trainer/runtime/pliant.h"
+
+#include <array>
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+namespace {
+
+using testing::HasSubstr;
+
+class PliantTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::temp_directory_path() / ("pliant-abi-" + std::to_string(getpid()));
+    std::filesystem::remove_all(folder_);
+    const std::string folder = folder_.string();
+    const pliant_options options = {.struct_size = sizeof options,
+                                    .name = "test",
+                                    .framework = "none 1",
+                                    .checkpoint_dir = folder.c_str()};
+    ASSERT_EQ(pliant_open(&options, &learner_), PLIANT_OK) << pliant_last_error();
+  }
+  void TearDown() override {
+    pliant_close(learner_);
+    std::filesystem::remove_all(folder_);
+  }
+
+  pliant_status Describe(pliant_training training) {
+    training.struct_size = sizeof training;
+    return pliant_describe(learner_, &training);
+  }
+  pliant_tensor Tensor(const char* name, int32_t role = PLIANT_PARAMETER) {
+    return {.struct_size = sizeof(pliant_tensor),
+            .name = name,
+            .role = role,
+            .dtype = PLIANT_FLOAT32,
+            .dimensions = 1,
+            .device = PLIANT_CPU,
+            .shape = &elements_,
+            .data = values_.data()};
+  }
+  pliant_status Register(const pliant_tensor& tensor) {
+    return pliant_register(learner_, &tensor, nullptr);
+  }
+  void Start() {
+    ASSERT_EQ(Describe({.train_samples = 4, .epochs = 2, .global_batch_size = 4}), PLIANT_OK);
+    ASSERT_EQ(Register(Tensor("model.w")), PLIANT_OK);
+    ASSERT_EQ(pliant_start(learner_), PLIANT_OK) << pliant_last_error();
+  }
+  pliant_work Next(double seconds = 20) {
+    pliant_work work{.struct_size = sizeof work};
+    EXPECT_EQ(pliant_next(learner_, seconds, &work), PLIANT_OK) << pliant_last_error();
+    return work;
+  }
+
+  std::filesystem::path folder_;
+  pliant_learner* learner_ = nullptr;
+  int64_t elements_ = 3;
+  std::array<float, 3> values_{};
+};
+
+TEST_F(PliantTest, WrongArgumentsAreNamed) {
+  EXPECT_EQ(pliant_open(nullptr, nullptr), PLIANT_INVALID);
+  pliant_learner* second = nullptr;
+  EXPECT_EQ(pliant_open(nullptr, &second), PLIANT_ORDER);
+  EXPECT_THAT(pliant_last_error(), HasSubstr("has a learner already"));
+  EXPECT_EQ(pliant_describe(nullptr, nullptr), PLIANT_INVALID);
+  EXPECT_EQ(pliant_describe(learner_, nullptr), PLIANT_INVALID);
+  EXPECT_THAT(pliant_last_error(), HasSubstr("training is NULL"));
+  const pliant_training unsized{};
+  EXPECT_EQ(pliant_describe(learner_, &unsized), PLIANT_INVALID);
+  EXPECT_THAT(pliant_last_error(), HasSubstr("struct_size"));
+
+  const pliant_training wrong[] = {
+      {.train_samples = 0, .epochs = 1},
+      {.train_samples = 10, .epochs = 1, .global_batch_size = 7, .logical_shards = 2},
+      {.train_samples = 10, .epochs = 1, .global_batch_size = 8, .logical_shards = 3},
+      {.train_samples = 10, .epochs = 1, .global_batch_size = 8, .logical_shards = -8},
+      {.train_samples = std::numeric_limits<uint64_t>::max(),
+       .epochs = std::numeric_limits<uint64_t>::max()},
+      {.train_samples = 10, .epochs = 1, .global_batch_size = std::numeric_limits<uint64_t>::max()},
+  };
+  for (const pliant_training& training : wrong) {
+    EXPECT_EQ(Describe(training), PLIANT_INVALID);
+    EXPECT_STRNE(pliant_last_error(), "");
+  }
+}
+
+TEST_F(PliantTest, WrongTensorsAreNamed) {
+  const auto refused = [&](pliant_tensor tensor) {
+    EXPECT_EQ(Register(tensor), PLIANT_INVALID);
+    return std::string(pliant_last_error());
+  };
+  pliant_tensor tensor = Tensor("model.w");
+  tensor.name = nullptr;
+  EXPECT_THAT(refused(tensor), HasSubstr("name is missing"));
+  tensor = Tensor("model.w");
+  tensor.role = 9;
+  EXPECT_THAT(refused(tensor), HasSubstr("role is 9"));
+  tensor = Tensor("model.w");
+  tensor.dtype = 0;
+  EXPECT_THAT(refused(tensor), HasSubstr("dtype is 0"));
+  tensor = Tensor("model.w");
+  tensor.data = nullptr;
+  EXPECT_THAT(refused(tensor), HasSubstr("model.w: data is NULL"));
+  tensor = Tensor("model.w");
+  const std::array<int64_t, 3> huge = {int64_t{1} << 40, int64_t{1} << 40, 4};
+  tensor.dimensions = 3;
+  tensor.shape = huge.data();
+  EXPECT_THAT(refused(tensor), HasSubstr("too large"));
+  tensor = Tensor("model.w");
+  tensor.dimensions = 2000;
+  EXPECT_THAT(refused(tensor), HasSubstr("dimensions"));
+}
+
+TEST_F(PliantTest, WhatTrainsIsChecked) {
+  ASSERT_EQ(Describe({.train_samples = 4, .epochs = 1}), PLIANT_OK);
+  EXPECT_EQ(pliant_start(learner_), PLIANT_INVALID);
+  EXPECT_THAT(pliant_last_error(), HasSubstr("no parameter"));
+  ASSERT_EQ(Register(Tensor("model.w")), PLIANT_OK);
+  ASSERT_EQ(Register(Tensor("model.w", PLIANT_BUFFER)), PLIANT_OK);
+  EXPECT_EQ(pliant_start(learner_), PLIANT_INVALID);
+  EXPECT_THAT(pliant_last_error(), HasSubstr("two tensors are named model.w"));
+}
+
+TEST_F(PliantTest, OutOfOrderIsRefused) {
+  pliant_work work{.struct_size = sizeof work};
+  EXPECT_EQ(pliant_next(learner_, 0, &work), PLIANT_ORDER);
+  EXPECT_EQ(pliant_start(learner_), PLIANT_ORDER);
+  pliant_plan plan{.struct_size = sizeof plan};
+  EXPECT_EQ(pliant_get_plan(learner_, &plan), PLIANT_ORDER);
+  pliant_end end{.struct_size = sizeof end};
+  EXPECT_EQ(pliant_get_end(learner_, &end), PLIANT_ORDER);
+  EXPECT_EQ(pliant_shard_done(learner_, 1, 1, 1), PLIANT_ORDER);
+
+  Start();
+  EXPECT_EQ(pliant_start(learner_), PLIANT_ORDER);
+  EXPECT_EQ(Describe({.train_samples = 4, .epochs = 1}), PLIANT_ORDER);
+  EXPECT_EQ(Register(Tensor("model.v")), PLIANT_ORDER);
+  EXPECT_EQ(Next().kind, PLIANT_TRAIN);
+  EXPECT_EQ(pliant_next(learner_, 0, &work), PLIANT_ORDER);
+  EXPECT_THAT(pliant_last_error(), HasSubstr("not answered"));
+  EXPECT_EQ(pliant_committed(learner_, 1), PLIANT_ORDER);
+  EXPECT_EQ(pliant_gradients_ready(learner_, 0, 2), PLIANT_INVALID);
+  EXPECT_EQ(pliant_gradients_ready(learner_, -1, 1), PLIANT_INVALID);
+  EXPECT_EQ(pliant_put_gradient(learner_, 0, nullptr, PLIANT_FLOAT32, PLIANT_CPU, 1),
+            PLIANT_INVALID);
+  EXPECT_EQ(pliant_put_gradient(learner_, 0, values_.data(), PLIANT_BOOL, PLIANT_CPU, 1),
+            PLIANT_INVALID);
+}
+
+TEST_F(PliantTest, TrainsAlone) {
+  Start();
+  pliant_plan plan{.struct_size = sizeof plan};
+  ASSERT_EQ(pliant_get_plan(learner_, &plan), PLIANT_OK);
+  EXPECT_EQ(plan.total_steps, 2);
+  EXPECT_EQ(plan.logical_shards, 4);
+  int commits = 0;
+  for (;;) {
+    const pliant_work work = Next();
+    if (work.kind == PLIANT_END) break;
+    if (work.kind == PLIANT_TRAIN) {
+      ASSERT_EQ(work.sample_count, 1);
+      // What comes next is known: nobody else trains.
+      pliant_work ahead{.struct_size = sizeof ahead};
+      const pliant_status told = pliant_forecast(learner_, 0, &ahead);
+      const bool last = work.step == 1 && work.shard == 3;
+      ASSERT_EQ(told, last ? PLIANT_NOTHING : PLIANT_OK);
+      if (!last) {
+        EXPECT_EQ(ahead.shard, (work.shard + 1) % 4);
+      }
+      const std::array<float, 3> gradient = {1, 2, static_cast<float>(work.shard)};
+      // The second shard hands in nothing: zeros.
+      if (work.shard != 1) {
+        ASSERT_EQ(pliant_put_gradient(learner_, 0, gradient.data(), PLIANT_FLOAT32, PLIANT_CPU, 2),
+                  PLIANT_OK);
+      }
+      ASSERT_EQ(pliant_shard_done(learner_, 1, 0.5, 1), PLIANT_OK);
+    } else {
+      ASSERT_EQ(work.kind, PLIANT_COMMIT);
+      ++commits;
+      ASSERT_EQ(work.gradient_elements, 3);
+      EXPECT_EQ(std::vector(work.reduced, work.reduced + 3), (std::vector<float>{1.5, 3, 2.5}));
+      EXPECT_EQ(work.loss_sum, 2);
+      EXPECT_EQ(work.samples_sum, 4);
+      values_[0] += 1;
+      ASSERT_EQ(pliant_committed(learner_, 1), PLIANT_OK);
+    }
+  }
+  EXPECT_EQ(commits, 2);
+  EXPECT_EQ(Next(0).kind, PLIANT_END) << "and it stays so";
+  pliant_end end{.struct_size = sizeof end};
+  ASSERT_EQ(pliant_get_end(learner_, &end), PLIANT_OK);
+  EXPECT_EQ(end.reason, PLIANT_COMPLETED);
+  EXPECT_EQ(end.exit_code, 0);
+  EXPECT_EQ(end.step, 2);
+  EXPECT_EQ(std::string(end.parameters_sha256).size(), 64);
+  const char* line = nullptr;
+  ASSERT_EQ(pliant_next_metrics(learner_, &line), PLIANT_OK);
+  EXPECT_THAT(line, HasSubstr(R"("kind":"train")"));
+}
+
+TEST_F(PliantTest, BuffersAreThoseOfShardZero) {
+  float statistic = 1;
+  ASSERT_EQ(Describe({.train_samples = 4, .epochs = 1, .global_batch_size = 4}), PLIANT_OK);
+  ASSERT_EQ(Register(Tensor("model.w")), PLIANT_OK);
+  pliant_tensor buffer = Tensor("model.mean", PLIANT_BUFFER);
+  buffer.dimensions = 0;
+  buffer.data = &statistic;
+  ASSERT_EQ(Register(buffer), PLIANT_OK);
+  ASSERT_EQ(pliant_start(learner_), PLIANT_OK);
+  for (pliant_work work = Next(); work.kind != PLIANT_END; work = Next()) {
+    EXPECT_EQ(statistic, 1) << "what is committed, whatever the shard before wrote";
+    if (work.kind == PLIANT_COMMIT) {
+      ASSERT_EQ(pliant_committed(learner_, 1), PLIANT_OK);
+      EXPECT_EQ(statistic, 10);
+    } else {
+      statistic = 10.0F + static_cast<float>(work.shard);
+      ASSERT_EQ(pliant_shard_done(learner_, 1, 0, 0), PLIANT_OK);
+    }
+  }
+}
+
+TEST_F(PliantTest, AProgramThatFailsEnds) {
+  Start();
+  EXPECT_EQ(Next().kind, PLIANT_TRAIN);
+  ASSERT_EQ(pliant_fail(learner_, 1, "the data are bad"), PLIANT_OK);
+  EXPECT_EQ(Next().kind, PLIANT_END);
+  pliant_end end{.struct_size = sizeof end};
+  ASSERT_EQ(pliant_get_end(learner_, &end), PLIANT_OK);
+  EXPECT_EQ(end.reason, PLIANT_LEARNER_FAILED);
+  EXPECT_EQ(end.exit_code, 2);
+  EXPECT_STREQ(end.message, "the data are bad");
+}
+
+TEST_F(PliantTest, OneThatFailsBeforeItStartsHasAnEndToo) {
+  ASSERT_EQ(pliant_fail(learner_, 0, "no data"), PLIANT_OK);
+  pliant_end end{.struct_size = sizeof end};
+  ASSERT_EQ(pliant_get_end(learner_, &end), PLIANT_OK);
+  EXPECT_EQ(end.exit_code, 1);
+  EXPECT_EQ(pliant_start(learner_), PLIANT_ORDER);
+}
+
+TEST_F(PliantTest, LeavesAtABoundaryWhenAskedOrSignalled) {
+  Start();
+  EXPECT_EQ(Next().kind, PLIANT_TRAIN);
+  ASSERT_EQ(::kill(getpid(), SIGTERM), 0);
+  for (;;) {
+    ASSERT_EQ(pliant_shard_done(learner_, 1, 0, 0), PLIANT_OK);
+    if (Next().kind == PLIANT_COMMIT) break;
+  }
+  ASSERT_EQ(pliant_committed(learner_, 1), PLIANT_OK);
+  EXPECT_EQ(Next().kind, PLIANT_END);
+  pliant_end end{.struct_size = sizeof end};
+  ASSERT_EQ(pliant_get_end(learner_, &end), PLIANT_OK);
+  EXPECT_EQ(end.reason, PLIANT_DRAINED);
+  EXPECT_STREQ(end.message, "left with a checkpoint");
+}
+
+TEST_F(PliantTest, ClosedInTheMiddle) {
+  Start();
+  EXPECT_EQ(Next().kind, PLIANT_TRAIN);
+  pliant_close(learner_);
+  learner_ = nullptr;
+  ASSERT_EQ(pliant_open(nullptr, &learner_), PLIANT_OK) << "and another can follow";
+}
+
+TEST_F(PliantTest, OlderCallersGetWhatTheyKnow) {
+  Start();
+  pliant_work work{};
+  work.struct_size = offsetof(pliant_work, samples);
+  work.sample_count = 77;
+  ASSERT_EQ(pliant_next(learner_, 20, &work), PLIANT_OK);
+  EXPECT_EQ(work.kind, PLIANT_TRAIN);
+  EXPECT_EQ(work.sample_count, 77) << "not written";
+  EXPECT_EQ(work.struct_size, offsetof(pliant_work, samples));
+}
+
+}  // namespace

@@ -1,0 +1,160 @@
+#include "trainer/runtime/bound_program.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "base/check.h"
+
+namespace pliant {
+namespace {
+
+std::size_t ElementsOf(const TensorView& tensor) {
+  return tensor.bytes.size() / SizeOf(tensor.dtype);
+}
+
+void Copy(std::span<const std::byte> from, std::span<std::byte> to) {
+  if (!from.empty()) std::memcpy(to.data(), from.data(), from.size());
+}
+
+StateDict ViewsOf(const std::vector<BoundTensor>& tensors, TensorRole role) {
+  StateDict views;
+  for (const BoundTensor& tensor : tensors) {
+    if (tensor.role == role) views.push_back(tensor.view);
+  }
+  return views;
+}
+
+}  // namespace
+
+Status BoundProgram::Check(const std::vector<BoundTensor>& tensors) {
+  std::set<std::string_view> names;
+  bool trains = false;
+  for (const BoundTensor& tensor : tensors) {
+    if (!names.insert(tensor.view.name).second) {
+      return Invalid("two tensors are named " + tensor.view.name);
+    }
+    trains = trains || (tensor.role == TensorRole::kParameter && !tensor.view.bytes.empty());
+  }
+  if (!trains) return Invalid("no parameter is registered: there is nothing to train");
+  return {};
+}
+
+BoundProgram::BoundProgram(ProgramInfo info, std::vector<BoundTensor> tensors)
+    : info_(std::move(info)),
+      tensors_(std::move(tensors)),
+      live_buffers_(ViewsOf(tensors_, TensorRole::kBuffer)),
+      committed_buffers_(StateCopy::Of(live_buffers_)) {
+  std::size_t buffer = 0;
+  for (const BoundTensor& tensor : tensors_) {
+    if (tensor.role == TensorRole::kParameter) {
+      const std::size_t size = ElementsOf(tensor.view);
+      gradients_.push_back({.offset = info_.gradient_elements, .size = size});
+      info_.gradient_elements += size;
+    }
+    if (tensor.role == TensorRole::kBuffer) {
+      info_.buffer_bytes += tensor.view.bytes.size();
+      state_.push_back(committed_buffers_.view()[buffer++]);
+    } else {
+      state_.push_back(tensor.view);
+    }
+  }
+  ready_.resize(gradients_.size());
+}
+
+// ---- Program ----
+
+Result<ShardSums> BoundProgram::ComputeShard(const ShardTask& task, std::span<float> gradient,
+                                             std::span<std::byte> buffers) {
+  return exchange_.Ask(
+      {.kind = task.kind == TickKind::kTrain ? Work::Kind::kTrain : Work::Kind::kEvaluate,
+       .task = task,
+       .gradient = gradient,
+       .buffers = buffers,
+       .commit = {}});
+}
+
+Status BoundProgram::Commit(const CommitTask& task) {
+  auto done = exchange_.Ask(
+      {.kind = Work::Kind::kCommit, .task = {}, .gradient = {}, .buffers = {}, .commit = task});
+  if (!done) return std::unexpected(std::move(done).error());
+  return {};
+}
+
+StateDict BoundProgram::State() { return state_; }
+
+Status BoundProgram::LoadedState() {
+  auto done = exchange_.Ask(
+      {.kind = Work::Kind::kLoaded, .task = {}, .gradient = {}, .buffers = {}, .commit = {}});
+  if (!done) return std::unexpected(std::move(done).error());
+  return {};
+}
+
+// ---- The owner's thread ----
+
+bool BoundProgram::Next(std::optional<Duration> most) {
+  CHECK(!work_, "the work before was answered");
+  work_ = exchange_.Take(most);
+  if (!work_) return false;
+  std::ranges::fill(ready_, false);
+  RestoreBuffers();
+  return true;
+}
+
+std::span<float> BoundProgram::GradientOf(std::size_t parameter) {
+  const Part& part = gradients_[parameter];
+  return work_->gradient.subspan(part.offset, part.size);
+}
+
+void BoundProgram::ShardDone(const ShardSums& sums) {
+  if (work_->kind == Work::Kind::kTrain) {
+    for (std::size_t i = 0; i < gradients_.size(); ++i) {
+      if (!ready_[i]) std::ranges::fill(GradientOf(i), 0.0F);
+    }
+    SaveBuffers(work_->buffers);
+  }
+  Answer(sums);
+}
+
+void BoundProgram::Committed(bool taken) {
+  std::span<const std::byte> from = work_->commit.buffers;
+  if (taken && !from.empty()) {
+    for (const TensorView& buffer : committed_buffers_.view()) {
+      Copy(from.first(buffer.bytes.size()), buffer.bytes);
+      from = from.subspan(buffer.bytes.size());
+    }
+  }
+  RestoreBuffers();
+  Answer({});
+}
+
+void BoundProgram::Loaded() { Answer({}); }
+
+void BoundProgram::Refuse(const Error& error) {
+  work_.reset();
+  exchange_.Refuse(error);
+}
+
+void BoundProgram::Answer(const ShardSums& sums) {
+  work_.reset();
+  exchange_.Answer(sums);
+}
+
+void BoundProgram::RestoreBuffers() {
+  for (std::size_t i = 0; i < live_buffers_.size(); ++i) {
+    Copy(committed_buffers_.view()[i].bytes, live_buffers_[i].bytes);
+  }
+}
+
+// To nowhere, unless it is shard 0.
+void BoundProgram::SaveBuffers(std::span<std::byte> to) const {
+  if (to.empty()) return;
+  for (const TensorView& buffer : live_buffers_) {
+    Copy(buffer.bytes, to);
+    to = to.subspan(buffer.bytes.size());
+  }
+}
+
+}  // namespace pliant

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "trainer/checkpoint/state_copy.h"
+#include "trainer/checkpoint/state_dict.h"
+#include "trainer/runtime/program.h"
+#include "trainer/runtime/work_exchange.h"
+
+namespace pliant {
+
+enum class TensorRole {
+  kParameter,  // has a gradient
+  kBuffer,     // the forward pass changes it
+  kState,      // anything else
+};
+
+// A tensor of a program: its bytes are the program's own memory.
+struct BoundTensor {
+  TensorView view;
+  TensorRole role = TensorRole::kState;
+};
+
+// A Program whose work is done by a thread of its owner's, which fetches it: the other way round,
+// for frameworks and languages that want to own their loop.
+//
+// Buffers are held twice: what is committed here, and the program's own, which every piece of work
+// finds as committed and may change.
+class BoundProgram final : public Program {
+ public:
+  // kInvalid: two tensors have one name, or none is a parameter.
+  static Status Check(const std::vector<BoundTensor>& tensors);
+  // `info` needs no sizes: they follow from the tensors.
+  BoundProgram(ProgramInfo info, std::vector<BoundTensor> tensors);
+
+  // ---- Program: the runtime's threads ----
+  const ProgramInfo& info() const override { return info_; }
+  Result<ShardSums> ComputeShard(const ShardTask& task, std::span<float> gradient,
+                                 std::span<std::byte> buffers) override;
+  Status Commit(const CommitTask& task) override;
+  StateDict State() override;
+  Status LoadedState() override;
+
+  // ---- The owner's thread ----
+
+  // Waits for work, as WorkExchange::Take. The work before must have been answered.
+  bool Next(std::optional<Duration> most);
+  // What is to be answered.
+  const std::optional<Work>& work() const { return work_; }
+
+  // kTrain: where a parameter's gradient goes.
+  std::size_t parameters() const { return gradients_.size(); }
+  std::span<float> GradientOf(std::size_t parameter);
+  // It is written, and will not change before the shard is done.
+  void GradientReady(std::size_t parameter) { ready_[parameter] = true; }
+
+  void ShardDone(const ShardSums& sums);  // kTrain, kEvaluate
+  void Committed(bool taken);             // kCommit
+  void Loaded();                          // kLoaded
+  // Instead of any answer, and when there is none to give: whoever asks gets this error.
+  void Refuse(const Error& error);
+
+  // Nothing more comes. Any thread.
+  void End() { exchange_.End(); }
+
+ private:
+  struct Part {
+    std::size_t offset = 0;
+    std::size_t size = 0;
+  };
+
+  void RestoreBuffers();
+  void SaveBuffers(std::span<std::byte> to) const;
+  void Answer(const ShardSums& sums);
+
+  ProgramInfo info_;
+  const std::vector<BoundTensor> tensors_;
+  std::vector<Part> gradients_;  // by parameter, in floats
+  StateDict live_buffers_;
+  StateCopy committed_buffers_;
+  StateDict state_;
+
+  WorkExchange exchange_;  // synchronises itself
+
+  // The owner's thread only.
+  std::optional<Work> work_;
+  std::vector<bool> ready_;  // by parameter
+};
+
+}  // namespace pliant

@@ -1,0 +1,215 @@
+#include "trainer/runtime/learner_session.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <format>
+#include <utility>
+
+#include <unistd.h>
+
+#include "base/log.h"
+#include "trainer/runtime/signals.h"
+
+namespace pliant {
+namespace {
+
+constexpr std::uint64_t kGlobalBatchSizeDefault = 256;  // where neither job nor program says it
+constexpr std::uint64_t kGlobalBatchSizeMost = std::uint64_t{1} << 32U;
+// A program that never asks for its lines loses the oldest.
+constexpr std::size_t kMetricsLinesMost = 10000;
+
+// Signals, the log and the termination message belong to the process.
+std::atomic<bool> g_open = false;
+
+// The job's value, which the program may repeat.
+template <typename T>
+Status Settle(const char* what, const std::optional<T>& job, const std::optional<T>& program,
+              std::optional<T>& into) {
+  if (job && program && *job != *program) {
+    return Invalid(
+        std::format("the program's {} is {}, but the job's is {}", what, *program, *job));
+  }
+  into = job ? job : program;
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<LearnerSession>> LearnerSession::Open(Options options) {
+  if (g_open.exchange(true)) {
+    return pliant::Fail(ErrorCode::kConflict, "this process has a learner already: close it first");
+  }
+  log::Configure(isatty(STDERR_FILENO) != 0 ? log::Format::kText : log::Format::kJson,
+                 log::Level::kInfo);
+  if (options.take_signals) HoldStopSignals();
+  auto environment = ReadLearnerEnvironment(std::getenv);
+  if (!environment) {
+    FailLearner(TerminationLogPath(std::getenv), environment.error());
+    if (options.take_signals) ReleaseStopSignals();
+    g_open = false;
+    return std::unexpected(std::move(environment).error());
+  }
+  return std::unique_ptr<LearnerSession>(
+      new LearnerSession(std::move(options), *std::move(environment)));
+}
+
+LearnerSession::LearnerSession(Options options, LearnerEnvironment environment)
+    : name_(std::move(options.name)) {
+  run_.environment = std::move(environment);
+  run_.framework = std::move(options.framework);
+  run_.take_signals = options.take_signals;
+  if (options.checkpoint_dir) run_.environment.checkpoint_dir = *std::move(options.checkpoint_dir);
+  folder_ = run_.environment.checkpoint_dir / run_.environment.job_uid;
+}
+
+LearnerSession::~LearnerSession() {
+  if (thread_.joinable()) {
+    if (ending() == nullptr) {
+      Fail({ErrorCode::kCancelled, "the program ended before the training did"});
+    }
+    thread_.join();
+  }
+  if (run_.take_signals) ReleaseStopSignals();
+  g_open = false;
+}
+
+Status LearnerSession::Describe(const Training& training) {
+  if (program_) return pliant::Fail(ErrorCode::kConflict, "the learner has started");
+  LearnerEnvironment& environment = run_.environment;
+  std::optional<std::uint64_t> batch;
+  std::optional<std::uint64_t> seed;
+  std::optional<int> shards;
+  RETURN_IF_ERROR(Settle("global batch size", environment.global_batch_size,
+                         training.global_batch_size, batch));
+  RETURN_IF_ERROR(Settle("number of logical shards", environment.logical_shards,
+                         training.logical_shards, shards));
+  RETURN_IF_ERROR(Settle("seed", environment.seed, training.seed, seed));
+  RunLearnerOptions run = run_;
+  run.global_batch_size = batch.value_or(kGlobalBatchSizeDefault);
+  if (run.global_batch_size > kGlobalBatchSizeMost) {
+    return Invalid(std::format("the global batch size is {}: it must be at most {}",
+                               run.global_batch_size, kGlobalBatchSizeMost));
+  }
+  run.seed = seed.value_or(0);
+  run.environment.logical_shards = shards;
+  const int logical_shards = LogicalShardsOf(run);
+  ASSIGN_OR_RETURN(Schedule schedule, Schedule::Make({.train_samples = training.train_samples,
+                                                      .test_samples = training.test_samples,
+                                                      .epochs = training.epochs,
+                                                      .global_batch_size = run.global_batch_size,
+                                                      .logical_shards = logical_shards,
+                                                      .seed = run.seed}));
+  run_ = std::move(run);
+  forecast_.emplace(schedule, /*all_shards=*/!run_.environment.coordinator);
+  schedule_ = std::move(schedule);
+  info_ = ProgramInfo{.train_samples = training.train_samples,
+                      .test_samples = training.test_samples,
+                      .epochs = training.epochs,
+                      .name = name_};
+  return {};
+}
+
+Status LearnerSession::Register(BoundTensor tensor) {
+  if (program_) return pliant::Fail(ErrorCode::kConflict, "the learner has started");
+  tensors_.push_back(std::move(tensor));
+  return {};
+}
+
+int LearnerSession::registered(TensorRole role) const {
+  return static_cast<int>(std::ranges::count(tensors_, role, &BoundTensor::role));
+}
+
+Status LearnerSession::Start() {
+  if (program_ || ending() != nullptr) {
+    return pliant::Fail(ErrorCode::kConflict, "the learner has started");
+  }
+  if (!info_) {
+    return pliant::Fail(ErrorCode::kConflict, "the training was not described");
+  }
+  RETURN_IF_ERROR(BoundProgram::Check(tensors_));
+  program_ = std::make_unique<BoundProgram>(*info_, tensors_);
+  thread_ = std::jthread([this] { Run(); });
+  return {};
+}
+
+// The runtime's thread.
+void LearnerSession::Run() {
+  RunLearnerOptions run = run_;
+  run.on_metrics_line = [this](std::string_view line) {
+    const std::lock_guard lock(mutex_);
+    metrics_lines_.emplace_back(line);
+    if (metrics_lines_.size() > kMetricsLinesMost) metrics_lines_.pop_front();
+  };
+  run.on_start = [this](LearnerControl control) {
+    const std::lock_guard lock(mutex_);
+    if (failure_) control.fail(*failure_);
+    if (leave_) control.leave();
+    control_ = std::move(control);
+  };
+  Ending ending;
+  run.on_exit = [&ending](const LearnerExit& exit, int exit_code) {
+    ending = {.reason = exit.reason,
+              .interrupted = exit.reason != LeftReason::kFailed && exit_code != 0,
+              .exit_code = exit_code,
+              .step = exit.step,
+              .message = exit.message,
+              .parameters_sha256 = exit.parameters_sha256};
+  };
+  RunLearner(*program_, run);
+  {
+    const std::lock_guard lock(mutex_);
+    control_.reset();
+    ending_ = std::move(ending);
+  }
+  program_->End();
+}
+
+bool LearnerSession::Next(std::optional<Duration> most) {
+  if (!program_->Next(most)) return false;
+  const Work& work = *program_->work();
+  if (work.kind == Work::Kind::kTrain || work.kind == Work::Kind::kEvaluate) {
+    forecast_->OnTask(work.task);
+  }
+  return true;
+}
+
+const LearnerSession::Ending* LearnerSession::ending() const {
+  const std::lock_guard lock(mutex_);
+  return ending_ ? &*ending_ : nullptr;  // written once
+}
+
+std::optional<std::string> LearnerSession::NextMetricsLine() {
+  const std::lock_guard lock(mutex_);
+  if (metrics_lines_.empty()) return std::nullopt;
+  std::string line = std::move(metrics_lines_.front());
+  metrics_lines_.pop_front();
+  return line;
+}
+
+void LearnerSession::Fail(const Error& error) {
+  if (!program_) {  // it never ran
+    const int exit_code = FailLearner(run_.environment.termination_log, error);
+    const std::lock_guard lock(mutex_);
+    ending_ = Ending{.reason = LeftReason::kFailed,
+                     .exit_code = exit_code,
+                     .message = error.message,
+                     .parameters_sha256 = ""};
+    return;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    if (ending_ || failure_) return;
+    failure_ = error;
+    if (control_) control_->fail(error);
+  }
+  program_->Refuse(error);
+}
+
+void LearnerSession::Leave() {
+  const std::lock_guard lock(mutex_);
+  leave_ = true;
+  if (control_) control_->leave();
+}
+
+}  // namespace pliant

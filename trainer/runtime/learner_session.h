@@ -1,0 +1,108 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/result.h"
+#include "trainer/data/schedule.h"
+#include "trainer/runtime/bound_program.h"
+#include "trainer/runtime/learner_environment.h"
+#include "trainer/runtime/learner_loop.h"
+#include "trainer/runtime/run_learner.h"
+#include "trainer/runtime/shard_forecast.h"
+
+namespace pliant {
+
+// A learner whose program owns its loop: what stands behind pliant.h. The runtime runs on a thread
+// of its own. Used by one thread, but for Leave.
+class LearnerSession {
+ public:
+  struct Options {
+    std::string name = "program";
+    std::string framework = "unknown";
+    std::optional<std::filesystem::path> checkpoint_dir;
+    bool take_signals = true;
+  };
+  struct Training {
+    std::uint64_t train_samples = 0;
+    std::uint64_t test_samples = 0;
+    std::uint64_t epochs = 0;
+    // None: the job's or, where it does not say, the default.
+    std::optional<std::uint64_t> global_batch_size;
+    std::optional<int> logical_shards;
+    std::optional<std::uint64_t> seed;
+  };
+  struct Ending {
+    LeftReason reason = LeftReason::kFailed;
+    bool interrupted = false;
+    int exit_code = 1;
+    std::uint64_t step = 0;
+    std::string message;
+    std::string parameters_sha256;
+  };
+
+  // kConflict: there is one in this process.
+  static Result<std::unique_ptr<LearnerSession>> Open(Options options);
+  // Gives up what has not ended.
+  ~LearnerSession();
+  LearnerSession(const LearnerSession&) = delete;
+  LearnerSession& operator=(const LearnerSession&) = delete;
+
+  const LearnerEnvironment& environment() const { return run_.environment; }
+  // The folder of the job's checkpoints.
+  const std::filesystem::path& folder() const { return folder_; }
+
+  // ---- Before Start. kConflict: not now ----
+  Status Describe(const Training& training);
+  Status Register(BoundTensor tensor);
+  Status Start();
+
+  int registered(TensorRole role) const;
+  // What was described; nullptr before.
+  const Schedule* schedule() const { return schedule_ ? &*schedule_ : nullptr; }
+
+  // ---- After Start ----
+  // nullptr before.
+  BoundProgram* program() { return program_.get(); }
+  bool Next(std::optional<Duration> most);
+  // Once nothing more comes.
+  const Ending* ending() const;
+  std::optional<ShardTask> Forecast(std::uint64_t ahead) const { return forecast_->After(ahead); }
+  std::optional<std::string> NextMetricsLine();
+
+  // The program cannot go on.
+  void Fail(const Error& error);
+  void Leave();
+
+ private:
+  LearnerSession(Options options, LearnerEnvironment environment);
+  void Run();
+
+  const std::string name_;
+  RunLearnerOptions run_;
+  std::filesystem::path folder_;
+  std::optional<ProgramInfo> info_;
+  std::optional<Schedule> schedule_;
+  std::optional<ShardForecast> forecast_;
+  std::vector<BoundTensor> tensors_;
+  std::unique_ptr<BoundProgram> program_;
+
+  mutable std::mutex mutex_;
+  // Guarded by mutex_.
+  std::optional<LearnerControl> control_;  // while it runs
+  std::optional<Error> failure_;           // given before it ran
+  bool leave_ = false;                     // asked before it ran
+  std::optional<Ending> ending_;
+  std::deque<std::string> metrics_lines_;
+
+  std::jthread thread_;  // last: joined before the rest is destroyed
+};
+
+}  // namespace pliant

@@ -1,0 +1,528 @@
+// The C interface: checks arguments, turns errors into codes, and nothing else.
+
+#include "trainer/runtime/pliant.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <exception>
+#include <format>
+#include <limits>
+#include <new>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "trainer/runtime/learner_session.h"
+
+struct pliant_learner {
+  std::unique_ptr<pliant::LearnerSession> session;
+  // What was handed out as pointers.
+  std::string folder;
+  std::string metrics_line;
+  pliant::ShardTask forecast;
+};
+
+namespace {
+
+using pliant::BoundProgram;
+using pliant::DType;
+using pliant::Error;
+using pliant::ErrorCode;
+using pliant::Fail;
+using pliant::Invalid;
+using pliant::LearnerSession;
+using pliant::Result;
+using pliant::Status;
+using pliant::TensorRole;
+using pliant::Work;
+
+constexpr double kForeverSeconds = 1e9;
+constexpr std::int32_t kMostDimensions = 64;
+
+thread_local std::string t_last_error;
+
+pliant_status CodeOf(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kInvalid:
+    case ErrorCode::kNotFound:
+      return PLIANT_INVALID;
+    case ErrorCode::kConflict:
+      return PLIANT_ORDER;
+    case ErrorCode::kInternal:
+      return PLIANT_INTERNAL;
+    default:
+      return PLIANT_FAILED;
+  }
+}
+
+// Keeps the sentence of an error without ever throwing.
+pliant_status Keep(pliant_status code, std::string_view sentence) noexcept {
+  try {
+    t_last_error = sentence;
+  } catch (...) {
+    t_last_error.clear();
+  }
+  return code;
+}
+
+// Runs the body of a function of the interface: nothing that is thrown leaves it.
+template <typename Body>
+pliant_status Guarded(const Body& body) noexcept {
+  try {
+    t_last_error.clear();
+    const Result<pliant_status> result = body();
+    if (result) return *result;
+    return Keep(CodeOf(result.error().code), result.error().message);
+  } catch (const std::bad_alloc&) {
+    return Keep(PLIANT_FAILED, "out of memory");
+  } catch (const std::exception& error) {
+    return Keep(PLIANT_INTERNAL, error.what());
+  } catch (...) {
+    return Keep(PLIANT_INTERNAL, "an unknown exception");
+  }
+}
+
+Result<pliant_status> OkOr(Status status) {
+  if (!status) return std::unexpected(std::move(status).error());
+  return PLIANT_OK;
+}
+
+Result<LearnerSession*> SessionOf(const pliant_learner* learner) {
+  if (learner == nullptr) return Invalid("learner is NULL");
+  return learner->session.get();
+}
+
+// Takes over what the caller knows of a struct; the rest is zero.
+template <typename T>
+Result<T> Read(const T* from, const char* name) {
+  if (from == nullptr) return Invalid(std::format("{} is NULL", name));
+  T copy{};
+  std::size_t size = 0;
+  std::memcpy(&size, from, sizeof size);
+  if (size < sizeof size) {
+    return Invalid(std::format("{}->struct_size is {}: it must be its sizeof", name, size));
+  }
+  std::memcpy(&copy, from, std::min(size, sizeof copy));
+  return copy;
+}
+
+// Writes as much as the caller knows of a struct. Its size stays what the caller set.
+template <typename T>
+Result<pliant_status> Write(T from, T* to, const char* name) {
+  ASSIGN_OR_RETURN(const T known, Read(to, name));
+  from.struct_size = known.struct_size;
+  std::memcpy(to, &from, std::min(known.struct_size, sizeof from));
+  return PLIANT_OK;
+}
+
+std::string TextOr(const char* text, const char* otherwise) {
+  return text != nullptr ? text : otherwise;
+}
+
+Result<TensorRole> RoleOf(std::int32_t role) {
+  switch (role) {
+    case PLIANT_PARAMETER:
+      return TensorRole::kParameter;
+    case PLIANT_BUFFER:
+      return TensorRole::kBuffer;
+    case PLIANT_STATE:
+      return TensorRole::kState;
+    default:
+      return Invalid(std::format("tensor->role is {}", role));
+  }
+}
+
+Result<DType> DTypeOf(std::int32_t dtype) {
+  switch (dtype) {
+    case PLIANT_FLOAT32:
+      return DType::kFloat32;
+    case PLIANT_FLOAT64:
+      return DType::kFloat64;
+    case PLIANT_FLOAT16:
+      return DType::kFloat16;
+    case PLIANT_BFLOAT16:
+      return DType::kBFloat16;
+    case PLIANT_INT64:
+      return DType::kInt64;
+    case PLIANT_INT32:
+      return DType::kInt32;
+    case PLIANT_UINT8:
+      return DType::kUInt8;
+    case PLIANT_BOOL:
+      return DType::kBool;
+    default:
+      return Invalid(std::format("dtype is {}", dtype));
+  }
+}
+
+Status CheckDevice(std::int32_t device) {
+  if (device == PLIANT_CPU) return {};
+  return Invalid(
+      std::format("device is {}: only host memory is supported by this library", device));
+}
+
+Result<pliant::BoundTensor> TensorOf(const pliant_tensor& tensor) {
+  if (tensor.name == nullptr || *tensor.name == '\0') return Invalid("tensor->name is missing");
+  const std::string name = tensor.name;
+  const auto wrong = [&](std::string_view what) {
+    return Invalid(std::format("tensor {}: {}", name, what));
+  };
+  RETURN_IF_ERROR(CheckDevice(tensor.device));
+  ASSIGN_OR_RETURN(const TensorRole role, RoleOf(tensor.role));
+  ASSIGN_OR_RETURN(const DType dtype, DTypeOf(tensor.dtype));
+  if (tensor.dimensions < 0 || tensor.dimensions > kMostDimensions) return wrong("dimensions");
+  if (tensor.dimensions > 0 && tensor.shape == nullptr) return wrong("shape is NULL");
+  pliant::BoundTensor bound = {.view = {.name = name, .dtype = dtype, .shape = {}, .bytes = {}},
+                               .role = role};
+  std::size_t bytes = SizeOf(dtype);
+  for (std::int32_t i = 0; i < tensor.dimensions; ++i) {
+    const std::int64_t extent = tensor.shape[i];
+    if (extent < 0) return wrong("a negative extent");
+    if (extent > 0 &&
+        bytes > std::numeric_limits<std::int64_t>::max() / static_cast<std::size_t>(extent)) {
+      return wrong("too large");
+    }
+    bytes *= static_cast<std::size_t>(extent);
+    bound.view.shape.push_back(extent);
+  }
+  if (bytes > 0 && tensor.data == nullptr) return wrong("data is NULL");
+  bound.view.bytes = {static_cast<std::byte*>(tensor.data), bytes};
+  return bound;
+}
+
+// The program, if the work at hand is one of these kinds.
+Result<BoundProgram*> ProgramAt(const pliant_learner* learner,
+                                std::initializer_list<Work::Kind> kinds) {
+  ASSIGN_OR_RETURN(LearnerSession* const session, SessionOf(learner));
+  BoundProgram* const program = session->program();
+  if (program == nullptr || !program->work() ||
+      std::ranges::find(kinds, program->work()->kind) == kinds.end()) {
+    return Fail(ErrorCode::kConflict, "this does not answer the work at hand");
+  }
+  return program;
+}
+
+// A training shard's program, and its parameters [first, first + count) exist.
+Result<BoundProgram*> ProgramWith(const pliant_learner* learner, std::int32_t first,
+                                  std::int32_t count) {
+  ASSIGN_OR_RETURN(BoundProgram* const program, ProgramAt(learner, {Work::Kind::kTrain}));
+  const auto most = static_cast<std::int64_t>(program->parameters());
+  if (first < 0 || count < 0 || std::int64_t{first} + count > most) {
+    return Invalid(
+        std::format("parameters {} to {} of {}", first, std::int64_t{first} + count, most));
+  }
+  return program;
+}
+
+pliant_work Describe(const pliant::ShardTask& task) {
+  pliant_work work{};
+  work.kind = task.kind == pliant::TickKind::kTrain ? PLIANT_TRAIN : PLIANT_EVALUATE;
+  work.shard = task.shard;
+  work.epoch = task.epoch;
+  work.step = task.step;
+  work.samples = task.samples.data();
+  work.sample_count = task.samples.size();
+  work.seed = task.seed;
+  return work;
+}
+
+pliant_work Describe(const Work& from) {
+  switch (from.kind) {
+    case Work::Kind::kTrain:
+    case Work::Kind::kEvaluate: {
+      pliant_work work = Describe(from.task);
+      work.gradient = from.gradient.data();
+      work.gradient_elements = from.gradient.size();
+      return work;
+    }
+    case Work::Kind::kCommit: {
+      pliant_work work{};
+      work.kind = PLIANT_COMMIT;
+      work.epoch = from.commit.epoch;
+      work.step = from.commit.step;
+      work.reduced = from.commit.gradient.data();
+      work.gradient_elements = from.commit.gradient.size();
+      work.samples_sum = from.commit.sums.samples;
+      work.loss_sum = from.commit.sums.loss;
+      work.correct_sum = from.commit.sums.correct;
+      return work;
+    }
+    case Work::Kind::kLoaded: {
+      pliant_work work{};
+      work.kind = PLIANT_LOADED;
+      return work;
+    }
+  }
+  return {};
+}
+
+std::int32_t ReasonOf(const LearnerSession::Ending& ending) {
+  if (ending.interrupted) return PLIANT_INTERRUPTED;
+  switch (ending.reason) {
+    case pliant::LeftReason::kCompleted:
+      return PLIANT_COMPLETED;
+    case pliant::LeftReason::kDrained:
+      return PLIANT_DRAINED;
+    case pliant::LeftReason::kFailed:
+      return PLIANT_LEARNER_FAILED;
+  }
+  return PLIANT_LEARNER_FAILED;
+}
+
+template <typename From>
+void PutScaled(const void* data, double scale, std::span<float> to) {
+  const auto* from = static_cast<const From*>(data);
+  const auto factor = static_cast<From>(scale);
+  for (float& value : to) value = static_cast<float>(*from++ * factor);
+}
+
+}  // namespace
+
+extern "C" {
+
+const char* pliant_last_error(void) { return t_last_error.c_str(); }
+int32_t pliant_abi_version(void) { return PLIANT_ABI_VERSION; }
+const char* pliant_version(void) { return PLIANT_VERSION; }
+
+pliant_status pliant_open(const pliant_options* options, pliant_learner** learner) {
+  return Guarded([&]() -> Result<pliant_status> {
+    if (learner == nullptr) return Invalid("learner is NULL");
+    *learner = nullptr;
+    pliant_options given{};
+    if (options != nullptr) {
+      ASSIGN_OR_RETURN(given, Read(options, "options"));
+    }
+    LearnerSession::Options opening = {.name = TextOr(given.name, "program"),
+                                       .framework = TextOr(given.framework, "unknown"),
+                                       .checkpoint_dir = {},
+                                       .take_signals = given.leave_signals == 0};
+    if (given.checkpoint_dir != nullptr) opening.checkpoint_dir = given.checkpoint_dir;
+    auto made = std::make_unique<pliant_learner>();
+    ASSIGN_OR_RETURN(made->session, LearnerSession::Open(std::move(opening)));
+    made->folder = made->session->folder().string();
+    *learner = made.release();
+    return PLIANT_OK;
+  });
+}
+
+void pliant_close(pliant_learner* learner) {
+  Guarded([&]() -> Result<pliant_status> {
+    delete learner;
+    return PLIANT_OK;
+  });
+}
+
+pliant_status pliant_get_job(const pliant_learner* learner, pliant_job* job) {
+  return Guarded([&]() -> Result<pliant_status> {
+    ASSIGN_OR_RETURN(const LearnerSession* const session, SessionOf(learner));
+    const pliant::LearnerEnvironment& environment = session->environment();
+    pliant_job known{};
+    known.alone = environment.coordinator ? 0 : 1;
+    known.bitwise = environment.reproducibility == pliant::Reproducibility::kBitwise ? 1 : 0;
+    known.max_learners = environment.max_learners;
+    known.logical_shards = environment.logical_shards.value_or(0);
+    known.global_batch_size = environment.global_batch_size.value_or(0);
+    known.seed = environment.seed.value_or(0);
+    known.has_seed = environment.seed ? 1 : 0;
+    known.job = environment.job.c_str();
+    known.learner = environment.learner.c_str();
+    known.checkpoint_dir = learner->folder.c_str();
+    return Write(known, job, "job");
+  });
+}
+
+pliant_status pliant_describe(pliant_learner* learner, const pliant_training* training) {
+  return Guarded([&]() -> Result<pliant_status> {
+    ASSIGN_OR_RETURN(LearnerSession* const session, SessionOf(learner));
+    ASSIGN_OR_RETURN(const pliant_training given, Read(training, "training"));
+    LearnerSession::Training described = {.train_samples = given.train_samples,
+                                          .test_samples = given.test_samples,
+                                          .epochs = given.epochs,
+                                          .global_batch_size = {},
+                                          .logical_shards = {},
+                                          .seed = {}};
+    if (given.global_batch_size != 0) described.global_batch_size = given.global_batch_size;
+    if (given.logical_shards != 0) described.logical_shards = given.logical_shards;
+    if (given.has_seed != 0) described.seed = given.seed;
+    return OkOr(session->Describe(described));
+  });
+}
+
+pliant_status pliant_get_plan(const pliant_learner* learner, pliant_plan* plan) {
+  return Guarded([&]() -> Result<pliant_status> {
+    ASSIGN_OR_RETURN(const LearnerSession* const session, SessionOf(learner));
+    const pliant::Schedule* const schedule = session->schedule();
+    if (schedule == nullptr) return Fail(ErrorCode::kConflict, "the training was not described");
+    pliant_plan known{};
+    known.global_batch_size = schedule->spec().global_batch_size;
+    known.steps_per_epoch = schedule->steps_per_epoch();
+    known.total_steps = schedule->total_steps();
+    known.seed = schedule->spec().seed;
+    known.logical_shards = schedule->spec().logical_shards;
+    return Write(known, plan, "plan");
+  });
+}
+
+pliant_status pliant_register(pliant_learner* learner, const pliant_tensor* tensor,
+                              int32_t* index) {
+  return Guarded([&]() -> Result<pliant_status> {
+    ASSIGN_OR_RETURN(LearnerSession* const session, SessionOf(learner));
+    ASSIGN_OR_RETURN(const pliant_tensor given, Read(tensor, "tensor"));
+    ASSIGN_OR_RETURN(pliant::BoundTensor bound, TensorOf(given));
+    const TensorRole role = bound.role;
+    RETURN_IF_ERROR(session->Register(std::move(bound)));
+    if (index != nullptr) *index = session->registered(role) - 1;
+    return PLIANT_OK;
+  });
+}
+
+pliant_status pliant_start(pliant_learner* learner) {
+  return Guarded([&]() -> Result<pliant_status> {
+    ASSIGN_OR_RETURN(LearnerSession* const session, SessionOf(learner));
+    return OkOr(session->Start());
+  });
+}
+
+pliant_status pliant_next(pliant_learner* learner, double seconds, pliant_work* work) {
+  return Guarded([&]() -> Result<pliant_status> {
+    ASSIGN_OR_RETURN(LearnerSession* const session, SessionOf(learner));
+    if (std::isnan(seconds)) return Invalid("seconds is not a number");
+    if (session->program() == nullptr) {
+      return Fail(ErrorCode::kConflict, "the learner was not started");
+    }
+    if (session->program()->work()) {
+      return Fail(ErrorCode::kConflict, "the work before was not answered");
+    }
+    RETURN_IF_ERROR(Read(work, "work").transform([](const pliant_work&) {}));
+    std::optional<pliant::Duration> most;
+    if (seconds >= 0 && seconds < kForeverSeconds) {
+      most = std::chrono::duration_cast<pliant::Duration>(std::chrono::duration<double>(seconds));
+    }
+    if (session->Next(most)) return Write(Describe(*session->program()->work()), work, "work");
+    if (session->ending() == nullptr) return PLIANT_NOTHING;
+    pliant_work end{};
+    end.kind = PLIANT_END;
+    return Write(end, work, "work");
+  });
+}
+
+pliant_status pliant_gradients_ready(pliant_learner* learner, int32_t first_parameter,
+                                     int32_t count) {
+  return Guarded([&]() -> Result<pliant_status> {
+    ASSIGN_OR_RETURN(BoundProgram* const program, ProgramWith(learner, first_parameter, count));
+    for (std::int32_t i = 0; i < count; ++i) {
+      program->GradientReady(static_cast<std::size_t>(first_parameter + i));
+    }
+    return PLIANT_OK;
+  });
+}
+
+pliant_status pliant_put_gradient(pliant_learner* learner, int32_t parameter, const void* data,
+                                  int32_t dtype, int32_t device, double scale) {
+  return Guarded([&]() -> Result<pliant_status> {
+    ASSIGN_OR_RETURN(BoundProgram* const program, ProgramWith(learner, parameter, 1));
+    RETURN_IF_ERROR(CheckDevice(device));
+    const auto index = static_cast<std::size_t>(parameter);
+    const std::span<float> to = program->GradientOf(index);
+    if (data == nullptr && !to.empty()) return Invalid("data is NULL");
+    switch (dtype) {
+      case PLIANT_FLOAT32:
+        PutScaled<float>(data, scale, to);
+        break;
+      case PLIANT_FLOAT64:
+        PutScaled<double>(data, scale, to);
+        break;
+      default:
+        return Invalid(
+            std::format("a gradient's dtype is {}: float32 and float64 are taken", dtype));
+    }
+    program->GradientReady(index);
+    return PLIANT_OK;
+  });
+}
+
+pliant_status pliant_shard_done(pliant_learner* learner, double samples, double loss,
+                                double correct) {
+  return Guarded([&]() -> Result<pliant_status> {
+    ASSIGN_OR_RETURN(BoundProgram* const program,
+                     ProgramAt(learner, {Work::Kind::kTrain, Work::Kind::kEvaluate}));
+    program->ShardDone({.samples = samples, .loss = loss, .correct = correct});
+    return PLIANT_OK;
+  });
+}
+
+pliant_status pliant_committed(pliant_learner* learner, int32_t taken) {
+  return Guarded([&]() -> Result<pliant_status> {
+    ASSIGN_OR_RETURN(BoundProgram* const program, ProgramAt(learner, {Work::Kind::kCommit}));
+    program->Committed(taken != 0);
+    return PLIANT_OK;
+  });
+}
+
+pliant_status pliant_loaded(pliant_learner* learner) {
+  return Guarded([&]() -> Result<pliant_status> {
+    ASSIGN_OR_RETURN(BoundProgram* const program, ProgramAt(learner, {Work::Kind::kLoaded}));
+    program->Loaded();
+    return PLIANT_OK;
+  });
+}
+
+pliant_status pliant_fail(pliant_learner* learner, int32_t wrong_input, const char* message) {
+  return Guarded([&]() -> Result<pliant_status> {
+    ASSIGN_OR_RETURN(LearnerSession* const session, SessionOf(learner));
+    session->Fail({wrong_input != 0 ? ErrorCode::kInvalid : ErrorCode::kUnavailable,
+                   TextOr(message, "the program failed")});
+    return PLIANT_OK;
+  });
+}
+
+pliant_status pliant_leave(pliant_learner* learner) {
+  return Guarded([&]() -> Result<pliant_status> {
+    ASSIGN_OR_RETURN(LearnerSession* const session, SessionOf(learner));
+    session->Leave();
+    return PLIANT_OK;
+  });
+}
+
+pliant_status pliant_forecast(pliant_learner* learner, uint64_t ahead, pliant_work* work) {
+  return Guarded([&]() -> Result<pliant_status> {
+    ASSIGN_OR_RETURN(LearnerSession* const session, SessionOf(learner));
+    if (session->program() == nullptr) {
+      return Fail(ErrorCode::kConflict, "the learner was not started");
+    }
+    auto task = session->Forecast(ahead);
+    if (!task) return PLIANT_NOTHING;
+    learner->forecast = *std::move(task);
+    return Write(Describe(learner->forecast), work, "work");
+  });
+}
+
+pliant_status pliant_next_metrics(pliant_learner* learner, const char** line) {
+  return Guarded([&]() -> Result<pliant_status> {
+    ASSIGN_OR_RETURN(LearnerSession* const session, SessionOf(learner));
+    if (line == nullptr) return Invalid("line is NULL");
+    auto next = session->NextMetricsLine();
+    if (!next) return PLIANT_NOTHING;
+    learner->metrics_line = *std::move(next);
+    *line = learner->metrics_line.c_str();
+    return PLIANT_OK;
+  });
+}
+
+pliant_status pliant_get_end(const pliant_learner* learner, pliant_end* end) {
+  return Guarded([&]() -> Result<pliant_status> {
+    ASSIGN_OR_RETURN(const LearnerSession* const session, SessionOf(learner));
+    const LearnerSession::Ending* const ending = session->ending();
+    if (ending == nullptr) return Fail(ErrorCode::kConflict, "the learner has not ended");
+    pliant_end known{};
+    known.reason = ReasonOf(*ending);
+    known.exit_code = ending->exit_code;
+    known.step = ending->step;
+    known.message = ending->message.c_str();
+    known.parameters_sha256 = ending->parameters_sha256.c_str();
+    return Write(known, end, "end");
+  });
+}
+
+}  // extern "C"

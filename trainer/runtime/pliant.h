@@ -1,0 +1,329 @@
+/* pliant.h: the C interface by which any framework trains elastically.
+ *
+ * A program describes its training, registers the tensors that it consists of, and then asks for
+ * work and does it, until there is none:
+ *
+ *   pliant_learner* learner;
+ *   pliant_open(&options, &learner);          the job's settings come from the environment;
+ *                                             with none, the same program trains alone
+ *   pliant_describe(learner, &training);      samples, epochs, batch size
+ *   pliant_register(learner, &tensor, 0);     each parameter, buffer, optimizer state ...
+ *   pliant_start(learner);
+ *   for (;;) {
+ *     pliant_next(learner, -1, &work);        waits
+ *     switch (work.kind) {
+ *       case PLIANT_TRAIN:                    forward and backward of one logical shard
+ *         ... write gradients to work.gradient, or pliant_put_gradient() each ...
+ *         pliant_shard_done(learner, samples, loss, correct);
+ *         break;
+ *       case PLIANT_EVALUATE:                 forward of one shard of the test set
+ *         pliant_shard_done(learner, samples, loss, correct);
+ *         break;
+ *       case PLIANT_COMMIT:                   one optimizer step from work.reduced
+ *         pliant_committed(learner, 1);
+ *         break;
+ *       case PLIANT_LOADED:                   the registered memory holds another state now
+ *         pliant_loaded(learner);
+ *         break;
+ *       case PLIANT_END:
+ *         pliant_get_end(learner, &end);
+ *         pliant_close(learner);
+ *         return end.exit_code;
+ *     }
+ *   }
+ *
+ * Steps and shards. A global batch is cut into a fixed number of logical shards, and who computes
+ * a shard changes nothing: its samples, its seed and its result are the same. After the last of
+ * this learner's shards, pliant_next waits for the others' and yields the commit. If the others
+ * change meanwhile, by plan or by a crash, it yields shards of the same step again, those that are
+ * missing then, or another state (PLIANT_LOADED) and a later step. A program that does what it is
+ * given, in the order in which it is given, is right in all cases: there is nothing else to know
+ * of memberships.
+ *
+ * State. What is registered is the whole training state: it changes only between PLIANT_COMMIT and
+ * pliant_committed, or is replaced before PLIANT_LOADED. The library reads it at other times, from
+ * threads of its own. Buffers (what a forward pass changes, as BatchNorm's statistics) are the
+ * exception: the forward may write to them freely, because the library sets them back to what is
+ * committed before each piece of work, and commits those that shard 0 left.
+ *
+ * Threads. One learner is used from one thread at a time, but for the functions said to be for any
+ * thread. A process has one learner at a time. The library never calls back.
+ *
+ * Errors. Functions return PLIANT_OK or an error, whose sentence pliant_last_error() has for the
+ * calling thread. Nothing throws, and nothing but SIGKILL and the program itself ends the process.
+ *
+ * Versions. Structs begin with their size, which the caller sets to sizeof: fields are only ever
+ * added at the end, and what an older caller does not know has its zero meaning. Unknown kinds of
+ * work are not yielded unless the program asks for them. PLIANT_ABI_VERSION grows when something
+ * is added; a library that could not serve older callers would have another name.
+ */
+#ifndef PLIANT_H_
+#define PLIANT_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define PLIANT_API __attribute__((visibility("default")))
+#else
+#define PLIANT_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PLIANT_ABI_VERSION 1
+
+typedef struct pliant_learner pliant_learner;
+
+/* ---- Errors ---- */
+
+enum {
+  PLIANT_OK = 0,
+  PLIANT_NOTHING = 1,  /* there is none, or not in the time given: no error */
+  PLIANT_INVALID = -1, /* an argument or a setting is wrong: the sentence names it */
+  PLIANT_ORDER = -2,   /* not now: the sentence says what is expected */
+  PLIANT_FAILED = -3,  /* the machine refuses: memory, a device, a file */
+  PLIANT_INTERNAL = -4 /* a bug */
+};
+typedef int32_t pliant_status;
+
+/* The sentence of the last error on this thread, "" if there was none. Valid until the thread's
+ * next call. Any thread. */
+PLIANT_API const char* pliant_last_error(void);
+
+PLIANT_API int32_t pliant_abi_version(void);
+/* "0.1.0" */
+PLIANT_API const char* pliant_version(void);
+
+/* ---- Opening ---- */
+
+typedef struct pliant_options {
+  size_t struct_size;
+  /* Of the program, for people: "resnet18". NULL: "program". */
+  const char* name;
+  /* What computes, with its version and whatever else the bits depend on: "torch 2.6.0 threads=1".
+   * Learners of a bitwise job must have the same. NULL: "unknown". */
+  const char* framework;
+  /* Where checkpoints go. NULL: PLIANT_CHECKPOINT_DIR, else ./checkpoints. */
+  const char* checkpoint_dir;
+  /* Not 0: leave SIGTERM, and SIGINT, to the program, which then calls pliant_leave. Otherwise both
+   * make this learner leave at the next boundary, from pliant_open until pliant_close; children
+   * that are forked keep the default. */
+  int32_t leave_signals;
+} pliant_options;
+
+/* Reads the environment (docs/contracts.md §3). `options` may be NULL. */
+PLIANT_API pliant_status pliant_open(const pliant_options* options, pliant_learner** learner);
+
+/* Ends this learner's part at once if it has not ended, and frees it. NULL is fine. */
+PLIANT_API void pliant_close(pliant_learner* learner);
+
+typedef struct pliant_job {
+  size_t struct_size;
+  int32_t alone;   /* no coordinator: nobody joins */
+  int32_t bitwise; /* the result must not depend on the number of learners */
+  int32_t max_learners;
+  int32_t logical_shards;     /* 0: the job does not say */
+  uint64_t global_batch_size; /* 0: the job does not say */
+  uint64_t seed;
+  int32_t has_seed; /* 0: the job does not say */
+  int32_t reserved;
+  const char* job; /* "<namespace>/<name>", "" alone; the strings live as the learner */
+  const char* learner;
+  const char* checkpoint_dir; /* of the job: with the job's uid */
+} pliant_job;
+
+/* What the environment says. `job->struct_size` is set by the caller. */
+PLIANT_API pliant_status pliant_get_job(const pliant_learner* learner, pliant_job* job);
+
+/* ---- Description, before pliant_start ---- */
+
+typedef struct pliant_training {
+  size_t struct_size;
+  uint64_t train_samples;
+  uint64_t test_samples; /* 0: no evaluation */
+  uint64_t epochs;
+  /* 0: the job's, else 256. One that contradicts the job's is an error. */
+  uint64_t global_batch_size;
+  /* 0: the job's, else the largest power of two that divides the global batch, at most the next one
+   * ≥ 4 · max_learners. One that contradicts the job's is an error. */
+  int32_t logical_shards;
+  int32_t has_seed; /* 0: the job's, else 0 */
+  uint64_t seed;
+} pliant_training;
+
+PLIANT_API pliant_status pliant_describe(pliant_learner* learner, const pliant_training* training);
+
+typedef struct pliant_plan {
+  size_t struct_size;
+  uint64_t global_batch_size;
+  uint64_t steps_per_epoch;
+  uint64_t total_steps;
+  uint64_t seed;
+  int32_t logical_shards;
+  int32_t reserved;
+} pliant_plan;
+
+/* What follows from the description and the job. */
+PLIANT_API pliant_status pliant_get_plan(const pliant_learner* learner, pliant_plan* plan);
+
+/* What a registered tensor is. */
+enum {
+  PLIANT_PARAMETER = 1, /* has a gradient, which is float32 whatever the parameter's type */
+  PLIANT_BUFFER = 2,    /* the forward pass changes it */
+  PLIANT_STATE = 3      /* anything else: optimizer, schedule, parameters that are frozen ... */
+};
+
+enum {
+  PLIANT_FLOAT32 = 1,
+  PLIANT_FLOAT64 = 2,
+  PLIANT_FLOAT16 = 3,
+  PLIANT_BFLOAT16 = 4,
+  PLIANT_INT64 = 5,
+  PLIANT_INT32 = 6,
+  PLIANT_UINT8 = 7,
+  PLIANT_BOOL = 8
+};
+
+/* Where memory is. PLIANT_CUDA is refused for now: programs copy to host memory. */
+enum { PLIANT_CPU = 0, PLIANT_CUDA = 1 };
+
+typedef struct pliant_tensor {
+  size_t struct_size;
+  /* Unique. Those that begin with "model." go to the model file of a checkpoint, the others to the
+   * optimizer file. */
+  const char* name;
+  int32_t role;
+  int32_t dtype;
+  int32_t dimensions; /* 0: a scalar */
+  int32_t device;
+  const int64_t* shape;
+  void* data; /* contiguous; stays where it is until pliant_close */
+} pliant_tensor;
+
+/* The order must be the same on all learners. `index` (may be NULL): counts those of the same role,
+ * from 0. */
+PLIANT_API pliant_status pliant_register(pliant_learner* learner, const pliant_tensor* tensor,
+                                         int32_t* index);
+
+/* The learner's own threads begin: it says hello to its coordinator or, alone, looks for a
+ * checkpoint to go on from. The registered memory must hold the state that training starts with,
+ * the same on all learners. */
+PLIANT_API pliant_status pliant_start(pliant_learner* learner);
+
+/* ---- Work ---- */
+
+enum {
+  PLIANT_TRAIN = 1,
+  PLIANT_EVALUATE = 2,
+  PLIANT_COMMIT = 3,
+  PLIANT_LOADED = 4,
+  PLIANT_END = 5
+};
+
+typedef struct pliant_work {
+  size_t struct_size;
+  int32_t kind;
+  int32_t shard; /* TRAIN, EVALUATE */
+  uint64_t epoch;
+  uint64_t step; /* optimizer steps committed before */
+  /* TRAIN, EVALUATE: indices into the training set or the test set. Never none. */
+  const uint64_t* samples;
+  size_t sample_count;
+  /* TRAIN: a hash of (the job's seed, epoch, step, shard), for dropout and augmentation. */
+  uint64_t seed;
+  /* TRAIN: where the gradient of the *sum* of the samples' losses goes, the parameters' gradients
+   * behind each other in the order of their registration. What is not handed in counts as zero. */
+  float* gradient;
+  /* COMMIT: the mean gradient over the samples of the global batch, laid out alike. Not to be
+   * written. Valid, as all pointers here, until the work is answered. */
+  const float* reduced;
+  size_t gradient_elements;
+  /* COMMIT: sums over the samples of the global batch, equal on all learners: a decision made on
+   * them is, too. */
+  double samples_sum;
+  double loss_sum;
+  double correct_sum;
+} pliant_work;
+
+/* Waits for what is to be done, at most so long (negative: for ever; 0: not at all).
+ * PLIANT_NOTHING: nothing yet. The work before must have been answered. Once PLIANT_END was
+ * yielded, it always is. */
+PLIANT_API pliant_status pliant_next(pliant_learner* learner, double seconds, pliant_work* work);
+
+/* TRAIN: the gradients of these parameters are in work.gradient and will not change, so that their
+ * reduction may begin while the backward pass goes on: it pays to hand them in as they come. */
+PLIANT_API pliant_status pliant_gradients_ready(pliant_learner* learner, int32_t first_parameter,
+                                                int32_t count);
+
+/* TRAIN: the same for one parameter, whose gradient is elsewhere (contiguous, of the parameter's
+ * shape): it is multiplied by `scale` on its way. A program whose loss is the mean over the shard's
+ * samples hands in their number. `dtype`: PLIANT_FLOAT32 or PLIANT_FLOAT64. */
+PLIANT_API pliant_status pliant_put_gradient(pliant_learner* learner, int32_t parameter,
+                                             const void* data, int32_t dtype, int32_t device,
+                                             double scale);
+
+/* Answers TRAIN and EVALUATE. Sums over the shard's samples, not means. `samples`: how many of them
+ * count, commonly all. */
+PLIANT_API pliant_status pliant_shard_done(pliant_learner* learner, double samples, double loss,
+                                           double correct);
+
+/* Answers COMMIT. `taken` 0: the program decided, on what all learners have in common, to skip the
+ * step: the buffers stay as they were, too. */
+PLIANT_API pliant_status pliant_committed(pliant_learner* learner, int32_t taken);
+
+/* Answers LOADED. */
+PLIANT_API pliant_status pliant_loaded(pliant_learner* learner);
+
+/* Instead of any answer, and at any other time: the program cannot go on. `wrong_input` not 0:
+ * trying again would not help. The learner ends as failed with this message; the others go on
+ * without it. */
+PLIANT_API pliant_status pliant_fail(pliant_learner* learner, int32_t wrong_input,
+                                     const char* message);
+
+/* Makes this learner leave at the next boundary, as SIGTERM does. Any thread. */
+PLIANT_API pliant_status pliant_leave(pliant_learner* learner);
+
+/* ---- Data ahead ---- */
+
+/* The shard that, if nothing changes, pliant_next will yield `ahead` shards after the one it
+ * yielded last (0: right after): so that its samples can be read before. Fills kind, shard, epoch,
+ * step, seed and samples, which are valid until the next call of this function. PLIANT_NOTHING: it
+ * cannot be told (yet), or there is none. A forecast: shards that come are to be computed whatever
+ * it said. */
+PLIANT_API pliant_status pliant_forecast(pliant_learner* learner, uint64_t ahead,
+                                         pliant_work* work);
+
+/* ---- What is reported ---- */
+
+/* The next line of metrics.jsonl that this learner wrote (docs/contracts.md §5), PLIANT_NOTHING if
+ * there is none. Only the first learner of a membership writes some, so what is made of them
+ * (progress, event files) is made once. Valid until the next call of this function. */
+PLIANT_API pliant_status pliant_next_metrics(pliant_learner* learner, const char** line);
+
+enum {
+  PLIANT_COMPLETED = 1,
+  PLIANT_DRAINED = 2,
+  PLIANT_LEARNER_FAILED = 3,
+  PLIANT_INTERRUPTED = 4
+};
+
+typedef struct pliant_end {
+  size_t struct_size;
+  int32_t reason;
+  int32_t exit_code; /* of the process (docs/contracts.md §3) */
+  uint64_t step;
+  const char* message; /* the strings live as the learner */
+  const char* parameters_sha256;
+} pliant_end;
+
+/* How it ended, after PLIANT_END. */
+PLIANT_API pliant_status pliant_get_end(const pliant_learner* learner, pliant_end* end);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* PLIANT_H_ */

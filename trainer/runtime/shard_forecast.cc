@@ -1,0 +1,56 @@
+#include "trainer/runtime/shard_forecast.h"
+
+#include <algorithm>
+#include <iterator>
+#include <numeric>
+#include <utility>
+
+namespace pliant {
+
+ShardForecast::ShardForecast(const Schedule& schedule, bool all_shards) : schedule_(schedule) {
+  if (!all_shards) return;
+  per_tick_.resize(static_cast<std::size_t>(schedule.spec().logical_shards));
+  std::iota(per_tick_.begin(), per_tick_.end(), 0);
+}
+
+Tick ShardForecast::TickOf(const ShardTask& task) const {
+  const Tick epoch_began = task.epoch * schedule_.ticks_per_epoch();
+  const std::uint64_t steps = schedule_.steps_per_epoch();
+  if (task.kind == TickKind::kTrain) return epoch_began + task.step - task.epoch * steps;
+  return epoch_began + steps + task.samples.front() / schedule_.spec().global_batch_size;
+}
+
+void ShardForecast::OnTask(const ShardTask& task) {
+  const Tick tick = TickOf(task);
+  if (tick_ != tick) {
+    // One with fewer samples than shards leaves some shards out.
+    const auto shards = static_cast<std::uint64_t>(schedule_.spec().logical_shards);
+    if (tick_ && *tick_ + 1 == tick && schedule_.At(*tick_).samples >= shards) {
+      per_tick_ = std::exchange(of_tick_, {});
+    }
+    of_tick_.clear();
+    tick_ = tick;
+  }
+  of_tick_.push_back(task.shard);
+}
+
+std::optional<ShardTask> ShardForecast::After(std::uint64_t ahead) const {
+  if (!tick_) return std::nullopt;
+  const auto last = std::ranges::find(per_tick_, of_tick_.back());
+  if (last == per_tick_.end()) return std::nullopt;
+  const auto from = static_cast<std::uint64_t>(std::distance(per_tick_.begin(), last));
+  // Empty shards are not asked for: those that are there are counted one by one.
+  std::uint64_t left = ahead;
+  Tick tick = *tick_;
+  std::uint64_t place = from + 1;
+  for (; tick < schedule_.total_ticks(); ++tick, place = 0) {
+    for (; place < per_tick_.size(); ++place) {
+      ShardTask task = schedule_.TaskOf(tick, per_tick_[place]);
+      if (task.samples.empty()) continue;
+      if (left-- == 0) return task;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace pliant

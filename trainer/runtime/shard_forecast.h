@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "trainer/data/schedule.h"
+#include "trainer/runtime/program.h"
+
+namespace pliant {
+
+// Guesses which shards a learner will be asked for, from those that it was asked for: they are the
+// same in every tick of a membership.
+class ShardForecast {
+ public:
+  // `all_shards`: nobody else computes any.
+  ShardForecast(const Schedule& schedule, bool all_shards);
+
+  void OnTask(const ShardTask& task);
+
+  // The task `ahead` tasks after the one after the last. None: it cannot be told, or the training
+  // ends before.
+  std::optional<ShardTask> After(std::uint64_t ahead) const;
+
+ private:
+  Tick TickOf(const ShardTask& task) const;
+
+  const Schedule schedule_;
+  std::vector<int> of_tick_;   // in the present tick, up to now
+  std::vector<int> per_tick_;  // in the newest complete one
+  std::optional<Tick> tick_;   // the present one
+};
+
+}  // namespace pliant

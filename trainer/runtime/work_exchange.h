@@ -1,0 +1,57 @@
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <span>
+
+#include "base/event_loop.h"
+#include "base/result.h"
+#include "trainer/runtime/program.h"
+
+namespace pliant {
+
+// What a program is asked to do whose own thread fetches its work.
+struct Work {
+  enum class Kind { kTrain, kEvaluate, kCommit, kLoaded };
+  Kind kind = Kind::kTrain;
+  ShardTask task;                // kTrain, kEvaluate
+  std::span<float> gradient;     // kTrain: to be written
+  std::span<std::byte> buffers;  // kTrain: of shard 0
+  CommitTask commit;             // kCommit
+};
+
+// Hands one piece of work at a time from the thread that wants it done to the thread that does it.
+class WorkExchange {
+ public:
+  // ---- The thread that wants it done ----
+
+  // Waits until it is done. What was given to Refuse, from then on.
+  Result<ShardSums> Ask(const Work& work);
+
+  // ---- The thread that does it ----
+
+  // Waits for work, at most so long (without `most`: for ever). None: not in this time, or no more.
+  std::optional<Work> Take(std::optional<Duration> most);
+  // Of the work that was taken.
+  void Answer(Result<ShardSums> answer);
+
+  // ---- Any thread ----
+
+  // Whoever asks, or asked, gets this error.
+  void Refuse(const Error& error);
+  // Nobody will ask any more.
+  void End();
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  // Guarded by mutex_.
+  const Work* offered_ = nullptr;
+  bool waiting_ = false;  // for the answer to what was taken
+  std::optional<Result<ShardSums>> answer_;
+  std::optional<Error> refusal_;
+  bool ended_ = false;
+};
+
+}  // namespace pliant
