@@ -15,12 +15,15 @@ namespace {
 using Report = std::function<void()>;
 using Operation = std::function<Report(CheckpointStore&)>;
 
+enum Lane { kReading, kWriting };
+
 // What both kinds do; they differ in where and when an operation runs.
 class OperationCheckpointer : public Checkpointer {
  public:
   void Save(CheckpointLabel label, std::shared_ptr<const StateCopy> state, int keep,
             Done<Manifest> done) override {
     Start<Manifest>(
+        kWriting,
         [label = std::move(label), state = std::move(state),
          keep](CheckpointStore& store) -> Result<Manifest> {
           Result<Manifest> manifest = SaveCheckpoint(store, label, state->view());
@@ -37,11 +40,13 @@ class OperationCheckpointer : public Checkpointer {
   }
 
   void FindNewest(Done<std::uint64_t> done) override {
-    Start<std::uint64_t>([](CheckpointStore& store) { return NewestStep(store); }, std::move(done));
+    Start<std::uint64_t>(
+        kReading, [](CheckpointStore& store) { return NewestStep(store); }, std::move(done));
   }
 
   void Restore(JobIdentity job, Done<Restored> done) override {
     Start<Restored>(
+        kReading,
         [job](CheckpointStore& store) {
           Result<Restored> restored = RestoreNewest(store, job);
           if (restored)
@@ -55,6 +60,7 @@ class OperationCheckpointer : public Checkpointer {
   void ExportFinal(CheckpointLabel label, std::shared_ptr<const StateCopy> state,
                    Done<Manifest> done) override {
     Start<Manifest>(
+        kWriting,
         [label = std::move(label), state = std::move(state)](CheckpointStore& store) {
           return pliant::ExportFinal(store, label, state->view());
         },
@@ -62,20 +68,22 @@ class OperationCheckpointer : public Checkpointer {
   }
 
   void FindFinal(Done<Manifest> done) override {
-    Start<Manifest>([](CheckpointStore& store) { return ReadFinal(store); }, std::move(done));
+    Start<Manifest>(
+        kReading, [](CheckpointStore& store) { return ReadFinal(store); }, std::move(done));
   }
 
  protected:
-  virtual void Enqueue(Operation operation) = 0;
+  virtual void Enqueue(Lane lane, Operation operation) = 0;
 
  private:
   template <typename T>
-  void Start(std::function<Result<T>(CheckpointStore&)> work, Done<T> done) {
-    Enqueue([work = std::move(work), done = std::move(done)](CheckpointStore& store) -> Report {
-      // Shared, because a Restored cannot be copied and a std::function must be.
-      auto result = std::make_shared<Result<T>>(work(store));
-      return [result = std::move(result), done] { done(std::move(*result)); };
-    });
+  void Start(Lane lane, std::function<Result<T>(CheckpointStore&)> work, Done<T> done) {
+    Enqueue(lane,
+            [work = std::move(work), done = std::move(done)](CheckpointStore& store) -> Report {
+              // Shared, because a Restored cannot be copied and a std::function must be.
+              auto result = std::make_shared<Result<T>>(work(store));
+              return [result = std::move(result), done] { done(std::move(*result)); };
+            });
   }
 };
 
@@ -84,14 +92,21 @@ class ThreadedCheckpointer final : public OperationCheckpointer {
   ThreadedCheckpointer(EventLoop& loop, std::unique_ptr<CheckpointStore> store)
       : loop_(loop),
         store_(std::move(store)),
-        thread_([this](const std::stop_token& stop) { Work(stop); }) {}
+        reader_([this](const std::stop_token& stop) { Work(operations_[kReading], stop); }),
+        writer_([this](const std::stop_token& stop) { Work(operations_[kWriting], stop); }) {}
+  ~ThreadedCheckpointer() override {
+    reader_.request_stop();  // both, before either is waited for
+    writer_.request_stop();
+  }
 
  protected:
-  void Enqueue(Operation operation) override { operations_.Put(std::move(operation)); }
+  void Enqueue(Lane lane, Operation operation) override {
+    operations_[lane].Put(std::move(operation));
+  }
 
  private:
-  void Work(const std::stop_token& stop) {
-    while (std::optional<Operation> operation = operations_.Take(stop)) {
+  void Work(Mailbox<Operation>& operations, const std::stop_token& stop) {
+    while (std::optional<Operation> operation = operations.Take(stop)) {
       Report report = (*operation)(*store_);
       *operation = nullptr;  // gives the state back before the caller hears of it
       loop_.Post([alive = std::weak_ptr(alive_), report = std::move(report)] {
@@ -101,10 +116,11 @@ class ThreadedCheckpointer final : public OperationCheckpointer {
   }
 
   EventLoop& loop_;
-  const std::unique_ptr<CheckpointStore> store_;  // worker thread only
+  const std::unique_ptr<CheckpointStore> store_;  // worker threads only
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
-  Mailbox<Operation> operations_;  // synchronises itself
-  std::jthread thread_;            // last: joined before the rest is destroyed
+  Mailbox<Operation> operations_[2];  // synchronise themselves
+  std::jthread reader_;               // last: joined before the rest is destroyed
+  std::jthread writer_;
 };
 
 class InLoopCheckpointer final : public OperationCheckpointer {
@@ -113,10 +129,11 @@ class InLoopCheckpointer final : public OperationCheckpointer {
       : loop_(loop), store_(store), delay_(std::move(delay)) {}
 
  protected:
-  void Enqueue(Operation operation) override {
-    free_at_ = std::max(free_at_, loop_.Now()) + delay_();
-    loop_.PostAfter(free_at_ - loop_.Now(), [&store = store_, alive = std::weak_ptr(alive_),
-                                             operation = std::move(operation)] {
+  void Enqueue(Lane lane, Operation operation) override {
+    TimePoint& free_at = free_at_[lane];
+    free_at = std::max(free_at, loop_.Now()) + delay_();
+    loop_.PostAfter(free_at - loop_.Now(), [&store = store_, alive = std::weak_ptr(alive_),
+                                            operation = std::move(operation)] {
       if (!alive.expired()) operation(store)();
     });
   }
@@ -125,7 +142,7 @@ class InLoopCheckpointer final : public OperationCheckpointer {
   EventLoop& loop_;
   CheckpointStore& store_;
   const std::function<Duration()> delay_;
-  TimePoint free_at_;  // when all that was asked for is done
+  TimePoint free_at_[2];  // when all that was asked for is done
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

@@ -11,8 +11,9 @@
 
 namespace pliant {
 
-// Checkpoints without waiting for the disk. Operations are done one after the other in the order
-// asked; `done` runs on the event loop, never within the call, and not after the checkpointer is
+// Checkpoints without waiting for the disk. What writes is done one after the other in the order
+// asked, and so is what reads, beside it: a recovery does not wait for a checkpoint that is being
+// written. `done` runs on the event loop, never within the call, and not after the checkpointer is
 // destroyed.
 class Checkpointer {
  public:
@@ -31,8 +32,8 @@ class Checkpointer {
   virtual void FindFinal(Done<Manifest> done) = 0;  // kNotFound: not published
 };
 
-// Works on a thread of its own. Destroying it waits for the operation that is under way; those
-// after it are dropped.
+// Works on two threads of its own. Destroying it waits for the operations that are under way; those
+// after them are dropped. `store` takes calls of both.
 std::unique_ptr<Checkpointer> NewThreadedCheckpointer(EventLoop& loop,
                                                       std::unique_ptr<CheckpointStore> store);
 

@@ -23,6 +23,8 @@ constexpr Duration kSlowFirst = std::chrono::seconds(5);
 constexpr int kSlowDoublings = 5;
 // A learner that no plan has listed yet is not sent away before.
 constexpr Duration kUnlistedGrace = std::chrono::seconds(30);
+// Within it the ends of a learner's connections count as one event.
+constexpr Duration kSameMoment = std::chrono::seconds(1);
 // A record of a learner that nothing was heard of for so long is dropped.
 constexpr Duration kForgetAfter = std::chrono::minutes(10);
 
@@ -94,6 +96,7 @@ class CoordinatorCore::Impl {
 
   // ---- Questions ----
   bool AllOpened() const;
+  bool StateIsSafe() const;
   bool Drained(TimePoint now) const;
   // All that may hold the newest state, or are to enter: in the order of the ranks they get.
   std::vector<Member> Candidates() const;
@@ -506,14 +509,23 @@ void CoordinatorCore::Impl::TryRecover(TimePoint now) {
     accused.insert(by_reporter.begin(), by_reporter.end());
   }
   std::vector<Member> survivors;
-  bool settled = now - *broken_since_ >= options_.accusations_settle;
+  bool settled = true;
+  bool all_reported = true;
+  const bool state_is_safe = StateIsSafe();
   for (Member& member : Candidates()) {
     const LearnerRecord* const learner = roster_.Find(member.id);
     const bool connected = learner != nullptr && learner->connected();
     if (connected) {
       // It has to answer since; when it never does, CloseSilent ends its connection.
       if (accused.contains(member.id) && learner->heard <= *broken_since_) settled = false;
+      all_reported &= accused_by_.contains(member.id);
       survivors.push_back(std::move(member));
+      continue;
+    }
+    // Its peers and this process lost it in the same moment: that is the end of it, not of a link.
+    // Who is alive all the same joins again.
+    if (state_is_safe && accused.contains(member.id) && learner != nullptr &&
+        learner->since + kSameMoment >= *broken_since_) {
       continue;
     }
     const Duration grace =
@@ -522,6 +534,8 @@ void CoordinatorCore::Impl::TryRecover(TimePoint now) {
     const TimePoint from = learner == nullptr ? started_ : std::max(learner->since, *broken_since_);
     if (now - from < grace) settled = false;
   }
+  // Others may have lost more.
+  if (!all_reported && now - *broken_since_ < options_.accusations_settle) settled = false;
   if (!settled) return;
 
   const auto survives = [&](const LearnerId& id) {
@@ -757,6 +771,15 @@ bool CoordinatorCore::Impl::AllOpened() const {
   return present_ && std::ranges::all_of(present_->members, [&](const Member& member) {
            return opened_.contains(member.id);
          });
+}
+
+// Whether a connected member has opened the present membership, so that nothing which was committed
+// is lost with those who cannot be asked.
+bool CoordinatorCore::Impl::StateIsSafe() const {
+  return std::ranges::any_of(opened_, [&](const LearnerId& id) {
+    const LearnerRecord* const learner = roster_.Find(id);
+    return learner != nullptr && learner->connected();
+  });
 }
 
 // Whether nobody of an earlier membership is at work any more: its last checkpoint is there.

@@ -215,7 +215,8 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   std::map<LearnerId, TimePoint> missing_since_;  // members without a connection, while it opens
   std::optional<StateReceiver> receiver_;
   std::optional<MembershipId> looking_for_;  // for which membership checkpoints are looked at
-  bool current_ = false;                     // as in Holding
+  bool volume_answered_ = false;
+  bool current_ = false;  // as in Holding
   bool loading_ = false;
   std::optional<int> fetching_from_;
   bool opened_reported_ = false;

@@ -12,6 +12,7 @@ namespace {
 
 // A connection that worked and broke while a membership opens is given less time than a new one.
 constexpr Duration kReconnectMost = std::chrono::seconds(1);
+constexpr Duration kVolumePatience = std::chrono::seconds(3);
 constexpr Duration kOpeningCheck = std::chrono::milliseconds(200);
 
 }  // namespace
@@ -360,10 +361,16 @@ void LearnerLoop::Impl::AdvanceOpening() {
 void LearnerLoop::Impl::LookForCheckpoint() {
   if (looking_for_ == membership_.id) return;
   looking_for_ = membership_.id;
-  parts_.checkpointer.FindNewest(
-      Guarded<Result<std::uint64_t>>([this, id = membership_.id](Result<std::uint64_t> newest) {
-        if (membership_.id == id && phase_ == Phase::kOpening) OnNewestStep(newest);
-      }));
+  volume_answered_ = false;
+  const auto answer = [this, id = membership_.id](Result<std::uint64_t> newest) {
+    if (membership_.id != id || phase_ != Phase::kOpening) return;
+    if (!std::exchange(volume_answered_, true)) OnNewestStep(std::move(newest));
+  };
+  parts_.checkpointer.FindNewest(Guarded<Result<std::uint64_t>>(answer));
+  // Who holds a state does not stand still for a volume that hangs.
+  if (!opening_->furthest()) return;
+  After(kVolumePatience,
+        [answer] { answer(pliant::Fail(ErrorCode::kTimeout, "the volume does not answer")); });
 }
 
 void LearnerLoop::Impl::OnNewestStep(Result<std::uint64_t> newest) {
@@ -374,7 +381,10 @@ void LearnerLoop::Impl::OnNewestStep(Result<std::uint64_t> newest) {
     LookForCheckpoint();
   };
   if (!newest && newest.error().code != ErrorCode::kNotFound) {
-    return TryVolumeAgain(newest.error(), again);
+    if (!furthest) return TryVolumeAgain(newest.error(), again);
+    log::Warning("checkpoints cannot be looked at, going on without",
+                 {{"cause", newest.error().message}});
+    return SettleOpening();
   }
   if (!newest && !furthest) {
     log::Info("starting afresh");

@@ -1,6 +1,7 @@
 #include "trainer/checkpoint/checkpointer.h"
 
 #include <chrono>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -35,15 +36,17 @@ std::vector<std::string> PlayThrough(Checkpointer& checkpointer,
   };
   checkpointer.FindFinal(note("final"));
   checkpointer.Restore(LabelAt(0).job, note("restore"));
+  EXPECT_TRUE(heard.empty()) << "never within the call";
+  EXPECT_TRUE(run([&] { return heard.size() == 2; }));
   for (const std::uint64_t step : {100U, 200U, 300U})
     checkpointer.Save(LabelAt(step), StateAt(step), 2, note("save"));
   checkpointer.ExportFinal(LabelAt(300), StateAt(300), note("export"));
+  EXPECT_TRUE(run([&] { return heard.size() == 6; }));
   checkpointer.FindFinal(note("final"));
   checkpointer.Restore(LabelAt(0).job, [&heard](Result<Restored> restored) {
     heard.push_back(restored ? "restored " + std::to_string(restored->manifest.position.step)
                              : restored.error().message);
   });
-  EXPECT_TRUE(heard.empty()) << "never within the call";
   EXPECT_TRUE(run([&] { return heard.size() == 8; }));
   return heard;
 }
@@ -105,6 +108,39 @@ TEST(ThreadedCheckpointer, LetsGoOfTheStateBeforeItReports) {
   while (!holders && std::chrono::steady_clock::now() < end)
     loop.context().run_one_for(milliseconds(100)), loop.context().restart();
   EXPECT_EQ(holders, 1) << "the copy's memory can be used for the next one";
+}
+
+// A store that answers a write only when it is told to.
+class SlowStore final : public CheckpointStore {
+ public:
+  explicit SlowStore(std::future<void> answer) : answer_(std::move(answer)) {}
+  Status Put(std::string_view, std::span<const std::span<const std::byte>>) override {
+    answer_.wait();
+    return {};
+  }
+  Status Read(std::string_view, std::uint64_t, std::span<std::byte>) override { return {}; }
+  Result<std::vector<StoredObject>> List(std::string_view) override { return {}; }
+  Status Remove(std::string_view) override { return {}; }
+
+ private:
+  const std::future<void> answer_;
+};
+
+TEST(ThreadedCheckpointer, NobodyWhoReadsWaitsForOneWhoWrites) {
+  RealEventLoop loop;
+  std::promise<void> answer;
+  const auto checkpointer =
+      NewThreadedCheckpointer(loop, std::make_unique<SlowStore>(answer.get_future()));
+  std::vector<std::string> heard;
+  checkpointer->Save(LabelAt(1), StateAt(1), 1, [&](const auto&) { heard.push_back("saved"); });
+  checkpointer->FindNewest([&](const auto&) {
+    heard.push_back("newest");
+    answer.set_value();
+  });
+  const auto end = std::chrono::steady_clock::now() + seconds(30);
+  while (heard.size() < 2 && std::chrono::steady_clock::now() < end)
+    loop.context().run_one_for(milliseconds(100)), loop.context().restart();
+  EXPECT_EQ(heard, (std::vector<std::string>{"newest", "saved"}));
 }
 
 }  // namespace

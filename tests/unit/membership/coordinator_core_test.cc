@@ -239,6 +239,44 @@ TEST_F(CoordinatorCoreTest, ACrashIsRecoveredFromByThoseWhoAreLeft) {
               ElementsAre("persist 2", "a: recover 1.2 ac", "c: recover 1.2 ac"));
 }
 
+// All its connections end in the same moment, whichever end is noticed first.
+TEST_F(CoordinatorCoreTest, AProcessThatDiedIsNotWaitedFor) {
+  const Lost accuses{.membership = {1, 1}, .accused = {Id('b')}};
+  const Lost gave_up{.membership = {1, 1}, .accused = {}};
+  const auto want = ElementsAre("persist 2", "a: recover 1.2 ac", "c: recover 1.2 ac");
+
+  Running("abc");
+  EXPECT_THAT(Dies('b'), IsEmpty());
+  EXPECT_THAT(Says('a', accuses), IsEmpty()) << "c may have lost somebody else";
+  EXPECT_THAT(Says('c', gave_up), want);
+
+  Running("abc");
+  EXPECT_THAT(Says('a', accuses), IsEmpty());
+  EXPECT_THAT(Says('c', gave_up), IsEmpty()) << "b may be alive behind a broken link";
+  EXPECT_THAT(Dies('b'), want);
+
+  Running("abc");
+  Says('a', accuses);
+  Dies('b');
+  EXPECT_THAT(After(100ms, "ac"), IsEmpty());
+  EXPECT_THAT(After(100ms, "ac"), want) << "c says nothing, and is there";
+}
+
+// Of those who are left nobody is known to hold the state: it may be back with it.
+TEST_F(CoordinatorCoreTest, TheOnlyHolderIsWaitedFor) {
+  Running("a");
+  Hello('b');
+  Wanted("ab");
+  for (const char name : {'a', 'b'}) Says(name, Prepared{{1, 2}});
+  for (const char name : {'a', 'b'}) {
+    Says(name, Entered{.membership = MembershipOf({1, 2}, "ab")});
+  }
+  Says('b', Lost{.membership = {1, 2}, .accused = {Id('a')}});
+  Dies('a');
+  EXPECT_THAT(After(400ms, "b"), IsEmpty());
+  EXPECT_THAT(After(200ms, "b"), ElementsAre("persist 3", "b: recover 1.3 b"));
+}
+
 TEST_F(CoordinatorCoreTest, AnEndedPodIsNotWaitedFor) {
   Running("ab");
   Dies('b');
