@@ -5,7 +5,10 @@
 #include <cstring>
 
 #if defined(__x86_64__)
-#include <nmmintrin.h>
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
 #endif
 
 namespace pliant {
@@ -105,6 +108,98 @@ constexpr std::size_t kPart = std::size_t{1} << kLog2Part;
   return ~static_cast<std::uint32_t>(state);
 }
 
+// Carry-less multiplication moves a whole vector past what follows it, so that the memory is what
+// limits: a CRC does not change when 128 bits are replaced, that much further on, by what they are
+// modulo the polynomial. Multiplying 64 bits by a constant of 32, both reflected, gives the product
+// times x^33, which the constants make up for.
+constexpr std::uint32_t PowerOfX(std::size_t exponent) {
+  std::uint32_t power = std::uint32_t{1} << 31;  // x^0, bits reflected
+  for (std::size_t i = 0; i < exponent; ++i) power = StepOneBit(power);
+  return power;
+}
+
+struct FoldBy {
+  std::uint64_t low;   // for the first 64 bits of 128
+  std::uint64_t high;  // for the others
+};
+constexpr FoldBy MakeFold(std::size_t bytes) {
+  return {.low = PowerOfX(8 * bytes + 64 - 33), .high = PowerOfX(8 * bytes - 33)};
+}
+
+#define PLIANT_WIDE_TARGET [[gnu::target("avx512f,vpclmulqdq,pclmul,sse4.2")]]
+
+PLIANT_WIDE_TARGET inline __m128i Constants(FoldBy by) {
+  return _mm_set_epi64x(static_cast<long long>(by.high), static_cast<long long>(by.low));
+}
+
+PLIANT_WIDE_TARGET inline __m512i FoldWide(__m512i value, __m512i by, __m512i onto) {
+  constexpr int kXorOfThree = 0x96;
+  return _mm512_ternarylogic_epi64(_mm512_clmulepi64_epi128(value, by, 0x00),
+                                   _mm512_clmulepi64_epi128(value, by, 0x11), onto, kXorOfThree);
+}
+
+PLIANT_WIDE_TARGET inline __m128i Fold(__m128i value, __m128i by, __m128i onto) {
+  return _mm_xor_si128(
+      _mm_xor_si128(_mm_clmulepi64_si128(value, by, 0x00), _mm_clmulepi64_si128(value, by, 0x11)),
+      onto);
+}
+
+constexpr std::size_t kVector = 64;
+constexpr std::size_t kWideLeast = 8 * kVector;  // below, folding up costs more than it saves
+
+// At least kWideLeast bytes.
+PLIANT_WIDE_TARGET std::uint32_t Crc32cWide(std::span<const std::byte> data, std::uint32_t crc) {
+  static constexpr FoldBy kPastFour = MakeFold(4 * kVector);
+  static constexpr FoldBy kPastOne = MakeFold(kVector);
+  static constexpr FoldBy kPastQuarter = MakeFold(kVector / 4);
+  const std::byte* next = data.data();
+  std::size_t left = data.size();
+  __m512i sums[4];  // no std::array: it would lose the type's alignment
+  for (__m512i& sum : sums) {
+    sum = _mm512_loadu_si512(next);
+    next += kVector;
+  }
+  left -= 4 * kVector;
+  sums[0] =
+      _mm512_xor_si512(sums[0], _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int>(~crc))));
+
+  const __m512i past_four = _mm512_broadcast_i32x4(Constants(kPastFour));
+  for (; left >= 4 * kVector; left -= 4 * kVector) {
+    for (__m512i& sum : sums) {
+      sum = FoldWide(sum, past_four, _mm512_loadu_si512(next));
+      next += kVector;
+    }
+  }
+  const __m512i past_one = _mm512_broadcast_i32x4(Constants(kPastOne));
+  const __m512i sum = FoldWide(FoldWide(FoldWide(sums[0], past_one, sums[1]), past_one, sums[2]),
+                               past_one, sums[3]);
+  const __m128i past_quarter = Constants(kPastQuarter);
+  __m128i last =
+      Fold(_mm512_extracti32x4_epi32(sum, 0), past_quarter, _mm512_extracti32x4_epi32(sum, 1));
+  last = Fold(last, past_quarter, _mm512_extracti32x4_epi32(sum, 2));
+  last = Fold(last, past_quarter, _mm512_extracti32x4_epi32(sum, 3));
+  std::uint64_t state = _mm_crc32_u64(0, static_cast<std::uint64_t>(_mm_extract_epi64(last, 0)));
+  state = _mm_crc32_u64(state, static_cast<std::uint64_t>(_mm_extract_epi64(last, 1)));
+  return Crc32cSse42(data.last(left), ~static_cast<std::uint32_t>(state));
+}
+
+#undef PLIANT_WIDE_TARGET
+
+#elif defined(__aarch64__)
+
+[[gnu::target("+crc")]] std::uint32_t Crc32cArm(std::span<const std::byte> data,
+                                                std::uint32_t crc) {
+  std::uint32_t state = ~crc;
+  const std::byte* next = data.data();
+  std::size_t left = data.size();
+  for (; left >= sizeof(std::uint64_t);
+       next += sizeof(std::uint64_t), left -= sizeof(std::uint64_t))
+    state = __builtin_aarch64_crc32cx(state, LoadWord(next));
+  for (; left > 0; ++next, --left)
+    state = __builtin_aarch64_crc32cb(state, std::to_integer<std::uint8_t>(*next));
+  return ~state;
+}
+
 #endif
 
 }  // namespace
@@ -128,7 +223,13 @@ std::uint32_t Crc32cPortable(std::span<const std::byte> data, std::uint32_t crc)
 std::uint32_t Crc32c(std::span<const std::byte> data, std::uint32_t crc) {
 #if defined(__x86_64__)
   static const bool has_instruction = __builtin_cpu_supports("sse4.2");
+  static const bool has_wide =
+      has_instruction && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("vpclmulqdq");
+  if (has_wide && data.size() >= kWideLeast) return Crc32cWide(data, crc);
   if (has_instruction) return Crc32cSse42(data, crc);
+#elif defined(__aarch64__)
+  static const bool has_instruction = (::getauxval(AT_HWCAP) & HWCAP_CRC32) != 0;
+  if (has_instruction) return Crc32cArm(data, crc);
 #endif
   return Crc32cPortable(data, crc);
 }

@@ -5,6 +5,7 @@
 #include <bit>
 #include <mutex>
 #include <new>
+#include <utility>
 #include <vector>
 
 namespace pliant {
@@ -58,12 +59,12 @@ struct BytePool::Shelves {
 BytePool::BytePool(std::size_t kept_bytes_most)
     : shelves_(std::make_shared<Shelves>(kept_bytes_most)) {}
 
-BytePool::Buffer BytePool::Take(std::size_t bytes) {
+MutableBytes BytePool::Take(std::size_t bytes) {
   const auto shelf = static_cast<std::size_t>(std::bit_width(std::max(bytes, kLeastBytes) - 1));
   std::byte* const block = shelves_->Take(shelf);
-  return {.owner = {block, [shelves = shelves_,
-                            shelf](std::byte* unused) { shelves->GiveBack(unused, shelf); }},
-          .view = {block, bytes}};
+  std::shared_ptr<std::byte> owner(
+      block, [shelves = shelves_, shelf](std::byte* unused) { shelves->GiveBack(unused, shelf); });
+  return {.owner = std::move(owner), .view = {block, bytes}};
 }
 
 }  // namespace pliant

@@ -3,7 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
+
+#include "trainer/collective/peer_transport.h"
 
 namespace pliant {
 
@@ -15,11 +16,7 @@ class BytePool {
   // Keeps at most `kept_bytes_most` bytes that nobody uses.
   explicit BytePool(std::size_t kept_bytes_most);
 
-  struct Buffer {
-    std::shared_ptr<std::byte> owner;
-    std::span<std::byte> view;
-  };
-  Buffer Take(std::size_t bytes);  // contents undefined
+  MutableBytes Take(std::size_t bytes);  // contents undefined
 
  private:
   struct Shelves;

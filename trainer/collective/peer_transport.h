@@ -48,10 +48,23 @@ struct Frame {
   Bytes payload;
 };
 
+// The same, to be written.
+struct MutableBytes {
+  std::shared_ptr<void> owner;
+  std::span<std::byte> view;
+};
+
 // Called on the transport's event loop, never within a call to the transport.
 class PeerHandler {
  public:
   virtual ~PeerHandler() = default;
+  // Where a payload of `bytes` that comes in next is to go, so that it need not be copied there; an
+  // empty view: memory of the transport. It is garbage until OnFrame, which may never come; the
+  // transport keeps the owner until then. Not every transport asks.
+  virtual MutableBytes PlaceFor(const LearnerId& /*peer*/, const FrameHeader& /*header*/,
+                                std::size_t /*bytes*/) {
+    return {};
+  }
   virtual void OnPeerConnected(const LearnerId& peer) = 0;
   // Frames of one peer arrive in the order sent, each once, whole, and with a valid checksum.
   virtual void OnFrame(const LearnerId& peer, Frame frame) = 0;

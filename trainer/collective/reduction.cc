@@ -126,6 +126,20 @@ Status Reduction::OnFrame(int rank, const Frame& frame) {
   }
 }
 
+MutableBytes Reduction::PlaceFor(int rank, const FrameHeader& header, std::size_t bytes) const {
+  if (header.kind != FrameKind::kRoot || world_size() == 0 || header.membership != membership_ ||
+      header.tick != tick_ || rank < 0 || rank >= world_size() || rank == self_ ||
+      header.piece != static_cast<std::uint32_t>(rank) || header.bucket >= buckets_.size())
+    return {};
+  const Bucket& bucket = buckets_[header.bucket];
+  const ElementRange piece = PieceOfBucket(bucket, rank);
+  // What is held is read already, and not written again whatever a peer sends.
+  if (bucket.pieces_held[static_cast<std::size_t>(rank)] || bytes != piece.size * sizeof(float))
+    return {};
+  return {.owner = std::shared_ptr<void>(root_.owner(), root_.view().data()),
+          .view = std::as_writable_bytes(root_.view().subspan(piece.begin, piece.size))};
+}
+
 Status Reduction::TakeNode(int rank, const Frame& frame) {
   const FrameHeader& header = frame.header;
   const int found = tree_.IndexOf(header.node);
@@ -165,8 +179,9 @@ Status Reduction::TakeRoot(int rank, const Frame& frame) {
   if (held)
     return Fail(ErrorCode::kAlreadyExists,
                 std::format("rank {} sent its piece of bucket {} twice", rank, header.bucket));
-  std::memcpy(root_.view().data() + piece.begin, frame.payload.view.data(),
-              frame.payload.view.size());
+  std::byte* const place = reinterpret_cast<std::byte*>(root_.view().data() + piece.begin);
+  if (place != frame.payload.view.data())  // it was not received there
+    std::memcpy(place, frame.payload.view.data(), frame.payload.view.size());
   held = true;
   --pieces_missing_;
   return {};

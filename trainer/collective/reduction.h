@@ -40,7 +40,9 @@ class Reduction {
  public:
   using SendFrame = std::function<void(int rank, Frame frame)>;
 
-  static constexpr std::size_t kBucketElements = std::size_t{2} << 20;  // 8 MiB
+  // 512 KiB: what a peer sent is still in a core's cache when it is added, and while one bucket is
+  // added the next one travels.
+  static constexpr std::size_t kBucketElements = std::size_t{128} << 10;
 
   struct TickInfo {
     MembershipId membership;
@@ -63,6 +65,10 @@ class Reduction {
   // another membership or tick, kAlreadyExists for one that was taken before, kInvalid for one that
   // does not fit the map (the peer is wrong: the tick cannot finish with it).
   Status OnFrame(int rank, const Frame& frame);
+
+  // Where the payload of a kRoot frame goes that is welcome: its place in the root, which OnFrame
+  // then need not copy. An empty view for all others.
+  MutableBytes PlaceFor(int rank, const FrameHeader& header, std::size_t bytes) const;
 
   bool done() const { return world_size() > 0 && pieces_missing_ == 0; }
   // The mean over the samples. Complete when done(); unchanged until the next Begin.

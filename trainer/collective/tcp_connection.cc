@@ -23,6 +23,8 @@ constexpr std::size_t kTurnBytes = std::size_t{4} << 20;
 // The checksum follows the bytes while they are in cache.
 constexpr std::size_t kReadBytes = std::size_t{256} << 10;
 constexpr std::size_t kPartsMost = 64;
+// Heads are made for this much ahead, so that the checksum leaves in cache what is sent next.
+constexpr std::size_t kGatherBytes = std::size_t{256} << 10;
 
 // A peer whose machine vanished shows in seconds, both when this side sends and when it only waits.
 // Buffer sizes are left to the kernel: a fixed one would switch off its tuning, below a lower
@@ -219,7 +221,10 @@ bool TcpConnection::TakeHead() {
   payload_crc_ = 0;
   payload_ = {};
   if (fields_.payload_bytes == 0) return TakePayload();
-  payload_ = pool_.Take(fields_.payload_bytes);
+  if (phase_ == Phase::kOpen)
+    payload_ = owner_->PlaceFor(*this, fields_.header, fields_.payload_bytes);
+  if (payload_.view.empty()) payload_ = pool_.Take(fields_.payload_bytes);
+  CHECK(payload_.view.size() == fields_.payload_bytes, "a place is as large as the payload");
   return true;
 }
 
@@ -231,7 +236,7 @@ bool TcpConnection::TakePayload() {
   }
   has_head_ = false;
   received_ = 0;
-  const BytePool::Buffer payload = std::exchange(payload_, {});
+  const MutableBytes payload = std::exchange(payload_, {});
   if (phase_ == Phase::kHello) {
     const Result<PeerHello> hello = DecodeHello(payload.view);
     if (hello)
@@ -255,7 +260,7 @@ void TcpConnection::WriteSome() {
     for (Outgoing& outgoing : queue_) {
       // No further than a turn: checksums of frames whose turn is far would go through memory
       // twice.
-      if (parts_.size() + 2 > kPartsMost || gathered >= kTurnBytes) break;
+      if (parts_.size() + 2 > kPartsMost || gathered >= kGatherBytes) break;
       const std::span<const std::byte> payload = outgoing.frame.payload.view;
       if (!std::exchange(outgoing.has_head, true))
         outgoing.head = EncodeFrameHead({.header = outgoing.frame.header,

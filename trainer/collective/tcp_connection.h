@@ -35,6 +35,9 @@ class TcpConnection : public std::enable_shared_from_this<TcpConnection> {
     virtual ~Owner() = default;
     // The peer said who it is. The owner answers with Accept or Close.
     virtual void OnHello(TcpConnection& connection, const PeerHello& hello) = 0;
+    // As PeerHandler::PlaceFor.
+    virtual MutableBytes PlaceFor(const TcpConnection& connection, const FrameHeader& header,
+                                  std::size_t bytes) = 0;
     virtual void OnConnectionFrame(TcpConnection& connection, Frame frame) = 0;
     // Once, unless the owner closed it itself.
     virtual void OnConnectionClosed(TcpConnection& connection, const std::string& reason) = 0;
@@ -98,7 +101,7 @@ class TcpConnection : public std::enable_shared_from_this<TcpConnection> {
   FrameHeadFields fields_;
   bool has_head_ = false;
   std::size_t received_ = 0;  // of the head or of the payload
-  BytePool::Buffer payload_;
+  MutableBytes payload_;
   std::uint32_t payload_crc_ = 0;
 
   std::deque<Outgoing> queue_;

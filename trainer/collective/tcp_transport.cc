@@ -211,6 +211,13 @@ class TcpTransport final : public PeerTransport, public TcpConnection::Owner {
     handler_->OnPeerConnected(LearnerId(id));
   }
 
+  MutableBytes PlaceFor(const TcpConnection& connection, const FrameHeader& header,
+                        std::size_t bytes) override {
+    const auto found = FindByConnection(connection);
+    CHECK(found != peers_.end(), "a connection that is not closed is a peer's");
+    return handler_->PlaceFor(found->first, header, bytes);
+  }
+
   void OnConnectionFrame(TcpConnection& connection, Frame frame) override {
     const auto found = FindByConnection(connection);
     CHECK(found != peers_.end(), "a connection that is not closed is a peer's");

@@ -86,6 +86,8 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
 
   // ---- Peers (learner_membership.cc) ----
   void OnPeerConnected(const LearnerId& peer) override;
+  MutableBytes PlaceFor(const LearnerId& peer, const FrameHeader& header,
+                        std::size_t bytes) override;
   void OnFrame(const LearnerId& peer, Frame frame) override;
   void OnPeerLost(const LearnerId& peer, std::string_view reason) override;
   void Take(const LearnerId& peer, Frame frame);  // new, or held until now

@@ -97,6 +97,13 @@ void LearnerLoop::Impl::OnPeerLost(const LearnerId& peer, std::string_view reaso
   }
 }
 
+MutableBytes LearnerLoop::Impl::PlaceFor(const LearnerId& peer, const FrameHeader& header,
+                                         std::size_t bytes) {
+  if (phase_ != Phase::kTicking || plan_.kind != TickKind::kTrain) return {};
+  const std::optional<int> rank = membership_.RankOf(peer);
+  return rank ? reduction_.PlaceFor(*rank, header, bytes) : MutableBytes{};
+}
+
 void LearnerLoop::Impl::OnFrame(const LearnerId& peer, Frame frame) {
   figures_.bytes_received += frame.payload.view.size();
   Take(peer, std::move(frame));

@@ -104,6 +104,11 @@ class Worker final : public PeerHandler {
     std::cerr << ToString(peer) << ": " << reason << '\n';
     std::exit(1);
   }
+  MutableBytes PlaceFor(const LearnerId& peer, const FrameHeader& header,
+                        std::size_t bytes) override {
+    if (reduction_ == nullptr || header.tick != tick_) return {};
+    return reduction_->PlaceFor(RankOf(peer), header, bytes);
+  }
   void OnFrame(const LearnerId& peer, Frame frame) override {
     if (frame.header.kind == FrameKind::kTrailer) {
       ++arrivals_[frame.header.tick];
@@ -115,12 +120,14 @@ class Worker final : public PeerHandler {
   }
 
   void Deliver(const LearnerId& peer, const Frame& frame) {
-    for (int rank = 0; rank < world_; ++rank) {
-      if (IdOf(rank).name == peer.name) {
-        const Status taken = reduction_->OnFrame(rank, frame);
-        CHECK(taken, "peers of a bench send what they shall");
-      }
-    }
+    const Status taken = reduction_->OnFrame(RankOf(peer), frame);
+    CHECK(taken, "peers of a bench send what they shall");
+  }
+
+  int RankOf(const LearnerId& peer) const {
+    int rank = 0;
+    while (IdOf(rank) != peer) ++rank;
+    return rank;
   }
 
   void Barrier() {

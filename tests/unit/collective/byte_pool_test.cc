@@ -14,12 +14,12 @@ TEST(BytePool, GivesTheSameMemoryAgain) {
   BytePool pool(1 << 20);
   const std::byte* first = nullptr;
   for (int i = 0; i < 5; ++i) {
-    const BytePool::Buffer buffer = pool.Take(1000);
+    const MutableBytes buffer = pool.Take(1000);
     EXPECT_EQ(buffer.view.size(), 1000U);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(buffer.view.data()) % 64, 0U);
     if (i == 0) first = buffer.view.data();
     EXPECT_EQ(buffer.view.data(), first);
-    const BytePool::Buffer other = pool.Take(1000);
+    const MutableBytes other = pool.Take(1000);
     EXPECT_NE(other.view.data(), first);
   }
 }
@@ -27,7 +27,7 @@ TEST(BytePool, GivesTheSameMemoryAgain) {
 TEST(BytePool, TakesEverySize) {
   BytePool pool(1 << 16);
   for (const std::size_t size : {0U, 1U, 64U, 65U, 4096U, 1U << 20}) {
-    const BytePool::Buffer buffer = pool.Take(size);
+    const MutableBytes buffer = pool.Take(size);
     ASSERT_EQ(buffer.view.size(), size);
     for (std::byte& byte : buffer.view) byte = std::byte{1};
   }
@@ -35,7 +35,7 @@ TEST(BytePool, TakesEverySize) {
 
 TEST(BytePool, BuffersMayOutliveItAndEndOnAnyThread) {
   auto pool = std::make_unique<BytePool>(1 << 20);
-  std::vector<BytePool::Buffer> buffers;
+  std::vector<MutableBytes> buffers;
   for (std::size_t i = 0; i < 100; ++i) buffers.push_back(pool->Take(100 * i));
   std::jthread other(
       [half = std::vector(buffers.begin(), buffers.begin() + 50)]() mutable { half.clear(); });

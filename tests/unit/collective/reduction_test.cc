@@ -314,6 +314,50 @@ TEST(Reduction, TakesBytesThatAreNotAligned) {
   EXPECT_EQ(RootOf(world.at(1)), PlainMean(leaves, 1));
 }
 
+// A transport may receive a piece of the root where it belongs; nothing else, and nothing twice.
+TEST(Reduction, GivesAPlaceToWhatIsWelcomeOnly) {
+  std::mt19937 random(26);
+  const auto leaves = RandomLeaves(2, 64, random);
+  World world(2, 2, 64, 64);
+  EXPECT_TRUE(world.at(0).PlaceFor(1, {.kind = FrameKind::kRoot}, 128).view.empty());
+  world.Begin(AssignShards(2, 2), 3, 1);
+  world.Compute(0, leaves);
+  world.Compute(1, leaves);
+  int placed = 0;
+  while (!world.sent().empty()) {
+    Sent next = std::move(world.sent().back());
+    world.sent().pop_back();
+    Reduction& to = world.at(next.to);
+    const std::size_t size = next.frame.payload.view.size();
+    const MutableBytes place = to.PlaceFor(next.from, next.frame.header, size);
+    ASSERT_EQ(place.view.empty(), next.frame.header.kind != FrameKind::kRoot);
+    if (!place.view.empty()) {
+      ++placed;
+      const auto refused = [&](int rank, void (*change)(FrameHeader&), std::size_t bytes) {
+        FrameHeader header = next.frame.header;
+        change(header);
+        return to.PlaceFor(rank, header, bytes).view.empty();
+      };
+      const auto nothing = [](FrameHeader&) {};
+      EXPECT_TRUE(refused(next.from, nothing, size - 4));
+      EXPECT_TRUE(refused(next.to, nothing, size));
+      EXPECT_TRUE(refused(2, nothing, size));
+      EXPECT_TRUE(refused(-1, nothing, size));
+      EXPECT_TRUE(refused(next.from, [](FrameHeader& h) { ++h.tick; }, size));
+      EXPECT_TRUE(refused(next.from, [](FrameHeader& h) { ++h.membership.counter; }, size));
+      EXPECT_TRUE(refused(next.from, [](FrameHeader& h) { h.bucket = 1; }, size));
+      EXPECT_TRUE(refused(next.from, [](FrameHeader& h) { h.piece ^= 1; }, size));
+      std::ranges::copy(next.frame.payload.view, place.view.begin());
+      next.frame.payload = {.owner = place.owner, .view = place.view};
+    }
+    ASSERT_TRUE(to.OnFrame(next.from, next.frame));
+    EXPECT_TRUE(to.PlaceFor(next.from, next.frame.header, size).view.empty()) << "it is there";
+  }
+  EXPECT_EQ(placed, 2);
+  EXPECT_EQ(RootOf(world.at(0)), PlainMean(leaves, 1));
+  EXPECT_EQ(RootOf(world.at(1)), PlainMean(leaves, 1));
+}
+
 // A tick that was left in the middle: what is under way keeps its bytes while the next try runs.
 TEST(Reduction, StartsOverWithoutTouchingWhatIsUnderWay) {
   std::mt19937 random(25);
