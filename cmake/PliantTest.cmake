@@ -1,9 +1,9 @@
 # `cmake --build build/dev --target unit_tests` builds the programs of one label.
-foreach(label unit scenario property simulation integration)
+foreach(label unit scenario property simulation integration python)
   add_custom_target(${label}_tests)
 endforeach()
 
-# pliant_test(NAME SOURCES a_test.cc ... LINK libs ... [LABEL unit|scenario|property|simulation|integration] [TIMEOUT seconds])
+# pliant_test(NAME SOURCES a_test.cc ... LINK libs ... [LABEL unit|scenario|property|simulation|integration|python] [TIMEOUT seconds])
 # One GoogleTest program, registered as one ctest of the given label (default: the name of the folder it stands in).
 function(pliant_test name)
   cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "SOURCES;LINK" ${ARGN})

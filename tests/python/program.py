@@ -1,0 +1,133 @@
+"""A user's script, as small as the tests need it: `program.py cnn|transformer [fault]`.
+
+Both models have what depends on who computes, if anything does: BatchNorm, dropout, augmentation that
+draws from python, numpy and torch, a schedule, clipping. TOY_EPOCHS and TOY_SHARD_MILLISECONDS set how long it takes.
+"""
+
+import os
+import random
+import sys
+import time
+
+import numpy
+import torch
+from torch import nn
+from torch.utils.data import Dataset, IterableDataset, TensorDataset
+
+import pliant
+
+EPOCHS = int(os.environ.get("TOY_EPOCHS", "2"))
+PAUSE = int(os.environ.get("TOY_SHARD_MILLISECONDS", "0")) / 1000
+
+
+class Images(Dataset):
+    """Stripes at one of four angles, flipped and shifted by chance."""
+
+    def __init__(self, count, augment):
+        self.count, self.augment = count, augment
+
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, index):
+        label = index % 4
+        generator = torch.Generator().manual_seed(index)
+        image = torch.randn(1, 8, 8, generator=generator) * 0.3
+        image += torch.sin(torch.arange(8) * (label + 1.0)).reshape(1, 8, 1)
+        if self.augment:
+            if random.random() < 0.5:
+                image = image.flip(2)
+            image = image.roll(int(numpy.random.randint(-1, 2)), 1) + 0.05 * torch.randn(1)
+        return image, label
+
+
+class Cnn(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Conv2d(1, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2),
+            nn.Flatten(), nn.Dropout(0.2), nn.Linear(128, 4),
+        )  # fmt: skip
+
+    def forward(self, images):
+        return self.layers(images)
+
+
+class Transformer(nn.Module):
+    """Says which token comes next. Its output layer is its embedding: one parameter used twice."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(16, 24)
+        self.position = nn.Parameter(torch.randn(8, 24) * 0.02)
+        layer = nn.TransformerEncoderLayer(24, 2, 48, dropout=0.1, batch_first=True, norm_first=True)
+        self.encoder = nn.TransformerEncoder(layer, 1, enable_nested_tensor=False)
+        self.out = nn.Linear(24, 16, bias=False)
+        self.out.weight = self.embedding.weight
+        self.frozen = nn.Parameter(torch.randn(3), requires_grad=False)
+        self.register_buffer("mask", torch.triu(torch.full((8, 8), float("-inf")), 1), persistent=False)
+
+    def forward(self, tokens):
+        hidden = self.encoder(self.embedding(tokens) + self.position, mask=self.mask)
+        return self.out(hidden).flatten(0, 1)
+
+
+class Endless(IterableDataset):
+    def __iter__(self):
+        while True:
+            yield torch.zeros(1, 8, 8), 0
+
+
+def texts(count):
+    generator = torch.Generator().manual_seed(count)
+    tokens = (torch.randint(0, 16, (count, 1), generator=generator) + torch.arange(9) * 3) % 16
+    return TensorDataset(tokens[:, :-1], tokens[:, 1:].flatten(1))
+
+
+def main(kind, fault=""):
+    torch.manual_seed(5)
+    if kind == "cnn":
+        model, train, test = Cnn(), Images(250, augment=True), Images(50, augment=False)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, weight_decay=1e-4)
+    else:
+        model, train, test = Transformer(), texts(250), texts(50)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 100)
+    loss_function = nn.CrossEntropyLoss()
+    settings = {}
+    if fault == "meta":
+        model = model.to("meta")
+    elif fault == "iterable":
+        train = Endless()
+    elif fault == "divide":
+        settings = {"batch_size": 30, "logical_shards": 8}
+    elif fault in ("skip", "warn"):
+        settings = {"on_nonfinite": fault}
+
+    def evaluate(batch):
+        inputs, targets = batch
+        scores = model(inputs)
+        return loss_function(scores, targets.flatten()), (scores.argmax(1) == targets.flatten()).sum()
+
+    elastic = pliant.attach(
+        model, optimizer, train, epochs=EPOCHS, test_data=test, evaluate=evaluate, **settings
+    )
+    elastic.register("schedule", schedule)
+    for step in elastic.steps():
+        for inputs, targets in step:
+            time.sleep(PAUSE)
+            scores = model(inputs)
+            loss = loss_function(scores, targets.flatten())
+            if step.number == 3:
+                if fault == "exception":
+                    raise ValueError("the third step is a bad one")
+                if fault in ("nan", "skip", "warn"):
+                    loss = loss * float("nan")
+            step.backward(loss, correct=(scores.argmax(1) == targets.flatten()).sum())
+        step.commit(max_norm=1.0)
+        schedule.step()
+    print(f"done {elastic.ending.parameters_sha256}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

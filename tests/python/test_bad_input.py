@@ -1,0 +1,72 @@
+"""Scripts that go wrong: what the job's owner reads, and what its exit code says."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM = str(pathlib.Path(__file__).with_name("program.py"))
+
+
+class Run:
+    def __init__(self, folder, fault):
+        self.termination = folder / f"{fault}.termination"
+        self.log = folder / f"{fault}.log"
+        environment = {
+            **os.environ,
+            "PLIANT_CHECKPOINT_DIR": str(folder / fault),
+            "PLIANT_TERMINATION_LOG": str(self.termination),
+            "PLIANT_GLOBAL_BATCH_SIZE": "" if fault == "divide" else "32",
+            "TOY_EPOCHS": "1",
+        }
+        with open(self.log, "w") as log:
+            command = [sys.executable, "-B", PROGRAM, "cnn", fault]
+            self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+
+
+# fault → exit code, what the termination message says, what the log says
+CASES = {
+    "exception": (1, "ValueError: the third step is a bad one (", "Traceback (most recent call last)"),
+    "nan": (2, "step 3 cannot be taken, its loss is nan", "Traceback"),
+    "skip": (0, "all steps done", "step 3 is skipped although its loss is nan"),
+    "warn": (2, "", "step 3 is taken although its loss is nan"),
+    "meta": (2, "is on the device meta", "Traceback"),
+    "iterable": (2, "have no __len__: samples are dealt to learners by their index", "Traceback"),
+    "divide": (2, "30", "Traceback"),
+}
+
+
+class BadInputTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        scratch = tempfile.TemporaryDirectory(prefix="pliant-bad-input-")
+        cls.addClassCleanup(scratch.cleanup)
+        folder = pathlib.Path(scratch.name)
+        cls.runs = {fault: Run(folder, fault) for fault in CASES}
+
+    @classmethod
+    def tearDownClass(cls):
+        for run in cls.runs.values():
+            run.process.kill()
+            run.process.wait()
+
+    def check(self, fault):
+        run = self.runs[fault]
+        code, message, logged = CASES[fault]
+        actual = run.process.wait(60)
+        log = run.log.read_text()
+        # Parameters that are not numbers give losses that are none: with "warn" it goes on to the end.
+        self.assertEqual(actual, 0 if fault == "warn" else code, log)
+        self.assertIn(message, json.loads(run.termination.read_text())["message"])
+        self.assertIn(logged, log)
+
+
+for _fault in CASES:
+    setattr(BadInputTest, f"test_{_fault}", lambda self, fault=_fault: self.check(fault))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

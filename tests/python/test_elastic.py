@@ -1,0 +1,66 @@
+"""A script of PyTorch's in real processes: learners come, go and die, and the parameters are those of one alone."""
+
+import json
+import pathlib
+import sys
+import unittest
+
+from harness import UID, ScenarioTest
+
+PROGRAM = str(pathlib.Path(__file__).with_name("program.py"))
+
+
+def program(model):
+    return [sys.executable, "-B", PROGRAM, model]
+
+
+class ElasticTest(ScenarioTest):
+    def resize_and_kill(self, model):
+        job, learners = self.running_job([0], program=program(model), epochs=10, shard_milliseconds=40)
+        learners += job.start_learners([1, 2])
+        job.plan(learners)
+        job.wait_for_members(learners)
+        learners[0].kill()  # rank 0
+        job.wait_for_members(learners[1:])
+        self.report_pauses(job)
+        self.assert_completes(job, learners[1:])
+        for learner in learners[1:]:
+            self.assertIn("done ", learner.log.read_text(), "what follows the loop runs")
+        tests = [line for line in job.metric_lines() if line["kind"] == "test"]
+        self.assertEqual([line["epoch"] for line in tests], list(range(10)), "evaluated after each epoch")
+        self.assertGreater(tests[-1]["accuracy"], 0.9, "it learns")
+        return job
+
+    def test_cnn_with_batch_norm_dropout_and_augmentation(self):
+        self.resize_and_kill("cnn")
+
+    def test_transformer_from_a_checkpoint(self):
+        job, learners = self.running_job([0, 1], program=program("transformer"), epochs=6, shard_milliseconds=20)
+        learners[1].terminate()
+        self.assert_drained(learners[1])
+        job.wait_for_members(learners[:1])
+        job.plan([])
+        self.assert_drained(learners[0])
+        self.assertNotIn("done ", learners[0].log.read_text(), "a learner that leaves does nothing more")
+        resumed = job.start_learners([2])
+        job.plan(resumed)
+        job.wait_for_members(resumed)
+        self.assert_resumed_at(resumed, learners[0].termination()["step"])
+        self.assert_completes(job, resumed)
+        late = job.start_learner(3)
+        self.assertEqual(late.exit_code(), 0, "one that comes after the end has the final model")
+        self.assertIn("done ", late.log.read_text())
+        folder = job.folder / "checkpoints" / UID
+        names = tensors_of(folder / "final" / "model.safetensors")
+        self.assertIn("position", names)
+        self.assertIn("frozen", names)
+        self.assertNotIn("mask", names, "what torch does not save")
+
+
+def tensors_of(path):
+    data = path.read_bytes()
+    return set(json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")]))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

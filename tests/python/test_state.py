@@ -1,0 +1,139 @@
+"""State at fixed addresses, and python values as bytes, without any other process."""
+
+import collections
+import copy
+import unittest
+
+import torch
+from torch import nn
+
+from pliant._torch.numerics import mix
+from pliant._torch.optimizer_state import OptimizerState
+from pliant._torch.plain_state import decode, encode
+from pliant._torch.training_state import TrainingState
+from pliant.errors import InvalidProgram
+
+OPTIMIZERS = {
+    "Adadelta": {}, "Adagrad": {}, "Adam": {"weight_decay": 0.1}, "AdamW": {"amsgrad": True}, "Adamax": {},
+    "ASGD": {}, "NAdam": {}, "RAdam": {}, "RMSprop": {"momentum": 0.9, "centered": True}, "Rprop": {},
+    "SGD": {"momentum": 0.9, "dampening": 0.5}, 
+}  # fmt: skip
+
+
+def model():
+    torch.manual_seed(3)
+    return nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 2))
+
+
+def take_step(net, optimizer):
+    optimizer.zero_grad()
+    net(torch.arange(12.0).reshape(4, 3) / 12).square().sum().backward()
+    optimizer.step()
+
+
+def make(name, net):
+    settings = {"lr": 0.01, **OPTIMIZERS[name]}
+    return getattr(torch.optim, name)(net.parameters(), **settings)
+
+
+class OptimizerStateTest(unittest.TestCase):
+    def test_an_optimizer_does_what_it_does_without_us(self):
+        for name in OPTIMIZERS:
+            with self.subTest(name):
+                plain, held = model(), model()
+                plain_optimizer, held_optimizer = make(name, plain), make(name, held)
+                names = {parameter: key for key, parameter in held.named_parameters()}
+                state = OptimizerState(held_optimizer, names)
+                for _ in range(4):
+                    take_step(plain, plain_optimizer)
+                    take_step(held, held_optimizer)
+                    state.take_over()
+                for a, b in zip(plain.parameters(), held.parameters(), strict=True):
+                    self.assertTrue(torch.equal(a, b))
+
+    def test_another_goes_on_from_its_memory(self):
+        for name in OPTIMIZERS:
+            with self.subTest(name):
+                first, second = model(), model()
+                optimizers = make(name, first), make(name, second)
+                states = [
+                    OptimizerState(optimizer, {p: key for key, p in net.named_parameters()})
+                    for net, optimizer in zip((first, second), optimizers, strict=True)
+                ]
+                for _ in range(3):
+                    take_step(first, optimizers[0])
+                    states[0].take_over()
+                # As a peer would: memory, and what is not in it.
+                second.load_state_dict(first.state_dict())
+                for (_, source), (_, target) in zip(states[0].tensors(), states[1].tensors(), strict=True):
+                    target.host.copy_(source.host)
+                states[1].restore(decode(encode(states[0].plain())))
+                for net, optimizer, state in zip((first, second), optimizers, states, strict=True):
+                    take_step(net, optimizer)
+                    state.take_over()
+                for a, b in zip(first.parameters(), second.parameters(), strict=True):
+                    self.assertTrue(torch.equal(a, b))
+
+    def test_what_cannot_be_held_is_refused(self):
+        net = model()
+        names = {parameter: key for key, parameter in net.named_parameters()}
+        with self.assertRaisesRegex(InvalidProgram, "LBFGS cannot be used"):
+            OptimizerState(torch.optim.LBFGS(net.parameters()), names)
+        with self.assertRaisesRegex(InvalidProgram, "parameters that the model has not"):
+            OptimizerState(torch.optim.SGD(model().parameters(), lr=1), names)
+
+
+class TrainingStateTest(unittest.TestCase):
+    def test_wrong_models_are_refused(self):
+        frozen = model().requires_grad_(False)
+        with self.assertRaisesRegex(InvalidProgram, "nothing to train"):
+            TrainingState(frozen, torch.optim.SGD(frozen.parameters(), lr=1))
+        state = TrainingState(net := model(), make("SGD", net))
+        with self.assertRaisesRegex(InvalidProgram, "metric has no state_dict"):
+            state.add("metric", object())
+
+
+class PlainStateTest(unittest.TestCase):
+    def test_values_come_back(self):
+        value = {
+            "none": None, "flag": True, "large": 2**70, "third": 1 / 3, "inf": float("-inf"), "tuple": (1, (2,)),
+            "list": [[], {}], 7: "a number as key", "milestones": collections.Counter({30: 1, 80: 2}),
+            "recent": collections.deque([1.5], 10),
+        }  # fmt: skip
+        back = decode(encode(value))
+        self.assertEqual(back, value)
+        self.assertIsInstance(back["milestones"], collections.Counter)
+        self.assertEqual(back["recent"].maxlen, 10)
+        tensor = torch.tensor([[0.1, 3.0]], dtype=torch.float64)
+        self.assertTrue(torch.equal(decode(encode({"t": tensor}))["t"], tensor))
+
+    def test_schedules_come_back(self):
+        def schedules(optimizer):
+            s = torch.optim.lr_scheduler
+            return [
+                s.MultiStepLR(copy.deepcopy(optimizer), [2, 4]), s.OneCycleLR(copy.deepcopy(optimizer), 0.1, 20),
+                s.CosineAnnealingWarmRestarts(copy.deepcopy(optimizer), 3), s.LambdaLR(copy.deepcopy(optimizer), lambda n: 1 / n if n else 1),
+            ]  # fmt: skip
+
+        optimizer = torch.optim.SGD(model().parameters(), lr=1.0)
+        for ours, theirs in zip(schedules(optimizer), schedules(optimizer), strict=True):
+            for _ in range(3):
+                ours.optimizer.step()
+                ours.step()
+            theirs.load_state_dict(decode(encode(ours.state_dict())))
+            self.assertEqual(theirs.last_epoch, 3)
+            self.assertEqual(theirs.state_dict()["_last_lr"], ours.state_dict()["_last_lr"])
+
+    def test_code_is_refused(self):
+        with self.assertRaisesRegex(InvalidProgram, "state.hook is a function"):
+            encode({"hook": lambda: None})
+
+
+class MixTest(unittest.TestCase):
+    def test_known_values(self):
+        self.assertEqual(mix(0), mix(0))
+        self.assertEqual(len({mix(a, b) for a in range(40) for b in range(40)}), 1600)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

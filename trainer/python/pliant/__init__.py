@@ -1,0 +1,49 @@
+"""Pliant: training that grows and shrinks while it runs, with the same result.
+
+    import pliant
+
+    elastic = pliant.attach(model, optimizer, train_data, epochs=10, batch_size=256)
+    for step in elastic.steps():
+        for images, labels in step:
+            step.backward(loss_function(model(images), labels))
+        step.commit()
+
+or, with a loop that is ours, `pliant.FabricModel`. `python -m pliant doctor` says what works here.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from .errors import Diverged, InvalidProgram, PliantError, TrainingFailed
+
+if TYPE_CHECKING:
+    from ._torch.elastic import Elastic, Step, attach
+    from .fabric import FabricModel
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Diverged",
+    "Elastic",
+    "FabricModel",
+    "InvalidProgram",
+    "PliantError",
+    "Step",
+    "TrainingFailed",
+    "attach",
+]
+
+# Looked up when they are used: they import torch, which takes seconds.
+_LAZY = {
+    "Elastic": "._torch.elastic",
+    "Step": "._torch.elastic",
+    "attach": "._torch.elastic",
+    "FabricModel": ".fabric",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_LAZY[name], __name__), name)

@@ -1,0 +1,277 @@
+"""A learner of any framework: pliant.h as Python sees it."""
+
+import contextlib
+import ctypes
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from . import _native
+from .errors import InvalidProgram, PliantError
+
+# So long a call may keep the interpreter from noticing a signal.
+_WAIT_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Job:
+    """What the environment says. None: it does not."""
+
+    alone: bool
+    bitwise: bool
+    max_learners: int
+    logical_shards: int | None
+    global_batch_size: int | None
+    seed: int | None
+    name: str
+    learner: str
+    checkpoint_dir: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What follows from the job and the program's description."""
+
+    global_batch_size: int
+    logical_shards: int
+    steps_per_epoch: int
+    total_steps: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Shard:
+    """A logical shard of a step, or of an evaluation."""
+
+    epoch: int
+    step: int
+    index: int
+    samples: tuple[int, ...]
+    seed: int
+    training: bool
+    gradient: int = 0  # address of the floats to write
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A step whose reduction is complete."""
+
+    epoch: int
+    step: int
+    gradient: int  # address of the mean gradient, not to be written
+    gradient_elements: int
+    samples: float
+    loss: float  # sums over the samples
+    correct: float
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """The registered memory holds another state."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    reason: str  # Completed, Drained, Failed or Interrupted
+    exit_code: int
+    step: int
+    message: str
+    parameters_sha256: str
+
+
+_REASONS = {
+    _native.COMPLETED: "Completed",
+    _native.DRAINED: "Drained",
+    _native.LEARNER_FAILED: "Failed",
+    _native.INTERRUPTED: "Interrupted",
+}
+
+
+class Learner:
+    """One learner: describe it, register its state, start it, then do the work that `next` gives.
+
+    Used from one thread, but for `leave`.
+    """
+
+    def __init__(self, *, name: str, framework: str, checkpoint_dir: str | None = None) -> None:
+        self._library = _native.library()
+        self._handle = ctypes.c_void_p()
+        self._work = _native.Work()
+        options = _native.Options(
+            name=name.encode(),
+            framework=framework.encode(),
+            checkpoint_dir=checkpoint_dir.encode() if checkpoint_dir else None,
+        )
+        self._check(self._library.pliant_open(ctypes.byref(options), ctypes.byref(self._handle)))
+
+    def _check(self, status: int) -> None:
+        if status < 0:
+            message = self._library.pliant_last_error().decode(errors="replace")
+            raise InvalidProgram(message) if status == _native.INVALID else PliantError(message)
+
+    @property
+    def closed(self) -> bool:
+        return not self._handle
+
+    def close(self) -> None:
+        """Ends what has not ended."""
+        handle, self._handle = self._handle, ctypes.c_void_p()
+        self._library.pliant_close(handle)
+
+    # ---- Before start ----
+
+    def job(self) -> Job:
+        job = _native.Job()
+        self._check(self._library.pliant_get_job(self._handle, ctypes.byref(job)))
+        return Job(
+            alone=bool(job.alone),
+            bitwise=bool(job.bitwise),
+            max_learners=job.max_learners,
+            logical_shards=job.logical_shards or None,
+            global_batch_size=job.global_batch_size or None,
+            seed=job.seed if job.has_seed else None,
+            name=job.job.decode(),
+            learner=job.learner.decode(),
+            checkpoint_dir=job.checkpoint_dir.decode(),
+        )
+
+    def describe(
+        self,
+        *,
+        train_samples: int,
+        test_samples: int = 0,
+        epochs: int,
+        global_batch_size: int | None = None,
+        logical_shards: int | None = None,
+        seed: int | None = None,
+    ) -> Plan:
+        """None: as the job says or, where it does not, the default."""
+        training = _native.Training(
+            train_samples=train_samples,
+            test_samples=test_samples,
+            epochs=epochs,
+            global_batch_size=global_batch_size or 0,
+            logical_shards=logical_shards or 0,
+            has_seed=seed is not None,
+            seed=seed or 0,
+        )
+        self._check(self._library.pliant_describe(self._handle, ctypes.byref(training)))
+        plan = _native.Plan()
+        self._check(self._library.pliant_get_plan(self._handle, ctypes.byref(plan)))
+        return Plan(
+            global_batch_size=plan.global_batch_size,
+            logical_shards=plan.logical_shards,
+            steps_per_epoch=plan.steps_per_epoch,
+            total_steps=plan.total_steps,
+            seed=plan.seed,
+        )
+
+    def register(
+        self, name: str, *, role: int, dtype: str, shape: Sequence[int], address: int
+    ) -> None:
+        """Memory that is contiguous and stays where it is until `close`. `role`: PARAMETER, BUFFER
+        or STATE."""
+        if dtype not in _native.DTYPES:
+            raise InvalidProgram(f"{name} is of type {dtype}: {', '.join(_native.DTYPES)} are supported")
+        tensor = _native.Tensor(
+            name=name.encode(),
+            role=role,
+            dtype=_native.DTYPES[dtype],
+            dimensions=len(shape),
+            device=_native.CPU,
+            shape=(ctypes.c_int64 * len(shape))(*shape),
+            data=address,
+        )
+        self._check(self._library.pliant_register(self._handle, ctypes.byref(tensor), None))
+
+    def start(self) -> None:
+        self._check(self._library.pliant_start(self._handle))
+
+    # ---- Work ----
+
+    def next(self) -> Shard | Commit | Loaded | Ending:
+        """Waits for what is to be done."""
+        status = _native.NOTHING
+        while status == _native.NOTHING:
+            status = self._library.pliant_next(self._handle, _WAIT_SECONDS, ctypes.byref(self._work))
+            self._check(status)
+        work = self._work
+        if work.kind in (_native.TRAIN, _native.EVALUATE):
+            return _shard(work)
+        if work.kind == _native.COMMIT:
+            return Commit(
+                epoch=work.epoch,
+                step=work.step,
+                gradient=work.reduced,
+                gradient_elements=work.gradient_elements,
+                samples=work.samples_sum,
+                loss=work.loss_sum,
+                correct=work.correct_sum,
+            )
+        return Loaded() if work.kind == _native.LOADED else self.ending()
+
+    def gradients_ready(self, first: int, count: int) -> None:
+        self._check(self._library.pliant_gradients_ready(self._handle, first, count))
+
+    def shard_done(self, *, samples: float, loss: float, correct: float) -> None:
+        self._check(self._library.pliant_shard_done(self._handle, samples, loss, correct))
+
+    def committed(self, *, taken: bool) -> None:
+        self._check(self._library.pliant_committed(self._handle, taken))
+
+    def loaded(self) -> None:
+        self._check(self._library.pliant_loaded(self._handle))
+
+    def fail(self, message: str, *, wrong_input: bool) -> None:
+        self._check(
+            self._library.pliant_fail(self._handle, wrong_input, message.encode(errors="replace"))
+        )
+
+    def leave(self) -> None:
+        """At the next boundary, as SIGTERM does. Any thread."""
+        self._check(self._library.pliant_leave(self._handle))
+
+    def forecast(self, ahead: int) -> Shard | None:
+        """What is probably wanted `ahead` shards after the next one."""
+        work = _native.Work()
+        status = self._library.pliant_forecast(self._handle, ahead, ctypes.byref(work))
+        self._check(status)
+        return _shard(work) if status == _native.OK else None
+
+    # ---- Reports ----
+
+    def metrics(self) -> Iterator[dict[str, Any]]:
+        """The lines of metrics.jsonl that this learner wrote since the last call: none, unless it is
+        the first one of the membership."""
+        line = ctypes.c_char_p()
+        while True:
+            status = self._library.pliant_next_metrics(self._handle, ctypes.byref(line))
+            self._check(status)
+            if status != _native.OK or line.value is None:
+                return
+            with contextlib.suppress(json.JSONDecodeError):
+                yield json.loads(line.value)
+
+    def ending(self) -> Ending:
+        end = _native.End()
+        self._check(self._library.pliant_get_end(self._handle, ctypes.byref(end)))
+        return Ending(
+            reason=_REASONS[end.reason],
+            exit_code=end.exit_code,
+            step=end.step,
+            message=end.message.decode(errors="replace"),
+            parameters_sha256=end.parameters_sha256.decode(),
+        )
+
+
+def _shard(work: _native.Work) -> Shard:
+    return Shard(
+        epoch=work.epoch,
+        step=work.step,
+        index=work.shard,
+        samples=tuple(work.samples[: work.sample_count]),
+        seed=work.seed,
+        training=work.kind == _native.TRAIN,
+        gradient=work.gradient or 0,
+    )

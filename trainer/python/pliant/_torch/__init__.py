@@ -1,0 +1,1 @@
+"""PyTorch. Nothing outside of this folder imports torch."""

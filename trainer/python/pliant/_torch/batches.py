@@ -1,0 +1,67 @@
+"""From sample indices to the batch of a shard."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.utils.data import TensorDataset, default_collate
+
+from ..errors import InvalidProgram
+from .numerics import mix, seed_all
+
+Collate = Callable[[list[Any]], Any]
+
+
+def size_of(data: Any, what: str) -> int:
+    """The number of samples; InvalidProgram, with what to do, if the data have none."""
+    if isinstance(data, torch.utils.data.DataLoader):
+        raise InvalidProgram(
+            f"the {what} data are a DataLoader: give its dataset, and its collate_fn as `collate`; "
+            "which samples make a batch is decided by the job"
+        )
+    if isinstance(data, torch.utils.data.IterableDataset) or not hasattr(data, "__len__"):
+        raise InvalidProgram(
+            f"the {what} data ({type(data).__name__}) have no __len__: samples are dealt to learners by "
+            "their index, so a map-style dataset is needed (__len__ and __getitem__)"
+        )
+    if not hasattr(data, "__getitem__"):
+        raise InvalidProgram(f"the {what} data ({type(data).__name__}) have no __getitem__")
+    size = len(data)
+    if size < 1:
+        raise InvalidProgram(f"the {what} data are empty")
+    return size
+
+
+class Batches:
+    """Makes batches of one dataset. What a sample draws (augmentation) depends on the job's seed, the
+    epoch and the sample, not on who reads it."""
+
+    def __init__(self, data: Any, collate: Collate | None, seed: int) -> None:
+        self._data = data
+        self._collate = collate or default_collate
+        self._seed = seed
+        # Its samples draw nothing, and it can be asked for many at once.
+        self._tensors = isinstance(data, TensorDataset) and collate is None
+
+    def load(self, samples: Sequence[int], epoch: int) -> Any:
+        if self._tensors:
+            index = torch.tensor(samples)
+            return [tensor[index] for tensor in self._data.tensors]
+        return self._collate([self._sample(index, epoch) for index in samples])
+
+    def _sample(self, index: int, epoch: int) -> Any:
+        seed_all(mix(self._seed, epoch, index))
+        return self._data[index]
+
+
+def to_device(batch: Any, device: torch.device) -> Any:
+    """The batch with its tensors on a device."""
+    if isinstance(batch, torch.Tensor):
+        return batch.to(device)
+    if isinstance(batch, dict):
+        return {key: to_device(value, device) for key, value in batch.items()}
+    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
+        return type(batch)(*(to_device(value, device) for value in batch))
+    if isinstance(batch, list | tuple):
+        return type(batch)(to_device(value, device) for value in batch)
+    return batch

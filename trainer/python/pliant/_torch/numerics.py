@@ -1,0 +1,62 @@
+"""What has to be the same on every learner for their bits to be the same."""
+
+import contextlib
+import ctypes
+import os
+import random
+import sys
+
+import torch
+
+_MASK = (1 << 64) - 1
+
+
+def mix(*words: int) -> int:
+    """A 64-bit hash of words (SplitMix64), the same on every machine."""
+    state = 0
+    for word in words:
+        state = (state + 0x9E3779B97F4A7C15 + (word & _MASK)) & _MASK
+        state = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+        state = ((state ^ (state >> 27)) * 0x94D049BB133111EB) & _MASK
+        state ^= state >> 31
+    return state
+
+
+def seed_all(seed: int) -> None:
+    """Python's, numpy's and torch's generators, on all devices."""
+    random.seed(seed)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed([seed & 0xFFFFFFFF, seed >> 32])
+    torch.default_generator.manual_seed(seed)
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        torch.cuda.manual_seed_all(seed)
+
+
+def compute_deterministically(threads: int) -> None:
+    """The number of threads decides how sums inside a kernel are cut, so it is part of the result."""
+    torch.set_num_threads(threads)
+    _limit_openblas(threads)
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.use_deterministic_algorithms(True)
+    torch.backends.cudnn.benchmark = False
+    # That would fill fresh memory, to show reads of what was never written: twice the work.
+    torch.utils.deterministic.fill_uninitialized_memory = False
+
+
+def _limit_openblas(threads: int) -> None:
+    """OpenBLAS built on pthreads does not listen to the OpenMP call that torch makes."""
+    with contextlib.suppress(OSError):
+        with open("/proc/self/maps") as maps:
+            paths = {line.split(maxsplit=5)[5].strip() for line in maps if "libopenblas" in line}
+        for path in sorted(paths):
+            with contextlib.suppress(OSError, AttributeError):
+                ctypes.CDLL(path).openblas_set_num_threads(threads)
+
+
+def describe(threads: int) -> str:
+    """Of which learners of a bitwise job must have the same."""
+    version = f"torch {torch.__version__} threads={threads}"
+    if torch.cuda.is_available():
+        version += f" cuda={torch.version.cuda} gpu={torch.cuda.get_device_name()}"
+    return version

@@ -1,0 +1,118 @@
+"""An optimizer's state at fixed addresses.
+
+torch makes it at the first step, and learners that join before or after must agree on its shapes: so
+a step is tried, with gradients of zero, and undone.
+"""
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from ..errors import InvalidProgram
+from .mirror import Mirror
+
+
+class OptimizerState:
+    """Until the first step the optimizer has no state, as without us. From then on its tensors are
+    those held here."""
+
+    def __init__(self, optimizer: torch.optim.Optimizer, names: dict[torch.Tensor, str]) -> None:
+        self._optimizer = optimizer
+        self._parameters = [
+            parameter
+            for group in optimizer.param_groups
+            for parameter in group["params"]
+            if parameter.requires_grad
+        ]
+        unknown = [parameter for parameter in self._parameters if parameter not in names]
+        if unknown:
+            shapes = ", ".join(str(tuple(parameter.shape)) for parameter in unknown)
+            raise InvalidProgram(f"the optimizer has parameters that the model has not: of shapes {shapes}")
+        self._names = [names[parameter] for parameter in self._parameters]
+        self._mirrors: dict[tuple[int, str], Mirror] = {}
+        present = all(optimizer.state.get(parameter) for parameter in self._parameters)
+        state = optimizer.state if present else self._tried_state()
+        for i, parameter in enumerate(self._parameters):
+            for key, value in sorted(state.get(parameter, {}).items()):
+                if isinstance(value, torch.Tensor):
+                    self._mirrors[i, key] = Mirror(value.detach().clone())
+        if present:
+            self.take_over()
+
+    def tensors(self) -> Iterator[tuple[str, Mirror]]:
+        for (i, key), mirror in self._mirrors.items():
+            yield f"optimizer.{self._names[i]}.{key}", mirror
+
+    def _tried_state(self) -> dict[torch.Tensor, dict[str, Any]]:
+        """What the state looks like after a step. Nothing is changed by it."""
+        optimizer = self._optimizer
+        parameters = [(parameter, parameter.detach().clone()) for parameter in self._parameters]
+        before = {key: copy.deepcopy(value) for key, value in optimizer.state.items()}
+        groups = [{k: v for k, v in group.items() if k != "params"} for group in optimizer.param_groups]
+        groups = copy.deepcopy(groups)
+        try:
+            for parameter in self._parameters:
+                parameter.grad = torch.zeros_like(parameter)
+            # The plain method: a schedule counts calls of what it put before it.
+            type(optimizer).step(optimizer)
+        except TypeError as error:
+            raise InvalidProgram(
+                f"{type(optimizer).__name__} cannot be used: its step needs more than gradients ({error})"
+            ) from None
+        finally:
+            tried = {parameter: dict(optimizer.state.get(parameter, {})) for parameter in self._parameters}
+            optimizer.state.clear()
+            optimizer.state.update(before)
+            for group, saved in zip(optimizer.param_groups, groups, strict=True):
+                group.update(saved)
+            with torch.no_grad():
+                for parameter, saved_parameter in parameters:
+                    parameter.copy_(saved_parameter)
+                    parameter.grad = None
+        return tried
+
+    def take_over(self) -> None:
+        """After a step: its tensors are copied here, and from then on are the ones here."""
+        for i, parameter in enumerate(self._parameters):
+            state = self._optimizer.state.get(parameter, {})
+            for key, value in state.items():
+                if not isinstance(value, torch.Tensor):
+                    continue
+                mirror = self._mirrors.get((i, key))
+                if mirror is None or mirror.live.shape != value.shape or mirror.live.dtype != value.dtype:
+                    raise InvalidProgram(
+                        f"the optimizer's {key} of {self._names[i]} is not what it was at the start: "
+                        "state that changes its shape cannot be handed over"
+                    )
+                state[key] = mirror.adopt(value)
+                mirror.save()
+
+    def plain(self) -> dict[str, Any]:
+        """What is not in tensors."""
+        optimizer = self._optimizer
+        values = [
+            {
+                key: value
+                for key, value in optimizer.state.get(parameter, {}).items()
+                if not isinstance(value, torch.Tensor)
+            }
+            for parameter in self._parameters
+        ]
+        groups = [{k: v for k, v in group.items() if k != "params"} for group in optimizer.param_groups]
+        return {"started": bool(optimizer.state), "values": values, "groups": groups}
+
+    def restore(self, plain: dict[str, Any]) -> None:
+        """What the memory here and `plain` say."""
+        optimizer = self._optimizer
+        for group, saved in zip(optimizer.param_groups, plain["groups"], strict=True):
+            group.update(saved)
+        optimizer.state.clear()
+        if not plain["started"]:
+            return
+        for parameter, values in zip(self._parameters, plain["values"], strict=True):
+            optimizer.state[parameter].update(values)
+        for (i, key), mirror in self._mirrors.items():
+            mirror.restore()
+            optimizer.state[self._parameters[i]][key] = mirror.live

@@ -1,0 +1,138 @@
+"""Everything that a learner must take over to go on bit for bit: model, optimizer, what else was registered."""
+
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+
+from .. import _native
+from .._learner import Learner
+from ..errors import InvalidProgram
+from .mirror import Mirror
+from .optimizer_state import OptimizerState
+from .plain_state import decode, encode
+
+_PLAIN_BYTES_LEAST = 1 << 14
+_LENGTH_BYTES = 8
+
+
+@runtime_checkable
+class Stateful(Protocol):
+    """A schedule, a scaler, a metric: anything whose state goes with the training's."""
+
+    def state_dict(self) -> dict[str, Any]: ...
+    def load_state_dict(self, state_dict: dict[str, Any]) -> Any: ...
+
+
+class TrainingState:
+    def __init__(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        _check_devices(model)
+        names = {parameter: name for name, parameter in model.named_parameters()}
+        persistent = set(model.state_dict().keys())
+        self.parameters = [parameter for parameter in names if parameter.requires_grad]
+        if not self.parameters:
+            raise InvalidProgram("no parameter of the model requires a gradient: there is nothing to train")
+        self._parameters = {names[p]: Mirror(p) for p in self.parameters}
+        self._frozen = {name: Mirror(p) for p, name in names.items() if not p.requires_grad}
+        self._buffers: dict[str, Mirror] = {}
+        for name, buffer in model.named_buffers():
+            # What the model does not save (a mask) goes where a loaded model does not find it.
+            self._buffers[f"model.{name}" if name in persistent else f"buffers.{name}"] = Mirror(buffer)
+        self._optimizer = OptimizerState(optimizer, names)
+        self._others: dict[str, Stateful] = {}
+        self._plain = torch.zeros(0, dtype=torch.uint8)
+
+    def add(self, name: str, what: Stateful) -> None:
+        if not isinstance(what, Stateful):
+            raise InvalidProgram(f"{name} has no state_dict and load_state_dict")
+        if name in self._others:
+            raise InvalidProgram(f"there are two states of the name {name}")
+        self._others[name] = what
+
+    def register(self, learner: Learner) -> None:
+        """Tells the learner of all of it."""
+
+        def tell(name: str, mirror: Mirror, role: int) -> None:
+            host = mirror.host
+            learner.register(
+                name,
+                role=role,
+                dtype=str(host.dtype).removeprefix("torch."),
+                shape=tuple(host.shape),
+                address=host.data_ptr(),
+            )
+
+        for name, mirror in self._parameters.items():
+            tell(f"model.{name}", mirror, _native.PARAMETER)
+        for name, mirror in self._buffers.items():
+            tell(name, mirror, _native.BUFFER)
+        for name, mirror in self._frozen.items():
+            tell(f"model.{name}", mirror, _native.STATE)
+        for name, mirror in self._optimizer.tensors():
+            tell(name, mirror, _native.STATE)
+        # Texts grow: numbers that begin as 0 become long.
+        length = 4 * len(self._encoded())
+        room = max(_PLAIN_BYTES_LEAST, 1 << length.bit_length())
+        self._plain = torch.zeros(room, dtype=torch.uint8)
+        self._write_plain()
+        tell("python.state", Mirror(self._plain), _native.STATE)
+
+    # ---- While it trains ----
+
+    def restore_buffers(self) -> None:
+        """Before a forward: where buffers are not in host memory, they get what was committed."""
+        for mirror in self._buffers.values():
+            mirror.restore()
+
+    def save_buffers(self) -> None:
+        """After a forward of shard 0."""
+        for mirror in self._buffers.values():
+            mirror.save()
+
+    def save(self) -> None:
+        """After a commit: everything is where it was registered."""
+        self._optimizer.take_over()
+        for mirror in self._parameters.values():
+            mirror.save()
+        self._write_plain()
+
+    def loaded(self) -> None:
+        """What was registered holds another state."""
+        for mirrors in (self._parameters, self._frozen, self._buffers):
+            for mirror in mirrors.values():
+                mirror.restore()
+        length = int.from_bytes(bytes(self._plain[:_LENGTH_BYTES].tolist()), "little")
+        if length > self._plain.numel() - _LENGTH_BYTES:
+            raise InvalidProgram("the state that was taken over is damaged: python.state")
+        plain = decode(bytes(self._plain[_LENGTH_BYTES : _LENGTH_BYTES + length].tolist()))
+        self._optimizer.restore(plain["optimizer"])
+        for name, what in self._others.items():
+            if name not in plain["others"]:
+                raise InvalidProgram(f"the state that was taken over knows no {name}")
+            what.load_state_dict(plain["others"][name])
+
+    def _encoded(self) -> bytes:
+        others = {name: what.state_dict() for name, what in self._others.items()}
+        return encode({"optimizer": self._optimizer.plain(), "others": others})
+
+    def _write_plain(self) -> None:
+        data = self._encoded()
+        room = self._plain.numel() - _LENGTH_BYTES
+        if len(data) > room:
+            raise InvalidProgram(
+                f"the state of {', '.join(self._others) or 'the optimizer'} takes {len(data)} bytes, and had "
+                f"room for {room}: state that grows cannot be handed over"
+            )
+        whole = len(data).to_bytes(_LENGTH_BYTES, "little") + data
+        self._plain.zero_()
+        self._plain[: len(whole)] = torch.frombuffer(bytearray(whole), dtype=torch.uint8)
+
+
+def _check_devices(model: torch.nn.Module) -> None:
+    devices: dict[torch.device, str] = {}
+    for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
+        if tensor.is_meta:
+            raise InvalidProgram(f"{name} is on the device meta: it holds no values yet")
+        devices.setdefault(tensor.device, name)
+    if len(devices) > 1:
+        found = ", ".join(f"{name} on {device}" for device, name in devices.items())
+        raise InvalidProgram(f"the model is on several devices ({found}): a learner's must be on one")

@@ -1,0 +1,82 @@
+"""A learner and the process around it: how an exception that nobody caught reaches the job."""
+
+import atexit
+import sys
+import traceback
+from types import TracebackType
+
+from ._learner import Learner
+from .errors import PliantError
+
+
+def last_line(error: BaseException) -> str:
+    """The last line of its traceback, with the place in the program that it came from."""
+    line = traceback.format_exception_only(error)[-1].strip()
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{line} ({frames[-1].filename}:{frames[-1].lineno})" if frames else line
+
+
+class Guard:
+    """Until it is closed, an exception that ends the program also ends the learner, as failed, with the
+    exception's last line as the job's message; and a program that just ends gives up what is left.
+
+    One at a time: a new one closes the one before, which a notebook may have left behind.
+    """
+
+    _present: "Guard | None" = None
+
+    def __init__(self) -> None:
+        if Guard._present is not None:
+            Guard._present.close()
+        _install_hook()
+        self._learner: Learner | None = None
+
+    def watch(self, learner: Learner) -> None:
+        self._learner = learner
+        Guard._present = self
+        atexit.register(self.close)
+
+    def fail(self, error: BaseException) -> None:
+        """The learner ends as failed. Waits until the job has heard of it."""
+        if self._learner is None:
+            return
+        wrong_input = isinstance(error, PliantError) and error.exit_code == 2
+        message = str(error) if isinstance(error, PliantError) else last_line(error)
+        self._learner.fail(message, wrong_input=wrong_input)
+        self.close()
+
+    def close(self) -> None:
+        if self._learner is None:
+            return
+        self._learner.close()
+        self._learner = None
+        atexit.unregister(self.close)
+        if Guard._present is self:
+            Guard._present = None
+
+    @classmethod
+    def present(cls) -> "Guard | None":
+        return cls._present
+
+
+_hook_before = None
+
+
+def _install_hook() -> None:
+    global _hook_before
+    if sys.excepthook is not _on_uncaught:
+        _hook_before = sys.excepthook
+        sys.excepthook = _on_uncaught
+
+
+def _on_uncaught(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    if _hook_before is not None:
+        _hook_before(kind, error, trace)
+    sys.stderr.flush()
+    guard = Guard.present()
+    if guard is not None:
+        guard.fail(error)
+    if isinstance(error, PliantError):
+        raise SystemExit(error.exit_code)
