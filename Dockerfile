@@ -74,4 +74,4 @@ FROM operator-base AS operator
 COPY --from=compile /src/build/release/bin/pliant-operator /src/build/release/bin/pliant-coordinator /usr/local/bin/
 
 FROM learner-base AS learner
-COPY --from=compile /src/build/release/bin/pliant-learner /usr/local/bin/
+COPY --from=compile /src/build/release/bin/pliant-learner /src/build/release/bin/pliant-checkpoint /usr/local/bin/

@@ -39,6 +39,7 @@ struct CheckpointSpec {
   int every_steps = 200;
   int every_seconds = 300;
   int keep = 3;
+  std::string resume_from;  // a job's uid, or a path; empty: begin afresh
 
   bool operator==(const CheckpointSpec&) const = default;
 };

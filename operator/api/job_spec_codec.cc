@@ -35,6 +35,12 @@ void ReadCheckpoint(Fields& fields, CheckpointSpec& checkpoint) {
   checkpoint.every_steps = fields.Int("everySteps", 200, 1, 1'000'000'000);
   checkpoint.every_seconds = fields.Int("everySeconds", 300, 1, 86400);
   checkpoint.keep = fields.Int("keep", 3, 1, 1000);
+  fields.Object("resumeFrom", [&](Fields& source) {
+    const std::string uid = source.String("jobUid", "", 36);
+    const std::string path = source.String("path", "", 4096);
+    if (uid.empty() == path.empty()) source.Wrong("jobUid", "exactly one of it and path is needed");
+    checkpoint.resume_from = uid.empty() ? path : uid;
+  });
 }
 
 void ReadResize(Fields& fields, ResizeSpec& resize) {

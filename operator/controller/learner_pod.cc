@@ -58,7 +58,7 @@ json Environment(const api::ElasticTrainingJob& job, const api::FrozenTraining& 
                  std::int64_t term, const std::string& coordinator_ip) {
   const api::CheckpointSpec& checkpoint = job.spec.checkpoint;
   const bool ipv6 = coordinator_ip.find(':') != std::string::npos;
-  return json::array({
+  json environment = json::array({
       Value("PLIANT_COORDINATOR",
             std::format("{}:{}", ipv6 ? "[" + coordinator_ip + "]" : coordinator_ip,
                         kCoordinatorPort)),
@@ -82,6 +82,10 @@ json Environment(const api::ElasticTrainingJob& job, const api::FrozenTraining& 
       Value("PLIANT_GRACE_SECONDS", std::to_string(job.spec.resize.grace_period.count())),
       Value("PLIANT_METRICS_PORT", std::to_string(kLearnerMetricsPort)),
   });
+  if (!checkpoint.resume_from.empty()) {
+    environment.push_back(Value("PLIANT_RESUME_FROM", checkpoint.resume_from));
+  }
+  return environment;
 }
 
 void OverlayContainer(json& container, json environment, const std::string& gpu_resource,

@@ -46,7 +46,9 @@ void RemoveRemains(CheckpointStore& store, MembershipId membership);
 // The newest checkpoint of which everything verifies. kNotFound when there is none at all, kCorrupt
 // when none of them verifies, kInvalid when the newest one is of a job with another seed, global
 // batch size or number of shards.
-Result<Restored> RestoreNewest(CheckpointStore& store, const JobIdentity& job);
+// `only`: no other than the one of this name.
+Result<Restored> RestoreNewest(CheckpointStore& store, const JobIdentity& job,
+                               std::string_view only = {});
 
 // The step of the newest checkpoint, which may not verify: a listing tells. kNotFound: there is
 // none.
@@ -61,6 +63,8 @@ Status PruneTo(CheckpointStore& store, const TrainingPosition& written, int keep
 // it.
 Result<Manifest> ExportFinal(CheckpointStore& store, const CheckpointLabel& label,
                              const StateDict& state);
+// The model alone, as in a checkpoint and in final/.
+Status WriteModel(CheckpointStore& store, std::string_view name, const StateDict& state);
 // The manifest of a final model whose file is there in full. kNotFound: not published.
 Result<Manifest> ReadFinal(CheckpointStore& store);
 

@@ -7,6 +7,8 @@
 
 #include "base/log.h"
 #include "base/mailbox.h"
+#include "trainer/checkpoint/file_store.h"
+#include "trainer/checkpoint/stored_checkpoint.h"
 
 namespace pliant {
 namespace {
@@ -20,6 +22,8 @@ enum Lane { kReading, kWriting };
 // What both kinds do; they differ in where and when an operation runs.
 class OperationCheckpointer : public Checkpointer {
  public:
+  explicit OperationCheckpointer(std::optional<ResumeSource> resume) : resume_(std::move(resume)) {}
+
   void Save(CheckpointLabel label, std::shared_ptr<const StateCopy> state, int keep,
             Done<Manifest> done) override {
     Start<Manifest>(
@@ -57,6 +61,12 @@ class OperationCheckpointer : public Checkpointer {
         std::move(done));
   }
 
+  void RestoreFirst(JobIdentity job, Done<Restored> done) override {
+    Start<Restored>(
+        kReading, [this, job](CheckpointStore&) { return RestoreFromSource(job); },
+        std::move(done));
+  }
+
   void ExportFinal(CheckpointLabel label, std::shared_ptr<const StateCopy> state,
                    Done<Manifest> done) override {
     Start<Manifest>(
@@ -76,6 +86,18 @@ class OperationCheckpointer : public Checkpointer {
   virtual void Enqueue(Lane lane, Operation operation) = 0;
 
  private:
+  Result<Restored> RestoreFromSource(const JobIdentity& job) const {
+    if (!resume_) return Fail(ErrorCode::kNotFound, "it is to begin afresh");
+    Result<Restored> restored = RestoreNewest(*resume_->store, job, resume_->only);
+    if (restored) return restored;
+    Error error = std::move(restored).error();
+    // It was asked for: without it nothing else is right.
+    if (error.code == ErrorCode::kNotFound) error.code = ErrorCode::kInvalid;
+    return std::unexpected(InContext("resume from " + resume_->name, std::move(error)));
+  }
+
+  const std::optional<ResumeSource> resume_;  // its store: in the lane of reading only
+
   template <typename T>
   void Start(Lane lane, std::function<Result<T>(CheckpointStore&)> work, Done<T> done) {
     Enqueue(lane,
@@ -89,8 +111,10 @@ class OperationCheckpointer : public Checkpointer {
 
 class ThreadedCheckpointer final : public OperationCheckpointer {
  public:
-  ThreadedCheckpointer(EventLoop& loop, std::unique_ptr<CheckpointStore> store)
-      : loop_(loop),
+  ThreadedCheckpointer(EventLoop& loop, std::unique_ptr<CheckpointStore> store,
+                       std::optional<ResumeSource> resume)
+      : OperationCheckpointer(std::move(resume)),
+        loop_(loop),
         store_(std::move(store)),
         reader_([this](const std::stop_token& stop) { Work(operations_[kReading], stop); }),
         writer_([this](const std::stop_token& stop) { Work(operations_[kWriting], stop); }) {}
@@ -126,7 +150,7 @@ class ThreadedCheckpointer final : public OperationCheckpointer {
 class InLoopCheckpointer final : public OperationCheckpointer {
  public:
   InLoopCheckpointer(EventLoop& loop, CheckpointStore& store, std::function<Duration()> delay)
-      : loop_(loop), store_(store), delay_(std::move(delay)) {}
+      : OperationCheckpointer(std::nullopt), loop_(loop), store_(store), delay_(std::move(delay)) {}
 
  protected:
   void Enqueue(Lane lane, Operation operation) override {
@@ -148,9 +172,19 @@ class InLoopCheckpointer final : public OperationCheckpointer {
 
 }  // namespace
 
+ResumeSource ResumeFromFolder(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder.has_filename() ? folder : folder.parent_path();
+  const std::string last = path.filename().string();
+  const bool is_checkpoint = last.starts_with(kStepPrefix);
+  return {.name = path.string(),
+          .store = std::make_unique<FileStore>(is_checkpoint ? path.parent_path() : path),
+          .only = is_checkpoint ? last : ""};
+}
+
 std::unique_ptr<Checkpointer> NewThreadedCheckpointer(EventLoop& loop,
-                                                      std::unique_ptr<CheckpointStore> store) {
-  return std::make_unique<ThreadedCheckpointer>(loop, std::move(store));
+                                                      std::unique_ptr<CheckpointStore> store,
+                                                      std::optional<ResumeSource> resume) {
+  return std::make_unique<ThreadedCheckpointer>(loop, std::move(store), std::move(resume));
 }
 
 std::unique_ptr<Checkpointer> NewInLoopCheckpointer(EventLoop& loop, CheckpointStore& store,

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "base/event_loop.h"
 #include "base/result.h"
@@ -27,15 +30,27 @@ class Checkpointer {
                     Done<Manifest> done) = 0;
   virtual void FindNewest(Done<std::uint64_t> done) = 0;  // its step; kNotFound: there is none
   virtual void Restore(JobIdentity job, Done<Restored> done) = 0;  // kNotFound: a fresh start
+  // What a job without a checkpoint of its own begins from. kNotFound: nothing, afresh.
+  virtual void RestoreFirst(JobIdentity job, Done<Restored> done) = 0;
   virtual void ExportFinal(CheckpointLabel label, std::shared_ptr<const StateCopy> state,
                            Done<Manifest> done) = 0;
   virtual void FindFinal(Done<Manifest> done) = 0;  // kNotFound: not published
 };
 
+// Where a job begins that was told to go on from another's checkpoint.
+struct ResumeSource {
+  std::string name;  // for people
+  std::unique_ptr<CheckpointStore> store;
+  std::string only;  // this checkpoint; empty: the newest
+};
+// `folder`: that of a job, or of one of its checkpoints.
+ResumeSource ResumeFromFolder(const std::filesystem::path& folder);
+
 // Works on two threads of its own. Destroying it waits for the operations that are under way; those
 // after them are dropped. `store` takes calls of both.
 std::unique_ptr<Checkpointer> NewThreadedCheckpointer(EventLoop& loop,
-                                                      std::unique_ptr<CheckpointStore> store);
+                                                      std::unique_ptr<CheckpointStore> store,
+                                                      std::optional<ResumeSource> resume = {});
 
 // For simulations: works on the loop itself, when `delay()` has passed; a learner that dies
 // meanwhile has done nothing. `store` is borrowed: it is the volume, which outlives learners.

@@ -148,6 +148,9 @@ Status ReadCheckpoints(const Reader& reader, LearnerEnvironment& environment) {
         "PLIANT_CHECKPOINT_DIR is not set: it must be the folder where the volume of "
         "spec.checkpoint is mounted");
   }
+  if (const auto folder = reader.Text("PLIANT_RESUME_FROM")) {
+    environment.resume_from = environment.checkpoint_dir / *folder;
+  }
   RETURN_IF_ERROR(reader.Number("PLIANT_CHECKPOINT_EVERY_STEPS", 0, std::uint64_t{1} << 40,
                                 environment.checkpoint_every_steps));
   RETURN_IF_ERROR(

@@ -38,6 +38,8 @@ struct LearnerEnvironment {
   std::uint64_t checkpoint_every_steps = 0;             // 0: not by steps
   Duration checkpoint_every = std::chrono::minutes(5);  // zero: not by time
   int checkpoints_kept = 3;
+  // The folder of another job, or of a checkpoint, to begin from. Empty: none.
+  std::filesystem::path resume_from;
 
   // Absent: the program's own values.
   std::optional<std::uint64_t> global_batch_size;

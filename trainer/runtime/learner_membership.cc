@@ -393,29 +393,30 @@ void LearnerLoop::Impl::OnNewestStep(Result<std::uint64_t> newest) {
                  {{"cause", newest.error().message}});
     return SettleOpening();
   }
-  if (!newest && !furthest) {
-    log::Info("starting afresh");
-    has_state_ = true;
-    applied_ = 0;
-    return SettleOpening();
-  }
-  if (!newest || (furthest && *newest <= schedule_.StepsBefore(furthest->applied_ticks))) {
-    return SettleOpening();
-  }
-  parts_.checkpointer.Restore(
-      Label().job,
+  const auto take =
       Guarded<Result<Restored>>([this, again, id = membership_.id](Result<Restored> restored) {
         if (membership_.id != id || phase_ != Phase::kOpening) return;
         if (!restored && restored.error().code == ErrorCode::kUnavailable) {
           return TryVolumeAgain(restored.error(), again);
         }
         OnRestored(std::move(restored));
-      }));
+      });
+  if (!newest && !furthest) return parts_.checkpointer.RestoreFirst(Label().job, take);
+  if (!newest || (furthest && *newest <= schedule_.StepsBefore(furthest->applied_ticks))) {
+    return SettleOpening();
+  }
+  parts_.checkpointer.Restore(Label().job, take);
 }
 
 void LearnerLoop::Impl::OnRestored(Result<Restored> restored) {
   const std::optional<Holding> furthest = opening_->furthest();
   volume_tries_ = 0;
+  if (!restored && restored.error().code == ErrorCode::kNotFound && !furthest) {
+    log::Info("starting afresh");
+    has_state_ = true;
+    applied_ = 0;
+    return SettleOpening();
+  }
   if (!restored) {
     // Without a state there is nothing else to go on from, and a fresh start would undo everything.
     if (!furthest) return Fail(restored.error());

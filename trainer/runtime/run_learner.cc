@@ -216,7 +216,10 @@ int RunLearner(Program& program, const RunLearnerOptions& options) {
     link = std::make_unique<WebSocketLink>(loop, MakeLinkOptions(*environment.coordinator));
   }
   const std::filesystem::path folder = environment.checkpoint_dir / environment.job_uid;
-  const auto checkpointer = NewThreadedCheckpointer(loop, std::make_unique<FileStore>(folder));
+  std::optional<ResumeSource> resume;
+  if (!environment.resume_from.empty()) resume = ResumeFromFolder(environment.resume_from);
+  const auto checkpointer =
+      NewThreadedCheckpointer(loop, std::make_unique<FileStore>(folder), std::move(resume));
   const auto metrics_file = NewBackgroundMetrics(NewMetricsFile(folder / "metrics.jsonl"));
   ShownMetrics metrics(*metrics_file, options.on_metrics_line);
   const int shards = LogicalShardsOf(options);

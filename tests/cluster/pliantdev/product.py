@@ -15,7 +15,7 @@ from .settings import CACHE, CLUSTER_SOURCES, REPO
 
 _PROGRAMS = {
     "operator": ["pliant-operator", "pliant-coordinator"],
-    "learner": ["pliant-learner"],
+    "learner": ["pliant-learner", "pliant-checkpoint"],
 }
 
 _COMPILE = """

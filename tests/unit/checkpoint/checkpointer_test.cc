@@ -1,6 +1,7 @@
 #include "trainer/checkpoint/checkpointer.h"
 
 #include <chrono>
+#include <filesystem>
 #include <future>
 #include <memory>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "base/real_event_loop.h"
 #include "base/sim_event_loop.h"
 #include "tests/unit/checkpoint/training_state.h"
+#include "trainer/checkpoint/file_store.h"
 #include "trainer/checkpoint/memory_store.h"
 
 namespace pliant {
@@ -108,6 +110,46 @@ TEST(ThreadedCheckpointer, LetsGoOfTheStateBeforeItReports) {
   while (!holders && std::chrono::steady_clock::now() < end)
     loop.context().run_one_for(milliseconds(100)), loop.context().restart();
   EXPECT_EQ(holders, 1) << "the copy's memory can be used for the next one";
+}
+
+// What RestoreFirst says: "<step>", or an error.
+std::string First(std::optional<ResumeSource> resume, JobIdentity job = LabelAt(0).job) {
+  RealEventLoop loop;
+  const auto checkpointer =
+      NewThreadedCheckpointer(loop, std::make_unique<MemoryStore>(), std::move(resume));
+  std::string heard;
+  checkpointer->RestoreFirst(job, [&](Result<Restored> restored) {
+    heard = restored
+                ? std::to_string(restored->manifest.position.step)
+                : std::string(ToString(restored.error().code)) + " " + restored.error().message;
+  });
+  const auto end = std::chrono::steady_clock::now() + seconds(30);
+  while (heard.empty() && std::chrono::steady_clock::now() < end)
+    loop.context().run_one_for(milliseconds(100)), loop.context().restart();
+  return heard;
+}
+
+TEST(RestoreFirst, IsFromTheJobOrTheCheckpointThatWasNamed) {
+  std::string pattern = (std::filesystem::temp_directory_path() / "restore-first-XXXXXX").string();
+  ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+  const std::filesystem::path volume = pattern;
+  const std::filesystem::path job = volume / "uid";
+  FileStore store(job);
+  for (const std::uint64_t step : {100U, 200U})
+    ASSERT_TRUE(SaveCheckpoint(store, LabelAt(step), StateAt(step)->view()));
+
+  EXPECT_EQ(First(std::nullopt), "NotFound it is to begin afresh");
+  EXPECT_EQ(First(ResumeFromFolder(job)), "200");
+  EXPECT_EQ(First(ResumeFromFolder(job / "")), "200");
+  EXPECT_EQ(First(ResumeFromFolder(job / "step-000000000100-m2.5")), "100");
+  EXPECT_EQ(First(ResumeFromFolder(volume / "none")),
+            "Invalid resume from " + (volume / "none").string() + ": there is no checkpoint");
+  EXPECT_EQ(
+      First(ResumeFromFolder(job), {.seed = 8, .global_batch_size = 256, .logical_shards = 32}),
+      "Invalid resume from " + job.string() +
+          ": checkpoint step-000000000200-m2.5 was written with seed 7, globalBatchSize 256, "
+          "logicalShards 32; this job has 8, 256, 32");
+  std::filesystem::remove_all(volume);
 }
 
 // A store that answers a write only when it is told to.

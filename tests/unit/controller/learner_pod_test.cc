@@ -76,6 +76,14 @@ TEST(LearnerPod, HasWhatALearnerNeeds) {
   EXPECT_EQ(env.at("PLIANT_POD_IP"), json::parse(R"({"fieldRef": {"fieldPath": "status.podIP"}})"));
 }
 
+TEST(LearnerPod, IsToldWhereToBegin) {
+  EXPECT_FALSE(EnvOf(PodOf(NewJob().spec.template_json)).contains("PLIANT_RESUME_FROM"));
+  api::ElasticTrainingJob job = NewJob();
+  job.spec.checkpoint.resume_from = "a-uid";
+  const json pod = LearnerPod(job, kTraining, 3, 4, "gpu-1", "10.0.0.7", {});
+  EXPECT_EQ(EnvOf(pod).at("PLIANT_RESUME_FROM"), "a-uid");
+}
+
 TEST(LearnerPod, IsFoundByAPlainPrometheusWhereThatIsWanted) {
   const auto annotations_of = [](const std::string& template_json) {
     api::ElasticTrainingJob job = NewJob();

@@ -89,6 +89,20 @@ TEST_F(LearnerEnvironmentTest, TakesWhatTheOperatorSets) {
   EXPECT_EQ(environment->termination_log, "/tmp/log");
 }
 
+TEST_F(LearnerEnvironmentTest, WhatItBeginsFromIsOnTheVolumeUnlessItsPathIsWhole) {
+  for (const auto& [told, want] :
+       {std::pair{"", ""},
+        {"another-uid", "/checkpoints/another-uid"},
+        {"old/uid/step-000000000200-m1.1", "/checkpoints/old/uid/step-000000000200-m1.1"},
+        {"/archive/uid", "/archive/uid"}}) {
+    Variables variables = Full();
+    variables["PLIANT_RESUME_FROM"] = told;
+    const auto environment = Read(variables);
+    ASSERT_TRUE(environment) << environment.error();
+    EXPECT_EQ(environment->resume_from, want);
+  }
+}
+
 TEST_F(LearnerEnvironmentTest, AloneNeedsNothing) {
   for (const Variables& variables : {Variables{}, Variables{{"PLIANT_COORDINATOR", ""}}}) {
     const auto environment = Read(variables);

@@ -1,0 +1,94 @@
+"""What is on the checkpoint volume: where a job begins, what it keeps, and how people look at it."""
+
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+from harness import BIN, PATIENCE_SECONDS
+
+
+class CheckpointsTest(unittest.TestCase):
+    """Learners alone: the same program, and the same folder, as in a cluster."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="pliant-checkpoints-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def train(self, name, *, epochs, want_code=0, **environment):
+        """The termination message of a training in a folder of its own."""
+        message = self.folder / f"{name}.json"
+        ended = subprocess.run(
+            [str(BIN / "toy-learner")], stderr=subprocess.PIPE, text=True, timeout=PATIENCE_SECONDS,
+            env={**os.environ, "PLIANT_CHECKPOINT_DIR": str(self.folder / name), "PLIANT_TERMINATION_LOG": str(message),
+                 "PLIANT_CHECKPOINT_EVERY_STEPS": "3", "PLIANT_CHECKPOINT_KEEP": "2", "TOY_EPOCHS": str(epochs),
+                 "TOY_SHARD_MILLISECONDS": "1", "PLIANT_LOGICAL_SHARDS": "8", **environment})
+        self.assertEqual(ended.returncode, want_code, ended.stderr)
+        self.log = [json.loads(line) for line in ended.stderr.splitlines()]
+        return json.loads(message.read_text())
+
+    def checkpoints(self, name):
+        return sorted(path for path in (self.folder / name / "local").iterdir() if path.name.startswith("step-"))
+
+    def tool(self, *arguments, want_code=0):
+        ended = subprocess.run([str(BIN / "pliant-checkpoint"), *map(str, arguments)], capture_output=True, text=True)
+        self.assertEqual(ended.returncode, want_code, ended.stdout + ended.stderr)
+        return ended.stdout
+
+    def test_a_job_goes_on_from_anothers_checkpoint(self):
+        whole = self.train("whole", epochs=6)
+        self.train("first", epochs=2)
+        self.assertEqual(len(self.checkpoints("first")), 2, "spec.checkpoint.keep")
+        newest = self.checkpoints("first")[-1]
+        for name, source in [("relative", "../first/local"), ("checkpoint", str(newest))]:
+            with self.subTest(name):
+                went_on = self.train(name, epochs=6, PLIANT_RESUME_FROM=source)
+                self.assertEqual(went_on["parametersSha256"], whole["parametersSha256"])
+                restored = [line["step"] for line in self.log if line["message"] == "restored"]
+                self.assertEqual(restored, [int(newest.name.split("-")[1])])
+
+    def test_a_checkpoint_of_another_training_is_refused(self):
+        self.train("first", epochs=2)
+        source = str(self.folder / "first" / "local")
+        for name, settings, want in [
+            ("seed", {"PLIANT_SEED": "8"}, "written with seed 7, globalBatchSize"),
+            ("nothing", {"PLIANT_RESUME_FROM": "../none"}, "none: there is no checkpoint"),
+        ]:
+            with self.subTest(name):
+                ended = self.train(name, epochs=4, want_code=2, **{"PLIANT_RESUME_FROM": source, **settings})
+                self.assertEqual(ended["reason"], "Failed")
+                self.assertIn("resume from ", ended["message"])
+                self.assertIn(want, ended["message"])
+
+    def test_its_own_checkpoint_comes_before_anothers(self):
+        whole = self.train("whole", epochs=6)
+        self.train("first", epochs=2)
+        own = self.train("own", epochs=4)
+        self.assertNotEqual(own["parametersSha256"], whole["parametersSha256"])
+        for path in (self.folder / "own" / "local" / "final").iterdir():
+            path.unlink()
+        source = str(self.folder / "first" / "local")
+        self.assertEqual(self.train("own", epochs=6, PLIANT_RESUME_FROM=source)["parametersSha256"],
+                         whole["parametersSha256"])
+        restored = [line["step"] for line in self.log if line["message"] == "restored"]
+        self.assertGreater(restored[0], int(self.checkpoints("first")[-1].name.split("-")[1]))
+
+    def test_the_tool_reads_what_a_learner_writes(self):
+        ended = self.train("job", epochs=2)
+        folder = self.folder / "job"
+        found = json.loads(self.tool("verify", folder, "--json"))
+        self.assertEqual([one["state"] for one in found], ["verified"] * 3)
+        self.assertEqual(found[0]["parametersSha256"], ended["parametersSha256"])
+        self.tool("export", folder, self.folder / "model.safetensors")
+        self.assertEqual((self.folder / "model.safetensors").read_bytes(),
+                         (folder / "local" / "final" / "model.safetensors").read_bytes())
+        newest = self.checkpoints("job")[-1]
+        (newest / "model-00001-of-00001.safetensors").write_bytes(b"")
+        self.assertIn("a file is missing or cut", self.tool("verify", folder, want_code=1))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

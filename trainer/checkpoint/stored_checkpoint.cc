@@ -1,0 +1,181 @@
+#include "trainer/checkpoint/stored_checkpoint.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <format>
+#include <set>
+#include <span>
+#include <utility>
+
+#include "base/crc32c.h"
+#include "trainer/checkpoint/checkpoint.h"
+#include "trainer/checkpoint/safetensors.h"
+
+namespace pliant {
+namespace {
+
+constexpr std::uint64_t kManifestBytesMost = 16 << 20;
+constexpr std::size_t kReadBytes = std::size_t{8} << 20;
+
+// Of a checkpoint or of the final model.
+bool IsOfModel(std::string_view file) { return file.starts_with("model-") || file == kFinalFile; }
+
+std::optional<StoredCheckpoint> ParseDirectory(std::string_view name) {
+  StoredCheckpoint stored{.name = std::string(name)};
+  if (!name.starts_with(kStepPrefix)) return std::nullopt;
+  const char* const end = name.data() + name.size();
+  const auto step = std::from_chars(name.data() + kStepPrefix.size(), end, stored.step);
+  if (step.ec != std::errc() || end - step.ptr < 2 || step.ptr[0] != '-' || step.ptr[1] != 'm')
+    return std::nullopt;
+  const auto term = std::from_chars(step.ptr + 2, end, stored.membership.term);
+  if (term.ec != std::errc() || term.ptr == end || *term.ptr != '.') return std::nullopt;
+  const auto counter = std::from_chars(term.ptr + 1, end, stored.membership.counter);
+  if (counter.ec != std::errc() || counter.ptr != end) return std::nullopt;
+  return stored;
+}
+
+// Reads `out.size()` bytes at `offset` and goes on with the checksum.
+Status ReadChecked(CheckpointStore& store, std::string_view path, std::uint64_t offset,
+                   std::span<std::byte> out, std::uint32_t& crc) {
+  for (std::size_t done = 0; done < out.size(); done += kReadBytes) {
+    const auto part = out.subspan(done, std::min(kReadBytes, out.size() - done));
+    RETURN_IF_ERROR(store.Read(path, offset + done, part));
+    crc = Crc32c(part, crc);
+  }
+  return {};
+}
+
+// A file of a checkpoint whose header was read.
+struct OpenFile {
+  const ManifestFile* listed = nullptr;
+  std::string path;
+  std::uint64_t data_begin = 0;
+  safetensors::Header header;
+  std::uint32_t crc = 0;  // of what was read
+};
+
+Result<OpenFile> Open(CheckpointStore& store, std::string_view directory,
+                      const ManifestFile& listed) {
+  OpenFile file{.listed = &listed, .path = PathIn(directory, listed.name)};
+  std::array<std::byte, safetensors::kLengthBytes> length_bytes{};
+  if (listed.bytes < length_bytes.size())
+    return Fail(ErrorCode::kCorrupt,
+                std::format("{}: {} bytes are too few", file.path, listed.bytes));
+  RETURN_IF_ERROR(ReadChecked(store, file.path, 0, length_bytes, file.crc));
+  ASSIGN_OR_RETURN(const std::uint64_t length,
+                   safetensors::DecodeHeaderLength(length_bytes, listed.bytes));
+  std::string json(length, '\0');
+  RETURN_IF_ERROR(ReadChecked(store, file.path, length_bytes.size(),
+                              std::as_writable_bytes(std::span(json)), file.crc));
+  file.data_begin = length_bytes.size() + length;
+  ASSIGN_OR_RETURN(file.header, safetensors::DecodeHeader(json, listed.bytes - file.data_begin));
+  return file;
+}
+
+}  // namespace
+
+std::string PathIn(std::string_view directory, std::string_view name) {
+  return std::format("{}/{}", directory, name);
+}
+
+std::uint64_t StoredCheckpoint::bytes() const {
+  std::uint64_t sum = 0;
+  for (const auto& file : files) sum += file.second;
+  return sum;
+}
+
+Result<std::vector<StoredCheckpoint>> ListSteps(CheckpointStore& store) {
+  ASSIGN_OR_RETURN(const std::vector<StoredObject> objects, store.List(kStepPrefix));
+  std::map<std::string, StoredCheckpoint> found;
+  for (const StoredObject& object : objects) {
+    const std::size_t slash = object.name.find('/');
+    if (slash == std::string::npos) continue;
+    const std::string name = object.name.substr(0, slash);
+    auto known = found.find(name);
+    if (known == found.end()) {
+      auto stored = ParseDirectory(name);
+      if (!stored) continue;
+      known = found.emplace(name, *std::move(stored)).first;
+    }
+    known->second.files.emplace(object.name.substr(slash + 1), object.bytes);
+  }
+  std::vector<StoredCheckpoint> steps;
+  for (auto& [name, stored] : found) steps.push_back(std::move(stored));
+  std::ranges::sort(steps, [](const StoredCheckpoint& a, const StoredCheckpoint& b) {
+    return std::tie(b.step, b.membership, a.name) < std::tie(a.step, a.membership, b.name);
+  });
+  return steps;
+}
+
+Result<StoredCheckpoint> FindDirectory(CheckpointStore& store, std::string_view name) {
+  ASSIGN_OR_RETURN(const std::vector<StoredObject> objects, store.List(PathIn(name, "")));
+  StoredCheckpoint stored =
+      ParseDirectory(name).value_or(StoredCheckpoint{.name = std::string(name)});
+  for (const StoredObject& object : objects)
+    stored.files.emplace(object.name.substr(name.size() + 1), object.bytes);
+  return stored;
+}
+
+Result<Manifest> ReadManifest(CheckpointStore& store, const StoredCheckpoint& stored) {
+  const auto found = stored.files.find(kManifestName);
+  if (found == stored.files.end())
+    return Fail(ErrorCode::kNotFound, stored.name + " has no manifest");
+  if (found->second > kManifestBytesMost)
+    return Fail(ErrorCode::kCorrupt, std::format("manifest: {} bytes are too many", found->second));
+  std::string text(found->second, '\0');
+  RETURN_IF_ERROR(
+      store.Read(PathIn(stored.name, kManifestName), 0, std::as_writable_bytes(std::span(text))));
+  return DecodeManifest(text);
+}
+
+bool AllPresent(const StoredCheckpoint& stored, const Manifest& manifest) {
+  return std::ranges::all_of(manifest.files, [&](const ManifestFile& file) {
+    const auto present = stored.files.find(file.name);
+    return present != stored.files.end() && present->second == file.bytes;
+  });
+}
+
+Result<StateCopy> LoadVerified(CheckpointStore& store, const StoredCheckpoint& stored,
+                               const Manifest& manifest) {
+  std::vector<OpenFile> files;
+  StateDict layout;
+  std::set<std::string> names;
+  for (const ManifestFile& listed : manifest.files) {
+    const auto present = stored.files.find(listed.name);
+    if (present == stored.files.end() || present->second != listed.bytes)
+      return Fail(ErrorCode::kCorrupt,
+                  std::format("{} does not have {} bytes", listed.name, listed.bytes));
+    ASSIGN_OR_RETURN(OpenFile file, Open(store, stored.name, listed));
+    const std::string_view prefix = IsOfModel(listed.name) ? kModelPrefix : "";
+    for (const safetensors::TensorInfo& tensor : file.header.tensors) {
+      layout.push_back({.name = std::string(prefix) + tensor.name,
+                        .dtype = tensor.dtype,
+                        .shape = tensor.shape,
+                        .bytes = {static_cast<std::byte*>(nullptr), tensor.end - tensor.begin}});
+      if (!names.insert(layout.back().name).second)
+        return Fail(ErrorCode::kCorrupt,
+                    std::format("tensor {} is there twice", layout.back().name));
+    }
+    files.push_back(std::move(file));
+  }
+
+  StateCopy state = StateCopy::Like(layout);
+  auto tensor = state.view().begin();
+  for (OpenFile& file : files) {
+    for (const safetensors::TensorInfo& info : file.header.tensors)
+      RETURN_IF_ERROR(
+          ReadChecked(store, file.path, file.data_begin + info.begin, (tensor++)->bytes, file.crc));
+    if (file.crc != file.listed->crc32c)
+      return Fail(ErrorCode::kCorrupt,
+                  std::format("{}: checksum {:08x}, the manifest says {:08x}", file.listed->name,
+                              file.crc, file.listed->crc32c));
+  }
+  const std::string sha256 = ParametersSha256(state.view());
+  if (sha256 != manifest.parameters_sha256)
+    return Fail(ErrorCode::kCorrupt, std::format("parameters have hash {}, the manifest says {}",
+                                                 sha256, manifest.parameters_sha256));
+  return state;
+}
+
+}  // namespace pliant
