@@ -4,10 +4,13 @@
 #   compile        the programs, from the source in the build context
 #   operator-base  what the operator and the coordinator need to run
 #   learner-base   what the native learner needs to run: libtorch with OpenBLAS, no compilers
-#   operator, learner   the images that a cluster runs
+#   learner-pytorch-base  what Python programs need to run: Debian's PyTorch with OpenBLAS or, by --build-arg TORCH=2.8.0,
+#                  that version of PyPI's, with CUDA
+#   operator, learner, learner-pytorch   the images that a cluster runs
 #
 #   docker build --target operator -t pliant/operator .
 #   docker build --target learner  -t pliant/learner .
+#   docker build --target learner-pytorch -t pliant/learner-pytorch .
 #
 # Package mirrors and certificates of the building machine come in as secrets for the length of a command and are not kept.
 
@@ -40,6 +43,24 @@ ENV OPENBLAS_NUM_THREADS=1
 USER 65532:65532
 ENTRYPOINT ["/usr/local/bin/pliant-learner"]
 
+# The wheels of PyPI bring CUDA's libraries; Debian's PyTorch computes on the CPU.
+FROM ${BASE} AS learner-pytorch-base
+ARG TORCH=debian
+RUN --mount=type=secret,id=apt-sources,target=/etc/apt/sources.list \
+    --mount=type=secret,id=ca-bundle --mount=type=secret,id=settings \
+    if [ -f /run/secrets/settings ]; then . /run/secrets/settings; fi \
+    && if [ "${TORCH}" = debian ]; then torch=python3-torch; else torch=python3-pip; fi \
+    && apt-get update \
+    && apt-get install -y --no-install-recommends libopenblas0-pthread libssl3t64 python3 python3-numpy ${torch} \
+    && if [ "${TORCH}" = debian ]; then dpkg --purge --force-depends libamdhip64-5 libamd-comgr2 libllvm17t64; \
+       else pip install --no-cache-dir --break-system-packages "torch==${TORCH}"; fi \
+    && rm -rf /var/lib/apt/lists/* /var/cache/apt/*
+# As pliant.attach asks for by default; told by the environment, BLAS starts no others.
+ENV OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONUNBUFFERED=1
+WORKDIR /program
+USER 65532:65532
+ENTRYPOINT ["/usr/bin/python3"]
+
 FROM ${BASE} AS build
 RUN --mount=type=secret,id=apt-sources,target=/etc/apt/sources.list \
     --mount=type=secret,id=settings \
@@ -68,10 +89,14 @@ FROM build AS compile
 COPY . /src
 RUN cmake -S /src --preset release -DPLIANT_TESTS=OFF \
     && cmake --build /src/build/release \
-    && strip /src/build/release/bin/pliant-*
+    && strip /src/build/release/bin/pliant-* \
+    && cmake --install /src/build/release --component python --prefix /python --strip
 
 FROM operator-base AS operator
 COPY --from=compile /src/build/release/bin/pliant-operator /src/build/release/bin/pliant-coordinator /usr/local/bin/
 
 FROM learner-base AS learner
 COPY --from=compile /src/build/release/bin/pliant-learner /src/build/release/bin/pliant-checkpoint /usr/local/bin/
+
+FROM learner-pytorch-base AS learner-pytorch
+COPY --from=compile /python /usr/local/lib/python3.13/dist-packages

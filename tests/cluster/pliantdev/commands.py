@@ -68,7 +68,7 @@ def build() -> None:
     preflight.check(cluster=False)
     assets.build()
     images = product.build_images()
-    print(images.operator, images.learner, sep="\n")
+    print(images.operator, images.learner, product.build_pytorch_image(), sep="\n")
 
 
 def bench(what: str, json: Path | None, *, quick: bool) -> int:

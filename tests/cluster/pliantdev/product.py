@@ -77,6 +77,24 @@ def _image(name: str) -> str:
     return image
 
 
+def build_pytorch_image() -> str:
+    """The image of Python programs, with the package of the present source."""
+    compile_preset("release", "pliant")
+    base = build_image.stage("learner-pytorch-base", "about 2 min")
+    install = "cd /src/build/release && rm -rf python && cmake --install . --component python --prefix python --strip"
+    build_image.run(["sh", "-ec", install], log_file("python"), "installing the Python package")
+    package = build_image.build_directory() / "release" / "python"
+    image = f"localhost/pliant/learner-pytorch:dev-{content_hash(base, *sorted(package.rglob('*.*')))}"
+    if not engine().has(image):
+        with phase(f"Packing the image {image}"), tempfile.TemporaryDirectory(dir=CACHE) as context:
+            shutil.copytree(package, Path(context, "package"))
+            dockerfile = CLUSTER_SOURCES / "python.Dockerfile"
+            log = log_file("image-learner-pytorch")
+            engine().build(dockerfile, Path(context), image, log, base=base)
+            engine().remove_others(image)  # of earlier sources
+    return image
+
+
 def load_image(image: str) -> None:
     """Brings an image to the nodes' containerd, unless it is there."""
     if all(image in node.images() for node in cluster.nodes()):

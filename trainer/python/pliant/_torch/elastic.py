@@ -95,6 +95,10 @@ class Step:
         right, to be reported as accuracy."""
         self._elastic._backward(loss, correct)
 
+    def report(self, loss: Any, correct: Any = None) -> None:
+        """For a program that calls `backward` of its loss itself: what the loss was."""
+        self._elastic._report(float(loss), correct)
+
     def commit(self, max_norm: float | None = None) -> bool:
         """One step of the optimizer, with the reduced gradient, its norm clipped to `max_norm`. False: it
         was skipped (see `on_nonfinite` of `attach`). The step is over when the loop asks for the next
@@ -257,7 +261,10 @@ class Elastic:
         if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
             raise InvalidProgram("the loss must be a tensor of one number")
         (self._scaler.scale(loss) if self._scaler else loss).backward()
-        self._loss += float(loss.detach())
+        self._report(float(loss.detach()), correct)
+
+    def _report(self, loss: float, correct: Any) -> None:
+        self._loss += loss
         self._correct += 0.0 if correct is None else float(correct)
         self._loss_known = True
 

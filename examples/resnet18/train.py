@@ -1,0 +1,105 @@
+"""ResNet-18 on CIFAR-10 (the binary version: data_batch_*.bin, test_batch.bin).
+
+Alone: python train.py --data cifar-10-batches-bin
+"""
+
+import argparse
+import os
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import nn
+from torch.utils.data import Dataset
+
+import pliant
+
+
+class Cifar10(Dataset):
+    """Images as they lie in the files; in training flipped and cropped by chance."""
+
+    def __init__(self, files: list[Path], augment: bool, most: int) -> None:
+        rows = np.concatenate([np.fromfile(file, np.uint8).reshape(-1, 3073) for file in files])[:most]
+        self.labels = rows[:, 0].astype(np.int64)
+        self.images = rows[:, 1:].reshape(-1, 3, 32, 32)
+        self.augment = augment
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
+        image = torch.from_numpy(self.images[index]).float().div(255)
+        image = (image - torch.tensor([0.491, 0.482, 0.447])[:, None, None]) / 0.25
+        if self.augment:
+            padded = nn.functional.pad(image, (4, 4, 4, 4))
+            top, left = torch.randint(0, 9, (2,)).tolist()
+            image = padded[:, top : top + 32, left : left + 32]
+            image = image.flip(2) if torch.rand(()) < 0.5 else image
+        return image, int(self.labels[index])
+
+
+class Block(nn.Module):
+    def __init__(self, inside: int, out: int, stride: int) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(inside, out, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(out)
+        self.conv2 = nn.Conv2d(out, out, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(out)
+        self.shortcut = nn.Sequential()
+        if stride != 1 or inside != out:
+            self.shortcut = nn.Sequential(nn.Conv2d(inside, out, 1, stride, bias=False), nn.BatchNorm2d(out))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.bn2(self.conv2(torch.relu(self.bn1(self.conv1(x)))))
+        return torch.relu(y + self.shortcut(x))
+
+
+def resnet18() -> nn.Module:
+    """For images of 32 pixels: a first convolution of 3 by 3, no pooling after it."""
+    layers: list[nn.Module] = [nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.BatchNorm2d(64), nn.ReLU()]
+    inside = 64
+    for out, stride in ((64, 1), (128, 2), (256, 2), (512, 2)):
+        layers += [Block(inside, out, stride), Block(out, out, 1)]
+        inside = out
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=Path(os.environ.get("DATA_DIR", "cifar-10-batches-bin")))
+    parser.add_argument("--epochs", type=int, default=30)
+    parser.add_argument("--batch-size", type=int, help="of the global batch (default: the job's, else 256)")
+    parser.add_argument("--most", type=int, default=50_000, help="samples to use, to try it out")
+    options = parser.parse_args()
+
+    torch.manual_seed(0)
+    train_files = sorted(options.data.glob("data_batch_*.bin"))
+    train_data = Cifar10(train_files, augment=True, most=options.most)
+    test_data = Cifar10([options.data / "test_batch.bin"], augment=False, most=options.most)
+    model = resnet18()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=5e-4)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, options.epochs)
+    loss_function = nn.CrossEntropyLoss()
+
+    def evaluate(batch):
+        images, labels = batch
+        scores = model(images)
+        return loss_function(scores, labels), (scores.argmax(1) == labels).sum()
+
+    elastic = pliant.attach(
+        model, optimizer, train_data, epochs=options.epochs, batch_size=options.batch_size,
+        test_data=test_data, evaluate=evaluate,
+    )  # fmt: skip
+    elastic.register("schedule", schedule)
+    elastic.on_metrics.append(print)
+    for step in elastic.steps():
+        for images, labels in step:
+            scores = model(images)
+            step.backward(loss_function(scores, labels), correct=(scores.argmax(1) == labels).sum())
+        step.commit()
+        if step.last_of_epoch:
+            schedule.step()
+
+
+if __name__ == "__main__":
+    main()

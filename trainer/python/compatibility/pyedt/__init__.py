@@ -1,0 +1,1 @@
+"""As Watson Machine Learning Accelerator 4 and 5 name it."""
