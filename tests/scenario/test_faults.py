@@ -1,8 +1,14 @@
 """Processes that die, at once and without a word. No committed step is lost, and the result is the same."""
 
+import collections
+import json
+import pathlib
+import tempfile
 import unittest
 
 from harness import ScenarioTest
+
+SAMPLES = range(250)  # of toy-learner
 
 
 class FaultsTest(ScenarioTest):
@@ -15,6 +21,24 @@ class FaultsTest(ScenarioTest):
         job.plan([(learners[0], "Ended"), learners[1], learners[2], newcomer])
         job.wait_for_members([*learners[1:], newcomer])
         self.assert_completes(job, [*learners[1:], newcomer])
+
+    def test_each_sample_is_used_once_in_each_epoch(self):
+        folder = self.enterContext(tempfile.TemporaryDirectory(prefix="pliant-ledger-"))
+        job, learners = self.running_job([0, 1, 2], environment={"PLIANT_SAMPLE_LEDGER": folder})
+        learners[0].kill()
+        job.wait_for_members(learners[1:])
+        newcomer = job.start_learner(3)
+        job.plan([(learners[0], "Ended"), learners[1], learners[2], newcomer])
+        job.wait_for_members([*learners[1:], newcomer])
+        learners[1].kill()
+        learners[2].kill()
+        job.plan([(learners[0], "Ended"), (learners[1], "Ended"), (learners[2], "Ended"), newcomer])
+        self.assert_completes(job, [newcomer])
+
+        epochs = self.samples_used(pathlib.Path(folder))
+        self.assertEqual(set(epochs), set(range(30)))
+        for epoch, used in epochs.items():
+            self.assertEqual(used, collections.Counter(SAMPLES), f"epoch {epoch}")
 
     def test_the_coordinator_dies_and_comes_back(self):
         job, learners = self.running_job([0, 1], epochs=60)
@@ -66,6 +90,25 @@ class FaultsTest(ScenarioTest):
         self.assertEqual(learner.exit_code(), 2)
         self.assertEqual(learner.termination()["reason"], "Failed")
         self.assertIn("told to fail", learner.termination()["message"])
+
+    @staticmethod
+    def samples_used(folder):
+        """By epoch: how often the committed steps used each sample (docs/contracts.md, section 5)."""
+        lines = [json.loads(line) for path in folder.iterdir() for line in path.read_text().splitlines()]
+
+        def order(line):
+            return tuple(map(int, line["membership"].split(".")))
+
+        committed = {}
+        for line in lines:
+            if line["kind"] == "committed":
+                committed[line["tick"]] = max(committed.get(line["tick"], (0, 0)), order(line))
+        epochs = collections.defaultdict(collections.Counter)
+        for line in lines:
+            if line["kind"] == "computed" and committed.get(line["tick"]) == order(line):
+                for shard in line["shards"]:
+                    epochs[line["epoch"]].update(shard["samples"])
+        return dict(epochs)
 
     @staticmethod
     def membership(progress):

@@ -44,6 +44,26 @@ class World::Metrics final : public MetricsSink {
   std::vector<std::string>& lines_;
 };
 
+class World::Ledger final : public SampleLedger {
+ public:
+  explicit Ledger(World& world) : world_(world) {}
+  void Computed(MembershipId membership, Tick tick, const std::vector<ShardTask>& tasks) override {
+    auto& shards = world_.computed_[{tick, membership}];
+    for (const ShardTask& task : tasks) {
+      if (!shards.emplace(task.shard, task.samples).second) {
+        world_.Wrong(std::format("shard {} is computed twice in tick {}", task.shard, tick));
+      }
+    }
+  }
+  void Committed(MembershipId membership, Tick tick) override {
+    MembershipId& last = world_.committed_[tick];
+    last = std::max(last, membership);
+  }
+
+ private:
+  World& world_;
+};
+
 World::World(std::uint64_t seed, JobSpec job, const Reference& reference, Speeds speeds)
     : job_(std::move(job)),
       schedule_(MakeSchedule(job_.data)),
@@ -201,6 +221,7 @@ void World::Build(Pod& pod) {
   pod.checkpointer =
       NewInLoopCheckpointer(*pod.loop, store, [this] { return Between(1ms, speeds_.disk_most); });
   pod.metrics = std::make_unique<Metrics>(metrics_);
+  pod.ledger = std::make_unique<Ledger>(*this);
   pod.link = std::make_unique<SimLink>(
       loop_, pod.gate,
       SimLink::Hooks{.delay = [this] { return Between(50us, speeds_.network_most); },
@@ -232,7 +253,8 @@ void World::Build(Pod& pod) {
                    .transport = pod.transport.get(),
                    .compute = *pod.compute,
                    .checkpointer = *pod.checkpointer,
-                   .metrics = *pod.metrics},
+                   .metrics = *pod.metrics,
+                   .ledger = pod.ledger.get()},
       [this, &pod](const LearnerExit& exit) { OnExit(pod, exit); });
   pod.learner->Start();
 }
@@ -261,6 +283,7 @@ void World::Destroy(Pod& pod) {
   pod.transport.reset();
   pod.program.reset();
   pod.metrics.reset();
+  pod.ledger.reset();
   pod.loop.reset();
   pod.gate.reset();
 }
@@ -406,8 +429,32 @@ std::string World::Describe() const {
   return text + Encode(hosts_.back()->core().progress());
 }
 
+// Each sample of each epoch was used once, whatever happened. (A last batch of an epoch is short.)
+void World::CheckLedger() {
+  std::vector<int> used(job_.data.train_samples);
+  for (Tick tick = 0; tick < schedule_.total_ticks(); ++tick) {
+    const TickPlan plan = schedule_.At(tick);
+    if (plan.kind != TickKind::kTrain) continue;
+    const auto committed = committed_.find(tick);
+    if (committed == committed_.end()) return Wrong(std::format("tick {} was not committed", tick));
+    const auto& shards = computed_[{tick, committed->second}];
+    if (std::ssize(shards) != job_.data.logical_shards) {
+      return Wrong(std::format("tick {} has {} shards", tick, shards.size()));
+    }
+    for (const auto& [shard, samples] : shards) {
+      for (const std::uint64_t sample : samples) ++used.at(sample);
+    }
+    if (!plan.last_of_kind) continue;
+    if (std::ranges::any_of(used, [](int times) { return times != 1; })) {
+      return Wrong(std::format("epoch {} did not use each sample once", plan.epoch));
+    }
+    std::ranges::fill(used, 0);
+  }
+}
+
 void World::CheckTheEnd(bool one_at_a_time) {
   if (faulty_) return;
+  CheckLedger();
   const Result<Manifest> final = ReadFinal(store);
   ASSERT_TRUE(final) << "no final model: " << final.error();
   EXPECT_EQ(final->parameters_sha256, reference_.parameters_sha256);

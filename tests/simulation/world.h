@@ -48,6 +48,7 @@ struct Pod {
   std::unique_ptr<PeerTransport> transport;
   std::unique_ptr<Checkpointer> checkpointer;
   std::unique_ptr<MetricsSink> metrics;
+  std::unique_ptr<SampleLedger> ledger;
   std::unique_ptr<SimLink> link;
   std::unique_ptr<LearnerLoop> learner;  // last: gone before what it borrows
 
@@ -124,6 +125,7 @@ class World {
 
  private:
   class Metrics;
+  class Ledger;
 
   void AddPod();
   void Build(Pod& pod);
@@ -140,6 +142,7 @@ class World {
   void NoteMembership(const Membership& membership);
   void CheckHolders(const Pod& gone, bool gracefully);
   void CheckProgress();
+  void CheckLedger();
 
   const JobSpec job_;
   const Schedule schedule_;
@@ -162,6 +165,9 @@ class World {
   std::map<MembershipId, Membership> members_of_;
   MembershipId opened_;  // the newest that somebody trained in
   std::vector<std::string> metrics_;
+  // Shards by tick and membership, with their samples; and who committed the tick last.
+  std::map<std::pair<Tick, MembershipId>, std::map<int, std::vector<std::uint64_t>>> computed_;
+  std::map<Tick, MembershipId> committed_;
   Tick furthest_ = 0;
   int state_losses_ = 0;
   int completed_ = 0;

@@ -49,6 +49,7 @@ struct LearnerEnvironment {
   int max_learners = 8;
 
   Duration grace = std::chrono::seconds(60);
+  std::filesystem::path ledger_dir;           // empty: no ledger of samples is kept
   std::optional<std::uint16_t> metrics_port;  // none: no /metrics; 0: any free one
   std::filesystem::path termination_log;      // empty: alone, nobody reads one
   std::string image;                          // digest of the container image, where it is told

@@ -15,6 +15,7 @@
 #include "trainer/runtime/coordinator_link.h"
 #include "trainer/runtime/learner_figures.h"
 #include "trainer/runtime/metrics.h"
+#include "trainer/runtime/sample_ledger.h"
 
 namespace pliant {
 
@@ -42,6 +43,7 @@ struct LearnerParts {
   Compute& compute;
   Checkpointer& checkpointer;
   MetricsSink& metrics;
+  SampleLedger* ledger = nullptr;  // none: not kept
 };
 
 // How a learner ended.

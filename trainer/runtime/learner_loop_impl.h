@@ -235,6 +235,7 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   TickPlan plan_;
   TickRound round_;
   Reduction reduction_;
+  std::vector<ShardTask> tasks_;  // that it computes; for the ledger
   bool committing_ = false;
   std::optional<Loss> loss_in_commit_;  // of a peer: told when it is clear what follows
   TimePoint tick_began_{};

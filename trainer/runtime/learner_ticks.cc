@@ -59,6 +59,7 @@ void LearnerLoop::Impl::BeginTick() {
   for (const int shard : map_.ShardsOf(rank())) {
     work.tasks.push_back(schedule_.TaskOf(applied_, shard));
   }
+  if (parts_.ledger != nullptr) tasks_ = work.tasks;
   parts_.compute.RunTick(std::move(work),
                          Guarded<HeldNode>([this](HeldNode node) { reduction_.AddLocal(node); }),
                          Guarded<Result<TickOutput>>([this](Result<TickOutput> output) {
@@ -71,6 +72,9 @@ void LearnerLoop::Impl::BeginTick() {
 void LearnerLoop::Impl::OnTickComputed(const TickOutput& output) {
   CHECK(phase_ == Phase::kTicking, "a tick that was given up does not come back");
   tick_computed_ = parts_.loop.Now();
+  if (parts_.ledger != nullptr && plan_.kind == TickKind::kTrain) {
+    parts_.ledger->Computed(membership_.id, applied_, tasks_);
+  }
   samples_computed_ = 0;
   for (const ShardSums& sums : output.sums) samples_computed_ += sums.samples;
   // Without a coordinator nobody arranges who goes on: if all leave, they save and go at once.
@@ -130,6 +134,9 @@ void LearnerLoop::Impl::CommitWhenComplete() {
 void LearnerLoop::Impl::OnCommitted(const TickOutcome& outcome) {
   const TimePoint now = parts_.loop.Now();
   CountTick(now);
+  if (parts_.ledger != nullptr && plan_.kind == TickKind::kTrain) {
+    parts_.ledger->Committed(membership_.id, applied_);
+  }
   last_line_ = metrics_
                    .OnCommit({.tick = applied_,
                               .plan = plan_,

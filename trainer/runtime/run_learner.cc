@@ -225,6 +225,13 @@ int RunLearner(Program& program, const RunLearnerOptions& options) {
   const int shards = LogicalShardsOf(options);
   const auto compute = NewThreadedCompute(loop, program, shards, shards);
 
+  std::unique_ptr<SampleLedger> ledger;
+  if (!environment.ledger_dir.empty()) {
+    auto made = NewSampleLedgerFile(environment.ledger_dir / (environment.learner + ".jsonl"));
+    if (!made) return FailLearner(environment.termination_log, made.error());
+    ledger = *std::move(made);
+  }
+
   std::optional<LearnerExit> exit;
   LearnerLoop learner(MakeLearnerOptions(options, self, loop), *schedule,
                       {.loop = loop,
@@ -232,7 +239,8 @@ int RunLearner(Program& program, const RunLearnerOptions& options) {
                        .transport = transport.get(),
                        .compute = *compute,
                        .checkpointer = *checkpointer,
-                       .metrics = metrics},
+                       .metrics = metrics,
+                       .ledger = ledger.get()},
                       [&](LearnerExit how) {
                         exit = std::move(how);
                         if (link) {
