@@ -17,6 +17,7 @@ from torch.utils.data import Dataset, IterableDataset, TensorDataset
 import pliant
 
 EPOCHS = int(os.environ.get("TOY_EPOCHS", "2"))
+FAULT = sys.argv[2] if len(sys.argv) > 2 else ""
 PAUSE = int(os.environ.get("TOY_SHARD_MILLISECONDS", "0")) / 1000
 
 
@@ -33,6 +34,8 @@ class Images(Dataset):
         label = index % 4
         generator = torch.Generator().manual_seed(index)
         image = torch.randn(1, 8, 8, generator=generator) * 0.3
+        if FAULT == "data" and index == 77:
+            raise KeyError("sample 77 has no label")
         image += torch.sin(torch.arange(8) * (label + 1.0)).reshape(1, 8, 1)
         if self.augment:
             if random.random() < 0.5:
@@ -84,7 +87,7 @@ def texts(count):
     return TensorDataset(tokens[:, :-1], tokens[:, 1:].flatten(1))
 
 
-def main(kind, fault=""):
+def main(kind, fault):
     torch.manual_seed(5)
     if kind == "cnn":
         model, train, test = Cnn(), Images(250, augment=True), Images(50, augment=False)
@@ -94,15 +97,15 @@ def main(kind, fault=""):
         optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 100)
     loss_function = nn.CrossEntropyLoss()
-    settings = {}
+    settings = {"num_workers": int(os.environ.get("TOY_WORKERS", "0"))}
     if fault == "meta":
         model = model.to("meta")
     elif fault == "iterable":
         train = Endless()
     elif fault == "divide":
-        settings = {"batch_size": 30, "logical_shards": 8}
+        settings |= {"batch_size": 30, "logical_shards": 8}
     elif fault in ("skip", "warn"):
-        settings = {"on_nonfinite": fault}
+        settings |= {"on_nonfinite": fault}
 
     def evaluate(batch):
         inputs, targets = batch
@@ -130,4 +133,4 @@ def main(kind, fault=""):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(sys.argv[1], FAULT)

@@ -21,6 +21,7 @@ class Run:
             "PLIANT_TERMINATION_LOG": str(self.termination),
             "PLIANT_GLOBAL_BATCH_SIZE": "" if fault == "divide" else "32",
             "TOY_EPOCHS": "1",
+            "TOY_WORKERS": "1" if fault == "data" else "0",
         }
         with open(self.log, "w") as log:
             command = [sys.executable, "-B", PROGRAM, "cnn", fault]
@@ -30,6 +31,7 @@ class Run:
 # fault → exit code, what the termination message says, what the log says
 CASES = {
     "exception": (1, "ValueError: the third step is a bad one (", "Traceback (most recent call last)"),
+    "data": (1, "sample 77 has no label", "in __getitem__"),
     "nan": (2, "step 3 cannot be taken, its loss is nan", "Traceback"),
     "skip": (0, "all steps done", "step 3 is skipped although its loss is nan"),
     "warn": (2, "", "step 3 is taken although its loss is nan"),

@@ -17,7 +17,7 @@ def program(model):
 class ElasticTest(ScenarioTest):
     def resize_and_kill(self, model):
         job, learners = self.running_job([0], program=program(model), epochs=10, shard_milliseconds=40)
-        learners += job.start_learners([1, 2])
+        learners += [job.start_learner(1), job.start_learner(2, TOY_WORKERS="2")]
         job.plan(learners)
         job.wait_for_members(learners)
         learners[0].kill()  # rank 0

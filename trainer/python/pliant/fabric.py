@@ -21,7 +21,6 @@ _NOT_USED = {
     "checkpoint_freq": "epochs between two checkpoints: spec.checkpoint of the job decides",
     "driver_memory": "memory of its driver process: there is none here",
     "enable_onnx": "the final model as ONNX: it is written as safetensors",
-    "num_dataloader_threads": "threads that load data: they are loaded between two batches",
     "validation_freq": "epochs between two evaluations: there is one after each",
     "worker_memory": "memory of a worker: the job's template decides",
 }
@@ -79,6 +78,7 @@ class FabricModel:
         engines_number: int | None = None,
         *,
         engines: int | None = None,
+        num_dataloader_threads: int = 0,
         seed: int | None = None,
         checkpoint_dir: str | os.PathLike[str] | None = None,
         **others: Any,
@@ -89,6 +89,7 @@ class FabricModel:
             job's logical shards. So the result does not depend on how many devices there are.
         engines_number, engines: the most devices that it may use. In a cluster the job's maxLearners
             decides; alone it is the number of logical shards, to the next power of two.
+        num_dataloader_threads: processes that load data ahead.
         """
         _warn_of(others)
         shards = _logical_shards(engines or engines_number or 1)
@@ -104,6 +105,7 @@ class FabricModel:
             evaluate=None if test_data is None else self._evaluate,
             collate=self._collate,
             seed=seed,
+            num_workers=num_dataloader_threads,
             checkpoint_dir=checkpoint_dir,
         )
         if self._logger is not None:

@@ -15,6 +15,7 @@ from .final_model import load_final_model
 from .gradients import Gradients
 from .numerics import compute_deterministically, describe, mix, seed_all
 from .training_state import Stateful, TrainingState
+from .workers import Workers
 
 OnNonFinite = Literal["stop", "skip", "warn"]
 # With "skip", a training that only skips has gone wrong for good.
@@ -147,6 +148,7 @@ class Elastic:
         loss_reduction: Literal["mean", "sum"],
         on_nonfinite: OnNonFinite,
         scaler: Scaler | None,
+        num_workers: int,
     ) -> None:
         self._learner = learner
         self._guard = guard
@@ -165,6 +167,8 @@ class Elastic:
         self._evaluate = evaluate
         self._train = Batches(train[0], collate, self.plan.seed)
         self._test = Batches(test[0], collate, self.plan.seed) if test else None
+        self._num_workers = num_workers
+        self._workers: Workers | None = None
         self._means = loss_reduction == "mean"
         self._on_nonfinite = on_nonfinite
         self._scaler = scaler
@@ -209,6 +213,8 @@ class Elastic:
             raise PliantError("a training's steps are iterated once")
         self._started = True
         self._state.register(self._learner)
+        if self._num_workers > 0:
+            self._workers = Workers(self._num_workers, self._train, self._test)
         self._learner.start()
         step: Step | None = None
         try:
@@ -251,10 +257,20 @@ class Elastic:
 
     def _begin_shard(self, shard: Shard) -> Any:
         self._state.restore_buffers()
-        batch = self._train.load(shard.samples, shard.epoch)
+        batch = self._load(self._train, shard)
         self._gradients.begin(shard.gradient, len(shard.samples) if self._means else 1.0)
         self._loss, self._correct, self._loss_known = 0.0, 0.0, False
         seed_all(shard.seed)
+        return batch
+
+    def _load(self, batches: Batches, shard: Shard) -> Any:
+        def in_place() -> Any:
+            return batches.load(shard.samples, shard.epoch)
+
+        if self._workers is None:
+            return in_place()
+        batch = self._workers.load(shard, in_place)
+        self._workers.ask_ahead(self._learner.forecast)
         return batch
 
     def _backward(self, loss: torch.Tensor, correct: Any) -> None:
@@ -286,7 +302,7 @@ class Elastic:
     def _evaluate_shard(self, shard: Shard) -> None:
         assert self._test is not None and self._evaluate is not None
         self._state.restore_buffers()
-        batch = self._test.load(shard.samples, shard.epoch)
+        batch = self._load(self._test, shard)
         seed_all(shard.seed)
         was_training = self._model.training
         self._model.eval()
@@ -371,6 +387,9 @@ class Elastic:
 
     def close(self) -> None:
         """Gives up what has not ended, and lets go of the model."""
+        if self._workers is not None:
+            self._workers.close()
+            self._workers = None
         self._gradients.remove()
         self._gradients.clear()
         self._guard.close()
@@ -404,6 +423,7 @@ def attach(
     loss_reduction: Literal["mean", "sum"] = "mean",
     on_nonfinite: OnNonFinite = "stop",
     scaler: Scaler | None = None,
+    num_workers: int = 0,
     threads: int | None = None,
     checkpoint_dir: str | os.PathLike[str] | None = None,
     name: str | None = None,
@@ -422,6 +442,7 @@ def attach(
     loss_reduction: what the loss is over a batch: "mean" or "sum".
     on_nonfinite: what to do with a step whose loss or gradient is not finite.
     scaler: of mixed precision.
+    num_workers: processes that load data ahead; 0: they are loaded between two batches.
     threads: of each operation on the CPU. It is part of the result. None: OMP_NUM_THREADS, else 1.
     checkpoint_dir: None: PLIANT_CHECKPOINT_DIR, else ./checkpoints.
     """
@@ -455,6 +476,7 @@ def attach(
             loss_reduction=loss_reduction,
             on_nonfinite=on_nonfinite,
             scaler=scaler,
+            num_workers=num_workers,
         )
     except PliantError as error:
         guard.fail(error)

@@ -97,7 +97,10 @@ class Gradients:
             parameter.grad = view.to(device=parameter.device, dtype=parameter.dtype)
 
     def finite(self) -> bool:
-        """Whether the reduced gradient is: in double, so that no sum overflows."""
+        """Whether the reduced gradient is."""
+        # Quick, and nearly always the answer; a large gradient may overflow it, but not in double.
+        if torch.isfinite(torch.dot(self._reduced, self._reduced)):
+            return True
         return bool(torch.isfinite(self._reduced.sum(dtype=torch.float64)))
 
     def clear(self) -> None:

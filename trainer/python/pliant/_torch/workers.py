@@ -1,0 +1,142 @@
+"""Processes that load batches ahead of the training.
+
+They are asked for the shards that the learner expects next. A forecast may be wrong, after a change of the
+membership: what it missed is loaded in place, what nobody wants is thrown away. What a sample draws does not depend on
+who loads it, so neither changes a result.
+"""
+
+import multiprocessing.process
+import os
+import queue
+import signal
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.multiprocessing
+
+from .._learner import Shard
+from ..errors import PliantError
+from .batches import Batches
+
+_BATCHES_PER_WORKER = 2
+_BYTES_AHEAD_MOST = 1 << 30
+# So long a worker, or who waits for one, may not notice that the other is gone.
+_WATCH_SECONDS = 2.0
+
+Key = tuple[bool, int, int, int]
+
+
+class DataWorkerError(PliantError):
+    """A process that loads data failed; the message has its traceback."""
+
+
+class Workers:
+    """Started before the learner has threads: they are forked."""
+
+    def __init__(self, count: int, train: Batches, test: Batches | None) -> None:
+        context = torch.multiprocessing.get_context("fork")
+        self._requests: Any = context.Queue()
+        self._results: Any = context.Queue()
+        self._ready: dict[Key, Any] = {}
+        self._asked: set[Key] = set()
+        self._batch_bytes = 0
+        self._count = count
+        arguments = (self._requests, self._results, train, test, os.getpid())
+        self._processes: list[multiprocessing.process.BaseProcess] = [
+            context.Process(target=_work, args=arguments, name=f"pliant-data-{i}", daemon=True)
+            for i in range(count)
+        ]
+        for process in self._processes:
+            process.start()
+
+    def load(self, shard: Shard, in_place: Callable[[], Any]) -> Any:
+        """The batch of a shard."""
+        key = _key(shard)
+        if key not in self._asked:
+            return in_place()
+        while key not in self._ready:
+            self._take_result()
+        self._asked.discard(key)
+        return self._ready.pop(key)
+
+    def ask_ahead(self, forecast: Callable[[int], Shard | None]) -> None:
+        """Asks for what is expected next, and forgets what is not expected any more."""
+        expected: set[Key] = set()
+        for ahead in range(self._depth()):
+            shard = forecast(ahead)
+            if shard is None:
+                break
+            key = _key(shard)
+            expected.add(key)
+            if key not in self._asked:
+                self._asked.add(key)
+                self._requests.put((key, shard.samples))
+        for key in self._asked - expected:
+            if key in self._ready:
+                del self._ready[key]
+                self._asked.discard(key)
+
+    def close(self) -> None:
+        for process in self._processes:
+            process.terminate()
+        for process in self._processes:
+            process.join()
+        for each in (self._requests, self._results):
+            each.close()
+            each.cancel_join_thread()
+
+    def _depth(self) -> int:
+        depth = _BATCHES_PER_WORKER * self._count
+        return max(1, min(depth, _BYTES_AHEAD_MOST // max(1, self._batch_bytes)))
+
+    def _take_result(self) -> None:
+        try:
+            key, batch, error = self._results.get(timeout=_WATCH_SECONDS)
+        except queue.Empty:
+            for process in self._processes:
+                if not process.is_alive():
+                    raise DataWorkerError(
+                        f"{process.name} ended with {process.exitcode}"
+                        + (": was there too little memory?" if process.exitcode == -signal.SIGKILL else "")
+                    ) from None
+            return
+        if error:
+            raise DataWorkerError(f"loading data failed:\n{error}")
+        self._batch_bytes = _bytes_of(batch)
+        self._ready[key] = batch
+
+
+def _key(shard: Shard) -> Key:
+    return (shard.training, shard.epoch, shard.step, shard.index)
+
+
+def _bytes_of(batch: Any) -> int:
+    if isinstance(batch, torch.Tensor):
+        return batch.numel() * batch.element_size()
+    if isinstance(batch, dict):
+        return sum(_bytes_of(value) for value in batch.values())
+    if isinstance(batch, list | tuple):
+        return sum(_bytes_of(value) for value in batch)
+    return 0
+
+
+def _work(requests: Any, results: Any, train: Batches, test: Batches | None, parent: int) -> None:
+    # The parent decides when it ends; Ctrl-C at a terminal reaches both.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    torch.set_num_threads(1)
+    results.cancel_join_thread()  # what nobody reads any more does not keep it alive
+    while os.getppid() == parent:
+        try:
+            key, samples = requests.get(timeout=_WATCH_SECONDS)
+        except queue.Empty:
+            continue
+        training, epoch, _, _ = key
+        batches = train if training else test
+        assert batches is not None
+        try:
+            results.put((key, batches.load(samples, epoch), ""))
+        except Exception:  # of the user's dataset: whatever it is, the parent tells it
+            results.put((key, None, traceback.format_exc()))
