@@ -54,6 +54,9 @@ ContainerStatus ReadContainerStatus(Fields& fields) {
                          .restarts = fields.Int("restartCount", 0, 0, INT32_MAX)};
   fields.Object("state", [&](Fields& state) {
     status.running = state.Has("running");
+    state.Object("running", [&](Fields& running) {
+      status.running_since = running.OptionalTime("startedAt");
+    });
     state.Object("waiting", [&](Fields& waiting) {
       status.waiting_reason = waiting.String("reason");
       status.waiting_message = Sentence(waiting, "message");

@@ -42,6 +42,7 @@ struct Termination {
 struct ContainerStatus {
   std::string name;
   bool running = false;
+  std::optional<WallTime> running_since;
   int restarts = 0;
   std::string waiting_reason;  // "ContainerCreating", "ImagePullBackOff"; empty unless it waits
   std::string waiting_message;

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "operator/controller/admission.h"
 #include "operator/controller/coordinator_objects.h"
+#include "operator/controller/mount_cause.h"
 #include "operator/controller/names.h"
 
 namespace pliant::controller {
@@ -90,6 +91,21 @@ Status ActionRunner::Do(const CheckTemplate&, const Batch& batch, BatchResult& r
   } else {
     return std::unexpected(InContext("check the pod template", checked.error()));
   }
+  return {};
+}
+
+// It explains what is wrong already: what goes wrong here stops nothing else.
+Status ActionRunner::Do(const FindMountCause& action, const Batch& batch,
+                        BatchResult& result) const {
+  std::string& cause = result.mount_causes[action.pod];
+  const auto page = client_.List(kube::kEvents, batch.job.meta.name_space,
+                                 {.field_selector = "regarding.uid=" + action.uid});
+  if (!page) {
+    log::Warning("events of a pod cannot be read",
+                 {{"job", JobOf(batch)}, {"pod", action.pod}, {"error", page.error().message}});
+    return {};
+  }
+  cause = MountCauseIn(page->items);
   return {};
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -36,6 +37,7 @@ struct BatchResult {
   std::vector<std::string> deleted;  // names of pods whose deletion has begun
   // Of CheckTemplate: "" if the template was accepted, else the server's own sentence.
   std::optional<std::string> template_refusal;
+  std::map<std::string, std::string> mount_causes;  // by pod name; "" if no event tells
 };
 
 // All that writes to the API server for jobs is done here. Every write is conditional: on the
@@ -51,6 +53,7 @@ class ActionRunner {
  private:
   Status WriteStatus(const Batch& batch, BatchResult& result) const;
   Status Do(const CheckTemplate& action, const Batch& batch, BatchResult& result) const;
+  Status Do(const FindMountCause& action, const Batch& batch, BatchResult& result) const;
   Status Do(const PutSecrets& action, const Batch& batch, BatchResult& result) const;
   Status Do(const PutNetworkPolicies& action, const Batch& batch, BatchResult& result) const;
   Status Do(const CreateService& action, const Batch& batch, BatchResult& result) const;

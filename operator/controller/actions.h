@@ -15,6 +15,12 @@ namespace pliant::controller {
 struct CheckTemplate {
   bool operator==(const CheckTemplate&) const = default;
 };
+// Asks the events of a pod why its volumes cannot be mounted.
+struct FindMountCause {
+  std::string pod;
+  std::string uid;
+  bool operator==(const FindMountCause&) const = default;
+};
 // Makes both Secrets, or renews them.
 struct PutSecrets {
   bool operator==(const PutSecrets&) const = default;
@@ -58,7 +64,8 @@ struct DeletePod {
   bool operator==(const DeletePod&) const = default;
 };
 
-using Action = std::variant<CheckTemplate, PutSecrets, PutNetworkPolicies, CreateService,
-                            PointService, CreateCoordinator, CreateLearner, OpenGate, DeletePod>;
+using Action =
+    std::variant<CheckTemplate, FindMountCause, PutSecrets, PutNetworkPolicies, CreateService,
+                 PointService, CreateCoordinator, CreateLearner, OpenGate, DeletePod>;
 
 }  // namespace pliant::controller

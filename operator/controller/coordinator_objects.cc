@@ -48,7 +48,7 @@ json Container(const api::ElasticTrainingJob& job, std::int64_t term, const std:
     return json{{"name", name}, {"value", text}};
   };
   return {
-      {"name", "coordinator"},
+      {"name", kCoordinatorContainer},
       {"image", image},
       {"command", {"/usr/local/bin/pliant-coordinator"}},
       {"env",

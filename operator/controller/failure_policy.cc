@@ -14,7 +14,8 @@ constexpr std::size_t kFailedPodsKept = 3;
 bool Counts(LearnerEnd end) { return end == LearnerEnd::kFailed; }
 
 std::string Describe(const api::Pod& pod, const LearnerEnding& ending) {
-  return std::format("learner {} exited with code {}: {}", pod.meta.name, ending.exit_code,
+  if (!ending.exit_code) return std::format("learner {}: {}", pod.meta.name, ending.message);
+  return std::format("learner {} exited with code {}: {}", pod.meta.name, *ending.exit_code,
                      ending.message);
 }
 
@@ -37,7 +38,8 @@ FailureVerdict JudgeFailures(const api::FailurePolicy& policy, const api::Failur
     ++verdict.failures.count;
     verdict.failures.step = committed_step;
     verdict.newest = Describe(pod, *ending);
-    if (std::ranges::contains(policy.permanent_exit_codes, ending->exit_code)) {
+    if (ending->exit_code &&
+        std::ranges::contains(policy.permanent_exit_codes, *ending->exit_code)) {
       verdict.fatal = FatalFailure{"PermanentExitCode", verdict.newest};
     }
   }

@@ -13,6 +13,7 @@
 #include "operator/controller/job_status.h"
 #include "operator/controller/learner_ending.h"
 #include "operator/controller/names.h"
+#include "operator/controller/problems.h"
 
 namespace pliant::controller {
 namespace {
@@ -157,6 +158,20 @@ void ProvideLearners(const JobView& view, const JobPlan& plan, WallTime now, Out
   outcome.tell = WantedLearners(view, outcome.memory.leaving_since);
 }
 
+// What stands in a volume's way may be mended at any time.
+constexpr std::chrono::seconds kAskMountAgain{30};
+
+void AskWhyNotMounted(const JobView& view, WallTime now, Outcome& outcome) {
+  const api::Pod* pod = FindUnmounted(view, now);
+  if (pod == nullptr) return;
+  const auto known = view.memory.mount_causes.find(pod->meta.name);
+  if (known != view.memory.mount_causes.end() && now < known->second.asked + kAskMountAgain) {
+    KeepEarliest(known->second.asked + kAskMountAgain, outcome.look_again);
+    return;
+  }
+  outcome.actions.emplace_back(FindMountCause{.pod = pod->meta.name, .uid = pod->meta.uid});
+}
+
 void CollectPods(const JobView& view, Outcome& outcome) {
   for (const api::Pod* pod : PodsToCollect(view.learners, outcome.status.failures.counted)) {
     outcome.actions.emplace_back(
@@ -210,6 +225,7 @@ Outcome ReconcileJob(const JobView& view, const std::optional<JobPlan>& plan,
     ProvideCoordinator(view, plan ? plan->decision.to : 0, now, outcome);
     if (plan) ProvideLearners(view, *plan, now, outcome);
     CollectPods(view, outcome);
+    AskWhyNotMounted(view, now, outcome);
     outcome.status.phase = PhaseOf(view, plan);
     ReportConditions(view, failures, now, outcome.status);
     ReportCheckpoints(view, now, outcome.status);

@@ -31,6 +31,8 @@ void RememberStarts(const JobView& view, WallTime now, JobMemory& memory) {
   for (const api::Pod& pod : view.learners) {
     if (!pod.ended() && !IsGated(pod)) memory.starting_since.emplace(pod.meta.name, now);
   }
+  std::erase_if(memory.mount_causes,
+                [&](const auto& entry) { return !memory.starting_since.contains(entry.first); });
 }
 
 void RememberLeavers(const JobView& view, WallTime now, JobMemory& memory) {

@@ -117,6 +117,7 @@ void JobTable::Begin(const Batch& batch, WallTime now) {
   if (batch.write_status) assumed_jobs_.Begin(KeyIn(job, job.name), batch.job);
   const auto begin = Overloaded{
       [](const CheckTemplate&) {},
+      [](const FindMountCause&) {},
       [](const PutSecrets&) {},
       [](const PutNetworkPolicies&) {},
       [](const CreateService&) {},
@@ -178,6 +179,7 @@ void JobTable::Settle(const Batch& batch, const BatchResult& result, WallTime no
   };
   const auto end = Overloaded{
       [](const CheckTemplate&) {},
+      [](const FindMountCause&) {},
       [](const PutSecrets&) {},
       [](const PutNetworkPolicies&) {},
       [](const CreateService&) {},

@@ -34,6 +34,13 @@ struct NodeStrikes {
   bool operator==(const NodeStrikes&) const = default;
 };
 
+// Why a pod's volumes cannot be mounted.
+struct MountCause {
+  std::string text;  // the kubelet's own; empty: it has not said
+  WallTime asked;
+  bool operator==(const MountCause&) const = default;
+};
+
 // What is known of a job beyond its objects. It is lost when the operator restarts: everything here
 // can be found out again, or only costs time.
 struct JobMemory {
@@ -44,6 +51,7 @@ struct JobMemory {
   std::optional<planner::DemandCap> cap;
   std::optional<TemplateCheck> template_check;
   std::string refusal;  // why the API server would not do what was asked last; empty: it did
+  std::map<std::string, MountCause> mount_causes;  // by pod name
   std::optional<WallTime> below_minimum_since;
   std::optional<WallTime> waiting_since;  // for its first GPU; nothing: it does not
   int coordinator_tries = 0;              // since one could be reached

@@ -1,5 +1,7 @@
 #include "operator/controller/learner_ending.h"
 
+#include <cstring>
+#include <format>
 #include <nlohmann/json.hpp>
 
 #include "operator/api/fields.h"
@@ -33,6 +35,27 @@ bool IsDisruption(const api::Pod& pod) {
   return pod.deleting() || (target != nullptr && target->status);
 }
 
+// What the exit code alone tells of a program that said nothing: 128 + n is what a container's
+// runtime makes of signal n.
+std::string WordsFor(int exit_code) {
+  if (exit_code == 0) return "it ended without having been told to";
+  const char* signal = exit_code > 128 ? sigabbrev_np(exit_code - 128) : nullptr;
+  return signal == nullptr ? "it left no message"
+                           : std::format("it was ended by SIG{}, and left no message", signal);
+}
+
+// A learner that never ran: whichever container ended before it, usually one of initContainers.
+std::string WordsOfOthers(const api::Pod& pod) {
+  for (const api::ContainerStatus& container : pod.containers) {
+    if (!container.terminated || container.terminated->exit_code == 0) continue;
+    const api::Termination& ended = *container.terminated;
+    return std::format(
+        "container {} exited with code {}: {}", container.name, ended.exit_code,
+        ended.message.empty() ? WordsFor(ended.exit_code) : ended.message.substr(0, kMessageMax));
+  }
+  return "it ended before its program began";
+}
+
 }  // namespace
 
 std::optional<LearnerEnding> EndingOf(const api::Pod& pod) {
@@ -50,6 +73,12 @@ std::optional<LearnerEnding> EndingOf(const api::Pod& pod) {
   }
   ending.message = !words.message.empty() ? words.message : pod.message.substr(0, kMessageMax);
 
+  const bool out_of_memory = ran && container->terminated->reason == "OOMKilled";
+  if (ending.message.empty() && out_of_memory) {
+    ending.message =
+        "it needed more memory than its limit (OOMKilled): raise resources.limits.memory";
+  }
+
   const bool succeeded = pod.phase == api::PodPhase::kSucceeded && ran && ending.exit_code == 0;
   if (succeeded && words.reason == "Completed") {
     ending.end = LearnerEnd::kCompleted;
@@ -63,8 +92,7 @@ std::optional<LearnerEnding> EndingOf(const api::Pod& pod) {
   } else {
     ending.end = LearnerEnd::kFailed;
     if (ending.message.empty()) {
-      ending.message =
-          ending.exit_code == 0 ? "it ended without having been told to" : "it left no message";
+      ending.message = ran ? WordsFor(*ending.exit_code) : WordsOfOthers(pod);
     }
   }
   return ending;

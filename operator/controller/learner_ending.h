@@ -19,7 +19,7 @@ enum class LearnerEnd {
 // How a learner's pod ended, from its status and its last words (docs/contracts.md §3).
 struct LearnerEnding {
   LearnerEnd end = LearnerEnd::kFailed;
-  int exit_code = 0;  // of container `learner`, if that ran
+  std::optional<int> exit_code;  // of container `learner`; nothing if that did not run
   std::string message;
   std::optional<std::int64_t> step;  // the last that it committed, if it said so
   std::string parameters_sha256;

@@ -31,6 +31,7 @@ inline constexpr std::string_view kRoleLearner = "learner";
 
 inline constexpr std::string_view kGate = "pliant.dev/gpu";
 inline constexpr std::string_view kLearnerContainer = "learner";
+inline constexpr std::string_view kCoordinatorContainer = "coordinator";
 inline constexpr std::string_view kCoordinatorHost = "coordinator.pliant.internal";
 inline constexpr std::uint16_t kCoordinatorPort = 8443;
 inline constexpr std::uint16_t kCoordinatorPlainPort = 9090;

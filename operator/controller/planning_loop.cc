@@ -312,6 +312,9 @@ void PlanningLoop::OnDone(const Batch& batch, const api::JobStatus& before,
     return;
   }
   RememberTemplateCheck(batch, result);
+  for (const auto& [pod, cause] : result.mount_causes) {
+    parts_.table.Memory(job.uid).mount_causes[pod] = {.text = cause, .asked = options_.now()};
+  }
   parts_.metrics.OnReconcile(!result.error ? metrics::ReconcileResult::kSuccess
                              : result.error->code == ErrorCode::kConflict
                                  ? metrics::ReconcileResult::kRequeue

@@ -1,5 +1,6 @@
 #include "operator/controller/problems.h"
 
+#include <algorithm>
 #include <chrono>
 #include <format>
 #include <string_view>
@@ -15,6 +16,8 @@ using std::chrono::seconds;
 constexpr seconds kMountTime{20};
 // A coordinator that does not answer for so long is worth a word.
 constexpr seconds kSilence{15};
+// Importing a framework and building a large model takes well under a minute.
+constexpr seconds kHelloTime{60};
 
 bool IsImageProblem(std::string_view waiting) {
   return waiting == "ErrImagePull" || waiting == "ImagePullBackOff" ||
@@ -57,19 +60,51 @@ std::optional<Problem> SchedulingProblem(const api::Pod& pod) {
                  .message = std::format("pod {}: {}", pod.meta.name, scheduled->message)};
 }
 
-// The kubelet tells why only in events; that the pod's sandbox is not ready is in its status.
-std::optional<Problem> MountProblem(const api::Pod& pod, const JobMemory& memory, WallTime now) {
+bool IsUnmounted(const api::Pod& pod, const JobMemory& memory, WallTime now) {
   const auto since = memory.starting_since.find(pod.meta.name);
   const api::PodCondition* ready = api::FindCondition(pod, "PodReadyToStartContainers");
-  if (pod.node_name.empty() || since == memory.starting_since.end() ||
-      now < since->second + kMountTime || ready == nullptr || ready->status) {
+  return !pod.ended() && !pod.deleting() && !pod.node_name.empty() &&
+         since != memory.starting_since.end() && now >= since->second + kMountTime &&
+         ready != nullptr && !ready->status;
+}
+
+std::optional<Problem> MountProblem(const api::Pod& pod, const JobMemory& memory, WallTime now) {
+  if (!IsUnmounted(pod, memory, now)) return std::nullopt;
+  const auto cause = memory.mount_causes.find(pod.meta.name);
+  const bool known = cause != memory.mount_causes.end() && !cause->second.text.empty();
+  return Problem{.reason = "VolumeNotMounted",
+                 .message = std::format("pod {} waits on node {}: {}", pod.meta.name, pod.node_name,
+                                        known ? cause->second.text
+                                              : "its volumes cannot be mounted, or it gets no "
+                                                "network; `kubectl describe pod` says which")};
+}
+
+std::optional<WallTime> RunningSince(const api::Pod& pod, std::string_view name) {
+  const api::ContainerStatus* container = api::FindContainer(pod, name);
+  return container == nullptr ? std::nullopt : container->running_since;
+}
+
+// A program that runs, but does not speak to the coordinator. Only a coordinator that answers can
+// tell, and one that has just started has to be found by the learners first.
+std::optional<Problem> SilenceOf(const JobView& view, const api::Pod& learner, WallTime now) {
+  const CoordinatorView& coordinator = view.coordinator;
+  if (learner.ended() || learner.deleting() || view.coordinators.empty() ||
+      !coordinator.reachable) {
     return std::nullopt;
   }
-  return Problem{
-      .reason = "VolumeNotMounted",
-      .message = std::format("pod {} waits on node {}: its volumes cannot be mounted, or "
-                             "it gets no network; `kubectl describe pod` says which",
-                             pod.meta.name, pod.node_name)};
+  const auto runs = RunningSince(learner, kLearnerContainer);
+  const auto heard = RunningSince(view.coordinators.back(), kCoordinatorContainer);
+  if (!runs || !heard || now < std::max(*runs, *heard) + kHelloTime ||
+      std::ranges::contains(coordinator.progress->learners, learner.meta.name,
+                            &ReportedLearner::name)) {
+    return std::nullopt;
+  }
+  return Problem{.reason = "LearnerSilent",
+                 .message = std::format(
+                     "learner {} has run for more than {} s and has not spoken to the job's "
+                     "coordinator: it still loads, it hangs, or its program does not use Pliant; "
+                     "`kubectl logs {}` may tell",
+                     learner.meta.name, kHelloTime.count(), learner.meta.name)};
 }
 
 std::optional<Problem> PodProblem(const api::Pod& pod, const JobMemory& memory, WallTime now) {
@@ -81,12 +116,24 @@ std::optional<Problem> PodProblem(const api::Pod& pod, const JobMemory& memory, 
 
 }  // namespace
 
+const api::Pod* FindUnmounted(const JobView& view, WallTime now) {
+  for (const std::vector<api::Pod>* pods : {&view.coordinators, &view.learners}) {
+    const auto found = std::ranges::find_if(
+        *pods, [&](const api::Pod& pod) { return IsUnmounted(pod, view.memory, now); });
+    if (found != pods->end()) return &*found;
+  }
+  return nullptr;
+}
+
 std::optional<Problem> FindProblem(const JobView& view, const std::string& last_failure,
                                    WallTime now) {
   for (const std::vector<api::Pod>* pods : {&view.coordinators, &view.learners}) {
     for (const api::Pod& pod : *pods) {
       if (auto problem = PodProblem(pod, view.memory, now)) return problem;
     }
+  }
+  for (const api::Pod& learner : view.learners) {
+    if (auto problem = SilenceOf(view, learner, now)) return problem;
   }
   if (!view.memory.refusal.empty()) {
     return Problem{.reason = "RefusedByServer", .message = view.memory.refusal};

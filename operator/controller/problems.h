@@ -17,6 +17,10 @@ struct Problem {
   bool operator==(const Problem&) const = default;
 };
 
+// A learner's or the coordinator's pod that has had time enough to mount its volumes, but does not
+// start. The kubelet says why in events only: JobMemory::mount_causes holds what was found there.
+const api::Pod* FindUnmounted(const JobView& view, WallTime now);
+
 // The most telling problem; nothing if there is none. `last_failure`: what befell the newest failed
 // learner, if one was counted.
 std::optional<Problem> FindProblem(const JobView& view, const std::string& last_failure,

@@ -45,6 +45,15 @@ TEST(Pod, ReadsALearner) {
   EXPECT_EQ(FindContainer(pod, "other"), nullptr);
 }
 
+TEST(Pod, ReadsSinceWhenAContainerRuns) {
+  const Pod pod = Decoded(R"({
+    "metadata": {"name": "p"}, "spec": {"containers": []},
+    "status": {"containerStatuses": [
+      {"name": "learner", "state": {"running": {"startedAt": "1970-01-01T00:01:00Z"}}}]}})");
+  EXPECT_TRUE(FindContainer(pod, "learner")->running);
+  EXPECT_EQ(FindContainer(pod, "learner")->running_since, WallTime(std::chrono::minutes(1)));
+}
+
 TEST(Pod, CountsItsRequestsAsTheSchedulerDoes) {
   const Pod pod = Decoded(R"({
     "metadata": {"name": "p"},

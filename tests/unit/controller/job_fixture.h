@@ -120,6 +120,7 @@ inline api::Pod Coordinator(std::int64_t term, bool running = true) {
   pod.node_name = "cpu-1";
   pod.ip = "10.1.0.9";
   pod.containers = {{.name = "coordinator", .running = running}};
+  if (running) pod.containers[0].running_since = At(0);
   pod.phase = running ? api::PodPhase::kRunning : api::PodPhase::kPending;
   return pod;
 }

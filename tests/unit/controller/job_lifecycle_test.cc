@@ -315,6 +315,22 @@ TEST(JobLifecycle, ALostCoordinatorIsReplacedAndNobodyLeavesMeanwhile) {
   EXPECT_THAT(EventReasons(view, outcome), Contains("CoordinatorReplaced"));
 }
 
+TEST(JobLifecycle, TheEventsOfAPodThatDoesNotMountAreAskedNowAndThen) {
+  JobView view = TrainingView(1);
+  view.learners[0].conditions = {{.type = "PodReadyToStartContainers"}};
+  view.memory.starting_since[Name(0)] = At(0);
+  const FindMountCause ask{.pod = Name(0), .uid = "uid-0"};
+  const auto asks = [&](double seconds) {
+    return std::ranges::contains(ReconcileJob(view, Keep(view), kOptions, At(seconds)).actions,
+                                 Action(ask));
+  };
+  EXPECT_FALSE(asks(10));
+  EXPECT_TRUE(asks(20));
+  view.memory.mount_causes[Name(0)] = {.text = "not found", .asked = At(20)};
+  EXPECT_FALSE(asks(49));
+  EXPECT_TRUE(asks(50));
+}
+
 TEST(JobLifecycle, ADeletedJobIsLeftToTheGarbageCollector) {
   JobView view = TrainingView(2);
   view.coordinators.clear();

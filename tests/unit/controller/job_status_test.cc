@@ -134,6 +134,32 @@ TEST(Problems, TheMostTellingIsTold) {
          view.memory.starting_since[Name(0)] = At(95);
        },
        "", ""},
+      {"says nothing to its coordinator",
+       [](JobView& view) {
+         view.learners[1].containers[0].running_since = At(40);
+         view.coordinator = Training({0});
+       },
+       "", "LearnerSilent"},
+      {"a new coordinator has to be found first",
+       [](JobView& view) {
+         view.learners[1].containers[0].running_since = At(0);
+         view.coordinators[0].containers[0].running_since = At(90);
+         view.coordinator = Training({0});
+       },
+       "", ""},
+      {"may still load",
+       [](JobView& view) {
+         view.learners[1].containers[0].running_since = At(41);
+         view.coordinator = Training({0});
+       },
+       "", ""},
+      {"a coordinator that does not answer cannot tell",
+       [](JobView& view) {
+         view.learners[1].containers[0].running_since = At(0);
+         view.coordinator = Training({0});
+         view.coordinator.reachable = false;
+       },
+       "", ""},
       {"refused", [](JobView& view) { view.memory.refusal = "exceeded quota"; }, "",
        "RefusedByServer"},
       {"the coordinator's own",
@@ -153,6 +179,17 @@ TEST(Problems, TheMostTellingIsTold) {
     const auto problem = FindProblem(view, c.last_failure, At(100));
     EXPECT_EQ(problem ? problem->reason : "", c.reason) << c.name;
   }
+}
+
+TEST(Problems, WhyAVolumeIsNotMountedIsTheKubeletsWord) {
+  JobView view = TrainingView(1);
+  view.learners[0].conditions = {{.type = "PodReadyToStartContainers"}};
+  view.memory.starting_since[Name(0)] = At(0);
+  ASSERT_EQ(FindUnmounted(view, At(100)), &view.learners[0]);
+  EXPECT_EQ(FindUnmounted(view, At(10)), nullptr);
+  view.memory.mount_causes[Name(0)] = {.text = "configmap \"model\" not found"};
+  EXPECT_EQ(FindProblem(view, "", At(100))->message,
+            "pod digits-1a2b3-0 waits on node gpu-1: configmap \"model\" not found");
 }
 
 TEST(Problems, AnImageThatBacksOffKeepsItsFirstMessage) {
