@@ -15,8 +15,8 @@ bool Counts(LearnerEnd end) { return end == LearnerEnd::kFailed; }
 
 std::string Describe(const api::Pod& pod, const LearnerEnding& ending) {
   if (!ending.exit_code) return std::format("learner {}: {}", pod.meta.name, ending.message);
-  return std::format("learner {} exited with code {}: {}", pod.meta.name, *ending.exit_code,
-                     ending.message);
+  return std::format("learner {} exited with {}: {}", pod.meta.name,
+                     DescribeExitCode(*ending.exit_code), ending.message);
 }
 
 }  // namespace

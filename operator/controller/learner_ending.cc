@@ -3,6 +3,7 @@
 #include <cstring>
 #include <format>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "operator/api/fields.h"
 #include "operator/controller/names.h"
@@ -19,10 +20,19 @@ struct LastWords {
   std::string parameters_sha256;
 };
 
-// What the program wrote before it exited. A program that is not ours may write anything.
+std::string LastLine(std::string_view text) {
+  const std::size_t end = text.find_last_not_of(" \t\r\n");
+  if (end == std::string_view::npos) return "";
+  text = text.substr(0, end + 1);
+  return std::string(text.substr(text.rfind('\n') + 1));
+}
+
+// What the program wrote before it exited, or logged last before it crashed. A program that is not
+// ours may write anything.
 LastWords ReadLastWords(const std::string& text) {
-  const auto object = nlohmann::json::parse(text, /*cb=*/nullptr, /*allow_exceptions=*/false);
-  if (!object.is_object()) return {.message = text.substr(0, kMessageMax)};
+  const std::string line = LastLine(text);
+  const auto object = nlohmann::json::parse(line, /*cb=*/nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object()) return {.message = line.substr(0, kMessageMax)};
   api::Fields fields(object);
   return {.reason = fields.String("reason"),
           .message = fields.String("message").substr(0, kMessageMax),
@@ -35,13 +45,8 @@ bool IsDisruption(const api::Pod& pod) {
   return pod.deleting() || (target != nullptr && target->status);
 }
 
-// What the exit code alone tells of a program that said nothing: 128 + n is what a container's
-// runtime makes of signal n.
 std::string WordsFor(int exit_code) {
-  if (exit_code == 0) return "it ended without having been told to";
-  const char* signal = exit_code > 128 ? sigabbrev_np(exit_code - 128) : nullptr;
-  return signal == nullptr ? "it left no message"
-                           : std::format("it was ended by SIG{}, and left no message", signal);
+  return exit_code == 0 ? "it ended without having been told to" : "it left no message";
 }
 
 // A learner that never ran: whichever container ended before it, usually one of initContainers.
@@ -49,14 +54,21 @@ std::string WordsOfOthers(const api::Pod& pod) {
   for (const api::ContainerStatus& container : pod.containers) {
     if (!container.terminated || container.terminated->exit_code == 0) continue;
     const api::Termination& ended = *container.terminated;
-    return std::format(
-        "container {} exited with code {}: {}", container.name, ended.exit_code,
-        ended.message.empty() ? WordsFor(ended.exit_code) : ended.message.substr(0, kMessageMax));
+    const std::string words = LastLine(ended.message).substr(0, kMessageMax);
+    return std::format("container {} exited with {}: {}", container.name,
+                       DescribeExitCode(ended.exit_code),
+                       words.empty() ? WordsFor(ended.exit_code) : words);
   }
   return "it ended before its program began";
 }
 
 }  // namespace
+
+std::string DescribeExitCode(int exit_code) {
+  const char* signal = exit_code > 128 ? sigabbrev_np(exit_code - 128) : nullptr;
+  return signal == nullptr ? std::format("code {}", exit_code)
+                           : std::format("code {} (SIG{})", exit_code, signal);
+}
 
 std::optional<LearnerEnding> EndingOf(const api::Pod& pod) {
   if (!pod.ended()) return std::nullopt;
@@ -74,7 +86,7 @@ std::optional<LearnerEnding> EndingOf(const api::Pod& pod) {
   ending.message = !words.message.empty() ? words.message : pod.message.substr(0, kMessageMax);
 
   const bool out_of_memory = ran && container->terminated->reason == "OOMKilled";
-  if (ending.message.empty() && out_of_memory) {
+  if (out_of_memory) {
     ending.message =
         "it needed more memory than its limit (OOMKilled): raise resources.limits.memory";
   }

@@ -27,6 +27,9 @@ struct LearnerEnding {
   bool operator==(const LearnerEnding&) const = default;
 };
 
+// "code 1", "code 139 (SIGSEGV)": 128 + n is what a container's runtime makes of signal n.
+std::string DescribeExitCode(int exit_code);
+
 // Nothing while the pod lives.
 std::optional<LearnerEnding> EndingOf(const api::Pod& pod);
 

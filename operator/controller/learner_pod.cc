@@ -107,7 +107,8 @@ void OverlayContainer(json& container, json environment, const std::string& gpu_
   PutNamed(mounts, {{"name", "pliant-checkpoints"}, {"mountPath", kCheckpointPath}});
   PutNamed(mounts, {{"name", "pliant-learner"}, {"mountPath", kSecretPath}, {"readOnly", true}});
   container["terminationMessagePath"] = "/dev/termination-log";
-  container["terminationMessagePolicy"] = "File";
+  // A program that crashes leaves nothing else than what it logged last: a traceback, say.
+  container["terminationMessagePolicy"] = "FallbackToLogsOnError";
 }
 
 // Every term of the required affinity gets the node: terms are alternatives, all of which must hold

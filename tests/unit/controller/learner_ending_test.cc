@@ -34,9 +34,11 @@ TEST(LearnerEnding, IsToldFromExitCodeLastWordsAndConditions) {
       {"failed with words of its own", Ended(running, 2, "usage: train"), LearnerEnd::kFailed,
        "usage: train"},
       {"failed in silence", Ended(running, 1, ""), LearnerEnd::kFailed, "it left no message"},
-      {"ended by a signal", Ended(running, 139, ""), LearnerEnd::kFailed,
-       "it was ended by SIGSEGV, and left no message"},
-      {"no such signal", Ended(running, 255, ""), LearnerEnd::kFailed, "it left no message"},
+      {"failed with a traceback in its log",
+       Ended(running, 1, "Traceback (most recent call last):\n  ...\nKeyError: 'x'\n"),
+       LearnerEnd::kFailed, "KeyError: 'x'"},
+      {"failed after lines of a log",
+       Ended(running, 1, "{\"message\":\"a\"}\n{\"message\":\"b\"}\n"), LearnerEnd::kFailed, "b"},
       {"out of memory",
        With(Ended(running, 137, ""),
             [](api::Pod& pod) { pod.containers[0].terminated->reason = "OOMKilled"; }),
@@ -82,6 +84,14 @@ TEST(LearnerEnding, IsToldFromExitCodeLastWordsAndConditions) {
     EXPECT_EQ(ending->end, c.end) << c.name;
     EXPECT_EQ(ending->message, c.message) << c.name;
   }
+}
+
+TEST(LearnerEnding, NamesTheSignal) {
+  EXPECT_EQ(DescribeExitCode(0), "code 0");
+  EXPECT_EQ(DescribeExitCode(1), "code 1");
+  EXPECT_EQ(DescribeExitCode(137), "code 137 (SIGKILL)");
+  EXPECT_EQ(DescribeExitCode(139), "code 139 (SIGSEGV)");
+  EXPECT_EQ(DescribeExitCode(255), "code 255");
 }
 
 TEST(LearnerEnding, ALivingPodHasNone) {
