@@ -227,7 +227,7 @@ Outcome ReconcileJob(const JobView& view, const std::optional<JobPlan>& plan,
     CollectPods(view, outcome);
     AskWhyNotMounted(view, now, outcome);
     outcome.status.phase = PhaseOf(view, plan);
-    ReportConditions(view, failures, now, outcome.status);
+    ReportConditions(view, plan, failures, now, outcome.status);
     ReportCheckpoints(view, now, outcome.status);
   }
   FinishOutcome(view, now, outcome);

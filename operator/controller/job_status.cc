@@ -58,6 +58,12 @@ api::JobPhase PhaseWithoutMembers(const JobView& view) {
   return HasLiveLearners(view) && !KnowsMembers(view) ? before : kRecovering;
 }
 
+// Whether other jobs' ends would not help it: somebody has to do something.
+bool WaitsInVain(planner::ReasonCode code) {
+  using enum planner::ReasonCode;
+  return code == kNoNodeFits || code == kTooLarge || code == kGrantWithdrawn;
+}
+
 // What does not count as news.
 void CopyFigures(const api::JobStatus& from, api::JobStatus& to) {
   to.step = from.step;
@@ -136,8 +142,8 @@ api::JobPhase PhaseOf(const JobView& view, const std::optional<JobPlan>& plan) {
   return settled && IsAsWanted(progress, plan->decision) ? kRunning : kResizing;
 }
 
-void ReportConditions(const JobView& view, const FailureVerdict& failures, WallTime now,
-                      api::JobStatus& status) {
+void ReportConditions(const JobView& view, const std::optional<JobPlan>& plan,
+                      const FailureVerdict& failures, WallTime now, api::JobStatus& status) {
   using enum api::ConditionStatus;
   const std::int64_t generation = view.job.meta.generation;
   const std::string phase(ToString(status.phase));
@@ -159,7 +165,9 @@ void ReportConditions(const JobView& view, const FailureVerdict& failures, WallT
     }
     verdict = {kFalse, problem->reason, problem->message};
   } else if (status.phase == api::JobPhase::kQueued || status.phase == api::JobPhase::kSuspended) {
-    verdict = {kFalse, phase, status.reason};
+    const bool vain = plan && WaitsInVain(plan->decision.reason.code);
+    verdict = {kFalse, vain ? std::string(ToString(plan->decision.reason.code)) : phase,
+               status.reason};
   }
   SetCondition(status, kConditionProgressing, std::move(verdict), generation, now);
 }

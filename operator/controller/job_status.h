@@ -18,8 +18,8 @@ void ReportPlan(const planner::Decision& decision, WallTime now, api::JobStatus&
 api::JobPhase PhaseOf(const JobView& view, const std::optional<JobPlan>& plan);
 
 // Conditions Running and Progressing, for a job that has not ended.
-void ReportConditions(const JobView& view, const FailureVerdict& failures, WallTime now,
-                      api::JobStatus& status);
+void ReportConditions(const JobView& view, const std::optional<JobPlan>& plan,
+                      const FailureVerdict& failures, WallTime now, api::JobStatus& status);
 
 // Condition CheckpointsWritten; as it was while nothing is heard of an attempt.
 void ReportCheckpoints(const JobView& view, WallTime now, api::JobStatus& status);

@@ -2,68 +2,34 @@
 
 import json
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 
 from . import checks
 from .api_server import ApiServer
 from .errors import StoryError
 from .screen import Screen
+from .spoilt import BAD_JOBS, QUOTA_MEMORY, REFUSED_JOBS, BadJob, RefusedJob
 from .stage import GPUS_TOTAL, NAMESPACE, Stage, with_epochs
 from .watcher import Watcher
 from .world import Job, World
 
 _BYSTANDER = "bystander"
-_BAD = "bad"
-_SHOWN_SECONDS = 150.0
+_AT_ONCE = 6  # of the GPUs; the bystander keeps the others
+_SHOWN_SECONDS = 180.0
 _LOOK_SECONDS = 1.0
 _KUBELET_SECONDS = 30.0  # that ending and removing pods may take beyond their grace period, on a busy machine
 
-
-@dataclass(frozen=True)
-class BadJob:
-    name: str
-    spoil: Callable[[dict], None]
-    says: str  # stands in a condition's message and in an event's
-    fails: bool  # the job fails, rather than being tried again
-
-
-def _learner(job: dict) -> dict:
-    return job["spec"]["template"]["spec"]["containers"][0]
-
-
-def _bad_image(job: dict) -> None:
-    _learner(job).update(image="localhost/pliant/absent:1", imagePullPolicy="Never")
-
-
-def _missing_volume(job: dict) -> None:
-    job["spec"]["checkpoint"]["volume"] = {"persistentVolumeClaim": {"claimName": "absent-claim"}}
-
-
-def _crashing(job: dict) -> None:
-    _learner(job).update(command=["/bin/sh", "-c", "echo it crashes; exit 7"], args=[])
-    job["spec"]["failurePolicy"] = {"maxFailures": 1}
-
-
-def _wrong_input(job: dict) -> None:
-    _learner(job)["args"] = ["--model=/model/absent.yaml", "--data=/data"]
-
-
-def _refused_template(job: dict) -> None:
-    _learner(job)["volumeMounts"].append({"name": "absent-volume", "mountPath": "/absent"})
-
-
-BAD_JOBS = (
-    BadJob("an image that is not there", _bad_image, "localhost/pliant/absent:1", fails=False),
-    BadJob("a checkpoint volume that is not there", _missing_volume, "absent-claim", fails=False),
-    BadJob("a program that crashes", _crashing, "7", fails=True),
-    BadJob("a program whose input is wrong", _wrong_input, "/model/absent.yaml", fails=True),
-    BadJob("a template that the API server refuses", _refused_template, "absent-volume", fails=False),
-)
+_QUOTA = {
+    "apiVersion": "v1",
+    "kind": "ResourceQuota",
+    "metadata": {"name": "bad-jobs"},
+    "spec": {"hard": {"requests.memory": QUOTA_MEMORY}},
+}
 
 
 def play(stage: Stage, screen: Screen) -> list[checks.Check]:
     stage.clear()
+    stage.kubectl.apply(_QUOTA)
     bystander = with_epochs(stage.manifest("training-1"), 1_000_000)
     bystander["metadata"]["name"] = _BYSTANDER
     with Watcher(ApiServer(stage.kubectl), NAMESPACE, screen.show) as watcher:
@@ -71,11 +37,15 @@ def play(stage: Stage, screen: Screen) -> list[checks.Check]:
         stage.kubectl.apply(bystander)
         before = watcher.wait("the bystander trains", _bystander_trains(1), _SHOWN_SECONDS, lambda world: None)
         pods_before = {pod.name for pod in before.trainings[_BYSTANDER].learner_pods()}
-        found = [_refused_object(stage), *(_bad_job(stage, screen, watcher, bad) for bad in BAD_JOBS)]
+        found = [_refused_job(stage, refused) for refused in REFUSED_JOBS]
+        named = [(f"bad-{number}", bad) for number, bad in enumerate(BAD_JOBS, 1)]
+        for first in range(0, len(named), _AT_ONCE):
+            found += _bad_jobs(stage, screen, watcher, dict(named[first : first + _AT_ONCE]))
         step = watcher.worlds()[-1].trainings[_BYSTANDER].progress.step
         watcher.wait("the bystander trains on", _bystander_trains(step + 1), _SHOWN_SECONDS, lambda world: None)
         found += [_unharmed(watcher.worlds(), pods_before), *checks.check_worlds(watcher.worlds(), GPUS_TOTAL)]
         found.append(_delete(stage, screen, watcher.worlds()[-1].trainings[_BYSTANDER].job, bystander))
+    stage.kubectl.run("delete", "resourcequota", _QUOTA["metadata"]["name"])
     screen.close_table()
     return found
 
@@ -88,46 +58,62 @@ def _bystander_trains(step: int) -> Callable[[World], bool]:
     return trains
 
 
-def _refused_object(stage: Stage) -> checks.Check:
+def _refused_job(stage: Stage, refused: RefusedJob) -> checks.Check:
     job = stage.manifest("training-1")
-    job["metadata"]["name"] = _BAD
-    job["spec"]["elastic"] = {"minLearners": 9, "maxLearners": 8}
+    job["metadata"]["name"] = "refused"
+    refused.spoil(job)
     answer = stage.kubectl.attempt("create", "-f", "-", stdin=json.dumps(job))
-    names_field = answer.returncode != 0 and "spec.elastic.minLearners" in answer.stderr
+    names_field = answer.returncode != 0 and refused.field in answer.stderr
     problems = () if names_field else (answer.stderr.strip() or "it was taken",)
-    return checks.Check("a wrong object is refused, with its field named", problems)
+    return checks.Check(f"{refused.name}: refused, and {refused.field} named", problems)
 
 
-def _bad_job(stage: Stage, screen: Screen, watcher: Watcher, bad: BadJob) -> checks.Check:
-    job = stage.manifest("training-1")
-    job["metadata"]["name"] = _BAD
-    job["spec"]["elastic"]["maxLearners"] = 1
-    bad.spoil(job)
-    screen.say(f"kubectl apply bad: {bad.name}")
-    stage.kubectl.apply(job)
+def _bad_jobs(
+    stage: Stage, screen: Screen, watcher: Watcher, bad_jobs: Mapping[str, BadJob]
+) -> list[checks.Check]:
+    """Applies them all, and removes them when each has said what is wrong with it."""
+    for name, bad in bad_jobs.items():
+        job = stage.manifest("training-1")
+        job["metadata"]["name"] = name
+        job["spec"]["elastic"]["maxLearners"] = 1
+        bad.spoil(job)
+        screen.say(f"kubectl apply {name}: {bad.name}")
+        stage.kubectl.apply(job)
+    deadline = time.monotonic() + _SHOWN_SECONDS
+    found = [_says_why(stage, watcher, name, bad, deadline) for name, bad in bad_jobs.items()]
+    stage.kubectl.run("delete", "elastictrainingjobs", *bad_jobs, "--wait", "--timeout=120s")
+    return found
+
+
+def _says_why(stage: Stage, watcher: Watcher, name: str, bad: BadJob, deadline: float) -> checks.Check:
     try:
         watcher.wait(
-            f"a condition says '{bad.says}'", lambda world: says(world, bad), _SHOWN_SECONDS, lambda world: None
+            f"{name} ({bad.name}) says {bad.condition}, {bad.reason}: '{bad.says}'",
+            lambda world: says(world, name, bad),
+            max(deadline - time.monotonic(), _LOOK_SECONDS),
+            lambda world: None,
         )
-        problems = _event_problems(stage, bad)
+        problems = _event_problems(stage, name, bad)
     except StoryError as error:
-        conditions = stage.kubectl.json("get", "elastictrainingjob", _BAD).get("status", {}).get("conditions")
+        conditions = stage.kubectl.json("get", "elastictrainingjob", name).get("status", {}).get("conditions")
         problems = (f"{error}; its conditions: {conditions}",)
-    stage.kubectl.run("delete", "elastictrainingjob", _BAD, "--wait", "--timeout=120s")
-    return checks.Check(f"{bad.name}: a condition and an event say so", problems)
+    return checks.Check(f"{bad.name}: {bad.condition} {bad.reason} and an event say so", problems)
 
 
-def says(world: World, bad: BadJob) -> bool:
-    training = world.training(_BAD)
-    if training is None or (bad.fails and not training.job.is_true("Failed")):
+def says(world: World, name: str, bad: BadJob) -> bool:
+    training = world.training(name)
+    if training is None or bad.condition not in training.job.conditions:
         return False
-    return any(bad.says in condition.message for condition in training.job.conditions.values())
+    condition = training.job.conditions[bad.condition]
+    # A job has failed when Failed is true; the other conditions speak of a problem when they are false.
+    status = "True" if bad.condition == "Failed" else "False"
+    return condition.status == status and condition.reason == bad.reason and bad.says in condition.message
 
 
-def _event_problems(stage: Stage, bad: BadJob) -> tuple[str, ...]:
+def _event_problems(stage: Stage, name: str, bad: BadJob) -> tuple[str, ...]:
     deadline = time.monotonic() + _KUBELET_SECONDS
+    selector = f"involvedObject.kind=ElasticTrainingJob,involvedObject.name={name},type=Warning"
     while True:
-        selector = f"involvedObject.kind=ElasticTrainingJob,involvedObject.name={_BAD},type=Warning"
         events = stage.kubectl.json("get", "events", "--field-selector", selector)["items"]
         if any(bad.says in event["message"] for event in events):
             return ()
@@ -136,7 +122,7 @@ def _event_problems(stage: Stage, bad: BadJob) -> tuple[str, ...]:
         time.sleep(_LOOK_SECONDS)
 
 
-def _unharmed(worlds: list[World], pods_before: set[str]) -> checks.Check:
+def _unharmed(worlds: Sequence[World], pods_before: set[str]) -> checks.Check:
     problems = set()
     for world in worlds:
         training = world.training(_BYSTANDER)

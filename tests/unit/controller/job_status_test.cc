@@ -192,18 +192,39 @@ TEST(Problems, WhyAVolumeIsNotMountedIsTheKubeletsWord) {
             "pod digits-1a2b3-0 waits on node gpu-1: configmap \"model\" not found");
 }
 
+TEST(JobStatus, AJobThatWaitsInVainIsNotMerelyQueued) {
+  using enum planner::ReasonCode;
+  const struct {
+    planner::ReasonCode code;
+    const char* reason;
+  } kCases[] = {{kQueued, "Queued"},
+                {kQueuedBehind, "Queued"},
+                {kNoNodeFits, "NoNodeFits"},
+                {kTooLarge, "TooLarge"},
+                {kGrantWithdrawn, "GrantWithdrawn"}};
+  for (const auto& c : kCases) {
+    JobView view = TrainingView(0);
+    api::JobStatus status = view.job.status;
+    status.phase = api::JobPhase::kQueued;
+    JobPlan plan;
+    plan.decision.reason.code = c.code;
+    ReportConditions(view, plan, {}, At(1), status);
+    EXPECT_EQ(api::FindCondition(status, kConditionProgressing)->reason, c.reason);
+  }
+}
+
 TEST(Problems, AnImageThatBacksOffKeepsItsFirstMessage) {
   JobView view = TrainingView(1);
   view.job.status.phase = api::JobPhase::kStarting;
   api::JobStatus status = view.job.status;
   Waits(view.learners[0], "ErrImagePull");
-  ReportConditions(view, {}, At(1), status);
+  ReportConditions(view, {}, {}, At(1), status);
   const api::JobStatus told = status;
   EXPECT_EQ(api::FindCondition(told, kConditionProgressing)->message,
             "pod digits-1a2b3-0, container learner: because");
   Waits(view.learners[0], "ImagePullBackOff");
   view.learners[0].containers[0].waiting_message = "Back-off pulling image";
-  ReportConditions(view, {}, At(2), status);
+  ReportConditions(view, {}, {}, At(2), status);
   EXPECT_EQ(status, told);
 }
 
