@@ -226,6 +226,7 @@ Outcome ReconcileJob(const JobView& view, const std::optional<JobPlan>& plan,
     if (plan) ProvideLearners(view, *plan, now, outcome);
     CollectPods(view, outcome);
     AskWhyNotMounted(view, now, outcome);
+    KeepEarliest(WhenPatienceEnds(view, now), outcome.look_again);
     outcome.status.phase = PhaseOf(view, plan);
     ReportConditions(view, plan, failures, now, outcome.status);
     ReportCheckpoints(view, now, outcome.status);

@@ -64,6 +64,15 @@ bool WaitsInVain(planner::ReasonCode code) {
   return code == kNoNodeFits || code == kTooLarge || code == kGrantWithdrawn;
 }
 
+// Whether its learners were given up because of what the condition `told` says: that is worth more
+// than that they were given up, until they are tried again.
+bool StillKept(const std::optional<JobPlan>& plan, const api::Condition* told) {
+  return plan && plan->decision.to == 0 &&
+         plan->decision.reason.code == planner::ReasonCode::kGrantWithdrawn && told != nullptr &&
+         told->status == api::ConditionStatus::kFalse &&
+         told->reason != ToString(api::JobPhase::kQueued);
+}
+
 // What does not count as news.
 void CopyFigures(const api::JobStatus& from, api::JobStatus& to) {
   to.step = from.step;
@@ -164,6 +173,8 @@ void ReportConditions(const JobView& view, const std::optional<JobPlan>& plan,
       problem->message = told->message;
     }
     verdict = {kFalse, problem->reason, problem->message};
+  } else if (StillKept(plan, told)) {
+    verdict = {told->status, told->reason, told->message};
   } else if (status.phase == api::JobPhase::kQueued || status.phase == api::JobPhase::kSuspended) {
     const bool vain = plan && WaitsInVain(plan->decision.reason.code);
     verdict = {kFalse, vain ? std::string(ToString(plan->decision.reason.code)) : phase,

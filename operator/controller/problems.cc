@@ -68,10 +68,11 @@ bool IsUnmounted(const api::Pod& pod, const JobMemory& memory, WallTime now) {
          ready != nullptr && !ready->status;
 }
 
+// Told when the events have been asked: its first message is the one that becomes an event.
 std::optional<Problem> MountProblem(const api::Pod& pod, const JobMemory& memory, WallTime now) {
-  if (!IsUnmounted(pod, memory, now)) return std::nullopt;
   const auto cause = memory.mount_causes.find(pod.meta.name);
-  const bool known = cause != memory.mount_causes.end() && !cause->second.text.empty();
+  if (!IsUnmounted(pod, memory, now) || cause == memory.mount_causes.end()) return std::nullopt;
+  const bool known = !cause->second.text.empty();
   return Problem{.reason = "VolumeNotMounted",
                  .message = std::format("pod {} waits on node {}: {}", pod.meta.name, pod.node_name,
                                         known ? cause->second.text
@@ -123,6 +124,22 @@ const api::Pod* FindUnmounted(const JobView& view, WallTime now) {
     if (found != pods->end()) return &*found;
   }
   return nullptr;
+}
+
+std::optional<WallTime> WhenPatienceEnds(const JobView& view, WallTime now) {
+  std::optional<WallTime> earliest;
+  const auto consider = [&](const std::optional<WallTime>& since, seconds patience) {
+    if (!since || *since + patience <= now) return;
+    if (!earliest || *since + patience < *earliest) earliest = *since + patience;
+  };
+  for (const auto& [pod, since] : view.memory.starting_since) consider(since, kMountTime);
+  for (const api::Pod& pod : view.learners)
+    consider(RunningSince(pod, kLearnerContainer), kHelloTime);
+  for (const api::Pod& pod : view.coordinators) {
+    consider(RunningSince(pod, kCoordinatorContainer), kHelloTime);
+  }
+  consider(view.coordinator.silent_since, kSilence);
+  return earliest;
 }
 
 std::optional<Problem> FindProblem(const JobView& view, const std::string& last_failure,

@@ -21,6 +21,10 @@ struct Problem {
 // start. The kubelet says why in events only: JobMemory::mount_causes holds what was found there.
 const api::Pod* FindUnmounted(const JobView& view, WallTime now);
 
+// When something that takes its time becomes a problem, unless it is done by then: nobody else
+// would have the job looked at.
+std::optional<WallTime> WhenPatienceEnds(const JobView& view, WallTime now);
+
 // The most telling problem; nothing if there is none. `last_failure`: what befell the newest failed
 // learner, if one was counted.
 std::optional<Problem> FindProblem(const JobView& view, const std::string& last_failure,

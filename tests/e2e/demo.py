@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from story import dashboards, ending
+from story import dashboards, ending, where
 from story.errors import StoryError
 from story.monitoring import Monitoring
 from story.plot import Told, play
@@ -28,10 +28,13 @@ def main() -> int:
         action="store_true",
         help="run a Prometheus in the cluster, and at the end every query of the chart's Grafana dashboard",
     )
+    where.add_arguments(parser)
     arguments = parser.parse_args()
+    if arguments.dashboards and arguments.cluster == where.CURRENT:
+        parser.error("--dashboards runs a Prometheus in the local cluster only: the current one has its own")
     screen = Screen(sys.stdout)
     try:
-        told = tell(screen, with_dashboards=arguments.dashboards)
+        told = tell(where.stage_of(arguments), screen, with_dashboards=arguments.dashboards)
     except StoryError as error:
         screen.close_table()
         print(f"demo: {error}", file=sys.stderr)
@@ -51,8 +54,7 @@ def main() -> int:
     return 0
 
 
-def tell(screen: Screen, *, with_dashboards: bool) -> Told:
-    stage = Stage.from_environment()
+def tell(stage: Stage, screen: Screen, *, with_dashboards: bool) -> Told:
     if not with_dashboards:
         told = play(stage, screen)
         ending.show(told, screen)

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from story import bad_jobs, ending, faults, plot, survivor
+from story import bad_jobs, ending, faults, plot, survivor, where
 from story.checks import Check
 from story.errors import StoryError
 from story.operator_pod import kill_leader
@@ -37,10 +37,11 @@ def story_with_kills(stage: Stage, screen: Screen) -> list[Check]:
     return told.checks
 
 
+# Those need hands on the nodes, which only the local cluster gives.
+_LOCAL_MOMENTS: dict[str, Moment] = {"faults in mid step": faults.play}
 _MOMENTS: dict[str, Moment] = {
     "the story, the operator killed after each step": story_with_kills,
     "suspended, then all learners gone at once": survivor.play,
-    "faults in mid step": faults.play,
     "bad jobs, and deletion": bad_jobs.play,
 }
 _LONG_MOMENTS: dict[str, Moment] = {"the story, undisturbed": story}
@@ -66,12 +67,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="./dev test e2e", description=__doc__)
     parser.add_argument("--all", action="store_true", help="the long ones too")
     parser.add_argument("--only", metavar="WORD", default="", help="only moments whose name contains this")
+    where.add_arguments(parser)
     arguments = parser.parse_args()
     screen = Screen(sys.stdout)
     moments = _MOMENTS | (_LONG_MOMENTS if arguments.all else {})
+    if arguments.cluster == where.LOCAL:
+        moments |= _LOCAL_MOMENTS
+    else:
+        screen.say(f"not on the current cluster, whose nodes are not ours: {', '.join(_LOCAL_MOMENTS)}", "yellow")
     found = []
     try:
-        stage = Stage.from_environment()
+        stage = where.stage_of(arguments)
         for name, moment in moments.items():
             if arguments.only in name:
                 found += play(name, moment, stage, screen)

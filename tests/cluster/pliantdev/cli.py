@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from . import bench, ci, commands, ctest
+from . import bench, ci, commands, ctest, own_cluster
 from .errors import DevError
 from .lock import exclusive
 
@@ -43,7 +43,7 @@ def _parser() -> argparse.ArgumentParser:
     up.add_argument(
         "--cluster-only", action="store_true", help="the bare cluster, without the operator"
     )
-    word("demo", "play the story: two trainings share eight GPUs, and lose nothing by it")
+    word("demo", "play the story: two trainings share eight GPUs, and lose nothing by it; --help says how on a cluster of your own")
     test = word(
         "test", "run tests: chart, unit to integration and the end-to-end story, or the sets named"
     )
@@ -54,6 +54,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="SET",
         help=f"{', '.join(_TEST_SETS)}; all: the long ones too",
     )
+    own_cluster.add_arguments(test)
     test.add_argument(
         "--preset",
         default="release",
@@ -103,6 +104,11 @@ def _run(arguments: argparse.Namespace, rest: list[str]) -> int:
             return commands.demo_help()
         case "shell":
             return commands.shell(arguments.command)
+        # These change nothing on this machine.
+        case "demo" if own_cluster.is_meant(rest):
+            return own_cluster.demo(rest)
+        case "test" if arguments.cluster == own_cluster.CURRENT:
+            return own_cluster.test(arguments)
     with exclusive(arguments.word):
         match arguments.word:
             case "up":

@@ -1,4 +1,5 @@
-"""Signals to a container's first process, from outside of it: as the kernel, or a machine that hangs, would."""
+"""Signals to a container's first process, from outside of it: as the kernel, or a machine that hangs, would. They need
+hands on the nodes, which only the local cluster gives (Stage.dev)."""
 
 import subprocess
 
@@ -15,6 +16,8 @@ def signal(stage: Stage, kubectl: Kubectl, pod_name: str, name: str) -> None:
 
 def on_node(stage: Stage, node: str, *command: str) -> str:
     """What the command, run inside the node, writes."""
+    if stage.dev is None:
+        raise StoryError(f"only the local cluster lets anybody into {node}")
     result = subprocess.run([stage.dev, "node-exec", node, *command], capture_output=True, text=True, check=False)
     if result.returncode != 0:
         raise StoryError(f"on {node}: {' '.join(command)}: {result.stderr.strip()}")

@@ -9,7 +9,7 @@ from .api_server import ApiServer
 from .errors import StoryError
 from .scene import Scene, restored_step
 from .screen import Screen
-from .stage import GPUS_TOTAL, NAMESPACE, Stage, with_own_epochs
+from .stage import GPUS_TOTAL, NAMESPACE, Stage
 from .table import layout
 from .watcher import Watcher
 from .world import Resize, Training, coordinator_of
@@ -51,7 +51,7 @@ class Recovery:
 
 
 def _manifest(stage: Stage) -> dict:
-    job = with_own_epochs(stage.manifest("training-1"), _EPOCHS)
+    job = stage.with_own_epochs(stage.manifest("training-1"), _EPOCHS)
     job["metadata"]["name"] = _NAME
     job["spec"]["training"]["seed"] = _SEED
     job["spec"]["checkpoint"]["everySteps"] = _CHECKPOINT_STEPS

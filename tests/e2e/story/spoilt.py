@@ -6,7 +6,7 @@ Pure: ways to spoil a good job's manifest.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-QUOTA_MEMORY = "64Gi"  # of the namespace that these jobs are applied to, by a ResourceQuota
+QUOTA_MEMORY = "4Pi"  # of the namespace that these jobs are applied to, by a ResourceQuota
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def _container(**fields: object) -> Callable[[dict], None]:
 
 
 def _program(script: str) -> Callable[[dict], None]:
-    """Another program, whose first failure is one too many."""
+    """Another program, whose first failure is one too many. `$$` is a `$` to Kubernetes."""
 
     def spoil(job: dict) -> None:
         _learner(job).update(command=["/bin/sh", "-c", script], args=[])
@@ -89,8 +89,10 @@ def _mount_of_nothing(job: dict) -> None:
 
 
 def _failing_init_container(job: dict) -> None:
-    fetch = {"name": "fetch", "image": _learner(job)["image"], "command": ["/bin/sh", "-c", "echo no such data; exit 3"]}
-    _pod(job)["initContainers"] = [{**fetch, "terminationMessagePolicy": "FallbackToLogsOnError"}]
+    learner = _learner(job)
+    fetch = {"name": "fetch", "image": learner["image"], "resources": learner.get("resources", {})}
+    command = ["/bin/sh", "-c", "echo no such data; exit 3"]
+    _pod(job)["initContainers"] = [{**fetch, "command": command, "terminationMessagePolicy": "FallbackToLogsOnError"}]
     job["spec"]["failurePolicy"] = {"maxFailures": 0}
 
 
@@ -123,11 +125,11 @@ BAD_JOBS = (
     BadJob("a mount of a volume that is not defined", _mount_of_nothing, "Admitted", "TemplateRefused", "absent-volume"),
     BadJob("a service account that is not there", _field("template", "spec", "serviceAccountName", value="absent-account"),
            "Admitted", "TemplateRefused", "absent-account"),
-    BadJob("more than the namespace's quota", _requests("65Gi"), "Admitted", "TemplateRefused", "exceeded quota"),
+    BadJob("more than the namespace's quota", _requests("5Pi"), "Admitted", "TemplateRefused", "exceeded quota"),
     # Never planned.
     BadJob("a node selector that fits no node", _field("template", "spec", "nodeSelector", value={"gpu": "absent"}),
            "Progressing", "NoNodeFits", "no node can run a learner"),
-    BadJob("more memory than any node has", _requests("60Gi"), "Progressing", "NoNodeFits", "too little memory"),
+    BadJob("more memory than any node has", _requests("3Pi"), "Progressing", "NoNodeFits", "too little memory"),
     BadJob("a minimum that the cluster does not have", _field("elastic", value={"minLearners": 9, "maxLearners": 9}),
            "Progressing", "TooLarge", "would not fit if nobody else ran"),
     # Never started.
@@ -154,8 +156,8 @@ BAD_JOBS = (
            "Failed", "TooManyFailures", "/absent-program"),
     BadJob("a program that crashes, after a word in its log", _program("echo KeyError: labels >&2; exit 1"),
            "Failed", "TooManyFailures", "code 1: KeyError: labels"),
-    BadJob("a program that is killed", _program("kill -KILL $$"), "Failed", "TooManyFailures", "code 137 (SIGKILL)"),
-    BadJob("a program that touches what it must not", _program("kill -SEGV $$"), "Failed", "TooManyFailures",
+    BadJob("a program that is killed", _program("kill -KILL $$$$"), "Failed", "TooManyFailures", "code 137 (SIGKILL)"),
+    BadJob("a program that touches what it must not", _program("kill -SEGV $$$$"), "Failed", "TooManyFailures",
            "code 139 (SIGSEGV)"),
     BadJob("too little memory", _too_little_memory, "Failed", "TooManyFailures", "OOMKilled"),
     BadJob("a program that ends at once", _program("true"), "Failed", "TooManyFailures",

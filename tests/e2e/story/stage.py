@@ -27,10 +27,12 @@ _EPOCHS = "--epochs="
 class Stage:
     kubectl: Kubectl
     operator_kubectl: Kubectl
-    monitoring_kubectl: Kubectl
+    monitoring_kubectl: Kubectl | None  # None: the cluster has its own
     learner_image: str
     prometheus_image: str  # empty: none was made
-    dev: str  # the ./dev program
+    dev: str | None  # the ./dev program, which reaches into the nodes; None: nobody does
+    checkpoint_volume: Mapping | None  # None: as the manifests have it
+    cpus: int  # that all learners share
 
     @staticmethod
     def from_environment() -> "Stage":
@@ -47,6 +49,8 @@ class Stage:
             learner_image=variable("PLIANT_LEARNER_IMAGE"),
             prometheus_image=os.environ.get("PLIANT_PROMETHEUS_IMAGE", ""),
             dev=os.environ.get("PLIANT_DEV", str(_REPO / "dev")),
+            checkpoint_volume=None,
+            cpus=len(os.sched_getaffinity(0)),
         )
 
     def clear(self) -> None:
@@ -57,10 +61,22 @@ class Stage:
         self.kubectl.run("apply", "-k", str(DEMO))
 
     def manifest(self, name: str) -> dict:
-        """One of the demo's trainings with the image of this build, as long as this machine needs it."""
+        """One of the demo's trainings with this stage's image and volume, as long as its CPUs need it."""
         path = DEMO / f"{name}.yaml"
         job = self.kubectl.json("create", "--dry-run=client", "--validate=false", "-f", str(path))
-        return for_cpus(with_image(job, self.learner_image), len(os.sched_getaffinity(0)))
+        if self.checkpoint_volume is not None:
+            job = with_volume(job, self.checkpoint_volume)
+        return for_cpus(with_image(job, self.learner_image), self.cpus)
+
+    def with_own_epochs(self, job: Mapping, epochs: int) -> dict:
+        """Another number of epochs than the demo's, for as many CPUs as its manifests are made for."""
+        return for_cpus(with_epochs(job, epochs), self.cpus)
+
+
+def with_volume(job: Mapping, volume: Mapping) -> dict:
+    job = copy.deepcopy(dict(job))
+    job["spec"]["checkpoint"]["volume"] = dict(volume)
+    return job
 
 
 def with_image(job: Mapping, image: str) -> dict:
@@ -76,11 +92,6 @@ def with_epochs(job: Mapping, epochs: int) -> dict:
         rest = [argument for argument in container["args"] if not argument.startswith(_EPOCHS)]
         container["args"] = [*rest, f"{_EPOCHS}{epochs}"]
     return job
-
-
-def with_own_epochs(job: Mapping, epochs: int) -> dict:
-    """Another number of epochs than the demo's, for as many CPUs as its manifests are made for."""
-    return for_cpus(with_epochs(job, epochs), len(os.sched_getaffinity(0)))
 
 
 def for_cpus(job: Mapping, cpus: int) -> dict:

@@ -126,8 +126,15 @@ TEST(Problems, TheMostTellingIsTold) {
        [](JobView& view) {
          view.learners[0].conditions = {{.type = "PodReadyToStartContainers"}};
          view.memory.starting_since[Name(0)] = At(0);
+         view.memory.mount_causes[Name(0)] = {};
        },
        "", "VolumeNotMounted"},
+      {"not mounted, and not asked why",
+       [](JobView& view) {
+         view.learners[0].conditions = {{.type = "PodReadyToStartContainers"}};
+         view.memory.starting_since[Name(0)] = At(0);
+       },
+       "", ""},
       {"not mounted yet",
        [](JobView& view) {
          view.learners[0].conditions = {{.type = "PodReadyToStartContainers"}};
@@ -211,6 +218,35 @@ TEST(JobStatus, AJobThatWaitsInVainIsNotMerelyQueued) {
     ReportConditions(view, plan, {}, At(1), status);
     EXPECT_EQ(api::FindCondition(status, kConditionProgressing)->reason, c.reason);
   }
+}
+
+TEST(JobStatus, WhatKeptLearnersFromStartingIsToldWhileTheyAreNotTried) {
+  JobView view = TrainingView(0);
+  JobPlan plan;
+  plan.decision.reason.code = planner::ReasonCode::kGrantWithdrawn;
+  // Resizing: those that were granted are still going.
+  for (const api::JobPhase phase : {api::JobPhase::kResizing, api::JobPhase::kQueued}) {
+    api::JobStatus status = view.job.status;
+    status.phase = phase;
+    SetCondition(status, kConditionProgressing,
+                 {api::ConditionStatus::kFalse, "ImagePullFailed", "no such image"}, 1, At(0));
+    ReportConditions(view, plan, {}, At(1), status);
+    EXPECT_EQ(api::FindCondition(status, kConditionProgressing)->reason, "ImagePullFailed");
+    EXPECT_EQ(api::FindCondition(status, kConditionProgressing)->message, "no such image");
+  }
+}
+
+TEST(Problems, PatienceEndsAtTheEarliest) {
+  JobView view = TrainingView(2);
+  view.coordinators[0].containers[0].running_since = At(0);
+  EXPECT_EQ(WhenPatienceEnds(view, At(100)), std::nullopt);
+  view.learners[0].containers[0].running_since = At(70);
+  EXPECT_EQ(WhenPatienceEnds(view, At(100)), At(130));
+  view.memory.starting_since[Name(1)] = At(95);
+  EXPECT_EQ(WhenPatienceEnds(view, At(100)), At(115));
+  view.coordinator.silent_since = At(99);
+  EXPECT_EQ(WhenPatienceEnds(view, At(100)), At(114));
+  EXPECT_EQ(WhenPatienceEnds(view, At(114)), At(115)) << "what has become a problem is told";
 }
 
 TEST(Problems, AnImageThatBacksOffKeepsItsFirstMessage) {

@@ -1,0 +1,52 @@
+"""The story and its tests on the cluster of the present kubeconfig: nothing is built, started or installed."""
+
+import argparse
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from .errors import DevError
+from .settings import REPO
+
+LOCAL, CURRENT = "local", "current"
+
+_E2E = REPO / "tests" / "e2e"
+_FLAG = "--cluster"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Of `./dev test e2e`; what they mean is said by tests/e2e, which reads them too."""
+    parser.add_argument(
+        _FLAG, choices=[LOCAL, CURRENT], default=LOCAL, help="e2e: where it runs; default: local"
+    )
+    parser.add_argument("--learner-image", metavar="IMAGE", help="e2e, current: Pliant's learner")
+    parser.add_argument(
+        "--checkpoint-claim", metavar="NAME", help="e2e, current: for the trainings' checkpoints"
+    )
+
+
+def is_meant(arguments: Sequence[str]) -> bool:
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument(_FLAG, default=LOCAL)
+    try:
+        return parser.parse_known_args(arguments)[0].cluster == CURRENT
+    except SystemExit:  # a flag without its value: the story's own parser says so
+        return False
+
+
+def demo(arguments: Sequence[str]) -> int:
+    return _run("demo.py", arguments)
+
+
+def test(arguments: argparse.Namespace) -> int:
+    if arguments.sets != ["e2e"]:
+        raise DevError(f"{_FLAG}={CURRENT} is for the set e2e", remedy=f"./dev test e2e {_FLAG}={CURRENT} ...")
+    named = {"--learner-image": arguments.learner_image, "--checkpoint-claim": arguments.checkpoint_claim}
+    flags = [f"{flag}={value}" for flag, value in named.items() if value]
+    return _run("run.py", [f"{_FLAG}={CURRENT}", *flags])
+
+
+def _run(program: str, arguments: Sequence[str]) -> int:
+    command = [sys.executable, "-B", _E2E / program, *arguments]
+    return subprocess.run(command, env=os.environ, check=False).returncode
