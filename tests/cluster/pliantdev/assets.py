@@ -23,7 +23,12 @@ class Assets:
 
 def build() -> Assets:
     programs = go_programs.build()
-    files = NodeFiles(image=_node_file_system(), programs=programs, checkpoints=cluster.CHECKPOINTS)
+    files = NodeFiles(
+        image=_node_file_system(),
+        programs=programs,
+        checkpoints=cluster.CHECKPOINTS,
+        small_volume=cluster.SMALL_VOLUME,
+    )
     return Assets(files, _pause_archive(programs))
 
 

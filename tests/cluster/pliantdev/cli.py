@@ -79,6 +79,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     node_exec.add_argument("node")
     node_exec.add_argument("command", nargs=argparse.REMAINDER)
+    for name, text in (
+        ("node-down", "end a node with all that runs in it, as a loss of power does"),
+        ("node-up", "start a node again that was ended"),
+    ):
+        word(name, text).add_argument("node")
     shell = word("shell", "a shell, or a command, in the build image, with the source mounted")
     shell.add_argument("command", nargs=argparse.REMAINDER)
     word("ci", "what .ci/run runs")
@@ -123,6 +128,10 @@ def _run(arguments: argparse.Namespace, rest: list[str]) -> int:
                 commands.build()
             case "ci":
                 return ci.run()
+            case "node-down":
+                commands.node_down(arguments.node)
+            case "node-up":
+                commands.node_up(arguments.node)
             case "down":
                 commands.down()
             case "clean":

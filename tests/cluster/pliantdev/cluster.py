@@ -20,6 +20,10 @@ NODE_COUNT = 2
 CHECKPOINTS = STATE / "checkpoints"
 
 _DIRECTORY = STATE / "cluster"
+# A file system of its own that nodes share like CHECKPOINTS, for what happens when it is full. It
+# holds some ten checkpoints of the demo.
+SMALL_VOLUME = _DIRECTORY / "small-volume"
+_SMALL_VOLUME_SIZE = "16m"
 _CONTROL_PLANE = _DIRECTORY / "control-plane"
 _STARTED_FROM = _DIRECTORY / "started-from"
 # Holds the control plane's network namespace.
@@ -80,21 +84,13 @@ def up(files: NodeFiles, pause_archive: Path) -> None:
     shutil.rmtree(CHECKPOINTS, ignore_errors=True)  # of jobs that went with the last cluster
     CHECKPOINTS.mkdir()
     CHECKPOINTS.chmod(0o1777)  # learners are not root
+    _mount_small_volume()
     _NETWORK.start(["unshare", "--net", "sleep", "infinity"])
     wait_until("the control plane's network namespace is made", _network_is_apart, 5, [_NETWORK])
     plane = ControlPlane(_place(_network_process(), files.programs))
     network.connect_control_plane(_network_process())
     plane.start()
-
-    def start(each: Node) -> None:
-        process = each.start_root(files)
-        others = [other.network for other in nodes() if other.name != each.name]
-        network.connect_node(process, _network_process(), each.network, others)
-        each.start_containerd()
-        each.import_image(pause_archive)
-        each.start_kubernetes(plane)
-
-    _for_each_node(start)
+    _for_each_node(lambda each: _start_node(each, plane, files, pause_archive))
     wait_until(
         "all nodes are ready and offer their GPUs",
         lambda: _ready(files.programs),
@@ -103,15 +99,54 @@ def up(files: NodeFiles, pause_archive: Path) -> None:
     )
 
 
+def _start_node(each: Node, plane: ControlPlane, files: NodeFiles, pause_archive: Path) -> None:
+    process = each.start_root(files)
+    others = [other.network for other in nodes() if other.name != each.name]
+    network.connect_node(process, _network_process(), each.network, others)
+    each.start_containerd()
+    each.import_image(pause_archive)
+    each.start_kubernetes(plane)
+
+
+def take_away(name: str) -> None:
+    """Ends a node at once with all that runs in it, as a loss of power does. Its disk stays."""
+    node(name).stop()
+
+
+def bring_back(name: str, files: NodeFiles, pause_archive: Path) -> None:
+    """Starts a node again that was taken away; nothing if it runs."""
+    each = node(name)
+    if all(daemon.pid() for daemon in each.daemons):
+        return
+    plane = ControlPlane(_place(_network_process(), files.programs))
+    each.stop()
+    _start_node(each, plane, files, pause_archive)
+
+
 def down() -> None:
     """Ends every process of the cluster, complete or not, and removes what it wrote."""
     for each in nodes():
         each.stop()
     control_plane.stop(_CONTROL_PLANE)
     _NETWORK.stop()
+    _unmount_small_volume()
     if not _another_runs():
         cgroups.remove_all()
     shutil.rmtree(_DIRECTORY, ignore_errors=True)
+
+
+def _mount_small_volume() -> None:
+    SMALL_VOLUME.mkdir()
+    options = f"size={_SMALL_VOLUME_SIZE},mode=1777"
+    mount = ["mount", "-t", "tmpfs", "-o", options, "pliant-small-volume", SMALL_VOLUME]
+    result = subprocess.run(mount, capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        raise DevError(f"a file system in memory cannot be mounted: {result.stderr.strip()}")
+
+
+def _unmount_small_volume() -> None:
+    if SMALL_VOLUME.is_mount():
+        subprocess.run(["umount", "--lazy", SMALL_VOLUME], capture_output=True, check=False)
 
 
 def _another_runs() -> bool:

@@ -118,6 +118,19 @@ def node_exec(node: str, command: Sequence[str]) -> int:
     return subprocess.run(cluster.node(node).command(command), check=False).returncode
 
 
+def node_down(node: str) -> None:
+    preflight.require_root()
+    with phase(f"Taking {node} away"):
+        cluster.take_away(node)
+
+
+def node_up(node: str) -> None:
+    preflight.require_root()
+    made = assets.build()
+    with phase(f"Bringing {node} back"):
+        cluster.bring_back(node, made.node_files, made.pause_archive)
+
+
 def demo(arguments: Sequence[str]) -> int:
     environment = _e2e_environment(up())
     if "--dashboards" in arguments:

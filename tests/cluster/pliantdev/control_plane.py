@@ -2,6 +2,7 @@
 tests on loopback ports."""
 
 import contextlib
+import functools
 import shutil
 import socket
 import ssl
@@ -87,6 +88,10 @@ class ControlPlane:
             place.directory
         )
 
+    @functools.cached_property
+    def authority(self) -> Authority:
+        return Authority(self._place.directory / "pki")
+
     @property
     def server(self) -> str:
         return f"https://{self._place.address}:{self._place.api_port}"
@@ -94,7 +99,6 @@ class ControlPlane:
     def start(self) -> None:
         """Returns when the API server serves and pods can be created in the default namespace."""
         place = self._place
-        self.authority = Authority(place.directory / "pki")
         self._start_etcd()
         # The API server tries a second time only after 20 s.
         etcd = f"https://{place.address}:{place.etcd_port}/health"

@@ -9,6 +9,7 @@ A network namespace lives as long as a process in it, and takes its interfaces a
 be cleaned up.
 """
 
+import contextlib
 import json
 import subprocess
 from dataclasses import dataclass
@@ -78,8 +79,13 @@ def connect_control_plane(process: int) -> None:
 def connect_node(
     process: int, control_plane: int, network: NodeNetwork, others: list[NodeNetwork]
 ) -> None:
-    """Puts the namespace of `process` on the bridge and teaches everyone where pods are."""
+    """Puts the namespace of `process` on the bridge and teaches everyone where pods are. It may
+    take the place of one that has ended."""
     port = f"node-{network.number}"
+    # The kernel takes a while to remove what a namespace that has ended leaves behind.
+    if port in _ip("-brief", "link", "show", inside=control_plane):
+        with contextlib.suppress(DevError):  # gone meanwhile
+            _ip("link", "delete", port, inside=control_plane)
     _ip("link", "set", "lo", "up", inside=process)
     _ip(
         "link",
@@ -101,4 +107,4 @@ def connect_node(
     _ip("route", "add", "default", "via", CONTROL_PLANE_ADDRESS, inside=process)
     for other in others:
         _ip("route", "add", other.pod_range, "via", other.address, inside=process)
-    _ip("route", "add", network.pod_range, "via", network.address, inside=control_plane)
+    _ip("route", "replace", network.pod_range, "via", network.address, inside=control_plane)

@@ -107,6 +107,7 @@ class NodeFiles:
     image: Path  # an unpacked node image
     programs: Path
     checkpoints: Path
+    small_volume: Path  # shared too, and quickly full
 
 
 class Node:
@@ -144,6 +145,7 @@ class Node:
                 files.image,
                 files.programs,
                 files.checkpoints,
+                files.small_volume,
             ]
         )
         wait_until(

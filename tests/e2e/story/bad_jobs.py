@@ -15,7 +15,7 @@ from .world import Job, World
 
 _BYSTANDER = "bystander"
 _AT_ONCE = 6  # of the GPUs; the bystander keeps the others
-_SHOWN_SECONDS = 180.0
+_SHOWN_SECONDS = 120.0
 _LOOK_SECONDS = 1.0
 _KUBELET_SECONDS = 30.0  # that ending and removing pods may take beyond their grace period, on a busy machine
 

@@ -1,6 +1,7 @@
 """Signals to a container's first process, from outside of it: as the kernel, or a machine that hangs, would. They need
 hands on the nodes, which only the local cluster gives (Stage.dev)."""
 
+import os
 import subprocess
 
 from .errors import StoryError
@@ -18,7 +19,22 @@ def on_node(stage: Stage, node: str, *command: str) -> str:
     """What the command, run inside the node, writes."""
     if stage.dev is None:
         raise StoryError(f"only the local cluster lets anybody into {node}")
-    result = subprocess.run([stage.dev, "node-exec", node, *command], capture_output=True, text=True, check=False)
+    return _dev(stage, "node-exec", node, *command)
+
+
+def take_away(stage: Stage, node: str) -> None:
+    """Everything that runs on the node ends at once."""
+    _dev(stage, "node-down", node)
+
+
+def bring_back(stage: Stage, node: str) -> None:
+    _dev(stage, "node-up", node)
+
+
+def _dev(stage: Stage, *command: str) -> str:
+    # The story is itself run by a ./dev, which holds the lock.
+    environment = {**os.environ, "PLIANT_DEV_LOCK_IS_HELD": "1"}
+    result = subprocess.run([stage.dev, *command], capture_output=True, text=True, check=False, env=environment)
     if result.returncode != 0:
-        raise StoryError(f"on {node}: {' '.join(command)}: {result.stderr.strip()}")
+        raise StoryError(f"./dev {' '.join(command)}: {result.stderr.strip()}")
     return result.stdout

@@ -83,11 +83,31 @@ def _kill_coordinator_and_learner(scene: Scene) -> None:
     _kill_learner(scene)
 
 
+def _take_a_node_away(scene: Scene) -> None:
+    """One without the coordinator, until the others train without its learners."""
+    before = scene.now()
+    coordinator = coordinator_of(before.job, before.pods)
+    node = next(pod.node for pod in scene.learners() if coordinator is None or pod.node != coordinator.node)
+    lost = {pod.name for pod in scene.learners() if pod.node == node}
+    begin = time.monotonic()
+    container.take_away(scene.stage, node)
+    try:
+        down = scene.now().progress
+        scene.wait(
+            f"{_LEARNERS - len(lost)} learners train without those of {node}",
+            lambda each: lost.isdisjoint(each.progress.members) and (each.progress.step or 0) > (down.step or 0),
+        )
+        scene.say(f"   after {time.monotonic() - begin:.1f} s; {node} comes back")
+    finally:
+        container.bring_back(scene.stage, node)
+
+
 _FAULTS = (
     Fault("SIGKILL of a learner", _kill_learner),
     Fault(f"SIGSTOP of a learner for {_STOPPED_SECONDS:.0f} s", _stop_learner),
     Fault("SIGKILL of the coordinator", _kill_coordinator),
     Fault("SIGKILL of the coordinator and a learner", _kill_coordinator_and_learner),
+    Fault("a node taken away, and brought back", _take_a_node_away),
 )
 
 
