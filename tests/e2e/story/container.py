@@ -3,16 +3,38 @@ hands on the nodes, which only the local cluster gives (Stage.dev)."""
 
 import os
 import subprocess
+import time
 
 from .errors import StoryError
 from .kubectl import Kubectl
 from .stage import Stage
+
+_SECONDS_MOST = 60.0
+_LOOK_SECONDS = 0.2
 
 
 def signal(stage: Stage, kubectl: Kubectl, pod_name: str, name: str) -> None:
     pod = kubectl.json("get", "pod", pod_name)
     identity = pod["status"]["containerStatuses"][0]["containerID"].removeprefix("containerd://")
     on_node(stage, pod["spec"]["nodeName"], "ctr", "-n", "k8s.io", "tasks", "kill", "--signal", name, identity)
+
+
+def kill(stage: Stage, kubectl: Kubectl, pod_name: str) -> None:
+    """SIGKILL. Returns when the kubelet has seen it: until then the pod's status is that of the process that is dead."""
+
+    def restarts() -> int | None:
+        """Nothing while the container is not running."""
+        (status,) = kubectl.json("get", "pod", pod_name)["status"]["containerStatuses"]
+        return status["restartCount"] if "running" in status["state"] else None
+
+    before = restarts()
+    signal(stage, kubectl, pod_name, "SIGKILL")
+    deadline = time.monotonic() + _SECONDS_MOST
+    while time.monotonic() < deadline:
+        if restarts() != before:
+            return
+        time.sleep(_LOOK_SECONDS)
+    raise StoryError(f"{pod_name} was killed, but its pod shows no end of its container")
 
 
 def on_node(stage: Stage, node: str, *command: str) -> str:

@@ -59,7 +59,7 @@ def _manifest(stage: Stage) -> dict:
 
 
 def _kill_learner(scene: Scene) -> None:
-    container.signal(scene.stage, scene.stage.kubectl, scene.learners()[0].name, "SIGKILL")
+    container.kill(scene.stage, scene.stage.kubectl, scene.learners()[0].name)
 
 
 def _stop_learner(scene: Scene) -> None:
@@ -70,16 +70,21 @@ def _stop_learner(scene: Scene) -> None:
         container.signal(scene.stage, scene.stage.kubectl, name, "SIGCONT")
 
 
-def _kill_coordinator(scene: Scene) -> None:
+def _coordinator_name(scene: Scene) -> str:
     training = scene.now()
     coordinator = coordinator_of(training.job, training.pods)
     if coordinator is None:
         raise StoryError("the training has no coordinator that runs")
-    container.signal(scene.stage, scene.stage.kubectl, coordinator.name, "SIGKILL")
+    return coordinator.name
+
+
+def _kill_coordinator(scene: Scene) -> None:
+    container.kill(scene.stage, scene.stage.kubectl, _coordinator_name(scene))
 
 
 def _kill_coordinator_and_learner(scene: Scene) -> None:
-    _kill_coordinator(scene)
+    # Both at once: the end of the first is not waited for.
+    container.signal(scene.stage, scene.stage.kubectl, _coordinator_name(scene), "SIGKILL")
     _kill_learner(scene)
 
 

@@ -217,3 +217,16 @@ def literals(folder: Path) -> set[str]:
         for file in folder.rglob("*.cc")
         for literal in re.findall(r'"([A-Z][A-Za-z]+)"', file.read_text())
     }  # fmt: skip
+
+
+def table_rows(document: Document, heading: str) -> list[list[str]]:
+    """The cells of the table in a section, without its header. Code marks around a whole cell are left out."""
+    rows: list[list[str]] = []
+    inside = False
+    for _, line in document.prose:
+        if line.startswith("## "):
+            inside = line == f"## {heading}"
+        elif inside and line.startswith("| "):
+            cells = [cell.strip() for cell in line.strip().strip("|").split(" | ")]
+            rows.append([re.sub(r"^`([^`]*)`$", r"\1", cell) for cell in cells])
+    return rows[1:]  # the line of dashes begins otherwise

@@ -9,6 +9,8 @@ import documents
 import yaml
 from documents import REPO
 
+from story import spoilt
+
 DOCUMENTS = [
     documents.read(path)
     for path in [
@@ -184,6 +186,18 @@ class ReadingTest(unittest.TestCase):
     def test_reasons(self) -> None:
         document = self.document("| condition | reason |\n|---|---|\n| `A` | `BadImage`, `Other` |\n\n| `C` | `D` |\n")
         self.assertEqual(list(documents.reasons(document)), [(3, "BadImage"), (3, "Other")])
+
+    def test_troubleshooting_says_what_the_end_to_end_test_plays(self) -> None:
+        document = documents.read(REPO / "docs" / "troubleshooting.md")
+        refused = documents.table_rows(document, "Jobs that are refused")
+        self.assertEqual(refused, [[each.name, each.field] for each in spoilt.REFUSED_JOBS])
+        bad = documents.table_rows(document, "Jobs that are taken, and do not work")
+        self.assertEqual(
+            [row[:4] for row in bad],
+            [[each.name, each.condition, each.reason, each.says] for each in spoilt.BAD_JOBS],
+        )
+        self.assertTrue(all(len(row) == 5 and row[4] for row in bad), "each row says what to do")
+
 
 
 if __name__ == "__main__":

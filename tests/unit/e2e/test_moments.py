@@ -4,7 +4,7 @@ import unittest
 import builders
 from test_stage import JOB, container
 
-from story import bad_jobs
+from story import bad_jobs, spoilt
 from story.errors import StoryError
 from story.faults import Recovery
 from story.operator_pod import leader_name
@@ -50,23 +50,27 @@ class BreakTest(unittest.TestCase):
 
 class BadJobsTest(unittest.TestCase):
     def test_each_spoils_the_manifest_in_its_own_way(self) -> None:
-        spoilt = []
-        for bad in bad_jobs.BAD_JOBS:
+        spoilt_jobs = []
+        for each in (*spoilt.BAD_JOBS, *spoilt.REFUSED_JOBS):
             job = copy.deepcopy(JOB)
-            bad.spoil(job)
-            self.assertNotIn(job, [JOB, *spoilt], bad.name)
-            spoilt.append(job)
+            each.spoil(job)
+            self.assertNotIn(job, [JOB, *spoilt_jobs], each.name)
+            spoilt_jobs.append(job)
         self.assertEqual(container(JOB)["args"], ["--data=/data", "--epochs=3"])
 
-    def test_a_job_says_what_is_wrong_by_a_condition_and_fails_where_it_should(self) -> None:
-        crash = next(bad for bad in bad_jobs.BAD_JOBS if bad.fails)
-        for status, message, says in (
-            ("True", f"exit code {crash.says}", True),
-            ("True", "no", False),
-            ("False", crash.says, False),
+    def test_a_condition_says_it_by_status_reason_and_message(self) -> None:
+        failed = next(bad for bad in spoilt.BAD_JOBS if bad.condition == "Failed")
+        waits = next(bad for bad in spoilt.BAD_JOBS if bad.condition == "Progressing")
+        for bad, status, reason, message, says in (
+            (failed, "True", failed.reason, f"it says {failed.says}.", True),
+            (failed, "False", failed.reason, failed.says, False),
+            (failed, "True", "Other", failed.says, False),
+            (failed, "True", failed.reason, "no", False),
+            (waits, "False", waits.reason, waits.says, True),
+            (waits, "True", waits.reason, waits.says, False),
         ):
-            with self.subTest(status=status, message=message):
-                job = builders.job("bad", conditions={"Failed": Condition(status, "Failures", message)})
+            with self.subTest(bad=bad.name, status=status, reason=reason, message=message):
+                job = builders.job("bad", conditions={bad.condition: Condition(status, reason, message)})
                 world = builders.world(0.0, builders.Training(job, (), None))
-                self.assertEqual(bad_jobs.says(world, crash), says)
-        self.assertFalse(bad_jobs.says(builders.world(0.0), crash))
+                self.assertEqual(bad_jobs.says(world, "bad", bad), says)
+        self.assertFalse(bad_jobs.says(builders.world(0.0), "bad", failed))

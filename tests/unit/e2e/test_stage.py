@@ -7,6 +7,7 @@ from story.errors import StoryError
 JOB = {
     "metadata": {"name": "training-1"},
     "spec": {
+        "elastic": {"minLearners": 1, "maxLearners": 8},
         "training": {"globalBatchSize": 256, "logicalShards": 32, "seed": 1},
         "checkpoint": {"volume": {"hostPath": {"path": "/shared"}}},
         "template": {
