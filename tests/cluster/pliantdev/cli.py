@@ -43,7 +43,7 @@ def _parser() -> argparse.ArgumentParser:
     up.add_argument(
         "--cluster-only", action="store_true", help="the bare cluster, without the operator"
     )
-    word("demo", "play the story: two trainings share eight GPUs, and lose nothing by it; --help says how on a cluster of your own")
+    word("demo", "play the story: two trainings share eight GPUs, and lose nothing by it")
     test = word(
         "test", "run tests: chart, unit to integration and the end-to-end story, or the sets named"
     )

@@ -41,8 +41,13 @@ def demo(arguments: Sequence[str]) -> int:
 
 def test(arguments: argparse.Namespace) -> int:
     if arguments.sets != ["e2e"]:
-        raise DevError(f"{_FLAG}={CURRENT} is for the set e2e", remedy=f"./dev test e2e {_FLAG}={CURRENT} ...")
-    named = {"--learner-image": arguments.learner_image, "--checkpoint-claim": arguments.checkpoint_claim}
+        raise DevError(
+            f"{_FLAG}={CURRENT} is for the set e2e", remedy=f"./dev test e2e {_FLAG}={CURRENT} ..."
+        )
+    named = {
+        "--learner-image": arguments.learner_image,
+        "--checkpoint-claim": arguments.checkpoint_claim,
+    }
     flags = [f"{flag}={value}" for flag, value in named.items() if value]
     return _run("run.py", [f"{_FLAG}={CURRENT}", *flags])
 

@@ -68,9 +68,7 @@ def _refused_job(stage: Stage, refused: RefusedJob) -> checks.Check:
     return checks.Check(f"{refused.name}: refused, and {refused.field} named", problems)
 
 
-def _bad_jobs(
-    stage: Stage, screen: Screen, watcher: Watcher, bad_jobs: Mapping[str, BadJob]
-) -> list[checks.Check]:
+def _bad_jobs(stage: Stage, screen: Screen, watcher: Watcher, bad_jobs: Mapping[str, BadJob]) -> list[checks.Check]:
     """Applies them all, and removes them when each has said what is wrong with it."""
     for name, bad in bad_jobs.items():
         job = stage.manifest("training-1")

@@ -20,7 +20,7 @@ def signal(stage: Stage, kubectl: Kubectl, pod_name: str, name: str) -> None:
 
 
 def kill(stage: Stage, kubectl: Kubectl, pod_name: str) -> None:
-    """SIGKILL. Returns when the kubelet has seen it: until then the pod's status is that of the process that is dead."""
+    """SIGKILL. Returns when the kubelet has seen it: until then the pod's status is that of the dead process."""
 
     def restarts() -> int | None:
         """Nothing while the container is not running."""

@@ -61,8 +61,10 @@ def _fill_and_free(scene: Scene) -> tuple[str, ...]:
     _run(scene.stage, f"rm {_BALLAST}")
     scene.wait(
         "it has a new checkpoint, and says so",
-        lambda each: each.job.is_true("CheckpointsWritten")
-        and (each.progress.checkpoint_step or 0) > (full.progress.checkpoint_step or 0),
+        lambda each: (
+            each.job.is_true("CheckpointsWritten")
+            and (each.progress.checkpoint_step or 0) > (full.progress.checkpoint_step or 0)
+        ),
     )
     message = full.job.conditions["CheckpointsWritten"].message
     return () if "No space left on device" in message else (f"the condition does not say why: {message}",)

@@ -6,6 +6,7 @@ from . import container
 from .errors import StoryError
 from .stage import Stage
 
+
 def leader_name(leases: Mapping, pods: Mapping) -> str:
     """The pod whose name the lease's holder begins with."""
     holders = [lease["spec"].get("holderIdentity", "") for lease in leases["items"]]

@@ -62,7 +62,9 @@ def stage_of(arguments: argparse.Namespace) -> Stage:
 
 def free_gpus(nodes: Sequence[Mapping], pods: Sequence[Mapping]) -> int:
     """GPUs of nodes that take pods, less those that pods of others hold. Pure. What earlier stories have left goes."""
-    usable = {node["metadata"]["name"]: _gpus(node["status"].get("allocatable", {})) for node in nodes if _takes_pods(node)}
+    usable = {
+        node["metadata"]["name"]: _gpus(node["status"].get("allocatable", {})) for node in nodes if _takes_pods(node)
+    }
     held = sum(
         _gpus(container.get("resources", {}).get("requests", {}))
         for pod in pods
@@ -78,7 +80,9 @@ def _check_operator(kubectl: Kubectl) -> None:
     crd = kubectl.attempt("get", "crd", "elastictrainingjobs.pliant.dev")
     if crd.returncode != 0:
         raise StoryError(f"Pliant is not installed in the current cluster (docs/install.md): {crd.stderr.strip()}")
-    operator = kubectl.json("--namespace", OPERATOR_NAMESPACE, "get", "deployments", "-l", "app.kubernetes.io/name=pliant")
+    operator = kubectl.json(
+        "--namespace", OPERATOR_NAMESPACE, "get", "deployments", "-l", "app.kubernetes.io/name=pliant"
+    )
     if not any(each["status"].get("availableReplicas") for each in operator["items"]):
         raise StoryError(f"no operator is available in namespace {OPERATOR_NAMESPACE}: look at its pods there")
 
@@ -86,8 +90,8 @@ def _check_operator(kubectl: Kubectl) -> None:
 def _check_gpus(free: int) -> None:
     if free != GPUS_TOTAL:
         raise StoryError(
-            f"the story is told for {GPUS_TOTAL} GPUs, and {free} are free in the current cluster: cordon nodes that are "
-            "too many, or end what holds the others"
+            f"the story is told for {GPUS_TOTAL} GPUs, and {free} are free in the current cluster: "
+            "cordon nodes that are too many, or end what holds the others"
         )
 
 
