@@ -8,6 +8,7 @@ namespace {
 constexpr std::size_t kTemplateBytesMax = 512 * 1024;
 constexpr std::size_t kVolumeBytesMax = 16 * 1024;
 constexpr int kLearnersMax = 1024;
+constexpr std::int64_t kSecondsMax = 315'360'000;  // ten years
 
 void ReadElastic(Fields& fields, Elastic& elastic) {
   elastic.min_learners = fields.Int("minLearners", 1, 1, kLearnersMax);
@@ -49,6 +50,12 @@ void ReadResize(Fields& fields, ResizeSpec& resize) {
   resize.cooldown = std::chrono::seconds(fields.Int("cooldownSeconds", 30, 0, 3600));
 }
 
+std::optional<std::chrono::seconds> OptionalSeconds(Fields& fields, const char* name,
+                                                    std::int64_t least) {
+  const auto value = fields.OptionalInt(name, least, kSecondsMax);
+  return value ? std::optional(std::chrono::seconds(*value)) : std::nullopt;
+}
+
 }  // namespace
 
 Reproducibility ReadReproducibility(Fields& fields) {
@@ -74,6 +81,8 @@ void ReadSpec(Fields& fields, JobSpec& spec) {
     spec.failure_policy.max_failures = f.Int("maxFailures", 10, 0, 1000);
     spec.failure_policy.permanent_exit_codes = f.Ints("permanentExitCodes", 1, 255, 32);
   });
+  spec.active_deadline = OptionalSeconds(fields, "activeDeadlineSeconds", 1);
+  spec.ttl_after_finished = OptionalSeconds(fields, "ttlSecondsAfterFinished", 0);
   spec.template_json = fields.Raw("template", kTemplateBytesMax);
 }
 

@@ -233,4 +233,17 @@ Status ActionRunner::Do(const DeletePod& action, const Batch& batch, BatchResult
   return {};
 }
 
+Status ActionRunner::Do(const DeleteJob&, const Batch& batch, BatchResult& result) const {
+  // Only as it was read: who has raised its time meanwhile keeps it.
+  const api::ObjectMeta& read = result.job ? result.job->meta : batch.job.meta;
+  const auto deleted = client_.Delete(kJobs, KeyOf(batch, read.name),
+                                      {.uid = read.uid, .resource_version = read.resource_version});
+  if (!deleted && deleted.error().code != ErrorCode::kNotFound) {
+    return std::unexpected(InContext("delete the job", deleted.error()));
+  }
+  log::Info("job deleted",
+            {{"job", JobOf(batch)}, {"why", "its ttlSecondsAfterFinished are over"}});
+  return {};
+}
+
 }  // namespace pliant::controller

@@ -62,6 +62,7 @@ class ActionRunner {
   Status Do(const CreateLearner& action, const Batch& batch, BatchResult& result) const;
   Status Do(const OpenGate& action, const Batch& batch, BatchResult& result) const;
   Status Do(const DeletePod& action, const Batch& batch, BatchResult& result) const;
+  Status Do(const DeleteJob& action, const Batch& batch, BatchResult& result) const;
 
   Status CreatePod(const nlohmann::json& pod, const Batch& batch, BatchResult& result) const;
   Status Put(const kube::ResourceType& type, const nlohmann::json& object,

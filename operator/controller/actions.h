@@ -64,8 +64,14 @@ struct DeletePod {
   bool operator==(const DeletePod&) const = default;
 };
 
+// The job itself: it has finished, and its time is up.
+struct DeleteJob {
+  bool operator==(const DeleteJob&) const = default;
+};
+
 using Action =
     std::variant<CheckTemplate, FindMountCause, PutSecrets, PutNetworkPolicies, CreateService,
-                 PointService, CreateCoordinator, CreateLearner, OpenGate, DeletePod>;
+                 PointService, CreateCoordinator, CreateLearner, OpenGate, DeletePod,
+                            DeleteJob>;
 
 }  // namespace pliant::controller

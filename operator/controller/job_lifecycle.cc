@@ -114,6 +114,33 @@ void CleanUp(const JobView& view, WallTime now, Outcome& outcome) {
   }
 }
 
+// The garbage collector removes what the job owns with it.
+void DeleteInTime(const JobView& view, WallTime now, Outcome& outcome) {
+  const auto& finished = outcome.status.completion_time;
+  if (!view.job.spec.ttl_after_finished || !finished) return;
+  const WallTime due = *finished + *view.job.spec.ttl_after_finished;
+  if (now < due) {
+    KeepEarliest(due, outcome.look_again);
+  } else {
+    outcome.actions.emplace_back(DeleteJob{});
+  }
+}
+
+// Counted as by a Job: from when it last left the queue, so that waiting and suspension are free.
+std::optional<FatalFailure> JudgeDeadline(const JobView& view, WallTime now, Outcome& outcome) {
+  const auto& deadline = view.job.spec.active_deadline;
+  const auto& started = view.job.status.start_time;
+  if (!deadline || !started || view.job.spec.suspend) return std::nullopt;
+  if (now < *started + *deadline) {
+    KeepEarliest(*started + *deadline, outcome.look_again);
+    return std::nullopt;
+  }
+  return FatalFailure{"DeadlineExceeded",
+                      std::format("it was active for longer than its activeDeadlineSeconds, {}; "
+                                  "its checkpoints are kept",
+                                  deadline->count())};
+}
+
 void Admit(const JobView& view, const LifecycleOptions& options, WallTime now, Outcome& outcome) {
   if (view.job.spec.suspend) {
     // Its template may be changed now: it is checked again when the job goes on.
@@ -205,6 +232,7 @@ Outcome ReconcileJob(const JobView& view, const std::optional<JobPlan>& plan,
   if (view.job.meta.deleted) return outcome;  // the garbage collector ends what it owns
   if (view.job.status.finished()) {
     CleanUp(view, now, outcome);
+    DeleteInTime(view, now, outcome);
     FinishOutcome(view, now, outcome);
     return outcome;
   }
@@ -216,8 +244,9 @@ Outcome ReconcileJob(const JobView& view, const std::optional<JobPlan>& plan,
   outcome.status.restarts += failures.newly_failed;
   if (const auto completion = FindCompletion(view)) {
     Succeed(view, *completion, now, outcome);
-  } else if (failures.fatal) {
-    FailForGood(view, *failures.fatal, now, outcome);
+  } else if (const auto fatal =
+                 failures.fatal ? failures.fatal : JudgeDeadline(view, now, outcome)) {
+    FailForGood(view, *fatal, now, outcome);
   } else {
     if (plan) ReportPlan(plan->decision, now, outcome.status);
     outcome.memory.cap = plan ? plan->decision.cap : std::nullopt;

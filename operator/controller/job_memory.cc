@@ -50,7 +50,10 @@ void RememberLeavers(const JobView& view, WallTime now, JobMemory& memory) {
   }
 }
 
+// A learner that fails on a node that is avoided was placed there before: a node that loses power
+// with four learners on it has failed once.
 void Strike(NodeStrikes& node, WallTime at) {
+  if (at < node.avoid_until) return;
   const int doublings = std::min(node.count, 10);
   ++node.count;
   node.avoid_until = std::max(node.avoid_until,

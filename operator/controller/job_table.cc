@@ -118,6 +118,7 @@ void JobTable::Begin(const Batch& batch, WallTime now) {
   const auto begin = Overloaded{
       [](const CheckTemplate&) {},
       [](const FindMountCause&) {},
+      [](const DeleteJob&) {},
       [](const PutSecrets&) {},
       [](const PutNetworkPolicies&) {},
       [](const CreateService&) {},
@@ -180,6 +181,7 @@ void JobTable::Settle(const Batch& batch, const BatchResult& result, WallTime no
   const auto end = Overloaded{
       [](const CheckTemplate&) {},
       [](const FindMountCause&) {},
+      [](const DeleteJob&) {},
       [](const PutSecrets&) {},
       [](const PutNetworkPolicies&) {},
       [](const CreateService&) {},

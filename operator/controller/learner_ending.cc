@@ -98,6 +98,10 @@ std::optional<LearnerEnding> EndingOf(const api::Pod& pod) {
     ending.end = LearnerEnd::kDrained;
   } else if (IsDisruption(pod)) {
     ending.end = LearnerEnd::kDisrupted;
+  } else if (ran && container->terminated->reason == "ContainerStatusUnknown") {
+    // The kubelet came back, and the container was gone: nobody knows how it ended.
+    ending.end = LearnerEnd::kNodeFault;
+    ending.message = "its node restarted, or lost it";
   } else if (!ran && !pod.reason.empty()) {  // "UnexpectedAdmissionError", "OutOfcpu", "NodeLost"
     ending.end = LearnerEnd::kNodeFault;
     if (ending.message.empty()) ending.message = pod.reason;

@@ -224,8 +224,12 @@ class Sharer {
       ++grants;
       if (const auto following = Next(top.job)) next.push(*following);
     }
+    // Whoever was refused while others still got some, or while some are left, lacks nodes.
     for (const Refusal& refusal : refusals) {
-      if (refusal.grants < grants) result_.shares[refusal.job].stopped_by = StoppedBy::kNodes;
+      const bool left = result_.assignment.free_gpus() >= model_.jobs[refusal.job].needs().gpus;
+      if (refusal.grants < grants || left) {
+        result_.shares[refusal.job].stopped_by = StoppedBy::kNodes;
+      }
     }
   }
 

@@ -172,6 +172,28 @@ TEST_F(OperatorStory, AWrongProgramFailsAtOnce) {
   EXPECT_THAT(world.events, Contains("bad: PermanentExitCode"));
 }
 
+TEST_F(OperatorStory, AFinishedJobGoesWhenItsTimeIsUp) {
+  world.SubmitJob("one", {{"ttlSecondsAfterFinished", 30}});
+  world.SubmitJob("two");
+  ASSERT_TRUE(world.ReachSizes({{"one", 4}, {"two", 4}}));
+  world.Complete("one");
+  ASSERT_TRUE(world.Reach([&] { return world.Phase("one") == "Succeeded"; }));
+  world.loop.RunFor(seconds(25));
+  EXPECT_EQ(world.Phase("one"), "Succeeded");
+  world.loop.RunFor(seconds(10));
+  EXPECT_EQ(world.Phase("one"), "") << "it is gone";
+  ASSERT_TRUE(world.ReachSizes({{"two", 8}}));
+}
+
+TEST_F(OperatorStory, ADeadlineEndsATrainingAndFreesItsGpus) {
+  world.SubmitJob("one", {{"activeDeadlineSeconds", 60}});
+  world.SubmitJob("two");
+  ASSERT_TRUE(world.ReachSizes({{"one", 4}, {"two", 4}}));
+  ASSERT_TRUE(world.Reach([&] { return world.Phase("one") == "Failed"; }));
+  ASSERT_TRUE(world.ReachSizes({{"two", 8}}));
+  EXPECT_THAT(world.events, Contains("one: DeadlineExceeded"));
+}
+
 TEST_F(OperatorStory, AMissingImageIsToldAndItsGrantIsWithdrawn) {
   world.SetImageMissing("bad");
   world.SubmitJob("bad");

@@ -29,7 +29,19 @@ TEST(JobCodec, FillsInDefaults) {
   EXPECT_EQ(job->spec.checkpoint.volume_json, R"({"hostPath":{"path":"/data"}})");
   EXPECT_EQ(job->spec.resize.grace_period, seconds(60));
   EXPECT_EQ(job->spec.failure_policy.max_failures, 10);
+  EXPECT_EQ(job->spec.active_deadline, std::nullopt);
+  EXPECT_EQ(job->spec.ttl_after_finished, std::nullopt);
   EXPECT_EQ(job->status, JobStatus{});
+}
+
+TEST(JobCodec, ReadsLimitsInTime) {
+  json object = Minimal();
+  object["spec"]["activeDeadlineSeconds"] = 3600;
+  object["spec"]["ttlSecondsAfterFinished"] = 0;
+  const Result<ElasticTrainingJob> job = DecodeJob(object);
+  ASSERT_TRUE(job) << job.error();
+  EXPECT_EQ(job->spec.active_deadline, seconds(3600));
+  EXPECT_EQ(job->spec.ttl_after_finished, seconds(0));
 }
 
 TEST(JobCodec, NamesTheFieldThatIsWrong) {
@@ -60,6 +72,8 @@ TEST(JobCodec, NamesTheFieldThatIsWrong) {
       {"/spec/failurePolicy",
        {{"permanentExitCodes", {2, 700}}},
        "spec.failurePolicy.permanentExitCodes: holds what is not a whole number from 1 to 255"},
+      {"/spec/activeDeadlineSeconds", 0,
+       "spec.activeDeadlineSeconds: not a whole number from 1 to 315360000"},
       {"/spec/template",
        {{"x", std::string(600 * 1024, 'x')}},
        "spec.template: larger than 524288 bytes"},

@@ -331,6 +331,37 @@ TEST(JobLifecycle, TheEventsOfAPodThatDoesNotMountAreAskedNowAndThen) {
   EXPECT_TRUE(asks(50));
 }
 
+TEST(JobLifecycle, ADeadlineFailsAJobThatIsActiveForTooLong) {
+  JobView view = TrainingView(1);
+  view.job.status.start_time = At(100);
+  view.job.spec.active_deadline = std::chrono::seconds(60);
+  Outcome outcome = ReconcileJob(view, Keep(view), kOptions, At(159));
+  EXPECT_EQ(outcome.status.phase, api::JobPhase::kRunning);
+  EXPECT_LE(outcome.look_again, At(160));
+  view.job.spec.suspend = true;
+  outcome = ReconcileJob(view, Keep(view), kOptions, At(160));
+  EXPECT_NE(outcome.status.phase, api::JobPhase::kFailed) << "a suspended job is not active";
+  view.job.spec.suspend = false;
+  outcome = ReconcileJob(view, Keep(view), kOptions, At(160));
+  EXPECT_EQ(outcome.status.phase, api::JobPhase::kFailed);
+  EXPECT_EQ(api::FindCondition(outcome.status, kConditionFailed)->reason, "DeadlineExceeded");
+}
+
+TEST(JobLifecycle, AFinishedJobIsDeletedWhenItsTimeIsUp) {
+  JobView view = TrainingView(0);
+  view.job.status.phase = api::JobPhase::kSucceeded;
+  view.job.status.completion_time = At(100);
+  const auto deletes = [&](double seconds) {
+    return std::ranges::contains(ReconcileJob(view, std::nullopt, kOptions, At(seconds)).actions,
+                                 Action(DeleteJob{}));
+  };
+  EXPECT_FALSE(deletes(1e6)) << "unless it says so it stays";
+  view.job.spec.ttl_after_finished = std::chrono::seconds(60);
+  EXPECT_FALSE(deletes(159));
+  EXPECT_EQ(ReconcileJob(view, std::nullopt, kOptions, At(159)).look_again, At(160));
+  EXPECT_TRUE(deletes(160));
+}
+
 TEST(JobLifecycle, ADeletedJobIsLeftToTheGarbageCollector) {
   JobView view = TrainingView(2);
   view.coordinators.clear();

@@ -69,6 +69,10 @@ TEST(LearnerEnding, IsToldFromExitCodeLastWordsAndConditions) {
               pod.message = "The node was low on memory";
             }),
        LearnerEnd::kDisrupted, "The node was low on memory"},
+      {"lost by a node that restarted",
+       With(Ended(running, 137, "The container could not be located when the pod was terminated"),
+            [](api::Pod& pod) { pod.containers[0].terminated->reason = "ContainerStatusUnknown"; }),
+       LearnerEnd::kNodeFault, "its node restarted, or lost it"},
       {"refused by its node",
        With(running,
             [](api::Pod& pod) {

@@ -116,7 +116,11 @@ TEST(JobMemory, ANodeThatFailsLearnersIsAvoidedForAGrowingTime) {
   view.learners.push_back(Learner(1, Life::kFailed));
   view.learners[1].meta.uid = "another";
   view.memory = Remember(view, At(102));
-  EXPECT_EQ(view.memory.nodes.at("gpu-1").avoid_until, At(112));
+  EXPECT_EQ(view.memory.nodes.at("gpu-1").avoid_until, At(105)) << "it was there already";
+  view.learners.push_back(Learner(2, Life::kFailed));
+  view.learners[2].meta.uid = "one more";
+  view.memory = Remember(view, At(106));
+  EXPECT_EQ(view.memory.nodes.at("gpu-1").avoid_until, At(116));
   view.learners.clear();
   view.memory = Remember(view, At(900));
   EXPECT_TRUE(view.memory.nodes.empty()) << "forgiven";

@@ -59,6 +59,10 @@ JobOf& JobOf::OnlyOn(const std::string& pool) {
   view.needs.node_selector["pool"] = pool;
   return *this;
 }
+JobOf& JobOf::Avoids(const std::string& node, Seconds until) {
+  view.avoided.push_back({.node = node, .until = kStart + until});
+  return *this;
+}
 JobOf& JobOf::Resized(Seconds after_start) {
   view.resized = kStart + after_start;
   return *this;

@@ -29,6 +29,7 @@ class JobOf {
   JobOf& Needs(std::int64_t cpu_millis, std::int64_t memory_bytes);
   JobOf& GpusEach(std::int64_t gpus);
   JobOf& OnlyOn(const std::string& pool);  // node label pool=...
+  JobOf& Avoids(const std::string& node, Seconds until);
   JobOf& Resized(Seconds after_start);
   JobOf& Started(Seconds after_start, Seconds min_runtime);
   JobOf& Suspended();
