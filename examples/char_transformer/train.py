@@ -6,11 +6,10 @@ Alone: python train.py --text some.txt        (without --text: a text that it ma
 import argparse
 from pathlib import Path
 
+import pliant
 import torch
 from torch import nn
 from torch.utils.data import Dataset
-
-import pliant
 
 
 class Windows(Dataset):
@@ -32,7 +31,9 @@ class CharTransformer(nn.Module):
         super().__init__()
         self.embedding = nn.Embedding(characters, width)
         self.position = nn.Parameter(torch.zeros(length, width))
-        layer = nn.TransformerEncoderLayer(width, 4, 4 * width, dropout=0.1, batch_first=True, norm_first=True)
+        layer = nn.TransformerEncoderLayer(
+            width, 4, 4 * width, dropout=0.1, batch_first=True, norm_first=True
+        )
         self.encoder = nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
         self.out = nn.Linear(width, characters)
         mask = torch.triu(torch.full((length, length), float("-inf")), 1)
@@ -51,7 +52,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--text", type=Path)
     parser.add_argument("--epochs", type=int, default=5)
-    parser.add_argument("--batch-size", type=int, help="of the global batch (default: the job's, else 256)")
+    parser.add_argument(
+        "--batch-size", type=int, help="of the global batch (default: the job's, else 256)"
+    )
     parser.add_argument("--length", type=int, default=64)
     parser.add_argument("--width", type=int, default=128)
     parser.add_argument("--layers", type=int, default=4)
@@ -63,7 +66,10 @@ def main() -> None:
     places = {character: i for i, character in enumerate(characters)}
     codes = torch.tensor([places[character] for character in text])
     kept = len(codes) * 9 // 10
-    train_data, test_data = Windows(codes[:kept], options.length), Windows(codes[kept:], options.length)
+    train_data, test_data = (
+        Windows(codes[:kept], options.length),
+        Windows(codes[kept:], options.length),
+    )
     model = CharTransformer(len(characters), options.length, options.width, options.layers)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 0.1, 1.0, 20)

@@ -52,7 +52,9 @@ def make_stripes(count, seed):
     generator = torch.Generator().manual_seed(seed)
     labels = torch.arange(count) % 4
     waves = torch.sin(torch.arange(8) * (labels[:, None] + 1.0))
-    return TensorDataset(waves[:, None, :, None] + 0.5 * torch.randn(count, 1, 8, 8, generator=generator), labels)
+    return TensorDataset(
+        waves[:, None, :, None] + 0.5 * torch.randn(count, 1, 8, 8, generator=generator), labels
+    )
 
 
 def get_datasets():

@@ -8,18 +8,19 @@ import os
 from pathlib import Path
 
 import numpy as np
+import pliant
 import torch
 from torch import nn
 from torch.utils.data import Dataset
-
-import pliant
 
 
 class Cifar10(Dataset):
     """Images as they lie in the files; in training flipped and cropped by chance."""
 
     def __init__(self, files: list[Path], augment: bool, most: int) -> None:
-        rows = np.concatenate([np.fromfile(file, np.uint8).reshape(-1, 3073) for file in files])[:most]
+        rows = np.concatenate([np.fromfile(file, np.uint8).reshape(-1, 3073) for file in files])[
+            :most
+        ]
         self.labels = rows[:, 0].astype(np.int64)
         self.images = rows[:, 1:].reshape(-1, 3, 32, 32)
         self.augment = augment
@@ -47,7 +48,9 @@ class Block(nn.Module):
         self.bn2 = nn.BatchNorm2d(out)
         self.shortcut = nn.Sequential()
         if stride != 1 or inside != out:
-            self.shortcut = nn.Sequential(nn.Conv2d(inside, out, 1, stride, bias=False), nn.BatchNorm2d(out))
+            self.shortcut = nn.Sequential(
+                nn.Conv2d(inside, out, 1, stride, bias=False), nn.BatchNorm2d(out)
+            )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         y = self.bn2(self.conv2(torch.relu(self.bn1(self.conv1(x)))))
@@ -66,9 +69,13 @@ def resnet18() -> nn.Module:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=Path(os.environ.get("DATA_DIR", "cifar-10-batches-bin")))
+    parser.add_argument(
+        "--data", type=Path, default=Path(os.environ.get("DATA_DIR", "cifar-10-batches-bin"))
+    )
     parser.add_argument("--epochs", type=int, default=30)
-    parser.add_argument("--batch-size", type=int, help="of the global batch (default: the job's, else 256)")
+    parser.add_argument(
+        "--batch-size", type=int, help="of the global batch (default: the job's, else 256)"
+    )
     parser.add_argument("--most", type=int, default=50_000, help="samples to use, to try it out")
     options = parser.parse_args()
 

@@ -10,11 +10,10 @@ import sys
 import time
 
 import numpy
+import pliant
 import torch
 from torch import nn
 from torch.utils.data import Dataset, IterableDataset, TensorDataset
-
-import pliant
 
 EPOCHS = int(os.environ.get("TOY_EPOCHS", "2"))
 FAULT = sys.argv[2] if len(sys.argv) > 2 else ""
@@ -63,12 +62,16 @@ class Transformer(nn.Module):
         super().__init__()
         self.embedding = nn.Embedding(16, 24)
         self.position = nn.Parameter(torch.randn(8, 24) * 0.02)
-        layer = nn.TransformerEncoderLayer(24, 2, 48, dropout=0.1, batch_first=True, norm_first=True)
+        layer = nn.TransformerEncoderLayer(
+            24, 2, 48, dropout=0.1, batch_first=True, norm_first=True
+        )
         self.encoder = nn.TransformerEncoder(layer, 1, enable_nested_tensor=False)
         self.out = nn.Linear(24, 16, bias=False)
         self.out.weight = self.embedding.weight
         self.frozen = nn.Parameter(torch.randn(3), requires_grad=False)
-        self.register_buffer("mask", torch.triu(torch.full((8, 8), float("-inf")), 1), persistent=False)
+        self.register_buffer(
+            "mask", torch.triu(torch.full((8, 8), float("-inf")), 1), persistent=False
+        )
 
     def forward(self, tokens):
         hidden = self.encoder(self.embedding(tokens) + self.position, mask=self.mask)
@@ -110,7 +113,9 @@ def main(kind, fault):
     def evaluate(batch):
         inputs, targets = batch
         scores = model(inputs)
-        return loss_function(scores, targets.flatten()), (scores.argmax(1) == targets.flatten()).sum()
+        return loss_function(scores, targets.flatten()), (
+            scores.argmax(1) == targets.flatten()
+        ).sum()
 
     elastic = pliant.attach(
         model, optimizer, train, epochs=EPOCHS, test_data=test, evaluate=evaluate, **settings

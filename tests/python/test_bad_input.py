@@ -30,7 +30,11 @@ class Run:
 
 # fault → exit code, what the termination message says, what the log says
 CASES = {
-    "exception": (1, "ValueError: the third step is a bad one (", "Traceback (most recent call last)"),
+    "exception": (
+        1,
+        "ValueError: the third step is a bad one (",
+        "Traceback (most recent call last)",
+    ),
     "data": (1, "sample 77 has no label", "in __getitem__"),
     "nan": (2, "step 3 cannot be taken, its loss is nan", "Traceback"),
     "skip": (0, "all steps done", "step 3 is skipped although its loss is nan"),
@@ -58,7 +62,7 @@ class BadInputTest(unittest.TestCase):
     def check(self, fault):
         run = self.runs[fault]
         code, message, logged = CASES[fault]
-        actual = run.process.wait(60)
+        actual = run.process.wait(180)
         log = run.log.read_text()
         # Parameters that are not numbers give losses that are none: with "warn" it goes on to the end.
         self.assertEqual(actual, 0 if fault == "warn" else code, log)

@@ -16,7 +16,9 @@ def program(model):
 
 class ElasticTest(ScenarioTest):
     def resize_and_kill(self, model):
-        job, learners = self.running_job([0], program=program(model), epochs=10, shard_milliseconds=40)
+        job, learners = self.running_job(
+            [0], program=program(model), epochs=10, shard_milliseconds=40
+        )
         learners += [job.start_learner(1), job.start_learner(2, TOY_WORKERS="2")]
         job.plan(learners)
         job.wait_for_members(learners)
@@ -27,7 +29,9 @@ class ElasticTest(ScenarioTest):
         for learner in learners[1:]:
             self.assertIn("done ", learner.log.read_text(), "what follows the loop runs")
         tests = [line for line in job.metric_lines() if line["kind"] == "test"]
-        self.assertEqual([line["epoch"] for line in tests], list(range(10)), "evaluated after each epoch")
+        self.assertEqual(
+            [line["epoch"] for line in tests], list(range(10)), "evaluated after each epoch"
+        )
         self.assertGreater(tests[-1]["accuracy"], 0.9, "it learns")
         return job
 
@@ -35,13 +39,17 @@ class ElasticTest(ScenarioTest):
         self.resize_and_kill("cnn")
 
     def test_transformer_from_a_checkpoint(self):
-        job, learners = self.running_job([0, 1], program=program("transformer"), epochs=6, shard_milliseconds=20)
+        job, learners = self.running_job(
+            [0, 1], program=program("transformer"), epochs=6, shard_milliseconds=20
+        )
         learners[1].terminate()
         self.assert_drained(learners[1])
         job.wait_for_members(learners[:1])
         job.plan([])
         self.assert_drained(learners[0])
-        self.assertNotIn("done ", learners[0].log.read_text(), "a learner that leaves does nothing more")
+        self.assertNotIn(
+            "done ", learners[0].log.read_text(), "a learner that leaves does nothing more"
+        )
         resumed = job.start_learners([2])
         job.plan(resumed)
         job.wait_for_members(resumed)

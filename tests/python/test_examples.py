@@ -24,7 +24,9 @@ class ExamplesTest(unittest.TestCase):
         environment = {**os.environ, "PLIANT_CHECKPOINT_DIR": str(self.folder / "checkpoints"),
                        "RESULT_DIR": str(self.folder / "results")}  # fmt: skip
         command = [sys.executable, "-B", str(EXAMPLES / name / "train.py"), *arguments]
-        ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+        ended = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=120
+        )
         self.assertEqual(ended.returncode, 0, ended.stderr)
         return ended.stdout, ended.stderr
 
@@ -32,7 +34,9 @@ class ExamplesTest(unittest.TestCase):
         data = self.folder / "cifar"
         data.mkdir()
         for file in ("data_batch_1.bin", "test_batch.bin"):
-            (data / file).write_bytes(b"".join(struct.pack("B", i % 10) + bytes([i * 20] * 3072) for i in range(8)))
+            (data / file).write_bytes(
+                b"".join(struct.pack("B", i % 10) + bytes([i * 20] * 3072) for i in range(8))
+            )
         out, _ = self.run_example("resnet18", f"--data={data}", "--epochs=1", "--batch-size=8")
         self.assertIn("'kind': 'test'", out)
 
@@ -78,7 +82,14 @@ class LoggersTest(unittest.TestCase):
             def log_test_metrics(self, metrics, iteration, epoch):
                 heard.append(("test", metrics, iteration, epoch))
 
-        train = {"kind": "train", "loss": 0.5, "accuracy": 0.25, "step": 7, "epoch": 1, "learners": 3}
+        train = {
+            "kind": "train",
+            "loss": 0.5,
+            "accuracy": 0.25,
+            "step": 7,
+            "epoch": 1,
+            "learners": 3,
+        }
         test = {"kind": "test", "loss": 0.4, "accuracy": 0.5, "step": 8, "epoch": 1}
         for logger in (Old(), New()):
             adapter = _LoggerAdapter(logger)
@@ -91,9 +102,8 @@ class LoggersTest(unittest.TestCase):
 
     def test_both_modules_have_the_class(self):
         import fabric_model
-        import pyedt.fabric_model
-
         import pliant
+        import pyedt.fabric_model
 
         self.assertIs(fabric_model.FabricModel, pliant.FabricModel)
         self.assertIs(pyedt.fabric_model.FabricModel, pliant.FabricModel)
@@ -102,7 +112,9 @@ class LoggersTest(unittest.TestCase):
 class DoctorTest(unittest.TestCase):
     def run_doctor(self, **environment):
         command = [sys.executable, "-B", "-m", "pliant", "doctor"]
-        return subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=120)
+        return subprocess.run(
+            command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=120
+        )
 
     def test_a_machine_that_works(self):
         ended = self.run_doctor()

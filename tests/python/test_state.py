@@ -5,18 +5,17 @@ import copy
 import unittest
 
 import torch
-from torch import nn
-
 from pliant._torch.numerics import mix
 from pliant._torch.optimizer_state import OptimizerState
 from pliant._torch.plain_state import decode, encode
 from pliant._torch.training_state import TrainingState
 from pliant.errors import InvalidProgram
+from torch import nn
 
 OPTIMIZERS = {
     "Adadelta": {}, "Adagrad": {}, "Adam": {"weight_decay": 0.1}, "AdamW": {"amsgrad": True}, "Adamax": {},
     "ASGD": {}, "NAdam": {}, "RAdam": {}, "RMSprop": {"momentum": 0.9, "centered": True}, "Rprop": {},
-    "SGD": {"momentum": 0.9, "dampening": 0.5}, 
+    "SGD": {"momentum": 0.9, "dampening": 0.5},
 }  # fmt: skip
 
 
@@ -65,7 +64,9 @@ class OptimizerStateTest(unittest.TestCase):
                     states[0].take_over()
                 # As a peer would: memory, and what is not in it.
                 second.load_state_dict(first.state_dict())
-                for (_, source), (_, target) in zip(states[0].tensors(), states[1].tensors(), strict=True):
+                for (_, source), (_, target) in zip(
+                    states[0].tensors(), states[1].tensors(), strict=True
+                ):
                     target.host.copy_(source.host)
                 states[1].restore(decode(encode(states[0].plain())))
                 for net, optimizer, state in zip((first, second), optimizers, states, strict=True):

@@ -4,8 +4,8 @@ from typing import Any
 
 
 class Callback:
-    """Called on every learner. `params` has the optimizer, the model and the number of epochs: what is
-    changed in them is the same on all learners, and reaches those that join."""
+    """Called on every learner. `params` has the optimizer, the model and the number of epochs: what
+    is changed in them is the same on all learners, and reaches those that join."""
 
     def __init__(self) -> None:
         self.params: dict[str, Any] = {}
@@ -20,8 +20,9 @@ class Callback:
 
 
 class LoggerCallback:
-    """Called on one learner at a time. Of the two signatures that there were, either may be defined:
-    (loss, acc, completed_batch, worker=0), acc in per cent, or (metrics, iteration, epoch, workers)."""
+    """Called on one learner at a time. Of the two signatures that there were, either may be
+    defined: (loss, acc, completed_batch, worker=0), acc in per cent, or (metrics, iteration, epoch,
+    workers)."""
 
     def log_train_metrics(self, *arguments: Any) -> None: ...
     def log_test_metrics(self, *arguments: Any) -> None: ...

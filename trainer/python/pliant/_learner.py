@@ -173,7 +173,9 @@ class Learner:
         """Memory that is contiguous and stays where it is until `close`. `role`: PARAMETER, BUFFER
         or STATE."""
         if dtype not in _native.DTYPES:
-            raise InvalidProgram(f"{name} is of type {dtype}: {', '.join(_native.DTYPES)} are supported")
+            raise InvalidProgram(
+                f"{name} is of type {dtype}: {', '.join(_native.DTYPES)} are supported"
+            )
         tensor = _native.Tensor(
             name=name.encode(),
             role=role,
@@ -194,7 +196,9 @@ class Learner:
         """Waits for what is to be done."""
         status = _native.NOTHING
         while status == _native.NOTHING:
-            status = self._library.pliant_next(self._handle, _WAIT_SECONDS, ctypes.byref(self._work))
+            status = self._library.pliant_next(
+                self._handle, _WAIT_SECONDS, ctypes.byref(self._work)
+            )
             self._check(status)
         work = self._work
         if work.kind in (_native.TRAIN, _native.EVALUATE):
@@ -242,8 +246,8 @@ class Learner:
     # ---- Reports ----
 
     def metrics(self) -> Iterator[dict[str, Any]]:
-        """The lines of metrics.jsonl that this learner wrote since the last call: none, unless it is
-        the first one of the membership."""
+        """The lines of metrics.jsonl that this learner wrote since the last call: none, unless it
+        is the first one of the membership."""
         line = ctypes.c_char_p()
         while True:
             status = self._library.pliant_next_metrics(self._handle, ctypes.byref(line))

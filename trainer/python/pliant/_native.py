@@ -1,12 +1,22 @@
 """pliant.h in ctypes, and nothing else: what it means is said there.
 
-ctypes, because the library is plain C and is called some tens of times a step: one wheel then serves
-every Python, for as long as the C interface lives. Calls release the interpreter's lock.
+ctypes, because the library is plain C and is called some tens of times a step: one wheel then
+serves every Python, for as long as the C interface lives. Calls release the interpreter's lock.
 """
 
 import ctypes
 import os
-from ctypes import POINTER, c_char_p, c_double, c_float, c_int32, c_int64, c_size_t, c_uint64, c_void_p
+from ctypes import (
+    POINTER,
+    c_char_p,
+    c_double,
+    c_float,
+    c_int32,
+    c_int64,
+    c_size_t,
+    c_uint64,
+    c_void_p,
+)
 from pathlib import Path
 
 ABI_VERSION = 1
@@ -15,7 +25,8 @@ OK, NOTHING = 0, 1
 INVALID, ORDER, FAILED, INTERNAL = -1, -2, -3, -4
 PARAMETER, BUFFER, STATE = 1, 2, 3
 DTYPES = {
-    "float32": 1, "float64": 2, "float16": 3, "bfloat16": 4, "int64": 5, "int32": 6, "uint8": 7, "bool": 8,
+    "float32": 1, "float64": 2, "float16": 3, "bfloat16": 4,
+    "int64": 5, "int32": 6, "uint8": 7, "bool": 8,
 }  # fmt: skip
 CPU = 0
 TRAIN, EVALUATE, COMMIT, LOADED, END = 1, 2, 3, 4, 5

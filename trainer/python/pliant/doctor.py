@@ -1,4 +1,5 @@
-"""Looks at the machine, the library, torch and the environment of a learner, and says what is wrong."""
+"""Looks at the machine, the library, torch and the environment of a learner, and says what is
+wrong."""
 
 import importlib.util
 import os
@@ -16,8 +17,6 @@ class Trouble(Exception):
 
 
 def _python() -> str:
-    if sys.version_info < (3, 10):
-        raise Trouble(f"Python {platform.python_version()} is too old: 3.10 or later is needed")
     return f"Python {platform.python_version()} on {platform.machine()}"
 
 
@@ -28,12 +27,15 @@ def _library() -> str:
         loaded = _native.library()
     except ImportError as error:
         raise Trouble(f"{error}; libc here: {' '.join(platform.libc_ver())}") from None
-    return f"version {loaded.pliant_version().decode()}, interface {loaded.pliant_abi_version()}, {_native.library_path()}"
+    version, interface = loaded.pliant_version().decode(), loaded.pliant_abi_version()
+    return f"version {version}, interface {interface}, {_native.library_path()}"
 
 
 def _torch() -> str:
     if importlib.util.find_spec("torch") is None:
-        raise Trouble("torch is not installed: pliant.attach and FabricModel need it (2.1 or later)")
+        raise Trouble(
+            "torch is not installed: pliant.attach and FabricModel need it (2.1 or later)"
+        )
     import torch
 
     if not hasattr(torch.Tensor, "register_post_accumulate_grad_hook"):
@@ -52,7 +54,7 @@ def _gpu() -> str:
     if devices:
         raise Trouble(
             f"the container has {len(devices)}, but this torch cannot use them "
-            f"({'its CUDA is ' + torch.version.cuda if torch.version.cuda else 'it is built without CUDA'})"
+            f"(its CUDA: {torch.version.cuda or 'none'})"
         )
     return "none"
 
@@ -89,7 +91,9 @@ def _job() -> str:
     name = os.environ.get("PLIANT_JOB", "")
     folder = Path(os.environ.get("PLIANT_CHECKPOINT_DIR", ""))
     if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise Trouble(f"{name}: PLIANT_CHECKPOINT_DIR ({folder}) is no folder that can be written to")
+        raise Trouble(
+            f"{name}: PLIANT_CHECKPOINT_DIR ({folder}) is no folder that can be written to"
+        )
     return name
 
 

@@ -33,11 +33,11 @@ class FabricModel:
     loss_function: of (output, target), the mean over the batch.
     driver_logger: gets the metrics, on one learner (see callbacks.LoggerCallback).
     user_callback: one or several callbacks.Callback, called on every learner.
-    fn_step_train: instead of forward and backward of a batch: f(model, batch, eva, train_loader, fn_args)
-        returns (accuracy, loss), and calls backward itself. eva(output, target) is the accuracy in per
-        cent. model.get_optimizer() and model.get_loss_function() are there for it.
-    fn_test: instead of the forward of a batch of the test set: f(model, test_iter, fn_args) returns the
-        loss.
+    fn_step_train: instead of forward and backward of a batch: f(model, batch, eva, train_loader,
+        fn_args) returns (accuracy, loss), and calls backward itself. eva(output, target) is the
+        accuracy in per cent. model.get_optimizer() and model.get_loss_function() are there for it.
+    fn_test: instead of the forward of a batch of the test set: f(model, test_iter, fn_args) returns
+        the loss.
     """
 
     def __init__(
@@ -85,10 +85,10 @@ class FabricModel:
     ) -> None:
         """Trains, and leaves the trained model in place and, where RESULT_DIR is set, below it.
 
-        batch_size: of one device's batch, which is a logical shard: the global batch is that times the
-            job's logical shards. So the result does not depend on how many devices there are.
-        engines_number, engines: the most devices that it may use. In a cluster the job's maxLearners
-            decides; alone it is the number of logical shards, to the next power of two.
+        batch_size: of one device's batch, which is a logical shard: the global batch is that times
+            the job's logical shards. So the result does not depend on how many devices there are.
+        engines_number, engines: the most devices that it may use. In a cluster the job's
+            maxLearners decides; alone it is the number of logical shards, to the next power of two.
         num_dataloader_threads: processes that load data ahead.
         """
         _warn_of(others)
@@ -114,10 +114,12 @@ class FabricModel:
 
     def download(self, out_dir: str | os.PathLike[str] | None = None) -> str:
         """Writes the model's state dict to `out_dir` (else RESULT_DIR/model). The file's path."""
-        folder = Path(out_dir) if out_dir is not None else Path(os.environ.get("RESULT_DIR", "."), "model")
+        results = os.environ.get("RESULT_DIR", ".")
+        folder = Path(out_dir) if out_dir is not None else Path(results, "model")
         folder.mkdir(parents=True, exist_ok=True)
         # Every learner of the job may do it at once, all with the same content.
-        path, scratch = folder / "model.pt", folder / f".model.pt.{os.uname().nodename}.{os.getpid()}"
+        path = folder / "model.pt"
+        scratch = folder / f".model.pt.{os.uname().nodename}.{os.getpid()}"
         torch.save(self._model.state_dict(), scratch)
         scratch.replace(path)
         return str(path)
@@ -125,15 +127,17 @@ class FabricModel:
     def _run(self, elastic: Elastic) -> None:
         self._model.train()
         for callback in self._callbacks:
-            callback.set_params({"optimizer": self._optimizer, "model": self._model, "epochs": elastic.epochs})
+            callback.set_params(
+                {"optimizer": self._optimizer, "model": self._model, "epochs": elastic.epochs}
+            )
         self._call("on_train_begin")
         self._call("on_epoch_begin", 0)
         for step in elastic.steps():
             for batch in step:
                 self._train_batch(step, to_device(batch, self._device()))
             step.commit()
-            # Before the next step is asked for: what callbacks change (the learning rate) belongs to the
-            # step, and so reaches learners that join.
+            # Before the next step is asked for: what callbacks change (the learning rate) belongs
+            # to the step, and so reaches learners that join.
             if elastic.ending is None and step.last_of_epoch:
                 self._call("on_epoch_end", step.epoch)
                 if step.epoch + 1 < elastic.epochs:
@@ -154,7 +158,9 @@ class FabricModel:
     def _train_batch(self, step: Step, batch: Any) -> None:
         if self._fn_step_train is not None:
             counted = _Counted()
-            _, loss = self._fn_step_train(self._model, batch, counted.accuracy, [batch], self._fn_args)
+            _, loss = self._fn_step_train(
+                self._model, batch, counted.accuracy, [batch], self._fn_args
+            )
             step.report(loss, correct=counted.correct)
             return
         inputs, targets = batch
@@ -179,12 +185,12 @@ class _Counted:
     def accuracy(self, outputs: torch.Tensor, targets: torch.Tensor) -> float:
         correct = _correct(outputs, targets)
         self.correct += correct
-        return 100.0 * correct / max(1, targets.shape[0])
+        return 100.0 * correct / max(1, int(targets.shape[0]))
 
 
 class _LoggerAdapter:
-    """Lines of metrics for a logger, in the words of its age: (loss, acc, completed_batch, worker), with
-    the accuracy in per cent, or (metrics, iteration, epoch, workers)."""
+    """Lines of metrics for a logger, in the words of its age: (loss, acc, completed_batch, worker),
+    with the accuracy in per cent, or (metrics, iteration, epoch, workers)."""
 
     def __init__(self, logger: Any) -> None:
         self._logger = logger

@@ -17,8 +17,9 @@ def last_line(error: BaseException) -> str:
 
 
 class Guard:
-    """Until it is closed, an exception that ends the program also ends the learner, as failed, with the
-    exception's last line as the job's message; and a program that just ends gives up what is left.
+    """Until it is closed, an exception that ends the program also ends the learner, as failed, with
+    the exception's last line as the job's message; and a program that just ends gives up what is
+    left.
 
     One at a time: a new one closes the one before, which a notebook may have left behind.
     """

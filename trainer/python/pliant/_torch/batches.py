@@ -21,8 +21,8 @@ def size_of(data: Any, what: str) -> int:
         )
     if isinstance(data, torch.utils.data.IterableDataset) or not hasattr(data, "__len__"):
         raise InvalidProgram(
-            f"the {what} data ({type(data).__name__}) have no __len__: samples are dealt to learners by "
-            "their index, so a map-style dataset is needed (__len__ and __getitem__)"
+            f"the {what} data ({type(data).__name__}) have no __len__: samples are dealt to "
+            "learners by their index, so a map-style dataset is needed (__len__ and __getitem__)"
         )
     if not hasattr(data, "__getitem__"):
         raise InvalidProgram(f"the {what} data ({type(data).__name__}) have no __getitem__")
@@ -33,8 +33,8 @@ def size_of(data: Any, what: str) -> int:
 
 
 class Batches:
-    """Makes batches of one dataset. What a sample draws (augmentation) depends on the job's seed, the
-    epoch and the sample, not on who reads it."""
+    """Makes batches of one dataset. What a sample draws (augmentation) depends on the job's seed,
+    the epoch and the sample, not on who reads it."""
 
     def __init__(self, data: Any, collate: Collate | None, seed: int) -> None:
         self._data = data

@@ -1,4 +1,5 @@
-"""A PyTorch loop that trains elastically: `attach`, then iterate steps, their batches, and commit."""
+"""A PyTorch loop that trains elastically: `attach`, then iterate steps, their batches, and
+commit."""
 
 import os
 import sys
@@ -21,8 +22,8 @@ OnNonFinite = Literal["stop", "skip", "warn"]
 # With "skip", a training that only skips has gone wrong for good.
 _SKIPS_IN_A_ROW_MOST = 100
 
-# Loss (mean over the batch, or its sum: see `attach`) and, where it means something, how many of the
-# batch's samples were right.
+# Loss (mean over the batch, or its sum: see `attach`) and, where it means something, how many of
+# the batch's samples were right.
 Evaluate = Callable[[Any], "torch.Tensor | float | tuple[Any, Any]"]
 
 
@@ -39,8 +40,8 @@ class Step:
     """One optimizer step. Iterate it for the batches that this learner computes: as many as it has
     shards, and again those that are missing when others left in its midst. Then `commit`.
 
-    When the iteration is over, the parameters' `grad` is the mean gradient over the global batch, the
-    same on all learners.
+    When the iteration is over, the parameters' `grad` is the mean gradient over the global batch,
+    the same on all learners.
     """
 
     def __init__(self, elastic: "Elastic", first: Shard | Commit) -> None:
@@ -68,7 +69,9 @@ class Step:
     def shard(self) -> Shard:
         """The one whose batch is at hand."""
         if not isinstance(self._work, Shard):
-            raise PliantError("no shard is at hand: its batch is what the loop over the step yields")
+            raise PliantError(
+                "no shard is at hand: its batch is what the loop over the step yields"
+            )
         return self._work
 
     @property
@@ -101,9 +104,9 @@ class Step:
         self._elastic._report(float(loss), correct)
 
     def commit(self, max_norm: float | None = None) -> bool:
-        """One step of the optimizer, with the reduced gradient, its norm clipped to `max_norm`. False: it
-        was skipped (see `on_nonfinite` of `attach`). The step is over when the loop asks for the next
-        one: a schedule that is stepped before belongs to it."""
+        """One step of the optimizer, with the reduced gradient, its norm clipped to `max_norm`.
+        False: it was skipped (see `on_nonfinite` of `attach`). The step is over when the loop asks
+        for the next one: a schedule that is stepped before belongs to it."""
         if isinstance(self._work, Ending):
             return False  # all is done, or this learner leaves: the loop ends with this step
         commit = self._commit_at_hand()
@@ -200,15 +203,16 @@ class Elastic:
         return self.plan.total_steps
 
     def register(self, name: str, what: Stateful) -> None:
-        """State that goes with the training's, to joining learners and to checkpoints: a schedule, a
-        metric. Changed only between a step's `commit` and the next step. Before the first step."""
+        """State that goes with the training's, to joining learners and to checkpoints: a schedule,
+        a metric. Changed only between a step's `commit` and the next step. Before the first
+        step."""
         if self._started:
             raise PliantError("register state before the first step")
         self._state.add(name, what)
 
     def steps(self) -> Iterator[Step]:
-        """The steps that are left, in order. Ends when the training is complete. A learner that is told
-        to leave ends its process here (SystemExit)."""
+        """The steps that are left, in order. Ends when the training is complete. A learner that is
+        told to leave ends its process here (SystemExit)."""
         if self._started:
             raise PliantError("a training's steps are iterated once")
         self._started = True
@@ -287,8 +291,8 @@ class Elastic:
     def _end_shard(self, shard: Shard) -> None:
         if not self._gradients.hand_in(self._learner):
             raise InvalidProgram(
-                "no parameter has a gradient after a batch: call step.backward(loss) for each, with a loss "
-                "that the attached model made"
+                "no parameter has a gradient after a batch: call step.backward(loss) for each, "
+                "with a loss that the attached model made"
             )
         if not self._loss_known and not self._told_of_loss:
             self._told_of_loss = True
@@ -335,7 +339,8 @@ class Elastic:
         return True
 
     def _judge(self, commit: Commit) -> bool:
-        """Whether the step is taken: decided on what all learners have in common, so all decide alike."""
+        """Whether the step is taken: decided on what all learners have in common, so all decide
+        alike."""
         loss = commit.loss / commit.samples
         what = "" if loss == loss and abs(loss) != float("inf") else f"its loss is {loss}"
         if not what and not self._gradients.finite():
@@ -344,12 +349,16 @@ class Elastic:
             self._counters.nonfinite_in_a_row = 0
             return True
         in_a_row = self._counters.nonfinite_in_a_row + 1
-        advice = "the training diverges, or its data are wrong: a lower learning rate, a warm-up or max_norm may help"
+        advice = (
+            "the training diverges, or its data are wrong: a lower learning rate, a warm-up or "
+            "max_norm may help"
+        )
         if self._on_nonfinite == "stop":
             raise Diverged(f"step {commit.step} cannot be taken, {what}: {advice}")
         if self._on_nonfinite == "skip" and in_a_row > _SKIPS_IN_A_ROW_MOST:
             raise Diverged(
-                f"step {commit.step} cannot be taken, {what}, nor could the {_SKIPS_IN_A_ROW_MOST} before it: {advice}"
+                f"step {commit.step} cannot be taken, {what}, nor could the "
+                f"{_SKIPS_IN_A_ROW_MOST} before it: {advice}"
             )
         self._counters.nonfinite_in_a_row = in_a_row
         skip = self._on_nonfinite == "skip"
@@ -430,15 +439,15 @@ def attach(
 ) -> Elastic:
     """Makes a training elastic.
 
-    In a pod of an ElasticTrainingJob the job decides who trains. Elsewhere this process trains alone,
-    with the same result, writes checkpoints, and goes on from the newest that it finds.
+    In a pod of an ElasticTrainingJob the job decides who trains. Elsewhere this process trains
+    alone, with the same result, writes checkpoints, and goes on from the newest that it finds.
 
     train_data, test_data: map-style datasets. `collate` as DataLoader's collate_fn.
     batch_size: of the global batch, over all learners. None: the job's or, alone, 256.
-    evaluate: called with a batch of the test data after each epoch; returns the loss, or the loss and
-        how many samples were right.
-    seed: of the order of the data, and of what a batch draws. None: the job's, else 0. The model's first
-        parameters are the program's: seed torch before it is built.
+    evaluate: called with a batch of the test data after each epoch; returns the loss, or the loss
+        and how many samples were right.
+    seed: of the order of the data, and of what a batch draws. None: the job's, else 0. The model's
+        first parameters are the program's: seed torch before it is built.
     loss_reduction: what the loss is over a batch: "mean" or "sum".
     on_nonfinite: what to do with a step whose loss or gradient is not finite.
     scaler: of mixed precision.
@@ -459,7 +468,9 @@ def attach(
         if epochs < 1:
             raise InvalidProgram(f"epochs is {epochs}: it must be at least 1")
         if (test_data is None) != (evaluate is None):
-            raise InvalidProgram("test_data and evaluate are given together: what is tested, and how")
+            raise InvalidProgram(
+                "test_data and evaluate are given together: what is tested, and how"
+            )
         return Elastic(
             learner,
             guard,

@@ -41,7 +41,9 @@ def load_final_model(model: torch.nn.Module, checkpoint_dir: str) -> None:
     except (OSError, ValueError, KeyError, RuntimeError) as error:
         raise PliantError(f"the final model cannot be loaded from {path}: {error}") from error
     # Tied parameters are written once.
-    present = {name for name, _ in model.named_parameters()} | {name for name, _ in model.named_buffers()}
+    present = {name for name, _ in model.named_parameters()} | {
+        name for name, _ in model.named_buffers()
+    }
     persistent = set(model.state_dict())
     if unexpected or (set(missing) & present & persistent):
         raise PliantError(f"{path} is of another model: {sorted([*missing, *unexpected])}")

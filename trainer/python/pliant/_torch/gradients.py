@@ -21,8 +21,8 @@ def _views(flat: torch.Tensor, parameters: Sequence[torch.Tensor]) -> list[torch
 
 
 class Gradients:
-    """Each parameter's gradient is written to its place as soon as the backward pass has it, times the
-    number of samples that the loss is the mean of."""
+    """Each parameter's gradient is written to its place as soon as the backward pass has it, times
+    the number of samples that the loss is the mean of."""
 
     def __init__(self, parameters: Sequence[torch.Tensor]) -> None:
         self._parameters = parameters
@@ -34,7 +34,8 @@ class Gradients:
         self._reduced = torch.zeros(self._elements)
         self._reduced_views = _views(self._reduced, parameters)
         self._hooks = [
-            parameter.register_post_accumulate_grad_hook(self._hook(i)) for i, parameter in enumerate(parameters)
+            parameter.register_post_accumulate_grad_hook(self._hook(i))
+            for i, parameter in enumerate(parameters)
         ]
 
     def remove(self) -> None:

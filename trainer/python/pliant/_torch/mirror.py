@@ -4,7 +4,8 @@ import torch
 
 
 class Mirror:
-    """A tensor, and its copy in host memory. Where the tensor is in host memory already, they are one."""
+    """A tensor, and its copy in host memory. Where the tensor is in host memory already, they are
+    one."""
 
     def __init__(self, tensor: torch.Tensor) -> None:
         self.live = tensor.detach()

@@ -34,7 +34,8 @@ def seed_all(seed: int) -> None:
 
 
 def compute_deterministically(threads: int) -> None:
-    """The number of threads decides how sums inside a kernel are cut, so it is part of the result."""
+    """The number of threads decides how sums inside a kernel are cut, so it is part of the
+    result."""
     torch.set_num_threads(threads)
     _limit_openblas(threads)
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")

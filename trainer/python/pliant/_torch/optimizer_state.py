@@ -1,7 +1,7 @@
 """An optimizer's state at fixed addresses.
 
-torch makes it at the first step, and learners that join before or after must agree on its shapes: so
-a step is tried, with gradients of zero, and undone.
+torch makes it at the first step, and learners that join before or after must agree on its shapes:
+so a step is tried, with gradients of zero, and undone.
 """
 
 import copy
@@ -29,7 +29,9 @@ class OptimizerState:
         unknown = [parameter for parameter in self._parameters if parameter not in names]
         if unknown:
             shapes = ", ".join(str(tuple(parameter.shape)) for parameter in unknown)
-            raise InvalidProgram(f"the optimizer has parameters that the model has not: of shapes {shapes}")
+            raise InvalidProgram(
+                f"the optimizer has parameters that the model has not: of shapes {shapes}"
+            )
         self._names = [names[parameter] for parameter in self._parameters]
         self._mirrors: dict[tuple[int, str], Mirror] = {}
         present = all(optimizer.state.get(parameter) for parameter in self._parameters)
@@ -50,7 +52,9 @@ class OptimizerState:
         optimizer = self._optimizer
         parameters = [(parameter, parameter.detach().clone()) for parameter in self._parameters]
         before = {key: copy.deepcopy(value) for key, value in optimizer.state.items()}
-        groups = [{k: v for k, v in group.items() if k != "params"} for group in optimizer.param_groups]
+        groups = [
+            {k: v for k, v in group.items() if k != "params"} for group in optimizer.param_groups
+        ]
         groups = copy.deepcopy(groups)
         try:
             for parameter in self._parameters:
@@ -59,10 +63,14 @@ class OptimizerState:
             type(optimizer).step(optimizer)
         except TypeError as error:
             raise InvalidProgram(
-                f"{type(optimizer).__name__} cannot be used: its step needs more than gradients ({error})"
+                f"{type(optimizer).__name__} cannot be used: its step needs more than gradients "
+                f"({error})"
             ) from None
         finally:
-            tried = {parameter: dict(optimizer.state.get(parameter, {})) for parameter in self._parameters}
+            tried = {
+                parameter: dict(optimizer.state.get(parameter, {}))
+                for parameter in self._parameters
+            }
             optimizer.state.clear()
             optimizer.state.update(before)
             for group, saved in zip(optimizer.param_groups, groups, strict=True):
@@ -81,10 +89,14 @@ class OptimizerState:
                 if not isinstance(value, torch.Tensor):
                     continue
                 mirror = self._mirrors.get((i, key))
-                if mirror is None or mirror.live.shape != value.shape or mirror.live.dtype != value.dtype:
+                if (
+                    mirror is None
+                    or mirror.live.shape != value.shape
+                    or mirror.live.dtype != value.dtype
+                ):
                     raise InvalidProgram(
-                        f"the optimizer's {key} of {self._names[i]} is not what it was at the start: "
-                        "state that changes its shape cannot be handed over"
+                        f"the optimizer's {key} of {self._names[i]} is not what it was at the "
+                        "start: state that changes its shape cannot be handed over"
                     )
                 state[key] = mirror.adopt(value)
                 mirror.save()
@@ -100,7 +112,9 @@ class OptimizerState:
             }
             for parameter in self._parameters
         ]
-        groups = [{k: v for k, v in group.items() if k != "params"} for group in optimizer.param_groups]
+        groups = [
+            {k: v for k, v in group.items() if k != "params"} for group in optimizer.param_groups
+        ]
         return {"started": bool(optimizer.state), "values": values, "groups": groups}
 
     def restore(self, plain: dict[str, Any]) -> None:

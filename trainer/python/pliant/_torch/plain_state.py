@@ -1,4 +1,5 @@
-"""Python values (a schedule's counters, an optimizer's settings) as bytes: JSON with tags for what JSON lacks.
+"""Python values (a schedule's counters, an optimizer's settings) as bytes: JSON with tags for what
+JSON lacks.
 
 Not pickle: a checkpoint or a peer must not be able to run code.
 """
@@ -28,13 +29,20 @@ def _plain(value: Any, path: str) -> Any:
     if isinstance(value, torch.Tensor):
         flat = value.detach().cpu()
         kind = str(flat.dtype).removeprefix("torch.")
-        return {_TAG: "tensor", "dtype": kind, "shape": list(flat.shape), "values": flat.flatten().tolist()}
+        return {
+            _TAG: "tensor",
+            "dtype": kind,
+            "shape": list(flat.shape),
+            "values": flat.flatten().tolist(),
+        }
     if isinstance(value, list | tuple | deque):
         items = [_plain(item, f"{path}[{i}]") for i, item in enumerate(value)]
         if isinstance(value, list):
             return items
         kind = "tuple" if isinstance(value, tuple) else "deque"
-        return {_TAG: kind, "items": items} | ({"most": value.maxlen} if isinstance(value, deque) else {})
+        return {_TAG: kind, "items": items} | (
+            {"most": value.maxlen} if isinstance(value, deque) else {}
+        )
     if isinstance(value, dict):
         # As pairs: keys may be numbers, and their order may matter.
         pairs = [[_plain(key, path), _plain(item, f"{path}.{key}")] for key, item in value.items()]

@@ -1,4 +1,5 @@
-"""Everything that a learner must take over to go on bit for bit: model, optimizer, what else was registered."""
+"""Everything that a learner must take over to go on bit for bit: model, optimizer, what else was
+registered."""
 
 from typing import Any, Protocol, runtime_checkable
 
@@ -30,13 +31,16 @@ class TrainingState:
         persistent = set(model.state_dict().keys())
         self.parameters = [parameter for parameter in names if parameter.requires_grad]
         if not self.parameters:
-            raise InvalidProgram("no parameter of the model requires a gradient: there is nothing to train")
+            raise InvalidProgram(
+                "no parameter of the model requires a gradient: there is nothing to train"
+            )
         self._parameters = {names[p]: Mirror(p) for p in self.parameters}
         self._frozen = {name: Mirror(p) for p, name in names.items() if not p.requires_grad}
         self._buffers: dict[str, Mirror] = {}
         for name, buffer in model.named_buffers():
             # What the model does not save (a mask) goes where a loaded model does not find it.
-            self._buffers[f"model.{name}" if name in persistent else f"buffers.{name}"] = Mirror(buffer)
+            whole = f"model.{name}" if name in persistent else f"buffers.{name}"
+            self._buffers[whole] = Mirror(buffer)
         self._optimizer = OptimizerState(optimizer, names)
         self._others: dict[str, Stateful] = {}
         self._plain = torch.zeros(0, dtype=torch.uint8)
@@ -119,7 +123,7 @@ class TrainingState:
         room = self._plain.numel() - _LENGTH_BYTES
         if len(data) > room:
             raise InvalidProgram(
-                f"the state of {', '.join(self._others) or 'the optimizer'} takes {len(data)} bytes, and had "
+                f"the state of {', '.join(self._others)} takes {len(data)} bytes, and had "
                 f"room for {room}: state that grows cannot be handed over"
             )
         whole = len(data).to_bytes(_LENGTH_BYTES, "little") + data
@@ -135,4 +139,6 @@ def _check_devices(model: torch.nn.Module) -> None:
         devices.setdefault(tensor.device, name)
     if len(devices) > 1:
         found = ", ".join(f"{name} on {device}" for device, name in devices.items())
-        raise InvalidProgram(f"the model is on several devices ({found}): a learner's must be on one")
+        raise InvalidProgram(
+            f"the model is on several devices ({found}): a learner's must be on one"
+        )

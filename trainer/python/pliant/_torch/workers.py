@@ -1,8 +1,8 @@
 """Processes that load batches ahead of the training.
 
-They are asked for the shards that the learner expects next. A forecast may be wrong, after a change of the
-membership: what it missed is loaded in place, what nobody wants is thrown away. What a sample draws does not depend on
-who loads it, so neither changes a result.
+They are asked for the shards that the learner expects next. A forecast may be wrong, after a change
+of the membership: what it missed is loaded in place, what nobody wants is thrown away. What a
+sample draws does not depend on who loads it, so neither changes a result.
 """
 
 import multiprocessing.process
@@ -99,7 +99,11 @@ class Workers:
                 if not process.is_alive():
                     raise DataWorkerError(
                         f"{process.name} ended with {process.exitcode}"
-                        + (": was there too little memory?" if process.exitcode == -signal.SIGKILL else "")
+                        + (
+                            ": was there too little memory?"
+                            if process.exitcode == -signal.SIGKILL
+                            else ""
+                        )
                     ) from None
             return
         if error:
@@ -114,7 +118,7 @@ def _key(shard: Shard) -> Key:
 
 def _bytes_of(batch: Any) -> int:
     if isinstance(batch, torch.Tensor):
-        return batch.numel() * batch.element_size()
+        return int(batch.numel() * batch.element_size())
     if isinstance(batch, dict):
         return sum(_bytes_of(value) for value in batch.values())
     if isinstance(batch, list | tuple):
