@@ -35,7 +35,7 @@ CASES = {
         "ValueError: the third step is a bad one (",
         "Traceback (most recent call last)",
     ),
-    "data": (1, "sample 77 has no label", "in __getitem__"),
+    "data": (1, "loading data failed: KeyError: 'sample 77 has no label' (", "in __getitem__"),
     "nan": (2, "step 3 cannot be taken, its loss is nan", "Traceback"),
     "skip": (0, "all steps done", "step 3 is skipped although its loss is nan"),
     "warn": (2, "", "step 3 is taken although its loss is nan"),

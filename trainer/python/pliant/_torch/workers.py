@@ -18,6 +18,7 @@ import torch.multiprocessing
 
 from .._learner import Shard
 from ..errors import PliantError
+from ..process import last_line
 from .batches import Batches
 
 _BATCHES_PER_WORKER = 2
@@ -29,7 +30,7 @@ Key = tuple[bool, int, int, int]
 
 
 class DataWorkerError(PliantError):
-    """A process that loads data failed; the message has its traceback."""
+    """A process that loads data failed. Its traceback is in the log."""
 
 
 class Workers:
@@ -107,7 +108,7 @@ class Workers:
                     ) from None
             return
         if error:
-            raise DataWorkerError(f"loading data failed:\n{error}")
+            raise DataWorkerError(f"loading data failed: {error}")
         self._batch_bytes = _bytes_of(batch)
         self._ready[key] = batch
 
@@ -142,5 +143,6 @@ def _work(requests: Any, results: Any, train: Batches, test: Batches | None, par
         assert batches is not None
         try:
             results.put((key, batches.load(samples, epoch), ""))
-        except Exception:  # of the user's dataset: whatever it is, the parent tells it
-            results.put((key, None, traceback.format_exc()))
+        except Exception as error:  # of the user's dataset: whatever it is, the parent tells it
+            traceback.print_exc()
+            results.put((key, None, last_line(error)))
