@@ -1,21 +1,24 @@
 #include "trainer/collective/buffer_pool.h"
 
-#include <new>
+#include <utility>
 
 namespace pliant {
 namespace {
 
-constexpr std::align_val_t kCacheLine{64};
+std::shared_ptr<float[]> AllocateFloats(std::size_t size, MemorySource& memory) {
+  std::shared_ptr<std::byte> bytes = memory.Allocate(size * sizeof(float));
+  auto* const floats = reinterpret_cast<float*>(bytes.get());
+  return {std::move(bytes), floats};
+}
 
 }  // namespace
 
-FloatBuffer::FloatBuffer(std::size_t size)
-    : data_(static_cast<float*>(::operator new(size * sizeof(float), kCacheLine)),
-            [](float* data) { ::operator delete(data, kCacheLine); }),
-      size_(size) {}
+FloatBuffer::FloatBuffer(std::size_t size, MemorySource& memory)
+    : data_(AllocateFloats(size, memory)), size_(size) {}
 
-BufferPool::BufferPool(std::size_t buffer_size, std::size_t reserve) : buffer_size_(buffer_size) {
-  for (std::size_t i = 0; i < reserve; ++i) buffers_.emplace_back(buffer_size_);
+BufferPool::BufferPool(std::size_t buffer_size, std::size_t reserve, MemorySource& memory)
+    : buffer_size_(buffer_size), memory_(&memory) {
+  for (std::size_t i = 0; i < reserve; ++i) buffers_.emplace_back(buffer_size_, memory);
 }
 
 FloatBuffer BufferPool::Take() {
@@ -23,7 +26,7 @@ FloatBuffer BufferPool::Take() {
   // (libstdc++), so whatever the last holder did with the buffer on its thread has happened before.
   for (const FloatBuffer& buffer : buffers_)
     if (!buffer.shared()) return buffer;
-  return buffers_.emplace_back(buffer_size_);
+  return buffers_.emplace_back(buffer_size_, *memory_);
 }
 
 }  // namespace pliant

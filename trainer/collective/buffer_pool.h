@@ -5,6 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "trainer/collective/memory_source.h"
+
 namespace pliant {
 
 // Floats on a cache-line boundary, kept alive by all who still read them: a send queue, or a peer
@@ -12,7 +14,7 @@ namespace pliant {
 class FloatBuffer {
  public:
   FloatBuffer() = default;
-  explicit FloatBuffer(std::size_t size);  // contents undefined
+  explicit FloatBuffer(std::size_t size, MemorySource& memory = HeapMemory());  // undefined
 
   std::span<float> view() const { return {data_.get(), size_}; }
   const std::shared_ptr<float[]>& owner() const { return data_; }
@@ -29,7 +31,8 @@ class FloatBuffer {
 // go of buffers on any thread; Take is called on one thread at a time.
 class BufferPool {
  public:
-  BufferPool(std::size_t buffer_size, std::size_t reserve);
+  // `memory` outlives it.
+  BufferPool(std::size_t buffer_size, std::size_t reserve, MemorySource& memory = HeapMemory());
 
   FloatBuffer Take();
   std::size_t buffer_size() const { return buffer_size_; }
@@ -37,6 +40,7 @@ class BufferPool {
 
  private:
   std::size_t buffer_size_;
+  MemorySource* memory_;
   std::vector<FloatBuffer> buffers_;
 };
 

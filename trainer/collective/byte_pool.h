@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "trainer/collective/memory_source.h"
 #include "trainer/collective/peer_transport.h"
 
 namespace pliant {
@@ -13,14 +14,15 @@ namespace pliant {
 // and may outlive the pool.
 class BytePool {
  public:
-  // Keeps at most `kept_bytes_most` bytes that nobody uses.
-  explicit BytePool(std::size_t kept_bytes_most);
+  // Keeps at most `kept_bytes_most` bytes that nobody uses. `memory` outlives the pool.
+  explicit BytePool(std::size_t kept_bytes_most, MemorySource& memory = HeapMemory());
 
   MutableBytes Take(std::size_t bytes);  // contents undefined
 
  private:
   struct Shelves;
   std::shared_ptr<Shelves> shelves_;
+  MemorySource& memory_;
 };
 
 }  // namespace pliant

@@ -6,11 +6,14 @@
 #include <utility>
 
 #include "base/check.h"
+#include "trainer/collective/float_loops.h"
 
 namespace pliant {
 namespace {
 
 constexpr std::size_t kFloatsPerCacheLine = 16;
+// A root that is larger than a core's own cache is not there any more when the commit reads it.
+constexpr std::size_t kStreamedLeast = std::size_t{1} << 20;
 
 Bytes BytesOf(const FloatBuffer& values, ElementRange range) {
   return {.owner = std::shared_ptr<const void>(values.owner(), values.view().data()),
@@ -36,8 +39,9 @@ ElementRange PieceOf(std::size_t elements, int pieces, int piece) {
   return {.begin = begin, .size = boundary(piece + 1) - begin};
 }
 
-Reduction::Reduction(std::size_t elements, SendFrame send, std::size_t bucket_elements)
-    : send_(std::move(send)), roots_(elements, 1) {
+Reduction::Reduction(std::size_t elements, SendFrame send, std::size_t bucket_elements,
+                     MemorySource& memory)
+    : send_(std::move(send)), streams_(elements >= kStreamedLeast), roots_(elements, 1, memory) {
   for (std::size_t begin = 0; begin < elements; begin += bucket_elements)
     buckets_.push_back(
         {.range = {.begin = begin, .size = std::min(bucket_elements, elements - begin)}});
@@ -179,9 +183,14 @@ Status Reduction::TakeRoot(int rank, const Frame& frame) {
   if (held)
     return Fail(ErrorCode::kAlreadyExists,
                 std::format("rank {} sent its piece of bucket {} twice", rank, header.bucket));
-  std::byte* const place = reinterpret_cast<std::byte*>(root_.view().data() + piece.begin);
-  if (place != frame.payload.view.data())  // it was not received there
-    std::memcpy(place, frame.payload.view.data(), frame.payload.view.size());
+  float* const place = root_.view().data() + piece.begin;
+  const auto* const values = reinterpret_cast<const float*>(frame.payload.view.data());
+  if (place != values) {  // it was not received there
+    if (streams_ && IsAligned(frame.payload))
+      CopyStreamed(place, values, piece.size);
+    else
+      std::memcpy(place, values, frame.payload.view.size());
+  }
   held = true;
   --pieces_missing_;
   return {};

@@ -52,7 +52,8 @@ class Reduction {
     float divisor = 1;              // samples in the tick
   };
 
-  Reduction(std::size_t elements, SendFrame send, std::size_t bucket_elements = kBucketElements);
+  Reduction(std::size_t elements, SendFrame send, std::size_t bucket_elements = kBucketElements,
+            MemorySource& memory = HeapMemory());
 
   // Drops what is under way. From here on OnFrame takes frames of this tick, even before the local
   // nodes are there; frames of other memberships and ticks are for the caller to hold or drop.
@@ -94,6 +95,7 @@ class Reduction {
   void FinishPiece(std::uint32_t bucket);
 
   const SendFrame send_;
+  const bool streams_;  // what others finished
   BufferPool roots_;
   std::vector<Bucket> buckets_;
 

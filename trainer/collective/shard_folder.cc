@@ -17,8 +17,9 @@ std::size_t BuffersOfBlock(int shards) {
 
 }  // namespace
 
-ShardFolder::ShardFolder(int logical_shards, std::size_t elements, int shards_most)
-    : logical_shards_(logical_shards), pool_(elements, BuffersOfBlock(shards_most)) {}
+ShardFolder::ShardFolder(int logical_shards, std::size_t elements, int shards_most,
+                         MemorySource& memory)
+    : logical_shards_(logical_shards), pool_(elements, BuffersOfBlock(shards_most), memory) {}
 
 void ShardFolder::Begin(std::span<const ShardBlock> blocks) {
   finished_.clear();

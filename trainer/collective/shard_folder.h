@@ -24,7 +24,8 @@ struct HeldNode {
 class ShardFolder {
  public:
   // Reserves what `shards_most` shards on this learner need. More shards still work, by allocation.
-  ShardFolder(int logical_shards, std::size_t elements, int shards_most);
+  ShardFolder(int logical_shards, std::size_t elements, int shards_most,
+              MemorySource& memory = HeapMemory());
 
   // Drops what is held and starts over with these blocks of shards (one rank's part of a ShardMap).
   void Begin(std::span<const ShardBlock> blocks);

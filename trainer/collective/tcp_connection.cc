@@ -45,7 +45,7 @@ void TuneSocket(int socket, Duration unacknowledged_most) {
 
 }  // namespace
 
-TcpConnection::TcpConnection(Socket socket, Owner& owner, const TcpConnectionLimits& limits,
+TcpConnection::TcpConnection(Socket socket, Owner& owner, const ConnectionLimits& limits,
                              BytePool& pool, std::shared_ptr<const TlsKey> key, TlsKey::Side side)
     : socket_(std::move(socket)),
       owner_(&owner),
@@ -58,7 +58,7 @@ TcpConnection::TcpConnection(Socket socket, Owner& owner, const TcpConnectionLim
 void TcpConnection::Dial(const boost::asio::ip::tcp::endpoint& address, const PeerHello& hello) {
   SendHello(hello);
   StartTimer();
-  socket_.async_connect(address, [self = shared_from_this()](const error_code& error) {
+  socket_.async_connect(address, [self = Self()](const error_code& error) {
     if (self->closed()) return;
     if (error) return self->Fail(error.message());
     self->Begin();
@@ -72,7 +72,7 @@ void TcpConnection::Serve() {
 
 void TcpConnection::StartTimer() {
   timer_.expires_after(limits_.handshake_timeout);
-  timer_.async_wait([self = shared_from_this()](const error_code& error) {
+  timer_.async_wait([self = Self()](const error_code& error) {
     if (!error && !self->closed() && self->phase_ != Phase::kOpen)
       self->Fail("no answer within the handshake's time");
   });
@@ -127,7 +127,7 @@ void TcpConnection::Fail(const std::string& reason) {
 void TcpConnection::Wait(Socket::wait_type what, bool& waits) {
   if (waits) return;
   waits = true;
-  socket_.async_wait(what, [self = shared_from_this(), &waits](const error_code& error) {
+  socket_.async_wait(what, [self = Self(), &waits](const error_code& error) {
     waits = false;
     if (!self->closed() && !error) self->Advance();
   });
@@ -139,7 +139,7 @@ void TcpConnection::WaitWritable() { Wait(Socket::wait_write, waits_writable_); 
 void TcpConnection::FlushSoon() {
   if (flush_posted_) return;
   flush_posted_ = true;
-  boost::asio::post(socket_.get_executor(), [self = shared_from_this()] {
+  boost::asio::post(socket_.get_executor(), [self = Self()] {
     self->flush_posted_ = false;
     if (self->closed() || self->phase_ == Phase::kConnecting) return;
     if (self->queued_bytes_ > self->limits_.send_queue_bytes_most)

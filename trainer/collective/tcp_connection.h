@@ -10,54 +10,28 @@
 #include <string>
 #include <vector>
 
-#include "base/event_loop.h"
 #include "trainer/collective/byte_pool.h"
-#include "trainer/collective/frame_codec.h"
+#include "trainer/collective/peer_connection.h"
 #include "trainer/collective/peer_stream.h"
 
 namespace pliant {
 
-struct TcpConnectionLimits {
-  std::uint64_t payload_bytes_most = 0;
-  std::uint64_t send_queue_bytes_most = 0;
-  Duration handshake_timeout{};
-  Duration unacknowledged_most{};
-};
-
-// One TCP connection that carries frames: secures it, exchanges hellos, then moves frames both
-// ways. Lives until it is closed and the loop has let go of it. On the loop's thread.
-class TcpConnection : public std::enable_shared_from_this<TcpConnection> {
+// Over TCP.
+class TcpConnection final : public PeerConnection {
  public:
-  // What a connection tells its owner; the last thing that it does before it returns to the loop,
-  // or followed by a check whether it was closed meanwhile.
-  class Owner {
-   public:
-    virtual ~Owner() = default;
-    // The peer said who it is. The owner answers with Accept or Close.
-    virtual void OnHello(TcpConnection& connection, const PeerHello& hello) = 0;
-    // As PeerHandler::PlaceFor.
-    virtual MutableBytes PlaceFor(const TcpConnection& connection, const FrameHeader& header,
-                                  std::size_t bytes) = 0;
-    virtual void OnConnectionFrame(TcpConnection& connection, Frame frame) = 0;
-    // Once, unless the owner closed it itself.
-    virtual void OnConnectionClosed(TcpConnection& connection, const std::string& reason) = 0;
-  };
   using Socket = boost::asio::ip::tcp::socket;
 
   // `owner` and `pool` are there until it is closed. Without a key it is plain.
-  TcpConnection(Socket socket, Owner& owner, const TcpConnectionLimits& limits, BytePool& pool,
+  TcpConnection(Socket socket, Owner& owner, const ConnectionLimits& limits, BytePool& pool,
                 std::shared_ptr<const TlsKey> key, TlsKey::Side side);
 
-  // Either connects to `address`, then says `hello`; or takes over a socket that was accepted.
+  // Connects to `address`, then says `hello`.
   void Dial(const boost::asio::ip::tcp::endpoint& address, const PeerHello& hello);
-  void Serve();
-
-  // The hello that came is welcome. An accepting side answers with `hello`.
-  void Accept(const PeerHello* hello);
-  void Send(Frame frame);
-  // Silent: the owner hears nothing more.
-  void Close();
-  bool closed() const { return owner_ == nullptr; }
+  void Serve() override;
+  void Accept(const PeerHello* hello) override;
+  void Send(Frame frame) override;
+  void Close() override;
+  bool closed() const override { return owner_ == nullptr; }
 
  private:
   enum class Phase { kConnecting, kSecuring, kHello, kOpen };
@@ -67,6 +41,9 @@ class TcpConnection : public std::enable_shared_from_this<TcpConnection> {
     bool has_head = false;  // made when its turn comes: the checksum reads all of the payload
   };
 
+  std::shared_ptr<TcpConnection> Self() {
+    return std::static_pointer_cast<TcpConnection>(shared_from_this());
+  }
   void SendHello(const PeerHello& hello);
   void StartTimer();
   void Begin();
@@ -85,7 +62,7 @@ class TcpConnection : public std::enable_shared_from_this<TcpConnection> {
 
   Socket socket_;
   Owner* owner_;  // null: closed
-  const TcpConnectionLimits limits_;
+  const ConnectionLimits limits_;
   BytePool& pool_;
   const std::shared_ptr<const TlsKey> key_;
   const TlsKey::Side side_;

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
 #include <charconv>
+#include <cstdio>
 #include <format>
 #include <map>
 #include <optional>
@@ -14,18 +16,34 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "base/real_event_loop.h"
+#include "trainer/collective/shm_connection.h"
+#include "trainer/collective/shm_meeting_place.h"
 #include "trainer/collective/tcp_connection.h"
 
 namespace pliant {
 namespace {
 
 using boost::asio::ip::tcp;
+using boost::asio::local::stream_protocol;
 using boost::system::error_code;
 
 // Connections that have not said yet who they are: the rest waits in the kernel's queue.
 constexpr std::size_t kStrangersMost = 256;
 constexpr std::size_t kPoolKeptBytes = std::size_t{256} << 20;
 constexpr Duration kAcceptPause = std::chrono::milliseconds(100);
+
+constexpr std::string_view kShmMark = ";shm=";
+
+// The parts of "10.0.0.7:4000;shm=TAG"; without shared memory there is no tag.
+struct SplitAddress {
+  std::string_view tcp;
+  std::string_view tag;
+};
+SplitAddress Split(std::string_view address) {
+  const std::size_t mark = address.find(kShmMark);
+  if (mark == std::string_view::npos) return {.tcp = address, .tag = {}};
+  return {.tcp = address.substr(0, mark), .tag = address.substr(mark + kShmMark.size())};
+}
 
 // "10.0.0.7:4000" or "[fd00::7]:4000".
 Result<tcp::endpoint> ParseAddress(std::string_view text) {
@@ -49,19 +67,24 @@ std::string FormatAddress(const boost::asio::ip::address& ip, std::uint16_t port
                     : std::format("{}:{}", ip.to_string(), port);
 }
 
-class TcpTransport final : public PeerTransport, public TcpConnection::Owner {
+class TcpTransport final : public PeerTransport, public PeerConnection::Owner {
  public:
-  TcpTransport(RealEventLoop& loop, TcpTransportOptions options, std::shared_ptr<const TlsKey> key)
+  TcpTransport(RealEventLoop& loop, TcpTransportOptions options, std::shared_ptr<const TlsKey> key,
+               const ShmKey& shm_key)
       : loop_(loop),
         options_(std::move(options)),
         key_(std::move(key)),
+        shm_key_(shm_key),
         acceptor_(loop.context()),
+        shm_acceptor_(loop.context()),
         random_(std::random_device{}()) {}
 
   ~TcpTransport() override {
     *alive_ = false;
     error_code ignored;
     acceptor_.close(ignored);
+    shm_acceptor_.close(ignored);
+    if (place_) std::remove(place_->PathOf(options_.self).c_str());
     for (const auto& stranger : strangers_) stranger->Close();
     for (auto& [id, peer] : peers_) {
       loop_.Cancel(peer.redial);
@@ -82,6 +105,23 @@ class TcpTransport final : public PeerTransport, public TcpConnection::Owner {
           std::format("listen on {}: {}", FormatAddress(ip, options_.port), error.message()));
     address_ = FormatAddress(advertise, acceptor_.local_endpoint().port());
     AcceptNext();
+    return {};
+  }
+
+  // Beside TCP, for those on this machine.
+  Status ListenShm() {
+    auto place = ShmMeetingPlace::Open(options_.shared_memory_folder);
+    if (!place) return std::unexpected(std::move(place).error());
+    const std::string path = place->PathOf(options_.self);
+    error_code error;
+    shm_acceptor_.open(stream_protocol(), error);
+    if (!error) shm_acceptor_.bind(path, error);
+    if (!error) shm_acceptor_.listen(stream_protocol::acceptor::max_listen_connections, error);
+    if (error)
+      return Fail(ErrorCode::kUnavailable, std::format("listen at {}: {}", path, error.message()));
+    address_ += std::string(kShmMark) + place->tag();
+    place_ = *std::move(place);
+    AcceptNextShm();
     return {};
   }
 
@@ -121,20 +161,27 @@ class TcpTransport final : public PeerTransport, public TcpConnection::Owner {
   struct Peer {
     std::string address;
     Backoff backoff;
-    std::shared_ptr<TcpConnection> connection;  // open, or dialled and on its way
+    std::shared_ptr<PeerConnection> connection;  // open, or dialled and on its way
     bool open = false;
     TimerId redial = 0;
+    bool over_tcp = false;     // by shared memory it could not be reached
     std::string last_problem;  // of dialling: said once
   };
 
+  ConnectionLimits limits() const {
+    return {.payload_bytes_most = options_.payload_bytes_most,
+            .send_queue_bytes_most = options_.send_queue_bytes_most,
+            .handshake_timeout = options_.handshake_timeout,
+            .unacknowledged_most = options_.unacknowledged_most};
+  }
+
   std::shared_ptr<TcpConnection> NewConnection(tcp::socket socket, TlsKey::Side side) {
-    return std::make_shared<TcpConnection>(
-        std::move(socket), *this,
-        TcpConnectionLimits{.payload_bytes_most = options_.payload_bytes_most,
-                            .send_queue_bytes_most = options_.send_queue_bytes_most,
-                            .handshake_timeout = options_.handshake_timeout,
-                            .unacknowledged_most = options_.unacknowledged_most},
-        pool_, key_, side);
+    return std::make_shared<TcpConnection>(std::move(socket), *this, limits(), pool_, key_, side);
+  }
+
+  std::shared_ptr<ShmConnection> NewConnection(stream_protocol::socket socket, ShmSide side) {
+    return std::make_shared<ShmConnection>(std::move(socket), *this, limits(), pool_,
+                                           *options_.shared_memory, shm_key_, side);
   }
 
   PeerHello HelloTo(const LearnerId& peer) const { return {.from = options_.self, .to = peer}; }
@@ -142,25 +189,47 @@ class TcpTransport final : public PeerTransport, public TcpConnection::Owner {
   void AcceptNext() {
     acceptor_.async_accept([this, alive = alive_](const error_code& error, tcp::socket socket) {
       if (!*alive || error == boost::asio::error::operation_aborted) return;
-      if (error || strangers_.size() >= kStrangersMost) {
-        // Out of descriptors, or under attack: those that wait may be served later.
-        loop_.PostAfter(kAcceptPause, [this, alive] {
-          if (*alive) AcceptNext();
-        });
-        return;
-      }
-      auto connection = NewConnection(std::move(socket), TlsKey::Side::kAccepts);
-      strangers_.insert(connection);
+      if (AcceptLater(error, [this] { AcceptNext(); })) return;
+      const auto stranger = NewConnection(std::move(socket), TlsKey::Side::kAccepts);
+      strangers_.insert(stranger);
       AcceptNext();
-      connection->Serve();
+      stranger->Serve();
     });
   }
 
+  void AcceptNextShm() {
+    shm_acceptor_.async_accept(
+        [this, alive = alive_](const error_code& error, stream_protocol::socket socket) {
+          if (!*alive || error == boost::asio::error::operation_aborted) return;
+          if (AcceptLater(error, [this] { AcceptNextShm(); })) return;
+          const auto stranger = NewConnection(std::move(socket), ShmSide::kAccepts);
+          strangers_.insert(stranger);
+          AcceptNextShm();
+          stranger->Serve();
+        });
+  }
+
+  // Out of descriptors, or under attack: those that wait may be served later.
+  bool AcceptLater(const error_code& error, std::function<void()> accept) {
+    if (!error && strangers_.size() < kStrangersMost) return false;
+    loop_.PostAfter(kAcceptPause, [alive = alive_, accept = std::move(accept)] {
+      if (*alive) accept();
+    });
+    return true;
+  }
+
   void Dial(const LearnerId& id, Peer& peer) {
-    const Result<tcp::endpoint> address = ParseAddress(peer.address);
-    if (!address) return RedialLater(id, peer, address.error().message);
-    peer.connection = NewConnection(tcp::socket(loop_.context()), TlsKey::Side::kDials);
-    peer.connection->Dial(*address, HelloTo(id));
+    const SplitAddress address = Split(peer.address);
+    if (place_ && place_->tag() == address.tag && !peer.over_tcp) {
+      auto connection = NewConnection(stream_protocol::socket(loop_.context()), ShmSide::kDials);
+      peer.connection = connection;
+      return connection->Dial(place_->PathOf(id), HelloTo(id));
+    }
+    const Result<tcp::endpoint> endpoint = ParseAddress(address.tcp);
+    if (!endpoint) return RedialLater(id, peer, endpoint.error().message);
+    auto connection = NewConnection(tcp::socket(loop_.context()), TlsKey::Side::kDials);
+    peer.connection = connection;
+    connection->Dial(*endpoint, HelloTo(id));
   }
 
   void RedialLater(const LearnerId& id, Peer& peer, const std::string& problem) {
@@ -168,14 +237,15 @@ class TcpTransport final : public PeerTransport, public TcpConnection::Owner {
       log::Info("peer not reached yet",
                 {{"peer", ToString(id)}, {"address", peer.address}, {"reason", problem}});
     peer.last_problem = problem;
+    peer.over_tcp = !peer.over_tcp;
     const Duration delay = peer.backoff.Next(std::uniform_real_distribution<>(0, 1)(random_));
     peer.redial = loop_.PostAfter(delay, [this, id] { Dial(id, peers_.at(id)); });
   }
 
-  void OnHello(TcpConnection& connection, const PeerHello& hello) override {
+  void OnHello(PeerConnection& connection, const PeerHello& hello) override {
     const auto stranger = strangers_.find(connection.shared_from_this());
     if (stranger == strangers_.end()) return OnAnswer(connection, hello);
-    const std::shared_ptr<TcpConnection> accepted = *stranger;
+    const std::shared_ptr<PeerConnection> accepted = *stranger;
     strangers_.erase(stranger);
     const auto found = peers_.find(hello.from);
     if (hello.to != options_.self || hello.from < options_.self || found == peers_.end())
@@ -184,7 +254,7 @@ class TcpTransport final : public PeerTransport, public TcpConnection::Owner {
     if (peer.connection != nullptr) {
       // The peer would not dial if it knew of the connection that this side still has.
       connection.Close();
-      const std::shared_ptr<TcpConnection> old = peer.connection;
+      const std::shared_ptr<PeerConnection> old = peer.connection;
       old->Close();
       return OnConnectionClosed(*old, "the peer has lost the connection");
     }
@@ -195,7 +265,7 @@ class TcpTransport final : public PeerTransport, public TcpConnection::Owner {
   }
 
   // The side that dialled hears who answered.
-  void OnAnswer(TcpConnection& connection, const PeerHello& hello) {
+  void OnAnswer(PeerConnection& connection, const PeerHello& hello) {
     const auto found = FindByConnection(connection);
     CHECK(found != peers_.end(), "a connection that is not closed is a peer's");
     if (hello.from != found->first || hello.to != options_.self) {
@@ -211,20 +281,20 @@ class TcpTransport final : public PeerTransport, public TcpConnection::Owner {
     handler_->OnPeerConnected(LearnerId(id));
   }
 
-  MutableBytes PlaceFor(const TcpConnection& connection, const FrameHeader& header,
+  MutableBytes PlaceFor(const PeerConnection& connection, const FrameHeader& header,
                         std::size_t bytes) override {
     const auto found = FindByConnection(connection);
     CHECK(found != peers_.end(), "a connection that is not closed is a peer's");
     return handler_->PlaceFor(found->first, header, bytes);
   }
 
-  void OnConnectionFrame(TcpConnection& connection, Frame frame) override {
+  void OnConnectionFrame(PeerConnection& connection, Frame frame) override {
     const auto found = FindByConnection(connection);
     CHECK(found != peers_.end(), "a connection that is not closed is a peer's");
     handler_->OnFrame(LearnerId(found->first), std::move(frame));
   }
 
-  void OnConnectionClosed(TcpConnection& connection, const std::string& reason) override {
+  void OnConnectionClosed(PeerConnection& connection, const std::string& reason) override {
     if (const auto stranger = strangers_.find(connection.shared_from_this());
         stranger != strangers_.end()) {
       strangers_.erase(stranger);
@@ -251,7 +321,7 @@ class TcpTransport final : public PeerTransport, public TcpConnection::Owner {
     log::Warning("connection refused", {{"reason", reason}});
   }
 
-  std::map<LearnerId, Peer>::iterator FindByConnection(const TcpConnection& connection) {
+  std::map<LearnerId, Peer>::iterator FindByConnection(const PeerConnection& connection) {
     return std::ranges::find_if(
         peers_, [&](const auto& entry) { return entry.second.connection.get() == &connection; });
   }
@@ -259,12 +329,15 @@ class TcpTransport final : public PeerTransport, public TcpConnection::Owner {
   RealEventLoop& loop_;
   const TcpTransportOptions options_;
   const std::shared_ptr<const TlsKey> key_;
+  const ShmKey shm_key_;
   tcp::acceptor acceptor_;
+  stream_protocol::acceptor shm_acceptor_;
+  std::optional<ShmMeetingPlace> place_;
   std::string address_;
   PeerHandler* handler_ = nullptr;
   BytePool pool_{kPoolKeptBytes};
   std::map<LearnerId, Peer> peers_;
-  std::set<std::shared_ptr<TcpConnection>> strangers_;  // accepted, no hello yet
+  std::set<std::shared_ptr<PeerConnection>> strangers_;  // accepted, no hello yet
   std::optional<TimePoint> last_complaint_;
   std::mt19937_64 random_;
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
@@ -288,9 +361,14 @@ Result<std::unique_ptr<PeerTransport>> MakeTcpTransport(RealEventLoop& loop,
     return Invalid(std::format("without a token peers are served on loopback only, not on {}",
                                options.listen_ip));
   }
+  const bool shares = !options.shared_memory_folder.empty();
+  CHECK(!shares || options.shared_memory != nullptr, "shared memory to share");
+  const ShmKey shm_key = ShmKeyOf(options.token);
   options.token.clear();
-  auto transport = std::make_unique<TcpTransport>(loop, std::move(options), std::move(key));
+  auto transport =
+      std::make_unique<TcpTransport>(loop, std::move(options), std::move(key), shm_key);
   RETURN_IF_ERROR(transport->Listen(listen_ip, advertise_ip));
+  if (shares) RETURN_IF_ERROR(transport->ListenShm());
   return transport;
 }
 

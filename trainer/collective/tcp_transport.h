@@ -13,6 +13,7 @@
 namespace pliant {
 
 class RealEventLoop;
+class SharedMemory;
 
 struct TcpTransportOptions {
   LearnerId self;
@@ -24,6 +25,11 @@ struct TcpTransportOptions {
   // derived from it). Without one, connections are plain, and only loopback is allowed.
   std::string token;
 
+  // Learners of one machine that may open this folder connect by shared memory instead; payloads in
+  // `shared_memory`, which outlives the transport, are then not copied. Empty: TCP only.
+  std::string shared_memory_folder;
+  SharedMemory* shared_memory = nullptr;
+
   std::uint64_t payload_bytes_most = std::uint64_t{1} << 30;      // of one frame
   std::uint64_t send_queue_bytes_most = std::uint64_t{16} << 30;  // of one peer, then it is dropped
   Duration handshake_timeout = std::chrono::seconds(5);
@@ -32,8 +38,9 @@ struct TcpTransportOptions {
                                  .most = std::chrono::seconds(2)};
 };
 
-// Connections over TCP: one for each pair of learners. `loop` outlives the transport; destroying it
-// closes all connections.
+// Connections over TCP or, where both ends have it, shared memory: one for each pair of learners.
+// The address is "ip:port" or, with a folder for shared memory, "ip:port;shm=TAG". `loop` outlives
+// the transport; destroying it closes all connections.
 Result<std::unique_ptr<PeerTransport>> MakeTcpTransport(RealEventLoop& loop,
                                                         TcpTransportOptions options);
 

@@ -1,93 +1,11 @@
 #include "trainer/collective/tree_sum.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/check.h"
+#include "trainer/collective/float_loops.h"
 
 namespace pliant {
-namespace {
-
-// Plain loops on purpose: the compiler makes vectors of them, and neither -ffast-math nor
-// contraction is on, so every element is one IEEE operation however wide the vectors are. `ivdep`:
-// `out` may be `left` or `right` itself, which no order of the iterations minds.
-[[gnu::always_inline]] inline void AddLoop(float* out, const float* left, const float* right,
-                                           std::size_t size) {
-#pragma GCC ivdep
-  for (std::size_t i = 0; i < size; ++i) out[i] = left[i] + right[i];
-}
-
-[[gnu::always_inline]] inline void DivideLoop(float* out, const float* values, float divisor,
-                                              std::size_t size) {
-#pragma GCC ivdep
-  for (std::size_t i = 0; i < size; ++i) out[i] = values[i] / divisor;
-}
-
-[[gnu::always_inline]] inline void ScaleLoop(float* out, const float* values, float factor,
-                                             std::size_t size) {
-#pragma GCC ivdep
-  for (std::size_t i = 0; i < size; ++i) out[i] = values[i] * factor;
-}
-
-using AddFunction = void (*)(float*, const float*, const float*, std::size_t);
-using DivideFunction = void (*)(float*, const float*, float, std::size_t);
-struct Loops {
-  AddFunction add;
-  DivideFunction divide;
-  DivideFunction scale;
-};
-
-constexpr Loops kBaseline = {
-    .add = [](float* out, const float* left, const float* right,
-              std::size_t size) { AddLoop(out, left, right, size); },
-    .divide = [](float* out, const float* values, float divisor,
-                 std::size_t size) { DivideLoop(out, values, divisor, size); },
-    .scale = [](float* out, const float* values, float factor,
-                std::size_t size) { ScaleLoop(out, values, factor, size); }};
-
-#if defined(__x86_64__)
-
-[[gnu::target("avx2")]] void AddAvx2(float* out, const float* left, const float* right,
-                                     std::size_t size) {
-  AddLoop(out, left, right, size);
-}
-[[gnu::target("avx2")]] void DivideAvx2(float* out, const float* values, float divisor,
-                                        std::size_t size) {
-  DivideLoop(out, values, divisor, size);
-}
-[[gnu::target("avx2")]] void ScaleAvx2(float* out, const float* values, float factor,
-                                       std::size_t size) {
-  ScaleLoop(out, values, factor, size);
-}
-constexpr Loops kAvx2 = {.add = AddAvx2, .divide = DivideAvx2, .scale = ScaleAvx2};
-
-#endif
-
-const Loops& BestLoops() {
-#if defined(__x86_64__)
-  static const bool has_avx2 = __builtin_cpu_supports("avx2");
-  if (has_avx2) return kAvx2;
-#endif
-  return kBaseline;
-}
-
-void AddInto(float* out, const float* left, const float* right, std::size_t size) {
-  BestLoops().add(out, left, right, size);
-}
-
-// A power of two whose reciprocal is one too: the product is then the same real number as the
-// quotient, and so are its bits.
-bool DividesAsProduct(float divisor) {
-  int exponent = 0;
-  return std::frexp(divisor, &exponent) == 0.5F && exponent > -100 && exponent < 100;
-}
-
-void DivideInto(float* out, const float* values, float divisor, std::size_t size) {
-  if (DividesAsProduct(divisor)) return BestLoops().scale(out, values, 1 / divisor, size);
-  BestLoops().divide(out, values, divisor, size);
-}
-
-}  // namespace
 
 void AddFloats(std::span<const float> left, std::span<const float> right, std::span<float> out) {
   CHECK(left.size() == out.size() && right.size() == out.size(), "equal sizes");
@@ -126,20 +44,18 @@ void TreeSum::Sum(std::span<const std::span<const float>> inputs, float divisor,
                   std::span<float> out) {
   CHECK(inputs.size() == nodes_.size(), "one input a node");
   for (const auto& input : inputs) CHECK(input.size() == out.size(), "equal sizes");
-  if (additions_.empty()) {
-    DivideInto(out.data(), inputs.front().data(), divisor, out.size());
-    return;
-  }
+  if (additions_.empty()) return DivideInto(out.data(), inputs.front().data(), divisor, out.size());
   for (std::size_t begin = 0; begin < out.size(); begin += kChunk) {
     const std::size_t size = std::min(kChunk, out.size() - begin);
     const auto operand = [&](std::uint32_t index) -> const float* {
       return index < inputs.size() ? inputs[index].data() + begin
                                    : scratch_.data() + (index - inputs.size()) * kChunk;
     };
-    for (const Addition& add : additions_)
+    for (const Addition& add : std::span(additions_).first(additions_.size() - 1))
       AddInto(scratch_.data() + (add.out - inputs.size()) * kChunk, operand(add.left),
               operand(add.right), size);
-    DivideInto(out.data() + begin, operand(additions_.back().out), divisor, size);
+    const Addition& root = additions_.back();
+    AddDivideInto(out.data() + begin, operand(root.left), operand(root.right), divisor, size);
   }
 }
 

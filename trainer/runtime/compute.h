@@ -9,6 +9,7 @@
 #include "base/event_loop.h"
 #include "base/result.h"
 #include "trainer/checkpoint/state_copy.h"
+#include "trainer/collective/memory_source.h"
 #include "trainer/collective/peer_transport.h"
 #include "trainer/collective/shard_folder.h"
 #include "trainer/collective/tree.h"
@@ -63,9 +64,10 @@ class Compute {
   virtual void LoadState(std::shared_ptr<const StateCopy> state, DoneStatus done) = 0;
 };
 
-// The program on a thread of its own. `loop` and `program` outlive it; destroying it waits for the
-// shard or the commit under way.
+// The program on a thread of its own. `loop`, `program` and `gradients`, where those lie, outlive
+// it; destroying it waits for the shard or the commit under way.
 std::unique_ptr<Compute> NewThreadedCompute(EventLoop& loop, Program& program, int logical_shards,
-                                            int shards_most);
+                                            int shards_most,
+                                            MemorySource& gradients = HeapMemory());
 
 }  // namespace pliant

@@ -173,6 +173,7 @@ Result<LearnerEnvironment> ReadLearnerEnvironment(const GetEnvironment& get) {
   environment.pod_uid = reader.Text("PLIANT_POD_UID").value_or("");
   environment.job = reader.Text("PLIANT_JOB").value_or("");
   environment.image = reader.Text("PLIANT_IMAGE").value_or("");
+  environment.shared_memory_dir = reader.Text("PLIANT_SHARED_MEMORY_DIR").value_or("");
   environment.ledger_dir = reader.Text("PLIANT_SAMPLE_LEDGER").value_or("");
   environment.termination_log = TerminationLogPath(get);
   RETURN_IF_ERROR(ReadTraining(reader, environment));

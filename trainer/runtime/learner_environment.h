@@ -49,6 +49,8 @@ struct LearnerEnvironment {
   int max_learners = 8;
 
   Duration grace = std::chrono::seconds(60);
+  // Learners of one machine that may open it reach each other by shared memory. Empty: by TCP.
+  std::filesystem::path shared_memory_dir;
   std::filesystem::path ledger_dir;           // empty: no ledger of samples is kept
   std::optional<std::uint16_t> metrics_port;  // none: no /metrics; 0: any free one
   std::filesystem::path termination_log;      // empty: alone, nobody reads one

@@ -27,8 +27,9 @@ LearnerLoop::Impl::Impl(LearnerOptions options, Schedule schedule, LearnerParts 
       parts_(parts),
       on_exit_(std::move(on_exit)),
       term_(options_.term_least),
-      reduction_(CountOf(parts),
-                 [this](int rank, Frame frame) { Send(member(rank), std::move(frame)); }),
+      reduction_(
+          CountOf(parts), [this](int rank, Frame frame) { Send(member(rank), std::move(frame)); },
+          Reduction::kBucketElements, parts.gradients),
       final_backoff_({}) {
   CHECK((parts.link == nullptr) == (parts.transport == nullptr), "peers come with a coordinator");
 }

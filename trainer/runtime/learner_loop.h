@@ -8,6 +8,7 @@
 
 #include "base/event_loop.h"
 #include "trainer/checkpoint/checkpointer.h"
+#include "trainer/collective/memory_source.h"
 #include "trainer/collective/peer_transport.h"
 #include "trainer/data/schedule.h"
 #include "trainer/membership/messages.h"
@@ -44,6 +45,7 @@ struct LearnerParts {
   Checkpointer& checkpointer;
   MetricsSink& metrics;
   SampleLedger* ledger = nullptr;  // none: not kept
+  MemorySource& gradients = HeapMemory();
 };
 
 // How a learner ended.

@@ -15,6 +15,7 @@
 #include "base/real_event_loop.h"
 #include "trainer/checkpoint/checkpointer.h"
 #include "trainer/checkpoint/file_store.h"
+#include "trainer/collective/shared_memory.h"
 #include "trainer/collective/tcp_transport.h"
 #include "trainer/data/schedule.h"
 #include "trainer/runtime/compute.h"
@@ -203,14 +204,18 @@ int RunLearner(Program& program, const RunLearnerOptions& options) {
   if (!schedule) return refuse(schedule.error());
 
   // In the order of who uses whom: later ones are destroyed first.
+  SharedMemory shared_memory;
+  MemorySource& gradients = environment.shared_memory_dir.empty() ? HeapMemory() : shared_memory;
   RealEventLoop loop;
   const LearnerId self{environment.learner, environment.pod_uid, DrawNonce()};
   std::unique_ptr<PeerTransport> transport;
   std::unique_ptr<WebSocketLink> link;
   if (environment.coordinator) {
-    auto made = MakeTcpTransport(
-        loop,
-        {.self = self, .listen_ip = environment.pod_ip, .token = environment.coordinator->token});
+    auto made = MakeTcpTransport(loop, {.self = self,
+                                        .listen_ip = environment.pod_ip,
+                                        .token = environment.coordinator->token,
+                                        .shared_memory_folder = environment.shared_memory_dir,
+                                        .shared_memory = &shared_memory});
     if (!made) return refuse(made.error());
     transport = *std::move(made);
     link = std::make_unique<WebSocketLink>(loop, MakeLinkOptions(*environment.coordinator));
@@ -223,7 +228,7 @@ int RunLearner(Program& program, const RunLearnerOptions& options) {
   const auto metrics_file = NewBackgroundMetrics(NewMetricsFile(folder / "metrics.jsonl"));
   ShownMetrics metrics(*metrics_file, options.on_metrics_line);
   const int shards = LogicalShardsOf(options);
-  const auto compute = NewThreadedCompute(loop, program, shards, shards);
+  const auto compute = NewThreadedCompute(loop, program, shards, shards, gradients);
 
   std::unique_ptr<SampleLedger> ledger;
   if (!environment.ledger_dir.empty()) {
@@ -240,7 +245,8 @@ int RunLearner(Program& program, const RunLearnerOptions& options) {
                        .compute = *compute,
                        .checkpointer = *checkpointer,
                        .metrics = metrics,
-                       .ledger = ledger.get()},
+                       .ledger = ledger.get(),
+                       .gradients = gradients},
                       [&](LearnerExit how) {
                         exit = std::move(how);
                         if (link) {

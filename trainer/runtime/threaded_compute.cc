@@ -16,12 +16,13 @@ namespace {
 // (ShardFolder::Begin) never meets the tick before it.
 class ThreadedCompute final : public Compute {
  public:
-  ThreadedCompute(EventLoop& loop, Program& program, int logical_shards, int shards_most)
+  ThreadedCompute(EventLoop& loop, Program& program, int logical_shards, int shards_most,
+                  MemorySource& gradients)
       : loop_(loop),
         program_(program),
         info_(program.info()),
         shape_(program.State()),
-        folder_(logical_shards, info_.gradient_elements, shards_most),
+        folder_(logical_shards, info_.gradient_elements, shards_most, gradients),
         thread_([this](const std::stop_token& stop) {
           while (auto work = work_.Take(stop)) (*work)();
         }) {}
@@ -161,8 +162,8 @@ class ThreadedCompute final : public Compute {
 }  // namespace
 
 std::unique_ptr<Compute> NewThreadedCompute(EventLoop& loop, Program& program, int logical_shards,
-                                            int shards_most) {
-  return std::make_unique<ThreadedCompute>(loop, program, logical_shards, shards_most);
+                                            int shards_most, MemorySource& gradients) {
+  return std::make_unique<ThreadedCompute>(loop, program, logical_shards, shards_most, gradients);
 }
 
 }  // namespace pliant

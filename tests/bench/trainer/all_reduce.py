@@ -22,9 +22,8 @@ _SIZES = {
     "25MiB": 25 * _MIB,
     "100MiB": 100 * _MIB,
 }
-_KINDS = ("plain", "tls")
-# Only of two processes, one a core: others share cores, and plain TCP is what gloo has.
-_AIMS = {"plain": 1.5}
+_KINDS = ("plain", "tls", "shm")
+
 _ROUNDS = 6
 _GLOO = Path(__file__).with_name("gloo_worker.py")
 
@@ -36,8 +35,8 @@ def measure(binaries: Path, *, quick: bool) -> Iterator[Row]:
 
 def _of_world(binaries: Path, world: int, quick: bool) -> Iterator[Row]:
     with contextlib.ExitStack() as stack:
-        groups = [stack.enter_context(_ours(binaries, world, kind)) for kind in _KINDS]
         scratch = stack.enter_context(tempfile.TemporaryDirectory())
+        groups = [stack.enter_context(_ours(binaries, world, kind, scratch)) for kind in _KINDS]
         gloo = stack.enter_context(
             Workers(
                 "gloo",
@@ -50,9 +49,9 @@ def _of_world(binaries: Path, world: int, quick: bool) -> Iterator[Row]:
             yield from _of_size(world, name, size, [*groups, gloo], quick)
 
 
-def _ours(binaries: Path, world: int, kind: str) -> Workers:
+def _ours(binaries: Path, world: int, kind: str, folder: str) -> Workers:
     worker = str(binaries / "all_reduce_worker")
-    workers = Workers(kind, world, lambda rank: [worker, str(rank), str(world), kind])
+    workers = Workers(kind, world, lambda rank: [worker, str(rank), str(world), kind, folder])
     workers.ask(" ".join(["peers", *workers.greetings]))
     return workers
 
@@ -76,10 +75,17 @@ def _of_size(
             quantiles[group.name],
             quantiles["gloo"],
             len(times[group.name]),
-            _AIMS.get(group.name) if world == 2 else None,
+            _aim(world, group.name, size),
         )
         print(line(row), flush=True)
         yield row
+
+
+def _aim(world: int, kind: str, size: int) -> float | None:
+    """Of two processes, one a core: more of them share cores. Plain TCP is what gloo has."""
+    if world != 2 or kind == "tls":
+        return None
+    return 3.0 if kind == "shm" and size >= _MIB else 1.5
 
 
 def _spans(answers: list[str]) -> list[float]:

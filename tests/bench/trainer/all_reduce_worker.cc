@@ -1,7 +1,7 @@
 // One learner of the all-reduce bench: the transport and the reduction of the product, and nothing
 // else. It is told what to do by lines on its standard input, and answers each by one line:
 //
-//   all_reduce_worker RANK WORLD plain|tls
+//   all_reduce_worker RANK WORLD plain|tls|shm FOLDER    FOLDER: where ranks on shm meet
 //     → its address
 //   peers ADDRESS...             every rank's, in order
 //     → "connected"
@@ -24,6 +24,7 @@
 #include "base/check.h"
 #include "base/real_event_loop.h"
 #include "trainer/collective/reduction.h"
+#include "trainer/collective/shared_memory.h"
 #include "trainer/collective/tcp_transport.h"
 #include "trainer/collective/tree.h"
 
@@ -34,17 +35,23 @@ constexpr MembershipId kMembership{.term = 1, .counter = 1};
 
 LearnerId IdOf(int rank) { return {.name = std::format("learner-{}", rank), .nonce = 1}; }
 
-std::unique_ptr<PeerTransport> NewTransport(RealEventLoop& loop, int rank,
-                                            const std::string& kind) {
-  auto made = MakeTcpTransport(loop, {.self = IdOf(rank), .token = kind == "tls" ? "a token" : ""});
+std::unique_ptr<PeerTransport> NewTransport(RealEventLoop& loop, SharedMemory& memory, int rank,
+                                            const std::string& kind, const std::string& folder) {
+  auto made = MakeTcpTransport(loop, {.self = IdOf(rank),
+                                      .token = kind == "plain" ? "" : "a token",
+                                      .shared_memory_folder = kind == "shm" ? folder : "",
+                                      .shared_memory = &memory});
   CHECK(made, "loopback has a free port");
   return *std::move(made);
 }
 
 class Worker final : public PeerHandler {
  public:
-  Worker(int rank, int world, const std::string& kind)
-      : rank_(rank), world_(world), transport_(NewTransport(loop_, rank, kind)) {
+  Worker(int rank, int world, const std::string& kind, const std::string& folder)
+      : rank_(rank),
+        world_(world),
+        memory_(kind == "shm" ? shared_memory_ : HeapMemory()),
+        transport_(NewTransport(loop_, shared_memory_, rank, kind, folder)) {
     transport_->SetHandler(this);
   }
 
@@ -71,7 +78,8 @@ class Worker final : public PeerHandler {
         elements, [this](int to, Frame frame) { transport_->Send(IdOf(to), std::move(frame)); });
     std::vector<HeldNode> nodes;
     for (const ShardBlock& block : map.blocks_of_rank[static_cast<std::size_t>(rank_)]) {
-      nodes.push_back({.node = NodeOf(map.logical_shards, block), .sum = FloatBuffer(elements)});
+      nodes.push_back(
+          {.node = NodeOf(map.logical_shards, block), .sum = FloatBuffer(elements, memory_)});
       for (float& value : nodes.back().sum.view())
         value = static_cast<float>(block.count * (rank_ + 1));
     }
@@ -165,6 +173,8 @@ class Worker final : public PeerHandler {
 
   const int rank_;
   const int world_;
+  SharedMemory shared_memory_;
+  MemorySource& memory_;
   RealEventLoop loop_;
   std::unique_ptr<PeerTransport> transport_;
   int connected_ = 0;
@@ -175,8 +185,8 @@ class Worker final : public PeerHandler {
   std::map<Tick, int> arrivals_;  // at barriers
 };
 
-int Run(int rank, int world, const std::string& kind) {
-  Worker worker(rank, world, kind);
+int Run(int rank, int world, const std::string& kind, const std::string& folder) {
+  Worker worker(rank, world, kind, folder);
   std::cout << worker.address() << std::endl;
   for (std::string line; std::getline(std::cin, line);) {
     std::istringstream words(line);
@@ -202,6 +212,6 @@ int Run(int rank, int world, const std::string& kind) {
 }  // namespace pliant
 
 int main(int argc, char** argv) {
-  CHECK(argc == 4, "all_reduce_worker RANK WORLD plain|tls");
-  return pliant::Run(std::atoi(argv[1]), std::atoi(argv[2]), argv[3]);
+  CHECK(argc == 5, "all_reduce_worker RANK WORLD plain|tls|shm FOLDER");
+  return pliant::Run(std::atoi(argv[1]), std::atoi(argv[2]), argv[3], argv[4]);
 }

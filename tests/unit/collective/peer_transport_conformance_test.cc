@@ -223,7 +223,8 @@ TEST_P(PeerTransportTest, CanBeLeftFromWithinACallback) {
 INSTANTIATE_TEST_SUITE_P(Kinds, PeerTransportTest,
                          testing::Values(WorldKind{"Memory", NewMemoryWorld},
                                          WorldKind{"PlainTcp", NewPlainTcpWorld},
-                                         WorldKind{"Tls", NewTlsWorld}),
+                                         WorldKind{"Tls", NewTlsWorld},
+                                         WorldKind{"SharedMemory", NewShmWorld}),
                          [](const auto& kind) { return kind.param.name; });
 
 }  // namespace

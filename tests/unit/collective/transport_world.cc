@@ -2,6 +2,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
+#include <filesystem>
 #include <random>
 #include <span>
 
@@ -9,6 +11,7 @@
 #include "base/real_event_loop.h"
 #include "base/sim_event_loop.h"
 #include "trainer/collective/memory_transport.h"
+#include "trainer/collective/shared_memory.h"
 #include "trainer/collective/tcp_transport.h"
 
 namespace pliant {
@@ -33,14 +36,12 @@ class MemoryWorld final : public TransportWorld {
                          }};
 };
 
-class TcpWorld final : public TransportWorld {
+class TcpWorld : public TransportWorld {
  public:
   explicit TcpWorld(std::string token) : token_(std::move(token)) {}
 
   std::unique_ptr<PeerTransport> NewTransport(const LearnerId& self) override {
-    auto transport = MakeTcpTransport(loop_, {.self = self, .token = token_});
-    CHECK(transport, "loopback has a free port");
-    return *std::move(transport);
+    return NewTransport({.self = self, .token = token_});
   }
   EventLoop& loop() override { return loop_; }
   bool RunUntil(const std::function<bool()>& done) override {
@@ -56,15 +57,46 @@ class TcpWorld final : public TransportWorld {
     loop_.context().run_for(duration);
   }
 
- private:
+ protected:
+  std::unique_ptr<PeerTransport> NewTransport(TcpTransportOptions options) {
+    auto transport = MakeTcpTransport(loop_, std::move(options));
+    CHECK(transport, "loopback has a free port");
+    return *std::move(transport);
+  }
   const std::string token_;
+
+ private:
   RealEventLoop loop_;
+};
+
+class ShmWorld final : public TcpWorld {
+ public:
+  ShmWorld() : TcpWorld("a token") {
+    std::string name = std::filesystem::temp_directory_path() / "pliant-shm-XXXXXX";
+    CHECK(::mkdtemp(name.data()) != nullptr, "a folder for sockets");
+    folder_ = name;
+  }
+  ~ShmWorld() override {
+    CHECK(std::filesystem::is_empty(folder_), "who leaves takes its socket along");
+    std::filesystem::remove(folder_);
+  }
+  std::unique_ptr<PeerTransport> NewTransport(const LearnerId& self) override {
+    return TcpWorld::NewTransport({.self = self,
+                                   .token = token_,
+                                   .shared_memory_folder = folder_,
+                                   .shared_memory = &memory_});
+  }
+
+ private:
+  std::filesystem::path folder_;
+  SharedMemory memory_;
 };
 
 }  // namespace
 
 std::unique_ptr<TransportWorld> NewMemoryWorld() { return std::make_unique<MemoryWorld>(); }
 std::unique_ptr<TransportWorld> NewPlainTcpWorld() { return std::make_unique<TcpWorld>(""); }
+std::unique_ptr<TransportWorld> NewShmWorld() { return std::make_unique<ShmWorld>(); }
 std::unique_ptr<TransportWorld> NewTlsWorld() { return std::make_unique<TcpWorld>("a token"); }
 
 LearnerId Learner(int number) {

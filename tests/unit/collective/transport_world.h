@@ -26,6 +26,7 @@ class TransportWorld {
 std::unique_ptr<TransportWorld> NewMemoryWorld();
 std::unique_ptr<TransportWorld> NewPlainTcpWorld();
 std::unique_ptr<TransportWorld> NewTlsWorld();
+std::unique_ptr<TransportWorld> NewShmWorld();
 
 // A learner that writes down what it hears.
 class Recorder final : public PeerHandler {

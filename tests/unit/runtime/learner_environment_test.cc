@@ -48,6 +48,7 @@ class LearnerEnvironmentTest : public testing::Test {
             {"PLIANT_MAX_LEARNERS", "4"},
             {"PLIANT_GRACE_SECONDS", "7"},
             {"PLIANT_METRICS_PORT", "9090"},
+            {"PLIANT_SHARED_MEMORY_DIR", "/shared"},
             {"PLIANT_TERMINATION_LOG", "/tmp/log"}};
   }
 
@@ -86,6 +87,7 @@ TEST_F(LearnerEnvironmentTest, TakesWhatTheOperatorSets) {
   EXPECT_EQ(environment->max_learners, 4);
   EXPECT_EQ(environment->grace, Duration(std::chrono::seconds(7)));
   EXPECT_EQ(environment->metrics_port, 9090);
+  EXPECT_EQ(environment->shared_memory_dir, "/shared");
   EXPECT_EQ(environment->termination_log, "/tmp/log");
 }
 

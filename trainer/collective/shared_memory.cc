@@ -1,0 +1,99 @@
+#include "trainer/collective/shared_memory.h"
+
+#include <cerrno>
+#include <format>
+#include <system_error>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+namespace pliant {
+namespace {
+
+std::unexpected<Error> Failed(const char* what) {
+  return Fail(ErrorCode::kUnavailable,
+              std::format("{}: {}", what, std::generic_category().message(errno)));
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const SharedBlock>> SharedBlock::Make(std::uint64_t id, std::size_t bytes) {
+  const int descriptor = ::memfd_create("pliant", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (descriptor < 0) return Failed("memfd_create");
+  void* memory = MAP_FAILED;
+  if (::ftruncate(descriptor, static_cast<off_t>(bytes)) == 0 &&
+      ::fcntl(descriptor, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+    memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  if (memory == MAP_FAILED) {
+    auto error = Failed("shared memory");
+    ::close(descriptor);
+    return error;
+  }
+  return std::shared_ptr<const SharedBlock>(
+      new SharedBlock(id, descriptor, {static_cast<std::byte*>(memory), bytes}));
+}
+
+SharedBlock::~SharedBlock() {
+  ::munmap(view_.data(), view_.size());
+  ::close(descriptor_);
+}
+
+Result<std::shared_ptr<const MappedBlock>> MappedBlock::Map(int descriptor, std::uint64_t bytes) {
+  const int seals = ::fcntl(descriptor, F_GET_SEALS);
+  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) return Invalid("a block that can shrink");
+  struct stat status{};
+  if (::fstat(descriptor, &status) != 0 || bytes == 0 ||
+      bytes > static_cast<std::uint64_t>(status.st_size))
+    return Invalid(std::format("a block of {} bytes, not {}", status.st_size, bytes));
+  void* const memory = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, descriptor, 0);
+  if (memory == MAP_FAILED) return Failed("map a peer's block");
+  return std::shared_ptr<const MappedBlock>(
+      new MappedBlock({static_cast<const std::byte*>(memory), bytes}));
+}
+
+MappedBlock::~MappedBlock() { ::munmap(const_cast<std::byte*>(view_.data()), view_.size()); }
+
+SharedMemory::SharedMemory() : blocks_(std::make_shared<Blocks>()) {}
+
+std::shared_ptr<std::byte> SharedMemory::Allocate(std::size_t bytes) {
+  std::unique_lock lock(blocks_->mutex);
+  const std::uint64_t id = ++blocks_->last_id;
+  lock.unlock();
+  // A block of no bytes cannot be mapped, and nobody needs to read it.
+  auto made = bytes == 0 ? Invalid("empty") : SharedBlock::Make(id, bytes);
+  if (!made) {
+    if (bytes > 0) log::Warning("no shared memory", {{"error", made.error().message}});
+    return HeapMemory().Allocate(bytes);
+  }
+  std::byte* const begin = (*made)->view().data();
+  lock.lock();
+  blocks_->by_begin.insert_or_assign(begin, *made);
+  lock.unlock();
+  return {begin, [blocks = blocks_, block = *std::move(made)](std::byte* memory) mutable {
+            {
+              const std::lock_guard guard(blocks->mutex);
+              blocks->by_begin.erase(memory);
+            }
+            block.reset();
+          }};
+}
+
+std::optional<SharedMemory::Place> SharedMemory::Find(std::span<const std::byte> bytes) const {
+  const std::lock_guard lock(blocks_->mutex);
+  auto found = blocks_->by_begin.upper_bound(bytes.data());
+  if (found == blocks_->by_begin.begin()) return std::nullopt;
+  --found;
+  auto block = found->second.lock();
+  if (block == nullptr) return std::nullopt;
+  const auto offset = static_cast<std::size_t>(bytes.data() - found->first);
+  if (offset > block->view().size() || bytes.size() > block->view().size() - offset)
+    return std::nullopt;
+  return Place{.block = std::move(block), .offset = offset};
+}
+
+}  // namespace pliant

@@ -1,0 +1,47 @@
+#include "trainer/collective/shm_meeting_place.h"
+
+#include <format>
+#include <span>
+#include <utility>
+
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "base/crc32c.h"
+#include "base/file.h"
+
+namespace pliant {
+namespace {
+
+constexpr std::string_view kSuffix = ".sock";
+constexpr std::size_t kNameMost = 64;  // of a socket, with the slash
+
+std::string NameOf(const LearnerId& learner) {
+  const std::string text = learner.name + '/' + learner.pod_uid;
+  return std::format("{:016x}{:08x}", learner.nonce, Crc32c(std::as_bytes(std::span(text))));
+}
+
+}  // namespace
+
+ShmMeetingPlace::ShmMeetingPlace(std::filesystem::path folder, std::string tag)
+    : folder_(std::move(folder)), tag_(std::move(tag)) {}
+
+Result<ShmMeetingPlace> ShmMeetingPlace::Open(const std::filesystem::path& folder) {
+  const std::size_t most = sizeof(sockaddr_un::sun_path) - kNameMost;
+  if (folder.native().size() > most)
+    return Invalid(
+        std::format("'{}' is too long for sockets: at most {} characters", folder.native(), most));
+  struct stat status{};
+  if (::stat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
+    return Invalid(std::format("'{}' is no folder", folder.native()));
+  ASSIGN_OR_RETURN(std::string boot, ReadFile("/proc/sys/kernel/random/boot_id"));
+  boot += std::format("{:x}/{:x}", status.st_dev, status.st_ino);
+  return ShmMeetingPlace(
+      folder, std::format("{:08x}{:x}", Crc32c(std::as_bytes(std::span(boot))), status.st_ino));
+}
+
+std::string ShmMeetingPlace::PathOf(const LearnerId& learner) const {
+  return folder_ / (NameOf(learner) + std::string(kSuffix));
+}
+
+}  // namespace pliant

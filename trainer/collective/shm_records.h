@@ -1,0 +1,68 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "trainer/collective/frame_codec.h"
+
+namespace pliant {
+
+// What travels over the socket between two processes of one machine: records, some with a payload
+// behind them. Both ends have the same processor, so a record is its bytes.
+enum class ShmRecordType : std::uint32_t {
+  kChallenge = 0x314d4853,  // "SHM1"; first each way. Payload: ShmChallenge
+  kHello,                   // payload: ShmProof, then the hello
+  kBlock,                   // `block` of `bytes`: its descriptor comes along
+  kForget,                  // `block` is not used any more
+  kFrame,   // `bytes` of payload: behind it, or (`block` > 0) in a block from `offset`
+  kReturn,  // `offset`: the number of a payload in a block that was read
+};
+
+struct ShmRecord {
+  ShmRecordType type = ShmRecordType::kFrame;
+  std::uint32_t kind = 0;
+  std::uint64_t term = 0;
+  std::uint64_t counter = 0;
+  std::uint64_t tick = 0;
+  std::uint32_t bucket = 0;
+  std::uint32_t node = 0;
+  std::uint32_t piece = 0;
+  std::uint32_t zero = 0;
+  std::uint64_t block = 0;
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+
+  bool has_payload() const {
+    return type == ShmRecordType::kChallenge || type == ShmRecordType::kHello ||
+           (type == ShmRecordType::kFrame && block == 0);
+  }
+};
+static_assert(std::is_trivially_copyable_v<ShmRecord> &&
+              std::has_unique_object_representations_v<ShmRecord>);
+
+// A payload up to this size goes over the socket: to hand over a place costs as much.
+inline constexpr std::size_t kShmInlineMost = std::size_t{32} << 10;
+
+ShmRecord RecordOf(const FrameHeader& header);
+// Empty: no frame of learners.
+std::optional<FrameHeader> HeaderOf(const ShmRecord& record);
+
+// Both ends prove that they hold the same token, each over what the other has drawn.
+using ShmKey = std::array<unsigned char, 32>;
+using ShmChallenge = std::array<std::byte, 32>;
+using ShmProof = std::array<std::byte, 32>;
+enum class ShmSide : unsigned char { kDials, kAccepts };
+
+ShmKey ShmKeyOf(std::string_view token);
+ShmChallenge DrawShmChallenge();
+// Of the side `prover`, that it says `hello`.
+ShmProof ProveShm(const ShmKey& key, ShmSide prover, const ShmChallenge& dialler,
+                  const ShmChallenge& acceptor, std::span<const std::byte> hello);
+
+}  // namespace pliant
