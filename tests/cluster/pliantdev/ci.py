@@ -10,7 +10,7 @@ from .progress import clock, log_file, phase, say
 from .settings import REPO
 
 # What a sanitizer can tell of: the rest needs a cluster, or is a search that it would slow down.
-_SANITIZED_SETS = ("unit", "scenario", "simulation")
+_SANITIZED_SETS = ("unit", "scenario", "simulation", "fuzz")
 
 # What is compiled with nvcc or against NCCL's headers; the rest is the release's.
 _CUDA_TARGETS = ("pliant_cuda_kernels", "pliant_nccl")

@@ -16,7 +16,7 @@ from .progress import log_file, phase, say
 from .settings import STATE
 
 # Each set is a label of ctest, and a target that builds its programs.
-SETS = ("unit", "scenario", "property", "simulation", "integration", "python")
+SETS = ("unit", "scenario", "property", "simulation", "fuzz", "integration", "python")
 
 
 def run(sets: Sequence[str], *, preset: str = "release", long: bool = False) -> Counts:

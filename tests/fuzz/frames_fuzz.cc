@@ -1,0 +1,123 @@
+// What a peer sends: heads of frames, the hello of a connection, and the payloads that the runtime
+// reads. The first byte of an input says which.
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/check.h"
+#include "tests/fuzz/fuzz_target.h"
+#include "trainer/collective/frame_codec.h"
+#include "trainer/runtime/opening.h"
+#include "trainer/runtime/state_transfer.h"
+#include "trainer/runtime/tick_round.h"
+
+namespace pliant {
+namespace {
+
+enum Kind : char { kHead, kHello, kHolding, kTrailer, kState, kKinds };
+
+std::string Seed(Kind kind, std::span<const std::byte> bytes) {
+  return std::string(1, kind) + fuzz::TextOf(bytes);
+}
+
+void RunHead(std::span<const std::byte> bytes) {
+  if (bytes.size() < kFrameHeadBytes) return;
+  const auto head = bytes.first<kFrameHeadBytes>();
+  const auto fields = DecodeFrameHead(head);
+  if (!fields) return;
+  CHECK(std::ranges::equal(EncodeFrameHead(*fields), head), "a head has one form");
+}
+
+void RunTrailer(std::span<const std::byte> bytes) {
+  const auto trailer = DecodeTrailer(bytes);
+  if (!trailer) return;
+  TickRound round(AssignShards(8, 3), /*self=*/0, /*needs_buffers=*/true);
+  (void)round.OnTrailer(1, *trailer);
+  (void)round.OnBuffers(2, {});
+  (void)round.done();
+}
+
+// Frames one behind the other: bucket, node, piece, and the length of the payload, a byte each.
+void RunState(std::span<const std::byte> bytes) {
+  std::array<float, 4> a{};
+  std::array<std::uint8_t, 3> b{};
+  const StateDict shape = {
+      {.name = "a", .shape = {4}, .bytes = std::as_writable_bytes(std::span(a))},
+      {.name = "b",
+       .dtype = DType::kUInt8,
+       .shape = {3},
+       .bytes = std::as_writable_bytes(std::span(b))}};
+  StateReceiver receiver(shape);
+  while (bytes.size() >= 4 && !receiver.done()) {
+    const auto at = [&](std::size_t i) { return std::to_integer<std::uint32_t>(bytes[i]); };
+    const std::size_t size = std::min<std::size_t>(at(3), bytes.size() - 4);
+    Frame frame{.header = {.kind = FrameKind::kState,
+                           .tick = 5,
+                           .bucket = at(0),
+                           .node = at(1),
+                           .piece = at(2)},
+                .payload = {.view = bytes.subspan(4, size)}};
+    bytes = bytes.subspan(4 + size);
+    if (!receiver.OnFrame(frame)) return;
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> fuzz::Seeds() {
+  const LearnerId id{.name = "a", .pod_uid = "u", .nonce = 5};
+  const FrameHead head = EncodeFrameHead({.header = {.kind = FrameKind::kNode,
+                                                     .membership = {2, 9},
+                                                     .tick = 77,
+                                                     .bucket = 3,
+                                                     .node = 12,
+                                                     .piece = 4},
+                                          .payload_bytes = 4096,
+                                          .payload_crc = 0xdeadbeef});
+  const Bytes holding = EncodeHolding(
+      {.has_state = true, .applied_ticks = 4, .current = true, .last_line = "{\"tick\":3}"});
+  const Bytes trailer = EncodeTrailer(
+      {.shards = {{.shard = 3, .sums = {1, 2, 3}}, {.shard = 4, .sums = {4, 5, 6}}},
+       .announced = Membership{.id = {2, 6}, .members = {{.id = id, .address = "h:1"}}}});
+  std::vector<std::string> seeds = {Seed(kHead, head),
+                                    Seed(kHello, EncodeHello({.from = id, .to = id})),
+                                    Seed(kHolding, holding.view), Seed(kTrailer, trailer.view)};
+  std::string state(1, kState);
+  const std::array<float, 4> a{1, 2, 3, 4};
+  state += std::string({0, 1, 0, 16}) + TextOf(std::as_bytes(std::span(a)));
+  state += std::string({1, 0, 0, 3}) + "xyz" + std::string({2, 0, 0, 0});
+  seeds.push_back(std::move(state));
+  return seeds;
+}
+
+}  // namespace pliant
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace pliant;
+  if (size == 0) return 0;
+  const auto bytes = fuzz::BytesOf(data, size).subspan(1);
+  switch (data[0] % kKinds) {
+    case kHead:
+      RunHead(bytes);
+      break;
+    case kHello:
+      if (const auto hello = DecodeHello(bytes)) {
+        const auto again = DecodeHello(EncodeHello(*hello));
+        CHECK(again && *again == *hello, "what was read can be written and read");
+      }
+      break;
+    case kHolding:
+      if (const auto holding = DecodeHolding(bytes)) {
+        const Bytes again = EncodeHolding(*holding);
+        CHECK(DecodeHolding(again.view).has_value(), "what was read can be written and read");
+      }
+      break;
+    case kTrailer:
+      RunTrailer(bytes);
+      break;
+    default:
+      RunState(bytes);
+  }
+  return 0;
+}

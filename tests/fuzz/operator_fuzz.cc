@@ -1,0 +1,62 @@
+// What the operator reads: the coordinator's progress, and objects of the API server.
+
+#include <nlohmann/json.hpp>
+
+#include "base/check.h"
+#include "operator/api/elastic_training_job.h"
+#include "operator/api/node.h"
+#include "operator/api/pod.h"
+#include "operator/api/service.h"
+#include "operator/controller/progress.h"
+#include "tests/fuzz/fuzz_target.h"
+
+namespace pliant {
+
+std::vector<std::string> fuzz::Seeds() {
+  return {
+      R"({"term": 2, "membership": {"id": "2.5", "learners": ["a", "b"]}, "state": "Running",
+          "planAccepted": {"leaseTransitions": 3, "sequence": 17}, "step": 400, "epoch": 16, "totalSteps": 1200,
+          "loss": 0.03, "samplesPerSecond": 5310.0, "accuracy": 0.9,
+          "lastCheckpoint": {"step": 400, "membership": "2.5", "unixSeconds": 1790000000.5, "error": "", "reason": ""},
+          "learners": [{"name": "a", "podUid": "u", "state": "Member", "step": 400}],
+          "resizes": [{"membership": "2.5", "from": 1, "to": 2}], "problem": {"reason": "", "message": ""}})",
+      R"({"metadata": {"name": "digits", "namespace": "a", "uid": "u", "resourceVersion": "9", "generation": 2,
+                       "creationTimestamp": "2026-01-01T00:00:00Z", "labels": {"pliant.dev/job": "x"}},
+          "spec": {"elastic": {"minLearners": 1, "maxLearners": 8}, "training": {"globalBatchSize": 256, "seed": 1},
+                   "checkpoint": {"volume": {"hostPath": {"path": "/d"}}, "resumeFrom": {"path": "x"}},
+                   "resize": {"cooldownSeconds": 3}, "failurePolicy": {"permanentExitCodes": [2]},
+                   "template": {"spec": {"containers": [{"name": "learner"}]}}},
+          "status": {"phase": "Running", "conditions": [{"type": "A", "status": "True", "reason": "B", "message": "",
+                     "lastTransitionTime": "2026-01-01T00:00:00Z"}], "membershipId": "2.5", "learners": 2,
+                     "lastCheckpoint": {"step": 3, "time": "2026-01-01T00:00:00Z"}}})",
+      R"({"metadata": {"name": "p", "namespace": "a", "uid": "u"}, "spec": {"nodeName": "n", "containers": [
+          {"name": "learner", "resources": {"requests": {"cpu": "100m", "memory": "1Gi", "nvidia.com/gpu": "1"}}}],
+          "schedulingGates": [{"name": "g"}]}, "status": {"phase": "Running", "podIP": "10.0.0.1",
+          "containerStatuses": [{"name": "learner", "state": {"terminated": {"exitCode": 1, "message": "{}"}}}]}})",
+      R"({"metadata": {"name": "n", "labels": {"a": "b"}}, "spec": {"taints": [{"key": "k", "effect": "NoSchedule"}]},
+          "status": {"allocatable": {"cpu": "4", "memory": "16Gi", "nvidia.com/gpu": "8"},
+          "conditions": [{"type": "Ready", "status": "True"}]}})",
+      R"({"metadata": {"name": "s"}, "spec": {"clusterIP": "10.0.0.7", "selector": {"a": "b"}}})"};
+}
+
+}  // namespace pliant
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace pliant;
+  const std::string_view text = fuzz::TextOf(data, size);
+  (void)controller::DecodeProgress(text);
+  const auto json = nlohmann::json::parse(text, /*cb=*/nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded()) return 0;
+  (void)api::DecodePod(json, "nvidia.com/gpu");
+  (void)api::DecodeNode(json, "nvidia.com/gpu");
+  (void)api::DecodeService(json);
+  if (const auto job = api::DecodeJob(json)) {
+    // Times are written in whole seconds, whatever was read.
+    nlohmann::json again = json;
+    again["status"] = api::EncodeStatus(job->status);
+    const auto read = api::DecodeJob(again);
+    CHECK(read && api::EncodeStatus(read->status) == again["status"],
+          "what was read can be written and read");
+  }
+  return 0;
+}
