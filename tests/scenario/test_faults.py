@@ -40,6 +40,20 @@ class FaultsTest(ScenarioTest):
         for epoch, used in epochs.items():
             self.assertEqual(used, collections.Counter(SAMPLES), f"epoch {epoch}")
 
+    def test_a_learner_dies_among_those_that_share_memory(self):
+        folder = self.enterContext(tempfile.TemporaryDirectory(prefix="pliant-shared-"))
+        job, learners = self.running_job([0, 1, 2], environment={"PLIANT_SHARED_MEMORY_DIR": folder})
+        sockets = list(pathlib.Path(folder).iterdir())
+        self.assertEqual(len(sockets), 3, "each meets the others there")
+        learners[0].kill()
+        job.wait_for_members(learners[1:])
+        newcomer = job.start_learner(3)
+        job.plan([(learners[0], "Ended"), learners[1], learners[2], newcomer])
+        job.wait_for_members([*learners[1:], newcomer])
+        self.assert_completes(job, [*learners[1:], newcomer])
+        left = list(pathlib.Path(folder).iterdir())
+        self.assertEqual(len(left), 1, "that of the killed one")
+
     def test_the_coordinator_dies_and_comes_back(self):
         job, learners = self.running_job([0, 1], epochs=60)
         before = job.progress()
