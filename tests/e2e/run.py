@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from story import bad_jobs, ending, faults, full_volume, plot, survivor, where
+from story import bad_jobs, ending, faults, full_volume, plot, pytorch, survivor, where
 from story.checks import Check
 from story.errors import StoryError
 from story.operator_pod import kill_leader
@@ -44,6 +44,7 @@ _LOCAL_MOMENTS: dict[str, Moment] = {
 }
 _MOMENTS: dict[str, Moment] = {
     "the story, the operator killed after each step": story_with_kills,
+    "the story of a PyTorch script": pytorch.play,
     "suspended, then all learners gone at once": survivor.play,
     "bad jobs, and deletion": bad_jobs.play,
 }

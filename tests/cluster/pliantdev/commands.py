@@ -165,10 +165,13 @@ def run_tests(sets: Sequence[str], preset: str = "release") -> Counts:
         counts += ctest.run(compiled, preset=preset, long=long)
     if with_e2e:
         images = up()
-        # Unless asked for, only the story: it has the operator killed, and takes half of the time.
+        pytorch_image = product.build_pytorch_image()
+        product.load_image(pytorch_image)
+        # Unless asked for, only the stories: they have the operator killed and a PyTorch script resized.
         moments = ["--all"] if long else [] if "e2e" in sets else ["--only", "the story"]
         command = [_PYTHON, _E2E / "run.py", *moments]
-        counts += _run_story("the end-to-end story", command, _e2e_environment(images))
+        environment = {**_e2e_environment(images), "PLIANT_PYTORCH_IMAGE": pytorch_image}
+        counts += _run_story("the end-to-end story", command, environment)
     if long:
         command = [_PYTHON, "-B", CLUSTER_SOURCES / "crash_test.py"]
         # It runs ./dev itself, which would wait for us.

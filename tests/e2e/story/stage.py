@@ -29,7 +29,8 @@ class Stage:
     operator_kubectl: Kubectl
     monitoring_kubectl: Kubectl | None  # None: the cluster has its own
     learner_image: str
-    prometheus_image: str  # empty: none was made
+    pytorch_image: str  # of Python programs; empty: none was made
+    prometheus_image: str  # likewise
     dev: str | None  # the ./dev program, which reaches into the nodes; None: nobody does
     checkpoint_volume: Mapping | None  # None: as the manifests have it
     cpus: int  # that all learners share
@@ -47,6 +48,7 @@ class Stage:
             operator_kubectl=Kubectl(program, OPERATOR_NAMESPACE),
             monitoring_kubectl=Kubectl(program, MONITORING_NAMESPACE),
             learner_image=variable("PLIANT_LEARNER_IMAGE"),
+            pytorch_image=os.environ.get("PLIANT_PYTORCH_IMAGE", ""),
             prometheus_image=os.environ.get("PLIANT_PROMETHEUS_IMAGE", ""),
             dev=os.environ.get("PLIANT_DEV", str(_REPO / "dev")),
             checkpoint_volume=None,
