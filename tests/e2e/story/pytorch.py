@@ -15,7 +15,7 @@ from .watcher import Watcher
 from .world import World
 
 _EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "char_transformer"
-_NAME = "char-transformer"
+NAME = "char-transformer"
 _SIZES = (1, 4, 2, 3)
 # Small enough for two CPUs that four learners and their cluster share, and long enough to be resized four times.
 _ARGUMENTS = ["train.py", "--epochs=30", "--width=32", "--layers=2", "--length=32"]
@@ -29,7 +29,7 @@ def play(stage: Stage, screen: Screen) -> list[checks.Check]:
     _apply_program(stage)
     job = _manifest(stage)
     with Watcher(ApiServer(stage.kubectl), NAMESPACE, screen.show) as watcher:
-        scene = Scene(_NAME, stage, screen, watcher)
+        scene = Scene(NAME, stage, screen, watcher)
         scene.apply(job)
         for size in _SIZES:
             _resize(scene, size)
@@ -40,7 +40,7 @@ def play(stage: Stage, screen: Screen) -> list[checks.Check]:
     screen.close_table()
     screen.say(f"loss by epoch: {curve(worlds)}")
     (sha256,) = reference.parameter_hashes(stage.kubectl, [job])
-    outcome = checks.Outcome(_NAME, end.phase, end.step, end.steps_total, None, end.parameters_sha256, sha256)
+    outcome = checks.Outcome(NAME, end.phase, end.step, end.steps_total, None, end.parameters_sha256, sha256)
     return [*checks.check_training([outcome]), *checks.check_worlds(worlds, GPUS_TOTAL)]
 
 
@@ -48,7 +48,7 @@ def curve(worlds: Sequence[World]) -> str:
     """The last loss that was seen in each epoch."""
     losses: dict[int, float] = {}
     for world in worlds:
-        training = world.training(_NAME)
+        training = world.training(NAME)
         progress = training.progress if training else None
         if progress and progress.epoch is not None and progress.loss is not None:
             losses[progress.epoch] = progress.loss
@@ -72,10 +72,10 @@ def _manifest(stage: Stage) -> dict:
     path = str(_EXAMPLE / "job.yaml")
     text = stage.kubectl.run("create", "--dry-run=client", "--validate=false", "-f", path, "-o", "json")
     volume = stage.checkpoint_volume or stage.manifest("training-1")["spec"]["checkpoint"]["volume"]
-    return manifest(_objects(text), stage.pytorch_image, volume)
+    return manifest(objects(text), stage.pytorch_image, volume)
 
 
-def _objects(text: str) -> list[Mapping]:
+def objects(text: str) -> list[Mapping]:
     """kubectl writes one object after the other, or a list of them."""
     decoder = json.JSONDecoder()
     objects: list[Mapping] = []
@@ -88,14 +88,14 @@ def _objects(text: str) -> list[Mapping]:
 
 def _apply_program(stage: Stage) -> None:
     script = f"--from-file={_EXAMPLE / 'train.py'}"
-    text = stage.kubectl.run("create", "configmap", f"{_NAME}-program", script, "--dry-run=client", "-o", "json")
+    text = stage.kubectl.run("create", "configmap", f"{NAME}-program", script, "--dry-run=client", "-o", "json")
     stage.kubectl.run("apply", "-f", "-", stdin=text)
 
 
 def _resize(scene: Scene, learners: int) -> None:
     if learners != _SIZES[0]:
-        scene.say(f"kubectl scale etj {_NAME} --replicas={learners}")
-        scene.stage.kubectl.run("scale", "elastictrainingjob", _NAME, f"--replicas={learners}")
+        scene.say(f"kubectl scale etj {NAME} --replicas={learners}")
+        scene.stage.kubectl.run("scale", "elastictrainingjob", NAME, f"--replicas={learners}")
     scene.wait(
         f"it trains on {learners} GPUs",
         lambda each: each.trains_on(learners) and bool(each.progress.step),

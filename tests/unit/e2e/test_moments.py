@@ -1,10 +1,12 @@
 import copy
+import dataclasses
+import json
 import unittest
 
 import builders
 from test_stage import JOB, container
 
-from story import bad_jobs, spoilt
+from story import bad_jobs, pytorch, spoilt
 from story.errors import StoryError
 from story.faults import Recovery
 from story.operator_pod import leader_name
@@ -74,3 +76,27 @@ class BadJobsTest(unittest.TestCase):
                 world = builders.world(0.0, builders.Training(job, (), None))
                 self.assertEqual(bad_jobs.says(world, "bad", bad), says)
         self.assertFalse(bad_jobs.says(builders.world(0.0), "bad", failed))
+
+
+class PyTorchTest(unittest.TestCase):
+    def test_the_examples_job_is_made_small(self) -> None:
+        example = [{"kind": "PersistentVolumeClaim"}, {"kind": "ElasticTrainingJob", **copy.deepcopy(JOB)}]
+        job = pytorch.manifest(example, "there/pytorch:1", {"hostPath": {"path": "/shared"}})
+        self.assertEqual(container(job)["image"], "there/pytorch:1")
+        self.assertEqual(container(job)["args"][0], "train.py")
+        self.assertEqual(job["spec"]["elastic"], {"minLearners": 1, "maxLearners": 1})
+        self.assertEqual(job["spec"]["checkpoint"]["volume"], {"hostPath": {"path": "/shared"}})
+
+    def test_objects_come_one_after_the_other_or_as_a_list(self) -> None:
+        one, two = {"kind": "A"}, {"kind": "B"}
+        for text in (json.dumps(one) + "\n" + json.dumps(two), json.dumps({"kind": "List", "items": [one, two]})):
+            with self.subTest(text):
+                self.assertEqual(pytorch.objects(text), [one, two])
+
+    def test_the_curve_has_the_last_loss_of_each_epoch(self) -> None:
+        def world(epoch: int | None, loss: float | None) -> builders.World:
+            progress = dataclasses.replace(builders.progress(1), epoch=epoch, loss=loss)
+            return builders.world(0.0, builders.Training(builders.job(pytorch.NAME), (), progress))
+
+        worlds = [builders.world(0.0), world(None, None), world(0, 2.0), world(0, 1.5), world(1, 0.25)]
+        self.assertEqual(pytorch.curve(worlds), "0: 1.500, 1: 0.250")
