@@ -18,7 +18,7 @@ _EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "char_transformer"
 NAME = "char-transformer"
 _SIZES = (1, 4, 2, 3)
 # Small enough for two CPUs that four learners and their cluster share, and long enough to be resized four times.
-_ARGUMENTS = ["train.py", "--epochs=30", "--width=32", "--layers=2", "--length=32"]
+_ARGUMENTS = ["train.py", "--epochs=10", "--width=32", "--layers=2", "--length=32"]
 _TRAIN_SECONDS = 1800.0
 
 
