@@ -41,7 +41,9 @@ _RIGHTS = (
     ("list", "elastictrainingjobs.pliant.dev", "", True),
     ("patch", "elastictrainingjobs.pliant.dev/status", "", True),
     ("update", "elastictrainingjobs.pliant.dev", "", False),
-    ("delete", "elastictrainingjobs.pliant.dev", "", False),
+    ("delete", "elastictrainingjobs.pliant.dev", "", True),
+    ("create", "elastictrainingjobs.pliant.dev", "", False),
+    ("list", "events.events.k8s.io", "", True),
     ("create", "pods", "", True),
     ("create", "pods/exec", "", False),
     ("create", "secrets", "", True),
@@ -236,6 +238,8 @@ def _life(tools: _Tools, report: _Report) -> None:
         for role, verb, kind, allowed in _ROLES:
             with report.case(f"the right of {role} to {verb} {kind}"):
                 _check_right(tools, [verb, kind, "--namespace=team", f"--as={role}"], allowed)
+        with report.case("jobs of somebody who may make jobs, but no pods"):
+            _check_pod_creators(tools)
         with report.case(f"learners of {_RESTRICTED_EXAMPLE.name} in a restricted namespace"):
             _check_admitted(tools, _RESTRICTED_EXAMPLE)
         with report.case("change of all values"):
@@ -289,6 +293,33 @@ def _check_right(tools: _Tools, question: Sequence[str], allowed: bool) -> None:
         answer = "no" if str(error).endswith("no") else str(error)
     if answer != ("yes" if allowed else "no"):
         raise DevError(f"can-i {' '.join(question)}: {answer}")
+
+
+def _check_pod_creators(tools: _Tools) -> None:
+    """A right to jobs alone does not lead to pods."""
+    # fmt: off
+    tools.kubectl("create", "role", "modeller", "--namespace=team", "--verb=create,get",
+                  "--resource=elastictrainingjobs.pliant.dev,persistentvolumeclaims")
+    tools.kubectl("create", "rolebinding", "modeller", "--namespace=team", "--role=modeller",
+                  "--user=modeller")
+    # fmt: on
+    job = _RESTRICTED_EXAMPLE.read_text().replace("namespace: pliant-demo", "namespace: team")
+
+    def create(user: str) -> str:
+        question = ("create", "--dry-run=server", "--filename=-", f"--as={user}")
+        try:
+            return tools.kubectl(*question, given=job)
+        except DevError as error:
+            return str(error)
+
+    # The API server takes a moment to heed a new policy.
+    deadline = time.monotonic() + 30
+    while "modeller may not create pods in namespace team" not in (answer := create("modeller")):
+        if time.monotonic() > deadline:
+            raise DevError(f"somebody who may not create pods: {answer}")
+        time.sleep(0.5)
+    if "elastictrainingjob.pliant.dev/digits created" not in (answer := create("edit")):
+        raise DevError(f"somebody who may create pods: {answer}")
 
 
 def _check_admitted(tools: _Tools, example: Path) -> None:
