@@ -93,13 +93,15 @@ Status LearnerSession::Describe(const Training& training) {
   }
   run.seed = seed.value_or(0);
   run.environment.logical_shards = shards;
+  run.last_batch = training.drop_last ? LastBatch::kDrop : LastBatch::kKeep;
   const int logical_shards = LogicalShardsOf(run);
   ASSIGN_OR_RETURN(Schedule schedule, Schedule::Make({.train_samples = training.train_samples,
                                                       .test_samples = training.test_samples,
                                                       .epochs = training.epochs,
                                                       .global_batch_size = run.global_batch_size,
                                                       .logical_shards = logical_shards,
-                                                      .seed = run.seed}));
+                                                      .seed = run.seed,
+                                                      .last_batch = run.last_batch}));
   run_ = std::move(run);
   forecast_.emplace(schedule, /*all_shards=*/!run_.environment.coordinator);
   schedule_ = std::move(schedule);

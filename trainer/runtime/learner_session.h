@@ -38,6 +38,7 @@ class LearnerSession {
     std::optional<std::uint64_t> global_batch_size;
     std::optional<int> logical_shards;
     std::optional<std::uint64_t> seed;
+    bool drop_last = false;
   };
   struct Ending {
     LeftReason reason = LeftReason::kFailed;

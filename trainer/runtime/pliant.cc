@@ -341,7 +341,8 @@ pliant_status pliant_describe(pliant_learner* learner, const pliant_training* tr
                                           .epochs = given.epochs,
                                           .global_batch_size = {},
                                           .logical_shards = {},
-                                          .seed = {}};
+                                          .seed = {},
+                                          .drop_last = given.drop_last != 0};
     if (given.global_batch_size != 0) described.global_batch_size = given.global_batch_size;
     if (given.logical_shards != 0) described.logical_shards = given.logical_shards;
     if (given.has_seed != 0) described.seed = given.seed;

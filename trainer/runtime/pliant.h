@@ -152,6 +152,10 @@ typedef struct pliant_training {
   int32_t logical_shards;
   int32_t has_seed; /* 0: the job's, else 0 */
   uint64_t seed;
+  /* Not 0: samples that do not fill the last global batch of an epoch are left out. Otherwise they
+   * make a smaller batch, whose shards may have few samples, or none. */
+  int32_t drop_last;
+  int32_t reserved;
 } pliant_training;
 
 PLIANT_API pliant_status pliant_describe(pliant_learner* learner, const pliant_training* training);

@@ -63,7 +63,8 @@ Result<Schedule> MakeSchedule(const ProgramInfo& info, const RunLearnerOptions& 
                          .epochs = info.epochs,
                          .global_batch_size = options.global_batch_size,
                          .logical_shards = LogicalShardsOf(options),
-                         .seed = options.seed});
+                         .seed = options.seed,
+                         .last_batch = options.last_batch});
 }
 
 LearnerOptions MakeLearnerOptions(const RunLearnerOptions& options, const LearnerId& self,

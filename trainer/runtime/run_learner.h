@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "trainer/data/schedule.h"
 #include "trainer/runtime/learner_environment.h"
 #include "trainer/runtime/learner_loop.h"
 #include "trainer/runtime/program.h"
@@ -24,6 +25,7 @@ struct RunLearnerOptions {
   // What the environment says or, where it does not, the program.
   std::uint64_t global_batch_size = 0;
   std::uint64_t seed = 0;
+  LastBatch last_batch = LastBatch::kKeep;  // equal on all learners
   // Sees every line of metrics.jsonl that this learner writes. On the event loop's thread.
   std::function<void(std::string_view line)> on_metrics_line;
   std::string framework;  // "libtorch 2.6.0": equal on all learners, written to checkpoints

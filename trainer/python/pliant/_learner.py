@@ -145,6 +145,7 @@ class Learner:
         global_batch_size: int | None = None,
         logical_shards: int | None = None,
         seed: int | None = None,
+        drop_last: bool = False,
     ) -> Plan:
         """None: as the job says or, where it does not, the default."""
         training = _native.Training(
@@ -155,6 +156,7 @@ class Learner:
             logical_shards=logical_shards or 0,
             has_seed=seed is not None,
             seed=seed or 0,
+            drop_last=drop_last,
         )
         self._check(self._library.pliant_describe(self._handle, ctypes.byref(training)))
         plan = _native.Plan()

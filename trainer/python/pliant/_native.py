@@ -77,6 +77,8 @@ class Training(_Sized):
         ("logical_shards", c_int32),
         ("has_seed", c_int32),
         ("seed", c_uint64),
+        ("drop_last", c_int32),
+        ("reserved", c_int32),
     ]
 
 

@@ -148,6 +148,7 @@ class Elastic:
         global_batch_size: int | None,
         logical_shards: int | None,
         seed: int | None,
+        drop_last: bool,
         loss_reduction: Literal["mean", "sum"],
         on_nonfinite: OnNonFinite,
         scaler: Scaler | None,
@@ -163,6 +164,7 @@ class Elastic:
             global_batch_size=global_batch_size,
             logical_shards=logical_shards,
             seed=seed,
+            drop_last=drop_last,
         )
         self.epochs = epochs
         self._model = model
@@ -232,7 +234,7 @@ class Elastic:
                 if ending:
                     return self._end(ending)
         except GeneratorExit:
-            if step is not None and step._ended:
+            if step is not None and step._ended and not self._learner.closed:
                 step._finish()
             raise
         except PliantError as error:
@@ -429,6 +431,7 @@ def attach(
     collate: Collate | None = None,
     seed: int | None = None,
     logical_shards: int | None = None,
+    drop_last: bool = False,
     loss_reduction: Literal["mean", "sum"] = "mean",
     on_nonfinite: OnNonFinite = "stop",
     scaler: Scaler | None = None,
@@ -448,6 +451,8 @@ def attach(
         and how many samples were right.
     seed: of the order of the data, and of what a batch draws. None: the job's, else 0. The model's
         first parameters are the program's: seed torch before it is built.
+    drop_last: leave out the samples that do not fill an epoch's last batch. Otherwise it is smaller,
+        and BatchNorm fails on a shard of one sample.
     loss_reduction: what the loss is over a batch: "mean" or "sum".
     on_nonfinite: what to do with a step whose loss or gradient is not finite.
     scaler: of mixed precision.
@@ -484,6 +489,7 @@ def attach(
             global_batch_size=batch_size,
             logical_shards=logical_shards,
             seed=seed,
+            drop_last=drop_last,
             loss_reduction=loss_reduction,
             on_nonfinite=on_nonfinite,
             scaler=scaler,

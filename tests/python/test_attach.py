@@ -1,0 +1,186 @@
+"""One learner in this process: what a loop may do, and what it is told when it may not."""
+
+import contextlib
+import io
+import os
+import pathlib
+import tempfile
+import unittest
+from unittest import mock
+
+import torch
+from torch import nn
+from torch.utils.data import TensorDataset
+
+import pliant
+from pliant.errors import InvalidProgram, PliantError
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Linear(6, 8), nn.BatchNorm1d(8), nn.Dropout(0.2), nn.Linear(8, 3)
+        )
+        self.unused = nn.Linear(2, 2)
+
+    def forward(self, inputs):
+        return self.layers(inputs)
+
+
+def data(count=56):
+    generator = torch.Generator().manual_seed(1)
+    inputs = torch.randn(count, 6, generator=generator)
+    return TensorDataset(inputs, (inputs.sum(1) > 0).long())
+
+
+class AttachTest(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory(prefix="pliant-attach-")
+        self.addCleanup(scratch.cleanup)
+        self.folders = (pathlib.Path(scratch.name) / str(i) for i in range(100))
+        environment = mock.patch.dict(os.environ, {"PLIANT_CHECKPOINT_EVERY_STEPS": "1"})
+        environment.start()
+        self.addCleanup(environment.stop)
+
+    def make(self, folder=None, samples=56, **settings):
+        torch.manual_seed(2)
+        self.model = Net()
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=0.01, weight_decay=0.1)
+        settings = {"epochs": 2, "batch_size": 16, "logical_shards": 4, **settings}
+        self.elastic = pliant.attach(
+            self.model,
+            self.optimizer,
+            data(samples),
+            checkpoint_dir=folder or next(self.folders),
+            **settings,
+        )
+        self.addCleanup(self.elastic.close)
+        return self.elastic
+
+    def train(self, *, stop_at=None, backward=None, max_norm=None):
+        """Parameters at the end, or None if it stopped before."""
+        loss_function = nn.CrossEntropyLoss()
+        for step in self.elastic.steps():
+            for inputs, targets in step:
+                loss = loss_function(self.model(inputs), targets)
+                (backward or (lambda step, loss: step.backward(loss)))(step, loss)
+            step.commit(max_norm=max_norm)
+            if step.number == stop_at:
+                self.elastic.close()
+                return None
+        return [parameter.detach().clone() for parameter in self.model.state_dict().values()]
+
+    def assert_same(self, first, second):
+        for a, b in zip(first, second, strict=True):
+            self.assertTrue(torch.equal(a, b))
+
+    def test_goes_on_from_a_checkpoint(self):
+        self.make()
+        expected = self.train()
+        folder = next(self.folders)
+        self.make(folder)
+        self.assertIsNone(self.train(stop_at=5))
+        checkpoints = list((folder / "local").glob("step-*/manifest.json"))
+        self.assertTrue(checkpoints)
+        self.make(folder)
+        self.assert_same(self.train(), expected)
+        self.make(folder)
+        self.assert_same(self.train(), expected)  # it is complete: the final model is loaded
+
+    def test_own_backward_is_reported(self):
+        def twice(step, loss):
+            (loss / 2).backward(retain_graph=True)
+            (loss / 2).backward()
+            step.report(loss)
+
+        self.make()
+        expected = self.train()
+        self.make()
+        self.assert_same(self.train(backward=twice), expected)
+
+    def test_a_scaler_goes_with_the_state(self):
+        def make(folder):
+            scaler = torch.amp.GradScaler("cpu", init_scale=2.0**127, growth_interval=2)
+            return self.make(folder, scaler=scaler), scaler
+
+        def run(folder, stop_at=None):
+            _, scaler = make(folder)
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                return self.train(stop_at=stop_at, max_norm=1.0), scaler.get_scale()
+
+        expected, scale = run(next(self.folders))
+        self.assertLess(scale, 2.0**127, "a scale that overflows is lowered")
+        self.assertTrue(all(torch.isfinite(parameter).all() for parameter in expected))
+        folder = next(self.folders)
+        run(folder, stop_at=4)
+        again, scale_again = run(folder)
+        self.assert_same(again, expected)
+        self.assertEqual(scale_again, scale)
+
+    def test_the_sum_of_the_losses_is_as_good_as_their_mean(self):
+        self.make()
+        expected = self.train()
+        self.make(loss_reduction="sum")
+        summed = self.train(
+            backward=lambda step, loss: step.backward(loss * len(step.shard.samples))
+        )
+        for a, b in zip(summed, expected, strict=True):
+            torch.testing.assert_close(a, b)
+
+    def test_a_short_last_batch_can_be_left_out(self):
+        self.make(samples=50, drop_last=True)
+        self.assertEqual(self.elastic.steps_per_epoch, 3)
+        self.assertIsNotNone(self.train())
+
+    def test_what_is_wrong_is_said(self):
+        cases = {
+            "iterate it to its end": lambda step: step.commit(),
+            "committed already": lambda step: ([step.backward(self.loss(b)) for b in step], step.commit(), step.commit()),
+            "was not committed": lambda step: [step.backward(self.loss(b)) for b in step],
+            "a tensor of one number": lambda step: [step.backward(3.0) for _ in step],
+            "no parameter has a gradient": lambda step: list(step),
+        }  # fmt: skip
+        for message, do in cases.items():
+            with self.subTest(message):
+                self.make()
+                with self.assertRaisesRegex(PliantError, message):
+                    for step in self.elastic.steps():
+                        do(step)
+
+    def loss(self, batch):
+        inputs, targets = batch
+        return nn.functional.cross_entropy(self.model(inputs), targets)
+
+    def test_wrong_settings_are_said(self):
+        with self.assertRaisesRegex(InvalidProgram, "are given together"):
+            self.make(test_data=data())
+        with self.assertRaisesRegex(InvalidProgram, "epochs is 0"):
+            self.make(epochs=0)
+        with mock.patch.dict(os.environ, {"PLIANT_GLOBAL_BATCH_SIZE": "32"}):
+            with self.assertRaisesRegex(InvalidProgram, "program's .*16, but the job's is 32"):
+                self.make()
+        with self.assertRaisesRegex(InvalidProgram, "DataLoader: give its dataset"):
+            pliant.attach(Net(), None, torch.utils.data.DataLoader(data()), epochs=1)
+        self.make()
+        self.assertIsNotNone(self.train(), "and none of them is left open")
+
+    def test_an_abandoned_loop_is_closed_by_the_next(self):
+        self.make()
+        for step in self.elastic.steps():
+            for batch in step:
+                step.backward(self.loss(batch))
+            break
+        self.make()
+        self.assertIsNotNone(self.train())
+
+    def test_losses_that_are_not_reported_are_missed(self):
+        self.make()
+        log = io.StringIO()
+        with contextlib.redirect_stderr(log):
+            self.train(backward=lambda step, loss: loss.backward())
+        self.assertEqual(log.getvalue().count("no loss is reported"), 1)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
