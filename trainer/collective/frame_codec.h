@@ -15,6 +15,8 @@
 //   0  magic "PLF1"     4  kind (1 byte), 3 bytes 0    8  term         16  counter
 //  24  tick            32  bucket     36  node        40  piece       44  4 bytes 0
 //  48  payload bytes   56  CRC-32C of the payload     60  CRC-32C of the 60 bytes before
+//
+// Where the connection itself proves every byte (TLS) the payload has no CRC, 0.
 namespace pliant {
 
 inline constexpr std::size_t kFrameHeadBytes = 64;
@@ -36,7 +38,7 @@ Result<FrameHeadFields> DecodeFrameHead(std::span<const std::byte, kFrameHeadByt
 
 // Who is at the two ends. The payload of the hello frame.
 struct PeerHello {
-  std::uint32_t protocol = 1;
+  std::uint32_t protocol = 2;
   LearnerId from;
   LearnerId to;
   bool operator==(const PeerHello&) const = default;

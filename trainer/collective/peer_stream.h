@@ -35,6 +35,8 @@ class PeerStream {
   virtual IoResult Write(std::span<const std::span<const std::byte>> parts) = 0;
   // kReady: the kernel has everything that was taken over.
   virtual IoResult Flush() = 0;
+  // Whether every byte that Read gives is proven to be the one that was written.
+  virtual bool authenticates() const = 0;
 };
 
 std::unique_ptr<PeerStream> NewPlainStream(int socket);

@@ -48,6 +48,7 @@ class PlainStream final : public PeerStream {
   }
 
   IoResult Flush() override { return {}; }
+  bool authenticates() const override { return false; }
 
  private:
   static IoResult Closed(int error) {

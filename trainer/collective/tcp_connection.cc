@@ -190,7 +190,8 @@ void TcpConnection::ReadSome() {
       case IoState::kClosed:
         return Fail(got.reason);
     }
-    if (has_head_) payload_crc_ = Crc32c(space.first(got.bytes), payload_crc_);
+    if (has_head_ && !stream_->authenticates())
+      payload_crc_ = Crc32c(space.first(got.bytes), payload_crc_);
     received_ += got.bytes;
     turn += got.bytes;
     if (got.bytes == space.size() && !(has_head_ ? TakePayload() : TakeHead())) return;
@@ -263,9 +264,10 @@ void TcpConnection::WriteSome() {
       if (parts_.size() + 2 > kPartsMost || gathered >= kGatherBytes) break;
       const std::span<const std::byte> payload = outgoing.frame.payload.view;
       if (!std::exchange(outgoing.has_head, true))
-        outgoing.head = EncodeFrameHead({.header = outgoing.frame.header,
-                                         .payload_bytes = payload.size(),
-                                         .payload_crc = Crc32c(payload)});
+        outgoing.head =
+            EncodeFrameHead({.header = outgoing.frame.header,
+                             .payload_bytes = payload.size(),
+                             .payload_crc = stream_->authenticates() ? 0 : Crc32c(payload)});
       for (const std::span<const std::byte> part :
            {std::span<const std::byte>(outgoing.head), payload}) {
         const std::size_t skipped = std::min(skip, part.size());

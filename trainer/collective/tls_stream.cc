@@ -257,6 +257,7 @@ class TlsStream final : public PeerStream {
   }
 
   IoResult Flush() override { return socket_.Flush(); }
+  bool authenticates() const override { return true; }  // AES-GCM
 
  private:
   IoResult Explain(int returned) {

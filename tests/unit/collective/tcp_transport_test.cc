@@ -208,7 +208,7 @@ TEST_F(TcpTransportTest, RefusesStrangers) {
       {.from = Learner(8), .to = learner.id},  // nobody asked for it
       {.from = Learner(9), .to = Learner(2)},  // it looks for another
       {.from = Learner(0), .to = learner.id},  // it should have been dialled
-      {.from = learner.id, .to = learner.id}, {.protocol = 2, .from = Learner(9), .to = learner.id},
+      {.from = learner.id, .to = learner.id}, {.protocol = 1, .from = Learner(9), .to = learner.id},
   };
   for (const PeerHello& hello : hellos) {
     RawPeer raw(learner.transport->address());
