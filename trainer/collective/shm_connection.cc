@@ -158,8 +158,28 @@ void ShmConnection::Close() {
   owner_ = nullptr;
   if (returns_ != nullptr) returns_->End();
   out_descriptors_.clear();
-  lent_.clear();
   timer_.cancel();
+  error_code ignored;
+  if (lent_.empty()) {
+    socket_.close(ignored);
+  } else {
+    socket_.shutdown(Socket::shutdown_send, ignored);
+    Linger();
+  }
+}
+
+// The peer may be about to read what it was lent before it learns that this side has closed: it
+// must not find another sum there. Its own close, or its end, says that it will not.
+void ShmConnection::Linger() {
+  ssize_t got = 0;
+  do {
+    got = ::recv(socket_.native_handle(), in_.data(), in_.size(), MSG_DONTWAIT);
+  } while (got > 0 || (got < 0 && errno == EINTR));
+  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+    socket_.async_wait(Socket::wait_read, [self = Self()](const error_code&) { self->Linger(); });
+    return;
+  }
+  lent_.clear();
   error_code ignored;
   socket_.close(ignored);
 }

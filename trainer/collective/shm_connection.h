@@ -77,6 +77,7 @@ class ShmConnection final : public PeerConnection {
   bool TakeLent(const ShmRecord& record, Frame& frame);
   void PutReturns();
   bool Fail(const std::string& reason);  // false
+  void Linger();
 
   Socket socket_;
   Owner* owner_;  // null: closed

@@ -174,6 +174,22 @@ TEST_F(ShmTransportTest, WhatIsReadOutlivesBothEnds) {
   EXPECT_EQ(frames[0].payload.view.back(), std::byte{7});
 }
 
+// A peer that was stopped may read what it was lent long after this side has left it.
+TEST_F(ShmTransportTest, WhatIsLentStaysAsItIsUntilThePeerHasClosedToo) {
+  const auto a = NewEnd(1, folder_);
+  const auto b = NewEnd(2, folder_);
+  Connect(*a, *b);
+  ASSERT_TRUE(RunUntil([&] { return a->connected && b->connected; }));
+  Frame frame = Gradient(a->memory, kLarge, FrameKind::kRoot);
+  const std::weak_ptr<const void> kept = frame.payload.owner;
+  a->transport->Send(Learner(2), std::move(frame));
+  ASSERT_TRUE(RunUntil([&] { return !b->frames.empty(); }));
+  a->transport->Disconnect(Learner(2));
+  EXPECT_FALSE(kept.expired());
+  ASSERT_TRUE(RunUntil([&] { return b->lost.has_value(); }));
+  EXPECT_TRUE(RunUntil([&] { return kept.expired(); }));
+}
+
 TEST_F(ShmTransportTest, WithoutACommonFolderTcpCarries) {
   for (const std::string& other : {std::string(), std::string("/tmp")}) {
     const auto a = NewEnd(1, folder_);
