@@ -53,6 +53,9 @@ struct JobMetrics::Families {
       registry.AddGauges("pliant_coordinator_term", {}, "Term of the coordinator.");
   MetricRegistry::Gauges& state = registry.AddGauges(
       "pliant_train_state", {"state"}, "1 for the state that the job is in, 0 for the others.");
+  MetricRegistry::Gauges& slowdown = registry.AddGauges(
+      "pliant_train_slowest_learner_ratio", {},
+      "Time that the slowest learner takes for a shard, by the median of the others'.");
   MetricRegistry::Gauges& checkpoint_time =
       registry.AddGauges("pliant_checkpoint_last_success_timestamp_seconds", {},
                          "Unix time of the newest checkpoint.");
@@ -143,6 +146,7 @@ std::string JobMetrics::Serialize(const JobProgress& progress, std::size_t conne
     f.state.Add({{"state", std::string(pliant::ToString(state))}}).Set(state == progress.state);
   }
   Families::SetIfKnown(f.step, progress.step);
+  if (progress.slowest) f.slowdown.Add({}).Set(progress.slowest->slowdown);
   if (progress.figures) {
     const Progress::Figures& figures = *progress.figures;
     f.epoch.Add({}).Set(static_cast<double>(figures.epoch));

@@ -332,6 +332,7 @@ void CoordinatorCore::Impl::On(LearnerRecord& learner, const Progress& progress,
     advanced_at_ = now;
   }
   learner.step = progress.step;
+  if (progress.times) learner.times = progress.times;
   if (progress.figures) figures_ = progress.figures;
   UpdateCommitted();
 }
@@ -838,6 +839,7 @@ JobProgress CoordinatorCore::Impl::progress() const {
                        .problem = problem_,
                        .parameters_sha256 = parameters_sha256_};
   if (roster_.plan()) progress.plan_accepted = roster_.plan()->version;
+  std::vector<std::pair<LearnerId, double>> shard_seconds;
   for (const auto& [id, learner] : roster_.learners()) {
     if (!learner.connected() && !learner.refused && !BelongsToPresent(learner)) continue;
     LearnerState state = LearnerState::kReady;
@@ -851,7 +853,14 @@ JobProgress CoordinatorCore::Impl::progress() const {
       state = LearnerState::kPreparing;
     }
     progress.learners.push_back({.id = id, .state = state, .step = learner.step.value_or(0)});
+    if (!BelongsToPresent(learner) || !learner.times) continue;
+    progress.learners.back().times = learner.times;
+    // A learner more than there are shards computes none.
+    if (learner.times->shard_seconds > 0) {
+      shard_seconds.emplace_back(id, learner.times->shard_seconds);
+    }
   }
+  progress.slowest = FindSlowest(shard_seconds);
   if (completed_) {
     progress.state = JobState::kCompleted;
   } else if (!present_) {

@@ -88,11 +88,23 @@ struct CheckpointReport {
   bool operator==(const CheckpointReport&) const = default;
 };
 
+// Where a member's time went: means over the ticks since its last heartbeat.
+struct TickTimes {
+  double shard_seconds = 0;    // to compute one shard
+  double compute_seconds = 0;  // its shards
+  double wait_seconds = 0;     // for the shards of others, and for the reduction
+  double commit_seconds = 0;
+  double sent_bytes = 0;  // to peers
+  double received_bytes = 0;
+  bool operator==(const TickTimes&) const = default;
+};
+
 // Heartbeat of every learner; rank 0 fills in the figures.
 struct Progress {
   std::optional<MembershipId> membership;  // the one it takes part in now
   Tick tick = 0;                           // applied ticks
   std::uint64_t step = 0;
+  std::optional<TickTimes> times;  // none: no tick since the last one
   struct Figures {
     std::uint64_t epoch = 0;
     std::uint64_t total_steps = 0;

@@ -133,6 +133,21 @@ Progress::Figures ReadFigures(JsonFields& fields) {
   return figures;
 }
 
+Json ToJson(const TickTimes& times) {
+  return {{"shardSeconds", times.shard_seconds}, {"computeSeconds", times.compute_seconds},
+          {"waitSeconds", times.wait_seconds},   {"commitSeconds", times.commit_seconds},
+          {"sentBytes", times.sent_bytes},       {"receivedBytes", times.received_bytes}};
+}
+
+TickTimes ReadTickTimes(JsonFields& fields) {
+  return {.shard_seconds = fields.Number("shardSeconds"),
+          .compute_seconds = fields.Number("computeSeconds"),
+          .wait_seconds = fields.Number("waitSeconds"),
+          .commit_seconds = fields.Number("commitSeconds"),
+          .sent_bytes = fields.Number("sentBytes"),
+          .received_bytes = fields.Number("receivedBytes")};
+}
+
 LeftReason ReadLeftReason(JsonFields& fields, std::string_view name) {
   const std::string text = fields.String(name, 64);
   for (const LeftReason reason :
@@ -224,6 +239,7 @@ Json Body(const Progress& progress) {
   Json json = {{"membership", ToJson(progress.membership)},
                {"tick", progress.tick},
                {"step", progress.step}};
+  if (progress.times) json["times"] = ToJson(*progress.times);
   if (progress.figures) json["figures"] = ToJson(*progress.figures);
   return json;
 }
@@ -231,6 +247,9 @@ Progress ReadProgress(JsonFields& fields) {
   Progress progress{.membership = ReadOptionalId(fields, "membership"),
                     .tick = fields.Unsigned("tick"),
                     .step = fields.Unsigned("step")};
+  if (fields.Has("times")) {
+    fields.Object("times", [&](JsonFields& inner) { progress.times = ReadTickTimes(inner); });
+  }
   if (fields.Has("figures")) {
     fields.Object("figures", [&](JsonFields& inner) { progress.figures = ReadFigures(inner); });
   }

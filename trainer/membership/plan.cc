@@ -143,10 +143,22 @@ std::string Encode(const JobProgress& progress) {
   if (progress.step) json["step"] = *progress.step;
   if (progress.figures) PutFigures(json, *progress.figures);
   for (const LearnerProgress& learner : progress.learners) {
-    json["learners"].push_back({{"name", learner.id.name},
-                                {"podUid", learner.id.pod_uid},
-                                {"state", ToString(learner.state)},
-                                {"step", learner.step}});
+    Json item = {{"name", learner.id.name},
+                 {"podUid", learner.id.pod_uid},
+                 {"state", ToString(learner.state)},
+                 {"step", learner.step}};
+    if (const auto& times = learner.times) {
+      item["times"] = {
+          {"shardSeconds", times->shard_seconds}, {"computeSeconds", times->compute_seconds},
+          {"waitSeconds", times->wait_seconds},   {"commitSeconds", times->commit_seconds},
+          {"sentBytes", times->sent_bytes},       {"receivedBytes", times->received_bytes}};
+    }
+    json["learners"].push_back(std::move(item));
+  }
+  if (progress.slowest && progress.slowest->slowdown >= kStragglerSlowdown) {
+    json["straggler"] = {{"name", progress.slowest->id.name},
+                         {"podUid", progress.slowest->id.pod_uid},
+                         {"slowdown", progress.slowest->slowdown}};
   }
   for (const Resize& resize : progress.resizes) json["resizes"].push_back(ToJson(resize));
   return WriteJson(json);

@@ -52,11 +52,22 @@ std::string_view ToString(JobState state);
 enum class LearnerState { kReady, kPreparing, kMember, kLeaving, kRefused };
 std::string_view ToString(LearnerState state);
 
+// From here on the slowest member is worth a word.
+inline constexpr double kStragglerSlowdown = 1.5;
+
 struct LearnerProgress {
   LearnerId id;
   LearnerState state = LearnerState::kReady;
   std::uint64_t step = 0;
+  std::optional<TickTimes> times;  // of a member
   bool operator==(const LearnerProgress&) const = default;
+};
+
+// The member that the others wait for.
+struct Straggler {
+  LearnerId id;
+  double slowdown = 1;  // its time for a shard, by the median of the others'
+  bool operator==(const Straggler&) const = default;
 };
 
 struct Resize {
@@ -88,7 +99,8 @@ struct JobProgress {
   std::optional<std::uint64_t> step;
   std::optional<Progress::Figures> figures;
   std::vector<LearnerProgress> learners;
-  std::vector<Resize> resizes;  // the last 64
+  std::optional<Straggler> slowest;  // none: fewer than two tell their times
+  std::vector<Resize> resizes;       // the last 64
   Problem problem;
   std::string parameters_sha256;
   bool operator==(const JobProgress&) const = default;

@@ -28,6 +28,7 @@ struct LearnerRecord {
   MembershipId entered;  // the newest one it is known to have entered; 0.0: none
   Tick applied_ticks = 0;
   std::optional<std::uint64_t> step;  // none: not told yet
+  std::optional<TickTimes> times;     // as it told last
 
   bool leaving = false;  // said so, or was told to
   bool told_to_leave = false;

@@ -75,6 +75,19 @@ std::vector<Member> NextMembers(const Membership& present, const std::vector<Mem
   return next;
 }
 
+std::optional<Straggler> FindSlowest(const std::vector<std::pair<LearnerId, double>>& seconds) {
+  if (seconds.size() < 2) return std::nullopt;
+  const auto slowest = std::ranges::max_element(seconds, {}, &std::pair<LearnerId, double>::second);
+  std::vector<double> others;
+  for (auto it = seconds.begin(); it != seconds.end(); ++it) {
+    if (it != slowest) others.push_back(it->second);
+  }
+  const auto middle = others.begin() + std::ssize(others) / 2;
+  std::ranges::nth_element(others, middle);
+  if (*middle <= 0) return std::nullopt;
+  return Straggler{.id = slowest->first, .slowdown = slowest->second / *middle};
+}
+
 BrokenLink LinkOf(const LearnerId& a, const LearnerId& b) {
   return a < b ? BrokenLink{a, b} : BrokenLink{b, a};
 }

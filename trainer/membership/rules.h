@@ -1,9 +1,11 @@
 #pragma once
 
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "trainer/membership/plan.h"
 #include "trainer/membership/types.h"
 
 // Who is to be a member, as functions of values.
@@ -22,6 +24,10 @@ enum class MemberFate {
 // from a member.
 std::vector<Member> NextMembers(const Membership& present, const std::vector<MemberFate>& fates,
                                 const std::vector<Member>& joiners, int members_most);
+
+// Whose shards take the longest, and how much longer than the median of the others; of equal ones
+// the first. None of fewer than two.
+std::optional<Straggler> FindSlowest(const std::vector<std::pair<LearnerId, double>>& seconds);
 
 // A connection that does not work, between two learners that do. The lesser id first.
 using BrokenLink = std::pair<LearnerId, LearnerId>;

@@ -16,6 +16,20 @@ constexpr Duration kLinger = std::chrono::milliseconds(250);
 constexpr Duration kVolumeRetry = std::chrono::seconds(1);
 constexpr int kVolumeTries = 10;
 
+std::optional<TickTimes> TimesBetween(const LearnerFigures& then, const LearnerFigures& now) {
+  if (now.ticks == then.ticks) return std::nullopt;
+  const auto ticks = static_cast<double>(now.ticks - then.ticks);
+  const double computing = ToSeconds(now.computing - then.computing);
+  const std::uint64_t shards = now.shards - then.shards;
+  return TickTimes{
+      .shard_seconds = shards > 0 ? computing / static_cast<double>(shards) : 0,
+      .compute_seconds = computing / ticks,
+      .wait_seconds = ToSeconds(now.waiting - then.waiting) / ticks,
+      .commit_seconds = ToSeconds(now.committing - then.committing) / ticks,
+      .sent_bytes = static_cast<double>(now.bytes_sent - then.bytes_sent) / ticks,
+      .received_bytes = static_cast<double>(now.bytes_received - then.bytes_received) / ticks};
+}
+
 std::uint64_t CountOf(const LearnerParts& parts) { return parts.compute.info().gradient_elements; }
 
 }  // namespace
@@ -170,7 +184,8 @@ void LearnerLoop::Impl::On(const Leave& leave) {
 }
 
 void LearnerLoop::Impl::SendHeartbeat() {
-  Progress progress{.tick = applied_, .step = step()};
+  Progress progress{.tick = applied_, .step = step(), .times = TimesBetween(told_, figures_)};
+  told_ = figures_;
   if (IsMember() || phase_ == Phase::kFinishing) progress.membership = membership_.id;
   if (progress.membership && rank() == 0) {
     const Tick tick = std::min<Tick>(applied_, schedule_.total_ticks() - 1);

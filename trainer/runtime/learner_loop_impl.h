@@ -257,6 +257,7 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   bool polling_ = false;
 
   LearnerFigures figures_;  // without `member`
+  LearnerFigures told_;     // as of the last heartbeat
   MetricsAccumulator metrics_;
   std::string last_line_;  // of metrics, of the newest tick; "" if it has none
 };

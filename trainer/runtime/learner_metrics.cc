@@ -42,6 +42,11 @@ struct LearnerMetrics::Families {
       registry
           .AddCounters("pliant_learner_commit_seconds_total", {}, "Time of the optimizer's steps.")
           .Add({});
+  Counter& pausing = registry
+                         .AddCounters("pliant_learner_pause_seconds_total", {},
+                                      "Time between the last step before a change of the "
+                                      "membership and the first one after it.")
+                         .Add({});
   Counter& given_up =
       registry
           .AddCounters("pliant_learner_ticks_given_up_total", {},
@@ -76,6 +81,7 @@ std::string LearnerMetrics::Serialize(const LearnerFigures& figures) {
   Show(figures.computing, families_->computing);
   Show(figures.waiting, families_->waiting);
   Show(figures.committing, families_->committing);
+  Show(figures.pausing, families_->pausing);
   Show(figures.ticks_given_up, families_->given_up);
   Show(figures.bytes_sent, families_->sent);
   Show(figures.bytes_received, families_->received);

@@ -158,6 +158,7 @@ void LearnerLoop::Impl::OnCommitted(const TickOutcome& outcome) {
   ++applied_;
   if (!opened_reported_) {
     pause_seconds_ = last_commit_ ? ToSeconds(now - *last_commit_) : 0;
+    if (last_commit_) figures_.pausing += now - *last_commit_;
     ReportOpened();
   }
   applied_most_ = std::max(applied_most_, applied_);
@@ -169,6 +170,8 @@ void LearnerLoop::Impl::CountTick(TimePoint now) {
   figures_.computing += tick_computed_ - tick_began_;
   figures_.waiting += tick_complete_ - tick_computed_;
   figures_.committing += now - tick_complete_;
+  ++figures_.ticks;
+  figures_.shards += map_.ShardsOf(rank()).size();
   if (plan_.kind != TickKind::kTrain) return;
   ++figures_.steps;
   figures_.samples += static_cast<std::uint64_t>(samples_computed_);

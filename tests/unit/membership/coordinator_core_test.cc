@@ -489,6 +489,20 @@ TEST_F(CoordinatorCoreTest, OneWhoCompletesEndsTheJob) {
   EXPECT_THAT(After(60s, "bc"), IsEmpty());
 }
 
+TEST_F(CoordinatorCoreTest, NamesTheOneThatTheOthersWaitFor) {
+  Running("abc");
+  EXPECT_EQ(core_->progress().slowest, std::nullopt);
+  for (const auto& [name, seconds] : {std::pair{'a', 0.01}, {'b', 0.04}, {'c', 0.02}}) {
+    Says(name, Progress{.membership = MembershipId{1, 1},
+                        .times = TickTimes{.shard_seconds = seconds, .wait_seconds = 0.5}});
+  }
+  const JobProgress progress = core_->progress();
+  EXPECT_EQ(progress.slowest, (Straggler{.id = Id('b'), .slowdown = 2}));
+  EXPECT_EQ(progress.learners.front().times->wait_seconds, 0.5);
+  const std::string text = Encode(progress);
+  EXPECT_THAT(text, testing::HasSubstr(R"("straggler":{"name":"b","podUid":"u","slowdown":2.0})"));
+}
+
 TEST_F(CoordinatorCoreTest, ReportsTheLongestPauseOfThoseWhoWereMembersBefore) {
   Running("ab");
   Wanted("abc");

@@ -91,5 +91,21 @@ TEST(FewestToRemove, CopesWithMoreThanItCanTryOut) {
   EXPECT_THAT(FewestToRemove(members, broken), testing::ElementsAre(members[0].id));
 }
 
+TEST(FindSlowest, IsMeasuredByTheOthers) {
+  const auto id = [](const char* name) { return LearnerId{.name = name}; };
+  const struct {
+    std::vector<std::pair<LearnerId, double>> seconds;
+    std::optional<Straggler> want;
+  } kCases[] = {
+      {{}, std::nullopt},
+      {{{id("a"), 1}}, std::nullopt},
+      {{{id("a"), 1}, {id("b"), 3}}, Straggler{id("b"), 3}},
+      {{{id("a"), 2}, {id("b"), 2}}, Straggler{id("a"), 1}},
+      {{{id("a"), 1}, {id("b"), 9}, {id("c"), 2}, {id("d"), 8}}, Straggler{id("b"), 4.5}},
+      {{{id("a"), 0}, {id("b"), 3}}, std::nullopt},
+  };
+  for (const auto& c : kCases) EXPECT_EQ(FindSlowest(c.seconds), c.want);
+}
+
 }  // namespace
 }  // namespace pliant

@@ -78,7 +78,8 @@ TEST(Document, HasTheCoordinatorsMetrics) {
                                    .loss = 1,
                                    .samples_per_second = 1,
                                    .accuracy = 1,
-                                   .last_checkpoint = CheckpointReport{.unix_seconds = 1}}};
+                                   .last_checkpoint = CheckpointReport{.unix_seconds = 1}},
+      .slowest = Straggler{.slowdown = 2}};
   EXPECT_EQ(SeriesIn(metrics.Serialize(progress, 1)), SeriesOf(metrics.families()));
 }
 
