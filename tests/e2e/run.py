@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from story import bad_jobs, ending, faults, full_volume, plot, pytorch, survivor, where
+from story import bad_jobs, control_faults, ending, faults, full_volume, plot, pytorch, survivor, where
 from story.checks import Check
 from story.errors import StoryError
 from story.operator_pod import kill_leader
@@ -40,6 +40,7 @@ def story_with_kills(stage: Stage, screen: Screen) -> list[Check]:
 # Those need hands on the nodes, which only the local cluster gives.
 _LOCAL_MOMENTS: dict[str, Moment] = {
     "faults in mid step": faults.play,
+    "faults of operator, API server and nodes": control_faults.play,
     "a checkpoint volume that is full for a while": full_volume.play,
 }
 _MOMENTS: dict[str, Moment] = {

@@ -84,6 +84,11 @@ def _parser() -> argparse.ArgumentParser:
         ("node-up", "start a node again that was ended"),
     ):
         word(name, text).add_argument("node")
+    restart = word(
+        "restart", "kill a process of the cluster, and start it again: ./dev restart etcd --after 5"
+    )
+    restart.add_argument("name", help="as ./dev status prints it")
+    restart.add_argument("--after", type=float, default=0.0, metavar="SECONDS", help="default: 0")
     shell = word("shell", "a shell, or a command, in the build image, with the source mounted")
     shell.add_argument("command", nargs=argparse.REMAINDER)
     word("ci", "what .ci/run runs")
@@ -132,6 +137,8 @@ def _run(arguments: argparse.Namespace, rest: list[str]) -> int:
                 commands.node_down(arguments.node)
             case "node-up":
                 commands.node_up(arguments.node)
+            case "restart":
+                commands.restart(arguments.name, arguments.after)
             case "down":
                 commands.down()
             case "clean":

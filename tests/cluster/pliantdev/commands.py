@@ -20,6 +20,7 @@ from . import (
     prometheus,
 )
 from .counts import Counts
+from .daemon import Daemon
 from .errors import DevError
 from .lock import LOCK_IS_HELD
 from .progress import log_file, phase, say
@@ -98,11 +99,16 @@ def logs(name: str | None) -> int:
     if name is None:
         of_operator = ["-n", product.NAMESPACE, "logs", "-l", "app.kubernetes.io/name=pliant"]
         return kubectl([*of_operator, "--prefix", "--tail=200", "--all-containers"])
+    daemon = _daemon(name)
+    sys.stdout.write(daemon.log.read_text(errors="replace"))
+    return 0
+
+
+def _daemon(name: str) -> Daemon:
     daemon = cluster.daemons().get(name)
     if not daemon:
         raise DevError(f"nothing is called {name}", remedy="./dev status lists the names")
-    sys.stdout.write(daemon.log.read_text(errors="replace"))
-    return 0
+    return daemon
 
 
 def kubectl(arguments: Sequence[str]) -> int:
@@ -129,6 +135,12 @@ def node_up(node: str) -> None:
     made = assets.build()
     with phase(f"Bringing {node} back"):
         cluster.bring_back(node, made.node_files, made.pause_archive)
+
+
+def restart(name: str, away_seconds: float) -> None:
+    preflight.require_root()
+    with phase(f"Killing {name}, and starting it again"):
+        _daemon(name).restart(away_seconds)
 
 
 def demo(arguments: Sequence[str]) -> int:

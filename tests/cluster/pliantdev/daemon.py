@@ -1,6 +1,7 @@
 """Processes that outlive the command that started them, found again by their recorded id."""
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -39,6 +40,7 @@ class Daemon:
         self.name = name
         self.log = directory / f"{name}.log"
         self._pid_file = directory / f"{name}.pid"
+        self._command_file = directory / f"{name}.command"
         self._child: subprocess.Popen | None = None
 
     def pid(self) -> int | None:
@@ -58,6 +60,7 @@ class Daemon:
             return
         self._pid_file.parent.mkdir(parents=True, exist_ok=True)
         self._pid_file.unlink(missing_ok=True)
+        self._command_file.write_text(json.dumps([*map(str, command)]))
         with self.log.open("w") as log:
             self._child = subprocess.Popen(
                 ["/bin/sh", "-ec", _RECORD_AND_EXEC, "sh", self._pid_file, *map(str, command)],
@@ -72,6 +75,16 @@ class Daemon:
             if self._child.poll() is not None:
                 raise DevError(f"{self.name} could not be started", log=self.log)
             time.sleep(0.002)
+
+    def restart(self, away_seconds: float) -> None:
+        """Kills it, and starts it again by the command that it was started with."""
+        try:
+            command = json.loads(self._command_file.read_text())
+        except OSError:
+            raise DevError(f"{self.name} was never started", remedy="./dev up") from None
+        self.stop(first=signal.SIGKILL)
+        time.sleep(away_seconds)
+        self.start(command)
 
     def stop(self, grace_seconds: float = 5.0, first: signal.Signals = signal.SIGTERM) -> None:
         """Ends it: by `first`, and by SIGKILL when it has not gone after the grace period."""

@@ -53,6 +53,11 @@ def bring_back(stage: Stage, node: str) -> None:
     _dev(stage, "node-up", node)
 
 
+def restart(stage: Stage, process: str, away_seconds: float) -> None:
+    """Kills a process of the cluster, by its name in `./dev status`, and starts it again."""
+    _dev(stage, "restart", process, "--after", str(away_seconds))
+
+
 def _dev(stage: Stage, *command: str) -> str:
     # The story is itself run by a ./dev, which holds the lock.
     environment = {**os.environ, "PLIANT_DEV_LOCK_IS_HELD": "1"}

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from . import container
 from .errors import StoryError
+from .kubectl import Kubectl
 from .stage import Stage
 
 
@@ -17,12 +18,22 @@ def leader_name(leases: Mapping, pods: Mapping) -> str:
     raise StoryError(f"no pod of the operator holds its lease; the holders are {holders}")
 
 
+def leader(kubectl: Kubectl) -> str:
+    """The pod that leads now."""
+    return leader_name(
+        kubectl.json("get", "leases"), kubectl.json("get", "pods", "-l", "app.kubernetes.io/name=pliant")
+    )
+
+
+def lease_transitions(kubectl: Kubectl) -> int:
+    """How often the lease has changed hands."""
+    return sum(lease["spec"].get("leaseTransitions", 0) for lease in kubectl.json("get", "leases")["items"])
+
+
 def kill_leader(stage: Stage) -> str:
     """Its sudden end. Returns its name."""
     kubectl = stage.operator_kubectl
-    name = leader_name(
-        kubectl.json("get", "leases"), kubectl.json("get", "pods", "-l", "app.kubernetes.io/name=pliant")
-    )
+    name = leader(kubectl)
     if stage.dev is None:
         # Without hands on its node, the pod goes with it: a replica that is new takes its place.
         kubectl.run("delete", "pod", name, "--force", "--grace-period=0")

@@ -1,0 +1,121 @@
+"""Faults of what is around the trainings: the operator, the API server, etcd, a kubelet, a GPU. None of them stops a
+training or changes its result."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from . import checks, container, reference
+from .api_server import ApiServer
+from .errors import StoryError
+from .operator_pod import leader, lease_transitions
+from .scene import Scene
+from .screen import Screen
+from .stage import GPUS_TOTAL, NAMESPACE, Stage
+from .table import layout
+from .watcher import Watcher
+
+_NAME = "steady"
+_SEED = 6
+_EPOCHS = 300  # four minutes and more: long enough for all of this
+_TRAIN_SECONDS = 1800.0
+_STOPPED_SECONDS = 20.0  # longer than a lease
+_AWAY_SECONDS = 5.0
+_HEADER = ("fault", "seconds until the job was resized again", "steps meanwhile")
+
+
+@dataclass(frozen=True)
+class Fault:
+    name: str
+    strike: Callable[[Scene], None]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came of a fault: a resize that was asked for when it struck, and what was trained until that was done."""
+
+    fault: str
+    seconds: float
+    steps: int
+
+    def row(self) -> list[str]:
+        return [self.fault, f"{self.seconds:.1f} s", str(self.steps)]
+
+
+def _stop_leader(scene: Scene) -> None:
+    """Its lease runs out while it does not run: when it runs again it must not act as if it still led."""
+    kubectl = scene.stage.operator_kubectl
+    name, before = leader(kubectl), lease_transitions(kubectl)
+    container.signal(scene.stage, kubectl, name, "SIGSTOP")
+    time.sleep(_STOPPED_SECONDS)
+    container.signal(scene.stage, kubectl, name, "SIGCONT")
+    after = lease_transitions(kubectl)
+    if after != before + 1:
+        raise StoryError(f"the lease changed hands {after - before} times while its holder did not run")
+
+
+def _restart(process: str) -> Callable[[Scene], None]:
+    return lambda scene: container.restart(scene.stage, process, _AWAY_SECONDS)
+
+
+def _kill_kubelet(scene: Scene) -> None:
+    # From inside of the node: outside it has another process around it.
+    container.on_node(scene.stage, "node-1", "pkill", "-KILL", "-x", "kubelet")
+    container.restart(scene.stage, "node-1/kubelet", _AWAY_SECONDS)
+
+
+_FAULTS = (
+    Fault(f"SIGSTOP of the operator's leader for {_STOPPED_SECONDS:.0f} s", _stop_leader),
+    Fault("SIGKILL of the API server", _restart("kube-apiserver")),
+    Fault("SIGKILL of etcd", _restart("etcd")),
+    Fault("SIGKILL of a kubelet", _kill_kubelet),
+)
+
+
+def play(stage: Stage, screen: Screen) -> list[checks.Check]:
+    stage.clear()
+    job = stage.with_own_epochs(stage.manifest("training-1"), _EPOCHS)
+    job["metadata"]["name"] = _NAME
+    job["spec"]["training"]["seed"] = _SEED
+    with Watcher(ApiServer(stage.kubectl), NAMESPACE, screen.show) as watcher:
+        scene = Scene(_NAME, stage, screen, watcher)
+        scene.apply(job)
+        scene.wait("it trains on 8 GPUs", lambda each: each.trains_on(8) and bool(each.progress.step))
+        answers = []
+        for number, fault in enumerate(_FAULTS):
+            answers.append(_suffer(scene, fault, learners=8 if number % 2 else 6))
+        _lose_a_gpu(scene)
+        end = scene.wait("it completes", lambda each: each.job.phase == "Succeeded", _TRAIN_SECONDS).job
+        worlds = watcher.worlds()
+    screen.close_table()
+    for line in layout(_HEADER, [each.row() for each in answers]):
+        screen.say(line)
+    (sha256,) = reference.parameter_hashes(stage.kubectl, [job])
+    outcome = checks.Outcome(_NAME, end.phase, end.step, end.steps_total, end.accuracy, end.parameters_sha256, sha256)
+    stood_still = [each.fault for each in answers if each.steps <= 0]
+    return [
+        checks.Check("the training went on through all faults", tuple(stood_still)),
+        *checks.check_outcomes([outcome]),
+        *checks.check_worlds(worlds, GPUS_TOTAL),
+    ]
+
+
+def _suffer(scene: Scene, fault: Fault, learners: int) -> Answer:
+    """A resize is asked for, the fault strikes at once, and the resize comes about all the same."""
+    scene.say(f"kubectl scale etj {_NAME} --replicas={learners}, and {fault.name}")
+    step, begin = scene.now().progress.step or 0, time.monotonic()
+    scene.stage.kubectl.run("scale", "elastictrainingjob", _NAME, f"--replicas={learners}")
+    fault.strike(scene)
+    after = scene.wait(f"it trains on {learners} GPUs", lambda each: each.trains_on(learners))
+    return Answer(fault.name, time.monotonic() - begin, (after.progress.step or 0) - step)
+
+
+def _lose_a_gpu(scene: Scene) -> None:
+    scene.say("a GPU of node-2 turns unhealthy")
+    file = "/run/pretend-gpus-unhealthy"
+    container.on_node(scene.stage, "node-2", "sh", "-c", f"echo gpu-1 > {file}")
+    try:
+        scene.wait("it trains on 7 GPUs", lambda each: each.trains_on(7))
+    finally:
+        container.on_node(scene.stage, "node-2", "rm", "-f", file)
+    scene.wait("the GPU is well again, and it trains on 8", lambda each: each.trains_on(8))
