@@ -99,6 +99,8 @@ def _beyond_bounds(worlds: Sequence[World]) -> Iterator[str]:
     for world in worlds:
         for name, training in world.trainings.items():
             wanted, job = training.job.learners_desired, training.job
+            if job.observed_generation < job.generation:
+                continue  # the bounds were changed a moment ago
             if wanted and not job.learners_min <= wanted <= job.learners_max and (name, wanted) not in seen:
                 seen.add((name, wanted))
                 yield f"{name} was allocated {wanted} learners, outside of {job.learners_min} to {job.learners_max}"

@@ -60,6 +60,8 @@ class Job:
     accuracy: float | None
     parameters_sha256: str
     conditions: Mapping[str, Condition] = field(default_factory=dict)
+    generation: int = 0
+    observed_generation: int = 0  # of the spec that the status is of
 
     @staticmethod
     def parse(job: Mapping) -> "Job":
@@ -81,6 +83,8 @@ class Job:
                 each["type"]: Condition(each["status"], each.get("reason", ""), each.get("message", ""))
                 for each in status.get("conditions", [])
             },
+            generation=job["metadata"].get("generation", 0),
+            observed_generation=status.get("observedGeneration", 0),
         )
 
     @property

@@ -55,6 +55,12 @@ class WorldsTest(unittest.TestCase):
             ["training-1 was allocated 1 learners, outside of 2 to 8"],
         )
 
+    def test_a_maximum_that_was_lowered_a_moment_ago(self) -> None:
+        for observed, held in ((1, []), (2, ["training-1 was allocated 8 learners, outside of 1 to 6"])):
+            with self.subTest(observed=observed):
+                large = builders.training(8, learners_max=6, generation=2, observed_generation=observed)
+                self.assertEqual(problems(checks.check_worlds([builders.world(0.0, large)], 8)), held)
+
     def test_a_step_that_is_undone(self) -> None:
         worlds = [builders.world(0.0, builders.training(1, step=5)), builders.world(1.0, builders.training(1, step=4))]
         self.assertEqual(problems(checks.check_worlds(worlds, 8)), ["training-1 went from step 5 back to 4"])
