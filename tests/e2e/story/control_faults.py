@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from . import checks, container, reference
 from .api_server import ApiServer
 from .errors import StoryError
+from .faults import Fault
 from .operator_pod import leader, lease_transitions
 from .scene import Scene
 from .screen import Screen
@@ -22,12 +23,6 @@ _TRAIN_SECONDS = 1800.0
 _STOPPED_SECONDS = 20.0  # longer than a lease
 _AWAY_SECONDS = 5.0
 _HEADER = ("fault", "seconds until the job was resized again", "steps meanwhile")
-
-
-@dataclass(frozen=True)
-class Fault:
-    name: str
-    strike: Callable[[Scene], None]
 
 
 @dataclass(frozen=True)
