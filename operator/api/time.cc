@@ -1,5 +1,6 @@
 #include "operator/api/time.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -75,7 +76,9 @@ std::string FormatTime(WallTime time) {
 }
 
 WallTime FromUnixSeconds(double seconds) {
-  return WallTime(std::chrono::milliseconds(std::llround(seconds * 1000)));
+  constexpr double kLast = 253'402'300'799;  // 9999-12-31T23:59:59Z
+  const double bounded = std::clamp(seconds, 0.0, kLast);
+  return WallTime(std::chrono::milliseconds(std::llround(bounded * 1000)));
 }
 
 }  // namespace pliant::api

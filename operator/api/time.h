@@ -16,6 +16,8 @@ using WallTime = std::chrono::sys_time<std::chrono::milliseconds>;
 Result<WallTime> ParseTime(std::string_view text);
 // Whole seconds, as metav1.Time has them.
 std::string FormatTime(WallTime time);
+// Of a finite number, which may come from anybody: what lies outside of 1970 to 9999 becomes the
+// nearest time within.
 WallTime FromUnixSeconds(double seconds);
 
 }  // namespace pliant::api

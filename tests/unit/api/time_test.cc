@@ -24,6 +24,14 @@ TEST(Time, RefusesOtherTexts) {
   }
 }
 
+TEST(Time, FromUnixSecondsStaysWithinWhatCanBeWritten) {
+  EXPECT_EQ(FromUnixSeconds(1.5), WallTime(milliseconds(1500)));
+  EXPECT_EQ(FromUnixSeconds(-1), WallTime());
+  for (const double late : {253'402'300'799.0, 1e18, 1e300}) {
+    EXPECT_EQ(FormatTime(FromUnixSeconds(late)), "9999-12-31T23:59:59Z") << late;
+  }
+}
+
 TEST(Time, WritesWholeSecondsThatReadBack) {
   const WallTime time(seconds(1772366400) + milliseconds(999));
   EXPECT_EQ(FormatTime(time), "2026-03-01T12:00:00Z");
