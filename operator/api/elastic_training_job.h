@@ -70,7 +70,7 @@ struct JobSpec {
   FailurePolicy failure_policy;
   std::optional<std::chrono::seconds> active_deadline;     // since it last left the queue
   std::optional<std::chrono::seconds> ttl_after_finished;  // then it is deleted
-  std::string template_json;  // a PodTemplateSpec, kept as it is
+  std::string template_json;                               // a PodTemplateSpec, kept as it is
 
   bool operator==(const JobSpec&) const = default;
 };

@@ -71,7 +71,6 @@ struct DeleteJob {
 
 using Action =
     std::variant<CheckTemplate, FindMountCause, PutSecrets, PutNetworkPolicies, CreateService,
-                 PointService, CreateCoordinator, CreateLearner, OpenGate, DeletePod,
-                            DeleteJob>;
+                 PointService, CreateCoordinator, CreateLearner, OpenGate, DeletePod, DeleteJob>;
 
 }  // namespace pliant::controller
