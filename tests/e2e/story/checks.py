@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from .world import Resize, World
+from .world import Job, Resize, World
 
 ACCURACY_LEAST = 0.95
 
@@ -31,6 +31,12 @@ class Outcome:
     accuracy: float | None
     parameters_sha256: str
     reference_sha256: str
+
+    @staticmethod
+    def of(job: Job, reference_sha256: str) -> "Outcome":
+        return Outcome(
+            job.name, job.phase, job.step, job.steps_total, job.accuracy, job.parameters_sha256, reference_sha256
+        )
 
 
 def check_outcomes(outcomes: Sequence[Outcome]) -> list[Check]:

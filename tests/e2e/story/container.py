@@ -20,7 +20,11 @@ def signal(stage: Stage, kubectl: Kubectl, pod_name: str, name: str) -> None:
 
 
 def kill(stage: Stage, kubectl: Kubectl, pod_name: str) -> None:
-    """SIGKILL. Returns when the kubelet has seen it: until then the pod's status is that of the dead process."""
+    """SIGKILL. Returns when the kubelet has seen it: until then the pod's status is that of the dead process. Without
+    hands on its node, the pod goes with it."""
+    if stage.dev is None:
+        kubectl.run("delete", "pod", pod_name, "--force", "--grace-period=0")
+        return
 
     def restarts() -> int | None:
         """Nothing while the container is not running."""

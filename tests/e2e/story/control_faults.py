@@ -88,20 +88,19 @@ def play(stage: Stage, screen: Screen) -> list[checks.Check]:
     for line in layout(_HEADER, [each.row() for each in answers]):
         screen.say(line)
     (sha256,) = reference.parameter_hashes(stage.kubectl, [job])
-    outcome = checks.Outcome(_NAME, end.phase, end.step, end.steps_total, end.accuracy, end.parameters_sha256, sha256)
     stood_still = [each.fault for each in answers if each.steps <= 0]
     return [
         checks.Check("the training went on through all faults", tuple(stood_still)),
-        *checks.check_outcomes([outcome]),
+        *checks.check_outcomes([checks.Outcome.of(end, sha256)]),
         *checks.check_worlds(worlds, GPUS_TOTAL),
     ]
 
 
 def _suffer(scene: Scene, fault: Fault, learners: int) -> Answer:
     """A resize is asked for, the fault strikes at once, and the resize comes about all the same."""
-    scene.say(f"kubectl scale etj {_NAME} --replicas={learners}, and {fault.name}")
     step, begin = scene.now().progress.step or 0, time.monotonic()
-    scene.stage.kubectl.run("scale", "elastictrainingjob", _NAME, f"--replicas={learners}")
+    scene.scale(learners)
+    scene.say(fault.name)
     fault.strike(scene)
     after = scene.wait(f"it trains on {learners} GPUs", lambda each: each.trains_on(learners))
     return Answer(fault.name, time.monotonic() - begin, (after.progress.step or 0) - step)
@@ -114,8 +113,7 @@ def _lose_a_gpu(scene: Scene) -> None:
     container.on_node(scene.stage, "node-2", "sh", "-c", f"echo gpu-1 > {file}")
     try:
         for wanted, gets in ((4, 4), (8, 7)):
-            scene.say(f"kubectl scale etj {_NAME} --replicas={wanted}")
-            scene.stage.kubectl.run("scale", "elastictrainingjob", _NAME, f"--replicas={wanted}")
+            scene.scale(wanted)
             scene.wait(f"it trains on {gets} GPUs", lambda each, gets=gets: each.trains_on(gets))
     finally:
         container.on_node(scene.stage, "node-2", "rm", "-f", file)

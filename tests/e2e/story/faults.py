@@ -131,12 +131,11 @@ def play(stage: Stage, screen: Screen) -> list[checks.Check]:
     for line in layout(_HEADER, [each.row() for each in recoveries]):
         screen.say(line)
     (sha256,) = reference.parameter_hashes(stage.kubectl, [job])
-    outcome = checks.Outcome(_NAME, end.phase, end.step, end.steps_total, end.accuracy, end.parameters_sha256, sha256)
     lost = [f"{each.fault}: {each.steps_lost}" for each in recoveries if each.steps_lost]
     return [
         checks.Check("no fault lost a committed step", tuple(lost)),
         checks.Check("a corrupted checkpoint is passed over", passed_over),
-        *checks.check_outcomes([outcome]),
+        *checks.check_outcomes([checks.Outcome.of(end, sha256)]),
         *checks.check_worlds(until_corruption, GPUS_TOTAL),
     ]
 

@@ -42,10 +42,9 @@ def play(stage: Stage, screen: Screen) -> list[checks.Check]:
         worlds = watcher.worlds()
     screen.close_table()
     (sha256,) = reference.parameter_hashes(stage.kubectl, [job])
-    outcome = checks.Outcome(_NAME, end.phase, end.step, end.steps_total, end.accuracy, end.parameters_sha256, sha256)
     return [
         checks.Check("a full volume is told, and that it is full no more", said),
-        *checks.check_outcomes([outcome]),
+        *checks.check_outcomes([checks.Outcome.of(end, sha256)]),
         *checks.check_worlds(worlds, GPUS_TOTAL),
     ]
 

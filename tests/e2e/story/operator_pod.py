@@ -34,9 +34,5 @@ def kill_leader(stage: Stage) -> str:
     """Its sudden end. Returns its name."""
     kubectl = stage.operator_kubectl
     name = leader(kubectl)
-    if stage.dev is None:
-        # Without hands on its node, the pod goes with it: a replica that is new takes its place.
-        kubectl.run("delete", "pod", name, "--force", "--grace-period=0")
-    else:
-        container.kill(stage, kubectl, name)
+    container.kill(stage, kubectl, name)
     return name

@@ -55,18 +55,13 @@ def play(stage: Stage, screen: Screen, after_step: Callable[[int], None] = lambd
     told.resizes = report(plot.requests, resizes)
     screen.say("training both once more, undisturbed, with one learner each and the same seeds")
     hashes = dict(zip(jobs, reference.parameter_hashes(stage.kubectl, list(jobs.values())), strict=True))
-    told.outcomes = [outcome(last, name, hashes[name]) for name in jobs]
+    told.outcomes = [Outcome.of(last.trainings[name].job, hashes[name]) for name in jobs]
     told.checks = [
         *checks.check_outcomes(told.outcomes),
         *checks.check_worlds(told.worlds, GPUS_TOTAL),
         checks.check_resizes(resizes),
     ]
     return told
-
-
-def outcome(world: World, name: str, reference_sha256: str) -> Outcome:
-    job = world.trainings[name].job
-    return Outcome(name, job.phase, job.step, job.steps_total, job.accuracy, job.parameters_sha256, reference_sha256)
 
 
 class _Plot:

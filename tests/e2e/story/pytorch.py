@@ -1,5 +1,5 @@
-"""A PyTorch script, as examples/ has it, through one, four, two and three learners and a SIGKILL: the parameters and the
-learning curve of the same script alone."""
+"""A PyTorch script, as examples/ has it, through one, four, two and three learners and a SIGKILL: the parameters are
+those of the same script alone."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -40,8 +40,7 @@ def play(stage: Stage, screen: Screen) -> list[checks.Check]:
     screen.close_table()
     screen.say(f"loss by epoch: {curve(worlds)}")
     (sha256,) = reference.parameter_hashes(stage.kubectl, [job])
-    outcome = checks.Outcome(NAME, end.phase, end.step, end.steps_total, None, end.parameters_sha256, sha256)
-    return [*checks.check_training([outcome]), *checks.check_worlds(worlds, GPUS_TOTAL)]
+    return [*checks.check_training([checks.Outcome.of(end, sha256)]), *checks.check_worlds(worlds, GPUS_TOTAL)]
 
 
 def curve(worlds: Sequence[World]) -> str:
@@ -94,8 +93,7 @@ def _apply_program(stage: Stage) -> None:
 
 def _resize(scene: Scene, learners: int) -> None:
     if learners != _SIZES[0]:
-        scene.say(f"kubectl scale etj {NAME} --replicas={learners}")
-        scene.stage.kubectl.run("scale", "elastictrainingjob", NAME, f"--replicas={learners}")
+        scene.scale(learners)
     scene.wait(
         f"it trains on {learners} GPUs",
         lambda each: each.trains_on(learners) and bool(each.progress.step),
@@ -105,10 +103,7 @@ def _resize(scene: Scene, learners: int) -> None:
 def _kill_one(scene: Scene, learners: int) -> None:
     scene.say("SIGKILL of a learner")
     before = scene.now().progress
-    if scene.stage.dev is None:
-        scene.stage.kubectl.run("delete", "pod", scene.learners()[0].name, "--force", "--grace-period=0")
-    else:
-        container.kill(scene.stage, scene.stage.kubectl, scene.learners()[0].name)
+    container.kill(scene.stage, scene.stage.kubectl, scene.learners()[0].name)
     scene.wait(
         f"it trains on {learners} GPUs again",
         lambda each: each.trains_on(learners) and each.progress.membership != before.membership,

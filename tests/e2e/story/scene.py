@@ -46,6 +46,10 @@ class Scene:
     def patch(self, patch: str) -> None:
         self.stage.kubectl.run("patch", "elastictrainingjob", self.name, "--type=merge", "-p", patch)
 
+    def scale(self, learners: int) -> None:
+        self.say(f"kubectl scale {self.name} --replicas={learners}")
+        self.stage.kubectl.run("scale", "elastictrainingjob", self.name, f"--replicas={learners}")
+
     def suspend(self) -> Training:
         """Until nothing of it runs any more."""
         self.say(f"kubectl patch {self.name}: suspend")

@@ -36,12 +36,10 @@ def play(stage: Stage, screen: Screen) -> list[checks.Check]:
         worlds = watcher.worlds()
     screen.close_table()
     (sha256,) = reference.parameter_hashes(stage.kubectl, [job])
-    end = last.job
-    outcome = checks.Outcome(_NAME, end.phase, end.step, end.steps_total, end.accuracy, end.parameters_sha256, sha256)
     return [
         checks.Check("suspending lost no step", suspended.problems()),
         checks.Check("vanished learners resumed from the newest checkpoint", vanished.problems()),
-        *checks.check_outcomes([outcome]),
+        *checks.check_outcomes([checks.Outcome.of(last.job, sha256)]),
         # What was committed after the checkpoint goes when all learners vanish: before that is judged by `vanished`.
         *checks.check_worlds([world for world in worlds if world.time > vanished.time], GPUS_TOTAL),
     ]

@@ -2,11 +2,13 @@ import copy
 import dataclasses
 import json
 import unittest
+import unittest.mock
 
 import builders
 from test_stage import JOB, container
 
 from story import bad_jobs, pytorch, spoilt
+from story import container as container_of_story
 from story.errors import StoryError
 from story.faults import Recovery
 from story.operator_pod import leader_name
@@ -28,6 +30,13 @@ class OperatorTest(unittest.TestCase):
         self.assertEqual(leader_name(held_by("op-b_7f"), named("op-a", "op-b")), "op-b")
         with self.assertRaisesRegex(StoryError, "no pod of the operator holds its lease"):
             leader_name(held_by("op-c_7f"), named("op-a", "op-b"))
+
+
+class KillTest(unittest.TestCase):
+    def test_without_hands_on_the_nodes_the_pod_goes(self) -> None:
+        kubectl = unittest.mock.Mock()
+        container_of_story.kill(unittest.mock.Mock(dev=None), kubectl, "learner-1")
+        kubectl.run.assert_called_once_with("delete", "pod", "learner-1", "--force", "--grace-period=0")
 
 
 class RecoveryTest(unittest.TestCase):
