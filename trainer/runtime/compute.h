@@ -38,7 +38,8 @@ struct CommitWork {
 };
 
 // Runs a Program away from the event loop, one operation after the other in the order asked, so
-// that every operation sees the state that the ones before it left. Callbacks run on the event
+// that every operation sees the state that the ones before it left. Only a copy of the state is
+// made beside what comes after it, up to the next change of the state. Callbacks run on the event
 // loop, never within the call, and not after the object is destroyed.
 class Compute {
  public:

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <atomic>
 #include <deque>
+#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -12,6 +13,29 @@
 namespace pliant {
 namespace {
 
+// Memory for a copy of the state: the newest one that came back is used again, for fresh memory
+// costs as much as the copy.
+class SpareCopy : public std::enable_shared_from_this<SpareCopy> {
+ public:
+  std::shared_ptr<StateCopy> Take() {
+    std::unique_ptr<StateCopy> copy;
+    {
+      const std::lock_guard lock(mutex_);
+      copy = std::move(spare_);
+    }
+    if (!copy) copy = std::make_unique<StateCopy>();
+    return {copy.release(), [self = shared_from_this()](StateCopy* back) {
+              std::unique_ptr<StateCopy> owned(back);
+              const std::lock_guard lock(self->mutex_);
+              self->spare_.swap(owned);
+            }};
+  }
+
+ private:
+  std::mutex mutex_;
+  std::unique_ptr<StateCopy> spare_;  // guarded by mutex_
+};
+
 // The loop hands one operation at a time to the thread, so that what the loop prepares for a tick
 // (ShardFolder::Begin) never meets the tick before it.
 class ThreadedCompute final : public Compute {
@@ -21,19 +45,19 @@ class ThreadedCompute final : public Compute {
       : loop_(loop),
         program_(program),
         info_(program.info()),
-        shape_(program.State()),
+        state_(program.State()),
         folder_(logical_shards, info_.gradient_elements, shards_most, gradients),
-        thread_([this](const std::stop_token& stop) {
-          while (auto work = work_.Take(stop)) (*work)();
-        }) {}
+        copier_([this](const std::stop_token& stop) { Work(copies_wanted_, stop); }),
+        thread_([this](const std::stop_token& stop) { Work(work_, stop); }) {}
 
   ~ThreadedCompute() override {
     abandoned_ = true;
     thread_.request_stop();
+    copier_.request_stop();
   }
 
   const ProgramInfo& info() const override { return info_; }
-  const StateDict& state_shape() const override { return shape_; }
+  const StateDict& state_shape() const override { return state_; }
 
   void RunTick(TickWork work, std::function<void(HeldNode)> on_node,
                Done<TickOutput> done) override {
@@ -62,7 +86,7 @@ class ThreadedCompute final : public Compute {
   }
 
   void Commit(CommitWork work, DoneStatus done) override {
-    Enqueue(kOther, [this, work = std::move(work), done = std::move(done)]() mutable {
+    Enqueue(kChange, [this, work = std::move(work), done = std::move(done)]() mutable {
       OnThread([this, work = std::move(work), done = std::move(done)] {
         Status status = program_.Commit({.epoch = work.epoch,
                                          .step = work.step,
@@ -75,16 +99,23 @@ class ThreadedCompute final : public Compute {
   }
 
   void CopyState(Done<std::shared_ptr<const StateCopy>> done) override {
-    Enqueue(kOther, [this, done = std::move(done)]() mutable {
-      OnThread([this, done = std::move(done)] {
-        auto copy = std::make_shared<const StateCopy>(StateCopy::Of(program_.State()));
-        Post([done, copy = std::move(copy)] { done(copy); });
+    Enqueue(kCopy, [this, done = std::move(done)]() mutable {
+      ++copies_running_;
+      copies_wanted_.Put([this, done = std::move(done)] {
+        std::shared_ptr<StateCopy> copy = spare_copy_->Take();
+        copy->CopyFrom(state_);
+        Post([this, done, copy = std::shared_ptr<const StateCopy>(std::move(copy))]() mutable {
+          --copies_running_;
+          if (running_kind_ == kNone) BeginNext();
+          done(std::move(copy));
+        });
       });
+      BeginNext();
     });
   }
 
   void LoadState(std::shared_ptr<const StateCopy> state, DoneStatus done) override {
-    Enqueue(kOther, [this, state = std::move(state), done = std::move(done)]() mutable {
+    Enqueue(kChange, [this, state = std::move(state), done = std::move(done)]() mutable {
       OnThread([this, state = std::move(state), done = std::move(done)] {
         Status status = pliant::CopyState(state->view(), program_.State());
         if (status) status = program_.LoadedState();
@@ -94,7 +125,7 @@ class ThreadedCompute final : public Compute {
   }
 
  private:
-  enum Kind { kNone, kTick, kOther };
+  enum Kind { kNone, kTick, kCopy, kChange };
   struct Operation {
     Kind kind = kNone;
     std::move_only_function<void()> begin;  // on the loop
@@ -110,6 +141,8 @@ class ThreadedCompute final : public Compute {
   void BeginNext() {
     running_kind_ = kNone;
     if (queue_.empty()) return;
+    // A copy under way sees the state as it is now.
+    if (queue_.front().kind == kChange && copies_running_ > 0) return;
     Operation next = std::move(queue_.front());
     queue_.pop_front();
     running_kind_ = next.kind;
@@ -124,7 +157,11 @@ class ThreadedCompute final : public Compute {
     });
   }
 
-  // ---- On the compute thread ----
+  // ---- On the threads of compute and of copies ----
+
+  static void Work(Mailbox<std::function<void()>>& work, const std::stop_token& stop) {
+    while (auto task = work.Take(stop)) (*task)();
+  }
 
   // Not after this object is destroyed.
   void Post(std::function<void()> task) {
@@ -142,21 +179,29 @@ class ThreadedCompute final : public Compute {
   EventLoop& loop_;
   Program& program_;
   const ProgramInfo info_;
-  const StateDict shape_;
+  const StateDict state_;  // borrowed from the program, for its life
 
   // Loop's thread only.
   std::deque<Operation> queue_;
   Kind running_kind_ = kNone;
   std::uint64_t running_ = 0;  // counts operations
   std::uint64_t abandoned_tick_ = 0;
+  int copies_running_ = 0;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 
   // Handed over with each tick.
   ShardFolder folder_;
 
+  // Copies may outlive this object.
+  const std::shared_ptr<SpareCopy> spare_copy_ = std::make_shared<SpareCopy>();
+
   std::atomic<bool> abandoned_ = false;  // the running tick is
-  Mailbox<std::function<void()>> work_;  // synchronises itself
-  std::jthread thread_;                  // last: joined before the rest is destroyed
+  // Synchronise themselves.
+  Mailbox<std::function<void()>> work_;
+  Mailbox<std::function<void()>> copies_wanted_;
+  // Last: joined before the rest is destroyed.
+  std::jthread copier_;
+  std::jthread thread_;
 };
 
 }  // namespace

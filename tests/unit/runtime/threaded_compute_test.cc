@@ -1,6 +1,7 @@
 #include <atomic>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -119,6 +120,52 @@ TEST_F(ThreadedComputeTest, AnAbandonedTickIsNotHeardOfAgain) {
   loop_.Run();
   EXPECT_TRUE(next_done);
   EXPECT_EQ(program_.shards_run, 1 + kShards) << "the abandoned one ended after its shard";
+}
+
+TEST_F(ThreadedComputeTest, ACopyIsMadeBesideTheNextTickAndBeforeTheNextChange) {
+  program_.hold = true;
+  std::vector<std::string> order;
+  const std::vector<float> gradient = {10, 10, 10};
+  compute_->CopyState([&](Result<std::shared_ptr<const StateCopy>> copy) {
+    ASSERT_TRUE(copy);
+    EXPECT_EQ(Total(*copy), 0) << "not what the commit after it made";
+    order.emplace_back("copy");
+    program_.hold = false;  // the tick waits for this
+  });
+  compute_->RunTick(
+      Work(), [](HeldNode) {}, [&](Result<TickOutput>) { order.emplace_back("tick"); });
+  compute_->Commit({.gradient = gradient}, [&](Status) { order.emplace_back("commit"); });
+  compute_->CopyState([&](Result<std::shared_ptr<const StateCopy>> copy) {
+    EXPECT_EQ(Total(*copy), 10);
+    loop_.Stop();
+  });
+  loop_.Run();
+  EXPECT_EQ(order, (std::vector<std::string>{"copy", "tick", "commit"}));
+}
+
+TEST_F(ThreadedComputeTest, AnOperationWaitsForACopyOnlyIfItChangesTheState) {
+  const std::vector<float> gradient = {10, 10, 10};
+  int commits = 0;
+  for (int i = 0; i < 100; ++i) {
+    compute_->CopyState(
+        [&, i](Result<std::shared_ptr<const StateCopy>> copy) { EXPECT_EQ(Total(*copy), 10 * i); });
+    compute_->Commit({.gradient = gradient}, [&](Status) {
+      if (++commits == 100) loop_.Stop();
+    });
+  }
+  loop_.Run();
+  EXPECT_EQ(commits, 100);
+}
+
+TEST_F(ThreadedComputeTest, ACopyOutlivesIt) {
+  std::shared_ptr<const StateCopy> kept;
+  compute_->CopyState([&](Result<std::shared_ptr<const StateCopy>> copy) {
+    kept = *copy;
+    loop_.Stop();
+  });
+  loop_.Run();
+  compute_.reset();
+  EXPECT_EQ(Total(kept), 0);
 }
 
 TEST_F(ThreadedComputeTest, AProgramsErrorIsTheTicks) {
