@@ -5,9 +5,9 @@ import copy
 import unittest
 
 import torch
-from pliant._torch.numerics import mix
+from pliant._plain_state import decode, encode
+from pliant._seeds import mix
 from pliant._torch.optimizer_state import OptimizerState
-from pliant._torch.plain_state import decode, encode
 from pliant._torch.training_state import TrainingState
 from pliant.errors import InvalidProgram
 from torch import nn

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from .errors import Diverged, InvalidProgram, PliantError, TrainingFailed
 
 if TYPE_CHECKING:
-    from ._torch.elastic import Elastic, Step, attach
+    from ._loop import Elastic, Step
+    from ._torch.elastic import attach
     from .fabric import FabricModel
 
 __version__ = "0.1.0"
@@ -34,8 +35,8 @@ __all__ = [
 
 # Looked up when they are used: they import torch, which takes seconds.
 _LAZY = {
-    "Elastic": "._torch.elastic",
-    "Step": "._torch.elastic",
+    "Elastic": "._loop",
+    "Step": "._loop",
     "attach": "._torch.elastic",
     "FabricModel": ".fabric",
 }

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from ._torch.batches import to_device
-from ._torch.elastic import Elastic, Step, attach
+from ._torch.elastic import TorchElastic, TorchStep, attach
 
 # What arguments of the old product did there; here something else decides, or nothing is needed.
 _NOT_USED = {
@@ -124,7 +124,7 @@ class FabricModel:
         scratch.replace(path)
         return str(path)
 
-    def _run(self, elastic: Elastic) -> None:
+    def _run(self, elastic: TorchElastic) -> None:
         self._model.train()
         for callback in self._callbacks:
             callback.set_params(
@@ -155,7 +155,7 @@ class FabricModel:
         for callback in self._callbacks:
             getattr(callback, name)(*arguments)
 
-    def _train_batch(self, step: Step, batch: Any) -> None:
+    def _train_batch(self, step: TorchStep, batch: Any) -> None:
         if self._fn_step_train is not None:
             counted = _Counted()
             _, loss = self._fn_step_train(

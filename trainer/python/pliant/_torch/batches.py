@@ -6,8 +6,9 @@ from typing import Any
 import torch
 from torch.utils.data import TensorDataset, default_collate
 
+from .._seeds import mix
 from ..errors import InvalidProgram
-from .numerics import mix, seed_all
+from .numerics import seed_all
 
 Collate = Callable[[list[Any]], Any]
 

@@ -1,26 +1,22 @@
-"""A PyTorch loop that trains elastically: `attach`, then iterate steps, their batches, and
-commit."""
+"""A PyTorch loop that trains elastically."""
 
 import os
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Literal, Protocol
 
 import torch
 
-from .._learner import Commit, Ending, Learner, Loaded, Shard
-from ..errors import Diverged, InvalidProgram, PliantError, TrainingFailed
+from .._learner import Commit, Learner, Shard
+from .._loop import Elastic, OnNonFinite, Stateful, Step
+from .._seeds import mix
+from ..errors import InvalidProgram, PliantError
 from ..process import Guard
 from .batches import Batches, Collate, size_of
 from .final_model import load_final_model
 from .gradients import Gradients
-from .numerics import compute_deterministically, describe, mix, seed_all
-from .training_state import Stateful, TrainingState
+from .numerics import compute_deterministically, describe, seed_all
+from .training_state import TrainingState
 from .workers import Workers
-
-OnNonFinite = Literal["stop", "skip", "warn"]
-# With "skip", a training that only skips has gone wrong for good.
-_SKIPS_IN_A_ROW_MOST = 100
 
 # Loss (mean over the batch, or its sum: see `attach`) and, where it means something, how many of
 # the batch's samples were right.
@@ -36,63 +32,11 @@ class Scaler(Stateful, Protocol):
     def update(self) -> None: ...
 
 
-class Step:
-    """One optimizer step. Iterate it for the batches that this learner computes: as many as it has
-    shards, and again those that are missing when others left in its midst. Then `commit`.
+class TorchStep(Step):
+    """When the iteration is over, the parameters' `grad` is the mean gradient over the global
+    batch, the same on all learners."""
 
-    When the iteration is over, the parameters' `grad` is the mean gradient over the global batch,
-    the same on all learners.
-    """
-
-    def __init__(self, elastic: "Elastic", first: Shard | Commit) -> None:
-        self._elastic = elastic
-        self._work: Shard | Commit | Ending = first
-        self._taken = False
-        self._ended = False
-        if isinstance(first, Commit):
-            elastic._enter_commit(first)
-
-    @property
-    def epoch(self) -> int:
-        return self._elastic._position(self._work)[0]
-
-    @property
-    def number(self) -> int:
-        """Optimizer steps committed before this one."""
-        return self._elastic._position(self._work)[1]
-
-    @property
-    def last_of_epoch(self) -> bool:
-        return (self.number + 1) % self._elastic.steps_per_epoch == 0
-
-    @property
-    def shard(self) -> Shard:
-        """The one whose batch is at hand."""
-        if not isinstance(self._work, Shard):
-            raise PliantError(
-                "no shard is at hand: its batch is what the loop over the step yields"
-            )
-        return self._work
-
-    @property
-    def loss(self) -> float:
-        """Mean over the samples of the global batch, once all of them are computed."""
-        commit = self._commit_at_hand()
-        return commit.loss / commit.samples
-
-    @property
-    def accuracy(self) -> float:
-        """Share of the samples said to be right, once all of them are computed."""
-        commit = self._commit_at_hand()
-        return commit.correct / commit.samples
-
-    def __iter__(self) -> Iterator[Any]:
-        while isinstance(self._work, Shard):
-            yield self._elastic._begin_shard(self._work)
-            self._elastic._end_shard(self._work)
-            self._work = self._elastic._next_of_step()
-        if isinstance(self._work, Commit):
-            self._elastic._enter_commit(self._work)
+    _elastic: "TorchElastic"
 
     def backward(self, loss: torch.Tensor, correct: Any = None) -> None:
         """`loss.backward()`, with the loss reported. `correct`: how many samples of the batch were
@@ -103,36 +47,8 @@ class Step:
         """For a program that calls `backward` of its loss itself: what the loss was."""
         self._elastic._report(float(loss), correct)
 
-    def commit(self, max_norm: float | None = None) -> bool:
-        """One step of the optimizer, with the reduced gradient, its norm clipped to `max_norm`.
-        False: it was skipped (see `on_nonfinite` of `attach`). The step is over when the loop asks
-        for the next one: a schedule that is stepped before belongs to it."""
-        if isinstance(self._work, Ending):
-            return False  # all is done, or this learner leaves: the loop ends with this step
-        commit = self._commit_at_hand()
-        if self._ended:
-            raise PliantError("the step is committed already")
-        self._ended = True
-        self._taken = self._elastic._commit(commit, max_norm)
-        return self._taken
 
-    def _commit_at_hand(self) -> Commit:
-        if not isinstance(self._work, Commit):
-            raise PliantError("the step is not complete: iterate it to its end first")
-        return self._work
-
-    def _finish(self) -> Ending | None:
-        if isinstance(self._work, Ending):
-            return self._work
-        if not self._ended:
-            raise PliantError("the step was not committed: call step.commit() at its end")
-        self._elastic._end_commit(self._taken)
-        return None
-
-
-class Elastic:
-    """A training that learners may join and leave. Made by `attach`."""
-
+class TorchElastic(Elastic[TorchStep]):
     def __init__(
         self,
         learner: Learner,
@@ -154,10 +70,9 @@ class Elastic:
         scaler: Scaler | None,
         num_workers: int,
     ) -> None:
-        self._learner = learner
-        self._guard = guard
-        self.job = learner.job()
-        self.plan = learner.describe(
+        super().__init__(
+            learner,
+            guard,
             train_samples=train[1],
             test_samples=test[1] if test else 0,
             epochs=epochs,
@@ -165,8 +80,9 @@ class Elastic:
             logical_shards=logical_shards,
             seed=seed,
             drop_last=drop_last,
+            loss_is_mean=loss_reduction == "mean",
+            on_nonfinite=on_nonfinite,
         )
-        self.epochs = epochs
         self._model = model
         self._optimizer = optimizer
         self._evaluate = evaluate
@@ -174,98 +90,31 @@ class Elastic:
         self._test = Batches(test[0], collate, self.plan.seed) if test else None
         self._num_workers = num_workers
         self._workers: Workers | None = None
-        self._means = loss_reduction == "mean"
-        self._on_nonfinite = on_nonfinite
         self._scaler = scaler
         self._state = TrainingState(model, optimizer)
-        self._counters = _Counters()
         self._state.add("pliant", self._counters)
         if scaler is not None:
             self._state.add("scaler", scaler)
         self._gradients = Gradients(self._state.parameters)
-        self._started = False
-        self._steps_taken = 0  # in all, as far as this process has seen them
-        self._step = 0
-        self._epoch = 0
-        # Of the shard at hand.
-        self._loss = 0.0
-        self._correct = 0.0
-        self._loss_known = False
-        self._told_of_loss = False
-        self.ending: Ending | None = None
-        # Called with each line of metrics.jsonl, on one learner at a time.
-        self.on_metrics: list[Callable[[dict[str, Any]], None]] = []
 
-    @property
-    def steps_per_epoch(self) -> int:
-        return self.plan.steps_per_epoch
-
-    @property
-    def total_steps(self) -> int:
-        return self.plan.total_steps
-
-    def register(self, name: str, what: Stateful) -> None:
-        """State that goes with the training's, to joining learners and to checkpoints: a schedule,
-        a metric. Changed only between a step's `commit` and the next step. Before the first
-        step."""
-        if self._started:
-            raise PliantError("register state before the first step")
+    def _add_state(self, name: str, what: Stateful) -> None:
         self._state.add(name, what)
 
-    def steps(self) -> Iterator[Step]:
-        """The steps that are left, in order. Ends when the training is complete. A learner that is
-        told to leave ends its process here (SystemExit)."""
-        if self._started:
-            raise PliantError("a training's steps are iterated once")
-        self._started = True
+    def _prepare(self) -> None:
         self._state.register(self._learner)
         if self._num_workers > 0:
             self._workers = Workers(self._num_workers, self._train, self._test)
-        self._learner.start()
-        step: Step | None = None
-        try:
-            while True:
-                work = self._next_of_step()
-                if isinstance(work, Ending):
-                    return self._end(work)
-                step = Step(self, work)
-                yield step
-                ending, step = step._finish(), None
-                if ending:
-                    return self._end(ending)
-        except GeneratorExit:
-            if step is not None and step._ended and not self._learner.closed:
-                step._finish()
-            raise
-        except PliantError as error:
-            self._guard.fail(error)
-            raise
 
-    # ---- For Step ----
+    def _make_step(self, work: Shard | Commit) -> TorchStep:
+        return TorchStep(self, work)
 
-    def _position(self, work: Shard | Commit | Ending) -> tuple[int, int]:
-        if not isinstance(work, Ending):
-            self._epoch, self._step = work.epoch, work.step
-        return self._epoch, self._step
+    def _take_over(self) -> None:
+        self._state.loaded()
 
-    def _next_of_step(self) -> Shard | Commit | Ending:
-        """The next training shard or commit. Everything else is done here."""
-        while True:
-            work = self._learner.next()
-            self._pass_on_metrics()
-            if isinstance(work, Loaded):
-                self._state.loaded()
-                self._learner.loaded()
-            elif isinstance(work, Shard) and not work.training:
-                self._evaluate_shard(work)
-            else:
-                return work
-
-    def _begin_shard(self, shard: Shard) -> Any:
+    def _begin_batch(self, shard: Shard) -> Any:
         self._state.restore_buffers()
         batch = self._load(self._train, shard)
-        self._gradients.begin(shard.gradient, len(shard.samples) if self._means else 1.0)
-        self._loss, self._correct, self._loss_known = 0.0, 0.0, False
+        self._gradients.begin(shard.gradient, len(shard.samples) if self._loss_is_mean else 1.0)
         seed_all(shard.seed)
         return batch
 
@@ -285,27 +134,16 @@ class Elastic:
         (self._scaler.scale(loss) if self._scaler else loss).backward()
         self._report(float(loss.detach()), correct)
 
-    def _report(self, loss: float, correct: Any) -> None:
-        self._loss += loss
-        self._correct += 0.0 if correct is None else float(correct)
-        self._loss_known = True
-
-    def _end_shard(self, shard: Shard) -> None:
+    def _end_batch(self, shard: Shard) -> None:
         if not self._gradients.hand_in(self._learner):
             raise InvalidProgram(
                 "no parameter has a gradient after a batch: call step.backward(loss) for each, "
                 "with a loss that the attached model made"
             )
-        if not self._loss_known and not self._told_of_loss:
-            self._told_of_loss = True
-            print("pliant: no loss is reported: step.backward(loss) does it", file=sys.stderr)
         if shard.index == 0:
             self._state.save_buffers()
-        count = len(shard.samples)
-        loss = self._loss * (count if self._means else 1)
-        self._learner.shard_done(samples=count, loss=loss, correct=self._correct)
 
-    def _evaluate_shard(self, shard: Shard) -> None:
+    def _evaluate_batch(self, shard: Shard) -> tuple[float, float]:
         assert self._test is not None and self._evaluate is not None
         self._state.restore_buffers()
         batch = self._load(self._test, shard)
@@ -316,9 +154,7 @@ class Elastic:
             said = self._evaluate(batch)
         self._model.train(was_training)
         loss, correct = said if isinstance(said, tuple) else (said, 0.0)
-        count = len(shard.samples)
-        total = float(loss) * (count if self._means else 1)
-        self._learner.shard_done(samples=count, loss=total, correct=float(correct))
+        return float(loss), float(correct)
 
     def _enter_commit(self, commit: Commit) -> None:
         self._position(commit)
@@ -340,83 +176,25 @@ class Elastic:
             self._optimizer.step()
         return True
 
-    def _judge(self, commit: Commit) -> bool:
-        """Whether the step is taken: decided on what all learners have in common, so all decide
-        alike."""
-        loss = commit.loss / commit.samples
-        what = "" if loss == loss and abs(loss) != float("inf") else f"its loss is {loss}"
-        if not what and not self._gradients.finite():
-            what = "its gradient is not finite"
-        if not what:
-            self._counters.nonfinite_in_a_row = 0
-            return True
-        in_a_row = self._counters.nonfinite_in_a_row + 1
-        advice = (
-            "the training diverges, or its data are wrong: a lower learning rate, a warm-up or "
-            "max_norm may help"
-        )
-        if self._on_nonfinite == "stop":
-            raise Diverged(f"step {commit.step} cannot be taken, {what}: {advice}")
-        if self._on_nonfinite == "skip" and in_a_row > _SKIPS_IN_A_ROW_MOST:
-            raise Diverged(
-                f"step {commit.step} cannot be taken, {what}, nor could the "
-                f"{_SKIPS_IN_A_ROW_MOST} before it: {advice}"
-            )
-        self._counters.nonfinite_in_a_row = in_a_row
-        skip = self._on_nonfinite == "skip"
-        if in_a_row == 1:
-            done = "skipped" if skip else "taken"
-            print(f"pliant: step {commit.step} is {done} although {what}", file=sys.stderr)
-        return not skip
+    def _gradient_is_finite(self) -> bool:
+        return self._gradients.finite()
 
-    def _end_commit(self, taken: bool) -> None:
+    def _save(self) -> None:
         self._gradients.clear()
         self._state.save()
-        self._learner.committed(taken=taken)
+
+    def _after_commit(self) -> None:
         self._state.restore_buffers()
-        self._steps_taken = self._step + 1
 
-    # ---- The end ----
+    def _load_final(self) -> None:
+        load_final_model(self._model, self.job.checkpoint_dir)
 
-    def _pass_on_metrics(self) -> None:
-        for line in self._learner.metrics():
-            for listener in self.on_metrics:
-                listener(line)
-
-    def _end(self, ending: Ending) -> None:
-        self.ending = ending
-        self._pass_on_metrics()
-        self.close()
-        if ending.reason == "Failed":
-            raise TrainingFailed(ending.message, ending.exit_code)
-        if ending.reason == "Interrupted":
-            raise KeyboardInterrupt
-        if ending.reason == "Drained":
-            raise SystemExit(0)
-        if self._steps_taken < self.total_steps:
-            load_final_model(self._model, self.job.checkpoint_dir)
-
-    def close(self) -> None:
-        """Gives up what has not ended, and lets go of the model."""
+    def _release(self) -> None:
         if self._workers is not None:
             self._workers.close()
             self._workers = None
         self._gradients.remove()
         self._gradients.clear()
-        self._guard.close()
-
-
-class _Counters:
-    """What is counted over steps, and is state as the rest."""
-
-    def __init__(self) -> None:
-        self.nonfinite_in_a_row = 0
-
-    def state_dict(self) -> dict[str, Any]:
-        return {"nonfinite_in_a_row": self.nonfinite_in_a_row}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self.nonfinite_in_a_row = state_dict["nonfinite_in_a_row"]
 
 
 def attach(
@@ -439,7 +217,7 @@ def attach(
     threads: int | None = None,
     checkpoint_dir: str | os.PathLike[str] | None = None,
     name: str | None = None,
-) -> Elastic:
+) -> TorchElastic:
     """Makes a training elastic.
 
     In a pod of an ElasticTrainingJob the job decides who trains. Elsewhere this process trains
@@ -476,7 +254,7 @@ def attach(
             raise InvalidProgram(
                 "test_data and evaluate are given together: what is tested, and how"
             )
-        return Elastic(
+        return TorchElastic(
             learner,
             guard,
             model,

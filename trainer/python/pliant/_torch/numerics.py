@@ -3,31 +3,15 @@
 import contextlib
 import ctypes
 import os
-import random
-import sys
 
 import torch
 
-_MASK = (1 << 64) - 1
-
-
-def mix(*words: int) -> int:
-    """A 64-bit hash of words (SplitMix64), the same on every machine."""
-    state = 0
-    for word in words:
-        state = (state + 0x9E3779B97F4A7C15 + (word & _MASK)) & _MASK
-        state = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
-        state = ((state ^ (state >> 27)) * 0x94D049BB133111EB) & _MASK
-        state ^= state >> 31
-    return state
+from .._seeds import seed_python
 
 
 def seed_all(seed: int) -> None:
     """Python's, numpy's and torch's generators, on all devices."""
-    random.seed(seed)
-    numpy = sys.modules.get("numpy")
-    if numpy is not None:
-        numpy.random.seed([seed & 0xFFFFFFFF, seed >> 32])
+    seed_python(seed)
     torch.default_generator.manual_seed(seed)
     if torch.cuda.is_available() and torch.cuda.is_initialized():
         torch.cuda.manual_seed_all(seed)

@@ -1,27 +1,20 @@
 """Everything that a learner must take over to go on bit for bit: model, optimizer, what else was
 registered."""
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import torch
 
 from .. import _native
 from .._learner import Learner
+from .._loop import Stateful
+from .._plain_state import decode, encode
 from ..errors import InvalidProgram
 from .mirror import Mirror
 from .optimizer_state import OptimizerState
-from .plain_state import decode, encode
 
 _PLAIN_BYTES_LEAST = 1 << 14
 _LENGTH_BYTES = 8
-
-
-@runtime_checkable
-class Stateful(Protocol):
-    """A schedule, a scaler, a metric: anything whose state goes with the training's."""
-
-    def state_dict(self) -> dict[str, Any]: ...
-    def load_state_dict(self, state_dict: dict[str, Any]) -> Any: ...
 
 
 class TrainingState:

@@ -5,12 +5,11 @@ Not pickle: a checkpoint or a peer must not be able to run code.
 """
 
 import json
+import sys
 from collections import Counter, deque
 from typing import Any
 
-import torch
-
-from ..errors import InvalidProgram
+from .errors import InvalidProgram
 
 _TAG = "__pliant__"
 
@@ -26,7 +25,8 @@ def decode(data: bytes) -> Any:
 def _plain(value: Any, path: str) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    if isinstance(value, torch.Tensor):
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
         flat = value.detach().cpu()
         kind = str(flat.dtype).removeprefix("torch.")
         return {
@@ -63,6 +63,8 @@ def _value(plain: Any) -> Any:
         return plain
     kind = plain[_TAG]
     if kind == "tensor":
+        import torch
+
         dtype = getattr(torch, plain["dtype"])
         return torch.tensor(plain["values"], dtype=dtype).reshape(plain["shape"])
     if kind == "tuple":

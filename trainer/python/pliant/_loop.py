@@ -1,0 +1,372 @@
+"""The loop of an elastic training, whatever computes: `attach` makes one, then iterate steps and
+their batches, and commit."""
+
+import abc
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, Literal, Protocol, TypeVar, runtime_checkable
+
+from ._learner import Commit, Ending, Learner, Loaded, Shard
+from .errors import Diverged, PliantError, TrainingFailed
+from .process import Guard
+
+OnNonFinite = Literal["stop", "skip", "warn"]
+# With "skip", a training that only skips has gone wrong for good.
+_SKIPS_IN_A_ROW_MOST = 100
+
+
+@runtime_checkable
+class Stateful(Protocol):
+    """A schedule, a scaler, a metric: anything whose state goes with the training's."""
+
+    def state_dict(self) -> dict[str, Any]: ...
+    def load_state_dict(self, state_dict: dict[str, Any]) -> Any: ...
+
+
+class Step:
+    """One optimizer step. Iterate it for the batches that this learner computes: as many as it has
+    shards, and again those that are missing when others left in its midst. Then `commit`."""
+
+    def __init__(self, elastic: "Elastic[Any]", first: Shard | Commit) -> None:
+        self._elastic = elastic
+        self._work: Shard | Commit | Ending = first
+        self._taken = False
+        self._ended = False
+        if isinstance(first, Commit):
+            elastic._enter_commit(first)
+
+    @property
+    def epoch(self) -> int:
+        return self._elastic._position(self._work)[0]
+
+    @property
+    def number(self) -> int:
+        """Optimizer steps committed before this one."""
+        return self._elastic._position(self._work)[1]
+
+    @property
+    def last_of_epoch(self) -> bool:
+        return (self.number + 1) % self._elastic.steps_per_epoch == 0
+
+    @property
+    def shard(self) -> Shard:
+        """The one whose batch is at hand."""
+        if not isinstance(self._work, Shard):
+            raise PliantError(
+                "no shard is at hand: its batch is what the loop over the step yields"
+            )
+        return self._work
+
+    @property
+    def loss(self) -> float:
+        """Mean over the samples of the global batch, once all of them are computed."""
+        commit = self._commit_at_hand()
+        return commit.loss / commit.samples
+
+    @property
+    def accuracy(self) -> float:
+        """Share of the samples said to be right, once all of them are computed."""
+        commit = self._commit_at_hand()
+        return commit.correct / commit.samples
+
+    def __iter__(self) -> Iterator[Any]:
+        while isinstance(self._work, Shard):
+            yield self._elastic._begin_shard(self._work)
+            self._elastic._end_shard(self._work)
+            self._work = self._elastic._next_of_step()
+        if isinstance(self._work, Commit):
+            self._elastic._enter_commit(self._work)
+
+    def commit(self, max_norm: float | None = None) -> bool:
+        """One step of the optimizer, with the reduced gradient, its norm clipped to `max_norm`.
+        False: it was skipped (see `on_nonfinite` of `attach`). The step is over when the loop asks
+        for the next one: a schedule that is stepped before belongs to it."""
+        if isinstance(self._work, Ending):
+            return False  # all is done, or this learner leaves: the loop ends with this step
+        commit = self._commit_at_hand()
+        if self._ended:
+            raise PliantError("the step is committed already")
+        self._ended = True
+        self._taken = self._elastic._commit(commit, max_norm)
+        return self._taken
+
+    def _commit_at_hand(self) -> Commit:
+        if not isinstance(self._work, Commit):
+            raise PliantError("the step is not complete: iterate it to its end first")
+        return self._work
+
+    def _finish(self) -> Ending | None:
+        if isinstance(self._work, Ending):
+            return self._work
+        if not self._ended:
+            raise PliantError("the step was not committed: call step.commit() at its end")
+        self._elastic._finish_commit(self._taken)
+        return None
+
+
+StepT = TypeVar("StepT", bound=Step)
+
+
+class Elastic(abc.ABC, Generic[StepT]):
+    """A training that learners may join and leave. Made by `attach`.
+
+    What depends on the framework is in a subclass: the abstract methods, which are called in the
+    order of the work that the learner is given.
+    """
+
+    def __init__(
+        self,
+        learner: Learner,
+        guard: Guard,
+        *,
+        train_samples: int,
+        test_samples: int,
+        epochs: int,
+        global_batch_size: int | None,
+        logical_shards: int | None,
+        seed: int | None,
+        drop_last: bool,
+        loss_is_mean: bool,
+        on_nonfinite: OnNonFinite,
+    ) -> None:
+        self._learner = learner
+        self._guard = guard
+        self.job = learner.job()
+        self.plan = learner.describe(
+            train_samples=train_samples,
+            test_samples=test_samples,
+            epochs=epochs,
+            global_batch_size=global_batch_size,
+            logical_shards=logical_shards,
+            seed=seed,
+            drop_last=drop_last,
+        )
+        self.epochs = epochs
+        self._loss_is_mean = loss_is_mean
+        self._on_nonfinite = on_nonfinite
+        self._counters = Counters()
+        self._started = False
+        self._steps_taken = 0  # in all, as far as this process has seen them
+        self._step = 0
+        self._epoch = 0
+        # Of the shard at hand.
+        self._loss = 0.0
+        self._correct = 0.0
+        self._loss_known = False
+        self._told_of_loss = False
+        self.ending: Ending | None = None
+        # Called with each line of metrics.jsonl, on one learner at a time.
+        self.on_metrics: list[Callable[[dict[str, Any]], None]] = []
+
+    @property
+    def steps_per_epoch(self) -> int:
+        return self.plan.steps_per_epoch
+
+    @property
+    def total_steps(self) -> int:
+        return self.plan.total_steps
+
+    def register(self, name: str, what: Stateful) -> None:
+        """State that goes with the training's, to joining learners and to checkpoints: a schedule,
+        a metric. Changed only between a step's `commit` and the next step. Before the first
+        step."""
+        if self._started:
+            raise PliantError("register state before the first step")
+        self._add_state(name, what)
+
+    def steps(self) -> Iterator[StepT]:
+        """The steps that are left, in order. Ends when the training is complete. A learner that is
+        told to leave ends its process here (SystemExit)."""
+        if self._started:
+            raise PliantError("a training's steps are iterated once")
+        self._started = True
+        self._prepare()
+        self._learner.start()
+        step: StepT | None = None
+        try:
+            while True:
+                work = self._next_of_step()
+                if isinstance(work, Ending):
+                    return self._end(work)
+                step = self._make_step(work)
+                yield step
+                ending, step = step._finish(), None
+                if ending:
+                    return self._end(ending)
+        except GeneratorExit:
+            if step is not None and step._ended and not self._learner.closed:
+                step._finish()
+            raise
+        except PliantError as error:
+            self._guard.fail(error)
+            raise
+
+    def close(self) -> None:
+        """Gives up what has not ended, and lets go of the model."""
+        self._release()
+        self._guard.close()
+
+    # ---- Of the framework ----
+
+    @abc.abstractmethod
+    def _add_state(self, name: str, what: Stateful) -> None: ...
+
+    @abc.abstractmethod
+    def _prepare(self) -> None:
+        """Before the learner starts: registers the state."""
+
+    @abc.abstractmethod
+    def _make_step(self, work: Shard | Commit) -> StepT: ...
+
+    @abc.abstractmethod
+    def _take_over(self) -> None:
+        """The registered memory holds another state."""
+
+    @abc.abstractmethod
+    def _begin_batch(self, shard: Shard) -> Any:
+        """The shard's batch, with everything set for its forward and backward."""
+
+    @abc.abstractmethod
+    def _end_batch(self, shard: Shard) -> None:
+        """The shard's gradient is handed in."""
+
+    @abc.abstractmethod
+    def _evaluate_batch(self, shard: Shard) -> tuple[float, float]:
+        """The loss of a shard of the test set (mean or sum), and how many samples are right."""
+
+    @abc.abstractmethod
+    def _enter_commit(self, commit: Commit) -> None:
+        """The reduced gradient is at hand."""
+
+    @abc.abstractmethod
+    def _commit(self, commit: Commit, max_norm: float | None) -> bool:
+        """The optimizer's step. False: it is not taken."""
+
+    @abc.abstractmethod
+    def _save(self) -> None:
+        """After a commit: everything is where it was registered."""
+
+    @abc.abstractmethod
+    def _after_commit(self) -> None:
+        """The commit is answered."""
+
+    @abc.abstractmethod
+    def _gradient_is_finite(self) -> bool: ...
+
+    @abc.abstractmethod
+    def _load_final(self) -> None:
+        """For a learner that came after the training was complete."""
+
+    @abc.abstractmethod
+    def _release(self) -> None:
+        """Lets go of the model."""
+
+    # ---- For Step ----
+
+    def _position(self, work: Shard | Commit | Ending) -> tuple[int, int]:
+        if not isinstance(work, Ending):
+            self._epoch, self._step = work.epoch, work.step
+        return self._epoch, self._step
+
+    def _next_of_step(self) -> Shard | Commit | Ending:
+        """The next training shard or commit. Everything else is done here."""
+        while True:
+            work = self._learner.next()
+            self._pass_on_metrics()
+            if isinstance(work, Loaded):
+                self._take_over()
+                self._learner.loaded()
+            elif isinstance(work, Shard) and not work.training:
+                loss, correct = self._evaluate_batch(work)
+                self._answer(work, loss, correct)
+            else:
+                return work
+
+    def _begin_shard(self, shard: Shard) -> Any:
+        self._loss, self._correct, self._loss_known = 0.0, 0.0, False
+        return self._begin_batch(shard)
+
+    def _report(self, loss: float, correct: Any) -> None:
+        self._loss += loss
+        self._correct += 0.0 if correct is None else float(correct)
+        self._loss_known = True
+
+    def _end_shard(self, shard: Shard) -> None:
+        self._end_batch(shard)
+        if not self._loss_known and not self._told_of_loss:
+            self._told_of_loss = True
+            print("pliant: no loss is reported: step.backward(loss) does it", file=sys.stderr)
+        self._answer(shard, self._loss, self._correct)
+
+    def _answer(self, shard: Shard, loss: float, correct: float) -> None:
+        count = len(shard.samples)
+        total = loss * count if self._loss_is_mean else loss
+        self._learner.shard_done(samples=count, loss=total, correct=correct)
+
+    def _judge(self, commit: Commit) -> bool:
+        """Whether the step is taken: decided on what all learners have in common, so all decide
+        alike."""
+        loss = commit.loss / commit.samples
+        what = "" if loss == loss and abs(loss) != float("inf") else f"its loss is {loss}"
+        if not what and not self._gradient_is_finite():
+            what = "its gradient is not finite"
+        if not what:
+            self._counters.nonfinite_in_a_row = 0
+            return True
+        in_a_row = self._counters.nonfinite_in_a_row + 1
+        advice = (
+            "the training diverges, or its data are wrong: a lower learning rate, a warm-up or "
+            "max_norm may help"
+        )
+        if self._on_nonfinite == "stop":
+            raise Diverged(f"step {commit.step} cannot be taken, {what}: {advice}")
+        if self._on_nonfinite == "skip" and in_a_row > _SKIPS_IN_A_ROW_MOST:
+            raise Diverged(
+                f"step {commit.step} cannot be taken, {what}, nor could the "
+                f"{_SKIPS_IN_A_ROW_MOST} before it: {advice}"
+            )
+        self._counters.nonfinite_in_a_row = in_a_row
+        skip = self._on_nonfinite == "skip"
+        if in_a_row == 1:
+            done = "skipped" if skip else "taken"
+            print(f"pliant: step {commit.step} is {done} although {what}", file=sys.stderr)
+        return not skip
+
+    def _finish_commit(self, taken: bool) -> None:
+        self._save()
+        self._learner.committed(taken=taken)
+        self._after_commit()
+        self._steps_taken = self._step + 1
+
+    # ---- The end ----
+
+    def _pass_on_metrics(self) -> None:
+        for line in self._learner.metrics():
+            for listener in self.on_metrics:
+                listener(line)
+
+    def _end(self, ending: Ending) -> None:
+        self.ending = ending
+        self._pass_on_metrics()
+        self.close()
+        if ending.reason == "Failed":
+            raise TrainingFailed(ending.message, ending.exit_code)
+        if ending.reason == "Interrupted":
+            raise KeyboardInterrupt
+        if ending.reason == "Drained":
+            raise SystemExit(0)
+        if self._steps_taken < self.total_steps:
+            self._load_final()
+
+
+class Counters:
+    """What is counted over steps, and is state as the rest."""
+
+    def __init__(self) -> None:
+        self.nonfinite_in_a_row = 0
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"nonfinite_in_a_row": self.nonfinite_in_a_row}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.nonfinite_in_a_row = state_dict["nonfinite_in_a_row"]
