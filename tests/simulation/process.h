@@ -92,7 +92,7 @@ class SimCompute final : public Compute {
                Done<TickOutput> done) override;
   void AbandonTick() override;
   void Commit(CommitWork work, DoneStatus done) override;
-  void CopyState(Done<std::shared_ptr<const StateCopy>> done) override;
+  void CopyState(StateSlice slice, Done<std::shared_ptr<const StateCopy>> done) override;
   void LoadState(std::shared_ptr<const StateCopy> state, DoneStatus done) override;
 
  private:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <format>
+#include <iterator>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -13,8 +14,12 @@
 namespace pliant {
 namespace {
 
-constexpr std::string_view kModelFile = "model-00001-of-00001.safetensors";
-constexpr std::string_view kOptimizerFile = "optimizer-00001-of-00001.safetensors";
+std::string SliceText(StateSlice slice) {
+  return std::format("{:05}-of-{:05}", slice.index + 1, slice.count);
+}
+
+// Names the files of a slice, when they are there.
+std::string ListName(StateSlice slice) { return std::format("slice-{}.json", SliceText(slice)); }
 
 std::string NameOf(const TrainingPosition& position) {
   return std::format("{}{:012}-m{}", kStepPrefix, position.step, ToString(position.membership));
@@ -64,6 +69,12 @@ StateDict RestOf(const StateDict& state) {
   return rest;
 }
 
+// A model's file is there in any case: a reader may look for it.
+std::vector<TensorFile> FilesOf(StateSlice slice, const StateDict& tensors) {
+  return {MakeFile(std::format("model-{}.safetensors", SliceText(slice)), ModelOf(tensors)),
+          MakeFile(std::format("optimizer-{}.safetensors", SliceText(slice)), RestOf(tensors))};
+}
+
 ManifestFile Describe(const TensorFile& file) {
   ManifestFile described{.name = file.name};
   for (const auto& part : file.Parts()) {
@@ -111,6 +122,27 @@ Status RemoveDirectory(CheckpointStore& store, const StoredCheckpoint& stored) {
   return {};
 }
 
+// The manifest that all files are there for, if any.
+Result<std::optional<Manifest>> FindPublished(CheckpointStore& store, std::string_view directory) {
+  ASSIGN_OR_RETURN(const StoredCheckpoint present, FindDirectory(store, directory));
+  if (!present.has_manifest()) return std::nullopt;
+  Result<Manifest> manifest = ReadManifest(store, present);
+  if (!manifest || !AllPresent(present, *manifest)) return std::nullopt;
+  return *std::move(manifest);
+}
+
+Status WriteSlice(CheckpointStore& store, std::string_view directory, StateSlice slice,
+                  const std::vector<TensorFile>& files) {
+  std::vector<ManifestFile> described;
+  for (const TensorFile& file : files) {
+    described.push_back(Describe(file));
+    RETURN_IF_ERROR(store.Put(PathIn(directory, file.name), file.Parts()));
+  }
+  const std::string text = EncodeFiles(described);
+  const auto part = std::as_bytes(std::span(text));
+  return store.Put(PathIn(directory, ListName(slice)), {&part, 1});
+}
+
 // Files without a manifest are worth nothing, and take the room that the next attempt needs. As far
 // as they can be removed: why they could not be written is what is told.
 void RemoveUnpublished(CheckpointStore& store, std::string_view directory) {
@@ -132,15 +164,52 @@ Result<Manifest> Publish(CheckpointStore& store, std::string_view directory,
 Result<Manifest> SaveCheckpoint(CheckpointStore& store, const CheckpointLabel& label,
                                 const StateDict& state) {
   return Publish(store, NameOf(label.position),
-                 {MakeFile(kModelFile, ModelOf(state)), MakeFile(kOptimizerFile, RestOf(state))},
-                 label, state);
+                 FilesOf({}, state), label, state);
+}
+
+Result<std::optional<Manifest>> SaveSlice(CheckpointStore& store, const CheckpointLabel& label,
+                                          StateSlice slice, const StateDict& tensors) {
+  if (slice.count == 1) return SaveCheckpoint(store, label, tensors);
+  const std::string directory = NameOf(label.position);
+  ASSIGN_OR_RETURN(const std::optional<Manifest> published, FindPublished(store, directory));
+  if (published) return published;
+  const std::vector<TensorFile> files = FilesOf(slice, tensors);
+  const Status written = WriteSlice(store, directory, slice, files);
+  if (!written) {
+    // As far as it can be removed: why it could not be written is what is told.
+    (void)store.Remove(PathIn(directory, ListName(slice)));
+    for (const TensorFile& file : files) (void)store.Remove(PathIn(directory, file.name));
+    return std::unexpected(written.error());
+  }
+  return PublishSlices(store, label, slice.count);
+}
+
+Result<std::optional<Manifest>> PublishSlices(CheckpointStore& store, const CheckpointLabel& label,
+                                              int slices) {
+  const std::string directory = NameOf(label.position);
+  ASSIGN_OR_RETURN(const std::optional<Manifest> published, FindPublished(store, directory));
+  if (published) return published;
+  ASSIGN_OR_RETURN(const StoredCheckpoint present, FindDirectory(store, directory));
+  Manifest manifest{.position = label.position, .job = label.job, .framework = label.framework};
+  for (int index = 0; index < slices; ++index) {
+    const std::string name = ListName({.index = index, .count = slices});
+    if (!present.files.contains(name)) return std::nullopt;
+    ASSIGN_OR_RETURN(const std::string text, ReadText(store, present, name));
+    ASSIGN_OR_RETURN(const std::vector<ManifestFile> files, DecodeFiles(text));
+    std::ranges::copy(files, std::back_inserter(manifest.files));
+  }
+  // Of two that get here both write the same.
+  const std::string text = EncodeManifest(manifest);
+  const auto part = std::as_bytes(std::span(text));
+  RETURN_IF_ERROR(store.Put(PathIn(directory, kManifestName), {&part, 1}));
+  return manifest;
 }
 
 void RemoveRemains(CheckpointStore& store, MembershipId membership) {
   const auto steps = ListSteps(store);
   if (!steps) return;
   for (const StoredCheckpoint& stored : *steps) {
-    if (stored.has_manifest() || stored.membership > membership) continue;
+    if (stored.has_manifest() || stored.membership >= membership) continue;
     if (!RemoveDirectory(store, stored)) return;
   }
 }

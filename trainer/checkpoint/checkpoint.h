@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -8,13 +9,10 @@
 #include "trainer/checkpoint/manifest.h"
 #include "trainer/checkpoint/state_copy.h"
 #include "trainer/checkpoint/state_dict.h"
+#include "trainer/checkpoint/state_slice.h"
 #include "trainer/checkpoint/store.h"
 
 namespace pliant {
-
-// Tensors whose names begin so are the model. In files and in the hash they stand without it, by
-// the names that their framework knows.
-inline constexpr std::string_view kModelPrefix = "model.";
 
 // What a checkpoint says of itself, beside its state.
 struct CheckpointLabel {
@@ -39,7 +37,17 @@ std::string ParametersSha256(const StateDict& state);
 Result<Manifest> SaveCheckpoint(CheckpointStore& store, const CheckpointLabel& label,
                                 const StateDict& state);
 
-// Removes, as far as the store lets it, what attempts of memberships up to this one left without a
+// The same by several learners at once, each with its slice of one state: every one writes its files
+// and then slice-….json, which names them, and whoever finds all of those publishes the manifest. So
+// no learner waits for another, and none is needed once its slice is written. None: slices are
+// missing yet.
+Result<std::optional<Manifest>> SaveSlice(CheckpointStore& store, const CheckpointLabel& label,
+                                          StateSlice slice, const StateDict& tensors);
+// Publishes a checkpoint of which all slices are written, unless it is published.
+Result<std::optional<Manifest>> PublishSlices(CheckpointStore& store, const CheckpointLabel& label,
+                                              int slices);
+
+// Removes, as far as the store lets it, what attempts of memberships before this one left without a
 // manifest.
 void RemoveRemains(CheckpointStore& store, MembershipId membership);
 

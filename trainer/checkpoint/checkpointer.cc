@@ -24,20 +24,27 @@ class OperationCheckpointer : public Checkpointer {
  public:
   explicit OperationCheckpointer(std::optional<ResumeSource> resume) : resume_(std::move(resume)) {}
 
-  void Save(CheckpointLabel label, std::shared_ptr<const StateCopy> state, int keep,
-            Done<Manifest> done) override {
-    Start<Manifest>(
+  void Save(CheckpointLabel label, StateSlice slice, std::shared_ptr<const StateCopy> state,
+            int keep, Done<std::optional<Manifest>> done) override {
+    Start<std::optional<Manifest>>(
         kWriting,
-        [label = std::move(label), state = std::move(state),
-         keep](CheckpointStore& store) -> Result<Manifest> {
-          Result<Manifest> manifest = SaveCheckpoint(store, label, state->view());
-          if (!manifest) {
-            // Of learners that died while they wrote: room for the next try.
-            RemoveRemains(store, label.position.membership);
-          } else if (const Status pruned = PruneTo(store, manifest->position, keep); !pruned) {
-            // The checkpoint stands: what could not be removed is tried again after the next one.
-            log::Warning("old checkpoints stay", {{"reason", pruned.error().message}});
-          }
+        [label = std::move(label), slice, state = std::move(state), keep](CheckpointStore& store) {
+          auto manifest = SaveSlice(store, label, slice, state->view());
+          // Of learners that died while they wrote: room for the next try.
+          if (!manifest) RemoveRemains(store, label.position.membership);
+          Prune(store, manifest, keep);
+          return manifest;
+        },
+        std::move(done));
+  }
+
+  void Publish(CheckpointLabel label, int slices, int keep,
+               Done<std::optional<Manifest>> done) override {
+    Start<std::optional<Manifest>>(
+        kWriting,
+        [label = std::move(label), slices, keep](CheckpointStore& store) {
+          auto manifest = PublishSlices(store, label, slices);
+          Prune(store, manifest, keep);
           return manifest;
         },
         std::move(done));
@@ -86,6 +93,15 @@ class OperationCheckpointer : public Checkpointer {
   virtual void Enqueue(Lane lane, Operation operation) = 0;
 
  private:
+  // After a checkpoint that is complete.
+  static void Prune(CheckpointStore& store, const Result<std::optional<Manifest>>& saved,
+                    int keep) {
+    if (!saved || !*saved) return;
+    const Status pruned = PruneTo(store, (*saved)->position, keep);
+    // The checkpoint stands: what could not be removed is tried again after the next one.
+    if (!pruned) log::Warning("old checkpoints stay", {{"reason", pruned.error().message}});
+  }
+
   Result<Restored> RestoreFromSource(const JobIdentity& job) const {
     if (!resume_) return Fail(ErrorCode::kNotFound, "it is to begin afresh");
     Result<Restored> restored = RestoreNewest(*resume_->store, job, resume_->only);

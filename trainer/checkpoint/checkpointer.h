@@ -25,9 +25,13 @@ class Checkpointer {
 
   virtual ~Checkpointer() = default;
 
-  // Writes a checkpoint, then removes all but the newest `keep`.
-  virtual void Save(CheckpointLabel label, std::shared_ptr<const StateCopy> state, int keep,
-                    Done<Manifest> done) = 0;
+  // Writes a slice of a checkpoint, `state`; when it is complete, removes all but the newest
+  // `keep`. None: other learners' slices are missing yet.
+  virtual void Save(CheckpointLabel label, StateSlice slice, std::shared_ptr<const StateCopy> state,
+                    int keep, Done<std::optional<Manifest>> done) = 0;
+  // As at the end of Save, once more.
+  virtual void Publish(CheckpointLabel label, int slices, int keep,
+                       Done<std::optional<Manifest>> done) = 0;
   virtual void FindNewest(Done<std::uint64_t> done) = 0;  // its step; kNotFound: there is none
   virtual void Restore(JobIdentity job, Done<Restored> done) = 0;  // kNotFound: a fresh start
   // What a job without a checkpoint of its own begins from. kNotFound: nothing, afresh.

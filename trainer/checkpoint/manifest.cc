@@ -67,14 +67,42 @@ Result<ManifestFile> DecodeFile(const Json& json) {
   return file;
 }
 
+Json FilesJson(const std::vector<ManifestFile>& files) {
+  Json json = Json::array();
+  for (const ManifestFile& file : files)
+    json.push_back({{"name", file.name},
+                    {"bytes", file.bytes},
+                    {"crc32c", std::format("{:08x}", file.crc32c)}});
+  return json;
+}
+
+Result<std::vector<ManifestFile>> FilesIn(const Json& json) {
+  const auto files = json.find("files");
+  if (files == json.end() || !files->is_array() || files->size() > kFilesMost)
+    return Corrupt("files");
+  std::vector<ManifestFile> decoded;
+  for (const Json& file : *files) {
+    ASSIGN_OR_RETURN(ManifestFile one, DecodeFile(file));
+    if (std::ranges::contains(decoded, one.name, &ManifestFile::name)) return Corrupt("files.name");
+    decoded.push_back(std::move(one));
+  }
+  return decoded;
+}
+
 }  // namespace
 
+std::string EncodeFiles(const std::vector<ManifestFile>& files) {
+  const Json json = {{"files", FilesJson(files)}};
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Result<std::vector<ManifestFile>> DecodeFiles(std::string_view text) {
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object()) return Fail(ErrorCode::kCorrupt, "slice: no JSON object");
+  return FilesIn(json);
+}
+
 std::string EncodeManifest(const Manifest& manifest) {
-  Json files = Json::array();
-  for (const ManifestFile& file : manifest.files)
-    files.push_back({{"name", file.name},
-                     {"bytes", file.bytes},
-                     {"crc32c", std::format("{:08x}", file.crc32c)}});
   const Json json = {{"format", kFormat},
                      {"complete", true},
                      {"step", manifest.position.step},
@@ -86,7 +114,7 @@ std::string EncodeManifest(const Manifest& manifest) {
                      {"logicalShards", manifest.job.logical_shards},
                      {"framework", manifest.framework},
                      {"parametersSha256", manifest.parameters_sha256},
-                     {"files", std::move(files)}};
+                     {"files", FilesJson(manifest.files)}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -121,15 +149,7 @@ Result<Manifest> DecodeManifest(std::string_view text) {
   RETURN_IF_ERROR(Get(json, "framework", manifest.framework));
   RETURN_IF_ERROR(Get(json, "parametersSha256", manifest.parameters_sha256));
 
-  const auto files = json.find("files");
-  if (files == json.end() || !files->is_array() || files->size() > kFilesMost)
-    return Corrupt("files");
-  for (const Json& file : *files) {
-    ASSIGN_OR_RETURN(ManifestFile decoded, DecodeFile(file));
-    if (std::ranges::contains(manifest.files, decoded.name, &ManifestFile::name))
-      return Corrupt("files.name");
-    manifest.files.push_back(std::move(decoded));
-  }
+  ASSIGN_OR_RETURN(manifest.files, FilesIn(json));
   return manifest;
 }
 

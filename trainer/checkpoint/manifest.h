@@ -40,12 +40,15 @@ struct Manifest {
   TrainingPosition position;
   JobIdentity job;
   std::string framework;
-  std::string parameters_sha256;
+  std::string parameters_sha256;  // empty when several learners wrote it, each a slice
   std::vector<ManifestFile> files;
   bool operator==(const Manifest&) const = default;
 };
 
 std::string EncodeManifest(const Manifest& manifest);
+// The files of one slice, before there is a manifest.
+std::string EncodeFiles(const std::vector<ManifestFile>& files);
+Result<std::vector<ManifestFile>> DecodeFiles(std::string_view json);
 // kCorrupt, with the field named.
 Result<Manifest> DecodeManifest(std::string_view json);
 

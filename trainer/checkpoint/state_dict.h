@@ -13,6 +13,10 @@ enum class DType { kFloat32, kFloat64, kFloat16, kBFloat16, kInt64, kInt32, kUIn
 std::string_view ToString(DType dtype);  // as safetensors names them: "F32", "I64", ...
 std::size_t SizeOf(DType dtype);
 
+// Tensors whose names begin so are the model. In files and in the hash they stand without it, by
+// the names that their framework knows.
+inline constexpr std::string_view kModelPrefix = "model.";
+
 // One named tensor of the training state. Borrowed: `bytes` points into the program's memory and
 // stays valid and at the same place for the program's life; contents change only inside
 // Program::Commit and when state is loaded.

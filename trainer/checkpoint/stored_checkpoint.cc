@@ -15,7 +15,7 @@
 namespace pliant {
 namespace {
 
-constexpr std::uint64_t kManifestBytesMost = 16 << 20;
+constexpr std::uint64_t kTextBytesMost = 16 << 20;
 constexpr std::size_t kReadBytes = std::size_t{8} << 20;
 
 // Of a checkpoint or of the final model.
@@ -117,15 +117,22 @@ Result<StoredCheckpoint> FindDirectory(CheckpointStore& store, std::string_view 
   return stored;
 }
 
-Result<Manifest> ReadManifest(CheckpointStore& store, const StoredCheckpoint& stored) {
-  const auto found = stored.files.find(kManifestName);
+Result<std::string> ReadText(CheckpointStore& store, const StoredCheckpoint& stored,
+                             std::string_view name) {
+  const auto found = stored.files.find(name);
   if (found == stored.files.end())
-    return Fail(ErrorCode::kNotFound, stored.name + " has no manifest");
-  if (found->second > kManifestBytesMost)
-    return Fail(ErrorCode::kCorrupt, std::format("manifest: {} bytes are too many", found->second));
+    return Fail(ErrorCode::kNotFound, std::format("{} has no {}", stored.name, name));
+  if (found->second > kTextBytesMost)
+    return Fail(ErrorCode::kCorrupt, std::format("{}: {} bytes are too many", name, found->second));
   std::string text(found->second, '\0');
   RETURN_IF_ERROR(
-      store.Read(PathIn(stored.name, kManifestName), 0, std::as_writable_bytes(std::span(text))));
+      store.Read(PathIn(stored.name, name), 0, std::as_writable_bytes(std::span(text))));
+  return text;
+}
+
+Result<Manifest> ReadManifest(CheckpointStore& store, const StoredCheckpoint& stored) {
+  if (!stored.has_manifest()) return Fail(ErrorCode::kNotFound, stored.name + " has no manifest");
+  ASSIGN_OR_RETURN(const std::string text, ReadText(store, stored, kManifestName));
   return DecodeManifest(text);
 }
 
@@ -171,6 +178,7 @@ Result<StateCopy> LoadVerified(CheckpointStore& store, const StoredCheckpoint& s
                   std::format("{}: checksum {:08x}, the manifest says {:08x}", file.listed->name,
                               file.crc, file.listed->crc32c));
   }
+  if (manifest.parameters_sha256.empty()) return state;  // of slices: no learner saw all of it
   const std::string sha256 = ParametersSha256(state.view());
   if (sha256 != manifest.parameters_sha256)
     return Fail(ErrorCode::kCorrupt, std::format("parameters have hash {}, the manifest says {}",

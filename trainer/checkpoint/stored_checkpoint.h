@@ -39,6 +39,10 @@ Result<std::vector<StoredCheckpoint>> ListSteps(CheckpointStore& store);
 // The directory of this name; one that is not there has no files.
 Result<StoredCheckpoint> FindDirectory(CheckpointStore& store, std::string_view name);
 
+// A small file of it. kCorrupt: it is not small.
+Result<std::string> ReadText(CheckpointStore& store, const StoredCheckpoint& stored,
+                             std::string_view name);
+
 // kNotFound: there is no manifest. kCorrupt: it is none.
 Result<Manifest> ReadManifest(CheckpointStore& store, const StoredCheckpoint& stored);
 

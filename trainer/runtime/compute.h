@@ -9,6 +9,7 @@
 #include "base/event_loop.h"
 #include "base/result.h"
 #include "trainer/checkpoint/state_copy.h"
+#include "trainer/checkpoint/state_slice.h"
 #include "trainer/collective/memory_source.h"
 #include "trainer/collective/peer_transport.h"
 #include "trainer/collective/shard_folder.h"
@@ -61,7 +62,8 @@ class Compute {
   virtual void AbandonTick() = 0;
 
   virtual void Commit(CommitWork work, DoneStatus done) = 0;
-  virtual void CopyState(Done<std::shared_ptr<const StateCopy>> done) = 0;
+  // Of the whole state, or of one slice of it.
+  virtual void CopyState(StateSlice slice, Done<std::shared_ptr<const StateCopy>> done) = 0;
   virtual void LoadState(std::shared_ptr<const StateCopy> state, DoneStatus done) = 0;
 };
 

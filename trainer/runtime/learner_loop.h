@@ -29,6 +29,7 @@ struct LearnerOptions {
   std::uint64_t checkpoint_every_steps = 0;  // 0: not by steps
   Duration checkpoint_every{};               // zero: not by time
   int checkpoints_kept = 3;
+  std::size_t checkpoint_slice_bytes = std::size_t{1} << 30;  // what is worth a writer of its own
 
   Duration grace = std::chrono::seconds(60);            // when the coordinator says leave
   Duration opening_timeout = std::chrono::seconds(10);  // to be connected to all members

@@ -458,7 +458,7 @@ void LearnerLoop::Impl::Fetch(int source) {
 
 void LearnerLoop::Impl::ServeState(const LearnerId& peer) {
   if (!has_state_) return;
-  parts_.compute.CopyState(Guarded<Result<std::shared_ptr<const StateCopy>>>(
+  parts_.compute.CopyState({}, Guarded<Result<std::shared_ptr<const StateCopy>>>(
       [this, peer, id = membership_.id,
        applied = applied_](Result<std::shared_ptr<const StateCopy>> state) {
         if (!state) return Fail(state.error());

@@ -78,7 +78,8 @@ void LearnerLoop::Impl::OnTickComputed(const TickOutput& output) {
   samples_computed_ = 0;
   for (const ShardSums& sums : output.sums) samples_computed_ += sums.samples;
   // Without a coordinator nobody arranges who goes on: if all leave, they save and go at once.
-  Trailer trailer{.last_call = last_call_ || (leave_requested_ && !linked_),
+  Trailer trailer{.save = rank() == 0 && CheckpointDue(plan_),
+                  .last_call = last_call_ || (leave_requested_ && !linked_),
                   .announced = announcement_};
   const std::vector<int> shards = map_.ShardsOf(rank());
   for (std::size_t i = 0; i < shards.size(); ++i) {
@@ -190,7 +191,7 @@ void LearnerLoop::Impl::ReportOpened() {
 void LearnerLoop::Impl::Boundary(const TickOutcome& outcome) {
   if (pending_) return Enter(*std::exchange(pending_, std::nullopt));
   if (done()) return Finish();
-  if (rank() == 0 && CheckpointDue(plan_)) SaveCheckpoint([](bool) {});
+  if (outcome.save) SaveCheckpoint(Slices(), [](bool) {});
   if (outcome.announced && outcome.announced->id > membership_.id) {
     return SwitchTo(*outcome.announced);
   }
@@ -204,9 +205,8 @@ void LearnerLoop::Impl::Boundary(const TickOutcome& outcome) {
 bool LearnerLoop::Impl::CheckpointDue(const TickPlan& plan) {
   if (plan.kind != TickKind::kTrain || saving_) return false;
   if (save_again_at_ && parts_.loop.Now() >= *save_again_at_) return true;
-  if (options_.checkpoint_every_steps > 0 && step() % options_.checkpoint_every_steps == 0) {
-    return true;
-  }
+  const std::uint64_t every = options_.checkpoint_every_steps;
+  if (every > 0 && (plan.step + 1) % every == 0) return true;
   return options_.checkpoint_every > Duration::zero() &&
          parts_.loop.Now() - last_save_ >= options_.checkpoint_every;
 }

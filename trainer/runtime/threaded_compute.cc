@@ -98,12 +98,12 @@ class ThreadedCompute final : public Compute {
     });
   }
 
-  void CopyState(Done<std::shared_ptr<const StateCopy>> done) override {
-    Enqueue(kCopy, [this, done = std::move(done)]() mutable {
+  void CopyState(StateSlice slice, Done<std::shared_ptr<const StateCopy>> done) override {
+    Enqueue(kCopy, [this, slice, done = std::move(done)]() mutable {
       ++copies_running_;
-      copies_wanted_.Put([this, done = std::move(done)] {
+      copies_wanted_.Put([this, slice, done = std::move(done)] {
         std::shared_ptr<StateCopy> copy = spare_copy_->Take();
-        copy->CopyFrom(state_);
+        copy->CopyFrom(SliceOf(state_, slice));
         Post([this, done, copy = std::shared_ptr<const StateCopy>(std::move(copy))]() mutable {
           --copies_running_;
           if (running_kind_ == kNone) BeginNext();

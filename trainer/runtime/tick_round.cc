@@ -11,6 +11,7 @@ namespace pliant {
 
 Bytes EncodeTrailer(const Trailer& trailer) {
   WireWriter writer;
+  writer.Put(static_cast<std::uint8_t>(trailer.save));
   writer.Put(static_cast<std::uint8_t>(trailer.last_call));
   writer.PutText(trailer.announced ? EncodeMembership(*trailer.announced) : "");
   writer.Put(static_cast<std::uint32_t>(trailer.shards.size()));
@@ -26,6 +27,7 @@ Bytes EncodeTrailer(const Trailer& trailer) {
 Result<Trailer> DecodeTrailer(std::span<const std::byte> bytes) {
   WireReader reader(bytes);
   Trailer trailer;
+  trailer.save = reader.Get<std::uint8_t>() != 0;
   trailer.last_call = reader.Get<std::uint8_t>() != 0;
   const std::string_view announced = reader.GetText();
   if (!announced.empty()) {
@@ -77,6 +79,7 @@ Status TickRound::OnTrailer(int rank, const Trailer& trailer) {
   if (!std::ranges::equal(trailer.shards, expected, {}, &Trailer::Shard::shard)) {
     return Invalid("a trailer with the shards of another rank");
   }
+  if (trailer.save && rank != 0) return Invalid("a checkpoint that is not its to ask for");
   Take(rank, trailer);
   return {};
 }
@@ -87,6 +90,7 @@ void TickRound::Take(int rank, const Trailer& trailer) {
   for (const Trailer::Shard& shard : trailer.shards) {
     sums_[static_cast<std::size_t>(shard.shard)] = shard.sums;
   }
+  save_ |= trailer.save;
   last_call_ &= trailer.last_call;
   if (trailer.announced && (!announced_ || announced_->id < trailer.announced->id)) {
     announced_ = trailer.announced;
@@ -103,7 +107,10 @@ Status TickRound::OnBuffers(int rank, Bytes buffers) {
 
 TickOutcome TickRound::Outcome() const {
   CHECK(done(), "a tick has an outcome when all trailers are there");
-  return {.sums = SumShards(sums_), .last_call = last_call_, .announced = announced_};
+  return {.sums = SumShards(sums_),
+          .save = save_,
+          .last_call = last_call_,
+          .announced = announced_};
 }
 
 }  // namespace pliant

@@ -21,6 +21,7 @@ struct Trailer {
     bool operator==(const Shard&) const = default;
   };
   std::vector<Shard> shards;  // that the sender computed
+  bool save = false;  // from rank 0: all of them write a checkpoint after this tick
   // It has to leave, and nobody arranges it: when all say so they write a checkpoint and go.
   bool last_call = false;
   std::optional<Membership> announced;  // to switch to, at the end of this tick
@@ -33,6 +34,7 @@ Result<Trailer> DecodeTrailer(std::span<const std::byte> bytes);
 // What a completed tick says, equal on all members.
 struct TickOutcome {
   ShardSums sums;  // over all shards, along the tree
+  bool save = false;
   bool last_call = false;
   std::optional<Membership> announced;
 };
@@ -69,6 +71,7 @@ class TickRound {
   int missing_ = 0;
   std::vector<ShardSums> sums_;  // by shard
   std::optional<Bytes> buffers_;
+  bool save_ = false;
   bool last_call_ = true;
   std::optional<Membership> announced_;
 };

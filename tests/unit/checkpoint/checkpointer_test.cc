@@ -41,7 +41,7 @@ std::vector<std::string> PlayThrough(Checkpointer& checkpointer,
   EXPECT_TRUE(heard.empty()) << "never within the call";
   EXPECT_TRUE(run([&] { return heard.size() == 2; }));
   for (const std::uint64_t step : {100U, 200U, 300U})
-    checkpointer.Save(LabelAt(step), StateAt(step), 2, note("save"));
+    checkpointer.Save(LabelAt(step), {}, StateAt(step), 2, note("save"));
   checkpointer.ExportFinal(LabelAt(300), StateAt(300), note("export"));
   EXPECT_TRUE(run([&] { return heard.size() == 6; }));
   checkpointer.FindFinal(note("final"));
@@ -72,7 +72,7 @@ TEST(InLoopCheckpointer, ADeadLearnerHasDoneNothing) {
   SimEventLoop loop;
   MemoryStore store;
   auto checkpointer = NewInLoopCheckpointer(loop, store, [] { return milliseconds(100); });
-  checkpointer->Save(LabelAt(1), StateAt(1), 1, [](const auto&) { FAIL(); });
+  checkpointer->Save(LabelAt(1), {}, StateAt(1), 1, [](const auto&) { FAIL(); });
   loop.RunFor(milliseconds(99));
   checkpointer.reset();
   loop.RunFor(seconds(1));
@@ -105,7 +105,7 @@ TEST(ThreadedCheckpointer, LetsGoOfTheStateBeforeItReports) {
   const auto checkpointer = NewThreadedCheckpointer(loop, std::make_unique<MemoryStore>());
   auto state = StateAt(1);
   std::optional<long> holders;
-  checkpointer->Save(LabelAt(1), state, 1, [&](const auto&) { holders = state.use_count(); });
+  checkpointer->Save(LabelAt(1), {}, state, 1, [&](const auto&) { holders = state.use_count(); });
   const auto end = std::chrono::steady_clock::now() + seconds(30);
   while (!holders && std::chrono::steady_clock::now() < end)
     loop.context().run_one_for(milliseconds(100)), loop.context().restart();
@@ -174,7 +174,7 @@ TEST(ThreadedCheckpointer, NobodyWhoReadsWaitsForOneWhoWrites) {
   const auto checkpointer =
       NewThreadedCheckpointer(loop, std::make_unique<SlowStore>(answer.get_future()));
   std::vector<std::string> heard;
-  checkpointer->Save(LabelAt(1), StateAt(1), 1, [&](const auto&) { heard.push_back("saved"); });
+  checkpointer->Save(LabelAt(1), {}, StateAt(1), 1, [&](const auto&) { heard.push_back("saved"); });
   checkpointer->FindNewest([&](const auto&) {
     heard.push_back("newest");
     answer.set_value();

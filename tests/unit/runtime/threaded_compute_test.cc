@@ -82,14 +82,14 @@ TEST_F(ThreadedComputeTest, RunsOneOperationAfterTheOther) {
         EXPECT_EQ(nodes[0].node, kRootNode);
         EXPECT_EQ(nodes[0].sum.view()[2], 1 + 2 + 3 + 4);
         compute_->Commit({.gradient = gradient}, [](Status status) { EXPECT_TRUE(status); });
-        compute_->CopyState([&](Result<std::shared_ptr<const StateCopy>> copy) {
+        compute_->CopyState({}, [&](Result<std::shared_ptr<const StateCopy>> copy) {
           ASSERT_TRUE(copy);
           EXPECT_EQ(Total(*copy), 10) << "the commit before it is in the copy";
           compute_->Commit({.gradient = gradient}, [](Status) {});
           compute_->LoadState(*copy, [](Status status) { EXPECT_TRUE(status); });
         });
-        compute_->CopyState([&](Result<std::shared_ptr<const StateCopy>>) {
-          compute_->CopyState([&](Result<std::shared_ptr<const StateCopy>> copy) {
+        compute_->CopyState({}, [&](Result<std::shared_ptr<const StateCopy>>) {
+          compute_->CopyState({}, [&](Result<std::shared_ptr<const StateCopy>> copy) {
             EXPECT_EQ(Total(*copy), 10) << "loaded over the second commit";
             loop_.Stop();
           });
@@ -126,7 +126,7 @@ TEST_F(ThreadedComputeTest, ACopyIsMadeBesideTheNextTickAndBeforeTheNextChange) 
   program_.hold = true;
   std::vector<std::string> order;
   const std::vector<float> gradient = {10, 10, 10};
-  compute_->CopyState([&](Result<std::shared_ptr<const StateCopy>> copy) {
+  compute_->CopyState({}, [&](Result<std::shared_ptr<const StateCopy>> copy) {
     ASSERT_TRUE(copy);
     EXPECT_EQ(Total(*copy), 0) << "not what the commit after it made";
     order.emplace_back("copy");
@@ -135,7 +135,7 @@ TEST_F(ThreadedComputeTest, ACopyIsMadeBesideTheNextTickAndBeforeTheNextChange) 
   compute_->RunTick(
       Work(), [](HeldNode) {}, [&](Result<TickOutput>) { order.emplace_back("tick"); });
   compute_->Commit({.gradient = gradient}, [&](Status) { order.emplace_back("commit"); });
-  compute_->CopyState([&](Result<std::shared_ptr<const StateCopy>> copy) {
+  compute_->CopyState({}, [&](Result<std::shared_ptr<const StateCopy>> copy) {
     EXPECT_EQ(Total(*copy), 10);
     loop_.Stop();
   });
@@ -159,7 +159,7 @@ TEST_F(ThreadedComputeTest, AnOperationWaitsForACopyOnlyIfItChangesTheState) {
 
 TEST_F(ThreadedComputeTest, ACopyOutlivesIt) {
   std::shared_ptr<const StateCopy> kept;
-  compute_->CopyState([&](Result<std::shared_ptr<const StateCopy>> copy) {
+  compute_->CopyState({}, [&](Result<std::shared_ptr<const StateCopy>> copy) {
     kept = *copy;
     loop_.Stop();
   });
