@@ -97,10 +97,10 @@ void SimCompute::Commit(CommitWork work, DoneStatus done) {
 }
 
 void SimCompute::CopyState(StateSlice slice, Done<std::shared_ptr<const StateCopy>> done) {
-  Enqueue({.delay = delay_(0), .work = [this, slice, done] {
-             done(std::make_shared<const StateCopy>(
-                 StateCopy::Of(SliceOf(program_.State(), slice))));
-           }});
+  Enqueue(
+      {.delay = delay_(0), .work = [this, slice, done] {
+         done(std::make_shared<const StateCopy>(StateCopy::Of(SliceOf(program_.State(), slice))));
+       }});
 }
 
 void SimCompute::LoadState(std::shared_ptr<const StateCopy> state, DoneStatus done) {

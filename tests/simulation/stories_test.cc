@@ -8,6 +8,7 @@
 
 #include "tests/simulation/world.h"
 #include "trainer/checkpoint/checkpoint.h"
+#include "trainer/checkpoint/stored_checkpoint.h"
 
 namespace pliant::sim {
 namespace {
@@ -30,8 +31,9 @@ const Reference& TheReference() {
 
 class Stories : public testing::Test {
  protected:
-  World& Begin(std::uint64_t seed, int learners, Speeds speeds = {.shard = 30ms}) {
-    world_.emplace(seed, kJob, TheReference(), speeds);
+  World& Begin(std::uint64_t seed, int learners, Speeds speeds = {.shard = 30ms},
+               const JobSpec& job = kJob) {
+    world_.emplace(seed, job, TheReference(), speeds);
     entered_.clear();
     opened_ = {};
     world_->on_message = [this](const LearnerId& from, const LearnerMessage& message) {
@@ -96,6 +98,56 @@ std::uint64_t BytesIn(World& world) {
   std::uint64_t bytes = 0;
   for (const auto& [name, content] : world.store.objects()) bytes += content.size();
   return bytes;
+}
+
+// The files of the newest checkpoint that is complete.
+std::size_t FilesOfNewest(World& world) {
+  const auto steps = ListSteps(world.store);
+  if (!steps) return 0;
+  const auto newest = std::ranges::find_if(*steps, &StoredCheckpoint::has_manifest);
+  return newest == steps->end() ? 0 : newest->files.size();
+}
+
+TEST_F(Stories, ALargeStateIsSavedBySeveralAndRestored) {
+  JobSpec job = kJob;
+  job.checkpoint_slice_bytes = 1;
+  World& world = Begin(30, 3, {.shard = 30ms}, job);
+  ASSERT_TRUE(world.RunUntil([&] { return NewestStep(world.store).has_value(); }, 30s));
+  EXPECT_EQ(FilesOfNewest(world), 3U * 3 + 1) << "each wrote its slice, and named its files";
+  for (Pod* pod : world.running()) KillSoon(pod->id);
+  ASSERT_TRUE(world.RunUntil([&] { return world.state_losses() == 1; }, 30s));
+  Complete();
+}
+
+// The learner that leaves at the boundary of a checkpoint writes its slice before it goes.
+TEST_F(Stories, AllThatLeaveAtOnceSaveWithEachOther) {
+  JobSpec job = kJob;
+  job.checkpoint_slice_bytes = 1;
+  job.checkpoint_every_steps = 1'000;
+  World& world = Begin(31, 3, {.disk_most = 500ms}, job);
+  const std::uint64_t before = world.furthest();
+  world.Want(0);
+  ASSERT_TRUE(world.RunUntil([&] { return world.running().empty(); }, 30s)) << world.Describe();
+  EXPECT_EQ(FilesOfNewest(world), 3U * 3 + 1);
+  world.Want(2);
+  ASSERT_TRUE(world.RunUntil([&] { return Size() == 2 && world.furthest() > before + 5; }, 30s));
+  EXPECT_EQ(world.state_losses(), 0);
+  Complete();
+}
+
+// Nobody waits for the slice of a learner that is dead; there is another checkpoint soon.
+TEST_F(Stories, AWriterThatDiesCostsItsCheckpointOnly) {
+  JobSpec job = kJob;
+  job.checkpoint_slice_bytes = 1;
+  for (std::uint64_t seed = 40; seed < 60 && !HasFailure(); ++seed) {
+    World& world = Begin(seed, 3, {.shard = 30ms, .disk_most = 300ms}, job);
+    ASSERT_TRUE(world.RunUntil([&] { return world.store.operations() > seed % 7; }, 30s));
+    KillSoon(world.running().back()->id);
+    ASSERT_TRUE(world.RunUntil([&] { return Size() == 3; }, 30s)) << world.Describe();
+    const std::uint64_t newest = NewestStep(world.store).value_or(0);
+    ASSERT_TRUE(world.RunUntil([&] { return NewestStep(world.store).value_or(0) > newest; }, 10s))
+        << world.Describe();
+  }
 }
 
 // Training goes on, the checkpoints before stay; the first attempt after there is room succeeds,

@@ -246,6 +246,7 @@ void World::Build(Pod& pod) {
                      .fingerprint = {{"framework", "toy"}},
                      .framework = "toy",
                      .checkpoint_every_steps = job_.checkpoint_every_steps,
+                     .checkpoint_slice_bytes = job_.checkpoint_slice_bytes,
                      .grace = job_.grace},
       schedule_,
       LearnerParts{.loop = *pod.loop,

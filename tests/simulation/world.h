@@ -35,6 +35,7 @@ struct JobSpec {
   DataSpec data;
   int learners_most = 5;
   std::uint64_t checkpoint_every_steps = 10;
+  std::size_t checkpoint_slice_bytes = std::size_t{1} << 30;
   Duration grace = std::chrono::seconds(20);
 };
 

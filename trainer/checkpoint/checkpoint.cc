@@ -163,8 +163,7 @@ Result<Manifest> Publish(CheckpointStore& store, std::string_view directory,
 
 Result<Manifest> SaveCheckpoint(CheckpointStore& store, const CheckpointLabel& label,
                                 const StateDict& state) {
-  return Publish(store, NameOf(label.position),
-                 FilesOf({}, state), label, state);
+  return Publish(store, NameOf(label.position), FilesOf({}, state), label, state);
 }
 
 Result<std::optional<Manifest>> SaveSlice(CheckpointStore& store, const CheckpointLabel& label,

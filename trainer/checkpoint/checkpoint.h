@@ -37,10 +37,10 @@ std::string ParametersSha256(const StateDict& state);
 Result<Manifest> SaveCheckpoint(CheckpointStore& store, const CheckpointLabel& label,
                                 const StateDict& state);
 
-// The same by several learners at once, each with its slice of one state: every one writes its files
-// and then slice-….json, which names them, and whoever finds all of those publishes the manifest. So
-// no learner waits for another, and none is needed once its slice is written. None: slices are
-// missing yet.
+// The same by several learners at once, each with its slice of one state: every one writes its
+// files and then slice-….json, which names them, and whoever finds all of those publishes the
+// manifest. So no learner waits for another, and none is needed once its slice is written. None:
+// slices are missing yet.
 Result<std::optional<Manifest>> SaveSlice(CheckpointStore& store, const CheckpointLabel& label,
                                           StateSlice slice, const StateDict& tensors);
 // Publishes a checkpoint of which all slices are written, unless it is published.

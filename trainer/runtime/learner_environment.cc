@@ -155,6 +155,8 @@ Status ReadCheckpoints(const Reader& reader, LearnerEnvironment& environment) {
                                 environment.checkpoint_every_steps));
   RETURN_IF_ERROR(
       reader.Seconds("PLIANT_CHECKPOINT_EVERY_SECONDS", 0, environment.checkpoint_every));
+  RETURN_IF_ERROR(reader.Number("PLIANT_CHECKPOINT_SLICE_BYTES", 1, std::uint64_t{1} << 50,
+                                environment.checkpoint_slice_bytes));
   return reader.Number("PLIANT_CHECKPOINT_KEEP", 1, 10000, environment.checkpoints_kept);
 }
 

@@ -38,6 +38,7 @@ struct LearnerEnvironment {
   std::uint64_t checkpoint_every_steps = 0;             // 0: not by steps
   Duration checkpoint_every = std::chrono::minutes(5);  // zero: not by time
   int checkpoints_kept = 3;
+  std::uint64_t checkpoint_slice_bytes = std::uint64_t{1} << 30;  // what is worth a writer
   // The folder of another job, or of a checkpoint, to begin from. Empty: none.
   std::filesystem::path resume_from;
 

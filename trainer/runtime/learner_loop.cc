@@ -32,6 +32,12 @@ std::optional<TickTimes> TimesBetween(const LearnerFigures& then, const LearnerF
 
 std::uint64_t CountOf(const LearnerParts& parts) { return parts.compute.info().gradient_elements; }
 
+std::size_t BytesOf(const StateDict& state) {
+  std::size_t bytes = 0;
+  for (const TensorView& tensor : state) bytes += tensor.bytes.size();
+  return bytes;
+}
+
 }  // namespace
 
 LearnerLoop::Impl::Impl(LearnerOptions options, Schedule schedule, LearnerParts parts,
@@ -44,6 +50,7 @@ LearnerLoop::Impl::Impl(LearnerOptions options, Schedule schedule, LearnerParts 
       reduction_(
           CountOf(parts), [this](int rank, Frame frame) { Send(member(rank), std::move(frame)); },
           Reduction::kBucketElements, parts.gradients),
+      state_bytes_(BytesOf(parts.compute.state_shape())),
       final_backoff_({}) {
   CHECK((parts.link == nullptr) == (parts.transport == nullptr), "peers come with a coordinator");
 }
@@ -238,6 +245,11 @@ void LearnerLoop::Impl::LeaveWhenFree() {
 }
 
 void LearnerLoop::Impl::LeaveUnlessFinal() {
+  if (writing_ > 0) {
+    // A checkpoint of several would be worth nothing without its slice.
+    leave_when_written_ = true;
+    return;
+  }
   parts_.checkpointer.FindFinal(Guarded<Result<Manifest>>([this](Result<Manifest> final) {
     if (final) {
       applied_ = final->position.tick;

@@ -25,7 +25,8 @@ namespace pliant {
 // One idea a file:
 //   learner_loop.cc        its life: start, what the coordinator says, leaving, exit
 //   learner_membership.cc  into and out of memberships: proposals, opening, state, loss of peers
-//   learner_ticks.cc       work within one: ticks, boundaries, checkpoints, the end of the job
+//   learner_ticks.cc       work within one: ticks, boundaries, the end of the job
+//   learner_checkpoints.cc saving the state, now and then and when all leave
 class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
  public:
   Impl(LearnerOptions options, Schedule schedule, LearnerParts parts,
@@ -134,16 +135,25 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   void CountTick(TimePoint now);
   void Boundary(const TickOutcome& outcome);
   void ReportOpened();
-  bool CheckpointDue(const TickPlan& plan);
-  void SaveCheckpoint(std::function<void(bool saved)> done);
-  void NoteWriteError(const Error& error);  // for progress
-  void Drain();
-  void SaveLast();
   void Finish();
   void PublishFinal();
   void RetryPublishing(const Error& error);
   void PollFinal();
   void Complete(const std::string& parameters_sha256);
+
+  // ---- Checkpoints (learner_checkpoints.cc) ----
+  struct SaveUnderWay;
+  bool CheckpointDue(const TickPlan& plan);
+  int Slices() const;
+  // Its slice, if it has one. `done` is for rank 0: the checkpoint is there, or it is not.
+  void SaveCheckpoint(int slices, std::function<void(bool saved)> done);
+  void OnSliceWritten(const std::shared_ptr<SaveUnderWay>& save,
+                      Result<std::optional<Manifest>> written);
+  void AwaitSlices(const std::shared_ptr<SaveUnderWay>& save, TimePoint by);
+  void EndSave(const SaveUnderWay& save, Result<std::optional<Manifest>> saved);
+  void NoteWriteError(const Error& error);  // for progress
+  void Drain();
+  void SaveLast(int slices);
 
   // ---- Small things ----
   bool IsMember() const {  // of a membership that works, or tries to
@@ -244,7 +254,11 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   double samples_computed_ = 0;
 
   // Checkpoints and the end.
+  const std::size_t state_bytes_;
   bool saving_ = false;
+  int writing_ = 0;  // copies and writes of the state, or its slices, under way
+  bool leave_when_written_ = false;
+  std::uint64_t recoveries_ = 0;  // memberships that were entered without a boundary
   std::optional<Tick> saved_tick_;
   TimePoint last_save_{};
   // After a failure: before the next one is due, if that is far away.

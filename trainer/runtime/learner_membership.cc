@@ -275,6 +275,7 @@ void LearnerLoop::Impl::Enter(Membership membership, std::vector<Member> before)
   pending_.reset();
   parts_.compute.AbandonTick();
   current_ = !before.empty();
+  if (!current_) ++recoveries_;
   before_ = std::move(before);
   membership_ = std::move(membership);
   newest_ = membership_;
@@ -458,14 +459,15 @@ void LearnerLoop::Impl::Fetch(int source) {
 
 void LearnerLoop::Impl::ServeState(const LearnerId& peer) {
   if (!has_state_) return;
-  parts_.compute.CopyState({}, Guarded<Result<std::shared_ptr<const StateCopy>>>(
-      [this, peer, id = membership_.id,
-       applied = applied_](Result<std::shared_ptr<const StateCopy>> state) {
-        if (!state) return Fail(state.error());
-        if (phase_ != Phase::kOpening || membership_.id != id) return;
-        SendState(id, applied, *std::move(state),
-                  [this, &peer](Frame frame) { Send(peer, std::move(frame)); });
-      }));
+  parts_.compute.CopyState(
+      {}, Guarded<Result<std::shared_ptr<const StateCopy>>>(
+              [this, peer, id = membership_.id,
+               applied = applied_](Result<std::shared_ptr<const StateCopy>> state) {
+                if (!state) return Fail(state.error());
+                if (phase_ != Phase::kOpening || membership_.id != id) return;
+                SendState(id, applied, *std::move(state),
+                          [this, &peer](Frame frame) { Send(peer, std::move(frame)); });
+              }));
 }
 
 void LearnerLoop::Impl::OnStateFrame(int rank, const Frame& frame) {

@@ -4,7 +4,6 @@
 
 #include "base/check.h"
 #include "base/log.h"
-#include "trainer/checkpoint/volume_error.h"
 #include "trainer/runtime/learner_loop_impl.h"
 #include "trainer/runtime/wire.h"
 
@@ -12,7 +11,6 @@ namespace pliant {
 namespace {
 
 constexpr Duration kFinalPoll = std::chrono::seconds(2);
-constexpr Duration kLastSaveRetry = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -200,83 +198,7 @@ void LearnerLoop::Impl::Boundary(const TickOutcome& outcome) {
   BeginTick();
 }
 
-// ---- Checkpoints ----
-
-bool LearnerLoop::Impl::CheckpointDue(const TickPlan& plan) {
-  if (plan.kind != TickKind::kTrain || saving_) return false;
-  if (save_again_at_ && parts_.loop.Now() >= *save_again_at_) return true;
-  const std::uint64_t every = options_.checkpoint_every_steps;
-  if (every > 0 && (plan.step + 1) % every == 0) return true;
-  return options_.checkpoint_every > Duration::zero() &&
-         parts_.loop.Now() - last_save_ >= options_.checkpoint_every;
-}
-
-// The state does not change before the copy is made: compute works in order.
-void LearnerLoop::Impl::SaveCheckpoint(std::function<void(bool saved)> done) {
-  saving_ = true;
-  last_save_ = parts_.loop.Now();
-  const auto report = [this, done, tick = applied_](const CheckpointLabel& label,
-                                                    Result<Manifest> manifest) {
-    saving_ = false;
-    checkpoint_known_ = true;
-    figures_.saving += parts_.loop.Now() - last_save_;
-    ++(manifest ? figures_.checkpoints : figures_.checkpoints_failed);
-    if (manifest) {
-      save_again_at_.reset();
-      save_backoff_.Reset();
-      saved_tick_ = tick;
-      checkpoint_report_ = {.step = label.position.step,
-                            .membership = label.position.membership,
-                            .unix_seconds = Unix(parts_.loop.Now())};
-      log::Info("checkpoint", {{"step", label.position.step}});
-    } else {
-      save_again_at_ = parts_.loop.Now() + save_backoff_.Next(0);
-      NoteWriteError(manifest.error());
-      log::Warning("checkpoint failed",
-                   {{"step", label.position.step}, {"cause", manifest.error().message}});
-    }
-    done(manifest.has_value());
-  };
-  parts_.compute.CopyState(Guarded<Result<std::shared_ptr<const StateCopy>>>(
-      [this, report, label = Label()](Result<std::shared_ptr<const StateCopy>> state) {
-        if (!state) return report(label, std::unexpected(state.error()));
-        parts_.checkpointer.Save(
-            label, *std::move(state), options_.checkpoints_kept,
-            Guarded<Result<Manifest>>([report, label](Result<Manifest> manifest) {
-              report(label, std::move(manifest));
-            }));
-      }));
-}
-
-void LearnerLoop::Impl::NoteWriteError(const Error& error) {
-  checkpoint_known_ = true;
-  checkpoint_report_.error = error.message;
-  checkpoint_report_.reason = WriteProblemOf(error);
-}
-
 // ---- The end ----
-
-void LearnerLoop::Impl::Drain() {
-  phase_ = Phase::kDraining;
-  log::Info("draining", {{"tick", applied_}});
-  // A bound, also for those who were not asked one by one.
-  RequestLeave(options_.grace);
-  if (rank() == 0) return SaveLast();
-  if (loss_in_commit_) OnLoss(*std::exchange(loss_in_commit_, std::nullopt));
-  DeliverHeldSoon();
-}
-
-void LearnerLoop::Impl::SaveLast() {
-  if (phase_ != Phase::kDraining) return;
-  if (saving_) return After(kLastSaveRetry / 20, [this] { SaveLast(); });
-  if (saved_tick_ != applied_) {
-    return SaveCheckpoint([this](bool saved) {
-      After(saved ? Duration::zero() : kLastSaveRetry, [this] { SaveLast(); });
-    });
-  }
-  SendToMembers(FrameKind::kFinished);
-  Exit({.reason = LeftReason::kDrained, .message = "left with a checkpoint"});
-}
 
 void LearnerLoop::Impl::Finish() {
   phase_ = Phase::kFinishing;
@@ -293,16 +215,17 @@ void LearnerLoop::Impl::PublishFinal() {
   // An earlier rank 0 may have done it, and died before it said so.
   parts_.checkpointer.FindFinal(Guarded<Result<Manifest>>([this](Result<Manifest> final) {
     if (final) return Complete(final->parameters_sha256);
-    parts_.compute.CopyState(Guarded<Result<std::shared_ptr<const StateCopy>>>(
-        [this](Result<std::shared_ptr<const StateCopy>> state) {
-          if (!state) return RetryPublishing(state.error());
-          parts_.checkpointer.ExportFinal(
-              Label(), *std::move(state),
-              Guarded<Result<Manifest>>([this](Result<Manifest> manifest) {
-                if (!manifest) return RetryPublishing(manifest.error());
-                Complete(manifest->parameters_sha256);
-              }));
-        }));
+    parts_.compute.CopyState({},
+                             Guarded<Result<std::shared_ptr<const StateCopy>>>(
+                                 [this](Result<std::shared_ptr<const StateCopy>> state) {
+                                   if (!state) return RetryPublishing(state.error());
+                                   parts_.checkpointer.ExportFinal(
+                                       Label(), *std::move(state),
+                                       Guarded<Result<Manifest>>([this](Result<Manifest> manifest) {
+                                         if (!manifest) return RetryPublishing(manifest.error());
+                                         Complete(manifest->parameters_sha256);
+                                       }));
+                                 }));
   }));
 }
 

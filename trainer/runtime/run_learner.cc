@@ -78,6 +78,7 @@ LearnerOptions MakeLearnerOptions(const RunLearnerOptions& options, const Learne
           .checkpoint_every_steps = environment.checkpoint_every_steps,
           .checkpoint_every = environment.checkpoint_every,
           .checkpoints_kept = environment.checkpoints_kept,
+          .checkpoint_slice_bytes = environment.checkpoint_slice_bytes,
           .grace = environment.grace,
           .unix_offset_seconds = UnixOffsetSeconds(loop)};
 }

@@ -107,10 +107,8 @@ Status TickRound::OnBuffers(int rank, Bytes buffers) {
 
 TickOutcome TickRound::Outcome() const {
   CHECK(done(), "a tick has an outcome when all trailers are there");
-  return {.sums = SumShards(sums_),
-          .save = save_,
-          .last_call = last_call_,
-          .announced = announced_};
+  return {
+      .sums = SumShards(sums_), .save = save_, .last_call = last_call_, .announced = announced_};
 }
 
 }  // namespace pliant

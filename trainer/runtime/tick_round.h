@@ -21,7 +21,7 @@ struct Trailer {
     bool operator==(const Shard&) const = default;
   };
   std::vector<Shard> shards;  // that the sender computed
-  bool save = false;  // from rank 0: all of them write a checkpoint after this tick
+  bool save = false;          // from rank 0: all of them write a checkpoint after this tick
   // It has to leave, and nobody arranges it: when all say so they write a checkpoint and go.
   bool last_call = false;
   std::optional<Membership> announced;  // to switch to, at the end of this tick

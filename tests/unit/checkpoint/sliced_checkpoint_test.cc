@@ -144,8 +144,8 @@ TEST(SlicedCheckpoint, SurvivesACrashOfAnyWriterAtEveryOperation) {
     for (int dead = 0; dead < kSlices; ++dead) {
       bool completed = false;
       for (std::uint64_t crash = 0; !completed; ++crash) {
-        SCOPED_TRACE(testing::Message() << "fault " << static_cast<int>(fault) << " of " << dead
-                                        << " at " << crash);
+        SCOPED_TRACE(testing::Message()
+                     << "fault " << static_cast<int>(fault) << " of " << dead << " at " << crash);
         MemoryStore store;
         for (int i = 0; i < kSlices; ++i) ASSERT_TRUE(Save(store, 100, i));
         std::optional<Manifest> saved;

@@ -147,8 +147,9 @@ TEST_F(ThreadedComputeTest, AnOperationWaitsForACopyOnlyIfItChangesTheState) {
   const std::vector<float> gradient = {10, 10, 10};
   int commits = 0;
   for (int i = 0; i < 100; ++i) {
-    compute_->CopyState(
-        [&, i](Result<std::shared_ptr<const StateCopy>> copy) { EXPECT_EQ(Total(*copy), 10 * i); });
+    compute_->CopyState({}, [&, i](Result<std::shared_ptr<const StateCopy>> copy) {
+      EXPECT_EQ(Total(*copy), 10 * i);
+    });
     compute_->Commit({.gradient = gradient}, [&](Status) {
       if (++commits == 100) loop_.Stop();
     });
