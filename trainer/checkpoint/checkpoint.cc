@@ -5,6 +5,7 @@
 #include <iterator>
 #include <span>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "base/crc32c.h"
@@ -119,7 +120,8 @@ Status RemoveDirectory(CheckpointStore& store, const StoredCheckpoint& stored) {
   if (stored.has_manifest()) RETURN_IF_ERROR(store.Remove(PathIn(stored.name, kManifestName)));
   for (const auto& [file, bytes] : stored.files)
     if (file != kManifestName) RETURN_IF_ERROR(store.Remove(PathIn(stored.name, file)));
-  return {};
+  // The last of its slices may have come meanwhile.
+  return stored.has_manifest() ? Status() : store.Remove(PathIn(stored.name, kManifestName));
 }
 
 // The manifest that all files are there for, if any.
@@ -174,13 +176,14 @@ Result<std::optional<Manifest>> SaveSlice(CheckpointStore& store, const Checkpoi
   if (published) return published;
   const std::vector<TensorFile> files = FilesOf(slice, tensors);
   const Status written = WriteSlice(store, directory, slice, files);
-  if (!written) {
-    // As far as it can be removed: why it could not be written is what is told.
-    (void)store.Remove(PathIn(directory, ListName(slice)));
+  if (written) return PublishSlices(store, label, slice.count);
+  // Once its list is there, others may have published what it names, though its Put did not say so.
+  const auto present = FindDirectory(store, directory);
+  if (present && !present->files.contains(ListName(slice))) {
+    // As far as they can be removed: why they could not be written is what is told.
     for (const TensorFile& file : files) (void)store.Remove(PathIn(directory, file.name));
-    return std::unexpected(written.error());
   }
-  return PublishSlices(store, label, slice.count);
+  return std::unexpected(written.error());
 }
 
 Result<std::optional<Manifest>> PublishSlices(CheckpointStore& store, const CheckpointLabel& label,
@@ -201,14 +204,20 @@ Result<std::optional<Manifest>> PublishSlices(CheckpointStore& store, const Chec
   const std::string text = EncodeManifest(manifest);
   const auto part = std::as_bytes(std::span(text));
   RETURN_IF_ERROR(store.Put(PathIn(directory, kManifestName), {&part, 1}));
-  return manifest;
+  // Unless somebody took it for remains meanwhile.
+  ASSIGN_OR_RETURN(const StoredCheckpoint whole, FindDirectory(store, directory));
+  if (AllPresent(whole, manifest)) return manifest;
+  RETURN_IF_ERROR(store.Remove(PathIn(directory, kManifestName)));
+  return std::nullopt;
 }
 
-void RemoveRemains(CheckpointStore& store, MembershipId membership) {
+void RemoveRemains(CheckpointStore& store, const TrainingPosition& before) {
   const auto steps = ListSteps(store);
   if (!steps) return;
   for (const StoredCheckpoint& stored : *steps) {
-    if (stored.has_manifest() || stored.membership >= membership) continue;
+    if (stored.has_manifest() ||
+        std::tie(stored.membership, stored.step) >= std::tie(before.membership, before.step))
+      continue;
     if (!RemoveDirectory(store, stored)) return;
   }
 }

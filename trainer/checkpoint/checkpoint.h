@@ -47,9 +47,9 @@ Result<std::optional<Manifest>> SaveSlice(CheckpointStore& store, const Checkpoi
 Result<std::optional<Manifest>> PublishSlices(CheckpointStore& store, const CheckpointLabel& label,
                                               int slices);
 
-// Removes, as far as the store lets it, what attempts of memberships before this one left without a
-// manifest.
-void RemoveRemains(CheckpointStore& store, MembershipId membership);
+// Removes, as far as the store lets it, what attempts before this one left without a manifest:
+// those of earlier memberships, and of earlier steps of the same.
+void RemoveRemains(CheckpointStore& store, const TrainingPosition& before);
 
 // The newest checkpoint of which everything verifies. kNotFound when there is none at all, kCorrupt
 // when none of them verifies, kInvalid when the newest one is of a job with another seed, global

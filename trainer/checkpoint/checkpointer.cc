@@ -31,7 +31,7 @@ class OperationCheckpointer : public Checkpointer {
         [label = std::move(label), slice, state = std::move(state), keep](CheckpointStore& store) {
           auto manifest = SaveSlice(store, label, slice, state->view());
           // Of learners that died while they wrote: room for the next try.
-          if (!manifest) RemoveRemains(store, label.position.membership);
+          if (!manifest) RemoveRemains(store, label.position);
           Prune(store, manifest, keep);
           return manifest;
         },

@@ -239,7 +239,7 @@ TEST(Checkpoint, RemainsOfTheDeadMakeRoom) {
     store.objects().erase("step-000000000200-m" + ToString(membership) + "/manifest.json");
   }
   ASSERT_TRUE(Save(store, 100, older));
-  RemoveRemains(store, {.term = 2, .counter = 5});
+  RemoveRemains(store, {.step = 200, .membership = {.term = 2, .counter = 5}});
   std::set<std::string> directories;
   for (const std::string& name : NamesIn(store)) directories.insert(name.substr(0, name.find('/')));
   EXPECT_THAT(directories, ElementsAre("step-000000000100-m2.4", "step-000000000200-m2.6"))

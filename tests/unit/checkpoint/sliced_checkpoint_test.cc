@@ -192,6 +192,30 @@ TEST(SlicedCheckpoint, WhatCouldNotBeWrittenTakesNoRoom) {
   }
 }
 
+// Its list was written, though the store did not say so: by then the others may count on it.
+TEST(SlicedCheckpoint, WhatOthersMayHavePublishedIsNotRemoved) {
+  MemoryStore store;
+  ASSERT_TRUE(Save(store, 100, 0));
+  ASSERT_TRUE(Save(store, 100, 1));
+  store.fault = [](std::uint64_t, std::string_view name) {
+    return name.ends_with("slice-00003-of-00003.json") ? Fault::kFailDone : Fault::kNone;
+  };
+  ASSERT_FALSE(Save(store, 100, 2));
+  const auto published = PublishSlices(store, LabelAt(100), kSlices);
+  ASSERT_TRUE(published && *published);
+  EXPECT_EQ(RestoredStep(store), 100U);
+}
+
+TEST(SlicedCheckpoint, AnAttemptThatLacksASliceMakesRoomForTheNextOnes) {
+  MemoryStore store;
+  ASSERT_TRUE(Save(store, 100, 0));
+  ASSERT_TRUE(Save(store, 200, 0));
+  RemoveRemains(store, LabelAt(200).position);
+  for (const auto& [name, content] : store.objects())
+    EXPECT_TRUE(name.starts_with("step-000000000200"));
+  EXPECT_EQ(store.objects().size(), 3U);
+}
+
 // The whole may be written where slices lie already, when their writers are gone.
 TEST(SlicedCheckpoint, OneLearnerMayWriteItAll) {
   MemoryStore store;
