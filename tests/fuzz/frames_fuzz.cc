@@ -15,6 +15,8 @@
 namespace pliant {
 namespace {
 
+constexpr int kShards = 8;
+
 enum Kind : char { kHead, kHello, kHolding, kTrailer, kState, kKinds };
 
 std::string Seed(Kind kind, std::span<const std::byte> bytes) {
@@ -32,7 +34,7 @@ void RunHead(std::span<const std::byte> bytes) {
 void RunTrailer(std::span<const std::byte> bytes) {
   const auto trailer = DecodeTrailer(bytes);
   if (!trailer) return;
-  TickRound round(AssignShards(8, 3), /*self=*/0, /*needs_buffers=*/true);
+  TickRound round(AssignShards(kShards, 3), /*self=*/0, /*needs_buffers=*/true);
   (void)round.OnTrailer(1, *trailer);
   (void)round.OnBuffers(2, {});
   (void)round.done();
@@ -108,9 +110,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       }
       break;
     case kHolding:
-      if (const auto holding = DecodeHolding(bytes)) {
+      if (const auto holding = DecodeHolding(bytes, kShards)) {
         const Bytes again = EncodeHolding(*holding);
-        CHECK(DecodeHolding(again.view).has_value(), "what was read can be written and read");
+        CHECK(DecodeHolding(again.view, kShards).has_value(),
+              "what was read can be written and read");
       }
       break;
     case kTrailer:

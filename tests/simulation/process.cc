@@ -4,6 +4,7 @@
 #include <atomic>
 #include <utility>
 
+#include "base/check.h"
 #include "trainer/runtime/run_shards.h"
 
 namespace pliant::sim {
@@ -39,11 +40,12 @@ void GatedTransport::OnPeerLost(const LearnerId& peer, std::string_view reason) 
 
 SimCompute::SimCompute(EventLoop& loop, Program& program, int logical_shards,
                        std::function<Duration(std::size_t shards)> delay,
-                       std::function<void()> check)
+                       std::function<void(const ShardTask&)> on_shard, std::function<void()> check)
     : loop_(loop),
       program_(program),
       shape_(program.State()),
       delay_(std::move(delay)),
+      on_shard_(std::move(on_shard)),
       check_(std::move(check)),
       folder_(logical_shards, program.info().gradient_elements, logical_shards) {}
 
@@ -54,38 +56,80 @@ void SimCompute::Enqueue(Operation operation) {
 
 void SimCompute::BeginNext() {
   if (queue_.empty()) return;
-  abandoned_ = false;
-  loop_.PostAfter(queue_.front().delay, [this] {
+  if (const std::shared_ptr<Tick> tick = queue_.front().tick) {
+    // What comes out does not depend on when: it is told as the time passes.
+    tick->output = Run(*tick, tick->work.tasks.size());
+    return NextShard(tick);
+  }
+  loop_.PostAfter(delay_(0), [this] {
     const std::function<void()> work = std::move(queue_.front().work);
     // The operation counts as running until it is done, so that its callbacks cannot start the
     // next.
-    if (!abandoned_) work();
-    queue_.pop_front();
-    BeginNext();
+    work();
+    EndOperation();
   });
+}
+
+void SimCompute::EndOperation() {
+  queue_.pop_front();
+  BeginNext();
+}
+
+void SimCompute::NextShard(const std::shared_ptr<Tick>& tick) {
+  if (tick->given_up || tick->shards == tick->work.tasks.size()) {
+    loop_.PostAfter(delay_(0), [this, tick] {
+      queue_.front().tick = nullptr;  // nothing is left to be given up
+      if (tick->given_up) {
+        tick->rest(Run(*tick, tick->shards));
+      } else {
+        tick->done(tick->output);
+      }
+      EndOperation();
+    });
+    return;
+  }
+  loop_.PostAfter(delay_(1), [this, tick] {
+    on_shard_(tick->work.tasks[tick->shards++]);
+    const auto node = tick->nodes.find(tick->shards);
+    if (node != tick->nodes.end() && !tick->given_up) tick->on_node(node->second);
+    NextShard(tick);
+  });
+}
+
+TickOutput SimCompute::Run(Tick& tick, std::size_t shards) {
+  TickWork work = tick.work;
+  work.tasks.resize(shards);
+  if (work.kind == TickKind::kTrain) folder_.Begin(work.blocks);
+  const std::atomic<bool> never = false;
+  TickOutput output;
+  const Status status = RunShards(
+      program_, folder_, work, never,
+      [&](const HeldNode& node) { tick.nodes.emplace(output.sums.size(), node); }, output);
+  CHECK(status.has_value(), "the toy program does not fail");
+  return output;
 }
 
 void SimCompute::RunTick(TickWork work, std::function<void(HeldNode)> on_node,
                          Done<TickOutput> done) {
-  const Duration delay = delay_(work.tasks.size());
-  Enqueue({.tick = true, .delay = delay, .work = [this, work = std::move(work), on_node, done] {
-             if (work.kind == TickKind::kTrain) folder_.Begin(work.blocks);
-             const std::atomic<bool> never = false;
-             const Result<TickOutput> output = RunShards(program_, folder_, work, never, on_node);
-             if (!abandoned_) done(output);
-           }});
+  auto tick = std::make_shared<Tick>();
+  tick->work = std::move(work);
+  tick->on_node = std::move(on_node);
+  tick->done = std::move(done);
+  Enqueue({.tick = std::move(tick), .work = {}});
 }
 
-void SimCompute::AbandonTick() {
-  if (queue_.empty()) return;
-  if (queue_.front().tick) abandoned_ = true;
+void SimCompute::AbandonTick(std::function<void(TickOutput)> rest) {
+  const std::shared_ptr<Tick> running = queue_.empty() ? nullptr : queue_.front().tick;
   std::erase_if(queue_, [&](const Operation& operation) {
-    return operation.tick && &operation != &queue_.front();
+    return operation.tick != nullptr && operation.tick != running;
   });
+  if (running == nullptr) return loop_.Post([rest = std::move(rest)] { rest({}); });
+  running->given_up = true;
+  running->rest = std::move(rest);
 }
 
 void SimCompute::Commit(CommitWork work, DoneStatus done) {
-  Enqueue({.delay = delay_(0), .work = [this, work = std::move(work), done] {
+  Enqueue({.tick = nullptr, .work = [this, work = std::move(work), done] {
              const Status status = program_.Commit({.epoch = work.epoch,
                                                     .step = work.step,
                                                     .gradient = work.gradient,
@@ -98,13 +142,13 @@ void SimCompute::Commit(CommitWork work, DoneStatus done) {
 
 void SimCompute::CopyState(StateSlice slice, Done<std::shared_ptr<const StateCopy>> done) {
   Enqueue(
-      {.delay = delay_(0), .work = [this, slice, done] {
+      {.tick = nullptr, .work = [this, slice, done] {
          done(std::make_shared<const StateCopy>(StateCopy::Of(SliceOf(program_.State(), slice))));
        }});
 }
 
 void SimCompute::LoadState(std::shared_ptr<const StateCopy> state, DoneStatus done) {
-  Enqueue({.delay = delay_(0), .work = [this, state = std::move(state), done] {
+  Enqueue({.tick = nullptr, .work = [this, state = std::move(state), done] {
              Status status = pliant::CopyState(state->view(), program_.State());
              if (status) status = program_.LoadedState();
              check_();

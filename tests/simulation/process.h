@@ -80,38 +80,53 @@ class GatedTransport final : public PeerTransport, private PeerHandler {
   PeerHandler* handler_ = nullptr;
 };
 
-// A Program on virtual time. `check` sees the program after every change of its state.
+// A Program on virtual time. `on_shard` sees every shard that it computed, `check` the program
+// after every change of its state.
 class SimCompute final : public Compute {
  public:
   SimCompute(EventLoop& loop, Program& program, int logical_shards,
-             std::function<Duration(std::size_t shards)> delay, std::function<void()> check);
+             std::function<Duration(std::size_t shards)> delay,
+             std::function<void(const ShardTask&)> on_shard, std::function<void()> check);
 
   const ProgramInfo& info() const override { return program_.info(); }
   const StateDict& state_shape() const override { return shape_; }
   void RunTick(TickWork work, std::function<void(HeldNode)> on_node,
                Done<TickOutput> done) override;
-  void AbandonTick() override;
+  void AbandonTick(std::function<void(TickOutput)> rest) override;
   void Commit(CommitWork work, DoneStatus done) override;
   void CopyState(StateSlice slice, Done<std::shared_ptr<const StateCopy>> done) override;
   void LoadState(std::shared_ptr<const StateCopy> state, DoneStatus done) override;
 
  private:
+  struct Tick {
+    TickWork work;
+    std::function<void(HeldNode)> on_node;
+    Done<TickOutput> done;
+    TickOutput output;
+    std::map<std::size_t, HeldNode> nodes;  // that are finished when so many shards are
+    std::size_t shards = 0;                 // computed until now
+    bool given_up = false;
+    std::function<void(TickOutput)> rest;
+  };
   struct Operation {
-    bool tick = false;
-    Duration delay{};
+    std::shared_ptr<Tick> tick;  // none: something else
     std::function<void()> work;
   };
   void Enqueue(Operation operation);
   void BeginNext();
+  void EndOperation();
+  void NextShard(const std::shared_ptr<Tick>& tick);
+  // The first `shards` of them.
+  TickOutput Run(Tick& tick, std::size_t shards);
 
   EventLoop& loop_;
   Program& program_;
   const StateDict shape_;
   const std::function<Duration(std::size_t shards)> delay_;
+  const std::function<void(const ShardTask&)> on_shard_;
   const std::function<void()> check_;
   ShardFolder folder_;
   std::deque<Operation> queue_;  // the front one runs
-  bool abandoned_ = false;       // it is a tick that nobody waits for
 };
 
 }  // namespace pliant::sim

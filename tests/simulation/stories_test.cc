@@ -1,8 +1,10 @@
 // Stories of the membership protocol: each puts one fault at the instant where it hurts most.
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -346,6 +348,68 @@ TEST_F(Stories, TrainingGoesOnWithoutACoordinator) {
   world.StartCoordinator();
   world.Want(4);
   ASSERT_TRUE(world.RunUntil([&] { return Size() == 4; }, 60s)) << world.Describe();
+  Complete();
+}
+
+// Who computed which shards of one optimizer step.
+using Computed = std::map<int, std::vector<std::string>>;
+
+// Whatever the instant, those who are left compute what only the lost one had, and what nobody had
+// begun; each shard once.
+TEST_F(Stories, OnlyTheShardsOfALostLearnerAreComputedAgain) {
+  int kept = 0;
+  for (int instant = 1; instant <= 8 && !HasFailure(); ++instant) {
+    SCOPED_TRACE(instant);
+    World& world = Begin(30, 3);
+    const std::uint64_t struck_step = Schedule::Make(kJob.data)->StepsBefore(world.furthest()) + 3;
+    Computed computed;
+    int shards = 0;
+    world.on_shard = [&](const LearnerId& by, const ShardTask& task) {
+      if (task.kind != TickKind::kTrain || task.step != struck_step) return;
+      computed[task.shard].push_back(by.name);
+      if (++shards == instant) KillSoon(world.pod("l-001").id);
+    };
+    world.OperatorPause(true);
+    ASSERT_TRUE(world.RunUntil([&] { return Size() == 2; }, 10s)) << world.Describe();
+    ASSERT_EQ(computed.size(), 8U);
+    for (auto& [shard, by] : computed) {
+      std::erase(by, "l-001");
+      EXPECT_EQ(by.size(), 1U) << "shard " << shard << ", by those who are left";
+    }
+    for (Pod* const pod : world.running()) {
+      kept += static_cast<int>(pod->learner->figures().shards_kept);
+    }
+    world.OperatorPause(false);
+    Complete();
+  }
+  EXPECT_GT(kept, 10) << "they had something to keep";
+}
+
+TEST_F(Stories, AnotherIsLostWhileTheShardsOfTheFirstAreComputed) {
+  World& world = Begin(31, 4);
+  const std::uint64_t struck_step = Schedule::Make(kJob.data)->StepsBefore(world.furthest()) + 3;
+  Computed computed;
+  bool first_died = false;
+  bool second_died = false;
+  world.on_shard = [&](const LearnerId& by, const ShardTask& task) {
+    if (task.kind != TickKind::kTrain || task.step != struck_step) return;
+    computed[task.shard].push_back(by.name);
+    if (!first_died && by.name == "l-001") {
+      first_died = true;
+      KillSoon(by);
+    } else if (first_died && !second_died && entered_["l-002"].world_size() == 3) {
+      second_died = true;
+      KillSoon(world.pod("l-002").id);
+    }
+  };
+  world.OperatorPause(true);
+  ASSERT_TRUE(world.RunUntil([&] { return Size() == 2; }, 20s)) << world.Describe();
+  EXPECT_TRUE(second_died) << "the story was not told";
+  for (auto& [shard, by] : computed) {
+    std::erase_if(by, [](const std::string& name) { return name == "l-001" || name == "l-002"; });
+    EXPECT_EQ(by.size(), 1U) << "shard " << shard << ", by those who are left";
+  }
+  world.OperatorPause(false);
   Complete();
 }
 

@@ -75,6 +75,7 @@ World::World(std::uint64_t seed, JobSpec job, const Reference& reference, Speeds
       }) {
   on_message = [](const LearnerId&, const LearnerMessage&) {};
   on_effect = [](CoordinatorHost&, const CoordinatorEffect&) { return true; };
+  on_shard = [](const LearnerId&, const ShardTask&) {};
   NewHost(1, 0);
   loop_.Post([this] { Operate(); });
 }
@@ -216,6 +217,7 @@ void World::Build(Pod& pod) {
         return Between(10us, 1ms) +
                Between(speeds_.shard / 2, speeds_.shard) * static_cast<std::int64_t>(shards);
       },
+      [this, &pod](const ShardTask& task) { NoteShard(pod, task); },
       [this, &pod] { CheckState(pod); });
   pod.transport = std::make_unique<GatedTransport>(network_.NewTransport(pod.id), pod.gate);
   pod.checkpointer =
@@ -363,6 +365,15 @@ void World::CheckState(Pod& pod) {
   }
   pod.holds_state = true;
   CheckProgress();
+}
+
+// Whatever happens in the midst of a tick, no learner computes a shard of it twice.
+void World::NoteShard(Pod& pod, const ShardTask& task) {
+  on_shard(pod.id, task);
+  if (task.samples.empty()) return;
+  if (!pod.computed.emplace(task.kind, task.step, task.shard, task.samples.front()).second) {
+    Wrong(std::format("{} computes shard {} of step {} twice", pod.id.name, task.shard, task.step));
+  }
 }
 
 void World::Look() {

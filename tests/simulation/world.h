@@ -8,6 +8,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/sim_event_loop.h"
@@ -39,6 +40,9 @@ struct JobSpec {
   Duration grace = std::chrono::seconds(20);
 };
 
+// One shard of one tick: kind, optimizer steps before it, shard, first sample.
+using ShardKey = std::tuple<TickKind, std::uint64_t, int, std::uint64_t>;
+
 // One learner pod and its process.
 struct Pod {
   LearnerId id;
@@ -61,6 +65,7 @@ struct Pod {
   bool holds_state = false;
   Tick applied = 0;  // when it was looked at last
   MembershipId entered;
+  std::set<ShardKey> computed;
   std::optional<TimePoint> killed_at;
   std::optional<LearnerExit> exit;
 };
@@ -106,6 +111,7 @@ class World {
   // ---- Hooks for stories: after the message was queued; before the effect is done ----
   std::function<void(const LearnerId& from, const LearnerMessage& message)> on_message;
   std::function<bool(CoordinatorHost& host, const CoordinatorEffect& effect)> on_effect;
+  std::function<void(const LearnerId& by, const ShardTask& task)> on_shard;  // computed
   MemoryStore store;
 
   // ---- What was seen ----
@@ -139,7 +145,8 @@ class World {
   // ---- Invariants ----
   void Wrong(const std::string& what);
   void CheckState(Pod& pod);  // after it changed
-  void Look();                // how far everybody is
+  void NoteShard(Pod& pod, const ShardTask& task);
+  void Look();  // how far everybody is
   void NoteMembership(const Membership& membership);
   void CheckHolders(const Pod& gone, bool gracefully);
   void CheckProgress();

@@ -76,6 +76,12 @@ NodeIndex ShardFolder::Fold() {
   return finished ? block_node : 0;
 }
 
+std::vector<HeldNode> ShardFolder::sums() const {
+  std::vector<HeldNode> all = finished_;
+  all.insert(all.end(), stack_.begin(), stack_.end());
+  return all;
+}
+
 NodeIndex ShardFolder::FoldEmpty() {
   std::ranges::fill(Leaf(), 0.0F);
   return Fold();

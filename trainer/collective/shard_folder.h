@@ -42,6 +42,9 @@ class ShardFolder {
 
   // The finished blocks, by their first shard: not written again before the next Begin.
   const std::vector<HeldNode>& finished() const { return finished_; }
+  // All that was taken into the sums: the finished blocks and what there is of the one under way.
+  // Buffers that are held when the next Begin comes are not written again; others take their place.
+  std::vector<HeldNode> sums() const;
 
  private:
   int logical_shards_;

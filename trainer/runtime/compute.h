@@ -25,9 +25,11 @@ struct TickWork {
   std::vector<ShardTask> tasks;    // the shards of the blocks, in order
 };
 
+// What is finished of it.
 struct TickOutput {
-  std::vector<ShardSums> sums;  // as TickWork::tasks
-  Bytes buffers;                // that shard 0 wrote; empty when it belongs to another
+  std::vector<ShardSums> sums;  // of the first tasks, in their order
+  std::vector<HeldNode> nodes;  // of training: each of these shards is in one of them
+  Bytes buffers;                // that shard 0 wrote; empty when it is not among them
 };
 
 struct CommitWork {
@@ -58,8 +60,9 @@ class Compute {
   virtual void RunTick(TickWork work, std::function<void(HeldNode)> on_node,
                        Done<TickOutput> done) = 0;
   // Gives up a RunTick that is queued or runs: none of its callbacks is called any more. It ends
-  // after the shard under way.
-  virtual void AbandonTick() = 0;
+  // after the shard under way; then `rest` gets what is finished of it, or nothing if there is no
+  // such RunTick.
+  virtual void AbandonTick(std::function<void(TickOutput)> rest) = 0;
 
   virtual void Commit(CommitWork work, DoneStatus done) = 0;
   // Of the whole state, or of one slice of it.

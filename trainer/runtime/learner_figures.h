@@ -14,6 +14,7 @@ struct LearnerFigures {
   std::uint64_t steps = 0;           // optimizer steps that it took part in
   std::uint64_t samples = 0;         // of them, that it computed
   std::uint64_t ticks_given_up = 0;  // because a peer was lost
+  std::uint64_t shards_kept = 0;     // of `shards`: finished before their tick was given up
   // Where the time of its ticks went.
   Duration computing{};   // its shards
   Duration waiting{};     // for what others compute

@@ -274,7 +274,7 @@ void LearnerLoop::Impl::Exit(LearnerExit exit) {
             .reason = exit.reason,
             .message = exit.message,
             .parameters_sha256 = exit.parameters_sha256});
-  parts_.compute.AbandonTick();
+  GiveUpTick();
   // From here on every callback finds the learner gone; only the exit itself is left.
   alive_ = std::make_shared<bool>(true);
   After(parts_.link == nullptr ? Duration::zero() : kLinger,

@@ -14,6 +14,7 @@
 
 #include "base/backoff.h"
 #include "trainer/collective/reduction.h"
+#include "trainer/collective/shard_dealing.h"
 #include "trainer/collective/tree.h"
 #include "trainer/runtime/learner_loop.h"
 #include "trainer/runtime/opening.h"
@@ -100,9 +101,10 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   void Deliver(const LearnerId& peer, const Frame& frame);  // of the present membership
   void DeliverHeld();
   void DeliverHeldSoon();
-  void OnAbort(const LearnerId& peer);
   // Gives the membership up, and says so to all.
   void Stop(Loss loss);
+  // What is finished of the tick is kept: the next membership need not compute it again.
+  void GiveUpTick();
   void OnLoss(Loss loss);  // now or, while a commit is under way, after it
 
   // ---- Into and out of memberships (learner_membership.cc) ----
@@ -129,6 +131,8 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   void TakeOverMetrics();
   void BeginTick();
   void OnTickComputed(const TickOutput& output);
+  void Keep(const TickOutput& output);
+  void ForgetTick();
   void OnTickFrame(int rank, const Frame& frame);
   void CommitWhenComplete();
   void OnCommitted(const TickOutcome& outcome);
@@ -163,11 +167,18 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   const LearnerId& member(int rank) const {
     return membership_.members[static_cast<std::size_t>(rank)].id;
   }
+  const ShardMap& tick_map() const { return redo_ ? redo_->map : map_; }
   bool done() const { return has_state_ && applied_ == schedule_.total_ticks(); }
   std::uint64_t step() const { return schedule_.StepsBefore(applied_); }
   Holding holding() const {
-    return {has_state_, applied_, current_, metrics_.evaluation(), last_line_};
+    return {.has_state = has_state_,
+            .applied_ticks = applied_,
+            .current = current_,
+            .evaluation = metrics_.evaluation(),
+            .last_line = last_line_,
+            .finished = FinishedNodes()};
   }
+  std::vector<NodeIndex> FinishedNodes() const;
   // As in Hello: others open the newest membership, or write a checkpoint, and may fail to.
   std::optional<Membership> membership_before() const {
     const bool waits = phase_ == Phase::kReleased || phase_ == Phase::kDraining ||
@@ -216,11 +227,11 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   std::vector<Member> before_;        // members of the one that it switched from
   std::optional<Proposal> proposal_;
   std::optional<Membership> announcement_;  // for the next trailer
-  std::optional<Membership> pending_;       // to enter when a commit or a load is done
-  std::deque<HeldFrame> held_;              // of memberships and ticks to come
-  bool held_are_due_ = false;               // no frame may overtake them
-  std::set<LearnerId> dialed_;              // peers that a connection is wanted to
-  std::optional<Lost> lost_;                // why it is stopped: said again on a new connection
+  std::optional<Membership> pending_;  // to enter when a commit, a load or the last shard is done
+  std::deque<HeldFrame> held_;         // of memberships and ticks to come
+  bool held_are_due_ = false;          // no frame may overtake them
+  std::set<LearnerId> dialed_;         // peers that a connection is wanted to
+  std::optional<Lost> lost_;           // why it is stopped: said again on a new connection
 
   // The opening.
   std::optional<Opening> opening_;
@@ -240,12 +251,21 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   std::optional<TimePoint> last_commit_;
   double pause_seconds_ = 0;  // before the first commit of the membership
 
-  // The running tick.
-  ShardMap map_;
+  // The running tick, or the one that was given up: the one after `applied_`.
+  ShardMap map_;                      // of the membership
+  std::optional<ShardDealing> redo_;  // in its place, in the first tick of the membership
   TickPlan plan_;
+  std::vector<int> asked_;  // shards that compute has in hand, in their order
+  bool computing_ = false;  // it has, even if they are none
+  bool giving_up_ = false;  // and is told to stop after the one under way
+  // What this learner has computed of the tick.
+  std::map<int, ShardSums> finished_;     // by shard
+  std::vector<HeldNode> finished_nodes_;  // over them; in an evaluation they have no sum
+  Bytes finished_buffers_;                // of shard 0
+  std::size_t shards_kept_ = 0;           // of them, from before it was given up
   TickRound round_;
   Reduction reduction_;
-  std::vector<ShardTask> tasks_;  // that it computes; for the ledger
+  std::vector<ShardTask> tasks_;  // that it gives to the tick; for the ledger
   bool committing_ = false;
   std::optional<Loss> loss_in_commit_;  // of a peer: told when it is clear what follows
   TimePoint tick_began_{};

@@ -36,6 +36,7 @@ void LearnerLoop::Impl::DropConnections() {
   need(membership_.members);
   need(before_);
   if (newest_) need(newest_->members);
+  if (pending_) need(pending_->members);
   if (proposal_) need(proposal_->membership.members);
   std::erase_if(dialed_, [&](const LearnerId& peer) {
     if (needed.contains(peer)) return false;
@@ -156,7 +157,7 @@ void LearnerLoop::Impl::Deliver(const LearnerId& peer, const Frame& frame) {
   switch (frame.header.kind) {
     case FrameKind::kOpen:
       if (phase_ != Phase::kOpening) return;
-      if (const Result<Holding> holding = DecodeHolding(frame.payload.view)) {
+      if (const Result<Holding> holding = DecodeHolding(frame.payload.view, map_.logical_shards)) {
         opening_->OnOpen(*rank, *holding);
         return AdvanceOpening();
       }
@@ -224,7 +225,7 @@ void LearnerLoop::Impl::Stop(Loss loss) {
   if (phase_ == Phase::kTicking) ++figures_.ticks_given_up;
   const bool writes_pending = phase_ == Phase::kDraining || phase_ == Phase::kFinishing;
   phase_ = Phase::kStopped;
-  parts_.compute.AbandonTick();
+  GiveUpTick();
   opening_.reset();
   receiver_.reset();
   fetching_from_.reset();
@@ -237,6 +238,15 @@ void LearnerLoop::Impl::Stop(Loss loss) {
                .cause = std::move(loss.cause)};
   Tell(*lost_);
   if (done()) PollFinal();
+}
+
+void LearnerLoop::Impl::GiveUpTick() {
+  if (!computing_ || std::exchange(giving_up_, true)) return;
+  parts_.compute.AbandonTick(Guarded<TickOutput>([this](const TickOutput& rest) {
+    computing_ = giving_up_ = false;
+    Keep(rest);
+    if (pending_) Enter(*std::exchange(pending_, std::nullopt));
+  }));
 }
 
 // ---- Proposals ----
@@ -267,13 +277,14 @@ void LearnerLoop::Impl::CheckPrepared() {
 void LearnerLoop::Impl::Enter(Membership membership, std::vector<Member> before) {
   if (newest_ && membership.id <= newest_->id) return;
   if (pending_ && membership.id <= pending_->id) return;
-  if (committing_ || loading_) {
-    // The state is changing; what it will be is to be told to the others.
+  GiveUpTick();
+  if (committing_ || loading_ || giving_up_) {
+    // What it holds is changing, and is to be told to the others as it will be.
     pending_ = std::move(membership);
+    if (parts_.transport != nullptr) ConnectTo(*pending_);
     return;
   }
   pending_.reset();
-  parts_.compute.AbandonTick();
   current_ = !before.empty();
   if (!current_) ++recoveries_;
   before_ = std::move(before);
@@ -498,6 +509,7 @@ void LearnerLoop::Impl::Load(std::shared_ptr<const StateCopy> state, Holding hol
                              has_state_ = true;
                              applied_ = holding.applied_ticks;
                              applied_most_ = std::max(applied_most_, applied_);
+                             ForgetTick();
                              metrics_.Restart(holding.evaluation);
                              last_line_ = holding.last_line;
                              fetching_from_.reset();

@@ -50,7 +50,14 @@ struct LearnerMetrics::Families {
   Counter& given_up =
       registry
           .AddCounters("pliant_learner_ticks_given_up_total", {},
-                       "Steps and evaluations that were begun anew because a learner was lost.")
+                       "Steps and evaluations that were given up because a learner was lost, and "
+                       "taken up again without it.")
+          .Add({});
+  Counter& kept =
+      registry
+          .AddCounters("pliant_learner_shards_kept_total", {},
+                       "Shards that were finished when their step was given up, and that the "
+                       "learner did not compute again.")
           .Add({});
   Counter& sent =
       registry.AddCounters("pliant_learner_sent_bytes_total", {}, "Sent to other learners.")
@@ -83,6 +90,7 @@ std::string LearnerMetrics::Serialize(const LearnerFigures& figures) {
   Show(figures.committing, families_->committing);
   Show(figures.pausing, families_->pausing);
   Show(figures.ticks_given_up, families_->given_up);
+  Show(figures.shards_kept, families_->kept);
   Show(figures.bytes_sent, families_->sent);
   Show(figures.bytes_received, families_->received);
   Show(figures.checkpoints, families_->saved);

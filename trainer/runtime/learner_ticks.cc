@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <format>
+#include <iterator>
 #include <utility>
 
 #include "base/check.h"
@@ -18,6 +19,7 @@ constexpr Duration kFinalPoll = std::chrono::seconds(2);
 
 void LearnerLoop::Impl::BeginTicking() {
   phase_ = Phase::kTicking;
+  redo_ = DealMissingShards(map_.logical_shards, opening_->finished());
   opening_.reset();
   missing_since_.clear();
   // Those who left with the membership before are free now; joiners do not know them.
@@ -44,20 +46,38 @@ void LearnerLoop::Impl::BeginTick() {
   plan_ = schedule_.At(applied_);
   const ProgramInfo& info = parts_.compute.info();
   const bool train = plan_.kind == TickKind::kTrain;
-  round_ = TickRound(map_, rank(), train && info.buffer_bytes > 0);
+  const ShardMap& map = tick_map();
+  round_ = TickRound(map, rank(), train && info.buffer_bytes > 0);
   if (train) {
     reduction_.Begin({.membership = membership_.id,
                       .tick = applied_,
-                      .map = &map_,
+                      .map = &map,
                       .self = rank(),
                       .divisor = static_cast<float>(plan_.samples)});
   }
-  TickWork work{.kind = plan_.kind,
-                .blocks = map_.blocks_of_rank[static_cast<std::size_t>(rank())]};
-  for (const int shard : map_.ShardsOf(rank())) {
-    work.tasks.push_back(schedule_.TaskOf(applied_, shard));
+  const auto self = static_cast<std::size_t>(rank());
+  const std::vector<ShardBlock>& own = map.blocks_of_rank[self];
+  TickWork work{.kind = plan_.kind, .blocks = redo_ ? redo_->to_compute[self] : own};
+  tasks_.clear();
+  asked_.clear();
+  shards_kept_ = 0;
+  for (const int shard : map.ShardsOf(rank())) {
+    ShardTask task = schedule_.TaskOf(applied_, shard);
+    if (parts_.ledger != nullptr) tasks_.push_back(task);
+    if (finished_.contains(shard)) {
+      ++shards_kept_;
+    } else {
+      asked_.push_back(shard);
+      work.tasks.push_back(std::move(task));
+    }
   }
-  if (parts_.ledger != nullptr) tasks_ = work.tasks;
+  if (train) {
+    for (const HeldNode& node : finished_nodes_) {
+      const ShardBlock block = BlockOf(map.logical_shards, node.node);
+      if (std::ranges::contains(own, block)) reduction_.AddLocal(node);
+    }
+  }
+  computing_ = true;
   parts_.compute.RunTick(std::move(work),
                          Guarded<HeldNode>([this](HeldNode node) { reduction_.AddLocal(node); }),
                          Guarded<Result<TickOutput>>([this](Result<TickOutput> output) {
@@ -70,26 +90,53 @@ void LearnerLoop::Impl::BeginTick() {
 void LearnerLoop::Impl::OnTickComputed(const TickOutput& output) {
   CHECK(phase_ == Phase::kTicking, "a tick that was given up does not come back");
   tick_computed_ = parts_.loop.Now();
+  computing_ = false;
+  Keep(output);
   if (parts_.ledger != nullptr && plan_.kind == TickKind::kTrain) {
     parts_.ledger->Computed(membership_.id, applied_, tasks_);
   }
   samples_computed_ = 0;
-  for (const ShardSums& sums : output.sums) samples_computed_ += sums.samples;
   // Without a coordinator nobody arranges who goes on: if all leave, they save and go at once.
   Trailer trailer{.save = rank() == 0 && CheckpointDue(plan_),
                   .last_call = last_call_ || (leave_requested_ && !linked_),
                   .announced = announcement_};
-  const std::vector<int> shards = map_.ShardsOf(rank());
-  for (std::size_t i = 0; i < shards.size(); ++i) {
-    trailer.shards.push_back({.shard = shards[i], .sums = output.sums[i]});
+  for (const int shard : tick_map().ShardsOf(rank())) {
+    trailer.shards.push_back({.shard = shard, .sums = finished_.at(shard)});
+    samples_computed_ += trailer.shards.back().sums.samples;
   }
   if (plan_.kind == TickKind::kTrain && parts_.compute.info().buffer_bytes > 0 &&
       round_.buffers_rank() == rank()) {
-    SendToMembers(FrameKind::kBuffers, output.buffers);
+    SendToMembers(FrameKind::kBuffers, finished_buffers_);
   }
   SendToMembers(FrameKind::kTrailer, EncodeTrailer(trailer));
-  round_.OnLocal(trailer, output.buffers);
+  round_.OnLocal(trailer, finished_buffers_);
   CommitWhenComplete();
+}
+
+void LearnerLoop::Impl::Keep(const TickOutput& output) {
+  for (std::size_t i = 0; i < output.sums.size(); ++i) {
+    finished_[asked_[i]] = output.sums[i];
+    if (plan_.kind == TickKind::kEvaluate) {
+      const ShardBlock shard{.first = asked_[i], .count = 1};
+      finished_nodes_.push_back({.node = NodeOf(map_.logical_shards, shard), .sum = {}});
+    }
+  }
+  std::ranges::copy(output.nodes, std::back_inserter(finished_nodes_));
+  if (output.buffers.owner != nullptr) finished_buffers_ = output.buffers;
+}
+
+// Compute may use the buffers again.
+void LearnerLoop::Impl::ForgetTick() {
+  finished_.clear();
+  finished_nodes_.clear();
+  finished_buffers_ = {};
+  redo_.reset();
+}
+
+std::vector<NodeIndex> LearnerLoop::Impl::FinishedNodes() const {
+  std::vector<NodeIndex> nodes;
+  for (const HeldNode& node : finished_nodes_) nodes.push_back(node.node);
+  return nodes;
 }
 
 void LearnerLoop::Impl::OnTickFrame(int rank, const Frame& frame) {
@@ -155,6 +202,7 @@ void LearnerLoop::Impl::OnCommitted(const TickOutcome& outcome) {
     }
   }
   ++applied_;
+  ForgetTick();
   if (!opened_reported_) {
     pause_seconds_ = last_commit_ ? ToSeconds(now - *last_commit_) : 0;
     if (last_commit_) figures_.pausing += now - *last_commit_;
@@ -170,7 +218,8 @@ void LearnerLoop::Impl::CountTick(TimePoint now) {
   figures_.waiting += tick_complete_ - tick_computed_;
   figures_.committing += now - tick_complete_;
   ++figures_.ticks;
-  figures_.shards += map_.ShardsOf(rank()).size();
+  figures_.shards += tick_map().ShardsOf(rank()).size();
+  figures_.shards_kept += shards_kept_;
   if (plan_.kind != TickKind::kTrain) return;
   ++figures_.steps;
   figures_.samples += static_cast<std::uint64_t>(samples_computed_);

@@ -17,10 +17,12 @@ Bytes EncodeHolding(const Holding& holding) {
   writer.Put(holding.evaluation.loss);
   writer.Put(holding.evaluation.correct);
   writer.PutText(holding.last_line);
+  writer.Put(static_cast<std::uint32_t>(holding.finished.size()));
+  for (const NodeIndex node : holding.finished) writer.Put(node);
   return writer.Take();
 }
 
-Result<Holding> DecodeHolding(std::span<const std::byte> bytes) {
+Result<Holding> DecodeHolding(std::span<const std::byte> bytes, int logical_shards) {
   WireReader reader(bytes);
   Holding holding;
   holding.has_state = reader.Get<std::uint8_t>() != 0;
@@ -30,6 +32,15 @@ Result<Holding> DecodeHolding(std::span<const std::byte> bytes) {
   holding.evaluation.loss = reader.Get<double>();
   holding.evaluation.correct = reader.Get<double>();
   holding.last_line = reader.GetText();
+  const auto count = reader.Get<std::uint32_t>();
+  for (std::uint32_t i = 0; i < count && reader.ok(); ++i) {
+    holding.finished.push_back(reader.Get<NodeIndex>());
+  }
+  const auto nodes = 2 * static_cast<NodeIndex>(logical_shards);
+  if (std::ranges::any_of(holding.finished,
+                          [&](NodeIndex node) { return node == 0 || node >= nodes; })) {
+    return Invalid("an opening frame with a node that is none");
+  }
   if (!reader.at_end()) return Invalid("an opening frame of another size");
   return holding;
 }
@@ -81,6 +92,18 @@ std::optional<Holding> Opening::furthest() const {
   const std::optional<int> rank = Furthest();
   if (!rank) return std::nullopt;
   return peers_[static_cast<std::size_t>(*rank)].holding;
+}
+
+std::vector<std::vector<NodeIndex>> Opening::finished() const {
+  const std::optional<Holding> most = furthest();
+  CHECK(most.has_value(), "ticks begin with a state");
+  std::vector<std::vector<NodeIndex>> finished;
+  for (const Peer& peer : peers_) {
+    const bool same_tick =
+        peer.holding->has_state && peer.holding->applied_ticks == most->applied_ticks;
+    finished.push_back(same_tick ? peer.holding->finished : std::vector<NodeIndex>{});
+  }
+  return finished;
 }
 
 int Opening::source() const {

@@ -5,6 +5,7 @@
 
 #include "base/result.h"
 #include "trainer/collective/peer_transport.h"
+#include "trainer/collective/tree.h"
 #include "trainer/membership/types.h"
 #include "trainer/runtime/program.h"
 
@@ -19,16 +20,20 @@ struct Holding {
   bool current = false;
   ShardSums evaluation;   // of the ticks of the running evaluation: they are not part of the state
   std::string last_line;  // of metrics, of the tick before; "" if it has none
+  // What it finished of the tick after these, before that was given up: nodes of the tree, none of
+  // which contains another.
+  std::vector<NodeIndex> finished;
   bool operator==(const Holding&) const = default;
 };
 
 Bytes EncodeHolding(const Holding& holding);
-Result<Holding> DecodeHolding(std::span<const std::byte> bytes);
+// kInvalid, too, when it has nodes that a tree over so many shards has not.
+Result<Holding> DecodeHolding(std::span<const std::byte> bytes, int logical_shards);
 
 // How a membership opens, seen by one of its members: all tell each other what they hold; the
 // furthest state, of theirs and of the checkpoints, is the one to start from; who does not hold it
-// takes it from the lowest rank that does; ticks begin when all hold it. Without I/O: it is told
-// what happens, and says what to do.
+// takes it from the lowest rank that does; ticks begin when all hold it, with what is left of the
+// one that was given up. Without I/O: it is told what happens, and says what to do.
 class Opening {
  public:
   Opening(int world_size, int self, Holding own);
@@ -49,6 +54,9 @@ class Opening {
   int source() const;  // with kFetch
   // What the furthest of those who have a state holds.
   std::optional<Holding> furthest() const;
+  // By rank: what is finished of the tick that the membership begins with. The same on all members,
+  // with kBegin.
+  std::vector<std::vector<NodeIndex>> finished() const;
 
   void SetTold() { told_ = true; }  // the others know that this one holds the state
   bool told() const { return told_; }

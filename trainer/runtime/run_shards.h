@@ -12,8 +12,9 @@ namespace pliant {
 
 // One learner's part of a tick, shard after shard. For training, `folder` has begun with the work's
 // blocks, and `on_node` gets every finished one. Ends early, with kCancelled, once `abandoned`.
-Result<TickOutput> RunShards(Program& program, ShardFolder& folder, const TickWork& work,
-                             const std::atomic<bool>& abandoned,
-                             const std::function<void(const HeldNode&)>& on_node);
+// `output` is what is finished, however it ends.
+Status RunShards(Program& program, ShardFolder& folder, const TickWork& work,
+                 const std::atomic<bool>& abandoned,
+                 const std::function<void(const HeldNode&)>& on_node, TickOutput& output);
 
 }  // namespace pliant

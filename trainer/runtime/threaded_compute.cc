@@ -71,18 +71,24 @@ class ThreadedCompute final : public Compute {
         const auto post_node = [&](const HeldNode& node) {
           PostIfNotAbandoned(tick, [on_node, node] { on_node(node); });
         };
-        Result<TickOutput> output = RunShards(program_, folder_, work, abandoned_, post_node);
-        PostIfNotAbandoned(tick, [done, output = std::move(output)] { done(output); });
+        TickOutput output;
+        Status status = RunShards(program_, folder_, work, abandoned_, post_node, output);
+        Post([this, tick, done, status = std::move(status), output = std::move(output)] {
+          running_kind_ = kTickOver;  // nothing is left to be given up
+          if (abandoned_tick_ == tick) return std::exchange(rest_, nullptr)(output);
+          done(status ? Result<TickOutput>(output) : std::unexpected(status.error()));
+        });
       });
     });
   }
 
-  void AbandonTick() override {
+  void AbandonTick(std::function<void(TickOutput)> rest) override {
     std::erase_if(queue_, [](const Operation& operation) { return operation.kind == kTick; });
-    if (running_kind_ == kTick) {
-      abandoned_ = true;
-      abandoned_tick_ = running_;
-    }
+    if (running_kind_ != kTick) return Post([rest = std::move(rest)] { rest({}); });
+    CHECK(rest_ == nullptr, "a tick is given up once");
+    abandoned_ = true;
+    abandoned_tick_ = running_;
+    rest_ = std::move(rest);
   }
 
   void Commit(CommitWork work, DoneStatus done) override {
@@ -125,7 +131,7 @@ class ThreadedCompute final : public Compute {
   }
 
  private:
-  enum Kind { kNone, kTick, kCopy, kChange };
+  enum Kind { kNone, kTick, kTickOver, kCopy, kChange };
   struct Operation {
     Kind kind = kNone;
     std::move_only_function<void()> begin;  // on the loop
@@ -187,6 +193,7 @@ class ThreadedCompute final : public Compute {
   std::uint64_t running_ = 0;  // counts operations
   std::uint64_t abandoned_tick_ = 0;
   int copies_running_ = 0;
+  std::function<void(TickOutput)> rest_;  // of the one that was given up, until it ends
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 
   // Handed over with each tick.

@@ -87,6 +87,25 @@ TEST(Opening, AfterACrashRankZeroLooksForACheckpointThatIsAhead) {
   EXPECT_EQ(one.next(), Next::kHold);
 }
 
+// Of a tick that was given up. Who was behind comes with the state, and with nothing of the tick
+// after it.
+TEST(Opening, CountsWhatIsFinishedOfTheTickThatItBeginsWith) {
+  Holding ahead = LeftAt(5);
+  ahead.finished = {4};
+  Holding behind = LeftAt(4);
+  behind.finished = {5, 6};
+  Opening opening(3, 0, ahead);
+  opening.OnOpen(1, behind);
+  opening.OnOpen(2, ahead);
+  using Nodes = std::vector<std::vector<NodeIndex>>;
+  EXPECT_EQ(opening.finished(), (Nodes{{4}, {}, {4}}));
+  opening.OnOpen(1, LeftAt(5));
+  EXPECT_EQ(opening.finished(), (Nodes{{4}, {}, {4}}));
+  // A checkpoint was ahead.
+  opening.SetOwn(At(9));
+  EXPECT_EQ(opening.finished(), (Nodes{{}, {}, {}}));
+}
+
 TEST(Opening, AloneItNeedsNobody) {
   Opening opening(1, 0, kNothing);
   EXPECT_EQ(opening.next(), Next::kRestore);
@@ -101,13 +120,16 @@ TEST(Holding, TravelsInAFrame) {
                         .applied_ticks = 77,
                         .current = true,
                         .evaluation = {.samples = 12, .loss = 0.5, .correct = 11},
-                        .last_line = R"({"tick":76})"};
+                        .last_line = R"({"tick":76})",
+                        .finished = {2, 12}};
   const Bytes bytes = EncodeHolding(holding);
-  const Result<Holding> back = DecodeHolding(bytes.view);
+  const Result<Holding> back = DecodeHolding(bytes.view, 8);
   ASSERT_TRUE(back) << back.error();
   EXPECT_EQ(*back, holding);
-  EXPECT_FALSE(DecodeHolding(bytes.view.first(bytes.view.size() - 1)));
-  EXPECT_FALSE(DecodeHolding({}));
+  EXPECT_FALSE(DecodeHolding(bytes.view.first(bytes.view.size() - 1), 8));
+  EXPECT_FALSE(DecodeHolding({}, 8));
+  EXPECT_FALSE(DecodeHolding(bytes.view, 4)) << "a tree over 4 shards has no node 12";
+  EXPECT_FALSE(DecodeHolding(EncodeHolding({.finished = {0}}).view, 8));
 }
 
 }  // namespace

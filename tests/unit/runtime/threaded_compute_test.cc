@@ -1,6 +1,7 @@
 #include <atomic>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -108,11 +109,18 @@ TEST_F(ThreadedComputeTest, AnAbandonedTickIsNotHeardOfAgain) {
       Work(), [](HeldNode) { ADD_FAILURE() << "a node of an abandoned tick"; },
       [](Result<TickOutput>) { ADD_FAILURE() << "the end of an abandoned tick"; });
   while (program_.shards_run == 0) std::this_thread::yield();
-  compute_->AbandonTick();
+  std::optional<TickOutput> rest;
+  compute_->AbandonTick([&](TickOutput output) { rest = std::move(output); });
   compute_->RunTick(
       Work(), [](HeldNode) {},
       [&](Result<TickOutput> output) {
         EXPECT_TRUE(output);
+        ASSERT_TRUE(rest) << "it came first";
+        ASSERT_EQ(rest->sums.size(), 1U) << "its shard was finished";
+        ASSERT_EQ(rest->nodes.size(), 1U);
+        EXPECT_EQ(rest->nodes[0].node, NodeIndex{kShards});
+        EXPECT_EQ(rest->nodes[0].sum.view()[2], 1) << "what comes later is written elsewhere";
+        EXPECT_EQ(rest->buffers.view[0], std::byte{42});
         next_done = true;
         loop_.Stop();
       });
@@ -167,6 +175,19 @@ TEST_F(ThreadedComputeTest, ACopyOutlivesIt) {
   loop_.Run();
   compute_.reset();
   EXPECT_EQ(Total(kept), 0);
+}
+
+TEST_F(ThreadedComputeTest, OfATickThatIsOverNothingIsLeftToGiveUp) {
+  compute_->RunTick(
+      Work(), [](HeldNode) {},
+      [&](Result<TickOutput> output) {
+        EXPECT_TRUE(output);
+        compute_->AbandonTick([&](const TickOutput& rest) {
+          EXPECT_TRUE(rest.sums.empty());
+          loop_.Stop();
+        });
+      });
+  loop_.Run();
 }
 
 TEST_F(ThreadedComputeTest, AProgramsErrorIsTheTicks) {
