@@ -40,6 +40,20 @@ class FaultsTest(ScenarioTest):
         for epoch, used in epochs.items():
             self.assertEqual(used, collections.Counter(SAMPLES), f"epoch {epoch}")
 
+    def test_a_learner_whose_memory_changed_is_found_and_goes(self):
+        job = self.make_job(environment={"PLIANT_CHECK_STATE_EVERY_STEPS": "20"})
+        job.start_coordinator()
+        # A bit flips just before the comparison, so that no step is made with it.
+        learners = [*job.start_learners([0, 1]), job.start_learner(2, TOY_FLIP_BIT_AT_STEP="59")]
+        job.plan(learners)
+        self.assertEqual(learners[2].exit_code(), 1)
+        self.assertIn("its state at step 60 is not that of the other learners",
+                      learners[2].termination()["message"])
+        for learner in learners[:2]:
+            job.wait(f"{learner.name} says so", lambda: learner.logged("a learner's state differs"))
+            self.assertEqual(learner.logged("a learner's state differs")[0]["learner"], "toy-2")
+        self.assert_completes(job, learners[:2])
+
     def test_a_learner_dies_among_those_that_share_memory(self):
         folder = self.enterContext(tempfile.TemporaryDirectory(prefix="pliant-shared-"))
         job, learners = self.running_job([0, 1, 2], environment={"PLIANT_SHARED_MEMORY_DIR": folder})

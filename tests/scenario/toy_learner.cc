@@ -1,8 +1,10 @@
 // A learner whose model is a straight line, for tests with real processes: everything but the
 // mathematics is what pliant-learner runs. TOY_EPOCHS and TOY_SHARD_MILLISECONDS set how long it
-// takes, TOY_FAIL_AT_STEP makes it fail.
+// takes, TOY_FAIL_AT_STEP makes it fail, TOY_FLIP_BIT_AT_STEP changes a bit of its parameters, as
+// memory does now and then.
 
 #include <array>
+#include <bit>
 #include <charconv>
 #include <chrono>
 #include <cstdlib>
@@ -52,7 +54,8 @@ class ToyProgram final : public Program {
               .buffer_bytes = sizeof(float),
               .name = "a straight line"},
         shard_time_(NumberFromEnvironment("TOY_SHARD_MILLISECONDS", 0)),
-        fail_at_step_(NumberFromEnvironment("TOY_FAIL_AT_STEP", ~std::uint64_t{0})) {}
+        fail_at_step_(NumberFromEnvironment("TOY_FAIL_AT_STEP", ~std::uint64_t{0})),
+        flip_bit_at_step_(NumberFromEnvironment("TOY_FLIP_BIT_AT_STEP", ~std::uint64_t{0})) {}
 
   const ProgramInfo& info() const override { return info_; }
 
@@ -90,6 +93,10 @@ class ToyProgram final : public Program {
       parameters_[i] -= kLearningRate * momentum_[i];
     }
     std::memcpy(&running_mean_, task.buffers.data(), sizeof running_mean_);
+    if (task.step == flip_bit_at_step_) {
+      const auto word = std::bit_cast<std::uint32_t>(parameters_[3]);
+      parameters_[3] = std::bit_cast<float>(word ^ 1U);
+    }
     return {};
   }
 
@@ -119,6 +126,7 @@ class ToyProgram final : public Program {
   const ProgramInfo info_;
   const std::chrono::milliseconds shard_time_;
   const std::uint64_t fail_at_step_;
+  const std::uint64_t flip_bit_at_step_;
   std::array<float, kParameters> parameters_{};
   std::array<float, kParameters> momentum_{};
   float running_mean_ = 0;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct TickWork {
   TickKind kind = TickKind::kTrain;
   std::vector<ShardBlock> blocks;  // of its rank
   std::vector<ShardTask> tasks;    // the shards of the blocks, in order
+  bool check_state = false;        // TickOutput::state_checksum is wanted
 };
 
 // What is finished of it.
@@ -30,6 +32,7 @@ struct TickOutput {
   std::vector<ShardSums> sums;  // of the first tasks, in their order
   std::vector<HeldNode> nodes;  // of training: each of these shards is in one of them
   Bytes buffers;                // that shard 0 wrote; empty when it is not among them
+  std::optional<std::uint64_t> state_checksum;  // of the state that the tick began with
 };
 
 struct CommitWork {

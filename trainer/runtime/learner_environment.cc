@@ -157,6 +157,8 @@ Status ReadCheckpoints(const Reader& reader, LearnerEnvironment& environment) {
       reader.Seconds("PLIANT_CHECKPOINT_EVERY_SECONDS", 0, environment.checkpoint_every));
   RETURN_IF_ERROR(reader.Number("PLIANT_CHECKPOINT_SLICE_BYTES", 1, std::uint64_t{1} << 50,
                                 environment.checkpoint_slice_bytes));
+  RETURN_IF_ERROR(reader.Number("PLIANT_CHECK_STATE_EVERY_STEPS", 0, std::uint64_t{1} << 40,
+                                environment.check_state_every_steps));
   return reader.Number("PLIANT_CHECKPOINT_KEEP", 1, 10000, environment.checkpoints_kept);
 }
 

@@ -39,6 +39,7 @@ struct LearnerEnvironment {
   Duration checkpoint_every = std::chrono::minutes(5);  // zero: not by time
   int checkpoints_kept = 3;
   std::uint64_t checkpoint_slice_bytes = std::uint64_t{1} << 30;  // what is worth a writer
+  std::uint64_t check_state_every_steps = 100;                    // 0: never
   // The folder of another job, or of a checkpoint, to begin from. Empty: none.
   std::filesystem::path resume_from;
 

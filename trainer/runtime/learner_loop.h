@@ -31,6 +31,9 @@ struct LearnerOptions {
   int checkpoints_kept = 3;
   std::size_t checkpoint_slice_bytes = std::size_t{1} << 30;  // what is worth a writer of its own
 
+  // Members compare their states so often. 0: never.
+  std::uint64_t check_state_every_steps = 100;
+
   Duration grace = std::chrono::seconds(60);            // when the coordinator says leave
   Duration opening_timeout = std::chrono::seconds(10);  // to be connected to all members
   // Unix time less the event loop's time.

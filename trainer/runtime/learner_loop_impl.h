@@ -135,6 +135,7 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   void ForgetTick();
   void OnTickFrame(int rank, const Frame& frame);
   void CommitWhenComplete();
+  bool DiffersFromOthers(const std::vector<int>& differing);
   void OnCommitted(const TickOutcome& outcome);
   void CountTick(TimePoint now);
   void Boundary(const TickOutcome& outcome);

@@ -77,6 +77,8 @@ void LearnerLoop::Impl::BeginTick() {
       if (std::ranges::contains(own, block)) reduction_.AddLocal(node);
     }
   }
+  const std::uint64_t check_every = options_.check_state_every_steps;
+  work.check_state = train && check_every > 0 && plan_.step > 0 && plan_.step % check_every == 0;
   computing_ = true;
   parts_.compute.RunTick(std::move(work),
                          Guarded<HeldNode>([this](HeldNode node) { reduction_.AddLocal(node); }),
@@ -99,7 +101,8 @@ void LearnerLoop::Impl::OnTickComputed(const TickOutput& output) {
   // Without a coordinator nobody arranges who goes on: if all leave, they save and go at once.
   Trailer trailer{.save = rank() == 0 && CheckpointDue(plan_),
                   .last_call = last_call_ || (leave_requested_ && !linked_),
-                  .announced = announcement_};
+                  .announced = announcement_,
+                  .state_checksum = output.state_checksum};
   for (const int shard : tick_map().ShardsOf(rank())) {
     trailer.shards.push_back({.shard = shard, .sums = finished_.at(shard)});
     samples_computed_ += trailer.shards.back().sums.samples;
@@ -162,6 +165,7 @@ void LearnerLoop::Impl::CommitWhenComplete() {
   if (plan_.kind == TickKind::kTrain && !reduction_.done()) return;
   tick_complete_ = parts_.loop.Now();
   const TickOutcome outcome = round_.Outcome();
+  if (!outcome.differing.empty() && DiffersFromOthers(outcome.differing)) return;
   if (plan_.kind == TickKind::kEvaluate) return OnCommitted(outcome);
   committing_ = true;
   parts_.compute.Commit({.epoch = plan_.epoch,
@@ -174,6 +178,24 @@ void LearnerLoop::Impl::CommitWhenComplete() {
                           if (!status) return Fail(status.error());
                           OnCommitted(outcome);
                         }));
+}
+
+// All find the same. Who differs goes, for good: it would spoil every step from here on, and may
+// have spoiled those since the states were compared last.
+bool LearnerLoop::Impl::DiffersFromOthers(const std::vector<int>& differing) {
+  for (const int rank : differing) {
+    log::Error("a learner's state differs",
+               {{"learner", member(rank).name},
+                {"step", plan_.step},
+                {"comparedEverySteps", options_.check_state_every_steps}});
+  }
+  if (!std::ranges::contains(differing, rank())) return false;
+  Fail({ErrorCode::kCorrupt,
+        std::format(
+            "its state at step {} is not that of the other learners: a program whose results "
+            "depend on more than its input, or a machine that computes or remembers wrongly",
+            plan_.step)});
+  return true;
 }
 
 // From here on nothing can void the tick: it is the same on whoever commits it.

@@ -79,6 +79,7 @@ LearnerOptions MakeLearnerOptions(const RunLearnerOptions& options, const Learne
           .checkpoint_every = environment.checkpoint_every,
           .checkpoints_kept = environment.checkpoints_kept,
           .checkpoint_slice_bytes = environment.checkpoint_slice_bytes,
+          .check_state_every_steps = environment.check_state_every_steps,
           .grace = environment.grace,
           .unix_offset_seconds = UnixOffsetSeconds(loop)};
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "trainer/runtime/state_check.h"
 
 namespace pliant {
 namespace {
@@ -25,6 +26,7 @@ Result<ShardSums> RunShard(Program& program, ShardFolder& folder, const ShardTas
 Status RunShards(Program& program, ShardFolder& folder, const TickWork& work,
                  const std::atomic<bool>& abandoned,
                  const std::function<void(const HeldNode&)>& on_node, TickOutput& output) {
+  if (work.check_state) output.state_checksum = StateChecksum(program.State());
   std::shared_ptr<std::vector<std::byte>> buffers;
   if (work.kind == TickKind::kTrain && !work.tasks.empty() && work.tasks.front().shard == 0) {
     buffers = std::make_shared<std::vector<std::byte>>(program.info().buffer_bytes);

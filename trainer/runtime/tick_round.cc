@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "trainer/membership/messages.h"
+#include "trainer/runtime/state_check.h"
 #include "trainer/runtime/wire.h"
 
 namespace pliant {
@@ -13,6 +14,8 @@ Bytes EncodeTrailer(const Trailer& trailer) {
   WireWriter writer;
   writer.Put(static_cast<std::uint8_t>(trailer.save));
   writer.Put(static_cast<std::uint8_t>(trailer.last_call));
+  writer.Put(static_cast<std::uint8_t>(trailer.state_checksum.has_value()));
+  writer.Put(trailer.state_checksum.value_or(0));
   writer.PutText(trailer.announced ? EncodeMembership(*trailer.announced) : "");
   writer.Put(static_cast<std::uint32_t>(trailer.shards.size()));
   for (const Trailer::Shard& shard : trailer.shards) {
@@ -29,6 +32,9 @@ Result<Trailer> DecodeTrailer(std::span<const std::byte> bytes) {
   Trailer trailer;
   trailer.save = reader.Get<std::uint8_t>() != 0;
   trailer.last_call = reader.Get<std::uint8_t>() != 0;
+  const bool has_checksum = reader.Get<std::uint8_t>() != 0;
+  const auto checksum = reader.Get<std::uint64_t>();
+  if (has_checksum) trailer.state_checksum = checksum;
   const std::string_view announced = reader.GetText();
   if (!announced.empty()) {
     ASSIGN_OR_RETURN(trailer.announced, DecodeMembership(announced));
@@ -58,7 +64,8 @@ TickRound::TickRound(const ShardMap& map, int self, bool needs_buffers)
       needs_buffers_(needs_buffers),
       heard_(static_cast<std::size_t>(map.world_size()), false),
       missing_(map.world_size()),
-      sums_(static_cast<std::size_t>(map.logical_shards)) {
+      sums_(static_cast<std::size_t>(map.logical_shards)),
+      state_checksums_(static_cast<std::size_t>(map.world_size())) {
   for (int rank = 0; rank < map.world_size(); ++rank) {
     shards_of_rank_.push_back(map.ShardsOf(rank));
     if (std::ranges::find(shards_of_rank_.back(), 0) != shards_of_rank_.back().end()) {
@@ -91,6 +98,7 @@ void TickRound::Take(int rank, const Trailer& trailer) {
     sums_[static_cast<std::size_t>(shard.shard)] = shard.sums;
   }
   save_ |= trailer.save;
+  state_checksums_[static_cast<std::size_t>(rank)] = trailer.state_checksum;
   last_call_ &= trailer.last_call;
   if (trailer.announced && (!announced_ || announced_->id < trailer.announced->id)) {
     announced_ = trailer.announced;
@@ -107,8 +115,11 @@ Status TickRound::OnBuffers(int rank, Bytes buffers) {
 
 TickOutcome TickRound::Outcome() const {
   CHECK(done(), "a tick has an outcome when all trailers are there");
-  return {
-      .sums = SumShards(sums_), .save = save_, .last_call = last_call_, .announced = announced_};
+  return {.sums = SumShards(sums_),
+          .save = save_,
+          .last_call = last_call_,
+          .announced = announced_,
+          .differing = DifferingRanks(state_checksums_)};
 }
 
 }  // namespace pliant

@@ -24,7 +24,8 @@ struct Trailer {
   bool save = false;          // from rank 0: all of them write a checkpoint after this tick
   // It has to leave, and nobody arranges it: when all say so they write a checkpoint and go.
   bool last_call = false;
-  std::optional<Membership> announced;  // to switch to, at the end of this tick
+  std::optional<Membership> announced;          // to switch to, at the end of this tick
+  std::optional<std::uint64_t> state_checksum;  // of the state before this tick, now and then
   bool operator==(const Trailer&) const = default;
 };
 
@@ -37,6 +38,7 @@ struct TickOutcome {
   bool save = false;
   bool last_call = false;
   std::optional<Membership> announced;
+  std::vector<int> differing;  // ranks whose state is not that of the others
 };
 
 // The sums on whose order nothing may depend: in double, along the tree over shards.
@@ -74,6 +76,7 @@ class TickRound {
   bool save_ = false;
   bool last_call_ = true;
   std::optional<Membership> announced_;
+  std::vector<std::optional<std::uint64_t>> state_checksums_;  // by rank
 };
 
 }  // namespace pliant

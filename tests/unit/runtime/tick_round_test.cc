@@ -27,6 +27,7 @@ TEST(Trailer, TravelsInAFrame) {
        .last_call = true,
        .announced = kNext},
       {.shards = {}, .last_call = false, .announced = kLater},
+      {.shards = {}, .save = true, .state_checksum = 0},
   };
   for (const Trailer& trailer : kTrailers) {
     const Bytes bytes = EncodeTrailer(trailer);
