@@ -7,8 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from quantiles import quantile
-from rows import Row, line, time_row
+from rows import Aim, Measured, Row, line, measured_row
 from workers import Workers
 
 _KIB = 1 << 10
@@ -41,7 +40,13 @@ def _of_world(binaries: Path, world: int, quick: bool) -> Iterator[Row]:
             Workers(
                 "gloo",
                 world,
-                lambda rank: [sys.executable, str(_GLOO), str(rank), str(world), f"{scratch}/ranks"],
+                lambda rank: [
+                    sys.executable,
+                    str(_GLOO),
+                    str(rank),
+                    str(world),
+                    f"{scratch}/ranks",
+                ],
             )
         )
         gloo.ask("peers")
@@ -56,36 +61,31 @@ def _ours(binaries: Path, world: int, kind: str, folder: str) -> Workers:
     return workers
 
 
-def _of_size(
-    world: int, name: str, size: int, groups: list[Workers], quick: bool
-) -> Iterator[Row]:
+def _of_size(world: int, name: str, size: int, groups: list[Workers], quick: bool) -> Iterator[Row]:
     # Some of each kind in every round, so that all meet the same hours of the machine.
     repeats = max(6, min(50, 400 * _MIB // size // world)) // (3 if quick else 1)
     times = defaultdict(list)
     for _ in range(_ROUNDS):
         for group in groups:
             times[group.name] += _spans(group.ask(f"reduce {size} {repeats + 1}"))
-    quantiles = {
-        kind: (quantile(measured, 0.5), quantile(measured, 0.9))
-        for kind, measured in times.items()
-    }
+    measured = {kind: Measured.of(spans) for kind, spans in times.items()}
     for group in groups[:-1]:
-        row = time_row(
+        row = measured_row(
             f"all-reduce/{world}/{group.name}/{name}",
-            quantiles[group.name],
-            quantiles["gloo"],
-            len(times[group.name]),
-            _aim(world, group.name, size),
+            "ms",
+            measured[group.name],
+            measured["gloo"],
+            aim=_aim(world, group.name, size),
         )
         print(line(row), flush=True)
         yield row
 
 
-def _aim(world: int, kind: str, size: int) -> float | None:
+def _aim(world: int, kind: str, size: int) -> Aim | None:
     """Of two processes, one a core: more of them share cores. Plain TCP is what gloo has."""
     if world != 2 or kind == "tls":
         return None
-    return 3.0 if kind == "shm" and size >= _MIB else 1.5
+    return Aim("ratio", 3.0 if kind == "shm" and size >= _MIB else 1.5)
 
 
 def _spans(answers: list[str]) -> list[float]:

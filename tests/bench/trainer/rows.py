@@ -1,11 +1,38 @@
 """What a bench found: one row a figure, for people and as JSON."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Literal
 
-from quantiles import Quantile
+from quantiles import Quantile, quantile
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One figure, as often as it was measured."""
+
+    p50: Quantile
+    p90: Quantile
+    count: int
+
+    @staticmethod
+    def of(values: Sequence[float]) -> "Measured":
+        return Measured(quantile(values, 0.5), quantile(values, 0.9), len(values))
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What the ratio to the rival is to reach, or the value is not to pass."""
+
+    of: Literal["ratio", "value"]
+    bound: float
+
+    def met(self, value: float, ratio: float | None) -> bool:
+        if self.of == "value":
+            return value <= self.bound
+        return ratio is not None and ratio >= self.bound
 
 
 @dataclass(frozen=True)
@@ -15,50 +42,73 @@ class Row:
     unit: str
     rival: float | None = None  # its value of the same figure
     ratio: float | None = None  # how much better than the rival: 2 is twice as good
-    aim: float | None = None  # of the ratio; none: reported only
+    aim: float | None = None  # none: reported only
+    aim_of: str | None = None
     met: bool | None = None
     interval: tuple[float, float] | None = None  # of the value, 95 %
     rival_interval: tuple[float, float] | None = None
     p90: float | None = None
     rival_p90: float | None = None
     repeats: int | None = None
+    note: str | None = None
 
 
-def time_row(
+def measured_row(
     name: str,
-    ours: tuple[Quantile, Quantile],
-    rival: tuple[Quantile, Quantile],
-    repeats: int,
-    aim: float | None,
+    unit: str,
+    ours: Measured,
+    rival: Measured | None = None,
+    *,
+    aim: Aim | None = None,
+    more_is_better: bool = False,
+    note: str | None = None,
 ) -> Row:
-    """Of the median and the 90th percentile, in milliseconds; less is better."""
-    ratio = rival[0].value / ours[0].value
+    """Of the median and the 90th percentile."""
+    ratio = None
+    if rival and ours.p50.value > 0 and rival.p50.value > 0:
+        ratio = rival.p50.value / ours.p50.value
+        ratio = 1 / ratio if more_is_better else ratio
     return Row(
         name=name,
-        value=round(ours[0].value, 4),
-        unit="ms",
-        rival=round(rival[0].value, 4),
-        ratio=round(ratio, 2),
-        aim=aim,
-        met=None if aim is None else ratio >= aim,
-        interval=(round(ours[0].low, 4), round(ours[0].high, 4)),
-        rival_interval=(round(rival[0].low, 4), round(rival[0].high, 4)),
-        p90=round(ours[1].value, 4),
-        rival_p90=round(rival[1].value, 4),
-        repeats=repeats,
+        value=_short(ours.p50.value),
+        unit=unit,
+        rival=_short(rival.p50.value) if rival else None,
+        ratio=None if ratio is None else round(ratio, 3),
+        aim=aim.bound if aim else None,
+        aim_of=aim.of if aim else None,
+        met=aim.met(ours.p50.value, ratio) if aim else None,
+        interval=_interval(ours.p50),
+        rival_interval=_interval(rival.p50) if rival else None,
+        p90=_short(ours.p90.value),
+        rival_p90=_short(rival.p90.value) if rival else None,
+        repeats=ours.count,
+        note=note,
     )
 
 
+def _interval(quantile: Quantile) -> tuple[float, float]:
+    return _short(quantile.low), _short(quantile.high)
+
+
+def _short(value: float) -> float:
+    return round(value, 4)
+
+
 def line(row: Row) -> str:
-    text = f"{row.name:34} p50 {row.value:9.3f} {row.unit}"
+    text = f"{row.name:40} p50 {row.value:10.3f} {row.unit}"
     if row.interval:
         text += f" [{row.interval[0]:.3f}, {row.interval[1]:.3f}]"
     if row.p90 is not None:
-        text += f"  p90 {row.p90:9.3f}"
+        text += f"  p90 {row.p90:10.3f}"
     if row.rival is not None:
-        text += f"   rival {row.rival:9.3f}   {row.ratio:5.2f} x"
+        text += f"   rival {row.rival:10.3f}"
+    if row.ratio is not None:
+        text += f"   {row.ratio:6.2f} x"
     if row.aim is not None:
-        text += f"  (aim {row.aim}: {'met' if row.met else 'missed'})"
+        what = f"≤ {row.aim:g} {row.unit}" if row.aim_of == "value" else f"≥ {row.aim:g} x"
+        text += f"  (aim {what}: {'met' if row.met else 'missed'})"
+    if row.note:
+        text += f"  {row.note}"
     return text
 
 

@@ -1,25 +1,46 @@
 """The trainer's figures, beside those of its rivals: what ./dev bench trainer runs in the build
 image.
 
-run.py BINARIES [--json FILE] [--quick]
+run.py BINARIES [--json FILE] [--quick] [--only NAME ...] [--cifar10 FOLDER]
 """
 
 import argparse
+import importlib
+import os
+import time
 from pathlib import Path
 
-import all_reduce
 import rows
+
+# Each a module that measures. Those that are asked for are imported once the environment is set.
+_BENCHES = {
+    "all-reduce": "all_reduce",
+    "resize": "resize",
+    "kill": "kill",
+}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("binaries", type=Path)
+    parser.add_argument("binaries", type=Path, help="the folder of the built programs")
     parser.add_argument("--json", type=Path, help="where the rows go")
-    parser.add_argument("--quick", action="store_true", help="fewer repeats, two processes only")
+    parser.add_argument("--quick", action="store_true", help="fewer cases and repeats, few rivals")
+    parser.add_argument("--only", nargs="+", choices=_BENCHES, metavar="NAME", default=[*_BENCHES])
+    parser.add_argument("--cifar10", type=Path, help="images for the CNN; else they are made up")
     arguments = parser.parse_args()
-    found = list(all_reduce.measure(arguments.binaries, quick=arguments.quick))
-    if arguments.json:
-        rows.write(found, arguments.json)
+    os.environ["PLIANT_BIN"] = str(arguments.binaries.resolve())
+    if arguments.cifar10:
+        os.environ["PLIANT_BENCH_CIFAR10"] = str(arguments.cifar10.resolve())
+    found: list[rows.Row] = []
+    for name in arguments.only:
+        began = time.monotonic()
+        print(f"--- {name}", flush=True)
+        bench = importlib.import_module(_BENCHES[name])
+        found += bench.measure(arguments.binaries, quick=arguments.quick)
+        print(f"--- {name}: {time.monotonic() - began:.0f} s", flush=True)
+        # What is measured is kept, whatever becomes of the rest.
+        if arguments.json:
+            rows.write(found, arguments.json)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 import shutil
 import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from . import build_image
@@ -13,6 +15,8 @@ BENCHES = ("planner", "trainer")
 _BINARIES = "/src/build/release/bin"
 # The build directory, which the host sees too.
 _RESULT = "release/bench.json"
+# In the image.
+_CIFAR10 = "/cifar10"
 
 
 def planner() -> int:
@@ -20,18 +24,35 @@ def planner() -> int:
     return _run("planner", [f"{_BINARIES}/planner_bench"])
 
 
-def trainer(json: Path | None, *, quick: bool) -> int:
+@dataclass(frozen=True)
+class Choices:
+    """Of what the trainer's bench measures."""
+
+    json: Path | None = None
+    quick: bool = False
+    only: Sequence[str] = ()
+    cifar10: Path | None = None
+
+
+def trainer(choices: Choices) -> int:
     compile_preset("release", "trainer_bench")
     command = ["python3", "-B", "/src/tests/bench/trainer/run.py", _BINARIES]
     command += ["--json", f"/src/build/{_RESULT}"]
-    status = _run("trainer", command + (["--quick"] if quick else []))
-    if status == 0 and json:
-        shutil.copyfile(build_image.build_directory() / _RESULT, json)
+    command += ["--quick"] if choices.quick else []
+    command += ["--only", *choices.only] if choices.only else []
+    mounts = {}
+    if choices.cifar10:
+        mounts[choices.cifar10.resolve()] = _CIFAR10
+        command += ["--cifar10", _CIFAR10]
+    status = _run("trainer", command, mounts)
+    if status == 0 and choices.json:
+        shutil.copyfile(build_image.build_directory() / _RESULT, choices.json)
     return status
 
 
-def _run(name: str, inside: list[str]) -> int:
+def _run(name: str, inside: list[str], mounts: Mapping[Path, str] | None = None) -> int:
     """Its lines go to the terminal; what goes wrong, to a log."""
     log = log_file(f"bench-{name}")
     with phase(f"Running the {name} bench (log: {log})"), log.open("w") as errors:
-        return subprocess.run(build_image.command(inside), stderr=errors, check=False).returncode
+        command = build_image.command(inside, mounts=mounts)
+        return subprocess.run(command, stderr=errors, check=False).returncode

@@ -65,6 +65,12 @@ def _parser() -> argparse.ArgumentParser:
     figures.add_argument("what", choices=bench.BENCHES)
     figures.add_argument("--json", type=Path, metavar="FILE", help="trainer: the rows, as JSON")
     figures.add_argument("--quick", action="store_true", help="trainer: fewer repeats and cases")
+    figures.add_argument(
+        "--only", nargs="+", default=[], metavar="NAME", help="trainer: of its benches"
+    )
+    figures.add_argument(
+        "--cifar10", type=Path, metavar="FOLDER", help="trainer: images; else it makes them up"
+    )
     word("build", "compile everything and make the images, without starting anything")
     word("status", "say what runs")
     logs = word("logs", "print the operator's log, or that of a process of the cluster")
@@ -128,7 +134,13 @@ def _run(arguments: argparse.Namespace, rest: list[str]) -> int:
             case "test":
                 return commands.test(arguments.sets, arguments.preset)
             case "bench":
-                return commands.bench(arguments.what, arguments.json, quick=arguments.quick)
+                choices = bench.Choices(
+                    json=arguments.json,
+                    quick=arguments.quick,
+                    only=arguments.only,
+                    cifar10=arguments.cifar10,
+                )
+                return commands.bench(arguments.what, choices)
             case "build":
                 commands.build()
             case "ci":

@@ -72,9 +72,9 @@ def build() -> None:
     print(images.operator, images.learner, product.build_pytorch_image(), sep="\n")
 
 
-def bench(what: str, json: Path | None, *, quick: bool) -> int:
+def bench(what: str, choices: benches.Choices) -> int:
     preflight.check(cluster=False)
-    return benches.planner() if what == "planner" else benches.trainer(json, quick=quick)
+    return benches.planner() if what == "planner" else benches.trainer(choices)
 
 
 def shell(inside: Sequence[str]) -> int:

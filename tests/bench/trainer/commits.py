@@ -1,0 +1,76 @@
+"""What a learner of a bench, ours or a rival's, writes at each committed step; and what it tells."""
+
+import json
+import os
+import resource
+import statistics
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+_STEPS_FOR_A_MEDIAN = 5
+
+
+@dataclass(frozen=True)
+class Commit:
+    step: int
+    at: float  # seconds of the monotonic clock, which all processes of a machine share
+    shards: int  # that the learner computed for it
+    ends: tuple[float, ...] = ()  # of these shards, as `at`
+    cpu: float | None = None  # seconds, from the process's start to its first commit
+    sha: str | None = None  # of the parameters, now and then
+
+
+class CommitLog:
+    """Appends; a process that takes another's place goes on with its file."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        self._first = True
+
+    def add(
+        self, step: int, shards: int, *, ends: Sequence[float] = (), sha: str | None = None
+    ) -> None:
+        line: dict[str, object] = {"step": step, "at": time.monotonic(), "shards": shards}
+        if ends:
+            line["ends"] = ends
+        if self._first:
+            used = resource.getrusage(resource.RUSAGE_SELF)
+            line["cpu"] = used.ru_utime + used.ru_stime
+            self._first = False
+        if sha:
+            line["sha"] = sha
+        os.write(self._file, (json.dumps(line) + "\n").encode())
+
+
+def read(path: Path) -> list[Commit]:
+    """Those that are whole."""
+    if not path.exists():
+        return []
+    whole = path.read_text().rpartition("\n")[0]
+    return [Commit(**json.loads(line)) for line in whole.splitlines()]
+
+
+def gaps(commits: Sequence[Commit]) -> list[tuple[Commit, float]]:
+    """Each commit but the first, and how long after the one before it came."""
+    return [(now, now.at - before.at) for before, now in zip(commits, commits[1:])]
+
+
+def pause(commits: Sequence[Commit], since: float) -> float:
+    """The longest gap between two commits since then, less a step.
+
+    Learners that come or go change how long a step takes: a gap is compared with the median step
+    of as many shards. Sizes that were passed through too quickly to have one count as the last.
+    """
+    by_size = defaultdict(list)
+    for commit, gap in gaps(commits):
+        by_size[commit.shards].append(gap)
+    last = statistics.median(by_size[commits[-1].shards])
+    steps = {
+        size: statistics.median(found) if len(found) >= _STEPS_FOR_A_MEDIAN else last
+        for size, found in by_size.items()
+    }
+    return max(gap - steps[commit.shards] for commit, gap in gaps(commits) if commit.at >= since)

@@ -1,0 +1,104 @@
+"""A job of Pliant's on this machine: a coordinator and learners, real processes over loopback. The
+bench is the operator."""
+
+import sys
+import time
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+import commits
+import trainers
+from commits import Commit
+from sizes import SIZES
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scenario"))
+
+import harness
+
+# The log's times are in milliseconds.
+_LOG_SECONDS = 0.001
+
+_LEARNER = Path(__file__).with_name("pliant_learner.py")
+
+
+class Member:
+    """A learner that the bench started."""
+
+    def __init__(self, process: harness.Learner, commits_file: Path) -> None:
+        self.process = process
+        self.log = process.log
+        self._commits_file = commits_file
+
+    def running(self) -> bool:
+        return self.process.running()
+
+    def commits(self) -> list[Commit]:
+        return commits.read(self._commits_file)
+
+    def kill(self) -> None:
+        self.process.kill()
+
+    def logged_at(self, message: str, since: float) -> float | None:
+        """When the first such line after `since` was written, by the monotonic clock."""
+        wall_clock = time.time() - time.monotonic()
+        for line in self.process.logged(message):
+            at = datetime.fromisoformat(line["time"]).timestamp() - wall_clock
+            if at >= since - _LOG_SECONDS:
+                return at
+        return None
+
+
+class ElasticJob:
+    def __init__(
+        self, model: str, arguments: Sequence[str] = (), environment: dict[str, str] | None = None
+    ) -> None:
+        self._model = model
+        self._arguments = arguments
+        self._count = 0
+        self._wanted: list[Member] = []
+        batch, self.shards = SIZES[model]
+        self._job = harness.Job(
+            environment={
+                "PLIANT_GLOBAL_BATCH_SIZE": str(batch),
+                "PLIANT_LOGICAL_SHARDS": str(self.shards),
+                "PLIANT_CHECKPOINT_EVERY_STEPS": "0",
+                **trainers.environment(),
+                **(environment or {}),
+            }
+        )
+        self.folder = self._job.folder
+
+    def __enter__(self) -> "ElasticJob":
+        self._job.start_coordinator()
+        return self
+
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        self._job.clean = error is None
+        self._job.close()
+        if error is not None:
+            print(f"the logs are in {self.folder}", file=sys.stderr)
+
+    def join(self, count: int = 1) -> list[Member]:
+        """As many more are wanted; their processes start."""
+        came = [self._start() for _ in range(count)]
+        self._plan([*self._wanted, *came])
+        return came
+
+    def leave(self, members: Sequence[Member]) -> None:
+        """These are not wanted any more."""
+        self._plan([member for member in self._wanted if member not in members])
+
+    def _plan(self, wanted: list[Member]) -> None:
+        self._wanted = wanted
+        self._job.plan([member.process for member in wanted])
+
+    def _start(self) -> Member:
+        number = self._count
+        self._count += 1
+        file = self.folder / f"commits-{number}"
+        self._job.program = [
+            sys.executable, "-B", str(_LEARNER), self._model, str(file),
+            f"--core={trainers.core_of(number)}", *self._arguments,
+        ]  # fmt: skip
+        return Member(self._job.start_learner(number), file)

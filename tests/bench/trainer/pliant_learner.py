@@ -1,0 +1,64 @@
+"""One learner of Pliant's; in a job, or alone.
+
+pliant_learner.py MODEL COMMITS [--core N] [--epochs N] [--by-line] [--hash-every STEPS]
+
+--by-line: takes as many steps as each line of its input says, and answers with the time that the
+first of them began and those at which each was committed, in nanoseconds.
+"""
+
+import argparse
+import hashlib
+import os
+import time
+from pathlib import Path
+
+import torch
+
+import pliant
+import pacing
+import workloads
+from commits import CommitLog
+from sizes import SIZES
+
+
+def parameters_sha(model: torch.nn.Module) -> str:
+    digest = hashlib.sha256()
+    for parameter in model.parameters():
+        digest.update(parameter.detach().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("model", choices=SIZES)
+    parser.add_argument("commits", type=Path)
+    parser.add_argument("--core", type=int)
+    parser.add_argument("--epochs", type=int, default=100_000)
+    parser.add_argument("--by-line", action="store_true")
+    parser.add_argument("--hash-every", type=int, default=0)
+    options = parser.parse_args()
+    if options.core is not None:
+        os.sched_setaffinity(0, {options.core})
+
+    workload = workloads.make(options.model)
+    elastic = pliant.attach(
+        workload.model, workload.optimizer, workload.data, epochs=options.epochs,
+        batch_size=workload.batch, logical_shards=workload.shards, drop_last=True,
+    )  # fmt: skip
+    log = CommitLog(options.commits)
+    pace = pacing.by_line() if options.by_line else pacing.Free()
+    for step in elastic.steps():
+        pace.before_step()
+        ends = []
+        for batch in step:
+            step.backward(workload.loss(workload.model, batch))
+            ends.append(time.monotonic())
+        step.commit()
+        pace.after_step()
+        due = options.hash_every and (step.number + 1) % options.hash_every == 0
+        sha = parameters_sha(workload.model) if due else None
+        log.add(step.number + 1, len(ends), ends=ends, sha=sha)
+
+
+if __name__ == "__main__":
+    main()

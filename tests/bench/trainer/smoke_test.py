@@ -1,0 +1,45 @@
+"""That every bench runs and gives its rows, quickly. Not how fast anything is.
+
+smoke_test.py BINARIES
+"""
+
+import importlib.util
+import json
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+_HERE = Path(__file__).parent
+_BINARIES = sys.argv.pop(1)
+# Rows that a quick run has, among others.
+_ROWS = {
+    "resize": ["resize/1->2/alone", "resize/2->1/alone"],
+    "kill": ["kill/next-step", "kill/detection", "kill/pause"],
+}
+
+
+@unittest.skipUnless(importlib.util.find_spec("torch"), "without torch there is nothing to train")
+class SmokeTest(unittest.TestCase):
+    def test_rows(self) -> None:
+        for bench, expected in _ROWS.items():
+            with self.subTest(bench), tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / "rows.json"
+                command = [_HERE / "run.py", _BINARIES, "--quick", "--json", path, "--only", bench]
+                ended = subprocess.run(
+                    [sys.executable, "-B", *map(str, command)],
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    text=True,
+                    check=False,
+                )
+                self.assertEqual(ended.returncode, 0, ended.stdout)
+                rows = {row["name"]: row for row in json.loads(path.read_text())}
+                self.assertLessEqual(set(expected), rows.keys())
+                for row in rows.values():
+                    self.assertGreaterEqual(row.keys(), {"name", "value", "unit"})
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,112 @@
+"""The rival of ElasticJob: the same training under torchrun's elastic launcher, one agent a learner.
+An agent that comes is a node that joins, an agent that is stopped one that leaves."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import commits
+import trainers
+from commits import Commit
+from elastic_job import harness
+from sizes import SIZES
+
+_LAUNCHER = Path(__file__).with_name("torchrun.py")
+_LEARNER = Path(__file__).with_name("torch_learner.py")
+
+_ENVIRONMENT = {
+    "USE_LIBUV": "0",
+    # torch 2.6 with the stores of launcher and workers shared: nobody can join a second time.
+    "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
+}
+
+
+class Agent:
+    def __init__(self, popen: subprocess.Popen, log: Path, commits_file: Path) -> None:
+        self.popen = popen
+        self.log = log
+        self._commits_file = commits_file
+
+    def running(self) -> bool:
+        return self.popen.poll() is None
+
+    def commits(self) -> list[Commit]:
+        return commits.read(self._commits_file)
+
+    def workers(self) -> list[int]:
+        """The process that trains now: one, or none while it is replaced."""
+        children = Path(f"/proc/{self.popen.pid}/task/{self.popen.pid}/children")
+        return [int(pid) for pid in children.read_text().split()]
+
+    def kill(self) -> None:
+        """The process that trains; the agent starts another."""
+        for worker in self.workers():
+            os.kill(worker, signal.SIGKILL)
+
+    def vanish(self) -> None:
+        """With what it started."""
+        workers = self.workers() if self.running() else []
+        self.popen.kill()
+        self.popen.wait()
+        for worker in workers:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(worker, signal.SIGKILL)
+
+
+class TorchrunJob:
+    """`last_call`: the seconds that a rendezvous waits for more nodes; None: torchrun's default."""
+
+    def __init__(self, model: str, last_call: int | None) -> None:
+        self._scratch = tempfile.TemporaryDirectory(prefix="pliant-bench-torchrun-")
+        self._folder = Path(self._scratch.name)
+        self._agents: list[Agent] = []
+        self.shards = SIZES[model][1]
+        settings = [] if last_call is None else [f"--rdzv-conf=last_call_timeout={last_call}"]
+        self._command = [
+            sys.executable, "-B", str(_LAUNCHER), "--nnodes=1:4",
+            "--nproc-per-node=1", "--max-restarts=1000", "--rdzv-backend=c10d", "--rdzv-id=bench",
+            f"--rdzv-endpoint=127.0.0.1:{harness.free_port()}", *settings,
+            "--local-addr=127.0.0.1", str(_LEARNER), model,
+            f"--snapshot={self._folder / 'snapshot'}",
+        ]  # fmt: skip
+
+    def __enter__(self) -> "TorchrunJob":
+        return self
+
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        for agent in self._agents:
+            agent.vanish()
+        if error is not None:
+            for agent in self._agents:
+                lines = agent.log.read_text(errors="replace").splitlines()
+                print(agent.log, *lines[-15:], sep="\n  ", file=sys.stderr)
+        self._scratch.cleanup()
+
+    def join(self, count: int = 1) -> list[Agent]:
+        return [self._start() for _ in range(count)]
+
+    def leave(self, agents: Sequence[Agent]) -> None:
+        """As a node that is lost: an agent of torch 2.6 that is told to stop closes the rendezvous,
+        and the others with it."""
+        for agent in agents:
+            agent.vanish()
+
+    def _start(self) -> Agent:
+        number = len(self._agents)
+        file = self._folder / f"commits-{number}"
+        log = self._folder / f"agent-{number}.log"
+        core = trainers.core_of(number)
+        with log.open("w") as output:
+            popen = subprocess.Popen(
+                ["taskset", "--cpu-list", str(core), *self._command, str(file)],
+                env={**os.environ, **trainers.environment(), **_ENVIRONMENT},
+                stdout=output,
+                stderr=output,
+            )
+        self._agents.append(Agent(popen, log, file))
+        return self._agents[-1]

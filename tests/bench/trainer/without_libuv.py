@@ -1,0 +1,19 @@
+"""Imported before torch.distributed is used: makes torchrun's stores with a torch that is built
+without libuv, as Debian's is. They ask for it, whatever USE_LIBUV says."""
+
+import os
+import sys
+
+import torch.distributed
+
+
+class _Store(torch.distributed.TCPStore):
+    def __init__(self, *arguments: object, **named: object) -> None:
+        super().__init__(*arguments, **{**named, "use_libuv": False})
+
+
+if os.environ.get("USE_LIBUV") == "0":
+    # The launcher's other modules take it over when they are imported.
+    torch.distributed.TCPStore = _Store
+    # (torch.distributed.rendezvous is also a function, which hides this one.)
+    sys.modules["torch.distributed.rendezvous"].TCPStore = _Store

@@ -1,0 +1,110 @@
+"""The models that are trained, by us and by the rivals alike: those of examples/, smaller.
+
+Without PLIANT_BENCH_CIFAR10 (a folder with data_batch_*.bin) the images are noise of that shape: a
+step takes as long.
+"""
+
+import importlib.util
+import os
+import struct
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import nn
+
+from sizes import SIZES
+
+_EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+CIFAR10 = "PLIANT_BENCH_CIFAR10"
+
+
+@dataclass
+class Workload:
+    model: nn.Module
+    optimizer: torch.optim.Optimizer
+    data: Any
+    loss: Callable[[nn.Module, Any], torch.Tensor]  # of a batch, its mean
+    batch: int  # the global one
+    shards: int
+
+
+def make(name: str) -> Workload:
+    torch.manual_seed(0)
+    return {"cnn": _cnn, "transformer": _transformer, "large": _large}[name]()
+
+
+def _example(name: str) -> ModuleType:
+    path = _EXAMPLES / name / "train.py"
+    spec = importlib.util.spec_from_file_location(f"example_{name}", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _cnn() -> Workload:
+    """ResNet-18 with half the channels: 2.8 million parameters."""
+    example = _example("resnet18")
+    width = 32
+    layers = [nn.Conv2d(3, width, 3, 1, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU()]
+    inside = width
+    for out, stride in ((width, 1), (2 * width, 2), (4 * width, 2), (8 * width, 2)):
+        layers += [example.Block(inside, out, stride), example.Block(out, out, 1)]
+        inside = out
+    model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inside, 10))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=5e-4)
+
+    def loss(model: nn.Module, batch: Any) -> torch.Tensor:
+        images, labels = batch
+        return nn.functional.cross_entropy(model(images), labels)
+
+    return Workload(model, optimizer, _images(example), loss, *SIZES["cnn"])
+
+
+def _images(example: ModuleType) -> Any:
+    folder = os.environ.get(CIFAR10)
+    if folder:
+        return example.Cifar10(sorted(Path(folder).glob("data_batch_*.bin")), True, 4096)
+    with tempfile.TemporaryDirectory() as scratch:
+        file = Path(scratch) / "images.bin"
+        noise = torch.randint(0, 256, (4096, 3072), dtype=torch.uint8).numpy()
+        file.write_bytes(
+            b"".join(struct.pack("B", i % 10) + image.tobytes() for i, image in enumerate(noise))
+        )
+        return example.Cifar10([file], True, 4096)
+
+
+def _transformer() -> Workload:
+    """0.4 million parameters, 2048 characters a step."""
+    example = _example("char_transformer")
+    text = example.sentences(60_000)
+    characters = sorted(set(text))
+    codes = torch.tensor([characters.index(character) for character in text])
+    model = example.CharTransformer(len(characters), 64, 128, 2)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+
+    def loss(model: nn.Module, batch: Any) -> torch.Tensor:
+        inputs, targets = batch
+        return nn.functional.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
+
+    return Workload(model, optimizer, example.Windows(codes, 64), loss, *SIZES["transformer"])
+
+
+def _large() -> Workload:
+    """33 million parameters: with what Adam keeps of them, 400 MB of state."""
+    width, layers = 2048, 8
+    stack = [part for _ in range(layers) for part in (nn.Linear(width, width), nn.ReLU())]
+    model = nn.Sequential(*stack, nn.Linear(width, 10))
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
+    data = torch.utils.data.TensorDataset(torch.randn(1024, width), torch.arange(1024) % 10)
+
+    def loss(model: nn.Module, batch: Any) -> torch.Tensor:
+        inputs, targets = batch
+        return nn.functional.cross_entropy(model(inputs), targets)
+
+    return Workload(model, optimizer, data, loss, *SIZES["large"])

@@ -1,0 +1,64 @@
+"""What a bench reads out of the times at which steps were committed."""
+
+import tempfile
+import unittest
+from itertools import accumulate
+from pathlib import Path
+
+from commits import Commit, CommitLog, pause, read
+
+
+def after_each_other(*steps):
+    """Commits of (how long after the one before, shards)."""
+    times = accumulate(gap for gap, _ in steps)
+    return [
+        Commit(step=i, at=at, shards=shards)
+        for i, (at, (_, shards)) in enumerate(zip(times, steps, strict=True))
+    ]
+
+
+ALONE = [(1.0, 8)] * 6
+IN_TWO = [(0.5, 4)] * 6
+
+
+class PauseTest(unittest.TestCase):
+    def test_changes(self):
+        cases = [
+            ("a join that costs nothing", [*ALONE, *IN_TWO], 0.0),
+            ("a leave that costs nothing", [*IN_TWO, *ALONE], 0.0),
+            ("the step of the switch is late", [*ALONE, (0.75, 4), *IN_TWO], 0.25),
+            ("the step before it is late", [*ALONE, (1.25, 8), *IN_TWO], 0.25),
+            ("all begin anew", [*IN_TWO, (5.0, 8), *ALONE], 4.0),
+            ("a size passed through is no step of its own", [*ALONE, (0.75, 2), *IN_TWO], 0.25),
+            ("a step of many shards is compared with its like", [*IN_TWO, *ALONE, *IN_TWO], 0.0),
+        ]
+        for what, steps, expected in cases:
+            with self.subTest(what):
+                self.assertAlmostEqual(pause(after_each_other(*steps), since=3.0), expected)
+
+    def test_what_was_before_does_not_count(self):
+        commits = after_each_other(*ALONE, (9.0, 8), *ALONE, *IN_TWO)
+        self.assertAlmostEqual(pause(commits, since=15.5), 0.0)
+
+
+class FileTest(unittest.TestCase):
+    def test_what_is_written_is_read_and_half_a_line_is_not(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "commits"
+            self.assertEqual(read(path), [])
+            log = CommitLog(path)
+            log.add(1, 2, ends=[0.5, 0.75])
+            log.add(2, 4, sha="ab")
+            CommitLog(path).add(3, 4)  # a process that took its place
+            with path.open("a") as file:
+                file.write('{"step": 4, "a')
+            one, two, three = read(path)
+        self.assertEqual((one.step, one.shards, list(one.ends)), (1, 2, [0.5, 0.75]))
+        self.assertEqual((two.sha, two.cpu), ("ab", None))
+        self.assertGreater(one.cpu, 0)
+        self.assertGreater(three.cpu, 0)
+        self.assertLess(one.at, three.at)
+
+
+if __name__ == "__main__":
+    unittest.main()
