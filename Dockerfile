@@ -6,11 +6,14 @@
 #   learner-base   what the native learner needs to run: libtorch with OpenBLAS, no compilers
 #   learner-pytorch-base  what Python programs need to run: Debian's PyTorch with OpenBLAS or, by --build-arg TORCH=2.8.0,
 #                  that version of PyPI's, with CUDA
-#   operator, learner, learner-pytorch   the images that a cluster runs
+#   learner-tensorflow-base  what Keras programs need to run: PyPI's TensorFlow for CPUs or, by --build-arg TENSORFLOW=tensorflow[and-cuda],
+#                  with CUDA
+#   operator, learner, learner-pytorch, learner-tensorflow   the images that a cluster runs
 #
 #   docker build --target operator -t pliant/operator .
 #   docker build --target learner  -t pliant/learner .
 #   docker build --target learner-pytorch -t pliant/learner-pytorch .
+#   docker build --target learner-tensorflow -t pliant/learner-tensorflow .
 #
 # Package mirrors and certificates of the building machine come in as secrets for the length of a command and are not kept.
 
@@ -61,6 +64,23 @@ WORKDIR /program
 USER 65532:65532
 ENTRYPOINT ["/usr/bin/python3"]
 
+FROM ${BASE} AS learner-tensorflow-base
+ARG TENSORFLOW=tensorflow-cpu
+RUN --mount=type=secret,id=apt-sources,target=/etc/apt/sources.list \
+    --mount=type=secret,id=ca-bundle --mount=type=secret,id=settings \
+    if [ -f /run/secrets/settings ]; then . /run/secrets/settings; fi \
+    && apt-get update \
+    && apt-get install -y --no-install-recommends ca-certificates libssl3t64 python3 python3-pip \
+    && pip install --no-cache-dir --no-compile --break-system-packages \
+        "${TENSORFLOW}==2.21.*" "keras==3.15.*" "safetensors==0.8.*" \
+    && apt-get purge -y --auto-remove python3-pip \
+    && rm -rf /var/lib/apt/lists/* /var/cache/apt/*
+# As pliant asks for by default.
+ENV OMP_NUM_THREADS=1 TF_NUM_INTRAOP_THREADS=1 TF_NUM_INTEROP_THREADS=1 TF_CPP_MIN_LOG_LEVEL=2 PYTHONUNBUFFERED=1
+WORKDIR /program
+USER 65532:65532
+ENTRYPOINT ["/usr/bin/python3"]
+
 FROM ${BASE} AS build
 RUN --mount=type=secret,id=apt-sources,target=/etc/apt/sources.list \
     --mount=type=secret,id=settings \
@@ -99,4 +119,7 @@ FROM learner-base AS learner
 COPY --from=compile /src/build/release/bin/pliant-learner /src/build/release/bin/pliant-checkpoint /usr/local/bin/
 
 FROM learner-pytorch-base AS learner-pytorch
+COPY --from=compile /python /usr/local/lib/python3.13/dist-packages
+
+FROM learner-tensorflow-base AS learner-tensorflow
 COPY --from=compile /python /usr/local/lib/python3.13/dist-packages

@@ -13,11 +13,12 @@ or, with a loop that is ours, `pliant.FabricModel`. `python -m pliant doctor` sa
 
 from typing import TYPE_CHECKING, Any
 
+from ._threads import settle_in_environment
 from .errors import Diverged, InvalidProgram, PliantError, TrainingFailed
 
 if TYPE_CHECKING:
+    from ._attach import attach
     from ._loop import Elastic, Step
-    from ._torch.elastic import attach
     from .fabric import FabricModel
 
 __version__ = "0.1.0"
@@ -33,13 +34,16 @@ __all__ = [
     "attach",
 ]
 
-# Looked up when they are used: they import torch, which takes seconds.
+# Looked up when they are used: they import a framework, which takes seconds.
 _LAZY = {
     "Elastic": "._loop",
     "Step": "._loop",
-    "attach": "._torch.elastic",
+    "attach": "._attach",
     "FabricModel": ".fabric",
 }
+
+
+settle_in_environment()
 
 
 def __getattr__(name: str) -> Any:

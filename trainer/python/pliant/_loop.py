@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Generic, Literal, Protocol, TypeVar, runtime_checkable
 
 from ._learner import Commit, Ending, Learner, Loaded, Shard
-from .errors import Diverged, PliantError, TrainingFailed
+from .errors import Diverged, InvalidProgram, PliantError, TrainingFailed
 from .process import Guard
 
 OnNonFinite = Literal["stop", "skip", "warn"]
@@ -21,6 +21,29 @@ class Stateful(Protocol):
 
     def state_dict(self) -> dict[str, Any]: ...
     def load_state_dict(self, state_dict: dict[str, Any]) -> Any: ...
+
+
+class States:
+    """What was registered, by name."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, Stateful] = {}
+
+    def add(self, name: str, what: Stateful) -> None:
+        if not isinstance(what, Stateful):
+            raise InvalidProgram(f"{name} has no state_dict and load_state_dict")
+        if name in self._by_name:
+            raise InvalidProgram(f"there are two states of the name {name}")
+        self._by_name[name] = what
+
+    def plain(self) -> dict[str, Any]:
+        return {name: what.state_dict() for name, what in self._by_name.items()}
+
+    def restore(self, plain: dict[str, Any]) -> None:
+        for name, what in self._by_name.items():
+            if name not in plain:
+                raise InvalidProgram(f"the state that was taken over knows no {name}")
+            what.load_state_dict(plain[name])
 
 
 class Step:

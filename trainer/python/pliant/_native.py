@@ -175,7 +175,9 @@ def library() -> ctypes.CDLL:
     if _loaded is None:
         path = library_path()
         try:
-            loaded = ctypes.CDLL(str(path))
+            # A framework may have shown its own OpenSSL to the whole process, as TensorFlow does
+            # with BoringSSL: the library finds what it was linked with, before that.
+            loaded = ctypes.CDLL(str(path), mode=os.RTLD_NOW | os.RTLD_LOCAL | os.RTLD_DEEPBIND)
         except OSError as error:
             raise ImportError(f"pliant's library cannot be loaded from {path}: {error}") from None
         for name, (result, arguments) in _FUNCTIONS.items():

@@ -4,14 +4,61 @@ JSON lacks.
 Not pickle: a checkpoint or a peer must not be able to run code.
 """
 
+import ctypes
 import json
 import sys
 from collections import Counter, deque
 from typing import Any
 
+from . import _native
+from ._learner import Learner
 from .errors import InvalidProgram
 
 _TAG = "__pliant__"
+
+_ROOM_LEAST = 1 << 14
+_LENGTH_BYTES = 8
+
+
+class PlainMemory:
+    """A value in memory that is registered, so that it goes with the tensors: a length, and what
+    `encode` makes."""
+
+    def __init__(self) -> None:
+        self._memory = (ctypes.c_ubyte * 0)()
+
+    def register(self, learner: Learner, value: Any) -> None:
+        # Texts grow: numbers that begin as 0 become long.
+        length = 4 * len(encode(value))
+        room = max(_ROOM_LEAST, 1 << length.bit_length())
+        self._memory = (ctypes.c_ubyte * room)()
+        self.write(value)
+        learner.register(
+            "python.state",
+            role=_native.STATE,
+            dtype="uint8",
+            shape=(room,),
+            address=ctypes.addressof(self._memory),
+        )
+
+    def write(self, value: Any) -> None:
+        data = encode(value)
+        room = len(self._memory) - _LENGTH_BYTES
+        if len(data) > room:
+            raise InvalidProgram(
+                f"the state that was registered takes {len(data)} bytes, and had room for {room}: "
+                "state that grows cannot be handed over"
+            )
+        whole = len(data).to_bytes(_LENGTH_BYTES, "little") + data
+        whole += bytes(len(self._memory) - len(whole))
+        ctypes.memmove(self._memory, whole, len(whole))
+
+    def read(self) -> Any:
+        memory = bytes(self._memory)
+        length = int.from_bytes(memory[:_LENGTH_BYTES], "little")
+        if length > len(memory) - _LENGTH_BYTES:
+            raise InvalidProgram("the state that was taken over is damaged: python.state")
+        return decode(memory[_LENGTH_BYTES : _LENGTH_BYTES + length])
 
 
 def encode(value: Any) -> bytes:

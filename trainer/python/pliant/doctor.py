@@ -43,6 +43,16 @@ def _torch() -> str:
     return f"torch {torch.__version__}"
 
 
+def _keras() -> str:
+    if importlib.util.find_spec("keras") is None:
+        return "not installed"
+    import keras
+
+    if not hasattr(keras, "version") or int(keras.__version__.partition(".")[0]) < 3:
+        raise Trouble(f"keras {keras.__version__} is too old: 3 is needed")
+    return f"keras {keras.__version__} on {keras.backend.backend()}"
+
+
 def _gpu() -> str:
     devices = sorted(Path("/dev").glob("nvidia[0-9]*"))
     if importlib.util.find_spec("torch") is None:
@@ -101,6 +111,7 @@ _CHECKS: dict[str, Callable[[], str]] = {
     "python": _python,
     "library": _library,
     "torch": _torch,
+    "keras": _keras,
     "gpu": _gpu,
     "job": _job,
     "training": _trains,

@@ -7,14 +7,11 @@ import torch
 
 from .. import _native
 from .._learner import Learner
-from .._loop import Stateful
-from .._plain_state import decode, encode
+from .._loop import Stateful, States
+from .._plain_state import PlainMemory
 from ..errors import InvalidProgram
 from .mirror import Mirror
 from .optimizer_state import OptimizerState
-
-_PLAIN_BYTES_LEAST = 1 << 14
-_LENGTH_BYTES = 8
 
 
 class TrainingState:
@@ -35,15 +32,11 @@ class TrainingState:
             whole = f"model.{name}" if name in persistent else f"buffers.{name}"
             self._buffers[whole] = Mirror(buffer)
         self._optimizer = OptimizerState(optimizer, names)
-        self._others: dict[str, Stateful] = {}
-        self._plain = torch.zeros(0, dtype=torch.uint8)
+        self._others = States()
+        self._plain = PlainMemory()
 
     def add(self, name: str, what: Stateful) -> None:
-        if not isinstance(what, Stateful):
-            raise InvalidProgram(f"{name} has no state_dict and load_state_dict")
-        if name in self._others:
-            raise InvalidProgram(f"there are two states of the name {name}")
-        self._others[name] = what
+        self._others.add(name, what)
 
     def register(self, learner: Learner) -> None:
         """Tells the learner of all of it."""
@@ -66,12 +59,7 @@ class TrainingState:
             tell(f"model.{name}", mirror, _native.STATE)
         for name, mirror in self._optimizer.tensors():
             tell(name, mirror, _native.STATE)
-        # Texts grow: numbers that begin as 0 become long.
-        length = 4 * len(self._encoded())
-        room = max(_PLAIN_BYTES_LEAST, 1 << length.bit_length())
-        self._plain = torch.zeros(room, dtype=torch.uint8)
-        self._write_plain()
-        tell("python.state", Mirror(self._plain), _native.STATE)
+        self._plain.register(learner, self._values())
 
     # ---- While it trains ----
 
@@ -90,38 +78,20 @@ class TrainingState:
         self._optimizer.take_over()
         for mirror in self._parameters.values():
             mirror.save()
-        self._write_plain()
+        self._plain.write(self._values())
 
     def loaded(self) -> None:
         """What was registered holds another state."""
         for mirrors in (self._parameters, self._frozen, self._buffers):
             for mirror in mirrors.values():
                 mirror.restore()
-        length = int.from_bytes(bytes(self._plain[:_LENGTH_BYTES].tolist()), "little")
-        if length > self._plain.numel() - _LENGTH_BYTES:
-            raise InvalidProgram("the state that was taken over is damaged: python.state")
-        plain = decode(bytes(self._plain[_LENGTH_BYTES : _LENGTH_BYTES + length].tolist()))
-        self._optimizer.restore(plain["optimizer"])
-        for name, what in self._others.items():
-            if name not in plain["others"]:
-                raise InvalidProgram(f"the state that was taken over knows no {name}")
-            what.load_state_dict(plain["others"][name])
+        values = self._plain.read()
+        self._optimizer.restore(values["optimizer"])
+        self._others.restore(values["others"])
 
-    def _encoded(self) -> bytes:
-        others = {name: what.state_dict() for name, what in self._others.items()}
-        return encode({"optimizer": self._optimizer.plain(), "others": others})
-
-    def _write_plain(self) -> None:
-        data = self._encoded()
-        room = self._plain.numel() - _LENGTH_BYTES
-        if len(data) > room:
-            raise InvalidProgram(
-                f"the state of {', '.join(self._others)} takes {len(data)} bytes, and had "
-                f"room for {room}: state that grows cannot be handed over"
-            )
-        whole = len(data).to_bytes(_LENGTH_BYTES, "little") + data
-        self._plain.zero_()
-        self._plain[: len(whole)] = torch.frombuffer(bytearray(whole), dtype=torch.uint8)
+    def _values(self) -> dict[str, Any]:
+        """What is not in tensors."""
+        return {"optimizer": self._optimizer.plain(), "others": self._others.plain()}
 
 
 def _check_devices(model: torch.nn.Module) -> None:

@@ -1,0 +1,181 @@
+"""A Keras model that learners join, leave and crash ends with the parameters of an undisturbed run; what its final model
+is read with; and what goes wrong. On the framework that KERAS_BACKEND names."""
+
+import importlib.util
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+from harness import UID, ScenarioTest
+
+FOLDER = pathlib.Path(__file__).resolve().parent
+PROGRAM = str(FOLDER / "keras_program.py")
+BACKEND = os.environ.get("KERAS_BACKEND", "tensorflow")
+
+
+def setUpModule():
+    if importlib.util.find_spec("keras") is None:
+        raise unittest.SkipTest("Keras is not installed")
+    import pliant  # noqa: F401  (before keras: it settles how many threads there are)
+
+
+class KerasElasticTest(ScenarioTest):
+    def test_a_cnn_is_resized_and_loses_a_learner(self):
+        job, learners = self.running_job(
+            [0], program=[sys.executable, "-B", PROGRAM, "train"], epochs=8, shard_milliseconds=40
+        )
+        learners += [job.start_learner(1), job.start_learner(2)]
+        job.plan(learners)
+        job.wait_for_members(learners)
+        learners[0].kill()  # rank 0
+        job.wait_for_members(learners[1:])
+        self.report_pauses(job)
+        self.assert_completes(job, learners[1:])
+        tests = [line for line in job.metric_lines() if line["kind"] == "test"]
+        self.assertEqual([line["epoch"] for line in tests], list(range(8)))
+        self.assertGreater(tests[-1]["accuracy"], 0.9, "it learns")
+        late = job.start_learner(3)
+        self.assertEqual(late.exit_code(), 0, "one that comes after the end has the final model")
+        self.assert_plain_keras_loads(job.folder / "checkpoints" / UID / "final")
+
+    def assert_plain_keras_loads(self, final):
+        command = [
+            sys.executable,
+            "-B",
+            str(FOLDER / "keras_load.py"),
+            str(final / "model.safetensors"),
+        ]
+        said = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        self.assertEqual(said.returncode, 0, said.stderr)
+        self.assertGreater(float(said.stdout.split()[-1]), 0.9)
+
+    @unittest.skipIf(BACKEND == "jax", "JAX has no tape")
+    def test_own_gradients_from_a_checkpoint(self):
+        job, learners = self.running_job(
+            [0], program=[sys.executable, "-B", PROGRAM, "own"], epochs=4, shard_milliseconds=10
+        )
+        job.plan([])
+        self.assert_drained(learners[0])
+        resumed = job.start_learners([1, 2])
+        job.plan(resumed)
+        job.wait_for_members(resumed)
+        self.assert_resumed_at(resumed, learners[0].termination()["step"])
+        self.assert_completes(job, resumed)
+
+
+class KerasLoopTest(unittest.TestCase):
+    """One learner in this process: what a loop may do, and what it is told when it may not."""
+
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory(prefix="pliant-keras-")
+        self.addCleanup(scratch.cleanup)
+        self.folders = (str(pathlib.Path(scratch.name, str(i))) for i in range(100))
+
+    def attach(self, data=None, folder=None, optimizer=None, **settings):
+        import pliant
+
+        import keras  # isort: skip
+
+        keras.utils.set_random_seed(3)
+        layers = keras.layers
+        self.model = keras.Sequential(
+            [layers.Dense(8), layers.BatchNormalization(), layers.Dropout(0.2), layers.Dense(3)]
+        )
+        settings = {
+            "epochs": 2,
+            "batch_size": 16,
+            "logical_shards": 4,
+            "loss": self.loss(),
+            **settings,
+        }
+        self.elastic = pliant.attach(
+            self.model, optimizer or keras.optimizers.AdamW(0.01), data or self.data(),
+            checkpoint_dir=folder or next(self.folders), **settings,
+        )  # fmt: skip
+        self.addCleanup(self.elastic.close)
+        return self.elastic
+
+    def loss(self):
+        import keras
+
+        return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+    def data(self, count=56, scale=1.0):
+        import numpy as np
+
+        inputs = np.random.default_rng(1).normal(size=(count, 6)).astype("float32") * scale
+        return inputs, (inputs.sum(1) > 0).astype("int32")
+
+    def train(self, stop_at=None, **how):
+        """Variables at the end, or None if it stopped before."""
+        for step in self.elastic.steps():
+            for batch in step:
+                step.train(batch)
+            step.commit(**how)
+            if step.number == stop_at:
+                self.elastic.close()
+                return None
+        return [variable.numpy() for variable in self.model.weights]
+
+    def assert_same(self, first, second):
+        for a, b in zip(first, second, strict=True):
+            self.assertEqual(a.tobytes(), b.tobytes())
+
+    def test_goes_on_from_a_checkpoint(self):
+        self.attach()
+        expected = self.train(max_norm=1.0)
+        folder = next(self.folders)
+        with mock.patch.dict(os.environ, {"PLIANT_CHECKPOINT_EVERY_STEPS": "1"}):
+            self.attach(folder=folder)
+            self.assertIsNone(self.train(stop_at=5, max_norm=1.0))
+        self.attach(folder=folder)
+        self.assert_same(self.train(max_norm=1.0), expected)
+        self.attach(folder=folder)
+        self.assert_same(self.train(), expected)  # it is complete: the final model is loaded
+
+    def test_a_scaled_loss_is_part_of_the_state(self):
+        import keras
+        import numpy as np
+
+        def optimizer():
+            return keras.optimizers.LossScaleOptimizer(
+                keras.optimizers.SGD(0.1), initial_scale=2.0**126, dynamic_growth_steps=3
+            )
+
+        self.attach(optimizer=optimizer(), epochs=12)
+        expected = self.train()
+        self.assertTrue(all(np.isfinite(variable).all() for variable in expected))
+        folder = next(self.folders)
+        with mock.patch.dict(os.environ, {"PLIANT_CHECKPOINT_EVERY_STEPS": "1"}):
+            self.attach(optimizer=optimizer(), epochs=12, folder=folder)
+            self.train(stop_at=20)
+        self.attach(optimizer=optimizer(), epochs=12, folder=folder)
+        self.assert_same(self.train(), expected)
+
+    def test_what_is_wrong_is_said(self):
+        from pliant.errors import PliantError
+
+        nothing = [[0.0] * 6] * 9
+        cases = {
+            "no trainable variable has a gradient": lambda: list(next(self.attach().steps())),
+            "have no __len__ and __getitem__": lambda: self.attach(iter(nothing)),
+            "differ in length: \\[48, 56\\]": lambda: self.attach((self.data()[0], self.data(48)[1])),
+            "no_such_loss": lambda: self.attach(loss="no_such_loss"),
+            "step 0 cannot be taken, its loss is nan": lambda: (self.attach(self.data(scale=float("nan"))), self.train()),
+            "must be a pair": lambda: (self.attach((*self.data(), self.data()[1])), self.train()),
+            "need a loss": lambda: self.attach(loss=None, test_data=self.data()),
+            "30": lambda: self.attach(batch_size=30, logical_shards=8),
+        }  # fmt: skip
+        for message, do in cases.items():
+            with self.subTest(message), self.assertRaisesRegex(PliantError, message):
+                do()
+        self.attach()
+        self.assertIsNotNone(self.train(), "and none of them is left open")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,75 @@
+"""From sample indices to the batch of a shard, in numpy."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+
+from .._seeds import mix, seed_python
+from ..errors import InvalidProgram
+
+Collate = Callable[[list[Any]], Any]
+
+
+def _arrays_of(data: Any) -> list[np.ndarray] | None:
+    """The arrays that data consist of, where they do: (images, labels), also nested."""
+    if not isinstance(data, tuple | list | dict):
+        return None
+    leaves = keras.tree.flatten(data)
+    arrays = [leaf for leaf in leaves if hasattr(leaf, "shape") and len(leaf.shape) > 0]
+    return arrays if arrays and len(arrays) == len(leaves) else None
+
+
+def size_of(data: Any, what: str) -> int:
+    """The number of samples; InvalidProgram, with what to do, if the data have none."""
+    arrays = _arrays_of(data)
+    if arrays is not None:
+        sizes = {int(array.shape[0]) for array in arrays}
+        if len(sizes) != 1:
+            raise InvalidProgram(f"the arrays of the {what} data differ in length: {sorted(sizes)}")
+        size = sizes.pop()
+    elif isinstance(data, keras.utils.PyDataset):
+        raise InvalidProgram(
+            f"the {what} data ({type(data).__name__}) are a PyDataset, which makes batches: which "
+            "samples make a batch is decided by the job, so give arrays, or __getitem__ of a sample"
+        )
+    elif not hasattr(data, "__len__") or not hasattr(data, "__getitem__"):
+        raise InvalidProgram(
+            f"the {what} data ({type(data).__name__}) have no __len__ and __getitem__: samples are "
+            "dealt to learners by their index, so arrays or a map-style dataset are needed"
+        )
+    else:
+        size = len(data)
+    if size < 1:
+        raise InvalidProgram(f"the {what} data are empty")
+    return size
+
+
+class Batches:
+    """Makes batches of one dataset: arrays, or samples one by one. What a sample draws from numpy's
+    and Python's generators depends on the job's seed, the epoch and the sample, not on who reads
+    it."""
+
+    def __init__(self, data: Any, collate: Collate | None) -> None:
+        self._data = data
+        self._arrays = _arrays_of(data) is not None
+        self._collate = collate or _stack
+        self._seed = 0
+
+    def seed(self, seed: int) -> None:
+        self._seed = seed
+
+    def load(self, samples: Sequence[int], epoch: int) -> Any:
+        if self._arrays:
+            index = np.asarray(samples)
+            return keras.tree.map_structure(lambda array: np.asarray(array[index]), self._data)
+        return self._collate([self._sample(index, epoch) for index in samples])
+
+    def _sample(self, index: int, epoch: int) -> Any:
+        seed_python(mix(self._seed, epoch, index))
+        return self._data[index]
+
+
+def _stack(samples: list[Any]) -> Any:
+    return keras.tree.map_structure(lambda *values: np.stack(values), *samples)

@@ -1,0 +1,247 @@
+"""A Keras model that trains elastically."""
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import keras
+
+from .._learner import Commit, Learner, Shard
+from .._loop import Elastic, OnNonFinite, Stateful, Step
+from .._seeds import mix
+from .._threads import threads_of
+from ..errors import InvalidProgram, PliantError
+from ..process import Guard
+from .batches import Batches, Collate, size_of
+from .engine import Engine, engine_of_backend, parts_of
+from .final_model import load_final_model
+from .model_state import Gradients, ModelState
+from .objective import Objective
+
+# Loss and, where it means something, how many of the batch's samples were right.
+Evaluate = Callable[[Any], "float | tuple[Any, Any]"]
+
+
+class KerasStep(Step):
+    _elastic: "KerasElastic"
+
+    def train(self, batch: Any) -> float:
+        """Forward and backward of a batch by one compiled function, with the loss that `attach` was
+        given. The loss."""
+        return self._elastic._train_batch(batch)
+
+    def backward(self, loss: Any, gradients: Sequence[Any], correct: Any = None) -> None:
+        """For a program with gradients of its own: those of the loss, the mean over the batch, by
+        model.trainable_variables. `correct`: how many samples of the batch were right."""
+        self._elastic._take_gradients(loss, gradients, correct)
+
+
+class KerasElastic(Elastic[KerasStep]):
+    def __init__(
+        self,
+        learner: Learner,
+        guard: Guard,
+        model: keras.Model,
+        optimizer: keras.optimizers.Optimizer,
+        engine: Engine,
+        *,
+        train: Batches,
+        test: Batches | None,
+        evaluate: Evaluate | None,
+        **description: Any,
+    ) -> None:
+        super().__init__(learner, guard, **description)
+        self._model = model
+        self._optimizer = optimizer
+        self._engine = engine
+        self._train = train
+        self._test = test
+        self._evaluate = evaluate or engine.evaluate
+        self._state = ModelState(engine, model, optimizer)
+        self._state.others.add("pliant", self._counters)
+        self._gradients = Gradients(self._state.parameters)
+        self._handed_in = False
+
+    def _add_state(self, name: str, what: Stateful) -> None:
+        self._state.others.add(name, what)
+
+    def _prepare(self) -> None:
+        self._state.register(self._learner)
+        self._train.seed(self.plan.seed)
+        if self._test is not None:
+            self._test.seed(self.plan.seed)
+
+    def _make_step(self, work: Shard | Commit) -> KerasStep:
+        return KerasStep(self, work)
+
+    def _take_over(self) -> None:
+        self._state.loaded()
+
+    # ---- A shard ----
+
+    def _begin_batch(self, shard: Shard) -> Any:
+        self._shard = shard
+        self._handed_in = False
+        return self._load(self._train, shard)
+
+    def _load(self, batches: Batches, shard: Shard) -> Any:
+        self._state.restore_buffers()
+        batch = batches.load(shard.samples, shard.epoch)
+        self._set_seeds(shard.seed)
+        return batch
+
+    def _set_seeds(self, seed: int) -> None:
+        self._engine.seed(seed)
+        self._state.set_seeds(seed)
+
+    def _train_batch(self, batch: Any) -> float:
+        loss, correct, gradients = self._engine.gradients(batch)
+        self._hand_in(loss, correct, gradients)
+        return loss
+
+    def _take_gradients(self, loss: Any, gradients: Sequence[Any], correct: Any) -> None:
+        arrays = [None if each is None else self._engine.array(each) for each in gradients]
+        self._hand_in(float(loss), correct, arrays)
+
+    def _hand_in(self, loss: float, correct: Any, gradients: list[Any]) -> None:
+        if self._handed_in:
+            raise PliantError("the batch at hand was trained already")
+        scale = len(self._shard.samples) if self._loss_is_mean else 1.0
+        self._handed_in = self._gradients.hand_in(
+            self._learner, self._shard.gradient, gradients, scale
+        )
+        self._report(loss, correct)
+
+    def _end_batch(self, shard: Shard) -> None:
+        if not self._handed_in:
+            raise InvalidProgram(
+                "no trainable variable has a gradient after a batch: call step.train(batch) or "
+                "step.backward(loss, gradients) for each, with a loss that the attached model made"
+            )
+        if shard.index == 0:
+            self._state.save_buffers()
+
+    def _evaluate_batch(self, shard: Shard) -> tuple[float, float]:
+        assert self._test is not None
+        said = self._evaluate(self._load(self._test, shard))
+        loss, correct = said if isinstance(said, tuple) else (said, 0.0)
+        return float(loss), float(correct)
+
+    # ---- The commit ----
+
+    def _enter_commit(self, commit: Commit) -> None:
+        self._position(commit)
+        self._gradients.set_reduced(commit)
+        self._set_seeds(mix(self.plan.seed, commit.step))
+
+    def _commit(self, commit: Commit, max_norm: float | None) -> bool:
+        # An optimizer that scales the loss looks for itself, and lowers its scale.
+        scales = isinstance(self._optimizer, keras.optimizers.LossScaleOptimizer)
+        if not scales and not self._judge(commit):
+            return False
+        if max_norm is not None:
+            if scales:
+                raise InvalidProgram(
+                    "commit(max_norm=...) would clip a scaled gradient: give global_clipnorm to "
+                    "the optimizer inside of the LossScaleOptimizer"
+                )
+            self._gradients.clip(max_norm)
+        self._engine.apply(self._gradients.parts())
+        return True
+
+    def _gradient_is_finite(self) -> bool:
+        return self._gradients.finite()
+
+    def _save(self) -> None:
+        self._state.save()
+
+    def _after_commit(self) -> None:
+        self._state.restore_buffers()
+
+    # ---- The end ----
+
+    def _load_final(self) -> None:
+        load_final_model(self._model, self.job.checkpoint_dir)
+
+    def _release(self) -> None:
+        """The model holds nothing of ours."""
+
+
+def attach(
+    model: keras.Model,
+    optimizer: "keras.optimizers.Optimizer | str",
+    train_data: Any,
+    *,
+    loss: "str | Callable[[Any, Any], Any] | None" = None,
+    epochs: int,
+    batch_size: int | None = None,
+    test_data: Any = None,
+    evaluate: Evaluate | None = None,
+    collate: Collate | None = None,
+    seed: int | None = None,
+    logical_shards: int | None = None,
+    drop_last: bool = False,
+    on_nonfinite: OnNonFinite = "stop",
+    threads: int | None = None,
+    checkpoint_dir: str | os.PathLike[str] | None = None,
+    name: str | None = None,
+) -> KerasElastic:
+    """Makes the training of a Keras model elastic, on TensorFlow, JAX or PyTorch.
+
+    loss: as Keras takes it. A program that hands in gradients of its own (step.backward) needs none.
+    train_data, test_data: arrays (inputs, truth), or map-style datasets of such pairs. `collate`
+        makes a batch of samples; without it they are stacked.
+    evaluate: called with a batch of the test data; returns the loss, or the loss and how many
+        samples were right. Without it: the loss, in evaluation mode.
+    threads: of each operation on the CPU, for PyTorch. TensorFlow and JAX have as many as
+        OMP_NUM_THREADS says when pliant is imported, else 1.
+    The other arguments are as with PyTorch (docs/python.md).
+    """
+    guard = Guard()
+    engine_type = engine_of_backend()
+    threads = threads_of(keras.backend.backend(), threads)
+    learner = Learner(
+        name=name or model.name,
+        framework=f"keras {keras.__version__} {engine_type.describe(threads)}",
+        checkpoint_dir=os.fspath(checkpoint_dir) if checkpoint_dir else None,
+    )
+    guard.watch(learner)
+    try:
+        if epochs < 1:
+            raise InvalidProgram(f"epochs is {epochs}: it must be at least 1")
+        if test_data is not None and loss is None and evaluate is None:
+            raise InvalidProgram("test_data need a loss, or evaluate: how they are tested")
+        objective = None if loss is None else Objective(loss)
+        train_samples = size_of(train_data, "training")
+        train = Batches(train_data, collate)
+        _build(model, train)
+        engine = engine_type(model, keras.optimizers.get(optimizer), objective)
+        return KerasElastic(
+            learner,
+            guard,
+            model,
+            engine.optimizer,
+            engine,
+            train=train,
+            test=None if test_data is None else Batches(test_data, collate),
+            evaluate=evaluate,
+            train_samples=train_samples,
+            test_samples=0 if test_data is None else size_of(test_data, "test"),
+            epochs=epochs,
+            global_batch_size=batch_size,
+            logical_shards=logical_shards,
+            seed=seed,
+            drop_last=drop_last,
+            loss_is_mean=objective is None or objective.is_mean,
+            on_nonfinite=on_nonfinite,
+        )
+    except PliantError as error:
+        guard.fail(error)
+        raise
+
+
+def _build(model: keras.Model, train: Batches) -> None:
+    """A model that makes its variables when it is called first is called."""
+    if not model.built:
+        inputs, _ = parts_of(train.load([0], 0))
+        model(keras.tree.map_structure(keras.ops.convert_to_tensor, inputs), training=False)

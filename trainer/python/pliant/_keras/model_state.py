@@ -1,0 +1,165 @@
+"""A model's and an optimizer's variables, and their copies in host memory that others may read.
+
+The seeds of dropout and of augmenting layers are no state: they are set for each shard.
+"""
+
+import ctypes
+from typing import Any
+
+import keras
+import numpy as np
+
+from .. import _native
+from .._learner import Commit, Learner
+from .._loop import States
+from .._plain_state import PlainMemory
+from .._seeds import mix
+from ..errors import InvalidProgram
+from .engine import Engine
+from .names import names_of_optimizer, names_of_weights
+
+_SEED_MOST = (1 << 31) - 1  # fits every type that a seed may have
+
+
+class Mirrors:
+    """Variables and their copies."""
+
+    def __init__(self, engine: Engine, variables: list[Any], names: list[str]) -> None:
+        self._engine = engine
+        self.variables = variables
+        self._names = names
+        self.arrays = [np.array(engine.array(v), order="C", copy=True) for v in variables]
+
+    def register(self, learner: Learner, role: int) -> None:
+        for name, array in zip(self._names, self.arrays, strict=True):
+            learner.register(
+                name,
+                role=role,
+                dtype=array.dtype.name,
+                shape=array.shape,
+                address=array.ctypes.data,
+            )
+
+    def save(self) -> None:
+        """The variables' values go to host memory."""
+        for variable, array in zip(self.variables, self.arrays, strict=True):
+            np.copyto(array, self._engine.array(variable))
+
+    def restore(self) -> None:
+        """What is in host memory becomes the variables' values."""
+        self._engine.assign(self.variables, self.arrays)
+
+
+class ModelState:
+    """All that a learner must take over to go on bit for bit."""
+
+    def __init__(
+        self, engine: Engine, model: keras.Model, optimizer: keras.optimizers.Optimizer
+    ) -> None:
+        trained = list(model.trainable_variables)
+        if not trained:
+            raise InvalidProgram("no variable of the model is trainable: there is nothing to train")
+        of_model = {id(variable) for variable in model.weights}
+        of_metrics = {id(variable) for variable in model.metrics_variables}
+        others = [v for v in model.weights if not v.trainable]
+        optimizer.build(trained)
+        of_optimizer = list(optimizer.variables)
+        names = names_of_weights(model)
+        self.parameters = Mirrors(engine, trained, [f"model.{names[id(v)]}" for v in trained])
+        self._buffers = Mirrors(engine, others, [f"model.{names[id(v)]}" for v in others])
+        names_there = names_of_optimizer(of_optimizer, trained, names)
+        self._optimizer = Mirrors(engine, of_optimizer, [f"optimizer.{n}" for n in names_there])
+        self._seeds = [
+            variable
+            for variable in model.non_trainable_variables
+            if id(variable) not in of_model and id(variable) not in of_metrics
+        ]
+        self.others = States()
+        self._plain = PlainMemory()
+
+    def register(self, learner: Learner) -> None:
+        self.parameters.register(learner, _native.PARAMETER)
+        self._buffers.register(learner, _native.BUFFER)
+        self._optimizer.register(learner, _native.STATE)
+        self._plain.register(learner, self.others.plain())
+
+    def set_seeds(self, seed: int) -> None:
+        for i, variable in enumerate(self._seeds):
+            words = [mix(seed, i, j) & _SEED_MOST for j in range(variable.shape[0])]
+            variable.assign(np.array(words).astype(str(variable.dtype)))
+
+    def restore_buffers(self) -> None:
+        """Before a forward: what was committed."""
+        self._buffers.restore()
+
+    def save_buffers(self) -> None:
+        """After a forward of shard 0."""
+        self._buffers.save()
+
+    def save(self) -> None:
+        """After a commit: everything is where it was registered."""
+        self.parameters.save()
+        self._optimizer.save()
+        self._plain.write(self.others.plain())
+
+    def loaded(self) -> None:
+        """What was registered holds another state."""
+        for mirrors in (self.parameters, self._buffers, self._optimizer):
+            mirrors.restore()
+        self.others.restore(self._plain.read())
+
+
+class Gradients:
+    """A shard's gradients on their way to the reduction, and the reduced one on its way back."""
+
+    def __init__(self, parameters: Mirrors) -> None:
+        self._shapes = [array.shape for array in parameters.arrays]
+        self._elements = sum(array.size for array in parameters.arrays)
+        self.reduced = np.zeros(self._elements, np.float32)
+
+    def hand_in(
+        self, learner: Learner, address: int, gradients: list[np.ndarray | None], scale: float
+    ) -> bool:
+        """False: no parameter has one."""
+        if len(gradients) != len(self._shapes):
+            raise InvalidProgram(
+                f"{len(gradients)} gradients were given for {len(self._shapes)} trainable variables"
+            )
+        memory = _native.floats_at(address, self._elements)
+        slots = self._parts(np.frombuffer(memory, np.float32))
+        for i, (slot, gradient) in enumerate(zip(slots, gradients, strict=True)):
+            if gradient is None:
+                continue
+            if gradient.shape != slot.shape:
+                raise InvalidProgram(
+                    f"a gradient is of the shape {gradient.shape}, its variable of {slot.shape}"
+                )
+            np.multiply(gradient, np.float32(scale), out=slot, casting="unsafe")
+            learner.gradients_ready(i, 1)
+        return any(gradient is not None for gradient in gradients)
+
+    def set_reduced(self, commit: Commit) -> None:
+        if commit.gradient_elements != self._elements:
+            raise AssertionError("as many as were registered")
+        ctypes.memmove(self.reduced.ctypes.data, commit.gradient, 4 * self._elements)
+
+    def finite(self) -> bool:
+        """Whether the reduced gradient is."""
+        return bool(np.isfinite(np.sum(self.reduced, dtype=np.float64)))
+
+    def clip(self, max_norm: float) -> None:
+        norm = float(np.sqrt(np.sum(np.square(self.reduced, dtype=np.float64))))
+        if norm > max_norm:
+            self.reduced *= np.float32(max_norm / norm)
+
+    def parts(self) -> list[np.ndarray]:
+        """The reduced gradient, by variable."""
+        return self._parts(self.reduced)
+
+    def _parts(self, flat: np.ndarray) -> list[np.ndarray]:
+        parts, offset = [], 0
+        for shape in self._shapes:
+            size = int(np.prod(shape, dtype=np.int64))
+            parts.append(flat[offset : offset + size].reshape(shape))
+            offset += size
+        return parts

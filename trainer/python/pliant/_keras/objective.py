@@ -1,0 +1,48 @@
+"""What a batch costs, in the operations of whatever is below Keras."""
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+from keras import ops
+
+from ..errors import InvalidProgram
+
+
+class Objective:
+    """A loss as Keras takes it: a name, a function of (truth, prediction), or a keras.losses.Loss.
+    Where it gives one number a sample, their mean counts."""
+
+    def __init__(self, loss: str | Callable[[Any, Any], Any]) -> None:
+        try:
+            self._loss = keras.losses.get(loss)
+        except ValueError as error:
+            raise InvalidProgram(f"the loss: {error}") from None
+        if not callable(self._loss):
+            raise InvalidProgram(f"the loss is {loss!r}: a name, a function or a keras loss")
+        # Otherwise it is one over the samples of the batch.
+        self.is_mean = getattr(self._loss, "reduction", None) != "sum"
+
+    def __call__(self, truth: Any, prediction: Any, extra: Any) -> Any:
+        """`extra`: what layers add (regularisers)."""
+        loss = ops.mean(self._loss(truth, prediction))
+        for each in extra:
+            loss = loss + ops.cast(each, loss.dtype)
+        return loss
+
+
+def correct_of(truth: Any, prediction: Any) -> Any:
+    """How many samples are right, where predictions are scores of classes. A tensor."""
+    none = ops.zeros((), "float32")
+    if not hasattr(prediction, "shape") or not hasattr(truth, "shape"):
+        return none
+    if len(prediction.shape) != 2 or prediction.shape[1] < 2:
+        return none
+    if len(truth.shape) == 2 and truth.shape[1] == prediction.shape[1]:
+        truth = ops.argmax(truth, axis=1)
+    elif len(truth.shape) == 2 and truth.shape[1] == 1:
+        truth = ops.squeeze(truth, 1)
+    elif len(truth.shape) != 1:
+        return none
+    right = ops.equal(ops.cast(truth, "int64"), ops.cast(ops.argmax(prediction, axis=1), "int64"))
+    return ops.sum(ops.cast(right, "float32"))

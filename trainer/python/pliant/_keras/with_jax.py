@@ -1,0 +1,88 @@
+"""Keras on JAX."""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import keras
+import numpy as np
+
+from .engine import Engine, parts_of
+from .objective import correct_of
+
+
+class Jax(Engine):
+    """JAX computes without side effects: variables go in and come out."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._compiled_gradients = jax.jit(jax.value_and_grad(self._trace_gradients, has_aux=True))
+        self._compiled_evaluate = jax.jit(self._trace_evaluate)
+        self._compiled_apply = jax.jit(self.optimizer.stateless_apply)
+
+    @staticmethod
+    def describe(threads: int) -> str:
+        text = f"jax {jax.__version__} threads={threads} flags={os.environ.get('XLA_FLAGS', '')}"
+        device = jax.devices()[0]
+        return text if device.platform == "cpu" else f"{text} {device.device_kind}"
+
+    def gradients(self, batch: Any) -> tuple[float, float, list[np.ndarray | None]]:
+        inputs, truth = parts_of(batch)
+        model = self.model
+        (_, (loss, correct, others)), gradients = self._compiled_gradients(
+            _values(model.trainable_variables),
+            _values(model.non_trainable_variables),
+            _values(self.optimizer.variables),
+            inputs,
+            truth,
+        )
+        _set(model.non_trainable_variables, others)
+        return float(loss), float(correct), [np.asarray(gradient) for gradient in gradients]
+
+    def evaluate(self, batch: Any) -> tuple[float, float]:
+        model = self.model
+        loss, correct = self._compiled_evaluate(
+            _values(model.trainable_variables),
+            _values(model.non_trainable_variables),
+            *parts_of(batch),
+        )
+        return float(loss), float(correct)
+
+    def apply(self, gradients: Sequence[np.ndarray]) -> None:
+        variables, optimizer = self.model.trainable_variables, self.optimizer
+        values, state = self._compiled_apply(
+            _values(optimizer.variables), list(gradients), _values(variables)
+        )
+        _set(variables, values)
+        _set(optimizer.variables, state)
+
+    def array(self, tensor: Any) -> np.ndarray:
+        return np.asarray(tensor.value if isinstance(tensor, keras.Variable) else tensor)
+
+    def _trace_gradients(
+        self, trained: Any, others: Any, optimizer: Any, inputs: Any, truth: Any
+    ) -> tuple[Any, Any]:
+        outputs, others, extra = self.model.stateless_call(
+            trained, others, inputs, training=True, return_losses=True
+        )
+        loss = self._objective_at_hand()(truth, outputs, extra)
+        pairs = list(zip(self.optimizer.variables, optimizer, strict=True))
+        with keras.StatelessScope(state_mapping=pairs):
+            scaled = self.optimizer.scale_loss(loss)
+        return scaled, (loss, correct_of(truth, outputs), others)
+
+    def _trace_evaluate(self, trained: Any, others: Any, inputs: Any, truth: Any) -> Any:
+        outputs, _, extra = self.model.stateless_call(
+            trained, others, inputs, training=False, return_losses=True
+        )
+        return self._objective_at_hand()(truth, outputs, extra), correct_of(truth, outputs)
+
+
+def _values(variables: Any) -> list[Any]:
+    return [variable.value for variable in variables]
+
+
+def _set(variables: Any, values: Any) -> None:
+    for variable, value in zip(variables, values, strict=True):
+        variable.assign(value)

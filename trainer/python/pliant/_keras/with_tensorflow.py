@@ -1,0 +1,72 @@
+"""Keras on TensorFlow."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from .engine import Engine, parts_of
+from .objective import correct_of
+
+
+class TensorFlow(Engine):
+    """Each function is traced once for each shape of a batch, never for shapes in general: so what
+    computes a shard does not depend on which shards came before."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._compiled_gradients = tf.function(self._trace_gradients)
+        self._compiled_evaluate = tf.function(self._trace_evaluate)
+        self._compiled_apply = tf.function(self._trace_apply)
+
+    @staticmethod
+    def describe(threads: int) -> str:
+        tf.config.experimental.enable_op_determinism()
+        text = f"tensorflow {tf.__version__} threads={threads}"
+        gpus = tf.config.list_physical_devices("GPU")
+        if gpus:
+            details = tf.config.experimental.get_device_details(gpus[0])
+            text += f" gpu={details.get('device_name', 'unknown')}"
+        return text
+
+    def gradients(self, batch: Any) -> tuple[float, float, list[np.ndarray | None]]:
+        inputs, truth = _tensors(parts_of(batch))
+        loss, correct, gradients = self._compiled_gradients(inputs, truth)
+        return float(loss), float(correct), [None if g is None else g.numpy() for g in gradients]
+
+    def evaluate(self, batch: Any) -> tuple[float, float]:
+        loss, correct = self._compiled_evaluate(*_tensors(parts_of(batch)))
+        return float(loss), float(correct)
+
+    def apply(self, gradients: Sequence[np.ndarray]) -> None:
+        self._compiled_apply([tf.constant(gradient) for gradient in gradients])
+
+    def array(self, tensor: Any) -> np.ndarray:
+        if isinstance(tensor, tf.IndexedSlices):
+            tensor = tf.convert_to_tensor(tensor)
+        return np.asarray(tensor.numpy())
+
+    def _trace_gradients(self, inputs: Any, truth: Any) -> tuple[Any, Any, list[Any]]:
+        variables = [variable.value for variable in self.model.trainable_variables]
+        with tf.GradientTape() as tape:
+            outputs = self.model(inputs, training=True)
+            loss = self._objective_at_hand()(truth, outputs, self.model.losses)
+            scaled = self.optimizer.scale_loss(loss)
+        gradients = tape.gradient(scaled, variables)
+        # Of an embedding they are rows.
+        dense = [None if g is None else tf.convert_to_tensor(g) for g in gradients]
+        return loss, correct_of(truth, outputs), dense
+
+    def _trace_evaluate(self, inputs: Any, truth: Any) -> tuple[Any, Any]:
+        outputs = self.model(inputs, training=False)
+        loss = self._objective_at_hand()(truth, outputs, self.model.losses)
+        return loss, correct_of(truth, outputs)
+
+    def _trace_apply(self, gradients: list[Any]) -> None:
+        self.optimizer.apply(gradients, self.model.trainable_variables)
+
+
+def _tensors(values: Any) -> Any:
+    return keras.tree.map_structure(tf.convert_to_tensor, values)

@@ -1,0 +1,57 @@
+"""Keras on PyTorch."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import torch
+
+from .._torch.numerics import compute_deterministically, describe, seed_all
+from .engine import Engine, parts_of
+from .objective import correct_of
+
+
+class Torch(Engine):
+    @staticmethod
+    def describe(threads: int) -> str:
+        compute_deterministically(threads)
+        return describe(threads)
+
+    def gradients(self, batch: Any) -> tuple[float, float, list[np.ndarray | None]]:
+        inputs, truth = _tensors(parts_of(batch))
+        outputs = self.model(inputs, training=True)
+        loss = self._objective_at_hand()(truth, outputs, self.model.losses)
+        variables = [variable.value for variable in self.model.trainable_variables]
+        scaled = self.optimizer.scale_loss(loss)
+        gradients = torch.autograd.grad(scaled, variables, allow_unused=True)
+        arrays = [None if gradient is None else self.array(gradient) for gradient in gradients]
+        return float(loss.detach()), float(correct_of(truth, outputs)), arrays
+
+    def evaluate(self, batch: Any) -> tuple[float, float]:
+        inputs, truth = _tensors(parts_of(batch))
+        with torch.no_grad():
+            outputs = self.model(inputs, training=False)
+            loss = self._objective_at_hand()(truth, outputs, self.model.losses)
+            return float(loss), float(correct_of(truth, outputs))
+
+    def apply(self, gradients: Sequence[np.ndarray]) -> None:
+        variables = self.model.trainable_variables
+        tensors = [
+            torch.from_numpy(gradient).to(variable.value)
+            for gradient, variable in zip(gradients, variables, strict=True)
+        ]
+        with torch.no_grad():
+            self.optimizer.apply(tensors, variables)
+
+    def seed(self, seed: int) -> None:
+        # Keras drops out by torch's own generator.
+        seed_all(seed)
+
+    def array(self, tensor: Any) -> np.ndarray:
+        value = tensor.value if isinstance(tensor, keras.Variable) else tensor
+        return value.detach().cpu().numpy()
+
+
+def _tensors(values: Any) -> Any:
+    return keras.tree.map_structure(keras.ops.convert_to_tensor, values)
