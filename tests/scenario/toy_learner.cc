@@ -60,7 +60,7 @@ class ToyProgram final : public Program {
   const ProgramInfo& info() const override { return info_; }
 
   Result<ShardSums> ComputeShard(const ShardTask& task, std::span<float> gradient,
-                                 std::span<std::byte> buffers) override {
+                                 std::span<std::byte> buffers, GradientSink* sink) override {
     if (task.step >= fail_at_step_) return Invalid("told to fail at this step");
     std::this_thread::sleep_for(shard_time_);
     const bool train = task.kind == TickKind::kTrain;
@@ -80,6 +80,7 @@ class ToyProgram final : public Program {
       for (std::size_t i = 0; i < kFeatures; ++i) gradient[i] += 2 * error * features[i];
       gradient[kFeatures] += 2 * error;
     }
+    if (sink != nullptr) sink->OnReady({.begin = kFeatures, .size = 1});  // the rest is at the end
     if (!buffers.empty()) {
       const float followed = 0.9F * running_mean_ + 0.1F * mean;
       std::memcpy(buffers.data(), &followed, sizeof followed);

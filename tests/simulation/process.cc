@@ -58,7 +58,10 @@ void SimCompute::BeginNext() {
   if (queue_.empty()) return;
   if (const std::shared_ptr<Tick> tick = queue_.front().tick) {
     // What comes out does not depend on when: it is told as the time passes.
-    tick->output = Run(*tick, tick->work.tasks.size());
+    tick->parts.resize(tick->work.tasks.size());
+    tick->output =
+        Run(*tick, tick->work.tasks.size(),
+            [&](std::size_t shard, const NodePart& part) { tick->parts[shard].push_back(part); });
     return NextShard(tick);
   }
   loop_.PostAfter(delay_(0), [this] {
@@ -80,7 +83,7 @@ void SimCompute::NextShard(const std::shared_ptr<Tick>& tick) {
     loop_.PostAfter(delay_(0), [this, tick] {
       queue_.front().tick = nullptr;  // nothing is left to be given up
       if (tick->given_up) {
-        tick->rest(Run(*tick, tick->shards));
+        tick->rest(Run(*tick, tick->shards, [](std::size_t, const NodePart&) {}));
       } else {
         tick->done(tick->output);
       }
@@ -88,32 +91,41 @@ void SimCompute::NextShard(const std::shared_ptr<Tick>& tick) {
     });
     return;
   }
-  loop_.PostAfter(delay_(1), [this, tick] {
-    on_shard_(tick->work.tasks[tick->shards++]);
-    const auto node = tick->nodes.find(tick->shards);
-    if (node != tick->nodes.end() && !tick->given_up) tick->on_node(node->second);
-    NextShard(tick);
+  NextPart(tick, delay_(1) / (std::ssize(tick->parts[tick->shards]) + 1));
+}
+
+void SimCompute::NextPart(const std::shared_ptr<Tick>& tick, Duration every) {
+  loop_.PostAfter(every, [this, tick, every] {
+    std::deque<NodePart>& parts = tick->parts[tick->shards];
+    if (parts.empty()) {
+      on_shard_(tick->work.tasks[tick->shards++]);
+      return NextShard(tick);
+    }
+    const NodePart part = std::move(parts.front());
+    parts.pop_front();
+    if (!tick->given_up) tick->on_part(part);
+    NextPart(tick, every);
   });
 }
 
-TickOutput SimCompute::Run(Tick& tick, std::size_t shards) {
+TickOutput SimCompute::Run(const Tick& tick, std::size_t shards, const OnPart& on_part) {
   TickWork work = tick.work;
   work.tasks.resize(shards);
-  if (work.kind == TickKind::kTrain) folder_.Begin(work.blocks);
+  if (work.kind == TickKind::kTrain) folder_.Begin(work.blocks, work.buckets);
   const std::atomic<bool> never = false;
   TickOutput output;
   const Status status = RunShards(
       program_, folder_, work, never,
-      [&](const HeldNode& node) { tick.nodes.emplace(output.sums.size(), node); }, output);
+      [&](const NodePart& part) { on_part(output.sums.size(), part); }, output);
   CHECK(status.has_value(), "the toy program does not fail");
   return output;
 }
 
-void SimCompute::RunTick(TickWork work, std::function<void(HeldNode)> on_node,
+void SimCompute::RunTick(TickWork work, std::function<void(const NodePart&)> on_part,
                          Done<TickOutput> done) {
   auto tick = std::make_shared<Tick>();
   tick->work = std::move(work);
-  tick->on_node = std::move(on_node);
+  tick->on_part = std::move(on_part);
   tick->done = std::move(done);
   Enqueue({.tick = std::move(tick), .work = {}});
 }

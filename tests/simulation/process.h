@@ -90,7 +90,7 @@ class SimCompute final : public Compute {
 
   const ProgramInfo& info() const override { return program_.info(); }
   const StateDict& state_shape() const override { return shape_; }
-  void RunTick(TickWork work, std::function<void(HeldNode)> on_node,
+  void RunTick(TickWork work, std::function<void(const NodePart&)> on_part,
                Done<TickOutput> done) override;
   void AbandonTick(std::function<void(TickOutput)> rest) override;
   void Commit(CommitWork work, DoneStatus done) override;
@@ -100,11 +100,11 @@ class SimCompute final : public Compute {
  private:
   struct Tick {
     TickWork work;
-    std::function<void(HeldNode)> on_node;
+    std::function<void(const NodePart&)> on_part;
     Done<TickOutput> done;
     TickOutput output;
-    std::map<std::size_t, HeldNode> nodes;  // that are finished when so many shards are
-    std::size_t shards = 0;                 // computed until now
+    std::vector<std::deque<NodePart>> parts;  // of each shard: not told yet
+    std::size_t shards = 0;                   // computed until now
     bool given_up = false;
     std::function<void(TickOutput)> rest;
   };
@@ -116,8 +116,11 @@ class SimCompute final : public Compute {
   void BeginNext();
   void EndOperation();
   void NextShard(const std::shared_ptr<Tick>& tick);
+  // Tells a part of it after so long, then the next.
+  void NextPart(const std::shared_ptr<Tick>& tick, Duration every);
   // The first `shards` of them.
-  TickOutput Run(Tick& tick, std::size_t shards);
+  using OnPart = std::function<void(std::size_t shard, const NodePart& part)>;
+  TickOutput Run(const Tick& tick, std::size_t shards, const OnPart& on_part);
 
   EventLoop& loop_;
   Program& program_;

@@ -1,5 +1,6 @@
 #include "tests/simulation/toy_program.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include <gtest/gtest.h>
@@ -25,6 +26,22 @@ TensorView View(std::string name, DType dtype, std::array<T, N>& values) {
           .bytes = std::as_writable_bytes(std::span(values))};
 }
 
+// In parts and an order of the shard's own; some say nothing of some.
+void SayReady(const ShardTask& task, GradientSink& sink) {
+  std::vector<ElementRange> parts;
+  for (std::size_t begin = 0; begin < ToyProgram::kParameters;) {
+    const std::size_t size = std::min<std::size_t>(1 + HashWords({task.seed, begin}) % 20,
+                                                   ToyProgram::kParameters - begin);
+    parts.push_back({.begin = begin, .size = size});
+    begin += size;
+  }
+  std::ranges::sort(
+      parts, {}, [&](const ElementRange& part) { return HashWords({task.seed, part.begin, 1}); });
+  for (const ElementRange& part : parts) {
+    if (HashWords({task.seed, part.begin, 2}) % 4 != 0) sink.OnReady(part);
+  }
+}
+
 }  // namespace
 
 ToyProgram::ToyProgram(const DataSpec& data)
@@ -38,7 +55,7 @@ ToyProgram::ToyProgram(const DataSpec& data)
 }
 
 Result<ShardSums> ToyProgram::ComputeShard(const ShardTask& task, std::span<float> gradient,
-                                           std::span<std::byte> buffers) {
+                                           std::span<std::byte> buffers, GradientSink* sink) {
   CHECK(task.kind == TickKind::kEvaluate || task.step == steps(), "a step is done on its state");
   ShardSums sums{.samples = static_cast<double>(task.samples.size())};
   for (float& element : gradient) element = 0;
@@ -52,6 +69,7 @@ Result<ShardSums> ToyProgram::ComputeShard(const ShardTask& task, std::span<floa
     sums.loss += static_cast<double>(score) * score;
     sums.correct += score > 0 ? 1 : 0;
   }
+  if (sink != nullptr) SayReady(task, *sink);
   if (!buffers.empty()) {
     std::array<float, kBuffers> next = buffers_;
     for (std::size_t i = 0; i < kBuffers; ++i) {
@@ -108,8 +126,8 @@ Reference ComputeReference(const Schedule& schedule) {
       const ShardTask task = schedule.TaskOf(tick, shard);
       for (const std::uint64_t sample : task.samples) ++seen[sample];
       std::vector<float> gradient(ToyProgram::kParameters);
-      EXPECT_TRUE(program.ComputeShard(task, gradient,
-                                       shard == 0 ? std::span(buffers) : std::span<std::byte>()));
+      EXPECT_TRUE(program.ComputeShard(
+          task, gradient, shard == 0 ? std::span(buffers) : std::span<std::byte>(), nullptr));
       leaves.push_back(std::move(gradient));
     }
     std::vector<float> root = SumTree(std::span<const std::vector<float>>(leaves),

@@ -22,7 +22,7 @@ class ToyProgram final : public Program {
 
   const ProgramInfo& info() const override { return info_; }
   Result<ShardSums> ComputeShard(const ShardTask& task, std::span<float> gradient,
-                                 std::span<std::byte> buffers) override;
+                                 std::span<std::byte> buffers, GradientSink* sink) override;
   Status Commit(const CommitTask& task) override;
   StateDict State() override;
   Status LoadedState() override { return {}; }

@@ -249,6 +249,7 @@ void World::Build(Pod& pod) {
                      .framework = "toy",
                      .checkpoint_every_steps = job_.checkpoint_every_steps,
                      .checkpoint_slice_bytes = job_.checkpoint_slice_bytes,
+                     .bucket_sizes = {{16, 16}, {8, 32}, {64, 64}},
                      .grace = job_.grace},
       schedule_,
       LearnerParts{.loop = *pod.loop,

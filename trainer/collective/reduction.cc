@@ -39,13 +39,11 @@ ElementRange PieceOf(std::size_t elements, int pieces, int piece) {
   return {.begin = begin, .size = boundary(piece + 1) - begin};
 }
 
-Reduction::Reduction(std::size_t elements, SendFrame send, std::size_t bucket_elements,
-                     MemorySource& memory)
-    : send_(std::move(send)), streams_(elements >= kStreamedLeast), roots_(elements, 1, memory) {
-  for (std::size_t begin = 0; begin < elements; begin += bucket_elements)
-    buckets_.push_back(
-        {.range = {.begin = begin, .size = std::min(bucket_elements, elements - begin)}});
-}
+Reduction::Reduction(std::size_t elements, SendFrame send, MemorySource& memory)
+    : elements_(elements),
+      send_(std::move(send)),
+      streams_(elements >= kStreamedLeast),
+      roots_(elements, 1, memory) {}
 
 void Reduction::Begin(const TickInfo& info) {
   CHECK(info.self >= 0 && info.self < info.map->world_size(), "a rank of the map");
@@ -62,6 +60,12 @@ void Reduction::Begin(const TickInfo& info) {
         rank_of_input_[static_cast<std::size_t>(
             tree_.IndexOf(NodeOf(map_.logical_shards, block)))] = rank;
     input_values_.resize(tree_.nodes().size());
+  }
+  if (const BucketLayout layout(elements_, info.buckets); layout_ != layout) {
+    layout_ = layout;
+    buckets_.resize(layout_.count());
+    for (std::uint32_t index = 0; index < layout_.count(); ++index)
+      buckets_[index].range = layout_.RangeOf(index);
   }
   root_ = {};  // before Take, which may give it back
   root_ = roots_.Take();
@@ -82,27 +86,30 @@ ElementRange Reduction::PieceOfBucket(const Bucket& bucket, int rank) const {
 }
 
 void Reduction::AddLocal(const HeldNode& node) {
+  for (std::uint32_t bucket = 0; bucket < layout_.count(); ++bucket) AddLocal(node, bucket);
+}
+
+void Reduction::AddLocal(const HeldNode& node, std::uint32_t bucket) {
   const int input = tree_.IndexOf(node.node);
   CHECK(input >= 0 && rank_of_input_[static_cast<std::size_t>(input)] == self_,
         "a node that the map gives to this learner");
-  for (std::uint32_t index = 0; index < buckets_.size(); ++index) {
-    // Ranks in turn, beginning behind this one, so that not all send to rank 0 first.
-    for (int turn = 1; turn <= world_size(); ++turn) {
-      const int rank = (self_ + turn) % world_size();
-      const ElementRange piece = PieceOfBucket(buckets_[index], rank);
-      if (piece.size == 0) continue;
-      Bytes bytes = BytesOf(node.sum, piece);
-      if (rank == self_) {
-        AddInput(index, static_cast<std::size_t>(input), std::move(bytes));
-      } else {
-        send_(rank, {.header = {.kind = FrameKind::kNode,
-                                .membership = membership_,
-                                .tick = tick_,
-                                .bucket = index,
-                                .node = node.node,
-                                .piece = static_cast<std::uint32_t>(rank)},
-                     .payload = std::move(bytes)});
-      }
+  CHECK(bucket < layout_.count(), "one of the buckets");
+  // Ranks in turn, beginning behind this one, so that not all send to rank 0 first.
+  for (int turn = 1; turn <= world_size(); ++turn) {
+    const int rank = (self_ + turn) % world_size();
+    const ElementRange piece = PieceOfBucket(buckets_[bucket], rank);
+    if (piece.size == 0) continue;
+    Bytes bytes = BytesOf(node.sum, piece);
+    if (rank == self_) {
+      AddInput(bucket, static_cast<std::size_t>(input), std::move(bytes));
+    } else {
+      send_(rank, {.header = {.kind = FrameKind::kNode,
+                              .membership = membership_,
+                              .tick = tick_,
+                              .bucket = bucket,
+                              .node = node.node,
+                              .piece = static_cast<std::uint32_t>(rank)},
+                   .payload = std::move(bytes)});
     }
   }
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "trainer/collective/buckets.h"
 #include "trainer/collective/buffer_pool.h"
 #include "trainer/collective/peer_transport.h"
 #include "trainer/collective/shard_folder.h"
@@ -15,13 +16,6 @@
 
 namespace pliant {
 
-// The part [begin, begin + size) of a vector.
-struct ElementRange {
-  std::size_t begin = 0;
-  std::size_t size = 0;
-  bool operator==(const ElementRange&) const = default;
-};
-
 // Piece `piece` of `elements` cut into `pieces`, on boundaries of cache lines (16 floats); sizes
 // differ by at most one line, and pieces of a short vector may be empty.
 ElementRange PieceOf(std::size_t elements, int pieces, int piece);
@@ -29,11 +23,11 @@ ElementRange PieceOf(std::size_t elements, int pieces, int piece);
 // Sums the gradient of one tick over all learners, without I/O: frames go in by OnFrame and out by
 // a callback.
 //
-// The vector is cut into buckets of fixed size, every bucket into W pieces. A learner sends piece j
-// of each of its nodes to rank j (kNode), which finishes the tree on its piece, divides by the
-// number of samples and sends the result to all (kRoot). Buckets travel independently, so that
-// adding overlaps with receiving. Sums are out of place: the nodes given in are never written, and
-// stay good for another try under another membership.
+// The vector is cut into buckets, every bucket into W pieces. A learner sends piece j of each of
+// its nodes to rank j (kNode), which finishes the tree on its piece, divides by the number of
+// samples and sends the result to all (kRoot). Buckets travel independently: those that a backward
+// pass finished first while it goes on, and adding overlaps with receiving. Sums are out of place:
+// what is given in is never written, and stays good for another try under another membership.
 //
 // Lives as long as the learner; buffers are used again in every tick. On the event loop's thread.
 class Reduction {
@@ -42,7 +36,8 @@ class Reduction {
 
   // 512 KiB: what a peer sent is still in a core's cache when it is added, and while one bucket is
   // added the next one travels.
-  static constexpr std::size_t kBucketElements = std::size_t{128} << 10;
+  static constexpr BucketSizes kBucketSizes = {.first = std::size_t{32} << 10,
+                                               .rest = std::size_t{128} << 10};
 
   struct TickInfo {
     MembershipId membership;
@@ -50,16 +45,19 @@ class Reduction {
     const ShardMap* map = nullptr;  // complete; borrowed during Begin only
     int self = 0;                   // rank
     float divisor = 1;              // samples in the tick
+    BucketSizes buckets = kBucketSizes;
   };
 
-  Reduction(std::size_t elements, SendFrame send, std::size_t bucket_elements = kBucketElements,
-            MemorySource& memory = HeapMemory());
+  Reduction(std::size_t elements, SendFrame send, MemorySource& memory = HeapMemory());
 
   // Drops what is under way. From here on OnFrame takes frames of this tick, even before the local
   // nodes are there; frames of other memberships and ticks are for the caller to hold or drop.
   void Begin(const TickInfo& info);
 
-  // A finished node of this learner, one of its blocks in the map: sends its pieces. Each once.
+  // A finished bucket of a node of this learner, one of its blocks in the map: sends its pieces.
+  // Each once, in any order. Its other buckets may still be written to.
+  void AddLocal(const HeldNode& node, std::uint32_t bucket);
+  // All buckets of one that is finished.
   void AddLocal(const HeldNode& node);
 
   // A kNode or kRoot frame of `rank`. An error leaves everything as it was: kConflict for one of
@@ -71,6 +69,7 @@ class Reduction {
   // then need not copy. An empty view for all others.
   MutableBytes PlaceFor(int rank, const FrameHeader& header, std::size_t bytes) const;
 
+  const BucketLayout& buckets() const { return layout_; }
   bool done() const { return world_size() > 0 && pieces_missing_ == 0; }
   // The mean over the samples. Complete when done(); unchanged until the next Begin.
   std::span<const float> root() const { return root_.view(); }
@@ -94,10 +93,12 @@ class Reduction {
   void AddInput(std::uint32_t bucket, std::size_t input, Bytes bytes);
   void FinishPiece(std::uint32_t bucket);
 
+  const std::size_t elements_;
   const SendFrame send_;
   const bool streams_;  // what others finished
   BufferPool roots_;
-  std::vector<Bucket> buckets_;
+  BucketLayout layout_;
+  std::vector<Bucket> buckets_;  // as layout_
 
   // Of the present tick.
   MembershipId membership_;

@@ -1,14 +1,18 @@
 #include "trainer/collective/shard_folder.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <utility>
 
 #include "base/check.h"
+#include "trainer/collective/float_loops.h"
 #include "trainer/collective/tree_sum.h"
 
 namespace pliant {
 namespace {
+
+constexpr std::size_t kChunk = 2048;  // floats: 8 KiB of each operand
 
 // A block of 2^a shards takes a partial sum for each of its a levels, and the leaf.
 std::size_t BuffersOfBlock(int shards) {
@@ -21,7 +25,7 @@ ShardFolder::ShardFolder(int logical_shards, std::size_t elements, int shards_mo
                          MemorySource& memory)
     : logical_shards_(logical_shards), pool_(elements, BuffersOfBlock(shards_most), memory) {}
 
-void ShardFolder::Begin(std::span<const ShardBlock> blocks) {
+void ShardFolder::Begin(std::span<const ShardBlock> blocks, const BucketSizes& sizes) {
   finished_.clear();
   stack_.clear();
   spare_.clear();
@@ -29,6 +33,7 @@ void ShardFolder::Begin(std::span<const ShardBlock> blocks) {
   blocks_.assign(blocks.begin(), blocks.end());
   block_ = 0;
   shard_in_block_ = 0;
+  layout_ = BucketLayout(pool_.buffer_size(), sizes);
 
   // Finished blocks keep one buffer each. With blocks of falling size, as AssignShards makes them,
   // the most is what the first one takes.
@@ -36,10 +41,7 @@ void ShardFolder::Begin(std::span<const ShardBlock> blocks) {
   for (std::size_t i = 0; i < blocks.size(); ++i)
     buffers = std::max(buffers, i + BuffersOfBlock(blocks[i].count));
   while (spare_.size() < buffers) spare_.push_back(pool_.Take());
-  if (!done()) {
-    leaf_ = std::move(spare_.back());
-    spare_.pop_back();
-  }
+  NextLeaf();
 }
 
 int ShardFolder::next_shard() const {
@@ -47,33 +49,80 @@ int ShardFolder::next_shard() const {
   return blocks_[block_].first + shard_in_block_;
 }
 
+HeldNode ShardFolder::block_node() const {
+  CHECK(completes_block(), "the sums of a block are complete with its last leaf");
+  return {.node = NodeOf(logical_shards_, blocks_[block_]), .sum = leaf_};
+}
+
+void ShardFolder::FoldReady(ElementRange range, const OnBucket& on_bucket) {
+  CHECK(completes_block(), "the sums of a block are complete with its last leaf");
+  if (range.size == 0) return;
+  CHECK(range.end() <= layout_.elements(), "elements of the gradient");
+  const std::uint32_t last = layout_.BucketOf(range.begin);
+  for (std::uint32_t bucket = layout_.BucketOf(range.end() - 1); bucket <= last; ++bucket) {
+    const ElementRange whole = layout_.RangeOf(bucket);
+    const std::size_t ready =
+        std::min(whole.end(), range.end()) - std::max(whole.begin, range.begin);
+    CHECK(ready <= not_ready_[bucket], "an element becomes final once");
+    not_ready_[bucket] -= ready;
+    if (not_ready_[bucket] > 0) continue;
+    FoldBucket(whole);
+    on_bucket(bucket);
+  }
+}
+
+void ShardFolder::FoldRest(const OnBucket& on_bucket) {
+  CHECK(completes_block(), "the sums of a block are complete with its last leaf");
+  for (std::uint32_t bucket = 0; bucket < layout_.count(); ++bucket) {
+    if (std::exchange(not_ready_[bucket], 0) == 0) continue;
+    FoldBucket(layout_.RangeOf(bucket));
+    on_bucket(bucket);
+  }
+}
+
+// The leaf is the last of its block, so every partial sum is a left sibling of what is below it:
+// left + (left + (left + leaf)), piece by piece through the cache. It takes the leaf's place: the
+// partial sums stay good, should the shard come to nothing.
+void ShardFolder::FoldBucket(ElementRange range) {
+  if (stack_.empty()) return;
+  std::array<float, kChunk> scratch;
+  for (std::size_t begin = range.begin; begin < range.end(); begin += kChunk) {
+    const std::size_t size = std::min(kChunk, range.end() - begin);
+    float* const leaf = leaf_.view().data() + begin;
+    const float* right = leaf;
+    for (std::size_t i = stack_.size(); i-- > 0;) {
+      float* const out = i == 0 ? leaf : scratch.data();
+      AddInto(out, stack_[i].sum.view().data() + begin, right, size);
+      right = out;
+    }
+  }
+}
+
 NodeIndex ShardFolder::Fold() {
+  if (completes_block()) {
+    FoldRest([](std::uint32_t) {});
+    finished_.push_back(block_node());
+    for (HeldNode& left : stack_) spare_.push_back(std::move(left.sum));
+    stack_.clear();
+    leaf_ = {};
+    ++block_;
+    shard_in_block_ = 0;
+    NextLeaf();
+    return finished_.back().node;
+  }
   HeldNode sum{.node = NodeOf(logical_shards_, {.first = next_shard(), .count = 1}),
                .sum = std::move(leaf_)};
-  const NodeIndex block_node = NodeOf(logical_shards_, blocks_[block_]);
-  while (sum.node != block_node && !stack_.empty() && stack_.back().node + 1 == sum.node) {
+  while (!stack_.empty() && stack_.back().node + 1 == sum.node) {
     HeldNode left = std::move(stack_.back());
     stack_.pop_back();
     AddFloats(left.sum.view(), sum.sum.view(), left.sum.view());
     spare_.push_back(std::move(sum.sum));
     sum = {.node = left.node / 2, .sum = std::move(left.sum)};
   }
-
-  const bool finished = sum.node == block_node;
-  if (finished) {
-    finished_.push_back(std::move(sum));
-    ++block_;
-    shard_in_block_ = 0;
-  } else {
-    stack_.push_back(std::move(sum));
-    ++shard_in_block_;
-  }
-  if (!done()) {
-    CHECK(!spare_.empty(), "Begin took enough buffers");
-    leaf_ = std::move(spare_.back());
-    spare_.pop_back();
-  }
-  return finished ? block_node : 0;
+  stack_.push_back(std::move(sum));
+  ++shard_in_block_;
+  NextLeaf();
+  return 0;
 }
 
 std::vector<HeldNode> ShardFolder::sums() const {
@@ -82,9 +131,15 @@ std::vector<HeldNode> ShardFolder::sums() const {
   return all;
 }
 
-NodeIndex ShardFolder::FoldEmpty() {
-  std::ranges::fill(Leaf(), 0.0F);
-  return Fold();
+void ShardFolder::NextLeaf() {
+  if (done()) return;
+  CHECK(!spare_.empty(), "Begin took enough buffers");
+  leaf_ = std::move(spare_.back());
+  spare_.pop_back();
+  if (!completes_block()) return;
+  not_ready_.resize(layout_.count());
+  for (std::uint32_t bucket = 0; bucket < layout_.count(); ++bucket)
+    not_ready_[bucket] = layout_.RangeOf(bucket).size;
 }
 
 }  // namespace pliant

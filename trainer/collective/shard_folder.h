@@ -1,9 +1,12 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
+#include "trainer/collective/buckets.h"
 #include "trainer/collective/buffer_pool.h"
 #include "trainer/collective/tree.h"
 
@@ -19,26 +22,41 @@ struct HeldNode {
 // like a binary counter: two siblings become their parent at once. So k shards need ⌊log2 k⌋ + 1
 // buffers, and nothing is allocated while they last.
 //
-// A tick: Begin; then for every shard of the rank, in order: write to Leaf(), Fold(). One thread at
-// a time; frames made of finished nodes may live on elsewhere.
+// A tick: Begin; then for every shard of the rank, in order: write to Leaf(), Fold(). A shard that
+// completes a block is folded bucket by bucket, while what is left of it is still computed. One
+// thread at a time; frames made of what is finished may live on elsewhere.
 class ShardFolder {
  public:
   // Reserves what `shards_most` shards on this learner need. More shards still work, by allocation.
   ShardFolder(int logical_shards, std::size_t elements, int shards_most,
               MemorySource& memory = HeapMemory());
 
+  using OnBucket = std::function<void(std::uint32_t bucket)>;
+
   // Drops what is held and starts over with these blocks of shards (one rank's part of a ShardMap).
-  void Begin(std::span<const ShardBlock> blocks);
+  void Begin(std::span<const ShardBlock> blocks, const BucketSizes& sizes);
 
   // The shard that is wanted next; none left when done().
   int next_shard() const;
   bool done() const { return block_ == blocks_.size(); }
   // Where its gradient goes: all elements are to be written.
   std::span<float> Leaf() { return leaf_.view(); }
-  // Takes the leaf into the sums. Returns the node of the block that it completed, or 0. An empty
-  // shard is a leaf of zeros (FoldEmpty): it is added like any other.
+
+  const BucketLayout& buckets() const { return layout_; }
+  // Whether the leaf is its block's last: all sums of the block are complete with it.
+  bool completes_block() const { return shard_in_block_ + 1 == blocks_[block_].count; }
+  // These elements of such a leaf are final; none is said twice. Every bucket of which all are is
+  // taken into the sums and named: there, the block's node is final, too.
+  void FoldReady(ElementRange range, const OnBucket& on_bucket);
+  // The same for all that was not said yet.
+  void FoldRest(const OnBucket& on_bucket);
+  // Such a leaf's block; its sum is final where it was folded.
+  HeldNode block_node() const;
+
+  // The leaf is final as a whole, and is taken into the sums, but for what was already. Returns the
+  // node of the block that it completed, or 0. An empty shard is a leaf of zeros: it is added like
+  // any other.
   NodeIndex Fold();
-  NodeIndex FoldEmpty();
 
   // The finished blocks, by their first shard: not written again before the next Begin.
   const std::vector<HeldNode>& finished() const { return finished_; }
@@ -47,6 +65,9 @@ class ShardFolder {
   std::vector<HeldNode> sums() const;
 
  private:
+  void NextLeaf();
+  void FoldBucket(ElementRange range);
+
   int logical_shards_;
   BufferPool pool_;
   std::vector<FloatBuffer> spare_;  // taken from the pool for this tick, not in use
@@ -54,7 +75,9 @@ class ShardFolder {
   std::size_t block_ = 0;           // the one under way
   int shard_in_block_ = 0;
   FloatBuffer leaf_;
-  std::vector<HeldNode> stack_;  // of the block under way: left siblings, larger ones first
+  BucketLayout layout_;
+  std::vector<std::size_t> not_ready_;  // elements of the leaf, by bucket; a block's last leaf only
+  std::vector<HeldNode> stack_;         // of the block under way: left siblings, larger ones first
   std::vector<HeldNode> finished_;
 };
 

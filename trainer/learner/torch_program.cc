@@ -75,7 +75,13 @@ struct TorchProgram::Impl {
              .buffer_bytes = buffers.bytes().size(),
              .name = spec.name} {
     network.Initialize(options.seed, parameters, buffers);
-    for (const at::Tensor& parameter : parameters.tensors()) parameter.requires_grad_(true);
+    std::size_t offset = 0;
+    for (const at::Tensor& parameter : parameters.tensors()) {
+      parameter.requires_grad_(true);
+      torch::autograd::impl::set_post_acc_grad_hooks(parameter,
+                                                     std::make_unique<GradientHook>(*this, offset));
+      offset += static_cast<std::size_t>(parameter.numel());
+    }
     for ([[maybe_unused]] const std::string_view name : StateNames(spec.train.optimizer)) {
       optimizer.emplace_back(network.ParameterSlots());
       optimizer_floats.push_back(optimizer.back().floats());
@@ -113,7 +119,31 @@ struct TorchProgram::Impl {
     return Sums(batch, scores, Loss(batch, scores, /*smoothing=*/0));
   }
 
-  Result<ShardSums> Train(const ShardTask& task, std::span<float> gradient) {
+  // Called by the backward pass for each parameter, on the thread that runs it.
+  class GradientHook final : public torch::autograd::PostAccumulateGradHook {
+   public:
+    GradientHook(Impl& impl, std::size_t offset) : impl_(impl), offset_(offset) {}
+    void operator()(const at::Tensor& parameter) override {
+      impl_.TakeGradient(parameter, offset_);
+    }
+
+   private:
+    Impl& impl_;
+    const std::size_t offset_;  // in the flat gradient
+  };
+
+  // While what the kernel wrote is in the cache.
+  void TakeGradient(const at::Tensor& parameter, std::size_t offset) {
+    const at::Tensor dense = parameter.grad().contiguous();
+    const auto size = static_cast<std::size_t>(dense.numel());
+    std::copy_n(dense.const_data_ptr<float>(), size, gradient_out.data() + offset);
+    parameter.mutable_grad().reset();
+    gradient_missing -= size;
+    if (sink != nullptr) sink->OnReady({.begin = offset, .size = size});
+  }
+
+  Result<ShardSums> Train(const ShardTask& task, std::span<float> gradient,
+                          GradientSink* gradient_sink) {
     const auto count = static_cast<std::int64_t>(task.samples.size());
     if (count < network.SamplesLeast()) {
       return Invalid(std::format(
@@ -126,12 +156,11 @@ struct TorchProgram::Impl {
                                                              .training = true,
                                                              .seed = task.seed});
     const at::Tensor loss = Loss(batch, scores, model.train.label_smoothing);
-    float* out = gradient.data();
-    for (const at::Tensor& part : torch::autograd::grad({loss}, parameters.tensors())) {
-      const at::Tensor dense = part.contiguous();
-      out = std::copy_n(dense.const_data_ptr<float>(), dense.numel(), out);
-    }
-    CHECK(out == gradient.data() + gradient.size(), "one number a parameter");
+    gradient_out = gradient;
+    gradient_missing = gradient.size();
+    sink = gradient_sink;
+    torch::autograd::backward({loss}, {});
+    CHECK(gradient_missing == 0, "every parameter has a gradient, and one");
     return Sums(batch, scores, loss);
   }
 
@@ -163,6 +192,10 @@ struct TorchProgram::Impl {
   // What the running shard's forward makes of the buffers.
   TensorArena scratch;
   const ProgramInfo info;
+  // Where its backward pass writes.
+  std::span<float> gradient_out;
+  std::size_t gradient_missing = 0;
+  GradientSink* sink = nullptr;
 };
 
 std::string TorchVersion() { return "libtorch " TORCH_VERSION; }
@@ -186,7 +219,7 @@ Result<std::unique_ptr<TorchProgram>> TorchProgram::Create(const ModelSpec& mode
 const ProgramInfo& TorchProgram::info() const { return impl_->info; }
 
 Result<ShardSums> TorchProgram::ComputeShard(const ShardTask& task, std::span<float> gradient,
-                                             std::span<std::byte> buffers) {
+                                             std::span<std::byte> buffers, GradientSink* sink) {
   const bool training = task.kind == TickKind::kTrain;
   CHECK(!training || gradient.size() == impl_->info.gradient_elements, "room for the gradient");
   at::init_num_threads();  // OpenMP keeps the number for each calling thread
@@ -196,7 +229,7 @@ Result<ShardSums> TorchProgram::ComputeShard(const ShardTask& task, std::span<fl
     if (task.samples.empty()) {
       std::ranges::fill(gradient, 0.0F);
     } else if (training) {
-      ASSIGN_OR_RETURN(sums, impl_->Train(task, gradient));
+      ASSIGN_OR_RETURN(sums, impl_->Train(task, gradient, sink));
     } else {
       sums = impl_->Evaluate(task);
     }

@@ -32,7 +32,7 @@ class TorchProgram final : public Program {
 
   const ProgramInfo& info() const override;
   Result<ShardSums> ComputeShard(const ShardTask& task, std::span<float> gradient,
-                                 std::span<std::byte> buffers) override;
+                                 std::span<std::byte> buffers, GradientSink* sink) override;
   Status Commit(const CommitTask& task) override;
   StateDict State() override;
   Status LoadedState() override;

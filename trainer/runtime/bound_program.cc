@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <format>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -67,18 +68,23 @@ BoundProgram::BoundProgram(ProgramInfo info, std::vector<BoundTensor> tensors)
 // ---- Program ----
 
 Result<ShardSums> BoundProgram::ComputeShard(const ShardTask& task, std::span<float> gradient,
-                                             std::span<std::byte> buffers) {
+                                             std::span<std::byte> buffers, GradientSink* sink) {
   return exchange_.Ask(
       {.kind = task.kind == TickKind::kTrain ? Work::Kind::kTrain : Work::Kind::kEvaluate,
        .task = task,
        .gradient = gradient,
        .buffers = buffers,
+       .sink = sink,
        .commit = {}});
 }
 
 Status BoundProgram::Commit(const CommitTask& task) {
-  auto done = exchange_.Ask(
-      {.kind = Work::Kind::kCommit, .task = {}, .gradient = {}, .buffers = {}, .commit = task});
+  auto done = exchange_.Ask({.kind = Work::Kind::kCommit,
+                             .task = {},
+                             .gradient = {},
+                             .buffers = {},
+                             .sink = nullptr,
+                             .commit = task});
   if (!done) return std::unexpected(std::move(done).error());
   return {};
 }
@@ -86,8 +92,12 @@ Status BoundProgram::Commit(const CommitTask& task) {
 StateDict BoundProgram::State() { return state_; }
 
 Status BoundProgram::LoadedState() {
-  auto done = exchange_.Ask(
-      {.kind = Work::Kind::kLoaded, .task = {}, .gradient = {}, .buffers = {}, .commit = {}});
+  auto done = exchange_.Ask({.kind = Work::Kind::kLoaded,
+                             .task = {},
+                             .gradient = {},
+                             .buffers = {},
+                             .sink = nullptr,
+                             .commit = {}});
   if (!done) return std::unexpected(std::move(done).error());
   return {};
 }
@@ -106,6 +116,27 @@ bool BoundProgram::Next(std::optional<Duration> most) {
 std::span<float> BoundProgram::GradientOf(std::size_t parameter) {
   const Part& part = gradients_[parameter];
   return work_->gradient.subspan(part.offset, part.size);
+}
+
+Status BoundProgram::CheckNotReady(std::size_t first, std::size_t count) const {
+  for (std::size_t i = first; i < first + count; ++i) {
+    if (ready_[i]) {
+      return Invalid(
+          std::format("the gradient of parameter {} was handed in before: it is final, "
+                      "and may have reached other learners",
+                      i));
+    }
+  }
+  return {};
+}
+
+void BoundProgram::GradientsReady(std::size_t first, std::size_t count) {
+  if (count == 0) return;
+  for (std::size_t i = first; i < first + count; ++i) ready_[i] = true;
+  if (work_->sink == nullptr) return;
+  const Part& last = gradients_[first + count - 1];
+  const std::size_t begin = gradients_[first].offset;
+  work_->sink->OnReady({.begin = begin, .size = last.offset + last.size - begin});
 }
 
 void BoundProgram::ShardDone(const ShardSums& sums) {

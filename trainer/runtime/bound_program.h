@@ -41,7 +41,7 @@ class BoundProgram final : public Program {
   // ---- Program: the runtime's threads ----
   const ProgramInfo& info() const override { return info_; }
   Result<ShardSums> ComputeShard(const ShardTask& task, std::span<float> gradient,
-                                 std::span<std::byte> buffers) override;
+                                 std::span<std::byte> buffers, GradientSink* sink) override;
   Status Commit(const CommitTask& task) override;
   StateDict State() override;
   Status LoadedState() override;
@@ -56,8 +56,10 @@ class BoundProgram final : public Program {
   // kTrain: where a parameter's gradient goes.
   std::size_t parameters() const { return gradients_.size(); }
   std::span<float> GradientOf(std::size_t parameter);
-  // It is written, and will not change before the shard is done.
-  void GradientReady(std::size_t parameter) { ready_[parameter] = true; }
+  // kInvalid: one of these was said to be ready in this shard.
+  Status CheckNotReady(std::size_t first, std::size_t count) const;
+  // They are written, and will not change any more: what can travel does from here on.
+  void GradientsReady(std::size_t first, std::size_t count);
 
   void ShardDone(const ShardSums& sums);  // kTrain, kEvaluate
   void Committed(bool taken);             // kCommit

@@ -13,6 +13,7 @@
 #include "trainer/checkpoint/state_slice.h"
 #include "trainer/collective/memory_source.h"
 #include "trainer/collective/peer_transport.h"
+#include "trainer/collective/reduction.h"
 #include "trainer/collective/shard_folder.h"
 #include "trainer/collective/tree.h"
 #include "trainer/runtime/program.h"
@@ -25,6 +26,14 @@ struct TickWork {
   std::vector<ShardBlock> blocks;  // of its rank
   std::vector<ShardTask> tasks;    // the shards of the blocks, in order
   bool check_state = false;        // TickOutput::state_checksum is wanted
+  BucketSizes buckets = Reduction::kBucketSizes;
+};
+
+// A bucket of a block's sum. The others may still be written to, unless it is the last.
+struct NodePart {
+  HeldNode node;
+  std::uint32_t bucket = 0;
+  bool last = false;
 };
 
 // What is finished of it.
@@ -58,9 +67,9 @@ class Compute {
   // Names, types and shapes of the program's state. Its bytes are not for others to touch.
   virtual const StateDict& state_shape() const = 0;
 
-  // In training, `on_node` is called for every block of shards as it is finished; `done` comes
-  // last.
-  virtual void RunTick(TickWork work, std::function<void(HeldNode)> on_node,
+  // In training, `on_part` is called for every bucket of every block of shards as it is finished,
+  // be it while the block's last shard is still computed; `done` comes last.
+  virtual void RunTick(TickWork work, std::function<void(const NodePart&)> on_part,
                        Done<TickOutput> done) = 0;
   // Gives up a RunTick that is queued or runs: none of its callbacks is called any more. It ends
   // after the shard under way; then `rest` gets what is finished of it, or nothing if there is no

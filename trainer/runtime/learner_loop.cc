@@ -49,7 +49,9 @@ LearnerLoop::Impl::Impl(LearnerOptions options, Schedule schedule, LearnerParts 
       term_(options_.term_least),
       reduction_(
           CountOf(parts), [this](int rank, Frame frame) { Send(member(rank), std::move(frame)); },
-          Reduction::kBucketElements, parts.gradients),
+          parts.gradients),
+      bucket_sizes_(DistinctBucketSizes(CountOf(parts), options_.bucket_sizes)),
+      bucket_tuner_(bucket_sizes_.size()),
       state_bytes_(BytesOf(parts.compute.state_shape())),
       final_backoff_({}) {
   CHECK((parts.link == nullptr) == (parts.transport == nullptr), "peers come with a coordinator");

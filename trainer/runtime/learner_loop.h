@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/event_loop.h"
 #include "trainer/checkpoint/checkpointer.h"
@@ -12,6 +13,7 @@
 #include "trainer/collective/peer_transport.h"
 #include "trainer/data/schedule.h"
 #include "trainer/membership/messages.h"
+#include "trainer/runtime/bucket_tuner.h"
 #include "trainer/runtime/compute.h"
 #include "trainer/runtime/coordinator_link.h"
 #include "trainer/runtime/learner_figures.h"
@@ -33,6 +35,9 @@ struct LearnerOptions {
 
   // Members compare their states so often. 0: never.
   std::uint64_t check_state_every_steps = 100;
+
+  // Of buckets of the gradient: tried at the beginning of each membership. Equal on all learners.
+  std::vector<BucketSizes> bucket_sizes = DefaultBucketSizes();
 
   Duration grace = std::chrono::seconds(60);            // when the coordinator says leave
   Duration opening_timeout = std::chrono::seconds(10);  // to be connected to all members

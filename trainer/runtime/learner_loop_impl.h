@@ -138,6 +138,7 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   bool DiffersFromOthers(const std::vector<int>& differing);
   void OnCommitted(const TickOutcome& outcome);
   void CountTick(TimePoint now);
+  void TuneBuckets(TimePoint now);
   void Boundary(const TickOutcome& outcome);
   void ReportOpened();
   void Finish();
@@ -171,6 +172,7 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   const ShardMap& tick_map() const { return redo_ ? redo_->map : map_; }
   bool done() const { return has_state_ && applied_ == schedule_.total_ticks(); }
   std::uint64_t step() const { return schedule_.StepsBefore(applied_); }
+  const BucketSizes& bucket_sizes() const { return bucket_sizes_[bucket_choice_]; }
   Holding holding() const {
     return {.has_state = has_state_,
             .applied_ticks = applied_,
@@ -266,7 +268,10 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   std::size_t shards_kept_ = 0;           // of them, from before it was given up
   TickRound round_;
   Reduction reduction_;
-  std::vector<ShardTask> tasks_;  // that it gives to the tick; for the ledger
+  const std::vector<BucketSizes> bucket_sizes_;  // to choose among
+  std::size_t bucket_choice_ = 0;                // for this tick: rank 0 said it in the one before
+  BucketTuner bucket_tuner_;                     // of this membership; rank 0's counts
+  std::vector<ShardTask> tasks_;                 // that it gives to the tick; for the ledger
   bool committing_ = false;
   std::optional<Loss> loss_in_commit_;  // of a peer: told when it is clear what follows
   TimePoint tick_began_{};

@@ -27,6 +27,9 @@ void LearnerLoop::Impl::BeginTicking() {
     if (!membership_.RankOf(member.id)) SendToPeer(member.id, FrameKind::kOpened);
   }
   if (rank() == 0) TakeOverMetrics();
+  bucket_choice_ = 0;
+  // Alone nothing travels.
+  bucket_tuner_ = BucketTuner(membership_.world_size() > 1 ? bucket_sizes_.size() : 1);
   if (done()) {
     ReportOpened();
     return Finish();
@@ -53,11 +56,14 @@ void LearnerLoop::Impl::BeginTick() {
                       .tick = applied_,
                       .map = &map,
                       .self = rank(),
-                      .divisor = static_cast<float>(plan_.samples)});
+                      .divisor = static_cast<float>(plan_.samples),
+                      .buckets = bucket_sizes()});
   }
   const auto self = static_cast<std::size_t>(rank());
   const std::vector<ShardBlock>& own = map.blocks_of_rank[self];
-  TickWork work{.kind = plan_.kind, .blocks = redo_ ? redo_->to_compute[self] : own};
+  TickWork work{.kind = plan_.kind,
+                .blocks = redo_ ? redo_->to_compute[self] : own,
+                .buckets = bucket_sizes()};
   tasks_.clear();
   asked_.clear();
   shards_kept_ = 0;
@@ -80,8 +86,9 @@ void LearnerLoop::Impl::BeginTick() {
   const std::uint64_t check_every = options_.check_state_every_steps;
   work.check_state = train && check_every > 0 && plan_.step > 0 && plan_.step % check_every == 0;
   computing_ = true;
-  parts_.compute.RunTick(std::move(work),
-                         Guarded<HeldNode>([this](HeldNode node) { reduction_.AddLocal(node); }),
+  parts_.compute.RunTick(std::move(work), Guarded<const NodePart&>([this](const NodePart& part) {
+                           reduction_.AddLocal(part.node, part.bucket);
+                         }),
                          Guarded<Result<TickOutput>>([this](Result<TickOutput> output) {
                            if (!output) return Fail(output.error());
                            OnTickComputed(*output);
@@ -102,6 +109,7 @@ void LearnerLoop::Impl::OnTickComputed(const TickOutput& output) {
   Trailer trailer{.save = rank() == 0 && CheckpointDue(plan_),
                   .last_call = last_call_ || (leave_requested_ && !linked_),
                   .announced = announcement_,
+                  .buckets_next = static_cast<std::uint32_t>(bucket_tuner_.Next()),
                   .state_checksum = output.state_checksum};
   for (const int shard : tick_map().ShardsOf(rank())) {
     trailer.shards.push_back({.shard = shard, .sums = finished_.at(shard)});
@@ -147,6 +155,9 @@ void LearnerLoop::Impl::OnTickFrame(int rank, const Frame& frame) {
     switch (frame.header.kind) {
       case FrameKind::kTrailer: {
         ASSIGN_OR_RETURN(const Trailer trailer, DecodeTrailer(frame.payload.view));
+        if (trailer.buckets_next >= bucket_sizes_.size()) {
+          return Invalid("a trailer with unknown sizes of buckets");
+        }
         return round_.OnTrailer(rank, trailer);
       }
       case FrameKind::kBuffers:
@@ -202,6 +213,8 @@ bool LearnerLoop::Impl::DiffersFromOthers(const std::vector<int>& differing) {
 void LearnerLoop::Impl::OnCommitted(const TickOutcome& outcome) {
   const TimePoint now = parts_.loop.Now();
   CountTick(now);
+  TuneBuckets(now);
+  bucket_choice_ = outcome.buckets_next;
   if (parts_.ledger != nullptr && plan_.kind == TickKind::kTrain) {
     parts_.ledger->Committed(membership_.id, applied_);
   }
@@ -245,6 +258,16 @@ void LearnerLoop::Impl::CountTick(TimePoint now) {
   if (plan_.kind != TickKind::kTrain) return;
   ++figures_.steps;
   figures_.samples += static_cast<std::uint64_t>(samples_computed_);
+}
+
+void LearnerLoop::Impl::TuneBuckets(TimePoint now) {
+  if (rank() != 0 || plan_.kind != TickKind::kTrain) return;
+  const bool whole = plan_.samples == schedule_.spec().global_batch_size;
+  if (!bucket_tuner_.OnTick(bucket_choice_, now - tick_began_, whole)) return;
+  const BucketSizes& chosen = bucket_sizes_[bucket_tuner_.Next()];
+  log::Info("bucket sizes chosen", {{"membership", ToString(membership_.id)},
+                                    {"firstKib", chosen.first * sizeof(float) / 1024},
+                                    {"restKib", chosen.rest * sizeof(float) / 1024}});
 }
 
 void LearnerLoop::Impl::ReportOpened() {

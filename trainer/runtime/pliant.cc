@@ -412,9 +412,9 @@ pliant_status pliant_gradients_ready(pliant_learner* learner, int32_t first_para
                                      int32_t count) {
   return Guarded([&]() -> Result<pliant_status> {
     ASSIGN_OR_RETURN(BoundProgram* const program, ProgramWith(learner, first_parameter, count));
-    for (std::int32_t i = 0; i < count; ++i) {
-      program->GradientReady(static_cast<std::size_t>(first_parameter + i));
-    }
+    const auto first = static_cast<std::size_t>(first_parameter);
+    RETURN_IF_ERROR(program->CheckNotReady(first, static_cast<std::size_t>(count)));
+    program->GradientsReady(first, static_cast<std::size_t>(count));
     return PLIANT_OK;
   });
 }
@@ -425,6 +425,7 @@ pliant_status pliant_put_gradient(pliant_learner* learner, int32_t parameter, co
     ASSIGN_OR_RETURN(BoundProgram* const program, ProgramWith(learner, parameter, 1));
     RETURN_IF_ERROR(CheckDevice(device));
     const auto index = static_cast<std::size_t>(parameter);
+    RETURN_IF_ERROR(program->CheckNotReady(index, 1));
     const std::span<float> to = program->GradientOf(index);
     if (data == nullptr && !to.empty()) return Invalid("data is NULL");
     switch (dtype) {
@@ -438,7 +439,7 @@ pliant_status pliant_put_gradient(pliant_learner* learner, int32_t parameter, co
         return Invalid(
             std::format("a gradient's dtype is {}: float32 and float64 are taken", dtype));
     }
-    program->GradientReady(index);
+    program->GradientsReady(index, 1);
     return PLIANT_OK;
   });
 }

@@ -257,8 +257,10 @@ typedef struct pliant_work {
  * yielded, it always is. */
 PLIANT_API pliant_status pliant_next(pliant_learner* learner, double seconds, pliant_work* work);
 
-/* TRAIN: the gradients of these parameters are in work.gradient and will not change, so that their
- * reduction may begin while the backward pass goes on: it pays to hand them in as they come. */
+/* TRAIN: the gradients of these parameters are in work.gradient and will not change: they may be on
+ * their way to other learners when this returns, while the backward pass goes on, so it pays to hand
+ * each in as it comes, those that were registered last first. One that was handed in before in this
+ * shard is refused (PLIANT_INVALID). */
 PLIANT_API pliant_status pliant_gradients_ready(pliant_learner* learner, int32_t first_parameter,
                                                 int32_t count);
 

@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "trainer/checkpoint/state_dict.h"
+#include "trainer/collective/buckets.h"
 
 namespace pliant {
 
@@ -52,6 +53,17 @@ struct ProgramInfo {
   std::string name;                   // for people
 };
 
+// Takes note of what is finished of a gradient while the rest is still computed, so that it can
+// travel meanwhile.
+class GradientSink {
+ public:
+  // These elements of the gradient will not be written again. None is said twice.
+  virtual void OnReady(ElementRange range) = 0;
+
+ protected:
+  ~GradientSink() = default;
+};
+
 // A model in training, as the runtime sees it: what a framework binding implements. The runtime
 // calls it from one compute thread, one call at a time. State changes only in Commit and after
 // LoadedState.
@@ -63,9 +75,11 @@ class Program {
   // Forward (and backward, in training) of one shard from the committed state. In training, writes
   // the gradient of the *sum* of the samples' losses to `gradient` (gradient_elements, overwritten)
   // and, for shard 0, the buffers after its forward to `buffers` (buffer_bytes; empty for other
-  // shards). Evaluation touches neither.
+  // shards). Evaluation touches neither. `sink`, where there is one, may be told of what is
+  // finished before the end, in any order and by the thread that computes; what it was not told of
+  // is finished at the end.
   virtual Result<ShardSums> ComputeShard(const ShardTask& task, std::span<float> gradient,
-                                         std::span<std::byte> buffers) = 0;
+                                         std::span<std::byte> buffers, GradientSink* sink) = 0;
 
   // One optimizer step, then the buffers. Elementwise: equal inputs give equal bits everywhere.
   virtual Status Commit(const CommitTask& task) = 0;

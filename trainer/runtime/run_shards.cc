@@ -1,6 +1,8 @@
 #include "trainer/runtime/run_shards.h"
 
+#include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -10,22 +12,64 @@
 namespace pliant {
 namespace {
 
-Result<ShardSums> RunShard(Program& program, ShardFolder& folder, const ShardTask& task,
-                           std::span<std::byte> buffers) {
-  if (task.kind == TickKind::kEvaluate) {
-    return task.samples.empty() ? ShardSums{} : program.ComputeShard(task, {}, {});
+using OnPart = std::function<void(NodePart)>;
+
+// Hands out the buckets of a block while its last shard is computed.
+class BlockParts final : public GradientSink {
+ public:
+  BlockParts(ShardFolder& folder, const OnPart& on_part)
+      : folder_(folder),
+        on_part_(on_part),
+        node_(folder.block_node()),
+        buckets_missing_(folder.buckets().count()) {}
+
+  void OnReady(ElementRange range) override {
+    folder_.FoldReady(range, [this](std::uint32_t bucket) { HandOut(bucket); });
   }
+  void Finish() {
+    folder_.FoldRest([this](std::uint32_t bucket) { HandOut(bucket); });
+  }
+
+ private:
+  void HandOut(std::uint32_t bucket) {
+    --buckets_missing_;
+    on_part_({.node = node_, .bucket = bucket, .last = buckets_missing_ == 0});
+  }
+
+  ShardFolder& folder_;
+  const OnPart& on_part_;
+  const HeldNode node_;
+  std::uint32_t buckets_missing_;
+};
+
+Result<ShardSums> Train(Program& program, ShardFolder& folder, const ShardTask& task,
+                        std::span<std::byte> buffers, const OnPart& on_part) {
   CHECK(folder.next_shard() == task.shard, "shards are computed in the order of their blocks");
+  std::optional<BlockParts> parts;
+  if (folder.completes_block()) parts.emplace(folder, on_part);
+  ShardSums sums;
+  if (task.samples.empty()) {
+    std::ranges::fill(folder.Leaf(), 0.0F);
+  } else {
+    ASSIGN_OR_RETURN(sums, program.ComputeShard(task, folder.Leaf(),
+                                                task.shard == 0 ? buffers : std::span<std::byte>(),
+                                                parts ? &*parts : nullptr));
+  }
+  if (parts) parts->Finish();
+  folder.Fold();
+  return sums;
+}
+
+Result<ShardSums> Evaluate(Program& program, const ShardTask& task) {
   if (task.samples.empty()) return ShardSums{};
-  return program.ComputeShard(task, folder.Leaf(),
-                              task.shard == 0 ? buffers : std::span<std::byte>());
+  return program.ComputeShard(task, {}, {}, nullptr);
 }
 
 }  // namespace
 
 Status RunShards(Program& program, ShardFolder& folder, const TickWork& work,
-                 const std::atomic<bool>& abandoned,
-                 const std::function<void(const HeldNode&)>& on_node, TickOutput& output) {
+                 const std::atomic<bool>& abandoned, const std::function<void(NodePart)>& on_part,
+                 TickOutput& output) {
   if (work.check_state) output.state_checksum = StateChecksum(program.State());
   std::shared_ptr<std::vector<std::byte>> buffers;
   if (work.kind == TickKind::kTrain && !work.tasks.empty() && work.tasks.front().shard == 0) {
@@ -34,13 +78,11 @@ Status RunShards(Program& program, ShardFolder& folder, const TickWork& work,
   const Status status = [&]() -> Status {
     for (const ShardTask& task : work.tasks) {
       if (abandoned) return Fail(ErrorCode::kCancelled, "the tick was given up");
-      ASSIGN_OR_RETURN(
-          const ShardSums sums,
-          RunShard(program, folder, task, buffers ? std::span(*buffers) : std::span<std::byte>()));
+      const std::span<std::byte> to = buffers ? std::span(*buffers) : std::span<std::byte>();
+      ASSIGN_OR_RETURN(const ShardSums sums, task.kind == TickKind::kEvaluate
+                                                 ? Evaluate(program, task)
+                                                 : Train(program, folder, task, to, on_part));
       output.sums.push_back(sums);
-      if (task.kind == TickKind::kEvaluate) continue;
-      const NodeIndex node = task.samples.empty() ? folder.FoldEmpty() : folder.Fold();
-      if (node != 0) on_node(folder.finished().back());
     }
     return {};
   }();

@@ -11,10 +11,11 @@
 namespace pliant {
 
 // One learner's part of a tick, shard after shard. For training, `folder` has begun with the work's
-// blocks, and `on_node` gets every finished one. Ends early, with kCancelled, once `abandoned`.
-// `output` is what is finished, however it ends.
+// blocks and buckets, and `on_part` gets every finished bucket of one, on the thread that the
+// program says it on. Ends early, with kCancelled, once `abandoned`. `output` is what is finished,
+// however it ends.
 Status RunShards(Program& program, ShardFolder& folder, const TickWork& work,
-                 const std::atomic<bool>& abandoned,
-                 const std::function<void(const HeldNode&)>& on_node, TickOutput& output);
+                 const std::atomic<bool>& abandoned, const std::function<void(NodePart)>& on_part,
+                 TickOutput& output);
 
 }  // namespace pliant

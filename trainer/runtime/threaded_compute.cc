@@ -4,6 +4,7 @@
 #include <mutex>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "base/mailbox.h"
@@ -59,20 +60,18 @@ class ThreadedCompute final : public Compute {
   const ProgramInfo& info() const override { return info_; }
   const StateDict& state_shape() const override { return state_; }
 
-  void RunTick(TickWork work, std::function<void(HeldNode)> on_node,
+  void RunTick(TickWork work, std::function<void(const NodePart&)> on_part,
                Done<TickOutput> done) override {
-    Enqueue(kTick, [this, work = std::move(work), on_node = std::move(on_node),
+    Enqueue(kTick, [this, work = std::move(work), on_part = std::move(on_part),
                     done = std::move(done)]() mutable {
       abandoned_ = false;
-      if (work.kind == TickKind::kTrain) folder_.Begin(work.blocks);
+      if (work.kind == TickKind::kTrain) folder_.Begin(work.blocks, work.buckets);
+      on_part_ = std::move(on_part);
       const std::uint64_t tick = running_;
-      OnThread([this, tick, work = std::move(work), on_node = std::move(on_node),
-                done = std::move(done)] {
-        const auto post_node = [&](const HeldNode& node) {
-          PostIfNotAbandoned(tick, [on_node, node] { on_node(node); });
-        };
+      OnThread([this, tick, work = std::move(work), done = std::move(done)] {
+        const auto hand_over = [this](NodePart part) { HandOver(std::move(part)); };
         TickOutput output;
-        Status status = RunShards(program_, folder_, work, abandoned_, post_node, output);
+        Status status = RunShards(program_, folder_, work, abandoned_, hand_over, output);
         Post([this, tick, done, status = std::move(status), output = std::move(output)] {
           running_kind_ = kTickOver;  // nothing is left to be given up
           if (abandoned_tick_ == tick) return std::exchange(rest_, nullptr)(output);
@@ -156,6 +155,18 @@ class ThreadedCompute final : public Compute {
     next.begin();
   }
 
+  // What was finished of the tick that runs. Those of the one before came before its end.
+  void TakeParts() {
+    {
+      const std::lock_guard lock(parts_mutex_);
+      parts_taken_.swap(parts_);
+    }
+    for (const NodePart& part : parts_taken_) {
+      if (abandoned_tick_ != running_) on_part_(part);
+    }
+    parts_taken_.clear();
+  }
+
   void OnThread(std::function<void()> work) {
     work_.Put([this, work = std::move(work)] {
       work();
@@ -167,6 +178,20 @@ class ThreadedCompute final : public Compute {
 
   static void Work(Mailbox<std::function<void()>>& work, const std::stop_token& stop) {
     while (auto task = work.Take(stop)) (*task)();
+  }
+
+  // ---- On the compute thread, or the one that it has the program's work done by ----
+
+  // The loop is woken once for what gathers until it comes to it.
+  void HandOver(NodePart part) {
+    if (abandoned_) return;
+    bool first = false;
+    {
+      const std::lock_guard lock(parts_mutex_);
+      first = parts_.empty();
+      parts_.push_back(std::move(part));
+    }
+    if (first) Post([this] { TakeParts(); });
   }
 
   // Not after this object is destroyed.
@@ -195,6 +220,11 @@ class ThreadedCompute final : public Compute {
   int copies_running_ = 0;
   std::function<void(TickOutput)> rest_;  // of the one that was given up, until it ends
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  std::function<void(const NodePart&)> on_part_;  // of the running tick
+  std::vector<NodePart> parts_taken_;
+
+  std::mutex parts_mutex_;
+  std::vector<NodePart> parts_;  // guarded by parts_mutex_
 
   // Handed over with each tick.
   ShardFolder folder_;

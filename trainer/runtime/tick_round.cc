@@ -17,6 +17,7 @@ Bytes EncodeTrailer(const Trailer& trailer) {
   writer.Put(static_cast<std::uint8_t>(trailer.state_checksum.has_value()));
   writer.Put(trailer.state_checksum.value_or(0));
   writer.PutText(trailer.announced ? EncodeMembership(*trailer.announced) : "");
+  writer.Put(trailer.buckets_next);
   writer.Put(static_cast<std::uint32_t>(trailer.shards.size()));
   for (const Trailer::Shard& shard : trailer.shards) {
     writer.Put(static_cast<std::int32_t>(shard.shard));
@@ -39,6 +40,7 @@ Result<Trailer> DecodeTrailer(std::span<const std::byte> bytes) {
   if (!announced.empty()) {
     ASSIGN_OR_RETURN(trailer.announced, DecodeMembership(announced));
   }
+  trailer.buckets_next = reader.Get<std::uint32_t>();
   const auto count = reader.Get<std::uint32_t>();
   for (std::uint32_t i = 0; i < count && reader.ok(); ++i) {
     Trailer::Shard shard{.shard = reader.Get<std::int32_t>()};
@@ -100,6 +102,7 @@ void TickRound::Take(int rank, const Trailer& trailer) {
   save_ |= trailer.save;
   state_checksums_[static_cast<std::size_t>(rank)] = trailer.state_checksum;
   last_call_ &= trailer.last_call;
+  if (rank == 0) buckets_next_ = trailer.buckets_next;
   if (trailer.announced && (!announced_ || announced_->id < trailer.announced->id)) {
     announced_ = trailer.announced;
   }
@@ -119,6 +122,7 @@ TickOutcome TickRound::Outcome() const {
           .save = save_,
           .last_call = last_call_,
           .announced = announced_,
+          .buckets_next = buckets_next_,
           .differing = DifferingRanks(state_checksums_)};
 }
 

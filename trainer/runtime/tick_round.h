@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
@@ -24,7 +25,9 @@ struct Trailer {
   bool save = false;          // from rank 0: all of them write a checkpoint after this tick
   // It has to leave, and nobody arranges it: when all say so they write a checkpoint and go.
   bool last_call = false;
-  std::optional<Membership> announced;          // to switch to, at the end of this tick
+  std::optional<Membership> announced;  // to switch to, at the end of this tick
+  // Which sizes buckets have in the next tick. That of rank 0 counts.
+  std::uint32_t buckets_next = 0;
   std::optional<std::uint64_t> state_checksum;  // of the state before this tick, now and then
   bool operator==(const Trailer&) const = default;
 };
@@ -38,6 +41,7 @@ struct TickOutcome {
   bool save = false;
   bool last_call = false;
   std::optional<Membership> announced;
+  std::uint32_t buckets_next = 0;
   std::vector<int> differing;  // ranks whose state is not that of the others
 };
 
@@ -76,6 +80,7 @@ class TickRound {
   bool save_ = false;
   bool last_call_ = true;
   std::optional<Membership> announced_;
+  std::uint32_t buckets_next_ = 0;
   std::vector<std::optional<std::uint64_t>> state_checksums_;  // by rank
 };
 

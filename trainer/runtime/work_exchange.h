@@ -18,6 +18,7 @@ struct Work {
   ShardTask task;                // kTrain, kEvaluate
   std::span<float> gradient;     // kTrain: to be written
   std::span<std::byte> buffers;  // kTrain: of shard 0
+  GradientSink* sink = nullptr;  // kTrain: as for ComputeShard, while it is not answered
   CommitTask commit;             // kCommit
 };
 

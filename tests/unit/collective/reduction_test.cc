@@ -26,16 +26,18 @@ struct Sent {
 // W learners whose frames lie in one heap until a test delivers them.
 class World {
  public:
-  World(int shards, int world_size, std::size_t elements, std::size_t bucket_elements) {
+  World(int shards, int world_size, std::size_t elements, std::size_t bucket_elements)
+      : World(shards, world_size, elements,
+              BucketSizes{.first = bucket_elements, .rest = bucket_elements}) {}
+  World(int shards, int world_size, std::size_t elements, const BucketSizes& sizes)
+      : sizes_(sizes) {
     for (int rank = 0; rank < world_size; ++rank) {
       folders_.push_back(std::make_unique<ShardFolder>(shards, elements, shards));
-      reductions_.push_back(std::make_unique<Reduction>(
-          elements,
-          [this, rank](int to, Frame frame) {
+      reductions_.push_back(
+          std::make_unique<Reduction>(elements, [this, rank](int to, Frame frame) {
             floats_sent_ += frame.payload.view.size() / sizeof(float);
             sent_.push_back({rank, to, std::move(frame)});
-          },
-          bucket_elements));
+          }));
     }
   }
 
@@ -46,17 +48,46 @@ class World {
                       .tick = tick,
                       .map = &map_,
                       .self = rank,
-                      .divisor = divisor});
+                      .divisor = divisor,
+                      .buckets = sizes_});
   }
 
   // Computes all shards of a rank and gives their nodes to its reduction.
   void Compute(int rank, const std::vector<std::vector<float>>& leaves) {
     ShardFolder& folder = *folders_[static_cast<std::size_t>(rank)];
-    folder.Begin(map_.blocks_of_rank[static_cast<std::size_t>(rank)]);
+    folder.Begin(map_.blocks_of_rank[static_cast<std::size_t>(rank)], sizes_);
     while (!folder.done()) {
       std::ranges::copy(leaves[static_cast<std::size_t>(folder.next_shard())],
                         folder.Leaf().begin());
       if (folder.Fold() != 0) at(rank).AddLocal(folder.finished().back());
+    }
+  }
+
+  // The same, as a backward pass does it that finishes elements in an order of its own.
+  void ComputeInParts(int rank, const std::vector<std::vector<float>>& leaves,
+                      std::mt19937& random) {
+    ShardFolder& folder = *folders_[static_cast<std::size_t>(rank)];
+    folder.Begin(map_.blocks_of_rank[static_cast<std::size_t>(rank)], sizes_);
+    while (!folder.done()) {
+      const std::vector<float>& leaf = leaves[static_cast<std::size_t>(folder.next_shard())];
+      std::ranges::fill(folder.Leaf(), std::nanf(""));
+      if (folder.completes_block()) {
+        const HeldNode node = folder.block_node();
+        const auto add = [&](std::uint32_t bucket) {
+          at(rank).AddLocal(node, bucket);
+          if (random() % 2 == 0) DeliverOne(random);
+        };
+        std::vector<ElementRange> parts = Cut(leaf.size(), random);
+        for (const ElementRange& part : parts) {
+          std::ranges::copy(std::span(leaf).subspan(part.begin, part.size),
+                            folder.Leaf().begin() + static_cast<std::ptrdiff_t>(part.begin));
+          if (random() % 4 != 0) folder.FoldReady(part, add);
+        }
+        folder.FoldRest(add);
+      } else {
+        std::ranges::copy(leaf, folder.Leaf().begin());
+      }
+      folder.Fold();
     }
   }
 
@@ -75,6 +106,18 @@ class World {
   std::size_t floats_sent() const { return floats_sent_; }
 
  private:
+  static std::vector<ElementRange> Cut(std::size_t elements, std::mt19937& random) {
+    std::vector<ElementRange> parts;
+    for (std::size_t begin = 0; begin < elements;) {
+      const std::size_t size = std::min<std::size_t>(1 + random() % 100, elements - begin);
+      parts.push_back({.begin = begin, .size = size});
+      begin += size;
+    }
+    std::ranges::shuffle(parts, random);
+    return parts;
+  }
+
+  const BucketSizes sizes_;
   ShardMap map_;
   std::vector<std::unique_ptr<ShardFolder>> folders_;
   std::vector<std::unique_ptr<Reduction>> reductions_;
@@ -190,6 +233,52 @@ TEST(Reduction, TakesMapsThatAreDealtAtRandom) {
       ASSERT_TRUE(world.at(rank).done());
       ASSERT_EQ(RootOf(world.at(rank)), PlainMean(leaves, 3));
     }
+  }
+}
+
+// What was finished when, how buckets are cut and what travels meanwhile change no bit.
+TEST(Reduction, OverlapsWithTheBackwardPass) {
+  const std::uint32_t seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  for (int i = 0; i < 200; ++i) {
+    const int shards = 1 << random() % 6;
+    const int world_size = 1 + static_cast<int>(random() % 5);
+    const std::size_t elements = random() % 400;
+    const auto leaves = RandomLeaves(shards, elements, random);
+    World world(shards, world_size, elements,
+                BucketSizes{.first = 1 + random() % 100, .rest = 1 + random() % 200});
+    for (Tick tick = 0; tick < 2; ++tick) {
+      world.Begin(AssignShards(shards, world_size), tick, 7);
+      for (int rank = 0; rank < world_size; ++rank) world.ComputeInParts(rank, leaves, random);
+      while (world.DeliverOne(random)) {
+      }
+      for (int rank = 0; rank < world_size; ++rank) {
+        ASSERT_TRUE(world.at(rank).done());
+        ASSERT_EQ(RootOf(world.at(rank)), PlainMean(leaves, 7));
+      }
+    }
+  }
+}
+
+// A tick may cut its buckets in another way than the one before.
+TEST(Reduction, TakesOtherBucketsInTheNextTick) {
+  std::mt19937 random(27);
+  const auto leaves = RandomLeaves(4, 200, random);
+  Reduction reduction(200, [](int, Frame) { FAIL() << "alone nothing is sent"; });
+  ShardFolder folder(4, 200, 4);
+  const ShardMap map = AssignShards(4, 1);
+  for (const BucketSizes& sizes : {BucketSizes{16, 32}, {200, 200}, {64, 16}, {16, 32}}) {
+    reduction.Begin({.map = &map, .divisor = 4, .buckets = sizes});
+    folder.Begin(map.blocks_of_rank[0], sizes);
+    while (!folder.done()) {
+      std::ranges::copy(leaves[static_cast<std::size_t>(folder.next_shard())],
+                        folder.Leaf().begin());
+      folder.Fold();
+    }
+    reduction.AddLocal(folder.finished().back());
+    ASSERT_TRUE(reduction.done());
+    EXPECT_EQ(RootOf(reduction), PlainMean(leaves, 4));
   }
 }
 

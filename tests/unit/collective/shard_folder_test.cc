@@ -12,6 +12,7 @@ namespace pliant {
 namespace {
 
 constexpr std::size_t kElements = 40;
+constexpr BucketSizes kOneBucket = {.first = kElements, .rest = kElements};
 
 // A leaf whose sums show which shards are in them: shard v is 2^v.
 void Fill(std::span<float> leaf, int shard) {
@@ -26,7 +27,7 @@ TEST(ShardFolder, FinishesTheBlocksOfEveryMap) {
     for (int rank = 0; rank < world; ++rank) {
       SCOPED_TRACE("rank " + std::to_string(rank) + " of " + std::to_string(world));
       const auto& blocks = map.blocks_of_rank[static_cast<std::size_t>(rank)];
-      folder.Begin(blocks);
+      folder.Begin(blocks, kOneBucket);
       std::vector<int> order;
       std::vector<NodeIndex> reported;
       while (!folder.done()) {
@@ -53,7 +54,7 @@ TEST(ShardFolder, AddsLeftBeforeRight) {
   const float leaves[] = {1e8F, 1.0F, -1e8F, 1.0F};
   ShardFolder folder(4, 1, 4);
   const ShardBlock all{.first = 0, .count = 4};
-  folder.Begin({&all, 1});
+  folder.Begin({&all, 1}, kOneBucket);
   for (const float leaf : leaves) {
     folder.Leaf()[0] = leaf;
     folder.Fold();
@@ -64,21 +65,75 @@ TEST(ShardFolder, AddsLeftBeforeRight) {
 TEST(ShardFolder, CountsAnEmptyShardAsZeros) {
   ShardFolder folder(2, kElements, 2);
   const ShardBlock all{.first = 0, .count = 2};
-  folder.Begin({&all, 1});
+  folder.Begin({&all, 1}, kOneBucket);
   std::ranges::fill(folder.Leaf(), -0.0F);
   folder.Fold();
-  EXPECT_EQ(folder.FoldEmpty(), kRootNode);
+  std::ranges::fill(folder.Leaf(), 0.0F);
+  EXPECT_EQ(folder.Fold(), kRootNode);
   for (const float value : folder.finished().front().sum.view()) {
     EXPECT_EQ(value, 0.0F);
     EXPECT_FALSE(std::signbit(value)) << "-0 + 0 is 0: the addition is really done";
   }
 }
 
+// Only what is final is touched, and a bucket is named when the last of its elements is.
+TEST(ShardFolder, FoldsABucketAsSoonAsItIsReady) {
+  ShardFolder folder(4, kElements, 4);
+  const ShardBlock all{.first = 0, .count = 4};
+  folder.Begin({&all, 1}, {.first = 8, .rest = 16});  // [32, 40), [16, 32), [0, 16)
+  for (int shard = 0; shard < 3; ++shard) {
+    EXPECT_FALSE(folder.completes_block());
+    Fill(folder.Leaf(), shard);
+    EXPECT_EQ(folder.Fold(), 0U);
+  }
+  ASSERT_TRUE(folder.completes_block());
+  Fill(folder.Leaf(), 3);
+  const HeldNode node = folder.block_node();
+  EXPECT_EQ(node.node, kRootNode);
+  struct Step {
+    ElementRange said;
+    std::vector<std::uint32_t> finished;
+  };
+  const Step steps[] = {{{33, 7}, {}},   {{10, 10}, {}}, {{32, 1}, {0}},
+                        {{20, 12}, {1}}, {{5, 0}, {}},   {{0, 3}, {}}};
+  std::vector<std::uint32_t> finished;
+  for (const Step& step : steps) {
+    finished.clear();
+    folder.FoldReady(step.said, [&](std::uint32_t bucket) { finished.push_back(bucket); });
+    EXPECT_EQ(finished, step.finished) << "at " << step.said.begin;
+    for (const std::uint32_t bucket : finished) {
+      const ElementRange range = folder.buckets().RangeOf(bucket);
+      for (const float value : node.sum.view().subspan(range.begin, range.size)) {
+        EXPECT_EQ(value, 15.0F);
+      }
+    }
+  }
+  // Should the shard fail, what was summed before is as it was.
+  ASSERT_EQ(folder.sums().size(), 2U);
+  for (const float value : folder.sums()[0].sum.view()) EXPECT_EQ(value, 3.0F);
+  for (const float value : folder.sums()[1].sum.view()) EXPECT_EQ(value, 4.0F);
+  finished.clear();
+  folder.FoldRest([&](std::uint32_t bucket) { finished.push_back(bucket); });
+  EXPECT_EQ(finished, std::vector<std::uint32_t>{2});
+  EXPECT_EQ(folder.Fold(), kRootNode);
+  for (const float value : folder.finished().front().sum.view()) EXPECT_EQ(value, 15.0F);
+}
+
+TEST(ShardFolderDeathTest, RefusesWhatIsSaidTwice) {
+  ShardFolder folder(1, kElements, 1);
+  const ShardBlock all{.first = 0, .count = 1};
+  const auto nothing = [](std::uint32_t) {};
+  folder.Begin({&all, 1}, kOneBucket);
+  folder.FoldReady({.begin = 0, .size = 30}, nothing);
+  EXPECT_DEATH(folder.FoldReady({.begin = 20, .size = 20}, nothing), "final once");
+  EXPECT_DEATH(folder.FoldReady({.begin = 30, .size = 11}, nothing), "elements of the gradient");
+}
+
 TEST(ShardFolder, TakesNewBuffersOnlyForThoseStillRead) {
   ShardFolder folder(8, kElements, 8);
   const ShardBlock block{.first = 0, .count = 2};
   const auto run = [&] {
-    folder.Begin({&block, 1});
+    folder.Begin({&block, 1}, kOneBucket);
     for (int i = 0; i < 2; ++i) {
       Fill(folder.Leaf(), i);
       folder.Fold();

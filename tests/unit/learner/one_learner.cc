@@ -56,7 +56,7 @@ Shard Compute(Program& program, const ShardTask& task) {
   Shard shard;
   shard.gradient.assign(program.info().gradient_elements, -7.0F);  // to be overwritten
   if (task.shard == 0) shard.buffers.resize(program.info().buffer_bytes);
-  shard.sums = OrDie(program.ComputeShard(task, shard.gradient, shard.buffers));
+  shard.sums = OrDie(program.ComputeShard(task, shard.gradient, shard.buffers, nullptr));
   return shard;
 }
 
@@ -96,7 +96,8 @@ ShardSums TrainStep(Program& program, std::uint64_t step, std::span<const std::u
 ShardSums EvaluateAll(Program& program) {
   std::vector<std::uint64_t> all(program.info().test_samples);
   std::iota(all.begin(), all.end(), 0);
-  return OrDie(program.ComputeShard({.kind = TickKind::kEvaluate, .samples = all}, {}, {}));
+  return OrDie(
+      program.ComputeShard({.kind = TickKind::kEvaluate, .samples = all}, {}, {}, nullptr));
 }
 
 }  // namespace pliant::learner

@@ -134,18 +134,18 @@ class Learners {
     std::vector<std::unique_ptr<Reduction>> reductions;
     for (int rank = 0; rank < map.world_size(); ++rank) {
       rounds.emplace_back(map, rank, train);
-      reductions.push_back(std::make_unique<Reduction>(
-          members_.front()->program->info().gradient_elements,
-          [&network, rank](int to, Frame frame) {
-            network.push_back({rank, to, std::move(frame)});
-          },
-          /*bucket_elements=*/500));
+      reductions.push_back(
+          std::make_unique<Reduction>(members_.front()->program->info().gradient_elements,
+                                      [&network, rank](int to, Frame frame) {
+                                        network.push_back({rank, to, std::move(frame)});
+                                      }));
       if (!train) continue;
       reductions.back()->Begin({.membership = {1, 1},
                                 .tick = tick,
                                 .map = &map,
                                 .self = rank,
-                                .divisor = static_cast<float>(plan.samples)});
+                                .divisor = static_cast<float>(plan.samples),
+                                .buckets = BucketsOf(tick)});
     }
     for (int rank = 0; rank < map.world_size(); ++rank) {
       ComputePart(schedule, tick, map, rank, rounds, *reductions[static_cast<std::size_t>(rank)]);
@@ -187,31 +187,39 @@ class Learners {
   };
   using Network = std::deque<Sent>;
 
+  // They differ from tick to tick, as while they are tuned.
+  static BucketSizes BucketsOf(Tick tick) {
+    return {.first = 50 * (1 + tick % 3), .rest = 500 * (1 + tick % 2)};
+  }
+
   void ComputePart(const Schedule& schedule, Tick tick, const ShardMap& map, int rank,
                    std::vector<TickRound>& rounds, Reduction& reduction) {
     Member& member = *members_[static_cast<std::size_t>(rank)];
     TickWork work{.kind = schedule.At(tick).kind,
                   .blocks = map.blocks_of_rank[static_cast<std::size_t>(rank)],
-                  .tasks = {}};
+                  .tasks = {},
+                  .buckets = BucketsOf(tick)};
     for (const int shard : map.ShardsOf(rank)) work.tasks.push_back(schedule.TaskOf(tick, shard));
-    if (work.kind == TickKind::kTrain) member.folder.Begin(work.blocks);
+    if (work.kind == TickKind::kTrain) member.folder.Begin(work.blocks, work.buckets);
     const std::atomic<bool> never = false;
-    const auto output = RunShards(*member.program, member.folder, work, never,
-                                  [&](const HeldNode& node) { reduction.AddLocal(node); });
-    if (!output) return ADD_FAILURE() << output.error(), void();
+    TickOutput output;
+    const Status status = RunShards(
+        *member.program, member.folder, work, never,
+        [&](const NodePart& part) { reduction.AddLocal(part.node, part.bucket); }, output);
+    if (!status) return ADD_FAILURE() << status.error(), void();
     Trailer trailer;
     for (std::size_t i = 0; i < work.tasks.size(); ++i) {
-      trailer.shards.push_back({.shard = work.tasks[i].shard, .sums = output->sums[i]});
+      trailer.shards.push_back({.shard = work.tasks[i].shard, .sums = output.sums[i]});
     }
     for (int to = 0; to < map.world_size(); ++to) {
       TickRound& round = rounds[static_cast<std::size_t>(to)];
       if (to == rank) {
-        round.OnLocal(trailer, output->buffers);
+        round.OnLocal(trailer, output.buffers);
         continue;
       }
       EXPECT_TRUE(round.OnTrailer(rank, trailer));
       const bool has_buffers = work.kind == TickKind::kTrain && round.buffers_rank() == rank;
-      EXPECT_TRUE(!has_buffers || round.OnBuffers(rank, output->buffers));
+      EXPECT_TRUE(!has_buffers || round.OnBuffers(rank, output.buffers));
     }
   }
 

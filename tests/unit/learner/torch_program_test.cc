@@ -186,7 +186,7 @@ TEST(TorchProgram, GradientIsTheSlopeOfTheLoss) {
 TEST(TorchProgram, ABatchTooSmallToNormalizeIsInvalid) {
   const auto program = MakeProgram(SmallModel(), 1);
   std::vector<float> gradient(program->info().gradient_elements);
-  const auto sums = program->ComputeShard(Task(4, {1}), gradient, {});
+  const auto sums = program->ComputeShard(Task(4, {1}), gradient, {}, nullptr);
   ASSERT_FALSE(sums);
   EXPECT_EQ(sums.error(),
             (Error{ErrorCode::kInvalid,

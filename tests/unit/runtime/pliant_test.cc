@@ -160,6 +160,21 @@ TEST_F(PliantTest, OutOfOrderIsRefused) {
             PLIANT_INVALID);
 }
 
+// It may be on its way to others.
+TEST_F(PliantTest, AGradientIsHandedInOnce) {
+  Start();
+  ASSERT_EQ(Next().kind, PLIANT_TRAIN);
+  ASSERT_EQ(pliant_gradients_ready(learner_, 0, 1), PLIANT_OK);
+  EXPECT_EQ(pliant_gradients_ready(learner_, 0, 1), PLIANT_INVALID);
+  EXPECT_THAT(pliant_last_error(), HasSubstr("parameter 0 was handed in before"));
+  EXPECT_EQ(pliant_put_gradient(learner_, 0, values_.data(), PLIANT_FLOAT32, PLIANT_CPU, 1),
+            PLIANT_INVALID);
+  EXPECT_EQ(pliant_gradients_ready(learner_, 1, 0), PLIANT_OK) << "none of them";
+  ASSERT_EQ(pliant_shard_done(learner_, 1, 0, 0), PLIANT_OK);
+  ASSERT_EQ(Next().kind, PLIANT_TRAIN);
+  EXPECT_EQ(pliant_gradients_ready(learner_, 0, 1), PLIANT_OK) << "of the next shard";
+}
+
 TEST_F(PliantTest, TrainsAlone) {
   Start();
   pliant_plan plan{.struct_size = sizeof plan};

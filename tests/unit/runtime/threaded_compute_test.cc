@@ -14,16 +14,23 @@
 namespace pliant {
 namespace {
 
+constexpr std::size_t kElements = 33;  // buckets of 1, 16 and 16
+
 // The gradient of shard s is s + 1 everywhere; commits add it up.
 class CountingProgram final : public Program {
  public:
   const ProgramInfo& info() const override { return info_; }
   Result<ShardSums> ComputeShard(const ShardTask& task, std::span<float> gradient,
-                                 std::span<std::byte> buffers) override {
+                                 std::span<std::byte> buffers, GradientSink* sink) override {
     ++shards_run;
     while (hold) std::this_thread::yield();
     if (task.shard == failing_shard) return Invalid("no such sample");
     for (float& element : gradient) element = static_cast<float>(task.shard + 1);
+    if (sink != nullptr && says_last) {
+      sink->OnReady({.begin = gradient.size() - 1, .size = 1});
+      while (hold_after_saying) std::this_thread::yield();
+      if (fails_after_saying) return Invalid("a number that is none");
+    }
     for (std::byte& byte : buffers) byte = std::byte{42};
     return ShardSums{.samples = 1, .loss = static_cast<double>(task.shard)};
   }
@@ -38,17 +45,20 @@ class CountingProgram final : public Program {
 
   std::atomic<int> shards_run = 0;
   std::atomic<bool> hold = false;
+  bool says_last = false;  // that the last element is final
+  std::atomic<bool> hold_after_saying = false;
+  bool fails_after_saying = false;
   int failing_shard = -1;
 
  private:
-  ProgramInfo info_{.gradient_elements = 3, .buffer_bytes = 2, .name = "counting"};
+  ProgramInfo info_{.gradient_elements = kElements, .buffer_bytes = 2, .name = "counting"};
   float total_ = 0;
 };
 
 constexpr int kShards = 4;
 
 TickWork Work() {
-  TickWork work{.blocks = {{.first = 0, .count = kShards}}};
+  TickWork work{.blocks = {{.first = 0, .count = kShards}}, .buckets = {.first = 1, .rest = 16}};
   for (int shard = 0; shard < kShards; ++shard) {
     work.tasks.push_back({.shard = shard, .samples = {1}});
   }
@@ -69,19 +79,23 @@ class ThreadedComputeTest : public testing::Test {
 };
 
 TEST_F(ThreadedComputeTest, RunsOneOperationAfterTheOther) {
-  std::vector<HeldNode> nodes;
-  const std::vector<float> gradient = {10, 10, 10};
+  std::vector<NodePart> parts;
+  const std::vector<float> gradient(kElements, 10);
   compute_->RunTick(
-      Work(), [&](HeldNode node) { nodes.push_back(std::move(node)); },
+      Work(), [&](const NodePart& part) { parts.push_back(part); },
       [&](Result<TickOutput> output) {
         ASSERT_TRUE(output);
         EXPECT_EQ(output->sums.size(), 4U);
         EXPECT_EQ(output->sums[3].loss, 3);
         ASSERT_EQ(output->buffers.view.size(), 2U);
         EXPECT_EQ(output->buffers.view[1], std::byte{42});
-        ASSERT_EQ(nodes.size(), 1U) << "nodes come before the end";
-        EXPECT_EQ(nodes[0].node, kRootNode);
-        EXPECT_EQ(nodes[0].sum.view()[2], 1 + 2 + 3 + 4);
+        ASSERT_EQ(parts.size(), 3U) << "all parts come before the end";
+        for (std::uint32_t i = 0; i < 3; ++i) {
+          EXPECT_EQ(parts[i].node.node, kRootNode);
+          EXPECT_EQ(parts[i].bucket, i);
+          EXPECT_EQ(parts[i].last, i == 2);
+          for (const float element : parts[i].node.sum.view()) EXPECT_EQ(element, 1 + 2 + 3 + 4);
+        }
         compute_->Commit({.gradient = gradient}, [](Status status) { EXPECT_TRUE(status); });
         compute_->CopyState({}, [&](Result<std::shared_ptr<const StateCopy>> copy) {
           ASSERT_TRUE(copy);
@@ -103,16 +117,16 @@ TEST_F(ThreadedComputeTest, AnAbandonedTickIsNotHeardOfAgain) {
   program_.hold = true;
   bool next_done = false;
   compute_->RunTick(
-      Work(), [](HeldNode) { ADD_FAILURE() << "a node of an abandoned tick"; },
+      Work(), [](const NodePart&) { ADD_FAILURE() << "a part of an abandoned tick"; },
       [](Result<TickOutput>) { ADD_FAILURE() << "the end of an abandoned tick"; });
   compute_->RunTick(
-      Work(), [](HeldNode) { ADD_FAILURE() << "a node of an abandoned tick"; },
+      Work(), [](const NodePart&) { ADD_FAILURE() << "a part of an abandoned tick"; },
       [](Result<TickOutput>) { ADD_FAILURE() << "the end of an abandoned tick"; });
   while (program_.shards_run == 0) std::this_thread::yield();
   std::optional<TickOutput> rest;
   compute_->AbandonTick([&](TickOutput output) { rest = std::move(output); });
   compute_->RunTick(
-      Work(), [](HeldNode) {},
+      Work(), [](const NodePart&) {},
       [&](Result<TickOutput> output) {
         EXPECT_TRUE(output);
         ASSERT_TRUE(rest) << "it came first";
@@ -141,7 +155,7 @@ TEST_F(ThreadedComputeTest, ACopyIsMadeBesideTheNextTickAndBeforeTheNextChange) 
     program_.hold = false;  // the tick waits for this
   });
   compute_->RunTick(
-      Work(), [](HeldNode) {}, [&](Result<TickOutput>) { order.emplace_back("tick"); });
+      Work(), [](const NodePart&) {}, [&](Result<TickOutput>) { order.emplace_back("tick"); });
   compute_->Commit({.gradient = gradient}, [&](Status) { order.emplace_back("commit"); });
   compute_->CopyState({}, [&](Result<std::shared_ptr<const StateCopy>> copy) {
     EXPECT_EQ(Total(*copy), 10);
@@ -179,7 +193,7 @@ TEST_F(ThreadedComputeTest, ACopyOutlivesIt) {
 
 TEST_F(ThreadedComputeTest, OfATickThatIsOverNothingIsLeftToGiveUp) {
   compute_->RunTick(
-      Work(), [](HeldNode) {},
+      Work(), [](const NodePart&) {},
       [&](Result<TickOutput> output) {
         EXPECT_TRUE(output);
         compute_->AbandonTick([&](const TickOutput& rest) {
@@ -190,10 +204,73 @@ TEST_F(ThreadedComputeTest, OfATickThatIsOverNothingIsLeftToGiveUp) {
   loop_.Run();
 }
 
+// The program goes on only when the loop has its first bucket: that would never be, if a bucket
+// waited for its shard.
+TEST_F(ThreadedComputeTest, ABucketLeavesBeforeItsShardIsDone) {
+  program_.says_last = true;
+  program_.hold_after_saying = true;
+  std::vector<std::uint32_t> buckets;
+  compute_->RunTick(
+      Work(),
+      [&](const NodePart& part) {
+        buckets.push_back(part.bucket);
+        const auto range = BucketLayout(kElements, Work().buckets).RangeOf(part.bucket);
+        for (const float element : part.node.sum.view().subspan(range.begin, range.size)) {
+          EXPECT_EQ(element, 1 + 2 + 3 + 4);
+        }
+        program_.hold_after_saying = false;
+      },
+      [&](Result<TickOutput> output) {
+        EXPECT_TRUE(output);
+        loop_.Stop();
+      });
+  loop_.Run();
+  EXPECT_EQ(buckets, (std::vector<std::uint32_t>{0, 1, 2}));
+}
+
+TEST_F(ThreadedComputeTest, GivenUpAfterABucketNothingFollows) {
+  program_.says_last = true;
+  program_.hold_after_saying = true;
+  int parts = 0;
+  std::size_t rest_shards = 0;
+  compute_->RunTick(
+      Work(),
+      [&](const NodePart&) {
+        ++parts;
+        compute_->AbandonTick([&](const TickOutput& rest) { rest_shards = rest.sums.size(); });
+        program_.says_last = false;
+        program_.hold_after_saying = false;
+        compute_->RunTick(
+            Work(), [&](const NodePart&) { ++parts; },
+            [&](Result<TickOutput> output) {
+              EXPECT_TRUE(output);
+              EXPECT_EQ(rest_shards, std::size_t{kShards}) << "its last shard was under way";
+              loop_.Stop();
+            });
+      },
+      [](Result<TickOutput>) { ADD_FAILURE() << "the end of an abandoned tick"; });
+  loop_.Run();
+  EXPECT_EQ(parts, 1 + 3);
+}
+
+TEST_F(ThreadedComputeTest, AProgramThatFailsAfterABucketFailsTheTick) {
+  program_.says_last = true;
+  program_.fails_after_saying = true;
+  int parts = 0;
+  compute_->RunTick(
+      Work(), [&](const NodePart&) { ++parts; },
+      [&](Result<TickOutput> output) {
+        EXPECT_FALSE(output);
+        loop_.Stop();
+      });
+  loop_.Run();
+  EXPECT_EQ(parts, 1);
+}
+
 TEST_F(ThreadedComputeTest, AProgramsErrorIsTheTicks) {
   program_.failing_shard = 2;
   compute_->RunTick(
-      Work(), [](HeldNode) {},
+      Work(), [](const NodePart&) {},
       [&](Result<TickOutput> output) {
         ASSERT_FALSE(output);
         EXPECT_EQ(output.error(), (Error{ErrorCode::kInvalid, "no such sample"}));
@@ -204,7 +281,7 @@ TEST_F(ThreadedComputeTest, AProgramsErrorIsTheTicks) {
 
 TEST_F(ThreadedComputeTest, DestroyedItCallsNobody) {
   compute_->RunTick(
-      Work(), [](HeldNode) { ADD_FAILURE(); }, [](Result<TickOutput>) { ADD_FAILURE(); });
+      Work(), [](const NodePart&) { ADD_FAILURE(); }, [](Result<TickOutput>) { ADD_FAILURE(); });
   compute_.reset();
   loop_.Post([&] { loop_.Post([&] { loop_.Stop(); }); });
   loop_.Run();

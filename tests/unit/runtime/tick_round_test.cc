@@ -25,7 +25,8 @@ TEST(Trailer, TravelsInAFrame) {
       {},
       {.shards = {{.shard = 3, .sums = {.samples = 4, .loss = 0.25, .correct = 2}}},
        .last_call = true,
-       .announced = kNext},
+       .announced = kNext,
+       .buckets_next = 2},
       {.shards = {}, .last_call = false, .announced = kLater},
       {.shards = {}, .save = true, .state_checksum = 0},
   };
@@ -80,6 +81,18 @@ TEST(TickRound, AllReadTheSameAnnouncement) {
     ASSERT_TRUE(round.OnTrailer(1 - self, self == 0 ? second : first));
     EXPECT_EQ(round.Outcome().announced, kLater) << "the newest of them";
   }
+}
+
+TEST(TickRound, TheFirstOneSaysTheSizesOfBuckets) {
+  const ShardMap map = AssignShards(2, 2);
+  TickRound round(map, 1, false);
+  Trailer first = TrailerOf(map, 0);
+  first.buckets_next = 3;
+  Trailer second = TrailerOf(map, 1);
+  second.buckets_next = 4;
+  ASSERT_TRUE(round.OnTrailer(0, first));
+  round.OnLocal(second, {});
+  EXPECT_EQ(round.Outcome().buckets_next, 3U);
 }
 
 TEST(TickRound, TheLastCallIsUnanimous) {
