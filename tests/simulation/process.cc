@@ -38,7 +38,7 @@ void GatedTransport::OnPeerLost(const LearnerId& peer, std::string_view reason) 
   gate_->Run([this, peer, reason = std::string(reason)] { handler_->OnPeerLost(peer, reason); });
 }
 
-SimCompute::SimCompute(EventLoop& loop, Program& program, int logical_shards,
+SimCompute::SimCompute(EventLoop& loop, Program& program, int shards_most,
                        std::function<Duration(std::size_t shards)> delay,
                        std::function<void(const ShardTask&)> on_shard, std::function<void()> check)
     : loop_(loop),
@@ -47,7 +47,7 @@ SimCompute::SimCompute(EventLoop& loop, Program& program, int logical_shards,
       delay_(std::move(delay)),
       on_shard_(std::move(on_shard)),
       check_(std::move(check)),
-      folder_(logical_shards, program.info().gradient_elements, logical_shards) {}
+      folder_(program.info().gradient_elements, shards_most) {}
 
 void SimCompute::Enqueue(Operation operation) {
   queue_.push_back(std::move(operation));
@@ -111,7 +111,7 @@ void SimCompute::NextPart(const std::shared_ptr<Tick>& tick, Duration every) {
 TickOutput SimCompute::Run(const Tick& tick, std::size_t shards, const OnPart& on_part) {
   TickWork work = tick.work;
   work.tasks.resize(shards);
-  if (work.kind == TickKind::kTrain) folder_.Begin(work.blocks, work.buckets);
+  if (work.kind == TickKind::kTrain) folder_.Begin(work.logical_shards, work.blocks, work.buckets);
   const std::atomic<bool> never = false;
   TickOutput output;
   const Status status = RunShards(

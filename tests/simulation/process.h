@@ -84,7 +84,7 @@ class GatedTransport final : public PeerTransport, private PeerHandler {
 // after every change of its state.
 class SimCompute final : public Compute {
  public:
-  SimCompute(EventLoop& loop, Program& program, int logical_shards,
+  SimCompute(EventLoop& loop, Program& program, int shards_most,
              std::function<Duration(std::size_t shards)> delay,
              std::function<void(const ShardTask&)> on_shard, std::function<void()> check);
 

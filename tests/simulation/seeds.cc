@@ -39,6 +39,8 @@ JobSpec DrawJob(std::mt19937_64& random) {
           .learners_most = 2 + static_cast<int>(random() % 4),
           .checkpoint_every_steps = 1 + random() % 12,
           .checkpoint_slice_bytes = std::size_t{1} << (random() % 2 == 0 ? 0 : 30),
+          .reproducibility =
+              random() % 4 == 0 ? Reproducibility::kStatistical : Reproducibility::kBitwise,
           .grace = std::chrono::seconds(2 + random() % 20)};
 }
 

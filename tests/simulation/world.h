@@ -37,6 +37,7 @@ struct JobSpec {
   int learners_most = 5;
   std::uint64_t checkpoint_every_steps = 10;
   std::size_t checkpoint_slice_bytes = std::size_t{1} << 30;
+  Reproducibility reproducibility = Reproducibility::kBitwise;
   Duration grace = std::chrono::seconds(20);
 };
 
@@ -122,6 +123,7 @@ class World {
   }
   int memberships() const { return static_cast<int>(members_of_.size()); }
   const std::map<MembershipId, Membership>& members_of() const { return members_of_; }
+  bool bitwise() const { return job_.reproducibility == Reproducibility::kBitwise; }
   int state_losses() const { return state_losses_; }  // times that all who held a state were lost
   bool faulty() const { return faulty_; }
   const std::vector<std::string>& metrics() const { return metrics_; }
@@ -176,6 +178,7 @@ class World {
   // Shards by tick and membership, with their samples; and who committed the tick last.
   std::map<std::pair<Tick, MembershipId>, std::map<int, std::vector<std::uint64_t>>> computed_;
   std::map<Tick, MembershipId> committed_;
+  std::optional<std::string> ended_with_;  // the hash of the parameters
   Tick furthest_ = 0;
   int state_losses_ = 0;
   int completed_ = 0;

@@ -21,11 +21,12 @@ std::size_t BuffersOfBlock(int shards) {
 
 }  // namespace
 
-ShardFolder::ShardFolder(int logical_shards, std::size_t elements, int shards_most,
-                         MemorySource& memory)
-    : logical_shards_(logical_shards), pool_(elements, BuffersOfBlock(shards_most), memory) {}
+ShardFolder::ShardFolder(std::size_t elements, int shards_most, MemorySource& memory)
+    : pool_(elements, BuffersOfBlock(shards_most), memory) {}
 
-void ShardFolder::Begin(std::span<const ShardBlock> blocks, const BucketSizes& sizes) {
+void ShardFolder::Begin(int logical_shards, std::span<const ShardBlock> blocks,
+                        const BucketSizes& sizes) {
+  logical_shards_ = logical_shards;
   finished_.clear();
   stack_.clear();
   spare_.clear();

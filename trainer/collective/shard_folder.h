@@ -28,13 +28,12 @@ struct HeldNode {
 class ShardFolder {
  public:
   // Reserves what `shards_most` shards on this learner need. More shards still work, by allocation.
-  ShardFolder(int logical_shards, std::size_t elements, int shards_most,
-              MemorySource& memory = HeapMemory());
+  ShardFolder(std::size_t elements, int shards_most, MemorySource& memory = HeapMemory());
 
   using OnBucket = std::function<void(std::uint32_t bucket)>;
 
   // Drops what is held and starts over with these blocks of shards (one rank's part of a ShardMap).
-  void Begin(std::span<const ShardBlock> blocks, const BucketSizes& sizes);
+  void Begin(int logical_shards, std::span<const ShardBlock> blocks, const BucketSizes& sizes);
 
   // The shard that is wanted next; none left when done().
   int next_shard() const;
@@ -68,7 +67,7 @@ class ShardFolder {
   void NextLeaf();
   void FoldBucket(ElementRange range);
 
-  int logical_shards_;
+  int logical_shards_ = 1;
   BufferPool pool_;
   std::vector<FloatBuffer> spare_;  // taken from the pool for this tick, not in use
   std::vector<ShardBlock> blocks_;  // of this tick

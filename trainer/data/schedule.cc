@@ -94,15 +94,25 @@ TickPlan Schedule::At(Tick tick) const {
 
 ShardTask Schedule::TaskOf(Tick tick, int shard) const {
   CHECK(shard >= 0 && shard < spec_.logical_shards, "a logical shard of the job");
+  return PartOf(tick, shard, spec_.logical_shards);
+}
+
+ShardTask Schedule::PartOf(Tick tick, int part, int parts) const {
+  CHECK(part >= 0 && part < parts, "one of the parts");
   const TickPlan plan = At(tick);
-  const auto shards = static_cast<std::uint64_t>(spec_.logical_shards);
-  const auto index = static_cast<std::uint64_t>(shard);
-  const std::uint64_t least = plan.samples / shards;
-  const std::uint64_t longer = plan.samples % shards;
+  const auto cut = static_cast<std::uint64_t>(parts);
+  const auto index = static_cast<std::uint64_t>(part);
+  const std::uint64_t least = plan.samples / cut;
+  const std::uint64_t longer = plan.samples % cut;
   const std::uint64_t begin = plan.first_sample + index * least + std::min(index, longer);
   const std::uint64_t count = least + (index < longer ? 1 : 0);
 
-  ShardTask task{.kind = plan.kind, .epoch = plan.epoch, .step = plan.step, .shard = shard};
+  ShardTask task{.kind = plan.kind,
+                 .epoch = plan.epoch,
+                 .step = plan.step,
+                 .shard = part,
+                 .part = part,
+                 .parts = parts};
   task.samples.reserve(count);
   if (plan.kind == TickKind::kTrain) {
     const Permutation order(spec_.train_samples,

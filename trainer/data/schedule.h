@@ -67,6 +67,8 @@ class Schedule {
   std::uint64_t SamplesBefore(Tick ticks) const;
   TickPlan At(Tick tick) const;                  // tick < total_ticks
   ShardTask TaskOf(Tick tick, int shard) const;  // shard < logical_shards
+  // The same cut otherwise: into `parts`, whose sizes differ by at most one. part < parts
+  ShardTask PartOf(Tick tick, int part, int parts) const;
 
  private:
   explicit Schedule(const DataSpec& spec);

@@ -23,6 +23,7 @@ namespace pliant {
 // One learner's part of one tick.
 struct TickWork {
   TickKind kind = TickKind::kTrain;
+  int logical_shards = 1;          // leaves of the tree
   std::vector<ShardBlock> blocks;  // of its rank
   std::vector<ShardTask> tasks;    // the shards of the blocks, in order
   bool check_state = false;        // TickOutput::state_checksum is wanted
@@ -84,8 +85,7 @@ class Compute {
 
 // The program on a thread of its own. `loop`, `program` and `gradients`, where those lie, outlive
 // it; destroying it waits for the shard or the commit under way.
-std::unique_ptr<Compute> NewThreadedCompute(EventLoop& loop, Program& program, int logical_shards,
-                                            int shards_most,
+std::unique_ptr<Compute> NewThreadedCompute(EventLoop& loop, Program& program, int shards_most,
                                             MemorySource& gradients = HeapMemory());
 
 }  // namespace pliant

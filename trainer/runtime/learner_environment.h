@@ -8,13 +8,9 @@
 
 #include "base/event_loop.h"
 #include "base/result.h"
+#include "trainer/runtime/work_split.h"
 
 namespace pliant {
-
-enum class Reproducibility {
-  kBitwise,      // the same bits for every number of learners
-  kStatistical,  // equal up to rounding is enough
-};
 
 // What the operator tells a learner's process (docs/contracts.md §3). Without a coordinator the
 // process trains alone, and everything has a default.

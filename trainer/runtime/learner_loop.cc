@@ -44,6 +44,7 @@ LearnerLoop::Impl::Impl(LearnerOptions options, Schedule schedule, LearnerParts 
                         std::function<void(LearnerExit)> on_exit)
     : options_(std::move(options)),
       schedule_(std::move(schedule)),
+      split_(schedule_, options_.reproducibility),
       parts_(parts),
       on_exit_(std::move(on_exit)),
       term_(options_.term_least),

@@ -19,6 +19,7 @@
 #include "trainer/runtime/learner_figures.h"
 #include "trainer/runtime/metrics.h"
 #include "trainer/runtime/sample_ledger.h"
+#include "trainer/runtime/work_split.h"
 
 namespace pliant {
 
@@ -27,6 +28,7 @@ struct LearnerOptions {
   Fingerprint fingerprint;
   std::uint64_t term_least = 0;  // coordinators of lower terms are not obeyed
   std::string framework;         // written to checkpoints
+  Reproducibility reproducibility = Reproducibility::kBitwise;
 
   std::uint64_t checkpoint_every_steps = 0;  // 0: not by steps
   Duration checkpoint_every{};               // zero: not by time

@@ -176,6 +176,7 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   Holding holding() const {
     return {.has_state = has_state_,
             .applied_ticks = applied_,
+            .lineage = lineage_,
             .current = current_,
             .evaluation = metrics_.evaluation(),
             .last_line = last_line_,
@@ -205,6 +206,7 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
 
   const LearnerOptions options_;
   const Schedule schedule_;
+  const WorkSplit split_;
   const LearnerParts parts_;
   const std::function<void(LearnerExit)> on_exit_;
 
@@ -251,6 +253,7 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   bool has_state_ = false;
   Tick applied_ = 0;
   Tick applied_most_ = 0;
+  MembershipId lineage_;  // as in Holding
   std::optional<TimePoint> last_commit_;
   double pause_seconds_ = 0;  // before the first commit of the membership
 

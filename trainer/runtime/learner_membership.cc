@@ -305,7 +305,8 @@ void LearnerLoop::Impl::Enter(Membership membership, std::vector<Member> before)
                         {"tick", applied_}});
   Tell(Entered{.membership = membership_, .applied_ticks = applied_});
 
-  map_ = AssignShards(schedule_.spec().logical_shards, membership_.world_size());
+  map_ = split_.MapOf(membership_.world_size());
+  if (!split_.bitwise()) ForgetTick();  // another number of ranks cuts the samples otherwise
   opening_.emplace(membership_.world_size(), rank(), holding());
   missing_since_.clear();
   if (parts_.transport != nullptr) {
@@ -452,7 +453,10 @@ void LearnerLoop::Impl::OnRestored(Result<Restored> restored) {
   log::Info("restored", {{"step", position.step}, {"membership", ToString(position.membership)}});
   current_ = true;
   Load(std::make_shared<const StateCopy>(std::move(restored->state)),
-       {.has_state = true, .applied_ticks = position.tick, .current = true});
+       {.has_state = true,
+        .applied_ticks = position.tick,
+        .lineage = split_.bitwise() ? MembershipId{} : position.membership,
+        .current = true});
 }
 
 void LearnerLoop::Impl::SettleOpening() {
@@ -495,6 +499,7 @@ void LearnerLoop::Impl::OnStateFrame(int rank, const Frame& frame) {
   const std::optional<Holding>& told = opening_->holding(rank);
   Load(receiver_->Take(), {.has_state = true,
                            .applied_ticks = receiver_->applied_ticks(),
+                           .lineage = told->lineage,
                            .current = current_,
                            .evaluation = told->evaluation,
                            .last_line = told->last_line});
@@ -508,6 +513,7 @@ void LearnerLoop::Impl::Load(std::shared_ptr<const StateCopy> state, Holding hol
                              if (!status) return Fail(status.error());
                              has_state_ = true;
                              applied_ = holding.applied_ticks;
+                             lineage_ = holding.lineage;
                              applied_most_ = std::max(applied_most_, applied_);
                              ForgetTick();
                              metrics_.Restart(holding.evaluation);

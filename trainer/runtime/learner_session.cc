@@ -103,7 +103,9 @@ Status LearnerSession::Describe(const Training& training) {
                                                       .seed = run.seed,
                                                       .last_batch = run.last_batch}));
   run_ = std::move(run);
-  forecast_.emplace(schedule, /*all_shards=*/!run_.environment.coordinator);
+  const bool alone = !run_.environment.coordinator;
+  const bool bitwise = run_.environment.reproducibility == Reproducibility::kBitwise;
+  forecast_.emplace(schedule, !alone ? 0 : bitwise ? logical_shards : 1);
   schedule_ = std::move(schedule);
   info_ = ProgramInfo{.train_samples = training.train_samples,
                       .test_samples = training.test_samples,

@@ -62,13 +62,14 @@ void LearnerLoop::Impl::BeginTick() {
   const auto self = static_cast<std::size_t>(rank());
   const std::vector<ShardBlock>& own = map.blocks_of_rank[self];
   TickWork work{.kind = plan_.kind,
+                .logical_shards = map.logical_shards,
                 .blocks = redo_ ? redo_->to_compute[self] : own,
                 .buckets = bucket_sizes()};
   tasks_.clear();
   asked_.clear();
   shards_kept_ = 0;
   for (const int shard : map.ShardsOf(rank())) {
-    ShardTask task = schedule_.TaskOf(applied_, shard);
+    ShardTask task = split_.TaskOf(applied_, membership_.world_size(), shard);
     if (parts_.ledger != nullptr) tasks_.push_back(task);
     if (finished_.contains(shard)) {
       ++shards_kept_;
@@ -237,6 +238,7 @@ void LearnerLoop::Impl::OnCommitted(const TickOutcome& outcome) {
     }
   }
   ++applied_;
+  if (!split_.bitwise()) lineage_ = membership_.id;
   ForgetTick();
   if (!opened_reported_) {
     pause_seconds_ = last_commit_ ? ToSeconds(now - *last_commit_) : 0;

@@ -8,11 +8,21 @@
 
 namespace pliant {
 
+namespace {
+
+// Two states of one place are the same.
+using StatePlace = std::pair<Tick, MembershipId>;
+StatePlace Place(const Holding& holding) { return {holding.applied_ticks, holding.lineage}; }
+
+}  // namespace
+
 Bytes EncodeHolding(const Holding& holding) {
   WireWriter writer;
   writer.Put(static_cast<std::uint8_t>(holding.has_state));
   writer.Put(static_cast<std::uint8_t>(holding.current));
   writer.Put(holding.applied_ticks);
+  writer.Put(holding.lineage.term);
+  writer.Put(holding.lineage.counter);
   writer.Put(holding.evaluation.samples);
   writer.Put(holding.evaluation.loss);
   writer.Put(holding.evaluation.correct);
@@ -28,6 +38,8 @@ Result<Holding> DecodeHolding(std::span<const std::byte> bytes, int logical_shar
   holding.has_state = reader.Get<std::uint8_t>() != 0;
   holding.current = reader.Get<std::uint8_t>() != 0;
   holding.applied_ticks = reader.Get<Tick>();
+  holding.lineage.term = reader.Get<std::uint64_t>();
+  holding.lineage.counter = reader.Get<std::uint64_t>();
   holding.evaluation.samples = reader.Get<double>();
   holding.evaluation.loss = reader.Get<double>();
   holding.evaluation.correct = reader.Get<double>();
@@ -60,13 +72,13 @@ void Opening::SetOwn(const Holding& own) { OnOpen(self_, own); }
 
 std::optional<int> Opening::Furthest() const {
   std::optional<int> furthest;
-  Tick most = 0;
+  StatePlace most;
   for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
     const std::optional<Holding>& holding = peers_[rank].holding;
     if (!holding || !holding->has_state) continue;
-    if (furthest && holding->applied_ticks <= most) continue;
+    if (furthest && Place(*holding) <= most) continue;
     furthest = static_cast<int>(rank);
-    most = holding->applied_ticks;
+    most = Place(*holding);
   }
   return furthest;
 }
@@ -80,7 +92,7 @@ Opening::Next Opening::next() const {
   if (!settled) return self_ == 0 ? Next::kRestore : Next::kWait;
   const std::optional<int> furthest = Furthest();
   const Holding& most = *peers_[static_cast<std::size_t>(*furthest)].holding;
-  if (!own().has_state || own().applied_ticks < most.applied_ticks) return Next::kFetch;
+  if (!own().has_state || Place(own()) != Place(most)) return Next::kFetch;
   if (!told_) return Next::kHold;
   const bool all_opened = std::ranges::all_of(peers_, [&](const Peer& peer) {
     return peer.opened || &peer == &peers_[static_cast<std::size_t>(self_)];
@@ -99,9 +111,8 @@ std::vector<std::vector<NodeIndex>> Opening::finished() const {
   CHECK(most.has_value(), "ticks begin with a state");
   std::vector<std::vector<NodeIndex>> finished;
   for (const Peer& peer : peers_) {
-    const bool same_tick =
-        peer.holding->has_state && peer.holding->applied_ticks == most->applied_ticks;
-    finished.push_back(same_tick ? peer.holding->finished : std::vector<NodeIndex>{});
+    const bool same_state = peer.holding->has_state && Place(*peer.holding) == Place(*most);
+    finished.push_back(same_state ? peer.holding->finished : std::vector<NodeIndex>{});
   }
   return finished;
 }

@@ -15,6 +15,9 @@ namespace pliant {
 struct Holding {
   bool has_state = false;
   Tick applied_ticks = 0;
+  // In Statistical mode, the membership that committed the last of them: done again by others, a
+  // tick has another result. In bitwise mode 0.0.
+  MembershipId lineage;
   // Nothing is ahead of what the members hold: it came here by a boundary that it committed, or it
   // is rank 0 and has looked at the checkpoints.
   bool current = false;
@@ -31,9 +34,10 @@ Bytes EncodeHolding(const Holding& holding);
 Result<Holding> DecodeHolding(std::span<const std::byte> bytes, int logical_shards);
 
 // How a membership opens, seen by one of its members: all tell each other what they hold; the
-// furthest state, of theirs and of the checkpoints, is the one to start from; who does not hold it
-// takes it from the lowest rank that does; ticks begin when all hold it, with what is left of the
-// one that was given up. Without I/O: it is told what happens, and says what to do.
+// furthest state, of theirs and of the checkpoints (of those with as many ticks the one of the
+// newest membership), is the one to start from; who does not hold it takes it from the lowest rank
+// that does; ticks begin when all hold it, with what is left of the one that was given up. Without
+// I/O: it is told what happens, and says what to do.
 class Opening {
  public:
   Opening(int world_size, int self, Holding own);

@@ -20,9 +20,13 @@ struct ShardTask {
   std::uint64_t epoch = 0;
   std::uint64_t step = 0;  // optimizer steps committed before this tick
   int shard = 0;
+  // Which part of the tick's samples, and of how many: shard v of V; in Statistical mode, where a
+  // shard is a learner's whole share, rank r of W.
+  int part = 0;
+  int parts = 1;
   std::vector<std::uint64_t>
       samples;             // indices into the training (or test) set; empty: nothing to compute
-  std::uint64_t seed = 0;  // for dropout and augmentation: a hash of (job seed, epoch, step, shard)
+  std::uint64_t seed = 0;  // for dropout and augmentation: a hash of (job seed, epoch, step, part)
 };
 
 // Sums over the samples of a shard (not means), so that shards of different sizes add up.

@@ -75,11 +75,15 @@ LearnerOptions MakeLearnerOptions(const RunLearnerOptions& options, const Learne
           .fingerprint = MakeFingerprint(environment, options.framework, cpuinfo),
           .term_least = environment.coordinator ? environment.coordinator->term_least : 0,
           .framework = options.framework,
+          .reproducibility = environment.reproducibility,
           .checkpoint_every_steps = environment.checkpoint_every_steps,
           .checkpoint_every = environment.checkpoint_every,
           .checkpoints_kept = environment.checkpoints_kept,
           .checkpoint_slice_bytes = environment.checkpoint_slice_bytes,
-          .check_state_every_steps = environment.check_state_every_steps,
+          // In Statistical mode machines may be of different kinds, which round differently.
+          .check_state_every_steps = environment.reproducibility == Reproducibility::kBitwise
+                                         ? environment.check_state_every_steps
+                                         : 0,
           .grace = environment.grace,
           .unix_offset_seconds = UnixOffsetSeconds(loop)};
 }
@@ -231,7 +235,10 @@ int RunLearner(Program& program, const RunLearnerOptions& options) {
   const auto metrics_file = NewBackgroundMetrics(NewMetricsFile(folder / "metrics.jsonl"));
   ShownMetrics metrics(*metrics_file, options.on_metrics_line);
   const int shards = LogicalShardsOf(options);
-  const auto compute = NewThreadedCompute(loop, program, shards, shards, gradients);
+  // Statistical: a batch, and a leaf that fills the tree up.
+  const int shards_most =
+      environment.reproducibility == Reproducibility::kBitwise ? shards : 2;
+  const auto compute = NewThreadedCompute(loop, program, shards_most, gradients);
 
   std::unique_ptr<SampleLedger> ledger;
   if (!environment.ledger_dir.empty()) {

@@ -2,15 +2,14 @@
 
 #include <algorithm>
 #include <iterator>
-#include <numeric>
 #include <utility>
 
 namespace pliant {
 
-ShardForecast::ShardForecast(const Schedule& schedule, bool all_shards) : schedule_(schedule) {
-  if (!all_shards) return;
-  per_tick_.resize(static_cast<std::size_t>(schedule.spec().logical_shards));
-  std::iota(per_tick_.begin(), per_tick_.end(), 0);
+ShardForecast::ShardForecast(const Schedule& schedule, int parts) : schedule_(schedule) {
+  for (int part = 0; part < parts; ++part) {
+    per_tick_.push_back({.shard = part, .part = part, .parts = parts});
+  }
 }
 
 Tick ShardForecast::TickOf(const ShardTask& task) const {
@@ -24,14 +23,14 @@ void ShardForecast::OnTask(const ShardTask& task) {
   const Tick tick = TickOf(task);
   if (tick_ != tick) {
     // One with fewer samples than shards leaves some shards out.
-    const auto shards = static_cast<std::uint64_t>(schedule_.spec().logical_shards);
-    if (tick_ && *tick_ + 1 == tick && schedule_.At(*tick_).samples >= shards) {
+    const auto parts = static_cast<std::uint64_t>(of_tick_.empty() ? 1 : of_tick_.front().parts);
+    if (tick_ && *tick_ + 1 == tick && schedule_.At(*tick_).samples >= parts) {
       per_tick_ = std::exchange(of_tick_, {});
     }
     of_tick_.clear();
     tick_ = tick;
   }
-  of_tick_.push_back(task.shard);
+  of_tick_.push_back({.shard = task.shard, .part = task.part, .parts = task.parts});
 }
 
 std::optional<ShardTask> ShardForecast::After(std::uint64_t ahead) const {
@@ -45,8 +44,10 @@ std::optional<ShardTask> ShardForecast::After(std::uint64_t ahead) const {
   std::uint64_t place = from + 1;
   for (; tick < schedule_.total_ticks(); ++tick, place = 0) {
     for (; place < per_tick_.size(); ++place) {
-      ShardTask task = schedule_.TaskOf(tick, per_tick_[place]);
+      const Part& part = per_tick_[place];
+      ShardTask task = schedule_.PartOf(tick, part.part, part.parts);
       if (task.samples.empty()) continue;
+      task.shard = part.shard;
       if (left-- == 0) return task;
     }
   }

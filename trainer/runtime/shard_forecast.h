@@ -9,12 +9,12 @@
 
 namespace pliant {
 
-// Guesses which shards a learner will be asked for, from those that it was asked for: they are the
+// Guesses which parts a learner will be asked for, from those that it was asked for: they are the
 // same in every tick of a membership.
 class ShardForecast {
  public:
-  // `all_shards`: nobody else computes any.
-  ShardForecast(const Schedule& schedule, bool all_shards);
+  // `parts`: of every tick, when nobody else computes any; else 0.
+  ShardForecast(const Schedule& schedule, int parts);
 
   void OnTask(const ShardTask& task);
 
@@ -23,12 +23,18 @@ class ShardForecast {
   std::optional<ShardTask> After(std::uint64_t ahead) const;
 
  private:
+  struct Part {
+    int shard = 0;
+    int part = 0;
+    int parts = 1;
+    bool operator==(const Part&) const = default;
+  };
   Tick TickOf(const ShardTask& task) const;
 
   const Schedule schedule_;
-  std::vector<int> of_tick_;   // in the present tick, up to now
-  std::vector<int> per_tick_;  // in the newest complete one
-  std::optional<Tick> tick_;   // the present one
+  std::vector<Part> of_tick_;   // in the present tick, up to now
+  std::vector<Part> per_tick_;  // in the newest complete one
+  std::optional<Tick> tick_;    // the present one
 };
 
 }  // namespace pliant

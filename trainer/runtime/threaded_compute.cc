@@ -41,13 +41,12 @@ class SpareCopy : public std::enable_shared_from_this<SpareCopy> {
 // (ShardFolder::Begin) never meets the tick before it.
 class ThreadedCompute final : public Compute {
  public:
-  ThreadedCompute(EventLoop& loop, Program& program, int logical_shards, int shards_most,
-                  MemorySource& gradients)
+  ThreadedCompute(EventLoop& loop, Program& program, int shards_most, MemorySource& gradients)
       : loop_(loop),
         program_(program),
         info_(program.info()),
         state_(program.State()),
-        folder_(logical_shards, info_.gradient_elements, shards_most, gradients),
+        folder_(info_.gradient_elements, shards_most, gradients),
         copier_([this](const std::stop_token& stop) { Work(copies_wanted_, stop); }),
         thread_([this](const std::stop_token& stop) { Work(work_, stop); }) {}
 
@@ -65,7 +64,8 @@ class ThreadedCompute final : public Compute {
     Enqueue(kTick, [this, work = std::move(work), on_part = std::move(on_part),
                     done = std::move(done)]() mutable {
       abandoned_ = false;
-      if (work.kind == TickKind::kTrain) folder_.Begin(work.blocks, work.buckets);
+      if (work.kind == TickKind::kTrain)
+        folder_.Begin(work.logical_shards, work.blocks, work.buckets);
       on_part_ = std::move(on_part);
       const std::uint64_t tick = running_;
       OnThread([this, tick, work = std::move(work), done = std::move(done)] {
@@ -243,9 +243,9 @@ class ThreadedCompute final : public Compute {
 
 }  // namespace
 
-std::unique_ptr<Compute> NewThreadedCompute(EventLoop& loop, Program& program, int logical_shards,
-                                            int shards_most, MemorySource& gradients) {
-  return std::make_unique<ThreadedCompute>(loop, program, logical_shards, shards_most, gradients);
+std::unique_ptr<Compute> NewThreadedCompute(EventLoop& loop, Program& program, int shards_most,
+                                            MemorySource& gradients) {
+  return std::make_unique<ThreadedCompute>(loop, program, shards_most, gradients);
 }
 
 }  // namespace pliant

@@ -32,7 +32,7 @@ class World {
   World(int shards, int world_size, std::size_t elements, const BucketSizes& sizes)
       : sizes_(sizes) {
     for (int rank = 0; rank < world_size; ++rank) {
-      folders_.push_back(std::make_unique<ShardFolder>(shards, elements, shards));
+      folders_.push_back(std::make_unique<ShardFolder>(elements, shards));
       reductions_.push_back(
           std::make_unique<Reduction>(elements, [this, rank](int to, Frame frame) {
             floats_sent_ += frame.payload.view.size() / sizeof(float);
@@ -55,7 +55,7 @@ class World {
   // Computes all shards of a rank and gives their nodes to its reduction.
   void Compute(int rank, const std::vector<std::vector<float>>& leaves) {
     ShardFolder& folder = *folders_[static_cast<std::size_t>(rank)];
-    folder.Begin(map_.blocks_of_rank[static_cast<std::size_t>(rank)], sizes_);
+    folder.Begin(map_.logical_shards, map_.blocks_of_rank[static_cast<std::size_t>(rank)], sizes_);
     while (!folder.done()) {
       std::ranges::copy(leaves[static_cast<std::size_t>(folder.next_shard())],
                         folder.Leaf().begin());
@@ -67,7 +67,7 @@ class World {
   void ComputeInParts(int rank, const std::vector<std::vector<float>>& leaves,
                       std::mt19937& random) {
     ShardFolder& folder = *folders_[static_cast<std::size_t>(rank)];
-    folder.Begin(map_.blocks_of_rank[static_cast<std::size_t>(rank)], sizes_);
+    folder.Begin(map_.logical_shards, map_.blocks_of_rank[static_cast<std::size_t>(rank)], sizes_);
     while (!folder.done()) {
       const std::vector<float>& leaf = leaves[static_cast<std::size_t>(folder.next_shard())];
       std::ranges::fill(folder.Leaf(), std::nanf(""));
@@ -266,11 +266,11 @@ TEST(Reduction, TakesOtherBucketsInTheNextTick) {
   std::mt19937 random(27);
   const auto leaves = RandomLeaves(4, 200, random);
   Reduction reduction(200, [](int, Frame) { FAIL() << "alone nothing is sent"; });
-  ShardFolder folder(4, 200, 4);
+  ShardFolder folder(200, 4);
   const ShardMap map = AssignShards(4, 1);
   for (const BucketSizes& sizes : {BucketSizes{16, 32}, {200, 200}, {64, 16}, {16, 32}}) {
     reduction.Begin({.map = &map, .divisor = 4, .buckets = sizes});
-    folder.Begin(map.blocks_of_rank[0], sizes);
+    folder.Begin(map.logical_shards, map.blocks_of_rank[0], sizes);
     while (!folder.done()) {
       std::ranges::copy(leaves[static_cast<std::size_t>(folder.next_shard())],
                         folder.Leaf().begin());

@@ -21,13 +21,13 @@ void Fill(std::span<float> leaf, int shard) {
 
 TEST(ShardFolder, FinishesTheBlocksOfEveryMap) {
   constexpr int kShards = 16;
-  ShardFolder folder(kShards, kElements, kShards);
+  ShardFolder folder(kElements, kShards);
   for (int world = 1; world <= kShards + 1; ++world) {
     const ShardMap map = AssignShards(kShards, world);
     for (int rank = 0; rank < world; ++rank) {
       SCOPED_TRACE("rank " + std::to_string(rank) + " of " + std::to_string(world));
       const auto& blocks = map.blocks_of_rank[static_cast<std::size_t>(rank)];
-      folder.Begin(blocks, kOneBucket);
+      folder.Begin(kShards, blocks, kOneBucket);
       std::vector<int> order;
       std::vector<NodeIndex> reported;
       while (!folder.done()) {
@@ -52,9 +52,9 @@ TEST(ShardFolder, FinishesTheBlocksOfEveryMap) {
 TEST(ShardFolder, AddsLeftBeforeRight) {
   // In fp32 (1e8 + 1) + (-1e8 + 1) is 0, while any other order of these four gives 1 or 2.
   const float leaves[] = {1e8F, 1.0F, -1e8F, 1.0F};
-  ShardFolder folder(4, 1, 4);
+  ShardFolder folder(1, 4);
   const ShardBlock all{.first = 0, .count = 4};
-  folder.Begin({&all, 1}, kOneBucket);
+  folder.Begin(4, {&all, 1}, kOneBucket);
   for (const float leaf : leaves) {
     folder.Leaf()[0] = leaf;
     folder.Fold();
@@ -63,9 +63,9 @@ TEST(ShardFolder, AddsLeftBeforeRight) {
 }
 
 TEST(ShardFolder, CountsAnEmptyShardAsZeros) {
-  ShardFolder folder(2, kElements, 2);
+  ShardFolder folder(kElements, 2);
   const ShardBlock all{.first = 0, .count = 2};
-  folder.Begin({&all, 1}, kOneBucket);
+  folder.Begin(2, {&all, 1}, kOneBucket);
   std::ranges::fill(folder.Leaf(), -0.0F);
   folder.Fold();
   std::ranges::fill(folder.Leaf(), 0.0F);
@@ -78,9 +78,9 @@ TEST(ShardFolder, CountsAnEmptyShardAsZeros) {
 
 // Only what is final is touched, and a bucket is named when the last of its elements is.
 TEST(ShardFolder, FoldsABucketAsSoonAsItIsReady) {
-  ShardFolder folder(4, kElements, 4);
+  ShardFolder folder(kElements, 4);
   const ShardBlock all{.first = 0, .count = 4};
-  folder.Begin({&all, 1}, {.first = 8, .rest = 16});  // [32, 40), [16, 32), [0, 16)
+  folder.Begin(4, {&all, 1}, {.first = 8, .rest = 16});  // [32, 40), [16, 32), [0, 16)
   for (int shard = 0; shard < 3; ++shard) {
     EXPECT_FALSE(folder.completes_block());
     Fill(folder.Leaf(), shard);
@@ -120,20 +120,20 @@ TEST(ShardFolder, FoldsABucketAsSoonAsItIsReady) {
 }
 
 TEST(ShardFolderDeathTest, RefusesWhatIsSaidTwice) {
-  ShardFolder folder(1, kElements, 1);
+  ShardFolder folder(kElements, 1);
   const ShardBlock all{.first = 0, .count = 1};
   const auto nothing = [](std::uint32_t) {};
-  folder.Begin({&all, 1}, kOneBucket);
+  folder.Begin(1, {&all, 1}, kOneBucket);
   folder.FoldReady({.begin = 0, .size = 30}, nothing);
   EXPECT_DEATH(folder.FoldReady({.begin = 20, .size = 20}, nothing), "final once");
   EXPECT_DEATH(folder.FoldReady({.begin = 30, .size = 11}, nothing), "elements of the gradient");
 }
 
 TEST(ShardFolder, TakesNewBuffersOnlyForThoseStillRead) {
-  ShardFolder folder(8, kElements, 8);
+  ShardFolder folder(kElements, 8);
   const ShardBlock block{.first = 0, .count = 2};
   const auto run = [&] {
-    folder.Begin({&block, 1}, kOneBucket);
+    folder.Begin(8, {&block, 1}, kOneBucket);
     for (int i = 0; i < 2; ++i) {
       Fill(folder.Leaf(), i);
       folder.Fold();

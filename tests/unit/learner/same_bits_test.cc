@@ -172,7 +172,7 @@ class Learners {
  private:
   struct Member {
     explicit Member(std::unique_ptr<TorchProgram> made)
-        : program(std::move(made)), folder(kShards, program->info().gradient_elements, kShards) {}
+        : program(std::move(made)), folder(program->info().gradient_elements, kShards) {}
     void Load(const StateDict& state) {
       EXPECT_TRUE(CopyState(state, program->State()));
       EXPECT_TRUE(program->LoadedState());
@@ -200,7 +200,7 @@ class Learners {
                   .tasks = {},
                   .buckets = BucketsOf(tick)};
     for (const int shard : map.ShardsOf(rank)) work.tasks.push_back(schedule.TaskOf(tick, shard));
-    if (work.kind == TickKind::kTrain) member.folder.Begin(work.blocks, work.buckets);
+    if (work.kind == TickKind::kTrain) member.folder.Begin(kShards, work.blocks, work.buckets);
     const std::atomic<bool> never = false;
     TickOutput output;
     const Status status = RunShards(

@@ -58,7 +58,9 @@ class CountingProgram final : public Program {
 constexpr int kShards = 4;
 
 TickWork Work() {
-  TickWork work{.blocks = {{.first = 0, .count = kShards}}, .buckets = {.first = 1, .rest = 16}};
+  TickWork work{.logical_shards = kShards,
+                .blocks = {{.first = 0, .count = kShards}},
+                .buckets = {.first = 1, .rest = 16}};
   for (int shard = 0; shard < kShards; ++shard) {
     work.tasks.push_back({.shard = shard, .samples = {1}});
   }
@@ -75,7 +77,7 @@ class ThreadedComputeTest : public testing::Test {
 
   RealEventLoop loop_;
   CountingProgram program_;
-  std::unique_ptr<Compute> compute_ = NewThreadedCompute(loop_, program_, kShards, kShards);
+  std::unique_ptr<Compute> compute_ = NewThreadedCompute(loop_, program_, kShards);
 };
 
 TEST_F(ThreadedComputeTest, RunsOneOperationAfterTheOther) {
