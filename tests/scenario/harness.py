@@ -1,5 +1,6 @@
 """Real processes of one job on this machine: a coordinator and its learners, talking TLS over loopback."""
 
+import collections
 import http.client
 import json
 import os
@@ -19,6 +20,7 @@ BIN = pathlib.Path(os.environ["PLIANT_BIN"])
 PATIENCE_SECONDS = 60
 NAME = "coordinator.pliant.internal"
 UID = "00000000-aaaa-bbbb-cccc-000000000001"
+SAMPLES = range(250)  # of toy-learner
 TOKENS = {"operator": "0123abcd" * 8, "learner": "89ef4567" * 8}
 
 
@@ -278,6 +280,25 @@ def undisturbed_hash(job):
             raise AssertionError(f"the run alone failed: {alone.log.read_text()}")
         _undisturbed[key] = alone.termination()["parametersSha256"]
     return _undisturbed[key]
+
+
+def samples_used(folder):
+    """By epoch: how often the committed steps used each sample (docs/contracts.md, section 5)."""
+    lines = [json.loads(line) for path in folder.iterdir() for line in path.read_text().splitlines()]
+
+    def order(line):
+        return tuple(map(int, line["membership"].split(".")))
+
+    committed = {}
+    for line in lines:
+        if line["kind"] == "committed":
+            committed[line["tick"]] = max(committed.get(line["tick"], (0, 0)), order(line))
+    epochs = collections.defaultdict(collections.Counter)
+    for line in lines:
+        if line["kind"] == "computed" and committed.get(line["tick"]) == order(line):
+            for shard in line["shards"]:
+                epochs[line["epoch"]].update(shard["samples"])
+    return dict(epochs)
 
 
 class ScenarioTest(unittest.TestCase):

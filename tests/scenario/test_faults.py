@@ -6,9 +6,7 @@ import pathlib
 import tempfile
 import unittest
 
-from harness import ScenarioTest
-
-SAMPLES = range(250)  # of toy-learner
+from harness import SAMPLES, ScenarioTest, samples_used
 
 
 class FaultsTest(ScenarioTest):
@@ -35,7 +33,7 @@ class FaultsTest(ScenarioTest):
         job.plan([(learners[0], "Ended"), (learners[1], "Ended"), (learners[2], "Ended"), newcomer])
         self.assert_completes(job, [newcomer])
 
-        epochs = self.samples_used(pathlib.Path(folder))
+        epochs = samples_used(pathlib.Path(folder))
         self.assertEqual(set(epochs), set(range(30)))
         for epoch, used in epochs.items():
             self.assertEqual(used, collections.Counter(SAMPLES), f"epoch {epoch}")
@@ -118,25 +116,6 @@ class FaultsTest(ScenarioTest):
         self.assertEqual(learner.exit_code(), 2)
         self.assertEqual(learner.termination()["reason"], "Failed")
         self.assertIn("told to fail", learner.termination()["message"])
-
-    @staticmethod
-    def samples_used(folder):
-        """By epoch: how often the committed steps used each sample (docs/contracts.md, section 5)."""
-        lines = [json.loads(line) for path in folder.iterdir() for line in path.read_text().splitlines()]
-
-        def order(line):
-            return tuple(map(int, line["membership"].split(".")))
-
-        committed = {}
-        for line in lines:
-            if line["kind"] == "committed":
-                committed[line["tick"]] = max(committed.get(line["tick"], (0, 0)), order(line))
-        epochs = collections.defaultdict(collections.Counter)
-        for line in lines:
-            if line["kind"] == "computed" and committed.get(line["tick"]) == order(line):
-                for shard in line["shards"]:
-                    epochs[line["epoch"]].update(shard["samples"])
-        return dict(epochs)
 
     @staticmethod
     def membership(progress):

@@ -1,8 +1,11 @@
 """Planned changes: growing, shrinking, leaving, suspending. Nothing is lost, and the result is the same."""
 
+import collections
+import pathlib
+import tempfile
 import unittest
 
-from harness import ScenarioTest
+from harness import SAMPLES, ScenarioTest, samples_used
 
 
 class ResizeTest(ScenarioTest):
@@ -22,6 +25,30 @@ class ResizeTest(ScenarioTest):
         job.wait_for_members([learners[2]])
         self.report_pauses(job)
         self.assert_completes(job, [learners[2]])
+
+    def test_a_statistical_job_loses_nothing_either(self):
+        folder = self.enterContext(tempfile.TemporaryDirectory(prefix="pliant-ledger-"))
+        job, learners = self.running_job([0], environment={
+            "PLIANT_REPRODUCIBILITY": "Statistical",
+            "PLIANT_SAMPLE_LEDGER": folder,
+            # A batch for a learner's share, not one a shard: as long as the shards took.
+            "TOY_SHARD_MILLISECONDS": "8",
+        })
+        learners += job.start_learners([1, 2])
+        job.plan(learners)
+        job.wait_for_members(learners)
+        step = job.progress()["step"]
+        learners[0].kill()
+        job.wait_for_members(learners[1:])
+        job.wait_for_step(step + 5)
+        self.assertEqual([learner.exit_code() for learner in learners[1:]], [0, 0])
+        hashes = {learner.termination()["parametersSha256"] for learner in learners[1:]}
+        self.assertEqual(len(hashes), 1, "the learners of one size hold the same bits")
+        for epoch, used in samples_used(pathlib.Path(folder)).items():
+            self.assertEqual(used, collections.Counter(SAMPLES), f"epoch {epoch}")
+        accuracy = [line["accuracy"] for line in job.metric_lines() if line["kind"] == "test"]
+        self.assertEqual(len(accuracy), 30, "one evaluation an epoch")
+        self.assertGreater(accuracy[-1], 0.9)
 
     def test_one_is_exchanged_for_another(self):
         job, learners = self.running_job([0, 1])
