@@ -1,7 +1,6 @@
 """Processes that die, at once and without a word. No committed step is lost, and the result is the same."""
 
 import collections
-import json
 import pathlib
 import tempfile
 import unittest

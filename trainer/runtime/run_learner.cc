@@ -236,8 +236,7 @@ int RunLearner(Program& program, const RunLearnerOptions& options) {
   ShownMetrics metrics(*metrics_file, options.on_metrics_line);
   const int shards = LogicalShardsOf(options);
   // Statistical: a batch, and a leaf that fills the tree up.
-  const int shards_most =
-      environment.reproducibility == Reproducibility::kBitwise ? shards : 2;
+  const int shards_most = environment.reproducibility == Reproducibility::kBitwise ? shards : 2;
   const auto compute = NewThreadedCompute(loop, program, shards_most, gradients);
 
   std::unique_ptr<SampleLedger> ledger;
