@@ -1,6 +1,7 @@
 """A job of Pliant's on this machine: a coordinator and learners, real processes over loopback. The
 bench is the operator."""
 
+import json
 import sys
 import time
 from collections.abc import Sequence
@@ -50,6 +51,8 @@ class Member:
 
 
 class ElasticJob:
+    """`arguments` and `environment`: of its learners."""
+
     def __init__(
         self, model: str, arguments: Sequence[str] = (), environment: dict[str, str] | None = None
     ) -> None:
@@ -79,6 +82,13 @@ class ElasticJob:
         if error is not None:
             print(f"the logs are in {self.folder}", file=sys.stderr)
 
+    def begin(self, count: int) -> list[Member]:
+        """The first ones: no step is taken before all of them are there."""
+        came = [self._start() for _ in range(count)]
+        trainers.wait(f"{count} learners are ready: see {self.folder}", lambda: self._ready(count))
+        self._plan(came)
+        return came
+
     def join(self, count: int = 1) -> list[Member]:
         """As many more are wanted; their processes start."""
         came = [self._start() for _ in range(count)]
@@ -88,6 +98,10 @@ class ElasticJob:
     def leave(self, members: Sequence[Member]) -> None:
         """These are not wanted any more."""
         self._plan([member for member in self._wanted if member not in members])
+
+    def _ready(self, count: int) -> bool:
+        learners = json.loads(self._job.status("/progress")[1])["learners"]
+        return sum(learner["state"] == "Ready" for learner in learners) == count
 
     def _plan(self, wanted: list[Member]) -> None:
         self._wanted = wanted

@@ -1,9 +1,6 @@
 """One learner of Pliant's; in a job, or alone.
 
-pliant_learner.py MODEL COMMITS [--core N] [--epochs N] [--by-line] [--hash-every STEPS]
-
---by-line: takes as many steps as each line of its input says, and answers with the time that the
-first of them began and those at which each was committed, in nanoseconds.
+pliant_learner.py MODEL COMMITS [--core N] [--epochs N] [--paced SOCKET] [--hash-every STEPS]
 """
 
 import argparse
@@ -34,7 +31,7 @@ def main() -> None:
     parser.add_argument("commits", type=Path)
     parser.add_argument("--core", type=int)
     parser.add_argument("--epochs", type=int, default=100_000)
-    parser.add_argument("--by-line", action="store_true")
+    parser.add_argument("--paced", metavar="SOCKET")
     parser.add_argument("--hash-every", type=int, default=0)
     options = parser.parse_args()
     if options.core is not None:
@@ -46,7 +43,7 @@ def main() -> None:
         batch_size=workload.batch, logical_shards=workload.shards, drop_last=True,
     )  # fmt: skip
     log = CommitLog(options.commits)
-    pace = pacing.by_line() if options.by_line else pacing.Free()
+    pace = pacing.Paced(options.paced) if options.paced else pacing.Free()
     for step in elastic.steps():
         pace.before_step()
         ends = []

@@ -15,8 +15,11 @@ import rows
 # Each a module that measures. Those that are asked for are imported once the environment is set.
 _BENCHES = {
     "all-reduce": "all_reduce",
+    "step": "step_rate",
     "resize": "resize",
     "kill": "kill",
+    "checkpoint": "checkpoint",
+    "goodput": "goodput",
 }
 
 

@@ -16,7 +16,10 @@ _BINARIES = sys.argv.pop(1)
 # Rows that a quick run has, among others.
 _ROWS = {
     "resize": ["resize/1->2/alone", "resize/2->1/alone"],
+    "step": ["step/transformer/1", "step/transformer/2"],
     "kill": ["kill/next-step", "kill/detection", "kill/pause"],
+    "checkpoint": ["checkpoint/step", "checkpoint/extra", "checkpoint/pause"],
+    "goodput": ["goodput/lost", "goodput/start-cpu", "goodput/hashes-different"],
 }
 
 

@@ -1,12 +1,14 @@
 """The rival: the same models and data by a plain loop or, of several processes, by
 DistributedDataParallel over gloo.
 
-torch_learner.py MODEL COMMITS [--core N] [--by-line] [--whole] [--snapshot FILE]
+torch_learner.py MODEL COMMITS [--core N] [--paced SOCKET] [--whole] [--snapshot FILE]
+                 [--save sync|async --save-every STEPS --save-to FOLDER]
                  [--rendezvous FILE --rank R --world N]
 
 Under torchrun the ranks are torchrun's. --whole: each process takes its part of the batch as one;
 else in as many pieces as it has shards. --snapshot: where a process begins; written by rank 0 every
-tenth step, as torchrun's own tutorial does.
+tenth step, as torchrun's own tutorial does. --save: by torch.save, or by
+torch.distributed.checkpoint.async_save.
 """
 
 import argparse
@@ -14,6 +16,7 @@ import contextlib
 import itertools
 import os
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
 
 os.environ.setdefault("USE_LIBUV", "0")  # Debian's torch is built without it
@@ -21,6 +24,7 @@ os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
 
 import torch
 import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader
 
@@ -64,6 +68,24 @@ def _save_snapshot(path: Path, workload: Workload, step: int) -> None:
     unfinished.replace(path)
 
 
+class Saver:
+    """Keeps the newest checkpoint."""
+
+    def __init__(self, how: str, folder: Path) -> None:
+        self._how = how
+        self._path = folder
+        self._running: Future | None = None
+
+    def save(self, workload: Workload) -> None:
+        state = {"model": workload.model.state_dict(), "optimizer": workload.optimizer.state_dict()}
+        if self._how == "sync":
+            torch.save(state, self._path)
+            return
+        if self._running:
+            self._running.result()
+        self._running = dcp.async_save(state, checkpoint_id=self._path)
+
+
 def _join(options: argparse.Namespace) -> tuple[int, int] | None:
     """The rank and the world's size; None: alone, and without torch.distributed."""
     if options.rendezvous:
@@ -85,9 +107,12 @@ def main() -> None:
     parser.add_argument("model", choices=SIZES)
     parser.add_argument("commits", type=Path)
     parser.add_argument("--core", type=int)
-    parser.add_argument("--by-line", action="store_true")
+    parser.add_argument("--paced", metavar="SOCKET")
     parser.add_argument("--whole", action="store_true")
     parser.add_argument("--snapshot", type=Path)
+    parser.add_argument("--save", choices=["sync", "async"])
+    parser.add_argument("--save-every", type=int, default=0)
+    parser.add_argument("--save-to", type=Path)
     parser.add_argument("--rendezvous")
     parser.add_argument("--rank", type=int, default=0)
     parser.add_argument("--world", type=int, default=1)
@@ -109,7 +134,8 @@ def main() -> None:
     # DistributedDataParallel takes the mean over the ranks.
     share = len(own) / pieces * world / workload.shards
     log = CommitLog(options.commits)
-    pace = pacing.by_line() if options.by_line else pacing.Free()
+    saver = Saver(options.save, options.save_to) if options.save else None
+    pace = pacing.Paced(options.paced) if options.paced else pacing.Free()
     for step in itertools.count(first_step + 1):
         pace.before_step()
         workload.optimizer.zero_grad()
@@ -122,6 +148,8 @@ def main() -> None:
         log.add(step, len(own))
         if options.snapshot and rank == 0 and step % _SNAPSHOT_EVERY == 0:
             _save_snapshot(options.snapshot, workload, step)
+        if saver and step % options.save_every == 0:
+            saver.save(workload)
 
 
 if __name__ == "__main__":

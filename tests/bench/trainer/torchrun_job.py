@@ -104,7 +104,7 @@ class TorchrunJob:
         with log.open("w") as output:
             popen = subprocess.Popen(
                 ["taskset", "--cpu-list", str(core), *self._command, str(file)],
-                env={**os.environ, **trainers.environment(), **_ENVIRONMENT},
+                env=trainers.environment(**_ENVIRONMENT),
                 stdout=output,
                 stderr=output,
             )

@@ -11,7 +11,7 @@ from commits import Commit
 
 _REPOSITORY = Path(__file__).resolve().parents[3]
 # So long a process may take to start on a busy machine.
-_PATIENCE_SECONDS = 120.0
+_PATIENCE_SECONDS = 300.0
 
 
 class Late(Exception):
@@ -53,13 +53,14 @@ def core_of(number: int) -> int:
     return others[(number - 1) % len(others)] if number > 0 and others else first
 
 
-def environment() -> dict[str, str]:
+def environment(**more: str) -> dict[str, str]:
     """Of a process that trains."""
     paths = [str(_REPOSITORY / "trainer" / "python"), os.environ.get("PYTHONPATH", "")]
     library = Path(os.environ["PLIANT_BIN"]).parent / "lib" / "libpliant.so"
     return {
+        **os.environ,
         "PYTHONPATH": ":".join(path for path in paths if path),
         "PLIANT_LIBRARY": os.environ.get("PLIANT_LIBRARY", str(library)),
         "OMP_NUM_THREADS": "1",
-        "PYTHONDONTWRITEBYTECODE": "1",
+        **more,
     }

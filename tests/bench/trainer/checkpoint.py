@@ -1,0 +1,98 @@
+"""What it costs to write checkpoints of 400 MB while training goes on: against torch.save, and
+torch.distributed.checkpoint's async_save.
+
+One process that trains, with the machine's cores: what is written beside the training is meant to
+have one. The time of fifty steps from a checkpoint on is compared with that of the steps around.
+"""
+
+import statistics
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from paced import start_alone
+from rows import Aim, Measured, Row, line, measured_row
+
+_MODEL = "large"
+
+
+@dataclass(frozen=True)
+class Turn:
+    """The steps of a turn, in milliseconds: some, a checkpoint, those that it may slow down, and
+    some more."""
+
+    before: int
+    slowed: int
+    after: int
+
+    @property
+    def steps(self) -> int:
+        return self.before + self.slowed + self.after
+
+    def slowed_of(self, times: list[float]) -> list[float]:
+        return times[self.before : self.before + self.slowed]
+
+    def steady_of(self, times: list[float]) -> list[float]:
+        return times[: self.before] + times[self.before + self.slowed :]
+
+    def extra(self, times: list[float]) -> float:
+        """Per cent of a step, of each that was slowed down."""
+        slowed, steady = self.slowed_of(times), self.steady_of(times)
+        return 100 * (statistics.mean(slowed) / statistics.mean(steady) - 1)
+
+    def pause(self, times: list[float]) -> float:
+        return max(self.slowed_of(times)) - statistics.median(self.steady_of(times))
+
+
+def measure(binaries: Path, *, quick: bool) -> Iterator[Row]:
+    del binaries
+    turn = Turn(3, 8, 2) if quick else Turn(before=10, slowed=50, after=5)
+    with ExitStack() as stack:
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pliant-bench-")))
+        learner = {"PLIANT_CHECKPOINT_EVERY_STEPS": str(turn.steps), "PLIANT_CHECKPOINT_KEEP": "1"}
+        pacers = {
+            "pliant": start_alone(
+                stack, scratch, "pliant", "pliant_learner.py", _MODEL, core=None, **learner
+            )
+        }
+        for how in () if quick else ("sync", "async"):
+            # The asynchronous one needs a process group, of this process alone.
+            group = [f"--rendezvous={scratch / how}.ranks"] if how == "async" else []
+            saved = [
+                f"--save={how}",
+                f"--save-every={turn.steps}",
+                f"--save-to={scratch / how}.saved",
+            ]
+            pacers[how] = start_alone(
+                stack, scratch, how, "torch_learner.py", _MODEL, *saved, *group, core=None
+            )
+        turns: dict[str, list[list[float]]] = {name: [] for name in pacers}
+        for pacer in pacers.values():
+            pacer.steps(turn.steps - turn.before)
+        for _ in range(1 if quick else 5):
+            for name, pacer in pacers.items():
+                turns[name].append([1000 * took for took in pacer.steps(turn.steps)])
+    extra = {name: Measured.of([*map(turn.extra, found)]) for name, found in turns.items()}
+    pause = {name: Measured.of([*map(turn.pause, found)]) for name, found in turns.items()}
+    steady = [statistics.median(turn.steady_of(times)) for times in turns["pliant"]]
+    rivals = {"sync": "torch-save", "async": "dcp-async"}
+    shown = [
+        measured_row("checkpoint/step", "ms", Measured.of(steady), note="without a checkpoint")
+    ]
+    for name in rivals if not quick else [""]:
+        end = f"/{rivals[name]}" if name else ""
+        shown += [
+            measured_row(
+                f"checkpoint/extra{end}", "% of a step", extra["pliant"], extra.get(name),
+                aim=Aim("value", 2.0), note="of each of the fifty steps that share a checkpoint",
+            ),
+            measured_row(
+                f"checkpoint/pause{end}", "ms", pause["pliant"], pause.get(name),
+                aim=Aim("value", 5.0), note="the longest of them, less the median",
+            ),
+        ]  # fmt: skip
+    for row in shown:
+        print(line(row), flush=True)
+        yield row

@@ -1,0 +1,129 @@
+"""How much of its work a job of four learners gets done while one of them is killed every twenty
+seconds. Against torchrun, which begins anew at its newest snapshot.
+
+Whoever starts in place of one that was killed takes time of the cores on which the others train: an
+import of torch is seconds. That time is reported, and what is lost without it.
+"""
+
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from commits import Commit
+from elastic_job import ElasticJob, Member
+from rows import Aim, Measured, Row, line, measured_row
+from torchrun_job import Agent, TorchrunJob
+from trainers import core_of, wait_for_steps
+
+_MODEL = "transformer"
+_LEARNERS = 4
+_HASH_EVERY = 5
+_LOST = Aim("value", 10.0)
+
+
+@dataclass(frozen=True)
+class Spell:
+    """What was done in a while."""
+
+    seconds: float
+    steps: int
+    start_cpu: Sequence[float]  # of each process that started in it, seconds
+    hashes: dict[int, str]  # of the parameters after a step
+
+    def lost(self, undisturbed: "Spell", *, starts_count: bool) -> float:
+        """Per cent of the undisturbed steps."""
+        cores = len({core_of(number) for number in range(_LEARNERS)})
+        seconds = self.seconds if starts_count else self.seconds - sum(self.start_cpu) / cores
+        return 100 * (1 - (self.steps / seconds) / (undisturbed.steps / undisturbed.seconds))
+
+
+def measure(binaries: Path, *, quick: bool) -> Iterator[Row]:
+    del binaries
+    seconds, every = (6.0, 4.0) if quick else (180.0, 20.0)
+    undisturbed = _of_pliant(seconds, None)
+    killed = _of_pliant(seconds, every)
+    rival = None
+    if not quick:
+        rival = _of_torchrun(60.0, None), _of_torchrun(seconds, every)
+    for name, starts_count in (("lost", True), ("lost-but-for-starts", False)):
+        theirs = None
+        if rival:
+            theirs = Measured.of([rival[1].lost(rival[0], starts_count=starts_count)])
+        ours = Measured.of([killed.lost(undisturbed, starts_count=starts_count)])
+        yield _shown(measured_row(f"goodput/{name}", "%", ours, theirs, aim=_LOST))
+    theirs = Measured.of(rival[1].start_cpu) if rival else None
+    yield _shown(measured_row("goodput/start-cpu", "s", Measured.of(killed.start_cpu), theirs))
+    common = undisturbed.hashes.keys() & killed.hashes.keys()
+    different = [step for step in common if undisturbed.hashes[step] != killed.hashes[step]]
+    note = f"of {len(common)} steps whose parameters were compared with the undisturbed run's"
+    yield _shown(
+        measured_row(
+            "goodput/hashes-different", "steps", Measured.of([len(different)]),
+            aim=Aim("value", 0.0), note=note,
+        )
+    )  # fmt: skip
+
+
+def _shown(row: Row) -> Row:
+    print(line(row), flush=True)
+    return row
+
+
+def _of_pliant(seconds: float, kill_every: float | None) -> Spell:
+    with ElasticJob(_MODEL, [f"--hash-every={_HASH_EVERY}"]) as job:
+        living: list[Member] = job.begin(_LEARNERS)
+        started = list(living)
+
+        def replace(number: int) -> None:
+            """As the operator does, once the pod has ended."""
+            victim = living[number]
+            victim.kill()
+            job.leave([victim])
+            (living[number],) = job.join()
+            started.append(living[number])
+
+        wait_for_steps(living[0], 5, since=0, shards=job.shards // _LEARNERS)
+        return _spell(seconds, kill_every, started, replace)
+
+
+def _of_torchrun(seconds: float, kill_every: float | None) -> Spell:
+    with TorchrunJob(_MODEL, last_call=1) as job:
+        agents: list[Agent] = job.join(_LEARNERS)
+
+        def replace(number: int) -> None:
+            agents[number].kill()  # the agents start all anew
+
+        wait_for_steps(agents[0], 5, since=0, shards=job.shards // _LEARNERS)
+        return _spell(seconds, kill_every, agents, replace)
+
+
+def _spell(
+    seconds: float,
+    kill_every: float | None,
+    started: Sequence[Member | Agent],
+    replace: Callable[[int], None],
+) -> Spell:
+    """`started`: grows while this runs."""
+    chance = random.Random(1)
+    began = time.monotonic()
+    kills = 0
+    while (now := time.monotonic()) < began + seconds:
+        if kill_every and now >= began + (kills + 0.5) * kill_every:
+            replace(chance.randrange(_LEARNERS))
+            kills += 1
+        time.sleep(0.2)
+    commits = [commit for trainer in started for commit in trainer.commits()]
+    within = [commit for commit in commits if commit.at >= began]
+    first = _newest(commit for commit in commits if commit.at < began)
+    return Spell(
+        seconds=seconds,
+        steps=_newest(within) - first,
+        start_cpu=[commit.cpu for commit in within if commit.cpu is not None],
+        hashes={commit.step: commit.sha for commit in commits if commit.sha},
+    )
+
+
+def _newest(commits: Iterator[Commit] | Sequence[Commit]) -> int:
+    return max(commit.step for commit in commits)

@@ -1,0 +1,76 @@
+"""How long a step takes: alone, against a plain loop that passes the same small batches through the
+model; and of two learners, against two processes of DistributedDataParallel over gloo.
+
+All have one thread and a core each. They take their steps in turns, a few at a time.
+"""
+
+import statistics
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+from paced import start_alone, start_ddp, start_pliant
+from rows import Aim, Measured, Row, line, measured_row
+
+_MODELS = ("cnn", "transformer")
+_ROUNDS = 30
+_STEPS = {1: 2, 2: 3}  # of a turn, by the number of processes
+_WARM_UP = 5
+_OVERHEAD = Aim("ratio", 0.97)  # at most 3 % more
+_NOT_SLOWER = Aim("ratio", 1.0)
+
+
+def measure(binaries: Path, *, quick: bool) -> Iterator[Row]:
+    del binaries
+    for model in _MODELS[-1:] if quick else _MODELS:
+        yield from _of_model(model, quick)
+
+
+def _of_model(model: str, quick: bool) -> Iterator[Row]:
+    with ExitStack() as stack:
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pliant-bench-")))
+        groups = {
+            "plain": (1, start_alone(stack, scratch, "plain", "torch_learner.py", model)),
+            "pliant": (1, start_alone(stack, scratch, "pliant", "pliant_learner.py", model)),
+            "ddp 2": (2, start_ddp(stack, scratch, "ddp", model)),
+            "pliant 2": (2, start_pliant(stack, scratch, "two", model)),
+        }
+        if not quick:
+            whole = start_alone(stack, scratch, "whole", "torch_learner.py", model, "--whole")
+            shm = start_pliant(stack, scratch, "shm", model, PLIANT_SHARED_MEMORY_DIR=str(scratch))
+            groups |= {
+                "whole": (1, whole),
+                "ddp 2 whole": (2, start_ddp(stack, scratch, "ddp-whole", model, "--whole")),
+                "pliant 2 shm": (2, shm),
+            }
+        times = defaultdict(list)
+        for _, pacer in groups.values():
+            pacer.steps(_WARM_UP)
+        for _ in range(2 if quick else _ROUNDS):
+            for name, (processes, pacer) in groups.items():
+                # Of a whole turn, and not of each step: what is done now and then counts too.
+                times[name].append(statistics.mean(pacer.steps(_STEPS[processes])) * 1000)
+        measured = {name: Measured.of(found) for name, found in times.items()}
+    comparisons = [
+        ("1", "pliant", "plain", _OVERHEAD, ""),
+        ("1/whole-batch", "pliant", "whole", None, "the rival's batch is not cut into shards"),
+        ("1/plain", "plain", "whole", None, "what small batches cost a plain loop"),
+        ("2", "pliant 2", "ddp 2", _NOT_SLOWER, ""),
+        ("2/whole-batch", "pliant 2", "ddp 2 whole", None, "the rival's halves are not cut"),
+        ("2/shm", "pliant 2 shm", "ddp 2", None, "gradients by shared memory"),
+    ]
+    for what, ours, rival, aim, note in comparisons:
+        if ours not in measured or rival not in measured:
+            continue
+        row = measured_row(
+            f"step/{model}/{what}",
+            "ms",
+            measured[ours],
+            measured[rival],
+            aim=aim,
+            note=note or None,
+        )
+        print(line(row), flush=True)
+        yield row
