@@ -1,6 +1,7 @@
 #include "trainer/checkpoint/state_slice.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/check.h"
 
@@ -13,22 +14,22 @@ int SlicesFor(std::size_t state_bytes, std::size_t slice_bytes_least, int learne
 
 StateDict SliceOf(const StateDict& state, StateSlice slice) {
   CHECK(slice.index >= 0 && slice.index < slice.count, "one of the slices");
+  const auto is_model = [](const TensorView& tensor) {
+    return tensor.name.starts_with(kModelPrefix) ? std::size_t{1} : std::size_t{0};
+  };
+  std::array<std::size_t, 2> total{};
+  for (const TensorView& tensor : state) total[is_model(tensor)] += tensor.bytes.size();
+  // A tensor goes where its middle lies. Their order stays: the whole state is one slice, too.
+  std::array<std::size_t, 2> begin{};
   StateDict own;
-  for (const bool model : {true, false}) {
-    std::size_t total = 0;
-    for (const TensorView& tensor : state) {
-      if (tensor.name.starts_with(kModelPrefix) == model) total += tensor.bytes.size();
-    }
-    // A tensor goes where its middle lies.
-    std::size_t begin = 0;
-    for (const TensorView& tensor : state) {
-      if (tensor.name.starts_with(kModelPrefix) != model) continue;
-      const double middle =
-          static_cast<double>(begin) + (static_cast<double>(tensor.bytes.size()) / 2);
-      begin += tensor.bytes.size();
-      const double place = total == 0 ? 0 : middle / static_cast<double>(total) * slice.count;
-      if (std::min(static_cast<int>(place), slice.count - 1) == slice.index) own.push_back(tensor);
-    }
+  for (const TensorView& tensor : state) {
+    const std::size_t model = is_model(tensor);
+    const double middle =
+        static_cast<double>(begin[model]) + (static_cast<double>(tensor.bytes.size()) / 2);
+    begin[model] += tensor.bytes.size();
+    const double place =
+        total[model] == 0 ? 0 : middle / static_cast<double>(total[model]) * slice.count;
+    if (std::min(static_cast<int>(place), slice.count - 1) == slice.index) own.push_back(tensor);
   }
   return own;
 }

@@ -75,6 +75,17 @@ TEST(SliceOf, EveryTensorIsInOneSlice) {
   }
 }
 
+// A joiner is sent the whole one, and takes its tensors in the order of its own.
+TEST(SliceOf, TheOrderStays) {
+  std::vector<std::byte> memory(4);
+  StateDict state;
+  for (const std::string name : {"model.weight", "buffers.mask", "model.frozen", "optimizer.step"})
+    state.push_back({.name = name, .dtype = DType::kUInt8, .shape = {4}, .bytes = memory});
+  const StateDict whole = SliceOf(state, {});
+  ASSERT_EQ(whole.size(), state.size());
+  for (std::size_t i = 0; i < state.size(); ++i) EXPECT_EQ(whole[i].name, state[i].name);
+}
+
 TEST(SliceOf, SlicesAreOfAboutEqualBytesForTheModelAndForTheRest) {
   std::vector<std::byte> memory(800);
   StateDict state;
