@@ -99,6 +99,45 @@ class AttachTest(unittest.TestCase):
         self.make()
         self.assert_same(self.train(backward=twice), expected)
 
+    def test_gradients_travel_while_the_backward_pass_goes_on(self):
+        self.make(overlap=False)
+        expected = self.train()
+        said = []  # by each backward pass
+        self.make()
+        ready = self.elastic._learner.gradients_ready
+
+        parameters = 0
+
+        def note(first, count):
+            nonlocal parameters
+            parameters += count
+            ready(first, count)
+
+        def backward(step, loss):
+            nonlocal parameters
+            parameters = 0
+            step.backward(loss)
+            said.append((step.shard.travels_early, parameters))
+
+        with mock.patch.object(self.elastic._learner, "gradients_ready", note):
+            self.assert_same(self.train(backward=backward), expected)
+        used = sum(1 for name, _ in self.model.named_parameters() if "unused" not in name)
+        self.assertEqual(
+            said[:4], [(False, 0), (False, 0), (False, 0), (True, used)], "the last one of its block"
+        )
+
+    def test_a_backward_pass_more_than_before_is_refused(self):
+        def retaining(step, loss):
+            (loss / 2).backward(retain_graph=True)
+            if step.number == 2 and step.shard.index == 3:
+                (loss / 2).backward()
+
+        self.make()
+        with self.assertRaisesRegex(InvalidProgram, "a second backward pass through a batch"):
+            self.train(backward=retaining)
+        self.make(overlap=False)
+        self.train(backward=retaining)
+
     def test_a_scaler_goes_with_the_state(self):
         def make(folder):
             scaler = torch.amp.GradScaler("cpu", init_scale=2.0**127, growth_interval=2)

@@ -234,6 +234,7 @@ pliant_work Describe(const Work& from) {
       pliant_work work = Describe(from.task);
       work.gradient = from.gradient.data();
       work.gradient_elements = from.gradient.size();
+      work.travels_early = from.sink != nullptr ? 1 : 0;
       return work;
     }
     case Work::Kind::kCommit: {

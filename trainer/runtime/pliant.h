@@ -73,7 +73,7 @@
 extern "C" {
 #endif
 
-#define PLIANT_ABI_VERSION 1
+#define PLIANT_ABI_VERSION 2
 
 typedef struct pliant_learner pliant_learner;
 
@@ -250,6 +250,10 @@ typedef struct pliant_work {
   double samples_sum;
   double loss_sum;
   double correct_sum;
+  /* Since 2. TRAIN: not 0: gradients that are handed in travel at once. 0: they wait for another
+   * shard, so that handing them in before the end gains nothing. */
+  int32_t travels_early;
+  int32_t reserved;
 } pliant_work;
 
 /* Waits for what is to be done, at most so long (negative: for ever; 0: not at all).

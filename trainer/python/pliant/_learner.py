@@ -51,6 +51,7 @@ class Shard:
     seed: int
     training: bool
     gradient: int = 0  # address of the floats to write
+    travels_early: bool = False  # what is said to be ready does so at once
 
 
 @dataclass(frozen=True)
@@ -280,4 +281,5 @@ def _shard(work: _native.Work) -> Shard:
         seed=work.seed,
         training=work.kind == _native.TRAIN,
         gradient=work.gradient or 0,
+        travels_early=bool(work.travels_early),
     )

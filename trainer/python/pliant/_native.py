@@ -19,7 +19,7 @@ from ctypes import (
 )
 from pathlib import Path
 
-ABI_VERSION = 1
+ABI_VERSION = 2
 
 OK, NOTHING = 0, 1
 INVALID, ORDER, FAILED, INTERNAL = -1, -2, -3, -4
@@ -123,6 +123,8 @@ class Work(_Sized):
         ("samples_sum", c_double),
         ("loss_sum", c_double),
         ("correct_sum", c_double),
+        ("travels_early", c_int32),
+        ("reserved", c_int32),
     ]
 
 

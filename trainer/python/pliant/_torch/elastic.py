@@ -69,6 +69,7 @@ class TorchElastic(Elastic[TorchStep]):
         on_nonfinite: OnNonFinite,
         scaler: Scaler | None,
         num_workers: int,
+        overlap: bool,
     ) -> None:
         super().__init__(
             learner,
@@ -95,7 +96,7 @@ class TorchElastic(Elastic[TorchStep]):
         self._state.add("pliant", self._counters)
         if scaler is not None:
             self._state.add("scaler", scaler)
-        self._gradients = Gradients(self._state.parameters)
+        self._gradients = Gradients(learner, self._state.parameters, overlap=overlap)
 
     def _add_state(self, name: str, what: Stateful) -> None:
         self._state.add(name, what)
@@ -114,7 +115,7 @@ class TorchElastic(Elastic[TorchStep]):
     def _begin_batch(self, shard: Shard) -> Any:
         self._state.restore_buffers()
         batch = self._load(self._train, shard)
-        self._gradients.begin(shard.gradient, len(shard.samples) if self._loss_is_mean else 1.0)
+        self._gradients.begin(shard, len(shard.samples) if self._loss_is_mean else 1.0)
         seed_all(shard.seed)
         return batch
 
@@ -135,7 +136,7 @@ class TorchElastic(Elastic[TorchStep]):
         self._report(float(loss.detach()), correct)
 
     def _end_batch(self, shard: Shard) -> None:
-        if not self._gradients.hand_in(self._learner):
+        if not self._gradients.hand_in():
             raise InvalidProgram(
                 "no parameter has a gradient after a batch: call step.backward(loss) for each, "
                 "with a loss that the attached model made"
@@ -214,6 +215,7 @@ def attach(
     on_nonfinite: OnNonFinite = "stop",
     scaler: Scaler | None = None,
     num_workers: int = 0,
+    overlap: bool = True,
     threads: int | None = None,
     checkpoint_dir: str | os.PathLike[str] | None = None,
     name: str | None = None,
@@ -235,6 +237,8 @@ def attach(
     on_nonfinite: what to do with a step whose loss or gradient is not finite.
     scaler: of mixed precision.
     num_workers: processes that load data ahead; 0: they are loaded between two batches.
+    overlap: gradients travel while the backward pass goes on. False: when it is over, for a program
+        that calls it several times for some batches, and once for others.
     threads: of each operation on the CPU. It is part of the result. None: OMP_NUM_THREADS, else 1.
     checkpoint_dir: None: PLIANT_CHECKPOINT_DIR, else ./checkpoints.
     """
@@ -272,6 +276,7 @@ def attach(
             on_nonfinite=on_nonfinite,
             scaler=scaler,
             num_workers=num_workers,
+            overlap=overlap,
         )
     except PliantError as error:
         guard.fail(error)
