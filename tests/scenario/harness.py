@@ -274,6 +274,7 @@ def undisturbed_hash(job):
             **job.training(),
             "PLIANT_CHECKPOINT_DIR": str(folder),
             "TOY_SHARD_MILLISECONDS": "0",
+            "PLIANT_RANKS_PER_LEARNER": "1",
         })
         job.processes.append(alone)
         if alone.exit_code() != 0:

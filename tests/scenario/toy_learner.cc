@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "trainer/data/permutation.h"
 #include "trainer/runtime/program.h"
+#include "trainer/runtime/rank_launcher.h"
 #include "trainer/runtime/run_learner.h"
 #include "trainer/runtime/signals.h"
 
@@ -138,8 +139,9 @@ class ToyProgram final : public Program {
 
 int main() {
   using namespace pliant;
-  HoldStopSignals();
   log::Configure(log::Format::kJson, log::Level::kInfo);
+  LaunchRanks(std::getenv);
+  HoldStopSignals();
   const GetEnvironment get = [](const char* name) { return std::getenv(name); };
   const auto environment = ReadLearnerEnvironment(get);
   if (!environment) return FailLearner(TerminationLogPath(get), environment.error());

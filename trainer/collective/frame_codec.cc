@@ -83,6 +83,7 @@ std::vector<std::byte> EncodeHello(const PeerHello& hello) {
     put_text(id->name);
     put_text(id->pod_uid);
     put(id->nonce);
+    put(static_cast<std::uint32_t>(id->local_rank));
   }
   return bytes;
 }
@@ -112,6 +113,10 @@ Result<PeerHello> DecodeHello(std::span<const std::byte> bytes) {
     take_text(id->name);
     take_text(id->pod_uid);
     take(id->nonce);
+    std::uint32_t local_rank = 0;
+    take(local_rank);
+    whole = whole && local_rank < kRanksPerLearnerMost;
+    id->local_rank = static_cast<int>(local_rank);
   }
   if (!whole || !bytes.empty()) return Fail(ErrorCode::kCorrupt, "the peer's hello is malformed");
   return hello;

@@ -17,7 +17,8 @@ constexpr std::string_view kSuffix = ".sock";
 constexpr std::size_t kNameMost = 64;  // of a socket, with the slash
 
 std::string NameOf(const LearnerId& learner) {
-  const std::string text = learner.name + '/' + learner.pod_uid;
+  const std::string text =
+      std::format("{}/{}/{}", learner.name, learner.pod_uid, learner.local_rank);
   return std::format("{:016x}{:08x}", learner.nonce, Crc32c(std::as_bytes(std::span(text))));
 }
 

@@ -219,7 +219,7 @@ void CoordinatorService::LogEffect(const SendMessage& send) {
       members += (members.empty() ? "" : ", ") + member.id.name;
     }
     log::Info(message, {{"membership", ToString(membership.id)},
-                        {"size", membership.world_size()},
+                        {"size", membership.learners()},
                         {"members", members}});
   };
   // One line a membership, not one a member.

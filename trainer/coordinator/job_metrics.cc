@@ -140,7 +140,7 @@ std::string JobMetrics::Serialize(const JobProgress& progress, std::size_t conne
   Families& f = *families_;
   f.term.Add({}).Set(static_cast<double>(progress.term));
   f.connections.Add({}).Set(static_cast<double>(connections));
-  f.members.Add({}).Set(progress.membership ? progress.membership->world_size() : 0);
+  f.members.Add({}).Set(progress.membership ? progress.membership->learners() : 0);
   for (const JobState state : {JobState::kWaiting, JobState::kRunning, JobState::kResizing,
                                JobState::kRecovering, JobState::kDrained, JobState::kCompleted}) {
     f.state.Add({{"state", std::string(pliant::ToString(state))}}).Set(state == progress.state);

@@ -23,6 +23,7 @@
 #include "trainer/learner/samples.h"
 #include "trainer/learner/torch_program.h"
 #include "trainer/runtime/learner_environment.h"
+#include "trainer/runtime/rank_launcher.h"
 #include "trainer/runtime/run_learner.h"
 #include "trainer/runtime/signals.h"
 
@@ -159,14 +160,15 @@ Result<int> Train(const Options& options) {
 }
 
 int Main(int argc, char** argv) {
+  log::Configure(isatty(STDERR_FILENO) != 0 ? log::Format::kText : log::Format::kJson,
+                 log::Level::kInfo);
+  LaunchRanks(std::getenv);
   HoldStopSignals();
   StartAgainUnlessBlasHasOneThread(argv);
   CLI::App app(kDescription, "pliant-learner");
   app.footer(kFooter);
   Options options;
   AddOptions(app, options);
-  log::Configure(isatty(STDERR_FILENO) != 0 ? log::Format::kText : log::Format::kJson,
-                 log::Level::kInfo);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& help) {

@@ -85,6 +85,7 @@ class CoordinatorCore::Impl {
   bool Rebuilt(TimePoint now);
   bool Broken(TimePoint now) const;
   void TryRecover(TimePoint now);
+  void DropIncomplete(std::vector<Member>& survivors) const;
   void RecoverWith(std::vector<Member> survivors, TimePoint now);
   void CheckProposal(TimePoint now);
   void Propose(TimePoint now);
@@ -113,6 +114,9 @@ class CoordinatorCore::Impl {
   MembershipId NewId();
   void Send(const LearnerRecord& learner, CoordinatorMessage message);
   void SlowDown(LearnerRecord& learner, TimePoint now);
+  void SetLeaving(const LearnerId& rank) {  // with all ranks of its learner
+    for (LearnerRecord* const learner : roster_.RanksOf(rank)) learner->leaving = true;
+  }
   void UpdateCommitted();
 
   const CoordinatorOptions options_;
@@ -250,7 +254,8 @@ void CoordinatorCore::Impl::OnHello(ConnectionId connection, const Hello& hello,
   learner.address = hello.address;
   learner.fingerprint = hello.fingerprint;
   learner.applied_ticks = hello.applied_ticks;
-  learner.leaving |= hello.leaving;
+  learner.ranks = hello.ranks;
+  if (hello.leaving) SetLeaving(hello.learner);
   learner.refused = false;
   if (hello.membership) learner.entered = std::max(learner.entered, hello.membership->id);
   // What was said on an earlier connection may not have arrived.
@@ -304,7 +309,7 @@ void CoordinatorCore::Impl::On(LearnerRecord& learner, const Opened& opened, Tim
 }
 
 void CoordinatorCore::Impl::On(LearnerRecord& learner, const Leaving&, TimePoint) {
-  learner.leaving = true;
+  SetLeaving(learner.id);
 }
 
 void CoordinatorCore::Impl::On(LearnerRecord& learner, const Lost& lost, TimePoint now) {
@@ -388,8 +393,8 @@ void CoordinatorCore::Impl::Adopt(const Membership& membership, TimePoint now) {
   if (planned) {
     resizes_.Begin({.membership = membership.id,
                     .kind = Resize::Kind::kPlanned,
-                    .from = present_ ? present_->world_size() : 0,
-                    .to = membership.world_size(),
+                    .from = present_ ? present_->learners() : 0,
+                    .to = membership.learners(),
                     .requested_unix_seconds = Unix(proposal_->requested),
                     .step = step_.value_or(0)});
   } else if (proposal_ && !proposal_->announced_to) {
@@ -559,11 +564,27 @@ void CoordinatorCore::Impl::TryRecover(TimePoint now) {
     std::erase_if(survivors, [&](const Member& member) { return member.id == removed; });
     SlowDown(*roster_.Find(removed), now);
   }
+  DropIncomplete(survivors);
   RecoverWith(std::move(survivors), now);
 }
 
+// Ranks join and leave together, also when some of them are lost: unless those that are left of
+// such learners are the only ones that hold the state.
+void CoordinatorCore::Impl::DropIncomplete(std::vector<Member>& survivors) const {
+  std::vector<Member> whole = survivors;
+  std::erase_if(whole, [&](const Member& member) {
+    const LearnerRecord* const learner = roster_.Find(member.id);
+    return std::ranges::count_if(survivors, [&](const Member& other) {
+             return SameLearner(other.id, member.id);
+           }) < learner->ranks;
+  });
+  const bool hold_the_state =
+      std::ranges::any_of(whole, [&](const Member& member) { return opened_.contains(member.id); });
+  if (hold_the_state) survivors = std::move(whole);
+}
+
 void CoordinatorCore::Impl::RecoverWith(std::vector<Member> survivors, TimePoint now) {
-  const int from = present_->world_size();
+  const int from = present_->learners();
   const TimePoint since = *broken_since_;
   if (proposal_) {
     if (!proposal_->announced_to) WithdrawProposal();
@@ -589,7 +610,7 @@ void CoordinatorCore::Impl::RecoverWith(std::vector<Member> survivors, TimePoint
   resizes_.Begin({.membership = membership.id,
                   .kind = Resize::Kind::kRecovery,
                   .from = from,
-                  .to = membership.world_size(),
+                  .to = membership.learners(),
                   .requested_unix_seconds = Unix(since),
                   .step = step_.value_or(0)});
   Adopt(membership, now);
@@ -627,7 +648,9 @@ void CoordinatorCore::Impl::CheckProposal(TimePoint now) {
 
 void CoordinatorCore::Impl::SlowDown(LearnerRecord& learner, TimePoint now) {
   const Duration pause = kSlowFirst * (1 << std::min(learner.slow_count++, kSlowDoublings));
-  learner.slow_until = now + pause;
+  for (LearnerRecord* const rank : roster_.RanksOf(learner.id)) {
+    rank->slow_until = std::max(rank->slow_until, now + pause);
+  }
   log::Warning("learner is not asked for a while",
                {{"learner", learner.id.name}, {"seconds", ToSeconds(pause)}});
 }
@@ -636,7 +659,7 @@ std::vector<Member> CoordinatorCore::Impl::Joiners(TimePoint now) const {
   std::vector<Member> joiners;
   for (const auto& [id, learner] : roster_.learners()) {
     if (!learner.connected() || learner.gone() || BelongsToPresent(learner)) continue;
-    if (roster_.Wanted(learner) && now >= learner.slow_until) {
+    if (roster_.Wanted(learner) && now >= learner.slow_until && roster_.Complete(learner)) {
       joiners.push_back({.id = id, .address = learner.address});
     }
   }
@@ -656,7 +679,20 @@ std::optional<std::vector<MemberFate>> CoordinatorCore::Impl::Fates(TimePoint no
       fates.push_back(MemberFate::kAbsent);
     }
   }
-  return fates;
+  // Of a learner that has lost a rank, or loses one, the others go as well.
+  std::vector<MemberFate> together = fates;
+  for (std::size_t i = 0; i < fates.size(); ++i) {
+    int staying = 0;
+    for (std::size_t j = 0; j < fates.size(); ++j) {
+      staying += fates[j] == MemberFate::kStays &&
+                         SameLearner(present_->members[i].id, present_->members[j].id)
+                     ? 1
+                     : 0;
+    }
+    const bool whole = staying == roster_.Find(present_->members[i].id)->ranks;
+    if (fates[i] == MemberFate::kStays && !whole) together[i] = MemberFate::kLeaves;
+  }
+  return together;
 }
 
 void CoordinatorCore::Impl::Propose(TimePoint now) {
@@ -673,7 +709,9 @@ void CoordinatorCore::Impl::Propose(TimePoint now) {
     return;  // those who leave are writing a checkpoint
   }
   const std::vector<Member> joiners = Joiners(now);
-  Membership next{.members = NextMembers(present, fates, joiners, options_.learners_most)};
+  int ranks = 1;
+  for (const Member& joiner : joiners) ranks = std::max(ranks, roster_.Find(joiner.id)->ranks);
+  Membership next{.members = NextMembers(present, fates, joiners, options_.learners_most * ranks)};
   if (next.members == present.members) {
     requested_.reset();
     return;
@@ -746,7 +784,7 @@ void CoordinatorCore::Impl::TellLeavers(TimePoint now) {
       learner.told_to_leave = true;
     }
     // It cannot take that back.
-    learner.leaving = true;
+    SetLeaving(id);
   }
 }
 
@@ -842,6 +880,8 @@ JobProgress CoordinatorCore::Impl::progress() const {
   std::vector<std::pair<LearnerId, double>> shard_seconds;
   for (const auto& [id, learner] : roster_.learners()) {
     if (!learner.connected() && !learner.refused && !BelongsToPresent(learner)) continue;
+    // One entry for all ranks of a learner.
+    if (!progress.learners.empty() && SameLearner(progress.learners.back().id, id)) continue;
     LearnerState state = LearnerState::kReady;
     if (learner.refused) {
       state = LearnerState::kRefused;

@@ -28,6 +28,7 @@ using Fingerprint = std::map<std::string, std::string>;
 struct Hello {
   int protocol = kProtocolVersion;
   LearnerId learner;
+  int ranks = 1;        // of its learner
   std::string address;  // of its peer transport
   Fingerprint fingerprint;
   std::optional<Membership> membership;  // the newest one it entered: a new coordinator learns of

@@ -20,7 +20,9 @@ constexpr std::size_t kFingerprintMost = 64;
 // ---- Values that several messages hold ----
 
 Json ToJson(const LearnerId& id) {
-  return {{"name", id.name}, {"podUid", id.pod_uid}, {"nonce", std::format("{:x}", id.nonce)}};
+  Json json = {{"name", id.name}, {"podUid", id.pod_uid}, {"nonce", std::format("{:x}", id.nonce)}};
+  if (id.local_rank != 0) json["localRank"] = id.local_rank;
+  return json;
 }
 
 LearnerId ReadLearnerId(JsonFields& fields) {
@@ -33,6 +35,11 @@ LearnerId ReadLearnerId(JsonFields& fields) {
     fields.Wrong("nonce", "must be hexadecimal, of up to 16 digits");
   }
   if (id.name.empty()) fields.Wrong("name", "must not be empty");
+  if (fields.Has("localRank")) {
+    const std::uint64_t rank = fields.Unsigned("localRank");
+    if (rank >= kRanksPerLearnerMost) fields.Wrong("localRank", "must be less than 16");
+    id.local_rank = static_cast<int>(std::min<std::uint64_t>(rank, kRanksPerLearnerMost - 1));
+  }
   return id;
 }
 
@@ -163,6 +170,7 @@ LeftReason ReadLeftReason(JsonFields& fields, std::string_view name) {
 Json Body(const Hello& hello) {
   return {{"protocol", hello.protocol},
           {"learner", ToJson(hello.learner)},
+          {"ranks", hello.ranks},
           {"address", hello.address},
           {"fingerprint", hello.fingerprint},
           {"membership", hello.membership ? ToJson(*hello.membership) : Json()},
@@ -179,6 +187,10 @@ Hello ReadHello(JsonFields& fields) {
   // Only what says who it is and what it speaks is read of another protocol: enough to refuse it.
   hello.learner = ReadLearnerId(fields, "learner");
   if (hello.protocol != kProtocolVersion) return hello;
+  const std::uint64_t ranks = fields.Has("ranks") ? fields.Unsigned("ranks") : 1;
+  hello.ranks = static_cast<int>(std::clamp<std::uint64_t>(ranks, 1, kRanksPerLearnerMost));
+  if (ranks < 1 || ranks > kRanksPerLearnerMost) fields.Wrong("ranks", "must be 1 to 16");
+  if (hello.learner.local_rank >= hello.ranks) fields.Wrong("learner", "has no such local rank");
   hello.address = fields.String("address", 256);
   fields.Strings("fingerprint", kFingerprintMost, [&](std::string name, std::string value) {
     hello.fingerprint.emplace(std::move(name), std::move(value));

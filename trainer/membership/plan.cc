@@ -132,7 +132,9 @@ std::string Encode(const JobProgress& progress) {
       {"parametersSha256", progress.parameters_sha256}};
   if (const auto& membership = progress.membership) {
     Json names = Json::array();
-    for (const Member& member : membership->members) names.push_back(member.id.name);
+    for (const Member& member : membership->members) {
+      if (names.empty() || names.back() != member.id.name) names.push_back(member.id.name);
+    }
     json["membership"] = {{"id", ToString(membership->id)}, {"learners", std::move(names)}};
   }
   if (const auto& version = progress.plan_accepted) {

@@ -69,6 +69,26 @@ void Roster::Disconnect(LearnerRecord& learner, TimePoint now) {
   learner.since = now;
 }
 
+bool Roster::Complete(const LearnerRecord& rank) const {
+  LearnerId id = rank.id;
+  for (id.local_rank = 0; id.local_rank < rank.ranks; ++id.local_rank) {
+    const LearnerRecord* const other = Find(id);
+    if (other == nullptr || !other->connected()) return false;
+  }
+  return true;
+}
+
+std::vector<LearnerRecord*> Roster::RanksOf(const LearnerId& rank) {
+  std::vector<LearnerRecord*> ranks;
+  LearnerId first = rank;
+  first.local_rank = 0;
+  for (auto it = learners_.lower_bound(first);
+       it != learners_.end() && SameLearner(it->first, rank); ++it) {
+    ranks.push_back(&it->second);
+  }
+  return ranks;
+}
+
 bool Roster::AllOfPlanConnected() const {
   if (!plan_) return false;
   return std::ranges::all_of(plan_->learners, [&](const PlannedLearner& planned) {
@@ -76,7 +96,7 @@ bool Roster::AllOfPlanConnected() const {
     return std::ranges::any_of(learners_, [&](const auto& item) {
       const LearnerRecord& learner = item.second;
       return learner.id.name == planned.name && learner.id.pod_uid == planned.pod_uid &&
-             (learner.connected() || learner.gone());
+             (learner.gone() || Complete(learner));
     });
   });
 }

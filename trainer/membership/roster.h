@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/event_loop.h"
 #include "trainer/membership/messages.h"
@@ -15,9 +16,10 @@ namespace pliant {
 // Names one WebSocket connection, from its acceptance to its end. Never 0, never reused.
 using ConnectionId = std::uint64_t;
 
-// What the coordinator knows of one learner.
+// What the coordinator knows of one learner: of one of its ranks, where it has several.
 struct LearnerRecord {
   LearnerId id;
+  int ranks = 1;  // of its learner
   std::string address;
   Fingerprint fingerprint;
 
@@ -61,6 +63,11 @@ class Roster {
 
   void Connect(LearnerRecord& learner, ConnectionId connection, TimePoint now);
   void Disconnect(LearnerRecord& learner, TimePoint now);
+
+  // Whether all ranks of its learner are connected.
+  bool Complete(const LearnerRecord& rank) const;
+  // Those that are known, of its learner.
+  std::vector<LearnerRecord*> RanksOf(const LearnerId& rank);
 
   // Whether all learners of the plan that may live have said hello.
   bool AllOfPlanConnected() const;

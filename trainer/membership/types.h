@@ -9,16 +9,22 @@
 namespace pliant {
 
 // One process of one learner pod. A pod that restarts its process, or a name used by another pod,
-// is another learner.
+// is another learner. A learner of several GPUs has a process for each: its ranks, which differ in
+// `local_rank` alone, and join and leave together.
 struct LearnerId {
   std::string name;         // the pod's name, never reused within a job
   std::string pod_uid;      // empty when it runs without Kubernetes
-  std::uint64_t nonce = 0;  // drawn by the process at its start
+  std::uint64_t nonce = 0;  // drawn at the learner's start
+  int local_rank = 0;
 
   auto operator<=>(const LearnerId&) const = default;
 };
 
-// "name/nonce in hex": for logs and errors.
+inline constexpr int kRanksPerLearnerMost = 16;
+
+bool SameLearner(const LearnerId& a, const LearnerId& b);  // whichever of its ranks
+
+// "name/nonce in hex", and the local rank if it is not 0: for logs and errors.
 std::string ToString(const LearnerId& id);
 
 // Grows with every membership of a job: first by coordinator (term), then by its counter.
@@ -48,6 +54,7 @@ struct Membership {
   bool operator==(const Membership&) const = default;
   std::optional<int> RankOf(const LearnerId& learner) const;
   int world_size() const { return static_cast<int>(members.size()); }
+  int learners() const;  // whose ranks they are
 };
 
 // The index of a round of work that ends with a trailer: an optimizer step, or a slice of an

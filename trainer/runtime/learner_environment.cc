@@ -180,6 +180,17 @@ Result<LearnerEnvironment> ReadLearnerEnvironment(const GetEnvironment& get) {
   environment.shared_memory_dir = reader.Text("PLIANT_SHARED_MEMORY_DIR").value_or("");
   environment.ledger_dir = reader.Text("PLIANT_SAMPLE_LEDGER").value_or("");
   environment.termination_log = TerminationLogPath(get);
+  RETURN_IF_ERROR(reader.Number("PLIANT_RANKS_PER_LEARNER", 1, kRanksPerLearnerMost,
+                                environment.ranks_per_learner));
+  RETURN_IF_ERROR(reader.Number("PLIANT_LOCAL_RANK", 0, environment.ranks_per_learner - 1,
+                                environment.local_rank));
+  RETURN_IF_ERROR(reader.Number("PLIANT_NONCE", 0, std::numeric_limits<std::uint64_t>::max(),
+                                environment.nonce));
+  if (environment.ranks_per_learner > 1 && !environment.coordinator) {
+    return Invalid(
+        "PLIANT_RANKS_PER_LEARNER is more than 1: without a coordinator a program trains alone, in "
+        "one process");
+  }
   RETURN_IF_ERROR(ReadTraining(reader, environment));
   RETURN_IF_ERROR(ReadCheckpoints(reader, environment));
   RETURN_IF_ERROR(reader.Seconds("PLIANT_GRACE_SECONDS", 0, environment.grace));
@@ -187,10 +198,9 @@ Result<LearnerEnvironment> ReadLearnerEnvironment(const GetEnvironment& get) {
   return environment;
 }
 
-int DefaultLogicalShards(std::uint64_t global_batch_size, int max_learners) {
+int DefaultLogicalShards(std::uint64_t global_batch_size, int ranks_most) {
   const std::uint64_t divides = std::uint64_t{1} << std::countr_zero(global_batch_size);
-  const std::uint64_t wanted =
-      std::bit_ceil(std::uint64_t{4} * static_cast<unsigned>(max_learners));
+  const std::uint64_t wanted = std::bit_ceil(std::uint64_t{4} * static_cast<unsigned>(ranks_most));
   return static_cast<int>(std::min(divides, wanted));
 }
 

@@ -27,6 +27,9 @@ struct LearnerEnvironment {
   std::string learner = "local";  // name and uid of the pod
   std::string pod_uid;
   std::string pod_ip = "127.0.0.1";
+  int ranks_per_learner = 1;  // processes, one a GPU
+  int local_rank = 0;
+  std::optional<std::uint64_t> nonce;  // of the learner, from its launcher; none: drawn here
   std::string job;
   std::string job_uid = "local";
 
@@ -65,7 +68,7 @@ Result<LearnerEnvironment> ReadLearnerEnvironment(const GetEnvironment& get);
 std::filesystem::path TerminationLogPath(const GetEnvironment& get);
 
 // The number of logical shards of a job that does not name it: the largest power of two that
-// divides the global batch, at most the next one that is no less than 4 · max_learners.
-int DefaultLogicalShards(std::uint64_t global_batch_size, int max_learners);
+// divides the global batch, at most the next one that is no less than 4 · ranks_most.
+int DefaultLogicalShards(std::uint64_t global_batch_size, int ranks_most);
 
 }  // namespace pliant

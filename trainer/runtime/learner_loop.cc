@@ -104,6 +104,7 @@ void LearnerLoop::Impl::OnCoordinatorConnected() {
   linked_ = true;
   welcomed_ = false;
   Tell(Hello{.learner = options_.self,
+             .ranks = options_.ranks,
              .address = parts_.transport->address(),
              .fingerprint = options_.fingerprint,
              .membership = newest_,

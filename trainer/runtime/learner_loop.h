@@ -25,6 +25,7 @@ namespace pliant {
 
 struct LearnerOptions {
   LearnerId self;
+  int ranks = 1;  // of its learner
   Fingerprint fingerprint;
   std::uint64_t term_least = 0;  // coordinators of lower terms are not obeyed
   std::string framework;         // written to checkpoints

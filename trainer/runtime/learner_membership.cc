@@ -301,7 +301,7 @@ void LearnerLoop::Impl::Enter(Membership membership, std::vector<Member> before)
   if (proposal_ && proposal_->membership.id <= membership_.id) proposal_.reset();
   log::Info("entered", {{"membership", ToString(membership_.id)},
                         {"rank", rank()},
-                        {"learners", membership_.world_size()},
+                        {"learners", membership_.learners()},
                         {"tick", applied_}});
   Tell(Entered{.membership = membership_, .applied_ticks = applied_});
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "trainer/runtime/rank_launcher.h"
 #include "trainer/runtime/signals.h"
 
 namespace pliant {
@@ -42,6 +43,7 @@ Result<std::unique_ptr<LearnerSession>> LearnerSession::Open(Options options) {
   }
   log::Configure(isatty(STDERR_FILENO) != 0 ? log::Format::kText : log::Format::kJson,
                  log::Level::kInfo);
+  LaunchRanks(std::getenv);
   if (options.take_signals) HoldStopSignals();
   auto environment = ReadLearnerEnvironment(std::getenv);
   if (!environment) {

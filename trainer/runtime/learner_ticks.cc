@@ -223,7 +223,7 @@ void LearnerLoop::Impl::OnCommitted(const TickOutcome& outcome) {
                    .OnCommit({.tick = applied_,
                               .plan = plan_,
                               .sums = outcome.sums,
-                              .learners = membership_.world_size(),
+                              .learners = membership_.learners(),
                               .membership = membership_.id,
                               .now = now,
                               .unix_seconds = Unix(now)})
@@ -234,7 +234,7 @@ void LearnerLoop::Impl::OnCommitted(const TickOutcome& outcome) {
       log::Info("epoch done", {{"epoch", plan_.epoch},
                                {"step", plan_.step},
                                {"accuracy", metrics_.accuracy().value_or(0)},
-                               {"learners", membership_.world_size()}});
+                               {"learners", membership_.learners()}});
     }
   }
   ++applied_;

@@ -36,11 +36,6 @@ constexpr std::string_view kLearnerPath = "/v1/learner";
 constexpr auto kFarewell = std::chrono::seconds(1);
 constexpr int kInterruptedExitCode = 130;  // as shells know it
 
-std::uint64_t DrawNonce() {
-  std::random_device random;
-  return (static_cast<std::uint64_t>(random()) << 32U) | random();
-}
-
 double UnixOffsetSeconds(const EventLoop& loop) {
   const auto unix_now = std::chrono::system_clock::now().time_since_epoch();
   return std::chrono::duration<double>(unix_now).count() - ToSeconds(loop.Now().time_since_epoch());
@@ -72,6 +67,7 @@ LearnerOptions MakeLearnerOptions(const RunLearnerOptions& options, const Learne
   const LearnerEnvironment& environment = options.environment;
   const std::string cpuinfo = ReadFile("/proc/cpuinfo").value_or("");
   return {.self = self,
+          .ranks = environment.ranks_per_learner,
           .fingerprint = MakeFingerprint(environment, options.framework, cpuinfo),
           .term_least = environment.coordinator ? environment.coordinator->term_least : 0,
           .framework = options.framework,
@@ -117,7 +113,8 @@ class ShownMetrics final : public MetricsSink {
 // reason not to train.
 std::unique_ptr<HttpServer> ServeMetrics(RealEventLoop& loop, const LearnerEnvironment& environment,
                                          std::function<std::string()> text) {
-  if (!environment.metrics_port) return nullptr;
+  // A pod has one such port.
+  if (!environment.metrics_port || environment.local_rank > 0) return nullptr;
   std::vector<HttpRoute> routes;
   routes.push_back({.method = "GET",
                     .path = "/metrics",
@@ -185,10 +182,15 @@ class ControlPort {
 
 }  // namespace
 
+std::uint64_t DrawNonce() {
+  std::random_device random;
+  return (static_cast<std::uint64_t>(random()) << 32U) | random();
+}
+
 int LogicalShardsOf(const RunLearnerOptions& options) {
   const LearnerEnvironment& environment = options.environment;
-  return environment.logical_shards.value_or(
-      DefaultLogicalShards(options.global_batch_size, environment.max_learners));
+  return environment.logical_shards.value_or(DefaultLogicalShards(
+      options.global_batch_size, environment.max_learners * environment.ranks_per_learner));
 }
 
 int FailLearner(const std::filesystem::path& termination_log, const Error& error) {
@@ -214,7 +216,10 @@ int RunLearner(Program& program, const RunLearnerOptions& options) {
   SharedMemory shared_memory;
   MemorySource& gradients = environment.shared_memory_dir.empty() ? HeapMemory() : shared_memory;
   RealEventLoop loop;
-  const LearnerId self{environment.learner, environment.pod_uid, DrawNonce()};
+  const LearnerId self{.name = environment.learner,
+                       .pod_uid = environment.pod_uid,
+                       .nonce = environment.nonce ? *environment.nonce : DrawNonce(),
+                       .local_rank = environment.local_rank};
   std::unique_ptr<PeerTransport> transport;
   std::unique_ptr<WebSocketLink> link;
   if (environment.coordinator) {
@@ -241,7 +246,9 @@ int RunLearner(Program& program, const RunLearnerOptions& options) {
 
   std::unique_ptr<SampleLedger> ledger;
   if (!environment.ledger_dir.empty()) {
-    auto made = NewSampleLedgerFile(environment.ledger_dir / (environment.learner + ".jsonl"));
+    std::string name = environment.learner;
+    if (environment.local_rank > 0) name += std::format(".{}", environment.local_rank);
+    auto made = NewSampleLedgerFile(environment.ledger_dir / (name + ".jsonl"));
     if (!made) return FailLearner(environment.termination_log, made.error());
     ledger = *std::move(made);
   }

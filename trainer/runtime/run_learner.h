@@ -35,6 +35,9 @@ struct RunLearnerOptions {
   std::function<void(const LearnerExit&, int exit_code)> on_exit;
 };
 
+// Of a learner that starts.
+std::uint64_t DrawNonce();
+
 // Those of the job or, where it does not say, as many as DefaultLogicalShards has.
 int LogicalShardsOf(const RunLearnerOptions& options);
 

@@ -15,14 +15,20 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 // Tells the core what happens, in learners' names of one letter, and writes what it does as lines:
-// "a: prepare 1.1 ab", "persist 1", "close a".
+// "a: prepare 1.1 ab", "persist 1", "close a". Where learners have two ranks, "A" is the other of
+// a.
 class CoordinatorCoreTest : public testing::Test {
  protected:
   using Lines = std::vector<std::string>;
 
   void Start(CoordinatorOptions options) { core_.emplace(options, now_); }
 
-  static LearnerId Id(char name) { return {.name = std::string(1, name), .pod_uid = "u"}; }
+  static LearnerId Id(char name) {
+    const bool second = name >= 'A' && name <= 'Z';
+    return {.name = std::string(1, second ? static_cast<char>(name - 'A' + 'a') : name),
+            .pod_uid = "u",
+            .local_rank = second ? 1 : 0};
+  }
 
   Lines Wanted(const std::string& names, const std::string& leaving = {},
                const std::string& ended = {}) {
@@ -41,6 +47,7 @@ class CoordinatorCoreTest : public testing::Test {
   Lines Hello(char name, std::optional<Membership> membership = std::nullopt) {
     connection_[name] = ++last_connection_;
     return Says(name, pliant::Hello{.learner = Id(name),
+                                    .ranks = ranks_,
                                     .address = "at",
                                     .membership = membership,
                                     .has_state = membership.has_value()});
@@ -89,6 +96,14 @@ class CoordinatorCoreTest : public testing::Test {
     Opens({1, 1}, names);
   }
 
+  void RunningRanks(const std::string& learners, const std::string& ranks) {
+    Start({});
+    Wanted(learners);
+    for (const char rank : ranks) Hello(rank);
+    for (const char rank : ranks) Says(rank, Prepared{{1, 1}});
+    Opens({1, 1}, ranks);
+  }
+
   Lines Write(const CoordinatorEffects& effects) {
     Lines lines;
     for (const CoordinatorEffect& effect : effects) {
@@ -119,7 +134,10 @@ class CoordinatorCoreTest : public testing::Test {
     std::string text(pliant::NameOf(message));
     const auto add = [&](const Membership& membership) {
       text += " " + ToString(membership.id) + " ";
-      for (const Member& member : membership.members) text += member.id.name;
+      for (const Member& member : membership.members) {
+        const char name = member.id.name.front();
+        text += member.id.local_rank == 0 ? name : static_cast<char>(name - 'a' + 'A');
+      }
     };
     if (const auto* prepare = std::get_if<Prepare>(&message)) add(prepare->membership);
     if (const auto* announce = std::get_if<Announce>(&message)) add(announce->membership);
@@ -135,6 +153,7 @@ class CoordinatorCoreTest : public testing::Test {
 
   TimePoint now_{};
   std::optional<CoordinatorCore> core_;
+  int ranks_ = 1;  // of a learner
   std::uint64_t sequence_ = 0;
   ConnectionId last_connection_ = 0;
   std::map<char, ConnectionId> connection_;
@@ -426,6 +445,59 @@ TEST_F(CoordinatorCoreTest, ItsIdsAreNewWhateverWasPersisted) {
   EXPECT_THAT(Hello('a', MembershipOf({1, 12}, "ab")), IsEmpty());
   Wanted("a", "", "b");
   EXPECT_THAT(After(300ms, "a"), ElementsAre("persist 13", "a: recover 1.13 a"));
+}
+
+// ---- Learners of two ranks ----
+
+TEST_F(CoordinatorCoreTest, ALearnerJoinsWithAllItsRanks) {
+  ranks_ = 2;
+  Start({});
+  Wanted("ab");
+  for (const char rank : {'a', 'b', 'B'}) EXPECT_THAT(Hello(rank), IsEmpty());
+  EXPECT_THAT(After(400ms), IsEmpty()) << "a is not complete";
+  EXPECT_THAT(Hello('A'), ElementsAre("persist 1", "a: prepare 1.1 aAbB", "A: prepare 1.1 aAbB",
+                                      "b: prepare 1.1 aAbB", "B: prepare 1.1 aAbB"));
+}
+
+TEST_F(CoordinatorCoreTest, WithoutOneOfItsRanksALearnerIsNotTakenIn) {
+  ranks_ = 2;
+  Start({});
+  Wanted("ab");
+  for (const char rank : {'a', 'b', 'B'}) Hello(rank);
+  EXPECT_THAT(After(600ms), ElementsAre("persist 1", "b: prepare 1.1 bB", "B: prepare 1.1 bB"));
+}
+
+TEST_F(CoordinatorCoreTest, ALearnerLeavesWithAllItsRanks) {
+  ranks_ = 2;
+  RunningRanks("ab", "aAbB");
+  EXPECT_THAT(Says('B', Leaving{}), testing::Contains("a: prepare 1.2 aA"));
+  const JobProgress progress = core_->progress();
+  ASSERT_EQ(progress.learners.size(), 2U) << "one entry a learner";
+  EXPECT_EQ(progress.learners[1].state, LearnerState::kLeaving);
+}
+
+TEST_F(CoordinatorCoreTest, ALostRankTakesItsLearnerWithIt) {
+  ranks_ = 2;
+  RunningRanks("ab", "aAbB");
+  Dies('B');
+  Lines lines;
+  for (const char rank : {'a', 'A', 'b'}) {
+    Append(lines,
+           Says(rank, Lost{.membership = {1, 1}, .tick = 1, .accused = {Id('B')}, .cause = "EOF"}));
+  }
+  Append(lines, After(1s, "aAb"));
+  EXPECT_THAT(lines, ElementsAre("persist 2", "a: recover 1.2 aA", "A: recover 1.2 aA"));
+  EXPECT_EQ(core_->progress().resizes.back().from, 2);
+  EXPECT_EQ(core_->progress().resizes.back().to, 1);
+}
+
+TEST_F(CoordinatorCoreTest, WhatIsLeftOfTheOnlyLearnerKeepsTheState) {
+  ranks_ = 2;
+  RunningRanks("a", "aA");
+  Dies('A');
+  EXPECT_THAT(
+      Says('a', Lost{.membership = {1, 1}, .tick = 1, .accused = {Id('A')}, .cause = "EOF"}),
+      ElementsAre("persist 2", "a: recover 1.2 a"));
 }
 
 TEST_F(CoordinatorCoreTest, PlansAreOrdered) {
