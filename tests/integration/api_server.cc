@@ -1,6 +1,5 @@
 #include "tests/integration/api_server.h"
 
-#include <cstdlib>
 #include <format>
 #include <thread>
 
@@ -41,14 +40,10 @@ bool WaitUntil(const std::function<bool()>& condition, std::chrono::milliseconds
 }
 
 void ApiServerTest::SetUp() {
-  const char* kubeconfig = std::getenv("PLIANT_TEST_KUBECONFIG");
-  ASSERT_NE(kubeconfig, nullptr)
-      << "PLIANT_TEST_KUBECONFIG has to name the kubeconfig of a test API "
-         "server; `tests/cluster/control-plane up --dir DIR` prints one";
-  auto config = LoadKubeconfig(kubeconfig);
+  auto config = ConfigOfServer();
   ASSERT_TRUE(config) << config.error();
   config_ = *std::move(config);
-  auto transport = CpprestTransport::Make(config_);
+  auto transport = Connect(config_);
   ASSERT_TRUE(transport) << transport.error();
   transport_ = *std::move(transport);
   client_ = std::make_unique<KubeClient>(

@@ -10,7 +10,7 @@
 
 #include "operator/kube/client.h"
 #include "operator/kube/config.h"
-#include "operator/kube/cpprest_transport.h"
+#include "operator/kube/http_transport.h"
 
 namespace pliant::kube {
 
@@ -18,12 +18,16 @@ namespace pliant::kube {
 bool WaitUntil(const std::function<bool()>& condition,
                std::chrono::milliseconds limit = std::chrono::seconds(30));
 
-// A test against the API server that $PLIANT_TEST_KUBECONFIG names (tests/cluster/control-plane
-// starts one), in a namespace of its own. Without a server the test fails: it is run to be sure.
+// A test against an API server, in a namespace of its own. Which server that is, the program's
+// sources say: real_api_server.cc takes the one that $PLIANT_TEST_KUBECONFIG names,
+// memory_server.cc one in memory. Without a server the test fails: it is run to be sure.
 class ApiServerTest : public testing::Test {
  protected:
   void SetUp() override;
   void TearDown() override;
+
+  // A connection of its own to the server, as whom `config` says.
+  static Result<std::unique_ptr<HttpTransport>> Connect(const Config& config);
 
   KubeClient& client() { return *client_; }
   HttpTransport& transport() { return *transport_; }
@@ -43,8 +47,10 @@ class ApiServerTest : public testing::Test {
   void Install(const nlohmann::json& custom_resource_definition);
 
  private:
+  static Result<Config> ConfigOfServer();
+
   Config config_;
-  std::unique_ptr<CpprestTransport> transport_;
+  std::unique_ptr<HttpTransport> transport_;
   std::unique_ptr<KubeClient> client_;
   std::string ns_;
 };

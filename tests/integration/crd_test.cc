@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/integration/api_server.h"
-#include "tests/integration/yaml_objects.h"
+#include "tests/kube/yaml_objects.h"
 
 namespace pliant::kube {
 namespace {

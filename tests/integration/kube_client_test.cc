@@ -93,7 +93,7 @@ TEST_F(KubeClientTest, ATokenThatNobodyKnowsIsDenied) {
   stranger.client_certificate = {};
   stranger.client_key = {};
   stranger.token = "nonsense";
-  const auto transport = CpprestTransport::Make(stranger);
+  const auto transport = Connect(stranger);
   ASSERT_TRUE(transport) << transport.error();
   KubeClient client(**transport, stranger);
   const auto refused = client.List(kPods, ns());

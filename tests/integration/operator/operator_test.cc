@@ -15,7 +15,7 @@
 #include "operator/controller/action_runner.h"
 #include "tests/integration/api_server.h"
 #include "tests/integration/operator/operator_process.h"
-#include "tests/integration/yaml_objects.h"
+#include "tests/kube/yaml_objects.h"
 
 // The operator's program against a real API server and garbage collector. There are no kubelets:
 // the test tells what they would.

@@ -1,4 +1,4 @@
-#include "tests/integration/yaml_objects.h"
+#include "tests/kube/yaml_objects.h"
 
 #include <cstdint>
 #include <fstream>

@@ -1,0 +1,47 @@
+// The API server in memory, asked the same questions as the real one.
+#include "tests/integration/api_server.h"
+#include "tests/kube/memory_api_server.h"
+
+namespace pliant::kube {
+namespace {
+
+constexpr const char* kToken = "known";
+
+// One for all tests of the program, each of which has a namespace of its own.
+MemoryApiServer& Server() {
+  static MemoryApiServer server({.token = kToken});
+  // What the controller manager does.
+  server.on_change = [](const std::string& path, const MemoryApiServer::Object& object) {
+    const bool new_namespace = path.starts_with("/api/v1/namespaces/") &&
+                               path.find('/', 19) == std::string::npos && object != nullptr;
+    const std::string account = path + "/serviceaccounts/default";
+    if (!new_namespace || server.Find(account) != nullptr) return;
+    server.Put(
+        account,
+        {{"metadata", {{"name", "default"}, {"namespace", object->at("metadata").at("name")}}}});
+  };
+  return server;
+}
+
+class Connection final : public HttpTransport {
+ public:
+  Result<HttpResponse> Send(const HttpRequest& request, std::stop_token stop) override {
+    return Server().Send(request, stop);
+  }
+  Result<HttpResponse> Stream(const HttpRequest& request, const LineSink& sink, Duration idle,
+                              std::stop_token stop) override {
+    return Server().Stream(request, sink, idle, stop);
+  }
+};
+
+}  // namespace
+
+Result<Config> ApiServerTest::ConfigOfServer() {
+  return Config{.server = "https://memory", .token = kToken};
+}
+
+Result<std::unique_ptr<HttpTransport>> ApiServerTest::Connect(const Config&) {
+  return std::make_unique<Connection>();
+}
+
+}  // namespace pliant::kube

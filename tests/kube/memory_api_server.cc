@@ -1,0 +1,566 @@
+#include "tests/kube/memory_api_server.h"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <condition_variable>
+#include <format>
+#include <ranges>
+#include <set>
+
+#include "tests/kube/object_rules.h"
+#include "tests/kube/schema.h"
+#include "tests/kube/selectors.h"
+
+namespace pliant::kube {
+namespace {
+
+using json = nlohmann::json;
+
+constexpr std::string_view kDefinitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+constexpr const char* kForeground = "foregroundDeletion";
+
+struct KnownKind {
+  std::string_view group_version;
+  std::string_view plural;
+  std::string_view name;
+  bool status_door = false;
+};
+constexpr KnownKind kKnownKinds[] = {
+    {"/api/v1", "namespaces", "Namespace", true},
+    {"/api/v1", "nodes", "Node", true},
+    {"/api/v1", "pods", "Pod", true},
+    {"/api/v1", "services", "Service", true},
+    {"/api/v1", "secrets", "Secret"},
+    {"/api/v1", "configmaps", "ConfigMap"},
+    {"/api/v1", "serviceaccounts", "ServiceAccount"},
+    {"/apis/coordination.k8s.io/v1", "leases", "Lease"},
+    {"/apis/events.k8s.io/v1", "events", "Event"},
+    {"/apis/networking.k8s.io/v1", "networkpolicies", "NetworkPolicy", true},
+    {"/apis/apiextensions.k8s.io/v1", "customresourcedefinitions", "CustomResourceDefinition",
+     true},
+};
+
+HttpResponse Ok(const json& object, int status = 200) {
+  return {.status = status, .headers = {}, .body = object.dump()};
+}
+
+json StatusObject(int code, std::string_view reason, const std::string& message) {
+  return {{"kind", "Status"},   {"apiVersion", "v1"}, {"status", "Failure"},
+          {"message", message}, {"reason", reason},   {"code", code}};
+}
+
+HttpResponse Refuse(int code, std::string_view reason, const std::string& message) {
+  return Ok(StatusObject(code, reason, message), code);
+}
+
+HttpResponse NotFound(const RequestTarget& target) {
+  return Refuse(404, "NotFound", std::format("{} \"{}\" not found", target.plural, target.name));
+}
+
+HttpResponse Conflict(const RequestTarget& target, std::string_view why) {
+  return Refuse(409, "Conflict",
+                std::format("Operation cannot be fulfilled on {} \"{}\": {}", target.plural,
+                            target.name, why));
+}
+
+HttpResponse Wrong(const RequestTarget& target, const WrongField& field) {
+  return Refuse(422, "Invalid",
+                std::format("{} \"{}\" is invalid: {}: Invalid value: {}", target.plural,
+                            target.name, field.path, field.why));
+}
+
+// ".spec.size" as JSON pointer.
+json::json_pointer PointerTo(std::string path) {
+  std::ranges::replace(path, '.', '/');
+  return json::json_pointer(path);
+}
+
+std::optional<std::int64_t> ParseVersion(const std::string& text) {
+  std::int64_t version = 0;
+  const char* end = text.data() + text.size();
+  if (std::from_chars(text.data(), end, version).ptr != end || text.empty()) return std::nullopt;
+  return version;
+}
+
+std::optional<std::string> Unmet(const json& preconditions, const json& object) {
+  for (const char* name : {"uid", "resourceVersion"}) {
+    const std::string wanted = preconditions.value(name, "");
+    if (!wanted.empty() && object.at("metadata").value(name, "") != wanted) {
+      return std::format("{} is another one by now", name);
+    }
+  }
+  return std::nullopt;
+}
+
+bool IsForeground(const json& object) {
+  return std::ranges::contains(object.at("metadata").value("finalizers", json::array()),
+                               json(kForeground));
+}
+
+bool Chosen(const RequestTarget& target, const json& object) {
+  return MatchesLabels(object, target.Query("labelSelector")) &&
+         MatchesFields(object, target.Query("fieldSelector"));
+}
+
+std::string Line(std::string_view type, const json& object) {
+  return json{{"type", type}, {"object", object}}.dump();
+}
+
+}  // namespace
+
+MemoryApiServer::MemoryApiServer(MemoryApiServerOptions options) : options_(std::move(options)) {}
+
+Result<HttpResponse> MemoryApiServer::Send(const HttpRequest& request, std::stop_token stop) {
+  if (stop.stop_requested()) return Fail(ErrorCode::kCancelled, "stopped");
+  const std::lock_guard lock(mutex_);
+  HttpResponse response = Answer(request);
+  if (options_.collects_garbage) {
+    while (CollectOnce()) {
+    }
+  }
+  return response;
+}
+
+HttpResponse MemoryApiServer::Answer(const HttpRequest& request) {
+  const auto token = request.headers.find("Authorization");
+  if (!options_.token.empty() &&
+      (token == request.headers.end() || token->second != "Bearer " + options_.token)) {
+    return Refuse(401, "Unauthorized", "Unauthorized");
+  }
+  const auto target = ParseTarget(request.target);
+  if (!target || !KindOf(*target)) {
+    return Refuse(404, "NotFound", "the server could not find the requested resource");
+  }
+  const json body =
+      request.body.empty() ? json::object() : json::parse(request.body, nullptr, false);
+  if (body.is_discarded()) return Refuse(400, "BadRequest", "the body is not JSON");
+  switch (request.method) {
+    case HttpMethod::kGet:
+      return target->name.empty() ? List(*target) : Get(*target);
+    case HttpMethod::kPost:
+      return Create(*target, body);
+    case HttpMethod::kPut:
+      return Update(*target, body);
+    case HttpMethod::kPatch: {
+      const auto type = request.headers.find("Content-Type");
+      return Patch(*target, type == request.headers.end() ? "" : type->second, body);
+    }
+    case HttpMethod::kDelete:
+      return Delete(*target, body);
+  }
+  return Refuse(405, "MethodNotAllowed", "no such method");
+}
+
+std::optional<MemoryApiServer::Kind> MemoryApiServer::KindOf(const RequestTarget& target) const {
+  for (const KnownKind& known : kKnownKinds) {
+    if (known.group_version == target.group_version && known.plural == target.plural) {
+      return Kind{
+          .name = std::string(known.name), .status_door = known.status_door, .definition = {}};
+    }
+  }
+  // "/apis/GROUP/VERSION"
+  const std::size_t slash = target.group_version.rfind('/');
+  if (slash < 6) return std::nullopt;
+  const std::string group = target.group_version.substr(6, slash - 6);
+  const Object definition = Find(std::format("{}/{}.{}", kDefinitions, target.plural, group));
+  if (definition == nullptr) return std::nullopt;
+  for (const json& version : definition->at("spec").at("versions")) {
+    if (version.at("name") != target.group_version.substr(slash + 1)) continue;
+    return Kind{.name = definition->at("spec").at("names").at("kind"),
+                .status_door = version.contains("/subresources/status"_json_pointer),
+                .definition = version};
+  }
+  return std::nullopt;
+}
+
+HttpResponse MemoryApiServer::Get(const RequestTarget& target) const {
+  const Object object = Find(target.Path());
+  if (object == nullptr) return NotFound(target);
+  if (target.subresource != "scale") return Ok(*object);
+  const auto kind = KindOf(target);
+  if (!kind->definition || !kind->definition->contains("/subresources/scale"_json_pointer)) {
+    return NotFound(target);
+  }
+  const json& scale = kind->definition->at("subresources").at("scale");
+  return Ok(
+      {{"kind", "Scale"},
+       {"metadata", object->at("metadata")},
+       {"spec", {{"replicas", object->value(PointerTo(scale.at("specReplicasPath")), 0)}}},
+       {"status", {{"replicas", object->value(PointerTo(scale.at("statusReplicasPath")), 0)}}}});
+}
+
+HttpResponse MemoryApiServer::List(const RequestTarget& target) const {
+  const std::string from = target.Query("continue");
+  const std::size_t limit = ParseVersion(target.Query("limit")).value_or(0);
+  json list = {{"kind", KindOf(target)->name + "List"},
+               {"metadata", {{"resourceVersion", std::to_string(version_)}}},
+               {"items", json::array()}};
+  for (const auto& [path, object] : objects_) {
+    if (path <= from || !IsIn(target.Collection(), path) || !Chosen(target, *object)) continue;
+    if (limit > 0 && list["items"].size() == limit) {
+      const json& last = list["items"].back().at("metadata");
+      RequestTarget of_last = target;
+      of_last.ns = last.value("namespace", "");
+      of_last.name = last.at("name");
+      list["metadata"]["continue"] = of_last.Path();
+      break;
+    }
+    list["items"].push_back(*object);
+  }
+  return Ok(list);
+}
+
+HttpResponse MemoryApiServer::Create(const RequestTarget& collection, json object) {
+  RequestTarget target = collection;
+  target.name = object.value("/metadata/name"_json_pointer, "");
+  if (target.name.empty()) {
+    return Wrong(target, {"metadata.name", "Required value: name or generateName is required"});
+  }
+  const std::string path = target.Path();
+  const Kind kind = *KindOf(target);
+  if (kind.status_door) object.erase("status");
+  if (refuse) {
+    if (const std::string why = refuse(path, object); !why.empty()) {
+      return Refuse(403, "Forbidden", why);
+    }
+  }
+  if (const auto wrong = Conform(kind, object)) return Wrong(target, *wrong);
+  if (kind.name == "Pod") {
+    if (const auto wrong = FindWrongFieldOfPod(object)) return Wrong(target, *wrong);
+    object["status"]["phase"] = "Pending";
+  }
+  if (objects_.contains(path)) {
+    return Refuse(409, "AlreadyExists",
+                  std::format("{} \"{}\" already exists", target.plural, target.name));
+  }
+  if (kind.name == "Service") {
+    object["spec"]["clusterIP"] =
+        std::format("10.96.{}.{}", addresses_ / 250, addresses_ % 250 + 1);
+    ++addresses_;
+  }
+  if (kind.name == "Secret") EncodeSecret(object);
+  if (kind.name == "CustomResourceDefinition") {
+    object["status"]["conditions"] = json::array({{{"type", "Established"}, {"status", "True"}}});
+  }
+  json& metadata = object["metadata"];
+  metadata["creationTimestamp"] = Now();
+  if (!target.ns.empty()) metadata["namespace"] = target.ns;
+  if (target.Query("dryRun") == "All") return Ok(object, 201);
+  Put(path, std::move(object));
+  return Ok(*Find(path), 201);
+}
+
+std::optional<WrongField> MemoryApiServer::Conform(const Kind& kind, json& object) {
+  if (!kind.definition) return std::nullopt;
+  const json& schema = kind.definition->at("schema").at("openAPIV3Schema");
+  for (const char* part : {"spec", "status"}) {
+    const auto of_part = schema.at("properties").find(part);
+    if (object.contains(part) && of_part != schema.at("properties").end()) {
+      PruneAndDefault(*of_part, object[part]);
+    }
+  }
+  return FindWrongField(schema, object);
+}
+
+HttpResponse MemoryApiServer::Update(const RequestTarget& target, json object) {
+  if (Find(target.Path()) == nullptr) return NotFound(target);
+  return Replace(target, *KindOf(target), std::move(object));
+}
+
+HttpResponse MemoryApiServer::Patch(const RequestTarget& target, const std::string& content_type,
+                                    const json& patch) {
+  const Kind kind = *KindOf(target);
+  const Object found = Find(target.Path());
+  const bool apply = content_type.starts_with("application/apply-patch");
+  if (found == nullptr) return apply ? Create(target, patch) : NotFound(target);
+  if (target.subresource == "scale") return PatchScale(target, kind, patch);
+  json object = *found;
+  if (content_type.starts_with("application/json-patch")) {
+    try {
+      object = object.patch(patch);
+    } catch (const json::exception& error) {
+      return Wrong(target, {"", error.what()});
+    }
+  } else {
+    object.merge_patch(patch);
+  }
+  return Replace(target, kind, std::move(object));
+}
+
+HttpResponse MemoryApiServer::PatchScale(const RequestTarget& target, const Kind& kind,
+                                         const json& patch) {
+  const json& scale = kind.definition->at("subresources").at("scale");
+  json object = *Find(target.Path());
+  object[PointerTo(scale.at("specReplicasPath"))] = patch.at("spec").at("replicas");
+  RequestTarget main = target;
+  main.subresource.clear();
+  const HttpResponse replaced = Replace(main, kind, std::move(object));
+  return replaced.status == 200 ? Get(target) : replaced;
+}
+
+// `object`: what it is to be, with the metadata on which the write is conditional.
+HttpResponse MemoryApiServer::Replace(const RequestTarget& target, const Kind& kind, json object) {
+  const std::string path = target.Path();
+  const json& before = *Find(path);
+  if (const auto unmet = Unmet(object.value("metadata", json::object()), before)) {
+    return Conflict(target, *unmet);
+  }
+  const bool status_door = target.subresource == "status";
+  json after = status_door ? before : std::move(object);
+  if (status_door) {
+    after["status"] = object.value("status", json::object());
+  } else if (kind.status_door) {
+    after.erase("status");
+    if (before.contains("status")) after["status"] = before["status"];
+  }
+  if (kind.name == "Secret") EncodeSecret(after);
+  for (const char* kept : {"uid", "creationTimestamp", "deletionTimestamp", "name", "namespace",
+                           "generation", "resourceVersion"}) {
+    after["metadata"].erase(kept);
+    if (before["metadata"].contains(kept)) after["metadata"][kept] = before["metadata"][kept];
+  }
+  if (const auto wrong = Conform(kind, after)) return Wrong(target, *wrong);
+  if (kind.name == "Pod" && !status_door) {
+    if (const auto wrong = FindForbiddenChangeOfPod(before, after)) return Wrong(target, *wrong);
+  }
+  if (target.Query("dryRun") == "All") return Ok(after);
+  if (after == before) return Ok(before);  // no new version for nothing
+  if (after.value("spec", json()) != before.value("spec", json())) {
+    after["metadata"]["generation"] = before["metadata"].value("generation", 0) + 1;
+  }
+  Store(path, std::move(after));
+  return Ok(*Find(path));
+}
+
+HttpResponse MemoryApiServer::Delete(const RequestTarget& target, const json& options) {
+  const Object found = Find(target.Path());
+  if (found == nullptr) return NotFound(target);
+  if (const auto unmet = Unmet(options.value("preconditions", json::object()), *found)) {
+    return Conflict(target, *unmet);
+  }
+  if (!options.contains("dryRun")) DeleteObject(target.Path(), options);
+  return Ok({{"kind", "Status"}, {"status", "Success"}});
+}
+
+void MemoryApiServer::DeleteObject(const std::string& path, const json& options) {
+  const Object object = Find(path);
+  const bool pod = path.find("/pods/") != std::string::npos;
+  const auto asked = options.contains("gracePeriodSeconds")
+                         ? std::optional<int>(options["gracePeriodSeconds"].get<int>())
+                         : std::nullopt;
+  const int grace = pod ? GraceOf(*object, asked) : 0;
+  const bool foreground = options.value("propagationPolicy", "") == "Foreground";
+  if (grace == 0 && !foreground) {
+    Remove(path);
+    return;
+  }
+  const json& metadata = object->at("metadata");
+  const bool shorter =
+      grace < metadata.value("deletionGracePeriodSeconds", std::numeric_limits<int>::max());
+  if (metadata.contains("deletionTimestamp") && !shorter) return;
+  Change(path, [&](json& changed) {
+    json& to = changed["metadata"];
+    if (!to.contains("deletionTimestamp")) to["deletionTimestamp"] = Now();
+    if (grace > 0) to["deletionGracePeriodSeconds"] = grace;
+    if (foreground && !IsForeground(changed)) to["finalizers"].push_back(kForeground);
+  });
+}
+
+bool MemoryApiServer::CollectGarbage() {
+  const std::lock_guard lock(mutex_);
+  bool collected = false;
+  while (CollectOnce()) collected = true;
+  return collected;
+}
+
+bool MemoryApiServer::CollectOnce() {
+  std::set<std::string> uids;
+  std::set<std::string> ending;  // owners that wait for their dependents
+  for (const auto& [path, object] : objects_) {
+    const std::string uid = object->at("metadata").at("uid");
+    (IsForeground(*object) ? ending : uids).insert(uid);
+  }
+  std::set<std::string> with_dependents;
+  std::vector<std::string> orphans;
+  for (const auto& [path, object] : objects_) {
+    const json owners = object->at("metadata").value("ownerReferences", json::array());
+    if (owners.empty()) continue;
+    bool alive = false;
+    for (const json& owner : owners) {
+      alive = alive || uids.contains(owner.at("uid"));
+      if (ending.contains(owner.at("uid"))) with_dependents.insert(owner.at("uid"));
+    }
+    const bool deleting = object->at("metadata").contains("deletionTimestamp");
+    if (!alive && !deleting) orphans.push_back(path);
+  }
+  for (const std::string& path : orphans) DeleteObject(path, json::object());
+  std::vector<std::string> ended;
+  for (const auto& [path, object] : objects_) {
+    const bool waits = with_dependents.contains(object->at("metadata").at("uid"));
+    if (IsForeground(*object) && !waits) ended.push_back(path);
+  }
+  for (const std::string& path : ended) Remove(path);
+  return !orphans.empty() || !ended.empty();
+}
+
+MemoryApiServer::Object MemoryApiServer::Find(const std::string& path) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = objects_.find(path);
+  return found == objects_.end() ? nullptr : found->second;
+}
+
+std::vector<std::pair<std::string, MemoryApiServer::Object>> MemoryApiServer::All(
+    const std::string& collection) const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::pair<std::string, Object>> found;
+  for (const auto& [path, object] : objects_) {
+    if (IsIn(collection, path)) found.emplace_back(path, object);
+  }
+  return found;
+}
+
+void MemoryApiServer::Put(const std::string& path, json object) {
+  const std::lock_guard lock(mutex_);
+  json& metadata = object["metadata"];
+  metadata["uid"] = NewUid();
+  metadata["generation"] = 1;
+  if (!metadata.contains("creationTimestamp")) metadata["creationTimestamp"] = Now();
+  Store(path, std::move(object));
+}
+
+void MemoryApiServer::Change(const std::string& path, const std::function<void(json&)>& change) {
+  const std::lock_guard lock(mutex_);
+  const Object before = Find(path);
+  if (before == nullptr) return;
+  json object = *before;
+  change(object);
+  if (object == *before) return;
+  if (object.value("spec", json()) != before->value("spec", json())) {
+    object["metadata"]["generation"] = object["metadata"].value("generation", 0) + 1;
+  }
+  Store(path, std::move(object));
+}
+
+void MemoryApiServer::Remove(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  const auto found = objects_.find(path);
+  if (found == objects_.end()) return;
+  const Object before = found->second;
+  objects_.erase(found);
+  Tell(path, before, nullptr, ++version_);
+}
+
+void MemoryApiServer::Store(const std::string& path, json object) {
+  object["metadata"]["resourceVersion"] = std::to_string(++version_);
+  Object& kept = objects_[path];
+  const Object before = kept;
+  kept = std::make_shared<const json>(std::move(object));
+  Tell(path, before, kept, version_);
+}
+
+void MemoryApiServer::Tell(const std::string& path, Object before, Object after,
+                           std::int64_t version) {
+  events_.push_back({version, path, std::move(before), after});
+  if (events_.size() > options_.history) {
+    forgotten_ = events_.front().version;
+    events_.pop_front();
+  }
+  changed_.notify_all();
+  if (on_change) on_change(path, after);
+}
+
+void MemoryApiServer::ForgetHistory() {
+  const std::lock_guard lock(mutex_);
+  events_.clear();
+  forgotten_ = version_;
+}
+
+std::string MemoryApiServer::Now() const {
+  return api::FormatTime(options_.now ? options_.now()
+                                      : std::chrono::floor<std::chrono::milliseconds>(
+                                            std::chrono::system_clock::now()));
+}
+
+// Names made of the first digits of a uid differ from each other.
+std::string MemoryApiServer::NewUid() {
+  const auto mixed = static_cast<std::uint32_t>(++uids_ * 2654435761);
+  return std::format("{:08x}-0000-4000-8000-{:012x}", mixed, uids_);
+}
+
+std::string MemoryApiServer::Bookmark(const RequestTarget& target, std::int64_t version) const {
+  return Line("BOOKMARK", {{"kind", KindOf(target)->name},
+                           {"metadata", {{"resourceVersion", std::to_string(version)}}}});
+}
+
+std::optional<std::vector<std::string>> MemoryApiServer::LinesSince(const RequestTarget& target,
+                                                                    std::int64_t& version) const {
+  if (version < forgotten_) return std::nullopt;
+  std::vector<std::string> lines;
+  const auto first = std::ranges::upper_bound(events_, version, {}, &Event::version);
+  for (auto event = first; event != events_.end(); ++event) {
+    if (!IsIn(target.Collection(), event->path)) continue;
+    const bool was = event->before != nullptr && Chosen(target, *event->before);
+    const bool is = event->after != nullptr && Chosen(target, *event->after);
+    if (is) {
+      lines.push_back(Line(was ? "MODIFIED" : "ADDED", *event->after));
+    } else if (was) {
+      json last = *event->before;
+      last["metadata"]["resourceVersion"] = std::to_string(event->version);
+      lines.push_back(Line("DELETED", last));
+    }
+  }
+  version = version_;
+  return lines;
+}
+
+Result<HttpResponse> MemoryApiServer::Stream(const HttpRequest& request, const LineSink& sink,
+                                             Duration idle, std::stop_token stop) {
+  const auto target = ParseTarget(request.target);
+  std::unique_lock lock(mutex_);
+  const auto token = request.headers.find("Authorization");
+  if (!options_.token.empty() &&
+      (token == request.headers.end() || token->second != "Bearer " + options_.token)) {
+    return Refuse(401, "Unauthorized", "Unauthorized");
+  }
+  if (!target || !KindOf(*target)) {
+    return Refuse(404, "NotFound", "the server could not find the requested resource");
+  }
+  if (request.on_open) {
+    lock.unlock();
+    request.on_open();
+    lock.lock();
+  }
+  std::int64_t version = ParseVersion(target->Query("resourceVersion")).value_or(version_);
+  const auto seconds = ParseVersion(target->Query("timeoutSeconds")).value_or(300);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
+  const auto give = [&](const std::string& line) {
+    lock.unlock();
+    const bool more = sink(line);
+    lock.lock();
+    return more;
+  };
+  while (true) {
+    if (stop.stop_requested()) return Fail(ErrorCode::kCancelled, "stopped");
+    const auto lines = LinesSince(*target, version);
+    if (!lines) {
+      give(Line("ERROR", StatusObject(410, "Expired", "too old resource version")));
+      return HttpResponse{.status = 200, .headers = {}, .body = {}};
+    }
+    for (const std::string& line : *lines) {
+      if (!give(line)) return HttpResponse{.status = 200, .headers = {}, .body = {}};
+    }
+    if (!options_.watches_wait || std::chrono::steady_clock::now() >= end) {
+      if (target->Query("allowWatchBookmarks") == "true") give(Bookmark(*target, version));
+      return HttpResponse{.status = 200, .headers = {}, .body = {}};
+    }
+    const auto quiet = std::chrono::steady_clock::now() + idle;
+    if (!changed_.wait_until(lock, stop, std::min(end, quiet),
+                             [&] { return version_ != version; }) &&
+        quiet < end && !stop.stop_requested()) {
+      return Fail(ErrorCode::kTimeout, "nothing came for too long");
+    }
+  }
+}
+
+}  // namespace pliant::kube

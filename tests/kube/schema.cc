@@ -1,0 +1,101 @@
+#include "tests/kube/schema.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <format>
+#include <nlohmann/json.hpp>
+
+namespace pliant::kube {
+namespace {
+
+using nlohmann::json;
+
+bool IsOfType(const json& value, const std::string& type) {
+  if (type == "object") return value.is_object();
+  if (type == "array") return value.is_array();
+  if (type == "string") return value.is_string();
+  if (type == "boolean") return value.is_boolean();
+  if (type == "integer") return value.is_number_integer();
+  if (type == "number") return value.is_number();
+  return true;
+}
+
+// What must hold of a value itself, whatever it is made of; "" if it does.
+std::string WhatIsWrong(const json& schema, const json& value) {
+  if (const std::string type = schema.value("type", ""); !IsOfType(value, type)) {
+    return std::format("must be of type {}", type);
+  }
+  if (value.is_number()) {
+    if (schema.contains("minimum") && value < schema["minimum"]) {
+      return "should be greater than or equal to " + schema["minimum"].dump();
+    }
+    if (schema.contains("maximum") && value > schema["maximum"]) {
+      return "should be less than or equal to " + schema["maximum"].dump();
+    }
+  }
+  const auto within = [&](std::size_t size, const char* least, const char* most) {
+    return size >= schema.value(least, std::size_t{0}) && size <= schema.value(most, SIZE_MAX);
+  };
+  if (value.is_string() &&
+      !within(value.get_ref<const std::string&>().size(), "minLength", "maxLength")) {
+    return "is too short or too long";
+  }
+  if (value.is_array() && !within(value.size(), "minItems", "maxItems")) {
+    return "has too few or too many items";
+  }
+  if (schema.contains("enum") && !std::ranges::contains(schema["enum"], value)) {
+    return "supported values: " + schema["enum"].dump();
+  }
+  return "";
+}
+
+}  // namespace
+
+void PruneAndDefault(const json& schema, json& value) {
+  if (value.is_array() && schema.contains("items")) {
+    for (json& item : value) PruneAndDefault(schema["items"], item);
+  }
+  if (!value.is_object() || !schema.contains("properties")) return;
+  const json& properties = schema["properties"];
+  if (!schema.value("x-kubernetes-preserve-unknown-fields", false)) {
+    for (auto field = value.begin(); field != value.end();) {
+      field = properties.contains(field.key()) && !field->is_null() ? std::next(field)
+                                                                    : value.erase(field);
+    }
+  }
+  for (const auto& [name, property] : properties.items()) {
+    if (!value.contains(name) && property.contains("default")) value[name] = property["default"];
+    if (value.contains(name)) PruneAndDefault(property, value[name]);
+  }
+}
+
+std::optional<WrongField> FindWrongField(const json& schema, const json& value,
+                                         const std::string& path) {
+  const auto inner = [&](const std::string& name) {
+    return path.empty() ? name : path + "." + name;
+  };
+  if (const std::string why = WhatIsWrong(schema, value); !why.empty()) {
+    return WrongField{path, why};
+  }
+  if (value.is_object()) {
+    for (const json& name : schema.value("required", json::array())) {
+      if (!value.contains(name)) return WrongField{inner(name), "Required value"};
+    }
+    const json properties = schema.value("properties", json::object());
+    for (const auto& [name, field] : value.items()) {
+      const auto property = properties.find(name);
+      if (property == properties.end()) continue;
+      if (auto wrong = FindWrongField(*property, field, inner(name))) return wrong;
+    }
+  }
+  if (value.is_array() && schema.contains("items")) {
+    for (std::size_t i = 0; i < value.size(); ++i) {
+      if (auto wrong = FindWrongField(schema["items"], value[i], std::format("{}[{}]", path, i))) {
+        return wrong;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace pliant::kube

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+namespace pliant::kube {
+
+struct WrongField {
+  std::string path;  // "spec.size"
+  std::string why;
+};
+
+// What an API server makes of a custom object by the structural schema of its definition: drops the
+// fields that the schema does not name, and fills in defaults.
+void PruneAndDefault(const nlohmann::json& schema, nlohmann::json& value);
+
+// The first field that is not as the schema says. Of the rules in CEL nothing is known here.
+std::optional<WrongField> FindWrongField(const nlohmann::json& schema, const nlohmann::json& value,
+                                         const std::string& path = "");
+
+}  // namespace pliant::kube
