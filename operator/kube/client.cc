@@ -325,8 +325,9 @@ KubeStatus KubeClient::Watch(const ResourceType& type, const std::string& ns,
     const auto known = ParseWatchEventType(event->type);
     return !known || sink(*known, event->object);
   };
-  RETURN_IF_ERROR(impl_->Stream({.target = CollectionPath(type, ns) + query.text()}, on_line,
-                                options.idle, stop));
+  RETURN_IF_ERROR(
+      impl_->Stream({.target = CollectionPath(type, ns) + query.text(), .on_open = options.on_open},
+                    on_line, options.idle, stop));
   if (failure) return std::unexpected(*failure);
   return {};
 }

@@ -86,6 +86,7 @@ struct WatchOptions {
   std::string resource_version;
   Duration timeout = std::chrono::minutes(5);  // after which the server ends the watch
   Duration idle = std::chrono::seconds(150);   // bookmarks come about once a minute
+  std::function<void()> on_open;               // the server has begun to answer
 };
 
 enum class WatchEventType { kAdded, kModified, kDeleted, kBookmark };

@@ -314,6 +314,7 @@ Result<HttpResponse> CpprestTransport::Clients::Run(web::http::client::http_clie
         streaming = lines && head.status / 100 == 2;
         response.status = head.status;
         response.headers = std::move(head.headers);
+        if (streaming && request.on_open) request.on_open();
         break;
       }
       case Exchange::Event::kBytes:

@@ -90,6 +90,7 @@ Result<HttpResponse> FakeHttpTransport::Stream(const HttpRequest& request, const
   std::optional<Scripted> scripted = TakeScripted(request, /*stream=*/true);
   CHECK(scripted, "no stream for " + request.target);
   if (!scripted->answer || scripted->answer->status / 100 != 2) return std::move(scripted->answer);
+  if (request.on_open) request.on_open();
   for (const std::string& line : scripted->lines) {
     if (!sink(line)) return std::move(scripted->answer);
   }

@@ -32,6 +32,8 @@ struct HttpRequest {
   std::string body;
   // Send: from the call to the last byte of the answer. Stream: to the head of the answer.
   Duration deadline = std::chrono::seconds(30);
+  // Stream: called before the first line of a successful answer, when its head has come.
+  std::function<void()> on_open;
 };
 
 struct HttpResponse {

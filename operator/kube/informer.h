@@ -32,6 +32,9 @@ class Informer {
   void Start(KubeClient& client, const ResourceType& type, ReflectorOptions options = {},
              std::function<void(std::string_view reason)> on_restart = {});
 
+  // What Start has its reflector tell: for whoever takes the reflector's steps himself.
+  ReflectorSink Sink(std::function<void(std::string_view reason)> on_restart = {});
+
   Store<T>& store() { return *store_; }
   const Store<T>& store() const { return *store_; }
 
@@ -56,10 +59,12 @@ class Informer {
 template <typename T>
 void Informer<T>::Start(KubeClient& client, const ResourceType& type, ReflectorOptions options,
                         std::function<void(std::string_view reason)> on_restart) {
-  reflector_.emplace(
-      client, type, std::move(options),
-      ReflectorSink{
-          .on_list_begin = [this] { listed_.clear(); },
+  reflector_.emplace(client, type, std::move(options), Sink(std::move(on_restart)));
+}
+
+template <typename T>
+ReflectorSink Informer<T>::Sink(std::function<void(std::string_view reason)> on_restart) {
+  return {.on_list_begin = [this] { listed_.clear(); },
           .on_listed = [this](const nlohmann::json& o) { listed_.push_back(DecodeItem(o)); },
           .on_list_end =
               [this] {
@@ -75,7 +80,9 @@ void Informer<T>::Start(KubeClient& client, const ResourceType& type, ReflectorO
               [this](const nlohmann::json& object) {
                 Tell([key = MetaOf(object).key](Store<T>& store) { store.Erase(key); });
               },
-          .on_restart = std::move(on_restart)});
+          .on_interrupted = [this] { Tell([](Store<T>& store) { store.SetBehind(true); }); },
+          .on_resumed = [this] { Tell([](Store<T>& store) { store.SetBehind(false); }); },
+          .on_restart = std::move(on_restart)};
 }
 
 template <typename T>

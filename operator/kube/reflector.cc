@@ -22,44 +22,45 @@ void Sleep(Duration duration, const std::stop_token& stop) {
 
 }  // namespace
 
-Reflector::Reflector(KubeClient& client, const ResourceType& type, ReflectorOptions options,
-                     ReflectorSink sink)
+ReflectorSteps::ReflectorSteps(KubeClient& client, const ResourceType& type,
+                               ReflectorOptions options, ReflectorSink sink,
+                               std::function<TimePoint()> clock)
     : client_(client),
       type_(type),
       options_(std::move(options)),
       sink_(std::move(sink)),
+      clock_(std::move(clock)),
       policy_(options_.timing),
-      thread_([this](const std::stop_token& stop) { Run(stop); }) {}
+      step_(policy_.Start()) {}
 
-void Reflector::Run(const std::stop_token& stop) {
-  std::mt19937_64 generator{std::random_device()()};
-  const auto random = [&] { return std::uniform_real_distribution()(generator); };
-  ReflectorPolicy::Step step = policy_.Start();
-  while (true) {
-    if (!step.restart_reason.empty() && sink_.on_restart) sink_.on_restart(step.restart_reason);
-    Sleep(step.wait, stop);
-    if (stop.stop_requested()) return;
-    if (step.action == ReflectorPolicy::Action::kList) {
-      const KubeResult<std::string> resource_version = List(stop);
-      if (stop.stop_requested()) return;
-      if (!resource_version) LogOnce("list", resource_version.error());
-      step = resource_version
-                 ? policy_.AfterList(*resource_version, random())
-                 : policy_.AfterListError(resource_version.error(), MonotonicNow(), random());
-    } else {
-      const TimePoint began = MonotonicNow();
-      const KubeStatus watched = WatchFrom(step, stop);
-      if (stop.stop_requested()) return;
-      std::optional<KubeError> error;
-      if (!watched) error = watched.error();
-      // That a watch runs out, or the position with it, is no trouble.
-      if (error && error->code != ErrorCode::kGone) LogOnce("watch", *error);
-      step = policy_.AfterWatch(error, began, MonotonicNow(), random());
+Duration ReflectorSteps::Next(double random, const std::stop_token& stop) {
+  if (step_.action == ReflectorPolicy::Action::kList) {
+    const KubeResult<std::string> resource_version = List(stop);
+    if (stop.stop_requested()) return {};
+    if (!resource_version) {
+      Interrupted();
+      LogOnce("list", resource_version.error());
     }
+    step_ = resource_version ? policy_.AfterList(*resource_version, random)
+                             : policy_.AfterListError(resource_version.error(), clock_(), random);
+  } else {
+    const TimePoint began = clock_();
+    const KubeStatus watched = WatchFrom(step_, stop);
+    if (stop.stop_requested()) return {};
+    std::optional<KubeError> error;
+    if (!watched) {
+      error = watched.error();
+      Interrupted();
+    }
+    // That a watch runs out, or the position with it, is no trouble.
+    if (error && error->code != ErrorCode::kGone) LogOnce("watch", *error);
+    step_ = policy_.AfterWatch(error, began, clock_(), random);
   }
+  if (!step_.restart_reason.empty() && sink_.on_restart) sink_.on_restart(step_.restart_reason);
+  return step_.wait;
 }
 
-KubeResult<std::string> Reflector::List(const std::stop_token& stop) {
+KubeResult<std::string> ReflectorSteps::List(const std::stop_token& stop) {
   ListOptions options{.label_selector = options_.label_selector,
                       .field_selector = options_.field_selector,
                       .stop = stop};
@@ -77,6 +78,7 @@ KubeResult<std::string> Reflector::List(const std::stop_token& stop) {
     for (const nlohmann::json& object : page->items) sink_.on_listed(object);
     if (page->continue_token.empty()) {
       sink_.on_list_end();
+      Resumed();
       Recovered();
       return std::move(page->resource_version);
     }
@@ -84,12 +86,14 @@ KubeResult<std::string> Reflector::List(const std::stop_token& stop) {
   }
 }
 
-KubeStatus Reflector::WatchFrom(const ReflectorPolicy::Step& step, const std::stop_token& stop) {
+KubeStatus ReflectorSteps::WatchFrom(const ReflectorPolicy::Step& step,
+                                     const std::stop_token& stop) {
   const WatchOptions options{.label_selector = options_.label_selector,
                              .field_selector = options_.field_selector,
                              .resource_version = step.resource_version,
                              .timeout = step.watch_timeout,
-                             .idle = options_.timing.watch_idle};
+                             .idle = options_.timing.watch_idle,
+                             .on_open = [this] { Resumed(); }};
   const auto on_event = [this](WatchEventType event, const nlohmann::json& object) {
     switch (event) {
       case WatchEventType::kAdded:
@@ -109,17 +113,35 @@ KubeStatus Reflector::WatchFrom(const ReflectorPolicy::Step& step, const std::st
   return client_.Watch(type_, options_.ns, options, on_event, stop);
 }
 
-void Reflector::Recovered() {
+void ReflectorSteps::Interrupted() {
+  if (!std::exchange(interrupted_, true) && sink_.on_interrupted) sink_.on_interrupted();
+}
+
+void ReflectorSteps::Resumed() {
+  if (std::exchange(interrupted_, false) && sink_.on_resumed) sink_.on_resumed();
+}
+
+void ReflectorSteps::Recovered() {
   if (failure_.empty()) return;
   failure_.clear();
   log::Info("following objects again", {{"kind", type_.kind}});
 }
 
-void Reflector::LogOnce(std::string_view doing, const KubeError& error) {
+void ReflectorSteps::LogOnce(std::string_view doing, const KubeError& error) {
   if (failure_ == error.message) return;
   failure_ = error.message;
   log::Warning("cannot follow objects; trying on",
                {{"kind", type_.kind}, {"doing", doing}, {"error", error.message}});
 }
+
+Reflector::Reflector(KubeClient& client, const ResourceType& type, ReflectorOptions options,
+                     ReflectorSink sink)
+    : steps_(client, type, std::move(options), std::move(sink)),
+      thread_([this](const std::stop_token& stop) {
+        std::mt19937_64 random{std::random_device()()};
+        while (!stop.stop_requested()) {
+          Sleep(steps_.Next(std::uniform_real_distribution()(random), stop), stop);
+        }
+      }) {}
 
 }  // namespace pliant::kube

@@ -23,6 +23,10 @@ struct ReflectorSink {
   std::function<void(const nlohmann::json& object)> on_changed;  // added or modified
   std::function<void(const nlohmann::json& object)> on_deleted;
 
+  // What was told may be behind from now on, for want of an answer; then: no more. May be empty.
+  std::function<void()> on_interrupted;
+  std::function<void()> on_resumed;
+
   // For metrics: it had to list or watch again, with the reason in a word or two. May be empty.
   std::function<void(std::string_view reason)> on_restart;
 };
@@ -34,8 +38,38 @@ struct ReflectorOptions {
   ReflectorTiming timing;
 };
 
-// Follows all objects of one kind: lists them, then watches, and lists again when the watch cannot
-// be continued. Never gives up; it logs what keeps it from working once a change.
+// Follows all objects of one kind, one list or one watch at a time: lists them, then watches, and
+// lists again when the watch cannot be continued. Never gives up; it logs what keeps it from
+// working once a change. One thread, which it blocks.
+class ReflectorSteps {
+ public:
+  // `client` outlives the steps; `clock` tells the time of the waits.
+  ReflectorSteps(KubeClient& client, const ResourceType& type, ReflectorOptions options,
+                 ReflectorSink sink, std::function<TimePoint()> clock = MonotonicNow);
+
+  // The next list or watch, to its end. How long to wait then. `random` in [0, 1).
+  Duration Next(double random, const std::stop_token& stop = {});
+
+ private:
+  KubeResult<std::string> List(const std::stop_token& stop);  // the list's resource version
+  KubeStatus WatchFrom(const ReflectorPolicy::Step& step, const std::stop_token& stop);
+  void Interrupted();
+  void Resumed();
+  void Recovered();
+  void LogOnce(std::string_view doing, const KubeError& error);
+
+  KubeClient& client_;
+  const ResourceType type_;
+  const ReflectorOptions options_;
+  const ReflectorSink sink_;
+  const std::function<TimePoint()> clock_;
+  ReflectorPolicy policy_;
+  ReflectorPolicy::Step step_;
+  bool interrupted_ = false;
+  std::string failure_;  // what was logged last; empty while all is well
+};
+
+// The same on a thread of its own.
 class Reflector {
  public:
   // Begins at once. `client` outlives the reflector.
@@ -45,21 +79,8 @@ class Reflector {
   ~Reflector() = default;
 
  private:
-  void Run(const std::stop_token& stop);
-  KubeResult<std::string> List(const std::stop_token& stop);  // the list's resource version
-  KubeStatus WatchFrom(const ReflectorPolicy::Step& step, const std::stop_token& stop);
-  void Recovered();
-  void LogOnce(std::string_view doing, const KubeError& error);
-
-  KubeClient& client_;
-  const ResourceType type_;
-  const ReflectorOptions options_;
-  const ReflectorSink sink_;
-  // Own thread only.
-  ReflectorPolicy policy_;
-  std::string failure_;  // what was logged last; empty while all is well
-
-  std::jthread thread_;  // last: joined before the rest is destroyed
+  ReflectorSteps steps_;  // its own thread only
+  std::jthread thread_;   // last: joined before the rest is destroyed
 };
 
 }  // namespace pliant::kube

@@ -46,9 +46,13 @@ class Store {
   void Erase(const NamespacedName& key);
   // The state of all, from a list: what it does not name is gone.
   void ReplaceAll(std::vector<Item> items);
+  // Whether it is known that news may be missing.
+  void SetBehind(bool behind) { behind_ = behind; }
 
   // Whether there has been a list. Before that, what is absent here may well exist.
   bool synced() const { return synced_; }
+  // Whether this is also all that there is to know, but for what is on its way.
+  bool current() const { return synced_ && !behind_; }
   std::size_t size() const { return items_.size(); }
 
   std::shared_ptr<const T> Find(const NamespacedName& key) const {
@@ -72,6 +76,7 @@ class Store {
   std::vector<Index> indexes_;
   std::map<NamespacedName, Item> items_;  // values are never null
   bool synced_ = false;
+  bool behind_ = false;
 };
 
 template <typename T>
