@@ -44,6 +44,14 @@ bool IsRefusal(ErrorCode code) {
          code == ErrorCode::kNotFound || code == ErrorCode::kConflict;
 }
 
+bool IsUnclear(const Action& action, ErrorCode code) {
+  const bool matters = std::holds_alternative<CreateCoordinator>(action) ||
+                       std::holds_alternative<CreateLearner>(action) ||
+                       std::holds_alternative<OpenGate>(action);
+  return matters && (code == ErrorCode::kUnavailable || code == ErrorCode::kTimeout ||
+                     code == ErrorCode::kInternal);
+}
+
 }  // namespace
 
 BatchResult ActionRunner::Run(const Batch& batch) const {
@@ -54,15 +62,47 @@ BatchResult ActionRunner::Run(const Batch& batch) const {
       return result;
     }
   }
-  for (const Action& action : batch.actions) {
+  for (std::size_t index = 0; index < batch.actions.size(); ++index) {
     const Status done =
-        std::visit([&](const auto& what) { return Do(what, batch, result); }, action);
-    if (!done) {
-      result.error = done.error();
-      return result;
-    }
+        std::visit([&](const auto& what) { return Do(what, batch, result); }, batch.actions[index]);
+    if (done) continue;
+    result.error = done.error();
+    result.failed = index;
+    result.unclear = IsUnclear(batch.actions[index], done.error().code);
+    break;
   }
   return result;
+}
+
+BatchResult ActionRunner::Clear(const Batch& batch) const {
+  const Action& action = batch.actions.front();
+  BatchResult result;
+  Status done;
+  if (const auto* coordinator = std::get_if<CreateCoordinator>(&action)) {
+    done = FindPod(CoordinatorPodName(batch.job.meta, coordinator->term), batch, result);
+  } else if (const auto* learner = std::get_if<CreateLearner>(&action)) {
+    done = FindPod(LearnerPodName(batch.job.meta, learner->number), batch, result);
+  } else {
+    // On the version of the pod that was read: it cannot be done twice.
+    done = Do(std::get<OpenGate>(action), batch, result);
+  }
+  if (done) return result;
+  result.error = done.error();
+  result.failed = 0;
+  result.unclear =
+      IsUnclear(action, done.error().code) || done.error().code == ErrorCode::kThrottled;
+  return result;
+}
+
+Status ActionRunner::FindPod(const std::string& name, const Batch& batch,
+                             BatchResult& result) const {
+  const auto found = client_.Get(kube::kPods, KeyOf(batch, name));
+  if (!found && found.error().code == ErrorCode::kNotFound) return {};
+  if (!found) return std::unexpected(InContext("look for pod " + name, found.error()));
+  if (!IsOwnedBy(*found, batch.job.meta)) return std::unexpected(TakenName("pod", name));
+  ASSIGN_OR_RETURN(api::Pod decoded, api::DecodePod(*found, defaults_.gpu_resource));
+  result.created.push_back(std::move(decoded));
+  return {};
 }
 
 Status ActionRunner::WriteStatus(const Batch& batch, BatchResult& result) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -29,7 +30,11 @@ struct Batch {
 
 // What came of it, as the server answered. Absent: not done.
 struct BatchResult {
-  std::optional<Error> error;  // of the first that failed
+  std::optional<Error> error;         // of the first that failed
+  std::optional<std::size_t> failed;  // the index of that action; nothing: the status
+  // Whether that action may have been done, or be done yet, and what is planned next depends on it:
+  // a pod that was created counts, and one whose gate is open holds its GPUs.
+  bool unclear = false;
   std::optional<api::ElasticTrainingJob> job;
   std::optional<api::Service> service;
   std::vector<api::Pod> created;
@@ -49,6 +54,9 @@ class ActionRunner {
       : client_(client), defaults_(std::move(defaults)), keys_(std::move(keys)) {}
 
   BatchResult Run(const Batch& batch) const;
+  // Finds out what has become of an action whose outcome is unclear, the only one of `batch`. A pod
+  // that is not there is not created again: another one may have had its name meanwhile.
+  BatchResult Clear(const Batch& batch) const;
 
  private:
   Status WriteStatus(const Batch& batch, BatchResult& result) const;
@@ -65,6 +73,7 @@ class ActionRunner {
   Status Do(const DeleteJob& action, const Batch& batch, BatchResult& result) const;
 
   Status CreatePod(const nlohmann::json& pod, const Batch& batch, BatchResult& result) const;
+  Status FindPod(const std::string& name, const Batch& batch, BatchResult& result) const;
   Status Put(const kube::ResourceType& type, const nlohmann::json& object,
              const char* content) const;
 

@@ -1,9 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,27 +21,44 @@ class Assumed {
 
   // A write is under way: until Settle or Withdraw the object counts as `value`.
   void Begin(const std::string& key, T value) {
-    entries_[key] = {.value = std::make_shared<const T>(std::move(value))};
+    entries_[key].under_way = std::make_shared<const T>(std::move(value));
   }
 
   // It was done. Writes are conditional, so nothing came between the version that was replaced ("":
-  // none, it was created) and `value`: as long as the store still shows that version, it lags.
+  // none, it was created) and `value`: as long as the store still shows that version, or one that
+  // an earlier write replaced, it lags.
   void Settle(const std::string& key, std::string replaced_version, T value, WallTime now) {
-    entries_[key] = {.value = std::make_shared<const T>(std::move(value)),
-                     .replaced_version = std::move(replaced_version),
-                     .forget_at = now + kPatience};
+    Entry& entry = entries_[key];
+    entry.under_way = nullptr;
+    entry.done = std::make_shared<const T>(std::move(value));
+    entry.replaced_versions.push_back(std::move(replaced_version));
+    entry.forget_at = now + kPatience;
   }
 
-  void Withdraw(const std::string& key) { entries_.erase(key); }
+  // It was not done; what was done before still counts.
+  void Withdraw(const std::string& key) {
+    const auto found = entries_.find(key);
+    if (found == entries_.end()) return;
+    found->second.under_way = nullptr;
+    if (found->second.done == nullptr) entries_.erase(found);
+  }
 
   // What `key` is now; `stored` is what the store has, or null.
   Object Resolve(const std::string& key, Object stored, WallTime now) {
     const auto found = entries_.find(key);
     if (found == entries_.end()) return stored;
-    const Entry& entry = found->second;
-    if (!entry.forget_at) return entry.value;
+    Entry& entry = found->second;
     const std::string shown = stored == nullptr ? "" : stored->meta.resource_version;
-    if (shown == entry.replaced_version && now < *entry.forget_at) return entry.value;
+    // Once it was there, its absence is news.
+    if (!shown.empty()) std::erase(entry.replaced_versions, "");
+    const bool lags =
+        std::ranges::contains(entry.replaced_versions, shown) && now < entry.forget_at;
+    if (entry.done != nullptr && !lags) {
+      entry.done = nullptr;
+      entry.replaced_versions.clear();
+    }
+    if (entry.under_way != nullptr) return entry.under_way;
+    if (entry.done != nullptr) return entry.done;
     entries_.erase(found);
     return stored;
   }
@@ -57,10 +74,12 @@ class Assumed {
   // An object that was created and deleted again before the watch told of it would count for ever.
   static constexpr std::chrono::seconds kPatience{60};
 
+  // At least one of the two objects is there.
   struct Entry {
-    Object value;
-    std::string replaced_version;
-    std::optional<WallTime> forget_at;  // nothing: the write is under way
+    Object under_way;  // as it will be
+    Object done;       // as it is, though the store may not show it yet
+    std::vector<std::string> replaced_versions;
+    WallTime forget_at;
   };
   std::map<std::string, Entry> entries_;
 };

@@ -178,6 +178,7 @@ void JobTable::Settle(const Batch& batch, const BatchResult& result, WallTime no
       assumed_pods_.Withdraw(KeyIn(job, name));
     }
   };
+  std::size_t index = 0;
   const auto end = Overloaded{
       [](const CheckTemplate&) {},
       [](const FindMountCause&) {},
@@ -192,20 +193,48 @@ void JobTable::Settle(const Batch& batch, const BatchResult& result, WallTime no
       [&](const CreateLearner& action) {
         settle(LearnerPodName(job, action.number), result.created, "");
       },
-      [&](const OpenGate& action) { settle(action.pod, result.opened, action.resource_version); },
-      [&](const DeletePod& action) {
+      [&](const OpenGate& action) {
+        const bool outdated = index == result.failed && result.error->code == ErrorCode::kConflict;
         const std::string key = KeyIn(job, action.pod);
-        const auto stored = stores_.pods.Find({job.name_space, action.pod});
-        const bool done = std::ranges::contains(result.deleted, action.pod);
-        if (!done || stored == nullptr || stored->deleting()) {
-          assumed_pods_.Withdraw(key);
+        const auto open = FindPod(key, now);
+        if (!outdated || open == nullptr) {
+          settle(action.pod, result.opened, action.resource_version);
           return;
         }
-        api::Pod pod = *stored;
-        pod.meta.deleted = now;
-        assumed_pods_.Settle(key, stored->meta.resource_version, std::move(pod), now);
+        // It is another version by now, perhaps because an earlier try was done: until the store
+        // shows that one, the pod may hold its GPUs.
+        assumed_pods_.Settle(key, action.resource_version, *open, now);
+      },
+      [&](const DeletePod& action) {
+        const std::string key = KeyIn(job, action.pod);
+        const bool done = std::ranges::contains(result.deleted, action.pod);
+        const auto known = FindPod(key, now);
+        assumed_pods_.Withdraw(key);
+        if (!done || known == nullptr || !known->deleting()) return;
+        const auto stored = stores_.pods.Find({job.name_space, action.pod});
+        // What is gone from the store as well needs no memory, unless its creation is not seen yet.
+        if (stored == nullptr && FindPod(key, now) == nullptr) return;
+        if (stored != nullptr && stored->deleting()) return;
+        assumed_pods_.Settle(key, stored == nullptr ? "" : stored->meta.resource_version, *known,
+                             now);
       }};
-  for (const Action& action : batch.actions) std::visit(end, action);
+  for (; index < batch.actions.size(); ++index) {
+    if (index == result.failed && result.unclear) continue;
+    std::visit(end, batch.actions[index]);
+  }
+}
+
+void JobTable::Abandon(const Batch& batch) {
+  const api::ObjectMeta& job = batch.job.meta;
+  for (const Action& action : batch.actions) {
+    if (const auto* create = std::get_if<CreateCoordinator>(&action)) {
+      assumed_pods_.Withdraw(KeyIn(job, CoordinatorPodName(job, create->term)));
+    } else if (const auto* learner = std::get_if<CreateLearner>(&action)) {
+      assumed_pods_.Withdraw(KeyIn(job, LearnerPodName(job, learner->number)));
+    } else if (const auto* gate = std::get_if<OpenGate>(&action)) {
+      assumed_pods_.Withdraw(KeyIn(job, gate->pod));
+    }
+  }
 }
 
 }  // namespace pliant::controller

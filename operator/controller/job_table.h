@@ -24,6 +24,9 @@ struct ClusterStores {
   bool synced() const {
     return jobs.synced() && pods.synced() && nodes.synced() && services.synced();
   }
+  bool current() const {
+    return jobs.current() && pods.current() && nodes.current() && services.current();
+  }
 };
 
 // Puts together what is known of each job: what the stores show, what this program has just done or
@@ -43,8 +46,11 @@ class JobTable {
 
   // What the batch orders counts as done until it has been tried.
   void Begin(const Batch& batch, WallTime now);
-  // It was tried: what was done counts until the stores show it.
+  // It was tried: what was done counts until the stores show it. The action whose outcome is not
+  // clear goes on to count as done.
   void Settle(const Batch& batch, const BatchResult& result, WallTime now);
+  // Nobody will ask again for what is not clear of it: its job is gone.
+  void Abandon(const Batch& batch);
 
   const ClusterStores& stores() const { return stores_; }
 

@@ -1,11 +1,18 @@
 #include "operator/controller/leadership.h"
 
+#include <chrono>
 #include <utility>
 
 #include "base/log.h"
 #include "operator/controller/key_store.h"
 
 namespace pliant::controller {
+namespace {
+
+// What a predecessor that has just gone did last is still on its way to the stores.
+constexpr std::chrono::milliseconds kSettleTime{500};
+
+}  // namespace
 
 Leadership::Leadership(LeadershipParts parts, LeadershipOptions options)
     : parts_(std::move(parts)), options_(std::move(options)) {
@@ -27,7 +34,7 @@ Leadership::Leadership(LeadershipParts parts, LeadershipOptions options)
 void Leadership::Begin(int transitions) {
   log::Info("leading", {{"transitions", transitions}});
   options_.planning.lease_transitions = transitions;
-  GetKeys();
+  parts_.loop.PostAfter(kSettleTime, [this] { GetKeys(); });
 }
 
 void Leadership::GetKeys() {

@@ -174,8 +174,9 @@ void PlanningLoop::RequestRound() {
 
 void PlanningLoop::Round() {
   first_request_.reset();
-  // What is absent from a store that was not listed yet may well exist.
-  if (!parts_.table.stores().synced()) {
+  // What is absent from a store that was not listed yet may well exist; and what a predecessor did
+  // while the store could not follow is not seen.
+  if (!parts_.table.stores().current()) {
     round_timer_ = parts_.loop.PostAfter(options_.debounce_most, [this] { RequestRound(); });
     return;
   }
@@ -273,23 +274,30 @@ void PlanningLoop::Dispatch(const JobView& view, Outcome outcome) {
   if (view.memory.waiting_since && outcome.status.desired_learners > 0) {
     wait_ended = now - *view.memory.waiting_since;
   }
-  parts_.api_calls([this, alive = alive_, batch, wait_ended, before = view.job.status,
-                    look_again = outcome.look_again, began = parts_.loop.Now(), &loop = parts_.loop,
+  Run({.batch = std::move(batch),
+       .before = view.job.status,
+       .look_again = outcome.look_again,
+       .wait_ended = wait_ended,
+       .began = parts_.loop.Now()});
+}
+
+void PlanningLoop::Run(Errand errand) {
+  parts_.api_calls([this, alive = alive_, errand = std::move(errand), &loop = parts_.loop,
                     &runner = parts_.runner] {
-    auto result = std::make_shared<const BatchResult>(runner.Run(*batch));
-    loop.Post([this, alive, batch, wait_ended, before, look_again, began, result] {
-      if (!*alive) return;
-      if (wait_ended && result->job) parts_.metrics.OnWaitEnded(*wait_ended);
-      OnDone(*batch, before, *result, look_again, parts_.loop.Now() - began);
+    auto result = std::make_shared<const BatchResult>(errand.clears ? runner.Clear(*errand.batch)
+                                                                    : runner.Run(*errand.batch));
+    loop.Post([this, alive, errand, result] {
+      if (*alive) OnDone(errand, *result);
     });
   });
 }
 
-void PlanningLoop::OnDone(const Batch& batch, const api::JobStatus& before,
-                          const BatchResult& result, std::optional<WallTime> look_again,
-                          Duration took) {
+void PlanningLoop::OnDone(const Errand& errand, const BatchResult& result) {
+  const Batch& batch = *errand.batch;
+  const api::JobStatus& before = errand.before;
   const api::ObjectMeta& job = batch.job.meta;
   parts_.table.Settle(batch, result, options_.now());
+  if (errand.wait_ended && result.job) parts_.metrics.OnWaitEnded(*errand.wait_ended);
   if (result.job) {
     for (const JobEvent& event : EventsOf(before, result.job->status)) {
       options_.on_event(job, event);
@@ -308,6 +316,7 @@ void PlanningLoop::OnDone(const Batch& batch, const api::JobStatus& before,
   }
   const auto course = courses_.find(job.uid);
   if (course == courses_.end()) {  // the job went meanwhile
+    parts_.table.Abandon(batch);
     queue_.Done(KeyOf(job));
     return;
   }
@@ -319,7 +328,11 @@ void PlanningLoop::OnDone(const Batch& batch, const api::JobStatus& before,
                              : result.error->code == ErrorCode::kConflict
                                  ? metrics::ReconcileResult::kRequeue
                                  : metrics::ReconcileResult::kError,
-                             took);
+                             parts_.loop.Now() - errand.began);
+  if (result.unclear) {
+    Clear(errand, result);
+    return;
+  }
   queue_.Done(KeyOf(job));
   if (result.error) {
     OnFailure(batch, *result.error);
@@ -331,7 +344,22 @@ void PlanningLoop::OnDone(const Batch& batch, const api::JobStatus& before,
   course->second.last_error.clear();
   // What was done may call for more; then it rests.
   queue_.Add(KeyOf(job));
-  LookAgain(KeyOf(job), look_again);
+  LookAgain(KeyOf(job), errand.look_again);
+}
+
+// Asks about the one action until its outcome is clear. Until then the job is left alone, and the
+// action counts as done.
+void PlanningLoop::Clear(const Errand& errand, const BatchResult& result) {
+  Course& course = courses_.at(errand.batch->job.meta.uid);
+  LogFailure(course, *errand.batch, *result.error);
+  auto rest = std::make_shared<Batch>(
+      Batch{.job = errand.batch->job, .actions = {errand.batch->actions[*result.failed]}});
+  if (result.job) rest->job = *result.job;
+  Errand again{.batch = rest, .clears = true, .before = rest->job.status, .began = errand.began};
+  parts_.loop.PostAfter(course.backoff.Next(0),
+                        [this, alive = alive_, again = std::move(again)]() mutable {
+                          if (*alive) Run(std::move(again));
+                        });
 }
 
 void PlanningLoop::OnFailure(const Batch& batch, const Error& error) {
@@ -343,11 +371,7 @@ void PlanningLoop::OnFailure(const Batch& batch, const Error& error) {
     return;
   }
   if (error.code == ErrorCode::kCancelled) return;  // the lease is lost
-  if (course.last_error != error.message) {
-    log::Warning("job could not be acted on",
-                 {{"job", JobOf(batch.job.meta)}, {"error", error.message}});
-    course.last_error = error.message;
-  }
+  LogFailure(course, batch, error);
   if (IsRefusal(error)) {
     parts_.table.Memory(batch.job.meta.uid).refusal = error.message;
     if (course.not_before == WallTime{}) course.backoff = Backoff(kRefusalBackoff);
@@ -355,6 +379,12 @@ void PlanningLoop::OnFailure(const Batch& batch, const Error& error) {
   const Duration delay = course.backoff.Next(0);
   course.not_before = options_.now() + std::chrono::ceil<milliseconds>(delay);
   queue_.AddAfter(key, delay);
+}
+
+void PlanningLoop::LogFailure(Course& course, const Batch& batch, const Error& error) {
+  if (std::exchange(course.last_error, error.message) == error.message) return;
+  log::Warning("job could not be acted on",
+               {{"job", JobOf(batch.job.meta)}, {"error", error.message}});
 }
 
 void PlanningLoop::RememberTemplateCheck(const Batch& batch, const BatchResult& result) {

@@ -70,12 +70,24 @@ class PlanningLoop {
     std::string last_error;  // as it was logged
   };
 
+  // A batch under way.
+  struct Errand {
+    std::shared_ptr<const Batch> batch;
+    bool clears = false;  // asks what has become of it
+    api::JobStatus before;
+    std::optional<WallTime> look_again;
+    std::optional<Duration> wait_ended;  // of a job that is given its first GPUs by it
+    TimePoint began{};
+  };
+
   void RequestRound();
   void Round();
   void Reconcile(const JobView& view, const std::optional<JobPlan>& plan, WallTime now);
   void Dispatch(const JobView& view, Outcome outcome);
-  void OnDone(const Batch& batch, const api::JobStatus& before, const BatchResult& result,
-              std::optional<WallTime> look_again, Duration took);
+  void Run(Errand errand);
+  void OnDone(const Errand& errand, const BatchResult& result);
+  void Clear(const Errand& errand, const BatchResult& result);
+  void LogFailure(Course& course, const Batch& batch, const Error& error);
   void OnFailure(const Batch& batch, const Error& error);
   void RememberTemplateCheck(const Batch& batch, const BatchResult& result);
   void FollowCoordinator(const JobView& view, const Outcome& outcome);
