@@ -1,0 +1,98 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <random>
+#include <string>
+
+#include "base/event_loop.h"
+#include "tests/kube/memory_api_server.h"
+
+namespace pliant::operator_sim {
+
+using Json = nlohmann::json;
+using Random = std::mt19937_64;
+
+// In [least, most].
+Duration Between(Random& random, Duration least, Duration most);
+bool Chance(Random& random, double probability);
+
+std::string LabelOf(const Json& object, std::string_view label);
+bool IsLearner(const Json& pod);
+bool IsGated(const Json& pod);
+bool HasEnded(const Json& pod);
+// Where it runs, or may run only; "" if that is open.
+std::string NodeOf(const Json& pod);
+
+// What runs on the nodes: the scheduler, kubelets, the controllers of nodes and garbage. They see
+// the API server's objects a little late, and change them as the real ones do.
+class Cluster {
+ public:
+  // All outlive it.
+  Cluster(EventLoop& loop, kube::MemoryApiServer& server, Random& random);
+
+  void AddNode(const std::string& name, int gpus);
+  // Everything on it is dead at once; the others learn of it later.
+  void PowerOff(const std::string& name);
+  void PowerOn(const std::string& name);
+  void RemoveNode(const std::string& name);  // from the cluster; PowerOn brings it back
+  void SetCordoned(const std::string& name, bool cordoned);
+  void SetUnhealthyGpus(const std::string& name, int count);
+  int GpusOf(const std::string& name) const { return nodes_.at(name).gpus; }
+  std::vector<std::string> NodeNames() const;
+
+  // The main program of a pod ends, if it runs.
+  void EndProgram(const std::string& pod, int exit_code, const Json& last_words);
+  // Of a container that is started again, as a coordinator's is.
+  void CrashProgram(const std::string& pod);
+  bool Runs(const std::string& pod) const;
+  std::string AddressOf(const std::string& pod) const;
+  std::optional<std::string> PodAt(const std::string& address) const;
+
+  void OnChange(const std::string& path, const kube::MemoryApiServer::Object& object);
+
+  // A program has started, is asked to end, or has ended.
+  std::function<void(const std::string& pod)> on_start;
+  std::function<void(const std::string& pod)> on_stop_signal;
+  std::function<void(const std::string& pod)> on_end;
+  // Whether the next start of a learner fails as a kubelet's refusal does.
+  std::function<bool()> refuse_start = [] { return false; };
+
+ private:
+  struct Node {
+    int gpus = 0;
+    int unhealthy = 0;
+    bool on = true;
+    bool known = true;  // there is an object for it
+    int power_cycles = 0;
+  };
+  struct Program {
+    std::string uid;
+    std::string node;
+    std::string address;
+    bool alive = false;
+    bool signalled = false;
+  };
+
+  void Look(const std::string& pod, Duration most);
+  void Sync(const std::string& path);
+  void Bind(const std::string& path, const Json& pod);
+  void Start(const std::string& path, const Json& pod);
+  void SetRunning(const std::string& path, const std::string& uid);
+  void Terminate(const std::string& path, const Json& pod);
+  void Fail(const std::string& path, const std::string& reason, const std::string& message);
+  void KillProgram(const std::string& path);
+  void WriteNode(const std::string& name);
+  void EvictFrom(const std::string& node);
+  int GpusTakenOn(const std::string& node) const;
+
+  EventLoop& loop_;
+  kube::MemoryApiServer& server_;
+  Random& random_;
+  std::map<std::string, Node> nodes_;
+  std::map<std::string, Program> programs_;  // by the path of the pod
+  int addresses_ = 0;
+};
+
+}  // namespace pliant::operator_sim

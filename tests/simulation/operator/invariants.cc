@@ -1,0 +1,102 @@
+#include "tests/simulation/operator/invariants.h"
+
+#include <algorithm>
+#include <format>
+
+#include "operator/controller/names.h"
+
+namespace pliant::operator_sim {
+namespace {
+
+constexpr const char* kPods = "/api/v1/pods";
+constexpr const char* kJobs = "/apis/pliant.dev/v1alpha1/elastictrainingjobs";
+
+std::string UidOf(const Json& object) { return object.at("metadata").at("uid"); }
+
+}  // namespace
+
+void Invariants::OnChange(const std::string& path, const kube::MemoryApiServer::Object& object) {
+  if (object == nullptr) return;
+  if (kube::IsIn(kJobs, path)) OnJob(*object);
+  if (kube::IsIn(kPods, path)) OnPod(path, *object);
+}
+
+void Invariants::OnJob(const Json& job) {
+  JobSeen& seen = jobs_[UidOf(job)];
+  const bool first = seen.name.empty();
+  seen.name = job.at("metadata").at("name");
+  const Json& elastic = job.at("spec").at("elastic");
+  const int least = elastic.at("minLearners");
+  const int most = elastic.at("maxLearners");
+  seen.least = first ? least : std::min(seen.least, least);
+  seen.most = first ? most : std::max(seen.most, most);
+
+  const Json status = job.value("status", Json::object());
+  const std::string phase = status.value("phase", "");
+  if (seen.finished && phase != seen.phase) {
+    Violated(std::format("job {} was {} and is {}", seen.name, seen.phase, phase));
+  }
+  seen.finished = phase == "Succeeded" || phase == "Failed";
+  // One that lost learners may keep the rest for a while: its minimum is looked at when it starts.
+  const int desired = status.value("desiredLearners", 0);
+  const bool starts = phase == "Starting" && seen.phase != "Starting" && seen.learners == 0;
+  if (desired > seen.most || (starts && desired < seen.least)) {
+    Violated(std::format("job {} is to have {} learners, and asked for {} to {}", seen.name,
+                         desired, seen.least, seen.most));
+  }
+  seen.phase = phase;
+  for (const char* counter : {"coordinatorTerm", "nextLearner", "restarts", "resizes"}) {
+    const std::int64_t value = status.value(counter, std::int64_t{0});
+    std::int64_t& before = seen.counters[counter];
+    if (value < before) {
+      Violated(std::format("{} of job {} went from {} to {}", counter, seen.name, before, value));
+    }
+    before = value;
+  }
+}
+
+void Invariants::OnPod(const std::string& path, const Json& pod) {
+  const auto [name, is_new] = names_.try_emplace(path, UidOf(pod));
+  if (name->second != UidOf(pod)) {
+    Violated(std::format("a second pod has the name {}", path));
+    name->second = UidOf(pod);
+  }
+  if (!IsLearner(pod)) return;
+  const std::string uid = LabelOf(pod, controller::kLabelJobUid);
+  JobSeen& job = jobs_[uid];
+  if (is_new) ++job.learners;
+  if (is_new && job.finished) {
+    Violated(std::format("{} was created for job {}, which is {}", path, job.name, job.phase));
+  }
+  if (is_new) CheckSize(uid, job);
+  if (!IsGated(pod) && !HasEnded(pod)) CheckNode(NodeOf(pod));
+}
+
+// A pod that holds a GPU, or may take it at any moment.
+void Invariants::CheckNode(const std::string& node) {
+  int held = 0;
+  for (const auto& [path, pod] : server_.All(kPods)) {
+    if (IsLearner(*pod) && !HasEnded(*pod) && !IsGated(*pod) && NodeOf(*pod) == node) ++held;
+  }
+  if (held > gpus_of_(node)) {
+    Violated(
+        std::format("{} learners may run on {}, which has {} GPUs", held, node, gpus_of_(node)));
+  }
+}
+
+// Those who leave are no part of the job any more; before that it never has more than it asked for.
+void Invariants::CheckSize(const std::string& job_uid, const JobSeen& job) {
+  int gated = 0;
+  for (const auto& [path, pod] : server_.All(kPods)) {
+    const bool counts = LabelOf(*pod, controller::kLabelJobUid) == job_uid && IsLearner(*pod) &&
+                        !HasEnded(*pod) && IsGated(*pod) &&
+                        !pod->at("metadata").contains("deletionTimestamp");
+    if (counts) ++gated;
+  }
+  if (gated > job.most) {
+    Violated(std::format("{} learners of job {} wait for a GPU, it asked for at most {}", gated,
+                         job.name, job.most));
+  }
+}
+
+}  // namespace pliant::operator_sim

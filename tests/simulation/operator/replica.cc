@@ -1,0 +1,127 @@
+#include "tests/simulation/operator/replica.h"
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "tests/kube/request_target.h"
+
+namespace pliant::operator_sim {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr const char* kGpu = "nvidia.com/gpu";
+constexpr milliseconds kWatchDelayMost{60};
+constexpr milliseconds kApiCallMost{20};
+constexpr milliseconds kCoordinatorCallMost{40};
+
+kube::Config ServerConfig() { return {.server = "https://memory"}; }
+
+}  // namespace
+
+// One of its reflectors.
+struct Replica::Follower {
+  std::string collection;
+  kube::ReflectorSteps steps;
+  TimerId timer = 0;  // 0: it waits for something to happen
+};
+
+Replica::Replica(std::string identity, ReplicaParts parts)
+    : identity_(std::move(identity)),
+      parts_(std::move(parts)),
+      loop_(parts_.loop),
+      transport_(parts_.server, parts_.fault, parts_.on_end),
+      lease_client_(transport_, ServerConfig(), {.requests_per_second = 0}),
+      client_(transport_, ServerConfig(),
+              {.requests_per_second = 0, .may_write = [this] { return leads(); }}),
+      jobs_(loop_, api::DecodeJob),
+      pods_(loop_, [](const nlohmann::json& o) { return api::DecodePod(o, kGpu); }),
+      nodes_(loop_, [](const nlohmann::json& o) { return api::DecodeNode(o, kGpu); }),
+      services_(loop_, api::DecodeService),
+      table_({jobs_.store(), pods_.store(), nodes_.store(), services_.store()}, kGpu),
+      leadership_(
+          {.loop = loop_,
+           .table = table_,
+           .client = client_,
+           .api_calls = ExecutorOf(kApiCallMost),
+           .coordinator_calls = ExecutorOf(kCoordinatorCallMost),
+           .metrics = metrics_},
+          {.ns = "pliant-system",
+           .pods = {.priority_class = "learners"},
+           .planning = {.lifecycle = {.coordinator_image = "pliant:1"},
+                        .now = parts_.now,
+                        .on_event = [](const api::ObjectMeta&, const controller::JobEvent&) {}},
+           .connect = [this](const std::string& server, const std::string& ca)
+               -> Result<std::unique_ptr<kube::HttpTransport>> {
+             ASSIGN_OR_RETURN(auto coordinator, parts_.connect(server, ca));
+             return coordinator;
+           }}),
+      steps_(lease_client_, {"pliant-system", "pliant-operator"}, identity_, {},
+             [this] { return loop_.Now(); }) {
+  Follow(jobs_, controller::kJobs, {});
+  Follow(pods_, kube::kPods, {});
+  Follow(nodes_, kube::kNodes, {});
+  Follow(services_, kube::kServices, {.label_selector = "app.kubernetes.io/managed-by=pliant"});
+  loop_.Post([this] { Elect(); });
+}
+
+Replica::~Replica() = default;
+
+controller::Executor Replica::ExecutorOf(Duration most) {
+  return [this, most](std::function<void()> task) {
+    loop_.PostAfter(std::chrono::duration_cast<Duration>(most * parts_.random()), std::move(task));
+  };
+}
+
+template <typename T>
+void Replica::Follow(kube::Informer<T>& informer, const kube::ResourceType& type,
+                     kube::ReflectorOptions options) {
+  followers_.push_back(std::make_unique<Follower>(
+      Follower{.collection = kube::CollectionPath(type, ""),
+               .steps = kube::ReflectorSteps(client_, type, std::move(options), informer.Sink(),
+                                             [this] { return loop_.Now(); })}));
+  Follower& follower = *followers_.back();
+  follower.timer = loop_.PostAfter(Duration::zero(), [this, &follower] { Poll(follower); });
+}
+
+void Replica::OnServerChange(const std::string& path) {
+  for (const auto& follower : followers_) {
+    if (follower->timer != 0 || !kube::IsIn(follower->collection, path)) continue;
+    const auto delay = std::chrono::duration_cast<Duration>(kWatchDelayMost * parts_.random());
+    follower->timer = loop_.PostAfter(delay, [this, &f = *follower] { Poll(f); });
+  }
+}
+
+void Replica::Poll(Follower& follower) {
+  follower.timer = 0;
+  // At most: a watch that is told that its position is gone, a list, and a watch from there on.
+  Duration wait{};
+  for (int step = 0; step < 3 && wait == Duration::zero(); ++step) {
+    wait = follower.steps.Next(parts_.random());
+  }
+  if (wait == Duration::zero()) return;
+  follower.timer = loop_.PostAfter(wait, [this, &follower] { Poll(follower); });
+}
+
+void Replica::Elect() {
+  const Duration wait = steps_.Next(api::FormatTime(parts_.now()), parts_.random());
+  const kube::LeasePolicy& policy = steps_.policy();
+  if (!std::exchange(elected_, elected_ || leads()) && elected_) {
+    leadership_.Begin(policy.transitions());
+  }
+  if (policy.Lost(loop_.Now())) {
+    parts_.on_end();
+    return;
+  }
+  loop_.PostAfter(wait, [this] { Elect(); });
+}
+
+void Replica::Release() {
+  if (const auto released = steps_.StopLeading(api::FormatTime(parts_.now()))) {
+    steps_.WriteReleased(*released);
+  }
+  parts_.on_end();
+}
+
+}  // namespace pliant::operator_sim

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "operator/controller/leadership.h"
+#include "operator/kube/informer.h"
+#include "operator/kube/lease_steps.h"
+#include "operator/metrics/metrics.h"
+#include "tests/simulation/operator/faulty_transport.h"
+#include "tests/simulation/operator/process_loop.h"
+
+namespace pliant::operator_sim {
+
+// What a replica needs of the world.
+struct ReplicaParts {
+  EventLoop& loop;
+  kube::HttpTransport& server;
+  std::function<api::WallTime()> now;
+  std::function<double()> random;  // in [0, 1)
+  FaultyTransport::Decide fault;
+  controller::HttpCoordinatorClient::Connect connect;
+  // The process has ended; it is to be destroyed, though not within this call.
+  std::function<void()> on_end;
+};
+
+// One process of the operator: everything that its main() puts together but the threads. Its
+// reflectors and its elector take their steps on the world's time.
+class Replica {
+ public:
+  Replica(std::string identity, ReplicaParts parts);
+  ~Replica();
+
+  // Objects of the collection changed at the server: the watch tells of them a little later.
+  void OnServerChange(const std::string& path);
+  void StopUntil(TimePoint time) { loop_.StopUntil(time); }
+  // As after SIGTERM: it gives its lease back.
+  void Release();
+
+  bool leads() const { return steps_.policy().Leads(loop_.Now()); }
+  int writes() const { return transport_.writes(); }
+  const std::string& identity() const { return identity_; }
+
+ private:
+  struct Follower;
+
+  template <typename T>
+  void Follow(kube::Informer<T>& informer, const kube::ResourceType& type,
+              kube::ReflectorOptions options);
+  void Poll(Follower& follower);
+  void Elect();
+  controller::Executor ExecutorOf(Duration most);
+
+  const std::string identity_;
+  const ReplicaParts parts_;
+  ProcessLoop loop_;
+  FaultyTransport transport_;
+  kube::KubeClient lease_client_;
+  kube::KubeClient client_;
+  metrics::Metrics metrics_;
+  kube::Informer<api::ElasticTrainingJob> jobs_;
+  kube::Informer<api::Pod> pods_;
+  kube::Informer<api::Node> nodes_;
+  kube::Informer<api::Service> services_;
+  controller::JobTable table_;
+  controller::Leadership leadership_;
+  kube::LeaseSteps steps_;
+  std::vector<std::unique_ptr<Follower>> followers_;
+  bool elected_ = false;
+};
+
+}  // namespace pliant::operator_sim

@@ -1,0 +1,338 @@
+#include "tests/simulation/operator/seeds.h"
+
+#include <algorithm>
+#include <chrono>
+#include <format>
+#include <map>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "tests/simulation/operator/world.h"
+
+namespace pliant::operator_sim {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration kRound = 250ms;
+
+enum class End { kSucceeds, kFails, kSuspended, kQueued, kGone };
+
+// Each seed has its own mixture: most faults at all times together would leave no time for others.
+struct Mixture {
+  double api = 0;  // of each request
+  double watch = 0;
+  double forget = 0;  // the rest: rates a second
+  double kill_operator = 0;
+  double kill_at_write = 0;
+  double stop_operator = 0;
+  double release = 0;
+  double partition = 0;
+  double cut_coordinators = 0;
+  double crash_learner = 0;
+  double crash_coordinator = 0;
+  double delete_pod = 0;
+  double remove_pod = 0;
+  double power = 0;
+  double remove_node = 0;
+  double cordon = 0;
+  double unhealthy = 0;
+  double refuse_start = 0;
+  double edit = 0;
+  double suspend = 0;
+  double delete_job = 0;
+};
+
+class Story {
+ public:
+  explicit Story(std::uint64_t seed) : world_(seed) {
+    const int nodes = 1 + Pick(3);
+    for (int i = 0; i < nodes; ++i) {
+      const int gpus = 1 + Pick(4);
+      gpus_ += gpus;
+      world_.cluster.AddNode(std::format("node-{}", i), gpus);
+    }
+    mix_ = DrawMixture();
+    world_.faults = {.cut = mix_.api,
+                     .cut_done = mix_.api,
+                     .throttle = mix_.api,
+                     .server = mix_.api,
+                     .watch = mix_.watch};
+    world_.cluster.refuse_start = [this] { return Chance(world_.random, mix_.refuse_start); };
+    world_.StartReplicas();
+  }
+
+  void Unsafe() {
+    const int jobs = 1 + Pick(4);
+    const int rounds = 60 + Pick(240);
+    for (int i = 0; i < rounds && !world_.faulty(); ++i) {
+      if (static_cast<int>(wanted_.size()) < jobs && Pick(8) == 0) SubmitOne();
+      Round();
+      world_.loop.RunFor(kRound);
+    }
+    while (static_cast<int>(wanted_.size()) < jobs) SubmitOne();
+  }
+
+  void Live() {
+    if (world_.faulty()) return Complain("something was broken");
+    world_.Mend();
+    for (auto& [job, end] : wanted_) {
+      if (end == End::kSuspended && Pick(2) == 0) {
+        world_.Edit(job, {{"suspend", false}});
+        end = End::kSucceeds;
+      }
+    }
+    if (!world_.RunUntil([&] { return AllEnded(); }, 60min)) {
+      return Complain("not every job comes to its end");
+    }
+    // Then nothing happens any more.
+    if (!world_.RunUntil([&] { return world_.PodsOf("", "learner").empty(); }, 5min)) {
+      return Complain("some learners stay");
+    }
+    world_.loop.RunFor(1min);
+    const int before = world_.writes_besides_lease();
+    world_.loop.RunFor(2min);
+    if (world_.writes_besides_lease() != before) {
+      return Complain(
+          std::format("{} writes while nothing changed", world_.writes_besides_lease() - before));
+    }
+    if (!AllEnded()) Complain("an ended job did not stay as it was");
+    CheckWhatIsLeft();
+  }
+
+  std::string Describe() const {
+    return std::format("{} jobs, {:.0f} s, {} writes, {} deaths of the operator", wanted_.size(),
+                       ToSeconds(world_.loop.Now().time_since_epoch()), world_.writes(),
+                       world_.deaths());
+  }
+
+ private:
+  int Pick(int count) { return static_cast<int>(world_.random() % static_cast<unsigned>(count)); }
+
+  template <typename T>
+  const T& One(const std::vector<T>& of) {
+    return of[static_cast<std::size_t>(Pick(static_cast<int>(of.size())))];
+  }
+
+  Mixture DrawMixture() {
+    const auto maybe = [&](double most) {
+      return Chance(world_.random, 0.35) ? most * (1 + Pick(100)) / 100 : 0;
+    };
+    return {.api = maybe(0.05),
+            .watch = maybe(0.2),
+            .forget = maybe(0.3),
+            .kill_operator = maybe(0.1),
+            .kill_at_write = maybe(0.2),
+            .stop_operator = maybe(0.05),
+            .release = maybe(0.05),
+            .partition = maybe(0.05),
+            .cut_coordinators = maybe(0.05),
+            .crash_learner = maybe(0.2),
+            .crash_coordinator = maybe(0.1),
+            .delete_pod = maybe(0.2),
+            .remove_pod = maybe(0.1),
+            .power = maybe(0.05),
+            .remove_node = maybe(0.03),
+            .cordon = maybe(0.1),
+            .unhealthy = maybe(0.1),
+            .refuse_start = maybe(0.3),
+            .edit = maybe(0.5),
+            .suspend = maybe(0.1),
+            .delete_job = maybe(0.05)};
+  }
+
+  void SubmitOne() {
+    const std::string job = std::format("job-{}", wanted_.size());
+    TrainingOptions training{.steps = 40 + Pick(200),
+                             .step_time = std::chrono::milliseconds(100 + Pick(400)),
+                             .exit_code = {},
+                             .ignores_stop_signal = Pick(6) == 0};
+    End end = End::kSucceeds;
+    const int most = 1 + Pick(6);
+    const int least = 1 + Pick(most);
+    if (least > gpus_) {
+      end = End::kQueued;
+    } else if (Pick(8) == 0) {
+      training.exit_code = Pick(2) == 0 ? 2 : 1;
+      end = End::kFails;
+    }
+    wanted_[job] = end;
+    world_.Submit(job, training,
+                  {{"priority", 1 + Pick(10'000)},
+                   {"elastic", {{"minLearners", least}, {"maxLearners", most}}},
+                   {"failurePolicy", {{"maxFailures", end == End::kFails ? 3 : 1000}}},
+                   {"resize", {{"cooldownSeconds", Pick(3) == 0 ? 20 : 0}}}});
+  }
+
+  void Round() {
+    const auto now = [&](double rate) { return Chance(world_.random, rate * ToSeconds(kRound)); };
+    const auto replica = static_cast<std::size_t>(Pick(2));
+    if (now(mix_.forget)) world_.server.ForgetHistory();
+    if (now(mix_.kill_operator)) world_.Kill(replica);
+    if (now(mix_.kill_at_write)) world_.KillAtWrite(1 + Pick(10), Pick(2) == 0);
+    if (now(mix_.stop_operator)) world_.Stop(replica, Between(world_.random, 1s, 30s));
+    if (now(mix_.release)) world_.Release(replica);
+    if (now(mix_.partition)) world_.Partition(replica, Between(world_.random, 1s, 30s));
+    if (now(mix_.cut_coordinators)) {
+      world_.coordinators_cut = true;
+      world_.loop.PostAfter(Between(world_.random, 1s, 60s),
+                            [this] { world_.coordinators_cut = false; });
+    }
+    PodFaults(now);
+    NodeFaults(now);
+    UserDeeds(now);
+  }
+
+  template <typename Now>
+  void PodFaults(const Now& now) {
+    const auto with_one = [&](const char* role, const auto& act) {
+      const auto pods = world_.PodsOf("", role);
+      if (!pods.empty()) act(One(pods));
+    };
+    const char* either = Pick(3) == 0 ? "coordinator" : "learner";
+    if (now(mix_.crash_learner)) {
+      with_one("learner",
+               [&](const std::string& pod) { world_.cluster.EndProgram(pod, 1, Json()); });
+    }
+    if (now(mix_.crash_coordinator)) {
+      with_one("coordinator", [&](const std::string& pod) { world_.cluster.CrashProgram(pod); });
+    }
+    if (now(mix_.delete_pod)) with_one(either, [&](const std::string& pod) { DeletePod(pod); });
+    if (now(mix_.remove_pod)) {
+      with_one(either, [&](const std::string& pod) { world_.server.Remove(pod); });
+    }
+  }
+
+  // As kubectl does.
+  void DeletePod(const std::string& pod) {
+    std::ignore = world_.server.Send({.method = kube::HttpMethod::kDelete, .target = pod});
+  }
+
+  template <typename Now>
+  void NodeFaults(const Now& now) {
+    const std::string node = One(world_.cluster.NodeNames());
+    const auto later = [&](Duration most, auto act) {
+      world_.loop.PostAfter(Between(world_.random, 1s, most), act);
+    };
+    Cluster& cluster = world_.cluster;
+    if (now(mix_.power)) {
+      cluster.PowerOff(node);
+      later(2min, [&cluster, node] { cluster.PowerOn(node); });
+    }
+    if (now(mix_.remove_node)) {
+      cluster.RemoveNode(node);
+      later(2min, [&cluster, node] { cluster.PowerOn(node); });
+    }
+    if (now(mix_.cordon)) {
+      cluster.SetCordoned(node, true);
+      later(1min, [&cluster, node] { cluster.SetCordoned(node, false); });
+    }
+    if (now(mix_.unhealthy)) {
+      cluster.SetUnhealthyGpus(node, 1 + Pick(2));
+      later(1min, [&cluster, node] { cluster.SetUnhealthyGpus(node, 0); });
+    }
+  }
+
+  template <typename Now>
+  void UserDeeds(const Now& now) {
+    if (wanted_.empty()) return;
+    const auto entry = std::next(wanted_.begin(), Pick(static_cast<int>(wanted_.size())));
+    auto& [job, end] = *entry;
+    if (end == End::kGone) return;
+    if (now(mix_.edit)) world_.Edit(job, {{"priority", 1 + Pick(10'000)}});
+    if (now(mix_.edit) && end == End::kSucceeds) {
+      const auto object = world_.server.Find(
+          "/apis/pliant.dev/v1alpha1/namespaces/team-a/elastictrainingjobs/" + job);
+      const int least = object->at("spec").at("elastic").at("minLearners");
+      world_.Edit(job, {{"elastic", {{"maxLearners", least + Pick(4)}}}});
+    }
+    if (now(mix_.suspend) && (end == End::kSucceeds || end == End::kSuspended)) {
+      const bool suspend = end == End::kSucceeds;
+      world_.Edit(job, {{"suspend", suspend}});
+      end = suspend ? End::kSuspended : End::kSucceeds;
+    }
+    if (now(mix_.delete_job)) {
+      world_.Delete(job);
+      end = End::kGone;
+    }
+  }
+
+  bool HasEnded(const std::string& job, End end) const {
+    const std::string phase = world_.Phase(job);
+    switch (end) {
+      case End::kSucceeds:
+        return phase == "Succeeded";
+      case End::kFails:
+        return phase == "Failed";
+      case End::kSuspended:  // it may have completed before
+        return phase == "Suspended" || phase == "Succeeded";
+      case End::kQueued:
+        return phase == "Queued";
+      case End::kGone:
+        return phase.empty();
+    }
+    return false;
+  }
+
+  bool AllEnded() const {
+    return std::ranges::all_of(
+        wanted_, [&](const auto& entry) { return HasEnded(entry.first, entry.second); });
+  }
+
+  // Of jobs that are gone nothing is left, of those that have ended only what tells how.
+  void CheckWhatIsLeft() {
+    std::set<std::string> uids;
+    for (const auto& [path, job] :
+         world_.server.All("/apis/pliant.dev/v1alpha1/elastictrainingjobs")) {
+      uids.insert(job->at("metadata").at("uid"));
+    }
+    for (const char* collection : {"/api/v1/pods", "/api/v1/services", "/api/v1/secrets"}) {
+      for (const auto& [path, object] : world_.server.All(collection)) {
+        const std::string owner = LabelOf(*object, "pliant.dev/job-uid");
+        if (!owner.empty() && !uids.contains(owner)) Complain(path + " has outlived its job");
+      }
+    }
+    if (!world_.PodsOf("", "coordinator").empty()) Complain("a coordinator of nobody stays");
+  }
+
+  void Complain(const std::string& what) { ADD_FAILURE() << what << "\n" << world_.Describe(); }
+
+  World world_;
+  Mixture mix_;
+  int gpus_ = 0;
+  std::map<std::string, End> wanted_;
+};
+
+}  // namespace
+
+std::string RunSeed(std::uint64_t seed) {
+  Story story(seed);
+  story.Unsafe();
+  story.Live();
+  return story.Describe();
+}
+
+int RunDeathAtWrite(int write, bool after) {
+  World world(7);
+  world.cluster.AddNode("node-0", 2);
+  world.cluster.AddNode("node-1", 2);
+  world.StartReplicas();
+  const TrainingOptions training{.steps = 60, .step_time = 200ms};
+  world.Submit("one", training, Json::object());
+  world.KillAtWrite(write, after);
+  world.loop.RunFor(6s);
+  world.Submit("two", training, {{"priority", 10'000}});
+  world.loop.RunFor(4s);
+  world.Edit("two", {{"priority", 1}});
+  const bool ended = world.RunUntil(
+      [&] {
+        return world.Phase("one") == "Succeeded" && world.Phase("two") == "Succeeded" &&
+               world.PodsOf("", "learner").empty() && world.PodsOf("", "coordinator").empty();
+      },
+      10min);
+  EXPECT_TRUE(ended) << world.Describe();
+  return world.writes_besides_lease();
+}
+
+}  // namespace pliant::operator_sim

@@ -1,0 +1,105 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "operator/kube/http_transport.h"
+#include "tests/simulation/operator/cluster.h"
+
+namespace pliant::operator_sim {
+
+struct TrainingOptions {
+  std::int64_t steps = 100;
+  Duration step_time = std::chrono::milliseconds(200);
+  // Its program ends at once with this code.
+  std::optional<int> exit_code;
+  bool ignores_stop_signal = false;
+};
+
+// What runs inside the pods: coordinators that do what their contract says (docs/contracts.md), and
+// learners that join, leave, lose steps when all are lost, and complete.
+class Trainings {
+ public:
+  Trainings(EventLoop& loop, kube::MemoryApiServer& server, Cluster& cluster, Random& random);
+
+  void Define(const std::string& job, TrainingOptions options) { options_[job] = options; }
+
+  // One exchange with whoever answers at this address.
+  Result<kube::HttpResponse> Call(const std::string& address, const kube::HttpRequest& request);
+
+  void OnStart(const std::string& pod);
+  void OnStopSignal(const std::string& pod);
+  void OnEnd(const std::string& pod);
+
+  // A plan came twice with the same stamp and another content: told once.
+  std::function<void(const std::string& what)> on_violation;
+
+ private:
+  using Stamp = std::pair<std::int64_t, std::int64_t>;  // lease transitions, sequence
+  struct Coordinator {
+    std::int64_t term = 0;
+    std::optional<Stamp> accepted;
+    Json plan;
+  };
+  struct Training {
+    std::string job;  // its name
+    std::int64_t term = 0;
+    std::int64_t counter = 0;
+    std::vector<std::string> members;  // pods' paths
+    std::int64_t step = 0;             // at `since`
+    std::int64_t saved = 0;            // checkpointed
+    TimePoint since{};
+    bool complete = false;
+    TimerId timer = 0;
+  };
+
+  const TrainingOptions& OptionsOf(const Training& training);
+  Training* OfPod(const std::string& pod);
+  Coordinator* LeadingCoordinator(const std::string& uid);
+  std::int64_t StepNow(const Training& training);
+  void Look(const std::string& uid, Duration most);
+  void Resize(const std::string& uid);
+  void SetMembers(Training& training, std::vector<std::string> members);
+  void Complete(Training& training);
+  void AwaitCompletion(const std::string& uid);
+  Json Report(const std::string& uid, const Coordinator& coordinator);
+  Json LastWords(const Training& training, const char* reason);
+
+  EventLoop& loop_;
+  kube::MemoryApiServer& server_;
+  Cluster& cluster_;
+  Random& random_;
+  std::map<std::string, TrainingOptions> options_;   // by the job's name
+  std::map<std::string, Training> trainings_;        // by the job's uid
+  std::map<std::string, Coordinator> coordinators_;  // running ones, by the pod's path
+  std::map<std::string, std::string> uids_;          // of jobs, by the path of a pod that ran
+  std::map<std::pair<std::string, Stamp>, std::string> plans_;  // by pod and stamp
+};
+
+// A connection of the operator to one coordinator.
+class CoordinatorConnection final : public kube::HttpTransport {
+ public:
+  CoordinatorConnection(Trainings& trainings, std::string address, std::function<bool()> cut)
+      : trainings_(trainings), address_(std::move(address)), cut_(std::move(cut)) {}
+
+  Result<kube::HttpResponse> Send(const kube::HttpRequest& request, std::stop_token) override {
+    if (cut_()) return Fail(ErrorCode::kUnavailable, "cut off");
+    return trainings_.Call(address_, request);
+  }
+  Result<kube::HttpResponse> Stream(const kube::HttpRequest&, const kube::LineSink&, Duration,
+                                    std::stop_token) override {
+    return Fail(ErrorCode::kUnavailable, "coordinators have no streams");
+  }
+
+ private:
+  Trainings& trainings_;
+  const std::string address_;
+  const std::function<bool()> cut_;
+};
+
+}  // namespace pliant::operator_sim

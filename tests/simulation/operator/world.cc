@@ -1,0 +1,265 @@
+#include "tests/simulation/operator/world.h"
+
+#include <algorithm>
+#include <chrono>
+#include <format>
+
+#include <gtest/gtest.h>
+
+#include "operator/controller/action_runner.h"
+#include "operator/controller/names.h"
+#include "tests/kube/yaml_objects.h"
+
+namespace pliant::operator_sim {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr const char* kNamespace = "team-a";
+constexpr const char* kPods = "/api/v1/pods";
+
+Json Spec() {
+  return Json::parse(R"({
+    "elastic": {"minLearners": 1, "maxLearners": 4},
+    "training": {"globalBatchSize": 256, "logicalShards": 32},
+    "checkpoint": {"volume": {"hostPath": {"path": "/data"}}},
+    "resize": {"gracePeriodSeconds": 10, "cooldownSeconds": 0},
+    "template": {"spec": {"containers": [{"name": "learner", "image": "x"}]}}})");
+}
+
+const Json& JobDefinition() {
+  static const Json definition = [] {
+    const auto loaded = kube::LoadYamlObjects(std::string(PLIANT_SOURCE_DIR) +
+                                              "/crds/pliant.dev_elastictrainingjobs.yaml");
+    EXPECT_TRUE(loaded) << loaded.error();
+    return loaded->at(0);
+  }();
+  return definition;
+}
+
+std::string JobPath(const std::string& name) {
+  return std::format("/apis/pliant.dev/v1alpha1/namespaces/{}/elastictrainingjobs/{}", kNamespace,
+                     name);
+}
+
+// "https://10.1.0.7:8443"
+std::string HostOf(const std::string& server) {
+  const std::size_t begin = server.find("//") + 2;
+  return server.substr(begin, server.rfind(':') - begin);
+}
+
+}  // namespace
+
+World::World(std::uint64_t seed)
+    : random(seed),
+      server({.token = {},
+              .watches_wait = false,
+              .collects_garbage = false,
+              .now = [this] { return Now(); }}),
+      cluster(loop, server, random),
+      trainings(loop, server, cluster, random),
+      invariants(server, [this](const std::string& node) { return cluster.GpusOf(node); }),
+      admin_(server, kube::Config{.server = "https://memory"}, {.requests_per_second = 0}) {
+  cluster.on_start = [this](const std::string& pod) { trainings.OnStart(pod); };
+  cluster.on_stop_signal = [this](const std::string& pod) { trainings.OnStopSignal(pod); };
+  cluster.on_end = [this](const std::string& pod) { trainings.OnEnd(pod); };
+  trainings.on_violation = [this](const std::string& what) { invariants.Violated(what); };
+  Json definition = JobDefinition();
+  const auto installed = admin_.Create(kube::kCustomResourceDefinitions, definition);
+  EXPECT_TRUE(installed) << installed.error();
+  server.on_change = [this](const std::string& path, const kube::MemoryApiServer::Object& object) {
+    OnChange(path, object);
+  };
+}
+
+World::~World() { server.on_change = nullptr; }
+
+api::WallTime World::Now() const {
+  return api::FromUnixSeconds(1'800'000'000) +
+         std::chrono::floor<std::chrono::milliseconds>(loop.Now().time_since_epoch());
+}
+
+void World::OnChange(const std::string& path, const kube::MemoryApiServer::Object& object) {
+  invariants.OnChange(path, object);
+  cluster.OnChange(path, object);
+  for (Slot& slot : slots_) {
+    if (slot.replica) slot.replica->OnServerChange(path);
+  }
+  if (object == nullptr && !std::exchange(collecting_, true)) {
+    loop.PostAfter(Between(random, 50ms, 3s), [this] {
+      collecting_ = false;
+      server.CollectGarbage();
+    });
+  }
+}
+
+void World::Submit(const std::string& job, const TrainingOptions& training,
+                   const Json& spec_changes) {
+  trainings.Define(job, training);
+  Json spec = Spec();
+  spec.merge_patch(spec_changes);
+  const auto made = admin_.Create(
+      controller::kJobs,
+      {{"metadata", {{"namespace", kNamespace}, {"name", job}}}, {"spec", std::move(spec)}});
+  EXPECT_TRUE(made) << made.error();
+}
+
+void World::Edit(const std::string& job, const Json& spec_changes) {
+  std::ignore = admin_.Patch(controller::kJobs, {kNamespace, job}, kube::PatchType::kMerge,
+                             {{"spec", spec_changes}});
+}
+
+void World::Delete(const std::string& job) {
+  std::ignore = admin_.Delete(controller::kJobs, {kNamespace, job});
+}
+
+Json World::Status(const std::string& job) const {
+  const auto object = server.Find(JobPath(job));
+  return object == nullptr ? Json::object() : object->value("status", Json::object());
+}
+
+std::string World::Phase(const std::string& job) const { return Status(job).value("phase", ""); }
+
+std::vector<std::string> World::Jobs() const {
+  std::vector<std::string> names;
+  for (const auto& [path, job] : server.All("/apis/pliant.dev/v1alpha1/elastictrainingjobs")) {
+    names.push_back(job->at("metadata").at("name"));
+  }
+  return names;
+}
+
+std::vector<std::string> World::PodsOf(const std::string& job, std::string_view role) const {
+  std::vector<std::string> paths;
+  for (const auto& [path, pod] : server.All(kPods)) {
+    if (HasEnded(*pod) || LabelOf(*pod, controller::kLabelRole) != role) continue;
+    if (job.empty() || LabelOf(*pod, controller::kLabelJob) == job) paths.push_back(path);
+  }
+  return paths;
+}
+
+void World::StartReplicas() {
+  for (std::size_t i = 0; i < slots_.size(); ++i) Start(i);
+}
+
+void World::Start(std::size_t index) {
+  Slot& slot = slots_[index];
+  slot.ending = false;
+  slot.replica = std::make_unique<Replica>(
+      std::format("replica-{}-{}", index, ++slot.starts),
+      ReplicaParts{.loop = loop,
+                   .server = server,
+                   .now = [this] { return Now(); },
+                   .random = [this] { return std::uniform_real_distribution()(random); },
+                   .fault = [this, index](const kube::HttpRequest& r) { return Decide(index, r); },
+                   .connect = [this](const std::string& to, const std::string&)
+                       -> Result<std::unique_ptr<kube::HttpTransport>> {
+                     return std::make_unique<CoordinatorConnection>(
+                         trainings, HostOf(to), [this] { return coordinators_cut; });
+                   },
+                   .on_end = [this, index] { loop.Post([this, index] { End(index); }); }});
+}
+
+void World::End(std::size_t index) {
+  Slot& slot = slots_[index];
+  if (!slot.replica || slot.ending) return;
+  slot.ending = true;
+  ++deaths_;
+  writes_before_ += slot.replica->writes();
+  slot.replica.reset();
+  loop.PostAfter(mended_ ? Duration(1s) : Between(random, 500ms, 25s), [this, index] {
+    if (!slots_[index].replica) Start(index);
+  });
+}
+
+Replica* World::leader() {
+  for (Slot& slot : slots_) {
+    if (slot.replica && slot.replica->leads()) return slot.replica.get();
+  }
+  return nullptr;
+}
+
+void World::Kill(std::size_t index) { End(index); }
+
+void World::Stop(std::size_t index, Duration time) {
+  if (slots_[index].replica) slots_[index].replica->StopUntil(loop.Now() + time);
+}
+
+void World::Release(std::size_t index) {
+  if (slots_[index].replica) slots_[index].replica->Release();
+}
+
+void World::KillAtWrite(int count, bool after) { death_ = {count, after}; }
+
+void World::Partition(std::size_t index, Duration time) {
+  slots_[index].cut_until = loop.Now() + time;
+}
+
+Fault World::Decide(std::size_t index, const kube::HttpRequest& request) {
+  if (loop.Now() < slots_[index].cut_until) return Fault::kCut;
+  const bool write = request.method != kube::HttpMethod::kGet;
+  if (write && request.target.find("/leases") == std::string::npos) ++writes_besides_lease_;
+  if (write && death_ && --death_->first <= 0) {
+    const bool after = death_->second;
+    death_.reset();
+    return after ? Fault::kDeathDone : Fault::kDeath;
+  }
+  if (request.target.find("watch=1") != std::string::npos) {
+    return Chance(random, faults.watch) ? Fault::kCut : Fault::kNone;
+  }
+  if (Chance(random, faults.cut)) return Fault::kCut;
+  if (Chance(random, faults.cut_done)) return Fault::kCutDone;
+  if (Chance(random, faults.throttle)) return Fault::kThrottle;
+  return Chance(random, faults.server) ? Fault::kServer : Fault::kNone;
+}
+
+int World::writes() const {
+  int sum = writes_before_;
+  for (const Slot& slot : slots_) {
+    if (slot.replica) sum += slot.replica->writes();
+  }
+  return sum;
+}
+
+void World::Mend() {
+  mended_ = true;
+  faults = {};
+  death_.reset();
+  coordinators_cut = false;
+  cluster.refuse_start = [] { return false; };
+  for (Slot& slot : slots_) slot.cut_until = {};
+  for (const std::string& node : cluster.NodeNames()) {
+    cluster.PowerOn(node);
+    cluster.SetCordoned(node, false);
+    cluster.SetUnhealthyGpus(node, 0);
+  }
+}
+
+bool World::RunUntil(const std::function<bool()>& done, Duration limit) {
+  return loop.RunUntilTrue([&] { return faulty() || done(); }, limit) && !faulty();
+}
+
+std::string World::Describe() const {
+  std::string text = std::format("at {:.3f} s\n", ToSeconds(loop.Now().time_since_epoch()));
+  for (const std::string& violation : invariants.violations()) {
+    text += "VIOLATED: " + violation + "\n";
+  }
+  for (const std::string& job : Jobs()) {
+    const Json status = Status(job);
+    text += std::format("job {}: {} ({}), desired {}, learners {}, step {}, term {}\n", job,
+                        status.value("phase", "-"), status.value("reason", ""),
+                        status.value("desiredLearners", 0), status.value("learners", 0),
+                        status.value("step", 0), status.value("coordinatorTerm", 0));
+  }
+  for (const auto& [path, pod] : server.All(kPods)) {
+    text += std::format("pod {}: {}{}{} on {}{}\n", path, pod->at("status").value("phase", ""),
+                        IsGated(*pod) ? " gated" : "",
+                        pod->at("metadata").contains("deletionTimestamp") ? " deleting" : "",
+                        NodeOf(*pod), cluster.Runs(path) ? ", runs" : "");
+  }
+  for (const auto& [path, node] : server.All("/api/v1/nodes")) {
+    text += std::format("node {}: {}\n", path, node->dump());
+  }
+  return text;
+}
+
+}  // namespace pliant::operator_sim

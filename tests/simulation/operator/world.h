@@ -1,0 +1,102 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/sim_event_loop.h"
+#include "operator/kube/client.h"
+#include "tests/kube/memory_api_server.h"
+#include "tests/simulation/operator/cluster.h"
+#include "tests/simulation/operator/invariants.h"
+#include "tests/simulation/operator/replica.h"
+#include "tests/simulation/operator/trainings.h"
+
+namespace pliant::operator_sim {
+
+// What passes between a replica and the API server goes wrong with these probabilities.
+struct ApiFaults {
+  double cut = 0;
+  double cut_done = 0;
+  double throttle = 0;
+  double server = 0;
+  double watch = 0;  // of each time that a watch tells something
+};
+
+// Two replicas of the operator, an API server, nodes and trainings, on virtual time. Everything
+// that is drawn by chance comes from the seed.
+class World {
+ public:
+  explicit World(std::uint64_t seed);
+  ~World();
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  // What users do.
+  void Submit(const std::string& job, const TrainingOptions& training, const Json& spec_changes);
+  void Edit(const std::string& job, const Json& spec_changes);
+  void Delete(const std::string& job);
+  std::string Phase(const std::string& job) const;
+  Json Status(const std::string& job) const;
+  std::vector<std::string> Jobs() const;
+  // Paths of a job's pods of this role that have not ended; of all jobs if it is empty.
+  std::vector<std::string> PodsOf(const std::string& job, std::string_view role) const;
+
+  // The operator's processes; one that ends comes back after a while.
+  void StartReplicas();
+  Replica* leader();
+  void Kill(std::size_t replica);
+  void Stop(std::size_t replica, Duration time);  // SIGSTOP, then SIGCONT
+  void Release(std::size_t replica);              // SIGTERM
+  // The process that makes it dies at the `count`-th write from now on, before or after it.
+  void KillAtWrite(int count, bool after);
+  void Partition(std::size_t replica, Duration time);
+  int writes() const;  // of all replicas so far, those to the lease too
+  int writes_besides_lease() const { return writes_besides_lease_; }
+  int deaths() const { return deaths_; }
+
+  void Mend();  // no fault from now on; what is down comes back
+  bool RunUntil(const std::function<bool()>& done, Duration limit);
+  bool faulty() const { return !invariants.violations().empty(); }
+  std::string Describe() const;
+
+  SimEventLoop loop;
+  Random random;
+  kube::MemoryApiServer server;
+  Cluster cluster;
+  Trainings trainings;
+  Invariants invariants;
+  ApiFaults faults;
+  bool coordinators_cut = false;
+
+ private:
+  struct Slot {
+    std::unique_ptr<Replica> replica;
+    TimePoint cut_until{};
+    int starts = 0;
+    bool ending = false;
+  };
+
+  api::WallTime Now() const;
+  void OnChange(const std::string& path, const kube::MemoryApiServer::Object& object);
+  void Start(std::size_t slot);
+  void End(std::size_t slot);
+  Fault Decide(std::size_t slot, const kube::HttpRequest& request);
+
+  kube::KubeClient admin_;
+  std::array<Slot, 2> slots_;
+  std::optional<std::pair<int, bool>> death_;
+  int writes_before_ = 0;  // of processes that have ended
+  int writes_besides_lease_ = 0;
+  int deaths_ = 0;
+  bool mended_ = false;
+  bool collecting_ = false;
+};
+
+}  // namespace pliant::operator_sim
