@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from story import bad_jobs, control_faults, ending, faults, full_volume, plot, pytorch, survivor, where
+from story import bad_jobs, control_faults, ending, faults, full_volume, plot, pytorch, ranks, survivor, where
 from story.checks import Check
 from story.errors import StoryError
 from story.operator_pod import kill_leader
@@ -47,6 +47,7 @@ _MOMENTS: dict[str, Moment] = {
     "the story, the operator killed after each step": story_with_kills,
     "the story of a PyTorch script": pytorch.play,
     "suspended, then all learners gone at once": survivor.play,
+    "learners of two GPUs": ranks.play,
     "bad jobs, and deletion": bad_jobs.play,
 }
 _LONG_MOMENTS: dict[str, Moment] = {"the story, undisturbed": story}
