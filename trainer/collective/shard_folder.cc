@@ -127,7 +127,9 @@ NodeIndex ShardFolder::Fold() {
 }
 
 std::vector<HeldNode> ShardFolder::sums() const {
-  std::vector<HeldNode> all = finished_;
+  std::vector<HeldNode> all;
+  all.reserve(finished_.size() + stack_.size());
+  all.insert(all.end(), finished_.begin(), finished_.end());
   all.insert(all.end(), stack_.begin(), stack_.end());
   return all;
 }

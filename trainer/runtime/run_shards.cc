@@ -71,6 +71,7 @@ Status RunShards(Program& program, ShardFolder& folder, const TickWork& work,
                  const std::atomic<bool>& abandoned, const std::function<void(NodePart)>& on_part,
                  TickOutput& output) {
   if (work.check_state) output.state_checksum = StateChecksum(program.State());
+  output.sums.reserve(work.tasks.size());
   std::shared_ptr<std::vector<std::byte>> buffers;
   if (work.kind == TickKind::kTrain && !work.tasks.empty() && work.tasks.front().shard == 0) {
     buffers = std::make_shared<std::vector<std::byte>>(program.info().buffer_bytes);

@@ -68,14 +68,16 @@ class ThreadedCompute final : public Compute {
         folder_.Begin(work.logical_shards, work.blocks, work.buckets);
       on_part_ = std::move(on_part);
       const std::uint64_t tick = running_;
-      OnThread([this, tick, work = std::move(work), done = std::move(done)] {
+      OnThread([this, tick, work = std::move(work), done = std::move(done)]() mutable {
         const auto hand_over = [this](NodePart part) { HandOver(std::move(part)); };
         TickOutput output;
         Status status = RunShards(program_, folder_, work, abandoned_, hand_over, output);
-        Post([this, tick, done, status = std::move(status), output = std::move(output)] {
+        Post([this, tick, done = std::move(done), status = std::move(status),
+              output = std::move(output)]() mutable {
           running_kind_ = kTickOver;  // nothing is left to be given up
-          if (abandoned_tick_ == tick) return std::exchange(rest_, nullptr)(output);
-          done(status ? Result<TickOutput>(output) : std::unexpected(status.error()));
+          if (abandoned_tick_ == tick) return std::exchange(rest_, nullptr)(std::move(output));
+          if (!status) return done(std::unexpected(std::move(status).error()));
+          done(std::move(output));
         });
       });
     });
@@ -92,13 +94,15 @@ class ThreadedCompute final : public Compute {
 
   void Commit(CommitWork work, DoneStatus done) override {
     Enqueue(kChange, [this, work = std::move(work), done = std::move(done)]() mutable {
-      OnThread([this, work = std::move(work), done = std::move(done)] {
+      OnThread([this, work = std::move(work), done = std::move(done)]() mutable {
         Status status = program_.Commit({.epoch = work.epoch,
                                          .step = work.step,
                                          .gradient = work.gradient,
                                          .buffers = work.buffers.view,
                                          .sums = work.sums});
-        Post([done, status = std::move(status)] { done(status); });
+        Post([done = std::move(done), status = std::move(status)]() mutable {
+          done(std::move(status));
+        });
       });
     });
   }
