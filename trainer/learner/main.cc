@@ -68,6 +68,7 @@ struct Options {
   std::optional<std::filesystem::path> checkpoint_dir;
   std::optional<std::uint64_t> epochs;
   std::uint64_t progress_seconds = 10;
+  std::optional<std::string> verify_replay;
 };
 
 void AddOptions(CLI::App& app, Options& options) {
@@ -85,6 +86,10 @@ void AddOptions(CLI::App& app, Options& options) {
       ->capture_default_str()
       ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{86'400}))
       ->type_name("N");
+  app.add_option("--verify-replay", options.verify_replay,
+                 "train nothing: compute the steps from one checkpoint to later ones again, and "
+                 "compare. Exit code 1: they differ. Also PLIANT_VERIFY_REPLAY")
+      ->type_name("STEP[-STEP]");
 }
 
 // OpenBLAS starts its threads while the program is loaded, before main. The learner computes on one
@@ -133,7 +138,11 @@ std::function<void(std::string_view)> ShowProgress(const Options& options,
 
 Result<int> Train(const Options& options) {
   RunLearnerOptions run;
-  ASSIGN_OR_RETURN(run.environment, ReadLearnerEnvironment(std::getenv));
+  ASSIGN_OR_RETURN(run.environment, ReadLearnerEnvironment([&](const char* name) -> const char* {
+                     const bool replay =
+                         options.verify_replay && std::string_view(name) == "PLIANT_VERIFY_REPLAY";
+                     return replay ? options.verify_replay->c_str() : std::getenv(name);
+                   }));
   if (options.checkpoint_dir) run.environment.checkpoint_dir = *options.checkpoint_dir;
   ASSIGN_OR_RETURN(ModelSpec model, ReadModelFile(options.model));
   RETURN_IF_ERROR(

@@ -140,6 +140,17 @@ Status ReadTraining(const Reader& reader, LearnerEnvironment& environment) {
   return {};
 }
 
+// Without the job's coordinator; its uid says where its checkpoints are.
+Status ReadReplay(const Reader& reader, LearnerEnvironment& environment) {
+  const auto text = reader.Text("PLIANT_VERIFY_REPLAY");
+  if (!text) return {};
+  auto range = ParseReplayRange(*text);
+  if (!range) return std::unexpected(InContext("PLIANT_VERIFY_REPLAY", std::move(range).error()));
+  environment.replay = *range;
+  environment.job_uid = reader.Text("PLIANT_JOB_UID").value_or(environment.job_uid);
+  return {};
+}
+
 Status ReadCheckpoints(const Reader& reader, LearnerEnvironment& environment) {
   if (const auto folder = reader.Text("PLIANT_CHECKPOINT_DIR")) {
     environment.checkpoint_dir = *folder;
@@ -193,9 +204,28 @@ Result<LearnerEnvironment> ReadLearnerEnvironment(const GetEnvironment& get) {
   }
   RETURN_IF_ERROR(ReadTraining(reader, environment));
   RETURN_IF_ERROR(ReadCheckpoints(reader, environment));
+  RETURN_IF_ERROR(ReadReplay(reader, environment));
   RETURN_IF_ERROR(reader.Seconds("PLIANT_GRACE_SECONDS", 0, environment.grace));
   RETURN_IF_ERROR(reader.Number("PLIANT_METRICS_PORT", 0, 65535, environment.metrics_port));
   return environment;
+}
+
+Result<ReplayRange> ParseReplayRange(const std::string& text) {
+  const std::size_t dash = text.find('-');
+  ReplayRange range;
+  const auto number = [](std::string_view digits, std::uint64_t& into) {
+    const auto [rest, error] = std::from_chars(digits.begin(), digits.end(), into);
+    return error == std::errc() && rest == digits.end();
+  };
+  const bool open = dash == text.npos;
+  const bool understood = number(std::string_view(text).substr(0, dash), range.from) &&
+                          (open || number(std::string_view(text).substr(dash + 1), range.to));
+  if (!understood || (!open && range.to <= range.from)) {
+    return Invalid("'" + text +
+                   "' is no range of steps to compute again: it must be FROM or FROM-TO, the steps "
+                   "of checkpoints");
+  }
+  return range;
 }
 
 int DefaultLogicalShards(std::uint64_t global_batch_size, int ranks_most) {

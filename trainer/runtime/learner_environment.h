@@ -8,6 +8,7 @@
 
 #include "base/event_loop.h"
 #include "base/result.h"
+#include "trainer/runtime/replay_range.h"
 #include "trainer/runtime/work_split.h"
 
 namespace pliant {
@@ -42,6 +43,9 @@ struct LearnerEnvironment {
   // The folder of another job, or of a checkpoint, to begin from. Empty: none.
   std::filesystem::path resume_from;
 
+  // Set: nothing is trained. Steps are computed again, alone, and compared with checkpoints.
+  std::optional<ReplayRange> replay;
+
   // Absent: the program's own values.
   std::optional<std::uint64_t> global_batch_size;
   std::optional<int> logical_shards;
@@ -63,6 +67,9 @@ using GetEnvironment = std::function<const char*(const char* name)>;
 
 // kInvalid, naming the variable and what it should be. An empty variable counts as absent.
 Result<LearnerEnvironment> ReadLearnerEnvironment(const GetEnvironment& get);
+
+// "20", "20-60": see ReplayRange.
+Result<ReplayRange> ParseReplayRange(const std::string& text);
 
 // Where the termination message goes, also when the rest of the environment is wrong.
 std::filesystem::path TerminationLogPath(const GetEnvironment& get);

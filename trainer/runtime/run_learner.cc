@@ -4,7 +4,6 @@
 #include <csignal>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <random>
 #include <utility>
@@ -19,10 +18,12 @@
 #include "trainer/collective/tcp_transport.h"
 #include "trainer/data/schedule.h"
 #include "trainer/runtime/compute.h"
+#include "trainer/runtime/control_port.h"
 #include "trainer/runtime/fingerprint.h"
 #include "trainer/runtime/learner_loop.h"
 #include "trainer/runtime/learner_metrics.h"
 #include "trainer/runtime/metrics_file.h"
+#include "trainer/runtime/replay.h"
 #include "trainer/runtime/signals.h"
 #include "trainer/runtime/termination_message.h"
 #include "trainer/runtime/websocket_link.h"
@@ -145,41 +146,6 @@ int EndWith(const LearnerExit& exit, const std::filesystem::path& termination_lo
   return failed ? ExitCodeOf(exit.code) : 0;
 }
 
-// Passes what other threads ask on to the loop, for as long as there is one.
-class ControlPort {
- public:
-  ControlPort(RealEventLoop& loop, LearnerLoop& learner, Duration grace)
-      : shared_(std::make_shared<Shared>()), learner_(learner), grace_(grace) {
-    shared_->loop = &loop;
-  }
-  ~ControlPort() {
-    const std::lock_guard lock(shared_->mutex);
-    shared_->loop = nullptr;
-  }
-
-  LearnerControl control() {
-    const auto post = [shared = shared_](std::function<void()> task) {
-      const std::lock_guard lock(shared->mutex);
-      if (shared->loop != nullptr) shared->loop->Post(std::move(task));
-    };
-    return {.leave = [this, post] { post([this] { learner_.RequestLeave(grace_); }); },
-            .fail =
-                [this, post](Error error) {
-                  post([this, error = std::move(error)] { learner_.Fail(error); });
-                }};
-  }
-
- private:
-  struct Shared {
-    std::mutex mutex;
-    RealEventLoop* loop = nullptr;
-  };
-
-  const std::shared_ptr<Shared> shared_;
-  LearnerLoop& learner_;
-  const Duration grace_;
-};
-
 }  // namespace
 
 std::uint64_t DrawNonce() {
@@ -211,6 +177,11 @@ int RunLearner(Program& program, const RunLearnerOptions& options) {
   };
   auto schedule = MakeSchedule(program.info(), options);
   if (!schedule) return refuse(schedule.error());
+  if (environment.replay) {
+    const auto verdict = VerifyReplay(program, *schedule, options);
+    if (!verdict) return refuse(verdict.error());
+    return end({.reason = LeftReason::kDrained, .message = *verdict});
+  }
 
   // In the order of who uses whom: later ones are destroyed first.
   SharedMemory shared_memory;

@@ -118,6 +118,18 @@ TEST_F(LearnerEnvironmentTest, AloneNeedsNothing) {
   }
 }
 
+TEST_F(LearnerEnvironmentTest, StepsOfAJobAreComputedAgainWithoutTheJob) {
+  const Variables asked = {{"PLIANT_VERIFY_REPLAY", "20-60"}, {"PLIANT_JOB_UID", "job-uid"}};
+  const auto environment = Read(asked);
+  ASSERT_TRUE(environment) << environment.error().message;
+  EXPECT_EQ(environment->replay, (ReplayRange{.from = 20, .to = 60}));
+  EXPECT_EQ(environment->job_uid, "job-uid");
+  EXPECT_EQ(ParseReplayRange("20"), (ReplayRange{.from = 20}));
+  for (const char* wrong : {"-", "x", "20-", "-20", "20-20", "60-20", "20-60-70", "20 "}) {
+    EXPECT_FALSE(ParseReplayRange(wrong)) << wrong;
+  }
+}
+
 TEST_F(LearnerEnvironmentTest, AnErrorNamesTheVariableAndTheRemedy) {
   struct Case {
     std::string variable;

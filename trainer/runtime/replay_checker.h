@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/event_loop.h"
+#include "base/result.h"
+#include "trainer/checkpoint/checkpoint.h"
+#include "trainer/checkpoint/checkpointer.h"
+#include "trainer/checkpoint/stored_checkpoint.h"
+#include "trainer/runtime/replay_range.h"
+
+namespace pliant {
+
+// What a learner writes its checkpoints to while it computes a job's steps again, alone: it gives
+// out the checkpoint to begin from, and compares those that were written then with those that would
+// be written now. The volume is only read. Works on the event loop, which nobody else waits for.
+class ReplayChecker final : public Checkpointer {
+ public:
+  // Called once: what was found the same, or kCorrupt with the first difference.
+  using Verdict = std::function<void(Result<std::string>)>;
+
+  // kNotFound: no checkpoint to begin from, or none to compare.
+  static Result<std::unique_ptr<ReplayChecker>> Open(EventLoop& loop, CheckpointStore& store,
+                                                     const ReplayRange& range, Verdict verdict);
+
+  // Every checkpoint to compare is of a step that this divides.
+  std::uint64_t every_steps() const { return every_steps_; }
+
+  void Save(CheckpointLabel label, StateSlice slice, std::shared_ptr<const StateCopy> state,
+            int keep, Done<std::optional<Manifest>> done) override;
+  void Publish(CheckpointLabel label, int slices, int keep,
+               Done<std::optional<Manifest>> done) override;
+  void FindNewest(Done<std::uint64_t> done) override;
+  void Restore(JobIdentity job, Done<Restored> done) override;
+  void RestoreFirst(JobIdentity job, Done<Restored> done) override;
+  void ExportFinal(CheckpointLabel label, std::shared_ptr<const StateCopy> state,
+                   Done<Manifest> done) override;
+  void FindFinal(Done<Manifest> done) override;
+
+ private:
+  ReplayChecker(EventLoop& loop, CheckpointStore& store, Verdict verdict)
+      : loop_(loop), store_(store), verdict_(std::move(verdict)) {}
+
+  template <typename T>
+  void Answer(Done<T> done, Result<T> result);
+  void CompareUpTo(std::uint64_t step, const StateDict& now);
+  Status CompareWith(const StoredCheckpoint& then, const StateDict& now) const;
+  void Judge(std::uint64_t step, const Status& same);
+  void Say(Result<std::string> verdict);
+
+  EventLoop& loop_;
+  CheckpointStore& store_;
+  Verdict verdict_;  // empty once it was called
+  StoredCheckpoint from_;
+  std::vector<StoredCheckpoint> targets_;  // those to compare yet, the first ones first
+  bool final_ = false;                     // the final model, too
+  std::uint64_t every_steps_ = 0;
+  std::uint64_t compared_ = 0;
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace pliant
