@@ -14,6 +14,7 @@ from pathlib import Path
 from commits import Commit
 from elastic_job import ElasticJob, Member
 from rows import Aim, Measured, Row, line, measured_row
+from sizes import SIZES
 from torchrun_job import Agent, TorchrunJob
 from trainers import core_of, wait_for_steps
 
@@ -114,13 +115,16 @@ def _spell(
             replace(chance.randrange(_LEARNERS))
             kills += 1
         time.sleep(0.2)
+    # The last one that started may not have been done with it.
+    wait_for_steps(started[-1], 1, since=began, shards=SIZES[_MODEL][1] // _LEARNERS)
     commits = [commit for trainer in started for commit in trainer.commits()]
-    within = [commit for commit in commits if commit.at >= began]
+    after = [commit for commit in commits if commit.at >= began]
+    within = [commit for commit in after if commit.at < began + seconds]
     first = _newest(commit for commit in commits if commit.at < began)
     return Spell(
         seconds=seconds,
         steps=_newest(within) - first,
-        start_cpu=[commit.cpu for commit in within if commit.cpu is not None],
+        start_cpu=[commit.cpu for commit in after if commit.cpu is not None],
         hashes={commit.step: commit.sha for commit in commits if commit.sha},
     )
 

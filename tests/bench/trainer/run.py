@@ -16,6 +16,7 @@ import rows
 _BENCHES = {
     "all-reduce": "all_reduce",
     "step": "step_rate",
+    "package": "package",
     "resize": "resize",
     "kill": "kill",
     "checkpoint": "checkpoint",

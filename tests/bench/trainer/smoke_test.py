@@ -5,6 +5,7 @@ smoke_test.py BINARIES
 
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -17,6 +18,7 @@ _BINARIES = sys.argv.pop(1)
 _ROWS = {
     "resize": ["resize/1->2/alone", "resize/2->1/alone"],
     "step": ["step/transformer/1", "step/transformer/2"],
+    "package": ["python/import", "python/attach", "python/lines/char_transformer"],
     "kill": ["kill/next-step", "kill/detection", "kill/pause"],
     "checkpoint": ["checkpoint/step", "checkpoint/extra", "checkpoint/pause"],
     "goodput": ["goodput/lost", "goodput/start-cpu", "goodput/hashes-different"],
@@ -42,6 +44,22 @@ class SmokeTest(unittest.TestCase):
                 self.assertLessEqual(set(expected), rows.keys())
                 for row in rows.values():
                     self.assertGreaterEqual(row.keys(), {"name", "value", "unit"})
+
+    def test_the_plain_versions_train(self) -> None:
+        """Those that the examples' lines are compared with."""
+        path = f"{_HERE}:{_HERE.parents[2] / 'trainer' / 'python'}"
+        with tempfile.TemporaryDirectory() as folder:
+            text = Path(folder) / "text"
+            text.write_text("abcdefg hijklm " * 100)
+            size = [f"--text={text}", "--epochs=1", "--length=16", "--width=32", "--layers=1"]
+            ended = subprocess.run(
+                [sys.executable, "-B", str(_HERE / "plain" / "char_transformer.py"), *size],
+                env={**os.environ, "PYTHONPATH": path},
+                stdout=subprocess.PIPE,
+                text=True,
+                check=True,
+            )
+        self.assertRegex(ended.stdout, r"^0 \d+\.\d+\n$")
 
 
 if __name__ == "__main__":

@@ -38,7 +38,8 @@ def make(name: str) -> Workload:
     return {"cnn": _cnn, "transformer": _transformer, "large": _large}[name]()
 
 
-def _example(name: str) -> ModuleType:
+def example(name: str) -> ModuleType:
+    """The script of examples/."""
     path = _EXAMPLES / name / "train.py"
     spec = importlib.util.spec_from_file_location(f"example_{name}", path)
     assert spec is not None and spec.loader is not None
@@ -49,12 +50,12 @@ def _example(name: str) -> ModuleType:
 
 def _cnn() -> Workload:
     """ResNet-18 with a quarter of the channels: 0.7 million parameters."""
-    example = _example("resnet18")
+    script = example("resnet18")
     width = 16
     layers = [nn.Conv2d(3, width, 3, 1, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU()]
     inside = width
     for out, stride in ((width, 1), (2 * width, 2), (4 * width, 2), (8 * width, 2)):
-        layers += [example.Block(inside, out, stride), example.Block(out, out, 1)]
+        layers += [script.Block(inside, out, stride), script.Block(out, out, 1)]
         inside = out
     model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inside, 10))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=5e-4)
@@ -63,36 +64,36 @@ def _cnn() -> Workload:
         images, labels = batch
         return nn.functional.cross_entropy(model(images), labels)
 
-    return Workload(model, optimizer, _images(example), loss, *SIZES["cnn"])
+    return Workload(model, optimizer, _images(script), loss, *SIZES["cnn"])
 
 
-def _images(example: ModuleType) -> Any:
+def _images(script: ModuleType) -> Any:
     folder = os.environ.get(CIFAR10)
     if folder:
-        return example.Cifar10(sorted(Path(folder).glob("data_batch_*.bin")), True, 4096)
+        return script.Cifar10(sorted(Path(folder).glob("data_batch_*.bin")), True, 4096)
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch) / "images.bin"
         noise = torch.randint(0, 256, (4096, 3072), dtype=torch.uint8).numpy()
         file.write_bytes(
             b"".join(struct.pack("B", i % 10) + image.tobytes() for i, image in enumerate(noise))
         )
-        return example.Cifar10([file], True, 4096)
+        return script.Cifar10([file], True, 4096)
 
 
 def _transformer() -> Workload:
     """0.4 million parameters, 2048 characters a step."""
-    example = _example("char_transformer")
-    text = example.sentences(60_000)
+    script = example("char_transformer")
+    text = script.sentences(60_000)
     characters = sorted(set(text))
     codes = torch.tensor([characters.index(character) for character in text])
-    model = example.CharTransformer(len(characters), 64, 128, 2)
+    model = script.CharTransformer(len(characters), 64, 128, 2)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 
     def loss(model: nn.Module, batch: Any) -> torch.Tensor:
         inputs, targets = batch
         return nn.functional.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
 
-    return Workload(model, optimizer, example.Windows(codes, 64), loss, *SIZES["transformer"])
+    return Workload(model, optimizer, script.Windows(codes, 64), loss, *SIZES["transformer"])
 
 
 def _large() -> Workload:

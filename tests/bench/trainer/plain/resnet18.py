@@ -1,0 +1,57 @@
+"""examples/resnet18/train.py for one process: what its author had before."""
+
+import argparse
+import os
+from pathlib import Path
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader
+
+from workloads import example
+
+Cifar10, resnet18 = example("resnet18").Cifar10, example("resnet18").resnet18
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--data", type=Path, default=Path(os.environ.get("DATA_DIR", "cifar-10-batches-bin"))
+    )
+    parser.add_argument("--epochs", type=int, default=30)
+    parser.add_argument("--batch-size", type=int, default=256)
+    parser.add_argument("--most", type=int, default=50_000, help="samples to use, to try it out")
+    options = parser.parse_args()
+
+    torch.manual_seed(0)
+    train_files = sorted(options.data.glob("data_batch_*.bin"))
+    train_data = Cifar10(train_files, augment=True, most=options.most)
+    test_data = Cifar10([options.data / "test_batch.bin"], augment=False, most=options.most)
+    model = resnet18()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=5e-4)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, options.epochs)
+    loss_function = nn.CrossEntropyLoss()
+
+    def evaluate(batch):
+        images, labels = batch
+        scores = model(images)
+        return loss_function(scores, labels), (scores.argmax(1) == labels).sum()
+
+    train_loader = DataLoader(train_data, options.batch_size, shuffle=True)
+    test_loader = DataLoader(test_data, options.batch_size)
+    for epoch in range(options.epochs):
+        model.train()
+        for images, labels in train_loader:
+            optimizer.zero_grad()
+            scores = model(images)
+            loss_function(scores, labels).backward()
+            optimizer.step()
+        schedule.step()
+        model.eval()
+        with torch.no_grad():
+            correct = sum(int(evaluate(batch)[1]) for batch in test_loader)
+        print(epoch, correct / len(test_data))
+
+
+if __name__ == "__main__":
+    main()
