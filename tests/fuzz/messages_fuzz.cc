@@ -51,7 +51,7 @@ std::vector<std::string> fuzz::Seeds() {
       Progress{.membership = MembershipId{2, 5},
                .tick = 7,
                .step = 6,
-               .times = TickTimes{1, 2, 3, 4, 5, 6},
+               .times = TickTimes{1, 2, 3, 4, 5, 6, 7},
                .figures = figures},
       Left{.applied_ticks = 9, .reason = LeftReason::kCompleted, .parameters_sha256 = "ab"}};
   const CoordinatorMessage from_coordinators[] = {Welcome{.term = 2, .heartbeat_seconds = 1},

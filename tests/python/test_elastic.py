@@ -22,6 +22,7 @@ class ElasticTest(ScenarioTest):
         learners += [job.start_learner(1), job.start_learner(2, TOY_WORKERS="2")]
         job.plan(learners)
         job.wait_for_members(learners)
+        self.assert_waits_for_data(job)
         learners[0].kill()  # rank 0
         job.wait_for_members(learners[1:])
         self.report_pauses(job)
@@ -34,6 +35,17 @@ class ElasticTest(ScenarioTest):
         )
         self.assertGreater(tests[-1]["accuracy"], 0.9, "it learns")
         return job
+
+    def assert_waits_for_data(self, job):
+        """Its images are drawn when they are asked for, which takes a part of the time to compute."""
+
+        def told():
+            times = [learner.get("times") for learner in job.progress()["learners"]]
+            return times if all(times) else None
+
+        for times in job.wait("every learner tells where its time goes", told):
+            self.assertGreater(times["dataWaitSeconds"], 0)
+            self.assertLess(times["dataWaitSeconds"], times["computeSeconds"])
 
     def test_cnn_with_batch_norm_dropout_and_augmentation(self):
         self.resize_and_kill("cnn")

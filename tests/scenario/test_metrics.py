@@ -39,6 +39,8 @@ class MetricsTest(ScenarioTest):
             self.assertEqual(each[f"pliant_learner_member{JOB}}}"], 1)
             for name in ("samples_total", "compute_seconds_total", "sent_bytes_total", "received_bytes_total"):
                 self.assertGreater(each[f"pliant_learner_{name}{JOB}}}"], 0, name)
+            # What it computes from lies in its memory, or is drawn: that is no waiting.
+            self.assertIn(f"pliant_learner_data_wait_seconds_total{JOB}}}", each)
         # They share batches of 32 samples, of which the last one of an epoch is shorter.
         samples = sum(each[f"pliant_learner_samples_total{JOB}}}"] for each in seen)
         self.assertTrue(16 * min(steps) <= samples <= 32 * max(steps), (samples, steps))

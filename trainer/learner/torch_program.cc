@@ -111,9 +111,17 @@ struct TorchProgram::Impl {
     return batch;
   }
 
+  Batch TimedGather(const Samples& from, const std::vector<std::uint64_t>& indices,
+                    std::optional<std::uint64_t> augment_seed) {
+    const TimePoint began = MonotonicNow();
+    Batch batch = Gather(from, indices, augment_seed);
+    data_wait += MonotonicNow() - began;
+    return batch;
+  }
+
   ShardSums Evaluate(const ShardTask& task) {
     const c10::NoGradGuard no_grad;
-    const Batch batch = Gather(test, task.samples, std::nullopt);
+    const Batch batch = TimedGather(test, task.samples, std::nullopt);
     const at::Tensor scores = network.Forward(
         batch.images, {.parameters = parameters.tensors(), .buffers = buffers.tensors()});
     return Sums(batch, scores, Loss(batch, scores, /*smoothing=*/0));
@@ -150,7 +158,7 @@ struct TorchProgram::Impl {
           "shard {} of step {} has {} sample, too few for batch_norm: use fewer logical shards",
           task.shard, task.step, count));
     }
-    const Batch batch = Gather(train, task.samples, task.seed);
+    const Batch batch = TimedGather(train, task.samples, task.seed);
     const at::Tensor scores = network.Forward(batch.images, {.parameters = parameters.tensors(),
                                                              .buffers = scratch.tensors(),
                                                              .training = true,
@@ -196,6 +204,7 @@ struct TorchProgram::Impl {
   std::span<float> gradient_out;
   std::size_t gradient_missing = 0;
   GradientSink* sink = nullptr;
+  Duration data_wait{};  // for samples, in all
 };
 
 std::string TorchVersion() { return "libtorch " TORCH_VERSION; }
@@ -217,6 +226,8 @@ Result<std::unique_ptr<TorchProgram>> TorchProgram::Create(const ModelSpec& mode
 }
 
 const ProgramInfo& TorchProgram::info() const { return impl_->info; }
+
+Duration TorchProgram::data_wait() const { return impl_->data_wait; }
 
 Result<ShardSums> TorchProgram::ComputeShard(const ShardTask& task, std::span<float> gradient,
                                              std::span<std::byte> buffers, GradientSink* sink) {

@@ -33,6 +33,7 @@ class TorchProgram final : public Program {
   const ProgramInfo& info() const override;
   Result<ShardSums> ComputeShard(const ShardTask& task, std::span<float> gradient,
                                  std::span<std::byte> buffers, GradientSink* sink) override;
+  Duration data_wait() const override;
   Status Commit(const CommitTask& task) override;
   StateDict State() override;
   Status LoadedState() override;

@@ -91,9 +91,10 @@ struct CheckpointReport {
 
 // Where a member's time went: means over the ticks since its last heartbeat.
 struct TickTimes {
-  double shard_seconds = 0;    // to compute one shard
-  double compute_seconds = 0;  // its shards
-  double wait_seconds = 0;     // for the shards of others, and for the reduction
+  double shard_seconds = 0;      // to compute one shard
+  double compute_seconds = 0;    // its shards
+  double data_wait_seconds = 0;  // of that, for their samples
+  double wait_seconds = 0;       // for the shards of others, and for the reduction
   double commit_seconds = 0;
   double sent_bytes = 0;  // to peers
   double received_bytes = 0;

@@ -141,14 +141,16 @@ Progress::Figures ReadFigures(JsonFields& fields) {
 }
 
 Json ToJson(const TickTimes& times) {
-  return {{"shardSeconds", times.shard_seconds}, {"computeSeconds", times.compute_seconds},
-          {"waitSeconds", times.wait_seconds},   {"commitSeconds", times.commit_seconds},
-          {"sentBytes", times.sent_bytes},       {"receivedBytes", times.received_bytes}};
+  return {{"shardSeconds", times.shard_seconds},        {"computeSeconds", times.compute_seconds},
+          {"dataWaitSeconds", times.data_wait_seconds}, {"waitSeconds", times.wait_seconds},
+          {"commitSeconds", times.commit_seconds},      {"sentBytes", times.sent_bytes},
+          {"receivedBytes", times.received_bytes}};
 }
 
 TickTimes ReadTickTimes(JsonFields& fields) {
   return {.shard_seconds = fields.Number("shardSeconds"),
           .compute_seconds = fields.Number("computeSeconds"),
+          .data_wait_seconds = ReadNumber(fields, "dataWaitSeconds").value_or(0),
           .wait_seconds = fields.Number("waitSeconds"),
           .commit_seconds = fields.Number("commitSeconds"),
           .sent_bytes = fields.Number("sentBytes"),

@@ -151,9 +151,10 @@ std::string Encode(const JobProgress& progress) {
                  {"step", learner.step}};
     if (const auto& times = learner.times) {
       item["times"] = {
-          {"shardSeconds", times->shard_seconds}, {"computeSeconds", times->compute_seconds},
-          {"waitSeconds", times->wait_seconds},   {"commitSeconds", times->commit_seconds},
-          {"sentBytes", times->sent_bytes},       {"receivedBytes", times->received_bytes}};
+          {"shardSeconds", times->shard_seconds},        {"computeSeconds", times->compute_seconds},
+          {"dataWaitSeconds", times->data_wait_seconds}, {"waitSeconds", times->wait_seconds},
+          {"commitSeconds", times->commit_seconds},      {"sentBytes", times->sent_bytes},
+          {"receivedBytes", times->received_bytes}};
     }
     json["learners"].push_back(std::move(item));
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -42,6 +43,7 @@ class BoundProgram final : public Program {
   const ProgramInfo& info() const override { return info_; }
   Result<ShardSums> ComputeShard(const ShardTask& task, std::span<float> gradient,
                                  std::span<std::byte> buffers, GradientSink* sink) override;
+  Duration data_wait() const override { return data_wait_.load(); }
   Status Commit(const CommitTask& task) override;
   StateDict State() override;
   Status LoadedState() override;
@@ -61,6 +63,7 @@ class BoundProgram final : public Program {
   // They are written, and will not change any more: what can travel does from here on.
   void GradientsReady(std::size_t first, std::size_t count);
 
+  void DataWaited(Duration time) { data_wait_ = data_wait_.load() + time; }
   void ShardDone(const ShardSums& sums);  // kTrain, kEvaluate
   void Committed(bool taken);             // kCommit
   void Loaded();                          // kLoaded
@@ -87,7 +90,8 @@ class BoundProgram final : public Program {
   StateCopy committed_buffers_;
   StateDict state_;
 
-  WorkExchange exchange_;  // synchronises itself
+  WorkExchange exchange_;              // synchronises itself
+  std::atomic<Duration> data_wait_{};  // written by the owner's thread only
 
   // The owner's thread only.
   std::optional<Work> work_;

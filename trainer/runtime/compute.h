@@ -43,6 +43,7 @@ struct TickOutput {
   std::vector<HeldNode> nodes;  // of training: each of these shards is in one of them
   Bytes buffers;                // that shard 0 wrote; empty when it is not among them
   std::optional<std::uint64_t> state_checksum;  // of the state that the tick began with
+  Duration data_wait{};                         // for samples
 };
 
 struct CommitWork {

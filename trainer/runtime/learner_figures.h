@@ -16,10 +16,11 @@ struct LearnerFigures {
   std::uint64_t ticks_given_up = 0;  // because a peer was lost
   std::uint64_t shards_kept = 0;     // of `shards`: finished before their tick was given up
   // Where the time of its ticks went.
-  Duration computing{};   // its shards
-  Duration waiting{};     // for what others compute
-  Duration committing{};  // the optimizer
-  Duration pausing{};     // between the last commit in a membership and the first in the next
+  Duration computing{};     // its shards
+  Duration data_waiting{};  // of that, for their samples
+  Duration waiting{};       // for what others compute
+  Duration committing{};    // the optimizer
+  Duration pausing{};       // between the last commit in a membership and the first in the next
   std::uint64_t bytes_sent = 0;  // to peers
   std::uint64_t bytes_received = 0;
   std::uint64_t checkpoints = 0;

@@ -24,6 +24,7 @@ std::optional<TickTimes> TimesBetween(const LearnerFigures& then, const LearnerF
   return TickTimes{
       .shard_seconds = shards > 0 ? computing / static_cast<double>(shards) : 0,
       .compute_seconds = computing / ticks,
+      .data_wait_seconds = ToSeconds(now.data_waiting - then.data_waiting) / ticks,
       .wait_seconds = ToSeconds(now.waiting - then.waiting) / ticks,
       .commit_seconds = ToSeconds(now.committing - then.committing) / ticks,
       .sent_bytes = static_cast<double>(now.bytes_sent - then.bytes_sent) / ticks,

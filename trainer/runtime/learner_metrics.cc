@@ -34,6 +34,11 @@ struct LearnerMetrics::Families {
           .AddCounters("pliant_learner_compute_seconds_total", {},
                        "Time in which the learner computed its shards of training and evaluation.")
           .Add({});
+  Counter& data_waiting =
+      registry
+          .AddCounters("pliant_learner_data_wait_seconds_total", {},
+                       "Of the time in which it computed, that in which it waited for samples.")
+          .Add({});
   Counter& waiting = registry
                          .AddCounters("pliant_learner_wait_seconds_total", {},
                                       "Time in which it was done and waited for other learners.")
@@ -86,6 +91,7 @@ std::string LearnerMetrics::Serialize(const LearnerFigures& figures) {
   Show(figures.steps, families_->steps);
   Show(figures.samples, families_->samples);
   Show(figures.computing, families_->computing);
+  Show(figures.data_waiting, families_->data_waiting);
   Show(figures.waiting, families_->waiting);
   Show(figures.committing, families_->committing);
   Show(figures.pausing, families_->pausing);

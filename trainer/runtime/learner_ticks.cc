@@ -126,6 +126,7 @@ void LearnerLoop::Impl::OnTickComputed(const TickOutput& output) {
 }
 
 void LearnerLoop::Impl::Keep(const TickOutput& output) {
+  figures_.data_waiting += output.data_wait;
   for (std::size_t i = 0; i < output.sums.size(); ++i) {
     finished_[asked_[i]] = output.sums[i];
     if (plan_.kind == TickKind::kEvaluate) {

@@ -445,6 +445,19 @@ pliant_status pliant_put_gradient(pliant_learner* learner, int32_t parameter, co
   });
 }
 
+pliant_status pliant_data_waited(pliant_learner* learner, double seconds) {
+  return Guarded([&]() -> Result<pliant_status> {
+    ASSIGN_OR_RETURN(BoundProgram* const program,
+                     ProgramAt(learner, {Work::Kind::kTrain, Work::Kind::kEvaluate}));
+    if (!(seconds >= 0 && seconds < kForeverSeconds)) {
+      return Invalid("the time waited for samples must be seconds, and not less than none");
+    }
+    program->DataWaited(
+        std::chrono::duration_cast<pliant::Duration>(std::chrono::duration<double>(seconds)));
+    return PLIANT_OK;
+  });
+}
+
 pliant_status pliant_shard_done(pliant_learner* learner, double samples, double loss,
                                 double correct) {
   return Guarded([&]() -> Result<pliant_status> {

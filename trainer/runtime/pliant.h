@@ -262,9 +262,9 @@ typedef struct pliant_work {
 PLIANT_API pliant_status pliant_next(pliant_learner* learner, double seconds, pliant_work* work);
 
 /* TRAIN: the gradients of these parameters are in work.gradient and will not change: they may be on
- * their way to other learners when this returns, while the backward pass goes on, so it pays to hand
- * each in as it comes, those that were registered last first. One that was handed in before in this
- * shard is refused (PLIANT_INVALID). */
+ * their way to other learners when this returns, while the backward pass goes on, so it pays to
+ * hand each in as it comes, those that were registered last first. One that was handed in before in
+ * this shard is refused (PLIANT_INVALID). */
 PLIANT_API pliant_status pliant_gradients_ready(pliant_learner* learner, int32_t first_parameter,
                                                 int32_t count);
 
@@ -274,6 +274,10 @@ PLIANT_API pliant_status pliant_gradients_ready(pliant_learner* learner, int32_t
 PLIANT_API pliant_status pliant_put_gradient(pliant_learner* learner, int32_t parameter,
                                              const void* data, int32_t dtype, int32_t device,
                                              double scale);
+
+/* TRAIN, EVALUATE: how long the program waited for the samples of the shard at hand, for progress
+ * and metrics. Before it is answered; what it says twice adds up. */
+PLIANT_API pliant_status pliant_data_waited(pliant_learner* learner, double seconds);
 
 /* Answers TRAIN and EVALUATE. Sums over the shard's samples, not means. `samples`: how many of them
  * count, commonly all. */

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/event_loop.h"
 #include "base/result.h"
 #include "trainer/checkpoint/state_dict.h"
 #include "trainer/collective/buckets.h"
@@ -84,6 +85,9 @@ class Program {
   // is finished at the end.
   virtual Result<ShardSums> ComputeShard(const ShardTask& task, std::span<float> gradient,
                                          std::span<std::byte> buffers, GradientSink* sink) = 0;
+
+  // How long it has waited for samples, in all. Between two shards.
+  virtual Duration data_wait() const { return {}; }
 
   // One optimizer step, then the buffers. Elementwise: equal inputs give equal bits everywhere.
   virtual Status Commit(const CommitTask& task) = 0;

@@ -76,6 +76,7 @@ Status RunShards(Program& program, ShardFolder& folder, const TickWork& work,
   if (work.kind == TickKind::kTrain && !work.tasks.empty() && work.tasks.front().shard == 0) {
     buffers = std::make_shared<std::vector<std::byte>>(program.info().buffer_bytes);
   }
+  const Duration waited = program.data_wait();
   const Status status = [&]() -> Status {
     for (const ShardTask& task : work.tasks) {
       if (abandoned) return Fail(ErrorCode::kCancelled, "the tick was given up");
@@ -87,6 +88,7 @@ Status RunShards(Program& program, ShardFolder& folder, const TickWork& work,
     }
     return {};
   }();
+  output.data_wait = program.data_wait() - waited;
   if (work.kind == TickKind::kTrain) output.nodes = folder.sums();
   if (buffers && !output.sums.empty()) output.buffers = {.owner = buffers, .view = *buffers};
   return status;

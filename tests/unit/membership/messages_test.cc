@@ -51,7 +51,7 @@ TEST(Messages, OfLearnersComeBackAsTheyWere) {
                                                                  .unix_seconds = 1790000000.5,
                                                                  .error = "disk full",
                                                                  .reason = "VolumeFull"}}},
-      Progress{.times = TickTimes{0.01, 0.08, 0.004, 0.002, 8e5, 9e5}},
+      Progress{.times = TickTimes{0.01, 0.08, 0.003, 0.004, 0.002, 8e5, 9e5}},
       Left{.applied_ticks = 100,
            .reason = LeftReason::kCompleted,
            .message = "caf\xc3\xa9",

@@ -143,6 +143,7 @@ TEST_F(PliantTest, OutOfOrderIsRefused) {
   pliant_end end{.struct_size = sizeof end};
   EXPECT_EQ(pliant_get_end(learner_, &end), PLIANT_ORDER);
   EXPECT_EQ(pliant_shard_done(learner_, 1, 1, 1), PLIANT_ORDER);
+  EXPECT_EQ(pliant_data_waited(learner_, 1), PLIANT_ORDER);
 
   Start();
   EXPECT_EQ(pliant_start(learner_), PLIANT_ORDER);
@@ -152,6 +153,9 @@ TEST_F(PliantTest, OutOfOrderIsRefused) {
   EXPECT_EQ(pliant_next(learner_, 0, &work), PLIANT_ORDER);
   EXPECT_THAT(pliant_last_error(), HasSubstr("not answered"));
   EXPECT_EQ(pliant_committed(learner_, 1), PLIANT_ORDER);
+  EXPECT_EQ(pliant_data_waited(learner_, 0.25), PLIANT_OK);
+  EXPECT_EQ(pliant_data_waited(learner_, -1), PLIANT_INVALID);
+  EXPECT_EQ(pliant_data_waited(learner_, std::numeric_limits<double>::quiet_NaN()), PLIANT_INVALID);
   EXPECT_EQ(pliant_gradients_ready(learner_, 0, 2), PLIANT_INVALID);
   EXPECT_EQ(pliant_gradients_ready(learner_, -1, 1), PLIANT_INVALID);
   EXPECT_EQ(pliant_put_gradient(learner_, 0, nullptr, PLIANT_FLOAT32, PLIANT_CPU, 1),

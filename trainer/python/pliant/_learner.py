@@ -221,6 +221,10 @@ class Learner:
     def gradients_ready(self, first: int, count: int) -> None:
         self._check(self._library.pliant_gradients_ready(self._handle, first, count))
 
+    def data_waited(self, seconds: float) -> None:
+        """For the samples of the shard at hand."""
+        self._check(self._library.pliant_data_waited(self._handle, seconds))
+
     def shard_done(self, *, samples: float, loss: float, correct: float) -> None:
         self._check(self._library.pliant_shard_done(self._handle, samples, loss, correct))
 

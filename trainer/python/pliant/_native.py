@@ -152,6 +152,7 @@ _FUNCTIONS = {
     "pliant_start": (c_int32, [c_void_p]),
     "pliant_next": (c_int32, [c_void_p, c_double, POINTER(Work)]),
     "pliant_gradients_ready": (c_int32, [c_void_p, c_int32, c_int32]),
+    "pliant_data_waited": (c_int32, [c_void_p, c_double]),
     "pliant_shard_done": (c_int32, [c_void_p, c_double, c_double, c_double]),
     "pliant_committed": (c_int32, [c_void_p, c_int32]),
     "pliant_loaded": (c_int32, [c_void_p]),

@@ -1,6 +1,7 @@
 """A Keras model that trains elastically."""
 
 import os
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -86,7 +87,9 @@ class KerasElastic(Elastic[KerasStep]):
 
     def _load(self, batches: Batches, shard: Shard) -> Any:
         self._state.restore_buffers()
+        began = time.monotonic()
         batch = batches.load(shard.samples, shard.epoch)
+        self._learner.data_waited(time.monotonic() - began)
         self._set_seeds(shard.seed)
         return batch
 

@@ -1,6 +1,7 @@
 """A PyTorch loop that trains elastically."""
 
 import os
+import time
 from collections.abc import Callable
 from typing import Any, Literal, Protocol
 
@@ -123,10 +124,11 @@ class TorchElastic(Elastic[TorchStep]):
         def in_place() -> Any:
             return batches.load(shard.samples, shard.epoch)
 
-        if self._workers is None:
-            return in_place()
-        batch = self._workers.load(shard, in_place)
-        self._workers.ask_ahead(self._learner.forecast)
+        began = time.monotonic()
+        batch = self._workers.load(shard, in_place) if self._workers else in_place()
+        self._learner.data_waited(time.monotonic() - began)
+        if self._workers:
+            self._workers.ask_ahead(self._learner.forecast)
         return batch
 
     def _backward(self, loss: torch.Tensor, correct: Any) -> None:
