@@ -40,7 +40,16 @@ def _of_model(model: str, quick: bool) -> Iterator[Row]:
         if not quick:
             whole = start_alone(stack, scratch, "whole", "torch_learner.py", model, "--whole")
             shm = start_pliant(stack, scratch, "shm", model, PLIANT_SHARED_MEMORY_DIR=str(scratch))
+            # A learner's share as one batch.
+            merged = {"PLIANT_REPRODUCIBILITY": "Statistical"}
             groups |= {
+                "statistical": (
+                    1,
+                    start_alone(
+                        stack, scratch, "statistical", "pliant_learner.py", model, **merged
+                    ),
+                ),
+                "statistical 2": (2, start_pliant(stack, scratch, "merged", model, **merged)),
                 "whole": (1, whole),
                 "ddp 2 whole": (2, start_ddp(stack, scratch, "ddp-whole", model, "--whole")),
                 "pliant 2 shm": (2, shm),
@@ -57,6 +66,14 @@ def _of_model(model: str, quick: bool) -> Iterator[Row]:
         ("1", "pliant", "plain", _OVERHEAD, ""),
         ("1/whole-batch", "pliant", "whole", None, "the rival's batch is not cut into shards"),
         ("1/plain", "plain", "whole", None, "what small batches cost a plain loop"),
+        (
+            "1/bitwise",
+            "pliant",
+            "statistical",
+            None,
+            "what bitwise mode costs (the rival has none)",
+        ),
+        ("2/bitwise", "pliant 2", "statistical 2", None, "the same of two learners"),
         ("2", "pliant 2", "ddp 2", _NOT_SLOWER, ""),
         ("2/whole-batch", "pliant 2", "ddp 2 whole", None, "the rival's halves are not cut"),
         ("2/shm", "pliant 2 shm", "ddp 2", None, "gradients by shared memory"),

@@ -3,14 +3,14 @@
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from . import build_image
 from .product import compile_preset
 from .progress import log_file, phase
 
-BENCHES = ("planner", "trainer")
+BENCHES = ("planner", "trainer", "python")
 
 _BINARIES = "/src/build/release/bin"
 # The build directory, which the host sees too.
@@ -32,6 +32,14 @@ class Choices:
     quick: bool = False
     only: Sequence[str] = ()
     cifar10: Path | None = None
+
+
+# Those of the trainer's that are about the Python package.
+_OF_PYTHON = ("step", "package")
+
+
+def python(choices: Choices) -> int:
+    return trainer(replace(choices, only=choices.only or _OF_PYTHON))
 
 
 def trainer(choices: Choices) -> int:

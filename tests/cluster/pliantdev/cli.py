@@ -63,13 +63,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     figures = word("bench", "measure, beside rivals where there are some")
     figures.add_argument("what", choices=bench.BENCHES)
-    figures.add_argument("--json", type=Path, metavar="FILE", help="trainer: the rows, as JSON")
-    figures.add_argument("--quick", action="store_true", help="trainer: fewer repeats and cases")
     figures.add_argument(
-        "--only", nargs="+", default=[], metavar="NAME", help="trainer: of its benches"
+        "--json", type=Path, metavar="FILE", help="the rows, as JSON; not the planner's"
+    )
+    figures.add_argument("--quick", action="store_true", help="fewer repeats and cases")
+    figures.add_argument(
+        "--only", nargs="+", default=[], metavar="NAME", help="of the trainer's benches"
     )
     figures.add_argument(
-        "--cifar10", type=Path, metavar="FOLDER", help="trainer: images; else it makes them up"
+        "--cifar10", type=Path, metavar="FOLDER", help="images; else they are made up"
     )
     word("build", "compile everything and make the images, without starting anything")
     word("status", "say what runs")

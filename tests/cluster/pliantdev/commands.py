@@ -74,7 +74,12 @@ def build() -> None:
 
 def bench(what: str, choices: benches.Choices) -> int:
     preflight.check(cluster=False)
-    return benches.planner() if what == "planner" else benches.trainer(choices)
+    match what:
+        case "planner":
+            return benches.planner()
+        case "python":
+            return benches.python(choices)
+    return benches.trainer(choices)
 
 
 def shell(inside: Sequence[str]) -> int:
