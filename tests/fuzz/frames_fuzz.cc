@@ -34,7 +34,8 @@ void RunHead(std::span<const std::byte> bytes) {
 void RunTrailer(std::span<const std::byte> bytes) {
   const auto trailer = DecodeTrailer(bytes);
   if (!trailer) return;
-  TickRound round(AssignShards(kShards, 3), /*self=*/0, /*needs_buffers=*/true);
+  TickRound round(AssignShards(kShards, 3), /*self=*/0, /*needs_buffers=*/true,
+                  {true, true, false});
   (void)round.OnTrailer(1, *trailer);
   (void)round.OnBuffers(2, {});
   (void)round.done();

@@ -27,7 +27,10 @@ RC_GTEST_PROP(ShardDealing, IsCompleteAndEvenAndWastesNothing, ()) {
     const ShardBlock block = BlockOf(shards, node);
     for (int j = 0; j < block.count; ++j) covered.insert(block.first + j);
   }
-  const ShardDealing dealing = DealMissingShards(shards, finished);
+  std::vector<bool> computes;
+  for (int rank = 0; rank < world_size; ++rank) computes.push_back(Draw(0, 3) > 0);
+  computes[static_cast<std::size_t>(Draw(0, world_size - 1))] = true;
+  const ShardDealing dealing = DealMissingShards(shards, finished, computes);
 
   RC_ASSERT(dealing.map.world_size() == world_size);
   RC_ASSERT(IsComplete(dealing.map));
@@ -36,18 +39,20 @@ RC_GTEST_PROP(ShardDealing, IsCompleteAndEvenAndWastesNothing, ()) {
   for (std::size_t rank = 0; rank < finished.size(); ++rank) {
     const std::vector<ShardBlock>& own = dealing.map.blocks_of_rank[rank];
     RC_ASSERT(std::ranges::is_sorted(own, {}, &ShardBlock::first));
-    sizes.push_back(0);
+    int size = 0;
     for (const ShardBlock& block : own) {
       if (!std::ranges::contains(dealing.to_compute[rank], block)) {
         RC_ASSERT(std::ranges::contains(finished[rank], NodeOf(shards, block)));
         continue;
       }
-      sizes.back() += block.count;
+      size += block.count;
       for (int j = 0; j < block.count; ++j) to_compute.insert(block.first + j);
     }
     for (const ShardBlock& block : dealing.to_compute[rank]) {
       RC_ASSERT(std::ranges::contains(own, block));
     }
+    RC_ASSERT(computes[rank] || size == 0);
+    if (computes[rank]) sizes.push_back(size);
   }
   const auto [least, most] = std::ranges::minmax(sizes);
   RC_ASSERT(most - least <= 1);

@@ -41,7 +41,9 @@ JobSpec DrawJob(std::mt19937_64& random) {
           .checkpoint_slice_bytes = std::size_t{1} << (random() % 2 == 0 ? 0 : 30),
           .reproducibility =
               random() % 4 == 0 ? Reproducibility::kStatistical : Reproducibility::kBitwise,
-          .grace = std::chrono::seconds(2 + random() % 20)};
+          .grace = std::chrono::seconds(2 + random() % 20),
+          // Some followers hold the others back, some do not.
+          .backlog_bytes = data.epochs % 8 == 0 ? 0U : 1U << 20};
 }
 
 // Each seed has its own mixture: most faults at all times together would leave no time for others.

@@ -38,13 +38,18 @@ class Stories : public testing::Test {
     world_.emplace(seed, job, TheReference(), speeds);
     entered_.clear();
     opened_ = {};
+    opened_by_.clear();
     world_->on_message = [this](const LearnerId& from, const LearnerMessage& message) {
       if (const auto* entered = std::get_if<Entered>(&message)) {
         entered_[from.name] = entered->membership;
       }
       if (const auto* opened = std::get_if<Opened>(&message)) {
-        if (world_->members_of().at(opened->membership).world_size() > 0)
-          opened_ = opened->membership;
+        opened_by_[opened->membership].insert(from);
+        const Membership& membership = world_->members_of().at(opened->membership);
+        const auto opened_it = [&](const Member& member) {
+          return opened_by_[opened->membership].contains(member.id);
+        };
+        if (std::ranges::all_of(membership.members, opened_it)) opened_ = opened->membership;
       }
       if (then_) then_(from, message);
     };
@@ -53,7 +58,7 @@ class Stories : public testing::Test {
     EXPECT_TRUE(world_->RunUntil([&] { return world_->furthest() > 5; }, 10s));
     return *world_;
   }
-  // Members of the newest membership that somebody opened.
+  // Members of the newest membership that all of them opened.
   int Size() const {
     return opened_.counter == 0 ? 0 : world_->members_of().at(opened_).world_size();
   }
@@ -69,6 +74,7 @@ class Stories : public testing::Test {
 
   std::optional<World> world_;
   std::map<std::string, Membership> entered_;
+  std::map<MembershipId, std::set<LearnerId>> opened_by_;
   MembershipId opened_;
   std::function<void(const LearnerId& from, const LearnerMessage& message)> then_;
 };
@@ -383,6 +389,71 @@ TEST_F(Stories, OnlyTheShardsOfALostLearnerAreComputedAgain) {
     Complete();
   }
   EXPECT_GT(kept, 10) << "they had something to keep";
+}
+
+// The state of joiners comes over slow links while the others train on.
+TEST_F(Stories, NobodyWaitsForTheStateOfAJoiner) {
+  JobSpec job = kJob;
+  job.ballast_bytes = 2 << 20;
+  job.state_batch_bytes = 16 << 10;
+  job.backlog_bytes = 1 << 20;
+  World& world = Begin(32, 2, {.shard = 30ms}, job);
+  world.network().bytes_per_second = 1 << 20;
+  std::map<std::string, TimePoint> entered;
+  std::map<std::string, TimePoint> in_step;
+  then_ = [&](const LearnerId& from, const LearnerMessage& message) {
+    if (std::holds_alternative<Entered>(message)) entered[from.name] = world.loop().Now();
+    if (std::holds_alternative<Opened>(message)) in_step[from.name] = world.loop().Now();
+  };
+  world.on_shard = [&](const LearnerId& by, const ShardTask&) {
+    if (by.name < "l-002") return;
+    EXPECT_TRUE(in_step.contains(by.name)) << by.name << " computes before it is in step";
+  };
+  Tick furthest = world.furthest();
+  TimePoint advanced = world.loop().Now();
+  Duration longest{};
+  world.Want(4);
+  ASSERT_TRUE(world.RunUntil(
+      [&] {
+        if (const Tick now = world.furthest(); now != furthest) {
+          longest = std::max(longest, world.loop().Now() - advanced);
+          advanced = world.loop().Now();
+          furthest = now;
+        }
+        return Size() == 4;
+      },
+      60s))
+      << world.Describe();
+  for (const std::string name : {"l-002", "l-003"}) {
+    EXPECT_GT(in_step[name] - entered[name], 1s) << "the transfer takes longer than";
+  }
+  EXPECT_LT(longest, 300ms) << "what any two ticks were apart";
+  world.network().bytes_per_second.reset();
+  Complete();
+}
+
+TEST_F(Stories, AJoinerIsLostWhileItsStateComes) {
+  JobSpec job = kJob;
+  job.ballast_bytes = 2 << 20;
+  job.state_batch_bytes = 16 << 10;
+  job.backlog_bytes = 1 << 20;
+  for (const std::string_view lost : {"l-000", "l-001", "l-002"}) {
+    then_ = nullptr;
+    World& world = Begin(33, 2, {.shard = 30ms}, job);
+    world.network().bytes_per_second = 1 << 20;
+    world.Want(3);
+    ASSERT_TRUE(world.RunUntil([&] { return entered_["l-002"].world_size() == 3; }, 20s));
+    world.loop().RunFor(500ms);
+    EXPECT_EQ(Size(), 2) << "its state is on its way";
+    const Tick then = world.furthest();
+    world.Kill(world.pod(lost));
+    ASSERT_TRUE(world.RunUntil([&] { return world.furthest() > then + 3; }, 2s))
+        << world.Describe();
+    world.network().bytes_per_second.reset();
+    ASSERT_TRUE(world.RunUntil([&] { return Size() == 3; }, 60s)) << world.Describe();
+    EXPECT_EQ(world.state_losses(), 0);
+    Complete();
+  }
 }
 
 TEST_F(Stories, AnotherIsLostWhileTheShardsOfTheFirstAreComputed) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <format>
 
 #include <gtest/gtest.h>
 
@@ -12,6 +13,8 @@
 
 namespace pliant::sim {
 namespace {
+
+constexpr std::byte kBallast{7};
 
 // In [-1, 1), of full precision, so that sums depend on their order.
 float Noise(std::uint64_t a, std::uint64_t b) {
@@ -44,13 +47,14 @@ void SayReady(const ShardTask& task, GradientSink& sink) {
 
 }  // namespace
 
-ToyProgram::ToyProgram(const DataSpec& data)
+ToyProgram::ToyProgram(const DataSpec& data, std::size_t ballast_bytes)
     : info_{.train_samples = data.train_samples,
             .test_samples = data.test_samples,
             .epochs = data.epochs,
             .gradient_elements = kParameters,
             .buffer_bytes = sizeof(buffers_),
-            .name = "toy"} {
+            .name = "toy"},
+      ballast_(ballast_bytes > 0 ? 4 : 0, std::vector(ballast_bytes / 4, kBallast)) {
   for (std::size_t i = 0; i < kParameters; ++i) weights_[i] = Noise(data.seed, i);
 }
 
@@ -93,18 +97,34 @@ Status ToyProgram::Commit(const CommitTask& task) {
 }
 
 StateDict ToyProgram::State() {
-  return {View("model.running", DType::kFloat32, buffers_),
-          View("model.weights", DType::kFloat32, weights_),
-          View("optimizer.momentum", DType::kFloat32, momentum_),
-          {.name = "optimizer.steps",
-           .dtype = DType::kInt64,
-           .shape = {},
-           .bytes = std::as_writable_bytes(std::span(&steps_, 1))}};
+  StateDict state = {View("model.running", DType::kFloat32, buffers_),
+                     View("model.weights", DType::kFloat32, weights_),
+                     View("optimizer.momentum", DType::kFloat32, momentum_),
+                     {.name = "optimizer.steps",
+                      .dtype = DType::kInt64,
+                      .shape = {},
+                      .bytes = std::as_writable_bytes(std::span(&steps_, 1))}};
+  for (std::size_t i = 0; i < ballast_.size(); ++i) {
+    state.push_back({.name = std::format("optimizer.ballast{}", i),
+                     .dtype = DType::kUInt8,
+                     .shape = {static_cast<std::int64_t>(ballast_[i].size())},
+                     .bytes = ballast_[i]});
+  }
+  return state;
+}
+
+Status ToyProgram::LoadedState() {
+  const auto right = [](std::byte byte) { return byte == kBallast; };
+  for (const std::vector<std::byte>& part : ballast_) {
+    CHECK(std::ranges::all_of(part, right), "the whole state was transferred");
+  }
+  return {};
 }
 
 std::uint64_t ToyProgram::Hash() {
   std::uint64_t hash = 14695981039346656037U;
   for (const TensorView& tensor : State()) {
+    if (tensor.name.starts_with("optimizer.ballast")) continue;
     for (const std::byte byte : tensor.bytes) {
       hash = (hash ^ static_cast<std::uint64_t>(byte)) * 1099511628211U;
     }

@@ -18,17 +18,18 @@ class ToyProgram final : public Program {
   static constexpr std::size_t kParameters = 40;
   static constexpr std::size_t kBuffers = 6;
 
-  explicit ToyProgram(const DataSpec& data);
+  // `ballast_bytes`: of state that does not change, to be transferred all the same.
+  explicit ToyProgram(const DataSpec& data, std::size_t ballast_bytes = 0);
 
   const ProgramInfo& info() const override { return info_; }
   Result<ShardSums> ComputeShard(const ShardTask& task, std::span<float> gradient,
                                  std::span<std::byte> buffers, GradientSink* sink) override;
   Status Commit(const CommitTask& task) override;
   StateDict State() override;
-  Status LoadedState() override { return {}; }
+  Status LoadedState() override;
 
   std::uint64_t steps() const { return static_cast<std::uint64_t>(steps_); }
-  std::uint64_t Hash();  // of the whole state
+  std::uint64_t Hash();  // of the whole state, but for the ballast
 
  private:
   ProgramInfo info_;
@@ -36,6 +37,7 @@ class ToyProgram final : public Program {
   std::array<float, kParameters> momentum_{};
   std::array<float, kBuffers> buffers_{};
   std::int64_t steps_ = 0;
+  std::vector<std::vector<std::byte>> ballast_;
 };
 
 // What an undisturbed training comes to, computed without any of the runtime.

@@ -210,7 +210,7 @@ void World::Build(Pod& pod) {
   pod.loop = std::make_unique<GatedLoop>(loop_, pod.gate, [this] {
     return Chance(speeds_.timers_late) ? Between(0ms, speeds_.timers_late_most) : 0ms;
   });
-  pod.program = std::make_unique<ToyProgram>(job_.data);
+  pod.program = std::make_unique<ToyProgram>(job_.data, job_.ballast_bytes);
   pod.compute = std::make_unique<SimCompute>(
       *pod.loop, *pod.program, job_.data.logical_shards,
       [this](std::size_t shards) {
@@ -252,7 +252,10 @@ void World::Build(Pod& pod) {
                      .checkpoint_slice_bytes = job_.checkpoint_slice_bytes,
                      .check_state_every_steps = 1,
                      .bucket_sizes = {{16, 16}, {8, 32}, {64, 64}},
-                     .grace = job_.grace},
+                     .grace = job_.grace,
+                     .state_slice_bytes = 100,
+                     .state_batch_bytes = job_.state_batch_bytes,
+                     .backlog_bytes = job_.backlog_bytes},
       schedule_,
       LearnerParts{.loop = *pod.loop,
                    .link = pod.link.get(),

@@ -39,6 +39,9 @@ struct JobSpec {
   std::size_t checkpoint_slice_bytes = std::size_t{1} << 30;
   Reproducibility reproducibility = Reproducibility::kBitwise;
   Duration grace = std::chrono::seconds(20);
+  std::size_t ballast_bytes = 0;
+  std::size_t state_batch_bytes = 50;
+  std::size_t backlog_bytes = 0;
 };
 
 // One shard of one tick: kind, optimizer steps before it, shard, first sample.

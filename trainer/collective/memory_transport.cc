@@ -57,7 +57,8 @@ class MemoryTransport final : public PeerTransport {
     if (!present() || !Connected(peer)) return;
     Side& side = sides_[peer];
     const TimePoint now = network_.loop_.Now();
-    side.last_arrival = std::max(side.last_arrival, now + network_.delay_of_(self_, peer));
+    side.last_arrival = std::max(side.last_arrival, now + network_.delay_of_(self_, peer)) +
+                        network_.TimeOf(frame.payload.view.size());
     network_.After(side.last_arrival - now,
                    [&network = network_, self = self_, peer, connection = side.connection,
                     frame = std::move(frame)]() mutable {
@@ -117,6 +118,12 @@ MemoryNetwork::Link MemoryNetwork::LinkOf(const LearnerId& a, const LearnerId& b
 MemoryTransport* MemoryNetwork::Find(const LearnerId& learner) const {
   const auto found = transports_.find(learner);
   return found == transports_.end() ? nullptr : found->second;
+}
+
+Duration MemoryNetwork::TimeOf(std::size_t bytes) const {
+  if (!bytes_per_second) return Duration::zero();
+  return std::chrono::duration_cast<Duration>(
+      std::chrono::duration<double>(static_cast<double>(bytes) / *bytes_per_second));
 }
 
 void MemoryNetwork::After(Duration delay, std::function<void()> task) {

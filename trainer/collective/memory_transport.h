@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -25,6 +26,9 @@ class MemoryNetwork {
 
   MemoryNetwork(EventLoop& loop, DelayOf delay_of);
   ~MemoryNetwork();
+
+  // From each learner to each other one; none: payloads take no time.
+  std::optional<double> bytes_per_second;
 
   // Destroying it is the death of the process: peers lose the connection after a delay. At most one
   // of an id at a time; gone before the network.
@@ -50,6 +54,7 @@ class MemoryNetwork {
     return faults_.contains(LinkOf(a, b));
   }
   MemoryTransport* Find(const LearnerId& learner) const;
+  Duration TimeOf(std::size_t bytes) const;
   // Runs `task` after `delay` unless the network is gone by then.
   void After(Duration delay, std::function<void()> task);
   void Dial(const LearnerId& from, const LearnerId& to, std::uint64_t dial);

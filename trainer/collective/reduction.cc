@@ -60,6 +60,10 @@ void Reduction::Begin(const TickInfo& info) {
         rank_of_input_[static_cast<std::size_t>(
             tree_.IndexOf(NodeOf(map_.logical_shards, block)))] = rank;
     input_values_.resize(tree_.nodes().size());
+    pieces_ = 0;
+    piece_of_rank_.clear();
+    for (const std::vector<ShardBlock>& blocks : map_.blocks_of_rank)
+      piece_of_rank_.push_back(blocks.empty() ? -1 : pieces_++);
   }
   if (const BucketLayout layout(elements_, info.buckets); layout_ != layout) {
     layout_ = layout;
@@ -80,7 +84,9 @@ void Reduction::Begin(const TickInfo& info) {
 }
 
 ElementRange Reduction::PieceOfBucket(const Bucket& bucket, int rank) const {
-  ElementRange piece = PieceOf(bucket.range.size, world_size(), rank);
+  const int index = piece_of_rank_[static_cast<std::size_t>(rank)];
+  if (index < 0) return {.begin = bucket.range.begin, .size = 0};
+  ElementRange piece = PieceOf(bucket.range.size, pieces_, index);
   piece.begin += bucket.range.begin;
   return piece;
 }

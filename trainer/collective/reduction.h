@@ -29,6 +29,9 @@ ElementRange PieceOf(std::size_t elements, int pieces, int piece);
 // pass finished first while it goes on, and adding overlaps with receiving. Sums are out of place:
 // what is given in is never written, and stays good for another try under another membership.
 //
+// Whom the map gives no shards gets the root like all others, but has no piece of it: nobody waits
+// for such a rank.
+//
 // Lives as long as the learner; buffers are used again in every tick. On the event loop's thread.
 class Reduction {
  public:
@@ -112,6 +115,8 @@ class Reduction {
   ShardMap map_;
   TreeSum tree_;
   std::vector<int> rank_of_input_;                    // in tree_'s order
+  std::vector<int> piece_of_rank_;                    // -1: none
+  int pieces_ = 0;                                    // of each bucket
   std::vector<std::span<const float>> input_values_;  // room for FinishPiece
 };
 

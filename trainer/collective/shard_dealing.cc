@@ -34,8 +34,9 @@ std::vector<ShardBlock> BlocksOf(std::span<const int> shards) {
 }  // namespace
 
 ShardDealing DealMissingShards(int logical_shards,
-                               const std::vector<std::vector<NodeIndex>>& finished) {
-  CHECK(!finished.empty(), "somebody computes");
+                               const std::vector<std::vector<NodeIndex>>& finished,
+                               const std::vector<bool>& computes) {
+  CHECK(computes.size() == finished.size(), "all of each rank");
   std::vector<Finished> candidates;
   for (std::size_t rank = 0; rank < finished.size(); ++rank) {
     for (const NodeIndex node : finished[rank]) {
@@ -43,7 +44,7 @@ ShardDealing DealMissingShards(int logical_shards,
     }
   }
   if (candidates.empty()) {
-    ShardMap map = AssignShards(logical_shards, static_cast<int>(finished.size()));
+    ShardMap map = AssignShardsAmong(logical_shards, computes);
     std::vector<std::vector<ShardBlock>> all = map.blocks_of_rank;
     return {.map = std::move(map), .to_compute = std::move(all)};
   }
@@ -69,9 +70,13 @@ ShardDealing DealMissingShards(int logical_shards,
     if (!covered[static_cast<std::size_t>(shard)]) missing.push_back(shard);
   }
   std::span<const int> left = missing;
+  auto ranks_left = static_cast<std::size_t>(std::ranges::count(computes, true));
   for (std::size_t rank = 0; rank < finished.size(); ++rank) {
-    const std::size_t ranks_left = finished.size() - rank;
-    const std::size_t part = (left.size() + ranks_left - 1) / ranks_left;
+    std::size_t part = 0;
+    if (computes[rank]) {
+      part = (left.size() + ranks_left - 1) / ranks_left;
+      --ranks_left;
+    }
     dealing.to_compute.push_back(BlocksOf(left.first(part)));
     left = left.subspan(part);
     auto& blocks = dealing.map.blocks_of_rank[rank];

@@ -14,10 +14,12 @@ struct ShardDealing {
   bool operator==(const ShardDealing&) const = default;
 };
 
-// Deals the shards that nobody has finished evenly: their numbers differ by at most one, the first
-// ranks have more. `finished`, by rank, are nodes of the tree; of those that overlap the greatest
-// counts, of equal ones that of the lowest rank. When none is finished this is AssignShards.
+// Deals the shards that nobody has finished evenly among the ranks for which `computes` is true,
+// which are some: their numbers differ by at most one, the first ranks have more. `finished`, by
+// rank, are nodes of the tree; of those that overlap the greatest counts, of equal ones that of the
+// lowest rank. When none is finished this is AssignShardsAmong.
 ShardDealing DealMissingShards(int logical_shards,
-                               const std::vector<std::vector<NodeIndex>>& finished);
+                               const std::vector<std::vector<NodeIndex>>& finished,
+                               const std::vector<bool>& computes);
 
 }  // namespace pliant

@@ -57,6 +57,18 @@ ShardMap AssignShards(int logical_shards, int world_size) {
   return map;
 }
 
+ShardMap AssignShardsAmong(int logical_shards, const std::vector<bool>& computes) {
+  ShardMap among =
+      AssignShards(logical_shards, static_cast<int>(std::ranges::count(computes, true)));
+  ShardMap map{.logical_shards = logical_shards,
+               .blocks_of_rank = std::vector<std::vector<ShardBlock>>(computes.size())};
+  auto next = among.blocks_of_rank.begin();
+  for (std::size_t rank = 0; rank < computes.size(); ++rank) {
+    if (computes[rank]) map.blocks_of_rank[rank] = std::move(*next++);
+  }
+  return map;
+}
+
 bool IsComplete(const ShardMap& map) {
   std::vector<ShardBlock> blocks;
   for (const auto& of_rank : map.blocks_of_rank)

@@ -46,6 +46,9 @@ struct ShardMap {
 // before smaller ones, so all are aligned. With W > V the last ranks have none.
 ShardMap AssignShards(int logical_shards, int world_size);
 
+// The same among the ranks for which `computes` is true, which are some; the others have none.
+ShardMap AssignShardsAmong(int logical_shards, const std::vector<bool>& computes);
+
 // Whether every shard is in exactly one block, and every block is a node of the tree.
 bool IsComplete(const ShardMap& map);
 

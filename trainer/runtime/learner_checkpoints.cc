@@ -37,9 +37,11 @@ bool LearnerLoop::Impl::CheckpointDue(const TickPlan& plan) {
          parts_.loop.Now() - last_save_ >= options_.checkpoint_every;
 }
 
-// The members that write a checkpoint are the first so many.
+// The members that write a checkpoint are the first so many. Rank 0 never follows.
 int LearnerLoop::Impl::Slices() const {
-  return SlicesFor(state_bytes_, options_.checkpoint_slice_bytes, membership_.world_size());
+  const auto first_follower = std::ranges::find(in_step_, false);
+  return SlicesFor(state_bytes_, options_.checkpoint_slice_bytes,
+                   static_cast<int>(first_follower - in_step_.begin()));
 }
 
 // The state does not change before the copy is made.

@@ -33,6 +33,11 @@ std::optional<TickTimes> TimesBetween(const LearnerFigures& then, const LearnerF
 
 std::uint64_t CountOf(const LearnerParts& parts) { return parts.compute.info().gradient_elements; }
 
+// How many ticks the others may be ahead of a follower.
+Tick BacklogMost(std::size_t backlog_bytes, std::uint64_t gradient_elements) {
+  return std::clamp<Tick>(backlog_bytes / std::max<std::uint64_t>(gradient_elements * 4, 1), 4, 64);
+}
+
 std::size_t BytesOf(const StateDict& state) {
   std::size_t bytes = 0;
   for (const TensorView& tensor : state) bytes += tensor.bytes.size();
@@ -49,6 +54,7 @@ LearnerLoop::Impl::Impl(LearnerOptions options, Schedule schedule, LearnerParts 
       parts_(parts),
       on_exit_(std::move(on_exit)),
       term_(options_.term_least),
+      backlog_most_(BacklogMost(options_.backlog_bytes, CountOf(parts))),
       reduction_(
           CountOf(parts), [this](int rank, Frame frame) { Send(member(rank), std::move(frame)); },
           parts.gradients),
@@ -110,7 +116,7 @@ void LearnerLoop::Impl::OnCoordinatorConnected() {
              .fingerprint = options_.fingerprint,
              .membership = newest_,
              .before = membership_before(),
-             .applied_ticks = applied_,
+             .applied_ticks = state_ticks(),
              .has_state = has_state_,
              .leaving = leave_requested_,
              .done = done()});
@@ -196,7 +202,7 @@ void LearnerLoop::Impl::On(const Leave& leave) {
 }
 
 void LearnerLoop::Impl::SendHeartbeat() {
-  Progress progress{.tick = applied_, .step = step(), .times = TimesBetween(told_, figures_)};
+  Progress progress{.tick = state_ticks(), .step = step(), .times = TimesBetween(told_, figures_)};
   told_ = figures_;
   if (IsMember() || phase_ == Phase::kFinishing) progress.membership = membership_.id;
   if (progress.membership && rank() == 0) {
@@ -275,7 +281,7 @@ void LearnerLoop::Impl::Exit(LearnerExit exit) {
   if (phase_ == Phase::kExited) return;
   phase_ = Phase::kExited;
   exit.step = step();
-  Tell(Left{.applied_ticks = applied_,
+  Tell(Left{.applied_ticks = state_ticks(),
             .reason = exit.reason,
             .message = exit.message,
             .parameters_sha256 = exit.parameters_sha256});

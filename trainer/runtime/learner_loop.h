@@ -44,6 +44,12 @@ struct LearnerOptions {
 
   Duration grace = std::chrono::seconds(60);            // when the coordinator says leave
   Duration opening_timeout = std::chrono::seconds(10);  // to be connected to all members
+  // Of the state that is sent to a learner while the others go on: what is worth a sender, and what
+  // is sent before more is asked for.
+  std::size_t state_slice_bytes = std::size_t{1} << 20;
+  std::size_t state_batch_bytes = std::size_t{4} << 20;
+  // Of the gradients that wait there for the state; four of them, if that is more.
+  std::size_t backlog_bytes = std::size_t{256} << 20;
   // Unix time less the event loop's time.
   double unix_offset_seconds = 0;
 };

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <map>
@@ -26,6 +27,7 @@ namespace pliant {
 // One idea a file:
 //   learner_loop.cc        its life: start, what the coordinator says, leaving, exit
 //   learner_membership.cc  into and out of memberships: proposals, opening, state, loss of peers
+//   learner_following.cc   a member without the state: taking it, and sending it to such a one
 //   learner_ticks.cc       work within one: ticks, boundaries, the end of the job
 //   learner_checkpoints.cc saving the state, now and then and when all leave
 class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
@@ -36,7 +38,7 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   void Start();
   void RequestLeave(Duration grace);
   void Fail(const Error& error);
-  Tick applied_ticks() const { return applied_; }
+  Tick applied_ticks() const { return state_ticks(); }
   LearnerFigures figures() const;
 
  private:
@@ -129,6 +131,8 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   // ---- Work (learner_ticks.cc) ----
   void BeginTicking();
   void TakeOverMetrics();
+  ShardMap RegularMap() const;
+  void ReleaseLeavers();  // of the membership before, if nobody needs them any more
   void BeginTick();
   void OnTickComputed(const TickOutput& output);
   void Keep(const TickOutput& output);
@@ -137,6 +141,7 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   void CommitWhenComplete();
   bool DiffersFromOthers(const std::vector<int>& differing);
   void OnCommitted(const TickOutcome& outcome);
+  void NoteOutcome(const TickOutcome& outcome);  // for metrics
   void CountTick(TimePoint now);
   void TuneBuckets(TimePoint now);
   void Boundary(const TickOutcome& outcome);
@@ -146,6 +151,47 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   void RetryPublishing(const Error& error);
   void PollFinal();
   void Complete(const std::string& parameters_sha256);
+
+  // ---- Following (learner_following.cc) ----
+  struct FollowedTick {  // is complete, and not yet applied to the follower's state
+    TickPlan plan;
+    FloatBuffer gradient;
+    Bytes buffers;
+    ShardSums sums;
+    // After it.
+    ShardSums evaluation;
+    std::string last_line;
+  };
+  struct Following {
+    // Its own state, and what belongs to it.
+    Tick applied = 0;
+    ShardSums evaluation;
+    std::string last_line;
+
+    SlicedStateReceiver state;
+    Holding from;         // what comes
+    bool loaded = false;  // it has come
+    bool busy = false;    // it is loaded, or a commit is made
+    bool ended = false;   // nothing is begun any more
+    std::deque<FollowedTick> backlog;
+    std::optional<TickOutcome> last;  // of the tick after which it is in step
+    Tick told = 0;                    // to the others: it follows up to here
+    bool told_in_step = false;
+  };
+  std::vector<int> StateSources() const;
+  void ServeFollowers();
+  void ServeNext(int follower);
+  void OnFollowerTrailer(int follower, const Frame& frame);
+  bool FollowersAreFarBehind() const;
+  void BeginFollowing(const Holding& furthest);
+  void OnFollowedState(int source, const Frame& frame);
+  void Follow(const TickOutcome& outcome);
+  void ApplyFollowed();
+  void OnFollowedOperation();
+  void TellFollowed();
+  void ComeInStep();
+  void EndFollowing();  // now or, while an operation is under way, after it
+  void StopFollowing();
 
   // ---- Checkpoints (learner_checkpoints.cc) ----
   struct SaveUnderWay;
@@ -170,8 +216,12 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
     return membership_.members[static_cast<std::size_t>(rank)].id;
   }
   const ShardMap& tick_map() const { return redo_ ? redo_->map : map_; }
-  bool done() const { return has_state_ && applied_ == schedule_.total_ticks(); }
-  std::uint64_t step() const { return schedule_.StepsBefore(applied_); }
+  int members_in_step() const { return static_cast<int>(std::ranges::count(in_step_, true)); }
+  bool at_the_end() const { return applied_ == schedule_.total_ticks(); }
+  bool done() const { return has_state_ && !following_ && at_the_end(); }
+  // Of a follower, `applied_` counts the ticks of its membership.
+  Tick state_ticks() const { return following_ ? following_->applied : applied_; }
+  std::uint64_t step() const { return schedule_.StepsBefore(state_ticks()); }
   const BucketSizes& bucket_sizes() const { return bucket_sizes_[bucket_choice_]; }
   Holding holding() const {
     return {.has_state = has_state_,
@@ -241,6 +291,7 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   // The opening.
   std::optional<Opening> opening_;
   std::map<LearnerId, TimePoint> missing_since_;  // members without a connection, while it opens
+  std::shared_ptr<StateCopy> fetched_;            // into it
   std::optional<StateReceiver> receiver_;
   std::optional<MembershipId> looking_for_;  // for which membership checkpoints are looked at
   bool volume_answered_ = false;
@@ -248,6 +299,14 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   bool loading_ = false;
   std::optional<int> fetching_from_;
   bool opened_reported_ = false;
+
+  // Who of the membership holds its state, by rank.
+  const Tick backlog_most_;    // ticks that others may be ahead of a follower
+  std::vector<bool> in_step_;  // all but followers
+  std::vector<Tick> followed_to_;
+  std::vector<bool> said_in_step_;  // followers that are, which the others are to be told
+  std::map<int, StateSender> serving_;
+  std::optional<Following> following_;  // this one does
 
   // The state.
   bool has_state_ = false;

@@ -157,7 +157,8 @@ void LearnerLoop::Impl::Deliver(const LearnerId& peer, const Frame& frame) {
   switch (frame.header.kind) {
     case FrameKind::kOpen:
       if (phase_ != Phase::kOpening) return;
-      if (const Result<Holding> holding = DecodeHolding(frame.payload.view, map_.logical_shards)) {
+      if (const Result<Holding> holding =
+              DecodeHolding(frame.payload.view, schedule_.spec().logical_shards)) {
         opening_->OnOpen(*rank, *holding);
         return AdvanceOpening();
       }
@@ -167,9 +168,14 @@ void LearnerLoop::Impl::Deliver(const LearnerId& peer, const Frame& frame) {
       opening_->OnOpened(*rank);
       return AdvanceOpening();
     case FrameKind::kStateRequest:
-      if (IsMember()) ServeState(peer);
-      return;
+      return phase_ == Phase::kOpening ? ServeState(peer) : ServeNext(*rank);
     case FrameKind::kState:
+      if (following_) return OnFollowedState(*rank, frame);
+      // Who follows is sent the state when the others begin.
+      if (phase_ == Phase::kOpening && this->rank() != 0) {
+        held_.push_back({peer, frame});
+        return;
+      }
       return OnStateFrame(*rank, frame);
     case FrameKind::kAbort:
       return OnLoss({.cause = peer.name + " gave up"});
@@ -192,8 +198,12 @@ void LearnerLoop::Impl::Deliver(const LearnerId& peer, const Frame& frame) {
     case FrameKind::kTrailer:
       if (!IsMember()) return;
       if (phase_ == Phase::kOpening || frame.header.tick > applied_ || committing_) {
-        // Others are ahead, by one tick at most: they need this learner's trailer for the next.
+        // Others are ahead, by one tick at most, since they need this learner's trailer for the
+        // next; if it follows, by some more.
         held_.push_back({peer, frame});
+      } else if (!in_step_[static_cast<std::size_t>(*rank)] &&
+                 frame.header.kind == FrameKind::kTrailer) {
+        OnFollowerTrailer(*rank, frame);
       } else if (frame.header.tick == applied_) {
         OnTickFrame(*rank, frame);
       }
@@ -226,6 +236,8 @@ void LearnerLoop::Impl::Stop(Loss loss) {
   const bool writes_pending = phase_ == Phase::kDraining || phase_ == Phase::kFinishing;
   phase_ = Phase::kStopped;
   GiveUpTick();
+  EndFollowing();
+  serving_.clear();
   opening_.reset();
   receiver_.reset();
   fetching_from_.reset();
@@ -278,7 +290,8 @@ void LearnerLoop::Impl::Enter(Membership membership, std::vector<Member> before)
   if (newest_ && membership.id <= newest_->id) return;
   if (pending_ && membership.id <= pending_->id) return;
   GiveUpTick();
-  if (committing_ || loading_ || giving_up_) {
+  if (!committing_) EndFollowing();
+  if (committing_ || loading_ || giving_up_ || following_) {
     // What it holds is changing, and is to be told to the others as it will be.
     pending_ = std::move(membership);
     if (parts_.transport != nullptr) ConnectTo(*pending_);
@@ -305,7 +318,8 @@ void LearnerLoop::Impl::Enter(Membership membership, std::vector<Member> before)
                         {"tick", applied_}});
   Tell(Entered{.membership = membership_, .applied_ticks = applied_});
 
-  map_ = split_.MapOf(membership_.world_size());
+  in_step_.clear();
+  serving_.clear();
   if (!split_.bitwise()) ForgetTick();  // another number of ranks cuts the samples otherwise
   opening_.emplace(membership_.world_size(), rank(), holding());
   missing_since_.clear();
@@ -327,16 +341,18 @@ void LearnerLoop::Impl::Enter(Membership membership, std::vector<Member> before)
 
 void LearnerLoop::Impl::SwitchTo(const Membership& membership) {
   if (membership.members.empty() || !membership.RankOf(options_.self)) return Release(membership);
-  Enter(membership, membership_.members);
+  // Who follows does not hold the state of this boundary.
+  Enter(membership, following_ ? std::vector<Member>{} : membership_.members);
 }
 
 // The next membership does not name this learner.
 void LearnerLoop::Impl::Release(const Membership& membership) {
+  EndFollowing();
   newest_ = membership;
   opened_reported_ = false;
   announcement_.reset();
   if (proposal_ && proposal_->membership.id <= membership.id) proposal_.reset();
-  Tell(Entered{.membership = membership, .applied_ticks = applied_});
+  Tell(Entered{.membership = membership, .applied_ticks = state_ticks()});
   if (membership.members.empty()) return Drain();
   log::Info("released", {{"membership", ToString(membership.id)}, {"tick", applied_}});
   phase_ = Phase::kReleased;
@@ -480,8 +496,9 @@ void LearnerLoop::Impl::ServeState(const LearnerId& peer) {
                applied = applied_](Result<std::shared_ptr<const StateCopy>> state) {
                 if (!state) return Fail(state.error());
                 if (phase_ != Phase::kOpening || membership_.id != id) return;
-                SendState(id, applied, *std::move(state),
-                          [this, &peer](Frame frame) { Send(peer, std::move(frame)); });
+                StateSender(id, applied, *std::move(state)).SendAll([this, &peer](Frame frame) {
+                  Send(peer, std::move(frame));
+                });
               }));
 }
 
@@ -489,20 +506,21 @@ void LearnerLoop::Impl::OnStateFrame(int rank, const Frame& frame) {
   if (phase_ != Phase::kOpening || fetching_from_ != rank || loading_) return;
   if (!receiver_) {
     // What remains of an answer to an earlier request is passed over.
-    if (frame.header.node != kFirstStateFrame) return;
-    receiver_.emplace(parts_.compute.state_shape());
+    if ((frame.header.node & kFirstStateFrame) == 0) return;
+    fetched_ = std::make_shared<StateCopy>(StateCopy::Like(parts_.compute.state_shape()));
+    receiver_.emplace(fetched_->view());
   }
   if (const Status status = receiver_->OnFrame(frame); !status) {
     return Stop({.accused = {member(rank)}, .cause = status.error().message});
   }
   if (!receiver_->done()) return;
   const std::optional<Holding>& told = opening_->holding(rank);
-  Load(receiver_->Take(), {.has_state = true,
-                           .applied_ticks = receiver_->applied_ticks(),
-                           .lineage = told->lineage,
-                           .current = current_,
-                           .evaluation = told->evaluation,
-                           .last_line = told->last_line});
+  Load(std::exchange(fetched_, nullptr), {.has_state = true,
+                                          .applied_ticks = receiver_->applied_ticks(),
+                                          .lineage = told->lineage,
+                                          .current = current_,
+                                          .evaluation = told->evaluation,
+                                          .last_line = told->last_line});
   receiver_.reset();
 }
 

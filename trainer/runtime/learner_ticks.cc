@@ -19,22 +19,40 @@ constexpr Duration kFinalPoll = std::chrono::seconds(2);
 
 void LearnerLoop::Impl::BeginTicking() {
   phase_ = Phase::kTicking;
-  redo_ = DealMissingShards(map_.logical_shards, opening_->finished());
+  in_step_ = opening_->in_step();
+  if (!in_step_[static_cast<std::size_t>(rank())]) BeginFollowing(*opening_->furthest());
+  followed_to_.assign(in_step_.size(), applied_);
+  said_in_step_.assign(in_step_.size(), false);
+  map_ = RegularMap();
+  redo_ = DealMissingShards(map_.logical_shards, opening_->finished(), in_step_);
   opening_.reset();
   missing_since_.clear();
-  // Those who left with the membership before are free now; joiners do not know them.
-  for (const Member& member : before_) {
-    if (!membership_.RankOf(member.id)) SendToPeer(member.id, FrameKind::kOpened);
-  }
+  ReleaseLeavers();
   if (rank() == 0) TakeOverMetrics();
   bucket_choice_ = 0;
   // Alone nothing travels.
   bucket_tuner_ = BucketTuner(membership_.world_size() > 1 ? bucket_sizes_.size() : 1);
-  if (done()) {
-    ReportOpened();
-    return Finish();
+  ServeFollowers();
+  if (!at_the_end()) return BeginTick();
+  if (done()) ReportOpened();
+  Finish();
+}
+
+ShardMap LearnerLoop::Impl::RegularMap() const {
+  return AssignShardsAmong(split_.MapOf(members_in_step()).logical_shards, in_step_);
+}
+
+// Those who left with the membership before are free when those who stayed hold its state. Joiners
+// do not know them.
+void LearnerLoop::Impl::ReleaseLeavers() {
+  const auto follows = [&](const Member& member) {
+    const std::optional<int> rank = membership_.RankOf(member.id);
+    return rank && !in_step_[static_cast<std::size_t>(*rank)];
+  };
+  if (std::ranges::any_of(before_, follows)) return;
+  for (const Member& member : std::exchange(before_, {})) {
+    if (!membership_.RankOf(member.id)) SendToPeer(member.id, FrameKind::kOpened);
   }
-  BeginTick();
 }
 
 // The rank 0 before may have died before it wrote the line of the last tick, or after it wrote
@@ -50,7 +68,7 @@ void LearnerLoop::Impl::BeginTick() {
   const ProgramInfo& info = parts_.compute.info();
   const bool train = plan_.kind == TickKind::kTrain;
   const ShardMap& map = tick_map();
-  round_ = TickRound(map, rank(), train && info.buffer_bytes > 0);
+  round_ = TickRound(map, rank(), train && info.buffer_bytes > 0, in_step_);
   if (train) {
     reduction_.Begin({.membership = membership_.id,
                       .tick = applied_,
@@ -58,6 +76,14 @@ void LearnerLoop::Impl::BeginTick() {
                       .self = rank(),
                       .divisor = static_cast<float>(plan_.samples),
                       .buckets = bucket_sizes()});
+  }
+  if (following_) {
+    tick_computed_ = tick_began_;
+    samples_computed_ = 0;
+    shards_kept_ = 0;
+    ApplyFollowed();
+    TellFollowed();
+    return DeliverHeld();
   }
   const auto self = static_cast<std::size_t>(rank());
   const std::vector<ShardBlock>& own = map.blocks_of_rank[self];
@@ -69,7 +95,7 @@ void LearnerLoop::Impl::BeginTick() {
   asked_.clear();
   shards_kept_ = 0;
   for (const int shard : map.ShardsOf(rank())) {
-    ShardTask task = split_.TaskOf(applied_, membership_.world_size(), shard);
+    ShardTask task = split_.TaskOf(applied_, members_in_step(), shard);
     if (parts_.ledger != nullptr) tasks_.push_back(task);
     if (finished_.contains(shard)) {
       ++shards_kept_;
@@ -112,6 +138,11 @@ void LearnerLoop::Impl::OnTickComputed(const TickOutput& output) {
                   .announced = announcement_,
                   .buckets_next = static_cast<std::uint32_t>(bucket_tuner_.Next()),
                   .state_checksum = output.state_checksum};
+  for (std::size_t rank = 0; rank < in_step_.size(); ++rank) {
+    if (said_in_step_[rank] && !in_step_[rank]) {
+      trailer.came_in_step.push_back(static_cast<int>(rank));
+    }
+  }
   for (const int shard : tick_map().ShardsOf(rank())) {
     trailer.shards.push_back({.shard = shard, .sums = finished_.at(shard)});
     samples_computed_ += trailer.shards.back().sums.samples;
@@ -176,8 +207,10 @@ void LearnerLoop::Impl::OnTickFrame(int rank, const Frame& frame) {
 void LearnerLoop::Impl::CommitWhenComplete() {
   if (committing_ || !round_.done()) return;
   if (plan_.kind == TickKind::kTrain && !reduction_.done()) return;
+  if (FollowersAreFarBehind()) return;
   tick_complete_ = parts_.loop.Now();
   const TickOutcome outcome = round_.Outcome();
+  if (following_) return Follow(outcome);
   if (!outcome.differing.empty() && DiffersFromOthers(outcome.differing)) return;
   if (plan_.kind == TickKind::kEvaluate) return OnCommitted(outcome);
   committing_ = true;
@@ -220,6 +253,22 @@ void LearnerLoop::Impl::OnCommitted(const TickOutcome& outcome) {
   if (parts_.ledger != nullptr && plan_.kind == TickKind::kTrain) {
     parts_.ledger->Committed(membership_.id, applied_);
   }
+  NoteOutcome(outcome);
+  ++applied_;
+  if (!split_.bitwise()) lineage_ = membership_.id;
+  ForgetTick();
+  if (!opened_reported_) {
+    pause_seconds_ = last_commit_ ? ToSeconds(now - *last_commit_) : 0;
+    if (last_commit_) figures_.pausing += now - *last_commit_;
+    ReportOpened();
+  }
+  applied_most_ = std::max(applied_most_, applied_);
+  last_commit_ = now;
+  Boundary(outcome);
+}
+
+void LearnerLoop::Impl::NoteOutcome(const TickOutcome& outcome) {
+  const TimePoint now = parts_.loop.Now();
   last_line_ = metrics_
                    .OnCommit({.tick = applied_,
                               .plan = plan_,
@@ -238,17 +287,6 @@ void LearnerLoop::Impl::OnCommitted(const TickOutcome& outcome) {
                                {"learners", membership_.learners()}});
     }
   }
-  ++applied_;
-  if (!split_.bitwise()) lineage_ = membership_.id;
-  ForgetTick();
-  if (!opened_reported_) {
-    pause_seconds_ = last_commit_ ? ToSeconds(now - *last_commit_) : 0;
-    if (last_commit_) figures_.pausing += now - *last_commit_;
-    ReportOpened();
-  }
-  applied_most_ = std::max(applied_most_, applied_);
-  last_commit_ = now;
-  Boundary(outcome);
 }
 
 void LearnerLoop::Impl::CountTick(TimePoint now) {
@@ -284,8 +322,13 @@ void LearnerLoop::Impl::ReportOpened() {
 
 // Between two ticks: all who get here know the same.
 void LearnerLoop::Impl::Boundary(const TickOutcome& outcome) {
+  if (!outcome.came_in_step.empty()) {
+    for (const int rank : outcome.came_in_step) in_step_[static_cast<std::size_t>(rank)] = true;
+    map_ = RegularMap();
+    ReleaseLeavers();
+  }
   if (pending_) return Enter(*std::exchange(pending_, std::nullopt));
-  if (done()) return Finish();
+  if (at_the_end()) return Finish();
   if (outcome.save) SaveCheckpoint(Slices(), [](bool) {});
   if (outcome.announced && outcome.announced->id > membership_.id) {
     return SwitchTo(*outcome.announced);
@@ -303,6 +346,7 @@ void LearnerLoop::Impl::Finish() {
   if (rank() == 0) return PublishFinal();
   PollFinal();
   if (loss_in_commit_) OnLoss(*std::exchange(loss_in_commit_, std::nullopt));
+  if (following_) ApplyFollowed();
   DeliverHeldSoon();
 }
 
@@ -340,7 +384,7 @@ void LearnerLoop::Impl::PollFinal() {
     parts_.checkpointer.FindFinal(Guarded<Result<Manifest>>([this](Result<Manifest> final) {
       polling_ = false;
       if (final) return Complete(final->parameters_sha256);
-      if (done()) PollFinal();
+      if (at_the_end()) PollFinal();
     }));
   });
 }

@@ -90,9 +90,9 @@ Opening::Next Opening::next() const {
   const bool settled =
       std::ranges::any_of(peers_, [](const Peer& peer) { return peer.holding->current; });
   if (!settled) return self_ == 0 ? Next::kRestore : Next::kWait;
-  const std::optional<int> furthest = Furthest();
-  const Holding& most = *peers_[static_cast<std::size_t>(*furthest)].holding;
-  if (!own().has_state || Place(own()) != Place(most)) return Next::kFetch;
+  // Nobody's state: rank 0 is about to say that it has one.
+  if (!Furthest()) return Next::kWait;
+  if (self_ == 0 && !in_step().front()) return Next::kFetch;
   if (!told_) return Next::kHold;
   const bool all_opened = std::ranges::all_of(peers_, [&](const Peer& peer) {
     return peer.opened || &peer == &peers_[static_cast<std::size_t>(self_)];
@@ -107,14 +107,22 @@ std::optional<Holding> Opening::furthest() const {
 }
 
 std::vector<std::vector<NodeIndex>> Opening::finished() const {
-  const std::optional<Holding> most = furthest();
-  CHECK(most.has_value(), "ticks begin with a state");
   std::vector<std::vector<NodeIndex>> finished;
-  for (const Peer& peer : peers_) {
-    const bool same_state = peer.holding->has_state && Place(*peer.holding) == Place(*most);
-    finished.push_back(same_state ? peer.holding->finished : std::vector<NodeIndex>{});
+  const std::vector<bool> in_step = this->in_step();
+  for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
+    finished.push_back(in_step[rank] ? peers_[rank].holding->finished : std::vector<NodeIndex>{});
   }
   return finished;
+}
+
+std::vector<bool> Opening::in_step() const {
+  const std::optional<Holding> most = furthest();
+  CHECK(most.has_value(), "ticks begin with a state");
+  std::vector<bool> in_step;
+  for (const Peer& peer : peers_) {
+    in_step.push_back(peer.holding->has_state && Place(*peer.holding) == Place(*most));
+  }
+  return in_step;
 }
 
 int Opening::source() const {

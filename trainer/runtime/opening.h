@@ -34,25 +34,27 @@ Bytes EncodeHolding(const Holding& holding);
 Result<Holding> DecodeHolding(std::span<const std::byte> bytes, int logical_shards);
 
 // How a membership opens, seen by one of its members: all tell each other what they hold; the
+// How a membership opens, seen by one of its members: all tell each other what they hold; the
 // furthest state, of theirs and of the checkpoints (of those with as many ticks the one of the
-// newest membership), is the one to start from; who does not hold it takes it from the lowest rank
-// that does; ticks begin when all hold it, with what is left of the one that was given up. Without
-// I/O: it is told what happens, and says what to do.
+// newest membership), is the one to start from. Rank 0 takes it from the lowest rank that holds it;
+// ticks begin when it has, with what is left of the one that was given up. Who else does not hold
+// it follows: the state comes to it while the others go on. Without I/O: it is told what happens,
+// and says what to do.
 class Opening {
  public:
   Opening(int world_size, int self, Holding own);
 
   void OnOpen(int rank, const Holding& holding);  // again: what counts is the newest
-  void OnOpened(int rank);                        // holds the state that all start from
+  void OnOpened(int rank);                        // is ready to begin
   void SetOwn(const Holding& own);                // after loading it, from a checkpoint or a peer
 
   enum class Next {
     kWait,     // for others
     kRestore,  // this one, rank 0: look for a checkpoint that is ahead of all, or make a first
                // state
-    kFetch,    // the state of source()
-    kHold,     // this one holds the state: tell the others, once
-    kBegin,    // all hold it
+    kFetch,    // this one, rank 0: the state of source()
+    kHold,     // this one is ready to begin: tell the others, once
+    kBegin,    // all are
   };
   Next next() const;
   int source() const;  // with kFetch
@@ -61,8 +63,10 @@ class Opening {
   // By rank: what is finished of the tick that the membership begins with. The same on all members,
   // with kBegin.
   std::vector<std::vector<NodeIndex>> finished() const;
+  // By rank, likewise: whether it holds the state that ticks begin with. All others follow.
+  std::vector<bool> in_step() const;
 
-  void SetTold() { told_ = true; }  // the others know that this one holds the state
+  void SetTold() { told_ = true; }  // the others know that this one is ready
   bool told() const { return told_; }
   const Holding& own() const { return peers_[static_cast<std::size_t>(self_)].holding.value(); }
   const std::optional<Holding>& holding(int rank) const {

@@ -1,8 +1,12 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "base/result.h"
 #include "trainer/checkpoint/state_copy.h"
@@ -10,35 +14,67 @@
 
 namespace pliant {
 
-// Committed state from one learner to another, tensor by tensor in slices. Both have the same
+// Committed state from one learner to another, tensor by tensor in pieces. Both have the same
 // tensors: they run the same program.
-inline constexpr std::size_t kStateSliceBytes = std::size_t{4} << 20;
+inline constexpr std::size_t kStatePieceBytes = std::size_t{4} << 20;
+
+// In header.node of a kState frame.
 inline constexpr std::uint32_t kFirstStateFrame = 1;
+inline constexpr std::uint32_t kLastOfBatch = 2;  // what comes next is sent when it is asked for
 
-// Calls `send` with all frames of `state`, without copying it: header.bucket is the tensor, piece
-// the slice; the first frame has kFirstStateFrame as node, the last one the number of tensors as
-// bucket and no payload.
-void SendState(MembershipId membership, Tick applied_ticks, std::shared_ptr<const StateCopy> state,
-               const std::function<void(Frame)>& send);
+// Sends a state, or a slice of one, in batches, so that what is sent meanwhile need not wait for
+// the whole of it. Nothing is copied: header.bucket is the tensor, piece the part of it; the last
+// frame of all has the number of tensors as bucket and no payload.
+class StateSender {
+ public:
+  using Send = std::function<void(Frame)>;
 
-// Puts the slices together.
+  StateSender(MembershipId membership, Tick applied_ticks, std::shared_ptr<const StateCopy> state);
+
+  bool done() const { return done_; }
+  // At least so many bytes, or all that is left.
+  void SendBatch(std::size_t bytes, const Send& send);
+  void SendAll(const Send& send);
+
+ private:
+  FrameHeader header_;  // of the next frame
+  std::shared_ptr<const StateCopy> state_;
+  std::size_t offset_ = 0;  // in the tensor under way
+  bool done_ = false;
+};
+
+// Puts the pieces together.
 class StateReceiver {
  public:
-  // `shape`: a state of the same tensors.
-  explicit StateReceiver(const StateDict& shape);
+  // Into `tensors`, which are borrowed.
+  explicit StateReceiver(StateDict tensors) : tensors_(std::move(tensors)) {}
 
   // kInvalid when it does not fit. Frames come in the order sent.
   Status OnFrame(const Frame& frame);
   bool done() const { return done_; }
   Tick applied_ticks() const { return applied_ticks_; }
-  std::shared_ptr<const StateCopy> Take() { return std::move(state_); }
 
  private:
-  std::shared_ptr<StateCopy> state_;
+  StateDict tensors_;
   std::size_t tensor_ = 0;  // the one under way
   std::size_t offset_ = 0;  // in it
   Tick applied_ticks_ = 0;
   bool done_ = false;
+};
+
+// The same from several learners, each its slice of the state.
+class SlicedStateReceiver {
+ public:
+  // `shape`: a state of the same tensors. Slice i comes from sources[i].
+  SlicedStateReceiver(const StateDict& shape, const std::vector<int>& sources);
+
+  Status OnFrame(int source, const Frame& frame);
+  bool done() const;
+  std::shared_ptr<const StateCopy> Take() { return std::move(state_); }
+
+ private:
+  std::shared_ptr<StateCopy> state_;
+  std::map<int, StateReceiver> slice_of_;  // by source
 };
 
 }  // namespace pliant

@@ -25,6 +25,9 @@ Bytes EncodeTrailer(const Trailer& trailer) {
     writer.Put(shard.sums.loss);
     writer.Put(shard.sums.correct);
   }
+  writer.Put(static_cast<std::uint8_t>(trailer.in_step));
+  writer.Put(static_cast<std::uint32_t>(trailer.came_in_step.size()));
+  for (const int rank : trailer.came_in_step) writer.Put(static_cast<std::int32_t>(rank));
   return writer.Take();
 }
 
@@ -49,6 +52,11 @@ Result<Trailer> DecodeTrailer(std::span<const std::byte> bytes) {
     shard.sums.correct = reader.Get<double>();
     trailer.shards.push_back(shard);
   }
+  trailer.in_step = reader.Get<std::uint8_t>() != 0;
+  const auto came = reader.Get<std::uint32_t>();
+  for (std::uint32_t i = 0; i < came && reader.ok(); ++i) {
+    trailer.came_in_step.push_back(reader.Get<std::int32_t>());
+  }
   if (!reader.at_end()) return Invalid("a trailer of another size");
   return trailer;
 }
@@ -61,13 +69,16 @@ ShardSums SumShards(std::span<const ShardSums> by_shard) {
   });
 }
 
-TickRound::TickRound(const ShardMap& map, int self, bool needs_buffers)
+TickRound::TickRound(const ShardMap& map, int self, bool needs_buffers,
+                     const std::vector<bool>& in_step)
     : self_(self),
       needs_buffers_(needs_buffers),
       heard_(static_cast<std::size_t>(map.world_size()), false),
-      missing_(map.world_size()),
+      in_step_(in_step),
+      missing_(static_cast<int>(std::ranges::count(in_step, true))),
       sums_(static_cast<std::size_t>(map.logical_shards)),
       state_checksums_(static_cast<std::size_t>(map.world_size())) {
+  CHECK(in_step.size() == heard_.size(), "each rank is in step, or follows");
   for (int rank = 0; rank < map.world_size(); ++rank) {
     shards_of_rank_.push_back(map.ShardsOf(rank));
     if (std::ranges::find(shards_of_rank_.back(), 0) != shards_of_rank_.back().end()) {
@@ -83,10 +94,16 @@ void TickRound::OnLocal(const Trailer& trailer, Bytes buffers) {
 }
 
 Status TickRound::OnTrailer(int rank, const Trailer& trailer) {
+  if (!in_step_[static_cast<std::size_t>(rank)]) return Invalid("a trailer of a follower");
   if (heard_[static_cast<std::size_t>(rank)]) return Invalid("a second trailer");
   const std::vector<int>& expected = shards_of_rank_[static_cast<std::size_t>(rank)];
   if (!std::ranges::equal(trailer.shards, expected, {}, &Trailer::Shard::shard)) {
     return Invalid("a trailer with the shards of another rank");
+  }
+  if (std::ranges::any_of(trailer.came_in_step, [&](int came) {
+        return came < 0 || came >= std::ssize(in_step_) || in_step_[static_cast<std::size_t>(came)];
+      })) {
+    return Invalid("a trailer that names no followers");
   }
   if (trailer.save && rank != 0) return Invalid("a checkpoint that is not its to ask for");
   Take(rank, trailer);
@@ -100,6 +117,7 @@ void TickRound::Take(int rank, const Trailer& trailer) {
     sums_[static_cast<std::size_t>(shard.shard)] = shard.sums;
   }
   save_ |= trailer.save;
+  came_in_step_.insert(trailer.came_in_step.begin(), trailer.came_in_step.end());
   state_checksums_[static_cast<std::size_t>(rank)] = trailer.state_checksum;
   last_call_ &= trailer.last_call;
   if (rank == 0) buckets_next_ = trailer.buckets_next;
@@ -123,7 +141,8 @@ TickOutcome TickRound::Outcome() const {
           .last_call = last_call_,
           .announced = announced_,
           .buckets_next = buckets_next_,
-          .differing = DifferingRanks(state_checksums_)};
+          .differing = DifferingRanks(state_checksums_),
+          .came_in_step = {came_in_step_.begin(), came_in_step_.end()}};
 }
 
 }  // namespace pliant

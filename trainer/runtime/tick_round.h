@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -14,7 +15,8 @@
 
 namespace pliant {
 
-// The end of a tick, as one member sends it to all others.
+// The end of a tick, as one member sends it to all others. Of a follower, whose state is still on
+// its way (FollowedState), nobody waits for it; it says how far that has come.
 struct Trailer {
   struct Shard {
     int shard = 0;
@@ -29,6 +31,8 @@ struct Trailer {
   // Which sizes buckets have in the next tick. That of rank 0 counts.
   std::uint32_t buckets_next = 0;
   std::optional<std::uint64_t> state_checksum;  // of the state before this tick, now and then
+  bool in_step = true;            // false: a follower that does not hold the state before this tick
+  std::vector<int> came_in_step;  // followers of which the sender has heard that they do
   bool operator==(const Trailer&) const = default;
 };
 
@@ -42,7 +46,8 @@ struct TickOutcome {
   bool last_call = false;
   std::optional<Membership> announced;
   std::uint32_t buckets_next = 0;
-  std::vector<int> differing;  // ranks whose state is not that of the others
+  std::vector<int> differing;     // ranks whose state is not that of the others
+  std::vector<int> came_in_step;  // ranks that follow no more, ascending
 };
 
 // The sums on whose order nothing may depend: in double, along the tree over shards.
@@ -52,8 +57,8 @@ ShardSums SumShards(std::span<const ShardSums> by_shard);
 class TickRound {
  public:
   TickRound() = default;
-  // `needs_buffers`: shard 0 writes some in this tick.
-  TickRound(const ShardMap& map, int self, bool needs_buffers);
+  // `needs_buffers`: shard 0 writes some in this tick. `in_step`, by rank: all but followers.
+  TickRound(const ShardMap& map, int self, bool needs_buffers, const std::vector<bool>& in_step);
 
   void OnLocal(const Trailer& trailer, Bytes buffers);
   // kInvalid: not what `rank` has to send.
@@ -74,6 +79,7 @@ class TickRound {
   bool needs_buffers_ = false;
   int buffers_rank_ = 0;
   std::vector<bool> heard_;  // by rank
+  std::vector<bool> in_step_;
   int missing_ = 0;
   std::vector<ShardSums> sums_;  // by shard
   std::optional<Bytes> buffers_;
@@ -82,6 +88,7 @@ class TickRound {
   std::optional<Membership> announced_;
   std::uint32_t buckets_next_ = 0;
   std::vector<std::optional<std::uint64_t>> state_checksums_;  // by rank
+  std::set<int> came_in_step_;
 };
 
 }  // namespace pliant

@@ -1,5 +1,7 @@
 #include "trainer/runtime/opening.h"
 
+#include <vector>
+
 #include <gtest/gtest.h>
 
 namespace pliant {
@@ -22,7 +24,7 @@ TEST(Opening, WaitsUntilAllHaveSaidWhatTheyHold) {
   EXPECT_EQ(opening.next(), Next::kHold);
 }
 
-TEST(Opening, BeginsWhenAllHoldTheState) {
+TEST(Opening, BeginsWhenAllAreReady) {
   Opening opening(2, 1, At(4));
   opening.OnOpen(0, At(4));
   opening.OnOpened(0);  // the other may be quicker
@@ -31,31 +33,53 @@ TEST(Opening, BeginsWhenAllHoldTheState) {
   EXPECT_EQ(opening.next(), Next::kBegin);
 }
 
-TEST(Opening, WhoIsBehindTakesTheStateOfTheLowestRankThatIsFurthest) {
+TEST(Opening, WhoIsBehindFollows) {
   const struct {
     const char* name;
     Holding rank0;
     Holding own;  // rank 1
     Holding rank2;
     Next want;
-    int source;
+    std::vector<bool> in_step;
   } kCases[] = {
-      {"one tick behind", At(5), At(4), At(5), Next::kFetch, 0},
-      {"only the last has it", At(3), At(4), At(5), Next::kFetch, 2},
-      {"a joiner", At(4), kNothing, At(4), Next::kFetch, 0},
-      {"a state at tick 0 is a state", kNothing, kNothing, At(0), Next::kFetch, 2},
-      {"this one is furthest", At(3), At(4), kNothing, Next::kHold, 1},
-      {"without any state rank 0 makes one", kNothing, kNothing, kNothing, Next::kWait, -1},
+      {"all hold it", At(5), At(5), At(5), Next::kHold, {true, true, true}},
+      {"one tick behind", At(5), At(4), At(5), Next::kHold, {true, false, true}},
+      {"only the last has it", At(3), At(4), At(5), Next::kHold, {false, false, true}},
+      {"a joiner", At(4), kNothing, At(4), Next::kHold, {true, false, true}},
+      {"a state at tick 0 is a state", At(0), kNothing, At(0), Next::kHold, {true, false, true}},
+      {"this one is furthest", At(3), At(4), kNothing, Next::kHold, {false, true, false}},
+      {"without any state rank 0 makes one", kNothing, kNothing, kNothing, Next::kWait, {}},
   };
   for (const auto& test : kCases) {
     Opening opening(3, 1, test.own);
     opening.OnOpen(0, test.rank0);
     opening.OnOpen(2, test.rank2);
     EXPECT_EQ(opening.next(), test.want) << test.name;
-    if (test.want == Next::kFetch) {
-      EXPECT_EQ(opening.source(), test.source) << test.name;
+    if (!test.in_step.empty()) {
+      EXPECT_EQ(opening.in_step(), test.in_step) << test.name;
     }
   }
+}
+
+// It announces, and writes checkpoints and metrics.
+TEST(Opening, RankZeroTakesTheStateFirst) {
+  Opening zero(3, 0, At(4));
+  Opening two(3, 2, kNothing);
+  for (Opening* const opening : {&zero, &two}) opening->OnOpen(1, At(5));
+  two.OnOpen(0, At(4));
+  zero.OnOpen(2, kNothing);
+  EXPECT_EQ(zero.next(), Next::kFetch);
+  EXPECT_EQ(zero.source(), 1);
+  EXPECT_EQ(two.next(), Next::kHold);
+  two.SetTold();
+  two.OnOpened(1);
+  EXPECT_EQ(two.next(), Next::kWait) << "for rank 0";
+  zero.SetOwn(At(5));
+  EXPECT_EQ(zero.next(), Next::kHold);
+  two.OnOpen(0, zero.own());
+  two.OnOpened(0);
+  EXPECT_EQ(two.next(), Next::kBegin);
+  EXPECT_EQ(two.in_step(), (std::vector<bool>{true, true, false}));
 }
 
 TEST(Opening, RankZeroRestoresWhenNobodyHasAState) {
@@ -67,9 +91,8 @@ TEST(Opening, RankZeroRestoresWhenNobodyHasAState) {
   zero.SetOwn(At(30));
   EXPECT_EQ(zero.next(), Next::kHold);
   one.OnOpen(0, zero.own());
-  EXPECT_EQ(one.next(), Next::kFetch);
-  one.SetOwn(At(30));
   EXPECT_EQ(one.next(), Next::kHold);
+  EXPECT_EQ(one.in_step(), (std::vector<bool>{true, false}));
 }
 
 TEST(Opening, AfterACrashRankZeroLooksForACheckpointThatIsAhead) {

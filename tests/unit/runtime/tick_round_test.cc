@@ -20,6 +20,10 @@ Trailer TrailerOf(const ShardMap& map, int rank) {
   return trailer;
 }
 
+std::vector<bool> All(const ShardMap& map) {
+  return std::vector<bool>(static_cast<std::size_t>(map.world_size()), true);
+}
+
 TEST(Trailer, TravelsInAFrame) {
   const Trailer kTrailers[] = {
       {},
@@ -28,6 +32,8 @@ TEST(Trailer, TravelsInAFrame) {
        .announced = kNext,
        .buckets_next = 2},
       {.shards = {}, .last_call = false, .announced = kLater},
+      {.in_step = false},
+      {.came_in_step = {3, 5}},
       {.shards = {}, .save = true, .state_checksum = 0},
   };
   for (const Trailer& trailer : kTrailers) {
@@ -43,7 +49,7 @@ TEST(Trailer, TravelsInAFrame) {
 
 TEST(TickRound, IsDoneWithAllTrailersAndTheBuffers) {
   const ShardMap map = AssignShards(4, 3);
-  TickRound round(map, 1, /*needs_buffers=*/true);
+  TickRound round(map, 1, /*needs_buffers=*/true, All(map));
   EXPECT_EQ(round.buffers_rank(), 0);
   EXPECT_TRUE(round.OnTrailer(2, TrailerOf(map, 2)));
   round.OnLocal(TrailerOf(map, 1), {});
@@ -57,7 +63,7 @@ TEST(TickRound, SumsAreTheSameForEveryWorldSize) {
   TickOutcome alone;
   for (int world = 1; world <= 9; ++world) {
     const ShardMap map = AssignShards(8, world);
-    TickRound round(map, world - 1, false);
+    TickRound round(map, world - 1, false, All(map));
     for (int rank = 0; rank + 1 < world; ++rank) {
       ASSERT_TRUE(round.OnTrailer(rank, TrailerOf(map, rank)));
     }
@@ -76,7 +82,7 @@ TEST(TickRound, AllReadTheSameAnnouncement) {
   first.announced = kNext;
   second.announced = kLater;
   for (const int self : {0, 1}) {
-    TickRound round(map, self, false);
+    TickRound round(map, self, false, All(map));
     round.OnLocal(self == 0 ? first : second, {});
     ASSERT_TRUE(round.OnTrailer(1 - self, self == 0 ? second : first));
     EXPECT_EQ(round.Outcome().announced, kLater) << "the newest of them";
@@ -85,7 +91,7 @@ TEST(TickRound, AllReadTheSameAnnouncement) {
 
 TEST(TickRound, TheFirstOneSaysTheSizesOfBuckets) {
   const ShardMap map = AssignShards(2, 2);
-  TickRound round(map, 1, false);
+  TickRound round(map, 1, false, All(map));
   Trailer first = TrailerOf(map, 0);
   first.buckets_next = 3;
   Trailer second = TrailerOf(map, 1);
@@ -98,7 +104,7 @@ TEST(TickRound, TheFirstOneSaysTheSizesOfBuckets) {
 TEST(TickRound, TheLastCallIsUnanimous) {
   const ShardMap map = AssignShards(2, 2);
   for (const bool other : {false, true}) {
-    TickRound round(map, 0, false);
+    TickRound round(map, 0, false, All(map));
     Trailer own = TrailerOf(map, 0);
     own.last_call = true;
     round.OnLocal(own, {});
@@ -111,12 +117,43 @@ TEST(TickRound, TheLastCallIsUnanimous) {
 
 TEST(TickRound, RefusesWhatAPeerHasNotToSend) {
   const ShardMap map = AssignShards(4, 2);
-  TickRound round(map, 0, true);
+  TickRound round(map, 0, true, All(map));
   EXPECT_FALSE(round.OnTrailer(1, TrailerOf(map, 0))) << "the shards of another rank";
   EXPECT_FALSE(round.OnTrailer(1, {})) << "no shards";
   EXPECT_FALSE(round.OnBuffers(1, {})) << "shard 0 is not its";
   EXPECT_TRUE(round.OnTrailer(1, TrailerOf(map, 1)));
   EXPECT_FALSE(round.OnTrailer(1, TrailerOf(map, 1))) << "twice";
+}
+
+// Rank 1 follows: its trailer says how far it has come, and is of no tick.
+TEST(TickRound, NobodyWaitsForAFollower) {
+  const std::vector<bool> in_step = {true, false, true};
+  const ShardMap map = AssignShardsAmong(4, in_step);
+  TickRound round(map, 0, false, in_step);
+  EXPECT_FALSE(round.OnTrailer(1, {}));
+  Trailer own = TrailerOf(map, 0);
+  own.last_call = true;
+  round.OnLocal(own, {});
+  EXPECT_FALSE(round.done());
+  Trailer theirs = TrailerOf(map, 2);
+  theirs.last_call = true;
+  theirs.came_in_step = {1};
+  ASSERT_TRUE(round.OnTrailer(2, theirs));
+  ASSERT_TRUE(round.done());
+  EXPECT_TRUE(round.Outcome().last_call);
+  EXPECT_EQ(round.Outcome().came_in_step, std::vector{1}) << "who heard it tells the others";
+  EXPECT_EQ(round.Outcome().sums.samples, 8);
+}
+
+TEST(TickRound, OnlyFollowersComeInStep) {
+  const std::vector<bool> in_step = {true, true, false};
+  const ShardMap map = AssignShardsAmong(4, in_step);
+  for (const int named : {-1, 0, 3}) {
+    TickRound round(map, 0, false, in_step);
+    Trailer trailer = TrailerOf(map, 1);
+    trailer.came_in_step = {named};
+    EXPECT_FALSE(round.OnTrailer(1, trailer)) << named;
+  }
 }
 
 }  // namespace
