@@ -55,7 +55,7 @@ struct Entered {
   bool operator==(const Entered&) const = default;
 };
 
-// All members hold the state, and the first tick is committed (or there is none left to do).
+// Holds the state, and has committed a tick with all who do (or there is none left to do).
 struct Opened {
   MembershipId membership;
   Tick applied_ticks = 0;
@@ -174,7 +174,7 @@ struct Withdraw {
   bool operator==(const Withdraw&) const = default;
 };
 
-// Enter at once; a running tick is void.
+// Enter at once, in the midst of a tick.
 struct Recover {
   Membership membership;
   bool operator==(const Recover&) const = default;
