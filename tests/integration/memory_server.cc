@@ -7,20 +7,30 @@ namespace {
 
 constexpr const char* kToken = "known";
 
+// What the controller manager does.
+class ManagedServer {
+ public:
+  ManagedServer() {
+    server_.on_change = [this](const std::string& path, const MemoryApiServer::Object& object) {
+      const bool new_namespace = path.starts_with("/api/v1/namespaces/") &&
+                                 path.find('/', 19) == std::string::npos && object != nullptr;
+      const std::string account = path + "/serviceaccounts/default";
+      if (!new_namespace || server_.Find(account) != nullptr) return;
+      server_.Put(
+          account,
+          {{"metadata", {{"name", "default"}, {"namespace", object->at("metadata").at("name")}}}});
+    };
+  }
+  MemoryApiServer& server() { return server_; }
+
+ private:
+  MemoryApiServer server_{{.token = kToken}};
+};
+
 // One for all tests of the program, each of which has a namespace of its own.
 MemoryApiServer& Server() {
-  static MemoryApiServer server({.token = kToken});
-  // What the controller manager does.
-  server.on_change = [](const std::string& path, const MemoryApiServer::Object& object) {
-    const bool new_namespace = path.starts_with("/api/v1/namespaces/") &&
-                               path.find('/', 19) == std::string::npos && object != nullptr;
-    const std::string account = path + "/serviceaccounts/default";
-    if (!new_namespace || server.Find(account) != nullptr) return;
-    server.Put(
-        account,
-        {{"metadata", {{"name", "default"}, {"namespace", object->at("metadata").at("name")}}}});
-  };
-  return server;
+  static ManagedServer managed;
+  return managed.server();
 }
 
 class Connection final : public HttpTransport {

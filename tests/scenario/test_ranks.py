@@ -1,6 +1,7 @@
 """Learners of several ranks: processes that join and leave together. Nothing is lost, and the result is the same."""
 
 import os
+import pathlib
 import signal
 import unittest
 
@@ -53,8 +54,16 @@ class RanksTest(ScenarioTest):
         learners[0].kill()
         job.wait_for_members([learners[1]])
         for process in ranks:
-            job.wait(f"{process} is gone", lambda: not os.path.exists(f"/proc/{process}"))
+            job.wait(f"{process} is gone", lambda: not self.lives(process))
         self.assert_completes(job, [learners[1]])
+
+    @staticmethod
+    def lives(process):
+        try:
+            status = pathlib.Path(f"/proc/{process}/status").read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            return False
+        return "State:\tZ" not in status  # who adopted it need not have noticed
 
     def rank_processes(self, learner):
         return [line["process"] for line in learner.logged("rank started")]

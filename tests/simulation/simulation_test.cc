@@ -1,9 +1,11 @@
 // The membership protocol under random faults, on virtual time. Without arguments: the regression
 // list and some hundred seeds. `--seed=N` replays one with its log; `--seeds=N` runs N of them,
-// `--first=N` from there on.
+// `--first=N` from there on. Without an argument PLIANT_SIMULATION_SEEDS says how many.
+// PLIANT_SIMULATION_SEEDS is their number where no argument says it.
 
 #include <charconv>
 #include <cstdint>
+#include <cstdlib>
 #include <iostream>
 #include <optional>
 #include <string_view>
@@ -63,9 +65,12 @@ std::optional<std::uint64_t> Value(std::string_view argument, std::string_view n
 }  // namespace pliant::sim
 
 int main(int argc, char** argv) {
+  using pliant::sim::Value;
   testing::InitGoogleTest(&argc, argv);
+  if (const char* const count = std::getenv("PLIANT_SIMULATION_SEEDS")) {
+    pliant::sim::seeds = Value(count, "").value_or(pliant::sim::seeds);
+  }
   for (int i = 1; i < argc; ++i) {
-    using pliant::sim::Value;
     if (const auto seed = Value(argv[i], "--seed=")) {
       pliant::sim::only_seed = *seed;
     } else if (const auto count = Value(argv[i], "--seeds=")) {
