@@ -87,13 +87,16 @@ int Run(OperatorOptions options) {
                                 {.requests_per_second = 0,
                                  .read_deadline = std::chrono::seconds(4),
                                  .on_request = on_request});
-  kube::KubeClient client(**transport, *config,
-                          {.may_write =
-                               [&elector_if_any] {
-                                 const kube::LeaseElector* elector = elector_if_any;
-                                 return elector != nullptr && elector->MayWrite();
-                               },
-                           .on_request = on_request});
+  kube::KubeClient client(
+      **transport, *config,
+      {.requests_per_second = static_cast<double>(options.api_requests_per_second),
+       .burst = 2 * options.api_requests_per_second,
+       .may_write =
+           [&elector_if_any] {
+             const kube::LeaseElector* elector = elector_if_any;
+             return elector != nullptr && elector->MayWrite();
+           },
+       .on_request = on_request});
 
   kube::EventRecorder recorder(client, {.instance = options.identity});
   kube::Informer<api::ElasticTrainingJob> jobs(loop, api::DecodeJob);
@@ -109,7 +112,7 @@ int Run(OperatorOptions options) {
 
   controller::JobTable table(stores, options.gpu_resource);
   // Destroyed before what their tasks use: the leadership's parts live in this function.
-  controller::Workers api_workers(4);
+  controller::Workers api_workers(16);
   controller::Workers coordinator_workers(8);
   controller::Leadership leadership(
       {.loop = loop,

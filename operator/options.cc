@@ -69,6 +69,10 @@ OperatorOptions ParseOptionsOrExit(int argc, char** argv) {
                "Annotate learners and coordinators with prometheus.io/scrape, port and path");
   app.add_option("--kubeconfig", options.kubeconfig,
                  "By default $KUBECONFIG, or the pod's service account");
+  app.add_option("--api-requests-per-second", options.api_requests_per_second,
+                 "Most requests to the API server, besides watches and the lease; twice as many in "
+                 "a burst")
+      ->check(CLI::Range(1, 100'000));
   app.add_option("--resource-name", options.gpu_resource, "Extended resource that counts as GPU");
   try {
     app.parse(argc, argv);

@@ -22,6 +22,7 @@ struct OperatorOptions {
   std::string job_learner_egress;       // JSON, a list; or ""
   std::string kubeconfig;
   bool scrape_annotations = false;
+  int api_requests_per_second = 200;  // of the leader, twice as many in a burst
   std::string gpu_resource = "nvidia.com/gpu";
   log::Format log_format = log::Format::kText;
   log::Level log_level = log::Level::kInfo;

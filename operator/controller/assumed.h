@@ -63,11 +63,12 @@ class Assumed {
     return stored;
   }
 
-  // The keys that may be unknown to the store.
-  std::vector<std::string> Keys() const {
-    std::vector<std::string> keys;
-    for (const auto& [key, entry] : entries_) keys.push_back(key);
-    return keys;
+  // Those that may be unknown to the store, as they are taken to be.
+  template <typename See>
+  void ForEach(See&& see) const {
+    for (const auto& [key, entry] : entries_) {
+      see(key, entry.under_way != nullptr ? *entry.under_way : *entry.done);
+    }
   }
 
  private:

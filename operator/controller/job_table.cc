@@ -69,15 +69,17 @@ std::shared_ptr<const api::Pod> JobTable::FindPod(const std::string& key, WallTi
   return assumed_pods_.Resolve(key, stores_.pods.Find(Parsed(key)), now);
 }
 
-void JobTable::AddPods(JobView& view, WallTime now) {
+void JobTable::AddPods(JobView& view, const KeysByOwner& assumed, WallTime now) {
   const std::string& uid = view.job.meta.uid;
   std::map<std::string, std::shared_ptr<const api::Pod>> pods;
   for (const auto& pod : stores_.pods.Lookup(pods_by_owner_, uid)) {
     const std::string key = KeyIn(pod->meta, pod->meta.name);
     pods[key] = assumed_pods_.Resolve(key, pod, now);
   }
-  for (const std::string& key : assumed_pods_.Keys()) {
-    if (!pods.contains(key)) pods[key] = FindPod(key, now);
+  if (const auto keys = assumed.find(uid); keys != assumed.end()) {
+    for (const std::string& key : keys->second) {
+      if (!pods.contains(key)) pods[key] = FindPod(key, now);
+    }
   }
   for (const auto& [key, pod] : pods) {
     if (pod == nullptr) continue;
@@ -88,13 +90,14 @@ void JobTable::AddPods(JobView& view, WallTime now) {
   std::ranges::sort(view.coordinators, {}, CoordinatorTerm);
 }
 
-JobView JobTable::ViewOf(const api::ElasticTrainingJob& job, WallTime now) {
+JobView JobTable::ViewOf(const api::ElasticTrainingJob& job, const KeysByOwner& assumed,
+                         WallTime now) {
   const Needs& needs = NeedsOf(job);
   JobView view{.job = job,
                .needs = needs.needs,
                .template_error = needs.error,
                .memory = memories_[job.meta.uid]};
-  AddPods(view, now);
+  AddPods(view, assumed, now);
   const std::string service_key = KeyIn(job.meta, CoordinatorName(job.meta));
   const auto service =
       assumed_services_.Resolve(service_key, stores_.services.Find(Parsed(service_key)), now);
@@ -103,11 +106,15 @@ JobView JobTable::ViewOf(const api::ElasticTrainingJob& job, WallTime now) {
 }
 
 JobTable::Views JobTable::All(WallTime now) {
+  KeysByOwner assumed;
+  assumed_pods_.ForEach([&](const std::string& key, const api::Pod& pod) {
+    assumed[pod.meta.owner_uid].push_back(key);
+  });
   Views views;
   for (const auto& stored : stores_.jobs.All()) {
     const std::string key = KeyIn(stored->meta, stored->meta.name);
     const auto job = assumed_jobs_.Resolve(key, stored, now);
-    views.emplace(Parsed(key), ViewOf(*job, now));
+    views.emplace(Parsed(key), ViewOf(*job, assumed, now));
   }
   return views;
 }

@@ -61,8 +61,11 @@ class JobTable {
     std::string error;
   };
 
-  JobView ViewOf(const api::ElasticTrainingJob& job, WallTime now);
-  void AddPods(JobView& view, WallTime now);
+  using KeysByOwner = std::map<std::string, std::vector<std::string>, std::less<>>;
+
+  // `assumed`: of pods that the store may not know yet.
+  JobView ViewOf(const api::ElasticTrainingJob& job, const KeysByOwner& assumed, WallTime now);
+  void AddPods(JobView& view, const KeysByOwner& assumed, WallTime now);
   const Needs& NeedsOf(const api::ElasticTrainingJob& job);
   std::shared_ptr<const api::Pod> FindPod(const std::string& key, WallTime now);
 

@@ -167,7 +167,9 @@ void PlanningLoop::ForgetJob(const std::string& job_uid) {
 void PlanningLoop::RequestRound() {
   const TimePoint now = parts_.loop.Now();
   if (!first_request_) first_request_ = now;
-  const TimePoint due = std::min(now + options_.debounce, *first_request_ + options_.debounce_most);
+  const Duration debounce = std::max(options_.debounce, last_round_);
+  const TimePoint due =
+      std::min(now + debounce, *first_request_ + std::max(debounce, options_.debounce_most));
   parts_.loop.Cancel(round_timer_);
   round_timer_ = parts_.loop.PostAfter(due - now, [this] { Round(); });
 }
@@ -181,6 +183,7 @@ void PlanningLoop::Round() {
     return;
   }
   const WallTime now = options_.now();
+  const TimePoint round_began = parts_.loop.Now();
 
   // 1. What is known of each job.
   JobTable::Views views = parts_.table.All(now);
@@ -220,6 +223,8 @@ void PlanningLoop::Round() {
               found == plans.end() ? std::nullopt : std::optional<JobPlan>(found->second), now);
   }
   parts_.metrics.SetQueueDepth(queue_.depth());
+
+  last_round_ = parts_.loop.Now() - round_began;
 
   // 4. Time may change the plan too.
   parts_.loop.Cancel(again_timer_);

@@ -24,6 +24,7 @@ struct PlanningLoopOptions {
   LifecycleOptions lifecycle;
   planner::Policy policy;
   // A change waits for its fellows: so long after the newest, and at most so long after the first.
+  // A round that takes longer than that is made less often.
   Duration debounce = std::chrono::milliseconds(50);
   Duration debounce_most = std::chrono::milliseconds(200);
   std::int64_t lease_transitions = 0;
@@ -105,6 +106,7 @@ class PlanningLoop {
   TimerId round_timer_ = 0;
   TimerId again_timer_ = 0;
   std::optional<TimePoint> first_request_;  // of the round that is waited for
+  Duration last_round_{};                   // how long it took
   std::shared_ptr<bool> alive_;             // results that come after the loop are dropped
 };
 
