@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from . import build_image
+from . import build_image, ctest
 from .product import compile_preset
 from .progress import log_file, phase
 
-BENCHES = ("planner", "trainer", "python")
+BENCHES = ("operator", "planner", "trainer", "python")
 
 _BINARIES = "/src/build/release/bin"
 # The build directory, which the host sees too.
@@ -26,7 +26,7 @@ def planner() -> int:
 
 @dataclass(frozen=True)
 class Choices:
-    """Of what the trainer's bench measures."""
+    """Of what a bench measures."""
 
     json: Path | None = None
     quick: bool = False
@@ -58,9 +58,27 @@ def trainer(choices: Choices) -> int:
     return status
 
 
-def _run(name: str, inside: list[str], mounts: Mapping[Path, str] | None = None) -> int:
+def operator(choices: Choices) -> int:
+    """Against etcd and an API server of its own, on loopback."""
+    compile_preset("release", "operator_bench")
+    command = [f"{_BINARIES}/operator_bench", "--json", f"/src/build/{_RESULT}"]
+    command += ["--quick"] if choices.quick else []
+    with ctest.api_server() as (kubeconfig, mounts):
+        environment = {"PLIANT_TEST_KUBECONFIG": str(kubeconfig)}
+        status = _run("operator", command, mounts, environment)
+    if status == 0 and choices.json:
+        shutil.copyfile(build_image.build_directory() / _RESULT, choices.json)
+    return status
+
+
+def _run(
+    name: str,
+    inside: list[str],
+    mounts: Mapping[Path, str] | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> int:
     """Its lines go to the terminal; what goes wrong, to a log."""
     log = log_file(f"bench-{name}")
     with phase(f"Running the {name} bench (log: {log})"), log.open("w") as errors:
-        command = build_image.command(inside, mounts=mounts)
+        command = build_image.command(inside, environment=environment, mounts=mounts)
         return subprocess.run(command, stderr=errors, check=False).returncode

@@ -75,6 +75,8 @@ def build() -> None:
 def bench(what: str, choices: benches.Choices) -> int:
     preflight.check(cluster=False)
     match what:
+        case "operator":
+            return benches.operator(choices)
         case "planner":
             return benches.planner()
         case "python":

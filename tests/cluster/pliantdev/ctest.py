@@ -57,7 +57,7 @@ def _run(sets: Sequence[str], preset: str, jobs: int, long: bool) -> Counts:
     with phase(f"Running the {title}"), contextlib.ExitStack() as resources:
         mounts: dict[Path, str] = {}
         if "integration" in sets:
-            kubeconfig, mounts = resources.enter_context(_api_server())
+            kubeconfig, mounts = resources.enter_context(api_server())
             environment |= {
                 "PLIANT_TEST_KUBECONFIG": str(kubeconfig),
                 "PLIANT_TEST_KUBECTL": str(go_programs.folder() / "kubectl"),
@@ -84,7 +84,7 @@ _SANITIZERS = {
 
 
 @contextlib.contextmanager
-def _api_server() -> Iterator[tuple[Path, dict[Path, str]]]:
+def api_server() -> Iterator[tuple[Path, dict[Path, str]]]:
     """A control plane for the length of the tests: its kubeconfig, and what they must see of the
     host."""
     programs = go_programs.build()

@@ -20,6 +20,7 @@ class OperatorProcess {
   void Kill();  // SIGKILL
   // SIGTERM. The exit code, or nothing if it does not end within `limit`.
   std::optional<int> Stop(std::chrono::milliseconds limit);
+  pid_t pid() const { return pid_; }
 
  private:
   pid_t pid_ = 0;  // 0: it has ended

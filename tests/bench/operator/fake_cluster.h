@@ -1,0 +1,95 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/http_server.h"
+#include "base/real_event_loop.h"
+#include "operator/api/elastic_training_job.h"
+#include "operator/api/pod.h"
+#include "operator/controller/credentials.h"
+#include "operator/controller/workers.h"
+#include "operator/kube/client.h"
+#include "operator/kube/informer.h"
+
+namespace pliant::bench {
+
+// Nodes that do not exist, whose kubelets say that pods run, and coordinators that answer on
+// addresses of the loopback interface. It also counts what the operator writes.
+class FakeCluster {
+ public:
+  // `client` outlives it. `folder` is for the coordinators' certificate.
+  FakeCluster(kube::KubeClient& client, const controller::MasterKeys& keys, std::string folder);
+  ~FakeCluster();
+
+  // So many nodes with the label bench=`label`.
+  void AddNodes(const std::string& label, int count, int gpus);
+  // All learners of the job end, as after the last step.
+  void Complete(const std::string& job);
+
+  int admitted() const { return admitted_; }
+  int running_learners() const { return running_; }
+  std::int64_t job_changes() const { return job_changes_; }
+  std::int64_t pods_made_or_gone() const { return pods_made_or_gone_; }  // of jobs
+  // Since the program started; 0: it has not happened yet.
+  double last_size_change() const { return last_size_change_; }
+  double last_plan() const { return last_plan_; }
+  std::int64_t size_changes() const { return size_changes_; }
+
+ private:
+  struct Coordinator {
+    std::string job_uid;
+    std::int64_t term = 0;
+    std::unique_ptr<HttpServer> server;
+    nlohmann::json stamp;
+    std::vector<std::string> members;
+  };
+
+  void KeepReady(const std::stop_token& stop);
+  void OnJob(const kube::Store<api::ElasticTrainingJob>::Change& change);
+  void OnPod(const kube::Store<api::Pod>::Change& change);
+  void Run(const api::Pod& pod);
+  void End(const kube::NamespacedName& pod, const char* reason);
+  std::string Listen(const api::Pod& pod);
+  ServerResponse TakePlan(const std::string& address, const ServerRequest& request);
+  ServerResponse Progress(const std::string& address);
+
+  kube::KubeClient& client_;
+  TlsFiles tls_;
+  std::map<std::string, int> nodes_;  // with their GPUs; guarded by mutex_
+  std::mutex mutex_;
+  std::atomic<int> admitted_ = 0;
+  std::atomic<int> running_ = 0;
+  std::atomic<std::int64_t> job_changes_ = 0;
+  std::atomic<std::int64_t> pods_made_or_gone_ = 0;
+  std::atomic<std::int64_t> size_changes_ = 0;
+  std::atomic<double> last_size_change_ = 0;
+  std::atomic<double> last_plan_ = 0;
+
+  RealEventLoop loop_;
+  // The loop's thread only.
+  std::map<std::string, Coordinator> coordinators_;  // by address
+  std::set<std::string> started_;                    // uids of pods
+  std::set<std::string> ended_;
+  int addresses_ = 0;
+
+  controller::Workers workers_;
+  kube::Informer<api::ElasticTrainingJob> jobs_;
+  kube::Informer<api::Pod> pods_;
+  std::jthread thread_;
+  std::jthread heart_;
+};
+
+// Seconds since the program started.
+double Elapsed();
+
+}  // namespace pliant::bench

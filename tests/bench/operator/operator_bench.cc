@@ -1,0 +1,419 @@
+// The operator at the size of a large cluster, against a real API server (which
+// $PLIANT_TEST_KUBECONFIG names) and nodes that do not exist.
+//
+//   operator_bench [--json FILE] [--quick]
+
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <format>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+#include <string_view>
+#include <thread>
+#include <tuple>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "operator/controller/action_runner.h"
+#include "operator/controller/key_store.h"
+#include "operator/kube/config.h"
+#include "operator/kube/cpprest_transport.h"
+#include "tests/bench/operator/fake_cluster.h"
+#include "tests/bench/operator/rows.h"
+#include "tests/integration/operator/operator_process.h"
+#include "tests/kube/yaml_objects.h"
+
+namespace pliant::bench {
+namespace {
+
+using nlohmann::json;
+using namespace std::chrono_literals;
+
+constexpr const char* kNamespace = "bench";
+constexpr const char* kSystem = "bench-system";
+constexpr int kThreads = 8;
+constexpr int kElasticJobs = 8;
+
+struct Sizes {
+  int queues = 30;  // 5 cohorts of 6
+  // Of each queue: how many, the pause before each, and the GPUs that it needs, as in Kueue's
+  // configs/baseline/generator.yaml.
+  int small = 350;
+  int medium = 100;
+  int large = 50;
+  int pods = 40'000;
+  int edits = 40;
+  std::chrono::seconds idle{60};
+};
+
+Sizes QuickSizes() {
+  return {
+      .queues = 6, .small = 35, .medium = 10, .large = 5, .pods = 2'000, .edits = 10, .idle = 20s};
+}
+
+bool WaitUntil(const std::function<bool()>& done, std::chrono::seconds limit) {
+  const auto end = std::chrono::steady_clock::now() + limit;
+  while (!done()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(5ms);
+  }
+  return true;
+}
+
+// Runs `act` for each number below `count`, on some threads.
+void ForEach(int count, const std::function<void(int)>& act) {
+  std::atomic<int> next = 0;
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&] {
+      for (int at = next++; at < count; at = next++) act(at);
+    });
+  }
+}
+
+class Bench {
+ public:
+  Bench(kube::Config config, Sizes sizes)
+      : sizes_(sizes),
+        config_(std::move(config)),
+        transport_(*kube::CpprestTransport::Make(config_)),
+        client_(*transport_, config_, {.requests_per_second = 0, .write_deadline = 30s}) {}
+
+  std::vector<Row> Run() {
+    Prepare();
+    MeasureServer();
+    Start(0);
+    RunElasticJobs();
+    MeasureAdmission();
+    MeasureEdits();
+    MeasureColdStart();
+    MeasureFailover();
+    MeasureIdle();
+    for (auto& replica : replicas_) replica.reset();
+    return rows_;
+  }
+
+ private:
+  void Prepare() {
+    for (const char* ns : {kNamespace, kSystem}) {
+      std::ignore = client_.Create(kube::kNamespaces, {{"metadata", {{"name", ns}}}});
+    }
+    json definition = kube::LoadYamlObjects(std::string(PLIANT_SOURCE_DIR) +
+                                            "/crds/pliant.dev_elastictrainingjobs.yaml")
+                          ->at(0);
+    std::ignore = client_.Patch(kube::kCustomResourceDefinitions, kube::MetaOf(definition).key,
+                                kube::PatchType::kApply, definition);
+    CHECK(WaitUntil([&] { return client_.List(controller::kJobs, kNamespace).has_value(); }, 30s),
+          "the API server serves jobs");
+    const auto keys = controller::LoadOrMakeKeys(
+        client_, kSystem,
+        std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now()));
+    CHECK(keys.has_value(), "there are keys");
+    folder_ = std::filesystem::temp_directory_path() / std::format("operator-bench-{}", getpid());
+    cluster_.emplace(client_, *keys, folder_);
+    cluster_->AddNodes("elastic", 4, 8);
+    cluster_->AddNodes("queue", 2, 8);
+    std::this_thread::sleep_for(2s);
+  }
+
+  // What the API server alone can do, for comparison.
+  void MeasureServer() {
+    const int count = 1'000;
+    const double began = Elapsed();
+    ForEach(count, [&](int i) {
+      std::ignore = client_.Create(
+          kube::kConfigMaps,
+          {{"metadata", {{"namespace", kNamespace}, {"name", std::format("c-{}", i)}}}});
+    });
+    Report({.name = "API server alone: objects created by 8 clients",
+            .value = count / (Elapsed() - began),
+            .unit = "1/s"},
+           rows_);
+  }
+
+  void Start(int replica) {
+    replicas_[replica].emplace(std::vector<std::string>{
+        std::format("--namespace={}", kSystem), "--coordinator-image=pliant:1",
+        std::format("--identity=replica-{}", replica),
+        std::format("--http-address=127.0.0.1:{}", kPort + replica), "--log-level=warning",
+        "--api-requests-per-second=2000",
+        std::string("--kubeconfig=") + std::getenv("PLIANT_TEST_KUBECONFIG")});
+  }
+
+  void Submit(const std::string& name, const std::string& label, int least, int most) {
+    json job = {{"metadata", {{"namespace", kNamespace}, {"name", name}}}, {"spec", json::parse(R"({
+                  "training": {"globalBatchSize": 1024, "logicalShards": 64},
+                  "checkpoint": {"volume": {"hostPath": {"path": "/data"}}},
+                  "resize": {"cooldownSeconds": 0},
+                  "template": {"spec": {"containers": [{"name": "learner", "image": "x:1"}]}}})")}};
+    job["spec"]["elastic"] = {{"minLearners", least}, {"maxLearners", most}};
+    job["spec"]["template"]["spec"]["nodeSelector"] = {{"bench", label}};
+    const auto made = client_.Create(controller::kJobs, job);
+    if (!made) log::Warning("job not made", {{"error", made.error().message}});
+  }
+
+  void RunElasticJobs() {
+    for (int i = 0; i < kElasticJobs; ++i) Submit(std::format("elastic-{}", i), "elastic", 1, 16);
+    CHECK(WaitUntil([&] { return cluster_->running_learners() == 32; }, 120s),
+          "the elastic jobs get all GPUs of their nodes");
+    std::this_thread::sleep_for(3s);
+  }
+
+  void MeasureAdmission() {
+    struct Due {
+      double at;
+      std::string name;
+      int gpus;
+    };
+    std::vector<Due> jobs;
+    for (int queue = 0; queue < sizes_.queues; ++queue) {
+      const auto add = [&](const char* kind, int count, double pause, int gpus) {
+        for (int i = 0; i < count; ++i) {
+          jobs.push_back({(i + 1) * pause, std::format("{}-{}-{}", kind, queue, i), gpus});
+        }
+      };
+      add("small", sizes_.small, 0.1, 1);
+      add("medium", sizes_.medium, 0.5, 5);
+      add("large", sizes_.large, 1.2, 20);
+    }
+    std::ranges::sort(jobs, {}, &Due::at);
+    const int before = cluster_->admitted();
+    const double began = Elapsed();
+    std::jthread creator([&] {
+      ForEach(static_cast<int>(jobs.size()), [&](int i) {
+        const Due& job = jobs[static_cast<std::size_t>(i)];
+        while (Elapsed() - began < job.at) std::this_thread::sleep_for(1ms);
+        Submit(job.name, "queue", job.gpus, job.gpus);
+      });
+    });
+    const auto count = static_cast<int>(jobs.size());
+    const bool done = WaitUntil([&] { return cluster_->admitted() - before >= count; }, 240s);
+    const double took = Elapsed() - began;
+    Report({.name = std::format("admission of {} jobs, Kueue's baseline generator", count),
+            .value = (cluster_->admitted() - before) / took,
+            .unit = "jobs/s",
+            .rival = 42.7,
+            .aim = 100,
+            .more_is_better = true},
+           rows_);
+    if (!done) std::printf("  only %d were admitted in time\n", cluster_->admitted() - before);
+  }
+
+  void MeasureEdits() {
+    std::vector<double> to_plan;
+    std::vector<double> to_coordinator;
+    const double rss_before = ResidentMiB(0);
+    std::int64_t changes = 0;
+    std::int64_t resized = 0;
+    for (int edit = 0; edit < sizes_.edits; ++edit) {
+      Settle();
+      const std::int64_t changes_before = cluster_->job_changes();
+      const std::int64_t sizes_before = cluster_->size_changes();
+      const double began = Elapsed();
+      const bool up = edit % 2 == 0;
+      const auto patched = client_.Patch(
+          controller::kJobs, {kNamespace, std::format("elastic-{}", edit / 2 % kElasticJobs)},
+          kube::PatchType::kMerge, {{"spec", {{"priority", up ? 10'000 : 5'000}}}});
+      if (!patched) continue;
+      if (WaitUntil([&] { return cluster_->last_size_change() > began; }, 20s)) {
+        to_plan.push_back(1000 * (cluster_->last_size_change() - began));
+      }
+      if (WaitUntil([&] { return cluster_->last_plan() > began; }, 20s)) {
+        to_coordinator.push_back(1000 * (cluster_->last_plan() - began));
+      }
+      Settle();
+      changes += cluster_->job_changes() - changes_before - 1;
+      resized += cluster_->size_changes() - sizes_before;
+    }
+    Report({.name = "priority edit to new plan written, p50",
+            .value = Quantile(to_plan, 0.5),
+            .unit = "ms"},
+           rows_);
+    Report({.name = "priority edit to new plan written, p99",
+            .value = Quantile(to_plan, 0.99),
+            .unit = "ms",
+            .rival = 3900,
+            .aim = 100},
+           rows_);
+    Report({.name = "priority edit to first coordinator told, p99",
+            .value = Quantile(to_coordinator, 0.99),
+            .unit = "ms",
+            .rival = 3900,
+            .aim = 200},
+           rows_);
+    Report({.name = "writes of a job's status per resize",
+            .value = static_cast<double>(changes) /
+                     static_cast<double>(std::max<std::int64_t>(resized, 1)),
+            .unit = "",
+            .aim = 2},
+           rows_);
+    Report({.name = "growth of memory by these resizes",
+            .value = ResidentMiB(0) - rss_before,
+            .unit = "MiB"},
+           rows_);
+  }
+
+  // Until no job has changed for a while.
+  void Settle() {
+    std::int64_t seen = -1;
+    while (seen != cluster_->job_changes()) {
+      seen = cluster_->job_changes();
+      std::this_thread::sleep_for(1500ms);
+    }
+  }
+
+  void MeasureColdStart() {
+    ForEach(sizes_.pods, [&](int i) {
+      std::ignore = client_.Create(
+          kube::kPods,
+          {{"metadata", {{"namespace", kNamespace}, {"name", std::format("other-{}", i)}}},
+           {"spec",
+            {{"nodeName", "bench-elsewhere"},
+             {"containers", json::array({{{"name", "c"}, {"image", "x:1"}}})}}}});
+    });
+    replicas_[0]->Kill();
+    const std::int64_t pods_before = cluster_->pods_made_or_gone();
+    const double began = Elapsed();
+    Start(0);
+    CHECK(WaitUntil([&] { return Get(0, "/readyz").has_value(); }, 120s), "the operator is ready");
+    Report({.name = std::format("cold start with all jobs and {} pods: synced", sizes_.pods),
+            .value = Elapsed() - began,
+            .unit = "s",
+            .aim = 5},
+           rows_);
+    std::this_thread::sleep_for(30s);
+    Report({.name = "pods created or deleted by mistake then",
+            .value = static_cast<double>(cluster_->pods_made_or_gone() - pods_before),
+            .unit = "",
+            .aim = 0},
+           rows_);
+    Report({.name = "memory of the operator at that size",
+            .value = ResidentMiB(0),
+            .unit = "MiB",
+            .aim = 200},
+           rows_);
+  }
+
+  void MeasureFailover() {
+    Start(1);
+    CHECK(WaitUntil([&] { return Get(1, "/readyz").has_value(); }, 120s), "the second is ready");
+    std::this_thread::sleep_for(5s);
+    double began = Elapsed();
+    replicas_[0]->Kill();
+    AwaitLeader(1, 60s);
+    Report({.name = "failover after a crash of the leader",
+            .value = Elapsed() - began,
+            .unit = "s",
+            .aim = 17},
+           rows_);
+    Start(0);
+    CHECK(WaitUntil([&] { return Get(0, "/readyz").has_value(); }, 120s), "the first is ready");
+    std::this_thread::sleep_for(5s);
+    began = Elapsed();
+    std::ignore = replicas_[1]->Stop(10s);
+    AwaitLeader(0, 60s);
+    Report({.name = "failover after SIGTERM", .value = Elapsed() - began, .unit = "s", .aim = 3},
+           rows_);
+  }
+
+  void AwaitLeader(int replica, std::chrono::seconds limit) {
+    WaitUntil(
+        [&] {
+          const auto text = Get(replica, "/metrics");
+          return text && text->find("leader_election_master_status{name=\"pliant-operator\"} 1") !=
+                             std::string::npos;
+        },
+        limit);
+  }
+
+  void MeasureIdle() {
+    for (int i = 0; i < kElasticJobs; ++i) cluster_->Complete(std::format("elastic-{}", i));
+    std::this_thread::sleep_for(30s);
+    Settle();
+    const auto all = [&] { return Writes("POST") + Writes("PATCH") + Writes("DELETE"); };
+    const double before = all();
+    std::this_thread::sleep_for(sizes_.idle);
+    Report({.name = std::format("writes in {} s in which nothing changes, besides the lease",
+                                sizes_.idle.count()),
+            .value = all() - before,
+            .unit = "",
+            .aim = 0},
+           rows_);
+  }
+
+  std::optional<std::string> Get(int replica, const std::string& path) {
+    const kube::Config config{.server = std::format("http://127.0.0.1:{}", kPort + replica)};
+    const auto transport = kube::CpprestTransport::Make(config);
+    if (!transport) return std::nullopt;
+    const auto answer = (*transport)->Send({.target = path, .deadline = 5s});
+    if (!answer || answer->status != 200) return std::nullopt;
+    return answer->body;
+  }
+
+  // That the first replica has sent; leases are renewed by PUT, which nothing else is.
+  double Writes(const std::string& method) {
+    double sum = 0;
+    std::istringstream text(Get(0, "/metrics").value_or(""));
+    for (std::string line; std::getline(text, line);) {
+      if (line.starts_with("rest_client_requests_total{") &&
+          line.find("method=\"" + method + "\"") != std::string::npos) {
+        sum += std::stod(line.substr(line.rfind(' ')));
+      }
+    }
+    return sum;
+  }
+
+  double ResidentMiB(int replica) {
+    std::ifstream status(std::format("/proc/{}/status", replicas_[replica]->pid()));
+    for (std::string line; std::getline(status, line);) {
+      if (line.starts_with("VmRSS:")) return std::stod(line.substr(6)) / 1024;
+    }
+    return 0;
+  }
+
+  static constexpr int kPort = 18'790;
+
+  const Sizes sizes_;
+  const kube::Config config_;
+  const std::unique_ptr<kube::HttpTransport> transport_;
+  kube::KubeClient client_;
+  std::string folder_;
+  std::optional<FakeCluster> cluster_;
+  std::optional<OperatorProcess> replicas_[2];
+  std::vector<Row> rows_;
+};
+
+int Run(int argc, char** argv) {
+  Sizes sizes;
+  std::string file;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (argument == "--quick") sizes = QuickSizes();
+    if (argument == "--json" && i + 1 < argc) file = argv[++i];
+  }
+  const char* kubeconfig = std::getenv("PLIANT_TEST_KUBECONFIG");
+  const auto config = kube::LoadKubeconfig(kubeconfig == nullptr ? "" : kubeconfig);
+  if (!config) {
+    std::cerr << "PLIANT_TEST_KUBECONFIG: " << config.error().message << "\n";
+    return 1;
+  }
+  Bench bench(*config, sizes);
+  const std::vector<Row> rows = bench.Run();
+  if (!file.empty()) Write(rows, file);
+  std::fflush(stdout);
+  std::_Exit(0);  // the library's threads need not be waited for
+}
+
+}  // namespace
+}  // namespace pliant::bench
+
+int main(int argc, char** argv) {
+  pliant::log::Configure(pliant::log::Format::kText, pliant::log::Level::kWarning);
+  return pliant::bench::Run(argc, argv);
+}
