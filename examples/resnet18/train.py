@@ -1,6 +1,6 @@
 """ResNet-18 on CIFAR-10 (the binary version: data_batch_*.bin, test_batch.bin).
 
-Alone: python train.py --data cifar-10-batches-bin
+Alone: python train.py --data cifar-10-batches-bin        (--data made-up: without any)
 """
 
 import argparse
@@ -14,13 +14,22 @@ from torch import nn
 from torch.utils.data import Dataset
 
 
+def made_up(count: int) -> np.ndarray:
+    """Rows as in the files: noise that gets brighter with the label, to try it out without data."""
+    rows = np.random.default_rng(count).integers(0, 100, (count, 3073), np.uint8)
+    rows[:, 0] = np.arange(count) % 10
+    rows[:, 1:] += 15 * rows[:, :1]
+    return rows
+
+
+def rows_of(files: list[Path]) -> np.ndarray:
+    return np.concatenate([np.fromfile(file, np.uint8).reshape(-1, 3073) for file in files])
+
+
 class Cifar10(Dataset):
     """Images as they lie in the files; in training flipped and cropped by chance."""
 
-    def __init__(self, files: list[Path], augment: bool, most: int) -> None:
-        rows = np.concatenate([np.fromfile(file, np.uint8).reshape(-1, 3073) for file in files])[
-            :most
-        ]
+    def __init__(self, rows: np.ndarray, augment: bool) -> None:
         self.labels = rows[:, 0].astype(np.int64)
         self.images = rows[:, 1:].reshape(-1, 3, 32, 32)
         self.augment = augment
@@ -80,9 +89,12 @@ def main() -> None:
     options = parser.parse_args()
 
     torch.manual_seed(0)
-    train_files = sorted(options.data.glob("data_batch_*.bin"))
-    train_data = Cifar10(train_files, augment=True, most=options.most)
-    test_data = Cifar10([options.data / "test_batch.bin"], augment=False, most=options.most)
+    if options.data == Path("made-up"):
+        train_rows, test_rows = made_up(options.most), made_up(100)
+    else:
+        train_rows = rows_of(sorted(options.data.glob("data_batch_*.bin")))[: options.most]
+        test_rows = rows_of([options.data / "test_batch.bin"])[: options.most]
+    train_data, test_data = Cifar10(train_rows, augment=True), Cifar10(test_rows, augment=False)
     model = resnet18()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=5e-4)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, options.epochs)

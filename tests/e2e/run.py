@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from story import bad_jobs, control_faults, ending, faults, full_volume, plot, pytorch, ranks, survivor, where
+from story import bad_jobs, control_faults, ending, examples, faults, full_volume, plot, ranks, survivor, where
 from story.checks import Check
 from story.errors import StoryError
 from story.operator_pod import kill_leader
@@ -45,12 +45,17 @@ _LOCAL_MOMENTS: dict[str, Moment] = {
 }
 _MOMENTS: dict[str, Moment] = {
     "the story, the operator killed after each step": story_with_kills,
-    "the story of a PyTorch script": pytorch.play,
+    "the story of a PyTorch script": examples.player(examples.CHAR_TRANSFORMER),
+    "the story of a Keras script": examples.player(examples.KERAS_CNN),
     "suspended, then all learners gone at once": survivor.play,
     "learners of two GPUs": ranks.play,
     "bad jobs, and deletion": bad_jobs.play,
 }
-_LONG_MOMENTS: dict[str, Moment] = {"the story, undisturbed": story}
+_LONG_MOMENTS: dict[str, Moment] = {
+    "the story, undisturbed": story,
+    "the story of ResNet-18": examples.player(examples.RESNET18),
+    "the story of a script for IBM's product": examples.player(examples.IBM_STYLE),
+}
 
 
 def play(name: str, moment: Moment, stage: Stage, screen: Screen) -> list[Check]:

@@ -18,6 +18,7 @@ from . import (
     preflight,
     product,
     prometheus,
+    python_image_tests,
 )
 from .counts import Counts
 from .daemon import Daemon
@@ -28,6 +29,11 @@ from .settings import CACHE, CLUSTER_SOURCES, REPO, STATE
 
 _E2E = REPO / "tests" / "e2e"
 _PYTHON = sys.executable
+# How the story finds the images of Python programs.
+_PYTHON_IMAGE_VARIABLES = {
+    "learner-pytorch": "PLIANT_PYTORCH_IMAGE",
+    "learner-tensorflow": "PLIANT_TENSORFLOW_IMAGE",
+}
 
 
 def up() -> product.ProductImages:
@@ -69,7 +75,8 @@ def build() -> None:
     preflight.check(cluster=False)
     assets.build()
     images = product.build_images()
-    print(images.operator, images.learner, product.build_pytorch_image(), sep="\n")
+    python_images = [product.build_python_image(name) for name in product.PYTHON_IMAGES]
+    print(images.operator, images.learner, *python_images, sep="\n")
 
 
 def bench(what: str, choices: benches.Choices) -> int:
@@ -182,14 +189,18 @@ def run_tests(sets: Sequence[str], preset: str = "release") -> Counts:
         counts += chart.run()
     if compiled:
         counts += ctest.run(compiled, preset=preset, long=long)
+    if "python" in compiled:
+        counts += python_image_tests.run()
     if with_e2e:
         images = up()
-        pytorch_image = product.build_pytorch_image()
-        product.load_image(pytorch_image)
-        # Unless asked for, only the stories: they have the operator killed and a PyTorch script resized.
+        python_images = {}
+        for name, variable in _PYTHON_IMAGE_VARIABLES.items():
+            python_images[variable] = product.build_python_image(name)
+            product.load_image(python_images[variable])
+        # Unless asked for, only the stories: they have the operator killed, and a PyTorch and a Keras script resized.
         moments = ["--all"] if long else [] if "e2e" in sets else ["--only", "the story"]
         command = [_PYTHON, _E2E / "run.py", *moments]
-        environment = {**_e2e_environment(images), "PLIANT_PYTORCH_IMAGE": pytorch_image}
+        environment = {**_e2e_environment(images), **python_images}
         counts += _run_story("the end-to-end story", command, environment)
     if long:
         command = [_PYTHON, "-B", CLUSTER_SOURCES / "crash_test.py"]

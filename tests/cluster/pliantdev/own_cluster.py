@@ -21,7 +21,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         _FLAG, choices=[LOCAL, CURRENT], default=LOCAL, help="e2e: where it runs; default: local"
     )
     parser.add_argument("--learner-image", metavar="IMAGE", help="e2e, current: Pliant's learner")
-    parser.add_argument("--pytorch-image", metavar="IMAGE", help="e2e, current: of Python programs")
+    parser.add_argument("--pytorch-image", metavar="IMAGE", help="e2e, current: of PyTorch programs")
+    parser.add_argument("--tensorflow-image", metavar="IMAGE", help="e2e, current: of Keras programs")
     parser.add_argument(
         "--checkpoint-claim", metavar="NAME", help="e2e, current: for the trainings' checkpoints"
     )
@@ -48,6 +49,7 @@ def test(arguments: argparse.Namespace) -> int:
     named = {
         "--learner-image": arguments.learner_image,
         "--pytorch-image": arguments.pytorch_image,
+        "--tensorflow-image": arguments.tensorflow_image,
         "--checkpoint-claim": arguments.checkpoint_claim,
     }
     flags = [f"{flag}={value}" for flag, value in named.items() if value]

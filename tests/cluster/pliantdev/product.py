@@ -77,19 +77,23 @@ def _image(name: str) -> str:
     return image
 
 
-def build_pytorch_image() -> str:
-    """The image of Python programs, with the package of the present source."""
+# Stages of the Dockerfile for Python programs, and how long their bases take.
+PYTHON_IMAGES = {"learner-pytorch": "about 2 min", "learner-tensorflow": "about 2 min"}
+
+
+def build_python_image(name: str) -> str:
+    """An image of Python programs, with the package of the present source."""
     compile_preset("release", "pliant")
-    base = build_image.stage("learner-pytorch-base", "about 2 min")
+    base = build_image.stage(f"{name}-base", PYTHON_IMAGES[name])
     install = "cd /src/build/release && rm -rf python && cmake --install . --component python --prefix python --strip"
     build_image.run(["sh", "-ec", install], log_file("python"), "installing the Python package")
     package = build_image.build_directory() / "release" / "python"
-    image = f"localhost/pliant/learner-pytorch:dev-{content_hash(base, *sorted(package.rglob('*.*')))}"
+    image = f"localhost/pliant/{name}:dev-{content_hash(base, *sorted(package.rglob('*.*')))}"
     if not engine().has(image):
         with phase(f"Packing the image {image}"), tempfile.TemporaryDirectory(dir=CACHE) as context:
             shutil.copytree(package, Path(context, "package"))
             dockerfile = CLUSTER_SOURCES / "python.Dockerfile"
-            log = log_file("image-learner-pytorch")
+            log = log_file(f"image-{name}")
             engine().build(dockerfile, Path(context), image, log, base=base)
             engine().remove_others(image)  # of earlier sources
     return image

@@ -29,7 +29,8 @@ class Stage:
     operator_kubectl: Kubectl
     monitoring_kubectl: Kubectl | None  # None: the cluster has its own
     learner_image: str
-    pytorch_image: str  # of Python programs; empty: none was made
+    pytorch_image: str  # of PyTorch programs; empty: none was made
+    tensorflow_image: str  # of Keras programs; likewise
     prometheus_image: str  # likewise
     dev: str | None  # the ./dev program, which reaches into the nodes; None: nobody does
     checkpoint_volume: Mapping | None  # None: as the manifests have it
@@ -49,6 +50,7 @@ class Stage:
             monitoring_kubectl=Kubectl(program, MONITORING_NAMESPACE),
             learner_image=variable("PLIANT_LEARNER_IMAGE"),
             pytorch_image=os.environ.get("PLIANT_PYTORCH_IMAGE", ""),
+            tensorflow_image=os.environ.get("PLIANT_TENSORFLOW_IMAGE", ""),
             prometheus_image=os.environ.get("PLIANT_PROMETHEUS_IMAGE", ""),
             dev=os.environ.get("PLIANT_DEV", str(_REPO / "dev")),
             checkpoint_volume=None,

@@ -23,7 +23,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Pliant is installed (docs/install.md); nothing is built",
     )
     group.add_argument("--learner-image", metavar="IMAGE", help="current: Pliant's learner, as its nodes pull it")
-    group.add_argument("--pytorch-image", metavar="IMAGE", help="current: that of Python programs, for e2e")
+    group.add_argument("--pytorch-image", metavar="IMAGE", help="current: that of PyTorch programs, for e2e")
+    group.add_argument("--tensorflow-image", metavar="IMAGE", help="current: that of Keras programs, for e2e")
     group.add_argument(
         "--checkpoint-claim",
         metavar="NAME",
@@ -34,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def stage_of(arguments: argparse.Namespace) -> Stage:
     """StoryError says what the cluster, or the command line, lacks."""
     if arguments.cluster == LOCAL:
-        for name in ("learner_image", "pytorch_image", "checkpoint_claim"):
+        for name in ("learner_image", "pytorch_image", "tensorflow_image", "checkpoint_claim"):
             if getattr(arguments, name):
                 raise StoryError(f"--{name.replace('_', '-')} is for --cluster={CURRENT}")
         return Stage.from_environment()
@@ -55,6 +56,7 @@ def stage_of(arguments: argparse.Namespace) -> Stage:
         monitoring_kubectl=None,
         learner_image=arguments.learner_image,
         pytorch_image=arguments.pytorch_image or "",
+        tensorflow_image=arguments.tensorflow_image or "",
         prometheus_image="",
         dev=None,
         checkpoint_volume={"persistentVolumeClaim": {"claimName": arguments.checkpoint_claim}},

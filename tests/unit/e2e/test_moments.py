@@ -7,7 +7,7 @@ import unittest.mock
 import builders
 from test_stage import JOB, container
 
-from story import bad_jobs, pytorch, spoilt
+from story import bad_jobs, examples, spoilt
 from story import container as container_of_story
 from story.errors import StoryError
 from story.faults import Recovery
@@ -87,10 +87,11 @@ class BadJobsTest(unittest.TestCase):
         self.assertFalse(bad_jobs.says(builders.world(0.0), "bad", failed))
 
 
-class PyTorchTest(unittest.TestCase):
+class ExamplesTest(unittest.TestCase):
     def test_the_examples_job_is_made_small(self) -> None:
-        example = [{"kind": "PersistentVolumeClaim"}, {"kind": "ElasticTrainingJob", **copy.deepcopy(JOB)}]
-        job = pytorch.manifest(example, "there/pytorch:1", {"hostPath": {"path": "/shared"}})
+        listed = [{"kind": "PersistentVolumeClaim"}, {"kind": "ElasticTrainingJob", **copy.deepcopy(JOB)}]
+        volume = {"hostPath": {"path": "/shared"}}
+        job = examples.manifest(examples.CHAR_TRANSFORMER, listed, "there/pytorch:1", volume)
         self.assertEqual(container(job)["image"], "there/pytorch:1")
         self.assertEqual(container(job)["args"][0], "train.py")
         self.assertEqual(job["spec"]["elastic"], {"minLearners": 1, "maxLearners": 1})
@@ -100,12 +101,12 @@ class PyTorchTest(unittest.TestCase):
         one, two = {"kind": "A"}, {"kind": "B"}
         for text in (json.dumps(one) + "\n" + json.dumps(two), json.dumps({"kind": "List", "items": [one, two]})):
             with self.subTest(text):
-                self.assertEqual(pytorch.objects(text), [one, two])
+                self.assertEqual(examples.objects(text), [one, two])
 
     def test_the_curve_has_the_last_loss_of_each_epoch(self) -> None:
         def world(epoch: int | None, loss: float | None) -> builders.World:
             progress = dataclasses.replace(builders.progress(1), epoch=epoch, loss=loss)
-            return builders.world(0.0, builders.Training(builders.job(pytorch.NAME), (), progress))
+            return builders.world(0.0, builders.Training(builders.job("resnet18"), (), progress))
 
         worlds = [builders.world(0.0), world(None, None), world(0, 2.0), world(0, 1.5), world(1, 0.25)]
-        self.assertEqual(pytorch.curve(worlds), "0: 1.500, 1: 0.250")
+        self.assertEqual(examples.curve(worlds, "resnet18"), "0: 1.500, 1: 0.250")

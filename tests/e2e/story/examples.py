@@ -1,0 +1,151 @@
+"""Scripts, as examples/ has them, through several numbers of learners and a SIGKILL: the parameters are those of the
+same script alone."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import checks, container, reference
+from .api_server import ApiServer
+from .errors import StoryError
+from .scene import Scene
+from .screen import Screen
+from .stage import GPUS_TOTAL, NAMESPACE, Stage, with_image
+from .watcher import Watcher
+from .world import World
+
+_EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+_TRAIN_SECONDS = 1800.0
+
+
+@dataclass(frozen=True)
+class Example:
+    """Arguments that make it small enough for two CPUs that four learners and their cluster share, and long enough to
+    be resized."""
+
+    folder: str
+    arguments: tuple[str, ...]
+    image: Callable[[Stage], str]
+    sizes: tuple[int, ...] = (1, 4, 2, 3)  # a learner is killed at the largest
+    memory: str = "256Mi"
+    batch: tuple[int, int] | None = None  # samples, logical shards; None: the manifest's
+
+    @property
+    def name(self) -> str:
+        return self.folder.replace("_", "-")
+
+
+def _pytorch(stage: Stage) -> str:
+    return stage.pytorch_image
+
+
+def _tensorflow(stage: Stage) -> str:
+    return stage.tensorflow_image
+
+
+CHAR_TRANSFORMER = Example("char_transformer", ("--epochs=10", "--width=32", "--layers=2", "--length=32"), _pytorch)
+KERAS_CNN = Example("keras_cnn", ("--epochs=30", "--width=8", "--samples=1600"), _tensorflow, (1, 3, 2), memory="600Mi")
+IBM_STYLE = Example("ibm_style", ("--epochs=120",), _pytorch)
+RESNET18 = Example("resnet18", ("--data=made-up", "--most=256", "--epochs=6"), _pytorch, memory="600Mi", batch=(32, 8))
+
+
+def player(example: Example) -> Callable[[Stage, Screen], list[checks.Check]]:
+    return lambda stage, screen: play(example, stage, screen)
+
+
+def play(example: Example, stage: Stage, screen: Screen) -> list[checks.Check]:
+    if not example.image(stage):
+        raise StoryError(
+            f"there is no image for {example.folder}: PLIANT_PYTORCH_IMAGE or PLIANT_TENSORFLOW_IMAGE is not set"
+        )
+    stage.clear()
+    _apply_program(example, stage)
+    job = _manifest(example, stage)
+    with Watcher(ApiServer(stage.kubectl), NAMESPACE, screen.show) as watcher:
+        scene = Scene(example.name, stage, screen, watcher)
+        scene.apply(job)
+        for size in example.sizes:
+            if size != example.sizes[0]:
+                scene.scale(size)
+            _await_training(scene, size)
+            if size == max(example.sizes):
+                _kill_one(scene, size)
+        end = scene.wait("it completes", lambda each: each.job.phase == "Succeeded", _TRAIN_SECONDS).job
+        worlds = watcher.worlds()
+    screen.close_table()
+    screen.say(f"loss by epoch: {curve(worlds, example.name)}")
+    (sha256,) = reference.parameter_hashes(stage.kubectl, [job])
+    return [*checks.check_training([checks.Outcome.of(end, sha256)]), *checks.check_worlds(worlds, GPUS_TOTAL)]
+
+
+def curve(worlds: Sequence[World], name: str) -> str:
+    """The last loss that was seen in each epoch."""
+    losses: dict[int, float] = {}
+    for world in worlds:
+        training = world.training(name)
+        progress = training.progress if training else None
+        if progress and progress.epoch is not None and progress.loss is not None:
+            losses[progress.epoch] = progress.loss
+    return ", ".join(f"{epoch}: {loss:.3f}" for epoch, loss in sorted(losses.items()))
+
+
+def manifest(example: Example, listed: Sequence[Mapping], image: str, volume: Mapping) -> dict:
+    """The example's job, in the size of this test. Pure."""
+    (found,) = (each for each in listed if each["kind"] == "ElasticTrainingJob")
+    job = with_image(found, image)
+    job["spec"]["elastic"]["maxLearners"] = example.sizes[0]
+    job["spec"]["checkpoint"]["volume"] = dict(volume)
+    job["spec"]["resize"] = {"gracePeriodSeconds": 30, "cooldownSeconds": 0}
+    if example.batch:
+        job["spec"]["training"]["globalBatchSize"], job["spec"]["training"]["logicalShards"] = example.batch
+    # Data sets that the cluster does not have: the arguments say what is trained on instead.
+    pod = job["spec"]["template"]["spec"]
+    absent = {each["name"] for each in pod["volumes"] if "persistentVolumeClaim" in each}
+    pod["volumes"] = [each for each in pod["volumes"] if each["name"] not in absent]
+    (learner,) = job["spec"]["template"]["spec"]["containers"]
+    learner["args"] = ["train.py", *example.arguments]
+    learner["volumeMounts"] = [each for each in learner["volumeMounts"] if each["name"] not in absent]
+    learner["resources"] = {"requests": {"cpu": "50m", "memory": example.memory}}
+    return job
+
+
+def _manifest(example: Example, stage: Stage) -> dict:
+    path = str(_EXAMPLES / example.folder / "job.yaml")
+    text = stage.kubectl.run("create", "--dry-run=client", "--validate=false", "-f", path, "-o", "json")
+    volume = stage.checkpoint_volume or stage.manifest("training-1")["spec"]["checkpoint"]["volume"]
+    return manifest(example, objects(text), example.image(stage), volume)
+
+
+def objects(text: str) -> list[Mapping]:
+    """kubectl writes one object after the other, or a list of them."""
+    decoder = json.JSONDecoder()
+    objects: list[Mapping] = []
+    while text := text.lstrip():
+        found, end = decoder.raw_decode(text)
+        objects += found["items"] if found["kind"] == "List" else [found]
+        text = text[end:]
+    return objects
+
+
+def _apply_program(example: Example, stage: Stage) -> None:
+    script = f"--from-file={_EXAMPLES / example.folder / 'train.py'}"
+    text = stage.kubectl.run("create", "configmap", f"{example.name}-program", script, "--dry-run=client", "-o", "json")
+    stage.kubectl.run("apply", "-f", "-", stdin=text)
+
+
+def _await_training(scene: Scene, learners: int) -> None:
+    scene.wait(
+        f"it trains on {learners} GPUs",
+        lambda each: each.trains_on(learners) and bool(each.progress.step),
+    )
+
+
+def _kill_one(scene: Scene, learners: int) -> None:
+    scene.say("SIGKILL of a learner")
+    before = scene.now().progress
+    container.kill(scene.stage, scene.stage.kubectl, scene.learners()[0].name)
+    scene.wait(
+        f"it trains on {learners} GPUs again",
+        lambda each: each.trains_on(learners) and each.progress.membership != before.membership,
+    )
