@@ -156,6 +156,23 @@ class KerasLoopTest(unittest.TestCase):
         self.attach(optimizer=optimizer(), epochs=12, folder=folder)
         self.assert_same(self.train(), expected)
 
+    def test_fabric_model(self):
+        import pliant
+
+        import keras  # isort: skip
+
+        keras.utils.set_random_seed(3)
+        layers = keras.layers
+        model = keras.Sequential([layers.Input((6,)), layers.Dense(3, activation="softmax")])
+        results, loss = next(self.folders), "sparse_categorical_crossentropy"
+        fabric = pliant.FabricModel(model, lambda: (self.data(), self.data()), loss, "adam")
+        with mock.patch.dict(os.environ, {"RESULT_DIR": results}):
+            fabric.train(2, 4, 4, checkpoint_dir=next(self.folders))
+        again = keras.saving.load_model(pathlib.Path(results, "model", "model.keras"))
+        self.assert_same(*([v.numpy() for v in each.weights] for each in (again, model)))
+        with self.assertRaisesRegex(pliant.InvalidProgram, "are for PyTorch"):
+            pliant.FabricModel(model, None, loss, "adam", fn_test=print)
+
     def test_what_is_wrong_is_said(self):
         from pliant.errors import PliantError
 

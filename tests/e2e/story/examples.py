@@ -46,7 +46,7 @@ def _tensorflow(stage: Stage) -> str:
 
 CHAR_TRANSFORMER = Example("char_transformer", ("--epochs=10", "--width=32", "--layers=2", "--length=32"), _pytorch)
 KERAS_CNN = Example("keras_cnn", ("--epochs=30", "--width=8", "--samples=1600"), _tensorflow, (1, 3, 2), memory="600Mi")
-IBM_STYLE = Example("ibm_style", ("--epochs=120",), _pytorch)
+IBM_STYLE = Example("ibm_style", ("--epochs=400",), _pytorch)
 RESNET18 = Example("resnet18", ("--data=made-up", "--most=256", "--epochs=6"), _pytorch, memory="600Mi", batch=(32, 8))
 
 

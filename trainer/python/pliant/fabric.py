@@ -11,10 +11,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from ._torch.batches import to_device
-from ._torch.elastic import TorchElastic, TorchStep, attach
+from ._attach import is_keras
+from ._loop import Elastic
 
 # What arguments of the old product did there; here something else decides, or nothing is needed.
 _NOT_USED = {
@@ -38,14 +36,27 @@ class FabricModel:
         accuracy in per cent. model.get_optimizer() and model.get_loss_function() are there for it.
     fn_test: instead of the forward of a batch of the test set: f(model, test_iter, fn_args) returns
         the loss.
+
+    A Keras model has a loss as Keras takes it, which may be a name, and no functions of its own.
     """
+
+    def __new__(cls, model: Any, *_: Any, **__: Any) -> "FabricModel":
+        if cls is not FabricModel:
+            return super().__new__(cls)
+        if is_keras(model):
+            from ._keras.fabric import KerasFabricModel
+
+            return super().__new__(KerasFabricModel)
+        from ._torch.fabric import TorchFabricModel
+
+        return super().__new__(TorchFabricModel)
 
     def __init__(
         self,
-        model: torch.nn.Module,
+        model: Any,
         get_datasets: Callable[[], tuple[Any, Any]],
-        loss_function: Callable[[Any, Any], torch.Tensor],
-        optimizer: torch.optim.Optimizer,
+        loss_function: Any,
+        optimizer: Any,
         driver_logger: Any = None,
         user_callback: Any = None,
         fn_step_train: Callable[..., tuple[Any, Any]] | None = None,
@@ -55,8 +66,6 @@ class FabricModel:
         **others: Any,
     ) -> None:
         _warn_of(others)
-        if torch.cuda.is_available():
-            model.cuda()
         self._model = model
         self._get_datasets = get_datasets
         self._loss_function = loss_function
@@ -67,9 +76,6 @@ class FabricModel:
         self._fn_test = fn_test
         self._fn_args = fn_args
         self._collate = batch_collate_function
-        # As custom functions find them.
-        model.get_optimizer = lambda: optimizer
-        model.get_loss_function = lambda: loss_function
 
     def train(
         self,
@@ -94,15 +100,12 @@ class FabricModel:
         _warn_of(others)
         shards = _logical_shards(engines or engines_number or 1)
         train_data, test_data = self._get_datasets()
-        elastic = attach(
-            self._model,
-            self._optimizer,
+        elastic = self._attach(
             train_data,
+            test_data,
             epochs=epochs,
             batch_size=batch_size * shards,
             logical_shards=shards,
-            test_data=test_data,
-            evaluate=None if test_data is None else self._evaluate,
             collate=self._collate,
             seed=seed,
             num_workers=num_dataloader_threads,
@@ -113,19 +116,14 @@ class FabricModel:
         self._run(elastic)
 
     def download(self, out_dir: str | os.PathLike[str] | None = None) -> str:
-        """Writes the model's state dict to `out_dir` (else RESULT_DIR/model). The file's path."""
+        """Writes the model (torch: its state dict) to `out_dir` (else RESULT_DIR/model). The file's path."""
         results = os.environ.get("RESULT_DIR", ".")
         folder = Path(out_dir) if out_dir is not None else Path(results, "model")
         folder.mkdir(parents=True, exist_ok=True)
-        # Every learner of the job may do it at once, all with the same content.
-        path = folder / "model.pt"
-        scratch = folder / f".model.pt.{os.uname().nodename}.{os.getpid()}"
-        torch.save(self._model.state_dict(), scratch)
-        scratch.replace(path)
-        return str(path)
+        return str(self._save(folder))
 
-    def _run(self, elastic: TorchElastic) -> None:
-        self._model.train()
+    def _run(self, elastic: Elastic[Any]) -> None:
+        self._set_training()
         for callback in self._callbacks:
             callback.set_params(
                 {"optimizer": self._optimizer, "model": self._model, "epochs": elastic.epochs}
@@ -134,7 +132,7 @@ class FabricModel:
         self._call("on_epoch_begin", 0)
         for step in elastic.steps():
             for batch in step:
-                self._train_batch(step, to_device(batch, self._device()))
+                self._train_batch(step, batch)
             step.commit()
             # Before the next step is asked for: what callbacks change (the learning rate) belongs
             # to the step, and so reaches learners that join.
@@ -148,44 +146,33 @@ class FabricModel:
         if "RESULT_DIR" in os.environ:
             self.download()
 
-    def _device(self) -> torch.device:
-        return next(self._model.parameters()).device
-
     def _call(self, name: str, *arguments: Any) -> None:
         for callback in self._callbacks:
             getattr(callback, name)(*arguments)
 
-    def _train_batch(self, step: TorchStep, batch: Any) -> None:
-        if self._fn_step_train is not None:
-            counted = _Counted()
-            _, loss = self._fn_step_train(
-                self._model, batch, counted.accuracy, [batch], self._fn_args
-            )
-            step.report(loss, correct=counted.correct)
-            return
-        inputs, targets = batch
-        outputs = self._model(inputs)
-        step.backward(self._loss_function(outputs, targets), correct=_correct(outputs, targets))
+    # ---- Of the framework ----
 
-    def _evaluate(self, batch: Any) -> tuple[Any, Any]:
-        batch = to_device(batch, self._device())
-        if self._fn_test is not None:
-            return self._fn_test(self._model, [batch], self._fn_args), 0
-        inputs, targets = batch
-        outputs = self._model(inputs)
-        return self._loss_function(outputs, targets), _correct(outputs, targets)
+    def _attach(self, train_data: Any, test_data: Any, **settings: Any) -> Elastic[Any]:
+        raise NotImplementedError
+
+    def _set_training(self) -> None:
+        """The model is set for training."""
+
+    def _train_batch(self, step: Any, batch: Any) -> None:
+        raise NotImplementedError
+
+    def _save(self, folder: Path) -> Path:
+        """The model as the framework keeps it."""
+        raise NotImplementedError
 
 
-class _Counted:
-    """What a custom function's `eva` was asked."""
-
-    def __init__(self) -> None:
-        self.correct = 0.0
-
-    def accuracy(self, outputs: torch.Tensor, targets: torch.Tensor) -> float:
-        correct = _correct(outputs, targets)
-        self.correct += correct
-        return 100.0 * correct / max(1, int(targets.shape[0]))
+def write_file(folder: Path, name: str, write: Callable[[Path], None]) -> Path:
+    """Every learner of the job may do it at once, all with the same content."""
+    path = folder / name
+    scratch = folder / f".{os.uname().nodename}.{os.getpid()}.{name}"
+    write(scratch)
+    scratch.replace(path)
+    return path
 
 
 class _LoggerAdapter:
@@ -210,14 +197,6 @@ class _LoggerAdapter:
             log(metrics, line["step"], line["epoch"], *workers)
         else:
             log(loss, 100.0 * accuracy, line["step"], 0)
-
-
-def _correct(outputs: Any, targets: Any) -> float:
-    """How many samples are right, where outputs are scores of classes and targets are classes."""
-    if not isinstance(outputs, torch.Tensor) or not isinstance(targets, torch.Tensor):
-        return 0.0
-    classes = outputs.dim() == 2 and targets.dim() == 1 and not targets.is_floating_point()
-    return float((outputs.detach().argmax(1) == targets).sum()) if classes else 0.0
 
 
 def _logical_shards(engines: int) -> int:

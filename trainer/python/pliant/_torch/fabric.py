@@ -1,0 +1,91 @@
+"""FabricModel of a PyTorch module."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ..fabric import FabricModel, write_file
+from .batches import to_device
+from .elastic import TorchElastic, TorchStep, attach
+
+
+class TorchFabricModel(FabricModel):
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        get_datasets: Any,
+        loss_function: Any,
+        optimizer: Any,
+        *arguments: Any,
+        **others: Any,
+    ) -> None:
+        super().__init__(model, get_datasets, loss_function, optimizer, *arguments, **others)
+        if torch.cuda.is_available():
+            model.cuda()
+        # As custom functions find them.
+        model.get_optimizer = lambda: optimizer
+        model.get_loss_function = lambda: loss_function
+
+    def _attach(self, train_data: Any, test_data: Any, **settings: Any) -> TorchElastic:
+        evaluate = None if test_data is None else self._evaluate
+        return attach(
+            self._model,
+            self._optimizer,
+            train_data,
+            test_data=test_data,
+            evaluate=evaluate,
+            **settings,
+        )
+
+    def _set_training(self) -> None:
+        self._model.train()
+
+    def _device(self) -> torch.device:
+        return next(self._model.parameters()).device
+
+    def _train_batch(self, step: TorchStep, batch: Any) -> None:
+        batch = to_device(batch, self._device())
+        if self._fn_step_train is not None:
+            counted = _Counted()
+            _, loss = self._fn_step_train(
+                self._model, batch, counted.accuracy, [batch], self._fn_args
+            )
+            step.report(loss, correct=counted.correct)
+            return
+        inputs, targets = batch
+        outputs = self._model(inputs)
+        step.backward(self._loss_function(outputs, targets), correct=_correct(outputs, targets))
+
+    def _evaluate(self, batch: Any) -> tuple[Any, Any]:
+        batch = to_device(batch, self._device())
+        if self._fn_test is not None:
+            return self._fn_test(self._model, [batch], self._fn_args), 0
+        inputs, targets = batch
+        outputs = self._model(inputs)
+        return self._loss_function(outputs, targets), _correct(outputs, targets)
+
+    def _save(self, folder: Path) -> Path:
+        return write_file(
+            folder, "model.pt", lambda path: torch.save(self._model.state_dict(), path)
+        )
+
+
+class _Counted:
+    """What a custom function's `eva` was asked."""
+
+    def __init__(self) -> None:
+        self.correct = 0.0
+
+    def accuracy(self, outputs: torch.Tensor, targets: torch.Tensor) -> float:
+        correct = _correct(outputs, targets)
+        self.correct += correct
+        return 100.0 * correct / max(1, int(targets.shape[0]))
+
+
+def _correct(outputs: Any, targets: Any) -> float:
+    """How many samples are right, where outputs are scores of classes and targets are classes."""
+    if not isinstance(outputs, torch.Tensor) or not isinstance(targets, torch.Tensor):
+        return 0.0
+    classes = outputs.dim() == 2 and targets.dim() == 1 and not targets.is_floating_point()
+    return float((outputs.detach().argmax(1) == targets).sum()) if classes else 0.0
