@@ -71,7 +71,7 @@ RUN --mount=type=secret,id=apt-sources,target=/etc/apt/sources.list \
     if [ -f /run/secrets/settings ]; then . /run/secrets/settings; fi \
     && apt-get update \
     && apt-get install -y --no-install-recommends ca-certificates libssl3t64 python3 python3-pip \
-    && pip install --no-cache-dir --no-compile --break-system-packages \
+    && pip install --no-cache-dir --no-compile --break-system-packages --ignore-installed \
         "${TENSORFLOW}==2.21.*" "keras==3.15.*" "safetensors==0.8.*" \
     && apt-get purge -y --auto-remove python3-pip \
     && rm -rf /var/lib/apt/lists/* /var/cache/apt/*
