@@ -43,6 +43,15 @@ class Assumed {
     if (found->second.done == nullptr) entries_.erase(found);
   }
 
+  // The store showed it, and shows it no more.
+  void Forget(const std::string& key) {
+    const auto found = entries_.find(key);
+    if (found == entries_.end()) return;
+    found->second.done = nullptr;
+    found->second.replaced_versions.clear();
+    if (found->second.under_way == nullptr) entries_.erase(found);
+  }
+
   // What `key` is now; `stored` is what the store has, or null.
   Object Resolve(const std::string& key, Object stored, WallTime now) {
     const auto found = entries_.find(key);

@@ -231,6 +231,10 @@ void JobTable::Settle(const Batch& batch, const BatchResult& result, WallTime no
   }
 }
 
+void JobTable::ForgetPod(const kube::NamespacedName& pod) {
+  assumed_pods_.Forget(pod.ns + "/" + pod.name);
+}
+
 void JobTable::Abandon(const Batch& batch) {
   const api::ObjectMeta& job = batch.job.meta;
   for (const Action& action : batch.actions) {

@@ -49,6 +49,8 @@ class JobTable {
   // It was tried: what was done counts until the stores show it. The action whose outcome is not
   // clear goes on to count as done.
   void Settle(const Batch& batch, const BatchResult& result, WallTime now);
+  // The store tells that a pod is gone, however little of its life was seen.
+  void ForgetPod(const kube::NamespacedName& pod);
   // Nobody will ask again for what is not clear of it: its job is gone.
   void Abandon(const Batch& batch);
 

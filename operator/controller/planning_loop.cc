@@ -129,6 +129,7 @@ void PlanningLoop::OnJobChange(const kube::Store<api::ElasticTrainingJob>::Chang
 
 void PlanningLoop::OnPodChange(const kube::Store<api::Pod>::Change& change) {
   const api::Pod& pod = change.after != nullptr ? *change.after : *change.before;
+  if (change.after == nullptr) parts_.table.ForgetPod(change.key);
   if (courses_.contains(pod.meta.owner_uid)) {
     LookAt(pod.meta.owner_uid);
   } else if (change.before == nullptr || change.after == nullptr ||

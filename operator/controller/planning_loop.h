@@ -25,7 +25,7 @@ struct PlanningLoopOptions {
   planner::Policy policy;
   // A change waits for its fellows: so long after the newest, and at most so long after the first.
   // A round that takes longer than that is made less often.
-  Duration debounce = std::chrono::milliseconds(50);
+  Duration debounce = std::chrono::milliseconds(20);
   Duration debounce_most = std::chrono::milliseconds(200);
   std::int64_t lease_transitions = 0;
   std::function<WallTime()> now;
