@@ -3,10 +3,13 @@
 #include <atomic>
 #include <cstdio>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/ioctl.h>
@@ -31,9 +34,35 @@ spdlog::level::level_enum ToSpdlog(Level level) {
   return spdlog::level::info;
 }
 
+// Shows lines to somebody else as well.
+class CopySink final : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  void Set(std::function<void(std::string_view)> copy) {
+    const std::lock_guard lock(mutex_);
+    copy_ = std::move(copy);
+  }
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    if (!copy_) return;
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    copy_({line.data(), line.size()});
+  }
+  void flush_() override {}
+
+  std::function<void(std::string_view)> copy_;
+};
+
+const std::shared_ptr<CopySink>& TheCopy() {
+  static const auto sink = std::make_shared<CopySink>();
+  return sink;
+}
+
 spdlog::logger& Logger() {
   static const std::shared_ptr<spdlog::logger> logger = [] {
     auto made = spdlog::stderr_logger_mt("pliant");
+    made->sinks().push_back(TheCopy());
     made->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %-7l %v");
     made->flush_on(spdlog::level::trace);
     return made;
@@ -103,6 +132,11 @@ Level ParseLevel(std::string_view name) {
   if (name == "warning") return Level::kWarning;
   if (name == "error") return Level::kError;
   return Level::kInfo;
+}
+
+void CopyLinesTo(std::function<void(std::string_view line)> copy) {
+  Logger();
+  TheCopy()->Set(std::move(copy));
 }
 
 void ShowStatus(std::string_view line) { TheStatus().Set(line); }

@@ -2,6 +2,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -42,6 +43,10 @@ struct Pair {
 void Configure(Format format, Level least);
 // "debug", "info", "warning" or "error"; kInfo for anything else.
 Level ParseLevel(std::string_view name);
+
+// Each line, as it is written, also goes to `copy`, on the thread that logs; nothing: to nobody any
+// more. Not from within `copy`.
+void CopyLinesTo(std::function<void(std::string_view line)> copy);
 
 // A line below the log for who sits at a terminal: drawn over the one before it, and kept below
 // what is logged. Empty: there is none any more.

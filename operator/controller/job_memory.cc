@@ -115,6 +115,12 @@ void RememberWaiting(const JobView& view, WallTime now, JobMemory& memory) {
   }
 }
 
+// A coordinator that was restarted does not know until a learner has told it.
+void RememberWish(const JobView& view, JobMemory& memory) {
+  const auto& progress = view.coordinator.progress;
+  if (progress && progress->total_steps) memory.learners_asked = progress->learners_asked;
+}
+
 }  // namespace
 
 JobMemory Remember(const JobView& view, WallTime now) {
@@ -125,6 +131,7 @@ JobMemory Remember(const JobView& view, WallTime now) {
   RememberWaiting(view, now, memory);
   RememberGpuSeconds(view, now, memory);
   RememberMinimum(view, now, memory);
+  RememberWish(view, memory);
   if (view.coordinator.reachable) memory.coordinator_tries = 0;
   return memory;
 }

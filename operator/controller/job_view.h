@@ -49,6 +49,7 @@ struct JobMemory {
   std::map<std::string, NodeStrikes> nodes;
   std::set<std::string> failures_seen;  // uids of failed pods that struck their node
   std::optional<planner::DemandCap> cap;
+  std::optional<int> learners_asked;  // that the program wants to train on
   std::optional<TemplateCheck> template_check;
   std::string refusal;  // why the API server would not do what was asked last; empty: it did
   std::map<std::string, MountCause> mount_causes;  // by pod name

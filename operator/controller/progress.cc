@@ -63,6 +63,9 @@ void ReadFigures(Fields& root, Progress& progress) {
   progress.loss = FiniteNumber(root, "loss");
   progress.samples_per_second = FiniteNumber(root, "samplesPerSecond");
   progress.accuracy = FiniteNumber(root, "accuracy");
+  if (const int asked = root.Int("learnersAsked", 0, 0, 1 << 20); asked > 0) {
+    progress.learners_asked = asked;
+  }
   progress.parameters_sha256 = root.String("parametersSha256", "", 64);
   root.Object("lastCheckpoint", [&](Fields& checkpoint) {
     ReportedCheckpoint& reported = progress.last_checkpoint.emplace();

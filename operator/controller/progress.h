@@ -82,6 +82,7 @@ struct Progress {
   std::optional<double> loss;
   std::optional<double> samples_per_second;
   std::optional<double> accuracy;
+  std::optional<int> learners_asked;  // that the program wants to train on
   std::optional<ReportedCheckpoint> last_checkpoint;
   std::vector<ReportedLearner> learners;
   std::vector<ReportedResize> resizes;

@@ -81,6 +81,7 @@ planner::JobView PlannerView(const JobView& view) {
       .priority = job.spec.priority,
       .learners_min = job.spec.elastic.min_learners,
       .learners_max = job.spec.elastic.max_learners,
+      .learners_asked = view.memory.learners_asked,
       .logical_shards = training ? training->logical_shards : 1,
       .reproducibility = training && training->reproducibility == api::Reproducibility::kStatistical
                              ? planner::Reproducibility::kStatistical

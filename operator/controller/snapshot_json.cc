@@ -115,6 +115,7 @@ json Encode(const planner::JobView& job) {
           {"priority", job.priority},
           {"minLearners", job.learners_min},
           {"maxLearners", job.learners_max},
+          {"learnersAsked", job.learners_asked ? json(*job.learners_asked) : json()},
           {"logicalShards", job.logical_shards},
           {"bitwise", job.reproducibility == planner::Reproducibility::kBitwise},
           {"needs", Encode(job.needs)},

@@ -130,7 +130,8 @@ struct JobView {
   int priority = 5000;
   LearnerCount learners_min = 1;
   LearnerCount learners_max = 1;
-  int logical_shards = 1;  // as frozen in status.training
+  std::optional<LearnerCount> learners_asked;  // that its program wants to train on
+  int logical_shards = 1;                      // as frozen in status.training
   Reproducibility reproducibility = Reproducibility::kBitwise;
   PodNeeds needs;  // needs.resources.gpus is gpusPerLearner
 

@@ -181,6 +181,10 @@ class Builder {
       job.demand = shards;
       job.limit = DemandLimit::kShards;
     }
+    if (view.learners_asked && *view.learners_asked < job.demand) {
+      job.demand = std::max(*view.learners_asked, job.minimum);
+      job.limit = DemandLimit::kProgram;
+    }
     if (job.cap && job.cap->until > snapshot_.now && job.cap->learners < job.demand) {
       job.demand = job.cap->learners;
       job.limit = DemandLimit::kCap;

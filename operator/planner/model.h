@@ -41,7 +41,7 @@ struct Fit {
   std::int64_t slots = 0;  // learners that fit on the nodes if nobody else is there
 };
 
-enum class DemandLimit { kMaximum, kShards, kCap };
+enum class DemandLimit { kMaximum, kShards, kProgram, kCap };
 
 struct Job {
   const JobView* view = nullptr;

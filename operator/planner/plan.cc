@@ -14,6 +14,8 @@ std::string_view ToString(ReasonCode code) {
       return "NoFasterSize";
     case ReasonCode::kShardLimit:
       return "ShardLimit";
+    case ReasonCode::kProgramAsked:
+      return "ProgramAsked";
     case ReasonCode::kNodesFull:
       return "NodesFull";
     case ReasonCode::kCooldown:

@@ -30,6 +30,7 @@ enum class ReasonCode {
   kMinimum,         // its minimum, which is above its share
   kNoFasterSize,    // the next sizes would not be faster; the rest is lent on
   kShardLimit,      // all that its logical shards can use, less than maxLearners
+  kProgramAsked,    // all that its program wants, less than maxLearners
   kNodesFull,       // its share is larger, but the nodes that fit it are full
   kCooldown,        // was resized a moment ago
   kMinRuntime,      // is protected while it is fresh

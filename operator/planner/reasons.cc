@@ -59,6 +59,9 @@ Reason AtDemand(const ReasonFacts& facts) {
       return {ReasonCode::kShardLimit,
               Sentence(Gpus(facts), "all that its ", job.view->logical_shards,
                        " logical shards can use, though maxLearners is ", job.view->learners_max)};
+    case DemandLimit::kProgram:
+      return {ReasonCode::kProgramAsked, Sentence(Gpus(facts), "the program asked for ",
+                                                  Count(*job.view->learners_asked, "learner"))};
     case DemandLimit::kCap:
       return {ReasonCode::kGrantWithdrawn,
               Sentence(Gpus(facts),

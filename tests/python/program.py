@@ -121,6 +121,7 @@ def main(kind, fault):
         model, optimizer, train, epochs=EPOCHS, test_data=test, evaluate=evaluate, **settings
     )
     elastic.register("schedule", schedule)
+    print(f"the {kind} begins")
     for step in elastic.steps():
         for inputs, targets in step:
             time.sleep(PAUSE)
@@ -134,6 +135,8 @@ def main(kind, fault):
             step.backward(loss, correct=(scores.argmax(1) == targets.flatten()).sum())
         step.commit(max_norm=1.0)
         schedule.step()
+        if fault == "asks" and step.number == 6:
+            pliant.request_learners(2)
     print(f"done {elastic.ending.parameters_sha256}")
 
 

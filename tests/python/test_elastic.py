@@ -62,6 +62,13 @@ class ElasticTest(ScenarioTest):
         self.assertNotIn(
             "done ", learners[0].log.read_text(), "a learner that leaves does nothing more"
         )
+        logs = job.folder / "checkpoints" / UID / "logs"
+        for learner in learners:
+            kept = (logs / f"{learner.name}-{learner.uid}.log").read_text()
+            for line in kept.splitlines():
+                self.assertIn(line, learner.log.read_text())
+            self.assertIn("the transformer begins", kept, "what Python prints")
+            self.assertIn("learner ends", kept, "to the end")
         resumed = job.start_learners([2])
         job.plan(resumed)
         job.wait_for_members(resumed)
@@ -75,6 +82,26 @@ class ElasticTest(ScenarioTest):
         self.assertIn("position", names)
         self.assertIn("frozen", names)
         self.assertNotIn("mask", names, "what torch does not save")
+
+
+class RequestTest(ScenarioTest):
+    def test_a_program_asks_for_fewer_learners(self):
+        job, learners = self.running_job(
+            [0], program=[*program("cnn"), "asks"], epochs=6, shard_milliseconds=20
+        )
+
+        def asked():
+            return job.progress().get("learnersAsked") == 2
+
+        job.wait("the coordinator knows", asked)
+        # One that comes later, and becomes the first of them, says the same.
+        learners.append(job.start_learner(1))
+        job.plan(learners)
+        job.wait_for_members(learners)
+        learners[0].kill()
+        job.wait_for_members(learners[1:])
+        job.wait("the coordinator knows still", asked)
+        self.assert_completes(job, learners[1:])
 
 
 def tensors_of(path):

@@ -136,7 +136,8 @@ std::function<void(std::string_view)> ShowProgress(const Options& options,
   };
 }
 
-Result<int> Train(const Options& options) {
+// What is logged from here on goes to `output` too.
+Result<int> Train(const Options& options, std::unique_ptr<KeptOutput>& output) {
   RunLearnerOptions run;
   ASSIGN_OR_RETURN(run.environment, ReadLearnerEnvironment([&](const char* name) -> const char* {
                      const bool replay =
@@ -144,6 +145,7 @@ Result<int> Train(const Options& options) {
                      return replay ? options.verify_replay->c_str() : std::getenv(name);
                    }));
   if (options.checkpoint_dir) run.environment.checkpoint_dir = *options.checkpoint_dir;
+  output = KeptOutput::Of(run.environment);
   ASSIGN_OR_RETURN(ModelSpec model, ReadModelFile(options.model));
   RETURN_IF_ERROR(
       CheckAgainstJob(model.train, {.global_batch_size = run.environment.global_batch_size,
@@ -185,7 +187,8 @@ int Main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return FailLearner(TerminationLogPath(std::getenv), {ErrorCode::kInvalid, error.what()});
   }
-  const Result<int> code = Train(options);
+  std::unique_ptr<KeptOutput> output;
+  const Result<int> code = Train(options, output);
   return code ? *code : FailLearner(TerminationLogPath(std::getenv), code.error());
 }
 

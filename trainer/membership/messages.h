@@ -116,6 +116,7 @@ struct Progress {
     std::optional<double> accuracy;  // of the newest finished evaluation
     std::optional<std::uint64_t> evaluated_epoch;
     std::optional<CheckpointReport> last_checkpoint;
+    std::optional<int> learners_asked;  // that the program wants to train on
     bool operator==(const Figures&) const = default;
   };
   std::optional<Figures> figures;

@@ -120,9 +120,12 @@ Json ToJson(const Progress::Figures& figures) {
   PutNumber(json, "samplesPerSecond", figures.samples_per_second);
   PutNumber(json, "accuracy", figures.accuracy);
   if (figures.evaluated_epoch) json["evaluatedEpoch"] = *figures.evaluated_epoch;
+  if (figures.learners_asked) json["learnersAsked"] = *figures.learners_asked;
   if (figures.last_checkpoint) json["lastCheckpoint"] = ToJson(*figures.last_checkpoint);
   return json;
 }
+
+constexpr std::uint64_t kLearnersAskedMost = 1 << 20;
 
 Progress::Figures ReadFigures(JsonFields& fields) {
   Progress::Figures figures{.epoch = fields.Unsigned("epoch"),
@@ -132,6 +135,10 @@ Progress::Figures ReadFigures(JsonFields& fields) {
                             .accuracy = ReadNumber(fields, "accuracy")};
   if (fields.Has("samples")) figures.samples = fields.Unsigned("samples");
   if (fields.Has("evaluatedEpoch")) figures.evaluated_epoch = fields.Unsigned("evaluatedEpoch");
+  if (fields.Has("learnersAsked")) {
+    figures.learners_asked =
+        static_cast<int>(std::min(fields.Unsigned("learnersAsked"), kLearnersAskedMost));
+  }
   if (fields.Has("lastCheckpoint")) {
     fields.Object("lastCheckpoint", [&](JsonFields& inner) {
       figures.last_checkpoint = ReadCheckpointReport(inner);

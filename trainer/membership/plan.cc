@@ -43,6 +43,7 @@ void PutFigures(Json& json, const Progress::Figures& figures) {
   Put(json, "samplesPerSecond", figures.samples_per_second);
   Put(json, "accuracy", figures.accuracy);
   if (figures.evaluated_epoch) json["evaluatedEpoch"] = *figures.evaluated_epoch;
+  if (figures.learners_asked) json["learnersAsked"] = *figures.learners_asked;
   if (const auto& checkpoint = figures.last_checkpoint) {
     json["lastCheckpoint"] = {{"step", checkpoint->step},
                               {"membership", ToString(checkpoint->membership)},

@@ -32,6 +32,10 @@ class ControlPort {
             .fail =
                 [this, post](Error error) {
                   post([this, error = std::move(error)] { learner_.Fail(error); });
+                },
+            .ask_for_learners =
+                [this, post](int learners) {
+                  post([this, learners] { learner_.AskForLearners(learners); });
                 }};
   }
 

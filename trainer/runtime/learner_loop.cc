@@ -214,6 +214,7 @@ void LearnerLoop::Impl::SendHeartbeat() {
                                          .samples_per_second = metrics_.samples_per_second(),
                                          .accuracy = metrics_.accuracy(),
                                          .evaluated_epoch = metrics_.evaluated_epoch()};
+    if (learners_asked_ > 0) progress.figures->learners_asked = learners_asked_;
     if (checkpoint_known_) progress.figures->last_checkpoint = checkpoint_report_;
   }
   Tell(progress);
@@ -327,6 +328,7 @@ LearnerLoop::LearnerLoop(LearnerOptions options, Schedule schedule, LearnerParts
 LearnerLoop::~LearnerLoop() = default;
 
 void LearnerLoop::Start() { impl_->Start(); }
+void LearnerLoop::AskForLearners(int learners) { impl_->AskForLearners(learners); }
 void LearnerLoop::RequestLeave(Duration grace) { impl_->RequestLeave(grace); }
 void LearnerLoop::Fail(const Error& error) { impl_->Fail(error); }
 Tick LearnerLoop::applied_ticks() const { return impl_->applied_ticks(); }

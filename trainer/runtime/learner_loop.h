@@ -89,6 +89,8 @@ class LearnerLoop {
   void Start();
   // SIGTERM: go at the next boundary, at the latest when the grace is over.
   void RequestLeave(Duration grace);
+  // The program wants to train on so many; 0: on as many as there are. Told by rank 0.
+  void AskForLearners(int learners);
   // What trains has failed outside of what Compute was asked to do.
   void Fail(const Error& error);
 

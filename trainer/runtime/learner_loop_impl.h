@@ -37,6 +37,7 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
 
   void Start();
   void RequestLeave(Duration grace);
+  void AskForLearners(int learners) { learners_asked_ = learners; }
   void Fail(const Error& error);
   Tick applied_ticks() const { return state_ticks(); }
   LearnerFigures figures() const;
@@ -310,6 +311,7 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
 
   // The state.
   bool has_state_ = false;
+  int learners_asked_ = 0;
   Tick applied_ = 0;
   Tick applied_most_ = 0;
   MembershipId lineage_;  // as in Holding

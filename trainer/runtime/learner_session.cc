@@ -63,6 +63,7 @@ LearnerSession::LearnerSession(Options options, LearnerEnvironment environment)
   run_.take_signals = options.take_signals;
   if (options.checkpoint_dir) run_.environment.checkpoint_dir = *std::move(options.checkpoint_dir);
   folder_ = run_.environment.checkpoint_dir / run_.environment.job_uid;
+  output_ = KeptOutput::Of(run_.environment);
 }
 
 LearnerSession::~LearnerSession() {
@@ -151,6 +152,7 @@ void LearnerSession::Run() {
     const std::lock_guard lock(mutex_);
     if (failure_) control.fail(*failure_);
     if (leave_) control.leave();
+    if (learners_asked_) control.ask_for_learners(*learners_asked_);
     control_ = std::move(control);
   };
   Ending ending;
@@ -216,6 +218,12 @@ void LearnerSession::Leave() {
   const std::lock_guard lock(mutex_);
   leave_ = true;
   if (control_) control_->leave();
+}
+
+void LearnerSession::AskForLearners(int learners) {
+  const std::lock_guard lock(mutex_);
+  learners_asked_ = learners;
+  if (control_) control_->ask_for_learners(learners);
 }
 
 }  // namespace pliant

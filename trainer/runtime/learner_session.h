@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -21,7 +22,8 @@
 namespace pliant {
 
 // A learner whose program owns its loop: what stands behind pliant.h. The runtime runs on a thread
-// of its own. Used by one thread, but for Leave.
+// of its own. Used by one thread, but for Leave,
+// AskForLearners and KeepOutput.
 class LearnerSession {
  public:
   struct Options {
@@ -78,9 +80,15 @@ class LearnerSession {
   std::optional<ShardTask> Forecast(std::uint64_t ahead) const { return forecast_->After(ahead); }
   std::optional<std::string> NextMetricsLine();
 
+  // Goes beside the checkpoints, where there is a job. Any thread; never waits.
+  void KeepOutput(std::string_view text) {
+    if (output_) output_->Keep(text);
+  }
   // The program cannot go on.
   void Fail(const Error& error);
   void Leave();
+  // 0: as many as there are.
+  void AskForLearners(int learners);
 
  private:
   LearnerSession(Options options, LearnerEnvironment environment);
@@ -88,6 +96,7 @@ class LearnerSession {
 
   const std::string name_;
   RunLearnerOptions run_;
+  std::unique_ptr<KeptOutput> output_;  // nullptr: nobody keeps it
   std::filesystem::path folder_;
   std::optional<ProgramInfo> info_;
   std::optional<Schedule> schedule_;
@@ -100,6 +109,7 @@ class LearnerSession {
   std::optional<LearnerControl> control_;  // while it runs
   std::optional<Error> failure_;           // given before it ran
   bool leave_ = false;                     // asked before it ran
+  std::optional<int> learners_asked_;
   std::optional<Ending> ending_;
   std::deque<std::string> metrics_lines_;
 

@@ -501,6 +501,24 @@ pliant_status pliant_leave(pliant_learner* learner) {
   });
 }
 
+pliant_status pliant_request_learners(pliant_learner* learner, int32_t learners) {
+  return Guarded([&]() -> Result<pliant_status> {
+    ASSIGN_OR_RETURN(LearnerSession* const session, SessionOf(learner));
+    if (learners < 0) return Invalid(std::format("learners is {}", learners));
+    session->AskForLearners(learners);
+    return PLIANT_OK;
+  });
+}
+
+pliant_status pliant_keep_output(pliant_learner* learner, const char* text, size_t bytes) {
+  return Guarded([&]() -> Result<pliant_status> {
+    ASSIGN_OR_RETURN(LearnerSession* const session, SessionOf(learner));
+    if (text == nullptr && bytes > 0) return Invalid("text is NULL");
+    session->KeepOutput({text, bytes});
+    return PLIANT_OK;
+  });
+}
+
 pliant_status pliant_forecast(pliant_learner* learner, uint64_t ahead, pliant_work* work) {
   return Guarded([&]() -> Result<pliant_status> {
     ASSIGN_OR_RETURN(LearnerSession* const session, SessionOf(learner));

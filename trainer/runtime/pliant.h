@@ -300,6 +300,12 @@ PLIANT_API pliant_status pliant_fail(pliant_learner* learner, int32_t wrong_inpu
 /* Makes this learner leave at the next boundary, as SIGTERM does. Any thread. */
 PLIANT_API pliant_status pliant_leave(pliant_learner* learner);
 
+/* Application-driven elasticity: the program wants to train on so many learners from now on, within
+ * the job's limits and what is fair for it; 0: on as many as there are for it. To be called alike
+ * on all learners; the first learner of a membership tells it. No promise: the job may stay as it
+ * is. Any thread. */
+PLIANT_API pliant_status pliant_request_learners(pliant_learner* learner, int32_t learners);
+
 /* ---- Data ahead ---- */
 
 /* The shard that, if nothing changes, pliant_next will yield `ahead` shards after the one it
@@ -311,6 +317,12 @@ PLIANT_API pliant_status pliant_forecast(pliant_learner* learner, uint64_t ahead
                                          pliant_work* work);
 
 /* ---- What is reported ---- */
+
+/* Text that the program writes to its output is kept beside the checkpoints too, with the library's
+ * own log, where the learner is one of a job (docs/contracts.md §5). A copy: what the program
+ * prints it still prints. Never waits for the volume. Any thread, but not a forked child. */
+PLIANT_API pliant_status pliant_keep_output(pliant_learner* learner, const char* text,
+                                            size_t bytes);
 
 /* The next line of metrics.jsonl that this learner wrote (docs/contracts.md §5), PLIANT_NOTHING if
  * there is none. Only the first learner of a membership writes some, so what is made of them

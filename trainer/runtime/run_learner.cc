@@ -153,6 +153,19 @@ std::uint64_t DrawNonce() {
   return (static_cast<std::uint64_t>(random()) << 32U) | random();
 }
 
+std::unique_ptr<KeptOutput> KeptOutput::Of(const LearnerEnvironment& environment) {
+  if (!environment.coordinator) return nullptr;
+  const std::filesystem::path file = environment.checkpoint_dir / environment.job_uid / "logs" /
+                                     (environment.learner + "-" + environment.pod_uid + ".log");
+  return std::unique_ptr<KeptOutput>(new KeptOutput(NewOutputKeeper(file)));
+}
+
+KeptOutput::KeptOutput(std::unique_ptr<OutputKeeper> keeper) : keeper_(std::move(keeper)) {
+  log::CopyLinesTo([this](std::string_view line) { keeper_->Keep(line); });
+}
+
+KeptOutput::~KeptOutput() { log::CopyLinesTo(nullptr); }
+
 int LogicalShardsOf(const RunLearnerOptions& options) {
   const LearnerEnvironment& environment = options.environment;
   return environment.logical_shards.value_or(DefaultLogicalShards(

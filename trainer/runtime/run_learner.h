@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -10,6 +11,7 @@
 #include "trainer/data/schedule.h"
 #include "trainer/runtime/learner_environment.h"
 #include "trainer/runtime/learner_loop.h"
+#include "trainer/runtime/output_keeper.h"
 #include "trainer/runtime/program.h"
 
 namespace pliant {
@@ -18,6 +20,8 @@ namespace pliant {
 struct LearnerControl {
   std::function<void()> leave;      // at the next boundary, as SIGTERM does
   std::function<void(Error)> fail;  // at once
+  // The program wants to train on so many; 0: on as many as there are.
+  std::function<void(int)> ask_for_learners;
 };
 
 struct RunLearnerOptions {
@@ -40,6 +44,24 @@ std::uint64_t DrawNonce();
 
 // Those of the job or, where it does not say, as many as DefaultLogicalShards has.
 int LogicalShardsOf(const RunLearnerOptions& options);
+
+// What a learner of a job says is kept beside the checkpoints, from its making to its end: its log,
+// and what else is put there.
+class KeptOutput {
+ public:
+  // Nothing where there is no job: who trains alone has a terminal.
+  static std::unique_ptr<KeptOutput> Of(const LearnerEnvironment& environment);
+  ~KeptOutput();
+  KeptOutput(const KeptOutput&) = delete;
+  KeptOutput& operator=(const KeptOutput&) = delete;
+
+  // Any thread; never waits for the file.
+  void Keep(std::string_view text) { keeper_->Keep(text); }
+
+ private:
+  explicit KeptOutput(std::unique_ptr<OutputKeeper> keeper);
+  const std::unique_ptr<OutputKeeper> keeper_;
+};
 
 // Trains until the job is complete or this learner is to leave, as a member of its job or, without
 // a coordinator, alone. SIGTERM (alone also SIGINT) makes it leave at the next boundary; alone it

@@ -40,6 +40,19 @@ TEST(JobMemory, AfterARestartOfTheOperatorAJobThatHasTrainedWaitsFromNow) {
   EXPECT_EQ(view.memory.waiting_since, At(500));
 }
 
+TEST(JobMemory, WhatTheProgramAskedForIsKeptWhileItsCoordinatorDoesNotKnow) {
+  JobView view = TrainingView(2);
+  view.coordinator.progress = Progress{.total_steps = 10, .learners_asked = 2};
+  See(view, 5);
+  EXPECT_EQ(view.memory.learners_asked, 2);
+  view.coordinator.progress = Progress{};  // it was restarted
+  See(view, 6);
+  EXPECT_EQ(view.memory.learners_asked, 2);
+  view.coordinator.progress = Progress{.total_steps = 10};  // the program wants all again
+  See(view, 7);
+  EXPECT_EQ(view.memory.learners_asked, std::nullopt);
+}
+
 TEST(JobMemory, AFinishedJobDoesNotWait) {
   JobView view{.job = AdmittedJob(0)};
   view.job.status.phase = api::JobPhase::kSucceeded;

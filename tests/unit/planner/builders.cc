@@ -38,6 +38,10 @@ JobOf& JobOf::Shards(int shards) {
   view.logical_shards = shards;
   return *this;
 }
+JobOf& JobOf::Asks(LearnerCount learners) {
+  view.learners_asked = learners;
+  return *this;
+}
 JobOf& JobOf::Submitted(Seconds after_start) {
   view.submitted = kStart + after_start;
   return *this;

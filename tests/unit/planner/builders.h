@@ -24,6 +24,7 @@ class JobOf {
 
   JobOf& Priority(int priority);
   JobOf& Shards(int shards);
+  JobOf& Asks(LearnerCount learners);
   JobOf& Submitted(Seconds after_start);
   JobOf& Attained(std::int64_t gpu_seconds);
   JobOf& Needs(std::int64_t cpu_millis, std::int64_t memory_bytes);

@@ -18,7 +18,7 @@ from .errors import Diverged, InvalidProgram, PliantError, TrainingFailed
 
 if TYPE_CHECKING:
     from ._attach import attach
-    from ._loop import Elastic, Step
+    from ._loop import Elastic, Step, request_learners
     from .fabric import FabricModel
 
 __version__ = "0.1.0"
@@ -32,6 +32,7 @@ __all__ = [
     "Step",
     "TrainingFailed",
     "attach",
+    "request_learners",
 ]
 
 # Looked up when they are used: they import a framework, which takes seconds.
@@ -40,6 +41,7 @@ _LAZY = {
     "Step": "._loop",
     "attach": "._attach",
     "FabricModel": ".fabric",
+    "request_learners": "._loop",
 }
 
 

@@ -243,6 +243,10 @@ class Learner:
         """At the next boundary, as SIGTERM does. Any thread."""
         self._check(self._library.pliant_leave(self._handle))
 
+    def request_learners(self, learners: int) -> None:
+        """0: as many as there are. Any thread."""
+        self._check(self._library.pliant_request_learners(self._handle, learners))
+
     def forecast(self, ahead: int) -> Shard | None:
         """What is probably wanted `ahead` shards after the next one."""
         work = _native.Work()
@@ -251,6 +255,11 @@ class Learner:
         return _shard(work) if status == _native.OK else None
 
     # ---- Reports ----
+
+    def keep_output(self, text: str) -> None:
+        """Beside the checkpoints, where there is a job. Any thread."""
+        data = text.encode(errors="replace")
+        self._library.pliant_keep_output(self._handle, data, len(data))
 
     def metrics(self) -> Iterator[dict[str, Any]]:
         """The lines of metrics.jsonl that this learner wrote since the last call: none, unless it

@@ -4,7 +4,7 @@ their batches, and commit."""
 import abc
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any, Generic, Literal, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar, runtime_checkable
 
 from ._learner import Commit, Ending, Learner, Loaded, Shard
 from .errors import Diverged, InvalidProgram, PliantError, TrainingFailed
@@ -137,6 +137,9 @@ class Elastic(abc.ABC, Generic[StepT]):
     order of the work that the learner is given.
     """
 
+    # The one whose steps are iterated in this process.
+    present: ClassVar["Elastic[Any] | None"] = None
+
     def __init__(
         self,
         learner: Learner,
@@ -197,12 +200,23 @@ class Elastic(abc.ABC, Generic[StepT]):
             raise PliantError("register state before the first step")
         self._add_state(name, what)
 
+    def request_learners(self, learners: int | None) -> None:
+        """Application-driven elasticity: from now on the program wants to train on so many learners
+        (None: on as many as there are for it). It gets what its job's limits and its fair share
+        allow, and may stay as it is. To be called alike on all learners, so between a step's
+        `commit` and the next step."""
+        if learners is not None and learners < 1:
+            raise InvalidProgram(f"request_learners({learners}): at least one, or None")
+        self._counters.learners_asked = learners or 0
+        self._learner.request_learners(self._counters.learners_asked)
+
     def steps(self) -> Iterator[StepT]:
         """The steps that are left, in order. Ends when the training is complete. A learner that is
         told to leave ends its process here (SystemExit)."""
         if self._started:
             raise PliantError("a training's steps are iterated once")
         self._started = True
+        Elastic.present = self
         self._prepare()
         self._learner.start()
         step: StepT | None = None
@@ -228,6 +242,8 @@ class Elastic(abc.ABC, Generic[StepT]):
         """Gives up what has not ended, and lets go of the model."""
         self._release()
         self._guard.close()
+        if Elastic.present is self:
+            Elastic.present = None
 
     # ---- Of the framework ----
 
@@ -298,6 +314,7 @@ class Elastic(abc.ABC, Generic[StepT]):
             self._pass_on_metrics()
             if isinstance(work, Loaded):
                 self._take_over()
+                self._learner.request_learners(self._counters.learners_asked)
                 self._learner.loaded()
             elif isinstance(work, Shard) and not work.training:
                 loss, correct = self._evaluate_batch(work)
@@ -387,9 +404,17 @@ class Counters:
 
     def __init__(self) -> None:
         self.nonfinite_in_a_row = 0
+        self.learners_asked = 0
 
     def state_dict(self) -> dict[str, Any]:
-        return {"nonfinite_in_a_row": self.nonfinite_in_a_row}
+        return dict(vars(self))
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self.nonfinite_in_a_row = state_dict["nonfinite_in_a_row"]
+        vars(self).update(state_dict)
+
+
+def request_learners(learners: int | None) -> None:
+    """As the method of the training that runs in this process (Elastic.request_learners)."""
+    if Elastic.present is None:
+        raise PliantError("request_learners: no training runs in this process")
+    Elastic.present.request_learners(learners)

@@ -158,6 +158,8 @@ _FUNCTIONS = {
     "pliant_loaded": (c_int32, [c_void_p]),
     "pliant_fail": (c_int32, [c_void_p, c_int32, c_char_p]),
     "pliant_leave": (c_int32, [c_void_p]),
+    "pliant_request_learners": (c_int32, [c_void_p, c_int32]),
+    "pliant_keep_output": (c_int32, [c_void_p, c_char_p, c_size_t]),
     "pliant_forecast": (c_int32, [c_void_p, c_uint64, POINTER(Work)]),
     "pliant_next_metrics": (c_int32, [c_void_p, POINTER(c_char_p)]),
     "pliant_get_end": (c_int32, [c_void_p, POINTER(End)]),

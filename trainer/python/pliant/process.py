@@ -6,6 +6,7 @@ import traceback
 from types import TracebackType
 
 from ._learner import Learner
+from ._output import KeptStreams
 from .errors import PliantError
 
 
@@ -31,9 +32,12 @@ class Guard:
             Guard._present.close()
         _install_hook()
         self._learner: Learner | None = None
+        self._streams: KeptStreams | None = None
 
     def watch(self, learner: Learner) -> None:
         self._learner = learner
+        if not learner.job().alone:
+            self._streams = KeptStreams(learner)
         Guard._present = self
         atexit.register(self.close)
 
@@ -49,6 +53,9 @@ class Guard:
     def close(self) -> None:
         if self._learner is None:
             return
+        if self._streams is not None:
+            self._streams.close()
+            self._streams = None
         self._learner.close()
         self._learner = None
         atexit.unregister(self.close)
