@@ -155,8 +155,10 @@ std::uint64_t DrawNonce() {
 
 std::unique_ptr<KeptOutput> KeptOutput::Of(const LearnerEnvironment& environment) {
   if (!environment.coordinator) return nullptr;
-  const std::filesystem::path file = environment.checkpoint_dir / environment.job_uid / "logs" /
-                                     (environment.learner + "-" + environment.pod_uid + ".log");
+  std::string name = environment.learner + "-" + environment.pod_uid;
+  if (environment.local_rank > 0) name += std::format(".{}", environment.local_rank);
+  const std::filesystem::path file =
+      environment.checkpoint_dir / environment.job_uid / "logs" / (name + ".log");
   return std::unique_ptr<KeptOutput>(new KeptOutput(NewOutputKeeper(file)));
 }
 
