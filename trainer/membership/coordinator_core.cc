@@ -85,6 +85,8 @@ class CoordinatorCore::Impl {
   bool Rebuilt(TimePoint now);
   bool Broken(TimePoint now) const;
   void TryRecover(TimePoint now);
+  // Those whose learner has all its ranks among them.
+  void KeepWhole(std::vector<Member>& members) const;
   void DropIncomplete(std::vector<Member>& survivors) const;
   void RecoverWith(std::vector<Member> survivors, TimePoint now);
   void CheckProposal(TimePoint now);
@@ -568,16 +570,23 @@ void CoordinatorCore::Impl::TryRecover(TimePoint now) {
   RecoverWith(std::move(survivors), now);
 }
 
+void CoordinatorCore::Impl::KeepWhole(std::vector<Member>& members) const {
+  const auto learner_of = [](LearnerId id) {
+    id.local_rank = 0;
+    return id;
+  };
+  std::map<LearnerId, int> ranks_of;
+  for (const Member& member : members) ++ranks_of[learner_of(member.id)];
+  std::erase_if(members, [&](const Member& member) {
+    return ranks_of.at(learner_of(member.id)) < roster_.Find(member.id)->ranks;
+  });
+}
+
 // Ranks join and leave together, also when some of them are lost: unless those that are left of
 // such learners are the only ones that hold the state.
 void CoordinatorCore::Impl::DropIncomplete(std::vector<Member>& survivors) const {
   std::vector<Member> whole = survivors;
-  std::erase_if(whole, [&](const Member& member) {
-    const LearnerRecord* const learner = roster_.Find(member.id);
-    return std::ranges::count_if(survivors, [&](const Member& other) {
-             return SameLearner(other.id, member.id);
-           }) < learner->ranks;
-  });
+  KeepWhole(whole);
   const bool hold_the_state =
       std::ranges::any_of(whole, [&](const Member& member) { return opened_.contains(member.id); });
   if (hold_the_state) survivors = std::move(whole);
@@ -680,19 +689,21 @@ std::optional<std::vector<MemberFate>> CoordinatorCore::Impl::Fates(TimePoint no
     }
   }
   // Of a learner that has lost a rank, or loses one, the others go as well.
-  std::vector<MemberFate> together = fates;
+  std::vector<Member> staying;
   for (std::size_t i = 0; i < fates.size(); ++i) {
-    int staying = 0;
-    for (std::size_t j = 0; j < fates.size(); ++j) {
-      staying += fates[j] == MemberFate::kStays &&
-                         SameLearner(present_->members[i].id, present_->members[j].id)
-                     ? 1
-                     : 0;
-    }
-    const bool whole = staying == roster_.Find(present_->members[i].id)->ranks;
-    if (fates[i] == MemberFate::kStays && !whole) together[i] = MemberFate::kLeaves;
+    if (fates[i] == MemberFate::kStays) staying.push_back(present_->members[i]);
   }
-  return together;
+  KeepWhole(staying);
+  auto kept = staying.begin();
+  for (std::size_t i = 0; i < fates.size(); ++i) {
+    if (fates[i] != MemberFate::kStays) continue;
+    if (kept != staying.end() && *kept == present_->members[i]) {
+      ++kept;
+    } else {
+      fates[i] = MemberFate::kLeaves;
+    }
+  }
+  return fates;
 }
 
 void CoordinatorCore::Impl::Propose(TimePoint now) {
