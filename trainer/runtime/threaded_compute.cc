@@ -205,12 +205,6 @@ class ThreadedCompute final : public Compute {
     });
   }
 
-  void PostIfNotAbandoned(std::uint64_t tick, std::function<void()> task) {
-    Post([this, tick, task = std::move(task)] {
-      if (abandoned_tick_ != tick) task();
-    });
-  }
-
   EventLoop& loop_;
   Program& program_;
   const ProgramInfo info_;
