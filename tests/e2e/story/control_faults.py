@@ -19,7 +19,6 @@ from .watcher import Watcher
 _NAME = "steady"
 _SEED = 6
 _EPOCHS = 200  # two minutes and more: long enough for all of this
-_TRAIN_SECONDS = 1800.0
 _STOPPED_SECONDS = 20.0  # longer than a lease
 _AWAY_SECONDS = 5.0
 _HEADER = ("fault", "seconds until the job was resized again", "steps meanwhile")
@@ -82,7 +81,7 @@ def play(stage: Stage, screen: Screen) -> list[checks.Check]:
         for number, fault in enumerate(_FAULTS):
             answers.append(_suffer(scene, fault, learners=8 if number % 2 else 6))
         _lose_a_gpu(scene)
-        end = scene.wait("it completes", lambda each: each.job.phase == "Succeeded", _TRAIN_SECONDS).job
+        end = scene.complete()
         worlds = watcher.worlds()
     screen.close_table()
     for line in layout(_HEADER, [each.row() for each in answers]):

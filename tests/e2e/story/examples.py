@@ -16,7 +16,6 @@ from .watcher import Watcher
 from .world import World
 
 _EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
-_TRAIN_SECONDS = 1800.0
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ def play(example: Example, stage: Stage, screen: Screen) -> list[checks.Check]:
             _await_training(scene, size)
             if size == max(example.sizes):
                 _kill_one(scene, size)
-        end = scene.wait("it completes", lambda each: each.job.phase == "Succeeded", _TRAIN_SECONDS).job
+        end = scene.complete()
         worlds = watcher.worlds()
     screen.close_table()
     screen.say(f"loss by epoch: {curve(worlds, example.name)}")

@@ -15,7 +15,6 @@ _LEARNERS = 8
 _CHECKPOINT_STEPS = 20
 _VOLUME = "/var/lib/pliant-small-volume"  # of the local cluster's nodes, which share it
 _BALLAST = f"{_VOLUME}/ballast"
-_TRAIN_SECONDS = 1800.0
 
 
 def _manifest(stage: Stage) -> dict:
@@ -38,7 +37,7 @@ def play(stage: Stage, screen: Screen) -> list[checks.Check]:
         scene.apply(job)
         scene.wait("it trains on 8 GPUs and has a checkpoint", lambda each: each.trains_on(_LEARNERS) and _saved(each))
         said = _fill_and_free(scene)
-        end = scene.wait("it completes", lambda each: each.job.phase == "Succeeded", _TRAIN_SECONDS).job
+        end = scene.complete()
         worlds = watcher.worlds()
     screen.close_table()
     (sha256,) = reference.parameter_hashes(stage.kubectl, [job])

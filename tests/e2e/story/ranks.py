@@ -13,7 +13,6 @@ _SEED = 6
 _EPOCHS = 60
 _GPUS = 2  # of a learner
 _LEARNERS = GPUS_TOTAL // _GPUS
-_TRAIN_SECONDS = 1800.0
 
 
 def _manifest(stage: Stage) -> dict:
@@ -30,21 +29,21 @@ def play(stage: Stage, screen: Screen) -> list[checks.Check]:
     with Watcher(ApiServer(stage.kubectl), NAMESPACE, screen.show) as watcher:
         scene = Scene(_NAME, stage, screen, watcher)
         scene.apply(job)
-        scene.wait(f"{_LEARNERS} learners of {_GPUS} GPUs train", lambda each: _trains(each, _LEARNERS))
+        scene.wait(f"{_LEARNERS} learners of {_GPUS} GPUs train", lambda each: each.trains_on(_LEARNERS))
         told = _gpus_told(scene.now())
         scene.scale(1)
-        scene.wait("one learner trains", lambda each: _trains(each, 1))
+        scene.wait("one learner trains", lambda each: each.trains_on(1))
         scene.scale(3)
-        scene.wait("three learners train", lambda each: _trains(each, 3))
+        scene.wait("three learners train", lambda each: each.trains_on(3))
         before = scene.now().progress
         victim = scene.learners()[0].name
         scene.say(f"SIGKILL of {victim}: both of its ranks")
         container.kill(stage, stage.kubectl, victim)
         scene.wait(
             "three learners train again",
-            lambda each: _trains(each, 3) and each.progress.membership != before.membership,
+            lambda each: each.trains_on(3) and each.progress.membership != before.membership,
         )
-        end = scene.wait("it completes", lambda each: each.job.phase == "Succeeded", _TRAIN_SECONDS).job
+        end = scene.complete()
         worlds = watcher.worlds()
     screen.close_table()
     (sha256,) = reference.parameter_hashes(stage.kubectl, [job])
@@ -53,13 +52,6 @@ def play(stage: Stage, screen: Screen) -> list[checks.Check]:
         *checks.check_outcomes([checks.Outcome.of(end, sha256)]),
         *checks.check_worlds(worlds, _LEARNERS),  # every pod holds two
     ]
-
-
-def _trains(training: Training, learners: int) -> bool:
-    progress = training.progress
-    if progress is None or progress.state != "Running" or training.job.learners_desired != learners:
-        return False
-    return len(progress.members) == learners == training.gpus_held  # by pods
 
 
 def _gpus_told(training: Training) -> tuple[str, ...]:

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from .screen import Screen
 from .stage import Stage
 from .watcher import Watcher
-from .world import Pod, Progress, Training, World
+from .world import Job, Pod, Progress, Training, World
 
 _RESIZE_SECONDS = 180.0
+_TRAIN_SECONDS = 1800.0
 
 
 class Scene:
@@ -38,6 +39,10 @@ class Scene:
         world = self.watcher.wait(what, in_world, seconds, hopeless)
         self._screen.say(f"   {what}", "green")
         return world.trainings[self.name]
+
+    def complete(self) -> Job:
+        """Waits for it."""
+        return self.wait("it completes", lambda each: each.job.phase == "Succeeded", _TRAIN_SECONDS).job
 
     def apply(self, job: Mapping) -> None:
         self.say(f"kubectl apply {self.name}")
