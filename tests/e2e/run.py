@@ -9,7 +9,20 @@ import sys
 import time
 from collections.abc import Callable
 
-from story import bad_jobs, control_faults, ending, examples, faults, full_volume, plot, ranks, survivor, where
+from story import (
+    bad_connection,
+    bad_jobs,
+    control_faults,
+    deadly_writes,
+    ending,
+    examples,
+    faults,
+    full_volume,
+    plot,
+    ranks,
+    survivor,
+    where,
+)
 from story.checks import Check
 from story.errors import StoryError
 from story.operator_pod import kill_leader
@@ -37,8 +50,10 @@ def story_with_kills(stage: Stage, screen: Screen) -> list[Check]:
     return told.checks
 
 
-# Those need hands on the nodes, which only the local cluster gives.
+# Those need hands on the nodes, or take the operator's replicas away: for the local cluster only.
 _LOCAL_MOMENTS: dict[str, Moment] = {
+    "the story of an operator that dies at its writes": deadly_writes.player(deadly_writes.SHORT),
+    "late, cut off and refused by the API server": bad_connection.play,
     "faults in mid step": faults.play,
     "faults of operator, API server and nodes": control_faults.play,
     "a checkpoint volume that is full for a while": full_volume.play,
@@ -50,6 +65,9 @@ _MOMENTS: dict[str, Moment] = {
     "suspended, then all learners gone at once": survivor.play,
     "learners of two GPUs": ranks.play,
     "bad jobs, and deletion": bad_jobs.play,
+}
+_LONG_LOCAL_MOMENTS: dict[str, Moment] = {
+    "an operator that dies before and after each of its writes": deadly_writes.player(deadly_writes.LONG),
 }
 _LONG_MOMENTS: dict[str, Moment] = {
     "the story, undisturbed": story,
@@ -84,6 +102,8 @@ def main() -> int:
     moments = _MOMENTS | (_LONG_MOMENTS if arguments.all else {})
     if arguments.cluster == where.LOCAL:
         moments |= _LOCAL_MOMENTS
+        if arguments.all:
+            moments |= _LONG_LOCAL_MOMENTS
     else:
         screen.say(f"not on the current cluster, whose nodes are not ours: {', '.join(_LOCAL_MOMENTS)}", "yellow")
     found = []

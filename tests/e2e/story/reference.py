@@ -10,6 +10,9 @@ from .kubectl import Kubectl
 _SECONDS_MOST = 3600.0
 _LOOK_SECONDS = 1.0
 
+# By the pod that gave it, as JSON without its name: several moments train the same.
+_known: dict[str, str] = {}
+
 
 def pod(job: Mapping) -> dict:
     """A pod that trains what the job trains, without a coordinator."""
@@ -51,15 +54,22 @@ def pod(job: Mapping) -> dict:
 
 
 def parameter_hashes(kubectl: Kubectl, jobs: Sequence[Mapping]) -> list[str]:
-    """Runs the references of all jobs at once, and removes their pods."""
+    """Runs the references of all jobs at once, and removes their pods. What ran before is not run again."""
     pods = [pod(job) for job in jobs]
-    names = [each["metadata"]["name"] for each in pods]
-    kubectl.run("delete", "pods", *names, "--ignore-not-found", "--wait")
-    for each in pods:
-        kubectl.apply(each)
-    hashes = [_await_hash(kubectl, name) for name in names]
-    kubectl.run("delete", "pods", *names, "--wait=false")
-    return hashes
+    new = [each for each in pods if _program(each) not in _known]
+    names = [each["metadata"]["name"] for each in new]
+    if new:
+        kubectl.run("delete", "pods", *names, "--ignore-not-found", "--wait")
+        for each in new:
+            kubectl.apply(each)
+        for each, name in zip(new, names, strict=True):
+            _known[_program(each)] = _await_hash(kubectl, name)
+        kubectl.run("delete", "pods", *names, "--wait=false")
+    return [_known[_program(each)] for each in pods]
+
+
+def _program(pod: Mapping) -> str:
+    return json.dumps(pod["spec"], sort_keys=True)
 
 
 def _await_hash(kubectl: Kubectl, name: str) -> str:

@@ -1,0 +1,112 @@
+"""Between the operator and the API server everything is late, cut off, or refused. The training is resized all the same,
+and the operator asks no more often than before."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from . import checks, reference
+from .api_server import ApiServer
+from .behind_proxy import BehindProxy, busiest_second, writes
+from .faulty_proxy import Exchange, Mood
+from .scene import Scene
+from .screen import Screen
+from .stage import GPUS_TOTAL, NAMESPACE, Stage
+from .table import layout
+from .watcher import Watcher
+
+_NAME = "remote"
+_SEED = 6
+_EPOCHS = 200  # as control_faults.py: one undisturbed run does for both
+_STORM_SECONDS = 15.0  # that nothing but the lease gets through
+_HEADER = (
+    "the way to the API server", "resized after", "steps", "requests", "a second at most", "writes", "of those in vain",
+)  # fmt: skip
+_A_SECOND_MOST = 60  # requests, while a size of two learners more or less is written
+_WRITES_MOST = 60
+
+
+@dataclass(frozen=True)
+class Trouble:
+    name: str
+    mood: Mood
+    seconds: float | None = None  # None: until the job is resized
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came of a resize on such a way."""
+
+    trouble: str
+    seconds: float
+    steps: int
+    seen: Sequence[Exchange]  # meanwhile
+
+    def row(self) -> list[str]:
+        tried = writes(self.seen)
+        in_vain = sum(not each.outcome.startswith("2") for each in tried)
+        counts = (self.steps, len(self.seen), busiest_second(self.seen), len(tried), in_vain)
+        return [self.trouble, f"{self.seconds:.1f} s", *map(str, counts)]
+
+    def storms(self) -> list[str]:
+        found = []
+        if (most := busiest_second(self.seen)) > _A_SECOND_MOST:
+            found.append(f"{self.trouble}: {most} requests in one second")
+        if (most := len(writes(self.seen))) > _WRITES_MOST:
+            found.append(f"{self.trouble}: {most} writes for one resize")
+        return found
+
+
+_TROUBLES = (
+    Trouble("as ever", Mood()),
+    Trouble("up to 1 s late, each way", Mood(delay_seconds=1.0)),
+    Trouble("a tenth of all requests and events cut off", Mood(reset_share=0.1)),
+    Trouble("half of all requests answered 429", Mood(refuse_share=0.5)),
+    Trouble(f"429 to all but the lease for {_STORM_SECONDS:.0f} s", Mood(refuse_share=1.0), _STORM_SECONDS),
+    Trouble("late, cut off and refused", Mood(delay_seconds=0.5, reset_share=0.1, refuse_share=0.2)),
+)
+
+
+def play(stage: Stage, screen: Screen) -> list[checks.Check]:
+    stage.clear()
+    job = stage.with_own_epochs(stage.manifest("training-1"), _EPOCHS)
+    job["metadata"]["name"] = _NAME
+    job["spec"]["training"]["seed"] = _SEED
+    job["spec"]["elastic"]["maxLearners"] = 4
+    job["spec"]["resize"]["cooldownSeconds"] = 0
+    with BehindProxy(stage) as operator, Watcher(ApiServer(stage.kubectl), NAMESPACE, screen.show) as watcher:
+        scene = Scene(_NAME, stage, screen, watcher)
+        scene.apply(job)
+        scene.wait("it trains on 4 GPUs", lambda each: each.trains_on(4) and bool(each.progress.step))
+        answers = [
+            _suffer(scene, operator, trouble, learners=4 if number % 2 else 6)
+            for number, trouble in enumerate(_TROUBLES)
+        ]
+        end = scene.complete()
+        worlds = watcher.worlds()
+    screen.close_table()
+    for line in layout(_HEADER, [each.row() for each in answers]):
+        screen.say(line)
+    (sha256,) = reference.parameter_hashes(stage.kubectl, [job])
+    stood_still = [each.trouble for each in answers if each.steps <= 0]
+    return [
+        checks.Check("the training went on all the while", tuple(stood_still)),
+        checks.Check("the operator did not storm", tuple(each for answer in answers for each in answer.storms())),
+        *checks.check_outcomes([checks.Outcome.of(end, sha256)]),
+        *checks.check_worlds(worlds, GPUS_TOTAL),
+    ]
+
+
+def _suffer(scene: Scene, operator: BehindProxy, trouble: Trouble, learners: int) -> Answer:
+    """A resize is asked for when the trouble has begun."""
+    step, known, begin = scene.now().progress.step or 0, len(operator.seen()), time.monotonic()
+    scene.say(trouble.name)
+    operator.set_mood(trouble.mood)
+    scene.scale(learners)
+    if trouble.seconds is not None:
+        time.sleep(trouble.seconds)
+        operator.set_mood(Mood())
+    after = scene.wait(f"it trains on {learners} GPUs", lambda each: each.trains_on(learners))
+    operator.set_mood(Mood())
+    seconds = time.monotonic() - begin
+    return Answer(trouble.name, seconds, (after.progress.step or 0) - step, operator.seen()[known:])

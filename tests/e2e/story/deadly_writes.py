@@ -1,0 +1,109 @@
+"""An operator that dies whenever it writes. The training is resized and ends as if nothing had been, and every pod is
+made once."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from . import checks, reference
+from .api_server import ApiServer
+from .behind_proxy import BehindProxy
+from .faulty_proxy import AFTER, BEFORE, Exchange, Mood
+from .scene import Scene
+from .screen import Screen
+from .stage import GPUS_TOTAL, NAMESPACE, Stage
+from .table import layout
+from .watcher import Watcher
+from .world import World
+
+_NAME = "deadly"
+_SIZE_SECONDS = 400.0  # an operator lives for a second or two, and a size takes dozens of lives
+_HEADER = ("write", "killed before it", "killed after it")
+
+
+@dataclass(frozen=True)
+class Life:
+    """Of one training, and of its operators."""
+
+    kills: int  # at each write
+    epochs: int
+    sizes: tuple[int, ...]
+
+    @property
+    def pods(self) -> int:
+        """Learners that it takes, if each is made once and none is lost."""
+        return self.sizes[0] + sum(max(0, b - a) for a, b in zip(self.sizes, self.sizes[1:], strict=False))
+
+
+SHORT = Life(kills=1, epochs=24, sizes=(2, 3))
+LONG = Life(kills=2, epochs=200, sizes=(3, 5, 2, 4))
+
+
+def player(life: Life) -> Callable[[Stage, Screen], list[checks.Check]]:
+    return lambda stage, screen: play(life, stage, screen)
+
+
+def play(life: Life, stage: Stage, screen: Screen) -> list[checks.Check]:
+    stage.clear()
+    job = stage.with_own_epochs(stage.manifest("training-1"), life.epochs)
+    job["metadata"]["name"] = _NAME
+    job["spec"]["elastic"]["maxLearners"] = life.sizes[0]
+    with BehindProxy(stage) as operator, Watcher(ApiServer(stage.kubectl), NAMESPACE, screen.show) as watcher:
+        operator.set_mood(Mood(kills=life.kills))
+        scene = Scene(_NAME, stage, screen, watcher)
+        scene.apply(job)
+        for size in life.sizes:
+            if size != life.sizes[0]:
+                scene.scale(size)
+            what = f"it trains on {size} GPUs"
+            scene.wait(what, lambda each, size=size: each.trains_on(size) and bool(each.progress.step), _SIZE_SECONDS)
+            screen.say(f"   the operator was killed {sum(map(_is_kill, operator.seen()))} times")
+        end = scene.complete()
+        worlds = watcher.worlds()
+        seen = operator.seen()
+    screen.close_table()
+    for line in layout(_HEADER, table(seen)):
+        screen.say(line)
+    (sha256,) = reference.parameter_hashes(stage.kubectl, [job])
+    return [
+        checks.Check("the operator was killed at each kind of write", tuple(spared(seen))),
+        checks.Check("every pod was made once", tuple(doubled(worlds, life.pods))),
+        *checks.check_outcomes([checks.Outcome.of(end, sha256)]),
+        *checks.check_worlds(worlds, GPUS_TOTAL),
+    ]
+
+
+def _is_kill(exchange: Exchange) -> bool:
+    return exchange.outcome in (BEFORE, AFTER)
+
+
+def kind(exchange: Exchange) -> str:
+    """Of what was written: the method, and the resource with its subresource."""
+    parts = exchange.path.partition("/namespaces/")[2].split("/")
+    return f"{exchange.method} {'/'.join([*parts[1:2], *parts[3:4]])}"
+
+
+def table(seen: Sequence[Exchange]) -> list[list[str]]:
+    counts = Counter((kind(each), each.outcome) for each in seen if _is_kill(each))
+    kinds = sorted({name for name, _ in counts})
+    return [[name, str(counts[name, BEFORE]), str(counts[name, AFTER])] for name in kinds]
+
+
+def spared(seen: Sequence[Exchange]) -> list[str]:
+    """Kinds of writes that no training does without, and at which the operator was never killed."""
+    hit = {kind(each) for each in seen if _is_kill(each)}
+    needed = ("POST pods", "POST secrets", "POST services", "PATCH pods", "PATCH elastictrainingjobs/status")
+    return [f"never at {name}" for name in needed if name not in hit]
+
+
+def doubled(worlds: Sequence[World], needed: int) -> list[str]:
+    """Pods of the training that need not have been."""
+    trainings = [each for world in worlds if (each := world.training(_NAME))]
+    pods = {pod.uid: pod for training in trainings for pod in training.pods}
+    names = Counter(pod.name for pod in pods.values())
+    problems = [f"{name} was made {count} times" for name, count in sorted(names.items()) if count > 1]
+    for role, most in (("learner", needed), ("coordinator", 1)):
+        made = sum(pod.role == role for pod in pods.values())
+        if made != most:
+            problems.append(f"{made} {role}s were made for {most}")
+    return problems
