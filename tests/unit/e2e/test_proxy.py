@@ -2,6 +2,7 @@ import http.client
 import http.server
 import json
 import threading
+import time
 import unittest
 
 from story import bad_connection, behind_proxy, deadly_writes
@@ -96,6 +97,13 @@ class ProxyTest(unittest.TestCase):
         self.addCleanup(client.close)
         return client
 
+    def seen(self, least: int) -> list[Exchange]:
+        """An exchange is kept a moment after the client had its answer."""
+        deadline = time.monotonic() + 10
+        while len(self.way.seen) < least and time.monotonic() < deadline:
+            time.sleep(0.01)
+        return sorted(self.way.seen, key=lambda each: each.time)
+
     def ask(self, client: http.client.HTTPConnection, method: str, target: str, body: bytes | None = None) -> object:
         """What is answered; "reset" if nothing is."""
         try:
@@ -122,7 +130,7 @@ class ProxyTest(unittest.TestCase):
         self.assertEqual(self.ask(self.client(), "POST", SERVICES, POD), "reset")
         self.assertEqual((len(self.lives), len(self.asked)), (2, 2), "it was passed on")
         self.assertEqual(self.ask(self.client(), "POST", SERVICES, POD), (201, POD))
-        posts = [each.outcome for each in self.way.seen if each.method == "POST"]
+        posts = [each.outcome for each in self.seen(5) if each.method == "POST"]
         self.assertEqual(posts, [BEFORE, AFTER, "201"])
 
     def test_cuts_off(self) -> None:
