@@ -152,6 +152,14 @@ void SimCompute::Commit(CommitWork work, DoneStatus done) {
            }});
 }
 
+void SimCompute::Evaluated(EvaluationTask evaluation, DoneStatus done) {
+  Enqueue({.tick = nullptr, .work = [this, evaluation, done] {
+             const Status status = program_.Evaluated(evaluation);
+             check_();
+             done(status);
+           }});
+}
+
 void SimCompute::CopyState(StateSlice slice, Done<std::shared_ptr<const StateCopy>> done) {
   Enqueue(
       {.tick = nullptr, .work = [this, slice, done] {

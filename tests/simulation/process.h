@@ -94,6 +94,8 @@ class SimCompute final : public Compute {
                Done<TickOutput> done) override;
   void AbandonTick(std::function<void(TickOutput)> rest) override;
   void Commit(CommitWork work, DoneStatus done) override;
+  void Evaluated(EvaluationTask evaluation, DoneStatus done) override;
+  bool wants_end() const override { return program_.wants_end(); }
   void CopyState(StateSlice slice, Done<std::shared_ptr<const StateCopy>> done) override;
   void LoadState(std::shared_ptr<const StateCopy> state, DoneStatus done) override;
 

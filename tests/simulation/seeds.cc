@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "tests/simulation/world.h"
+#include "trainer/data/permutation.h"
 
 namespace pliant::sim {
 namespace {
@@ -17,13 +18,22 @@ namespace {
 using namespace std::chrono_literals;
 
 // References by data: many seeds share one.
-const Reference& ReferenceOf(const DataSpec& data) {
-  static std::map<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, int>, Reference> known;
+const Reference& ReferenceOf(const DataSpec& data, const Habits& habits) {
+  static std::map<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, int, Habits>, Reference>
+      known;
   const auto key =
-      std::tuple(data.train_samples, data.test_samples, data.epochs, data.logical_shards);
+      std::tuple(data.train_samples, data.test_samples, data.epochs, data.logical_shards, habits);
   const auto found = known.find(key);
   if (found != known.end()) return found->second;
-  return known.emplace(key, ComputeReference(*Schedule::Make(data))).first->second;
+  return known.emplace(key, ComputeReference(*Schedule::Make(data), habits)).first->second;
+}
+
+// Not drawn: the other seeds stay what they were.
+Habits HabitsOf(std::uint64_t seed, const Schedule& schedule) {
+  const std::uint64_t hash = HashWords({seed, 1});
+  const bool ends_early = hash % 4 == 0;
+  return {.hears_evaluations = hash / 4 % 4 == 0,
+          .ends_at_step = ends_early ? 1 + hash / 16 % schedule.total_steps() : 0};
 }
 
 JobSpec DrawJob(std::mt19937_64& random) {
@@ -192,10 +202,11 @@ class Chaos {
 
 std::string RunSeed(std::uint64_t seed) {
   std::mt19937_64 random(seed);
-  const JobSpec job = DrawJob(random);
+  JobSpec job = DrawJob(random);
+  job.habits = HabitsOf(seed, *Schedule::Make(job.data));
   const Speeds speeds{.network_most = std::chrono::milliseconds(1 + random() % 40),
                       .shard = std::chrono::milliseconds(5 + random() % 60)};
-  World world(random(), job, ReferenceOf(job.data), speeds);
+  World world(random(), job, ReferenceOf(job.data, job.habits), speeds);
   world.Want(1 + world.Pick(job.learners_most));
   {
     Chaos chaos(world, job);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 #include <format>
+#include <functional>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -47,13 +49,15 @@ void SayReady(const ShardTask& task, GradientSink& sink) {
 
 }  // namespace
 
-ToyProgram::ToyProgram(const DataSpec& data, std::size_t ballast_bytes)
+ToyProgram::ToyProgram(const DataSpec& data, std::size_t ballast_bytes, Habits habits)
     : info_{.train_samples = data.train_samples,
             .test_samples = data.test_samples,
             .epochs = data.epochs,
             .gradient_elements = kParameters,
             .buffer_bytes = sizeof(buffers_),
-            .name = "toy"},
+            .name = "toy",
+            .hears_evaluations = habits.hears_evaluations},
+      habits_(habits),
       ballast_(ballast_bytes > 0 ? 4 : 0, std::vector(ballast_bytes / 4, kBallast)) {
   for (std::size_t i = 0; i < kParameters; ++i) weights_[i] = Noise(data.seed, i);
 }
@@ -96,6 +100,13 @@ Status ToyProgram::Commit(const CommitTask& task) {
   return {};
 }
 
+Status ToyProgram::Evaluated(const EvaluationTask& task) {
+  CHECK(task.step == steps(), "an evaluation is of the state");
+  momentum_[0] += static_cast<float>(task.sums.loss / task.sums.samples) * 0.01F;
+  ++evaluations_;
+  return {};
+}
+
 StateDict ToyProgram::State() {
   StateDict state = {View("model.running", DType::kFloat32, buffers_),
                      View("model.weights", DType::kFloat32, weights_),
@@ -103,7 +114,11 @@ StateDict ToyProgram::State() {
                      {.name = "optimizer.steps",
                       .dtype = DType::kInt64,
                       .shape = {},
-                      .bytes = std::as_writable_bytes(std::span(&steps_, 1))}};
+                      .bytes = std::as_writable_bytes(std::span(&steps_, 1))},
+                     {.name = "optimizer.evaluations",
+                      .dtype = DType::kInt64,
+                      .shape = {},
+                      .bytes = std::as_writable_bytes(std::span(&evaluations_, 1))}};
   for (std::size_t i = 0; i < ballast_.size(); ++i) {
     state.push_back({.name = std::format("optimizer.ballast{}", i),
                      .dtype = DType::kUInt8,
@@ -132,14 +147,29 @@ std::uint64_t ToyProgram::Hash() {
   return hash;
 }
 
-Reference ComputeReference(const Schedule& schedule) {
-  ToyProgram program(schedule.spec());
-  Reference reference{.hash_after = {program.Hash()}, .parameters_sha256 = {}};
+Reference ComputeReference(const Schedule& schedule, Habits habits) {
+  ToyProgram program(schedule.spec(), 0, habits);
+  Reference reference;
+  reference.hash_at[program.position()] = program.Hash();
+  ShardSums evaluation;
   const int shards = schedule.spec().logical_shards;
   std::vector<std::uint64_t> seen(schedule.spec().train_samples, 0);
-  for (Tick tick = 0; tick < schedule.total_ticks(); ++tick) {
+  for (Tick tick = 0; tick < schedule.total_ticks() && !program.wants_end(); ++tick) {
     const TickPlan plan = schedule.At(tick);
-    if (plan.kind == TickKind::kEvaluate) continue;
+    reference.ticks = tick + 1;
+    if (plan.kind == TickKind::kEvaluate) {
+      if (!habits.hears_evaluations) continue;
+      std::vector<ShardSums> sums;
+      for (int shard = 0; shard < shards; ++shard) {
+        sums.push_back(*program.ComputeShard(schedule.TaskOf(tick, shard), {}, {}, nullptr));
+      }
+      evaluation = evaluation + SumTree(std::span<const ShardSums>(sums), std::plus<ShardSums>());
+      if (!plan.last_of_kind) continue;
+      EXPECT_TRUE(program.Evaluated(
+          {.epoch = plan.epoch, .step = plan.step, .sums = std::exchange(evaluation, {})}));
+      reference.hash_at[program.position()] = program.Hash();
+      continue;
+    }
     std::vector<std::vector<float>> leaves;
     std::vector<std::byte> buffers(program.info().buffer_bytes);
     for (int shard = 0; shard < shards; ++shard) {
@@ -160,9 +190,10 @@ Reference ComputeReference(const Schedule& schedule) {
     for (float& element : root) element /= static_cast<float>(plan.samples);
     EXPECT_TRUE(program.Commit(
         {.epoch = plan.epoch, .step = plan.step, .gradient = root, .buffers = buffers}));
-    reference.hash_after.push_back(program.Hash());
+    reference.hash_at[program.position()] = program.Hash();
   }
   for (const std::uint64_t times : seen) {
+    if (reference.ticks < schedule.total_ticks()) break;
     EXPECT_EQ(times, schedule.spec().epochs) << "each sample is used once an epoch";
   }
   reference.parameters_sha256 = ParametersSha256(program.State());

@@ -3,7 +3,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trainer/data/schedule.h"
@@ -11,40 +13,56 @@
 
 namespace pliant::sim {
 
+// What a program does beside training.
+struct Habits {
+  bool hears_evaluations = false;
+  std::uint64_t ends_at_step = 0;  // 0: when its epochs are over
+  auto operator<=>(const Habits&) const = default;
+};
+
 // A small model whose state tells of every mistake: it depends on each sample, on the order of all
-// sums, on the buffers of shard 0, and on the number of steps.
+// sums, on the buffers of shard 0, on the number of steps and, if it hears of them, on evaluations.
 class ToyProgram final : public Program {
  public:
   static constexpr std::size_t kParameters = 40;
   static constexpr std::size_t kBuffers = 6;
 
   // `ballast_bytes`: of state that does not change, to be transferred all the same.
-  explicit ToyProgram(const DataSpec& data, std::size_t ballast_bytes = 0);
+  explicit ToyProgram(const DataSpec& data, std::size_t ballast_bytes = 0, Habits habits = {});
 
   const ProgramInfo& info() const override { return info_; }
   Result<ShardSums> ComputeShard(const ShardTask& task, std::span<float> gradient,
                                  std::span<std::byte> buffers, GradientSink* sink) override;
   Status Commit(const CommitTask& task) override;
+  Status Evaluated(const EvaluationTask& task) override;
+  bool wants_end() const override {
+    return habits_.ends_at_step > 0 && steps() == habits_.ends_at_step;
+  }
   StateDict State() override;
   Status LoadedState() override;
 
   std::uint64_t steps() const { return static_cast<std::uint64_t>(steps_); }
+  // How far it is: steps, and evaluations that it heard of.
+  std::pair<std::int64_t, std::int64_t> position() const { return {steps_, evaluations_}; }
   std::uint64_t Hash();  // of the whole state, but for the ballast
 
  private:
   ProgramInfo info_;
+  const Habits habits_;
   std::array<float, kParameters> weights_{};
   std::array<float, kParameters> momentum_{};
   std::array<float, kBuffers> buffers_{};
   std::int64_t steps_ = 0;
+  std::int64_t evaluations_ = 0;
   std::vector<std::vector<std::byte>> ballast_;
 };
 
 // What an undisturbed training comes to, computed without any of the runtime.
 struct Reference {
-  std::vector<std::uint64_t> hash_after;  // optimizer steps
-  std::string parameters_sha256;          // at the end
+  std::map<std::pair<std::int64_t, std::int64_t>, std::uint64_t> hash_at;  // position
+  std::string parameters_sha256;                                           // at the end
+  Tick ticks = 0;                                                          // until then
 };
-Reference ComputeReference(const Schedule& schedule);
+Reference ComputeReference(const Schedule& schedule, Habits habits = {});
 
 }  // namespace pliant::sim

@@ -210,7 +210,7 @@ void World::Build(Pod& pod) {
   pod.loop = std::make_unique<GatedLoop>(loop_, pod.gate, [this] {
     return Chance(speeds_.timers_late) ? Between(0ms, speeds_.timers_late_most) : 0ms;
   });
-  pod.program = std::make_unique<ToyProgram>(job_.data, job_.ballast_bytes);
+  pod.program = std::make_unique<ToyProgram>(job_.data, job_.ballast_bytes, job_.habits);
   pod.compute = std::make_unique<SimCompute>(
       *pod.loop, *pod.program, job_.data.logical_shards,
       [this](std::size_t shards) {
@@ -363,15 +363,14 @@ void World::Wrong(const std::string& what) {
   ADD_FAILURE() << what << " (at " << ToSeconds(loop_.Now().time_since_epoch()) << " s)";
 }
 
-// The state of everybody after s steps is the one of the undisturbed training after s steps: no
+// The state of everybody is the one of the undisturbed training when that was as far: no
 // sample was lost, doubled or taken in another order, no buffers or sums were wrong.
 void World::CheckState(Pod& pod) {
-  const std::uint64_t steps = pod.program->steps();
+  const auto known = reference_.hash_at.find(pod.program->position());
   // In Statistical mode a step has other bits for other sizes; that all members of one hold the
   // same is what they themselves compare.
-  if (bitwise() && (steps >= reference_.hash_after.size() ||
-                    pod.program->Hash() != reference_.hash_after[steps])) {
-    Wrong(std::format("{} has another state after step {}", pod.id.name, steps));
+  if (bitwise() && (known == reference_.hash_at.end() || pod.program->Hash() != known->second)) {
+    Wrong(std::format("{} has another state after step {}", pod.id.name, pod.program->steps()));
   }
   pod.holds_state = true;
   CheckProgress();
@@ -454,7 +453,7 @@ std::string World::Describe() const {
 // Each sample of each epoch was used once, whatever happened. (A last batch of an epoch is short.)
 void World::CheckLedger() {
   std::vector<int> used(job_.data.train_samples);
-  for (Tick tick = 0; tick < schedule_.total_ticks(); ++tick) {
+  for (Tick tick = 0; tick < reference_.ticks; ++tick) {
     const TickPlan plan = schedule_.At(tick);
     if (plan.kind != TickKind::kTrain) continue;
     const auto committed = committed_.find(tick);
@@ -490,8 +489,11 @@ void World::CheckTheEnd(bool one_at_a_time) {
     tests += line.contains("\"kind\":\"test\"") ? 1 : 0;
   }
   if (job_.data.test_samples > 0) {
-    EXPECT_EQ(tests, static_cast<int>(job_.data.epochs)) << "one line for each evaluation";
+    const Tick ticks = reference_.ticks;
+    EXPECT_EQ(tests, static_cast<int>(ticks / schedule_.ticks_per_epoch()))
+        << "one line for each evaluation";
   }
+  EXPECT_EQ(final->position.tick, reference_.ticks);
 }
 
 }  // namespace pliant::sim

@@ -34,6 +34,7 @@ struct Speeds {
 
 struct JobSpec {
   DataSpec data;
+  Habits habits;
   int learners_most = 5;
   std::uint64_t checkpoint_every_steps = 10;
   std::size_t checkpoint_slice_bytes = std::size_t{1} << 30;

@@ -114,15 +114,17 @@ ShardTask Schedule::PartOf(Tick tick, int part, int parts) const {
                  .part = part,
                  .parts = parts};
   task.samples.reserve(count);
-  if (plan.kind == TickKind::kTrain) {
+  const bool train = plan.kind == TickKind::kTrain;
+  if (train && spec_.order == DataOrder::kShuffled) {
     const Permutation order(spec_.train_samples,
                             HashWords({spec_.seed, kOrderOfEpoch, plan.epoch}));
     for (std::uint64_t i = begin; i < begin + count; ++i) task.samples.push_back(order.At(i));
-    task.seed = HashWords({spec_.seed, kTrainingShard, plan.epoch, plan.step, index});
   } else {
     for (std::uint64_t i = begin; i < begin + count; ++i) task.samples.push_back(i);
-    task.seed = HashWords({spec_.seed, kEvaluationShard, plan.epoch, plan.first_sample, index});
   }
+  task.seed = train
+                  ? HashWords({spec_.seed, kTrainingShard, plan.epoch, plan.step, index})
+                  : HashWords({spec_.seed, kEvaluationShard, plan.epoch, plan.first_sample, index});
   return task;
 }
 

@@ -13,6 +13,12 @@ inline constexpr int kMostLogicalShards = 1 << 16;
 // What becomes of the samples that do not fill the last global batch of an epoch.
 enum class LastBatch { kKeep, kDrop };
 
+// In which order an epoch goes through the training set.
+enum class DataOrder {
+  kShuffled,  // drawn from (seed, epoch)
+  kAsItLies,  // for data that are read from front to back
+};
+
 // Everything that the order of the data depends on. Who trains, and how many, is not among it.
 struct DataSpec {
   std::uint64_t train_samples = 0;
@@ -22,6 +28,7 @@ struct DataSpec {
   int logical_shards = 0;               // a power of two, at most kMostLogicalShards
   std::uint64_t seed = 0;
   LastBatch last_batch = LastBatch::kKeep;
+  DataOrder order = DataOrder::kShuffled;
   bool operator==(const DataSpec&) const = default;
 };
 
@@ -44,7 +51,7 @@ struct TickPlan {
 };
 
 // Which samples belong to which tick and shard. An epoch is its optimizer steps, over the training
-// set in an order drawn from (seed, epoch), and then its evaluation, over the test set as it lies.
+// set in its order (DataOrder), and then its evaluation, over the test set as it lies.
 // Both are cut into ticks of `global_batch_size` samples (the last one may be short), and every
 // tick into V shards: the first n mod V of them get one sample more, so sizes differ by at most one
 // and shard 0, whose buffers are kept, is never empty.

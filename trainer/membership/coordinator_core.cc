@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "trainer/membership/fingerprint_keys.h"
 #include "trainer/membership/resize_log.h"
 #include "trainer/membership/rules.h"
 
@@ -74,6 +75,7 @@ class CoordinatorCore::Impl {
 
   bool Acceptable(ConnectionId connection, const Hello& hello, TimePoint now);
   void Refuse(ConnectionId connection, Problem problem);
+  std::optional<Problem> UnusedGpus() const;
   // A learner has entered `membership`.
   void Note(const Membership& membership, TimePoint now);
   void Adopt(const Membership& membership, TimePoint now);
@@ -877,16 +879,27 @@ void CoordinatorCore::Impl::UpdateCommitted() {
   if (step) step_ = step;
 }
 
+// Nothing fails of it: it trains, and keeps GPUs from others.
+std::optional<Problem> CoordinatorCore::Impl::UnusedGpus() const {
+  for (const auto& [id, learner] : roster_.learners()) {
+    const auto found = learner.fingerprint.find(kFingerprintGpuProblem);
+    if (found == learner.fingerprint.end() || !BelongsToPresent(learner)) continue;
+    return Problem{.reason = "GpusUnusable", .message = found->second};
+  }
+  return std::nullopt;
+}
+
 JobProgress CoordinatorCore::Impl::progress() const {
-  JobProgress progress{.term = options_.term,
-                       .membership = present_,
-                       .plan_accepted = {},
-                       .tick = tick_,
-                       .step = step_,
-                       .figures = figures_,
-                       .resizes = resizes_.resizes(),
-                       .problem = problem_,
-                       .parameters_sha256 = parameters_sha256_};
+  JobProgress progress{
+      .term = options_.term,
+      .membership = present_,
+      .plan_accepted = {},
+      .tick = tick_,
+      .step = step_,
+      .figures = figures_,
+      .resizes = resizes_.resizes(),
+      .problem = problem_.reason.empty() ? UnusedGpus().value_or(Problem{}) : problem_,
+      .parameters_sha256 = parameters_sha256_};
   if (roster_.plan()) progress.plan_accepted = roster_.plan()->version;
   std::vector<std::pair<LearnerId, double>> shard_seconds;
   for (const auto& [id, learner] : roster_.learners()) {

@@ -75,29 +75,34 @@ Result<ShardSums> BoundProgram::ComputeShard(const ShardTask& task, std::span<fl
        .gradient = gradient,
        .buffers = buffers,
        .sink = sink,
-       .commit = {}});
+       .commit = {},
+       .evaluation = {}});
 }
 
 Status BoundProgram::Commit(const CommitTask& task) {
-  auto done = exchange_.Ask({.kind = Work::Kind::kCommit,
-                             .task = {},
-                             .gradient = {},
-                             .buffers = {},
-                             .sink = nullptr,
-                             .commit = task});
-  if (!done) return std::unexpected(std::move(done).error());
-  return {};
+  Work work;
+  work.kind = Work::Kind::kCommit;
+  work.commit = task;
+  return Ask(work);
+}
+
+Status BoundProgram::Evaluated(const EvaluationTask& task) {
+  Work work;
+  work.kind = Work::Kind::kEvaluated;
+  work.evaluation = task;
+  return Ask(work);
 }
 
 StateDict BoundProgram::State() { return state_; }
 
 Status BoundProgram::LoadedState() {
-  auto done = exchange_.Ask({.kind = Work::Kind::kLoaded,
-                             .task = {},
-                             .gradient = {},
-                             .buffers = {},
-                             .sink = nullptr,
-                             .commit = {}});
+  Work work;
+  work.kind = Work::Kind::kLoaded;
+  return Ask(work);
+}
+
+Status BoundProgram::Ask(const Work& work) {
+  auto done = exchange_.Ask(work);
   if (!done) return std::unexpected(std::move(done).error());
   return {};
 }
@@ -158,10 +163,12 @@ void BoundProgram::Committed(bool taken) {
     }
   }
   RestoreBuffers();
-  Answer({});
+  AnswerChange();
 }
 
-void BoundProgram::Loaded() { Answer({}); }
+void BoundProgram::Evaluated() { AnswerChange(); }
+
+void BoundProgram::Loaded() { AnswerChange(); }
 
 void BoundProgram::Refuse(const Error& error) {
   work_.reset();
@@ -171,6 +178,11 @@ void BoundProgram::Refuse(const Error& error) {
 void BoundProgram::Answer(const ShardSums& sums) {
   work_.reset();
   exchange_.Answer(sums);
+}
+
+void BoundProgram::AnswerChange() {
+  wants_end_ = std::exchange(stop_, false);
+  Answer({});
 }
 
 void BoundProgram::RestoreBuffers() {

@@ -45,6 +45,8 @@ class BoundProgram final : public Program {
                                  std::span<std::byte> buffers, GradientSink* sink) override;
   Duration data_wait() const override { return data_wait_.load(); }
   Status Commit(const CommitTask& task) override;
+  Status Evaluated(const EvaluationTask& task) override;
+  bool wants_end() const override { return wants_end_.load(); }
   StateDict State() override;
   Status LoadedState() override;
 
@@ -66,7 +68,10 @@ class BoundProgram final : public Program {
   void DataWaited(Duration time) { data_wait_ = data_wait_.load() + time; }
   void ShardDone(const ShardSums& sums);  // kTrain, kEvaluate
   void Committed(bool taken);             // kCommit
+  void Evaluated();                       // kEvaluated
   void Loaded();                          // kLoaded
+  // Before one of these three: the training is complete with it.
+  void Stop() { stop_ = true; }
   // Instead of any answer, and when there is none to give: whoever asks gets this error.
   void Refuse(const Error& error);
 
@@ -79,9 +84,11 @@ class BoundProgram final : public Program {
     std::size_t size = 0;
   };
 
+  Status Ask(const Work& work);
   void RestoreBuffers();
   void SaveBuffers(std::span<std::byte> to) const;
   void Answer(const ShardSums& sums);
+  void AnswerChange();
 
   ProgramInfo info_;
   const std::vector<BoundTensor> tensors_;
@@ -90,12 +97,15 @@ class BoundProgram final : public Program {
   StateCopy committed_buffers_;
   StateDict state_;
 
-  WorkExchange exchange_;              // synchronises itself
-  std::atomic<Duration> data_wait_{};  // written by the owner's thread only
+  WorkExchange exchange_;  // synchronises itself
+  // Written by the owner's thread only.
+  std::atomic<Duration> data_wait_{};
+  std::atomic<bool> wants_end_ = false;
 
   // The owner's thread only.
   std::optional<Work> work_;
   std::vector<bool> ready_;  // by parameter
+  bool stop_ = false;
 };
 
 }  // namespace pliant

@@ -79,6 +79,9 @@ class Compute {
   virtual void AbandonTick(std::function<void(TickOutput)> rest) = 0;
 
   virtual void Commit(CommitWork work, DoneStatus done) = 0;
+  virtual void Evaluated(EvaluationTask evaluation, DoneStatus done) = 0;
+  // As Program's, of the state that the change which was done last left.
+  virtual bool wants_end() const = 0;
   // Of the whole state, or of one slice of it.
   virtual void CopyState(StateSlice slice, Done<std::shared_ptr<const StateCopy>> done) = 0;
   virtual void LoadState(std::shared_ptr<const StateCopy> state, DoneStatus done) = 0;

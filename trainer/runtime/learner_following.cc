@@ -113,6 +113,7 @@ void LearnerLoop::Impl::OnFollowedState(int source, const Frame& frame) {
                              if (!status) return Fail(status.error());
                              following_->loaded = true;
                              following_->applied = following_->from.applied_ticks;
+                             NoteWish(following_->applied);
                              following_->evaluation = following_->from.evaluation;
                              following_->last_line = following_->from.last_line;
                              has_state_ = true;
@@ -127,6 +128,7 @@ void LearnerLoop::Impl::Follow(const TickOutcome& outcome) {
                     .gradient = {},
                     .buffers = round_.buffers(),
                     .sums = outcome.sums,
+                    .evaluated = EvaluationEndedBy(outcome),
                     .evaluation = {},
                     .last_line = ""};
   if (plan_.kind == TickKind::kTrain) {
@@ -165,21 +167,27 @@ void LearnerLoop::Impl::ApplyFollowed() {
       following_->evaluation = tick.evaluation;
       following_->last_line = tick.last_line;
     };
-    if (tick.plan.kind == TickKind::kEvaluate) {
+    if (tick.plan.kind == TickKind::kEvaluate && !tick.evaluated) {
       applied();
       continue;
     }
     following.busy = true;
-    parts_.compute.Commit({.epoch = tick.plan.epoch,
-                           .step = tick.plan.step,
-                           .gradient = tick.gradient.view(),
-                           .buffers = tick.buffers,
-                           .sums = tick.sums},
-                          Guarded<Status>([this, applied](Status status) {
-                            if (!status) return Fail(status.error());
-                            applied();
-                            OnFollowedOperation();
-                          }));
+    const auto done = Guarded<Status>([this, applied](Status status) {
+      if (!status) return Fail(status.error());
+      applied();
+      NoteWish(following_->applied);
+      OnFollowedOperation();
+    });
+    if (tick.evaluated) {
+      parts_.compute.Evaluated(*tick.evaluated, done);
+    } else {
+      parts_.compute.Commit({.epoch = tick.plan.epoch,
+                             .step = tick.plan.step,
+                             .gradient = tick.gradient.view(),
+                             .buffers = tick.buffers,
+                             .sums = tick.sums},
+                            done);
+    }
   }
   const bool up_to_date = following.loaded && !following.busy && following.backlog.empty();
   if (up_to_date && (committing_ || phase_ == Phase::kFinishing)) ComeInStep();
@@ -192,6 +200,8 @@ void LearnerLoop::Impl::OnFollowedOperation() {
     if (pending_) Enter(*std::exchange(pending_, std::nullopt));
     return;
   }
+  // The others have known since they committed it that this was the last one.
+  if (phase_ == Phase::kTicking && !committing_ && at_the_end()) return Finish();
   ApplyFollowed();
   if (following_) TellFollowed();
 }

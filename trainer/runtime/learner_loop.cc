@@ -201,23 +201,28 @@ void LearnerLoop::Impl::On(const Leave& leave) {
   RequestLeave(options_.grace);
 }
 
-void LearnerLoop::Impl::SendHeartbeat() {
+void LearnerLoop::Impl::TellProgress() {
   Progress progress{.tick = state_ticks(), .step = step(), .times = TimesBetween(told_, figures_)};
   told_ = figures_;
   if (IsMember() || phase_ == Phase::kFinishing) progress.membership = membership_.id;
   if (progress.membership && rank() == 0) {
     const Tick tick = std::min<Tick>(applied_, schedule_.total_ticks() - 1);
-    progress.figures = Progress::Figures{.epoch = schedule_.At(tick).epoch,
-                                         .total_steps = schedule_.total_steps(),
-                                         .samples = schedule_.SamplesBefore(applied_),
-                                         .loss = metrics_.loss(),
-                                         .samples_per_second = metrics_.samples_per_second(),
-                                         .accuracy = metrics_.accuracy(),
-                                         .evaluated_epoch = metrics_.evaluated_epoch()};
+    progress.figures =
+        Progress::Figures{.epoch = schedule_.At(tick).epoch,
+                          .total_steps = at_the_end() ? step() : schedule_.total_steps(),
+                          .samples = schedule_.SamplesBefore(applied_),
+                          .loss = metrics_.loss(),
+                          .samples_per_second = metrics_.samples_per_second(),
+                          .accuracy = metrics_.accuracy(),
+                          .evaluated_epoch = metrics_.evaluated_epoch()};
     if (learners_asked_ > 0) progress.figures->learners_asked = learners_asked_;
     if (checkpoint_known_) progress.figures->last_checkpoint = checkpoint_report_;
   }
   Tell(progress);
+}
+
+void LearnerLoop::Impl::SendHeartbeat() {
+  TellProgress();
   After(heartbeat_, [this, round = heartbeat_round_] {
     if (round == heartbeat_round_) SendHeartbeat();
   });

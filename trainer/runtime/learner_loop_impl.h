@@ -80,7 +80,8 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   void On(const Recover& recover);
   void On(const Leave& leave);
   void Tell(const LearnerMessage& message);
-  void SendHeartbeat();
+  void TellProgress();
+  void SendHeartbeat();  // now, and from now on
 
   // ---- Leaving (learner_loop.cc) ----
   void FindFinalThenStart();
@@ -139,9 +140,12 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   void Keep(const TickOutput& output);
   void ForgetTick();
   void OnTickFrame(int rank, const Frame& frame);
+  // What the epoch's evaluation came to, if this tick was its last and the program hears of it.
+  std::optional<EvaluationTask> EvaluationEndedBy(const TickOutcome& outcome) const;
   void CommitWhenComplete();
   bool DiffersFromOthers(const std::vector<int>& differing);
   void OnCommitted(const TickOutcome& outcome);
+  void NoteWish(Tick ticks);  // of the program, whose state after so many ticks is there
   void NoteOutcome(const TickOutcome& outcome);  // for metrics
   void CountTick(TimePoint now);
   void TuneBuckets(TimePoint now);
@@ -159,6 +163,7 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
     FloatBuffer gradient;
     Bytes buffers;
     ShardSums sums;
+    std::optional<EvaluationTask> evaluated;  // ended by it
     // After it.
     ShardSums evaluation;
     std::string last_line;
@@ -218,7 +223,7 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   }
   const ShardMap& tick_map() const { return redo_ ? redo_->map : map_; }
   int members_in_step() const { return static_cast<int>(std::ranges::count(in_step_, true)); }
-  bool at_the_end() const { return applied_ == schedule_.total_ticks(); }
+  bool at_the_end() const { return applied_ == schedule_.total_ticks() || applied_ == ended_at_; }
   bool done() const { return has_state_ && !following_ && at_the_end(); }
   // Of a follower, `applied_` counts the ticks of its membership.
   Tick state_ticks() const { return following_ ? following_->applied : applied_; }
@@ -315,6 +320,8 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   Tick applied_ = 0;
   Tick applied_most_ = 0;
   MembershipId lineage_;  // as in Holding
+  // After how many ticks the program wants no more. Who follows learns of it with the state.
+  std::optional<Tick> ended_at_;
   std::optional<TimePoint> last_commit_;
   double pause_seconds_ = 0;  // before the first commit of the membership
 

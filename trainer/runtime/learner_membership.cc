@@ -531,6 +531,7 @@ void LearnerLoop::Impl::Load(std::shared_ptr<const StateCopy> state, Holding hol
                              if (!status) return Fail(status.error());
                              has_state_ = true;
                              applied_ = holding.applied_ticks;
+                             NoteWish(applied_);
                              lineage_ = holding.lineage;
                              applied_most_ = std::max(applied_most_, applied_);
                              ForgetTick();

@@ -60,6 +60,7 @@ LearnerSession::LearnerSession(Options options, LearnerEnvironment environment)
     : name_(std::move(options.name)) {
   run_.environment = std::move(environment);
   run_.framework = std::move(options.framework);
+  run_.gpu_problem = std::move(options.gpu_problem);
   run_.take_signals = options.take_signals;
   if (options.checkpoint_dir) run_.environment.checkpoint_dir = *std::move(options.checkpoint_dir);
   folder_ = run_.environment.checkpoint_dir / run_.environment.job_uid;
@@ -97,6 +98,7 @@ Status LearnerSession::Describe(const Training& training) {
   run.seed = seed.value_or(0);
   run.environment.logical_shards = shards;
   run.last_batch = training.drop_last ? LastBatch::kDrop : LastBatch::kKeep;
+  run.order = training.order;
   const int logical_shards = LogicalShardsOf(run);
   ASSIGN_OR_RETURN(Schedule schedule, Schedule::Make({.train_samples = training.train_samples,
                                                       .test_samples = training.test_samples,
@@ -104,7 +106,8 @@ Status LearnerSession::Describe(const Training& training) {
                                                       .global_batch_size = run.global_batch_size,
                                                       .logical_shards = logical_shards,
                                                       .seed = run.seed,
-                                                      .last_batch = run.last_batch}));
+                                                      .last_batch = run.last_batch,
+                                                      .order = run.order}));
   run_ = std::move(run);
   const bool alone = !run_.environment.coordinator;
   const bool bitwise = run_.environment.reproducibility == Reproducibility::kBitwise;
@@ -113,7 +116,8 @@ Status LearnerSession::Describe(const Training& training) {
   info_ = ProgramInfo{.train_samples = training.train_samples,
                       .test_samples = training.test_samples,
                       .epochs = training.epochs,
-                      .name = name_};
+                      .name = name_,
+                      .hears_evaluations = training.hears_evaluations};
   return {};
 }
 

@@ -29,6 +29,7 @@ class LearnerSession {
   struct Options {
     std::string name = "program";
     std::string framework = "unknown";
+    std::string gpu_problem;
     std::optional<std::filesystem::path> checkpoint_dir;
     bool take_signals = true;
   };
@@ -41,6 +42,8 @@ class LearnerSession {
     std::optional<int> logical_shards;
     std::optional<std::uint64_t> seed;
     bool drop_last = false;
+    DataOrder order = DataOrder::kShuffled;
+    bool hears_evaluations = false;
   };
   struct Ending {
     LeftReason reason = LeftReason::kFailed;

@@ -212,18 +212,34 @@ void LearnerLoop::Impl::CommitWhenComplete() {
   const TickOutcome outcome = round_.Outcome();
   if (following_) return Follow(outcome);
   if (!outcome.differing.empty() && DiffersFromOthers(outcome.differing)) return;
-  if (plan_.kind == TickKind::kEvaluate) return OnCommitted(outcome);
+  const std::optional<EvaluationTask> evaluated = EvaluationEndedBy(outcome);
+  if (plan_.kind == TickKind::kEvaluate && !evaluated) return OnCommitted(outcome);
   committing_ = true;
+  const auto done = Guarded<Status>([this, outcome](Status status) {
+    committing_ = false;
+    if (!status) return Fail(status.error());
+    NoteWish(applied_ + 1);
+    OnCommitted(outcome);
+  });
+  if (evaluated) return parts_.compute.Evaluated(*evaluated, done);
   parts_.compute.Commit({.epoch = plan_.epoch,
                          .step = plan_.step,
                          .gradient = reduction_.root(),
                          .buffers = round_.buffers(),
                          .sums = outcome.sums},
-                        Guarded<Status>([this, outcome](Status status) {
-                          committing_ = false;
-                          if (!status) return Fail(status.error());
-                          OnCommitted(outcome);
-                        }));
+                        done);
+}
+
+std::optional<EvaluationTask> LearnerLoop::Impl::EvaluationEndedBy(
+    const TickOutcome& outcome) const {
+  if (plan_.kind != TickKind::kEvaluate || !plan_.last_of_kind) return std::nullopt;
+  if (!parts_.compute.info().hears_evaluations) return std::nullopt;
+  return EvaluationTask{
+      .epoch = plan_.epoch, .step = plan_.step, .sums = metrics_.evaluation() + outcome.sums};
+}
+
+void LearnerLoop::Impl::NoteWish(Tick ticks) {
+  ended_at_ = parts_.compute.wants_end() ? std::optional(ticks) : std::nullopt;
 }
 
 // All find the same. Who differs goes, for good: it would spoil every step from here on, and may
@@ -269,9 +285,11 @@ void LearnerLoop::Impl::OnCommitted(const TickOutcome& outcome) {
 
 void LearnerLoop::Impl::NoteOutcome(const TickOutcome& outcome) {
   const TimePoint now = parts_.loop.Now();
+  TickPlan plan = plan_;
+  plan.last_of_kind |= applied_ + 1 == ended_at_;
   last_line_ = metrics_
                    .OnCommit({.tick = applied_,
-                              .plan = plan_,
+                              .plan = plan,
                               .sums = outcome.sums,
                               .learners = membership_.learners(),
                               .membership = membership_.id,
@@ -343,7 +361,11 @@ void LearnerLoop::Impl::Boundary(const TickOutcome& outcome) {
 void LearnerLoop::Impl::Finish() {
   phase_ = Phase::kFinishing;
   log::Info("all steps done", {{"step", step()}});
-  if (rank() == 0) return PublishFinal();
+  if (rank() == 0) {
+    // How many steps there are may be news.
+    if (ended_at_) TellProgress();
+    return PublishFinal();
+  }
   PollFinal();
   if (loss_in_commit_) OnLoss(*std::exchange(loss_in_commit_, std::nullopt));
   if (following_) ApplyFollowed();

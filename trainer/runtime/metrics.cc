@@ -11,12 +11,6 @@ using Json = nlohmann::json;
 
 constexpr Duration kLineEvery = std::chrono::seconds(1);
 
-void Add(ShardSums& sums, const ShardSums& more) {
-  sums.samples += more.samples;
-  sums.loss += more.loss;
-  sums.correct += more.correct;
-}
-
 Json Line(std::string_view kind, const MetricsAccumulator::Commit& commit, const ShardSums& sums) {
   Json line = {{"kind", kind},
                {"step", commit.plan.step + (commit.plan.kind == TickKind::kTrain ? 1 : 0)},
@@ -39,7 +33,7 @@ std::optional<std::string> MetricsAccumulator::OnCommit(const Commit& commit) {
 
 std::optional<std::string> MetricsAccumulator::OnTrain(const Commit& commit) {
   evaluation_ = {};
-  Add(train_, commit.sums);
+  train_ = train_ + commit.sums;
   // The first commit after a pause only starts the clock.
   if (!window_start_) {
     window_start_ = commit.now;
@@ -61,7 +55,7 @@ std::optional<std::string> MetricsAccumulator::OnTrain(const Commit& commit) {
 }
 
 std::optional<std::string> MetricsAccumulator::OnEvaluate(const Commit& commit) {
-  Add(evaluation_, commit.sums);
+  evaluation_ = evaluation_ + commit.sums;
   if (!commit.plan.last_of_kind) return std::nullopt;
   const ShardSums sums = std::exchange(evaluation_, {});
   accuracy_ = sums.correct / sums.samples;

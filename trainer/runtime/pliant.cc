@@ -249,6 +249,16 @@ pliant_work Describe(const Work& from) {
       work.correct_sum = from.commit.sums.correct;
       return work;
     }
+    case Work::Kind::kEvaluated: {
+      pliant_work work{};
+      work.kind = PLIANT_EVALUATED;
+      work.epoch = from.evaluation.epoch;
+      work.step = from.evaluation.step;
+      work.samples_sum = from.evaluation.sums.samples;
+      work.loss_sum = from.evaluation.sums.loss;
+      work.correct_sum = from.evaluation.sums.correct;
+      return work;
+    }
     case Work::Kind::kLoaded: {
       pliant_work work{};
       work.kind = PLIANT_LOADED;
@@ -296,6 +306,7 @@ pliant_status pliant_open(const pliant_options* options, pliant_learner** learne
     }
     LearnerSession::Options opening = {.name = TextOr(given.name, "program"),
                                        .framework = TextOr(given.framework, "unknown"),
+                                       .gpu_problem = TextOr(given.gpu_problem, ""),
                                        .checkpoint_dir = {},
                                        .take_signals = given.leave_signals == 0};
     if (given.checkpoint_dir != nullptr) opening.checkpoint_dir = given.checkpoint_dir;
@@ -337,13 +348,16 @@ pliant_status pliant_describe(pliant_learner* learner, const pliant_training* tr
   return Guarded([&]() -> Result<pliant_status> {
     ASSIGN_OR_RETURN(LearnerSession* const session, SessionOf(learner));
     ASSIGN_OR_RETURN(const pliant_training given, Read(training, "training"));
-    LearnerSession::Training described = {.train_samples = given.train_samples,
-                                          .test_samples = given.test_samples,
-                                          .epochs = given.epochs,
-                                          .global_batch_size = {},
-                                          .logical_shards = {},
-                                          .seed = {},
-                                          .drop_last = given.drop_last != 0};
+    LearnerSession::Training described = {
+        .train_samples = given.train_samples,
+        .test_samples = given.test_samples,
+        .epochs = given.epochs,
+        .global_batch_size = {},
+        .logical_shards = {},
+        .seed = {},
+        .drop_last = given.drop_last != 0,
+        .order = given.in_order != 0 ? pliant::DataOrder::kAsItLies : pliant::DataOrder::kShuffled,
+        .hears_evaluations = given.hears_evaluations != 0};
     if (given.global_batch_size != 0) described.global_batch_size = given.global_batch_size;
     if (given.logical_shards != 0) described.logical_shards = given.logical_shards;
     if (given.has_seed != 0) described.seed = given.seed;
@@ -472,6 +486,24 @@ pliant_status pliant_committed(pliant_learner* learner, int32_t taken) {
   return Guarded([&]() -> Result<pliant_status> {
     ASSIGN_OR_RETURN(BoundProgram* const program, ProgramAt(learner, {Work::Kind::kCommit}));
     program->Committed(taken != 0);
+    return PLIANT_OK;
+  });
+}
+
+pliant_status pliant_evaluated(pliant_learner* learner) {
+  return Guarded([&]() -> Result<pliant_status> {
+    ASSIGN_OR_RETURN(BoundProgram* const program, ProgramAt(learner, {Work::Kind::kEvaluated}));
+    program->Evaluated();
+    return PLIANT_OK;
+  });
+}
+
+pliant_status pliant_stop(pliant_learner* learner) {
+  return Guarded([&]() -> Result<pliant_status> {
+    ASSIGN_OR_RETURN(
+        BoundProgram* const program,
+        ProgramAt(learner, {Work::Kind::kCommit, Work::Kind::kEvaluated, Work::Kind::kLoaded}));
+    program->Stop();
     return PLIANT_OK;
   });
 }

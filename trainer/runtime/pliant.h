@@ -41,10 +41,11 @@
  * of memberships.
  *
  * State. What is registered is the whole training state: it changes only between PLIANT_COMMIT and
- * pliant_committed, or is replaced before PLIANT_LOADED. The library reads it at other times, from
- * threads of its own. Buffers (what a forward pass changes, as BatchNorm's statistics) are the
- * exception: the forward may write to them freely, because the library sets them back to what is
- * committed before each piece of work, and commits those that shard 0 left.
+ * pliant_committed (PLIANT_EVALUATED and pliant_evaluated), or is replaced before PLIANT_LOADED.
+ * The library reads it at other times, from threads of its own. Buffers (what a forward pass
+ * changes, as BatchNorm's statistics) are the exception: the forward may write to them freely,
+ * because the library sets them back to what is committed before each piece of work, and commits
+ * those that shard 0 left.
  *
  * Threads. One learner is used from one thread at a time, but for the functions said to be for any
  * thread. A process has one learner at a time. The library never calls back.
@@ -73,7 +74,7 @@
 extern "C" {
 #endif
 
-#define PLIANT_ABI_VERSION 2
+#define PLIANT_ABI_VERSION 3
 
 typedef struct pliant_learner pliant_learner;
 
@@ -112,6 +113,10 @@ typedef struct pliant_options {
    * make this learner leave at the next boundary, from pliant_open until pliant_close; children
    * that are forked keep the default. */
   int32_t leave_signals;
+  int32_t reserved;
+  /* Since 3. Why the program cannot use the GPUs that its container holds, for a condition of the
+   * job: "torch 2.6.0 was built without CUDA". NULL: it can, or there are none. */
+  const char* gpu_problem;
 } pliant_options;
 
 /* Reads the environment (docs/contracts.md §3). `options` may be NULL. */
@@ -155,6 +160,11 @@ typedef struct pliant_training {
   /* Not 0: samples that do not fill the last global batch of an epoch are left out. Otherwise they
    * make a smaller batch, whose shards may have few samples, or none. */
   int32_t drop_last;
+  /* Since 3. Not 0: an epoch goes through the training set as it lies (0, 1, 2 ...), which suits
+   * data that are read from front to back. Otherwise in an order drawn from the seed. */
+  int32_t in_order;
+  /* Since 3. Not 0: after each evaluation PLIANT_EVALUATED is yielded. */
+  int32_t hears_evaluations;
   int32_t reserved;
 } pliant_training;
 
@@ -224,7 +234,8 @@ enum {
   PLIANT_EVALUATE = 2,
   PLIANT_COMMIT = 3,
   PLIANT_LOADED = 4,
-  PLIANT_END = 5
+  PLIANT_END = 5,
+  PLIANT_EVALUATED = 6 /* since 3, to who asks for it: an epoch's evaluation is over */
 };
 
 typedef struct pliant_work {
@@ -245,8 +256,8 @@ typedef struct pliant_work {
    * written. Valid, as all pointers here, until the work is answered. */
   const float* reduced;
   size_t gradient_elements;
-  /* COMMIT: sums over the samples of the global batch, equal on all learners: a decision made on
-   * them is, too. */
+  /* COMMIT, EVALUATED: sums over the samples of the global batch or the test set, equal on all
+   * learners: a decision made on them is, too. */
   double samples_sum;
   double loss_sum;
   double correct_sum;
@@ -287,6 +298,16 @@ PLIANT_API pliant_status pliant_shard_done(pliant_learner* learner, double sampl
 /* Answers COMMIT. `taken` 0: the program decided, on what all learners have in common, to skip the
  * step: the buffers stay as they were, too. */
 PLIANT_API pliant_status pliant_committed(pliant_learner* learner, int32_t taken);
+
+/* Answers EVALUATED, on all learners alike: what is registered may change before, as in a commit.
+ */
+PLIANT_API pliant_status pliant_evaluated(pliant_learner* learner);
+
+/* Before the answer to COMMIT, EVALUATED or LOADED: the training is complete with the state that
+ * the answer leaves, whatever epochs are left. To be called alike on all learners, so on what they
+ * have in common; and again when a state is loaded with which it is complete, so the program keeps
+ * that in its state. */
+PLIANT_API pliant_status pliant_stop(pliant_learner* learner);
 
 /* Answers LOADED. */
 PLIANT_API pliant_status pliant_loaded(pliant_learner* learner);

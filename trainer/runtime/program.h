@@ -38,6 +38,11 @@ struct ShardSums {
   bool operator==(const ShardSums&) const = default;
 };
 
+inline ShardSums operator+(const ShardSums& a, const ShardSums& b) {
+  return {
+      .samples = a.samples + b.samples, .loss = a.loss + b.loss, .correct = a.correct + b.correct};
+}
+
 struct CommitTask {
   std::uint64_t epoch = 0;
   std::uint64_t step = 0;  // optimizer steps committed before this one
@@ -48,6 +53,13 @@ struct CommitTask {
   ShardSums sums;  // over all shards: equal on all learners, so a decision on them is, too
 };
 
+// What the evaluation of an epoch came to.
+struct EvaluationTask {
+  std::uint64_t epoch = 0;
+  std::uint64_t step = 0;  // optimizer steps committed before it
+  ShardSums sums;          // over the test set: equal on all learners, too
+};
+
 // What does not change while a job trains. Equal on all learners of a job.
 struct ProgramInfo {
   std::uint64_t train_samples = 0;
@@ -56,6 +68,7 @@ struct ProgramInfo {
   std::size_t gradient_elements = 0;  // fp32
   std::size_t buffer_bytes = 0;       // mutable buffers of the model (BatchNorm statistics)
   std::string name;                   // for people
+  bool hears_evaluations = false;     // Evaluated is called
 };
 
 // Takes note of what is finished of a gradient while the rest is still computed, so that it can
@@ -70,8 +83,8 @@ class GradientSink {
 };
 
 // A model in training, as the runtime sees it: what a framework binding implements. The runtime
-// calls it from one compute thread, one call at a time. State changes only in Commit and after
-// LoadedState.
+// calls it from one compute thread, one call at a time. State changes only in Commit, in Evaluated
+// and after LoadedState.
 class Program {
  public:
   virtual ~Program() = default;
@@ -91,6 +104,13 @@ class Program {
 
   // One optimizer step, then the buffers. Elementwise: equal inputs give equal bits everywhere.
   virtual Status Commit(const CommitTask& task) = 0;
+
+  // An epoch was evaluated: for a program that decides on it, or keeps something of it.
+  virtual Status Evaluated(const EvaluationTask&) { return {}; }
+
+  // Whether the training is complete with the state as it is, before its epochs are over. Follows
+  // from the state, so that all who hold it find the same.
+  virtual bool wants_end() const { return false; }
 
   // The committed state. Writing through its views and then calling LoadedState replaces it.
   virtual StateDict State() = 0;

@@ -17,6 +17,7 @@
 #include "trainer/collective/shared_memory.h"
 #include "trainer/collective/tcp_transport.h"
 #include "trainer/data/schedule.h"
+#include "trainer/membership/fingerprint_keys.h"
 #include "trainer/runtime/compute.h"
 #include "trainer/runtime/control_port.h"
 #include "trainer/runtime/fingerprint.h"
@@ -60,16 +61,19 @@ Result<Schedule> MakeSchedule(const ProgramInfo& info, const RunLearnerOptions& 
                          .global_batch_size = options.global_batch_size,
                          .logical_shards = LogicalShardsOf(options),
                          .seed = options.seed,
-                         .last_batch = options.last_batch});
+                         .last_batch = options.last_batch,
+                         .order = options.order});
 }
 
 LearnerOptions MakeLearnerOptions(const RunLearnerOptions& options, const LearnerId& self,
                                   const EventLoop& loop) {
   const LearnerEnvironment& environment = options.environment;
   const std::string cpuinfo = ReadFile("/proc/cpuinfo").value_or("");
+  Fingerprint fingerprint = MakeFingerprint(environment, options.framework, cpuinfo);
+  if (!options.gpu_problem.empty()) fingerprint[kFingerprintGpuProblem] = options.gpu_problem;
   return {.self = self,
           .ranks = environment.ranks_per_learner,
-          .fingerprint = MakeFingerprint(environment, options.framework, cpuinfo),
+          .fingerprint = std::move(fingerprint),
           .term_least = environment.coordinator ? environment.coordinator->term_least : 0,
           .framework = options.framework,
           .reproducibility = environment.reproducibility,

@@ -29,10 +29,14 @@ struct RunLearnerOptions {
   // What the environment says or, where it does not, the program.
   std::uint64_t global_batch_size = 0;
   std::uint64_t seed = 0;
-  LastBatch last_batch = LastBatch::kKeep;  // equal on all learners
+  // Equal on all learners.
+  LastBatch last_batch = LastBatch::kKeep;
+  DataOrder order = DataOrder::kShuffled;
   // Sees every line of metrics.jsonl that this learner writes. On the event loop's thread.
   std::function<void(std::string_view line)> on_metrics_line;
   std::string framework;  // "libtorch 2.6.0": equal on all learners, written to checkpoints
+  std::string
+      gpu_problem;  // why it cannot use the GPUs that its container holds; "": nothing to tell
   bool take_signals = true;
   // On the calling thread: before the training begins, and when it is clear how it ended.
   std::function<void(LearnerControl)> on_start;

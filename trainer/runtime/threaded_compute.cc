@@ -95,17 +95,25 @@ class ThreadedCompute final : public Compute {
   void Commit(CommitWork work, DoneStatus done) override {
     Enqueue(kChange, [this, work = std::move(work), done = std::move(done)]() mutable {
       OnThread([this, work = std::move(work), done = std::move(done)]() mutable {
-        Status status = program_.Commit({.epoch = work.epoch,
-                                         .step = work.step,
-                                         .gradient = work.gradient,
-                                         .buffers = work.buffers.view,
-                                         .sums = work.sums});
-        Post([done = std::move(done), status = std::move(status)]() mutable {
-          done(std::move(status));
-        });
+        EndChange(program_.Commit({.epoch = work.epoch,
+                                   .step = work.step,
+                                   .gradient = work.gradient,
+                                   .buffers = work.buffers.view,
+                                   .sums = work.sums}),
+                  std::move(done));
       });
     });
   }
+
+  void Evaluated(EvaluationTask evaluation, DoneStatus done) override {
+    Enqueue(kChange, [this, evaluation, done = std::move(done)]() mutable {
+      OnThread([this, evaluation, done = std::move(done)]() mutable {
+        EndChange(program_.Evaluated(evaluation), std::move(done));
+      });
+    });
+  }
+
+  bool wants_end() const override { return wants_end_; }
 
   void CopyState(StateSlice slice, Done<std::shared_ptr<const StateCopy>> done) override {
     Enqueue(kCopy, [this, slice, done = std::move(done)]() mutable {
@@ -125,10 +133,10 @@ class ThreadedCompute final : public Compute {
 
   void LoadState(std::shared_ptr<const StateCopy> state, DoneStatus done) override {
     Enqueue(kChange, [this, state = std::move(state), done = std::move(done)]() mutable {
-      OnThread([this, state = std::move(state), done = std::move(done)] {
+      OnThread([this, state = std::move(state), done = std::move(done)]() mutable {
         Status status = pliant::CopyState(state->view(), program_.State());
         if (status) status = program_.LoadedState();
-        Post([done, status = std::move(status)] { done(status); });
+        EndChange(std::move(status), std::move(done));
       });
     });
   }
@@ -186,6 +194,15 @@ class ThreadedCompute final : public Compute {
 
   // ---- On the compute thread, or the one that it has the program's work done by ----
 
+  // The state was changed.
+  void EndChange(Status status, DoneStatus done) {
+    Post([this, wants_end = program_.wants_end(), status = std::move(status),
+          done = std::move(done)]() mutable {
+      wants_end_ = wants_end;
+      done(std::move(status));
+    });
+  }
+
   // The loop is woken once for what gathers until it comes to it.
   void HandOver(NodePart part) {
     if (abandoned_) return;
@@ -216,6 +233,7 @@ class ThreadedCompute final : public Compute {
   std::uint64_t running_ = 0;  // counts operations
   std::uint64_t abandoned_tick_ = 0;
   int copies_running_ = 0;
+  bool wants_end_ = false;
   std::function<void(TickOutput)> rest_;  // of the one that was given up, until it ends
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   std::function<void(const NodePart&)> on_part_;  // of the running tick

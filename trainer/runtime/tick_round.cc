@@ -1,6 +1,7 @@
 #include "trainer/runtime/tick_round.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "base/check.h"
@@ -62,11 +63,7 @@ Result<Trailer> DecodeTrailer(std::span<const std::byte> bytes) {
 }
 
 ShardSums SumShards(std::span<const ShardSums> by_shard) {
-  return SumTree(by_shard, [](const ShardSums& left, const ShardSums& right) {
-    return ShardSums{.samples = left.samples + right.samples,
-                     .loss = left.loss + right.loss,
-                     .correct = left.correct + right.correct};
-  });
+  return SumTree(by_shard, std::plus<ShardSums>());
 }
 
 TickRound::TickRound(const ShardMap& map, int self, bool needs_buffers,

@@ -13,13 +13,14 @@ namespace pliant {
 
 // What a program is asked to do whose own thread fetches its work.
 struct Work {
-  enum class Kind { kTrain, kEvaluate, kCommit, kLoaded };
+  enum class Kind { kTrain, kEvaluate, kCommit, kEvaluated, kLoaded };
   Kind kind = Kind::kTrain;
   ShardTask task;                // kTrain, kEvaluate
   std::span<float> gradient;     // kTrain: to be written
   std::span<std::byte> buffers;  // kTrain: of shard 0
   GradientSink* sink = nullptr;  // kTrain: as for ComputeShard, while it is not answered
   CommitTask commit;             // kCommit
+  EvaluationTask evaluation;     // kEvaluated
 };
 
 // Hands one piece of work at a time from the thread that wants it done to the thread that does it.

@@ -177,6 +177,23 @@ TEST(Schedule, DropLeavesOutTheShortBatchOnly) {
   EXPECT_TRUE(schedule.At(4).last_of_kind);
 }
 
+TEST(Schedule, DataThatAreReadFromFrontToBackComeAsTheyLie) {
+  DataSpec spec = Digits();
+  spec.order = DataOrder::kAsItLies;
+  const Schedule schedule = MakeOrDie(spec);
+  for (const std::uint64_t epoch : {0U, 1U}) {
+    std::uint64_t next = 0;
+    for (Tick step = 0; step < schedule.steps_per_epoch(); ++step) {
+      for (int shard = 0; shard < spec.logical_shards; ++shard) {
+        const ShardTask task = schedule.TaskOf(epoch * schedule.ticks_per_epoch() + step, shard);
+        for (const std::uint64_t sample : task.samples) EXPECT_EQ(sample, next++);
+      }
+    }
+    EXPECT_EQ(next, spec.train_samples);
+  }
+  EXPECT_NE(schedule.TaskOf(0, 5).seed, schedule.TaskOf(schedule.ticks_per_epoch(), 5).seed);
+}
+
 TEST(Schedule, OrderAndSeedsFollowFromTheJobsSeed) {
   const Schedule schedule = MakeOrDie(Digits());
   EXPECT_EQ(schedule.TaskOf(3, 5).samples, MakeOrDie(Digits()).TaskOf(3, 5).samples);

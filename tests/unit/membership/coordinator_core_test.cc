@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "trainer/membership/fingerprint_keys.h"
+
 namespace pliant {
 namespace {
 
@@ -534,6 +536,18 @@ TEST_F(CoordinatorCoreTest, AnotherFingerprintIsRefusedAndNamed) {
   EXPECT_EQ(progress.problem.message, "learner b differs from a; cpu is \"avx2\", not nothing");
   ASSERT_EQ(progress.learners.size(), 2U);
   EXPECT_EQ(progress.learners[1].state, LearnerState::kRefused);
+}
+
+TEST_F(CoordinatorCoreTest, GpusThatTheProgramCannotUseAreTold) {
+  Start({});
+  Wanted("a");
+  connection_['a'] = ++last_connection_;
+  Says('a', pliant::Hello{.learner = Id('a'),
+                          .fingerprint = {{kFingerprintGpuProblem, "it has no CUDA"}}});
+  EXPECT_EQ(core_->progress().problem, Problem{}) << "it may never train";
+  Says('a', Prepared{{1, 1}});
+  Opens({1, 1}, "a");
+  EXPECT_EQ(core_->progress().problem, (Problem{"GpusUnusable", "it has no CUDA"}));
 }
 
 TEST_F(CoordinatorCoreTest, AnotherProtocolIsRefused) {

@@ -251,6 +251,54 @@ TEST_F(PliantTest, BuffersAreThoseOfShardZero) {
   }
 }
 
+// On what all learners are told: here, how much better the second evaluation is.
+TEST_F(PliantTest, AProgramHearsOfEvaluationsAndEndsWithOne) {
+  ASSERT_EQ(Describe({.train_samples = 4,
+                      .test_samples = 6,
+                      .epochs = 9,
+                      .global_batch_size = 4,
+                      .in_order = 1,
+                      .hears_evaluations = 1}),
+            PLIANT_OK);
+  ASSERT_EQ(Register(Tensor("model.w")), PLIANT_OK);
+  ASSERT_EQ(pliant_start(learner_), PLIANT_OK);
+  EXPECT_EQ(pliant_stop(learner_), PLIANT_ORDER) << "there is no state that is the last";
+  std::vector<double> losses;
+  uint64_t next_sample = 0;
+  for (pliant_work work = Next(); work.kind != PLIANT_END; work = Next()) {
+    switch (work.kind) {
+      case PLIANT_TRAIN:
+        EXPECT_EQ(work.samples[0], next_sample++ % 4);
+        [[fallthrough]];
+      case PLIANT_EVALUATE:
+        EXPECT_EQ(pliant_evaluated(learner_), PLIANT_ORDER);
+        ASSERT_EQ(pliant_shard_done(learner_, static_cast<double>(work.sample_count),
+                                    static_cast<double>(work.sample_count) / (1.0 + values_[0]), 1),
+                  PLIANT_OK);
+        break;
+      case PLIANT_COMMIT:
+        values_[0] += 1;
+        ASSERT_EQ(pliant_committed(learner_, 1), PLIANT_OK);
+        break;
+      default:
+        ASSERT_EQ(work.kind, PLIANT_EVALUATED);
+        EXPECT_EQ(work.epoch, losses.size());
+        EXPECT_EQ(work.step, losses.size() + 1);
+        EXPECT_EQ(work.samples_sum, 6);
+        losses.push_back(work.loss_sum);
+        if (losses.size() == 2) {
+          ASSERT_EQ(pliant_stop(learner_), PLIANT_OK);
+        }
+        ASSERT_EQ(pliant_evaluated(learner_), PLIANT_OK);
+    }
+  }
+  EXPECT_THAT(losses, testing::ElementsAre(3, 2));
+  pliant_end end{.struct_size = sizeof end};
+  ASSERT_EQ(pliant_get_end(learner_, &end), PLIANT_OK);
+  EXPECT_EQ(end.reason, PLIANT_COMPLETED);
+  EXPECT_EQ(end.step, 2);
+}
+
 TEST_F(PliantTest, AProgramThatFailsEnds) {
   Start();
   EXPECT_EQ(Next().kind, PLIANT_TRAIN);

@@ -38,6 +38,11 @@ class CountingProgram final : public Program {
     total_ += task.gradient[0];
     return {};
   }
+  Status Evaluated(const EvaluationTask& task) override {
+    total_ += static_cast<float>(task.sums.loss);
+    return {};
+  }
+  bool wants_end() const override { return total_ > 11; }
   StateDict State() override {
     return {{.name = "model.total", .bytes = std::as_writable_bytes(std::span(&total_, 1))}};
   }
@@ -79,6 +84,27 @@ class ThreadedComputeTest : public testing::Test {
   CountingProgram program_;
   std::unique_ptr<Compute> compute_ = NewThreadedCompute(loop_, program_, kShards);
 };
+
+TEST_F(ThreadedComputeTest, TellsWhetherTheStateIsTheLastOne) {
+  const std::vector<float> gradient(kElements, 10);
+  std::vector<bool> wanted;
+  std::shared_ptr<const StateCopy> first;
+  const auto note = [&](Status status) {
+    EXPECT_TRUE(status);
+    wanted.push_back(compute_->wants_end());
+  };
+  compute_->CopyState({}, [&](auto state) { first = *state; });
+  compute_->Commit({.gradient = gradient}, note);
+  compute_->Evaluated({.sums = {.samples = 1, .loss = 5}}, [&](Status status) {
+    note(std::move(status));
+    compute_->LoadState(first, [&](Status loaded) {
+      note(std::move(loaded));
+      loop_.Stop();
+    });
+  });
+  loop_.Run();
+  EXPECT_EQ(wanted, (std::vector{false, true, false}));
+}
 
 TEST_F(ThreadedComputeTest, RunsOneOperationAfterTheOther) {
   std::vector<NodePart> parts;
