@@ -1,4 +1,5 @@
-"""A user's script, as small as the tests need it: `program.py cnn|transformer [fault]`.
+"""A user's script, as small as the tests need it: `program.py cnn|stream|transformer [fault]`. "stream" is the CNN on data
+that are read from front to back, and ends by itself after a fifth of its epochs.
 
 Both models have what depends on who computes, if anything does: BatchNorm, dropout, augmentation that
 draws from python, numpy and torch, a schedule, clipping. TOY_EPOCHS and TOY_SHARD_MILLISECONDS set how long it takes.
@@ -12,11 +13,13 @@ import time
 import numpy
 import pliant
 import torch
+from pliant import _gpus
 from torch import nn
 from torch.utils.data import Dataset, IterableDataset, TensorDataset
 
 EPOCHS = int(os.environ.get("TOY_EPOCHS", "2"))
-FAULT = sys.argv[2] if len(sys.argv) > 2 else ""
+FAULT = sys.argv[2] if len(sys.argv) > 2 else os.environ.get("TOY_FAULT", "")
+GPUS = int(os.environ.get("TOY_GPUS", "0"))  # that its container is said to hold
 PAUSE = int(os.environ.get("TOY_SHARD_MILLISECONDS", "0")) / 1000
 
 
@@ -41,6 +44,23 @@ class Images(Dataset):
                 image = image.flip(2)
             image = image.roll(int(numpy.random.randint(-1, 2)), 1) + 0.05 * torch.randn(1)
         return image, label
+
+
+class Stream(IterableDataset):
+    """Images, dealt like cards."""
+
+    def __init__(self, images):
+        self.images = images
+
+    def __len__(self):
+        return len(self.images)
+
+    def __iter__(self):
+        raise TypeError("it is read by its streams")
+
+    def stream(self, shard, start):
+        for index in range(shard.index + start * shard.count, len(self.images), shard.count):
+            yield self.images[index]
 
 
 class Cnn(nn.Module):
@@ -92,8 +112,10 @@ def texts(count):
 
 def main(kind, fault):
     torch.manual_seed(5)
-    if kind == "cnn":
+    if kind in ("cnn", "stream"):
         model, train, test = Cnn(), Images(250, augment=True), Images(50, augment=False)
+        if kind == "stream":
+            train, test = Stream(train), Stream(test)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, weight_decay=1e-4)
     else:
         model, train, test = Transformer(), texts(250), texts(50)
@@ -117,19 +139,30 @@ def main(kind, fault):
             scores.argmax(1) == targets.flatten()
         ).sum()
 
+    _gpus.held = lambda: GPUS
     elastic = pliant.attach(
         model, optimizer, train, epochs=EPOCHS, test_data=test, evaluate=evaluate, **settings
     )
     elastic.register("schedule", schedule)
+    if kind == "stream":
+        gentler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=0)
+        elastic.register("gentler", gentler)
+
+        def on_evaluation(evaluation):
+            gentler.step(evaluation.loss)
+            if evaluation.epoch + 1 == EPOCHS // 5:
+                elastic.stop()
+
+        elastic.on_evaluation.append(on_evaluation)
     print(f"the {kind} begins")
     for step in elastic.steps():
         for inputs, targets in step:
             time.sleep(PAUSE)
             scores = model(inputs)
             loss = loss_function(scores, targets.flatten())
+            if fault == "exception" and step.number >= 3:
+                raise ValueError("the third step is a bad one")
             if step.number == 3:
-                if fault == "exception":
-                    raise ValueError("the third step is a bad one")
                 if fault in ("nan", "skip", "warn"):
                     loss = loss * float("nan")
             step.backward(loss, correct=(scores.argmax(1) == targets.flatten()).sum())

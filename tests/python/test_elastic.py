@@ -2,10 +2,12 @@
 
 import json
 import pathlib
+import shutil
 import sys
+import tempfile
 import unittest
 
-from harness import UID, ScenarioTest
+from harness import UID, ScenarioTest, samples_used
 
 PROGRAM = str(pathlib.Path(__file__).with_name("program.py"))
 
@@ -50,6 +52,40 @@ class ElasticTest(ScenarioTest):
     def test_cnn_with_batch_norm_dropout_and_augmentation(self):
         self.resize_and_kill("cnn")
 
+    def test_a_stream_that_ends_early(self):
+        """Each sample is read once an epoch, and all end after the same evaluation. What goes wrong in one learner is
+        not the others' end."""
+        ledger = pathlib.Path(tempfile.mkdtemp(prefix="pliant-ledger-"))
+        self.addCleanup(shutil.rmtree, ledger)
+        job, learners = self.running_job(
+            [0],
+            program=program("stream"),
+            epochs=40,
+            shard_milliseconds=40,
+            environment={"PLIANT_SAMPLE_LEDGER": str(ledger)},
+        )
+        learners += [job.start_learner(1, TOY_WORKERS="2"), job.start_learner(2)]
+        bad = job.start_learner(3, TOY_FAULT="exception")
+        job.plan([*learners, bad])
+        self.assertEqual(bad.exit_code(), 1)
+        self.assertIn("ValueError: the third step is a bad one", bad.termination()["message"])
+        job.plan([*learners, (bad, "Ended")])
+        job.wait_for_members(learners)
+        problem = job.progress()["problem"]
+        self.assertEqual(problem["reason"], "LearnerFailed")
+        self.assertIn("ValueError: the third step is a bad one", problem["message"])
+        learners[0].kill()  # rank 0
+        job.wait_for_members(learners[1:])
+        self.assert_completes(job, learners[1:])
+        self.assertEqual({learner.termination()["step"] for learner in learners[1:]}, {64})
+        self.assertEqual(job.progress()["totalSteps"], 64)
+        used = samples_used(ledger)
+        self.assertEqual(sorted(used), list(range(8)))
+        for epoch, samples in used.items():
+            self.assertEqual(samples, {sample: 1 for sample in range(250)}, f"epoch {epoch}")
+        tests = [line["epoch"] for line in job.metric_lines() if line["kind"] == "test"]
+        self.assertEqual(tests, list(range(8)))
+
     def test_transformer_from_a_checkpoint(self):
         job, learners = self.running_job(
             [0, 1], program=program("transformer"), epochs=6, shard_milliseconds=20
@@ -86,8 +122,17 @@ class ElasticTest(ScenarioTest):
 
 class RequestTest(ScenarioTest):
     def test_a_program_asks_for_fewer_learners(self):
+        """And says that it cannot use the GPUs that it is given."""
         job, learners = self.running_job(
-            [0], program=[*program("cnn"), "asks"], epochs=6, shard_milliseconds=20
+            [0],
+            program=[*program("cnn"), "asks"],
+            epochs=6,
+            shard_milliseconds=20,
+            environment={"TOY_GPUS": "2"},
+        )
+        job.wait(
+            "its GPUs are told of",
+            lambda: job.progress()["problem"]["reason"] == "GpusUnusable",
         )
 
         def asked():

@@ -1,5 +1,7 @@
 """The examples run as a user runs them, smaller; and what scripts for the old product meet."""
 
+import contextlib
+import io
 import json
 import os
 import pathlib
@@ -9,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
@@ -59,7 +62,12 @@ class ExamplesTest(unittest.TestCase):
         self.assertIn("framework", json.loads(final.read_text()))
 
 
-class LoggersTest(unittest.TestCase):
+class CompatibilityTest(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory(prefix="pliant-compatibility-")
+        self.addCleanup(scratch.cleanup)
+        self.folder = pathlib.Path(scratch.name)
+
     def test_both_signatures_are_served(self):
         from pliant.fabric import _LoggerAdapter
 
@@ -99,6 +107,102 @@ class LoggersTest(unittest.TestCase):
             ("train", 0.5, 25.0, 7), ("test", 0.4, 50.0, 8), "begin",
             ("train", {"loss": 0.5, "accuracy": 0.25}, 7, 1, 3), ("test", {"loss": 0.4, "accuracy": 0.5}, 8, 1),
         ])  # fmt: skip
+
+    def test_what_a_script_hands_over_is_used(self):
+        """Callbacks, functions of its own, a collate function, unknown arguments, RESULT_DIR and download."""
+        import callbacks
+        import torch
+        from fabric_model import FabricModel
+
+        told = []
+
+        class Schedule(callbacks.Callback):
+            def on_train_begin(self):
+                told.append("train begins")
+
+            def on_epoch_begin(self, epoch):
+                told.append(("epoch begins", epoch))
+                for group in self.params["optimizer"].param_groups:
+                    group["lr"] = 0.1 / (1 + epoch)
+
+            def on_epoch_end(self, epoch):
+                told.append(("epoch ends", epoch))
+                if epoch == 1:
+                    self.params["stop"]()
+
+            def on_train_end(self):
+                told.append("train ends")
+
+        class Logger(callbacks.LoggerCallback):
+            def log_train_metrics(self, metrics, iteration, epoch, workers):
+                told.append(("train", epoch, workers))
+
+            def log_test_metrics(self, metrics, iteration, epoch):
+                told.append(("test", epoch, metrics["loss"]))
+
+        def collate(samples):
+            return torch.stack([x for x, _ in samples]) * 2, torch.tensor([y for _, y in samples])
+
+        def train_step(model, data, eva, train_loader, fn_args):
+            inputs, labels = data
+            self.assertEqual(float(inputs.abs().max()), 2.0, "collated")
+            self.assertEqual(fn_args, {"weight": 3})
+            (again,) = train_loader
+            self.assertIs(again[0], inputs)
+            model.get_optimizer().zero_grad()
+            loss = model.get_loss_function()(model(inputs), labels)
+            loss.backward()
+            return eva(model(inputs), labels), loss
+
+        def test(model, test_iter, fn_args):
+            self.assertFalse(model.training)
+            return (
+                sum(model.get_loss_function()(model(x), y) for x, y in test_iter)
+                + fn_args["weight"]
+            )
+
+        data = [(torch.eye(4)[i % 4], i % 4) for i in range(16)]
+        model = torch.nn.Linear(4, 4)
+        optimizer = torch.optim.SGD(model.parameters(), lr=9)
+        log = io.StringIO()
+        with (
+            mock.patch.dict(os.environ, {"RESULT_DIR": str(self.folder / "results")}),
+            contextlib.redirect_stderr(log),
+        ):
+            fabric = FabricModel(
+                model, lambda: (data, data), torch.nn.functional.cross_entropy, optimizer,
+                driver_logger=Logger(), user_callback=Schedule(), fn_step_train=train_step, fn_test=test,
+                fn_args={"weight": 3}, batch_collate_function=collate, some_flag=1,
+            )  # fmt: skip
+            fabric.train(
+                5,
+                2,
+                engines_number=2,
+                worker_memory="4g",
+                driver_memory="2g",
+                checkpoint_dir=str(self.folder),
+            )
+            fabric.download(out_dir=self.folder / "elsewhere")
+        for line in (
+            "the argument some_flag is not used (not known here)",
+            "the argument worker_memory is not used (memory of a worker",
+            "the argument driver_memory is not used (memory of its driver",
+        ):
+            self.assertIn(line, log.getvalue())
+        self.assertEqual(
+            [each for each in told if each[0] not in ("train", "test")],
+            ["train begins", ("epoch begins", 0), ("epoch ends", 0), ("epoch begins", 1), ("epoch ends", 1),
+             "train ends"],
+        )  # fmt: skip
+        self.assertEqual([each[:2] for each in told if each[0] == "test"], [("test", 0)])
+        self.assertGreater(
+            min(each[2] for each in told if each[0] == "test"), 3, "its own test function"
+        )
+        self.assertIn(("train", 1, 1), told)
+        for folder in ("results/model", "elsewhere"):
+            saved = torch.load(self.folder / folder / "model.pt")
+            for name, tensor in model.state_dict().items():
+                self.assertTrue(torch.equal(saved[name], tensor))
 
     def test_both_modules_have_the_class(self):
         import fabric_model

@@ -156,6 +156,60 @@ class KerasLoopTest(unittest.TestCase):
         self.attach(optimizer=optimizer(), epochs=12, folder=folder)
         self.assert_same(self.train(), expected)
 
+    def test_workers_load_what_is_loaded_in_place(self):
+        data = [pair for pair in zip(*self.data(), strict=True)]
+        self.attach(data)
+        expected = self.train()
+        self.attach(data, num_workers=2)
+        in_place = self.elastic._train.load
+        with mock.patch.object(self.elastic._train, "load", wraps=in_place) as load:
+            self.assert_same(self.train(), expected)
+        self.assertLess(load.call_count, 4, "the others were loaded ahead")
+
+    def test_streams_and_an_early_end(self):
+        pairs = [pair for pair in zip(*self.data(), strict=True)]
+
+        class Cards:
+            def __len__(self):
+                return len(pairs)
+
+            def stream(self, shard, start):
+                yield from pairs[shard.index + start * shard.count :: shard.count]
+
+        def run(folder, stop_at=None, **settings):
+            import pliant
+
+            self.attach(Cards(), folder=folder, test_data=Cards(), epochs=9, **settings)
+            self.elastic.watch(pliant.EarlyStopping(patience=1, least_gain=0.1))
+            self.elastic.watch(pliant.TensorBoard())
+            lines = []
+            self.elastic.on_metrics.append(lines.append)
+            return self.train(stop_at=stop_at), self.elastic.ending, lines
+
+        folder = next(self.folders)
+        expected, ending, lines = run(folder)
+        self.assertEqual(ending.reason, "Completed")
+        self.assertLess(ending.step, 9 * 4)
+        rates = [line["learningRate"] for line in lines if line["kind"] == "train"]
+        self.assertAlmostEqual(rates[-1], 0.01, places=6)
+        if importlib.util.find_spec("tensorboard"):
+            self.assert_events(pathlib.Path(folder, "local", "tensorboard"), ending.step)
+        folder = next(self.folders)
+        with mock.patch.dict(os.environ, {"PLIANT_CHECKPOINT_EVERY_STEPS": "1"}):
+            run(folder, stop_at=5)
+        again, ending_again, _ = run(folder, num_workers=1)
+        self.assertEqual(ending_again.step, ending.step)
+        self.assert_same(again, expected)
+
+    def assert_events(self, folder, step):
+        """As TensorBoard itself reads them."""
+        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+        events = EventAccumulator(str(folder))
+        events.Reload()
+        self.assertEqual([each.step for each in events.Scalars("loss/test")][-1], step)
+        self.assertIn("learning_rate", events.Tags()["scalars"])
+
     def test_fabric_model(self):
         import pliant
 

@@ -1,9 +1,12 @@
-"""State at fixed addresses, and python values as bytes, without any other process."""
+"""State at fixed addresses, python values as bytes, and what the package is written in, without any other process."""
 
+import ast
 import collections
 import copy
+import pathlib
 import unittest
 
+import pliant
 import torch
 from pliant._plain_state import decode, encode
 from pliant._seeds import mix
@@ -92,6 +95,53 @@ class TrainingStateTest(unittest.TestCase):
         state = TrainingState(net := model(), make("SGD", net))
         with self.assertRaisesRegex(InvalidProgram, "metric has no state_dict"):
             state.add("metric", object())
+
+    def test_models_on_several_devices_are_refused(self):
+        """On pretended ones: what is on them has a shape and a device, and no values."""
+        from torch._subclasses.fake_tensor import FakeTensorMode
+
+        with FakeTensorMode():
+            elsewhere = nn.Module()
+            elsewhere.weight = nn.Parameter(torch.empty(4, 3, device="cuda"))
+            buffer = torch.empty(3, device="cuda")
+        split = nn.Sequential(nn.Linear(2, 3), elsewhere)
+        with self.assertRaisesRegex(
+            InvalidProgram, "several devices .0.weight on cpu, 1.weight on cuda"
+        ):
+            TrainingState(split, torch.optim.SGD(split[0].parameters(), lr=1))
+        strewn = nn.Linear(2, 3)
+        strewn.register_buffer("scale", buffer)
+        with self.assertRaisesRegex(InvalidProgram, "weight on cpu, scale on cuda"):
+            TrainingState(strewn, torch.optim.SGD(strewn.parameters(), lr=1))
+        empty = nn.Linear(2, 3, device="meta")
+        with self.assertRaisesRegex(InvalidProgram, "weight is on the device meta"):
+            TrainingState(empty, torch.optim.SGD(empty.parameters(), lr=1))
+
+
+class LanguageTest(unittest.TestCase):
+    # In the standard library later than in Python 3.10.
+    LATER = {
+        "BaseExceptionGroup", "ExceptionGroup", "LiteralString", "Never", "NotRequired", "Required", "Self", "StrEnum",
+        "TaskGroup", "TypeVarTuple", "UTC", "Unpack", "assert_never", "assert_type", "batched", "override",
+        "reveal_type", "tomllib",
+    }  # fmt: skip
+
+    def test_the_package_is_of_python_3_10(self):
+        package = pathlib.Path(pliant.__file__).parent
+        files = sorted(package.rglob("*.py"))
+        self.assertGreater(len(files), 30)
+        for file in files:
+            with self.subTest(file.name):
+                tree = ast.parse(file.read_text(), file.name, feature_version=(3, 10))
+                names = set()
+                for node in ast.walk(tree):
+                    if isinstance(node, ast.ImportFrom) and node.level == 0:
+                        names |= {node.module, *(each.name for each in node.names)}
+                    elif isinstance(node, ast.Import):
+                        names |= {each.name for each in node.names}
+                    elif isinstance(node, ast.Attribute):
+                        names.add(node.attr)
+                self.assertFalse(names & self.LATER)
 
 
 class PlainStateTest(unittest.TestCase):

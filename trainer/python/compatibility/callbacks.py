@@ -5,7 +5,8 @@ from typing import Any
 
 class Callback:
     """Called on every learner. `params` has the optimizer, the model and the number of epochs: what
-    is changed in them is the same on all learners, and reaches those that join."""
+    is changed in them is the same on all learners, and reaches those that join. params["stop"]()
+    ends the training with the step before, wherever it is called alike on all learners."""
 
     def __init__(self) -> None:
         self.params: dict[str, Any] = {}

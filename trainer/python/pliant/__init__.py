@@ -18,29 +18,43 @@ from .errors import Diverged, InvalidProgram, PliantError, TrainingFailed
 
 if TYPE_CHECKING:
     from ._attach import attach
-    from ._loop import Elastic, Step, request_learners
+    from ._loop import Elastic, Evaluation, Step, Watcher, request_learners
+    from ._streams import StreamShard
     from .fabric import FabricModel
+    from .watchers import EarlyStopping, ProgressBar, TensorBoard
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Diverged",
+    "EarlyStopping",
     "Elastic",
+    "Evaluation",
     "FabricModel",
     "InvalidProgram",
     "PliantError",
+    "ProgressBar",
     "Step",
+    "StreamShard",
+    "TensorBoard",
     "TrainingFailed",
+    "Watcher",
     "attach",
     "request_learners",
 ]
 
 # Looked up when they are used: they import a framework, which takes seconds.
 _LAZY = {
+    "EarlyStopping": ".watchers",
     "Elastic": "._loop",
-    "Step": "._loop",
-    "attach": "._attach",
+    "Evaluation": "._loop",
     "FabricModel": ".fabric",
+    "ProgressBar": ".watchers",
+    "Step": "._loop",
+    "StreamShard": "._streams",
+    "TensorBoard": ".watchers",
+    "Watcher": "._loop",
+    "attach": "._attach",
     "request_learners": "._loop",
 }
 

@@ -68,6 +68,17 @@ class Commit:
 
 
 @dataclass(frozen=True)
+class Evaluated:
+    """An epoch's evaluation is over."""
+
+    epoch: int
+    step: int
+    samples: float
+    loss: float  # sums over the samples
+    correct: float
+
+
+@dataclass(frozen=True)
 class Loaded:
     """The registered memory holds another state."""
 
@@ -95,7 +106,14 @@ class Learner:
     Used from one thread, but for `leave`.
     """
 
-    def __init__(self, *, name: str, framework: str, checkpoint_dir: str | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        name: str,
+        framework: str,
+        checkpoint_dir: str | None = None,
+        gpu_problem: str | None = None,
+    ) -> None:
         self._library = _native.library()
         self._handle = ctypes.c_void_p()
         self._work = _native.Work()
@@ -103,6 +121,7 @@ class Learner:
             name=name.encode(),
             framework=framework.encode(),
             checkpoint_dir=checkpoint_dir.encode() if checkpoint_dir else None,
+            gpu_problem=gpu_problem.encode() if gpu_problem else None,
         )
         self._check(self._library.pliant_open(ctypes.byref(options), ctypes.byref(self._handle)))
 
@@ -147,6 +166,7 @@ class Learner:
         logical_shards: int | None = None,
         seed: int | None = None,
         drop_last: bool = False,
+        in_order: bool = False,
     ) -> Plan:
         """None: as the job says or, where it does not, the default."""
         training = _native.Training(
@@ -158,6 +178,8 @@ class Learner:
             has_seed=seed is not None,
             seed=seed or 0,
             drop_last=drop_last,
+            in_order=in_order,
+            hears_evaluations=True,
         )
         self._check(self._library.pliant_describe(self._handle, ctypes.byref(training)))
         plan = _native.Plan()
@@ -195,7 +217,7 @@ class Learner:
 
     # ---- Work ----
 
-    def next(self) -> Shard | Commit | Loaded | Ending:
+    def next(self) -> Shard | Commit | Evaluated | Loaded | Ending:
         """Waits for what is to be done."""
         status = _native.NOTHING
         while status == _native.NOTHING:
@@ -216,6 +238,14 @@ class Learner:
                 loss=work.loss_sum,
                 correct=work.correct_sum,
             )
+        if work.kind == _native.EVALUATED:
+            return Evaluated(
+                epoch=work.epoch,
+                step=work.step,
+                samples=work.samples_sum,
+                loss=work.loss_sum,
+                correct=work.correct_sum,
+            )
         return Loaded() if work.kind == _native.LOADED else self.ending()
 
     def gradients_ready(self, first: int, count: int) -> None:
@@ -230,6 +260,13 @@ class Learner:
 
     def committed(self, *, taken: bool) -> None:
         self._check(self._library.pliant_committed(self._handle, taken))
+
+    def evaluated(self) -> None:
+        self._check(self._library.pliant_evaluated(self._handle))
+
+    def stop(self) -> None:
+        """Before `committed`, `evaluated` or `loaded`: the training is complete with that."""
+        self._check(self._library.pliant_stop(self._handle))
 
     def loaded(self) -> None:
         self._check(self._library.pliant_loaded(self._handle))

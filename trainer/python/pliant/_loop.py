@@ -4,9 +4,10 @@ their batches, and commit."""
 import abc
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar, runtime_checkable
 
-from ._learner import Commit, Ending, Learner, Loaded, Shard
+from ._learner import Commit, Ending, Evaluated, Learner, Loaded, Shard
 from .errors import Diverged, InvalidProgram, PliantError, TrainingFailed
 from .process import Guard
 
@@ -21,6 +22,29 @@ class Stateful(Protocol):
 
     def state_dict(self) -> dict[str, Any]: ...
     def load_state_dict(self, state_dict: dict[str, Any]) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What an epoch's evaluation came to: the same on all learners."""
+
+    epoch: int
+    step: int  # optimizer steps committed before
+    loss: float  # mean over the test set
+    accuracy: float  # share of its samples that are right
+
+
+class Watcher:
+    """Looks at a training while it goes on: see Elastic.watch."""
+
+    def begin(self, elastic: "Elastic[Any]") -> None:
+        """Before the first step, on every learner."""
+
+    def on_metrics(self, line: dict[str, Any]) -> None:
+        """A line of metrics.jsonl, on one learner at a time."""
+
+    def end(self) -> None:
+        """On every learner, however it ends."""
 
 
 class States:
@@ -152,6 +176,7 @@ class Elastic(abc.ABC, Generic[StepT]):
         logical_shards: int | None,
         seed: int | None,
         drop_last: bool,
+        in_order: bool,
         loss_is_mean: bool,
         on_nonfinite: OnNonFinite,
     ) -> None:
@@ -166,6 +191,7 @@ class Elastic(abc.ABC, Generic[StepT]):
             logical_shards=logical_shards,
             seed=seed,
             drop_last=drop_last,
+            in_order=in_order,
         )
         self.epochs = epochs
         self._loss_is_mean = loss_is_mean
@@ -183,6 +209,10 @@ class Elastic(abc.ABC, Generic[StepT]):
         self.ending: Ending | None = None
         # Called with each line of metrics.jsonl, on one learner at a time.
         self.on_metrics: list[Callable[[dict[str, Any]], None]] = []
+        # Called after the evaluation of each epoch, on every learner: what they decide or change is
+        # to follow from what they are told and from registered state.
+        self.on_evaluation: list[Callable[[Evaluation], None]] = []
+        self._watchers: list[Watcher] = []
 
     @property
     def steps_per_epoch(self) -> int:
@@ -199,6 +229,25 @@ class Elastic(abc.ABC, Generic[StepT]):
         if self._started:
             raise PliantError("register state before the first step")
         self._add_state(name, what)
+
+    def watch(self, watcher: Watcher) -> None:
+        """A progress bar, TensorBoard's events, an early stop ... Before the first step."""
+        if self._started:
+            raise PliantError("watch before the first step")
+        watcher.begin(self)
+        self._watchers.append(watcher)
+        self.on_metrics.append(watcher.on_metrics)
+
+    def stop(self) -> None:
+        """The training is complete with the step that is committed: its epochs need not be over. To
+        be called alike on all learners, so between a step's `commit` and the next step, or in
+        `on_evaluation`, on what they have in common."""
+        self._counters.stopped = True
+
+    @property
+    def stopping(self) -> bool:
+        """Whether `stop` was called: no further step comes."""
+        return self._counters.stopped
 
     def request_learners(self, learners: int | None) -> None:
         """Application-driven elasticity: from now on the program wants to train on so many learners
@@ -240,6 +289,9 @@ class Elastic(abc.ABC, Generic[StepT]):
 
     def close(self) -> None:
         """Gives up what has not ended, and lets go of the model."""
+        watchers, self._watchers = self._watchers, []
+        for watcher in watchers:
+            watcher.end()
         self._release()
         self._guard.close()
         if Elastic.present is self:
@@ -290,6 +342,9 @@ class Elastic(abc.ABC, Generic[StepT]):
         """The commit is answered."""
 
     @abc.abstractmethod
+    def _learning_rate(self) -> float: ...
+
+    @abc.abstractmethod
     def _gradient_is_finite(self) -> bool: ...
 
     @abc.abstractmethod
@@ -315,7 +370,10 @@ class Elastic(abc.ABC, Generic[StepT]):
             if isinstance(work, Loaded):
                 self._take_over()
                 self._learner.request_learners(self._counters.learners_asked)
+                self._stop_if_asked()
                 self._learner.loaded()
+            elif isinstance(work, Evaluated):
+                self._hear_of(work)
             elif isinstance(work, Shard) and not work.training:
                 loss, correct = self._evaluate_batch(work)
                 self._answer(work, loss, correct)
@@ -372,8 +430,27 @@ class Elastic(abc.ABC, Generic[StepT]):
             print(f"pliant: step {commit.step} is {done} although {what}", file=sys.stderr)
         return not skip
 
+    def _hear_of(self, evaluated: Evaluated) -> None:
+        evaluation = Evaluation(
+            epoch=evaluated.epoch,
+            step=evaluated.step,
+            loss=evaluated.loss / evaluated.samples,
+            accuracy=evaluated.correct / evaluated.samples,
+        )
+        for listener in self.on_evaluation:
+            listener(evaluation)
+        self._save()
+        self._stop_if_asked()
+        self._learner.evaluated()
+        self._after_commit()
+
+    def _stop_if_asked(self) -> None:
+        if self._counters.stopped:
+            self._learner.stop()
+
     def _finish_commit(self, taken: bool) -> None:
         self._save()
+        self._stop_if_asked()
         self._learner.committed(taken=taken)
         self._after_commit()
         self._steps_taken = self._step + 1
@@ -382,6 +459,10 @@ class Elastic(abc.ABC, Generic[StepT]):
 
     def _pass_on_metrics(self) -> None:
         for line in self._learner.metrics():
+            if self.on_metrics and line.get("kind") == "train":
+                line["learningRate"] = self._learning_rate()
+                if line.get("samplesPerSecond"):
+                    line["stepSeconds"] = self.plan.global_batch_size / line["samplesPerSecond"]
             for listener in self.on_metrics:
                 listener(line)
 
@@ -395,7 +476,7 @@ class Elastic(abc.ABC, Generic[StepT]):
             raise KeyboardInterrupt
         if ending.reason == "Drained":
             raise SystemExit(0)
-        if self._steps_taken < self.total_steps:
+        if self._steps_taken < ending.step:
             self._load_final()
 
 
@@ -405,6 +486,7 @@ class Counters:
     def __init__(self) -> None:
         self.nonfinite_in_a_row = 0
         self.learners_asked = 0
+        self.stopped = False
 
     def state_dict(self) -> dict[str, Any]:
         return dict(vars(self))

@@ -19,7 +19,7 @@ from ctypes import (
 )
 from pathlib import Path
 
-ABI_VERSION = 2
+ABI_VERSION = 3
 
 OK, NOTHING = 0, 1
 INVALID, ORDER, FAILED, INTERNAL = -1, -2, -3, -4
@@ -29,7 +29,7 @@ DTYPES = {
     "int64": 5, "int32": 6, "uint8": 7, "bool": 8,
 }  # fmt: skip
 CPU = 0
-TRAIN, EVALUATE, COMMIT, LOADED, END = 1, 2, 3, 4, 5
+TRAIN, EVALUATE, COMMIT, LOADED, END, EVALUATED = 1, 2, 3, 4, 5, 6
 COMPLETED, DRAINED, LEARNER_FAILED, INTERRUPTED = 1, 2, 3, 4
 
 
@@ -47,6 +47,8 @@ class Options(_Sized):
         ("framework", c_char_p),
         ("checkpoint_dir", c_char_p),
         ("leave_signals", c_int32),
+        ("reserved", c_int32),
+        ("gpu_problem", c_char_p),
     ]
 
 
@@ -78,6 +80,8 @@ class Training(_Sized):
         ("has_seed", c_int32),
         ("seed", c_uint64),
         ("drop_last", c_int32),
+        ("in_order", c_int32),
+        ("hears_evaluations", c_int32),
         ("reserved", c_int32),
     ]
 
@@ -155,6 +159,8 @@ _FUNCTIONS = {
     "pliant_data_waited": (c_int32, [c_void_p, c_double]),
     "pliant_shard_done": (c_int32, [c_void_p, c_double, c_double, c_double]),
     "pliant_committed": (c_int32, [c_void_p, c_int32]),
+    "pliant_evaluated": (c_int32, [c_void_p]),
+    "pliant_stop": (c_int32, [c_void_p]),
     "pliant_loaded": (c_int32, [c_void_p]),
     "pliant_fail": (c_int32, [c_void_p, c_int32, c_char_p]),
     "pliant_leave": (c_int32, [c_void_p]),

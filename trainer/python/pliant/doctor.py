@@ -9,6 +9,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from . import _gpus
+
 USAGE = "usage: python -m pliant doctor"
 
 
@@ -54,18 +56,16 @@ def _keras() -> str:
 
 
 def _gpu() -> str:
-    devices = sorted(Path("/dev").glob("nvidia[0-9]*"))
     if importlib.util.find_spec("torch") is None:
-        return f"{len(devices)} in the container"
+        return f"{_gpus.held()} in the container"
     import torch
+
+    from ._torch.numerics import gpu_problem
 
     if torch.cuda.is_available():
         return f"{torch.cuda.device_count()} x {torch.cuda.get_device_name()}"
-    if devices:
-        raise Trouble(
-            f"the container has {len(devices)}, but this torch cannot use them "
-            f"(its CUDA: {torch.version.cuda or 'none'})"
-        )
+    if problem := gpu_problem():
+        raise Trouble(problem)
     return "none"
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ._attach import is_keras
-from ._loop import Elastic
+from ._loop import Elastic, Watcher
 
 # What arguments of the old product did there; here something else decides, or nothing is needed.
 _NOT_USED = {
@@ -30,7 +30,7 @@ class FabricModel:
     get_datasets: returns the training and the test set, map-style; the latter may be None.
     loss_function: of (output, target), the mean over the batch.
     driver_logger: gets the metrics, on one learner (see callbacks.LoggerCallback).
-    user_callback: one or several callbacks.Callback, called on every learner.
+    user_callback: one or several callbacks.Callback, called on every learner, or pliant.Watcher.
     fn_step_train: instead of forward and backward of a batch: f(model, batch, eva, train_loader,
         fn_args) returns (accuracy, loss), and calls backward itself. eva(output, target) is the
         accuracy in per cent. model.get_optimizer() and model.get_loss_function() are there for it.
@@ -71,7 +71,9 @@ class FabricModel:
         self._loss_function = loss_function
         self._optimizer = optimizer
         self._logger = driver_logger
-        self._callbacks = _as_list(user_callback)
+        callbacks = _as_list(user_callback)
+        self._callbacks = [each for each in callbacks if not isinstance(each, Watcher)]
+        self._watchers = [each for each in callbacks if isinstance(each, Watcher)]
         self._fn_step_train = fn_step_train
         self._fn_test = fn_test
         self._fn_args = fn_args
@@ -111,6 +113,8 @@ class FabricModel:
             num_workers=num_dataloader_threads,
             checkpoint_dir=checkpoint_dir,
         )
+        for watcher in self._watchers:
+            elastic.watch(watcher)
         if self._logger is not None:
             elastic.on_metrics.append(_LoggerAdapter(self._logger).pass_on)
         self._run(elastic)
@@ -126,7 +130,12 @@ class FabricModel:
         self._set_training()
         for callback in self._callbacks:
             callback.set_params(
-                {"optimizer": self._optimizer, "model": self._model, "epochs": elastic.epochs}
+                {
+                    "optimizer": self._optimizer,
+                    "model": self._model,
+                    "epochs": elastic.epochs,
+                    "stop": elastic.stop,
+                }
             )
         self._call("on_train_begin")
         self._call("on_epoch_begin", 0)
@@ -138,7 +147,7 @@ class FabricModel:
             # to the step, and so reaches learners that join.
             if elastic.ending is None and step.last_of_epoch:
                 self._call("on_epoch_end", step.epoch)
-                if step.epoch + 1 < elastic.epochs:
+                if step.epoch + 1 < elastic.epochs and not elastic.stopping:
                     self._call("on_epoch_begin", step.epoch + 1)
         self._call("on_train_end")
         if self._logger is not None and hasattr(self._logger, "on_train_end"):

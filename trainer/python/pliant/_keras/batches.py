@@ -6,7 +6,9 @@ from typing import Any
 import keras
 import numpy as np
 
+from .._learner import Plan
 from .._seeds import mix, seed_python
+from .._streams import Streams, StreamShard, is_stream
 from ..errors import InvalidProgram
 
 Collate = Callable[[list[Any]], Any]
@@ -34,10 +36,11 @@ def size_of(data: Any, what: str) -> int:
             f"the {what} data ({type(data).__name__}) are a PyDataset, which makes batches: which "
             "samples make a batch is decided by the job, so give arrays, or __getitem__ of a sample"
         )
-    elif not hasattr(data, "__len__") or not hasattr(data, "__getitem__"):
+    elif not hasattr(data, "__len__") or not (hasattr(data, "__getitem__") or is_stream(data)):
         raise InvalidProgram(
             f"the {what} data ({type(data).__name__}) have no __len__ and __getitem__: samples are "
-            "dealt to learners by their index, so arrays or a map-style dataset are needed"
+            "dealt to learners by their index, so arrays or a map-style dataset are needed, or one "
+            "with __len__ and stream(shard, start)"
         )
     else:
         size = len(data)
@@ -51,16 +54,33 @@ class Batches:
     and Python's generators depends on the job's seed, the epoch and the sample, not on who reads
     it."""
 
-    def __init__(self, data: Any, collate: Collate | None) -> None:
+    def __init__(self, data: Any, size: int, collate: Collate | None) -> None:
+        self.size = size
         self._data = data
         self._arrays = _arrays_of(data) is not None
         self._collate = collate or _stack
         self._seed = 0
+        self._streams: Streams | None = None
 
-    def seed(self, seed: int) -> None:
-        self._seed = seed
+    @property
+    def in_order(self) -> bool:
+        return is_stream(self._data)
+
+    def follow(self, plan: Plan) -> None:
+        self._seed = plan.seed
+        if self.in_order:
+            self._streams = Streams(self._data, self.size, plan, seed_python)
+
+    def one(self) -> Any:
+        """A batch of one sample, before there is a plan."""
+        if self.in_order:
+            first = self._data.stream(StreamShard(index=0, count=1, epoch=0, seed=0), 0)
+            return self._collate([next(iter(first))])
+        return self.load([0], 0)
 
     def load(self, samples: Sequence[int], epoch: int) -> Any:
+        if self._streams is not None:
+            return self._collate(self._streams.read(samples, epoch))
         if self._arrays:
             index = np.asarray(samples)
             return keras.tree.map_structure(lambda array: np.asarray(array[index]), self._data)

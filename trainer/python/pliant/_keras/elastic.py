@@ -1,5 +1,6 @@
 """A Keras model that trains elastically."""
 
+import multiprocessing
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -11,6 +12,7 @@ from .._learner import Commit, Learner, Shard
 from .._loop import Elastic, OnNonFinite, Stateful, Step
 from .._seeds import mix
 from .._threads import threads_of
+from .._workers import Workers
 from ..errors import InvalidProgram, PliantError
 from ..process import Guard
 from .batches import Batches, Collate, size_of
@@ -49,14 +51,24 @@ class KerasElastic(Elastic[KerasStep]):
         train: Batches,
         test: Batches | None,
         evaluate: Evaluate | None,
+        num_workers: int,
         **description: Any,
     ) -> None:
-        super().__init__(learner, guard, **description)
+        super().__init__(
+            learner,
+            guard,
+            train_samples=train.size,
+            test_samples=0 if test is None else test.size,
+            in_order=train.in_order,
+            **description,
+        )
         self._model = model
         self._optimizer = optimizer
         self._engine = engine
         self._train = train
         self._test = test
+        self._num_workers = num_workers
+        self._workers: Workers | None = None
         self._evaluate = evaluate or engine.evaluate
         self._state = ModelState(engine, model, optimizer)
         self._state.others.add("pliant", self._counters)
@@ -68,9 +80,12 @@ class KerasElastic(Elastic[KerasStep]):
 
     def _prepare(self) -> None:
         self._state.register(self._learner)
-        self._train.seed(self.plan.seed)
+        self._train.follow(self.plan)
         if self._test is not None:
-            self._test.seed(self.plan.seed)
+            self._test.follow(self.plan)
+        if self._num_workers > 0:
+            context = multiprocessing.get_context("fork")
+            self._workers = Workers(self._num_workers, self._train, self._test, context=context)
 
     def _make_step(self, work: Shard | Commit) -> KerasStep:
         return KerasStep(self, work)
@@ -87,9 +102,15 @@ class KerasElastic(Elastic[KerasStep]):
 
     def _load(self, batches: Batches, shard: Shard) -> Any:
         self._state.restore_buffers()
+
+        def in_place() -> Any:
+            return batches.load(shard.samples, shard.epoch)
+
         began = time.monotonic()
-        batch = batches.load(shard.samples, shard.epoch)
+        batch = self._workers.load(shard, in_place) if self._workers else in_place()
         self._learner.data_waited(time.monotonic() - began)
+        if self._workers:
+            self._workers.ask_ahead(self._learner.forecast)
         self._set_seeds(shard.seed)
         return batch
 
@@ -152,6 +173,10 @@ class KerasElastic(Elastic[KerasStep]):
         self._engine.apply(self._gradients.parts())
         return True
 
+    def _learning_rate(self) -> float:
+        optimizer = getattr(self._optimizer, "inner_optimizer", self._optimizer)
+        return float(self._engine.array(optimizer.learning_rate))
+
     def _gradient_is_finite(self) -> bool:
         return self._gradients.finite()
 
@@ -167,7 +192,9 @@ class KerasElastic(Elastic[KerasStep]):
         load_final_model(self._model, self.job.checkpoint_dir)
 
     def _release(self) -> None:
-        """The model holds nothing of ours."""
+        if self._workers is not None:
+            self._workers.close()
+            self._workers = None
 
 
 def attach(
@@ -185,6 +212,7 @@ def attach(
     logical_shards: int | None = None,
     drop_last: bool = False,
     on_nonfinite: OnNonFinite = "stop",
+    num_workers: int = 0,
     threads: int | None = None,
     checkpoint_dir: str | os.PathLike[str] | None = None,
     name: str | None = None,
@@ -192,10 +220,12 @@ def attach(
     """Makes the training of a Keras model elastic, on TensorFlow, JAX or PyTorch.
 
     loss: as Keras takes it. A program that hands in gradients of its own (step.backward) needs none.
-    train_data, test_data: arrays (inputs, truth), or map-style datasets of such pairs. `collate`
-        makes a batch of samples; without it they are stacked.
+    train_data, test_data: arrays (inputs, truth), or map-style datasets of such pairs, or such with
+        `__len__` and `stream(shard, start)` (pliant.StreamShard). `collate` makes a batch of
+        samples; without it they are stacked.
     evaluate: called with a batch of the test data; returns the loss, or the loss and how many
         samples were right. Without it: the loss, in evaluation mode.
+    num_workers: processes that load data ahead; they must not use the framework below Keras.
     threads: of each operation on the CPU, for PyTorch. TensorFlow and JAX have as many as
         OMP_NUM_THREADS says when pliant is imported, else 1.
     The other arguments are as with PyTorch (docs/python.md).
@@ -207,6 +237,7 @@ def attach(
         name=name or model.name,
         framework=f"keras {keras.__version__} {engine_type.describe(threads)}",
         checkpoint_dir=os.fspath(checkpoint_dir) if checkpoint_dir else None,
+        gpu_problem=engine_type.gpu_problem(),
     )
     guard.watch(learner)
     try:
@@ -215,8 +246,10 @@ def attach(
         if test_data is not None and loss is None and evaluate is None:
             raise InvalidProgram("test_data need a loss, or evaluate: how they are tested")
         objective = None if loss is None else Objective(loss)
-        train_samples = size_of(train_data, "training")
-        train = Batches(train_data, collate)
+        train = Batches(train_data, size_of(train_data, "training"), collate)
+        test = None
+        if test_data is not None:
+            test = Batches(test_data, size_of(test_data, "test"), collate)
         _build(model, train)
         engine = engine_type(model, keras.optimizers.get(optimizer), objective)
         return KerasElastic(
@@ -226,10 +259,9 @@ def attach(
             engine.optimizer,
             engine,
             train=train,
-            test=None if test_data is None else Batches(test_data, collate),
+            test=test,
             evaluate=evaluate,
-            train_samples=train_samples,
-            test_samples=0 if test_data is None else size_of(test_data, "test"),
+            num_workers=num_workers,
             epochs=epochs,
             global_batch_size=batch_size,
             logical_shards=logical_shards,
@@ -246,5 +278,5 @@ def attach(
 def _build(model: keras.Model, train: Batches) -> None:
     """A model that makes its variables when it is called first is called."""
     if not model.built:
-        inputs, _ = parts_of(train.load([0], 0))
+        inputs, _ = parts_of(train.one())
         model(keras.tree.map_structure(keras.ops.convert_to_tensor, inputs), training=False)

@@ -29,6 +29,11 @@ class Engine(abc.ABC):
     def describe(threads: int) -> str:
         """Settings and versions that the bits depend on."""
 
+    @staticmethod
+    @abc.abstractmethod
+    def gpu_problem() -> str | None:
+        """Why the container's GPUs cannot be used; None: they can, or there are none."""
+
     @abc.abstractmethod
     def gradients(self, batch: Any) -> tuple[float, float, list[np.ndarray | None]]:
         """Forward and backward. The loss, how many samples are right, and the gradients of the

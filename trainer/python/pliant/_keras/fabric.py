@@ -29,7 +29,6 @@ class KerasFabricModel(FabricModel):
             )
 
     def _attach(self, train_data: Any, test_data: Any, **settings: Any) -> KerasElastic:
-        settings.pop("num_workers")  # batches are made between two others
         return attach(
             self._model,
             self._optimizer,

@@ -23,9 +23,9 @@ def _counted(model: keras.Model) -> dict[str, str]:
     counts: dict[str, set[int]] = {}
     for layer in model._flatten_layers():
         kind = _kind(layer)
-        count = re.fullmatch(rf"{re.escape(kind)}(?:_(\d+))?", layer.name)
-        if count:
-            counts.setdefault(kind, set()).add(int(count[1] or 0))
+        numbered = re.fullmatch(rf"{re.escape(kind)}(?:_(\d+))?", layer.name)
+        if numbered:
+            counts.setdefault(kind, set()).add(int(numbered[1] or 0))
     names = {}
     for kind, present in counts.items():
         for place, count in enumerate(sorted(present)):

@@ -8,6 +8,7 @@ import jax
 import keras
 import numpy as np
 
+from .. import _gpus
 from .engine import Engine, parts_of
 from .objective import correct_of
 
@@ -26,6 +27,11 @@ class Jax(Engine):
         text = f"jax {jax.__version__} threads={threads} flags={os.environ.get('XLA_FLAGS', '')}"
         device = jax.devices()[0]
         return text if device.platform == "cpu" else f"{text} {device.device_kind}"
+
+    @staticmethod
+    def gpu_problem() -> str | None:
+        usable = jax.devices()[0].platform != "cpu"
+        return _gpus.problem(f"jax {jax.__version__}", usable=usable)
 
     def gradients(self, batch: Any) -> tuple[float, float, list[np.ndarray | None]]:
         inputs, truth = parts_of(batch)

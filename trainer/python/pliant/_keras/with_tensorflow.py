@@ -7,6 +7,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from .. import _gpus
 from .engine import Engine, parts_of
 from .objective import correct_of
 
@@ -30,6 +31,11 @@ class TensorFlow(Engine):
             details = tf.config.experimental.get_device_details(gpus[0])
             text += f" gpu={details.get('device_name', 'unknown')}"
         return text
+
+    @staticmethod
+    def gpu_problem() -> str | None:
+        usable = bool(tf.config.list_physical_devices("GPU"))
+        return _gpus.problem(f"tensorflow {tf.__version__}", usable=usable)
 
     def gradients(self, batch: Any) -> tuple[float, float, list[np.ndarray | None]]:
         inputs, truth = _tensors(parts_of(batch))

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import torch
 
-from .._torch.numerics import compute_deterministically, describe, seed_all
+from .._torch.numerics import compute_deterministically, describe, gpu_problem, seed_all
 from .engine import Engine, parts_of
 from .objective import correct_of
 
@@ -17,6 +17,10 @@ class Torch(Engine):
     def describe(threads: int) -> str:
         compute_deterministically(threads)
         return describe(threads)
+
+    @staticmethod
+    def gpu_problem() -> str | None:
+        return gpu_problem()
 
     def gradients(self, batch: Any) -> tuple[float, float, list[np.ndarray | None]]:
         inputs, truth = _tensors(parts_of(batch))

@@ -6,7 +6,9 @@ from typing import Any
 import torch
 from torch.utils.data import TensorDataset, default_collate
 
+from .._learner import Plan
 from .._seeds import mix
+from .._streams import Streams, is_stream
 from ..errors import InvalidProgram
 from .numerics import seed_all
 
@@ -20,13 +22,17 @@ def size_of(data: Any, what: str) -> int:
             f"the {what} data are a DataLoader: give its dataset, and its collate_fn as `collate`; "
             "which samples make a batch is decided by the job"
         )
-    if isinstance(data, torch.utils.data.IterableDataset) or not hasattr(data, "__len__"):
+    if not hasattr(data, "__len__"):
         raise InvalidProgram(
             f"the {what} data ({type(data).__name__}) have no __len__: samples are dealt to "
-            "learners by their index, so a map-style dataset is needed (__len__ and __getitem__)"
+            "learners by their index, so a map-style dataset is needed (__len__ and __getitem__), "
+            "or one with __len__ and stream(shard, start)"
         )
-    if not hasattr(data, "__getitem__"):
-        raise InvalidProgram(f"the {what} data ({type(data).__name__}) have no __getitem__")
+    iterable = isinstance(data, torch.utils.data.IterableDataset)
+    if not is_stream(data) and (iterable or not hasattr(data, "__getitem__")):
+        raise InvalidProgram(
+            f"the {what} data ({type(data).__name__}) have no __getitem__, nor stream(shard, start)"
+        )
     size = len(data)
     if size < 1:
         raise InvalidProgram(f"the {what} data are empty")
@@ -37,14 +43,21 @@ class Batches:
     """Makes batches of one dataset. What a sample draws (augmentation) depends on the job's seed,
     the epoch and the sample, not on who reads it."""
 
-    def __init__(self, data: Any, collate: Collate | None, seed: int) -> None:
+    def __init__(self, data: Any, size: int, collate: Collate | None, plan: Plan) -> None:
         self._data = data
         self._collate = collate or default_collate
-        self._seed = seed
+        self._seed = plan.seed
+        self._streams = Streams(data, size, plan, seed_all) if is_stream(data) else None
         # Its samples draw nothing, and it can be asked for many at once.
         self._tensors = isinstance(data, TensorDataset) and collate is None
 
+    @property
+    def in_order(self) -> bool:
+        return self._streams is not None
+
     def load(self, samples: Sequence[int], epoch: int) -> Any:
+        if self._streams is not None:
+            return self._collate(self._streams.read(samples, epoch))
         if self._tensors:
             index = torch.tensor(samples)
             return [tensor[index] for tensor in self._data.tensors]

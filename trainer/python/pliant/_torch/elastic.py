@@ -6,18 +6,20 @@ from collections.abc import Callable
 from typing import Any, Literal, Protocol
 
 import torch
+import torch.multiprocessing
 
 from .._learner import Commit, Learner, Shard
 from .._loop import Elastic, OnNonFinite, Stateful, Step
 from .._seeds import mix
 from ..errors import InvalidProgram, PliantError
+from .._streams import is_stream
+from .._workers import Workers
 from ..process import Guard
 from .batches import Batches, Collate, size_of
 from .final_model import load_final_model
 from .gradients import Gradients
-from .numerics import compute_deterministically, describe, seed_all
+from .numerics import compute_deterministically, describe, gpu_problem, seed_all
 from .training_state import TrainingState
-from .workers import Workers
 
 # Loss (mean over the batch, or its sum: see `attach`) and, where it means something, how many of
 # the batch's samples were right.
@@ -82,14 +84,15 @@ class TorchElastic(Elastic[TorchStep]):
             logical_shards=logical_shards,
             seed=seed,
             drop_last=drop_last,
+            in_order=is_stream(train[0]),
             loss_is_mean=loss_reduction == "mean",
             on_nonfinite=on_nonfinite,
         )
         self._model = model
         self._optimizer = optimizer
         self._evaluate = evaluate
-        self._train = Batches(train[0], collate, self.plan.seed)
-        self._test = Batches(test[0], collate, self.plan.seed) if test else None
+        self._train = Batches(*train, collate, self.plan)
+        self._test = Batches(*test, collate, self.plan) if test else None
         self._num_workers = num_workers
         self._workers: Workers | None = None
         self._scaler = scaler
@@ -105,7 +108,15 @@ class TorchElastic(Elastic[TorchStep]):
     def _prepare(self) -> None:
         self._state.register(self._learner)
         if self._num_workers > 0:
-            self._workers = Workers(self._num_workers, self._train, self._test)
+            # Tensors travel by shared memory.
+            context = torch.multiprocessing.get_context("fork")
+            self._workers = Workers(
+                self._num_workers,
+                self._train,
+                self._test,
+                context=context,
+                prepare=lambda: torch.set_num_threads(1),
+            )
 
     def _make_step(self, work: Shard | Commit) -> TorchStep:
         return TorchStep(self, work)
@@ -179,6 +190,9 @@ class TorchElastic(Elastic[TorchStep]):
             self._optimizer.step()
         return True
 
+    def _learning_rate(self) -> float:
+        return float(self._optimizer.param_groups[0]["lr"])
+
     def _gradient_is_finite(self) -> bool:
         return self._gradients.finite()
 
@@ -227,7 +241,8 @@ def attach(
     In a pod of an ElasticTrainingJob the job decides who trains. Elsewhere this process trains
     alone, with the same result, writes checkpoints, and goes on from the newest that it finds.
 
-    train_data, test_data: map-style datasets. `collate` as DataLoader's collate_fn.
+    train_data, test_data: map-style datasets, or such with `__len__` and `stream(shard, start)`
+        (pliant.StreamShard). `collate` as DataLoader's collate_fn.
     batch_size: of the global batch, over all learners. None: the job's or, alone, 256.
     evaluate: called with a batch of the test data after each epoch; returns the loss, or the loss
         and how many samples were right.
@@ -251,6 +266,7 @@ def attach(
         name=name or type(model).__name__,
         framework=describe(threads),
         checkpoint_dir=os.fspath(checkpoint_dir) if checkpoint_dir else None,
+        gpu_problem=gpu_problem(),
     )
     guard.watch(learner)
     try:

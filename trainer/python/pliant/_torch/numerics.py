@@ -6,6 +6,7 @@ import os
 
 import torch
 
+from .. import _gpus
 from .._seeds import seed_python
 
 
@@ -25,8 +26,11 @@ def compute_deterministically(threads: int) -> None:
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.use_deterministic_algorithms(True)
     torch.backends.cudnn.benchmark = False
-    # That would fill fresh memory, to show reads of what was never written: twice the work.
-    torch.utils.deterministic.fill_uninitialized_memory = False
+    # That would fill fresh memory, to show reads of what was never written: twice the work. PyTorch
+    # 2.1 does not, and has no such setting.
+    deterministic = getattr(torch.utils, "deterministic", None)
+    if deterministic is not None:
+        deterministic.fill_uninitialized_memory = False
 
 
 def _limit_openblas(threads: int) -> None:
@@ -37,6 +41,11 @@ def _limit_openblas(threads: int) -> None:
         for path in sorted(paths):
             with contextlib.suppress(OSError, AttributeError):
                 ctypes.CDLL(path).openblas_set_num_threads(threads)
+
+
+def gpu_problem() -> str | None:
+    built = f"CUDA {torch.version.cuda}" if torch.version.cuda else "without CUDA"
+    return _gpus.problem(f"torch {torch.__version__} ({built})", usable=torch.cuda.is_available())
 
 
 def describe(threads: int) -> str:

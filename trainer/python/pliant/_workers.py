@@ -10,16 +10,13 @@ import os
 import queue
 import signal
 import traceback
-from collections.abc import Callable
-from typing import Any
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
-import torch
-import torch.multiprocessing
-
-from .._learner import Shard
-from ..errors import PliantError
-from ..process import last_line
-from .batches import Batches
+from ._learner import Shard
+from .errors import PliantError
+from .process import last_line
 
 _BATCHES_PER_WORKER = 2
 _BYTES_AHEAD_MOST = 1 << 30
@@ -33,24 +30,51 @@ class DataWorkerError(PliantError):
     """A process that loads data failed. Its traceback is in the log."""
 
 
-class Workers:
-    """Started before the learner has threads: they are forked."""
+class Batches(Protocol):
+    @property
+    def in_order(self) -> bool:
+        """The batches of a shard are loaded one after the other, by the same process."""
 
-    def __init__(self, count: int, train: Batches, test: Batches | None) -> None:
-        context = torch.multiprocessing.get_context("fork")
-        self._requests: Any = context.Queue()
+    def load(self, samples: Sequence[int], epoch: int) -> Any: ...
+
+
+class Workers:
+    """Started before the learner has threads: they are forked. `prepare` is called in each."""
+
+    def __init__(
+        self,
+        count: int,
+        train: Batches,
+        test: Batches | None,
+        *,
+        context: Any,
+        prepare: Callable[[], None] = lambda: None,
+    ) -> None:
+        in_order = train.in_order or (test is not None and test.in_order)
+        # By process. Where the order does not matter, whoever is free takes the next.
+        self._requests: list[Any] = (
+            [context.Queue() for _ in range(count)] if in_order else [context.Queue()] * count
+        )
         self._results: Any = context.Queue()
         self._ready: dict[Key, Any] = {}
         self._asked: set[Key] = set()
         self._batch_bytes = 0
         self._count = count
-        arguments = (self._requests, self._results, train, test, os.getpid())
         self._processes: list[multiprocessing.process.BaseProcess] = [
-            context.Process(target=_work, args=arguments, name=f"pliant-data-{i}", daemon=True)
-            for i in range(count)
+            context.Process(
+                target=_work,
+                args=(requests, self._results, train, test, prepare, os.getpid()),
+                name=f"pliant-data-{i}",
+                daemon=True,
+            )
+            for i, requests in enumerate(self._requests)
         ]
-        for process in self._processes:
-            process.start()
+        with warnings.catch_warnings():
+            # Of JAX, and of Python where there are threads: these processes read data, and call
+            # nothing of a framework's that waits for another thread.
+            warnings.filterwarnings("ignore", message=".*fork\\(\\)")
+            for process in self._processes:
+                process.start()
 
     def load(self, shard: Shard, in_place: Callable[[], Any]) -> Any:
         """The batch of a shard."""
@@ -73,7 +97,7 @@ class Workers:
             expected.add(key)
             if key not in self._asked:
                 self._asked.add(key)
-                self._requests.put((key, shard.samples))
+                self._requests[shard.index % self._count].put((key, shard.samples))
         for key in self._asked - expected:
             if key in self._ready:
                 del self._ready[key]
@@ -84,7 +108,7 @@ class Workers:
             process.terminate()
         for process in self._processes:
             process.join()
-        for each in (self._requests, self._results):
+        for each in (*self._requests, self._results):
             each.close()
             each.cancel_join_thread()
 
@@ -118,8 +142,8 @@ def _key(shard: Shard) -> Key:
 
 
 def _bytes_of(batch: Any) -> int:
-    if isinstance(batch, torch.Tensor):
-        return int(batch.numel() * batch.element_size())
+    if hasattr(batch, "nbytes"):  # a tensor or an array
+        return int(batch.nbytes)
     if isinstance(batch, dict):
         return sum(_bytes_of(value) for value in batch.values())
     if isinstance(batch, list | tuple):
@@ -127,11 +151,18 @@ def _bytes_of(batch: Any) -> int:
     return 0
 
 
-def _work(requests: Any, results: Any, train: Batches, test: Batches | None, parent: int) -> None:
+def _work(
+    requests: Any,
+    results: Any,
+    train: Batches,
+    test: Batches | None,
+    prepare: Callable[[], None],
+    parent: int,
+) -> None:
     # The parent decides when it ends; Ctrl-C at a terminal reaches both.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    torch.set_num_threads(1)
+    prepare()
     results.cancel_join_thread()  # what nobody reads any more does not keep it alive
     while os.getppid() == parent:
         try:

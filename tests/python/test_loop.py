@@ -1,0 +1,411 @@
+"""What goes with a loop, in one process: data that are read from front to back, an early end, what watches, state that the
+program registers, and the final model in the hands of others."""
+
+import contextlib
+import importlib.util
+import io
+import json
+import os
+import pathlib
+import struct
+import sys
+import tempfile
+import types
+import unittest
+from unittest import mock
+
+import torch
+from pliant._learner import Plan
+from pliant._streams import Streams
+from pliant._workers import Workers
+from pliant.errors import InvalidProgram, PliantError
+from torch import nn
+from torch.utils.data import IterableDataset, TensorDataset
+
+import pliant
+
+
+def net():
+    torch.manual_seed(2)
+    return nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.Dropout(0.2), nn.Linear(8, 3))
+
+
+def data(count=56):
+    generator = torch.Generator().manual_seed(1)
+    inputs = torch.randn(count, 6, generator=generator)
+    return TensorDataset(inputs, (inputs.sum(1) > 0).long())
+
+
+class Cards(IterableDataset):
+    """Deals the samples of another dataset, in an order of its own for each epoch."""
+
+    def __init__(self, samples):
+        self.samples = samples
+        self.opened = []
+
+    def __len__(self):
+        return len(self.samples)
+
+    def __iter__(self):
+        return iter(self.samples)
+
+    def stream(self, shard, start):
+        self.opened.append((shard.epoch, shard.index, start))
+        generator = torch.Generator().manual_seed(shard.epoch)
+        order = torch.randperm(len(self.samples), generator=generator).tolist()
+        for index in order[shard.index + start * shard.count :: shard.count]:
+            yield self.samples[index]
+
+
+class Loop(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory(prefix="pliant-loop-")
+        self.addCleanup(scratch.cleanup)
+        self.folders = (pathlib.Path(scratch.name) / str(i) for i in range(100))
+        environment = mock.patch.dict(os.environ, {"PLIANT_CHECKPOINT_EVERY_STEPS": "1"})
+        environment.start()
+        self.addCleanup(environment.stop)
+
+    def make(self, train=None, folder=None, **settings):
+        self.folder = folder or next(self.folders)
+        self.model = net()
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1, momentum=0.9)
+        settings = {"epochs": 2, "batch_size": 16, "logical_shards": 4, **settings}
+        self.elastic = pliant.attach(
+            self.model,
+            self.optimizer,
+            data() if train is None else train,
+            checkpoint_dir=self.folder,
+            **settings,
+        )
+        self.addCleanup(self.elastic.close)
+        return self.elastic
+
+    def loss(self, batch):
+        inputs, targets = batch
+        return nn.functional.cross_entropy(self.model(inputs), targets)
+
+    def evaluate(self, batch):
+        return self.loss(batch), (self.model(batch[0]).argmax(1) == batch[1]).sum()
+
+    def train(self, after=lambda step: None, stop_at=None, **how):
+        """Parameters at the end, or None if it stopped before."""
+        for step in self.elastic.steps():
+            for batch in step:
+                step.backward(self.loss(batch))
+            step.commit(**how)
+            after(step)
+            if step.number == stop_at:
+                self.elastic.close()
+                return None
+        return [value.clone() for value in self.model.state_dict().values()]
+
+    def assert_same(self, first, second):
+        for a, b in zip(first, second, strict=True):
+            self.assertTrue(torch.equal(a, b))
+
+
+class StreamTest(Loop):
+    def test_each_sample_is_read_once_whoever_reads(self):
+        for size, batch, shards in ((56, 16, 4), (50, 16, 16), (3, 8, 4), (64, 64, 1), (33, 8, 8)):
+            plan = Plan(batch, shards, -(-size // batch), 0, seed=1)
+            cards = Cards(list(range(size)))
+            readers = [Streams(cards, size, plan, lambda _: None) for _ in range(3)]
+            for epoch in range(2):
+                seen = []
+                for place in range(size):  # by another each time: opened anew, where it is
+                    seen += readers[place % 3].read([place], epoch)
+                self.assertEqual(sorted(seen), list(range(size)), (size, batch, shards))
+                self.assertEqual(seen, readers[0].read(range(size), epoch), "in the same order")
+
+    def test_a_stream_goes_on_where_the_committed_steps_left_it(self):
+        test = Cards(data(20))
+        settings = {"test_data": test, "evaluate": self.evaluate}
+        self.make(train := Cards(data()), **settings)
+        expected = self.train()
+        once_an_epoch = [(epoch, shard, 0) for epoch in range(2) for shard in range(4)]
+        self.assertEqual(train.opened, once_an_epoch, "read through")
+        self.assertEqual(test.opened, once_an_epoch)
+        folder = next(self.folders)
+        self.make(Cards(data()), folder, **settings)
+        self.train(stop_at=5)
+        self.make(train := Cards(data()), folder, num_workers=2, **settings)
+        self.assert_same(self.train(), expected)
+
+    def test_what_is_wrong_is_said(self):
+        class Short(Cards):
+            def __len__(self):
+                return 60
+
+        class Unsized:
+            def stream(self, shard, start):
+                yield from data()
+
+        class Plain(Cards):
+            stream = None
+
+        self.make(Short(data()))
+        with self.assertRaisesRegex(InvalidProgram, "ended after 14 samples in epoch 0: of 60"):
+            self.train()
+        for wrong, what in ((Unsized(), "no __len__"), (Plain([1]), "nor stream")):
+            with self.assertRaisesRegex(InvalidProgram, what):
+                self.make(wrong)
+
+
+class EarlyEndTest(Loop):
+    def test_a_program_ends_with_the_step_that_it_likes(self):
+        self.make()
+        self.train(after=lambda step: step.number == 4 and self.elastic.stop())
+        self.assertEqual((self.elastic.ending.reason, self.elastic.ending.step), ("Completed", 5))
+        ended_with = [value.clone() for value in self.model.state_dict().values()]
+        manifest = json.loads((self.folder / "local" / "final" / "manifest.json").read_text())
+        self.assertEqual((manifest["step"], manifest["epoch"]), (5, 1))
+        self.make(folder=self.folder)
+        self.assert_same(self.train(), ended_with)  # who comes later has the final model
+
+    def test_early_stopping_is_state(self):
+        def run(folder, stop_at=None):
+            settings = {"test_data": data(20), "evaluate": self.evaluate, "epochs": 40}
+            self.make(folder=folder, **settings)
+            heard = []
+            self.elastic.on_evaluation.append(heard.append)
+            self.elastic.watch(pliant.EarlyStopping(patience=2))
+            self.train(stop_at=stop_at)
+            return heard, self.elastic.ending
+
+        heard, ending = run(next(self.folders))
+        self.assertEqual(ending.reason, "Completed")
+        self.assertEqual(ending.step, 4 * len(heard), "with an evaluation")
+        self.assertLess(len(heard), 40)
+        losses = [evaluation.loss for evaluation in heard]
+        self.assertEqual(losses.index(min(losses)), len(losses) - 3)
+        self.assertEqual([evaluation.epoch for evaluation in heard], list(range(len(heard))))
+        self.assertGreater(heard[-1].accuracy, 0.5)
+        folder = next(self.folders)
+        run(folder, stop_at=ending.step - 6)
+        _, again = run(folder)
+        self.assertEqual(
+            (again.step, again.parameters_sha256), (ending.step, ending.parameters_sha256)
+        )
+
+    def test_the_wish_is_loaded_with_the_state(self):
+        """As by one that joins when the others have made the last step."""
+
+        def stop(step):
+            if step.number == 2:
+                self.elastic.stop()
+
+        self.make()
+        self.train(after=stop)
+        ended_with = self.elastic.ending.parameters_sha256
+        self.make(folder=next(self.folders))
+        with mock.patch.object(self.elastic._learner, "stop", lambda: None):
+            self.train(after=stop, stop_at=3)
+        self.make(folder=self.folder)
+        self.train(after=stop)
+        self.assertEqual(self.elastic.ending.step, 3)
+        self.assertEqual(self.elastic.ending.parameters_sha256, ended_with)
+
+
+class WatcherTest(Loop):
+    def test_a_progress_bar(self):
+        for terminal in (True, False):
+            shown = io.StringIO()
+            shown.isatty = lambda terminal=terminal: terminal
+            self.make(test_data=data(20), evaluate=self.evaluate)
+            with contextlib.redirect_stderr(shown):
+                self.elastic.watch(pliant.ProgressBar())
+                self.train()
+            text = shown.getvalue()
+            self.assertRegex(text, r"epoch 1/2  \[#+\.+\] 4/8  loss ")
+            self.assertRegex(text, r"epoch 2/2  \[#+\] 8/8  tested:  loss [\d.]+  accuracy 0")
+            self.assertEqual(terminal, "\r" in text)
+            self.assertTrue(text.endswith("\n"))
+
+    def test_events_for_tensorboard(self):
+        """With a package of that name that takes note of what it is given."""
+        files = []
+
+        class Writer:
+            def __init__(self, folder):
+                self.folder, self.events, self.open = folder, [], True
+                files.append(self)
+
+            def add_event(self, event):
+                self.events.append(event)
+
+            def flush(self):
+                pass
+
+            def close(self):
+                self.open = False
+
+        record = types.SimpleNamespace
+        summary = type("Summary", (record,), {"Value": record})
+        modules = {
+            name: types.ModuleType(name)
+            for name in (
+                "tensorboard", "tensorboard.compat", "tensorboard.compat.proto", "tensorboard.summary", "tensorboard.summary.writer",
+            )
+        }  # fmt: skip
+        modules |= {
+            "tensorboard.compat.proto.event_pb2": record(Event=record, SessionLog=type("SessionLog", (record,), {"START": 1})),
+            "tensorboard.compat.proto.summary_pb2": record(Summary=summary),
+            "tensorboard.summary.writer.event_file_writer": record(EventFileWriter=Writer),
+        }  # fmt: skip
+        with mock.patch.dict(sys.modules, modules):
+            self.make(test_data=data(20), evaluate=self.evaluate)
+            self.elastic.watch(board := pliant.TensorBoard())
+            self.train()
+            (file,) = files
+            self.assertEqual(file.folder, str(self.folder / "local" / "tensorboard"))
+            self.assertFalse(file.open)
+            version, start, *events = file.events
+            self.assertEqual((version.file_version, version.step), ("brain.Event:2", 4))
+            self.assertEqual((start.session_log.status, start.step), (1, 4))
+            values = {
+                (value.tag, event.step): value.simple_value
+                for event in events
+                for value in event.summary.value
+            }
+            self.assertEqual(
+                {tag for tag, step in values if step == 8},
+                {"loss/train", "accuracy/train", "learning_rate", "learners", "loss/test", "accuracy/test",
+                 "samples_per_second", "step_seconds"},
+            )  # fmt: skip
+            self.assertEqual(values["learning_rate", 8], 0.1)
+            self.assertAlmostEqual(values["step_seconds", 8] * values["samples_per_second", 8], 16)
+            # Another membership: what others wrote of later steps does not count.
+            line = {"kind": "train", "step": 6, "loss": 1.0, "unixSeconds": 1.0}
+            for membership in ("1.1", "1.1", "1.2"):
+                board.on_metrics({**line, "membership": membership})
+            self.assertEqual([len(file.events) for file in files[1:]], [4, 3])
+            self.assertEqual(files[-1].events[1].step, 6)
+            board.end()
+
+    def test_without_tensorboard_a_line_says_so(self):
+        shown = io.StringIO()
+        self.make()
+        with mock.patch.dict(sys.modules, {"tensorboard": None}), contextlib.redirect_stderr(shown):
+            self.elastic.watch(pliant.TensorBoard())
+            self.assertIsNotNone(self.train())
+        self.assertEqual(shown.getvalue().count("pip install tensorboard"), 1)
+        with self.assertRaisesRegex(PliantError, "before the first step"):
+            self.elastic.watch(pliant.ProgressBar())
+
+
+class RegisteredStateTest(Loop):
+    class Mean:
+        """A metric of the program's: a moving mean of the loss."""
+
+        def __init__(self):
+            self.value = torch.zeros(())
+            self.seen = []
+
+        def state_dict(self):
+            return vars(self)
+
+        def load_state_dict(self, state_dict):
+            vars(self).update(state_dict)
+
+    def test_schedules_and_metrics_go_on(self):
+        def run(folder, stop_at=None):
+            self.make(folder=folder, epochs=3)
+            schedule = torch.optim.lr_scheduler.OneCycleLR(self.optimizer, 0.2, 12)
+            self.elastic.register("schedule", schedule)
+            self.elastic.register("mean", mean := self.Mean())
+
+            def after(step):
+                schedule.step()
+                mean.value = 0.9 * mean.value + 0.1 * step.loss
+                mean.seen = [*mean.seen, step.number][-3:]
+
+            return self.train(after, stop_at), mean, schedule.get_last_lr()
+
+        expected, mean, rate = run(next(self.folders))
+        folder = next(self.folders)
+        run(folder, stop_at=6)
+        again, mean_again, rate_again = run(folder)
+        self.assert_same(again, expected)
+        self.assertEqual((mean_again.value, rate_again), (mean.value, rate))
+        self.assertEqual(mean_again.seen, [9, 10, 11])
+
+    def test_clipping_is_of_the_reduced_gradient(self):
+        """Its norm, not that of a shard's: parameters move as far as it says."""
+        self.make()
+        self.optimizer.param_groups[0]["momentum"] = 0.0
+        before = [parameter.detach().clone() for parameter in self.model.parameters()]
+        norms = []
+        for step in self.elastic.steps():
+            for batch in step:
+                step.backward(100 * self.loss(batch))
+            whole = torch.cat([parameter.grad.flatten() for parameter in self.model.parameters()])
+            norms.append(float(whole.norm()))
+            step.commit(max_norm=0.5)
+            after = [parameter.detach().clone() for parameter in self.model.parameters()]
+            moved = torch.cat([(a - b).flatten() for a, b in zip(after, before, strict=True)])
+            self.assertAlmostEqual(float(moved.norm()), 0.1 * 0.5, places=5)
+            before = after
+        self.assertGreater(min(norms), 0.5)
+
+    def test_mixed_precision_goes_on(self):
+        def run(folder, stop_at=None):
+            self.make(folder=folder)
+            plain_loss = self.loss
+            with mock.patch.object(self, "loss") as loss:
+
+                def in_half(batch):
+                    with torch.autocast("cpu", dtype=torch.bfloat16):
+                        return plain_loss(batch)
+
+                loss.side_effect = in_half
+                return self.train(stop_at=stop_at)
+
+        self.make()
+        plain = self.train()
+        expected = run(next(self.folders))
+        self.assertFalse(all(torch.equal(a, b) for a, b in zip(plain, expected, strict=True)))
+        run(folder := next(self.folders), stop_at=3)
+        self.assert_same(run(folder), expected)
+
+
+class FinalModelTest(Loop):
+    def test_plain_torch_reads_it(self):
+        self.make()
+        ended_with = self.train()
+        path = self.folder / "local" / "final" / "model.safetensors"
+        if importlib.util.find_spec("safetensors"):
+            from safetensors.torch import load_file
+
+            tensors = load_file(path)
+        else:  # as that package does: a length, a header, the bytes
+            raw = path.read_bytes()
+            (length,) = struct.unpack("<Q", raw[:8])
+            kinds = {"F32": torch.float32, "I64": torch.int64}
+            tensors = {}
+            for name, entry in json.loads(raw[8 : 8 + length]).items():
+                if name == "__metadata__":
+                    continue
+                first, last = (8 + length + offset for offset in entry["data_offsets"])
+                flat = torch.frombuffer(bytearray(raw[first:last]), dtype=kinds[entry["dtype"]])
+                tensors[name] = flat.reshape(entry["shape"])
+        plain = net()
+        plain.load_state_dict(tensors, strict=True)
+        self.assert_same(plain.state_dict().values(), ended_with)
+
+
+class WorkersTest(unittest.TestCase):
+    def test_what_is_loaded_ahead_has_a_bound_in_bytes(self):
+        import multiprocessing
+
+        batches = types.SimpleNamespace(in_order=False, load=lambda samples, epoch: None)
+        context = multiprocessing.get_context("fork")
+        workers = Workers(3, batches, None, context=context)
+        self.addCleanup(workers.close)
+        for size, depth in ((0, 6), (1 << 20, 6), (300 << 20, 3), (5 << 30, 1)):
+            workers._batch_bytes = size
+            self.assertEqual(workers._depth(), depth, size)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
