@@ -12,6 +12,7 @@ from collections.abc import Callable
 from story import (
     bad_connection,
     bad_jobs,
+    churn,
     control_faults,
     deadly_writes,
     ending,
@@ -95,6 +96,9 @@ def play(name: str, moment: Moment, stage: Stage, screen: Screen) -> list[Check]
 def main() -> int:
     parser = argparse.ArgumentParser(prog="./dev test e2e", description=__doc__)
     parser.add_argument("--all", action="store_true", help="the long ones too")
+    parser.add_argument(
+        "--churn-minutes", metavar="N", type=float, default=5.0, help="how long jobs come and go for --all; default: 5"
+    )
     parser.add_argument("--only", metavar="WORD", default="", help="only moments whose name contains this")
     where.add_arguments(parser)
     arguments = parser.parse_args()
@@ -103,7 +107,9 @@ def main() -> int:
     if arguments.cluster == where.LOCAL:
         moments |= _LOCAL_MOMENTS
         if arguments.all:
+            minutes = arguments.churn_minutes
             moments |= _LONG_LOCAL_MOMENTS
+            moments[f"jobs come and go for {minutes:g} min"] = lambda *scene: churn.play(*scene, minutes)
     else:
         screen.say(f"not on the current cluster, whose nodes are not ours: {', '.join(_LOCAL_MOMENTS)}", "yellow")
     found = []

@@ -22,8 +22,8 @@ _STORM_SECONDS = 15.0  # that nothing but the lease gets through
 _HEADER = (
     "the way to the API server", "resized after", "steps", "requests", "a second at most", "writes", "of those in vain",
 )  # fmt: skip
-_A_SECOND_MOST = 60  # requests, while a size of two learners more or less is written
-_WRITES_MOST = 60
+_A_SECOND_MOST = 30  # requests; ten make an operator that has just started
+_WRITES_MOST = 30
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ class Life:
         return self.sizes[0] + sum(max(0, b - a) for a, b in zip(self.sizes, self.sizes[1:], strict=False))
 
 
-SHORT = Life(kills=1, epochs=24, sizes=(2, 3))
+SHORT = Life(kills=1, epochs=20, sizes=(2, 3))
 LONG = Life(kills=2, epochs=200, sizes=(3, 5, 2, 4))
 
 

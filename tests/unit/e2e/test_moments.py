@@ -1,13 +1,14 @@
 import copy
 import dataclasses
 import json
+import random
 import unittest
 import unittest.mock
 
 import builders
 from test_stage import JOB, container
 
-from story import bad_jobs, examples, spoilt
+from story import bad_jobs, churn, examples, spoilt
 from story import container as container_of_story
 from story.errors import StoryError
 from story.faults import Recovery
@@ -110,3 +111,28 @@ class ExamplesTest(unittest.TestCase):
 
         worlds = [builders.world(0.0), world(None, None), world(0, 2.0), world(0, 1.5), world(1, 0.25)]
         self.assertEqual(examples.curve(worlds, "resnet18"), "0: 1.500, 1: 0.250")
+
+
+class ChurnTest(unittest.TestCase):
+    def test_what_grew_is_told(self) -> None:
+        first = churn.Look(60.0, "op-a", 20.0, 40, 10)
+        for last, found in (
+            (dataclasses.replace(first, mib=27.0, descriptors=48), 0),
+            (dataclasses.replace(first, mib=29.0), 1),
+            (dataclasses.replace(first, mib=29.0, descriptors=49), 2),
+            (dataclasses.replace(first, pod="op-b", mib=5.0), 1),
+        ):
+            with self.subTest(last=last):
+                self.assertEqual(len(churn.problems([first, last])), found)
+
+    def test_what_ended_is_deleted_and_what_lacks_is_made(self) -> None:
+        kubectl = unittest.mock.Mock()
+        kubectl.attempt.return_value.returncode = 0
+        stage = unittest.mock.Mock(kubectl=kubectl, manifest=lambda name: copy.deepcopy(JOB))
+        crowd = churn.Crowd(stage, random.Random(1))
+        crowd.stir(None)
+        self.assertEqual(crowd.made, 1)
+        ended = builders.Training(builders.job("churn-1", phase="Succeeded"), (), None)
+        crowd.stir(builders.world(0.0, ended))
+        kubectl.attempt.assert_called_once_with("delete", "elastictrainingjobs", "churn-1", "--wait=false")
+        self.assertEqual(crowd.done, {"make": 1, "delete a job that ended": 1})
