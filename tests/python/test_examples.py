@@ -224,6 +224,7 @@ class DoctorTest(unittest.TestCase):
         ended = self.run_doctor()
         self.assertEqual(ended.returncode, 0, ended.stdout)
         self.assertIn("ok      training  3 steps alone", ended.stdout)
+        self.assertRegex(ended.stdout, r"ok      events    (tensorboard|not installed)")
 
     def test_a_missing_library_is_named(self):
         ended = self.run_doctor(PLIANT_LIBRARY="/nowhere/libpliant.so")

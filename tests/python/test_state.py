@@ -5,11 +5,13 @@ import collections
 import copy
 import pathlib
 import unittest
+from unittest import mock
 
 import pliant
 import torch
 from pliant._plain_state import decode, encode
 from pliant._seeds import mix
+from pliant._torch.mirror import Mirror
 from pliant._torch.optimizer_state import OptimizerState
 from pliant._torch.training_state import TrainingState
 from pliant.errors import InvalidProgram
@@ -85,6 +87,32 @@ class OptimizerStateTest(unittest.TestCase):
             OptimizerState(torch.optim.LBFGS(net.parameters()), names)
         with self.assertRaisesRegex(InvalidProgram, "parameters that the model has not"):
             OptimizerState(torch.optim.SGD(model().parameters(), lr=1), names)
+
+
+class MirrorTest(unittest.TestCase):
+    def test_what_is_on_a_gpu_has_pinned_memory_beside_it(self):
+        """Without a GPU: what is asked for."""
+        empty = torch.empty
+        asked = []
+
+        def note(shape, *, dtype, pin_memory):
+            asked.append(pin_memory)
+            return empty(shape, dtype=dtype)
+
+        elsewhere = mock.Mock(shape=(2, 3), dtype=torch.float32, is_cuda=True)
+        elsewhere.device.type = "cuda"
+        with mock.patch.object(torch, "empty", note), mock.patch.object(Mirror, "save"):
+            host = Mirror(elsewhere).host
+            Mirror(strided := torch.zeros(2, 3).t())
+        self.assertEqual(asked, [True, False])
+        self.assertEqual((host.shape, host.device.type), ((2, 3), "cpu"))
+        mirror = Mirror(strided)
+        strided.add_(1)
+        mirror.save()
+        self.assertTrue(torch.equal(mirror.host, torch.ones(3, 2)))
+        mirror.host.zero_()
+        mirror.restore()
+        self.assertFalse(strided.any())
 
 
 class TrainingStateTest(unittest.TestCase):

@@ -55,6 +55,14 @@ def _keras() -> str:
     return f"keras {keras.__version__} on {keras.backend.backend()}"
 
 
+def _tensorboard() -> str:
+    if importlib.util.find_spec("tensorboard") is None:
+        return "not installed: pliant.TensorBoard writes nothing"
+    from importlib.metadata import version
+
+    return f"tensorboard {version('tensorboard')}"
+
+
 def _gpu() -> str:
     if importlib.util.find_spec("torch") is None:
         return f"{_gpus.held()} in the container"
@@ -112,6 +120,7 @@ _CHECKS: dict[str, Callable[[], str]] = {
     "library": _library,
     "torch": _torch,
     "keras": _keras,
+    "events": _tensorboard,
     "gpu": _gpu,
     "job": _job,
     "training": _trains,

@@ -10,7 +10,12 @@ class Mirror:
     def __init__(self, tensor: torch.Tensor) -> None:
         self.live = tensor.detach()
         self._same = tensor.device.type == "cpu" and tensor.is_contiguous()
-        self.host = self.live if self._same else torch.empty(tensor.shape, dtype=tensor.dtype)
+        # Pinned: a device copies from and to it by itself, without a detour.
+        self.host = (
+            self.live
+            if self._same
+            else torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=tensor.is_cuda)
+        )
         self.save()
 
     def save(self) -> None:
