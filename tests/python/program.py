@@ -162,9 +162,8 @@ def main(kind, fault):
             loss = loss_function(scores, targets.flatten())
             if fault == "exception" and step.number >= 3:
                 raise ValueError("the third step is a bad one")
-            if step.number == 3:
-                if fault in ("nan", "skip", "warn"):
-                    loss = loss * float("nan")
+            if step.number == 3 and fault in ("nan", "skip", "warn"):
+                loss = loss * float("nan")
             step.backward(loss, correct=(scores.argmax(1) == targets.flatten()).sum())
         step.commit(max_norm=1.0)
         schedule.step()

@@ -188,6 +188,11 @@ class EarlyEndTest(Loop):
             (again.step, again.parameters_sha256), (ending.step, ending.parameters_sha256)
         )
 
+    def test_it_needs_evaluations(self):
+        self.make()
+        with self.assertRaisesRegex(InvalidProgram, "give test data"):
+            self.elastic.watch(pliant.EarlyStopping())
+
     def test_the_wish_is_loaded_with_the_state(self):
         """As by one that joins when the others have made the last step."""
 

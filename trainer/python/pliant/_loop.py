@@ -194,6 +194,7 @@ class Elastic(abc.ABC, Generic[StepT]):
             in_order=in_order,
         )
         self.epochs = epochs
+        self.evaluates = test_samples > 0
         self._loss_is_mean = loss_is_mean
         self._on_nonfinite = on_nonfinite
         self._counters = Counters()

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ._loop import Elastic, Evaluation, Watcher
+from .errors import InvalidProgram
 
 _BAR_WIDTH = 24
 _LINE_EVERY_SECONDS = 30.0  # where nobody sees a line that is written over
@@ -160,6 +161,8 @@ class EarlyStopping(Watcher):
         self._in_vain = 0
 
     def begin(self, elastic: Elastic[Any]) -> None:
+        if not elastic.evaluates:
+            raise InvalidProgram("EarlyStopping looks at evaluations: give test data")
         elastic.register("pliant.early_stopping", self)
         elastic.on_evaluation.append(self._look_at)
         self._stop = elastic.stop

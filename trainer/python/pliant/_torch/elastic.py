@@ -11,9 +11,9 @@ import torch.multiprocessing
 from .._learner import Commit, Learner, Shard
 from .._loop import Elastic, OnNonFinite, Stateful, Step
 from .._seeds import mix
-from ..errors import InvalidProgram, PliantError
 from .._streams import is_stream
 from .._workers import Workers
+from ..errors import InvalidProgram, PliantError
 from ..process import Guard
 from .batches import Batches, Collate, size_of
 from .final_model import load_final_model
