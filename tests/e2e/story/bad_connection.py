@@ -18,7 +18,7 @@ from .watcher import Watcher
 _NAME = "remote"
 _SEED = 6
 _EPOCHS = 200  # as control_faults.py: one undisturbed run does for both
-_STORM_SECONDS = 15.0  # that nothing but the lease gets through
+_STORM_SECONDS = 15.0  # that refusals last: pauses between tries grow with them
 _HEADER = (
     "the way to the API server", "resized after", "steps", "requests", "a second at most", "writes", "of those in vain",
 )  # fmt: skip
@@ -30,7 +30,7 @@ _WRITES_MOST = 30
 class Trouble:
     name: str
     mood: Mood
-    seconds: float | None = None  # None: until the job is resized
+    seconds: float | None = None  # that it lasts; None: until the job is resized
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,9 @@ _TROUBLES = (
     Trouble("as ever", Mood()),
     Trouble("up to 1 s late, each way", Mood(delay_seconds=1.0)),
     Trouble("a tenth of all requests and events cut off", Mood(reset_share=0.1)),
-    Trouble("half of all requests answered 429", Mood(refuse_share=0.5)),
-    Trouble(f"429 to all but the lease for {_STORM_SECONDS:.0f} s", Mood(refuse_share=1.0), _STORM_SECONDS),
-    Trouble("late, cut off and refused", Mood(delay_seconds=0.5, reset_share=0.1, refuse_share=0.2)),
+    Trouble(f"half answered 429 for {_STORM_SECONDS:.0f} s", Mood(refuse_share=0.5), _STORM_SECONDS),
+    Trouble(f"all but the lease's answered 429 for {_STORM_SECONDS:.0f} s", Mood(refuse_share=1.0), _STORM_SECONDS),
+    Trouble(f"all of that for {_STORM_SECONDS:.0f} s", Mood(0.5, 0.1, 0.2), _STORM_SECONDS),
 )
 
 
