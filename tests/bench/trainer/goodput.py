@@ -16,7 +16,7 @@ from elastic_job import ElasticJob, Member
 from rows import Aim, Measured, Row, line, measured_row
 from sizes import SIZES
 from torchrun_job import Agent, TorchrunJob
-from trainers import core_of, wait_for_steps
+from trainers import Late, core_of, wait_for_steps
 
 _MODEL = "transformer"
 _LEARNERS = 4
@@ -45,17 +45,6 @@ def measure(binaries: Path, *, quick: bool) -> Iterator[Row]:
     seconds, every = (6.0, 4.0) if quick else (180.0, 20.0)
     undisturbed = _of_pliant(seconds, None)
     killed = _of_pliant(seconds, every)
-    rival = None
-    if not quick:
-        rival = _of_torchrun(60.0, None), _of_torchrun(seconds, every)
-    for name, starts_count in (("lost", True), ("lost-but-for-starts", False)):
-        theirs = None
-        if rival:
-            theirs = Measured.of([rival[1].lost(rival[0], starts_count=starts_count)])
-        ours = Measured.of([killed.lost(undisturbed, starts_count=starts_count)])
-        yield _shown(measured_row(f"goodput/{name}", "%", ours, theirs, aim=_LOST))
-    theirs = Measured.of(rival[1].start_cpu) if rival else None
-    yield _shown(measured_row("goodput/start-cpu", "s", Measured.of(killed.start_cpu), theirs))
     common = undisturbed.hashes.keys() & killed.hashes.keys()
     different = [step for step in common if undisturbed.hashes[step] != killed.hashes[step]]
     note = f"of {len(common)} steps whose parameters were compared with the undisturbed run's"
@@ -65,6 +54,21 @@ def measure(binaries: Path, *, quick: bool) -> Iterator[Row]:
             aim=Aim("value", 0.0), note=note,
         )
     )  # fmt: skip
+    rival = None
+    given_up = None
+    if not quick:
+        try:
+            rival = _of_torchrun(60.0, None), _of_torchrun(seconds, every)
+        except Late as late:
+            given_up = f"the rival was given up: {late}"
+    for name, starts_count in (("lost", True), ("lost-but-for-starts", False)):
+        theirs = None
+        if rival:
+            theirs = Measured.of([rival[1].lost(rival[0], starts_count=starts_count)])
+        ours = Measured.of([killed.lost(undisturbed, starts_count=starts_count)])
+        yield _shown(measured_row(f"goodput/{name}", "%", ours, theirs, aim=_LOST, note=given_up))
+    theirs = Measured.of(rival[1].start_cpu) if rival else None
+    yield _shown(measured_row("goodput/start-cpu", "s", Measured.of(killed.start_cpu), theirs))
 
 
 def _shown(row: Row) -> Row:

@@ -7,7 +7,9 @@ run.py BINARIES [--json FILE] [--quick] [--only NAME ...] [--cifar10 FOLDER]
 import argparse
 import importlib
 import os
+import sys
 import time
+import traceback
 from pathlib import Path
 
 import rows
@@ -24,7 +26,7 @@ _BENCHES = {
 }
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("binaries", type=Path, help="the folder of the built programs")
     parser.add_argument("--json", type=Path, help="where the rows go")
@@ -36,16 +38,28 @@ def main() -> None:
     if arguments.cifar10:
         os.environ["PLIANT_BENCH_CIFAR10"] = str(arguments.cifar10.resolve())
     found: list[rows.Row] = []
-    for name in arguments.only:
-        began = time.monotonic()
-        print(f"--- {name}", flush=True)
-        bench = importlib.import_module(_BENCHES[name])
-        found += bench.measure(arguments.binaries, quick=arguments.quick)
-        print(f"--- {name}: {time.monotonic() - began:.0f} s", flush=True)
-        # What is measured is kept, whatever becomes of the rest.
+    failed = 0
+
+    def keep() -> None:
         if arguments.json:
             rows.write(found, arguments.json)
 
+    keep()
+    for name in arguments.only:
+        began = time.monotonic()
+        print(f"--- {name}", flush=True)
+        # What is measured is kept, whatever becomes of the rest.
+        try:
+            bench = importlib.import_module(_BENCHES[name])
+            for row in bench.measure(arguments.binaries, quick=arguments.quick):
+                found.append(row)
+                keep()
+        except (Exception, SystemExit):
+            traceback.print_exc()
+            failed += 1
+        print(f"--- {name}: {time.monotonic() - began:.0f} s", flush=True)
+    return min(failed, 1)
+
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -11,7 +11,7 @@ from commits import Commit
 
 _REPOSITORY = Path(__file__).resolve().parents[3]
 # So long a process may take to start on a busy machine.
-_PATIENCE_SECONDS = 300.0
+PATIENCE_SECONDS = 300.0
 
 
 class Late(Exception):
@@ -25,7 +25,7 @@ class Trainer(Protocol):
     def commits(self) -> list[Commit]: ...
 
 
-def wait(what: str, condition: Callable[[], bool], seconds: float = _PATIENCE_SECONDS) -> None:
+def wait(what: str, condition: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> None:
     """Looks seldom: who looks takes time from who is measured."""
     end = time.monotonic() + seconds
     while not condition():
@@ -34,7 +34,14 @@ def wait(what: str, condition: Callable[[], bool], seconds: float = _PATIENCE_SE
         time.sleep(0.1)
 
 
-def wait_for_steps(trainer: Trainer, count: int, *, since: float, shards: int) -> list[Commit]:
+def wait_for_steps(
+    trainer: Trainer,
+    count: int,
+    *,
+    since: float,
+    shards: int,
+    patience: float = PATIENCE_SECONDS,
+) -> list[Commit]:
     """Until it has computed so many shards of so many steps. Its commits, all of them."""
 
     def reached() -> bool:
@@ -43,7 +50,7 @@ def wait_for_steps(trainer: Trainer, count: int, *, since: float, shards: int) -
         found = [c for c in trainer.commits() if c.at >= since and c.shards == shards]
         return len(found) >= count
 
-    wait(f"{count} steps with {shards} shards each: see {trainer.log}", reached)
+    wait(f"{count} steps with {shards} shards each: see {trainer.log}", reached, patience)
     return trainer.commits()
 
 

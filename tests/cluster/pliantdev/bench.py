@@ -52,9 +52,12 @@ def trainer(choices: Choices) -> int:
     if choices.cifar10:
         mounts[choices.cifar10.resolve()] = _CIFAR10
         command += ["--cifar10", _CIFAR10]
+    result = build_image.build_directory() / _RESULT
+    result.unlink(missing_ok=True)
     status = _run("trainer", command, mounts)
-    if status == 0 and choices.json:
-        shutil.copyfile(build_image.build_directory() / _RESULT, choices.json)
+    # Rows are written as they are found: those of a run that failed are good, too.
+    if choices.json and result.exists():
+        shutil.copyfile(result, choices.json)
     return status
 
 
