@@ -66,6 +66,20 @@ PLIANT_AVX2 std::size_t DivideWide(float* out, const float* values, float by, st
   return i;
 }
 
+PLIANT_AVX2 std::size_t MultiplyWide(float* out, const float* values, float factor,
+                                     std::size_t size) {
+  const __m256 all = _mm256_set1_ps(factor);
+  std::size_t i = 0;
+  for (; i + 2 * kLanes <= size; i += 2 * kLanes) {
+    const __m256 low = _mm256_mul_ps(_mm256_loadu_ps(values + i), all);
+    const __m256 high = _mm256_mul_ps(_mm256_loadu_ps(values + i + kLanes), all);
+    Prefetch(values + i);
+    _mm256_storeu_ps(out + i, low);
+    _mm256_storeu_ps(out + i + kLanes, high);
+  }
+  return i;
+}
+
 template <bool kProduct>
 PLIANT_AVX2 std::size_t AddDivideWide(float* out, const float* left, const float* right, float by,
                                       std::size_t size) {
@@ -115,6 +129,14 @@ void DivideInto(float* out, const float* values, float divisor, std::size_t size
                                   : DivideWide<false>(out, values, divisor, size);
 #endif
   for (; i < size; ++i) out[i] = values[i] / divisor;
+}
+
+void MultiplyInto(float* out, const float* values, float factor, std::size_t size) {
+  std::size_t i = 0;
+#if defined(__x86_64__)
+  if (kHasAvx2) i = MultiplyWide(out, values, factor, size);
+#endif
+  for (; i < size; ++i) out[i] = values[i] * factor;
 }
 
 void AddDivideInto(float* out, const float* left, const float* right, float divisor,

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <utility>
 
+#include "trainer/collective/float_loops.h"
 #include "trainer/runtime/learner_session.h"
 
 struct pliant_learner {
@@ -281,11 +282,19 @@ std::int32_t ReasonOf(const LearnerSession::Ending& ending) {
   return PLIANT_LEARNER_FAILED;
 }
 
-template <typename From>
-void PutScaled(const void* data, double scale, std::span<float> to) {
-  const auto* from = static_cast<const From*>(data);
-  const auto factor = static_cast<From>(scale);
-  for (float& value : to) value = static_cast<float>(*from++ * factor);
+// A gradient of a type that is taken, multiplied on its way.
+void PutScaled(const void* data, std::int32_t dtype, double scale, std::span<float> to) {
+  if (dtype == PLIANT_FLOAT32) {
+    const auto* const from = static_cast<const float*>(data);
+    return pliant::MultiplyInto(to.data(), from, static_cast<float>(scale), to.size());
+  }
+  const auto* from = static_cast<const double*>(data);
+  for (float& value : to) value = static_cast<float>(*from++ * scale);
+}
+
+Status CheckGradientType(std::int32_t dtype) {
+  if (dtype == PLIANT_FLOAT32 || dtype == PLIANT_FLOAT64) return {};
+  return Invalid(std::format("a gradient's dtype is {}: float32 and float64 are taken", dtype));
 }
 
 }  // namespace
@@ -440,21 +449,36 @@ pliant_status pliant_put_gradient(pliant_learner* learner, int32_t parameter, co
     ASSIGN_OR_RETURN(BoundProgram* const program, ProgramWith(learner, parameter, 1));
     RETURN_IF_ERROR(CheckDevice(device));
     const auto index = static_cast<std::size_t>(parameter);
+    RETURN_IF_ERROR(CheckGradientType(dtype));
     RETURN_IF_ERROR(program->CheckNotReady(index, 1));
     const std::span<float> to = program->GradientOf(index);
     if (data == nullptr && !to.empty()) return Invalid("data is NULL");
-    switch (dtype) {
-      case PLIANT_FLOAT32:
-        PutScaled<float>(data, scale, to);
-        break;
-      case PLIANT_FLOAT64:
-        PutScaled<double>(data, scale, to);
-        break;
-      default:
-        return Invalid(
-            std::format("a gradient's dtype is {}: float32 and float64 are taken", dtype));
-    }
+    PutScaled(data, dtype, scale, to);
     program->GradientsReady(index, 1);
+    return PLIANT_OK;
+  });
+}
+
+pliant_status pliant_put_gradients(pliant_learner* learner, const void* const* data, int32_t dtype,
+                                   int32_t device, double scale) {
+  return Guarded([&]() -> Result<pliant_status> {
+    ASSIGN_OR_RETURN(BoundProgram* const program, ProgramWith(learner, 0, 0));
+    RETURN_IF_ERROR(CheckDevice(device));
+    RETURN_IF_ERROR(CheckGradientType(dtype));
+    if (data == nullptr) return Invalid("data is NULL");
+    const std::size_t count = program->parameters();
+    for (std::size_t i = 0; i < count; ++i) {
+      if (data[i] != nullptr) RETURN_IF_ERROR(program->CheckNotReady(i, 1));
+    }
+    // Neighbours are said to be ready together.
+    for (std::size_t first = 0, i = 0; i <= count; ++i) {
+      if (i < count && data[i] != nullptr) {
+        PutScaled(data[i], dtype, scale, program->GradientOf(i));
+      } else {
+        program->GradientsReady(first, i - first);
+        first = i + 1;
+      }
+    }
     return PLIANT_OK;
   });
 }

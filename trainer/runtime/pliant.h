@@ -74,7 +74,7 @@
 extern "C" {
 #endif
 
-#define PLIANT_ABI_VERSION 3
+#define PLIANT_ABI_VERSION 4
 
 typedef struct pliant_learner pliant_learner;
 
@@ -285,6 +285,12 @@ PLIANT_API pliant_status pliant_gradients_ready(pliant_learner* learner, int32_t
 PLIANT_API pliant_status pliant_put_gradient(pliant_learner* learner, int32_t parameter,
                                              const void* data, int32_t dtype, int32_t device,
                                              double scale);
+
+/* Since 4. TRAIN: the same for all parameters in one call, for a shard whose gradients do not
+ * travel early. `data` has an entry for each, in the order of their registration; NULL: it is not
+ * handed in. */
+PLIANT_API pliant_status pliant_put_gradients(pliant_learner* learner, const void* const* data,
+                                              int32_t dtype, int32_t device, double scale);
 
 /* TRAIN, EVALUATE: how long the program waited for the samples of the shard at hand, for progress
  * and metrics. Before it is answered; what it says twice adds up. */

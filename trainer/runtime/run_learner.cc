@@ -21,6 +21,7 @@
 #include "trainer/runtime/compute.h"
 #include "trainer/runtime/control_port.h"
 #include "trainer/runtime/fingerprint.h"
+#include "trainer/runtime/freed_memory.h"
 #include "trainer/runtime/learner_loop.h"
 #include "trainer/runtime/learner_metrics.h"
 #include "trainer/runtime/metrics_file.h"
@@ -185,6 +186,7 @@ int FailLearner(const std::filesystem::path& termination_log, const Error& error
 
 int RunLearner(Program& program, const RunLearnerOptions& options) {
   if (options.take_signals) HoldStopSignals();
+  KeepFreedMemory();
   const LearnerEnvironment& environment = options.environment;
   const auto end = [&](const LearnerExit& exit) {
     const int code = EndWith(exit, environment.termination_log);

@@ -34,6 +34,8 @@ TEST(FloatLoops, AreOneOperationAnElementWhateverTheSizeAndDivisor) {
       DivideInto(out.data(), left.data(), divisor, size);
       for (std::size_t i = 0; i < size; ++i)
         EXPECT_EQ(Bits(out[i]), Bits(left[i] / divisor)) << left[i] << " / " << divisor;
+      MultiplyInto(out.data(), left.data(), divisor, size);
+      for (std::size_t i = 0; i < size; ++i) EXPECT_EQ(Bits(out[i]), Bits(left[i] * divisor));
       AddDivideInto(out.data(), left.data(), right.data(), divisor, size);
       for (std::size_t i = 0; i < size; ++i)
         EXPECT_EQ(Bits(out[i]), Bits((left[i] + right[i]) / divisor));

@@ -162,6 +162,9 @@ TEST_F(PliantTest, OutOfOrderIsRefused) {
             PLIANT_INVALID);
   EXPECT_EQ(pliant_put_gradient(learner_, 0, values_.data(), PLIANT_BOOL, PLIANT_CPU, 1),
             PLIANT_INVALID);
+  EXPECT_EQ(pliant_put_gradients(learner_, nullptr, PLIANT_FLOAT32, PLIANT_CPU, 1), PLIANT_INVALID);
+  const void* const all = values_.data();
+  EXPECT_EQ(pliant_put_gradients(learner_, &all, PLIANT_INT64, PLIANT_CPU, 1), PLIANT_INVALID);
 }
 
 // It may be on its way to others.
@@ -173,6 +176,11 @@ TEST_F(PliantTest, AGradientIsHandedInOnce) {
   EXPECT_THAT(pliant_last_error(), HasSubstr("parameter 0 was handed in before"));
   EXPECT_EQ(pliant_put_gradient(learner_, 0, values_.data(), PLIANT_FLOAT32, PLIANT_CPU, 1),
             PLIANT_INVALID);
+  const void* all = values_.data();
+  EXPECT_EQ(pliant_put_gradients(learner_, &all, PLIANT_FLOAT32, PLIANT_CPU, 1), PLIANT_INVALID);
+  all = nullptr;
+  EXPECT_EQ(pliant_put_gradients(learner_, &all, PLIANT_FLOAT32, PLIANT_CPU, 1), PLIANT_OK)
+      << "none of them";
   EXPECT_EQ(pliant_gradients_ready(learner_, 1, 0), PLIANT_OK) << "none of them";
   ASSERT_EQ(pliant_shard_done(learner_, 1, 0, 0), PLIANT_OK);
   ASSERT_EQ(Next().kind, PLIANT_TRAIN);
@@ -200,8 +208,11 @@ TEST_F(PliantTest, TrainsAlone) {
         EXPECT_EQ(ahead.shard, (work.shard + 1) % 4);
       }
       const std::array<float, 3> gradient = {1, 2, static_cast<float>(work.shard)};
-      // The second shard hands in nothing: zeros.
-      if (work.shard != 1) {
+      // The second shard hands in nothing: zeros. The third one all that it has in one call.
+      if (work.shard == 2) {
+        const void* const all = gradient.data();
+        ASSERT_EQ(pliant_put_gradients(learner_, &all, PLIANT_FLOAT32, PLIANT_CPU, 2), PLIANT_OK);
+      } else if (work.shard != 1) {
         ASSERT_EQ(pliant_put_gradient(learner_, 0, gradient.data(), PLIANT_FLOAT32, PLIANT_CPU, 2),
                   PLIANT_OK);
       }

@@ -251,6 +251,14 @@ class Learner:
     def gradients_ready(self, first: int, count: int) -> None:
         self._check(self._library.pliant_gradients_ready(self._handle, first, count))
 
+    def put_gradients(self, addresses: Sequence[int | None], scale: float) -> None:
+        """All parameters' gradients at once: float32, contiguous. None: it has none."""
+        data = (ctypes.c_void_p * len(addresses))(*addresses)
+        dtype = _native.DTYPES["float32"]
+        self._check(
+            self._library.pliant_put_gradients(self._handle, data, dtype, _native.CPU, scale)
+        )
+
     def data_waited(self, seconds: float) -> None:
         """For the samples of the shard at hand."""
         self._check(self._library.pliant_data_waited(self._handle, seconds))

@@ -19,7 +19,7 @@ from ctypes import (
 )
 from pathlib import Path
 
-ABI_VERSION = 3
+ABI_VERSION = 4
 
 OK, NOTHING = 0, 1
 INVALID, ORDER, FAILED, INTERNAL = -1, -2, -3, -4
@@ -156,6 +156,7 @@ _FUNCTIONS = {
     "pliant_start": (c_int32, [c_void_p]),
     "pliant_next": (c_int32, [c_void_p, c_double, POINTER(Work)]),
     "pliant_gradients_ready": (c_int32, [c_void_p, c_int32, c_int32]),
+    "pliant_put_gradients": (c_int32, [c_void_p, c_void_p, c_int32, c_int32, c_double]),
     "pliant_data_waited": (c_int32, [c_void_p, c_double]),
     "pliant_shard_done": (c_int32, [c_void_p, c_double, c_double, c_double]),
     "pliant_committed": (c_int32, [c_void_p, c_int32]),

@@ -2,8 +2,10 @@
 
 import ctypes
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
+from torch.utils.hooks import RemovableHandle
 
 from .. import _native
 from .._learner import Commit, Learner, Shard
@@ -21,12 +23,21 @@ def _views(flat: torch.Tensor, parameters: Sequence[torch.Tensor]) -> list[torch
     return views
 
 
-class Gradients:
-    """Each parameter's gradient is written to its place as soon as the backward pass has it, times
-    the number of samples that the loss is the mean of, and travels from there.
+def _in_memory(gradient: torch.Tensor) -> torch.Tensor:
+    """As the learner takes it."""
+    if gradient.is_sparse:
+        gradient = gradient.to_dense()
+    return gradient.to(device="cpu", dtype=torch.float32).contiguous()
 
-    With `overlap`, at once. A program that passes backward several times in a shard adds to what was
-    written, so the first shard shows whether it does: then all travel when their shard is done."""
+
+class Gradients:
+    """The gradient of each parameter is written to its place, times the number of samples that the
+    loss is the mean of, and travels from there.
+
+    With `overlap`, in the shards whose gradients travel at once, by a hook of each parameter while
+    the backward pass goes on. In the others, which wait for another shard, all together when the
+    shard is done, which costs less. A program that passes backward several times in a shard has
+    torch add them up, so that all must wait: hooks see in the first shard whether it does."""
 
     def __init__(
         self, learner: Learner, parameters: Sequence[torch.Tensor], *, overlap: bool
@@ -35,85 +46,82 @@ class Gradients:
         self._parameters = parameters
         self._elements = sum(parameter.numel() for parameter in parameters)
         self._places: dict[int, list[torch.Tensor]] = {}
-        self._slots: list[torch.Tensor] = []
-        self._written = [False] * len(parameters)
-        self._said = [False] * len(parameters)  # to be ready
+        self._slots: list[torch.Tensor] = []  # of a shard whose gradients travel at once
         self._overlap: bool | None = None if overlap else False  # None: it is not known yet
-        self._early = False  # in this shard
+        self._hooks: list[RemovableHandle] = []  # in shards that need them
+        self._passed: set[int] = set()  # parameters that hooks were called for in this shard
         self._scale = 1.0
         self._reduced = torch.zeros(self._elements)
         self._reduced_views = _views(self._reduced, parameters)
-        self._hooks = [
-            parameter.register_post_accumulate_grad_hook(self._hook(i))
-            for i, parameter in enumerate(parameters)
-        ]
 
     def remove(self) -> None:
         """From here on the model is as it was."""
         for hook in self._hooks:
             hook.remove()
+        self._hooks = []
 
     def begin(self, shard: Shard, scale: float) -> None:
         """The gradients of the next backward are the shard's."""
-        address = shard.gradient
+        self._slots = []
+        self._scale = scale
+        self._passed.clear()
+        self.clear()
+        self.remove()
+        if self._overlap is None:
+            self._listen(self._count)
+        elif self._overlap and shard.travels_early:
+            self._slots = self._place(shard.gradient)
+            self._listen(self._hand_over)
+
+    def hand_in(self) -> bool:
+        """Those that wait yet; parameters that the loss does not depend on have none. False: no
+        parameter has one."""
+        self._slots = []
+        gradients = [parameter.grad for parameter in self._parameters]
+        waiting = any(gradient is not None for gradient in gradients)
+        if waiting:
+            held = [None if gradient is None else _in_memory(gradient) for gradient in gradients]
+            addresses = [None if gradient is None else gradient.data_ptr() for gradient in held]
+            self._learner.put_gradients(addresses, self._scale)
+            self.clear()
+        if self._overlap is None and waiting:
+            self._overlap = True
+        return waiting or bool(self._passed)
+
+    def _place(self, address: int) -> list[torch.Tensor]:
         if address not in self._places:
             if len(self._places) >= _PLACES_MOST:
                 self._places.clear()
             memory = _native.floats_at(address, self._elements)
             flat = torch.frombuffer(memory, dtype=torch.float32)
             self._places[address] = _views(flat, self._parameters)
-        self._slots = self._places[address]
-        self._scale = scale
-        self._early = self._overlap is True and shard.travels_early
-        self._written = [False] * len(self._parameters)
-        self._said = [False] * len(self._parameters)
-        for parameter in self._parameters:
-            parameter.grad = None
+        return self._places[address]
 
-    def hand_in(self) -> bool:
-        """Those that were written and wait yet; parameters that the loss does not depend on have
-        none. False: no parameter has one."""
-        first = 0
-        for i in range(len(self._written) + 1):
-            if i == len(self._written) or not self._written[i] or self._said[i]:
-                if i > first:
-                    self._learner.gradients_ready(first, i - first)
-                first = i + 1
-        self._slots = []
-        if not any(self._written):
-            return False
-        if self._overlap is None:
-            self._overlap = True
-        return True
+    def _listen(self, hook: Callable[[int, torch.Tensor], None]) -> None:
+        self._hooks = [
+            parameter.register_post_accumulate_grad_hook(partial(hook, i))
+            for i, parameter in enumerate(self._parameters)
+        ]
 
-    def _hook(self, index: int) -> Callable[[torch.Tensor], None]:
-        def take(parameter: torch.Tensor) -> None:
-            if not self._slots:
-                return  # a backward pass that is none of a shard's
-            gradient = parameter.grad
-            assert gradient is not None
-            if gradient.is_sparse:
-                gradient = gradient.to_dense()
-            slot = self._slots[index]
-            if self._written[index]:  # a second backward pass in the same shard
-                self._overlap = False
-                if self._said[index]:
-                    raise InvalidProgram(
-                        "a second backward pass through a batch, which no batch before had: call "
-                        "it once, of the sum of the losses, or give overlap=False to attach"
-                    )
-                slot.add_(gradient.to(slot), alpha=self._scale)
-            elif gradient.dtype == slot.dtype and gradient.device == slot.device:
-                torch.mul(gradient, self._scale, out=slot)
-            else:
-                slot.copy_(gradient).mul_(self._scale)
-            self._written[index] = True
-            parameter.grad = None
-            if self._early:
-                self._said[index] = True
-                self._learner.gradients_ready(index, 1)
+    def _count(self, index: int, _: torch.Tensor) -> None:
+        if index in self._passed:
+            self._overlap = False
+        self._passed.add(index)
 
-        return take
+    def _hand_over(self, index: int, parameter: torch.Tensor) -> None:
+        if not self._slots:
+            return  # a backward pass that is none of a shard's
+        if index in self._passed:
+            raise InvalidProgram(
+                "a second backward pass through a batch, which no batch before had: call "
+                "it once, of the sum of the losses, or give overlap=False to attach"
+            )
+        self._passed.add(index)
+        gradient = parameter.grad
+        assert gradient is not None
+        torch.mul(_in_memory(gradient), self._scale, out=self._slots[index])
+        parameter.grad = None
+        self._learner.gradients_ready(index, 1)
 
     def set_reduced(self, commit: Commit) -> None:
         """The mean gradient becomes that of the parameters."""

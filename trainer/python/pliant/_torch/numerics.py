@@ -14,7 +14,7 @@ def seed_all(seed: int) -> None:
     """Python's, numpy's and torch's generators, on all devices."""
     seed_python(seed)
     torch.default_generator.manual_seed(seed)
-    if torch.cuda.is_available() and torch.cuda.is_initialized():
+    if torch.cuda.is_initialized():
         torch.cuda.manual_seed_all(seed)
 
 
