@@ -25,7 +25,7 @@ RUN --mount=type=secret,id=apt-sources,target=/etc/apt/sources.list \
     if [ -f /run/secrets/settings ]; then . /run/secrets/settings; fi \
     && apt-get update \
     && apt-get install -y --no-install-recommends \
-        ca-certificates libcpprest2.10 libprometheus-cpp-core1.0 libspdlog1.15 libssl3t64 libyaml-cpp0.8 \
+        ca-certificates libcpprest2.10 libcurl4t64 libprometheus-cpp-core1.0 libspdlog1.15 libssl3t64 libyaml-cpp0.8 \
     && rm -rf /var/lib/apt/lists/* /var/cache/apt/*
 USER 65532:65532
 ENTRYPOINT ["/usr/local/bin/pliant-operator"]
@@ -88,7 +88,7 @@ RUN --mount=type=secret,id=apt-sources,target=/etc/apt/sources.list \
     && apt-get update \
     && apt-get install -y --no-install-recommends \
         ca-certificates ccache clang-format clang-tidy cmake curl g++ gdb git iproute2 libboost-dev \
-        libboost-system-dev libcli11-dev libcpprest-dev libgmock-dev libgtest-dev libopenblas-pthread-dev \
+        libboost-system-dev libcli11-dev libcpprest-dev libcurl4-openssl-dev libgmock-dev libgtest-dev libopenblas-pthread-dev \
         librapidcheck-dev libspdlog-dev libssl-dev libtorch-dev libyaml-cpp-dev make mold ninja-build \
         nlohmann-json3-dev openssl pkg-config procps prometheus-cpp-dev python3 python3-pip python3-torch python3-yaml \
         zlib1g-dev \

@@ -21,10 +21,10 @@
 #include "operator/controller/snapshot_json.h"
 #include "operator/kube/client.h"
 #include "operator/kube/config.h"
-#include "operator/kube/cpprest_transport.h"
 #include "operator/kube/event_recorder.h"
 #include "operator/kube/informer.h"
 #include "operator/kube/lease_elector.h"
+#include "operator/kube/transports.h"
 #include "operator/metrics/metrics.h"
 #include "operator/options.h"
 #include "operator/web/routes.h"
@@ -65,8 +65,10 @@ int Run(OperatorOptions options) {
   if (options.ns.empty()) options.ns = config->default_namespace;
   if (options.identity.empty()) options.identity = HostName();
 
-  auto transport = kube::CpprestTransport::Make(*config);
-  auto lease_transport = kube::CpprestTransport::Make(*config);
+  const auto library =
+      options.libcurl ? kube::TransportKind::kLibcurl : kube::TransportKind::kCpprest;
+  auto transport = kube::MakeTransport(library, *config);
+  auto lease_transport = kube::MakeTransport(library, *config);
   if (!transport || !lease_transport) {
     log::Error("no way to reach the API server",
                {{"error", (!transport ? transport : lease_transport).error().message}});
@@ -142,10 +144,9 @@ int Run(OperatorOptions options) {
                                .action = "Plan",
                                .note = event.note});
                         }},
-       .connect = [](const std::string& server, const std::string& ca_certificate)
-           -> Result<std::unique_ptr<kube::HttpTransport>> {
-         return kube::CpprestTransport::Make(
-             {.server = server, .certificate_authority = {.text = ca_certificate}});
+       .connect = [library](const std::string& server, const std::string& ca_certificate) {
+         return kube::MakeTransport(
+             library, {.server = server, .certificate_authority = {.text = ca_certificate}});
        }});
 
   const auto server = HttpServer::Listen(

@@ -36,6 +36,7 @@ OperatorOptions ParseOptionsOrExit(int argc, char** argv) {
   std::string address = "0.0.0.0:8080";
   std::string format = "text";
   std::string level = "info";
+  std::string transport = "cpprest";
   CLI::App app{
       "Shares a cluster's GPUs among ElasticTrainingJobs and resizes them while they train.",
       "pliant-operator"};
@@ -69,6 +70,10 @@ OperatorOptions ParseOptionsOrExit(int argc, char** argv) {
                "Annotate learners and coordinators with prometheus.io/scrape, port and path");
   app.add_option("--kubeconfig", options.kubeconfig,
                  "By default $KUBECONFIG, or the pod's service account");
+  app.add_option("--kubernetes-transport", transport,
+                 "Library that speaks to the API server and to coordinators: cpprest, or libcurl, "
+                 "which also knows HTTP/2, IPv6 addresses and proxies")
+      ->check(CLI::IsMember({"cpprest", "libcurl"}));
   app.add_option("--api-requests-per-second", options.api_requests_per_second,
                  "Most requests to the API server, besides watches and the lease; twice as many in "
                  "a burst")
@@ -84,6 +89,7 @@ OperatorOptions ParseOptionsOrExit(int argc, char** argv) {
   }
   options.log_format = format == "json" ? log::Format::kJson : log::Format::kText;
   options.log_level = log::ParseLevel(level);
+  options.libcurl = transport == "libcurl";
   return options;
 }
 

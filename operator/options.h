@@ -21,6 +21,7 @@ struct OperatorOptions {
   std::string job_metrics_from = "[]";  // JSON, a list
   std::string job_learner_egress;       // JSON, a list; or ""
   std::string kubeconfig;
+  bool libcurl = false;  // rather than cpprest
   bool scrape_annotations = false;
   int api_requests_per_second = 200;  // of the leader, twice as many in a burst
   std::string gpu_resource = "nvidia.com/gpu";

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "operator/kube/exec_credentials.h"
 #include "operator/kube/json_fields.h"
 #include "operator/kube/token_bucket.h"
 #include "operator/kube/token_source.h"
@@ -97,6 +98,11 @@ std::optional<WatchEventType> ParseWatchEventType(std::string_view type) {
   return std::nullopt;
 }
 
+std::shared_ptr<CredentialSource> CredentialsOf(const Config& config) {
+  if (config.exec) return config.exec;
+  return std::make_shared<TokenSource>(config.token, config.token_file);
+}
+
 }  // namespace
 
 class KubeClient::Impl {
@@ -104,23 +110,25 @@ class KubeClient::Impl {
   Impl(HttpTransport& transport, const Config& config, ClientOptions options)
       : transport_(transport),
         options_(std::move(options)),
-        tokens_(config.token, config.token_file),
+        credentials_(CredentialsOf(config)),
         bucket_(options_.requests_per_second, options_.burst) {}
 
   // The body of a successful answer.
   KubeResult<std::string> Call(HttpRequest request, const std::stop_token& stop) {
     request.deadline = IsWrite(request) ? options_.write_deadline : options_.read_deadline;
     RETURN_IF_ERROR(WaitForTurn(stop));
-    return Exchange(std::move(request),
-                    [&](const HttpRequest& ready) { return transport_.Send(ready, stop); });
+    return Exchange(
+        std::move(request), [&](const HttpRequest& ready) { return transport_.Send(ready, stop); },
+        stop);
   }
 
   KubeResult<std::string> Stream(HttpRequest request, const LineSink& sink, Duration idle,
                                  const std::stop_token& stop) {
     request.deadline = options_.read_deadline;
-    return Exchange(std::move(request), [&](const HttpRequest& ready) {
+    const auto send = [&](const HttpRequest& ready) {
       return transport_.Stream(ready, sink, idle, stop);
-    });
+    };
+    return Exchange(std::move(request), send, stop);
   }
 
   Query WriteQuery(bool dry_run) const {
@@ -144,16 +152,19 @@ class KubeClient::Impl {
     return {};
   }
 
-  // Sends, and once more if the token was refused while its file holds a new one.
+  // Sends, and once more if the credential was refused and there is a new one.
   template <typename SendOnce>
-  KubeResult<std::string> Exchange(HttpRequest request, const SendOnce& send_once) {
+  KubeResult<std::string> Exchange(HttpRequest request, const SendOnce& send_once,
+                                   const std::stop_token& stop) {
     request.headers.emplace("Accept", kJson);
     request.headers.emplace("User-Agent", options_.user_agent);
-    bool reread = false;
+    bool renewed = false;
     while (true) {
-      ASSIGN_OR_RETURN(const std::optional<std::string> token,
-                       tokens_.Get(TokenSource::Clock::now()));
-      if (token) request.headers.insert_or_assign("Authorization", "Bearer " + *token);
+      ASSIGN_OR_RETURN(const Credential credential,
+                       credentials_->Get(CredentialSource::Clock::now(), stop));
+      if (credential.token) {
+        request.headers.insert_or_assign("Authorization", "Bearer " + *credential.token);
+      }
       if (IsWrite(request) && options_.may_write && !options_.may_write()) {
         return std::unexpected(
             KubeError(ErrorCode::kCancelled, "not sent: this process may not write (any more)"));
@@ -163,8 +174,8 @@ class KubeClient::Impl {
       Report(request, response, MonotonicNow() - began);
       if (!response) return std::unexpected(KubeError(std::move(response).error()));
       if (response->status / 100 == 2) return std::move(response->body);
-      if (response->status == 401 && token && !std::exchange(reread, true) &&
-          tokens_.RereadAfterRefusal(*token, TokenSource::Clock::now())) {
+      if (response->status == 401 && !std::exchange(renewed, true) &&
+          credentials_->RenewAfterRefusal(credential, CredentialSource::Clock::now(), stop)) {
         continue;
       }
       return std::unexpected(ErrorFromResponse(*response));
@@ -180,7 +191,7 @@ class KubeClient::Impl {
 
   HttpTransport& transport_;
   const ClientOptions options_;
-  TokenSource tokens_;  // synchronises itself
+  const std::shared_ptr<CredentialSource> credentials_;  // synchronises itself
   std::mutex turn_mutex_;
   TokenBucket bucket_;  // guarded by turn_mutex_
 };
@@ -308,6 +319,8 @@ KubeStatus KubeClient::Watch(const ResourceType& type, const std::string& ns,
       .Add("allowWatchBookmarks", "true")
       .AddSeconds("timeoutSeconds", options.timeout)
       .Add("resourceVersion", options.resource_version)
+      .Add("sendInitialEvents", options.initial_events ? "true" : "")
+      .Add("resourceVersionMatch", options.initial_events ? "NotOlderThan" : "")
       .Add("labelSelector", options.label_selector)
       .Add("fieldSelector", options.field_selector);
   std::optional<KubeError> failure;

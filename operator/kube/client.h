@@ -84,6 +84,9 @@ struct WatchOptions {
   std::string label_selector;
   std::string field_selector;
   std::string resource_version;
+  // All objects that there are come first, as kAdded; a bookmark with the annotation
+  // k8s.io/initial-events-end ends them. kInvalid from a server that does not do that.
+  bool initial_events = false;
   Duration timeout = std::chrono::minutes(5);  // after which the server ends the watch
   Duration idle = std::chrono::seconds(150);   // bookmarks come about once a minute
   std::function<void()> on_open;               // the server has begun to answer
@@ -94,8 +97,8 @@ enum class WatchEventType { kAdded, kModified, kDeleted, kBookmark };
 using WatchSink = std::function<bool(WatchEventType type, nlohmann::json& object)>;
 
 // Calls to one API server: objects are JSON as the server has them; the caller decodes what it
-// needs. Blocking; any thread. It tries nothing twice, but for a token that the server no longer
-// takes while its file holds a new one. `transport` outlives the client.
+// needs. Blocking; any thread. It tries nothing twice, but for a credential that the server no
+// longer takes while there is a new one. `transport` outlives the client.
 class KubeClient {
  public:
   KubeClient(HttpTransport& transport, const Config& config, ClientOptions options = {});

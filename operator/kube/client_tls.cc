@@ -1,11 +1,14 @@
 #include "operator/kube/client_tls.h"
 
+#include <optional>
 #include <utility>
 
 #include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509_vfy.h>
+
+#include "operator/kube/exec_credentials.h"
 
 namespace pliant::kube {
 namespace {
@@ -83,8 +86,18 @@ Status ClientTls::Apply(SSL_CTX* context) {
   if (!config_.client_certificate.empty()) {
     RETURN_IF_ERROR(Identify(context, config_.client_certificate, config_.client_key));
   }
+  const auto given = config_.exec ? config_.exec->identity() : std::nullopt;
+  if (given) {
+    RETURN_IF_ERROR(Identify(context, {.text = given->certificate, .file = ""},
+                             {.text = given->key, .file = ""}));
+  }
   SSL_CTX_set_cert_verify_callback(context, &ClientTls::Verify, this);
   return {};
+}
+
+std::uint64_t ClientTls::identity_serial() const {
+  const auto given = config_.exec ? config_.exec->identity() : std::nullopt;
+  return given ? given->serial : 0;
 }
 
 std::string ClientTls::last_refusal() const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -19,6 +20,10 @@ class ClientTls {
   // Files are read anew each time, so a rotated certificate is used by the next connection.
   // `context` keeps a pointer to this object.
   Status Apply(SSL_CTX* context);
+
+  // Changes with the certificate that a credential plugin gives: connections that were opened
+  // before show another one. 0 while there is none.
+  std::uint64_t identity_serial() const;
 
   // Why the last certificate of the server was refused; "" if it was not. The library's own error
   // does not say.

@@ -3,10 +3,13 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string_view>
+#include <utility>
 
 #include <yaml-cpp/yaml.h>
 
 #include "base/file.h"
+#include "operator/kube/exec_credentials.h"
+#include "operator/kube/kubeconfig_exec.h"
 
 namespace pliant::kube {
 namespace {
@@ -36,9 +39,6 @@ Result<std::string> CheckServer(std::string server) {
   const std::string_view authority = std::string_view(server).substr(scheme_end + 3);
   if (authority.empty() || authority.find_first_of("/?#@") != std::string_view::npos) {
     return Invalid("server '" + server + "' has to be scheme, host and port only");
-  }
-  if (authority.starts_with('[') && !IsLoopback(authority.substr(0, authority.find(']') + 1))) {
-    return Invalid("server '" + server + "' is an IPv6 literal; use a name that resolves to it");
   }
   if (scheme == "http" && !IsLoopback(authority.substr(0, authority.rfind(':')))) {
     return Invalid("server '" + server + "' is plain http; only loopback may be");
@@ -87,16 +87,31 @@ Status RefuseUnsupported(const YAML::Node& cluster, const YAML::Node& user) {
         "insecure-skip-tls-verify is not supported: put the cluster's certificate authority in "
         "certificate-authority or certificate-authority-data");
   }
-  for (const char* field : {"tls-server-name", "proxy-url"}) {
-    if (cluster[field]) return Invalid(std::string(field) + " of a cluster is not supported");
-  }
-  for (const char* field : {"exec", "auth-provider", "username", "as"}) {
+  if (cluster["tls-server-name"]) return Invalid("tls-server-name of a cluster is not supported");
+  for (const char* field : {"auth-provider", "username", "as"}) {
     if (user[field]) {
       return Invalid(std::string(field) +
                      " of a user is not supported: use a token or a client certificate");
     }
   }
   return {};
+}
+
+// Proxies that speak TLS themselves would be asked for a certificate of the cluster's authority.
+Result<std::string> CheckProxy(std::string proxy) {
+  if (proxy.empty() || proxy.starts_with("http://") || proxy.starts_with("socks5://")) return proxy;
+  return Invalid("proxy-url is neither an http:// nor a socks5:// URL");  // it may hold a password
+}
+
+Result<std::shared_ptr<ExecCredentials>> ExecOf(const YAML::Node& user, const YAML::Node& cluster,
+                                                const Config& config, const std::string& folder) {
+  const YAML::Node exec = user["exec"];
+  if (!exec || exec.IsNull()) return nullptr;
+  if (!config.token.empty() || !config.token_file.empty() || !config.client_certificate.empty()) {
+    return Invalid("users[].user has exec beside a token or a client certificate: keep one");
+  }
+  ASSIGN_OR_RETURN(ExecPlugin plugin, ParseExec(exec, cluster, config, folder));
+  return std::make_shared<ExecCredentials>(std::move(plugin));
 }
 
 Result<Config> FromYaml(const YAML::Node& root, const std::string& folder) {
@@ -118,6 +133,9 @@ Result<Config> FromYaml(const YAML::Node& root, const std::string& folder) {
   if (const std::string file = TextOf(user, "tokenFile"); !file.empty()) {
     config.token_file = (std::filesystem::path(folder) / file).string();
   }
+  ASSIGN_OR_RETURN(config.proxy_url, CheckProxy(TextOf(cluster, "proxy-url")));
+  config.proxy_from_environment = config.proxy_url.empty();
+  ASSIGN_OR_RETURN(config.exec, ExecOf(user, cluster, config, folder));
   config.default_namespace = TextOf(context, "namespace");
   if (config.default_namespace.empty()) config.default_namespace = "default";
 
@@ -163,7 +181,8 @@ Result<Config> LoadInClusterConfig(const std::string& account_folder) {
   if (port.empty()) port = "443";
   Config config{.server = "https://" + host + ":" + port,
                 .certificate_authority = {.text = "", .file = account_folder + "/ca.crt"},
-                .token_file = account_folder + "/token"};
+                .token_file = account_folder + "/token",
+                .proxy_from_environment = true};
   RETURN_IF_ERROR(config.certificate_authority.Read());
   RETURN_IF_ERROR(ReadFile(config.token_file));
   ASSIGN_OR_RETURN(config.default_namespace, ReadFile(account_folder + "/namespace"));

@@ -1,11 +1,14 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include "base/result.h"
 
 namespace pliant::kube {
+
+class ExecCredentials;
 
 // PEM text that stands in the configuration itself, or in a file that may be replaced while we run.
 struct PemSource {
@@ -24,21 +27,26 @@ struct Config {
   PemSource client_certificate;  // this and the key, or neither
   PemSource client_key;
   std::string token;
-  std::string token_file;         // preferred to `token`; rotated by the kubelet, so read anew
+  std::string token_file;  // preferred to `token`; rotated by the kubelet, so read anew
+  // A plugin that gives token and certificate; then none of those above is there. Shared by all who
+  // are given this configuration, so that it runs once for them all.
+  std::shared_ptr<ExecCredentials> exec;
   std::string default_namespace;  // of the context, or of the pod; "default" if neither says
+  std::string proxy_url;          // "http://proxy:3128" or "socks5://..."; empty: the next decides
+  bool proxy_from_environment = false;  // $HTTPS_PROXY, unless $NO_PROXY names the server
 
   bool operator==(const Config&) const = default;
 };
 
 // From the current context of a kubeconfig file. kInvalid names the part that is missing, wrong or
-// not supported: certificates that are not verified, credential plugins, user names and passwords,
-// plain http to anything but loopback.
+// not supported: certificates that are not verified, user names and passwords, impersonation, plain
+// http to anything but loopback.
 Result<Config> LoadKubeconfig(const std::string& file);
 // The same from the text itself; relative file names are taken from `folder`.
 Result<Config> ParseKubeconfig(const std::string& text, const std::string& folder);
 
 // What a pod finds: the service account's token, namespace and certificate authority, and the
-// server's address (its name on IPv6 clusters, because the HTTP library takes no IPv6 literals).
+// server's address (its name on IPv6 clusters, because cpprestsdk takes no IPv6 literals).
 Result<Config> LoadInClusterConfig(
     const std::string& account_folder = "/var/run/secrets/kubernetes.io/serviceaccount");
 

@@ -1,7 +1,7 @@
 #include "operator/kube/cpprest_transport.h"
 
 #include <chrono>
-#include <condition_variable>
+#include <cstdint>
 #include <mutex>
 #include <optional>
 #include <stdexcept>
@@ -13,135 +13,23 @@
 #include <pplx/threadpool.h>
 
 #include "operator/kube/client_tls.h"
-#include "operator/kube/line_splitter.h"
+#include "operator/kube/http_exchange.h"
 
 namespace pliant::kube {
 namespace {
 
 namespace streams = concurrency::streams;
-using std::chrono::steady_clock;
 
 // The library's threads only move bytes; what may take long runs on the callers' threads.
 constexpr int kThreads = 4;
-// Bytes of an answer that wait for the caller; then the library stops reading from the socket.
-constexpr std::size_t kWaitingBytesMax = std::size_t{1} << 20;
-// A cancelled request ends at once, but for one that waits for the resolver, which cannot be called
-// back: that one is left behind.
-constexpr auto kCancelGrace = std::chrono::seconds(1);
 // Ours are the deadlines. The library's own is an idle time, and only a net below them.
 constexpr auto kLibraryTimeout = std::chrono::hours(1);
-
-struct Head {
-  int status = 0;
-  HttpHeaders headers;
-};
-
-// What the library's threads and the caller of one request share.
-class Exchange {
- public:
-  enum class Event { kHead, kBytes, kEnd, kTimeout, kStopped };
-
-  // The library's side.
-
-  void SetHead(Head head) {
-    Change([&] { head_ = std::move(head); });
-  }
-  void SetEnd(std::optional<std::string> failure) {
-    Change([&] {
-      ended_ = true;
-      failure_ = std::move(failure);
-    });
-  }
-  // The task ends when there is room for more.
-  pplx::task<std::size_t> Write(const char* bytes, std::size_t count) {
-    pplx::task<std::size_t> room = pplx::task_from_result(count);
-    Change([&] {
-      if (left_behind_) return;
-      waiting_.append(bytes, count);
-      if (waiting_.size() < kWaitingBytesMax) return;
-      blocked_.emplace(count, pplx::task_completion_event<std::size_t>());
-      room = pplx::create_task(blocked_->second);
-    });
-    return room;
-  }
-
-  // The caller's side.
-
-  // The next thing that happened: first the head, then bytes, then the end (which may also come
-  // first).
-  Event Next(steady_clock::time_point deadline, const std::stop_token& stop) {
-    std::unique_lock lock(mutex_);
-    const auto happened = [this] {
-      return ended_ || (head_ && (!head_taken_ || !waiting_.empty()));
-    };
-    const bool any = changed_.wait_until(lock, stop, deadline, happened);
-    // Also when there is always something: a flood must not outlive its time.
-    if (stop.stop_requested()) return Event::kStopped;
-    if (!any || (!ended_ && steady_clock::now() >= deadline)) return Event::kTimeout;
-    if (head_ && !head_taken_) return Event::kHead;
-    return !waiting_.empty() ? Event::kBytes : Event::kEnd;
-  }
-  Head TakeHead() {
-    const std::lock_guard lock(mutex_);
-    head_taken_ = true;
-    return *head_;
-  }
-  std::string TakeBytes() {
-    std::optional<Blocked> blocked;
-    std::string bytes;
-    {
-      const std::lock_guard lock(mutex_);
-      bytes = std::exchange(waiting_, {});
-      blocked = std::exchange(blocked_, std::nullopt);
-    }
-    if (blocked) blocked->second.set(blocked->first);
-    return bytes;
-  }
-  std::optional<std::string> failure() const {
-    const std::lock_guard lock(mutex_);
-    return failure_;
-  }
-  // What still comes is dropped.
-  void LeaveBehind() {
-    {
-      const std::lock_guard lock(mutex_);
-      left_behind_ = true;
-    }
-    TakeBytes();
-  }
-  void WaitForEnd(steady_clock::duration limit) {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, limit, [this] { return ended_; });
-  }
-
- private:
-  using Blocked = std::pair<std::size_t, pplx::task_completion_event<std::size_t>>;
-
-  void Change(auto change) {
-    {
-      const std::lock_guard lock(mutex_);
-      change();
-    }
-    changed_.notify_all();
-  }
-
-  mutable std::mutex mutex_;
-  std::condition_variable_any changed_;
-  // All guarded by mutex_.
-  std::optional<Head> head_;
-  bool head_taken_ = false;
-  std::string waiting_;
-  std::optional<Blocked> blocked_;
-  bool ended_ = false;
-  std::optional<std::string> failure_;
-  bool left_behind_ = false;
-};
 
 // Where the library writes the body of an answer: the default one has no limit, and reading lines
 // from it is twenty times slower.
 class BodyBuffer final : public streams::details::streambuf_state_manager<std::uint8_t> {
  public:
-  explicit BodyBuffer(std::shared_ptr<Exchange> exchange)
+  explicit BodyBuffer(std::shared_ptr<HttpExchange> exchange)
       : streambuf_state_manager(std::ios_base::out), exchange_(std::move(exchange)) {}
 
   bool can_seek() const override { return false; }
@@ -160,11 +48,10 @@ class BodyBuffer final : public streams::details::streambuf_state_manager<std::u
  protected:
   using streambuf_state_manager::_putn;
   pplx::task<int_type> _putc(std::uint8_t byte) override {
-    const auto c = static_cast<char>(byte);
-    return exchange_->Write(&c, 1).then([byte](std::size_t) { return int_type{byte}; });
+    return Write(&byte, 1).then([byte](std::size_t) { return int_type{byte}; });
   }
   pplx::task<std::size_t> _putn(const std::uint8_t* bytes, std::size_t count) override {
-    return exchange_->Write(reinterpret_cast<const char*>(bytes), count);
+    return Write(bytes, count);
   }
   pplx::task<int_type> _bumpc() override { return Eof(); }
   int_type _sbumpc() override { return traits::eof(); }
@@ -183,23 +70,33 @@ class BodyBuffer final : public streams::details::streambuf_state_manager<std::u
  private:
   static pplx::task<int_type> Eof() { return pplx::task_from_result(int_type{traits::eof()}); }
 
-  const std::shared_ptr<Exchange> exchange_;
+  // The task ends when there is room for more.
+  pplx::task<std::size_t> Write(const std::uint8_t* bytes, std::size_t count) {
+    if (exchange_->Write({reinterpret_cast<const char*>(bytes), count})) {
+      return pplx::task_from_result(count);
+    }
+    const pplx::task_completion_event<std::size_t> room;
+    exchange_->OnRoom([room, count] { room.set(count); });
+    return pplx::create_task(room);
+  }
+
+  const std::shared_ptr<HttpExchange> exchange_;
 };
 
 class BodyStream final : public streams::streambuf<std::uint8_t> {
  public:
-  explicit BodyStream(std::shared_ptr<Exchange> exchange)
+  explicit BodyStream(std::shared_ptr<HttpExchange> exchange)
       : streambuf(std::make_shared<BodyBuffer>(std::move(exchange))) {}
 };
 
-Head HeadOf(const web::http::http_response& response) {
-  Head head{.status = response.status_code(), .headers = {}};
-  for (const auto& [name, value] : response.headers()) head.headers.emplace(name, value);
-  return head;
+HttpHeaders HeadersOf(const web::http::http_response& response) {
+  HttpHeaders headers;
+  for (const auto& [name, value] : response.headers()) headers.emplace(name, value);
+  return headers;
 }
 
 web::http::http_request ToLibrary(const HttpRequest& request,
-                                  const std::shared_ptr<Exchange>& exchange) {
+                                  const std::shared_ptr<HttpExchange>& exchange) {
   web::http::http_request made{std::string(ToString(request.method))};
   made.set_request_uri(request.target);
   std::string content_type = "application/json";
@@ -218,7 +115,8 @@ web::http::http_request ToLibrary(const HttpRequest& request,
 // Ends of tasks arrive here, on the library's threads. Each task's exception has to be looked at:
 // the library aborts the program for one that nobody saw.
 void Begin(web::http::client::http_client& client, const HttpRequest& request,
-           const std::shared_ptr<Exchange>& exchange, const pplx::cancellation_token& cancelled) {
+           const std::shared_ptr<HttpExchange>& exchange,
+           const pplx::cancellation_token& cancelled) {
   const pplx::task_options not_cancelled{pplx::cancellation_token::none()};
   const auto on_end = [exchange](const pplx::task<web::http::http_response>& body) {
     try {
@@ -232,7 +130,7 @@ void Begin(web::http::client::http_client& client, const HttpRequest& request,
                         not_cancelled](const pplx::task<web::http::http_response>& head) {
     try {
       const web::http::http_response response = head.get();
-      exchange->SetHead(HeadOf(response));
+      exchange->SetHead(response.status_code(), HeadersOf(response));
       response.content_ready().then(on_end, not_cancelled);
     } catch (const std::exception& error) {
       exchange->SetEnd(error.what());
@@ -245,6 +143,18 @@ void Begin(web::http::client::http_client& client, const HttpRequest& request,
   }
 }
 
+Status CheckSupported(const Config& config) {
+  if (config.server.contains("://[")) {
+    return Invalid(
+        "server '" + config.server +
+        "' is an IPv6 literal: use a name that resolves to it, or the transport libcurl");
+  }
+  if (!config.proxy_url.empty()) {
+    return Invalid("proxy-url of a cluster is supported by the transport libcurl only");
+  }
+  return {};
+}
+
 // Before the library starts its threads by itself, of which there would be 40.
 void StartThreadsOnce() {
   static std::once_flag once;
@@ -254,13 +164,15 @@ void StartThreadsOnce() {
 }  // namespace
 
 struct CpprestTransport::Clients {
-  Clients(const Config& config, web::http::client::http_client_config options)
-      : server(config.server),
-        tls(std::make_shared<ClientTls>(config)),
-        calls(config.server, WithTls(options)),
-        watches(config.server, WithTls(options)) {}
+  // Those of one identity, with their connections.
+  struct Pools {
+    web::http::client::http_client calls;
+    web::http::client::http_client watches;  // of its own: it holds its connections for minutes
+    std::uint64_t identity_serial = 0;
+  };
 
-  web::http::client::http_client_config WithTls(web::http::client::http_client_config options) {
+  Clients(const Config& config, web::http::client::http_client_config with)
+      : server(config.server), tls(std::make_shared<ClientTls>(config)), options(std::move(with)) {
     // The library keeps this function, and so `tls`, for as long as one of its connections lives:
     // requests that were left behind may outlive this object.
     options.set_ssl_context_callback([tls = tls](boost::asio::ssl::context& context) {
@@ -269,82 +181,56 @@ struct CpprestTransport::Clients {
         throw std::runtime_error(applied.error().message);
       }
     });
-    return options;
+    pools = MakePools(0);
+  }
+
+  std::shared_ptr<Pools> MakePools(std::uint64_t serial) const {
+    return std::make_shared<Pools>(
+        Pools{.calls = {server, options}, .watches = {server, options}, .identity_serial = serial});
+  }
+
+  // A connection keeps the identity with which it was opened.
+  std::shared_ptr<Pools> CurrentPools() {
+    const std::uint64_t serial = tls->identity_serial();
+    const std::lock_guard lock(pools_mutex);
+    if (pools->identity_serial != serial) pools = MakePools(serial);
+    return pools;
   }
 
   // One request from its beginning to the end of its answer. `sink` may be null: then all bytes go
   // to the response.
-  Result<HttpResponse> Run(web::http::client::http_client& client, const HttpRequest& request,
-                           const LineSink* sink, Duration idle, const std::stop_token& stop);
+  Result<HttpResponse> Run(web::http::client::http_client Pools::* client,
+                           const HttpRequest& request, const LineSink* sink, Duration idle,
+                           const std::stop_token& stop);
 
   Error Explain(std::string failure) const;
 
   const std::string server;
-  const std::shared_ptr<ClientTls> tls;  // before the clients, which share it
-  web::http::client::http_client calls;
-  web::http::client::http_client watches;  // of their own: they hold their connections for minutes
+  const std::shared_ptr<ClientTls> tls;
+  web::http::client::http_client_config options;  // constant after construction
+  std::mutex pools_mutex;
+  std::shared_ptr<Pools> pools;  // guarded by pools_mutex
 };
 
-Result<HttpResponse> CpprestTransport::Clients::Run(web::http::client::http_client& client,
+Result<HttpResponse> CpprestTransport::Clients::Run(web::http::client::http_client Pools::* client,
                                                     const HttpRequest& request,
                                                     const LineSink* sink, Duration idle,
                                                     const std::stop_token& stop) {
   if (stop.stop_requested()) return Fail(ErrorCode::kCancelled, "stopped");
-  const auto exchange = std::make_shared<Exchange>();
+  const auto exchange = std::make_shared<HttpExchange>();
   pplx::cancellation_token_source cancel;
-  const auto give_up = [&](Result<HttpResponse> result) {
-    // Both from this thread: cancelling from one of the library's own may dead-lock it.
-    exchange->LeaveBehind();
-    cancel.cancel();
-    exchange->WaitForEnd(kCancelGrace);
-    return result;
-  };
-
-  HttpResponse response;
-  bool streaming = false;
-  std::optional<LineSplitter> lines;
-  if (sink != nullptr) lines.emplace(*sink, kLineBytesMax);
-  const auto total_deadline = steady_clock::now() + request.deadline;
-  Begin(client, request, exchange, cancel.get_token());
-  while (true) {
-    const auto deadline = streaming ? steady_clock::now() + idle : total_deadline;
-    switch (exchange->Next(deadline, stop)) {
-      case Exchange::Event::kHead: {
-        Head head = exchange->TakeHead();
-        streaming = lines && head.status / 100 == 2;
-        response.status = head.status;
-        response.headers = std::move(head.headers);
-        if (streaming && request.on_open) request.on_open();
-        break;
-      }
-      case Exchange::Event::kBytes:
-        if (streaming) {
-          const LineSplitter::Outcome outcome = lines->Feed(exchange->TakeBytes());
-          if (outcome == LineSplitter::Outcome::kMore) break;
-          if (outcome == LineSplitter::Outcome::kStopped) return give_up(std::move(response));
-          return give_up(Invalid(server + ": a line of the answer is longer than " +
-                                 std::to_string(kLineBytesMax) + " bytes"));
-        }
-        response.body += exchange->TakeBytes();
-        if (response.body.size() > kBodyBytesMax) {
-          return give_up(Invalid(server + ": the answer is longer than " +
-                                 std::to_string(kBodyBytesMax) + " bytes"));
-        }
-        break;
-      case Exchange::Event::kEnd:
-        if (std::optional<std::string> failure = exchange->failure()) {
-          return std::unexpected(Explain(*std::move(failure)));
-        }
-        if (streaming) lines->Finish();
-        return response;
-      case Exchange::Event::kTimeout:
-        return give_up(
-            Fail(ErrorCode::kTimeout, server + (streaming ? ": nothing came for too long"
-                                                          : ": no answer before the deadline")));
-      case Exchange::Event::kStopped:
-        return give_up(Fail(ErrorCode::kCancelled, "stopped"));
-    }
-  }
+  const std::shared_ptr<Pools> used = CurrentPools();
+  Begin((*used).*client, request, exchange, cancel.get_token());
+  return exchange->Follow(
+      {.request = request,
+       .sink = sink,
+       .idle = idle,
+       .stop = stop,
+       .server = server,
+       // From this thread: cancelling from one of the library's own may
+       // dead-lock it.
+       .cancel = [&cancel] { cancel.cancel(); },
+       .explain = [this](std::string failure) { return Explain(std::move(failure)); }});
 }
 
 Error CpprestTransport::Clients::Explain(std::string failure) const {
@@ -361,6 +247,7 @@ Error CpprestTransport::Clients::Explain(std::string failure) const {
 }
 
 Result<std::unique_ptr<CpprestTransport>> CpprestTransport::Make(const Config& config) {
+  RETURN_IF_ERROR(CheckSupported(config));
   StartThreadsOnce();
   web::http::client::http_client_config options;
   options.set_timeout(kLibraryTimeout);
@@ -382,12 +269,12 @@ CpprestTransport::CpprestTransport(std::unique_ptr<Clients> clients)
 CpprestTransport::~CpprestTransport() = default;
 
 Result<HttpResponse> CpprestTransport::Send(const HttpRequest& request, std::stop_token stop) {
-  return clients_->Run(clients_->calls, request, nullptr, Duration::zero(), stop);
+  return clients_->Run(&Clients::Pools::calls, request, nullptr, Duration::zero(), stop);
 }
 
 Result<HttpResponse> CpprestTransport::Stream(const HttpRequest& request, const LineSink& sink,
                                               Duration idle, std::stop_token stop) {
-  return clients_->Run(clients_->watches, request, &sink, idle, stop);
+  return clients_->Run(&Clients::Pools::watches, request, &sink, idle, stop);
 }
 
 }  // namespace pliant::kube

@@ -9,7 +9,7 @@ namespace pliant::kube {
 
 // HttpTransport over cpprestsdk; its .cc file is the only one that names that library.
 // Trusts the configured certificate authority alone. Certificates and keys that lie in files are
-// read anew for each connection.
+// read anew for each connection. HTTP/1.1; no IPv6 literals, no proxies.
 class CpprestTransport final : public HttpTransport {
  public:
   // kInvalid when the certificates or the key cannot be read or do not belong together.
@@ -19,9 +19,6 @@ class CpprestTransport final : public HttpTransport {
   Result<HttpResponse> Send(const HttpRequest& request, std::stop_token stop = {}) override;
   Result<HttpResponse> Stream(const HttpRequest& request, const LineSink& sink, Duration idle,
                               std::stop_token stop = {}) override;
-
-  static constexpr std::size_t kLineBytesMax = std::size_t{16} << 20;
-  static constexpr std::size_t kBodyBytesMax = std::size_t{256} << 20;
 
  private:
   struct Clients;

@@ -17,7 +17,7 @@ Result<std::string> ReadToken(const std::string& path) {
 
 }  // namespace
 
-Result<std::optional<std::string>> TokenSource::Get(Clock::time_point now) {
+Result<Credential> TokenSource::Get(Clock::time_point now, const std::stop_token&) {
   const std::lock_guard lock(mutex_);
   if (!file_.empty() && (!read_at_ || now - *read_at_ >= kRereadAfter)) {
     Result<std::string> read = ReadToken(file_);
@@ -25,16 +25,17 @@ Result<std::optional<std::string>> TokenSource::Get(Clock::time_point now) {
     if (!read && token_.empty()) return std::unexpected(std::move(read).error());
     read_at_ = now;
   }
-  if (token_.empty()) return std::nullopt;
-  return token_;
+  if (token_.empty()) return Credential{};
+  return Credential{.token = token_};
 }
 
-bool TokenSource::RereadAfterRefusal(const std::string& refused, Clock::time_point now) {
+bool TokenSource::RenewAfterRefusal(const Credential& refused, Clock::time_point now,
+                                    const std::stop_token&) {
   const std::lock_guard lock(mutex_);
   if (file_.empty()) return false;
   if (Result<std::string> read = ReadToken(file_)) token_ = *std::move(read);
   read_at_ = now;
-  return token_ != refused;
+  return token_ != refused.token;
 }
 
 }  // namespace pliant::kube

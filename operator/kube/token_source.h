@@ -5,26 +5,23 @@
 #include <optional>
 #include <string>
 
-#include "base/result.h"
+#include "operator/kube/credential_source.h"
 
 namespace pliant::kube {
 
-// The bearer token to send. A token file is read anew once a minute, because the kubelet replaces
-// it long before the token ends. Any thread.
-class TokenSource {
+// A bearer token that stands in the configuration or in a file. The file is read anew once a
+// minute, because the kubelet replaces it long before the token ends.
+class TokenSource final : public CredentialSource {
  public:
-  using Clock = std::chrono::steady_clock;
-
   // Neither given: there is no token (client certificates do the work).
   TokenSource(std::string token, std::string file)
       : token_(std::move(token)), file_(std::move(file)) {}
 
-  // Nothing if there is no token. A file that cannot be read any more leaves the last token in use.
-  Result<std::optional<std::string>> Get(Clock::time_point now);
-
-  // The server refused `refused`. Whether the file now holds another one, so that a second try
-  // makes sense.
-  bool RereadAfterRefusal(const std::string& refused, Clock::time_point now);
+  // No token if there is none. A file that cannot be read any more leaves the last one in use.
+  Result<Credential> Get(Clock::time_point now, const std::stop_token& stop = {}) override;
+  // Reads the file.
+  bool RenewAfterRefusal(const Credential& refused, Clock::time_point now,
+                         const std::stop_token& stop = {}) override;
 
  private:
   static constexpr Clock::duration kRereadAfter = std::chrono::minutes(1);

@@ -1,7 +1,9 @@
-// The API server that $PLIANT_TEST_KUBECONFIG names.
+// The API server that $PLIANT_TEST_KUBECONFIG names, over the library that $PLIANT_TEST_TRANSPORT
+// names: cpprest, or libcurl.
 #include <cstdlib>
+#include <string_view>
 
-#include "operator/kube/cpprest_transport.h"
+#include "operator/kube/transports.h"
 #include "tests/integration/api_server.h"
 
 namespace pliant::kube {
@@ -17,7 +19,9 @@ Result<Config> ApiServerTest::ConfigOfServer() {
 }
 
 Result<std::unique_ptr<HttpTransport>> ApiServerTest::Connect(const Config& config) {
-  return CpprestTransport::Make(config);
+  const char* library = std::getenv("PLIANT_TEST_TRANSPORT");
+  const bool libcurl = library != nullptr && std::string_view(library) == "libcurl";
+  return MakeTransport(libcurl ? TransportKind::kLibcurl : TransportKind::kCpprest, config);
 }
 
 }  // namespace pliant::kube

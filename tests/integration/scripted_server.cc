@@ -6,6 +6,7 @@
 #include <optional>
 
 #include <arpa/inet.h>
+#include <netinet/tcp.h>
 #include <openssl/pem.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -44,6 +45,23 @@ std::string ClientName(SSL* tls) {
   X509_NAME_get_text_by_NID(X509_get_subject_name(certificate), NID_commonName, name, sizeof(name));
   X509_free(certificate);
   return name;
+}
+
+int Listen(bool ipv6, int& port) {
+  sockaddr_in v4{};
+  v4.sin_family = AF_INET;
+  v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  sockaddr_in6 v6{};
+  v6.sin6_family = AF_INET6;
+  v6.sin6_addr = in6addr_loopback;
+  auto* address = ipv6 ? reinterpret_cast<sockaddr*>(&v6) : reinterpret_cast<sockaddr*>(&v4);
+  socklen_t size = ipv6 ? sizeof(v6) : sizeof(v4);
+  const int listener = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  CHECK(bind(listener, address, size) == 0, "bind");
+  CHECK(listen(listener, 128) == 0, "listen");
+  getsockname(listener, address, &size);
+  port = ntohs(ipv6 ? v6.sin6_port : v4.sin_port);
+  return listener;
 }
 
 // One request off the connection; nothing when the client closed it.
@@ -130,15 +148,7 @@ ScriptedServer::ScriptedServer(const TestAuthority& authority, Options options, 
     Trust(tls_, authority.pem());
     SSL_CTX_set_verify(tls_, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
   }
-  listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  CHECK(bind(listener_, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0, "bind");
-  CHECK(listen(listener_, 128) == 0, "listen");
-  socklen_t size = sizeof(address);
-  getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size);
-  port_ = ntohs(address.sin_port);
+  listener_ = Listen(options.ipv6, port_);
   acceptor_ = std::jthread([this](const std::stop_token& stop) { Accept(stop); });
 }
 
@@ -156,17 +166,44 @@ ScriptedServer::~ScriptedServer() {
 
 int ScriptedServer::connections() const {
   const std::lock_guard lock(mutex_);
+  return connections_;
+}
+
+int ScriptedServer::open_connections() const {
+  const std::lock_guard lock(mutex_);
   return static_cast<int>(sessions_.size());
 }
 
 void ScriptedServer::Accept(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     pollfd ready{.fd = listener_, .events = POLLIN, .revents = 0};
-    if (poll(&ready, 1, /*milliseconds=*/20) <= 0) continue;
+    const int any = poll(&ready, 1, /*milliseconds=*/20);
+    CloseEnded();
+    if (any <= 0) continue;
     const int accepted = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
     if (accepted < 0) continue;
+    const int at_once = 1;  // each write, as a server's are
+    setsockopt(accepted, IPPROTO_TCP, TCP_NODELAY, &at_once, sizeof(at_once));
     const std::lock_guard lock(mutex_);
-    sessions_.push_back({accepted, std::jthread([this, accepted] { Serve(accepted); })});
+    ++connections_;
+    Session& session = sessions_.emplace_back(accepted);
+    session.thread = std::jthread([this, accepted, &session] {
+      Serve(accepted);
+      session.ended = true;
+    });
+  }
+}
+
+void ScriptedServer::CloseEnded() {
+  const std::lock_guard lock(mutex_);
+  for (auto session = sessions_.begin(); session != sessions_.end();) {
+    if (!session->ended) {
+      ++session;
+      continue;
+    }
+    session->thread.join();
+    close(session->socket);
+    session = sessions_.erase(session);
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <list>
 #include <memory>
@@ -57,6 +58,7 @@ class ScriptedServer {
 
   struct Options {
     std::vector<std::string> names = {"127.0.0.1"};  // in its certificate
+    bool ipv6 = false;                               // listens on ::1
     bool client_certificate_required = false;
   };
 
@@ -66,16 +68,20 @@ class ScriptedServer {
   ScriptedServer& operator=(const ScriptedServer&) = delete;
 
   std::string url() const { return "https://127.0.0.1:" + std::to_string(port_); }
-  int connections() const;
+  int port() const { return port_; }
+  int connections() const;       // so far
+  int open_connections() const;  // those of which this server still has the socket
 
  private:
   struct Session {
     int socket;
+    std::atomic<bool> ended = false;
     std::jthread thread;
   };
 
   void Accept(const std::stop_token& stop);
   void Serve(int socket);
+  void CloseEnded();
 
   const Handler handler_;
   SSL_CTX* tls_ = nullptr;
@@ -83,6 +89,7 @@ class ScriptedServer {
   int port_ = 0;
   mutable std::mutex mutex_;
   std::list<Session> sessions_;  // guarded by mutex_
+  int connections_ = 0;          // guarded by mutex_
   std::jthread acceptor_;
 };
 

@@ -41,7 +41,7 @@ void AddExtension(X509* certificate, X509* issuer, int id, const std::string& va
 }
 
 bool IsAddress(const std::string& name) {
-  return name.find_first_not_of("0123456789.") == std::string::npos;
+  return name.find_first_not_of("0123456789.:") == std::string::npos;
 }
 
 }  // namespace

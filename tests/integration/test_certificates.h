@@ -20,7 +20,7 @@ class TestAuthority {
   TestAuthority();
 
   const std::string& pem() const { return pem_; }
-  // `names` are DNS names and IPv4 addresses; none for a client.
+  // `names` are DNS names and IP addresses; none for a client.
   TestCertificate Issue(const std::string& common_name,
                         const std::vector<std::string>& names) const;
 

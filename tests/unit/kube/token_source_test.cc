@@ -16,37 +16,37 @@ TEST(TokenSource, AFileIsReadAnewAfterAMinute) {
   TempFolder folder;
   const std::string file = folder.Write("token", "one\n");
   TokenSource tokens("", file);
-  EXPECT_EQ(*tokens.Get(kStart), "one");
+  EXPECT_EQ(tokens.Get(kStart)->token, "one");
   folder.Write("token", "two");
-  EXPECT_EQ(*tokens.Get(kStart + 59s), "one");
-  EXPECT_EQ(*tokens.Get(kStart + 60s), "two");
+  EXPECT_EQ(tokens.Get(kStart + 59s)->token, "one");
+  EXPECT_EQ(tokens.Get(kStart + 60s)->token, "two");
 }
 
 TEST(TokenSource, ARefusedTokenIsWorthASecondTryOnlyIfTheFileHoldsAnother) {
   TempFolder folder;
   const std::string file = folder.Write("token", "one");
   TokenSource tokens("", file);
-  EXPECT_EQ(*tokens.Get(kStart), "one");
-  EXPECT_FALSE(tokens.RereadAfterRefusal("one", kStart));
+  EXPECT_EQ(tokens.Get(kStart)->token, "one");
+  EXPECT_FALSE(tokens.RenewAfterRefusal({.token = "one"}, kStart));
   folder.Write("token", "two");
-  EXPECT_TRUE(tokens.RereadAfterRefusal("one", kStart));
-  EXPECT_EQ(*tokens.Get(kStart), "two");
+  EXPECT_TRUE(tokens.RenewAfterRefusal({.token = "one"}, kStart));
+  EXPECT_EQ(tokens.Get(kStart)->token, "two");
 }
 
 TEST(TokenSource, AFileThatVanishesLeavesTheLastTokenInUse) {
   TempFolder folder;
   const std::string file = folder.Write("token", "one");
   TokenSource tokens("", file);
-  EXPECT_EQ(*tokens.Get(kStart), "one");
+  EXPECT_EQ(tokens.Get(kStart)->token, "one");
   std::filesystem::remove(file);
-  EXPECT_EQ(*tokens.Get(kStart + 1h), "one");
-  EXPECT_FALSE(tokens.RereadAfterRefusal("one", kStart + 1h));
+  EXPECT_EQ(tokens.Get(kStart + 1h)->token, "one");
+  EXPECT_FALSE(tokens.RenewAfterRefusal({.token = "one"}, kStart + 1h));
 }
 
 TEST(TokenSource, NoTokenAtAll) {
-  EXPECT_EQ(*TokenSource("", "").Get(kStart), std::nullopt);
-  EXPECT_EQ(*TokenSource("fixed", "").Get(kStart), "fixed");
-  EXPECT_FALSE(TokenSource("fixed", "").RereadAfterRefusal("fixed", kStart));
+  EXPECT_EQ(TokenSource("", "").Get(kStart)->token, std::nullopt);
+  EXPECT_EQ(TokenSource("fixed", "").Get(kStart)->token, "fixed");
+  EXPECT_FALSE(TokenSource("fixed", "").RenewAfterRefusal({.token = "fixed"}, kStart));
   EXPECT_EQ(TokenSource("", "/no/such/file").Get(kStart).error().code, ErrorCode::kNotFound);
 }
 

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+#include "operator/kube/http_transport.h"
+
+namespace pliant::kube {
+
+// What the thread of an HTTP library and the caller of one request share: the library's thread only
+// moves bytes in here, what may take long runs on the caller's.
+class HttpExchange {
+ public:
+  static constexpr std::size_t kLineBytesMax = std::size_t{16} << 20;
+  static constexpr std::size_t kBodyBytesMax = std::size_t{256} << 20;
+
+  // How the caller follows one request.
+  struct Following {
+    const HttpRequest& request;
+    const LineSink* sink = nullptr;  // null: all bytes go to the response
+    Duration idle{};                 // as Stream has it
+    std::stop_token stop;
+    std::string server;            // for errors
+    std::function<void()> cancel;  // ends the request soon; on the caller's thread
+    std::function<Error(std::string failure)> explain;
+  };
+
+  // The caller's side, all of it: blocks until the answer has ended, or is no longer waited for.
+  Result<HttpResponse> Follow(const Following& following);
+
+  // The library's side.
+
+  void SetHead(int status, HttpHeaders headers);
+  // Whether there is room for more. What comes nevertheless is taken.
+  bool Write(std::string_view bytes);
+  // Calls `on_room` when there is room: at once, or later on the caller's thread.
+  void OnRoom(std::function<void()> on_room);
+  void SetEnd(std::optional<std::string> failure);
+
+ private:
+  enum class Event { kHead, kBytes, kEnd, kTimeout, kStopped };
+  using Deadline = std::chrono::steady_clock::time_point;
+
+  // The next thing that happened: first the head, then bytes, then the end (which may also come
+  // first).
+  Event Next(Deadline deadline, const std::stop_token& stop);
+  HttpResponse TakeHead();
+  std::string TakeBytes();
+  void LeaveBehind(const std::function<void()>& cancel);
+  void Change(const std::function<void()>& change);
+
+  mutable std::mutex mutex_;
+  std::condition_variable_any changed_;
+  // All guarded by mutex_.
+  std::optional<HttpResponse> head_;
+  bool head_taken_ = false;
+  std::string waiting_;
+  std::function<void()> on_room_;
+  bool ended_ = false;
+  std::optional<std::string> failure_;
+  bool left_behind_ = false;  // what still comes is dropped
+};
+
+}  // namespace pliant::kube

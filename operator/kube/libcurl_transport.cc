@@ -1,0 +1,399 @@
+#include "operator/kube/libcurl_transport.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <curl/curl.h>
+#include <openssl/ssl.h>
+
+#include "base/check.h"
+#include "operator/kube/client_tls.h"
+#include "operator/kube/http_exchange.h"
+
+namespace pliant::kube {
+namespace {
+
+// An unanswered packet on a connection that many requests share: after this long the connection is
+// given up, and they with it.
+constexpr long kProbeAfterSeconds = 15;
+constexpr long kProbeEverySeconds = 5;
+constexpr long kConnectionsKept = 32;
+constexpr int kPollMilliseconds = 10'000;
+
+template <auto free>
+struct Free {
+  void operator()(auto* object) const { free(object); }
+};
+using Easy = std::unique_ptr<CURL, Free<curl_easy_cleanup>>;
+using Multi = std::unique_ptr<CURLM, Free<curl_multi_cleanup>>;
+using Headers = std::unique_ptr<curl_slist, Free<curl_slist_free_all>>;
+
+void Add(Headers& list, const std::string& text) {
+  curl_slist* longer = curl_slist_append(list.get(), text.c_str());
+  CHECK(longer != nullptr, "no memory");
+  std::ignore = list.release();
+  list.reset(longer);
+}
+
+void Set(const Easy& easy, CURLoption option, auto value) {
+  const CURLcode set = curl_easy_setopt(easy.get(), option, value);
+  CHECK(set == CURLE_OK, curl_easy_strerror(set));
+}
+
+// One request, in the hands of its loop from Begin to its end.
+struct Transfer {
+  explicit Transfer(ClientTls& client_tls) : tls(client_tls) {}
+
+  const std::shared_ptr<HttpExchange> exchange = std::make_shared<HttpExchange>();
+  ClientTls& tls;
+  std::string body;    // of the request
+  Headers headers;     // of the request
+  Headers connect_to;  // where the server is, if not at its name
+  char failure[CURL_ERROR_SIZE] = "";
+  std::function<void()> resume;  // has the loop go on reading
+  // The loop's thread only:
+  int status = 0;
+  HttpHeaders answer_headers;
+  bool head_complete = false;
+  std::string tls_failure;  // what is wrong with our own certificates
+  bool resting = false;
+  Easy easy;  // last: it uses the rest
+};
+
+// The thread that moves the bytes of all requests to one server, and their connections.
+class Loop {
+ public:
+  explicit Loop(std::uint64_t serial) : identity_serial(serial), multi_(curl_multi_init()) {
+    CHECK(multi_ != nullptr, "no memory");
+    curl_multi_setopt(multi_.get(), CURLMOPT_MAXCONNECTS, kConnectionsKept);
+    curl_multi_setopt(multi_.get(), CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX);
+    thread_ = std::jthread([this](const std::stop_token& stop) { Run(stop); });
+  }
+  ~Loop() {
+    thread_.request_stop();
+    curl_multi_wakeup(multi_.get());
+    thread_.join();
+  }
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
+
+  // Any thread. Each transfer's exchange is told of its end.
+  void Begin(std::shared_ptr<Transfer> transfer) {
+    Post([this, transfer = std::move(transfer)] {
+      CURL* const easy = transfer->easy.get();
+      transfers_.emplace(easy, transfer);
+      if (const CURLMcode added = curl_multi_add_handle(multi_.get(), easy); added != CURLM_OK) {
+        End(easy, curl_multi_strerror(added));
+      }
+    });
+  }
+  void Cancel(const std::shared_ptr<Transfer>& transfer) {
+    Post([this, easy = transfer->easy.get()] { End(easy, "cancelled"); });
+  }
+  void Resume(const std::shared_ptr<Transfer>& transfer) {
+    Post([this, transfer] {
+      if (!transfers_.contains(transfer->easy.get())) return;
+      transfer->resting = false;
+      curl_easy_pause(transfer->easy.get(), CURLPAUSE_CONT);
+    });
+  }
+
+  const std::uint64_t identity_serial;  // with which its connections were opened
+
+ private:
+  void Post(std::function<void()> task) {
+    {
+      const std::lock_guard lock(mutex_);
+      tasks_.push_back(std::move(task));
+    }
+    curl_multi_wakeup(multi_.get());
+  }
+
+  void Run(const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      RunTasks();
+      int running = 0;
+      curl_multi_perform(multi_.get(), &running);
+      TakeEnds();
+      curl_multi_poll(multi_.get(), nullptr, 0, kPollMilliseconds, nullptr);
+    }
+    while (!transfers_.empty()) End(transfers_.begin()->first, "cancelled");
+  }
+
+  void RunTasks() {
+    std::vector<std::function<void()>> tasks;
+    {
+      const std::lock_guard lock(mutex_);
+      tasks.swap(tasks_);
+    }
+    for (const auto& task : tasks) task();
+  }
+
+  void TakeEnds() {
+    int left = 0;
+    while (const CURLMsg* message = curl_multi_info_read(multi_.get(), &left)) {
+      if (message->msg != CURLMSG_DONE) continue;
+      CURL* const easy = message->easy_handle;
+      const CURLcode result = message->data.result;
+      if (result == CURLE_OK) {
+        End(easy, std::nullopt);
+        continue;
+      }
+      const Transfer& transfer = *transfers_.at(easy);
+      std::string failure = curl_easy_strerror(result);
+      if (transfer.failure[0] != '\0') failure += std::string(": ") + transfer.failure;
+      if (!transfer.tls_failure.empty()) failure = transfer.tls_failure;
+      End(easy, std::move(failure));
+    }
+  }
+
+  void End(CURL* easy, std::optional<std::string> failure) {
+    const auto found = transfers_.find(easy);
+    if (found == transfers_.end()) return;  // it has ended before it was cancelled
+    const std::shared_ptr<Transfer> transfer = found->second;
+    transfers_.erase(found);
+    curl_multi_remove_handle(multi_.get(), easy);
+    transfer->exchange->SetEnd(std::move(failure));
+  }
+
+  const Multi multi_;
+  std::mutex mutex_;
+  std::vector<std::function<void()>> tasks_;              // guarded by mutex_
+  std::map<CURL*, std::shared_ptr<Transfer>> transfers_;  // the loop's thread only
+  std::jthread thread_;  // last: joined before the rest is destroyed
+};
+
+// A line of the head, which begins anew with each status line: those of proxies are not shown to
+// us, those of 1xx answers are passed over.
+std::size_t OnHeader(const char* bytes, std::size_t size, std::size_t count, void* user) {
+  auto& transfer = *static_cast<Transfer*>(user);
+  std::string_view line(bytes, size * count);
+  if (transfer.head_complete) return line.size();  // trailers
+  while (line.ends_with('\n') || line.ends_with('\r')) line.remove_suffix(1);
+  if (line.starts_with("HTTP/")) {
+    const std::string_view code = line.substr(std::min(line.find(' ') + 1, line.size()));
+    std::from_chars(code.data(), code.data() + code.size(), transfer.status);
+    transfer.answer_headers.clear();
+  } else if (line.empty()) {
+    if (transfer.status < 200) return size * count;
+    transfer.head_complete = true;
+    transfer.exchange->SetHead(transfer.status, std::move(transfer.answer_headers));
+  } else if (const std::size_t colon = line.find(':'); colon != std::string_view::npos) {
+    const std::size_t begin = line.find_first_not_of(" \t", colon + 1);
+    transfer.answer_headers.emplace(line.substr(0, colon),
+                                    begin == std::string_view::npos ? "" : line.substr(begin));
+  }
+  return size * count;
+}
+
+std::size_t OnBytes(const char* bytes, std::size_t size, std::size_t count, void* user) {
+  auto& transfer = *static_cast<Transfer*>(user);
+  if (transfer.resting) return CURL_WRITEFUNC_PAUSE;  // they are handed over again
+  if (!transfer.exchange->Write({bytes, size * count})) {
+    transfer.resting = true;
+    transfer.exchange->OnRoom(transfer.resume);
+  }
+  return size * count;
+}
+
+CURLcode OnTlsContext(CURL*, void* context, void* user) {
+  auto& transfer = *static_cast<Transfer*>(user);
+  const Status applied = transfer.tls.Apply(static_cast<SSL_CTX*>(context));
+  if (!applied) transfer.tls_failure = applied.error().message;
+  return applied ? CURLE_OK : CURLE_SSL_CERTPROBLEM;
+}
+
+void StartLibraryOnce() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    CHECK(curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK, "libcurl does not start");
+  });
+}
+
+}  // namespace
+
+class LibcurlTransport::Server {
+ public:
+  explicit Server(const Config& config)
+      : config_(config), tls_(std::make_shared<ClientTls>(config)) {}
+
+  // One request from its beginning to the end of its answer. `sink` may be null: then all bytes go
+  // to the response.
+  Result<HttpResponse> Run(const HttpRequest& request, const LineSink* sink, Duration idle,
+                           const std::stop_token& stop);
+
+  Status CheckTls() {
+    if (!config_.server.starts_with("https://")) return {};
+    const std::unique_ptr<SSL_CTX, Free<SSL_CTX_free>> trial(SSL_CTX_new(TLS_client_method()));
+    return tls_->Apply(trial.get());
+  }
+
+ private:
+  std::shared_ptr<Loop> CurrentLoop();
+  void Retire(const std::shared_ptr<Loop>& loop);
+  std::shared_ptr<Transfer> MakeTransfer(const HttpRequest& request) const;
+  Error Explain(std::string failure) const;
+
+  const Config config_;
+  const std::shared_ptr<ClientTls> tls_;  // outlives the loops, whose connections use it
+  std::mutex mutex_;
+  std::shared_ptr<Loop> loop_;  // guarded by mutex_
+};
+
+// A connection keeps the identity with which it was opened.
+std::shared_ptr<Loop> LibcurlTransport::Server::CurrentLoop() {
+  const std::uint64_t serial = tls_->identity_serial();
+  const std::lock_guard lock(mutex_);
+  if (loop_ == nullptr || loop_->identity_serial != serial) {
+    loop_ = std::make_shared<Loop>(serial);
+  }
+  return loop_;
+}
+
+// No new request goes over its connections; it ends with the last of those that are under way.
+void LibcurlTransport::Server::Retire(const std::shared_ptr<Loop>& loop) {
+  const std::lock_guard lock(mutex_);
+  if (loop_ == loop) loop_.reset();
+}
+
+std::shared_ptr<Transfer> LibcurlTransport::Server::MakeTransfer(const HttpRequest& request) const {
+  auto transfer = std::make_shared<Transfer>(*tls_);
+  transfer->body = request.body;
+  transfer->easy.reset(curl_easy_init());
+  const Easy& easy = transfer->easy;
+  CHECK(easy != nullptr, "no memory");
+
+  // The name that the certificate has to be for stands in the URL; the connection goes to the
+  // server's address all the same.
+  std::string authority = config_.server.substr(config_.server.find("://") + 3);
+  const std::string scheme = config_.server.substr(0, config_.server.find("://") + 3);
+  if (const auto host = request.headers.find("Host"); host != request.headers.end()) {
+    Add(transfer->connect_to, "::" + authority);
+    const std::size_t port = authority.rfind(':');
+    authority =
+        host->second +
+        (port == std::string::npos || authority.ends_with(']') ? "" : authority.substr(port));
+    Set(easy, CURLOPT_CONNECT_TO, transfer->connect_to.get());
+  }
+  Set(easy, CURLOPT_URL, (scheme + authority + request.target).c_str());
+  Set(easy, CURLOPT_PATH_AS_IS, 1L);
+  Set(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+  Set(easy, CURLOPT_FOLLOWLOCATION, 0L);  // it would take the bearer token along
+  Set(easy, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_2TLS));
+  Set(easy, CURLOPT_PIPEWAIT, 1L);  // for the connection that is being opened, rather than a second
+
+  Set(easy, CURLOPT_CUSTOMREQUEST, std::string(ToString(request.method)).c_str());
+  const bool may_have_body = request.method != HttpMethod::kGet;
+  if (!request.body.empty() || may_have_body) {
+    Set(easy, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(transfer->body.size()));
+    Set(easy, CURLOPT_POSTFIELDS, transfer->body.c_str());
+    Add(transfer->headers, "Expect:");  // no waiting for leave to send
+    if (!request.headers.contains("Content-Type")) {
+      Add(transfer->headers, "Content-Type: application/json");
+    }
+  }
+  for (const auto& [name, value] : request.headers) Add(transfer->headers, name + ": " + value);
+  Set(easy, CURLOPT_HTTPHEADER, transfer->headers.get());
+
+  // All trust and identity comes from our own callback.
+  Set(easy, CURLOPT_CAINFO, static_cast<const char*>(nullptr));
+  Set(easy, CURLOPT_CAPATH, static_cast<const char*>(nullptr));
+  Set(easy, CURLOPT_SSL_CTX_FUNCTION, &OnTlsContext);
+  Set(easy, CURLOPT_SSL_CTX_DATA, static_cast<void*>(transfer.get()));
+  Set(easy, CURLOPT_SSL_SESSIONID_CACHE, 0L);  // a session resumed would show an old certificate
+
+  if (!config_.proxy_url.empty()) {
+    Set(easy, CURLOPT_PROXY, config_.proxy_url.c_str());
+    Set(easy, CURLOPT_NOPROXY, "");  // what the configuration says counts, not $NO_PROXY
+  } else if (!config_.proxy_from_environment) {
+    Set(easy, CURLOPT_PROXY, "");
+  }
+  Set(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+
+  Set(easy, CURLOPT_NOSIGNAL, 1L);
+  Set(easy, CURLOPT_QUICK_EXIT, 1L);  // who is cancelled does not wait for the resolver
+  Set(easy, CURLOPT_CONNECTTIMEOUT_MS, 0L);
+  Set(easy, CURLOPT_TCP_KEEPALIVE, 1L);
+  Set(easy, CURLOPT_TCP_KEEPIDLE, kProbeAfterSeconds);
+  Set(easy, CURLOPT_TCP_KEEPINTVL, kProbeEverySeconds);
+  Set(easy, CURLOPT_ERRORBUFFER, transfer->failure);
+  Set(easy, CURLOPT_HEADERFUNCTION, &OnHeader);
+  Set(easy, CURLOPT_HEADERDATA, static_cast<void*>(transfer.get()));
+  Set(easy, CURLOPT_WRITEFUNCTION, &OnBytes);
+  Set(easy, CURLOPT_WRITEDATA, static_cast<void*>(transfer.get()));
+  return transfer;
+}
+
+Result<HttpResponse> LibcurlTransport::Server::Run(const HttpRequest& request, const LineSink* sink,
+                                                   Duration idle, const std::stop_token& stop) {
+  if (stop.stop_requested()) return Fail(ErrorCode::kCancelled, "stopped");
+  const std::shared_ptr<Loop> loop = CurrentLoop();
+  const std::shared_ptr<Transfer> transfer = MakeTransfer(request);
+  // Called by Follow, below, at the latest.
+  transfer->resume = [&loop = *loop, going_on = std::weak_ptr(transfer)] {
+    if (const auto resumed = going_on.lock()) loop.Resume(resumed);
+  };
+  loop->Begin(transfer);
+  Result<HttpResponse> response = transfer->exchange->Follow(
+      {.request = request,
+       .sink = sink,
+       .idle = idle,
+       .stop = stop,
+       .server = config_.server,
+       .cancel = [&] { loop->Cancel(transfer); },
+       .explain = [this](std::string failure) { return Explain(std::move(failure)); }});
+  // Nobody knows whether a connection that was silent for so long still is one.
+  if (!response && response.error().code == ErrorCode::kTimeout) Retire(loop);
+  return response;
+}
+
+Error LibcurlTransport::Server::Explain(std::string failure) const {
+  std::string sentence = config_.server + ": " + failure;
+  const bool wrong_name = failure.starts_with(curl_easy_strerror(CURLE_PEER_FAILED_VERIFICATION));
+  const bool no_handshake = failure.starts_with(curl_easy_strerror(CURLE_SSL_CONNECT_ERROR));
+  std::string refusal = wrong_name || no_handshake ? tls_->last_refusal() : "";
+  // The library itself compares the names, after OpenSSL has found the certificate good.
+  if (wrong_name && refusal.empty()) refusal = "it is not for this host name";
+  if (!refusal.empty()) {
+    sentence += " (the server's certificate was refused: " + refusal + ")";
+  } else if (failure.contains("alert") || failure.contains("SSL_read") ||
+             failure.starts_with(curl_easy_strerror(CURLE_GOT_NOTHING))) {
+    sentence +=
+        " (the server closed the connection; over TLS 1.3 that is also how it refuses a client "
+        "certificate, or the lack of one)";
+  }
+  return {ErrorCode::kUnavailable, std::move(sentence)};
+}
+
+Result<std::unique_ptr<LibcurlTransport>> LibcurlTransport::Make(const Config& config) {
+  StartLibraryOnce();
+  auto server = std::make_unique<Server>(config);
+  RETURN_IF_ERROR(server->CheckTls());
+  return std::unique_ptr<LibcurlTransport>(new LibcurlTransport(std::move(server)));
+}
+
+LibcurlTransport::LibcurlTransport(std::unique_ptr<Server> server) : server_(std::move(server)) {}
+LibcurlTransport::~LibcurlTransport() = default;
+
+Result<HttpResponse> LibcurlTransport::Send(const HttpRequest& request, std::stop_token stop) {
+  return server_->Run(request, nullptr, Duration::zero(), stop);
+}
+
+Result<HttpResponse> LibcurlTransport::Stream(const HttpRequest& request, const LineSink& sink,
+                                              Duration idle, std::stop_token stop) {
+  return server_->Run(request, &sink, idle, stop);
+}
+
+}  // namespace pliant::kube

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <memory>
+
+#include "operator/kube/config.h"
+#include "operator/kube/http_transport.h"
+
+namespace pliant::kube {
+
+// The libraries that can carry the requests; they pass the same conformance tests.
+enum class TransportKind { kCpprest, kLibcurl };
+
+// A connection of its own to the server that `config` names. kInvalid when the certificates or the
+// key cannot be read or do not belong together, or the library cannot do what `config` asks for.
+Result<std::unique_ptr<HttpTransport>> MakeTransport(TransportKind kind, const Config& config);
+
+}  // namespace pliant::kube
