@@ -1,6 +1,7 @@
 #include "operator/kube/reflector.h"
 
 #include <condition_variable>
+#include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -8,6 +9,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "operator/kube/json_fields.h"
 
 namespace pliant::kube {
 namespace {
@@ -20,6 +22,12 @@ void Sleep(Duration duration, const std::stop_token& stop) {
   never.wait_for(lock, stop, duration, [] { return false; });
 }
 
+bool EndsInitialEvents(const nlohmann::json& bookmark) {
+  const auto annotations = bookmark.value("metadata", nlohmann::json::object())
+                               .value("annotations", nlohmann::json::object());
+  return annotations.is_object() && StringAt(annotations, "k8s.io/initial-events-end") == "true";
+}
+
 }  // namespace
 
 ReflectorSteps::ReflectorSteps(KubeClient& client, const ResourceType& type,
@@ -30,7 +38,7 @@ ReflectorSteps::ReflectorSteps(KubeClient& client, const ResourceType& type,
       options_(std::move(options)),
       sink_(std::move(sink)),
       clock_(std::move(clock)),
-      policy_(options_.timing),
+      policy_(options_.timing, options_.stream_lists),
       step_(policy_.Start()) {}
 
 Duration ReflectorSteps::Next(double random, const std::stop_token& stop) {
@@ -43,6 +51,22 @@ Duration ReflectorSteps::Next(double random, const std::stop_token& stop) {
     }
     step_ = resource_version ? policy_.AfterList(*resource_version, random)
                              : policy_.AfterListError(resource_version.error(), clock_(), random);
+  } else if (step_.action == ReflectorPolicy::Action::kStreamList) {
+    const KubeResult<std::optional<std::string>> resource_version = StreamList(stop);
+    if (stop.stop_requested()) return {};
+    if (resource_version && *resource_version) {
+      step_ = policy_.AfterList(**resource_version, random);
+    } else {
+      std::optional<KubeError> error;
+      if (!resource_version) error = resource_version.error();
+      step_ = policy_.AfterStreamedListError(error, clock_(), random);
+      if (policy_.streams_lists()) {
+        Interrupted();
+        LogOnce("list", *error);
+      } else {
+        log::Info("the server streams no lists; they come in pages", {{"kind", type_.kind}});
+      }
+    }
   } else {
     const TimePoint began = clock_();
     const KubeStatus watched = WatchFrom(step_, stop);
@@ -77,13 +101,53 @@ KubeResult<std::string> ReflectorSteps::List(const std::stop_token& stop) {
     if (!page) return std::unexpected(std::move(page).error());
     for (const nlohmann::json& object : page->items) sink_.on_listed(object);
     if (page->continue_token.empty()) {
-      sink_.on_list_end();
-      Resumed();
-      Recovered();
+      EndList();
       return std::move(page->resource_version);
     }
     options.continue_token = std::move(page->continue_token);
   }
+}
+
+KubeResult<std::optional<std::string>> ReflectorSteps::StreamList(const std::stop_token& stop) {
+  const WatchOptions options{.label_selector = options_.label_selector,
+                             .field_selector = options_.field_selector,
+                             .initial_events = true,
+                             .timeout = options_.timing.watch_least,
+                             .idle = options_.timing.list_idle};
+  std::optional<std::string> resource_version;
+  std::map<NamespacedName, nlohmann::json> deleted_meanwhile;
+  sink_.on_list_begin();
+  const auto on_event = [&](WatchEventType event, nlohmann::json& object) {
+    switch (event) {
+      case WatchEventType::kAdded:
+      case WatchEventType::kModified:
+        deleted_meanwhile.erase(MetaOf(object).key);
+        sink_.on_listed(object);
+        return true;
+      case WatchEventType::kDeleted:
+        deleted_meanwhile.insert_or_assign(MetaOf(object).key, std::move(object));
+        return true;
+      case WatchEventType::kBookmark:
+        // The first bookmark is the last of the list, or there will never be one.
+        if (EndsInitialEvents(object)) resource_version = MetaOf(object).resource_version;
+        return false;
+    }
+    return true;
+  };
+  const KubeStatus watched = client_.Watch(type_, options_.ns, options, on_event, stop);
+  if (resource_version) {
+    EndList();
+    for (const auto& [key, object] : deleted_meanwhile) sink_.on_deleted(object);
+    return resource_version;
+  }
+  if (!watched) return std::unexpected(watched.error());
+  return std::nullopt;
+}
+
+void ReflectorSteps::EndList() {
+  sink_.on_list_end();
+  Resumed();
+  Recovered();
 }
 
 KubeStatus ReflectorSteps::WatchFrom(const ReflectorPolicy::Step& step,

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -35,11 +36,13 @@ struct ReflectorOptions {
   std::string ns;  // empty: all namespaces
   std::string label_selector;
   std::string field_selector;
+  bool stream_lists = true;  // where the server can
   ReflectorTiming timing;
 };
 
 // Follows all objects of one kind, one list or one watch at a time: lists them, then watches, and
-// lists again when the watch cannot be continued. Never gives up; it logs what keeps it from
+// lists again when the watch cannot be continued. Lists are streams where the server can, so that
+// neither side ever holds a whole one as text. Never gives up; it logs what keeps it from
 // working once a change. One thread, which it blocks.
 class ReflectorSteps {
  public:
@@ -51,7 +54,10 @@ class ReflectorSteps {
   Duration Next(double random, const std::stop_token& stop = {});
 
  private:
-  KubeResult<std::string> List(const std::stop_token& stop);  // the list's resource version
+  // The list's resource version; of a streamed one, nothing if the server does not end it.
+  KubeResult<std::string> List(const std::stop_token& stop);
+  KubeResult<std::optional<std::string>> StreamList(const std::stop_token& stop);
+  void EndList();
   KubeStatus WatchFrom(const ReflectorPolicy::Step& step, const std::stop_token& stop);
   void Interrupted();
   void Resumed();

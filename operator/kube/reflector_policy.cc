@@ -29,6 +29,17 @@ ReflectorPolicy::Step ReflectorPolicy::AfterListError(const KubeError& error, Ti
           .restart_reason = std::string(ToString(error.code))};
 }
 
+ReflectorPolicy::Step ReflectorPolicy::AfterStreamedListError(const std::optional<KubeError>& error,
+                                                              TimePoint now, double random) {
+  const bool refused = !error || (error->code == ErrorCode::kInvalid && error->http_status != 0);
+  if (refused) {
+    streams_lists_ = false;
+    return {.action = Action::kList};
+  }
+  // In pages, whatever it was: to get on counts more than to get on well.
+  return AfterListError(*error, now, random);
+}
+
 void ReflectorPolicy::OnEvent(std::string_view resource_version) {
   told_something_ = true;
   if (!resource_version.empty()) resource_version_ = resource_version;
@@ -52,7 +63,7 @@ ReflectorPolicy::Step ReflectorPolicy::AfterWatch(const std::optional<KubeError>
   // To be told that the position is too old is part of the order of things, once.
   const bool at_once = error->code == ErrorCode::kGone && !FailedLately(now);
   const Duration delay = Delay(*error, now, random);
-  return {.action = Action::kList,
+  return {.action = NextList(),
           .wait = at_once ? Duration::zero() : delay,
           .restart_reason = std::string(ToString(error->code))};
 }

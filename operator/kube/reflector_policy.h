@@ -16,6 +16,8 @@ struct ReflectorTiming {
   Duration watch_most = std::chrono::minutes(10);
   // Bookmarks come about once a minute; a connection that is silent for this long is dead.
   Duration watch_idle = std::chrono::seconds(150);
+  // The longest silence within a streamed list.
+  Duration list_idle = std::chrono::seconds(30);
   BackoffOptions backoff;
   // Without an error for this long, the next delay is the first one again.
   Duration backoff_reset = std::chrono::minutes(2);
@@ -28,7 +30,8 @@ struct ReflectorTiming {
 // arguments.
 class ReflectorPolicy {
  public:
-  enum class Action { kList, kWatch };
+  // A list comes in pages, or as a stream that tells of one object after the other.
+  enum class Action { kList, kStreamList, kWatch };
   struct Step {
     Action action = Action::kList;
     Duration wait{};               // before the action
@@ -40,12 +43,18 @@ class ReflectorPolicy {
     bool operator==(const Step&) const = default;
   };
 
-  explicit ReflectorPolicy(ReflectorTiming timing) : timing_(timing), backoff_(timing.backoff) {}
+  // `stream_lists`: until the server shows that it does not know how to.
+  ReflectorPolicy(ReflectorTiming timing, bool stream_lists)
+      : timing_(timing), streams_lists_(stream_lists), backoff_(timing.backoff) {}
 
   // `random` in [0, 1), here and below.
-  Step Start() const { return {.action = Action::kList}; }
+  Step Start() const { return {.action = NextList()}; }
   Step AfterList(const std::string& resource_version, double random);
   Step AfterListError(const KubeError& error, TimePoint now, double random);
+  // A streamed list did not come to its end. No error: the server took the request for that of a
+  // watch.
+  Step AfterStreamedListError(const std::optional<KubeError>& error, TimePoint now, double random);
+  bool streams_lists() const { return streams_lists_; }
 
   // A watch told of an object or a bookmark at `resource_version`.
   void OnEvent(std::string_view resource_version);
@@ -54,11 +63,13 @@ class ReflectorPolicy {
                   double random);
 
  private:
+  Action NextList() const { return streams_lists_ ? Action::kStreamList : Action::kList; }
   Step Watch(double random);
   bool FailedLately(TimePoint now) const;
   Duration Delay(const KubeError& error, TimePoint now, double random);
 
   const ReflectorTiming timing_;
+  bool streams_lists_;
   Backoff backoff_;
   std::optional<TimePoint> last_error_;
   std::string resource_version_;

@@ -1,4 +1,5 @@
 // Following objects of a real API server through everything that happens to a watch.
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <set>
@@ -60,6 +61,27 @@ TEST_F(KubeWatchTest, ABookmarkComesBeforeTheServerEndsTheWatch) {
   EXPECT_THAT(seen, Contains(WatchEventType::kBookmark));
 }
 
+TEST_F(KubeWatchTest, InitialEventsEndWithABookmark) {
+  for (const char* name : {"a", "b"}) ASSERT_TRUE(client().Create(kConfigMaps, ConfigMap(name)));
+  std::vector<std::string> told;
+  const auto watched =
+      client().Watch(kConfigMaps, ns(),
+                     {.field_selector = "metadata.name!=kube-root-ca.crt", .initial_events = true},
+                     [&](WatchEventType type, json& object) {
+                       if (type == WatchEventType::kAdded) told.push_back(MetaOf(object).key.name);
+                       if (type != WatchEventType::kBookmark) return true;
+                       told.push_back(object.at("metadata")
+                                          .at("annotations")
+                                          .at("k8s.io/initial-events-end")
+                                          .get<std::string>());
+                       EXPECT_FALSE(MetaOf(object).resource_version.empty());
+                       return false;
+                     });
+  EXPECT_TRUE(watched) << watched.error();
+  std::ranges::sort(told);
+  EXPECT_THAT(told, testing::ElementsAre("a", "b", "true"));
+}
+
 TEST_F(KubeWatchTest, APositionFromLongAgoIsGone) {
   Install(WidgetDefinition());
   const auto watched = client().Watch(kWidgets, ns(), {.resource_version = "1"},
@@ -101,9 +123,13 @@ class CuttingTransport final : public HttpTransport {
     from_long_ago_ = true;
     stop_ = {};
   }
+  // Besides those that are lists.
   int watches() const { return watches_; }
+  int pages() const { return pages_; }
+  int streamed_lists() const { return streamed_lists_; }
 
   Result<HttpResponse> Send(const HttpRequest& request, std::stop_token stop) override {
+    if (request.method == HttpMethod::kGet) ++pages_;
     return under_.Send(request, stop);
   }
   Result<HttpResponse> Stream(const HttpRequest& request, const LineSink& sink, Duration idle,
@@ -114,12 +140,13 @@ class CuttingTransport final : public HttpTransport {
       const std::lock_guard lock(mutex_);
       if (cut_) return Fail(ErrorCode::kUnavailable, "cut off");
       cut = stop_.get_token();
-      if (std::exchange(from_long_ago_, false)) {
+      const bool list = sent.target.find("sendInitialEvents=") != std::string::npos;
+      ++(list ? streamed_lists_ : watches_);
+      if (!list && std::exchange(from_long_ago_, false)) {
         const std::size_t begin = sent.target.find("resourceVersion=") + 16;
         sent.target.replace(begin, sent.target.find('&', begin) - begin, "1");
       }
     }
-    ++watches_;
     std::stop_source either;
     const std::stop_callback on_stop(stop, [&] { either.request_stop(); });
     const std::stop_callback on_cut(cut, [&] { either.request_stop(); });
@@ -135,6 +162,8 @@ class CuttingTransport final : public HttpTransport {
   bool from_long_ago_ = false;  // guarded by mutex_
   std::stop_source stop_;       // guarded by mutex_
   std::atomic<int> watches_ = 0;
+  std::atomic<int> pages_ = 0;
+  std::atomic<int> streamed_lists_ = 0;
 };
 
 struct Widget {
@@ -145,7 +174,13 @@ Result<Widget> DecodeWidget(const json& object) {
   return Widget{.size = object.at("spec").value("size", 0)};
 }
 
-TEST_F(KubeWatchTest, AnInformerMissesNothingThroughCutsAndExpiry) {
+class KubeInformerTest : public KubeWatchTest, public testing::WithParamInterface<bool> {};
+
+INSTANTIATE_TEST_SUITE_P(Lists, KubeInformerTest, testing::Bool(), [](const auto& streamed) {
+  return streamed.param ? "Streamed" : "InPages";
+});
+
+TEST_P(KubeInformerTest, MissesNothingThroughCutsAndExpiry) {
   Install(WidgetDefinition());
   const auto widget = [&](const std::string& name, int size) -> json {
     return {{"metadata", Meta(name)}, {"spec", {{"size", size}}}};
@@ -168,7 +203,9 @@ TEST_F(KubeWatchTest, AnInformerMissesNothingThroughCutsAndExpiry) {
     told.push_back(change.key.name + ": " + show(change.before) + " > " + show(change.after));
   });
   widgets.Start(watcher, kWidgets,
-                {.ns = ns(), .timing = {.backoff = {.first = 20ms, .most = 20ms}}},
+                {.ns = ns(),
+                 .stream_lists = GetParam(),
+                 .timing = {.backoff = {.first = 20ms, .most = 20ms}}},
                 [&](std::string_view reason) {
                   const std::lock_guard lock(restarts_mutex);
                   restarts.emplace_back(reason);
@@ -209,6 +246,9 @@ TEST_F(KubeWatchTest, AnInformerMissesNothingThroughCutsAndExpiry) {
     EXPECT_THAT(restarts, Contains("Unavailable"));
     EXPECT_THAT(restarts, Contains("Gone")) << "the server's own answer to the old position";
   }
+
+  EXPECT_EQ(cutting.pages(), GetParam() ? 0 : 2) << "the server streams lists";
+  EXPECT_EQ(cutting.streamed_lists(), GetParam() ? 2 : 0);
 
   // And it is live again.
   ASSERT_TRUE(client().Delete(kWidgets, Key("kept")));

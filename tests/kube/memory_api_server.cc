@@ -488,9 +488,22 @@ std::string MemoryApiServer::NewUid() {
   return std::format("{:08x}-0000-4000-8000-{:012x}", mixed, uids_);
 }
 
-std::string MemoryApiServer::Bookmark(const RequestTarget& target, std::int64_t version) const {
-  return Line("BOOKMARK", {{"kind", KindOf(target)->name},
-                           {"metadata", {{"resourceVersion", std::to_string(version)}}}});
+std::string MemoryApiServer::Bookmark(const RequestTarget& target, std::int64_t version,
+                                      json annotations) const {
+  json metadata = {{"resourceVersion", std::to_string(version)}};
+  if (!annotations.empty()) metadata["annotations"] = std::move(annotations);
+  return Line("BOOKMARK", {{"kind", KindOf(target)->name}, {"metadata", std::move(metadata)}});
+}
+
+std::vector<std::string> MemoryApiServer::InitialLines(const RequestTarget& target) const {
+  std::vector<std::string> lines;
+  for (const auto& [path, object] : objects_) {
+    if (IsIn(target.Collection(), path) && Chosen(target, *object)) {
+      lines.push_back(Line("ADDED", *object));
+    }
+  }
+  lines.push_back(Bookmark(target, version_, {{"k8s.io/initial-events-end", "true"}}));
+  return lines;
 }
 
 std::optional<std::vector<std::string>> MemoryApiServer::LinesSince(const RequestTarget& target,
@@ -526,6 +539,17 @@ Result<HttpResponse> MemoryApiServer::Stream(const HttpRequest& request, const L
   if (!target || !KindOf(*target)) {
     return Refuse(404, "NotFound", "the server could not find the requested resource");
   }
+  const bool initial_events = target->Query("sendInitialEvents") == "true";
+  if (initial_events && !options_.streams_lists) {
+    return Refuse(422, "Invalid",
+                  "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for watch unless "
+                  "the WatchList feature gate is enabled");
+  }
+  if (initial_events && target->Query("resourceVersionMatch") != "NotOlderThan") {
+    return Refuse(422, "Invalid",
+                  "resourceVersionMatch: Forbidden: sendInitialEvents requires setting "
+                  "resourceVersionMatch to NotOlderThan");
+  }
   if (request.on_open) {
     lock.unlock();
     request.on_open();
@@ -540,6 +564,12 @@ Result<HttpResponse> MemoryApiServer::Stream(const HttpRequest& request, const L
     lock.lock();
     return more;
   };
+  if (initial_events) {
+    version = version_;
+    for (const std::string& line : InitialLines(*target)) {
+      if (!give(line)) return HttpResponse{.status = 200, .headers = {}, .body = {}};
+    }
+  }
   while (true) {
     if (stop.stop_requested()) return Fail(ErrorCode::kCancelled, "stopped");
     const auto lines = LinesSince(*target, version);

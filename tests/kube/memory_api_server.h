@@ -24,6 +24,8 @@ namespace pliant::kube {
 struct MemoryApiServerOptions {
   // Who comes without this bearer token is refused; empty: everybody is let in.
   std::string token;
+  // Whether a watch may begin with all that there is.
+  bool streams_lists = true;
   // Whether a watch waits for what happens, in real time, as a server's does. Otherwise it tells
   // what has happened, and ends in order: for virtual time.
   bool watches_wait = true;
@@ -36,8 +38,9 @@ struct MemoryApiServerOptions {
 
 // A Kubernetes API server in memory, behind the client's own seam: create, replace, patch and
 // delete with versions, uids and preconditions, dry runs, status and scale, custom definitions with
-// their schemas, pages, selectors, watches with bookmarks and an end to history, graceful deletion
-// and garbage collection. It passes the conformance tests that the real one passes.
+// their schemas, pages, selectors, watches with bookmarks, initial events and an end to history,
+// graceful deletion and garbage collection. It passes the conformance tests that the real one
+// passes.
 //
 // Not modelled: authorization, quotas, admission (but for `refuse`), CEL rules, ownership of fields
 // (an apply is a merge), and a list's pages are of different instants.
@@ -111,7 +114,10 @@ class MemoryApiServer final : public HttpTransport {
   // The lines that a watch from `version` on gets now, and the version up to which that is.
   std::optional<std::vector<std::string>> LinesSince(const RequestTarget& target,
                                                      std::int64_t& version) const;
-  std::string Bookmark(const RequestTarget& target, std::int64_t version) const;
+  // What is there now, for a watch that begins with it, and the bookmark that ends that part.
+  std::vector<std::string> InitialLines(const RequestTarget& target) const;
+  std::string Bookmark(const RequestTarget& target, std::int64_t version,
+                       Json annotations = Json::object()) const;
 
   const MemoryApiServerOptions options_;
   mutable std::recursive_mutex mutex_;

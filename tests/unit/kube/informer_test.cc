@@ -83,7 +83,8 @@ class InformerTest : public testing::Test {
   RealEventLoop loop_;
   FakeHttpTransport transport_;
   KubeClient client_{transport_, Config{.server = "https://a"}, {.requests_per_second = 0}};
-  ReflectorOptions options_{.timing = {.watch_least = 300s, .watch_most = 300s}};
+  ReflectorOptions options_{.stream_lists = false,
+                            .timing = {.watch_least = 300s, .watch_most = 300s}};
   std::vector<std::string> told_;
   std::vector<std::string> restarts_;
   Informer<Pod> informer_{loop_, DecodePod};
@@ -146,6 +147,83 @@ TEST_F(InformerTest, AListThatBreaksOffHalfWayDeletesNothing) {
   Run();
   EXPECT_THAT(told_, ElementsAre("a: none > Running", "b: none > Running"));
   EXPECT_THAT(restarts_, ElementsAre("Gone", "Unavailable"));
+}
+
+constexpr const char* kStream =
+    "/api/v1/pods?watch=1&allowWatchBookmarks=true&timeoutSeconds=300&sendInitialEvents=true&"
+    "resourceVersionMatch=NotOlderThan";
+
+std::string EndOfList(const std::string& version) {
+  return Event(
+      "BOOKMARK",
+      {{"metadata",
+        {{"resourceVersion", version}, {"annotations", {{"k8s.io/initial-events-end", "true"}}}}}});
+}
+
+TEST_F(InformerTest, AStreamedListEndsWithItsBookmark) {
+  options_.stream_lists = true;
+  transport_.AnswerStream(kStream,
+                          {Event("ADDED", PodObject("a", "3", "Pending")),
+                           Event("ADDED", PodObject("b", "4", "Running")), EndOfList("10")},
+                          StreamEnd::kHold);
+  HoldAfter(WatchFrom("10"), {Event("DELETED", PodObject("b", "12", "Running"))});
+  Run();
+  EXPECT_THAT(told_, ElementsAre("a: none > Pending", "b: none > Running", "b: Running > none"));
+  EXPECT_THAT(restarts_, ElementsAre());
+}
+
+TEST_F(InformerTest, ChangesWithinAStreamedListCount) {
+  options_.stream_lists = true;
+  transport_.AnswerStream(kStream,
+                          {Event("ADDED", PodObject("a", "3", "Pending")),
+                           Event("ADDED", PodObject("b", "4", "Running")),
+                           Event("ADDED", PodObject("c", "5", "Running")),
+                           Event("MODIFIED", PodObject("a", "6", "Running")),
+                           Event("DELETED", PodObject("b", "7", "Running")),
+                           Event("DELETED", PodObject("c", "8", "Running")),
+                           Event("ADDED", PodObject("c", "9", "Pending")), EndOfList("10")},
+                          StreamEnd::kHold);
+  HoldAfter(WatchFrom("10"));
+  Run();
+  const Store<Pod>& store = informer_.store();
+  EXPECT_EQ(store.Find({"", "a"})->phase, "Running");
+  EXPECT_EQ(store.Find({"", "b"}), nullptr);
+  EXPECT_EQ(store.Find({"", "c"})->phase, "Pending");
+}
+
+TEST_F(InformerTest, AServerThatStreamsNoListsIsAskedForPages) {
+  options_.stream_lists = true;
+  const std::vector<std::string> a = {Event("ADDED", PodObject("a", "3", "Pending"))};
+  std::vector<std::string> with_bookmark = a;
+  with_bookmark.push_back(Event("BOOKMARK", {{"metadata", {{"resourceVersion", "10"}}}}));
+  transport_.AnswerStream(kStream, with_bookmark, StreamEnd::kHold);
+  transport_.Answer(HttpMethod::kGet, "/api/v1/pods?limit=500",
+                    List("10", {PodObject("a", "3", "Pending")}));
+  transport_.AnswerStream(WatchFrom("10"), {Event("ERROR", {{"code", 410}})}, StreamEnd::kOrderly);
+  transport_.Answer(HttpMethod::kGet, "/api/v1/pods?limit=500",
+                    List("20", {PodObject("b", "14", "Running")}));
+  HoldAfter(WatchFrom("20"));
+  Run();
+  EXPECT_THAT(told_, ElementsAre("a: none > Pending", "a: Pending > none", "b: none > Running"));
+  EXPECT_THAT(restarts_, ElementsAre("Gone")) << "that it came to pages is no trouble";
+}
+
+TEST_F(InformerTest, AStreamedListThatIsRefusedOrBreaksOffDeletesNothing) {
+  options_.stream_lists = true;
+  transport_.AnswerStream(kStream, {Event("ADDED", PodObject("a", "3", "Running")), EndOfList("9")},
+                          StreamEnd::kHold);
+  transport_.AnswerStream(WatchFrom("9"), {Event("ERROR", {{"code", 410}})}, StreamEnd::kOrderly);
+  transport_.AnswerStream(kStream, {}, StreamEnd::kBroken);
+  transport_.Answer(HttpMethod::kGet, "/api/v1/pods?limit=500",
+                    List("10", {PodObject("a", "3", "Running")}));
+  transport_.AnswerStream(WatchFrom("10"), {Event("ERROR", {{"code", 410}})}, StreamEnd::kOrderly);
+  transport_.RefuseStream(kStream, HttpResponse{.status = 422});
+  transport_.Answer(HttpMethod::kGet, "/api/v1/pods?limit=500",
+                    List("20", {PodObject("a", "3", "Running")}));
+  HoldAfter(WatchFrom("20"));
+  Run();
+  EXPECT_THAT(told_, ElementsAre("a: none > Running"));
+  EXPECT_THAT(restarts_, ElementsAre("Gone", "Unavailable", "Gone"));
 }
 
 TEST_F(InformerTest, WhatCannotBeDecodedKeepsItsLastState) {

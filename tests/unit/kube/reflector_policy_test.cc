@@ -1,5 +1,7 @@
 #include "operator/kube/reflector_policy.h"
 
+#include <optional>
+
 #include <gtest/gtest.h>
 
 namespace pliant::kube {
@@ -18,7 +20,7 @@ KubeError Answered(ErrorCode code, int status) {
 
 class ReflectorPolicyTest : public testing::Test {
  protected:
-  ReflectorPolicy policy_{ReflectorTiming()};
+  ReflectorPolicy policy_{ReflectorTiming(), /*stream_lists=*/false};
 };
 
 TEST_F(ReflectorPolicyTest, ListsThenWatchesFromThere) {
@@ -87,7 +89,7 @@ const ErrorCase kErrors[] = {
 TEST_F(ReflectorPolicyTest, AnErrorDecidesWhetherToListAgain) {
   for (const ErrorCase& test : kErrors) {
     SCOPED_TRACE(test.name);
-    ReflectorPolicy policy{ReflectorTiming()};
+    ReflectorPolicy policy{ReflectorTiming(), /*stream_lists=*/false};
     policy.AfterList("7", 0);
     const ReflectorPolicy::Step step = policy.AfterWatch(test.error, kStart, kStart + 1min, 0);
     EXPECT_EQ(step.action, test.next);
@@ -123,6 +125,47 @@ TEST_F(ReflectorPolicyTest, WaitsAsLongAsTheServerAsks) {
   EXPECT_EQ(policy_.AfterListError(throttled, kStart, 0).wait, Duration(17s));
   throttled.retry_after = 1ms;
   EXPECT_EQ(policy_.AfterListError(throttled, kStart, 0).wait, Duration(1600ms));
+}
+
+class StreamingPolicyTest : public testing::Test {
+ protected:
+  ReflectorPolicy policy_{ReflectorTiming(), /*stream_lists=*/true};
+};
+
+TEST_F(StreamingPolicyTest, ListsByStreamAlsoAnew) {
+  EXPECT_EQ(policy_.Start(), (ReflectorPolicy::Step{.action = Action::kStreamList}));
+  EXPECT_EQ(policy_.AfterList("7", 0).resource_version, "7");
+  const auto again = policy_.AfterWatch(Answered(ErrorCode::kGone, 410), kStart, kStart + 1min, 0);
+  EXPECT_EQ(again.action, Action::kStreamList);
+}
+
+TEST_F(StreamingPolicyTest, ARefusalIsTakenOnceAndIsNoTrouble) {
+  const std::optional<KubeError> refusals[] = {Answered(ErrorCode::kInvalid, 422),
+                                               Answered(ErrorCode::kInvalid, 400), std::nullopt};
+  for (const auto& refusal : refusals) {
+    ReflectorPolicy policy{ReflectorTiming(), /*stream_lists=*/true};
+    EXPECT_EQ(policy.AfterStreamedListError(refusal, kStart, 0),
+              (ReflectorPolicy::Step{.action = Action::kList}));
+    policy.AfterList("7", 0);
+    EXPECT_EQ(policy.AfterWatch(Answered(ErrorCode::kGone, 410), kStart, kStart + 1min, 0).action,
+              Action::kList)
+        << "it is not asked again";
+  }
+}
+
+TEST_F(StreamingPolicyTest, AfterAnyOtherErrorTheNextListComesInPagesAndTheOneAfterItByStream) {
+  for (const KubeError& error : {kReset, KubeError(ErrorCode::kInvalid, "an endless line"),
+                                 Answered(ErrorCode::kThrottled, 429)}) {
+    ReflectorPolicy policy{ReflectorTiming(), /*stream_lists=*/true};
+    const auto step = policy.AfterStreamedListError(error, kStart, 0);
+    EXPECT_EQ(step.action, Action::kList);
+    EXPECT_EQ(step.wait, Duration(800ms));
+    EXPECT_EQ(step.restart_reason, ToString(error.code));
+    EXPECT_EQ(policy.AfterListError(kReset, kStart, 0).action, Action::kList);
+    policy.AfterList("7", 0);
+    EXPECT_EQ(policy.AfterWatch(Answered(ErrorCode::kGone, 410), kStart, kStart + 5min, 0).action,
+              Action::kStreamList);
+  }
 }
 
 }  // namespace
