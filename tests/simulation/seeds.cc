@@ -205,7 +205,8 @@ std::string RunSeed(std::uint64_t seed) {
   JobSpec job = DrawJob(random);
   job.habits = HabitsOf(seed, *Schedule::Make(job.data));
   const Speeds speeds{.network_most = std::chrono::milliseconds(1 + random() % 40),
-                      .shard = std::chrono::milliseconds(5 + random() % 60)};
+                      .shard = std::chrono::milliseconds(5 + random() % 60),
+                      .slowness = seed % 4 == 0 ? 5 : 1};
   World world(random(), job, ReferenceOf(job.data, job.habits), speeds);
   world.Want(1 + world.Pick(job.learners_most));
   {

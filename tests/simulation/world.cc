@@ -197,6 +197,7 @@ void World::AddPod() {
   pod->id = {.name = std::format("l-{:03}", number),
              .pod_uid = std::format("u{}", number),
              .nonce = random_()};
+  if (number % 3 == 1) pod->slowness = speeds_.slowness;
   pod->running = true;
   Pod* const added = pod.get();
   pods_.emplace(added->id.name, std::move(pod));
@@ -213,9 +214,9 @@ void World::Build(Pod& pod) {
   pod.program = std::make_unique<ToyProgram>(job_.data, job_.ballast_bytes, job_.habits);
   pod.compute = std::make_unique<SimCompute>(
       *pod.loop, *pod.program, job_.data.logical_shards,
-      [this](std::size_t shards) {
-        return Between(10us, 1ms) +
-               Between(speeds_.shard / 2, speeds_.shard) * static_cast<std::int64_t>(shards);
+      [this, &pod](std::size_t shards) {
+        return Between(10us, 1ms) + Between(speeds_.shard / 2, speeds_.shard) *
+                                        static_cast<std::int64_t>(shards) * pod.slowness;
       },
       [this, &pod](const ShardTask& task) { NoteShard(pod, task); },
       [this, &pod] { CheckState(pod); });

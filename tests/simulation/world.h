@@ -25,6 +25,7 @@ namespace pliant::sim {
 struct Speeds {
   Duration network_most = std::chrono::milliseconds(5);
   Duration shard = std::chrono::milliseconds(10);
+  int slowness = 1;  // of every third learner: so many times as long it takes for a shard
   Duration disk_most = std::chrono::milliseconds(50);
   Duration pod_start_most = std::chrono::milliseconds(500);
   Duration operator_every = std::chrono::milliseconds(200);
@@ -51,6 +52,7 @@ using ShardKey = std::tuple<TickKind, std::uint64_t, int, std::uint64_t>;
 // One learner pod and its process.
 struct Pod {
   LearnerId id;
+  int slowness = 1;
   std::shared_ptr<Gate> gate;
   std::unique_ptr<GatedLoop> loop;
   std::unique_ptr<ToyProgram> program;

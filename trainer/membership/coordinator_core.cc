@@ -101,12 +101,14 @@ class CoordinatorCore::Impl {
 
   // ---- Questions ----
   bool AllOpened() const;
+  bool AllOpenedOrFollow() const;
   bool StateIsSafe() const;
   bool Drained(TimePoint now) const;
   // All that may hold the newest state, or are to enter: in the order of the ranks they get.
   std::vector<Member> Candidates() const;
   bool InUse(const LearnerId& id) const;
   std::vector<Member> Joiners(TimePoint now) const;
+  void PutHoldersFirst(std::vector<Member>& members) const;
   std::optional<std::vector<MemberFate>> Fates(TimePoint now) const;
   double Unix(TimePoint time) const {
     return ToSeconds(time.time_since_epoch()) + options_.unix_offset_seconds;
@@ -137,6 +139,7 @@ class CoordinatorCore::Impl {
   std::optional<Membership> present_;
   std::deque<Membership> before_;  // those before it, back to the last that all had opened
   std::set<LearnerId> opened_;     // members of present_ that did
+  std::set<LearnerId> following_;  // members of present_ to which the state is on its way
   bool by_recovery_ = false;       // present_ was
   std::optional<Proposal> proposal_;
   std::optional<TimePoint> requested_;  // since when another membership is wanted
@@ -146,6 +149,8 @@ class CoordinatorCore::Impl {
   std::map<LearnerId, std::set<LearnerId>> accused_by_;  // reports of Lost: by reporter
   std::optional<TimePoint> broken_since_;
   std::map<BrokenLink, TimePoint> suspect_links_;
+  // Those that broke again, until a membership with both ends has opened.
+  std::map<BrokenLink, TimePoint> broken_links_;
 
   ResizeLog resizes_;
   Problem problem_;
@@ -308,6 +313,9 @@ void CoordinatorCore::Impl::On(LearnerRecord& learner, const Opened& opened, Tim
   if (!AllOpened()) return;
   // All hold the state: nobody depends on those who were members before.
   before_.clear();
+  std::erase_if(broken_links_, [&](const auto& item) {
+    return Contains(*present_, item.first.first) && Contains(*present_, item.first.second);
+  });
   by_recovery_ = false;
   resizes_.Running(opened.membership, Unix(now), step_.value_or(0));
 }
@@ -339,6 +347,11 @@ void CoordinatorCore::Impl::On(LearnerRecord& learner, const Progress& progress,
   if (furthest_ < progress.tick) {
     furthest_ = progress.tick;
     advanced_at_ = now;
+  }
+  if (progress.following) {
+    following_.insert(learner.id);
+  } else {
+    following_.erase(learner.id);
   }
   learner.step = progress.step;
   if (progress.times) learner.times = progress.times;
@@ -409,6 +422,7 @@ void CoordinatorCore::Impl::Adopt(const Membership& membership, TimePoint now) {
   if (present_ && !present_->members.empty()) before_.push_back(*present_);
   present_ = membership;
   opened_.clear();
+  following_.clear();
   const auto stopped = std::exchange(accused_by_, {});
   broken_since_.reset();
   by_recovery_ = false;
@@ -558,10 +572,15 @@ void CoordinatorCore::Impl::TryRecover(TimePoint now) {
     }
   }
   // A link that broke is tried once more, unless it broke not long ago.
-  std::set<BrokenLink> broken;
   for (const BrokenLink& link : lost) {
     const auto [known, added] = suspect_links_.try_emplace(link, now);
-    if (!added && now - std::exchange(known->second, now) < kLinkMemory) broken.insert(link);
+    if (!added && now - std::exchange(known->second, now) < kLinkMemory) broken_links_[link] = now;
+  }
+  // Also those of earlier tries: of a partition each try shows a part.
+  std::erase_if(broken_links_, [&](const auto& item) { return now - item.second >= kLinkMemory; });
+  std::set<BrokenLink> broken;
+  for (const auto& [link, since] : broken_links_) {
+    if (survives(link.first) && survives(link.second)) broken.insert(link);
   }
   for (const LearnerId& removed : FewestToRemove(survivors, broken)) {
     log::Warning("learner removed for a broken link", {{"learner", removed.name}});
@@ -613,6 +632,7 @@ void CoordinatorCore::Impl::RecoverWith(std::vector<Member> survivors, TimePoint
     present_.reset();
     before_.clear();
     opened_.clear();
+    following_.clear();
     accused_by_.clear();
     broken_since_.reset();
     return;
@@ -677,6 +697,16 @@ std::vector<Member> CoordinatorCore::Impl::Joiners(TimePoint now) const {
   return joiners;
 }
 
+// Rank 0 is to hold the state: the others wait for it if it does not.
+void CoordinatorCore::Impl::PutHoldersFirst(std::vector<Member>& members) const {
+  std::ranges::stable_partition(members, [&](const Member& member) {
+    return BelongsToPresent(*roster_.Find(member.id)) &&
+           std::ranges::all_of(present_->members, [&](const Member& rank) {
+             return !SameLearner(rank.id, member.id) || opened_.contains(rank.id);
+           });
+  });
+}
+
 // What becomes of the present members; nothing while that is not clear.
 std::optional<std::vector<MemberFate>> CoordinatorCore::Impl::Fates(TimePoint now) const {
   std::vector<MemberFate> fates;
@@ -714,7 +744,7 @@ void CoordinatorCore::Impl::Propose(TimePoint now) {
   const Membership present = training ? *present_ : Membership{};
   std::vector<MemberFate> fates;
   if (training) {
-    if (!AllOpened()) return;  // one change after the other
+    if (!AllOpenedOrFollow()) return;  // one change after the other
     const auto known = Fates(now);
     if (!known) return;
     fates = *known;
@@ -732,6 +762,15 @@ void CoordinatorCore::Impl::Propose(TimePoint now) {
   if (!requested_) requested_ = now;
   const bool somebody_leaves =
       std::ranges::any_of(fates, [](MemberFate fate) { return fate != MemberFate::kStays; });
+  if (training && !AllOpened()) {
+    // A transfer begins anew with a membership. A leave does not wait for its end; a join does, and
+    // so does the last one that holds the state.
+    if (!somebody_leaves) return;
+    PutHoldersFirst(next.members);
+    const bool held =
+        next.members.empty() ? StateIsSafe() : opened_.contains(next.members.front().id);
+    if (!held) return;
+  }
   if (!somebody_leaves && !roster_.AllOfPlanConnected()) {
     // Learners that become ready one after the other are taken in together.
     for (const Member& joiner : joiners) {
@@ -755,10 +794,11 @@ void CoordinatorCore::Impl::Propose(TimePoint now) {
 void CoordinatorCore::Impl::SendAnnouncement(TimePoint now) {
   const Announce announce{proposal_->membership, proposal_->replaces};
   if (proposal_->replaces) {
-    // Rank 0, unless it cannot be reached: whoever announces, all read it.
+    // Rank 0, unless it cannot be reached: whoever announces, all read it. Who follows has no
+    // trailer to do it in.
     for (const Member& member : present_->members) {
       const LearnerRecord& learner = *roster_.Find(member.id);
-      if (!learner.connected()) continue;
+      if (!learner.connected() || !opened_.contains(member.id)) continue;
       proposal_->announced_to = member.id;
       Send(learner, announce);
       return;
@@ -822,6 +862,12 @@ void CoordinatorCore::Impl::Forget(TimePoint now) {
 bool CoordinatorCore::Impl::AllOpened() const {
   return present_ && std::ranges::all_of(present_->members, [&](const Member& member) {
            return opened_.contains(member.id);
+         });
+}
+
+bool CoordinatorCore::Impl::AllOpenedOrFollow() const {
+  return present_ && std::ranges::all_of(present_->members, [&](const Member& member) {
+           return opened_.contains(member.id) || following_.contains(member.id);
          });
 }
 

@@ -260,6 +260,7 @@ Json Body(const Progress& progress) {
   Json json = {{"membership", ToJson(progress.membership)},
                {"tick", progress.tick},
                {"step", progress.step}};
+  if (progress.following) json["following"] = true;
   if (progress.times) json["times"] = ToJson(*progress.times);
   if (progress.figures) json["figures"] = ToJson(*progress.figures);
   return json;
@@ -267,7 +268,8 @@ Json Body(const Progress& progress) {
 Progress ReadProgress(JsonFields& fields) {
   Progress progress{.membership = ReadOptionalId(fields, "membership"),
                     .tick = fields.Unsigned("tick"),
-                    .step = fields.Unsigned("step")};
+                    .step = fields.Unsigned("step"),
+                    .following = fields.Has("following") && fields.Bool("following")};
   if (fields.Has("times")) {
     fields.Object("times", [&](JsonFields& inner) { progress.times = ReadTickTimes(inner); });
   }

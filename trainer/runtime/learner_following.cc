@@ -72,13 +72,25 @@ void LearnerLoop::Impl::OnFollowerTrailer(int follower, const Frame& frame) {
   CommitWhenComplete();
 }
 
-// What it has not taken yet is in memory, here or there.
+// What it has not taken yet is in memory, here or there. But whoever is about to leave is not to
+// wait for it, and it begins anew then.
 bool LearnerLoop::Impl::FollowersAreFarBehind() const {
-  if (following_) return false;
+  if (following_ || OthersGoOn()) return false;
+  const auto stays = [&](const Member& member) {
+    return proposal_->membership.RankOf(member.id).has_value();
+  };
+  if (proposal_ && !std::ranges::all_of(membership_.members, stays)) return false;
   for (std::size_t rank = 0; rank < in_step_.size(); ++rank) {
     if (!in_step_[rank] && applied_ > followed_to_[rank] + backlog_most_) return true;
   }
   return false;
+}
+
+// One that knows of somebody who leaves has begun the next tick.
+bool LearnerLoop::Impl::OthersGoOn() const {
+  return std::ranges::any_of(held_, [&](const HeldFrame& held) {
+    return held.frame.header.membership == membership_.id && held.frame.header.tick > applied_;
+  });
 }
 
 // ---- The follower ----
@@ -215,7 +227,15 @@ void LearnerLoop::Impl::TellFollowed() {
   if (following.told == applied_ && following.told_in_step == in_step) return;
   following.told = applied_;
   following.told_in_step = in_step;
-  SendToMembers(FrameKind::kTrailer, EncodeTrailer({.in_step = in_step}));
+  // Of the tick that it has had: none of the others can be behind that, so nobody puts it aside.
+  const Bytes trailer = EncodeTrailer({.in_step = in_step});
+  for (const Member& member : membership_.members) {
+    if (member.id == options_.self) continue;
+    Send(member.id, {.header = {.kind = FrameKind::kTrailer,
+                                .membership = membership_.id,
+                                .tick = applied_ - std::min<Tick>(applied_, 1)},
+                     .payload = trailer});
+  }
 }
 
 void LearnerLoop::Impl::ComeInStep() {

@@ -202,7 +202,10 @@ void LearnerLoop::Impl::On(const Leave& leave) {
 }
 
 void LearnerLoop::Impl::TellProgress() {
-  Progress progress{.tick = state_ticks(), .step = step(), .times = TimesBetween(told_, figures_)};
+  Progress progress{.tick = state_ticks(),
+                    .step = step(),
+                    .following = following_.has_value(),
+                    .times = TimesBetween(told_, figures_)};
   told_ = figures_;
   if (IsMember() || phase_ == Phase::kFinishing) progress.membership = membership_.id;
   if (progress.membership && rank() == 0) {

@@ -189,6 +189,7 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   void ServeNext(int follower);
   void OnFollowerTrailer(int follower, const Frame& frame);
   bool FollowersAreFarBehind() const;
+  bool OthersGoOn() const;
   void BeginFollowing(const Holding& furthest);
   void OnFollowedState(int source, const Frame& frame);
   void Follow(const TickOutcome& outcome);
@@ -285,7 +286,8 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   // Memberships.
   Membership membership_;             // the one it takes, or took last, part in; 0.0: none
   std::optional<Membership> newest_;  // entered, or switched to: not always with this learner in it
-  std::vector<Member> before_;        // members of the one that it switched from
+  // Who left it by a boundary, and who is to hold its state before they may go.
+  std::vector<Member> before_;
   std::optional<Proposal> proposal_;
   std::optional<Membership> announcement_;  // for the next trailer
   std::optional<Membership> pending_;  // to enter when a commit, a load or the last shard is done

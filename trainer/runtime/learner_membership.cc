@@ -201,6 +201,7 @@ void LearnerLoop::Impl::Deliver(const LearnerId& peer, const Frame& frame) {
         // Others are ahead, by one tick at most, since they need this learner's trailer for the
         // next; if it follows, by some more.
         held_.push_back({peer, frame});
+        if (phase_ == Phase::kTicking) CommitWhenComplete();
       } else if (!in_step_[static_cast<std::size_t>(*rank)] &&
                  frame.header.kind == FrameKind::kTrailer) {
         OnFollowerTrailer(*rank, frame);
@@ -271,6 +272,8 @@ void LearnerLoop::Impl::Propose(Membership membership, std::optional<MembershipI
   DropConnections();
   ConnectTo(proposal_->membership);
   CheckPrepared();
+  // It may have held back for a follower, and somebody leaves.
+  if (phase_ == Phase::kTicking && !following_ && !pending_) CommitWhenComplete();
 }
 
 void LearnerLoop::Impl::CheckPrepared() {
@@ -342,7 +345,15 @@ void LearnerLoop::Impl::Enter(Membership membership, std::vector<Member> before)
 void LearnerLoop::Impl::SwitchTo(const Membership& membership) {
   if (membership.members.empty() || !membership.RankOf(options_.self)) return Release(membership);
   // Who follows does not hold the state of this boundary.
-  Enter(membership, following_ ? std::vector<Member>{} : membership_.members);
+  if (following_) return Enter(membership);
+  // Nor does another follower, for which those who leave need not wait. They may have to for those
+  // of the boundary before.
+  std::vector<Member> before = before_;
+  for (std::size_t rank = 0; rank < in_step_.size(); ++rank) {
+    const Member& member = membership_.members[rank];
+    if (in_step_[rank] || !membership.RankOf(member.id)) before.push_back(member);
+  }
+  Enter(membership, std::move(before));
 }
 
 // The next membership does not name this learner.

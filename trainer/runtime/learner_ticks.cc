@@ -33,6 +33,7 @@ void LearnerLoop::Impl::BeginTicking() {
   // Alone nothing travels.
   bucket_tuner_ = BucketTuner(membership_.world_size() > 1 ? bucket_sizes_.size() : 1);
   ServeFollowers();
+  if (following_) TellProgress();  // now: somebody may wait to leave
   if (!at_the_end()) return BeginTick();
   if (done()) ReportOpened();
   Finish();
@@ -42,7 +43,7 @@ ShardMap LearnerLoop::Impl::RegularMap() const {
   return AssignShardsAmong(split_.MapOf(members_in_step()).logical_shards, in_step_);
 }
 
-// Those who left with the membership before are free when those who stayed hold its state. Joiners
+// Those who left are free when those who stayed, and held the state before, hold it again. Joiners
 // do not know them.
 void LearnerLoop::Impl::ReleaseLeavers() {
   const auto follows = [&](const Member& member) {
@@ -207,9 +208,10 @@ void LearnerLoop::Impl::OnTickFrame(int rank, const Frame& frame) {
 void LearnerLoop::Impl::CommitWhenComplete() {
   if (committing_ || !round_.done()) return;
   if (plan_.kind == TickKind::kTrain && !reduction_.done()) return;
-  if (FollowersAreFarBehind()) return;
-  tick_complete_ = parts_.loop.Now();
   const TickOutcome outcome = round_.Outcome();
+  // All switch at the same tick; who follows begins anew there.
+  if (!outcome.announced && FollowersAreFarBehind()) return;
+  tick_complete_ = parts_.loop.Now();
   if (following_) return Follow(outcome);
   if (!outcome.differing.empty() && DiffersFromOthers(outcome.differing)) return;
   const std::optional<EvaluationTask> evaluated = EvaluationEndedBy(outcome);

@@ -30,7 +30,7 @@ void StateSender::SendBatch(std::size_t bytes, const Send& send) {
     Frame frame{.header = header_, .payload = {}};
     if (!done_) {
       const std::span<const std::byte> rest = tensors[header_.bucket].bytes.subspan(offset_);
-      const std::size_t size = std::min(rest.size(), kStatePieceBytes);
+      const std::size_t size = std::min({rest.size(), kStatePieceBytes, bytes - sent});
       frame.payload = {.owner = state_, .view = rest.first(size)};
       offset_ += size;
       sent += size;

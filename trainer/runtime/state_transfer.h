@@ -32,7 +32,7 @@ class StateSender {
   StateSender(MembershipId membership, Tick applied_ticks, std::shared_ptr<const StateCopy> state);
 
   bool done() const { return done_; }
-  // At least so many bytes, or all that is left.
+  // So many bytes, or all that is left.
   void SendBatch(std::size_t bytes, const Send& send);
   void SendAll(const Send& send);
 

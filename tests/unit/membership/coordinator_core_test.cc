@@ -214,6 +214,74 @@ TEST_F(CoordinatorCoreTest, ALeaveDoesNotWaitForAJoinThatIsNotPrepared) {
       << "the slow one is asked again later";
 }
 
+// a and d hold the state of the membership acd, to c it is on its way; e is ready.
+TEST_F(CoordinatorCoreTest, ALeaveDoesNotWaitForAStateThatIsOnItsWay) {
+  const struct {
+    const char* name;
+    const char* wanted;
+    const char* leaving;
+    Lines want;
+  } kCases[] = {
+      {"one of those who hold it",
+       "ac",
+       "d",
+       {"persist 3", "a: prepare 1.3 ac", "c: prepare 1.3 ac", "d: leave at a boundary"}},
+      {"rank 0: the next one holds it, too",
+       "cd",
+       "a",
+       {"persist 3", "d: prepare 1.3 dc", "c: prepare 1.3 dc", "a: leave at a boundary"}},
+      {"the one that it is on its way to",
+       "ad",
+       "c",
+       {"persist 3", "a: prepare 1.3 ad", "d: prepare 1.3 ad", "c: leave at a boundary"}},
+      {"with a joiner, one change",
+       "ace",
+       "d",
+       {"persist 3", "a: prepare 1.3 ace", "c: prepare 1.3 ace", "e: prepare 1.3 ace",
+        "d: leave at a boundary"}},
+      {"all: a checkpoint is written by those who can",
+       "",
+       "acd",
+       {"persist 3", "a: announce 1.3 ", "a: leave at a boundary", "c: leave at a boundary",
+        "d: leave at a boundary"}},
+      {"but the last who hold it", "c", "ad", {"a: leave at a boundary", "d: leave at a boundary"}},
+      {"but a join", "acde", "", {}},
+  };
+  for (const auto& item : kCases) {
+    SCOPED_TRACE(item.name);
+    Running("a");
+    Hello('c');
+    Hello('d');
+    Wanted("acd");
+    for (const char name : {'a', 'c', 'd'}) Says(name, Prepared{{1, 2}});
+    for (const char name : {'a', 'c', 'd'}) {
+      Says(name, Entered{.membership = MembershipOf({1, 2}, "acd")});
+    }
+    for (const char name : {'a', 'd'}) Says(name, Opened{.membership = {1, 2}, .applied_ticks = 9});
+    Hello('e');
+    EXPECT_THAT(Says('c', Progress{.membership = MembershipId{1, 2}}), IsEmpty());
+    Wanted("acd");
+    Says('c', Progress{.membership = MembershipId{1, 2}, .following = true});
+    EXPECT_THAT(Wanted(item.wanted, item.leaving), testing::ElementsAreArray(item.want));
+  }
+}
+
+TEST_F(CoordinatorCoreTest, AMemberThatSaysNothingOfItsStateIsWaitedFor) {
+  Running("a");
+  Hello('c');
+  Wanted("ac");
+  for (const char name : {'a', 'c'}) Says(name, Prepared{{1, 2}});
+  for (const char name : {'a', 'c'}) {
+    Says(name, Entered{.membership = MembershipOf({1, 2}, "ac")});
+  }
+  Says('a', Opened{.membership = {1, 2}});
+  // Of the membership before.
+  Says('c', Progress{.membership = MembershipId{1, 1}, .following = true});
+  EXPECT_THAT(Wanted("a", "c"), ElementsAre("c: leave at a boundary"));
+  EXPECT_THAT(Says('c', Progress{.membership = MembershipId{1, 2}, .following = true}),
+              ElementsAre("persist 3", "a: prepare 1.3 a"));
+}
+
 TEST_F(CoordinatorCoreTest, AProposalThatNamesTheDeadIsWithdrawn) {
   Running("a");
   Wanted("abc");

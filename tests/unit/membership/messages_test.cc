@@ -38,6 +38,7 @@ TEST(Messages, OfLearnersComeBackAsTheyWere) {
       Progress{.membership = MembershipId{2, 6},
                .tick = 9,
                .step = 8,
+               .following = true,
                .figures = Progress::Figures{.epoch = 1,
                                             .total_steps = 100,
                                             .samples = 2048,

@@ -50,7 +50,7 @@ TEST(StateTransfer, ArrivesAsItWasSent) {
 
 // Each batch ends with a frame that says so, but for the last: then all is there.
 TEST(StateTransfer, WaitsBetweenBatchesToBeAskedForMore) {
-  for (const std::size_t batch : {std::size_t{1}, kStatePieceBytes, 2 * kStatePieceBytes,
+  for (const std::size_t batch : {kStatePieceBytes / 2, kStatePieceBytes, 2 * kStatePieceBytes,
                                   2 * kStatePieceBytes + 4, 10 * kStatePieceBytes}) {
     SCOPED_TRACE(batch);
     State sent(std::byte{7});
@@ -67,9 +67,9 @@ TEST(StateTransfer, WaitsBetweenBatchesToBeAskedForMore) {
         more = (frame.header.node & kLastOfBatch) != 0;
         ASSERT_TRUE(receiver.OnFrame(frame));
       });
-      EXPECT_LT(bytes, batch + kStatePieceBytes);
+      EXPECT_LE(bytes, batch);
       EXPECT_EQ(more, !sender.done());
-      ASSERT_LT(batches, 10);
+      ASSERT_LT(batches, 20);
     }
     EXPECT_TRUE(receiver.done());
     EXPECT_EQ(received.big, sent.big);
