@@ -24,6 +24,14 @@ bool IsAligned(const Bytes& bytes) {
   return reinterpret_cast<std::uintptr_t>(bytes.view.data()) % alignof(float) == 0;
 }
 
+// These bytes, or a copy where floats can lie.
+Bytes Aligned(const Bytes& bytes) {
+  if (IsAligned(bytes)) return bytes;
+  const FloatBuffer copy(bytes.view.size() / sizeof(float));
+  std::memcpy(copy.view().data(), bytes.view.data(), bytes.view.size());
+  return BytesOf(copy, {.begin = 0, .size = copy.view().size()});
+}
+
 }  // namespace
 
 ElementRange PieceOf(std::size_t elements, int pieces, int piece) {
@@ -43,28 +51,18 @@ Reduction::Reduction(std::size_t elements, SendFrame send, MemorySource& memory)
     : elements_(elements),
       send_(std::move(send)),
       streams_(elements >= kStreamedLeast),
-      roots_(elements, 1, memory) {}
+      roots_(elements, 1, memory),
+      merged_(elements, 0, memory) {}
 
 void Reduction::Begin(const TickInfo& info) {
   CHECK(info.self >= 0 && info.self < info.map->world_size(), "a rank of the map");
   membership_ = info.membership;
   tick_ = info.tick;
-  self_ = info.self;
+  const bool same_self = std::exchange(self_, info.self) == info.self;
   divisor_ = info.divisor;
-  if (map_ != *info.map) {
-    map_ = *info.map;
-    tree_ = TreeSum(map_);
-    rank_of_input_.assign(tree_.nodes().size(), 0);
-    for (int rank = 0; rank < world_size(); ++rank)
-      for (const ShardBlock& block : map_.blocks_of_rank[static_cast<std::size_t>(rank)])
-        rank_of_input_[static_cast<std::size_t>(
-            tree_.IndexOf(NodeOf(map_.logical_shards, block)))] = rank;
-    input_values_.resize(tree_.nodes().size());
-    pieces_ = 0;
-    piece_of_rank_.clear();
-    for (const std::vector<ShardBlock>& blocks : map_.blocks_of_rank)
-      piece_of_rank_.push_back(blocks.empty() ? -1 : pieces_++);
-  }
+  const bool same_hosts =
+      info.host_of_rank == nullptr ? host_of_rank_.empty() : host_of_rank_ == *info.host_of_rank;
+  if (map_ != *info.map || !same_hosts || !same_self) MakePlan(info);
   if (const BucketLayout layout(elements_, info.buckets); layout_ != layout) {
     layout_ = layout;
     buckets_.resize(layout_.count());
@@ -73,6 +71,10 @@ void Reduction::Begin(const TickInfo& info) {
   }
   root_ = {};  // before Take, which may give it back
   root_ = roots_.Take();
+  for (Merge& merge : merges_) {
+    merge.sum = {};
+    merge.sum = merged_.Take();
+  }
   pieces_missing_ = 0;
   for (Bucket& bucket : buckets_) {
     bucket.inputs.assign(tree_.nodes().size(), {});
@@ -80,6 +82,65 @@ void Reduction::Begin(const TickInfo& info) {
     bucket.pieces_held.assign(static_cast<std::size_t>(world_size()), false);
     for (int rank = 0; rank < world_size(); ++rank)
       if (PieceOfBucket(bucket, rank).size > 0) ++pieces_missing_;
+    bucket.gatherings.resize(static_cast<std::size_t>(gatherings_));
+    for (std::size_t i = 0; i < bucket.gatherings.size(); ++i) {
+      const std::size_t parts = merges_[i % merges_.size()].parts.size();
+      bucket.gatherings[i].inputs.assign(parts, {});
+      bucket.gatherings[i].missing = parts;
+    }
+  }
+}
+
+void Reduction::MakePlan(const TickInfo& info) {
+  map_ = *info.map;
+  host_of_rank_ = info.host_of_rank == nullptr ? std::vector<int>{} : *info.host_of_rank;
+  plan_ = HostPlan(map_, host_of_rank_);
+  const ShardMap inputs = plan_.InputsOf(self_);
+  tree_ = TreeSum(inputs);
+  rank_of_input_.assign(tree_.nodes().size(), 0);
+  for (int rank = 0; rank < world_size(); ++rank)
+    for (const ShardBlock& block : inputs.blocks_of_rank[static_cast<std::size_t>(rank)])
+      rank_of_input_[static_cast<std::size_t>(tree_.IndexOf(NodeOf(map_.logical_shards, block)))] =
+          rank;
+  pieces_ = 0;
+  piece_of_rank_.clear();
+  for (const std::vector<ShardBlock>& blocks : map_.blocks_of_rank)
+    piece_of_rank_.push_back(blocks.empty() ? -1 : pieces_++);
+  MakeMerges();
+  std::size_t inputs_most = tree_.nodes().size();
+  for (const Merge& merge : merges_) inputs_most = std::max(inputs_most, merge.parts.size());
+  input_values_.resize(inputs_most);
+}
+
+void Reduction::MakeMerges() {
+  merges_.clear();
+  gatherings_ = 0;
+  gathering_of_rank_.assign(map_.blocks_of_rank.size(), -1);
+  if (plan_.hosts().size() == 1) return;
+  for (const HostNode& merged : plan_.MergedBy(self_)) {
+    // A node and what is below it is a tree of its own.
+    const ShardBlock whole = BlockOf(map_.logical_shards, merged.node);
+    std::vector<ShardBlock> below;
+    Merge merge{
+        .node = merged.node, .tree = {}, .parts = merged.parts, .rank_of_part = {}, .sum = {}};
+    for (const NodeIndex part : merged.parts) {
+      const ShardBlock block = BlockOf(map_.logical_shards, part);
+      below.push_back({.first = block.first - whole.first, .count = block.count});
+      for (int rank = 0; rank < world_size(); ++rank)
+        if (std::ranges::contains(map_.blocks_of_rank[static_cast<std::size_t>(rank)], block))
+          merge.rank_of_part.push_back(rank);
+    }
+    merge.tree =
+        TreeSum(ShardMap{.logical_shards = whole.count, .blocks_of_rank = {std::move(below)}});
+    merges_.push_back(std::move(merge));
+  }
+  if (merges_.empty()) return;
+  for (int rank = 0; rank < world_size(); ++rank) {
+    const auto index = static_cast<std::size_t>(rank);
+    if (piece_of_rank_[index] < 0 || rank == self_ || plan_.SpeakerOf(self_, rank) != self_)
+      continue;
+    gathering_of_rank_[index] = gatherings_;
+    gatherings_ += static_cast<int>(merges_.size());
   }
 }
 
@@ -96,9 +157,10 @@ void Reduction::AddLocal(const HeldNode& node) {
 }
 
 void Reduction::AddLocal(const HeldNode& node, std::uint32_t bucket) {
-  const int input = tree_.IndexOf(node.node);
-  CHECK(input >= 0 && rank_of_input_[static_cast<std::size_t>(input)] == self_,
+  CHECK(std::ranges::contains(map_.blocks_of_rank[static_cast<std::size_t>(self_)],
+                              BlockOf(map_.logical_shards, node.node)),
         "a node that the map gives to this learner");
+  const Merge* const merge = MergeOf(node.node);
   CHECK(bucket < layout_.count(), "one of the buckets");
   // Ranks in turn, beginning behind this one, so that not all send to rank 0 first.
   for (int turn = 1; turn <= world_size(); ++turn) {
@@ -106,18 +168,31 @@ void Reduction::AddLocal(const HeldNode& node, std::uint32_t bucket) {
     const ElementRange piece = PieceOfBucket(buckets_[bucket], rank);
     if (piece.size == 0) continue;
     Bytes bytes = BytesOf(node.sum, piece);
-    if (rank == self_) {
-      AddInput(bucket, static_cast<std::size_t>(input), std::move(bytes));
+    const int to = merge == nullptr ? rank : plan_.SpeakerOf(self_, rank);
+    if (to != self_) {
+      SendNode(to, bucket, node.node, rank, std::move(bytes));
+    } else if (rank == self_) {
+      AddInput(bucket, static_cast<std::size_t>(tree_.IndexOf(node.node)), std::move(bytes));
     } else {
-      send_(rank, {.header = {.kind = FrameKind::kNode,
-                              .membership = membership_,
-                              .tick = tick_,
-                              .bucket = bucket,
-                              .node = node.node,
-                              .piece = static_cast<std::uint32_t>(rank)},
-                   .payload = std::move(bytes)});
+      AddPart(bucket, rank, *merge, node.node, std::move(bytes));
     }
   }
+}
+
+void Reduction::SendNode(int rank, std::uint32_t bucket, NodeIndex node, int piece, Bytes bytes) {
+  send_(rank, {.header = {.kind = FrameKind::kNode,
+                          .membership = membership_,
+                          .tick = tick_,
+                          .bucket = bucket,
+                          .node = node,
+                          .piece = static_cast<std::uint32_t>(piece)},
+               .payload = std::move(bytes)});
+}
+
+const Reduction::Merge* Reduction::MergeOf(NodeIndex part) const {
+  for (const Merge& merge : merges_)
+    if (std::ranges::contains(merge.parts, part)) return &merge;
+  return nullptr;
 }
 
 Status Reduction::OnFrame(int rank, const Frame& frame) {
@@ -146,19 +221,28 @@ Status Reduction::OnFrame(int rank, const Frame& frame) {
 MutableBytes Reduction::PlaceFor(int rank, const FrameHeader& header, std::size_t bytes) const {
   if (header.kind != FrameKind::kRoot || world_size() == 0 || header.membership != membership_ ||
       header.tick != tick_ || rank < 0 || rank >= world_size() || rank == self_ ||
-      header.piece != static_cast<std::uint32_t>(rank) || header.bucket >= buckets_.size())
+      !SpeaksFor(rank, header.piece) || header.bucket >= buckets_.size())
     return {};
   const Bucket& bucket = buckets_[header.bucket];
-  const ElementRange piece = PieceOfBucket(bucket, rank);
+  const ElementRange piece = PieceOfBucket(bucket, static_cast<int>(header.piece));
   // What is held is read already, and not written again whatever a peer sends.
-  if (bucket.pieces_held[static_cast<std::size_t>(rank)] || bytes != piece.size * sizeof(float))
-    return {};
+  if (bucket.pieces_held[header.piece] || bytes != piece.size * sizeof(float)) return {};
   return {.owner = std::shared_ptr<void>(root_.owner(), root_.view().data()),
           .view = std::as_writable_bytes(root_.view().subspan(piece.begin, piece.size))};
 }
 
+// Whether this rank gets that piece of the root from `rank`.
+bool Reduction::SpeaksFor(int rank, std::uint32_t piece) const {
+  if (piece >= static_cast<std::uint32_t>(world_size())) return false;
+  const int of = static_cast<int>(piece);
+  const int speaker = plan_.SpeakerOf(self_, of);
+  return rank == (speaker == self_ ? of : speaker);
+}
+
 Status Reduction::TakeNode(int rank, const Frame& frame) {
   const FrameHeader& header = frame.header;
+  if (header.piece != static_cast<std::uint32_t>(self_) && plan_.SameHost(rank, self_))
+    return TakePart(rank, frame);
   const int found = tree_.IndexOf(header.node);
   if (found < 0 || rank_of_input_[static_cast<std::size_t>(found)] != rank)
     return Invalid(std::format("rank {} sent node {}, which is not its own", rank, header.node));
@@ -173,26 +257,49 @@ Status Reduction::TakeNode(int rank, const Frame& frame) {
   if (bucket.inputs[input].held)
     return Fail(ErrorCode::kAlreadyExists, std::format("rank {} sent node {} of bucket {} twice",
                                                        rank, header.node, header.bucket));
-  if (IsAligned(frame.payload)) {
-    AddInput(header.bucket, input, frame.payload);
-  } else {
-    const FloatBuffer copy(piece.size);
-    std::memcpy(copy.view().data(), frame.payload.view.data(), frame.payload.view.size());
-    AddInput(header.bucket, input, BytesOf(copy, {.begin = 0, .size = piece.size}));
-  }
+  AddInput(header.bucket, input, Aligned(frame.payload));
+  return {};
+}
+
+// A node of a rank of this host, for a piece that this one speaks for.
+Status Reduction::TakePart(int rank, const Frame& frame) {
+  const FrameHeader& header = frame.header;
+  const Merge* const merge = MergeOf(header.node);
+  const auto piece_of = static_cast<int>(
+      std::min(header.piece, static_cast<std::uint32_t>(map_.blocks_of_rank.size() - 1)));
+  const ElementRange piece = PieceOfBucket(buckets_[header.bucket], piece_of);
+  if (merge == nullptr || header.piece != static_cast<std::uint32_t>(piece_of) ||
+      gathering_of_rank_[header.piece] < 0 || piece.size == 0 ||
+      frame.payload.view.size() != piece.size * sizeof(float))
+    return Invalid(
+        std::format("rank {} sent {} bytes of node {} for piece {}, for which this rank "
+                    "does not speak, or of another size",
+                    rank, frame.payload.view.size(), header.node, header.piece));
+  const auto part =
+      static_cast<std::size_t>(std::ranges::find(merge->parts, header.node) - merge->parts.begin());
+  if (merge->rank_of_part[part] != rank)
+    return Invalid(std::format("rank {} sent node {}, which is not its own", rank, header.node));
+  if (GatheringOf(header.bucket, piece_of, *merge).inputs[part].held)
+    return Fail(ErrorCode::kAlreadyExists, std::format("rank {} sent node {} of bucket {} twice",
+                                                       rank, header.node, header.bucket));
+  AddPart(header.bucket, piece_of, *merge, header.node, Aligned(frame.payload));
   return {};
 }
 
 Status Reduction::TakeRoot(int rank, const Frame& frame) {
   const FrameHeader& header = frame.header;
   Bucket& bucket = buckets_[header.bucket];
-  const ElementRange piece = PieceOfBucket(bucket, rank);
-  if (header.piece != static_cast<std::uint32_t>(rank) || header.node != kRootNode ||
-      frame.payload.view.size() != piece.size * sizeof(float) || piece.size == 0)
+  if (!SpeaksFor(rank, header.piece))
+    return Invalid(std::format("rank {} sent piece {} of the root, which is not its to send", rank,
+                               header.piece));
+  const int piece_of = static_cast<int>(header.piece);
+  const ElementRange piece = PieceOfBucket(bucket, piece_of);
+  if (header.node != kRootNode || frame.payload.view.size() != piece.size * sizeof(float) ||
+      piece.size == 0)
     return Invalid(std::format("rank {} sent {} bytes of node {} as piece {} of the root, want {}",
                                rank, frame.payload.view.size(), header.node, header.piece,
                                piece.size * sizeof(float)));
-  std::vector<bool>::reference held = bucket.pieces_held[static_cast<std::size_t>(rank)];
+  std::vector<bool>::reference held = bucket.pieces_held[header.piece];
   if (held)
     return Fail(ErrorCode::kAlreadyExists,
                 std::format("rank {} sent its piece of bucket {} twice", rank, header.bucket));
@@ -206,6 +313,9 @@ Status Reduction::TakeRoot(int rank, const Frame& frame) {
   }
   held = true;
   --pieces_missing_;
+  if (plan_.SameHost(rank, self_)) return {};
+  for (int other = 0; other < world_size(); ++other)
+    if (other != self_ && plan_.SameHost(other, self_)) SendRoot(other, header.bucket, piece_of);
   return {};
 }
 
@@ -222,18 +332,50 @@ void Reduction::FinishPiece(std::uint32_t index) {
   for (std::size_t i = 0; i < bucket.inputs.size(); ++i)
     input_values_[i] = {reinterpret_cast<const float*>(bucket.inputs[i].bytes.view.data()),
                         piece.size};
-  tree_.Sum(input_values_, divisor_, root_.view().subspan(piece.begin, piece.size));
+  tree_.Sum(std::span(input_values_).first(bucket.inputs.size()), divisor_,
+            root_.view().subspan(piece.begin, piece.size));
   for (Input& input : bucket.inputs) input.bytes = {};
   bucket.pieces_held[static_cast<std::size_t>(self_)] = true;
   --pieces_missing_;
-  for (int turn = 1; turn < world_size(); ++turn)
-    send_((self_ + turn) % world_size(), {.header = {.kind = FrameKind::kRoot,
-                                                     .membership = membership_,
-                                                     .tick = tick_,
-                                                     .bucket = index,
-                                                     .node = kRootNode,
-                                                     .piece = static_cast<std::uint32_t>(self_)},
-                                          .payload = BytesOf(root_, piece)});
+  for (int turn = 1; turn < world_size(); ++turn) {
+    const int rank = (self_ + turn) % world_size();
+    if (plan_.SameHost(rank, self_) || plan_.SpeakerOf(rank, self_) == rank)
+      SendRoot(rank, index, self_);
+  }
+}
+
+void Reduction::SendRoot(int rank, std::uint32_t bucket, int piece) {
+  send_(rank, {.header = {.kind = FrameKind::kRoot,
+                          .membership = membership_,
+                          .tick = tick_,
+                          .bucket = bucket,
+                          .node = kRootNode,
+                          .piece = static_cast<std::uint32_t>(piece)},
+               .payload = BytesOf(root_, PieceOfBucket(buckets_[bucket], piece))});
+}
+
+Reduction::Gathering& Reduction::GatheringOf(std::uint32_t bucket, int piece, const Merge& merge) {
+  const int first = gathering_of_rank_[static_cast<std::size_t>(piece)];
+  return buckets_[bucket].gatherings[static_cast<std::size_t>(first + (&merge - merges_.data()))];
+}
+
+void Reduction::AddPart(std::uint32_t bucket, int piece, const Merge& merge, NodeIndex part,
+                        Bytes bytes) {
+  Gathering& gathering = GatheringOf(bucket, piece, merge);
+  const auto index =
+      static_cast<std::size_t>(std::ranges::find(merge.parts, part) - merge.parts.begin());
+  CHECK(!gathering.inputs[index].held, "each node is given once");
+  gathering.inputs[index] = {.bytes = std::move(bytes), .held = true};
+  if (--gathering.missing > 0) return;
+  const ElementRange range = PieceOfBucket(buckets_[bucket], piece);
+  for (std::size_t i = 0; i < gathering.inputs.size(); ++i)
+    input_values_[i] = {reinterpret_cast<const float*>(gathering.inputs[i].bytes.view.data()),
+                        range.size};
+  merges_[static_cast<std::size_t>(&merge - merges_.data())].tree.Sum(
+      std::span(input_values_).first(gathering.inputs.size()), 1,
+      merge.sum.view().subspan(range.begin, range.size));
+  for (Input& input : gathering.inputs) input.bytes = {};
+  SendNode(piece, bucket, merge.node, piece, BytesOf(merge.sum, range));
 }
 
 }  // namespace pliant

@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "trainer/collective/buckets.h"
 #include "trainer/collective/buffer_pool.h"
+#include "trainer/collective/host_plan.h"
 #include "trainer/collective/peer_transport.h"
 #include "trainer/collective/shard_folder.h"
 #include "trainer/collective/tree.h"
@@ -28,6 +29,10 @@ ElementRange PieceOf(std::size_t elements, int pieces, int piece);
 // samples and sends the result to all (kRoot). Buckets travel independently: those that a backward
 // pass finished first while it goes on, and adding overlaps with receiving. Sums are out of place:
 // what is given in is never written, and stays good for another try under another membership.
+//
+// Ranks that share a host add up among themselves first what goes to other hosts (HostPlan): a node
+// goes to the rank that speaks for its piece, which sends their sum to the one that finishes it;
+// and of two hosts one rank gets a finished piece and passes it on.
 //
 // Whom the map gives no shards gets the root like all others, but has no piece of it: nobody waits
 // for such a rank.
@@ -49,6 +54,7 @@ class Reduction {
     int self = 0;                   // rank
     float divisor = 1;              // samples in the tick
     BucketSizes buckets = kBucketSizes;
+    const std::vector<int>* host_of_rank = nullptr;  // as in HostPlan; borrowed; none: all differ
   };
 
   Reduction(std::size_t elements, SendFrame send, MemorySource& memory = HeapMemory());
@@ -82,19 +88,41 @@ class Reduction {
     Bytes bytes;  // let go of when it was added
     bool held = false;
   };
+  struct Gathering {  // of the parts of one node, of a piece that this rank speaks for
+    std::size_t missing = 0;
+    std::vector<Input> inputs;
+  };
   struct Bucket {
     ElementRange range;
     std::size_t inputs_missing = 0;
     std::vector<Input> inputs;      // this rank's piece of every node, in tree_'s order
     std::vector<bool> pieces_held;  // of the root, by rank
+    std::vector<Gathering> gatherings;
+  };
+  // A node of this host that another host is to get, of one piece.
+  struct Merge {
+    NodeIndex node = 0;
+    TreeSum tree;                   // of its parts, with numbers of their own
+    std::vector<NodeIndex> parts;   // in the tree's order
+    std::vector<int> rank_of_part;  // likewise
+    FloatBuffer sum;
   };
 
   int world_size() const { return map_.world_size(); }
   ElementRange PieceOfBucket(const Bucket& bucket, int rank) const;  // within the whole vector
+  void MakePlan(const TickInfo& info);
+  void MakeMerges();
+  void SendNode(int rank, std::uint32_t bucket, NodeIndex node, int piece, Bytes bytes);
+  const Merge* MergeOf(NodeIndex part) const;
   Status TakeNode(int rank, const Frame& frame);
+  Status TakePart(int rank, const Frame& frame);
   Status TakeRoot(int rank, const Frame& frame);
   void AddInput(std::uint32_t bucket, std::size_t input, Bytes bytes);
+  void AddPart(std::uint32_t bucket, int piece, const Merge& merge, NodeIndex part, Bytes bytes);
   void FinishPiece(std::uint32_t bucket);
+  void SendRoot(int rank, std::uint32_t bucket, int piece);
+  Gathering& GatheringOf(std::uint32_t bucket, int piece, const Merge& merge);
+  bool SpeaksFor(int rank, std::uint32_t piece) const;
 
   const std::size_t elements_;
   const SendFrame send_;
@@ -111,8 +139,14 @@ class Reduction {
   FloatBuffer root_;
   std::size_t pieces_missing_ = 0;
 
-  // Of the present map, made anew only when it changes.
+  // Of the present map, hosts and rank, made anew only when they change.
   ShardMap map_;
+  std::vector<int> host_of_rank_;
+  HostPlan plan_;
+  std::vector<Merge> merges_;           // of this host, where there are others
+  std::vector<int> gathering_of_rank_;  // by piece, the first of so many as merges_; -1: none
+  int gatherings_ = 0;                  // of each bucket
+  BufferPool merged_;                   // sums of merges_
   TreeSum tree_;
   std::vector<int> rank_of_input_;                    // in tree_'s order
   std::vector<int> piece_of_rank_;                    // -1: none

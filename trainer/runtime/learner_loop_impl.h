@@ -134,6 +134,7 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   void BeginTicking();
   void TakeOverMetrics();
   ShardMap RegularMap() const;
+  std::vector<int> LearnersOfRanks() const;
   void ReleaseLeavers();  // of the membership before, if nobody needs them any more
   void BeginTick();
   void OnTickComputed(const TickOutput& output);
@@ -329,6 +330,7 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
 
   // The running tick, or the one that was given up: the one after `applied_`.
   ShardMap map_;                      // of the membership
+  std::vector<int> learner_of_rank_;  // likewise: its ranks share a machine
   std::optional<ShardDealing> redo_;  // in its place, in the first tick of the membership
   TickPlan plan_;
   std::vector<int> asked_;  // shards that compute has in hand, in their order

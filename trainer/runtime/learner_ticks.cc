@@ -24,6 +24,7 @@ void LearnerLoop::Impl::BeginTicking() {
   followed_to_.assign(in_step_.size(), applied_);
   said_in_step_.assign(in_step_.size(), false);
   map_ = RegularMap();
+  learner_of_rank_ = LearnersOfRanks();
   redo_ = DealMissingShards(map_.logical_shards, opening_->finished(), in_step_);
   opening_.reset();
   missing_since_.clear();
@@ -41,6 +42,16 @@ void LearnerLoop::Impl::BeginTicking() {
 
 ShardMap LearnerLoop::Impl::RegularMap() const {
   return AssignShardsAmong(split_.MapOf(members_in_step()).logical_shards, in_step_);
+}
+
+std::vector<int> LearnerLoop::Impl::LearnersOfRanks() const {
+  std::vector<int> learners;
+  for (const Member& member : membership_.members) {
+    const auto first = std::ranges::find_if(
+        membership_.members, [&](const Member& other) { return SameLearner(other.id, member.id); });
+    learners.push_back(static_cast<int>(first - membership_.members.begin()));
+  }
+  return learners;
 }
 
 // Those who left are free when those who stayed, and held the state before, hold it again. Joiners
@@ -76,7 +87,8 @@ void LearnerLoop::Impl::BeginTick() {
                       .map = &map,
                       .self = rank(),
                       .divisor = static_cast<float>(plan_.samples),
-                      .buckets = bucket_sizes()});
+                      .buckets = bucket_sizes(),
+                      .host_of_rank = &learner_of_rank_});
   }
   if (following_) {
     tick_computed_ = tick_began_;

@@ -36,6 +36,9 @@ class World {
       reductions_.push_back(
           std::make_unique<Reduction>(elements, [this, rank](int to, Frame frame) {
             floats_sent_ += frame.payload.view.size() / sizeof(float);
+            if (!SameHost(rank, to)) {
+              floats_between_hosts_ += frame.payload.view.size() / sizeof(float);
+            }
             sent_.push_back({rank, to, std::move(frame)});
           }));
     }
@@ -49,7 +52,13 @@ class World {
                       .map = &map_,
                       .self = rank,
                       .divisor = divisor,
-                      .buckets = sizes_});
+                      .buckets = sizes_,
+                      .host_of_rank = tells_hosts_ ? &host_of_rank_ : nullptr});
+  }
+  // `told`: the reductions know of it.
+  void SetHosts(std::vector<int> host_of_rank, bool told = true) {
+    host_of_rank_ = std::move(host_of_rank);
+    tells_hosts_ = told;
   }
 
   // Computes all shards of a rank and gives their nodes to its reduction.
@@ -104,8 +113,13 @@ class World {
   Reduction& at(int rank) { return *reductions_[static_cast<std::size_t>(rank)]; }
   std::vector<Sent>& sent() { return sent_; }
   std::size_t floats_sent() const { return floats_sent_; }
+  std::size_t floats_between_hosts() const { return floats_between_hosts_; }
 
  private:
+  bool SameHost(int a, int b) const {
+    return !host_of_rank_.empty() &&
+           host_of_rank_[static_cast<std::size_t>(a)] == host_of_rank_[static_cast<std::size_t>(b)];
+  }
   static std::vector<ElementRange> Cut(std::size_t elements, std::mt19937& random) {
     std::vector<ElementRange> parts;
     for (std::size_t begin = 0; begin < elements;) {
@@ -123,6 +137,9 @@ class World {
   std::vector<std::unique_ptr<Reduction>> reductions_;
   std::vector<Sent> sent_;
   std::size_t floats_sent_ = 0;
+  std::size_t floats_between_hosts_ = 0;
+  std::vector<int> host_of_rank_;
+  bool tells_hosts_ = false;
 };
 
 std::vector<std::vector<float>> RandomLeaves(int shards, std::size_t elements,
@@ -296,6 +313,91 @@ TEST(Reduction, SendsWhatTheDesignSays) {
     const auto w = static_cast<double>(world_size);
     EXPECT_DOUBLE_EQ(static_cast<double>(world.floats_sent()), 2.0 * (w - 1) * kElements)
         << "a ring's volume, world size " << world_size;
+  }
+}
+
+// Volumes in gradients, between all hosts together: of what each rank sends for itself, and of what
+// the hosts have added up before.
+TEST(Reduction, HostsSendEachSumOnce) {
+  constexpr std::size_t kElements = 16 * 24;  // pieces of all these world sizes are equal
+  const struct {
+    const char* name;
+    int shards;
+    std::vector<int> host_of_rank;
+    double each_for_itself;
+    double want;
+    std::vector<bool> computes = std::vector<bool>(host_of_rank.size(), true);
+  } kCases[] = {
+      {"two hosts of four", 32, {0, 0, 0, 0, 1, 1, 1, 1}, 8, 2},
+      {"four hosts of two", 32, {0, 0, 1, 1, 2, 2, 3, 3}, 12, 6},
+      {"two hosts of two", 16, {0, 0, 1, 1}, 4, 2},
+      {"of several blocks a rank", 32, {0, 0, 1, 1, 2, 2}, 12, 6},
+      {"one host", 8, {5, 5, 5, 5}, 0, 0},
+      {"as many hosts as ranks", 8, {3, 1, 2, 0}, 6, 6},
+      {"of different sizes", 8, {0, 0, 0, 1}, 3, 2.25},
+      {"neighbours on different hosts have no sum in common", 4, {0, 1, 0, 1}, 4, 3},
+      {"a host that only follows", 8, {0, 0, 1, 1}, 2, 1, {true, true, false, false}},
+      {"a rank that does not compute speaks for none",
+       8,
+       {0, 0, 1, 1},
+       4,
+       7.0 / 3,
+       {true, true, false, true}},
+  };
+  std::mt19937 random(28);
+  for (const auto& item : kCases) {
+    SCOPED_TRACE(item.name);
+    const int world_size = static_cast<int>(item.host_of_rank.size());
+    const auto leaves = RandomLeaves(item.shards, kElements, random);
+    for (const bool told : {false, true}) {
+      World world(item.shards, world_size, kElements, kElements);
+      world.SetHosts(item.host_of_rank, told);
+      world.Begin(AssignShardsAmong(item.shards, item.computes), 0, 7);
+      for (int rank = 0; rank < world_size; ++rank) world.Compute(rank, leaves);
+      while (world.DeliverOne(random)) {
+      }
+      for (int rank = 0; rank < world_size; ++rank) {
+        ASSERT_TRUE(world.at(rank).done());
+        ASSERT_EQ(RootOf(world.at(rank)), PlainMean(leaves, 7));
+      }
+      EXPECT_DOUBLE_EQ(static_cast<double>(world.floats_between_hosts()) / kElements,
+                       told ? item.want : item.each_for_itself);
+    }
+  }
+}
+
+// Whatever is dealt to whom, and whoever shares a host.
+TEST(Reduction, HostsChangeNoBit) {
+  const std::uint32_t seed = std::random_device{}();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  for (int i = 0; i < 200; ++i) {
+    const int shards = 1 << random() % 6;
+    const int world_size = 1 + static_cast<int>(random() % 8);
+    const std::size_t elements = random() % 400;
+    const auto leaves = RandomLeaves(shards, elements, random);
+    World world(shards, world_size, elements,
+                BucketSizes{.first = 1 + random() % 100, .rest = 1 + random() % 200});
+    for (Tick tick = 0; tick < 3; ++tick) {
+      std::vector<int> host_of_rank;
+      for (int rank = 0; rank < world_size; ++rank) {
+        host_of_rank.push_back(static_cast<int>(random() % 3));
+      }
+      world.SetHosts(std::move(host_of_rank));
+      ShardMap map = AssignShards(shards, world_size);
+      if (random() % 2 == 0) {
+        map.blocks_of_rank.assign(static_cast<std::size_t>(world_size), {});
+        Deal({.first = 0, .count = shards}, random, map);
+      }
+      world.Begin(map, tick, 7);
+      for (int rank = 0; rank < world_size; ++rank) world.ComputeInParts(rank, leaves, random);
+      while (world.DeliverOne(random)) {
+      }
+      for (int rank = 0; rank < world_size; ++rank) {
+        ASSERT_TRUE(world.at(rank).done());
+        ASSERT_EQ(RootOf(world.at(rank)), PlainMean(leaves, 7));
+      }
+    }
   }
 }
 

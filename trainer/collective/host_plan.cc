@@ -1,0 +1,100 @@
+#include "trainer/collective/host_plan.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/check.h"
+
+namespace pliant {
+namespace {
+
+// Two nodes that are the children of a third are that one, until there are none.
+std::vector<HostNode> Merge(int logical_shards, const std::vector<ShardBlock>& blocks) {
+  std::map<NodeIndex, std::vector<NodeIndex>> parts_of;
+  for (const ShardBlock& block : blocks) {
+    const NodeIndex node = NodeOf(logical_shards, block);
+    parts_of[node] = {node};
+  }
+  // A parent's number is lower than its children's, and right ones are odd: the deepest come first.
+  for (auto right = 2 * static_cast<NodeIndex>(logical_shards) - 1; right > kRootNode; right -= 2) {
+    const auto second = parts_of.find(right);
+    const auto first = parts_of.find(right - 1);
+    if (first == parts_of.end() || second == parts_of.end()) continue;
+    std::vector<NodeIndex> parts = std::move(first->second);
+    parts.insert(parts.end(), second->second.begin(), second->second.end());
+    parts_of.erase(first);
+    parts_of.erase(second);
+    parts_of[right / 2] = std::move(parts);
+  }
+  std::vector<HostNode> merged;
+  for (auto& [node, parts] : parts_of) {
+    if (parts.size() > 1) merged.push_back({.node = node, .parts = std::move(parts)});
+  }
+  std::ranges::sort(merged, {},
+                    [&](const HostNode& node) { return BlockOf(logical_shards, node.node).first; });
+  return merged;
+}
+
+}  // namespace
+
+HostPlan::HostPlan(const ShardMap& map, const std::vector<int>& host_of_rank) : map_(map) {
+  CHECK(host_of_rank.empty() || std::ssize(host_of_rank) == map.world_size(), "all ranks");
+  std::map<int, int> number_of;
+  std::vector<std::vector<int>> ranks;
+  for (int rank = 0; rank < map.world_size(); ++rank) {
+    const int name = host_of_rank.empty() ? rank : host_of_rank[Index(rank)];
+    const int host = number_of.try_emplace(name, static_cast<int>(number_of.size())).first->second;
+    host_of_rank_.push_back(host);
+    if (host == std::ssize(ranks)) {
+      ranks.emplace_back();
+      first_of_host_.push_back(rank);
+    }
+    ranks[Index(host)].push_back(rank);
+  }
+  for (const std::vector<int>& of_host : ranks) {
+    std::vector<ShardBlock> blocks;
+    std::vector<int> computing;
+    for (const int rank : of_host) {
+      const std::vector<ShardBlock>& own = map.blocks_of_rank[Index(rank)];
+      blocks.insert(blocks.end(), own.begin(), own.end());
+      if (!own.empty()) computing.push_back(rank);
+    }
+    speakers_.push_back(computing.empty() ? of_host : std::move(computing));
+    merged_.push_back(Merge(map.logical_shards, blocks));
+  }
+}
+
+int HostPlan::SpeakerOf(int rank, int piece) const {
+  if (SameHost(rank, piece)) return piece;
+  const std::vector<int>& speakers = speakers_[Index(host_of_rank_[Index(rank)])];
+  return speakers[Index(piece) % speakers.size()];
+}
+
+ShardMap HostPlan::InputsOf(int rank) const {
+  ShardMap inputs{.logical_shards = map_.logical_shards,
+                  .blocks_of_rank = std::vector<std::vector<ShardBlock>>(Index(map_.world_size()))};
+  for (int other = 0; other < map_.world_size(); ++other) {
+    const bool here = SameHost(rank, other);
+    for (const ShardBlock& block : map_.blocks_of_rank[Index(other)]) {
+      const NodeIndex node = NodeOf(map_.logical_shards, block);
+      const bool goes_alone = std::ranges::none_of(MergedBy(other), [&](const HostNode& merged) {
+        return std::ranges::contains(merged.parts, node);
+      });
+      if (here || goes_alone) inputs.blocks_of_rank[Index(other)].push_back(block);
+    }
+  }
+  for (const int host : first_of_host_) {
+    if (SameHost(rank, host)) continue;
+    for (const HostNode& merged : MergedBy(host)) {
+      inputs.blocks_of_rank[Index(SpeakerOf(host, rank))].push_back(
+          BlockOf(map_.logical_shards, merged.node));
+    }
+  }
+  for (std::vector<ShardBlock>& blocks : inputs.blocks_of_rank) {
+    std::ranges::sort(blocks, {}, &ShardBlock::first);
+  }
+  return inputs;
+}
+
+}  // namespace pliant
