@@ -1,8 +1,8 @@
 #pragma once
 
 #include <functional>
+#include <list>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,12 +28,17 @@ class Informer {
   Informer(EventLoop& control, Decode decode)
       : control_(control), decode_(std::move(decode)), store_(std::make_shared<Store<T>>()) {}
 
-  // Once, after the store's handlers and indexes were added. `client` outlives the informer.
+  // Once, after the store's handlers and indexes were added. `client` outlives the informer. With
+  // `namespaces` only objects there are followed, each namespace by itself: whoever may not list
+  // all may list these.
   void Start(KubeClient& client, const ResourceType& type, ReflectorOptions options = {},
-             std::function<void(std::string_view reason)> on_restart = {});
+             std::function<void(std::string_view reason)> on_restart = {},
+             const std::vector<std::string>& namespaces = {});
 
-  // What Start has its reflector tell: for whoever takes the reflector's steps himself.
-  ReflectorSink Sink(std::function<void(std::string_view reason)> on_restart = {});
+  // What Start has a reflector of `ns` (empty: of all namespaces) tell: for whoever takes the
+  // reflector's steps himself.
+  ReflectorSink Sink(std::function<void(std::string_view reason)> on_restart = {},
+                     const std::string& ns = "");
 
   Store<T>& store() { return *store_; }
   const Store<T>& store() const { return *store_; }
@@ -52,37 +57,48 @@ class Informer {
   EventLoop& control_;
   const Decode decode_;
   const std::shared_ptr<Store<T>> store_;  // its contents: control thread only
-  std::vector<Item> listed_;               // the reflector's thread only
-  std::optional<Reflector> reflector_;     // last: its thread uses the rest
+  std::list<Reflector> reflectors_;        // last: their threads use the rest
 };
 
 template <typename T>
 void Informer<T>::Start(KubeClient& client, const ResourceType& type, ReflectorOptions options,
-                        std::function<void(std::string_view reason)> on_restart) {
-  reflector_.emplace(client, type, std::move(options), Sink(std::move(on_restart)));
+                        std::function<void(std::string_view reason)> on_restart,
+                        const std::vector<std::string>& namespaces) {
+  if (namespaces.empty()) {
+    reflectors_.emplace_back(client, type, std::move(options), Sink(std::move(on_restart)));
+    return;
+  }
+  store_->ExpectLists(namespaces.size());
+  for (const std::string& ns : namespaces) {
+    options.ns = ns;
+    reflectors_.emplace_back(client, type, options, Sink(on_restart, ns));
+  }
 }
 
 template <typename T>
-ReflectorSink Informer<T>::Sink(std::function<void(std::string_view reason)> on_restart) {
-  return {.on_list_begin = [this] { listed_.clear(); },
-          .on_listed = [this](const nlohmann::json& o) { listed_.push_back(DecodeItem(o)); },
-          .on_list_end =
-              [this] {
-                Tell([items = std::exchange(listed_, {})](Store<T>& store) {
-                  store.ReplaceAll(items);
-                });
-              },
-          .on_changed =
-              [this](const nlohmann::json& object) {
-                Tell([item = DecodeItem(object)](Store<T>& store) { store.Put(item); });
-              },
-          .on_deleted =
-              [this](const nlohmann::json& object) {
-                Tell([key = MetaOf(object).key](Store<T>& store) { store.Erase(key); });
-              },
-          .on_interrupted = [this] { Tell([](Store<T>& store) { store.SetBehind(true); }); },
-          .on_resumed = [this] { Tell([](Store<T>& store) { store.SetBehind(false); }); },
-          .on_restart = std::move(on_restart)};
+ReflectorSink Informer<T>::Sink(std::function<void(std::string_view reason)> on_restart,
+                                const std::string& ns) {
+  const auto listed = std::make_shared<std::vector<Item>>();  // the reflector's thread only
+  return {
+      .on_list_begin = [listed] { listed->clear(); },
+      .on_listed = [this, listed](const nlohmann::json& o) { listed->push_back(DecodeItem(o)); },
+      .on_list_end =
+          [this, listed, ns] {
+            Tell([items = std::exchange(*listed, {}), ns](Store<T>& store) {
+              store.ReplaceAll(items, ns);
+            });
+          },
+      .on_changed =
+          [this](const nlohmann::json& object) {
+            Tell([item = DecodeItem(object)](Store<T>& store) { store.Put(item); });
+          },
+      .on_deleted =
+          [this](const nlohmann::json& object) {
+            Tell([key = MetaOf(object).key](Store<T>& store) { store.Erase(key); });
+          },
+      .on_interrupted = [this, ns] { Tell([ns](Store<T>& store) { store.SetBehind(true, ns); }); },
+      .on_resumed = [this, ns] { Tell([ns](Store<T>& store) { store.SetBehind(false, ns); }); },
+      .on_restart = std::move(on_restart)};
 }
 
 template <typename T>

@@ -9,18 +9,14 @@ int WholeSeconds(Duration duration) {
   return static_cast<int>(std::chrono::duration_cast<std::chrono::seconds>(duration).count());
 }
 
-Duration Jittered(Duration duration, double jitter, double random) {
-  return std::chrono::duration_cast<Duration>(duration * (1.0 + jitter * random));
-}
-
 }  // namespace
 
 Status LeaseTiming::Validate() const {
   if (retry <= Duration::zero() || retry_jitter < 0) {
     return Invalid("the lease's retry time has to be positive");
   }
-  if (renew_deadline <= Jittered(retry, retry_jitter, 1.0)) {
-    return Invalid("the lease's renew deadline has to be longer than its longest retry time");
+  if (renew_deadline <= 2 * retry) {
+    return Invalid("the lease's renew deadline has to be longer than two of its retry times");
   }
   if (lease < renew_deadline + std::chrono::seconds(1)) {
     return Invalid("the lease has to be a second longer than its renew deadline");
@@ -34,7 +30,10 @@ LeasePolicy::Step LeasePolicy::NextStep(const std::string& wall_time, double ran
       return {.action = Action::kRead};
     case Next::kReadLater: {
       next_ = Next::kRead;
-      Duration wait = Jittered(timing_.retry, timing_.retry_jitter, random);
+      // However long ago the holder's last sign was when this replica first saw it, that is no
+      // longer than a retry.
+      auto wait = std::chrono::duration_cast<Duration>(timing_.retry /
+                                                       (1.0 + timing_.retry_jitter * random));
       if (expires_in_) wait = std::min(wait, *expires_in_);
       return {.action = Action::kWait, .record = {}, .wait = wait};
     }

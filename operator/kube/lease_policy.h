@@ -25,9 +25,10 @@ struct LeaseTiming {
   Duration lease = std::chrono::seconds(15);           // others wait this long after the last sign
   Duration renew_deadline = std::chrono::seconds(10);  // we stop this long after our last renewal
   Duration retry = std::chrono::seconds(2);
-  double retry_jitter = 1.2;  // a retry waits retry · (1 + jitter · random)
+  double retry_jitter =
+      1.2;  // whoever waits for the lease reads it every retry / (1 + jitter · random)
 
-  // kInvalid unless lease > renew_deadline > retry · (1 + jitter).
+  // kInvalid unless lease > renew_deadline > 2 · retry.
   Status Validate() const;
 };
 

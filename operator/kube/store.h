@@ -44,15 +44,19 @@ class Store {
 
   void Put(Item item);
   void Erase(const NamespacedName& key);
-  // The state of all, from a list: what it does not name is gone.
-  void ReplaceAll(std::vector<Item> items);
-  // Whether it is known that news may be missing.
-  void SetBehind(bool behind) { behind_ = behind; }
+  // The state of all, or of all in the namespace `ns`, from a list: what it does not name is gone.
+  void ReplaceAll(std::vector<Item> items, const std::string& ns = "");
+  // Whether it is known that news may be missing, in `ns` if it is followed by itself.
+  void SetBehind(bool behind, const std::string& ns = "") {
+    behind ? static_cast<void>(behind_.insert(ns)) : static_cast<void>(behind_.erase(ns));
+  }
+  // There will be so many lists, one for each namespace. Before the first of them.
+  void ExpectLists(std::size_t count) { lists_expected_ = count; }
 
-  // Whether there has been a list. Before that, what is absent here may well exist.
-  bool synced() const { return synced_; }
+  // Whether all has been listed. Before that, what is absent here may well exist.
+  bool synced() const { return listed_.size() >= lists_expected_; }
   // Whether this is also all that there is to know, but for what is on its way.
-  bool current() const { return synced_ && !behind_; }
+  bool current() const { return synced() && behind_.empty(); }
   std::size_t size() const { return items_.size(); }
 
   std::shared_ptr<const T> Find(const NamespacedName& key) const {
@@ -75,8 +79,9 @@ class Store {
   std::vector<Handler> handlers_;
   std::vector<Index> indexes_;
   std::map<NamespacedName, Item> items_;  // values are never null
-  bool synced_ = false;
-  bool behind_ = false;
+  std::size_t lists_expected_ = 1;
+  std::set<std::string> listed_;  // namespaces; "": all
+  std::set<std::string> behind_;
 };
 
 template <typename T>
@@ -109,16 +114,16 @@ void Store<T>::Erase(const NamespacedName& key) {
 }
 
 template <typename T>
-void Store<T>::ReplaceAll(std::vector<Item> items) {
+void Store<T>::ReplaceAll(std::vector<Item> items, const std::string& ns) {
   std::set<NamespacedName> listed;
   for (const Item& item : items) listed.insert(item.meta.key);
   std::vector<NamespacedName> gone;
   for (const auto& [key, item] : items_) {
-    if (!listed.contains(key)) gone.push_back(key);
+    if ((ns.empty() || key.ns == ns) && !listed.contains(key)) gone.push_back(key);
   }
   for (const NamespacedName& key : gone) Erase(key);
   for (Item& item : items) Put(std::move(item));
-  synced_ = true;
+  listed_.insert(ns);
 }
 
 template <typename T>

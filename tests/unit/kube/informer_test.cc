@@ -235,6 +235,45 @@ TEST_F(InformerTest, WhatCannotBeDecodedKeepsItsLastState) {
   EXPECT_EQ(informer_.store().Find({"", "a"})->phase, "Running");
 }
 
+TEST_F(InformerTest, NamespacesAreFollowedEachByItself) {
+  const auto object = [](const std::string& ns, const std::string& name) {
+    json pod = PodObject(name, "3", "Running");
+    pod["metadata"]["namespace"] = ns;
+    return pod;
+  };
+  Informer<Pod> informer(loop_, DecodePod);
+  ReflectorSink red = informer.Sink({}, "red");
+  ReflectorSink blue = informer.Sink({}, "blue");
+  informer.store().ExpectLists(2);
+  const auto list = [&](ReflectorSink& sink, const std::vector<json>& objects) {
+    sink.on_list_begin();
+    for (const json& each : objects) sink.on_listed(each);
+    sink.on_list_end();
+  };
+  const auto then = [&](bool synced, bool current, std::size_t size) {
+    loop_.Post([&, synced, current, size] {
+      EXPECT_EQ(informer.store().synced(), synced);
+      EXPECT_EQ(informer.store().current(), current);
+      EXPECT_EQ(informer.store().size(), size);
+    });
+  };
+  list(red, {object("red", "a"), object("red", "b")});
+  then(/*synced=*/false, /*current=*/false, 2);
+  list(blue, {object("blue", "a")});
+  then(/*synced=*/true, /*current=*/true, 3);
+  blue.on_interrupted();
+  red.on_interrupted();
+  red.on_resumed();
+  // What is in other namespaces stays.
+  list(red, {object("red", "b")});
+  then(/*synced=*/true, /*current=*/false, 2);
+  blue.on_resumed();
+  list(blue, {});
+  then(/*synced=*/true, /*current=*/true, 1);
+  loop_.Post([this] { loop_.Stop(); });
+  loop_.Run();
+}
+
 TEST_F(InformerTest, AnInformerThatIsGoneGetsNoMoreNews) {
   auto informer = std::make_unique<Informer<Pod>>(loop_, DecodePod);
   transport_.Answer(HttpMethod::kGet, "/api/v1/pods", List("10", {PodObject("a", "3", "x")}));
