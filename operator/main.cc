@@ -154,6 +154,7 @@ int Run(OperatorOptions options) {
       web::OperatorRoutes(
           {.metrics =
                [&] {
+                 if (auto* planning = leadership.planning()) planning->Report();
                  metrics.SetEventsDropped(recorder.dropped());
                  return metrics.Text();
                },

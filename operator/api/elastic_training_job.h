@@ -144,6 +144,7 @@ struct JobStatus {
   int next_learner = 0;
 
   std::string membership_id;
+  std::optional<int> learners_asked;  // that the program wants to train on
   std::optional<std::int64_t> step;
   std::optional<std::int64_t> epoch;
   std::optional<std::int64_t> total_steps;

@@ -65,6 +65,7 @@ json EncodeConditions(const std::vector<Condition>& conditions) {
 
 void ReadProgress(Fields& fields, JobStatus& status) {
   status.membership_id = fields.String("membershipId", "", 64);
+  if (const int asked = Count(fields, "learnersAsked"); asked > 0) status.learners_asked = asked;
   status.step = fields.OptionalInt("step", 0, INT64_MAX);
   status.epoch = fields.OptionalInt("epoch", 0, INT64_MAX);
   status.total_steps = fields.OptionalInt("totalSteps", 0, INT64_MAX);
@@ -134,6 +135,7 @@ json EncodeStatus(const JobStatus& status) {
       {"coordinatorImage", OrNull(status.coordinator_image)},
       {"nextLearner", status.next_learner},
       {"membershipId", OrNull(status.membership_id)},
+      {"learnersAsked", status.learners_asked ? json(*status.learners_asked) : json()},
       {"step", OrNull(status.step)},
       {"epoch", OrNull(status.epoch)},
       {"totalSteps", OrNull(status.total_steps)},

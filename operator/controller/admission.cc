@@ -32,20 +32,41 @@ Result<api::FrozenTraining> FreezeTraining(const api::JobSpec& spec) {
                              .reproducibility = training.reproducibility};
 }
 
+namespace {
+
+// What it was frozen to before stays.
+Result<api::FrozenTraining> FrozenOrNew(const api::ElasticTrainingJob& job) {
+  if (job.status.training) return *job.status.training;
+  return FreezeTraining(job.spec);
+}
+
+bool IsAccepted(const JobView& view) {
+  const std::optional<TemplateCheck>& check = view.memory.template_check;
+  return check && check->generation == view.job.meta.generation && check->accepted;
+}
+
+}  // namespace
+
+std::optional<api::FrozenTraining> TrainingOf(const JobView& view) {
+  if (IsAdmitted(view.job.status)) return view.job.status.training;
+  if (view.job.spec.suspend || !view.template_error.empty() || !IsAccepted(view)) {
+    return std::nullopt;
+  }
+  const Result<api::FrozenTraining> training = FrozenOrNew(view.job);
+  return training ? std::optional(*training) : std::nullopt;
+}
+
 AdmissionOutcome DecideAdmission(const JobView& view, WallTime now) {
   using enum api::ConditionStatus;
   if (!view.template_error.empty()) {
     return {.verdict = Verdict{kFalse, "InvalidTemplate", view.template_error}};
   }
-  const api::JobStatus& status = view.job.status;
-  const Result<api::FrozenTraining> training = status.training
-                                                   ? Result<api::FrozenTraining>(*status.training)
-                                                   : FreezeTraining(view.job.spec);
+  const Result<api::FrozenTraining> training = FrozenOrNew(view.job);
   if (!training) return {.verdict = Verdict{kFalse, "InvalidTraining", training.error().message}};
 
   const std::optional<TemplateCheck>& check = view.memory.template_check;
   const bool known = check && check->generation == view.job.meta.generation;
-  if (known && check->accepted) {
+  if (IsAccepted(view)) {
     return {.verdict = Verdict{kTrue, "Admitted", "the pod template was accepted"},
             .training = *training};
   }

@@ -24,4 +24,8 @@ struct AdmissionOutcome {
 };
 AdmissionOutcome DecideAdmission(const JobView& view, WallTime now);
 
+// With what a job trains that is admitted, or is as soon as its status can be written: both go
+// there at once. Nothing: it is not.
+std::optional<api::FrozenTraining> TrainingOf(const JobView& view);
+
 }  // namespace pliant::controller

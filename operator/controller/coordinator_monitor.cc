@@ -27,7 +27,7 @@ bool IsNews(const CoordinatorView& before, const CoordinatorView& after) {
   const auto states = [](const Progress& progress) {
     return std::tie(progress.state, progress.membership_id, progress.members,
                     progress.problem_reason, progress.problem_message, progress.parameters_sha256,
-                    progress.learners, progress.resizes);
+                    progress.learners, progress.resizes, progress.learners_asked);
   };
   return states(a) != states(b);
 }

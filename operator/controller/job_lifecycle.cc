@@ -141,7 +141,8 @@ std::optional<FatalFailure> JudgeDeadline(const JobView& view, WallTime now, Out
                                   deadline->count())};
 }
 
-void Admit(const JobView& view, const LifecycleOptions& options, WallTime now, Outcome& outcome) {
+void Admit(const JobView& view, bool planned, const LifecycleOptions& options, WallTime now,
+           Outcome& outcome) {
   if (view.job.spec.suspend) {
     // Its template may be changed now: it is checked again when the job goes on.
     outcome.memory.template_check.reset();
@@ -155,7 +156,10 @@ void Admit(const JobView& view, const LifecycleOptions& options, WallTime now, O
   Append(std::move(admission.actions), outcome.actions);
   KeepEarliest(admission.look_again, outcome.look_again);
   if (!admission.verdict) return;
-  outcome.status.reason = admission.verdict->message.substr(0, 1024);
+  // Of a job that is admitted the plan has more to say.
+  if (!planned || !admission.training) {
+    outcome.status.reason = admission.verdict->message.substr(0, 1024);
+  }
   SetCondition(outcome.status, kConditionAdmitted, *std::move(admission.verdict),
                view.job.meta.generation, now);
   if (!admission.training) return;
@@ -206,16 +210,34 @@ void CollectPods(const JobView& view, Outcome& outcome) {
   }
 }
 
-void FinishOutcome(const JobView& view, WallTime now, Outcome& outcome) {
-  if (outcome.status != view.job.status) {
+// Whether anybody wants to read it yet: a new job is written of when it is admitted, or refused.
+bool IsWorthTelling(const api::JobStatus& before, const api::JobStatus& after) {
+  return before.phase != api::JobPhase::kNew || after.finished() ||
+         api::FindCondition(after, kConditionAdmitted) != nullptr;
+}
+
+void FinishOutcome(const JobView& view, const std::optional<JobPlan>& plan, WallTime now,
+                   Outcome& outcome) {
+  const api::JobStatus& before = view.job.status;
+  JobMemory& memory = outcome.memory;
+  if (!IsWorthTelling(before, outcome.status)) return;
+  if (outcome.status != before) {
     outcome.status.observed_generation = view.job.meta.generation;
   }
+  // Whoever led before may have written a moment ago.
+  if (!memory.figures_written) memory.figures_written = now;
   // The last figures of a finished job do not wait for their turn.
-  const auto written = view.job.status.finished() ? std::nullopt : view.memory.figures_written;
+  const auto written = before.finished() ? std::nullopt : memory.figures_written;
+  const bool same_reason = plan && memory.reason_told == plan->decision.reason.code;
   const WriteDecision write =
-      DecideWrite(view.job.status, outcome.status, view.job.meta.uid, written, now);
+      DecideWrite({.before = before, .after = outcome.status, .same_reason = same_reason},
+                  view.job.meta.uid, written, now);
   outcome.write_status = write.write;
-  if (write.write) outcome.memory.figures_written = now;
+  memory.figures_due = write.due;
+  if (write.write) memory.figures_written = now;
+  if (plan && (write.write || outcome.status.reason == before.reason)) {
+    memory.reason_told = plan->decision.reason.code;
+  }
   KeepEarliest(write.due, outcome.look_again);
 }
 
@@ -223,7 +245,7 @@ void FinishOutcome(const JobView& view, WallTime now, Outcome& outcome) {
 
 bool IsPlanned(const JobView& view) {
   if (view.job.meta.deleted || view.job.status.finished()) return false;
-  return IsAdmitted(view.job.status) || HasLiveLearners(view);
+  return TrainingOf(view).has_value() || HasLiveLearners(view);
 }
 
 Outcome ReconcileJob(const JobView& view, const std::optional<JobPlan>& plan,
@@ -233,7 +255,7 @@ Outcome ReconcileJob(const JobView& view, const std::optional<JobPlan>& plan,
   if (view.job.status.finished()) {
     CleanUp(view, now, outcome);
     DeleteInTime(view, now, outcome);
-    FinishOutcome(view, now, outcome);
+    FinishOutcome(view, std::nullopt, now, outcome);
     return outcome;
   }
 
@@ -250,7 +272,7 @@ Outcome ReconcileJob(const JobView& view, const std::optional<JobPlan>& plan,
   } else {
     if (plan) ReportPlan(plan->decision, now, outcome.status);
     outcome.memory.cap = plan ? plan->decision.cap : std::nullopt;
-    Admit(view, options, now, outcome);
+    Admit(view, plan.has_value(), options, now, outcome);
     ProvideCoordinator(view, plan ? plan->decision.to : 0, now, outcome);
     if (plan) ProvideLearners(view, *plan, now, outcome);
     CollectPods(view, outcome);
@@ -260,7 +282,7 @@ Outcome ReconcileJob(const JobView& view, const std::optional<JobPlan>& plan,
     ReportConditions(view, plan, failures, now, outcome.status);
     ReportCheckpoints(view, now, outcome.status);
   }
-  FinishOutcome(view, now, outcome);
+  FinishOutcome(view, plan, now, outcome);
   return outcome;
 }
 

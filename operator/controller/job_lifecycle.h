@@ -31,7 +31,8 @@ struct Outcome {
 Outcome ReconcileJob(const JobView& view, const std::optional<JobPlan>& plan,
                      const LifecycleOptions& options, WallTime now);
 
-// Whether the planner is asked about the job.
+// Whether the planner is asked about the job: one that is admitted, or is about to be, or that has
+// learners still.
 bool IsPlanned(const JobView& view);
 
 }  // namespace pliant::controller

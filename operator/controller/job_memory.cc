@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "operator/controller/learner_ending.h"
+#include "operator/controller/names.h"
 
 namespace pliant::controller {
 namespace {
@@ -75,18 +76,33 @@ void RememberNodes(const JobView& view, WallTime now, JobMemory& memory) {
                 [&](const auto& entry) { return entry.second.avoid_until + kForgiveAfter < now; });
 }
 
-// A GPU counts from when its learner's program runs.
+// What a job that runs has attained at least, as far as its pods tell.
+double GpuSecondsOf(const std::vector<api::Pod>& learners, WallTime now) {
+  double sum = 0;
+  for (const api::Pod& pod : learners) {
+    const api::ContainerStatus* program = api::FindContainer(pod, kLearnerContainer);
+    if (pod.ended() || program == nullptr || !program->running_since) continue;
+    sum += std::max(0.0, std::chrono::duration<double>(now - *program->running_since).count());
+  }
+  return sum;
+}
+
+// A GPU counts from when its learner's program runs. What was attained is not written for its own
+// sake: a new leader learns the rest from the pods.
 void RememberGpuSeconds(const JobView& view, WallTime now, JobMemory& memory) {
   memory.gpu_seconds =
       std::max(memory.gpu_seconds, static_cast<double>(view.job.status.attained_gpu_seconds));
-  const auto running = std::ranges::count_if(
-      view.learners, [](const api::Pod& pod) { return !pod.ended() && IsRunning(pod); });
-  if (memory.gpu_seconds_until && now > *memory.gpu_seconds_until) {
+  const int gpus = view.job.spec.elastic.gpus_per_learner;
+  if (!memory.gpu_seconds_until) {
+    memory.gpu_seconds = std::max(memory.gpu_seconds, gpus * GpuSecondsOf(view.learners, now));
+  } else if (now > *memory.gpu_seconds_until) {
     const auto passed = std::chrono::duration<double>(now - *memory.gpu_seconds_until).count();
-    memory.gpu_seconds +=
-        passed * static_cast<double>(running * view.job.spec.elastic.gpus_per_learner);
+    memory.gpu_seconds += passed * static_cast<double>(memory.gpus_used);
   }
   memory.gpu_seconds_until = now;
+  memory.gpus_used = gpus * std::ranges::count_if(view.learners, [](const api::Pod& pod) {
+                       return !pod.ended() && IsRunning(pod);
+                     });
 }
 
 void RememberMinimum(const JobView& view, WallTime now, JobMemory& memory) {
@@ -115,12 +131,6 @@ void RememberWaiting(const JobView& view, WallTime now, JobMemory& memory) {
   }
 }
 
-// A coordinator that was restarted does not know until a learner has told it.
-void RememberWish(const JobView& view, JobMemory& memory) {
-  const auto& progress = view.coordinator.progress;
-  if (progress && progress->total_steps) memory.learners_asked = progress->learners_asked;
-}
-
 }  // namespace
 
 JobMemory Remember(const JobView& view, WallTime now) {
@@ -131,7 +141,6 @@ JobMemory Remember(const JobView& view, WallTime now) {
   RememberWaiting(view, now, memory);
   RememberGpuSeconds(view, now, memory);
   RememberMinimum(view, now, memory);
-  RememberWish(view, memory);
   if (view.coordinator.reachable) memory.coordinator_tries = 0;
   return memory;
 }

@@ -114,6 +114,8 @@ void ReportProgress(const JobView& view, api::JobStatus& status) {
   if (view.coordinator.progress) {
     const Progress& progress = *view.coordinator.progress;
     ReportFigures(progress, status);
+    // A coordinator that was restarted does not know until a learner has told it.
+    if (progress.total_steps) status.learners_asked = progress.learners_asked;
     ReportMembership(progress, status);
     if (KnowsMembers(view)) status.learners = LiveMembers(view, progress);
   }
@@ -197,15 +199,17 @@ void ReportCheckpoints(const JobView& view, WallTime now, api::JobStatus& status
                now);
 }
 
-WriteDecision DecideWrite(const api::JobStatus& before, const api::JobStatus& after,
-                          const std::string& uid, const std::optional<WallTime>& figures_written,
-                          WallTime now) {
+WriteDecision DecideWrite(const StatusChange& change, const std::string& uid,
+                          const std::optional<WallTime>& figures_written, WallTime now) {
+  const auto& [before, after, same_reason] = change;
+  api::JobStatus without_figures = after;
+  without_figures.attained_gpu_seconds = before.attained_gpu_seconds;
   // Nobody tells that a step was committed: a job that trains is looked at from time to time.
-  if (before == after) {
+  if (without_figures == before) {
     return {.due = after.learners > 0 ? std::optional(now + kFiguresEvery) : std::nullopt};
   }
-  api::JobStatus without_figures = after;
   CopyFigures(before, without_figures);
+  if (same_reason) without_figures.reason = before.reason;
   if (without_figures != before || !figures_written) return {.write = true};
   // Spread over the jobs, so that a thousand of them do not write in the same second.
   const auto jitter = std::hash<std::string>{}(uid) % kFiguresJitterSeconds;

@@ -24,13 +24,20 @@ void ReportConditions(const JobView& view, const std::optional<JobPlan>& plan,
 // Condition CheckpointsWritten; as it was while nothing is heard of an attempt.
 void ReportCheckpoints(const JobView& view, WallTime now, api::JobStatus& status);
 
-// Progress alone is written at most every 30 s, each job at moments of its own.
+struct StatusChange {
+  const api::JobStatus& before;
+  const api::JobStatus& after;
+  // The plan's reason is the one that was told, if perhaps with other numbers: those of all jobs
+  // change when one comes or goes.
+  bool same_reason = false;
+};
+// Progress alone is written at most every 30 s, each job at moments of its own. What was attained
+// alone is not written: it grows with the time.
 struct WriteDecision {
   bool write = false;
   std::optional<WallTime> due;  // when there are figures to be written, or may be
 };
-WriteDecision DecideWrite(const api::JobStatus& before, const api::JobStatus& after,
-                          const std::string& uid, const std::optional<WallTime>& figures_written,
-                          WallTime now);
+WriteDecision DecideWrite(const StatusChange& change, const std::string& uid,
+                          const std::optional<WallTime>& figures_written, WallTime now);
 
 }  // namespace pliant::controller

@@ -4,6 +4,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/check.h"
 #include "operator/controller/names.h"
 #include "operator/controller/pod_needs.h"
 
@@ -46,11 +47,48 @@ JobTable::JobTable(ClusterStores stores, std::string gpu_resource)
       pods_by_owner_(stores_.pods.AddIndex([](const api::Pod& pod) {
         const bool ours = pod.meta.labels.contains(std::string(kLabelJobUid));
         return ours ? std::vector<std::string>{pod.meta.owner_uid} : std::vector<std::string>{};
-      })) {}
+      })) {
+  stores_.jobs.OnChange([this](const auto& change) {
+    if (in_use_) stale_.insert(change.key);
+  });
+  stores_.pods.OnChange([this](const auto& change) {
+    // The store tells that a pod is gone, however little of its life was seen.
+    if (change.after == nullptr) assumed_pods_.Forget(kube::ToString(change.key));
+    LookAt((change.after != nullptr ? change.after : change.before)->meta.owner_uid);
+  });
+  stores_.services.OnChange([this](const auto& change) {
+    LookAt((change.after != nullptr ? change.after : change.before)->meta.owner_uid);
+  });
+}
 
-void JobTable::Forget(const std::string& job_uid) {
-  memories_.erase(job_uid);
-  needs_.erase(job_uid);
+// A job that is not known yet is seen anew anyway.
+void JobTable::LookAt(const std::string& job_uid) {
+  if (const auto key = keys_.find(job_uid); key != keys_.end()) stale_.insert(key->second);
+}
+
+// What was written counts until the stores show it, or for a while: time alone may end that.
+void JobTable::LookAtAssumed() {
+  assumed_jobs_.ForEach(
+      [this](const std::string&, const api::ElasticTrainingJob& job) { LookAt(job.meta.uid); });
+  const auto look_at_owner = [this](const std::string&, const auto& object) {
+    LookAt(object.meta.owner_uid);
+  };
+  assumed_pods_.ForEach(look_at_owner);
+  assumed_services_.ForEach(look_at_owner);
+}
+
+JobMemory& JobTable::Memory(const std::string& job_uid) {
+  const auto key = keys_.find(job_uid);
+  CHECK(key != keys_.end(), "only jobs that were seen are remembered");
+  stale_.insert(key->second);
+  return views_.at(key->second).memory;
+}
+
+void JobTable::Drop(Views::iterator view) {
+  const std::string& uid = view->second.job.meta.uid;
+  keys_.erase(uid);
+  needs_.erase(uid);
+  views_.erase(view);
 }
 
 const JobTable::Needs& JobTable::NeedsOf(const api::ElasticTrainingJob& job) {
@@ -93,10 +131,7 @@ void JobTable::AddPods(JobView& view, const KeysByOwner& assumed, WallTime now) 
 JobView JobTable::ViewOf(const api::ElasticTrainingJob& job, const KeysByOwner& assumed,
                          WallTime now) {
   const Needs& needs = NeedsOf(job);
-  JobView view{.job = job,
-               .needs = needs.needs,
-               .template_error = needs.error,
-               .memory = memories_[job.meta.uid]};
+  JobView view{.job = job, .needs = needs.needs, .template_error = needs.error};
   AddPods(view, assumed, now);
   const std::string service_key = KeyIn(job.meta, CoordinatorName(job.meta));
   const auto service =
@@ -105,22 +140,43 @@ JobView JobTable::ViewOf(const api::ElasticTrainingJob& job, const KeysByOwner& 
   return view;
 }
 
-JobTable::Views JobTable::All(WallTime now) {
+JobTable::Views& JobTable::Refresh(WallTime now) {
+  if (!std::exchange(in_use_, true)) {
+    for (const auto& job : stores_.jobs.All())
+      stale_.insert({job->meta.name_space, job->meta.name});
+  }
+  LookAtAssumed();
+  refreshed_ = std::exchange(stale_, {});
   KeysByOwner assumed;
   assumed_pods_.ForEach([&](const std::string& key, const api::Pod& pod) {
     assumed[pod.meta.owner_uid].push_back(key);
   });
-  Views views;
-  for (const auto& stored : stores_.jobs.All()) {
-    const std::string key = KeyIn(stored->meta, stored->meta.name);
-    const auto job = assumed_jobs_.Resolve(key, stored, now);
-    views.emplace(Parsed(key), ViewOf(*job, assumed, now));
+  for (const kube::NamespacedName& key : refreshed_) {
+    const auto stored = stores_.jobs.Find(key);
+    const auto known = views_.find(key);
+    JobView before;
+    if (known != views_.end()) {
+      const bool same = stored != nullptr && stored->meta.uid == known->second.job.meta.uid;
+      if (same) {
+        before = std::move(known->second);
+      } else {
+        Drop(known);
+      }
+    }
+    if (stored == nullptr) continue;
+    const auto job = assumed_jobs_.Resolve(kube::ToString(key), stored, now);
+    JobView view = ViewOf(*job, assumed, now);
+    view.memory = std::move(before.memory);
+    view.coordinator = std::move(before.coordinator);
+    keys_.insert_or_assign(job->meta.uid, key);
+    views_.insert_or_assign(key, std::move(view));
   }
-  return views;
+  return views_;
 }
 
 void JobTable::Begin(const Batch& batch, WallTime now) {
   const api::ObjectMeta& job = batch.job.meta;
+  LookAt(job.uid);
   if (batch.write_status) assumed_jobs_.Begin(KeyIn(job, job.name), batch.job);
   const auto begin = Overloaded{
       [](const CheckTemplate&) {},
@@ -161,6 +217,7 @@ void JobTable::Begin(const Batch& batch, WallTime now) {
 
 void JobTable::Settle(const Batch& batch, const BatchResult& result, WallTime now) {
   const api::ObjectMeta& job = batch.job.meta;
+  LookAt(job.uid);
   if (batch.write_status) {
     const std::string key = KeyIn(job, job.name);
     if (result.job) {
@@ -231,12 +288,9 @@ void JobTable::Settle(const Batch& batch, const BatchResult& result, WallTime no
   }
 }
 
-void JobTable::ForgetPod(const kube::NamespacedName& pod) {
-  assumed_pods_.Forget(pod.ns + "/" + pod.name);
-}
-
 void JobTable::Abandon(const Batch& batch) {
   const api::ObjectMeta& job = batch.job.meta;
+  LookAt(job.uid);
   for (const Action& action : batch.actions) {
     if (const auto* create = std::get_if<CreateCoordinator>(&action)) {
       assumed_pods_.Withdraw(KeyIn(job, CoordinatorPodName(job, create->term)));

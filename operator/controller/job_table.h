@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,8 @@ struct ClusterStores {
 };
 
 // Puts together what is known of each job: what the stores show, what this program has just done or
-// is doing, and what it remembers. Control thread.
+// is doing, and what it remembers. A job is looked at again only when something about it may have
+// changed: there may be thousands that wait. Control thread.
 class JobTable {
  public:
   using Views = std::map<kube::NamespacedName, JobView>;
@@ -38,19 +40,25 @@ class JobTable {
   // Before the first object comes into the stores.
   JobTable(ClusterStores stores, std::string gpu_resource);
 
-  // All jobs, without what their coordinators say.
-  Views All(WallTime now);
+  // All jobs as they are now. What their coordinators say is for the caller to fill in, and stays
+  // until the job is seen anew.
+  Views& Refresh(WallTime now);
+  // Those that the last Refresh saw anew, and those that went.
+  const std::set<kube::NamespacedName>& refreshed() const { return refreshed_; }
 
-  JobMemory& Memory(const std::string& job_uid) { return memories_[job_uid]; }
-  void Forget(const std::string& job_uid);
+  Views& views() { return views_; }
+
+  // Of a job that the last Refresh has seen, which is then seen anew by the next.
+  JobMemory& Memory(const std::string& job_uid);
+
+  // Something about the job may have changed that the stores do not show.
+  void LookAt(const std::string& job_uid);
 
   // What the batch orders counts as done until it has been tried.
   void Begin(const Batch& batch, WallTime now);
   // It was tried: what was done counts until the stores show it. The action whose outcome is not
   // clear goes on to count as done.
   void Settle(const Batch& batch, const BatchResult& result, WallTime now);
-  // The store tells that a pod is gone, however little of its life was seen.
-  void ForgetPod(const kube::NamespacedName& pod);
   // Nobody will ask again for what is not clear of it: its job is gone.
   void Abandon(const Batch& batch);
 
@@ -65,9 +73,11 @@ class JobTable {
 
   using KeysByOwner = std::map<std::string, std::vector<std::string>, std::less<>>;
 
+  void LookAtAssumed();
   // `assumed`: of pods that the store may not know yet.
   JobView ViewOf(const api::ElasticTrainingJob& job, const KeysByOwner& assumed, WallTime now);
   void AddPods(JobView& view, const KeysByOwner& assumed, WallTime now);
+  void Drop(Views::iterator view);
   const Needs& NeedsOf(const api::ElasticTrainingJob& job);
   std::shared_ptr<const api::Pod> FindPod(const std::string& key, WallTime now);
 
@@ -77,8 +87,12 @@ class JobTable {
   Assumed<api::ElasticTrainingJob> assumed_jobs_;
   Assumed<api::Pod> assumed_pods_;  // by "namespace/name", as all three
   Assumed<api::Service> assumed_services_;
-  std::map<std::string, JobMemory> memories_;  // by uid
-  std::map<std::string, Needs> needs_;         // by uid
+  Views views_;
+  std::map<std::string, kube::NamespacedName, std::less<>> keys_;  // of the views, by uid
+  std::map<std::string, Needs> needs_;                             // by uid
+  std::set<kube::NamespacedName> stale_;                           // to be seen anew
+  std::set<kube::NamespacedName> refreshed_;
+  bool in_use_ = false;  // a replica that stands by keeps no views
 };
 
 }  // namespace pliant::controller

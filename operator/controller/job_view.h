@@ -11,7 +11,7 @@
 #include "operator/api/pod.h"
 #include "operator/api/service.h"
 #include "operator/controller/progress.h"
-#include "operator/planner/cluster_snapshot.h"
+#include "operator/planner/plan.h"
 
 namespace pliant::controller {
 
@@ -49,7 +49,6 @@ struct JobMemory {
   std::map<std::string, NodeStrikes> nodes;
   std::set<std::string> failures_seen;  // uids of failed pods that struck their node
   std::optional<planner::DemandCap> cap;
-  std::optional<int> learners_asked;  // that the program wants to train on
   std::optional<TemplateCheck> template_check;
   std::string refusal;  // why the API server would not do what was asked last; empty: it did
   std::map<std::string, MountCause> mount_causes;  // by pod name
@@ -57,9 +56,12 @@ struct JobMemory {
   std::optional<WallTime> waiting_since;  // for its first GPU; nothing: it does not
   int coordinator_tries = 0;              // since one could be reached
   WallTime coordinator_not_before;
-  std::optional<WallTime> figures_written;  // when progress last went to status
-  double gpu_seconds = 0;                   // attained so far
+  std::optional<WallTime> figures_written;         // when progress last went to status
+  std::optional<WallTime> figures_due;             // when it is to go there next
+  std::optional<planner::ReasonCode> reason_told;  // of the sentence in status
+  double gpu_seconds = 0;                          // attained until then:
   std::optional<WallTime> gpu_seconds_until;
+  std::int64_t gpus_used = 0;  // since then
   bool operator==(const JobMemory&) const = default;
 };
 

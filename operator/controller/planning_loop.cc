@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <chrono>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "base/log.h"
 #include "operator/controller/coordinator_policy.h"
 #include "operator/controller/job_memory.h"
 #include "operator/controller/names.h"
-#include "operator/controller/snapshot_builder.h"
 
 namespace pliant::controller {
 namespace {
@@ -41,11 +41,21 @@ bool TakesSameRoom(const api::Pod& a, const api::Pod& b) {
          a.nominated_node_name == b.nominated_node_name && a.scheduling_gates == b.scheduling_gates;
 }
 
-bool IsNewsFor(const api::JobStatus& status, const JobPlan& plan) {
-  const planner::Decision& decision = plan.decision;
-  return !decision.ChangesNothing() || !plan.open.empty() ||
-         decision.to != status.desired_learners || decision.entitlement != status.entitlement ||
-         decision.reason.sentence != status.reason;
+// Whether the plan says something of the job that its status does not.
+bool IsNewsFor(const JobView& view, const planner::Decision& decision, WallTime now) {
+  const api::JobStatus& status = view.job.status;
+  if (!decision.ChangesNothing() || decision.to != status.desired_learners ||
+      decision.entitlement != status.entitlement) {
+    return true;
+  }
+  const bool waits = view.memory.figures_due && now < *view.memory.figures_due &&
+                     view.memory.reason_told == decision.reason.code;
+  return !waits && decision.reason.sentence != status.reason;
+}
+
+// Whether it has pods that live: then it changes without a word from the stores.
+bool IsAwake(const JobView& view) {
+  return !view.coordinators.empty() || !std::ranges::all_of(view.learners, &api::Pod::ended);
 }
 
 // The server's refusals are told to the job's owner; what will pass is not.
@@ -53,16 +63,8 @@ bool IsRefusal(const Error& error) {
   return error.code == ErrorCode::kDenied || error.code == ErrorCode::kInvalid;
 }
 
-std::map<std::string, JobPlan> ByUid(const planner::Plan& plan) {
-  std::map<std::string, JobPlan> plans;
-  for (const planner::Decision& decision : plan.decisions) {
-    plans[decision.job.uid].decision = decision;
-  }
-  for (const planner::GateOpening& opening : plan.gates_open) {
-    plans[opening.job.uid].open.push_back(opening.learner);
-  }
-  return plans;
-}
+auto KeyIn(const planner::JobKey& job) { return std::tie(job.name_space, job.name); }
+auto KeyIn(const kube::NamespacedName& job) { return std::tie(job.ns, job.name); }
 
 kube::WorkQueueObserver ObserverFor(metrics::Metrics& metrics) {
   return {.on_add = [&metrics] { metrics.OnQueueAdd(); },
@@ -101,13 +103,21 @@ PlanningLoop::PlanningLoop(PlanningLoopParts parts, PlanningLoopOptions options)
       monitor_(parts_.loop, parts_.coordinator_calls, parts_.coordinators,
                {.lease_transitions = options_.lease_transitions,
                 .now = options_.now,
-                .on_change = [this](const std::string& job_uid) { LookAt(job_uid); },
+                .on_change =
+                    [this](const std::string& job_uid) {
+                      parts_.table.LookAt(job_uid);
+                      LookAt(job_uid);
+                    },
                 .on_call =
                     [this](std::string_view result) { parts_.metrics.OnCoordinatorCall(result); }}),
       queue_(
           parts_.loop, {}, [this] { RequestRound(); }, ObserverFor(parts_.metrics)),
+      views_(parts_.table.views()),
       alive_(std::make_shared<bool>(true)) {
-  for (const auto& job : parts_.table.stores().jobs.All()) queue_.Add(KeyOf(job->meta));
+  const ClusterStores& stores = parts_.table.stores();
+  for (const auto& node : stores.nodes.All()) builder_.SeeNode({KeyOf(node->meta), nullptr, node});
+  for (const auto& pod : stores.pods.All()) builder_.SeePod({KeyOf(pod->meta), nullptr, pod});
+  for (const auto& job : stores.jobs.All()) queue_.Add(KeyOf(job->meta));
   RequestRound();
 }
 
@@ -129,7 +139,7 @@ void PlanningLoop::OnJobChange(const kube::Store<api::ElasticTrainingJob>::Chang
 
 void PlanningLoop::OnPodChange(const kube::Store<api::Pod>::Change& change) {
   const api::Pod& pod = change.after != nullptr ? *change.after : *change.before;
-  if (change.after == nullptr) parts_.table.ForgetPod(change.key);
+  builder_.SeePod(change);
   if (courses_.contains(pod.meta.owner_uid)) {
     LookAt(pod.meta.owner_uid);
   } else if (change.before == nullptr || change.after == nullptr ||
@@ -143,6 +153,7 @@ void PlanningLoop::OnNodeChange(const kube::Store<api::Node>::Change& change) {
       SameBesidesVersion(*change.before, *change.after)) {
     return;
   }
+  builder_.SeeNode(change);
   RequestRound();
 }
 
@@ -162,7 +173,6 @@ void PlanningLoop::LookAgain(const kube::NamespacedName& key, const std::optiona
 void PlanningLoop::ForgetJob(const std::string& job_uid) {
   courses_.erase(job_uid);
   monitor_.Forget(job_uid);
-  parts_.table.Forget(job_uid);
 }
 
 void PlanningLoop::RequestRound() {
@@ -186,53 +196,79 @@ void PlanningLoop::Round() {
   const WallTime now = options_.now();
   const TimePoint round_began = parts_.loop.Now();
 
-  // 1. What is known of each job.
-  JobTable::Views views = parts_.table.All(now);
-  std::vector<const JobView*> planned;
-  for (auto& [key, view] : views) {
+  LookAtJobs(now);
+  MakePlan(now);
+  QueueNews(now);
+  while (const auto key = queue_.Take()) {
+    const auto view = views_.find(*key);
+    if (view == views_.end()) {
+      queue_.Done(*key);
+    } else {
+      Reconcile(view->second, PlanOf(*key), now);
+    }
+  }
+  parts_.metrics.SetQueueDepth(queue_.depth());
+  last_round_ = parts_.loop.Now() - round_began;
+
+  // Time may change the plan too.
+  parts_.loop.Cancel(again_timer_);
+  if (plan_.again_at) {
+    again_timer_ = parts_.loop.PostAfter(
+        std::max<Duration>(*plan_.again_at - now, milliseconds(10)), [this] { RequestRound(); });
+  }
+}
+
+// 1. What is known of each job.
+void PlanningLoop::LookAtJobs(WallTime now) {
+  parts_.table.Refresh(now);
+  const std::set<kube::NamespacedName>& refreshed = parts_.table.refreshed();
+  for (const kube::NamespacedName& key : refreshed) {
+    if (!views_.contains(key)) builder_.SeeJob(key, nullptr);
+  }
+  for (auto& [key, view] : views_) {
+    if (!IsAwake(view) && !refreshed.contains(key)) continue;
     const std::string& uid = view.job.meta.uid;
     courses_.try_emplace(uid, Course{.key = key, .backoff = Backoff(kFailureBackoff)});
     view.coordinator = monitor_.View(uid);
     view.memory = Remember(view, now);
-    parts_.table.Memory(uid) = view.memory;
-    if (IsPlanned(view)) planned.push_back(&view);
+    builder_.SeeJob(key, IsPlanned(view) ? &view : nullptr);
   }
+}
 
-  // 2. One plan for all.
+// 2. One plan for all.
+void PlanningLoop::MakePlan(WallTime now) {
   const TimePoint began = parts_.loop.Now();
-  snapshot_ = BuildSnapshot(parts_.table.stores().nodes.All(), parts_.table.stores().pods.All(),
-                            planned, now);
-  const planner::Plan plan = planner::MakePlan(snapshot_, options_.policy);
-  const std::map<std::string, JobPlan> plans = ByUid(plan);
-  parts_.metrics.OnPlan(parts_.loop.Now() - began, plan.capacity_gpus);
-  Report(views, plans);
+  plan_ = planner::MakePlan(builder_.Build(now), options_.policy);
+  parts_.metrics.OnPlan(parts_.loop.Now() - began, plan_.capacity_gpus);
+}
 
-  // 3. Those who asked for a look, and those for whom the plan has news. A job whose actions are
-  // under way is neither: it comes back when they are done.
-  for (const auto& [key, view] : views) {
-    const auto found = plans.find(view.job.meta.uid);
-    if (found != plans.end() && IsNewsFor(view.job.status, found->second)) queue_.Add(key);
+// 3. Beside those who asked for a look, those for whom the plan has news come to have one. A job
+// whose actions are under way is neither: it comes back when they are done.
+void PlanningLoop::QueueNews(WallTime now) {
+  auto view = views_.begin();  // in the same order as decisions
+  for (const planner::Decision& decision : plan_.decisions) {
+    while (KeyIn(view->first) != KeyIn(decision.job)) ++view;
+    if (IsNewsFor(view->second, decision, now)) queue_.Add(view->first);
   }
-  while (const auto key = queue_.Take()) {
-    const auto view = views.find(*key);
-    if (view == views.end()) {
-      queue_.Done(*key);
-      continue;
-    }
-    const auto found = plans.find(view->second.job.meta.uid);
-    Reconcile(view->second,
-              found == plans.end() ? std::nullopt : std::optional<JobPlan>(found->second), now);
+  for (const planner::GateOpening& opening : plan_.gates_open) {
+    queue_.Add({opening.job.name_space, opening.job.name});
   }
-  parts_.metrics.SetQueueDepth(queue_.depth());
+}
 
-  last_round_ = parts_.loop.Now() - round_began;
+const planner::Decision* PlanningLoop::DecisionOn(const kube::NamespacedName& job) const {
+  const auto at = std::ranges::lower_bound(plan_.decisions, KeyIn(job), {},
+                                           [](const planner::Decision& d) { return KeyIn(d.job); });
+  return at == plan_.decisions.end() || KeyIn(at->job) != KeyIn(job) ? nullptr : &*at;
+}
 
-  // 4. Time may change the plan too.
-  parts_.loop.Cancel(again_timer_);
-  if (plan.again_at) {
-    again_timer_ = parts_.loop.PostAfter(std::max<Duration>(*plan.again_at - now, milliseconds(10)),
-                                         [this] { RequestRound(); });
+std::optional<JobPlan> PlanningLoop::PlanOf(const kube::NamespacedName& job) const {
+  const planner::Decision* decision = DecisionOn(job);
+  if (decision == nullptr) return std::nullopt;
+  JobPlan plan{.decision = *decision};
+  for (const planner::GateOpening& opening : plan_.gates_open) {
+    if (opening.job == decision->job) plan.open.push_back(opening.learner);
   }
+  return plan;
 }
 
 void PlanningLoop::Reconcile(const JobView& view, const std::optional<JobPlan>& plan,
@@ -411,8 +447,7 @@ void PlanningLoop::RememberTemplateCheck(const Batch& batch, const BatchResult& 
   known = std::move(check);
 }
 
-void PlanningLoop::Report(const JobTable::Views& views,
-                          const std::map<std::string, JobPlan>& plans) {
+void PlanningLoop::Report() {
   std::map<api::JobPhase, int> phases;
   for (const auto phase :
        {api::JobPhase::kQueued, api::JobPhase::kStarting, api::JobPhase::kRunning,
@@ -420,7 +455,8 @@ void PlanningLoop::Report(const JobTable::Views& views,
         api::JobPhase::kSucceeded, api::JobPhase::kFailed}) {
     phases[phase] = 0;
   }
-  for (const auto& [key, view] : views) {
+  for (const auto& [key, view] : views_) {
+    if (!courses_.contains(view.job.meta.uid)) continue;  // it has just gone
     const api::JobPhase phase = view.job.status.phase;
     ++phases[phase == api::JobPhase::kNew ? api::JobPhase::kQueued : phase];
     if (view.job.status.finished()) {
@@ -428,9 +464,8 @@ void PlanningLoop::Report(const JobTable::Views& views,
       parts_.metrics.RemoveJob(key.ns, key.name);
       continue;
     }
-    const auto plan = plans.find(view.job.meta.uid);
-    parts_.metrics.SetJob(
-        FiguresOf(view, plan == plans.end() ? planner::Decision{} : plan->second.decision));
+    const planner::Decision* decision = DecisionOn(key);
+    parts_.metrics.SetJob(FiguresOf(view, decision == nullptr ? planner::Decision{} : *decision));
   }
   for (const auto& [phase, count] : phases) {
     parts_.metrics.SetJobsInPhase(ToString(phase), count);

@@ -13,6 +13,7 @@
 #include "operator/controller/job_events.h"
 #include "operator/controller/job_lifecycle.h"
 #include "operator/controller/job_table.h"
+#include "operator/controller/snapshot_builder.h"
 #include "operator/controller/workers.h"
 #include "operator/kube/work_queue.h"
 #include "operator/metrics/metrics.h"
@@ -60,7 +61,9 @@ class PlanningLoop {
   void OnServiceChange(const kube::Store<api::Service>::Change& change);
 
   // What was planned from last.
-  const planner::ClusterSnapshot& snapshot() const { return snapshot_; }
+  const planner::ClusterSnapshot& snapshot() const { return builder_.snapshot(); }
+  // Brings the figures of all jobs in the metrics up to date: for whoever is about to read them.
+  void Report();
 
  private:
   // What the loop itself keeps of a job.
@@ -83,6 +86,11 @@ class PlanningLoop {
 
   void RequestRound();
   void Round();
+  void LookAtJobs(WallTime now);
+  void MakePlan(WallTime now);
+  void QueueNews(WallTime now);
+  const planner::Decision* DecisionOn(const kube::NamespacedName& job) const;
+  std::optional<JobPlan> PlanOf(const kube::NamespacedName& job) const;
   void Reconcile(const JobView& view, const std::optional<JobPlan>& plan, WallTime now);
   void Dispatch(const JobView& view, Outcome outcome);
   void Run(Errand errand);
@@ -95,14 +103,15 @@ class PlanningLoop {
   void ForgetJob(const std::string& job_uid);
   void LookAt(const std::string& job_uid);
   void LookAgain(const kube::NamespacedName& key, const std::optional<WallTime>& at);
-  void Report(const JobTable::Views& views, const std::map<std::string, JobPlan>& plans);
 
   const PlanningLoopParts parts_;
   const PlanningLoopOptions options_;
   CoordinatorMonitor monitor_;
   kube::WorkQueue queue_;
   std::map<std::string, Course> courses_;  // by job uid
-  planner::ClusterSnapshot snapshot_;
+  JobTable::Views& views_;
+  SnapshotBuilder builder_;
+  planner::Plan plan_;  // of the last round
   TimerId round_timer_ = 0;
   TimerId again_timer_ = 0;
   std::optional<TimePoint> first_request_;  // of the round that is waited for

@@ -2,16 +2,21 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
-#include <optional>
+#include <iterator>
 #include <set>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
+#include "operator/controller/admission.h"
 #include "operator/controller/names.h"
+#include "operator/planner/feasibility.h"
 
 namespace pliant::controller {
 namespace {
+
+using planner::operator+=;
+using planner::operator-=;
 
 planner::Resources Of(const api::Resources& resources) {
   return {.gpus = resources.gpus,
@@ -19,10 +24,44 @@ planner::Resources Of(const api::Resources& resources) {
           .memory_bytes = resources.memory_bytes};
 }
 
-void Add(const api::Resources& more, planner::Resources& sum) {
-  sum.gpus += more.gpus;
-  sum.cpu_millis += more.cpu_millis;
-  sum.memory_bytes += more.memory_bytes;
+// Whether it says that it belongs to a job.
+bool IsLabelled(const api::Pod& pod) { return pod.meta.labels.contains(std::string(kLabelJobUid)); }
+
+auto KeyOf(const kube::NamespacedName& key) { return std::tie(key.ns, key.name); }
+auto KeyOf(const planner::JobView& job) { return std::tie(job.key.name_space, job.key.name); }
+auto KeyOf(const planner::NodeView& node) {
+  static const std::string no_namespace;
+  return std::tie(no_namespace, node.name);
+}
+
+// `sorted` with what has changed of it; `changes` is empty then.
+template <typename T>
+void Merge(std::map<kube::NamespacedName, std::optional<T>>& changes, std::vector<T>& sorted) {
+  // Most of them only take the place of what they were.
+  std::erase_if(changes, [&](auto& change) {
+    auto& [key, value] = change;
+    const auto at =
+        std::ranges::lower_bound(sorted, KeyOf(key), {}, [](const T& item) { return KeyOf(item); });
+    const bool known = at != sorted.end() && KeyOf(*at) == KeyOf(key);
+    if (known && value) *at = *std::move(value);
+    const bool comes_or_goes = known != value.has_value();
+    return !comes_or_goes;
+  });
+  if (changes.empty()) return;
+  std::vector<T> merged;
+  merged.reserve(sorted.size() + changes.size());
+  auto old = sorted.begin();
+  for (auto& [key, value] : std::exchange(changes, {})) {
+    for (; old != sorted.end() && KeyOf(*old) < KeyOf(key); ++old)
+      merged.push_back(std::move(*old));
+    if (value) {
+      merged.push_back(*std::move(value));
+    } else {
+      ++old;  // it is gone
+    }
+  }
+  std::ranges::move(old, sorted.end(), std::back_inserter(merged));
+  sorted = std::move(merged);
 }
 
 planner::NodeView NodeViewOf(const api::Node& node) {
@@ -74,21 +113,21 @@ std::optional<planner::LearnerView> LearnerViewOf(const api::Pod& pod, const Job
 
 planner::JobView PlannerView(const JobView& view) {
   const api::ElasticTrainingJob& job = view.job;
-  const auto& training = job.status.training;
+  const std::optional<api::FrozenTraining> training = TrainingOf(view);
   planner::JobView planned{
       .key = {.name_space = job.meta.name_space, .name = job.meta.name, .uid = job.meta.uid},
       .queue = job.spec.queue,
       .priority = job.spec.priority,
       .learners_min = job.spec.elastic.min_learners,
       .learners_max = job.spec.elastic.max_learners,
-      .learners_asked = view.memory.learners_asked,
+      .learners_asked = job.status.learners_asked,
       .logical_shards = training ? training->logical_shards : 1,
       .reproducibility = training && training->reproducibility == api::Reproducibility::kStatistical
                              ? planner::Reproducibility::kStatistical
                              : planner::Reproducibility::kBitwise,
       .needs = view.needs,
       // One that lost its admission has its learners still: they are let go.
-      .suspended = job.spec.suspend || !IsAdmitted(job.status),
+      .suspended = job.spec.suspend || !training,
       .finished = job.status.finished() || job.meta.deleted.has_value(),
       .submitted = job.meta.created,
       .attained_gpu_seconds = static_cast<std::int64_t>(view.memory.gpu_seconds),
@@ -109,27 +148,68 @@ planner::JobView PlannerView(const JobView& view) {
   return planned;
 }
 
-planner::ClusterSnapshot BuildSnapshot(const std::vector<std::shared_ptr<const api::Node>>& nodes,
-                                       const std::vector<std::shared_ptr<const api::Pod>>& pods,
-                                       const std::vector<const JobView*>& jobs, WallTime now) {
-  planner::ClusterSnapshot snapshot{.now = now};
-  std::map<std::string_view, std::size_t> node_index;
-  for (const auto& node : nodes) {
-    if (node->allocatable.gpus <= 0) continue;
-    node_index.emplace(node->meta.name, snapshot.nodes.size());
-    snapshot.nodes.push_back(NodeViewOf(*node));
+void SnapshotBuilder::SeeNode(const kube::Store<api::Node>::Change& change) {
+  std::optional<planner::NodeView>& view = changed_nodes_[{"", change.key.name}];
+  view.reset();
+  if (change.after != nullptr && change.after->allocatable.gpus > 0) {
+    view = NodeViewOf(*change.after);
   }
-  std::set<std::string_view> learners;  // by uid
-  for (const JobView* job : jobs) {
-    snapshot.jobs.push_back(PlannerView(*job));
-    for (const api::Pod& pod : job->learners) learners.insert(pod.meta.uid);
+}
+
+void SnapshotBuilder::SeePod(const kube::Store<api::Pod>::Change& change) {
+  if (change.before != nullptr && !IsLabelled(*change.before)) {
+    if (const std::string node = RoomTakenOn(*change.before); !node.empty()) {
+      planner::Resources& taken = strangers_[node];
+      taken -= Of(change.before->requests);
+      if (taken == planner::Resources{}) strangers_.erase(node);
+    }
   }
-  for (const auto& pod : pods) {
-    if (learners.contains(pod->meta.uid)) continue;
-    const auto node = node_index.find(RoomTakenOn(*pod));
-    if (node != node_index.end()) Add(pod->requests, snapshot.nodes[node->second].foreign);
+  labelled_.erase(change.key);
+  if (change.after == nullptr) return;
+  if (IsLabelled(*change.after)) {
+    labelled_.emplace(change.key, change.after);
+  } else if (const std::string node = RoomTakenOn(*change.after); !node.empty()) {
+    strangers_[node] += Of(change.after->requests);
   }
-  return snapshot;
+}
+
+void SnapshotBuilder::SeeJob(const kube::NamespacedName& key, const JobView* planned) {
+  learners_.erase(key);
+  if (planned == nullptr) {
+    changed_jobs_[key].reset();
+    return;
+  }
+  changed_jobs_[key] = PlannerView(*planned);
+  if (planned->learners.empty()) return;
+  std::vector<std::string>& uids = learners_[key];
+  for (const api::Pod& pod : planned->learners) uids.push_back(pod.meta.uid);
+}
+
+void SnapshotBuilder::FillForeign() {
+  std::set<std::string_view> ours;
+  for (const auto& [job, uids] : learners_) ours.insert(uids.begin(), uids.end());
+  std::map<std::string, planner::Resources> strays;
+  for (const auto& [key, pod] : labelled_) {
+    if (ours.contains(pod->meta.uid)) continue;
+    if (const std::string node = RoomTakenOn(*pod); !node.empty())
+      strays[node] += Of(pod->requests);
+  }
+  for (planner::NodeView& node : snapshot_.nodes) {
+    node.foreign = {};
+    for (const auto* taken : {&strangers_, &strays}) {
+      if (const auto here = taken->find(node.name); here != taken->end()) {
+        node.foreign += here->second;
+      }
+    }
+  }
+}
+
+const planner::ClusterSnapshot& SnapshotBuilder::Build(WallTime now) {
+  snapshot_.now = now;
+  Merge(changed_nodes_, snapshot_.nodes);
+  Merge(changed_jobs_, snapshot_.jobs);
+  FillForeign();
+  return snapshot_;
 }
 
 }  // namespace pliant::controller

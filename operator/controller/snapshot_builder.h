@@ -1,22 +1,49 @@
 #pragma once
 
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "operator/api/node.h"
 #include "operator/api/pod.h"
 #include "operator/controller/job_view.h"
+#include "operator/kube/store.h"
 #include "operator/planner/cluster_snapshot.h"
 
 namespace pliant::controller {
 
-// What the planner is to know, made of what was listed. `jobs`: those that are planned. `pods`: all
-// of the cluster; those that are learners of `jobs` count there, all others as taking room on
-// their nodes, also where the scheduler or their own affinity only promises it to them.
-planner::ClusterSnapshot BuildSnapshot(const std::vector<std::shared_ptr<const api::Node>>& nodes,
-                                       const std::vector<std::shared_ptr<const api::Pod>>& pods,
-                                       const std::vector<const JobView*>& jobs, WallTime now);
+// Keeps what the planner is to know in step with what is known, change by change: a cluster has
+// tens of thousands of pods and jobs, and a plan is asked for whenever a few of them have changed.
+class SnapshotBuilder {
+ public:
+  void SeeNode(const kube::Store<api::Node>::Change& change);
+  // Of all pods of the cluster. Those that are learners of jobs seen count there, all others as
+  // taking room on their nodes, also where the scheduler or their own affinity only promises it to
+  // them.
+  void SeePod(const kube::Store<api::Pod>::Change& change);
+  // The job as it is now; null: it is not planned, or gone.
+  void SeeJob(const kube::NamespacedName& key, const JobView* planned);
+
+  const planner::ClusterSnapshot& Build(WallTime now);
+  // As it was built last.
+  const planner::ClusterSnapshot& snapshot() const { return snapshot_; }
+
+ private:
+  template <typename T>
+  using Changes = std::map<kube::NamespacedName, std::optional<T>>;  // nothing: it is gone
+
+  void FillForeign();
+
+  Changes<planner::NodeView> changed_nodes_;  // since the last Build, as is the next
+  Changes<planner::JobView> changed_jobs_;
+  std::map<std::string, planner::Resources> strangers_;  // what others' pods take, by node
+  // Pods that say that they belong to a job. Whether they do is seen each time: jobs come and go.
+  std::map<kube::NamespacedName, std::shared_ptr<const api::Pod>> labelled_;
+  std::map<kube::NamespacedName, std::vector<std::string>> learners_;  // uids, by planned job
+  planner::ClusterSnapshot snapshot_;  // nodes and jobs in the order of their names
+};
 
 // One job, as the planner sees it.
 planner::JobView PlannerView(const JobView& view);

@@ -16,6 +16,8 @@ using prometheus::Labels;
 
 const Histogram::BucketBoundaries kSeconds{1e-5, 1e-4, 1e-3, 5e-3, 0.01, 0.05, 0.1,
                                            0.5,  1,    2.5,  5,    10,   60};
+const Histogram::BucketBoundaries kPlanSeconds{1e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.03,
+                                               0.05, 0.07, 0.1,  0.2,  0.5,  1,    5};
 const Histogram::BucketBoundaries kWaitSeconds{1,   5,    15,       60,        300,
                                                900, 3600, 3 * 3600, 12 * 3600, 48 * 3600};
 
@@ -176,7 +178,7 @@ void Metrics::OnReconcile(ReconcileResult result, Duration took) {
 }
 
 void Metrics::OnPlan(Duration took, std::int64_t capacity_gpus) {
-  families_->plan_seconds.Add({}, kSeconds).Observe(ToSeconds(took));
+  families_->plan_seconds.Add({}, kPlanSeconds).Observe(ToSeconds(took));
   families_->capacity.Add({}).Set(static_cast<double>(capacity_gpus));
 }
 

@@ -287,7 +287,10 @@ json OperatorWorld::Status(const std::string& name) const {
   return job == nullptr ? json::object() : job->value("status", json::object());
 }
 
-std::string OperatorWorld::Metrics() const { return operator_->metrics.Text(); }
+std::string OperatorWorld::Metrics() const {
+  operator_->planning->Report();
+  return operator_->metrics.Text();
+}
 
 int OperatorWorld::PodsOf(const std::string& name, const std::string& role) const {
   return static_cast<int>(std::ranges::count_if(server.All("pods"), [&](const auto& entry) {

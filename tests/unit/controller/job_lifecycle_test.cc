@@ -42,11 +42,12 @@ TEST(JobLifecycle, ANewJobIsCheckedThenAdmitted) {
   JobView view{.job = NewJob()};
   Outcome outcome = ReconcileJob(view, std::nullopt, kOptions, At(1));
   EXPECT_THAT(outcome.actions, ElementsAre(Action(CheckTemplate{})));
-  EXPECT_EQ(outcome.status.phase, api::JobPhase::kQueued);
+  EXPECT_FALSE(outcome.write_status) << "there is nothing to tell yet";
   Apply(outcome, view);
   EXPECT_FALSE(IsPlanned(view));
 
   view.memory.template_check = TemplateCheck{.generation = 1, .accepted = true};
+  EXPECT_TRUE(IsPlanned(view)) << "what it gets goes into the same write";
   outcome = ReconcileJob(view, std::nullopt, kOptions, At(2));
   EXPECT_TRUE(outcome.write_status);
   EXPECT_THAT(outcome.actions, IsEmpty());
@@ -56,6 +57,48 @@ TEST(JobLifecycle, ANewJobIsCheckedThenAdmitted) {
   EXPECT_THAT(EventReasons(view, outcome), Contains("Admitted"));
   Apply(outcome, view);
   EXPECT_TRUE(IsPlanned(view));
+}
+
+TEST(JobLifecycle, AdmissionAndTheFirstPlanAreOneWrite) {
+  JobView view{.job = NewJob()};
+  view.memory.template_check = TemplateCheck{.generation = 1, .accepted = true};
+  JobPlan plan;
+  plan.decision.reason = {planner::ReasonCode::kQueued, "waits for 1 GPU"};
+  const Outcome waits = ReconcileJob(view, plan, kOptions, At(2));
+  EXPECT_TRUE(IsAdmitted(waits.status));
+  EXPECT_EQ(waits.status.phase, api::JobPhase::kQueued);
+  EXPECT_EQ(waits.status.reason, "waits for 1 GPU");
+  Apply(waits, view);
+  EXPECT_FALSE(ReconcileJob(view, plan, kOptions, At(3)).write_status);
+
+  JobView lucky{.job = NewJob()};
+  lucky.memory.template_check = view.memory.template_check;
+  plan.decision = {.to = 2, .entitlement = 2, .create = {{"gpu-1"}, {"gpu-1"}}};
+  const Outcome starts = ReconcileJob(lucky, plan, kOptions, At(2));
+  EXPECT_TRUE(IsAdmitted(starts.status));
+  EXPECT_EQ(starts.status.desired_learners, 2);
+  EXPECT_THAT(starts.actions, Contains(Action(CreateCoordinator{1})));
+}
+
+TEST(JobLifecycle, TheSharesOfOthersAreToldLater) {
+  JobView view = TrainingView(3);
+  JobPlan plan = Keep(view);
+  plan.decision.reason = {planner::ReasonCode::kFairShare, "3 of 8 GPUs: 1/3"};
+  Apply(ReconcileJob(view, plan, kOptions, At(5)), view);
+  EXPECT_EQ(view.job.status.reason, "3 of 8 GPUs: 1/3");
+  plan.decision.reason.sentence = "3 of 8 GPUs: 1/4";
+  Outcome outcome = ReconcileJob(view, plan, kOptions, At(6));
+  EXPECT_FALSE(outcome.write_status);
+  EXPECT_EQ(outcome.look_again, outcome.memory.figures_due);
+  Apply(outcome, view);
+  outcome = ReconcileJob(view, plan, kOptions, *outcome.look_again);
+  EXPECT_TRUE(outcome.write_status);
+  Apply(outcome, view);
+  EXPECT_EQ(view.job.status.reason, "3 of 8 GPUs: 1/4");
+
+  // Another kind of reason does not wait.
+  plan.decision.reason = {planner::ReasonCode::kNodesFull, "3 of 8 GPUs: full"};
+  EXPECT_TRUE(ReconcileJob(view, plan, kOptions, At(60)).write_status);
 }
 
 TEST(JobLifecycle, ARefusedTemplateIsToldOnce) {

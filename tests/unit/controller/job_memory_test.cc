@@ -40,17 +40,26 @@ TEST(JobMemory, AfterARestartOfTheOperatorAJobThatHasTrainedWaitsFromNow) {
   EXPECT_EQ(view.memory.waiting_since, At(500));
 }
 
-TEST(JobMemory, WhatTheProgramAskedForIsKeptWhileItsCoordinatorDoesNotKnow) {
+TEST(JobMemory, ANewLeaderLearnsFromThePodsWhatAJobHasAttained) {
   JobView view = TrainingView(2);
-  view.coordinator.progress = Progress{.total_steps = 10, .learners_asked = 2};
-  See(view, 5);
-  EXPECT_EQ(view.memory.learners_asked, 2);
-  view.coordinator.progress = Progress{};  // it was restarted
-  See(view, 6);
-  EXPECT_EQ(view.memory.learners_asked, 2);
-  view.coordinator.progress = Progress{.total_steps = 10};  // the program wants all again
-  See(view, 7);
-  EXPECT_EQ(view.memory.learners_asked, std::nullopt);
+  view.job.spec.elastic.gpus_per_learner = 4;
+  view.job.status.attained_gpu_seconds = 100;
+  for (api::Pod& pod : view.learners) pod.containers[0].running_since = At(50);
+  See(view, 60);
+  EXPECT_DOUBLE_EQ(view.memory.gpu_seconds, 100) << "its status says more";
+  view.memory = {};
+  See(view, 150);
+  EXPECT_DOUBLE_EQ(view.memory.gpu_seconds, 800);
+}
+
+TEST(JobMemory, AJobAttainsGpuSecondsAlsoWhileNobodyLooks) {
+  JobView view = TrainingView(2);
+  See(view, 0);
+  view.learners.pop_back();  // just now
+  See(view, 100);
+  EXPECT_DOUBLE_EQ(view.memory.gpu_seconds, 200);
+  See(view, 110);
+  EXPECT_DOUBLE_EQ(view.memory.gpu_seconds, 210);
 }
 
 TEST(JobMemory, AFinishedJobDoesNotWait) {

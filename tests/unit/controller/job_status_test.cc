@@ -236,6 +236,60 @@ TEST(JobStatus, WhatKeptLearnersFromStartingIsToldWhileTheyAreNotTried) {
   }
 }
 
+TEST(JobStatus, WhatTheProgramAskedForIsKeptWhileItsCoordinatorDoesNotKnow) {
+  JobView view = TrainingView(2);
+  const auto report = [&](const Progress& progress) {
+    view.coordinator.progress = progress;
+    ReportProgress(view, view.job.status);
+    return view.job.status.learners_asked;
+  };
+  EXPECT_EQ(report({.total_steps = 10, .learners_asked = 2}), 2);
+  EXPECT_EQ(report({}), 2) << "it was restarted";
+  EXPECT_EQ(report({.total_steps = 10}), std::nullopt) << "the program wants all again";
+}
+
+struct WriteCase {
+  const char* name;
+  std::function<void(api::JobStatus&)> change;
+  bool same_reason;
+  double at;  // the last figures were written at 0
+  bool writes;
+};
+
+TEST(JobStatus, IsWrittenForWhatIsNewsAndSeldomForFigures) {
+  const WriteCase kCases[] = {
+      {"nothing", [](api::JobStatus&) {}, true, 1000, false},
+      {"a step, too early", [](api::JobStatus& s) { s.step = 11; }, true, 29, false},
+      {"a step, in time", [](api::JobStatus& s) { s.step = 11; }, true, 40, true},
+      {"only time has passed", [](api::JobStatus& s) { s.attained_gpu_seconds = 99; }, true, 1000,
+       false},
+      {"a size", [](api::JobStatus& s) { s.learners = 1; }, true, 1, true},
+      {"a phase", [](api::JobStatus& s) { s.phase = api::JobPhase::kResizing; }, true, 1, true},
+      {"another reason", [](api::JobStatus& s) { s.reason = "cooldown"; }, false, 1, true},
+      {"the reason with other numbers", [](api::JobStatus& s) { s.reason = "1/3"; }, true, 1,
+       false},
+      {"the same, in time", [](api::JobStatus& s) { s.reason = "1/3"; }, true, 40, true},
+      {"the same after an edit",
+       [](api::JobStatus& s) {
+         s.reason = "1/3";
+         s.observed_generation = 2;
+       },
+       true, 1, true},
+  };
+  const api::JobStatus before = AdmittedJob(2).status;
+  for (const WriteCase& c : kCases) {
+    api::JobStatus after = before;
+    c.change(after);
+    const WriteDecision decision = DecideWrite(
+        {.before = before, .after = after, .same_reason = c.same_reason}, kUid, At(0), At(c.at));
+    EXPECT_EQ(decision.write, c.writes) << c.name;
+    if (!decision.write && after.step != before.step) {
+      EXPECT_GE(decision.due, At(30)) << c.name;
+      EXPECT_LT(decision.due, At(40)) << c.name;
+    }
+  }
+}
+
 TEST(Problems, PatienceEndsAtTheEarliest) {
   JobView view = TrainingView(2);
   view.coordinators[0].containers[0].running_since = At(0);

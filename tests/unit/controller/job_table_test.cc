@@ -21,7 +21,7 @@ class JobTableTest : public testing::Test {
                        .resource_version = pod.meta.resource_version},
               .value = std::make_shared<const api::Pod>(pod)});
   }
-  JobView View(double at = 0) { return table.All(At(at)).at({"team-a", "digits"}); }
+  JobView View(double at = 0) { return table.Refresh(At(at)).at({"team-a", "digits"}); }
 
   Batch BatchOf(std::vector<Action> actions) {
     return {.job = View().job, .actions = std::move(actions)};
@@ -128,6 +128,56 @@ TEST_F(JobTableTest, AWrittenStatusIsReadBackAtOnce) {
   written.status.next_learner = 6;
   Show(written);
   EXPECT_EQ(View(3).job.status.next_learner, 6);
+}
+
+TEST_F(JobTableTest, LooksAgainOnlyAtJobsThatMayHaveChanged) {
+  using Keys = std::set<kube::NamespacedName>;
+  const kube::NamespacedName key{"team-a", "digits"};
+  const auto refreshed = [&](double at) {
+    table.Refresh(At(at));
+    return table.refreshed();
+  };
+  Show(AdmittedJob(1));
+  api::ElasticTrainingJob other = NewJob();
+  other.meta.name = "other";
+  other.meta.uid = "other";
+  Show(other);
+  EXPECT_EQ(refreshed(0), (Keys{key, {"team-a", "other"}}));
+  EXPECT_EQ(refreshed(1), Keys{});
+
+  Show(Learner(0, Life::kRunning));
+  EXPECT_EQ(refreshed(2), Keys{key});
+  table.Memory(kUid).refusal = "quota";
+  EXPECT_EQ(refreshed(3), Keys{key});
+  EXPECT_EQ(View(3).memory.refusal, "quota");
+  table.LookAt(kUid);
+  EXPECT_EQ(refreshed(4), Keys{key});
+
+  // What was done is looked at until the store has caught up, or never will.
+  const Batch batch = BatchOf({CreateLearner{.number = 4, .node = "gpu-1"}});
+  table.Begin(batch, At(5));
+  EXPECT_EQ(refreshed(5), Keys{key});
+  table.Settle(batch, {.created = {Learner(4, Life::kGated)}}, At(6));
+  EXPECT_EQ(refreshed(7), Keys{key});
+  EXPECT_EQ(refreshed(70), Keys{key});
+  EXPECT_EQ(View(70).learners.size(), 1u);
+  EXPECT_EQ(refreshed(71), Keys{});
+
+  jobs.Erase(key);
+  EXPECT_EQ(refreshed(72), Keys{key});
+  EXPECT_FALSE(table.views().contains(key));
+}
+
+TEST_F(JobTableTest, AJobMadeAgainUnderItsNameIsAnotherOne) {
+  Show(AdmittedJob(1));
+  View();
+  table.Memory(kUid).refusal = "quota";
+  jobs.Erase({"team-a", "digits"});
+  api::ElasticTrainingJob again = NewJob();
+  again.meta.uid = "again";
+  Show(again);
+  EXPECT_EQ(View(1).job.meta.uid, "again");
+  EXPECT_EQ(View(1).memory, JobMemory{});
 }
 
 }  // namespace

@@ -1,8 +1,14 @@
 #include "operator/controller/snapshot_builder.h"
 
+#include <format>
 #include <functional>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -31,6 +37,18 @@ std::shared_ptr<const api::Pod> Foreign(const std::string& name,
   return std::make_shared<const api::Pod>(std::move(pod));
 }
 
+planner::ClusterSnapshot Build(const std::vector<std::shared_ptr<const api::Node>>& nodes,
+                               const std::vector<std::shared_ptr<const api::Pod>>& pods,
+                               const std::vector<const JobView*>& jobs, WallTime now) {
+  SnapshotBuilder builder;
+  for (const auto& node : nodes) builder.SeeNode({{"", node->meta.name}, nullptr, node});
+  for (const auto& pod : pods) builder.SeePod({{"", pod->meta.name}, nullptr, pod});
+  for (const JobView* job : jobs) {
+    builder.SeeJob({job->job.meta.name_space, job->job.meta.name}, job);
+  }
+  return builder.Build(now);
+}
+
 TEST(SnapshotBuilder, OtherPeoplesPodsTakeRoomWhereTheyAreOrArePromised) {
   const std::vector<std::shared_ptr<const api::Pod>> pods = {
       Foreign("bound", [](api::Pod& pod) { pod.node_name = "gpu-1"; }),
@@ -54,7 +72,7 @@ TEST(SnapshotBuilder, OtherPeoplesPodsTakeRoomWhereTheyAreOrArePromised) {
       Foreign("unscheduled", [](api::Pod&) {}),
       Foreign("elsewhere", [](api::Pod& pod) { pod.node_name = "cpu-1"; }),
   };
-  const auto snapshot = BuildSnapshot({GpuNode("gpu-1", 8), GpuNode("cpu-1", 0)}, pods, {}, At(5));
+  const auto snapshot = Build({GpuNode("gpu-1", 8), GpuNode("cpu-1", 0)}, pods, {}, At(5));
   ASSERT_EQ(snapshot.nodes.size(), 1u) << "a node without GPUs is of no interest";
   EXPECT_EQ(snapshot.nodes[0].foreign,
             (planner::Resources{.gpus = 4, .cpu_millis = 400, .memory_bytes = 40}));
@@ -74,7 +92,7 @@ TEST(SnapshotBuilder, LearnersCountForTheirJobNotAsForeign) {
   view.memory.nodes["gpu-9"] = {.count = 1, .avoid_until = At(99)};
   std::vector<std::shared_ptr<const api::Pod>> pods;
   for (const api::Pod& pod : view.learners) pods.push_back(std::make_shared<const api::Pod>(pod));
-  const auto snapshot = BuildSnapshot({GpuNode("gpu-1", 8)}, pods, {&view}, At(50));
+  const auto snapshot = Build({GpuNode("gpu-1", 8)}, pods, {&view}, At(50));
   EXPECT_EQ(snapshot.nodes[0].foreign, planner::Resources{});
   ASSERT_EQ(snapshot.jobs.size(), 1u);
   const planner::JobView& job = snapshot.jobs[0];
@@ -97,6 +115,67 @@ TEST(SnapshotBuilder, LearnersCountForTheirJobNotAsForeign) {
   const auto text = nlohmann::json::parse(SnapshotJson(snapshot));
   EXPECT_EQ(text.at("/jobs/0/learners/2/state"_json_pointer), "Gated");
   EXPECT_EQ(text.at("/nodes/0/allocatable/gpus"_json_pointer), 8);
+}
+
+// Whatever order the news come in, the snapshot is as if made of what there is at the end.
+TEST(SnapshotBuilder, FollowsEveryChange) {
+  std::mt19937 random(5);
+  const auto pick = [&](int count) { return static_cast<int>(random() % unsigned(count)); };
+  SnapshotBuilder builder;
+  std::map<std::string, std::shared_ptr<const api::Node>> nodes;
+  std::map<std::string, std::shared_ptr<const api::Pod>> pods;
+  std::map<std::string, JobView> jobs;
+  for (int step = 0; step < 2'000; ++step) {
+    const std::string name = std::format("n-{}", pick(6));
+    if (const int what = pick(3); what == 0) {
+      auto& node = nodes[name];
+      const auto before = std::exchange(node, pick(3) == 0 ? nullptr : GpuNode(name, pick(3)));
+      if (before != nullptr || node != nullptr) builder.SeeNode({{"", name}, before, node});
+      if (node == nullptr) nodes.erase(name);
+    } else if (what == 1) {
+      auto& pod = pods[name];
+      const auto before = std::exchange(pod, pick(3) == 0 ? nullptr : Foreign(name, [&](auto& p) {
+                                          p.node_name = std::format("n-{}", pick(6));
+                                          p.requests.gpus = pick(4);
+                                          if (pick(2) == 0)
+                                            p.meta.labels[std::string(kLabelJobUid)] = kUid;
+                                          if (pick(4) == 0) p.phase = api::PodPhase::kFailed;
+                                        }));
+      if (before != nullptr || pod != nullptr) builder.SeePod({{"", name}, before, pod});
+      if (pod == nullptr) pods.erase(name);
+    } else if (pick(3) == 0) {
+      jobs.erase(name);
+      builder.SeeJob({"team-a", name}, nullptr);
+    } else {
+      JobView& job = jobs[name] = {.job = AdmittedJob(pick(3))};
+      job.job.meta.name = name;
+      // It has taken some of the pods for its learners.
+      for (const auto& [_, pod] : pods) {
+        if (pod->meta.labels.contains(std::string(kLabelJobUid)) && pick(2) == 0) {
+          job.learners.push_back(*pod);
+        }
+      }
+      builder.SeeJob({"team-a", name}, &job);
+    }
+    if (pick(4) != 0) continue;
+    std::vector<std::shared_ptr<const api::Node>> all_nodes;
+    std::vector<std::shared_ptr<const api::Pod>> all_pods;
+    std::vector<const JobView*> all_jobs;
+    for (const auto& [_, node] : nodes) all_nodes.push_back(node);
+    for (const auto& [_, pod] : pods) all_pods.push_back(pod);
+    for (const auto& [_, job] : jobs) all_jobs.push_back(&job);
+    ASSERT_EQ(builder.Build(At(1)), Build(all_nodes, all_pods, all_jobs, At(1))) << step;
+  }
+}
+
+TEST(SnapshotBuilder, AJobIsPlannedAsSoonAsItsTemplateIsAccepted) {
+  JobView view{.job = NewJob()};
+  EXPECT_TRUE(PlannerView(view).suspended);
+  view.memory.template_check = TemplateCheck{.generation = 1, .accepted = true};
+  EXPECT_FALSE(PlannerView(view).suspended);
+  EXPECT_EQ(PlannerView(view).logical_shards, 32);
+  view.job.meta.generation = 2;
+  EXPECT_TRUE(PlannerView(view).suspended) << "it was changed since";
 }
 
 TEST(SnapshotBuilder, AJobThatIsNotAdmittedIsLetGo) {
@@ -142,7 +221,7 @@ TEST(JobMemory, RemembersSinceWhen) {
   view.memory = Remember(view, At(20));
   EXPECT_TRUE(view.memory.leaving_since.empty());
   EXPECT_EQ(view.memory.below_minimum_since, At(10));
-  EXPECT_DOUBLE_EQ(view.memory.gpu_seconds, 60) << "one learner ran for ten seconds more";
+  EXPECT_DOUBLE_EQ(view.memory.gpu_seconds, 70) << "two learners ran for ten seconds more";
 }
 
 }  // namespace
