@@ -11,6 +11,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <vector>
 
 #include <unistd.h>
 
@@ -173,11 +174,12 @@ int Run(OperatorOptions options) {
   const auto restarts_of = [&metrics](std::string kind) {
     return [&metrics, kind](std::string_view why) { metrics.OnReflectorRestart(kind, why); };
   };
-  jobs.Start(client, controller::kJobs, {}, restarts_of("ElasticTrainingJob"));
-  pods.Start(client, kube::kPods, {}, restarts_of("Pod"));
+  const std::vector<std::string>& watched = options.watch_namespaces;
+  jobs.Start(client, controller::kJobs, {}, restarts_of("ElasticTrainingJob"), watched);
+  pods.Start(client, kube::kPods, {}, restarts_of("Pod"), watched);
   nodes.Start(client, kube::kNodes, {}, restarts_of("Node"));
   services.Start(client, kube::kServices, {.label_selector = "app.kubernetes.io/managed-by=pliant"},
-                 restarts_of("Service"));
+                 restarts_of("Service"), watched);
 
   metrics.SetLeader(kLease, false);
   kube::LeaseElector elector(lease_client, loop,

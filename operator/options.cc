@@ -1,6 +1,7 @@
 #include "operator/options.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -51,6 +52,9 @@ OperatorOptions ParseOptionsOrExit(int argc, char** argv) {
   app.add_option("--coordinator-pull-secret", options.coordinator_pull_secrets,
                  "Secret in a job's namespace with which its coordinator's image is pulled; may be "
                  "repeated");
+  app.add_option("--watch-namespace", options.watch_namespaces,
+                 "Namespace whose jobs are looked after; may be repeated. By default those of all. "
+                 "GPUs that pods elsewhere hold are not seen then");
   app.add_option("--http-address", address, "Address of /metrics, /healthz and /readyz");
   app.add_option("--log-format", format)->check(CLI::IsMember({"text", "json"}));
   app.add_option("--log-level", level)->check(CLI::IsMember({"debug", "info", "warning", "error"}));
@@ -87,6 +91,9 @@ OperatorOptions ParseOptionsOrExit(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     std::exit(app.exit(error));
   }
+  std::ranges::sort(options.watch_namespaces);
+  const auto twice = std::ranges::unique(options.watch_namespaces);
+  options.watch_namespaces.erase(twice.begin(), twice.end());
   options.log_format = format == "json" ? log::Format::kJson : log::Format::kText;
   options.log_level = log::ParseLevel(level);
   options.libcurl = transport == "libcurl";

@@ -14,6 +14,7 @@ struct OperatorOptions {
   std::string identity;  // of its pod
   std::string coordinator_image;
   std::vector<std::string> coordinator_pull_secrets;
+  std::vector<std::string> watch_namespaces;  // empty: all
   std::string http_host = "0.0.0.0";
   std::uint16_t http_port = 8080;
   std::string learner_priority_class;

@@ -40,3 +40,46 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
+
+{{/* What the operator does with the jobs of a namespace, or of all. */}}
+{{- define "pliant.jobRules" -}}
+# Deleted when their ttlSecondsAfterFinished are over.
+- apiGroups: [pliant.dev]
+  resources: [elastictrainingjobs]
+  verbs: [get, list, watch, delete]
+- apiGroups: [pliant.dev]
+  resources: [elastictrainingjobs/status]
+  verbs: [get, patch, update]
+# To be named as the owner of pods, which a job's deletion then waits for.
+- apiGroups: [pliant.dev]
+  resources: [elastictrainingjobs/finalizers]
+  verbs: [update]
+# Coordinators and learners; and, to know which GPUs are taken, everybody's pods.
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get, list, watch, create, patch, delete]
+# The coordinators' addresses.
+- apiGroups: [""]
+  resources: [services]
+  verbs: [get, list, watch, create, patch]
+# A job's keys are made anew whenever they are written: the operator never asks for them.
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [create, patch]
+{{- if .Values.networkPolicy.jobs.enabled }}
+# So are the policies of jobs' pods.
+- apiGroups: [networking.k8s.io]
+  resources: [networkpolicies]
+  verbs: [create, patch]
+{{- end }}
+- apiGroups: [events.k8s.io]
+  resources: [events]
+  # Why a volume cannot be mounted stands in a pod's events only.
+  verbs: [create, patch, list]
+{{- end -}}
+
+{{- define "pliant.operatorSubject" -}}
+- kind: ServiceAccount
+  name: {{ include "pliant.serviceAccountName" . }}
+  namespace: {{ .Release.Namespace }}
+{{- end -}}

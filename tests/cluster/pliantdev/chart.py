@@ -57,6 +57,21 @@ _RIGHTS = (
     ("create", "clusterrolebindings.rbac.authorization.k8s.io", "", False),
 )
 
+# Where it looks after the namespaces default and kube-public only, as ci/everything-values.yaml has
+# it, under an account of another name.
+_WATCHING_OPERATOR = f"system:serviceaccount:{_NAMESPACE}:operator"
+_RIGHTS_WATCHING = (
+    ("list", "nodes", "", True),
+    ("list", "elastictrainingjobs.pliant.dev", "", False),
+    ("list", "elastictrainingjobs.pliant.dev", "default", True),
+    ("watch", "pods", "", False),
+    ("create", "pods", "default", True),
+    ("create", "secrets", "kube-public", True),
+    ("create", "pods", "team", False),
+    ("create", "pods", _NAMESPACE, False),
+    ("update", "leases.coordination.k8s.io", _NAMESPACE, True),
+)
+
 # The same of somebody with one of Kubernetes' own roles in a namespace.
 _ROLES = (
     ("view", "list", "elastictrainingjobs.pliant.dev", True),
@@ -245,6 +260,10 @@ def _life(tools: _Tools, report: _Report) -> None:
         with report.case("change of all values"):
             _helm(tools, "upgrade", "everything-values")
             _wait_for_pods(tools)
+        for verb, kind, namespace, allowed in _RIGHTS_WATCHING:
+            with report.case(f"its right to {verb} {kind} where it watches namespaces"):
+                where = [f"--namespace={namespace}"] if namespace else ["--all-namespaces"]
+                _check_right(tools, [verb, kind, *where, f"--as={_WATCHING_OPERATOR}"], allowed)
         with report.case("change back"):
             _helm(tools, "upgrade", "default")
             _wait_for_pods(tools)
