@@ -220,7 +220,7 @@ int Cluster::GpusTakenOn(const std::string& node) const {
 void Cluster::Start(const std::string& path, const Json& pod) {
   const std::string uid = UidOf(pod);
   Program& program = programs_[path];
-  if (program.uid == uid && program.alive) return;
+  if (program.uid == uid && (program.alive || program.pulling)) return;
   const bool ran = PhaseOf(pod) == "Running";
   if (IsLearner(pod) && ran) {
     Fail(path, "", "");
@@ -237,7 +237,24 @@ void Cluster::Start(const std::string& path, const Json& pod) {
              .address = ran ? program.address
                             : std::format("10.1.{}.{}", addresses_ / 250, addresses_ % 250 + 1)};
   if (!ran) ++addresses_;
-  loop_.PostAfter(Between(random_, 200ms, 2s), [this, path, uid] { SetRunning(path, uid); });
+  Pull(path, uid);
+}
+
+// Tries until it has the image.
+void Cluster::Pull(const std::string& path, const std::string& uid) {
+  const auto found = programs_.find(path);
+  if (found == programs_.end() || found->second.uid != uid) return;
+  if (has_images) {
+    found->second.pulling = false;
+    loop_.PostAfter(Between(random_, 200ms, 2s), [this, path, uid] { SetRunning(path, uid); });
+    return;
+  }
+  loop_.PostAfter(Between(random_, 2s, 20s), [this, path, uid] { Pull(path, uid); });
+  if (std::exchange(found->second.pulling, true)) return;
+  server_.Change(path, [](Json& object) {
+    object["status"]["containerStatuses"] =
+        Statuses(object, {{"waiting", {{"reason", "ErrImagePull"}, {"message", "no such image"}}}});
+  });
 }
 
 void Cluster::SetRunning(const std::string& path, const std::string& uid) {
@@ -284,7 +301,8 @@ void Cluster::Fail(const std::string& path, const std::string& reason, const std
   });
 }
 
-void Cluster::EndProgram(const std::string& pod, int exit_code, const Json& last_words) {
+void Cluster::EndProgram(const std::string& pod, int exit_code, const Json& last_words,
+                         const std::string& reason) {
   if (!Runs(pod)) return;
   KillProgram(pod);
   const auto object = server_.Find(pod);
@@ -295,10 +313,11 @@ void Cluster::EndProgram(const std::string& pod, int exit_code, const Json& last
   }
   server_.Change(pod, [&](Json& changed) {
     changed["status"]["phase"] = exit_code == 0 ? "Succeeded" : "Failed";
-    changed["status"]["containerStatuses"] = Statuses(
-        changed,
-        {{"terminated",
-          {{"exitCode", exit_code}, {"message", last_words.is_null() ? "" : last_words.dump()}}}});
+    changed["status"]["containerStatuses"] =
+        Statuses(changed, {{"terminated",
+                            {{"exitCode", exit_code},
+                             {"reason", reason},
+                             {"message", last_words.is_null() ? "" : last_words.dump()}}}});
   });
 }
 

@@ -43,7 +43,8 @@ class Cluster {
   std::vector<std::string> NodeNames() const;
 
   // The main program of a pod ends, if it runs.
-  void EndProgram(const std::string& pod, int exit_code, const Json& last_words);
+  void EndProgram(const std::string& pod, int exit_code, const Json& last_words,
+                  const std::string& reason = "");
   // Of a container that is started again, as a coordinator's is.
   void CrashProgram(const std::string& pod);
   bool Runs(const std::string& pod) const;
@@ -58,6 +59,7 @@ class Cluster {
   std::function<void(const std::string& pod)> on_end;
   // Whether the next start of a learner fails as a kubelet's refusal does.
   std::function<bool()> refuse_start = [] { return false; };
+  bool has_images = true;  // whether kubelets can pull them
 
  private:
   struct Node {
@@ -73,12 +75,14 @@ class Cluster {
     std::string address;
     bool alive = false;
     bool signalled = false;
+    bool pulling = false;
   };
 
   void Look(const std::string& pod, Duration most);
   void Sync(const std::string& path);
   void Bind(const std::string& path, const Json& pod);
   void Start(const std::string& path, const Json& pod);
+  void Pull(const std::string& path, const std::string& uid);
   void SetRunning(const std::string& path, const std::string& uid);
   void Terminate(const std::string& path, const Json& pod);
   void Fail(const std::string& path, const std::string& reason, const std::string& message);

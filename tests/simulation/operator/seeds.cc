@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 
 constexpr Duration kRound = 250ms;
 
-enum class End { kSucceeds, kFails, kSuspended, kQueued, kGone };
+enum class End { kSucceeds, kFails, kSucceedsOrFails, kSuspended, kQueued, kGone };
 
 // Each seed has its own mixture: most faults at all times together would leave no time for others.
 struct Mixture {
@@ -42,6 +42,9 @@ struct Mixture {
   double edit = 0;
   double suspend = 0;
   double delete_job = 0;
+  double out_of_memory = 0;
+  double refuse_pods = 0;
+  double lose_images = 0;
 };
 
 class Story {
@@ -139,7 +142,10 @@ class Story {
             .refuse_start = maybe(0.3),
             .edit = maybe(0.5),
             .suspend = maybe(0.1),
-            .delete_job = maybe(0.05)};
+            .delete_job = maybe(0.05),
+            .out_of_memory = maybe(0.1),
+            .refuse_pods = maybe(0.05),
+            .lose_images = maybe(0.03)};
   }
 
   void SubmitOne() {
@@ -157,12 +163,19 @@ class Story {
       training.exit_code = Pick(2) == 0 ? 2 : 1;
       end = End::kFails;
     }
+    Json spec = {{"priority", 1 + Pick(10'000)},
+                 {"elastic", {{"minLearners", least}, {"maxLearners", most}}},
+                 {"failurePolicy", {{"maxFailures", end == End::kFails ? 3 : 1000}}},
+                 {"resize", {{"cooldownSeconds", Pick(3) == 0 ? 20 : 0}}}};
+    if (end == End::kSucceeds && Pick(8) == 0) {
+      spec["activeDeadlineSeconds"] = 10 + Pick(100);
+      end = End::kSucceedsOrFails;
+    } else if ((end == End::kSucceeds || end == End::kFails) && Pick(8) == 0) {
+      spec["ttlSecondsAfterFinished"] = Pick(60);
+      end = End::kGone;
+    }
     wanted_[job] = end;
-    world_.Submit(job, training,
-                  {{"priority", 1 + Pick(10'000)},
-                   {"elastic", {{"minLearners", least}, {"maxLearners", most}}},
-                   {"failurePolicy", {{"maxFailures", end == End::kFails ? 3 : 1000}}},
-                   {"resize", {{"cooldownSeconds", Pick(3) == 0 ? 20 : 0}}}});
+    world_.Submit(job, training, spec);
   }
 
   void Round() {
@@ -179,6 +192,16 @@ class Story {
       world_.loop.PostAfter(Between(world_.random, 1s, 60s),
                             [this] { world_.coordinators_cut = false; });
     }
+    if (now(mix_.refuse_pods) && world_.refusal.empty()) {
+      world_.refusal = Pick(2) == 0 ? "exceeded quota: gpus, requested: requests.nvidia.com/gpu=1"
+                                    : "violates PodSecurity \"restricted:latest\"";
+      world_.loop.PostAfter(Between(world_.random, 1s, 1min), [this] { world_.refusal.clear(); });
+    }
+    if (now(mix_.lose_images)) {
+      world_.cluster.has_images = false;
+      world_.loop.PostAfter(Between(world_.random, 1s, 3min),
+                            [this] { world_.cluster.has_images = true; });
+    }
     PodFaults(now);
     NodeFaults(now);
     UserDeeds(now);
@@ -194,6 +217,11 @@ class Story {
     if (now(mix_.crash_learner)) {
       with_one("learner",
                [&](const std::string& pod) { world_.cluster.EndProgram(pod, 1, Json()); });
+    }
+    if (now(mix_.out_of_memory)) {
+      with_one("learner", [&](const std::string& pod) {
+        world_.cluster.EndProgram(pod, 137, Json(), "OOMKilled");
+      });
     }
     if (now(mix_.crash_coordinator)) {
       with_one("coordinator", [&](const std::string& pod) { world_.cluster.CrashProgram(pod); });
@@ -265,6 +293,8 @@ class Story {
         return phase == "Succeeded";
       case End::kFails:
         return phase == "Failed";
+      case End::kSucceedsOrFails:  // as its deadline lets it
+        return phase == "Succeeded" || phase == "Failed";
       case End::kSuspended:  // it may have completed before
         return phase == "Suspended" || phase == "Succeeded";
       case End::kQueued:

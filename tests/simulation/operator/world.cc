@@ -67,12 +67,18 @@ World::World(std::uint64_t seed)
   Json definition = JobDefinition();
   const auto installed = admin_.Create(kube::kCustomResourceDefinitions, definition);
   EXPECT_TRUE(installed) << installed.error();
+  server.refuse = [this](const std::string& path, const Json&) {
+    return kube::IsIn(kPods, path) ? refusal : "";
+  };
   server.on_change = [this](const std::string& path, const kube::MemoryApiServer::Object& object) {
     OnChange(path, object);
   };
 }
 
-World::~World() { server.on_change = nullptr; }
+World::~World() {
+  server.on_change = nullptr;
+  server.refuse = nullptr;
+}
 
 api::WallTime World::Now() const {
   return api::FromUnixSeconds(1'800'000'000) +
@@ -225,6 +231,8 @@ void World::Mend() {
   faults = {};
   death_.reset();
   coordinators_cut = false;
+  refusal.clear();
+  cluster.has_images = true;
   cluster.refuse_start = [] { return false; };
   for (Slot& slot : slots_) slot.cut_until = {};
   for (const std::string& node : cluster.NodeNames()) {

@@ -74,6 +74,7 @@ class World {
   Invariants invariants;
   ApiFaults faults;
   bool coordinators_cut = false;
+  std::string refusal;  // why nobody may make pods now; empty: they may
 
  private:
   struct Slot {
