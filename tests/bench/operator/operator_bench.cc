@@ -1,15 +1,18 @@
 // The operator at the size of a large cluster, against a real API server (which
 // $PLIANT_TEST_KUBECONFIG names) and nodes that do not exist.
 //
-//   operator_bench [--json FILE] [--quick]
+//   operator_bench [--json FILE] [--quick] [--churn-seconds N]
 
+#include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <format>
 #include <fstream>
 #include <functional>
 #include <iostream>
+#include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -50,11 +53,18 @@ struct Sizes {
   int pods = 40'000;
   int edits = 40;
   std::chrono::seconds idle{60};
+  std::chrono::seconds churn{30};
 };
 
 Sizes QuickSizes() {
-  return {
-      .queues = 6, .small = 35, .medium = 10, .large = 5, .pods = 2'000, .edits = 10, .idle = 20s};
+  return {.queues = 6,
+          .small = 35,
+          .medium = 10,
+          .large = 5,
+          .pods = 2'000,
+          .edits = 10,
+          .idle = 20s,
+          .churn = 10s};
 }
 
 bool WaitUntil(const std::function<bool()>& done, std::chrono::seconds limit) {
@@ -95,6 +105,7 @@ class Bench {
     MeasureColdStart();
     MeasureFailover();
     MeasureIdle();
+    MeasureChurn();
     for (auto& replica : replicas_) replica.reset();
     return rows_;
   }
@@ -208,6 +219,7 @@ class Bench {
   void MeasureEdits() {
     std::vector<double> to_plan;
     std::vector<double> to_coordinator;
+    const std::map<double, double> plans_before = PlanTimes();
     const double rss_before = ResidentMiB(0);
     std::int64_t changes = 0;
     std::int64_t resized = 0;
@@ -231,6 +243,10 @@ class Bench {
       changes += cluster_->job_changes() - changes_before - 1;
       resized += cluster_->size_changes() - sizes_before;
     }
+    Report({.name = "a plan for all of them, p99 of those plans",
+            .value = 1000 * QuantileOf(plans_before, PlanTimes(), 0.99),
+            .unit = "ms"},
+           rows_);
     Report({.name = "priority edit to new plan written, p50",
             .value = Quantile(to_plan, 0.5),
             .unit = "ms"},
@@ -347,6 +363,79 @@ class Bench {
            rows_);
   }
 
+  // Jobs and pods come and go, in the same numbers each time.
+  void MeasureChurn() {
+    const int count = 500;
+    std::int64_t objects = 0;
+    const auto round = [&] {
+      ForEach(count, [&](int i) {
+        const std::string name = std::format("churn-{}-{}", objects, i);
+        Submit(name, "nowhere", 1, 1);
+        std::ignore = client_.Create(
+            kube::kPods, {{"metadata", {{"namespace", kNamespace}, {"name", name}}},
+                          {"spec",
+                           {{"nodeName", "bench-queue-0000"},
+                            {"containers", json::array({{{"name", "c"}, {"image", "x:1"}}})}}}});
+      });
+      const std::int64_t made = objects;
+      ForEach(count, [&](int i) {
+        const std::string name = std::format("churn-{}-{}", made, i);
+        std::ignore = client_.Delete(controller::kJobs, {kNamespace, name});
+        std::ignore = client_.Delete(kube::kPods, {kNamespace, name},
+                                     {.grace_period = std::chrono::seconds(0)});
+      });
+      objects += 2 * count;
+    };
+    // What the first rounds take, the later ones use again.
+    for (int i = 0; i < 3; ++i) round();
+    Settle();
+    const double before = ResidentMiB(0);
+    const std::int64_t objects_before = objects;
+    const double began = Elapsed();
+    while (Elapsed() - began < static_cast<double>(sizes_.churn.count())) round();
+    Settle();
+    Report({.name = std::format("growth of memory by {} jobs and pods that came and went",
+                                objects - objects_before),
+            .value = 1024 * (ResidentMiB(0) - before) /
+                     (static_cast<double>(objects - objects_before) / 1000),
+            .unit = "KiB per 1,000",
+            .aim = 20},
+           rows_);
+  }
+
+  // How many plans took at most so long, in seconds.
+  std::map<double, double> PlanTimes() {
+    std::map<double, double> counts;
+    constexpr std::string_view kBucket = "pliant_plan_duration_seconds_bucket{le=\"";
+    std::istringstream text(Get(0, "/metrics").value_or(""));
+    for (std::string line; std::getline(text, line);) {
+      if (!line.starts_with(kBucket)) continue;
+      const std::string bound = line.substr(kBucket.size());
+      counts[bound.starts_with("+Inf") ? HUGE_VAL : std::stod(bound)] =
+          std::stod(line.substr(line.rfind(' ')));
+    }
+    return counts;
+  }
+
+  // As Prometheus estimates it: evenly within a bucket.
+  static double QuantileOf(const std::map<double, double>& before,
+                           const std::map<double, double>& after, double quantile) {
+    if (after.empty() || before.size() != after.size()) return 0;
+    const double all = after.rbegin()->second - before.rbegin()->second;
+    double from = 0;
+    double counted = 0;
+    for (const auto& [bound, count] : after) {
+      const double now = count - before.at(bound);
+      if (now >= quantile * all) {
+        if (std::isinf(bound) || now == counted) return from;
+        return from + (bound - from) * (quantile * all - counted) / (now - counted);
+      }
+      from = bound;
+      counted = now;
+    }
+    return from;
+  }
+
   std::optional<std::string> Get(int replica, const std::string& path) {
     const kube::Config config{.server = std::format("http://127.0.0.1:{}", kPort + replica)};
     const auto transport = kube::CpprestTransport::Make(config);
@@ -396,6 +485,9 @@ int Run(int argc, char** argv) {
     const std::string_view argument = argv[i];
     if (argument == "--quick") sizes = QuickSizes();
     if (argument == "--json" && i + 1 < argc) file = argv[++i];
+    if (argument == "--churn-seconds" && i + 1 < argc) {
+      sizes.churn = std::chrono::seconds(std::stoi(argv[++i]));
+    }
   }
   const char* kubeconfig = std::getenv("PLIANT_TEST_KUBECONFIG");
   const auto config = kube::LoadKubeconfig(kubeconfig == nullptr ? "" : kubeconfig);

@@ -32,6 +32,7 @@ class Choices:
     quick: bool = False
     only: Sequence[str] = ()
     cifar10: Path | None = None
+    churn_seconds: int | None = None
 
 
 # Those of the trainer's that are about the Python package.
@@ -66,6 +67,8 @@ def operator(choices: Choices) -> int:
     compile_preset("release", "operator_bench")
     command = [f"{_BINARIES}/operator_bench", "--json", f"/src/build/{_RESULT}"]
     command += ["--quick"] if choices.quick else []
+    if choices.churn_seconds:
+        command += ["--churn-seconds", str(choices.churn_seconds)]
     with ctest.api_server() as (kubeconfig, mounts):
         environment = {"PLIANT_TEST_KUBECONFIG": str(kubeconfig)}
         status = _run("operator", command, mounts, environment)

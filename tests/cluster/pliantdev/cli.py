@@ -73,6 +73,12 @@ def _parser() -> argparse.ArgumentParser:
     figures.add_argument(
         "--cifar10", type=Path, metavar="FOLDER", help="images; else they are made up"
     )
+    figures.add_argument(
+        "--churn-seconds",
+        type=int,
+        metavar="N",
+        help="of the operator's: so long jobs and pods come and go (default: 30)",
+    )
     word("build", "compile everything and make the images, without starting anything")
     word("status", "say what runs")
     logs = word("logs", "print the operator's log, or that of a process of the cluster")
@@ -141,6 +147,7 @@ def _run(arguments: argparse.Namespace, rest: list[str]) -> int:
                     quick=arguments.quick,
                     only=arguments.only,
                     cifar10=arguments.cifar10,
+                    churn_seconds=arguments.churn_seconds,
                 )
                 return commands.bench(arguments.what, choices)
             case "build":
