@@ -169,7 +169,12 @@ void CoordinatorMonitor::OnAnswer(const std::string& job_uid, std::uint64_t gene
 
 void CoordinatorMonitor::Hear(Link& link, const std::optional<CoordinatorPlan>& plan,
                               Progress progress) {
-  if (plan) link.told = plan->learners;
+  if (plan) {
+    link.told = plan->learners;
+    link.told_by = plan->stamp;
+  } else if (link.told && (!progress.plan_accepted || *progress.plan_accepted < link.told_by)) {
+    link.told.reset();  // its process was restarted in place, and has forgotten
+  }
   link.ask = false;
   link.last_error.clear();
   if (progress.plan_accepted) {

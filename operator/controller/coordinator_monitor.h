@@ -60,6 +60,7 @@ class CoordinatorMonitor {
     CoordinatorView view;
     std::optional<std::vector<PlannedLearner>> wanted;
     std::optional<std::vector<PlannedLearner>> told;  // taken by this coordinator
+    PlanStamp told_by;                                // the plan that told it
     PlanStamp last;                                   // the greatest that is known
     bool busy = true;
     bool calling = false;

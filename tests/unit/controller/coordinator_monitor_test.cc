@@ -130,6 +130,19 @@ TEST_F(CoordinatorMonitorTest, ASuccessorIsToldEverythingAnew) {
   EXPECT_EQ(coordinator.plans[1].learners, kTwo);
 }
 
+TEST_F(CoordinatorMonitorTest, ACoordinatorThatForgotIsToldAgain) {
+  monitor.Follow(kUid, 1, "10.1.0.9");
+  monitor.Tell(kUid, kTwo);
+  loop.RunFor(milliseconds(100));
+  ASSERT_EQ(coordinator.plans.size(), 1u);
+  // Its container was restarted between two looks: same pod, same address.
+  coordinator.progress = {.term = 1};
+  loop.RunFor(seconds(3));
+  ASSERT_EQ(coordinator.plans.size(), 2u);
+  EXPECT_EQ(coordinator.plans[1].learners, kTwo);
+  EXPECT_LT(coordinator.plans[0].stamp, coordinator.plans[1].stamp);
+}
+
 TEST_F(CoordinatorMonitorTest, AnotherTermsAnswerCountsAsNone) {
   coordinator.progress.term = 1;
   monitor.Follow(kUid, 2, "10.1.0.9");
