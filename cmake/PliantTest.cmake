@@ -3,6 +3,9 @@ foreach(label unit scenario property simulation integration python)
   add_custom_target(${label}_tests)
 endforeach()
 
+# A test's own code runs for milliseconds and is long to optimise: it is not. What it tests is.
+set(PLIANT_TEST_OPTIONS -O0 -U_FORTIFY_SOURCE)
+
 # pliant_test(NAME SOURCES a_test.cc ... LINK libs ... [LABEL unit|scenario|property|simulation|integration|python] [TIMEOUT seconds])
 # One GoogleTest program, registered as one ctest of the given label (default: the name of the folder it stands in).
 function(pliant_test name)
@@ -16,6 +19,8 @@ function(pliant_test name)
   add_executable(${name} ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gmock GTest::gtest_main)
+  pliant_precompile(${name} test)
+  target_compile_options(${name} PRIVATE ${PLIANT_TEST_OPTIONS})
   target_compile_definitions(${name} PRIVATE PLIANT_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   add_dependencies(${ARG_LABEL}_tests ${name})
   add_test(NAME ${name} COMMAND ${name})

@@ -4,7 +4,7 @@ bench is the operator."""
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -26,8 +26,9 @@ _LEARNER = Path(__file__).with_name("pliant_learner.py")
 class Member:
     """A learner that the bench started."""
 
-    def __init__(self, process: harness.Learner, commits_file: Path) -> None:
+    def __init__(self, process: harness.Learner, commits_file: Path, place: int) -> None:
         self.process = process
+        self.place = place
         self.log = process.log
         self._commits_file = commits_file
 
@@ -51,13 +52,18 @@ class Member:
 
 
 class ElasticJob:
-    """`arguments` and `environment`: of its learners."""
+    """`arguments` and `environment`: of its learners. `core_of`: the core of each, by its place."""
 
     def __init__(
-        self, model: str, arguments: Sequence[str] = (), environment: dict[str, str] | None = None
+        self,
+        model: str,
+        arguments: Sequence[str] = (),
+        environment: dict[str, str] | None = None,
+        core_of: Callable[[int], int] = trainers.core_of,
     ) -> None:
         self._model = model
         self._arguments = arguments
+        self._core_of = core_of
         self._count = 0
         self._wanted: list[Member] = []
         batch, self.shards = SIZES[model]
@@ -95,6 +101,12 @@ class ElasticJob:
         self._plan([*self._wanted, *came])
         return came
 
+    def replace(self, gone: Member) -> Member:
+        """Another one is wanted in its place."""
+        came = self._start(gone.place)
+        self._plan([came if member is gone else member for member in self._wanted])
+        return came
+
     def leave(self, members: Sequence[Member]) -> None:
         """These are not wanted any more."""
         self._plan([member for member in self._wanted if member not in members])
@@ -107,12 +119,15 @@ class ElasticJob:
         self._wanted = wanted
         self._job.plan([member.process for member in wanted])
 
-    def _start(self) -> Member:
+    def _start(self, place: int | None = None) -> Member:
+        """In a new place, unless one is given."""
         number = self._count
         self._count += 1
+        if place is None:
+            place = number
         file = self.folder / f"commits-{number}"
         self._job.program = [
             sys.executable, "-B", str(_LEARNER), self._model, str(file),
-            f"--core={trainers.core_of(number)}", *self._arguments,
+            f"--core={self._core_of(place)}", *self._arguments,
         ]  # fmt: skip
-        return Member(self._job.start_learner(number), file)
+        return Member(self._job.start_learner(number), file, place)

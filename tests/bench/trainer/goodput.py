@@ -16,7 +16,7 @@ from elastic_job import ElasticJob, Member
 from rows import Aim, Measured, Row, line, measured_row
 from sizes import SIZES
 from torchrun_job import Agent, TorchrunJob
-from trainers import Late, core_of, wait_for_steps
+from trainers import Late, shared_core_of, wait_for_steps
 
 _MODEL = "transformer"
 _LEARNERS = 4
@@ -35,7 +35,7 @@ class Spell:
 
     def lost(self, undisturbed: "Spell", *, starts_count: bool) -> float:
         """Per cent of the undisturbed steps."""
-        cores = len({core_of(number) for number in range(_LEARNERS)})
+        cores = len({shared_core_of(number) for number in range(_LEARNERS)})
         seconds = self.seconds if starts_count else self.seconds - sum(self.start_cpu) / cores
         return 100 * (1 - (self.steps / seconds) / (undisturbed.steps / undisturbed.seconds))
 
@@ -77,16 +77,14 @@ def _shown(row: Row) -> Row:
 
 
 def _of_pliant(seconds: float, kill_every: float | None) -> Spell:
-    with ElasticJob(_MODEL, [f"--hash-every={_HASH_EVERY}"]) as job:
+    with ElasticJob(_MODEL, [f"--hash-every={_HASH_EVERY}"], core_of=shared_core_of) as job:
         living: list[Member] = job.begin(_LEARNERS)
         started = list(living)
 
         def replace(number: int) -> None:
             """As the operator does, once the pod has ended."""
-            victim = living[number]
-            victim.kill()
-            job.leave([victim])
-            (living[number],) = job.join()
+            living[number].kill()
+            living[number] = job.replace(living[number])
             started.append(living[number])
 
         wait_for_steps(living[0], 5, since=0, shards=job.shards // _LEARNERS)
@@ -94,7 +92,7 @@ def _of_pliant(seconds: float, kill_every: float | None) -> Spell:
 
 
 def _of_torchrun(seconds: float, kill_every: float | None) -> Spell:
-    with TorchrunJob(_MODEL, last_call=1) as job:
+    with TorchrunJob(_MODEL, last_call=1, core_of=shared_core_of) as job:
         agents: list[Agent] = job.join(_LEARNERS)
 
         def replace(number: int) -> None:

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import commits
@@ -59,9 +59,16 @@ class Agent:
 
 
 class TorchrunJob:
-    """`last_call`: the seconds that a rendezvous waits for more nodes; None: torchrun's default."""
+    """`last_call`: the seconds that a rendezvous waits for more nodes; None: torchrun's default.
+    `core_of`: the core of each agent, by its number."""
 
-    def __init__(self, model: str, last_call: int | None) -> None:
+    def __init__(
+        self,
+        model: str,
+        last_call: int | None,
+        core_of: Callable[[int], int] = trainers.core_of,
+    ) -> None:
+        self._core_of = core_of
         self._scratch = tempfile.TemporaryDirectory(prefix="pliant-bench-torchrun-")
         self._folder = Path(self._scratch.name)
         self._agents: list[Agent] = []
@@ -100,7 +107,7 @@ class TorchrunJob:
         number = len(self._agents)
         file = self._folder / f"commits-{number}"
         log = self._folder / f"agent-{number}.log"
-        core = trainers.core_of(number)
+        core = self._core_of(number)
         with log.open("w") as output:
             popen = subprocess.Popen(
                 ["taskset", "--cpu-list", str(core), *self._command, str(file)],

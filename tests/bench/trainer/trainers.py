@@ -60,6 +60,12 @@ def core_of(number: int) -> int:
     return others[(number - 1) % len(others)] if number > 0 and others else first
 
 
+def shared_core_of(number: int) -> int:
+    """As many processes on each core as on the others."""
+    cores = sorted(os.sched_getaffinity(0))
+    return cores[number % len(cores)]
+
+
 def environment(**more: str) -> dict[str, str]:
     """Of a process that trains."""
     paths = [str(_REPOSITORY / "trainer" / "python"), os.environ.get("PYTHONPATH", "")]

@@ -50,6 +50,7 @@ def command(
         "CCACHE_DIR": "/ccache",
         "CCACHE_BASEDIR": "/src",
         "CCACHE_MAXSIZE": "10G",
+        "CCACHE_SLOPPINESS": "pch_defines,time_macros",  # for precompiled headers
         "CMAKE_CXX_COMPILER_LAUNCHER": "ccache",
         "CMAKE_CUDA_COMPILER_LAUNCHER": "ccache",
         "CMAKE_COLOR_DIAGNOSTICS": "OFF",
