@@ -10,7 +10,9 @@ from torch.utils.data import DataLoader
 
 from workloads import example
 
-Cifar10, resnet18 = example("resnet18").Cifar10, example("resnet18").resnet18
+_EXAMPLE = example("resnet18")
+Cifar10, made_up, resnet18 = _EXAMPLE.Cifar10, _EXAMPLE.made_up, _EXAMPLE.resnet18
+rows_of = _EXAMPLE.rows_of
 
 
 def main() -> None:
@@ -24,9 +26,12 @@ def main() -> None:
     options = parser.parse_args()
 
     torch.manual_seed(0)
-    train_files = sorted(options.data.glob("data_batch_*.bin"))
-    train_data = Cifar10(train_files, augment=True, most=options.most)
-    test_data = Cifar10([options.data / "test_batch.bin"], augment=False, most=options.most)
+    if options.data == Path("made-up"):
+        train_rows, test_rows = made_up(options.most), made_up(100)
+    else:
+        train_rows = rows_of(sorted(options.data.glob("data_batch_*.bin")))[: options.most]
+        test_rows = rows_of([options.data / "test_batch.bin"])[: options.most]
+    train_data, test_data = Cifar10(train_rows, augment=True), Cifar10(test_rows, augment=False)
     model = resnet18()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=5e-4)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, options.epochs)
