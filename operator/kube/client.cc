@@ -152,16 +152,22 @@ class KubeClient::Impl {
     return {};
   }
 
-  // Sends, and once more if the credential was refused and there is a new one.
+  // Sends, and once more if the credential was refused and there is a new one. The request's
+  // deadline is for all of it, also the wait for a credential plugin: who holds the lease has no
+  // more time.
   template <typename SendOnce>
   KubeResult<std::string> Exchange(HttpRequest request, const SendOnce& send_once,
                                    const std::stop_token& stop) {
     request.headers.emplace("Accept", kJson);
     request.headers.emplace("User-Agent", options_.user_agent);
+    const TimePoint deadline = MonotonicNow() + request.deadline;
+    const auto patience = [&] {
+      return Patience{.most = std::max(deadline - MonotonicNow(), Duration::zero()), .stop = stop};
+    };
     bool renewed = false;
     while (true) {
       ASSIGN_OR_RETURN(const Credential credential,
-                       credentials_->Get(CredentialSource::Clock::now(), stop));
+                       credentials_->Get(CredentialSource::Clock::now(), patience()));
       if (credential.token) {
         request.headers.insert_or_assign("Authorization", "Bearer " + *credential.token);
       }
@@ -170,12 +176,13 @@ class KubeClient::Impl {
             KubeError(ErrorCode::kCancelled, "not sent: this process may not write (any more)"));
       }
       const TimePoint began = MonotonicNow();
+      request.deadline = std::max(deadline - began, Duration::zero());
       Result<HttpResponse> response = send_once(request);
       Report(request, response, MonotonicNow() - began);
       if (!response) return std::unexpected(KubeError(std::move(response).error()));
       if (response->status / 100 == 2) return std::move(response->body);
       if (response->status == 401 && !std::exchange(renewed, true) &&
-          credentials_->RenewAfterRefusal(credential, CredentialSource::Clock::now(), stop)) {
+          credentials_->RenewAfterRefusal(credential, CredentialSource::Clock::now(), patience())) {
         continue;
       }
       return std::unexpected(ErrorFromResponse(*response));

@@ -13,15 +13,22 @@ constexpr auto kRenewBefore = std::chrono::minutes(1);
 
 }  // namespace
 
-Result<Credential> ExecCredentials::Get(Clock::time_point now, const std::stop_token& stop) {
+Result<Credential> ExecCredentials::Get(Clock::time_point now, const Patience& patience) {
   std::unique_lock lock(mutex_);
   const bool tried_just_now = began_ && now - *began_ < kPauseLeast;
   if ((!Usable() || RenewalDue()) && !running_ && !tried_just_now) StartRun(now);
-  if (!Usable() && !WaitForRun(lock, stop)) return Fail(ErrorCode::kCancelled, "stopped");
+  if (!Usable() && !WaitForRun(lock, patience)) {
+    if (patience.stop.stop_requested()) return Fail(ErrorCode::kCancelled, "stopped");
+    return Fail(ErrorCode::kUnavailable,
+                "the credential plugin '" + plugin_.command.program + "' still runs");
+  }
   if (!Usable()) {
-    return std::unexpected(failure_.value_or(
-        Error{ErrorCode::kDenied, "the credential plugin '" + plugin_.command.program +
-                                      "' gives credentials that have expired"}));
+    // What the plugin itself says is in the log only: an error may go on to users, who have nothing
+    // to do with it.
+    const std::string name = "the credential plugin '" + plugin_.command.program + "'";
+    return Fail(ErrorCode::kUnavailable,
+                failure_.empty() ? name + " gives credentials that have expired"
+                                 : name + " gives no credential; the log of this process says why");
   }
   return Credential{.token = credential_->token.empty()
                                  ? std::nullopt
@@ -30,13 +37,13 @@ Result<Credential> ExecCredentials::Get(Clock::time_point now, const std::stop_t
 }
 
 bool ExecCredentials::RenewAfterRefusal(const Credential& refused, Clock::time_point now,
-                                        const std::stop_token& stop) {
+                                        const Patience& patience) {
   std::unique_lock lock(mutex_);
   if (serial_ != refused.serial) return true;  // another caller was refused before
   const bool tried_just_now = began_ && now - *began_ < kPauseLeast;
   if (!running_ && tried_just_now) return false;
   if (!running_) StartRun(now);
-  return WaitForRun(lock, stop) && serial_ != refused.serial;
+  return WaitForRun(lock, patience) && serial_ != refused.serial;
 }
 
 std::optional<ExecCredentials::Identity> ExecCredentials::identity() const {
@@ -66,25 +73,26 @@ void ExecCredentials::Run(const std::stop_token& stop) {
   if (answer) {
     credential_ = *std::move(answer);
     ++serial_;
-    failure_.reset();
+    failure_.clear();
     renew_at_.reset();
     if (const auto expires = credential_->expires) {
       const auto left = std::max(*expires - wall_clock_(), WallClock::duration::zero());
       renew_at_ = *expires - std::min<WallClock::duration>(kRenewBefore, left / 10);
     }
   } else if (answer.error().code != ErrorCode::kCancelled) {
-    if (Usable() && (!failure_ || *failure_ != answer.error())) {
-      log::Warning("credentials not renewed; those in use are good for a while",
+    if (failure_ != answer.error().message) {
+      log::Warning(Usable() ? "credentials not renewed; those in use are good for a while"
+                            : "no credentials: nothing can be asked of the API server",
                    {{"error", answer.error().message}});
     }
-    failure_ = std::move(answer).error();
+    failure_ = std::move(answer).error().message;
   }
   running_ = false;
   ran_.notify_all();
 }
 
-bool ExecCredentials::WaitForRun(std::unique_lock<std::mutex>& lock, const std::stop_token& stop) {
-  return ran_.wait(lock, stop, [this] { return !running_; });
+bool ExecCredentials::WaitForRun(std::unique_lock<std::mutex>& lock, const Patience& patience) {
+  return ran_.wait_for(lock, patience.stop, patience.most, [this] { return !running_; });
 }
 
 }  // namespace pliant::kube

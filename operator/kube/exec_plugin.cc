@@ -81,17 +81,17 @@ Result<ExecCredential> RunExecPlugin(const ExecPlugin& plugin, const std::stop_t
     if (ran.error().code == ErrorCode::kNotFound && !plugin.install_hint.empty()) {
       why += ". " + OneLine(plugin.install_hint);
     }
-    return Fail(ErrorCode::kDenied, "users[].user.exec: " + name + " did not run: " + why);
+    return Fail(ErrorCode::kUnavailable, "users[].user.exec: " + name + " did not run: " + why);
   }
   if (ran->exit_status != 0) {
     const std::string complaint = OneLine(ran->complaint);
-    return Fail(ErrorCode::kDenied, name + " failed with exit status " +
-                                        std::to_string(ran->exit_status) +
-                                        (complaint.empty() ? "" : ": " + complaint));
+    return Fail(ErrorCode::kUnavailable, name + " failed with exit status " +
+                                             std::to_string(ran->exit_status) +
+                                             (complaint.empty() ? "" : ": " + complaint));
   }
   Result<ExecCredential> credential = ParseExecCredential(ran->output, plugin.api_version);
   if (!credential) {
-    return Fail(ErrorCode::kDenied,
+    return Fail(ErrorCode::kUnavailable,
                 name + " gave no usable ExecCredential: " + credential.error().message);
   }
   return credential;

@@ -31,9 +31,9 @@ struct ExecCredential {
 // From a plugin's output. The error names the field, and no value: those are secrets.
 Result<ExecCredential> ParseExecCredential(std::string_view output, std::string_view api_version);
 
-// Runs the plugin and waits for its answer. kDenied for whatever keeps it from giving one: the
-// sentence says what, the plugin's own complaint, and the hint for its installation if it is not
-// there.
+// Runs the plugin and waits for its answer. kUnavailable for whatever keeps it from giving one: the
+// server has refused nothing yet. The sentence says what it was, the plugin's own complaint, and
+// the hint for its installation if it is not there: for the log, as these may say anything.
 Result<ExecCredential> RunExecPlugin(const ExecPlugin& plugin, const std::stop_token& stop = {});
 
 }  // namespace pliant::kube

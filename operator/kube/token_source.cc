@@ -5,19 +5,23 @@
 namespace pliant::kube {
 namespace {
 
+// Always kUnavailable: an answer of the server, such as that an object is not there, is none of
+// these.
 Result<std::string> ReadToken(const std::string& path) {
-  ASSIGN_OR_RETURN(std::string token, ReadFile(path));
+  Result<std::string> read = ReadFile(path);
+  if (!read) return Fail(ErrorCode::kUnavailable, "no token: " + read.error().message);
+  std::string token = *std::move(read);
   token.erase(token.find_last_not_of(" \r\n\t") + 1);
   // A line end inside would end the header that carries it.
   if (token.empty() || token.find_first_of("\r\n") != std::string::npos) {
-    return Fail(ErrorCode::kDenied, "no token in " + path);
+    return Fail(ErrorCode::kUnavailable, "no token in " + path);
   }
   return token;
 }
 
 }  // namespace
 
-Result<Credential> TokenSource::Get(Clock::time_point now, const std::stop_token&) {
+Result<Credential> TokenSource::Get(Clock::time_point now, const Patience&) {
   const std::lock_guard lock(mutex_);
   if (!file_.empty() && (!read_at_ || now - *read_at_ >= kRereadAfter)) {
     Result<std::string> read = ReadToken(file_);
@@ -30,7 +34,7 @@ Result<Credential> TokenSource::Get(Clock::time_point now, const std::stop_token
 }
 
 bool TokenSource::RenewAfterRefusal(const Credential& refused, Clock::time_point now,
-                                    const std::stop_token&) {
+                                    const Patience&) {
   const std::lock_guard lock(mutex_);
   if (file_.empty()) return false;
   if (Result<std::string> read = ReadToken(file_)) token_ = *std::move(read);

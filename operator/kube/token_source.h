@@ -18,10 +18,10 @@ class TokenSource final : public CredentialSource {
       : token_(std::move(token)), file_(std::move(file)) {}
 
   // No token if there is none. A file that cannot be read any more leaves the last one in use.
-  Result<Credential> Get(Clock::time_point now, const std::stop_token& stop = {}) override;
+  Result<Credential> Get(Clock::time_point now, const Patience& patience = {}) override;
   // Reads the file.
   bool RenewAfterRefusal(const Credential& refused, Clock::time_point now,
-                         const std::stop_token& stop = {}) override;
+                         const Patience& patience = {}) override;
 
  private:
   static constexpr Clock::duration kRereadAfter = std::chrono::minutes(1);

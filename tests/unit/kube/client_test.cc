@@ -71,7 +71,8 @@ TEST_F(ClientTest, WritesNameTheirFieldManagerAndCarryTheType) {
   ASSERT_TRUE(client_.Update(kPods, Pod(), {.subresource = "status"}));
   EXPECT_EQ(LastRequest().target,
             "/api/v1/namespaces/team-a/pods/p/status?fieldManager=pliant-operator");
-  EXPECT_EQ(LastRequest().deadline, Duration(4s)) << "a write may not outlive the lease";
+  EXPECT_LE(LastRequest().deadline, Duration(4s)) << "a write may not outlive the lease";
+  EXPECT_GT(LastRequest().deadline, Duration(0s));
 }
 
 TEST_F(ClientTest, PatchesByType) {

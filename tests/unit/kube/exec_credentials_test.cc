@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "operator/kube/client.h"
 #include "operator/kube/fake_http_transport.h"
 #include "tests/unit/kube/temp_folder.h"
@@ -17,7 +18,9 @@ namespace pliant::kube {
 namespace {
 using namespace std::chrono_literals;
 
+using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 const auto kWallStart = std::chrono::sys_days(std::chrono::year(2026) / 1 / 1);
 const CredentialSource::Clock::time_point kStart{1000s};
@@ -108,9 +111,18 @@ TEST_F(ExecCredentialsTest, WithoutAnEndItIsGoodUntilItIsRefused) {
 }
 
 TEST_F(ExecCredentialsTest, AFailureIsToldAndTriedAgainAfterAPause) {
-  ExecCredentials credentials = Make("[ -e fixed ] || exit 4; " + Answers());
-  EXPECT_THAT(credentials.Get(kStart).error().message, HasSubstr("exit status 4"));
-  EXPECT_THAT(credentials.Get(After(1s)).error().message, HasSubstr("exit status 4"));
+  ExecCredentials credentials =
+      Make("[ -e fixed ] || { echo log in as root first >&2; exit 4; }; " + Answers());
+  std::string logged;
+  log::CopyLinesTo([&](std::string_view line) { logged += line; });
+  for (const auto elapsed : {0s, 1s}) {
+    const Error error = credentials.Get(After(elapsed)).error();
+    EXPECT_EQ(error.code, ErrorCode::kUnavailable) << "nobody was refused anything";
+    EXPECT_THAT(error.message, AllOf(HasSubstr("gives no credential"), Not(HasSubstr("log in"))))
+        << "it may go on to users";
+  }
+  log::CopyLinesTo(nullptr);
+  EXPECT_THAT(logged, HasSubstr("exit status 4: log in as root first"));
   EXPECT_EQ(runs(), 1) << "not a run for each request";
   folder_.Write("fixed", "");
   EXPECT_EQ(credentials.Get(After(5s))->token, "token-2");
@@ -122,7 +134,8 @@ TEST_F(ExecCredentialsTest, ARenewalThatFailsLeavesTheOldOneInUseWhileItIsGood) 
   EXPECT_EQ(credentials.Get(After(9min + 1s))->token, "token-1");
   ASSERT_TRUE(WaitForRuns(2));
   EXPECT_EQ(credentials.Get(After(9min + 59s))->token, "token-1");
-  EXPECT_THAT(credentials.Get(After(10min + 10s)).error().message, HasSubstr("exit status 4"));
+  EXPECT_THAT(credentials.Get(After(10min + 10s)).error().message,
+              HasSubstr("gives no credential"));
 }
 
 TEST_F(ExecCredentialsTest, WhatHasExpiredAlreadyIsAnErrorAndNoHotLoop) {
@@ -140,7 +153,32 @@ TEST_F(ExecCredentialsTest, WhoWaitsCanBeStopped) {
     std::this_thread::sleep_for(50ms);
     stop.request_stop();
   });
-  EXPECT_EQ(credentials.Get(kStart, stop.get_token()).error().code, ErrorCode::kCancelled);
+  EXPECT_EQ(credentials.Get(kStart, {.stop = stop.get_token()}).error().code,
+            ErrorCode::kCancelled);
+}
+
+TEST_F(ExecCredentialsTest, NobodyWaitsLongerThanHeWants) {
+  ExecCredentials credentials = Make("while [ ! -e go ]; do sleep 0.01; done; " + Answers());
+  const auto early = credentials.Get(kStart, {.most = 20ms});
+  ASSERT_FALSE(early);
+  EXPECT_EQ(early.error().code, ErrorCode::kUnavailable);
+  EXPECT_THAT(early.error().message, HasSubstr("still runs"));
+  folder_.Write("go", "");
+  EXPECT_EQ(credentials.Get(After(1s))->token, "token-1") << "the same run, for whoever comes next";
+}
+
+TEST_F(ExecCredentialsTest, ARequestsDeadlineIsAlsoForItsCredential) {
+  const auto credentials = std::make_shared<ExecCredentials>(PluginOf("sleep 60"));
+  FakeHttpTransport transport;
+  KubeClient client(transport, Config{.server = "https://a", .exec = credentials},
+                    {.read_deadline = 50ms, .write_deadline = 50ms});
+  const auto begin = CredentialSource::Clock::now();
+  EXPECT_EQ(client.GetRaw("/version").error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(client.Delete(kPods, {"a", "p"}).error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(client.Watch(kPods, "a", {}, [](auto&&...) { return true; }).error().code,
+            ErrorCode::kUnavailable);
+  EXPECT_LT(CredentialSource::Clock::now() - begin, 10s);
+  EXPECT_TRUE(transport.requests().empty());
 }
 
 TEST_F(ExecCredentialsTest, ACertificateIsThereForConnections) {

@@ -47,14 +47,17 @@ TEST(TokenSource, NoTokenAtAll) {
   EXPECT_EQ(TokenSource("", "").Get(kStart)->token, std::nullopt);
   EXPECT_EQ(TokenSource("fixed", "").Get(kStart)->token, "fixed");
   EXPECT_FALSE(TokenSource("fixed", "").RenewAfterRefusal({.token = "fixed"}, kStart));
-  EXPECT_EQ(TokenSource("", "/no/such/file").Get(kStart).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(TokenSource("", "/no/such/file").Get(kStart).error().code, ErrorCode::kUnavailable)
+      << "what is not found is the token, not what the request is about";
 }
 
 TEST(TokenSource, AFileThatIsNoTokenIsRefused) {
   TempFolder folder;
   for (const char* text : {"", "\n", "one\r\nX-Header: two"}) {
     TokenSource tokens("", folder.Write("token", text));
-    EXPECT_FALSE(tokens.Get(kStart)) << text;
+    const auto got = tokens.Get(kStart);
+    ASSERT_FALSE(got) << text;
+    EXPECT_EQ(got.error().code, ErrorCode::kUnavailable) << "the server has refused nothing";
   }
 }
 
