@@ -145,9 +145,9 @@ int Run(OperatorOptions options) {
                                .action = "Plan",
                                .note = event.note});
                         }},
-       .connect = [library](const std::string& server, const std::string& ca_certificate) {
-         return kube::MakeTransport(
-             library, {.server = server, .certificate_authority = {.text = ca_certificate}});
+       .connect = [make = kube::TransportsToMany(library)](const std::string& server,
+                                                           const std::string& ca_certificate) {
+         return make({.server = server, .certificate_authority = {.text = ca_certificate}});
        }});
 
   const auto server = HttpServer::Listen(

@@ -27,7 +27,8 @@ class CoordinatorClient {
   virtual Result<Progress> PutPlan(const CoordinatorAddress& address,
                                    const CoordinatorPlan& plan) = 0;
   virtual Result<Progress> GetProgress(const CoordinatorAddress& address) = 0;
-  // The job is gone: nobody will ask for it again.
+  // The job or its coordinator is gone: nothing is kept for it. A call that comes nevertheless
+  // opens a connection anew.
   virtual void Forget(const std::string& job_uid) = 0;
 };
 

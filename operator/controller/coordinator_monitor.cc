@@ -72,6 +72,7 @@ void CoordinatorMonitor::Lose(const std::string& job_uid, std::int64_t term) {
   if (link.term == term && link.host.empty()) return;
   if (link.term != term) link.view.progress.reset();
   link.term = term;
+  if (!link.host.empty()) client_.Forget(job_uid);
   link.host.clear();
   link.view.reachable = false;
   link.view.silent_since.reset();
@@ -150,6 +151,9 @@ void CoordinatorMonitor::OnAnswer(const std::string& job_uid, std::uint64_t gene
                                   std::optional<CoordinatorPlan> plan, Result<Progress> answer) {
   if (options_.on_call) options_.on_call(answer ? "OK" : ToString(answer.error().code));
   const auto found = links_.find(job_uid);
+  // A call that was waiting for its turn when the coordinator was lost has opened a connection
+  // anew.
+  if (found == links_.end() || found->second.host.empty()) client_.Forget(job_uid);
   if (found == links_.end() || found->second.generation != generation) return;
   Link& link = found->second;
   link.calling = false;

@@ -9,14 +9,11 @@
 #include <openssl/x509_vfy.h>
 
 #include "operator/kube/exec_credentials.h"
+#include "operator/kube/free.h"
 
 namespace pliant::kube {
 namespace {
 
-template <auto free>
-struct Free {
-  void operator()(auto* object) const { free(object); }
-};
 using Bio = std::unique_ptr<BIO, Free<BIO_free>>;
 using Certificate = std::unique_ptr<X509, Free<X509_free>>;
 using Key = std::unique_ptr<EVP_PKEY, Free<EVP_PKEY_free>>;

@@ -4,12 +4,18 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 
 #include <openssl/ssl.h>
 
 #include "operator/kube/config.h"
 
 namespace pliant::kube {
+
+// What may be meant by a connection that the server closes without an answer.
+inline constexpr std::string_view kClosedWithoutAnswer =
+    " (the server closed the connection; over TLS 1.3 that is also how it refuses a client "
+    "certificate, or the lack of one)";
 
 // Gives OpenSSL contexts the trust and the identity of a Config: the configured certificate
 // authority and nothing else, TLS 1.2 or newer, the client's certificate if there is one.

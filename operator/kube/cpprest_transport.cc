@@ -239,9 +239,7 @@ Error CpprestTransport::Clients::Explain(std::string failure) const {
     const std::string refusal = tls->last_refusal();
     if (!refusal.empty()) sentence += " (the server's certificate was refused: " + refusal + ")";
   } else if (failure.find("HTTP status line") != std::string::npos) {
-    sentence +=
-        " (the server closed the connection; over TLS 1.3 that is also how it refuses a client "
-        "certificate, or the lack of one)";
+    sentence += kClosedWithoutAnswer;
   }
   return {ErrorCode::kUnavailable, std::move(sentence)};
 }

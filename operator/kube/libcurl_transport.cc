@@ -20,22 +20,22 @@
 
 #include "base/check.h"
 #include "operator/kube/client_tls.h"
+#include "operator/kube/free.h"
 #include "operator/kube/http_exchange.h"
 
 namespace pliant::kube {
 namespace {
 
-// An unanswered packet on a connection that many requests share: after this long the connection is
-// given up, and they with it.
+// A connection that is silent, and that many requests may share, is probed from then on; after so
+// many probes without an answer it is given up, and they with it.
 constexpr long kProbeAfterSeconds = 15;
 constexpr long kProbeEverySeconds = 5;
+constexpr long kProbesMost = 3;
+// While nothing goes over them; the library closes those that rest for two minutes by itself.
 constexpr long kConnectionsKept = 32;
+constexpr long kConnectionsKeptOfMany = 1024;  // one for each of many servers
 constexpr int kPollMilliseconds = 10'000;
 
-template <auto free>
-struct Free {
-  void operator()(auto* object) const { free(object); }
-};
 using Easy = std::unique_ptr<CURL, Free<curl_easy_cleanup>>;
 using Multi = std::unique_ptr<CURLM, Free<curl_multi_cleanup>>;
 using Headers = std::unique_ptr<curl_slist, Free<curl_slist_free_all>>;
@@ -72,12 +72,13 @@ struct Transfer {
   Easy easy;  // last: it uses the rest
 };
 
-// The thread that moves the bytes of all requests to one server, and their connections.
+// The thread that moves the bytes of requests, and their connections.
 class Loop {
  public:
-  explicit Loop(std::uint64_t serial) : identity_serial(serial), multi_(curl_multi_init()) {
+  Loop(std::uint64_t serial, long connections_kept)
+      : identity_serial(serial), multi_(curl_multi_init()) {
     CHECK(multi_ != nullptr, "no memory");
-    curl_multi_setopt(multi_.get(), CURLMOPT_MAXCONNECTS, kConnectionsKept);
+    curl_multi_setopt(multi_.get(), CURLMOPT_MAXCONNECTS, connections_kept);
     curl_multi_setopt(multi_.get(), CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX);
     thread_ = std::jthread([this](const std::stop_token& stop) { Run(stop); });
   }
@@ -224,52 +225,65 @@ void StartLibraryOnce() {
 
 }  // namespace
 
+// What moves the requests of transports that have the same trust and identity, to one server or to
+// many.
+class LibcurlTransport::Connections {
+ public:
+  Connections(const Config& config, bool to_many) : many_servers(to_many), tls_(config) {}
+
+  std::shared_ptr<Loop> CurrentLoop();
+  void Retire(const std::shared_ptr<Loop>& loop);
+  Status CheckTls() {
+    const std::unique_ptr<SSL_CTX, Free<SSL_CTX_free>> trial(SSL_CTX_new(TLS_client_method()));
+    return tls_.Apply(trial.get());
+  }
+  ClientTls& tls() { return tls_; }
+
+  const bool many_servers;
+
+ private:
+  ClientTls tls_;  // outlives the loops, whose connections use it
+  std::mutex mutex_;
+  std::shared_ptr<Loop> loop_;  // guarded by mutex_
+};
+
 class LibcurlTransport::Server {
  public:
-  explicit Server(const Config& config)
-      : config_(config), tls_(std::make_shared<ClientTls>(config)) {}
+  Server(const Config& config, std::shared_ptr<Connections> connections)
+      : config_(config), connections_(std::move(connections)) {}
 
   // One request from its beginning to the end of its answer. `sink` may be null: then all bytes go
   // to the response.
   Result<HttpResponse> Run(const HttpRequest& request, const LineSink* sink, Duration idle,
                            const std::stop_token& stop);
 
-  Status CheckTls() {
-    if (!config_.server.starts_with("https://")) return {};
-    const std::unique_ptr<SSL_CTX, Free<SSL_CTX_free>> trial(SSL_CTX_new(TLS_client_method()));
-    return tls_->Apply(trial.get());
-  }
-
  private:
-  std::shared_ptr<Loop> CurrentLoop();
-  void Retire(const std::shared_ptr<Loop>& loop);
   std::shared_ptr<Transfer> MakeTransfer(const HttpRequest& request) const;
   Error Explain(std::string failure) const;
 
   const Config config_;
-  const std::shared_ptr<ClientTls> tls_;  // outlives the loops, whose connections use it
-  std::mutex mutex_;
-  std::shared_ptr<Loop> loop_;  // guarded by mutex_
+  const std::shared_ptr<Connections> connections_;
 };
 
 // A connection keeps the identity with which it was opened.
-std::shared_ptr<Loop> LibcurlTransport::Server::CurrentLoop() {
-  const std::uint64_t serial = tls_->identity_serial();
+std::shared_ptr<Loop> LibcurlTransport::Connections::CurrentLoop() {
+  const std::uint64_t serial = tls_.identity_serial();
   const std::lock_guard lock(mutex_);
   if (loop_ == nullptr || loop_->identity_serial != serial) {
-    loop_ = std::make_shared<Loop>(serial);
+    loop_ =
+        std::make_shared<Loop>(serial, many_servers ? kConnectionsKeptOfMany : kConnectionsKept);
   }
   return loop_;
 }
 
 // No new request goes over its connections; it ends with the last of those that are under way.
-void LibcurlTransport::Server::Retire(const std::shared_ptr<Loop>& loop) {
+void LibcurlTransport::Connections::Retire(const std::shared_ptr<Loop>& loop) {
   const std::lock_guard lock(mutex_);
   if (loop_ == loop) loop_.reset();
 }
 
 std::shared_ptr<Transfer> LibcurlTransport::Server::MakeTransfer(const HttpRequest& request) const {
-  auto transfer = std::make_shared<Transfer>(*tls_);
+  auto transfer = std::make_shared<Transfer>(connections_->tls());
   transfer->body = request.body;
   transfer->easy.reset(curl_easy_init());
   const Easy& easy = transfer->easy;
@@ -291,7 +305,11 @@ std::shared_ptr<Transfer> LibcurlTransport::Server::MakeTransfer(const HttpReque
   Set(easy, CURLOPT_PATH_AS_IS, 1L);
   Set(easy, CURLOPT_PROTOCOLS_STR, "http,https");
   Set(easy, CURLOPT_FOLLOWLOCATION, 0L);  // it would take the bearer token along
-  Set(easy, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_2TLS));
+  // To one of many servers a connection carries one request at a time: a request that is given up
+  // takes its connection along, and costs the others nothing.
+  Set(easy, CURLOPT_HTTP_VERSION,
+      static_cast<long>(connections_->many_servers ? CURL_HTTP_VERSION_1_1
+                                                   : CURL_HTTP_VERSION_2TLS));
   Set(easy, CURLOPT_PIPEWAIT, 1L);  // for the connection that is being opened, rather than a second
 
   Set(easy, CURLOPT_CUSTOMREQUEST, std::string(ToString(request.method)).c_str());
@@ -328,6 +346,7 @@ std::shared_ptr<Transfer> LibcurlTransport::Server::MakeTransfer(const HttpReque
   Set(easy, CURLOPT_TCP_KEEPALIVE, 1L);
   Set(easy, CURLOPT_TCP_KEEPIDLE, kProbeAfterSeconds);
   Set(easy, CURLOPT_TCP_KEEPINTVL, kProbeEverySeconds);
+  Set(easy, CURLOPT_TCP_KEEPCNT, kProbesMost);
   Set(easy, CURLOPT_ERRORBUFFER, transfer->failure);
   Set(easy, CURLOPT_HEADERFUNCTION, &OnHeader);
   Set(easy, CURLOPT_HEADERDATA, static_cast<void*>(transfer.get()));
@@ -339,7 +358,7 @@ std::shared_ptr<Transfer> LibcurlTransport::Server::MakeTransfer(const HttpReque
 Result<HttpResponse> LibcurlTransport::Server::Run(const HttpRequest& request, const LineSink* sink,
                                                    Duration idle, const std::stop_token& stop) {
   if (stop.stop_requested()) return Fail(ErrorCode::kCancelled, "stopped");
-  const std::shared_ptr<Loop> loop = CurrentLoop();
+  const std::shared_ptr<Loop> loop = connections_->CurrentLoop();
   const std::shared_ptr<Transfer> transfer = MakeTransfer(request);
   // Called by Follow, below, at the latest.
   transfer->resume = [&loop = *loop, going_on = std::weak_ptr(transfer)] {
@@ -355,7 +374,9 @@ Result<HttpResponse> LibcurlTransport::Server::Run(const HttpRequest& request, c
        .cancel = [&] { loop->Cancel(transfer); },
        .explain = [this](std::string failure) { return Explain(std::move(failure)); }});
   // Nobody knows whether a connection that was silent for so long still is one.
-  if (!response && response.error().code == ErrorCode::kTimeout) Retire(loop);
+  if (!response && response.error().code == ErrorCode::kTimeout && !connections_->many_servers) {
+    connections_->Retire(loop);
+  }
   return response;
 }
 
@@ -363,25 +384,28 @@ Error LibcurlTransport::Server::Explain(std::string failure) const {
   std::string sentence = config_.server + ": " + failure;
   const bool wrong_name = failure.starts_with(curl_easy_strerror(CURLE_PEER_FAILED_VERIFICATION));
   const bool no_handshake = failure.starts_with(curl_easy_strerror(CURLE_SSL_CONNECT_ERROR));
-  std::string refusal = wrong_name || no_handshake ? tls_->last_refusal() : "";
+  std::string refusal = wrong_name || no_handshake ? connections_->tls().last_refusal() : "";
   // The library itself compares the names, after OpenSSL has found the certificate good.
   if (wrong_name && refusal.empty()) refusal = "it is not for this host name";
   if (!refusal.empty()) {
     sentence += " (the server's certificate was refused: " + refusal + ")";
   } else if (failure.contains("alert") || failure.contains("SSL_read") ||
              failure.starts_with(curl_easy_strerror(CURLE_GOT_NOTHING))) {
-    sentence +=
-        " (the server closed the connection; over TLS 1.3 that is also how it refuses a client "
-        "certificate, or the lack of one)";
+    sentence += kClosedWithoutAnswer;
   }
   return {ErrorCode::kUnavailable, std::move(sentence)};
 }
 
 Result<std::unique_ptr<LibcurlTransport>> LibcurlTransport::Make(const Config& config) {
   StartLibraryOnce();
-  auto server = std::make_unique<Server>(config);
-  RETURN_IF_ERROR(server->CheckTls());
-  return std::unique_ptr<LibcurlTransport>(new LibcurlTransport(std::move(server)));
+  return Over(std::make_shared<Connections>(config, /*to_many=*/false), config);
+}
+
+Result<std::unique_ptr<LibcurlTransport>> LibcurlTransport::Over(
+    std::shared_ptr<Connections> connections, const Config& config) {
+  if (config.server.starts_with("https://")) RETURN_IF_ERROR(connections->CheckTls());
+  return std::unique_ptr<LibcurlTransport>(
+      new LibcurlTransport(std::make_unique<Server>(config, std::move(connections))));
 }
 
 LibcurlTransport::LibcurlTransport(std::unique_ptr<Server> server) : server_(std::move(server)) {}
@@ -394,6 +418,25 @@ Result<HttpResponse> LibcurlTransport::Send(const HttpRequest& request, std::sto
 Result<HttpResponse> LibcurlTransport::Stream(const HttpRequest& request, const LineSink& sink,
                                               Duration idle, std::stop_token stop) {
   return server_->Run(request, &sink, idle, stop);
+}
+
+LibcurlTransports::LibcurlTransports() = default;
+LibcurlTransports::~LibcurlTransports() = default;
+
+Result<std::unique_ptr<HttpTransport>> LibcurlTransports::Make(const Config& config) {
+  StartLibraryOnce();
+  Config common = config;
+  common.server.clear();
+  std::shared_ptr<LibcurlTransport::Connections> connections;
+  {
+    const std::lock_guard lock(mutex_);
+    if (connections_ == nullptr || common_ != common) {
+      connections_ = std::make_shared<LibcurlTransport::Connections>(config, /*to_many=*/true);
+      common_ = std::move(common);
+    }
+    connections = connections_;
+  }
+  return LibcurlTransport::Over(std::move(connections), config);
 }
 
 }  // namespace pliant::kube

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 
 #include "operator/kube/config.h"
 #include "operator/kube/http_transport.h"
@@ -22,10 +23,31 @@ class LibcurlTransport final : public HttpTransport {
                               std::stop_token stop = {}) override;
 
  private:
+  friend class LibcurlTransports;
+  class Connections;
   class Server;
+  static Result<std::unique_ptr<LibcurlTransport>> Over(std::shared_ptr<Connections> connections,
+                                                        const Config& config);
   explicit LibcurlTransport(std::unique_ptr<Server> server);
 
   const std::unique_ptr<Server> server_;
+};
+
+// Makes transports to many servers that each have few requests. Those made after one another with
+// the same trust and identity share a thread, and what is kept of connections; they speak HTTP/1.1.
+// Any thread.
+class LibcurlTransports {
+ public:
+  LibcurlTransports();
+  ~LibcurlTransports();
+
+  // As LibcurlTransport::Make does.
+  Result<std::unique_ptr<HttpTransport>> Make(const Config& config);
+
+ private:
+  std::mutex mutex_;
+  Config common_;  // but for the server; guarded by mutex_
+  std::shared_ptr<LibcurlTransport::Connections> connections_;  // guarded by mutex_
 };
 
 }  // namespace pliant::kube

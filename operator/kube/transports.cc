@@ -15,4 +15,14 @@ Result<std::unique_ptr<HttpTransport>> MakeTransport(TransportKind kind, const C
   return Invalid("no such transport");
 }
 
+TransportMaker TransportsToMany(TransportKind kind) {
+  if (kind == TransportKind::kLibcurl) {
+    return [shared = std::make_shared<LibcurlTransports>()](const Config& config) {
+      return shared->Make(config);
+    };
+  }
+  // All transports of this library have their threads in common.
+  return [kind](const Config& config) { return MakeTransport(kind, config); };
+}
+
 }  // namespace pliant::kube

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "operator/kube/config.h"
@@ -13,5 +14,10 @@ enum class TransportKind { kCpprest, kLibcurl };
 // A connection of its own to the server that `config` names. kInvalid when the certificates or the
 // key cannot be read or do not belong together, or the library cannot do what `config` asks for.
 Result<std::unique_ptr<HttpTransport>> MakeTransport(TransportKind kind, const Config& config);
+
+// The same for many servers that each have few requests, such as the coordinators of jobs: threads
+// are shared, so that there are no more of them for more servers. Any thread.
+using TransportMaker = std::function<Result<std::unique_ptr<HttpTransport>>(const Config& config)>;
+TransportMaker TransportsToMany(TransportKind kind);
 
 }  // namespace pliant::kube

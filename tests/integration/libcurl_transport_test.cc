@@ -1,13 +1,17 @@
 // What only the transport over libcurl can do.
 #include "operator/kube/libcurl_transport.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <filesystem>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
@@ -150,6 +154,72 @@ TEST_F(LibcurlTransportTest, AnIpv6AddressIsReached) {
   const auto response = Get();
   ASSERT_TRUE(response) << response.error();
   EXPECT_EQ(response->body, "six");
+}
+
+int Threads() {
+  return static_cast<int>(
+      std::ranges::distance(std::filesystem::directory_iterator("/proc/self/task"),
+                            std::filesystem::directory_iterator()));
+}
+
+TEST_F(LibcurlTransportTest, ManyTransportsShareAThread) {
+  const ScriptedServer server(authority_, {}, Answering("here"));
+  config_.server = server.url();
+  LibcurlTransports transports;
+  std::vector<std::unique_ptr<HttpTransport>> made;
+  int threads_of_one = 0;
+  for (int i = 0; i < 20; ++i) {
+    auto transport = transports.Make(config_);
+    ASSERT_TRUE(transport) << transport.error();
+    made.push_back(*std::move(transport));
+    const auto response = made.back()->Send({.target = "/", .deadline = 5s});
+    ASSERT_TRUE(response) << response.error();
+    if (i == 0) threads_of_one = Threads();
+  }
+  EXPECT_EQ(Threads(), threads_of_one);
+  made.clear();
+  EXPECT_TRUE((*transports.Make(config_))->Send({.target = "/", .deadline = 5s}));
+  EXPECT_EQ(server.connections(), 1) << "also of those that are gone";
+}
+
+TEST_F(LibcurlTransportTest, AmongManyOneThatIsSilentCostsTheOthersNothing) {
+  const ScriptedServer silent(
+      authority_, {}, [](ServerConnection& connection, const ReceivedRequest& request) {
+        request.target == "/hangs" ? connection.WaitForClient()
+                                   : static_cast<void>(connection.Answer(200, "well again"));
+      });
+  const ScriptedServer other(authority_, {}, Answering("here"));
+  LibcurlTransports transports;
+  config_.server = silent.url();
+  const auto to_silent = transports.Make(config_);
+  config_.server = other.url();
+  const auto to_other = transports.Make(config_);
+  ASSERT_TRUE(to_silent && to_other);
+
+  ASSERT_TRUE((*to_other)->Send({.target = "/", .deadline = 5s}));
+  const auto timeout = (*to_silent)->Send({.target = "/hangs", .deadline = 100ms});
+  ASSERT_FALSE(timeout);
+  EXPECT_EQ(timeout.error().code, ErrorCode::kTimeout);
+  ASSERT_TRUE((*to_other)->Send({.target = "/", .deadline = 5s}));
+  EXPECT_EQ(other.connections(), 1);
+  EXPECT_EQ((*to_silent)->Send({.target = "/", .deadline = 5s})->body, "well again");
+  EXPECT_EQ(silent.connections(), 2) << "nothing goes over the one that was silent";
+}
+
+TEST_F(LibcurlTransportTest, AConnectionIsOnlyForThoseWhoTrustItsAuthority) {
+  const ScriptedServer server(authority_, {}, Answering("here"));
+  config_.server = server.url();
+  LibcurlTransports transports;
+  const auto trusting = transports.Make(config_);
+  ASSERT_TRUE((*trusting)->Send({.target = "/", .deadline = 5s}));
+  const TestAuthority another;
+  config_.certificate_authority.text = another.pem();
+  const auto distrusting = transports.Make(config_);
+  ASSERT_TRUE(distrusting) << distrusting.error();
+  const auto response = (*distrusting)->Send({.target = "/", .deadline = 5s});
+  ASSERT_FALSE(response);
+  EXPECT_THAT(response.error().message, HasSubstr("refused"));
+  EXPECT_TRUE((*trusting)->Send({.target = "/", .deadline = 5s}));
 }
 
 TEST_F(LibcurlTransportTest, TheConfiguredProxyIsTakenWhateverTheEnvironmentSays) {

@@ -1,5 +1,8 @@
 #include "operator/controller/coordinator_monitor.h"
 
+#include <functional>
+#include <set>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +18,9 @@ using testing::ElementsAre;
 
 class FakeCoordinator final : public CoordinatorClient {
  public:
-  Result<Progress> PutPlan(const CoordinatorAddress&, const CoordinatorPlan& plan) override {
+  Result<Progress> PutPlan(const CoordinatorAddress& address,
+                           const CoordinatorPlan& plan) override {
+    connected.insert(address.job_uid);
     plans.push_back(plan);
     if (error) return std::unexpected(*error);
     if (progress.plan_accepted && plan.stamp < *progress.plan_accepted) {
@@ -25,19 +30,20 @@ class FakeCoordinator final : public CoordinatorClient {
     return progress;
   }
   Result<Progress> GetProgress(const CoordinatorAddress& address) override {
+    connected.insert(address.job_uid);
     ++questions;
     last_host = address.host;
     if (error) return std::unexpected(*error);
     return progress;
   }
-  void Forget(const std::string& job_uid) override { forgotten = job_uid; }
+  void Forget(const std::string& job_uid) override { connected.erase(job_uid); }
 
   Progress progress{.term = 1, .state = CoordinatorState::kRunning, .membership_id = "1.1"};
   std::optional<Error> error;
   std::vector<CoordinatorPlan> plans;
   int questions = 0;
   std::string last_host;
-  std::string forgotten;
+  std::set<std::string> connected;
 };
 
 class CoordinatorMonitorTest : public testing::Test {
@@ -163,7 +169,33 @@ TEST_F(CoordinatorMonitorTest, AfterForgetNobodyIsAsked) {
   monitor.Forget(kUid);
   loop.RunFor(seconds(5));
   EXPECT_EQ(coordinator.questions, 0);
-  EXPECT_EQ(coordinator.forgotten, kUid);
+}
+
+TEST_F(CoordinatorMonitorTest, NoConnectionIsKeptToACoordinatorThatIsGone) {
+  monitor.Follow(kUid, 1, "10.1.0.9");
+  loop.RunFor(milliseconds(100));
+  EXPECT_THAT(coordinator.connected, ElementsAre(kUid));
+  monitor.Lose(kUid, 1);
+  EXPECT_THAT(coordinator.connected, ElementsAre()) << "a finished job may be kept for days";
+  monitor.Follow(kUid, 2, "10.1.0.10");
+  loop.RunFor(milliseconds(100));
+  EXPECT_THAT(coordinator.connected, ElementsAre(kUid));
+  monitor.Forget(kUid);
+  EXPECT_THAT(coordinator.connected, ElementsAre());
+}
+
+TEST_F(CoordinatorMonitorTest, ACallThatWaitedForItsTurnLeavesNoConnectionBehind) {
+  using Leave = std::function<void()>;
+  for (const Leave& leave :
+       {Leave([&] { monitor.Lose(kUid, 1); }), Leave([&] { monitor.Forget(kUid); })}) {
+    coordinator.questions = 0;
+    monitor.Follow(kUid, 1, "10.1.0.9");
+    loop.RunFor(milliseconds(1));  // a worker has it, but calls after five
+    leave();
+    loop.RunFor(seconds(5));
+    EXPECT_EQ(coordinator.questions, 1);
+    EXPECT_THAT(coordinator.connected, ElementsAre());
+  }
 }
 
 }  // namespace
