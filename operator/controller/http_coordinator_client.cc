@@ -8,6 +8,9 @@ namespace {
 
 // An answer takes milliseconds; a coordinator that is gone must not hold a worker for long.
 constexpr std::chrono::seconds kDeadline{3};
+// Some hundred bytes a learner. A coordinator runs in its owner's namespace: it may say what it
+// wants, but not fill the operator's memory.
+constexpr std::size_t kAnswerBytesMax = std::size_t{1} << 20;
 
 Error ErrorOf(const kube::HttpResponse& response) {
   const std::string message = "the coordinator answers " + std::to_string(response.status) + ": " +
@@ -49,6 +52,7 @@ Result<Progress> HttpCoordinatorClient::Call(const CoordinatorAddress& address,
   // The transport checks the certificate against this name rather than the address.
   request.headers["Host"] = std::string(kCoordinatorHost);
   request.deadline = kDeadline;
+  request.body_bytes_max = kAnswerBytesMax;
   ASSIGN_OR_RETURN(const kube::HttpResponse response, transport->Send(request));
   if (response.status != 200) return std::unexpected(ErrorOf(response));
   return DecodeProgress(response.body);

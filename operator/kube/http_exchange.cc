@@ -127,9 +127,9 @@ Result<HttpResponse> HttpExchange::Follow(const Following& following) {
                                  std::to_string(kLineBytesMax) + " bytes"));
         }
         response.body += TakeBytes();
-        if (response.body.size() > kBodyBytesMax) {
+        if (response.body.size() > following.request.body_bytes_max) {
           return give_up(Invalid(server + ": the answer is longer than " +
-                                 std::to_string(kBodyBytesMax) + " bytes"));
+                                 std::to_string(following.request.body_bytes_max) + " bytes"));
         }
         break;
       case Event::kEnd: {

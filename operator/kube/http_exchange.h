@@ -18,7 +18,6 @@ namespace pliant::kube {
 class HttpExchange {
  public:
   static constexpr std::size_t kLineBytesMax = std::size_t{16} << 20;
-  static constexpr std::size_t kBodyBytesMax = std::size_t{256} << 20;
 
   // How the caller follows one request.
   struct Following {

@@ -32,6 +32,9 @@ struct HttpRequest {
   std::string body;
   // Send: from the call to the last byte of the answer. Stream: to the head of the answer.
   Duration deadline = std::chrono::seconds(30);
+  // An answer that is longer is given up, with kInvalid; lines of a stream have a limit of their
+  // own.
+  std::size_t body_bytes_max = std::size_t{256} << 20;
   // Stream: called before the first line of a successful answer, when its head has come.
   std::function<void()> on_open;
 };
@@ -51,7 +54,7 @@ using LineSink = std::function<bool(std::string_view line)>;
 //                 done, and may have been sent twice
 //   kTimeout      the deadline or the idle time passed; it may have been done
 //   kCancelled    `stop` was requested
-//   kInvalid      the answer is larger than this transport takes
+//   kInvalid      the answer is larger than the request or this transport takes
 class HttpTransport {
  public:
   virtual ~HttpTransport() = default;

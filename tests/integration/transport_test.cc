@@ -414,6 +414,25 @@ TEST_P(TransportTest, AStopRequestEndsItInEveryPhase) {
   close(mute);
 }
 
+TEST_P(TransportTest, AnAnswerThatIsLongerThanTheRequestTakesIsGivenUp) {
+  Serve([](ServerConnection& connection, const ReceivedRequest& request) {
+    if (request.target == "/fits") {
+      connection.Answer(200, std::string(1000, 'x'));
+      return;
+    }
+    connection.BeginChunked();
+    while (connection.Chunk(std::string(1 << 16, 'x'))) continue;  // for as long as anybody listens
+  });
+  const auto get = [&](const std::string& target) {
+    return transport_->Send({.target = target, .deadline = 10s, .body_bytes_max = 1000});
+  };
+  ASSERT_TRUE(get("/fits"));
+  const auto response = get("/endless");
+  ASSERT_FALSE(response);
+  EXPECT_EQ(response.error().code, ErrorCode::kInvalid);
+  EXPECT_THAT(response.error().message, HasSubstr("longer than 1000 bytes"));
+}
+
 TEST_P(TransportTest, AConnectionThatTheServerClosedMeanwhileIsReplaced) {
   Serve([](ServerConnection& connection, const ReceivedRequest&) {
     connection.Answer(200, "x");

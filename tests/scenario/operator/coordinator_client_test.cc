@@ -12,23 +12,17 @@
 #include "base/real_event_loop.h"
 #include "base/secret.h"
 #include "operator/controller/http_coordinator_client.h"
-#include "operator/kube/cpprest_transport.h"
+#include "operator/kube/transports.h"
 
 namespace pliant::controller {
 namespace {
-
-Result<std::unique_ptr<kube::HttpTransport>> Connect(const std::string& server,
-                                                     const std::string& ca_certificate) {
-  return kube::CpprestTransport::Make(
-      {.server = server, .certificate_authority = {.text = ca_certificate}});
-}
 
 api::WallTime Now() {
   return std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
 }
 
 // A coordinator's server, over TLS on loopback, with the credentials that the operator made for it.
-class CoordinatorClientTest : public testing::Test {
+class CoordinatorClientTest : public testing::TestWithParam<kube::TransportKind> {
  protected:
   void SetUp() override {
     const auto keys = MakeMasterKeys(Now());
@@ -79,6 +73,12 @@ class CoordinatorClientTest : public testing::Test {
     return {.host = "127.0.0.1", .job_uid = uid, .port = port_};
   }
 
+  // As the operator does.
+  const HttpCoordinatorClient::Connect connect_ = [make = kube::TransportsToMany(GetParam())](
+                                                      const std::string& server,
+                                                      const std::string& ca_certificate) {
+    return make({.server = server, .certificate_authority = {.text = ca_certificate}});
+  };
   MasterKeys keys_;
   std::filesystem::path folder_;
   RealEventLoop loop_;
@@ -90,8 +90,16 @@ class CoordinatorClientTest : public testing::Test {
   std::jthread thread_;
 };
 
-TEST_F(CoordinatorClientTest, TalksToACoordinatorByItsFixedName) {
-  HttpCoordinatorClient client(keys_, Connect);
+INSTANTIATE_TEST_SUITE_P(Libraries, CoordinatorClientTest,
+                         testing::Values(kube::TransportKind::kCpprest,
+                                         kube::TransportKind::kLibcurl),
+                         [](const auto& kind) {
+                           return kind.param == kube::TransportKind::kCpprest ? "Cpprest"
+                                                                              : "Libcurl";
+                         });
+
+TEST_P(CoordinatorClientTest, TalksToACoordinatorByItsFixedName) {
+  HttpCoordinatorClient client(keys_, connect_);
   const auto progress = client.GetProgress(Address());
   ASSERT_TRUE(progress) << progress.error();
   EXPECT_EQ(progress->step, 7);
@@ -101,24 +109,24 @@ TEST_F(CoordinatorClientTest, TalksToACoordinatorByItsFixedName) {
   EXPECT_EQ(plan_, EncodePlan(plan));
 }
 
-TEST_F(CoordinatorClientTest, TrustsNoOtherAuthority) {
+TEST_P(CoordinatorClientTest, TrustsNoOtherAuthority) {
   const auto others = MakeMasterKeys(Now());
   ASSERT_TRUE(others);
-  HttpCoordinatorClient client(*others, Connect);
+  HttpCoordinatorClient client(*others, connect_);
   const auto progress = client.GetProgress(Address());
   ASSERT_FALSE(progress);
   EXPECT_EQ(progress.error().code, ErrorCode::kUnavailable);
 }
 
-TEST_F(CoordinatorClientTest, AnotherJobsTokenIsRefused) {
-  HttpCoordinatorClient client(keys_, Connect);
+TEST_P(CoordinatorClientTest, AnotherJobsTokenIsRefused) {
+  HttpCoordinatorClient client(keys_, connect_);
   const auto progress = client.GetProgress(Address("uid-2"));
   ASSERT_FALSE(progress);
   EXPECT_EQ(progress.error().code, ErrorCode::kDenied);
 }
 
-TEST_F(CoordinatorClientTest, TellsARefusedPlanFromOneThatIsNotUnderstood) {
-  HttpCoordinatorClient client(keys_, Connect);
+TEST_P(CoordinatorClientTest, TellsARefusedPlanFromOneThatIsNotUnderstood) {
+  HttpCoordinatorClient client(keys_, connect_);
   answer_ = ErrorResponse(409, "a greater plan was taken");
   EXPECT_EQ(client.PutPlan(Address(), {}).error().code, ErrorCode::kConflict);
   answer_ = ErrorResponse(400, "learners[0].state: not known");
@@ -127,8 +135,26 @@ TEST_F(CoordinatorClientTest, TellsARefusedPlanFromOneThatIsNotUnderstood) {
   EXPECT_EQ(client.GetProgress(Address()).error().code, ErrorCode::kInvalid);
 }
 
-TEST_F(CoordinatorClientTest, NobodyThereIsUnavailable) {
-  HttpCoordinatorClient client(keys_, Connect);
+TEST_P(CoordinatorClientTest, MayNotFillTheOperatorsMemory) {
+  HttpCoordinatorClient client(keys_, connect_);
+  const std::string progress = answer_.body;
+  answer_ = {.body = progress + std::string(1 << 19, ' ')};
+  EXPECT_TRUE(client.GetProgress(Address()));
+  answer_ = {.body = progress + std::string(1 << 20, ' ')};
+  const auto answer = client.GetProgress(Address());
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code, ErrorCode::kInvalid);
+}
+
+TEST_P(CoordinatorClientTest, WhoWasForgottenMayCallAgain) {
+  HttpCoordinatorClient client(keys_, connect_);
+  ASSERT_TRUE(client.GetProgress(Address()));
+  client.Forget("uid-1");
+  EXPECT_TRUE(client.GetProgress(Address()));
+}
+
+TEST_P(CoordinatorClientTest, NobodyThereIsUnavailable) {
+  HttpCoordinatorClient client(keys_, connect_);
   CoordinatorAddress address = Address();
   address.port = 1;
   EXPECT_EQ(client.GetProgress(address).error().code, ErrorCode::kUnavailable);
