@@ -115,6 +115,7 @@ KubeResult<std::optional<std::string>> ReflectorSteps::StreamList(const std::sto
                              .timeout = options_.timing.watch_least,
                              .idle = options_.timing.list_idle};
   std::optional<std::string> resource_version;
+  bool knows_no_lists = false;
   std::map<NamespacedName, nlohmann::json> deleted_meanwhile;
   sink_.on_list_begin();
   const auto on_event = [&](WatchEventType event, nlohmann::json& object) {
@@ -130,6 +131,7 @@ KubeResult<std::optional<std::string>> ReflectorSteps::StreamList(const std::sto
       case WatchEventType::kBookmark:
         // The first bookmark is the last of the list, or there will never be one.
         if (EndsInitialEvents(object)) resource_version = MetaOf(object).resource_version;
+        knows_no_lists = !resource_version;
         return false;
     }
     return true;
@@ -141,7 +143,9 @@ KubeResult<std::optional<std::string>> ReflectorSteps::StreamList(const std::sto
     return resource_version;
   }
   if (!watched) return std::unexpected(watched.error());
-  return std::nullopt;
+  if (knows_no_lists) return std::nullopt;
+  // It outlasted its time, or the server is about to stop: the next may be streamed again.
+  return std::unexpected(KubeError(ErrorCode::kUnavailable, "the streamed list has no end"));
 }
 
 void ReflectorSteps::EndList() {

@@ -54,7 +54,7 @@ class ReflectorSteps {
   Duration Next(double random, const std::stop_token& stop = {});
 
  private:
-  // The list's resource version; of a streamed one, nothing if the server does not end it.
+  // The list's resource version; of a streamed one, nothing if the server does not know how to.
   KubeResult<std::string> List(const std::stop_token& stop);
   KubeResult<std::optional<std::string>> StreamList(const std::stop_token& stop);
   void EndList();

@@ -217,13 +217,18 @@ TEST_F(InformerTest, AStreamedListThatIsRefusedOrBreaksOffDeletesNothing) {
   transport_.Answer(HttpMethod::kGet, "/api/v1/pods?limit=500",
                     List("10", {PodObject("a", "3", "Running")}));
   transport_.AnswerStream(WatchFrom("10"), {Event("ERROR", {{"code", 410}})}, StreamEnd::kOrderly);
+  transport_.AnswerStream(kStream, {Event("ADDED", PodObject("b", "4", "Running"))},
+                          StreamEnd::kOrderly);  // it outlasts its time
+  transport_.Answer(HttpMethod::kGet, "/api/v1/pods?limit=500",
+                    List("15", {PodObject("a", "3", "Running")}));
+  transport_.AnswerStream(WatchFrom("15"), {Event("ERROR", {{"code", 410}})}, StreamEnd::kOrderly);
   transport_.RefuseStream(kStream, HttpResponse{.status = 422});
   transport_.Answer(HttpMethod::kGet, "/api/v1/pods?limit=500",
                     List("20", {PodObject("a", "3", "Running")}));
   HoldAfter(WatchFrom("20"));
   Run();
   EXPECT_THAT(told_, ElementsAre("a: none > Running"));
-  EXPECT_THAT(restarts_, ElementsAre("Gone", "Unavailable", "Gone"));
+  EXPECT_THAT(restarts_, ElementsAre("Gone", "Unavailable", "Gone", "Unavailable", "Gone"));
 }
 
 TEST_F(InformerTest, WhatCannotBeDecodedKeepsItsLastState) {
