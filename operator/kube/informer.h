@@ -98,6 +98,12 @@ ReflectorSink Informer<T>::Sink(std::function<void(std::string_view reason)> on_
           },
       .on_interrupted = [this, ns] { Tell([ns](Store<T>& store) { store.SetBehind(true, ns); }); },
       .on_resumed = [this, ns] { Tell([ns](Store<T>& store) { store.SetBehind(false, ns); }); },
+      .on_refused =
+          [this, ns](bool refused) {
+            // Who may follow nothing at all has to wait until he may.
+            if (ns.empty()) return;
+            Tell([ns, refused](Store<T>& store) { store.SetRefused(refused, ns); });
+          },
       .on_restart = std::move(on_restart)};
 }
 

@@ -45,10 +45,7 @@ Duration ReflectorSteps::Next(double random, const std::stop_token& stop) {
   if (step_.action == ReflectorPolicy::Action::kList) {
     const KubeResult<std::string> resource_version = List(stop);
     if (stop.stop_requested()) return {};
-    if (!resource_version) {
-      Interrupted();
-      LogOnce("list", resource_version.error());
-    }
+    if (!resource_version) Failed("list", resource_version.error());
     step_ = resource_version ? policy_.AfterList(*resource_version, random)
                              : policy_.AfterListError(resource_version.error(), clock_(), random);
   } else if (step_.action == ReflectorPolicy::Action::kStreamList) {
@@ -61,8 +58,7 @@ Duration ReflectorSteps::Next(double random, const std::stop_token& stop) {
       if (!resource_version) error = resource_version.error();
       step_ = policy_.AfterStreamedListError(error, clock_(), random);
       if (policy_.streams_lists()) {
-        Interrupted();
-        LogOnce("list", *error);
+        Failed("list", *error);
       } else {
         log::Info("the server streams no lists; they come in pages", {{"kind", type_.kind}});
       }
@@ -74,10 +70,9 @@ Duration ReflectorSteps::Next(double random, const std::stop_token& stop) {
     std::optional<KubeError> error;
     if (!watched) {
       error = watched.error();
-      Interrupted();
+      // That a watch runs out, or the position with it, is no trouble.
+      error->code == ErrorCode::kGone ? Interrupted() : Failed("watch", *error);
     }
-    // That a watch runs out, or the position with it, is no trouble.
-    if (error && error->code != ErrorCode::kGone) LogOnce("watch", *error);
     step_ = policy_.AfterWatch(error, began, clock_(), random);
   }
   if (!step_.restart_reason.empty() && sink_.on_restart) sink_.on_restart(step_.restart_reason);
@@ -161,7 +156,10 @@ KubeStatus ReflectorSteps::WatchFrom(const ReflectorPolicy::Step& step,
                              .resource_version = step.resource_version,
                              .timeout = step.watch_timeout,
                              .idle = options_.timing.watch_idle,
-                             .on_open = [this] { Resumed(); }};
+                             .on_open = [this] {
+                               Resumed();
+                               Refused(false);  // a list alone keeps nobody up to date
+                             }};
   const auto on_event = [this](WatchEventType event, const nlohmann::json& object) {
     switch (event) {
       case WatchEventType::kAdded:
@@ -189,17 +187,26 @@ void ReflectorSteps::Resumed() {
   if (std::exchange(interrupted_, false) && sink_.on_resumed) sink_.on_resumed();
 }
 
+void ReflectorSteps::Refused(bool refused) {
+  if (std::exchange(refused_, refused) != refused && sink_.on_refused) sink_.on_refused(refused);
+}
+
+void ReflectorSteps::Failed(std::string_view doing, const KubeError& error) {
+  Interrupted();
+  // 401 is another matter: then the server does not know us, whatever we ask for.
+  if (error.http_status == 403) Refused(true);
+  if (failure_ == error.message) return;
+  failure_ = error.message;
+  log::Warning("cannot follow objects; trying on", {{"kind", type_.kind},
+                                                    {"namespace", options_.ns},
+                                                    {"doing", doing},
+                                                    {"error", error.message}});
+}
+
 void ReflectorSteps::Recovered() {
   if (failure_.empty()) return;
   failure_.clear();
-  log::Info("following objects again", {{"kind", type_.kind}});
-}
-
-void ReflectorSteps::LogOnce(std::string_view doing, const KubeError& error) {
-  if (failure_ == error.message) return;
-  failure_ = error.message;
-  log::Warning("cannot follow objects; trying on",
-               {{"kind", type_.kind}, {"doing", doing}, {"error", error.message}});
+  log::Info("following objects again", {{"kind", type_.kind}, {"namespace", options_.ns}});
 }
 
 Reflector::Reflector(KubeClient& client, const ResourceType& type, ReflectorOptions options,

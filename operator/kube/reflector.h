@@ -28,6 +28,10 @@ struct ReflectorSink {
   std::function<void()> on_interrupted;
   std::function<void()> on_resumed;
 
+  // The server says that this program may not follow them (403), which may be so for ever; then:
+  // that it may. May be empty.
+  std::function<void(bool refused)> on_refused;
+
   // For metrics: it had to list or watch again, with the reason in a word or two. May be empty.
   std::function<void(std::string_view reason)> on_restart;
 };
@@ -61,8 +65,9 @@ class ReflectorSteps {
   KubeStatus WatchFrom(const ReflectorPolicy::Step& step, const std::stop_token& stop);
   void Interrupted();
   void Resumed();
+  void Refused(bool refused);
   void Recovered();
-  void LogOnce(std::string_view doing, const KubeError& error);
+  void Failed(std::string_view doing, const KubeError& error);
 
   KubeClient& client_;
   const ResourceType type_;
@@ -72,6 +77,7 @@ class ReflectorSteps {
   ReflectorPolicy policy_;
   ReflectorPolicy::Step step_;
   bool interrupted_ = false;
+  bool refused_ = false;
   std::string failure_;  // what was logged last; empty while all is well
 };
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -50,18 +51,34 @@ class Store {
   void SetBehind(bool behind, const std::string& ns = "") {
     behind ? static_cast<void>(behind_.insert(ns)) : static_cast<void>(behind_.erase(ns));
   }
+  // Whether the server keeps `ns`, which is followed by itself, from us. What was seen of it stays,
+  // and nobody waits for more of it.
+  void SetRefused(bool refused, const std::string& ns);
+  // Namespaces whose objects are not shown: handlers are told that they go, and when they are
+  // shown again that they come. What they are is kept up meanwhile.
+  void Hide(std::set<std::string> namespaces);
+  void OnRefusal(std::function<void()> handler) { on_refusal_ = std::move(handler); }
   // There will be so many lists, one for each namespace. Before the first of them.
   void ExpectLists(std::size_t count) { lists_expected_ = count; }
 
-  // Whether all has been listed. Before that, what is absent here may well exist.
-  bool synced() const { return listed_.size() >= lists_expected_; }
+  // Whether all has been listed that the server does not refuse. Before that, what is absent here
+  // may well exist.
+  bool synced() const {
+    const auto never_listed =
+        std::ranges::count_if(refused_, [this](auto& ns) { return !listed_.contains(ns); });
+    return listed_.size() + static_cast<std::size_t>(never_listed) >= lists_expected_;
+  }
   // Whether this is also all that there is to know, but for what is on its way.
-  bool current() const { return synced() && behind_.empty(); }
-  std::size_t size() const { return items_.size(); }
+  bool current() const { return synced() && std::ranges::includes(refused_, behind_); }
+  const std::set<std::string>& refused() const { return refused_; }
+  std::size_t size() const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(items_, [this](auto& item) { return IsShown(item.first); }));
+  }
 
   std::shared_ptr<const T> Find(const NamespacedName& key) const {
     const auto found = items_.find(key);
-    return found == items_.end() ? nullptr : found->second.value;
+    return found == items_.end() || !IsShown(key) ? nullptr : found->second.value;
   }
   // In the order of the keys.
   std::vector<std::shared_ptr<const T>> All() const;
@@ -73,8 +90,10 @@ class Store {
     std::map<std::string, std::set<NamespacedName>, std::less<>> entries;
   };
 
+  bool IsShown(const NamespacedName& key) const { return !hidden_.contains(key.ns); }
   void Reindex(const Change& change);
   void Tell(const Change& change);
+  void Announce(const Change& change);
 
   std::vector<Handler> handlers_;
   std::vector<Index> indexes_;
@@ -82,6 +101,9 @@ class Store {
   std::size_t lists_expected_ = 1;
   std::set<std::string> listed_;  // namespaces; "": all
   std::set<std::string> behind_;
+  std::set<std::string> refused_;
+  std::set<std::string> hidden_;
+  std::function<void()> on_refusal_;
 };
 
 template <typename T>
@@ -127,10 +149,28 @@ void Store<T>::ReplaceAll(std::vector<Item> items, const std::string& ns) {
 }
 
 template <typename T>
+void Store<T>::SetRefused(bool refused, const std::string& ns) {
+  const bool changes = refused ? refused_.insert(ns).second : refused_.erase(ns) > 0;
+  if (changes && on_refusal_) on_refusal_();
+}
+
+template <typename T>
+void Store<T>::Hide(std::set<std::string> namespaces) {
+  const std::set<std::string> before = std::exchange(hidden_, std::move(namespaces));
+  for (const auto& [key, item] : items_) {
+    const bool was_shown = !before.contains(key.ns);
+    if (was_shown && !IsShown(key)) Announce({key, item.value, nullptr});
+    if (!was_shown && IsShown(key)) Announce({key, nullptr, item.value});
+  }
+}
+
+template <typename T>
 std::vector<std::shared_ptr<const T>> Store<T>::All() const {
   std::vector<std::shared_ptr<const T>> all;
   all.reserve(items_.size());
-  for (const auto& [key, item] : items_) all.push_back(item.value);
+  for (const auto& [key, item] : items_) {
+    if (IsShown(key)) all.push_back(item.value);
+  }
   return all;
 }
 
@@ -166,6 +206,11 @@ void Store<T>::Reindex(const Change& change) {
 
 template <typename T>
 void Store<T>::Tell(const Change& change) {
+  if (IsShown(change.key)) Announce(change);
+}
+
+template <typename T>
+void Store<T>::Announce(const Change& change) {
   Reindex(change);
   for (const Handler& handler : handlers_) handler(change);
 }

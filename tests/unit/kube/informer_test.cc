@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "base/real_event_loop.h"
+#include "base/sim_event_loop.h"
 #include "operator/kube/fake_http_transport.h"
 
 namespace pliant::kube {
@@ -277,6 +278,79 @@ TEST_F(InformerTest, NamespacesAreFollowedEachByItself) {
   then(/*synced=*/true, /*current=*/true, 1);
   loop_.Post([this] { loop_.Stop(); });
   loop_.Run();
+}
+
+// Two namespaces, of which the server refuses one and then the other.
+TEST_F(InformerTest, ANamespaceThatIsRefusedKeepsNobodyWaiting) {
+  SimEventLoop control;
+  Informer<Pod> informer(control, DecodePod);
+  Store<Pod>& store = informer.store();
+  store.ExpectLists(2);
+  const auto steps_in = [&](const std::string& ns) {
+    ReflectorOptions options = options_;
+    options.ns = ns;
+    return std::make_unique<ReflectorSteps>(client_, kPods, options, informer.Sink({}, ns));
+  };
+  const auto red = steps_in("red");
+  const auto blue = steps_in("blue");
+  const auto list = [&](const std::string& ns, Result<HttpResponse> answer) {
+    transport_.Answer(HttpMethod::kGet, "/api/v1/namespaces/" + ns + "/pods?limit", answer);
+  };
+  const auto pod = [](const std::string& ns, const std::string& name) {
+    json object = PodObject(name, "3", "Running");
+    object["metadata"]["namespace"] = ns;
+    return object;
+  };
+  const auto step = [&](ReflectorSteps& steps) {
+    steps.Next(0.5);
+    control.RunFor(1ms);
+  };
+  const HttpResponse forbidden{.status = 403};
+
+  list("red", List("10", {pod("red", "a")}));
+  step(*red);
+  EXPECT_FALSE(store.synced());
+  list("blue", HttpResponse{.status = 500});
+  step(*blue);
+  EXPECT_FALSE(store.synced()) << "it may be there in a moment";
+  list("blue", HttpResponse{.status = 401});
+  step(*blue);
+  EXPECT_FALSE(store.synced()) << "the server does not know us at all";
+  list("blue", forbidden);
+  step(*blue);
+  EXPECT_TRUE(store.current());
+  EXPECT_THAT(store.refused(), ElementsAre("blue"));
+
+  list("blue", List("20", {pod("blue", "b")}));
+  step(*blue);
+  EXPECT_THAT(store.refused(), ElementsAre("blue")) << "a list alone: it may not watch, maybe";
+  transport_.AnswerStream("/api/v1/namespaces/blue/pods?watch", {}, StreamEnd::kOrderly);
+  step(*blue);
+  EXPECT_TRUE(store.current());
+  EXPECT_THAT(store.refused(), ElementsAre());
+
+  transport_.RefuseStream("/api/v1/namespaces/red/pods?watch", forbidden);
+  step(*red);
+  list("red", forbidden);
+  step(*red);
+  EXPECT_TRUE(store.current());
+  EXPECT_THAT(store.refused(), ElementsAre("red"));
+  EXPECT_NE(store.Find({"red", "a"}), nullptr) << "nobody said that it has ended";
+  list("red", Fail(ErrorCode::kUnavailable, "reset"));
+  step(*red);
+  EXPECT_TRUE(store.current()) << "it is refused still, for all that is known";
+  transport_.AnswerStream("/api/v1/namespaces/blue/pods?watch", {}, StreamEnd::kBroken);
+  step(*blue);
+  EXPECT_FALSE(store.current()) << "of the other one there may be news";
+}
+
+TEST_F(InformerTest, WhoMayFollowNothingAtAllWaits) {
+  transport_.Answer(HttpMethod::kGet, "/api/v1/pods", HttpResponse{.status = 403});
+  ReflectorSteps steps(client_, kPods, options_, informer_.Sink());
+  steps.Next(0.5);
+  loop_.Post([this] { loop_.Stop(); });
+  loop_.Run();
+  EXPECT_FALSE(informer_.store().synced());
 }
 
 TEST_F(InformerTest, AnInformerThatIsGoneGetsNoMoreNews) {

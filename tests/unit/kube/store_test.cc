@@ -92,6 +92,27 @@ TEST_F(StoreTest, UnknownDeletionsAreNoNews) {
   EXPECT_THAT(Told(), IsEmpty());
 }
 
+TEST_F(StoreTest, WhatIsHiddenIsKeptUpAndComesBackAsItIsThen) {
+  store_.Put(Item("p", "1", "n1"));
+  store_.Put(Item("q", "2", "n1"));
+  Told();
+  store_.Hide({"a", "b"});
+  EXPECT_THAT(Told(), ElementsAre("p: n1 > none", "q: n1 > none"));
+  EXPECT_EQ(store_.Find({"a", "p"}), nullptr);
+  EXPECT_THAT(store_.All(), IsEmpty());
+  EXPECT_THAT(store_.Lookup(by_node_, "n1"), IsEmpty());
+  EXPECT_EQ(store_.size(), 0u);
+
+  store_.Put(Item("p", "3", "n2"));
+  store_.Erase({"a", "q"});
+  store_.Put(Item("r", "4", "n2"));
+  store_.Hide({"a"});
+  EXPECT_THAT(Told(), IsEmpty());
+  store_.Hide({});
+  EXPECT_THAT(Told(), ElementsAre("p: none > n2", "r: none > n2"));
+  EXPECT_EQ(store_.Lookup(by_node_, "n2").size(), 2u);
+}
+
 TEST_F(StoreTest, ReadersKeepWhatTheyRead) {
   store_.Put(Item("p", "1", "n1"));
   const auto read = store_.Find({"a", "p"});

@@ -1,0 +1,49 @@
+#include "operator/controller/refused_namespaces.h"
+
+#include <memory>
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/controller/job_fixture.h"
+
+namespace pliant::controller {
+namespace {
+
+class RefusedNamespacesTest : public testing::Test {
+ protected:
+  RefusedNamespacesTest() {
+    const api::ElasticTrainingJob job = AdmittedJob(2);
+    jobs.Put({.meta = {.key = key, .uid = job.meta.uid, .resource_version = "1"},
+              .value = std::make_shared<const api::ElasticTrainingJob>(job)});
+    const api::Pod pod = Learner(1, Life::kRunning);
+    pods.Put({.meta = {.key = pod_key, .uid = pod.meta.uid, .resource_version = "1"},
+              .value = std::make_shared<const api::Pod>(pod)});
+  }
+
+  const kube::NamespacedName key{"team-a", "digits"};
+  const kube::NamespacedName pod_key{"team-a", Name(1)};
+  kube::Store<api::ElasticTrainingJob> jobs;
+  kube::Store<api::Pod> pods;
+  kube::Store<api::Node> nodes;
+  kube::Store<api::Service> services;
+  RefusedNamespaces refused{{jobs, pods, nodes, services}};
+};
+
+TEST_F(RefusedNamespacesTest, AJobIsLeftAloneUntilAllThatBelongsToItIsFollowed) {
+  EXPECT_EQ(refused.Sentence(), "");
+  pods.SetRefused(true, "team-a");
+  EXPECT_EQ(jobs.Find(key), nullptr);
+  EXPECT_NE(pods.Find(pod_key), nullptr) << "it may still hold its GPUs";
+  EXPECT_TRUE(refused.Sentence().ends_with(": team-a")) << refused.Sentence();
+  jobs.SetRefused(true, "team-a");
+  pods.SetRefused(false, "team-a");
+  EXPECT_EQ(jobs.Find(key), nullptr);
+  services.SetRefused(true, "team-b");
+  EXPECT_TRUE(refused.Sentence().ends_with(": team-a, team-b")) << refused.Sentence();
+  jobs.SetRefused(false, "team-a");
+  EXPECT_NE(jobs.Find(key), nullptr);
+  EXPECT_TRUE(refused.Sentence().ends_with(": team-b")) << refused.Sentence();
+}
+
+}  // namespace
+}  // namespace pliant::controller
