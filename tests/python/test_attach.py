@@ -123,20 +123,83 @@ class AttachTest(unittest.TestCase):
             self.assert_same(self.train(backward=backward), expected)
         used = sum(1 for name, _ in self.model.named_parameters() if "unused" not in name)
         self.assertEqual(
-            said[:4], [(False, 0), (False, 0), (False, 0), (True, used)], "the last one of its block"
+            said[:4],
+            [(False, 0), (False, 0), (False, 0), (True, used)],
+            "the last one of its block",
         )
 
-    def test_a_backward_pass_more_than_before_is_refused(self):
-        def retaining(step, loss):
-            (loss / 2).backward(retain_graph=True)
-            if step.number == 2 and step.shard.index == 3:
-                (loss / 2).backward()
+    def test_what_a_program_does_to_grad_in_mid_step_is_the_same_in_every_shard(self):
+        """Which shards' gradients travel at once depends on who else trains: nothing else may."""
+
+        def clip():
+            nn.utils.clip_grad_norm_(self.model.parameters(), 1e-3)
 
         self.make()
-        with self.assertRaisesRegex(InvalidProgram, "a second backward pass through a batch"):
-            self.train(backward=retaining)
+        expected = self.train()
+        does = {
+            "zero_grad": lambda: self.optimizer.zero_grad(),
+            "zero_grad to zeros": lambda: self.optimizer.zero_grad(set_to_none=False),
+            "clip": clip,
+        }
+        for what, do in does.items():
+            for overlap in (True, False):
+                with self.subTest(what, overlap=overlap):
+                    self.make(overlap=overlap)
+                    ended_with = self.train(backward=lambda step, loss: (step.backward(loss), do()))
+                    self.assert_same(ended_with, expected)
+
+        # What it makes by a backward of its own stays with it until the shard is done.
+        def own(do):
+            return lambda step, loss: (loss.backward(), do(), step.report(loss))
+
         self.make(overlap=False)
-        self.train(backward=retaining)
+        clipped = self.train(backward=own(clip))
+        self.assertFalse(all(torch.equal(a, b) for a, b in zip(clipped, expected, strict=True)))
+        self.make()
+        self.assert_same(self.train(backward=own(clip)), clipped)
+        self.make()
+        with self.assertRaisesRegex(InvalidProgram, "no parameter has a gradient"):
+            self.train(backward=own(does["zero_grad"]))
+
+    def penalty(self):
+        return 0.01 * sum(parameter.square().sum() for parameter in self.model.parameters())
+
+    def test_losses_one_after_the_other_add_up(self):
+        self.make()
+        expected = self.train(backward=lambda step, loss: step.backward(loss + self.penalty()))
+
+        def both(step, loss):
+            step.backward(loss)
+            step.backward(self.penalty())
+
+        def mixed(step, loss):
+            step.backward(loss)
+            self.penalty().backward()
+
+        for backward in (both, mixed):
+            for overlap in (True, False):
+                self.make(overlap=overlap)
+                for a, b in zip(self.train(backward=backward), expected, strict=True):
+                    torch.testing.assert_close(a, b)
+
+    def test_a_backward_pass_more_than_before_is_refused(self):
+        def more(second):
+            def backward(step, loss):
+                step.backward(loss)
+                if step.number == 2 and step.shard.index == 3:
+                    second(step)
+
+            return backward
+
+        for second in (
+            lambda step: step.backward(self.penalty()),
+            lambda step: self.penalty().backward(),
+        ):
+            self.make()
+            with self.assertRaisesRegex(InvalidProgram, "a second backward pass through a batch"):
+                self.train(backward=more(second))
+            self.make(overlap=False)
+            self.train(backward=more(second))
 
     def test_a_scaler_goes_with_the_state(self):
         def make(folder):
@@ -179,6 +242,7 @@ class AttachTest(unittest.TestCase):
             "was not committed": lambda step: [step.backward(self.loss(b)) for b in step],
             "a tensor of one number": lambda step: [step.backward(3.0) for _ in step],
             "no parameter has a gradient": lambda step: list(step),
+            "no batch is at hand": lambda step: ([step.backward(self.loss(b)) for b in step], step.backward(self.penalty())),
         }  # fmt: skip
         for message, do in cases.items():
             with self.subTest(message):

@@ -42,8 +42,9 @@ class TorchStep(Step):
     _elastic: "TorchElastic"
 
     def backward(self, loss: torch.Tensor, correct: Any = None) -> None:
-        """`loss.backward()`, with the loss reported. `correct`: how many samples of the batch were
-        right, to be reported as accuracy."""
+        """`loss.backward()`, with the loss reported, and the gradient handed over: none is left in
+        the parameters' `grad`. `correct`: how many samples of the batch were right, to be reported
+        as accuracy."""
         self._elastic._backward(loss, correct)
 
     def report(self, loss: Any, correct: Any = None) -> None:
@@ -145,14 +146,15 @@ class TorchElastic(Elastic[TorchStep]):
     def _backward(self, loss: torch.Tensor, correct: Any) -> None:
         if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
             raise InvalidProgram("the loss must be a tensor of one number")
-        (self._scaler.scale(loss) if self._scaler else loss).backward()
+        self._gradients.backward(self._scaler.scale(loss) if self._scaler else loss)
         self._report(float(loss.detach()), correct)
 
     def _end_batch(self, shard: Shard) -> None:
         if not self._gradients.hand_in():
             raise InvalidProgram(
                 "no parameter has a gradient after a batch: call step.backward(loss) for each, "
-                "with a loss that the attached model made"
+                "with a loss that the attached model made, and no zero_grad after a backward of "
+                "your own"
             )
         if shard.index == 0:
             self._state.save_buffers()

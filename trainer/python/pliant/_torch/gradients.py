@@ -9,7 +9,7 @@ from torch.utils.hooks import RemovableHandle
 
 from .. import _native
 from .._learner import Commit, Learner, Shard
-from ..errors import InvalidProgram
+from ..errors import InvalidProgram, PliantError
 
 # Places in which gradients are made: as many as a learner has shards, and few in practice.
 _PLACES_MOST = 64
@@ -30,14 +30,27 @@ def _in_memory(gradient: torch.Tensor) -> torch.Tensor:
     return gradient.to(device="cpu", dtype=torch.float32).contiguous()
 
 
+def _a_second_pass() -> InvalidProgram:
+    return InvalidProgram(
+        "a second backward pass through a batch, which no batch before had: call "
+        "it once, of the sum of the losses, or give overlap=False to attach"
+    )
+
+
 class Gradients:
     """The gradient of each parameter is written to its place, times the number of samples that the
     loss is the mean of, and travels from there.
 
     With `overlap`, in the shards whose gradients travel at once, by a hook of each parameter while
     the backward pass goes on. In the others, which wait for another shard, all together when the
-    shard is done, which costs less. A program that passes backward several times in a shard has
-    torch add them up, so that all must wait: hooks see in the first shard whether it does."""
+    shard is done, which costs less. A program that passes backward several times in a shard, or
+    without `backward` here, has them added up, so that all must wait: hooks see in the first shard
+    whether it does.
+
+    Which shards' gradients travel at once depends on who else trains, so a program must not see it:
+    `backward` leaves no gradient on a parameter in any of them, where `zero_grad` or a clip would
+    find some shards' and not others'. What it leaves there by a backward pass of its own, which it
+    may change as in every loop, stays in all of them until the shard is done."""
 
     def __init__(
         self, learner: Learner, parameters: Sequence[torch.Tensor], *, overlap: bool
@@ -49,7 +62,10 @@ class Gradients:
         self._slots: list[torch.Tensor] = []  # of a shard whose gradients travel at once
         self._overlap: bool | None = None if overlap else False  # None: it is not known yet
         self._hooks: list[RemovableHandle] = []  # in shards that need them
+        self._passing = False  # a backward pass of `backward` goes on
         self._passed: set[int] = set()  # parameters that hooks were called for in this shard
+        # The shard's that wait, by parameter. Empty: no shard is at hand.
+        self._held: list[torch.Tensor | None] = []
         self._scale = 1.0
         self._reduced = torch.zeros(self._elements)
         self._reduced_views = _views(self._reduced, parameters)
@@ -61,10 +77,11 @@ class Gradients:
         self._hooks = []
 
     def begin(self, shard: Shard, scale: float) -> None:
-        """The gradients of the next backward are the shard's."""
+        """The gradients from here to `hand_in` are the shard's."""
         self._slots = []
         self._scale = scale
         self._passed.clear()
+        self._held = [None] * len(self._parameters)
         self.clear()
         self.remove()
         if self._overlap is None:
@@ -73,20 +90,42 @@ class Gradients:
             self._slots = self._place(shard.gradient)
             self._listen(self._hand_over)
 
+    def backward(self, loss: torch.Tensor) -> None:
+        """Adds the loss's gradient to the shard's."""
+        if not self._held:  # what is in `grad` then is the global batch's
+            raise PliantError(
+                "no batch is at hand: step.backward belongs into the loop over the step"
+            )
+        self._passing = True
+        try:
+            loss.backward()
+        finally:
+            self._passing = False
+        self._take()
+
     def hand_in(self) -> bool:
         """Those that wait yet; parameters that the loss does not depend on have none. False: no
         parameter has one."""
-        self._slots = []
-        gradients = [parameter.grad for parameter in self._parameters]
-        waiting = any(gradient is not None for gradient in gradients)
+        self._take()
+        handed_over: set[int] = self._passed if self._slots else set()
+        waiting = [i for i, gradient in enumerate(self._held) if gradient is not None]
+        if not handed_over.isdisjoint(waiting):
+            raise _a_second_pass()
         if waiting:
-            held = [None if gradient is None else _in_memory(gradient) for gradient in gradients]
+            held = [None if gradient is None else _in_memory(gradient) for gradient in self._held]
             addresses = [None if gradient is None else gradient.data_ptr() for gradient in held]
             self._learner.put_gradients(addresses, self._scale)
-            self.clear()
-        if self._overlap is None and waiting:
-            self._overlap = True
-        return waiting or bool(self._passed)
+            if self._overlap is None:
+                self._overlap = True
+        self._slots, self._held = [], []
+        return bool(waiting or handed_over)
+
+    def _take(self) -> None:
+        for i, parameter in enumerate(self._parameters):
+            gradient, before = parameter.grad, self._held[i]
+            if gradient is not None:
+                self._held[i] = gradient if before is None else before + gradient
+                parameter.grad = None
 
     def _place(self, address: int) -> list[torch.Tensor]:
         if address not in self._places:
@@ -104,18 +143,15 @@ class Gradients:
         ]
 
     def _count(self, index: int, _: torch.Tensor) -> None:
-        if index in self._passed:
+        if index in self._passed or not self._passing:
             self._overlap = False
         self._passed.add(index)
 
     def _hand_over(self, index: int, parameter: torch.Tensor) -> None:
-        if not self._slots:
-            return  # a backward pass that is none of a shard's
+        if not self._passing:
+            return
         if index in self._passed:
-            raise InvalidProgram(
-                "a second backward pass through a batch, which no batch before had: call "
-                "it once, of the sum of the losses, or give overlap=False to attach"
-            )
+            raise _a_second_pass()
         self._passed.add(index)
         gradient = parameter.grad
         assert gradient is not None
