@@ -5,6 +5,7 @@ import contextlib
 import importlib.util
 import io
 import json
+import multiprocessing
 import os
 import pathlib
 import struct
@@ -15,7 +16,7 @@ import unittest
 from unittest import mock
 
 import torch
-from pliant._learner import Plan
+from pliant._learner import Plan, Shard
 from pliant._streams import Streams
 from pliant._workers import Workers
 from pliant.errors import InvalidProgram, PliantError
@@ -401,8 +402,6 @@ class FinalModelTest(Loop):
 
 class WorkersTest(unittest.TestCase):
     def test_what_is_loaded_ahead_has_a_bound_in_bytes(self):
-        import multiprocessing
-
         batches = types.SimpleNamespace(in_order=False, load=lambda samples, epoch: None)
         context = multiprocessing.get_context("fork")
         workers = Workers(3, batches, None, context=context)
@@ -410,6 +409,31 @@ class WorkersTest(unittest.TestCase):
         for size, depth in ((0, 6), (1 << 20, 6), (300 << 20, 3), (5 << 30, 1)):
             workers._batch_bytes = size
             self.assertEqual(workers._depth(), depth, size)
+
+    def test_a_batch_is_of_the_samples_that_are_wanted(self):
+        """After a resize a forecast may have the right step and shard, and other samples: of another order, or of another
+        evaluation tick of the same step."""
+        batches = types.SimpleNamespace(
+            in_order=False, load=lambda samples, epoch: (epoch, list(samples), os.getpid())
+        )
+        workers = Workers(1, batches, batches, context=multiprocessing.get_context("fork"))
+        self.addCleanup(workers.close)
+
+        def shard(samples, training=True, epoch=0):
+            return Shard(epoch, step=3, index=1, samples=samples, seed=0, training=training)
+
+        asked = [shard((1, 2)), shard((7, 8), training=False)]
+        workers.ask_ahead(lambda ahead: asked[ahead] if ahead < len(asked) else None)
+        for wanted in (shard((5, 6)), shard((9,), training=False), shard((1, 2), epoch=1)):
+            loaded = workers.load(
+                wanted, lambda wanted=wanted: batches.load(wanted.samples, wanted.epoch)
+            )
+            there = (wanted.epoch, list(wanted.samples), os.getpid())
+            self.assertEqual(loaded, there, "loaded in place")
+        for wanted in asked:
+            epoch, samples, process = workers.load(wanted, lambda: self.fail("it was asked for"))
+            self.assertEqual((epoch, samples), (wanted.epoch, list(wanted.samples)))
+            self.assertNotEqual(process, os.getpid())
 
 
 if __name__ == "__main__":

@@ -23,7 +23,9 @@ _BYTES_AHEAD_MOST = 1 << 30
 # So long a worker, or who waits for one, may not notice that the other is gone.
 _WATCH_SECONDS = 2.0
 
-Key = tuple[bool, int, int, int]
+# All that a batch depends on: whether it is for training, the epoch, the samples. A step and a shard
+# are no name for it: after a resize they may have other samples than a forecast said.
+Key = tuple[bool, int, tuple[int, ...]]
 
 
 class DataWorkerError(PliantError):
@@ -97,7 +99,7 @@ class Workers:
             expected.add(key)
             if key not in self._asked:
                 self._asked.add(key)
-                self._requests[shard.index % self._count].put((key, shard.samples))
+                self._requests[shard.index % self._count].put(key)
         for key in self._asked - expected:
             if key in self._ready:
                 del self._ready[key]
@@ -138,7 +140,7 @@ class Workers:
 
 
 def _key(shard: Shard) -> Key:
-    return (shard.training, shard.epoch, shard.step, shard.index)
+    return (shard.training, shard.epoch, shard.samples)
 
 
 def _bytes_of(batch: Any) -> int:
@@ -166,10 +168,10 @@ def _work(
     results.cancel_join_thread()  # what nobody reads any more does not keep it alive
     while os.getppid() == parent:
         try:
-            key, samples = requests.get(timeout=_WATCH_SECONDS)
+            key = requests.get(timeout=_WATCH_SECONDS)
         except queue.Empty:
             continue
-        training, epoch, _, _ = key
+        training, epoch, samples = key
         batches = train if training else test
         assert batches is not None
         try:
