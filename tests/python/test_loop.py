@@ -2,6 +2,7 @@
 program registers, and the final model in the hands of others."""
 
 import contextlib
+import errno
 import importlib.util
 import io
 import json
@@ -11,11 +12,13 @@ import pathlib
 import struct
 import sys
 import tempfile
+import threading
 import types
 import unittest
 from unittest import mock
 
 import torch
+from pliant import _event_files
 from pliant._learner import Plan, Shard
 from pliant._streams import Streams
 from pliant._workers import Workers
@@ -228,8 +231,8 @@ class WatcherTest(Loop):
             self.assertEqual(terminal, "\r" in text)
             self.assertTrue(text.endswith("\n"))
 
-    def test_events_for_tensorboard(self):
-        """With a package of that name that takes note of what it is given."""
+    def tensorboard(self, flush=lambda: None):
+        """Instead of the package one that takes note of what it is given. The files."""
         files = []
 
         class Writer:
@@ -241,7 +244,7 @@ class WatcherTest(Loop):
                 self.events.append(event)
 
             def flush(self):
-                pass
+                flush()
 
             def close(self):
                 self.open = False
@@ -259,35 +262,136 @@ class WatcherTest(Loop):
             "tensorboard.compat.proto.summary_pb2": record(Summary=summary),
             "tensorboard.summary.writer.event_file_writer": record(EventFileWriter=Writer),
         }  # fmt: skip
-        with mock.patch.dict(sys.modules, modules):
-            self.make(test_data=data(20), evaluate=self.evaluate)
-            self.elastic.watch(board := pliant.TensorBoard())
+        patch = mock.patch.dict(sys.modules, modules)
+        patch.start()
+        self.addCleanup(patch.stop)
+        return files
+
+    def test_events_for_tensorboard(self):
+        files = self.tensorboard()
+        self.make(test_data=data(20), evaluate=self.evaluate)
+        self.elastic.watch(board := pliant.TensorBoard())
+        self.train()
+        (file,) = files
+        self.assertEqual(file.folder, str(self.folder / "local" / "tensorboard"))
+        self.assertFalse(file.open)
+        version, start, *events = file.events
+        self.assertEqual((version.file_version, version.step), ("brain.Event:2", 4))
+        self.assertEqual((start.session_log.status, start.step), (1, 4))
+        values = {
+            (value.tag, event.step): value.simple_value
+            for event in events
+            for value in event.summary.value
+        }
+        self.assertEqual(
+            {tag for tag, step in values if step == 8},
+            {"loss/train", "learning_rate", "learners", "loss/test", "accuracy/test", "samples_per_second",
+             "step_seconds"},
+        )  # fmt: skip
+        self.assertEqual(values["learning_rate", 8], 0.1)
+        self.assertAlmostEqual(values["step_seconds", 8] * values["samples_per_second", 8], 16)
+        # Another membership: what others wrote of later steps does not count. What they wrote of the
+        # training before an evaluation does.
+        for kind, membership in (
+            ("train", "1.1"),
+            ("train", "1.1"),
+            ("train", "1.2"),
+            ("test", "1.3"),
+        ):
+            line = {"kind": kind, "step": 6, "loss": 1.0, "unixSeconds": 1.0}
+            board.on_metrics({**line, "membership": membership})
+        board.end()
+        self.assertEqual([len(file.events) for file in files[1:]], [4, 3, 3])
+        self.assertEqual([file.events[1].step for file in files[1:]], [6, 6, 7])
+        self.assertEqual([file.events[2].step for file in files[1:]], [6, 6, 6])
+
+    def test_an_accuracy_that_no_program_reports_is_not_drawn(self):
+        """metrics.jsonl has 0 then."""
+        files = self.tensorboard()
+        self.make()
+        self.elastic.watch(board := pliant.TensorBoard())
+        for accuracy in (0.0, 0.5, 0.0):
+            line = {"kind": "train", "step": 1, "loss": 1.0, "accuracy": accuracy}
+            board.on_metrics({**line, "unixSeconds": 1.0})
+        board.end()
+        self.assertEqual([len(event.summary.value) for event in files[0].events[2:]], [1, 2, 2])
+
+    def test_an_optimizer_without_a_learning_rate(self):
+        for settings in ({"lr": None}, {}):
+            lines = []
+            self.make()
+            self.elastic.on_metrics.append(lines.append)
+            (group,) = self.optimizer.param_groups
+            del group["lr"]
+            group.update(settings)
+
+            def step(group=group, settings=settings):
+                group["lr"] = 0.1
+                type(self.optimizer).step(self.optimizer)
+                del group["lr"]
+                group.update(settings)
+
+            with mock.patch.object(self.optimizer, "step", step):
+                self.assertIsNotNone(self.train())
+            self.assertTrue(lines)
+            self.assertFalse([line for line in lines if "learningRate" in line])
+
+    def test_a_volume_that_takes_no_events_does_not_stop_the_training(self):
+        reached, goes_on = threading.Event(), threading.Event()
+        self.addCleanup(goes_on.set)
+
+        def full():
+            reached.set()
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        def hangs():
+            reached.set()
+            goes_on.wait()
+
+        for flush, most, seconds, said in (
+            (full, 1000, 60.0, "no more of them: OSError.*No space left"),
+            (hangs, 8, 0.1, "too slow"),
+        ):
+            reached.clear()
+            with self.subTest(said):
+                files = self.tensorboard(flush)
+                self.make(test_data=data(20), evaluate=self.evaluate)
+                self.elastic.watch(board := pliant.TensorBoard())
+                shown = io.StringIO()
+                with (
+                    contextlib.redirect_stderr(shown),
+                    mock.patch.multiple(
+                        _event_files, _END_SECONDS=seconds, _LINES_WAITING_MOST=most
+                    ),
+                ):
+                    self.assertIsNotNone(self.train())
+                    for step in range(20):
+                        line = {"kind": "train", "step": step, "loss": 1.0, "unixSeconds": 1.0}
+                        board.on_metrics(line)
+                    board.end()
+                self.assertTrue(reached.wait(60))
+                self.assertEqual(len(files[0].events), 3, "up to the first line")
+                for text in shown.getvalue().splitlines():
+                    self.assertRegex(text, said)
+                self.assertEqual(shown.getvalue().count("\n"), 2, "once by each thread")
+
+    def test_all_is_let_go_whatever_a_watcher_raises(self):
+        ended = []
+
+        class Bad(pliant.Watcher):
+            def end(self):
+                ended.append(self)
+                raise OSError("of the watcher's")
+
+        self.make()
+        bad = [Bad(), Bad()]
+        for watcher in bad:
+            self.elastic.watch(watcher)
+        with self.assertRaisesRegex(OSError, "of the watcher's"):
             self.train()
-            (file,) = files
-            self.assertEqual(file.folder, str(self.folder / "local" / "tensorboard"))
-            self.assertFalse(file.open)
-            version, start, *events = file.events
-            self.assertEqual((version.file_version, version.step), ("brain.Event:2", 4))
-            self.assertEqual((start.session_log.status, start.step), (1, 4))
-            values = {
-                (value.tag, event.step): value.simple_value
-                for event in events
-                for value in event.summary.value
-            }
-            self.assertEqual(
-                {tag for tag, step in values if step == 8},
-                {"loss/train", "accuracy/train", "learning_rate", "learners", "loss/test", "accuracy/test",
-                 "samples_per_second", "step_seconds"},
-            )  # fmt: skip
-            self.assertEqual(values["learning_rate", 8], 0.1)
-            self.assertAlmostEqual(values["step_seconds", 8] * values["samples_per_second", 8], 16)
-            # Another membership: what others wrote of later steps does not count.
-            line = {"kind": "train", "step": 6, "loss": 1.0, "unixSeconds": 1.0}
-            for membership in ("1.1", "1.1", "1.2"):
-                board.on_metrics({**line, "membership": membership})
-            self.assertEqual([len(file.events) for file in files[1:]], [4, 3])
-            self.assertEqual(files[-1].events[1].step, 6)
-            board.end()
+        self.assertEqual(ended, bad)
+        self.assertTrue(self.elastic._learner.closed)
+        self.assertFalse(self.elastic._gradients._hooks)
 
     def test_without_tensorboard_a_line_says_so(self):
         shown = io.StringIO()

@@ -2,6 +2,7 @@
 their batches, and commit."""
 
 import abc
+import contextlib
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -291,12 +292,13 @@ class Elastic(abc.ABC, Generic[StepT]):
     def close(self) -> None:
         """Gives up what has not ended, and lets go of the model."""
         watchers, self._watchers = self._watchers, []
-        for watcher in watchers:
-            watcher.end()
-        self._release()
-        self._guard.close()
         if Elastic.present is self:
             Elastic.present = None
+        with contextlib.ExitStack() as last:  # upwards, and all of it, whatever a watcher raises
+            last.callback(self._guard.close)
+            last.callback(self._release)
+            for watcher in reversed(watchers):
+                last.callback(watcher.end)
 
     # ---- Of the framework ----
 
@@ -343,7 +345,8 @@ class Elastic(abc.ABC, Generic[StepT]):
         """The commit is answered."""
 
     @abc.abstractmethod
-    def _learning_rate(self) -> float: ...
+    def _learning_rate(self) -> float | None:
+        """None: the optimizer has none."""
 
     @abc.abstractmethod
     def _gradient_is_finite(self) -> bool: ...
@@ -461,7 +464,9 @@ class Elastic(abc.ABC, Generic[StepT]):
     def _pass_on_metrics(self) -> None:
         for line in self._learner.metrics():
             if self.on_metrics and line.get("kind") == "train":
-                line["learningRate"] = self._learning_rate()
+                rate = self._learning_rate()
+                if rate is not None:
+                    line["learningRate"] = rate
                 if line.get("samplesPerSecond"):
                     line["stepSeconds"] = self.plan.global_batch_size / line["samplesPerSecond"]
             for listener in self.on_metrics:

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from ._event_files import EventFiles
 from ._loop import Elastic, Evaluation, Watcher
 from .errors import InvalidProgram
 
@@ -23,6 +24,7 @@ _TAGS = {
     },
     "test": {"loss": "loss/test", "accuracy": "accuracy/test"},
 }
+_TAGS_OF_ACCURACY = {"accuracy/train", "accuracy/test"}
 
 
 class ProgressBar(Watcher):
@@ -85,14 +87,14 @@ class TensorBoard(Watcher):
     loss, accuracy, learning rate, learners, samples a second, seconds a step.
 
     Written by the learner that tells of the training, with the package `tensorboard`, which is also
-    below torch.utils.tensorboard. Where it is not installed a line says so, and that is all.
+    below torch.utils.tensorboard. Where it is not installed, or they cannot be written, a line says
+    so, and that is all.
     """
 
     def __init__(self, log_dir: str | Path | None = None) -> None:
         self._folder = Path(log_dir) if log_dir is not None else None
-        self._writer: Any = None
-        self._membership: Any = None
-        self._told = False
+        self._files: EventFiles | None = None
+        self._drawn: set[str] = set()  # tags that had a value
 
     def begin(self, elastic: Elastic[Any]) -> None:
         if self._folder is None:
@@ -104,50 +106,21 @@ class TensorBoard(Watcher):
             for key, tag in _TAGS.get(str(line.get("kind")), {}).items()
             if line.get(key) is not None
         }
-        if values and self._open(line):
-            self._write(line, values)
+        # An accuracy is 0 where the program reports none.
+        self._drawn.update(tag for tag, value in values.items() if value != 0.0)
+        for tag in _TAGS_OF_ACCURACY - self._drawn:
+            values.pop(tag, None)
+        if not values:
+            return
+        if self._files is None:
+            assert self._folder is not None
+            self._files = EventFiles(self._folder)
+        self._files.add(line, values)
 
     def end(self) -> None:
-        if self._writer is not None:
-            self._writer.close()
-        self._writer = None
-
-    def _open(self, line: dict[str, Any]) -> bool:
-        """Another learner may have written before, and what it wrote of this step and later ones
-        was lost with it: a new file says from which step on it counts."""
-        if self._writer is not None and self._membership == line.get("membership"):
-            return True
-        try:
-            from tensorboard.compat.proto.event_pb2 import Event, SessionLog
-            from tensorboard.summary.writer.event_file_writer import EventFileWriter
-        except ImportError as error:
-            if not self._told:
-                print(
-                    f"pliant: no events for TensorBoard, `pip install tensorboard`: {error}",
-                    file=sys.stderr,
-                )
-            self._told = True
-            return False
-        self.end()
-        self._writer = EventFileWriter(str(self._folder))
-        self._membership = line.get("membership")
-        step = int(line["step"])
-        start = SessionLog(status=SessionLog.START)
-        self._writer.add_event(Event(step=step, file_version="brain.Event:2"))
-        self._writer.add_event(Event(step=step, wall_time=time.time(), session_log=start))
-        return True
-
-    def _write(self, line: dict[str, Any], values: dict[str, float]) -> None:
-        from tensorboard.compat.proto.event_pb2 import Event
-        from tensorboard.compat.proto.summary_pb2 import Summary
-
-        summary = Summary(
-            value=[Summary.Value(tag=tag, simple_value=value) for tag, value in values.items()]
-        )
-        self._writer.add_event(
-            Event(step=int(line["step"]), wall_time=float(line["unixSeconds"]), summary=summary)
-        )
-        self._writer.flush()
+        files, self._files = self._files, None
+        if files is not None:
+            files.close()
 
 
 class EarlyStopping(Watcher):

@@ -192,8 +192,9 @@ class TorchElastic(Elastic[TorchStep]):
             self._optimizer.step()
         return True
 
-    def _learning_rate(self) -> float:
-        return float(self._optimizer.param_groups[0]["lr"])
+    def _learning_rate(self) -> float | None:
+        rate = self._optimizer.param_groups[0].get("lr")
+        return None if rate is None else float(rate)
 
     def _gradient_is_finite(self) -> bool:
         return self._gradients.finite()
