@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
 from unittest import mock
 
@@ -204,6 +205,48 @@ class CompatibilityTest(unittest.TestCase):
             for name, tensor in model.state_dict().items():
                 self.assertTrue(torch.equal(saved[name], tensor))
 
+    def test_an_epoch_begins_after_the_evaluation_of_the_one_before(self):
+        """Which may end the training."""
+        import callbacks
+        import torch
+        from pliant import FabricModel, Watcher
+
+        told = []
+
+        class Told(callbacks.Callback):
+            def on_epoch_begin(self, epoch):
+                told.append(("begins", epoch))
+
+            def on_epoch_end(self, epoch):
+                told.append(("ends", epoch))
+
+        class Stop(Watcher):
+            def begin(self, elastic):
+                self.elastic = elastic
+                elastic.on_evaluation.append(self.look_at)
+
+            def look_at(self, evaluation):
+                told.append(("evaluated", evaluation.epoch))
+                if evaluation.epoch == 1:
+                    self.elastic.stop()
+
+        data = [(torch.eye(4)[i % 4], i % 4) for i in range(16)]
+        for test_data, expected in (
+            (data, [("begins", 0), ("ends", 0), ("evaluated", 0), ("begins", 1), ("ends", 1), ("evaluated", 1)]),
+            (None, [(what, epoch) for epoch in range(3) for what in ("begins", "ends")]),
+        ):  # fmt: skip
+            told.clear()
+            model = torch.nn.Linear(4, 4)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            FabricModel(
+                model,
+                lambda test_data=test_data: (data, test_data),
+                torch.nn.functional.cross_entropy,
+                optimizer,
+                user_callback=[Told(), Stop()],
+            ).train(3, 4, checkpoint_dir=str(self.folder / str(bool(test_data))))
+            self.assertEqual(told, expected)
+
     def test_both_modules_have_the_class(self):
         import fabric_model
         import pliant
@@ -225,6 +268,18 @@ class DoctorTest(unittest.TestCase):
         self.assertEqual(ended.returncode, 0, ended.stdout)
         self.assertIn("ok      training  3 steps alone", ended.stdout)
         self.assertRegex(ended.stdout, r"ok      events    (tensorboard|not installed)")
+
+    def test_an_older_library_is_named(self):
+        """One that lacks functions of today's."""
+        from pliant import _native
+
+        older = types.SimpleNamespace(pliant_abi_version=lambda: _native.ABI_VERSION - 1)
+        with (
+            mock.patch.object(_native, "_loaded", None),
+            mock.patch("ctypes.CDLL", return_value=older),
+            self.assertRaisesRegex(ImportError, "is older than this package"),
+        ):
+            _native.library()
 
     def test_a_missing_library_is_named(self):
         ended = self.run_doctor(PLIANT_LIBRARY="/nowhere/libpliant.so")

@@ -192,11 +192,12 @@ def library() -> ctypes.CDLL:
             loaded = ctypes.CDLL(str(path), mode=os.RTLD_NOW | os.RTLD_LOCAL | os.RTLD_DEEPBIND)
         except OSError as error:
             raise ImportError(f"pliant's library cannot be loaded from {path}: {error}") from None
+        # Before functions are looked up that it has not.
+        if loaded.pliant_abi_version() < ABI_VERSION:
+            raise ImportError(f"{path} is older than this package")
         for name, (result, arguments) in _FUNCTIONS.items():
             function = getattr(loaded, name)
             function.restype, function.argtypes = result, arguments
-        if loaded.pliant_abi_version() < ABI_VERSION:
-            raise ImportError(f"{path} is older than this package")
         _loaded = loaded
     return _loaded
 

@@ -137,6 +137,14 @@ class FabricModel:
                     "stop": elastic.stop,
                 }
             )
+
+        def begin_epoch(epoch: int) -> None:
+            if epoch < elastic.epochs and not elastic.stopping:
+                self._call("on_epoch_begin", epoch)
+
+        # The last to hear of an evaluation, which may be the end: what callbacks change then is
+        # part of the state, too.
+        elastic.on_evaluation.append(lambda evaluation: begin_epoch(evaluation.epoch + 1))
         self._call("on_train_begin")
         self._call("on_epoch_begin", 0)
         for step in elastic.steps():
@@ -147,8 +155,8 @@ class FabricModel:
             # to the step, and so reaches learners that join.
             if elastic.ending is None and step.last_of_epoch:
                 self._call("on_epoch_end", step.epoch)
-                if step.epoch + 1 < elastic.epochs and not elastic.stopping:
-                    self._call("on_epoch_begin", step.epoch + 1)
+                if not elastic.evaluates:
+                    begin_epoch(step.epoch + 1)
         self._call("on_train_end")
         if self._logger is not None and hasattr(self._logger, "on_train_end"):
             self._logger.on_train_end()
