@@ -80,9 +80,9 @@ class Training(_Sized):
         ("has_seed", c_int32),
         ("seed", c_uint64),
         ("drop_last", c_int32),
+        ("reserved", c_int32),
         ("in_order", c_int32),
         ("hears_evaluations", c_int32),
-        ("reserved", c_int32),
     ]
 
 
