@@ -33,6 +33,11 @@ bool Contains(const Membership& membership, const LearnerId& id) {
   return membership.RankOf(id).has_value();
 }
 
+Fingerprint WhatMustBeEqual(Fingerprint fingerprint) {
+  fingerprint.erase(kFingerprintGpuProblem);
+  return fingerprint;
+}
+
 }  // namespace
 
 class CoordinatorCore::Impl {
@@ -215,20 +220,21 @@ bool CoordinatorCore::Impl::Acceptable(ConnectionId connection, const Hello& hel
     return false;
   }
   // All learners that take part, or may, have the same fingerprint: any of them is the measure.
+  const Fingerprint own = WhatMustBeEqual(hello.fingerprint);
   for (const auto& [id, other] : roster_.learners()) {
-    if (id == hello.learner || !other.connected() || other.fingerprint == hello.fingerprint) {
-      continue;
-    }
+    if (id == hello.learner || !other.connected()) continue;
+    const Fingerprint others = WhatMustBeEqual(other.fingerprint);
+    if (others == own) continue;
     const auto value_of = [](const Fingerprint& fingerprint, const std::string& name) {
       const auto found = fingerprint.find(name);
       return found == fingerprint.end() ? std::string("nothing") : "\"" + found->second + "\"";
     };
-    Fingerprint names = hello.fingerprint;
-    names.insert(other.fingerprint.begin(), other.fingerprint.end());
+    Fingerprint names = own;
+    names.insert(others.begin(), others.end());
     std::string differences;
     for (const auto& [name, unused] : names) {
-      const std::string here = value_of(hello.fingerprint, name);
-      const std::string there = value_of(other.fingerprint, name);
+      const std::string here = value_of(own, name);
+      const std::string there = value_of(others, name);
       if (here != there) differences += std::format("; {} is {}, not {}", name, here, there);
     }
     LearnerRecord& refused = roster_.At(hello.learner, now);

@@ -13,8 +13,10 @@ namespace pliant {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::Contains;
 using testing::ElementsAre;
 using testing::IsEmpty;
+using testing::Not;
 
 // Tells the core what happens, in learners' names of one letter, and writes what it does as lines:
 // "a: prepare 1.1 ab", "persist 1", "close a". Where learners have two ranks, "A" is the other of
@@ -604,6 +606,24 @@ TEST_F(CoordinatorCoreTest, AnotherFingerprintIsRefusedAndNamed) {
   EXPECT_EQ(progress.problem.message, "learner b differs from a; cpu is \"avx2\", not nothing");
   ASSERT_EQ(progress.learners.size(), 2U);
   EXPECT_EQ(progress.learners[1].state, LearnerState::kRefused);
+}
+
+// One container holds a GPU, the other does not, and their program computes on CPUs anyway.
+TEST_F(CoordinatorCoreTest, WhatContainersHoldMayDiffer) {
+  Start({});
+  Wanted("ab");
+  Hello('a');
+  connection_['b'] = ++last_connection_;
+  EXPECT_THAT(Says('b', pliant::Hello{.learner = Id('b'),
+                                      .fingerprint = {{kFingerprintGpuProblem, "it has no CUDA"}}}),
+              Not(Contains("b: refused")));
+  connection_['c'] = ++last_connection_;
+  EXPECT_THAT(Says('c', pliant::Hello{.learner = Id('c'),
+                                      .fingerprint = {{kFingerprintGpuProblem, "it is old"},
+                                                      {"cpu", "avx2"}}}),
+              Contains("c: refused"));
+  EXPECT_EQ(core_->progress().problem.message,
+            "learner c differs from a; cpu is \"avx2\", not nothing");
 }
 
 TEST_F(CoordinatorCoreTest, GpusThatTheProgramCannotUseAreTold) {
