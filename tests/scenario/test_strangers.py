@@ -125,7 +125,7 @@ class StrangersTest(ScenarioTest):
 
     def test_messages(self):
         stranger = {"name": "toy-9", "podUid": "u", "nonce": "1"}
-        hello = {"type": "hello", "protocol": 1, "learner": stranger, "address": "127.0.0.1:1",
+        hello = {"type": "hello", "protocol": 2, "learner": stranger, "address": "127.0.0.1:1",
                  "fingerprint": {}, "membership": None, "appliedTicks": 0, "hasState": False,
                  "leaving": False, "done": False}
         for text in ["", "{", "null", "[1]", '{"type": "helo"}', '{"type": 5}', "[" * 100000,

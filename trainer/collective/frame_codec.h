@@ -38,7 +38,7 @@ Result<FrameHeadFields> DecodeFrameHead(std::span<const std::byte, kFrameHeadByt
 
 // Who is at the two ends. The payload of the hello frame.
 struct PeerHello {
-  std::uint32_t protocol = 3;
+  std::uint32_t protocol = 4;
   LearnerId from;
   LearnerId to;
   bool operator==(const PeerHello&) const = default;

@@ -16,7 +16,7 @@
 // JSON.
 namespace pliant {
 
-inline constexpr int kProtocolVersion = 1;
+inline constexpr int kProtocolVersion = 2;
 inline constexpr std::size_t kMessageBytesMost = 256 << 10;
 
 // What must be equal on all learners of a job: "gpu", "cpu", "framework", ...

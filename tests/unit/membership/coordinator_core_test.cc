@@ -641,7 +641,7 @@ TEST_F(CoordinatorCoreTest, GpusThatTheProgramCannotUseAreTold) {
 TEST_F(CoordinatorCoreTest, AnotherProtocolIsRefused) {
   Start({});
   connection_['b'] = ++last_connection_;
-  EXPECT_THAT(Says('b', pliant::Hello{.protocol = 2, .learner = Id('b')}),
+  EXPECT_THAT(Says('b', pliant::Hello{.protocol = kProtocolVersion + 1, .learner = Id('b')}),
               ElementsAre("b: refused", "close b"));
 }
 

@@ -96,9 +96,9 @@ TEST(Messages, ALossThatIsNoNumberIsLeftOut) {
 
 TEST(Messages, OfAnotherProtocolTheHelloIsReadAsFarAsRefusingItNeeds) {
   const Result<LearnerMessage> hello = DecodeLearnerMessage(
-      R"({"type":"hello","protocol":2,"learner":{"name":"a","podUid":"","nonce":"1"},"new":[]})");
+      R"({"type":"hello","protocol":3,"learner":{"name":"a","podUid":"","nonce":"1"},"new":[]})");
   ASSERT_TRUE(hello) << hello.error();
-  EXPECT_EQ(std::get<Hello>(*hello).protocol, 2);
+  EXPECT_EQ(std::get<Hello>(*hello).protocol, 3);
   EXPECT_EQ(std::get<Hello>(*hello).learner.name, "a");
 }
 
@@ -136,7 +136,7 @@ TEST(Messages, AWrongOneIsRefusedWithItsFieldNamed) {
            {"address": "", "learner": {"name": "a", "podUid": "", "nonce": "1"}},
            {"address": "", "learner": {"name": "a", "podUid": "", "nonce": "1"}}]}})",
        "membership.members[1].learner is listed twice"},
-      {R"({"type": "hello", "protocol": 1, "learner": {"name": "a", "podUid": "", "nonce": "1"},
+      {R"({"type": "hello", "protocol": 2, "learner": {"name": "a", "podUid": "", "nonce": "1"},
            "address": "", "fingerprint": {"cpu": 3}, "appliedTicks": 0, "hasState": false,
            "leaving": false, "done": false})",
        "fingerprint.cpu must be a string"},
