@@ -106,6 +106,7 @@ void LearnerLoop::Impl::BeginFollowing(const Holding& furthest) {
                 .backlog = {},
                 .last = {}});
   applied_ = furthest.applied_ticks;
+  ended_at_.reset();  // that its own state was the last says nothing of theirs
   metrics_.Restart(furthest.evaluation);
   last_line_ = furthest.last_line;
 }
@@ -258,6 +259,7 @@ void LearnerLoop::Impl::EndFollowing() {
 // It is left with what its own state has come to.
 void LearnerLoop::Impl::StopFollowing() {
   applied_ = following_->applied;
+  NoteWish(applied_);
   metrics_.Restart(following_->evaluation);
   last_line_ = following_->last_line;
   following_.reset();
