@@ -50,9 +50,10 @@ ElementRange PieceOf(std::size_t elements, int pieces, int piece) {
 Reduction::Reduction(std::size_t elements, SendFrame send, MemorySource& memory)
     : elements_(elements),
       send_(std::move(send)),
+      memory_(memory),
       streams_(elements >= kStreamedLeast),
       roots_(elements, 1, memory),
-      merged_(elements, 0, memory) {}
+      merged_(0, 0, memory) {}
 
 void Reduction::Begin(const TickInfo& info) {
   CHECK(info.self >= 0 && info.self < info.map->world_size(), "a rank of the map");
@@ -71,10 +72,6 @@ void Reduction::Begin(const TickInfo& info) {
   }
   root_ = {};  // before Take, which may give it back
   root_ = roots_.Take();
-  for (Merge& merge : merges_) {
-    merge.sum = {};
-    merge.sum = merged_.Take();
-  }
   pieces_missing_ = 0;
   for (Bucket& bucket : buckets_) {
     bucket.inputs.assign(tree_.nodes().size(), {});
@@ -89,6 +86,29 @@ void Reduction::Begin(const TickInfo& info) {
       bucket.gatherings[i].missing = parts;
     }
   }
+  PlaceGatherings();
+}
+
+// The sums of a node's pieces lie behind each other, on boundaries of cache lines: a whole gradient
+// for each node would be many times what this rank writes of it.
+void Reduction::PlaceGatherings() {
+  for (Merge& merge : merges_) merge.sum = {};  // before Take, which may give it back
+  if (gatherings_ == 0) return;
+  std::size_t place = 0;
+  for (Bucket& bucket : buckets_) {
+    for (int rank = 0; rank < world_size(); ++rank) {
+      const int first = gathering_of_rank_[static_cast<std::size_t>(rank)];
+      if (first < 0) continue;
+      for (std::size_t merge = 0; merge < merges_.size(); ++merge)
+        bucket.gatherings[static_cast<std::size_t>(first) + merge].place = place;
+      const std::size_t lines =
+          (PieceOfBucket(bucket, rank).size + kFloatsPerCacheLine - 1) / kFloatsPerCacheLine;
+      place += lines * kFloatsPerCacheLine;
+    }
+  }
+  if (place == 0) return;
+  if (merged_.buffer_size() != place) merged_ = BufferPool(place, 0, memory_);
+  for (Merge& merge : merges_) merge.sum = merged_.Take();
 }
 
 void Reduction::MakePlan(const TickInfo& info) {
@@ -160,7 +180,7 @@ void Reduction::AddLocal(const HeldNode& node, std::uint32_t bucket) {
   CHECK(std::ranges::contains(map_.blocks_of_rank[static_cast<std::size_t>(self_)],
                               BlockOf(map_.logical_shards, node.node)),
         "a node that the map gives to this learner");
-  const Merge* const merge = MergeOf(node.node);
+  const std::optional<std::size_t> merge = MergeOf(node.node);
   CHECK(bucket < layout_.count(), "one of the buckets");
   // Ranks in turn, beginning behind this one, so that not all send to rank 0 first.
   for (int turn = 1; turn <= world_size(); ++turn) {
@@ -168,7 +188,7 @@ void Reduction::AddLocal(const HeldNode& node, std::uint32_t bucket) {
     const ElementRange piece = PieceOfBucket(buckets_[bucket], rank);
     if (piece.size == 0) continue;
     Bytes bytes = BytesOf(node.sum, piece);
-    const int to = merge == nullptr ? rank : plan_.SpeakerOf(self_, rank);
+    const int to = merge ? plan_.SpeakerOf(self_, rank) : rank;
     if (to != self_) {
       SendNode(to, bucket, node.node, rank, std::move(bytes));
     } else if (rank == self_) {
@@ -189,10 +209,10 @@ void Reduction::SendNode(int rank, std::uint32_t bucket, NodeIndex node, int pie
                .payload = std::move(bytes)});
 }
 
-const Reduction::Merge* Reduction::MergeOf(NodeIndex part) const {
-  for (const Merge& merge : merges_)
-    if (std::ranges::contains(merge.parts, part)) return &merge;
-  return nullptr;
+std::optional<std::size_t> Reduction::MergeOf(NodeIndex part) const {
+  for (std::size_t merge = 0; merge < merges_.size(); ++merge)
+    if (std::ranges::contains(merges_[merge].parts, part)) return merge;
+  return std::nullopt;
 }
 
 Status Reduction::OnFrame(int rank, const Frame& frame) {
@@ -264,20 +284,20 @@ Status Reduction::TakeNode(int rank, const Frame& frame) {
 // A node of a rank of this host, for a piece that this one speaks for.
 Status Reduction::TakePart(int rank, const Frame& frame) {
   const FrameHeader& header = frame.header;
-  const Merge* const merge = MergeOf(header.node);
+  const std::optional<std::size_t> merge = MergeOf(header.node);
   const auto piece_of = static_cast<int>(
       std::min(header.piece, static_cast<std::uint32_t>(map_.blocks_of_rank.size() - 1)));
   const ElementRange piece = PieceOfBucket(buckets_[header.bucket], piece_of);
-  if (merge == nullptr || header.piece != static_cast<std::uint32_t>(piece_of) ||
+  if (!merge || header.piece != static_cast<std::uint32_t>(piece_of) ||
       gathering_of_rank_[header.piece] < 0 || piece.size == 0 ||
       frame.payload.view.size() != piece.size * sizeof(float))
     return Invalid(
         std::format("rank {} sent {} bytes of node {} for piece {}, for which this rank "
                     "does not speak, or of another size",
                     rank, frame.payload.view.size(), header.node, header.piece));
-  const auto part =
-      static_cast<std::size_t>(std::ranges::find(merge->parts, header.node) - merge->parts.begin());
-  if (merge->rank_of_part[part] != rank)
+  const std::vector<NodeIndex>& parts = merges_[*merge].parts;
+  const auto part = static_cast<std::size_t>(std::ranges::find(parts, header.node) - parts.begin());
+  if (merges_[*merge].rank_of_part[part] != rank)
     return Invalid(std::format("rank {} sent node {}, which is not its own", rank, header.node));
   if (GatheringOf(header.bucket, piece_of, *merge).inputs[part].held)
     return Fail(ErrorCode::kAlreadyExists, std::format("rank {} sent node {} of bucket {} twice",
@@ -354,26 +374,27 @@ void Reduction::SendRoot(int rank, std::uint32_t bucket, int piece) {
                .payload = BytesOf(root_, PieceOfBucket(buckets_[bucket], piece))});
 }
 
-Reduction::Gathering& Reduction::GatheringOf(std::uint32_t bucket, int piece, const Merge& merge) {
+Reduction::Gathering& Reduction::GatheringOf(std::uint32_t bucket, int piece, std::size_t merge) {
   const int first = gathering_of_rank_[static_cast<std::size_t>(piece)];
-  return buckets_[bucket].gatherings[static_cast<std::size_t>(first + (&merge - merges_.data()))];
+  return buckets_[bucket].gatherings[static_cast<std::size_t>(first) + merge];
 }
 
-void Reduction::AddPart(std::uint32_t bucket, int piece, const Merge& merge, NodeIndex part,
+void Reduction::AddPart(std::uint32_t bucket, int piece, std::size_t index_of_merge, NodeIndex part,
                         Bytes bytes) {
-  Gathering& gathering = GatheringOf(bucket, piece, merge);
+  const Merge& merge = merges_[index_of_merge];
+  Gathering& gathering = GatheringOf(bucket, piece, index_of_merge);
   const auto index =
       static_cast<std::size_t>(std::ranges::find(merge.parts, part) - merge.parts.begin());
   CHECK(!gathering.inputs[index].held, "each node is given once");
   gathering.inputs[index] = {.bytes = std::move(bytes), .held = true};
   if (--gathering.missing > 0) return;
-  const ElementRange range = PieceOfBucket(buckets_[bucket], piece);
+  const ElementRange range{.begin = gathering.place,
+                           .size = PieceOfBucket(buckets_[bucket], piece).size};
   for (std::size_t i = 0; i < gathering.inputs.size(); ++i)
     input_values_[i] = {reinterpret_cast<const float*>(gathering.inputs[i].bytes.view.data()),
                         range.size};
-  merges_[static_cast<std::size_t>(&merge - merges_.data())].tree.Sum(
-      std::span(input_values_).first(gathering.inputs.size()), 1,
-      merge.sum.view().subspan(range.begin, range.size));
+  merges_[index_of_merge].tree.Sum(std::span(input_values_).first(gathering.inputs.size()), 1,
+                                   merge.sum.view().subspan(range.begin, range.size));
   for (Input& input : gathering.inputs) input.bytes = {};
   SendNode(piece, bucket, merge.node, piece, BytesOf(merge.sum, range));
 }

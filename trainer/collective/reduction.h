@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -88,7 +89,8 @@ class Reduction {
     Bytes bytes;  // let go of when it was added
     bool held = false;
   };
-  struct Gathering {  // of the parts of one node, of a piece that this rank speaks for
+  struct Gathering {        // of the parts of one node, of a piece that this rank speaks for
+    std::size_t place = 0;  // of their sum, in that of the node
     std::size_t missing = 0;
     std::vector<Input> inputs;
   };
@@ -105,27 +107,31 @@ class Reduction {
     TreeSum tree;                   // of its parts, with numbers of their own
     std::vector<NodeIndex> parts;   // in the tree's order
     std::vector<int> rank_of_part;  // likewise
-    FloatBuffer sum;
+    FloatBuffer sum;                // of the pieces that this rank speaks for, and no others
   };
 
   int world_size() const { return map_.world_size(); }
   ElementRange PieceOfBucket(const Bucket& bucket, int rank) const;  // within the whole vector
   void MakePlan(const TickInfo& info);
   void MakeMerges();
+  void PlaceGatherings();
   void SendNode(int rank, std::uint32_t bucket, NodeIndex node, int piece, Bytes bytes);
-  const Merge* MergeOf(NodeIndex part) const;
+  // Which of merges_ it is a part of.
+  std::optional<std::size_t> MergeOf(NodeIndex part) const;
   Status TakeNode(int rank, const Frame& frame);
   Status TakePart(int rank, const Frame& frame);
   Status TakeRoot(int rank, const Frame& frame);
   void AddInput(std::uint32_t bucket, std::size_t input, Bytes bytes);
-  void AddPart(std::uint32_t bucket, int piece, const Merge& merge, NodeIndex part, Bytes bytes);
+  void AddPart(std::uint32_t bucket, int piece, std::size_t index_of_merge, NodeIndex part,
+               Bytes bytes);
   void FinishPiece(std::uint32_t bucket);
   void SendRoot(int rank, std::uint32_t bucket, int piece);
-  Gathering& GatheringOf(std::uint32_t bucket, int piece, const Merge& merge);
+  Gathering& GatheringOf(std::uint32_t bucket, int piece, std::size_t merge);
   bool SpeaksFor(int rank, std::uint32_t piece) const;
 
   const std::size_t elements_;
   const SendFrame send_;
+  MemorySource& memory_;
   const bool streams_;  // what others finished
   BufferPool roots_;
   BucketLayout layout_;

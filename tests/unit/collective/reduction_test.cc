@@ -23,6 +23,18 @@ struct Sent {
   Frame frame;
 };
 
+class CountedMemory final : public MemorySource {
+ public:
+  std::shared_ptr<std::byte> Allocate(std::size_t bytes) override {
+    bytes_ += bytes;
+    return HeapMemory().Allocate(bytes);
+  }
+  std::size_t floats() const { return bytes_ / sizeof(float); }
+
+ private:
+  std::size_t bytes_ = 0;
+};
+
 // W learners whose frames lie in one heap until a test delivers them.
 class World {
  public:
@@ -33,14 +45,16 @@ class World {
       : sizes_(sizes) {
     for (int rank = 0; rank < world_size; ++rank) {
       folders_.push_back(std::make_unique<ShardFolder>(elements, shards));
-      reductions_.push_back(
-          std::make_unique<Reduction>(elements, [this, rank](int to, Frame frame) {
+      reductions_.push_back(std::make_unique<Reduction>(
+          elements,
+          [this, rank](int to, Frame frame) {
             floats_sent_ += frame.payload.view.size() / sizeof(float);
             if (!SameHost(rank, to)) {
               floats_between_hosts_ += frame.payload.view.size() / sizeof(float);
             }
             sent_.push_back({rank, to, std::move(frame)});
-          }));
+          },
+          memory_));
     }
   }
 
@@ -114,6 +128,7 @@ class World {
   std::vector<Sent>& sent() { return sent_; }
   std::size_t floats_sent() const { return floats_sent_; }
   std::size_t floats_between_hosts() const { return floats_between_hosts_; }
+  std::size_t floats_allocated() const { return memory_.floats(); }
 
  private:
   bool SameHost(int a, int b) const {
@@ -134,6 +149,7 @@ class World {
   const BucketSizes sizes_;
   ShardMap map_;
   std::vector<std::unique_ptr<ShardFolder>> folders_;
+  CountedMemory memory_;
   std::vector<std::unique_ptr<Reduction>> reductions_;
   std::vector<Sent> sent_;
   std::size_t floats_sent_ = 0;
@@ -363,6 +379,41 @@ TEST(Reduction, HostsSendEachSumOnce) {
       EXPECT_DOUBLE_EQ(static_cast<double>(world.floats_between_hosts()) / kElements,
                        told ? item.want : item.each_for_itself);
     }
+  }
+}
+
+// A rank adds up what its host sends, of the pieces that it speaks for: it has the root, and room
+// for those.
+TEST(Reduction, WhatIsAddedUpForOthersTakesTheRoomOfItsPieces) {
+  constexpr std::size_t kElements = 32 << 10;
+  const struct {
+    const char* name;
+    int shards;
+    std::vector<int> host_of_rank;
+    double want;  // in gradients, of all ranks
+  } kCases[] = {
+      {"each of eight speaks for one of eight pieces", 32, {0, 0, 0, 0, 1, 1, 1, 1}, 8 + 1},
+      {"one host", 8, {5, 5, 5, 5}, 4},
+      {"nobody has a neighbour", 8, {3, 1, 2, 0}, 4},
+  };
+  std::mt19937 random(29);
+  for (const auto& item : kCases) {
+    SCOPED_TRACE(item.name);
+    const int world_size = static_cast<int>(item.host_of_rank.size());
+    const auto leaves = RandomLeaves(item.shards, kElements, random);
+    World world(item.shards, world_size, kElements, kElements / 4);
+    world.SetHosts(item.host_of_rank);
+    for (Tick tick = 0; tick < 2; ++tick) {
+      world.Begin(AssignShards(item.shards, world_size), tick, 7);
+      for (int rank = 0; rank < world_size; ++rank) world.Compute(rank, leaves);
+      while (world.DeliverOne(random)) {
+      }
+      for (int rank = 0; rank < world_size; ++rank) {
+        ASSERT_TRUE(world.at(rank).done());
+        ASSERT_EQ(RootOf(world.at(rank)), PlainMean(leaves, 7));
+      }
+    }
+    EXPECT_DOUBLE_EQ(static_cast<double>(world.floats_allocated()) / kElements, item.want);
   }
 }
 
