@@ -165,6 +165,25 @@ class BackgroundMetrics final : public MetricsSink {
   std::jthread thread_;                      // last: joined before the rest is destroyed
 };
 
+class ShownMetrics final : public MetricsSink {
+ public:
+  ShownMetrics(MetricsSink& file, std::function<void(std::string_view)> show)
+      : file_(file), show_(std::move(show)) {}
+
+  void Append(Tick tick, std::string_view line) override {
+    file_.Append(tick, line);
+    if (!show_ || line == shown_) return;
+    shown_ = line;
+    show_(line);
+  }
+  void CutFrom(Tick tick) override { file_.CutFrom(tick); }
+
+ private:
+  MetricsSink& file_;
+  const std::function<void(std::string_view)> show_;
+  std::string shown_;  // the last one
+};
+
 }  // namespace
 
 std::unique_ptr<MetricsSink> NewMetricsFile(fs::path path) {
@@ -173,6 +192,11 @@ std::unique_ptr<MetricsSink> NewMetricsFile(fs::path path) {
 
 std::unique_ptr<MetricsSink> NewBackgroundMetrics(std::unique_ptr<MetricsSink> sink) {
   return std::make_unique<BackgroundMetrics>(std::move(sink));
+}
+
+std::unique_ptr<MetricsSink> NewShownMetrics(MetricsSink& file,
+                                             std::function<void(std::string_view line)> show) {
+  return std::make_unique<ShownMetrics>(file, std::move(show));
 }
 
 }  // namespace pliant

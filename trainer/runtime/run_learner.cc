@@ -99,22 +99,6 @@ WebSocketLinkOptions MakeLinkOptions(const LearnerEnvironment::Coordinator& coor
                                                      .server_name = std::string(kServerName)}}};
 }
 
-// Shows what goes to the file to somebody else as well.
-class ShownMetrics final : public MetricsSink {
- public:
-  ShownMetrics(MetricsSink& file, std::function<void(std::string_view)> show)
-      : file_(file), show_(std::move(show)) {}
-  void Append(Tick tick, std::string_view line) override {
-    file_.Append(tick, line);
-    if (show_) show_(line);
-  }
-  void CutFrom(Tick tick) override { file_.CutFrom(tick); }
-
- private:
-  MetricsSink& file_;
-  const std::function<void(std::string_view)> show_;
-};
-
 // None where it was not asked for. A port that is taken, for example by the program itself, is no
 // reason not to train.
 std::unique_ptr<HttpServer> ServeMetrics(RealEventLoop& loop, const LearnerEnvironment& environment,
@@ -230,7 +214,7 @@ int RunLearner(Program& program, const RunLearnerOptions& options) {
   const auto checkpointer =
       NewThreadedCheckpointer(loop, std::make_unique<FileStore>(folder), std::move(resume));
   const auto metrics_file = NewBackgroundMetrics(NewMetricsFile(folder / "metrics.jsonl"));
-  ShownMetrics metrics(*metrics_file, options.on_metrics_line);
+  const auto metrics = NewShownMetrics(*metrics_file, options.on_metrics_line);
   const int shards = LogicalShardsOf(options);
   // Statistical: a batch, and a leaf that fills the tree up.
   const int shards_most = environment.reproducibility == Reproducibility::kBitwise ? shards : 2;
@@ -252,7 +236,7 @@ int RunLearner(Program& program, const RunLearnerOptions& options) {
                        .transport = transport.get(),
                        .compute = *compute,
                        .checkpointer = *checkpointer,
-                       .metrics = metrics,
+                       .metrics = *metrics,
                        .ledger = ledger.get(),
                        .gradients = gradients},
                       [&](LearnerExit how) {

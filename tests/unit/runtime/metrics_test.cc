@@ -177,6 +177,23 @@ TEST_F(MetricsFileTest, AFullVolumeSpoilsNoLine) {
   EXPECT_EQ(Content(), Lines({1, 3}));
 }
 
+TEST_F(MetricsFileTest, WhatIsAppendedAgainIsNotShownAgain) {
+  const auto file = NewMetricsFile(path());
+  std::string shown;
+  const auto metrics =
+      NewShownMetrics(*file, [&](std::string_view line) { shown += std::string(line) + '\n'; });
+  for (const Tick tick : {1, 2}) Append(*metrics, tick);
+  for (int memberships = 0; memberships < 3; ++memberships) {  // as rank 0 of each
+    metrics->CutFrom(2);
+    Append(*metrics, 2);
+  }
+  Append(*metrics, 3);
+  metrics->CutFrom(2);  // after a restore
+  Append(*metrics, 2);
+  EXPECT_EQ(shown, Lines({1, 2, 3, 2}));
+  EXPECT_EQ(Content(), Lines({1, 2}));
+}
+
 TEST(BackgroundMetrics, NobodyWaitsForAVolumeThatHangs) {
   std::vector<std::string> seen;
   std::promise<void> answers;
