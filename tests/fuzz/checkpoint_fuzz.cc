@@ -13,8 +13,9 @@
 namespace pliant {
 namespace {
 
-constexpr std::string_view kManifestPath = "step-000000000007-m1.2/manifest.json";
-constexpr std::string_view kModelPath = "step-000000000007-m1.2/model-00001-of-00001.safetensors";
+constexpr std::string_view kManifestPath = "step-000000000007-t000000000008-m1.2/manifest.json";
+constexpr std::string_view kModelPath =
+    "step-000000000007-t000000000008-m1.2/model-00001-of-00001.safetensors";
 
 const MemoryStore& SavedStore() {
   static const MemoryStore store = [] {

@@ -52,7 +52,7 @@ class ReplayTest(ScenarioTest):
         job, settings = self.trained(TOY_FLIP_BIT_AT_STEP="30")
         code, log = self.replay(job, settings, "20")
         self.assertEqual(code, 1, log)
-        self.assertRegex(log, r"step-0+40-m0\.1: .*model.weight differs in \d+ of its elements")
+        self.assertRegex(log, r"step-0+40-t\d+-m0\.1: .*model.weight differs in \d+ of its elements")
         code, log = self.replay(job, settings, "40")
         self.assertEqual(code, 0, "what follows is computed from it: " + log)
 

@@ -22,8 +22,11 @@ std::string SliceText(StateSlice slice) {
 // Names the files of a slice, when they are there.
 std::string ListName(StateSlice slice) { return std::format("slice-{}.json", SliceText(slice)); }
 
+// The tick, too: an evaluation may change the state, and belongs to no step. So one name is one
+// state, and the files of another are never in the way.
 std::string NameOf(const TrainingPosition& position) {
-  return std::format("{}{:012}-m{}", kStepPrefix, position.step, ToString(position.membership));
+  return std::format("{}{:012}-t{:012}-m{}", kStepPrefix, position.step, position.tick,
+                     ToString(position.membership));
 }
 
 // A safetensors file before it is written. Borrows the tensors.
@@ -96,8 +99,9 @@ Result<Manifest> WriteInto(CheckpointStore& store, std::string_view directory,
                     .parameters_sha256 = ParametersSha256(state)};
   for (const TensorFile& file : files) manifest.files.push_back(Describe(file));
 
-  // The same state may be saved again: at a later tick of an evaluation, or after a crash whose
-  // checkpoint was complete already. Files that a valid manifest names are never written over.
+  // The same state may be saved again: within an evaluation, whose position is its beginning, or
+  // after a crash whose checkpoint was complete already. Files that a valid manifest names are
+  // never written over.
   ASSIGN_OR_RETURN(const StoredCheckpoint present, FindDirectory(store, directory));
   bool write_files = true;
   if (present.has_manifest()) {
@@ -215,8 +219,8 @@ void RemoveRemains(CheckpointStore& store, const TrainingPosition& before) {
   const auto steps = ListSteps(store);
   if (!steps) return;
   for (const StoredCheckpoint& stored : *steps) {
-    if (stored.has_manifest() ||
-        std::tie(stored.membership, stored.step) >= std::tie(before.membership, before.step))
+    if (stored.has_manifest() || std::tie(stored.membership, stored.step, stored.tick) >=
+                                     std::tie(before.membership, before.step, before.tick))
       continue;
     if (!RemoveDirectory(store, stored)) return;
   }
@@ -265,7 +269,7 @@ Status PruneTo(CheckpointStore& store, const TrainingPosition& written, int keep
     if (stored.membership > written.membership) return {};  // theirs to prune
   int kept = 0;
   for (const StoredCheckpoint& stored : steps) {
-    const bool ahead = stored.step > written.step;
+    const bool ahead = std::tie(stored.step, stored.tick) > std::tie(written.step, written.tick);
     const bool keeps = ahead ? stored.membership == written.membership
                              : stored.has_manifest() && kept++ < std::max(keep, 1);
     if (!keeps) RETURN_IF_ERROR(RemoveDirectory(store, stored));

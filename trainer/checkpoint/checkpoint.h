@@ -48,7 +48,7 @@ Result<std::optional<Manifest>> PublishSlices(CheckpointStore& store, const Chec
                                               int slices);
 
 // Removes, as far as the store lets it, what attempts before this one left without a manifest:
-// those of earlier memberships, and of earlier steps of the same.
+// those of earlier memberships, and of earlier ticks of the same.
 void RemoveRemains(CheckpointStore& store, const TrainingPosition& before);
 
 // The newest checkpoint of which everything verifies. kNotFound when there is none at all, kCorrupt

@@ -21,17 +21,22 @@ constexpr std::size_t kReadBytes = std::size_t{8} << 20;
 // Of a checkpoint or of the final model.
 bool IsOfModel(std::string_view file) { return file.starts_with("model-") || file == kFinalFile; }
 
+// Takes `prefix` and the number behind it off the front of `text`.
+bool TakeNumber(std::string_view& text, std::string_view prefix, std::uint64_t& number) {
+  if (!text.starts_with(prefix)) return false;
+  const char* const end = text.data() + text.size();
+  const auto taken = std::from_chars(text.data() + prefix.size(), end, number);
+  if (taken.ec != std::errc()) return false;
+  text = {taken.ptr, end};
+  return true;
+}
+
 std::optional<StoredCheckpoint> ParseDirectory(std::string_view name) {
   StoredCheckpoint stored{.name = std::string(name)};
-  if (!name.starts_with(kStepPrefix)) return std::nullopt;
-  const char* const end = name.data() + name.size();
-  const auto step = std::from_chars(name.data() + kStepPrefix.size(), end, stored.step);
-  if (step.ec != std::errc() || end - step.ptr < 2 || step.ptr[0] != '-' || step.ptr[1] != 'm')
-    return std::nullopt;
-  const auto term = std::from_chars(step.ptr + 2, end, stored.membership.term);
-  if (term.ec != std::errc() || term.ptr == end || *term.ptr != '.') return std::nullopt;
-  const auto counter = std::from_chars(term.ptr + 1, end, stored.membership.counter);
-  if (counter.ec != std::errc() || counter.ptr != end) return std::nullopt;
+  if (!TakeNumber(name, kStepPrefix, stored.step)) return std::nullopt;
+  if (name.starts_with("-t") && !TakeNumber(name, "-t", stored.tick)) return std::nullopt;
+  if (!TakeNumber(name, "-m", stored.membership.term)) return std::nullopt;
+  if (!TakeNumber(name, ".", stored.membership.counter) || !name.empty()) return std::nullopt;
   return stored;
 }
 
@@ -103,7 +108,8 @@ Result<std::vector<StoredCheckpoint>> ListSteps(CheckpointStore& store) {
   std::vector<StoredCheckpoint> steps;
   for (auto& [name, stored] : found) steps.push_back(std::move(stored));
   std::ranges::sort(steps, [](const StoredCheckpoint& a, const StoredCheckpoint& b) {
-    return std::tie(b.step, b.membership, a.name) < std::tie(a.step, a.membership, b.name);
+    return std::tie(b.step, b.tick, b.membership, a.name) <
+           std::tie(a.step, a.tick, a.membership, b.name);
   });
   return steps;
 }

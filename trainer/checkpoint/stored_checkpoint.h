@@ -24,8 +24,9 @@ std::string PathIn(std::string_view directory, std::string_view name);
 
 // What stands in one directory.
 struct StoredCheckpoint {
-  std::string name;  // "step-000000001234-m2.5" or "final"
+  std::string name;  // "step-000000001234-t000000001260-m2.5" or "final"
   std::uint64_t step = 0;
+  Tick tick = 0;  // 0: its name is of before they had it ("step-000000001234-m2.5")
   MembershipId membership;
   std::map<std::string, std::uint64_t, std::less<>> files;  // name → bytes
 

@@ -29,6 +29,8 @@ struct LearnerLoop::Impl::SaveUnderWay {
 };
 
 bool LearnerLoop::Impl::CheckpointDue(const TickPlan& plan) {
+  // Each of these counts, also while another is under way.
+  if (options_.checkpoint_at.contains(applied_ + 1)) return true;
   if (plan.kind != TickKind::kTrain || saving_) return false;
   if (save_again_at_ && parts_.loop.Now() >= *save_again_at_) return true;
   const std::uint64_t every = options_.checkpoint_every_steps;

@@ -308,7 +308,8 @@ void LearnerLoop::Impl::After(Duration delay, std::function<void()> task) {
 }
 
 CheckpointLabel LearnerLoop::Impl::Label() const {
-  // An evaluation changes no state and is done again as a whole.
+  // An evaluation is done again as a whole. Until its end, when the program hears of it and may
+  // change the state, that is as before it: within it the position is its beginning.
   Tick tick = applied_;
   while (tick > 0 && tick < schedule_.total_ticks() &&
          schedule_.At(tick).kind == TickKind::kEvaluate &&

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,7 @@ struct LearnerOptions {
 
   std::uint64_t checkpoint_every_steps = 0;  // 0: not by steps
   Duration checkpoint_every{};               // zero: not by time
+  std::set<Tick> checkpoint_at;              // besides, after so many ticks
   int checkpoints_kept = 3;
   std::size_t checkpoint_slice_bytes = std::size_t{1} << 30;  // what is worth a writer of its own
 

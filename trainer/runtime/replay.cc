@@ -46,7 +46,7 @@ Result<std::string> VerifyReplay(Program& program, const Schedule& schedule,
   LearnerLoop learner(
       {.self = {environment.learner, environment.pod_uid, 0},
        .framework = options.framework,
-       .checkpoint_every_steps = checker->every_steps(),
+       .checkpoint_at = checker->ticks(),
        .check_state_every_steps = 0},
       schedule, {.loop = loop, .compute = *compute, .checkpointer = *checker, .metrics = metrics},
       [&](const LearnerExit& exit) { end(Fail(exit.code, exit.message)); });

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <format>
-#include <numeric>
 #include <ranges>
 #include <utility>
 
@@ -18,17 +17,21 @@ Result<std::unique_ptr<ReplayChecker>> ReplayChecker::Open(EventLoop& loop, Chec
   std::erase_if(steps, [](const StoredCheckpoint& stored) { return !stored.has_manifest(); });
   std::ranges::reverse(steps);
   std::unique_ptr<ReplayChecker> checker(new ReplayChecker(loop, store, std::move(verdict)));
-  // What a newer membership wrote of the same step is what the job went on from.
+  // Of one step it is the last: what a newer membership wrote, or what an evaluation left.
   const auto from = std::ranges::find_last(steps, range.from, &StoredCheckpoint::step);
   if (from.empty()) {
     return Fail(ErrorCode::kNotFound, std::format("no checkpoint of step {}", range.from));
   }
   checker->from_ = from.front();
-  for (const StoredCheckpoint& stored : steps) {
+  for (StoredCheckpoint& stored : steps) {
     if (stored.step <= range.from || (range.to > 0 && stored.step > range.to)) continue;
-    checker->every_steps_ = std::gcd(checker->every_steps_, stored.step);
-    checker->targets_.push_back(stored);
+    // Not all names say it.
+    ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(store, stored));
+    stored.tick = manifest.position.tick;
+    checker->ticks_.insert(stored.tick);
+    checker->targets_.push_back(std::move(stored));
   }
+  std::ranges::stable_sort(checker->targets_, {}, &StoredCheckpoint::tick);
   checker->final_ = range.to == 0 && ReadFinal(store).has_value();
   if (checker->targets_.empty() && !checker->final_) {
     return Fail(ErrorCode::kNotFound,
@@ -48,18 +51,20 @@ void ReplayChecker::Answer(Done<T> done, Result<T> result) {
 
 void ReplayChecker::Save(CheckpointLabel label, StateSlice, std::shared_ptr<const StateCopy> state,
                          int, Done<std::optional<Manifest>> done) {
-  CompareUpTo(label.position.step, state->view());
+  CompareUpTo(label.position, state->view());
   Answer<std::optional<Manifest>>(std::move(done),
                                   Manifest{.position = label.position, .job = label.job});
 }
 
-void ReplayChecker::CompareUpTo(std::uint64_t step, const StateDict& now) {
-  while (verdict_ && !targets_.empty() && targets_.front().step <= step) {
+// By ticks: an evaluation may change the state between two steps.
+void ReplayChecker::CompareUpTo(const TrainingPosition& position, const StateDict& now) {
+  while (verdict_ && !targets_.empty() && targets_.front().tick <= position.tick) {
     const StoredCheckpoint then = std::move(targets_.front());
     targets_.erase(targets_.begin());
-    Judge(then.step, then.step == step ? CompareWith(then, now)
-                                       : Fail(ErrorCode::kUnavailable,
-                                              std::format("step {} was passed over", then.step)));
+    Judge(then.step,
+          then.tick == position.tick
+              ? CompareWith(then, now)
+              : Fail(ErrorCode::kUnavailable, std::format("step {} was passed over", then.step)));
   }
 }
 
@@ -88,7 +93,7 @@ void ReplayChecker::ExportFinal(CheckpointLabel label, std::shared_ptr<const Sta
                                 Done<Manifest> done) {
   const Result<Manifest> then = ReadFinal(store_);
   const std::string now = ParametersSha256(state->view());
-  CompareUpTo(label.position.step, state->view());
+  CompareUpTo(label.position, state->view());
   if (std::exchange(final_, false) && verdict_) {
     const bool same = then && then->parameters_sha256 == now;
     Judge(label.position.step,

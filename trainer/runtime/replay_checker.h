@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,8 +29,8 @@ class ReplayChecker final : public Checkpointer {
   static Result<std::unique_ptr<ReplayChecker>> Open(EventLoop& loop, CheckpointStore& store,
                                                      const ReplayRange& range, Verdict verdict);
 
-  // Every checkpoint to compare is of a step that this divides.
-  std::uint64_t every_steps() const { return every_steps_; }
+  // After so many ticks the checkpoints were written that are to be compared.
+  const std::set<Tick>& ticks() const { return ticks_; }
 
   void Save(CheckpointLabel label, StateSlice slice, std::shared_ptr<const StateCopy> state,
             int keep, Done<std::optional<Manifest>> done) override;
@@ -48,7 +49,7 @@ class ReplayChecker final : public Checkpointer {
 
   template <typename T>
   void Answer(Done<T> done, Result<T> result);
-  void CompareUpTo(std::uint64_t step, const StateDict& now);
+  void CompareUpTo(const TrainingPosition& position, const StateDict& now);
   Status CompareWith(const StoredCheckpoint& then, const StateDict& now) const;
   void Judge(std::uint64_t step, const Status& same);
   void Say(Result<std::string> verdict);
@@ -59,7 +60,7 @@ class ReplayChecker final : public Checkpointer {
   StoredCheckpoint from_;
   std::vector<StoredCheckpoint> targets_;  // those to compare yet, the first ones first
   bool final_ = false;                     // the final model, too
-  std::uint64_t every_steps_ = 0;
+  std::set<Tick> ticks_;
   std::uint64_t compared_ = 0;
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <format>
 #include <functional>
 #include <set>
 #include <string>
@@ -52,10 +53,11 @@ TEST(Checkpoint, ComesBackAsItWasSaved) {
   MemoryStore store;
   const Result<Manifest> saved = Save(store, 1234);
   ASSERT_TRUE(saved) << saved.error();
-  EXPECT_THAT(NamesIn(store),
-              ElementsAre("step-000000001234-m2.5/manifest.json",
-                          "step-000000001234-m2.5/model-00001-of-00001.safetensors",
-                          "step-000000001234-m2.5/optimizer-00001-of-00001.safetensors"));
+  EXPECT_THAT(
+      NamesIn(store),
+      ElementsAre("step-000000001234-t000000001244-m2.5/manifest.json",
+                  "step-000000001234-t000000001244-m2.5/model-00001-of-00001.safetensors",
+                  "step-000000001234-t000000001244-m2.5/optimizer-00001-of-00001.safetensors"));
   const Result<Restored> restored = RestoreNewest(store, kJob);
   ASSERT_TRUE(restored) << restored.error();
   EXPECT_EQ(restored->manifest, *saved);
@@ -73,7 +75,7 @@ TEST(Checkpoint, WithoutOneThereIsNothingToRestore) {
   MemoryStore store;
   EXPECT_EQ(RestoreNewest(store, kJob).error().code, ErrorCode::kNotFound);
   ASSERT_TRUE(Save(store, 5));
-  store.objects().erase("step-000000000005-m2.5/manifest.json");
+  store.objects().erase("step-000000000005-t000000000015-m2.5/manifest.json");
   EXPECT_EQ(RestoreNewest(store, kJob).error().code, ErrorCode::kNotFound)
       << "without a manifest it does not exist";
 }
@@ -137,7 +139,8 @@ TEST(Checkpoint, AnyDamageIsSeen) {
 
 TEST(Checkpoint, AFileThatIsCutOrGoneIsSeen) {
   for (const std::string file : {"model", "optimizer"}) {
-    const std::string name = "step-000000000200-m2.5/" + file + "-00001-of-00001.safetensors";
+    const std::string name =
+        "step-000000000200-t000000000210-m2.5/" + file + "-00001-of-00001.safetensors";
     for (const bool gone : {false, true}) {
       MemoryStore store;
       ASSERT_TRUE(Save(store, 100));
@@ -156,7 +159,7 @@ TEST(Checkpoint, AFileThatIsCutOrGoneIsSeen) {
 TEST(Checkpoint, WhenNoneVerifiesItIsNotAFreshStart) {
   MemoryStore store;
   ASSERT_TRUE(Save(store, 100));
-  FlipByte(store, "step-000000000100-m2.5/model-00001-of-00001.safetensors", 100);
+  FlipByte(store, "step-000000000100-t000000000110-m2.5/model-00001-of-00001.safetensors", 100);
   const Result<Restored> restored = RestoreNewest(store, kJob);
   ASSERT_FALSE(restored);
   EXPECT_EQ(restored.error().code, ErrorCode::kCorrupt);
@@ -236,18 +239,21 @@ TEST(Checkpoint, RemainsOfTheDeadMakeRoom) {
   MemoryStore store;
   for (const MembershipId& membership : {older, newer}) {
     ASSERT_TRUE(Save(store, 200, membership));
-    store.objects().erase("step-000000000200-m" + ToString(membership) + "/manifest.json");
+    store.objects().erase("step-000000000200-t000000000210-m" + ToString(membership) +
+                          "/manifest.json");
   }
   ASSERT_TRUE(Save(store, 100, older));
   RemoveRemains(store, {.step = 200, .membership = {.term = 2, .counter = 5}});
   std::set<std::string> directories;
   for (const std::string& name : NamesIn(store)) directories.insert(name.substr(0, name.find('/')));
-  EXPECT_THAT(directories, ElementsAre("step-000000000100-m2.4", "step-000000000200-m2.6"))
+  EXPECT_THAT(directories, ElementsAre("step-000000000100-t000000000110-m2.4",
+                                       "step-000000000200-t000000000210-m2.6"))
       << "the newer membership may still be writing";
 }
 
-// An evaluation moves the tick but not the state; a checkpoint of the same step is not put at risk.
-TEST(Checkpoint, SavingTheSameStateAgainWritesTheManifestOnly) {
+// Within an evaluation the position is its beginning; the checkpoint that is there is not put at
+// risk.
+TEST(Checkpoint, SavingTheSameStateAgainWritesTheManifestAtMost) {
   MemoryStore store;
   ASSERT_TRUE(Save(store, 100));
   std::set<std::string> written;
@@ -259,10 +265,72 @@ TEST(Checkpoint, SavingTheSameStateAgainWritesTheManifestOnly) {
   EXPECT_TRUE(written.empty());
   TrainingState state(100);
   CheckpointLabel label = LabelAt(100);
-  label.position.tick += 2;
+  label.framework = "test 2";
   ASSERT_TRUE(SaveCheckpoint(store, label, state.View()));
-  EXPECT_EQ(written, std::set<std::string>{"step-000000000100-m2.5/manifest.json"});
-  EXPECT_EQ(RestoreNewest(store, kJob)->manifest.position.tick, label.position.tick);
+  EXPECT_EQ(written, std::set<std::string>{"step-000000000100-t000000000110-m2.5/manifest.json"});
+  EXPECT_EQ(RestoreNewest(store, kJob)->manifest.framework, label.framework);
+}
+
+// What an evaluation left is of the same step and membership as what was saved before it. Wherever
+// saving it ends, the checkpoint before stays as it was.
+TEST(Checkpoint, OneStepMayHaveTheStatesOfSeveralTicks) {
+  CheckpointLabel label = LabelAt(100);
+  label.position.tick += 2;
+  TrainingState evaluated(101);
+  for (const bool sliced : {false, true}) {
+    bool completed = false;
+    for (std::uint64_t crash = 0; !completed; ++crash) {
+      ASSERT_LT(crash, 50U);
+      MemoryStore store;
+      ASSERT_TRUE(Save(store, 100));
+      const auto before = store.objects();
+      const std::uint64_t first = store.operations();
+      store.fault = [&](std::uint64_t operation, std::string_view) {
+        return operation < first + crash ? Fault::kNone : Fault::kFail;
+      };
+      if (sliced) {
+        const StateDict state = evaluated.View();
+        for (int i = 0; i < 2; ++i) {
+          const StateSlice slice{.index = i, .count = 2};
+          const auto saved = SaveSlice(store, label, slice, SliceOf(state, slice));
+          completed = saved && *saved;
+        }
+      } else {
+        completed = SaveCheckpoint(store, label, evaluated.View()).has_value();
+      }
+      store.fault = nullptr;
+      for (const auto& [name, content] : before) EXPECT_EQ(store.objects()[name], content) << name;
+      const Result<Restored> restored = RestoreNewest(store, kJob);
+      ASSERT_TRUE(restored) << restored.error();
+      const bool newer = restored->manifest.position == label.position;
+      EXPECT_TRUE(newer || !completed);
+      TrainingState want(newer ? 101 : 100);
+      EXPECT_EQ(Contents(restored->state.view()), Contents(want.View()));
+    }
+  }
+}
+
+TEST(Checkpoint, NamesOfOlderVersionsHaveNoTick) {
+  MemoryStore store;
+  for (const std::uint64_t step : {100U, 200U}) {
+    ASSERT_TRUE(Save(store, step));
+    const std::string tick = std::format("-t{:012}", step + 10);
+    for (const std::string& name : NamesIn(store)) {
+      const std::size_t at = name.find(tick);
+      if (at == std::string::npos) continue;
+      auto object = store.objects().extract(name);
+      object.key().erase(at, tick.size());
+      store.objects().insert(std::move(object));
+    }
+  }
+  ASSERT_TRUE(store.objects().contains("step-000000000200-m2.5/manifest.json"));
+  ExpectRestores(store, 200);
+  EXPECT_EQ(RestoreNewest(store, kJob, "step-000000000100-m2.5")->manifest.position.tick, 110U);
+  ASSERT_TRUE(Save(store, 200)) << "by a newer version, in the same membership";
+  ASSERT_TRUE(PruneTo(store, LabelAt(200).position, 2));
+  EXPECT_TRUE(store.objects().contains("step-000000000200-m2.5/manifest.json"));
+  EXPECT_FALSE(store.objects().contains("step-000000000100-m2.5/manifest.json"));
+  ExpectRestores(store, 200);
 }
 
 TEST(Checkpoint, AStoreThatCannotBeReadIsNoReasonToGoBack) {
@@ -299,16 +367,21 @@ TEST(PruneTo, KeepsTheNewestAndRemovesRemains) {
   MemoryStore store;
   for (const std::uint64_t step : {100U, 200U, 300U, 400U}) ASSERT_TRUE(Save(store, step, present));
   ASSERT_TRUE(Save(store, 350, older));
-  store.objects().erase("step-000000000350-m2.4/manifest.json");
+  store.objects().erase("step-000000000350-t000000000360-m2.4/manifest.json");
   ASSERT_TRUE(Save(store, 900, older));  // it did not verify, so training went back behind it
+  CheckpointLabel evaluated = LabelAt(400, older);  // nor did this one
+  evaluated.position.tick += 2;
+  TrainingState state(401);
+  ASSERT_TRUE(SaveCheckpoint(store, evaluated, state.View()));
   store.objects()["metrics.jsonl"] = {};
   store.objects()["step-of-a-stranger/x"] = {};
   ASSERT_TRUE(PruneTo(store, LabelAt(400, present).position, 2));
   std::set<std::string> directories;
   for (const auto& [name, content] : store.objects())
     directories.insert(name.substr(0, name.find('/')));
-  EXPECT_THAT(directories, ElementsAre("metrics.jsonl", "step-000000000300-m2.5",
-                                       "step-000000000400-m2.5", "step-of-a-stranger"));
+  EXPECT_THAT(directories,
+              ElementsAre("metrics.jsonl", "step-000000000300-t000000000310-m2.5",
+                          "step-000000000400-t000000000410-m2.5", "step-of-a-stranger"));
 
   ASSERT_TRUE(Save(store, 500, newer));
   const auto before = NamesIn(store);

@@ -141,13 +141,14 @@ TEST(RestoreFirst, IsFromTheJobOrTheCheckpointThatWasNamed) {
   EXPECT_EQ(First(std::nullopt), "NotFound it is to begin afresh");
   EXPECT_EQ(First(ResumeFromFolder(job)), "200");
   EXPECT_EQ(First(ResumeFromFolder(job / "")), "200");
-  EXPECT_EQ(First(ResumeFromFolder(job / "step-000000000100-m2.5")), "100");
+  EXPECT_EQ(First(ResumeFromFolder(job / "step-000000000100-t000000000110-m2.5")), "100");
   EXPECT_EQ(First(ResumeFromFolder(volume / "none")),
             "Invalid resume from " + (volume / "none").string() + ": there is no checkpoint");
   EXPECT_EQ(
       First(ResumeFromFolder(job), {.seed = 8, .global_batch_size = 256, .logical_shards = 32}),
       "Invalid resume from " + job.string() +
-          ": checkpoint step-000000000200-m2.5 was written with seed 7, globalBatchSize 256, "
+          ": checkpoint step-000000000200-t000000000210-m2.5 was written with seed 7, "
+          "globalBatchSize 256, "
           "logicalShards 32; this job has 8, 256, 32");
   std::filesystem::remove_all(volume);
 }

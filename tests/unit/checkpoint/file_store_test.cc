@@ -106,7 +106,7 @@ TEST_F(FileStoreTest, SavesRestoresAndPrunesCheckpoints) {
   EXPECT_EQ(directories, 2U);
 
   // A learner that died while it wrote leaves a part behind.
-  const fs::path attempt = directory_ / "uid" / "step-000000000250-m2.4";
+  const fs::path attempt = directory_ / "uid" / "step-000000000250-t000000000260-m2.4";
   fs::create_directory(attempt);
   std::ofstream(attempt / "model-00001-of-00001.safetensors.part") << "half";
   const auto restored = RestoreNewest(store, LabelAt(0).job);

@@ -136,7 +136,7 @@ TEST(SlicedCheckpoint, OfTheSameStateHasTheSameManifestWhoeverCompletedIt) {
 TEST(SlicedCheckpoint, IsPublishedByWhoLooksAgain) {
   MemoryStore store;
   for (int i = 0; i < kSlices; ++i) ASSERT_TRUE(Save(store, 100, i));
-  ASSERT_EQ(store.objects().erase("step-000000000100-m2.5/manifest.json"), 1U);
+  ASSERT_EQ(store.objects().erase("step-000000000100-t000000000110-m2.5/manifest.json"), 1U);
   EXPECT_EQ(RestoredStep(store), 0U);
   const auto published = PublishSlices(store, LabelAt(100), kSlices);
   ASSERT_TRUE(published && *published);

@@ -38,7 +38,7 @@ class CheckpointToolTest : public testing::Test {
   void TearDown() override { fs::remove_all(volume_); }
 
   fs::path job() const { return volume_ / kJob; }
-  fs::path newest() const { return job() / "step-000000000200-m2.5"; }
+  fs::path newest() const { return job() / "step-000000000200-t000000000210-m2.5"; }
 
   // The exit code; what it says is in said_ and complained_.
   int Run(std::vector<std::string> arguments) {
@@ -76,12 +76,15 @@ TEST_F(CheckpointToolTest, ListsAVolumeAJobOrACheckpoint) {
   fs::create_directories(volume_ / "lost+found");
   for (const fs::path& folder : {volume_, job()}) {
     EXPECT_THAT(States("list", folder, 0),
-                ElementsAre("step-000000000200-m2.5 complete", "step-000000000100-m2.5 complete"));
+                ElementsAre("step-000000000200-t000000000210-m2.5 complete",
+                            "step-000000000100-t000000000110-m2.5 complete"));
   }
-  EXPECT_THAT(States("list", newest(), 0), ElementsAre("step-000000000200-m2.5 complete"));
+  EXPECT_THAT(States("list", newest(), 0),
+              ElementsAre("step-000000000200-t000000000210-m2.5 complete"));
   ASSERT_EQ(Run({"list", volume_}), 0);
   EXPECT_THAT(said_, HasSubstr("JOB "));
-  EXPECT_THAT(said_, HasSubstr(std::string(kJob) + "  step-000000000200-m2.5  200   1      "));
+  EXPECT_THAT(said_, HasSubstr(std::string(kJob) +
+                               "  step-000000000200-t000000000210-m2.5  200   1      "));
   EXPECT_THAT(said_, HasSubstr("  complete\n"));
 
   const json all = (Run({"list", job(), "--json"}), json::parse(said_));
@@ -91,35 +94,41 @@ TEST_F(CheckpointToolTest, ListsAVolumeAJobOrACheckpoint) {
 
 TEST_F(CheckpointToolTest, VerifiesEveryByte) {
   EXPECT_THAT(States("verify", job(), 0),
-              ElementsAre("step-000000000200-m2.5 verified", "step-000000000100-m2.5 verified"));
+              ElementsAre("step-000000000200-t000000000210-m2.5 verified",
+                          "step-000000000100-t000000000110-m2.5 verified"));
   Damage(newest() / "model-00001-of-00001.safetensors");
   EXPECT_THAT(States("verify", job(), 1),
-              ElementsAre("step-000000000200-m2.5 damaged", "step-000000000100-m2.5 verified"));
+              ElementsAre("step-000000000200-t000000000210-m2.5 damaged",
+                          "step-000000000100-t000000000110-m2.5 verified"));
   ASSERT_EQ(Run({"verify", job()}), 1);
   EXPECT_THAT(said_, HasSubstr("damaged: model-00001-of-00001.safetensors: checksum "));
 
   // An attempt that did not end is none that is damaged.
   fs::remove(newest() / "manifest.json");
   EXPECT_THAT(States("verify", job(), 0),
-              ElementsAre("step-000000000200-m2.5 incomplete", "step-000000000100-m2.5 verified"));
-  EXPECT_THAT(States("verify", newest(), 1), ElementsAre("step-000000000200-m2.5 incomplete"));
-  fs::remove(job() / "step-000000000100-m2.5" / "optimizer-00001-of-00001.safetensors");
-  EXPECT_THAT(States("list", job() / "step-000000000100-m2.5", 0),
-              ElementsAre("step-000000000100-m2.5 damaged"));
+              ElementsAre("step-000000000200-t000000000210-m2.5 incomplete",
+                          "step-000000000100-t000000000110-m2.5 verified"));
+  EXPECT_THAT(States("verify", newest(), 1),
+              ElementsAre("step-000000000200-t000000000210-m2.5 incomplete"));
+  fs::remove(job() / "step-000000000100-t000000000110-m2.5" /
+             "optimizer-00001-of-00001.safetensors");
+  EXPECT_THAT(States("list", job() / "step-000000000100-t000000000110-m2.5", 0),
+              ElementsAre("step-000000000100-t000000000110-m2.5 damaged"));
 }
 
 TEST_F(CheckpointToolTest, ExportsTheFinalModelElseTheNewestThatVerifies) {
   const fs::path file = volume_ / "out" / "model.safetensors";
   Damage(newest() / "optimizer-00001-of-00001.safetensors");
   ASSERT_EQ(Run({"export", job(), file}), 0) << complained_;
-  EXPECT_THAT(complained_, HasSubstr("step-000000000200-m2.5 is passed over: optimizer"));
-  EXPECT_THAT(said_, HasSubstr("step-000000000100-m2.5 (step 100) exported to"));
+  EXPECT_THAT(complained_,
+              HasSubstr("step-000000000200-t000000000210-m2.5 is passed over: optimizer"));
+  EXPECT_THAT(said_, HasSubstr("step-000000000100-t000000000110-m2.5 (step 100) exported to"));
   const auto content = [](const fs::path& path) {
     std::ifstream in(path, std::ios::binary);
     return (std::ostringstream() << in.rdbuf()).str();
   };
-  EXPECT_EQ(content(file),
-            content(job() / "step-000000000100-m2.5" / "model-00001-of-00001.safetensors"));
+  EXPECT_EQ(content(file), content(job() / "step-000000000100-t000000000110-m2.5" /
+                                   "model-00001-of-00001.safetensors"));
 
   FileStore store(job());
   TrainingState state(300);
@@ -127,7 +136,7 @@ TEST_F(CheckpointToolTest, ExportsTheFinalModelElseTheNewestThatVerifies) {
   ASSERT_EQ(Run({"export", job(), file, "--json"}), 0) << complained_;
   EXPECT_EQ(json::parse(said_).at("step"), 300);
   EXPECT_EQ(content(file), content(job() / "final" / "model.safetensors"));
-  ASSERT_EQ(Run({"export", job() / "step-000000000100-m2.5", file}), 0);
+  ASSERT_EQ(Run({"export", job() / "step-000000000100-t000000000110-m2.5", file}), 0);
   EXPECT_EQ(Run({"export", newest(), file}), 1);
   EXPECT_THAT(complained_, HasSubstr("no checkpoint that verifies"));
 }
