@@ -165,6 +165,7 @@ Result<int> Train(const Options& options, std::unique_ptr<KeptOutput>& output) {
                                                  .steps = model.train.epochs * steps_per_epoch,
                                                  .batch_size = run.global_batch_size});
   }
+  run.keep_freed_memory = true;
   const int code = RunLearner(*program, run);
   log::ShowStatus("");
   return code;

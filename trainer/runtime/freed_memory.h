@@ -2,7 +2,8 @@
 
 namespace pliant {
 
-// From here on what this process frees is used again by it, and not given back to the system.
+// From here on, for good, what this process frees is used again by it, and not given back to the
+// system.
 //
 // A shard's activations and gradients are freed when it ends. The C library then hands the pages at
 // the end of the heap back, and the next shard has each of them cleared and mapped anew: a tenth of

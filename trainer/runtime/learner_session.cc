@@ -62,6 +62,7 @@ LearnerSession::LearnerSession(Options options, LearnerEnvironment environment)
   run_.framework = std::move(options.framework);
   run_.gpu_problem = std::move(options.gpu_problem);
   run_.take_signals = options.take_signals;
+  run_.keep_freed_memory = options.keep_freed_memory;
   if (options.checkpoint_dir) run_.environment.checkpoint_dir = *std::move(options.checkpoint_dir);
   folder_ = run_.environment.checkpoint_dir / run_.environment.job_uid;
   output_ = KeptOutput::Of(run_.environment);

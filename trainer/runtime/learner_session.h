@@ -32,6 +32,7 @@ class LearnerSession {
     std::string gpu_problem;
     std::optional<std::filesystem::path> checkpoint_dir;
     bool take_signals = true;
+    bool keep_freed_memory = false;
   };
   struct Training {
     std::uint64_t train_samples = 0;

@@ -317,7 +317,8 @@ pliant_status pliant_open(const pliant_options* options, pliant_learner** learne
                                        .framework = TextOr(given.framework, "unknown"),
                                        .gpu_problem = TextOr(given.gpu_problem, ""),
                                        .checkpoint_dir = {},
-                                       .take_signals = given.leave_signals == 0};
+                                       .take_signals = given.leave_signals == 0,
+                                       .keep_freed_memory = given.keep_freed_memory != 0};
     if (given.checkpoint_dir != nullptr) opening.checkpoint_dir = given.checkpoint_dir;
     auto made = std::make_unique<pliant_learner>();
     ASSIGN_OR_RETURN(made->session, LearnerSession::Open(std::move(opening)));

@@ -74,7 +74,7 @@
 extern "C" {
 #endif
 
-#define PLIANT_ABI_VERSION 4
+#define PLIANT_ABI_VERSION 5
 
 typedef struct pliant_learner pliant_learner;
 
@@ -117,6 +117,13 @@ typedef struct pliant_options {
   /* Since 3. Why the program cannot use the GPUs that its container holds, for a condition of the
    * job: "torch 2.6.0 was built without CUDA". NULL: it can, or there are none. */
   const char* gpu_problem;
+  /* Since 5. Not 0: from pliant_start on, and after pliant_close, too, what this process frees is
+   * used again by it, and not given back to the system (mallopt of glibc, M_TRIM_THRESHOLD and
+   * M_MMAP_THRESHOLD), unless the environment sets the C library's thresholds. Each shard frees
+   * its activations and gradients, and the next one would have the pages cleared and mapped anew: a
+   * tenth of a step. For a process that trains, not for a host of which training is a part. */
+  int32_t keep_freed_memory;
+  int32_t reserved2;
 } pliant_options;
 
 /* Reads the environment (docs/contracts.md §3). `options` may be NULL. */
@@ -160,12 +167,12 @@ typedef struct pliant_training {
   /* Not 0: samples that do not fill the last global batch of an epoch are left out. Otherwise they
    * make a smaller batch, whose shards may have few samples, or none. */
   int32_t drop_last;
+  int32_t reserved;
   /* Since 3. Not 0: an epoch goes through the training set as it lies (0, 1, 2 ...), which suits
    * data that are read from front to back. Otherwise in an order drawn from the seed. */
   int32_t in_order;
   /* Since 3. Not 0: after each evaluation PLIANT_EVALUATED is yielded. */
   int32_t hears_evaluations;
-  int32_t reserved;
 } pliant_training;
 
 PLIANT_API pliant_status pliant_describe(pliant_learner* learner, const pliant_training* training);

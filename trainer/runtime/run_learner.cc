@@ -170,7 +170,7 @@ int FailLearner(const std::filesystem::path& termination_log, const Error& error
 
 int RunLearner(Program& program, const RunLearnerOptions& options) {
   if (options.take_signals) HoldStopSignals();
-  KeepFreedMemory();
+  if (options.keep_freed_memory) KeepFreedMemory();
   const LearnerEnvironment& environment = options.environment;
   const auto end = [&](const LearnerExit& exit) {
     const int code = EndWith(exit, environment.termination_log);

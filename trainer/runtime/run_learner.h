@@ -38,6 +38,8 @@ struct RunLearnerOptions {
   std::string
       gpu_problem;  // why it cannot use the GPUs that its container holds; "": nothing to tell
   bool take_signals = true;
+  // KeepFreedMemory is for the whole process, and for good: only where that is this program's.
+  bool keep_freed_memory = false;
   // On the calling thread: before the training begins, and when it is clear how it ended.
   std::function<void(LearnerControl)> on_start;
   std::function<void(const LearnerExit&, int exit_code)> on_exit;

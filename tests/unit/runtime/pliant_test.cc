@@ -2,17 +2,22 @@
 
 #include "trainer/runtime/pliant.h"
 
+#include <algorithm>
 #include <array>
 #include <csignal>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <limits>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <unistd.h>
 
 namespace {
@@ -24,11 +29,20 @@ class PliantTest : public testing::Test {
   void SetUp() override {
     folder_ = std::filesystem::temp_directory_path() / ("pliant-abi-" + std::to_string(getpid()));
     std::filesystem::remove_all(folder_);
+    Open();
+  }
+  // Another one, after that of SetUp.
+  void OpenAgain(bool keep_freed_memory = false) {
+    pliant_close(learner_);
+    Open(keep_freed_memory);
+  }
+  void Open(bool keep_freed_memory = false) {
     const std::string folder = folder_.string();
     const pliant_options options = {.struct_size = sizeof options,
                                     .name = "test",
                                     .framework = "none 1",
-                                    .checkpoint_dir = folder.c_str()};
+                                    .checkpoint_dir = folder.c_str(),
+                                    .keep_freed_memory = keep_freed_memory ? 1 : 0};
     ASSERT_EQ(pliant_open(&options, &learner_), PLIANT_OK) << pliant_last_error();
   }
   void TearDown() override {
@@ -308,6 +322,113 @@ TEST_F(PliantTest, AProgramHearsOfEvaluationsAndEndsWithOne) {
   ASSERT_EQ(pliant_get_end(learner_, &end), PLIANT_OK);
   EXPECT_EQ(end.reason, PLIANT_COMPLETED);
   EXPECT_EQ(end.step, 2);
+}
+
+// What it registered changes in evaluations, too. Leaves in the work of this kind of this epoch.
+struct Leave {
+  int32_t kind;
+  uint64_t epoch;
+};
+pliant_end TrainUntil(pliant_learner* learner, pliant_tensor tensor, std::optional<Leave> leave) {
+  const pliant_training training = {.struct_size = sizeof training,
+                                    .train_samples = 4,
+                                    .test_samples = 4,
+                                    .epochs = 9,
+                                    .global_batch_size = 4,
+                                    .hears_evaluations = 1};
+  EXPECT_EQ(pliant_describe(learner, &training), PLIANT_OK);
+  auto* const values = static_cast<float*>(tensor.data);
+  values[0] = 0;
+  EXPECT_EQ(pliant_register(learner, &tensor, nullptr), PLIANT_OK);
+  EXPECT_EQ(pliant_start(learner), PLIANT_OK) << pliant_last_error();
+  pliant_work work{.struct_size = sizeof work};
+  while (pliant_next(learner, 20, &work) == PLIANT_OK && work.kind != PLIANT_END) {
+    if (leave && work.kind == leave->kind && work.epoch == leave->epoch) pliant_leave(learner);
+    pliant_status status = PLIANT_OK;
+    switch (work.kind) {
+      case PLIANT_COMMIT:
+        values[0] += 1;
+        status = pliant_committed(learner, 1);
+        break;
+      case PLIANT_EVALUATED:
+        values[0] *= 2;
+        status = pliant_evaluated(learner);
+        break;
+      case PLIANT_LOADED:
+        status = pliant_loaded(learner);
+        break;
+      default:
+        status = pliant_shard_done(learner, static_cast<double>(work.sample_count), 1, 1);
+    }
+    EXPECT_EQ(status, PLIANT_OK) << pliant_last_error();
+  }
+  pliant_end end{.struct_size = sizeof end};
+  EXPECT_EQ(pliant_get_end(learner, &end), PLIANT_OK) << pliant_last_error();
+  return end;
+}
+
+TEST_F(PliantTest, WhatAnEvaluationLeftHasACheckpointOfItsOwn) {
+  const Leave leaves[] = {{PLIANT_TRAIN, 0}, {PLIANT_TRAIN, 1}, {PLIANT_EVALUATE, 1}};
+  for (const Leave& leave : leaves) {
+    EXPECT_EQ(TrainUntil(learner_, Tensor("model.w"), leave).reason, PLIANT_DRAINED);
+    OpenAgain();
+  }
+  std::vector<std::string> checkpoints;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_ / "local")) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("step-")) checkpoints.push_back(name.substr(0, name.rfind("-m")));
+  }
+  EXPECT_THAT(checkpoints, testing::UnorderedElementsAre("step-000000000001-t000000000001",
+                                                         "step-000000000002-t000000000003",
+                                                         "step-000000000002-t000000000004"));
+
+  pliant_close(std::exchange(learner_, nullptr));
+  ASSERT_EQ(setenv("PLIANT_VERIFY_REPLAY", "1", 1), 0);
+  Open();
+  ASSERT_EQ(unsetenv("PLIANT_VERIFY_REPLAY"), 0);
+  const pliant_end end = TrainUntil(learner_, Tensor("model.w"), std::nullopt);
+  EXPECT_EQ(end.reason, PLIANT_DRAINED);
+  EXPECT_STREQ(end.message, "2 checkpoints after step 1 are the same bits");
+}
+
+// As the struct was in version 2, where what follows drop_last was reserved and need not be set.
+TEST_F(PliantTest, WhatAnOlderCallerDidNotSetIsNotRead) {
+  pliant_training training = {.train_samples = 32,
+                              .epochs = 1,
+                              .global_batch_size = 32,
+                              .logical_shards = 1,
+                              .reserved = 1};
+  training.struct_size = offsetof(pliant_training, drop_last) + 2 * sizeof(int32_t);
+  ASSERT_EQ(pliant_describe(learner_, &training), PLIANT_OK) << pliant_last_error();
+  ASSERT_EQ(Register(Tensor("model.w")), PLIANT_OK);
+  ASSERT_EQ(pliant_start(learner_), PLIANT_OK);
+  const pliant_work work = Next();
+  ASSERT_EQ(work.sample_count, 32U);
+  EXPECT_FALSE(std::is_sorted(work.samples, work.samples + work.sample_count));
+}
+
+// Bytes that the C library keeps of the many that were freed.
+std::size_t KeptByTheProcess() {
+  constexpr std::size_t kBlock = std::size_t{2} << 20;
+  std::vector<void*> blocks;
+  for (int i = 0; i < 48; ++i) blocks.push_back(std::malloc(kBlock));
+  for (void* const block : blocks) std::free(block);
+  return ::mallinfo2().fordblks;
+}
+
+TEST_F(PliantTest, FreedMemoryIsKeptForWhoAsksForIt) {
+  constexpr std::size_t kMany = std::size_t{64} << 20;
+  if (std::getenv("GLIBC_TUNABLES") != nullptr) GTEST_SKIP() << "the environment decides";
+  const std::size_t used = ::mallinfo2().uordblks;
+  const std::vector<char> some(64 << 10);
+  if (::mallinfo2().uordblks < used + some.size()) GTEST_SKIP() << "another allocator is in place";
+  Start();
+  EXPECT_EQ(Next().kind, PLIANT_TRAIN);
+  EXPECT_LT(KeptByTheProcess(), kMany) << "the memory of a host is its own affair";
+  OpenAgain(/*keep_freed_memory=*/true);
+  Start();
+  EXPECT_EQ(Next().kind, PLIANT_TRAIN);
+  EXPECT_GE(KeptByTheProcess(), kMany);
 }
 
 TEST_F(PliantTest, AProgramThatFailsEnds) {

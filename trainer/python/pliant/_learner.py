@@ -122,6 +122,7 @@ class Learner:
             framework=framework.encode(),
             checkpoint_dir=checkpoint_dir.encode() if checkpoint_dir else None,
             gpu_problem=gpu_problem.encode() if gpu_problem else None,
+            keep_freed_memory=1,
         )
         self._check(self._library.pliant_open(ctypes.byref(options), ctypes.byref(self._handle)))
 

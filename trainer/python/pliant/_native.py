@@ -49,6 +49,8 @@ class Options(_Sized):
         ("leave_signals", c_int32),
         ("reserved", c_int32),
         ("gpu_problem", c_char_p),
+        ("keep_freed_memory", c_int32),
+        ("reserved2", c_int32),
     ]
 
 
