@@ -109,13 +109,21 @@ Status BoundProgram::Ask(const Work& work) {
 
 // ---- The owner's thread ----
 
-bool BoundProgram::Next(std::optional<Duration> most) {
+Result<bool> BoundProgram::Next(std::optional<Duration> most) {
   CHECK(!work_, "the work before was answered");
   work_ = exchange_.Take(most);
   if (!work_) return false;
   std::ranges::fill(ready_, false);
-  RestoreBuffers();
+  if (const Status prepared = Prepare(); !prepared) {
+    Refuse(prepared.error());
+    return std::unexpected(prepared.error());
+  }
   return true;
+}
+
+Status BoundProgram::Prepare() {
+  if (work_->kind == Work::Kind::kLoaded) RETURN_IF_ERROR(CopyToDevice(/*buffers=*/false));
+  return RestoreBuffers();
 }
 
 std::span<float> BoundProgram::GradientOf(std::size_t parameter) {
@@ -144,17 +152,20 @@ void BoundProgram::GradientsReady(std::size_t first, std::size_t count) {
   work_->sink->OnReady({.begin = begin, .size = last.offset + last.size - begin});
 }
 
-void BoundProgram::ShardDone(const ShardSums& sums) {
+Status BoundProgram::ShardDone(const ShardSums& sums) {
+  Status saved;
   if (work_->kind == Work::Kind::kTrain) {
     for (std::size_t i = 0; i < gradients_.size(); ++i) {
       if (!ready_[i]) std::ranges::fill(GradientOf(i), 0.0F);
     }
-    SaveBuffers(work_->buffers);
+    saved = SaveBuffers(work_->buffers);
   }
-  Answer(sums);
+  return Answer(saved, sums);
 }
 
-void BoundProgram::Committed(bool taken) {
+Status BoundProgram::Committed(bool taken) { return AnswerChange(Adopt(taken)); }
+
+Status BoundProgram::Adopt(bool taken) {
   std::span<const std::byte> from = work_->commit.buffers;
   if (taken && !from.empty()) {
     for (const TensorView& buffer : committed_buffers_.view()) {
@@ -162,42 +173,66 @@ void BoundProgram::Committed(bool taken) {
       from = from.subspan(buffer.bytes.size());
     }
   }
-  RestoreBuffers();
-  AnswerChange();
+  RETURN_IF_ERROR(CopyFromDevice(/*buffers=*/false));
+  return RestoreBuffers();
 }
 
-void BoundProgram::Evaluated() { AnswerChange(); }
+Status BoundProgram::Evaluated() { return AnswerChange(CopyFromDevice(/*buffers=*/false)); }
 
-void BoundProgram::Loaded() { AnswerChange(); }
+Status BoundProgram::Loaded() { return AnswerChange({}); }
 
 void BoundProgram::Refuse(const Error& error) {
   work_.reset();
   exchange_.Refuse(error);
 }
 
-void BoundProgram::Answer(const ShardSums& sums) {
+Status BoundProgram::Answer(const Status& copied, const ShardSums& sums) {
+  if (!copied) {
+    Refuse(copied.error());
+    return copied;
+  }
   work_.reset();
   exchange_.Answer(sums);
+  return {};
 }
 
-void BoundProgram::AnswerChange() {
-  wants_end_ = std::exchange(stop_, false);
-  Answer({});
+Status BoundProgram::AnswerChange(const Status& copied) {
+  if (copied) wants_end_ = std::exchange(stop_, false);
+  return Answer(copied, {});
 }
 
-void BoundProgram::RestoreBuffers() {
+Status BoundProgram::CopyFromDevice(bool buffers) {
+  for (const BoundTensor& tensor : tensors_) {
+    if (!tensor.staged || (tensor.role == TensorRole::kBuffer) != buffers) continue;
+    RETURN_IF_ERROR(tensor.staged->Read());
+  }
+  return {};
+}
+
+Status BoundProgram::CopyToDevice(bool buffers) {
+  for (const BoundTensor& tensor : tensors_) {
+    if (!tensor.staged || (tensor.role == TensorRole::kBuffer) != buffers) continue;
+    RETURN_IF_ERROR(tensor.staged->Write());
+  }
+  return {};
+}
+
+Status BoundProgram::RestoreBuffers() {
   for (std::size_t i = 0; i < live_buffers_.size(); ++i) {
     Copy(committed_buffers_.view()[i].bytes, live_buffers_[i].bytes);
   }
+  return CopyToDevice(/*buffers=*/true);
 }
 
 // To nowhere, unless it is shard 0.
-void BoundProgram::SaveBuffers(std::span<std::byte> to) const {
-  if (to.empty()) return;
+Status BoundProgram::SaveBuffers(std::span<std::byte> to) {
+  if (to.empty()) return {};
+  RETURN_IF_ERROR(CopyFromDevice(/*buffers=*/true));
   for (const TensorView& buffer : live_buffers_) {
     Copy(buffer.bytes, to);
     to = to.subspan(buffer.bytes.size());
   }
+  return {};
 }
 
 }  // namespace pliant

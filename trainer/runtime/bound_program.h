@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -10,6 +11,7 @@
 #include "base/result.h"
 #include "trainer/checkpoint/state_copy.h"
 #include "trainer/checkpoint/state_dict.h"
+#include "trainer/cuda/staged_memory.h"
 #include "trainer/runtime/program.h"
 #include "trainer/runtime/work_exchange.h"
 
@@ -21,10 +23,12 @@ enum class TensorRole {
   kState,      // anything else
 };
 
-// A tensor of a program: its bytes are the program's own memory.
+// A tensor of a program: its bytes are the program's own memory or, where that is on a device, the
+// copy of it.
 struct BoundTensor {
   TensorView view;
   TensorRole role = TensorRole::kState;
+  std::shared_ptr<StagedMemory> staged = nullptr;  // none: host memory
 };
 
 // A Program whose work is done by a thread of its owner's, which fetches it: the other way round,
@@ -32,6 +36,9 @@ struct BoundTensor {
 //
 // Buffers are held twice: what is committed here, and the program's own, which every piece of work
 // finds as committed and may change.
+//
+// What is on a device is copied by the owner's thread alone: from there when it answers, to there
+// before it is given work. In between the copies in host memory hold what is committed.
 class BoundProgram final : public Program {
  public:
   // kInvalid: two tensors have one name, or none is a parameter.
@@ -52,8 +59,9 @@ class BoundProgram final : public Program {
 
   // ---- The owner's thread ----
 
-  // Waits for work, as WorkExchange::Take. The work before must have been answered.
-  bool Next(std::optional<Duration> most);
+  // Waits for work, as WorkExchange::Take. The work before must have been answered. An error of a
+  // device here, and in an answer, is the end of the program: whoever asks gets it.
+  Result<bool> Next(std::optional<Duration> most);
   // What is to be answered.
   const std::optional<Work>& work() const { return work_; }
 
@@ -66,10 +74,10 @@ class BoundProgram final : public Program {
   void GradientsReady(std::size_t first, std::size_t count);
 
   void DataWaited(Duration time) { data_wait_ = data_wait_.load() + time; }
-  void ShardDone(const ShardSums& sums);  // kTrain, kEvaluate
-  void Committed(bool taken);             // kCommit
-  void Evaluated();                       // kEvaluated
-  void Loaded();                          // kLoaded
+  Status ShardDone(const ShardSums& sums);  // kTrain, kEvaluate
+  Status Committed(bool taken);             // kCommit
+  Status Evaluated();                       // kEvaluated
+  Status Loaded();                          // kLoaded
   // Before one of these three: the training is complete with it.
   void Stop() { stop_ = true; }
   // Instead of any answer, and when there is none to give: whoever asks gets this error.
@@ -85,10 +93,16 @@ class BoundProgram final : public Program {
   };
 
   Status Ask(const Work& work);
-  void RestoreBuffers();
-  void SaveBuffers(std::span<std::byte> to) const;
-  void Answer(const ShardSums& sums);
-  void AnswerChange();
+  Status Prepare();
+  Status RestoreBuffers();
+  Status SaveBuffers(std::span<std::byte> to);
+  Status Adopt(bool taken);
+  // Of the tensors that are on a device: of the buffers, or of all others.
+  Status CopyFromDevice(bool buffers);
+  Status CopyToDevice(bool buffers);
+  // `copied`: what the answer leaves has reached host memory; else it is no answer.
+  Status Answer(const Status& copied, const ShardSums& sums);
+  Status AnswerChange(const Status& copied);
 
   ProgramInfo info_;
   const std::vector<BoundTensor> tensors_;

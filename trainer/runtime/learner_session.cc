@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "trainer/cuda/cuda_memory.h"
 #include "trainer/runtime/rank_launcher.h"
 #include "trainer/runtime/signals.h"
 
@@ -128,6 +129,38 @@ Status LearnerSession::Register(BoundTensor tensor) {
   return {};
 }
 
+Status LearnerSession::RegisterOnDevice(BoundTensor tensor, void* device, std::size_t bytes) {
+  if (bytes > 0) {
+    ASSIGN_OR_RETURN(std::shared_ptr<DeviceMemory> devices, Devices());
+    auto staged = StagedMemory::Make(std::move(devices), device, bytes);
+    if (!staged) {
+      return std::unexpected(InContext("tensor " + tensor.view.name, std::move(staged).error()));
+    }
+    tensor.staged = *std::move(staged);
+    tensor.view.bytes = tensor.staged->copy();
+  }
+  return Register(std::move(tensor));
+}
+
+Result<std::shared_ptr<DeviceMemory>> LearnerSession::Devices() {
+  if (!devices_) {
+    ASSIGN_OR_RETURN(devices_, OpenCudaMemory());
+  }
+  return devices_;
+}
+
+Result<std::span<const std::byte>> LearnerSession::ReadDevice(const void* device,
+                                                              std::size_t bytes) {
+  if (bytes == 0) return std::span<const std::byte>();
+  ASSIGN_OR_RETURN(const std::shared_ptr<DeviceMemory> devices, Devices());
+  if (staging_bytes_ < bytes) {
+    ASSIGN_OR_RETURN(staging_, devices->AllocateStaging(device, bytes));
+    staging_bytes_ = bytes;
+  }
+  RETURN_IF_ERROR(devices->Read(device, {staging_.get(), bytes}));
+  return std::span<const std::byte>(staging_.get(), bytes);
+}
+
 int LearnerSession::registered(TensorRole role) const {
   return static_cast<int>(std::ranges::count(tensors_, role, &BoundTensor::role));
 }
@@ -140,6 +173,9 @@ Status LearnerSession::Start() {
     return pliant::Fail(ErrorCode::kConflict, "the training was not described");
   }
   RETURN_IF_ERROR(BoundProgram::Check(tensors_));
+  for (const BoundTensor& tensor : tensors_) {
+    if (tensor.staged) RETURN_IF_ERROR(tensor.staged->Read());
+  }
   program_ = std::make_unique<BoundProgram>(*info_, tensors_);
   thread_ = std::jthread([this] { Run(); });
   return {};
@@ -178,8 +214,9 @@ void LearnerSession::Run() {
   program_->End();
 }
 
-bool LearnerSession::Next(std::optional<Duration> most) {
-  if (!program_->Next(most)) return false;
+Result<bool> LearnerSession::Next(std::optional<Duration> most) {
+  ASSIGN_OR_RETURN(const bool taken, program_->Next(most));
+  if (!taken) return false;
   const Work& work = *program_->work();
   if (work.kind == Work::Kind::kTrain || work.kind == Work::Kind::kEvaluate) {
     forecast_->OnTask(work.task);

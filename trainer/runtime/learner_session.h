@@ -6,12 +6,14 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
 
 #include "base/result.h"
+#include "trainer/cuda/device_memory.h"
 #include "trainer/data/schedule.h"
 #include "trainer/runtime/bound_program.h"
 #include "trainer/runtime/learner_environment.h"
@@ -22,8 +24,7 @@
 namespace pliant {
 
 // A learner whose program owns its loop: what stands behind pliant.h. The runtime runs on a thread
-// of its own. Used by one thread, but for Leave,
-// AskForLearners and KeepOutput.
+// of its own. Used by one thread, but for Leave, AskForLearners and KeepOutput.
 class LearnerSession {
  public:
   struct Options {
@@ -69,6 +70,8 @@ class LearnerSession {
   // ---- Before Start. kConflict: not now ----
   Status Describe(const Training& training);
   Status Register(BoundTensor tensor);
+  // The same, of memory on a device: the tensor's bytes will be its copy.
+  Status RegisterOnDevice(BoundTensor tensor, void* device, std::size_t bytes);
   Status Start();
 
   int registered(TensorRole role) const;
@@ -78,7 +81,9 @@ class LearnerSession {
   // ---- After Start ----
   // nullptr before.
   BoundProgram* program() { return program_.get(); }
-  bool Next(std::optional<Duration> most);
+  Result<bool> Next(std::optional<Duration> most);
+  // A copy of what is on a device. Valid until the next call.
+  Result<std::span<const std::byte>> ReadDevice(const void* device, std::size_t bytes);
   // Once nothing more comes.
   const Ending* ending() const;
   std::optional<ShardTask> Forecast(std::uint64_t ahead) const { return forecast_->After(ahead); }
@@ -97,6 +102,7 @@ class LearnerSession {
  private:
   LearnerSession(Options options, LearnerEnvironment environment);
   void Run();
+  Result<std::shared_ptr<DeviceMemory>> Devices();
 
   const std::string name_;
   RunLearnerOptions run_;
@@ -107,6 +113,9 @@ class LearnerSession {
   std::optional<ShardForecast> forecast_;
   std::vector<BoundTensor> tensors_;
   std::unique_ptr<BoundProgram> program_;
+  std::shared_ptr<DeviceMemory> devices_;  // nullptr: not needed until now
+  std::shared_ptr<std::byte> staging_;     // of gradients
+  std::size_t staging_bytes_ = 0;
 
   mutable std::mutex mutex_;
   // Guarded by mutex_.

@@ -158,11 +158,11 @@ Result<DType> DTypeOf(std::int32_t dtype) {
 }
 
 Status CheckDevice(std::int32_t device) {
-  if (device == PLIANT_CPU) return {};
-  return Invalid(
-      std::format("device is {}: only host memory is supported by this library", device));
+  if (device == PLIANT_CPU || device == PLIANT_CUDA) return {};
+  return Invalid(std::format("device is {}", device));
 }
 
+// Its bytes are where the caller said, on whatever device that is.
 Result<pliant::BoundTensor> TensorOf(const pliant_tensor& tensor) {
   if (tensor.name == nullptr || *tensor.name == '\0') return Invalid("tensor->name is missing");
   const std::string name = tensor.name;
@@ -292,6 +292,19 @@ void PutScaled(const void* data, std::int32_t dtype, double scale, std::span<flo
   for (float& value : to) value = static_cast<float>(*from++ * scale);
 }
 
+// The same, from wherever it is.
+Status PutScaledFrom(std::int32_t device, LearnerSession& session, const void* data,
+                     std::int32_t dtype, double scale, std::span<float> to) {
+  if (device == PLIANT_CUDA) {
+    const std::size_t size = dtype == PLIANT_FLOAT32 ? sizeof(float) : sizeof(double);
+    ASSIGN_OR_RETURN(const std::span<const std::byte> copy,
+                     session.ReadDevice(data, to.size() * size));
+    data = copy.data();
+  }
+  PutScaled(data, dtype, scale, to);
+  return {};
+}
+
 Status CheckGradientType(std::int32_t dtype) {
   if (dtype == PLIANT_FLOAT32 || dtype == PLIANT_FLOAT64) return {};
   return Invalid(std::format("a gradient's dtype is {}: float32 and float64 are taken", dtype));
@@ -397,7 +410,12 @@ pliant_status pliant_register(pliant_learner* learner, const pliant_tensor* tens
     ASSIGN_OR_RETURN(const pliant_tensor given, Read(tensor, "tensor"));
     ASSIGN_OR_RETURN(pliant::BoundTensor bound, TensorOf(given));
     const TensorRole role = bound.role;
-    RETURN_IF_ERROR(session->Register(std::move(bound)));
+    if (given.device == PLIANT_CUDA) {
+      const std::size_t bytes = std::exchange(bound.view.bytes, {}).size();
+      RETURN_IF_ERROR(session->RegisterOnDevice(std::move(bound), given.data, bytes));
+    } else {
+      RETURN_IF_ERROR(session->Register(std::move(bound)));
+    }
     if (index != nullptr) *index = session->registered(role) - 1;
     return PLIANT_OK;
   });
@@ -425,7 +443,8 @@ pliant_status pliant_next(pliant_learner* learner, double seconds, pliant_work* 
     if (seconds >= 0 && seconds < kForeverSeconds) {
       most = std::chrono::duration_cast<pliant::Duration>(std::chrono::duration<double>(seconds));
     }
-    if (session->Next(most)) return Write(Describe(*session->program()->work()), work, "work");
+    ASSIGN_OR_RETURN(const bool taken, session->Next(most));
+    if (taken) return Write(Describe(*session->program()->work()), work, "work");
     if (session->ending() == nullptr) return PLIANT_NOTHING;
     pliant_work end{};
     end.kind = PLIANT_END;
@@ -454,7 +473,7 @@ pliant_status pliant_put_gradient(pliant_learner* learner, int32_t parameter, co
     RETURN_IF_ERROR(program->CheckNotReady(index, 1));
     const std::span<float> to = program->GradientOf(index);
     if (data == nullptr && !to.empty()) return Invalid("data is NULL");
-    PutScaled(data, dtype, scale, to);
+    RETURN_IF_ERROR(PutScaledFrom(device, *learner->session, data, dtype, scale, to));
     program->GradientsReady(index, 1);
     return PLIANT_OK;
   });
@@ -471,14 +490,16 @@ pliant_status pliant_put_gradients(pliant_learner* learner, const void* const* d
     for (std::size_t i = 0; i < count; ++i) {
       if (data[i] != nullptr) RETURN_IF_ERROR(program->CheckNotReady(i, 1));
     }
-    // Neighbours are said to be ready together.
+    for (std::size_t i = 0; i < count; ++i) {
+      if (data[i] == nullptr) continue;
+      RETURN_IF_ERROR(
+          PutScaledFrom(device, *learner->session, data[i], dtype, scale, program->GradientOf(i)));
+    }
+    // All or none, and neighbours together.
     for (std::size_t first = 0, i = 0; i <= count; ++i) {
-      if (i < count && data[i] != nullptr) {
-        PutScaled(data[i], dtype, scale, program->GradientOf(i));
-      } else {
-        program->GradientsReady(first, i - first);
-        first = i + 1;
-      }
+      if (i < count && data[i] != nullptr) continue;
+      program->GradientsReady(first, i - first);
+      first = i + 1;
     }
     return PLIANT_OK;
   });
@@ -502,24 +523,21 @@ pliant_status pliant_shard_done(pliant_learner* learner, double samples, double 
   return Guarded([&]() -> Result<pliant_status> {
     ASSIGN_OR_RETURN(BoundProgram* const program,
                      ProgramAt(learner, {Work::Kind::kTrain, Work::Kind::kEvaluate}));
-    program->ShardDone({.samples = samples, .loss = loss, .correct = correct});
-    return PLIANT_OK;
+    return OkOr(program->ShardDone({.samples = samples, .loss = loss, .correct = correct}));
   });
 }
 
 pliant_status pliant_committed(pliant_learner* learner, int32_t taken) {
   return Guarded([&]() -> Result<pliant_status> {
     ASSIGN_OR_RETURN(BoundProgram* const program, ProgramAt(learner, {Work::Kind::kCommit}));
-    program->Committed(taken != 0);
-    return PLIANT_OK;
+    return OkOr(program->Committed(taken != 0));
   });
 }
 
 pliant_status pliant_evaluated(pliant_learner* learner) {
   return Guarded([&]() -> Result<pliant_status> {
     ASSIGN_OR_RETURN(BoundProgram* const program, ProgramAt(learner, {Work::Kind::kEvaluated}));
-    program->Evaluated();
-    return PLIANT_OK;
+    return OkOr(program->Evaluated());
   });
 }
 
@@ -536,8 +554,7 @@ pliant_status pliant_stop(pliant_learner* learner) {
 pliant_status pliant_loaded(pliant_learner* learner) {
   return Guarded([&]() -> Result<pliant_status> {
     ASSIGN_OR_RETURN(BoundProgram* const program, ProgramAt(learner, {Work::Kind::kLoaded}));
-    program->Loaded();
-    return PLIANT_OK;
+    return OkOr(program->Loaded());
   });
 }
 

@@ -208,7 +208,15 @@ enum {
   PLIANT_BOOL = 8
 };
 
-/* Where memory is. PLIANT_CUDA is refused for now: programs copy to host memory. */
+/* Where memory is. Since 5, PLIANT_CUDA: an NVIDIA GPU's, of any context of this process, copied
+ * through host memory for now. It is only touched within calls, on the program's thread, which wait
+ * for all that its context was told to do before (cuCtxSynchronize), and return when the copy is
+ * made: the program need not order its streams. Read by pliant_start (all that is registered),
+ * pliant_put_gradient, pliant_put_gradients, pliant_shard_done (buffers, if it was shard 0),
+ * pliant_committed and pliant_evaluated (all but the buffers); written by pliant_next, and buffers
+ * by pliant_committed, too. When such a copy fails in an answer or in pliant_next, this learner
+ * ends. work.gradient and work.reduced are host memory. PLIANT_FAILED, with the remedy, where there
+ * is no driver. */
 enum { PLIANT_CPU = 0, PLIANT_CUDA = 1 };
 
 typedef struct pliant_tensor {

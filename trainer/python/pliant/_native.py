@@ -19,7 +19,7 @@ from ctypes import (
 )
 from pathlib import Path
 
-ABI_VERSION = 4
+ABI_VERSION = 5
 
 OK, NOTHING = 0, 1
 INVALID, ORDER, FAILED, INTERNAL = -1, -2, -3, -4
