@@ -87,10 +87,9 @@ int Run(OperatorOptions options) {
   const auto on_request = [&metrics](const kube::RequestReport& report) {
     metrics.OnRequest(kube::ToString(report.method), report.code, report.took);
   };
-  kube::KubeClient lease_client(**lease_transport, *config,
-                                {.requests_per_second = 0,
-                                 .read_deadline = std::chrono::seconds(4),
-                                 .on_request = on_request});
+  kube::ClientOptions lease_client_options = kube::LeaseElector::OptionsOfClient();
+  lease_client_options.on_request = on_request;
+  kube::KubeClient lease_client(**lease_transport, *config, std::move(lease_client_options));
   kube::KubeClient client(
       **transport, *config,
       {.requests_per_second = static_cast<double>(options.api_requests_per_second),

@@ -71,7 +71,10 @@ AdmissionOutcome DecideAdmission(const JobView& view, WallTime now) {
             .training = *training};
   }
   AdmissionOutcome outcome;
-  if (known) outcome.verdict = Verdict{kFalse, "TemplateRefused", check->message};
+  if (known) {
+    outcome.verdict = Verdict{kFalse, check->unanswered ? "TemplateUnchecked" : "TemplateRefused",
+                              check->message};
+  }
   if (known && now < check->again_at) {
     outcome.look_again = check->again_at;
   } else {

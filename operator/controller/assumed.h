@@ -52,6 +52,19 @@ class Assumed {
     if (found->second.under_way == nullptr) entries_.erase(found);
   }
 
+  // As Forget, of all that `matches`.
+  template <typename Matches>
+  void ForgetIf(Matches&& matches) {
+    std::erase_if(entries_, [&](auto& item) {
+      Entry& entry = item.second;
+      if (entry.done != nullptr && matches(*entry.done)) {
+        entry.done = nullptr;
+        entry.replaced_versions.clear();
+      }
+      return entry.under_way == nullptr && entry.done == nullptr;
+    });
+  }
+
   // What `key` is now; `stored` is what the store has, or null.
   Object Resolve(const std::string& key, Object stored, WallTime now) {
     const auto found = entries_.find(key);

@@ -26,10 +26,6 @@ void KeepEarliest(const std::optional<WallTime>& time, std::optional<WallTime>& 
   if (time && (!earliest || *time < *earliest)) earliest = time;
 }
 
-bool HasLiveLearners(const JobView& view) {
-  return !std::ranges::all_of(view.learners, &api::Pod::ended);
-}
-
 // The coordinator needs a moment to hear what learners say last.
 constexpr std::chrono::seconds kLastFigures{10};
 
@@ -225,18 +221,21 @@ void FinishOutcome(const JobView& view, const std::optional<JobPlan>& plan, Wall
     outcome.status.observed_generation = view.job.meta.generation;
   }
   // Whoever led before may have written a moment ago.
-  if (!memory.figures_written) memory.figures_written = now;
+  if (!memory.told.at) memory.told.at = now;
   // The last figures of a finished job do not wait for their turn.
-  const auto written = before.finished() ? std::nullopt : memory.figures_written;
-  const bool same_reason = plan && memory.reason_told == plan->decision.reason.code;
-  const WriteDecision write =
-      DecideWrite({.before = before, .after = outcome.status, .same_reason = same_reason},
-                  view.job.meta.uid, written, now);
+  const auto written = before.finished() ? std::nullopt : memory.told.at;
+  const WriteDecision write = DecideWrite(
+      {.before = before,
+       .after = outcome.status,
+       .same_reason = plan && memory.told.reason == plan->decision.reason.code,
+       .learners_asked_dropped = memory.learners_asked_dropped &&
+                                 memory.learners_asked_dropped == outcome.status.learners_asked},
+      view.job.meta.uid, written, now);
   outcome.write_status = write.write;
   memory.figures_due = write.due;
-  if (write.write) memory.figures_written = now;
+  if (write.write) memory.told.at = now;
   if (plan && (write.write || outcome.status.reason == before.reason)) {
-    memory.reason_told = plan->decision.reason.code;
+    memory.told.reason = plan->decision.reason.code;
   }
   KeepEarliest(write.due, outcome.look_again);
 }

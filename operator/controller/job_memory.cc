@@ -61,6 +61,15 @@ void Strike(NodeStrikes& node, WallTime at) {
                               at + std::min(kFirstAvoidance * (1 << doublings), kLongestAvoidance));
 }
 
+// What was dropped counts until the program asks for another number.
+void RememberLearnersAsked(const JobView& view, JobMemory& memory) {
+  const auto& progress = view.coordinator.progress;
+  if (progress && progress->total_steps &&
+      progress->learners_asked != memory.learners_asked_dropped) {
+    memory.learners_asked_dropped.reset();
+  }
+}
+
 void RememberNodes(const JobView& view, WallTime now, JobMemory& memory) {
   std::set<std::string> seen;
   for (const api::Pod& pod : view.learners) {
@@ -137,6 +146,7 @@ JobMemory Remember(const JobView& view, WallTime now) {
   JobMemory memory = view.memory;
   RememberStarts(view, now, memory);
   RememberLeavers(view, now, memory);
+  RememberLearnersAsked(view, memory);
   RememberNodes(view, now, memory);
   RememberWaiting(view, now, memory);
   RememberGpuSeconds(view, now, memory);

@@ -18,10 +18,6 @@ constexpr seconds kFiguresEvery{30};
 constexpr int kFiguresJitterSeconds = 10;
 constexpr std::size_t kReasonMax = 1024;
 
-bool HasLiveLearners(const JobView& view) {
-  return !std::ranges::all_of(view.learners, &api::Pod::ended);
-}
-
 // Whether the coordinator knows who trains. One that has just started hears of it from the
 // learners; until then those that run go on as they were.
 bool KnowsMembers(const JobView& view) {
@@ -83,6 +79,16 @@ void CopyFigures(const api::JobStatus& from, api::JobStatus& to) {
   to.accuracy = from.accuracy;
   to.last_checkpoint = from.last_checkpoint;
   to.attained_gpu_seconds = from.attained_gpu_seconds;
+}
+
+// The sentence stands in the condition too of a job that waits.
+void CopyReason(const api::JobStatus& from, api::JobStatus& to) {
+  const auto progressing =
+      std::ranges::find(to.conditions, kConditionProgressing, &api::Condition::type);
+  if (progressing != to.conditions.end() && progressing->message == to.reason) {
+    progressing->message = from.reason;
+  }
+  to.reason = from.reason;
 }
 
 void ReportFigures(const Progress& progress, api::JobStatus& status) {
@@ -201,15 +207,17 @@ void ReportCheckpoints(const JobView& view, WallTime now, api::JobStatus& status
 
 WriteDecision DecideWrite(const StatusChange& change, const std::string& uid,
                           const std::optional<WallTime>& figures_written, WallTime now) {
-  const auto& [before, after, same_reason] = change;
+  const api::JobStatus& before = change.before;
+  const api::JobStatus& after = change.after;
   api::JobStatus without_figures = after;
   without_figures.attained_gpu_seconds = before.attained_gpu_seconds;
+  if (change.learners_asked_dropped) without_figures.learners_asked = before.learners_asked;
   // Nobody tells that a step was committed: a job that trains is looked at from time to time.
   if (without_figures == before) {
     return {.due = after.learners > 0 ? std::optional(now + kFiguresEvery) : std::nullopt};
   }
   CopyFigures(before, without_figures);
-  if (same_reason) without_figures.reason = before.reason;
+  if (change.same_reason) CopyReason(before, without_figures);
   if (without_figures != before || !figures_written) return {.write = true};
   // Spread over the jobs, so that a thousand of them do not write in the same second.
   const auto jitter = std::hash<std::string>{}(uid) % kFiguresJitterSeconds;

@@ -30,9 +30,11 @@ struct StatusChange {
   // The plan's reason is the one that was told, if perhaps with other numbers: those of all jobs
   // change when one comes or goes.
   bool same_reason = false;
+  // What was written of learnersAsked came back without it.
+  bool learners_asked_dropped = false;
 };
 // Progress alone is written at most every 30 s, each job at moments of its own. What was attained
-// alone is not written: it grows with the time.
+// alone is not written: it grows with the time. Nor is what is not kept: that would have no end.
 struct WriteDecision {
   bool write = false;
   std::optional<WallTime> due;  // when there are figures to be written, or may be

@@ -48,22 +48,39 @@ JobTable::JobTable(ClusterStores stores, std::string gpu_resource)
         const bool ours = pod.meta.labels.contains(std::string(kLabelJobUid));
         return ours ? std::vector<std::string>{pod.meta.owner_uid} : std::vector<std::string>{};
       })) {
+  // The stores tell that an object is gone, however little of its life was seen.
   stores_.jobs.OnChange([this](const auto& change) {
+    if (change.after == nullptr) ForgetJob(change.before->meta);
     if (in_use_) stale_.insert(change.key);
   });
   stores_.pods.OnChange([this](const auto& change) {
-    // The store tells that a pod is gone, however little of its life was seen.
     if (change.after == nullptr) assumed_pods_.Forget(kube::ToString(change.key));
-    LookAt((change.after != nullptr ? change.after : change.before)->meta.owner_uid);
+    LookAtOwners(change);
   });
   stores_.services.OnChange([this](const auto& change) {
-    LookAt((change.after != nullptr ? change.after : change.before)->meta.owner_uid);
+    if (change.after == nullptr) assumed_services_.Forget(kube::ToString(change.key));
+    LookAtOwners(change);
   });
+}
+
+// Nobody asks any more what was written of it, nor of what it owned: some of that may never be
+// shown.
+void JobTable::ForgetJob(const api::ObjectMeta& job) {
+  assumed_jobs_.Forget(KeyIn(job, job.name));
+  assumed_services_.Forget(KeyIn(job, CoordinatorName(job)));
+  assumed_pods_.ForgetIf([&](const api::Pod& pod) { return pod.meta.owner_uid == job.uid; });
 }
 
 // A job that is not known yet is seen anew anyway.
 void JobTable::LookAt(const std::string& job_uid) {
   if (const auto key = keys_.find(job_uid); key != keys_.end()) stale_.insert(key->second);
+}
+
+// An object may change hands.
+template <typename Change>
+void JobTable::LookAtOwners(const Change& change) {
+  if (change.before != nullptr) LookAt(change.before->meta.owner_uid);
+  if (change.after != nullptr) LookAt(change.after->meta.owner_uid);
 }
 
 // What was written counts until the stores show it, or for a while: time alone may end that.
@@ -164,7 +181,9 @@ JobTable::Views& JobTable::Refresh(WallTime now) {
       }
     }
     if (stored == nullptr) continue;
-    const auto job = assumed_jobs_.Resolve(kube::ToString(key), stored, now);
+    auto job = assumed_jobs_.Resolve(kube::ToString(key), stored, now);
+    // A write to one that had the name before may still be under way.
+    if (job->meta.uid != stored->meta.uid) job = stored;
     JobView view = ViewOf(*job, assumed, now);
     view.memory = std::move(before.memory);
     view.coordinator = std::move(before.coordinator);
@@ -217,6 +236,11 @@ void JobTable::Begin(const Batch& batch, WallTime now) {
 
 void JobTable::Settle(const Batch& batch, const BatchResult& result, WallTime now) {
   const api::ObjectMeta& job = batch.job.meta;
+  const auto shown = stores_.jobs.Find({job.name_space, job.name});
+  if (shown == nullptr || shown->meta.uid != job.uid) {
+    Abandon(batch);
+    return;
+  }
   LookAt(job.uid);
   if (batch.write_status) {
     const std::string key = KeyIn(job, job.name);
@@ -290,7 +314,7 @@ void JobTable::Settle(const Batch& batch, const BatchResult& result, WallTime no
 
 void JobTable::Abandon(const Batch& batch) {
   const api::ObjectMeta& job = batch.job.meta;
-  LookAt(job.uid);
+  assumed_jobs_.Withdraw(KeyIn(job, job.name));
   for (const Action& action : batch.actions) {
     if (const auto* create = std::get_if<CreateCoordinator>(&action)) {
       assumed_pods_.Withdraw(KeyIn(job, CoordinatorPodName(job, create->term)));
@@ -298,6 +322,8 @@ void JobTable::Abandon(const Batch& batch) {
       assumed_pods_.Withdraw(KeyIn(job, LearnerPodName(job, learner->number)));
     } else if (const auto* gate = std::get_if<OpenGate>(&action)) {
       assumed_pods_.Withdraw(KeyIn(job, gate->pod));
+    } else if (const auto* end = std::get_if<DeletePod>(&action)) {
+      assumed_pods_.Withdraw(KeyIn(job, end->pod));
     }
   }
 }

@@ -41,7 +41,7 @@ class JobTable {
   JobTable(ClusterStores stores, std::string gpu_resource);
 
   // All jobs as they are now. What their coordinators say is for the caller to fill in, and stays
-  // until the job is seen anew.
+  // as it was filled in.
   Views& Refresh(WallTime now);
   // Those that the last Refresh saw anew, and those that went.
   const std::set<kube::NamespacedName>& refreshed() const { return refreshed_; }
@@ -57,10 +57,8 @@ class JobTable {
   // What the batch orders counts as done until it has been tried.
   void Begin(const Batch& batch, WallTime now);
   // It was tried: what was done counts until the stores show it. The action whose outcome is not
-  // clear goes on to count as done.
+  // clear goes on to count as done. Of a job that is gone nothing counts any more.
   void Settle(const Batch& batch, const BatchResult& result, WallTime now);
-  // Nobody will ask again for what is not clear of it: its job is gone.
-  void Abandon(const Batch& batch);
 
   const ClusterStores& stores() const { return stores_; }
 
@@ -73,6 +71,10 @@ class JobTable {
 
   using KeysByOwner = std::map<std::string, std::vector<std::string>, std::less<>>;
 
+  void ForgetJob(const api::ObjectMeta& job);
+  void Abandon(const Batch& batch);
+  template <typename Change>
+  void LookAtOwners(const Change& change);
   void LookAtAssumed();
   // `assumed`: of pods that the store may not know yet.
   JobView ViewOf(const api::ElasticTrainingJob& job, const KeysByOwner& assumed, WallTime now);

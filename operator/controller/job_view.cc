@@ -19,6 +19,15 @@ std::string NodeOf(const api::Pod& pod) {
   return pod.node_name.empty() ? pod.pinned_node : pod.node_name;
 }
 
+std::optional<int> LearnersAsked(const JobView& view) {
+  const std::optional<int>& told = view.job.status.learners_asked;
+  return told ? told : view.memory.learners_asked_dropped;
+}
+
+bool HasLiveLearners(const JobView& view) {
+  return !std::ranges::all_of(view.learners, &api::Pod::ended);
+}
+
 bool IsAdmitted(const api::JobStatus& status) {
   const api::Condition* admitted = api::FindCondition(status, "Admitted");
   return admitted != nullptr && admitted->status == api::ConditionStatus::kTrue &&

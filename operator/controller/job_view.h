@@ -21,9 +21,10 @@ using api::WallTime;
 struct TemplateCheck {
   std::int64_t generation = 0;  // of the job that was checked
   bool accepted = false;
-  std::string message;  // the server's own sentence, if it refused
-  int refusals = 0;     // in a row
-  WallTime again_at;    // not to be asked before
+  bool unanswered = false;  // the check itself failed: nothing is known of the template
+  std::string message;      // the server's own sentence, if it refused or failed
+  int refusals = 0;         // in a row
+  WallTime again_at;        // not to be asked before
   bool operator==(const TemplateCheck&) const = default;
 };
 
@@ -41,6 +42,13 @@ struct MountCause {
   bool operator==(const MountCause&) const = default;
 };
 
+// What this program wrote to status last.
+struct Told {
+  std::optional<WallTime> at;                 // nothing: nothing yet
+  std::optional<planner::ReasonCode> reason;  // of the sentence in status
+  bool operator==(const Told&) const = default;
+};
+
 // What is known of a job beyond its objects. It is lost when the operator restarts: everything here
 // can be found out again, or only costs time.
 struct JobMemory {
@@ -56,10 +64,12 @@ struct JobMemory {
   std::optional<WallTime> waiting_since;  // for its first GPU; nothing: it does not
   int coordinator_tries = 0;              // since one could be reached
   WallTime coordinator_not_before;
-  std::optional<WallTime> figures_written;         // when progress last went to status
-  std::optional<WallTime> figures_due;             // when it is to go there next
-  std::optional<planner::ReasonCode> reason_told;  // of the sentence in status
-  double gpu_seconds = 0;                          // attained until then:
+  Told told;
+  std::optional<WallTime> figures_due;  // when progress is to go to status next
+  // What the program asked for, where the cluster's definition of the resource is older than this
+  // operator: it was written to status and came back without.
+  std::optional<int> learners_asked_dropped;
+  double gpu_seconds = 0;  // attained until then:
   std::optional<WallTime> gpu_seconds_until;
   std::int64_t gpus_used = 0;  // since then
   bool operator==(const JobMemory&) const = default;
@@ -90,6 +100,9 @@ bool IsGated(const api::Pod& learner);
 bool IsRunning(const api::Pod& learner);
 // Where it runs or is to run; "" if that is not known.
 std::string NodeOf(const api::Pod& pod);
+// On how many learners its program wants to train; nothing: on as many as there are.
+std::optional<int> LearnersAsked(const JobView& view);
+bool HasLiveLearners(const JobView& view);
 bool IsAdmitted(const api::JobStatus& status);
 // The last step that is known to be committed.
 std::int64_t CommittedStep(const JobView& view);

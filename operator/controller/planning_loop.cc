@@ -49,14 +49,12 @@ bool IsNewsFor(const JobView& view, const planner::Decision& decision, WallTime 
     return true;
   }
   const bool waits = view.memory.figures_due && now < *view.memory.figures_due &&
-                     view.memory.reason_told == decision.reason.code;
+                     view.memory.told.reason == decision.reason.code;
   return !waits && decision.reason.sentence != status.reason;
 }
 
 // Whether it has pods that live: then it changes without a word from the stores.
-bool IsAwake(const JobView& view) {
-  return !view.coordinators.empty() || !std::ranges::all_of(view.learners, &api::Pod::ended);
-}
+bool IsAwake(const JobView& view) { return !view.coordinators.empty() || HasLiveLearners(view); }
 
 // The server's refusals are told to the job's owner; what will pass is not.
 bool IsRefusal(const Error& error) {
@@ -138,12 +136,10 @@ void PlanningLoop::OnJobChange(const kube::Store<api::ElasticTrainingJob>::Chang
 }
 
 void PlanningLoop::OnPodChange(const kube::Store<api::Pod>::Change& change) {
-  const api::Pod& pod = change.after != nullptr ? *change.after : *change.before;
   builder_.SeePod(change);
-  if (courses_.contains(pod.meta.owner_uid)) {
-    LookAt(pod.meta.owner_uid);
-  } else if (change.before == nullptr || change.after == nullptr ||
-             !TakesSameRoom(*change.before, *change.after)) {
+  if (LookAtOwners(change)) return;
+  if (change.before == nullptr || change.after == nullptr ||
+      !TakesSameRoom(*change.before, *change.after)) {
     RequestRound();
   }
 }
@@ -158,12 +154,21 @@ void PlanningLoop::OnNodeChange(const kube::Store<api::Node>::Change& change) {
 }
 
 void PlanningLoop::OnServiceChange(const kube::Store<api::Service>::Change& change) {
-  LookAt((change.after != nullptr ? change.after : change.before)->meta.owner_uid);
+  LookAtOwners(change);
 }
 
-void PlanningLoop::LookAt(const std::string& job_uid) {
+bool PlanningLoop::LookAt(const std::string& job_uid) {
   const auto course = courses_.find(job_uid);
-  if (course != courses_.end()) queue_.Add(course->second.key);
+  if (course == courses_.end()) return false;
+  queue_.Add(course->second.key);
+  return true;
+}
+
+template <typename Change>
+bool PlanningLoop::LookAtOwners(const Change& change) {
+  const bool before = change.before != nullptr && LookAt(change.before->meta.owner_uid);
+  const bool after = change.after != nullptr && LookAt(change.after->meta.owner_uid);
+  return before || after;
 }
 
 void PlanningLoop::LookAgain(const kube::NamespacedName& key, const std::optional<WallTime>& at) {
@@ -281,10 +286,11 @@ void PlanningLoop::Reconcile(const JobView& view, const std::optional<JobPlan>& 
     return;
   }
   Outcome outcome = ReconcileJob(view, plan, options_.lifecycle, now);
+  const Told told_before = view.memory.told;
   parts_.table.Memory(view.job.meta.uid) = outcome.memory;
   FollowCoordinator(view, outcome);
   if (outcome.write_status || !outcome.actions.empty()) {
-    Dispatch(view, std::move(outcome));
+    Dispatch(view, std::move(outcome), told_before);
     return;
   }
   queue_.Done(key);
@@ -305,7 +311,7 @@ void PlanningLoop::FollowCoordinator(const JobView& view, const Outcome& outcome
   monitor_.SetBusy(uid, outcome.status.phase != api::JobPhase::kRunning);
 }
 
-void PlanningLoop::Dispatch(const JobView& view, Outcome outcome) {
+void PlanningLoop::Dispatch(const JobView& view, Outcome outcome, const Told& told_before) {
   auto batch = std::make_shared<Batch>(Batch{.job = view.job,
                                              .write_status = outcome.write_status,
                                              .actions = std::move(outcome.actions)});
@@ -318,6 +324,7 @@ void PlanningLoop::Dispatch(const JobView& view, Outcome outcome) {
   }
   Run({.batch = std::move(batch),
        .before = view.job.status,
+       .told_before = told_before,
        .look_again = outcome.look_again,
        .wait_ended = wait_ended,
        .began = parts_.loop.Now()});
@@ -358,10 +365,10 @@ void PlanningLoop::OnDone(const Errand& errand, const BatchResult& result) {
   }
   const auto course = courses_.find(job.uid);
   if (course == courses_.end()) {  // the job went meanwhile
-    parts_.table.Abandon(batch);
     queue_.Done(KeyOf(job));
     return;
   }
+  RememberWrite(errand, result);
   RememberTemplateCheck(batch, result);
   for (const auto& [pod, cause] : result.mount_causes) {
     parts_.table.Memory(job.uid).mount_causes[pod] = {.text = cause, .asked = options_.now()};
@@ -429,13 +436,41 @@ void PlanningLoop::LogFailure(Course& course, const Batch& batch, const Error& e
                {{"job", JobOf(batch.job.meta)}, {"error", error.message}});
 }
 
+void PlanningLoop::RememberWrite(const Errand& errand, const BatchResult& result) {
+  if (!errand.batch->write_status) return;
+  const api::ElasticTrainingJob& job = errand.batch->job;
+  JobMemory& memory = parts_.table.Memory(job.meta.uid);
+  if (!result.job) {
+    // Nothing was told: the next try is not to take it for old news.
+    memory.told = errand.told_before;
+    return;
+  }
+  if (!job.status.learners_asked) return;
+  if (result.job->status.learners_asked) {
+    memory.learners_asked_dropped.reset();
+  } else if (std::exchange(memory.learners_asked_dropped, job.status.learners_asked) !=
+             job.status.learners_asked) {
+    log::Warning("the cluster's definition of ElasticTrainingJob is older than this operator",
+                 {{"job", JobOf(job.meta)}, {"dropped", "status.learnersAsked"}});
+  }
+}
+
 void PlanningLoop::RememberTemplateCheck(const Batch& batch, const BatchResult& result) {
-  if (!result.template_refusal) return;
+  // What passes by itself is not worth a word.
+  const bool failed =
+      result.failed && std::holds_alternative<CheckTemplate>(batch.actions[*result.failed]) &&
+      result.error->code != ErrorCode::kThrottled && result.error->code != ErrorCode::kCancelled;
+  if (!result.template_refusal && !failed) return;
   std::optional<TemplateCheck>& known = parts_.table.Memory(batch.job.meta.uid).template_check;
-  const int refusals =
-      known && known->generation == batch.job.meta.generation ? known->refusals : 0;
+  const bool same = known && known->generation == batch.job.meta.generation;
+  const int refusals = same ? known->refusals : 0;
   TemplateCheck check{.generation = batch.job.meta.generation};
-  if (result.template_refusal->empty()) {
+  if (failed) {
+    // The owner is told once why nothing happens; what the server has said before says more.
+    if (same) return;
+    check.unanswered = true;
+    check.message = result.error->message;
+  } else if (result.template_refusal->empty()) {
     check.accepted = true;
   } else {
     // What refused it (a quota, a policy, a missing class) may change without a word to us.

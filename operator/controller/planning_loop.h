@@ -79,6 +79,7 @@ class PlanningLoop {
     std::shared_ptr<const Batch> batch;
     bool clears = false;  // asks what has become of it
     api::JobStatus before;
+    Told told_before;
     std::optional<WallTime> look_again;
     std::optional<Duration> wait_ended;  // of a job that is given its first GPUs by it
     TimePoint began{};
@@ -92,16 +93,20 @@ class PlanningLoop {
   const planner::Decision* DecisionOn(const kube::NamespacedName& job) const;
   std::optional<JobPlan> PlanOf(const kube::NamespacedName& job) const;
   void Reconcile(const JobView& view, const std::optional<JobPlan>& plan, WallTime now);
-  void Dispatch(const JobView& view, Outcome outcome);
+  void Dispatch(const JobView& view, Outcome outcome, const Told& told_before);
   void Run(Errand errand);
   void OnDone(const Errand& errand, const BatchResult& result);
   void Clear(const Errand& errand, const BatchResult& result);
   void LogFailure(Course& course, const Batch& batch, const Error& error);
   void OnFailure(const Batch& batch, const Error& error);
+  void RememberWrite(const Errand& errand, const BatchResult& result);
   void RememberTemplateCheck(const Batch& batch, const BatchResult& result);
   void FollowCoordinator(const JobView& view, const Outcome& outcome);
   void ForgetJob(const std::string& job_uid);
-  void LookAt(const std::string& job_uid);
+  // Whether it is one of ours, or was.
+  bool LookAt(const std::string& job_uid);
+  template <typename Change>
+  bool LookAtOwners(const Change& change);
   void LookAgain(const kube::NamespacedName& key, const std::optional<WallTime>& at);
 
   const PlanningLoopParts parts_;

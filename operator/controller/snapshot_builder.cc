@@ -120,7 +120,7 @@ planner::JobView PlannerView(const JobView& view) {
       .priority = job.spec.priority,
       .learners_min = job.spec.elastic.min_learners,
       .learners_max = job.spec.elastic.max_learners,
-      .learners_asked = job.status.learners_asked,
+      .learners_asked = LearnersAsked(view),
       .logical_shards = training ? training->logical_shards : 1,
       .reproducibility = training && training->reproducibility == api::Reproducibility::kStatistical
                              ? planner::Reproducibility::kStatistical

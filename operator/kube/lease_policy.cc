@@ -30,8 +30,7 @@ LeasePolicy::Step LeasePolicy::NextStep(const std::string& wall_time, double ran
       return {.action = Action::kRead};
     case Next::kReadLater: {
       next_ = Next::kRead;
-      // However long ago the holder's last sign was when this replica first saw it, that is no
-      // longer than a retry.
+      // A standby sees a renewal at most one retry late, so it takes over within lease + retry.
       auto wait = std::chrono::duration_cast<Duration>(timing_.retry /
                                                        (1.0 + timing_.retry_jitter * random));
       if (expires_in_) wait = std::min(wait, *expires_in_);

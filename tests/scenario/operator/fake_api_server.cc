@@ -24,6 +24,9 @@ HttpResponse Refuse(int status, const std::string& reason, const std::string& me
 }  // namespace
 
 Result<HttpResponse> FakeApiServer::Send(const kube::HttpRequest& request, std::stop_token) {
+  if (const int status = fail ? fail(request) : 0; status != 0) {
+    return Refuse(status, "InternalError", "failed calling webhook");
+  }
   const std::size_t question = request.target.find('?');
   const std::string path = request.target.substr(0, question);
   const std::string query =
@@ -125,6 +128,7 @@ HttpResponse FakeApiServer::Patch(std::string path, Object patch) {
   ++writes;
   if (status) {
     object.merge_patch({{"status", patch.at("status")}});
+    object["status"].erase(unknown_field);
   } else {
     patch.erase("status");
     object.merge_patch(patch);

@@ -36,8 +36,12 @@ class FakeApiServer final : public kube::HttpTransport {
 
   // Told of every change, after it; an object that is gone is null.
   std::function<void(const std::string& path, const Object& object)> on_change;
+  // With which HTTP status a request fails, undone; 0: it does not. Time may pass within.
+  std::function<int(const kube::HttpRequest& request)> fail;
   // Why a pod that is to be created is refused; "" if it is not.
   std::function<std::string(const Object& pod)> refuse;
+  // A field of jobs' status that the definition of the resource does not have yet.
+  std::string unknown_field;
 
   int writes = 0;  // by the operator, dry ones not counted
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -215,6 +216,122 @@ TEST_F(OperatorStory, ARefusedTemplateIsToldWithoutAHotLoop) {
   EXPECT_EQ(world.server.writes, before);
   world.server.refuse = nullptr;
   ASSERT_TRUE(world.ReachSizes({{"one", 8}}));
+}
+
+// A webhook that is down says nothing of the template.
+TEST_F(OperatorStory, ATemplateThatCannotBeCheckedIsToldAndTriedAgain) {
+  world.server.fail = [](const kube::HttpRequest& request) {
+    return request.target.find("dryRun=All") == std::string::npos ? 0 : 500;
+  };
+  world.SubmitJob("one");
+  ASSERT_TRUE(
+      world.Reach([&] { return std::ranges::contains(world.events, "one: TemplateUnchecked"); }));
+  EXPECT_EQ(world.Phase("one"), "Queued");
+  EXPECT_THAT(world.Status("one").value("reason", ""), HasSubstr("failed calling webhook"));
+  const int before = world.server.writes;
+  world.loop.RunFor(seconds(60));
+  EXPECT_EQ(world.server.writes, before) << "it is told once";
+  world.server.fail = nullptr;
+  ASSERT_TRUE(world.ReachSizes({{"one", 8}}));
+}
+
+// Deleted and made again while a batch of the old one waits for the server, which then does not say
+// whether it made the pod.
+TEST_F(OperatorStory, AJobIsMadeAgainUnderItsNameWhileItIsActedOn) {
+  bool again = false;
+  world.server.fail = [&](const kube::HttpRequest& request) {
+    const bool learner = request.method == kube::HttpMethod::kPost &&
+                         request.target.find("dryRun=All") == std::string::npos &&
+                         request.body.find(R"("kind":"Pod")") != std::string::npos &&
+                         request.body.find(R"("pliant.dev/learner":)") != std::string::npos;
+    if (!learner || again) return 0;
+    again = true;
+    world.RemoveJob("one");
+    world.SubmitJob("one", {{"elastic", {{"maxLearners", 6}}}});
+    world.loop.RunFor(seconds(1));
+    // A round of planning before the pod is asked for.
+    world.loop.PostAfter(milliseconds(500),
+                         [&] { world.SubmitJob("two", {{"elastic", {{"maxLearners", 2}}}}); });
+    return 500;
+  };
+  world.SubmitJob("one");
+  ASSERT_TRUE(world.ReachSizes({{"one", 6}, {"two", 2}}));
+  EXPECT_TRUE(again);
+  EXPECT_EQ(world.PodsOf("one", "learner"), 6);
+}
+
+TEST_F(OperatorStory, AStatusThatCouldNotBeWrittenIsTriedAgainSoon) {
+  const nlohmann::json all = {{"elastic", {{"minLearners", 8}}}};
+  const auto told = [&](const char* job, const char* why) {
+    return world.Status(job).value("reason", "").find(why) != std::string::npos;
+  };
+  world.SubmitJob("one", all);
+  ASSERT_TRUE(world.ReachSizes({{"one", 8}}));
+  world.SubmitJob("two", all);
+  ASSERT_TRUE(world.Reach([&] { return told("two", "cannot be shrunk that far"); }));
+  world.loop.RunFor(seconds(1));
+  world.SubmitJob("three", all);
+  ASSERT_TRUE(world.Reach([&] { return told("three", "other jobs are before it"); }));
+  world.loop.RunFor(seconds(1));
+
+  bool failed = false;
+  world.server.fail = [&](const kube::HttpRequest& request) {
+    const bool status = request.target.find("/three/status") != std::string::npos;
+    return status && !std::exchange(failed, true) ? 500 : 0;
+  };
+  world.RemoveJob("two");
+  ASSERT_TRUE(world.Reach([&] { return failed; }));
+  world.loop.RunFor(seconds(3));
+  EXPECT_TRUE(told("three", "cannot be shrunk that far")) << world.Status("three");
+}
+
+TEST_F(OperatorStory, ANodeThatComesAndGoesIsNoNewsForThoseThatWait) {
+  world.SubmitJob("one", {{"template", {{"spec", {{"nodeSelector", {{"zone", "moon"}}}}}}}});
+  ASSERT_TRUE(world.Reach([&] { return world.Phase("one") == "Queued"; }));
+  const std::string first = world.Status("one").value("reason", "");
+  world.loop.RunFor(seconds(1));
+  const int before = world.server.writes;
+  for (int i = 0; i < 60; ++i) {
+    world.server.Change("/api/v1/nodes/gpu-1",
+                        [&](nlohmann::json& node) { node["spec"]["unschedulable"] = i % 2 == 0; });
+    world.loop.RunFor(seconds(1));
+    if (i == 0) {
+      EXPECT_EQ(world.server.writes, before);
+    }
+  }
+  EXPECT_LE(world.server.writes - before, 2) << "at most every 30 s";
+  world.server.Change("/api/v1/nodes/gpu-1",
+                      [](nlohmann::json& node) { node["spec"]["unschedulable"] = true; });
+  world.loop.RunFor(seconds(60));
+  const nlohmann::json status = world.Status("one");
+  EXPECT_NE(status.value("reason", ""), first) << "what stays so is told";
+  for (const nlohmann::json& condition : status.at("conditions")) {
+    if (condition.at("type") == "Progressing") {
+      EXPECT_EQ(condition.at("message"), status.at("reason"));
+    }
+  }
+}
+
+// The operator is upgraded first: what it writes of a new field comes back without.
+TEST_F(OperatorStory, AFieldThatTheClusterDoesNotKnowYetIsNotWrittenForEver) {
+  world.server.unknown_field = "learnersAsked";
+  world.learners_asked = 2;
+  world.SubmitJob("one", {{"elastic", {{"maxLearners", 4}}}});
+  ASSERT_TRUE(world.ReachSizes({{"one", 4}}));
+  ASSERT_TRUE(world.ReachSizes({{"one", 2}})) << "it counts all the same";
+  world.loop.RunFor(seconds(5));
+  const int before = world.server.writes;
+  world.loop.RunFor(seconds(100));
+  EXPECT_LE(world.server.writes - before, 4) << "progress, at most every 30 s";
+  EXPECT_EQ(world.Learners("one"), 2);
+  // The program asks for all again.
+  world.learners_asked.reset();
+  ASSERT_TRUE(world.ReachSizes({{"one", 4}}));
+  // The definition is upgraded too.
+  world.server.unknown_field.clear();
+  world.learners_asked = 3;
+  ASSERT_TRUE(world.ReachSizes({{"one", 3}}));
+  EXPECT_EQ(world.Status("one").value("learnersAsked", 0), 3);
 }
 
 TEST_F(OperatorStory, AServerThatRefusesPodsIsAskedLessAndLess) {

@@ -165,7 +165,11 @@ class OperatorWorld::Coordinators final : public controller::CoordinatorClient {
         .members = job.members,
         .plan_accepted = job.accepted};
     Training& training = world_.trainings_[job.name];
-    if (!job.members.empty()) progress.step = ++training.step;
+    if (!job.members.empty()) {
+      progress.step = ++training.step;
+      progress.total_steps = 1'000'000;
+      progress.learners_asked = world_.learners_asked;
+    }
     for (const std::string& member : job.members) {
       const json* pod = world_.server.Find(PathOf(member));
       progress.learners.push_back(
@@ -276,6 +280,12 @@ void OperatorWorld::SubmitJob(const std::string& name, const json& spec_changes)
              {{"metadata",
                {{"name", name}, {"namespace", kNs}, {"creationTimestamp", api::FormatTime(Now())}}},
               {"spec", std::move(spec)}});
+}
+
+void OperatorWorld::RemoveJob(const std::string& name) {
+  server.Remove(JobPath(name));
+  RemovePods(name, std::string(controller::kRoleLearner));
+  RemovePods(name, std::string(controller::kRoleCoordinator));
 }
 
 void OperatorWorld::EditJob(const std::string& name, const json& spec_changes) {

@@ -32,6 +32,8 @@ class OperatorWorld {
   void KillOperator();
 
   void SubmitJob(const std::string& name, const nlohmann::json& spec_changes = nlohmann::json());
+  // As it is once the garbage collector has been there.
+  void RemoveJob(const std::string& name);
   void EditJob(const std::string& name, const nlohmann::json& spec_changes);
   // The learners of `name` complete their training, or one of them crashes.
   void Complete(const std::string& name);
@@ -56,8 +58,9 @@ class OperatorWorld {
 
   SimEventLoop loop;
   FakeApiServer server;
-  std::vector<std::string> events;  // "job: Reason"
-  int terms_seen = 0;               // the highest that a coordinator was created with
+  std::vector<std::string> events;    // "job: Reason"
+  std::optional<int> learners_asked;  // what all programs ask for
+  int terms_seen = 0;                 // the highest that a coordinator was created with
 
  private:
   struct Operator;

@@ -148,8 +148,9 @@ class Story {
             .lose_images = maybe(0.03)};
   }
 
-  void SubmitOne() {
-    const std::string job = std::format("job-{}", wanted_.size());
+  void SubmitOne() { Submit(std::format("job-{}", wanted_.size())); }
+
+  void Submit(const std::string& job) {
     TrainingOptions training{.steps = 40 + Pick(200),
                              .step_time = std::chrono::milliseconds(100 + Pick(400)),
                              .exit_code = {},
@@ -283,6 +284,7 @@ class Story {
     if (now(mix_.delete_job)) {
       world_.Delete(job);
       end = End::kGone;
+      if (Pick(2) == 0) Submit(job);  // another one, under its name
     }
   }
 

@@ -70,6 +70,13 @@ TEST(Admission, AsksTheServerOnceAndBelievesIt) {
   EXPECT_EQ(DecideAdmission(view, At(20)).actions.size(), 1u) << "the cause may have gone";
   view.job.meta.generation = 2;
   EXPECT_EQ(DecideAdmission(view, At(11)).actions.size(), 1u) << "the job was changed";
+
+  view.memory.template_check =
+      TemplateCheck{.generation = 2, .unanswered = true, .message = "failed calling webhook"};
+  outcome = DecideAdmission(view, At(12));
+  EXPECT_EQ(outcome.verdict->reason, "TemplateUnchecked");
+  EXPECT_EQ(outcome.verdict->message, "failed calling webhook");
+  EXPECT_THAT(outcome.actions, ElementsAre(Action(CheckTemplate{})));
 }
 
 TEST(Admission, WhatWasFrozenStays) {

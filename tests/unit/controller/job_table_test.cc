@@ -21,6 +21,12 @@ class JobTableTest : public testing::Test {
                        .resource_version = pod.meta.resource_version},
               .value = std::make_shared<const api::Pod>(pod)});
   }
+  void Show(const api::Service& service) {
+    services.Put({.meta = {.key = {service.meta.name_space, service.meta.name},
+                           .uid = service.meta.uid,
+                           .resource_version = service.meta.resource_version},
+                  .value = std::make_shared<const api::Service>(service)});
+  }
   JobView View(double at = 0) { return table.Refresh(At(at)).at({"team-a", "digits"}); }
 
   Batch BatchOf(std::vector<Action> actions) {
@@ -178,6 +184,80 @@ TEST_F(JobTableTest, AJobMadeAgainUnderItsNameIsAnotherOne) {
   Show(again);
   EXPECT_EQ(View(1).job.meta.uid, "again");
   EXPECT_EQ(View(1).memory, JobMemory{});
+}
+
+TEST_F(JobTableTest, AWriteUnderWayIsNotTakenForTheNextJobOfThatName) {
+  Show(AdmittedJob(1));
+  Batch batch = BatchOf({});
+  batch.write_status = true;
+  batch.job.status.next_learner = 5;
+  table.Begin(batch, At(1));
+  jobs.Erase({"team-a", "digits"});
+  api::ElasticTrainingJob again = NewJob();
+  again.meta.uid = "again";
+  Show(again);
+  EXPECT_EQ(View(2).job, again);
+  table.LookAt(kUid);
+  EXPECT_EQ(View(3).job, again) << "of the old one nothing is known any more";
+  batch.job.meta.resource_version = "101";
+  table.Settle(batch, {.job = batch.job}, At(4));
+  EXPECT_EQ(View(4).job, again);
+}
+
+// What was written of a job and its Service is kept no longer than they are: what the store then
+// shows under the same names is taken as it is.
+TEST_F(JobTableTest, WhatIsGoneIsForgotten) {
+  const api::ElasticTrainingJob job = AdmittedJob(1);
+  Show(job);
+  Batch batch = BatchOf({});
+  batch.write_status = true;
+  table.Begin(batch, At(1));
+  BatchResult result{.job = job, .service = ServiceFor(1), .created = {Learner(4, Life::kGated)}};
+  result.job->meta.resource_version = "101";
+  batch.actions = {CreateLearner{.number = 4, .node = "gpu-1"}};
+  table.Settle(batch, result, At(2));
+  EXPECT_EQ(View(2).job.meta.resource_version, "101");
+  EXPECT_TRUE(View(2).service);
+  EXPECT_EQ(View(2).learners.size(), 1u);
+  const auto expect_as_stored = [&](double at) {
+    const JobView view = View(at);
+    EXPECT_EQ(view.job.meta.resource_version, "100");
+    EXPECT_FALSE(view.service);
+    EXPECT_TRUE(view.learners.empty());
+  };
+  jobs.Erase({"team-a", "digits"});
+  Show(job);
+  expect_as_stored(3);
+
+  // It goes while a batch is under way.
+  table.Begin(batch, At(4));
+  jobs.Erase({"team-a", "digits"});
+  table.Settle(batch, result, At(5));
+  Show(job);
+  expect_as_stored(6);
+
+  table.Settle(batch, {.service = ServiceFor(1)}, At(7));
+  EXPECT_TRUE(View(7).service);
+  Show(ServiceFor(1));
+  services.Erase({"team-a", ServiceFor(1).meta.name});
+  EXPECT_FALSE(View(9).service);
+}
+
+TEST_F(JobTableTest, APodThatChangesItsOwnerIsNewsForBoth) {
+  Show(AdmittedJob(1));
+  api::Pod pod = Learner(0, Life::kRunning);
+  Show(pod);
+  Show(ServiceFor(1));
+  EXPECT_EQ(View(1).learners.size(), 1u);
+  pod.meta.owner_uid.clear();
+  pod.meta.resource_version = "70";
+  Show(pod);
+  EXPECT_TRUE(View(2).learners.empty());
+  api::Service service = ServiceFor(1);
+  service.meta.owner_uid = "another";
+  service.meta.resource_version = "71";
+  Show(service);
+  EXPECT_FALSE(View(3).service);
 }
 
 }  // namespace
