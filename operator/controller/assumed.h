@@ -4,6 +4,7 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -83,6 +84,13 @@ class Assumed {
     if (entry.done != nullptr) return entry.done;
     entries_.erase(found);
     return stored;
+  }
+
+  // When `key` is forgotten, if the store goes on to lag; nothing: nothing that was done counts.
+  std::optional<WallTime> ForgetAt(const std::string& key) const {
+    const auto found = entries_.find(key);
+    if (found == entries_.end() || found->second.done == nullptr) return std::nullopt;
+    return found->second.forget_at;
   }
 
   // Those that may be unknown to the store, as they are taken to be.

@@ -138,6 +138,8 @@ void JobTable::AddPods(JobView& view, const KeysByOwner& assumed, WallTime now) 
   }
   for (const auto& [key, pod] : pods) {
     if (pod == nullptr) continue;
+    const auto until = assumed_pods_.ForgetAt(key);
+    if (until && (!view.assumed_until || *until < *view.assumed_until)) view.assumed_until = until;
     if (BelongsTo(*pod, uid, kRoleLearner) && LearnerNumber(*pod)) view.learners.push_back(*pod);
     if (BelongsTo(*pod, uid, kRoleCoordinator)) view.coordinators.push_back(*pod);
   }

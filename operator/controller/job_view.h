@@ -93,6 +93,8 @@ struct JobView {
   std::optional<api::Service> service;
   CoordinatorView coordinator;
   JobMemory memory;
+  // When a pod that the store never showed counts no more: nothing else tells of that.
+  std::optional<WallTime> assumed_until;
 };
 
 bool IsGated(const api::Pod& learner);

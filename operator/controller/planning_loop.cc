@@ -286,6 +286,9 @@ void PlanningLoop::Reconcile(const JobView& view, const std::optional<JobPlan>& 
     return;
   }
   Outcome outcome = ReconcileJob(view, plan, options_.lifecycle, now);
+  if (view.assumed_until && (!outcome.look_again || *view.assumed_until < *outcome.look_again)) {
+    outcome.look_again = view.assumed_until;
+  }
   const Told told_before = view.memory.told;
   parts_.table.Memory(view.job.meta.uid) = outcome.memory;
   FollowCoordinator(view, outcome);

@@ -88,7 +88,9 @@ TEST_F(JobTableTest, APodThatTheWatchNeverShowsDoesNotCountForEver) {
   table.Begin(batch, At(1));
   table.Settle(batch, {.created = {Learner(4, Life::kGated)}}, At(2));
   EXPECT_EQ(View(30).learners.size(), 1u);
-  EXPECT_TRUE(View(90).learners.empty());
+  EXPECT_EQ(View(30).assumed_until, At(62)) << "nothing but time tells that it is gone";
+  EXPECT_TRUE(View(62).learners.empty());
+  EXPECT_EQ(View(62).assumed_until, std::nullopt);
 }
 
 TEST_F(JobTableTest, AnOpenedGateStaysOpenUntilTheWatchShowsIt) {
