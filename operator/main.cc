@@ -113,7 +113,7 @@ int Run(OperatorOptions options) {
   const controller::ClusterStores stores{jobs.store(), pods.store(), nodes.store(),
                                          services.store()};
 
-  controller::RefusedNamespaces refused(stores);
+  const controller::RefusedNamespaces refused_namespaces(stores);
   controller::JobTable table(stores, options.gpu_resource);
   // Destroyed before what their tasks use: the leadership's parts live in this function.
   controller::Workers api_workers(16);
@@ -153,23 +153,20 @@ int Run(OperatorOptions options) {
 
   const auto server = HttpServer::Listen(
       loop, {.name = "operator", .address = options.http_host, .port = options.http_port},
-      web::OperatorRoutes({.metrics =
-                               [&] {
-                                 if (auto* planning = leadership.planning()) planning->Report();
-                                 metrics.SetEventsDropped(recorder.dropped());
-                                 return metrics.Text();
-                               },
-                           .not_ready =
-                               [&stores, &refused] {
-                                 return stores.synced() ? refused.Sentence()
-                                                        : std::string("still listing objects");
-                               },
-                           .snapshot =
-                               [&leadership] {
-                                 const auto* planning = leadership.planning();
-                                 return planning ? controller::SnapshotJson(planning->snapshot())
-                                                 : std::string();
-                               }}));
+      web::OperatorRoutes(
+          {.metrics =
+               [&] {
+                 if (auto* planning = leadership.planning()) planning->Report();
+                 metrics.SetEventsDropped(recorder.dropped());
+                 return metrics.Text();
+               },
+           .not_ready =
+               [&stores] { return std::string(stores.synced() ? "" : "still listing objects"); },
+           .snapshot =
+               [&leadership] {
+                 const auto* planning = leadership.planning();
+                 return planning ? controller::SnapshotJson(planning->snapshot()) : std::string();
+               }}));
   if (!server) {
     log::Error("cannot serve", {{"error", server.error().message}});
     return 1;

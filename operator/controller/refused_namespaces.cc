@@ -31,11 +31,4 @@ void RefusedNamespaces::Update() {
   stores_.jobs.Hide(refused_);
 }
 
-std::string RefusedNamespaces::Sentence() const {
-  std::string names;
-  for (const std::string& ns : refused_) names += (names.empty() ? "" : ", ") + ns;
-  return names.empty() ? ""
-                       : "the server refuses what belongs to these watched namespaces: " + names;
-}
-
 }  // namespace pliant::controller

@@ -18,8 +18,7 @@ class RefusedNamespaces {
   RefusedNamespaces(const RefusedNamespaces&) = delete;
   RefusedNamespaces& operator=(const RefusedNamespaces&) = delete;
 
-  // Which they are, for people; "" if there are none.
-  std::string Sentence() const;
+  const std::set<std::string>& names() const { return refused_; }
 
  private:
   void Update();
