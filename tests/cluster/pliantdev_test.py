@@ -152,6 +152,17 @@ class CountsTest(TemporaryFolderTest):
             "it crashed while it wrote",
         )
 
+    def test_what_needs_a_device_that_is_not_there_is_skipped(self):
+        ended = '<testcase name="a" status="notrun"><skipped message="{}"/></testcase>'
+        self.assertEqual(
+            self._results(ended.format("SKIP_REGULAR_EXPRESSION_MATCHED")), Counts(0, 0, 1)
+        )
+        self.assertEqual(
+            self._results(ended.format("Unable to find executable")),
+            Counts(0, 1),
+            "nobody chose so",
+        )
+
     def test_of_a_last_line(self):
         self.assertEqual(Counts.from_last_line("5 passed, 0 failed\n", 0), Counts(5, 0))
         self.assertEqual(Counts.from_last_line("5 passed, 2 failed", 1), Counts(5, 2))

@@ -106,6 +106,10 @@ def count_results(results: Path) -> Counts:
     if not report.exists():
         return Counts(failed=1)
     for test in ElementTree.parse(report).getroot().iter("testcase"):
+        skipped = test.find("skipped")
+        if skipped is not None and skipped.get("message", "").startswith("SKIP_"):
+            counts += Counts(skipped=1)
+            continue
         passed = test.find("failure") is None and test.get("status") in (None, "run")
         cases = _google_test_counts(results / f"{test.get('name')}.xml")
         if cases is None or (not passed and not cases.failed):
