@@ -118,7 +118,7 @@ Status ActionRunner::WriteStatus(const Batch& batch, BatchResult& result) const 
 }
 
 Status ActionRunner::Do(const CheckTemplate&, const Batch& batch, BatchResult& result) const {
-  ASSIGN_OR_RETURN(const api::FrozenTraining training, FreezeTraining(batch.job.spec));
+  ASSIGN_OR_RETURN(const api::FrozenTraining training, FrozenOrNew(batch.job));
   const json pod = LearnerPod(batch.job, training, /*term=*/1, batch.job.status.next_learner,
                               /*node=*/"any", /*coordinator_ip=*/"0.0.0.0", defaults_);
   const auto checked = client_.Create(kube::kPods, pod, {.dry_run = true});
@@ -129,6 +129,8 @@ Status ActionRunner::Do(const CheckTemplate&, const Batch& batch, BatchResult& r
   } else if (checked.error().code == ErrorCode::kAlreadyExists) {
     result.template_refusal = "";  // a name is only taken once all else was found to be right
   } else {
+    // So the server says that an admission webhook did not answer; all else passes by itself.
+    if (checked.error().http_status == 500) result.template_unchecked = checked.error().message;
     return std::unexpected(InContext("check the pod template", checked.error()));
   }
   return {};

@@ -42,6 +42,7 @@ struct BatchResult {
   std::vector<std::string> deleted;  // names of pods whose deletion has begun
   // Of CheckTemplate: "" if the template was accepted, else the server's own sentence.
   std::optional<std::string> template_refusal;
+  std::string template_unchecked;  // the server's sentence, if it could not check it
   std::map<std::string, std::string> mount_causes;  // by pod name; "" if no event tells
 };
 

@@ -32,13 +32,12 @@ Result<api::FrozenTraining> FreezeTraining(const api::JobSpec& spec) {
                              .reproducibility = training.reproducibility};
 }
 
-namespace {
-
-// What it was frozen to before stays.
 Result<api::FrozenTraining> FrozenOrNew(const api::ElasticTrainingJob& job) {
   if (job.status.training) return *job.status.training;
   return FreezeTraining(job.spec);
 }
+
+namespace {
 
 bool IsAccepted(const JobView& view) {
   const std::optional<TemplateCheck>& check = view.memory.template_check;

@@ -15,6 +15,9 @@ namespace pliant::controller {
 // kInvalid when the two do not fit together.
 Result<api::FrozenTraining> FreezeTraining(const api::JobSpec& spec);
 
+// What it was frozen to before stays, whatever the job may ask for since.
+Result<api::FrozenTraining> FrozenOrNew(const api::ElasticTrainingJob& job);
+
 // Whether a job that is not suspended may be given learners.
 struct AdmissionOutcome {
   std::optional<Verdict> verdict;               // of condition Admitted; nothing: not known yet

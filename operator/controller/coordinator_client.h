@@ -27,8 +27,8 @@ class CoordinatorClient {
   virtual Result<Progress> PutPlan(const CoordinatorAddress& address,
                                    const CoordinatorPlan& plan) = 0;
   virtual Result<Progress> GetProgress(const CoordinatorAddress& address) = 0;
-  // The job or its coordinator is gone: nothing is kept for it. A call that comes nevertheless
-  // opens a connection anew.
+  // The job or its coordinator is gone: no thread and no queue is kept for it, and a connection at
+  // rest is closed in time. A call that comes nevertheless is made.
   virtual void Forget(const std::string& job_uid) = 0;
 };
 

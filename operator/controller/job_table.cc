@@ -25,6 +25,10 @@ kube::NamespacedName Parsed(const std::string& key) {
   return {key.substr(0, slash), key.substr(slash + 1)};
 }
 
+void NoteAssumedUntil(JobView& view, std::optional<WallTime> until) {
+  if (until && (!view.assumed_until || *until < *view.assumed_until)) view.assumed_until = until;
+}
+
 // A pod whose creation is under way, as far as a decision needs to know it.
 api::Pod PodToBe(const api::ObjectMeta& job, std::string name, std::string_view role,
                  std::string_view number_label, std::int64_t number, WallTime now) {
@@ -138,8 +142,7 @@ void JobTable::AddPods(JobView& view, const KeysByOwner& assumed, WallTime now) 
   }
   for (const auto& [key, pod] : pods) {
     if (pod == nullptr) continue;
-    const auto until = assumed_pods_.ForgetAt(key);
-    if (until && (!view.assumed_until || *until < *view.assumed_until)) view.assumed_until = until;
+    NoteAssumedUntil(view, assumed_pods_.ForgetAt(key));
     if (BelongsTo(*pod, uid, kRoleLearner) && LearnerNumber(*pod)) view.learners.push_back(*pod);
     if (BelongsTo(*pod, uid, kRoleCoordinator)) view.coordinators.push_back(*pod);
   }
@@ -155,6 +158,7 @@ JobView JobTable::ViewOf(const api::ElasticTrainingJob& job, const KeysByOwner& 
   const std::string service_key = KeyIn(job.meta, CoordinatorName(job.meta));
   const auto service =
       assumed_services_.Resolve(service_key, stores_.services.Find(Parsed(service_key)), now);
+  NoteAssumedUntil(view, assumed_services_.ForgetAt(service_key));
   if (service != nullptr && service->meta.owner_uid == job.meta.uid) view.service = *service;
   return view;
 }

@@ -459,20 +459,17 @@ void PlanningLoop::RememberWrite(const Errand& errand, const BatchResult& result
 }
 
 void PlanningLoop::RememberTemplateCheck(const Batch& batch, const BatchResult& result) {
-  // What passes by itself is not worth a word.
-  const bool failed =
-      result.failed && std::holds_alternative<CheckTemplate>(batch.actions[*result.failed]) &&
-      result.error->code != ErrorCode::kThrottled && result.error->code != ErrorCode::kCancelled;
-  if (!result.template_refusal && !failed) return;
+  const bool unchecked = !result.template_unchecked.empty();
+  if (!result.template_refusal && !unchecked) return;
   std::optional<TemplateCheck>& known = parts_.table.Memory(batch.job.meta.uid).template_check;
   const bool same = known && known->generation == batch.job.meta.generation;
   const int refusals = same ? known->refusals : 0;
   TemplateCheck check{.generation = batch.job.meta.generation};
-  if (failed) {
+  if (unchecked) {
     // The owner is told once why nothing happens; what the server has said before says more.
     if (same) return;
     check.unanswered = true;
-    check.message = result.error->message;
+    check.message = result.template_unchecked;
   } else if (result.template_refusal->empty()) {
     check.accepted = true;
   } else {

@@ -132,6 +132,16 @@ TEST_F(OperatorStory, SuspendGivesEverythingBackAndResumeGoesOn) {
   ASSERT_TRUE(world.ReachSizes({{"one", 8}}));
 }
 
+// Its shards were frozen for 8 when it was admitted first.
+TEST_F(OperatorStory, AJobThatWasScaledBeyondItsShardsIsSuspendedAndResumed) {
+  world.SubmitJob("one", {{"training", {{"logicalShards", 8}}}});
+  ASSERT_TRUE(world.ReachSizes({{"one", 8}}));
+  world.EditJob("one", {{"elastic", {{"maxLearners", 16}}}, {"suspend", true}});
+  ASSERT_TRUE(world.Reach([&] { return world.Phase("one") == "Suspended"; }));
+  world.EditJob("one", {{"suspend", false}});
+  ASSERT_TRUE(world.ReachSizes({{"one", 8}}));
+}
+
 TEST_F(OperatorStory, LosingAllLearnersAtOnceIsRecoveredFrom) {
   world.SubmitJob("one");
   ASSERT_TRUE(world.ReachSizes({{"one", 8}}));
