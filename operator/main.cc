@@ -158,6 +158,7 @@ int Run(OperatorOptions options) {
                [&] {
                  if (auto* planning = leadership.planning()) planning->Report();
                  metrics.SetEventsDropped(recorder.dropped());
+                 metrics.SetNamespacesRefused(refused_namespaces.names().size());
                  return metrics.Text();
                },
            .not_ready =

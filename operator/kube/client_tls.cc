@@ -75,10 +75,38 @@ Status Identify(SSL_CTX* context, const PemSource& chain, const PemSource& key_s
   return {};
 }
 
+// Verifies as OpenSSL does (with the check of the host name that the library hooked in), and keeps
+// the reason.
+int Verify(X509_STORE_CTX* chain, void* refusal) {
+  const int verified = X509_verify_cert(chain);
+  std::string reason;
+  if (verified <= 0) {
+    const int code = X509_STORE_CTX_get_error(chain);
+    // The library's check of the host name refuses without a code.
+    reason = code == X509_V_OK || code == X509_V_ERR_UNSPECIFIED
+                 ? "it is not for this host name"
+                 : X509_verify_cert_error_string(code);
+  }
+  static_cast<TlsRefusal*>(refusal)->Set(std::move(reason));
+  return verified;
+}
+
 }  // namespace
 
-Status ClientTls::Apply(SSL_CTX* context) {
+void TlsRefusal::Set(std::string reason) {
+  const std::lock_guard lock(mutex_);
+  reason_ = std::move(reason);
+}
+
+std::string TlsRefusal::Get() const {
+  const std::lock_guard lock(mutex_);
+  return reason_;
+}
+
+Status ClientTls::Apply(SSL_CTX* context, TlsRefusal& refusal) const {
   SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
+  // No second handshake on a connection that carries requests: `refusal` may be gone by then.
+  SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION);
   RETURN_IF_ERROR(TrustOnly(context, config_.certificate_authority));
   if (!config_.client_certificate.empty()) {
     RETURN_IF_ERROR(Identify(context, config_.client_certificate, config_.client_key));
@@ -88,36 +116,13 @@ Status ClientTls::Apply(SSL_CTX* context) {
     RETURN_IF_ERROR(Identify(context, {.text = given->certificate, .file = ""},
                              {.text = given->key, .file = ""}));
   }
-  SSL_CTX_set_cert_verify_callback(context, &ClientTls::Verify, this);
+  SSL_CTX_set_cert_verify_callback(context, &Verify, &refusal);
   return {};
 }
 
 std::uint64_t ClientTls::identity_serial() const {
   const auto given = config_.exec ? config_.exec->identity() : std::nullopt;
   return given ? given->serial : 0;
-}
-
-std::string ClientTls::last_refusal() const {
-  const std::lock_guard lock(mutex_);
-  return last_refusal_;
-}
-
-// Verifies as OpenSSL does (with the check of the host name that the library hooked in), and keeps
-// the reason.
-int ClientTls::Verify(X509_STORE_CTX* chain, void* self) {
-  const int verified = X509_verify_cert(chain);
-  std::string refusal;
-  if (verified <= 0) {
-    const int code = X509_STORE_CTX_get_error(chain);
-    // The library's check of the host name refuses without a code.
-    refusal = code == X509_V_OK || code == X509_V_ERR_UNSPECIFIED
-                  ? "it is not for this host name"
-                  : X509_verify_cert_error_string(code);
-  }
-  auto* context = static_cast<ClientTls*>(self);
-  const std::lock_guard lock(context->mutex_);
-  context->last_refusal_ = std::move(refusal);
-  return verified;
 }
 
 }  // namespace pliant::kube

@@ -17,6 +17,18 @@ inline constexpr std::string_view kClosedWithoutAnswer =
     " (the server closed the connection; over TLS 1.3 that is also how it refuses a client "
     "certificate, or the lack of one)";
 
+// Why a server's certificate was refused, which the libraries' own errors do not say. Any thread.
+class TlsRefusal {
+ public:
+  // "": it was not.
+  void Set(std::string reason);
+  std::string Get() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::string reason_;  // guarded by mutex_
+};
+
 // Gives OpenSSL contexts the trust and the identity of a Config: the configured certificate
 // authority and nothing else, TLS 1.2 or newer, the client's certificate if there is one.
 class ClientTls {
@@ -24,23 +36,15 @@ class ClientTls {
   explicit ClientTls(const Config& config) : config_(config) {}
 
   // Files are read anew each time, so a rotated certificate is used by the next connection.
-  // `context` keeps a pointer to this object.
-  Status Apply(SSL_CTX* context);
+  // `refusal` is told how each handshake went, and outlives the last one of `context`.
+  Status Apply(SSL_CTX* context, TlsRefusal& refusal) const;
 
   // Changes with the certificate that a credential plugin gives: connections that were opened
   // before show another one. 0 while there is none.
   std::uint64_t identity_serial() const;
 
-  // Why the last certificate of the server was refused; "" if it was not. The library's own error
-  // does not say.
-  std::string last_refusal() const;
-
  private:
-  static int Verify(X509_STORE_CTX* chain, void* self);
-
   const Config config_;
-  mutable std::mutex mutex_;
-  std::string last_refusal_;  // guarded by mutex_
 };
 
 }  // namespace pliant::kube

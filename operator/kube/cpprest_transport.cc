@@ -172,15 +172,19 @@ struct CpprestTransport::Clients {
   };
 
   Clients(const Config& config, web::http::client::http_client_config with)
-      : server(config.server), tls(std::make_shared<ClientTls>(config)), options(std::move(with)) {
-    // The library keeps this function, and so `tls`, for as long as one of its connections lives:
-    // requests that were left behind may outlive this object.
-    options.set_ssl_context_callback([tls = tls](boost::asio::ssl::context& context) {
-      // An exception is the library's way to refuse a connection.
-      if (const Status applied = tls->Apply(context.native_handle()); !applied) {
-        throw std::runtime_error(applied.error().message);
-      }
-    });
+      : server(config.server),
+        tls(config),
+        refusal(std::make_shared<TlsRefusal>()),
+        options(std::move(with)) {
+    // The library keeps this function, and so `refusal`, for as long as one of its connections
+    // lives: requests that were left behind may outlive this object.
+    options.set_ssl_context_callback(
+        [tls = tls, refusal = refusal](boost::asio::ssl::context& context) {
+          // An exception is the library's way to refuse a connection.
+          if (const Status applied = tls.Apply(context.native_handle(), *refusal); !applied) {
+            throw std::runtime_error(applied.error().message);
+          }
+        });
     pools = MakePools(0);
   }
 
@@ -191,7 +195,7 @@ struct CpprestTransport::Clients {
 
   // A connection keeps the identity with which it was opened.
   std::shared_ptr<Pools> CurrentPools() {
-    const std::uint64_t serial = tls->identity_serial();
+    const std::uint64_t serial = tls.identity_serial();
     const std::lock_guard lock(pools_mutex);
     if (pools->identity_serial != serial) pools = MakePools(serial);
     return pools;
@@ -206,7 +210,8 @@ struct CpprestTransport::Clients {
   Error Explain(std::string failure) const;
 
   const std::string server;
-  const std::shared_ptr<ClientTls> tls;
+  const ClientTls tls;
+  const std::shared_ptr<TlsRefusal> refusal;      // of the connection that was opened last
   web::http::client::http_client_config options;  // constant after construction
   std::mutex pools_mutex;
   std::shared_ptr<Pools> pools;  // guarded by pools_mutex
@@ -236,8 +241,8 @@ Result<HttpResponse> CpprestTransport::Clients::Run(web::http::client::http_clie
 Error CpprestTransport::Clients::Explain(std::string failure) const {
   std::string sentence = server + ": " + failure;
   if (failure.find("SSL handshake") != std::string::npos) {
-    const std::string refusal = tls->last_refusal();
-    if (!refusal.empty()) sentence += " (the server's certificate was refused: " + refusal + ")";
+    const std::string reason = refusal->Get();
+    if (!reason.empty()) sentence += " (the server's certificate was refused: " + reason + ")";
   } else if (failure.find("HTTP status line") != std::string::npos) {
     sentence += kClosedWithoutAnswer;
   }
@@ -254,7 +259,7 @@ Result<std::unique_ptr<CpprestTransport>> CpprestTransport::Make(const Config& c
     auto clients = std::make_unique<Clients>(config, options);
     if (config.server.starts_with("https://")) {
       boost::asio::ssl::context trial(boost::asio::ssl::context::tls_client);
-      RETURN_IF_ERROR(clients->tls->Apply(trial.native_handle()));
+      RETURN_IF_ERROR(clients->tls.Apply(trial.native_handle(), *clients->refusal));
     }
     return std::unique_ptr<CpprestTransport>(new CpprestTransport(std::move(clients)));
   } catch (const std::exception& error) {

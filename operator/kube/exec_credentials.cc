@@ -80,12 +80,11 @@ void ExecCredentials::Run(const std::stop_token& stop) {
       renew_at_ = *expires - std::min<WallClock::duration>(kRenewBefore, left / 10);
     }
   } else if (answer.error().code != ErrorCode::kCancelled) {
-    if (failure_ != answer.error().message) {
-      log::Warning(Usable() ? "credentials not renewed; those in use are good for a while"
-                            : "no credentials: nothing can be asked of the API server",
-                   {{"error", answer.error().message}});
-    }
-    failure_ = std::move(answer).error().message;
+    const std::string what = Usable() ? "credentials not renewed; those in use are good for a while"
+                                      : "no credentials: nothing can be asked of the API server";
+    const std::string& why = answer.error().message;
+    if (failure_ != what + why) log::Warning(what, {{"error", why}});
+    failure_ = what + why;
   }
   running_ = false;
   ran_.notify_all();

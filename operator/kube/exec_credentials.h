@@ -57,7 +57,7 @@ class ExecCredentials final : public CredentialSource {
   std::optional<ExecCredential> credential_;
   std::uint64_t serial_ = 0;
   std::optional<WallClock::time_point> renew_at_;
-  std::string failure_;  // of the last run, as it was logged; "" if there was none
+  std::string failure_;                     // of the last run, as it was told; "" if there was none
   std::optional<Clock::time_point> began_;  // the last run
   bool running_ = false;
   std::jthread runner_;  // last: joined before the rest is destroyed

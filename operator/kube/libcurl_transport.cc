@@ -54,10 +54,11 @@ void Set(const Easy& easy, CURLoption option, auto value) {
 
 // One request, in the hands of its loop from Begin to its end.
 struct Transfer {
-  explicit Transfer(ClientTls& client_tls) : tls(client_tls) {}
+  explicit Transfer(const ClientTls& client_tls) : tls(client_tls) {}
 
   const std::shared_ptr<HttpExchange> exchange = std::make_shared<HttpExchange>();
-  ClientTls& tls;
+  const ClientTls& tls;
+  TlsRefusal refusal;  // of the connection that was opened for it, if one was
   std::string body;    // of the request
   Headers headers;     // of the request
   Headers connect_to;  // where the server is, if not at its name
@@ -211,7 +212,7 @@ std::size_t OnBytes(const char* bytes, std::size_t size, std::size_t count, void
 
 CURLcode OnTlsContext(CURL*, void* context, void* user) {
   auto& transfer = *static_cast<Transfer*>(user);
-  const Status applied = transfer.tls.Apply(static_cast<SSL_CTX*>(context));
+  const Status applied = transfer.tls.Apply(static_cast<SSL_CTX*>(context), transfer.refusal);
   if (!applied) transfer.tls_failure = applied.error().message;
   return applied ? CURLE_OK : CURLE_SSL_CERTPROBLEM;
 }
@@ -235,14 +236,15 @@ class LibcurlTransport::Connections {
   void Retire(const std::shared_ptr<Loop>& loop);
   Status CheckTls() {
     const std::unique_ptr<SSL_CTX, Free<SSL_CTX_free>> trial(SSL_CTX_new(TLS_client_method()));
-    return tls_.Apply(trial.get());
+    TlsRefusal unused;
+    return tls_.Apply(trial.get(), unused);
   }
-  ClientTls& tls() { return tls_; }
+  const ClientTls& tls() const { return tls_; }
 
   const bool many_servers;
 
  private:
-  ClientTls tls_;  // outlives the loops, whose connections use it
+  const ClientTls tls_;  // outlives the loops, whose connections use it
   std::mutex mutex_;
   std::shared_ptr<Loop> loop_;  // guarded by mutex_
 };
@@ -259,7 +261,8 @@ class LibcurlTransport::Server {
 
  private:
   std::shared_ptr<Transfer> MakeTransfer(const HttpRequest& request) const;
-  Error Explain(std::string failure) const;
+  // `refusal`: of the server's certificate, if it was refused.
+  Error Explain(std::string failure, std::string refusal) const;
 
   const Config config_;
   const std::shared_ptr<Connections> connections_;
@@ -365,14 +368,17 @@ Result<HttpResponse> LibcurlTransport::Server::Run(const HttpRequest& request, c
     if (const auto resumed = going_on.lock()) loop.Resume(resumed);
   };
   loop->Begin(transfer);
-  Result<HttpResponse> response = transfer->exchange->Follow(
-      {.request = request,
-       .sink = sink,
-       .idle = idle,
-       .stop = stop,
-       .server = config_.server,
-       .cancel = [&] { loop->Cancel(transfer); },
-       .explain = [this](std::string failure) { return Explain(std::move(failure)); }});
+  Result<HttpResponse> response =
+      transfer->exchange->Follow({.request = request,
+                                  .sink = sink,
+                                  .idle = idle,
+                                  .stop = stop,
+                                  .server = config_.server,
+                                  .cancel = [&] { loop->Cancel(transfer); },
+                                  .explain =
+                                      [&](std::string failure) {
+                                        return Explain(std::move(failure), transfer->refusal.Get());
+                                      }});
   // Nobody knows whether a connection that was silent for so long still is one.
   if (!response && response.error().code == ErrorCode::kTimeout && !connections_->many_servers) {
     connections_->Retire(loop);
@@ -380,11 +386,11 @@ Result<HttpResponse> LibcurlTransport::Server::Run(const HttpRequest& request, c
   return response;
 }
 
-Error LibcurlTransport::Server::Explain(std::string failure) const {
+Error LibcurlTransport::Server::Explain(std::string failure, std::string refusal) const {
   std::string sentence = config_.server + ": " + failure;
   const bool wrong_name = failure.starts_with(curl_easy_strerror(CURLE_PEER_FAILED_VERIFICATION));
   const bool no_handshake = failure.starts_with(curl_easy_strerror(CURLE_SSL_CONNECT_ERROR));
-  std::string refusal = wrong_name || no_handshake ? connections_->tls().last_refusal() : "";
+  if (!wrong_name && !no_handshake) refusal.clear();
   // The library itself compares the names, after OpenSSL has found the certificate good.
   if (wrong_name && refusal.empty()) refusal = "it is not for this host name";
   if (!refusal.empty()) {

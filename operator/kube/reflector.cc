@@ -158,7 +158,7 @@ KubeStatus ReflectorSteps::WatchFrom(const ReflectorPolicy::Step& step,
                              .idle = options_.timing.watch_idle,
                              .on_open = [this] {
                                Resumed();
-                               Refused(false);  // a list alone keeps nobody up to date
+                               Allowed();  // a list alone keeps nobody up to date
                              }};
   const auto on_event = [this](WatchEventType event, const nlohmann::json& object) {
     switch (event) {
@@ -187,14 +187,27 @@ void ReflectorSteps::Resumed() {
   if (std::exchange(interrupted_, false) && sink_.on_resumed) sink_.on_resumed();
 }
 
-void ReflectorSteps::Refused(bool refused) {
-  if (std::exchange(refused_, refused) != refused && sink_.on_refused) sink_.on_refused(refused);
+void ReflectorSteps::Refused() {
+  const TimePoint now = clock_();
+  if (!refusals_began_) refusals_began_ = now;
+  if (refused_ || now - *refusals_began_ < options_.timing.refused_least) return;
+  refused_ = true;
+  if (sink_.on_refused) sink_.on_refused(true);
+}
+
+void ReflectorSteps::Allowed() {
+  refusals_began_.reset();
+  if (std::exchange(refused_, false) && sink_.on_refused) sink_.on_refused(false);
 }
 
 void ReflectorSteps::Failed(std::string_view doing, const KubeError& error) {
   Interrupted();
   // 401 is another matter: then the server does not know us, whatever we ask for.
-  if (error.http_status == 403) Refused(true);
+  if (error.http_status == 403) {
+    Refused();
+  } else {
+    refusals_began_.reset();
+  }
   if (failure_ == error.message) return;
   failure_ = error.message;
   log::Warning("cannot follow objects; trying on", {{"kind", type_.kind},

@@ -28,8 +28,8 @@ struct ReflectorSink {
   std::function<void()> on_interrupted;
   std::function<void()> on_resumed;
 
-  // The server says that this program may not follow them (403), which may be so for ever; then:
-  // that it may. May be empty.
+  // The server keeps saying that this program may not follow them (403), which may be so for ever;
+  // then: that it may. May be empty.
   std::function<void(bool refused)> on_refused;
 
   // For metrics: it had to list or watch again, with the reason in a word or two. May be empty.
@@ -65,7 +65,8 @@ class ReflectorSteps {
   KubeStatus WatchFrom(const ReflectorPolicy::Step& step, const std::stop_token& stop);
   void Interrupted();
   void Resumed();
-  void Refused(bool refused);
+  void Refused();
+  void Allowed();
   void Recovered();
   void Failed(std::string_view doing, const KubeError& error);
 
@@ -77,8 +78,9 @@ class ReflectorSteps {
   ReflectorPolicy policy_;
   ReflectorPolicy::Step step_;
   bool interrupted_ = false;
-  bool refused_ = false;
-  std::string failure_;  // what was logged last; empty while all is well
+  bool refused_ = false;                     // as told
+  std::optional<TimePoint> refusals_began_;  // nothing but refusals since
+  std::string failure_;                      // what was logged last; empty while all is well
 };
 
 // The same on a thread of its own.

@@ -24,6 +24,9 @@ struct ReflectorTiming {
   // A watch that ends sooner, having told nothing, counts as an error: else it would be opened
   // again in a hot loop.
   Duration watch_too_short = std::chrono::seconds(1);
+  // Refusals count when there was nothing else for this long: a server that has just begun may know
+  // no rights yet.
+  Duration refused_least = std::chrono::seconds(10);
 };
 
 // What a reflector does next, decided from how the last step ended. Pure: time and randomness are

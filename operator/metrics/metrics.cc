@@ -113,6 +113,9 @@ struct Metrics::Families {
                            "Requests to jobs' coordinators, by result.");
   Counters& events_dropped =
       registry.AddCounters("pliant_events_dropped_total", {}, "Events that were never written.");
+  Gauges& namespaces_refused = registry.AddGauges(
+      "pliant_watched_namespaces_refused", {},
+      "Namespaces to watch that the API server refuses; their jobs are left alone.");
 
   struct JobSeries {
     Gauge& allocated;
@@ -238,6 +241,10 @@ void Metrics::OnCoordinatorCall(std::string_view result) {
 
 void Metrics::SetEventsDropped(std::uint64_t dropped) {
   RaiseTo(families_->events_dropped.Add({}), static_cast<double>(dropped));
+}
+
+void Metrics::SetNamespacesRefused(std::size_t namespaces) {
+  families_->namespaces_refused.Add({}).Set(static_cast<double>(namespaces));
 }
 
 }  // namespace pliant::metrics

@@ -64,6 +64,7 @@ class Metrics {
   void OnWaitEnded(Duration waited);
   void OnCoordinatorCall(std::string_view result);
   void SetEventsDropped(std::uint64_t dropped);
+  void SetNamespacesRefused(std::size_t namespaces);
 
  private:
   struct Families;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -29,6 +31,7 @@ namespace {
 using namespace std::chrono_literals;
 
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 ScriptedServer::Handler Answering(const std::string& text) {
@@ -220,6 +223,23 @@ TEST_F(LibcurlTransportTest, AConnectionIsOnlyForThoseWhoTrustItsAuthority) {
   ASSERT_FALSE(response);
   EXPECT_THAT(response.error().message, HasSubstr("refused"));
   EXPECT_TRUE((*trusting)->Send({.target = "/", .deadline = 5s}));
+}
+
+TEST_F(LibcurlTransportTest, WhatIsWrongWithOneServerIsSaidOfNoOther) {
+  const TestAuthority another;
+  const ScriptedServer imposter(another, {}, Answering("here"));
+  boost::asio::io_context io;
+  boost::asio::ip::tcp::acceptor closing(io, {boost::asio::ip::address_v4::loopback(), 0});
+  const std::jthread closes([&closing] { closing.accept().close(); });
+  LibcurlTransports transports;
+  config_.server = imposter.url();
+  const auto refused = (*transports.Make(config_))->Send({.target = "/", .deadline = 5s});
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("certificate was refused"));
+  config_.server = "https://127.0.0.1:" + std::to_string(closing.local_endpoint().port());
+  const auto closed = (*transports.Make(config_))->Send({.target = "/", .deadline = 5s});
+  ASSERT_FALSE(closed);
+  EXPECT_THAT(closed.error().message, Not(HasSubstr("refused")));
 }
 
 TEST_F(LibcurlTransportTest, TheConfiguredProxyIsTakenWhateverTheEnvironmentSays) {

@@ -283,13 +283,15 @@ TEST_F(InformerTest, NamespacesAreFollowedEachByItself) {
 // Two namespaces, of which the server refuses one and then the other.
 TEST_F(InformerTest, ANamespaceThatIsRefusedKeepsNobodyWaiting) {
   SimEventLoop control;
+  TimePoint now;
   Informer<Pod> informer(control, DecodePod);
   Store<Pod>& store = informer.store();
   store.ExpectLists(2);
   const auto steps_in = [&](const std::string& ns) {
     ReflectorOptions options = options_;
     options.ns = ns;
-    return std::make_unique<ReflectorSteps>(client_, kPods, options, informer.Sink({}, ns));
+    return std::make_unique<ReflectorSteps>(client_, kPods, options, informer.Sink({}, ns),
+                                            [&now] { return now; });
   };
   const auto red = steps_in("red");
   const auto blue = steps_in("blue");
@@ -318,6 +320,17 @@ TEST_F(InformerTest, ANamespaceThatIsRefusedKeepsNobodyWaiting) {
   EXPECT_FALSE(store.synced()) << "the server does not know us at all";
   list("blue", forbidden);
   step(*blue);
+  now += 9s;
+  list("blue", HttpResponse{.status = 500});
+  step(*blue);
+  now += 9s;
+  list("blue", forbidden);
+  step(*blue);
+  EXPECT_FALSE(store.current()) << "a server that has just begun may know no rights yet";
+  EXPECT_THAT(store.refused(), ElementsAre());
+  now += 10s;
+  list("blue", forbidden);
+  step(*blue);
   EXPECT_TRUE(store.current());
   EXPECT_THAT(store.refused(), ElementsAre("blue"));
 
@@ -331,6 +344,8 @@ TEST_F(InformerTest, ANamespaceThatIsRefusedKeepsNobodyWaiting) {
 
   transport_.RefuseStream("/api/v1/namespaces/red/pods?watch", forbidden);
   step(*red);
+  EXPECT_FALSE(store.current());
+  now += 10s;
   list("red", forbidden);
   step(*red);
   EXPECT_TRUE(store.current());

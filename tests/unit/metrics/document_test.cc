@@ -65,6 +65,7 @@ TEST(Document, HasTheOperatorsMetrics) {
   metrics.OnWaitEnded(milliseconds(1));
   metrics.OnCoordinatorCall("OK");
   metrics.SetEventsDropped(1);
+  metrics.SetNamespacesRefused(1);
   EXPECT_EQ(SeriesIn(metrics.Text()), SeriesOf(metrics.families()));
 }
 
