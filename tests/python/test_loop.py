@@ -9,6 +9,7 @@ import json
 import multiprocessing
 import os
 import pathlib
+import signal
 import struct
 import sys
 import tempfile
@@ -392,6 +393,19 @@ class WatcherTest(Loop):
         self.assertEqual(ended, bad)
         self.assertTrue(self.elastic._learner.closed)
         self.assertFalse(self.elastic._gradients._hooks)
+
+    def test_a_learner_that_leaves_ends_well_whatever_a_watcher_raises(self):
+        class Bad(pliant.Watcher):
+            def end(self):
+                raise OSError("of the watcher's")
+
+        self.make()
+        self.elastic.watch(Bad())
+        shown = io.StringIO()
+        with self.assertRaises(SystemExit) as ended, contextlib.redirect_stderr(shown):
+            self.train(after=lambda step: os.kill(os.getpid(), signal.SIGTERM))
+        self.assertEqual(ended.exception.code, 0)
+        self.assertIn("of the watcher's", shown.getvalue())
 
     def test_without_tensorboard_a_line_says_so(self):
         shown = io.StringIO()

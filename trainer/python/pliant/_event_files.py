@@ -1,6 +1,7 @@
 """TensorBoard's event files, written by a thread of their own: a volume that is full or hangs holds
 up nobody else."""
 
+import contextlib
 import queue
 import sys
 import threading
@@ -38,12 +39,12 @@ class EventFiles:
 
     def close(self) -> None:
         """Waits for what is not written yet, but not for long."""
-        try:
-            self._lines.put_nowait(None)
-        except queue.Full:
-            return  # told already
-        self._thread.join(_END_SECONDS)
+        until = time.monotonic() + _END_SECONDS
+        with contextlib.suppress(queue.Full):
+            self._lines.put(None, timeout=_END_SECONDS)
+        self._thread.join(max(0.0, until - time.monotonic()))
         if self._thread.is_alive():
+            self._over = True  # after the line that it writes
             self._tell(f"{self._folder} is too slow, the last are left out")
 
     def _tell(self, what: str) -> None:
@@ -69,7 +70,7 @@ class EventFiles:
 
         writer: Any = None
         membership: Any = None
-        while (entry := self._lines.get()) is not None:
+        while not self._over and (entry := self._lines.get()) is not None:
             line, values = entry
             step = int(line["step"])
             if writer is None or membership != line.get("membership"):

@@ -4,6 +4,7 @@ their batches, and commit."""
 import abc
 import contextlib
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar, runtime_checkable
@@ -475,7 +476,12 @@ class Elastic(abc.ABC, Generic[StepT]):
     def _end(self, ending: Ending) -> None:
         self.ending = ending
         self._pass_on_metrics()
-        self.close()
+        try:
+            self.close()
+        except Exception:
+            if ending.reason == "Completed":
+                raise
+            traceback.print_exc()  # how the training ended counts for more
         if ending.reason == "Failed":
             raise TrainingFailed(ending.message, ending.exit_code)
         if ending.reason == "Interrupted":
