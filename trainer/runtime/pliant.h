@@ -56,7 +56,8 @@
  * Versions. Structs begin with their size, which the caller sets to sizeof: fields are only ever
  * added at the end, and what an older caller does not know has its zero meaning. Unknown kinds of
  * work are not yielded unless the program asks for them. PLIANT_ABI_VERSION grows when something
- * is added; a library that could not serve older callers would have another name.
+ * is added; a library that could not serve older callers would have another name. (Versions 3 and 4
+ * were never released: what was built with their headers is to be built again.)
  */
 #ifndef PLIANT_H_
 #define PLIANT_H_
@@ -168,10 +169,10 @@ typedef struct pliant_training {
    * make a smaller batch, whose shards may have few samples, or none. */
   int32_t drop_last;
   int32_t reserved;
-  /* Since 3. Not 0: an epoch goes through the training set as it lies (0, 1, 2 ...), which suits
+  /* Since 5. Not 0: an epoch goes through the training set as it lies (0, 1, 2 ...), which suits
    * data that are read from front to back. Otherwise in an order drawn from the seed. */
   int32_t in_order;
-  /* Since 3. Not 0: after each evaluation PLIANT_EVALUATED is yielded. */
+  /* Since 5. Not 0: after each evaluation PLIANT_EVALUATED is yielded. */
   int32_t hears_evaluations;
 } pliant_training;
 
@@ -215,8 +216,8 @@ enum {
  * pliant_put_gradient, pliant_put_gradients, pliant_shard_done (buffers, if it was shard 0),
  * pliant_committed and pliant_evaluated (all but the buffers); written by pliant_next, and buffers
  * by pliant_committed, too. When such a copy fails in an answer or in pliant_next, this learner
- * ends. work.gradient and work.reduced are host memory. PLIANT_FAILED, with the remedy, where there
- * is no driver. */
+ * ends. Its context lives until pliant_close. work.gradient and work.reduced are host memory.
+ * PLIANT_FAILED, with the remedy, where there is no driver. */
 enum { PLIANT_CPU = 0, PLIANT_CUDA = 1 };
 
 typedef struct pliant_tensor {
