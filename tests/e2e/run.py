@@ -5,6 +5,7 @@ The last line is `N passed, N failed`.
 """
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -109,6 +110,8 @@ def main() -> int:
         if arguments.all:
             minutes = arguments.churn_minutes
             moments |= _LONG_LOCAL_MOMENTS
+            if folder := os.environ.get("PLIANT_CIFAR10"):
+                moments["the story of ResNet-18 on CIFAR-10"] = examples.player(examples.on_cifar10(folder))
             moments[f"jobs come and go for {minutes:g} min"] = lambda *scene: churn.play(*scene, minutes)
     else:
         screen.say(f"not on the current cluster, whose nodes are not ours: {', '.join(_LOCAL_MOMENTS)}", "yellow")

@@ -56,6 +56,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     own_cluster.add_arguments(test)
     test.add_argument(
+        "--cifar10",
+        type=Path,
+        metavar="FOLDER",
+        help="all: CIFAR-10 in its binary version, on some of which ResNet-18 is trained, too",
+    )
+    test.add_argument(
         "--preset",
         default="release",
         choices=["dev", "release", "asan", "tsan"],
@@ -140,7 +146,7 @@ def _run(arguments: argparse.Namespace, rest: list[str]) -> int:
             case "demo":
                 return commands.demo(rest)
             case "test":
-                return commands.test(arguments.sets, arguments.preset)
+                return commands.test(arguments.sets, arguments.preset, arguments.cifar10)
             case "bench":
                 choices = bench.Choices(
                     json=arguments.json,

@@ -171,14 +171,18 @@ def demo_help() -> int:
     return subprocess.run([_PYTHON, _E2E / "demo.py", "--help"], check=False).returncode
 
 
-def test(sets: Sequence[str], preset: str) -> int:
+def test(sets: Sequence[str], preset: str, cifar10: Path | None = None) -> int:
     """Runs sets of tests; the last line counts them all."""
-    counts = run_tests(sets, preset)
+    if cifar10 and not any(cifar10.glob("*.bin")):
+        raise DevError(
+            f"--cifar10: {cifar10} has no *.bin", remedy="the folder cifar-10-batches-bin"
+        )
+    counts = run_tests(sets, preset, cifar10)
     print(f"{counts.passed} passed, {counts.failed} failed", flush=True)
     return 1 if counts.failed else 0
 
 
-def run_tests(sets: Sequence[str], preset: str = "release") -> Counts:
+def run_tests(sets: Sequence[str], preset: str = "release", cifar10: Path | None = None) -> Counts:
     long = "all" in sets
     everything = long or not sets
     compiled = [name for name in ctest.SETS if everything or name in sets]
@@ -201,6 +205,11 @@ def run_tests(sets: Sequence[str], preset: str = "release") -> Counts:
         moments = ["--all"] if long else [] if "e2e" in sets else ["--only", "the story"]
         command = [_PYTHON, _E2E / "run.py", *moments]
         environment = {**_e2e_environment(images), **python_images}
+        if cifar10:
+            # Where the nodes see it, too.
+            on_nodes = cluster.CHECKPOINTS / cifar10.resolve().name
+            shutil.copytree(cifar10, on_nodes, dirs_exist_ok=True)
+            environment["PLIANT_CIFAR10"] = on_nodes.name
         counts += _run_story("the end-to-end story", command, environment)
     if long:
         command = [_PYTHON, "-B", CLUSTER_SOURCES / "crash_test.py"]

@@ -9,7 +9,7 @@ from .api_server import ApiServer
 from .errors import StoryError
 from .screen import Screen
 from .spoilt import BAD_JOBS, QUOTA_MEMORY, REFUSED_JOBS, BadJob, RefusedJob
-from .stage import GPUS_TOTAL, NAMESPACE, Stage, with_epochs
+from .stage import DEMO, GPUS_TOTAL, NAMESPACE, Stage, with_epochs
 from .watcher import Watcher
 from .world import Job, World
 
@@ -18,6 +18,8 @@ _AT_ONCE = 6  # of the GPUs; the bystander keeps the others
 _SHOWN_SECONDS = 120.0
 _LOOK_SECONDS = 1.0
 _KUBELET_SECONDS = 30.0  # that ending and removing pods may take beyond their grace period, on a busy machine
+
+_PASSING_NAMESPACE = f"{NAMESPACE}-passing"
 
 _QUOTA = {
     "apiVersion": "v1",
@@ -44,6 +46,11 @@ def play(stage: Stage, screen: Screen) -> list[checks.Check]:
         step = watcher.worlds()[-1].trainings[_BYSTANDER].progress.step
         watcher.wait("the bystander trains on", _bystander_trains(step + 1), _SHOWN_SECONDS, lambda world: None)
         found += [_unharmed(watcher.worlds(), pods_before), *checks.check_worlds(watcher.worlds(), GPUS_TOTAL)]
+        # A claim, on another cluster, is in the one namespace only.
+        if stage.checkpoint_volume is None:
+            found.append(_delete_namespace(stage, screen))
+            step = watcher.worlds()[-1].trainings[_BYSTANDER].progress.step
+            watcher.wait("the bystander trains on", _bystander_trains(step + 1), _SHOWN_SECONDS, lambda world: None)
         found.append(_delete(stage, screen, watcher.worlds()[-1].trainings[_BYSTANDER].job, bystander))
     stage.kubectl.run("delete", "resourcequota", _QUOTA["metadata"]["name"])
     screen.close_table()
@@ -133,6 +140,27 @@ def _unharmed(worlds: Sequence[World], pods_before: set[str]) -> checks.Check:
     if not lasting:
         problems.add("none of its first learners is left")
     return checks.Check("bad jobs did no harm to another one", tuple(sorted(problems)))
+
+
+def _delete_namespace(stage: Stage, screen: Screen) -> checks.Check:
+    """With a job that trains, whose operator goes on to write what belongs to it until it sees the end."""
+    kubectl = stage.kubectl.within(_PASSING_NAMESPACE)
+    job = with_epochs(stage.manifest("training-1"), 1_000_000)
+    job["metadata"] |= {"name": "passing", "namespace": _PASSING_NAMESPACE}
+    screen.say(f"kubectl apply passing, in {_PASSING_NAMESPACE}")
+    kubectl.run("apply", "-f", "-", stdin=kubectl.run("kustomize", str(DEMO)).replace(NAMESPACE, _PASSING_NAMESPACE))
+    kubectl.apply(job)
+    kubectl.run("wait", "elastictrainingjob/passing", "--for=condition=Running", f"--timeout={_SHOWN_SECONDS:.0f}s")
+    screen.say(f"kubectl delete namespace {_PASSING_NAMESPACE}")
+    most = job["spec"]["resize"]["gracePeriodSeconds"] + 2 * _KUBELET_SECONDS
+    begin = time.monotonic()
+    gone = kubectl.attempt("delete", "namespace", _PASSING_NAMESPACE, "--wait", f"--timeout={most:.0f}s")
+    problems = ()
+    if gone.returncode != 0:
+        left = kubectl.attempt("get", "namespace", _PASSING_NAMESPACE, "-o", "jsonpath={.status.conditions}")
+        problems = (f"{gone.stderr.strip()}: {left.stdout}",)
+    took = time.monotonic() - begin
+    return checks.Check(f"a namespace with a job that trains is deleted within {most:.0f} s ({took:.0f} s)", problems)
 
 
 def _delete(stage: Stage, screen: Screen, job: Job, manifest: Mapping) -> checks.Check:

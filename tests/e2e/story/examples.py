@@ -1,6 +1,7 @@
 """Scripts, as examples/ has them, through several numbers of learners and a SIGKILL: the parameters are those of the
 same script alone."""
 
+import dataclasses
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ class Example:
     sizes: tuple[int, ...] = (1, 4, 2, 3)  # a learner is killed at the largest
     memory: str = "256Mi"
     batch: tuple[int, int] | None = None  # samples, logical shards; None: the manifest's
+    datasets: bool = False  # on the checkpoints' volume, in place of the manifest's claim
 
     @property
     def name(self) -> str:
@@ -48,6 +50,13 @@ KERAS_CNN = Example("keras_cnn", ("--epochs=30", "--width=8", "--samples=1600"),
 # Eight batches of the script's 16 samples: with its manifest's four, three learners are no faster than two.
 IBM_STYLE = Example("ibm_style", ("--epochs=400",), _pytorch, batch=(128, 8))
 RESNET18 = Example("resnet18", ("--data=made-up", "--most=256", "--epochs=6"), _pytorch, memory="600Mi", batch=(32, 8))
+
+
+def on_cifar10(folder: str) -> Example:
+    """`folder` on the checkpoints' volume has the images. A small part of them, and a fixed number of epochs: the
+    accuracy is that of this program and these numbers."""
+    arguments = (f"--data=/datasets/{folder}", "--most=1024", "--epochs=5")
+    return dataclasses.replace(RESNET18, arguments=arguments, batch=(64, 8), datasets=True)
 
 
 def player(example: Example) -> Callable[[Stage, Screen], list[checks.Check]]:
@@ -101,8 +110,12 @@ def manifest(example: Example, listed: Sequence[Mapping], image: str, volume: Ma
     job["spec"]["resize"] = {"gracePeriodSeconds": 30, "cooldownSeconds": 0}
     if example.batch:
         job["spec"]["training"]["globalBatchSize"], job["spec"]["training"]["logicalShards"] = example.batch
-    # Data sets that the cluster does not have: the arguments say what is trained on instead.
     pod = job["spec"]["template"]["spec"]
+    if example.datasets:
+        pod["volumes"] = [
+            {"name": "datasets", **volume} if each["name"] == "datasets" else each for each in pod["volumes"]
+        ]
+    # Data sets that the cluster does not have: the arguments say what is trained on instead.
     absent = {each["name"] for each in pod["volumes"] if "persistentVolumeClaim" in each}
     pod["volumes"] = [each for each in pod["volumes"] if each["name"] not in absent]
     (learner,) = job["spec"]["template"]["spec"]["containers"]

@@ -12,6 +12,9 @@ class Kubectl:
         self._program = program
         self._namespace = namespace
 
+    def within(self, namespace: str) -> "Kubectl":
+        return Kubectl(self._program, namespace)
+
     def run(self, *arguments: str, stdin: str | None = None) -> str:
         result = self.attempt(*arguments, stdin=stdin)
         if result.returncode != 0:

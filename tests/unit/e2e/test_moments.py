@@ -98,6 +98,20 @@ class ExamplesTest(unittest.TestCase):
         self.assertEqual(job["spec"]["elastic"], {"minLearners": 1, "maxLearners": 1})
         self.assertEqual(job["spec"]["checkpoint"]["volume"], {"hostPath": {"path": "/shared"}})
 
+    def test_data_sets_lie_with_the_checkpoints_or_are_made_up(self) -> None:
+        claim = {"name": "datasets", "persistentVolumeClaim": {"claimName": "datasets"}}
+        volume = {"hostPath": {"path": "/shared"}}
+        for example, volumes in (
+            (examples.RESNET18, []),
+            (examples.on_cifar10("cifar"), [{"name": "datasets", **volume}]),
+        ):
+            spec = copy.deepcopy(JOB)
+            spec["spec"]["template"]["spec"]["volumes"] = [claim]
+            container(spec)["volumeMounts"] = [{"name": "datasets", "mountPath": "/datasets"}]
+            job = examples.manifest(example, [{"kind": "ElasticTrainingJob", **spec}], "image", volume)
+            self.assertEqual(job["spec"]["template"]["spec"]["volumes"], volumes)
+            self.assertEqual(len(container(job)["volumeMounts"]), len(volumes))
+
     def test_objects_come_one_after_the_other_or_as_a_list(self) -> None:
         one, two = {"kind": "A"}, {"kind": "B"}
         for text in (json.dumps(one) + "\n" + json.dumps(two), json.dumps({"kind": "List", "items": [one, two]})):
