@@ -84,13 +84,15 @@ ReflectorSink Informer<T>::Sink(std::function<void(std::string_view reason)> on_
       .on_listed = [this, listed](const nlohmann::json& o) { listed->push_back(DecodeItem(o)); },
       .on_list_end =
           [this, listed, ns] {
-            Tell([items = std::exchange(*listed, {}), ns](Store<T>& store) {
-              store.ReplaceAll(items, ns);
+            Tell([items = std::exchange(*listed, {}), ns](Store<T>& store) mutable {
+              store.ReplaceAll(std::move(items), ns);
             });
           },
       .on_changed =
           [this](const nlohmann::json& object) {
-            Tell([item = DecodeItem(object)](Store<T>& store) { store.Put(item); });
+            Tell([item = DecodeItem(object)](Store<T>& store) mutable {
+              store.Put(std::move(item));
+            });
           },
       .on_deleted =
           [this](const nlohmann::json& object) {

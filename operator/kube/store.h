@@ -85,6 +85,12 @@ class Store {
   std::vector<std::shared_ptr<const T>> Lookup(IndexId index, const std::string& index_key) const;
 
  private:
+  // Of a key of items_, without the key itself: there are tens of thousands.
+  struct Known {
+    std::string uid;
+    std::string resource_version;
+    std::shared_ptr<const T> value;  // never null
+  };
   struct Index {
     KeysOf keys_of;
     std::map<std::string, std::set<NamespacedName>, std::less<>> entries;
@@ -97,7 +103,7 @@ class Store {
 
   std::vector<Handler> handlers_;
   std::vector<Index> indexes_;
-  std::map<NamespacedName, Item> items_;  // values are never null
+  std::map<NamespacedName, Known> items_;
   std::size_t lists_expected_ = 1;
   std::set<std::string> listed_;  // namespaces; "": all
   std::set<std::string> behind_;
@@ -108,24 +114,27 @@ class Store {
 
 template <typename T>
 void Store<T>::Put(Item item) {
-  const auto found = items_.find(item.meta.key);
+  ObjectMeta& meta = item.meta;
+  const auto found = items_.find(meta.key);
   if (found == items_.end()) {
     if (item.value == nullptr) return;
-    const Change change{item.meta.key, nullptr, item.value};
-    items_.emplace(item.meta.key, std::move(item));
+    const Change change{meta.key, nullptr, item.value};
+    items_.emplace(std::move(meta.key), Known{std::move(meta.uid), std::move(meta.resource_version),
+                                              std::move(item.value)});
     Tell(change);
     return;
   }
-  Item& known = found->second;
-  if (known.meta.uid != item.meta.uid) {
-    Erase(item.meta.key);
+  Known& known = found->second;
+  if (known.uid != meta.uid) {
+    Erase(meta.key);
     Put(std::move(item));
     return;
   }
   // A relist brings everything again: what has not changed is no news.
-  if (item.value == nullptr || known.meta.resource_version == item.meta.resource_version) return;
-  const Change change{item.meta.key, known.value, item.value};
-  known = std::move(item);
+  if (item.value == nullptr || known.resource_version == meta.resource_version) return;
+  const Change change{std::move(meta.key), known.value, item.value};
+  known.resource_version = std::move(meta.resource_version);
+  known.value = std::move(item.value);
   Tell(change);
 }
 
@@ -137,11 +146,15 @@ void Store<T>::Erase(const NamespacedName& key) {
 
 template <typename T>
 void Store<T>::ReplaceAll(std::vector<Item> items, const std::string& ns) {
-  std::set<NamespacedName> listed;
-  for (const Item& item : items) listed.insert(item.meta.key);
+  const auto key_of = [](const Item* item) -> const NamespacedName& { return item->meta.key; };
+  std::vector<const Item*> listed;
+  listed.reserve(items.size());
+  for (const Item& item : items) listed.push_back(&item);
+  std::ranges::sort(listed, {}, key_of);
   std::vector<NamespacedName> gone;
-  for (const auto& [key, item] : items_) {
-    if ((ns.empty() || key.ns == ns) && !listed.contains(key)) gone.push_back(key);
+  for (const auto& [key, known] : items_) {
+    const bool is_meant = ns.empty() || key.ns == ns;
+    if (is_meant && !std::ranges::binary_search(listed, key, {}, key_of)) gone.push_back(key);
   }
   for (const NamespacedName& key : gone) Erase(key);
   for (Item& item : items) Put(std::move(item));
