@@ -82,6 +82,7 @@ void ReadSpec(Fields& spec, const std::string& gpu_resource, Pod& pod) {
 void ReadStatus(Fields& status, Pod& pod) {
   pod.phase = PhaseOf(status.String("phase"));
   pod.nominated_node_name = status.String("nominatedNodeName", "", 253);
+  if (pod.meta.labels.empty()) return;
   pod.reason = status.String("reason");
   pod.message = Sentence(status, "message");
   pod.ip = status.String("podIP", "", 64);

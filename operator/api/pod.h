@@ -53,6 +53,8 @@ struct ContainerStatus {
 
 enum class PodPhase { kPending, kRunning, kSucceeded, kFailed, kUnknown };
 
+// Of a pod without a label of pliant.dev only the room that it takes is of interest, and there may
+// be tens of thousands: of its status no more than `phase` and `nominated_node_name` are read.
 struct Pod {
   ObjectMeta meta;  // with the labels of pliant.dev
   Resources requests;

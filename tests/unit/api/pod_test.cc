@@ -47,7 +47,7 @@ TEST(Pod, ReadsALearner) {
 
 TEST(Pod, ReadsSinceWhenAContainerRuns) {
   const Pod pod = Decoded(R"({
-    "metadata": {"name": "p"}, "spec": {"containers": []},
+    "metadata": {"name": "p", "labels": {"pliant.dev/role": "learner"}}, "spec": {"containers": []},
     "status": {"containerStatuses": [
       {"name": "learner", "state": {"running": {"startedAt": "1970-01-01T00:01:00Z"}}}]}})");
   EXPECT_TRUE(FindContainer(pod, "learner")->running);
@@ -86,7 +86,7 @@ TEST(Pod, NamesTheFieldThatIsWrong) {
       {R"({"metadata": {"name": 7}})", "metadata.name: not a string"},
       {R"({"metadata": {"name": "p"}, "spec": {"containers": [{"resources": {"limits": {"cpu": "x"}}}]}})",
        "spec.containers[0].resources.limits.cpu: \"x\" is no quantity"},
-      {R"({"metadata": {"name": "p"}, "status": {"conditions": {}}})",
+      {R"({"metadata": {"name": "p", "labels": {"pliant.dev/job": "a"}}, "status": {"conditions": {}}})",
        "status.conditions: not a list of at most 1024"},
   };
   for (const auto& c : kCases) {

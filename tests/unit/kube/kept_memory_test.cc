@@ -1,0 +1,156 @@
+// How many bytes the stores keep of objects as the API server gives them: only what is read of an
+// object is to stay. It replaces operator new, so it is a program of its own.
+
+#include <atomic>
+#include <cstddef>
+#include <cstdlib>
+#include <format>
+#include <nlohmann/json.hpp>
+
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include "base/sim_event_loop.h"
+#include "operator/api/elastic_training_job.h"
+#include "operator/api/pod.h"
+#include "operator/kube/informer.h"
+
+namespace {
+
+std::atomic<std::ptrdiff_t> g_live_bytes = 0;
+
+void Free(void* memory) {
+  g_live_bytes -= static_cast<std::ptrdiff_t>(malloc_usable_size(memory));
+  std::free(memory);
+}
+
+}  // namespace
+
+// The array forms, and those that do not throw, end in these; nothing here is over-aligned.
+void* operator new(std::size_t bytes) {
+  void* const memory = std::malloc(bytes == 0 ? 1 : bytes);
+  if (memory == nullptr) throw std::bad_alloc();
+  g_live_bytes += static_cast<std::ptrdiff_t>(malloc_usable_size(memory));
+  return memory;
+}
+void operator delete(void* memory) noexcept { Free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { Free(memory); }
+
+namespace pliant::kube {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kObjects = 20;
+
+std::string UidOf(int number) { return std::format("00000000-0000-4000-8000-{:012}", number); }
+
+// With what grows on objects in a cluster and is not read: the history of their fields,
+// annotations.
+json Metadata(const std::string& name, int number) {
+  json fields;
+  for (int i = 0; i < 200; ++i) fields["f:spec"][std::format("f:field-{}", i)] = {{".", {}}};
+  return {{"name", name},
+          {"namespace", "team-a"},
+          {"uid", UidOf(number)},
+          {"resourceVersion", std::to_string(1'000'000 + number)},
+          {"generation", 1},
+          {"creationTimestamp", "2026-01-01T00:00:00Z"},
+          {"annotations", {{"checksum/config", std::string(6000, 'a')}}},
+          {"managedFields", json::array({{{"manager", "kubelet"}, {"fieldsV1", fields}}})}};
+}
+
+json PodObject(int number) {
+  json conditions = json::array();
+  for (const char* type :
+       {"PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"}) {
+    conditions.push_back(
+        {{"type", type}, {"status", "True"}, {"lastTransitionTime", "2026-01-01T00:00:00Z"}});
+  }
+  json env = json::array();
+  for (int i = 0; i < 100; ++i) {
+    env.push_back({{"name", std::format("SETTING_{}", i)}, {"value", std::string(60, 'v')}});
+  }
+  json pod = {
+      {"metadata", Metadata(std::format("web-7d4b9c6f58-{:05}", number), number)},
+      {"spec",
+       {{"nodeName", "node-0001"},
+        {"containers", json::array({{{"name", "web"},
+                                     {"image", "registry.example/web:1"},
+                                     {"env", env},
+                                     {"resources", {{"requests", {{"cpu", "1"}}}}}}})}}},
+      {"status",
+       {{"phase", "Running"},
+        {"podIP", "10.244.100.200"},
+        {"conditions", conditions},
+        {"containerStatuses",
+         json::array({{{"name", "web"},
+                       {"imageID", std::string(100, 'i')},
+                       {"state", {{"running", {{"startedAt", "2026-01-01T00:00:00Z"}}}}}}})}}}};
+  pod["metadata"]["ownerReferences"] =
+      json::array({{{"uid", UidOf(number / 10)}, {"controller", true}}});
+  return pod;
+}
+
+json LearnerObject(int number) {
+  json pod = PodObject(number);
+  pod["metadata"]["labels"] = {{"pliant.dev/job", "resnet"},
+                               {"pliant.dev/job-uid", UidOf(1)},
+                               {"pliant.dev/role", "learner"},
+                               {"pliant.dev/learner", std::to_string(number)}};
+  return pod;
+}
+
+json JobObject(int number) {
+  json job = json::parse(R"({
+    "spec": {
+      "elastic": {"maxLearners": 8},
+      "training": {"globalBatchSize": 256},
+      "checkpoint": {"volume": {"hostPath": {"path": "/data"}}},
+      "template": {"spec": {"containers": [{"name": "learner", "image": "registry.example/resnet:1"}]}}},
+    "status": {
+      "phase": "Queued", "coordinatorImage": "pliant:1", "learners": 0, "desiredLearners": 0,
+      "reason": "waits for 1 GPU (minLearners 1): other jobs are before it",
+      "selector": "pliant.dev/job-uid=00000000-0000-4000-8000-000000000000,pliant.dev/role=learner",
+      "training": {"globalBatchSize": 256, "logicalShards": 32},
+      "conditions": [
+        {"type": "Admitted", "status": "True", "reason": "Admitted", "message": "the pod template was accepted"},
+        {"type": "Progressing", "status": "True", "reason": "Queued", "message": "other jobs are before it"},
+        {"type": "Running", "status": "False", "reason": "Queued", "message": "no learner trains"}]}})");
+  job["metadata"] = Metadata(std::format("resnet-{}", number), number);
+  return job;
+}
+
+// For one of many objects, in bytes.
+template <typename T>
+std::ptrdiff_t KeptOf(json (*object)(int number), Result<T> (*decode)(const json& object)) {
+  SimEventLoop loop;
+  Informer<T> informer(loop, decode);
+  const ReflectorSink sink = informer.Sink();
+  const std::ptrdiff_t before = g_live_bytes;
+  sink.on_list_begin();
+  for (int number = 0; number < kObjects; ++number) sink.on_listed(object(number));
+  sink.on_list_end();
+  loop.RunFor(Duration::zero());
+  EXPECT_EQ(informer.store().size(), kObjects) << "they came";
+  return (g_live_bytes - before) / kObjects;
+}
+
+Result<api::Pod> DecodePod(const json& object) { return api::DecodePod(object, "nvidia.com/gpu"); }
+
+TEST(KeptMemory, OfOthersPodsOnlyTheRoomThatTheyTake) {
+  ASSERT_GT(PodObject(1).dump().size(), 20'000u);
+  EXPECT_LT(KeptOf<api::Pod>(PodObject, DecodePod), 1024);
+}
+
+TEST(KeptMemory, OfLearnersWhatTellsHowTheyAre) {
+  EXPECT_LT(KeptOf<api::Pod>(LearnerObject, DecodePod), 4096);
+}
+
+TEST(KeptMemory, OfJobsTheirTemplateAndStatus) {
+  ASSERT_GT(JobObject(1).dump().size(), 8'000u);
+  EXPECT_LT(KeptOf<api::ElasticTrainingJob>(JobObject, api::DecodeJob), 3072);
+}
+
+}  // namespace
+}  // namespace pliant::kube
