@@ -1,6 +1,7 @@
 #include "base/metric_registry.h"
 
 #include <algorithm>
+#include <sstream>
 #include <utility>
 
 #include <prometheus/text_serializer.h>
@@ -29,8 +30,25 @@ MetricRegistry::Histograms& MetricRegistry::AddHistograms(const std::string& nam
   return prometheus::BuildHistogram().Name(name).Help(help).Labels(constant_).Register(registry_);
 }
 
+void MetricRegistry::AddCollected(const std::string& name, prometheus::MetricType type,
+                                  const LabelNames& labels, const std::string& help,
+                                  std::function<std::vector<prometheus::ClientMetric>()> collect) {
+  Note(name, type == prometheus::MetricType::Counter ? "counter" : "gauge", labels, help);
+  collected_.push_back({.family = {.name = name, .help = help, .type = type, .metric = {}},
+                        .collect = std::move(collect)});
+}
+
 std::string MetricRegistry::Text() const {
-  return prometheus::TextSerializer().Serialize(registry_.Collect());
+  std::ostringstream text;
+  const prometheus::TextSerializer serializer;
+  serializer.Serialize(text, registry_.Collect());
+  // One family at a time: the series of all of them take many times their text.
+  for (const Collected& collected : collected_) {
+    std::vector<prometheus::MetricFamily> one{collected.family};
+    one.front().metric = collected.collect();
+    if (!one.front().metric.empty()) serializer.Serialize(text, one);
+  }
+  return std::move(text).str();
 }
 
 void MetricRegistry::Note(std::string name, std::string type, LabelNames labels, std::string help) {

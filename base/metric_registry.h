@@ -1,12 +1,15 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
+#include <prometheus/client_metric.h>
 #include <prometheus/counter.h>
 #include <prometheus/family.h>
 #include <prometheus/gauge.h>
 #include <prometheus/histogram.h>
+#include <prometheus/metric_type.h>
 #include <prometheus/registry.h>
 
 #include "base/metric_family.h"
@@ -31,6 +34,12 @@ class MetricRegistry {
   Histograms& AddHistograms(const std::string& name, const LabelNames& labels,
                             const std::string& help);
 
+  // A family whose series `collect` makes each time that they are read, with all of their labels:
+  // thousands of them as objects take far more than what they are made of.
+  void AddCollected(const std::string& name, prometheus::MetricType type, const LabelNames& labels,
+                    const std::string& help,
+                    std::function<std::vector<prometheus::ClientMetric>()> collect);
+
   const std::vector<MetricFamily>& families() const { return families_; }
 
   // All series in the text format that Prometheus reads.
@@ -39,8 +48,14 @@ class MetricRegistry {
  private:
   void Note(std::string name, std::string type, LabelNames labels, std::string help);
 
+  struct Collected {
+    prometheus::MetricFamily family;  // without its series
+    std::function<std::vector<prometheus::ClientMetric>()> collect;
+  };
+
   const prometheus::Labels constant_;
   prometheus::Registry registry_;
+  std::vector<Collected> collected_;
   std::vector<MetricFamily> families_;
 };
 

@@ -1,18 +1,22 @@
 #include "operator/metrics/metrics.h"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/metric_registry.h"
 
 namespace pliant::metrics {
 namespace {
 
-using prometheus::Counter;
-using prometheus::Gauge;
+using prometheus::ClientMetric;
 using prometheus::Histogram;
 using prometheus::Labels;
+using prometheus::MetricType;
 
 const Histogram::BucketBoundaries kSeconds{1e-5, 1e-4, 1e-3, 5e-3, 0.01, 0.05, 0.1,
                                            0.5,  1,    2.5,  5,    10,   60};
@@ -36,6 +40,42 @@ const char* NameOf(ReconcileResult result) {
   return "";
 }
 
+// What is told of each job. Its value may be absent.
+struct JobSeries {
+  const char* name;
+  MetricType type;
+  const char* help;
+  std::optional<double> (*value)(const JobFigures& job);
+};
+
+template <auto kMember>
+std::optional<double> ValueOf(const JobFigures& job) {
+  return static_cast<double>(job.*kMember);
+}
+
+constexpr JobSeries kJobSeries[] = {
+    {"pliant_job_allocated_gpus", MetricType::Gauge, "GPUs that a job's learners hold.",
+     ValueOf<&JobFigures::allocated_gpus>},
+    {"pliant_job_desired_gpus", MetricType::Gauge, "GPUs that the plan gives a job.",
+     ValueOf<&JobFigures::desired_gpus>},
+    {"pliant_job_entitlement_gpus", MetricType::Gauge, "GPUs that are fair for a job.",
+     ValueOf<&JobFigures::entitlement_gpus>},
+    {"pliant_job_demand_gpus", MetricType::Gauge, "GPUs that a job could use now.",
+     ValueOf<&JobFigures::demand_gpus>},
+    {"pliant_job_priority", MetricType::Gauge, "Priority of a job.",
+     ValueOf<&JobFigures::priority>},
+    {"pliant_job_step", MetricType::Gauge, "Last committed step of a job.",
+     ValueOf<&JobFigures::step>},
+    {"pliant_job_waiting_since_timestamp_seconds", MetricType::Gauge,
+     "Unix time since when a job waits for its first GPU; absent while it does not.",
+     [](const JobFigures& job) { return job.waiting_since; }},
+    {"pliant_job_restarts_total", MetricType::Counter,
+     "Learners of a job that were replaced after a failure, over its life.",
+     ValueOf<&JobFigures::restarts>},
+    {"pliant_job_resizes_total", MetricType::Counter,
+     "Changes of a job's size while it trained, over its life.", ValueOf<&JobFigures::resizes>},
+};
+
 }  // namespace
 
 struct Metrics::Families {
@@ -44,7 +84,6 @@ struct Metrics::Families {
   using Histograms = MetricRegistry::Histograms;
 
   MetricRegistry registry;
-  const MetricRegistry::LabelNames job{kJobNamespaceLabel, kJobNameLabel};
 
   Gauges& leader = registry.AddGauges("leader_election_master_status", {"name"},
                                       "1 on the replica that leads, 0 on the others.");
@@ -85,24 +124,6 @@ struct Metrics::Families {
                                                     "How long one plan for all jobs took.");
   Gauges& capacity =
       registry.AddGauges("pliant_capacity_gpus", {}, "GPUs that there are to share.");
-  Gauges& allocated =
-      registry.AddGauges("pliant_job_allocated_gpus", job, "GPUs that a job's learners hold.");
-  Gauges& desired =
-      registry.AddGauges("pliant_job_desired_gpus", job, "GPUs that the plan gives a job.");
-  Gauges& entitlement =
-      registry.AddGauges("pliant_job_entitlement_gpus", job, "GPUs that are fair for a job.");
-  Gauges& demand =
-      registry.AddGauges("pliant_job_demand_gpus", job, "GPUs that a job could use now.");
-  Gauges& priority = registry.AddGauges("pliant_job_priority", job, "Priority of a job.");
-  Gauges& step = registry.AddGauges("pliant_job_step", job, "Last committed step of a job.");
-  Gauges& waiting_since = registry.AddGauges(
-      "pliant_job_waiting_since_timestamp_seconds", job,
-      "Unix time since when a job waits for its first GPU; absent while it does not.");
-  Counters& restarts =
-      registry.AddCounters("pliant_job_restarts_total", job,
-                           "Learners of a job that were replaced after a failure, over its life.");
-  Counters& resizes = registry.AddCounters(
-      "pliant_job_resizes_total", job, "Changes of a job's size while it trained, over its life.");
   Gauges& phases = registry.AddGauges("pliant_jobs", {"phase"}, "Jobs, by phase.");
   Histograms& wait_seconds =
       registry.AddHistograms("pliant_job_wait_seconds", {},
@@ -117,25 +138,29 @@ struct Metrics::Families {
       "pliant_watched_namespaces_refused", {},
       "Namespaces to watch that the API server refuses; their jobs are left alone.");
 
-  struct JobSeries {
-    Gauge& allocated;
-    Gauge& desired;
-    Gauge& entitlement;
-    Gauge& demand;
-    Gauge& priority;
-    Gauge& step;
-    Counter& restarts;
-    Counter& resizes;
-    Gauge* waiting_since = nullptr;  // only while it waits
-  };
-  JobSeries NewJob(const Labels& labels) {
-    return {allocated.Add(labels), desired.Add(labels),  entitlement.Add(labels),
-            demand.Add(labels),    priority.Add(labels), step.Add(labels),
-            restarts.Add(labels),  resizes.Add(labels)};
+  Families() {
+    for (const JobSeries& series : kJobSeries) {
+      registry.AddCollected(series.name, series.type, {kJobNamespaceLabel, kJobNameLabel},
+                            series.help, [this, &series] { return Collect(series); });
+    }
+  }
+
+  std::vector<ClientMetric> Collect(const JobSeries& series) {
+    const std::lock_guard lock(mutex);
+    std::vector<ClientMetric> all;
+    all.reserve(jobs.size());
+    for (const auto& [key, job] : jobs) {
+      const std::optional<double> value = series.value(job);
+      if (!value) continue;
+      ClientMetric& metric = all.emplace_back();
+      metric.label = {{kJobNameLabel, job.name}, {kJobNamespaceLabel, job.name_space}};
+      (series.type == MetricType::Counter ? metric.counter.value : metric.gauge.value) = *value;
+    }
+    return all;
   }
 
   std::mutex mutex;
-  std::map<std::pair<std::string, std::string>, JobSeries> jobs;  // guarded by mutex
+  std::map<std::pair<std::string, std::string>, JobFigures> jobs;  // guarded by mutex
 };
 
 Metrics::Metrics() : families_(std::make_unique<Families>()) {
@@ -187,44 +212,16 @@ void Metrics::OnPlan(Duration took, std::int64_t capacity_gpus) {
 
 void Metrics::SetJob(const JobFigures& job) {
   const std::lock_guard lock(families_->mutex);
-  const Labels labels{{kJobNamespaceLabel, job.name_space}, {kJobNameLabel, job.name}};
-  const std::pair key(job.name_space, job.name);
-  auto found = families_->jobs.find(key);
-  if (found == families_->jobs.end()) {
-    found = families_->jobs.emplace(key, families_->NewJob(labels)).first;
-  }
-  Families::JobSeries& series = found->second;
-  series.allocated.Set(static_cast<double>(job.allocated_gpus));
-  series.desired.Set(static_cast<double>(job.desired_gpus));
-  series.entitlement.Set(static_cast<double>(job.entitlement_gpus));
-  series.demand.Set(static_cast<double>(job.demand_gpus));
-  series.priority.Set(job.priority);
-  series.step.Set(static_cast<double>(job.step));
-  RaiseTo(series.restarts, static_cast<double>(job.restarts));
-  RaiseTo(series.resizes, static_cast<double>(job.resizes));
-  if (job.waiting_since) {
-    series.waiting_since = &families_->waiting_since.Add(labels);
-    series.waiting_since->Set(*job.waiting_since);
-  } else if (series.waiting_since != nullptr) {
-    families_->waiting_since.Remove(std::exchange(series.waiting_since, nullptr));
-  }
+  JobFigures& known = families_->jobs[{job.name_space, job.name}];
+  const auto [restarts, resizes] = std::pair(known.restarts, known.resizes);
+  known = job;
+  known.restarts = std::max(job.restarts, restarts);
+  known.resizes = std::max(job.resizes, resizes);
 }
 
 void Metrics::RemoveJob(const std::string& name_space, const std::string& name) {
   const std::lock_guard lock(families_->mutex);
-  const auto found = families_->jobs.find({name_space, name});
-  if (found == families_->jobs.end()) return;
-  const Families::JobSeries& series = found->second;
-  families_->allocated.Remove(&series.allocated);
-  families_->desired.Remove(&series.desired);
-  families_->entitlement.Remove(&series.entitlement);
-  families_->demand.Remove(&series.demand);
-  families_->priority.Remove(&series.priority);
-  families_->step.Remove(&series.step);
-  families_->restarts.Remove(&series.restarts);
-  families_->resizes.Remove(&series.resizes);
-  if (series.waiting_since != nullptr) families_->waiting_since.Remove(series.waiting_since);
-  families_->jobs.erase(found);
+  families_->jobs.erase({name_space, name});
 }
 
 void Metrics::SetJobsInPhase(std::string_view phase, int count) {
