@@ -41,17 +41,17 @@ namespace {
 
 bool IsAccepted(const JobView& view) {
   const std::optional<TemplateCheck>& check = view.memory.template_check;
-  return check && check->generation == view.job.meta.generation && check->accepted;
+  return check && check->generation == view.job->meta.generation && check->accepted;
 }
 
 }  // namespace
 
 std::optional<api::FrozenTraining> TrainingOf(const JobView& view) {
-  if (IsAdmitted(view.job.status)) return view.job.status.training;
-  if (view.job.spec.suspend || !view.template_error.empty() || !IsAccepted(view)) {
+  if (IsAdmitted(view.job->status)) return view.job->status.training;
+  if (view.job->spec.suspend || !view.template_error.empty() || !IsAccepted(view)) {
     return std::nullopt;
   }
-  const Result<api::FrozenTraining> training = FrozenOrNew(view.job);
+  const Result<api::FrozenTraining> training = FrozenOrNew(*view.job);
   return training ? std::optional(*training) : std::nullopt;
 }
 
@@ -60,11 +60,11 @@ AdmissionOutcome DecideAdmission(const JobView& view, WallTime now) {
   if (!view.template_error.empty()) {
     return {.verdict = Verdict{kFalse, "InvalidTemplate", view.template_error}};
   }
-  const Result<api::FrozenTraining> training = FrozenOrNew(view.job);
+  const Result<api::FrozenTraining> training = FrozenOrNew(*view.job);
   if (!training) return {.verdict = Verdict{kFalse, "InvalidTraining", training.error().message}};
 
   const std::optional<TemplateCheck>& check = view.memory.template_check;
-  const bool known = check && check->generation == view.job.meta.generation;
+  const bool known = check && check->generation == view.job->meta.generation;
   if (IsAccepted(view)) {
     return {.verdict = Verdict{kTrue, "Admitted", "the pod template was accepted"},
             .training = *training};

@@ -13,10 +13,10 @@ namespace {
 bool IsNews(const CoordinatorView& before, const CoordinatorView& after) {
   if (before.reachable != after.reachable ||
       before.silent_since.has_value() != after.silent_since.has_value() ||
-      before.progress.has_value() != after.progress.has_value()) {
+      (before.progress == nullptr) != (after.progress == nullptr)) {
     return true;
   }
-  if (!after.progress) return false;
+  if (after.progress == nullptr) return false;
   const Progress& a = *before.progress;
   const Progress& b = *after.progress;
   // What the last attempt at a checkpoint failed of; that one more was written is a figure.
@@ -68,7 +68,9 @@ void CoordinatorMonitor::Follow(const std::string& job_uid, std::int64_t term,
 }
 
 void CoordinatorMonitor::Lose(const std::string& job_uid, std::int64_t term) {
-  Link& link = links_[job_uid];
+  const auto found = links_.find(job_uid);
+  if (found == links_.end()) return;  // as most jobs that wait: they need no coordinator yet
+  Link& link = found->second;
   if (link.term == term && link.host.empty()) return;
   if (link.term != term) link.view.progress.reset();
   link.term = term;
@@ -91,6 +93,7 @@ void CoordinatorMonitor::Forget(const std::string& job_uid) {
 }
 
 void CoordinatorMonitor::Tell(const std::string& job_uid, std::vector<PlannedLearner> learners) {
+  if (learners.empty() && !links_.contains(job_uid)) return;
   Link& link = links_[job_uid];
   if (link.wanted == learners) return;
   link.wanted = std::move(learners);
@@ -188,7 +191,9 @@ void CoordinatorMonitor::Hear(Link& link, const std::optional<CoordinatorPlan>& 
     }
     link.refused = accepted.lease_transitions > options_.lease_transitions;
   }
-  link.view = {.progress = std::move(progress), .silent_since = {}, .reachable = true};
+  link.view = {.progress = std::make_shared<const Progress>(std::move(progress)),
+               .silent_since = {},
+               .reachable = true};
 }
 
 void CoordinatorMonitor::HearNothing(const std::string& job_uid, Link& link, const Error& error) {

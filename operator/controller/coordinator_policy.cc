@@ -53,14 +53,14 @@ void LeadServiceTo(std::int64_t term, const JobView& view, std::vector<Action>& 
 
 const api::Pod* CurrentCoordinator(const JobView& view) {
   const auto found = std::ranges::find_if(view.coordinators, [&](const api::Pod& pod) {
-    return CoordinatorTerm(pod) == view.job.status.coordinator_term && !pod.ended() &&
+    return CoordinatorTerm(pod) == view.job->status.coordinator_term && !pod.ended() &&
            !pod.deleting();
   });
   return found == view.coordinators.end() ? nullptr : &*found;
 }
 
 CoordinatorOutcome DecideCoordinator(const JobView& view, bool needed, WallTime now) {
-  CoordinatorOutcome outcome{.term = view.job.status.coordinator_term,
+  CoordinatorOutcome outcome{.term = view.job->status.coordinator_term,
                              .tries = view.memory.coordinator_tries,
                              .not_before = view.memory.coordinator_not_before};
   if (!needed) {

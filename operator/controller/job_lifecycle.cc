@@ -59,7 +59,7 @@ void FinishStatus(const JobView& view, api::JobPhase phase, WallTime now, Outcom
   for (const std::string_view type : {kConditionRunning, kConditionProgressing}) {
     SetCondition(outcome.status, type,
                  {api::ConditionStatus::kFalse, std::string(ToString(phase)), ""},
-                 view.job.meta.generation, now);
+                 view.job->meta.generation, now);
   }
 }
 
@@ -70,11 +70,11 @@ void Succeed(const JobView& view, const Completion& completion, WallTime now, Ou
   outcome.status.reason = "the training is complete";
   SetCondition(outcome.status, kConditionComplete,
                {api::ConditionStatus::kTrue, "Completed", "the training is complete"},
-               view.job.meta.generation, now);
+               view.job->meta.generation, now);
   // It is complete when its model is on the volume.
   SetCondition(outcome.status, kConditionCheckpointsWritten,
                {api::ConditionStatus::kTrue, "Written", "the final model is published"},
-               view.job.meta.generation, now);
+               view.job->meta.generation, now);
 }
 
 void FailForGood(const JobView& view, const FatalFailure& failure, WallTime now, Outcome& outcome) {
@@ -82,23 +82,23 @@ void FailForGood(const JobView& view, const FatalFailure& failure, WallTime now,
   outcome.status.reason = failure.message.substr(0, 1024);
   SetCondition(outcome.status, kConditionFailed,
                {api::ConditionStatus::kTrue, failure.reason, failure.message},
-               view.job.meta.generation, now);
+               view.job->meta.generation, now);
 }
 
 // Whether the coordinator of a completed job may still have figures of its last steps to tell.
 bool HasLastFigures(const JobView& view, WallTime now) {
   const CoordinatorView& coordinator = view.coordinator;
-  return view.job.status.phase == api::JobPhase::kSucceeded && coordinator.reachable &&
+  return view.job->status.phase == api::JobPhase::kSucceeded && coordinator.reachable &&
          coordinator.progress->state != CoordinatorState::kCompleted &&
-         now < view.job.status.completion_time.value_or(now) + kLastFigures;
+         now < view.job->status.completion_time.value_or(now) + kLastFigures;
 }
 
 // A finished job gets no pod any more; what is left of it goes, its ended pods and their logs stay.
 void CleanUp(const JobView& view, WallTime now, Outcome& outcome) {
-  const bool completed = view.job.status.phase == api::JobPhase::kSucceeded;
+  const bool completed = view.job->status.phase == api::JobPhase::kSucceeded;
   ReportProgress(view, outcome.status);
   outcome.status.samples_per_second.reset();
-  outcome.status.step = std::max(outcome.status.step, view.job.status.step);
+  outcome.status.step = std::max(outcome.status.step, view.job->status.step);
   LearnerOutcome learners = DismissLearners(view, completed, now);
   Append(std::move(learners.actions), outcome.actions);
   KeepEarliest(learners.look_again, outcome.look_again);
@@ -113,8 +113,8 @@ void CleanUp(const JobView& view, WallTime now, Outcome& outcome) {
 // The garbage collector removes what the job owns with it.
 void DeleteInTime(const JobView& view, WallTime now, Outcome& outcome) {
   const auto& finished = outcome.status.completion_time;
-  if (!view.job.spec.ttl_after_finished || !finished) return;
-  const WallTime due = *finished + *view.job.spec.ttl_after_finished;
+  if (!view.job->spec.ttl_after_finished || !finished) return;
+  const WallTime due = *finished + *view.job->spec.ttl_after_finished;
   if (now < due) {
     KeepEarliest(due, outcome.look_again);
   } else {
@@ -124,9 +124,9 @@ void DeleteInTime(const JobView& view, WallTime now, Outcome& outcome) {
 
 // Counted as by a Job: from when it last left the queue, so that waiting and suspension are free.
 std::optional<FatalFailure> JudgeDeadline(const JobView& view, WallTime now, Outcome& outcome) {
-  const auto& deadline = view.job.spec.active_deadline;
-  const auto& started = view.job.status.start_time;
-  if (!deadline || !started || view.job.spec.suspend) return std::nullopt;
+  const auto& deadline = view.job->spec.active_deadline;
+  const auto& started = view.job->status.start_time;
+  if (!deadline || !started || view.job->spec.suspend) return std::nullopt;
   if (now < *started + *deadline) {
     KeepEarliest(*started + *deadline, outcome.look_again);
     return std::nullopt;
@@ -139,15 +139,15 @@ std::optional<FatalFailure> JudgeDeadline(const JobView& view, WallTime now, Out
 
 void Admit(const JobView& view, bool planned, const LifecycleOptions& options, WallTime now,
            Outcome& outcome) {
-  if (view.job.spec.suspend) {
+  if (view.job->spec.suspend) {
     // Its template may be changed now: it is checked again when the job goes on.
     outcome.memory.template_check.reset();
     SetCondition(outcome.status, kConditionAdmitted,
                  {api::ConditionStatus::kFalse, "Suspended", "spec.suspend is true"},
-                 view.job.meta.generation, now);
+                 view.job->meta.generation, now);
     return;
   }
-  if (IsAdmitted(view.job.status)) return;
+  if (IsAdmitted(view.job->status)) return;
   AdmissionOutcome admission = DecideAdmission(view, now);
   Append(std::move(admission.actions), outcome.actions);
   KeepEarliest(admission.look_again, outcome.look_again);
@@ -157,10 +157,10 @@ void Admit(const JobView& view, bool planned, const LifecycleOptions& options, W
     outcome.status.reason = admission.verdict->message.substr(0, 1024);
   }
   SetCondition(outcome.status, kConditionAdmitted, *std::move(admission.verdict),
-               view.job.meta.generation, now);
+               view.job->meta.generation, now);
   if (!admission.training) return;
   outcome.status.training = admission.training;
-  outcome.status.selector = LearnerSelector(view.job.meta);
+  outcome.status.selector = LearnerSelector(view.job->meta);
   if (outcome.status.coordinator_image.empty()) {
     outcome.status.coordinator_image = options.coordinator_image;
   }
@@ -214,11 +214,11 @@ bool IsWorthTelling(const api::JobStatus& before, const api::JobStatus& after) {
 
 void FinishOutcome(const JobView& view, const std::optional<JobPlan>& plan, WallTime now,
                    Outcome& outcome) {
-  const api::JobStatus& before = view.job.status;
+  const api::JobStatus& before = view.job->status;
   JobMemory& memory = outcome.memory;
   if (!IsWorthTelling(before, outcome.status)) return;
   if (outcome.status != before) {
-    outcome.status.observed_generation = view.job.meta.generation;
+    outcome.status.observed_generation = view.job->meta.generation;
   }
   // Whoever led before may have written a moment ago.
   if (!memory.told.at) memory.told.at = now;
@@ -230,7 +230,7 @@ void FinishOutcome(const JobView& view, const std::optional<JobPlan>& plan, Wall
        .same_reason = plan && memory.told.reason == plan->decision.reason.code,
        .learners_asked_dropped = memory.learners_asked_dropped &&
                                  memory.learners_asked_dropped == outcome.status.learners_asked},
-      view.job.meta.uid, written, now);
+      view.job->meta.uid, written, now);
   outcome.write_status = write.write;
   memory.figures_due = write.due;
   if (write.write) memory.told.at = now;
@@ -243,15 +243,15 @@ void FinishOutcome(const JobView& view, const std::optional<JobPlan>& plan, Wall
 }  // namespace
 
 bool IsPlanned(const JobView& view) {
-  if (view.job.meta.deleted || view.job.status.finished()) return false;
+  if (view.job->meta.deleted || view.job->status.finished()) return false;
   return TrainingOf(view).has_value() || HasLiveLearners(view);
 }
 
 Outcome ReconcileJob(const JobView& view, const std::optional<JobPlan>& plan,
                      const LifecycleOptions& options, WallTime now) {
-  Outcome outcome{.status = view.job.status, .memory = view.memory};
-  if (view.job.meta.deleted) return outcome;  // the garbage collector ends what it owns
-  if (view.job.status.finished()) {
+  Outcome outcome{.status = view.job->status, .memory = view.memory};
+  if (view.job->meta.deleted) return outcome;  // the garbage collector ends what it owns
+  if (view.job->status.finished()) {
     CleanUp(view, now, outcome);
     DeleteInTime(view, now, outcome);
     FinishOutcome(view, std::nullopt, now, outcome);
@@ -260,7 +260,7 @@ Outcome ReconcileJob(const JobView& view, const std::optional<JobPlan>& plan,
 
   ReportProgress(view, outcome.status);
   const FailureVerdict failures = JudgeFailures(
-      view.job.spec.failure_policy, view.job.status.failures, CommittedStep(view), view.learners);
+      view.job->spec.failure_policy, view.job->status.failures, CommittedStep(view), view.learners);
   outcome.status.failures = failures.failures;
   outcome.status.restarts += failures.newly_failed;
   if (const auto completion = FindCompletion(view)) {

@@ -100,8 +100,8 @@ double GpuSecondsOf(const std::vector<api::Pod>& learners, WallTime now) {
 // sake: a new leader learns the rest from the pods.
 void RememberGpuSeconds(const JobView& view, WallTime now, JobMemory& memory) {
   memory.gpu_seconds =
-      std::max(memory.gpu_seconds, static_cast<double>(view.job.status.attained_gpu_seconds));
-  const int gpus = view.job.spec.elastic.gpus_per_learner;
+      std::max(memory.gpu_seconds, static_cast<double>(view.job->status.attained_gpu_seconds));
+  const int gpus = view.job->spec.elastic.gpus_per_learner;
   if (!memory.gpu_seconds_until) {
     memory.gpu_seconds = std::max(memory.gpu_seconds, gpus * GpuSecondsOf(view.learners, now));
   } else if (now > *memory.gpu_seconds_until) {
@@ -119,7 +119,7 @@ void RememberMinimum(const JobView& view, WallTime now, JobMemory& memory) {
     return !pod.ended() && !pod.deleting() && !memory.leaving_since.contains(pod.meta.name);
   });
   const bool below =
-      view.job.status.desired_learners > 0 && live < view.job.spec.elastic.min_learners;
+      view.job->status.desired_learners > 0 && live < view.job->spec.elastic.min_learners;
   if (!below) {
     memory.below_minimum_since.reset();
   } else if (!memory.below_minimum_since) {
@@ -128,15 +128,15 @@ void RememberMinimum(const JobView& view, WallTime now, JobMemory& memory) {
 }
 
 void RememberWaiting(const JobView& view, WallTime now, JobMemory& memory) {
-  const api::JobStatus& status = view.job.status;
-  const bool waits = status.desired_learners == 0 && !view.job.spec.suspend && !status.finished();
+  const api::JobStatus& status = view.job->status;
+  const bool waits = status.desired_learners == 0 && !view.job->spec.suspend && !status.finished();
   if (!waits) {
     memory.waiting_since.reset();
   } else if (!memory.waiting_since) {
     // A job that this program sees for the first time, and that never had a GPU, has waited all its
     // life.
     const bool seen = memory.gpu_seconds_until.has_value();
-    memory.waiting_since = seen || status.attained_gpu_seconds > 0 ? now : view.job.meta.created;
+    memory.waiting_since = seen || status.attained_gpu_seconds > 0 ? now : view.job->meta.created;
   }
 }
 

@@ -48,7 +48,7 @@ bool IsAsWanted(const Progress& progress, const planner::Decision& decision) {
 // While it is not known who trains, the phase stays what it was, as long as somebody may.
 api::JobPhase PhaseWithoutMembers(const JobView& view) {
   using enum api::JobPhase;
-  const api::JobPhase before = view.job.status.phase;
+  const api::JobPhase before = view.job->status.phase;
   const bool trained = before == kRunning || before == kResizing || before == kRecovering;
   if (!trained) return kStarting;
   return HasLiveLearners(view) && !KnowsMembers(view) ? before : kRecovering;
@@ -149,7 +149,7 @@ void ReportPlan(const planner::Decision& decision, WallTime now, api::JobStatus&
 api::JobPhase PhaseOf(const JobView& view, const std::optional<JobPlan>& plan) {
   using enum api::JobPhase;
   const bool live = HasLiveLearners(view);
-  if (view.job.spec.suspend) return live ? kResizing : kSuspended;
+  if (view.job->spec.suspend) return live ? kResizing : kSuspended;
   if (!plan || plan->decision.to == 0) return live ? kResizing : kQueued;
   if (!KnowsMembers(view)) return PhaseWithoutMembers(view);
   const Progress& progress = *view.coordinator.progress;
@@ -162,7 +162,7 @@ api::JobPhase PhaseOf(const JobView& view, const std::optional<JobPlan>& plan) {
 void ReportConditions(const JobView& view, const std::optional<JobPlan>& plan,
                       const FailureVerdict& failures, WallTime now, api::JobStatus& status) {
   using enum api::ConditionStatus;
-  const std::int64_t generation = view.job.meta.generation;
+  const std::int64_t generation = view.job->meta.generation;
   const std::string phase(ToString(status.phase));
   SetCondition(status, kConditionRunning,
                status.learners > 0 ? Verdict{kTrue, "Training", "it has members that train"}
@@ -201,7 +201,7 @@ void ReportCheckpoints(const JobView& view, WallTime now, api::JobStatus& status
     const api::Condition* told = api::FindCondition(status, kConditionCheckpointsWritten);
     if (told != nullptr && told->reason == verdict.reason) verdict.message = told->message;
   }
-  SetCondition(status, kConditionCheckpointsWritten, std::move(verdict), view.job.meta.generation,
+  SetCondition(status, kConditionCheckpointsWritten, std::move(verdict), view.job->meta.generation,
                now);
 }
 

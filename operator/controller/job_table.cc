@@ -106,22 +106,17 @@ JobMemory& JobTable::Memory(const std::string& job_uid) {
 }
 
 void JobTable::Drop(Views::iterator view) {
-  const std::string& uid = view->second.job.meta.uid;
+  const std::string& uid = view->second.job->meta.uid;
   keys_.erase(uid);
-  needs_.erase(uid);
   views_.erase(view);
 }
 
-const JobTable::Needs& JobTable::NeedsOf(const api::ElasticTrainingJob& job) {
-  Needs& known = needs_[job.meta.uid];
-  if (known.generation == job.meta.generation) return known;
-  known = {.generation = job.meta.generation};
-  if (auto needs = NeedsOfLearner(job.spec, gpu_resource_)) {
-    known.needs = *std::move(needs);
+void JobTable::ReadNeeds(JobView& view) const {
+  if (auto needs = NeedsOfLearner(view.job->spec, gpu_resource_)) {
+    view.needs = std::make_shared<const planner::PodNeeds>(*std::move(needs));
   } else {
-    known.error = needs.error().message;
+    view.template_error = needs.error().message;
   }
-  return known;
 }
 
 std::shared_ptr<const api::Pod> JobTable::FindPod(const std::string& key, WallTime now) {
@@ -129,7 +124,7 @@ std::shared_ptr<const api::Pod> JobTable::FindPod(const std::string& key, WallTi
 }
 
 void JobTable::AddPods(JobView& view, const KeysByOwner& assumed, WallTime now) {
-  const std::string& uid = view.job.meta.uid;
+  const std::string& uid = view.job->meta.uid;
   std::map<std::string, std::shared_ptr<const api::Pod>> pods;
   for (const auto& pod : stores_.pods.Lookup(pods_by_owner_, uid)) {
     const std::string key = KeyIn(pod->meta, pod->meta.name);
@@ -150,16 +145,25 @@ void JobTable::AddPods(JobView& view, const KeysByOwner& assumed, WallTime now) 
   std::ranges::sort(view.coordinators, {}, CoordinatorTerm);
 }
 
-JobView JobTable::ViewOf(const api::ElasticTrainingJob& job, const KeysByOwner& assumed,
-                         WallTime now) {
-  const Needs& needs = NeedsOf(job);
-  JobView view{.job = job, .needs = needs.needs, .template_error = needs.error};
+JobView JobTable::ViewOf(std::shared_ptr<const api::ElasticTrainingJob> job, JobView before,
+                         const KeysByOwner& assumed, WallTime now) {
+  JobView view{.job = std::move(job),
+               .coordinator = std::move(before.coordinator),
+               .memory = std::move(before.memory)};
+  const api::ObjectMeta& meta = view.job->meta;
+  // Reading a template takes long.
+  if (before.job != nullptr && before.job->meta.generation == meta.generation) {
+    view.needs = std::move(before.needs);
+    view.template_error = std::move(before.template_error);
+  } else {
+    ReadNeeds(view);
+  }
   AddPods(view, assumed, now);
-  const std::string service_key = KeyIn(job.meta, CoordinatorName(job.meta));
-  const auto service =
+  const std::string service_key = KeyIn(meta, CoordinatorName(meta));
+  auto service =
       assumed_services_.Resolve(service_key, stores_.services.Find(Parsed(service_key)), now);
   NoteAssumedUntil(view, assumed_services_.ForgetAt(service_key));
-  if (service != nullptr && service->meta.owner_uid == job.meta.uid) view.service = *service;
+  if (service != nullptr && service->meta.owner_uid == meta.uid) view.service = std::move(service);
   return view;
 }
 
@@ -179,7 +183,7 @@ JobTable::Views& JobTable::Refresh(WallTime now) {
     const auto known = views_.find(key);
     JobView before;
     if (known != views_.end()) {
-      const bool same = stored != nullptr && stored->meta.uid == known->second.job.meta.uid;
+      const bool same = stored != nullptr && stored->meta.uid == known->second.job->meta.uid;
       if (same) {
         before = std::move(known->second);
       } else {
@@ -190,11 +194,8 @@ JobTable::Views& JobTable::Refresh(WallTime now) {
     auto job = assumed_jobs_.Resolve(kube::ToString(key), stored, now);
     // A write to one that had the name before may still be under way.
     if (job->meta.uid != stored->meta.uid) job = stored;
-    JobView view = ViewOf(*job, assumed, now);
-    view.memory = std::move(before.memory);
-    view.coordinator = std::move(before.coordinator);
     keys_.insert_or_assign(job->meta.uid, key);
-    views_.insert_or_assign(key, std::move(view));
+    views_.insert_or_assign(key, ViewOf(std::move(job), std::move(before), assumed, now));
   }
   return views_;
 }

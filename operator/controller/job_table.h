@@ -63,12 +63,6 @@ class JobTable {
   const ClusterStores& stores() const { return stores_; }
 
  private:
-  struct Needs {
-    std::int64_t generation = -1;
-    planner::PodNeeds needs;
-    std::string error;
-  };
-
   using KeysByOwner = std::map<std::string, std::vector<std::string>, std::less<>>;
 
   void ForgetJob(const api::ObjectMeta& job);
@@ -76,11 +70,12 @@ class JobTable {
   template <typename Change>
   void LookAtOwners(const Change& change);
   void LookAtAssumed();
-  // `assumed`: of pods that the store may not know yet.
-  JobView ViewOf(const api::ElasticTrainingJob& job, const KeysByOwner& assumed, WallTime now);
+  // `before`: the job as it was seen last; `assumed`: pods that the store may not know yet.
+  JobView ViewOf(std::shared_ptr<const api::ElasticTrainingJob> job, JobView before,
+                 const KeysByOwner& assumed, WallTime now);
   void AddPods(JobView& view, const KeysByOwner& assumed, WallTime now);
   void Drop(Views::iterator view);
-  const Needs& NeedsOf(const api::ElasticTrainingJob& job);
+  void ReadNeeds(JobView& view) const;
   std::shared_ptr<const api::Pod> FindPod(const std::string& key, WallTime now);
 
   const ClusterStores stores_;
@@ -91,7 +86,6 @@ class JobTable {
   Assumed<api::Service> assumed_services_;
   Views views_;
   std::map<std::string, kube::NamespacedName, std::less<>> keys_;  // of the views, by uid
-  std::map<std::string, Needs> needs_;                             // by uid
   std::set<kube::NamespacedName> stale_;                           // to be seen anew
   std::set<kube::NamespacedName> refreshed_;
   bool in_use_ = false;  // a replica that stands by keeps no views

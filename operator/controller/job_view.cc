@@ -20,7 +20,7 @@ std::string NodeOf(const api::Pod& pod) {
 }
 
 std::optional<int> LearnersAsked(const JobView& view) {
-  const std::optional<int>& told = view.job.status.learners_asked;
+  const std::optional<int>& told = view.job->status.learners_asked;
   return told ? told : view.memory.learners_asked_dropped;
 }
 
@@ -35,7 +35,7 @@ bool IsAdmitted(const api::JobStatus& status) {
 }
 
 std::int64_t CommittedStep(const JobView& view) {
-  std::int64_t step = view.job.status.step.value_or(0);
+  std::int64_t step = view.job->status.step.value_or(0);
   if (view.coordinator.progress) {
     step = std::max(step, view.coordinator.progress->step.value_or(0));
   }

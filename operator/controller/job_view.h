@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -77,20 +78,21 @@ struct JobMemory {
 
 // What is heard of the job's coordinator.
 struct CoordinatorView {
-  std::optional<Progress> progress;      // the newest of the present term
-  std::optional<WallTime> silent_since;  // does not answer since then; nothing: it does
-  bool reachable = false;                // answered the last call
-  bool operator==(const CoordinatorView&) const = default;
+  std::shared_ptr<const Progress> progress;  // the newest of the present term; null: none yet
+  std::optional<WallTime> silent_since;      // does not answer since then; nothing: it does
+  bool reachable = false;                    // answered the last call
 };
 
-// All that is known of one job at an instant.
+// All that is known of one job at an instant. There may be thousands that wait: what others keep
+// too is shared with them, and what only a job that runs has takes a pointer.
 struct JobView {
-  api::ElasticTrainingJob job;
-  planner::PodNeeds needs;
-  std::string template_error;          // why `needs` could not be read; the job cannot be admitted
-  std::vector<api::Pod> learners;      // by number, ended ones too
-  std::vector<api::Pod> coordinators;  // by term
-  std::optional<api::Service> service;
+  std::shared_ptr<const api::ElasticTrainingJob> job;  // never null
+  // Of one learner; null: the template could not be read, and the job cannot be admitted.
+  std::shared_ptr<const planner::PodNeeds> needs;
+  std::string template_error;                   // why not
+  std::vector<api::Pod> learners;               // by number, ended ones too
+  std::vector<api::Pod> coordinators;           // by term
+  std::shared_ptr<const api::Service> service;  // null: there is none
   CoordinatorView coordinator;
   JobMemory memory;
   // When a pod that the store never showed counts no more: nothing else tells of that.

@@ -46,7 +46,7 @@ void EndOverdue(const JobView& view, WallTime now, LearnerOutcome& outcome) {
   for (const auto& [name, since] : outcome.leaving_since) {
     const api::Pod* pod = FindLive(view, name);
     if (pod == nullptr || pod->deleting()) continue;
-    const WallTime due = since + view.job.spec.resize.grace_period;
+    const WallTime due = since + view.job->spec.resize.grace_period;
     if (now >= due) {
       outcome.actions.emplace_back(Delete(*pod, "did not leave within its grace", kLastGrace));
     } else {
@@ -87,7 +87,7 @@ void Create(const JobView& view, const std::vector<planner::NewLearner>& granted
 }  // namespace
 
 LearnerOutcome DecideLearners(const JobView& view, const JobPlan& plan, WallTime now) {
-  LearnerOutcome outcome{.next_learner = view.job.status.next_learner,
+  LearnerOutcome outcome{.next_learner = view.job->status.next_learner,
                          .leaving_since = view.memory.leaving_since};
   LetGo(view, plan.decision.drop, now, outcome);
   EndOverdue(view, now, outcome);
@@ -97,10 +97,10 @@ LearnerOutcome DecideLearners(const JobView& view, const JobPlan& plan, WallTime
 }
 
 LearnerOutcome DismissLearners(const JobView& view, bool completed, WallTime now) {
-  LearnerOutcome outcome{.next_learner = view.job.status.next_learner,
+  LearnerOutcome outcome{.next_learner = view.job->status.next_learner,
                          .leaving_since = view.memory.leaving_since};
   const WallTime due =
-      view.job.status.completion_time.value_or(now) + view.job.spec.resize.grace_period;
+      view.job->status.completion_time.value_or(now) + view.job->spec.resize.grace_period;
   for (const api::Pod& pod : view.learners) {
     if (pod.ended() || pod.deleting()) continue;
     // Learners of a complete job are about to exit by themselves, with their last words.

@@ -43,7 +43,7 @@ bool TakesSameRoom(const api::Pod& a, const api::Pod& b) {
 
 // Whether the plan says something of the job that its status does not.
 bool IsNewsFor(const JobView& view, const planner::Decision& decision, WallTime now) {
-  const api::JobStatus& status = view.job.status;
+  const api::JobStatus& status = view.job->status;
   if (!decision.ChangesNothing() || decision.to != status.desired_learners ||
       decision.entitlement != status.entitlement) {
     return true;
@@ -73,13 +73,13 @@ kube::WorkQueueObserver ObserverFor(metrics::Metrics& metrics) {
 
 // `decision` is an empty one for a job that is not planned.
 metrics::JobFigures FiguresOf(const JobView& view, const planner::Decision& decision) {
-  const api::JobStatus& status = view.job.status;
-  const std::int64_t gpus = view.job.spec.elastic.gpus_per_learner;
+  const api::JobStatus& status = view.job->status;
+  const std::int64_t gpus = view.job->spec.elastic.gpus_per_learner;
   const auto holding = std::ranges::count_if(
       view.learners, [](const api::Pod& pod) { return !pod.ended() && !IsGated(pod); });
-  metrics::JobFigures figures{.name_space = view.job.meta.name_space,
-                              .name = view.job.meta.name,
-                              .priority = view.job.spec.priority,
+  metrics::JobFigures figures{.name_space = view.job->meta.name_space,
+                              .name = view.job->meta.name,
+                              .priority = view.job->spec.priority,
                               .allocated_gpus = holding * gpus,
                               .desired_gpus = decision.to * gpus,
                               .entitlement_gpus = decision.entitlement * gpus,
@@ -232,7 +232,7 @@ void PlanningLoop::LookAtJobs(WallTime now) {
   }
   for (auto& [key, view] : views_) {
     if (!IsAwake(view) && !refreshed.contains(key)) continue;
-    const std::string& uid = view.job.meta.uid;
+    const std::string& uid = view.job->meta.uid;
     courses_.try_emplace(uid, Course{.key = key, .backoff = Backoff(kFailureBackoff)});
     view.coordinator = monitor_.View(uid);
     view.memory = Remember(view, now);
@@ -278,8 +278,8 @@ std::optional<JobPlan> PlanningLoop::PlanOf(const kube::NamespacedName& job) con
 
 void PlanningLoop::Reconcile(const JobView& view, const std::optional<JobPlan>& plan,
                              WallTime now) {
-  const kube::NamespacedName key = KeyOf(view.job.meta);
-  const Course& course = courses_.at(view.job.meta.uid);
+  const kube::NamespacedName key = KeyOf(view.job->meta);
+  const Course& course = courses_.at(view.job->meta.uid);
   if (now < course.not_before) {
     queue_.Done(key);
     LookAgain(key, course.not_before);
@@ -290,7 +290,7 @@ void PlanningLoop::Reconcile(const JobView& view, const std::optional<JobPlan>& 
     outcome.look_again = view.assumed_until;
   }
   const Told told_before = view.memory.told;
-  parts_.table.Memory(view.job.meta.uid) = outcome.memory;
+  parts_.table.Memory(view.job->meta.uid) = outcome.memory;
   FollowCoordinator(view, outcome);
   if (outcome.write_status || !outcome.actions.empty()) {
     Dispatch(view, std::move(outcome), told_before);
@@ -301,21 +301,21 @@ void PlanningLoop::Reconcile(const JobView& view, const std::optional<JobPlan>& 
 }
 
 void PlanningLoop::FollowCoordinator(const JobView& view, const Outcome& outcome) {
-  const std::string& uid = view.job.meta.uid;
+  const std::string& uid = view.job->meta.uid;
   const api::Pod* pod = CurrentCoordinator(view);
   const bool runs = pod != nullptr && !pod->ip.empty() &&
                     std::ranges::any_of(pod->containers, &api::ContainerStatus::running);
   if (runs) {
-    monitor_.Follow(uid, view.job.status.coordinator_term, pod->ip);
+    monitor_.Follow(uid, view.job->status.coordinator_term, pod->ip);
   } else {
-    monitor_.Lose(uid, view.job.status.coordinator_term);
+    monitor_.Lose(uid, view.job->status.coordinator_term);
   }
   if (outcome.tell) monitor_.Tell(uid, *outcome.tell);
   monitor_.SetBusy(uid, outcome.status.phase != api::JobPhase::kRunning);
 }
 
 void PlanningLoop::Dispatch(const JobView& view, Outcome outcome, const Told& told_before) {
-  auto batch = std::make_shared<Batch>(Batch{.job = view.job,
+  auto batch = std::make_shared<Batch>(Batch{.job = *view.job,
                                              .write_status = outcome.write_status,
                                              .actions = std::move(outcome.actions)});
   if (batch->write_status) batch->job.status = outcome.status;
@@ -326,7 +326,7 @@ void PlanningLoop::Dispatch(const JobView& view, Outcome outcome, const Told& to
     wait_ended = now - *view.memory.waiting_since;
   }
   Run({.batch = std::move(batch),
-       .before = view.job.status,
+       .before = view.job->status,
        .told_before = told_before,
        .look_again = outcome.look_again,
        .wait_ended = wait_ended,
@@ -491,10 +491,10 @@ void PlanningLoop::Report() {
     phases[phase] = 0;
   }
   for (const auto& [key, view] : views_) {
-    if (!courses_.contains(view.job.meta.uid)) continue;  // it has just gone
-    const api::JobPhase phase = view.job.status.phase;
+    if (!courses_.contains(view.job->meta.uid)) continue;  // it has just gone
+    const api::JobPhase phase = view.job->status.phase;
     ++phases[phase == api::JobPhase::kNew ? api::JobPhase::kQueued : phase];
-    if (view.job.status.finished()) {
+    if (view.job->status.finished()) {
       // Thousands of them may be kept.
       parts_.metrics.RemoveJob(key.ns, key.name);
       continue;

@@ -112,7 +112,7 @@ std::optional<planner::LearnerView> LearnerViewOf(const api::Pod& pod, const Job
 }  // namespace
 
 planner::JobView PlannerView(const JobView& view) {
-  const api::ElasticTrainingJob& job = view.job;
+  const api::ElasticTrainingJob& job = *view.job;
   const std::optional<api::FrozenTraining> training = TrainingOf(view);
   planner::JobView planned{
       .key = {.name_space = job.meta.name_space, .name = job.meta.name, .uid = job.meta.uid},
@@ -125,7 +125,7 @@ planner::JobView PlannerView(const JobView& view) {
       .reproducibility = training && training->reproducibility == api::Reproducibility::kStatistical
                              ? planner::Reproducibility::kStatistical
                              : planner::Reproducibility::kBitwise,
-      .needs = view.needs,
+      .needs = view.needs ? *view.needs : planner::PodNeeds{},
       // One that lost its admission has its learners still: they are let go.
       .suspended = job.spec.suspend || !training,
       .finished = job.status.finished() || job.meta.deleted.has_value(),

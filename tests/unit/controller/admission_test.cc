@@ -48,7 +48,7 @@ TEST(Admission, DerivesTheNumberOfShards) {
 }
 
 TEST(Admission, AsksTheServerOnceAndBelievesIt) {
-  JobView view{.job = NewJob()};
+  JobView view{.job = Shared(NewJob())};
   AdmissionOutcome outcome = DecideAdmission(view, At(10));
   EXPECT_EQ(outcome.verdict, std::nullopt);
   EXPECT_THAT(outcome.actions, ElementsAre(Action(CheckTemplate{})));
@@ -68,7 +68,7 @@ TEST(Admission, AsksTheServerOnceAndBelievesIt) {
   EXPECT_THAT(outcome.actions, IsEmpty());
   EXPECT_EQ(outcome.look_again, At(20));
   EXPECT_EQ(DecideAdmission(view, At(20)).actions.size(), 1u) << "the cause may have gone";
-  view.job.meta.generation = 2;
+  Edit(view.job).meta.generation = 2;
   EXPECT_EQ(DecideAdmission(view, At(11)).actions.size(), 1u) << "the job was changed";
 
   view.memory.template_check =
@@ -80,8 +80,8 @@ TEST(Admission, AsksTheServerOnceAndBelievesIt) {
 }
 
 TEST(Admission, WhatWasFrozenStays) {
-  JobView view{.job = AdmittedJob(0)};
-  view.job.status.training->logical_shards = 8;
+  JobView view{.job = Shared(AdmittedJob(0))};
+  Edit(view.job).status.training->logical_shards = 8;
   view.memory.template_check = TemplateCheck{.generation = 1, .accepted = true};
   EXPECT_EQ(DecideAdmission(view, At(1)).training->logical_shards, 8);
 }

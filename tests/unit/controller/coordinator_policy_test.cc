@@ -13,8 +13,8 @@ using testing::IsEmpty;
 using testing::VariantWith;
 
 TEST(CoordinatorPolicy, MakesAllThatAFirstCoordinatorNeeds) {
-  JobView view{.job = AdmittedJob(2)};
-  view.job.status.coordinator_term = 0;
+  JobView view{.job = Shared(AdmittedJob(2))};
+  Edit(view.job).status.coordinator_term = 0;
   const CoordinatorOutcome outcome = DecideCoordinator(view, true, At(10));
   EXPECT_EQ(outcome.term, 1);
   EXPECT_THAT(outcome.actions, ElementsAre(Action(PutSecrets{}), Action(PutNetworkPolicies{}),
@@ -41,7 +41,7 @@ TEST(CoordinatorPolicy, ReplacesOneThatIsGoneByAHigherTerm) {
                             Action(CreateCoordinator{2})));
     EXPECT_EQ(outcome.tries, 1);
     // Not in a hot loop.
-    view.job.status.coordinator_term = 2;
+    Edit(view.job).status.coordinator_term = 2;
     view.coordinators.clear();
     view.memory.coordinator_tries = outcome.tries;
     view.memory.coordinator_not_before = outcome.not_before;
@@ -53,7 +53,7 @@ TEST(CoordinatorPolicy, ReplacesOneThatIsGoneByAHigherTerm) {
 
 TEST(CoordinatorPolicy, ATermInStatusWithoutAPodIsNeverUsedAgain) {
   JobView view = TrainingView(2);
-  view.job.status.coordinator_term = 5;  // written, then the operator was killed
+  Edit(view.job).status.coordinator_term = 5;  // written, then the operator was killed
   const CoordinatorOutcome outcome = DecideCoordinator(view, true, At(10));
   EXPECT_EQ(outcome.term, 6);
   EXPECT_THAT(outcome.actions, testing::Contains(Action(CreateCoordinator{6})));
@@ -81,9 +81,9 @@ TEST(CoordinatorPolicy, OneThatCannotStartIsNotReplaced) {
 
 TEST(CoordinatorPolicy, EndsThoseOfOlderTerms) {
   JobView view = TrainingView(2);
-  view.job.status.coordinator_term = 2;
+  Edit(view.job).status.coordinator_term = 2;
   view.coordinators = {Coordinator(1), Coordinator(2)};
-  view.service = ServiceFor(2);
+  view.service = Shared(ServiceFor(2));
   EXPECT_THAT(
       DecideCoordinator(view, true, At(10)).actions,
       ElementsAre(VariantWith<DeletePod>(testing::Field(&DeletePod::uid, "coordinator-uid-1"))));

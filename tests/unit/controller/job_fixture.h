@@ -138,6 +138,19 @@ inline api::Service ServiceFor(std::int64_t term) {
 
 inline std::string Name(int number) { return LearnerPodName(NewJob().meta, number); }
 
+template <typename T>
+std::shared_ptr<const T> Shared(T value) {
+  return std::make_shared<const T>(std::move(value));
+}
+
+// For changing what a view shares with others, who keep it as it was.
+template <typename T>
+T& Edit(std::shared_ptr<const T>& shared) {
+  const auto copy = std::make_shared<T>(*shared);
+  shared = copy;
+  return *copy;
+}
+
 // A coordinator that answers, and has these learners as members.
 inline CoordinatorView Training(std::initializer_list<int> members, std::int64_t step = 10) {
   Progress progress{
@@ -147,20 +160,22 @@ inline CoordinatorView Training(std::initializer_list<int> members, std::int64_t
     progress.learners.push_back(
         {.name = Name(member), .pod_uid = "uid-" + std::to_string(member), .state = "Member"});
   }
-  return {.progress = std::move(progress), .reachable = true};
+  return {.progress = Shared(std::move(progress)), .reachable = true};
 }
 
 // A job that trains with learners 0 .. size-1.
 inline JobView TrainingView(int size) {
-  JobView view{
-      .job = AdmittedJob(size), .coordinators = {Coordinator(1)}, .service = ServiceFor(1)};
-  view.needs.resources.gpus = 1;
+  JobView view{.job = Shared(AdmittedJob(size)),
+               .needs = Shared(planner::PodNeeds{.resources = {.gpus = 1}}),
+               .coordinators = {Coordinator(1)},
+               .service = Shared(ServiceFor(1))};
   view.coordinator = Training({});
   for (int number = 0; number < size; ++number) {
     view.learners.push_back(Learner(number, Life::kRunning));
-    view.coordinator.progress->members.push_back(Name(number));
-    view.coordinator.progress->learners.push_back(
-        {.name = Name(number), .pod_uid = "uid-" + std::to_string(number), .state = "Member"});
+    Edit(view.coordinator.progress).members.push_back(Name(number));
+    Edit(view.coordinator.progress)
+        .learners.push_back(
+            {.name = Name(number), .pod_uid = "uid-" + std::to_string(number), .state = "Member"});
   }
   return view;
 }

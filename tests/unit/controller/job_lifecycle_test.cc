@@ -26,20 +26,20 @@ JobPlan Keep(const JobView& view) {
 
 // Applies what was decided to what the decision was made of, as if the server had taken it.
 void Apply(const Outcome& outcome, JobView& view) {
-  if (outcome.write_status) view.job.status = outcome.status;
+  if (outcome.write_status) Edit(view.job).status = outcome.status;
   view.memory = outcome.memory;
 }
 
 std::vector<std::string> EventReasons(const JobView& view, const Outcome& outcome) {
   std::vector<std::string> reasons;
-  for (const JobEvent& event : EventsOf(view.job.status, outcome.status)) {
+  for (const JobEvent& event : EventsOf(view.job->status, outcome.status)) {
     reasons.push_back(event.reason);
   }
   return reasons;
 }
 
 TEST(JobLifecycle, ANewJobIsCheckedThenAdmitted) {
-  JobView view{.job = NewJob()};
+  JobView view{.job = Shared(NewJob())};
   Outcome outcome = ReconcileJob(view, std::nullopt, kOptions, At(1));
   EXPECT_THAT(outcome.actions, ElementsAre(Action(CheckTemplate{})));
   EXPECT_FALSE(outcome.write_status) << "there is nothing to tell yet";
@@ -53,14 +53,14 @@ TEST(JobLifecycle, ANewJobIsCheckedThenAdmitted) {
   EXPECT_THAT(outcome.actions, IsEmpty());
   EXPECT_EQ(outcome.status.training->logical_shards, 32);
   EXPECT_EQ(outcome.status.coordinator_image, "pliant:2");
-  EXPECT_EQ(outcome.status.selector, LearnerSelector(view.job.meta));
+  EXPECT_EQ(outcome.status.selector, LearnerSelector(view.job->meta));
   EXPECT_THAT(EventReasons(view, outcome), Contains("Admitted"));
   Apply(outcome, view);
   EXPECT_TRUE(IsPlanned(view));
 }
 
 TEST(JobLifecycle, AdmissionAndTheFirstPlanAreOneWrite) {
-  JobView view{.job = NewJob()};
+  JobView view{.job = Shared(NewJob())};
   view.memory.template_check = TemplateCheck{.generation = 1, .accepted = true};
   JobPlan plan;
   plan.decision.reason = {planner::ReasonCode::kQueued, "waits for 1 GPU"};
@@ -71,7 +71,7 @@ TEST(JobLifecycle, AdmissionAndTheFirstPlanAreOneWrite) {
   Apply(waits, view);
   EXPECT_FALSE(ReconcileJob(view, plan, kOptions, At(3)).write_status);
 
-  JobView lucky{.job = NewJob()};
+  JobView lucky{.job = Shared(NewJob())};
   lucky.memory.template_check = view.memory.template_check;
   plan.decision = {.to = 2, .entitlement = 2, .create = {{"gpu-1"}, {"gpu-1"}}};
   const Outcome starts = ReconcileJob(lucky, plan, kOptions, At(2));
@@ -85,7 +85,7 @@ TEST(JobLifecycle, TheSharesOfOthersAreToldLater) {
   JobPlan plan = Keep(view);
   plan.decision.reason = {planner::ReasonCode::kFairShare, "3 of 8 GPUs: 1/3"};
   Apply(ReconcileJob(view, plan, kOptions, At(5)), view);
-  EXPECT_EQ(view.job.status.reason, "3 of 8 GPUs: 1/3");
+  EXPECT_EQ(view.job->status.reason, "3 of 8 GPUs: 1/3");
   plan.decision.reason.sentence = "3 of 8 GPUs: 1/4";
   Outcome outcome = ReconcileJob(view, plan, kOptions, At(6));
   EXPECT_FALSE(outcome.write_status);
@@ -94,7 +94,7 @@ TEST(JobLifecycle, TheSharesOfOthersAreToldLater) {
   outcome = ReconcileJob(view, plan, kOptions, *outcome.look_again);
   EXPECT_TRUE(outcome.write_status);
   Apply(outcome, view);
-  EXPECT_EQ(view.job.status.reason, "3 of 8 GPUs: 1/4");
+  EXPECT_EQ(view.job->status.reason, "3 of 8 GPUs: 1/4");
 
   // Another kind of reason does not wait.
   plan.decision.reason = {planner::ReasonCode::kNodesFull, "3 of 8 GPUs: full"};
@@ -102,7 +102,7 @@ TEST(JobLifecycle, TheSharesOfOthersAreToldLater) {
 }
 
 TEST(JobLifecycle, ARefusedTemplateIsToldOnce) {
-  JobView view{.job = NewJob()};
+  JobView view{.job = Shared(NewJob())};
   view.memory.template_check =
       TemplateCheck{.generation = 1, .message = "spec.containers: required", .again_at = At(100)};
   Outcome outcome = ReconcileJob(view, std::nullopt, kOptions, At(2));
@@ -116,8 +116,8 @@ TEST(JobLifecycle, ARefusedTemplateIsToldOnce) {
 }
 
 TEST(JobLifecycle, AGrantBringsTheCoordinatorFirst) {
-  JobView view{.job = AdmittedJob(0)};
-  view.job.status.coordinator_term = 0;
+  JobView view{.job = Shared(AdmittedJob(0))};
+  Edit(view.job).status.coordinator_term = 0;
   JobPlan plan;
   plan.decision = {.to = 2,
                    .entitlement = 2,
@@ -133,7 +133,7 @@ TEST(JobLifecycle, AGrantBringsTheCoordinatorFirst) {
   EXPECT_THAT(outcome.actions, ElementsAre(Action(PutSecrets{}), Action(PutNetworkPolicies{}),
                                            Action(CreateService{1}), Action(CreateCoordinator{1})));
   Apply(outcome, view);
-  view.service = ServiceFor(1);
+  view.service = Shared(ServiceFor(1));
   view.coordinators = {Coordinator(1, /*running=*/false)};
   outcome = ReconcileJob(view, plan, kOptions, At(6));
   EXPECT_TRUE(outcome.write_status) << "numbers are taken before they are used";
@@ -155,7 +155,7 @@ TEST(JobLifecycle, WithoutAChangeNothingIsWritten) {
 TEST(JobLifecycle, FiguresWaitForTheirTurnAndSizesDoNot) {
   JobView view = TrainingView(3);
   Apply(ReconcileJob(view, Keep(view), kOptions, At(5)), view);
-  view.coordinator.progress->step = 11;
+  Edit(view.coordinator.progress).step = 11;
   Outcome outcome = ReconcileJob(view, Keep(view), kOptions, At(6));
   EXPECT_FALSE(outcome.write_status);
   ASSERT_TRUE(outcome.look_again);
@@ -163,8 +163,8 @@ TEST(JobLifecycle, FiguresWaitForTheirTurnAndSizesDoNot) {
   EXPECT_LT(*outcome.look_again, At(45));
   EXPECT_TRUE(ReconcileJob(view, Keep(view), kOptions, *outcome.look_again).write_status);
 
-  view.coordinator.progress->members.pop_back();
-  view.coordinator.progress->state = CoordinatorState::kRecovering;
+  Edit(view.coordinator.progress).members.pop_back();
+  Edit(view.coordinator.progress).state = CoordinatorState::kRecovering;
   outcome = ReconcileJob(view, Keep(view), kOptions, At(7));
   EXPECT_TRUE(outcome.write_status);
   EXPECT_EQ(outcome.status.learners, 2);
@@ -192,9 +192,9 @@ TEST(JobLifecycle, AShrinkIsToldToTheCoordinatorNotToThePods) {
 TEST(JobLifecycle, ThatCheckpointsAreNotWrittenIsToldOnceAndTakenBack) {
   JobView view = TrainingView(2);
   Apply(ReconcileJob(view, Keep(view), kOptions, At(5)), view);
-  EXPECT_EQ(api::FindCondition(view.job.status, kConditionCheckpointsWritten), nullptr)
+  EXPECT_EQ(api::FindCondition(view.job->status, kConditionCheckpointsWritten), nullptr)
       << "none was due yet";
-  auto& reported = view.coordinator.progress->last_checkpoint;
+  auto& reported = Edit(view.coordinator.progress).last_checkpoint;
   struct Moment {
     const char* error;  // of the last attempt
     const char* reason;
@@ -227,7 +227,7 @@ TEST(JobLifecycle, ThatCheckpointsAreNotWrittenIsToldOnceAndTakenBack) {
     EXPECT_EQ(EventReasons(view, outcome), moment.want_events);
     EXPECT_TRUE(IsTrue(outcome.status, kConditionProgressing)) << "it trains all the same";
     if (moment.want_events.empty() && now > 7.5) {
-      EXPECT_EQ(outcome.status.conditions, view.job.status.conditions);
+      EXPECT_EQ(outcome.status.conditions, view.job->status.conditions);
     }
     Apply(outcome, view);
   }
@@ -236,11 +236,11 @@ TEST(JobLifecycle, ThatCheckpointsAreNotWrittenIsToldOnceAndTakenBack) {
   Apply(ReconcileJob(view, Keep(view), kOptions, At(now++)), view);
   reported.reset();  // another learner is rank 0, and has not tried yet
   Apply(ReconcileJob(view, Keep(view), kOptions, At(now++)), view);
-  EXPECT_FALSE(IsTrue(view.job.status, kConditionCheckpointsWritten));
+  EXPECT_FALSE(IsTrue(view.job->status, kConditionCheckpointsWritten));
   view.learners[1] =
       Ended(view.learners[1], 0, R"({"reason":"Completed","step":1200,"parametersSha256":"abc"})");
   Apply(ReconcileJob(view, Keep(view), kOptions, At(now++)), view);
-  EXPECT_TRUE(IsTrue(view.job.status, kConditionCheckpointsWritten)) << "the model was published";
+  EXPECT_TRUE(IsTrue(view.job->status, kConditionCheckpointsWritten)) << "the model was published";
 }
 
 TEST(JobLifecycle, OneCompletedLearnerIsEnough) {
@@ -268,8 +268,8 @@ TEST(JobLifecycle, OneCompletedLearnerIsEnough) {
   view.learners[0] = Learner(0, Life::kSucceeded);
   outcome = ReconcileJob(view, plan, kOptions, At(11));
   EXPECT_THAT(outcome.actions, IsEmpty()) << "the coordinator is about to hear the last figures";
-  view.coordinator.progress->state = CoordinatorState::kCompleted;
-  view.coordinator.progress->accuracy = 0.98;
+  Edit(view.coordinator.progress).state = CoordinatorState::kCompleted;
+  Edit(view.coordinator.progress).accuracy = 0.98;
   outcome = ReconcileJob(view, plan, kOptions, At(12));
   EXPECT_EQ(outcome.status.accuracy, 0.98);
   EXPECT_EQ(outcome.status.step, 1200);
@@ -303,7 +303,7 @@ TEST(JobLifecycle, AFailureIsCountedAndTold) {
   EXPECT_EQ(outcome.status.restarts, 1) << "each pod counts once";
   EXPECT_THAT(EventReasons(view, outcome), IsEmpty());
   Apply(outcome, view);
-  view.coordinator.progress->step = 99;
+  Edit(view.coordinator.progress).step = 99;
   outcome = ReconcileJob(view, Keep(view), kOptions, At(11));
   EXPECT_EQ(outcome.status.failures.count, 0);
   EXPECT_TRUE(IsTrue(outcome.status, kConditionProgressing));
@@ -311,8 +311,8 @@ TEST(JobLifecycle, AFailureIsCountedAndTold) {
 
 TEST(JobLifecycle, ASuspendedJobDrainsThenGivesUpItsCoordinator) {
   JobView view = TrainingView(2);
-  view.job.spec.suspend = true;
-  view.job.meta.generation = 2;
+  Edit(view.job).spec.suspend = true;
+  Edit(view.job).meta.generation = 2;
   EXPECT_TRUE(IsPlanned(view));
   JobPlan plan;
   plan.decision = {.drop = {Name(0), Name(1)}};
@@ -333,8 +333,8 @@ TEST(JobLifecycle, ASuspendedJobDrainsThenGivesUpItsCoordinator) {
   Apply(outcome, view);
 
   // And back.
-  view.job.spec.suspend = false;
-  view.job.meta.generation = 3;
+  Edit(view.job).spec.suspend = false;
+  Edit(view.job).meta.generation = 3;
   view.learners.clear();
   view.coordinators.clear();
   outcome = ReconcileJob(view, std::nullopt, kOptions, At(30));
@@ -376,15 +376,15 @@ TEST(JobLifecycle, TheEventsOfAPodThatDoesNotMountAreAskedNowAndThen) {
 
 TEST(JobLifecycle, ADeadlineFailsAJobThatIsActiveForTooLong) {
   JobView view = TrainingView(1);
-  view.job.status.start_time = At(100);
-  view.job.spec.active_deadline = std::chrono::seconds(60);
+  Edit(view.job).status.start_time = At(100);
+  Edit(view.job).spec.active_deadline = std::chrono::seconds(60);
   Outcome outcome = ReconcileJob(view, Keep(view), kOptions, At(159));
   EXPECT_EQ(outcome.status.phase, api::JobPhase::kRunning);
   EXPECT_LE(outcome.look_again, At(160));
-  view.job.spec.suspend = true;
+  Edit(view.job).spec.suspend = true;
   outcome = ReconcileJob(view, Keep(view), kOptions, At(160));
   EXPECT_NE(outcome.status.phase, api::JobPhase::kFailed) << "a suspended job is not active";
-  view.job.spec.suspend = false;
+  Edit(view.job).spec.suspend = false;
   outcome = ReconcileJob(view, Keep(view), kOptions, At(160));
   EXPECT_EQ(outcome.status.phase, api::JobPhase::kFailed);
   EXPECT_EQ(api::FindCondition(outcome.status, kConditionFailed)->reason, "DeadlineExceeded");
@@ -392,14 +392,14 @@ TEST(JobLifecycle, ADeadlineFailsAJobThatIsActiveForTooLong) {
 
 TEST(JobLifecycle, AFinishedJobIsDeletedWhenItsTimeIsUp) {
   JobView view = TrainingView(0);
-  view.job.status.phase = api::JobPhase::kSucceeded;
-  view.job.status.completion_time = At(100);
+  Edit(view.job).status.phase = api::JobPhase::kSucceeded;
+  Edit(view.job).status.completion_time = At(100);
   const auto deletes = [&](double seconds) {
     return std::ranges::contains(ReconcileJob(view, std::nullopt, kOptions, At(seconds)).actions,
                                  Action(DeleteJob{}));
   };
   EXPECT_FALSE(deletes(1e6)) << "unless it says so it stays";
-  view.job.spec.ttl_after_finished = std::chrono::seconds(60);
+  Edit(view.job).spec.ttl_after_finished = std::chrono::seconds(60);
   EXPECT_FALSE(deletes(159));
   EXPECT_EQ(ReconcileJob(view, std::nullopt, kOptions, At(159)).look_again, At(160));
   EXPECT_TRUE(deletes(160));
@@ -408,7 +408,7 @@ TEST(JobLifecycle, AFinishedJobIsDeletedWhenItsTimeIsUp) {
 TEST(JobLifecycle, ADeletedJobIsLeftToTheGarbageCollector) {
   JobView view = TrainingView(2);
   view.coordinators.clear();
-  view.job.meta.deleted = At(1);
+  Edit(view.job).meta.deleted = At(1);
   const Outcome outcome = ReconcileJob(view, std::nullopt, kOptions, At(2));
   EXPECT_THAT(outcome.actions, IsEmpty());
   EXPECT_FALSE(outcome.write_status);

@@ -11,12 +11,12 @@ namespace {
 void See(JobView& view, double seconds) { view.memory = Remember(view, At(seconds)); }
 
 TEST(JobMemory, AJobWaitsFromItsSubmissionUntilItIsPlanned) {
-  JobView view{.job = AdmittedJob(0)};
+  JobView view{.job = Shared(AdmittedJob(0))};
   See(view, 5);
   EXPECT_EQ(view.memory.waiting_since, At(0));
   See(view, 9);
   EXPECT_EQ(view.memory.waiting_since, At(0));
-  view.job.status.desired_learners = 2;
+  Edit(view.job).status.desired_learners = 2;
   See(view, 10);
   EXPECT_FALSE(view.memory.waiting_since);
 }
@@ -24,26 +24,26 @@ TEST(JobMemory, AJobWaitsFromItsSubmissionUntilItIsPlanned) {
 TEST(JobMemory, AJobThatGaveItsGpusBackWaitsFromThen) {
   JobView view = TrainingView(2);
   See(view, 5);
-  view.job.spec.suspend = true;
-  view.job.status.desired_learners = 0;
+  Edit(view.job).spec.suspend = true;
+  Edit(view.job).status.desired_learners = 0;
   See(view, 10);
   EXPECT_FALSE(view.memory.waiting_since) << "it wants none";
-  view.job.spec.suspend = false;
+  Edit(view.job).spec.suspend = false;
   See(view, 60);
   EXPECT_EQ(view.memory.waiting_since, At(60));
 }
 
 TEST(JobMemory, AfterARestartOfTheOperatorAJobThatHasTrainedWaitsFromNow) {
-  JobView view{.job = AdmittedJob(0)};
-  view.job.status.attained_gpu_seconds = 100;
+  JobView view{.job = Shared(AdmittedJob(0))};
+  Edit(view.job).status.attained_gpu_seconds = 100;
   See(view, 500);
   EXPECT_EQ(view.memory.waiting_since, At(500));
 }
 
 TEST(JobMemory, ANewLeaderLearnsFromThePodsWhatAJobHasAttained) {
   JobView view = TrainingView(2);
-  view.job.spec.elastic.gpus_per_learner = 4;
-  view.job.status.attained_gpu_seconds = 100;
+  Edit(view.job).spec.elastic.gpus_per_learner = 4;
+  Edit(view.job).status.attained_gpu_seconds = 100;
   for (api::Pod& pod : view.learners) pod.containers[0].running_since = At(50);
   See(view, 60);
   EXPECT_DOUBLE_EQ(view.memory.gpu_seconds, 100) << "its status says more";
@@ -63,8 +63,8 @@ TEST(JobMemory, AJobAttainsGpuSecondsAlsoWhileNobodyLooks) {
 }
 
 TEST(JobMemory, AFinishedJobDoesNotWait) {
-  JobView view{.job = AdmittedJob(0)};
-  view.job.status.phase = api::JobPhase::kSucceeded;
+  JobView view{.job = Shared(AdmittedJob(0))};
+  Edit(view.job).status.phase = api::JobPhase::kSucceeded;
   See(view, 5);
   EXPECT_FALSE(view.memory.waiting_since);
 }

@@ -12,28 +12,28 @@ namespace {
 
 TEST(JobStatus, CountsEachResizeOnce) {
   JobView view = TrainingView(2);
-  view.job.status.membership_id = "1.2";
-  view.coordinator.progress->membership_id = "1.10";
-  view.coordinator.progress->resizes = {
+  Edit(view.job).status.membership_id = "1.2";
+  Edit(view.coordinator.progress).membership_id = "1.10";
+  Edit(view.coordinator.progress).resizes = {
       {.membership = {1, 2}, .from = 1, .to = 2},  // told before
       {.membership = {1, 9}, .from = 0, .to = 2},  // the first membership of a run
       {.membership = {1, 9}, .from = 2, .to = 2},  // a replacement
       {.membership = {1, 10}, .from = 2, .to = 4}};
-  api::JobStatus status = view.job.status;
+  api::JobStatus status = view.job->status;
   ReportProgress(view, status);
   EXPECT_EQ(status.resizes, 1);
   EXPECT_EQ(status.membership_id, "1.10");
-  view.job.status = status;
+  Edit(view.job).status = status;
   ReportProgress(view, status);
   EXPECT_EQ(status.resizes, 1);
 }
 
 TEST(JobStatus, KeepsWhatItKnewWhileTheCoordinatorIsSilent) {
   JobView view = TrainingView(2);
-  view.job.status.step = 7;
-  view.job.status.learners = 2;
+  Edit(view.job).status.step = 7;
+  Edit(view.job).status.learners = 2;
   view.coordinator = {};
-  api::JobStatus status = view.job.status;
+  api::JobStatus status = view.job->status;
   ReportProgress(view, status);
   EXPECT_EQ(status.step, 7);
   EXPECT_EQ(status.learners, 2);
@@ -69,7 +69,7 @@ TEST(JobStatus, PhaseWhileNothingIsHeard) {
   for (const auto& c : kCases) {
     JobView view = TrainingView(c.live ? 2 : 0);
     view.coordinator = {};
-    view.job.status.phase = c.before;
+    Edit(view.job).status.phase = c.before;
     EXPECT_EQ(PhaseOf(view, plan), c.want) << ToString(c.before);
   }
 }
@@ -170,8 +170,8 @@ TEST(Problems, TheMostTellingIsTold) {
       {"refused", [](JobView& view) { view.memory.refusal = "exceeded quota"; }, "",
        "RefusedByServer"},
       {"the coordinator's own",
-       [](JobView& view) { view.coordinator.progress->problem_reason = "FingerprintDiffers"; }, "",
-       "FingerprintDiffers"},
+       [](JobView& view) { Edit(view.coordinator.progress).problem_reason = "FingerprintDiffers"; },
+       "", "FingerprintDiffers"},
       {"failure", [](JobView&) {}, "it crashed", "LearnerFailed"},
       {"silence",
        [](JobView& view) {
@@ -211,7 +211,7 @@ TEST(JobStatus, AJobThatWaitsInVainIsNotMerelyQueued) {
                 {kGrantWithdrawn, "GrantWithdrawn"}};
   for (const auto& c : kCases) {
     JobView view = TrainingView(0);
-    api::JobStatus status = view.job.status;
+    api::JobStatus status = view.job->status;
     status.phase = api::JobPhase::kQueued;
     JobPlan plan;
     plan.decision.reason.code = c.code;
@@ -226,7 +226,7 @@ TEST(JobStatus, WhatKeptLearnersFromStartingIsToldWhileTheyAreNotTried) {
   plan.decision.reason.code = planner::ReasonCode::kGrantWithdrawn;
   // Resizing: those that were granted are still going.
   for (const api::JobPhase phase : {api::JobPhase::kResizing, api::JobPhase::kQueued}) {
-    api::JobStatus status = view.job.status;
+    api::JobStatus status = view.job->status;
     status.phase = phase;
     SetCondition(status, kConditionProgressing,
                  {api::ConditionStatus::kFalse, "ImagePullFailed", "no such image"}, 1, At(0));
@@ -239,9 +239,9 @@ TEST(JobStatus, WhatKeptLearnersFromStartingIsToldWhileTheyAreNotTried) {
 TEST(JobStatus, WhatTheProgramAskedForIsKeptWhileItsCoordinatorDoesNotKnow) {
   JobView view = TrainingView(2);
   const auto report = [&](const Progress& progress) {
-    view.coordinator.progress = progress;
-    ReportProgress(view, view.job.status);
-    return view.job.status.learners_asked;
+    view.coordinator.progress = Shared(progress);
+    ReportProgress(view, Edit(view.job).status);
+    return view.job->status.learners_asked;
   };
   EXPECT_EQ(report({.total_steps = 10, .learners_asked = 2}), 2);
   EXPECT_EQ(report({}), 2) << "it was restarted";
@@ -305,8 +305,8 @@ TEST(Problems, PatienceEndsAtTheEarliest) {
 
 TEST(Problems, AnImageThatBacksOffKeepsItsFirstMessage) {
   JobView view = TrainingView(1);
-  view.job.status.phase = api::JobPhase::kStarting;
-  api::JobStatus status = view.job.status;
+  Edit(view.job).status.phase = api::JobPhase::kStarting;
+  api::JobStatus status = view.job->status;
   Waits(view.learners[0], "ErrImagePull");
   ReportConditions(view, {}, {}, At(1), status);
   const api::JobStatus told = status;

@@ -30,7 +30,7 @@ class JobTableTest : public testing::Test {
   JobView View(double at = 0) { return table.Refresh(At(at)).at({"team-a", "digits"}); }
 
   Batch BatchOf(std::vector<Action> actions) {
-    return {.job = View().job, .actions = std::move(actions)};
+    return {.job = *View().job, .actions = std::move(actions)};
   }
 
   kube::Store<api::ElasticTrainingJob> jobs;
@@ -52,7 +52,7 @@ TEST_F(JobTableTest, GathersWhatBelongsToAJob) {
   ASSERT_EQ(view.learners.size(), 2u);
   EXPECT_EQ(view.learners[0].meta.name, Name(9)) << "by number";
   EXPECT_EQ(view.coordinators.size(), 1u);
-  EXPECT_EQ(view.needs.resources.gpus, 1);
+  EXPECT_EQ(view.needs->resources.gpus, 1);
 }
 
 TEST_F(JobTableTest, ACreationCountsFromItsOrderOn) {
@@ -127,15 +127,15 @@ TEST_F(JobTableTest, AWrittenStatusIsReadBackAtOnce) {
   batch.write_status = true;
   batch.job.status.next_learner = 5;
   table.Begin(batch, At(1));
-  EXPECT_EQ(View(1).job.status.next_learner, 5);
+  EXPECT_EQ(View(1).job->status.next_learner, 5);
   api::ElasticTrainingJob written = batch.job;
   written.meta.resource_version = "101";
   table.Settle(batch, {.job = written}, At(2));
-  EXPECT_EQ(View(2).job.meta.resource_version, "101");
+  EXPECT_EQ(View(2).job->meta.resource_version, "101");
   written.meta.resource_version = "102";
   written.status.next_learner = 6;
   Show(written);
-  EXPECT_EQ(View(3).job.status.next_learner, 6);
+  EXPECT_EQ(View(3).job->status.next_learner, 6);
 }
 
 TEST_F(JobTableTest, LooksAgainOnlyAtJobsThatMayHaveChanged) {
@@ -184,7 +184,7 @@ TEST_F(JobTableTest, AJobMadeAgainUnderItsNameIsAnotherOne) {
   api::ElasticTrainingJob again = NewJob();
   again.meta.uid = "again";
   Show(again);
-  EXPECT_EQ(View(1).job.meta.uid, "again");
+  EXPECT_EQ(View(1).job->meta.uid, "again");
   EXPECT_EQ(View(1).memory, JobMemory{});
 }
 
@@ -198,12 +198,12 @@ TEST_F(JobTableTest, AWriteUnderWayIsNotTakenForTheNextJobOfThatName) {
   api::ElasticTrainingJob again = NewJob();
   again.meta.uid = "again";
   Show(again);
-  EXPECT_EQ(View(2).job, again);
+  EXPECT_EQ(*View(2).job, again);
   table.LookAt(kUid);
-  EXPECT_EQ(View(3).job, again) << "of the old one nothing is known any more";
+  EXPECT_EQ(*View(3).job, again) << "of the old one nothing is known any more";
   batch.job.meta.resource_version = "101";
   table.Settle(batch, {.job = batch.job}, At(4));
-  EXPECT_EQ(View(4).job, again);
+  EXPECT_EQ(*View(4).job, again);
 }
 
 // What was written of a job and its Service is kept no longer than they are: what the store then
@@ -218,12 +218,12 @@ TEST_F(JobTableTest, WhatIsGoneIsForgotten) {
   result.job->meta.resource_version = "101";
   batch.actions = {CreateLearner{.number = 4, .node = "gpu-1"}};
   table.Settle(batch, result, At(2));
-  EXPECT_EQ(View(2).job.meta.resource_version, "101");
+  EXPECT_EQ(View(2).job->meta.resource_version, "101");
   EXPECT_TRUE(View(2).service);
   EXPECT_EQ(View(2).learners.size(), 1u);
   const auto expect_as_stored = [&](double at) {
     const JobView view = View(at);
-    EXPECT_EQ(view.job.meta.resource_version, "100");
+    EXPECT_EQ(view.job->meta.resource_version, "100");
     EXPECT_FALSE(view.service);
     EXPECT_TRUE(view.learners.empty());
   };

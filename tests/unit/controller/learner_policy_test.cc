@@ -27,7 +27,7 @@ TEST(LearnerPolicy, CreatesWhatIsGrantedUnderNewNumbers) {
 
 TEST(LearnerPolicy, NumbersPassThoseOfPodsThatExist) {
   JobView view = TrainingView(2);
-  view.job.status.next_learner = 0;  // restored from a backup
+  Edit(view.job).status.next_learner = 0;  // restored from a backup
   const LearnerOutcome outcome = DecideLearners(view, PlanOf({.create = {{"gpu-1"}}}), At(10));
   EXPECT_EQ(outcome.next_learner, 3);
 }
@@ -85,8 +85,8 @@ TEST(LearnerPolicy, TheCoordinatorHearsOfAllThatExistAndAllThatAreGone) {
   view.learners.push_back(Learner(4, Life::kGated));
   view.learners.back().meta.uid.clear();           // its creation is under way
   for (const char* state : {"Member", "Ready"}) {  // deleted by force, once it had come back
-    view.coordinator.progress->learners.push_back(
-        {.name = Name(9), .pod_uid = "uid-9", .state = state});
+    Edit(view.coordinator.progress)
+        .learners.push_back({.name = Name(9), .pod_uid = "uid-9", .state = state});
   }
   EXPECT_THAT(WantedLearners(view, {}),
               ElementsAre(PlannedLearner{Name(0), "uid-0", LearnerWish::kWanted},
@@ -100,7 +100,7 @@ TEST(LearnerPolicy, TheCoordinatorHearsOfAllThatExistAndAllThatAreGone) {
 TEST(LearnerPolicy, ACompletedJobsLearnersMayFinishTheirLastWords) {
   JobView view = TrainingView(1);
   view.learners.push_back(Learner(1, Life::kGated));
-  view.job.status.completion_time = At(100);
+  Edit(view.job).status.completion_time = At(100);
   const LearnerOutcome early = DismissLearners(view, /*completed=*/true, At(101));
   EXPECT_THAT(early.actions,
               ElementsAre(Action(DeletePod{Name(1), "uid-1", {}, "its job has ended"})));

@@ -44,7 +44,7 @@ planner::ClusterSnapshot Build(const std::vector<std::shared_ptr<const api::Node
   for (const auto& node : nodes) builder.SeeNode({{"", node->meta.name}, nullptr, node});
   for (const auto& pod : pods) builder.SeePod({{"", pod->meta.name}, nullptr, pod});
   for (const JobView* job : jobs) {
-    builder.SeeJob({job->job.meta.name_space, job->job.meta.name}, job);
+    builder.SeeJob({job->job->meta.name_space, job->job->meta.name}, job);
   }
   return builder.Build(now);
 }
@@ -147,8 +147,8 @@ TEST(SnapshotBuilder, FollowsEveryChange) {
       jobs.erase(name);
       builder.SeeJob({"team-a", name}, nullptr);
     } else {
-      JobView& job = jobs[name] = {.job = AdmittedJob(pick(3))};
-      job.job.meta.name = name;
+      JobView& job = jobs[name] = {.job = Shared(AdmittedJob(pick(3)))};
+      Edit(job.job).meta.name = name;
       // It has taken some of the pods for its learners.
       for (const auto& [_, pod] : pods) {
         if (pod->meta.labels.contains(std::string(kLabelJobUid)) && pick(2) == 0) {
@@ -169,19 +169,19 @@ TEST(SnapshotBuilder, FollowsEveryChange) {
 }
 
 TEST(SnapshotBuilder, AJobIsPlannedAsSoonAsItsTemplateIsAccepted) {
-  JobView view{.job = NewJob()};
+  JobView view{.job = Shared(NewJob())};
   EXPECT_TRUE(PlannerView(view).suspended);
   view.memory.template_check = TemplateCheck{.generation = 1, .accepted = true};
   EXPECT_FALSE(PlannerView(view).suspended);
   EXPECT_EQ(PlannerView(view).logical_shards, 32);
-  view.job.meta.generation = 2;
+  Edit(view.job).meta.generation = 2;
   EXPECT_TRUE(PlannerView(view).suspended) << "it was changed since";
 }
 
 TEST(SnapshotBuilder, AJobThatIsNotAdmittedIsLetGo) {
   JobView view = TrainingView(1);
-  SetCondition(view.job.status, kConditionAdmitted, {api::ConditionStatus::kFalse, "Suspended", ""},
-               2, At(1));
+  SetCondition(Edit(view.job).status, kConditionAdmitted,
+               {api::ConditionStatus::kFalse, "Suspended", ""}, 2, At(1));
   EXPECT_TRUE(PlannerView(view).suspended);
 }
 
@@ -207,9 +207,9 @@ TEST(JobMemory, ANodeThatFailsLearnersIsAvoidedForAGrowingTime) {
 
 TEST(JobMemory, RemembersSinceWhen) {
   JobView view = TrainingView(2);
-  view.job.spec.elastic.min_learners = 3;
-  view.job.status.attained_gpu_seconds = 50;
-  view.coordinator.progress->learners[1].state = "Leaving";
+  Edit(view.job).spec.elastic.min_learners = 3;
+  Edit(view.job).status.attained_gpu_seconds = 50;
+  Edit(view.coordinator.progress).learners[1].state = "Leaving";
   view.learners.push_back(Learner(2, Life::kGated));
   view.memory = Remember(view, At(10));
   EXPECT_EQ(view.memory.starting_since.size(), 2u);
