@@ -34,7 +34,6 @@ Bytes EncodeHolding(const Holding& holding);
 Result<Holding> DecodeHolding(std::span<const std::byte> bytes, int logical_shards);
 
 // How a membership opens, seen by one of its members: all tell each other what they hold; the
-// How a membership opens, seen by one of its members: all tell each other what they hold; the
 // furthest state, of theirs and of the checkpoints (of those with as many ticks the one of the
 // newest membership), is the one to start from. Rank 0 takes it from the lowest rank that holds it;
 // ticks begin when it has, with what is left of the one that was given up. Who else does not hold
