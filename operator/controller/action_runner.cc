@@ -52,21 +52,26 @@ bool IsUnclear(const Action& action, ErrorCode code) {
                      code == ErrorCode::kInternal);
 }
 
+void Note(const kube::KubeError& error, BatchResult& result) {
+  result.error = error;
+  result.retry_after = error.retry_after;
+}
+
 }  // namespace
 
 BatchResult ActionRunner::Run(const Batch& batch) const {
   BatchResult result;
   if (batch.write_status) {
-    if (const Status written = WriteStatus(batch, result); !written) {
-      result.error = InContext("write status", written.error());
+    if (const kube::KubeStatus written = WriteStatus(batch, result); !written) {
+      Note(InContext("write status", written.error()), result);
       return result;
     }
   }
   for (std::size_t index = 0; index < batch.actions.size(); ++index) {
-    const Status done =
+    const kube::KubeStatus done =
         std::visit([&](const auto& what) { return Do(what, batch, result); }, batch.actions[index]);
     if (done) continue;
-    result.error = done.error();
+    Note(done.error(), result);
     result.failed = index;
     result.unclear = IsUnclear(batch.actions[index], done.error().code);
     break;
@@ -77,7 +82,7 @@ BatchResult ActionRunner::Run(const Batch& batch) const {
 BatchResult ActionRunner::Clear(const Batch& batch) const {
   const Action& action = batch.actions.front();
   BatchResult result;
-  Status done;
+  kube::KubeStatus done;
   if (const auto* coordinator = std::get_if<CreateCoordinator>(&action)) {
     done = FindPod(CoordinatorPodName(batch.job.meta, coordinator->term), batch, result);
   } else if (const auto* learner = std::get_if<CreateLearner>(&action)) {
@@ -87,15 +92,15 @@ BatchResult ActionRunner::Clear(const Batch& batch) const {
     done = Do(std::get<OpenGate>(action), batch, result);
   }
   if (done) return result;
-  result.error = done.error();
+  Note(done.error(), result);
   result.failed = 0;
   result.unclear =
       IsUnclear(action, done.error().code) || done.error().code == ErrorCode::kThrottled;
   return result;
 }
 
-Status ActionRunner::FindPod(const std::string& name, const Batch& batch,
-                             BatchResult& result) const {
+kube::KubeStatus ActionRunner::FindPod(const std::string& name, const Batch& batch,
+                                       BatchResult& result) const {
   const auto found = client_.Get(kube::kPods, KeyOf(batch, name));
   if (!found && found.error().code == ErrorCode::kNotFound) return {};
   if (!found) return std::unexpected(InContext("look for pod " + name, found.error()));
@@ -105,7 +110,7 @@ Status ActionRunner::FindPod(const std::string& name, const Batch& batch,
   return {};
 }
 
-Status ActionRunner::WriteStatus(const Batch& batch, BatchResult& result) const {
+kube::KubeStatus ActionRunner::WriteStatus(const Batch& batch, BatchResult& result) const {
   const json patch = {
       {"metadata",
        {{"resourceVersion", batch.job.meta.resource_version}, {"uid", batch.job.meta.uid}}},
@@ -117,7 +122,8 @@ Status ActionRunner::WriteStatus(const Batch& batch, BatchResult& result) const 
   return {};
 }
 
-Status ActionRunner::Do(const CheckTemplate&, const Batch& batch, BatchResult& result) const {
+kube::KubeStatus ActionRunner::Do(const CheckTemplate&, const Batch& batch,
+                                  BatchResult& result) const {
   ASSIGN_OR_RETURN(const api::FrozenTraining training, FrozenOrNew(batch.job));
   const json pod = LearnerPod(batch.job, training, /*term=*/1, batch.job.status.next_learner,
                               /*node=*/"any", /*coordinator_ip=*/"0.0.0.0", defaults_);
@@ -137,8 +143,8 @@ Status ActionRunner::Do(const CheckTemplate&, const Batch& batch, BatchResult& r
 }
 
 // It explains what is wrong already: what goes wrong here stops nothing else.
-Status ActionRunner::Do(const FindMountCause& action, const Batch& batch,
-                        BatchResult& result) const {
+kube::KubeStatus ActionRunner::Do(const FindMountCause& action, const Batch& batch,
+                                  BatchResult& result) const {
   std::string& cause = result.mount_causes[action.pod];
   const auto page = client_.List(kube::kEvents, batch.job.meta.name_space,
                                  {.field_selector = "regarding.uid=" + action.uid});
@@ -152,8 +158,8 @@ Status ActionRunner::Do(const FindMountCause& action, const Batch& batch,
 }
 
 // Objects that hold nothing but what the operator puts there, under the key `content`.
-Status ActionRunner::Put(const kube::ResourceType& type, const json& object,
-                         const char* content) const {
+kube::KubeStatus ActionRunner::Put(const kube::ResourceType& type, const json& object,
+                                   const char* content) const {
   const auto created = client_.Create(type, object);
   if (created) return {};
   if (created.error().code != ErrorCode::kAlreadyExists) {
@@ -173,7 +179,7 @@ Status ActionRunner::Put(const kube::ResourceType& type, const json& object,
   return {};
 }
 
-Status ActionRunner::Do(const PutSecrets&, const Batch& batch, BatchResult&) const {
+kube::KubeStatus ActionRunner::Do(const PutSecrets&, const Batch& batch, BatchResult&) const {
   ASSIGN_OR_RETURN(const JobCredentials credentials,
                    MakeJobCredentials(keys_, batch.job.meta.uid, Now()));
   RETURN_IF_ERROR(
@@ -181,7 +187,8 @@ Status ActionRunner::Do(const PutSecrets&, const Batch& batch, BatchResult&) con
   return Put(kube::kSecrets, LearnerSecret(batch.job.meta, credentials), "stringData");
 }
 
-Status ActionRunner::Do(const PutNetworkPolicies&, const Batch& batch, BatchResult&) const {
+kube::KubeStatus ActionRunner::Do(const PutNetworkPolicies&, const Batch& batch,
+                                  BatchResult&) const {
   if (!defaults_.network) return {};
   for (const json& policy : NetworkPolicies(batch.job.meta, *defaults_.network)) {
     RETURN_IF_ERROR(Put(kube::kNetworkPolicies, policy, "spec"));
@@ -189,8 +196,8 @@ Status ActionRunner::Do(const PutNetworkPolicies&, const Batch& batch, BatchResu
   return {};
 }
 
-Status ActionRunner::Do(const CreateService& action, const Batch& batch,
-                        BatchResult& result) const {
+kube::KubeStatus ActionRunner::Do(const CreateService& action, const Batch& batch,
+                                  BatchResult& result) const {
   auto service = client_.Create(kube::kServices, CoordinatorService(batch.job.meta, action.term));
   if (!service && service.error().code == ErrorCode::kAlreadyExists) {
     const std::string name = CoordinatorName(batch.job.meta);
@@ -204,7 +211,8 @@ Status ActionRunner::Do(const CreateService& action, const Batch& batch,
   return {};
 }
 
-Status ActionRunner::Do(const PointService& action, const Batch& batch, BatchResult& result) const {
+kube::KubeStatus ActionRunner::Do(const PointService& action, const Batch& batch,
+                                  BatchResult& result) const {
   const auto service = client_.Patch(kube::kServices, KeyOf(batch, CoordinatorName(batch.job.meta)),
                                      kube::PatchType::kMerge,
                                      PointServicePatch(action.term, action.resource_version));
@@ -213,7 +221,8 @@ Status ActionRunner::Do(const PointService& action, const Batch& batch, BatchRes
   return {};
 }
 
-Status ActionRunner::CreatePod(const json& pod, const Batch& batch, BatchResult& result) const {
+kube::KubeStatus ActionRunner::CreatePod(const json& pod, const Batch& batch,
+                                         BatchResult& result) const {
   const std::string name = pod.at("metadata").at("name");
   auto created = client_.Create(kube::kPods, pod);
   if (!created && created.error().code == ErrorCode::kAlreadyExists) {
@@ -229,15 +238,15 @@ Status ActionRunner::CreatePod(const json& pod, const Batch& batch, BatchResult&
   return {};
 }
 
-Status ActionRunner::Do(const CreateCoordinator& action, const Batch& batch,
-                        BatchResult& result) const {
+kube::KubeStatus ActionRunner::Do(const CreateCoordinator& action, const Batch& batch,
+                                  BatchResult& result) const {
   return CreatePod(
       CoordinatorPod(batch.job, action.term, batch.job.status.coordinator_image, defaults_), batch,
       result);
 }
 
-Status ActionRunner::Do(const CreateLearner& action, const Batch& batch,
-                        BatchResult& result) const {
+kube::KubeStatus ActionRunner::Do(const CreateLearner& action, const Batch& batch,
+                                  BatchResult& result) const {
   const auto& training = batch.job.status.training;
   CHECK(training.has_value(), "only an admitted job is given learners");
   return CreatePod(LearnerPod(batch.job, *training, batch.job.status.coordinator_term,
@@ -245,7 +254,8 @@ Status ActionRunner::Do(const CreateLearner& action, const Batch& batch,
                    batch, result);
 }
 
-Status ActionRunner::Do(const OpenGate& action, const Batch& batch, BatchResult& result) const {
+kube::KubeStatus ActionRunner::Do(const OpenGate& action, const Batch& batch,
+                                  BatchResult& result) const {
   json gates = json::array();
   for (const std::string& gate : action.gates_left) gates.push_back({{"name", gate}});
   const json patch = {
@@ -260,7 +270,8 @@ Status ActionRunner::Do(const OpenGate& action, const Batch& batch, BatchResult&
   return {};
 }
 
-Status ActionRunner::Do(const DeletePod& action, const Batch& batch, BatchResult& result) const {
+kube::KubeStatus ActionRunner::Do(const DeletePod& action, const Batch& batch,
+                                  BatchResult& result) const {
   kube::DeleteOptions options{.uid = action.uid};
   if (action.grace) options.grace_period = *action.grace;
   const auto deleted = client_.Delete(kube::kPods, KeyOf(batch, action.pod), options);
@@ -275,7 +286,7 @@ Status ActionRunner::Do(const DeletePod& action, const Batch& batch, BatchResult
   return {};
 }
 
-Status ActionRunner::Do(const DeleteJob&, const Batch& batch, BatchResult& result) const {
+kube::KubeStatus ActionRunner::Do(const DeleteJob&, const Batch& batch, BatchResult& result) const {
   // Only as it was read: who has raised its time meanwhile keeps it.
   const api::ObjectMeta& read = result.job ? result.job->meta : batch.job.meta;
   const auto deleted = client_.Delete(kJobs, KeyOf(batch, read.name),

@@ -30,8 +30,9 @@ struct Batch {
 
 // What came of it, as the server answered. Absent: not done.
 struct BatchResult {
-  std::optional<Error> error;         // of the first that failed
-  std::optional<std::size_t> failed;  // the index of that action; nothing: the status
+  std::optional<Error> error;           // of the first that failed
+  std::optional<std::size_t> failed;    // the index of that action; nothing: the status
+  std::optional<Duration> retry_after;  // how long the server asks to wait before the next try
   // Whether that action may have been done, or be done yet, and what is planned next depends on it:
   // a pod that was created counts, and one whose gate is open holds its GPUs.
   bool unclear = false;
@@ -60,23 +61,26 @@ class ActionRunner {
   BatchResult Clear(const Batch& batch) const;
 
  private:
-  Status WriteStatus(const Batch& batch, BatchResult& result) const;
-  Status Do(const CheckTemplate& action, const Batch& batch, BatchResult& result) const;
-  Status Do(const FindMountCause& action, const Batch& batch, BatchResult& result) const;
-  Status Do(const PutSecrets& action, const Batch& batch, BatchResult& result) const;
-  Status Do(const PutNetworkPolicies& action, const Batch& batch, BatchResult& result) const;
-  Status Do(const CreateService& action, const Batch& batch, BatchResult& result) const;
-  Status Do(const PointService& action, const Batch& batch, BatchResult& result) const;
-  Status Do(const CreateCoordinator& action, const Batch& batch, BatchResult& result) const;
-  Status Do(const CreateLearner& action, const Batch& batch, BatchResult& result) const;
-  Status Do(const OpenGate& action, const Batch& batch, BatchResult& result) const;
-  Status Do(const DeletePod& action, const Batch& batch, BatchResult& result) const;
-  Status Do(const DeleteJob& action, const Batch& batch, BatchResult& result) const;
+  kube::KubeStatus WriteStatus(const Batch& batch, BatchResult& result) const;
+  kube::KubeStatus Do(const CheckTemplate& action, const Batch& batch, BatchResult& result) const;
+  kube::KubeStatus Do(const FindMountCause& action, const Batch& batch, BatchResult& result) const;
+  kube::KubeStatus Do(const PutSecrets& action, const Batch& batch, BatchResult& result) const;
+  kube::KubeStatus Do(const PutNetworkPolicies& action, const Batch& batch,
+                      BatchResult& result) const;
+  kube::KubeStatus Do(const CreateService& action, const Batch& batch, BatchResult& result) const;
+  kube::KubeStatus Do(const PointService& action, const Batch& batch, BatchResult& result) const;
+  kube::KubeStatus Do(const CreateCoordinator& action, const Batch& batch,
+                      BatchResult& result) const;
+  kube::KubeStatus Do(const CreateLearner& action, const Batch& batch, BatchResult& result) const;
+  kube::KubeStatus Do(const OpenGate& action, const Batch& batch, BatchResult& result) const;
+  kube::KubeStatus Do(const DeletePod& action, const Batch& batch, BatchResult& result) const;
+  kube::KubeStatus Do(const DeleteJob& action, const Batch& batch, BatchResult& result) const;
 
-  Status CreatePod(const nlohmann::json& pod, const Batch& batch, BatchResult& result) const;
-  Status FindPod(const std::string& name, const Batch& batch, BatchResult& result) const;
-  Status Put(const kube::ResourceType& type, const nlohmann::json& object,
-             const char* content) const;
+  kube::KubeStatus CreatePod(const nlohmann::json& pod, const Batch& batch,
+                             BatchResult& result) const;
+  kube::KubeStatus FindPod(const std::string& name, const Batch& batch, BatchResult& result) const;
+  kube::KubeStatus Put(const kube::ResourceType& type, const nlohmann::json& object,
+                       const char* content) const;
 
   kube::KubeClient& client_;
   const PodDefaults defaults_;

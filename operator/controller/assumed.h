@@ -21,9 +21,7 @@ class Assumed {
   using Object = std::shared_ptr<const T>;
 
   // A write is under way: until Settle or Withdraw the object counts as `value`.
-  void Begin(const std::string& key, T value) {
-    entries_[key].under_way = std::make_shared<const T>(std::move(value));
-  }
+  void Begin(const std::string& key, Object value) { entries_[key].under_way = std::move(value); }
 
   // It was done. Writes are conditional, so nothing came between the version that was replaced ("":
   // none, it was created) and `value`: as long as the store still shows that version, or one that

@@ -200,10 +200,13 @@ JobTable::Views& JobTable::Refresh(WallTime now) {
   return views_;
 }
 
-void JobTable::Begin(const Batch& batch, WallTime now) {
-  const api::ObjectMeta& job = batch.job.meta;
+void JobTable::Begin(const std::shared_ptr<const Batch>& batch, WallTime now) {
+  const api::ObjectMeta& job = batch->job.meta;
   LookAt(job.uid);
-  if (batch.write_status) assumed_jobs_.Begin(KeyIn(job, job.name), batch.job);
+  if (batch->write_status) assumed_jobs_.Begin(KeyIn(job, job.name), {batch, &batch->job});
+  const auto begin_pod = [&](const std::string& name, api::Pod pod) {
+    assumed_pods_.Begin(KeyIn(job, name), std::make_shared<const api::Pod>(std::move(pod)));
+  };
   const auto begin = Overloaded{
       [](const CheckTemplate&) {},
       [](const FindMountCause&) {},
@@ -214,31 +217,30 @@ void JobTable::Begin(const Batch& batch, WallTime now) {
       [](const PointService&) {},
       [&](const CreateCoordinator& action) {
         const std::string name = CoordinatorPodName(job, action.term);
-        assumed_pods_.Begin(KeyIn(job, name),
-                            PodToBe(job, name, kRoleCoordinator, kLabelTerm, action.term, now));
+        begin_pod(name, PodToBe(job, name, kRoleCoordinator, kLabelTerm, action.term, now));
       },
       [&](const CreateLearner& action) {
         const std::string name = LearnerPodName(job, action.number);
         api::Pod pod = PodToBe(job, name, kRoleLearner, kLabelLearner, action.number, now);
         pod.pinned_node = action.node;
         pod.scheduling_gates = {std::string(kGate)};
-        assumed_pods_.Begin(KeyIn(job, name), std::move(pod));
+        begin_pod(name, std::move(pod));
       },
       [&](const OpenGate& action) {
         const auto known = FindPod(KeyIn(job, action.pod), now);
         if (known == nullptr) return;
         api::Pod pod = *known;
         pod.scheduling_gates = action.gates_left;
-        assumed_pods_.Begin(KeyIn(job, action.pod), std::move(pod));
+        begin_pod(action.pod, std::move(pod));
       },
       [&](const DeletePod& action) {
         const auto known = FindPod(KeyIn(job, action.pod), now);
         if (known == nullptr) return;
         api::Pod pod = *known;
         if (!pod.meta.deleted) pod.meta.deleted = now;
-        assumed_pods_.Begin(KeyIn(job, action.pod), std::move(pod));
+        begin_pod(action.pod, std::move(pod));
       }};
-  for (const Action& action : batch.actions) std::visit(begin, action);
+  for (const Action& action : batch->actions) std::visit(begin, action);
 }
 
 void JobTable::Settle(const Batch& batch, const BatchResult& result, WallTime now) {

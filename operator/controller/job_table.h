@@ -55,7 +55,7 @@ class JobTable {
   void LookAt(const std::string& job_uid);
 
   // What the batch orders counts as done until it has been tried.
-  void Begin(const Batch& batch, WallTime now);
+  void Begin(const std::shared_ptr<const Batch>& batch, WallTime now);
   // It was tried: what was done counts until the stores show it. The action whose outcome is not
   // clear goes on to count as done. Of a job that is gone nothing counts any more.
   void Settle(const Batch& batch, const BatchResult& result, WallTime now);

@@ -61,6 +61,11 @@ bool IsRefusal(const Error& error) {
   return error.code == ErrorCode::kDenied || error.code == ErrorCode::kInvalid;
 }
 
+// Before the next try. The server may ask for more than is usual.
+Duration DelayAfter(const BatchResult& result, Backoff& backoff) {
+  return std::max(backoff.Next(0), result.retry_after.value_or(Duration::zero()));
+}
+
 auto KeyIn(const planner::JobKey& job) { return std::tie(job.name_space, job.name); }
 auto KeyIn(const kube::NamespacedName& job) { return std::tie(job.ns, job.name); }
 
@@ -320,13 +325,13 @@ void PlanningLoop::Dispatch(const JobView& view, Outcome outcome, const Told& to
                                              .actions = std::move(outcome.actions)});
   if (batch->write_status) batch->job.status = outcome.status;
   const WallTime now = options_.now();
-  parts_.table.Begin(*batch, now);
+  parts_.table.Begin(batch, now);
   std::optional<Duration> wait_ended;
   if (view.memory.waiting_since && outcome.status.desired_learners > 0) {
     wait_ended = now - *view.memory.waiting_since;
   }
   Run({.batch = std::move(batch),
-       .before = view.job->status,
+       .before = view.job,
        .told_before = told_before,
        .look_again = outcome.look_again,
        .wait_ended = wait_ended,
@@ -346,7 +351,7 @@ void PlanningLoop::Run(Errand errand) {
 
 void PlanningLoop::OnDone(const Errand& errand, const BatchResult& result) {
   const Batch& batch = *errand.batch;
-  const api::JobStatus& before = errand.before;
+  const api::JobStatus& before = errand.before->status;
   const api::ObjectMeta& job = batch.job.meta;
   parts_.table.Settle(batch, result, options_.now());
   if (errand.wait_ended && result.job) parts_.metrics.OnWaitEnded(*errand.wait_ended);
@@ -387,7 +392,7 @@ void PlanningLoop::OnDone(const Errand& errand, const BatchResult& result) {
   }
   queue_.Done(KeyOf(job));
   if (result.error) {
-    OnFailure(batch, *result.error);
+    OnFailure(batch, result);
     return;
   }
   parts_.table.Memory(job.uid).refusal.clear();
@@ -407,14 +412,15 @@ void PlanningLoop::Clear(const Errand& errand, const BatchResult& result) {
   auto rest = std::make_shared<Batch>(
       Batch{.job = errand.batch->job, .actions = {errand.batch->actions[*result.failed]}});
   if (result.job) rest->job = *result.job;
-  Errand again{.batch = rest, .clears = true, .before = rest->job.status, .began = errand.began};
-  parts_.loop.PostAfter(course.backoff.Next(0),
+  Errand again{.batch = rest, .clears = true, .before = {rest, &rest->job}, .began = errand.began};
+  parts_.loop.PostAfter(DelayAfter(result, course.backoff),
                         [this, alive = alive_, again = std::move(again)]() mutable {
                           if (*alive) Run(std::move(again));
                         });
 }
 
-void PlanningLoop::OnFailure(const Batch& batch, const Error& error) {
+void PlanningLoop::OnFailure(const Batch& batch, const BatchResult& result) {
+  const Error& error = *result.error;
   const kube::NamespacedName key = KeyOf(batch.job.meta);
   Course& course = courses_.at(batch.job.meta.uid);
   if (error.code == ErrorCode::kConflict || error.code == ErrorCode::kNotFound) {
@@ -428,7 +434,7 @@ void PlanningLoop::OnFailure(const Batch& batch, const Error& error) {
     parts_.table.Memory(batch.job.meta.uid).refusal = error.message;
     if (course.not_before == WallTime{}) course.backoff = Backoff(kRefusalBackoff);
   }
-  const Duration delay = course.backoff.Next(0);
+  const Duration delay = DelayAfter(result, course.backoff);
   course.not_before = options_.now() + std::chrono::ceil<milliseconds>(delay);
   queue_.AddAfter(key, delay);
 }

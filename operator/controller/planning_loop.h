@@ -77,8 +77,8 @@ class PlanningLoop {
   // A batch under way.
   struct Errand {
     std::shared_ptr<const Batch> batch;
-    bool clears = false;  // asks what has become of it
-    api::JobStatus before;
+    bool clears = false;                                    // asks what has become of it
+    std::shared_ptr<const api::ElasticTrainingJob> before;  // on which it was decided
     Told told_before;
     std::optional<WallTime> look_again;
     std::optional<Duration> wait_ended;  // of a job that is given its first GPUs by it
@@ -98,7 +98,7 @@ class PlanningLoop {
   void OnDone(const Errand& errand, const BatchResult& result);
   void Clear(const Errand& errand, const BatchResult& result);
   void LogFailure(Course& course, const Batch& batch, const Error& error);
-  void OnFailure(const Batch& batch, const Error& error);
+  void OnFailure(const Batch& batch, const BatchResult& result);
   void RememberWrite(const Errand& errand, const BatchResult& result);
   void RememberTemplateCheck(const Batch& batch, const BatchResult& result);
   void FollowCoordinator(const JobView& view, const Outcome& outcome);

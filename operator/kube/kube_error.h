@@ -3,6 +3,7 @@
 #include <expected>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/event_loop.h"
@@ -21,6 +22,12 @@ struct KubeError : Error {
   std::string reason;                   // of the server's Status object: "AlreadyExists", "Expired"
   std::optional<Duration> retry_after;  // how long the server asked to wait
 };
+
+// As of any error; what the server said beside its sentence stays.
+inline KubeError InContext(std::string_view doing, KubeError error) {
+  error.message.insert(0, std::string(doing) + ": ");
+  return error;
+}
 
 template <typename T>
 using KubeResult = std::expected<T, KubeError>;

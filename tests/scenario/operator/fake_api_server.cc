@@ -25,7 +25,9 @@ HttpResponse Refuse(int status, const std::string& reason, const std::string& me
 
 Result<HttpResponse> FakeApiServer::Send(const kube::HttpRequest& request, std::stop_token) {
   if (const int status = fail ? fail(request) : 0; status != 0) {
-    return Refuse(status, "InternalError", "failed calling webhook");
+    HttpResponse refusal = Refuse(status, "InternalError", "failed calling webhook");
+    if (!retry_after.empty()) refusal.headers.emplace("Retry-After", retry_after);
+    return refusal;
   }
   const std::size_t question = request.target.find('?');
   const std::string path = request.target.substr(0, question);

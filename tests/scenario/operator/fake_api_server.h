@@ -38,6 +38,7 @@ class FakeApiServer final : public kube::HttpTransport {
   std::function<void(const std::string& path, const Object& object)> on_change;
   // With which HTTP status a request fails, undone; 0: it does not. Time may pass within.
   std::function<int(const kube::HttpRequest& request)> fail;
+  std::string retry_after;  // the header of such an answer; "": it has none
   // Why a pod that is to be created is refused; "" if it is not.
   std::function<std::string(const Object& pod)> refuse;
   // A field of jobs' status that the definition of the resource does not have yet.

@@ -344,6 +344,26 @@ TEST_F(OperatorStory, AFieldThatTheClusterDoesNotKnowYetIsNotWrittenForEver) {
   EXPECT_EQ(world.Status("one").value("learnersAsked", 0), 3);
 }
 
+TEST_F(OperatorStory, AServerThatAsksForTimeIsGivenIt) {
+  int tries = 0;
+  world.server.retry_after = "20";
+  world.server.fail = [&](const kube::HttpRequest& request) {
+    const bool pod = request.method == kube::HttpMethod::kPost &&
+                     request.target.find("/pods?") != std::string::npos &&
+                     request.target.find("dryRun=All") == std::string::npos;
+    tries += pod ? 1 : 0;
+    return pod ? 429 : 0;
+  };
+  world.SubmitJob("one");
+  ASSERT_TRUE(world.Reach([&] { return tries == 1; }));
+  world.loop.RunFor(seconds(19));
+  EXPECT_EQ(tries, 1);
+  world.loop.RunFor(seconds(2));
+  EXPECT_EQ(tries, 2);
+  world.server.fail = nullptr;
+  ASSERT_TRUE(world.ReachSizes({{"one", 8}}));
+}
+
 TEST_F(OperatorStory, AServerThatRefusesPodsIsAskedLessAndLess) {
   world.SubmitJob("one", {{"elastic", {{"maxLearners", 4}}}});
   ASSERT_TRUE(world.ReachSizes({{"one", 4}}));

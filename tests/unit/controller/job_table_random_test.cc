@@ -194,7 +194,7 @@ class RandomCluster {
     for (const api::Pod& pod : view->second.learners) {
       if (Pick(3) == 0) batch.actions.emplace_back(DeletePod{pod.meta.name, pod.meta.uid, {}, ""});
     }
-    cluster_.table.Begin(batch, At(now_));
+    cluster_.table.Begin(Shared(batch), At(now_));
     batches_.emplace(view->first, std::move(batch));
   }
 

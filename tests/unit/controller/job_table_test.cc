@@ -58,7 +58,7 @@ TEST_F(JobTableTest, GathersWhatBelongsToAJob) {
 TEST_F(JobTableTest, ACreationCountsFromItsOrderOn) {
   Show(AdmittedJob(0));
   const Batch batch = BatchOf({CreateLearner{.number = 4, .node = "gpu-1"}});
-  table.Begin(batch, At(1));
+  table.Begin(Shared(batch), At(1));
   ASSERT_EQ(View(1).learners.size(), 1u);
   EXPECT_TRUE(IsGated(View(1).learners[0]));
   EXPECT_EQ(NodeOf(View(1).learners[0]), "gpu-1");
@@ -77,7 +77,7 @@ TEST_F(JobTableTest, ACreationCountsFromItsOrderOn) {
 TEST_F(JobTableTest, ACreationThatFailedIsForgotten) {
   Show(AdmittedJob(0));
   const Batch batch = BatchOf({CreateLearner{.number = 4, .node = "gpu-1"}});
-  table.Begin(batch, At(1));
+  table.Begin(Shared(batch), At(1));
   table.Settle(batch, {.error = Error{ErrorCode::kDenied, "quota"}}, At(2));
   EXPECT_TRUE(View(3).learners.empty());
 }
@@ -85,7 +85,7 @@ TEST_F(JobTableTest, ACreationThatFailedIsForgotten) {
 TEST_F(JobTableTest, APodThatTheWatchNeverShowsDoesNotCountForEver) {
   Show(AdmittedJob(0));
   const Batch batch = BatchOf({CreateLearner{.number = 4, .node = "gpu-1"}});
-  table.Begin(batch, At(1));
+  table.Begin(Shared(batch), At(1));
   table.Settle(batch, {.created = {Learner(4, Life::kGated)}}, At(2));
   EXPECT_EQ(View(30).learners.size(), 1u);
   EXPECT_EQ(View(30).assumed_until, At(62)) << "nothing but time tells that it is gone";
@@ -97,7 +97,7 @@ TEST_F(JobTableTest, AnOpenedGateStaysOpenUntilTheWatchShowsIt) {
   Show(AdmittedJob(1));
   Show(Learner(0, Life::kGated));
   const Batch batch = BatchOf({OpenGate{.pod = Name(0), .uid = "uid-0", .resource_version = "7"}});
-  table.Begin(batch, At(1));
+  table.Begin(Shared(batch), At(1));
   EXPECT_FALSE(IsGated(View(1).learners[0]));
   // Whatever the watch tells while the write is under way.
   api::Pod touched = Learner(0, Life::kGated);
@@ -113,7 +113,7 @@ TEST_F(JobTableTest, ADeletionCountsUntilTheWatchShowsIt) {
   Show(AdmittedJob(1));
   Show(Learner(0, Life::kRunning));
   const Batch batch = BatchOf({DeletePod{.pod = Name(0), .uid = "uid-0"}});
-  table.Begin(batch, At(1));
+  table.Begin(Shared(batch), At(1));
   EXPECT_TRUE(View(1).learners[0].deleting());
   table.Settle(batch, {.deleted = {Name(0)}}, At(2));
   EXPECT_TRUE(View(3).learners[0].deleting());
@@ -126,7 +126,7 @@ TEST_F(JobTableTest, AWrittenStatusIsReadBackAtOnce) {
   Batch batch = BatchOf({});
   batch.write_status = true;
   batch.job.status.next_learner = 5;
-  table.Begin(batch, At(1));
+  table.Begin(Shared(batch), At(1));
   EXPECT_EQ(View(1).job->status.next_learner, 5);
   api::ElasticTrainingJob written = batch.job;
   written.meta.resource_version = "101";
@@ -163,7 +163,7 @@ TEST_F(JobTableTest, LooksAgainOnlyAtJobsThatMayHaveChanged) {
 
   // What was done is looked at until the store has caught up, or never will.
   const Batch batch = BatchOf({CreateLearner{.number = 4, .node = "gpu-1"}});
-  table.Begin(batch, At(5));
+  table.Begin(Shared(batch), At(5));
   EXPECT_EQ(refreshed(5), Keys{key});
   table.Settle(batch, {.created = {Learner(4, Life::kGated)}}, At(6));
   EXPECT_EQ(refreshed(7), Keys{key});
@@ -193,7 +193,7 @@ TEST_F(JobTableTest, AWriteUnderWayIsNotTakenForTheNextJobOfThatName) {
   Batch batch = BatchOf({});
   batch.write_status = true;
   batch.job.status.next_learner = 5;
-  table.Begin(batch, At(1));
+  table.Begin(Shared(batch), At(1));
   jobs.Erase({"team-a", "digits"});
   api::ElasticTrainingJob again = NewJob();
   again.meta.uid = "again";
@@ -213,7 +213,7 @@ TEST_F(JobTableTest, WhatIsGoneIsForgotten) {
   Show(job);
   Batch batch = BatchOf({});
   batch.write_status = true;
-  table.Begin(batch, At(1));
+  table.Begin(Shared(batch), At(1));
   BatchResult result{.job = job, .service = ServiceFor(1), .created = {Learner(4, Life::kGated)}};
   result.job->meta.resource_version = "101";
   batch.actions = {CreateLearner{.number = 4, .node = "gpu-1"}};
@@ -232,7 +232,7 @@ TEST_F(JobTableTest, WhatIsGoneIsForgotten) {
   expect_as_stored(3);
 
   // It goes while a batch is under way.
-  table.Begin(batch, At(4));
+  table.Begin(Shared(batch), At(4));
   jobs.Erase({"team-a", "digits"});
   table.Settle(batch, result, At(5));
   Show(job);
