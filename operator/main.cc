@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include <malloc.h>
 #include <unistd.h>
 
 #include "base/http_server.h"
@@ -36,6 +37,15 @@ namespace {
 
 constexpr const char* kLease = "pliant-operator";
 constexpr std::chrono::seconds kLastEvents{1};
+
+// Bursts make and free much: a list of all pods, the text of all metrics. By itself glibc keeps
+// what was freed, apart for each thread, and large blocks too once some were freed.
+void GiveBurstsBack() {
+  constexpr int kLargeBlock = 8 << 20;  // larger than what a plan takes: those pages are kept
+  mallopt(M_ARENA_MAX, 2);
+  mallopt(M_MMAP_THRESHOLD, kLargeBlock);
+  mallopt(M_TRIM_THRESHOLD, kLargeBlock);
+}
 
 controller::WallTime Now() {
   return std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
@@ -224,6 +234,7 @@ int Run(OperatorOptions options) {
 }  // namespace pliant
 
 int main(int argc, char** argv) {
+  pliant::GiveBurstsBack();  // before there are threads
   pliant::OperatorOptions options = pliant::ParseOptionsOrExit(argc, argv);
   pliant::log::Configure(options.log_format, options.log_level);
   return pliant::Run(std::move(options));

@@ -120,6 +120,7 @@ void ReadStatus(Fields& fields, JobStatus& status) {
          .last_transition = condition.OptionalTime("lastTransitionTime").value_or(WallTime{}),
          .observed_generation = LongCount(condition, "observedGeneration")});
   });
+  status.conditions.shrink_to_fit();  // thousands of jobs are kept
 }
 
 json EncodeStatus(const JobStatus& status) {
