@@ -61,9 +61,11 @@ bool IsRefusal(const Error& error) {
   return error.code == ErrorCode::kDenied || error.code == ErrorCode::kInvalid;
 }
 
-// Before the next try. The server may ask for more than is usual.
+// Before the next try. The server may ask for more than is usual, but not that the job is left
+// alone for hours: an admission webhook speaks here, too.
 Duration DelayAfter(const BatchResult& result, Backoff& backoff) {
-  return std::max(backoff.Next(0), result.retry_after.value_or(Duration::zero()));
+  const Duration asked = result.retry_after.value_or(Duration::zero());
+  return std::max(backoff.Next(0), std::min(asked, kRefusalBackoff.most));
 }
 
 auto KeyIn(const planner::JobKey& job) { return std::tie(job.name_space, job.name); }

@@ -358,8 +358,11 @@ TEST_F(OperatorStory, AServerThatAsksForTimeIsGivenIt) {
   ASSERT_TRUE(world.Reach([&] { return tries == 1; }));
   world.loop.RunFor(seconds(19));
   EXPECT_EQ(tries, 1);
+  world.server.retry_after = "86400";
   world.loop.RunFor(seconds(2));
   EXPECT_EQ(tries, 2);
+  world.loop.RunFor(std::chrono::minutes(6));
+  EXPECT_EQ(tries, 3) << "a job is not left alone for a day";
   world.server.fail = nullptr;
   ASSERT_TRUE(world.ReachSizes({{"one", 8}}));
 }
