@@ -72,6 +72,7 @@ void LearnerLoop::Impl::OnPeerConnected(const LearnerId& peer) {
   SendToPeer(peer, FrameKind::kOpen, EncodeHolding(opening_->own()));
   if (opening_->told()) SendToPeer(peer, FrameKind::kOpened);
   if (fetching_from_ == rank) Fetch(*rank);
+  AdvanceOpening();
 }
 
 void LearnerLoop::Impl::OnPeerLost(const LearnerId& peer, std::string_view reason) {
@@ -399,7 +400,10 @@ void LearnerLoop::Impl::AdvanceOpening() {
       SendToMembers(FrameKind::kOpened);
       return AdvanceOpening();
     case Opening::Next::kBegin:
-      return BeginTicking();
+      // Somebody who is not connected may not have heard that this one is ready, and is told when
+      // it is: nothing is said of that any more once ticks have begun.
+      if (missing_since_.empty()) BeginTicking();
+      return;
   }
 }
 
