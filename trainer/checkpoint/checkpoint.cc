@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <format>
 #include <iterator>
+#include <ranges>
 #include <span>
 #include <string_view>
 #include <tuple>
@@ -122,7 +123,8 @@ Result<Manifest> WriteInto(CheckpointStore& store, std::string_view directory,
 Status RemoveDirectory(CheckpointStore& store, const StoredCheckpoint& stored) {
   // The manifest first: without it the rest is no checkpoint.
   if (stored.has_manifest()) RETURN_IF_ERROR(store.Remove(PathIn(stored.name, kManifestName)));
-  for (const auto& [file, bytes] : stored.files)
+  // Then the lists of its slices, which stand last: without them nobody publishes what is left.
+  for (const auto& [file, bytes] : std::views::reverse(stored.files))
     if (file != kManifestName) RETURN_IF_ERROR(store.Remove(PathIn(stored.name, file)));
   // The last of its slices may have come meanwhile.
   return stored.has_manifest() ? Status() : store.Remove(PathIn(stored.name, kManifestName));
@@ -204,11 +206,13 @@ Result<std::optional<Manifest>> PublishSlices(CheckpointStore& store, const Chec
     ASSIGN_OR_RETURN(const std::vector<ManifestFile> files, DecodeFiles(text));
     std::ranges::copy(files, std::back_inserter(manifest.files));
   }
+  // Somebody takes it for remains, or has begun to.
+  if (!AllPresent(present, manifest)) return std::nullopt;
   // Of two that get here both write the same.
   const std::string text = EncodeManifest(manifest);
   const auto part = std::as_bytes(std::span(text));
   RETURN_IF_ERROR(store.Put(PathIn(directory, kManifestName), {&part, 1}));
-  // Unless somebody took it for remains meanwhile.
+  // Or has done so meanwhile.
   ASSIGN_OR_RETURN(const StoredCheckpoint whole, FindDirectory(store, directory));
   if (AllPresent(whole, manifest)) return manifest;
   RETURN_IF_ERROR(store.Remove(PathIn(directory, kManifestName)));

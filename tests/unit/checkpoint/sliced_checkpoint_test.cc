@@ -227,6 +227,30 @@ TEST(SlicedCheckpoint, AnAttemptThatLacksASliceMakesRoomForTheNextOnes) {
   EXPECT_EQ(store.objects().size(), 3U);
 }
 
+// The volume lets nothing be removed any more, amid what is removed: a manifest of what is left
+// would stay, and stand for a checkpoint.
+TEST(SlicedCheckpoint, WhatIsRemovedInPartIsNotPublished) {
+  for (std::uint64_t removed = 0; removed <= 3U * kSlices; ++removed) {
+    MemoryStore store;
+    for (int i = 0; i < kSlices; ++i) ASSERT_TRUE(Save(store, 100, i));
+    ASSERT_EQ(store.objects().erase("step-000000000100-t000000000110-m2.5/manifest.json"), 1U);
+    store.fault = [end = store.operations() + removed](std::uint64_t operation, std::string_view) {
+      return operation < end ? Fault::kNone : Fault::kFail;
+    };
+    RemoveRemains(store, LabelAt(200).position);
+    EXPECT_EQ(store.objects().size(), 3U * kSlices - removed);
+    store.fault = [put = store.operations()](std::uint64_t operation, std::string_view) {
+      return operation == put ? Fault::kNone : Fault::kFail;
+    };
+    (void)PublishSlices(store, LabelAt(100), kSlices);
+    const Result<Restored> restored = RestoreNewest(store, LabelAt(0).job);
+    EXPECT_EQ(restored.has_value(), removed == 0) << removed;
+    if (!restored) {
+      EXPECT_EQ(restored.error().code, ErrorCode::kNotFound) << removed;
+    }
+  }
+}
+
 // The whole may be written where slices lie already, when their writers are gone.
 TEST(SlicedCheckpoint, OneLearnerMayWriteItAll) {
   MemoryStore store;
