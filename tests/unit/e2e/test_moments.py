@@ -70,6 +70,21 @@ class BadJobsTest(unittest.TestCase):
             spoilt_jobs.append(job)
         self.assertEqual(container(JOB)["args"], ["--data=/data", "--epochs=3"])
 
+    def test_who_loses_all_learners_at_once_was_harmed(self) -> None:
+        def world(*numbers: int, phase: str = "Running") -> builders.World:
+            pods = tuple(builders.learner(number, phase=phase) for number in numbers)
+            return builders.world(0.0, builders.Training(builders.job("bystander"), pods, None))
+
+        first = {builders.learner(number).name for number in (0, 1)}
+        for worlds, problems in (
+            ([world(0), world(0, 1), world(1, 2), world(2, 3)], 0),
+            ([world(0, 1), world(2, 3)], 1),
+            ([world(0, 1), world(), world(2)], 1),
+            ([world(0, 1), world(0, phase="Failed")], 1),
+        ):
+            with self.subTest(worlds=worlds):
+                self.assertEqual(len(bad_jobs.unharmed(worlds, first).problems), problems)
+
     def test_a_condition_says_it_by_status_reason_and_message(self) -> None:
         failed = next(bad for bad in spoilt.BAD_JOBS if bad.condition == "Failed")
         waits = next(bad for bad in spoilt.BAD_JOBS if bad.condition == "Progressing")
