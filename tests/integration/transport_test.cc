@@ -635,8 +635,8 @@ TEST_P(TransportTest, ANewCertificateOfAPluginIsShownAtOnce) {
   ASSERT_TRUE(first) << first.error();
   for (int i = 0; i < 10; ++i) ASSERT_TRUE(Get());
   EXPECT_EQ(seen, "first");
-  // A library may not have put the connection back yet when the next request needs one.
-  EXPECT_LT(server_->connections(), 5);
+  // cpprestsdk may not have put the connection back yet when the next request needs one.
+  EXPECT_LE(server_->connections(), GetParam() == TransportKind::kCpprest ? 4 : 1);
   write("second");
   ASSERT_TRUE(config_.exec->RenewAfterRefusal(*first, CredentialSource::Clock::now()));
   ASSERT_TRUE(Get());
