@@ -52,18 +52,13 @@ bool IsUnclear(const Action& action, ErrorCode code) {
                      code == ErrorCode::kInternal);
 }
 
-void Note(const kube::KubeError& error, BatchResult& result) {
-  result.error = error;
-  result.retry_after = error.retry_after;
-}
-
 }  // namespace
 
 BatchResult ActionRunner::Run(const Batch& batch) const {
   BatchResult result;
   if (batch.write_status) {
     if (const kube::KubeStatus written = WriteStatus(batch, result); !written) {
-      Note(InContext("write status", written.error()), result);
+      result.error = InContext("write status", written.error());
       return result;
     }
   }
@@ -71,7 +66,7 @@ BatchResult ActionRunner::Run(const Batch& batch) const {
     const kube::KubeStatus done =
         std::visit([&](const auto& what) { return Do(what, batch, result); }, batch.actions[index]);
     if (done) continue;
-    Note(done.error(), result);
+    result.error = done.error();
     result.failed = index;
     result.unclear = IsUnclear(batch.actions[index], done.error().code);
     break;
@@ -92,7 +87,7 @@ BatchResult ActionRunner::Clear(const Batch& batch) const {
     done = Do(std::get<OpenGate>(action), batch, result);
   }
   if (done) return result;
-  Note(done.error(), result);
+  result.error = done.error();
   result.failed = 0;
   result.unclear =
       IsUnclear(action, done.error().code) || done.error().code == ErrorCode::kThrottled;

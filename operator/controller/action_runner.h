@@ -15,6 +15,7 @@
 #include "operator/controller/credentials.h"
 #include "operator/controller/learner_pod.h"
 #include "operator/kube/client.h"
+#include "operator/kube/kube_error.h"
 
 namespace pliant::controller {
 
@@ -30,9 +31,8 @@ struct Batch {
 
 // What came of it, as the server answered. Absent: not done.
 struct BatchResult {
-  std::optional<Error> error;           // of the first that failed
-  std::optional<std::size_t> failed;    // the index of that action; nothing: the status
-  std::optional<Duration> retry_after;  // how long the server asks to wait before the next try
+  std::optional<kube::KubeError> error;  // of the first that failed
+  std::optional<std::size_t> failed;     // the index of that action; nothing: the status
   // Whether that action may have been done, or be done yet, and what is planned next depends on it:
   // a pod that was created counts, and one whose gate is open holds its GPUs.
   bool unclear = false;

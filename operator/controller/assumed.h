@@ -46,8 +46,7 @@ class Assumed {
   void Forget(const std::string& key) {
     const auto found = entries_.find(key);
     if (found == entries_.end()) return;
-    found->second.done = nullptr;
-    found->second.replaced_versions.clear();
+    found->second.ForgetDone();
     if (found->second.under_way == nullptr) entries_.erase(found);
   }
 
@@ -56,10 +55,7 @@ class Assumed {
   void ForgetIf(Matches&& matches) {
     std::erase_if(entries_, [&](auto& item) {
       Entry& entry = item.second;
-      if (entry.done != nullptr && matches(*entry.done)) {
-        entry.done = nullptr;
-        entry.replaced_versions.clear();
-      }
+      if (entry.done != nullptr && matches(*entry.done)) entry.ForgetDone();
       return entry.under_way == nullptr && entry.done == nullptr;
     });
   }
@@ -74,10 +70,7 @@ class Assumed {
     if (!shown.empty()) std::erase(entry.replaced_versions, "");
     const bool lags =
         std::ranges::contains(entry.replaced_versions, shown) && now < entry.forget_at;
-    if (entry.done != nullptr && !lags) {
-      entry.done = nullptr;
-      entry.replaced_versions.clear();
-    }
+    if (entry.done != nullptr && !lags) entry.ForgetDone();
     if (entry.under_way != nullptr) return entry.under_way;
     if (entry.done != nullptr) return entry.done;
     entries_.erase(found);
@@ -109,6 +102,11 @@ class Assumed {
     Object done;       // as it is, though the store may not show it yet
     std::vector<std::string> replaced_versions;
     WallTime forget_at;
+
+    void ForgetDone() {
+      done = nullptr;
+      replaced_versions.clear();
+    }
   };
   std::map<std::string, Entry> entries_;
 };

@@ -22,10 +22,6 @@ void Append(std::vector<Action>&& from, std::vector<Action>& to) {
   to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
 }
 
-void KeepEarliest(const std::optional<WallTime>& time, std::optional<WallTime>& earliest) {
-  if (time && (!earliest || *time < *earliest)) earliest = time;
-}
-
 // The coordinator needs a moment to hear what learners say last.
 constexpr std::chrono::seconds kLastFigures{10};
 

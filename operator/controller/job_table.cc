@@ -25,10 +25,6 @@ kube::NamespacedName Parsed(const std::string& key) {
   return {key.substr(0, slash), key.substr(slash + 1)};
 }
 
-void NoteAssumedUntil(JobView& view, std::optional<WallTime> until) {
-  if (until && (!view.assumed_until || *until < *view.assumed_until)) view.assumed_until = until;
-}
-
 // A pod whose creation is under way, as far as a decision needs to know it.
 api::Pod PodToBe(const api::ObjectMeta& job, std::string name, std::string_view role,
                  std::string_view number_label, std::int64_t number, WallTime now) {
@@ -137,7 +133,7 @@ void JobTable::AddPods(JobView& view, const KeysByOwner& assumed, WallTime now) 
   }
   for (const auto& [key, pod] : pods) {
     if (pod == nullptr) continue;
-    NoteAssumedUntil(view, assumed_pods_.ForgetAt(key));
+    KeepEarliest(assumed_pods_.ForgetAt(key), view.assumed_until);
     if (BelongsTo(*pod, uid, kRoleLearner) && LearnerNumber(*pod)) view.learners.push_back(*pod);
     if (BelongsTo(*pod, uid, kRoleCoordinator)) view.coordinators.push_back(*pod);
   }
@@ -162,7 +158,7 @@ JobView JobTable::ViewOf(std::shared_ptr<const api::ElasticTrainingJob> job, Job
   const std::string service_key = KeyIn(meta, CoordinatorName(meta));
   auto service =
       assumed_services_.Resolve(service_key, stores_.services.Find(Parsed(service_key)), now);
-  NoteAssumedUntil(view, assumed_services_.ForgetAt(service_key));
+  KeepEarliest(assumed_services_.ForgetAt(service_key), view.assumed_until);
   if (service != nullptr && service->meta.owner_uid == meta.uid) view.service = std::move(service);
   return view;
 }

@@ -19,6 +19,10 @@ std::string NodeOf(const api::Pod& pod) {
   return pod.node_name.empty() ? pod.pinned_node : pod.node_name;
 }
 
+void KeepEarliest(const std::optional<WallTime>& time, std::optional<WallTime>& earliest) {
+  if (time && (!earliest || *time < *earliest)) earliest = time;
+}
+
 std::optional<int> LearnersAsked(const JobView& view) {
   const std::optional<int>& told = view.job->status.learners_asked;
   return told ? told : view.memory.learners_asked_dropped;

@@ -104,6 +104,8 @@ bool IsGated(const api::Pod& learner);
 bool IsRunning(const api::Pod& learner);
 // Where it runs or is to run; "" if that is not known.
 std::string NodeOf(const api::Pod& pod);
+// Of times at which something is to be looked at again; nothing: never.
+void KeepEarliest(const std::optional<WallTime>& time, std::optional<WallTime>& earliest);
 // On how many learners its program wants to train; nothing: on as many as there are.
 std::optional<int> LearnersAsked(const JobView& view);
 bool HasLiveLearners(const JobView& view);

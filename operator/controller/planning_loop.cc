@@ -63,8 +63,8 @@ bool IsRefusal(const Error& error) {
 
 // Before the next try. The server may ask for more than is usual, but not that the job is left
 // alone for hours: an admission webhook speaks here, too.
-Duration DelayAfter(const BatchResult& result, Backoff& backoff) {
-  const Duration asked = result.retry_after.value_or(Duration::zero());
+Duration DelayAfter(const kube::KubeError& error, Backoff& backoff) {
+  const Duration asked = error.retry_after.value_or(Duration::zero());
   return std::max(backoff.Next(0), std::min(asked, kRefusalBackoff.most));
 }
 
@@ -293,9 +293,7 @@ void PlanningLoop::Reconcile(const JobView& view, const std::optional<JobPlan>& 
     return;
   }
   Outcome outcome = ReconcileJob(view, plan, options_.lifecycle, now);
-  if (view.assumed_until && (!outcome.look_again || *view.assumed_until < *outcome.look_again)) {
-    outcome.look_again = view.assumed_until;
-  }
+  KeepEarliest(view.assumed_until, outcome.look_again);
   const Told told_before = view.memory.told;
   parts_.table.Memory(view.job->meta.uid) = outcome.memory;
   FollowCoordinator(view, outcome);
@@ -394,7 +392,7 @@ void PlanningLoop::OnDone(const Errand& errand, const BatchResult& result) {
   }
   queue_.Done(KeyOf(job));
   if (result.error) {
-    OnFailure(batch, result);
+    OnFailure(batch, *result.error);
     return;
   }
   parts_.table.Memory(job.uid).refusal.clear();
@@ -415,14 +413,13 @@ void PlanningLoop::Clear(const Errand& errand, const BatchResult& result) {
       Batch{.job = errand.batch->job, .actions = {errand.batch->actions[*result.failed]}});
   if (result.job) rest->job = *result.job;
   Errand again{.batch = rest, .clears = true, .before = {rest, &rest->job}, .began = errand.began};
-  parts_.loop.PostAfter(DelayAfter(result, course.backoff),
+  parts_.loop.PostAfter(DelayAfter(*result.error, course.backoff),
                         [this, alive = alive_, again = std::move(again)]() mutable {
                           if (*alive) Run(std::move(again));
                         });
 }
 
-void PlanningLoop::OnFailure(const Batch& batch, const BatchResult& result) {
-  const Error& error = *result.error;
+void PlanningLoop::OnFailure(const Batch& batch, const kube::KubeError& error) {
   const kube::NamespacedName key = KeyOf(batch.job.meta);
   Course& course = courses_.at(batch.job.meta.uid);
   if (error.code == ErrorCode::kConflict || error.code == ErrorCode::kNotFound) {
@@ -436,7 +433,7 @@ void PlanningLoop::OnFailure(const Batch& batch, const BatchResult& result) {
     parts_.table.Memory(batch.job.meta.uid).refusal = error.message;
     if (course.not_before == WallTime{}) course.backoff = Backoff(kRefusalBackoff);
   }
-  const Duration delay = DelayAfter(result, course.backoff);
+  const Duration delay = DelayAfter(error, course.backoff);
   course.not_before = options_.now() + std::chrono::ceil<milliseconds>(delay);
   queue_.AddAfter(key, delay);
 }
