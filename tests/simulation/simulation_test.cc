@@ -32,8 +32,8 @@ bool Simulate(std::uint64_t seed) {
 }
 
 // Seeds that found bugs, kept for good.
-constexpr std::uint64_t kRegressions[] = {89,   319,  479,   682,   721,   841,   856,
-                                          3582, 7623, 15070, 15731, 19762, 30811, 100110};
+constexpr std::uint64_t kRegressions[] = {89,   319,  479,   682,   721,   841,   856,   3582,
+                                          7623, 9593, 15070, 15731, 19762, 30811, 100110};
 
 TEST(Simulation, SeedsThatOnceFailed) {
   if (only_seed) GTEST_SKIP() << "one seed is asked for";

@@ -96,7 +96,6 @@ bool LearnerLoop::Impl::OthersGoOn() const {
 // ---- The follower ----
 
 void LearnerLoop::Impl::BeginFollowing(const Holding& furthest) {
-  ForgetTick();
   following_.emplace(
       Following{.applied = applied_,
                 .evaluation = metrics_.evaluation(),
@@ -131,6 +130,9 @@ void LearnerLoop::Impl::OnFollowedState(int source, const Frame& frame) {
                              following_->last_line = following_->from.last_line;
                              has_state_ = true;
                              lineage_ = following_->from.lineage;
+                             // Until now it was of use: had the state not come, the next membership
+                             // might begin with the tick that it belongs to.
+                             ForgetTick();
                              OnFollowedOperation();
                            }));
 }

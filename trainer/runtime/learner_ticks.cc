@@ -187,7 +187,6 @@ void LearnerLoop::Impl::ForgetTick() {
   finished_.clear();
   finished_nodes_.clear();
   finished_buffers_ = {};
-  redo_.reset();
 }
 
 std::vector<NodeIndex> LearnerLoop::Impl::FinishedNodes() const {
@@ -287,6 +286,7 @@ void LearnerLoop::Impl::OnCommitted(const TickOutcome& outcome) {
   ++applied_;
   if (!split_.bitwise()) lineage_ = membership_.id;
   ForgetTick();
+  redo_.reset();
   if (!opened_reported_) {
     pause_seconds_ = last_commit_ ? ToSeconds(now - *last_commit_) : 0;
     if (last_commit_) figures_.pausing += now - *last_commit_;
