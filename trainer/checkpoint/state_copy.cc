@@ -1,5 +1,6 @@
 #include "trainer/checkpoint/state_copy.h"
 
+#include <cstdlib>
 #include <cstring>
 #include <format>
 #include <map>
@@ -28,18 +29,18 @@ void CopyBytes(const TensorView& from, const TensorView& to) {
 
 }  // namespace
 
-void StateCopy::FreeAligned::operator()(std::byte* memory) const {
-  ::operator delete(memory, std::align_val_t{kAlignment});
-}
+void StateCopy::Free::operator()(std::byte* memory) const { std::free(memory); }
 
 StateCopy StateCopy::Like(const StateDict& state) {
   StateCopy copy;
   for (const TensorView& tensor : state) copy.bytes_ += Padded(tensor.bytes.size());
-  copy.memory_.reset(
-      static_cast<std::byte*>(::operator new(copy.bytes_, std::align_val_t{kAlignment})));
-  if (copy.bytes_ > 0) std::memset(copy.memory_.get(), 0, copy.bytes_);
+  // Zeroed page by page when it is written to: many gigabytes at a time would hold the caller up.
+  std::size_t room = copy.bytes_ + kAlignment;
+  copy.memory_.reset(static_cast<std::byte*>(std::calloc(room, 1)));
+  if (copy.memory_ == nullptr) throw std::bad_alloc();
   copy.view_ = state;
-  std::byte* next = copy.memory_.get();
+  void* aligned = copy.memory_.get();
+  auto* next = static_cast<std::byte*>(std::align(kAlignment, copy.bytes_, aligned, room));
   for (TensorView& tensor : copy.view_) {
     const std::size_t bytes = tensor.bytes.size();
     tensor.bytes = {next, bytes};

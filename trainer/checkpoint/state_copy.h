@@ -27,11 +27,11 @@ class StateCopy {
   std::size_t bytes() const { return bytes_; }
 
  private:
-  struct FreeAligned {
+  struct Free {
     void operator()(std::byte* memory) const;
   };
 
-  std::unique_ptr<std::byte, FreeAligned> memory_;  // every tensor on a cache line
+  std::unique_ptr<std::byte, Free> memory_;  // in it every tensor begins on a cache line
   std::size_t bytes_ = 0;
   StateDict view_;
 };
