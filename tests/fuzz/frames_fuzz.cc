@@ -52,7 +52,10 @@ void RunState(std::span<const std::byte> bytes) {
        .shape = {3},
        .bytes = std::as_writable_bytes(std::span(b))}};
   StateReceiver receiver(shape);
-  while (bytes.size() >= 4 && !receiver.done()) {
+  PartsReceiver parts(shape, 2);
+  bool from_one = true;
+  bool from_two = true;
+  while (bytes.size() >= 4 && (from_one || from_two)) {
     const auto at = [&](std::size_t i) { return std::to_integer<std::uint32_t>(bytes[i]); };
     const std::size_t size = std::min<std::size_t>(at(3), bytes.size() - 4);
     Frame frame{.header = {.kind = FrameKind::kState,
@@ -62,7 +65,9 @@ void RunState(std::span<const std::byte> bytes) {
                            .piece = at(2)},
                 .payload = {.view = bytes.subspan(4, size)}};
     bytes = bytes.subspan(4 + size);
-    if (!receiver.OnFrame(frame)) return;
+    from_one = from_one && receiver.OnFrame(frame) && !receiver.done();
+    const auto member = static_cast<int>(frame.header.node % 2);
+    from_two = from_two && parts.OnFrame(member, frame) && !parts.done();
   }
 }
 

@@ -26,7 +26,7 @@ T LoadAs(const std::byte* at) {
   return static_cast<T>(value);
 }
 
-bool IsKnown(FrameKind kind) { return kind >= kHelloKind && kind <= FrameKind::kFinished; }
+bool IsKnown(FrameKind kind) { return kind >= kHelloKind && kind <= kFrameKindLast; }
 
 }  // namespace
 

@@ -23,7 +23,11 @@ enum class FrameKind : std::uint8_t {
   kOpened,        // the sender holds the state that the membership starts from: lets leavers go
   kAbort,         // the sender stopped this tick: leave it too
   kFinished,      // the final model is published
+  kRestore,       // rank 0: read your part of the checkpoint of this name; without a name: of none,
+                  // any more. To rank 0: why it cannot be read in parts
+  kPart,          // a piece of the sender's part of that checkpoint
 };
+inline constexpr FrameKind kFrameKindLast = FrameKind::kPart;
 
 // Fixed-size head of every frame. Which of `bucket`, `node`, `piece` matter depends on the kind;
 // others are 0.

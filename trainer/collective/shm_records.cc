@@ -43,7 +43,7 @@ ShmRecord RecordOf(const FrameHeader& header) {
 
 std::optional<FrameHeader> HeaderOf(const ShmRecord& record) {
   if (record.kind < static_cast<std::uint32_t>(FrameKind::kOpen) ||
-      record.kind > static_cast<std::uint32_t>(FrameKind::kFinished))
+      record.kind > static_cast<std::uint32_t>(kFrameKindLast))
     return std::nullopt;
   return FrameHeader{.kind = static_cast<FrameKind>(record.kind),
                      .membership = {.term = record.term, .counter = record.counter},

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <format>
+#include <functional>
+#include <string_view>
 #include <utility>
 
 #include "base/check.h"
@@ -86,5 +89,58 @@ Status SlicedStateReceiver::OnFrame(int source, const Frame& frame) {
 bool SlicedStateReceiver::done() const {
   return std::ranges::all_of(slice_of_, [](const auto& item) { return item.second.done(); });
 }
+
+Result<std::vector<std::uint32_t>> PlacesIn(const StateDict& shape, const StateDict& part) {
+  std::map<std::string_view, std::uint32_t> place_of;
+  for (const TensorView& tensor : shape)
+    place_of.emplace(tensor.name, static_cast<std::uint32_t>(place_of.size()));
+  std::vector<std::uint32_t> places;
+  for (const TensorView& tensor : part) {
+    const auto place = place_of.find(tensor.name);
+    if (place == place_of.end() || shape[place->second].dtype != tensor.dtype ||
+        shape[place->second].shape != tensor.shape) {
+      return Invalid(std::format("tensor {} is not of this model, or another there", tensor.name));
+    }
+    places.push_back(place->second);
+  }
+  places.push_back(static_cast<std::uint32_t>(shape.size()));
+  return places;
+}
+
+PartsReceiver::PartsReceiver(const StateDict& shape, int members)
+    : state_(std::make_shared<StateCopy>(StateCopy::Like(shape))),
+      arrivals_(shape.size()),
+      ended_(static_cast<std::size_t>(members)) {}
+
+Status PartsReceiver::OnFrame(int member, const Frame& frame) {
+  const std::span<const std::byte> payload = frame.payload.view;
+  const std::size_t place = frame.header.bucket;
+  if (has_all_of(member)) return Invalid("more than its part");
+  if (applied_ticks_.value_or(frame.header.tick) != frame.header.tick) {
+    return Invalid("parts of two checkpoints");
+  }
+  applied_ticks_ = frame.header.tick;
+  if (place == arrivals_.size() && payload.empty()) {
+    ended_[static_cast<std::size_t>(member)] = true;
+    const StateDict& tensors = state_->view();
+    for (std::size_t i = 0; done() && i < tensors.size(); ++i) {
+      if (arrivals_[i].bytes == tensors[i].bytes.size()) continue;
+      return Invalid(std::format("tensor {} is in no part", tensors[i].name));
+    }
+    return {};
+  }
+  if (place >= arrivals_.size()) return Invalid("a piece of no tensor");
+  Arrival& arrival = arrivals_[place];
+  const std::span<std::byte> target = state_->view()[place].bytes.subspan(arrival.bytes);
+  if (arrival.bytes > 0 && arrival.member != member) return Invalid("a tensor of two parts");
+  if (payload.empty() || payload.size() > target.size()) {
+    return Invalid("a piece that does not fit its tensor");
+  }
+  std::memcpy(target.data(), payload.data(), payload.size());
+  arrival = {.member = member, .bytes = arrival.bytes + payload.size()};
+  return {};
+}
+
+bool PartsReceiver::done() const { return std::ranges::all_of(ended_, std::identity()); }
 
 }  // namespace pliant

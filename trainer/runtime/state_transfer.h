@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -75,6 +76,38 @@ class SlicedStateReceiver {
  private:
   std::shared_ptr<StateCopy> state_;
   std::map<int, StateReceiver> slice_of_;  // by source
+};
+
+// ---- A checkpoint of which each member has read a part ----
+
+// Where in `shape` the tensors of `part` stand, and where it ends. kInvalid, naming the tensor, if
+// it is not there, or is another.
+Result<std::vector<std::uint32_t>> PlacesIn(const StateDict& shape, const StateDict& part);
+
+// Puts the parts of all members together, its own among them. Which tensors a member has the frames
+// tell: header.bucket is the place in the state, and after the last one the number of tensors.
+class PartsReceiver {
+ public:
+  PartsReceiver(const StateDict& shape, int members);
+
+  // kInvalid when it does not fit, or when the parts do not make up the state. Frames of one member
+  // come in the order sent.
+  Status OnFrame(int member, const Frame& frame);
+  bool has_all_of(int member) const { return ended_[static_cast<std::size_t>(member)]; }
+  bool done() const;
+  Tick applied_ticks() const { return applied_ticks_.value_or(0); }
+  std::shared_ptr<const StateCopy> Take() { return std::move(state_); }
+
+ private:
+  struct Arrival {
+    int member = 0;
+    std::size_t bytes = 0;
+  };
+
+  std::shared_ptr<StateCopy> state_;
+  std::vector<Arrival> arrivals_;  // by tensor
+  std::vector<bool> ended_;        // by member
+  std::optional<Tick> applied_ticks_;
 };
 
 }  // namespace pliant

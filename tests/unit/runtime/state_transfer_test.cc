@@ -1,6 +1,8 @@
 #include "trainer/runtime/state_transfer.h"
 
+#include <algorithm>
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -96,6 +98,107 @@ TEST(StateTransfer, ComesInSlicesOfSeveral) {
   ASSERT_TRUE(CopyState(receiver.Take()->view(), received.dict()));
   EXPECT_EQ(received.big, sent.big);
   EXPECT_EQ(received.small, sent.small);
+}
+
+// What the members of `parts` send, each the tensors of these names.
+std::vector<std::vector<Frame>> FramesOfParts(State& state,
+                                              const std::vector<std::vector<std::string>>& parts) {
+  std::vector<std::vector<Frame>> frames;
+  for (const std::vector<std::string>& names : parts) {
+    const StateDict whole = state.dict();
+    StateDict part;
+    for (const std::string& name : names)
+      part.push_back(*std::ranges::find(whole, name, &TensorView::name));
+    const auto places = PlacesIn(whole, part);
+    EXPECT_TRUE(places);
+    StateSender({1, 2}, 77, std::make_shared<const StateCopy>(StateCopy::Of(part)))
+        .SendAll([&, &own = frames.emplace_back()](Frame frame) {
+          frame.header.bucket = places->at(frame.header.bucket);
+          own.push_back(std::move(frame));
+        });
+  }
+  return frames;
+}
+
+const std::vector<std::vector<std::string>> kParts = {
+    {"optimizer.small", "model.empty"}, {"model.big"}, {"optimizer.none"}, {}};
+
+TEST(Parts, ComeFromAllInAnyOrder) {
+  State sent(std::byte{7});
+  sent.big[5] = std::byte{9};
+  const auto frames = FramesOfParts(sent, kParts);
+  for (const std::vector<int>& order : std::vector<std::vector<int>>{{0, 1, 2, 3}, {3, 1, 0, 2}}) {
+    State shape(std::byte{0});
+    PartsReceiver receiver(shape.dict(), 4);
+    // One frame of each in turn.
+    for (std::size_t i = 0; i < 4; ++i) {
+      for (const int member : order) {
+        const auto& of_member = frames[static_cast<std::size_t>(member)];
+        if (i >= of_member.size()) continue;
+        EXPECT_FALSE(receiver.done());
+        ASSERT_TRUE(receiver.OnFrame(member, of_member[i]));
+        EXPECT_EQ(receiver.has_all_of(member), i + 1 == of_member.size());
+      }
+    }
+    ASSERT_TRUE(receiver.done());
+    EXPECT_EQ(receiver.applied_ticks(), 77U);
+    State received(std::byte{0});
+    ASSERT_TRUE(CopyState(receiver.Take()->view(), received.dict()));
+    EXPECT_EQ(received.big, sent.big);
+    EXPECT_EQ(received.small, sent.small);
+  }
+}
+
+TEST(Parts, ThatAreNotTheWholeAreRefused) {
+  const std::vector<std::vector<std::string>> twice = {
+      {"optimizer.small"}, {"model.big"}, {"optimizer.small"}, {}};
+  const std::vector<std::vector<std::string>> lacking = {{"optimizer.small"}, {}, {}, {}};
+  State sent(std::byte{7});
+  auto other_tick = FramesOfParts(sent, kParts);
+  other_tick[2].back().header.tick = 78;
+  auto no_tensor = FramesOfParts(sent, kParts);
+  no_tensor[0].front().header.bucket = 5;
+  auto too_long = FramesOfParts(sent, kParts);
+  too_long[0].front().payload = too_long[1].front().payload;
+  auto more = FramesOfParts(sent, kParts);
+  more[3].push_back(more[3].back());
+  const struct {
+    const char* name;
+    std::vector<std::vector<Frame>> frames;
+  } kCases[] = {
+      {"a tensor in two parts", FramesOfParts(sent, twice)},
+      {"a tensor in none", FramesOfParts(sent, lacking)},
+      {"of two checkpoints", other_tick},
+      {"of no tensor", no_tensor},
+      {"a piece too long", too_long},
+      {"more after the end", more},
+  };
+  for (const auto& c : kCases) {
+    State shape(std::byte{0});
+    PartsReceiver receiver(shape.dict(), 4);
+    bool refused = false;
+    for (int member = 0; member < 4; ++member) {
+      for (const Frame& frame : c.frames[static_cast<std::size_t>(member)])
+        refused = refused || !receiver.OnFrame(member, frame);
+    }
+    EXPECT_TRUE(refused) << c.name;
+  }
+}
+
+TEST(Parts, OfAnotherModelHaveNoPlace) {
+  State state(std::byte{7});
+  const StateDict shape = state.dict();
+  EXPECT_EQ(PlacesIn(shape, {shape[2], shape[1]}), (std::vector<std::uint32_t>{2, 1, 4}));
+  EXPECT_EQ(PlacesIn(shape, {}), (std::vector<std::uint32_t>{4}));
+  TensorView other = shape[2];
+  other.shape = {1, 3};
+  EXPECT_FALSE(PlacesIn(shape, {other}));
+  other = shape[2];
+  other.dtype = DType::kInt32;
+  EXPECT_FALSE(PlacesIn(shape, {other}));
+  other = shape[2];
+  other.name = "optimizer.large";
+  EXPECT_FALSE(PlacesIn(shape, {other}));
 }
 
 TEST(StateTransfer, RefusesWhatDoesNotFit) {
