@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import BIN, PATIENCE_SECONDS
+from harness import BIN, PATIENCE_SECONDS, UID, ScenarioTest
 
 
 class CheckpointsTest(unittest.TestCase):
@@ -88,6 +88,49 @@ class CheckpointsTest(unittest.TestCase):
         newest = self.checkpoints("job")[-1]
         (newest / "model-00001-of-00001.safetensors").write_bytes(b"")
         self.assertIn("a file is missing or cut", self.tool("verify", folder, want_code=1))
+
+
+class PartsTest(ScenarioTest):
+    """What several learners write, several read."""
+
+    def suspended_job(self):
+        """One that stands, with a checkpoint of three slices, and the step of it."""
+        job, learners = self.running_job([0, 1, 2], environment={"PLIANT_CHECKPOINT_SLICE_BYTES": "1"})
+        job.wait_for_step(25)  # there is one more, of step 20
+        job.plan([])
+        for learner in learners:
+            self.assert_drained(learner)
+        return job, max(learner.termination()["step"] for learner in learners)
+
+    def resume(self, job):
+        learners = job.start_learners([3, 4, 5])
+        job.plan(learners)
+        job.wait_for_members(learners)
+        return learners
+
+    def test_each_reads_a_part(self):
+        job, step = self.suspended_job()
+        learners = self.resume(job)
+        self.assert_resumed_at(learners, step)
+        for learner in learners:
+            self.assertEqual([line["step"] for line in learner.logged("part of a checkpoint read")], [step])
+            self.assertFalse(learner.logged("checkpoint is not read in parts"))
+        self.assert_completes(job, learners)
+
+    def test_a_damaged_slice_is_told_and_an_older_checkpoint_taken(self):
+        job, step = self.suspended_job()
+        newest = max((job.folder / "checkpoints" / UID).glob("step-*"))
+        content = bytearray((newest / "optimizer-00002-of-00003.safetensors").read_bytes())
+        content[-1] ^= 1
+        (newest / "optimizer-00002-of-00003.safetensors").write_bytes(content)
+        learners = self.resume(job)
+        restored = [line["step"] for learner in learners for line in learner.logged("restored")]
+        self.assertEqual(len(restored), 1)
+        self.assertLess(restored[0], step)
+        told = [line["cause"] for learner in learners for line in learner.logged("checkpoint is not read in parts")]
+        self.assertTrue(told and all("optimizer-00002-of-00003" in cause for cause in told), told)
+        for learner in learners:
+            self.assertEqual(learner.exit_code(), 0, learner.log)
 
 
 if __name__ == "__main__":

@@ -123,7 +123,7 @@ TEST_F(Stories, ALargeStateIsSavedBySeveralAndRestored) {
   JobSpec job = kJob;
   job.checkpoint_slice_bytes = 1;
   World& world = Begin(30, 3, {.shard = 30ms}, job);
-  ASSERT_TRUE(world.RunUntil([&] { return NewestStep(world.store).has_value(); }, 30s));
+  ASSERT_TRUE(world.RunUntil([&] { return world.newest_step() > 0; }, 30s));
   EXPECT_EQ(FilesOfNewest(world), 3U * 3 + 1) << "each wrote its slice, and named its files";
   for (Pod* pod : world.running()) KillSoon(pod->id);
   ASSERT_TRUE(world.RunUntil([&] { return world.state_losses() == 1; }, 30s));
@@ -155,8 +155,8 @@ TEST_F(Stories, AWriterThatDiesCostsItsCheckpointOnly) {
     ASSERT_TRUE(world.RunUntil([&] { return world.store.operations() > seed % 7; }, 30s));
     KillSoon(world.running().back()->id);
     ASSERT_TRUE(world.RunUntil([&] { return Size() == 3; }, 30s)) << world.Describe();
-    const std::uint64_t newest = NewestStep(world.store).value_or(0);
-    ASSERT_TRUE(world.RunUntil([&] { return NewestStep(world.store).value_or(0) > newest; }, 10s))
+    const std::uint64_t newest = world.newest_step();
+    ASSERT_TRUE(world.RunUntil([&] { return world.newest_step() > newest; }, 10s))
         << world.Describe();
   }
 }
@@ -165,7 +165,7 @@ TEST_F(Stories, AWriterThatDiesCostsItsCheckpointOnly) {
 // and comes soon.
 TEST_F(Stories, AFullVolumeStopsNothing) {
   World& world = Begin(20, 3);
-  ASSERT_TRUE(world.RunUntil([&] { return NewestStep(world.store).has_value(); }, 30s));
+  ASSERT_TRUE(world.RunUntil([&] { return world.newest_step() > 0; }, 30s));
   world.store.capacity = BytesIn(world);
   const auto report = [&] {
     const auto figures = world.coordinator().core().progress().figures;
@@ -174,13 +174,13 @@ TEST_F(Stories, AFullVolumeStopsNothing) {
   ASSERT_TRUE(world.RunUntil([&] { return report().reason == "VolumeFull"; }, 1min));
   EXPECT_TRUE(report().error.ends_with("No space left on device")) << report().error;
   const Tick then = world.furthest();
-  const std::uint64_t step = *NewestStep(world.store);
+  const std::uint64_t step = world.newest_step();
   ASSERT_TRUE(world.RunUntil([&] { return world.furthest() > then + 50; }, 1min));
-  EXPECT_EQ(NewestStep(world.store), step) << "older checkpoints stay";
+  EXPECT_EQ(world.newest_step(), step) << "older checkpoints stay";
   EXPECT_LE(BytesIn(world), world.store.capacity) << "attempts leave nothing";
   world.store.capacity.reset();
   ASSERT_TRUE(world.RunUntil([&] { return report().reason.empty(); }, 30s));
-  EXPECT_GT(NewestStep(world.store).value_or(0), step);
+  EXPECT_GT(world.newest_step(), step);
   EXPECT_EQ(world.memberships(), 1);
   Complete();
 }

@@ -26,6 +26,27 @@ Schedule MakeSchedule(const DataSpec& data) {
 
 }  // namespace
 
+// The store, as one learner has it mounted.
+class World::Volume final : public CheckpointStore {
+ public:
+  Volume(World& world, LearnerId self) : world_(world), self_(std::move(self)) {}
+  Status Put(std::string_view name, std::span<const std::span<const std::byte>> parts) override {
+    return world_.store.Put(name, parts);
+  }
+  Status Read(std::string_view name, std::uint64_t offset, std::span<std::byte> out) override {
+    RETURN_IF_ERROR(world_.on_read(self_, name, out.size()));
+    return world_.store.Read(name, offset, out);
+  }
+  Result<std::vector<StoredObject>> List(std::string_view prefix) override {
+    return world_.store.List(prefix);
+  }
+  Status Remove(std::string_view name) override { return world_.store.Remove(name); }
+
+ private:
+  World& world_;
+  const LearnerId self_;
+};
+
 // metrics.jsonl, as the volume keeps it.
 class World::Metrics final : public MetricsSink {
  public:
@@ -76,6 +97,8 @@ World::World(std::uint64_t seed, JobSpec job, const Reference& reference, Speeds
   on_message = [](const LearnerId&, const LearnerMessage&) {};
   on_effect = [](CoordinatorHost&, const CoordinatorEffect&) { return true; };
   on_shard = [](const LearnerId&, const ShardTask&) {};
+  on_read = [](const LearnerId&, std::string_view, std::size_t) { return Status(); };
+  volume_hangs = [](const LearnerId&) { return 0ms; };
   NewHost(1, 0);
   loop_.Post([this] { Operate(); });
 }
@@ -221,8 +244,10 @@ void World::Build(Pod& pod) {
       [this, &pod](const ShardTask& task) { NoteShard(pod, task); },
       [this, &pod] { CheckState(pod); });
   pod.transport = std::make_unique<GatedTransport>(network_.NewTransport(pod.id), pod.gate);
-  pod.checkpointer =
-      NewInLoopCheckpointer(*pod.loop, store, [this] { return Between(1ms, speeds_.disk_most); });
+  pod.volume = std::make_unique<Volume>(*this, pod.id);
+  pod.checkpointer = NewInLoopCheckpointer(*pod.loop, *pod.volume, [this, &pod] {
+    return volume_hangs(pod.id) + Between(1ms, speeds_.disk_most);
+  });
   pod.metrics = std::make_unique<Metrics>(metrics_);
   pod.ledger = std::make_unique<Ledger>(*this);
   pod.link = std::make_unique<SimLink>(
@@ -291,6 +316,7 @@ void World::Destroy(Pod& pod) {
   pod.learner.reset();
   pod.link.reset();
   pod.checkpointer.reset();
+  pod.volume.reset();
   pod.compute.reset();
   pod.transport.reset();
   pod.program.reset();
@@ -421,13 +447,18 @@ void World::CheckHolders(const Pod& gone, bool gracefully) {
     most = std::max(most, pod->applied);
   }
   const std::uint64_t steps = schedule_.StepsBefore(gone.applied);
-  if (gracefully && gone.entered >= opened_ && most < gone.applied &&
-      NewestStep(store).value_or(0) < steps && !ReadFinal(store)) {
+  if (gracefully && gone.entered >= opened_ && most < gone.applied && newest_step() < steps &&
+      !ReadFinal(store)) {
     Wrong(std::format("{} left with the only state of tick {}", gone.id.name, gone.applied));
   }
   if (!gracefully && !held) {
     ++state_losses_;
   }
+}
+
+std::uint64_t World::newest_step() {
+  const Result<StoredCheckpoint> newest = NewestCheckpoint(store);
+  return newest ? newest->step : 0;
 }
 
 // The coordinator reports what is committed, and nothing else.

@@ -58,6 +58,7 @@ struct Pod {
   std::unique_ptr<ToyProgram> program;
   std::unique_ptr<SimCompute> compute;
   std::unique_ptr<PeerTransport> transport;
+  std::unique_ptr<CheckpointStore> volume;
   std::unique_ptr<Checkpointer> checkpointer;
   std::unique_ptr<MetricsSink> metrics;
   std::unique_ptr<SampleLedger> ledger;
@@ -119,11 +120,15 @@ class World {
   std::function<void(const LearnerId& from, const LearnerMessage& message)> on_message;
   std::function<bool(CoordinatorHost& host, const CoordinatorEffect& effect)> on_effect;
   std::function<void(const LearnerId& by, const ShardTask& task)> on_shard;  // computed
+  // Before it is read; an error is what the reader gets.
+  std::function<Status(const LearnerId& by, std::string_view name, std::size_t bytes)> on_read;
+  std::function<Duration(const LearnerId& of)> volume_hangs;  // so long, whatever it is asked for
   MemoryStore store;
 
   // ---- What was seen ----
   bool completed() const { return completed_ > 0; }
-  Tick furthest() {  // tick that anybody ever applied
+  std::uint64_t newest_step();  // that a checkpoint is of; 0: there is none
+  Tick furthest() {             // tick that anybody ever applied
     Look();
     return furthest_;
   }
@@ -139,6 +144,7 @@ class World {
   std::string Describe() const;  // who is in which state: for the person who looks at a failure
 
  private:
+  class Volume;
   class Metrics;
   class Ledger;
 

@@ -11,7 +11,6 @@
 
 #include "base/crc32c.h"
 #include "trainer/checkpoint/safetensors.h"
-#include "trainer/checkpoint/stored_checkpoint.h"
 
 namespace pliant {
 namespace {
@@ -158,6 +157,15 @@ void RemoveUnpublished(CheckpointStore& store, std::string_view directory) {
   if (present && !present->has_manifest()) (void)RemoveDirectory(store, *present);
 }
 
+Status CheckJob(const StoredCheckpoint& stored, const Manifest& manifest, const JobIdentity& job) {
+  if (manifest.job == job) return {};
+  return Invalid(std::format(
+      "checkpoint {} was written with seed {}, globalBatchSize {}, logicalShards {}; this job "
+      "has {}, {}, {}",
+      stored.name, manifest.job.seed, manifest.job.global_batch_size, manifest.job.logical_shards,
+      job.seed, job.global_batch_size, job.logical_shards));
+}
+
 // All of a checkpoint, or, if the store lets it, nothing.
 Result<Manifest> Publish(CheckpointStore& store, std::string_view directory,
                          const std::vector<TensorFile>& files, const CheckpointLabel& label,
@@ -238,12 +246,7 @@ Result<Restored> RestoreNewest(CheckpointStore& store, const JobIdentity& job,
     if (!only.empty() && stored.name != only) continue;
     if (!stored.has_manifest()) continue;  // an attempt that did not end: never a checkpoint
     Result<Manifest> manifest = ReadManifest(store, stored);
-    if (manifest && manifest->job != job)
-      return Invalid(std::format(
-          "checkpoint {} was written with seed {}, globalBatchSize {}, logicalShards {}; this job "
-          "has {}, {}, {}",
-          stored.name, manifest->job.seed, manifest->job.global_batch_size,
-          manifest->job.logical_shards, job.seed, job.global_batch_size, job.logical_shards));
+    if (manifest) RETURN_IF_ERROR(CheckJob(stored, *manifest, job));
     Result<StateCopy> state = manifest ? LoadVerified(store, stored, *manifest)
                                        : std::unexpected(std::move(manifest).error());
     if (state)
@@ -260,11 +263,27 @@ Result<Restored> RestoreNewest(CheckpointStore& store, const JobIdentity& job,
                                                passed_over.size(), passed_over.front()));
 }
 
-Result<std::uint64_t> NewestStep(CheckpointStore& store) {
+Result<Restored> RestorePart(CheckpointStore& store, const JobIdentity& job, std::string_view name,
+                             int reader, int readers) {
   ASSIGN_OR_RETURN(const std::vector<StoredCheckpoint> steps, ListSteps(store));
+  const auto stored = std::ranges::find(steps, name, &StoredCheckpoint::name);
+  if (stored == steps.end())
+    return Fail(ErrorCode::kNotFound, std::format("there is no checkpoint {}", name));
+  ASSIGN_OR_RETURN(Manifest manifest, ReadManifest(store, *stored));
+  RETURN_IF_ERROR(CheckJob(*stored, manifest, job));
+  if (!manifest.parameters_sha256.empty())
+    return Invalid("its hash is of the whole state, which a reader of a part does not see");
+  Result<StateCopy> state =
+      LoadFiles(store, *stored, FilesOfReader(manifest.files, reader, readers));
+  if (!state) return std::unexpected(InContext(stored->name, std::move(state).error()));
+  return Restored{.manifest = std::move(manifest), .state = *std::move(state), .passed_over = {}};
+}
+
+Result<StoredCheckpoint> NewestCheckpoint(CheckpointStore& store) {
+  ASSIGN_OR_RETURN(std::vector<StoredCheckpoint> steps, ListSteps(store));
   const auto newest = std::ranges::find_if(steps, &StoredCheckpoint::has_manifest);
   if (newest == steps.end()) return Fail(ErrorCode::kNotFound, "there is no checkpoint");
-  return newest->step;
+  return std::move(*newest);
 }
 
 Status PruneTo(CheckpointStore& store, const TrainingPosition& written, int keep) {

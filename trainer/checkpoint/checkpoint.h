@@ -11,6 +11,7 @@
 #include "trainer/checkpoint/state_dict.h"
 #include "trainer/checkpoint/state_slice.h"
 #include "trainer/checkpoint/store.h"
+#include "trainer/checkpoint/stored_checkpoint.h"
 
 namespace pliant {
 
@@ -58,9 +59,14 @@ void RemoveRemains(CheckpointStore& store, const TrainingPosition& before);
 Result<Restored> RestoreNewest(CheckpointStore& store, const JobIdentity& job,
                                std::string_view only = {});
 
-// The step of the newest checkpoint, which may not verify: a listing tells. kNotFound: there is
-// none.
-Result<std::uint64_t> NewestStep(CheckpointStore& store);
+// What one of several readers, who read it together, reads of the checkpoint of this name: `state`
+// has the tensors of its files, verified. For checkpoints that several wrote; any error means that
+// one is to read it all.
+Result<Restored> RestorePart(CheckpointStore& store, const JobIdentity& job, std::string_view name,
+                             int reader, int readers);
+
+// The newest checkpoint, which may not verify: a listing tells. kNotFound: there is none.
+Result<StoredCheckpoint> NewestCheckpoint(CheckpointStore& store);
 
 // Removes all but the newest `keep` (at least 1) checkpoints up to `written`, remains of attempts,
 // and what an older membership left ahead of it, which did not verify when this job went back

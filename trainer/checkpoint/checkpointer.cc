@@ -8,7 +8,6 @@
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "trainer/checkpoint/file_store.h"
-#include "trainer/checkpoint/stored_checkpoint.h"
 
 namespace pliant {
 namespace {
@@ -50,9 +49,9 @@ class OperationCheckpointer : public Checkpointer {
         std::move(done));
   }
 
-  void FindNewest(Done<std::uint64_t> done) override {
-    Start<std::uint64_t>(
-        kReading, [](CheckpointStore& store) { return NewestStep(store); }, std::move(done));
+  void FindNewest(Done<StoredCheckpoint> done) override {
+    Start<StoredCheckpoint>(
+        kReading, [](CheckpointStore& store) { return NewestCheckpoint(store); }, std::move(done));
   }
 
   void Restore(JobIdentity job, Done<Restored> done) override {
@@ -64,6 +63,16 @@ class OperationCheckpointer : public Checkpointer {
             for (const std::string& why : restored->passed_over)
               log::Warning("checkpoint does not verify, taking an older one", {{"reason", why}});
           return restored;
+        },
+        std::move(done));
+  }
+
+  void RestorePart(JobIdentity job, std::string name, int reader, int readers,
+                   Done<Restored> done) override {
+    Start<Restored>(
+        kReading,
+        [job, name = std::move(name), reader, readers](CheckpointStore& store) {
+          return pliant::RestorePart(store, job, name, reader, readers);
         },
         std::move(done));
   }

@@ -4,10 +4,12 @@
 #include <array>
 #include <charconv>
 #include <format>
+#include <functional>
 #include <set>
 #include <span>
 #include <utility>
 
+#include "base/check.h"
 #include "base/crc32c.h"
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/checkpoint/safetensors.h"
@@ -18,8 +20,10 @@ namespace {
 constexpr std::uint64_t kTextBytesMost = 16 << 20;
 constexpr std::size_t kReadBytes = std::size_t{8} << 20;
 
+bool IsModelSlice(std::string_view file) { return file.starts_with("model-"); }
+
 // Of a checkpoint or of the final model.
-bool IsOfModel(std::string_view file) { return file.starts_with("model-") || file == kFinalFile; }
+bool IsOfModel(std::string_view file) { return IsModelSlice(file) || file == kFinalFile; }
 
 // Takes `prefix` and the number behind it off the front of `text`.
 bool TakeNumber(std::string_view& text, std::string_view prefix, std::uint64_t& number) {
@@ -90,6 +94,11 @@ std::uint64_t StoredCheckpoint::bytes() const {
   return sum;
 }
 
+int StoredCheckpoint::slices() const {
+  return static_cast<int>(
+      std::ranges::count_if(files, [](const auto& file) { return IsModelSlice(file.first); }));
+}
+
 Result<std::vector<StoredCheckpoint>> ListSteps(CheckpointStore& store) {
   ASSIGN_OR_RETURN(const std::vector<StoredObject> objects, store.List(kStepPrefix));
   std::map<std::string, StoredCheckpoint> found;
@@ -149,12 +158,12 @@ bool AllPresent(const StoredCheckpoint& stored, const Manifest& manifest) {
   });
 }
 
-Result<StateCopy> LoadVerified(CheckpointStore& store, const StoredCheckpoint& stored,
-                               const Manifest& manifest) {
+Result<StateCopy> LoadFiles(CheckpointStore& store, const StoredCheckpoint& stored,
+                            const std::vector<ManifestFile>& listed_files) {
   std::vector<OpenFile> files;
   StateDict layout;
   std::set<std::string> names;
-  for (const ManifestFile& listed : manifest.files) {
+  for (const ManifestFile& listed : listed_files) {
     const auto present = stored.files.find(listed.name);
     if (present == stored.files.end() || present->second != listed.bytes)
       return Fail(ErrorCode::kCorrupt,
@@ -184,12 +193,35 @@ Result<StateCopy> LoadVerified(CheckpointStore& store, const StoredCheckpoint& s
                   std::format("{}: checksum {:08x}, the manifest says {:08x}", file.listed->name,
                               file.crc, file.listed->crc32c));
   }
+  return state;
+}
+
+Result<StateCopy> LoadVerified(CheckpointStore& store, const StoredCheckpoint& stored,
+                               const Manifest& manifest) {
+  ASSIGN_OR_RETURN(StateCopy state, LoadFiles(store, stored, manifest.files));
   if (manifest.parameters_sha256.empty()) return state;  // of slices: no learner saw all of it
   const std::string sha256 = ParametersSha256(state.view());
   if (sha256 != manifest.parameters_sha256)
     return Fail(ErrorCode::kCorrupt, std::format("parameters have hash {}, the manifest says {}",
                                                  sha256, manifest.parameters_sha256));
   return state;
+}
+
+// Large ones first, each to who has least: a model's file and an optimizer's differ in size.
+std::vector<ManifestFile> FilesOfReader(const std::vector<ManifestFile>& files, int reader,
+                                        int readers) {
+  CHECK(reader >= 0 && reader < readers, "one of the readers");
+  std::vector<const ManifestFile*> by_size;
+  for (const ManifestFile& file : files) by_size.push_back(&file);
+  std::ranges::stable_sort(by_size, std::greater(), &ManifestFile::bytes);
+  std::vector<std::uint64_t> dealt(static_cast<std::size_t>(readers));
+  std::vector<ManifestFile> own;
+  for (const ManifestFile* const file : by_size) {
+    const auto least = std::ranges::min_element(dealt);
+    *least += file->bytes;
+    if (least - dealt.begin() == reader) own.push_back(*file);
+  }
+  return own;
 }
 
 }  // namespace pliant

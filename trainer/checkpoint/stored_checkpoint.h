@@ -33,6 +33,7 @@ struct StoredCheckpoint {
   // Without one it is an attempt that did not end.
   bool has_manifest() const { return files.contains(kManifestName); }
   std::uint64_t bytes() const;
+  int slices() const;  // learners that wrote it
 };
 
 // The steps' directories, the newest first.
@@ -54,5 +55,13 @@ bool AllPresent(const StoredCheckpoint& stored, const Manifest& manifest);
 // with their prefix. kCorrupt, with the file named.
 Result<StateCopy> LoadVerified(CheckpointStore& store, const StoredCheckpoint& stored,
                                const Manifest& manifest);
+// The tensors of some of its files, each file verified by its checksum.
+Result<StateCopy> LoadFiles(CheckpointStore& store, const StoredCheckpoint& stored,
+                            const std::vector<ManifestFile>& files);
+
+// The files that one of several readers reads, the `reader`-th of `readers`. Every file is one
+// reader's; all read about as many bytes, as far as whole files allow it.
+std::vector<ManifestFile> FilesOfReader(const std::vector<ManifestFile>& files, int reader,
+                                        int readers);
 
 }  // namespace pliant

@@ -27,6 +27,7 @@ namespace pliant {
 // One idea a file:
 //   learner_loop.cc        its life: start, what the coordinator says, leaving, exit
 //   learner_membership.cc  into and out of memberships: proposals, opening, state, loss of peers
+//   learner_restoring.cc   what a membership begins from that nobody holds: the newest checkpoint
 //   learner_following.cc   a member without the state: taking it, and sending it to such a one
 //   learner_ticks.cc       work within one: ticks, boundaries, the end of the job
 //   learner_checkpoints.cc saving the state, now and then and when all leave
@@ -120,15 +121,38 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   void Release(const Membership& membership);
   void AdvanceOpening();
   void CheckOpening();  // in time
-  void LookForCheckpoint();
-  void OnNewestStep(Result<std::uint64_t> newest);
-  void OnRestored(Result<Restored> restored);
-  void SettleOpening();  // nothing is ahead of what the members hold
   void Fetch(int source);
   void OnStateFrame(int rank, const Frame& frame);
   void ServeState(const LearnerId& peer);
   // Loads a state of another, or of a checkpoint, to go on from.
   void Load(std::shared_ptr<const StateCopy> state, Holding holding);
+
+  // ---- Restoring (learner_restoring.cc) ----
+  struct Restoring {  // of a checkpoint each member reads a part, and sends it to all others
+    PartsReceiver parts;
+    // This one's, when it is read; `places` of its tensors in the state.
+    MembershipId membership{};  // that wrote it
+    std::optional<StateSender> sender = std::nullopt;
+    std::vector<std::uint32_t> places = {};
+    TimePoint began{};
+    Duration took{};    // to read it
+    TimePoint heard{};  // of any part, last
+  };
+  void LookForCheckpoint();
+  void OnNewestCheckpoint(Result<StoredCheckpoint> newest);
+  void OnRestored(Result<Restored> restored);
+  bool IsOfThisSchedule(const TrainingPosition& position) const;
+  void SettleOpening();  // nothing is ahead of what the members hold
+  Restoring& restoring();
+  void ReadPart(const std::string& checkpoint);
+  void OnPartRead(Result<Restored> part);
+  void SendPart();
+  void OnPartFrame(int rank, const Frame& frame);
+  void OnRestoreFrame(int rank, const Frame& frame);
+  void OnLostWhileRestoring(int rank);
+  void AwaitParts();
+  void LoadWhenWhole();
+  void GiveUpParts(const std::string& cause);
 
   // ---- Work (learner_ticks.cc) ----
   void BeginTicking();
@@ -304,7 +328,9 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   std::optional<StateReceiver> receiver_;
   std::optional<MembershipId> looking_for_;  // for which membership checkpoints are looked at
   bool volume_answered_ = false;
-  bool current_ = false;  // as in Holding
+  std::optional<Restoring> restoring_;  // until it is whole, and rank 0 has it, too
+  bool parts_over_ = false;             // in this membership rank 0 reads all
+  bool current_ = false;                // as in Holding
   bool loading_ = false;
   std::optional<int> fetching_from_;
   bool opened_reported_ = false;

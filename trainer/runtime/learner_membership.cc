@@ -12,7 +12,6 @@ namespace {
 
 // A connection that worked and broke while a membership opens is given less time than a new one.
 constexpr Duration kReconnectMost = std::chrono::seconds(1);
-constexpr Duration kVolumePatience = std::chrono::seconds(3);
 constexpr Duration kOpeningCheck = std::chrono::milliseconds(200);
 
 }  // namespace
@@ -89,7 +88,7 @@ void LearnerLoop::Impl::OnPeerLost(const LearnerId& peer, std::string_view reaso
       // It may not have noticed yet that the connection it had with us was over.
       missing_since_[peer] = parts_.loop.Now() - options_.opening_timeout + kReconnectMost;
       parts_.transport->Connect(membership_.members[static_cast<std::size_t>(*rank)]);
-      return;
+      return OnLostWhileRestoring(*rank);
     case Phase::kTicking:
     case Phase::kDraining:
     case Phase::kFinishing:
@@ -178,6 +177,10 @@ void LearnerLoop::Impl::Deliver(const LearnerId& peer, const Frame& frame) {
         return;
       }
       return OnStateFrame(*rank, frame);
+    case FrameKind::kRestore:
+      return OnRestoreFrame(*rank, frame);
+    case FrameKind::kPart:
+      return OnPartFrame(*rank, frame);
     case FrameKind::kAbort:
       return OnLoss({.cause = peer.name + " gave up"});
     case FrameKind::kFinished: {
@@ -242,6 +245,7 @@ void LearnerLoop::Impl::Stop(Loss loss) {
   serving_.clear();
   opening_.reset();
   receiver_.reset();
+  restoring_.reset();
   fetching_from_.reset();
   opened_reported_ = false;
   if (!writes_pending) SendToMembers(FrameKind::kAbort);
@@ -312,6 +316,8 @@ void LearnerLoop::Impl::Enter(Membership membership, std::vector<Member> before)
   lost_.reset();
   loss_in_commit_.reset();
   receiver_.reset();
+  restoring_.reset();
+  parts_over_ = false;
   fetching_from_.reset();
   opened_reported_ = false;
   last_save_ = parts_.loop.Now();
@@ -387,6 +393,7 @@ void LearnerLoop::Impl::CheckOpening() {
 
 void LearnerLoop::Impl::AdvanceOpening() {
   if (phase_ != Phase::kOpening || loading_) return;
+  if (restoring_) return LoadWhenWhole();
   switch (opening_->next()) {
     case Opening::Next::kWait:
       return;
@@ -405,96 +412,6 @@ void LearnerLoop::Impl::AdvanceOpening() {
       if (missing_since_.empty()) BeginTicking();
       return;
   }
-}
-
-// Rank 0, when nobody came here by a boundary: after a crash, or at a start. Those who are left may
-// be behind the newest checkpoint, when all who were ahead were lost.
-void LearnerLoop::Impl::LookForCheckpoint() {
-  if (looking_for_ == membership_.id) return;
-  looking_for_ = membership_.id;
-  volume_answered_ = false;
-  const auto answer = [this, id = membership_.id](Result<std::uint64_t> newest) {
-    if (membership_.id != id || phase_ != Phase::kOpening) return;
-    if (!std::exchange(volume_answered_, true)) OnNewestStep(std::move(newest));
-  };
-  parts_.checkpointer.FindNewest(Guarded<Result<std::uint64_t>>(answer));
-  // Who holds a state does not stand still for a volume that hangs.
-  if (!opening_->furthest()) return;
-  After(kVolumePatience,
-        [answer] { answer(pliant::Fail(ErrorCode::kTimeout, "the volume does not answer")); });
-}
-
-void LearnerLoop::Impl::OnNewestStep(Result<std::uint64_t> newest) {
-  const std::optional<Holding> furthest = opening_->furthest();
-  const auto again = [this, id = membership_.id] {
-    if (membership_.id != id || phase_ != Phase::kOpening) return;
-    looking_for_.reset();
-    LookForCheckpoint();
-  };
-  if (!newest && newest.error().code != ErrorCode::kNotFound) {
-    if (!furthest) return TryVolumeAgain(newest.error(), again);
-    log::Warning("checkpoints cannot be looked at, going on without",
-                 {{"cause", newest.error().message}});
-    return SettleOpening();
-  }
-  const auto take =
-      Guarded<Result<Restored>>([this, again, id = membership_.id](Result<Restored> restored) {
-        if (membership_.id != id || phase_ != Phase::kOpening) return;
-        if (!restored && restored.error().code == ErrorCode::kUnavailable) {
-          return TryVolumeAgain(restored.error(), again);
-        }
-        OnRestored(std::move(restored));
-      });
-  if (!newest && !furthest) return parts_.checkpointer.RestoreFirst(Label().job, take);
-  if (!newest || (furthest && *newest <= schedule_.StepsBefore(furthest->applied_ticks))) {
-    return SettleOpening();
-  }
-  parts_.checkpointer.Restore(Label().job, take);
-}
-
-void LearnerLoop::Impl::OnRestored(Result<Restored> restored) {
-  const std::optional<Holding> furthest = opening_->furthest();
-  volume_tries_ = 0;
-  if (!restored && restored.error().code == ErrorCode::kNotFound && !furthest) {
-    log::Info("starting afresh");
-    has_state_ = true;
-    applied_ = 0;
-    return SettleOpening();
-  }
-  if (!restored) {
-    // Without a state there is nothing else to go on from, and a fresh start would undo everything.
-    if (!furthest) return Fail(restored.error());
-    log::Warning("checkpoint passed over", {{"cause", restored.error().message}});
-    return SettleOpening();
-  }
-  for (const std::string& passed_over : restored->passed_over) {
-    log::Warning("checkpoint passed over", {{"cause", passed_over}});
-  }
-  const TrainingPosition& position = restored->manifest.position;
-  if (position.tick > schedule_.total_ticks() ||
-      schedule_.StepsBefore(position.tick) != position.step) {
-    return Fail({ErrorCode::kInvalid,
-                 std::format("the checkpoint of step {} is of a job with other data or epochs",
-                             position.step)});
-  }
-  // Newer ones may not have verified.
-  if (furthest && position.step <= schedule_.StepsBefore(furthest->applied_ticks)) {
-    return SettleOpening();
-  }
-  log::Info("restored", {{"step", position.step}, {"membership", ToString(position.membership)}});
-  current_ = true;
-  Load(std::make_shared<const StateCopy>(std::move(restored->state)),
-       {.has_state = true,
-        .applied_ticks = position.tick,
-        .lineage = split_.bitwise() ? MembershipId{} : position.membership,
-        .current = true});
-}
-
-void LearnerLoop::Impl::SettleOpening() {
-  current_ = true;
-  opening_->SetOwn(holding());
-  SendToMembers(FrameKind::kOpen, EncodeHolding(holding()));
-  AdvanceOpening();
 }
 
 void LearnerLoop::Impl::Fetch(int source) {

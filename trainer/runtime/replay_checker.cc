@@ -112,11 +112,14 @@ void ReplayChecker::Restore(JobIdentity job, Done<Restored> done) {
   Answer<Restored>(std::move(done), RestoreNewest(store_, job, from_.name));
 }
 
-void ReplayChecker::FindNewest(Done<std::uint64_t> done) {
-  Answer<std::uint64_t>(std::move(done), from_.step);
+void ReplayChecker::FindNewest(Done<StoredCheckpoint> done) {
+  Answer<StoredCheckpoint>(std::move(done), from_);
 }
 
 // Not asked for: Restore has the checkpoint to begin from, and a lone learner's slice is whole.
+void ReplayChecker::RestorePart(JobIdentity job, std::string, int, int, Done<Restored> done) {
+  Restore(job, std::move(done));
+}
 void ReplayChecker::RestoreFirst(JobIdentity job, Done<Restored> done) {
   Restore(job, std::move(done));
 }

@@ -36,8 +36,10 @@ class ReplayChecker final : public Checkpointer {
             int keep, Done<std::optional<Manifest>> done) override;
   void Publish(CheckpointLabel label, int slices, int keep,
                Done<std::optional<Manifest>> done) override;
-  void FindNewest(Done<std::uint64_t> done) override;
+  void FindNewest(Done<StoredCheckpoint> done) override;
   void Restore(JobIdentity job, Done<Restored> done) override;
+  void RestorePart(JobIdentity job, std::string name, int reader, int readers,
+                   Done<Restored> done) override;
   void RestoreFirst(JobIdentity job, Done<Restored> done) override;
   void ExportFinal(CheckpointLabel label, std::shared_ptr<const StateCopy> state,
                    Done<Manifest> done) override;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -264,6 +265,101 @@ TEST(SlicedCheckpoint, OneLearnerMayWriteItAll) {
   ASSERT_TRUE(late && *late);
   EXPECT_EQ(**late, **whole) << "it is there already";
   EXPECT_EQ(RestoredStep(store), 100U);
+}
+
+TEST(FilesOfReader, EveryFileIsReadOnceAndAllReadAboutAsMuch) {
+  const struct {
+    const char* name;
+    std::vector<std::uint64_t> bytes;
+    std::vector<std::vector<std::size_t>> want;  // by reader: files, by index
+  } kCases[] = {
+      {"one reads all", {10, 20}, {{1, 0}}},
+      {"an optimizer and a model each", {10, 20, 10, 20}, {{1, 0}, {3, 2}}},
+      {"as many readers as slices",
+       {10, 20, 10, 20, 10, 20, 10, 20},
+       {{1, 0}, {3, 2}, {5, 4}, {7, 6}}},
+      {"fewer readers than slices", {10, 20, 10, 20, 10, 20}, {{1, 5, 4}, {3, 0, 2}}},
+      {"more readers than files", {10, 20}, {{1}, {0}, {}}},
+      {"nothing to read", {}, {{}, {}}},
+  };
+  for (const auto& c : kCases) {
+    SCOPED_TRACE(c.name);
+    std::vector<ManifestFile> files;
+    for (const std::uint64_t bytes : c.bytes)
+      files.push_back({.name = std::to_string(files.size()), .bytes = bytes});
+    const int readers = static_cast<int>(c.want.size());
+    for (int reader = 0; reader < readers; ++reader) {
+      std::vector<ManifestFile> want;
+      for (const std::size_t index : c.want[static_cast<std::size_t>(reader)])
+        want.push_back(files[index]);
+      EXPECT_EQ(FilesOfReader(files, reader, readers), want) << "reader " << reader;
+    }
+  }
+}
+
+constexpr std::string_view kName = "step-000000000100-t000000000110-m2.5";
+
+TEST(RestorePart, ThePartsAreTheWhole) {
+  MemoryStore store;
+  for (int i = 0; i < kSlices; ++i) ASSERT_TRUE(Save(store, 100, i));
+  const Result<StoredCheckpoint> newest = NewestCheckpoint(store);
+  ASSERT_TRUE(newest);
+  EXPECT_EQ(newest->name, kName);
+  EXPECT_EQ(newest->slices(), kSlices);
+  TrainingState want(100);
+  for (int readers = 1; readers <= 8; ++readers) {
+    std::vector<std::pair<std::string, std::vector<std::byte>>> together;
+    for (int reader = 0; reader < readers; ++reader) {
+      const auto part = RestorePart(store, LabelAt(0).job, kName, reader, readers);
+      ASSERT_TRUE(part) << part.error();
+      EXPECT_EQ(part->manifest.position.step, 100U);
+      std::ranges::copy(Contents(part->state.view()), std::back_inserter(together));
+    }
+    std::ranges::sort(together);
+    EXPECT_EQ(together, Contents(want.View())) << readers << " readers";
+  }
+}
+
+TEST(RestorePart, WhatDoesNotVerifyIsToldByWhoReadsIt) {
+  MemoryStore store;
+  for (int i = 0; i < kSlices; ++i) ASSERT_TRUE(Save(store, 100, i));
+  const auto broken = std::ranges::find_if(store.objects(), [](const auto& object) {
+    return object.first.ends_with("model-00002-of-00003.safetensors");
+  });
+  ASSERT_NE(broken, store.objects().end());
+  broken->second.back() ^= std::byte{1};
+  int told = 0;
+  for (int reader = 0; reader < kSlices; ++reader) {
+    const auto part = RestorePart(store, LabelAt(0).job, kName, reader, kSlices);
+    if (part) continue;
+    ++told;
+    EXPECT_EQ(part.error().code, ErrorCode::kCorrupt);
+    EXPECT_TRUE(part.error().message.contains("model-00002-of-00003")) << part.error();
+  }
+  EXPECT_EQ(told, 1);
+}
+
+TEST(RestorePart, IsForCheckpointsOfThisJobThatSeveralWrote) {
+  MemoryStore store;
+  for (int i = 0; i < kSlices; ++i) ASSERT_TRUE(Save(store, 100, i));
+  TrainingState state(200);
+  ASSERT_TRUE(SaveCheckpoint(store, LabelAt(200), state.View()));
+  ASSERT_TRUE(Save(store, 300, 0));
+  const JobIdentity job = LabelAt(0).job;
+  JobIdentity other = job;
+  ++other.seed;
+  const auto code = [&](const JobIdentity& of, std::string_view name) {
+    const auto part = RestorePart(store, of, name, 0, 2);
+    return part ? std::optional<ErrorCode>() : part.error().code;
+  };
+  EXPECT_EQ(code(job, kName), std::nullopt);
+  EXPECT_EQ(code(other, kName), ErrorCode::kInvalid);
+  EXPECT_EQ(code(job, "step-000000000200-t000000000210-m2.5"), ErrorCode::kInvalid)
+      << "one wrote it, and its hash is of all";
+  EXPECT_EQ(code(job, "step-000000000300-t000000000310-m2.5"), ErrorCode::kNotFound)
+      << "it is not complete";
+  EXPECT_EQ(code(job, "step-000000000400-t000000000410-m2.5"), ErrorCode::kNotFound);
+  EXPECT_EQ(code(job, "../secrets"), ErrorCode::kNotFound);
 }
 
 }  // namespace

@@ -1,0 +1,222 @@
+// Stories of a start from a checkpoint that several learners wrote: each reads a part of it.
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/log.h"
+#include "tests/simulation/world.h"
+#include "trainer/checkpoint/checkpoint.h"
+
+namespace pliant::sim {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kLearners = 4;
+
+const JobSpec kJob{.data = {.train_samples = 75,
+                            .test_samples = 20,
+                            .epochs = 24,
+                            .global_batch_size = 16,
+                            .logical_shards = 8,
+                            .seed = 3},
+                   .learners_most = kLearners,
+                   .checkpoint_every_steps = 10,
+                   .checkpoint_slice_bytes = 1,
+                   .ballast_bytes = 8 << 10};
+
+const Reference& TheReference() {
+  static const Reference reference = ComputeReference(*Schedule::Make(kJob.data));
+  return reference;
+}
+
+class Restoring : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { log::Configure(log::Format::kText, log::Level::kError); }
+
+  // Four train until there are `checkpoints`, then all are killed. Who comes next is not up yet.
+  World& Begin(std::uint64_t seed, std::size_t checkpoints = 1) {
+    world_.emplace(seed, kJob, TheReference(), Speeds{.shard = 30ms});
+    World& world = *world_;
+    first_ = {};
+    opened_at_.clear();
+    followers_.clear();
+    read_by_.clear();
+    bytes_read_.clear();
+    world.Want(kLearners);
+    EXPECT_TRUE(world.RunUntil([&] { return Checkpoints().size() == checkpoints; }, 60s));
+    for (Pod* const pod : world.running()) world.Kill(*pod);
+    newest_ = Checkpoints().front();
+    EXPECT_EQ(newest_.slices(), kLearners);
+    stored_ = world.store.objects();
+    world.on_message = [this](const LearnerId& from, const LearnerMessage& message) {
+      if (const auto* entered = std::get_if<Entered>(&message);
+          entered != nullptr && first_.members.empty()) {
+        first_ = entered->membership;
+        if (on_first_) on_first_();
+      }
+      if (const auto* opened = std::get_if<Opened>(&message)) {
+        if (opened_at_.empty()) begins_with_ = opened->applied_ticks - 1;  // told after a tick
+        opened_at_.emplace(from.name, world_->loop().Now());
+      }
+      const auto* progress = std::get_if<Progress>(&message);
+      if (progress != nullptr && progress->following) followers_.insert(from.name);
+    };
+    world.on_read = [this](const LearnerId& by, std::string_view name, std::size_t bytes) {
+      if (!name.ends_with(".safetensors")) return Status();
+      read_by_[std::string(name)].insert(by.name);
+      bytes_read_[std::string(name)] += bytes;
+      return can_read_ ? can_read_(by) : Status();
+    };
+    return world;
+  }
+  std::vector<StoredCheckpoint> Checkpoints() {
+    auto steps = ListSteps(world_->store).value_or(std::vector<StoredCheckpoint>{});
+    std::erase_if(steps, [](const StoredCheckpoint& stored) { return !stored.has_manifest(); });
+    return steps;
+  }
+  Tick TickOf(const StoredCheckpoint& stored) {
+    return ReadManifest(world_->store, stored)->position.tick;
+  }
+  // All train again, on the state of `tick`.
+  void Resumes(Tick tick) {
+    ASSERT_TRUE(world_->RunUntil([&] { return opened_at_.size() >= kLearners; }, 60s))
+        << world_->Describe();
+    EXPECT_EQ(begins_with_, tick);
+    EXPECT_EQ(world_->state_losses(), 1);
+  }
+  void Complete() {
+    EXPECT_TRUE(world_->RunUntil([&] { return world_->completed(); }, 5min)) << world_->Describe();
+    EXPECT_TRUE(world_->RunUntil([&] { return world_->running().empty(); }, 1min))
+        << world_->Describe();
+    world_->CheckTheEnd(/*one_at_a_time=*/false);
+  }
+  bool IsRank0(const LearnerId& id) const { return first_.RankOf(id) == 0; }
+
+  std::optional<World> world_;
+  StoredCheckpoint newest_;
+  std::map<std::string, std::vector<std::byte>> stored_;
+  std::function<void()> on_first_;
+  std::function<Status(const LearnerId& by)> can_read_;
+  Membership first_;  // of those who start
+  Tick begins_with_ = 0;
+  std::map<std::string, TimePoint> opened_at_;
+  std::set<std::string> followers_;
+  std::map<std::string, std::set<std::string>> read_by_;  // by file
+  std::map<std::string, std::size_t> bytes_read_;
+};
+
+TEST_F(Restoring, EveryByteIsReadOnceAndAllAreInStepAtOnce) {
+  Begin(1);
+  Resumes(TickOf(newest_));
+  EXPECT_EQ(first_.world_size(), kLearners);
+  EXPECT_TRUE(followers_.empty());
+  std::map<std::string, std::size_t> bytes_of;
+  for (const auto& [file, bytes] : newest_.files) {
+    if (!file.ends_with(".safetensors")) continue;
+    const std::string name = PathIn(newest_.name, file);
+    EXPECT_EQ(bytes_read_[name], stored_.at(name).size()) << name;
+    ASSERT_EQ(read_by_[name].size(), 1U) << name;
+    bytes_of[*read_by_[name].begin()] += bytes;
+  }
+  EXPECT_EQ(bytes_read_.size(), 2U * kLearners) << "nothing of others";
+  EXPECT_EQ(bytes_of.size(), 1U * kLearners);
+  Complete();
+}
+
+// Who cannot read its part follows those who read all.
+TEST_F(Restoring, AMemberThatCannotReadItsPartIsNoHindrance) {
+  can_read_ = [&](const LearnerId& by) -> Status {
+    if (IsRank0(by)) return {};
+    return Fail(ErrorCode::kUnavailable, "stale file handle");
+  };
+  Begin(2);
+  Resumes(TickOf(newest_));
+  EXPECT_EQ(followers_.size(), kLearners - 1U);
+  Complete();
+}
+
+TEST_F(Restoring, ADamagedFileLeadsToTheCheckpointBefore) {
+  Begin(3, 2);
+  for (const auto& [file, bytes] : newest_.files) {
+    if (!file.starts_with("optimizer-00003")) continue;
+    world_->store.objects().at(PathIn(newest_.name, file)).back() ^= std::byte{1};
+  }
+  Resumes(TickOf(Checkpoints().back()));
+  Complete();
+}
+
+TEST_F(Restoring, AMissingFileLeadsToTheCheckpointBefore) {
+  Begin(4, 2);
+  ASSERT_EQ(world_->store.objects().erase(PathIn(newest_.name, "model-00002-of-00004.safetensors")),
+            1U);
+  Resumes(TickOf(Checkpoints().back()));
+  Complete();
+}
+
+TEST_F(Restoring, AVolumeThatHangsForOneMemberHoldsTheOthersUpForSeconds) {
+  bool hung = false;
+  Begin(5);
+  world_->volume_hangs = [&](const LearnerId& of) -> Duration {
+    if (hung || first_.RankOf(of) != 2) return 0s;
+    hung = true;
+    return 60s;
+  };
+  const TimePoint began = world_->loop().Now();
+  ASSERT_TRUE(world_->RunUntil([&] { return opened_at_.size() >= kLearners - 1; }, 50s));
+  ASSERT_TRUE(hung);
+  EXPECT_LT(world_->loop().Now() - began, 20s);
+  Resumes(TickOf(newest_));
+  Complete();
+}
+
+// The state takes a second to come; one dies, or a link breaks, at some time before that.
+TEST_F(Restoring, AMemberThatDiesMeanwhileIsReplaced) {
+  int incomplete = 0;
+  for (std::uint64_t seed = 10; seed < 34 && !HasFailure(); ++seed) {
+    SCOPED_TRACE(seed);
+    World& world = Begin(seed);
+    world.network().bytes_per_second = 3 << 10;
+    on_first_ = [&] {
+      const LearnerId victim = first_.members[seed % kLearners].id;
+      world.loop().PostAfter(world.Between(0ms, 800ms), [&world, victim, this, &incomplete] {
+        if (opened_at_.empty()) ++incomplete;
+        world.Kill(world.pod(victim.name));
+        world.network().bytes_per_second.reset();
+      });
+    };
+    Resumes(TickOf(newest_));
+    on_first_ = nullptr;
+    if (seed % 8 == 0) Complete();
+  }
+  EXPECT_GT(incomplete, 10) << "the story is about what happens before they begin";
+}
+
+TEST_F(Restoring, ALinkThatBreaksMeanwhileCostsTheParts) {
+  for (std::uint64_t seed = 40; seed < 64 && !HasFailure(); ++seed) {
+    SCOPED_TRACE(seed);
+    World& world = Begin(seed);
+    world.network().bytes_per_second = 3 << 10;
+    on_first_ = [&] {
+      const LearnerId a = first_.members[seed % kLearners].id;
+      const LearnerId b = first_.members[(seed + 1 + seed / 4 % 3) % kLearners].id;
+      world.loop().PostAfter(world.Between(0ms, 800ms), [&world, a, b] {
+        world.CutFor(a, b, world.Between(1ms, 500ms), /*silent=*/false);
+        world.network().bytes_per_second.reset();
+      });
+    };
+    Resumes(TickOf(newest_));
+    on_first_ = nullptr;
+    if (seed % 8 == 0) Complete();
+  }
+}
+
+}  // namespace
+}  // namespace pliant::sim
