@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of files that are being written; one that stays is overwritten by the next attempt, or pruned.
+// Of files that are being written; one that stays is pruned, or overwritten by its writer.
 constexpr std::string_view kTemporarySuffix = ".part";
 
 // The kernel takes at most IOV_MAX parts and 2 GiB a call.
@@ -102,11 +102,14 @@ Status MakeDirectories(const fs::path& path) {
 
 }  // namespace
 
-FileStore::FileStore(fs::path root) : root_(fs::absolute(std::move(root)).lexically_normal()) {}
+FileStore::FileStore(fs::path root, std::string_view writer)
+    : root_(fs::absolute(std::move(root)).lexically_normal()),
+      temporary_suffix_(writer.empty() ? std::string(kTemporarySuffix)
+                                       : std::format(".{}{}", writer, kTemporarySuffix)) {}
 
 Status FileStore::Put(std::string_view name, std::span<const std::span<const std::byte>> parts) {
   const fs::path path = root_ / name;
-  const fs::path temporary = path.string() + std::string(kTemporarySuffix);
+  const fs::path temporary = path.string() + temporary_suffix_;
   RETURN_IF_ERROR(MakeDirectories(path.parent_path()));
   const Status written = [&]() -> Status {
     RETURN_IF_ERROR(WriteSynced(temporary, parts));

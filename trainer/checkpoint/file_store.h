@@ -1,6 +1,8 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
+#include <string_view>
 
 #include "trainer/checkpoint/store.h"
 
@@ -9,8 +11,9 @@ namespace pliant {
 // A directory. An object is written to a temporary file beside its name, flushed, and renamed.
 class FileStore final : public CheckpointStore {
  public:
-  // `root` is made when something is first put into it.
-  explicit FileStore(std::filesystem::path root);
+  // `root` is made when something is first put into it. Who puts objects of the same name at a time
+  // as others do, as who publishes slices may, has a name of its own for the temporary files.
+  explicit FileStore(std::filesystem::path root, std::string_view writer = {});
 
   Status Put(std::string_view name, std::span<const std::span<const std::byte>> parts) override;
   Status Read(std::string_view name, std::uint64_t offset, std::span<std::byte> out) override;
@@ -19,6 +22,7 @@ class FileStore final : public CheckpointStore {
 
  private:
   const std::filesystem::path root_;
+  const std::string temporary_suffix_;
 };
 
 }  // namespace pliant

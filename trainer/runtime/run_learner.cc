@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <format>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -211,8 +212,9 @@ int RunLearner(Program& program, const RunLearnerOptions& options) {
   const std::filesystem::path folder = environment.checkpoint_dir / environment.job_uid;
   std::optional<ResumeSource> resume;
   if (!environment.resume_from.empty()) resume = ResumeFromFolder(environment.resume_from);
-  const auto checkpointer =
-      NewThreadedCheckpointer(loop, std::make_unique<FileStore>(folder), std::move(resume));
+  const auto checkpointer = NewThreadedCheckpointer(
+      loop, std::make_unique<FileStore>(folder, std::format("{:x}", DrawNonce())),
+      std::move(resume));
   const auto metrics_file = NewBackgroundMetrics(NewMetricsFile(folder / "metrics.jsonl"));
   const auto metrics = NewShownMetrics(*metrics_file, options.on_metrics_line);
   const int shards = LogicalShardsOf(options);

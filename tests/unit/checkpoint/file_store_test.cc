@@ -1,11 +1,13 @@
 #include "trainer/checkpoint/file_store.h"
 
+#include <atomic>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -132,6 +134,27 @@ TEST_F(FileStoreTest, WritesManyPartsAndReportsWhatTheSystemSays) {
   ASSERT_FALSE(below_a_file);
   EXPECT_EQ(below_a_file.error().code, ErrorCode::kUnavailable);
   EXPECT_NE(below_a_file.error().message.find("file"), std::string::npos);
+}
+
+// As learners do that find all slices of a checkpoint there.
+TEST_F(FileStoreTest, SeveralMayPutTheSameObjectAtATime) {
+  const std::string content(1 << 16, 'x');
+  std::atomic<int> failed = 0;
+  {
+    std::vector<std::jthread> writers;
+    for (const std::string_view name : {"a", "b", "c"}) {
+      writers.emplace_back([&, name] {
+        FileStore store(directory_, name);
+        for (int i = 0; i < 30; ++i) {
+          if (!Put(store, "manifest.json", content)) ++failed;
+          if (Read(store, "manifest.json", 0, content.size()) != content) ++failed;
+        }
+      });
+    }
+  }
+  EXPECT_EQ(failed, 0);
+  EXPECT_EQ(*FileStore(directory_).List(""),
+            (std::vector<StoredObject>{{"manifest.json", content.size()}}));
 }
 
 TEST_F(FileStoreTest, OnAFullVolumeThePartThatWasWrittenGoes) {
