@@ -95,8 +95,9 @@ std::uint64_t StoredCheckpoint::bytes() const {
 }
 
 int StoredCheckpoint::slices() const {
-  return static_cast<int>(
-      std::ranges::count_if(files, [](const auto& file) { return IsModelSlice(file.first); }));
+  return static_cast<int>(std::ranges::count_if(files, [](const auto& file) {
+    return IsModelSlice(file.first) && file.first.ends_with(".safetensors");
+  }));
 }
 
 Result<std::vector<StoredCheckpoint>> ListSteps(CheckpointStore& store) {
