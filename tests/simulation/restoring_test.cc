@@ -90,7 +90,6 @@ class Restoring : public testing::Test {
     ASSERT_TRUE(world_->RunUntil([&] { return opened_at_.size() >= kLearners; }, 60s))
         << world_->Describe();
     EXPECT_EQ(begins_with_, tick);
-    EXPECT_EQ(world_->state_losses(), 1);
   }
   void Complete() {
     EXPECT_TRUE(world_->RunUntil([&] { return world_->completed(); }, 5min)) << world_->Describe();

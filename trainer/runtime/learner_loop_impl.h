@@ -130,13 +130,13 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   // ---- Restoring (learner_restoring.cc) ----
   struct Restoring {  // of a checkpoint each member reads a part, and sends it to all others
     PartsReceiver parts;
-    // This one's, when it is read; `places` of its tensors in the state.
-    MembershipId membership{};  // that wrote it
-    std::optional<StateSender> sender = std::nullopt;
-    std::vector<std::uint32_t> places = {};
-    TimePoint began{};
-    Duration took{};    // to read it
-    TimePoint heard{};  // of any part, last
+    TimePoint began{};  // to read this one's
+    TimePoint heard{};  // of any, last
+    // When this one's is read.
+    MembershipId membership{};                         // that wrote the checkpoint
+    std::optional<StateSender> sender = std::nullopt;  // of the part
+    std::vector<std::uint32_t> places = {};            // of its tensors in the state
+    Duration patience{};                               // with those of whom nothing comes
   };
   void LookForCheckpoint();
   void OnNewestCheckpoint(Result<StoredCheckpoint> newest);

@@ -19,11 +19,18 @@ namespace {
 
 constexpr Duration kVolumePatience = std::chrono::seconds(3);
 constexpr Duration kPartsCheck = std::chrono::milliseconds(500);
-// Others read as much as rank 0: of whom nothing has come after three times as long, nothing will.
+// Nobody reads more than rank 0, but what that has written itself it may find in its memory, while
+// others wait for the volume.
 constexpr Duration kPartsPatience = std::chrono::seconds(10);
 constexpr int kPartsPatienceTimes = 3;
+constexpr std::size_t kPartBytesPerSecondLeast = std::size_t{64} << 20;
 // Of its own part a member sends so much at a time, and in between hears what comes.
 constexpr std::size_t kPartBatchBytes = std::size_t{64} << 20;
+
+Duration PatienceAfter(Duration took, std::size_t bytes) {
+  const std::chrono::seconds slowest(bytes / kPartBytesPerSecondLeast);
+  return std::max<Duration>({kPartsPatience, kPartsPatienceTimes * took, slowest});
+}
 
 Bytes BytesOf(std::string_view text) {
   const auto owner = std::make_shared<const std::string>(text);
@@ -161,10 +168,11 @@ void LearnerLoop::Impl::OnPartRead(Result<Restored> part) {
       PlacesIn(parts_.compute.state_shape(), part->state.view());
   if (!places) return GiveUpParts(places.error().message);
   restoring_->heard = parts_.loop.Now();
-  restoring_->took = restoring_->heard - restoring_->began;
-  log::Info("part of a checkpoint read", {{"step", position.step},
-                                          {"bytes", part->state.bytes()},
-                                          {"seconds", ToSeconds(restoring_->took)}});
+  const Duration took = restoring_->heard - restoring_->began;
+  restoring_->patience = PatienceAfter(took, part->state.bytes());
+  log::Info(
+      "part of a checkpoint read",
+      {{"step", position.step}, {"bytes", part->state.bytes()}, {"seconds", ToSeconds(took)}});
   restoring_->membership = position.membership;
   restoring_->places = *std::move(places);
   restoring_->sender.emplace(membership_.id, position.tick,
@@ -229,8 +237,7 @@ void LearnerLoop::Impl::OnLostWhileRestoring(int rank) {
 void LearnerLoop::Impl::AwaitParts() {
   After(kPartsCheck, [this, id = membership_.id] {
     if (membership_.id != id || !restoring_) return;
-    const Duration patience = std::max(kPartsPatience, kPartsPatienceTimes * restoring_->took);
-    if (restoring_->sender && parts_.loop.Now() - restoring_->heard >= patience) {
+    if (restoring_->sender && parts_.loop.Now() - restoring_->heard >= restoring_->patience) {
       return GiveUpParts("nothing comes of a part");
     }
     AwaitParts();
