@@ -76,6 +76,12 @@ class Process:
         except subprocess.TimeoutExpired:
             raise Stalled(f"{self.name} does not end") from None
 
+    def logged(self, message):
+        """Its log lines with this message."""
+        written = self.log.read_text().rpartition("\n")[0]
+        lines = (json.loads(line) for line in written.splitlines() if line.startswith("{"))
+        return [line for line in lines if line["message"] == message]
+
 
 class Learner(Process):
     def __init__(self, job, name, command, environment):
@@ -90,11 +96,6 @@ class Learner(Process):
 
     def termination(self):
         return json.loads(self.termination_log.read_text())
-
-    def logged(self, message):
-        """Its log lines with this message."""
-        lines = (json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{"))
-        return [line for line in lines if line["message"] == message]
 
 
 class HttpsTo(http.client.HTTPSConnection):

@@ -102,8 +102,13 @@ class PartsTest(ScenarioTest):
             self.assert_drained(learner)
         return job, max(learner.termination()["step"] for learner in learners)
 
+    def is_ready(self, job, learner):
+        return any(line["learner"].startswith(learner.name) for line in job.coordinator.logged("learner is ready"))
+
     def resume(self, job):
         learners = job.start_learners([3, 4, 5])
+        # Those who are ready one after the other, on a machine with other work, do not begin together.
+        job.wait("all are ready", lambda: all(self.is_ready(job, learner) for learner in learners))
         job.plan(learners)
         job.wait_for_members(learners)
         return learners
