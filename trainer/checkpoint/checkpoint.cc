@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/crc32c.h"
+#include "trainer/checkpoint/file_store.h"
 #include "trainer/checkpoint/safetensors.h"
 
 namespace pliant {
@@ -157,6 +158,16 @@ void RemoveUnpublished(CheckpointStore& store, std::string_view directory) {
   if (present && !present->has_manifest()) (void)RemoveDirectory(store, *present);
 }
 
+// What others were writing when they were killed: as large as the model, and of no use. Of a
+// directory that is not pruned.
+void RemoveTemporaries(CheckpointStore& store, std::string_view directory) {
+  const auto present = FindDirectory(store, directory);
+  if (!present) return;
+  for (const auto& [file, bytes] : present->files) {
+    if (file.ends_with(kTemporarySuffix)) (void)store.Remove(PathIn(directory, file));
+  }
+}
+
 Status CheckJob(const StoredCheckpoint& stored, const Manifest& manifest, const JobIdentity& job) {
   if (manifest.job == job) return {};
   return Invalid(std::format(
@@ -302,7 +313,10 @@ Status PruneTo(CheckpointStore& store, const TrainingPosition& written, int keep
 
 Result<Manifest> ExportFinal(CheckpointStore& store, const CheckpointLabel& label,
                              const StateDict& state) {
-  return Publish(store, kFinalDirectory, {MakeFile(kFinalFile, ModelOf(state))}, label, state);
+  Result<Manifest> exported =
+      Publish(store, kFinalDirectory, {MakeFile(kFinalFile, ModelOf(state))}, label, state);
+  if (exported) RemoveTemporaries(store, kFinalDirectory);
+  return exported;
 }
 
 Result<Manifest> ReadFinal(CheckpointStore& store) {

@@ -18,9 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of files that are being written; one that stays is pruned, or overwritten by its writer.
-constexpr std::string_view kTemporarySuffix = ".part";
-
 // The kernel takes at most IOV_MAX parts and 2 GiB a call.
 constexpr std::size_t kPartsMost = 256;
 

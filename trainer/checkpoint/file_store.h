@@ -8,6 +8,10 @@
 
 namespace pliant {
 
+// Of files that are being written. One that stays, since its writer was killed, is pruned with its
+// directory; or it is overwritten, if the writer has no name of its own.
+inline constexpr std::string_view kTemporarySuffix = ".part";
+
 // A directory. An object is written to a temporary file beside its name, flushed, and renamed.
 class FileStore final : public CheckpointStore {
  public:

@@ -406,6 +406,19 @@ TEST(FinalModel, IsPublishedOnce) {
   EXPECT_EQ(ReadFinal(store).error().code, ErrorCode::kCorrupt);
 }
 
+// They have names of their own, so that nobody writes over what is left of them.
+TEST(FinalModel, OfWritersThatWereKilledNothingStays) {
+  MemoryStore store;
+  store.objects()["final/model.safetensors.5ca1ab1e.part"].resize(100);
+  store.objects()["final/manifest.json.5ca1ab1e.part"].resize(10);
+  store.objects()["final/tokenizer.json"].resize(10);
+  TrainingState state(1200);
+  ASSERT_TRUE(ExportFinal(store, LabelAt(1200), state.View()));
+  EXPECT_THAT(NamesIn(store), ElementsAre("final/manifest.json", "final/model.safetensors",
+                                          "final/tokenizer.json"));
+  EXPECT_TRUE(ReadFinal(store));
+}
+
 TEST(FinalModel, HasTheNamesOfItsFramework) {
   MemoryStore store;
   TrainingState state(1);
