@@ -31,7 +31,10 @@ void GatedTransport::OnPeerConnected(const LearnerId& peer) {
 }
 
 void GatedTransport::OnFrame(const LearnerId& peer, Frame frame) {
-  gate_->Run([this, peer, frame = std::move(frame)] { handler_->OnFrame(peer, frame); });
+  gate_->Run([this, peer, frame = std::move(frame)] {
+    see_(peer, frame, /*sent=*/false);
+    handler_->OnFrame(peer, frame);
+  });
 }
 
 void GatedTransport::OnPeerLost(const LearnerId& peer, std::string_view reason) {

@@ -57,10 +57,13 @@ class GatedLoop final : public EventLoop {
   TimePoint posted_last_{};  // when the last of those for at once is due
 };
 
+// `see` sees what is sent, and what comes.
 class GatedTransport final : public PeerTransport, private PeerHandler {
  public:
-  GatedTransport(std::unique_ptr<PeerTransport> inner, std::shared_ptr<Gate> gate)
-      : inner_(std::move(inner)), gate_(std::move(gate)) {
+  using See = std::function<void(const LearnerId& peer, const Frame& frame, bool sent)>;
+
+  GatedTransport(std::unique_ptr<PeerTransport> inner, std::shared_ptr<Gate> gate, See see)
+      : inner_(std::move(inner)), gate_(std::move(gate)), see_(std::move(see)) {
     inner_->SetHandler(this);
   }
   void SetHandler(PeerHandler* handler) override { handler_ = handler; }
@@ -68,7 +71,10 @@ class GatedTransport final : public PeerTransport, private PeerHandler {
   void Connect(const Member& peer) override { inner_->Connect(peer); }
   void Disconnect(const LearnerId& peer) override { inner_->Disconnect(peer); }
   bool Connected(const LearnerId& peer) const override { return inner_->Connected(peer); }
-  void Send(const LearnerId& peer, Frame frame) override { inner_->Send(peer, std::move(frame)); }
+  void Send(const LearnerId& peer, Frame frame) override {
+    see_(peer, frame, /*sent=*/true);
+    inner_->Send(peer, std::move(frame));
+  }
 
  private:
   void OnPeerConnected(const LearnerId& peer) override;
@@ -77,6 +83,7 @@ class GatedTransport final : public PeerTransport, private PeerHandler {
 
   const std::unique_ptr<PeerTransport> inner_;
   const std::shared_ptr<Gate> gate_;
+  const See see_;
   PeerHandler* handler_ = nullptr;
 };
 

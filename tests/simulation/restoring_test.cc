@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -215,6 +216,32 @@ TEST_F(Restoring, ALinkThatBreaksMeanwhileCostsTheParts) {
     on_first_ = nullptr;
     if (seed % 8 == 0) Complete();
   }
+}
+
+// What is not taken is in memory, and in the way of what else is to be said.
+TEST_F(Restoring, TwoBatchesAreUnderWayAtMost) {
+  World& world = Begin(110);
+  world.network().bytes_per_second = 3 << 10;
+  std::map<std::pair<std::string, std::string>, std::size_t> under_way;  // by sender and receiver
+  std::size_t most = 0;
+  std::size_t sent = 0;
+  world.on_sent = [&](const LearnerId& by, const LearnerId& to, const Frame& frame) {
+    if (frame.header.kind != FrameKind::kPart) return;
+    std::size_t& bytes = under_way[{by.name, to.name}];
+    bytes += frame.payload.view.size();
+    sent += frame.payload.view.size();
+    most = std::max(most, bytes);
+  };
+  world.on_received = [&](const LearnerId& by, const LearnerId& from, const Frame& frame) {
+    if (frame.header.kind != FrameKind::kPart) return;
+    under_way[{from.name, by.name}] -= frame.payload.view.size();
+  };
+  Resumes(TickOf(newest_));
+  EXPECT_TRUE(followers_.empty());
+  EXPECT_EQ(most, 2 * kJob.state_batch_bytes);
+  EXPECT_GT(sent, (kLearners - 1) * kJob.ballast_bytes) << "all of it came that way";
+  world.network().bytes_per_second.reset();
+  Complete();
 }
 
 }  // namespace

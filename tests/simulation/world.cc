@@ -99,6 +99,7 @@ World::World(std::uint64_t seed, JobSpec job, const Reference& reference, Speeds
   on_shard = [](const LearnerId&, const ShardTask&) {};
   on_read = [](const LearnerId&, std::string_view, std::size_t) { return Status(); };
   volume_hangs = [](const LearnerId&) { return 0ms; };
+  on_sent = on_received = [](const LearnerId&, const LearnerId&, const Frame&) {};
   NewHost(1, 0);
   loop_.Post([this] { Operate(); });
 }
@@ -243,7 +244,15 @@ void World::Build(Pod& pod) {
       },
       [this, &pod](const ShardTask& task) { NoteShard(pod, task); },
       [this, &pod] { CheckState(pod); });
-  pod.transport = std::make_unique<GatedTransport>(network_.NewTransport(pod.id), pod.gate);
+  pod.transport = std::make_unique<GatedTransport>(
+      network_.NewTransport(pod.id), pod.gate,
+      [this, &pod](const LearnerId& peer, const Frame& frame, bool sent) {
+        if (sent) {
+          on_sent(pod.id, peer, frame);
+        } else {
+          on_received(pod.id, peer, frame);
+        }
+      });
   pod.volume = std::make_unique<Volume>(*this, pod.id);
   pod.checkpointer = NewInLoopCheckpointer(*pod.loop, *pod.volume, [this, &pod] {
     return volume_hangs(pod.id) + Between(1ms, speeds_.disk_most);

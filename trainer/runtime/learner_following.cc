@@ -13,12 +13,6 @@
 // of it repeats it in its trailer, so that all know it after the same tick.
 
 namespace pliant {
-namespace {
-
-// While one travels the next is asked for.
-constexpr int kBatchesUnderWay = 2;
-
-}  // namespace
 
 // ---- The others ----
 

@@ -135,8 +135,9 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
     // When this one's is read.
     MembershipId membership{};                         // that wrote the checkpoint
     std::optional<StateSender> sender = std::nullopt;  // of the part
-    std::vector<std::uint32_t> places = {};            // of its tensors in the state
-    Duration patience{};                               // with those of whom nothing comes
+    std::optional<BatchPace> pace = std::nullopt;
+    std::vector<std::uint32_t> places = {};  // of its tensors in the state
+    Duration patience{};                     // with those of whom nothing comes
   };
   void LookForCheckpoint();
   void OnNewestCheckpoint(Result<StoredCheckpoint> newest);
@@ -146,7 +147,8 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   Restoring& restoring();
   void ReadPart(const std::string& checkpoint);
   void OnPartRead(Result<Restored> part);
-  void SendPart();
+  void SendPart();  // as much as may be under way
+  void OnPartTaken(int rank);
   void OnPartFrame(int rank, const Frame& frame);
   void OnRestoreFrame(int rank, const Frame& frame);
   void OnLostWhileRestoring(int rank);

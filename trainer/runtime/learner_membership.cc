@@ -181,6 +181,8 @@ void LearnerLoop::Impl::Deliver(const LearnerId& peer, const Frame& frame) {
       return OnRestoreFrame(*rank, frame);
     case FrameKind::kPart:
       return OnPartFrame(*rank, frame);
+    case FrameKind::kPartTaken:
+      return OnPartTaken(*rank);
     case FrameKind::kAbort:
       return OnLoss({.cause = peer.name + " gave up"});
     case FrameKind::kFinished: {

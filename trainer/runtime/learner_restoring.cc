@@ -19,16 +19,14 @@ namespace {
 
 constexpr Duration kVolumePatience = std::chrono::seconds(3);
 constexpr Duration kPartsCheck = std::chrono::milliseconds(500);
-// Nobody reads more than rank 0, but what that has written itself it may find in its memory, while
-// others wait for the volume.
+// Others read at most twice as much as one does (FilesOfReader). But what it has written itself it
+// may find in its memory, while they wait for the volume.
 constexpr Duration kPartsPatience = std::chrono::seconds(10);
 constexpr int kPartsPatienceTimes = 3;
 constexpr std::size_t kPartBytesPerSecondLeast = std::size_t{64} << 20;
-// Of its own part a member sends so much at a time, and in between hears what comes.
-constexpr std::size_t kPartBatchBytes = std::size_t{64} << 20;
 
 Duration PatienceAfter(Duration took, std::size_t bytes) {
-  const std::chrono::seconds slowest(bytes / kPartBytesPerSecondLeast);
+  const std::chrono::seconds slowest(2 * bytes / kPartBytesPerSecondLeast);
   return std::max<Duration>({kPartsPatience, kPartsPatienceTimes * took, slowest});
 }
 
@@ -177,27 +175,44 @@ void LearnerLoop::Impl::OnPartRead(Result<Restored> part) {
   restoring_->places = *std::move(places);
   restoring_->sender.emplace(membership_.id, position.tick,
                              std::make_shared<const StateCopy>(std::move(part->state)));
+  std::vector<int> others;
+  for (int rank = 0; rank < membership_.world_size(); ++rank) {
+    if (rank != this->rank()) others.push_back(rank);
+  }
+  restoring_->pace.emplace(others);
   SendPart();
 }
 
 void LearnerLoop::Impl::SendPart() {
   Status fits;
-  restoring_->sender->SendBatch(kPartBatchBytes, [&](Frame frame) {
+  const auto send = [&](Frame frame) {
     frame.header.kind = FrameKind::kPart;
     frame.header.bucket = restoring_->places[frame.header.bucket];
     for (const Member& member : membership_.members) {
       if (member.id != options_.self) Send(member.id, frame);
     }
     if (fits) fits = restoring_->parts.OnFrame(rank(), frame);
-  });
+  };
+  while (!restoring_->sender->done() && restoring_->pace->MaySend()) {
+    restoring_->pace->OnSent();
+    restoring_->sender->SendBatch(options_.state_batch_bytes, send);
+  }
   if (!fits) return GiveUpParts(fits.error().message);
-  if (restoring_->sender->done()) return AdvanceOpening();
-  After(Duration::zero(), [this, id = membership_.id] {
-    if (membership_.id == id && restoring_) SendPart();
-  });
+  if (restoring_->sender->done()) AdvanceOpening();
+}
+
+void LearnerLoop::Impl::OnPartTaken(int rank) {
+  if (!restoring_ || !restoring_->sender) return;
+  restoring_->heard = parts_.loop.Now();
+  restoring_->pace->OnTaken(rank);
+  if (!restoring_->sender->done()) SendPart();
 }
 
 void LearnerLoop::Impl::OnPartFrame(int rank, const Frame& frame) {
+  // Also what is of no use here any more: others wait for the sender, and it for this.
+  if ((frame.header.node & kLastOfBatch) != 0) {
+    SendToPeer(member(rank), FrameKind::kPartTaken);
+  }
   if (phase_ != Phase::kOpening || has_state_ || loading_ || parts_over_) return;
   restoring().heard = parts_.loop.Now();
   if (const Status status = restoring_->parts.OnFrame(rank, frame); !status) {
@@ -228,7 +243,10 @@ void LearnerLoop::Impl::OnLostWhileRestoring(int rank) {
   if (has_state_ || loading_ || parts_over_) return;
   if (!restoring_) {
     parts_over_ = true;
-  } else if (rank == 0 || !restoring_->parts.has_all_of(rank)) {
+    return;
+  }
+  const bool all_sent = restoring_->sender && restoring_->sender->done();
+  if (rank == 0 || !all_sent || !restoring_->parts.has_all_of(rank)) {
     GiveUpParts(std::format("lost {}", member(rank).name));
   }
 }

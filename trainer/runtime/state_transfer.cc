@@ -107,6 +107,20 @@ Result<std::vector<std::uint32_t>> PlacesIn(const StateDict& shape, const StateD
   return places;
 }
 
+BatchPace::BatchPace(const std::vector<int>& to) {
+  for (const int member : to) taken_.emplace(member, 0);
+}
+
+bool BatchPace::MaySend() const {
+  return std::ranges::all_of(
+      taken_, [&](const auto& item) { return sent_ - item.second < kBatchesUnderWay; });
+}
+
+void BatchPace::OnTaken(int member) {
+  const auto taken = taken_.find(member);
+  if (taken != taken_.end() && taken->second < sent_) ++taken->second;
+}
+
 PartsReceiver::PartsReceiver(const StateDict& shape, int members)
     : state_(std::make_shared<StateCopy>(StateCopy::Like(shape))),
       arrivals_(shape.size()),

@@ -19,7 +19,10 @@ namespace pliant {
 // tensors: they run the same program.
 inline constexpr std::size_t kStatePieceBytes = std::size_t{4} << 20;
 
-// In header.node of a kState frame.
+// While one travels the next is asked for.
+inline constexpr int kBatchesUnderWay = 2;
+
+// In header.node of kState and kPart frames.
 inline constexpr std::uint32_t kFirstStateFrame = 1;
 inline constexpr std::uint32_t kLastOfBatch = 2;  // what comes next is sent when it is asked for
 
@@ -83,6 +86,21 @@ class SlicedStateReceiver {
 // Where in `shape` the tensors of `part` stand, and where it ends. kInvalid, naming the tensor, if
 // it is not there, or is another.
 Result<std::vector<std::uint32_t>> PlacesIn(const StateDict& shape, const StateDict& part);
+
+// Of batches that go to several at a time: when the next one may. What is sent and not taken is in
+// memory, here or there, and ahead of whatever else is to be said.
+class BatchPace {
+ public:
+  explicit BatchPace(const std::vector<int>& to);  // these members
+
+  bool MaySend() const;
+  void OnSent() { ++sent_; }
+  void OnTaken(int member);
+
+ private:
+  std::int64_t sent_ = 0;
+  std::map<int, std::int64_t> taken_;  // by member
+};
 
 // Puts the parts of all members together, its own among them. Which tensors a member has the frames
 // tell: header.bucket is the place in the state, and after the last one the number of tensors.

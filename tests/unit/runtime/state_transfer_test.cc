@@ -185,6 +185,28 @@ TEST(Parts, ThatAreNotTheWholeAreRefused) {
   }
 }
 
+TEST(BatchPace, IsThatOfTheSlowest) {
+  BatchPace pace({0, 2, 3});
+  const auto may_send = [&] {
+    int batches = 0;
+    for (; pace.MaySend() && batches < 10; ++batches) pace.OnSent();
+    return batches;
+  };
+  EXPECT_EQ(may_send(), 2);
+  pace.OnTaken(0);
+  pace.OnTaken(2);
+  pace.OnTaken(2);
+  EXPECT_EQ(may_send(), 0) << "3 has taken none";
+  pace.OnTaken(3);
+  EXPECT_EQ(may_send(), 1);
+  pace.OnTaken(1);  // none of them
+  pace.OnTaken(3);
+  pace.OnTaken(3);
+  EXPECT_EQ(may_send(), 0) << "0 has taken one of three";
+  for (int i = 0; i < 5; ++i) pace.OnTaken(0);
+  EXPECT_EQ(may_send(), 1) << "2 has taken two, and nobody more than there were";
+}
+
 TEST(Parts, OfAnotherModelHaveNoPlace) {
   State state(std::byte{7});
   const StateDict shape = state.dict();
