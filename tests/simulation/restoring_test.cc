@@ -44,7 +44,9 @@ class Restoring : public testing::Test {
 
   // Four train until there are `checkpoints`, then all are killed. Who comes next is not up yet.
   World& Begin(std::uint64_t seed, std::size_t checkpoints = 1) {
-    world_.emplace(seed, kJob, TheReference(), Speeds{.shard = 30ms});
+    JobSpec job = kJob;
+    job.state_batch_bytes = batch_bytes_;
+    world_.emplace(seed, job, TheReference(), Speeds{.shard = 30ms});
     World& world = *world_;
     first_ = {};
     opened_at_.clear();
@@ -99,7 +101,17 @@ class Restoring : public testing::Test {
     world_->CheckTheEnd(/*one_at_a_time=*/false);
   }
   bool IsRank0(const LearnerId& id) const { return first_.RankOf(id) == 0; }
+  // Of those who came after the others were killed.
+  bool OneReadAll() const {
+    std::map<std::string, std::size_t> files_of;
+    for (const auto& [file, readers] : read_by_) {
+      if (!file.starts_with(newest_.name)) continue;
+      for (const std::string& reader : readers) ++files_of[reader];
+    }
+    return std::ranges::any_of(files_of, [](const auto& of) { return of.second == 2 * kLearners; });
+  }
 
+  std::size_t batch_bytes_ = kJob.state_batch_bytes;
   std::optional<World> world_;
   StoredCheckpoint newest_;
   std::map<std::string, std::vector<std::byte>> stored_;
@@ -200,6 +212,8 @@ TEST_F(Restoring, AMemberThatDiesMeanwhileIsReplaced) {
 }
 
 TEST_F(Restoring, ALinkThatBreaksMeanwhileCostsTheParts) {
+  int meanwhile = 0;
+  int by_one = 0;
   for (std::uint64_t seed = 40; seed < 64 && !HasFailure(); ++seed) {
     SCOPED_TRACE(seed);
     World& world = Begin(seed);
@@ -207,15 +221,57 @@ TEST_F(Restoring, ALinkThatBreaksMeanwhileCostsTheParts) {
     on_first_ = [&] {
       const LearnerId a = first_.members[seed % kLearners].id;
       const LearnerId b = first_.members[(seed + 1 + seed / 4 % 3) % kLearners].id;
-      world.loop().PostAfter(world.Between(0ms, 800ms), [&world, a, b] {
+      world.loop().PostAfter(world.Between(0ms, 800ms), [&, a, b] {
+        if (opened_at_.empty()) ++meanwhile;
         world.CutFor(a, b, world.Between(1ms, 500ms), /*silent=*/false);
         world.network().bytes_per_second.reset();
       });
     };
     Resumes(TickOf(newest_));
     on_first_ = nullptr;
+    if (OneReadAll()) ++by_one;
     if (seed % 8 == 0) Complete();
   }
+  EXPECT_GT(meanwhile, 10) << "the story is about what happens before they begin";
+  EXPECT_GT(by_one, 10);
+}
+
+// Rank 0 is connected to all of them. They give the membership up before it has read anything, and
+// all enter another one without that link.
+TEST_F(Restoring, ALinkBetweenOthersThatIsDownForSecondsCostsTheParts) {
+  int without = 0;
+  int by_one = 0;
+  for (std::uint64_t seed = 70; seed < 102 && !HasFailure(); ++seed) {
+    SCOPED_TRACE(seed);
+    // Of one batch or of many: nobody has taken it, or the sender waits for that.
+    batch_bytes_ = seed % 2 == 0 ? kJob.state_batch_bytes : kJob.ballast_bytes;
+    World& world = Begin(seed);
+    bool down = false;
+    on_first_ = [&] {
+      const LearnerId a = first_.members[1 + seed % 3].id;
+      const LearnerId b = first_.members[1 + (seed + 1) % 3].id;
+      world.volume_hangs = [&](const LearnerId&) { return world.Between(300ms, 1500ms); };
+      world.loop().PostAfter(world.Between(0ms, 100ms), [&, a, b] {
+        const Duration duration = world.Between(1200ms, 8s);
+        world.CutFor(a, b, duration, /*silent=*/seed % 4 == 0);
+        down = true;
+        world.loop().PostAfter(duration, [&] { down = false; });
+      });
+    };
+    bool read_without = false;
+    can_read_ = [&](const LearnerId&) -> Status {
+      read_without = read_without || down;
+      return {};
+    };
+    Resumes(TickOf(newest_));
+    on_first_ = nullptr;
+    can_read_ = nullptr;
+    if (read_without) ++without;
+    if (OneReadAll()) ++by_one;
+    if (seed % 8 == 0) Complete();
+  }
+  EXPECT_GT(without, 10) << "the story is about a link that is not up when they read";
+  EXPECT_GT(by_one, 10);
 }
 
 // What is not taken is in memory, and in the way of what else is to be said.

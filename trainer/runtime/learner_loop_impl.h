@@ -132,12 +132,12 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
     PartsReceiver parts;
     TimePoint began{};  // to read this one's
     TimePoint heard{};  // of any, last
+    Duration patience;  // with those of whom nothing comes
     // When this one's is read.
     MembershipId membership{};                         // that wrote the checkpoint
     std::optional<StateSender> sender = std::nullopt;  // of the part
     std::optional<BatchPace> pace = std::nullopt;
     std::vector<std::uint32_t> places = {};  // of its tensors in the state
-    Duration patience{};                     // with those of whom nothing comes
   };
   void LookForCheckpoint();
   void OnNewestCheckpoint(Result<StoredCheckpoint> newest);
@@ -145,6 +145,8 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   bool IsOfThisSchedule(const TrainingPosition& position) const;
   void SettleOpening();  // nothing is ahead of what the members hold
   Restoring& restoring();
+  // What is sent to a member that is not connected nobody gets, and nobody hears of.
+  bool PartsCanCome() const { return !parts_over_ && missing_since_.empty(); }
   void ReadPart(const std::string& checkpoint);
   void OnPartRead(Result<Restored> part);
   void SendPart();  // as much as may be under way

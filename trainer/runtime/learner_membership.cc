@@ -160,6 +160,7 @@ void LearnerLoop::Impl::Deliver(const LearnerId& peer, const Frame& frame) {
       if (const Result<Holding> holding =
               DecodeHolding(frame.payload.view, schedule_.spec().logical_shards)) {
         opening_->OnOpen(*rank, *holding);
+        if (restoring_) restoring_->heard = parts_.loop.Now();
         return AdvanceOpening();
       }
       return Stop({.accused = {peer}, .cause = "an opening frame that cannot be read"});

@@ -80,11 +80,9 @@ void LearnerLoop::Impl::OnNewestCheckpoint(Result<StoredCheckpoint> newest) {
     return SettleOpening();
   }
   // After a start. Once there is a state anywhere, who is behind follows.
-  if (!furthest && newest->slices() > 1 && membership_.world_size() > 1 && !parts_over_ &&
-      missing_since_.empty()) {
+  if (!furthest && newest->slices() > 1 && membership_.world_size() > 1 && PartsCanCome()) {
     SendToMembers(FrameKind::kRestore, BytesOf(newest->name));
-    ReadPart(newest->name);
-    return AwaitParts();
+    return ReadPart(newest->name);
   }
   parts_.checkpointer.Restore(Label().job, take);
 }
@@ -144,7 +142,8 @@ void LearnerLoop::Impl::SettleOpening() {
 LearnerLoop::Impl::Restoring& LearnerLoop::Impl::restoring() {
   if (!restoring_) {
     restoring_.emplace(
-        Restoring{.parts = PartsReceiver(parts_.compute.state_shape(), membership_.world_size())});
+        Restoring{.parts = PartsReceiver(parts_.compute.state_shape(), membership_.world_size()),
+                  .patience = kPartsPatience});
   }
   return *restoring_;
 }
@@ -156,6 +155,7 @@ void LearnerLoop::Impl::ReadPart(const std::string& checkpoint) {
       Guarded<Result<Restored>>([this, id = membership_.id](Result<Restored> part) {
         if (membership_.id == id && restoring_) OnPartRead(std::move(part));
       }));
+  AwaitParts();
 }
 
 void LearnerLoop::Impl::OnPartRead(Result<Restored> part) {
@@ -231,8 +231,8 @@ void LearnerLoop::Impl::OnRestoreFrame(int rank, const Frame& frame) {
     restoring_.reset();
     parts_over_ = true;
     AdvanceOpening();
-  } else if (rank == 0 && parts_over_) {
-    SendToPeer(member(0), FrameKind::kRestore, BytesOf("it has lost a member"));
+  } else if (rank == 0 && !PartsCanCome()) {
+    GiveUpParts("it is not, or was not, connected to all");
   } else if (rank == 0) {
     ReadPart(text);
   }
@@ -251,11 +251,14 @@ void LearnerLoop::Impl::OnLostWhileRestoring(int rank) {
   }
 }
 
-// Rank 0, for a member whose volume hangs.
+// Rank 0 gives up for all, when it has read its own and nothing comes: some volume hangs, or a
+// link. Once it begins with what came, who lacks some of it gives up for itself.
 void LearnerLoop::Impl::AwaitParts() {
   After(kPartsCheck, [this, id = membership_.id] {
-    if (membership_.id != id || !restoring_) return;
-    if (restoring_->sender && parts_.loop.Now() - restoring_->heard >= restoring_->patience) {
+    if (membership_.id != id || phase_ != Phase::kOpening || !restoring_) return;
+    const std::optional<Holding>& told = opening_->holding(0);
+    const bool decides = rank() == 0 ? restoring_->sender.has_value() : told && told->current;
+    if (decides && parts_.loop.Now() - restoring_->heard >= restoring_->patience) {
       return GiveUpParts("nothing comes of a part");
     }
     AwaitParts();
@@ -278,8 +281,7 @@ void LearnerLoop::Impl::LoadWhenWhole() {
     const std::optional<Holding>& told = opening_->holding(0);
     if (!told || !told->current) return;
     if (told->applied_ticks != whole.applied_ticks) {
-      restoring_.reset();
-      return AdvanceOpening();
+      return GiveUpParts("rank 0 begins with another checkpoint");
     }
     whole.lineage = told->lineage;
   }
