@@ -22,6 +22,7 @@ class Commit:
     ends: tuple[float, ...] = ()  # of these shards, as `at`
     cpu: float | None = None  # seconds, from the process's start to its first commit
     sha: str | None = None  # of the parameters, now and then
+    waited: float | None = None  # seconds since the commit before, in which it did not compute
 
 
 class CommitLog:
@@ -32,7 +33,13 @@ class CommitLog:
         self._first = True
 
     def add(
-        self, step: int, shards: int, *, ends: Sequence[float] = (), sha: str | None = None
+        self,
+        step: int,
+        shards: int,
+        *,
+        ends: Sequence[float] = (),
+        sha: str | None = None,
+        waited: float | None = None,
     ) -> None:
         line: dict[str, object] = {"step": step, "at": time.monotonic(), "shards": shards}
         if ends:
@@ -43,6 +50,8 @@ class CommitLog:
             self._first = False
         if sha:
             line["sha"] = sha
+        if waited is not None:
+            line["waited"] = waited
         os.write(self._file, (json.dumps(line) + "\n").encode())
 
 

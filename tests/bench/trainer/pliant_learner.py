@@ -44,17 +44,25 @@ def main() -> None:
     )  # fmt: skip
     log = CommitLog(options.commits)
     pace = pacing.Paced(options.paced) if options.paced else pacing.Free()
+    done = time.monotonic()
     for step in elastic.steps():
+        # What is not the model's: between two steps, and from a batch to the next.
+        waited = time.monotonic() - done
         pace.before_step()
         ends = []
+        done = time.monotonic()
         for batch in step:
+            waited += time.monotonic() - done
             step.backward(workload.loss(workload.model, batch))
-            ends.append(time.monotonic())
+            done = time.monotonic()
+            ends.append(done)
+        waited += time.monotonic() - done
         step.commit()
         pace.after_step()
         due = options.hash_every and (step.number + 1) % options.hash_every == 0
         sha = parameters_sha(workload.model) if due else None
-        log.add(step.number + 1, len(ends), ends=ends, sha=sha)
+        log.add(step.number + 1, len(ends), ends=ends, sha=sha, waited=waited)
+        done = time.monotonic()
 
 
 if __name__ == "__main__":

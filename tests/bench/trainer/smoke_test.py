@@ -20,7 +20,7 @@ _ROWS = {
     "step": ["step/transformer/1", "step/transformer/2"],
     "package": ["python/import", "python/attach", "python/lines/char_transformer"],
     "kill": ["kill/next-step", "kill/detection", "kill/pause"],
-    "checkpoint": ["checkpoint/step", "checkpoint/extra", "checkpoint/pause"],
+    "checkpoint": ["checkpoint/step", "checkpoint/extra", "checkpoint/pause", "checkpoint/longest"],
     "goodput": ["goodput/lost", "goodput/start-cpu", "goodput/hashes-different"],
 }
 

@@ -15,6 +15,7 @@ import argparse
 import contextlib
 import itertools
 import os
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
@@ -136,6 +137,7 @@ def main() -> None:
     log = CommitLog(options.commits)
     saver = Saver(options.save, options.save_to) if options.save else None
     pace = pacing.Paced(options.paced) if options.paced else pacing.Free()
+    waited = 0.0
     for step in itertools.count(first_step + 1):
         pace.before_step()
         workload.optimizer.zero_grad()
@@ -145,11 +147,14 @@ def main() -> None:
                 (workload.loss(model, next(loader)) * share).backward()
         workload.optimizer.step()
         pace.after_step()
-        log.add(step, len(own))
+        log.add(step, len(own), waited=waited)
+        waited = 0.0
         if options.snapshot and rank == 0 and step % _SNAPSHOT_EVERY == 0:
             _save_snapshot(options.snapshot, workload, step)
         if saver and step % options.save_every == 0:
+            began = time.monotonic()
             saver.save(workload)
+            waited = time.monotonic() - began
 
 
 if __name__ == "__main__":

@@ -48,13 +48,13 @@ class FileTest(unittest.TestCase):
             self.assertEqual(read(path), [])
             log = CommitLog(path)
             log.add(1, 2, ends=[0.5, 0.75])
-            log.add(2, 4, sha="ab")
+            log.add(2, 4, sha="ab", waited=0.25)
             CommitLog(path).add(3, 4)  # a process that took its place
             with path.open("a") as file:
                 file.write('{"step": 4, "a')
             one, two, three = read(path)
         self.assertEqual((one.step, one.shards, list(one.ends)), (1, 2, [0.5, 0.75]))
-        self.assertEqual((two.sha, two.cpu), ("ab", None))
+        self.assertEqual((two.sha, two.waited, two.cpu), ("ab", 0.25, None))
         self.assertGreater(one.cpu, 0)
         self.assertGreater(three.cpu, 0)
         self.assertLess(one.at, three.at)
