@@ -123,7 +123,8 @@ void LearnerLoop::Impl::BeginTick() {
       if (std::ranges::contains(own, block)) reduction_.AddLocal(node);
     }
   }
-  const std::uint64_t check_every = options_.check_state_every_steps;
+  // Who is alone has nobody to compare with.
+  const std::uint64_t check_every = members_in_step() > 1 ? options_.check_state_every_steps : 0;
   work.check_state = train && check_every > 0 && plan_.step > 0 && plan_.step % check_every == 0;
   computing_ = true;
   parts_.compute.RunTick(std::move(work), Guarded<const NodePart&>([this](const NodePart& part) {

@@ -24,6 +24,13 @@ TEST(Checksum, ChangesWithEveryBitAndPlace) {
   EXPECT_TRUE(seen.insert(ChecksumOf(bytes)).second) << "two words changed places";
 }
 
+// What learners of different builds compare: computed once by the formula, in Python.
+TEST(Checksum, IsTheSumOfItsWords) {
+  std::vector<std::byte> bytes;
+  for (int i = 0; i < 21; ++i) bytes.push_back(static_cast<std::byte>(i + 1));
+  EXPECT_EQ(ChecksumOf(bytes), 0x8fd805d9d5c51bd3ULL);
+}
+
 TEST(Checksum, ZerosOfDifferentLengthsDiffer) {
   std::set<std::uint64_t> seen;
   for (std::size_t size = 0; size < 20; ++size)
