@@ -23,6 +23,8 @@ def made_up(count: int) -> np.ndarray:
 
 
 def rows_of(files: list[Path]) -> np.ndarray:
+    if not files:
+        raise FileNotFoundError("no data_batch_*.bin there: --data is the folder, or made-up")
     return np.concatenate([np.fromfile(file, np.uint8).reshape(-1, 3073) for file in files])
 
 

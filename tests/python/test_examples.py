@@ -24,14 +24,14 @@ class ExamplesTest(unittest.TestCase):
         self.addCleanup(scratch.cleanup)
         self.folder = pathlib.Path(scratch.name)
 
-    def run_example(self, name, *arguments):
+    def run_example(self, name, *arguments, status=0):
         environment = {**os.environ, "PLIANT_CHECKPOINT_DIR": str(self.folder / "checkpoints"),
                        "RESULT_DIR": str(self.folder / "results")}  # fmt: skip
         command = [sys.executable, "-B", str(EXAMPLES / name / "train.py"), *arguments]
         ended = subprocess.run(
             command, env=environment, capture_output=True, text=True, timeout=120
         )
-        self.assertEqual(ended.returncode, 0, ended.stderr)
+        self.assertEqual(ended.returncode, status, ended.stderr)
         return ended.stdout, ended.stderr
 
     def test_resnet18(self):
@@ -43,6 +43,10 @@ class ExamplesTest(unittest.TestCase):
             )
         out, _ = self.run_example("resnet18", f"--data={data}", "--epochs=1", "--batch-size=8")
         self.assertIn("'kind': 'test'", out)
+
+    def test_resnet18_without_its_images(self):
+        _, log = self.run_example("resnet18", f"--data={self.folder}", status=1)
+        self.assertIn("FileNotFoundError: no data_batch_*.bin there", log)
 
     def test_char_transformer(self):
         text = self.folder / "text"
