@@ -1,11 +1,12 @@
 #pragma once
 
 #include <condition_variable>
-#include <deque>
 #include <mutex>
 #include <optional>
 #include <stop_token>
 #include <utility>
+
+#include "base/fifo.h"
 
 namespace pliant {
 
@@ -30,9 +31,7 @@ class Mailbox {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, stop, [this] { return closed_ || !items_.empty(); });
     if (items_.empty() || stop.stop_requested()) return std::nullopt;
-    T item = std::move(items_.front());
-    items_.pop_front();
-    return item;
+    return items_.take_front();
   }
 
   void Close() {
@@ -46,7 +45,7 @@ class Mailbox {
  private:
   std::mutex mutex_;
   std::condition_variable_any changed_;
-  std::deque<T> items_;  // guarded by mutex_
+  Fifo<T> items_;        // guarded by mutex_
   bool closed_ = false;  // guarded by mutex_
 };
 
