@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "trainer/collective/kept_allocator.h"
 #include "trainer/collective/memory_source.h"
 #include "trainer/collective/peer_transport.h"
 
@@ -22,6 +23,7 @@ class BytePool {
  private:
   struct Shelves;
   std::shared_ptr<Shelves> shelves_;
+  const KeptAllocator<std::byte> owners_;
   MemorySource& memory_;
 };
 

@@ -30,6 +30,8 @@ constexpr std::size_t kTurnBytes = std::size_t{512} << 10;
 constexpr std::size_t kStagingKeptBytes = std::size_t{64} << 20;
 constexpr std::size_t kDescriptorsMost = 16;  // that came and were not named yet
 constexpr std::size_t kBlocksMost = 4096;     // of one peer
+// Sent since the first payload that was not returned.
+constexpr std::size_t kLentMost = std::size_t{1} << 20;
 
 std::string_view TextOf(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -39,26 +41,22 @@ std::string_view TextOf(std::span<const std::byte> bytes) {
 
 // Numbers of payloads that were read. Their readers may be other threads, and outlive the
 // connection.
-class ShmConnection::Returns {
+class ShmConnection::Returns : public std::enable_shared_from_this<Returns> {
  public:
-  Returns(Socket::executor_type executor, std::weak_ptr<ShmConnection> connection)
-      : executor_(std::move(executor)), connection_(std::move(connection)) {}
+  Returns(boost::asio::io_context& context, std::weak_ptr<ShmConnection> connection)
+      : context_(context), connection_(std::move(connection)) {}
 
   void Add(std::uint64_t number) {
     const std::lock_guard lock(mutex_);
     if (ended_) return;
     numbers_.push_back(number);
     if (std::exchange(posted_, true)) return;
-    boost::asio::post(executor_, [connection = connection_] {
-      const auto self = connection.lock();
-      if (self != nullptr && !self->closed()) self->Advance();
-    });
+    boost::asio::post(context_, InMemory(memory_, [self = shared_from_this()] { self->Tell(); }));
   }
 
   void MoveTo(std::vector<std::uint64_t>& numbers) {
     const std::lock_guard lock(mutex_);
     numbers.swap(numbers_);
-    posted_ = false;
   }
 
   // The loop may be gone from here on.
@@ -68,11 +66,21 @@ class ShmConnection::Returns {
   }
 
  private:
-  const Socket::executor_type executor_;
+  void Tell() {
+    {
+      const std::lock_guard lock(mutex_);
+      posted_ = false;
+    }
+    const auto connection = connection_.lock();
+    if (connection != nullptr && !connection->closed()) connection->Advance();
+  }
+
+  boost::asio::io_context& context_;
+  HandlerMemory memory_;
   const std::weak_ptr<ShmConnection> connection_;
   std::mutex mutex_;
   std::vector<std::uint64_t> numbers_;  // guarded by mutex_
-  bool posted_ = false;                 // guarded by mutex_
+  bool posted_ = false;                 // guarded by mutex_: Tell is on its way
   bool ended_ = false;                  // guarded by mutex_
 };
 
@@ -127,7 +135,7 @@ void ShmConnection::Begin() {
     Fail(error.message());
     return;
   }
-  returns_ = std::make_shared<Returns>(socket_.get_executor(), Self());
+  returns_ = std::make_shared<Returns>(ContextOf(socket_), Self());
   phase_ = Phase::kChallenge;
   Put({.type = ShmRecordType::kChallenge, .bytes = challenge_.size()}, challenge_);
   Advance();
@@ -226,8 +234,7 @@ void ShmConnection::Send(Frame frame) {
   Announce(place->block);
   record.block = place->block->id();
   record.offset = place->offset;
-  lent_.emplace(++last_lent_,
-                Lent{.owner = std::move(frame.payload.owner), .bytes = payload.size()});
+  lent_.push_back({.owner = std::move(frame.payload.owner), .bytes = payload.size()});
   lent_bytes_ += payload.size();
   Put(record);
 }
@@ -255,19 +262,19 @@ void ShmConnection::PutReturns() {
 
 void ShmConnection::FlushSoon() {
   if (std::exchange(flush_posted_, true)) return;
-  boost::asio::post(socket_.get_executor(), [self = Self()] {
-    self->flush_posted_ = false;
-    if (!self->closed() && self->phase_ != Phase::kConnecting) self->Advance();
-  });
+  boost::asio::post(ContextOf(socket_), InMemory(flush_memory_, [self = Self()] {
+                      self->flush_posted_ = false;
+                      if (!self->closed() && self->phase_ != Phase::kConnecting) self->Advance();
+                    }));
 }
 
-void ShmConnection::Wait(Socket::wait_type what, bool& waits) {
-  if (waits) return;
-  waits = true;
-  socket_.async_wait(what, [self = Self(), &waits](const error_code& error) {
-    waits = false;
-    if (!self->closed() && !error) self->Advance();
-  });
+void ShmConnection::Wait(Socket::wait_type what, Waiting& waiting) {
+  if (std::exchange(waiting.on, true)) return;
+  socket_.async_wait(what,
+                     InMemory(waiting.memory, [self = Self(), &waiting](const error_code& error) {
+                       waiting.on = false;
+                       if (!self->closed() && !error) self->Advance();
+                     }));
 }
 
 void ShmConnection::Advance() {
@@ -280,6 +287,10 @@ void ShmConnection::WriteSome() {
   PutReturns();
   if (lent_bytes_ + out_.size() > limits_.send_queue_bytes_most) {
     Fail(std::format("{} bytes wait to be read", lent_bytes_ + out_.size()));
+    return;
+  }
+  if (lent_.size() > kLentMost) {
+    Fail("the peer keeps what it was lent");
     return;
   }
   while (out_sent_ < out_.size()) {
@@ -309,7 +320,7 @@ void ShmConnection::WriteSome() {
       if (with_descriptor) out_descriptors_.pop_front();
       out_sent_ += static_cast<std::size_t>(sent);
     } else if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-      return Wait(Socket::wait_write, waits_writable_);
+      return Wait(Socket::wait_write, writable_);
     } else if (errno != EINTR) {
       Fail(std::generic_category().message(errno));
       return;
@@ -345,7 +356,7 @@ bool ShmConnection::Receive() {
     got = ::recvmsg(socket_.native_handle(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   } while (got < 0 && errno == EINTR);
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-    Wait(Socket::wait_read, waits_readable_);
+    Wait(Socket::wait_read, readable_);
     return false;
   }
   if (got < 0) return Fail(std::generic_category().message(errno));
@@ -415,13 +426,8 @@ bool ShmConnection::Take(const ShmRecord& record, std::span<const std::byte> pay
       return true;
     case ShmRecordType::kFrame:
       return TakeFrame(record, payload);
-    case ShmRecordType::kReturn: {
-      const auto lent = lent_.find(record.offset);
-      if (lent == lent_.end()) return Fail("the peer returned what it was not lent");
-      lent_bytes_ -= lent->second.bytes;
-      lent_.erase(lent);
-      return true;
-    }
+    case ShmRecordType::kReturn:
+      return TakeReturn(record.offset);
   }
   return Fail("the peer does not speak this protocol");
 }
@@ -482,15 +488,29 @@ bool ShmConnection::TakeLent(const ShmRecord& record, Frame& frame) {
                                   static_cast<std::size_t>(record.bytes));
   const std::uint64_t number = ++last_borrowed_;
   if (frame.header.kind == FrameKind::kNode || frame.header.kind == FrameKind::kRoot) {
-    frame.payload = {.owner = {view.data(), [block = found->second, returns = returns_,
-                                             number](const void*) { returns->Add(number); }},
-                     .view = view};
+    std::shared_ptr<const std::byte> borrowed(
+        view.data(),
+        [block = found->second, returns = returns_, number](const std::byte*) {
+          returns->Add(number);
+        },
+        borrowers_);
+    frame.payload = {.owner = std::move(borrowed), .view = view};
     return true;
   }
   MutableBytes copy = pool_.Take(view.size());
   std::memcpy(copy.view.data(), view.data(), view.size());
   returns_->Add(number);
   frame.payload = {.owner = std::move(copy.owner), .view = copy.view};
+  return true;
+}
+
+bool ShmConnection::TakeReturn(std::uint64_t number) {
+  const std::uint64_t place = number - first_lent_;  // far too large for one before
+  if (place >= lent_.size() || lent_[place].bytes == 0)
+    return Fail("the peer returned what it was not lent");
+  lent_bytes_ -= lent_[place].bytes;
+  lent_[place] = {};
+  for (; !lent_.empty() && lent_.front().bytes == 0; ++first_lent_) lent_.take_front();
   return true;
 }
 

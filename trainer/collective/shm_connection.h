@@ -12,7 +12,10 @@
 #include <string>
 #include <vector>
 
+#include "base/fifo.h"
+#include "base/handler_memory.h"
 #include "trainer/collective/byte_pool.h"
+#include "trainer/collective/kept_allocator.h"
 #include "trainer/collective/peer_connection.h"
 #include "trainer/collective/shared_memory.h"
 #include "trainer/collective/shm_records.h"
@@ -48,11 +51,15 @@ class ShmConnection final : public PeerConnection {
   class Returns;
   struct Lent {
     std::shared_ptr<const void> owner;
-    std::size_t bytes = 0;
+    std::size_t bytes = 0;  // 0: it was returned
   };
   struct OutgoingDescriptor {
     std::uint64_t at = 0;  // sent with this byte of the stream
     std::shared_ptr<const SharedBlock> block;
+  };
+  struct Waiting {
+    bool on = false;
+    HandlerMemory memory;
   };
 
   std::shared_ptr<ShmConnection> Self() {
@@ -64,7 +71,7 @@ class ShmConnection final : public PeerConnection {
   void Put(const ShmRecord& record, std::span<const std::byte> payload = {});
   void Announce(const std::shared_ptr<const SharedBlock>& block);
   void FlushSoon();
-  void Wait(Socket::wait_type what, bool& waits);
+  void Wait(Socket::wait_type what, Waiting& waiting);
   void Advance();  // as far as it goes now
   void WriteSome();
   void ReadSome();
@@ -75,6 +82,7 @@ class ShmConnection final : public PeerConnection {
   bool TakeBlock(const ShmRecord& record);
   bool TakeFrame(const ShmRecord& record, std::span<const std::byte> payload);
   bool TakeLent(const ShmRecord& record, Frame& frame);
+  bool TakeReturn(std::uint64_t number);
   void PutReturns();
   bool Fail(const std::string& reason);  // false
   void Linger();
@@ -88,9 +96,10 @@ class ShmConnection final : public PeerConnection {
   const ShmSide side_;
   boost::asio::steady_timer timer_;
   Phase phase_ = Phase::kConnecting;
-  bool waits_readable_ = false;
-  bool waits_writable_ = false;
+  Waiting readable_;
+  Waiting writable_;
   bool flush_posted_ = false;
+  HandlerMemory flush_memory_;
 
   ShmChallenge challenge_{};
   ShmChallenge peer_challenge_{};
@@ -102,8 +111,9 @@ class ShmConnection final : public PeerConnection {
   std::uint64_t out_begin_ = 0;  // bytes of the stream before out_
   std::deque<OutgoingDescriptor> out_descriptors_;
   std::map<std::uint64_t, std::weak_ptr<const SharedBlock>> announced_;
-  std::map<std::uint64_t, Lent> lent_;  // by number
-  std::uint64_t last_lent_ = 0;
+  // Payloads in blocks are numbered in the order sent, and mostly return in it.
+  Fifo<Lent> lent_;
+  std::uint64_t first_lent_ = 1;  // the number of the first in lent_, which is not returned
   std::uint64_t lent_bytes_ = 0;
   BytePool staging_;  // for large payloads that do not lie in shared memory
 
@@ -114,6 +124,7 @@ class ShmConnection final : public PeerConnection {
   std::deque<int> in_descriptors_;
   std::map<std::uint64_t, std::shared_ptr<const MappedBlock>> blocks_;
   std::uint64_t last_borrowed_ = 0;
+  const KeptAllocator<std::byte> borrowers_;
   std::size_t turn_bytes_ = 0;
   std::shared_ptr<Returns> returns_;
   std::vector<std::uint64_t> returned_;  // room for PutReturns

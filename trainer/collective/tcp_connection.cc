@@ -124,28 +124,29 @@ void TcpConnection::Fail(const std::string& reason) {
   owner->OnConnectionClosed(*this, reason);
 }
 
-void TcpConnection::Wait(Socket::wait_type what, bool& waits) {
-  if (waits) return;
-  waits = true;
-  socket_.async_wait(what, [self = Self(), &waits](const error_code& error) {
-    waits = false;
-    if (!self->closed() && !error) self->Advance();
-  });
+void TcpConnection::Wait(Socket::wait_type what, Waiting& waiting) {
+  if (std::exchange(waiting.on, true)) return;
+  socket_.async_wait(what,
+                     InMemory(waiting.memory, [self = Self(), &waiting](const error_code& error) {
+                       waiting.on = false;
+                       if (!self->closed() && !error) self->Advance();
+                     }));
 }
 
-void TcpConnection::WaitReadable() { Wait(Socket::wait_read, waits_readable_); }
-void TcpConnection::WaitWritable() { Wait(Socket::wait_write, waits_writable_); }
+void TcpConnection::WaitReadable() { Wait(Socket::wait_read, readable_); }
+void TcpConnection::WaitWritable() { Wait(Socket::wait_write, writable_); }
 
 void TcpConnection::FlushSoon() {
   if (flush_posted_) return;
   flush_posted_ = true;
-  boost::asio::post(socket_.get_executor(), [self = Self()] {
-    self->flush_posted_ = false;
-    if (self->closed() || self->phase_ == Phase::kConnecting) return;
-    if (self->queued_bytes_ > self->limits_.send_queue_bytes_most)
-      return self->Fail(std::format("{} bytes wait to be sent", self->queued_bytes_));
-    self->Advance();
-  });
+  boost::asio::post(
+      ContextOf(socket_), InMemory(flush_memory_, [self = Self()] {
+        self->flush_posted_ = false;
+        if (self->closed() || self->phase_ == Phase::kConnecting) return;
+        if (self->queued_bytes_ > self->limits_.send_queue_bytes_most)
+          return self->Fail(std::format("{} bytes wait to be sent", self->queued_bytes_));
+        self->Advance();
+      }));
 }
 
 void TcpConnection::Advance() {
@@ -258,10 +259,11 @@ void TcpConnection::WriteSome() {
     parts_.clear();
     std::size_t skip = sent_;
     std::size_t gathered = 0;
-    for (Outgoing& outgoing : queue_) {
+    for (std::size_t i = 0; i < queue_.size(); ++i) {
       // No further than a turn: checksums of frames whose turn is far would go through memory
       // twice.
       if (parts_.size() + 2 > kPartsMost || gathered >= kGatherBytes) break;
+      Outgoing& outgoing = queue_[i];
       const std::span<const std::byte> payload = outgoing.frame.payload.view;
       if (!std::exchange(outgoing.has_head, true))
         outgoing.head =
@@ -300,7 +302,7 @@ void TcpConnection::Consume(std::size_t bytes) {
   sent_ += bytes;
   while (!queue_.empty() && sent_ >= kFrameHeadBytes + queue_.front().frame.payload.view.size()) {
     sent_ -= kFrameHeadBytes + queue_.front().frame.payload.view.size();
-    queue_.pop_front();
+    queue_.take_front();
   }
 }
 

@@ -5,11 +5,12 @@
 #include <boost/asio/steady_timer.hpp>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/fifo.h"
+#include "base/handler_memory.h"
 #include "trainer/collective/byte_pool.h"
 #include "trainer/collective/peer_connection.h"
 #include "trainer/collective/peer_stream.h"
@@ -40,6 +41,10 @@ class TcpConnection final : public PeerConnection {
     FrameHead head;
     bool has_head = false;  // made when its turn comes: the checksum reads all of the payload
   };
+  struct Waiting {
+    bool on = false;
+    HandlerMemory memory;
+  };
 
   std::shared_ptr<TcpConnection> Self() {
     return std::static_pointer_cast<TcpConnection>(shared_from_this());
@@ -47,7 +52,7 @@ class TcpConnection final : public PeerConnection {
   void SendHello(const PeerHello& hello);
   void StartTimer();
   void Begin();
-  void Wait(Socket::wait_type what, bool& waits);
+  void Wait(Socket::wait_type what, Waiting& waiting);
   void WaitReadable();
   void WaitWritable();
   void FlushSoon();
@@ -69,9 +74,10 @@ class TcpConnection final : public PeerConnection {
   boost::asio::steady_timer timer_;
   std::unique_ptr<PeerStream> stream_;
   Phase phase_ = Phase::kConnecting;
-  bool waits_readable_ = false;
-  bool waits_writable_ = false;
+  Waiting readable_;
+  Waiting writable_;
   bool flush_posted_ = false;
+  HandlerMemory flush_memory_;
 
   // The frame that is coming in: its head, then its payload.
   FrameHead head_{};
@@ -81,7 +87,7 @@ class TcpConnection final : public PeerConnection {
   MutableBytes payload_;
   std::uint32_t payload_crc_ = 0;
 
-  std::deque<Outgoing> queue_;
+  Fifo<Outgoing> queue_;
   std::size_t sent_ = 0;  // of the first in queue_: head and payload
   std::uint64_t queued_bytes_ = 0;
   std::vector<std::span<const std::byte>> parts_;  // room for WriteSome

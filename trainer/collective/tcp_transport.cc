@@ -131,8 +131,10 @@ class TcpTransport final : public PeerTransport, public PeerConnection::Owner {
   void Connect(const Member& member) override {
     CHECK(handler_ != nullptr, "SetHandler comes first");
     CHECK(member.id != options_.self, "a learner does not connect to itself");
-    const auto [peer, fresh] = peers_.try_emplace(
-        member.id, Peer{.address = member.address, .backoff = Backoff(options_.dial_backoff)});
+    const auto [peer, fresh] =
+        peers_.try_emplace(member.id, Peer{.id = std::make_shared<const LearnerId>(member.id),
+                                           .address = member.address,
+                                           .backoff = Backoff(options_.dial_backoff)});
     if (fresh && options_.self > member.id) Dial(member.id, peer->second);
   }
 
@@ -159,6 +161,7 @@ class TcpTransport final : public PeerTransport, public PeerConnection::Owner {
  private:
   // One that Connect asked for and that was not lost since.
   struct Peer {
+    std::shared_ptr<const LearnerId> id;  // outlives this, which a handler may have erased
     std::string address;
     Backoff backoff;
     std::shared_ptr<PeerConnection> connection;  // open, or dialled and on its way
@@ -291,7 +294,8 @@ class TcpTransport final : public PeerTransport, public PeerConnection::Owner {
   void OnConnectionFrame(PeerConnection& connection, Frame frame) override {
     const auto found = FindByConnection(connection);
     CHECK(found != peers_.end(), "a connection that is not closed is a peer's");
-    handler_->OnFrame(LearnerId(found->first), std::move(frame));
+    const std::shared_ptr<const LearnerId> id = found->second.id;
+    handler_->OnFrame(*id, std::move(frame));
   }
 
   void OnConnectionClosed(PeerConnection& connection, const std::string& reason) override {

@@ -147,6 +147,26 @@ TEST_F(ShmTransportTest, AGradientIsReadWhereItLiesAndReturnedWhenItWasRead) {
   EXPECT_TRUE(RunUntil([&] { return kept.expired(); }));
 }
 
+TEST_F(ShmTransportTest, PayloadsReturnInAnyOrder) {
+  const auto a = NewEnd(1, folder_);
+  const auto b = NewEnd(2, folder_);
+  Connect(*a, *b);
+  ASSERT_TRUE(RunUntil([&] { return a->connected && b->connected; }));
+  std::vector<std::weak_ptr<const void>> kept;
+  for (int i = 0; i < 3; ++i) {
+    Frame frame = Gradient(a->memory, kLarge, FrameKind::kNode);
+    kept.push_back(frame.payload.owner);
+    a->transport->Send(Learner(2), std::move(frame));
+  }
+  ASSERT_TRUE(RunUntil([&] { return b->frames.size() == 3; }));
+  for (const std::size_t next : {1U, 0U, 2U}) {
+    EXPECT_FALSE(kept[next].expired());
+    b->frames[next].payload = {};
+    EXPECT_TRUE(RunUntil([&] { return kept[next].expired(); })) << next;
+  }
+  EXPECT_FALSE(a->lost);
+}
+
 TEST_F(ShmTransportTest, OtherPayloadsAreTheReadersOwn) {
   const auto a = NewEnd(1, folder_);
   const auto b = NewEnd(2, folder_);
