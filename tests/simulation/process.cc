@@ -85,7 +85,9 @@ void SimCompute::NextShard(const std::shared_ptr<Tick>& tick) {
   if (tick->given_up || tick->shards == tick->work.tasks.size()) {
     loop_.PostAfter(delay_(0), [this, tick] {
       queue_.front().tick = nullptr;  // nothing is left to be given up
-      if (tick->given_up) {
+      if (forgotten_) {
+        // Nobody hears of it.
+      } else if (tick->given_up) {
         tick->rest(Run(*tick, tick->shards, [](std::size_t, const NodePart&) {}));
       } else {
         tick->done(tick->output);
@@ -106,7 +108,7 @@ void SimCompute::NextPart(const std::shared_ptr<Tick>& tick, Duration every) {
     }
     const NodePart part = std::move(parts.front());
     parts.pop_front();
-    if (!tick->given_up) tick->on_part(part);
+    if (!tick->given_up && !forgotten_) tick->on_part(part);
     NextPart(tick, every);
   });
 }
@@ -118,14 +120,13 @@ TickOutput SimCompute::Run(const Tick& tick, std::size_t shards, const OnPart& o
   const std::atomic<bool> never = false;
   TickOutput output;
   const Status status = RunShards(
-      program_, folder_, work, never,
+      program_, folder_, buffers_, work, never,
       [&](const NodePart& part) { on_part(output.sums.size(), part); }, output);
   CHECK(status.has_value(), "the toy program does not fail");
   return output;
 }
 
-void SimCompute::RunTick(TickWork work, std::function<void(const NodePart&)> on_part,
-                         Done<TickOutput> done) {
+void SimCompute::RunTick(TickWork&& work, Compute::OnPart on_part, DoneTick done) {
   auto tick = std::make_shared<Tick>();
   tick->work = std::move(work);
   tick->on_part = std::move(on_part);
@@ -151,7 +152,7 @@ void SimCompute::Commit(CommitWork work, DoneStatus done) {
                                                     .buffers = work.buffers.view,
                                                     .sums = work.sums});
              check_();
-             done(status);
+             if (!forgotten_) done(status);
            }});
 }
 
@@ -159,15 +160,16 @@ void SimCompute::Evaluated(EvaluationTask evaluation, DoneStatus done) {
   Enqueue({.tick = nullptr, .work = [this, evaluation, done] {
              const Status status = program_.Evaluated(evaluation);
              check_();
-             done(status);
+             if (!forgotten_) done(status);
            }});
 }
 
 void SimCompute::CopyState(StateSlice slice, Done<std::shared_ptr<const StateCopy>> done) {
-  Enqueue(
-      {.tick = nullptr, .work = [this, slice, done] {
-         done(std::make_shared<const StateCopy>(StateCopy::Of(SliceOf(program_.State(), slice))));
-       }});
+  Enqueue({.tick = nullptr, .work = [this, slice, done] {
+             auto copy =
+                 std::make_shared<const StateCopy>(StateCopy::Of(SliceOf(program_.State(), slice)));
+             if (!forgotten_) done(std::move(copy));
+           }});
 }
 
 void SimCompute::LoadState(std::shared_ptr<const StateCopy> state, DoneStatus done) {
@@ -175,7 +177,7 @@ void SimCompute::LoadState(std::shared_ptr<const StateCopy> state, DoneStatus do
              Status status = pliant::CopyState(state->view(), program_.State());
              if (status) status = program_.LoadedState();
              check_();
-             done(status);
+             if (!forgotten_) done(status);
            }});
 }
 

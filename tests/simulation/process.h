@@ -9,6 +9,7 @@
 
 #include "base/event_loop.h"
 #include "trainer/checkpoint/checkpointer.h"
+#include "trainer/collective/byte_pool.h"
 #include "trainer/collective/peer_transport.h"
 #include "trainer/collective/shard_folder.h"
 #include "trainer/runtime/compute.h"
@@ -97,21 +98,21 @@ class SimCompute final : public Compute {
 
   const ProgramInfo& info() const override { return program_.info(); }
   const StateDict& state_shape() const override { return shape_; }
-  void RunTick(TickWork work, std::function<void(const NodePart&)> on_part,
-               Done<TickOutput> done) override;
+  void RunTick(TickWork&& work, Compute::OnPart on_part, DoneTick done) override;
   void AbandonTick(std::function<void(TickOutput)> rest) override;
   void Commit(CommitWork work, DoneStatus done) override;
   void Evaluated(EvaluationTask evaluation, DoneStatus done) override;
   bool wants_end() const override { return program_.wants_end(); }
   void CopyState(StateSlice slice, Done<std::shared_ptr<const StateCopy>> done) override;
   void LoadState(std::shared_ptr<const StateCopy> state, DoneStatus done) override;
+  void ForgetCallbacks() override { forgotten_ = true; }
 
  private:
   struct Tick {
     TickWork work;
-    std::function<void(const NodePart&)> on_part;
-    Done<TickOutput> done;
-    TickOutput output;
+    Compute::OnPart on_part;
+    DoneTick done;
+    Result<TickOutput> output;
     std::vector<std::deque<NodePart>> parts;  // of each shard: not told yet
     std::size_t shards = 0;                   // computed until now
     bool given_up = false;
@@ -138,7 +139,9 @@ class SimCompute final : public Compute {
   const std::function<void(const ShardTask&)> on_shard_;
   const std::function<void()> check_;
   ShardFolder folder_;
+  BytePool buffers_{0};          // what is given back is not used again, so that its readers show
   std::deque<Operation> queue_;  // the front one runs
+  bool forgotten_ = false;       // the callbacks are
 };
 
 }  // namespace pliant::sim

@@ -126,12 +126,9 @@ NodeIndex ShardFolder::Fold() {
   return 0;
 }
 
-std::vector<HeldNode> ShardFolder::sums() const {
-  std::vector<HeldNode> all;
-  all.reserve(finished_.size() + stack_.size());
-  all.insert(all.end(), finished_.begin(), finished_.end());
-  all.insert(all.end(), stack_.begin(), stack_.end());
-  return all;
+void ShardFolder::CopySums(std::vector<HeldNode>& to) const {
+  to.assign(finished_.begin(), finished_.end());
+  to.insert(to.end(), stack_.begin(), stack_.end());
 }
 
 void ShardFolder::NextLeaf() {

@@ -61,7 +61,7 @@ class ShardFolder {
   const std::vector<HeldNode>& finished() const { return finished_; }
   // All that was taken into the sums: the finished blocks and what there is of the one under way.
   // Buffers that are held when the next Begin comes are not written again; others take their place.
-  std::vector<HeldNode> sums() const;
+  void CopySums(std::vector<HeldNode>& to) const;
 
  private:
   void NextLeaf();

@@ -1,10 +1,7 @@
 #include "trainer/runtime/run_shards.h"
 
 #include <algorithm>
-#include <memory>
 #include <optional>
-#include <utility>
-#include <vector>
 
 #include "base/check.h"
 #include "trainer/runtime/state_check.h"
@@ -67,30 +64,31 @@ Result<ShardSums> Evaluate(Program& program, const ShardTask& task) {
 
 }  // namespace
 
-Status RunShards(Program& program, ShardFolder& folder, const TickWork& work,
+Status RunShards(Program& program, ShardFolder& folder, BytePool& buffers, const TickWork& work,
                  const std::atomic<bool>& abandoned, const std::function<void(NodePart)>& on_part,
                  TickOutput& output) {
   if (work.check_state) output.state_checksum = StateChecksum(program.State());
   output.sums.reserve(work.tasks.size());
-  std::shared_ptr<std::vector<std::byte>> buffers;
+  MutableBytes written;
   if (work.kind == TickKind::kTrain && !work.tasks.empty() && work.tasks.front().shard == 0) {
-    buffers = std::make_shared<std::vector<std::byte>>(program.info().buffer_bytes);
+    written = buffers.Take(program.info().buffer_bytes);
+    std::ranges::fill(written.view, std::byte{0});
   }
   const Duration waited = program.data_wait();
   const Status status = [&]() -> Status {
     for (const ShardTask& task : work.tasks) {
       if (abandoned) return Fail(ErrorCode::kCancelled, "the tick was given up");
-      const std::span<std::byte> to = buffers ? std::span(*buffers) : std::span<std::byte>();
-      ASSIGN_OR_RETURN(const ShardSums sums, task.kind == TickKind::kEvaluate
-                                                 ? Evaluate(program, task)
-                                                 : Train(program, folder, task, to, on_part));
+      ASSIGN_OR_RETURN(const ShardSums sums,
+                       task.kind == TickKind::kEvaluate
+                           ? Evaluate(program, task)
+                           : Train(program, folder, task, written.view, on_part));
       output.sums.push_back(sums);
     }
     return {};
   }();
   output.data_wait = program.data_wait() - waited;
-  if (work.kind == TickKind::kTrain) output.nodes = folder.sums();
-  if (buffers && !output.sums.empty()) output.buffers = {.owner = buffers, .view = *buffers};
+  if (work.kind == TickKind::kTrain) folder.CopySums(output.nodes);
+  if (!output.sums.empty()) output.buffers = {.owner = written.owner, .view = written.view};
   return status;
 }
 

@@ -1,13 +1,15 @@
 #include <algorithm>
 #include <atomic>
-#include <deque>
 #include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/check.h"
+#include "base/fifo.h"
+#include "base/loop_bell.h"
 #include "base/mailbox.h"
+#include "trainer/collective/byte_pool.h"
 #include "trainer/runtime/compute.h"
 #include "trainer/runtime/run_shards.h"
 
@@ -37,8 +39,12 @@ class SpareCopy : public std::enable_shared_from_this<SpareCopy> {
   std::unique_ptr<StateCopy> spare_;  // guarded by mutex_
 };
 
+// For the buffers that the model writes in a tick.
+constexpr std::size_t kBuffersKeptBytes = std::size_t{64} << 20;
+
 // The loop hands one operation at a time to the thread, so that what the loop prepares for a tick
-// (ShardFolder::Begin) never meets the tick before it.
+// (ShardFolder::Begin) never meets the tick before it. A tick and a commit go to and fro in members
+// that are used again.
 class ThreadedCompute final : public Compute {
  public:
   ThreadedCompute(EventLoop& loop, Program& program, int shards_most, MemorySource& gradients)
@@ -47,6 +53,7 @@ class ThreadedCompute final : public Compute {
         info_(program.info()),
         state_(program.State()),
         folder_(info_.gradient_elements, shards_most, gradients),
+        bell_(loop, [this] { OnBell(); }),
         copier_([this](const std::stop_token& stop) { Work(copies_wanted_, stop); }),
         thread_([this](const std::stop_token& stop) { Work(work_, stop); }) {}
 
@@ -59,131 +66,168 @@ class ThreadedCompute final : public Compute {
   const ProgramInfo& info() const override { return info_; }
   const StateDict& state_shape() const override { return state_; }
 
-  void RunTick(TickWork work, std::function<void(const NodePart&)> on_part,
-               Done<TickOutput> done) override {
-    Enqueue(kTick, [this, work = std::move(work), on_part = std::move(on_part),
-                    done = std::move(done)]() mutable {
-      abandoned_ = false;
-      if (work.kind == TickKind::kTrain)
-        folder_.Begin(work.logical_shards, work.blocks, work.buckets);
-      on_part_ = std::move(on_part);
-      const std::uint64_t tick = running_;
-      OnThread([this, tick, work = std::move(work), done = std::move(done)]() mutable {
-        const auto hand_over = [this](NodePart part) { HandOver(std::move(part)); };
-        TickOutput output;
-        Status status = RunShards(program_, folder_, work, abandoned_, hand_over, output);
-        Post([this, tick, done = std::move(done), status = std::move(status),
-              output = std::move(output)]() mutable {
-          running_kind_ = kTickOver;  // nothing is left to be given up
-          if (abandoned_tick_ == tick) return std::exchange(rest_, nullptr)(std::move(output));
-          if (!status) return done(std::unexpected(std::move(status).error()));
-          done(std::move(output));
-        });
-      });
-    });
+  void RunTick(TickWork&& work, OnPart on_part, DoneTick done) override {
+    Operation tick{.kind = kTick};
+    tick.work = std::exchange(work, std::move(spare_work_));
+    tick.on_part = std::move(on_part);
+    tick.tick_done = std::move(done);
+    Enqueue(std::move(tick));
   }
 
   void AbandonTick(std::function<void(TickOutput)> rest) override {
-    std::erase_if(queue_, [](const Operation& operation) { return operation.kind == kTick; });
-    if (running_kind_ != kTick) return Post([rest = std::move(rest)] { rest({}); });
+    for (std::size_t left = queue_.size(); left > 0; --left) {
+      if (Operation operation = queue_.take_front(); operation.kind != kTick) {
+        queue_.push_back(std::move(operation));
+      }
+    }
+    if (running_.kind != kTick) {
+      return Post([rest = std::move(rest)] { rest({}); });
+    }
     CHECK(rest_ == nullptr, "a tick is given up once");
     abandoned_ = true;
-    abandoned_tick_ = running_;
     rest_ = std::move(rest);
   }
 
   void Commit(CommitWork work, DoneStatus done) override {
-    Enqueue(kChange, [this, work = std::move(work), done = std::move(done)]() mutable {
-      OnThread([this, work = std::move(work), done = std::move(done)]() mutable {
-        EndChange(program_.Commit({.epoch = work.epoch,
-                                   .step = work.step,
-                                   .gradient = work.gradient,
-                                   .buffers = work.buffers.view,
-                                   .sums = work.sums}),
-                  std::move(done));
-      });
-    });
+    Operation commit{.kind = kCommit};
+    commit.commit = std::move(work);
+    commit.done = std::move(done);
+    Enqueue(std::move(commit));
   }
 
   void Evaluated(EvaluationTask evaluation, DoneStatus done) override {
-    Enqueue(kChange, [this, evaluation, done = std::move(done)]() mutable {
-      OnThread([this, evaluation, done = std::move(done)]() mutable {
-        EndChange(program_.Evaluated(evaluation), std::move(done));
-      });
-    });
+    Operation change{.kind = kChange};
+    change.change = [this, evaluation] { return program_.Evaluated(evaluation); };
+    change.done = std::move(done);
+    Enqueue(std::move(change));
   }
 
   bool wants_end() const override { return wants_end_; }
 
   void CopyState(StateSlice slice, Done<std::shared_ptr<const StateCopy>> done) override {
-    Enqueue(kCopy, [this, slice, done = std::move(done)]() mutable {
-      ++copies_running_;
-      copies_wanted_.Put([this, slice, done = std::move(done)] {
-        std::shared_ptr<StateCopy> copy = spare_copy_->Take();
-        copy->CopyFrom(SliceOf(state_, slice));
-        Post([this, done, copy = std::shared_ptr<const StateCopy>(std::move(copy))]() mutable {
-          --copies_running_;
-          if (running_kind_ == kNone) BeginNext();
-          done(std::move(copy));
-        });
+    Operation copy{.kind = kCopy};
+    copy.copy = [this, slice, done = std::move(done)] {
+      std::shared_ptr<StateCopy> made = spare_copy_->Take();
+      made->CopyFrom(SliceOf(state_, slice));
+      Post([this, done, made = std::shared_ptr<const StateCopy>(std::move(made))]() mutable {
+        --copies_running_;
+        if (running_.kind == kNone) BeginNext();
+        done(std::move(made));
       });
-      BeginNext();
-    });
+    };
+    Enqueue(std::move(copy));
   }
 
   void LoadState(std::shared_ptr<const StateCopy> state, DoneStatus done) override {
-    Enqueue(kChange, [this, state = std::move(state), done = std::move(done)]() mutable {
-      OnThread([this, state = std::move(state), done = std::move(done)]() mutable {
-        Status status = pliant::CopyState(state->view(), program_.State());
-        if (status) status = program_.LoadedState();
-        EndChange(std::move(status), std::move(done));
-      });
-    });
+    Operation change{.kind = kChange};
+    change.change = [this, state = std::move(state)]() -> Status {
+      RETURN_IF_ERROR(pliant::CopyState(state->view(), program_.State()));
+      return program_.LoadedState();
+    };
+    change.done = std::move(done);
+    Enqueue(std::move(change));
   }
 
+  void ForgetCallbacks() override { forgotten_ = true; }
+
  private:
-  enum Kind { kNone, kTick, kTickOver, kCopy, kChange };
+  enum Kind { kNone, kTick, kTickOver, kCopy, kCommit, kChange };
   struct Operation {
     Kind kind = kNone;
-    std::move_only_function<void()> begin;  // on the loop
+    // kTick
+    TickWork work = {};
+    OnPart on_part = nullptr;
+    DoneTick tick_done = nullptr;
+    // kCopy: on the thread of copies
+    std::function<void()> copy = nullptr;
+    // kCommit, kChange: on the compute thread
+    CommitWork commit = {};
+    std::function<Status()> change = nullptr;
+    DoneStatus done = nullptr;
   };
 
   // ---- On the loop's thread ----
 
-  void Enqueue(Kind kind, std::move_only_function<void()> begin) {
-    queue_.push_back({kind, std::move(begin)});
-    if (running_kind_ == kNone) BeginNext();
+  void Enqueue(Operation operation) {
+    queue_.push_back(std::move(operation));
+    if (running_.kind == kNone) BeginNext();
   }
 
   void BeginNext() {
-    running_kind_ = kNone;
+    running_.kind = kNone;
     if (queue_.empty()) return;
+    const Kind next = queue_.front().kind;
     // A copy under way sees the state as it is now.
-    if (queue_.front().kind == kChange && copies_running_ > 0) return;
-    Operation next = std::move(queue_.front());
-    queue_.pop_front();
-    running_kind_ = next.kind;
-    ++running_;
-    next.begin();
+    if ((next == kCommit || next == kChange) && copies_running_ > 0) return;
+    running_ = queue_.take_front();
+    if (next == kCopy) {
+      ++copies_running_;
+      copies_wanted_.Put(std::move(running_.copy));
+      return BeginNext();
+    }
+    if (next == kTick) {
+      abandoned_ = false;
+      if (running_.work.kind == TickKind::kTrain) BeginFolding(running_.work);
+    }
+    work_.Put([this] { RunOnThread(); });
   }
 
-  // What was finished of the tick that runs. Those of the one before came before its end.
-  void TakeParts() {
+  void BeginFolding(const TickWork& work) {
+    folder_.Begin(work.logical_shards, work.blocks, work.buckets);
+    // However late the loop comes to them.
+    const std::size_t parts_most = work.blocks.size() * folder_.buckets().count();
+    const std::lock_guard lock(mutex_);
+    parts_.reserve(parts_most);
+    parts_taken_.reserve(parts_most);
+  }
+
+  // Something was finished of the running operation, or all of it.
+  void OnBell() {
+    bool over = false;
     {
-      const std::lock_guard lock(parts_mutex_);
+      const std::lock_guard lock(mutex_);
       parts_taken_.swap(parts_);
+      over = std::exchange(over_, false);
     }
     for (const NodePart& part : parts_taken_) {
-      if (abandoned_tick_ != running_) on_part_(part);
+      if (rest_ == nullptr && !forgotten_) running_.on_part(part);
     }
     parts_taken_.clear();
+    if (over) End();
   }
 
-  void OnThread(std::function<void()> work) {
-    work_.Put([this, work = std::move(work)] {
-      work();
-      Post([this] { BeginNext(); });
-    });
+  // Who is told may destroy this object.
+  void End() {
+    const std::weak_ptr<bool> alive = alive_;
+    if (running_.kind == kTick) {
+      EndTick();
+    } else {
+      wants_end_ = ended_wanted_;
+      running_.commit = {};  // what they read is of no use any more
+      running_.change = nullptr;
+      const DoneStatus done = std::move(running_.done);
+      if (!forgotten_) done(std::move(result_));
+    }
+    if (!alive.expired()) BeginNext();
+  }
+
+  void EndTick() {
+    const std::weak_ptr<bool> alive = alive_;
+    running_.kind = kTickOver;  // nothing is left to be given up
+    const DoneTick done = std::move(running_.tick_done);
+    const std::function<void(TickOutput)> rest = std::exchange(rest_, nullptr);
+    if (forgotten_) {
+      // Nobody hears of it.
+    } else if (rest != nullptr) {
+      rest(std::move(*output_));
+    } else if (!result_) {
+      done(std::unexpected(std::move(result_).error()));
+    } else {
+      done(output_);
+    }
+    if (alive.expired()) return;
+    output_->Clear();
+    spare_work_ = std::move(running_.work);
   }
 
   // ---- On the threads of compute and of copies ----
@@ -194,31 +238,43 @@ class ThreadedCompute final : public Compute {
 
   // ---- On the compute thread, or the one that it has the program's work done by ----
 
-  // The state was changed.
-  void EndChange(Status status, DoneStatus done) {
-    Post([this, wants_end = program_.wants_end(), status = std::move(status),
-          done = std::move(done)]() mutable {
-      wants_end_ = wants_end;
-      done(std::move(status));
-    });
+  void RunOnThread() {
+    if (running_.kind == kTick) {
+      result_ = RunShards(
+          program_, folder_, buffers_, running_.work, abandoned_,
+          [this](NodePart part) { HandOver(std::move(part)); }, *output_);
+    } else {
+      result_ = running_.kind == kCommit ? CommitOnThread(running_.commit) : running_.change();
+      ended_wanted_ = program_.wants_end();
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      over_ = true;
+    }
+    bell_.Ring();
   }
 
-  // The loop is woken once for what gathers until it comes to it.
+  Status CommitOnThread(const CommitWork& work) {
+    return program_.Commit({.epoch = work.epoch,
+                            .step = work.step,
+                            .gradient = work.gradient,
+                            .buffers = work.buffers.view,
+                            .sums = work.sums});
+  }
+
   void HandOver(NodePart part) {
     if (abandoned_) return;
-    bool first = false;
     {
-      const std::lock_guard lock(parts_mutex_);
-      first = parts_.empty();
+      const std::lock_guard lock(mutex_);
       parts_.push_back(std::move(part));
     }
-    if (first) Post([this] { TakeParts(); });
+    bell_.Ring();
   }
 
   // Not after this object is destroyed.
   void Post(std::function<void()> task) {
-    loop_.Post([alive = std::weak_ptr(alive_), task = std::move(task)] {
-      if (!alive.expired()) task();
+    loop_.Post([this, alive = std::weak_ptr(alive_), task = std::move(task)] {
+      if (!alive.expired() && !forgotten_) task();
     });
   }
 
@@ -228,28 +284,33 @@ class ThreadedCompute final : public Compute {
   const StateDict state_;  // borrowed from the program, for its life
 
   // Loop's thread only.
-  std::deque<Operation> queue_;
-  Kind running_kind_ = kNone;
-  std::uint64_t running_ = 0;  // counts operations
-  std::uint64_t abandoned_tick_ = 0;
+  Fifo<Operation> queue_;
   int copies_running_ = 0;
   bool wants_end_ = false;
-  std::function<void(TickOutput)> rest_;  // of the one that was given up, until it ends
+  bool forgotten_ = false;
+  std::function<void(TickOutput)> rest_;  // of the tick that was given up, until it ends
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
-  std::function<void(const NodePart&)> on_part_;  // of the running tick
   std::vector<NodePart> parts_taken_;
+  TickWork spare_work_;
 
-  std::mutex parts_mutex_;
-  std::vector<NodePart> parts_;  // guarded by parts_mutex_
-
-  // Handed over with each tick.
+  // Handed over with each operation, and back when it is over.
+  Operation running_;
   ShardFolder folder_;
+  BytePool buffers_{kBuffersKeptBytes};
+  Result<TickOutput> output_;  // a value
+  Status result_;
+  bool ended_wanted_ = false;  // the program wants it, after the change
+
+  std::mutex mutex_;
+  std::vector<NodePart> parts_;  // guarded by mutex_
+  bool over_ = false;            // guarded by mutex_
 
   // Copies may outlive this object.
   const std::shared_ptr<SpareCopy> spare_copy_ = std::make_shared<SpareCopy>();
 
   std::atomic<bool> abandoned_ = false;  // the running tick is
   // Synchronise themselves.
+  LoopBell bell_;
   Mailbox<std::function<void()>> work_;
   Mailbox<std::function<void()>> copies_wanted_;
   // Last: joined before the rest is destroyed.

@@ -109,9 +109,11 @@ TEST(ShardFolder, FoldsABucketAsSoonAsItIsReady) {
     }
   }
   // Should the shard fail, what was summed before is as it was.
-  ASSERT_EQ(folder.sums().size(), 2U);
-  for (const float value : folder.sums()[0].sum.view()) EXPECT_EQ(value, 3.0F);
-  for (const float value : folder.sums()[1].sum.view()) EXPECT_EQ(value, 4.0F);
+  std::vector<HeldNode> sums;
+  folder.CopySums(sums);
+  ASSERT_EQ(sums.size(), 2U);
+  for (const float value : sums[0].sum.view()) EXPECT_EQ(value, 3.0F);
+  for (const float value : sums[1].sum.view()) EXPECT_EQ(value, 4.0F);
   finished.clear();
   folder.FoldRest([&](std::uint32_t bucket) { finished.push_back(bucket); });
   EXPECT_EQ(finished, std::vector<std::uint32_t>{2});

@@ -204,7 +204,7 @@ class Learners {
     const std::atomic<bool> never = false;
     TickOutput output;
     const Status status = RunShards(
-        *member.program, member.folder, work, never,
+        *member.program, member.folder, buffers_, work, never,
         [&](const NodePart& part) { reduction.AddLocal(part.node, part.bucket); }, output);
     if (!status) return ADD_FAILURE() << status.error(), void();
     Trailer trailer;
@@ -224,6 +224,7 @@ class Learners {
   }
 
   const ModelSpec& model_;
+  BytePool buffers_{0};
   std::vector<std::unique_ptr<Member>> members_;
   bool founded_ = false;
 };

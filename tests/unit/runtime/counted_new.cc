@@ -10,10 +10,15 @@ namespace {
 
 std::atomic<std::uint64_t> g_allocations = 0;
 
-void* Allocate(std::size_t bytes, std::size_t alignment) {
+void* AllocateOrNull(std::size_t bytes, std::size_t alignment) {
   ++g_allocations;
-  const std::size_t units = (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment;
-  if (void* const memory = std::aligned_alloc(alignment, units * alignment)) return memory;
+  void* memory = nullptr;
+  const std::size_t least = std::max(alignment, sizeof(void*));
+  return ::posix_memalign(&memory, least, std::max<std::size_t>(bytes, 1)) == 0 ? memory : nullptr;
+}
+
+void* Allocate(std::size_t bytes, std::size_t alignment) {
+  if (void* const memory = AllocateOrNull(bytes, alignment)) return memory;
   throw std::bad_alloc();
 }
 
@@ -28,6 +33,11 @@ void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+
+// What Boost.Asio calls for its operations.
+extern "C" void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
+  return AllocateOrNull(bytes, alignment);
+}
 
 namespace pliant {
 
