@@ -296,6 +296,7 @@ void LearnerLoop::Impl::Exit(LearnerExit exit) {
             .parameters_sha256 = exit.parameters_sha256});
   GiveUpTick();
   // From here on every callback finds the learner gone; only the exit itself is left.
+  parts_.compute.ForgetCallbacks();
   alive_ = std::make_shared<bool>(true);
   After(parts_.link == nullptr ? Duration::zero() : kLinger,
         [this, exit = std::move(exit)] { on_exit_(exit); });

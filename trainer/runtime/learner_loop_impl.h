@@ -6,7 +6,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "base/backoff.h"
+#include "trainer/collective/byte_pool.h"
 #include "trainer/collective/reduction.h"
 #include "trainer/collective/shard_dealing.h"
 #include "trainer/collective/tree.h"
@@ -21,6 +21,7 @@
 #include "trainer/runtime/opening.h"
 #include "trainer/runtime/state_transfer.h"
 #include "trainer/runtime/tick_round.h"
+#include "trainer/runtime/wire.h"
 
 namespace pliant {
 
@@ -35,6 +36,7 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
  public:
   Impl(LearnerOptions options, Schedule schedule, LearnerParts parts,
        std::function<void(LearnerExit)> on_exit);
+  ~Impl() override { parts_.compute.ForgetCallbacks(); }
 
   void Start();
   void RequestLeave(Duration grace);
@@ -65,7 +67,7 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
     std::string cause;
   };
   struct HeldFrame {
-    LearnerId peer;
+    std::shared_ptr<const LearnerId> peer;
     Frame frame;
   };
 
@@ -98,6 +100,8 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   void OnFrame(const LearnerId& peer, Frame frame) override;
   void OnPeerLost(const LearnerId& peer, std::string_view reason) override;
   void Take(const LearnerId& peer, Frame frame);  // new, or held until now
+  void Hold(const LearnerId& peer, Frame frame);
+  std::shared_ptr<const LearnerId> Shared(const LearnerId& peer) const;
   void ConnectTo(const Membership& membership);
   void DropConnections();  // that no membership or proposal needs
   void Send(const LearnerId& peer, Frame frame);
@@ -165,9 +169,15 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   std::vector<int> LearnersOfRanks() const;
   void ReleaseLeavers();  // of the membership before, if nobody needs them any more
   void BeginTick();
+  void FillWork();
   void OnTickComputed(const TickOutput& output);
+  void FillTrailer(const TickOutput& output);
   void Keep(const TickOutput& output);
   void ForgetTick();
+  bool IsFinished(int shard) const {
+    return static_cast<std::size_t>(shard) < finished_.size() &&
+           finished_[static_cast<std::size_t>(shard)].has_value();
+  }
   void OnTickFrame(int rank, const Frame& frame);
   // What the epoch's evaluation came to, if this tick was its last and the program hears of it.
   std::optional<EvaluationTask> EvaluationEndedBy(const TickOutcome& outcome) const;
@@ -244,6 +254,7 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   void SaveLast(int slices);
 
   // ---- Small things ----
+  static constexpr std::size_t kPayloadsKeptBytes = std::size_t{8} << 20;  // of trailers
   bool IsMember() const {  // of a membership that works, or tries to
     return phase_ == Phase::kOpening || phase_ == Phase::kTicking;
   }
@@ -320,10 +331,12 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   std::optional<Proposal> proposal_;
   std::optional<Membership> announcement_;  // for the next trailer
   std::optional<Membership> pending_;  // to enter when a commit, a load or the last shard is done
-  std::deque<HeldFrame> held_;         // of memberships and ticks to come
+  std::vector<HeldFrame> held_;        // of memberships and ticks to come
+  std::vector<HeldFrame> held_spare_;  // empty: memory for the next ones
   bool held_are_due_ = false;          // no frame may overtake them
-  std::set<LearnerId> dialed_;         // peers that a connection is wanted to
-  std::optional<Lost> lost_;           // why it is stopped: said again on a new connection
+  // Peers that a connection is wanted to, in order. Frames that are held name them so.
+  std::vector<std::shared_ptr<const LearnerId>> dialed_;
+  std::optional<Lost> lost_;  // why it is stopped: said again on a new connection
 
   // The opening.
   std::optional<Opening> opening_;
@@ -361,22 +374,30 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   // The running tick, or the one that was given up: the one after `applied_`.
   ShardMap map_;                      // of the membership
   std::vector<int> learner_of_rank_;  // likewise: its ranks share a machine
+  int learners_ = 0;                  // likewise: how many there are
   std::optional<ShardDealing> redo_;  // in its place, in the first tick of the membership
   TickPlan plan_;
   std::vector<int> asked_;  // shards that compute has in hand, in their order
   bool computing_ = false;  // it has, even if they are none
   bool giving_up_ = false;  // and is told to stop after the one under way
   // What this learner has computed of the tick.
-  std::map<int, ShardSums> finished_;     // by shard
-  std::vector<HeldNode> finished_nodes_;  // over them; in an evaluation they have no sum
-  Bytes finished_buffers_;                // of shard 0
-  std::size_t shards_kept_ = 0;           // of them, from before it was given up
+  std::vector<std::optional<ShardSums>> finished_;  // by shard
+  std::vector<HeldNode> finished_nodes_;            // over them; in an evaluation they have no sum
+  Bytes finished_buffers_;                          // of shard 0
+  std::size_t shards_kept_ = 0;                     // of them, from before it was given up
   TickRound round_;
+  TickOutcome outcome_;  // while it is committed
+  // Memory that is used again in each tick.
+  TickWork work_;
+  Trailer trailer_;       // this learner's
+  Trailer peer_trailer_;  // the one that is read
+  BytePool payloads_{kPayloadsKeptBytes};
+  WireWriter writer_{payloads_};
   Reduction reduction_;
   const std::vector<BucketSizes> bucket_sizes_;  // to choose among
   std::size_t bucket_choice_ = 0;                // for this tick: rank 0 said it in the one before
   BucketTuner bucket_tuner_;                     // of this membership; rank 0's counts
-  std::vector<ShardTask> tasks_;                 // that it gives to the tick; for the ledger
+  std::vector<ShardTask> tasks_;                 // that it gives to the tick, if there is a ledger
   bool committing_ = false;
   std::optional<Loss> loss_in_commit_;  // of a peer: told when it is clear what follows
   TimePoint tick_began_{};

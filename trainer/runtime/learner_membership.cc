@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <format>
 #include <iterator>
+#include <set>
 #include <utility>
 
 #include "base/check.h"
@@ -14,6 +15,12 @@ namespace {
 constexpr Duration kReconnectMost = std::chrono::seconds(1);
 constexpr Duration kOpeningCheck = std::chrono::milliseconds(200);
 
+// Where it stands among peers in order, or would.
+auto PlaceOf(auto& peers, const LearnerId& id) {
+  return std::ranges::lower_bound(peers, id, {},
+                                  [](const auto& peer) -> const LearnerId& { return *peer; });
+}
+
 }  // namespace
 
 // ---- Connections ----
@@ -21,9 +28,18 @@ constexpr Duration kOpeningCheck = std::chrono::milliseconds(200);
 void LearnerLoop::Impl::ConnectTo(const Membership& membership) {
   for (const Member& member : membership.members) {
     if (member.id == options_.self) continue;
-    dialed_.insert(member.id);
+    const auto place = PlaceOf(dialed_, member.id);
+    if (place == dialed_.end() || **place != member.id) {
+      dialed_.insert(place, std::make_shared<const LearnerId>(member.id));
+    }
     parts_.transport->Connect(member);
   }
+}
+
+std::shared_ptr<const LearnerId> LearnerLoop::Impl::Shared(const LearnerId& peer) const {
+  const auto place = PlaceOf(dialed_, peer);
+  if (place != dialed_.end() && **place == peer) return *place;
+  return std::make_shared<const LearnerId>(peer);
 }
 
 void LearnerLoop::Impl::DropConnections() {
@@ -37,9 +53,9 @@ void LearnerLoop::Impl::DropConnections() {
   if (newest_) need(newest_->members);
   if (pending_) need(pending_->members);
   if (proposal_) need(proposal_->membership.members);
-  std::erase_if(dialed_, [&](const LearnerId& peer) {
-    if (needed.contains(peer)) return false;
-    parts_.transport->Disconnect(peer);
+  std::erase_if(dialed_, [&](const std::shared_ptr<const LearnerId>& peer) {
+    if (needed.contains(*peer)) return false;
+    parts_.transport->Disconnect(*peer);
     return true;
   });
 }
@@ -117,7 +133,7 @@ void LearnerLoop::Impl::Take(const LearnerId& peer, Frame frame) {
       (membership_.id != proposal_->replaces || phase_ == Phase::kStopped)) {
     // A member of it has switched: for those who do not work in the membership that it replaces,
     // this is the announcement.
-    held_.push_back({peer, std::move(frame)});
+    Hold(peer, std::move(frame));
     return Enter(Membership(proposal_->membership));
   }
   if (phase_ == Phase::kReleased && frame.header.kind == FrameKind::kOpened && id >= newest_->id) {
@@ -127,10 +143,14 @@ void LearnerLoop::Impl::Take(const LearnerId& peer, Frame frame) {
   }
   const MembershipId known = newest_ ? newest_->id : MembershipId{};
   if (id > known || pending_ || held_are_due_) {
-    held_.push_back({peer, std::move(frame)});
+    Hold(peer, std::move(frame));
   } else if (id == membership_.id) {
     Deliver(peer, frame);
   }
+}
+
+void LearnerLoop::Impl::Hold(const LearnerId& peer, Frame frame) {
+  held_.push_back({.peer = Shared(peer), .frame = std::move(frame)});
 }
 
 // Not within this call: what is held may lead on to the next membership.
@@ -145,10 +165,14 @@ void LearnerLoop::Impl::DeliverHeldSoon() {
 
 void LearnerLoop::Impl::DeliverHeld() {
   const MembershipId known = newest_->id;
-  for (HeldFrame& held : std::exchange(held_, {})) {
+  // Some are held again, and a tick that they complete delivers those.
+  std::vector<HeldFrame> due = std::exchange(held_, std::exchange(held_spare_, {}));
+  for (HeldFrame& held : due) {
     if (held.frame.header.membership < known) continue;
-    Take(held.peer, std::move(held.frame));
+    Take(*held.peer, std::move(held.frame));
   }
+  due.clear();
+  held_spare_ = std::move(due);
 }
 
 void LearnerLoop::Impl::Deliver(const LearnerId& peer, const Frame& frame) {
@@ -173,10 +197,7 @@ void LearnerLoop::Impl::Deliver(const LearnerId& peer, const Frame& frame) {
     case FrameKind::kState:
       if (following_) return OnFollowedState(*rank, frame);
       // Who follows is sent the state when the others begin.
-      if (phase_ == Phase::kOpening && this->rank() != 0) {
-        held_.push_back({peer, frame});
-        return;
-      }
+      if (phase_ == Phase::kOpening && this->rank() != 0) return Hold(peer, frame);
       return OnStateFrame(*rank, frame);
     case FrameKind::kRestore:
       return OnRestoreFrame(*rank, frame);
@@ -196,7 +217,7 @@ void LearnerLoop::Impl::Deliver(const LearnerId& peer, const Frame& frame) {
         return Exit({.reason = LeftReason::kDrained, .message = "left with a checkpoint"});
       }
       // It is at its end already.
-      if (IsMember()) held_.push_back({peer, frame});
+      if (IsMember()) Hold(peer, frame);
       return;
     }
     case FrameKind::kNode:
@@ -207,7 +228,7 @@ void LearnerLoop::Impl::Deliver(const LearnerId& peer, const Frame& frame) {
       if (phase_ == Phase::kOpening || frame.header.tick > applied_ || committing_) {
         // Others are ahead, by one tick at most, since they need this learner's trailer for the
         // next; if it follows, by some more.
-        held_.push_back({peer, frame});
+        Hold(peer, frame);
         if (phase_ == Phase::kTicking) CommitWhenComplete();
       } else if (!in_step_[static_cast<std::size_t>(*rank)] &&
                  frame.header.kind == FrameKind::kTrailer) {

@@ -25,6 +25,7 @@ void LearnerLoop::Impl::BeginTicking() {
   said_in_step_.assign(in_step_.size(), false);
   map_ = RegularMap();
   learner_of_rank_ = LearnersOfRanks();
+  learners_ = membership_.learners();
   redo_ = DealMissingShards(map_.logical_shards, opening_->finished(), in_step_);
   opening_.reset();
   missing_since_.clear();
@@ -80,7 +81,7 @@ void LearnerLoop::Impl::BeginTick() {
   const ProgramInfo& info = parts_.compute.info();
   const bool train = plan_.kind == TickKind::kTrain;
   const ShardMap& map = tick_map();
-  round_ = TickRound(map, rank(), train && info.buffer_bytes > 0, in_step_);
+  round_.Begin(map, rank(), train && info.buffer_bytes > 0, in_step_);
   if (train) {
     reduction_.Begin({.membership = membership_.id,
                       .tick = applied_,
@@ -98,43 +99,50 @@ void LearnerLoop::Impl::BeginTick() {
     TellFollowed();
     return DeliverHeld();
   }
-  const auto self = static_cast<std::size_t>(rank());
-  const std::vector<ShardBlock>& own = map.blocks_of_rank[self];
-  TickWork work{.kind = plan_.kind,
-                .logical_shards = map.logical_shards,
-                .blocks = redo_ ? redo_->to_compute[self] : own,
-                .buckets = bucket_sizes()};
-  tasks_.clear();
-  asked_.clear();
-  shards_kept_ = 0;
-  for (const int shard : map.ShardsOf(rank())) {
-    ShardTask task = split_.TaskOf(applied_, members_in_step(), shard);
-    if (parts_.ledger != nullptr) tasks_.push_back(task);
-    if (finished_.contains(shard)) {
-      ++shards_kept_;
-    } else {
-      asked_.push_back(shard);
-      work.tasks.push_back(std::move(task));
-    }
-  }
+  FillWork();
   if (train) {
+    const std::vector<ShardBlock>& own = map.blocks_of_rank[static_cast<std::size_t>(rank())];
     for (const HeldNode& node : finished_nodes_) {
       const ShardBlock block = BlockOf(map.logical_shards, node.node);
       if (std::ranges::contains(own, block)) reduction_.AddLocal(node);
     }
   }
+  computing_ = true;
+  parts_.compute.RunTick(
+      std::move(work_),
+      [this](const NodePart& part) { reduction_.AddLocal(part.node, part.bucket); },
+      [this](const Result<TickOutput>& output) {
+        if (!output) return Fail(output.error());
+        OnTickComputed(*output);
+      });
+  DeliverHeld();
+}
+
+// What this learner is to compute of the tick.
+void LearnerLoop::Impl::FillWork() {
+  const ShardMap& map = tick_map();
+  const auto self = static_cast<std::size_t>(rank());
+  const std::vector<int>& own = round_.shards_of(rank());
+  asked_.clear();
+  std::ranges::copy_if(own, std::back_inserter(asked_),
+                       [this](int shard) { return !IsFinished(shard); });
+  shards_kept_ = own.size() - asked_.size();
+  work_.kind = plan_.kind;
+  work_.logical_shards = map.logical_shards;
+  work_.blocks = redo_ ? redo_->to_compute[self] : map.blocks_of_rank[self];
+  work_.buckets = bucket_sizes();
+  work_.tasks.resize(asked_.size());
+  const int world_size = members_in_step();
+  for (std::size_t i = 0; i < asked_.size(); ++i) {
+    split_.PutTask(applied_, world_size, asked_[i], work_.tasks[i]);
+  }
   // Who is alone has nobody to compare with.
   const std::uint64_t check_every = members_in_step() > 1 ? options_.check_state_every_steps : 0;
-  work.check_state = train && check_every > 0 && plan_.step > 0 && plan_.step % check_every == 0;
-  computing_ = true;
-  parts_.compute.RunTick(std::move(work), Guarded<const NodePart&>([this](const NodePart& part) {
-                           reduction_.AddLocal(part.node, part.bucket);
-                         }),
-                         Guarded<Result<TickOutput>>([this](Result<TickOutput> output) {
-                           if (!output) return Fail(output.error());
-                           OnTickComputed(*output);
-                         }));
-  DeliverHeld();
+  work_.check_state = plan_.kind == TickKind::kTrain && check_every > 0 && plan_.step > 0 &&
+                      plan_.step % check_every == 0;
+  if (parts_.ledger == nullptr) return;
+  tasks_.clear();
+  for (const int shard : own) tasks_.push_back(split_.TaskOf(applied_, world_size, shard));
 }
 
 void LearnerLoop::Impl::OnTickComputed(const TickOutput& output) {
@@ -145,35 +153,45 @@ void LearnerLoop::Impl::OnTickComputed(const TickOutput& output) {
   if (parts_.ledger != nullptr && plan_.kind == TickKind::kTrain) {
     parts_.ledger->Computed(membership_.id, applied_, tasks_);
   }
-  samples_computed_ = 0;
-  // Without a coordinator nobody arranges who goes on: if all leave, they save and go at once.
-  Trailer trailer{.save = rank() == 0 && CheckpointDue(plan_),
-                  .last_call = last_call_ || (leave_requested_ && !linked_),
-                  .announced = announcement_,
-                  .buckets_next = static_cast<std::uint32_t>(bucket_tuner_.Next()),
-                  .state_checksum = output.state_checksum};
-  for (std::size_t rank = 0; rank < in_step_.size(); ++rank) {
-    if (said_in_step_[rank] && !in_step_[rank]) {
-      trailer.came_in_step.push_back(static_cast<int>(rank));
-    }
-  }
-  for (const int shard : tick_map().ShardsOf(rank())) {
-    trailer.shards.push_back({.shard = shard, .sums = finished_.at(shard)});
-    samples_computed_ += trailer.shards.back().sums.samples;
-  }
+  FillTrailer(output);
   if (plan_.kind == TickKind::kTrain && parts_.compute.info().buffer_bytes > 0 &&
       round_.buffers_rank() == rank()) {
     SendToMembers(FrameKind::kBuffers, finished_buffers_);
   }
-  SendToMembers(FrameKind::kTrailer, EncodeTrailer(trailer));
-  round_.OnLocal(trailer, finished_buffers_);
+  WriteTrailer(trailer_, writer_);
+  SendToMembers(FrameKind::kTrailer, writer_.Take());
+  round_.OnLocal(trailer_, finished_buffers_);
   CommitWhenComplete();
+}
+
+void LearnerLoop::Impl::FillTrailer(const TickOutput& output) {
+  trailer_.save = rank() == 0 && CheckpointDue(plan_);
+  // Without a coordinator nobody arranges who goes on: if all leave, they save and go at once.
+  trailer_.last_call = last_call_ || (leave_requested_ && !linked_);
+  trailer_.announced = announcement_;
+  trailer_.buckets_next = static_cast<std::uint32_t>(bucket_tuner_.Next());
+  trailer_.state_checksum = output.state_checksum;
+  trailer_.came_in_step.clear();
+  for (std::size_t rank = 0; rank < in_step_.size(); ++rank) {
+    if (said_in_step_[rank] && !in_step_[rank]) {
+      trailer_.came_in_step.push_back(static_cast<int>(rank));
+    }
+  }
+  trailer_.shards.clear();
+  samples_computed_ = 0;
+  for (const int shard : round_.shards_of(rank())) {
+    CHECK(IsFinished(shard), "a computed tick has all of its shards");
+    const ShardSums& sums = *finished_[static_cast<std::size_t>(shard)];
+    trailer_.shards.push_back({.shard = shard, .sums = sums});
+    samples_computed_ += sums.samples;
+  }
 }
 
 void LearnerLoop::Impl::Keep(const TickOutput& output) {
   figures_.data_waiting += output.data_wait;
+  finished_.resize(static_cast<std::size_t>(map_.logical_shards));
   for (std::size_t i = 0; i < output.sums.size(); ++i) {
-    finished_[asked_[i]] = output.sums[i];
+    finished_[static_cast<std::size_t>(asked_[i])] = output.sums[i];
     if (plan_.kind == TickKind::kEvaluate) {
       const ShardBlock shard{.first = asked_[i], .count = 1};
       finished_nodes_.push_back({.node = NodeOf(map_.logical_shards, shard), .sum = {}});
@@ -200,11 +218,11 @@ void LearnerLoop::Impl::OnTickFrame(int rank, const Frame& frame) {
   const Status status = [&]() -> Status {
     switch (frame.header.kind) {
       case FrameKind::kTrailer: {
-        ASSIGN_OR_RETURN(const Trailer trailer, DecodeTrailer(frame.payload.view));
-        if (trailer.buckets_next >= bucket_sizes_.size()) {
+        RETURN_IF_ERROR(ReadTrailer(frame.payload.view, peer_trailer_));
+        if (peer_trailer_.buckets_next >= bucket_sizes_.size()) {
           return Invalid("a trailer with unknown sizes of buckets");
         }
-        return round_.OnTrailer(rank, trailer);
+        return round_.OnTrailer(rank, peer_trailer_);
       }
       case FrameKind::kBuffers:
         return round_.OnBuffers(rank, frame.payload);
@@ -229,12 +247,14 @@ void LearnerLoop::Impl::CommitWhenComplete() {
   const std::optional<EvaluationTask> evaluated = EvaluationEndedBy(outcome);
   if (plan_.kind == TickKind::kEvaluate && !evaluated) return OnCommitted(outcome);
   committing_ = true;
-  const auto done = Guarded<Status>([this, outcome](Status status) {
+  outcome_ = outcome;
+  const auto done = [this](const Status& status) {
     committing_ = false;
     if (!status) return Fail(status.error());
     NoteWish(applied_ + 1);
-    OnCommitted(outcome);
-  });
+    const TickOutcome committed = std::move(outcome_);
+    OnCommitted(committed);
+  };
   if (evaluated) return parts_.compute.Evaluated(*evaluated, done);
   parts_.compute.Commit({.epoch = plan_.epoch,
                          .step = plan_.step,
@@ -306,7 +326,7 @@ void LearnerLoop::Impl::NoteOutcome(const TickOutcome& outcome) {
                    .OnCommit({.tick = applied_,
                               .plan = plan,
                               .sums = outcome.sums,
-                              .learners = membership_.learners(),
+                              .learners = learners_,
                               .membership = membership_.id,
                               .now = now,
                               .unix_seconds = Unix(now)})
@@ -327,7 +347,7 @@ void LearnerLoop::Impl::CountTick(TimePoint now) {
   figures_.waiting += tick_complete_ - tick_computed_;
   figures_.committing += now - tick_complete_;
   ++figures_.ticks;
-  figures_.shards += tick_map().ShardsOf(rank()).size();
+  figures_.shards += round_.shards_of(rank()).size();
   figures_.shards_kept += shards_kept_;
   if (plan_.kind != TickKind::kTrain) return;
   ++figures_.steps;

@@ -13,6 +13,11 @@ namespace pliant {
 
 Bytes EncodeTrailer(const Trailer& trailer) {
   WireWriter writer;
+  WriteTrailer(trailer, writer);
+  return writer.Take();
+}
+
+void WriteTrailer(const Trailer& trailer, WireWriter& writer) {
   writer.Put(static_cast<std::uint8_t>(trailer.save));
   writer.Put(static_cast<std::uint8_t>(trailer.last_call));
   writer.Put(static_cast<std::uint8_t>(trailer.state_checksum.has_value()));
@@ -29,12 +34,20 @@ Bytes EncodeTrailer(const Trailer& trailer) {
   writer.Put(static_cast<std::uint8_t>(trailer.in_step));
   writer.Put(static_cast<std::uint32_t>(trailer.came_in_step.size()));
   for (const int rank : trailer.came_in_step) writer.Put(static_cast<std::int32_t>(rank));
-  return writer.Take();
 }
 
 Result<Trailer> DecodeTrailer(std::span<const std::byte> bytes) {
-  WireReader reader(bytes);
   Trailer trailer;
+  RETURN_IF_ERROR(ReadTrailer(bytes, trailer));
+  return trailer;
+}
+
+Status ReadTrailer(std::span<const std::byte> bytes, Trailer& trailer) {
+  WireReader reader(bytes);
+  trailer.shards.clear();
+  trailer.came_in_step.clear();
+  trailer.state_checksum.reset();
+  trailer.announced.reset();
   trailer.save = reader.Get<std::uint8_t>() != 0;
   trailer.last_call = reader.Get<std::uint8_t>() != 0;
   const bool has_checksum = reader.Get<std::uint8_t>() != 0;
@@ -59,23 +72,34 @@ Result<Trailer> DecodeTrailer(std::span<const std::byte> bytes) {
     trailer.came_in_step.push_back(reader.Get<std::int32_t>());
   }
   if (!reader.at_end()) return Invalid("a trailer of another size");
-  return trailer;
+  return {};
 }
 
 ShardSums SumShards(std::span<const ShardSums> by_shard) {
   return SumTree(by_shard, std::plus<ShardSums>());
 }
 
-TickRound::TickRound(const ShardMap& map, int self, bool needs_buffers,
-                     const std::vector<bool>& in_step)
-    : self_(self),
-      needs_buffers_(needs_buffers),
-      heard_(static_cast<std::size_t>(map.world_size()), false),
-      in_step_(in_step),
-      missing_(static_cast<int>(std::ranges::count(in_step, true))),
-      sums_(static_cast<std::size_t>(map.logical_shards)),
-      state_checksums_(static_cast<std::size_t>(map.world_size())) {
-  CHECK(in_step.size() == heard_.size(), "each rank is in step, or follows");
+void TickRound::Begin(const ShardMap& map, int self, bool needs_buffers,
+                      const std::vector<bool>& in_step) {
+  const auto ranks = static_cast<std::size_t>(map.world_size());
+  CHECK(in_step.size() == ranks, "each rank is in step, or follows");
+  self_ = self;
+  needs_buffers_ = needs_buffers;
+  heard_.assign(ranks, false);
+  in_step_ = in_step;
+  missing_ = static_cast<int>(std::ranges::count(in_step, true));
+  sums_.assign(static_cast<std::size_t>(map.logical_shards), {});
+  buffers_.reset();
+  save_ = false;
+  last_call_ = true;
+  announced_.reset();
+  buckets_next_ = 0;
+  state_checksums_.assign(ranks, std::nullopt);
+  came_in_step_.clear();
+  if (map_ == map) return;
+  map_ = map;
+  shards_of_rank_.clear();
+  buffers_rank_ = 0;
   for (int rank = 0; rank < map.world_size(); ++rank) {
     shards_of_rank_.push_back(map.ShardsOf(rank));
     if (std::ranges::find(shards_of_rank_.back(), 0) != shards_of_rank_.back().end()) {

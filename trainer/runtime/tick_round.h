@@ -15,6 +15,8 @@
 
 namespace pliant {
 
+class WireWriter;
+
 // The end of a tick, as one member sends it to all others. Of a follower, whose state is still on
 // its way (FollowedState), nobody waits for it; it says how far that has come.
 struct Trailer {
@@ -38,6 +40,9 @@ struct Trailer {
 
 Bytes EncodeTrailer(const Trailer& trailer);
 Result<Trailer> DecodeTrailer(std::span<const std::byte> bytes);
+// The same, in memory that was used before.
+void WriteTrailer(const Trailer& trailer, WireWriter& writer);
+Status ReadTrailer(std::span<const std::byte> bytes, Trailer& trailer);
 
 // What a completed tick says, equal on all members.
 struct TickOutcome {
@@ -53,12 +58,16 @@ struct TickOutcome {
 // The sums on whose order nothing may depend: in double, along the tree over shards.
 ShardSums SumShards(std::span<const ShardSums> by_shard);
 
-// Gathers what belongs to one tick beside the gradient: trailers and the buffers of shard 0.
+// Gathers what belongs to one tick beside the gradient: trailers and the buffers of shard 0. One is
+// used for tick after tick.
 class TickRound {
  public:
   TickRound() = default;
+  TickRound(const ShardMap& map, int self, bool needs_buffers, const std::vector<bool>& in_step) {
+    Begin(map, self, needs_buffers, in_step);
+  }
   // `needs_buffers`: shard 0 writes some in this tick. `in_step`, by rank: all but followers.
-  TickRound(const ShardMap& map, int self, bool needs_buffers, const std::vector<bool>& in_step);
+  void Begin(const ShardMap& map, int self, bool needs_buffers, const std::vector<bool>& in_step);
 
   void OnLocal(const Trailer& trailer, Bytes buffers);
   // kInvalid: not what `rank` has to send.
@@ -70,14 +79,18 @@ class TickRound {
   TickOutcome Outcome() const;  // done()
   Bytes buffers() const { return buffers_.value_or(Bytes{}); }
   int buffers_rank() const { return buffers_rank_; }  // who computes shard 0
+  const std::vector<int>& shards_of(int rank) const {
+    return shards_of_rank_[static_cast<std::size_t>(rank)];
+  }
 
  private:
   void Take(int rank, const Trailer& trailer);
 
   int self_ = 0;
-  std::vector<std::vector<int>> shards_of_rank_;
+  ShardMap map_;
+  std::vector<std::vector<int>> shards_of_rank_;  // of map_
+  int buffers_rank_ = 0;                          // likewise
   bool needs_buffers_ = false;
-  int buffers_rank_ = 0;
   std::vector<bool> heard_;  // by rank
   std::vector<bool> in_step_;
   int missing_ = 0;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "trainer/collective/byte_pool.h"
 #include "trainer/collective/peer_transport.h"
 
 namespace pliant {
@@ -17,6 +19,10 @@ namespace pliant {
 // Writes the payload of a small frame: little-endian, as all machines of a job are.
 class WireWriter {
  public:
+  WireWriter() = default;
+  // One that writes many: what Take gives lies in memory of `pool`, which outlives the writer.
+  explicit WireWriter(BytePool& pool) : pool_(&pool) {}
+
   template <typename T>
     requires std::is_arithmetic_v<T>
   void Put(T value) {
@@ -29,12 +35,19 @@ class WireWriter {
     bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
   }
   Bytes Take() {
+    if (pool_ != nullptr) {
+      const MutableBytes copy = pool_->Take(bytes_.size());
+      std::ranges::copy(bytes_, copy.view.begin());
+      bytes_.clear();
+      return {.owner = copy.owner, .view = copy.view};
+    }
     auto owner = std::make_shared<const std::vector<std::byte>>(std::move(bytes_));
     const std::span<const std::byte> view = *owner;
     return {.owner = std::move(owner), .view = view};
   }
 
  private:
+  BytePool* pool_ = nullptr;
   std::vector<std::byte> bytes_;
 };
 

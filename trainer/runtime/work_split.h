@@ -24,8 +24,12 @@ class WorkSplit {
   ShardMap MapOf(int world_size) const;
   // Of a shard of MapOf, or of a map over the same shards.
   ShardTask TaskOf(Tick tick, int world_size, int shard) const;
+  // The same, in the memory of another task.
+  void PutTask(Tick tick, int world_size, int shard, ShardTask& task) const;
 
  private:
+  int LeavesFor(int world_size) const;
+
   const Schedule& schedule_;
   const Reproducibility reproducibility_;
 };
