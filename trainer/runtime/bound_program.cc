@@ -69,14 +69,12 @@ BoundProgram::BoundProgram(ProgramInfo info, std::vector<BoundTensor> tensors)
 
 Result<ShardSums> BoundProgram::ComputeShard(const ShardTask& task, std::span<float> gradient,
                                              std::span<std::byte> buffers, GradientSink* sink) {
-  return exchange_.Ask(
-      {.kind = task.kind == TickKind::kTrain ? Work::Kind::kTrain : Work::Kind::kEvaluate,
-       .task = task,
-       .gradient = gradient,
-       .buffers = buffers,
-       .sink = sink,
-       .commit = {},
-       .evaluation = {}});
+  asked_.kind = task.kind == TickKind::kTrain ? Work::Kind::kTrain : Work::Kind::kEvaluate;
+  asked_.task = task;
+  asked_.gradient = gradient;
+  asked_.buffers = buffers;
+  asked_.sink = sink;
+  return exchange_.Ask(asked_);
 }
 
 Status BoundProgram::Commit(const CommitTask& task) {
@@ -110,9 +108,9 @@ Status BoundProgram::Ask(const Work& work) {
 // ---- The owner's thread ----
 
 Result<bool> BoundProgram::Next(std::optional<Duration> most) {
-  CHECK(!work_, "the work before was answered");
-  work_ = exchange_.Take(most);
-  if (!work_) return false;
+  CHECK(!at_hand_, "the work before was answered");
+  at_hand_ = exchange_.Take(most, work_);
+  if (!at_hand_) return false;
   std::ranges::fill(ready_, false);
   if (const Status prepared = Prepare(); !prepared) {
     Refuse(prepared.error());
@@ -122,13 +120,13 @@ Result<bool> BoundProgram::Next(std::optional<Duration> most) {
 }
 
 Status BoundProgram::Prepare() {
-  if (work_->kind == Work::Kind::kLoaded) RETURN_IF_ERROR(CopyToDevice(/*buffers=*/false));
+  if (work_.kind == Work::Kind::kLoaded) RETURN_IF_ERROR(CopyToDevice(/*buffers=*/false));
   return RestoreBuffers();
 }
 
 std::span<float> BoundProgram::GradientOf(std::size_t parameter) {
   const Part& part = gradients_[parameter];
-  return work_->gradient.subspan(part.offset, part.size);
+  return work_.gradient.subspan(part.offset, part.size);
 }
 
 Status BoundProgram::CheckNotReady(std::size_t first, std::size_t count) const {
@@ -146,19 +144,19 @@ Status BoundProgram::CheckNotReady(std::size_t first, std::size_t count) const {
 void BoundProgram::GradientsReady(std::size_t first, std::size_t count) {
   if (count == 0) return;
   for (std::size_t i = first; i < first + count; ++i) ready_[i] = true;
-  if (work_->sink == nullptr) return;
+  if (work_.sink == nullptr) return;
   const Part& last = gradients_[first + count - 1];
   const std::size_t begin = gradients_[first].offset;
-  work_->sink->OnReady({.begin = begin, .size = last.offset + last.size - begin});
+  work_.sink->OnReady({.begin = begin, .size = last.offset + last.size - begin});
 }
 
 Status BoundProgram::ShardDone(const ShardSums& sums) {
   Status saved;
-  if (work_->kind == Work::Kind::kTrain) {
+  if (work_.kind == Work::Kind::kTrain) {
     for (std::size_t i = 0; i < gradients_.size(); ++i) {
       if (!ready_[i]) std::ranges::fill(GradientOf(i), 0.0F);
     }
-    saved = SaveBuffers(work_->buffers);
+    saved = SaveBuffers(work_.buffers);
   }
   return Answer(saved, sums);
 }
@@ -166,7 +164,7 @@ Status BoundProgram::ShardDone(const ShardSums& sums) {
 Status BoundProgram::Committed(bool taken) { return AnswerChange(Adopt(taken)); }
 
 Status BoundProgram::Adopt(bool taken) {
-  std::span<const std::byte> from = work_->commit.buffers;
+  std::span<const std::byte> from = work_.commit.buffers;
   if (taken && !from.empty()) {
     for (const TensorView& buffer : committed_buffers_.view()) {
       Copy(from.first(buffer.bytes.size()), buffer.bytes);
@@ -182,7 +180,7 @@ Status BoundProgram::Evaluated() { return AnswerChange(CopyFromDevice(/*buffers=
 Status BoundProgram::Loaded() { return AnswerChange({}); }
 
 void BoundProgram::Refuse(const Error& error) {
-  work_.reset();
+  at_hand_ = false;
   exchange_.Refuse(error);
 }
 
@@ -191,7 +189,7 @@ Status BoundProgram::Answer(const Status& copied, const ShardSums& sums) {
     Refuse(copied.error());
     return copied;
   }
-  work_.reset();
+  at_hand_ = false;
   exchange_.Answer(sums);
   return {};
 }

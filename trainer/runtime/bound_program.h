@@ -62,8 +62,8 @@ class BoundProgram final : public Program {
   // Waits for work, as WorkExchange::Take. The work before must have been answered. An error of a
   // device here, and in an answer, is the end of the program: whoever asks gets it.
   Result<bool> Next(std::optional<Duration> most);
-  // What is to be answered.
-  const std::optional<Work>& work() const { return work_; }
+  // What is to be answered; null: nothing.
+  const Work* work() const { return at_hand_ ? &work_ : nullptr; }
 
   // kTrain: where a parameter's gradient goes.
   std::size_t parameters() const { return gradients_.size(); }
@@ -116,8 +116,11 @@ class BoundProgram final : public Program {
   std::atomic<Duration> data_wait_{};
   std::atomic<bool> wants_end_ = false;
 
+  Work asked_;  // of ComputeShard: the runtime's thread only
+
   // The owner's thread only.
-  std::optional<Work> work_;
+  Work work_;
+  bool at_hand_ = false;     // work_ is to be answered
   std::vector<bool> ready_;  // by parameter
   bool stop_ = false;
 };

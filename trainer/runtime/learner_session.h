@@ -86,7 +86,9 @@ class LearnerSession {
   Result<std::span<const std::byte>> ReadDevice(const void* device, std::size_t bytes);
   // Once nothing more comes.
   const Ending* ending() const;
-  std::optional<ShardTask> Forecast(std::uint64_t ahead) const { return forecast_->After(ahead); }
+  bool Forecast(std::uint64_t ahead, ShardTask& task) const {
+    return forecast_->After(ahead, task);
+  }
   std::optional<std::string> NextMetricsLine();
 
   // Goes beside the checkpoints, where there is a job. Any thread; never waits.

@@ -599,9 +599,7 @@ pliant_status pliant_forecast(pliant_learner* learner, uint64_t ahead, pliant_wo
     if (session->program() == nullptr) {
       return Fail(ErrorCode::kConflict, "the learner was not started");
     }
-    auto task = session->Forecast(ahead);
-    if (!task) return PLIANT_NOTHING;
-    learner->forecast = *std::move(task);
+    if (!session->Forecast(ahead, learner->forecast)) return PLIANT_NOTHING;
     return Write(Describe(learner->forecast), work, "work");
   });
 }

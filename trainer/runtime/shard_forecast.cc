@@ -25,7 +25,7 @@ void ShardForecast::OnTask(const ShardTask& task) {
     // One with fewer samples than shards leaves some shards out.
     const auto parts = static_cast<std::uint64_t>(of_tick_.empty() ? 1 : of_tick_.front().parts);
     if (tick_ && *tick_ + 1 == tick && schedule_.At(*tick_).samples >= parts) {
-      per_tick_ = std::exchange(of_tick_, {});
+      std::swap(per_tick_, of_tick_);
     }
     of_tick_.clear();
     tick_ = tick;
@@ -33,10 +33,10 @@ void ShardForecast::OnTask(const ShardTask& task) {
   of_tick_.push_back({.shard = task.shard, .part = task.part, .parts = task.parts});
 }
 
-std::optional<ShardTask> ShardForecast::After(std::uint64_t ahead) const {
-  if (!tick_) return std::nullopt;
+bool ShardForecast::After(std::uint64_t ahead, ShardTask& task) const {
+  if (!tick_) return false;
   const auto last = std::ranges::find(per_tick_, of_tick_.back());
-  if (last == per_tick_.end()) return std::nullopt;
+  if (last == per_tick_.end()) return false;
   const auto from = static_cast<std::uint64_t>(std::distance(per_tick_.begin(), last));
   // Empty shards are not asked for: those that are there are counted one by one.
   std::uint64_t left = ahead;
@@ -45,13 +45,13 @@ std::optional<ShardTask> ShardForecast::After(std::uint64_t ahead) const {
   for (; tick < schedule_.total_ticks(); ++tick, place = 0) {
     for (; place < per_tick_.size(); ++place) {
       const Part& part = per_tick_[place];
-      ShardTask task = schedule_.PartOf(tick, part.part, part.parts);
+      schedule_.PutPart(tick, part.part, part.parts, task);
       if (task.samples.empty()) continue;
       task.shard = part.shard;
-      if (left-- == 0) return task;
+      if (left-- == 0) return true;
     }
   }
-  return std::nullopt;
+  return false;
 }
 
 }  // namespace pliant

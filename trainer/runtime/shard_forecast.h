@@ -18,9 +18,9 @@ class ShardForecast {
 
   void OnTask(const ShardTask& task);
 
-  // The task `ahead` tasks after the one after the last. None: it cannot be told, or the training
-  // ends before.
-  std::optional<ShardTask> After(std::uint64_t ahead) const;
+  // The task `ahead` tasks after the one after the last, in the memory of another one. False: it
+  // cannot be told, or the training ends before.
+  bool After(std::uint64_t ahead, ShardTask& task) const;
 
  private:
   struct Part {

@@ -18,7 +18,7 @@ Result<ShardSums> WorkExchange::Ask(const Work& work) {
   return *std::exchange(answer_, std::nullopt);
 }
 
-std::optional<Work> WorkExchange::Take(std::optional<Duration> most) {
+bool WorkExchange::Take(std::optional<Duration> most, Work& work) {
   std::unique_lock lock(mutex_);
   const auto ready = [this] { return offered_ != nullptr || ended_; };
   if (most) {
@@ -26,8 +26,9 @@ std::optional<Work> WorkExchange::Take(std::optional<Duration> most) {
   } else {
     changed_.wait(lock, ready);
   }
-  if (offered_ == nullptr) return std::nullopt;
-  return *std::exchange(offered_, nullptr);
+  if (offered_ == nullptr) return false;
+  work = *std::exchange(offered_, nullptr);
+  return true;
 }
 
 void WorkExchange::Answer(Result<ShardSums> answer) {

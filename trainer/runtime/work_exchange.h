@@ -33,8 +33,9 @@ class WorkExchange {
 
   // ---- The thread that does it ----
 
-  // Waits for work, at most so long (without `most`: for ever). None: not in this time, or no more.
-  std::optional<Work> Take(std::optional<Duration> most);
+  // Waits for work, at most so long (without `most`: for ever). False: none in this time, or no
+  // more. `work` is one that was taken before, for its memory.
+  bool Take(std::optional<Duration> most, Work& work);
   // Of the work that was taken.
   void Answer(Result<ShardSums> answer);
 
