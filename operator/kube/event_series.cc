@@ -1,8 +1,17 @@
 #include "operator/kube/event_series.h"
 
 #include <algorithm>
+#include <chrono>
+#include <utility>
 
 namespace pliant::kube {
+namespace {
+
+// With thousands of notes a second and thousands of series, going through them for each note would
+// be all that the thread does.
+constexpr std::chrono::seconds kFlushEvery{1};
+
+}  // namespace
 
 EventSeries::Decision EventSeries::OnNote(const EventNote& note, TimePoint now) {
   const Key key{.object_uid = note.regarding.meta.uid,
@@ -30,6 +39,8 @@ EventSeries::Decision EventSeries::OnNote(const EventNote& note, TimePoint now) 
 
 std::vector<EventSeries::Decision> EventSeries::Flush(TimePoint now) {
   std::vector<Decision> due;
+  if (flushed_ && now - *flushed_ < kFlushEvery) return due;
+  flushed_ = now;
   for (auto& [key, series] : series_) {
     const bool ended = now - series.last_note >= options_.series_end;
     const bool unwritten = series.count > series.count_written;
@@ -40,10 +51,6 @@ std::vector<EventSeries::Decision> EventSeries::Flush(TimePoint now) {
   std::erase_if(series_, [&](const auto& entry) {
     return now - entry.second.last_note >= options_.series_end;
   });
-  // After so long without use a bucket is full again, and so as good as a new one.
-  const auto full_after = std::chrono::duration<double>(options_.burst_per_object /
-                                                        options_.events_per_second_per_object);
-  std::erase_if(limits_, [&](const auto& entry) { return now - entry.second.used > full_after; });
   return due;
 }
 
@@ -55,11 +62,17 @@ EventSeries::Decision EventSeries::WriteCount(Series& series, TimePoint now) {
 }
 
 bool EventSeries::MayCreate(const std::string& object_uid, TimePoint now) {
-  const auto [limit, added] = limits_.try_emplace(
-      object_uid,
-      Limit{TokenBucket(options_.events_per_second_per_object, options_.burst_per_object), now});
-  limit->second.used = now;
-  return limit->second.bucket.TryTake(now);
+  auto limit = limits_.find(object_uid);
+  if (limit == limits_.end()) {
+    auto older = older_limits_.extract(object_uid);
+    if (limits_.size() >= options_.objects_max / 2) older_limits_ = std::exchange(limits_, {});
+    limit = older ? limits_.insert(std::move(older)).position
+                  : limits_
+                        .try_emplace(object_uid, options_.events_per_second_per_object,
+                                     options_.burst_per_object)
+                        .first;
+  }
+  return limit->second.TryTake(now);
 }
 
 void EventSeries::MakeRoom() {

@@ -40,6 +40,9 @@ class EventSeries {
     double events_per_second_per_object = 1.0 / 300;  // new events of one object, after a burst
     int burst_per_object = 25;
     std::size_t series_max = 1000;  // followed at a time; the one quiet for longest goes first
+    // Whose rates are followed at a time, about: between half as many and all of those that had
+    // events last.
+    std::size_t objects_max = 2000;
   };
   enum class Action { kNothing, kCreate, kUpdateSeries, kDrop };
   struct Decision {
@@ -53,7 +56,8 @@ class EventSeries {
   EventSeries(Options options, std::uint64_t first_id) : options_(options), next_id_(first_id) {}
 
   Decision OnNote(const EventNote& note, TimePoint now);
-  // Counts that have not been written for long enough. Forgets series that have ended.
+  // Counts that have not been written for long enough. Forgets series that have ended. Asked again
+  // within a second it has nothing.
   std::vector<Decision> Flush(TimePoint now);
 
  private:
@@ -70,10 +74,6 @@ class EventSeries {
     TimePoint last_note;
     TimePoint last_write;
   };
-  struct Limit {
-    TokenBucket bucket;
-    TimePoint used;
-  };
 
   static Decision WriteCount(Series& series, TimePoint now);
   bool MayCreate(const std::string& object_uid, TimePoint now);
@@ -82,7 +82,11 @@ class EventSeries {
   const Options options_;
   std::uint64_t next_id_;
   std::map<Key, Series> series_;
-  std::map<std::string, Limit> limits_;  // by object uid
+  std::optional<TimePoint> flushed_;  // last
+  // Of objects, by uid. When there are enough of them in the first, it becomes the second, and the
+  // second is forgotten: whoever goes on to have events is found in time.
+  std::map<std::string, TokenBucket> limits_;
+  std::map<std::string, TokenBucket> older_limits_;
 };
 
 }  // namespace pliant::kube

@@ -1,5 +1,7 @@
 #include "operator/kube/event_series.h"
 
+#include <format>
+
 #include <gtest/gtest.h>
 
 namespace pliant::kube {
@@ -80,6 +82,21 @@ TEST_F(EventSeriesTest, FollowsABoundedNumberOfSeries) {
   for (int i = 0; i < 5; ++i) series.OnNote(Note(std::to_string(i)), kStart + i * 1s);
   EXPECT_EQ(series.OnNote(Note("4"), kStart + 10s).action, Action::kUpdateSeries);
   EXPECT_EQ(series.OnNote(Note("0"), kStart + 10s).action, Action::kCreate) << "forgotten";
+}
+
+// Every job that came and went had events.
+TEST_F(EventSeriesTest, FollowsTheRatesOfABoundedNumberOfObjects) {
+  EventSeries series({.burst_per_object = 1, .objects_max = 10}, 1);
+  const auto may_create = [&](const std::string& uid, const std::string& text) {
+    return series.OnNote(Note(text, uid), kStart).action == Action::kCreate;
+  };
+  ASSERT_TRUE(may_create("noisy", "a"));
+  ASSERT_TRUE(may_create("quiet", "a"));
+  for (int i = 0; i < 100; ++i) {
+    may_create(std::format("other {}", i), "a");
+    ASSERT_FALSE(may_create("noisy", std::format("b {}", i))) << "who goes on is not forgotten";
+  }
+  EXPECT_TRUE(may_create("quiet", "b")) << "forgotten";
 }
 
 }  // namespace
