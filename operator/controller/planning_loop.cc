@@ -137,6 +137,7 @@ void PlanningLoop::OnJobChange(const kube::Store<api::ElasticTrainingJob>::Chang
     queue_.Add(change.key);
   } else {
     ForgetJob(change.before->meta.uid);
+    queue_.CancelDelay(change.key);  // its time to live may be a week
     parts_.metrics.RemoveJob(change.key.ns, change.key.name);
     RequestRound();
   }

@@ -43,6 +43,10 @@ void WorkQueue::AddAfter(const NamespacedName& key, Duration delay) {
   delayed_.insert_or_assign(key, Delayed{due, timer});
 }
 
+void WorkQueue::CancelDelay(const NamespacedName& key) {
+  if (const auto delayed = delayed_.extract(key)) loop_.Cancel(delayed.mapped().timer);
+}
+
 void WorkQueue::Retry(const NamespacedName& key) {
   if (observer_.on_retry) observer_.on_retry();
   const int failures = failures_[key]++;

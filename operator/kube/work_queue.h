@@ -46,6 +46,8 @@ class WorkQueue {
   void Add(const NamespacedName& key);
   // Of several delays of one key the shortest counts.
   void AddAfter(const NamespacedName& key, Duration delay);
+  // What AddAfter has put off comes no more.
+  void CancelDelay(const NamespacedName& key);
   // After a failure: longer each time, until Forget.
   void Retry(const NamespacedName& key);
   void Forget(const NamespacedName& key) { failures_.erase(key); }

@@ -284,8 +284,11 @@ void OperatorWorld::SubmitJob(const std::string& name, const json& spec_changes)
 
 void OperatorWorld::RemoveJob(const std::string& name) {
   server.Remove(JobPath(name));
-  RemovePods(name, std::string(controller::kRoleLearner));
-  RemovePods(name, std::string(controller::kRoleCoordinator));
+  for (const char* kind : {"pods", "secrets", "services"}) {
+    for (const auto& [path, object] : server.All(kind)) {
+      if (LabelOf(object, controller::kLabelJob) == name) server.Remove(path);
+    }
+  }
 }
 
 void OperatorWorld::EditJob(const std::string& name, const json& spec_changes) {

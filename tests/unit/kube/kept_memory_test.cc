@@ -1,40 +1,17 @@
 // How many bytes the stores keep of objects as the API server gives them: only what is read of an
-// object is to stay. It replaces operator new, so it is a program of its own.
+// object is to stay.
 
-#include <atomic>
 #include <cstddef>
-#include <cstdlib>
 #include <format>
 #include <nlohmann/json.hpp>
 
 #include <gtest/gtest.h>
-#include <malloc.h>
 
 #include "base/sim_event_loop.h"
 #include "operator/api/elastic_training_job.h"
 #include "operator/api/pod.h"
 #include "operator/kube/informer.h"
-
-namespace {
-
-std::atomic<std::ptrdiff_t> g_live_bytes = 0;
-
-void Free(void* memory) {
-  g_live_bytes -= static_cast<std::ptrdiff_t>(malloc_usable_size(memory));
-  std::free(memory);
-}
-
-}  // namespace
-
-// The array forms, and those that do not throw, end in these; nothing here is over-aligned.
-void* operator new(std::size_t bytes) {
-  void* const memory = std::malloc(bytes == 0 ? 1 : bytes);
-  if (memory == nullptr) throw std::bad_alloc();
-  g_live_bytes += static_cast<std::ptrdiff_t>(malloc_usable_size(memory));
-  return memory;
-}
-void operator delete(void* memory) noexcept { Free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { Free(memory); }
+#include "tests/kube/live_bytes.h"
 
 namespace pliant::kube {
 namespace {
@@ -127,13 +104,13 @@ std::ptrdiff_t KeptOf(json (*object)(int number), Result<T> (*decode)(const json
   SimEventLoop loop;
   Informer<T> informer(loop, decode);
   const ReflectorSink sink = informer.Sink();
-  const std::ptrdiff_t before = g_live_bytes;
+  const std::ptrdiff_t before = LiveBytes();
   sink.on_list_begin();
   for (int number = 0; number < kObjects; ++number) sink.on_listed(object(number));
   sink.on_list_end();
   loop.RunFor(Duration::zero());
   EXPECT_EQ(informer.store().size(), kObjects) << "they came";
-  return (g_live_bytes - before) / kObjects;
+  return (LiveBytes() - before) / kObjects;
 }
 
 Result<api::Pod> DecodePod(const json& object) { return api::DecodePod(object, "nvidia.com/gpu"); }

@@ -72,6 +72,19 @@ TEST_F(WorkQueueTest, OfSeveralDelaysTheShortestCounts) {
   EXPECT_EQ(queue_.depth(), 0u) << "the longer ones are void";
 }
 
+TEST_F(WorkQueueTest, WhatWasPutOffCanBeCancelled) {
+  queue_.AddAfter(kA, 2s);
+  queue_.AddAfter(kB, 3s);
+  queue_.CancelDelay(kA);
+  queue_.CancelDelay(kA);
+  loop_.RunFor(1h);
+  EXPECT_EQ(queue_.Take(), kB);
+  EXPECT_EQ(queue_.depth(), 0u);
+  queue_.AddAfter(kA, 1s);
+  loop_.RunFor(1s);
+  EXPECT_EQ(queue_.Take(), kA) << "it may be put off again";
+}
+
 TEST_F(WorkQueueTest, FailuresWaitTwiceAsLongEachTimeUntilForgotten) {
   const auto wait_of_retry = [&] {
     const TimePoint start = loop_.Now();
