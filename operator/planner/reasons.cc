@@ -1,8 +1,11 @@
 #include "operator/planner/reasons.h"
 
+#include <charconv>
 #include <chrono>
 #include <concepts>
+#include <cstdint>
 #include <format>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <string>
@@ -17,7 +20,33 @@ namespace {
 // Sentences are made for every job of every plan, and std::format is several times slower than
 // this.
 void Append(std::string& text, std::string_view part) { text += part; }
-void Append(std::string& text, std::integral auto number) { text += std::to_string(number); }
+void Append(std::string& text, std::integral auto number) {
+  char digits[24];
+  text.append(digits, std::to_chars(std::begin(digits), std::end(digits), number).ptr);
+}
+
+// "1 GPU", "2 GPUs"
+struct Count {
+  std::int64_t number = 0;
+  std::string_view one;
+};
+void Append(std::string& text, const Count& count) {
+  Append(text, count.number);
+  text += ' ';
+  text += count.one;
+  if (count.number != 1) text += 's';
+}
+
+// "2 GPUs (minLearners 2)"
+struct MinimumNeeds {
+  const Job& job;
+};
+void Append(std::string& text, const MinimumNeeds& minimum) {
+  Append(text, Count(minimum.job.minimum * minimum.job.needs().gpus, "GPU"));
+  text += " (minLearners ";
+  Append(text, minimum.job.minimum);
+  text += ')';
+}
 
 template <typename... Parts>
 std::string Sentence(const Parts&... parts) {
@@ -29,10 +58,6 @@ std::string Sentence(const Parts&... parts) {
 
 std::string UtcTime(WallTime time) {
   return std::format("{:%FT%TZ}", std::chrono::ceil<std::chrono::seconds>(time));
-}
-
-std::string Count(std::int64_t number, std::string_view one) {
-  return Sentence(number, " ", one, number == 1 ? "" : "s");
 }
 
 // "3 of 8 GPUs: "
@@ -131,10 +156,6 @@ std::string WhyNoNodeFits(const ReasonFacts& facts) {
     separator = ", ";
   }
   return text;
-}
-
-std::string MinimumNeeds(const Job& job) {
-  return Sentence(Count(job.minimum * job.needs().gpus, "GPU"), " (minLearners ", job.minimum, ")");
 }
 
 }  // namespace

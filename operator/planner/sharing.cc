@@ -1,6 +1,8 @@
 #include "operator/planner/sharing.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <functional>
 #include <optional>
 #include <queue>
 #include <tuple>
@@ -61,41 +63,60 @@ class Sharer {
   }
 
  private:
-  // Least attained service first: GPU-seconds by priority; then who was submitted earlier.
-  bool ComesBefore(JobIndex left, JobIndex right) const {
-    const JobView& a = *model_.jobs[left].view;
-    const JobView& b = *model_.jobs[right].view;
-    return std::tuple(a.attained_gpu_seconds * b.priority, a.submitted, left) <
-           std::tuple(b.attained_gpu_seconds * a.priority, b.submitted, right);
+  // What a job's turn depends on, side by side: thousands are sorted for each plan, and their views
+  // lie far apart.
+  struct Turn {
+    bool lacks_minimum = false;  // having been admitted
+    std::int64_t attained_gpu_seconds = 0;
+    std::int64_t priority = 0;
+    WallTime submitted;
+    JobIndex job = 0;
+
+    // Least attained service first: GPU-seconds by priority; then who was submitted earlier.
+    bool operator<(const Turn& other) const {
+      return std::tuple(lacks_minimum, attained_gpu_seconds * other.priority, submitted, job) <
+             std::tuple(other.lacks_minimum, other.attained_gpu_seconds * priority, other.submitted,
+                        other.job);
+    }
+  };
+
+  Turn TurnOf(JobIndex job) const {
+    const JobView& view = *model_.jobs[job].view;
+    return {.attained_gpu_seconds = view.attained_gpu_seconds,
+            .priority = view.priority,
+            .submitted = view.submitted,
+            .job = job};
+  }
+
+  static std::vector<JobIndex> InOrder(std::vector<Turn> turns) {
+    std::ranges::sort(turns, std::less());
+    std::vector<JobIndex> jobs;
+    jobs.reserve(turns.size());
+    for (const Turn& turn : turns) jobs.push_back(turn.job);
+    return jobs;
   }
 
   // A job that has its minimum does not lose it to one that has not.
   std::vector<JobIndex> PresentJobs() const {
-    std::vector<JobIndex> jobs;
+    std::vector<Turn> turns;
     for (JobIndex job = 0; job < std::ssize(model_.jobs); ++job) {
       const Job& of = model_.jobs[job];
-      if (of.active && of.admitted_before()) jobs.push_back(job);
+      if (!of.active || !of.admitted_before()) continue;
+      turns.push_back(TurnOf(job));
+      turns.back().lacks_minimum = std::ssize(of.held) < of.minimum;
     }
-    const auto lacks = [this](JobIndex job) {
-      return std::ssize(model_.jobs[job].held) < model_.jobs[job].minimum;
-    };
-    std::ranges::sort(jobs, [&](JobIndex a, JobIndex b) {
-      if (lacks(a) != lacks(b)) return lacks(b);
-      return ComesBefore(a, b);
-    });
-    return jobs;
+    return InOrder(std::move(turns));
   }
 
   // New ones, and those that have just lost their place.
   std::vector<JobIndex> WaitingJobs() const {
-    std::vector<JobIndex> jobs;
+    std::vector<Turn> turns;
     for (JobIndex job = 0; job < std::ssize(model_.jobs); ++job) {
       const Standing standing = result_.shares[job].standing;
       if (!model_.jobs[job].active || standing == Standing::kAdmitted) continue;
-      if (standing != Standing::kBelowMinimum) jobs.push_back(job);
+      if (standing != Standing::kBelowMinimum) turns.push_back(TurnOf(job));
     }
-    std::ranges::sort(jobs, [this](JobIndex a, JobIndex b) { return ComesBefore(a, b); });
-    return jobs;
+    return InOrder(std::move(turns));
   }
 
   bool GiveMinimum(JobIndex job) {
