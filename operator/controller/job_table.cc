@@ -55,11 +55,11 @@ JobTable::JobTable(ClusterStores stores, std::string gpu_resource)
   });
   stores_.pods.OnChange([this](const auto& change) {
     if (change.after == nullptr) assumed_pods_.Forget(kube::ToString(change.key));
-    LookAtOwners(change);
+    stale_.merge(OwnersIn(change));
   });
   stores_.services.OnChange([this](const auto& change) {
     if (change.after == nullptr) assumed_services_.Forget(kube::ToString(change.key));
-    LookAtOwners(change);
+    stale_.merge(OwnersIn(change));
   });
 }
 
@@ -74,13 +74,6 @@ void JobTable::ForgetJob(const api::ObjectMeta& job) {
 // A job that is not known yet is seen anew anyway.
 void JobTable::LookAt(const std::string& job_uid) {
   if (const auto key = keys_.find(job_uid); key != keys_.end()) stale_.insert(key->second);
-}
-
-// An object may change hands.
-template <typename Change>
-void JobTable::LookAtOwners(const Change& change) {
-  if (change.before != nullptr) LookAt(change.before->meta.owner_uid);
-  if (change.after != nullptr) LookAt(change.after->meta.owner_uid);
 }
 
 // What was written counts until the stores show it, or for a while: time alone may end that.

@@ -54,6 +54,19 @@ class JobTable {
   // Something about the job may have changed that the stores do not show.
   void LookAt(const std::string& job_uid);
 
+  // Of the jobs seen those to which an object belongs or belonged, from a change that its store
+  // tells: it may change hands.
+  template <typename Change>
+  std::set<kube::NamespacedName> OwnersIn(const Change& change) const {
+    std::set<kube::NamespacedName> owners;
+    for (const auto& object : {change.before, change.after}) {
+      if (object == nullptr) continue;
+      const auto owner = keys_.find(object->meta.owner_uid);
+      if (owner != keys_.end()) owners.insert(owner->second);
+    }
+    return owners;
+  }
+
   // What the batch orders counts as done until it has been tried.
   void Begin(const std::shared_ptr<const Batch>& batch, WallTime now);
   // It was tried: what was done counts until the stores show it. The action whose outcome is not
@@ -67,8 +80,6 @@ class JobTable {
 
   void ForgetJob(const api::ObjectMeta& job);
   void Abandon(const Batch& batch);
-  template <typename Change>
-  void LookAtOwners(const Change& change);
   void LookAtAssumed();
   // `before`: the job as it was seen last; `assumed`: pods that the store may not know yet.
   JobView ViewOf(std::shared_ptr<const api::ElasticTrainingJob> job, JobView before,

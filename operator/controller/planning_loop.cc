@@ -111,7 +111,8 @@ PlanningLoop::PlanningLoop(PlanningLoopParts parts, PlanningLoopOptions options)
                 .on_change =
                     [this](const std::string& job_uid) {
                       parts_.table.LookAt(job_uid);
-                      LookAt(job_uid);
+                      const auto course = courses_.find(job_uid);
+                      if (course != courses_.end()) queue_.Add(course->second.key);
                     },
                 .on_call =
                     [this](std::string_view result) { parts_.metrics.OnCoordinatorCall(result); }}),
@@ -145,7 +146,10 @@ void PlanningLoop::OnJobChange(const kube::Store<api::ElasticTrainingJob>::Chang
 
 void PlanningLoop::OnPodChange(const kube::Store<api::Pod>::Change& change) {
   builder_.SeePod(change);
-  if (LookAtOwners(change)) return;
+  if (const auto owners = parts_.table.OwnersIn(change); !owners.empty()) {
+    LookAt(owners);
+    return;
+  }
   if (change.before == nullptr || change.after == nullptr ||
       !TakesSameRoom(*change.before, *change.after)) {
     RequestRound();
@@ -162,21 +166,11 @@ void PlanningLoop::OnNodeChange(const kube::Store<api::Node>::Change& change) {
 }
 
 void PlanningLoop::OnServiceChange(const kube::Store<api::Service>::Change& change) {
-  LookAtOwners(change);
+  LookAt(parts_.table.OwnersIn(change));
 }
 
-bool PlanningLoop::LookAt(const std::string& job_uid) {
-  const auto course = courses_.find(job_uid);
-  if (course == courses_.end()) return false;
-  queue_.Add(course->second.key);
-  return true;
-}
-
-template <typename Change>
-bool PlanningLoop::LookAtOwners(const Change& change) {
-  const bool before = change.before != nullptr && LookAt(change.before->meta.owner_uid);
-  const bool after = change.after != nullptr && LookAt(change.after->meta.owner_uid);
-  return before || after;
+void PlanningLoop::LookAt(const std::set<kube::NamespacedName>& jobs) {
+  for (const kube::NamespacedName& job : jobs) queue_.Add(job);
 }
 
 void PlanningLoop::LookAgain(const kube::NamespacedName& key, const std::optional<WallTime>& at) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "base/backoff.h"
@@ -103,10 +104,7 @@ class PlanningLoop {
   void RememberTemplateCheck(const Batch& batch, const BatchResult& result);
   void FollowCoordinator(const JobView& view, const Outcome& outcome);
   void ForgetJob(const std::string& job_uid);
-  // Whether it is one of ours, or was.
-  bool LookAt(const std::string& job_uid);
-  template <typename Change>
-  bool LookAtOwners(const Change& change);
+  void LookAt(const std::set<kube::NamespacedName>& jobs);
   void LookAgain(const kube::NamespacedName& key, const std::optional<WallTime>& at);
 
   const PlanningLoopParts parts_;
