@@ -119,6 +119,7 @@ PlanningLoop::PlanningLoop(PlanningLoopParts parts, PlanningLoopOptions options)
       queue_(
           parts_.loop, {}, [this] { RequestRound(); }, ObserverFor(parts_.metrics)),
       views_(parts_.table.views()),
+      pacer_(options_.pace),
       alive_(std::make_shared<bool>(true)) {
   const ClusterStores& stores = parts_.table.stores();
   for (const auto& node : stores.nodes.All()) builder_.SeeNode({KeyOf(node->meta), nullptr, node});
@@ -184,20 +185,16 @@ void PlanningLoop::ForgetJob(const std::string& job_uid) {
 
 void PlanningLoop::RequestRound() {
   const TimePoint now = parts_.loop.Now();
-  if (!first_request_) first_request_ = now;
-  const Duration debounce = std::max(options_.debounce, last_round_);
-  const TimePoint due =
-      std::min(now + debounce, *first_request_ + std::max(debounce, options_.debounce_most));
   parts_.loop.Cancel(round_timer_);
-  round_timer_ = parts_.loop.PostAfter(due - now, [this] { Round(); });
+  round_timer_ = parts_.loop.PostAfter(pacer_.OnChange(now) - now, [this] { Round(); });
 }
 
 void PlanningLoop::Round() {
-  first_request_.reset();
+  pacer_.OnRound();
   // What is absent from a store that was not listed yet may well exist; and what a predecessor did
   // while the store could not follow is not seen.
   if (!parts_.table.stores().current()) {
-    round_timer_ = parts_.loop.PostAfter(options_.debounce_most, [this] { RequestRound(); });
+    round_timer_ = parts_.loop.PostAfter(options_.pace.debounce_most, [this] { RequestRound(); });
     return;
   }
   const WallTime now = options_.now();
@@ -215,7 +212,7 @@ void PlanningLoop::Round() {
     }
   }
   parts_.metrics.SetQueueDepth(queue_.depth());
-  last_round_ = parts_.loop.Now() - round_began;
+  pacer_.OnRoundDone(round_began, parts_.loop.Now());
 
   // Time may change the plan too.
   parts_.loop.Cancel(again_timer_);
@@ -419,7 +416,7 @@ void PlanningLoop::OnFailure(const Batch& batch, const kube::KubeError& error) {
   Course& course = courses_.at(batch.job.meta.uid);
   if (error.code == ErrorCode::kConflict || error.code == ErrorCode::kNotFound) {
     // Decided on what is no more: the watch is about to tell.
-    queue_.AddAfter(key, options_.debounce_most);
+    queue_.AddAfter(key, options_.pace.debounce_most);
     return;
   }
   if (error.code == ErrorCode::kCancelled) return;  // the lease is lost

@@ -14,6 +14,7 @@
 #include "operator/controller/job_events.h"
 #include "operator/controller/job_lifecycle.h"
 #include "operator/controller/job_table.h"
+#include "operator/controller/round_pacer.h"
 #include "operator/controller/snapshot_builder.h"
 #include "operator/controller/workers.h"
 #include "operator/kube/work_queue.h"
@@ -25,10 +26,7 @@ namespace pliant::controller {
 struct PlanningLoopOptions {
   LifecycleOptions lifecycle;
   planner::Policy policy;
-  // A change waits for its fellows: so long after the newest, and at most so long after the first.
-  // A round that takes longer than that is made less often.
-  Duration debounce = std::chrono::milliseconds(20);
-  Duration debounce_most = std::chrono::milliseconds(200);
+  RoundPacer::Options pace;
   std::int64_t lease_transitions = 0;
   std::function<WallTime()> now;
   std::function<void(const api::ObjectMeta& job, const JobEvent& event)> on_event;
@@ -117,9 +115,8 @@ class PlanningLoop {
   planner::Plan plan_;  // of the last round
   TimerId round_timer_ = 0;
   TimerId again_timer_ = 0;
-  std::optional<TimePoint> first_request_;  // of the round that is waited for
-  Duration last_round_{};                   // how long it took
-  std::shared_ptr<bool> alive_;             // results that come after the loop are dropped
+  RoundPacer pacer_;
+  std::shared_ptr<bool> alive_;  // results that come after the loop are dropped
 };
 
 }  // namespace pliant::controller

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+#include "base/event_loop.h"
+
+namespace pliant::controller {
+
+// When the next of the rounds is due in which all jobs are planned. A change waits for its fellows,
+// so long after the newest and at most so long after the first; and between two rounds there is a
+// pause as long as the first of them took, so that the control thread has time for others. A change
+// that comes out of quiet waits for no more than that.
+class RoundPacer {
+ public:
+  struct Options {
+    Duration debounce = std::chrono::milliseconds(20);
+    Duration debounce_most = std::chrono::milliseconds(200);
+  };
+
+  explicit RoundPacer(Options options) : options_(options) {}
+
+  // Something has changed: when the round is due.
+  TimePoint OnChange(TimePoint now) {
+    if (!first_change_) first_change_ = now;
+    const TimePoint settled =
+        std::min(now + options_.debounce, *first_change_ + options_.debounce_most);
+    return std::max({now, settled, pause_ends_});
+  }
+
+  // The round begins: what changes from now on is for the next.
+  void OnRound() { first_change_.reset(); }
+  void OnRoundDone(TimePoint began, TimePoint now) { pause_ends_ = now + (now - began); }
+
+ private:
+  const Options options_;
+  std::optional<TimePoint> first_change_;  // since the last round began
+  TimePoint pause_ends_{};
+};
+
+}  // namespace pliant::controller

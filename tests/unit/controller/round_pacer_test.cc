@@ -1,0 +1,45 @@
+#include "operator/controller/round_pacer.h"
+
+#include <gtest/gtest.h>
+
+namespace pliant::controller {
+namespace {
+using namespace std::chrono_literals;
+
+const TimePoint kStart{1000s};
+
+class RoundPacerTest : public testing::Test {
+ protected:
+  // A round that begins so long after the start, and takes so long.
+  void Round(Duration at, Duration takes) {
+    pacer_.OnRound();
+    pacer_.OnRoundDone(kStart + at, kStart + at + takes);
+  }
+  // When the round is due for a change that comes so long after the start.
+  Duration DueAfter(Duration change) { return pacer_.OnChange(kStart + change) - kStart; }
+
+  RoundPacer pacer_{{.debounce = 20ms, .debounce_most = 200ms}};
+};
+
+TEST_F(RoundPacerTest, AChangeWaitsForItsFellowsButNotForEver) {
+  EXPECT_EQ(DueAfter(0ms), 20ms);
+  EXPECT_EQ(DueAfter(15ms), 35ms) << "after the newest";
+  EXPECT_EQ(DueAfter(190ms), 200ms) << "after the first";
+  EXPECT_EQ(DueAfter(300ms), 300ms) << "at once: its time is over";
+  Round(300ms, 0ms);
+  EXPECT_EQ(DueAfter(310ms), 330ms) << "the next round's";
+}
+
+TEST_F(RoundPacerTest, AfterALongRoundThereIsAPauseAsLong) {
+  Round(0ms, 70ms);
+  EXPECT_EQ(DueAfter(75ms), 140ms);
+  EXPECT_EQ(DueAfter(130ms), 150ms);
+}
+
+TEST_F(RoundPacerTest, OutOfQuietTheLastRoundCostsNothing) {
+  Round(0ms, 500ms);
+  EXPECT_EQ(DueAfter(2s), 2020ms);
+}
+
+}  // namespace
+}  // namespace pliant::controller
