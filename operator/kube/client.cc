@@ -10,6 +10,7 @@
 
 #include "operator/kube/exec_credentials.h"
 #include "operator/kube/json_fields.h"
+#include "operator/kube/object_json.h"
 #include "operator/kube/token_bucket.h"
 #include "operator/kube/token_source.h"
 
@@ -26,7 +27,7 @@ std::string Encode(const json& value) {
 }
 
 KubeResult<json> Decode(const std::string& body) {
-  json value = json::parse(body, nullptr, /*allow_exceptions=*/false);
+  json value = ParseWithoutHistory(body);
   if (!value.is_object()) {
     return std::unexpected(KubeError(ErrorCode::kInternal, "the server's answer is no object"));
   }
@@ -78,7 +79,7 @@ struct WatchLine {
 };
 
 KubeResult<WatchLine> DecodeWatchLine(std::string_view line) {
-  json event = json::parse(line, nullptr, /*allow_exceptions=*/false);
+  json event = ParseWithoutHistory(line);
   const auto wrong = [] {
     return std::unexpected(KubeError(ErrorCode::kInternal, "a line of the watch is no event"));
   };
