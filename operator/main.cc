@@ -4,6 +4,7 @@
 #include <boost/asio/signal_set.hpp>
 #include <chrono>
 #include <csignal>
+#include <cstddef>
 #include <cstdlib>
 #include <format>
 #include <memory>
@@ -45,6 +46,12 @@ void GiveBurstsBack() {
   mallopt(M_ARENA_MAX, 2);
   mallopt(M_MMAP_THRESHOLD, kLargeBlock);
   mallopt(M_TRIM_THRESHOLD, kLargeBlock);
+}
+
+// Small blocks and those that were mapped by themselves.
+std::size_t HeapBytes() {
+  const struct mallinfo2 info = mallinfo2();
+  return info.uordblks + info.hblkhd;
 }
 
 controller::WallTime Now() {
@@ -169,6 +176,7 @@ int Run(OperatorOptions options) {
                  if (auto* planning = leadership.planning()) planning->Report();
                  metrics.SetEventsDropped(recorder.dropped());
                  metrics.SetNamespacesRefused(refused_namespaces.names().size());
+                 metrics.SetHeap(HeapBytes());
                  return metrics.Text();
                },
            .not_ready =

@@ -137,6 +137,10 @@ struct Metrics::Families {
   Gauges& namespaces_refused = registry.AddGauges(
       "pliant_watched_namespaces_refused", {},
       "Namespaces to watch that the API server refuses; their jobs are left alone.");
+  Gauges& heap =
+      registry.AddGauges("pliant_heap_bytes", {},
+                         "Memory that the operator has allocated and not freed: without what the "
+                         "allocator keeps for later.");
 
   Families() {
     for (const JobSeries& series : kJobSeries) {
@@ -242,6 +246,10 @@ void Metrics::SetEventsDropped(std::uint64_t dropped) {
 
 void Metrics::SetNamespacesRefused(std::size_t namespaces) {
   families_->namespaces_refused.Add({}).Set(static_cast<double>(namespaces));
+}
+
+void Metrics::SetHeap(std::size_t bytes) {
+  families_->heap.Add({}).Set(static_cast<double>(bytes));
 }
 
 }  // namespace pliant::metrics
