@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from . import build_image, ctest
+from . import build_image, control_plane, ctest
 from .product import compile_preset
 from .progress import log_file, phase
 
@@ -70,6 +70,9 @@ def operator(choices: Choices) -> int:
     if choices.churn_seconds:
         command += ["--churn-seconds", str(choices.churn_seconds)]
     with ctest.api_server() as (kubeconfig, mounts):
+        for daemon in control_plane.daemons(kubeconfig.parent):
+            if pid := daemon.pid():
+                command += ["--process", f"{daemon.name}={pid}"]
         environment = {"PLIANT_TEST_KUBECONFIG": str(kubeconfig)}
         status = _run("operator", command, mounts, environment)
     if status == 0 and choices.json:

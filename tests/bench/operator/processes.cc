@@ -1,0 +1,70 @@
+#include "tests/bench/operator/processes.h"
+
+#include <format>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include <unistd.h>
+
+namespace pliant::bench {
+namespace {
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+}  // namespace
+
+std::optional<double> CpuSeconds(pid_t pid) {
+  const std::string stat = ReadFile(std::format("/proc/{}/stat", pid));
+  // The second field is the program's name in parentheses, which may hold anything.
+  const std::size_t name_end = stat.rfind(')');
+  if (name_end == std::string::npos) return std::nullopt;
+  std::istringstream fields(stat.substr(name_end + 1));
+  std::string skipped;
+  for (int field = 3; field < 14; ++field) fields >> skipped;
+  double user = 0;
+  double system = 0;
+  fields >> user >> system;
+  return (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
+double ResidentMiB(pid_t pid) {
+  std::ifstream status(std::format("/proc/{}/status", pid));
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmRSS:")) return std::stod(line.substr(6)) / 1024;
+  }
+  return 0;
+}
+
+std::optional<NamedProcess> FindProcess(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos) return std::nullopt;
+  NamedProcess process{.name = text.substr(0, equals)};
+  std::istringstream(text.substr(equals + 1)) >> process.pid;
+  // The kernel keeps fifteen characters of it.
+  const std::string comm = ReadFile(std::format("/proc/{}/comm", process.pid));
+  if (comm != process.name.substr(0, 15) + "\n") return std::nullopt;
+  return process;
+}
+
+double SlopeOf(const std::vector<std::pair<double, double>>& points) {
+  double sum_x = 0;
+  double sum_y = 0;
+  for (const auto& [x, y] : points) {
+    sum_x += x;
+    sum_y += y;
+  }
+  const auto count = static_cast<double>(points.size());
+  double covariance = 0;
+  double variance = 0;
+  for (const auto& [x, y] : points) {
+    covariance += (x - sum_x / count) * (y - sum_y / count);
+    variance += (x - sum_x / count) * (x - sum_x / count);
+  }
+  return variance > 0 ? covariance / variance : 0;
+}
+
+}  // namespace pliant::bench
