@@ -17,13 +17,8 @@ HttpResponse Unwell() { return {.status = 503, .headers = {}, .body = "the serve
 
 }  // namespace
 
-void FaultyTransport::Die() {
-  dead_ = true;
-  on_death_();
-}
-
 Result<HttpResponse> FaultyTransport::Send(const kube::HttpRequest& request, std::stop_token stop) {
-  if (dead_) return std::unexpected(CutOff());
+  if (life_.over()) return std::unexpected(CutOff());
   const Fault fault = decide_(request);
   switch (fault) {
     case Fault::kThrottle:
@@ -33,16 +28,16 @@ Result<HttpResponse> FaultyTransport::Send(const kube::HttpRequest& request, std
     case Fault::kCut:
       return std::unexpected(CutOff());
     case Fault::kDeath:
-      Die();
+      life_.End();
       return std::unexpected(CutOff());
     case Fault::kNone:
     case Fault::kCutDone:
     case Fault::kDeathDone:
       break;
   }
-  Result<HttpResponse> answer = server_.Send(request, std::move(stop));
+  Result<HttpResponse> answer = server_->Send(request, std::move(stop));
   if (request.method != kube::HttpMethod::kGet) ++writes_;
-  if (fault == Fault::kDeathDone) Die();
+  if (fault == Fault::kDeathDone) life_.End();
   if (fault != Fault::kNone) return std::unexpected(CutOff());
   return answer;
 }
@@ -50,13 +45,13 @@ Result<HttpResponse> FaultyTransport::Send(const kube::HttpRequest& request, std
 Result<HttpResponse> FaultyTransport::Stream(const kube::HttpRequest& request,
                                              const kube::LineSink& sink, Duration idle,
                                              std::stop_token stop) {
-  if (dead_) return std::unexpected(CutOff());
+  if (life_.over()) return std::unexpected(CutOff());
   const Fault fault = decide_(request);
   if (fault == Fault::kThrottle) return Throttled();
   if (fault == Fault::kServer) return Unwell();
   int lines_left = fault == Fault::kNone ? -1 : kLinesBeforeACut;
   bool cut = false;
-  auto answer = server_.Stream(
+  auto answer = server_->Stream(
       request,
       [&](std::string_view line) {
         cut = lines_left-- == 0;

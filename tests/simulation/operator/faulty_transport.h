@@ -1,6 +1,8 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <utility>
 
 #include "operator/kube/http_transport.h"
 
@@ -16,30 +18,43 @@ enum class Fault {
   kDeathDone,  // it is done, and the process dies before it hears of it
 };
 
-// What one process has between itself and the server. Once it is dead nothing passes.
+// The life of one process: once it is over nothing that it sends passes, to whomever.
+class Life {
+ public:
+  // `on_death`: the process is to end, though not within this call.
+  explicit Life(std::function<void()> on_death) : on_death_(std::move(on_death)) {}
+
+  void End() {
+    over_ = true;
+    on_death_();
+  }
+  bool over() const { return over_; }
+
+ private:
+  const std::function<void()> on_death_;
+  bool over_ = false;
+};
+
+// What one process has between itself and one server.
 class FaultyTransport final : public kube::HttpTransport {
  public:
   using Decide = std::function<Fault(const kube::HttpRequest& request)>;
 
-  // `on_death`: the process is to end, though not within this call.
-  FaultyTransport(kube::HttpTransport& server, Decide decide, std::function<void()> on_death)
-      : server_(server), decide_(std::move(decide)), on_death_(std::move(on_death)) {}
+  // `life` outlives the transport.
+  FaultyTransport(Life& life, std::shared_ptr<kube::HttpTransport> server, Decide decide)
+      : life_(life), server_(std::move(server)), decide_(std::move(decide)) {}
 
   Result<kube::HttpResponse> Send(const kube::HttpRequest& request,
                                   std::stop_token stop = {}) override;
   Result<kube::HttpResponse> Stream(const kube::HttpRequest& request, const kube::LineSink& sink,
                                     Duration idle, std::stop_token stop = {}) override;
 
-  bool dead() const { return dead_; }
   int writes() const { return writes_; }  // that arrived
 
  private:
-  void Die();
-
-  kube::HttpTransport& server_;
+  Life& life_;
+  const std::shared_ptr<kube::HttpTransport> server_;
   const Decide decide_;
-  const std::function<void()> on_death_;
-  bool dead_ = false;
   int writes_ = 0;
 };
 

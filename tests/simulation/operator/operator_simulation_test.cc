@@ -1,7 +1,7 @@
 // The whole operator under random faults, on virtual time. Without arguments: the kept seeds, some
-// random ones, and a leader that dies at each of its writes. `--seed=N` replays one with its log;
-// `--seeds=N` (or PLIANT_OPERATOR_SEEDS) runs N of them, `--first=N` from there on; with
-// `--every-write` no write is left out.
+// random ones, and a leader that dies at each of its writes, to the API server and to coordinators.
+// `--seed=N` replays one with its log; `--seeds=N` (or PLIANT_OPERATOR_SEEDS) runs N of them,
+// `--first=N` from there on; with `--every-write` no write is left out.
 
 #include <charconv>
 #include <cstdint>
@@ -21,7 +21,8 @@ namespace {
 std::optional<std::uint64_t> only_seed;
 std::uint64_t first_seed = 1;
 std::uint64_t seeds = 30;
-int writes_between_deaths = 5;  // --every-write: 1
+int writes_between_deaths = 5;  // --every-write: 1, as of plans
+int plans_between_deaths = 2;
 
 // Runs one seed; on a failure says how to see it again.
 bool Simulate(std::uint64_t seed) {
@@ -66,6 +67,19 @@ TEST(OperatorSimulation, ALeaderMayDieAtEachOfItsWrites) {
   }
 }
 
+TEST(OperatorSimulation, ALeaderMayDieAtEachPlanThatItSends) {
+  if (only_seed) GTEST_SKIP() << "one seed is asked for";
+  const int plans = RunDeathAtPlan(1'000'000, false);
+  ASSERT_GT(plans, 5);
+  for (int plan = 1; plan <= plans; plan += plans_between_deaths) {
+    for (const bool after : {false, true}) {
+      SCOPED_TRACE(testing::Message() << "plan " << plan << (after ? ", after" : ", before"));
+      RunDeathAtPlan(plan, after);
+      if (HasFailure()) return;
+    }
+  }
+}
+
 std::optional<std::uint64_t> Number(std::string_view text) {
   std::uint64_t value = 0;
   const char* const end = text.data() + text.size();
@@ -94,6 +108,7 @@ int main(int argc, char** argv) {
       sim::seeds = *count;
     } else if (argv[i] == std::string_view("--every-write")) {
       sim::writes_between_deaths = 1;
+      sim::plans_between_deaths = 1;
     } else if (const auto first = sim::Value(argv[i], "--first=")) {
       sim::first_seed = *first;
     } else {

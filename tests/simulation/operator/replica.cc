@@ -31,7 +31,9 @@ Replica::Replica(std::string identity, ReplicaParts parts)
     : identity_(std::move(identity)),
       parts_(std::move(parts)),
       loop_(parts_.loop),
-      transport_(parts_.server, parts_.fault, parts_.on_end),
+      life_(parts_.on_end),
+      // The server is the world's.
+      transport_(life_, {std::shared_ptr<void>(), &parts_.server}, parts_.fault),
       lease_client_(transport_, ServerConfig(), {.requests_per_second = 0}),
       client_(transport_, ServerConfig(),
               {.requests_per_second = 0, .may_write = [this] { return leads(); }}),
@@ -55,7 +57,8 @@ Replica::Replica(std::string identity, ReplicaParts parts)
            .connect = [this](const std::string& server, const std::string& ca)
                -> Result<std::unique_ptr<kube::HttpTransport>> {
              ASSIGN_OR_RETURN(auto coordinator, parts_.connect(server, ca));
-             return coordinator;
+             return std::make_unique<FaultyTransport>(life_, std::move(coordinator),
+                                                      parts_.coordinator_fault);
            }}),
       steps_(lease_client_, {"pliant-system", "pliant-operator"}, identity_, {},
              [this] { return loop_.Now(); }) {

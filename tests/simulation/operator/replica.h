@@ -21,6 +21,7 @@ struct ReplicaParts {
   std::function<api::WallTime()> now;
   std::function<double()> random;  // in [0, 1)
   FaultyTransport::Decide fault;
+  FaultyTransport::Decide coordinator_fault;  // of what is sent to them
   controller::HttpCoordinatorClient::Connect connect;
   // The process has ended; it is to be destroyed, though not within this call.
   std::function<void()> on_end;
@@ -56,6 +57,7 @@ class Replica {
   const std::string identity_;
   const ReplicaParts parts_;
   ProcessLoop loop_;
+  Life life_;
   FaultyTransport transport_;
   kube::KubeClient lease_client_;
   kube::KubeClient client_;

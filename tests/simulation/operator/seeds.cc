@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <format>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -336,23 +337,14 @@ class Story {
   std::map<std::string, End> wanted_;
 };
 
-}  // namespace
-
-std::string RunSeed(std::uint64_t seed) {
-  Story story(seed);
-  story.Unsafe();
-  story.Live();
-  return story.Describe();
-}
-
-int RunDeathAtWrite(int write, bool after) {
-  World world(7);
+// Two jobs that make room for one another. `kill` says when the leader dies.
+void RunDeath(World& world, const std::function<void()>& kill) {
   world.cluster.AddNode("node-0", 2);
   world.cluster.AddNode("node-1", 2);
   world.StartReplicas();
   const TrainingOptions training{.steps = 60, .step_time = 200ms};
   world.Submit("one", training, Json::object());
-  world.KillAtWrite(write, after);
+  kill();
   world.loop.RunFor(6s);
   world.Submit("two", training, {{"priority", 10'000}});
   world.loop.RunFor(4s);
@@ -364,7 +356,28 @@ int RunDeathAtWrite(int write, bool after) {
       },
       10min);
   EXPECT_TRUE(ended) << world.Describe();
+}
+
+}  // namespace
+
+std::string RunSeed(std::uint64_t seed) {
+  Story story(seed);
+  story.Unsafe();
+  story.Live();
+  return story.Describe();
+}
+
+int RunDeathAtWrite(int write, bool after) {
+  World world(7);
+  RunDeath(world, [&] { world.KillAtWrite(write, after); });
   return world.writes_besides_lease();
+}
+
+int RunDeathAtPlan(int plan, bool after) {
+  World world(7);
+  RunDeath(world, [&] { world.KillAtPlan(plan, after); });
+  EXPECT_EQ(world.deaths() > 0, plan <= world.plans());
+  return world.plans();
 }
 
 }  // namespace pliant::operator_sim

@@ -12,5 +12,7 @@ std::string RunSeed(std::uint64_t seed);
 // The same jobs each time, with the leader killed at its `write`-th write, before or after that is
 // done. How many writes there were in all; the same promises.
 int RunDeathAtWrite(int write, bool after);
+// The same, of the plans that it sends to coordinators.
+int RunDeathAtPlan(int plan, bool after);
 
 }  // namespace pliant::operator_sim

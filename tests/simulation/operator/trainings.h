@@ -84,11 +84,10 @@ class Trainings {
 // A connection of the operator to one coordinator.
 class CoordinatorConnection final : public kube::HttpTransport {
  public:
-  CoordinatorConnection(Trainings& trainings, std::string address, std::function<bool()> cut)
-      : trainings_(trainings), address_(std::move(address)), cut_(std::move(cut)) {}
+  CoordinatorConnection(Trainings& trainings, std::string address)
+      : trainings_(trainings), address_(std::move(address)) {}
 
   Result<kube::HttpResponse> Send(const kube::HttpRequest& request, std::stop_token) override {
-    if (cut_()) return Fail(ErrorCode::kUnavailable, "cut off");
     return trainings_.Call(address_, request);
   }
   Result<kube::HttpResponse> Stream(const kube::HttpRequest&, const kube::LineSink&, Duration,
@@ -99,7 +98,6 @@ class CoordinatorConnection final : public kube::HttpTransport {
  private:
   Trainings& trainings_;
   const std::string address_;
-  const std::function<bool()> cut_;
 };
 
 }  // namespace pliant::operator_sim

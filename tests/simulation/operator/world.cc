@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <format>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -157,10 +158,11 @@ void World::Start(std::size_t index) {
                    .now = [this] { return Now(); },
                    .random = [this] { return std::uniform_real_distribution()(random); },
                    .fault = [this, index](const kube::HttpRequest& r) { return Decide(index, r); },
+                   .coordinator_fault =
+                       [this](const kube::HttpRequest& r) { return DecideOnCoordinator(r); },
                    .connect = [this](const std::string& to, const std::string&)
                        -> Result<std::unique_ptr<kube::HttpTransport>> {
-                     return std::make_unique<CoordinatorConnection>(
-                         trainings, HostOf(to), [this] { return coordinators_cut; });
+                     return std::make_unique<CoordinatorConnection>(trainings, HostOf(to));
                    },
                    .on_end = [this, index] { loop.Post([this, index] { End(index); }); }});
 }
@@ -194,7 +196,9 @@ void World::Release(std::size_t index) {
   if (slots_[index].replica) slots_[index].replica->Release();
 }
 
-void World::KillAtWrite(int count, bool after) { death_ = {count, after}; }
+void World::KillAtWrite(int count, bool after) { death_at_write_ = {count, after}; }
+
+void World::KillAtPlan(int count, bool after) { death_at_plan_ = {count, after}; }
 
 void World::Partition(std::size_t index, Duration time) {
   slots_[index].cut_until = loop.Now() + time;
@@ -204,10 +208,8 @@ Fault World::Decide(std::size_t index, const kube::HttpRequest& request) {
   if (loop.Now() < slots_[index].cut_until) return Fault::kCut;
   const bool write = request.method != kube::HttpMethod::kGet;
   if (write && request.target.find("/leases") == std::string::npos) ++writes_besides_lease_;
-  if (write && death_ && --death_->first <= 0) {
-    const bool after = death_->second;
-    death_.reset();
-    return after ? Fault::kDeathDone : Fault::kDeath;
+  if (write) {
+    if (const Fault death = DeathAt(death_at_write_); death != Fault::kNone) return death;
   }
   if (request.target.find("watch=1") != std::string::npos) {
     return Chance(random, faults.watch) ? Fault::kCut : Fault::kNone;
@@ -216,6 +218,18 @@ Fault World::Decide(std::size_t index, const kube::HttpRequest& request) {
   if (Chance(random, faults.cut_done)) return Fault::kCutDone;
   if (Chance(random, faults.throttle)) return Fault::kThrottle;
   return Chance(random, faults.server) ? Fault::kServer : Fault::kNone;
+}
+
+Fault World::DecideOnCoordinator(const kube::HttpRequest& request) {
+  if (coordinators_cut) return Fault::kCut;
+  if (request.method == kube::HttpMethod::kGet) return Fault::kNone;
+  ++plans_;
+  return DeathAt(death_at_plan_);
+}
+
+Fault World::DeathAt(Death& death) {
+  if (!death || --death->first > 0) return Fault::kNone;
+  return std::exchange(death, std::nullopt)->second ? Fault::kDeathDone : Fault::kDeath;
 }
 
 int World::writes() const {
@@ -229,7 +243,8 @@ int World::writes() const {
 void World::Mend() {
   mended_ = true;
   faults = {};
-  death_.reset();
+  death_at_write_.reset();
+  death_at_plan_.reset();
   coordinators_cut = false;
   refusal.clear();
   cluster.has_images = true;

@@ -56,9 +56,12 @@ class World {
   void Release(std::size_t replica);              // SIGTERM
   // The process that makes it dies at the `count`-th write from now on, before or after it.
   void KillAtWrite(int count, bool after);
+  // The same at the `count`-th plan that is sent to a coordinator.
+  void KillAtPlan(int count, bool after);
   void Partition(std::size_t replica, Duration time);
   int writes() const;  // of all replicas so far, those to the lease too
   int writes_besides_lease() const { return writes_besides_lease_; }
+  int plans() const { return plans_; }  // sent to coordinators, those not taken too
   int deaths() const { return deaths_; }
 
   void Mend();  // no fault from now on; what is down comes back
@@ -89,12 +92,19 @@ class World {
   void Start(std::size_t slot);
   void End(std::size_t slot);
   Fault Decide(std::size_t slot, const kube::HttpRequest& request);
+  Fault DecideOnCoordinator(const kube::HttpRequest& request);
 
   kube::KubeClient admin_;
   std::array<Slot, 2> slots_;
-  std::optional<std::pair<int, bool>> death_;
+  // How many more, and whether it is after the last of them.
+  using Death = std::optional<std::pair<int, bool>>;
+  static Fault DeathAt(Death& death);
+
+  Death death_at_write_;
+  Death death_at_plan_;
   int writes_before_ = 0;  // of processes that have ended
   int writes_besides_lease_ = 0;
+  int plans_ = 0;
   int deaths_ = 0;
   bool mended_ = false;
   bool collecting_ = false;
