@@ -113,6 +113,16 @@ bool ServerConnection::Write(std::string_view bytes) {
   return open_;
 }
 
+std::string ServerConnection::Read(std::size_t count) {
+  std::string bytes(count, '\0');
+  for (std::size_t got = 0; open_ && got < count;) {
+    const int more = SSL_read(tls_, bytes.data() + got, static_cast<int>(count - got));
+    if (more <= 0) open_ = false;
+    if (open_) got += static_cast<std::size_t>(more);
+  }
+  return open_ ? bytes : "";
+}
+
 bool ServerConnection::Answer(int status, std::string_view body, std::string_view headers) {
   return Write(std::format("HTTP/1.1 {} x\r\n{}Content-Length: {}\r\n\r\n{}", status, headers,
                            body.size(), body));
@@ -140,7 +150,7 @@ void ServerConnection::WaitForClient() {
 }
 
 ScriptedServer::ScriptedServer(const TestAuthority& authority, Options options, Handler handler)
-    : handler_(std::move(handler)) {
+    : handler_(std::move(handler)), http2_(std::move(options.http2)) {
   std::signal(SIGPIPE, SIG_IGN);  // a client that hangs up is part of the tests
   tls_ = SSL_CTX_new(TLS_server_method());
   Identify(tls_, authority.Issue("server", options.names));
@@ -148,6 +158,11 @@ ScriptedServer::ScriptedServer(const TestAuthority& authority, Options options, 
     Trust(tls_, authority.pem());
     SSL_CTX_set_verify(tls_, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
   }
+  for (const std::string& protocol : options.protocols) {
+    protocols_ += static_cast<char>(protocol.size());
+    protocols_ += protocol;
+  }
+  if (!protocols_.empty()) SSL_CTX_set_alpn_select_cb(tls_, &SelectProtocol, this);
   listener_ = Listen(options.ipv6, port_);
   acceptor_ = std::jthread([this](const std::stop_token& stop) { Accept(stop); });
 }
@@ -162,6 +177,18 @@ ScriptedServer::~ScriptedServer() {
     close(session.socket);
   }
   SSL_CTX_free(tls_);
+}
+
+int ScriptedServer::SelectProtocol(SSL*, const unsigned char** selected, unsigned char* size,
+                                   const unsigned char* offered, unsigned int offered_size,
+                                   void* server) {
+  const std::string& ours = static_cast<ScriptedServer*>(server)->protocols_;
+  unsigned char* common = nullptr;
+  const int found =
+      SSL_select_next_proto(&common, size, reinterpret_cast<const unsigned char*>(ours.data()),
+                            static_cast<unsigned int>(ours.size()), offered, offered_size);
+  *selected = common;
+  return found == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
 int ScriptedServer::connections() const {
@@ -213,7 +240,12 @@ void ScriptedServer::Serve(int socket) {
   bool orderly = true;
   if (SSL_accept(tls) == 1) {
     ServerConnection connection(tls, socket);
-    while (connection.open()) {
+    const unsigned char* protocol = nullptr;
+    unsigned int size = 0;
+    SSL_get0_alpn_selected(tls, &protocol, &size);
+    const std::string_view spoken(reinterpret_cast<const char*>(protocol), size);
+    if (spoken == "h2") http2_(connection);
+    while (connection.open() && spoken != "h2") {
       const std::optional<ReceivedRequest> request = Receive(tls);
       if (!request) break;
       handler_(connection, *request);

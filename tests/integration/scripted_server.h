@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <functional>
 #include <list>
 #include <memory>
@@ -8,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include <openssl/ssl.h>
 
@@ -32,6 +34,8 @@ class ServerConnection {
 
   // False when the client has gone.
   bool Write(std::string_view bytes);
+  // So many bytes, for whoever takes a whole connection; "" when the client has gone.
+  std::string Read(std::size_t count);
   // A whole answer with a Content-Length.
   bool Answer(int status, std::string_view body, std::string_view headers = "");
   bool BeginChunked() { return Write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"); }
@@ -60,6 +64,10 @@ class ScriptedServer {
     std::vector<std::string> names = {"127.0.0.1"};  // in its certificate
     bool ipv6 = false;                               // listens on ::1
     bool client_certificate_required = false;
+    // That it takes by ALPN, the best first; none: it has never heard of ALPN.
+    std::vector<std::string> protocols;
+    // Takes each connection on which that is "h2", to its end.
+    std::function<void(ServerConnection&)> http2;
   };
 
   ScriptedServer(const TestAuthority& authority, Options options, Handler handler);
@@ -79,11 +87,15 @@ class ScriptedServer {
     std::jthread thread;
   };
 
+  static int SelectProtocol(SSL* tls, const unsigned char** selected, unsigned char* size,
+                            const unsigned char* offered, unsigned int offered_size, void* server);
   void Accept(const std::stop_token& stop);
   void Serve(int socket);
   void CloseEnded();
 
   const Handler handler_;
+  const std::function<void(ServerConnection&)> http2_;
+  std::string protocols_;  // as ALPN has them: each after its length
   SSL_CTX* tls_ = nullptr;
   int listener_ = -1;
   int port_ = 0;
