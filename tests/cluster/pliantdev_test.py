@@ -7,7 +7,7 @@ import time
 import unittest
 from pathlib import Path
 
-from pliantdev import host, openapi
+from pliantdev import commands, host, openapi
 from pliantdev.content_hash import content_hash
 from pliantdev.counts import Counts
 from pliantdev.ctest import count_results
@@ -172,6 +172,20 @@ class CountsTest(TemporaryFolderTest):
 
     def test_nothing_run_is_a_failure(self):
         self.assertEqual(count_results(self.folder), Counts(0, 1))
+
+
+class TestCommandTest(TemporaryFolderTest):
+    def test_images_without_the_set_that_uses_them_are_an_error_and_no_silence(self):
+        (self.folder / "data_batch_1.bin").touch()
+        for sets in [], ["unit"], ["e2e"]:
+            with self.assertRaisesRegex(
+                DevError, f"remedy: ./dev test all --cifar10 {self.folder}"
+            ):
+                commands.test(sets, "release", self.folder)
+
+    def test_a_folder_without_images_is_an_error(self):
+        with self.assertRaisesRegex(DevError, "has no \\*.bin"):
+            commands.test(["all"], "release", self.folder)
 
 
 class OpenApiTest(TemporaryFolderTest):

@@ -173,6 +173,8 @@ def demo_help() -> int:
 
 def test(sets: Sequence[str], preset: str, cifar10: Path | None = None) -> int:
     """Runs sets of tests; the last line counts them all."""
+    if cifar10 and "all" not in sets:
+        raise DevError("--cifar10 is for the set all", remedy=f"./dev test all --cifar10 {cifar10}")
     if cifar10 and not any(cifar10.glob("*.bin")):
         raise DevError(
             f"--cifar10: {cifar10} has no *.bin", remedy="the folder cifar-10-batches-bin"

@@ -21,8 +21,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         _FLAG, choices=[LOCAL, CURRENT], default=LOCAL, help="e2e: where it runs; default: local"
     )
     parser.add_argument("--learner-image", metavar="IMAGE", help="e2e, current: Pliant's learner")
-    parser.add_argument("--pytorch-image", metavar="IMAGE", help="e2e, current: of PyTorch programs")
-    parser.add_argument("--tensorflow-image", metavar="IMAGE", help="e2e, current: of Keras programs")
+    parser.add_argument(
+        "--pytorch-image", metavar="IMAGE", help="e2e, current: of PyTorch programs"
+    )
+    parser.add_argument(
+        "--tensorflow-image", metavar="IMAGE", help="e2e, current: of Keras programs"
+    )
     parser.add_argument(
         "--checkpoint-claim", metavar="NAME", help="e2e, current: for the trainings' checkpoints"
     )
@@ -45,6 +49,11 @@ def test(arguments: argparse.Namespace) -> int:
     if arguments.sets != ["e2e"]:
         raise DevError(
             f"{_FLAG}={CURRENT} is for the set e2e", remedy=f"./dev test e2e {_FLAG}={CURRENT} ..."
+        )
+    if arguments.cifar10:
+        raise DevError(
+            "--cifar10 is for the local cluster",
+            remedy=f"./dev test all --cifar10 {arguments.cifar10}",
         )
     named = {
         "--learner-image": arguments.learner_image,
