@@ -26,8 +26,9 @@ TimePoint MonotonicNow();
 // Names a timer so that it can be cancelled. Never reused by one loop; 0 names none.
 using TimerId = std::uint64_t;
 
-// One thread of control and its time. Tasks run one at a time, in the order of their times, equal
-// times in the order posted. Tests own a SimEventLoop and drive it; programs own a RealEventLoop.
+// One thread of control and its time. Tasks run one at a time, those of Post in the order posted,
+// and so timers of equal times. On a SimEventLoop, which tests own and drive, that holds between the
+// two as well; on a RealEventLoop, which programs own, a timer that is due may overtake tasks.
 class EventLoop {
  public:
   virtual ~EventLoop() = default;

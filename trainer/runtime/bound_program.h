@@ -116,7 +116,7 @@ class BoundProgram final : public Program {
   std::atomic<Duration> data_wait_{};
   std::atomic<bool> wants_end_ = false;
 
-  Work asked_;  // of ComputeShard: the runtime's thread only
+  Work asked_;  // of ComputeShard: changed by the runtime's thread, but not while it is offered
 
   // The owner's thread only.
   Work work_;

@@ -81,7 +81,9 @@ class ThreadedCompute final : public Compute {
       }
     }
     if (running_.kind != kTick) {
-      return Post([rest = std::move(rest)] { rest({}); });
+      return Post([this, rest = std::move(rest)] {
+        if (!forgotten_) rest({});
+      });
     }
     CHECK(rest_ == nullptr, "a tick is given up once");
     abandoned_ = true;
@@ -112,7 +114,7 @@ class ThreadedCompute final : public Compute {
       Post([this, done, made = std::shared_ptr<const StateCopy>(std::move(made))]() mutable {
         --copies_running_;
         if (running_.kind == kNone) BeginNext();
-        done(std::move(made));
+        if (!forgotten_) done(std::move(made));
       });
     };
     Enqueue(std::move(copy));
@@ -120,8 +122,10 @@ class ThreadedCompute final : public Compute {
 
   void LoadState(std::shared_ptr<const StateCopy> state, DoneStatus done) override {
     Operation change{.kind = kChange};
-    change.change = [this, state = std::move(state)]() -> Status {
-      RETURN_IF_ERROR(pliant::CopyState(state->view(), program_.State()));
+    change.change = [this, state = std::move(state)]() mutable -> Status {
+      // Let go of here: to give gigabytes back would hold the loop up.
+      const std::shared_ptr<const StateCopy> given = std::exchange(state, nullptr);
+      RETURN_IF_ERROR(pliant::CopyState(given->view(), program_.State()));
       return program_.LoadedState();
     };
     change.done = std::move(done);
@@ -273,8 +277,8 @@ class ThreadedCompute final : public Compute {
 
   // Not after this object is destroyed.
   void Post(std::function<void()> task) {
-    loop_.Post([this, alive = std::weak_ptr(alive_), task = std::move(task)] {
-      if (!alive.expired() && !forgotten_) task();
+    loop_.Post([alive = std::weak_ptr(alive_), task = std::move(task)] {
+      if (!alive.expired()) task();
     });
   }
 

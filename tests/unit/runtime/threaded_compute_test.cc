@@ -1,5 +1,7 @@
 #include <atomic>
+#include <chrono>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,6 +38,7 @@ class CountingProgram final : public Program {
   }
   Status Commit(const CommitTask& task) override {
     total_ += task.gradient[0];
+    ++commits;
     return {};
   }
   Status Evaluated(const EvaluationTask& task) override {
@@ -49,6 +52,7 @@ class CountingProgram final : public Program {
   Status LoadedState() override { return {}; }
 
   std::atomic<int> shards_run = 0;
+  std::atomic<int> commits = 0;
   std::atomic<bool> hold = false;
   bool says_last = false;  // that the last element is final
   std::atomic<bool> hold_after_saying = false;
@@ -170,6 +174,53 @@ TEST_F(ThreadedComputeTest, AnAbandonedTickIsNotHeardOfAgain) {
   loop_.Run();
   EXPECT_TRUE(next_done);
   EXPECT_EQ(program_.shards_run, 1 + kShards) << "the abandoned one ended after its shard";
+}
+
+TEST_F(ThreadedComputeTest, NothingOfATickIsLeftInTheNext) {
+  program_.hold = true;
+  TickWork with_all = Work();
+  with_all.check_state = true;
+  compute_->RunTick(
+      std::move(with_all), [](const NodePart&) {}, [](const Result<TickOutput>&) {});
+  while (program_.shards_run == 0) std::this_thread::yield();
+  compute_->AbandonTick([](const TickOutput& rest) {
+    EXPECT_TRUE(rest.state_checksum);
+    EXPECT_FALSE(rest.buffers.view.empty());
+  });
+  TickWork with_less = Work();
+  with_less.blocks = {{.first = 2, .count = 2}};
+  with_less.tasks.erase(with_less.tasks.begin(), with_less.tasks.begin() + 2);
+  compute_->RunTick(
+      std::move(with_less), [](const NodePart&) {},
+      [&](const Result<TickOutput>& output) {
+        ASSERT_TRUE(output);
+        EXPECT_FALSE(output->state_checksum);
+        EXPECT_TRUE(output->buffers.view.empty());
+        EXPECT_EQ(output->sums.size(), 2U);
+        EXPECT_EQ(output->nodes.size(), 1U);
+        loop_.Stop();
+      });
+  program_.hold = false;
+  loop_.Run();
+}
+
+TEST_F(ThreadedComputeTest, WhatIsForgottenIsDoneAndNotHeardOf) {
+  program_.hold = true;
+  const auto heard = [](auto&&...) { ADD_FAILURE() << "it was to be forgotten"; };
+  const std::vector<float> gradient(kElements, 10);
+  compute_->RunTick(Work(), heard, heard);
+  compute_->CopyState({}, heard);
+  compute_->Commit({.gradient = gradient}, heard);
+  while (program_.shards_run == 0) std::this_thread::yield();
+  compute_->AbandonTick(heard);
+  compute_->ForgetCallbacks();
+  program_.hold = false;
+  const std::function<void()> look = [&] {
+    if (program_.commits > 0) return loop_.Stop();
+    loop_.PostAfter(std::chrono::milliseconds(1), look);
+  };
+  look();
+  loop_.Run();
 }
 
 TEST_F(ThreadedComputeTest, ACopyIsMadeBesideTheNextTickAndBeforeTheNextChange) {
