@@ -57,7 +57,8 @@ struct Sizes {
   int pods = 40'000;
   int edits = 40;
   std::chrono::seconds idle{60};
-  std::chrono::seconds churn{120};
+  int churned_before = 5'000;
+  std::chrono::seconds churn{60};
 };
 
 Sizes QuickSizes() {
@@ -68,6 +69,7 @@ Sizes QuickSizes() {
           .pods = 2'000,
           .edits = 10,
           .idle = 20s,
+          .churned_before = 1'000,
           .churn = 20s};
 }
 
@@ -399,16 +401,17 @@ class Bench {
            rows_);
   }
 
-  // Jobs and pods come and go, in the same numbers each time. Until much of what is bounded is full
-  // (what is kept of events for minutes, the allocator's own) memory grows without a leak: the
-  // first half of the time is for that.
+  // Jobs and pods come and go, in the same numbers each time. Until what is bounded is full (what
+  // is kept of a thousand events, the allocator's own) memory grows without a leak: those that come
+  // before the measured ones are for that.
   void MeasureChurn() {
     std::int64_t objects = 0;
+    while (objects < sizes_.churned_before) ChurnOnce(objects);
     const double end = Elapsed() + static_cast<double>(sizes_.churn.count());
     std::vector<std::pair<double, double>> resident;  // KiB, by thousands of objects so far
     std::vector<std::pair<double, double>> heap;
     const CpuTimes cpu_before = ReadCpuTimes();
-    double next_sample = Elapsed() + static_cast<double>(sizes_.churn.count()) / 2;
+    double next_sample = Elapsed();
     while (Elapsed() < end || heap.size() < 2) {
       ChurnOnce(objects);
       if (Elapsed() < next_sample) continue;

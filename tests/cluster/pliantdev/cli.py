@@ -83,7 +83,7 @@ def _parser() -> argparse.ArgumentParser:
         "--churn-seconds",
         type=int,
         metavar="N",
-        help="of the operator's: so long jobs and pods come and go (default: 120)",
+        help="of the operator's: so long jobs and pods come and go (default: 60)",
     )
     word("build", "compile everything and make the images, without starting anything")
     word("status", "say what runs")
