@@ -27,8 +27,8 @@ TimePoint MonotonicNow();
 using TimerId = std::uint64_t;
 
 // One thread of control and its time. Tasks run one at a time, those of Post in the order posted,
-// and so timers of equal times. On a SimEventLoop, which tests own and drive, that holds between the
-// two as well; on a RealEventLoop, which programs own, a timer that is due may overtake tasks.
+// and so timers of equal times. On a SimEventLoop, which tests own and drive, that holds between
+// the two as well; on a RealEventLoop, which programs own, a timer that is due may overtake tasks.
 class EventLoop {
  public:
   virtual ~EventLoop() = default;

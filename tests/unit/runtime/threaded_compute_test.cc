@@ -180,8 +180,7 @@ TEST_F(ThreadedComputeTest, NothingOfATickIsLeftInTheNext) {
   program_.hold = true;
   TickWork with_all = Work();
   with_all.check_state = true;
-  compute_->RunTick(
-      std::move(with_all), [](const NodePart&) {}, [](const Result<TickOutput>&) {});
+  compute_->RunTick(std::move(with_all), [](const NodePart&) {}, [](const Result<TickOutput>&) {});
   while (program_.shards_run == 0) std::this_thread::yield();
   compute_->AbandonTick([](const TickOutput& rest) {
     EXPECT_TRUE(rest.state_checksum);
