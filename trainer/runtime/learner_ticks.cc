@@ -77,6 +77,7 @@ void LearnerLoop::Impl::TakeOverMetrics() {
 
 void LearnerLoop::Impl::BeginTick() {
   tick_began_ = parts_.loop.Now();
+  data_waited_ = {};
   plan_ = schedule_.At(applied_);
   const ProgramInfo& info = parts_.compute.info();
   const bool train = plan_.kind == TickKind::kTrain;
@@ -188,7 +189,7 @@ void LearnerLoop::Impl::FillTrailer(const TickOutput& output) {
 }
 
 void LearnerLoop::Impl::Keep(const TickOutput& output) {
-  figures_.data_waiting += output.data_wait;
+  data_waited_ += output.data_wait;
   finished_.resize(static_cast<std::size_t>(map_.logical_shards));
   for (std::size_t i = 0; i < output.sums.size(); ++i) {
     finished_[static_cast<std::size_t>(asked_[i])] = output.sums[i];
@@ -344,6 +345,7 @@ void LearnerLoop::Impl::NoteOutcome(const TickOutcome& outcome) {
 
 void LearnerLoop::Impl::CountTick(TimePoint now) {
   figures_.computing += tick_computed_ - tick_began_;
+  figures_.data_waiting += data_waited_;
   figures_.waiting += tick_complete_ - tick_computed_;
   figures_.committing += now - tick_complete_;
   ++figures_.ticks;
