@@ -401,7 +401,7 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   bool committing_ = false;
   std::optional<Loss> loss_in_commit_;  // of a peer: told when it is clear what follows
   TimePoint tick_began_{};
-  Duration data_waited_{};  // within it; figures of a tick are counted together, when it is over
+  Duration data_waited_{};     // within it; figures of a tick are counted together, when it is over
   TimePoint tick_computed_{};  // its part of it
   TimePoint tick_complete_{};  // the others' parts, too
   double samples_computed_ = 0;
