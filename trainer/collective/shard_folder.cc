@@ -99,7 +99,14 @@ void ShardFolder::FoldBucket(ElementRange range) {
   }
 }
 
-NodeIndex ShardFolder::Fold() {
+std::span<const float> ShardFolder::left_sibling() const {
+  if (completes_block() || stack_.empty()) return {};
+  const NodeIndex leaf = NodeOf(logical_shards_, {.first = next_shard(), .count = 1});
+  return stack_.back().node + 1 == leaf ? stack_.back().sum.view() : std::span<const float>();
+}
+
+NodeIndex ShardFolder::Fold(bool added) {
+  CHECK(!added || !left_sibling().empty(), "it was added to something");
   if (completes_block()) {
     FoldRest([](std::uint32_t) {});
     finished_.push_back(block_node());
@@ -113,6 +120,11 @@ NodeIndex ShardFolder::Fold() {
   }
   HeldNode sum{.node = NodeOf(logical_shards_, {.first = next_shard(), .count = 1}),
                .sum = std::move(leaf_)};
+  if (added) {
+    spare_.push_back(std::move(stack_.back().sum));
+    stack_.pop_back();
+    sum.node /= 2;
+  }
   while (!stack_.empty() && stack_.back().node + 1 == sum.node) {
     HeldNode left = std::move(stack_.back());
     stack_.pop_back();

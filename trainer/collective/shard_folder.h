@@ -22,9 +22,11 @@ struct HeldNode {
 // like a binary counter: two siblings become their parent at once. So k shards need ⌊log2 k⌋ + 1
 // buffers, and nothing is allocated while they last.
 //
-// A tick: Begin; then for every shard of the rank, in order: write to Leaf(), Fold(). A shard that
-// completes a block is folded bucket by bucket, while what is left of it is still computed. One
-// thread at a time; frames made of what is finished may live on elsewhere.
+// A tick: Begin; then for every shard of the rank, in order: write to Leaf(), Fold(). Where there
+// is a left sibling to which the leaf is added next, whoever writes the leaf may write the sum of
+// both in its place. A shard that completes a block is folded bucket by bucket, while what is left
+// of it is still computed. One thread at a time; frames made of what is finished may live on
+// elsewhere.
 class ShardFolder {
  public:
   // Reserves what `shards_most` shards on this learner need. More shards still work, by allocation.
@@ -40,6 +42,8 @@ class ShardFolder {
   bool done() const { return block_ == blocks_.size(); }
   // Where its gradient goes: all elements are to be written.
   std::span<float> Leaf() { return leaf_.view(); }
+  // What the leaf is added to, if it is another leaf, and not by FoldReady; else empty.
+  std::span<const float> left_sibling() const;
 
   const BucketLayout& buckets() const { return layout_; }
   // Whether the leaf is its block's last: all sums of the block are complete with it.
@@ -54,8 +58,8 @@ class ShardFolder {
 
   // The leaf is final as a whole, and is taken into the sums, but for what was already. Returns the
   // node of the block that it completed, or 0. An empty shard is a leaf of zeros: it is added like
-  // any other.
-  NodeIndex Fold();
+  // any other. `added`: it holds the sum with its left sibling already.
+  NodeIndex Fold(bool added = false);
 
   // The finished blocks, by their first shard: not written again before the next Begin.
   const std::vector<HeldNode>& finished() const { return finished_; }

@@ -74,6 +74,21 @@ Result<ShardSums> BoundProgram::ComputeShard(const ShardTask& task, std::span<fl
   asked_.gradient = gradient;
   asked_.buffers = buffers;
   asked_.sink = sink;
+  asked_.left = {};
+  asked_.added = nullptr;
+  return exchange_.Ask(asked_);
+}
+
+Result<ShardSums> BoundProgram::AddShard(const ShardTask& task, std::span<const float> left,
+                                         std::span<float> gradient, bool& added) {
+  asked_.kind = Work::Kind::kTrain;
+  asked_.task = task;
+  asked_.gradient = gradient;
+  asked_.buffers = {};
+  asked_.sink = nullptr;
+  asked_.left = left;
+  asked_.added = &added;
+  added = false;
   return exchange_.Ask(asked_);
 }
 
@@ -127,6 +142,15 @@ Status BoundProgram::Prepare() {
 std::span<float> BoundProgram::GradientOf(std::size_t parameter) {
   const Part& part = gradients_[parameter];
   return work_.gradient.subspan(part.offset, part.size);
+}
+
+bool BoundProgram::can_add() const {
+  return !work_.left.empty() && !std::ranges::contains(ready_, true);
+}
+
+std::span<const float> BoundProgram::LeftOf(std::size_t parameter) const {
+  const Part& part = gradients_[parameter];
+  return work_.left.subspan(part.offset, part.size);
 }
 
 Status BoundProgram::CheckNotReady(std::size_t first, std::size_t count) const {

@@ -50,6 +50,8 @@ class BoundProgram final : public Program {
   const ProgramInfo& info() const override { return info_; }
   Result<ShardSums> ComputeShard(const ShardTask& task, std::span<float> gradient,
                                  std::span<std::byte> buffers, GradientSink* sink) override;
+  Result<ShardSums> AddShard(const ShardTask& task, std::span<const float> left,
+                             std::span<float> gradient, bool& added) override;
   Duration data_wait() const override { return data_wait_.load(); }
   Status Commit(const CommitTask& task) override;
   Status Evaluated(const EvaluationTask& task) override;
@@ -68,6 +70,11 @@ class BoundProgram final : public Program {
   // kTrain: where a parameter's gradient goes.
   std::size_t parameters() const { return gradients_.size(); }
   std::span<float> GradientOf(std::size_t parameter);
+  // kTrain: whether all gradients are added to others next, and none is ready yet. Who writes the
+  // sums in the gradients' places, of all parameters, says Added.
+  bool can_add() const;
+  std::span<const float> LeftOf(std::size_t parameter) const;
+  void Added() { *work_.added = true; }
   // kInvalid: one of these was said to be ready in this shard.
   Status CheckNotReady(std::size_t first, std::size_t count) const;
   // They are written, and will not change any more: what can travel does from here on.

@@ -304,7 +304,7 @@ PLIANT_API pliant_status pliant_put_gradient(pliant_learner* learner, int32_t pa
 
 /* Since 4. TRAIN: the same for all parameters in one call, for a shard whose gradients do not
  * travel early. `data` has an entry for each, in the order of their registration; NULL: it is not
- * handed in. */
+ * handed in. What work.gradient holds from then on is the runtime's. */
 PLIANT_API pliant_status pliant_put_gradients(pliant_learner* learner, const void* const* data,
                                               int32_t dtype, int32_t device, double scale);
 

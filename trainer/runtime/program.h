@@ -99,6 +99,16 @@ class Program {
   virtual Result<ShardSums> ComputeShard(const ShardTask& task, std::span<float> gradient,
                                          std::span<std::byte> buffers, GradientSink* sink) = 0;
 
+  // The same of a shard whose gradient is added to `left` next, and does not travel before: where
+  // that saves a pass, left + gradient may be written in the gradient's place, rounded as two
+  // operations, if `added` says so.
+  virtual Result<ShardSums> AddShard(const ShardTask& task, std::span<const float> left,
+                                     std::span<float> gradient, bool& added) {
+    (void)left;
+    added = false;
+    return ComputeShard(task, gradient, {}, nullptr);
+  }
+
   // How long it has waited for samples, in all. Between two shards.
   virtual Duration data_wait() const { return {}; }
 

@@ -45,15 +45,19 @@ Result<ShardSums> Train(Program& program, ShardFolder& folder, const ShardTask& 
   std::optional<BlockParts> parts;
   if (folder.completes_block()) parts.emplace(folder, on_part);
   ShardSums sums;
+  bool added = false;
   if (task.samples.empty()) {
     std::ranges::fill(folder.Leaf(), 0.0F);
+  } else if (const auto left = folder.left_sibling(); !left.empty()) {
+    CHECK(task.shard > 0, "shard 0 is nobody's right sibling");
+    ASSIGN_OR_RETURN(sums, program.AddShard(task, left, folder.Leaf(), added));
   } else {
     ASSIGN_OR_RETURN(sums, program.ComputeShard(task, folder.Leaf(),
                                                 task.shard == 0 ? buffers : std::span<std::byte>(),
                                                 parts ? &*parts : nullptr));
   }
   if (parts) parts->Finish();
-  folder.Fold();
+  folder.Fold(added);
   return sums;
 }
 

@@ -19,6 +19,8 @@ struct Work {
   std::span<float> gradient;     // kTrain: to be written
   std::span<std::byte> buffers;  // kTrain: of shard 0
   GradientSink* sink = nullptr;  // kTrain: as for ComputeShard, while it is not answered
+  std::span<const float> left;   // kTrain: as for AddShard; empty: it is ComputeShard
+  bool* added = nullptr;         // kTrain: with `left`, and while it is not answered
   CommitTask commit;             // kCommit
   EvaluationTask evaluation;     // kEvaluated
 };

@@ -21,7 +21,7 @@ std::vector<float> Values(std::size_t size, float first) {
 
 std::uint32_t Bits(float value) { return std::bit_cast<std::uint32_t>(value); }
 
-TEST(FloatLoops, AreOneOperationAnElementWhateverTheSizeAndDivisor) {
+TEST(FloatLoops, AreTheSameOperationsWhateverTheSizeAndDivisor) {
   for (const std::size_t size : {0U, 1U, 7U, 15U, 16U, 17U, 100U}) {
     const std::vector<float> left = Values(size, 1e-9F);
     const std::vector<float> right = Values(size, 3e-7F);
@@ -36,6 +36,11 @@ TEST(FloatLoops, AreOneOperationAnElementWhateverTheSizeAndDivisor) {
         EXPECT_EQ(Bits(out[i]), Bits(left[i] / divisor)) << left[i] << " / " << divisor;
       MultiplyInto(out.data(), left.data(), divisor, size);
       for (std::size_t i = 0; i < size; ++i) EXPECT_EQ(Bits(out[i]), Bits(left[i] * divisor));
+      AddMultipliedInto(out.data(), left.data(), right.data(), divisor, size);
+      for (std::size_t i = 0; i < size; ++i) {
+        const float product = right[i] * divisor;  // a variable: no compiler makes one operation
+        EXPECT_EQ(Bits(out[i]), Bits(left[i] + product));
+      }
       AddDivideInto(out.data(), left.data(), right.data(), divisor, size);
       for (std::size_t i = 0; i < size; ++i)
         EXPECT_EQ(Bits(out[i]), Bits((left[i] + right[i]) / divisor));

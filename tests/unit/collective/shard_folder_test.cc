@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#include "trainer/collective/tree_sum.h"
 
 namespace pliant {
 namespace {
@@ -19,7 +22,11 @@ void Fill(std::span<float> leaf, int shard) {
   std::ranges::fill(leaf, static_cast<float>(1 << shard));
 }
 
-TEST(ShardFolder, FinishesTheBlocksOfEveryMap) {
+// `adds`: whoever writes a leaf adds it to its left sibling, where it may.
+class ShardFolderOfMaps : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(, ShardFolderOfMaps, testing::Bool());
+
+TEST_P(ShardFolderOfMaps, FinishesTheirBlocks) {
   constexpr int kShards = 16;
   ShardFolder folder(kElements, kShards);
   for (int world = 1; world <= kShards + 1; ++world) {
@@ -33,7 +40,11 @@ TEST(ShardFolder, FinishesTheBlocksOfEveryMap) {
       while (!folder.done()) {
         order.push_back(folder.next_shard());
         Fill(folder.Leaf(), folder.next_shard());
-        if (const NodeIndex node = folder.Fold(); node != 0) reported.push_back(node);
+        const std::span<const float> left = folder.left_sibling();
+        EXPECT_EQ(!left.empty(), folder.next_shard() % 2 == 1 && !folder.completes_block());
+        const bool added = GetParam() && !left.empty();
+        if (added) AddFloats(left, folder.Leaf(), folder.Leaf());
+        if (const NodeIndex node = folder.Fold(added); node != 0) reported.push_back(node);
       }
       EXPECT_EQ(order, map.ShardsOf(rank));
       ASSERT_EQ(folder.finished().size(), blocks.size());

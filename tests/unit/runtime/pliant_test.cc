@@ -255,6 +255,52 @@ TEST_F(PliantTest, TrainsAlone) {
   EXPECT_THAT(line, HasSubstr(R"("kind":"train")"));
 }
 
+// All in one call it is added up on its way, one by one it is not, and in place it is multiplied by
+// the program.
+TEST_F(PliantTest, HowAGradientIsHandedInDoesNotChangeABit) {
+  enum class By { kAll, kOne, kPlace, kAllAsDouble };
+  std::vector<std::vector<float>> reduced;
+  for (const By by : {By::kAll, By::kOne, By::kPlace, By::kAllAsDouble}) {
+    OpenAgain();
+    const pliant_training training = {
+        .train_samples = 16, .epochs = 1, .global_batch_size = 16, .logical_shards = 16};
+    ASSERT_EQ(Describe(training), PLIANT_OK);
+    ASSERT_EQ(Register(Tensor("model.w")), PLIANT_OK);
+    ASSERT_EQ(pliant_start(learner_), PLIANT_OK) << pliant_last_error();
+    for (pliant_work work = Next(); work.kind != PLIANT_END; work = Next()) {
+      if (work.kind == PLIANT_COMMIT) {
+        reduced.emplace_back(work.reduced, work.reduced + work.gradient_elements);
+        ASSERT_EQ(pliant_committed(learner_, 1), PLIANT_OK);
+        continue;
+      }
+      constexpr float kScale = 3;
+      const float shard = static_cast<float>(work.shard);
+      const std::array<float, 3> gradient = {0.1F * shard, -1 / (shard + 1), 1e-8F + shard};
+      if (by == By::kAll) {
+        const void* const all = gradient.data();
+        ASSERT_EQ(pliant_put_gradients(learner_, &all, PLIANT_FLOAT32, PLIANT_CPU, kScale),
+                  PLIANT_OK);
+      } else if (by == By::kAllAsDouble) {
+        std::array<double, 3> wide{};
+        std::ranges::transform(gradient, wide.begin(), [](float each) { return kScale * each; });
+        const void* const all = wide.data();
+        ASSERT_EQ(pliant_put_gradients(learner_, &all, PLIANT_FLOAT64, PLIANT_CPU, 1), PLIANT_OK);
+      } else if (by == By::kOne) {
+        ASSERT_EQ(
+            pliant_put_gradient(learner_, 0, gradient.data(), PLIANT_FLOAT32, PLIANT_CPU, kScale),
+            PLIANT_OK);
+      } else {
+        for (std::size_t i = 0; i < 3; ++i) work.gradient[i] = gradient[i] * kScale;
+        ASSERT_EQ(pliant_gradients_ready(learner_, 0, 1), PLIANT_OK);
+      }
+      ASSERT_EQ(pliant_shard_done(learner_, 1, 0, 0), PLIANT_OK);
+    }
+    std::filesystem::remove_all(folder_);
+  }
+  ASSERT_EQ(reduced.size(), 4U);
+  for (const auto& other : reduced) EXPECT_EQ(other, reduced.front());
+}
+
 TEST_F(PliantTest, BuffersAreThoseOfShardZero) {
   float statistic = 1;
   ASSERT_EQ(Describe({.train_samples = 4, .epochs = 1, .global_batch_size = 4}), PLIANT_OK);
