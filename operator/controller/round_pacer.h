@@ -11,12 +11,16 @@ namespace pliant::controller {
 // When the next of the rounds is due in which all jobs are planned. A change waits for its fellows,
 // so long after the newest and at most so long after the first; and between two rounds there is a
 // pause as long as the first of them took, so that the control thread has time for others. A change
-// that comes out of quiet waits for no more than that.
+// that comes out of quiet waits for no more than that. Where rounds have followed each other for
+// long, the pause is a few times as long: in a flood of changes what a round costs is better spent
+// on what is asked of the API server, often on the same machine, and each round plans more of them.
 class RoundPacer {
  public:
   struct Options {
     Duration debounce = std::chrono::milliseconds(20);
     Duration debounce_most = std::chrono::milliseconds(200);
+    Duration flood_after = std::chrono::seconds(3);
+    int pauses_in_flood = 3;  // times what the round took
   };
 
   explicit RoundPacer(Options options) : options_(options) {}
@@ -31,12 +35,17 @@ class RoundPacer {
 
   // The round begins: what changes from now on is for the next.
   void OnRound() { first_change_.reset(); }
-  void OnRoundDone(TimePoint began, TimePoint now) { pause_ends_ = now + (now - began); }
+  void OnRoundDone(TimePoint began, TimePoint now) {
+    if (began > pause_ends_ + options_.debounce_most) quiet_until_ = began;
+    const bool flood = now - quiet_until_ > options_.flood_after;
+    pause_ends_ = now + (now - began) * (flood ? options_.pauses_in_flood : 1);
+  }
 
  private:
   const Options options_;
   std::optional<TimePoint> first_change_;  // since the last round began
   TimePoint pause_ends_{};
+  TimePoint quiet_until_{};
 };
 
 }  // namespace pliant::controller

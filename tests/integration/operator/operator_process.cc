@@ -42,4 +42,11 @@ std::optional<int> OperatorProcess::Stop(std::chrono::milliseconds limit) {
   return std::nullopt;
 }
 
+bool OperatorProcess::HasEnded() const {
+  siginfo_t ended{};
+  return pid_ != 0 &&
+         waitid(P_PID, static_cast<id_t>(pid_), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         ended.si_pid == pid_;
+}
+
 }  // namespace pliant

@@ -20,6 +20,7 @@ class OperatorProcess {
   void Kill();  // SIGKILL
   // SIGTERM. The exit code, or nothing if it does not end within `limit`.
   std::optional<int> Stop(std::chrono::milliseconds limit);
+  bool HasEnded() const;  // by itself
   pid_t pid() const { return pid_; }
 
  private:

@@ -18,7 +18,8 @@ class RoundPacerTest : public testing::Test {
   // When the round is due for a change that comes so long after the start.
   Duration DueAfter(Duration change) { return pacer_.OnChange(kStart + change) - kStart; }
 
-  RoundPacer pacer_{{.debounce = 20ms, .debounce_most = 200ms}};
+  RoundPacer pacer_{
+      {.debounce = 20ms, .debounce_most = 200ms, .flood_after = 1s, .pauses_in_flood = 3}};
 };
 
 TEST_F(RoundPacerTest, AChangeWaitsForItsFellowsButNotForEver) {
@@ -39,6 +40,23 @@ TEST_F(RoundPacerTest, AfterALongRoundThereIsAPauseAsLong) {
 TEST_F(RoundPacerTest, OutOfQuietTheLastRoundCostsNothing) {
   Round(0ms, 500ms);
   EXPECT_EQ(DueAfter(2s), 2020ms);
+}
+
+TEST_F(RoundPacerTest, InAFloodOfChangesThePausesAreLonger) {
+  Duration next = 0ms;
+  for (int round = 0; round < 10; ++round) {
+    Round(next, 50ms);
+    ASSERT_EQ(DueAfter(next + 60ms), next + 100ms) << "round " << round;
+    next += 100ms;
+  }
+  Round(next, 50ms);
+  EXPECT_EQ(DueAfter(next + 60ms), next + 200ms) << "for more than a second now";
+  next += 200ms;
+  Round(next, 20ms);
+  EXPECT_EQ(DueAfter(next + 40ms), next + 80ms);
+  next += 500ms;
+  Round(next, 50ms);
+  EXPECT_EQ(DueAfter(next + 60ms), next + 100ms) << "it was quiet in between";
 }
 
 }  // namespace
