@@ -1,6 +1,7 @@
 """One learner in this process: what a loop may do, and what it is told when it may not."""
 
 import contextlib
+import dataclasses
 import io
 import os
 import pathlib
@@ -13,6 +14,7 @@ from torch import nn
 from torch.utils.data import TensorDataset
 
 import pliant
+from pliant._learner import Shard
 from pliant.errors import InvalidProgram, PliantError
 
 
@@ -71,6 +73,20 @@ class AttachTest(unittest.TestCase):
                 return None
         return [parameter.detach().clone() for parameter in self.model.state_dict().values()]
 
+    def with_others(self):
+        """As it is among several learners: the gradients of the last shard travel at once."""
+        take = self.elastic._learner.next
+
+        def next_work():
+            work = take()
+            if isinstance(work, Shard) and work.training:
+                return dataclasses.replace(work, travels_early=work.index == 3)
+            return work
+
+        patch = mock.patch.object(self.elastic._learner, "next", next_work)
+        patch.start()
+        self.addCleanup(patch.stop)
+
     def assert_same(self, first, second):
         for a, b in zip(first, second, strict=True):
             self.assertTrue(torch.equal(a, b))
@@ -119,8 +135,17 @@ class AttachTest(unittest.TestCase):
             step.backward(loss)
             said.append((step.shard.travels_early, parameters))
 
-        with mock.patch.object(self.elastic._learner, "gradients_ready", note):
-            self.assert_same(self.train(backward=backward), expected)
+        def train():
+            said.clear()
+            with mock.patch.object(self.elastic._learner, "gradients_ready", note):
+                self.assert_same(self.train(backward=backward), expected)
+
+        train()
+        self.assertEqual(said[:4], [(False, 0)] * 4, "nobody waits for those of one alone")
+        self.make()
+        ready = self.elastic._learner.gradients_ready
+        self.with_others()
+        train()
         used = sum(1 for name, _ in self.model.named_parameters() if "unused" not in name)
         self.assertEqual(
             said[:4],
@@ -145,6 +170,7 @@ class AttachTest(unittest.TestCase):
             for overlap in (True, False):
                 with self.subTest(what, overlap=overlap):
                     self.make(overlap=overlap)
+                    self.with_others()
                     ended_with = self.train(backward=lambda step, loss: (step.backward(loss), do()))
                     self.assert_same(ended_with, expected)
 
@@ -156,6 +182,7 @@ class AttachTest(unittest.TestCase):
         clipped = self.train(backward=own(clip))
         self.assertFalse(all(torch.equal(a, b) for a, b in zip(clipped, expected, strict=True)))
         self.make()
+        self.with_others()
         self.assert_same(self.train(backward=own(clip)), clipped)
         self.make()
         with self.assertRaisesRegex(InvalidProgram, "no parameter has a gradient"):
@@ -179,27 +206,36 @@ class AttachTest(unittest.TestCase):
         for backward in (both, mixed):
             for overlap in (True, False):
                 self.make(overlap=overlap)
+                self.with_others()
                 for a, b in zip(self.train(backward=backward), expected, strict=True):
                     torch.testing.assert_close(a, b)
 
     def test_a_backward_pass_more_than_before_is_refused(self):
-        def more(second):
+        """In whichever shard, and whoever else trains."""
+
+        def more(second, shard):
             def backward(step, loss):
                 step.backward(loss)
-                if step.number == 2 and step.shard.index == 3:
+                if step.number == 2 and step.shard.index == shard:
                     second(step)
 
             return backward
 
-        for second in (
-            lambda step: step.backward(self.penalty()),
-            lambda step: self.penalty().backward(),
-        ):
-            self.make()
-            with self.assertRaisesRegex(InvalidProgram, "a second backward pass through a batch"):
-                self.train(backward=more(second))
+        seconds = {
+            "its own": lambda step: step.backward(self.penalty()),
+            "torch's": lambda step: self.penalty().backward(),
+        }
+        for what, second in seconds.items():
+            for shard in range(4):
+                for others in (False, True):
+                    with self.subTest(what, shard=shard, others=others):
+                        self.make()
+                        if others:
+                            self.with_others()
+                        with self.assertRaisesRegex(InvalidProgram, "a second backward pass"):
+                            self.train(backward=more(second, shard))
             self.make(overlap=False)
-            self.train(backward=more(second))
+            self.train(backward=more(second, 3))
 
     def test_a_scaler_goes_with_the_state(self):
         def make(folder):

@@ -28,6 +28,7 @@ struct TickWork {
   std::vector<ShardTask> tasks;    // the shards of the blocks, in order
   bool check_state = false;        // TickOutput::state_checksum is wanted
   BucketSizes buckets = Reduction::kBucketSizes;
+  bool parts_early = true;  // others wait for a block's buckets; else they come when all are done
 };
 
 // A bucket of a block's sum. The others may still be written to, unless it is the last.

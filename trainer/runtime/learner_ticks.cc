@@ -137,8 +137,9 @@ void LearnerLoop::Impl::FillWork() {
   for (std::size_t i = 0; i < asked_.size(); ++i) {
     split_.PutTask(applied_, world_size, asked_[i], work_.tasks[i]);
   }
-  // Who is alone has nobody to compare with.
-  const std::uint64_t check_every = members_in_step() > 1 ? options_.check_state_every_steps : 0;
+  // Who is alone has nobody to send to, nor to compare with.
+  work_.parts_early = world_size > 1;
+  const std::uint64_t check_every = world_size > 1 ? options_.check_state_every_steps : 0;
   work_.check_state = plan_.kind == TickKind::kTrain && check_every > 0 && plan_.step > 0 &&
                       plan_.step % check_every == 0;
   if (parts_.ledger == nullptr) return;

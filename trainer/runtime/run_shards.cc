@@ -40,7 +40,7 @@ class BlockParts final : public GradientSink {
 };
 
 Result<ShardSums> Train(Program& program, ShardFolder& folder, const ShardTask& task,
-                        std::span<std::byte> buffers, const OnPart& on_part) {
+                        std::span<std::byte> buffers, bool parts_early, const OnPart& on_part) {
   CHECK(folder.next_shard() == task.shard, "shards are computed in the order of their blocks");
   std::optional<BlockParts> parts;
   if (folder.completes_block()) parts.emplace(folder, on_part);
@@ -54,7 +54,7 @@ Result<ShardSums> Train(Program& program, ShardFolder& folder, const ShardTask& 
   } else {
     ASSIGN_OR_RETURN(sums, program.ComputeShard(task, folder.Leaf(),
                                                 task.shard == 0 ? buffers : std::span<std::byte>(),
-                                                parts ? &*parts : nullptr));
+                                                parts && parts_early ? &*parts : nullptr));
   }
   if (parts) parts->Finish();
   folder.Fold(added);
@@ -85,7 +85,7 @@ Status RunShards(Program& program, ShardFolder& folder, BytePool& buffers, const
       ASSIGN_OR_RETURN(const ShardSums sums,
                        task.kind == TickKind::kEvaluate
                            ? Evaluate(program, task)
-                           : Train(program, folder, task, written.view, on_part));
+                           : Train(program, folder, task, written.view, work.parts_early, on_part));
       output.sums.push_back(sums);
     }
     return {};

@@ -25,6 +25,7 @@ class CountingProgram final : public Program {
   Result<ShardSums> ComputeShard(const ShardTask& task, std::span<float> gradient,
                                  std::span<std::byte> buffers, GradientSink* sink) override {
     ++shards_run;
+    if (sink != nullptr) ++sinks_given;
     while (hold) std::this_thread::yield();
     if (task.shard == failing_shard) return Invalid("no such sample");
     for (float& element : gradient) element = static_cast<float>(task.shard + 1);
@@ -52,6 +53,7 @@ class CountingProgram final : public Program {
   Status LoadedState() override { return {}; }
 
   std::atomic<int> shards_run = 0;
+  std::atomic<int> sinks_given = 0;
   std::atomic<int> commits = 0;
   std::atomic<bool> hold = false;
   bool says_last = false;  // that the last element is final
@@ -143,6 +145,31 @@ TEST_F(ThreadedComputeTest, RunsOneOperationAfterTheOther) {
         });
       });
   loop_.Run();
+}
+
+TEST_F(ThreadedComputeTest, TheProgramSaysWhatIsFinalEarlyIfSomebodyWaitsForIt) {
+  int parts = 0;
+  const auto run = [&](bool early, std::function<void()> next) {
+    TickWork work = Work();
+    work.parts_early = early;
+    compute_->RunTick(
+        std::move(work), [&](const NodePart&) { ++parts; },
+        [&, next](const Result<TickOutput>& output) {
+          EXPECT_EQ(output->nodes.at(0).sum.view()[0], 1 + 2 + 3 + 4);
+          next();
+        });
+  };
+  run(false, [&] {
+    EXPECT_EQ(program_.sinks_given, 0);
+    EXPECT_EQ(parts, 3) << "they come at the end";
+    run(true, [&] {
+      EXPECT_EQ(program_.sinks_given, 1) << "of the block's last shard";
+      EXPECT_EQ(parts, 6);
+      loop_.Stop();
+    });
+  });
+  loop_.Run();
+  EXPECT_EQ(parts, 6);
 }
 
 TEST_F(ThreadedComputeTest, AnAbandonedTickIsNotHeardOfAgain) {

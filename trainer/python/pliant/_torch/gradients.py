@@ -25,6 +25,8 @@ def _views(flat: torch.Tensor, parameters: Sequence[torch.Tensor]) -> list[torch
 
 def _in_memory(gradient: torch.Tensor) -> torch.Tensor:
     """As the learner takes it."""
+    if gradient.is_cpu and gradient.dtype is torch.float32 and gradient.layout is torch.strided:
+        return gradient.contiguous()  # nearly always, and for every parameter of every shard
     if gradient.is_sparse:
         gradient = gradient.to_dense()
     return gradient.to(device="cpu", dtype=torch.float32).contiguous()
@@ -123,9 +125,12 @@ class Gradients:
     def _take(self) -> None:
         for i, parameter in enumerate(self._parameters):
             gradient, before = parameter.grad, self._held[i]
-            if gradient is not None:
-                self._held[i] = gradient if before is None else before + gradient
-                parameter.grad = None
+            if gradient is None:
+                continue
+            if before is not None and self._overlap:
+                raise _a_second_pass()  # in every shard, not only where the first one's is gone
+            self._held[i] = gradient if before is None else before + gradient
+            parameter.grad = None
 
     def _place(self, address: int) -> list[torch.Tensor]:
         if address not in self._places:
