@@ -1,8 +1,11 @@
 """Tests of ./dev's own parts that decide something without building or starting anything big."""
 
 import json
+import signal
 import subprocess
+import sys
 import tempfile
+import textwrap
 import time
 import unittest
 from pathlib import Path
@@ -85,6 +88,36 @@ class DaemonTest(TemporaryFolderTest):
             DevError, "sleeper has ended while waiting until pigs fly(.|\n)*no such luck"
         ):
             wait_until("pigs fly", lambda: False, 10, [self.daemon])
+
+
+class SignalTest(unittest.TestCase):
+    def test_whoever_ends_it_what_it_started_is_cleared_up(self):
+        program = textwrap.dedent("""
+            import sys, time
+            from pliantdev import cli
+            def run(*_):
+                try:
+                    print("begun", flush=True)
+                    time.sleep(60)
+                finally:
+                    print("cleared", flush=True)
+            cli._run = run
+            sys.exit(cli.main(["status"]))
+            """)
+        process = subprocess.Popen(
+            [sys.executable, "-B", "-c", program],
+            cwd=Path(__file__).parent,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.addCleanup(process.kill)
+        self.assertEqual(process.stdout.readline(), "begun\n")
+        process.terminate()
+        said, complaint = process.communicate(timeout=20)
+        self.assertEqual(said, "cleared\n")
+        self.assertIn("interrupted", complaint)
+        self.assertEqual(process.returncode, 128 + signal.SIGTERM)
 
 
 class MirrorTest(TemporaryFolderTest):

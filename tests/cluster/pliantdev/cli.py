@@ -1,8 +1,10 @@
 """The command line of ./dev."""
 
 import argparse
+import signal
 import sys
 from pathlib import Path
+from types import FrameType
 
 from . import bench, ci, commands, ctest, own_cluster
 from .errors import DevError
@@ -177,7 +179,19 @@ def _run(arguments: argparse.Namespace, rest: list[str]) -> int:
 _PASS_ON = ("kubectl", "helm", "demo")
 
 
+def clear_up_at_signals() -> None:
+    """As at Ctrl-C: what was started for a while is ended, whoever ends this process."""
+
+    def interrupt(number: int, _: FrameType | None) -> None:
+        raise KeyboardInterrupt(number)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:  # as under nohup
+            signal.signal(number, interrupt)
+
+
 def main(argv: list[str]) -> int:
+    clear_up_at_signals()
     rest: list[str] = []
     if argv and argv[0] in _PASS_ON:
         argv, rest = argv[:1], argv[1:]
@@ -187,6 +201,6 @@ def main(argv: list[str]) -> int:
     except DevError as error:
         print(f"./dev {arguments.word}: {error}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
         print(f"./dev {arguments.word}: interrupted", file=sys.stderr)
-        return 130
+        return 128 + (interrupt.args[0] if interrupt.args else signal.SIGINT)
