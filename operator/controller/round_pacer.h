@@ -13,14 +13,16 @@ namespace pliant::controller {
 // pause as long as the first of them took, so that the control thread has time for others. A change
 // that comes out of quiet waits for no more than that. Where rounds have followed each other for
 // long, the pause is a few times as long: in a flood of changes what a round costs is better spent
-// on what is asked of the API server, often on the same machine, and each round plans more of them.
+// on what is asked of the API server, often on the same machine, and each round plans more of them;
+// but a second is enough.
 class RoundPacer {
  public:
   struct Options {
     Duration debounce = std::chrono::milliseconds(20);
     Duration debounce_most = std::chrono::milliseconds(200);
     Duration flood_after = std::chrono::seconds(3);
-    int pauses_in_flood = 3;  // times what the round took
+    int pauses_in_flood = 3;                              // times what the round took ...
+    Duration flood_pause_most = std::chrono::seconds(1);  // ... unless it took longer than this
   };
 
   explicit RoundPacer(Options options) : options_(options) {}
@@ -37,8 +39,10 @@ class RoundPacer {
   void OnRound() { first_change_.reset(); }
   void OnRoundDone(TimePoint began, TimePoint now) {
     if (began > pause_ends_ + options_.debounce_most) quiet_until_ = began;
-    const bool flood = now - quiet_until_ > options_.flood_after;
-    pause_ends_ = now + (now - began) * (flood ? options_.pauses_in_flood : 1);
+    const Duration took = now - began;
+    const bool flood = began - quiet_until_ >= options_.flood_after;
+    const Duration longer = std::min(took * options_.pauses_in_flood, options_.flood_pause_most);
+    pause_ends_ = now + (flood ? std::max(took, longer) : took);
   }
 
  private:

@@ -41,7 +41,8 @@ class EventSeries {
     int burst_per_object = 25;
     std::size_t series_max = 1000;  // followed at a time; the one quiet for longest goes first
     // Whose rates are followed at a time, about: between half as many and all of those that had
-    // events last.
+    // events last. Where more than that have events in turn, each has its burst again, and the
+    // client's limit of requests is what holds.
     std::size_t objects_max = 2000;
   };
   enum class Action { kNothing, kCreate, kUpdateSeries, kDrop };

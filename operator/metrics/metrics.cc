@@ -140,7 +140,7 @@ struct Metrics::Families {
   Gauges& heap =
       registry.AddGauges("pliant_heap_bytes", {},
                          "Memory that the operator has allocated and not freed: without what the "
-                         "allocator keeps for later.");
+                         "allocator keeps for later, but for some 200 KiB of each thread.");
 
   Families() {
     for (const JobSeries& series : kJobSeries) {

@@ -101,7 +101,7 @@ TEST_F(KubeWatchTest, AStopEndsAQuietWatchAtOnce) {
       kConfigMaps, ns(), {.field_selector = "metadata.name=none", .resource_version = Version()},
       [](WatchEventType, json&) { return true; }, stop.get_token());
   EXPECT_EQ(watched.error().code, ErrorCode::kCancelled);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 2s);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
 }
 
 // Cuts watches off when told, and sends the next one back to a position that the server has

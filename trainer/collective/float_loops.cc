@@ -80,21 +80,6 @@ PLIANT_AVX2 std::size_t MultiplyWide(float* out, const float* values, float fact
   return i;
 }
 
-PLIANT_AVX2 std::size_t AddMultipliedWide(float* out, const float* left, const float* values,
-                                          float factor, std::size_t size) {
-  const __m256 all = _mm256_set1_ps(factor);
-  std::size_t i = 0;
-  for (; i + 2 * kLanes <= size; i += 2 * kLanes) {
-    const __m256 low = _mm256_mul_ps(_mm256_loadu_ps(values + i), all);
-    const __m256 high = _mm256_mul_ps(_mm256_loadu_ps(values + i + kLanes), all);
-    Prefetch(left + i);
-    Prefetch(values + i);
-    _mm256_storeu_ps(out + i, _mm256_add_ps(_mm256_loadu_ps(left + i), low));
-    _mm256_storeu_ps(out + i + kLanes, _mm256_add_ps(_mm256_loadu_ps(left + i + kLanes), high));
-  }
-  return i;
-}
-
 template <bool kProduct>
 PLIANT_AVX2 std::size_t AddDivideWide(float* out, const float* left, const float* right, float by,
                                       std::size_t size) {
@@ -152,15 +137,6 @@ void MultiplyInto(float* out, const float* values, float factor, std::size_t siz
   if (kHasAvx2) i = MultiplyWide(out, values, factor, size);
 #endif
   for (; i < size; ++i) out[i] = values[i] * factor;
-}
-
-void AddMultipliedInto(float* out, const float* left, const float* values, float factor,
-                       std::size_t size) {
-  std::size_t i = 0;
-#if defined(__x86_64__)
-  if (kHasAvx2) i = AddMultipliedWide(out, left, values, factor, size);
-#endif
-  for (; i < size; ++i) out[i] = left[i] + values[i] * factor;
 }
 
 void AddDivideInto(float* out, const float* left, const float* right, float divisor,

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "trainer/collective/float_environment.h"
 #include "trainer/collective/float_loops.h"
 #include "trainer/collective/tree_sum.h"
 
@@ -86,6 +87,7 @@ void ShardFolder::FoldRest(const OnBucket& on_bucket) {
 // partial sums stay good, should the shard come to nothing.
 void ShardFolder::FoldBucket(ElementRange range) {
   if (stack_.empty()) return;
+  const FloatEnvironment environment;  // this may be the program's thread
   std::array<float, kChunk> scratch;
   for (std::size_t begin = range.begin; begin < range.end(); begin += kChunk) {
     const std::size_t size = std::min(kChunk, range.end() - begin);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "trainer/collective/float_environment.h"
 #include "trainer/cuda/cuda_memory.h"
 #include "trainer/runtime/rank_launcher.h"
 #include "trainer/runtime/signals.h"
@@ -183,6 +184,7 @@ Status LearnerSession::Start() {
 
 // The runtime's thread.
 void LearnerSession::Run() {
+  const FloatEnvironment environment;  // and those of the threads that begin here
   RunLearnerOptions run = run_;
   run.on_metrics_line = [this](std::string_view line) {
     const std::lock_guard lock(mutex_);

@@ -3,6 +3,7 @@
 #include "trainer/runtime/pliant.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <exception>
@@ -13,6 +14,7 @@
 #include <string_view>
 #include <utility>
 
+#include "trainer/collective/float_environment.h"
 #include "trainer/collective/float_loops.h"
 #include "trainer/runtime/learner_session.h"
 
@@ -305,18 +307,29 @@ Status PutScaledFrom(std::int32_t device, LearnerSession& session, const void* d
   return {};
 }
 
+// out = left + values · scale, by the operations and so to the bits of doing one after the other:
+// the product is made as PutScaled does, and added as the sums of a learner's shards are.
+void AddScaled(std::span<const float> left, const float* values, float scale,
+               std::span<float> out) {
+  std::array<float, 2048> product;  // stays in the cache
+  for (std::size_t begin = 0; begin < out.size(); begin += product.size()) {
+    const std::size_t size = std::min(product.size(), out.size() - begin);
+    pliant::MultiplyInto(product.data(), values + begin, scale, size);
+    const pliant::FloatEnvironment environment;
+    pliant::AddInto(out.data() + begin, left.data() + begin, product.data(), size);
+  }
+}
+
 // All of a shard's gradients, on the way to where they are summed up with another's: a pass over
 // memory less. False: that cannot be.
-bool AddScaled(BoundProgram& program, const void* const* data, std::int32_t dtype,
-               std::int32_t device, double scale) {
+bool AddAllScaled(BoundProgram& program, const void* const* data, std::int32_t dtype,
+                  std::int32_t device, double scale) {
   const std::size_t count = program.parameters();
   if (dtype != PLIANT_FLOAT32 || device != PLIANT_CPU || !program.can_add()) return false;
   if (std::find(data, data + count, nullptr) != data + count) return false;
   for (std::size_t i = 0; i < count; ++i) {
-    const std::span<float> to = program.GradientOf(i);
-    pliant::AddMultipliedInto(to.data(), program.LeftOf(i).data(),
-                              static_cast<const float*>(data[i]), static_cast<float>(scale),
-                              to.size());
+    AddScaled(program.LeftOf(i), static_cast<const float*>(data[i]), static_cast<float>(scale),
+              program.GradientOf(i));
   }
   program.Added();
   return true;
@@ -507,7 +520,7 @@ pliant_status pliant_put_gradients(pliant_learner* learner, const void* const* d
     for (std::size_t i = 0; i < count; ++i) {
       if (data[i] != nullptr) RETURN_IF_ERROR(program->CheckNotReady(i, 1));
     }
-    if (!AddScaled(*program, data, dtype, device, scale)) {
+    if (!AddAllScaled(*program, data, dtype, device, scale)) {
       for (std::size_t i = 0; i < count; ++i) {
         if (data[i] == nullptr) continue;
         RETURN_IF_ERROR(PutScaledFrom(device, *learner->session, data[i], dtype, scale,

@@ -586,7 +586,12 @@ int Run(int argc, char** argv) {
       sizes.churn = std::chrono::seconds(std::stoi(argv[++i]));
     }
     if (argument == "--process" && i + 1 < argc) {
-      if (auto process = FindProcess(argv[++i])) processes.push_back(*std::move(process));
+      if (auto process = FindProcess(argv[++i])) {
+        processes.push_back(*std::move(process));
+      } else {
+        std::cerr << "--process " << argv[i] << ": it cannot be seen here; its processor time is "
+                  << "not told\n";
+      }
     }
   }
   const char* kubeconfig = std::getenv("PLIANT_TEST_KUBECONFIG");

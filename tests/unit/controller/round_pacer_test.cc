@@ -59,5 +59,12 @@ TEST_F(RoundPacerTest, InAFloodOfChangesThePausesAreLonger) {
   EXPECT_EQ(DueAfter(next + 60ms), next + 100ms) << "it was quiet in between";
 }
 
+TEST_F(RoundPacerTest, OneSlowRoundIsNoFlood) {
+  Round(0s, 4s);
+  EXPECT_EQ(DueAfter(5s), 8s);
+  Round(8s, 600ms);
+  EXPECT_EQ(DueAfter(8700ms), 9600ms) << "one that follows it is, but has a second at most";
+}
+
 }  // namespace
 }  // namespace pliant::controller

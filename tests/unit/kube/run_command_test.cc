@@ -114,9 +114,9 @@ TEST(RunCommand, OneThatIsNoLongerWantedIsKilled) {
 
 TEST(RunCommand, WhatItLeavesRunningIsNotWaitedFor) {
   const auto begin = Clock::now();
-  const auto ran = RunCommand(Shell("sleep 3 & echo done"));
+  const auto ran = RunCommand(Shell("sleep 15 & echo done"));
   EXPECT_EQ(ran->output, "done\n");
-  EXPECT_LT(Clock::now() - begin, 2s);
+  EXPECT_LT(Clock::now() - begin, 10s);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
@@ -19,6 +20,9 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 #include <unistd.h>
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
 
 namespace {
 
@@ -257,31 +261,58 @@ TEST_F(PliantTest, TrainsAlone) {
 
 // All in one call it is added up on its way, one by one it is not, and in place it is multiplied by
 // the program.
+// As torch.set_flush_denormal(True) has it for the thread that calls it.
+class FlushesDenormals {
+ public:
+#if defined(__x86_64__)
+  FlushesDenormals() : before_(_mm_getcsr()) { _mm_setcsr(before_ | 0x8040); }
+  ~FlushesDenormals() { _mm_setcsr(before_); }
+
+ private:
+  const unsigned before_;
+#endif
+};
+
 TEST_F(PliantTest, HowAGradientIsHandedInDoesNotChangeABit) {
   enum class By { kAll, kOne, kPlace, kAllAsDouble };
-  std::vector<std::vector<float>> reduced;
-  for (const By by : {By::kAll, By::kOne, By::kPlace, By::kAllAsDouble}) {
+  constexpr std::size_t kElements = 6;
+  std::array<float, kElements> weights{};
+  elements_ = kElements;
+  std::vector<std::vector<std::uint32_t>> reduced;  // their bits
+  const auto train = [&](By by) {
     OpenAgain();
     const pliant_training training = {
         .train_samples = 16, .epochs = 1, .global_batch_size = 16, .logical_shards = 16};
     ASSERT_EQ(Describe(training), PLIANT_OK);
-    ASSERT_EQ(Register(Tensor("model.w")), PLIANT_OK);
+    pliant_tensor tensor = Tensor("model.w");
+    tensor.data = weights.data();
+    ASSERT_EQ(Register(tensor), PLIANT_OK);
     ASSERT_EQ(pliant_start(learner_), PLIANT_OK) << pliant_last_error();
     for (pliant_work work = Next(); work.kind != PLIANT_END; work = Next()) {
       if (work.kind == PLIANT_COMMIT) {
-        reduced.emplace_back(work.reduced, work.reduced + work.gradient_elements);
+        auto& bits = reduced.emplace_back();
+        for (std::size_t i = 0; i < work.gradient_elements; ++i) {
+          bits.push_back(std::bit_cast<std::uint32_t>(work.reduced[i]));
+        }
         ASSERT_EQ(pliant_committed(learner_, 1), PLIANT_OK);
         continue;
       }
       constexpr float kScale = 3;
       const float shard = static_cast<float>(work.shard);
-      const std::array<float, 3> gradient = {0.1F * shard, -1 / (shard + 1), 1e-8F + shard};
+      const bool odd = work.shard % 2 == 1;
+      const std::array<float, kElements> gradient = {
+          0.1F * shard,
+          -1 / (shard + 1),
+          1e-8F + shard,
+          -0.0F,                       // in all of them: the sum is none but this
+          odd ? -1.4e-38F : 1.5e-38F,  // whose sum is too small for a usual float
+          std::bit_cast<float>(odd ? 0xFFC00000 : 0x7FC00000)};  // which NaN is the sum?
       if (by == By::kAll) {
         const void* const all = gradient.data();
         ASSERT_EQ(pliant_put_gradients(learner_, &all, PLIANT_FLOAT32, PLIANT_CPU, kScale),
                   PLIANT_OK);
       } else if (by == By::kAllAsDouble) {
-        std::array<double, 3> wide{};
+        std::array<double, kElements> wide{};
         std::ranges::transform(gradient, wide.begin(), [](float each) { return kScale * each; });
         const void* const all = wide.data();
         ASSERT_EQ(pliant_put_gradients(learner_, &all, PLIANT_FLOAT64, PLIANT_CPU, 1), PLIANT_OK);
@@ -290,15 +321,23 @@ TEST_F(PliantTest, HowAGradientIsHandedInDoesNotChangeABit) {
             pliant_put_gradient(learner_, 0, gradient.data(), PLIANT_FLOAT32, PLIANT_CPU, kScale),
             PLIANT_OK);
       } else {
-        for (std::size_t i = 0; i < 3; ++i) work.gradient[i] = gradient[i] * kScale;
+        for (std::size_t i = 0; i < kElements; ++i) work.gradient[i] = gradient[i] * kScale;
         ASSERT_EQ(pliant_gradients_ready(learner_, 0, 1), PLIANT_OK);
       }
       ASSERT_EQ(pliant_shard_done(learner_, 1, 0, 0), PLIANT_OK);
     }
     std::filesystem::remove_all(folder_);
+  };
+  for (const By by : {By::kAll, By::kOne, By::kPlace, By::kAllAsDouble}) {
+    train(by);
+    const FlushesDenormals flushes;
+    train(by);
   }
-  ASSERT_EQ(reduced.size(), 4U);
+  ASSERT_EQ(reduced.size(), 8U);
   for (const auto& other : reduced) EXPECT_EQ(other, reduced.front());
+  EXPECT_EQ(reduced.front()[3], std::bit_cast<std::uint32_t>(-0.0F));
+  const float small = std::bit_cast<float>(reduced.front()[4]);
+  EXPECT_TRUE(small > 0 && small < std::numeric_limits<float>::min()) << small;
 }
 
 TEST_F(PliantTest, BuffersAreThoseOfShardZero) {
