@@ -58,6 +58,14 @@ class DaemonTest(TemporaryFolderTest):
         self.daemon.stop()
         self.assertIsNone(self.daemon.pid())
 
+    def test_its_processor_time_is_known(self):
+        self.assertEqual(self.daemon.cpu_seconds(), 0)
+        self.daemon.start(["sh", "-c", "while :; do :; done"])
+        deadline = time.monotonic() + 20
+        while self.daemon.cpu_seconds() < 0.05:
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.02)
+
     def test_one_that_ignores_the_signal_is_killed(self):
         self.daemon.start(["sh", "-c", "trap '' TERM; while :; do sleep 0.05; done"])
         pid = self.daemon.pid()

@@ -95,10 +95,10 @@ void ForEach(int count, const std::function<void(int)>& act) {
 
 class Bench {
  public:
-  Bench(kube::Config config, Sizes sizes, std::vector<NamedProcess> processes)
+  Bench(kube::Config config, Sizes sizes, std::string cpu_seconds)
       : sizes_(sizes),
         config_(std::move(config)),
-        processes_(std::move(processes)),
+        cpu_seconds_(std::move(cpu_seconds)),
         transport_(*kube::CpprestTransport::Make(config_)),
         client_(*transport_, config_, {.requests_per_second = 0, .write_deadline = 30s}) {}
 
@@ -469,9 +469,7 @@ class Bench {
     for (const auto& replica : replicas_) {
       if (replica) operators += CpuSeconds(replica->pid()).value_or(0);
     }
-    for (const NamedProcess& process : processes_) {
-      times[process.name] = CpuSeconds(process.pid).value_or(0);
-    }
+    times.merge(ReadCpuSeconds(cpu_seconds_));
     return times;
   }
 
@@ -480,6 +478,7 @@ class Bench {
   }
   void ReportCpuTimes(const std::string& during, const CpuTimes& before, const CpuTimes& after) {
     for (const auto& [name, seconds] : after) {
+      if (!before.contains(name)) continue;
       Report({.name = std::format("processor time in {}: {}", during, name),
               .value = seconds - before.at(name),
               .unit = "s"},
@@ -565,7 +564,7 @@ class Bench {
 
   const Sizes sizes_;
   const kube::Config config_;
-  const std::vector<NamedProcess> processes_;
+  const std::string cpu_seconds_;  // a file with those of other processes
   const std::unique_ptr<kube::HttpTransport> transport_;
   kube::KubeClient client_;
   std::string folder_;
@@ -577,7 +576,7 @@ class Bench {
 int Run(int argc, char** argv) {
   Sizes sizes;
   std::string file;
-  std::vector<NamedProcess> processes;
+  std::string cpu_seconds;
   for (int i = 1; i < argc; ++i) {
     const std::string_view argument = argv[i];
     if (argument == "--quick") sizes = QuickSizes();
@@ -585,14 +584,7 @@ int Run(int argc, char** argv) {
     if (argument == "--churn-seconds" && i + 1 < argc) {
       sizes.churn = std::chrono::seconds(std::stoi(argv[++i]));
     }
-    if (argument == "--process" && i + 1 < argc) {
-      if (auto process = FindProcess(argv[++i])) {
-        processes.push_back(*std::move(process));
-      } else {
-        std::cerr << "--process " << argv[i] << ": it cannot be seen here; its processor time is "
-                  << "not told\n";
-      }
-    }
+    if (argument == "--cpu-seconds" && i + 1 < argc) cpu_seconds = argv[++i];
   }
   const char* kubeconfig = std::getenv("PLIANT_TEST_KUBECONFIG");
   const auto config = kube::LoadKubeconfig(kubeconfig == nullptr ? "" : kubeconfig);
@@ -600,7 +592,7 @@ int Run(int argc, char** argv) {
     std::cerr << "PLIANT_TEST_KUBECONFIG: " << config.error().message << "\n";
     return 1;
   }
-  Bench bench(*config, sizes, std::move(processes));
+  Bench bench(*config, sizes, std::move(cpu_seconds));
   const std::vector<Row> rows = bench.Run();
   if (!file.empty()) Write(rows, file);
   std::fflush(stdout);

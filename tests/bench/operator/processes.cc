@@ -39,15 +39,12 @@ double ResidentMiB(pid_t pid) {
   return 0;
 }
 
-std::optional<NamedProcess> FindProcess(const std::string& text) {
-  const std::size_t equals = text.find('=');
-  if (equals == std::string::npos) return std::nullopt;
-  NamedProcess process{.name = text.substr(0, equals)};
-  std::istringstream(text.substr(equals + 1)) >> process.pid;
-  // The kernel keeps fifteen characters of it.
-  const std::string comm = ReadFile(std::format("/proc/{}/comm", process.pid));
-  if (comm != process.name.substr(0, 15) + "\n") return std::nullopt;
-  return process;
+std::map<std::string, double> ReadCpuSeconds(const std::string& path) {
+  std::map<std::string, double> times;
+  std::ifstream file(path);
+  std::string name;
+  for (double seconds = 0; file >> name >> seconds;) times[name] = seconds;
+  return times;
 }
 
 double SlopeOf(const std::vector<std::pair<double, double>>& points) {

@@ -15,14 +15,9 @@ std::optional<double> CpuSeconds(pid_t pid);
 // The memory that it has; 0 if there is no such process.
 double ResidentMiB(pid_t pid);
 
-// "etcd=17": a process that another program has started, by the name of its program.
-struct NamedProcess {
-  std::string name;
-  pid_t pid = 0;
-};
-// Nothing if it is no such text, or if this process cannot see that one: it runs in a container of
-// its own.
-std::optional<NamedProcess> FindProcess(const std::string& text);
+// The same of processes that cannot be seen from here, by name, as somebody who sees them keeps it
+// in a file: "NAME SECONDS" a line. Empty if there is no such file.
+std::map<std::string, double> ReadCpuSeconds(const std::string& path);
 
 // By how much the values grow with their places, as the line says that fits best; 0 for fewer than
 // two places.

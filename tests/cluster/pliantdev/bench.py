@@ -1,12 +1,15 @@
 """Figures, measured in the build image on a release build, beside those of rivals."""
 
+import contextlib
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from . import build_image, control_plane, ctest
+from .daemon import Daemon
 from .product import compile_preset
 from .progress import log_file, phase
 
@@ -15,6 +18,7 @@ BENCHES = ("operator", "planner", "trainer", "python")
 _BINARIES = "/src/build/release/bin"
 # The build directory, which the host sees too.
 _RESULT = "release/bench.json"
+_CPU_SECONDS = "release/cpu-seconds"
 # In the image.
 _CIFAR10 = "/cifar10"
 
@@ -69,15 +73,40 @@ def operator(choices: Choices) -> int:
     command += ["--quick"] if choices.quick else []
     if choices.churn_seconds:
         command += ["--churn-seconds", str(choices.churn_seconds)]
-    with ctest.api_server() as (kubeconfig, mounts):
-        for daemon in control_plane.daemons(kubeconfig.parent):
-            if pid := daemon.pid():
-                command += ["--process", f"{daemon.name}={pid}"]
+    command += ["--cpu-seconds", f"/src/build/{_CPU_SECONDS}"]
+    with (
+        ctest.api_server() as (kubeconfig, mounts),
+        _cpu_seconds(control_plane.daemons(kubeconfig.parent)),
+    ):
         environment = {"PLIANT_TEST_KUBECONFIG": str(kubeconfig)}
         status = _run("operator", command, mounts, environment)
     if status == 0 and choices.json:
         shutil.copyfile(build_image.build_directory() / _RESULT, choices.json)
     return status
+
+
+@contextlib.contextmanager
+def _cpu_seconds(daemons: Sequence[Daemon]) -> Iterator[None]:
+    """Meanwhile a file has how much processor time each of them has used: what runs in the build
+    image cannot see them."""
+    file = build_image.build_directory() / _CPU_SECONDS
+    over = threading.Event()
+
+    def keep_up() -> None:
+        scratch = file.with_suffix(".new")
+        while not over.wait(0.2):
+            seconds = {daemon.name: daemon.cpu_seconds() for daemon in daemons}
+            scratch.write_text("".join(f"{name} {used}\n" for name, used in seconds.items()))
+            scratch.replace(file)
+
+    thread = threading.Thread(target=keep_up)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        file.unlink(missing_ok=True)
 
 
 def _run(

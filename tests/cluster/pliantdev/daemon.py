@@ -22,15 +22,21 @@ exec "$@"
 """
 
 
-def _start_time(pid: int) -> str | None:
-    """When a process was started, in clock ticks since boot; None if there is none or only its exit
-    status is left."""
+def _stat(pid: int) -> list[str] | None:
+    """What the kernel says of a process, from its state on (proc(5)); None if there is none or only
+    its exit status is left."""
     try:
         # The second field is the program's name in parentheses, which may hold anything.
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return None
-    return None if fields[0] in "ZX" else fields[19]
+    return None if fields[0] in "ZX" else fields
+
+
+def _start_time(pid: int) -> str | None:
+    """In clock ticks since boot."""
+    fields = _stat(pid)
+    return fields[19] if fields else None
 
 
 class Daemon:
@@ -53,6 +59,12 @@ class Daemon:
         if boot != Path("/proc/sys/kernel/random/boot_id").read_text().strip():
             return None
         return int(pid) if _start_time(int(pid)) == start_time else None
+
+    def cpu_seconds(self) -> float:
+        """The processor time that it has used; 0 if it does not run."""
+        pid = self.pid()
+        fields = _stat(pid) if pid else None
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") if fields else 0.0
 
     def start(self, command: Sequence[str | Path], env: Mapping[str, str] | None = None) -> None:
         """Starts it in a session of its own, unless it runs already."""
