@@ -95,7 +95,7 @@ def _cpu_seconds(daemons: Sequence[Daemon]) -> Iterator[None]:
     def keep_up() -> None:
         scratch = file.with_suffix(".new")
         while not over.wait(0.2):
-            seconds = {daemon.name: daemon.cpu_seconds() for daemon in daemons}
+            seconds = {daemon.name: daemon.cpu_seconds() for daemon in daemons if daemon.pid()}
             scratch.write_text("".join(f"{name} {used}\n" for name, used in seconds.items()))
             scratch.replace(file)
 
