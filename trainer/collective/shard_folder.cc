@@ -122,15 +122,14 @@ NodeIndex ShardFolder::Fold(bool added) {
   }
   HeldNode sum{.node = NodeOf(logical_shards_, {.first = next_shard(), .count = 1}),
                .sum = std::move(leaf_)};
-  if (added) {
-    spare_.push_back(std::move(stack_.back().sum));
-    stack_.pop_back();
-    sum.node /= 2;
-  }
   while (!stack_.empty() && stack_.back().node + 1 == sum.node) {
     HeldNode left = std::move(stack_.back());
     stack_.pop_back();
-    AddFloats(left.sum.view(), sum.sum.view(), left.sum.view());
+    if (std::exchange(added, false)) {
+      std::swap(left.sum, sum.sum);
+    } else {
+      AddFloats(left.sum.view(), sum.sum.view(), left.sum.view());
+    }
     spare_.push_back(std::move(sum.sum));
     sum = {.node = left.node / 2, .sum = std::move(left.sum)};
   }

@@ -69,26 +69,27 @@ BoundProgram::BoundProgram(ProgramInfo info, std::vector<BoundTensor> tensors)
 
 Result<ShardSums> BoundProgram::ComputeShard(const ShardTask& task, std::span<float> gradient,
                                              std::span<std::byte> buffers, GradientSink* sink) {
-  asked_.kind = task.kind == TickKind::kTrain ? Work::Kind::kTrain : Work::Kind::kEvaluate;
-  asked_.task = task;
-  asked_.gradient = gradient;
   asked_.buffers = buffers;
   asked_.sink = sink;
   asked_.left = {};
   asked_.added = nullptr;
-  return exchange_.Ask(asked_);
+  return AskShard(task, gradient);
 }
 
 Result<ShardSums> BoundProgram::AddShard(const ShardTask& task, std::span<const float> left,
                                          std::span<float> gradient, bool& added) {
-  asked_.kind = Work::Kind::kTrain;
-  asked_.task = task;
-  asked_.gradient = gradient;
+  added = false;
   asked_.buffers = {};
   asked_.sink = nullptr;
   asked_.left = left;
   asked_.added = &added;
-  added = false;
+  return AskShard(task, gradient);
+}
+
+Result<ShardSums> BoundProgram::AskShard(const ShardTask& task, std::span<float> gradient) {
+  asked_.kind = task.kind == TickKind::kTrain ? Work::Kind::kTrain : Work::Kind::kEvaluate;
+  asked_.task = task;
+  asked_.gradient = gradient;
   return exchange_.Ask(asked_);
 }
 

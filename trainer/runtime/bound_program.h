@@ -100,6 +100,8 @@ class BoundProgram final : public Program {
   };
 
   Status Ask(const Work& work);
+  // The rest of what a shard is asked for with is in asked_.
+  Result<ShardSums> AskShard(const ShardTask& task, std::span<float> gradient);
   Status Prepare();
   Status RestoreBuffers();
   Status SaveBuffers(std::span<std::byte> to);
@@ -123,7 +125,7 @@ class BoundProgram final : public Program {
   std::atomic<Duration> data_wait_{};
   std::atomic<bool> wants_end_ = false;
 
-  Work asked_;  // of ComputeShard: changed by the runtime's thread, but not while it is offered
+  Work asked_;  // for a shard: changed by the runtime's thread, but not while it is offered
 
   // The owner's thread only.
   Work work_;

@@ -259,8 +259,6 @@ TEST_F(PliantTest, TrainsAlone) {
   EXPECT_THAT(line, HasSubstr(R"("kind":"train")"));
 }
 
-// All in one call it is added up on its way, one by one it is not, and in place it is multiplied by
-// the program.
 // As torch.set_flush_denormal(True) has it for the thread that calls it.
 class FlushesDenormals {
  public:
@@ -273,6 +271,8 @@ class FlushesDenormals {
 #endif
 };
 
+// All in one call it is added up on its way, one by one it is not, and in place it is multiplied by
+// the program.
 TEST_F(PliantTest, HowAGradientIsHandedInDoesNotChangeABit) {
   enum class By { kAll, kOne, kPlace, kAllAsDouble };
   constexpr std::size_t kElements = 6;

@@ -25,8 +25,6 @@ def _views(flat: torch.Tensor, parameters: Sequence[torch.Tensor]) -> list[torch
 
 def _in_memory(gradient: torch.Tensor) -> torch.Tensor:
     """As the learner takes it."""
-    if gradient.is_cpu and gradient.dtype is torch.float32 and gradient.layout is torch.strided:
-        return gradient.contiguous()  # nearly always, and for every parameter of every shard
     if gradient.is_sparse:
         gradient = gradient.to_dense()
     return gradient.to(device="cpu", dtype=torch.float32).contiguous()
