@@ -14,7 +14,7 @@ namespace pliant {
 // What a frame between two learners carries.
 enum class FrameKind : std::uint8_t {
   kOpen = 1,      // opening of a membership: the sender's applied ticks and what it holds
-  kStateRequest,  // ask for committed state
+  kStateRequest,  // ask for committed state; node: from its beginning, or what comes next
   kState,         // a slice of committed state
   kNode,          // a piece of a tree node, to the member that finishes that piece (reduce-scatter)
   kRoot,          // a finished piece of the root (all-gather)

@@ -110,9 +110,7 @@ void LearnerLoop::Impl::OnFollowedState(int source, const Frame& frame) {
   if (const Status status = following.state.OnFrame(source, frame); !status) {
     return Stop({.accused = {member(source)}, .cause = status.error().message});
   }
-  if ((frame.header.node & kLastOfBatch) != 0) {
-    SendToPeer(member(source), FrameKind::kStateRequest);
-  }
+  if ((frame.header.node & kLastOfBatch) != 0) AskForMoreState(source);
   if (!following.state.done()) return;
   following.busy = true;
   parts_.compute.LoadState(following.state.Take(), Guarded<Status>([this](Status status) {

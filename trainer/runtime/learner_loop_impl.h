@@ -127,7 +127,8 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   void CheckOpening();  // in time
   void Fetch(int source);
   void OnStateFrame(int rank, const Frame& frame);
-  void ServeState(const LearnerId& peer);
+  void AskForMoreState(int source);
+  void ServeState(int to);  // from its beginning
   // Loads a state of another, or of a checkpoint, to go on from.
   void Load(std::shared_ptr<const StateCopy> state, Holding holding);
 

@@ -193,7 +193,8 @@ void LearnerLoop::Impl::Deliver(const LearnerId& peer, const Frame& frame) {
       opening_->OnOpened(*rank);
       return AdvanceOpening();
     case FrameKind::kStateRequest:
-      return phase_ == Phase::kOpening ? ServeState(peer) : ServeNext(*rank);
+      return phase_ == Phase::kOpening && frame.header.node != kLastOfBatch ? ServeState(*rank)
+                                                                            : ServeNext(*rank);
     case FrameKind::kState:
       if (following_) return OnFollowedState(*rank, frame);
       // Who follows is sent the state when the others begin.
@@ -444,17 +445,24 @@ void LearnerLoop::Impl::Fetch(int source) {
   SendToPeer(member(source), FrameKind::kStateRequest);
 }
 
-void LearnerLoop::Impl::ServeState(const LearnerId& peer) {
+void LearnerLoop::Impl::AskForMoreState(int source) {
+  Send(member(source), {.header = {.kind = FrameKind::kStateRequest,
+                                   .membership = membership_.id,
+                                   .tick = applied_,
+                                   .node = kLastOfBatch},
+                        .payload = {}});
+}
+
+void LearnerLoop::Impl::ServeState(int to) {
   if (!has_state_) return;
   parts_.compute.CopyState(
       {}, Guarded<Result<std::shared_ptr<const StateCopy>>>(
-              [this, peer, id = membership_.id,
+              [this, to, id = membership_.id,
                applied = applied_](Result<std::shared_ptr<const StateCopy>> state) {
                 if (!state) return Fail(state.error());
                 if (phase_ != Phase::kOpening || membership_.id != id) return;
-                StateSender(id, applied, *std::move(state)).SendAll([this, &peer](Frame frame) {
-                  Send(peer, std::move(frame));
-                });
+                serving_.insert_or_assign(to, StateSender(id, applied, *std::move(state)));
+                for (int i = 0; i < kBatchesUnderWay; ++i) ServeNext(to);
               }));
 }
 
@@ -469,6 +477,7 @@ void LearnerLoop::Impl::OnStateFrame(int rank, const Frame& frame) {
   if (const Status status = receiver_->OnFrame(frame); !status) {
     return Stop({.accused = {member(rank)}, .cause = status.error().message});
   }
+  if ((frame.header.node & kLastOfBatch) != 0) AskForMoreState(rank);
   if (!receiver_->done()) return;
   const std::optional<Holding>& told = opening_->holding(rank);
   Load(std::exchange(fetched_, nullptr), {.has_state = true,

@@ -22,7 +22,7 @@ inline constexpr std::size_t kStatePieceBytes = std::size_t{4} << 20;
 // While one travels the next is asked for.
 inline constexpr int kBatchesUnderWay = 2;
 
-// In header.node of kState and kPart frames.
+// In header.node of kState and kPart frames, and the second of a kStateRequest for what comes next.
 inline constexpr std::uint32_t kFirstStateFrame = 1;
 inline constexpr std::uint32_t kLastOfBatch = 2;  // what comes next is sent when it is asked for
 
