@@ -73,7 +73,6 @@ auto KeyIn(const kube::NamespacedName& job) { return std::tie(job.ns, job.name);
 
 kube::WorkQueueObserver ObserverFor(metrics::Metrics& metrics) {
   return {.on_add = [&metrics] { metrics.OnQueueAdd(); },
-          .on_retry = [&metrics] { metrics.OnQueueRetry(); },
           .on_take = [&metrics](Duration waited) { metrics.OnQueueTake(waited); },
           .on_done = [&metrics](Duration worked) { metrics.OnQueueDone(worked); }};
 }
@@ -117,7 +116,7 @@ PlanningLoop::PlanningLoop(PlanningLoopParts parts, PlanningLoopOptions options)
                 .on_call =
                     [this](std::string_view result) { parts_.metrics.OnCoordinatorCall(result); }}),
       queue_(
-          parts_.loop, {}, [this] { RequestRound(); }, ObserverFor(parts_.metrics)),
+          parts_.loop, [this] { RequestRound(); }, ObserverFor(parts_.metrics)),
       views_(parts_.table.views()),
       pacer_(options_.pace),
       alive_(std::make_shared<bool>(true)) {

@@ -1,19 +1,13 @@
 #include "operator/kube/work_queue.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
 
 namespace pliant::kube {
 
-WorkQueue::WorkQueue(EventLoop& loop, WorkQueueOptions options, std::function<void()> on_ready,
-                     WorkQueueObserver observer)
-    : loop_(loop),
-      options_(options),
-      on_ready_(std::move(on_ready)),
-      observer_(std::move(observer)),
-      retries_(options.retries_per_second, options.retries_burst) {}
+WorkQueue::WorkQueue(EventLoop& loop, std::function<void()> on_ready, WorkQueueObserver observer)
+    : loop_(loop), on_ready_(std::move(on_ready)), observer_(std::move(observer)) {}
 
 WorkQueue::~WorkQueue() {
   for (const auto& [key, delayed] : delayed_) loop_.Cancel(delayed.timer);
@@ -47,16 +41,6 @@ void WorkQueue::CancelDelay(const NamespacedName& key) {
   if (const auto delayed = delayed_.extract(key)) loop_.Cancel(delayed.mapped().timer);
 }
 
-void WorkQueue::Retry(const NamespacedName& key) {
-  if (observer_.on_retry) observer_.on_retry();
-  const int failures = failures_[key]++;
-  // Doubling stops before it could overflow; by then the cap holds.
-  Duration delay = options_.first_delay;
-  for (int i = 0; i < failures && delay < options_.most_delay; ++i) delay *= 2;
-  delay = std::min(delay, options_.most_delay);
-  AddAfter(key, std::max(delay, retries_.Reserve(loop_.Now())));
-}
-
 std::optional<NamespacedName> WorkQueue::Take() {
   if (queue_.empty()) return std::nullopt;
   NamespacedName key = std::move(queue_.front());
@@ -73,11 +57,6 @@ void WorkQueue::Done(const NamespacedName& key) {
   CHECK(!worked.empty(), "only what was taken can be done");
   if (observer_.on_done) observer_.on_done(loop_.Now() - worked.mapped());
   if (dirty_.contains(key)) Enqueue(key);
-}
-
-int WorkQueue::failures(const NamespacedName& key) const {
-  const auto found = failures_.find(key);
-  return found == failures_.end() ? 0 : found->second;
 }
 
 void WorkQueue::Enqueue(const NamespacedName& key) {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <deque>
 #include <functional>
 #include <map>
@@ -9,23 +9,12 @@
 
 #include "base/event_loop.h"
 #include "operator/kube/object.h"
-#include "operator/kube/token_bucket.h"
 
 namespace pliant::kube {
-
-struct WorkQueueOptions {
-  // A key that failed n times in a row waits first · 2ⁿ, at most `most`, and at least as long as
-  // the bucket for all keys demands.
-  Duration first_delay = std::chrono::milliseconds(5);
-  Duration most_delay = std::chrono::seconds(1000);
-  double retries_per_second = 10;
-  int retries_burst = 100;
-};
 
 // For metrics; each may be empty.
 struct WorkQueueObserver {
   std::function<void()> on_add;
-  std::function<void()> on_retry;
   std::function<void(Duration waited)> on_take;  // from Add to Take
   std::function<void(Duration worked)> on_done;  // from Take to Done
 };
@@ -37,8 +26,7 @@ class WorkQueue {
  public:
   // `on_ready` runs as a task of its own after keys came in, once for many; it takes all that there
   // are. `loop` outlives the queue.
-  WorkQueue(EventLoop& loop, WorkQueueOptions options, std::function<void()> on_ready,
-            WorkQueueObserver observer = {});
+  WorkQueue(EventLoop& loop, std::function<void()> on_ready, WorkQueueObserver observer = {});
   ~WorkQueue();
   WorkQueue(const WorkQueue&) = delete;
   WorkQueue& operator=(const WorkQueue&) = delete;
@@ -48,16 +36,12 @@ class WorkQueue {
   void AddAfter(const NamespacedName& key, Duration delay);
   // What AddAfter has put off comes no more.
   void CancelDelay(const NamespacedName& key);
-  // After a failure: longer each time, until Forget.
-  void Retry(const NamespacedName& key);
-  void Forget(const NamespacedName& key) { failures_.erase(key); }
 
   std::optional<NamespacedName> Take();
   void Done(const NamespacedName& key);
 
   std::size_t depth() const { return queue_.size(); }
   std::size_t working() const { return processing_.size(); }
-  int failures(const NamespacedName& key) const;
 
  private:
   struct Delayed {
@@ -69,16 +53,13 @@ class WorkQueue {
   void AnnounceReady();
 
   EventLoop& loop_;
-  const WorkQueueOptions options_;
   const std::function<void()> on_ready_;
   const WorkQueueObserver observer_;
-  TokenBucket retries_;
 
   std::deque<NamespacedName> queue_;                // in order of arrival; each key once
   std::map<NamespacedName, TimePoint> dirty_;       // wants a look since; queued unless processing
   std::map<NamespacedName, TimePoint> processing_;  // taken when
   std::map<NamespacedName, Delayed> delayed_;
-  std::map<NamespacedName, int> failures_;
   TimerId ready_timer_ = 0;  // on_ready_ is posted
 };
 

@@ -101,8 +101,6 @@ struct Metrics::Families {
                                            "Jobs that wait for a decision.");
   Counters& queue_adds = registry.AddCounters("workqueue_adds_total", {"controller", "name"},
                                               "Jobs that were queued for a decision.");
-  Counters& queue_retries = registry.AddCounters("workqueue_retries_total", {"controller", "name"},
-                                                 "Jobs that were queued again after a failure.");
   Histograms& queue_seconds =
       registry.AddHistograms("workqueue_queue_duration_seconds", {"controller", "name"},
                              "How long a job waited for a decision.");
@@ -192,7 +190,6 @@ void Metrics::OnReflectorRestart(std::string_view kind, std::string_view reason)
 }
 
 void Metrics::OnQueueAdd() { families_->queue_adds.Add(kQueue).Increment(); }
-void Metrics::OnQueueRetry() { families_->queue_retries.Add(kQueue).Increment(); }
 void Metrics::OnQueueTake(Duration waited) {
   families_->queue_seconds.Add(kQueue, kSeconds).Observe(ToSeconds(waited));
 }

@@ -49,7 +49,6 @@ class Metrics {
   void OnReflectorRestart(std::string_view kind, std::string_view reason);
 
   void OnQueueAdd();
-  void OnQueueRetry();
   void OnQueueTake(Duration waited);
   void OnQueueDone(Duration worked);
   void SetQueueDepth(std::size_t depth);

@@ -1,7 +1,5 @@
 #include "operator/kube/work_queue.h"
 
-#include <vector>
-
 #include <gtest/gtest.h>
 
 #include "base/sim_event_loop.h"
@@ -17,7 +15,7 @@ class WorkQueueTest : public testing::Test {
  protected:
   SimEventLoop loop_;
   int ready_ = 0;
-  WorkQueue queue_{loop_, {}, [this] { ++ready_; }};
+  WorkQueue queue_{loop_, [this] { ++ready_; }};
 };
 
 TEST_F(WorkQueueTest, AKeyStandsInItOnceInOrderOfArrival) {
@@ -85,38 +83,9 @@ TEST_F(WorkQueueTest, WhatWasPutOffCanBeCancelled) {
   EXPECT_EQ(queue_.Take(), kA) << "it may be put off again";
 }
 
-TEST_F(WorkQueueTest, FailuresWaitTwiceAsLongEachTimeUntilForgotten) {
-  const auto wait_of_retry = [&] {
-    const TimePoint start = loop_.Now();
-    queue_.Retry(kA);
-    EXPECT_TRUE(loop_.RunUntilTrue([&] { return queue_.depth() == 1; }, 2h));
-    queue_.Take();
-    queue_.Done(kA);
-    return loop_.Now() - start;
-  };
-  EXPECT_EQ(wait_of_retry(), Duration(5ms));
-  EXPECT_EQ(wait_of_retry(), Duration(10ms));
-  EXPECT_EQ(wait_of_retry(), Duration(20ms));
-  for (int i = 0; i < 30; ++i) wait_of_retry();
-  EXPECT_EQ(wait_of_retry(), Duration(1000s));
-  EXPECT_EQ(queue_.failures(kA), 34);
-  queue_.Forget(kA);
-  EXPECT_EQ(wait_of_retry(), Duration(5ms));
-}
-
-TEST_F(WorkQueueTest, ManyFailingKeysShareOneRate) {
-  for (int i = 0; i < 150; ++i) queue_.Retry({"ns", "k" + std::to_string(i)});
-  loop_.RunFor(10ms);
-  EXPECT_EQ(queue_.depth(), 100u);
-  loop_.RunFor(1s);
-  EXPECT_EQ(queue_.depth(), 110u);
-  loop_.RunFor(4s);
-  EXPECT_EQ(queue_.depth(), 150u);
-}
-
 TEST_F(WorkQueueTest, ADestroyedQueueLeavesNoTimers) {
   {
-    WorkQueue queue(loop_, {}, [] { FAIL(); });
+    WorkQueue queue(loop_, [] { FAIL(); });
     queue.Add(kA);
     queue.AddAfter(kB, 1s);
   }
@@ -128,10 +97,8 @@ TEST(WorkQueueObserver, TellsOfWaitAndWork) {
   Duration waited{};
   Duration worked{};
   int adds = 0;
-  int retries = 0;
-  WorkQueue queue(loop, {}, [] {},
+  WorkQueue queue(loop, [] {},
                   {.on_add = [&] { ++adds; },
-                   .on_retry = [&] { ++retries; },
                    .on_take = [&](Duration d) { waited = d; },
                    .on_done = [&](Duration d) { worked = d; }});
   queue.Add(kA);
@@ -140,11 +107,9 @@ TEST(WorkQueueObserver, TellsOfWaitAndWork) {
   queue.Take();
   loop.RunFor(2s);
   queue.Done(kA);
-  queue.Retry(kA);
   EXPECT_EQ(waited, Duration(3s));
   EXPECT_EQ(worked, Duration(2s));
   EXPECT_EQ(adds, 1);
-  EXPECT_EQ(retries, 1);
 }
 
 }  // namespace

@@ -54,7 +54,6 @@ TEST(Document, HasTheOperatorsMetrics) {
   metrics.OnRequest("GET", "200", milliseconds(1));
   metrics.OnReflectorRestart("Pod", "TooShort");
   metrics.OnQueueAdd();
-  metrics.OnQueueRetry();
   metrics.OnQueueTake(milliseconds(1));
   metrics.OnQueueDone(milliseconds(1));
   metrics.SetQueueDepth(1);
