@@ -1,6 +1,7 @@
 #include "operator/controller/failure_policy.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <format>
 
 #include "operator/controller/learner_ending.h"
@@ -17,6 +18,13 @@ std::string Describe(const api::Pod& pod, const LearnerEnding& ending) {
   if (!ending.exit_code) return std::format("learner {}: {}", pod.meta.name, ending.message);
   return std::format("learner {} exited with {}: {}", pod.meta.name,
                      DescribeExitCode(*ending.exit_code), ending.message);
+}
+
+// Adds all but the newest `kept` of `pods`, which are in the order of their numbers.
+void CollectAllBut(std::size_t kept, const std::vector<const api::Pod*>& pods,
+                   std::vector<const api::Pod*>& collected) {
+  const std::size_t rest = pods.size() - std::min(kept, pods.size());
+  collected.insert(collected.end(), pods.begin(), pods.begin() + static_cast<std::ptrdiff_t>(rest));
 }
 
 }  // namespace
@@ -55,9 +63,10 @@ FailureVerdict JudgeFailures(const api::FailurePolicy& policy, const api::Failur
 }
 
 std::vector<const api::Pod*> PodsToCollect(const std::vector<api::Pod>& learners,
-                                           const std::vector<int>& counted) {
+                                           const api::JobStatus& status) {
   std::vector<const api::Pod*> collected;
-  std::vector<const api::Pod*> failed;  // in the order of their numbers
+  std::vector<const api::Pod*> failed;
+  std::vector<const api::Pod*> without_logs;
   for (const api::Pod& pod : learners) {
     const auto ending = EndingOf(pod);
     if (!ending || pod.deleting()) continue;
@@ -69,16 +78,19 @@ std::vector<const api::Pod*> PodsToCollect(const std::vector<api::Pod>& learners
         collected.push_back(&pod);
         break;
       case LearnerEnd::kNodeFault:
-        failed.push_back(&pod);
+        without_logs.push_back(&pod);
         break;
       case LearnerEnd::kFailed:
-        if (std::ranges::contains(counted, LearnerNumber(pod).value_or(-1))) failed.push_back(&pod);
+        if (status.finished() ||
+            std::ranges::contains(status.failures.counted, LearnerNumber(pod).value_or(-1))) {
+          failed.push_back(&pod);
+        }
         break;
     }
   }
-  if (failed.size() > kFailedPodsKept) {
-    collected.insert(collected.end(), failed.begin(), failed.end() - kFailedPodsKept);
-  }
+  CollectAllBut(kFailedPodsKept, failed, collected);
+  CollectAllBut(kFailedPodsKept - std::min(kFailedPodsKept, failed.size()), without_logs,
+                collected);
   return collected;
 }
 

@@ -27,9 +27,11 @@ struct FailureVerdict {
 FailureVerdict JudgeFailures(const api::FailurePolicy& policy, const api::FailureCount& before,
                              std::int64_t committed_step, const std::vector<api::Pod>& learners);
 
-// The ended pods that are of no use any more: all that were told to go or were disrupted, and all
-// but the newest three of the failed ones that `counted` names, whose logs somebody may want.
+// The ended pods of a job with this status that are of no use any more: all that were told to go or
+// were disrupted, and all but the newest three of the failed ones, whose logs somebody may want.
+// Those that their node refused or lost have none, and get the places that are left. While the job
+// has not finished, a failed one stays until it is counted.
 std::vector<const api::Pod*> PodsToCollect(const std::vector<api::Pod>& learners,
-                                           const std::vector<int>& counted);
+                                           const api::JobStatus& status);
 
 }  // namespace pliant::controller

@@ -89,7 +89,15 @@ bool HasLastFigures(const JobView& view, WallTime now) {
          now < view.job->status.completion_time.value_or(now) + kLastFigures;
 }
 
-// A finished job gets no pod any more; what is left of it goes, its ended pods and their logs stay.
+void CollectPods(const JobView& view, Outcome& outcome) {
+  for (const api::Pod* pod : PodsToCollect(view.learners, outcome.status)) {
+    outcome.actions.emplace_back(
+        DeletePod{.pod = pod->meta.name, .uid = pod->meta.uid, .why = "it has ended"});
+  }
+}
+
+// A finished job gets no pod any more; what is left of it goes, but for the ended pods whose logs
+// somebody may want.
 void CleanUp(const JobView& view, WallTime now, Outcome& outcome) {
   const bool completed = view.job->status.phase == api::JobPhase::kSucceeded;
   ReportProgress(view, outcome.status);
@@ -98,6 +106,7 @@ void CleanUp(const JobView& view, WallTime now, Outcome& outcome) {
   LearnerOutcome learners = DismissLearners(view, completed, now);
   Append(std::move(learners.actions), outcome.actions);
   KeepEarliest(learners.look_again, outcome.look_again);
+  CollectPods(view, outcome);
   if (HasLiveLearners(view)) return;  // those who are left need the coordinator to the end
   if (HasLastFigures(view, now)) {
     outcome.look_again = now + std::chrono::seconds(1);
@@ -193,13 +202,6 @@ void AskWhyNotMounted(const JobView& view, WallTime now, Outcome& outcome) {
     return;
   }
   outcome.actions.emplace_back(FindMountCause{.pod = pod->meta.name, .uid = pod->meta.uid});
-}
-
-void CollectPods(const JobView& view, Outcome& outcome) {
-  for (const api::Pod* pod : PodsToCollect(view.learners, outcome.status.failures.counted)) {
-    outcome.actions.emplace_back(
-        DeletePod{.pod = pod->meta.name, .uid = pod->meta.uid, .why = "it has ended"});
-  }
 }
 
 // Whether anybody wants to read it yet: a new job is written of when it is admitted, or refused.

@@ -76,10 +76,19 @@ TEST(FailurePolicy, SaysWhatBefellTheLearner) {
   EXPECT_EQ(verdict.fatal->message, "learner digits-1a2b3-3 exited with code 2: oops");
 }
 
+api::Pod Refused(int number) {
+  api::Pod pod = Learner(number, Life::kGated);
+  pod.phase = api::PodPhase::kFailed;
+  pod.reason = "UnexpectedAdmissionError";
+  return pod;
+}
+
 std::vector<std::string> Collected(const std::vector<api::Pod>& learners,
-                                   const std::vector<int>& counted) {
+                                   const std::vector<int>& counted,
+                                   api::JobPhase phase = api::JobPhase::kRunning) {
+  const api::JobStatus status{.phase = phase, .failures = {.counted = counted}};
   std::vector<std::string> names;
-  for (const api::Pod* pod : PodsToCollect(learners, counted)) names.push_back(pod->meta.name);
+  for (const api::Pod* pod : PodsToCollect(learners, status)) names.push_back(pod->meta.name);
   return names;
 }
 
@@ -87,6 +96,18 @@ TEST(FailurePolicy, KeepsTheLastThreeFailedPodsForTheirLogs) {
   const std::vector<api::Pod> learners = {Failed(1), Failed(2), Failed(3), Failed(4), Failed(5)};
   EXPECT_THAT(Collected(learners, {1, 2, 3, 4, 5}), ElementsAre(Name(1), Name(2)));
   EXPECT_THAT(Collected(learners, {1, 2, 3}), IsEmpty()) << "4 and 5 are not counted yet";
+  EXPECT_THAT(Collected(learners, {1, 2, 3}, api::JobPhase::kFailed),
+              ElementsAre(Name(1), Name(2)))
+      << "nobody counts any more";
+}
+
+TEST(FailurePolicy, PodsWithoutLogsTakeNoPlaceOfThoseWithLogs) {
+  EXPECT_THAT(Collected({Failed(1), Refused(2), Refused(3), Refused(4)}, {1}),
+              ElementsAre(Name(2)));
+  EXPECT_THAT(Collected({Failed(1), Failed(2), Failed(3), Failed(4), Refused(5)}, {1, 2, 3, 4}),
+              ElementsAre(Name(1), Name(5)));
+  EXPECT_THAT(Collected({Refused(1), Refused(2), Refused(3)}, {}), IsEmpty())
+      << "they still tell an administrator of the node";
 }
 
 TEST(FailurePolicy, CollectsThoseThatWereToldToGo) {

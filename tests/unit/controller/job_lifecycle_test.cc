@@ -1,5 +1,9 @@
 #include "operator/controller/job_lifecycle.h"
 
+#include <set>
+#include <string>
+#include <variant>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +16,7 @@ namespace {
 using testing::Contains;
 using testing::ElementsAre;
 using testing::IsEmpty;
+using testing::UnorderedElementsAre;
 using testing::VariantWith;
 
 const LifecycleOptions kOptions{.coordinator_image = "pliant:2"};
@@ -265,7 +270,7 @@ TEST(JobLifecycle, OneCompletedLearnerIsEnough) {
   EXPECT_THAT(outcome.actions, IsEmpty()) << "learner 0 may write its last words";
   ASSERT_TRUE(outcome.look_again);
   EXPECT_LE(*outcome.look_again, At(69)) << "then it is given up on; status may be due before";
-  view.learners[0] = Learner(0, Life::kSucceeded);
+  view.learners[0] = Ended(view.learners[0], 0, R"({"reason":"Completed"})");
   outcome = ReconcileJob(view, plan, kOptions, At(11));
   EXPECT_THAT(outcome.actions, IsEmpty()) << "the coordinator is about to hear the last figures";
   Edit(view.coordinator.progress).state = CoordinatorState::kCompleted;
@@ -289,6 +294,26 @@ TEST(JobLifecycle, APermanentExitCodeFailsTheJob) {
   outcome = ReconcileJob(view, std::nullopt, kOptions, At(10));
   EXPECT_THAT(outcome.actions,
               ElementsAre(VariantWith<DeletePod>(testing::Field(&DeletePod::pod, Name(0)))));
+}
+
+// A wrong argument ends all learners at once, some of them after the job has failed.
+TEST(JobLifecycle, OfManyThatFailAtOnceThreeAreKept) {
+  JobView view = TrainingView(64);
+  for (int number = 0; number < 32; ++number) {
+    view.learners[number] = Ended(view.learners[number], 2, "usage: train");
+  }
+  Apply(ReconcileJob(view, Keep(view), kOptions, At(9)), view);
+  EXPECT_EQ(view.job->status.phase, api::JobPhase::kFailed);
+  for (int number = 32; number < 64; ++number) {
+    view.learners[number] = Ended(view.learners[number], 2, "usage: train");
+  }
+  const Outcome outcome = ReconcileJob(view, std::nullopt, kOptions, At(10));
+  std::set<std::string> kept;
+  for (int number = 0; number < 64; ++number) kept.insert(Name(number));
+  for (const Action& action : outcome.actions) {
+    if (const auto* end = std::get_if<DeletePod>(&action)) kept.erase(end->pod);
+  }
+  EXPECT_THAT(kept, UnorderedElementsAre(Name(61), Name(62), Name(63)));
 }
 
 TEST(JobLifecycle, AFailureIsCountedAndTold) {
