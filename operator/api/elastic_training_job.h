@@ -68,6 +68,7 @@ struct JobSpec {
   CheckpointSpec checkpoint;
   ResizeSpec resize;
   FailurePolicy failure_policy;
+  std::chrono::seconds start_timeout{120};                 // then a grant is withdrawn
   std::optional<std::chrono::seconds> active_deadline;     // since it last left the queue
   std::optional<std::chrono::seconds> ttl_after_finished;  // then it is deleted
   std::string template_json;                               // a PodTemplateSpec, kept as it is

@@ -269,6 +269,9 @@ Outcome ReconcileJob(const JobView& view, const std::optional<JobPlan>& plan,
   } else {
     if (plan) ReportPlan(plan->decision, now, outcome.status);
     outcome.memory.cap = plan ? plan->decision.cap : std::nullopt;
+    // What was withdrawn is not refused any more: the next grant has a time of its own.
+    const bool withdrawn = outcome.memory.cap && outcome.memory.cap != view.memory.cap;
+    if (withdrawn) outcome.memory.refused_grants.reset();
     Admit(view, plan.has_value(), options, now, outcome);
     ProvideCoordinator(view, plan ? plan->decision.to : 0, now, outcome);
     if (plan) ProvideLearners(view, *plan, now, outcome);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <utility>
+#include <variant>
 
 #include "operator/controller/learner_ending.h"
 #include "operator/controller/names.h"
@@ -140,6 +141,13 @@ void RememberWaiting(const JobView& view, WallTime now, JobMemory& memory) {
   }
 }
 
+// Whether granted learners wait for it.
+bool ServesLearners(const Action& action) {
+  return !std::holds_alternative<CheckTemplate>(action) &&
+         !std::holds_alternative<FindMountCause>(action) &&
+         !std::holds_alternative<DeletePod>(action) && !std::holds_alternative<DeleteJob>(action);
+}
+
 }  // namespace
 
 JobMemory Remember(const JobView& view, WallTime now) {
@@ -153,6 +161,22 @@ JobMemory Remember(const JobView& view, WallTime now) {
   RememberMinimum(view, now, memory);
   if (view.coordinator.reachable) memory.coordinator_tries = 0;
   return memory;
+}
+
+void RememberRefusal(std::span<const Action> undone, const std::string& refusal, WallTime now,
+                     JobMemory& memory) {
+  memory.refusal = refusal;
+  if (std::ranges::none_of(undone, ServesLearners)) return;
+  if (!memory.refused_grants) memory.refused_grants = RefusedGrants{.since = now, .gates = {}};
+  for (const Action& action : undone) {
+    const auto* gate = std::get_if<OpenGate>(&action);
+    if (gate != nullptr) memory.refused_grants->gates.insert(gate->pod);
+  }
+}
+
+void ForgetRefusal(JobMemory& memory) {
+  memory.refusal.clear();
+  memory.refused_grants.reset();
 }
 
 }  // namespace pliant::controller

@@ -43,6 +43,14 @@ struct MountCause {
   bool operator==(const MountCause&) const = default;
 };
 
+// Granted learners that could not be made, or let through their gates, because the API server
+// refused something.
+struct RefusedGrants {
+  WallTime since;               // without success in between
+  std::set<std::string> gates;  // of these learners they could not be opened
+  bool operator==(const RefusedGrants&) const = default;
+};
+
 // What this program wrote to status last.
 struct Told {
   std::optional<WallTime> at;                 // nothing: nothing yet
@@ -60,6 +68,7 @@ struct JobMemory {
   std::optional<planner::DemandCap> cap;
   std::optional<TemplateCheck> template_check;
   std::string refusal;  // why the API server would not do what was asked last; empty: it did
+  std::optional<RefusedGrants> refused_grants;
   std::map<std::string, MountCause> mount_causes;  // by pod name
   std::optional<WallTime> below_minimum_since;
   std::optional<WallTime> waiting_since;  // for its first GPU; nothing: it does not

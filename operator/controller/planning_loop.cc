@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <set>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -383,10 +384,10 @@ void PlanningLoop::OnDone(const Errand& errand, const BatchResult& result) {
   }
   queue_.Done(KeyOf(job));
   if (result.error) {
-    OnFailure(batch, *result.error);
+    OnFailure(batch, result);
     return;
   }
-  parts_.table.Memory(job.uid).refusal.clear();
+  ForgetRefusal(parts_.table.Memory(job.uid));
   course->second.backoff = Backoff(kFailureBackoff);
   course->second.not_before = {};
   course->second.last_error.clear();
@@ -410,7 +411,8 @@ void PlanningLoop::Clear(const Errand& errand, const BatchResult& result) {
                         });
 }
 
-void PlanningLoop::OnFailure(const Batch& batch, const kube::KubeError& error) {
+void PlanningLoop::OnFailure(const Batch& batch, const BatchResult& result) {
+  const kube::KubeError& error = *result.error;
   const kube::NamespacedName key = KeyOf(batch.job.meta);
   Course& course = courses_.at(batch.job.meta.uid);
   if (error.code == ErrorCode::kConflict || error.code == ErrorCode::kNotFound) {
@@ -421,7 +423,8 @@ void PlanningLoop::OnFailure(const Batch& batch, const kube::KubeError& error) {
   if (error.code == ErrorCode::kCancelled) return;  // the lease is lost
   LogFailure(course, batch, error);
   if (IsRefusal(error)) {
-    parts_.table.Memory(batch.job.meta.uid).refusal = error.message;
+    RememberRefusal(std::span(batch.actions).subspan(result.failed.value_or(0)), error.message,
+                    options_.now(), parts_.table.Memory(batch.job.meta.uid));
     if (course.not_before == WallTime{}) course.backoff = Backoff(kRefusalBackoff);
   }
   const Duration delay = DelayAfter(error, course.backoff);

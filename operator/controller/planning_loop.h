@@ -97,7 +97,7 @@ class PlanningLoop {
   void OnDone(const Errand& errand, const BatchResult& result);
   void Clear(const Errand& errand, const BatchResult& result);
   void LogFailure(Course& course, const Batch& batch, const Error& error);
-  void OnFailure(const Batch& batch, const kube::KubeError& error);
+  void OnFailure(const Batch& batch, const BatchResult& result);
   void RememberWrite(const Errand& errand, const BatchResult& result);
   void RememberTemplateCheck(const Batch& batch, const BatchResult& result);
   void FollowCoordinator(const JobView& view, const Outcome& outcome);

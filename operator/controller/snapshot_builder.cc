@@ -102,6 +102,8 @@ std::optional<planner::LearnerView> LearnerViewOf(const api::Pod& pod, const Job
   } else if (IsGated(pod)) {
     view.state = kGated;
     view.since = pod.meta.created;
+    const auto& refused = job.memory.refused_grants;
+    view.refused = refused && refused->gates.contains(name);
   } else {
     view.state = IsRunning(pod) ? kRunning : kStarting;
     view.since = starting != job.memory.starting_since.end() ? starting->second : pod.meta.created;
@@ -137,8 +139,10 @@ planner::JobView PlannerView(const JobView& view) {
       .below_minimum_since = view.memory.below_minimum_since,
       .min_runtime = job.spec.resize.min_runtime,
       .cooldown = job.spec.resize.cooldown,
+      .start_timeout = job.spec.start_timeout,
       .cap = view.memory.cap,
   };
+  if (view.memory.refused_grants) planned.refused_since = view.memory.refused_grants->since;
   for (const api::Pod& pod : view.learners) {
     if (auto learner = LearnerViewOf(pod, view)) planned.learners.push_back(*std::move(learner));
   }

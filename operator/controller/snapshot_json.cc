@@ -92,7 +92,8 @@ json Encode(const planner::PodNeeds& needs) {
 json Encode(const planner::LearnerView& learner) {
   return {{"name", learner.name},           {"node", learner.node},
           {"state", NameOf(learner.state)}, {"created", Time(learner.created)},
-          {"since", Time(learner.since)},   {"member", learner.member}};
+          {"since", Time(learner.since)},   {"member", learner.member},
+          {"refused", learner.refused}};
 }
 
 json Encode(const planner::JobView& job) {
@@ -129,6 +130,8 @@ json Encode(const planner::JobView& job) {
           {"belowMinimumSince", Time(job.below_minimum_since)},
           {"minRuntimeSeconds", job.min_runtime.count()},
           {"cooldownSeconds", job.cooldown.count()},
+          {"startTimeoutSeconds", job.start_timeout.count()},
+          {"refusedSince", Time(job.refused_since)},
           {"learners", std::move(learners)},
           {"cap", std::move(cap)},
           {"avoided", std::move(avoided)}};

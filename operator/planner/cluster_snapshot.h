@@ -103,8 +103,9 @@ struct LearnerView {
   std::string node;  // where it runs, or is planned to run
   LearnerState state = LearnerState::kGated;
   WallTime created;
-  WallTime since;       // when it entered `state`; for kStarting: when its gate was opened
-  bool member = false;  // of the newest membership
+  WallTime since;        // when it entered `state`; for kStarting: when its gate was opened
+  bool member = false;   // of the newest membership
+  bool refused = false;  // kGated: the API server would not have its gate opened
   bool operator==(const LearnerView&) const = default;
 };
 
@@ -149,6 +150,11 @@ struct JobView {
       below_minimum_since;  // has had fewer than learners_min learners since then
   Seconds min_runtime{0};
   Seconds cooldown{30};
+  // A learner that is kStarting for so long, or refused, is withdrawn.
+  Seconds start_timeout{120};
+  // Since when the API server refuses what the learners granted to it need: their pods, the opening
+  // of their gates. Nothing: it does not.
+  std::optional<WallTime> refused_since;
 
   std::vector<LearnerView> learners;
   std::optional<DemandCap> cap;  // Decision::cap of the plan before

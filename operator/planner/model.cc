@@ -141,20 +141,29 @@ class Builder {
     return at->second;
   }
 
-  bool NotStartedInTime(const LearnerView& learner) const {
+  bool RefusedForTooLong(const JobView& view) const {
+    return view.refused_since && snapshot_.now - *view.refused_since >= view.start_timeout;
+  }
+
+  bool NotStartedInTime(const JobView& view, const LearnerView& learner) const {
+    if (learner.state == LearnerState::kGated) return learner.refused && RefusedForTooLong(view);
     return learner.state == LearnerState::kStarting &&
-           snapshot_.now - learner.since >= policy_.start_timeout;
+           snapshot_.now - learner.since >= view.start_timeout;
   }
 
   void Withdraw(Job& job) {
-    for (const LearnerView& learner : job.view->learners) {
-      if (NotStartedInTime(learner)) {
+    const JobView& view = *job.view;
+    for (const LearnerView& learner : view.learners) {
+      if (NotStartedInTime(view, learner)) {
         ++job.withdrawn;
       } else if (learner.state == LearnerState::kStarting) {
-        AgainAt(learner.since + policy_.start_timeout);
+        AgainAt(learner.since + view.start_timeout);
       }
     }
-    if (job.withdrawn > 0) {
+    // Learners whose pods are refused were never made: what is present is all that it can have.
+    const bool refused = RefusedForTooLong(view);
+    if (view.refused_since && !refused) AgainAt(*view.refused_since + view.start_timeout);
+    if (job.withdrawn > 0 || refused) {
       const int strikes = job.cap ? job.cap->strikes + 1 : 1;
       // Doubled with every strike, without ever overflowing.
       Seconds pause = policy_.first_cap;
@@ -164,7 +173,7 @@ class Builder {
                           .strikes = strikes};
     } else if (job.cap && job.cap->until <= snapshot_.now) {
       const auto running =
-          std::ranges::count(job.view->learners, LearnerState::kRunning, &LearnerView::state);
+          std::ranges::count(view.learners, LearnerState::kRunning, &LearnerView::state);
       // It got further than the time before: what was wrong is over. Otherwise the strikes stay in
       // mind.
       if (running > job.cap->learners) job.cap.reset();
@@ -194,7 +203,9 @@ class Builder {
   // A learner that holds its GPUs may stay wherever it is; one that waits for them only where it
   // could be created too.
   bool MayStay(const Job& job, const LearnerView& learner) const {
-    if (learner.state == LearnerState::kLeaving || NotStartedInTime(learner)) return false;
+    if (learner.state == LearnerState::kLeaving || NotStartedInTime(*job.view, learner)) {
+      return false;
+    }
     return learner.state != LearnerState::kGated ||
            std::ranges::binary_search(model_.fits[job.fit].nodes, model_.NodeNamed(learner.node));
   }

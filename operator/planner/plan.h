@@ -14,8 +14,6 @@ namespace pliant::planner {
 
 // The cluster's rules. A job's own wishes are in its JobView.
 struct Policy {
-  Seconds start_timeout{
-      120};  // a learner whose gate is open this long and that does not run is withdrawn
   Seconds first_cap{
       60};  // for so long its job may not demand more than what did start; doubled each time
   Seconds longest_cap{1800};

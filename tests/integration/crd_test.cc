@@ -84,6 +84,7 @@ TEST_F(JobDefinitionTest, DefaultsAreFilledIn) {
       json::parse(R"({"gracePeriodSeconds": 60, "minRuntimeSeconds": 0, "cooldownSeconds": 30})"));
   EXPECT_EQ(spec.at("failurePolicy"),
             json::parse(R"({"maxFailures": 10, "permanentExitCodes": [2]})"));
+  EXPECT_EQ(spec.at("startTimeoutSeconds"), 120);
 }
 
 TEST_F(JobDefinitionTest, GoodJobsAreTaken) {
@@ -214,6 +215,10 @@ TEST_F(JobDefinitionTest, BadJobsAreRefusedWithTheFieldNamed) {
        {"spec.resize.minRuntimeSeconds", "greater than or equal to 0"}},
       {R"({"spec": {"resize": {"cooldownSeconds": 3601}}})",
        {"spec.resize.cooldownSeconds", "less than or equal to 3600"}},
+      {R"({"spec": {"startTimeoutSeconds": 9}})",
+       {"spec.startTimeoutSeconds", "greater than or equal to 10"}},
+      {R"({"spec": {"startTimeoutSeconds": 86401}})",
+       {"spec.startTimeoutSeconds", "less than or equal to 86400"}},
       {R"({"spec": {"activeDeadlineSeconds": 0}})",
        {"spec.activeDeadlineSeconds", "greater than or equal to 1"}},
       {R"({"spec": {"ttlSecondsAfterFinished": -1}})",

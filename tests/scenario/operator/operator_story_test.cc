@@ -1,9 +1,12 @@
 #include <algorithm>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "operator/controller/names.h"
 #include "tests/scenario/operator/operator_world.h"
 
 namespace pliant {
@@ -379,6 +382,49 @@ TEST_F(OperatorStory, AServerThatRefusesPodsIsAskedLessAndLess) {
   EXPECT_LE(world.server.writes - before, 15);
   world.server.refuse = nullptr;
   ASSERT_TRUE(world.ReachSizes({{"one", 4}}));
+}
+
+// The quota of the one's namespace lets it have two learners.
+TEST_F(OperatorStory, GpusThatAQuotaRefusesToOneJobGoToAnother) {
+  world.server.refuse = [&](const nlohmann::json& pod) {
+    const auto label = [&](std::string_view name) {
+      return pod.at("metadata").at("labels").value(std::string(name), "");
+    };
+    const bool limited = label(controller::kLabelJob) == "limited" &&
+                         label(controller::kLabelRole) == controller::kRoleLearner;
+    const bool full = limited && world.PodsOf("limited", "learner") >= 2;
+    return std::string(full ? "exceeded quota: gpus" : "");
+  };
+  world.SubmitJob("limited", {{"startTimeoutSeconds", 30}});
+  world.SubmitJob("other");
+  ASSERT_TRUE(
+      world.Reach([&] { return std::ranges::contains(world.events, "limited: RefusedByServer"); }));
+  EXPECT_EQ(world.PodsOf("other", "learner"), 4);
+  world.loop.RunFor(seconds(60));
+  EXPECT_EQ(world.Learners("limited"), 2);
+  EXPECT_EQ(world.Learners("other"), 6);
+  EXPECT_THAT(world.Status("limited").value("reason", ""), HasSubstr("did not start in time"));
+  world.server.refuse = nullptr;
+  ASSERT_TRUE(world.ReachSizes({{"limited", 4}, {"other", 4}}));
+}
+
+TEST_F(OperatorStory, GpusOfLearnersWhoseGatesAreRefusedGoToAnother) {
+  world.server.fail = [](const kube::HttpRequest& request) {
+    const bool gate = request.method == kube::HttpMethod::kPatch &&
+                      request.target.find("/pods/denied-") != std::string::npos;
+    return gate ? 403 : 0;
+  };
+  world.SubmitJob("denied", {{"startTimeoutSeconds", 30}});
+  world.SubmitJob("other");
+  ASSERT_TRUE(
+      world.Reach([&] { return std::ranges::contains(world.events, "denied: RefusedByServer"); }));
+  EXPECT_EQ(world.PodsOf("denied", "learner"), 4);
+  world.loop.RunFor(seconds(60));
+  EXPECT_EQ(world.PodsOf("denied", "learner"), 0);
+  EXPECT_EQ(world.Learners("other"), 8);
+  EXPECT_EQ(world.Phase("denied"), "Queued");
+  world.server.fail = nullptr;
+  ASSERT_TRUE(world.ReachSizes({{"denied", 4}, {"other", 4}}));
 }
 
 }  // namespace

@@ -29,6 +29,7 @@ TEST(JobCodec, FillsInDefaults) {
   EXPECT_EQ(job->spec.checkpoint.volume_json, R"({"hostPath":{"path":"/data"}})");
   EXPECT_EQ(job->spec.resize.grace_period, seconds(60));
   EXPECT_EQ(job->spec.failure_policy.max_failures, 10);
+  EXPECT_EQ(job->spec.start_timeout, seconds(120));
   EXPECT_EQ(job->spec.active_deadline, std::nullopt);
   EXPECT_EQ(job->spec.ttl_after_finished, std::nullopt);
   EXPECT_EQ(job->status, JobStatus{});
@@ -36,10 +37,12 @@ TEST(JobCodec, FillsInDefaults) {
 
 TEST(JobCodec, ReadsLimitsInTime) {
   json object = Minimal();
+  object["spec"]["startTimeoutSeconds"] = 600;
   object["spec"]["activeDeadlineSeconds"] = 3600;
   object["spec"]["ttlSecondsAfterFinished"] = 0;
   const Result<ElasticTrainingJob> job = DecodeJob(object);
   ASSERT_TRUE(job) << job.error();
+  EXPECT_EQ(job->spec.start_timeout, seconds(600));
   EXPECT_EQ(job->spec.active_deadline, seconds(3600));
   EXPECT_EQ(job->spec.ttl_after_finished, seconds(0));
 }
@@ -72,6 +75,8 @@ TEST(JobCodec, NamesTheFieldThatIsWrong) {
       {"/spec/failurePolicy",
        {{"permanentExitCodes", {2, 700}}},
        "spec.failurePolicy.permanentExitCodes: holds what is not a whole number from 1 to 255"},
+      {"/spec/startTimeoutSeconds", 9,
+       "spec.startTimeoutSeconds: not a whole number from 10 to 86400"},
       {"/spec/activeDeadlineSeconds", 0,
        "spec.activeDeadlineSeconds: not a whole number from 1 to 315360000"},
       {"/spec/template",

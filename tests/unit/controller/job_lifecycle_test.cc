@@ -316,6 +316,21 @@ TEST(JobLifecycle, OfManyThatFailAtOnceThreeAreKept) {
   EXPECT_THAT(kept, UnorderedElementsAre(Name(61), Name(62), Name(63)));
 }
 
+TEST(JobLifecycle, AfterAWithdrawalTheNextGrantHasItsOwnTime) {
+  JobView view = TrainingView(2);
+  view.memory.refused_grants = RefusedGrants{.since = At(5), .gates = {}};
+  JobPlan plan = Keep(view);
+  Apply(ReconcileJob(view, plan, kOptions, At(50)), view);
+  EXPECT_TRUE(view.memory.refused_grants);
+  plan.decision.cap = planner::DemandCap{.learners = 2, .until = At(185)};
+  Apply(ReconcileJob(view, plan, kOptions, At(125)), view);
+  EXPECT_FALSE(view.memory.refused_grants);
+  // It is granted more, which is refused too: the cap of before says nothing of that.
+  view.memory.refused_grants = RefusedGrants{.since = At(190), .gates = {}};
+  Apply(ReconcileJob(view, plan, kOptions, At(195)), view);
+  EXPECT_TRUE(view.memory.refused_grants);
+}
+
 TEST(JobLifecycle, AFailureIsCountedAndTold) {
   JobView view = TrainingView(2);
   view.learners[1] = Ended(view.learners[1], 1, "segfault");

@@ -1,5 +1,8 @@
 #include "operator/controller/job_memory.h"
 
+#include <span>
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "tests/unit/controller/job_fixture.h"
@@ -60,6 +63,37 @@ TEST(JobMemory, AJobAttainsGpuSecondsAlsoWhileNobodyLooks) {
   EXPECT_DOUBLE_EQ(view.memory.gpu_seconds, 200);
   See(view, 110);
   EXPECT_DOUBLE_EQ(view.memory.gpu_seconds, 210);
+}
+
+TEST(JobMemory, WhatTheServerRefusesIsKnownSinceTheFirstTimeUntilAllIsDone) {
+  const std::vector<Action> actions = {OpenGate{.pod = "a"}, OpenGate{.pod = "b"},
+                                       CreateLearner{.number = 3}};
+  JobMemory memory;
+  RememberRefusal(std::span(actions).subspan(1), "quota", At(5), memory);
+  EXPECT_EQ(memory.refusal, "quota");
+  EXPECT_EQ(memory.refused_grants, (RefusedGrants{.since = At(5), .gates = {"b"}}));
+  RememberRefusal(std::span(actions).subspan(2), "another quota", At(9), memory);
+  EXPECT_EQ(memory.refusal, "another quota");
+  EXPECT_EQ(memory.refused_grants, (RefusedGrants{.since = At(5), .gates = {"b"}}));
+  ForgetRefusal(memory);
+  EXPECT_EQ(memory, JobMemory{});
+}
+
+TEST(JobMemory, WhatNoLearnerWaitsForHoldsUpNoGrant) {
+  const struct {
+    const char* name;
+    Action undone;
+    bool holds_up;
+  } kCases[] = {{"a pod", CreateLearner{}, true},
+                {"the coordinator's pod", CreateCoordinator{}, true},
+                {"its Service", CreateService{}, true},
+                {"a deletion", DeletePod{}, false},
+                {"the job's deletion", DeleteJob{}, false}};
+  for (const auto& c : kCases) {
+    JobMemory memory;
+    RememberRefusal(std::span(&c.undone, 1), "no", At(5), memory);
+    EXPECT_EQ(memory.refused_grants.has_value(), c.holds_up) << c.name;
+  }
 }
 
 TEST(JobMemory, AFinishedJobDoesNotWait) {

@@ -90,6 +90,8 @@ TEST(SnapshotBuilder, LearnersCountForTheirJobNotAsForeign) {
   view.memory.starting_since[Name(1)] = At(40);
   view.memory.leaving_since[Name(4)] = At(45);
   view.memory.nodes["gpu-9"] = {.count = 1, .avoid_until = At(99)};
+  view.memory.refused_grants = RefusedGrants{.since = At(48), .gates = {Name(2)}};
+  Edit(view.job).spec.start_timeout = std::chrono::seconds(30);
   std::vector<std::shared_ptr<const api::Pod>> pods;
   for (const api::Pod& pod : view.learners) pods.push_back(std::make_shared<const api::Pod>(pod));
   const auto snapshot = Build({GpuNode("gpu-1", 8)}, pods, {&view}, At(50));
@@ -108,6 +110,10 @@ TEST(SnapshotBuilder, LearnersCountForTheirJobNotAsForeign) {
   EXPECT_EQ(job.learners[1].since, At(40));
   EXPECT_EQ(job.learners[2].state, kGated);
   EXPECT_EQ(job.learners[2].node, "gpu-2");
+  EXPECT_TRUE(job.learners[2].refused);
+  EXPECT_FALSE(job.learners[1].refused);
+  EXPECT_EQ(job.refused_since, At(48));
+  EXPECT_EQ(job.start_timeout, std::chrono::seconds(30));
   EXPECT_EQ(job.learners[3].state, kLeaving);
   EXPECT_EQ(job.learners[4].state, kLeaving);
   EXPECT_EQ(job.learners[4].since, At(45));

@@ -8,6 +8,7 @@ namespace pliant::planner {
 namespace {
 
 using testing::ElementsAre;
+using testing::IsEmpty;
 using testing::Pair;
 
 TEST(PlannerStory, TwoTrainingsShareEightGpus) {
@@ -157,6 +158,55 @@ TEST(PlannerStory, AGrantThatDoesNotStartIsWithdrawnForAGrowingTime) {
   world.Settle();  // this time they start
   EXPECT_EQ(DecisionOn(world.MakePlan(), "broken").cap, std::nullopt)
       << "its strikes are forgotten";
+}
+
+// A quota, say, lets the job have two pods: the GPUs of the others go on.
+TEST(PlannerStory, AGrantWhosePodsAreRefusedIsWithdrawnInTheJobsOwnTime) {
+  World world(Nodes(1, 8));
+  world.Submit(JobOf("limited"));
+  world.Submit(JobOf("other"));
+  world.Settle();
+  world.job("limited").learners.resize(2);
+  world.job("limited").start_timeout = Seconds{30};
+  world.job("limited").refused_since = world.snapshot.now;
+  world.Wait(Seconds{29});
+  Plan plan = world.MakePlan();
+  EXPECT_EQ(DecisionOn(plan, "limited").to, 4);
+  EXPECT_EQ(DecisionOn(plan, "other").to, 4);
+  EXPECT_EQ(plan.again_at, kStart + Seconds{30});
+
+  world.Wait(Seconds{1});
+  plan = world.MakePlan();
+  EXPECT_EQ(DecisionOn(plan, "limited").to, 2);
+  EXPECT_EQ(DecisionOn(plan, "limited").reason.code, ReasonCode::kGrantWithdrawn);
+  EXPECT_EQ(DecisionOn(plan, "limited").cap,
+            (DemandCap{.learners = 2, .until = kStart + Seconds{90}, .strikes = 1}));
+  EXPECT_EQ(DecisionOn(plan, "other").to, 6);
+
+  // The next grant is refused too.
+  world.job("limited").refused_since.reset();
+  world.CarryOut(plan);
+  world.snapshot.now = kStart + Seconds{90};
+  EXPECT_EQ(DecisionOn(world.MakePlan(), "limited").to, 4);
+  world.job("limited").refused_since = world.snapshot.now;
+  world.Wait(Seconds{30});
+  EXPECT_EQ(DecisionOn(world.MakePlan(), "limited").cap,
+            (DemandCap{.learners = 2, .until = kStart + Seconds{240}, .strikes = 2}));
+}
+
+TEST(PlannerStory, ALearnerWhoseGateIsRefusedIsWithdrawnAndOneThatWaitsIsNot) {
+  World world(Nodes(1, 8));
+  JobOf job("a");
+  job.Has(2, "n00").Has(2, "n00", LearnerState::kGated);
+  job.view.learners[2].refused = true;
+  job.view.refused_since = kStart;
+  world.Submit(job);
+  world.Wait(Seconds{119});
+  EXPECT_THAT(DecisionOn(world.MakePlan(), "a").drop, IsEmpty());
+  world.Wait(Seconds{1});
+  const Plan plan = world.MakePlan();
+  EXPECT_THAT(DecisionOn(plan, "a").drop, ElementsAre("a-2"));
+  EXPECT_EQ(DecisionOn(plan, "a").to, 3);
 }
 
 TEST(PlannerStory, AJobThatLostItsNodeIsReleasedAfterAWhile) {
