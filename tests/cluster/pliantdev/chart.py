@@ -315,9 +315,9 @@ def _check_right(tools: _Tools, question: Sequence[str], allowed: bool) -> None:
 
 
 def _check_pod_creators(tools: _Tools) -> None:
-    """A right to jobs alone does not lead to pods."""
+    """A right to jobs alone does not lead to pods, neither by new jobs nor by changes."""
     # fmt: off
-    tools.kubectl("create", "role", "modeller", "--namespace=team", "--verb=create,get",
+    tools.kubectl("create", "role", "modeller", "--namespace=team", "--verb=create,get,patch",
                   "--resource=elastictrainingjobs.pliant.dev,persistentvolumeclaims")
     tools.kubectl("create", "rolebinding", "modeller", "--namespace=team", "--role=modeller",
                   "--user=modeller")
@@ -340,12 +340,47 @@ def _check_pod_creators(tools: _Tools) -> None:
     if "elastictrainingjob.pliant.dev/digits created" not in (answer := create("edit")):
         raise DevError(f"somebody who may create pods: {answer}")
 
+    # A template may be changed while its job is suspended.
+    made = _read_job(tools, _RESTRICTED_EXAMPLE)
+    made["metadata"]["namespace"] = "team"
+    made["spec"]["suspend"] = True
+    tools.kubectl("create", "--filename=-", "--as=edit", given=json.dumps(made))
+
+    def patch(user: str, spec: dict[str, Any]) -> str:
+        words = ("patch", "elastictrainingjob", "digits", "--namespace=team", "--type=merge")
+        question = (*words, "--dry-run=server", f"--as={user}", "--patch")
+        try:
+            return tools.kubectl(*question, json.dumps({"spec": spec}))
+        except DevError as error:
+            return str(error)
+
+    changed = "elastictrainingjob.pliant.dev/digits patched"
+    root = {"persistentVolumeClaim": None, "hostPath": {"path": "/"}}
+    for spec, makes_other_pods in (
+        ({"template": {"metadata": {"labels": {"other": "yes"}}}}, True),
+        ({"checkpoint": {"volume": root}}, True),
+        ({"checkpoint": {"resumeFrom": {"path": "/elsewhere"}}}, True),
+        ({"resize": {"gracePeriodSeconds": 61}}, True),
+        ({"resize": {"cooldownSeconds": 31}}, False),
+        ({"priority": 6000, "elastic": {"maxLearners": 4}, "suspend": False}, False),
+    ):
+        refused = "modeller may not create pods in namespace team"
+        if (refused if makes_other_pods else changed) not in (answer := patch("modeller", spec)):
+            raise DevError(f"{spec} by somebody who may not create pods: {answer}")
+        if changed not in (answer := patch("edit", spec)):
+            raise DevError(f"{spec} by somebody who may create pods: {answer}")
+
+
+def _read_job(tools: _Tools, example: Path) -> dict[str, Any]:
+    """The first object of the file, by way of kubectl, as above."""
+    file = f"--filename={example}"
+    objects = tools.kubectl("annotate", "--local", "--output=json", file, "read=yes")
+    return json.JSONDecoder().raw_decode(objects)[0]
+
 
 def _check_admitted(tools: _Tools, example: Path) -> None:
     """The API server takes a pod of the example's template with its volume of checkpoints."""
-    file = f"--filename={example}"
-    objects = tools.kubectl("annotate", "--local", "--output=json", file, "read=yes")
-    spec = json.JSONDecoder().raw_decode(objects)[0]["spec"]
+    spec = _read_job(tools, example)["spec"]
     checkpoints = {"name": "pliant-checkpoints", **spec["checkpoint"]["volume"]}
     pod = spec["template"]["spec"]
     pod["volumes"] = [*pod.get("volumes", []), checkpoints]
