@@ -46,10 +46,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 # Deleted when their ttlSecondsAfterFinished are over.
 - apiGroups: [pliant.dev]
   resources: [elastictrainingjobs]
-  verbs: [get, list, watch, delete]
+  verbs: [list, watch, delete]
 - apiGroups: [pliant.dev]
   resources: [elastictrainingjobs/status]
-  verbs: [get, patch, update]
+  verbs: [patch]
 # To be named as the owner of pods, which a job's deletion then waits for.
 - apiGroups: [pliant.dev]
   resources: [elastictrainingjobs/finalizers]
@@ -62,12 +62,13 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 - apiGroups: [""]
   resources: [services]
   verbs: [get, list, watch, create, patch]
-# A job's keys are made anew whenever they are written: the operator never asks for them.
+# A job's keys are made anew whenever they are written: the operator asks for none. The right to patch is one to read all the same
+# (docs/operations.md, Rights).
 - apiGroups: [""]
   resources: [secrets]
   verbs: [create, patch]
 {{- if .Values.networkPolicy.jobs.enabled }}
-# So are the policies of jobs' pods.
+# The policies of jobs' pods are made anew with them.
 - apiGroups: [networking.k8s.io]
   resources: [networkpolicies]
   verbs: [create, patch]

@@ -36,10 +36,14 @@ _VALUES: dict[str, list[str | Path]] = {
     **{file.stem: ["--values", file] for file in sorted((CHART / "ci").glob("*.yaml"))},
 }
 
-# Allowed to the operator, or not: verb, kind, namespace ("": all).
+_LEASE = "leases.coordination.k8s.io"
+
+# Allowed to the operator, or not: verb, kind ("KIND:NAME": of that name), namespace ("": all).
 _RIGHTS = (
     ("list", "elastictrainingjobs.pliant.dev", "", True),
+    ("get", "elastictrainingjobs.pliant.dev", "", False),
     ("patch", "elastictrainingjobs.pliant.dev/status", "", True),
+    ("update", "elastictrainingjobs.pliant.dev/status", "", False),
     ("update", "elastictrainingjobs.pliant.dev", "", False),
     ("delete", "elastictrainingjobs.pliant.dev", "", True),
     ("create", "elastictrainingjobs.pliant.dev", "", False),
@@ -48,9 +52,15 @@ _RIGHTS = (
     ("create", "pods/exec", "", False),
     ("create", "secrets", "", True),
     ("get", "secrets", "", False),
+    ("get", "secrets:pliant-keys", _NAMESPACE, True),
     ("list", "secrets", _NAMESPACE, False),
-    ("update", "leases.coordination.k8s.io", _NAMESPACE, True),
-    ("update", "leases.coordination.k8s.io", "kube-system", False),
+    ("create", _LEASE, _NAMESPACE, True),
+    ("update", f"{_LEASE}:pliant-operator", _NAMESPACE, True),
+    ("update", f"{_LEASE}:other", _NAMESPACE, False),
+    ("patch", f"{_LEASE}:pliant-operator", _NAMESPACE, False),
+    ("update", f"{_LEASE}:pliant-operator", "kube-system", False),
+    ("list", "nodes", "", True),
+    ("get", "nodes", "", False),
     ("create", "networkpolicies.networking.k8s.io", "", True),
     ("get", "networkpolicies.networking.k8s.io", "", False),
     ("delete", "nodes", "", False),
@@ -69,7 +79,7 @@ _RIGHTS_WATCHING = (
     ("create", "secrets", "kube-public", True),
     ("create", "pods", "team", False),
     ("create", "pods", _NAMESPACE, False),
-    ("update", "leases.coordination.k8s.io", _NAMESPACE, True),
+    ("update", f"{_LEASE}:pliant-operator", _NAMESPACE, True),
 )
 
 # The same of somebody with one of Kubernetes' own roles in a namespace.
@@ -305,7 +315,7 @@ def _wait_for_pods(tools: _Tools) -> None:
 def _check_right(tools: _Tools, question: Sequence[str], allowed: bool) -> None:
     verb, kind, *rest = question
     kind, _, subresource = kind.partition("/")
-    question = [verb, kind, f"--subresource={subresource}", *rest]
+    question = [verb, kind.replace(":", "/"), f"--subresource={subresource}", *rest]
     try:
         answer = tools.kubectl("auth", "can-i", *question).strip()
     except DevError as error:
