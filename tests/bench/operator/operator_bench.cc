@@ -160,7 +160,6 @@ class Bench {
         std::format("--namespace={}", kSystem), "--coordinator-image=pliant:1",
         std::format("--identity=replica-{}", replica),
         std::format("--http-address=127.0.0.1:{}", kPort + replica), "--log-level=warning",
-        "--api-requests-per-second=2000",
         std::string("--kubeconfig=") + std::getenv("PLIANT_TEST_KUBECONFIG")});
   }
 
