@@ -64,6 +64,8 @@ void CoordinatorMonitor::Follow(const std::string& job_uid, std::int64_t term,
   link.view.silent_since = options_.now();
   link.generation = ++last_generation_;
   link.calling = false;
+  link.waiting = false;
+  link.failures = 0;
   CallSoon(job_uid, link);
 }
 
@@ -81,6 +83,7 @@ void CoordinatorMonitor::Lose(const std::string& job_uid, std::int64_t term) {
   link.told.reset();
   link.generation = ++last_generation_;
   link.calling = false;
+  link.waiting = false;
   loop_.Cancel(link.timer);
 }
 
@@ -104,7 +107,8 @@ void CoordinatorMonitor::SetBusy(const std::string& job_uid, bool busy) {
   const auto found = links_.find(job_uid);
   if (found == links_.end() || found->second.busy == busy) return;
   found->second.busy = busy;
-  if (busy) CallSoon(job_uid, found->second);
+  // One that is silent is called as often as it may be.
+  if (busy && found->second.view.reachable) CallSoon(job_uid, found->second);
 }
 
 CoordinatorView CoordinatorMonitor::View(const std::string& job_uid) const {
@@ -130,6 +134,14 @@ void CoordinatorMonitor::Call(const std::string& job_uid) {
   const auto found = links_.find(job_uid);
   if (found == links_.end() || found->second.host.empty()) return;
   Link& link = found->second;
+  const bool silent = !link.view.reachable;
+  if (silent && silent_calls_ >= options_.silent_calls) {
+    if (!link.waiting) waiting_.emplace(link.failures, Turn{job_uid, link.generation});
+    link.waiting = true;
+    return;
+  }
+  if (silent) ++silent_calls_;
+  link.waiting = false;
   link.calling = true;
   link.again = false;
   // The first question to a coordinator is which plan it took last: a predecessor with the same
@@ -141,13 +153,26 @@ void CoordinatorMonitor::Call(const std::string& job_uid) {
                            .learners = *link.wanted};
     link.last = plan->stamp;
   }
-  executor_([this, alive = alive_, job_uid, plan, generation = link.generation,
+  executor_([this, alive = alive_, job_uid, plan, silent, generation = link.generation,
              address = CoordinatorAddress{.host = link.host, .job_uid = job_uid}] {
     Result<Progress> answer = plan ? client_.PutPlan(address, *plan) : client_.GetProgress(address);
-    loop_.Post([this, alive, job_uid, generation, plan, answer = std::move(answer)] {
-      if (*alive) OnAnswer(job_uid, generation, plan, answer);
+    loop_.Post([this, alive, job_uid, generation, plan, silent, answer = std::move(answer)] {
+      if (!*alive) return;
+      if (silent) OnSilentCallEnd();
+      OnAnswer(job_uid, generation, plan, answer);
     });
   });
+}
+
+void CoordinatorMonitor::OnSilentCallEnd() {
+  --silent_calls_;
+  while (silent_calls_ < options_.silent_calls && !waiting_.empty()) {
+    const Turn turn = waiting_.extract(waiting_.begin()).mapped();
+    const auto found = links_.find(turn.job_uid);
+    const bool still = found != links_.end() && found->second.waiting &&
+                       found->second.generation == turn.generation;
+    if (still) Call(turn.job_uid);
+  }
 }
 
 void CoordinatorMonitor::OnAnswer(const std::string& job_uid, std::uint64_t generation,
@@ -183,6 +208,7 @@ void CoordinatorMonitor::Hear(Link& link, const std::optional<CoordinatorPlan>& 
     link.told.reset();  // its process was restarted in place, and has forgotten
   }
   link.ask = false;
+  link.failures = 0;
   link.last_error.clear();
   if (progress.plan_accepted) {
     const PlanStamp accepted = *progress.plan_accepted;
@@ -207,16 +233,23 @@ void CoordinatorMonitor::HearNothing(const std::string& job_uid, Link& link, con
               {{"job_uid", job_uid}, {"term", link.term}, {"error", error.message}});
     link.last_error = error.message;
   }
+  ++link.failures;
   link.view.reachable = false;
   if (!link.view.silent_since) link.view.silent_since = options_.now();
 }
 
 void CoordinatorMonitor::Schedule(const std::string& job_uid, Link& link) {
-  const bool heard = link.view.reachable;
-  Duration delay = link.busy || !heard ? options_.poll_busy : options_.poll_settled;
-  if (link.again || (heard && MustTell(link))) delay = Duration::zero();
   loop_.Cancel(link.timer);
-  link.timer = loop_.PostAfter(delay, [this, job_uid] { Call(job_uid); });
+  link.timer = loop_.PostAfter(DelayAfter(link), [this, job_uid] { Call(job_uid); });
+}
+
+Duration CoordinatorMonitor::DelayAfter(const Link& link) const {
+  const bool heard = link.view.reachable;
+  if (link.again || (heard && MustTell(link))) return Duration::zero();
+  if (heard) return link.busy ? options_.poll_busy : options_.poll_settled;
+  constexpr int kDoublingsMost = 10;
+  const int doublings = std::clamp(link.failures - 1, 0, kDoublingsMost);
+  return std::min(options_.poll_busy * (1 << doublings), options_.poll_silent);
 }
 
 }  // namespace pliant::controller

@@ -20,6 +20,12 @@ struct CoordinatorMonitorOptions {
   std::int64_t lease_transitions = 0;            // orders the plans of successive leaders
   Duration poll_busy = std::chrono::seconds(1);  // while something changes
   Duration poll_settled = std::chrono::seconds(5);
+  // One that gave no answer is called again after poll_busy, twice that, and so on up to this: well
+  // below the silence after which it is replaced.
+  Duration poll_silent = std::chrono::seconds(10);
+  // Such calls may each take until the client's deadline. So many of them are made at a time: fewer
+  // than the executor has threads, or the others' coordinators wait for theirs.
+  int silent_calls = 4;
   std::function<WallTime()> now;
   // Control thread: what is known of a job's coordinator has changed in more than figures.
   std::function<void(const std::string& job_uid)> on_change;
@@ -28,7 +34,8 @@ struct CoordinatorMonitorOptions {
 };
 
 // Keeps in touch with the coordinators of all jobs: asks for progress, and tells each of them what
-// its job's learners are to do until it has taken that. One call at a time to each. Control thread.
+// its job's learners are to do until it has taken that. One call at a time to each. Those that do
+// not answer do not hold up the others. Control thread.
 class CoordinatorMonitor {
  public:
   // All outlive the monitor.
@@ -64,6 +71,8 @@ class CoordinatorMonitor {
     PlanStamp last;                                   // the greatest that is known
     bool busy = true;
     bool calling = false;
+    bool waiting = false;          // for its turn among those that are silent
+    int failures = 0;              // calls in a row without an answer of use
     bool again = false;            // call again at once
     bool ask = true;               // which plan it took last, before it is told another
     bool refused = false;          // a later leader's plan was taken: this one tells no more
@@ -72,14 +81,21 @@ class CoordinatorMonitor {
     TimerId timer = 0;
   };
 
+  struct Turn {
+    std::string job_uid;
+    std::uint64_t generation = 0;
+  };
+
   void CallSoon(const std::string& job_uid, Link& link);
   void Call(const std::string& job_uid);
   void OnAnswer(const std::string& job_uid, std::uint64_t generation,
                 std::optional<CoordinatorPlan> plan, Result<Progress> answer);
+  void OnSilentCallEnd();
   void Hear(Link& link, const std::optional<CoordinatorPlan>& plan, Progress progress);
   void HearNothing(const std::string& job_uid, Link& link, const Error& error);
   bool MustTell(const Link& link) const;
   void Schedule(const std::string& job_uid, Link& link);
+  Duration DelayAfter(const Link& link) const;
 
   EventLoop& loop_;
   const Executor executor_;
@@ -87,7 +103,9 @@ class CoordinatorMonitor {
   const CoordinatorMonitorOptions options_;
   std::map<std::string, Link> links_;
   std::uint64_t last_generation_ = 0;
-  std::shared_ptr<bool> alive_;  // answers that come after the monitor are dropped
+  int silent_calls_ = 0;              // under way
+  std::multimap<int, Turn> waiting_;  // by failures: who was never called is first
+  std::shared_ptr<bool> alive_;       // answers that come after the monitor are dropped
 };
 
 }  // namespace pliant::controller

@@ -1,7 +1,9 @@
 #include "operator/controller/coordinator_monitor.h"
 
+#include <deque>
 #include <functional>
 #include <set>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -108,6 +110,37 @@ TEST_F(CoordinatorMonitorTest, NoticesSilenceAndItsEnd) {
   EXPECT_FALSE(monitor.View(kUid).silent_since);
 }
 
+TEST_F(CoordinatorMonitorTest, ASilentOneIsCalledLessAndLess) {
+  coordinator.error = Error{ErrorCode::kTimeout, "no answer"};
+  monitor.Follow(kUid, 1, "10.1.0.9");
+  loop.RunFor(seconds(60));
+  EXPECT_NEAR(coordinator.questions, 9, 1) << "after 0, 1, 3, 7, 15, 25 s and so on";
+
+  coordinator.questions = 0;
+  monitor.Tell(kUid, kTwo);
+  loop.RunFor(milliseconds(100));
+  EXPECT_EQ(coordinator.questions, 1) << "with something new to tell it is tried at once";
+  monitor.SetBusy(kUid, false);
+  monitor.SetBusy(kUid, true);
+  loop.RunFor(seconds(9));
+  EXPECT_EQ(coordinator.questions, 1) << "then as seldom as before";
+
+  coordinator.questions = 0;
+  monitor.Follow(kUid, 2, "10.1.0.10");
+  loop.RunFor(seconds(4));
+  EXPECT_EQ(coordinator.questions, 3) << "another pod is another chance";
+
+  coordinator.error.reset();
+  coordinator.progress = {.term = 2};
+  loop.RunFor(seconds(10));
+  ASSERT_TRUE(monitor.View(kUid).reachable);
+  ASSERT_EQ(coordinator.plans.size(), 1u);
+  coordinator.error = Error{ErrorCode::kTimeout, "no answer"};
+  coordinator.questions = 0;
+  loop.RunFor(seconds(4));
+  EXPECT_GE(coordinator.questions, 2) << "an answer makes it one like the others";
+}
+
 TEST_F(CoordinatorMonitorTest, APlanThatGotNoAnswerIsToldAgainUnderANewNumber) {
   monitor.Follow(kUid, 1, "10.1.0.9");
   loop.RunFor(milliseconds(100));
@@ -196,6 +229,101 @@ TEST_F(CoordinatorMonitorTest, ACallThatWaitedForItsTurnLeavesNoConnectionBehind
     EXPECT_EQ(coordinator.questions, 1);
     EXPECT_THAT(coordinator.connected, ElementsAre());
   }
+}
+
+// A loop and its executor of so many threads: each call keeps its thread, and its answer waits, for
+// as long as the client says.
+class SlowCalls final : public EventLoop {
+ public:
+  SlowCalls(SimEventLoop& loop, int threads) : loop_(loop), free_(threads) {}
+  TimePoint Now() const override { return loop_.Now(); }
+  void Post(std::function<void()> task) override { loop_.PostAfter(took, std::move(task)); }
+  TimerId PostAfter(Duration delay, std::function<void()> task) override {
+    return loop_.PostAfter(delay, std::move(task));
+  }
+  void Cancel(TimerId timer) override { loop_.Cancel(timer); }
+
+  void Run(std::function<void()> task) {
+    tasks_.push_back(std::move(task));
+    Begin();
+  }
+
+  Duration took{};  // the call that was made last
+
+ private:
+  void Begin() {
+    while (free_ > 0 && !tasks_.empty()) {
+      const std::function<void()> task = std::move(tasks_.front());
+      tasks_.pop_front();
+      --free_;
+      task();
+      loop_.PostAfter(took, [this] {
+        ++free_;
+        Begin();
+      });
+    }
+  }
+
+  SimEventLoop& loop_;
+  int free_;
+  std::deque<std::function<void()>> tasks_;
+};
+
+// Whether it answers, the job's uid says.
+class SomeSilent final : public CoordinatorClient {
+ public:
+  explicit SomeSilent(SlowCalls& calls) : calls_(calls) {}
+  Result<Progress> PutPlan(const CoordinatorAddress& address,
+                           const CoordinatorPlan& plan) override {
+    ++plans_taken;
+    accepted_ = plan.stamp;
+    return GetProgress(address);
+  }
+  Result<Progress> GetProgress(const CoordinatorAddress& address) override {
+    const bool silent = address.job_uid.starts_with("silent");
+    calls_.took = silent ? Duration(seconds(3)) : Duration(milliseconds(1));
+    if (silent) {
+      called.insert(address.job_uid);
+      return Fail(ErrorCode::kTimeout, "no answer");
+    }
+    Progress progress{.term = 1};
+    progress.plan_accepted = accepted_;
+    return progress;
+  }
+  void Forget(const std::string&) override {}
+
+  int plans_taken = 0;
+  std::set<std::string> called;  // of those that are silent
+
+ private:
+  SlowCalls& calls_;
+  std::optional<PlanStamp> accepted_;
+};
+
+TEST(CoordinatorMonitor, SilentOnesDoNotHoldUpOthers) {
+  SimEventLoop loop;
+  SlowCalls calls(loop, 8);
+  SomeSilent client(calls);
+  CoordinatorMonitor monitor(
+      calls, [&](std::function<void()> task) { calls.Run(std::move(task)); }, client,
+      {.lease_transitions = 3,
+       .now = [&] { return At(ToSeconds(loop.Now().time_since_epoch())); },
+       .on_change = [](const std::string&) {}});
+  monitor.Follow(kUid, 1, "10.1.0.9");
+  loop.RunFor(seconds(1));
+  for (int i = 0; i < 40; ++i) monitor.Follow("silent-" + std::to_string(i), 1, "10.2.0.1");
+  for (int plan = 1; plan <= 120; ++plan) {
+    loop.RunFor(milliseconds(900));
+    monitor.Tell(kUid, {{.name = "a", .pod_uid = std::to_string(plan)}});
+    loop.RunFor(milliseconds(100));
+    ASSERT_EQ(client.plans_taken, plan) << "told within 100 ms";
+  }
+  EXPECT_EQ(client.called.size(), 40u) << "and nobody is forgotten";
+
+  client.called.clear();
+  for (int i = 0; i < 40; i += 2) monitor.Forget("silent-" + std::to_string(i));
+  loop.RunFor(seconds(60));
+  EXPECT_EQ(client.called.size(), 20u);
 }
 
 }  // namespace
