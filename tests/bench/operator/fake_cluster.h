@@ -36,6 +36,7 @@ class FakeCluster {
   // All learners of the job end, as after the last step.
   void Complete(const std::string& job);
 
+  // Jobs whose template was checked and whose status says so. Their GPUs come later, or never.
   int admitted() const { return admitted_; }
   int running_learners() const { return running_; }
   std::int64_t job_changes() const { return job_changes_; }

@@ -9,28 +9,36 @@
 namespace pliant::bench {
 namespace {
 
-bool IsMet(const Row& row) {
-  return row.more_is_better ? row.value >= *row.aim : row.value <= *row.aim;
-}
-
-double RatioTo(double rival, const Row& row) {
-  return row.more_is_better ? row.value / rival : rival / row.value;
+double RatioTo(double rival, double value, bool more_is_better) {
+  return more_is_better ? value / rival : rival / value;
 }
 
 }  // namespace
 
-double Quantile(std::vector<double> values, double quantile) {
-  if (values.empty()) return 0;
+std::optional<double> Quantile(std::vector<double> values, double quantile) {
+  if (values.empty()) return std::nullopt;
   std::ranges::sort(values);
   return values[static_cast<std::size_t>(quantile * static_cast<double>(values.size() - 1) + 0.5)];
 }
 
-void Report(const Row& row, std::vector<Row>& rows) {
-  std::string text = std::format("{:58} {:10.2f} {}", row.name, row.value, row.unit);
-  if (row.rival)
-    text += std::format("   rival {:.2f}, {:.2f} x", *row.rival, RatioTo(*row.rival, row));
+bool IsMet(const Row& row) {
+  if (!row.value) return false;
+  return row.more_is_better ? *row.value >= *row.aim : *row.value <= *row.aim;
+}
+
+std::string Line(const Row& row) {
+  const std::string value = row.value ? std::format("{:.2f}", *row.value) : "no samples";
+  std::string text = std::format("{:58} {:>10} {}", row.name, value, row.unit);
+  if (row.rival && row.value) {
+    text += std::format("   rival {:.2f}, {:.2f} x", *row.rival,
+                        RatioTo(*row.rival, *row.value, row.more_is_better));
+  }
   if (row.aim) text += std::format("   (aim {}: {})", *row.aim, IsMet(row) ? "met" : "missed");
-  std::printf("%s\n", text.c_str());
+  return text;
+}
+
+void Report(const Row& row, std::vector<Row>& rows) {
+  std::printf("%s\n", Line(row).c_str());
   std::fflush(stdout);
   rows.push_back(row);
 }
@@ -38,10 +46,11 @@ void Report(const Row& row, std::vector<Row>& rows) {
 void Write(const std::vector<Row>& rows, const std::string& file) {
   nlohmann::json list = nlohmann::json::array();
   for (const Row& row : rows) {
-    nlohmann::json object = {{"name", row.name}, {"value", row.value}, {"unit", row.unit}};
-    if (row.rival) {
-      object["rival"] = *row.rival;
-      object["ratio"] = RatioTo(*row.rival, row);
+    nlohmann::json object = {{"name", row.name}, {"value", nullptr}, {"unit", row.unit}};
+    if (row.value) object["value"] = *row.value;
+    if (row.rival) object["rival"] = *row.rival;
+    if (row.rival && row.value) {
+      object["ratio"] = RatioTo(*row.rival, *row.value, row.more_is_better);
     }
     if (row.aim) {
       object["aim"] = *row.aim;
