@@ -47,9 +47,10 @@ struct BatchResult {
   std::map<std::string, std::string> mount_causes;  // by pod name; "" if no event tells
 };
 
-// All that writes to the API server for jobs is done here. Every write is conditional: on the
-// version or uid that was read, or on nothing being there under a name that only this job uses.
-// Blocking; any thread. `client` outlives the runner.
+// All that writes to the API server for jobs is done here. Writes are conditional, each on its own
+// object: on the version or uid that was read, or on nothing being there under a name that only
+// this job uses. Those of Secrets and network policies are not: any leader's will do
+// (docs/decisions/status-is-written-first.md). Blocking; any thread. `client` outlives the runner.
 class ActionRunner {
  public:
   ActionRunner(kube::KubeClient& client, PodDefaults defaults, MasterKeys keys)
