@@ -81,8 +81,8 @@ std::vector<ModelCase> Models() {
   return {{"SGD", RichModel()}, {"AdamW", adam}};
 }
 
-Schedule DataSchedule() {
-  return *Schedule::Make({.train_samples = kSamples,
+Schedule DataSchedule(std::uint64_t samples = kSamples) {
+  return *Schedule::Make({.train_samples = samples,
                           .test_samples = 21,
                           .epochs = kEpochs,
                           .global_batch_size = kBatch,
@@ -90,10 +90,11 @@ Schedule DataSchedule() {
                           .seed = 11});
 }
 
-std::unique_ptr<TorchProgram> NewProgram(const ModelSpec& model, std::uint64_t seed) {
+std::unique_ptr<TorchProgram> NewProgram(const ModelSpec& model, std::uint64_t samples,
+                                         std::uint64_t seed) {
   auto program =
-      TorchProgram::Create(model, RandomDigits(kSamples, 1), RandomDigits(21, 2),
-                           {.seed = seed, .steps_per_epoch = StepsPerEpoch(kSamples, kBatch)});
+      TorchProgram::Create(model, RandomDigits(samples, 1), RandomDigits(21, 2),
+                           {.seed = seed, .steps_per_epoch = StepsPerEpoch(samples, kBatch)});
   if (!program) std::abort();
   return *std::move(program);
 }
@@ -106,13 +107,14 @@ std::array<std::uint64_t, 3> Bits(const ShardSums& sums) {
 // network.
 class Learners {
  public:
-  explicit Learners(const ModelSpec& model) : model_(model) {}
+  explicit Learners(const ModelSpec& model, std::uint64_t samples = kSamples)
+      : model_(model), samples_(samples) {}
 
   // The seed of a newcomer does not matter: it takes over the state of others, or a checkpoint's.
   void Resize(std::size_t count) {
     while (members_.size() > count) members_.erase(members_.begin());  // the oldest go first
     while (members_.size() < count) {
-      auto member = std::make_unique<Member>(NewProgram(model_, founded_ ? 99 : 1));
+      auto member = std::make_unique<Member>(NewProgram(model_, samples_, founded_ ? 99 : 1));
       if (!members_.empty()) member->Load(members_.front()->program->State());
       founded_ = true;
       members_.push_back(std::move(member));
@@ -224,6 +226,7 @@ class Learners {
   }
 
   const ModelSpec& model_;
+  const std::uint64_t samples_;
   BytePool buffers_{0};
   std::vector<std::unique_ptr<Member>> members_;
   bool founded_ = false;
@@ -247,9 +250,10 @@ struct Record {
   std::int64_t skipped_last = 0;  // steps in a row, at the end
 };
 
-Record TrainWith(const ModelSpec& model, const std::function<std::size_t(Tick)>& world_size) {
-  const Schedule schedule = DataSchedule();
-  Learners learners(model);
+Record TrainWith(const ModelSpec& model, const std::function<std::size_t(Tick)>& world_size,
+                 std::uint64_t samples = kSamples) {
+  const Schedule schedule = DataSchedule(samples);
+  Learners learners(model, samples);
   Record run;
   for (Tick tick = 0; tick < schedule.total_ticks(); ++tick) {
     learners.Resize(world_size(tick));
@@ -283,7 +287,27 @@ TEST(SameBits, WhateverTheNumberOfLearnersOverTime) {
   }
 }
 
-// The test above would pass if training did nothing, or if nothing were drawn.
+// A full batch and what is left of an epoch: from one sample, with which most learners have none,
+// to one more than a sample a shard.
+TEST(SameBits, WhateverIsLeftForTheLastBatchOfAnEpoch) {
+  // An epoch's ticks: the full batch, the rest if there is one, two of evaluation.
+  constexpr std::size_t kWorlds[] = {1, 8, 3, 2, 5, 4, 1, 8};
+  const ModelSpec model = RichModel();
+  for (const int rest : {0, 1, kShards - 1, kShards, kShards + 1}) {
+    const std::uint64_t samples = kBatch + static_cast<std::uint64_t>(rest);
+    const std::string what = std::to_string(rest) + " samples left, ";
+    const auto with = [&](const std::function<std::size_t(Tick)>& world_size) {
+      return TrainWith(model, world_size, samples);
+    };
+    const Record alone = with([](Tick) { return std::size_t{1}; });
+    EXPECT_EQ(alone.digests.size(), kEpochs * (rest == 0 ? 3 : 4));
+    ExpectSame(with([](Tick) { return std::size_t{3}; }), alone, what + "3 learners");
+    const Record changing = with([&](Tick tick) { return kWorlds[tick % std::size(kWorlds)]; });
+    ExpectSame(changing, alone, what + "a change before every tick");
+  }
+}
+
+// The two tests above would pass if training did nothing, or if nothing were drawn.
 TEST(SameBits, EverySettingMatters) {
   const auto hash = [](const ModelSpec& model) {
     return TrainWith(model, [](Tick) { return std::size_t{1}; }).parameters_sha256;
