@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace pliant::operator_sim {
@@ -9,10 +10,11 @@ namespace pliant::operator_sim {
 // goes wrong fails the running test. Returns what happened, for the curious.
 std::string RunSeed(std::uint64_t seed);
 
-// The same jobs each time, with the leader killed at its `write`-th write, before or after that is
-// done. How many writes there were in all; the same promises.
-int RunDeathAtWrite(int write, bool after);
+// The same jobs each time, with the process killed that makes the `write`-th write, those to the
+// lease included, before or after that is done; without one nobody dies. How many writes there were
+// in all; the same promises.
+int RunDeathAtWrite(std::optional<int> write, bool after);
 // The same, of the plans that it sends to coordinators.
-int RunDeathAtPlan(int plan, bool after);
+int RunDeathAtPlan(std::optional<int> plan, bool after);
 
 }  // namespace pliant::operator_sim
