@@ -6,7 +6,7 @@ import resource
 import statistics
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,6 +66,21 @@ def read(path: Path) -> list[Commit]:
 def gaps(commits: Sequence[Commit]) -> list[tuple[Commit, float]]:
     """Each commit but the first, and how long after the one before it came."""
     return [(now, now.at - before.at) for before, now in zip(commits, commits[1:])]
+
+
+def hashes(commits: Iterable[Commit]) -> dict[int, set[str]]:
+    """Of the parameters after a step: all that were told, by whichever learner."""
+    found = defaultdict(set)
+    for commit in commits:
+        if commit.sha:
+            found[commit.step].add(commit.sha)
+    return dict(found)
+
+
+def differing(one: dict[int, set[str]], other: dict[int, set[str]]) -> list[int]:
+    """The steps of two runs after which not everybody had the same parameters."""
+    told = {step: one.get(step, set()) | other.get(step, set()) for step in one.keys() | other.keys()}
+    return sorted(step for step, found in told.items() if len(found) > 1)
 
 
 def pause(commits: Sequence[Commit], since: float) -> float:

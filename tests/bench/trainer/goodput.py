@@ -8,10 +8,10 @@ import of torch is seconds. That time is reported, and what is lost without it.
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from commits import Commit
+from commits import Commit, differing, hashes
 from elastic_job import ElasticJob, Member
 from rows import Aim, Measured, Row, line, measured_row
 from sizes import SIZES
@@ -31,7 +31,7 @@ class Spell:
     seconds: float
     steps: int
     start_cpu: Sequence[float]  # of each process that started in it, seconds
-    hashes: dict[int, str]  # of the parameters after a step
+    hashes: dict[int, set[str]]  # of the parameters after a step, of all learners
 
     def lost(self, undisturbed: "Spell", *, starts_count: bool) -> float:
         """Per cent of the undisturbed steps."""
@@ -46,14 +46,13 @@ def measure(binaries: Path, *, quick: bool) -> Iterator[Row]:
     undisturbed = _of_pliant(seconds, None)
     killed = _of_pliant(seconds, every)
     common = undisturbed.hashes.keys() & killed.hashes.keys()
-    different = [step for step in common if undisturbed.hashes[step] != killed.hashes[step]]
-    note = f"of {len(common)} steps whose parameters were compared with the undisturbed run's"
-    yield _shown(
-        measured_row(
-            "goodput/hashes-different", "steps", Measured.of([len(different)]),
-            aim=Aim("value", 0.0), note=note,
-        )
+    different = differing(undisturbed.hashes, killed.hashes)
+    row = measured_row(
+        "goodput/hashes-different", "steps", Measured.of([len(different)]), aim=Aim("value", 0.0),
+        note=f"of {len(common)} steps whose parameters were compared with the undisturbed run's",
     )  # fmt: skip
+    # Nothing that was compared says nothing.
+    yield _shown(replace(row, met=bool(common) and not different))
     rival = None
     given_up = None
     if not quick:
@@ -127,7 +126,7 @@ def _spell(
         seconds=seconds,
         steps=_newest(within) - first,
         start_cpu=[commit.cpu for commit in after if commit.cpu is not None],
-        hashes={commit.step: commit.sha for commit in commits if commit.sha},
+        hashes=hashes(commits),
     )
 
 

@@ -5,7 +5,7 @@ import unittest
 from itertools import accumulate
 from pathlib import Path
 
-from commits import Commit, CommitLog, pause, read
+from commits import Commit, CommitLog, differing, hashes, pause, read
 
 
 def after_each_other(*steps):
@@ -39,6 +39,31 @@ class PauseTest(unittest.TestCase):
     def test_what_was_before_does_not_count(self):
         commits = after_each_other(*ALONE, (9.0, 8), *ALONE, *IN_TWO)
         self.assertAlmostEqual(pause(commits, since=15.5), 0.0)
+
+
+class HashesTest(unittest.TestCase):
+    def test_all_of_a_step_are_compared(self):
+        undisturbed = {5: ["a", "a"], 10: ["b"]}
+        cases = [
+            # what, hashes by step, steps that differ
+            ("the same", {5: ["a"], 10: ["b", "b"]}, []),
+            ("another run's other parameters", {5: ["a"], 10: ["c"]}, [10]),
+            ("the first that told had others, the last not", {5: ["x", "a"]}, [5]),
+            ("two of a step that the other run did not reach", {15: ["d", "e"]}, [15]),
+            ("no step in common", {15: ["d"]}, []),
+        ]
+        for what, told, expected in cases:
+            with self.subTest(what):
+                self.assertEqual(differing(self.of(undisturbed), self.of(told)), expected)
+
+    @staticmethod
+    def of(told):
+        commits = [
+            Commit(step=step, at=0, shards=4, sha=sha)
+            for step, found in told.items()
+            for sha in found
+        ]
+        return hashes([*commits, Commit(step=99, at=0, shards=4)])
 
 
 class FileTest(unittest.TestCase):
