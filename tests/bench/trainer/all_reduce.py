@@ -24,6 +24,8 @@ _SIZES = {
 _KINDS = ("plain", "tls", "shm")
 
 _ROUNDS = 6
+_QUICK_ROUNDS = 2
+_QUICK_MOST = 4 * _MIB
 _GLOO = Path(__file__).with_name("gloo_worker.py")
 
 
@@ -51,6 +53,8 @@ def _of_world(binaries: Path, world: int, quick: bool) -> Iterator[Row]:
         )
         gloo.ask("peers")
         for name, size in _SIZES.items():
+            if quick and size > _QUICK_MOST:
+                continue
             yield from _of_size(world, name, size, [*groups, gloo], quick)
 
 
@@ -65,7 +69,7 @@ def _of_size(world: int, name: str, size: int, groups: list[Workers], quick: boo
     # Some of each kind in every round, so that all meet the same hours of the machine.
     repeats = max(6, min(50, 400 * _MIB // size // world)) // (3 if quick else 1)
     times = defaultdict(list)
-    for _ in range(_ROUNDS):
+    for _ in range(_QUICK_ROUNDS if quick else _ROUNDS):
         for group in groups:
             times[group.name] += _spans(group.ask(f"reduce {size} {repeats + 1}"))
     measured = {kind: Measured.of(spans) for kind, spans in times.items()}

@@ -16,6 +16,7 @@ _HERE = Path(__file__).parent
 _BINARIES = sys.argv.pop(1)
 # Rows that a quick run has, among others.
 _ROWS = {
+    "all-reduce": [f"all-reduce/2/{kind}/1MiB" for kind in ("plain", "tls", "shm")],
     "resize": ["resize/1->2/alone", "resize/2->1/alone"],
     "step": ["step/transformer/1", "step/transformer/2"],
     "package": ["python/import", "python/attach", "python/lines/char_transformer"],
