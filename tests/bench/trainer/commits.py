@@ -79,7 +79,9 @@ def hashes(commits: Iterable[Commit]) -> dict[int, set[str]]:
 
 def differing(one: dict[int, set[str]], other: dict[int, set[str]]) -> list[int]:
     """The steps of two runs after which not everybody had the same parameters."""
-    told = {step: one.get(step, set()) | other.get(step, set()) for step in one.keys() | other.keys()}
+    told = {
+        step: one.get(step, set()) | other.get(step, set()) for step in one.keys() | other.keys()
+    }
     return sorted(step for step, found in told.items() if len(found) > 1)
 
 
