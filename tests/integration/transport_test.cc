@@ -7,6 +7,7 @@
 #include <future>
 #include <nlohmann/json.hpp>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include <arpa/inet.h>
@@ -25,9 +26,29 @@ namespace pliant::kube {
 namespace {
 using namespace std::chrono_literals;
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 using Clock = std::chrono::steady_clock;
+
+// A socket on loopback that listens, and what a client calls it.
+struct Listening {
+  int descriptor = -1;
+  std::string url;
+};
+Listening Listen() {
+  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  EXPECT_EQ(bind(listener, reinterpret_cast<sockaddr*>(&address), size), 0);
+  EXPECT_EQ(listen(listener, 8), 0);
+  getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size);
+  return {.descriptor = listener,
+          .url = "https://127.0.0.1:" + std::to_string(ntohs(address.sin_port))};
+}
 
 class TransportTest : public testing::TestWithParam<TransportKind> {
  protected:
@@ -46,6 +67,10 @@ class TransportTest : public testing::TestWithParam<TransportKind> {
   Result<HttpResponse> Get(const std::string& target = "/", Duration deadline = 10s,
                            std::stop_token stop = {}) {
     return transport_->Send({.target = target, .deadline = deadline}, stop);
+  }
+  Result<HttpResponse> Post(const std::string& target) {
+    return transport_->Send(
+        {.method = HttpMethod::kPost, .target = target, .body = "{}", .deadline = 10s});
   }
   // The stream's lines go to lines_.
   Result<HttpResponse> Stream(Duration idle = 10s, std::stop_token stop = {}) {
@@ -378,16 +403,9 @@ TEST_P(TransportTest, AStopRequestEndsItInEveryPhase) {
     connection.WaitForClient();
   });
   // A server that takes the connection and never speaks: the TLS handshake does not end.
-  const int mute = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  ASSERT_EQ(bind(mute, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-  ASSERT_EQ(listen(mute, 8), 0);
-  socklen_t size = sizeof(address);
-  getsockname(mute, reinterpret_cast<sockaddr*>(&address), &size);
+  const Listening mute = Listen();
   Config mute_config = config_;
-  mute_config.server = "https://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  mute_config.server = mute.url;
   const auto to_mute = MakeTransport(GetParam(), mute_config);
   ASSERT_TRUE(to_mute);
 
@@ -411,7 +429,7 @@ TEST_P(TransportTest, AStopRequestEndsItInEveryPhase) {
   std::stop_source before;
   before.request_stop();
   EXPECT_EQ(Get("/silent", 10s, before.get_token()).error().code, ErrorCode::kCancelled);
-  close(mute);
+  close(mute.descriptor);
 }
 
 TEST_P(TransportTest, AnAnswerThatIsLongerThanTheRequestTakesIsGivenUp) {
@@ -443,6 +461,90 @@ TEST_P(TransportTest, AConnectionThatTheServerClosedMeanwhileIsReplaced) {
     const auto response = Get();
     ASSERT_TRUE(response) << response.error();
     std::this_thread::sleep_for(10ms);
+  }
+}
+
+// Of a dead connection that was kept nothing has gone out: a write is done once, or not at all.
+TEST_P(TransportTest, AWriteIsNotDoneTwiceBecauseTheServerHadClosedTheConnection) {
+  std::atomic<int> done = 0;
+  Serve([&](ServerConnection& connection, const ReceivedRequest&) {
+    ++done;
+    connection.Answer(201, "made");
+    connection.CloseHalfWay();
+  });
+  int answered = 0;
+  for (int i = 0; i < 10; ++i) {
+    const auto response = Post("/pods");
+    if (response) {
+      ++answered;
+    } else {
+      EXPECT_EQ(response.error().code, ErrorCode::kUnavailable) << response.error();
+    }
+    EXPECT_EQ(done.load(), answered) << "request " << i;
+    std::this_thread::sleep_for(i % 2 * 10ms);
+  }
+  EXPECT_GE(answered, 5) << "each leaves one connection behind that is dead";
+}
+
+// The server has taken it and hung up without a word: who asked cannot know what became of it. On
+// a connection that was used before, a library may ask once more by itself.
+TEST_P(TransportTest, AWriteThatIsCutOffIsSentOnceMoreAtMost) {
+  std::atomic<int> sent = 0;
+  Serve([&](ServerConnection& connection, const ReceivedRequest& request) {
+    if (request.target == "/warm" || ++sent > 1) {
+      connection.Answer(201, "made");
+    } else {
+      connection.CloseHalfWay();
+    }
+  });
+  const auto first = Post("/pods");
+  ASSERT_FALSE(first);
+  EXPECT_EQ(first.error().code, ErrorCode::kUnavailable) << first.error();
+  EXPECT_EQ(sent.load(), 1) << "a connection of its own";
+  sent = 0;
+  const auto warm = Post("/warm");
+  ASSERT_TRUE(warm) << warm.error();
+  const auto second = Post("/pods");
+  EXPECT_EQ(sent.load(), second ? 2 : 1);
+  if (!second) {
+    EXPECT_EQ(second.error().code, ErrorCode::kUnavailable) << second.error();
+  }
+}
+
+TEST_P(TransportTest, AHandshakeThatIsCutOffIsUnavailable) {
+  // The server's hello is announced, and its first byte is there.
+  constexpr std::string_view kHalfAHello("\x16\x03\x03\x00\x7a\x02", 6);
+  struct CutCase {
+    std::string_view sent;
+    bool reset;  // else it closes in order
+  };
+  for (const CutCase& cut : {CutCase{"", false}, CutCase{"", true}, CutCase{kHalfAHello, false},
+                             CutCase{kHalfAHello, true}}) {
+    const Listening listening = Listen();
+    std::jthread server([&] {
+      while (true) {
+        const int client = accept4(listening.descriptor, nullptr, nullptr, SOCK_CLOEXEC);
+        if (client < 0) return;
+        // Closing with something unread is a reset.
+        char bytes[16384];
+        std::ignore = recv(client, bytes, cut.reset ? std::size_t{1} : sizeof(bytes), 0);
+        std::ignore = send(client, cut.sent.data(), cut.sent.size(), MSG_NOSIGNAL);
+        close(client);
+      }
+    });
+    config_.server = listening.url;
+    config_.certificate_authority.text = authority_.pem();
+    Connect();
+    const auto begin = Clock::now();
+    const auto response = Get();
+    EXPECT_LT(Clock::now() - begin, 5s) << "long before the deadline";
+    shutdown(listening.descriptor, SHUT_RDWR);
+    server.join();
+    close(listening.descriptor);
+    ASSERT_FALSE(response);
+    EXPECT_EQ(response.error().code, ErrorCode::kUnavailable) << response.error();
+    EXPECT_THAT(response.error().message,
+                AllOf(HasSubstr(listening.url), Not(HasSubstr("certificate was refused"))));
   }
 }
 
@@ -508,6 +610,29 @@ TEST_P(TransportTest, ShowsItsCertificateAndReadsARotatedOneAnew) {
   write("second");
   ASSERT_TRUE(Get());
   EXPECT_EQ(seen, "second");
+}
+
+TEST_P(TransportTest, ReadsARotatedAuthorityAnew) {
+  const TempFolder folder;
+  const TestAuthority other;
+  Serve([](ServerConnection& connection, const ReceivedRequest&) {
+    connection.Answer(200, "x", "Connection: close\r\n");
+    connection.CloseHalfWay();
+  });
+  const auto write = [&](const std::string& pem) { return folder.Write("ca.crt", pem); };
+  config_.certificate_authority = {.text = "", .file = write(other.pem())};
+  Connect();
+  EXPECT_FALSE(Get()) << "another's certificates are trusted";
+  write(other.pem() + authority_.pem());  // as while they change over
+  const auto both = Get();
+  ASSERT_TRUE(both) << both.error();
+  write(authority_.pem());
+  const auto rotated = Get();
+  ASSERT_TRUE(rotated) << rotated.error();
+  write(other.pem());
+  const auto refused = Get();
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("certificate was refused"));
 }
 
 TEST_P(TransportTest, AMissingClientCertificateIsHintedAt) {
