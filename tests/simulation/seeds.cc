@@ -5,6 +5,7 @@
 #include <iterator>
 #include <map>
 #include <random>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -38,8 +39,8 @@ Habits HabitsOf(std::uint64_t seed, const Schedule& schedule) {
           .ends_at_step = ends_early ? 1 + hash / 16 % schedule.total_steps() : 0};
 }
 
-// Those that were there before some kinds of jobs and faults were, some of which are kept, stay
-// what they were: a quarter of the seeds has these.
+// A quarter of the seeds has kinds of jobs and faults that came later: any rest, learners of two
+// ranks, a network in two. The others, all that are kept among them, stay what they were.
 bool HasLaterKinds(std::uint64_t seed) { return seed % 8 == 4 || seed % 8 == 5; }
 
 // Of the last batch of an epoch. Of 11 of 16 each shard has one; the fewest leave most without.
@@ -67,7 +68,8 @@ JobSpec DrawJob(std::uint64_t seed, std::mt19937_64& random) {
               random() % 4 == 0 ? Reproducibility::kStatistical : Reproducibility::kBitwise,
           .grace = std::chrono::seconds(2 + random() % 20),
           // Some followers hold the others back, some do not.
-          .backlog_bytes = data.epochs % 8 == 0 ? 0U : 1U << 20};
+          .backlog_bytes = data.epochs % 8 == 0 ? 0U : 1U << 20,
+          .ranks = HasLaterKinds(seed) && seed % 2 == 1 ? 2 : 1};
 }
 
 // Each seed has its own mixture: most faults at all times together would leave no time for others.
@@ -85,9 +87,11 @@ struct Mixture {
   double kill_coordinator_midway = 0;  // of what it does at once
   double second_coordinator = 0;       // while the old one lives on
   double disk = 0;
+  double split = 0;  // the learners' network, in two
 };
 
-Mixture DrawMixture(World& world) {
+// `later_kinds`: of faults, too.
+Mixture DrawMixture(World& world, bool later_kinds) {
   const auto maybe = [&](double most) {
     return world.Chance(0.4) ? most * world.Pick(100) / 100 : 0;
   };
@@ -103,12 +107,14 @@ Mixture DrawMixture(World& world) {
           .kill_coordinator = maybe(0.6),
           .kill_coordinator_midway = maybe(0.6),
           .second_coordinator = maybe(0.3),
-          .disk = maybe(0.3)};
+          .disk = maybe(0.3),
+          .split = later_kinds ? maybe(0.2) : 0};
 }
 
 class Chaos {
  public:
-  Chaos(World& world, const JobSpec& job) : world_(world), job_(job), mix_(DrawMixture(world)) {
+  Chaos(World& world, const JobSpec& job, bool later_kinds)
+      : world_(world), job_(job), mix_(DrawMixture(world, later_kinds)) {
     world_.on_effect = [this](CoordinatorHost& host, const CoordinatorEffect&) {
       if (effects_to_death_ == 0 || &host != &world_.coordinator()) return true;
       if (--effects_to_death_ > 0) return true;
@@ -155,13 +161,16 @@ class Chaos {
     if (now(mix_.kill_coordinator)) KillCoordinator();
     if (now(mix_.kill_coordinator_midway)) effects_to_death_ = 1 + world_.Pick(12);
     if (now(mix_.second_coordinator)) SecondCoordinator();
+    // Seeds without it draw nothing for it.
+    if (mix_.split > 0 && now(mix_.split)) Split();
   }
 
-  // Whether nobody can be taken for lost who is not.
+  // Whether nobody can be taken for lost who is not. (Who is left of a learner is.)
   bool OneMembershipAtATime() const {
     return mix_.stall == 0 && mix_.vanish == 0 && mix_.cut == 0 &&
            mix_.drop_coordinator_connection == 0 && mix_.kill_coordinator == 0 &&
-           mix_.kill_coordinator_midway == 0 && mix_.second_coordinator == 0;
+           mix_.kill_coordinator_midway == 0 && mix_.second_coordinator == 0 && mix_.split == 0 &&
+           (job_.ranks == 1 || mix_.kill == 0);
   }
 
   void Stop() {
@@ -178,6 +187,24 @@ class Chaos {
     const std::vector<Pod*> pods = world_.running();
     if (!pods.empty())
       act(*pods[static_cast<std::size_t>(world_.Pick(static_cast<int>(pods.size())))]);
+  }
+
+  // Each learner is on one of two sides, with all its ranks; the coordinator sees both.
+  void Split() {
+    const bool silent = world_.Chance(0.3);
+    const Duration time = world_.Between(1ms, silent ? 10s : 20s);
+    const std::vector<Pod*> pods = world_.running();
+    std::map<std::string, bool> side;
+    for (const Pod* const pod : pods) {
+      if (!side.contains(pod->id.name)) side[pod->id.name] = world_.Chance(0.5);
+    }
+    for (std::size_t i = 0; i < pods.size(); ++i) {
+      for (std::size_t j = 0; j < i; ++j) {
+        const LearnerId& a = pods[i]->id;
+        const LearnerId& b = pods[j]->id;
+        if (side[a.name] != side[b.name]) world_.CutFor(a, b, time, silent);
+      }
+    }
   }
 
   void KillCoordinator() {
@@ -224,7 +251,7 @@ std::string RunSeed(std::uint64_t seed) {
   World world(random(), job, ReferenceOf(job.data, job.habits), speeds);
   world.Want(1 + world.Pick(job.learners_most));
   {
-    Chaos chaos(world, job);
+    Chaos chaos(world, job, HasLaterKinds(seed));
     const Duration round = 200ms;
     const int rounds = 50 + world.Pick(300);
     for (int i = 0; i < rounds && !world.completed() && !world.faulty(); ++i) {

@@ -17,6 +17,8 @@ using namespace std::chrono_literals;
 
 // After so long TCP gives up a connection to a machine that does not answer.
 constexpr Duration kTcpTimeout = 10s;
+// So long after its grace a launcher waits for the ranks of a learner that has lost one.
+constexpr Duration kBeyondGrace = 5s;
 
 Schedule MakeSchedule(const DataSpec& data) {
   Result<Schedule> schedule = Schedule::Make(data);
@@ -136,14 +138,15 @@ void World::Operate() {
   if (!operator_paused_) {
     int live = 0;
     for (auto& [name, pod] : pods_) {
-      if (!pod->running) pod->end_seen = true;
-      if (pod->running && pod->wanted && !pod->terminating) ++live;
+      if (pod->id.local_rank > 0) continue;
+      if (!Runs(*pod)) pod->end_seen = true;
+      if (Runs(*pod) && pod->wanted && !pod->terminating) ++live;
     }
     for (; completed_ == 0 && live < wanted_; ++live) AddPod();
     // The youngest go first.
     for (auto it = pods_.rbegin(); it != pods_.rend() && live > wanted_; ++it) {
       Pod& pod = *it->second;
-      if (!pod.running || !pod.wanted || pod.terminating) continue;
+      if (pod.id.local_rank > 0 || !Runs(pod) || !pod.wanted || pod.terminating) continue;
       pod.wanted = false;
       --live;
     }
@@ -157,6 +160,7 @@ void World::PushPlan() {
   ++version_.sequence;
   Plan plan{.version = version_, .learners = {}};
   for (const auto& [name, pod] : pods_) {
+    if (pod->id.local_rank > 0) continue;
     const WantedState state = pod->end_seen                      ? WantedState::kEnded
                               : pod->wanted && !pod->terminating ? WantedState::kWanted
                                                                  : WantedState::kLeaving;
@@ -217,17 +221,34 @@ std::vector<Pod*> World::running() {
 
 void World::AddPod() {
   const int number = last_pod_++;
-  auto pod = std::make_unique<Pod>();
-  pod->id = {.name = std::format("l-{:03}", number),
-             .pod_uid = std::format("u{}", number),
-             .nonce = random_()};
-  if (number % 3 == 1) pod->slowness = speeds_.slowness;
-  pod->running = true;
-  Pod* const added = pod.get();
-  pods_.emplace(added->id.name, std::move(pod));
-  loop_.PostAfter(Between(1ms, speeds_.pod_start_most), [this, added] {
-    if (added->running) Build(*added);
-  });
+  const LearnerId first{.name = std::format("l-{:03}", number),
+                        .pod_uid = std::format("u{}", number),
+                        .nonce = random_()};
+  for (int rank = 0; rank < job_.ranks; ++rank) {
+    auto pod = std::make_unique<Pod>();
+    pod->id = first;
+    pod->id.local_rank = rank;
+    if (number % 3 == 1) pod->slowness = speeds_.slowness;
+    pod->running = true;
+    Pod* const added = pod.get();
+    pods_.emplace(rank == 0 ? first.name : std::format("{}.{}", first.name, rank), std::move(pod));
+    loop_.PostAfter(Between(1ms, speeds_.pod_start_most), [this, added] {
+      if (added->running) Build(*added);
+    });
+  }
+}
+
+std::vector<Pod*> World::RanksOf(const Pod& pod) const {
+  std::vector<Pod*> ranks;
+  for (auto it = pods_.lower_bound(pod.id.name);
+       it != pods_.end() && SameLearner(it->second->id, pod.id); ++it) {
+    ranks.push_back(it->second.get());
+  }
+  return ranks;
+}
+
+bool World::Runs(const Pod& pod) const {
+  return std::ranges::any_of(RanksOf(pod), [](const Pod* rank) { return rank->running; });
 }
 
 void World::Build(Pod& pod) {
@@ -280,6 +301,7 @@ void World::Build(Pod& pod) {
                          }});
   pod.learner = std::make_unique<LearnerLoop>(
       LearnerOptions{.self = pod.id,
+                     .ranks = job_.ranks,
                      .fingerprint = {{"framework", "toy"}},
                      .framework = "toy",
                      .reproducibility = job_.reproducibility,
@@ -337,7 +359,18 @@ void World::Destroy(Pod& pod) {
 
 void World::Kill(Pod& pod) {
   if (!pod.running) return;
-  log::Info("killed", {{"learner", pod.id.name}});
+  Die(pod);
+  // As its launcher does: without one of them the other ranks are of no use.
+  for (Pod* const rank : RanksOf(pod)) {
+    if (!rank->running) continue;
+    Leave(*rank, job_.grace);
+    loop_.PostAfter(job_.grace + kBeyondGrace, [this, rank] { Die(*rank); });
+  }
+}
+
+void World::Die(Pod& pod) {
+  if (!pod.running) return;
+  log::Info("killed", {{"learner", pod.id.name}, {"localRank", pod.id.local_rank}});
   Destroy(pod);
   pod.killed_at = loop_.Now();
   CheckHolders(pod, false);
@@ -346,12 +379,19 @@ void World::Kill(Pod& pod) {
 void World::Vanish(Pod& pod) {
   if (!pod.running || pod.gate == nullptr || pod.vanished) return;
   log::Info("vanished", {{"learner", pod.id.name}});
-  pod.vanished = true;
-  pod.gate->Stall();
-  for (const auto& [name, other] : pods_) {
-    if (other.get() != &pod) CutFor(pod.id, other->id, kTcpTimeout, /*silent=*/true);
+  for (Pod* const rank : RanksOf(pod)) {
+    if (rank->gate == nullptr) {  // not begun, or gone
+      Destroy(*rank);
+      continue;
+    }
+    rank->vanished = true;
+    rank->gate->Stall();
+    for (const auto& [name, other] : pods_) {
+      if (SameLearner(other->id, pod.id)) continue;
+      CutFor(rank->id, other->id, kTcpTimeout, /*silent=*/true);
+    }
+    loop_.PostAfter(kTcpTimeout, [this, rank] { Die(*rank); });
   }
-  loop_.PostAfter(kTcpTimeout, [this, &pod] { Kill(pod); });
 }
 
 void World::Stall(Pod& pod, Duration duration) {
@@ -364,8 +404,15 @@ void World::Stall(Pod& pod, Duration duration) {
 }
 
 void World::Terminate(Pod& pod, Duration grace) {
-  if (!pod.running || pod.terminating) return;
-  pod.terminating = true;
+  if (!Runs(pod) || pod.terminating) return;
+  for (Pod* const rank : RanksOf(pod)) {
+    rank->terminating = true;
+    Leave(*rank, grace);
+  }
+}
+
+void World::Leave(Pod& pod, Duration grace) {
+  if (!pod.running || std::exchange(pod.told, true)) return;
   if (pod.learner == nullptr) return Destroy(pod);
   pod.gate->Run([&pod, grace] { pod.learner->RequestLeave(grace); });
 }
@@ -438,7 +485,7 @@ void World::NoteMembership(const Membership& membership) {
 
 // Who leaves in order leaves nothing behind that nobody else has. It cannot know of a death in the
 // last instants, while it looked for a final model and went; and it counts as lost where training
-// went on without it.
+// went on without it, or would, because another rank of its learner was lost.
 void World::CheckHolders(const Pod& gone, bool gracefully) {
   const TimePoint known =
       loop_.Now() - speeds_.network_most - speeds_.disk_most - 2 * speeds_.timers_late_most;
@@ -456,8 +503,11 @@ void World::CheckHolders(const Pod& gone, bool gracefully) {
     most = std::max(most, pod->applied);
   }
   const std::uint64_t steps = schedule_.StepsBefore(gone.applied);
-  if (gracefully && gone.entered >= opened_ && most < gone.applied && newest_step() < steps &&
-      !ReadFinal(store)) {
+  const bool lost_with_another =
+      held && std::ranges::any_of(RanksOf(gone),
+                                  [](const Pod* rank) { return rank->killed_at.has_value(); });
+  if (gracefully && !lost_with_another && gone.entered >= opened_ && most < gone.applied &&
+      newest_step() < steps && !ReadFinal(store)) {
     Wrong(std::format("{} left with the only state of tick {}", gone.id.name, gone.applied));
   }
   if (!gracefully && !held) {

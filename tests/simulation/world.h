@@ -44,12 +44,14 @@ struct JobSpec {
   std::size_t ballast_bytes = 0;
   std::size_t state_batch_bytes = 50;
   std::size_t backlog_bytes = 0;
+  int ranks = 1;  // of each learner: processes of its pod
 };
 
 // One shard of one tick: kind, optimizer steps before it, shard, first sample.
 using ShardKey = std::tuple<TickKind, std::uint64_t, int, std::uint64_t>;
 
-// One learner pod and its process.
+// One learner pod and its process. Of several ranks each has such a record; what the operator knows
+// of the pod stands in the first one's.
 struct Pod {
   LearnerId id;
   int slowness = 1;
@@ -67,7 +69,8 @@ struct Pod {
 
   bool running = false;
   bool wanted = true;        // by the operator
-  bool terminating = false;  // told by SIGTERM
+  bool terminating = false;  // its deletion has begun
+  bool told = false;         // by SIGTERM
   bool end_seen = false;     // the operator knows that it has ended
   bool vanished = false;     // its machine is gone; nobody has noticed
   bool holds_state = false;
@@ -108,10 +111,10 @@ class World {
   // ---- Learners ----
   Pod& pod(std::string_view name);
   std::vector<Pod*> running();
-  void Kill(Pod& pod);    // without notice
+  void Kill(Pod& pod);    // without notice; the other ranks of its learner are told to leave
   void Vanish(Pod& pod);  // with its machine: peers notice after their time-out
   void Stall(Pod& pod, Duration duration);
-  void Terminate(Pod& pod, Duration grace);
+  void Terminate(Pod& pod, Duration grace);  // all its ranks
   MemoryNetwork& network() { return network_; }
   void CutFor(const LearnerId& a, const LearnerId& b, Duration duration, bool silent);
   void MendAll();
@@ -152,7 +155,11 @@ class World {
 
   void AddPod();
   void Build(Pod& pod);
+  std::vector<Pod*> RanksOf(const Pod& pod) const;  // of its learner, itself among them
+  bool Runs(const Pod& pod) const;                  // any of them
   void OnExit(Pod& pod, const LearnerExit& exit);
+  void Die(Pod& pod);
+  void Leave(Pod& pod, Duration grace);
   void Destroy(Pod& pod);
   void Operate();
   void PushPlan();
