@@ -10,7 +10,9 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "trainer/membership/fingerprint_keys.h"
+#include "trainer/membership/json_fields.h"
 #include "trainer/membership/resize_log.h"
 #include "trainer/membership/rules.h"
 
@@ -28,6 +30,9 @@ constexpr Duration kUnlistedGrace = std::chrono::seconds(30);
 constexpr Duration kSameMoment = std::chrono::seconds(1);
 // A record of a learner that nothing was heard of for so long is dropped.
 constexpr Duration kForgetAfter = std::chrono::minutes(10);
+// A problem is told for so long at least: one that comes back again and again does not look healed
+// in between.
+constexpr Duration kProblemKept = std::chrono::minutes(1);
 
 bool Contains(const Membership& membership, const LearnerId& id) {
   return membership.RankOf(id).has_value();
@@ -79,7 +84,8 @@ class CoordinatorCore::Impl {
   void On(LearnerRecord& learner, const Left& left, TimePoint now);
 
   bool Acceptable(ConnectionId connection, const Hello& hello, TimePoint now);
-  void Refuse(ConnectionId connection, Problem problem);
+  void Refuse(ConnectionId connection, Problem problem, TimePoint now);
+  void SetProblem(Problem problem, TimePoint now);
   std::optional<Problem> UnusedGpus() const;
   // A learner has entered `membership`.
   void Note(const Membership& membership, TimePoint now);
@@ -128,7 +134,7 @@ class CoordinatorCore::Impl {
   void SetLeaving(const LearnerId& rank) {  // with all ranks of its learner
     for (LearnerRecord* const learner : roster_.RanksOf(rank)) learner->leaving = true;
   }
-  void UpdateCommitted();
+  void UpdateCommitted(TimePoint now);
 
   const CoordinatorOptions options_;
   const TimePoint started_;
@@ -159,6 +165,7 @@ class CoordinatorCore::Impl {
 
   ResizeLog resizes_;
   Problem problem_;
+  TimePoint problem_at_{};  // when it came last
   std::string parameters_sha256_;
   std::optional<Progress::Figures> figures_;
   std::optional<Tick> tick_;  // committed, as far as is known
@@ -204,19 +211,27 @@ CoordinatorEffects CoordinatorCore::Impl::OnDisconnected(ConnectionId connection
   return Decide(now);
 }
 
-void CoordinatorCore::Impl::Refuse(ConnectionId connection, Problem problem) {
-  log::Warning("learner refused", {{"reason", problem.reason}, {"cause", problem.message}});
-  effects_.push_back(
-      SendMessage{connection, Refused{.reason = problem.reason, .message = problem.message}});
-  effects_.push_back(CloseConnection{connection});
+// Two fingerprints may fill a message each: the problem is cut to what a learner reads of a refusal.
+void CoordinatorCore::Impl::SetProblem(Problem problem, TimePoint now) {
   problem_ = std::move(problem);
+  problem_.message = CutAtCharacter(problem_.message, kTextBytesMost);
+  problem_at_ = now;
+}
+
+void CoordinatorCore::Impl::Refuse(ConnectionId connection, Problem problem, TimePoint now) {
+  SetProblem(std::move(problem), now);
+  log::Warning("learner refused", {{"reason", problem_.reason}, {"cause", problem_.message}});
+  effects_.push_back(
+      SendMessage{connection, Refused{.reason = problem_.reason, .message = problem_.message}});
+  effects_.push_back(CloseConnection{connection});
 }
 
 bool CoordinatorCore::Impl::Acceptable(ConnectionId connection, const Hello& hello, TimePoint now) {
   if (hello.protocol != kProtocolVersion) {
     Refuse(connection,
            {"Protocol", std::format("learner {} speaks protocol {}, the coordinator {}",
-                                    hello.learner.name, hello.protocol, kProtocolVersion)});
+                                    hello.learner.name, hello.protocol, kProtocolVersion)},
+           now);
     return false;
   }
   // All learners that take part, or may, have the same fingerprint: any of them is the measure.
@@ -239,8 +254,10 @@ bool CoordinatorCore::Impl::Acceptable(ConnectionId connection, const Hello& hel
     }
     LearnerRecord& refused = roster_.At(hello.learner, now);
     refused.refused = true;
-    Refuse(connection, {"Fingerprint", std::format("learner {} differs from {}{}",
-                                                   hello.learner.name, id.name, differences)});
+    Refuse(connection,
+           {"Fingerprint",
+            std::format("learner {} differs from {}{}", hello.learner.name, id.name, differences)},
+           now);
     return false;
   }
   return true;
@@ -315,7 +332,7 @@ void CoordinatorCore::Impl::On(LearnerRecord& learner, const Opened& opened, Tim
                   was_member ? std::optional(opened.pause_seconds) : std::nullopt,
                   opened.ticks_lost);
   opened_.insert(learner.id);
-  UpdateCommitted();
+  UpdateCommitted(now);
   if (!AllOpened()) return;
   // All hold the state: nobody depends on those who were members before.
   before_.clear();
@@ -362,7 +379,7 @@ void CoordinatorCore::Impl::On(LearnerRecord& learner, const Progress& progress,
   learner.step = progress.step;
   if (progress.times) learner.times = progress.times;
   if (progress.figures) figures_ = progress.figures;
-  UpdateCommitted();
+  UpdateCommitted(now);
 }
 
 void CoordinatorCore::Impl::On(LearnerRecord& learner, const Left& left, TimePoint now) {
@@ -380,7 +397,7 @@ void CoordinatorCore::Impl::On(LearnerRecord& learner, const Left& left, TimePoi
       if (figures_) step_ = figures_->total_steps;
       break;
     case LeftReason::kFailed:
-      problem_ = {"LearnerFailed", std::format("{}: {}", learner.id.name, left.message)};
+      SetProblem({"LearnerFailed", std::format("{}: {}", learner.id.name, left.message)}, now);
       break;
     case LeftReason::kDrained:
       break;
@@ -916,7 +933,7 @@ void CoordinatorCore::Impl::Send(const LearnerRecord& learner, CoordinatorMessag
 }
 
 // Committed is what every member has applied.
-void CoordinatorCore::Impl::UpdateCommitted() {
+void CoordinatorCore::Impl::UpdateCommitted(TimePoint now) {
   if (opened_.empty() || !AllOpened()) return;
   Tick tick = ~Tick{0};
   std::optional<std::uint64_t> step = ~std::uint64_t{0};
@@ -925,7 +942,10 @@ void CoordinatorCore::Impl::UpdateCommitted() {
     tick = std::min(tick, learner.applied_ticks);
     step = std::min(step, learner.step);  // none is the least
   }
+  const bool advanced = tick_ && *tick_ < tick;
   tick_ = tick;
+  // The job goes on: it got over what befell a learner of it.
+  if (advanced && now - problem_at_ >= kProblemKept) problem_ = {};
   // Members say their ticks first: a job that goes on does not go back to step 0 until they say
   // more.
   if (step) step_ = step;

@@ -12,6 +12,8 @@
 
 namespace pliant {
 
+inline constexpr std::size_t kTextBytesMost = 4096;  // of a field that says no other
+
 // Reads the fields of one JSON object from a peer that may be wrong. The first fault is kept, with
 // the path of its field, and everything read after it is empty: a decoder reads all its fields and
 // asks once. For .cc files of this folder.
@@ -21,7 +23,7 @@ class JsonFields {
   JsonFields(const nlohmann::json& object, std::string path, std::optional<Error>& fault);
 
   // These must be there.
-  std::string String(std::string_view name, std::size_t bytes_most = 4096);
+  std::string String(std::string_view name, std::size_t bytes_most = kTextBytesMost);
   std::uint64_t Unsigned(std::string_view name);
   double Number(std::string_view name);  // finite
   bool Bool(std::string_view name);

@@ -5,6 +5,7 @@
 #include <format>
 #include <nlohmann/json.hpp>
 
+#include "base/utf8.h"
 #include "trainer/membership/json_fields.h"
 #include "trainer/membership/messages.h"
 
@@ -18,6 +19,10 @@ constexpr std::size_t kMembersMost = 4096;
 constexpr std::size_t kFingerprintMost = 64;
 
 // ---- Values that several messages hold ----
+
+// Words for people may be an exception's, of any length: a message that is refused for them would
+// be lost with all else that it says.
+std::string Words(std::string_view text) { return CutAtCharacter(text, kTextBytesMost); }
 
 Json ToJson(const LearnerId& id) {
   Json json = {{"name", id.name}, {"podUid", id.pod_uid}, {"nonce", std::format("{:x}", id.nonce)}};
@@ -91,7 +96,7 @@ Json ToJson(const CheckpointReport& report) {
   return {{"step", report.step},
           {"membership", ToString(report.membership)},
           {"unixSeconds", report.unix_seconds},
-          {"error", report.error},
+          {"error", Words(report.error)},
           {"reason", report.reason}};
 }
 
@@ -246,7 +251,7 @@ Json Body(const Lost& lost) {
   return {{"membership", ToString(lost.membership)},
           {"tick", lost.tick},
           {"accused", std::move(accused)},
-          {"cause", lost.cause}};
+          {"cause", Words(lost.cause)}};
 }
 Lost ReadLost(JsonFields& fields) {
   Lost lost{.membership = ReadMembershipId(fields, "membership"), .tick = fields.Unsigned("tick")};
@@ -282,7 +287,7 @@ Progress ReadProgress(JsonFields& fields) {
 Json Body(const Left& left) {
   return {{"appliedTicks", left.applied_ticks},
           {"reason", ToString(left.reason)},
-          {"message", left.message},
+          {"message", Words(left.message)},
           {"parametersSha256", left.parameters_sha256}};
 }
 Left ReadLeft(JsonFields& fields) {
@@ -300,7 +305,7 @@ Welcome ReadWelcome(JsonFields& fields) {
 }
 
 Json Body(const Refused& refused) {
-  return {{"reason", refused.reason}, {"message", refused.message}};
+  return {{"reason", refused.reason}, {"message", Words(refused.message)}};
 }
 Refused ReadRefused(JsonFields& fields) {
   return {.reason = fields.String("reason"), .message = fields.String("message")};

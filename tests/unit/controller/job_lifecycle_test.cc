@@ -349,6 +349,23 @@ TEST(JobLifecycle, AFailureIsCountedAndTold) {
   EXPECT_TRUE(IsTrue(outcome.status, kConditionProgressing));
 }
 
+TEST(JobLifecycle, WhatTheCoordinatorTellsOfAFailureIsTakenBackWithIt) {
+  JobView view = TrainingView(2);
+  view.learners[1] = Ended(view.learners[1], 1, "no data");
+  Edit(view.coordinator.progress).problem_reason = "LearnerFailed";
+  Edit(view.coordinator.progress).problem_message = Name(1) + ": no data";
+  Apply(ReconcileJob(view, Keep(view), kOptions, At(9)), view);
+  EXPECT_EQ(api::FindCondition(view.job->status, kConditionProgressing)->reason, "LearnerFailed");
+  Edit(view.coordinator.progress).step = 99;
+  Apply(ReconcileJob(view, Keep(view), kOptions, At(11)), view);
+  EXPECT_FALSE(IsTrue(view.job->status, kConditionProgressing)) << "it may come back";
+  Edit(view.coordinator.progress).problem_reason.clear();
+  Edit(view.coordinator.progress).problem_message.clear();
+  const Outcome outcome = ReconcileJob(view, Keep(view), kOptions, At(70));
+  EXPECT_TRUE(outcome.write_status);
+  EXPECT_TRUE(IsTrue(outcome.status, kConditionProgressing));
+}
+
 TEST(JobLifecycle, ASuspendedJobDrainsThenGivesUpItsCoordinator) {
   JobView view = TrainingView(2);
   Edit(view.job).spec.suspend = true;

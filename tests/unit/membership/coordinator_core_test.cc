@@ -645,6 +645,54 @@ TEST_F(CoordinatorCoreTest, AnotherProtocolIsRefused) {
               ElementsAre("b: refused", "close b"));
 }
 
+// A problem is of the past when ticks are committed a minute after it came last.
+TEST_F(CoordinatorCoreTest, AProblemIsTakenBackWhenTheJobHasGotOverIt) {
+  Running("ab");
+  Tick tick = 1;
+  const auto trains = [&](std::chrono::seconds duration, Tick ticks_a_second) {
+    for (int i = 0; i < duration.count(); ++i) {
+      now_ += 1s;
+      tick += ticks_a_second;
+      Says('a', Progress{.membership = MembershipId{1, 2}, .tick = tick});
+      core_->OnTimer(now_);
+    }
+  };
+  const auto problem = [&] { return core_->progress().problem.reason; };
+  const auto is_refused = [&] {
+    connection_['c'] = ++last_connection_;
+    Says('c', pliant::Hello{.protocol = kProtocolVersion + 1, .learner = Id('c')});
+  };
+
+  Says('b', Left{.applied_ticks = 1, .reason = LeftReason::kFailed, .message = "no data"});
+  EXPECT_EQ(core_->progress().problem, (Problem{"LearnerFailed", "b: no data"}));
+  After(1s);
+  Opens({1, 2}, "a");
+  trains(58s, 1);
+  EXPECT_EQ(problem(), "LearnerFailed") << "the next one may fail of it, too";
+  trains(2s, 1);
+  EXPECT_EQ(problem(), "");
+
+  for (int i = 0; i < 5; ++i) {
+    is_refused();
+    trains(30s, 1);
+    EXPECT_EQ(problem(), "Protocol") << "it comes back again and again";
+  }
+  trains(31s, 1);
+  EXPECT_EQ(problem(), "");
+
+  is_refused();
+  trains(300s, 0);
+  EXPECT_EQ(problem(), "Protocol") << "nothing goes on";
+  trains(1s, 1);
+  EXPECT_EQ(problem(), "");
+}
+
+TEST_F(CoordinatorCoreTest, AProblemIsAsLongAsALearnerCanRead) {
+  Running("ab");
+  Says('b', Left{.reason = LeftReason::kFailed, .message = std::string(100'000, 'x')});
+  EXPECT_EQ(core_->progress().problem.message, "b: " + std::string(4093, 'x'));
+}
+
 TEST_F(CoordinatorCoreTest, WhoDoesNotSayHelloIsCutOff) {
   Start({});
   connection_['b'] = ++last_connection_;

@@ -151,11 +151,25 @@ TEST(Messages, AWrongOneIsRefusedWithItsFieldNamed) {
 
 TEST(Messages, SizeAndCountsAreLimited) {
   EXPECT_FALSE(DecodeLearnerMessage(std::string(kMessageBytesMost + 1, ' ')));
-  Lost lost{.membership = {1, 1}, .cause = std::string(5000, 'x')};
-  EXPECT_FALSE(DecodeLearnerMessage(Encode(LearnerMessage(lost))));
+  const Hello far{.learner = kA, .address = std::string(257, 'x')};
+  EXPECT_FALSE(DecodeLearnerMessage(Encode(LearnerMessage(far))));
   Hello hello{.learner = kA};
   for (int i = 0; i < 65; ++i) hello.fingerprint[std::to_string(i)] = "";
   EXPECT_FALSE(DecodeLearnerMessage(Encode(LearnerMessage(hello))));
+}
+
+// An exception's text is the last thing that a learner says: it may not cost the rest.
+TEST(Messages, WordsOfAnyLengthAndEncodingAreCutAndNotRefused) {
+  std::string words(4095, 'x');
+  words += "\u00e9\xE9 and so on";
+  const Result<LearnerMessage> left = DecodeLearnerMessage(
+      Encode(LearnerMessage(Left{.reason = LeftReason::kFailed, .message = words})));
+  ASSERT_TRUE(left) << left.error();
+  EXPECT_EQ(std::get<Left>(*left).message, std::string(4095, 'x'));
+  const Result<CoordinatorMessage> refused = DecodeCoordinatorMessage(
+      Encode(CoordinatorMessage(Refused{.reason = "Fingerprint", .message = "caf\xE9"})));
+  ASSERT_TRUE(refused) << refused.error();
+  EXPECT_EQ(std::get<Refused>(*refused).message, "caf\uFFFD");
 }
 
 TEST(Messages, DeepNestingIsNoHarm) {
