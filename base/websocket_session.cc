@@ -5,6 +5,8 @@
 #include <boost/beast/websocket.hpp>
 #include <utility>
 
+#include "base/utf8.h"
+
 namespace pliant {
 namespace {
 
@@ -122,7 +124,7 @@ void WebSocketSession::Send(std::string text) {
 void WebSocketSession::Close(std::string_view reason) {
   if (ending_) return;
   ending_ = true;
-  goodbye_ = ended_because_ = reason.substr(0, kReasonBytesMost);
+  goodbye_ = ended_because_ = CutAtCharacter(reason, kReasonBytesMost);
   StartWriting();
 }
 

@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/utf8.h"
+
 namespace pliant::api {
 
 Fields::Fields(const nlohmann::json& object, std::string path)
@@ -37,6 +39,10 @@ std::string Fields::String(const char* name, std::string fallback, std::size_t l
     return fallback;
   }
   return text;
+}
+
+std::string Fields::Sentence(const char* name, std::size_t bytes_most) {
+  return CutAtCharacter(String(name, "", std::string::npos), bytes_most);
 }
 
 std::string Fields::StringOrNumber(const char* name, std::string fallback) {

@@ -23,6 +23,9 @@ class Fields {
 
   bool Has(const char* name) const { return Find(name) != nullptr; }
   std::string String(const char* name, std::string fallback = "", std::size_t length_max = 65536);
+  // A sentence for people, cut to its beginning: that it is long is no reason not to understand the
+  // object.
+  std::string Sentence(const char* name, std::size_t bytes_most);
   // A string, or a number as it is written: both serve as a quantity.
   std::string StringOrNumber(const char* name, std::string fallback = "");
   bool Bool(const char* name, bool fallback = false);

@@ -12,13 +12,6 @@ namespace {
 constexpr std::size_t kListMax = 1024;
 constexpr std::size_t kMessageMax = 1 << 16;
 
-// A sentence for people: what is too long is cut, it is no reason not to understand the object.
-std::string Sentence(Fields& fields, const char* name) {
-  std::string text = fields.String(name, "", 1 << 20);
-  if (text.size() > kMessageMax) text.resize(kMessageMax);
-  return text;
-}
-
 PodPhase PhaseOf(const std::string& text) {
   if (text == "Pending" || text.empty()) return PodPhase::kPending;
   if (text == "Running") return PodPhase::kRunning;
@@ -59,12 +52,12 @@ ContainerStatus ReadContainerStatus(Fields& fields) {
     });
     state.Object("waiting", [&](Fields& waiting) {
       status.waiting_reason = waiting.String("reason");
-      status.waiting_message = Sentence(waiting, "message");
+      status.waiting_message = waiting.Sentence("message", kMessageMax);
     });
     state.Object("terminated", [&](Fields& ended) {
       status.terminated = Termination{.exit_code = ended.Int("exitCode", 0, INT32_MIN, INT32_MAX),
                                       .reason = ended.String("reason"),
-                                      .message = Sentence(ended, "message"),
+                                      .message = ended.Sentence("message", kMessageMax),
                                       .finished = ended.OptionalTime("finishedAt")};
     });
   });
@@ -84,13 +77,13 @@ void ReadStatus(Fields& status, Pod& pod) {
   pod.nominated_node_name = status.String("nominatedNodeName", "", 253);
   if (pod.meta.labels.empty()) return;
   pod.reason = status.String("reason");
-  pod.message = Sentence(status, "message");
+  pod.message = status.Sentence("message", kMessageMax);
   pod.ip = status.String("podIP", "", 64);
   status.Objects("conditions", kListMax, [&](Fields& condition) {
     pod.conditions.push_back({.type = condition.String("type"),
                               .status = condition.String("status") == "True",
                               .reason = condition.String("reason"),
-                              .message = Sentence(condition, "message")});
+                              .message = condition.Sentence("message", kMessageMax)});
   });
   const auto read_container = [&](Fields& container) {
     pod.containers.push_back(ReadContainerStatus(container));

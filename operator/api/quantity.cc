@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "base/utf8.h"
+
 namespace pliant::api {
 namespace {
 
@@ -54,7 +56,7 @@ Result<std::int64_t> Parse(std::string_view text, double units) {
   std::optional<double> factor = FactorOf(text.substr(digits));
   if (!factor) factor = FactorOfExponent(text.substr(digits));
   if (digits == 0 || error != std::errc{} || end != text.data() + digits || !factor) {
-    return Invalid("\"" + std::string(text.substr(0, 64)) + "\" is no quantity");
+    return Invalid("\"" + CutAtCharacter(text, 64) + "\" is no quantity");
   }
   const double value = number * *factor * units;
   // The nearest double of "0.1" times 1000 may lie a hair above 100: that is no reason to round up.

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/utf8.h"
+
 namespace pliant::api {
 namespace {
 
@@ -39,7 +41,7 @@ int TakeMilliseconds(std::string_view& text) {
 Result<WallTime> ParseTime(std::string_view text) {
   using namespace std::chrono;
   const auto wrong = [whole = text] {
-    return Invalid("\"" + std::string(whole.substr(0, 64)) + "\" is no RFC 3339 time");
+    return Invalid("\"" + CutAtCharacter(whole, 64) + "\" is no RFC 3339 time");
   };
   int y = 0, mon = 0, d = 0, h = 0, min = 0, s = 0;
   if (!TakeNumber(text, 4, y) || !TakeChar(text, '-') || !TakeNumber(text, 2, mon) ||

@@ -4,16 +4,18 @@
 #include <chrono>
 #include <utility>
 
+#include "base/utf8.h"
+
 namespace pliant::controller {
 namespace {
 
 constexpr std::size_t kMessageMax = 4096;
+constexpr std::size_t kReasonMax = 1024;  // as the definition of the resource has it
 
 }  // namespace
 
 void SetCondition(api::JobStatus& status, std::string_view type, Verdict verdict,
                   std::int64_t generation, api::WallTime now) {
-  if (verdict.message.size() > kMessageMax) verdict.message.resize(kMessageMax);
   const auto place = std::ranges::lower_bound(status.conditions, type, {}, &api::Condition::type);
   const bool known = place != status.conditions.end() && place->type == type;
   api::Condition& condition =
@@ -24,8 +26,12 @@ void SetCondition(api::JobStatus& status, std::string_view type, Verdict verdict
   }
   condition.status = verdict.status;
   condition.reason = std::move(verdict.reason);
-  condition.message = std::move(verdict.message);
+  condition.message = CutAtCharacter(verdict.message, kMessageMax);
   condition.observed_generation = generation;
+}
+
+void SetReason(api::JobStatus& status, std::string_view sentence) {
+  status.reason = CutAtCharacter(sentence, kReasonMax);
 }
 
 bool IsTrue(const api::JobStatus& status, std::string_view type) {

@@ -26,6 +26,10 @@ struct Verdict {
 void SetCondition(api::JobStatus& status, std::string_view type, Verdict verdict,
                   std::int64_t generation, api::WallTime now);
 
+// Why the job has the size that it has. As in a condition, a text that comes from elsewhere is cut,
+// and reads back as it was written: otherwise it would be news for ever.
+void SetReason(api::JobStatus& status, std::string_view sentence);
+
 bool IsTrue(const api::JobStatus& status, std::string_view type);
 
 }  // namespace pliant::controller

@@ -3,6 +3,8 @@
 #include <chrono>
 #include <utility>
 
+#include "base/utf8.h"
+
 namespace pliant::controller {
 namespace {
 
@@ -14,7 +16,7 @@ constexpr std::size_t kAnswerBytesMax = std::size_t{1} << 20;
 
 Error ErrorOf(const kube::HttpResponse& response) {
   const std::string message = "the coordinator answers " + std::to_string(response.status) + ": " +
-                              response.body.substr(0, 256);
+                              CutAtCharacter(response.body, 256);
   switch (response.status) {
     case 401:
     case 403:

@@ -75,7 +75,7 @@ void Succeed(const JobView& view, const Completion& completion, WallTime now, Ou
 
 void FailForGood(const JobView& view, const FatalFailure& failure, WallTime now, Outcome& outcome) {
   FinishStatus(view, api::JobPhase::kFailed, now, outcome);
-  outcome.status.reason = failure.message.substr(0, 1024);
+  SetReason(outcome.status, failure.message);
   SetCondition(outcome.status, kConditionFailed,
                {api::ConditionStatus::kTrue, failure.reason, failure.message},
                view.job->meta.generation, now);
@@ -159,7 +159,7 @@ void Admit(const JobView& view, bool planned, const LifecycleOptions& options, W
   if (!admission.verdict) return;
   // Of a job that is admitted the plan has more to say.
   if (!planned || !admission.training) {
-    outcome.status.reason = admission.verdict->message.substr(0, 1024);
+    SetReason(outcome.status, admission.verdict->message);
   }
   SetCondition(outcome.status, kConditionAdmitted, *std::move(admission.verdict),
                view.job->meta.generation, now);

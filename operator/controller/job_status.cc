@@ -16,7 +16,6 @@ using std::chrono::seconds;
 
 constexpr seconds kFiguresEvery{30};
 constexpr int kFiguresJitterSeconds = 10;
-constexpr std::size_t kReasonMax = 1024;
 
 // Whether the coordinator knows who trains. One that has just started hears of it from the
 // learners; until then those that run go on as they were.
@@ -143,7 +142,7 @@ void ReportPlan(const planner::Decision& decision, WallTime now, api::JobStatus&
   }
   status.desired_learners = decision.to;
   status.entitlement = decision.entitlement;
-  status.reason = decision.reason.sentence.substr(0, kReasonMax);
+  SetReason(status, decision.reason.sentence);
 }
 
 api::JobPhase PhaseOf(const JobView& view, const std::optional<JobPlan>& plan) {

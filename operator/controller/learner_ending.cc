@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "base/utf8.h"
 #include "operator/api/fields.h"
 #include "operator/controller/names.h"
 
@@ -32,10 +33,10 @@ std::string LastLine(std::string_view text) {
 LastWords ReadLastWords(const std::string& text) {
   const std::string line = LastLine(text);
   const auto object = nlohmann::json::parse(line, /*cb=*/nullptr, /*allow_exceptions=*/false);
-  if (!object.is_object()) return {.message = line.substr(0, kMessageMax)};
+  if (!object.is_object()) return {.message = CutAtCharacter(line, kMessageMax)};
   api::Fields fields(object);
   return {.reason = fields.String("reason"),
-          .message = fields.String("message").substr(0, kMessageMax),
+          .message = fields.Sentence("message", kMessageMax),
           .step = fields.OptionalInt("step", 0, INT64_MAX),
           .parameters_sha256 = fields.String("parametersSha256", "", 64)};
 }
@@ -54,7 +55,7 @@ std::string WordsOfOthers(const api::Pod& pod) {
   for (const api::ContainerStatus& container : pod.containers) {
     if (!container.terminated || container.terminated->exit_code == 0) continue;
     const api::Termination& ended = *container.terminated;
-    const std::string words = LastLine(ended.message).substr(0, kMessageMax);
+    const std::string words = CutAtCharacter(LastLine(ended.message), kMessageMax);
     return std::format("container {} exited with {}: {}", container.name,
                        DescribeExitCode(ended.exit_code),
                        words.empty() ? WordsFor(ended.exit_code) : words);
@@ -83,7 +84,8 @@ std::optional<LearnerEnding> EndingOf(const api::Pod& pod) {
     ending.step = words.step;
     ending.parameters_sha256 = words.parameters_sha256;
   }
-  ending.message = !words.message.empty() ? words.message : pod.message.substr(0, kMessageMax);
+  ending.message =
+      !words.message.empty() ? words.message : CutAtCharacter(pod.message, kMessageMax);
 
   const bool out_of_memory = ran && container->terminated->reason == "OOMKilled";
   if (out_of_memory) {

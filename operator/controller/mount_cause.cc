@@ -28,7 +28,7 @@ struct Cause {
 std::optional<Cause> Decode(const nlohmann::json& object) {
   api::Fields event(object);
   if (!std::ranges::contains(kReasons, event.String("reason"))) return std::nullopt;
-  Cause cause{.text = event.String("note").substr(0, kTextMax)};
+  Cause cause{.text = event.Sentence("note", kTextMax)};
   // The kubelet writes events of the older kind, which count in place.
   cause.last = event.OptionalTime("deprecatedLastTimestamp")
                    .value_or(event.OptionalTime("eventTime").value_or(api::WallTime{}));

@@ -41,6 +41,15 @@ std::string WriteProblem(std::string_view reason) {
   return "WriteFailed";
 }
 
+// It becomes the reason of a condition, too, and a coordinator runs in its owner's namespace.
+std::string ProblemReason(std::string_view reason) {
+  if (reason.empty()) return "";
+  for (const std::string_view known : {"Fingerprint", "GpusUnusable", "Protocol"}) {
+    if (reason == known) return std::string(known);
+  }
+  return "LearnerFailed";
+}
+
 int CountOf(Fields& fields, const char* name) { return fields.Int(name, 0, 0, 1 << 20); }
 
 void ReadLists(Fields& root, Progress& progress) {
@@ -69,7 +78,7 @@ void ReadFigures(Fields& root, Progress& progress) {
   progress.parameters_sha256 = root.String("parametersSha256", "", 64);
   root.Object("lastCheckpoint", [&](Fields& checkpoint) {
     ReportedCheckpoint& reported = progress.last_checkpoint.emplace();
-    reported.error = checkpoint.String("error").substr(0, kMessageMax);
+    reported.error = checkpoint.Sentence("error", kMessageMax);
     if (!reported.error.empty()) reported.reason = WriteProblem(checkpoint.String("reason"));
     const auto step = checkpoint.OptionalInt("step", 0, INT64_MAX);
     const double time = FiniteNumber(checkpoint, "unixSeconds").value_or(0);
@@ -127,8 +136,8 @@ Result<Progress> DecodeProgress(std::string_view body) {
   ReadFigures(root, progress);
   ReadLists(root, progress);
   root.Object("problem", [&](Fields& problem) {
-    progress.problem_reason = problem.String("reason", "", 128);
-    progress.problem_message = problem.String("message").substr(0, kMessageMax);
+    progress.problem_reason = ProblemReason(problem.String("reason"));
+    progress.problem_message = problem.Sentence("message", kMessageMax);
   });
   if (root.error()) return std::unexpected(*root.error());
   return progress;

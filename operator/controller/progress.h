@@ -86,7 +86,7 @@ struct Progress {
   std::optional<ReportedCheckpoint> last_checkpoint;
   std::vector<ReportedLearner> learners;
   std::vector<ReportedResize> resizes;
-  std::string problem_reason;  // CamelCase; empty if there is none
+  std::string problem_reason;  // of a fixed set; empty if there is none
   std::string problem_message;
   std::string parameters_sha256;
   bool operator==(const Progress&) const = default;

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/utf8.h"
 #include "operator/kube/wall_time.h"
 
 namespace pliant::kube {
@@ -23,14 +24,6 @@ using nlohmann::json;
 constexpr std::size_t kNoteBytesMax = 1024;
 constexpr std::size_t kInstanceBytesMax = 128;
 constexpr std::size_t kNameBytesMax = 253;
-
-std::string CutAtCharacter(std::string text, std::size_t bytes_max) {
-  if (text.size() <= bytes_max) return text;
-  std::size_t end = bytes_max;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  text.resize(end);
-  return text;
-}
 
 // Deterministic for one event: a request that is sent twice finds its own work.
 NamespacedName NameOf(const EventSeries::Decision& event) {

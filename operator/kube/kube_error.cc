@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "base/utf8.h"
 #include "operator/kube/json_fields.h"
 
 namespace pliant::kube {
@@ -105,8 +106,8 @@ KubeError ErrorFromResponse(const HttpResponse& response) {
   } else {
     // A proxy, or the server before it is up: the beginning of a plain text says what.
     error = FromStatus(json::object(), response.status);
-    const std::string_view text = std::string_view(response.body).substr(0, 200);
-    if (!text.empty()) error.message += ": " + std::string(text);
+    const std::string text = CutAtCharacter(response.body, 200);
+    if (!text.empty()) error.message += ": " + text;
   }
   if (const auto wait = RetryAfterHeader(response.headers)) error.retry_after = wait;
   return error;

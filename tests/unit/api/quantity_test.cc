@@ -45,5 +45,11 @@ TEST(Quantity, RefusesWhatIsNone) {
   }
 }
 
+TEST(Quantity, IsQuotedUpToACharacter) {
+  const Result<std::int64_t> parsed = ParseQuantity("1" + std::string(62, 'x') + "\u00e9");
+  ASSERT_FALSE(parsed);
+  EXPECT_EQ(parsed.error().message, "\"1" + std::string(62, 'x') + "\" is no quantity");
+}
+
 }  // namespace
 }  // namespace pliant::api

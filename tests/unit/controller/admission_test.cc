@@ -1,5 +1,7 @@
 #include "operator/controller/admission.h"
 
+#include <nlohmann/json.hpp>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -84,6 +86,32 @@ TEST(Admission, WhatWasFrozenStays) {
   Edit(view.job).status.training->logical_shards = 8;
   view.memory.template_check = TemplateCheck{.generation = 1, .accepted = true};
   EXPECT_EQ(DecideAdmission(view, At(1)).training->logical_shards, 8);
+}
+
+// Otherwise it differs from what is found again each time, and is written for ever.
+TEST(Conditions, ATextFromElsewhereReadsBackAsItWasWritten) {
+  using nlohmann::json;
+  const struct {
+    const char* name;
+    std::string text;
+  } kCases[] = {
+      {"short", "caf\u00e9"},
+      {"no UTF-8", "caf\xE9"},
+      {"half a character", "caf\xC3"},
+      {"cut within a character as a reason", std::string(1023, 'x') + "\u00e9"},
+      {"cut within a character as a message", std::string(4095, 'x') + "\u00e9"},
+      {"far too long, no UTF-8", std::string(10'000, '\xE9')},
+  };
+  for (const auto& c : kCases) {
+    api::JobStatus status;
+    SetCondition(status, "Admitted", {api::ConditionStatus::kFalse, "R", c.text}, 1, At(1));
+    SetReason(status, c.text);
+    EXPECT_LE(status.reason.size(), 1024u) << c.name;
+    for (const std::string& told : {status.conditions[0].message, status.reason}) {
+      const std::string sent = json(told).dump(-1, ' ', false, json::error_handler_t::replace);
+      EXPECT_EQ(json::parse(sent).get<std::string>(), told) << c.name;
+    }
+  }
 }
 
 TEST(Conditions, ChangeTheirTimeWithTheirStatusOnly) {

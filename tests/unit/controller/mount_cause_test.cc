@@ -40,6 +40,12 @@ TEST(MountCause, IsTheNewestThatSaysWhy) {
   for (const auto& c : kCases) EXPECT_EQ(MountCauseIn(c.events), c.cause) << c.name;
 }
 
+TEST(MountCause, IsCutBetweenCharacters) {
+  const std::string note = std::string(1023, 'x') + "\u00e9";
+  EXPECT_EQ(MountCauseIn({Event("FailedMount", note.c_str(), "2026-01-01T00:00:05Z")}),
+            std::string(1023, 'x'));
+}
+
 TEST(MountCause, OfNewerKindOfEventsCountsByItsTime) {
   const json first = {
       {"reason", "FailedMount"}, {"note", "first"}, {"eventTime", "2026-01-01T00:00:05Z"}};

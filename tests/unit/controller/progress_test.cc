@@ -58,6 +58,35 @@ TEST(Progress, WhyCheckpointsAreNotWrittenIsOneOfAFixedSet) {
   }
 }
 
+// A coordinator that has much to say is no silent one.
+TEST(Progress, WordsOfAnyLengthAreCutBetweenCharacters) {
+  const std::string words = std::string(1023, 'x') + "\u00e9" + std::string(100'000, 'x');
+  const nlohmann::json body = {{"state", "Running"},
+                               {"lastCheckpoint", {{"error", words}}},
+                               {"problem", {{"reason", "LearnerFailed"}, {"message", words}}}};
+  const auto progress = DecodeProgress(body.dump());
+  ASSERT_TRUE(progress) << progress.error();
+  EXPECT_EQ(progress->last_checkpoint->error, std::string(1023, 'x'));
+  EXPECT_EQ(progress->problem_message, std::string(1023, 'x'));
+}
+
+TEST(Progress, TheReasonOfAProblemIsOneOfAFixedSet) {
+  for (const auto& [told, reason] : {
+           std::pair{"", ""},
+           std::pair{"LearnerFailed", "LearnerFailed"},
+           std::pair{"Fingerprint", "Fingerprint"},
+           std::pair{"Protocol", "Protocol"},
+           std::pair{"GpusUnusable", "GpusUnusable"},
+           std::pair{"no reason, at all", "LearnerFailed"},
+           std::pair{"Completed", "LearnerFailed"},
+       }) {
+    const nlohmann::json body = {{"state", "Running"}, {"problem", {{"reason", told}}}};
+    const auto progress = DecodeProgress(body.dump());
+    ASSERT_TRUE(progress) << progress.error();
+    EXPECT_EQ(progress->problem_reason, reason) << told;
+  }
+}
+
 TEST(Progress, NamesWhatIsWrong) {
   for (const auto& [body, message] : {
            std::pair{"", "progress: not JSON"},
