@@ -210,14 +210,23 @@ bool IsWorthTelling(const api::JobStatus& before, const api::JobStatus& after) {
          api::FindCondition(after, kConditionAdmitted) != nullptr;
 }
 
+// All of it was decided on this generation, also what is as it was before: who waits for a
+// condition after an edit waits for its generation. Only whether a job is admitted that was not is
+// open until its template was checked.
+void ObserveGeneration(std::int64_t generation, api::JobStatus& status) {
+  const bool settled = status.finished() || IsAdmitted(status);
+  for (api::Condition& condition : status.conditions) {
+    if (settled || condition.type != kConditionAdmitted) condition.observed_generation = generation;
+  }
+  status.observed_generation = generation;
+}
+
 void FinishOutcome(const JobView& view, const std::optional<JobPlan>& plan, WallTime now,
                    Outcome& outcome) {
   const api::JobStatus& before = view.job->status;
   JobMemory& memory = outcome.memory;
   if (!IsWorthTelling(before, outcome.status)) return;
-  if (outcome.status != before) {
-    outcome.status.observed_generation = view.job->meta.generation;
-  }
+  ObserveGeneration(view.job->meta.generation, outcome.status);
   // Whoever led before may have written a moment ago.
   if (!memory.told.at) memory.told.at = now;
   // The last figures of a finished job do not wait for their turn.

@@ -211,7 +211,7 @@ CoordinatorEffects CoordinatorCore::Impl::OnDisconnected(ConnectionId connection
   return Decide(now);
 }
 
-// Two fingerprints may fill a message each: the problem is cut to what a learner reads of a refusal.
+// Two fingerprints may fill a message each: a problem is cut to what a learner reads of a refusal.
 void CoordinatorCore::Impl::SetProblem(Problem problem, TimePoint now) {
   problem_ = std::move(problem);
   problem_.message = CutAtCharacter(problem_.message, kTextBytesMost);

@@ -157,6 +157,72 @@ TEST(JobLifecycle, WithoutAChangeNothingIsWritten) {
   EXPECT_EQ(outcome.status.learners, 3);
 }
 
+std::vector<std::string> OfGeneration(const api::JobStatus& status, std::int64_t generation) {
+  std::vector<std::string> types;
+  for (const api::Condition& condition : status.conditions) {
+    if (condition.observed_generation == generation) types.push_back(condition.type);
+  }
+  return types;
+}
+
+// `kubectl wait` takes no notice of a condition of an older generation.
+TEST(JobLifecycle, AnEditIsSeenInEveryConditionAndWrittenOnce) {
+  JobView running = TrainingView(2);
+  Edit(running.coordinator.progress).last_checkpoint = ReportedCheckpoint{};
+  Apply(ReconcileJob(running, Keep(running), kOptions, At(5)), running);
+  Edit(running.coordinator.progress).last_checkpoint.reset();
+
+  JobView finished = running;
+  finished.learners[1] = Ended(finished.learners[1], 0, R"({"reason":"Completed","step":12})");
+  Apply(ReconcileJob(finished, Keep(finished), kOptions, At(6)), finished);
+  ASSERT_TRUE(finished.job->status.finished());
+
+  const struct {
+    const char* name;
+    JobView view;
+    std::optional<JobPlan> plan;
+    std::vector<std::string> want;
+  } kCases[] = {
+      {"a job that trains",
+       running,
+       Keep(running),
+       {"Admitted", "CheckpointsWritten", "Progressing", "Running"}},
+      {"a finished job",
+       finished,
+       std::nullopt,
+       {"Admitted", "CheckpointsWritten", "Complete", "Progressing", "Running"}},
+  };
+  for (const auto& c : kCases) {
+    SCOPED_TRACE(c.name);
+    JobView view = c.view;
+    EXPECT_FALSE(ReconcileJob(view, c.plan, kOptions, At(7)).write_status);
+    Edit(view.job).meta.generation = 2;
+    Edit(view.job).spec.ttl_after_finished = std::chrono::seconds(600);
+    const Outcome outcome = ReconcileJob(view, c.plan, kOptions, At(8));
+    EXPECT_TRUE(outcome.write_status);
+    EXPECT_EQ(outcome.status.observed_generation, 2);
+    EXPECT_EQ(OfGeneration(outcome.status, 2), c.want);
+    EXPECT_THAT(EventReasons(view, outcome), IsEmpty());
+    Apply(outcome, view);
+    EXPECT_FALSE(ReconcileJob(view, c.plan, kOptions, At(9)).write_status);
+  }
+}
+
+TEST(JobLifecycle, WhetherAnEditedJobIsAdmittedIsOpenUntilItWasChecked) {
+  JobView view{.job = Shared(NewJob())};
+  view.memory.template_check =
+      TemplateCheck{.generation = 1, .message = "no such class", .again_at = At(100)};
+  Apply(ReconcileJob(view, std::nullopt, kOptions, At(2)), view);
+  EXPECT_THAT(OfGeneration(view.job->status, 1), Contains("Admitted"));
+  Edit(view.job).meta.generation = 2;
+  Apply(ReconcileJob(view, std::nullopt, kOptions, At(3)), view);
+  EXPECT_THAT(OfGeneration(view.job->status, 1), ElementsAre("Admitted"));
+  view.memory.template_check =
+      TemplateCheck{.generation = 2, .message = "no such class", .again_at = At(100)};
+  Apply(ReconcileJob(view, std::nullopt, kOptions, At(4)), view);
+  EXPECT_THAT(OfGeneration(view.job->status, 1), IsEmpty());
+}
+
 TEST(JobLifecycle, FiguresWaitForTheirTurnAndSizesDoNot) {
   JobView view = TrainingView(3);
   Apply(ReconcileJob(view, Keep(view), kOptions, At(5)), view);
