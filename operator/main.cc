@@ -134,12 +134,14 @@ int Run(OperatorOptions options) {
   controller::JobTable table(stores, options.gpu_resource);
   // Destroyed before what their tasks use: the leadership's parts live in this function.
   controller::Workers api_workers(16);
+  controller::Workers pod_making_workers(16);
   controller::Workers coordinator_workers(8);
   controller::Leadership leadership(
       {.loop = loop,
        .table = table,
        .client = client,
        .api_calls = api_workers.executor(),
+       .pod_making_calls = pod_making_workers.executor(),
        .coordinator_calls = coordinator_workers.executor(),
        .metrics = metrics},
       {.ns = options.ns,

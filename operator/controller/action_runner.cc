@@ -15,6 +15,10 @@ namespace {
 
 using nlohmann::json;
 
+// An admission webhook has 10 s, unless it says otherwise. A pod that comes late does no harm: it
+// is gated, or of a term that may be over.
+constexpr std::chrono::seconds kPodDeadline{12};
+
 api::WallTime Now() {
   return std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
 }
@@ -39,9 +43,10 @@ Error TakenName(std::string_view kind, const std::string& name) {
 
 // Answers of the server that mean that it will not have this pod, now or later; all others mean
 // that it could not be asked.
-bool IsRefusal(ErrorCode code) {
-  return code == ErrorCode::kInvalid || code == ErrorCode::kDenied ||
-         code == ErrorCode::kNotFound || code == ErrorCode::kConflict;
+bool RefusesPod(const kube::KubeError& error) {
+  return error.http_status != 0 &&
+         (kube::IsRefusal(error) || error.code == ErrorCode::kNotFound ||
+          error.code == ErrorCode::kConflict);
 }
 
 bool IsUnclear(const Action& action, ErrorCode code) {
@@ -122,16 +127,25 @@ kube::KubeStatus ActionRunner::Do(const CheckTemplate&, const Batch& batch,
   ASSIGN_OR_RETURN(const api::FrozenTraining training, FrozenOrNew(batch.job));
   const json pod = LearnerPod(batch.job, training, /*term=*/1, batch.job.status.next_learner,
                               /*node=*/"any", /*coordinator_ip=*/"0.0.0.0", defaults_);
-  const auto checked = client_.Create(kube::kPods, pod, {.dry_run = true});
+  const auto checked =
+      client_.Create(kube::kPods, pod, {.dry_run = true, .deadline = kPodDeadline});
   if (checked) {
     result.template_refusal = "";
-  } else if (IsRefusal(checked.error().code)) {
+  } else if (RefusesPod(checked.error())) {
     result.template_refusal = checked.error().message;
   } else if (checked.error().code == ErrorCode::kAlreadyExists) {
     result.template_refusal = "";  // a name is only taken once all else was found to be right
   } else {
-    // So the server says that an admission webhook did not answer; all else passes by itself.
-    if (checked.error().http_status == 500) result.template_unchecked = checked.error().message;
+    // So the server says that an admission webhook did not answer, or it still waits for one. All
+    // else passes by itself.
+    if (checked.error().http_status == 500) {
+      result.template_unchecked = checked.error().message;
+    } else if (checked.error().code == ErrorCode::kTimeout) {
+      result.template_unchecked =
+          "the API server did not check the pod template in time, as when an admission webhook "
+          "does not answer: " +
+          checked.error().message;
+    }
     return std::unexpected(InContext("check the pod template", checked.error()));
   }
   return {};
@@ -219,7 +233,7 @@ kube::KubeStatus ActionRunner::Do(const PointService& action, const Batch& batch
 kube::KubeStatus ActionRunner::CreatePod(const json& pod, const Batch& batch,
                                          BatchResult& result) const {
   const std::string name = pod.at("metadata").at("name");
-  auto created = client_.Create(kube::kPods, pod);
+  auto created = client_.Create(kube::kPods, pod, {.deadline = kPodDeadline});
   if (!created && created.error().code == ErrorCode::kAlreadyExists) {
     created = client_.Get(kube::kPods, KeyOf(batch, name));
     if (created && !IsOwnedBy(*created, batch.job.meta)) {

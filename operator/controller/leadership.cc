@@ -62,6 +62,7 @@ void Leadership::OnKeys(const Result<MasterKeys>& keys) {
                         .table = parts_.table,
                         .runner = *runner_,
                         .api_calls = parts_.api_calls,
+                        .pod_making_calls = parts_.pod_making_calls,
                         .coordinator_calls = parts_.coordinator_calls,
                         .coordinators = *coordinators_,
                         .metrics = parts_.metrics},

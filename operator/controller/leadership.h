@@ -23,6 +23,7 @@ struct LeadershipParts {
   JobTable& table;
   kube::KubeClient& client;
   Executor api_calls;
+  Executor pod_making_calls;
   Executor coordinator_calls;
   metrics::Metrics& metrics;
 };

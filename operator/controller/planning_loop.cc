@@ -57,9 +57,13 @@ bool IsNewsFor(const JobView& view, const planner::Decision& decision, WallTime 
 // Whether it has pods that live: then it changes without a word from the stores.
 bool IsAwake(const JobView& view) { return !view.coordinators.empty() || HasLiveLearners(view); }
 
-// The server's refusals are told to the job's owner; what will pass is not.
-bool IsRefusal(const Error& error) {
-  return error.code == ErrorCode::kDenied || error.code == ErrorCode::kInvalid;
+// Whether admission webhooks have a say in it: some take seconds.
+bool MakesPods(const Batch& batch) {
+  return std::ranges::any_of(batch.actions, [](const Action& action) {
+    return std::holds_alternative<CheckTemplate>(action) ||
+           std::holds_alternative<CreateCoordinator>(action) ||
+           std::holds_alternative<CreateLearner>(action);
+  });
 }
 
 // Before the next try. The server may ask for more than is usual, but not that the job is left
@@ -331,8 +335,10 @@ void PlanningLoop::Dispatch(const JobView& view, Outcome outcome, const Told& to
 }
 
 void PlanningLoop::Run(Errand errand) {
-  parts_.api_calls([this, alive = alive_, errand = std::move(errand), &loop = parts_.loop,
-                    &runner = parts_.runner] {
+  const bool makes_pods = !errand.clears && MakesPods(*errand.batch);
+  const Executor& calls = makes_pods ? parts_.pod_making_calls : parts_.api_calls;
+  calls([this, alive = alive_, errand = std::move(errand), &loop = parts_.loop,
+         &runner = parts_.runner] {
     auto result = std::make_shared<const BatchResult>(errand.clears ? runner.Clear(*errand.batch)
                                                                     : runner.Run(*errand.batch));
     loop.Post([this, alive, errand, result] {
@@ -422,7 +428,8 @@ void PlanningLoop::OnFailure(const Batch& batch, const BatchResult& result) {
   }
   if (error.code == ErrorCode::kCancelled) return;  // the lease is lost
   LogFailure(course, batch, error);
-  if (IsRefusal(error)) {
+  // The server's refusals are told to the job's owner; what will pass is not.
+  if (kube::IsRefusal(error)) {
     RememberRefusal(std::span(batch.actions).subspan(result.failed.value_or(0)), error.message,
                     options_.now(), parts_.table.Memory(batch.job.meta.uid));
     if (course.not_before == WallTime{}) course.backoff = Backoff(kRefusalBackoff);

@@ -38,6 +38,7 @@ struct PlanningLoopParts {
   JobTable& table;
   const ActionRunner& runner;
   Executor api_calls;          // for the runner
+  Executor pod_making_calls;   // for it too: apart, because admission webhooks may make them last
   Executor coordinator_calls;  // apart, because a coordinator that is gone makes a call last
   CoordinatorClient& coordinators;
   metrics::Metrics& metrics;

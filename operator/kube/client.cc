@@ -6,6 +6,7 @@
 #include <iterator>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "operator/kube/exec_credentials.h"
@@ -115,8 +116,10 @@ class KubeClient::Impl {
         bucket_(options_.requests_per_second, options_.burst) {}
 
   // The body of a successful answer.
-  KubeResult<std::string> Call(HttpRequest request, const std::stop_token& stop) {
-    request.deadline = IsWrite(request) ? options_.write_deadline : options_.read_deadline;
+  KubeResult<std::string> Call(HttpRequest request, const std::stop_token& stop,
+                               const std::optional<Duration>& deadline = std::nullopt) {
+    request.deadline =
+        deadline.value_or(IsWrite(request) ? options_.write_deadline : options_.read_deadline);
     RETURN_IF_ERROR(WaitForTurn(stop));
     return Exchange(
         std::move(request), [&](const HttpRequest& ready) { return transport_.Send(ready, stop); },
@@ -267,7 +270,7 @@ KubeResult<json> KubeClient::Create(const ResourceType& type, const json& object
                                 .target = path + impl_->WriteQuery(options.dry_run).text(),
                                 .headers = {{"Content-Type", std::string(kJson)}},
                                 .body = Encode(WithType(object, type))},
-                               options.stop));
+                               options.stop, options.deadline));
   return Decode(body);
 }
 
@@ -279,7 +282,7 @@ KubeResult<json> KubeClient::Update(const ResourceType& type, const json& object
                                 .target = path + impl_->WriteQuery(options.dry_run).text(),
                                 .headers = {{"Content-Type", std::string(kJson)}},
                                 .body = Encode(WithType(object, type))},
-                               options.stop));
+                               options.stop, options.deadline));
   return Decode(body);
 }
 
@@ -293,7 +296,7 @@ KubeResult<json> KubeClient::Patch(const ResourceType& type, const NamespacedNam
                                 .target = ObjectPath(type, key, options.subresource) + query.text(),
                                 .headers = {{"Content-Type", std::string(ContentType(patch_type))}},
                                 .body = Encode(patch)},
-                               options.stop));
+                               options.stop, options.deadline));
   return Decode(body);
 }
 

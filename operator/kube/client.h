@@ -47,6 +47,8 @@ struct ClientOptions {
 struct WriteOptions {
   std::string_view subresource;  // "status", "scale"
   bool dry_run = false;          // the server does all checks and keeps nothing
+  // Other than the client's: for a write that does no harm when it comes late.
+  std::optional<Duration> deadline;
   std::stop_token stop;
 };
 

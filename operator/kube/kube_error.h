@@ -23,6 +23,13 @@ struct KubeError : Error {
   std::optional<Duration> retry_after;  // how long the server asked to wait
 };
 
+// Whether what was asked for is not to be had. That the server does not know who asks (401), or
+// that there is no credential to ask with, is the caller's own trouble.
+inline bool IsRefusal(const KubeError& error) {
+  return error.code == ErrorCode::kInvalid ||
+         (error.code == ErrorCode::kDenied && error.http_status == 403);
+}
+
 // As of any error; what the server said beside its sentence stays.
 inline KubeError InContext(std::string_view doing, KubeError error) {
   error.message.insert(0, std::string(doing) + ": ");

@@ -233,17 +233,65 @@ TEST_F(OperatorStory, ARefusedTemplateIsToldWithoutAHotLoop) {
 
 // A webhook that is down says nothing of the template.
 TEST_F(OperatorStory, ATemplateThatCannotBeCheckedIsToldAndTriedAgain) {
-  world.server.fail = [](const kube::HttpRequest& request) {
-    return request.target.find("dryRun=All") == std::string::npos ? 0 : 500;
+  for (const auto& [job, answer] : {std::pair{"one", 500}, {"late", 504}}) {
+    world.server.fail = [answer](const kube::HttpRequest& request) {
+      return request.target.find("dryRun=All") == std::string::npos ? 0 : answer;
+    };
+    world.SubmitJob(job);
+    const std::string event = std::string(job) + ": TemplateUnchecked";
+    ASSERT_TRUE(world.Reach([&] { return std::ranges::contains(world.events, event); }));
+    EXPECT_EQ(world.Phase(job), "Queued");
+    EXPECT_THAT(world.Status(job).value("reason", ""), HasSubstr("failed calling webhook"));
+    const int before = world.server.writes;
+    world.loop.RunFor(seconds(60));
+    EXPECT_EQ(world.server.writes, before) << "it is told once";
+    world.server.fail = nullptr;
+    ASSERT_TRUE(world.ReachSizes({{job, 8}}));
+    world.RemoveJob(job);
+  }
+}
+
+// The API server waits 10 s for a webhook, unless that says otherwise.
+TEST_F(OperatorStory, WhatMakesPodsMayTakeLongAndHoldsUpNothingElse) {
+  int pods = 0;
+  world.server.fail = [&](const kube::HttpRequest& request) {
+    if (request.method == kube::HttpMethod::kGet) return 0;
+    const bool makes_pod = request.method == kube::HttpMethod::kPost &&
+                           request.target.find("/pods?") != std::string::npos;
+    if (makes_pod) ++pods;
+    EXPECT_EQ(request.deadline > seconds(10), makes_pod) << request.target;
+    return 0;
   };
   world.SubmitJob("one");
-  ASSERT_TRUE(
-      world.Reach([&] { return std::ranges::contains(world.events, "one: TemplateUnchecked"); }));
-  EXPECT_EQ(world.Phase("one"), "Queued");
-  EXPECT_THAT(world.Status("one").value("reason", ""), HasSubstr("failed calling webhook"));
-  const int before = world.server.writes;
+  ASSERT_TRUE(world.ReachSizes({{"one", 8}}));
+  EXPECT_GE(pods, 10) << "a check, a coordinator, and the learners";
+
+  world.LetWebhooksHang(true);
+  world.SubmitJob("two");
+  world.EditJob("one", {{"elastic", {{"maxLearners", 3}}}});
+  ASSERT_TRUE(world.ReachSizes({{"one", 3}}));
+  EXPECT_EQ(world.Phase("two"), "");
+  world.LetWebhooksHang(false);
+  ASSERT_TRUE(world.ReachSizes({{"one", 3}, {"two", 5}}));
+}
+
+// An operator whose own credentials ran out has nothing to say of a job.
+TEST_F(OperatorStory, ThatTheOperatorIsNotKnownIsNoRefusalOfTheJob) {
+  world.server.fail = [](const kube::HttpRequest& request) {
+    return request.target.find("/pods") == std::string::npos ? 0 : 401;
+  };
+  world.SubmitJob("one");
   world.loop.RunFor(seconds(60));
-  EXPECT_EQ(world.server.writes, before) << "it is told once";
+  EXPECT_THAT(world.events, Not(Contains(HasSubstr("one:"))));
+  world.server.fail = nullptr;
+  ASSERT_TRUE(world.ReachSizes({{"one", 8}}));
+
+  world.server.fail = [](const kube::HttpRequest& request) {
+    return request.target.find("/pods") == std::string::npos ? 0 : 401;
+  };
+  world.CrashALearner("one");
+  world.loop.RunFor(seconds(60));
+  EXPECT_THAT(world.events, Not(Contains("one: RefusedByServer")));
   world.server.fail = nullptr;
   ASSERT_TRUE(world.ReachSizes({{"one", 8}}));
 }

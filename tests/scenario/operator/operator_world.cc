@@ -203,6 +203,12 @@ OperatorWorld::OperatorWorld(std::map<std::string, int> gpus_of_nodes)
 
 OperatorWorld::~OperatorWorld() { KillOperator(); }
 
+void OperatorWorld::LetWebhooksHang(bool hang) {
+  webhooks_hang_ = hang;
+  if (hang) return;
+  for (const auto& go_on : std::exchange(held_by_webhooks_, {})) go_on();
+}
+
 controller::WallTime OperatorWorld::Now() const {
   return api::FromUnixSeconds(1'800'000'000) +
          std::chrono::floor<milliseconds>(loop.Now().time_since_epoch());
@@ -219,11 +225,19 @@ void OperatorWorld::StartOperator() {
       if (generation == operator_generation_ && operator_) task();
     });
   };
+  const controller::Executor pod_making = [this, executor](auto task) {
+    if (webhooks_hang_) {
+      held_by_webhooks_.push_back([executor, task] { executor(task); });
+    } else {
+      executor(std::move(task));
+    }
+  };
   operator_->planning = std::make_unique<controller::PlanningLoop>(
       controller::PlanningLoopParts{.loop = loop,
                                     .table = operator_->table,
                                     .runner = *operator_->runner,
                                     .api_calls = executor,
+                                    .pod_making_calls = pod_making,
                                     .coordinator_calls = executor,
                                     .coordinators = *coordinators_,
                                     .metrics = operator_->metrics},

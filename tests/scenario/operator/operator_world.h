@@ -42,6 +42,8 @@ class OperatorWorld {
   void RemovePods(const std::string& name, const std::string& role);
   // From now on, programs end at once with this code.
   void LetProgramsFail(const std::string& name, std::optional<int> exit_code);
+  // From now on, calls that make pods are held; or those that are go on.
+  void LetWebhooksHang(bool hang);
   void SetImageMissing(const std::string& name) { missing_images_.insert(name); }
 
   nlohmann::json Status(const std::string& name) const;
@@ -83,6 +85,8 @@ class OperatorWorld {
   std::map<std::string, Training> trainings_;          // by job name
   std::map<std::string, std::optional<int>> failing_;  // by job name
   std::set<std::string> missing_images_;
+  bool webhooks_hang_ = false;
+  std::vector<std::function<void()>> held_by_webhooks_;
   std::set<std::string> names_used_;  // of learners, over all time
   std::unique_ptr<Coordinators> coordinators_;
   kube::KubeClient client_;

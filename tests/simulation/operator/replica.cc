@@ -47,6 +47,7 @@ Replica::Replica(std::string identity, ReplicaParts parts)
            .table = table_,
            .client = client_,
            .api_calls = ExecutorOf(kApiCallMost),
+           .pod_making_calls = ExecutorOf(kApiCallMost),
            .coordinator_calls = ExecutorOf(kCoordinatorCallMost),
            .metrics = metrics_},
           {.ns = "pliant-system",

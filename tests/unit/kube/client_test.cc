@@ -73,6 +73,11 @@ TEST_F(ClientTest, WritesNameTheirFieldManagerAndCarryTheType) {
             "/api/v1/namespaces/team-a/pods/p/status?fieldManager=pliant-operator");
   EXPECT_LE(LastRequest().deadline, Duration(4s)) << "a write may not outlive the lease";
   EXPECT_GT(LastRequest().deadline, Duration(0s));
+
+  transport_.Answer(HttpMethod::kPost, "/", Ok(Pod()));
+  ASSERT_TRUE(client_.Create(kPods, Pod(), {.deadline = 12s}));
+  EXPECT_LE(LastRequest().deadline, Duration(12s));
+  EXPECT_GT(LastRequest().deadline, Duration(10s)) << "unless it does no harm";
 }
 
 TEST_F(ClientTest, PatchesByType) {
