@@ -71,17 +71,25 @@ void RememberLearnersAsked(const JobView& view, JobMemory& memory) {
   }
 }
 
+// Whether its end was the will of the operator, or of who deletes pods.
+bool WasSentAway(const api::Pod& pod, const JobMemory& memory) {
+  return pod.deleting() || memory.leaving_since.contains(pod.meta.name);
+}
+
 void RememberNodes(const JobView& view, WallTime now, JobMemory& memory) {
   std::set<std::string> seen;
   for (const api::Pod& pod : view.learners) {
     const auto ending = EndingOf(pod);
     if (!ending || NodeOf(pod).empty()) continue;
-    if (ending->end != LearnerEnd::kFailed && ending->end != LearnerEnd::kNodeFault) continue;
+    if (ending->end == LearnerEnd::kCompleted || ending->end == LearnerEnd::kDisrupted) continue;
     seen.insert(pod.meta.uid);
-    if (memory.failures_seen.contains(pod.meta.uid)) continue;
+    if (memory.ends_seen.contains(pod.meta.uid)) continue;
+    // One that says so without having been told is no failure: it may have been told by somebody
+    // else. But its successor waits as that of a failed one, or there would be no end of them.
+    if (ending->end == LearnerEnd::kDrained && WasSentAway(pod, memory)) continue;
     Strike(memory.nodes[NodeOf(pod)], std::min(now, ending->finished.value_or(now)));
   }
-  memory.failures_seen = std::move(seen);
+  memory.ends_seen = std::move(seen);
   std::erase_if(memory.nodes,
                 [&](const auto& entry) { return entry.second.avoid_until + kForgiveAfter < now; });
 }
@@ -153,9 +161,9 @@ bool ServesLearners(const Action& action) {
 JobMemory Remember(const JobView& view, WallTime now) {
   JobMemory memory = view.memory;
   RememberStarts(view, now, memory);
+  RememberNodes(view, now, memory);  // while it is known who of the ended was told to leave
   RememberLeavers(view, now, memory);
   RememberLearnersAsked(view, memory);
-  RememberNodes(view, now, memory);
   RememberWaiting(view, now, memory);
   RememberGpuSeconds(view, now, memory);
   RememberMinimum(view, now, memory);

@@ -64,7 +64,7 @@ struct JobMemory {
   std::map<std::string, WallTime> starting_since;  // when a learner's gate was opened, by pod name
   std::map<std::string, WallTime> leaving_since;   // when it was decided that it goes, by pod name
   std::map<std::string, NodeStrikes> nodes;
-  std::set<std::string> failures_seen;  // uids of failed pods that struck their node
+  std::set<std::string> ends_seen;  // uids of ended pods that struck their node, or did not
   std::optional<planner::DemandCap> cap;
   std::optional<TemplateCheck> template_check;
   std::string refusal;  // why the API server would not do what was asked last; empty: it did

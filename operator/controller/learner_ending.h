@@ -10,7 +10,7 @@ namespace pliant::controller {
 
 enum class LearnerEnd {
   kCompleted,  // the training is complete
-  kDrained,    // it left when it was told to
+  kDrained,    // it left as it was told to, or so it says
   kDisrupted,  // it was evicted, preempted or deleted: nobody's failure
   kNodeFault,  // the node refused it or lost it: the node's failure, not the program's
   kFailed,     // the program's failure

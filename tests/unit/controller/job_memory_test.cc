@@ -96,6 +96,20 @@ TEST(JobMemory, WhatNoLearnerWaitsForHoldsUpNoGrant) {
   }
 }
 
+TEST(JobMemory, ANodeThatALearnerLeftUnaskedIsAvoidedAsIfItHadFailedThere) {
+  JobView view = TrainingView(2);
+  See(view, 5);
+  view.memory.leaving_since[Name(1)] = At(6);
+  view.learners = {Learner(0, Life::kSucceeded, "gpu-1"), Learner(1, Life::kSucceeded, "gpu-2")};
+  for (const double seconds : {10.0, 20.0}) {
+    See(view, seconds);
+    ASSERT_TRUE(view.memory.nodes.contains("gpu-1"));
+    EXPECT_EQ(view.memory.nodes.at("gpu-1").count, 1);
+    EXPECT_EQ(view.memory.nodes.at("gpu-1").avoid_until, At(15));
+    EXPECT_FALSE(view.memory.nodes.contains("gpu-2")) << "it was told to leave";
+  }
+}
+
 TEST(JobMemory, AFinishedJobDoesNotWait) {
   JobView view{.job = Shared(AdmittedJob(0))};
   Edit(view.job).status.phase = api::JobPhase::kSucceeded;
