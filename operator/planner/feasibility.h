@@ -25,16 +25,29 @@ inline bool Fits(const Resources& needs, const Resources& room) {
 // How many times `needs` fits into `room`. `needs` has at least one GPU.
 std::int64_t TimesIn(const Resources& room, const Resources& needs);
 
+// A quantity beyond all bounds reads as the greatest number, and anybody may ask for two of them:
+// sums and differences stay at the bounds.
+inline std::int64_t BoundedSum(std::int64_t a, std::int64_t b) {
+  std::int64_t sum = 0;
+  if (!__builtin_add_overflow(a, b, &sum)) return sum;
+  return b > 0 ? INT64_MAX : INT64_MIN;
+}
+inline std::int64_t BoundedDifference(std::int64_t a, std::int64_t b) {
+  std::int64_t difference = 0;
+  if (!__builtin_sub_overflow(a, b, &difference)) return difference;
+  return b > 0 ? INT64_MIN : INT64_MAX;
+}
+
 inline Resources& operator+=(Resources& sum, const Resources& more) {
-  sum.gpus += more.gpus;
-  sum.cpu_millis += more.cpu_millis;
-  sum.memory_bytes += more.memory_bytes;
+  sum.gpus = BoundedSum(sum.gpus, more.gpus);
+  sum.cpu_millis = BoundedSum(sum.cpu_millis, more.cpu_millis);
+  sum.memory_bytes = BoundedSum(sum.memory_bytes, more.memory_bytes);
   return sum;
 }
 inline Resources& operator-=(Resources& rest, const Resources& less) {
-  rest.gpus -= less.gpus;
-  rest.cpu_millis -= less.cpu_millis;
-  rest.memory_bytes -= less.memory_bytes;
+  rest.gpus = BoundedDifference(rest.gpus, less.gpus);
+  rest.cpu_millis = BoundedDifference(rest.cpu_millis, less.cpu_millis);
+  rest.memory_bytes = BoundedDifference(rest.memory_bytes, less.memory_bytes);
   return rest;
 }
 inline Resources operator+(Resources left, const Resources& right) { return left += right; }

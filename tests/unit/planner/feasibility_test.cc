@@ -102,6 +102,19 @@ TEST(Feasibility, FirstObstacle) {
       << "an empty term matches nothing";
 }
 
+TEST(Feasibility, SumsBeyondAllBoundsStayThere) {
+  constexpr Resources kAll{.gpus = INT64_MAX, .cpu_millis = INT64_MAX, .memory_bytes = INT64_MAX};
+  constexpr Resources kLeast{.gpus = INT64_MIN, .cpu_millis = INT64_MIN, .memory_bytes = INT64_MIN};
+  EXPECT_EQ(kAll + kAll, kAll);
+  EXPECT_EQ(kLeast - kAll, kLeast);
+  EXPECT_EQ(kAll - kLeast, kAll);
+  EXPECT_EQ(kLeast + kLeast, kLeast);
+  NodeView node = GpuNode("n", 4);
+  node.foreign = kAll;
+  node.foreign += kAll;  // two pods that somebody pinned there
+  EXPECT_EQ(ObstacleOn(node, {.resources = {.gpus = 1}}), Obstacle::kGpus);
+}
+
 // All sizes that a bitwise job may get, from 1 on.
 std::vector<LearnerCount> FasterSizes(int shards, std::int64_t gpus_each = 1) {
   const JobView job = JobOf("a").Shards(shards).GpusEach(gpus_each).view;
