@@ -190,7 +190,12 @@ Result<Manifest> Publish(CheckpointStore& store, std::string_view directory,
 
 Result<Manifest> SaveCheckpoint(CheckpointStore& store, const CheckpointLabel& label,
                                 const StateDict& state) {
-  return Publish(store, NameOf(label.position), FilesOf({}, state), label, state);
+  const std::string directory = NameOf(label.position);
+  // One that several wrote, after this learner gave up waiting for them, is the same state. To
+  // write it once more its manifest would have to go first: with none, if the write then fails.
+  ASSIGN_OR_RETURN(const std::optional<Manifest> published, FindPublished(store, directory));
+  if (published && published->parameters_sha256.empty()) return *published;
+  return Publish(store, directory, FilesOf({}, state), label, state);
 }
 
 Result<std::optional<Manifest>> SaveSlice(CheckpointStore& store, const CheckpointLabel& label,

@@ -34,7 +34,7 @@ std::string ParametersSha256(const StateDict& state);
 
 // Writes step-…/{model,optimizer}-00001-of-00001.safetensors and then manifest.json. A crash at any
 // point leaves the checkpoints before it as they were. If it cannot be written in full, as on a
-// full volume, its files are removed.
+// full volume, its files are removed. One that is published in slices stays as it is.
 Result<Manifest> SaveCheckpoint(CheckpointStore& store, const CheckpointLabel& label,
                                 const StateDict& state);
 

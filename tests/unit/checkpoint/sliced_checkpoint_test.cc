@@ -267,6 +267,42 @@ TEST(SlicedCheckpoint, OneLearnerMayWriteItAll) {
   EXPECT_EQ(RestoredStep(store), 100U);
 }
 
+// Who gave up waiting for a slow writer begins to write it all, while that one publishes it.
+TEST(SlicedCheckpoint, ThatIsPublishedIsNotGivenUpForTheWhole) {
+  for (const bool full : {true, false}) {
+    MemoryStore store;
+    for (int i = 0; i < kSlices; ++i) ASSERT_TRUE(Save(store, 100, i));
+    const auto published = store.objects();
+    if (full) {
+      store.capacity = 0;
+      for (const auto& [name, content] : published) *store.capacity += content.size();
+    } else {
+      store.fault = [](std::uint64_t, std::string_view name) {
+        return name.ends_with("manifest.json") ? Fault::kNone : Fault::kFail;
+      };
+    }
+    TrainingState state(100);
+    const auto whole = SaveSlice(store, LabelAt(100), {}, state.View());
+    EXPECT_EQ(store.objects(), published) << "full " << full;
+    EXPECT_EQ(RestoredStep(store), 100U) << "full " << full;
+    ASSERT_TRUE(whole && *whole) << "full " << full;
+    EXPECT_EQ((*whole)->files.size(), 2U * kSlices) << "there is nothing to write";
+  }
+}
+
+TEST(SlicedCheckpoint, OfWhichAFileIsGoneIsWrittenAsAWhole) {
+  MemoryStore store;
+  for (int i = 0; i < kSlices; ++i) ASSERT_TRUE(Save(store, 100, i));
+  ASSERT_EQ(store.objects().erase(
+                "step-000000000100-t000000000110-m2.5/model-00002-of-00003.safetensors"),
+            1U);
+  TrainingState state(100);
+  const auto whole = SaveSlice(store, LabelAt(100), {}, state.View());
+  ASSERT_TRUE(whole && *whole);
+  EXPECT_EQ((*whole)->files.size(), 2U);
+  EXPECT_EQ(RestoredStep(store), 100U);
+}
+
 TEST(FilesOfReader, EveryFileIsReadOnceAndAllReadAboutAsMuch) {
   const struct {
     const char* name;
