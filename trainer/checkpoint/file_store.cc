@@ -97,6 +97,28 @@ Status MakeDirectories(const fs::path& path) {
   return path.has_parent_path() ? SyncDirectory(path.parent_path()) : Status();
 }
 
+// The files below `directory`, by their names from `root` on. Directory by directory: one that
+// another learner prunes meanwhile is left out, and nothing else with it.
+Status ListFiles(const fs::path& root, const fs::path& directory,
+                 std::vector<StoredObject>& found) {
+  std::error_code error;
+  fs::directory_iterator entry(directory, error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    if (entry->is_directory(error) && !entry->is_symlink(error)) {
+      RETURN_IF_ERROR(ListFiles(root, entry->path(), found));
+    } else if (entry->is_regular_file(error)) {
+      const std::uint64_t bytes = entry->file_size(error);
+      std::string name = entry->path().lexically_relative(root).generic_string();
+      if (!error) found.push_back({.name = std::move(name), .bytes = bytes});
+    }
+    if (error == std::errc::no_such_file_or_directory) error.clear();
+    if (error) break;
+  }
+  if (error && error != std::errc::no_such_file_or_directory)
+    return SystemError(directory, "list", error.value());
+  return {};
+}
+
 }  // namespace
 
 FileStore::FileStore(fs::path root, std::string_view writer)
@@ -141,21 +163,10 @@ Status FileStore::Read(std::string_view name, std::uint64_t offset, std::span<st
 
 Result<std::vector<StoredObject>> FileStore::List(std::string_view prefix) {
   std::vector<StoredObject> found;
-  std::error_code error;
   // Below the directory that the prefix names in full.
-  const fs::path top = root_ / fs::path(prefix).parent_path();
-  fs::recursive_directory_iterator entry(top, error);
-  if (error == std::errc::no_such_file_or_directory) return found;
-  for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
-    std::error_code gone;  // by another learner that prunes
-    if (!entry->is_regular_file(gone)) continue;
-    const std::uint64_t bytes = entry->file_size(gone);
-    if (gone) continue;
-    std::string name = entry->path().lexically_relative(root_).generic_string();
-    if (name.starts_with(prefix)) found.push_back({.name = std::move(name), .bytes = bytes});
-  }
-  if (error && error != std::errc::no_such_file_or_directory)
-    return SystemError(top, "list", error.value());
+  RETURN_IF_ERROR(ListFiles(root_, root_ / fs::path(prefix).parent_path(), found));
+  std::erase_if(found,
+                [&](const StoredObject& object) { return !object.name.starts_with(prefix); });
   std::ranges::sort(found, {}, &StoredObject::name);
   return found;
 }

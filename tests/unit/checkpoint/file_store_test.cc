@@ -1,10 +1,12 @@
 #include "trainer/checkpoint/file_store.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -155,6 +157,37 @@ TEST_F(FileStoreTest, SeveralMayPutTheSameObjectAtATime) {
   EXPECT_EQ(failed, 0);
   EXPECT_EQ(*FileStore(directory_).List(""),
             (std::vector<StoredObject>{{"manifest.json", content.size()}}));
+}
+
+// As one learner restores, or a tool lists, while another one prunes: a directory that goes between
+// its name and its files takes nothing else with it.
+TEST_F(FileStoreTest, ListsAllThatStaysWhileOthersPrune) {
+  constexpr int kDirectories = 40;
+  std::vector<std::string> stay;
+  for (int i = 0; i < kDirectories; ++i) {
+    stay.push_back("stays-" + std::to_string(i) + "/manifest.json");
+    fs::create_directory((directory_ / stay.back()).parent_path());
+    std::ofstream(directory_ / stay.back()) << "x";
+  }
+  std::ranges::sort(stay);
+  const std::jthread prunes([this](const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      for (int i = 0; i < kDirectories; ++i) {
+        fs::create_directory(directory_ / ("goes-" + std::to_string(i)));
+      }
+      for (int i = 0; i < kDirectories; ++i) {
+        fs::remove(directory_ / ("goes-" + std::to_string(i)));
+      }
+    }
+  });
+  FileStore store(directory_);
+  for (int round = 0; round < 300; ++round) {
+    const auto listed = store.List("");
+    ASSERT_TRUE(listed) << listed.error();
+    std::vector<std::string> names;
+    for (const StoredObject& object : *listed) names.push_back(object.name);
+    ASSERT_EQ(names, stay) << "round " << round;
+  }
 }
 
 TEST_F(FileStoreTest, OnAFullVolumeThePartThatWasWrittenGoes) {
