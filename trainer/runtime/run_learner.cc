@@ -227,7 +227,7 @@ int RunLearner(Program& program, const RunLearnerOptions& options) {
     std::string name = environment.learner;
     if (environment.local_rank > 0) name += std::format(".{}", environment.local_rank);
     auto made = NewSampleLedgerFile(environment.ledger_dir / (name + ".jsonl"));
-    if (!made) return FailLearner(environment.termination_log, made.error());
+    if (!made) return refuse(made.error());
     ledger = *std::move(made);
   }
 

@@ -528,6 +528,20 @@ TEST_F(PliantTest, AProgramThatFailsEnds) {
   EXPECT_STREQ(end.message, "the data are bad");
 }
 
+TEST_F(PliantTest, OneThatIsRefusedWhileItStartsSaysWhy) {
+  pliant_close(std::exchange(learner_, nullptr));
+  ASSERT_EQ(setenv("PLIANT_SAMPLE_LEDGER", "/dev/null/ledger", 1), 0);
+  Open();
+  ASSERT_EQ(unsetenv("PLIANT_SAMPLE_LEDGER"), 0);
+  Start();
+  EXPECT_EQ(Next().kind, PLIANT_END);
+  pliant_end end{.struct_size = sizeof end};
+  ASSERT_EQ(pliant_get_end(learner_, &end), PLIANT_OK);
+  EXPECT_EQ(end.reason, PLIANT_LEARNER_FAILED);
+  EXPECT_EQ(end.exit_code, 1);
+  EXPECT_THAT(end.message, HasSubstr("cannot write the ledger /dev/null/ledger/"));
+}
+
 TEST_F(PliantTest, OneThatFailsBeforeItStartsHasAnEndToo) {
   ASSERT_EQ(pliant_fail(learner_, 0, "no data"), PLIANT_OK);
   pliant_end end{.struct_size = sizeof end};
