@@ -161,6 +161,29 @@ TEST_F(Stories, AWriterThatDiesCostsItsCheckpointOnly) {
   }
 }
 
+// No membership lasts as long as the time between two checkpoints; and who is rank 0 may be another
+// one each time.
+TEST_F(Stories, CheckpointsByTimeComeHoweverOftenMembershipsChange) {
+  JobSpec job = kJob;
+  job.checkpoint_every_steps = 0;
+  job.checkpoint_every = 5s;
+  for (const bool rank_zero_dies : {false, true}) {
+    World& world = Begin(50, 3, {.shard = 30ms}, job);
+    const std::uint64_t saved = world.newest_step();
+    const TimePoint began = world.loop().Now();
+    for (int round = 0; world.newest_step() == saved; ++round) {
+      ASSERT_TRUE(world.loop().Now() - began < 20s) << "rank 0 dies " << rank_zero_dies;
+      const MembershipId before = opened_;
+      const int size = rank_zero_dies ? 3 : 2 + round % 2;
+      if (rank_zero_dies) KillSoon(world.members_of().at(before).members.front().id);
+      world.Want(size);
+      ASSERT_TRUE(world.RunUntil([&] { return opened_ > before && Size() == size; }, 10s))
+          << world.Describe();
+      ASSERT_FALSE(world.RunUntil([] { return false; }, 500ms));  // some ticks
+    }
+  }
+}
+
 // Training goes on, the checkpoints before stay; the first attempt after there is room succeeds,
 // and comes soon.
 TEST_F(Stories, AFullVolumeStopsNothing) {

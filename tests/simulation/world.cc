@@ -306,6 +306,7 @@ void World::Build(Pod& pod) {
                      .framework = "toy",
                      .reproducibility = job_.reproducibility,
                      .checkpoint_every_steps = job_.checkpoint_every_steps,
+                     .checkpoint_every = job_.checkpoint_every,
                      .checkpoint_slice_bytes = job_.checkpoint_slice_bytes,
                      .check_state_every_steps = 1,
                      .bucket_sizes = {{16, 16}, {8, 32}, {64, 64}},

@@ -38,6 +38,7 @@ struct JobSpec {
   Habits habits;
   int learners_most = 5;
   std::uint64_t checkpoint_every_steps = 10;
+  Duration checkpoint_every{};
   std::size_t checkpoint_slice_bytes = std::size_t{1} << 30;
   Reproducibility reproducibility = Reproducibility::kBitwise;
   Duration grace = std::chrono::seconds(20);

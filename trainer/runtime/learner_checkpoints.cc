@@ -36,7 +36,7 @@ bool LearnerLoop::Impl::CheckpointDue(const TickPlan& plan) {
   const std::uint64_t every = options_.checkpoint_every_steps;
   if (every > 0 && (plan.step + 1) % every == 0) return true;
   return options_.checkpoint_every > Duration::zero() &&
-         parts_.loop.Now() - last_save_ >= options_.checkpoint_every;
+         parts_.loop.Now() - *last_save_ >= options_.checkpoint_every;
 }
 
 // The members that write a checkpoint are the first so many. Rank 0 never follows.
@@ -48,15 +48,15 @@ int LearnerLoop::Impl::Slices() const {
 
 // The state does not change before the copy is made.
 void LearnerLoop::Impl::SaveCheckpoint(int slices, std::function<void(bool saved)> done) {
+  last_save_ = parts_.loop.Now();  // also of who writes nothing: it may be rank 0 next
   if (rank() >= slices) return;
   saving_ = true;
   ++writing_;
-  last_save_ = parts_.loop.Now();
   const auto save =
       std::make_shared<SaveUnderWay>(SaveUnderWay{.label = Label(),
                                                   .slice = {.index = rank(), .count = slices},
                                                   .tick = applied_,
-                                                  .began = last_save_,
+                                                  .began = *last_save_,
                                                   .recoveries = recoveries_,
                                                   .done = std::move(done)});
   parts_.compute.CopyState(

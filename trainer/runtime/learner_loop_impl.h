@@ -414,7 +414,7 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   bool leave_when_written_ = false;
   std::uint64_t recoveries_ = 0;  // memberships that were entered without a boundary
   std::optional<Tick> saved_tick_;
-  TimePoint last_save_{};
+  std::optional<TimePoint> last_save_;  // by anybody; or when it entered its first membership
   // After a failure: before the next one is due, if that is far away.
   std::optional<TimePoint> save_again_at_;
   Backoff save_backoff_{{.first = std::chrono::seconds(10), .most = std::chrono::minutes(5)}};

@@ -345,7 +345,8 @@ void LearnerLoop::Impl::Enter(Membership membership, std::vector<Member> before)
   parts_over_ = false;
   fetching_from_.reset();
   opened_reported_ = false;
-  last_save_ = parts_.loop.Now();
+  // Not anew: where memberships change often, none would last until a checkpoint is due.
+  if (!last_save_) last_save_ = parts_.loop.Now();
   if (proposal_ && proposal_->membership.id <= membership_.id) proposal_.reset();
   log::Info("entered", {{"membership", ToString(membership_.id)},
                         {"rank", rank()},
