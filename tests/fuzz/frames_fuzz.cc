@@ -6,8 +6,10 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/crc32c.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "trainer/collective/frame_codec.h"
+#include "trainer/collective/shard_dealing.h"
 #include "trainer/runtime/opening.h"
 #include "trainer/runtime/state_transfer.h"
 #include "trainer/runtime/tick_round.h"
@@ -23,12 +25,36 @@ std::string Seed(Kind kind, std::span<const std::byte> bytes) {
   return std::string(1, kind) + fuzz::TextOf(bytes);
 }
 
+// As it is, and with the checksum that makes it one that its sender means.
 void RunHead(std::span<const std::byte> bytes) {
   if (bytes.size() < kFrameHeadBytes) return;
-  const auto head = bytes.first<kFrameHeadBytes>();
+  FrameHead head{};
+  std::ranges::copy(bytes.first<kFrameHeadBytes>(), head.begin());
+  (void)DecodeFrameHead(head);
+  constexpr std::size_t kCrcOffset = kFrameHeadBytes - sizeof(std::uint32_t);
+  const std::uint32_t crc = Crc32c(std::span(head).first<kCrcOffset>());
+  std::memcpy(&head[kCrcOffset], &crc, sizeof crc);
   const auto fields = DecodeFrameHead(head);
   if (!fields) return;
-  CHECK(std::ranges::equal(EncodeFrameHead(*fields), head), "a head has one form");
+  CHECK(fields->header.kind <= kFrameKindLast, "a kind that is known");
+  const auto again = DecodeFrameHead(EncodeFrameHead(*fields));
+  CHECK(again && *again == *fields, "what was read can be written and read");
+}
+
+// Of two members one holds the state of tick 4, the other sends this.
+void RunHolding(std::span<const std::byte> bytes) {
+  constexpr Tick kTicks = 100;
+  const auto holding = DecodeHolding(bytes, kTicks, kShards);
+  if (!holding) return;
+  const Bytes again = EncodeHolding(*holding);
+  CHECK(DecodeHolding(again.view, kTicks, kShards).has_value(),
+        "what was read can be written and read");
+  Opening opening(2, 0, {.has_state = true, .applied_ticks = 4, .current = true});
+  opening.OnOpen(1, *holding);
+  (void)opening.next();
+  CHECK(opening.furthest()->applied_ticks <= kTicks, "nobody is ahead of the job");
+  const ShardDealing dealing = DealMissingShards(kShards, opening.finished(), opening.in_step());
+  CHECK(IsComplete(dealing.map), "every shard is somebody's");
 }
 
 void RunTrailer(std::span<const std::byte> bytes) {
@@ -83,8 +109,11 @@ std::vector<std::string> fuzz::Seeds() {
                                                      .piece = 4},
                                           .payload_bytes = 4096,
                                           .payload_crc = 0xdeadbeef});
-  const Bytes holding = EncodeHolding(
-      {.has_state = true, .applied_ticks = 4, .current = true, .last_line = "{\"tick\":3}"});
+  const Bytes holding = EncodeHolding({.has_state = true,
+                                       .applied_ticks = 4,
+                                       .current = true,
+                                       .last_line = "{\"tick\":3}",
+                                       .finished = {3, 9}});
   const Bytes trailer = EncodeTrailer(
       {.shards = {{.shard = 3, .sums = {1, 2, 3}}, {.shard = 4, .sums = {4, 5, 6}}},
        .announced = Membership{.id = {2, 6}, .members = {{.id = id, .address = "h:1"}}}});
@@ -116,11 +145,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       }
       break;
     case kHolding:
-      if (const auto holding = DecodeHolding(bytes, kShards)) {
-        const Bytes again = EncodeHolding(*holding);
-        CHECK(DecodeHolding(again.view, kShards).has_value(),
-              "what was read can be written and read");
-      }
+      RunHolding(bytes);
       break;
     case kTrailer:
       RunTrailer(bytes);

@@ -31,9 +31,9 @@ void GatedTransport::OnPeerConnected(const LearnerId& peer) {
 }
 
 void GatedTransport::OnFrame(const LearnerId& peer, Frame frame) {
-  gate_->Run([this, peer, frame = std::move(frame)] {
+  gate_->Run([this, peer, frame = std::move(frame)]() mutable {
     see_(peer, frame, /*sent=*/false);
-    handler_->OnFrame(peer, frame);
+    handler_->OnFrame(peer, std::move(frame));
   });
 }
 

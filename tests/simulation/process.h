@@ -58,10 +58,10 @@ class GatedLoop final : public EventLoop {
   TimePoint posted_last_{};  // when the last of those for at once is due
 };
 
-// `see` sees what is sent, and what comes.
+// `see` sees what is sent, and may change it, and what comes.
 class GatedTransport final : public PeerTransport, private PeerHandler {
  public:
-  using See = std::function<void(const LearnerId& peer, const Frame& frame, bool sent)>;
+  using See = std::function<void(const LearnerId& peer, Frame& frame, bool sent)>;
 
   GatedTransport(std::unique_ptr<PeerTransport> inner, std::shared_ptr<Gate> gate, See see)
       : inner_(std::move(inner)), gate_(std::move(gate)), see_(std::move(see)) {

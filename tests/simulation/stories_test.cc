@@ -12,6 +12,7 @@
 #include "tests/simulation/world.h"
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/checkpoint/stored_checkpoint.h"
+#include "trainer/runtime/opening.h"
 
 namespace pliant::sim {
 namespace {
@@ -630,6 +631,41 @@ TEST_F(Stories, OfTwoHalvesThatDoNotHearEachOtherOneGoesOn) {
   ASSERT_TRUE(world.RunUntil([&] { return Size() == 4; }, 3min)) << world.Describe();
   EXPECT_EQ(world.state_losses(), 0);
   Complete();
+}
+
+// A member that counts wrongly, or lies: nobody follows it where the job does not lead.
+TEST_F(Stories, WhoOpensWithWhatCannotBeIsAccused) {
+  for (const Reproducibility mode : {Reproducibility::kBitwise, Reproducibility::kStatistical}) {
+    JobSpec job = kJob;
+    job.reproducibility = mode;
+    World& world = Begin(60, 3, {.shard = 30ms}, job);
+    const LearnerId liar = world.running().back()->id;
+    int lies = 0;
+    world.on_sent = [&](const LearnerId& by, const LearnerId&, Frame& frame) {
+      if (by != liar || frame.header.kind != FrameKind::kOpen || lies == 2) return;
+      ++lies;
+      Holding lie{.has_state = true, .applied_ticks = Tick{1} << 60, .current = true};
+      if (mode == Reproducibility::kStatistical) {
+        // Of the tree over the job's shards, not of the one over its learners.
+        lie = DecodeHolding(frame.payload.view, 1'000'000, job.data.logical_shards).value();
+        lie.finished = {12};
+      }
+      frame.payload = EncodeHolding(lie);
+    };
+    std::set<LearnerId> accused;
+    then_ = [&](const LearnerId&, const LearnerMessage& message) {
+      if (const auto* lost = std::get_if<Lost>(&message)) {
+        accused.insert(lost->accused.begin(), lost->accused.end());
+      }
+    };
+    world.Want(4);
+    EXPECT_TRUE(world.RunUntil([&] { return Size() == 4; }, 30s)) << world.Describe();
+    EXPECT_EQ(lies, 2);
+    EXPECT_EQ(accused, (std::set<LearnerId>{liar}));
+    EXPECT_EQ(world.state_losses(), 0);
+    then_ = nullptr;
+    Complete();
+  }
 }
 
 TEST_F(Stories, ALinkThatStaysBrokenCostsOneLearnerNotTheJob) {

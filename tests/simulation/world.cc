@@ -267,7 +267,7 @@ void World::Build(Pod& pod) {
       [this, &pod] { CheckState(pod); });
   pod.transport = std::make_unique<GatedTransport>(
       network_.NewTransport(pod.id), pod.gate,
-      [this, &pod](const LearnerId& peer, const Frame& frame, bool sent) {
+      [this, &pod](const LearnerId& peer, Frame& frame, bool sent) {
         if (sent) {
           on_sent(pod.id, peer, frame);
         } else {

@@ -127,7 +127,8 @@ class World {
   // Before it is read; an error is what the reader gets.
   std::function<Status(const LearnerId& by, std::string_view name, std::size_t bytes)> on_read;
   std::function<Duration(const LearnerId& of)> volume_hangs;  // so long, whatever it is asked for
-  std::function<void(const LearnerId& by, const LearnerId& to, const Frame& frame)> on_sent;
+  // Before it goes: it may be changed.
+  std::function<void(const LearnerId& by, const LearnerId& to, Frame& frame)> on_sent;
   std::function<void(const LearnerId& by, const LearnerId& from, const Frame& frame)> on_received;
   MemoryStore store;
 

@@ -179,15 +179,16 @@ void LearnerLoop::Impl::Deliver(const LearnerId& peer, const Frame& frame) {
   const std::optional<int> rank = membership_.RankOf(peer);
   if (!rank) return;
   switch (frame.header.kind) {
-    case FrameKind::kOpen:
+    case FrameKind::kOpen: {
       if (phase_ != Phase::kOpening) return;
-      if (const Result<Holding> holding =
-              DecodeHolding(frame.payload.view, schedule_.spec().logical_shards)) {
-        opening_->OnOpen(*rank, *holding);
-        if (restoring_) restoring_->heard = parts_.loop.Now();
-        return AdvanceOpening();
-      }
-      return Stop({.accused = {peer}, .cause = "an opening frame that cannot be read"});
+      const Result<Holding> holding =
+          DecodeHolding(frame.payload.view, schedule_.total_ticks(),
+                        split_.bitwise() ? schedule_.spec().logical_shards : 0);
+      if (!holding) return Stop({.accused = {peer}, .cause = holding.error().message});
+      opening_->OnOpen(*rank, *holding);
+      if (restoring_) restoring_->heard = parts_.loop.Now();
+      return AdvanceOpening();
+    }
     case FrameKind::kOpened:
       if (phase_ != Phase::kOpening) return;
       opening_->OnOpened(*rank);
@@ -480,6 +481,9 @@ void LearnerLoop::Impl::OnStateFrame(int rank, const Frame& frame) {
   }
   if ((frame.header.node & kLastOfBatch) != 0) AskForMoreState(rank);
   if (!receiver_->done()) return;
+  if (receiver_->applied_ticks() > schedule_.total_ticks()) {
+    return Stop({.accused = {member(rank)}, .cause = "a state of a tick that the job has not"});
+  }
   const std::optional<Holding>& told = opening_->holding(rank);
   Load(std::exchange(fetched_, nullptr), {.has_state = true,
                                           .applied_ticks = receiver_->applied_ticks(),

@@ -32,7 +32,8 @@ Bytes EncodeHolding(const Holding& holding) {
   return writer.Take();
 }
 
-Result<Holding> DecodeHolding(std::span<const std::byte> bytes, int logical_shards) {
+Result<Holding> DecodeHolding(std::span<const std::byte> bytes, Tick total_ticks,
+                              int logical_shards) {
   WireReader reader(bytes);
   Holding holding;
   holding.has_state = reader.Get<std::uint8_t>() != 0;
@@ -47,6 +48,9 @@ Result<Holding> DecodeHolding(std::span<const std::byte> bytes, int logical_shar
   const auto count = reader.Get<std::uint32_t>();
   for (std::uint32_t i = 0; i < count && reader.ok(); ++i) {
     holding.finished.push_back(reader.Get<NodeIndex>());
+  }
+  if (holding.applied_ticks > total_ticks) {
+    return Invalid("an opening frame with a tick that the job has not");
   }
   const auto nodes = 2 * static_cast<NodeIndex>(logical_shards);
   if (std::ranges::any_of(holding.finished,

@@ -30,8 +30,11 @@ struct Holding {
 };
 
 Bytes EncodeHolding(const Holding& holding);
-// kInvalid, too, when it has nodes that a tree over so many shards has not.
-Result<Holding> DecodeHolding(std::span<const std::byte> bytes, int logical_shards);
+// kInvalid, too, when it is of a tick that the job has not, or has nodes that a tree over so many
+// shards has not. No shards: nothing can be finished of a tick, as in Statistical mode, where
+// another membership cuts it otherwise.
+Result<Holding> DecodeHolding(std::span<const std::byte> bytes, Tick total_ticks,
+                              int logical_shards);
 
 // How a membership opens, seen by one of its members: all tell each other what they hold; the
 // furthest state, of theirs and of the checkpoints (of those with as many ticks the one of the

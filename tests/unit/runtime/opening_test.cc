@@ -146,13 +146,36 @@ TEST(Holding, TravelsInAFrame) {
                         .last_line = R"({"tick":76})",
                         .finished = {2, 12}};
   const Bytes bytes = EncodeHolding(holding);
-  const Result<Holding> back = DecodeHolding(bytes.view, 8);
+  const Result<Holding> back = DecodeHolding(bytes.view, 77, 8);
   ASSERT_TRUE(back) << back.error();
   EXPECT_EQ(*back, holding);
-  EXPECT_FALSE(DecodeHolding(bytes.view.first(bytes.view.size() - 1), 8));
-  EXPECT_FALSE(DecodeHolding({}, 8));
-  EXPECT_FALSE(DecodeHolding(bytes.view, 4)) << "a tree over 4 shards has no node 12";
-  EXPECT_FALSE(DecodeHolding(EncodeHolding({.finished = {0}}).view, 8));
+  EXPECT_FALSE(DecodeHolding(bytes.view.first(bytes.view.size() - 1), 77, 8));
+  EXPECT_FALSE(DecodeHolding({}, 77, 8));
+}
+
+TEST(Holding, OfAnotherJobIsRefused) {
+  const struct {
+    const char* name;
+    Holding holding;
+    Tick total_ticks;
+    int logical_shards;
+    bool taken;
+  } kCases[] = {
+      {"of the job's end", At(77), 77, 8, true},
+      {"of a tick after it", At(78), 77, 8, false},
+      {"of one where numbers end", At(~Tick{0}), 77, 8, false},
+      {"even without a state", {.applied_ticks = 78}, 77, 8, false},
+      {"with the last node of the tree", {.finished = {15}}, 77, 8, true},
+      {"with one after it", {.finished = {16}}, 77, 8, false},
+      {"with none", {.finished = {0}}, 77, 8, false},
+      {"with a part of a tick of which nothing is kept", {.finished = {1}}, 77, 0, false},
+      {"with nothing of it", {.has_state = true, .applied_ticks = 3}, 77, 0, true},
+  };
+  for (const auto& c : kCases) {
+    const Bytes bytes = EncodeHolding(c.holding);
+    EXPECT_EQ(DecodeHolding(bytes.view, c.total_ticks, c.logical_shards).has_value(), c.taken)
+        << c.name;
+  }
 }
 
 }  // namespace
