@@ -173,6 +173,10 @@ Result<pliant::BoundTensor> TensorOf(const pliant_tensor& tensor) {
   };
   RETURN_IF_ERROR(CheckDevice(tensor.device));
   ASSIGN_OR_RETURN(const TensorRole role, RoleOf(tensor.role));
+  if (role == TensorRole::kParameter && !name.starts_with(pliant::kModelPrefix)) {
+    return wrong("a parameter's name begins with \"model.\": otherwise it would be in no final "
+                 "model, and learners would not compare it");
+  }
   ASSIGN_OR_RETURN(const DType dtype, DTypeOf(tensor.dtype));
   if (tensor.dimensions < 0 || tensor.dimensions > kMostDimensions) return wrong("dimensions");
   if (tensor.dimensions > 0 && tensor.shape == nullptr) return wrong("shape is NULL");

@@ -222,8 +222,10 @@ enum { PLIANT_CPU = 0, PLIANT_CUDA = 1 };
 
 typedef struct pliant_tensor {
   size_t struct_size;
-  /* Unique. Those that begin with "model." go to the model file of a checkpoint, the others to the
-   * optimizer file. */
+  /* Unique. Those that begin with "model." are the model: they go to the model file of a checkpoint
+   * and to the final model, and their hash is the training's. A parameter's must begin so, and so
+   * should that of a buffer that the model is saved with. The others go to the optimizer file.
+   * Learners compare "model." and "optimizer.": what is not alike on all of them has another. */
   const char* name;
   int32_t role;
   int32_t dtype;
