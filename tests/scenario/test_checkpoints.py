@@ -54,7 +54,8 @@ class CheckpointsTest(unittest.TestCase):
         self.train("first", epochs=2)
         source = str(self.folder / "first" / "local")
         for name, settings, want in [
-            ("seed", {"PLIANT_SEED": "8"}, "written with seed 7, globalBatchSize"),
+            ("seed", {"PLIANT_SEED": "8"}, "written with seed 7; this job has seed 8"),
+            ("data", {"TOY_TRAIN_SAMPLES": "251"}, "written with trainSamples 250; this job has trainSamples 251"),
             ("nothing", {"PLIANT_RESUME_FROM": "../none"}, "none: there is no checkpoint"),
         ]:
             with self.subTest(name):

@@ -37,6 +37,13 @@ class FaultsTest(ScenarioTest):
         for epoch, used in epochs.items():
             self.assertEqual(used, collections.Counter(SAMPLES), f"epoch {epoch}")
 
+    def test_a_learner_with_other_data_is_refused(self):
+        job, learners = self.running_job([0, 1])
+        stranger = job.start_learner(2, TOY_TRAIN_SAMPLES="251")
+        self.assertEqual(stranger.exit_code(), 1)
+        self.assertIn('trainSamples is "251", not "250"', stranger.termination()["message"])
+        self.assert_completes(job, learners)
+
     def test_a_learner_whose_memory_changed_is_found_and_goes(self):
         job = self.make_job(environment={"PLIANT_CHECK_STATE_EVERY_STEPS": "20"})
         job.start_coordinator()

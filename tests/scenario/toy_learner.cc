@@ -1,7 +1,7 @@
 // A learner whose model is a straight line, for tests with real processes: everything but the
 // mathematics is what pliant-learner runs. TOY_EPOCHS and TOY_SHARD_MILLISECONDS set how long it
-// takes, TOY_FAIL_AT_STEP makes it fail, TOY_FLIP_BIT_AT_STEP changes a bit of its parameters, as
-// memory does now and then.
+// takes, TOY_TRAIN_SAMPLES of how many samples, TOY_FAIL_AT_STEP makes it fail,
+// TOY_FLIP_BIT_AT_STEP changes a bit of its parameters, as memory does now and then.
 
 #include <array>
 #include <bit>
@@ -48,7 +48,7 @@ float Uniform(std::uint64_t a, std::uint64_t b) {
 class ToyProgram final : public Program {
  public:
   ToyProgram()
-      : info_{.train_samples = kTrainSamples,
+      : info_{.train_samples = NumberFromEnvironment("TOY_TRAIN_SAMPLES", kTrainSamples),
               .test_samples = kTestSamples,
               .epochs = NumberFromEnvironment("TOY_EPOCHS", 10),
               .gradient_elements = kParameters,

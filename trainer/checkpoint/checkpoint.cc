@@ -169,12 +169,26 @@ void RemoveTemporaries(CheckpointStore& store, std::string_view directory) {
 }
 
 Status CheckJob(const StoredCheckpoint& stored, const Manifest& manifest, const JobIdentity& job) {
-  if (manifest.job == job) return {};
-  return Invalid(std::format(
-      "checkpoint {} was written with seed {}, globalBatchSize {}, logicalShards {}; this job "
-      "has {}, {}, {}",
-      stored.name, manifest.job.seed, manifest.job.global_batch_size, manifest.job.logical_shards,
-      job.seed, job.global_batch_size, job.logical_shards));
+  std::string theirs;
+  std::string ours;
+  // What is not known is no difference.
+  const auto compare = [&](std::string_view name, std::optional<std::uint64_t> their_value,
+                           std::optional<std::uint64_t> our_value) {
+    if (!their_value || !our_value || *their_value == *our_value) return;
+    const std::string_view comma = theirs.empty() ? "" : ", ";
+    theirs += std::format("{}{} {}", comma, name, *their_value);
+    ours += std::format("{}{} {}", comma, name, *our_value);
+  };
+  const JobIdentity& then = manifest.job;
+  compare("seed", then.seed, job.seed);
+  compare("globalBatchSize", then.global_batch_size, job.global_batch_size);
+  compare("logicalShards", static_cast<std::uint64_t>(then.logical_shards),
+          static_cast<std::uint64_t>(job.logical_shards));
+  compare("trainSamples", then.train_samples, job.train_samples);
+  compare("testSamples", then.test_samples, job.test_samples);
+  if (theirs.empty()) return {};
+  return Invalid(std::format("checkpoint {} was written with {}; this job has {}", stored.name,
+                             theirs, ours));
 }
 
 // All of a checkpoint, or, if the store lets it, nothing.

@@ -54,7 +54,7 @@ void RemoveRemains(CheckpointStore& store, const TrainingPosition& before);
 
 // The newest checkpoint of which everything verifies. kNotFound when there is none at all, kCorrupt
 // when none of them verifies, kInvalid when the newest one is of a job with another seed, global
-// batch size or number of shards.
+// batch size, number of shards or of samples.
 // `only`: no other than the one of this name.
 Result<Restored> RestoreNewest(CheckpointStore& store, const JobIdentity& job,
                                std::string_view only = {});

@@ -50,6 +50,10 @@ Status Get(const Json& json, const char* field, std::string& value) {
   return {};
 }
 
+Status GetIfThere(const Json& json, const char* field, std::optional<std::uint64_t>& value) {
+  return json.contains(field) ? Get(json, field, value.emplace()) : Status();
+}
+
 Result<ManifestFile> DecodeFile(const Json& json) {
   ManifestFile file;
   if (!json.is_object()) return Corrupt("files");
@@ -103,18 +107,20 @@ Result<std::vector<ManifestFile>> DecodeFiles(std::string_view text) {
 }
 
 std::string EncodeManifest(const Manifest& manifest) {
-  const Json json = {{"format", kFormat},
-                     {"complete", true},
-                     {"step", manifest.position.step},
-                     {"tick", manifest.position.tick},
-                     {"epoch", manifest.position.epoch},
-                     {"membership", ToString(manifest.position.membership)},
-                     {"seed", manifest.job.seed},
-                     {"globalBatchSize", manifest.job.global_batch_size},
-                     {"logicalShards", manifest.job.logical_shards},
-                     {"framework", manifest.framework},
-                     {"parametersSha256", manifest.parameters_sha256},
-                     {"files", FilesJson(manifest.files)}};
+  Json json = {{"format", kFormat},
+               {"complete", true},
+               {"step", manifest.position.step},
+               {"tick", manifest.position.tick},
+               {"epoch", manifest.position.epoch},
+               {"membership", ToString(manifest.position.membership)},
+               {"seed", manifest.job.seed},
+               {"globalBatchSize", manifest.job.global_batch_size},
+               {"logicalShards", manifest.job.logical_shards},
+               {"framework", manifest.framework},
+               {"parametersSha256", manifest.parameters_sha256},
+               {"files", FilesJson(manifest.files)}};
+  if (manifest.job.train_samples) json["trainSamples"] = *manifest.job.train_samples;
+  if (manifest.job.test_samples) json["testSamples"] = *manifest.job.test_samples;
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -146,6 +152,8 @@ Result<Manifest> DecodeManifest(std::string_view text) {
   RETURN_IF_ERROR(Get(json, "logicalShards", shards));
   if (shards > std::numeric_limits<int>::max()) return Corrupt("logicalShards");
   manifest.job.logical_shards = static_cast<int>(shards);
+  RETURN_IF_ERROR(GetIfThere(json, "trainSamples", manifest.job.train_samples));
+  RETURN_IF_ERROR(GetIfThere(json, "testSamples", manifest.job.test_samples));
   RETURN_IF_ERROR(Get(json, "framework", manifest.framework));
   RETURN_IF_ERROR(Get(json, "parametersSha256", manifest.parameters_sha256));
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,9 @@ struct JobIdentity {
   std::uint64_t seed = 0;
   std::uint64_t global_batch_size = 0;
   int logical_shards = 0;
+  // None: not known, as in manifests of before they were written there.
+  std::optional<std::uint64_t> train_samples = std::nullopt;
+  std::optional<std::uint64_t> test_samples = std::nullopt;
   bool operator==(const JobIdentity&) const = default;
 };
 

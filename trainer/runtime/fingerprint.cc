@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <ranges>
+#include <string>
 #include <vector>
 
 namespace pliant {
@@ -58,9 +59,15 @@ std::string DescribeCpu(std::string_view cpuinfo) {
 }
 
 Fingerprint MakeFingerprint(const LearnerEnvironment& environment, const std::string& framework,
-                            std::string_view cpuinfo) {
+                            const ProgramInfo& info, std::string_view cpuinfo) {
   Fingerprint fingerprint;
   fingerprint["framework"] = framework;
+  // A learner with another data set, such as one that is mounted from elsewhere, would spoil every
+  // step, and all would hold the same wrong state.
+  fingerprint["trainSamples"] = std::to_string(info.train_samples);
+  fingerprint["testSamples"] = std::to_string(info.test_samples);
+  fingerprint["epochs"] = std::to_string(info.epochs);
+  fingerprint["gradientElements"] = std::to_string(info.gradient_elements);
   // Equal bits are promised on one CPU model; equality up to rounding on any.
   if (environment.reproducibility == Reproducibility::kBitwise) {
     fingerprint["cpu"] = DescribeCpu(cpuinfo);

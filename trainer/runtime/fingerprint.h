@@ -5,6 +5,7 @@
 
 #include "trainer/membership/messages.h"
 #include "trainer/runtime/learner_environment.h"
+#include "trainer/runtime/program.h"
 
 namespace pliant {
 
@@ -13,8 +14,8 @@ namespace pliant {
 std::string DescribeCpu(std::string_view cpuinfo);
 
 // Equal on two learners that compute the same bits. `framework` names the library that computes,
-// and its version.
+// and its version; `info` is of the program.
 Fingerprint MakeFingerprint(const LearnerEnvironment& environment, const std::string& framework,
-                            std::string_view cpuinfo);
+                            const ProgramInfo& info, std::string_view cpuinfo);
 
 }  // namespace pliant

@@ -325,7 +325,9 @@ CheckpointLabel LearnerLoop::Impl::Label() const {
                    .membership = membership_.id},
       .job = {.seed = spec.seed,
               .global_batch_size = spec.global_batch_size,
-              .logical_shards = spec.logical_shards},
+              .logical_shards = spec.logical_shards,
+              .train_samples = spec.train_samples,
+              .test_samples = spec.test_samples},
       .framework = options_.framework};
 }
 

@@ -67,11 +67,11 @@ Result<Schedule> MakeSchedule(const ProgramInfo& info, const RunLearnerOptions& 
                          .order = options.order});
 }
 
-LearnerOptions MakeLearnerOptions(const RunLearnerOptions& options, const LearnerId& self,
-                                  const EventLoop& loop) {
+LearnerOptions MakeLearnerOptions(const ProgramInfo& info, const RunLearnerOptions& options,
+                                  const LearnerId& self, const EventLoop& loop) {
   const LearnerEnvironment& environment = options.environment;
   const std::string cpuinfo = ReadFile("/proc/cpuinfo").value_or("");
-  Fingerprint fingerprint = MakeFingerprint(environment, options.framework, cpuinfo);
+  Fingerprint fingerprint = MakeFingerprint(environment, options.framework, info, cpuinfo);
   if (!options.gpu_problem.empty()) fingerprint[kFingerprintGpuProblem] = options.gpu_problem;
   return {.self = self,
           .ranks = environment.ranks_per_learner,
@@ -232,7 +232,7 @@ int RunLearner(Program& program, const RunLearnerOptions& options) {
   }
 
   std::optional<LearnerExit> exit;
-  LearnerLoop learner(MakeLearnerOptions(options, self, loop), *schedule,
+  LearnerLoop learner(MakeLearnerOptions(program.info(), options, self, loop), *schedule,
                       {.loop = loop,
                        .link = link.get(),
                        .transport = transport.get(),

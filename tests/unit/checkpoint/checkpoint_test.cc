@@ -94,14 +94,33 @@ TEST(Checkpoint, TheNewestIsTheOneWithTheMostStepsAndThenTheLatestMembership) {
 TEST(Checkpoint, OfAnotherJobIsRefused) {
   MemoryStore store;
   ASSERT_TRUE(Save(store, 5));
-  for (const JobIdentity& job :
-       {JobIdentity{8, 256, 32}, JobIdentity{7, 512, 32}, JobIdentity{7, 256, 16}}) {
-    const Result<Restored> restored = RestoreNewest(store, job);
-    ASSERT_FALSE(restored);
+  const struct {
+    JobIdentity job;
+    const char* want;
+  } kCases[] = {
+      {{8, 256, 32, 5000, 0}, "written with seed 7; this job has seed 8"},
+      {{7, 512, 32, 5000, 0}, "globalBatchSize 256; this job has globalBatchSize 512"},
+      {{7, 256, 16, 5000, 0}, "logicalShards 32; this job has logicalShards 16"},
+      {{7, 256, 32, 4999, 0}, "trainSamples 5000; this job has trainSamples 4999"},
+      {{7, 256, 32, 5000, 100}, "testSamples 0; this job has testSamples 100"},
+      {{8, 256, 32, 1, 0}, "seed 7, trainSamples 5000; this job has seed 8, trainSamples 1"},
+  };
+  for (const auto& c : kCases) {
+    const Result<Restored> restored = RestoreNewest(store, c.job);
+    ASSERT_FALSE(restored) << c.want;
     EXPECT_EQ(restored.error().code, ErrorCode::kInvalid);
-    EXPECT_THAT(restored.error().message,
-                HasSubstr("seed 7, globalBatchSize 256, logicalShards 32"));
+    EXPECT_THAT(restored.error().message, HasSubstr(c.want));
   }
+}
+
+TEST(Checkpoint, OfBeforeSamplesWereCountedIsTaken) {
+  CheckpointLabel label = LabelAt(5);
+  label.job.train_samples.reset();
+  label.job.test_samples.reset();
+  MemoryStore store;
+  TrainingState state(5);
+  ASSERT_TRUE(SaveCheckpoint(store, label, state.View()));
+  ExpectRestores(store, 5);
 }
 
 // Every single byte of every file: whatever is damaged, the one before it is taken, and it is said.

@@ -9,10 +9,15 @@ namespace pliant {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 const Manifest kManifest{
     .position = {.step = 1234, .tick = 1300, .epoch = 9, .membership = {.term = 2, .counter = 5}},
-    .job = {.seed = 18446744073709551615U, .global_batch_size = 256, .logical_shards = 32},
+    .job = {.seed = 18446744073709551615U,
+            .global_batch_size = 256,
+            .logical_shards = 32,
+            .train_samples = 50000,
+            .test_samples = 0},
     .framework = "libtorch 2.6",
     .parameters_sha256 = "abc",
     .files = {{.name = "model-00001-of-00001.safetensors", .bytes = 5000000000, .crc32c = 0x1ab}}};
@@ -23,12 +28,24 @@ TEST(Manifest, ComesBackAsItWasWritten) {
   EXPECT_EQ(*decoded, kManifest);
 }
 
+TEST(Manifest, OfBeforeSamplesWereCountedIsRead) {
+  Manifest older = kManifest;
+  older.job.train_samples.reset();
+  older.job.test_samples.reset();
+  const std::string json = EncodeManifest(older);
+  EXPECT_THAT(json, Not(HasSubstr("Samples")));
+  const auto decoded = DecodeManifest(json);
+  ASSERT_TRUE(decoded) << decoded.error();
+  EXPECT_EQ(*decoded, older);
+}
+
 TEST(Manifest, IsWhatTheContractSays) {
   const std::string json = EncodeManifest(kManifest);
   for (const char* const part :
        {R"("format": 1)", R"("complete": true)", R"("step": 1234)", R"("tick": 1300)",
         R"("epoch": 9)", R"("membership": "2.5")", R"("seed": 18446744073709551615)",
-        R"("globalBatchSize": 256)", R"("logicalShards": 32)", R"("framework": "libtorch 2.6")",
+        R"("globalBatchSize": 256)", R"("logicalShards": 32)", R"("trainSamples": 50000)",
+        R"("testSamples": 0)", R"("framework": "libtorch 2.6")",
         R"("parametersSha256": "abc")", R"("name": "model-00001-of-00001.safetensors")",
         R"("bytes": 5000000000)", R"("crc32c": "000001ab")"})
     EXPECT_THAT(json, HasSubstr(part));
@@ -49,6 +66,8 @@ TEST(Manifest, NamesTheFieldThatIsWrong) {
       {R"("membership": "2.5")", R"("membership": "2.5x")", "membership"},
       {R"("membership": "2.5")", R"("membership": "2")", "membership"},
       {R"("logicalShards": 32)", R"("logicalShards": 4294967328)", "logicalShards"},
+      {R"("trainSamples": 50000)", R"("trainSamples": "all")", "trainSamples"},
+      {R"("testSamples": 0)", R"("testSamples": null)", "testSamples"},
       {R"("name": "model)", R"("name": "../model)", "files.name"},
       {R"("name": "model)", R"("name": "a/model)", "files.name"},
       {R"("crc32c": "000001ab")", R"("crc32c": "1ab")", "files.crc32c"},

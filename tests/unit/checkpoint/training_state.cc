@@ -26,7 +26,11 @@ StateDict TrainingState::View() {
 
 CheckpointLabel LabelAt(std::uint64_t step, MembershipId membership) {
   return {.position = {.step = step, .tick = step + 10, .epoch = 1, .membership = membership},
-          .job = {.seed = 7, .global_batch_size = 256, .logical_shards = 32},
+          .job = {.seed = 7,
+                  .global_batch_size = 256,
+                  .logical_shards = 32,
+                  .train_samples = 5000,
+                  .test_samples = 0},
           .framework = "test"};
 }
 

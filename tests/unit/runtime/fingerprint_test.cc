@@ -22,13 +22,23 @@ TEST(Fingerprint, DescribesTheCpuByWhatPicksKernels) {
 TEST(Fingerprint, TheCpuMattersOnlyWhereBitsDo) {
   LearnerEnvironment environment;
   environment.image = "sha256:1";
-  EXPECT_EQ(MakeFingerprint(environment, "libtorch 2.6.0", kIntel),
+  const ProgramInfo info{
+      .train_samples = 60, .test_samples = 10, .epochs = 3, .gradient_elements = 41};
+  EXPECT_EQ(MakeFingerprint(environment, "libtorch 2.6.0", info, kIntel),
             (Fingerprint{{"cpu", "GenuineIntel 6 85 avx avx2 avx512f fma sse4_2"},
+                         {"epochs", "3"},
                          {"framework", "libtorch 2.6.0"},
-                         {"image", "sha256:1"}}));
+                         {"gradientElements", "41"},
+                         {"image", "sha256:1"},
+                         {"testSamples", "10"},
+                         {"trainSamples", "60"}}));
   environment.reproducibility = Reproducibility::kStatistical;
-  EXPECT_EQ(MakeFingerprint(environment, "libtorch 2.6.0", kIntel),
-            (Fingerprint{{"framework", "libtorch 2.6.0"}}));
+  EXPECT_EQ(MakeFingerprint(environment, "libtorch 2.6.0", info, kIntel),
+            (Fingerprint{{"epochs", "3"},
+                         {"framework", "libtorch 2.6.0"},
+                         {"gradientElements", "41"},
+                         {"testSamples", "10"},
+                         {"trainSamples", "60"}}));
 }
 
 }  // namespace
