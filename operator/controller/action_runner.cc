@@ -44,9 +44,8 @@ Error TakenName(std::string_view kind, const std::string& name) {
 // Answers of the server that mean that it will not have this pod, now or later; all others mean
 // that it could not be asked.
 bool RefusesPod(const kube::KubeError& error) {
-  return error.http_status != 0 &&
-         (kube::IsRefusal(error) || error.code == ErrorCode::kNotFound ||
-          error.code == ErrorCode::kConflict);
+  return error.http_status != 0 && (kube::IsRefusal(error) || error.code == ErrorCode::kNotFound ||
+                                    error.code == ErrorCode::kConflict);
 }
 
 bool IsUnclear(const Action& action, ErrorCode code) {

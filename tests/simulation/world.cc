@@ -504,9 +504,9 @@ void World::CheckHolders(const Pod& gone, bool gracefully) {
     most = std::max(most, pod->applied);
   }
   const std::uint64_t steps = schedule_.StepsBefore(gone.applied);
-  const bool lost_with_another =
-      held && std::ranges::any_of(RanksOf(gone),
-                                  [](const Pod* rank) { return rank->killed_at.has_value(); });
+  const bool lost_with_another = held && std::ranges::any_of(RanksOf(gone), [](const Pod* rank) {
+                                   return rank->killed_at.has_value();
+                                 });
   if (gracefully && !lost_with_another && gone.entered >= opened_ && most < gone.applied &&
       newest_step() < steps && !ReadFinal(store)) {
     Wrong(std::format("{} left with the only state of tick {}", gone.id.name, gone.applied));

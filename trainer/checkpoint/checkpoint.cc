@@ -187,8 +187,8 @@ Status CheckJob(const StoredCheckpoint& stored, const Manifest& manifest, const 
   compare("trainSamples", then.train_samples, job.train_samples);
   compare("testSamples", then.test_samples, job.test_samples);
   if (theirs.empty()) return {};
-  return Invalid(std::format("checkpoint {} was written with {}; this job has {}", stored.name,
-                             theirs, ours));
+  return Invalid(
+      std::format("checkpoint {} was written with {}; this job has {}", stored.name, theirs, ours));
 }
 
 // All of a checkpoint, or, if the store lets it, nothing.

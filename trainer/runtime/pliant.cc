@@ -174,8 +174,9 @@ Result<pliant::BoundTensor> TensorOf(const pliant_tensor& tensor) {
   RETURN_IF_ERROR(CheckDevice(tensor.device));
   ASSIGN_OR_RETURN(const TensorRole role, RoleOf(tensor.role));
   if (role == TensorRole::kParameter && !name.starts_with(pliant::kModelPrefix)) {
-    return wrong("a parameter's name begins with \"model.\": otherwise it would be in no final "
-                 "model, and learners would not compare it");
+    return wrong(
+        "a parameter's name begins with \"model.\": otherwise it would be in no final "
+        "model, and learners would not compare it");
   }
   ASSIGN_OR_RETURN(const DType dtype, DTypeOf(tensor.dtype));
   if (tensor.dimensions < 0 || tensor.dimensions > kMostDimensions) return wrong("dimensions");

@@ -259,8 +259,8 @@ class Bench {
                                         : static_cast<double>(kEditMost.count())));
       const bool told =
           patched && WaitUntil([&] { return cluster_->last_plan() > began; }, kEditMost);
-      to_coordinator.push_back(1000 * (told ? cluster_->last_plan() - began
-                                            : static_cast<double>(kEditMost.count())));
+      to_coordinator.push_back(
+          1000 * (told ? cluster_->last_plan() - began : static_cast<double>(kEditMost.count())));
       if (!planned || !told) ++without_effect;
       Settle();
       changes += cluster_->job_changes() - changes_before - (patched ? 1 : 0);

@@ -45,9 +45,9 @@ TEST(Manifest, IsWhatTheContractSays) {
        {R"("format": 1)", R"("complete": true)", R"("step": 1234)", R"("tick": 1300)",
         R"("epoch": 9)", R"("membership": "2.5")", R"("seed": 18446744073709551615)",
         R"("globalBatchSize": 256)", R"("logicalShards": 32)", R"("trainSamples": 50000)",
-        R"("testSamples": 0)", R"("framework": "libtorch 2.6")",
-        R"("parametersSha256": "abc")", R"("name": "model-00001-of-00001.safetensors")",
-        R"("bytes": 5000000000)", R"("crc32c": "000001ab")"})
+        R"("testSamples": 0)", R"("framework": "libtorch 2.6")", R"("parametersSha256": "abc")",
+        R"("name": "model-00001-of-00001.safetensors")", R"("bytes": 5000000000)",
+        R"("crc32c": "000001ab")"})
     EXPECT_THAT(json, HasSubstr(part));
 }
 

@@ -304,11 +304,11 @@ TEST(CoordinatorMonitor, SilentOnesDoNotHoldUpOthers) {
   SimEventLoop loop;
   SlowCalls calls(loop, 8);
   SomeSilent client(calls);
-  CoordinatorMonitor monitor(
-      calls, [&](std::function<void()> task) { calls.Run(std::move(task)); }, client,
-      {.lease_transitions = 3,
-       .now = [&] { return At(ToSeconds(loop.Now().time_since_epoch())); },
-       .on_change = [](const std::string&) {}});
+  CoordinatorMonitor monitor(calls, [&](std::function<void()> task) { calls.Run(std::move(task)); },
+                             client,
+                             {.lease_transitions = 3,
+                              .now = [&] { return At(ToSeconds(loop.Now().time_since_epoch())); },
+                              .on_change = [](const std::string&) {}});
   monitor.Follow(kUid, 1, "10.1.0.9");
   loop.RunFor(seconds(1));
   for (int i = 0; i < 40; ++i) monitor.Follow("silent-" + std::to_string(i), 1, "10.2.0.1");

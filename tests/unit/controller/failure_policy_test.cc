@@ -96,8 +96,7 @@ TEST(FailurePolicy, KeepsTheLastThreeFailedPodsForTheirLogs) {
   const std::vector<api::Pod> learners = {Failed(1), Failed(2), Failed(3), Failed(4), Failed(5)};
   EXPECT_THAT(Collected(learners, {1, 2, 3, 4, 5}), ElementsAre(Name(1), Name(2)));
   EXPECT_THAT(Collected(learners, {1, 2, 3}), IsEmpty()) << "4 and 5 are not counted yet";
-  EXPECT_THAT(Collected(learners, {1, 2, 3}, api::JobPhase::kFailed),
-              ElementsAre(Name(1), Name(2)))
+  EXPECT_THAT(Collected(learners, {1, 2, 3}, api::JobPhase::kFailed), ElementsAre(Name(1), Name(2)))
       << "nobody counts any more";
 }
 

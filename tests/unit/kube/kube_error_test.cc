@@ -106,9 +106,14 @@ TEST(KubeError, FollowsFromTheAnswer) {
 }
 
 TEST(KubeError, OnlyWhatTheServerWillNotHaveIsARefusal) {
-  for (const auto& [status, want] :
-       {std::pair{400, true}, {401, false}, {403, true}, {404, false}, {422, true}, {429, false},
-        {500, false}, {504, false}}) {
+  for (const auto& [status, want] : {std::pair{400, true},
+                                     {401, false},
+                                     {403, true},
+                                     {404, false},
+                                     {422, true},
+                                     {429, false},
+                                     {500, false},
+                                     {504, false}}) {
     EXPECT_EQ(IsRefusal(ErrorFromResponse({.status = status})), want) << status;
   }
   EXPECT_FALSE(IsRefusal(KubeError(ErrorCode::kDenied, "token: permission denied")));
