@@ -1,6 +1,7 @@
-"""Looks at the machine, the library, torch and the environment of a learner, and says what is
-wrong."""
+"""Looks at the machine, the library, the frameworks and the environment of a learner, and says what
+is wrong. Of PyTorch and Keras one is needed: `training` tries each that is there."""
 
+import contextlib
 import importlib.util
 import os
 import platform
@@ -33,11 +34,13 @@ def _library() -> str:
     return f"version {version}, interface {interface}, {_native.library_path()}"
 
 
+def _is_there(module: str) -> bool:
+    return importlib.util.find_spec(module) is not None
+
+
 def _torch() -> str:
-    if importlib.util.find_spec("torch") is None:
-        raise Trouble(
-            "torch is not installed: pliant.attach and FabricModel need it (2.1 or later)"
-        )
+    if not _is_there("torch"):
+        return "not installed"
     import torch
 
     if not hasattr(torch.Tensor, "register_post_accumulate_grad_hook"):
@@ -46,7 +49,7 @@ def _torch() -> str:
 
 
 def _keras() -> str:
-    if importlib.util.find_spec("keras") is None:
+    if not _is_there("keras"):
         return "not installed"
     import keras
 
@@ -56,31 +59,48 @@ def _keras() -> str:
 
 
 def _tensorboard() -> str:
-    if importlib.util.find_spec("tensorboard") is None:
-        return "not installed: pliant.TensorBoard writes nothing"
+    if not _is_there("tensorboard"):
+        return "not installed: pliant.TensorBoard writes nothing (pip install tensorboard)"
     from importlib.metadata import version
 
     return f"tensorboard {version('tensorboard')}"
 
 
 def _gpu() -> str:
-    if importlib.util.find_spec("torch") is None:
-        return f"{_gpus.held()} in the container"
-    import torch
+    """Whether a framework that is there can use them."""
+    problems = []
+    for name, look in _GPU_PROBLEMS.items():
+        if _is_there(name):
+            with contextlib.suppress(Exception):  # of a framework that fails: `training` says so
+                problems.append(look())
+    if problems and all(problems):
+        raise Trouble("; ".join(map(str, problems)))
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
+        return f"{torch.cuda.device_count()} x {torch.cuda.get_device_name()}"
+    held = _gpus.held()
+    return f"{held} in the container" if held else "none"
 
+
+def _gpu_problem_of_torch() -> str | None:
     from ._torch.numerics import gpu_problem
 
-    if torch.cuda.is_available():
-        return f"{torch.cuda.device_count()} x {torch.cuda.get_device_name()}"
-    if problem := gpu_problem():
-        raise Trouble(problem)
-    return "none"
+    return gpu_problem()
 
 
-def _trains() -> str:
-    """Three steps of a small model, with a checkpoint."""
-    if importlib.util.find_spec("torch") is None:
-        raise Trouble("not tried, without torch")
+def _gpu_problem_of_keras() -> str | None:
+    from ._keras.engine import engine_of_backend
+
+    return engine_of_backend().gpu_problem()
+
+
+_GPU_PROBLEMS: dict[str, Callable[[], str | None]] = {
+    "torch": _gpu_problem_of_torch,
+    "keras": _gpu_problem_of_keras,
+}
+
+
+def _train_with_torch(folder: str) -> int:
     import torch
 
     from ._torch.elastic import attach
@@ -88,19 +108,66 @@ def _trains() -> str:
     data = torch.utils.data.TensorDataset(torch.randn(12, 4), torch.randn(12, 1))
     model = torch.nn.Linear(4, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    elastic = attach(model, optimizer, data, epochs=1, batch_size=4, checkpoint_dir=folder)
+    for step in elastic.steps():
+        for inputs, targets in step:
+            step.backward((model(inputs) - targets).square().mean())
+        step.commit()
+    return elastic.total_steps
+
+
+def _train_with_keras(folder: str) -> int:
+    import keras
+    import numpy as np
+
+    from ._keras.elastic import attach
+
+    data = np.ones((12, 4), np.float32), np.ones((12, 1), np.float32)
+    model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(1)])
+    elastic = attach(
+        model,
+        "sgd",
+        data,
+        loss="mean_squared_error",
+        epochs=1,
+        batch_size=4,
+        checkpoint_dir=folder,
+    )
+    for step in elastic.steps():
+        for batch in step:
+            step.train(batch)
+        step.commit()
+    return elastic.total_steps
+
+
+_TRAININGS: dict[str, Callable[[str], int]] = {
+    "torch": _train_with_torch,
+    "keras": _train_with_keras,
+}
+
+
+def _trains() -> str:
+    """Three steps of a small model, with a checkpoint."""
+    done, troubles = [], []
     kept = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith("PLIANT_")}
     library = kept.get("PLIANT_LIBRARY")
     os.environ.update({"PLIANT_LIBRARY": library} if library else {})
     try:
-        with tempfile.TemporaryDirectory(prefix="pliant-doctor-") as folder:
-            elastic = attach(model, optimizer, data, epochs=1, batch_size=4, checkpoint_dir=folder)
-            for step in elastic.steps():
-                for inputs, targets in step:
-                    step.backward((model(inputs) - targets).square().mean())
-                step.commit()
+        for name, train in _TRAININGS.items():
+            if not _is_there(name):
+                continue
+            try:
+                with tempfile.TemporaryDirectory(prefix="pliant-doctor-") as folder:
+                    done.append(f"{train(folder)} steps alone with {name}")
+            except Exception as error:  # whatever it is, the other one may work
+                troubles.append(f"{name} does not train: {type(error).__name__}: {error}")
     finally:
         os.environ.update(kept)
-    return f"{elastic.total_steps} steps alone"
+    if not done and not troubles:
+        raise Trouble("neither torch (2.1 or later) nor keras (3) is installed: one is needed")
+    if not done:
+        raise Trouble("; ".join(troubles))
+    return "; ".join(done + troubles)
 
 
 def _job() -> str:
@@ -125,6 +192,8 @@ _CHECKS: dict[str, Callable[[], str]] = {
     "job": _job,
     "training": _trains,
 }
+# Of these one is enough, and `training` says whether there is one.
+_FRAMEWORKS = {"torch", "keras"}
 
 
 def main(arguments: list[str]) -> int:
@@ -136,7 +205,7 @@ def main(arguments: list[str]) -> int:
         try:
             print(f"ok      {name:9} {check()}", flush=True)
         except Exception as trouble:  # whatever it is, the other checks say more
-            worst = 1
+            worst = worst if name in _FRAMEWORKS else 1
             kind = "" if isinstance(trouble, Trouble) else f"{type(trouble).__name__}: "
             print(f"FAILED  {name:9} {kind}{trouble}", flush=True)
     return worst
