@@ -1,8 +1,10 @@
 """The examples run as a user runs them, smaller; and what scripts for the old product meet."""
 
 import contextlib
+import importlib.util
 import io
 import json
+import math
 import os
 import pathlib
 import re
@@ -113,17 +115,104 @@ class CompatibilityTest(unittest.TestCase):
             ("train", {"loss": 0.5, "accuracy": 0.25}, 7, 1, 3), ("test", {"loss": 0.4, "accuracy": 0.5}, 8, 1),
         ])  # fmt: skip
 
+    def test_a_loss_that_is_not_finite_is_told_as_such(self):
+        """metrics.jsonl leaves it out."""
+        from pliant.fabric import _LoggerAdapter
+
+        heard = []
+
+        class Old:
+            def log_train_metrics(self, loss, acc, completed_batch, worker=0):
+                heard.append((loss, acc))
+
+        class New:
+            def log_train_metrics(self, metrics, iteration, epoch, workers):
+                heard.append((metrics["loss"], metrics["accuracy"]))
+
+        for logger in (Old(), New()):
+            _LoggerAdapter(logger).pass_on({"kind": "train", "accuracy": 0.25, "step": 7, "epoch": 1})
+        for (loss, accuracy), expected in zip(heard, (25.0, 0.25), strict=True):
+            self.assertTrue(math.isnan(loss))
+            self.assertEqual(accuracy, expected)
+
+    def test_a_logger_ends_where_it_began(self):
+        """Of several learners one tells its logger of the training."""
+        from pliant.fabric import _LoggerAdapter
+
+        told = []
+
+        class Logger:
+            def on_train_begin(self):
+                told.append("begins")
+
+            def log_train_metrics(self, metrics, iteration, epoch, workers):
+                told.append(iteration)
+
+            def on_train_end(self):
+                told.append("ends")
+
+        _LoggerAdapter(Logger()).end()
+        self.assertEqual(told, [])
+        adapter = _LoggerAdapter(Logger())
+        adapter.pass_on({"kind": "train", "loss": 0.5, "step": 7, "epoch": 1})
+        adapter.end()
+        self.assertEqual(told, ["begins", 7, "ends"])
+
+    def test_the_accuracy_that_a_function_returns_counts(self):
+        """Whether it asked `eva` or not, and however often."""
+        import torch
+        from pliant import FabricModel
+
+        def returns(accuracy):
+            def train_step(model, data, eva, train_loader, fn_args):
+                inputs, labels = data
+                outputs = model(inputs)
+                loss = model.get_loss_function()(outputs, labels)
+                loss.backward()
+                return accuracy(eva, outputs, labels), loss
+
+            return train_step
+
+        # The model's answers are all right.
+        data = [(torch.eye(4)[i % 4], i % 4) for i in range(16)]
+        for case, accuracy, expected in (
+            ("its own", lambda eva, outputs, labels: 75.0, 0.75),
+            ("a tensor", lambda eva, outputs, labels: torch.tensor(25.0), 0.25),
+            ("eva's, asked twice", lambda eva, *pair: (eva(*pair) + eva(*pair)) / 2, 1.0),
+            ("none", lambda eva, outputs, labels: None, 0.0),
+        ):
+            with self.subTest(case):
+                lines = []
+
+                class Logger:
+                    def log_train_metrics(self, metrics, iteration, epoch, workers, lines=lines):
+                        lines.append(metrics["accuracy"])
+
+                model = torch.nn.Linear(4, 4)
+                with torch.no_grad():
+                    model.weight.copy_(torch.eye(4))
+                FabricModel(
+                    model,
+                    lambda: (data, None),
+                    torch.nn.functional.cross_entropy,
+                    torch.optim.SGD(model.parameters(), lr=1e-6),
+                    driver_logger=Logger(),
+                    fn_step_train=returns(accuracy),
+                ).train(2, 4, checkpoint_dir=str(self.folder / case.replace(" ", "-")))
+                self.assertEqual(set(lines), {expected})
+
     def test_what_a_script_hands_over_is_used(self):
         """Callbacks, functions of its own, a collate function, unknown arguments, RESULT_DIR and download."""
         import callbacks
         import torch
         from fabric_model import FabricModel
 
-        told = []
+        told, test_case = [], self
 
         class Schedule(callbacks.Callback):
             def on_train_begin(self):
                 told.append("train begins")
+                test_case.assertIs(self.model, model)
 
             def on_epoch_begin(self, epoch):
                 told.append(("epoch begins", epoch))
@@ -251,6 +340,77 @@ class CompatibilityTest(unittest.TestCase):
             ).train(3, 4, checkpoint_dir=str(self.folder / str(bool(test_data))))
             self.assertEqual(told, expected)
 
+    def test_a_pod_has_the_environment_that_scripts_read(self):
+        from pliant._accelerator import settle_environment
+
+        import pliant
+
+        home = str(pathlib.Path(pliant.__file__).parent)
+        volume = str(self.folder)
+        pod = {
+            "PLIANT_COORDINATOR": "10.0.0.1:7077",
+            "PLIANT_CHECKPOINT_DIR": volume,
+            "PLIANT_JOB_UID": "1234",
+        }
+        results = f"{volume}/1234/results"
+        names = ("DATA_DIR", "FABRIC_HOME", "LOG_DIR", "RESULT_DIR")
+        for given, expected in (
+            ({}, [None, home, None, None]),
+            (pod, [tempfile.gettempdir(), home, f"{results}/log", results]),
+            ({**pod, "RESULT_DIR": f"{volume}/mine"}, [tempfile.gettempdir(), home, f"{volume}/mine/log", f"{volume}/mine"]),
+            ({**pod, **dict.fromkeys(names, f"{volume}/there")}, [f"{volume}/there"] * 4),
+            ({**pod, "PLIANT_CHECKPOINT_DIR": "/proc/none"}, [tempfile.gettempdir(), home, "/proc/none/1234/results/log", "/proc/none/1234/results"]),
+        ):  # fmt: skip
+            with self.subTest(given), mock.patch.dict(os.environ, given, clear=True):
+                settle_environment()
+                self.assertEqual([os.environ.get(name) for name in names], expected)
+                if given.get("PLIANT_CHECKPOINT_DIR") == volume:
+                    self.assertTrue(pathlib.Path(os.environ["RESULT_DIR"]).is_dir())
+                    self.assertTrue(pathlib.Path(os.environ["LOG_DIR"]).is_dir())
+
+    def test_each_module_of_the_old_product_settles_the_environment(self):
+        for module in ("callbacks", "fabric_model", "pyedt.fabric_model"):
+            environment = {**os.environ, "PLIANT_COORDINATOR": "10.0.0.1:7077",
+                           "PLIANT_CHECKPOINT_DIR": str(self.folder), "PLIANT_JOB_UID": "1234"}  # fmt: skip
+            environment.pop("RESULT_DIR", None)
+            ended = subprocess.run(
+                [sys.executable, "-B", "-c", f"import os, {module}; print(os.environ['RESULT_DIR'])"],
+                env=environment, capture_output=True, text=True, timeout=120, check=True,
+            )  # fmt: skip
+            self.assertEqual(ended.stdout.strip(), f"{self.folder}/1234/results")
+
+    def test_a_model_of_keras_2_is_refused(self):
+        """By its class: where there is Keras 2, there may be no Keras 3."""
+        from pliant._attach import is_keras
+        from pliant.errors import InvalidProgram
+
+        import pliant
+
+        def model_of(module):
+            return type("Sequential", (type("Model", (), {"__module__": module}),), {})()
+
+        class Plain:
+            """A model of nobody's."""
+
+        for version in ("3.15.1", "2.15.0"):
+            keras = types.SimpleNamespace(__version__=version, Model=str)
+            with mock.patch.dict(sys.modules, {"keras": keras}):
+                for module, refused in (
+                    ("tf_keras.src.engine.training", True),
+                    ("tensorflow.python.keras.engine.training", True),
+                    ("keras.src.engine.training", version == "2.15.0"),
+                    ("keras.src.models.model", version == "2.15.0"),
+                    ("mine", False),
+                ):
+                    with self.subTest(f"{module} beside {version}"):
+                        if not refused:
+                            self.assertFalse(is_keras(model_of(module)))
+                            continue
+                        for use in (pliant.attach, pliant.FabricModel):
+                            with self.assertRaisesRegex(InvalidProgram, "Keras 3 is needed"):
+                                use(model_of(module), None, None)
+                self.assertFalse(is_keras(Plain()))
+
     def test_both_modules_have_the_class(self):
         import fabric_model
         import pliant
@@ -270,8 +430,70 @@ class DoctorTest(unittest.TestCase):
     def test_a_machine_that_works(self):
         ended = self.run_doctor()
         self.assertEqual(ended.returncode, 0, ended.stdout)
-        self.assertIn("ok      training  3 steps alone", ended.stdout)
-        self.assertRegex(ended.stdout, r"ok      events    (tensorboard|not installed)")
+        self.assertIn("ok      training  3 steps alone with torch", ended.stdout)
+        there = importlib.util.find_spec("tensorboard") is not None
+        events = r"tensorboard \d" if there else r"not installed: .*\(pip install tensorboard\)"
+        self.assertRegex(ended.stdout, f"ok      events    {events}")
+
+    def test_one_framework_is_enough(self):
+        from pliant import doctor
+
+        def works(folder):
+            self.assertTrue(pathlib.Path(folder).is_dir())
+            return 3
+
+        def fails(folder):
+            raise RuntimeError("no kernel")
+
+        def broken():
+            raise ImportError("no libcudart.so")
+
+        torch_fails, keras_fails = (
+            f"{name} does not train: RuntimeError: no kernel" for name in ("torch", "keras")
+        )
+        for trainings, code, said in (
+            ({"torch": works, "keras": works}, 0, "3 steps alone with torch; 3 steps alone with keras"),
+            ({"torch": works, "keras": fails}, 0, f"3 steps alone with torch; {keras_fails}"),
+            ({"torch": fails, "keras": works}, 0, f"3 steps alone with keras; {torch_fails}"),
+            ({"torch": fails, "keras": fails}, 1, f"{torch_fails}; {keras_fails}"),
+            ({"keras": works}, 0, "3 steps alone with keras"),
+            ({}, 1, "neither torch (2.1 or later) nor keras (3) is installed: one is needed"),
+        ):  # fmt: skip
+            out = io.StringIO()
+            checks = {"torch": broken, "keras": lambda: "keras 3", "training": doctor._trains}
+            with (
+                mock.patch.object(doctor, "_TRAININGS", trainings),
+                mock.patch.object(doctor, "_CHECKS", checks),
+                mock.patch.object(doctor, "_is_there", lambda module: True),
+                contextlib.redirect_stdout(out),
+            ):
+                self.assertEqual(doctor.main(["doctor"]), code)
+            self.assertIn(f"{'FAILED' if code else 'ok    '}  training  {said}\n", out.getvalue())
+            self.assertIn("FAILED  torch     ImportError: no libcudart.so", out.getvalue())
+
+    def test_a_gpu_that_no_framework_can_use_is_told(self):
+        from pliant import doctor
+
+        for problems, told in (
+            ({"torch": "torch cannot"}, "torch cannot"),
+            ({"keras": "tensorflow cannot"}, "tensorflow cannot"),
+            ({"torch": "torch cannot", "keras": "jax cannot"}, "torch cannot; jax cannot"),
+            ({"torch": "torch cannot", "keras": None}, None),
+            ({"torch": None}, None),
+            ({}, None),
+        ):
+            looks = {name: lambda problem=problem: problem for name, problem in problems.items()}
+            with (
+                self.subTest(problems),
+                mock.patch.object(doctor, "_GPU_PROBLEMS", looks),
+                mock.patch.object(doctor, "_is_there", lambda module: True),
+                contextlib.ExitStack() as stack,
+            ):
+                if told:
+                    trouble = stack.enter_context(self.assertRaises(doctor.Trouble))
+                doctor._gpu()
+            if told:
+                self.assertEqual(str(trouble.exception), told)
 
     def test_an_older_library_is_named(self):
         """One that lacks functions of today's."""

@@ -2,17 +2,24 @@
 
 from typing import Any
 
+from pliant._accelerator import settle_environment
+
+settle_environment()
+
 
 class Callback:
     """Called on every learner. `params` has the optimizer, the model and the number of epochs: what
     is changed in them is the same on all learners, and reaches those that join. params["stop"]()
-    ends the training with the step before, wherever it is called alike on all learners."""
+    ends the training with the step before, wherever it is called alike on all learners. `model` is
+    the same as in `params`."""
 
     def __init__(self) -> None:
         self.params: dict[str, Any] = {}
+        self.model: Any = None
 
     def set_params(self, params: dict[str, Any]) -> None:
         self.params = params
+        self.model = params.get("model")
 
     def on_train_begin(self) -> None: ...
     def on_train_end(self) -> None: ...

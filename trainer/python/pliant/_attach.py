@@ -3,14 +3,32 @@
 import sys
 from typing import TYPE_CHECKING, Any
 
+from .errors import InvalidProgram
+from .process import Guard
+
 if TYPE_CHECKING:
     from ._loop import Elastic
 
 
 def is_keras(model: Any) -> bool:
-    """On PyTorch a Keras model is a torch module, too."""
+    """On PyTorch a Keras model is a torch module, too. InvalidProgram: it is of Keras 2."""
     keras = sys.modules.get("keras")
+    if _is_of_keras_2(model, str(getattr(keras, "__version__", ""))):
+        Guard()  # whose hook turns what nobody catches into the exit code of a wrong program
+        raise InvalidProgram(
+            "the model is of Keras 2 (tf_keras, or tf.keras of a TensorFlow before 2.16): Keras 3 "
+            "is needed, as tf.keras is from 2.16 on where TF_USE_LEGACY_KERAS is not set"
+        )
     return keras is not None and isinstance(model, keras.Model)
+
+
+def _is_of_keras_2(model: Any, keras_version: str) -> bool:
+    """Told without an import: where there is Keras 2, there may be nothing else."""
+    modules = [kind.__module__ for kind in type(model).__mro__ if kind.__name__ == "Model"]
+    old = ("tf_keras.", "tensorflow.python.keras.")
+    if keras_version.startswith("2."):
+        old += ("keras.",)
+    return any(f"{module}.".startswith(old) for module in modules)
 
 
 def attach(model: Any, optimizer: Any, train_data: Any, **settings: Any) -> "Elastic[Any]":

@@ -5,6 +5,7 @@ class, by way of `fabric_model` and `callbacks`: see docs/python.md.
 """
 
 import inspect
+import math
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -32,8 +33,9 @@ class FabricModel:
     driver_logger: gets the metrics, on one learner (see callbacks.LoggerCallback).
     user_callback: one or several callbacks.Callback, called on every learner, or pliant.Watcher.
     fn_step_train: instead of forward and backward of a batch: f(model, batch, eva, train_loader,
-        fn_args) returns (accuracy, loss), and calls backward itself. eva(output, target) is the
-        accuracy in per cent. model.get_optimizer() and model.get_loss_function() are there for it.
+        fn_args) returns (accuracy, loss), the accuracy in per cent or None, and calls backward
+        itself. eva(output, target) is such an accuracy. model.get_optimizer() and
+        model.get_loss_function() are there for it.
     fn_test: instead of the forward of a batch of the test set: f(model, test_iter, fn_args) returns
         the loss.
 
@@ -70,7 +72,7 @@ class FabricModel:
         self._get_datasets = get_datasets
         self._loss_function = loss_function
         self._optimizer = optimizer
-        self._logger = driver_logger
+        self._logger = None if driver_logger is None else _LoggerAdapter(driver_logger)
         callbacks = _as_list(user_callback)
         self._callbacks = [each for each in callbacks if not isinstance(each, Watcher)]
         self._watchers = [each for each in callbacks if isinstance(each, Watcher)]
@@ -116,7 +118,7 @@ class FabricModel:
         for watcher in self._watchers:
             elastic.watch(watcher)
         if self._logger is not None:
-            elastic.on_metrics.append(_LoggerAdapter(self._logger).pass_on)
+            elastic.on_metrics.append(self._logger.pass_on)
         self._run(elastic)
 
     def download(self, out_dir: str | os.PathLike[str] | None = None) -> str:
@@ -158,8 +160,8 @@ class FabricModel:
                 if not elastic.evaluates:
                     begin_epoch(step.epoch + 1)
         self._call("on_train_end")
-        if self._logger is not None and hasattr(self._logger, "on_train_end"):
-            self._logger.on_train_end()
+        if self._logger is not None:
+            self._logger.end()
         if "RESULT_DIR" in os.environ:
             self.download()
 
@@ -205,7 +207,8 @@ class _LoggerAdapter:
             self._begun = True
             if hasattr(self._logger, "on_train_begin"):
                 self._logger.on_train_begin()
-        loss, accuracy = line.get("loss") or 0.0, line.get("accuracy") or 0.0
+        # A loss that is not finite is left out of the line.
+        loss, accuracy = line.get("loss", math.nan), line.get("accuracy") or 0.0
         training = line.get("kind") == "train"
         log = self._logger.log_train_metrics if training else self._logger.log_test_metrics
         if "metrics" in inspect.signature(log).parameters:
@@ -214,6 +217,11 @@ class _LoggerAdapter:
             log(metrics, line["step"], line["epoch"], *workers)
         else:
             log(loss, 100.0 * accuracy, line["step"], 0)
+
+    def end(self) -> None:
+        """Where it has begun: of a job of several, most learners have told it nothing."""
+        if self._begun and hasattr(self._logger, "on_train_end"):
+            self._logger.on_train_end()
 
 
 def _logical_shards(engines: int) -> int:

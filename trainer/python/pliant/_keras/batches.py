@@ -23,6 +23,12 @@ def _arrays_of(data: Any) -> list[np.ndarray] | None:
     return arrays if arrays and len(arrays) == len(leaves) else None
 
 
+def _is_image_iterator(data: Any) -> bool:
+    """What ImageDataGenerator.flow and its like return: batches, but made of samples by their
+    index, which is what subclasses of that class have to define."""
+    return hasattr(data, "n") and hasattr(data, "_get_batches_of_transformed_samples")
+
+
 def size_of(data: Any, what: str) -> int:
     """The number of samples; InvalidProgram, with what to do, if the data have none."""
     arrays = _arrays_of(data)
@@ -31,10 +37,13 @@ def size_of(data: Any, what: str) -> int:
         if len(sizes) != 1:
             raise InvalidProgram(f"the arrays of the {what} data differ in length: {sorted(sizes)}")
         size = sizes.pop()
+    elif _is_image_iterator(data):
+        size = int(data.n)
     elif isinstance(data, keras.utils.PyDataset):
         raise InvalidProgram(
-            f"the {what} data ({type(data).__name__}) are a PyDataset, which makes batches: which "
-            "samples make a batch is decided by the job, so give arrays, or __getitem__ of a sample"
+            f"the {what} data ({type(data).__name__}) are a PyDataset (Sequence), which makes "
+            "batches: which samples make a batch is decided by the job, so give the arrays it is "
+            "made of, (inputs, truth), or an object of a plain class with __getitem__ of a sample"
         )
     elif not hasattr(data, "__len__") or not (hasattr(data, "__getitem__") or is_stream(data)):
         raise InvalidProgram(
@@ -50,14 +59,15 @@ def size_of(data: Any, what: str) -> int:
 
 
 class Batches:
-    """Makes batches of one dataset: arrays, or samples one by one. What a sample draws from numpy's
-    and Python's generators depends on the job's seed, the epoch and the sample, not on who reads
-    it."""
+    """Makes batches of one dataset: arrays, or samples one by one, an image iterator's too. What a
+    sample draws from numpy's and Python's generators depends on the job's seed, the epoch and the
+    sample, not on who reads it."""
 
     def __init__(self, data: Any, size: int, collate: Collate | None) -> None:
         self.size = size
         self._data = data
         self._arrays = _arrays_of(data) is not None
+        self._image_iterator = _is_image_iterator(data)
         self._collate = collate or _stack
         self._seed = 0
         self._streams: Streams | None = None
@@ -88,6 +98,9 @@ class Batches:
 
     def _sample(self, index: int, epoch: int) -> Any:
         seed_python(mix(self._seed, epoch, index))
+        if self._image_iterator:
+            batch = self._data._get_batches_of_transformed_samples(np.array([index]))
+            return keras.tree.map_structure(lambda array: array[0], batch)
         return self._data[index]
 
 

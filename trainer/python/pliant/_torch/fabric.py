@@ -47,11 +47,10 @@ class TorchFabricModel(FabricModel):
     def _train_batch(self, step: TorchStep, batch: Any) -> None:
         batch = to_device(batch, self._device())
         if self._fn_step_train is not None:
-            counted = _Counted()
-            _, loss = self._fn_step_train(
-                self._model, batch, counted.accuracy, [batch], self._fn_args
+            accuracy, loss = self._fn_step_train(
+                self._model, batch, _accuracy, [batch], self._fn_args
             )
-            step.report(loss, correct=counted.correct)
+            step.report(loss, correct=_correct_of(accuracy, len(step.shard.samples)))
             return
         inputs, targets = batch
         outputs = self._model(inputs)
@@ -71,16 +70,14 @@ class TorchFabricModel(FabricModel):
         )
 
 
-class _Counted:
-    """What a custom function's `eva` was asked."""
+def _accuracy(outputs: torch.Tensor, targets: torch.Tensor) -> float:
+    """A custom function's `eva`: in per cent."""
+    return 100.0 * _correct(outputs, targets) / max(1, int(targets.shape[0]))
 
-    def __init__(self) -> None:
-        self.correct = 0.0
 
-    def accuracy(self, outputs: torch.Tensor, targets: torch.Tensor) -> float:
-        correct = _correct(outputs, targets)
-        self.correct += correct
-        return 100.0 * correct / max(1, int(targets.shape[0]))
+def _correct_of(accuracy: Any, samples: int) -> float:
+    """How many samples of a batch are right, by what a custom function returns, in per cent."""
+    return 0.0 if accuracy is None else round(float(accuracy) * samples / 100.0, 6)
 
 
 def _correct(outputs: Any, targets: Any) -> float:
