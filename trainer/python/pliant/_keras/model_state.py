@@ -61,12 +61,15 @@ class ModelState:
             raise InvalidProgram("no variable of the model is trainable: there is nothing to train")
         of_model = {id(variable) for variable in model.weights}
         of_metrics = {id(variable) for variable in model.metrics_variables}
-        others = [v for v in model.weights if not v.trainable]
+        frozen = _frozen_of(model)
+        others = [v for v in model.weights if not v.trainable and id(v) not in frozen]
         optimizer.build(trained)
         of_optimizer = list(optimizer.variables)
         names = names_of_weights(model)
         self.parameters = Mirrors(engine, trained, [f"model.{names[id(v)]}" for v in trained])
         self._buffers = Mirrors(engine, others, [f"model.{names[id(v)]}" for v in others])
+        kept = list(frozen.values())
+        self._frozen = Mirrors(engine, kept, [f"model.{names[id(v)]}" for v in kept])
         names_there = names_of_optimizer(of_optimizer, trained, names)
         self._optimizer = Mirrors(engine, of_optimizer, [f"optimizer.{n}" for n in names_there])
         self._seeds = [
@@ -80,6 +83,8 @@ class ModelState:
     def register(self, learner: Learner) -> None:
         self.parameters.register(learner, _native.PARAMETER)
         self._buffers.register(learner, _native.BUFFER)
+        # No forward changes them: they go to learners that join, and with no step.
+        self._frozen.register(learner, _native.STATE)
         self._optimizer.register(learner, _native.STATE)
         self._plain.register(learner, self.others.plain())
 
@@ -104,9 +109,24 @@ class ModelState:
 
     def loaded(self) -> None:
         """What was registered holds another state."""
-        for mirrors in (self.parameters, self._buffers, self._optimizer):
+        for mirrors in (self.parameters, self._buffers, self._frozen, self._optimizer):
             mirrors.restore()
         self.others.restore(self._plain.read())
+
+
+def _frozen_of(model: keras.Model) -> dict[int, Any]:
+    """By identity: the weights that were made to be trained, and are not. The others that are not
+    trained (BatchNorm's averages, counts) a forward may change."""
+    made_to_be_trained = {
+        id(variable)
+        for layer in model._flatten_layers()
+        for variable in layer._trainable_variables
+    }
+    return {
+        id(variable): variable
+        for variable in model.weights
+        if not variable.trainable and id(variable) in made_to_be_trained
+    }
 
 
 class Gradients:
