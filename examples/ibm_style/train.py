@@ -1,4 +1,4 @@
-"""A script as it was written for IBM Watson Machine Learning Accelerator: nothing in it knows of Pliant.
+"""A script in the style of those for IBM Watson Machine Learning Accelerator: nothing in it knows of Pliant.
 
 Alone: python train.py
 """

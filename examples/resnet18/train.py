@@ -1,10 +1,11 @@
 """ResNet-18 on CIFAR-10 (the binary version: data_batch_*.bin, test_batch.bin).
 
-Alone: python train.py --data cifar-10-batches-bin        (--data made-up: without any)
+Alone: python train.py        (--data: the folder; without one there made-up images, to try it out)
 """
 
 import argparse
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,14 @@ def made_up(count: int) -> np.ndarray:
     rows[:, 0] = np.arange(count) % 10
     rows[:, 1:] += 15 * rows[:, :1]
     return rows
+
+
+def default_data() -> Path:
+    data = Path(os.environ.get("DATA_DIR", "cifar-10-batches-bin"))
+    if "DATA_DIR" in os.environ or data.is_dir():
+        return data
+    print(f"no {data} here: it trains on made-up images (--data: the folder)", file=sys.stderr)
+    return Path("made-up")
 
 
 def rows_of(files: list[Path]) -> np.ndarray:
@@ -80,9 +89,7 @@ def resnet18() -> nn.Module:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--data", type=Path, default=Path(os.environ.get("DATA_DIR", "cifar-10-batches-bin"))
-    )
+    parser.add_argument("--data", type=Path)
     parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument(
         "--batch-size", type=int, help="of the global batch (default: the job's, else 256)"
@@ -91,11 +98,12 @@ def main() -> None:
     options = parser.parse_args()
 
     torch.manual_seed(0)
-    if options.data == Path("made-up"):
-        train_rows, test_rows = made_up(options.most), made_up(100)
+    data = options.data or default_data()
+    if data == Path("made-up"):
+        train_rows, test_rows = made_up(min(options.most, 2000)), made_up(100)
     else:
-        train_rows = rows_of(sorted(options.data.glob("data_batch_*.bin")))[: options.most]
-        test_rows = rows_of([options.data / "test_batch.bin"])[: options.most]
+        train_rows = rows_of(sorted(data.glob("data_batch_*.bin")))[: options.most]
+        test_rows = rows_of([data / "test_batch.bin"])[: options.most]
     train_data, test_data = Cifar10(train_rows, augment=True), Cifar10(test_rows, augment=False)
     model = resnet18()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=5e-4)

@@ -1,7 +1,6 @@
 """examples/resnet18/train.py for one process: what its author had before."""
 
 import argparse
-import os
 from pathlib import Path
 
 import torch
@@ -12,25 +11,24 @@ from workloads import example
 
 _EXAMPLE = example("resnet18")
 Cifar10, made_up, resnet18 = _EXAMPLE.Cifar10, _EXAMPLE.made_up, _EXAMPLE.resnet18
-rows_of = _EXAMPLE.rows_of
+rows_of, default_data = _EXAMPLE.rows_of, _EXAMPLE.default_data
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--data", type=Path, default=Path(os.environ.get("DATA_DIR", "cifar-10-batches-bin"))
-    )
+    parser.add_argument("--data", type=Path)
     parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--batch-size", type=int, default=256)
     parser.add_argument("--most", type=int, default=50_000, help="samples to use, to try it out")
     options = parser.parse_args()
 
     torch.manual_seed(0)
-    if options.data == Path("made-up"):
-        train_rows, test_rows = made_up(options.most), made_up(100)
+    data = options.data or default_data()
+    if data == Path("made-up"):
+        train_rows, test_rows = made_up(min(options.most, 2000)), made_up(100)
     else:
-        train_rows = rows_of(sorted(options.data.glob("data_batch_*.bin")))[: options.most]
-        test_rows = rows_of([options.data / "test_batch.bin"])[: options.most]
+        train_rows = rows_of(sorted(data.glob("data_batch_*.bin")))[: options.most]
+        test_rows = rows_of([data / "test_batch.bin"])[: options.most]
     train_data, test_data = Cifar10(train_rows, augment=True), Cifar10(test_rows, augment=False)
     model = resnet18()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=5e-4)
