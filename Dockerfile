@@ -4,10 +4,10 @@
 #   compile        the programs, from the source in the build context
 #   operator-base  what the operator and the coordinator need to run
 #   learner-base   what the native learner needs to run: libtorch with OpenBLAS, no compilers
-#   learner-pytorch-base  what Python programs need to run: Debian's PyTorch with OpenBLAS or, by --build-arg TORCH=2.8.0,
-#                  that version of PyPI's, with CUDA
+#   learner-pytorch-base  what Python programs need to run: Debian's PyTorch and torchvision with OpenBLAS or, by
+#                  --build-arg TORCH=2.8.0, that version of PyPI's, with CUDA; and tensorboard
 #   learner-tensorflow-base  what Keras programs need to run: PyPI's TensorFlow for CPUs or, by --build-arg TENSORFLOW=tensorflow[and-cuda],
-#                  with CUDA
+#                  with CUDA; and tensorboard
 #   operator, learner, learner-pytorch, learner-tensorflow   the images that a cluster runs
 #
 #   docker build --target operator -t pliant/operator .
@@ -46,17 +46,20 @@ ENV OPENBLAS_NUM_THREADS=1
 USER 65532:65532
 ENTRYPOINT ["/usr/local/bin/pliant-learner"]
 
-# The wheels of PyPI bring CUDA's libraries; Debian's PyTorch computes on the CPU.
+# The wheels of PyPI bring CUDA's libraries; Debian's PyTorch computes on the CPU. Debian has no tensorboard, which pliant.TensorBoard writes with.
 FROM ${BASE} AS learner-pytorch-base
 ARG TORCH=debian
 RUN --mount=type=secret,id=apt-sources,target=/etc/apt/sources.list \
     --mount=type=secret,id=ca-bundle --mount=type=secret,id=settings \
     if [ -f /run/secrets/settings ]; then . /run/secrets/settings; fi \
-    && if [ "${TORCH}" = debian ]; then torch=python3-torch; else torch=python3-pip; fi \
+    && if [ "${TORCH}" = debian ]; then debian="python3-torch python3-torchvision"; pypi=; \
+       else debian=; pypi="torch==${TORCH} torchvision"; fi \
     && apt-get update \
-    && apt-get install -y --no-install-recommends libopenblas0-pthread libssl3t64 python3 python3-numpy ${torch} \
-    && if [ "${TORCH}" = debian ]; then dpkg --purge --force-depends libamdhip64-5 libamd-comgr2 libllvm17t64; \
-       else pip install --no-cache-dir --break-system-packages "torch==${TORCH}"; fi \
+    && apt-get install -y --no-install-recommends \
+        ca-certificates libopenblas0-pthread libssl3t64 python3 python3-numpy python3-pip ${debian} \
+    && pip install --no-cache-dir --no-compile --break-system-packages "tensorboard==2.20.*" ${pypi} \
+    && if [ "${TORCH}" = debian ]; then apt-get purge -y --auto-remove python3-pip \
+       && dpkg --purge --force-depends libamdhip64-5 libamd-comgr2 libllvm17t64; fi \
     && rm -rf /var/lib/apt/lists/* /var/cache/apt/*
 # As pliant.attach asks for by default; told by the environment, BLAS starts no others.
 ENV OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONUNBUFFERED=1
@@ -72,7 +75,7 @@ RUN --mount=type=secret,id=apt-sources,target=/etc/apt/sources.list \
     && apt-get update \
     && apt-get install -y --no-install-recommends ca-certificates libssl3t64 python3 python3-pip \
     && pip install --no-cache-dir --no-compile --break-system-packages --ignore-installed \
-        "${TENSORFLOW}==2.21.*" "keras==3.15.*" "safetensors==0.8.*" \
+        "${TENSORFLOW}==2.21.*" "keras==3.15.*" "safetensors==0.8.*" "tensorboard==2.20.*" \
     && apt-get purge -y --auto-remove python3-pip \
     && rm -rf /var/lib/apt/lists/* /var/cache/apt/*
 # As pliant asks for by default.
@@ -118,8 +121,11 @@ COPY --from=compile /src/build/release/bin/pliant-operator /src/build/release/bi
 FROM learner-base AS learner
 COPY --from=compile /src/build/release/bin/pliant-learner /src/build/release/bin/pliant-checkpoint /usr/local/bin/
 
+# FABRIC_HOME: scripts of the old product look for it there before they import anything.
 FROM learner-pytorch-base AS learner-pytorch
+ENV FABRIC_HOME=/usr/local
 COPY --from=compile /python /usr/local/lib/python3.13/dist-packages
 
 FROM learner-tensorflow-base AS learner-tensorflow
+ENV FABRIC_HOME=/usr/local
 COPY --from=compile /python /usr/local/lib/python3.13/dist-packages

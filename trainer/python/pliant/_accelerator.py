@@ -10,7 +10,7 @@ from pathlib import Path
 def settle_environment() -> None:
     """What the environment does not say already."""
     # Scripts look below it for a zip of the old product. Where there is none, Python passes it by.
-    os.environ.setdefault("FABRIC_HOME", str(Path(__file__).parent))
+    os.environ.setdefault("FABRIC_HOME", "/usr/local")
     volume, job = os.environ.get("PLIANT_CHECKPOINT_DIR"), os.environ.get("PLIANT_JOB_UID")
     if "PLIANT_COORDINATOR" not in os.environ or not volume or not job:
         return  # it trains alone: where the old product was not, scripts have their own defaults
