@@ -75,14 +75,14 @@ class KerasLoopTest(unittest.TestCase):
         self.addCleanup(scratch.cleanup)
         self.folders = (str(pathlib.Path(scratch.name, str(i))) for i in range(100))
 
-    def attach(self, data=None, folder=None, optimizer=None, **settings):
+    def attach(self, data=None, folder=None, optimizer=None, model=None, **settings):
         import pliant
 
         import keras  # isort: skip
 
         keras.utils.set_random_seed(3)
         layers = keras.layers
-        self.model = keras.Sequential(
+        self.model = model or keras.Sequential(
             [layers.Dense(8), layers.BatchNormalization(), layers.Dropout(0.2), layers.Dense(3)]
         )
         settings = {
@@ -192,8 +192,7 @@ class KerasLoopTest(unittest.TestCase):
         self.assertLess(ending.step, 9 * 4)
         rates = [line["learningRate"] for line in lines if line["kind"] == "train"]
         self.assertAlmostEqual(rates[-1], 0.01, places=6)
-        if importlib.util.find_spec("tensorboard"):
-            self.assert_events(pathlib.Path(folder, "local", "tensorboard"), ending.step)
+        self.assert_events(pathlib.Path(folder, "local", "tensorboard"), ending.step)
         folder = next(self.folders)
         with mock.patch.dict(os.environ, {"PLIANT_CHECKPOINT_EVERY_STEPS": "1"}):
             run(folder, stop_at=5)
@@ -202,7 +201,7 @@ class KerasLoopTest(unittest.TestCase):
         self.assert_same(again, expected)
 
     def assert_events(self, folder, step):
-        """As TensorBoard itself reads them."""
+        """As TensorBoard itself reads them, which the image has."""
         from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
         events = EventAccumulator(str(folder))
@@ -227,19 +226,118 @@ class KerasLoopTest(unittest.TestCase):
         with self.assertRaisesRegex(pliant.InvalidProgram, "are for PyTorch"):
             pliant.FabricModel(model, None, loss, "adam", fn_test=print)
 
+    def test_frozen_weights_are_state_that_no_step_carries(self):
+        """As a backbone's are; what a forward changes is a buffer, frozen or not."""
+        import keras
+        from pliant import _native
+
+        def model(seed):
+            keras.utils.set_random_seed(seed)
+            layers = keras.layers
+            backbone = [layers.Input((6,)), layers.Dense(8), layers.BatchNormalization()]
+            backbone = keras.Sequential(backbone, name="backbone")
+            backbone.trainable = False
+            head = [layers.Dense(4, trainable=False), layers.BatchNormalization(), layers.Dense(3)]
+            return keras.Sequential([layers.Input((6,)), backbone, *head], name="whole")
+
+        roles = {}
+
+        class Learner:
+            def register(self, name, *, role, **_):
+                roles.setdefault(role, []).append(name.rpartition("/")[2])
+
+        self.attach(model=model(3))._state.register(Learner())
+        self.assertEqual(roles[_native.PARAMETER], ["gamma", "beta", "kernel", "bias"])
+        self.assertEqual(roles[_native.BUFFER], ["moving_mean", "moving_variance"] * 2)
+        self.assertEqual(
+            roles[_native.STATE][:6], ["kernel", "bias", "gamma", "beta", "kernel", "bias"]
+        )
+        self.attach(model=model(3))
+        expected = self.train()
+        folder = next(self.folders)
+        with mock.patch.dict(os.environ, {"PLIANT_CHECKPOINT_EVERY_STEPS": "1"}):
+            self.attach(folder=folder, model=model(3))
+            self.train(stop_at=5)
+        self.attach(folder=folder, model=model(4))  # other ones, until it has loaded
+        self.assert_same(self.train(), expected)
+
+    def images(self):
+        import numpy as np
+
+        images = np.random.default_rng(2).normal(size=(40, 4, 4, 1)).astype("float32")
+        return images, np.eye(2, dtype="float32")[(images.mean((1, 2, 3)) > 0).astype(int)]
+
+    def flow(self, **settings):
+        """As scripts of the old product make their data."""
+        from keras.src.legacy.preprocessing.image import ImageDataGenerator  # tf.keras has it
+
+        return ImageDataGenerator(**settings).flow(*self.images(), batch_size=7)
+
+    def test_an_image_iterator_gives_its_samples(self):
+        """What one draws depends on nothing but the seed, the epoch and its index."""
+        from pliant._keras.batches import Batches, size_of
+        from pliant._learner import Plan
+
+        flow = self.flow(horizontal_flip=True)
+        batches = Batches(flow, size_of(flow, "training"), None)
+        self.assertEqual(batches.size, 40, "of samples, not of batches")
+        batches.follow(Plan(8, 4, 5, 10, seed=5))
+        images, truth = batches.load(range(40), epoch=1)
+        for index in reversed(range(40)):
+            self.assert_same(batches.load([index], epoch=1), (images[[index]], truth[[index]]))
+        plain, labels = self.images()
+        self.assert_same([truth], [labels])
+        flipped = 0
+        for image, other in zip(images, plain, strict=True):
+            same = image.tobytes() == other.tobytes()
+            self.assertTrue(same or image.tobytes() == other[:, ::-1].tobytes())
+            flipped += not same
+        self.assertTrue(5 < flipped < 35, flipped)
+        self.assertNotEqual(batches.load(range(40), epoch=2)[0].tobytes(), images.tobytes())
+
+    def test_fabric_model_of_image_iterators(self):
+        import pliant
+
+        import keras  # isort: skip
+
+        def train(data):
+            keras.utils.set_random_seed(3)
+            layers = keras.layers
+            model = keras.Sequential(
+                [layers.Input((4, 4, 1)), layers.Flatten(), layers.Dense(2, activation="softmax")]
+            )
+            fabric = pliant.FabricModel(model, lambda: data, "categorical_crossentropy", "adam")
+            fabric.train(2, 4, 4, checkpoint_dir=next(self.folders))
+            return [variable.numpy() for variable in model.weights]
+
+        flow = self.flow()
+        self.assert_same(train((flow, flow)), train((self.images(), self.images())))
+
+    def test_the_doctor_finds_keras_enough(self):
+        command = [sys.executable, "-B", "-m", "pliant", "doctor"]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=300)
+        self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+        self.assertIn("3 steps alone with keras", ended.stdout)
+
     def test_what_is_wrong_is_said(self):
+        import keras
         from pliant.errors import PliantError
+
+        class Made(keras.utils.PyDataset):
+            def __len__(self):
+                return 4
 
         nothing = [[0.0] * 6] * 9
         cases = {
             "no trainable variable has a gradient": lambda: list(next(self.attach().steps())),
             "have no __len__ and __getitem__": lambda: self.attach(iter(nothing)),
+            "are a PyDataset .* so give the arrays": lambda: self.attach(Made()),
             "differ in length: \\[48, 56\\]": lambda: self.attach((self.data()[0], self.data(48)[1])),
             "no_such_loss": lambda: self.attach(loss="no_such_loss"),
             "step 0 cannot be taken, its loss is nan": lambda: (self.attach(self.data(scale=float("nan"))), self.train()),
             "must be a pair": lambda: (self.attach((*self.data(), self.data()[1])), self.train()),
             "need a loss": lambda: self.attach(loss=None, test_data=self.data()),
-            "30": lambda: self.attach(batch_size=30, logical_shards=8),
+            "30 is not a positive multiple of logicalShards \\(8\\)": lambda: self.attach(batch_size=30, logical_shards=8),
         }  # fmt: skip
         for message, do in cases.items():
             with self.subTest(message), self.assertRaisesRegex(PliantError, message):
