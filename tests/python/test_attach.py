@@ -256,6 +256,35 @@ class AttachTest(unittest.TestCase):
         self.assert_same(again, expected)
         self.assertEqual(scale_again, scale)
 
+    def commits_before(self, step):
+        """Until this step others compute, as they do for one that joins: it gets commits only."""
+        learner = self.elastic._learner
+        take = learner.next
+        parameters = len(list(self.model.parameters()))
+
+        def next_work():
+            work = take()
+            while isinstance(work, Shard) and work.training and work.step < step:
+                learner.put_gradients([None] * parameters, 1.0)  # zeros
+                learner.shard_done(samples=len(work.samples), loss=0.0, correct=0.0)
+                work = take()
+            return work
+
+        patch = mock.patch.object(learner, "next", next_work)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def test_a_scaler_of_a_learner_that_joins_is_called_by_a_commit_first(self):
+        folder = next(self.folders)
+        for begins, computes, ends in ((0, 2, 4), (4, 6, None)):
+            with self.subTest("from a checkpoint" if begins else "from the start"):
+                scaler = torch.amp.GradScaler("cpu", init_scale=4.0, growth_interval=2)
+                self.make(folder, scaler=scaler)
+                self.commits_before(computes)
+                self.train(stop_at=ends)
+        self.assertEqual(self.elastic.ending.reason, "Completed")
+        self.assertEqual(scaler.get_scale(), 4.0 * 2**4, "each of the 8 steps counts once")
+
     def test_the_sum_of_the_losses_is_as_good_as_their_mean(self):
         self.make()
         expected = self.train()

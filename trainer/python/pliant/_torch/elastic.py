@@ -100,6 +100,9 @@ class TorchElastic(Elastic[TorchStep]):
         self._state = TrainingState(model, optimizer)
         self._state.add("pliant", self._counters)
         if scaler is not None:
+            # It makes its scale when it is called first, which a learner that joins does only after
+            # commits of steps that others computed.
+            scaler.scale(torch.zeros((), device=self._state.parameters[0].device))
             self._state.add("scaler", scaler)
         self._gradients = Gradients(learner, self._state.parameters, overlap=overlap)
 
