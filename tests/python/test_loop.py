@@ -110,6 +110,21 @@ class Loop(unittest.TestCase):
             self.assertTrue(torch.equal(a, b))
 
 
+class BatchesTest(Loop):
+    def test_a_subclass_of_a_tensor_dataset_makes_its_samples_itself(self):
+        class Doubled(TensorDataset):
+            def __getitem__(self, index):
+                inputs, target = super().__getitem__(index)
+                return 2 * inputs, target
+
+        tensors = data(8).tensors
+        for of, factor in ((TensorDataset, 1), (Doubled, 2)):
+            self.make(of(*tensors), batch_size=8, logical_shards=1)
+            inputs, targets = self.elastic._train.load([3, 1], 0)
+            self.assertTrue(torch.equal(inputs, factor * tensors[0][[3, 1]]))
+            self.assertTrue(torch.equal(targets, tensors[1][[3, 1]]))
+
+
 class StreamTest(Loop):
     def test_each_sample_is_read_once_whoever_reads(self):
         for size, batch, shards in ((56, 16, 4), (50, 16, 16), (3, 8, 4), (64, 64, 1), (33, 8, 8)):
@@ -215,6 +230,29 @@ class EarlyEndTest(Loop):
         self.train(after=stop)
         self.assertEqual(self.elastic.ending.step, 3)
         self.assertEqual(self.elastic.ending.parameters_sha256, ended_with)
+
+
+class EvaluationTest(Loop):
+    def test_each_module_is_in_the_mode_that_it_was_in(self):
+        def modes():
+            return [module.training for module in self.model.modules()]
+
+        def evaluate(batch):
+            seen.append(any(modes()))
+            return self.loss(batch)
+
+        seen = []
+        self.make(test_data=data(20), evaluate=evaluate)
+        self.model[1].eval()  # its statistics are frozen
+        frozen = modes()
+        for step in self.elastic.steps():
+            for batch in step:
+                self.assertEqual(modes(), frozen)
+                step.backward(self.loss(batch))
+            step.commit()
+        self.assertTrue(seen)
+        self.assertFalse(any(seen))
+        self.assertEqual(modes(), frozen)
 
 
 class WatcherTest(Loop):

@@ -48,8 +48,8 @@ class Batches:
         self._collate = collate or default_collate
         self._seed = plan.seed
         self._streams = Streams(data, size, plan, seed_all) if is_stream(data) else None
-        # Its samples draw nothing, and it can be asked for many at once.
-        self._tensors = isinstance(data, TensorDataset) and collate is None
+        # Its samples draw nothing, and it can be asked for many at once. A subclass's may differ.
+        self._tensors = type(data) is TensorDataset and collate is None
 
     @property
     def in_order(self) -> bool:

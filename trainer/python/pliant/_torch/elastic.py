@@ -167,11 +167,13 @@ class TorchElastic(Elastic[TorchStep]):
         self._state.restore_buffers()
         batch = self._load(self._test, shard)
         seed_all(shard.seed)
-        was_training = self._model.training
+        # Each by itself: a program may keep some (a frozen BatchNorm) in evaluation mode.
+        modes = [(module, module.training) for module in self._model.modules()]
         self._model.eval()
         with torch.no_grad():
             said = self._evaluate(batch)
-        self._model.train(was_training)
+        for module, training in modes:
+            module.training = training
         loss, correct = said if isinstance(said, tuple) else (said, 0.0)
         return float(loss), float(correct)
 
