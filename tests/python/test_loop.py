@@ -2,6 +2,7 @@
 program registers, and the final model in the hands of others."""
 
 import contextlib
+import dataclasses
 import errno
 import importlib.util
 import io
@@ -22,7 +23,7 @@ import torch
 from pliant import _event_files
 from pliant._learner import Plan, Shard
 from pliant._streams import Streams
-from pliant._workers import Workers
+from pliant._workers import DataWorkerError, Workers, _key
 from pliant.errors import InvalidProgram, PliantError
 from torch import nn
 from torch.utils.data import IterableDataset, TensorDataset
@@ -556,15 +557,71 @@ class FinalModelTest(Loop):
         self.assert_same(plain.state_dict().values(), ended_with)
 
 
+@dataclasses.dataclass
+class Parts:
+    """A batch of a type that nobody knows."""
+
+    inputs: object
+    targets: object
+
+
+class Full:
+    """A batch for which there is no room."""
+
+    def __reduce__(self):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
 class WorkersTest(unittest.TestCase):
     def test_what_is_loaded_ahead_has_a_bound_in_bytes(self):
         batches = types.SimpleNamespace(in_order=False, load=lambda samples, epoch: None)
         context = multiprocessing.get_context("fork")
         workers = Workers(3, batches, None, context=context)
         self.addCleanup(workers.close)
-        for size, depth in ((0, 6), (1 << 20, 6), (300 << 20, 3), (5 << 30, 1)):
+        for size, depth in ((0, 1), (1 << 20, 6), (300 << 20, 3), (5 << 30, 1)):
             workers._batch_bytes = size
             self.assertEqual(workers._depth(), depth, size)
+
+    def shard(self, samples, training=True, epoch=0):
+        return Shard(epoch, step=3, index=1, samples=samples, seed=0, training=training)
+
+    def through(self, batch):
+        """The batch as a worker hands it over, and its workers."""
+        batches = types.SimpleNamespace(in_order=False, load=lambda samples, epoch: batch)
+        workers = Workers(2, batches, None, context=torch.multiprocessing.get_context("fork"))
+        self.addCleanup(workers.close)
+        shards = [self.shard((sample,)) for sample in range(9)]
+        workers.ask_ahead(lambda ahead: shards[ahead])
+        self.assertEqual(workers._asked, {_key(shards[0])}, "what one weighs is not known yet")
+        return workers.load(shards[0], lambda: self.fail("it was asked for")), workers
+
+    def test_whatever_a_batch_is_it_weighs_what_is_in_it(self):
+        tensor = torch.arange(100_000.0)
+        for name, batch, of in (
+            ("tensors", [tensor, {"labels": tensor}], lambda batch: batch[1]["labels"]),
+            ("a class of the program's", Parts(tensor, tensor), lambda batch: batch.targets),
+            ("an array", [tensor.numpy(), tensor.numpy()], lambda batch: torch.tensor(batch[1])),
+            ("bytes", Parts(bytes(400_000), bytes(400_000)), lambda batch: tensor),
+        ):
+            with self.subTest(name):
+                there, workers = self.through(batch)
+                self.assertTrue(torch.equal(of(there), tensor))
+                self.assertGreaterEqual(workers._batch_bytes, 400_000)
+                self.assertLess(workers._batch_bytes, 900_000)
+        there, _ = self.through(torch.eye(3).to_sparse())
+        self.assertTrue(torch.equal(there.to_dense(), torch.eye(3)))
+
+    def test_a_batch_that_cannot_be_sent_is_an_error(self):
+        """And not one that is waited for, for ever."""
+        for batch, said in (
+            ([torch.zeros(2), lambda: None], "samples 0 cannot leave .*lambda"),
+            (Full(), "samples 0 cannot leave .*OSError: .*No space left on device"),
+        ):
+            log = io.StringIO()
+            with self.subTest(said), contextlib.redirect_stderr(log):
+                with self.assertRaisesRegex(DataWorkerError, said):
+                    self.through(batch)
+                self.assertIn("Traceback", log.getvalue(), "said by the parent, whose output is kept")
 
     def test_a_batch_is_of_the_samples_that_are_wanted(self):
         """After a resize a forecast may have the right step and shard, and other samples: of another order, or of another
@@ -574,10 +631,8 @@ class WorkersTest(unittest.TestCase):
         )
         workers = Workers(1, batches, batches, context=multiprocessing.get_context("fork"))
         self.addCleanup(workers.close)
-
-        def shard(samples, training=True, epoch=0):
-            return Shard(epoch, step=3, index=1, samples=samples, seed=0, training=training)
-
+        workers._batch_bytes = 1  # two ahead
+        shard = self.shard
         asked = [shard((1, 2)), shard((7, 8), training=False)]
         workers.ask_ahead(lambda ahead: asked[ahead] if ahead < len(asked) else None)
         for wanted in (shard((5, 6)), shard((9,), training=False), shard((1, 2), epoch=1)):

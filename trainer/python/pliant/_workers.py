@@ -5,13 +5,17 @@ of the membership: what it missed is loaded in place, what nobody wants is throw
 sample draws does not depend on who loads it, so neither changes a result.
 """
 
+import contextlib
+import io
 import multiprocessing.process
 import os
 import queue
 import signal
+import sys
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
+from multiprocessing.reduction import ForkingPickler
 from typing import Any, Protocol
 
 from ._learner import Shard
@@ -22,6 +26,11 @@ _BATCHES_PER_WORKER = 2
 _BYTES_AHEAD_MOST = 1 << 30
 # So long a worker, or who waits for one, may not notice that the other is gone.
 _WATCH_SECONDS = 2.0
+
+_HINTS = {
+    -signal.SIGKILL: ": was there too little memory?",
+    -signal.SIGBUS: ": was there too little room in /dev/shm?",
+}
 
 # All that a batch depends on: whether it is for training, the epoch, the samples. A step and a shard
 # are no name for it: after a resize they may have other samples than a forecast said.
@@ -60,7 +69,7 @@ class Workers:
         self._results: Any = context.Queue()
         self._ready: dict[Key, Any] = {}
         self._asked: set[Key] = set()
-        self._batch_bytes = 0
+        self._batch_bytes = 0  # of the largest one that came; 0: none did
         self._count = count
         self._processes: list[multiprocessing.process.BaseProcess] = [
             context.Process(
@@ -115,42 +124,55 @@ class Workers:
             each.cancel_join_thread()
 
     def _depth(self) -> int:
+        if self._batch_bytes == 0:
+            return 1  # which tells what they weigh
         depth = _BATCHES_PER_WORKER * self._count
-        return max(1, min(depth, _BYTES_AHEAD_MOST // max(1, self._batch_bytes)))
+        return max(1, min(depth, _BYTES_AHEAD_MOST // self._batch_bytes))
 
     def _take_result(self) -> None:
         try:
-            key, batch, error = self._results.get(timeout=_WATCH_SECONDS)
+            key, packed, count, error, trace = self._results.get(timeout=_WATCH_SECONDS)
         except queue.Empty:
             for process in self._processes:
                 if not process.is_alive():
+                    hint = _HINTS.get(process.exitcode or 0, "")
                     raise DataWorkerError(
-                        f"{process.name} ended with {process.exitcode}"
-                        + (
-                            ": was there too little memory?"
-                            if process.exitcode == -signal.SIGKILL
-                            else ""
-                        )
+                        f"{process.name} ended with {process.exitcode}{hint}"
                     ) from None
             return
         if error:
-            raise DataWorkerError(f"loading data failed: {error}")
-        self._batch_bytes = _bytes_of(batch)
-        self._ready[key] = batch
+            print(trace, end="", file=sys.stderr)  # here, so that it is kept with the rest
+            raise DataWorkerError(error)
+        self._batch_bytes = max(self._batch_bytes, count)
+        self._ready[key] = ForkingPickler.loads(packed)
 
 
 def _key(shard: Shard) -> Key:
     return (shard.training, shard.epoch, shard.samples)
 
 
-def _bytes_of(batch: Any) -> int:
-    if hasattr(batch, "nbytes"):  # a tensor or an array
-        return int(batch.nbytes)
-    if isinstance(batch, dict):
-        return sum(_bytes_of(value) for value in batch.values())
-    if isinstance(batch, list | tuple):
-        return sum(_bytes_of(value) for value in batch)
-    return 0
+class _Packer(ForkingPickler):
+    """Counts the bytes of the tensors and arrays that a batch has anywhere: those of a tensor are
+    not among what is written, they travel in shared memory."""
+
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file)
+        self.bytes = 0
+
+    def reducer_override(self, value: Any) -> Any:
+        with contextlib.suppress(Exception):  # a sparse tensor says that it has none
+            if isinstance(value.nbytes, int):
+                self.bytes += value.nbytes
+        return NotImplemented  # as without it
+
+
+def _pack(batch: Any) -> tuple[bytes, int]:
+    """The batch for another process, and how many bytes it takes."""
+    file = io.BytesIO()
+    packer = _Packer(file)
+    packer.dump(batch)
+    packed = file.getvalue()
+    return packed, max(len(packed), packer.bytes)
 
 
 def _work(
@@ -171,11 +193,24 @@ def _work(
             key = requests.get(timeout=_WATCH_SECONDS)
         except queue.Empty:
             continue
-        training, epoch, samples = key
-        batches = train if training else test
+        batches = train if key[0] else test
         assert batches is not None
-        try:
-            results.put((key, batches.load(samples, epoch), ""))
-        except Exception as error:  # of the user's dataset: whatever it is, the parent tells it
-            traceback.print_exc()
-            results.put((key, None, last_line(error)))
+        results.put(_result(batches, key))
+
+
+def _result(batches: Batches, key: Key) -> tuple[Key, bytes, int, str, str]:
+    """The batch, packed, with its size; or what went wrong, with the traceback."""
+    _, epoch, samples = key
+    what = "loading data failed"
+    try:
+        batch = batches.load(samples, epoch)
+        what = f"the batch of the samples {_some(samples)} cannot leave the process that loaded it"
+        # Not by the queue: its thread drops what it cannot send, and the parent would wait for ever.
+        return key, *_pack(batch), "", ""
+    except Exception as error:  # of the user's data: whatever it is, the parent tells it
+        return key, b"", 0, f"{what}: {last_line(error)}", traceback.format_exc()
+
+
+def _some(samples: Sequence[int]) -> str:
+    shown = ", ".join(str(sample) for sample in samples[:3])
+    return shown if len(samples) <= 3 else f"{shown}, ..."
