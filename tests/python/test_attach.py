@@ -14,8 +14,9 @@ from torch import nn
 from torch.utils.data import TensorDataset
 
 import pliant
+from pliant import _loop
 from pliant._learner import Shard
-from pliant.errors import InvalidProgram, PliantError
+from pliant.errors import Diverged, InvalidProgram, PliantError
 
 
 class Net(nn.Module):
@@ -255,6 +256,41 @@ class AttachTest(unittest.TestCase):
         again, scale_again = run(folder)
         self.assert_same(again, expected)
         self.assertEqual(scale_again, scale)
+
+    def test_a_scaler_does_not_hide_that_a_training_diverges(self):
+        def no_loss(step, loss):
+            step.backward(loss * float("nan") if step.number >= 3 else loss)
+
+        def no_gradient(step, loss):
+            """The loss is as it was: of the root of 0."""
+            weight = self.model.layers[0].weight
+            infinite = (weight - weight.detach()).sum().sqrt()
+            step.backward(loss + infinite if step.number >= 3 else loss)
+
+        for policy, backward, said in (
+            ("stop", no_loss, "step 3 cannot be taken, its loss is nan: the training diverges"),
+            ("skip", no_loss, "step 5 cannot be taken, .* nor could the 2 before it"),
+            ("warn", no_loss, None),
+            ("stop", no_gradient, "step 5 cannot be taken, its gradient .* nor could the 2 before"),
+            ("skip", no_gradient, "step 5 cannot be taken, its gradient .* nor could the 2 before"),
+            ("warn", no_gradient, None),
+        ):
+            with self.subTest(policy, backward=backward.__name__):
+                scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
+                self.make(scaler=scaler, on_nonfinite=policy)
+                with (
+                    mock.patch.object(_loop, "_SKIPS_IN_A_ROW_MOST", 2),
+                    contextlib.redirect_stderr(io.StringIO()),
+                ):
+                    if said is None:
+                        parameters = self.train(backward=backward)
+                        self.assertTrue(all(torch.isfinite(each).all() for each in parameters))
+                        self.assertEqual(scaler.get_scale(), 4.0 / 2**5)
+                        continue
+                    with self.assertRaisesRegex(Diverged, said):
+                        self.train(backward=backward)
+                    lowered = 2 if backward is no_gradient else 0
+                    self.assertEqual(scaler.get_scale(), 4.0 / 2**lowered)
 
     def commits_before(self, step):
         """Until this step others compute, as they do for one that joins: it gets commits only."""

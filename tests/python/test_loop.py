@@ -621,7 +621,7 @@ class WorkersTest(unittest.TestCase):
             with self.subTest(said), contextlib.redirect_stderr(log):
                 with self.assertRaisesRegex(DataWorkerError, said):
                     self.through(batch)
-                self.assertIn("Traceback", log.getvalue(), "said by the parent, whose output is kept")
+                self.assertIn("Traceback", log.getvalue(), "by the parent, whose output is kept")
 
     def test_a_batch_is_of_the_samples_that_are_wanted(self):
         """After a resize a forecast may have the right step and shard, and other samples: of another order, or of another

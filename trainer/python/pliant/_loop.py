@@ -3,6 +3,7 @@ their batches, and commit."""
 
 import abc
 import contextlib
+import math
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -406,11 +407,14 @@ class Elastic(abc.ABC, Generic[StepT]):
         total = loss * count if self._loss_is_mean else loss
         self._learner.shard_done(samples=count, loss=total, correct=correct)
 
-    def _judge(self, commit: Commit) -> bool:
+    def _judge(self, commit: Commit, *, scaled: bool = False) -> bool:
         """Whether the step is taken: decided on what all learners have in common, so all decide
-        alike."""
+        alike. `scaled`: a scaler looks at the gradient, too. Where it is not finite it skips the
+        step and lowers its scale, which is how it finds the one that fits: that is wrong only when
+        it does not end. No scale makes a loss finite."""
         loss = commit.loss / commit.samples
-        what = "" if loss == loss and abs(loss) != float("inf") else f"its loss is {loss}"
+        what = "" if math.isfinite(loss) else f"its loss is {loss}"
+        adapts = scaled and not what
         if not what and not self._gradient_is_finite():
             what = "its gradient is not finite"
         if not what:
@@ -421,14 +425,16 @@ class Elastic(abc.ABC, Generic[StepT]):
             "the training diverges, or its data are wrong: a lower learning rate, a warm-up or "
             "max_norm may help"
         )
-        if self._on_nonfinite == "stop":
+        if self._on_nonfinite == "stop" and not adapts:
             raise Diverged(f"step {commit.step} cannot be taken, {what}: {advice}")
-        if self._on_nonfinite == "skip" and in_a_row > _SKIPS_IN_A_ROW_MOST:
+        if self._on_nonfinite != "warn" and in_a_row > _SKIPS_IN_A_ROW_MOST:
             raise Diverged(
                 f"step {commit.step} cannot be taken, {what}, nor could the "
                 f"{_SKIPS_IN_A_ROW_MOST} before it: {advice}"
             )
         self._counters.nonfinite_in_a_row = in_a_row
+        if adapts:
+            return True  # to the scaler
         skip = self._on_nonfinite == "skip"
         if in_a_row == 1:
             done = "skipped" if skip else "taken"

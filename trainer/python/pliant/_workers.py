@@ -204,8 +204,8 @@ def _result(batches: Batches, key: Key) -> tuple[Key, bytes, int, str, str]:
     what = "loading data failed"
     try:
         batch = batches.load(samples, epoch)
-        what = f"the batch of the samples {_some(samples)} cannot leave the process that loaded it"
-        # Not by the queue: its thread drops what it cannot send, and the parent would wait for ever.
+        what = f"the batch of the samples {_some(samples)} cannot leave the process that loads it"
+        # Not by the queue, whose thread drops what it cannot send: the learner would wait for it.
         return key, *_pack(batch), "", ""
     except Exception as error:  # of the user's data: whatever it is, the parent tells it
         return key, b"", 0, f"{what}: {last_line(error)}", traceback.format_exc()

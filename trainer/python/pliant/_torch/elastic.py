@@ -183,11 +183,10 @@ class TorchElastic(Elastic[TorchStep]):
         seed_all(mix(self.plan.seed, commit.step))
 
     def _commit(self, commit: Commit, max_norm: float | None) -> bool:
-        # A scaler looks for itself, and lowers its scale.
+        if not self._judge(commit, scaled=self._scaler is not None):
+            return False
         if self._scaler is not None:
             self._scaler.unscale_(self._optimizer)
-        elif not self._judge(commit):
-            return False
         if max_norm is not None:
             torch.nn.utils.clip_grad_norm_(self._state.parameters, max_norm, foreach=False)
         if self._scaler is not None:
@@ -259,7 +258,8 @@ def attach(
     drop_last: leave out the samples that do not fill an epoch's last batch. Otherwise it is smaller,
         and BatchNorm fails on a shard of one sample.
     loss_reduction: what the loss is over a batch: "mean" or "sum".
-    on_nonfinite: what to do with a step whose loss or gradient is not finite.
+    on_nonfinite: what to do with a step whose loss or gradient is not finite. With a scaler, of the
+        loss: it skips steps by itself while it looks for its scale, at most 100 in a row.
     scaler: of mixed precision.
     num_workers: processes that load data ahead; 0: they are loaded between two batches.
     overlap: gradients travel while the backward pass goes on. False: when it is over, for a program
