@@ -65,9 +65,16 @@ LearnerSession::LearnerSession(Options options, LearnerEnvironment environment)
   run_.gpu_problem = std::move(options.gpu_problem);
   run_.take_signals = options.take_signals;
   run_.keep_freed_memory = options.keep_freed_memory;
-  if (options.checkpoint_dir) run_.environment.checkpoint_dir = *std::move(options.checkpoint_dir);
-  folder_ = run_.environment.checkpoint_dir / run_.environment.job_uid;
+  std::filesystem::path& checkpoints = run_.environment.checkpoint_dir;
+  // A job's volume is what its other learners read, and what stays when the pod goes.
+  const bool of_job = run_.environment.coordinator.has_value();
+  if (options.checkpoint_dir && !of_job) checkpoints = *options.checkpoint_dir;
+  folder_ = checkpoints / run_.environment.job_uid;
   output_ = KeptOutput::Of(run_.environment);
+  if (options.checkpoint_dir && *options.checkpoint_dir != checkpoints) {
+    log::Warning("the program's checkpoint folder is not used: checkpoints go to the job's volume",
+                 {{"program", options.checkpoint_dir->string()}, {"volume", checkpoints.string()}});
+  }
 }
 
 LearnerSession::~LearnerSession() {

@@ -108,7 +108,8 @@ typedef struct pliant_options {
   /* What computes, with its version and whatever else the bits depend on: "torch 2.6.0 threads=1".
    * Learners of a bitwise job must have the same. NULL: "unknown". */
   const char* framework;
-  /* Where checkpoints go. NULL: PLIANT_CHECKPOINT_DIR, else ./checkpoints. */
+  /* Where checkpoints go, alone. NULL: PLIANT_CHECKPOINT_DIR, else ./checkpoints. In a job always
+   * PLIANT_CHECKPOINT_DIR, which is its volume. */
   const char* checkpoint_dir;
   /* Not 0: leave SIGTERM, and SIGINT, to the program, which then calls pliant_leave. Otherwise both
    * make this learner leave at the next boundary, from pliant_open until pliant_close; children

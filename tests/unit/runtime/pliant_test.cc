@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <limits>
 #include <optional>
 #include <string>
@@ -113,6 +114,41 @@ TEST_F(PliantTest, WrongArgumentsAreNamed) {
     EXPECT_EQ(Describe(training), PLIANT_INVALID);
     EXPECT_STRNE(pliant_last_error(), "");
   }
+}
+
+// Alone the program says where checkpoints go. In a job its volume is what others read, and what
+// stays.
+TEST_F(PliantTest, AJobsCheckpointsAreOnItsVolume) {
+  const auto folder = [&] {
+    pliant_job job{.struct_size = sizeof job};
+    EXPECT_EQ(pliant_get_job(learner_, &job), PLIANT_OK);
+    return std::filesystem::path(job.checkpoint_dir);
+  };
+  EXPECT_EQ(folder(), folder_ / "local");
+  pliant_close(learner_);
+  learner_ = nullptr;
+
+  const std::filesystem::path volume = folder_ / "volume";
+  std::filesystem::create_directories(volume);
+  for (const char* name : {"token", "ca.crt"}) std::ofstream(folder_ / name) << "0a1b";
+  const std::pair<const char*, std::string> job[] = {
+      {"PLIANT_COORDINATOR", "127.0.0.1:1"},
+      {"PLIANT_LEARNER", "digits-0"},
+      {"PLIANT_JOB_UID", "job-uid"},
+      {"PLIANT_POD_IP", "127.0.0.1"},
+      {"PLIANT_TOKEN_FILE", (folder_ / "token").string()},
+      {"PLIANT_TLS_DIR", folder_.string()},
+      {"PLIANT_TERMINATION_LOG", (folder_ / "termination").string()},
+      {"PLIANT_CHECKPOINT_DIR", volume.string()},
+  };
+  for (const auto& [name, value] : job) setenv(name, value.c_str(), /*replace=*/1);
+  testing::internal::CaptureStderr();
+  Open();
+  const std::string logged = testing::internal::GetCapturedStderr();
+  for (const auto& [name, value] : job) unsetenv(name);
+  ASSERT_NE(learner_, nullptr);
+  EXPECT_EQ(folder(), volume / "job-uid");
+  EXPECT_THAT(logged, HasSubstr("the program's checkpoint folder is not used"));
 }
 
 TEST_F(PliantTest, WrongTensorsAreNamed) {

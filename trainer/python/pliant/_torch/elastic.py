@@ -265,7 +265,7 @@ def attach(
     overlap: gradients travel while the backward pass goes on. False: when it is over, for a program
         that calls it several times for some batches, and once for others.
     threads: of each operation on the CPU. It is part of the result. None: OMP_NUM_THREADS, else 1.
-    checkpoint_dir: None: PLIANT_CHECKPOINT_DIR, else ./checkpoints.
+    checkpoint_dir: None: PLIANT_CHECKPOINT_DIR, else ./checkpoints. In a job its volume, always.
     """
     threads = threads or int(os.environ.get("OMP_NUM_THREADS") or 1)
     compute_deterministically(threads)
