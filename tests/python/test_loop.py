@@ -7,6 +7,7 @@ import errno
 import importlib.util
 import io
 import json
+import math
 import multiprocessing
 import os
 import pathlib
@@ -21,10 +22,10 @@ from unittest import mock
 
 import torch
 from pliant import _event_files
-from pliant._learner import Plan, Shard
+from pliant._learner import Ending, Plan, Shard
 from pliant._streams import Streams
 from pliant._workers import DataWorkerError, Workers, _key
-from pliant.errors import InvalidProgram, PliantError
+from pliant.errors import InvalidProgram, PliantError, TrainingFailed
 from torch import nn
 from torch.utils.data import IterableDataset, TensorDataset
 
@@ -231,6 +232,49 @@ class EarlyEndTest(Loop):
         self.train(after=stop)
         self.assertEqual(self.elastic.ending.step, 3)
         self.assertEqual(self.elastic.ending.parameters_sha256, ended_with)
+
+
+class EndInMidStepTest(Loop):
+    def run_to(self, ending):
+        """With the end after the second shard of the second step. How far the loop came."""
+        take, given, seen = self.elastic._learner.next, [], []
+
+        def next_work():
+            given.append(work := ending if len(given) == 7 else take())
+            return work
+
+        patch = mock.patch.object(self.elastic._learner, "next", next_work)
+        patch.start()
+        self.addCleanup(patch.stop)
+        for step in self.elastic.steps():
+            for batch in step:
+                step.backward(self.loss(batch))
+            seen.append((step.number, step.loss, step.accuracy, step.commit()))
+        self.assertEqual(len(given), 8)
+        return seen
+
+    def test_it_is_how_the_training_ended(self):
+        for reason, code, error in (
+            ("Drained", 0, SystemExit),
+            ("Interrupted", 130, KeyboardInterrupt),
+            ("Failed", 2, TrainingFailed),
+        ):
+            with self.subTest(reason):
+                self.make()
+                with self.assertRaises(error) as ended:
+                    self.run_to(Ending(reason, code, 1, "its peer is lost", ""))
+                self.assertEqual(self.elastic.ending.reason, reason)
+                if reason == "Drained":
+                    self.assertEqual(ended.exception.code, 0)
+                if reason == "Failed":
+                    self.assertEqual(ended.exception.exit_code, 2)
+                    self.assertIn("its peer is lost", str(ended.exception))
+
+    def test_a_step_that_others_completed_has_no_loss_here(self):
+        self.make()
+        _, (number, loss, accuracy, taken) = self.run_to(Ending("Completed", 0, 1, "", ""))
+        self.assertEqual((number, taken), (1, False))
+        self.assertTrue(math.isnan(loss) and math.isnan(accuracy))
 
 
 class EvaluationTest(Loop):

@@ -75,7 +75,8 @@ class States:
 
 class Step:
     """One optimizer step. Iterate it for the batches that this learner computes: as many as it has
-    shards, and again those that are missing when others left in its midst. Then `commit`."""
+    shards, and again those that are missing when others left in its midst. Then `commit`. A learner
+    that has to leave before the step is complete ends its process here, as in Elastic.steps."""
 
     def __init__(self, elastic: "Elastic[Any]", first: Shard | Commit) -> None:
         self._elastic = elastic
@@ -109,13 +110,18 @@ class Step:
 
     @property
     def loss(self) -> float:
-        """Mean over the samples of the global batch, once all of them are computed."""
+        """Mean over the samples of the global batch, once all of them are computed. Not a number
+        where the training was completed without this step."""
+        if isinstance(self._work, Ending):
+            return math.nan
         commit = self._commit_at_hand()
         return commit.loss / commit.samples
 
     @property
     def accuracy(self) -> float:
-        """Share of the samples said to be right, once all of them are computed."""
+        """Share of the samples said to be right, as `loss`."""
+        if isinstance(self._work, Ending):
+            return math.nan
         commit = self._commit_at_hand()
         return commit.correct / commit.samples
 
@@ -126,13 +132,15 @@ class Step:
             self._work = self._elastic._next_of_step()
         if isinstance(self._work, Commit):
             self._elastic._enter_commit(self._work)
+        elif isinstance(self._work, Ending) and self._work.reason != "Completed":
+            self._elastic._end(self._work)  # the process: this step has no result to go on with
 
     def commit(self, max_norm: float | None = None) -> bool:
         """One step of the optimizer, with the reduced gradient, its norm clipped to `max_norm`.
         False: it was skipped (see `on_nonfinite` of `attach`). The step is over when the loop asks
         for the next one: a schedule that is stepped before belongs to it."""
         if isinstance(self._work, Ending):
-            return False  # all is done, or this learner leaves: the loop ends with this step
+            return False  # all is done: the loop ends with this step
         commit = self._commit_at_hand()
         if self._ended:
             raise PliantError("the step is committed already")
@@ -384,6 +392,8 @@ class Elastic(abc.ABC, Generic[StepT]):
                 loss, correct = self._evaluate_batch(work)
                 self._answer(work, loss, correct)
             else:
+                if isinstance(work, Ending):
+                    self.ending = work
                 return work
 
     def _begin_shard(self, shard: Shard) -> Any:
@@ -480,14 +490,8 @@ class Elastic(abc.ABC, Generic[StepT]):
                 listener(line)
 
     def _end(self, ending: Ending) -> None:
-        self.ending = ending
-        self._pass_on_metrics()
-        try:
-            self.close()
-        except Exception:
-            if ending.reason == "Completed":
-                raise
-            traceback.print_exc()  # how the training ended counts for more
+        if not self._learner.closed:  # else the program caught what its step ended with
+            self._let_go(ending)
         if ending.reason == "Failed":
             raise TrainingFailed(ending.message, ending.exit_code)
         if ending.reason == "Interrupted":
@@ -496,6 +500,15 @@ class Elastic(abc.ABC, Generic[StepT]):
             raise SystemExit(0)
         if self._steps_taken < ending.step:
             self._load_final()
+
+    def _let_go(self, ending: Ending) -> None:
+        self._pass_on_metrics()
+        try:
+            self.close()
+        except Exception:
+            if ending.reason == "Completed":
+                raise
+            traceback.print_exc()  # how the training ended counts for more
 
 
 class Counters:
