@@ -2,13 +2,17 @@
 
 import ast
 import collections
+import contextlib
 import copy
+import io
 import pathlib
+import sys
 import unittest
 from unittest import mock
 
 import pliant
 import torch
+from pliant import process
 from pliant._plain_state import decode, encode
 from pliant._seeds import mix
 from pliant._torch.mirror import Mirror
@@ -144,6 +148,67 @@ class TrainingStateTest(unittest.TestCase):
         empty = nn.Linear(2, 3, device="meta")
         with self.assertRaisesRegex(InvalidProgram, "weight is on the device meta"):
             TrainingState(empty, torch.optim.SGD(empty.parameters(), lr=1))
+
+
+class KeptOutputTest(unittest.TestCase):
+    """What a job keeps of a program that fails."""
+
+    class Learner:
+        def __init__(self):
+            self.kept = ""
+            self.failed = self.closed = False
+
+        def job(self):
+            return mock.Mock(alone=False)
+
+        def keep_output(self, text):
+            assert not self.closed
+            self.kept += text
+
+        def fail(self, message, *, wrong_input):
+            self.failed = True
+
+        def close(self):
+            self.closed = True
+
+    def setUp(self):
+        self.log = io.StringIO()
+        redirect = contextlib.redirect_stderr(self.log)
+        redirect.__enter__()
+        self.addCleanup(redirect.__exit__, None, None, None)
+        self.guard = process.Guard()
+        self.guard.watch(learner := self.Learner())
+        self.addCleanup(self.guard.close)
+        self.learner = learner
+
+    def attach(self):
+        try:
+            raise InvalidProgram("the data are empty")
+        except InvalidProgram as error:
+            self.guard.fail(error)
+            raise
+
+    def test_what_ends_it_is_kept_with_the_place_in_the_program(self):
+        with self.assertRaises(InvalidProgram) as raised:
+            self.attach()  # by the program
+        self.assertTrue(self.learner.failed and self.learner.closed)
+        self.assertIn("self.attach()  # by the program", self.learner.kept)
+        self.assertEqual(self.learner.kept.count("InvalidProgram: the data are empty"), 1)
+        self.assertEqual(self.log.getvalue(), "", "it is printed by who catches it, or Python")
+        error = raised.exception
+        with self.assertRaises(SystemExit) as ended:
+            process._on_uncaught(type(error), error, error.__traceback__)
+        self.assertEqual(ended.exception.code, 2)
+
+    def test_what_nobody_catches_is_kept_once(self):
+        try:
+            raise ValueError("of the program's")
+        except ValueError as error:
+            with mock.patch.object(process, "_hook_before", sys.__excepthook__):
+                process._on_uncaught(type(error), error, error.__traceback__)
+        self.assertTrue(self.learner.failed and self.learner.closed)
+        self.assertEqual(self.learner.kept.count("ValueError: of the program's"), 1)
+        self.assertEqual(self.log.getvalue(), self.learner.kept)
 
 
 class LanguageTest(unittest.TestCase):

@@ -17,6 +17,13 @@ def last_line(error: BaseException) -> str:
     return f"{line} ({frames[-1].filename}:{frames[-1].lineno})" if frames else line
 
 
+def _story(error: BaseException) -> str:
+    """Its traceback, and above that who called the function that caught it: it goes on to them."""
+    trace = error.__traceback__
+    callers = traceback.format_stack(trace.tb_frame.f_back) if trace is not None else []
+    return "".join([*callers, *traceback.format_exception(error)])
+
+
 class Guard:
     """Until it is closed, an exception that ends the program also ends the learner, as failed, with
     the exception's last line as the job's message; and a program that just ends gives up what is
@@ -41,10 +48,13 @@ class Guard:
         Guard._present = self
         atexit.register(self.close)
 
-    def fail(self, error: BaseException) -> None:
-        """The learner ends as failed. Waits until the job has heard of it."""
+    def fail(self, error: BaseException, *, shown: bool = False) -> None:
+        """The learner ends as failed. Waits until the job has heard of it. `shown`: the traceback
+        is printed already. Otherwise that is done, if at all, when nothing is kept any more."""
         if self._learner is None:
             return
+        if self._streams is not None and not shown:
+            self._learner.keep_output(_story(error))
         wrong_input = isinstance(error, PliantError) and error.exit_code == 2
         message = str(error) if isinstance(error, PliantError) else last_line(error)
         self._learner.fail(message, wrong_input=wrong_input)
@@ -85,6 +95,6 @@ def _on_uncaught(
     sys.stderr.flush()
     guard = Guard.present()
     if guard is not None:
-        guard.fail(error)
+        guard.fail(error, shown=True)
     if isinstance(error, PliantError):
         raise SystemExit(error.exit_code)
