@@ -378,6 +378,35 @@ class AttachTest(unittest.TestCase):
         self.make()
         self.assertIsNotNone(self.train())
 
+    def test_what_is_trained_is_settled_at_the_start(self):
+        def unfreeze(step, loss):
+            if step.number == 3:
+                self.model.unused.requires_grad_(True)
+            step.backward(loss)
+
+        def make_frozen():
+            with mock.patch.object(Net, "__init__", frozen):
+                self.make()
+
+        def frozen(net, made=Net.__init__):
+            made(net)
+            net.unused.requires_grad_(False)
+
+        make_frozen()
+        self.assertIsNotNone(self.train())
+        make_frozen()
+        with self.assertRaisesRegex(InvalidProgram, "unused.weight requires a gradient, which it"):
+            self.train(backward=unfreeze)
+        self.assertEqual(self.optimizer.state[next(self.model.parameters())]["step"], 3)
+
+    def test_what_no_loss_depends_on_has_a_gradient_of_zeros(self):
+        """So an optimizer may move it: here by its weight decay."""
+        self.make()
+        before = self.model.unused.weight.detach().clone()
+        self.train()
+        decay = (1 - 0.01 * 0.1) ** 8
+        torch.testing.assert_close(self.model.unused.weight.detach(), before * decay)
+
     def test_losses_that_are_not_reported_are_missed(self):
         self.make()
         log = io.StringIO()

@@ -47,7 +47,8 @@ class PlainMemory:
         if len(data) > room:
             raise InvalidProgram(
                 f"the state that was registered takes {len(data)} bytes, and had room for {room}: "
-                "state that grows cannot be handed over"
+                "state that grows cannot be handed over. Of a list keep the last so many (a deque "
+                "with maxlen), of what is counted the sum"
             )
         whole = len(data).to_bytes(_LENGTH_BYTES, "little") + data
         whole += bytes(len(self._memory) - len(whole))

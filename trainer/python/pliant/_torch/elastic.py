@@ -183,6 +183,7 @@ class TorchElastic(Elastic[TorchStep]):
         seed_all(mix(self.plan.seed, commit.step))
 
     def _commit(self, commit: Commit, max_norm: float | None) -> bool:
+        self._state.check_frozen()
         if not self._judge(commit, scaled=self._scaler is not None):
             return False
         if self._scaler is not None:

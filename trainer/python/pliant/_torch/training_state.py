@@ -25,7 +25,9 @@ class TrainingState:
                 "no parameter of the model requires a gradient: there is nothing to train"
             )
         self._parameters = {names[p]: Mirror(p) for p in self.parameters}
-        self._frozen = {name: Mirror(p) for p, name in names.items() if not p.requires_grad}
+        frozen = {name: p for p, name in names.items() if not p.requires_grad}
+        self._frozen_parameters = frozen
+        self._frozen = {name: Mirror(p) for name, p in frozen.items()}
         self._buffers: dict[str, Mirror] = {}
         for name, buffer in model.named_buffers():
             # What the model does not save (a mask) goes where a loaded model does not find it.
@@ -62,6 +64,16 @@ class TrainingState:
         self._plain.register(learner, self._values())
 
     # ---- While it trains ----
+
+    def check_frozen(self) -> None:
+        """Who trains what is settled at the start: other gradients would stay with this learner."""
+        for name, parameter in self._frozen_parameters.items():
+            if parameter.requires_grad:
+                raise InvalidProgram(
+                    f"{name} requires a gradient, which it did not when the training was attached: "
+                    "let all that is trained at some time require one from the start, and give its "
+                    "parameter group a learning rate of 0 until then"
+                )
 
     def restore_buffers(self) -> None:
         """Before a forward: where buffers are not in host memory, they get what was committed."""
