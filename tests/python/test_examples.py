@@ -138,7 +138,9 @@ class CompatibilityTest(unittest.TestCase):
                 heard.append((metrics["loss"], metrics["accuracy"]))
 
         for logger in (Old(), New()):
-            _LoggerAdapter(logger).pass_on({"kind": "train", "accuracy": 0.25, "step": 7, "epoch": 1})
+            _LoggerAdapter(logger).pass_on(
+                {"kind": "train", "accuracy": 0.25, "step": 7, "epoch": 1}
+            )
         for (loss, accuracy), expected in zip(heard, (25.0, 0.25), strict=True):
             self.assertTrue(math.isnan(loss))
             self.assertEqual(accuracy, expected)

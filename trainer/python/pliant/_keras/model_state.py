@@ -118,9 +118,7 @@ def _frozen_of(model: keras.Model) -> dict[int, Any]:
     """By identity: the weights that were made to be trained, and are not. The others that are not
     trained (BatchNorm's averages, counts) a forward may change."""
     made_to_be_trained = {
-        id(variable)
-        for layer in model._flatten_layers()
-        for variable in layer._trainable_variables
+        id(variable) for layer in model._flatten_layers() for variable in layer._trainable_variables
     }
     return {
         id(variable): variable
