@@ -233,7 +233,9 @@ class AttachTest(unittest.TestCase):
                         self.make()
                         if others:
                             self.with_others()
-                        with self.assertRaisesRegex(InvalidProgram, "a second backward pass through"):
+                        with self.assertRaisesRegex(
+                            InvalidProgram, "a second backward pass through"
+                        ):
                             self.train(backward=more(second, shard))
             self.make(overlap=False)
             self.train(backward=more(second, 3))

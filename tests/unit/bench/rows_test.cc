@@ -45,7 +45,9 @@ TEST(BenchRows, AnAimIsMetByAValueOnly) {
     SCOPED_TRACE(c.name);
     EXPECT_EQ(IsMet(c.row), c.met);
     EXPECT_THAT(Line(c.row), HasSubstr(c.met ? ": met)" : ": missed)"));
-    if (!c.row.value) EXPECT_THAT(Line(c.row), HasSubstr("no samples"));
+    if (!c.row.value) {
+      EXPECT_THAT(Line(c.row), HasSubstr("no samples"));
+    }
   }
 }
 
