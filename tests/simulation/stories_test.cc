@@ -167,7 +167,7 @@ TEST_F(Stories, AWriterThatDiesCostsItsCheckpointOnly) {
 TEST_F(Stories, CheckpointsByTimeComeHoweverOftenMembershipsChange) {
   JobSpec job = kJob;
   job.checkpoint_every_steps = 0;
-  job.checkpoint_every = 5s;
+  job.checkpoint_every = 2s;
   for (const bool rank_zero_dies : {false, true}) {
     World& world = Begin(50, 3, {.shard = 30ms}, job);
     const std::uint64_t saved = world.newest_step();

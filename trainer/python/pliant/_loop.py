@@ -83,6 +83,7 @@ class Step:
         self._work: Shard | Commit | Ending = first
         self._taken = False
         self._ended = False
+        elastic._position(first)  # an end in its midst says nothing of it
         if isinstance(first, Commit):
             elastic._enter_commit(first)
 
