@@ -161,7 +161,7 @@ class KerasElastic(Elastic[KerasStep]):
     def _commit(self, commit: Commit, max_norm: float | None) -> bool:
         # An optimizer that scales the loss looks for itself, and lowers its scale.
         scales = isinstance(self._optimizer, keras.optimizers.LossScaleOptimizer)
-        if not scales and not self._judge(commit):
+        if not self._judge(commit, scaled=scales):
             return False
         if max_norm is not None:
             if scales:
