@@ -85,6 +85,10 @@ TestAuthority::Certificate TestAuthority::Make(const std::string& common_name, E
   if (is_authority) {
     AddExtension(certificate.get(), issuer, NID_basic_constraints, "critical,CA:TRUE");
     AddExtension(certificate.get(), issuer, NID_key_usage, "critical,keyCertSign");
+    AddExtension(certificate.get(), issuer, NID_subject_key_identifier, "hash");
+  } else {
+    // As of any authority that may be replaced by one of the same name.
+    AddExtension(certificate.get(), issuer, NID_authority_key_identifier, "keyid:always");
   }
   if (!alternative_names.empty()) {
     AddExtension(certificate.get(), issuer, NID_subject_alt_name, alternative_names);
