@@ -2,7 +2,8 @@
 
 Each time it is at another point of the step, from its first shard to its last one, whose gradients
 are being summed while they are computed. What the other has to do by then is to finish its own
-shards, and to compute those of the one that is lost. Against torchrun, which starts both anew.
+shards, and to compute those of the one that is lost. Against torchrun, which starts both anew;
+torchft (0.2.0) asks for a later torch than the image has (2.6).
 """
 
 import statistics
