@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/bounded.h"
 #include "operator/api/quantity.h"
 
 namespace pliant::api {
@@ -9,15 +10,10 @@ namespace {
 
 constexpr std::size_t kContainersMax = 256;
 
-std::int64_t AddSaturating(std::int64_t a, std::int64_t b) {
-  std::int64_t sum = 0;
-  return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
-}
-
 Resources Sum(const Resources& a, const Resources& b) {
-  return {.gpus = AddSaturating(a.gpus, b.gpus),
-          .cpu_millis = AddSaturating(a.cpu_millis, b.cpu_millis),
-          .memory_bytes = AddSaturating(a.memory_bytes, b.memory_bytes)};
+  return {.gpus = BoundedSum(a.gpus, b.gpus),
+          .cpu_millis = BoundedSum(a.cpu_millis, b.cpu_millis),
+          .memory_bytes = BoundedSum(a.memory_bytes, b.memory_bytes)};
 }
 
 Resources Larger(const Resources& a, const Resources& b) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/bounded.h"
 #include "operator/planner/cluster_snapshot.h"
 
 namespace pliant::planner {
@@ -27,17 +28,6 @@ std::int64_t TimesIn(const Resources& room, const Resources& needs);
 
 // A quantity beyond all bounds reads as the greatest number, and anybody may ask for two of them:
 // sums and differences stay at the bounds.
-inline std::int64_t BoundedSum(std::int64_t a, std::int64_t b) {
-  std::int64_t sum = 0;
-  if (!__builtin_add_overflow(a, b, &sum)) return sum;
-  return b > 0 ? INT64_MAX : INT64_MIN;
-}
-inline std::int64_t BoundedDifference(std::int64_t a, std::int64_t b) {
-  std::int64_t difference = 0;
-  if (!__builtin_sub_overflow(a, b, &difference)) return difference;
-  return b > 0 ? INT64_MIN : INT64_MAX;
-}
-
 inline Resources& operator+=(Resources& sum, const Resources& more) {
   sum.gpus = BoundedSum(sum.gpus, more.gpus);
   sum.cpu_millis = BoundedSum(sum.cpu_millis, more.cpu_millis);
