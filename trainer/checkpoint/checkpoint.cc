@@ -107,7 +107,11 @@ Result<Manifest> WriteInto(CheckpointStore& store, std::string_view directory,
   bool write_files = true;
   if (present.has_manifest()) {
     const Result<Manifest> known = ReadManifest(store, present);
-    write_files = !known || known->files != manifest.files || !AllPresent(present, *known);
+    const bool whole = known && AllPresent(present, *known);
+    // One that several wrote, after this learner gave up waiting for them, is the same state. To
+    // write it once more its manifest would have to go first: with none, if the write then fails.
+    if (whole && known->parameters_sha256.empty()) return *known;
+    write_files = !whole || known->files != manifest.files;
     if (write_files) RETURN_IF_ERROR(store.Remove(PathIn(directory, kManifestName)));
     if (!write_files && *known == manifest) return manifest;
   }
@@ -204,12 +208,7 @@ Result<Manifest> Publish(CheckpointStore& store, std::string_view directory,
 
 Result<Manifest> SaveCheckpoint(CheckpointStore& store, const CheckpointLabel& label,
                                 const StateDict& state) {
-  const std::string directory = NameOf(label.position);
-  // One that several wrote, after this learner gave up waiting for them, is the same state. To
-  // write it once more its manifest would have to go first: with none, if the write then fails.
-  ASSIGN_OR_RETURN(const std::optional<Manifest> published, FindPublished(store, directory));
-  if (published && published->parameters_sha256.empty()) return *published;
-  return Publish(store, directory, FilesOf({}, state), label, state);
+  return Publish(store, NameOf(label.position), FilesOf({}, state), label, state);
 }
 
 Result<std::optional<Manifest>> SaveSlice(CheckpointStore& store, const CheckpointLabel& label,
