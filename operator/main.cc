@@ -207,6 +207,8 @@ int Run(OperatorOptions options) {
   kube::LeaseElector elector(lease_client, loop,
                              {.lease = {options.ns, kLease},
                               .identity = ProcessIdentity(options.identity),
+                              .timing = kube::LeaseTiming::Of(
+                                  std::chrono::seconds(options.lease_seconds)),
                               .on_elected =
                                   [&](int transitions) {
                                     metrics.SetLeader(kLease, true);

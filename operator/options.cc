@@ -82,6 +82,10 @@ OperatorOptions ParseOptionsOrExit(int argc, char** argv) {
                  "Most requests to the API server, besides watches and the lease; twice as many in "
                  "a burst")
       ->check(CLI::Range(1, 100'000));
+  app.add_option("--lease-seconds", options.lease_seconds,
+                 "How long another replica waits for a leader that gives no sign. A leader that "
+                 "cannot renew the lease for two thirds of it ends itself")
+      ->check(CLI::Range(3, 3600));
   app.add_option("--resource-name", options.gpu_resource, "Extended resource that counts as GPU");
   try {
     app.parse(argc, argv);

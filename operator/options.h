@@ -28,6 +28,7 @@ struct OperatorOptions {
   // that 200 jobs a second can be admitted. It bounds our own mistakes: the API server protects
   // itself by priority and fairness, and its 429 are heeded.
   int api_requests_per_second = 600;
+  int lease_seconds = 15;
   std::string gpu_resource = "nvidia.com/gpu";
   log::Format log_format = log::Format::kText;
   log::Level log_level = log::Level::kInfo;

@@ -28,6 +28,11 @@ struct LeaseTiming {
   double retry_jitter =
       1.2;  // whoever waits for the lease reads it every retry / (1 + jitter · random)
 
+  // The defaults' proportions: others wait for `lease`, which is three seconds or more.
+  static LeaseTiming Of(Duration lease) {
+    return {.lease = lease, .renew_deadline = lease * 2 / 3, .retry = lease * 2 / 15};
+  }
+
   // kInvalid unless lease > renew_deadline > 2 · retry.
   Status Validate() const;
 };

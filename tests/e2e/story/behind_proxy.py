@@ -30,8 +30,8 @@ _KUBECONFIG = {
 }
 
 
-def pod(deployment: Mapping, image: str) -> dict:
-    """The Deployment's pod with the proxy in it, which is of `image`. Pure."""
+def pod(deployment: Mapping, image: str, arguments: Sequence[str] = ()) -> dict:
+    """The Deployment's pod with the proxy in it, which is of `image`, and the operator with `arguments` more. Pure."""
     template = copy.deepcopy(deployment["spec"]["template"])
     spec = template["spec"]
     (operator,) = spec["containers"]
@@ -39,6 +39,7 @@ def pod(deployment: Mapping, image: str) -> dict:
         operator.pop(probe, None)
     # Of its own accord the kubelet waits longer and longer before it starts a container again.
     operator["command"] = ["sh", "-c", 'while :; do pliant-operator "$@"; sleep 0.1; done', "sh"]
+    operator["args"] = [*operator["args"], *arguments]
     operator["env"] = [*operator["env"], {"name": "KUBECONFIG", "value": f"{_FOLDER}/kubeconfig"}]
     mount = {"name": "behind-proxy", "mountPath": _FOLDER, "readOnly": True}
     operator["volumeMounts"] = [*operator.get("volumeMounts", []), mount]
@@ -63,11 +64,12 @@ def pod(deployment: Mapping, image: str) -> dict:
 class BehindProxy:
     """While the context lasts."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: Stage, arguments: Sequence[str] = ()) -> None:
         if not stage.pytorch_image:
             raise StoryError("there is no image with Python for the proxy: PLIANT_PYTORCH_IMAGE is not set")
         self._kubectl = stage.operator_kubectl
         self._image = stage.pytorch_image
+        self._arguments = arguments
         self._replicas = 0
 
     def __enter__(self) -> "BehindProxy":
@@ -79,7 +81,7 @@ class BehindProxy:
             self._scale_deployment(0)
             files = {_PROXY.name: _PROXY.read_text(), "kubeconfig": json.dumps(_KUBECONFIG)}
             self._kubectl.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": _NAME}, "data": files})
-            self._kubectl.apply(pod(deployment, self._image))
+            self._kubectl.apply(pod(deployment, self._image, self._arguments))
             self._kubectl.run("wait", f"pod/{_NAME}", "--for=condition=Ready", f"--timeout={_READY_SECONDS:.0f}s")
             self._await_answer()
         except BaseException:

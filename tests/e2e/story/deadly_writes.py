@@ -18,7 +18,8 @@ from .world import World
 
 _NAME = "deadly"
 _SEED = 6
-_SIZE_SECONDS = 400.0  # an operator lives for a second or two, and a size takes dozens of lives
+_LEASE = "--lease-seconds=4"  # each operator waits for the lease of the last
+_SIZE_SECONDS = 400.0  # an operator lives for some seconds, and a size takes dozens of lives
 _HEADER = ("write", "killed before it", "killed after it")
 
 
@@ -36,7 +37,7 @@ class Life:
         return self.sizes[0] + sum(max(0, b - a) for a, b in zip(self.sizes, self.sizes[1:], strict=False))
 
 
-SHORT = Life(kills=1, epochs=20, sizes=(2, 3))
+SHORT = Life(kills=1, epochs=100, sizes=(2, 3))
 LONG = Life(kills=2, epochs=200, sizes=(3, 5, 2, 4))  # epochs as control_faults.py: one undisturbed run does for both
 
 
@@ -50,7 +51,7 @@ def play(life: Life, stage: Stage, screen: Screen) -> list[checks.Check]:
     job["metadata"]["name"] = _NAME
     job["spec"]["training"]["seed"] = _SEED
     job["spec"]["elastic"]["maxLearners"] = life.sizes[0]
-    with BehindProxy(stage) as operator, Watcher(ApiServer(stage.kubectl), NAMESPACE, screen.show) as watcher:
+    with BehindProxy(stage, [_LEASE]) as operator, Watcher(ApiServer(stage.kubectl), NAMESPACE, screen.show) as watcher:
         operator.set_mood(Mood(kills=life.kills))
         scene = Scene(_NAME, stage, screen, watcher)
         scene.apply(job)

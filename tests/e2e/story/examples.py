@@ -46,7 +46,7 @@ def _tensorflow(stage: Stage) -> str:
 
 
 CHAR_TRANSFORMER = Example("char_transformer", ("--epochs=6", "--width=32", "--layers=2", "--length=32"), _pytorch)
-KERAS_CNN = Example("keras_cnn", ("--epochs=30", "--width=8", "--samples=1600"), _tensorflow, (1, 3, 2), memory="600Mi")
+KERAS_CNN = Example("keras_cnn", ("--epochs=45", "--width=8", "--samples=1600"), _tensorflow, memory="600Mi")
 # Eight batches of the script's 16 samples: with its manifest's four, three learners are no faster than two.
 IBM_STYLE = Example("ibm_style", ("--epochs=400",), _pytorch, batch=(128, 8))
 RESNET18 = Example("resnet18", ("--data=made-up", "--most=256", "--epochs=6"), _pytorch, memory="600Mi", batch=(32, 8))

@@ -155,9 +155,9 @@ class PodTest(unittest.TestCase):
             "metadata": {"labels": {"a": "b"}},
             "spec": {"serviceAccountName": "pliant", "containers": [operator]},
         }
-        pod = behind_proxy.pod({"spec": {"template": template}}, "there/python:1")
+        pod = behind_proxy.pod({"spec": {"template": template}}, "there/python:1", ["--lease-seconds=4"])
         again, proxy = pod["spec"]["containers"]
-        self.assertEqual((again["args"], proxy["image"]), (["--log-level=info"], "there/python:1"))
+        self.assertEqual((again["args"], proxy["image"]), (["--log-level=info", "--lease-seconds=4"], "there/python:1"))
         self.assertNotIn("livenessProbe", again)
         self.assertIn("livenessProbe", operator)
         self.assertTrue(pod["spec"]["shareProcessNamespace"])

@@ -180,6 +180,15 @@ TEST_F(LeasePolicyTest, ReleasesOnlyWhatItHolds) {
   EXPECT_FALSE(policy_.Leads(kStart + 1s));
 }
 
+TEST(LeaseTiming, IsInProportionToTheLease) {
+  const LeaseTiming usual = LeaseTiming::Of(15s);
+  EXPECT_EQ(usual.lease, LeaseTiming().lease);
+  EXPECT_EQ(usual.renew_deadline, LeaseTiming().renew_deadline);
+  EXPECT_EQ(usual.retry, LeaseTiming().retry);
+  EXPECT_TRUE(LeaseTiming::Of(3s).Validate());
+  EXPECT_TRUE(LeaseTiming::Of(3600s).Validate());
+}
+
 TEST(LeaseTiming, RefusesTimesThatLeaveNoGap) {
   EXPECT_TRUE(LeaseTiming().Validate());
   EXPECT_FALSE((LeaseTiming{.lease = 10s, .renew_deadline = 10s}.Validate()));
