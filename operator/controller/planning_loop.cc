@@ -66,6 +66,15 @@ bool MakesPods(const Batch& batch) {
   });
 }
 
+// Whether its template is yet to be checked, as it is now.
+bool AwaitsCheck(const JobView& view) {
+  const api::JobStatus& status = view.job->status;
+  if (status.finished() || IsAdmitted(status) || view.job->spec.suspend) return false;
+  if (!view.template_error.empty()) return false;
+  const std::optional<TemplateCheck>& check = view.memory.template_check;
+  return !check || check->generation != view.job->meta.generation;
+}
+
 // Before the next try. The server may ask for more than is usual, but not that the job is left
 // alone for hours: an admission webhook speaks here, too.
 Duration DelayAfter(const kube::KubeError& error, Backoff& backoff) {
@@ -239,6 +248,9 @@ void PlanningLoop::LookAtJobs(WallTime now) {
     courses_.try_emplace(uid, Course{.key = key, .backoff = Backoff(kFailureBackoff)});
     view.coordinator = monitor_.View(uid);
     view.memory = Remember(view, now);
+    if (AwaitsCheck(view) && accepted_.Knows(*view.job, now)) {
+      view.memory.template_check = {.generation = view.job->meta.generation, .accepted = true};
+    }
     builder_.SeeJob(key, IsPlanned(view) ? &view : nullptr);
   }
 }
@@ -478,6 +490,7 @@ void PlanningLoop::RememberTemplateCheck(const Batch& batch, const BatchResult& 
     check.message = result.template_unchecked;
   } else if (result.template_refusal->empty()) {
     check.accepted = true;
+    accepted_.Add(batch.job, options_.now());
   } else {
     // What refused it (a quota, a policy, a missing class) may change without a word to us.
     check.message = *result.template_refusal;

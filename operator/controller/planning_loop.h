@@ -9,6 +9,7 @@
 
 #include "base/backoff.h"
 #include "base/event_loop.h"
+#include "operator/controller/accepted_templates.h"
 #include "operator/controller/action_runner.h"
 #include "operator/controller/coordinator_monitor.h"
 #include "operator/controller/job_events.h"
@@ -113,6 +114,7 @@ class PlanningLoop {
   std::map<std::string, Course> courses_;  // by job uid
   JobTable::Views& views_;
   SnapshotBuilder builder_;
+  AcceptedTemplates accepted_;
   planner::Plan plan_;  // of the last round
   TimerId round_timer_ = 0;
   TimerId again_timer_ = 0;

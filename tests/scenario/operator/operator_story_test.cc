@@ -237,7 +237,7 @@ TEST_F(OperatorStory, ATemplateThatCannotBeCheckedIsToldAndTriedAgain) {
     world.server.fail = [answer](const kube::HttpRequest& request) {
       return request.target.find("dryRun=All") == std::string::npos ? 0 : answer;
     };
-    world.SubmitJob(job);
+    world.SubmitJob(job, {{"template", {{"metadata", {{"labels", {{"team", job}}}}}}}});
     const std::string event = std::string(job) + ": TemplateUnchecked";
     ASSERT_TRUE(world.Reach([&] { return std::ranges::contains(world.events, event); }));
     EXPECT_EQ(world.Phase(job), "Queued");
@@ -267,12 +267,47 @@ TEST_F(OperatorStory, WhatMakesPodsMayTakeLongAndHoldsUpNothingElse) {
   EXPECT_GE(pods, 10) << "a check, a coordinator, and the learners";
 
   world.LetWebhooksHang(true);
-  world.SubmitJob("two");
+  world.SubmitJob("two", {{"template", {{"metadata", {{"labels", {{"team", "two"}}}}}}}});
   world.EditJob("one", {{"elastic", {{"maxLearners", 3}}}});
   ASSERT_TRUE(world.ReachSizes({{"one", 3}}));
   EXPECT_EQ(world.Phase("two"), "");
   world.LetWebhooksHang(false);
   ASSERT_TRUE(world.ReachSizes({{"one", 3}, {"two", 5}}));
+}
+
+TEST_F(OperatorStory, JobsOfOneTemplateAreCheckedOnceAMinute) {
+  int checks = 0;
+  world.server.fail = [&checks](const kube::HttpRequest& request) {
+    if (request.target.find("dryRun=All") != std::string::npos) ++checks;
+    return 0;
+  };
+  world.SubmitJob("one");
+  ASSERT_TRUE(world.ReachSizes({{"one", 8}}));
+  world.SubmitJob("two");
+  world.SubmitJob("three");
+  ASSERT_TRUE(world.Reach([&] { return world.Learners("two") > 0 && world.Learners("three") > 0; }));
+  EXPECT_EQ(checks, 1);
+
+  world.SubmitJob("other", {{"template", {{"metadata", {{"labels", {{"team", "other"}}}}}}}});
+  ASSERT_TRUE(world.Reach([&] { return world.Learners("other") > 0; }));
+  EXPECT_EQ(checks, 2) << "another template is asked about";
+
+  world.loop.RunFor(seconds(61));
+  world.SubmitJob("late");
+  ASSERT_TRUE(world.Reach([&] { return world.Learners("late") > 0; }));
+  EXPECT_EQ(checks, 3) << "what the server goes by may have changed";
+}
+
+// It was right a moment ago, and is refused when its pods are made.
+TEST_F(OperatorStory, WhatIsNotAskedAboutIsToldWhenItIsRefused) {
+  world.SubmitJob("one");
+  ASSERT_TRUE(world.ReachSizes({{"one", 8}}));
+  world.server.refuse = [](const nlohmann::json&) { return std::string("exceeded quota: gpus"); };
+  world.SubmitJob("two");
+  ASSERT_TRUE(
+      world.Reach([&] { return std::ranges::contains(world.events, "two: RefusedByServer"); }));
+  world.server.refuse = nullptr;
+  ASSERT_TRUE(world.ReachSizes({{"one", 4}, {"two", 4}}));
 }
 
 // An operator whose own credentials ran out has nothing to say of a job.

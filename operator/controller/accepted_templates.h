@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+
+#include "operator/api/elastic_training_job.h"
+#include "operator/controller/job_view.h"
+
+namespace pliant::controller {
+
+// Pod templates that the API server has lately found to be right. Jobs often come in hundreds of
+// one template, and asking about each is a third of what their admission costs. What the server
+// goes by (a quota, a policy) may change without a word to us, so an answer is good for a minute;
+// what is refused after all, is when the pods are made, and told then. The job's name, its labels
+// and what else the operator itself puts into a pod do not count. Control thread.
+class AcceptedTemplates {
+ public:
+  static constexpr std::chrono::seconds kGoodFor{60};
+  static constexpr std::size_t kMost = 256;
+  static constexpr std::size_t kLargest = 64 << 10;  // bytes of a template that is remembered
+
+  void Add(const api::ElasticTrainingJob& job, WallTime now);
+  bool Knows(const api::ElasticTrainingJob& job, WallTime now) const;
+  std::size_t size() const { return accepted_.size(); }
+
+ private:
+  std::map<std::string, WallTime> accepted_;  // when last, by all that tenants have a say in
+};
+
+}  // namespace pliant::controller

@@ -1,0 +1,65 @@
+#include "operator/controller/accepted_templates.h"
+
+#include <format>
+#include <functional>
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/controller/job_fixture.h"
+
+namespace pliant::controller {
+namespace {
+
+TEST(AcceptedTemplates, AreKnownByWhatTenantsSay) {
+  struct Case {
+    const char* what;
+    std::function<void(api::ElasticTrainingJob&)> change;
+    bool known;
+  };
+  const Case kCases[] = {
+      {"the same job", [](auto&) {}, true},
+      {"another job", [](auto& job) { job.meta.name = "letters", job.meta.uid = "other"; }, true},
+      {"another priority", [](auto& job) { job.spec.priority += 1; }, true},
+      {"another namespace", [](auto& job) { job.meta.name_space = "team-b"; }, false},
+      {"another template", [](auto& job) { job.spec.template_json = "{}"; }, false},
+      {"another volume", [](auto& job) { job.spec.checkpoint.volume_json = "{}"; }, false},
+      {"more GPUs", [](auto& job) { job.spec.elastic.gpus_per_learner = 2; }, false},
+      {"another grace", [](auto& job) { job.spec.resize.grace_period *= 2; }, false},
+  };
+  AcceptedTemplates accepted;
+  EXPECT_FALSE(accepted.Knows(NewJob(), At(0)));
+  accepted.Add(NewJob(), At(0));
+  for (const Case& c : kCases) {
+    SCOPED_TRACE(c.what);
+    api::ElasticTrainingJob job = NewJob();
+    c.change(job);
+    EXPECT_EQ(accepted.Knows(job, At(1)), c.known);
+  }
+}
+
+TEST(AcceptedTemplates, AreForgottenAfterAMinute) {
+  AcceptedTemplates accepted;
+  accepted.Add(NewJob(), At(0));
+  EXPECT_TRUE(accepted.Knows(NewJob(), At(59)));
+  EXPECT_FALSE(accepted.Knows(NewJob(), At(60)));
+  accepted.Add(NewJob(), At(90));
+  EXPECT_TRUE(accepted.Knows(NewJob(), At(100)));
+}
+
+TEST(AcceptedTemplates, AreFewAndNotLarge) {
+  AcceptedTemplates accepted;
+  api::ElasticTrainingJob job = NewJob();
+  for (std::size_t i = 0; i < 2 * AcceptedTemplates::kMost; ++i) {
+    job.spec.template_json = std::format(R"({{"number":{}}})", i);
+    accepted.Add(job, At(static_cast<double>(i) / 100));
+  }
+  EXPECT_EQ(accepted.size(), AcceptedTemplates::kMost);
+  EXPECT_TRUE(accepted.Knows(job, At(6))) << "the oldest go first";
+
+  job.spec.template_json = std::string(AcceptedTemplates::kLargest, 'x');
+  accepted.Add(job, At(6));
+  EXPECT_FALSE(accepted.Knows(job, At(6)));
+}
+
+}  // namespace
+}  // namespace pliant::controller
