@@ -136,6 +136,10 @@ Result<HttpResponse> HttpExchange::Follow(const Following& following) {
         std::unique_lock lock(mutex_);
         if (failure_) return std::unexpected(following.explain(*failure_));
         lock.unlock();
+        // A library may take the orderly end of a connection for that of a head.
+        if (response.status == 0) {
+          return std::unexpected(following.explain("the answer ended within its head"));
+        }
         if (streaming) lines->Finish();
         return response;
       }

@@ -143,6 +143,11 @@ void ServerConnection::CloseHalfWay() {
   open_ = false;
 }
 
+void ServerConnection::CloseInOrder() {
+  SSL_shutdown(tls_);
+  CloseHalfWay();
+}
+
 void ServerConnection::WaitForClient() {
   char byte = 0;
   while (open_ && SSL_read(tls_, &byte, 1) > 0) continue;

@@ -44,6 +44,7 @@ class ServerConnection {
 
   void Reset();         // the client sees RST
   void CloseHalfWay();  // the client sees the end of the stream, as after a crash of the server
+  void CloseInOrder();  // and is told that TLS ends here, as by a server that means it
   // Waits until the client closes the connection (or the server is destroyed).
   void WaitForClient();
   bool open() const { return open_; }

@@ -1,9 +1,9 @@
 // What takes longer than an HTTP library would wait by itself.
 #include <chrono>
 #include <future>
-#include <string>
+#include <string_view>
 #include <thread>
-#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -22,9 +22,17 @@ constexpr auto kQuiet = 33s;
 TEST(QuietTransportTest, ALibraryGivesUpNothingByItself) {
   const TestAuthority authority;
   const ScriptedServer server(authority, {},
-                              [](ServerConnection& connection, const ReceivedRequest&) {
+                              [](ServerConnection& connection, const ReceivedRequest& request) {
+                                if (request.target == "/late") {
+                                  std::this_thread::sleep_for(kQuiet);
+                                  connection.Answer(200, "late");
+                                  return;
+                                }
+                                connection.BeginChunked();
+                                connection.Chunk("bookmark\n");
                                 std::this_thread::sleep_for(kQuiet);
-                                connection.Answer(200, "late");
+                                connection.Chunk("bookmark\n");
+                                connection.EndChunked();
                               });
   Config config;
   config.server = server.url();
@@ -32,15 +40,39 @@ TEST(QuietTransportTest, ALibraryGivesUpNothingByItself) {
   const auto get = [&config](TransportKind kind) -> Result<HttpResponse> {
     const auto transport = MakeTransport(kind, config);
     if (!transport) return std::unexpected(transport.error());
-    return (*transport)->Send({.target = "/", .deadline = 2 * kQuiet});
+    return (*transport)->Send({.target = "/late", .deadline = 2 * kQuiet});
   };
-  auto over_libcurl = std::async(std::launch::async, get, TransportKind::kLibcurl);
-  const auto cpprest = get(TransportKind::kCpprest);
-  const auto libcurl = over_libcurl.get();
-  ASSERT_TRUE(cpprest) << cpprest.error();
-  EXPECT_EQ(cpprest->body, "late");
-  ASSERT_TRUE(libcurl) << libcurl.error();
-  EXPECT_EQ(libcurl->body, "late");
+  // How many lines came.
+  const auto watch = [&config](TransportKind kind) -> Result<int> {
+    const auto transport = MakeTransport(kind, config);
+    if (!transport) return std::unexpected(transport.error());
+    int lines = 0;
+    const auto count = [&lines](std::string_view) {
+      ++lines;
+      return true;
+    };
+    const auto response = (*transport)->Stream({.target = "/watch"}, count, 2 * kQuiet);
+    if (!response) return std::unexpected(response.error());
+    return lines;
+  };
+  // All at once.
+  struct Asked {
+    std::future<Result<HttpResponse>> answer;
+    std::future<Result<int>> lines;
+  };
+  std::vector<Asked> asked;
+  for (const TransportKind kind : {TransportKind::kCpprest, TransportKind::kLibcurl}) {
+    asked.push_back({.answer = std::async(std::launch::async, get, kind),
+                     .lines = std::async(std::launch::async, watch, kind)});
+  }
+  for (Asked& each : asked) {
+    const auto answer = each.answer.get();
+    ASSERT_TRUE(answer) << answer.error();
+    EXPECT_EQ(answer->body, "late");
+    const auto lines = each.lines.get();
+    ASSERT_TRUE(lines) << lines.error();
+    EXPECT_EQ(*lines, 2);
+  }
 }
 
 }  // namespace

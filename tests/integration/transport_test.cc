@@ -1,11 +1,14 @@
 // What HttpTransport promises, asked of both libraries against a server that does whatever the case
 // needs. Needs no API server.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <future>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
 #include <thread>
 #include <tuple>
 #include <vector>
@@ -351,6 +354,61 @@ TEST_P(TransportTest, AnAnswerThatBreaksIsUnavailable) {
   }
 }
 
+// A connection may end after any byte: without a word, or in order, as that of a server does whose
+// handler gave up.
+TEST_P(TransportTest, AnAnswerThatIsCutAfterAnyByteIsNeverTakenForAWholeOne) {
+  constexpr std::string_view kHead = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n";
+  const std::vector<std::string> whole = {"one", "two", "end"};
+  const std::string body = "one\ntwo\nend\n";
+  const std::string with_length = std::string(kHead) + "Content-Length: 12\r\n\r\n" + body;
+  const std::string chunked = std::string(kHead) + "Transfer-Encoding: chunked\r\n\r\n" +
+                              "6\r\none\ntw\r\n6\r\no\nend\n\r\n0\r\n\r\n";
+  for (const std::string& answer : {with_length, chunked}) {
+    for (const bool in_order : {false, true}) {
+      transport_.reset();
+      Serve([answer, in_order](ServerConnection& connection, const ReceivedRequest& request) {
+        const std::size_t cut = std::stoul(request.target.substr(1));
+        connection.Write(std::string_view(answer).substr(0, cut));
+        if (cut == answer.size()) return;
+        in_order ? connection.CloseInOrder() : connection.CloseHalfWay();
+      });
+      for (std::size_t cut = 0; cut <= answer.size(); ++cut) {
+        SCOPED_TRACE(answer.substr(0, cut) + (in_order ? "<end>" : "<cut>"));
+        const std::string target = "/" + std::to_string(cut);
+        const auto begin = Clock::now();
+        const auto response = Get(target);
+        lines_.clear();
+        const auto streamed = transport_->Stream(
+            {.target = target, .deadline = 10s},
+            [this](std::string_view line) {
+              lines_.emplace_back(line);
+              return true;
+            },
+            10s);
+        EXPECT_LT(Clock::now() - begin, 8s) << "long before the deadline";
+        if (cut == answer.size()) {
+          EXPECT_TRUE(response && streamed);
+        }
+        for (const auto* each : {&response, &streamed}) {
+          if (each->has_value()) {
+            EXPECT_EQ((*each)->status, 200);
+          } else {
+            EXPECT_EQ(each->error().code, ErrorCode::kUnavailable) << each->error();
+            EXPECT_THAT(each->error().message, HasSubstr(server_->url()));
+          }
+        }
+        if (response) {
+          EXPECT_EQ(response->body, body);
+        }
+        if (streamed) {
+          EXPECT_EQ(lines_, whole);
+        }
+        EXPECT_EQ(std::ranges::mismatch(lines_, whole).in1, lines_.end()) << "half a line is none";
+      }
+    }
+  }
+}
+
 TEST_P(TransportTest, NonsenseIsUnavailable) {
   Serve([](ServerConnection& connection, const ReceivedRequest&) {
     connection.Write("220 mail.example ESMTP\r\n\r\n");
@@ -511,15 +569,16 @@ TEST_P(TransportTest, AWriteThatIsCutOffIsSentOnceMoreAtMost) {
   }
 }
 
-TEST_P(TransportTest, AHandshakeThatIsCutOffIsUnavailable) {
+TEST_P(TransportTest, AHandshakeThatIsCutOffOrIsNoneIsUnavailable) {
   // The server's hello is announced, and its first byte is there.
   constexpr std::string_view kHalfAHello("\x16\x03\x03\x00\x7a\x02", 6);
+  constexpr std::string_view kNoTls = "HTTP/1.1 400 Bad Request\r\n\r\n";
   struct CutCase {
     std::string_view sent;
     bool reset;  // else it closes in order
   };
   for (const CutCase& cut : {CutCase{"", false}, CutCase{"", true}, CutCase{kHalfAHello, false},
-                             CutCase{kHalfAHello, true}}) {
+                             CutCase{kHalfAHello, true}, CutCase{kNoTls, false}}) {
     const Listening listening = Listen();
     std::jthread server([&] {
       while (true) {
