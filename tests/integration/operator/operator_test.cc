@@ -1,12 +1,17 @@
 #include <algorithm>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdlib>
+#include <fstream>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
 #include <stop_token>
+#include <string>
 #include <thread>
 #include <tuple>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,8 +19,10 @@
 #include "operator/api/time.h"
 #include "operator/controller/action_runner.h"
 #include "tests/integration/api_server.h"
+#include "tests/integration/operator/deaf_way.h"
 #include "tests/integration/operator/operator_process.h"
 #include "tests/kube/yaml_objects.h"
+#include "tests/unit/kube/temp_folder.h"
 
 // The operator's program against a real API server and garbage collector. There are no kubelets:
 // the test tells what they would.
@@ -53,12 +60,19 @@ class OperatorTest : public kube::ApiServerTest {
     ApiServerTest::TearDown();
   }
 
-  void StartOperator() {
-    operator_.emplace(std::vector<std::string>{
-        "--namespace=" + ns(), "--coordinator-image=pliant:1", "--http-address=127.0.0.1:0",
-        "--job-network-policies", "--job-learner-egress=[]",
-        R"(--job-metrics-from=[{"namespaceSelector": {}}])",
-        std::string("--kubeconfig=") + std::getenv("PLIANT_TEST_KUBECONFIG")});
+  void StartOperator() { operator_.emplace(Arguments(std::getenv("PLIANT_TEST_KUBECONFIG"))); }
+
+  // Over the library that $PLIANT_TEST_TRANSPORT names, as the test itself.
+  std::vector<std::string> Arguments(const std::string& kubeconfig) const {
+    const char* library = std::getenv("PLIANT_TEST_TRANSPORT");
+    return {"--namespace=" + ns(),
+            "--coordinator-image=pliant:1",
+            "--http-address=127.0.0.1:0",
+            "--job-network-policies",
+            "--job-learner-egress=[]",
+            R"(--job-metrics-from=[{"namespaceSelector": {}}])",
+            std::string("--kubernetes-transport=") + (library == nullptr ? "cpprest" : library),
+            "--kubeconfig=" + kubeconfig};
   }
 
   void Submit(const std::string& name, const json& changes = json::object()) {
@@ -87,6 +101,23 @@ class OperatorTest : public kube::ApiServerTest {
     return static_cast<int>(std::ranges::count_if(Pods("learner"), [](const json& pod) {
       return pod["spec"].value("schedulingGates", json::array()).empty();
     }));
+  }
+
+  // Its spec.
+  json Lease() {
+    const auto lease = client().Get(kube::kLeases, Key("pliant-operator"));
+    return lease ? lease->value("spec", json::object()) : json::object();
+  }
+
+  // That an operator writes, its events aside.
+  json Everything() {
+    json everything = {{"lease", Lease()}};
+    for (const kube::ResourceType& type :
+         {controller::kJobs, kube::kPods, kube::kServices, kube::kSecrets}) {
+      const auto page = client().List(type, ns());
+      everything[std::string(type.plural)] = page ? json(page->items) : json();
+    }
+    return everything;
   }
 
   void EndLearner(const std::string& pod, int exit_code, const json& last_words) {
@@ -250,17 +281,58 @@ TEST_F(OperatorTest, AJobInANamespaceOfRestrictedPodsHasItsNetworkToItself) {
 }
 
 TEST_F(OperatorTest, StopsQuicklyAndLeavesTheLeaseToOthers) {
-  const kube::NamespacedName lease = Key("pliant-operator");
   // It leads for a while already: it has renewed.
   ASSERT_TRUE(kube::WaitUntil([&] {
-    const auto held = client().Get(kube::kLeases, lease);
-    return held &&
-           held->at("spec").value("renewTime", "") != held->at("spec").value("acquireTime", "");
+    const json held = Lease();
+    return held.value("renewTime", "") != held.value("acquireTime", "");
   }));
   EXPECT_EQ(operator_->Stop(seconds(3)), 0);
-  const auto released = client().Get(kube::kLeases, lease);
-  ASSERT_TRUE(released) << released.error();
-  EXPECT_EQ(released->at("spec").value("holderIdentity", ""), "");
+  const json released = Lease();
+  ASSERT_TRUE(released.contains("renewTime")) << released;
+  EXPECT_EQ(released.value("holderIdentity", ""), "");
+}
+
+// The network falls in two at the worst moment: the leader hears what there is to do and writes it,
+// but that arrives when another one has long led.
+TEST_F(OperatorTest, WhatALeaderWroteThatWasCutOffComesTooLateToChangeAnything) {
+  const std::string server = config().server;
+  DeafWay way(std::stoi(server.substr(server.rfind(':') + 1)));
+  const kube::TempFolder folder;
+  std::stringstream kubeconfig;
+  kubeconfig << std::ifstream(std::getenv("PLIANT_TEST_KUBECONFIG")).rdbuf();
+  std::string text = kubeconfig.str();
+  const std::size_t at = text.find(server);
+  ASSERT_NE(at, std::string::npos);
+  text.replace(at, server.size(), "https://127.0.0.1:" + std::to_string(way.port()));
+  ASSERT_EQ(operator_->Stop(seconds(3)), 0);
+  operator_.emplace(Arguments(folder.Write("kubeconfig", text)));
+  Submit("one");
+  ASSERT_TRUE(kube::WaitUntil([&] { return OpenLearners() == 2; }, seconds(60))) << Status("one");
+  const json before = Lease();
+  OperatorProcess other(Arguments(std::getenv("PLIANT_TEST_KUBECONFIG")));
+
+  way.set_deaf(true);
+  EndLearner(Pods("learner")[0]["metadata"]["name"], 1, {{"reason", "Failed"}});
+  const auto other_leads = [&, leader = before.value("holderIdentity", "")] {
+    const std::string holder = Lease().value("holderIdentity", "");
+    return !holder.empty() && holder != leader;
+  };
+  ASSERT_TRUE(kube::WaitUntil(other_leads, seconds(60)));
+  EXPECT_TRUE(operator_->HasEnded()) << "before its lease ran out";
+  EXPECT_EQ(Lease().value("leaseTransitions", 0), before.value("leaseTransitions", 0) + 1);
+  ASSERT_TRUE(kube::WaitUntil([&] { return OpenLearners() == 3; }, seconds(60))) << Status("one");
+  EXPECT_EQ(Status("one").value("restarts", 0), 1);
+  EXPECT_EQ(Status("one").value("nextLearner", 0), 3);
+
+  // Nobody is left who writes, once what this one has sent has been done.
+  other.Kill();
+  std::this_thread::sleep_for(seconds(1));
+  const json done = Everything();
+  EXPECT_GT(way.bytes_held(), 0u) << "it has written";
+  way.set_deaf(false);
+  ASSERT_TRUE(kube::WaitUntil([&] { return way.bytes_held() == 0; }));
+  std::this_thread::sleep_for(seconds(1));
+  EXPECT_EQ(Everything(), done) << json::diff(done, Everything());
 }
 
 }  // namespace
