@@ -20,6 +20,7 @@ from story import (
     examples,
     faults,
     full_volume,
+    maintenance,
     plot,
     ranks,
     survivor,
@@ -59,6 +60,7 @@ _LOCAL_MOMENTS: dict[str, Moment] = {
     "faults in mid step": faults.play,
     "faults of operator, API server and nodes": control_faults.play,
     "a checkpoint volume that is full for a while": full_volume.play,
+    "a learner evicted, a node drained": maintenance.play,
 }
 _MOMENTS: dict[str, Moment] = {
     "the story, the operator killed after each step": story_with_kills,

@@ -12,7 +12,7 @@ from .screen import Screen
 from .stage import GPUS_TOTAL, NAMESPACE, Stage
 from .table import layout
 from .watcher import Watcher
-from .world import Resize, Training, coordinator_of
+from .world import Resize, Training, coordinator_of, node_without_coordinator
 
 _NAME = "faulty"
 _SEED = 4
@@ -89,9 +89,7 @@ def _kill_coordinator_and_learner(scene: Scene) -> None:
 
 def _take_a_node_away(scene: Scene) -> None:
     """One without the coordinator, until the others train without its learners."""
-    before = scene.now()
-    coordinator = coordinator_of(before.job, before.pods)
-    node = next(pod.node for pod in scene.learners() if coordinator is None or pod.node != coordinator.node)
+    node = node_without_coordinator(scene.now())
     lost = {pod.name for pod in scene.learners() if pod.node == node}
     begin = time.monotonic()
     container.take_away(scene.stage, node)

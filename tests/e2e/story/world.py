@@ -206,6 +206,13 @@ def coordinator_of(job: Job, pods: Sequence[Pod]) -> Pod | None:
     return max(running, key=lambda pod: int(pod.name.rsplit("-", 1)[1]), default=None)
 
 
+def node_without_coordinator(training: Training) -> str:
+    """One that has learners of the training."""
+    coordinator = coordinator_of(training.job, training.pods)
+    learners = [pod for pod in training.learner_pods() if pod.holds_gpu]
+    return next(pod.node for pod in learners if coordinator is None or pod.node != coordinator.node)
+
+
 def make_world(
     time: float, jobs: Sequence[Mapping], pods: Sequence[Mapping], progress: Mapping[str, Progress]
 ) -> World:

@@ -8,7 +8,7 @@ import unittest.mock
 import builders
 from test_stage import JOB, container
 
-from story import bad_jobs, churn, examples, spoilt
+from story import bad_jobs, churn, examples, maintenance, spoilt
 from story import container as container_of_story
 from story.errors import StoryError
 from story.faults import Recovery
@@ -140,6 +140,25 @@ class ExamplesTest(unittest.TestCase):
 
         worlds = [builders.world(0.0), world(None, None), world(0, 2.0), world(0, 1.5), world(1, 0.25)]
         self.assertEqual(examples.curve(worlds, "resnet18"), "0: 1.500, 1: 0.250")
+
+
+class MaintenanceTest(unittest.TestCase):
+    def test_an_eviction_names_its_pod(self) -> None:
+        self.assertEqual(
+            maintenance.eviction("moved-1"),
+            {"apiVersion": "policy/v1", "kind": "Eviction",
+             "metadata": {"name": "moved-1", "namespace": "pliant-demo"}},
+        )  # fmt: skip
+
+    def test_failures_that_were_counted_are_told(self) -> None:
+        for status, found in (
+            ({}, 0),
+            ({"restarts": 0, "failures": {"count": 0}}, 0),
+            ({"restarts": 1}, 1),
+            ({"restarts": 1, "failures": {"count": 1, "counted": [3]}}, 2),
+        ):
+            with self.subTest(status=status):
+                self.assertEqual(len(maintenance.counted(status)), found)
 
 
 class ChurnTest(unittest.TestCase):

@@ -1,7 +1,7 @@
 import unittest
 
 import builders
-from story.world import Pod, Progress, coordinator_of, make_world
+from story.world import Pod, Progress, coordinator_of, make_world, node_without_coordinator
 
 
 def pod_json(name: str, role: str, *, node: str = "node-1", phase: str = "Running", uid: str = "u1") -> dict:
@@ -86,3 +86,15 @@ class WorldTest(unittest.TestCase):
         ]
         self.assertEqual(coordinator_of(builders.job(), pods).name, "j-u1-coordinator-10")
         self.assertIsNone(coordinator_of(builders.job(uid="u2"), pods))
+
+    def test_the_node_without_the_coordinator_has_learners(self) -> None:
+        learners = (
+            builders.learner(0, node="node-1", phase="Failed"),
+            builders.learner(1, node="node-2"),
+            builders.learner(2, node="node-3"),
+        )
+        for coordinators, node in (((), "node-2"), (("node-1",), "node-2"), (("node-2",), "node-3")):
+            with self.subTest(coordinators=coordinators):
+                pods = [Pod.parse(pod_json("j-u1-coordinator-1", "coordinator", node=each)) for each in coordinators]
+                training = builders.Training(builders.job(), (*learners, *pods), None)
+                self.assertEqual(node_without_coordinator(training), node)
