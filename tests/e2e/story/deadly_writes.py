@@ -21,6 +21,10 @@ _SEED = 6
 _LEASE = "--lease-seconds=4"  # each operator waits for the lease of the last
 _SIZE_SECONDS = 400.0  # an operator lives for some seconds, and a size takes dozens of lives
 _HEADER = ("write", "killed before it", "killed after it")
+_NEEDED = (
+    "POST secrets", "POST networkpolicies", "POST services", "POST pods", "PATCH pods",
+    "PATCH elastictrainingjobs/status", "DELETE pods",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,8 @@ def play(life: Life, stage: Stage, screen: Screen) -> list[checks.Check]:
             scene.wait(what, lambda each, size=size: each.trains_on(size) and bool(each.progress.step), _SIZE_SECONDS)
             screen.say(f"   the operator was killed {sum(map(_is_kill, operator.seen()))} times")
         end = scene.complete()
+        # The last write takes it away.
+        watcher.wait("its coordinator is gone", without_coordinator, _SIZE_SECONDS, lambda _: None)
         worlds = watcher.worlds()
         seen = operator.seen()
     screen.close_table()
@@ -95,8 +101,12 @@ def table(seen: Sequence[Exchange]) -> list[list[str]]:
 def spared(seen: Sequence[Exchange]) -> list[str]:
     """Kinds of writes that no training does without, and at which the operator was never killed."""
     hit = {kind(each) for each in seen if _is_kill(each)}
-    needed = ("POST pods", "POST secrets", "POST services", "PATCH pods", "PATCH elastictrainingjobs/status")
-    return [f"never at {name}" for name in needed if name not in hit]
+    return [f"never at {name}" for name in _NEEDED if name not in hit]
+
+
+def without_coordinator(world: World) -> bool:
+    training = world.training(_NAME)
+    return training is not None and all(pod.role != "coordinator" for pod in training.pods)
 
 
 def doubled(worlds: Sequence[World], needed: int) -> list[str]:

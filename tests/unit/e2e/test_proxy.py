@@ -1,3 +1,4 @@
+import dataclasses
 import http.client
 import http.server
 import json
@@ -5,6 +6,7 @@ import threading
 import time
 import unittest
 
+import builders
 from story import bad_connection, behind_proxy, deadly_writes
 from story.faulty_proxy import AFTER, BEFORE, Exchange, Failpoints, Handler, Mood, Server, Way, serve, write_of
 
@@ -174,11 +176,23 @@ class SeenTest(unittest.TestCase):
             exchange("POST", PODS, BEFORE), exchange("PATCH", f"{PODS}/one-0", AFTER),
             exchange("POST", "/api/v1/namespaces/demo/secrets", BEFORE),
             exchange("POST", SERVICES, AFTER), exchange("PATCH", f"{JOB}/status", BEFORE),
+            exchange("POST", "/apis/networking.k8s.io/v1/namespaces/demo/networkpolicies", BEFORE),
+            exchange("DELETE", f"{PODS}/one-coordinator-1", AFTER),
         ]  # fmt: skip
         self.assertEqual(deadly_writes.spared(needed), [])
         survived = [*needed[1:], exchange("POST", PODS, "201")]
         self.assertEqual(deadly_writes.spared(survived), ["never at POST pods"])
         self.assertIn(["PATCH elastictrainingjobs/status", "1", "0"], deadly_writes.table(needed))
+
+    def test_the_last_write_takes_the_coordinator_away(self) -> None:
+        learner = builders.learner(0, phase="Succeeded")
+        coordinator = dataclasses.replace(learner, name="deadly-coordinator-1", role="coordinator")
+        job = builders.job("deadly", phase="Succeeded")
+        for pods, gone in (((learner, coordinator), False), ((learner,), True)):
+            with self.subTest(gone=gone):
+                world = builders.world(0.0, builders.Training(job, pods, None))
+                self.assertEqual(deadly_writes.without_coordinator(world), gone)
+        self.assertFalse(deadly_writes.without_coordinator(builders.world(0.0)))
 
     def test_the_busiest_second(self) -> None:
         seen = [exchange("GET", PODS, time=time) for time in (0.0, 0.9, 1.1, 1.2, 1.8, 5.0)]
