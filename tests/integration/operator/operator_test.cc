@@ -298,18 +298,18 @@ TEST_F(OperatorTest, WhatALeaderWroteThatWasCutOffComesTooLateToChangeAnything) 
   const std::string server = config().server;
   DeafWay way(std::stoi(server.substr(server.rfind(':') + 1)));
   const kube::TempFolder folder;
-  std::stringstream kubeconfig;
-  kubeconfig << std::ifstream(std::getenv("PLIANT_TEST_KUBECONFIG")).rdbuf();
-  std::string text = kubeconfig.str();
+  const std::string kubeconfig = std::getenv("PLIANT_TEST_KUBECONFIG");
+  std::stringstream read;
+  read << std::ifstream(kubeconfig).rdbuf();
+  std::string text = read.str();
   const std::size_t at = text.find(server);
   ASSERT_NE(at, std::string::npos);
   text.replace(at, server.size(), "https://127.0.0.1:" + std::to_string(way.port()));
-  ASSERT_EQ(operator_->Stop(seconds(3)), 0);
   operator_.emplace(Arguments(folder.Write("kubeconfig", text)));
   Submit("one");
   ASSERT_TRUE(kube::WaitUntil([&] { return OpenLearners() == 2; }, seconds(60))) << Status("one");
   const json before = Lease();
-  OperatorProcess other(Arguments(std::getenv("PLIANT_TEST_KUBECONFIG")));
+  OperatorProcess other(Arguments(kubeconfig));
 
   way.set_deaf(true);
   EndLearner(Pods("learner")[0]["metadata"]["name"], 1, {{"reason", "Failed"}});
