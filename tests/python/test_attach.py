@@ -371,6 +371,18 @@ class AttachTest(unittest.TestCase):
         self.make()
         self.assertIsNotNone(self.train(), "and none of them is left open")
 
+    def test_operations_need_be_deterministic_in_bitwise_mode_only(self):
+        """Some have no deterministic kernel on a GPU, and raise."""
+        self.addCleanup(torch.use_deterministic_algorithms, False)
+        self.addCleanup(setattr, torch.backends.cudnn, "benchmark", False)
+        for mode, deterministic in (("Statistical", False), ("Bitwise", True), ("", True)):
+            torch.use_deterministic_algorithms(False)
+            torch.backends.cudnn.benchmark = True
+            with mock.patch.dict(os.environ, {"PLIANT_REPRODUCIBILITY": mode}):
+                self.make()
+            self.assertEqual(torch.are_deterministic_algorithms_enabled(), deterministic, mode)
+            self.assertEqual(torch.backends.cudnn.benchmark, not deterministic, mode)
+
     def test_an_abandoned_loop_is_closed_by_the_next(self):
         self.make()
         for step in self.elastic.steps():

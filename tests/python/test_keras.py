@@ -313,6 +313,17 @@ class KerasLoopTest(unittest.TestCase):
         flow = self.flow()
         self.assert_same(train((flow, flow)), train((self.images(), self.images())))
 
+    def test_operations_need_be_deterministic_in_bitwise_mode_only(self):
+        from pliant._keras.engine import engine_of_backend
+
+        for mode, bitwise in (("Statistical", False), ("Bitwise", True)):
+            with (
+                mock.patch.dict(os.environ, {"PLIANT_REPRODUCIBILITY": mode}),
+                mock.patch.object(engine_of_backend(), "settle") as settle,
+            ):
+                self.attach()
+            settle.assert_called_once_with(mock.ANY, bitwise=bitwise)
+
     def test_the_doctor_finds_keras_enough(self):
         command = [sys.executable, "-B", "-m", "pliant", "doctor"]
         ended = subprocess.run(command, capture_output=True, text=True, timeout=300)

@@ -240,6 +240,7 @@ def attach(
         gpu_problem=engine_type.gpu_problem(),
     )
     guard.watch(learner)
+    engine_type.settle(threads, bitwise=learner.job().bitwise)
     try:
         if epochs < 1:
             raise InvalidProgram(f"epochs is {epochs}: it must be at least 1")

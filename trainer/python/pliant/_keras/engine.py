@@ -25,9 +25,14 @@ class Engine(abc.ABC):
         self._objective = objective
 
     @staticmethod
+    def settle(threads: int, *, bitwise: bool) -> None:
+        """What is the framework's own, before anything is computed: threads where they can still be
+        set and, of a bitwise job, deterministic operations."""
+
+    @staticmethod
     @abc.abstractmethod
     def describe(threads: int) -> str:
-        """Settings and versions that the bits depend on."""
+        """Versions and settings that the bits depend on."""
 
     @staticmethod
     @abc.abstractmethod

@@ -23,8 +23,12 @@ class TensorFlow(Engine):
         self._compiled_apply = tf.function(self._trace_apply)
 
     @staticmethod
+    def settle(threads: int, *, bitwise: bool) -> None:
+        if bitwise:
+            tf.config.experimental.enable_op_determinism()
+
+    @staticmethod
     def describe(threads: int) -> str:
-        tf.config.experimental.enable_op_determinism()
         text = f"tensorflow {tf.__version__} threads={threads}"
         gpus = tf.config.list_physical_devices("GPU")
         if gpus:

@@ -7,15 +7,18 @@ import keras
 import numpy as np
 import torch
 
-from .._torch.numerics import compute_deterministically, describe, gpu_problem, seed_all
+from .._torch.numerics import describe, gpu_problem, seed_all, settle
 from .engine import Engine, parts_of
 from .objective import correct_of
 
 
 class Torch(Engine):
     @staticmethod
+    def settle(threads: int, *, bitwise: bool) -> None:
+        settle(threads, bitwise=bitwise)
+
+    @staticmethod
     def describe(threads: int) -> str:
-        compute_deterministically(threads)
         return describe(threads)
 
     @staticmethod

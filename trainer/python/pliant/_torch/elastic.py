@@ -18,7 +18,7 @@ from ..process import Guard
 from .batches import Batches, Collate, size_of
 from .final_model import load_final_model
 from .gradients import Gradients
-from .numerics import compute_deterministically, describe, gpu_problem, seed_all
+from .numerics import describe, gpu_problem, seed_all, settle
 from .training_state import TrainingState
 
 # Loss (mean over the batch, or its sum: see `attach`) and, where it means something, how many of
@@ -269,7 +269,6 @@ def attach(
     checkpoint_dir: None: PLIANT_CHECKPOINT_DIR, else ./checkpoints. In a job its volume, always.
     """
     threads = threads or int(os.environ.get("OMP_NUM_THREADS") or 1)
-    compute_deterministically(threads)
     guard = Guard()
     learner = Learner(
         name=name or type(model).__name__,
@@ -278,6 +277,7 @@ def attach(
         gpu_problem=gpu_problem(),
     )
     guard.watch(learner)
+    settle(threads, bitwise=learner.job().bitwise)
     try:
         if epochs < 1:
             raise InvalidProgram(f"epochs is {epochs}: it must be at least 1")

@@ -18,11 +18,17 @@ def seed_all(seed: int) -> None:
         torch.cuda.manual_seed_all(seed)
 
 
-def compute_deterministically(threads: int) -> None:
-    """The number of threads decides how sums inside a kernel are cut, so it is part of the
-    result."""
+def settle(threads: int, *, bitwise: bool) -> None:
+    """The number of threads decides how sums inside a kernel are cut, so it is part of the result.
+    Where the result may differ in its rounding, a program may use operations that have no
+    deterministic kernel."""
     torch.set_num_threads(threads)
     _limit_openblas(threads)
+    if bitwise:
+        _compute_deterministically()
+
+
+def _compute_deterministically() -> None:
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.use_deterministic_algorithms(True)
     torch.backends.cudnn.benchmark = False
