@@ -6,6 +6,7 @@ import contextlib
 import copy
 import io
 import pathlib
+import re
 import sys
 import unittest
 from unittest import mock
@@ -20,6 +21,8 @@ from pliant._torch.optimizer_state import OptimizerState
 from pliant._torch.training_state import TrainingState
 from pliant.errors import InvalidProgram
 from torch import nn
+
+PACKAGE = pathlib.Path(pliant.__file__).parent
 
 OPTIMIZERS = {
     "Adadelta": {}, "Adagrad": {}, "Adam": {"weight_decay": 0.1}, "AdamW": {"amsgrad": True}, "Adamax": {},
@@ -220,8 +223,7 @@ class LanguageTest(unittest.TestCase):
     }  # fmt: skip
 
     def test_the_package_is_of_python_3_10(self):
-        package = pathlib.Path(pliant.__file__).parent
-        files = sorted(package.rglob("*.py"))
+        files = sorted(PACKAGE.rglob("*.py"))
         self.assertGreater(len(files), 30)
         for file in files:
             with self.subTest(file.name):
@@ -235,6 +237,26 @@ class LanguageTest(unittest.TestCase):
                     elif isinstance(node, ast.Attribute):
                         names.add(node.attr)
                 self.assertFalse(names & self.LATER)
+
+    def test_attach_has_the_arguments_of_each_framework(self):
+        """For editors and type checkers its overloads tell of them."""
+
+        def signatures(module):
+            tree = ast.parse((PACKAGE / module).read_text())
+            functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+            # Quoted or not, and whatever a module is imported as.
+            return [
+                re.sub(
+                    r"'|of_\w+\.", "", f"{ast.unparse(each.args)} -> {ast.unparse(each.returns)}"
+                )
+                for each in functions
+                if each.name == "attach"
+            ]
+
+        *overloads, _ = signatures("_attach.py")
+        self.assertEqual(overloads, [
+            *signatures("_torch/elastic.py"), *signatures("_keras/elastic.py")
+        ])  # fmt: skip
 
 
 class PlainStateTest(unittest.TestCase):

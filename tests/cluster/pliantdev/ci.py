@@ -1,4 +1,4 @@
-"""The whole check of a change: format, warnings, tests, the CUDA build and the end-to-end story."""
+"""The whole check of a change: format, types, warnings, tests, the CUDA build and the end-to-end story."""
 
 import time
 from collections.abc import Callable
@@ -30,6 +30,14 @@ def _check_format() -> None:
         )
 
 
+def _check_types() -> None:
+    settings = ["--config-file", "trainer/python/pyproject.toml", "--cache-dir", "build/mypy"]
+    sources = ["trainer/python/pliant", "trainer/python/compatibility"]
+    build_image.stage("build", "about 5 min")
+    with phase("Checking the types of the Python package"):
+        build_image.run(["mypy", *settings, *sources], log_file("types"), "the type check")
+
+
 def _check_tests(counts: Counts) -> None:
     if counts.failed:
         raise DevError(f"tests failed: {counts}")
@@ -40,6 +48,7 @@ def run() -> int:
     preflight.check(cluster=True)
     parts: dict[str, Callable[[], None]] = {
         "format": _check_format,
+        "types": _check_types,
         "tests": lambda: _check_tests(commands.run_tests([])),
         "alerts and dashboard": prometheus.check,
         **{

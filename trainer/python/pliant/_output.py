@@ -44,7 +44,7 @@ class KeptStreams:
     def __init__(self, learner: Learner) -> None:
         self._before = (sys.stdout, sys.stderr)
         self._copies = (OutputCopy(sys.stdout, learner), OutputCopy(sys.stderr, learner))
-        sys.stdout, sys.stderr = self._copies  # type: ignore[assignment]
+        sys.stdout, sys.stderr = self._copies
 
     def close(self) -> None:
         """Who holds a stream of ours goes on writing to the one behind it."""
