@@ -83,8 +83,23 @@ PYTHON_IMAGES = {"learner-pytorch": "about 2 min", "learner-tensorflow": "about 
 
 def build_python_image(name: str) -> str:
     """An image of Python programs, with the package of the present source."""
+    return _with_package(name, build_image.stage(f"{name}-base", PYTHON_IMAGES[name]))
+
+
+def build_keras_test_image() -> str:
+    """The same for tests only: Keras over PyTorch and over JAX."""
+    below = build_image.stage("learner-pytorch-base", PYTHON_IMAGES["learner-pytorch"])
+    dockerfile = CLUSTER_SOURCES / "keras.Dockerfile"
+    base = f"localhost/pliant/keras-tests-base:{content_hash(below, dockerfile)}"
+    if not engine().has(base):
+        with phase(f"Building the image {base}", "about 2 min"):
+            log = log_file("image-keras-tests-base")
+            engine().build(dockerfile, CLUSTER_SOURCES, base, log, base=below)
+    return _with_package("keras-tests", base)
+
+
+def _with_package(name: str, base: str) -> str:
     compile_preset("release", "pliant")
-    base = build_image.stage(f"{name}-base", PYTHON_IMAGES[name])
     install = "cd /src/build/release && rm -rf python && cmake --install . --component python --prefix python --strip"
     build_image.run(["sh", "-ec", install], log_file("python"), "installing the Python package")
     package = build_image.build_directory() / "release" / "python"

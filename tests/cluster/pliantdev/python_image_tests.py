@@ -1,27 +1,41 @@
-"""Tests of what only an image of Python programs has: Keras with TensorFlow, too large for the build image."""
+"""Tests of what only images of Python programs have: Keras, too large for the build image, over each of the frameworks
+below it."""
 
 import subprocess
+from collections.abc import Callable
 
 from . import build_image, product
 from .counts import Counts
-from .images import Mounted, engine
 from .errors import last_lines
+from .images import Mounted, engine
 from .progress import log_file, phase, say
 from .settings import REPO
 
-_IMAGE = "learner-tensorflow"
+# What KERAS_BACKEND says → the image that has it.
+_IMAGES: dict[str, Callable[[], str]] = {
+    "tensorflow": lambda: product.build_python_image("learner-tensorflow"),
+    "torch": product.build_keras_test_image,
+    "jax": product.build_keras_test_image,
+}
 _PACKAGE = "/usr/local/lib/python3.13/dist-packages/pliant"
 
 
 def run() -> Counts:
-    """The package as it is in the image, against the coordinator of the build, as one case."""
+    """The package as it is in an image, against the coordinator of the build: each framework is one case."""
     product.compile_preset("release", "pliant", "pliant-coordinator")
-    image = product.build_python_image(_IMAGE)
-    log = log_file("test-keras")
+    counts = Counts()
+    for backend, image in _IMAGES.items():
+        counts += _run_on(backend, image())
+    return counts
+
+
+def _run_on(backend: str, image: str) -> Counts:
+    log = log_file(f"test-keras-{backend}")
     inside = Mounted(
         command=["python3", "-B", "/src/tests/python/test_keras.py"],
         mounts={REPO: "/src", build_image.build_directory(): "/src/build"},
         environment={
+            "KERAS_BACKEND": backend,
             "PLIANT_BIN": "/src/build/release/bin",
             "PYTHONPATH": "/src/tests/scenario",
             # The coordinator's libraries are those that the package brings.
@@ -29,13 +43,13 @@ def run() -> Counts:
             "HOME": "/tmp",
         },
     )
-    with phase(f"Running the Keras tests in {_IMAGE}"), log.open("w") as out:
+    with phase(f"Running the Keras tests over {backend}"), log.open("w") as out:
         command = engine().command_to_run(image, inside)
         ended = subprocess.run(
             command, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, check=False
         )
     counts = Counts(failed=1) if ended.returncode else Counts(passed=1)
-    say(f"Keras tests: {counts}")
+    say(f"Keras tests over {backend}: {counts}")
     if counts.failed:
         say(f"last lines of {log}:\n{last_lines(log, 60)}")
     return counts
