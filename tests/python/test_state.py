@@ -1,12 +1,14 @@
-"""State at fixed addresses, python values as bytes, and what the package is written in, without any other process."""
+"""State at fixed addresses, python values as bytes, and what the package and its library are made of, without a learner."""
 
 import ast
 import collections
 import contextlib
 import copy
 import io
+import os
 import pathlib
 import re
+import subprocess
 import sys
 import unittest
 from unittest import mock
@@ -22,6 +24,7 @@ from pliant._torch.training_state import TrainingState
 from pliant.errors import InvalidProgram
 from torch import nn
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 PACKAGE = pathlib.Path(pliant.__file__).parent
 
 OPTIMIZERS = {
@@ -257,6 +260,28 @@ class LanguageTest(unittest.TestCase):
         self.assertEqual(overloads, [
             *signatures("_torch/elastic.py"), *signatures("_keras/elastic.py")
         ])  # fmt: skip
+
+
+class LibraryTest(unittest.TestCase):
+    """It stands in a process beside what frameworks bring, of other versions."""
+
+    def said_by(self, *command):
+        library = os.environ["PLIANT_LIBRARY"]
+        return subprocess.run(
+            [*command, library], capture_output=True, text=True, check=True, timeout=60
+        ).stdout
+
+    def test_it_exports_the_functions_of_its_header_and_nothing_else(self):
+        header = (ROOT / "trainer" / "runtime" / "pliant.h").read_text()
+        declared = set(re.findall(r"^PLIANT_API .*?\b(pliant_\w+)\(", header, re.MULTILINE))
+        self.assertIn("pliant_open", declared)
+        lines = self.said_by("nm", "--dynamic", "--defined-only", "--format=posix").splitlines()
+        self.assertEqual({line.split()[0] for line in lines}, declared)
+
+    def test_it_links_no_framework(self):
+        needed = self.said_by("ldd")
+        self.assertIn("libstdc++", needed)
+        self.assertNotRegex(needed, "libtorch|libc10|libtensorflow|libpython|libopenblas")
 
 
 class PlainStateTest(unittest.TestCase):
