@@ -16,7 +16,7 @@ from unittest import mock
 import pliant
 import torch
 from pliant import process
-from pliant._plain_state import decode, encode
+from pliant._plain_state import PlainMemory, decode, encode
 from pliant._seeds import mix
 from pliant._torch.mirror import Mirror
 from pliant._torch.optimizer_state import OptimizerState
@@ -314,6 +314,27 @@ class PlainStateTest(unittest.TestCase):
             theirs.load_state_dict(decode(encode(ours.state_dict())))
             self.assertEqual(theirs.last_epoch, 3)
             self.assertEqual(theirs.state_dict()["_last_lr"], ours.state_dict()["_last_lr"])
+
+    def test_what_has_grown_too_large_is_named(self):
+        class Learner:
+            def register(self, name, **_):
+                pass
+
+        losses = []
+        state = {
+            "optimizer": {"groups": [{"lr": 0.1}]},
+            "others": {"meter": {"n": 1, "losses": losses}},
+        }
+        memory = PlainMemory()
+        memory.register(Learner(), state)
+        losses += [1 / 3] * 500
+        memory.write(state)
+        self.assertEqual(memory.read(), state)
+        losses += [1 / 3] * 500
+        which = rf"\(others\.meter\.losses: {len(encode(losses))}\)"
+        takes = rf"takes {len(encode(state))} bytes {which}, and had room for {(1 << 14) - 8},"
+        with self.assertRaisesRegex(InvalidProgram, takes):
+            memory.write(state)
 
     def test_code_is_refused(self):
         with self.assertRaisesRegex(InvalidProgram, "state.hook is a function"):

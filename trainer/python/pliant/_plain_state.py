@@ -46,9 +46,9 @@ class PlainMemory:
         room = len(self._memory) - _LENGTH_BYTES
         if len(data) > room:
             raise InvalidProgram(
-                f"the state that was registered takes {len(data)} bytes, and had room for {room}: "
-                "state that grows cannot be handed over. Of a list keep the last so many (a deque "
-                "with maxlen), of what is counted the sum"
+                f"the state that was registered takes {len(data)} bytes{_largest(value)}, and had "
+                f"room for {room}, as settled at the start: state that grows cannot be handed over. "
+                "Of a list keep the last so many (a deque with maxlen), of what is counted the sum"
             )
         whole = len(data).to_bytes(_LENGTH_BYTES, "little") + data
         whole += bytes(len(self._memory) - len(whole))
@@ -60,6 +60,19 @@ class PlainMemory:
         if length > len(memory) - _LENGTH_BYTES:
             raise InvalidProgram("the state that was taken over is damaged: python.state")
         return decode(memory[_LENGTH_BYTES : _LENGTH_BYTES + length])
+
+
+def _largest(value: Any) -> str:
+    """What takes most, as far down as one value is at least half of it all, with its bytes."""
+    names, size = [], len(encode(value))
+    while isinstance(value, dict) and value:
+        sizes = {name: len(encode(item)) for name, item in value.items()}
+        name = max(sizes, key=lambda each: sizes[each])
+        if 2 * sizes[name] < size:
+            break
+        names.append(str(name))
+        value, size = value[name], sizes[name]
+    return f" ({'.'.join(names)}: {size})" if names else ""
 
 
 def encode(value: Any) -> bytes:
