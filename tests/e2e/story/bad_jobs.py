@@ -8,12 +8,13 @@ from . import checks
 from .api_server import ApiServer
 from .errors import StoryError
 from .screen import Screen
-from .spoilt import BAD_JOBS, QUOTA_MEMORY, REFUSED_JOBS, BadJob, RefusedJob
+from .spoilt import BAD_JOBS, QUOTA_MEMORY, REFUSED_JOBS, BadJob, RefusedJob, raising_program
 from .stage import DEMO, GPUS_TOTAL, NAMESPACE, Stage, with_epochs
 from .watcher import Watcher
 from .world import Job, World
 
 _BYSTANDER = "bystander"
+_RAISES = "bad-python"
 _AT_ONCE = 6  # of the GPUs; the bystander keeps the others
 _SHOWN_SECONDS = 120.0
 _LOOK_SECONDS = 1.0
@@ -43,6 +44,7 @@ def play(stage: Stage, screen: Screen) -> list[checks.Check]:
         named = [(f"bad-{number}", bad) for number, bad in enumerate(BAD_JOBS, 1)]
         for first in range(0, len(named), _AT_ONCE):
             found += _bad_jobs(stage, screen, watcher, dict(named[first : first + _AT_ONCE]))
+        found += _raising_program(stage, screen, watcher)
         step = watcher.worlds()[-1].trainings[_BYSTANDER].progress.step
         watcher.wait("the bystander trains on", _bystander_trains(step + 1), _SHOWN_SECONDS, lambda world: None)
         found += [unharmed(watcher.worlds(), pods_before), *checks.check_worlds(watcher.worlds(), GPUS_TOTAL)]
@@ -88,6 +90,52 @@ def _bad_jobs(stage: Stage, screen: Screen, watcher: Watcher, bad_jobs: Mapping[
     found = [_says_why(stage, watcher, name, bad, deadline) for name, bad in bad_jobs.items()]
     stage.kubectl.run("delete", "elastictrainingjobs", *bad_jobs, "--wait", "--timeout=120s")
     return found
+
+
+def _raising_program(stage: Stage, screen: Screen, watcher: Watcher) -> list[checks.Check]:
+    """One learner of two raises: its traceback is in `kubectl logs`, the last line in a condition."""
+    if not stage.pytorch_image:
+        screen.say("no image of PyTorch programs: one that raises is left out", "yellow")
+        return []
+    bad = raising_program(stage.pytorch_image)
+    job = stage.manifest("training-1")
+    job["metadata"]["name"] = _RAISES
+    bad.spoil(job)
+    screen.say(f"kubectl apply {_RAISES}: {bad.name}")
+    stage.kubectl.apply(job)
+    found = [_says_why(stage, watcher, _RAISES, bad, time.monotonic() + _SHOWN_SECONDS)]
+    ended = watcher.wait("both learners have ended", _holds_no_gpu(_RAISES), _SHOWN_SECONDS, lambda world: None)
+    failed = [pod.name for pod in ended.trainings[_RAISES].learner_pods() if pod.phase == "Failed"]
+    logs = [stage.kubectl.attempt("logs", pod, "--container=learner").stdout for pod in failed]
+    stage.kubectl.run("delete", "elastictrainingjob", _RAISES, "--wait", "--timeout=120s")
+    return [*found, one_fails(watcher.worlds(), _RAISES), has_traceback(logs, bad)]
+
+
+def _holds_no_gpu(name: str) -> Callable[[World], bool]:
+    def reached(world: World) -> bool:
+        training = world.training(name)
+        return training is not None and training.job.is_true("Failed") and training.gpus_held == 0
+
+    return reached
+
+
+def one_fails(worlds: Sequence[World], name: str) -> checks.Check:
+    """Of several learners; the others end as they are told to. Pure."""
+    trainings = [training for world in worlds if (training := world.training(name))]
+    pods = [pod for training in trainings for pod in training.learner_pods()]
+    seen = {pod.name for pod in pods}
+    failed = {pod.name for pod in pods if pod.phase == "Failed"}
+    holds = len(failed) == 1 and len(seen) > 1
+    problems = () if holds else (f"of {len(seen)} learners failed: {', '.join(sorted(failed)) or 'none'}",)
+    return checks.Check("one learner raises, and the others end well", problems)
+
+
+def has_traceback(logs: Sequence[str], bad: BadJob) -> checks.Check:
+    """The message in the condition has the place, too, which a traceback names above its last line. Pure."""
+    parts = ("Traceback (most recent call last)", bad.says.removesuffix(" ("))
+    holds = any(all(part in log for part in parts) for log in logs)
+    problems = () if holds else (f"{len(logs)} logs without {parts[0]}: {[log[-500:] for log in logs]}",)
+    return checks.Check(f"{bad.name}: its traceback is in kubectl logs", problems)
 
 
 def _says_why(stage: Stage, watcher: Watcher, name: str, bad: BadJob, deadline: float) -> checks.Check:

@@ -297,3 +297,37 @@ BAD_JOBS = (
         "learningRate",
     ),
 )
+
+# One of the learners raises once, the one that has shard 0 of the step: who does the shard again is not to raise, too.
+_RAISES_ONCE = """
+import pathlib, pliant, torch
+from torch.nn.functional import cross_entropy
+
+torch.manual_seed(0)
+data = torch.utils.data.TensorDataset(torch.randn(4096, 8), torch.zeros(4096, dtype=torch.long))
+model = torch.nn.Linear(8, 2)
+elastic = pliant.attach(model, torch.optim.SGD(model.parameters(), 0.1), data, epochs=1_000_000)
+raised = pathlib.Path(elastic.job.checkpoint_dir, "raised")
+for step in elastic.steps():
+    for inputs, labels in step:
+        if step.number >= 3 and step.shard.index == 0 and not raised.exists():
+            raised.parent.mkdir(parents=True, exist_ok=True)
+            raised.touch()
+            raise ValueError("the third step is a bad one")
+        step.backward(cross_entropy(model(inputs), labels))
+    step.commit()
+"""
+
+
+def raising_program(image: str) -> BadJob:
+    """Two learners of a PyTorch program, in an image of such programs."""
+
+    def spoil(job: dict) -> None:
+        resources = {"requests": {"cpu": "50m", "memory": "256Mi"}}
+        command = ["/usr/bin/python3", "-c", _RAISES_ONCE]
+        _learner(job).update(image=image, command=command, args=[], resources=resources)
+        job["spec"]["elastic"] = {"minLearners": 2, "maxLearners": 2}
+        job["spec"]["failurePolicy"] = {"maxFailures": 0}
+
+    says = "ValueError: the third step is a bad one ("
+    return BadJob("a Python program that raises", spoil, "Failed", "TooManyFailures", says)

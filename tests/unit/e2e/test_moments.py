@@ -63,7 +63,7 @@ class BreakTest(unittest.TestCase):
 class BadJobsTest(unittest.TestCase):
     def test_each_spoils_the_manifest_in_its_own_way(self) -> None:
         spoilt_jobs = []
-        for each in (*spoilt.BAD_JOBS, *spoilt.REFUSED_JOBS):
+        for each in (*spoilt.BAD_JOBS, spoilt.raising_program("there/pytorch:1"), *spoilt.REFUSED_JOBS):
             job = copy.deepcopy(JOB)
             each.spoil(job)
             self.assertNotIn(job, [JOB, *spoilt_jobs], each.name)
@@ -84,6 +84,34 @@ class BadJobsTest(unittest.TestCase):
         ):
             with self.subTest(worlds=worlds):
                 self.assertEqual(len(bad_jobs.unharmed(worlds, first).problems), problems)
+
+    def test_one_learner_raises_and_the_others_end_well(self) -> None:
+        def world(*phases: str) -> builders.World:
+            pods = tuple(builders.learner(number, phase=phase) for number, phase in enumerate(phases))
+            return builders.world(0.0, builders.Training(builders.job("raises"), pods, None))
+
+        for worlds, holds in (
+            ([world("Running", "Running"), world("Failed", "Running"), world("Failed", "Succeeded")], True),
+            ([world("Running", "Running"), world("Failed")], True),
+            ([world("Running", "Running"), world("Failed", "Failed")], False),
+            ([world("Running"), world("Failed")], False),
+            ([world("Running", "Running")], False),
+            ([builders.world(0.0)], False),
+        ):
+            with self.subTest(worlds=worlds):
+                self.assertEqual(bad_jobs.one_fails(worlds, "raises").problems == (), holds)
+
+    def test_a_traceback_is_looked_for_in_the_logs(self) -> None:
+        bad = spoilt.raising_program("there/pytorch:1")
+        said = "ValueError: the third step is a bad one"
+        for logs, holds in (
+            ([f"a line\nTraceback (most recent call last):\n  ...\n{said}\n"], True),
+            ([said], False),
+            (["Traceback (most recent call last):\n"], False),
+            ([], False),
+        ):
+            with self.subTest(logs=logs):
+                self.assertEqual(bad_jobs.has_traceback(logs, bad).problems == (), holds)
 
     def test_a_condition_says_it_by_status_reason_and_message(self) -> None:
         failed = next(bad for bad in spoilt.BAD_JOBS if bad.condition == "Failed")
