@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace pliant {
@@ -73,6 +74,7 @@ class OutputFile {
   OutputFile& operator=(const OutputFile&) = delete;
 
   bool Append(std::string_view text) {
+    if (file_ >= 0 && IsRemoved()) Close();
     if (file_ < 0 && !Open()) return false;
     if (bytes_ > 0 && bytes_ + text.size() > bytes_most_) TurnOver();
     if (file_ < 0) return false;
@@ -85,6 +87,12 @@ class OutputFile {
   }
 
  private:
+  // As the oldest, where this learner was quiet while more than `files_most` others came.
+  bool IsRemoved() const {
+    struct stat status = {};
+    return fstat(file_, &status) != 0 || status.st_nlink == 0;
+  }
+
   bool Open() {
     std::error_code error;
     std::filesystem::create_directories(path_.parent_path(), error);

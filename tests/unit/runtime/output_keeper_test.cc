@@ -1,9 +1,11 @@
 #include "trainer/runtime/output_keeper.h"
 
+#include <chrono>
 #include <filesystem>
 #include <format>
 #include <fstream>
 #include <string>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -71,6 +73,21 @@ TEST_F(OutputKeeperTest, TheOldestFilesGo) {
   for (int i = 5; i < 9; ++i) {
     EXPECT_TRUE(std::filesystem::exists(folder_ / std::format("learner-{}.log", i))) << i;
   }
+}
+
+TEST_F(OutputKeeperTest, AQuietLearnerWhoseFileIsRemovedMakesAnother) {
+  const auto path = folder_ / "learner-1.log";
+  auto keeper = NewOutputKeeper(path);
+  keeper->Keep("before\n");
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (ReadFile(path).value_or("") != "before\n" &&
+         std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  ASSERT_TRUE(std::filesystem::remove(path));
+  keeper->Keep("after\n");
+  keeper.reset();
+  EXPECT_EQ(ReadFile(path).value_or(""), "after\n");
 }
 
 TEST_F(OutputKeeperTest, AVolumeThatIsFullCostsLinesOnly) {
