@@ -80,8 +80,7 @@ TEST_F(OutputKeeperTest, AQuietLearnerWhoseFileIsRemovedMakesAnother) {
   auto keeper = NewOutputKeeper(path);
   keeper->Keep("before\n");
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (ReadFile(path).value_or("") != "before\n" &&
-         std::chrono::steady_clock::now() < deadline) {
+  while (ReadFile(path).value_or("") != "before\n" && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   ASSERT_TRUE(std::filesystem::remove(path));

@@ -47,8 +47,9 @@ class PlainMemory:
         if len(data) > room:
             raise InvalidProgram(
                 f"the state that was registered takes {len(data)} bytes{_largest(value)}, and had "
-                f"room for {room}, as settled at the start: state that grows cannot be handed over. "
-                "Of a list keep the last so many (a deque with maxlen), of what is counted the sum"
+                f"room for {room}, as settled at the start: state that grows cannot be handed "
+                "over. Of a list keep the last so many (a deque with maxlen), of what is counted "
+                "the sum"
             )
         whole = len(data).to_bytes(_LENGTH_BYTES, "little") + data
         whole += bytes(len(self._memory) - len(whole))
