@@ -1,5 +1,6 @@
 """How much of its work a job of four learners gets done while one of them is killed every twenty
-seconds. Against torchrun, which begins anew at its newest snapshot.
+seconds. Against torchrun, which begins anew at its newest snapshot. Both take turns, undisturbed
+and then killed: once, for a turn takes minutes.
 
 Whoever starts in place of one that was killed takes time of the cores on which the others train: an
 import of torch is seconds. That time is reported, and what is lost without it.
@@ -11,12 +12,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import turns
 from commits import Commit, differing, hashes
 from elastic_job import ElasticJob, Member
 from rows import Aim, Measured, Row, line, measured_row
 from sizes import SIZES
 from torchrun_job import Agent, TorchrunJob
-from trainers import Late, shared_core_of, wait_for_steps
+from trainers import shared_core_of, wait_for_steps
 
 _MODEL = "transformer"
 _LEARNERS = 4
@@ -43,8 +45,34 @@ class Spell:
 def measure(binaries: Path, *, quick: bool) -> Iterator[Row]:
     del binaries
     seconds, every = (6.0, 4.0) if quick else (180.0, 20.0)
-    undisturbed = _of_pliant(seconds, None)
-    killed = _of_pliant(seconds, every)
+    # Undisturbed, and killed.
+    spells: list[Spell] = []
+    rivals: list[Spell] = []
+
+    def of_pliant(number: int) -> None:
+        spells.append(_of_pliant(seconds, every if number else None))
+
+    def of_torchrun(number: int) -> None:
+        rivals.append(_of_torchrun(seconds, every) if number else _of_torchrun(60.0, None))
+
+    given_up = turns.take(
+        turns.Party(of_pliant, 2), {} if quick else {"torchrun": turns.Party(of_torchrun, 2)}
+    )
+    undisturbed, killed = spells
+    yield _shown(hashes_row(undisturbed, killed))
+    rival = rivals if len(rivals) == 2 else None
+    note = given_up.get("torchrun", f"1 repeat, which takes {seconds:.0f} s")
+    for name, starts_count in (("lost", True), ("lost-but-for-starts", False)):
+        theirs = None
+        if rival:
+            theirs = Measured.of([rival[1].lost(rival[0], starts_count=starts_count)])
+        ours = Measured.of([killed.lost(undisturbed, starts_count=starts_count)])
+        yield _shown(measured_row(f"goodput/{name}", "%", ours, theirs, aim=_LOST, note=note))
+    theirs = Measured.of(rival[1].start_cpu) if rival else None
+    yield _shown(measured_row("goodput/start-cpu", "s", Measured.of(killed.start_cpu), theirs))
+
+
+def hashes_row(undisturbed: Spell, killed: Spell) -> Row:
     common = undisturbed.hashes.keys() & killed.hashes.keys()
     different = differing(undisturbed.hashes, killed.hashes)
     row = measured_row(
@@ -52,22 +80,7 @@ def measure(binaries: Path, *, quick: bool) -> Iterator[Row]:
         note=f"of {len(common)} steps whose parameters were compared with the undisturbed run's",
     )  # fmt: skip
     # Nothing that was compared says nothing.
-    yield _shown(replace(row, met=bool(common) and not different))
-    rival = None
-    given_up = None
-    if not quick:
-        try:
-            rival = _of_torchrun(60.0, None), _of_torchrun(seconds, every)
-        except Late as late:
-            given_up = f"the rival was given up: {late}"
-    for name, starts_count in (("lost", True), ("lost-but-for-starts", False)):
-        theirs = None
-        if rival:
-            theirs = Measured.of([rival[1].lost(rival[0], starts_count=starts_count)])
-        ours = Measured.of([killed.lost(undisturbed, starts_count=starts_count)])
-        yield _shown(measured_row(f"goodput/{name}", "%", ours, theirs, aim=_LOST, note=given_up))
-    theirs = Measured.of(rival[1].start_cpu) if rival else None
-    yield _shown(measured_row("goodput/start-cpu", "s", Measured.of(killed.start_cpu), theirs))
+    return replace(row, met=bool(common) and not different)
 
 
 def _shown(row: Row) -> Row:

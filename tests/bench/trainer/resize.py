@@ -3,14 +3,16 @@ steps, less a step. Against torchrun, which starts all of them anew."""
 
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+import turns
 from commits import pause
 from elastic_job import ElasticJob
 from rows import Aim, Measured, Row, line, measured_row
 from torchrun_job import TorchrunJob
-from trainers import PATIENCE_SECONDS, Late, wait_for_steps
+from trainers import PATIENCE_SECONDS, wait_for_steps
 
 _MODEL = "transformer"
 _BOUND_MS = 50.0
@@ -18,45 +20,73 @@ _BOUND_MS = 50.0
 _BOUND = ("1->2", "2->1")
 # Before and after a change: for the medians, and for what a change may do late.
 _STEPS = 12
-# Name, how long a rendezvous waits for more (torchrun's default waits 30 s, each time), and how
-# often so many others come and go.
-_RIVALS = (("last-call-1s", 1, {1: 5, 3: 1}), ("last-call-default", None, {1: 1}))
+# So many others come and go, in each turn's job.
+_COUNTS = (1, 3)
+_REPEATS = 5
 # So long a rival may take for a change.
 _RIVAL_SECONDS = 150.0
 
 Pauses = dict[str, list[float]]
 
 
+@dataclass(frozen=True)
+class Rival:
+    last_call: int | None  # so long a rendezvous waits for more, in seconds; None: its default
+    repeats: int = _REPEATS
+    why_so_few: str = ""
+
+    def note(self) -> str:
+        return f"{self.repeats} repeats of the rival: {self.why_so_few}" if self.why_so_few else ""
+
+
+_RIVALS = {
+    "last-call-1s": Rival(1),
+    "last-call-default": Rival(None, 2, "each rendezvous waits 30 s, so that one takes minutes"),
+}
+
+
 def measure(binaries: Path, *, quick: bool) -> Iterator[Row]:
     del binaries
+    counts = _COUNTS[:1] if quick else _COUNTS
     ours: Pauses = defaultdict(list)
+    theirs: dict[str, Pauses] = {name: defaultdict(list) for name in _RIVALS}
+    given_up = turns.take(
+        turns.Party(lambda _: _of_pliant(counts, ours), 1 if quick else _REPEATS),
+        {} if quick else {name: _party(rival, theirs[name]) for name, rival in _RIVALS.items()},
+    )
+    for change in ours:
+        if quick:
+            yield _shown(change, "alone", ours[change])
+            continue
+        for name, rival in _RIVALS.items():
+            note = given_up.get(name, rival.note())
+            yield _shown(change, name, ours[change], theirs[name][change], note)
+
+
+def _party(rival: Rival, found: Pauses) -> turns.Party:
+    return turns.Party(lambda _: _of_torchrun(rival.last_call, found), rival.repeats)
+
+
+def _of_pliant(counts: Sequence[int], found: Pauses) -> None:
     with ElasticJob(_MODEL) as job:
-        _change(job, {1: 1} if quick else {1: 5, 3: 5}, ours)
-    if quick:
-        for change in ours:
-            yield _shown(change, "alone", ours, {})
-        return
-    for name, last_call, repeats in _RIVALS:
-        theirs: Pauses = defaultdict(list)
-        note = None
-        try:
-            with TorchrunJob(_MODEL, last_call=last_call) as job:
-                _change(job, repeats, theirs, patience=_RIVAL_SECONDS)
-        except Late as late:
-            note = f"the rival was given up: {late}"
-        for change in (change for count in repeats for change in _changes(count)):
-            yield _shown(change, name, ours, theirs, note)
+        _change(job, counts, found)
 
 
-def _shown(change: str, rival: str, ours: Pauses, theirs: Pauses, note: str | None = None) -> Row:
-    found = theirs.get(change)
+def _of_torchrun(last_call: int | None, found: Pauses) -> None:
+    with TorchrunJob(_MODEL, last_call=last_call) as job:
+        _change(job, _COUNTS, found, patience=_RIVAL_SECONDS)
+
+
+def _shown(
+    change: str, rival: str, ours: list[float], theirs: Sequence[float] = (), note: str = ""
+) -> Row:
     row = measured_row(
         f"resize/{change}/{rival}",
         "ms",
-        Measured.of(ours[change]),
-        Measured.of(found) if found else None,
+        Measured.of(ours),
+        Measured.of(theirs) if theirs else None,
         aim=Aim("value", _BOUND_MS) if change in _BOUND else None,
-        note=None if found else note,
+        note=note or None,
     )
     print(line(row), flush=True)
     return row
@@ -69,13 +99,13 @@ def _changes(count: int) -> tuple[str, str]:
 
 def _change(
     job: ElasticJob | TorchrunJob,
-    repeats: dict[int, int],
+    counts: Sequence[int],
     found: Pauses,
     *,
     patience: float = PATIENCE_SECONDS,
 ) -> None:
-    """Finds the pauses, in milliseconds, of the learner that is always there. `repeats`: how often
-    so many others come and go."""
+    """Finds the pauses, in milliseconds, of the learner that is always there. `counts`: so many
+    others come and go, one after the other."""
     (stays,) = job.join()
     wait_for_steps(stays, _STEPS, since=0, shards=job.shards, patience=patience)
 
@@ -83,7 +113,7 @@ def _change(
         done = wait_for_steps(stays, _STEPS, since=began, shards=shards, patience=patience)
         found[change].append(pause(done, began) * 1000)
 
-    for count in (count for count, times in repeats.items() for _ in range(times)):
+    for count in counts:
         come, go = _changes(count)
         began = time.monotonic()
         came = job.join(count)

@@ -50,6 +50,7 @@ class Row:
     p90: float | None = None
     rival_p90: float | None = None
     repeats: int | None = None
+    rival_repeats: int | None = None
     note: str | None = None
 
 
@@ -82,6 +83,7 @@ def measured_row(
         p90=_short(ours.p90.value),
         rival_p90=_short(rival.p90.value) if rival else None,
         repeats=ours.count,
+        rival_repeats=rival.count if rival else None,
         note=note,
     )
 

@@ -50,7 +50,11 @@ class RowTest(unittest.TestCase):
             write([row], path)
             (read,) = json.loads(path.read_text())
         self.assertEqual(read["repeats"], 2)
-        self.assertFalse({"aim", "met", "rival"} & read.keys())
+        self.assertFalse({"aim", "met", "rival", "rival_repeats"} & read.keys())
+
+    def test_a_rival_that_was_measured_less_often_is_told(self):
+        row = measured_row("x", "ms", Measured.of([1.0, 2.0]), Measured.of([3.0]))
+        self.assertEqual((row.repeats, row.rival_repeats), (2, 1))
 
 
 if __name__ == "__main__":
