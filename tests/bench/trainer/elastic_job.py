@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 import commits
+import mortal
 import trainers
 from commits import Commit
 from sizes import SIZES
@@ -40,6 +41,10 @@ class Member:
 
     def kill(self) -> None:
         self.process.kill()
+
+    def die_in_reduction(self, share: float) -> float:
+        """See mortal.die."""
+        return mortal.die(self._commits_file, share)
 
     def logged_at(self, message: str, since: float) -> float | None:
         """When the first such line after `since` was written, by the monotonic clock."""

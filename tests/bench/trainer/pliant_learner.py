@@ -15,6 +15,7 @@ import pliant
 import pacing
 import workloads
 from commits import CommitLog
+from mortal import Mortal
 from sizes import SIZES
 
 
@@ -43,6 +44,7 @@ def main() -> None:
         batch_size=workload.batch, logical_shards=workload.shards, drop_last=True,
     )  # fmt: skip
     log = CommitLog(options.commits)
+    mortal = Mortal(options.commits, list(workload.model.parameters()))
     pace = pacing.Paced(options.paced) if options.paced else pacing.Free()
     done = time.monotonic()
     for step in elastic.steps():
@@ -53,6 +55,8 @@ def main() -> None:
         done = time.monotonic()
         for batch in step:
             waited += time.monotonic() - done
+            if step.shard.travels_early:
+                mortal.before_reduction()
             step.backward(workload.loss(workload.model, batch))
             done = time.monotonic()
             ends.append(done)

@@ -20,7 +20,11 @@ _ROWS = {
     "resize": ["resize/1->2/alone", "resize/2->1/alone"],
     "step": ["step/transformer/1", "step/transformer/2"],
     "package": ["python/import", "python/attach", "python/lines/char_transformer"],
-    "kill": ["kill/next-step", "kill/detection", "kill/pause"],
+    "kill": [
+        f"kill/{where}/{what}"
+        for where in ("reduction", "computing")
+        for what in ("next-step", "detection", "pause", "shards-too-many")
+    ],
     "checkpoint": ["checkpoint/step", "checkpoint/extra", "checkpoint/pause", "checkpoint/longest"],
     "goodput": ["goodput/lost", "goodput/start-cpu", "goodput/hashes-different"],
 }

@@ -33,6 +33,7 @@ import pacing
 import without_libuv  # noqa: F401
 import workloads
 from commits import CommitLog
+from mortal import Mortal
 from sizes import SIZES
 from workloads import Workload
 
@@ -135,6 +136,7 @@ def main() -> None:
     # DistributedDataParallel takes the mean over the ranks.
     share = len(own) / pieces * world / workload.shards
     log = CommitLog(options.commits)
+    mortal = Mortal(options.commits, list(workload.model.parameters()))
     saver = Saver(options.save, options.save_to) if options.save else None
     pace = pacing.Paced(options.paced) if options.paced else pacing.Free()
     waited = 0.0
@@ -143,6 +145,8 @@ def main() -> None:
         workload.optimizer.zero_grad()
         for piece in range(pieces):
             reduces = ranks is None or piece == pieces - 1
+            if ranks and reduces:
+                mortal.before_reduction()
             with contextlib.nullcontext() if reduces else model.no_sync():
                 (workload.loss(model, next(loader)) * share).backward()
         workload.optimizer.step()

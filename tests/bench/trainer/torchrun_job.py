@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import commits
+import mortal
 import trainers
 from commits import Commit
 from elastic_job import harness
@@ -47,6 +48,10 @@ class Agent:
         """The process that trains; the agent starts another."""
         for worker in self.workers():
             os.kill(worker, signal.SIGKILL)
+
+    def die_in_reduction(self, share: float) -> float:
+        """Of that process: see mortal.die."""
+        return mortal.die(self._commits_file, share)
 
     def vanish(self) -> None:
         """With what it started."""
