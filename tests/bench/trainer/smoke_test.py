@@ -13,6 +13,7 @@ import unittest
 from pathlib import Path
 
 _HERE = Path(__file__).parent
+_PATH = f"{_HERE}:{_HERE.parents[2] / 'trainer' / 'python'}"
 _BINARIES = sys.argv.pop(1)
 # Rows that a quick run has, among others.
 _ROWS = {
@@ -28,6 +29,21 @@ _ROWS = {
     "checkpoint": ["checkpoint/step", "checkpoint/extra", "checkpoint/pause", "checkpoint/longest"],
     "goodput": ["goodput/lost", "goodput/start-cpu", "goodput/hashes-different"],
 }
+
+# Prints the parameters of each, if its loss is a number.
+_LOSSES = """
+import json
+import math
+from torch.utils.data import default_collate
+import workloads
+found = {}
+for name in workloads.SIZES:
+    made = workloads.make(name)
+    shard = default_collate([made.data[i] for i in range(made.batch // made.shards)])
+    assert math.isfinite(made.loss(made.model, shard).item()), name
+    found[name] = sum(parameter.numel() for parameter in made.model.parameters())
+print(json.dumps(found))
+"""
 
 
 @unittest.skipUnless(importlib.util.find_spec("torch"), "without torch there is nothing to train")
@@ -50,16 +66,28 @@ class SmokeTest(unittest.TestCase):
                 for row in rows.values():
                     self.assertGreaterEqual(row.keys(), {"name", "value", "unit"})
 
+    def test_each_workload_has_a_loss(self) -> None:
+        """Those too that a quick run leaves out: a shard of each."""
+        made = subprocess.run(
+            [sys.executable, "-B", "-c", _LOSSES],
+            env={**os.environ, "PYTHONPATH": _PATH},
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+        parameters = json.loads(made.stdout)
+        self.assertEqual(parameters["resnet18"], 11_173_962, "the whole one")
+        self.assertLess(parameters["cnn"], 1_000_000)
+
     def test_the_plain_versions_train(self) -> None:
         """Those that the examples' lines are compared with."""
-        path = f"{_HERE}:{_HERE.parents[2] / 'trainer' / 'python'}"
         with tempfile.TemporaryDirectory() as folder:
             text = Path(folder) / "text"
             text.write_text("abcdefg hijklm " * 100)
             size = [f"--text={text}", "--epochs=1", "--length=16", "--width=32", "--layers=1"]
             ended = subprocess.run(
                 [sys.executable, "-B", str(_HERE / "plain" / "char_transformer.py"), *size],
-                env={**os.environ, "PYTHONPATH": path},
+                env={**os.environ, "PYTHONPATH": _PATH},
                 stdout=subprocess.PIPE,
                 text=True,
                 check=True,

@@ -1,4 +1,5 @@
-"""The models that are trained, by us and by the rivals alike: those of examples/, smaller.
+"""The models that are trained, by us and by the rivals alike: those of examples/, most of them
+smaller.
 
 Without PLIANT_BENCH_CIFAR10 (a folder with data_batch_*.bin) the images are noise of that shape: a
 step takes as long.
@@ -33,7 +34,8 @@ class Workload:
 
 def make(name: str) -> Workload:
     torch.manual_seed(0)
-    return {"cnn": _cnn, "transformer": _transformer, "large": _large}[name]()
+    makers = {"cnn": _cnn, "transformer": _transformer, "resnet18": _resnet18, "large": _large}
+    return makers[name]()
 
 
 def example(name: str) -> ModuleType:
@@ -56,13 +58,24 @@ def _cnn() -> Workload:
         layers += [script.Block(inside, out, stride), script.Block(out, out, 1)]
         inside = out
     model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inside, 10))
+    return _of_images(script, model, "cnn")
+
+
+def _resnet18() -> Workload:
+    """The whole one: 11 million parameters. Few images a step, that a core has it within a second;
+    in as few shards as two learners can share."""
+    script = example("resnet18")
+    return _of_images(script, script.resnet18(), "resnet18")
+
+
+def _of_images(script: ModuleType, model: nn.Module, name: str) -> Workload:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=5e-4)
 
     def loss(model: nn.Module, batch: Any) -> torch.Tensor:
         images, labels = batch
         return nn.functional.cross_entropy(model(images), labels)
 
-    return Workload(model, optimizer, _images(script), loss, *SIZES["cnn"])
+    return Workload(model, optimizer, _images(script), loss, *SIZES[name])
 
 
 def _images(script: ModuleType) -> Any:
