@@ -1,6 +1,11 @@
 #include "trainer/coordinator/job_metrics.h"
 
+#include <algorithm>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/metric_registry.h"
 
@@ -26,6 +31,33 @@ struct JobMetrics::Families {
   template <typename T>
   static void SetIfKnown(MetricRegistry::Gauges& family, const std::optional<T>& value) {
     if (value) family.Add({}).Set(static_cast<double>(*value));
+  }
+
+  // Only of one that the others wait for: of equals another one is the slowest each time.
+  void NameStraggler(const JobProgress& progress) {
+    for (prometheus::Gauge* const series : std::exchange(straggler_series, {})) {
+      straggler.Remove(series);
+    }
+    const std::optional<Straggler>& slowest = progress.slowest;
+    if (!slowest || slowest->slowdown < kStragglerSlowdown) return;
+    const auto learner =
+        std::ranges::find_if(progress.learners, [&](const LearnerProgress& candidate) {
+          return SameLearner(candidate.id, slowest->id);
+        });
+    if (learner == progress.learners.end() || !learner->times) return;
+    const TickTimes& times = *learner->times;
+    const auto set = [&](const char* part, double seconds) {
+      prometheus::Gauge& series = straggler.Add({{"learner", slowest->id.name},
+                                                 {"rank", std::to_string(slowest->id.local_rank)},
+                                                 {"part", part}});
+      series.Set(seconds);
+      straggler_series.push_back(&series);
+    };
+    set("shard", times.shard_seconds);
+    set("compute", times.compute_seconds);
+    set("data_wait", times.data_wait_seconds);
+    set("wait", times.wait_seconds);
+    set("commit", times.commit_seconds);
   }
 
   MetricRegistry registry;  // before its families
@@ -56,6 +88,10 @@ struct JobMetrics::Families {
   MetricRegistry::Gauges& slowdown = registry.AddGauges(
       "pliant_train_slowest_learner_ratio", {},
       "Time that the slowest learner takes for a shard, by the median of the others'.");
+  MetricRegistry::Gauges& straggler = registry.AddGauges(
+      "pliant_train_straggler_seconds", {"learner", "rank", "part"},
+      "Where the time of the straggler's ticks goes, by the rank of its learner and the part.");
+  std::vector<prometheus::Gauge*> straggler_series;  // of the one that was seen last
   MetricRegistry::Gauges& checkpoint_time =
       registry.AddGauges("pliant_checkpoint_last_success_timestamp_seconds", {},
                          "Unix time of the newest checkpoint.");
@@ -146,7 +182,13 @@ std::string JobMetrics::Serialize(const JobProgress& progress, std::size_t conne
     f.state.Add({{"state", std::string(pliant::ToString(state))}}).Set(state == progress.state);
   }
   Families::SetIfKnown(f.step, progress.step);
-  if (progress.slowest) f.slowdown.Add({}).Set(progress.slowest->slowdown);
+  prometheus::Gauge& slowdown = f.slowdown.Add({});
+  if (progress.slowest) {
+    slowdown.Set(progress.slowest->slowdown);
+  } else {
+    f.slowdown.Remove(&slowdown);
+  }
+  f.NameStraggler(progress);
   if (progress.figures) {
     const Progress::Figures& figures = *progress.figures;
     f.epoch.Add({}).Set(static_cast<double>(figures.epoch));

@@ -121,6 +121,7 @@ class CoordinatorCore::Impl {
   std::vector<Member> Joiners(TimePoint now) const;
   void PutHoldersFirst(std::vector<Member>& members) const;
   std::optional<std::vector<MemberFate>> Fates(TimePoint now) const;
+  LearnerState StateOf(const LearnerRecord& learner) const;
   double Unix(TimePoint time) const {
     return ToSeconds(time.time_since_epoch()) + options_.unix_offset_seconds;
   }
@@ -961,6 +962,14 @@ std::optional<Problem> CoordinatorCore::Impl::UnusedGpus() const {
   return std::nullopt;
 }
 
+LearnerState CoordinatorCore::Impl::StateOf(const LearnerRecord& learner) const {
+  if (learner.refused) return LearnerState::kRefused;
+  if (learner.leaving) return LearnerState::kLeaving;
+  if (BelongsToPresent(learner)) return LearnerState::kMember;
+  const bool prepares = proposal_ && Contains(proposal_->membership, learner.id);
+  return prepares ? LearnerState::kPreparing : LearnerState::kReady;
+}
+
 JobProgress CoordinatorCore::Impl::progress() const {
   JobProgress progress{
       .term = options_.term,
@@ -977,24 +986,17 @@ JobProgress CoordinatorCore::Impl::progress() const {
   for (const auto& [id, learner] : roster_.learners()) {
     if (!learner.connected() && !learner.refused && !BelongsToPresent(learner)) continue;
     // One entry for all ranks of a learner.
-    if (!progress.learners.empty() && SameLearner(progress.learners.back().id, id)) continue;
-    LearnerState state = LearnerState::kReady;
-    if (learner.refused) {
-      state = LearnerState::kRefused;
-    } else if (learner.leaving) {
-      state = LearnerState::kLeaving;
-    } else if (BelongsToPresent(learner)) {
-      state = LearnerState::kMember;
-    } else if (proposal_ && Contains(proposal_->membership, id)) {
-      state = LearnerState::kPreparing;
+    if (progress.learners.empty() || !SameLearner(progress.learners.back().id, id)) {
+      progress.learners.push_back(
+          {.id = id, .state = StateOf(learner), .step = learner.step.value_or(0)});
     }
-    progress.learners.push_back({.id = id, .state = state, .step = learner.step.value_or(0)});
     if (!BelongsToPresent(learner) || !learner.times) continue;
-    progress.learners.back().times = learner.times;
+    const double seconds = learner.times->shard_seconds;
     // A learner more than there are shards computes none.
-    if (learner.times->shard_seconds > 0) {
-      shard_seconds.emplace_back(id, learner.times->shard_seconds);
-    }
+    if (seconds > 0) shard_seconds.emplace_back(id, seconds);
+    // Of several ranks those of the one that the others wait for.
+    std::optional<TickTimes>& times = progress.learners.back().times;
+    if (!times || times->shard_seconds < seconds) times = learner.times;
   }
   progress.slowest = FindSlowest(shard_seconds);
   if (completed_) {

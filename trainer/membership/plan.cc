@@ -163,6 +163,8 @@ std::string Encode(const JobProgress& progress) {
     json["straggler"] = {{"name", progress.slowest->id.name},
                          {"podUid", progress.slowest->id.pod_uid},
                          {"slowdown", progress.slowest->slowdown}};
+    const int rank = progress.slowest->id.local_rank;
+    if (rank != 0) json["straggler"]["localRank"] = rank;
   }
   for (const Resize& resize : progress.resizes) json["resizes"].push_back(ToJson(resize));
   return WriteJson(json);

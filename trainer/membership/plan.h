@@ -59,11 +59,11 @@ struct LearnerProgress {
   LearnerId id;
   LearnerState state = LearnerState::kReady;
   std::uint64_t step = 0;
-  std::optional<TickTimes> times;  // of a member
+  std::optional<TickTimes> times;  // of a member: of its slowest rank, where it has several
   bool operator==(const LearnerProgress&) const = default;
 };
 
-// The member that the others wait for.
+// The member that the others wait for: of a learner of several ranks, one of them.
 struct Straggler {
   LearnerId id;
   double slowdown = 1;  // its time for a shard, by the median of the others'

@@ -61,6 +61,29 @@ TEST(JobMetrics, ACheckpointThatFailedIsNone) {
                     Not(HasSubstr("pliant_checkpoint_last_success"))));
 }
 
+TEST(JobMetrics, NamesTheStragglerWhileThereIsOne) {
+  JobMetrics metrics("team/digits");
+  JobProgress progress = Running();
+  const auto tells = [&](const LearnerId& id, double slowdown) {
+    progress.learners = {{.id = {"a", "", 1}, .times = TickTimes{.shard_seconds = 0.125}},
+                         {.id = {"b", "", 2}, .times = TickTimes{.data_wait_seconds = 0.5}}};
+    progress.slowest = Straggler{.id = id, .slowdown = slowdown};
+    return metrics.Serialize(progress, 2);
+  };
+  const std::string name = "pliant_train_straggler_seconds{";
+  const std::string starved = "learner=\"b\",part=\"data_wait\",rank=\"3\"} 0.5\n";
+  EXPECT_THAT(tells({"a", "", 1}, 1.25),
+              AllOf(Not(HasSubstr(name)),
+                    HasSubstr("pliant_train_slowest_learner_ratio{" + kJob + "} 1.25\n")));
+  EXPECT_THAT(tells({"b", "", 2, 3}, 2), HasSubstr(name + kJob + "," + starved));
+  EXPECT_THAT(tells({"a", "", 1}, 2),
+              AllOf(HasSubstr("learner=\"a\",part=\"shard\",rank=\"0\"} 0.125\n"),
+                    Not(HasSubstr("learner=\"b\""))));
+  progress.slowest.reset();
+  EXPECT_THAT(metrics.Serialize(progress, 1),
+              AllOf(Not(HasSubstr(name)), Not(HasSubstr("pliant_train_slowest_learner_ratio{"))));
+}
+
 TEST(JobMetrics, CountsSamplesThatAreDoneAgainToo) {
   JobMetrics metrics("team/digits");
   JobProgress progress = Running();

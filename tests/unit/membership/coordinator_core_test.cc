@@ -725,6 +725,23 @@ TEST_F(CoordinatorCoreTest, NamesTheOneThatTheOthersWaitFor) {
   EXPECT_THAT(text, testing::HasSubstr(R"("straggler":{"name":"b","podUid":"u","slowdown":2.0})"));
 }
 
+TEST_F(CoordinatorCoreTest, NamesTheRankThatTheOthersWaitFor) {
+  ranks_ = 2;
+  RunningRanks("ab", "aAbB");
+  for (const auto& [rank, seconds] : {std::pair{'a', 0.01}, {'A', 0.01}, {'b', 0.01}, {'B', 0.5}}) {
+    Says(rank, Progress{.membership = MembershipId{1, 1},
+                        .times = TickTimes{.shard_seconds = seconds, .data_wait_seconds = 0.25}});
+  }
+  const JobProgress progress = core_->progress();
+  EXPECT_EQ(progress.slowest, (Straggler{.id = Id('B'), .slowdown = 50}));
+  ASSERT_EQ(progress.learners.size(), 2U) << "one entry a learner";
+  EXPECT_EQ(progress.learners[0].times->shard_seconds, 0.01);
+  EXPECT_EQ(progress.learners[1].times->shard_seconds, 0.5) << "of its slowest rank";
+  EXPECT_THAT(
+      Encode(progress),
+      testing::HasSubstr(R"("straggler":{"localRank":1,"name":"b","podUid":"u","slowdown":50.0})"));
+}
+
 TEST_F(CoordinatorCoreTest, ReportsTheLongestPauseOfThoseWhoWereMembersBefore) {
   Running("ab");
   Wanted("abc");

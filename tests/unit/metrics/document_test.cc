@@ -80,6 +80,7 @@ TEST(Document, HasTheCoordinatorsMetrics) {
                                    .samples_per_second = 1,
                                    .accuracy = 1,
                                    .last_checkpoint = CheckpointReport{.unix_seconds = 1}},
+      .learners = {LearnerProgress{.times = TickTimes{}}},
       .slowest = Straggler{.slowdown = 2}};
   EXPECT_EQ(SeriesIn(metrics.Serialize(progress, 1)), SeriesOf(metrics.families()));
 }
