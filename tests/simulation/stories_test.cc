@@ -668,6 +668,30 @@ TEST_F(Stories, WhoOpensWithWhatCannotBeIsAccused) {
   }
 }
 
+// Rank 0 of two, so seldom that each time may be a fault of the moment.
+TEST_F(Stories, OfTwoTheOneThatSendsWrongFramesGoes) {
+  World& world = Begin(61, 2, {.shard = 60ms});
+  const LearnerId wrong = world.members_of().at(opened_).members.front().id;
+  int sent = 0;
+  TimePoint next = world.loop().Now();
+  world.on_sent = [&](const LearnerId& by, const LearnerId&, Frame& frame) {
+    if (by != wrong || frame.header.kind != FrameKind::kTrailer || sent == 2) return;
+    if (world.loop().Now() < next) return;
+    frame.payload = {};
+    next = world.loop().Now() + 61s;
+    ++sent;
+  };
+  const MembershipId before = opened_;
+  ASSERT_TRUE(world.RunUntil([&] { return opened_ > before; }, 20s)) << world.Describe();
+  EXPECT_EQ(Size(), 2) << "it is tried once more";
+  ASSERT_TRUE(world.RunUntil([&] { return Size() == 1; }, 90s)) << world.Describe();
+  EXPECT_EQ(sent, 2);
+  EXPECT_FALSE(world.members_of().at(opened_).RankOf(wrong));
+  ASSERT_TRUE(world.RunUntil([&] { return Size() == 2; }, 30s)) << "it may come back";
+  EXPECT_EQ(world.state_losses(), 0);
+  Complete();
+}
+
 TEST_F(Stories, ALinkThatStaysBrokenCostsOneLearnerNotTheJob) {
   World& world = Begin(13, 4);
   const Tick then = world.furthest();

@@ -19,11 +19,16 @@
 namespace pliant {
 namespace {
 
-// A broken link that breaks again within this time is not tried once more.
+// A link that broke again and again is counted as broken for so long.
 constexpr Duration kLinkMemory = std::chrono::seconds(60);
-// A learner that was taken out for a broken link, or did not prepare, does not join before.
+// What speaks against a learner is not forgotten before: what costs a recovery every few minutes
+// adds up.
+constexpr Duration kOffenceMemory = std::chrono::hours(1);
+// A learner that did not prepare, or was taken out, does not join before. Who prepares each time
+// and then has to be taken out again costs the others a recovery each time.
 constexpr Duration kSlowFirst = std::chrono::seconds(5);
 constexpr int kSlowDoublings = 5;
+constexpr int kTakenOutDoublings = 8;
 // A learner that no plan has listed yet is not sent away before.
 constexpr Duration kUnlistedGrace = std::chrono::seconds(30);
 // Within it the ends of a learner's connections count as one event.
@@ -101,6 +106,10 @@ class CoordinatorCore::Impl {
   // Those whose learner has all its ranks among them.
   void KeepWhole(std::vector<Member>& members) const;
   void DropIncomplete(std::vector<Member>& survivors) const;
+  void NoteViolations(const LearnerRecord& witness, const Lost& lost, TimePoint now);
+  void TakeOutOffenders(std::vector<Member>& survivors, TimePoint now);
+  void TakeOutBrokenLinks(std::vector<Member>& survivors, TimePoint now);
+  void TakeOut(const LearnerId& id, std::vector<Member>& survivors, TimePoint now);
   void RecoverWith(std::vector<Member> survivors, TimePoint now);
   void CheckProposal(TimePoint now);
   void Propose(TimePoint now);
@@ -132,6 +141,7 @@ class CoordinatorCore::Impl {
   MembershipId NewId();
   void Send(const LearnerRecord& learner, CoordinatorMessage message);
   void SlowDown(LearnerRecord& learner, TimePoint now);
+  void KeepAway(const LearnerRecord& learner, Duration pause, TimePoint now);
   void SetLeaving(const LearnerId& rank) {  // with all ranks of its learner
     for (LearnerRecord* const learner : roster_.RanksOf(rank)) learner->leaving = true;
   }
@@ -152,6 +162,7 @@ class CoordinatorCore::Impl {
   std::deque<Membership> before_;  // those before it, back to the last that all had opened
   std::set<LearnerId> opened_;     // members of present_ that did
   std::set<LearnerId> following_;  // members of present_ to which the state is on its way
+  std::set<LearnerId> held_;       // the last membership that somebody opened before it: who did
   bool by_recovery_ = false;       // present_ was
   std::optional<Proposal> proposal_;
   std::optional<TimePoint> requested_;  // since when another membership is wanted
@@ -160,7 +171,8 @@ class CoordinatorCore::Impl {
   // Why present_ has to be replaced at once.
   std::map<LearnerId, std::set<LearnerId>> accused_by_;  // reports of Lost: by reporter
   std::optional<TimePoint> broken_since_;
-  std::map<BrokenLink, TimePoint> suspect_links_;
+  std::map<Violation, TimePoint> violations_;
+  std::map<BrokenLink, std::vector<TimePoint>> breaks_;
   // Those that broke again, until a membership with both ends has opened.
   std::map<BrokenLink, TimePoint> broken_links_;
 
@@ -358,6 +370,7 @@ void CoordinatorCore::Impl::On(LearnerRecord& learner, const Lost& lost, TimePoi
                {"cause", lost.cause}});
     if (!broken_since_) broken_since_ = now;
     accused_by_[learner.id].insert(lost.accused.begin(), lost.accused.end());
+    if (lost.violation) NoteViolations(learner, lost, now);
   } else if (lost.membership < present_->id && BelongsToPresent(learner) &&
              learner.entered < present_->id) {
     // Others completed the tick and switched; this one could not.
@@ -445,6 +458,7 @@ void CoordinatorCore::Impl::Adopt(const Membership& membership, TimePoint now) {
   requested_.reset();
   if (present_ && !present_->members.empty()) before_.push_back(*present_);
   present_ = membership;
+  if (!opened_.empty()) held_ = std::move(opened_);
   opened_.clear();
   following_.clear();
   const auto stopped = std::exchange(accused_by_, {});
@@ -586,19 +600,58 @@ void CoordinatorCore::Impl::TryRecover(TimePoint now) {
   if (!all_reported && now - *broken_since_ < options_.accusations_settle) settled = false;
   if (!settled) return;
 
+  TakeOutOffenders(survivors, now);
+  TakeOutBrokenLinks(survivors, now);
+  DropIncomplete(survivors);
+  RecoverWith(std::move(survivors), now);
+}
+
+// Each witness once for each membership.
+void CoordinatorCore::Impl::NoteViolations(const LearnerRecord& witness, const Lost& lost,
+                                           TimePoint now) {
+  if (!BelongsToPresent(witness)) return;
+  for (const LearnerId& accused : lost.accused) {
+    if (accused == witness.id || !Contains(*present_, accused)) continue;
+    violations_.try_emplace(
+        Violation{.membership = present_->id, .witness = witness.id, .accused = accused}, now);
+  }
+}
+
+void CoordinatorCore::Impl::TakeOutOffenders(std::vector<Member>& survivors, TimePoint now) {
+  std::erase_if(violations_, [&](const auto& item) { return now - item.second >= kOffenceMemory; });
+  std::set<Violation> violations;
+  for (const auto& [violation, since] : violations_) violations.insert(violation);
+  // Those who opened a membership hold its state; while nobody did, those who opened the last one.
+  const std::set<LearnerId>& holders = opened_.empty() ? held_ : opened_;
+  for (const LearnerId& id : FindOffenders(survivors, violations, present_->id, holders)) {
+    log::Warning("learner removed for what it sent, or says of others", {{"learner", id.name}});
+    TakeOut(id, survivors, now);
+  }
+}
+
+void CoordinatorCore::Impl::TakeOutBrokenLinks(std::vector<Member>& survivors, TimePoint now) {
   const auto survives = [&](const LearnerId& id) {
     return std::ranges::contains(survivors, id, &Member::id);
   };
   std::set<BrokenLink> lost;  // both ends may tell of it
   for (const auto& [reporter, by_reporter] : accused_by_) {
     for (const LearnerId& other : by_reporter) {
-      if (survives(reporter) && survives(other)) lost.insert(LinkOf(reporter, other));
+      if (!survives(reporter) || !survives(other)) continue;
+      // What was sent over it is wrong, not the link.
+      if (violations_.contains(
+              Violation{.membership = present_->id, .witness = reporter, .accused = other})) {
+        continue;
+      }
+      lost.insert(LinkOf(reporter, other));
     }
   }
-  // A link that broke is tried once more, unless it broke not long ago.
+  // A link that broke is tried once more, unless it keeps breaking.
+  std::erase_if(breaks_,
+                [&](const auto& item) { return now - item.second.back() >= kOffenceMemory; });
   for (const BrokenLink& link : lost) {
-    const auto [known, added] = suspect_links_.try_emplace(link, now);
-    if (!added && now - std::exchange(known->second, now) < kLinkMemory) broken_links_[link] = now;
+    std::vector<TimePoint>& breaks = breaks_[link];
+    breaks.push_back(now);
+    if (KeepsBreaking(breaks)) broken_links_[link] = now;
   }
   // Also those of earlier tries: of a partition each try shows a part.
   std::erase_if(broken_links_, [&](const auto& item) { return now - item.second >= kLinkMemory; });
@@ -608,11 +661,16 @@ void CoordinatorCore::Impl::TryRecover(TimePoint now) {
   }
   for (const LearnerId& removed : FewestToRemove(survivors, broken)) {
     log::Warning("learner removed for a broken link", {{"learner", removed.name}});
-    std::erase_if(survivors, [&](const Member& member) { return member.id == removed; });
-    SlowDown(*roster_.Find(removed), now);
+    TakeOut(removed, survivors, now);
   }
-  DropIncomplete(survivors);
-  RecoverWith(std::move(survivors), now);
+}
+
+void CoordinatorCore::Impl::TakeOut(const LearnerId& id, std::vector<Member>& survivors,
+                                    TimePoint now) {
+  std::erase_if(survivors, [&](const Member& member) { return member.id == id; });
+  LearnerRecord& learner = *roster_.Find(id);
+  if (now - learner.slow_until >= kOffenceMemory) learner.taken_out = 0;
+  KeepAway(learner, kSlowFirst * (1 << std::min(learner.taken_out++, kTakenOutDoublings)), now);
 }
 
 void CoordinatorCore::Impl::KeepWhole(std::vector<Member>& members) const {
@@ -656,9 +714,12 @@ void CoordinatorCore::Impl::RecoverWith(std::vector<Member> survivors, TimePoint
     present_.reset();
     before_.clear();
     opened_.clear();
+    held_.clear();
     following_.clear();
     accused_by_.clear();
     broken_since_.reset();
+    // Nobody trains that they could disturb.
+    for (auto& [id, learner] : roster_.learners()) learner.slow_until = {};
     return;
   }
   const Membership membership{.id = NewId(), .members = std::move(survivors)};
@@ -702,7 +763,10 @@ void CoordinatorCore::Impl::CheckProposal(TimePoint now) {
 }
 
 void CoordinatorCore::Impl::SlowDown(LearnerRecord& learner, TimePoint now) {
-  const Duration pause = kSlowFirst * (1 << std::min(learner.slow_count++, kSlowDoublings));
+  KeepAway(learner, kSlowFirst * (1 << std::min(learner.slow_count++, kSlowDoublings)), now);
+}
+
+void CoordinatorCore::Impl::KeepAway(const LearnerRecord& learner, Duration pause, TimePoint now) {
   for (LearnerRecord* const rank : roster_.RanksOf(learner.id)) {
     rank->slow_until = std::max(rank->slow_until, now + pause);
   }

@@ -248,15 +248,18 @@ Leaving ReadLeaving(JsonFields& fields) { return {fields.Number("graceSeconds")}
 Json Body(const Lost& lost) {
   Json accused = Json::array();
   for (const LearnerId& id : lost.accused) accused.push_back(ToJson(id));
-  return {{"membership", ToString(lost.membership)},
-          {"tick", lost.tick},
-          {"accused", std::move(accused)},
-          {"cause", Words(lost.cause)}};
+  Json json = {{"membership", ToString(lost.membership)},
+               {"tick", lost.tick},
+               {"accused", std::move(accused)},
+               {"cause", Words(lost.cause)}};
+  if (lost.violation) json["violation"] = true;
+  return json;
 }
 Lost ReadLost(JsonFields& fields) {
   Lost lost{.membership = ReadMembershipId(fields, "membership"), .tick = fields.Unsigned("tick")};
   fields.Objects("accused", kMembersMost,
                  [&](JsonFields& item) { lost.accused.push_back(ReadLearnerId(item)); });
+  lost.violation = fields.Has("violation") && fields.Bool("violation");
   lost.cause = fields.String("cause");
   return lost;
 }

@@ -41,6 +41,7 @@ struct LearnerRecord {
   bool listed = false;             // by a plan, at any time
 
   int slow_count = 0;      // proposals in a row that it did not prepare in time
+  int taken_out = 0;       // times that others did without it though it was there
   TimePoint slow_until{};  // no joiner until then
 
   bool connected() const { return connection != 0; }

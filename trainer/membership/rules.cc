@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstdint>
 #include <map>
+#include <tuple>
 
 #include "base/check.h"
 
@@ -11,6 +12,10 @@ namespace pliant {
 namespace {
 
 constexpr std::size_t kExactMost = 16;
+
+// A link that breaks again within the former, or twice within the latter, is not tried once more.
+constexpr Duration kBreaksAgain = std::chrono::minutes(1);
+constexpr Duration kBreaksTwice = std::chrono::minutes(10);
 
 // Indices into the members, ascending.
 using Edges = std::vector<std::pair<int, int>>;
@@ -114,6 +119,56 @@ std::set<LearnerId> FewestToRemove(const std::vector<Member>& members,
     removed.insert(members[static_cast<std::size_t>(rank)].id);
   }
   return removed;
+}
+
+bool KeepsBreaking(std::span<const TimePoint> breaks) {
+  const std::size_t count = breaks.size();
+  return (count >= 2 && breaks[count - 1] - breaks[count - 2] < kBreaksAgain) ||
+         (count >= 3 && breaks[count - 1] - breaks[count - 3] < kBreaksTwice);
+}
+
+std::set<LearnerId> FindOffenders(const std::vector<Member>& members,
+                                  const std::set<Violation>& violations, MembershipId present,
+                                  const std::set<LearnerId>& holders) {
+  const auto rank_of = [&](const LearnerId& id) {
+    return std::ranges::find(members, id, &Member::id) - members.begin();
+  };
+  const auto of_members = [&](const Violation& violation) {
+    return rank_of(violation.witness) < std::ssize(members) &&
+           rank_of(violation.accused) < std::ssize(members);
+  };
+  std::map<LearnerId, std::set<LearnerId>> witnesses;  // against it
+  std::map<LearnerId, std::set<LearnerId>> at_odds;    // with it
+  std::map<std::pair<LearnerId, LearnerId>, int> times;
+  for (const Violation& violation : violations) {
+    if (!of_members(violation)) continue;
+    witnesses[violation.accused].insert(violation.witness);
+    at_odds[violation.accused].insert(violation.witness);
+    at_odds[violation.witness].insert(violation.accused);
+    ++times[std::pair(violation.witness, violation.accused)];
+  }
+  const auto against = [&](const LearnerId& id) {
+    return std::tuple(at_odds[id].size(), witnesses[id].size(), rank_of(id));
+  };
+  std::set<LearnerId> offenders;
+  const auto others_hold = [&](const LearnerId& id) {
+    return std::ranges::any_of(members, [&](const Member& member) {
+      return member.id != id && holders.contains(member.id) && !offenders.contains(member.id);
+    });
+  };
+  for (const Violation& violation : violations) {
+    const auto& [membership, witness, accused] = violation;
+    if (membership != present || !of_members(violation)) continue;
+    if (offenders.contains(witness) || offenders.contains(accused)) continue;
+    const std::size_t say_so = witnesses[accused].size();
+    const bool most_say_so = say_so > 1 && 2 * say_so > members.size() - 1;
+    if (!most_say_so && times[std::pair(witness, accused)] < 2) continue;
+    const bool blames_accused = against(accused) > against(witness);
+    const LearnerId& worse = blames_accused ? accused : witness;
+    const LearnerId& other = blames_accused ? witness : accused;
+    offenders.insert(holders.contains(worse) && !others_hold(worse) ? other : worse);
+  }
+  return offenders;
 }
 
 }  // namespace pliant

@@ -59,7 +59,7 @@ void LearnerLoop::Impl::ServeNext(int follower) {
 
 void LearnerLoop::Impl::OnFollowerTrailer(int follower, const Frame& frame) {
   const Result<Trailer> trailer = DecodeTrailer(frame.payload.view);
-  if (!trailer) return Stop({.accused = {member(follower)}, .cause = trailer.error().message});
+  if (!trailer) return StopOnViolation(member(follower), trailer.error().message);
   const auto index = static_cast<std::size_t>(follower);
   followed_to_[index] = std::max(followed_to_[index], frame.header.tick);
   if (trailer->in_step) said_in_step_[index] = true;
@@ -108,7 +108,7 @@ void LearnerLoop::Impl::OnFollowedState(int source, const Frame& frame) {
   Following& following = *following_;
   if (following.ended || following.loaded || following.busy) return;
   if (const Status status = following.state.OnFrame(source, frame); !status) {
-    return Stop({.accused = {member(source)}, .cause = status.error().message});
+    return StopOnViolation(member(source), status.error().message);
   }
   if ((frame.header.node & kLastOfBatch) != 0) AskForMoreState(source);
   if (!following.state.done()) return;

@@ -64,6 +64,7 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   };
   struct Loss {
     std::vector<LearnerId> accused;  // none: a peer gave up
+    bool violation = false;          // as in Lost
     std::string cause;
   };
   struct HeldFrame {
@@ -112,6 +113,10 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   void DeliverHeldSoon();
   // Gives the membership up, and says so to all.
   void Stop(Loss loss);
+  // The peer sent what the protocol does not allow.
+  void StopOnViolation(const LearnerId& peer, std::string cause) {
+    Stop({.accused = {peer}, .violation = true, .cause = std::move(cause)});
+  }
   // What is finished of the tick is kept: the next membership need not compute it again.
   void GiveUpTick();
   void OnLoss(Loss loss);  // now or, while a commit is under way, after it

@@ -184,7 +184,7 @@ void LearnerLoop::Impl::Deliver(const LearnerId& peer, const Frame& frame) {
       const Result<Holding> holding =
           DecodeHolding(frame.payload.view, schedule_.total_ticks(),
                         split_.bitwise() ? schedule_.spec().logical_shards : 0);
-      if (!holding) return Stop({.accused = {peer}, .cause = holding.error().message});
+      if (!holding) return StopOnViolation(peer, holding.error().message);
       opening_->OnOpen(*rank, *holding);
       if (restoring_) restoring_->heard = parts_.loop.Now();
       return AdvanceOpening();
@@ -279,6 +279,7 @@ void LearnerLoop::Impl::Stop(Loss loss) {
   lost_ = Lost{.membership = newest_->id,
                .tick = applied_,
                .accused = std::move(loss.accused),
+               .violation = loss.violation,
                .cause = std::move(loss.cause)};
   Tell(*lost_);
   if (done()) PollFinal();
@@ -477,12 +478,12 @@ void LearnerLoop::Impl::OnStateFrame(int rank, const Frame& frame) {
     receiver_.emplace(fetched_->view());
   }
   if (const Status status = receiver_->OnFrame(frame); !status) {
-    return Stop({.accused = {member(rank)}, .cause = status.error().message});
+    return StopOnViolation(member(rank), status.error().message);
   }
   if ((frame.header.node & kLastOfBatch) != 0) AskForMoreState(rank);
   if (!receiver_->done()) return;
   if (receiver_->applied_ticks() > schedule_.total_ticks()) {
-    return Stop({.accused = {member(rank)}, .cause = "a state of a tick that the job has not"});
+    return StopOnViolation(member(rank), "a state of a tick that the job has not");
   }
   const std::optional<Holding>& told = opening_->holding(rank);
   Load(std::exchange(fetched_, nullptr), {.has_state = true,

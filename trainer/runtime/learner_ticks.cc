@@ -233,7 +233,7 @@ void LearnerLoop::Impl::OnTickFrame(int rank, const Frame& frame) {
         return reduction_.OnFrame(rank, frame);
     }
   }();
-  if (!status) return Stop({.accused = {member(rank)}, .cause = status.error().message});
+  if (!status) return StopOnViolation(member(rank), status.error().message);
   CommitWhenComplete();
 }
 

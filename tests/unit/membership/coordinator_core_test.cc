@@ -430,6 +430,69 @@ TEST_F(CoordinatorCoreTest, ABrokenLinkIsTriedOnceMoreThenTheFewestGo) {
               ElementsAre("persist 3", "a: recover 1.3 ac", "c: recover 1.3 ac"));
 }
 
+TEST_F(CoordinatorCoreTest, ALinkThatBreaksEveryFewMinutesIsNotTriedForEver) {
+  Running("abc");
+  const auto breaks = [&](MembershipId in) {
+    Says('a', Lost{.membership = in, .accused = {Id('b')}});
+    return After(500ms, "abc");
+  };
+  EXPECT_THAT(breaks({1, 1}), Contains("a: recover 1.2 abc"));
+  Opens({1, 2}, "abc");
+  After(3min, "abc");
+  EXPECT_THAT(breaks({1, 2}), Contains("a: recover 1.3 abc"));
+  Opens({1, 3}, "abc");
+  After(3min, "abc");
+  EXPECT_THAT(breaks({1, 3}), ElementsAre("persist 4", "a: recover 1.4 ac", "c: recover 1.4 ac"));
+}
+
+// Often enough to cost, seldom enough to look like a fault of the moment each time.
+TEST_F(CoordinatorCoreTest, OfTwoWhoSendsWhatIsNotAllowedIsTakenOutForLonger) {
+  Running("ab");
+  const auto is_accused = [&](MembershipId in) {
+    Says('b', Lost{.membership = in, .accused = {Id('a')}, .violation = true});
+    return After(500ms, "ab");
+  };
+  EXPECT_THAT(is_accused({1, 1}),
+              ElementsAre("persist 2", "a: recover 1.2 ab", "b: recover 1.2 ab"))
+      << "one witness, once";
+  Opens({1, 2}, "ab");
+  EXPECT_THAT(After(61s, "ab"), IsEmpty());
+  EXPECT_THAT(is_accused({1, 2}), ElementsAre("persist 3", "b: recover 1.3 b"));
+  Opens({1, 3}, "b");
+  EXPECT_THAT(After(4s, "ab"), IsEmpty());
+  EXPECT_THAT(After(1s, "ab"), ElementsAre("persist 4", "b: prepare 1.4 ba", "a: prepare 1.4 ba"));
+  for (const char name : {'a', 'b'}) Says(name, Prepared{{1, 4}});
+  Opens({1, 4}, "ba");
+  EXPECT_THAT(After(10min, "ab"), IsEmpty());
+  EXPECT_THAT(is_accused({1, 4}), ElementsAre("persist 5", "b: recover 1.5 b"));
+  Opens({1, 5}, "b");
+  EXPECT_THAT(After(9s, "ab"), IsEmpty()) << "twice as long";
+  EXPECT_THAT(After(1s, "ab"), Contains("a: prepare 1.6 ba"));
+}
+
+TEST_F(CoordinatorCoreTest, WhomMostAccuseIsTakenOutAtOnce) {
+  Running("abc");
+  for (const char witness : {'a', 'c'}) {
+    Says(witness, Lost{.membership = {1, 1}, .accused = {Id('b')}, .violation = true});
+  }
+  EXPECT_THAT(After(500ms, "abc"),
+              ElementsAre("persist 2", "a: recover 1.2 ac", "c: recover 1.2 ac"));
+}
+
+TEST_F(CoordinatorCoreTest, TheStateIsNotTakenOutWithItsOnlyHolder) {
+  Running("a");
+  Hello('b');
+  Wanted("ab");
+  for (const char name : {'a', 'b'}) Says(name, Prepared{{1, 2}});
+  const auto is_accused = [&](MembershipId in) {
+    for (const char name : {'a', 'b'}) Says(name, Entered{.membership = MembershipOf(in, "ab")});
+    Says('b', Lost{.membership = in, .accused = {Id('a')}, .violation = true});
+    return After(500ms, "ab");
+  };
+  EXPECT_THAT(is_accused({1, 2}), Contains("b: recover 1.3 ab"));
+  EXPECT_THAT(is_accused({1, 3}), ElementsAre("persist 4", "a: recover 1.4 a"));
+}
+
 TEST_F(CoordinatorCoreTest, AnAnnouncedSwitchMayHaveTakenPlaceWhenSomebodyDies) {
   Running("ab");
   Hello('c');

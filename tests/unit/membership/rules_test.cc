@@ -1,5 +1,8 @@
 #include "trainer/membership/rules.h"
 
+#include <chrono>
+#include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -89,6 +92,75 @@ TEST(FewestToRemove, CopesWithMoreThanItCanTryOut) {
   for (int i = 0; i < 40; ++i) members.push_back({.id = {.name = std::to_string(100 + i)}});
   for (int i = 1; i < 40; ++i) broken.insert(LinkOf(members[0].id, members[i].id));
   EXPECT_THAT(FewestToRemove(members, broken), testing::ElementsAre(members[0].id));
+}
+
+TEST(KeepsBreaking, TwiceAMinuteOrThreeTimesInTen) {
+  using std::chrono::seconds;
+  const struct {
+    std::vector<int> seconds_of_breaks;
+    bool want;
+  } kCases[] = {
+      {{}, false},
+      {{5}, false},
+      {{5, 64}, true},
+      {{5, 65}, false},
+      {{5, 66, 127}, true},
+      {{5, 300, 604}, true},
+      {{5, 300, 605}, false},
+      {{5, 10, 605}, false},  // it held for long
+      {{5, 1000, 1400, 1599}, true},
+  };
+  for (const auto& test : kCases) {
+    std::vector<TimePoint> breaks;
+    for (const int at : test.seconds_of_breaks) breaks.push_back(TimePoint{} + seconds(at));
+    EXPECT_EQ(KeepsBreaking(breaks), test.want) << testing::PrintToString(test.seconds_of_breaks);
+  }
+}
+
+TEST(FindOffenders, TakesTheSideOfTheMore) {
+  const struct {
+    const char* name;
+    const char* members;
+    std::vector<const char*> said;  // "1ba": in membership 1, b accuses a
+    const char* holders;
+    const char* want;  // in membership 3
+  } kCases[] = {
+      {"nobody says a word", "abc", {}, "abc", ""},
+      {"one witness, once", "abc", {"3ba"}, "abc", ""},
+      {"of two, too: it may have read wrongly", "ab", {"3ba"}, "ab", ""},
+      {"one witness, again", "abc", {"1ba", "3ba"}, "abc", "a"},
+      {"of two the accused goes", "ab", {"1ba", "3ba"}, "ab", "a"},
+      {"whatever its rank", "ba", {"1ba", "3ba"}, "ab", "a"},
+      {"not for what it did before", "ab", {"1ba", "2ba"}, "ab", ""},
+      {"each accuses the other: the later rank", "ab", {"1ba", "2ab", "3ba"}, "ab", "b"},
+      {"two of two others, at once", "abc", {"3ab", "3cb"}, "abc", "b"},
+      {"two of two others, one after the other", "abc", {"1ab", "3cb"}, "abc", "b"},
+      {"two of four others are no majority", "abcde", {"3ab", "3cb"}, "abcde", ""},
+      {"three of four others are", "abcde", {"3ab", "3cb", "3db"}, "abcde", "b"},
+      {"who accuses many reads wrongly", "abc", {"1ab", "2ac", "3ab"}, "abc", "a"},
+      {"who accuses its witnesses gains nothing", "abc", {"1ab", "2ba", "3cb"}, "abc", "b"},
+      {"two offenders", "abcdef", {"1ab", "1cd", "3ab", "3cd"}, "abcdef", "bd"},
+      {"the only one that holds the state stays", "ab", {"1ba", "3ba"}, "a", "b"},
+      {"one of several that do goes", "abc", {"1ba", "3ba"}, "ac", "a"},
+      {"nobody is known to hold it", "ab", {"1ba", "3ba"}, "", "a"},
+      {"who is no member has no say", "ab", {"1xa", "3xa", "3ya", "1bx", "3bx"}, "ab", ""},
+  };
+  for (const auto& test : kCases) {
+    std::set<Violation> violations;
+    for (const char* said : test.said) {
+      const auto counter = static_cast<std::uint64_t>(said[0] - '0');
+      violations.insert(
+          Violation{.membership = {1, counter}, .witness = Id(said[1]), .accused = Id(said[2])});
+    }
+    std::set<LearnerId> holders;
+    for (const char holder : std::string(test.holders)) holders.insert(Id(holder));
+    std::string offenders;
+    for (const LearnerId& id :
+         FindOffenders(Members(test.members), violations, MembershipId{1, 3}, holders)) {
+      offenders += id.name;
+    }
+    EXPECT_EQ(offenders, test.want) << test.name;
+  }
 }
 
 TEST(FindSlowest, IsMeasuredByTheOthers) {
