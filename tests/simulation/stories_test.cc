@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -205,6 +206,31 @@ TEST_F(Stories, AFullVolumeStopsNothing) {
   world.store.capacity.reset();
   ASSERT_TRUE(world.RunUntil([&] { return report().reason.empty(); }, 30s));
   EXPECT_GT(world.newest_step(), step);
+  EXPECT_EQ(world.memberships(), 1);
+  Complete();
+}
+
+// Rank 0's slice fits.
+TEST_F(Stories, ThatAnotherWriterHasNoRoomIsTold) {
+  JobSpec job = kJob;
+  job.checkpoint_slice_bytes = 1;
+  World& world = Begin(22, 3, {.shard = 30ms}, job);
+  ASSERT_TRUE(world.RunUntil([&] { return world.newest_step() > 0; }, 30s));
+  world.store.fault = [&](std::uint64_t, std::string_view name) {
+    world.store.capacity.reset();
+    if (name.contains("-00003-of-00003")) world.store.capacity = 0;
+    return MemoryStore::Fault::kNone;
+  };
+  const auto report = [&] {
+    const auto figures = world.coordinator().core().progress().figures;
+    return figures && figures->last_checkpoint ? *figures->last_checkpoint : CheckpointReport{};
+  };
+  ASSERT_TRUE(world.RunUntil([&] { return !report().reason.empty(); }, 1min));
+  EXPECT_EQ(report().reason, "VolumeFull") << report().error;
+  EXPECT_TRUE(report().error.ends_with("No space left on device")) << report().error;
+  world.store.fault = nullptr;
+  world.store.capacity.reset();
+  ASSERT_TRUE(world.RunUntil([&] { return report().reason.empty(); }, 30s));
   EXPECT_EQ(world.memberships(), 1);
   Complete();
 }

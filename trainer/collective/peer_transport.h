@@ -27,11 +27,11 @@ enum class FrameKind : std::uint8_t {
                   // any more. To rank 0: why it cannot be read in parts
   kPart,          // a piece of the sender's part of that checkpoint
   kPartTaken,     // a batch of those has come; of use or not
+  kSliceFailed,   // to rank 0: why the sender's slice of the checkpoint of this tick is not there
 };
-// PeerHello::protocol was not raised for those from kRestore on: they travel only when a training
-// begins from a checkpoint, and learners that begin together are of one image, since templates
-// change only while a job is suspended.
-inline constexpr FrameKind kFrameKindLast = FrameKind::kPartTaken;
+// PeerHello::protocol was not raised for those from kRestore on: learners that train together are
+// of one image, since templates change only while a job is suspended.
+inline constexpr FrameKind kFrameKindLast = FrameKind::kSliceFailed;
 
 // Fixed-size head of every frame. Which of `bucket`, `node`, `piece` matter depends on the kind;
 // others are 0.
@@ -41,6 +41,7 @@ struct FrameHeader {
   Tick tick = 0;
   std::uint32_t bucket = 0;
   std::uint32_t node = 0;   // tree node: heap index, root 1, children 2i and 2i+1; of states: flags
+                            // of kSliceFailed: the ErrorCode
   std::uint32_t piece = 0;  // rank that finishes the piece; for kState the slice
   bool operator==(const FrameHeader&) const = default;
 };

@@ -1,6 +1,9 @@
 #include <algorithm>
+#include <cstdint>
 #include <format>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/log.h"
@@ -15,6 +18,7 @@ constexpr Duration kSlicesPoll = std::chrono::milliseconds(250);
 // Other learners write as much as this one: who takes three times as long does not come any more.
 constexpr Duration kSlicesPatience = std::chrono::seconds(10);
 constexpr int kSlicesPatienceTimes = 3;
+constexpr std::size_t kSliceErrorBytesMost = 1024;  // that is kept of what a peer says
 
 }  // namespace
 
@@ -25,6 +29,7 @@ struct LearnerLoop::Impl::SaveUnderWay {
   Tick tick = 0;
   TimePoint began{};
   std::uint64_t recoveries = 0;  // before it
+  LearnerId rank_zero;           // who tells of it
   std::function<void(bool saved)> done;
 };
 
@@ -58,6 +63,7 @@ void LearnerLoop::Impl::SaveCheckpoint(int slices, std::function<void(bool saved
                                                   .tick = applied_,
                                                   .began = *last_save_,
                                                   .recoveries = recoveries_,
+                                                  .rank_zero = member(0),
                                                   .done = std::move(done)});
   parts_.compute.CopyState(
       save->slice, Guarded<Result<std::shared_ptr<const StateCopy>>>(
@@ -99,11 +105,40 @@ void LearnerLoop::Impl::AwaitSlices(const std::shared_ptr<SaveUnderWay>& save, T
                 return save->done(false);
               }
               if (parts_.loop.Now() < by) return AwaitSlices(save, by);
-              EndSave(*save, pliant::Fail(ErrorCode::kTimeout,
-                                          std::format("not all of its {} slices were written",
-                                                      save->slice.count)));
+              EndSave(*save, std::unexpected(WhyIncomplete(*save)));
             }));
   });
+}
+
+// Rank 0 alone is heard when it says why there is no checkpoint.
+void LearnerLoop::Impl::TellSliceFailed(const SaveUnderWay& save, const Error& error) {
+  WireWriter writer;
+  for (const char c : error.message) writer.Put(c);
+  Send(save.rank_zero, {.header = {.kind = FrameKind::kSliceFailed,
+                                   .membership = membership_.id,
+                                   .tick = save.tick,
+                                   .node = static_cast<std::uint32_t>(error.code)},
+                        .payload = writer.Take()});
+}
+
+void LearnerLoop::Impl::OnSliceFailed(const LearnerId& peer, const Frame& frame) {
+  std::string_view text(reinterpret_cast<const char*>(frame.payload.view.data()),
+                        frame.payload.view.size());
+  // The end of a volume's error says what is wrong with it.
+  if (text.size() > kSliceErrorBytesMost) text.remove_prefix(text.size() - kSliceErrorBytesMost);
+  const bool known = frame.header.node <= static_cast<std::uint32_t>(ErrorCode::kInternal);
+  const ErrorCode code =
+      known ? static_cast<ErrorCode>(frame.header.node) : ErrorCode::kUnavailable;
+  slice_failure_ = SliceFailure{.tick = frame.header.tick,
+                                .recoveries = recoveries_,
+                                .error = InContext(peer.name, {code, std::string(text)})};
+}
+
+Error LearnerLoop::Impl::WhyIncomplete(const SaveUnderWay& save) const {
+  const std::string what = std::format("not all of its {} slices were written", save.slice.count);
+  const bool told = slice_failure_ && slice_failure_->tick == save.tick &&
+                    slice_failure_->recoveries == save.recoveries;
+  return told ? InContext(what, slice_failure_->error) : Error{ErrorCode::kTimeout, what};
 }
 
 void LearnerLoop::Impl::EndSave(const SaveUnderWay& save, Result<std::optional<Manifest>> saved) {
@@ -123,6 +158,7 @@ void LearnerLoop::Impl::EndSave(const SaveUnderWay& save, Result<std::optional<M
   } else {
     save_again_at_ = parts_.loop.Now() + save_backoff_.Next(0);
     NoteWriteError(saved.error());
+    if (save.slice.index > 0) TellSliceFailed(save, saved.error());
     log::Warning("checkpoint failed", {{"step", save.label.position.step},
                                        {"slice", save.slice.index},
                                        {"cause", saved.error().message}});

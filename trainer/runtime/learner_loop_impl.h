@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/backoff.h"
+#include "base/result.h"
 #include "trainer/collective/byte_pool.h"
 #include "trainer/collective/reduction.h"
 #include "trainer/collective/shard_dealing.h"
@@ -247,6 +248,11 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
 
   // ---- Checkpoints (learner_checkpoints.cc) ----
   struct SaveUnderWay;
+  struct SliceFailure {
+    Tick tick = 0;
+    std::uint64_t recoveries = 0;  // a tick may be saved again after one
+    Error error;
+  };
   bool CheckpointDue(const TickPlan& plan);
   int Slices() const;
   // Its slice, if it has one. `done` is for rank 0: the checkpoint is there, or it is not.
@@ -255,6 +261,9 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
                       Result<std::optional<Manifest>> written);
   void AwaitSlices(const std::shared_ptr<SaveUnderWay>& save, TimePoint by);
   void EndSave(const SaveUnderWay& save, Result<std::optional<Manifest>> saved);
+  void TellSliceFailed(const SaveUnderWay& save, const Error& error);
+  void OnSliceFailed(const LearnerId& peer, const Frame& frame);
+  Error WhyIncomplete(const SaveUnderWay& save) const;
   void NoteWriteError(const Error& error);  // for progress
   void Drain();
   void SaveLast(int slices);
@@ -425,6 +434,7 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   Backoff save_backoff_{{.first = std::chrono::seconds(10), .most = std::chrono::minutes(5)}};
   CheckpointReport checkpoint_report_;
   bool checkpoint_known_ = false;
+  std::optional<SliceFailure> slice_failure_;  // of another, as it told last
   bool exporting_ = false;
   Backoff final_backoff_;
   bool polling_ = false;

@@ -207,6 +207,8 @@ void LearnerLoop::Impl::Deliver(const LearnerId& peer, const Frame& frame) {
       return OnPartFrame(*rank, frame);
     case FrameKind::kPartTaken:
       return OnPartTaken(*rank);
+    case FrameKind::kSliceFailed:
+      return OnSliceFailed(peer, frame);
     case FrameKind::kAbort:
       return OnLoss({.cause = peer.name + " gave up"});
     case FrameKind::kFinished: {
