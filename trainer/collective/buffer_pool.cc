@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/check.h"
+
 namespace pliant {
 namespace {
 
@@ -19,6 +21,13 @@ FloatBuffer::FloatBuffer(std::size_t size, MemorySource& memory)
 BufferPool::BufferPool(std::size_t buffer_size, std::size_t reserve, MemorySource& memory)
     : buffer_size_(buffer_size), memory_(&memory) {
   for (std::size_t i = 0; i < reserve; ++i) buffers_.emplace_back(buffer_size_, memory);
+}
+
+Status BufferPool::Populate(std::size_t buffers) {
+  CHECK(buffers <= buffers_.size(), "so many are reserved");
+  for (std::size_t i = 0; i < buffers; ++i)
+    RETURN_IF_ERROR(pliant::Populate(std::as_writable_bytes(buffers_[i].view())));
+  return {};
 }
 
 FloatBuffer BufferPool::Take() {

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "base/result.h"
 #include "trainer/collective/memory_source.h"
 
 namespace pliant {
@@ -33,6 +34,10 @@ class BufferPool {
  public:
   // `memory` outlives it.
   BufferPool(std::size_t buffer_size, std::size_t reserve, MemorySource& memory = HeapMemory());
+
+  // Has pages behind the first `buffers` of those reserved, which Take gives out before others.
+  // Before the first Take.
+  Status Populate(std::size_t buffers);
 
   FloatBuffer Take();
   std::size_t buffer_size() const { return buffer_size_; }

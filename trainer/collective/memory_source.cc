@@ -1,8 +1,12 @@
 #include "trainer/collective/memory_source.h"
 
+#include <cerrno>
+#include <cstdint>
 #include <new>
+#include <system_error>
 
 #include <sys/mman.h>
+#include <unistd.h>
 
 namespace pliant {
 namespace {
@@ -23,11 +27,32 @@ class Heap final : public MemorySource {
   }
 };
 
+// A write makes the kernel find a page for it.
+void WriteEachPage(std::span<std::byte> memory, std::size_t page) {
+  volatile std::byte* const bytes = memory.data();
+  for (std::size_t at = 0; at < memory.size(); at += page) bytes[at] = std::byte{0};
+  bytes[memory.size() - 1] = std::byte{0};  // where it does not begin with a page
+}
+
 }  // namespace
 
 MemorySource& HeapMemory() {
   static Heap heap;
   return heap;
+}
+
+Status Populate(std::span<std::byte> memory) {
+  if (memory.empty()) return {};
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t before = reinterpret_cast<std::uintptr_t>(memory.data()) % page;
+  int result = 0;
+  do {
+    result = ::madvise(memory.data() - before, before + memory.size(), MADV_POPULATE_WRITE);
+  } while (result != 0 && errno == EINTR);
+  if (result == 0) return {};
+  if (errno != EINVAL) return Fail(ErrorCode::kUnavailable, std::generic_category().message(errno));
+  WriteEachPage(memory, page);  // before Linux 5.14
+  return {};
 }
 
 }  // namespace pliant

@@ -2,6 +2,9 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
+
+#include "base/result.h"
 
 namespace pliant {
 
@@ -16,5 +19,10 @@ class MemorySource {
 
 // Of this process alone.
 MemorySource& HeapMemory();
+
+// Has the kernel put pages behind all of `memory` now, not when they are first written: where there
+// is no room for them, it shows here. Keeps what stands in it, but for a few bytes on old kernels,
+// so call it before there is anything. Takes about 0.3 s a GB.
+Status Populate(std::span<std::byte> memory);
 
 }  // namespace pliant

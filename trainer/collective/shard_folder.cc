@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::size_t kChunk = 2048;  // floats: 8 KiB of each operand
 
-// A block of 2^a shards takes a partial sum for each of its a levels, and the leaf.
+// A block of 2^a shards takes a partial sum for each of its a levels, and the leaf. A rank whose
+// shards are no power of two has blocks of falling size, and takes no more than for the first.
 std::size_t BuffersOfBlock(int shards) {
   return static_cast<std::size_t>(std::bit_width(static_cast<unsigned>(shards)));
 }
@@ -24,6 +25,12 @@ std::size_t BuffersOfBlock(int shards) {
 
 ShardFolder::ShardFolder(std::size_t elements, int shards_most, MemorySource& memory)
     : pool_(elements, BuffersOfBlock(shards_most), memory) {}
+
+Status ShardFolder::Populate(int shards) { return pool_.Populate(BuffersOfBlock(shards)); }
+
+std::size_t ShardFolder::BytesFor(std::size_t elements, int shards) {
+  return BuffersOfBlock(shards) * elements * sizeof(float);
+}
 
 void ShardFolder::Begin(int logical_shards, std::span<const ShardBlock> blocks,
                         const BucketSizes& sizes) {

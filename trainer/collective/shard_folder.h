@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "base/result.h"
 #include "trainer/collective/buckets.h"
 #include "trainer/collective/buffer_pool.h"
 #include "trainer/collective/tree.h"
@@ -31,6 +32,10 @@ class ShardFolder {
  public:
   // Reserves what `shards_most` shards on this learner need. More shards still work, by allocation.
   ShardFolder(std::size_t elements, int shards_most, MemorySource& memory = HeapMemory());
+
+  // Has pages behind what `shards` of them need. Before the first Begin.
+  Status Populate(int shards);
+  static std::size_t BytesFor(std::size_t elements, int shards);
 
   using OnBucket = std::function<void(std::uint32_t bucket)>;
 

@@ -11,7 +11,6 @@
 #include "base/result.h"
 #include "trainer/checkpoint/state_copy.h"
 #include "trainer/checkpoint/state_slice.h"
-#include "trainer/collective/memory_source.h"
 #include "trainer/collective/peer_transport.h"
 #include "trainer/collective/reduction.h"
 #include "trainer/collective/shard_folder.h"
@@ -104,9 +103,8 @@ class Compute {
   virtual void ForgetCallbacks() = 0;
 };
 
-// The program on a thread of its own. `loop`, `program` and `gradients`, where those lie, outlive
-// it; destroying it waits for the shard or the commit under way.
-std::unique_ptr<Compute> NewThreadedCompute(EventLoop& loop, Program& program, int shards_most,
-                                            MemorySource& gradients = HeapMemory());
+// The program on a thread of its own, whose gradients `folder` sums. `loop`, `program` and the
+// folder's memory outlive it; destroying it waits for the shard or the commit under way.
+std::unique_ptr<Compute> NewThreadedCompute(EventLoop& loop, Program& program, ShardFolder folder);
 
 }  // namespace pliant

@@ -125,6 +125,7 @@ Status ReadTraining(const Reader& reader, LearnerEnvironment& environment) {
       reader.Number("PLIANT_LOGICAL_SHARDS", 1, kMostLearners, environment.logical_shards));
   RETURN_IF_ERROR(
       reader.Number("PLIANT_SEED", 0, std::numeric_limits<std::uint64_t>::max(), environment.seed));
+  RETURN_IF_ERROR(reader.Number("PLIANT_MIN_LEARNERS", 1, kMostLearners, environment.min_learners));
   RETURN_IF_ERROR(reader.Number("PLIANT_MAX_LEARNERS", 1, kMostLearners, environment.max_learners));
   if (environment.logical_shards &&
       !std::has_single_bit(static_cast<unsigned>(*environment.logical_shards))) {

@@ -51,6 +51,7 @@ struct LearnerEnvironment {
   std::optional<int> logical_shards;
   std::optional<std::uint64_t> seed;
   Reproducibility reproducibility = Reproducibility::kBitwise;
+  int min_learners = 1;
   int max_learners = 8;
 
   Duration grace = std::chrono::seconds(60);

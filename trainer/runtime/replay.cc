@@ -42,7 +42,9 @@ Result<std::string> VerifyReplay(Program& program, const Schedule& schedule,
   ASSIGN_OR_RETURN(const std::unique_ptr<ReplayChecker> checker,
                    ReplayChecker::Open(loop, store, *environment.replay, end));
   NoMetrics metrics;
-  const auto compute = NewThreadedCompute(loop, program, schedule.spec().logical_shards);
+  const auto compute = NewThreadedCompute(
+      loop, program,
+      ShardFolder(program.info().gradient_elements, schedule.spec().logical_shards));
   LearnerLoop learner(
       {.self = {environment.learner, environment.pod_uid, 0},
        .framework = options.framework,

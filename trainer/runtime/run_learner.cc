@@ -5,8 +5,10 @@
 #include <format>
 #include <functional>
 #include <memory>
+#include <new>
 #include <optional>
 #include <random>
+#include <string_view>
 #include <utility>
 
 #include "base/file.h"
@@ -15,6 +17,7 @@
 #include "base/real_event_loop.h"
 #include "trainer/checkpoint/checkpointer.h"
 #include "trainer/checkpoint/file_store.h"
+#include "trainer/collective/shard_folder.h"
 #include "trainer/collective/shared_memory.h"
 #include "trainer/collective/tcp_transport.h"
 #include "trainer/data/schedule.h"
@@ -122,6 +125,34 @@ std::unique_ptr<HttpServer> ServeMetrics(RealEventLoop& loop, const LearnerEnvir
   return *std::move(server);
 }
 
+// Its memory is taken now, while nobody waits for this learner: not when the job is shrunk, in mid
+// step, where a memory limit would lose the step and the learner.
+Result<ShardFolder> MakeFolder(const ProgramInfo& info, const RunLearnerOptions& options,
+                               MemorySource& gradients) {
+  // Statistical: a batch, and a leaf that fills the tree up.
+  const bool bitwise = options.environment.reproducibility == Reproducibility::kBitwise;
+  const int shards_ever = bitwise ? LogicalShardsOf(options) : 2;
+  const int shards_most = bitwise ? ShardsOfALearnerMost(options) : 2;
+  const std::size_t bytes = ShardFolder::BytesFor(info.gradient_elements, shards_most);
+  const auto no_room = [&](std::string_view why) {
+    return Fail(ErrorCode::kUnavailable,
+                std::format("no room for the gradients of {} shards, {} bytes: {}. A higher memory "
+                            "limit of the learner's container helps, or a higher "
+                            "spec.elastic.minLearners",
+                            shards_most, bytes, why));
+  };
+  // A limit that is met ends the process without a word: this is what its log ends with.
+  log::Info("takes the memory for gradients", {{"bytes", bytes}, {"shards", shards_most}});
+  try {
+    ShardFolder folder(info.gradient_elements, shards_ever, gradients);
+    if (const Status taken = folder.Populate(shards_most); !taken)
+      return no_room(taken.error().message);
+    return folder;
+  } catch (const std::bad_alloc&) {
+    return no_room("the address space is used up");
+  }
+}
+
 int EndWith(const LearnerExit& exit, const std::filesystem::path& termination_log) {
   WriteTermination(termination_log, {.reason = exit.reason,
                                      .step = exit.step,
@@ -162,6 +193,12 @@ int LogicalShardsOf(const RunLearnerOptions& options) {
   const LearnerEnvironment& environment = options.environment;
   return environment.logical_shards.value_or(DefaultLogicalShards(
       options.global_batch_size, environment.max_learners * environment.ranks_per_learner));
+}
+
+int ShardsOfALearnerMost(const RunLearnerOptions& options) {
+  const LearnerEnvironment& environment = options.environment;
+  const int ranks = environment.min_learners * environment.ranks_per_learner;
+  return (LogicalShardsOf(options) - 1) / ranks + 1;
 }
 
 int FailLearner(const std::filesystem::path& termination_log, const Error& error) {
@@ -217,10 +254,9 @@ int RunLearner(Program& program, const RunLearnerOptions& options) {
       std::move(resume));
   const auto metrics_file = NewBackgroundMetrics(NewMetricsFile(folder / "metrics.jsonl"));
   const auto metrics = NewShownMetrics(*metrics_file, options.on_metrics_line);
-  const int shards = LogicalShardsOf(options);
-  // Statistical: a batch, and a leaf that fills the tree up.
-  const int shards_most = environment.reproducibility == Reproducibility::kBitwise ? shards : 2;
-  const auto compute = NewThreadedCompute(loop, program, shards_most, gradients);
+  auto shard_folder = MakeFolder(program.info(), options, gradients);
+  if (!shard_folder) return refuse(shard_folder.error());
+  const auto compute = NewThreadedCompute(loop, program, *std::move(shard_folder));
 
   std::unique_ptr<SampleLedger> ledger;
   if (!environment.ledger_dir.empty()) {
@@ -272,7 +308,7 @@ int RunLearner(Program& program, const RunLearnerOptions& options) {
                                {"metricsPort", server ? server->port() : 0},
                                {"steps", schedule->total_steps()},
                                {"globalBatchSize", options.global_batch_size},
-                               {"logicalShards", shards},
+                               {"logicalShards", schedule->spec().logical_shards},
                                {"seed", options.seed},
                                {"framework", options.framework}});
   learner.Start();

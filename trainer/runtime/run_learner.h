@@ -51,6 +51,9 @@ std::uint64_t DrawNonce();
 // Those of the job or, where it does not say, as many as DefaultLogicalShards has.
 int LogicalShardsOf(const RunLearnerOptions& options);
 
+// Of those, how many a learner may have when there are as few learners as the job allows.
+int ShardsOfALearnerMost(const RunLearnerOptions& options);
+
 // What a learner of a job says is kept beside the checkpoints, from its making to its end: its log,
 // and what else is put there.
 class KeptOutput {

@@ -47,12 +47,12 @@ constexpr std::size_t kBuffersKeptBytes = std::size_t{64} << 20;
 // that are used again.
 class ThreadedCompute final : public Compute {
  public:
-  ThreadedCompute(EventLoop& loop, Program& program, int shards_most, MemorySource& gradients)
+  ThreadedCompute(EventLoop& loop, Program& program, ShardFolder folder)
       : loop_(loop),
         program_(program),
         info_(program.info()),
         state_(program.State()),
-        folder_(info_.gradient_elements, shards_most, gradients),
+        folder_(std::move(folder)),
         bell_(loop, [this] { OnBell(); }),
         copier_([this](const std::stop_token& stop) { Work(copies_wanted_, stop); }),
         thread_([this](const std::stop_token& stop) { Work(work_, stop); }) {}
@@ -324,9 +324,8 @@ class ThreadedCompute final : public Compute {
 
 }  // namespace
 
-std::unique_ptr<Compute> NewThreadedCompute(EventLoop& loop, Program& program, int shards_most,
-                                            MemorySource& gradients) {
-  return std::make_unique<ThreadedCompute>(loop, program, shards_most, gradients);
+std::unique_ptr<Compute> NewThreadedCompute(EventLoop& loop, Program& program, ShardFolder folder) {
+  return std::make_unique<ThreadedCompute>(loop, program, std::move(folder));
 }
 
 }  // namespace pliant

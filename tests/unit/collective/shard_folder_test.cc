@@ -8,7 +8,10 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include "trainer/collective/shared_memory.h"
 #include "trainer/collective/tree_sum.h"
 
 namespace pliant {
@@ -172,6 +175,62 @@ TEST(BufferPool, AllocatesOnlyWhatIsReserved) {
   const FloatBuffer b = pool.Take();
   const FloatBuffer c = pool.Take();
   EXPECT_EQ(pool.allocated(), 3U);
+}
+
+// How much of the pages of `memory` the kernel holds.
+double ResidentPart(std::span<const float> memory) {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const auto bytes = std::as_bytes(memory);
+  auto* const begin =
+      const_cast<std::byte*>(bytes.data()) - reinterpret_cast<std::uintptr_t>(bytes.data()) % page;
+  const std::size_t length = static_cast<std::size_t>(bytes.data() + bytes.size() - begin);
+  std::vector<unsigned char> there((length + page - 1) / page);
+  EXPECT_EQ(::mincore(begin, length, there.data()), 0);
+  const auto count = std::ranges::count_if(there, [](unsigned char is) { return (is & 1U) != 0; });
+  return static_cast<double>(count) / static_cast<double>(there.size());
+}
+
+// Larger than what the C library ever keeps for another call: its pages are the kernel's to give.
+constexpr std::size_t kLargeElements = std::size_t{10} << 20;
+
+TEST(ShardFolder, HoldsTheMemoryThatSoManyShardsNeed) {
+  SharedMemory shared;
+  for (MemorySource* const memory : {&HeapMemory(), static_cast<MemorySource*>(&shared)}) {
+    SCOPED_TRACE(memory == &shared ? "shared" : "of the heap");
+    ShardFolder folder(kLargeElements, 8, *memory);
+    ASSERT_TRUE(folder.Populate(2));
+    EXPECT_EQ(ShardFolder::BytesFor(kLargeElements, 2), 2 * kLargeElements * sizeof(float));
+    const ShardBlock two{.first = 0, .count = 2};
+    folder.Begin(8, {&two, 1}, kOneBucket);
+    EXPECT_EQ(ResidentPart(folder.Leaf()), 1.0) << "before anybody wrote there";
+    const ShardBlock all{.first = 0, .count = 8};
+    folder.Begin(8, {&all, 1}, kOneBucket);
+    EXPECT_LT(ResidentPart(folder.Leaf()), 0.5) << "of what only more shards need";
+  }
+}
+
+TEST(BufferPool, GivesOutFirstWhatHasPages) {
+  BufferPool pool(kLargeElements, 3);
+  ASSERT_TRUE(pool.Populate(2));
+  const FloatBuffer a = pool.Take();
+  const FloatBuffer b = pool.Take();
+  const FloatBuffer c = pool.Take();
+  EXPECT_EQ(ResidentPart(a.view()), 1.0);
+  EXPECT_EQ(ResidentPart(b.view()), 1.0);
+  EXPECT_LT(ResidentPart(c.view()), 0.5);
+}
+
+TEST(MemorySource, HoldsSmallMemoryToo) {
+  for (const std::size_t bytes : {0U, 1U, 64U, 5000U}) {
+    const auto memory = HeapMemory().Allocate(bytes);
+    EXPECT_TRUE(Populate({memory.get(), bytes})) << bytes;
+  }
+  // Nothing is there, and nothing can be put there: an error, and no crash.
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  void* const closed = ::mmap(nullptr, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(closed, MAP_FAILED);
+  ::munmap(closed, page);
+  EXPECT_FALSE(Populate({static_cast<std::byte*>(closed), page}));
 }
 
 }  // namespace

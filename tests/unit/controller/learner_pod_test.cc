@@ -62,13 +62,15 @@ TEST(LearnerPod, HasWhatALearnerNeeds) {
   EXPECT_EQ(container.at("volumeMounts").size(), 2u);
 
   const json env = EnvOf(pod);
-  EXPECT_EQ(env.size(), 21u);
+  EXPECT_EQ(env.size(), 22u);
   EXPECT_EQ(env.at("PLIANT_RANKS_PER_LEARNER"), "1");
   EXPECT_EQ(env.at("PLIANT_COORDINATOR"), "10.0.0.7:8443");
   EXPECT_EQ(env.at("PLIANT_TERM"), "3");
   EXPECT_EQ(env.at("PLIANT_JOB"), "team-a/digits");
   EXPECT_EQ(env.at("PLIANT_LOGICAL_SHARDS"), "32");
   EXPECT_EQ(env.at("PLIANT_SEED"), "7");
+  EXPECT_EQ(env.at("PLIANT_MIN_LEARNERS"), "1");
+  EXPECT_EQ(env.at("PLIANT_MAX_LEARNERS"), "8");
   EXPECT_EQ(env.at("PLIANT_GRACE_SECONDS"), "60");
   EXPECT_EQ(env.at("PLIANT_METRICS_PORT"), "9090");
   EXPECT_EQ(container.at("ports"), json::parse(R"([

@@ -154,7 +154,8 @@ class ComputeWorld {
   SayingProgram program_;
   const BucketSizes sizes_;
   const std::vector<float> gradient_ = std::vector<float>(kElements);
-  const std::unique_ptr<Compute> compute_ = NewThreadedCompute(loop_, program_, kShards);
+  const std::unique_ptr<Compute> compute_ =
+      NewThreadedCompute(loop_, program_, ShardFolder(kElements, kShards));
   TickWork work_;
   std::uint64_t before_ = 0;
   std::size_t parts_ = 0;

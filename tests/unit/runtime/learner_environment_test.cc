@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "trainer/runtime/run_learner.h"
 
 namespace pliant {
 namespace {
@@ -45,6 +46,7 @@ class LearnerEnvironmentTest : public testing::Test {
             {"PLIANT_LOGICAL_SHARDS", "32"},
             {"PLIANT_SEED", "18446744073709551615"},
             {"PLIANT_REPRODUCIBILITY", "Statistical"},
+            {"PLIANT_MIN_LEARNERS", "2"},
             {"PLIANT_MAX_LEARNERS", "4"},
             {"PLIANT_GRACE_SECONDS", "7"},
             {"PLIANT_METRICS_PORT", "9090"},
@@ -84,6 +86,7 @@ TEST_F(LearnerEnvironmentTest, TakesWhatTheOperatorSets) {
   EXPECT_EQ(environment->logical_shards, 32);
   EXPECT_EQ(environment->seed, 18446744073709551615U);
   EXPECT_EQ(environment->reproducibility, Reproducibility::kStatistical);
+  EXPECT_EQ(environment->min_learners, 2);
   EXPECT_EQ(environment->max_learners, 4);
   EXPECT_EQ(environment->grace, Duration(std::chrono::seconds(7)));
   EXPECT_EQ(environment->metrics_port, 9090);
@@ -161,6 +164,7 @@ TEST_F(LearnerEnvironmentTest, AnErrorNamesTheVariableAndTheRemedy) {
       {"PLIANT_LOGICAL_SHARDS", "131072", "to 65536"},
       {"PLIANT_SEED", "18446744073709551616", "whole number"},
       {"PLIANT_REPRODUCIBILITY", "bitwise", "Bitwise or Statistical"},
+      {"PLIANT_MIN_LEARNERS", "0", "from 1"},
       {"PLIANT_MAX_LEARNERS", "0", "from 1"},
       {"PLIANT_GRACE_SECONDS", "a minute", "whole number"},
       {"PLIANT_METRICS_PORT", "65536", "whole number"},
@@ -204,6 +208,24 @@ TEST(DefaultLogicalShards, IsThePowerOfTwoThatFits) {
     EXPECT_EQ(DefaultLogicalShards(c.batch, c.max_learners), c.want)
         << c.batch << " samples, " << c.max_learners << " learners";
   }
+}
+
+TEST(ShardsOfALearnerMost, AreThoseOfTheSmallestJob) {
+  struct Case {
+    int min_learners;
+    int ranks;
+    int want;
+  };
+  for (const Case& c : {Case{1, 1, 32}, Case{2, 1, 16}, Case{3, 1, 11}, Case{32, 1, 1},
+                        Case{100, 1, 1}, Case{1, 8, 4}, Case{3, 4, 3}}) {
+    RunLearnerOptions options;
+    options.environment.logical_shards = 32;
+    options.environment.min_learners = c.min_learners;
+    options.environment.ranks_per_learner = c.ranks;
+    EXPECT_EQ(ShardsOfALearnerMost(options), c.want)
+        << c.min_learners << " learners of " << c.ranks << " ranks";
+  }
+  EXPECT_EQ(LearnerEnvironment().min_learners, 1) << "where nobody says: all shards";
 }
 
 }  // namespace

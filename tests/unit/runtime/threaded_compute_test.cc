@@ -88,7 +88,8 @@ class ThreadedComputeTest : public testing::Test {
 
   RealEventLoop loop_;
   CountingProgram program_;
-  std::unique_ptr<Compute> compute_ = NewThreadedCompute(loop_, program_, kShards);
+  std::unique_ptr<Compute> compute_ =
+      NewThreadedCompute(loop_, program_, ShardFolder(kElements, kShards));
 };
 
 TEST_F(ThreadedComputeTest, TellsWhetherTheStateIsTheLastOne) {
