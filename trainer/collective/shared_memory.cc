@@ -15,6 +15,16 @@
 namespace pliant {
 namespace {
 
+// MFD_NOEXEC_SEAL, which headers may lack. Where vm.memfd_noexec is 2 a file without it is refused.
+constexpr unsigned kNoExecSeal = 0x0008U;
+
+int MakeMemoryFile() {
+  constexpr unsigned kFlags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+  const int descriptor = ::memfd_create("pliant", kFlags | kNoExecSeal);
+  if (descriptor >= 0 || errno != EINVAL) return descriptor;
+  return ::memfd_create("pliant", kFlags);  // before Linux 6.3
+}
+
 std::unexpected<Error> Failed(const char* what) {
   return Fail(ErrorCode::kUnavailable,
               std::format("{}: {}", what, std::generic_category().message(errno)));
@@ -23,7 +33,7 @@ std::unexpected<Error> Failed(const char* what) {
 }  // namespace
 
 Result<std::shared_ptr<const SharedBlock>> SharedBlock::Make(std::uint64_t id, std::size_t bytes) {
-  const int descriptor = ::memfd_create("pliant", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  const int descriptor = MakeMemoryFile();
   if (descriptor < 0) return Failed("memfd_create");
   void* memory = MAP_FAILED;
   if (::ftruncate(descriptor, static_cast<off_t>(bytes)) == 0 &&
@@ -58,22 +68,46 @@ Result<std::shared_ptr<const MappedBlock>> MappedBlock::Map(int descriptor, std:
 
 MappedBlock::~MappedBlock() { ::munmap(const_cast<std::byte*>(view_.data()), view_.size()); }
 
-SharedMemory::SharedMemory() : blocks_(std::make_shared<Blocks>()) {}
+SharedMemory::SharedMemory() : SharedMemory(SharedBlock::Make) {}
+SharedMemory::SharedMemory(MakeBlock make)
+    : make_(std::move(make)), blocks_(std::make_shared<Blocks>()) {}
 
-std::shared_ptr<std::byte> SharedMemory::Allocate(std::size_t bytes) {
+Result<std::shared_ptr<const SharedBlock>> SharedMemory::Make(std::size_t bytes) {
   std::unique_lock lock(blocks_->mutex);
   const std::uint64_t id = ++blocks_->last_id;
   lock.unlock();
+  auto made = make_(id, bytes);
+  lock.lock();
+  blocks_->refusal = made ? "" : made.error().message;
+  return made;
+}
+
+Status SharedMemory::Probe() {
+  constexpr std::size_t kLittle = 64;
+  if (const auto made = Make(kLittle); !made) return std::unexpected(made.error());
+  return {};
+}
+
+std::string SharedMemory::refusal() const {
+  const std::lock_guard lock(blocks_->mutex);
+  return blocks_->refusal;
+}
+
+std::shared_ptr<std::byte> SharedMemory::Allocate(std::size_t bytes) {
   // A block of no bytes cannot be mapped, and nobody needs to read it.
-  auto made = bytes == 0 ? Invalid("empty") : SharedBlock::Make(id, bytes);
+  if (bytes == 0) return HeapMemory().Allocate(bytes);
+  const std::string before = refusal();
+  auto made = Make(bytes);
   if (!made) {
-    if (bytes > 0) log::Warning("no shared memory", {{"error", made.error().message}});
+    if (made.error().message != before)
+      log::Warning("no shared memory", {{"error", made.error().message}});
     return HeapMemory().Allocate(bytes);
   }
   std::byte* const begin = (*made)->view().data();
-  lock.lock();
-  blocks_->by_begin.insert_or_assign(begin, *made);
-  lock.unlock();
+  {
+    const std::lock_guard lock(blocks_->mutex);
+    blocks_->by_begin.insert_or_assign(begin, *made);
+  }
   return {begin, [blocks = blocks_, block = *std::move(made)](std::byte* memory) mutable {
             {
               const std::lock_guard guard(blocks->mutex);

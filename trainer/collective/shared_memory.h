@@ -2,11 +2,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "base/result.h"
 #include "trainer/collective/memory_source.h"
@@ -57,9 +59,16 @@ class MappedBlock {
 // a peer may read where it lies. Any thread.
 class SharedMemory final : public MemorySource {
  public:
+  using MakeBlock = std::function<Result<std::shared_ptr<const SharedBlock>>(std::uint64_t id,
+                                                                             std::size_t bytes)>;
   SharedMemory();
+  explicit SharedMemory(MakeBlock make);  // any thread
   // Where the kernel gives none, memory of the heap.
   std::shared_ptr<std::byte> Allocate(std::size_t bytes) override;
+  // Whether the kernel gives any; if not, why.
+  Status Probe();
+  // Why it gave none when it was asked last; empty: it gave some.
+  std::string refusal() const;
 
   struct Place {
     std::shared_ptr<const SharedBlock> block;
@@ -71,8 +80,12 @@ class SharedMemory final : public MemorySource {
   struct Blocks {
     std::mutex mutex;
     std::uint64_t last_id = 0;
+    std::string refusal;
     std::map<const std::byte*, std::weak_ptr<const SharedBlock>> by_begin;
   };
+  Result<std::shared_ptr<const SharedBlock>> Make(std::size_t bytes);
+
+  const MakeBlock make_;
   const std::shared_ptr<Blocks> blocks_;
 };
 

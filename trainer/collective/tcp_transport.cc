@@ -108,8 +108,12 @@ class TcpTransport final : public PeerTransport, public PeerConnection::Owner {
     return {};
   }
 
-  // Beside TCP, for those on this machine.
+  // Beside TCP, for those on this machine; where the kernel gives no memory to share, TCP alone.
   Status ListenShm() {
+    if (const Status gives = options_.shared_memory->Probe(); !gives) {
+      TellThatNothingIsShared(gives.error().message);
+      return {};
+    }
     auto place = ShmMeetingPlace::Open(options_.shared_memory_folder);
     if (!place) return std::unexpected(std::move(place).error());
     const std::string path = place->PathOf(options_.self);
@@ -201,6 +205,7 @@ class TcpTransport final : public PeerTransport, public PeerConnection::Owner {
   }
 
   void AcceptNextShm() {
+    if (!place_) return;
     shm_acceptor_.async_accept(
         [this, alive = alive_](const error_code& error, stream_protocol::socket socket) {
           if (!*alive || error == boost::asio::error::operation_aborted) return;
@@ -219,6 +224,23 @@ class TcpTransport final : public PeerTransport, public PeerConnection::Owner {
       if (*alive) accept();
     });
     return true;
+  }
+
+  // A connection by shared memory would be lost again as soon as there is something to send. Who
+  // dials this learner finds no socket, and takes TCP.
+  void StopSharing(const std::string& refusal) {
+    error_code ignored;
+    shm_acceptor_.close(ignored);
+    std::remove(place_->PathOf(options_.self).c_str());
+    place_.reset();
+    TellThatNothingIsShared(refusal);
+  }
+
+  static void TellThatNothingIsShared(const std::string& refusal) {
+    log::Warning("shared memory is not used",
+                 {{"reason", refusal},
+                  {"cost", "gradients go by TCP on this machine, too: sums take longer"},
+                  {"remedy", "allow memfd_create (seccomp), or raise the limit of open files"}});
   }
 
   void Dial(const LearnerId& id, Peer& peer) {
@@ -313,6 +335,10 @@ class TcpTransport final : public PeerTransport, public PeerConnection::Owner {
       return RedialLater(id, found->second, reason);
     }
     peers_.erase(found);
+    if (place_) {
+      const std::string refusal = options_.shared_memory->refusal();
+      if (!refusal.empty()) StopSharing(refusal);
+    }
     handler_->OnPeerLost(id, reason);
   }
 

@@ -39,7 +39,8 @@ struct TcpTransportOptions {
 };
 
 // Connections over TCP or, where both ends have it, shared memory: one for each pair of learners.
-// The address is "ip:port" or, with a folder for shared memory, "ip:port;shm=TAG". `loop` outlives
+// The address is "ip:port" or, with a folder for shared memory and where the kernel gives any,
+// "ip:port;shm=TAG". `loop` outlives
 // the transport; destroying it closes all connections.
 Result<std::unique_ptr<PeerTransport>> MakeTcpTransport(RealEventLoop& loop,
                                                         TcpTransportOptions options);

@@ -47,6 +47,24 @@ TEST(SharedMemory, KnowsWhatItGave) {
   EXPECT_FALSE(memory.Find({was, 1}));
 }
 
+TEST(SharedMemory, IsOfTheHeapWhereTheKernelGivesNone) {
+  bool gives = false;
+  SharedMemory memory([&](std::uint64_t id, std::size_t bytes) {
+    return gives ? SharedBlock::Make(id, bytes) : Fail(ErrorCode::kUnavailable, "not here");
+  });
+  const Status probed = memory.Probe();
+  ASSERT_FALSE(probed);
+  EXPECT_EQ(probed.error().message, "not here");
+  const auto heap = memory.Allocate(100);
+  std::memset(heap.get(), 7, 100);
+  EXPECT_FALSE(memory.Find({heap.get(), 100}));
+  EXPECT_EQ(memory.refusal(), "not here");
+  gives = true;
+  const auto shared = memory.Allocate(100);
+  EXPECT_TRUE(memory.Find({shared.get(), 100}));
+  EXPECT_EQ(memory.refusal(), "") << "now it gives";
+}
+
 TEST(MappedBlock, RefusesWhatCanShrink) {
   const int descriptor = ::memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   ASSERT_EQ(::ftruncate(descriptor, 4096), 0);
@@ -82,19 +100,27 @@ class ShmTransportTest : public testing::Test {
   ~ShmTransportTest() override { std::filesystem::remove_all(folder_); }
 
   struct End final : PeerHandler {
+    // A block from its kernel, which may be told to give none.
+    Result<std::shared_ptr<const SharedBlock>> Make(std::uint64_t id, std::size_t bytes) const {
+      if (!kernel_gives) return Fail(ErrorCode::kUnavailable, "memfd_create: too many open files");
+      return SharedBlock::Make(id, bytes);
+    }
     void OnPeerConnected(const LearnerId&) override { connected = true; }
     void OnFrame(const LearnerId&, Frame frame) override { frames.push_back(std::move(frame)); }
     void OnPeerLost(const LearnerId&, std::string_view reason) override { lost = reason; }
 
-    SharedMemory memory;
+    bool kernel_gives = true;
+    SharedMemory memory{[this](std::uint64_t id, std::size_t bytes) { return Make(id, bytes); }};
     std::unique_ptr<PeerTransport> transport;
     bool connected = false;
     std::vector<Frame> frames;
     std::optional<std::string> lost;
   };
 
-  std::unique_ptr<End> NewEnd(int number, const std::string& folder, std::string token = "a") {
+  std::unique_ptr<End> NewEnd(int number, const std::string& folder, std::string token = "a",
+                              bool kernel_gives = true) {
     auto end = std::make_unique<End>();
+    end->kernel_gives = kernel_gives;
     auto made = MakeTcpTransport(loop_, {.self = Learner(number),
                                          .token = std::move(token),
                                          .shared_memory_folder = folder,
@@ -226,6 +252,48 @@ TEST_F(ShmTransportTest, TcpCarriesWhereTheSocketIsGone) {
     std::filesystem::remove(entry.path());
   Connect(*a, *b);
   EXPECT_TRUE(RunUntil([&] { return a->connected && b->connected; }));
+}
+
+// Whichever end it is that gets none: a large payload, which needs some, arrives over TCP.
+TEST_F(ShmTransportTest, WithoutMemoryToShareTcpCarries) {
+  for (const int without : {1, 2}) {
+    SCOPED_TRACE(without);
+    const auto a = NewEnd(1, folder_, "a", /*kernel_gives=*/without != 1);
+    const auto b = NewEnd(2, folder_, "a", /*kernel_gives=*/without != 2);
+    const auto& end = without == 1 ? a : b;
+    EXPECT_EQ(end->transport->address().find(";shm="), std::string::npos);
+    Connect(*a, *b);
+    ASSERT_TRUE(RunUntil([&] { return a->connected && b->connected; }));
+    a->transport->Send(Learner(2), Gradient(a->memory, kLarge, FrameKind::kNode));
+    b->transport->Send(Learner(1), Gradient(b->memory, kLarge, FrameKind::kNode));
+    EXPECT_TRUE(RunUntil([&] { return !a->frames.empty() && !b->frames.empty(); }));
+    EXPECT_FALSE(a->lost || b->lost);
+  }
+}
+
+// It loses one connection for it, and not one after the other.
+TEST_F(ShmTransportTest, WhoGetsNoMoreMemoryToShareGoesOnOverTcp) {
+  for (const int without : {1, 2}) {
+    SCOPED_TRACE(without);
+    const auto a = NewEnd(1, folder_);
+    const auto b = NewEnd(2, folder_);
+    Connect(*a, *b);
+    ASSERT_TRUE(RunUntil([&] { return a->connected && b->connected; }));
+    End& from = without == 1 ? *a : *b;
+    End& to = without == 1 ? *b : *a;
+    const LearnerId id = Learner(without == 1 ? 2 : 1);
+    from.kernel_gives = false;
+    from.transport->Send(id, Gradient(from.memory, kLarge, FrameKind::kNode));
+    ASSERT_TRUE(RunUntil([&] { return a->lost && b->lost; }));
+    EXPECT_THAT(*from.lost, HasSubstr("no shared memory"));
+    a->connected = b->connected = false;
+    a->lost = b->lost = std::nullopt;
+    Connect(*a, *b);
+    ASSERT_TRUE(RunUntil([&] { return a->connected && b->connected; }));
+    from.transport->Send(id, Gradient(from.memory, kLarge, FrameKind::kNode));
+    EXPECT_TRUE(RunUntil([&] { return !to.frames.empty(); }));
+    EXPECT_FALSE(a->lost || b->lost);
+  }
 }
 
 TEST_F(ShmTransportTest, AnotherTokenIsNotLetIn) {
