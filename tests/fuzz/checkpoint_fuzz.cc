@@ -1,4 +1,5 @@
-// What lies on a checkpoint volume: manifests, and the headers of safetensors files.
+// What lies on a checkpoint volume: manifests, lists of the files of a slice, and the headers of
+// safetensors files.
 
 #include <algorithm>
 #include <array>
@@ -77,7 +78,9 @@ void RunRestore(std::string_view path, std::span<const std::byte> bytes) {
 }  // namespace
 
 std::vector<std::string> fuzz::Seeds() {
-  return {ObjectText(kManifestPath), ObjectText(kModelPath)};
+  return {ObjectText(kManifestPath), ObjectText(kModelPath),
+          EncodeFiles({{.name = "model-00001-of-00002.safetensors", .bytes = 88, .crc32c = 7},
+                       {.name = "buffers-00001-of-00002.safetensors", .bytes = 8}})};
 }
 
 }  // namespace pliant
@@ -89,6 +92,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (const auto manifest = DecodeManifest(fuzz::TextOf(data, size))) {
     const auto again = DecodeManifest(EncodeManifest(*manifest));
     CHECK(again && *again == *manifest, "what was read can be written and read");
+  }
+  if (const auto files = DecodeFiles(fuzz::TextOf(data, size))) {
+    const auto again = DecodeFiles(EncodeFiles(*files));
+    CHECK(again && *again == *files, "what was read can be written and read");
   }
   const bool is_manifest = size > 0 && data[0] == '{';
   RunRestore(is_manifest ? kManifestPath : kModelPath, bytes);

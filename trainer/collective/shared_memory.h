@@ -62,7 +62,7 @@ class SharedMemory final : public MemorySource {
   using MakeBlock = std::function<Result<std::shared_ptr<const SharedBlock>>(std::uint64_t id,
                                                                              std::size_t bytes)>;
   SharedMemory();
-  explicit SharedMemory(MakeBlock make);  // any thread
+  explicit SharedMemory(MakeBlock make);  // which is called on any thread
   // Where the kernel gives none, memory of the heap.
   std::shared_ptr<std::byte> Allocate(std::size_t bytes) override;
   // Whether the kernel gives any; if not, why.

@@ -110,12 +110,12 @@ class TcpTransport final : public PeerTransport, public PeerConnection::Owner {
 
   // Beside TCP, for those on this machine; where the kernel gives no memory to share, TCP alone.
   Status ListenShm() {
+    auto place = ShmMeetingPlace::Open(options_.shared_memory_folder);
+    if (!place) return std::unexpected(std::move(place).error());
     if (const Status gives = options_.shared_memory->Probe(); !gives) {
       TellThatNothingIsShared(gives.error().message);
       return {};
     }
-    auto place = ShmMeetingPlace::Open(options_.shared_memory_folder);
-    if (!place) return std::unexpected(std::move(place).error());
     const std::string path = place->PathOf(options_.self);
     error_code error;
     shm_acceptor_.open(stream_protocol(), error);
