@@ -187,7 +187,8 @@ std::vector<std::string> fuzz::Seeds() {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace pliant;
   if (size == 0) return 0;
-  const bool proven = (data[0] & 1U) != 0;
-  RunPeer(fuzz::TextOf(data, size).substr(1), proven, (std::size_t{data[0]} >> 1U) & kDescriptorsMost);
+  const std::size_t first = data[0];
+  RunPeer(fuzz::TextOf(data, size).substr(1), /*proven=*/(first & 1U) != 0,
+          (first >> 1U) & kDescriptorsMost);
   return 0;
 }

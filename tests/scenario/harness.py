@@ -70,6 +70,12 @@ class Process:
             self.popen.kill()
         self.popen.wait()
 
+    def processor_seconds(self):
+        """That all its threads have used until now."""
+        after_name = pathlib.Path(f"/proc/{self.popen.pid}/stat").read_text().rpartition(")")[2].split()
+        user, system = after_name[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
     def exit_code(self):
         try:
             return self.popen.wait(PATIENCE_SECONDS)

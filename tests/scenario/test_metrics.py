@@ -1,6 +1,7 @@
 """What a Prometheus reads of a job that trains: figures of the coordinator and of each learner that fit together."""
 
 import re
+import time
 import unittest
 import urllib.request
 
@@ -21,6 +22,22 @@ class MetricsTest(ScenarioTest):
         with urllib.request.urlopen(f"http://127.0.0.1:{started['metricsPort']}/metrics", timeout=10) as answer:
             self.assertTrue(answer.headers["Content-Type"].startswith("text/plain; version=0.0.4"))
             return figures(answer.read().decode())
+
+    def test_who_waits_takes_no_processor(self):
+        """One learner is slow, the other waits for its shards, and the coordinator for what they say."""
+        job = self.make_job(epochs=5000, shard_milliseconds=50)  # in which it sleeps
+        job.start_coordinator()
+        learners = [job.start_learner(0), job.start_learner(1, TOY_SHARD_MILLISECONDS="250")]
+        job.plan(learners)
+        job.wait_for_members(learners)
+        job.wait_for_step(2)
+        processes = [job.coordinator, *learners]
+        before = [process.processor_seconds() for process in processes]
+        began = time.monotonic()
+        time.sleep(3)
+        elapsed = time.monotonic() - began
+        for process, used in zip(processes, before):
+            self.assertLess((process.processor_seconds() - used) / elapsed, 0.3, process.name)
 
     def test_learners_and_coordinator_tell_of_the_same_training(self):
         job = self.make_job(epochs=5000)  # it will not end by itself

@@ -27,7 +27,10 @@ TimerId GatedLoop::PostAfter(Duration delay, std::function<void()> task) {
 }
 
 void GatedTransport::OnPeerConnected(const LearnerId& peer) {
-  gate_->Run([this, peer] { handler_->OnPeerConnected(peer); });
+  gate_->Run([this, peer] {
+    meet_(peer);
+    handler_->OnPeerConnected(peer);
+  });
 }
 
 void GatedTransport::OnFrame(const LearnerId& peer, Frame frame) {

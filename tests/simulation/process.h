@@ -58,13 +58,18 @@ class GatedLoop final : public EventLoop {
   TimePoint posted_last_{};  // when the last of those for at once is due
 };
 
-// `see` sees what is sent, and may change it, and what comes.
+// `see` sees what is sent, and may change it, and what comes; `meet` every connection that is made.
 class GatedTransport final : public PeerTransport, private PeerHandler {
  public:
   using See = std::function<void(const LearnerId& peer, Frame& frame, bool sent)>;
+  using Meet = std::function<void(const LearnerId& peer)>;
 
-  GatedTransport(std::unique_ptr<PeerTransport> inner, std::shared_ptr<Gate> gate, See see)
-      : inner_(std::move(inner)), gate_(std::move(gate)), see_(std::move(see)) {
+  GatedTransport(std::unique_ptr<PeerTransport> inner, std::shared_ptr<Gate> gate, See see,
+                 Meet meet)
+      : inner_(std::move(inner)),
+        gate_(std::move(gate)),
+        see_(std::move(see)),
+        meet_(std::move(meet)) {
     inner_->SetHandler(this);
   }
   void SetHandler(PeerHandler* handler) override { handler_ = handler; }
@@ -85,6 +90,7 @@ class GatedTransport final : public PeerTransport, private PeerHandler {
   const std::unique_ptr<PeerTransport> inner_;
   const std::shared_ptr<Gate> gate_;
   const See see_;
+  const Meet meet_;
   PeerHandler* handler_ = nullptr;
 };
 

@@ -107,6 +107,33 @@ TEST_F(Stories, GrowingAndShrinkingLosesNothing) {
   Complete();
 }
 
+// Others come, go and die; between those that stay no connection is made again.
+TEST_F(Stories, WhoStaysKeepsItsConnections) {
+  World& world = Begin(40, 3);
+  const Membership stay = world.members_of().at(opened_);
+  std::map<LearnerId, int> met;  // by newcomers: those that stay
+  world.on_connected = [&](const LearnerId& by, const LearnerId& peer) {
+    if (!stay.RankOf(peer)) return;
+    EXPECT_FALSE(stay.RankOf(by)) << ToString(by) << " connects to " << ToString(peer) << " again";
+    ++met[peer];
+  };
+  for (const int size : {5, 4, 6, 4}) {
+    world.Want(size);
+    ASSERT_TRUE(world.RunUntil([&] { return Size() == size; }, 20s)) << world.Describe();
+  }
+  const Membership before = world.members_of().at(opened_);
+  const auto newcomer = std::ranges::find_if(
+      before.members, [&](const Member& member) { return !stay.RankOf(member.id); });
+  ASSERT_NE(newcomer, before.members.end());
+  const LearnerId killed = newcomer->id;
+  KillSoon(killed);
+  ASSERT_TRUE(world.RunUntil(
+      [&] { return Size() == 4 && !world.members_of().at(opened_).RankOf(killed); }, 30s));
+  EXPECT_EQ(met.size(), 3U) << "with newcomers each of them connected";
+  EXPECT_FALSE(world.completed()) << "the job is long enough for the story";
+  Complete();
+}
+
 std::uint64_t BytesIn(World& world) {
   std::uint64_t bytes = 0;
   for (const auto& [name, content] : world.store.objects()) bytes += content.size();

@@ -102,6 +102,7 @@ World::World(std::uint64_t seed, JobSpec job, const Reference& reference, Speeds
   on_read = [](const LearnerId&, std::string_view, std::size_t) { return Status(); };
   volume_hangs = [](const LearnerId&) { return 0ms; };
   on_sent = on_received = [](const LearnerId&, const LearnerId&, const Frame&) {};
+  on_connected = [](const LearnerId&, const LearnerId&) {};
   NewHost(1, 0);
   loop_.Post([this] { Operate(); });
 }
@@ -273,7 +274,8 @@ void World::Build(Pod& pod) {
         } else {
           on_received(pod.id, peer, frame);
         }
-      });
+      },
+      [this, &pod](const LearnerId& peer) { on_connected(pod.id, peer); });
   pod.volume = std::make_unique<Volume>(*this, pod.id);
   pod.checkpointer = NewInLoopCheckpointer(*pod.loop, *pod.volume, [this, &pod] {
     return volume_hangs(pod.id) + Between(1ms, speeds_.disk_most);

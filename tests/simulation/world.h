@@ -130,6 +130,7 @@ class World {
   // Before it goes: it may be changed.
   std::function<void(const LearnerId& by, const LearnerId& to, Frame& frame)> on_sent;
   std::function<void(const LearnerId& by, const LearnerId& from, const Frame& frame)> on_received;
+  std::function<void(const LearnerId& by, const LearnerId& peer)> on_connected;
   MemoryStore store;
 
   // ---- What was seen ----

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <ctime>
 #include <memory>
 #include <string>
 #include <vector>
@@ -199,6 +200,26 @@ TEST_P(PeerTransportTest, APeerThatComesLaterIsDialledUntilItIsThere) {
   EXPECT_TRUE(b.lost.empty()) << "it never had a connection";
   b.transport->Disconnect(member.id);
   world_->RunFor(milliseconds(50));
+}
+
+// Of the calling thread, on which the loop runs.
+std::chrono::nanoseconds ProcessorTime() {
+  timespec used{};
+  EXPECT_EQ(::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used), 0);
+  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
+}
+
+TEST_P(PeerTransportTest, WaitsWithoutAskingAgainAndAgain) {
+  Recorder a(*world_, Learner(1));
+  Recorder b(*world_, Learner(2));
+  Join(a, b);
+  a.transport->Send(b.id, FrameOfTick(1));
+  ASSERT_TRUE(RunUntil([&] { return !b.frames.empty(); }));
+  Recorder waits_for_a(*world_, Learner(3));  // which does not want it
+  waits_for_a.Connect(a);
+  const auto before = ProcessorTime();
+  world_->RunFor(milliseconds(600));
+  EXPECT_LT(ProcessorTime() - before, milliseconds(300));
 }
 
 TEST_P(PeerTransportTest, CanBeLeftFromWithinACallback) {

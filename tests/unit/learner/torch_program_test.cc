@@ -1,6 +1,8 @@
 #include "trainer/learner/torch_program.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -9,6 +11,7 @@
 #include <memory>
 #include <numeric>
 #include <random>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -77,6 +80,37 @@ TEST(TorchProgram, ComputingChangesNoCommittedState) {
   EXPECT_EQ(again.gradient, first.gradient);
   EXPECT_EQ(again.buffers, first.buffers);
   EXPECT_EQ(again.sums, first.sums);
+}
+
+// What is said to be final, as it stands then.
+class RecordingSink final : public GradientSink {
+ public:
+  explicit RecordingSink(std::span<const float> gradient) : gradient_(gradient) {}
+  void OnReady(ElementRange range) override {
+    if (elements_ == 0) first_layer_was_open_ = std::isnan(gradient_.front());
+    elements_ += range.size;
+    std::ranges::copy(gradient_.subspan(range.begin, range.size),
+                      said_.begin() + static_cast<std::ptrdiff_t>(range.begin));
+  }
+  std::size_t elements() const { return elements_; }
+  bool first_layer_was_open() const { return first_layer_was_open_; }
+  const std::vector<float>& said() const { return said_; }
+
+ private:
+  const std::span<const float> gradient_;
+  std::vector<float> said_ = std::vector<float>(gradient_.size());
+  std::size_t elements_ = 0;
+  bool first_layer_was_open_ = false;  // when the last layer's gradient was final
+};
+
+TEST(TorchProgram, SaysWhatIsFinalWhileTheBackwardPassGoesOn) {
+  const auto program = MakeProgram(SmallModel(), 1);
+  std::vector<float> gradient(program->info().gradient_elements, std::nanf(""));
+  RecordingSink sink(gradient);
+  ASSERT_TRUE(program->ComputeShard(Task(1, {1, 2, 3, 4}), gradient, {}, &sink));
+  EXPECT_TRUE(sink.first_layer_was_open()) << "buckets leave before the backward pass has ended";
+  EXPECT_EQ(sink.elements(), gradient.size());
+  EXPECT_EQ(sink.said(), gradient) << "what was said to be final was not written again";
 }
 
 TEST(TorchProgram, AnEmptyShardAddsNothing) {

@@ -1,6 +1,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <ctime>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -26,6 +27,7 @@ class CountingProgram final : public Program {
                                  std::span<std::byte> buffers, GradientSink* sink) override {
     ++shards_run;
     if (sink != nullptr) ++sinks_given;
+    std::this_thread::sleep_for(shard_time);
     while (hold) std::this_thread::yield();
     if (task.shard == failing_shard) return Invalid("no such sample");
     for (float& element : gradient) element = static_cast<float>(task.shard + 1);
@@ -55,6 +57,7 @@ class CountingProgram final : public Program {
   std::atomic<int> shards_run = 0;
   std::atomic<int> sinks_given = 0;
   std::atomic<int> commits = 0;
+  std::chrono::milliseconds shard_time{0};
   std::atomic<bool> hold = false;
   bool says_last = false;  // that the last element is final
   std::atomic<bool> hold_after_saying = false;
@@ -171,6 +174,21 @@ TEST_F(ThreadedComputeTest, TheProgramSaysWhatIsFinalEarlyIfSomebodyWaitsForIt) 
   });
   loop_.Run();
   EXPECT_EQ(parts, 6);
+}
+
+// The loop for the tick, the thread of copies for a copy, and the compute thread for the program.
+TEST_F(ThreadedComputeTest, WaitsTakeNoProcessor) {
+  const auto processor_time = [] {
+    timespec used{};
+    EXPECT_EQ(::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used), 0);
+    return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
+  };
+  program_.shard_time = std::chrono::milliseconds(100);
+  const auto before = processor_time();
+  compute_->RunTick(
+      Work(), [](const NodePart&) {}, [&](const Result<TickOutput>&) { loop_.Stop(); });
+  loop_.Run();
+  EXPECT_LT(processor_time() - before, std::chrono::milliseconds(200)) << "of 400";
 }
 
 TEST_F(ThreadedComputeTest, AnAbandonedTickIsNotHeardOfAgain) {
