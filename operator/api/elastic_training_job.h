@@ -69,6 +69,7 @@ struct JobSpec {
   ResizeSpec resize;
   FailurePolicy failure_policy;
   std::chrono::seconds start_timeout{120};                 // then a grant is withdrawn
+  std::chrono::seconds step_timeout{1800};                 // then a program hangs
   std::optional<std::chrono::seconds> active_deadline;     // since it last left the queue
   std::optional<std::chrono::seconds> ttl_after_finished;  // then it is deleted
   std::string template_json;                               // a PodTemplateSpec, kept as it is

@@ -82,6 +82,7 @@ void ReadSpec(Fields& fields, JobSpec& spec) {
     spec.failure_policy.permanent_exit_codes = f.Ints("permanentExitCodes", 1, 255, 32);
   });
   spec.start_timeout = std::chrono::seconds(fields.Int("startTimeoutSeconds", 120, 10, 86400));
+  spec.step_timeout = std::chrono::seconds(fields.Int("stepTimeoutSeconds", 1800, 10, 86400));
   spec.active_deadline = OptionalSeconds(fields, "activeDeadlineSeconds", 1);
   spec.ttl_after_finished = OptionalSeconds(fields, "ttlSecondsAfterFinished", 0);
   spec.template_json = fields.Raw("template", kTemplateBytesMax);

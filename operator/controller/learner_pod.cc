@@ -82,6 +82,7 @@ json Environment(const api::ElasticTrainingJob& job, const api::FrozenTraining& 
       Value("PLIANT_MAX_LEARNERS", std::to_string(job.spec.elastic.max_learners)),
       Value("PLIANT_RANKS_PER_LEARNER", std::to_string(job.spec.elastic.gpus_per_learner)),
       Value("PLIANT_GRACE_SECONDS", std::to_string(job.spec.resize.grace_period.count())),
+      Value("PLIANT_STEP_TIMEOUT_SECONDS", std::to_string(job.spec.step_timeout.count())),
       Value("PLIANT_METRICS_PORT", std::to_string(kLearnerMetricsPort)),
   });
   if (!checkpoint.resume_from.empty()) {

@@ -85,6 +85,7 @@ TEST_F(JobDefinitionTest, DefaultsAreFilledIn) {
   EXPECT_EQ(spec.at("failurePolicy"),
             json::parse(R"({"maxFailures": 10, "permanentExitCodes": [2]})"));
   EXPECT_EQ(spec.at("startTimeoutSeconds"), 120);
+  EXPECT_EQ(spec.at("stepTimeoutSeconds"), 1800);
 }
 
 TEST_F(JobDefinitionTest, GoodJobsAreTaken) {
@@ -219,6 +220,10 @@ TEST_F(JobDefinitionTest, BadJobsAreRefusedWithTheFieldNamed) {
        {"spec.startTimeoutSeconds", "greater than or equal to 10"}},
       {R"({"spec": {"startTimeoutSeconds": 86401}})",
        {"spec.startTimeoutSeconds", "less than or equal to 86400"}},
+      {R"({"spec": {"stepTimeoutSeconds": 9}})",
+       {"spec.stepTimeoutSeconds", "greater than or equal to 10"}},
+      {R"({"spec": {"stepTimeoutSeconds": 86401}})",
+       {"spec.stepTimeoutSeconds", "less than or equal to 86400"}},
       {R"({"spec": {"activeDeadlineSeconds": 0}})",
        {"spec.activeDeadlineSeconds", "greater than or equal to 1"}},
       {R"({"spec": {"ttlSecondsAfterFinished": -1}})",

@@ -58,6 +58,19 @@ class FaultsTest(ScenarioTest):
             self.assertEqual(learner.logged("a learner's state differs")[0]["learner"], "toy-2")
         self.assert_completes(job, learners[:2])
 
+    def test_a_learner_whose_program_hangs_ends(self):
+        job = self.make_job()
+        job.start_coordinator()
+        learners = [*job.start_learners([0, 1]),
+                    job.start_learner(2, TOY_HANG_AT_STEP="20", PLIANT_STEP_TIMEOUT_SECONDS="3")]
+        job.plan(learners)
+        self.assertEqual(learners[2].exit_code(), 1, "a failure that may be tried again")
+        termination = learners[2].termination()
+        self.assertEqual(termination["reason"], "Failed")
+        self.assertRegex(termination["message"],
+                         r"^StepTimeout: its program has worked at shard \d of .*step \d+ for \d+ s")
+        self.assert_completes(job, learners[:2])
+
     def test_a_learner_dies_among_those_that_share_memory(self):
         folder = self.enterContext(tempfile.TemporaryDirectory(prefix="pliant-shared-"))
         job, learners = self.running_job([0, 1, 2], environment={"PLIANT_SHARED_MEMORY_DIR": folder})

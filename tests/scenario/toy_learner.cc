@@ -1,7 +1,7 @@
 // A learner whose model is a straight line, for tests with real processes: everything but the
 // mathematics is what pliant-learner runs. TOY_EPOCHS and TOY_SHARD_MILLISECONDS set how long it
-// takes, TOY_TRAIN_SAMPLES of how many samples, TOY_FAIL_AT_STEP makes it fail,
-// TOY_FLIP_BIT_AT_STEP changes a bit of its parameters, as memory does now and then.
+// takes, TOY_TRAIN_SAMPLES of how many samples, TOY_FAIL_AT_STEP makes it fail, TOY_HANG_AT_STEP
+// hang, TOY_FLIP_BIT_AT_STEP changes a bit of its parameters, as memory does now and then.
 
 #include <array>
 #include <bit>
@@ -56,6 +56,7 @@ class ToyProgram final : public Program {
               .name = "a straight line"},
         shard_time_(NumberFromEnvironment("TOY_SHARD_MILLISECONDS", 0)),
         fail_at_step_(NumberFromEnvironment("TOY_FAIL_AT_STEP", ~std::uint64_t{0})),
+        hang_at_step_(NumberFromEnvironment("TOY_HANG_AT_STEP", ~std::uint64_t{0})),
         flip_bit_at_step_(NumberFromEnvironment("TOY_FLIP_BIT_AT_STEP", ~std::uint64_t{0})) {}
 
   const ProgramInfo& info() const override { return info_; }
@@ -63,6 +64,7 @@ class ToyProgram final : public Program {
   Result<ShardSums> ComputeShard(const ShardTask& task, std::span<float> gradient,
                                  std::span<std::byte> buffers, GradientSink* sink) override {
     if (task.step >= fail_at_step_) return Invalid("told to fail at this step");
+    while (task.step >= hang_at_step_) std::this_thread::sleep_for(std::chrono::hours(1));
     std::this_thread::sleep_for(shard_time_);
     const bool train = task.kind == TickKind::kTrain;
     if (train) std::ranges::fill(gradient, 0.0F);
@@ -128,6 +130,7 @@ class ToyProgram final : public Program {
   const ProgramInfo info_;
   const std::chrono::milliseconds shard_time_;
   const std::uint64_t fail_at_step_;
+  const std::uint64_t hang_at_step_;
   const std::uint64_t flip_bit_at_step_;
   std::array<float, kParameters> parameters_{};
   std::array<float, kParameters> momentum_{};

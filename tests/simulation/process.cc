@@ -1,7 +1,6 @@
 #include "tests/simulation/process.h"
 
 #include <algorithm>
-#include <atomic>
 #include <utility>
 
 #include "base/check.h"
@@ -54,6 +53,18 @@ SimCompute::SimCompute(EventLoop& loop, Program& program, int shards_most,
       on_shard_(std::move(on_shard)),
       check_(std::move(check)),
       folder_(program.info().gradient_elements, shards_most) {}
+
+std::optional<ProgramCall> SimCompute::call() const {
+  if (queue_.empty() || queue_.front().tick == nullptr) return std::nullopt;
+  const Tick& tick = *queue_.front().tick;
+  if (tick.shards == tick.work.tasks.size()) return std::nullopt;
+  const ShardTask& task = tick.work.tasks[tick.shards];
+  const bool train = task.kind == TickKind::kTrain;
+  return ProgramCall{.kind = train ? ProgramCall::Kind::kTrain : ProgramCall::Kind::kEvaluate,
+                     .number = tick.number,
+                     .step = task.step,
+                     .shard = task.shard};
+}
 
 void SimCompute::Enqueue(Operation operation) {
   queue_.push_back(std::move(operation));
@@ -120,10 +131,10 @@ TickOutput SimCompute::Run(const Tick& tick, std::size_t shards, const OnPart& o
   TickWork work = tick.work;
   work.tasks.resize(shards);
   if (work.kind == TickKind::kTrain) folder_.Begin(work.logical_shards, work.blocks, work.buckets);
-  const std::atomic<bool> never = false;
+  TickControl control;
   TickOutput output;
   const Status status = RunShards(
-      program_, folder_, buffers_, work, never,
+      program_, folder_, buffers_, work, control,
       [&](const NodePart& part) { on_part(output.sums.size(), part); }, output);
   CHECK(status.has_value(), "the toy program does not fail");
   return output;
@@ -131,6 +142,7 @@ TickOutput SimCompute::Run(const Tick& tick, std::size_t shards, const OnPart& o
 
 void SimCompute::RunTick(TickWork&& work, Compute::OnPart on_part, DoneTick done) {
   auto tick = std::make_shared<Tick>();
+  tick->number = ++ticks_;
   tick->work = std::move(work);
   tick->on_part = std::move(on_part);
   tick->done = std::move(done);

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -104,6 +106,7 @@ class SimCompute final : public Compute {
 
   const ProgramInfo& info() const override { return program_.info(); }
   const StateDict& state_shape() const override { return shape_; }
+  std::optional<ProgramCall> call() const override;  // of shards: all else takes no time
   void RunTick(TickWork&& work, Compute::OnPart on_part, DoneTick done) override;
   void AbandonTick(std::function<void(TickOutput)> rest) override;
   void Commit(CommitWork work, DoneStatus done) override;
@@ -115,6 +118,7 @@ class SimCompute final : public Compute {
 
  private:
   struct Tick {
+    std::uint64_t number = 0;
     TickWork work;
     Compute::OnPart on_part;
     DoneTick done;
@@ -147,6 +151,7 @@ class SimCompute final : public Compute {
   ShardFolder folder_;
   BytePool buffers_{0};          // what is given back is not used again, so that its readers show
   std::deque<Operation> queue_;  // the front one runs
+  std::uint64_t ticks_ = 0;      // asked for until now
   bool forgotten_ = false;       // the callbacks are
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -654,6 +655,36 @@ TEST_F(Stories, ALearnerThatHangsIsReplaced) {
   ASSERT_TRUE(world.RunUntil([&] { return opened_ > before && Size() == 2; }, 40s))
       << world.Describe();
   Complete();
+}
+
+// It lives and says so; nobody else can tell that it will not go on.
+TEST_F(Stories, ALearnerWhoseProgramHangsGivesUp) {
+  JobSpec job = kJob;
+  job.step_timeout = 20s;
+  World& world = Begin(16, 3, {.shard = 30ms}, job);
+  const MembershipId before = opened_;
+  std::optional<Left> left;
+  then_ = [&](const LearnerId& from, const LearnerMessage& message) {
+    if (const auto* said = std::get_if<Left>(&message); said != nullptr && from.name == "l-001") {
+      left = *said;
+    }
+  };
+  world.program_hangs = [](const LearnerId& of) { return of.name == "l-001"; };
+  world.OperatorPause(true);
+  const TimePoint began = world.loop().Now();
+  ASSERT_TRUE(world.RunUntil([&] { return opened_ > before && Size() == 2; }, 1min))
+      << world.Describe();
+  EXPECT_GT(world.loop().Now() - began, 20s) << "nobody takes it for lost";
+  EXPECT_LT(world.loop().Now() - began, 24s);
+  ASSERT_TRUE(left);
+  EXPECT_EQ(left->reason, LeftReason::kFailed);
+  EXPECT_TRUE(left->message.starts_with("StepTimeout: its program has worked at shard "))
+      << left->message;
+  then_ = nullptr;
+  world.OperatorPause(false);
+  Complete();
+  EXPECT_EQ(world.pod("l-001").exit->code, ErrorCode::kTimeout) << "it may be tried again";
+  EXPECT_EQ(world.state_losses(), 0);
 }
 
 // It is waited for: late data are no reason to take a learner for lost.

@@ -17,6 +17,8 @@ using namespace std::chrono_literals;
 
 // After so long TCP gives up a connection to a machine that does not answer.
 constexpr Duration kTcpTimeout = 10s;
+// Of a program that hangs: longer than any story.
+constexpr Duration kHang = 24h;
 // So long after its grace a launcher waits for the ranks of a learner that has lost one.
 constexpr Duration kBeyondGrace = 5s;
 
@@ -101,6 +103,7 @@ World::World(std::uint64_t seed, JobSpec job, const Reference& reference, Speeds
   on_shard = [](const LearnerId&, const ShardTask&) {};
   on_read = [](const LearnerId&, std::string_view, std::size_t) { return Status(); };
   volume_hangs = [](const LearnerId&) { return 0ms; };
+  program_hangs = [](const LearnerId&) { return false; };
   on_sent = on_received = [](const LearnerId&, const LearnerId&, const Frame&) {};
   on_connected = [](const LearnerId&, const LearnerId&) {};
   NewHost(1, 0);
@@ -260,7 +263,8 @@ void World::Build(Pod& pod) {
   pod.program = std::make_unique<ToyProgram>(job_.data, job_.ballast_bytes, job_.habits);
   pod.compute = std::make_unique<SimCompute>(
       *pod.loop, *pod.program, job_.data.logical_shards,
-      [this, &pod](std::size_t shards) {
+      [this, &pod](std::size_t shards) -> Duration {
+        if (shards > 0 && program_hangs(pod.id)) return kHang;
         return Between(10us, 1ms) + Between(speeds_.shard / 2, speeds_.shard) *
                                         static_cast<std::int64_t>(shards) * pod.slowness;
       },
@@ -313,6 +317,7 @@ void World::Build(Pod& pod) {
                      .check_state_every_steps = 1,
                      .bucket_sizes = {{16, 16}, {8, 32}, {64, 64}},
                      .grace = job_.grace,
+                     .step_timeout = job_.step_timeout,
                      .state_slice_bytes = 100,
                      .state_batch_bytes = job_.state_batch_bytes,
                      .backlog_bytes = job_.backlog_bytes},
@@ -330,7 +335,7 @@ void World::Build(Pod& pod) {
 
 void World::OnExit(Pod& pod, const LearnerExit& exit) {
   pod.exit = exit;
-  if (exit.reason == LeftReason::kFailed) {
+  if (exit.reason == LeftReason::kFailed && !exit.program_hangs) {
     Wrong(std::format("{} failed: {}", pod.id.name, exit.message));
   } else if (exit.reason == LeftReason::kCompleted) {
     ++completed_;

@@ -46,6 +46,7 @@ struct JobSpec {
   std::size_t state_batch_bytes = 50;
   std::size_t backlog_bytes = 0;
   int ranks = 1;  // of each learner: processes of its pod
+  Duration step_timeout{};
 };
 
 // One shard of one tick: kind, optimizer steps before it, shard, first sample.
@@ -127,6 +128,7 @@ class World {
   // Before it is read; an error is what the reader gets.
   std::function<Status(const LearnerId& by, std::string_view name, std::size_t bytes)> on_read;
   std::function<Duration(const LearnerId& of)> volume_hangs;  // so long, whatever it is asked for
+  std::function<bool(const LearnerId& of)> program_hangs;     // at the shard that it begins
   // Before it goes: it may be changed.
   std::function<void(const LearnerId& by, const LearnerId& to, Frame& frame)> on_sent;
   std::function<void(const LearnerId& by, const LearnerId& from, const Frame& frame)> on_received;

@@ -166,6 +166,9 @@ Result<int> Train(const Options& options, std::unique_ptr<KeptOutput>& output) {
                                                  .batch_size = run.global_batch_size});
   }
   run.keep_freed_memory = true;
+  run.on_exit = [&output](const LearnerExit& exit, int) {
+    if (exit.program_hangs && output) output->Flush();
+  };
   const int code = RunLearner(*program, run);
   log::ShowStatus("");
   return code;

@@ -16,6 +16,7 @@
 #include "trainer/collective/shard_folder.h"
 #include "trainer/collective/tree.h"
 #include "trainer/runtime/program.h"
+#include "trainer/runtime/program_watch.h"
 
 namespace pliant {
 
@@ -81,6 +82,8 @@ class Compute {
   virtual const ProgramInfo& info() const = 0;
   // Names, types and shapes of the program's state. Its bytes are not for others to touch.
   virtual const StateDict& state_shape() const = 0;
+  // What the program is at. None: it waits, or what runs needs no more of it.
+  virtual std::optional<ProgramCall> call() const = 0;
 
   // In training, `on_part` is called for every bucket of every block of shards as it is finished,
   // be it while the block's last shard is still computed; `done` comes last. What is left in `work`

@@ -207,6 +207,7 @@ Result<LearnerEnvironment> ReadLearnerEnvironment(const GetEnvironment& get) {
   RETURN_IF_ERROR(ReadCheckpoints(reader, environment));
   RETURN_IF_ERROR(ReadReplay(reader, environment));
   RETURN_IF_ERROR(reader.Seconds("PLIANT_GRACE_SECONDS", 0, environment.grace));
+  RETURN_IF_ERROR(reader.Seconds("PLIANT_STEP_TIMEOUT_SECONDS", 0, environment.step_timeout));
   RETURN_IF_ERROR(reader.Number("PLIANT_METRICS_PORT", 0, 65535, environment.metrics_port));
   return environment;
 }

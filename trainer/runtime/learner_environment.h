@@ -55,6 +55,7 @@ struct LearnerEnvironment {
   int max_learners = 8;
 
   Duration grace = std::chrono::seconds(60);
+  Duration step_timeout{};  // one call to the program may take so long; zero: any time
   // Learners of one machine that may open it reach each other by shared memory. Empty: by TCP.
   std::filesystem::path shared_memory_dir;
   std::filesystem::path ledger_dir;           // empty: no ledger of samples is kept

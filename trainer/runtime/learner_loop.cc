@@ -67,6 +67,7 @@ LearnerLoop::Impl::Impl(LearnerOptions options, Schedule schedule, LearnerParts 
 
 void LearnerLoop::Impl::Start() {
   if (parts_.transport != nullptr) parts_.transport->SetHandler(this);
+  if (watch_.watches()) WatchProgram();
   FindFinalThenStart();
 }
 
@@ -278,6 +279,19 @@ void LearnerLoop::Impl::LeaveUnlessFinal() {
     if (IsMember()) return;  // it was called back meanwhile
     Exit({.reason = LeftReason::kDrained, .message = "left as asked"});
   }));
+}
+
+// While it hangs this learner lives and says so: nobody else can tell that it will not go on.
+void LearnerLoop::Impl::WatchProgram() {
+  if (auto hang = watch_.Look(parts_.compute.call(), parts_.loop.Now())) {
+    log::Error("the program hangs", {{"cause", *hang}});
+    return Exit({.reason = LeftReason::kFailed,
+                 .code = ErrorCode::kTimeout,
+                 .message = *std::move(hang),
+                 .parameters_sha256 = "",
+                 .program_hangs = true});
+  }
+  After(watch_.pause(), [this] { WatchProgram(); });
 }
 
 void LearnerLoop::Impl::Fail(const Error& error) {

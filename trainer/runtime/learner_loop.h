@@ -46,6 +46,7 @@ struct LearnerOptions {
 
   Duration grace = std::chrono::seconds(60);            // when the coordinator says leave
   Duration opening_timeout = std::chrono::seconds(10);  // to be connected to all members
+  Duration step_timeout{};  // one call to the program may take so long; zero: any time
   // Of the state that is sent to a learner while the others go on: what is worth a sender, and what
   // is sent before more is asked for.
   std::size_t state_slice_bytes = std::size_t{1} << 20;
@@ -76,6 +77,7 @@ struct LearnerExit {
   std::uint64_t step = 0;
   std::string message;
   std::string parameters_sha256;
+  bool program_hangs = false;  // it will not come back: nobody is to wait for it
 };
 
 // A learner's elastic loop: takes part in one membership after the other until the job is complete

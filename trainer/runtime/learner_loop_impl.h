@@ -20,6 +20,7 @@
 #include "trainer/collective/tree.h"
 #include "trainer/runtime/learner_loop.h"
 #include "trainer/runtime/opening.h"
+#include "trainer/runtime/program_watch.h"
 #include "trainer/runtime/state_transfer.h"
 #include "trainer/runtime/tick_round.h"
 #include "trainer/runtime/wire.h"
@@ -93,6 +94,7 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   void TryVolumeAgain(const Error& error, std::function<void()> task);  // a few times, then fails
   void LeaveWhenFree();     // at once, if nothing depends on this learner
   void LeaveUnlessFinal();  // Completed when the final model is there, else Drained
+  void WatchProgram();      // now, and from now on
   void Exit(LearnerExit exit);
 
   // ---- Peers (learner_membership.cc) ----
@@ -337,6 +339,7 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   std::optional<TimePoint> gone_by_;
   bool last_call_ = false;
   int volume_tries_ = 0;
+  ProgramWatch watch_{options_.step_timeout};
 
   // Memberships.
   Membership membership_;             // the one it takes, or took last, part in; 0.0: none

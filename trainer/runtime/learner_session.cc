@@ -206,7 +206,8 @@ void LearnerSession::Run() {
     control_ = std::move(control);
   };
   Ending ending;
-  run.on_exit = [&ending](const LearnerExit& exit, int exit_code) {
+  run.on_exit = [this, &ending](const LearnerExit& exit, int exit_code) {
+    if (exit.program_hangs && output_) output_->Flush();
     ending = {.reason = exit.reason,
               .interrupted = exit.reason != LeftReason::kFailed && exit_code != 0,
               .exit_code = exit_code,

@@ -166,9 +166,16 @@ class ThreadedKeeper final : public OutputKeeper {
   }
 
   ~ThreadedKeeper() override {
-    std::unique_lock lock(shared_->mutex);
-    shared_->stopped = true;
+    {
+      const std::lock_guard lock(shared_->mutex);
+      shared_->stopped = true;
+    }
     shared_->changed.notify_all();
+    Flush();
+  }
+
+  void Flush() override {
+    std::unique_lock lock(shared_->mutex);
     shared_->changed.wait_for(lock, options_.flush_most,
                               [this] { return shared_->waiting.empty() && !shared_->writes; });
   }

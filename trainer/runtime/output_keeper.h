@@ -27,6 +27,8 @@ class OutputKeeper {
   virtual ~OutputKeeper() = default;
   // Never waits for the file.
   virtual void Keep(std::string_view text) = 0;
+  // Waits for it, as the end does.
+  virtual void Flush() = 0;
 };
 
 // The folder is made. Its thread may outlive the object, if the volume hangs.

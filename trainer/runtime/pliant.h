@@ -51,7 +51,9 @@
  * thread. A process has one learner at a time. The library never calls back.
  *
  * Errors. Functions return PLIANT_OK or an error, whose sentence pliant_last_error() has for the
- * calling thread. Nothing throws, and nothing but SIGKILL and the program itself ends the process.
+ * calling thread. Nothing throws, and nothing but SIGKILL and the program itself ends the process;
+ * but in a job with a step timeout a program that has not answered for so long hangs, and the
+ * library ends its process with exit code 1.
  *
  * Versions. Structs begin with their size, which the caller sets to sizeof: fields are only ever
  * added at the end, and what an older caller does not know has its zero meaning. Unknown kinds of

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <format>
 #include <functional>
 #include <memory>
@@ -91,6 +92,7 @@ LearnerOptions MakeLearnerOptions(const ProgramInfo& info, const RunLearnerOptio
                                          ? environment.check_state_every_steps
                                          : 0,
           .grace = environment.grace,
+          .step_timeout = environment.step_timeout,
           .unix_offset_seconds = UnixOffsetSeconds(loop)};
 }
 
@@ -313,7 +315,12 @@ int RunLearner(Program& program, const RunLearnerOptions& options) {
                                {"framework", options.framework}});
   learner.Start();
   loop.Run();
-  if (exit) return end(*exit);
+  if (exit) {
+    const int code = end(*exit);
+    // Its thread cannot be joined, and uses what lies here.
+    if (exit->program_hangs) std::_Exit(code);
+    return code;
+  }
   if (options.on_exit) options.on_exit({.message = "interrupted"}, kInterruptedExitCode);
   return kInterruptedExitCode;
 }

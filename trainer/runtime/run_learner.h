@@ -40,7 +40,8 @@ struct RunLearnerOptions {
   bool take_signals = true;
   // KeepFreedMemory is for the whole process, and for good: only where that is this program's.
   bool keep_freed_memory = false;
-  // On the calling thread: before the training begins, and when it is clear how it ended.
+  // On the calling thread: before the training begins, and when it is clear how it ended. Where the
+  // program hangs the process ends right after.
   std::function<void(LearnerControl)> on_start;
   std::function<void(const LearnerExit&, int exit_code)> on_exit;
 };
@@ -66,6 +67,8 @@ class KeptOutput {
 
   // Any thread; never waits for the file.
   void Keep(std::string_view text) { keeper_->Keep(text); }
+  // Before a process ends that will not destroy it.
+  void Flush() { keeper_->Flush(); }
 
  private:
   explicit KeptOutput(std::unique_ptr<OutputKeeper> keeper);
@@ -76,7 +79,8 @@ class KeptOutput {
 // a coordinator, alone. SIGTERM (alone also SIGINT) makes it leave at the next boundary; alone it
 // writes a checkpoint first. Writes the termination message. Returns the exit code of
 // docs/contracts.md §3. The calling thread becomes the runtime's: it takes signals, sends
-// heartbeats and serves peers, while the program computes on another.
+// heartbeats and serves peers, while the program computes on another. Does not return, but ends the
+// process, when the program has been at one piece of work for longer than the job's step timeout.
 int RunLearner(Program& program, const RunLearnerOptions& options);
 
 // For what goes wrong before that (the model cannot be built, a setting is wrong): logs it, writes

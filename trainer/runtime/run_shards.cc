@@ -69,7 +69,7 @@ Result<ShardSums> Evaluate(Program& program, const ShardTask& task) {
 }  // namespace
 
 Status RunShards(Program& program, ShardFolder& folder, BytePool& buffers, const TickWork& work,
-                 const std::atomic<bool>& abandoned, const std::function<void(NodePart)>& on_part,
+                 TickControl& control, const std::function<void(NodePart)>& on_part,
                  TickOutput& output) {
   if (work.check_state) output.state_checksum = StateChecksum(program.State());
   output.sums.reserve(work.tasks.size());
@@ -81,7 +81,8 @@ Status RunShards(Program& program, ShardFolder& folder, BytePool& buffers, const
   const Duration waited = program.data_wait();
   const Status status = [&]() -> Status {
     for (const ShardTask& task : work.tasks) {
-      if (abandoned) return Fail(ErrorCode::kCancelled, "the tick was given up");
+      if (control.abandoned) return Fail(ErrorCode::kCancelled, "the tick was given up");
+      control.begun.fetch_add(1, std::memory_order_relaxed);
       ASSIGN_OR_RETURN(const ShardSums sums,
                        task.kind == TickKind::kEvaluate
                            ? Evaluate(program, task)

@@ -1,6 +1,9 @@
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -58,13 +61,26 @@ class ThreadedCompute final : public Compute {
         thread_([this](const std::stop_token& stop) { Work(work_, stop); }) {}
 
   ~ThreadedCompute() override {
-    abandoned_ = true;
+    control_.abandoned = true;
     thread_.request_stop();
     copier_.request_stop();
   }
 
   const ProgramInfo& info() const override { return info_; }
   const StateDict& state_shape() const override { return state_; }
+
+  std::optional<ProgramCall> call() const override {
+    if (running_.kind == kCommit || running_.kind == kChange) return running_.call;
+    if (running_.kind != kTick || running_.work.tasks.empty()) return std::nullopt;
+    // What comes before the first is counted with it.
+    const std::size_t begun = control_.begun.load(std::memory_order_relaxed);
+    const ShardTask& task = running_.work.tasks[std::max<std::size_t>(begun, 1) - 1];
+    const bool train = task.kind == TickKind::kTrain;
+    return ProgramCall{.kind = train ? ProgramCall::Kind::kTrain : ProgramCall::Kind::kEvaluate,
+                       .number = running_.call.number,
+                       .step = task.step,
+                       .shard = task.shard};
+  }
 
   void RunTick(TickWork&& work, OnPart on_part, DoneTick done) override {
     Operation tick{.kind = kTick};
@@ -86,19 +102,21 @@ class ThreadedCompute final : public Compute {
       });
     }
     CHECK(rest_ == nullptr, "a tick is given up once");
-    abandoned_ = true;
+    control_.abandoned = true;
     rest_ = std::move(rest);
   }
 
   void Commit(CommitWork work, DoneStatus done) override {
     Operation commit{.kind = kCommit};
     commit.commit = std::move(work);
+    commit.call = {.kind = ProgramCall::Kind::kCommit, .step = commit.commit.step};
     commit.done = std::move(done);
     Enqueue(std::move(commit));
   }
 
   void Evaluated(EvaluationTask evaluation, DoneStatus done) override {
     Operation change{.kind = kChange};
+    change.call = {.kind = ProgramCall::Kind::kEvaluated, .step = evaluation.step};
     change.change = [this, evaluation] { return program_.Evaluated(evaluation); };
     change.done = std::move(done);
     Enqueue(std::move(change));
@@ -122,6 +140,7 @@ class ThreadedCompute final : public Compute {
 
   void LoadState(std::shared_ptr<const StateCopy> state, DoneStatus done) override {
     Operation change{.kind = kChange};
+    change.call = {.kind = ProgramCall::Kind::kLoad};
     change.change = [this, state = std::move(state)]() mutable -> Status {
       // Let go of here: to give gigabytes back would hold the loop up.
       const std::shared_ptr<const StateCopy> given = std::exchange(state, nullptr);
@@ -138,6 +157,7 @@ class ThreadedCompute final : public Compute {
   enum Kind { kNone, kTick, kTickOver, kCopy, kCommit, kChange };
   struct Operation {
     Kind kind = kNone;
+    ProgramCall call = {};  // of a tick only its number
     // kTick
     TickWork work = {};
     OnPart on_part = nullptr;
@@ -164,13 +184,15 @@ class ThreadedCompute final : public Compute {
     // A copy under way sees the state as it is now.
     if ((next == kCommit || next == kChange) && copies_running_ > 0) return;
     running_ = queue_.take_front();
+    running_.call.number = ++operations_;
     if (next == kCopy) {
       ++copies_running_;
       copies_wanted_.Put(std::move(running_.copy));
       return BeginNext();
     }
     if (next == kTick) {
-      abandoned_ = false;
+      control_.abandoned = false;
+      control_.begun = 0;
       if (running_.work.kind == TickKind::kTrain) BeginFolding(running_.work);
     }
     work_.Put([this] { RunOnThread(); });
@@ -245,7 +267,7 @@ class ThreadedCompute final : public Compute {
   void RunOnThread() {
     if (running_.kind == kTick) {
       result_ = RunShards(
-          program_, folder_, buffers_, running_.work, abandoned_,
+          program_, folder_, buffers_, running_.work, control_,
           [this](NodePart part) { HandOver(std::move(part)); }, *output_);
     } else {
       result_ = running_.kind == kCommit ? CommitOnThread(running_.commit) : running_.change();
@@ -267,7 +289,7 @@ class ThreadedCompute final : public Compute {
   }
 
   void HandOver(NodePart part) {
-    if (abandoned_) return;
+    if (control_.abandoned) return;
     {
       const std::lock_guard lock(mutex_);
       parts_.push_back(std::move(part));
@@ -289,6 +311,7 @@ class ThreadedCompute final : public Compute {
 
   // Loop's thread only.
   Fifo<Operation> queue_;
+  std::uint64_t operations_ = 0;  // begun until now
   int copies_running_ = 0;
   bool wants_end_ = false;
   bool forgotten_ = false;
@@ -312,7 +335,7 @@ class ThreadedCompute final : public Compute {
   // Copies may outlive this object.
   const std::shared_ptr<SpareCopy> spare_copy_ = std::make_shared<SpareCopy>();
 
-  std::atomic<bool> abandoned_ = false;  // the running tick is
+  TickControl control_;  // of the running tick
   // Synchronise themselves.
   LoopBell bell_;
   Mailbox<std::function<void()>> work_;

@@ -30,6 +30,7 @@ TEST(JobCodec, FillsInDefaults) {
   EXPECT_EQ(job->spec.resize.grace_period, seconds(60));
   EXPECT_EQ(job->spec.failure_policy.max_failures, 10);
   EXPECT_EQ(job->spec.start_timeout, seconds(120));
+  EXPECT_EQ(job->spec.step_timeout, seconds(1800));
   EXPECT_EQ(job->spec.active_deadline, std::nullopt);
   EXPECT_EQ(job->spec.ttl_after_finished, std::nullopt);
   EXPECT_EQ(job->status, JobStatus{});
@@ -38,11 +39,13 @@ TEST(JobCodec, FillsInDefaults) {
 TEST(JobCodec, ReadsLimitsInTime) {
   json object = Minimal();
   object["spec"]["startTimeoutSeconds"] = 600;
+  object["spec"]["stepTimeoutSeconds"] = 7200;
   object["spec"]["activeDeadlineSeconds"] = 3600;
   object["spec"]["ttlSecondsAfterFinished"] = 0;
   const Result<ElasticTrainingJob> job = DecodeJob(object);
   ASSERT_TRUE(job) << job.error();
   EXPECT_EQ(job->spec.start_timeout, seconds(600));
+  EXPECT_EQ(job->spec.step_timeout, seconds(7200));
   EXPECT_EQ(job->spec.active_deadline, seconds(3600));
   EXPECT_EQ(job->spec.ttl_after_finished, seconds(0));
 }
@@ -77,6 +80,8 @@ TEST(JobCodec, NamesTheFieldThatIsWrong) {
        "spec.failurePolicy.permanentExitCodes: holds what is not a whole number from 1 to 255"},
       {"/spec/startTimeoutSeconds", 9,
        "spec.startTimeoutSeconds: not a whole number from 10 to 86400"},
+      {"/spec/stepTimeoutSeconds", 86401,
+       "spec.stepTimeoutSeconds: not a whole number from 10 to 86400"},
       {"/spec/activeDeadlineSeconds", 0,
        "spec.activeDeadlineSeconds: not a whole number from 1 to 315360000"},
       {"/spec/template",

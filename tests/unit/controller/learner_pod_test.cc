@@ -72,6 +72,7 @@ TEST(LearnerPod, HasWhatALearnerNeeds) {
   EXPECT_EQ(env.at("PLIANT_MIN_LEARNERS"), "1");
   EXPECT_EQ(env.at("PLIANT_MAX_LEARNERS"), "8");
   EXPECT_EQ(env.at("PLIANT_GRACE_SECONDS"), "60");
+  EXPECT_EQ(env.at("PLIANT_STEP_TIMEOUT_SECONDS"), "1800");
   EXPECT_EQ(env.at("PLIANT_METRICS_PORT"), "9090");
   EXPECT_EQ(container.at("ports"), json::parse(R"([
       {"name": "metrics", "containerPort": 9090, "protocol": "TCP"}])"));

@@ -2,7 +2,6 @@
 // and evaluation are the same bits, however many learners there are in each tick.
 
 #include <array>
-#include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -203,10 +202,10 @@ class Learners {
                   .buckets = BucketsOf(tick)};
     for (const int shard : map.ShardsOf(rank)) work.tasks.push_back(schedule.TaskOf(tick, shard));
     if (work.kind == TickKind::kTrain) member.folder.Begin(kShards, work.blocks, work.buckets);
-    const std::atomic<bool> never = false;
+    TickControl control;
     TickOutput output;
     const Status status = RunShards(
-        *member.program, member.folder, buffers_, work, never,
+        *member.program, member.folder, buffers_, work, control,
         [&](const NodePart& part) { reduction.AddLocal(part.node, part.bucket); }, output);
     if (!status) return ADD_FAILURE() << status.error(), void();
     Trailer trailer;

@@ -49,6 +49,7 @@ class LearnerEnvironmentTest : public testing::Test {
             {"PLIANT_MIN_LEARNERS", "2"},
             {"PLIANT_MAX_LEARNERS", "4"},
             {"PLIANT_GRACE_SECONDS", "7"},
+            {"PLIANT_STEP_TIMEOUT_SECONDS", "1800"},
             {"PLIANT_METRICS_PORT", "9090"},
             {"PLIANT_SHARED_MEMORY_DIR", "/shared"},
             {"PLIANT_TERMINATION_LOG", "/tmp/log"}};
@@ -89,6 +90,7 @@ TEST_F(LearnerEnvironmentTest, TakesWhatTheOperatorSets) {
   EXPECT_EQ(environment->min_learners, 2);
   EXPECT_EQ(environment->max_learners, 4);
   EXPECT_EQ(environment->grace, Duration(std::chrono::seconds(7)));
+  EXPECT_EQ(environment->step_timeout, Duration(std::chrono::seconds(1800)));
   EXPECT_EQ(environment->metrics_port, 9090);
   EXPECT_EQ(environment->shared_memory_dir, "/shared");
   EXPECT_EQ(environment->termination_log, "/tmp/log");
@@ -114,6 +116,7 @@ TEST_F(LearnerEnvironmentTest, AloneNeedsNothing) {
     ASSERT_TRUE(environment) << environment.error();
     EXPECT_FALSE(environment->coordinator);
     EXPECT_EQ(environment->job_uid, "local");
+    EXPECT_EQ(environment->step_timeout, Duration::zero()) << "who looks on can judge";
     EXPECT_EQ(environment->termination_log, "") << "nobody would read it";
     EXPECT_FALSE(environment->global_batch_size);
     EXPECT_FALSE(environment->seed);
@@ -167,6 +170,7 @@ TEST_F(LearnerEnvironmentTest, AnErrorNamesTheVariableAndTheRemedy) {
       {"PLIANT_MIN_LEARNERS", "0", "from 1"},
       {"PLIANT_MAX_LEARNERS", "0", "from 1"},
       {"PLIANT_GRACE_SECONDS", "a minute", "whole number"},
+      {"PLIANT_STEP_TIMEOUT_SECONDS", "-1", "whole number"},
       {"PLIANT_METRICS_PORT", "65536", "whole number"},
   };
   for (const Case& c : kCases) {

@@ -49,6 +49,16 @@ TEST_F(OutputKeeperTest, WhatWasSaidBeforeTheEndIsThere) {
   EXPECT_EQ(ReadFile(path).value(), text + "again\n");
 }
 
+TEST_F(OutputKeeperTest, WhatWasSaidBeforeAFlushIsThere) {
+  const auto path = folder_ / "learner-1.log";
+  const auto keeper = NewOutputKeeper(path);
+  for (const std::string want : {"one\n", "one\ntwo\n"}) {
+    keeper->Keep(want.substr(want.size() - 4));
+    keeper->Flush();
+    EXPECT_EQ(ReadFile(path).value(), want);
+  }
+}
+
 TEST_F(OutputKeeperTest, FilesAreOfLimitedSize) {
   const auto path = folder_ / "learner-1.log";
   for (int i = 0; i < 20; ++i) {

@@ -28,7 +28,7 @@ class CountingProgram final : public Program {
     ++shards_run;
     if (sink != nullptr) ++sinks_given;
     std::this_thread::sleep_for(shard_time);
-    while (hold) std::this_thread::yield();
+    while (hold || hold_shard == task.shard) std::this_thread::yield();
     if (task.shard == failing_shard) return Invalid("no such sample");
     for (float& element : gradient) element = static_cast<float>(task.shard + 1);
     if (sink != nullptr && says_last) {
@@ -40,6 +40,7 @@ class CountingProgram final : public Program {
     return ShardSums{.samples = 1, .loss = static_cast<double>(task.shard)};
   }
   Status Commit(const CommitTask& task) override {
+    while (hold_commit) std::this_thread::yield();
     total_ += task.gradient[0];
     ++commits;
     return {};
@@ -59,6 +60,8 @@ class CountingProgram final : public Program {
   std::atomic<int> commits = 0;
   std::chrono::milliseconds shard_time{0};
   std::atomic<bool> hold = false;
+  std::atomic<int> hold_shard = -1;
+  std::atomic<bool> hold_commit = false;
   bool says_last = false;  // that the last element is final
   std::atomic<bool> hold_after_saying = false;
   bool fails_after_saying = false;
@@ -266,6 +269,40 @@ TEST_F(ThreadedComputeTest, WhatIsForgottenIsDoneAndNotHeardOf) {
   };
   look();
   loop_.Run();
+}
+
+TEST_F(ThreadedComputeTest, SaysWhatTheProgramIsAt) {
+  using Kind = ProgramCall::Kind;
+  EXPECT_EQ(compute_->call(), std::nullopt);
+  program_.hold_shard = 2;
+  program_.hold_commit = true;
+  const std::vector<float> gradient(kElements, 10);
+  TickWork last_two = Work();
+  last_two.blocks = {{.first = 2, .count = 2}};
+  last_two.tasks.erase(last_two.tasks.begin(), last_two.tasks.begin() + 2);
+  for (ShardTask& task : last_two.tasks) task.step = 16;
+  compute_->RunTick(
+      std::move(last_two), [](const NodePart&) {},
+      [&](const Result<TickOutput>&) {
+        EXPECT_EQ(compute_->call(), std::nullopt) << "it has answered";
+        compute_->Commit({.step = 16, .gradient = gradient}, [&](Status) { loop_.Stop(); });
+        loop_.Post([&] {
+          EXPECT_EQ(compute_->call(),
+                    (ProgramCall{.kind = Kind::kCommit, .number = 2, .step = 16}));
+          program_.hold_commit = false;
+        });
+      });
+  const auto shard = [](int number) {
+    return ProgramCall{.kind = Kind::kTrain, .number = 1, .step = 16, .shard = number};
+  };
+  while (program_.shards_run < 1) std::this_thread::yield();
+  EXPECT_EQ(compute_->call(), shard(2));
+  program_.hold_shard = 3;
+  while (program_.shards_run < 2) std::this_thread::yield();
+  EXPECT_EQ(compute_->call(), shard(3));
+  program_.hold_shard = -1;
+  loop_.Run();
+  EXPECT_EQ(compute_->call(), std::nullopt);
 }
 
 TEST_F(ThreadedComputeTest, ACopyIsMadeBesideTheNextTickAndBeforeTheNextChange) {
