@@ -1,7 +1,9 @@
 // Stories of the membership protocol: each puts one fault at the instant where it hurts most.
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -773,6 +775,34 @@ TEST_F(Stories, OfTwoTheOneThatSendsWrongFramesGoes) {
   EXPECT_FALSE(world.members_of().at(opened_).RankOf(wrong));
   ASSERT_TRUE(world.RunUntil([&] { return Size() == 2; }, 30s)) << "it may come back";
   EXPECT_EQ(world.state_losses(), 0);
+  Complete();
+}
+
+// Of a membership that nobody else has heard of, to be kept until it comes.
+TEST_F(Stories, WhoSendsMoreAheadThanItCanHaveToSayIsAccused) {
+  World& world = Begin(61, 3);
+  const MembershipId before = opened_;
+  const LearnerId liar = world.running().back()->id;
+  const auto much = std::make_shared<const std::vector<std::byte>>(std::size_t{80} << 20);
+  int lies = 0;
+  world.on_sent = [&](const LearnerId& by, const LearnerId&, Frame& frame) {
+    if (by != liar || frame.header.kind != FrameKind::kTrailer || lies == 2) return;
+    ++lies;
+    frame.header.membership.counter += 1'000'000;
+    frame.payload = {.owner = much, .view = *much};
+  };
+  std::set<LearnerId> accused;
+  then_ = [&](const LearnerId&, const LearnerMessage& message) {
+    if (const auto* lost = std::get_if<Lost>(&message)) {
+      accused.insert(lost->accused.begin(), lost->accused.end());
+    }
+  };
+  EXPECT_TRUE(world.RunUntil([&] { return opened_ > before && Size() == 3; }, 2min))
+      << world.Describe();
+  EXPECT_EQ(lies, 2);
+  EXPECT_EQ(accused, (std::set<LearnerId>{liar}));
+  EXPECT_EQ(world.state_losses(), 0);
+  then_ = nullptr;
   Complete();
 }
 

@@ -82,7 +82,7 @@ bool LearnerLoop::Impl::FollowersAreFarBehind() const {
 
 // One that knows of somebody who leaves has begun the next tick.
 bool LearnerLoop::Impl::OthersGoOn() const {
-  return std::ranges::any_of(held_, [&](const HeldFrame& held) {
+  return std::ranges::any_of(held_.frames(), [&](const HeldFrames::Held& held) {
     return held.frame.header.membership == membership_.id && held.frame.header.tick > applied_;
   });
 }

@@ -46,7 +46,8 @@ struct LearnerOptions {
 
   Duration grace = std::chrono::seconds(60);            // when the coordinator says leave
   Duration opening_timeout = std::chrono::seconds(10);  // to be connected to all members
-  Duration step_timeout{};  // one call to the program may take so long; zero: any time
+  // One call to the program may take so long. Zero: any time.
+  Duration step_timeout{};
   // Of the state that is sent to a learner while the others go on: what is worth a sender, and what
   // is sent before more is asked for.
   std::size_t state_slice_bytes = std::size_t{1} << 20;

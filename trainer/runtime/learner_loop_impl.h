@@ -18,6 +18,7 @@
 #include "trainer/collective/reduction.h"
 #include "trainer/collective/shard_dealing.h"
 #include "trainer/collective/tree.h"
+#include "trainer/runtime/held_frames.h"
 #include "trainer/runtime/learner_loop.h"
 #include "trainer/runtime/opening.h"
 #include "trainer/runtime/program_watch.h"
@@ -68,10 +69,6 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
     std::vector<LearnerId> accused;  // none: a peer gave up
     bool violation = false;          // as in Lost
     std::string cause;
-  };
-  struct HeldFrame {
-    std::shared_ptr<const LearnerId> peer;
-    Frame frame;
   };
 
   // ---- The coordinator (learner_loop.cc) ----
@@ -349,8 +346,7 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   std::optional<Proposal> proposal_;
   std::optional<Membership> announcement_;  // for the next trailer
   std::optional<Membership> pending_;  // to enter when a commit, a load or the last shard is done
-  std::vector<HeldFrame> held_;        // of memberships and ticks to come
-  std::vector<HeldFrame> held_spare_;  // empty: memory for the next ones
+  HeldFrames held_;                    // of memberships and ticks to come
   bool held_are_due_ = false;          // no frame may overtake them
   // Peers that a connection is wanted to, in order. Frames that are held name them so.
   std::vector<std::shared_ptr<const LearnerId>> dialed_;

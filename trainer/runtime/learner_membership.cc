@@ -2,7 +2,10 @@
 #include <format>
 #include <iterator>
 #include <set>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "base/log.h"
@@ -150,7 +153,15 @@ void LearnerLoop::Impl::Take(const LearnerId& peer, Frame frame) {
 }
 
 void LearnerLoop::Impl::Hold(const LearnerId& peer, Frame frame) {
-  held_.push_back({.peer = Shared(peer), .frame = std::move(frame)});
+  const bool to_come = !newest_ || frame.header.membership > newest_->id;
+  if (held_.Hold(Shared(peer), std::move(frame), to_come)) return;
+  constexpr std::string_view kCause = "it sends more ahead than it can have to say";
+  if (membership_.RankOf(peer)) {
+    return OnLoss({.accused = {peer}, .violation = true, .cause = std::string(kCause)});
+  }
+  const LearnerId lost = peer;  // the transport may have lent it with the connection
+  parts_.transport->Disconnect(lost);
+  OnPeerLost(lost, kCause);
 }
 
 // Not within this call: what is held may lead on to the next membership.
@@ -166,13 +177,12 @@ void LearnerLoop::Impl::DeliverHeldSoon() {
 void LearnerLoop::Impl::DeliverHeld() {
   const MembershipId known = newest_->id;
   // Some are held again, and a tick that they complete delivers those.
-  std::vector<HeldFrame> due = std::exchange(held_, std::exchange(held_spare_, {}));
-  for (HeldFrame& held : due) {
+  std::vector<HeldFrames::Held> due = held_.TakeAll();
+  for (HeldFrames::Held& held : due) {
     if (held.frame.header.membership < known) continue;
     Take(*held.peer, std::move(held.frame));
   }
-  due.clear();
-  held_spare_ = std::move(due);
+  held_.GiveBack(std::move(due));
 }
 
 void LearnerLoop::Impl::Deliver(const LearnerId& peer, const Frame& frame) {
