@@ -65,7 +65,9 @@ void CoordinatorMonitor::Follow(const std::string& job_uid, std::int64_t term,
   link.generation = ++last_generation_;
   link.calling = false;
   link.waiting = false;
-  link.failures = 0;
+  link.backoff = Backoff(BackoffOptions{
+      .first = options_.poll_busy, .most = options_.poll_silent, .jitter = 0});
+  link.pause = {};
   CallSoon(job_uid, link);
 }
 
@@ -136,7 +138,7 @@ void CoordinatorMonitor::Call(const std::string& job_uid) {
   Link& link = found->second;
   const bool silent = !link.view.reachable;
   if (silent && silent_calls_ >= options_.silent_calls) {
-    if (!link.waiting) waiting_.emplace(link.failures, Turn{job_uid, link.generation});
+    if (!link.waiting) waiting_.emplace(link.pause, Turn{job_uid, link.generation});
     link.waiting = true;
     return;
   }
@@ -208,7 +210,8 @@ void CoordinatorMonitor::Hear(Link& link, const std::optional<CoordinatorPlan>& 
     link.told.reset();  // its process was restarted in place, and has forgotten
   }
   link.ask = false;
-  link.failures = 0;
+  link.backoff.Reset();
+  link.pause = {};
   link.last_error.clear();
   if (progress.plan_accepted) {
     const PlanStamp accepted = *progress.plan_accepted;
@@ -233,7 +236,7 @@ void CoordinatorMonitor::HearNothing(const std::string& job_uid, Link& link, con
               {{"job_uid", job_uid}, {"term", link.term}, {"error", error.message}});
     link.last_error = error.message;
   }
-  ++link.failures;
+  link.pause = link.backoff.Next(0);
   link.view.reachable = false;
   if (!link.view.silent_since) link.view.silent_since = options_.now();
 }
@@ -247,9 +250,7 @@ Duration CoordinatorMonitor::DelayAfter(const Link& link) const {
   const bool heard = link.view.reachable;
   if (link.again || (heard && MustTell(link))) return Duration::zero();
   if (heard) return link.busy ? options_.poll_busy : options_.poll_settled;
-  constexpr int kDoublingsMost = 10;
-  const int doublings = std::clamp(link.failures - 1, 0, kDoublingsMost);
-  return std::min(options_.poll_busy * (1 << doublings), options_.poll_silent);
+  return link.pause;
 }
 
 }  // namespace pliant::controller

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/backoff.h"
 #include "base/event_loop.h"
 #include "operator/controller/coordinator_client.h"
 #include "operator/controller/job_view.h"
@@ -71,13 +72,14 @@ class CoordinatorMonitor {
     PlanStamp last;                                   // the greatest that is known
     bool busy = true;
     bool calling = false;
-    bool waiting = false;          // for its turn among those that are silent
-    int failures = 0;              // calls in a row without an answer of use
-    bool again = false;            // call again at once
-    bool ask = true;               // which plan it took last, before it is told another
-    bool refused = false;          // a later leader's plan was taken: this one tells no more
-    std::string last_error;        // as it was logged
-    std::uint64_t generation = 0;  // of term and host: answers of others are dropped
+    bool waiting = false;               // for its turn among those that are silent
+    Backoff backoff{BackoffOptions{}};  // of calls without an answer of use
+    Duration pause{};                   // after the last of those, if it was one; else zero
+    bool again = false;                 // call again at once
+    bool ask = true;                    // which plan it took last, before it is told another
+    bool refused = false;               // a later leader's plan was taken: this one tells no more
+    std::string last_error;             // as it was logged
+    std::uint64_t generation = 0;       // of term and host: answers of others are dropped
     TimerId timer = 0;
   };
 
@@ -103,9 +105,9 @@ class CoordinatorMonitor {
   const CoordinatorMonitorOptions options_;
   std::map<std::string, Link> links_;
   std::uint64_t last_generation_ = 0;
-  int silent_calls_ = 0;              // under way
-  std::multimap<int, Turn> waiting_;  // by failures: who was never called is first
-  std::shared_ptr<bool> alive_;       // answers that come after the monitor are dropped
+  int silent_calls_ = 0;                   // under way
+  std::multimap<Duration, Turn> waiting_;  // by pause: who was never called is first
+  std::shared_ptr<bool> alive_;            // answers that come after the monitor are dropped
 };
 
 }  // namespace pliant::controller
