@@ -1,6 +1,7 @@
 #include "operator/controller/action_runner.h"
 
 #include <chrono>
+#include <format>
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
@@ -46,6 +47,16 @@ Error TakenName(std::string_view kind, const std::string& name) {
 bool RefusesPod(const kube::KubeError& error) {
   return error.http_status != 0 && (kube::IsRefusal(error) || error.code == ErrorCode::kNotFound ||
                                     error.code == ErrorCode::kConflict);
+}
+
+// What the job's owner is told of a pod that the server did not answer for: so it says that an
+// admission webhook did not answer, or it still waits for one. "": all else passes by itself.
+std::string WhyUnanswered(std::string_view undone, const kube::KubeError& error) {
+  if (error.http_status == 500) return error.message;
+  if (error.code != ErrorCode::kTimeout) return "";
+  return std::format(
+      "the API server did not {} in time, as when an admission webhook does not answer: {}", undone,
+      error.message);
 }
 
 bool IsUnclear(const Action& action, ErrorCode code) {
@@ -135,16 +146,7 @@ kube::KubeStatus ActionRunner::Do(const CheckTemplate&, const Batch& batch,
   } else if (checked.error().code == ErrorCode::kAlreadyExists) {
     result.template_refusal = "";  // a name is only taken once all else was found to be right
   } else {
-    // So the server says that an admission webhook did not answer, or it still waits for one. All
-    // else passes by itself.
-    if (checked.error().http_status == 500) {
-      result.template_unchecked = checked.error().message;
-    } else if (checked.error().code == ErrorCode::kTimeout) {
-      result.template_unchecked =
-          "the API server did not check the pod template in time, as when an admission webhook "
-          "does not answer: " +
-          checked.error().message;
-    }
+    result.template_unchecked = WhyUnanswered("check the pod template", checked.error());
     return std::unexpected(InContext("check the pod template", checked.error()));
   }
   return {};
@@ -233,6 +235,7 @@ kube::KubeStatus ActionRunner::CreatePod(const json& pod, const Batch& batch,
                                          BatchResult& result) const {
   const std::string name = pod.at("metadata").at("name");
   auto created = client_.Create(kube::kPods, pod, {.deadline = kPodDeadline});
+  if (!created) result.unanswered = WhyUnanswered("create pod " + name, created.error());
   if (!created && created.error().code == ErrorCode::kAlreadyExists) {
     created = client_.Get(kube::kPods, KeyOf(batch, name));
     if (created && !IsOwnedBy(*created, batch.job.meta)) {

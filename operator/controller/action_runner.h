@@ -41,6 +41,9 @@ struct BatchResult {
   std::vector<api::Pod> created;
   std::vector<api::Pod> opened;
   std::vector<std::string> deleted;  // names of pods whose deletion has begun
+  // For the job's owner: why the server did not say whether it made the pod that failed; "": it
+  // did, or that passes by itself.
+  std::string unanswered;
   // Of CheckTemplate: "" if the template was accepted, else the server's own sentence.
   std::optional<std::string> template_refusal;
   std::string template_unchecked;  // the server's sentence, if it could not check it

@@ -174,6 +174,7 @@ JobMemory Remember(const JobView& view, WallTime now) {
 void RememberRefusal(std::span<const Action> undone, const std::string& refusal, WallTime now,
                      JobMemory& memory) {
   memory.refusal = refusal;
+  memory.unanswered = false;
   if (std::ranges::none_of(undone, ServesLearners)) return;
   if (!memory.refused_grants) memory.refused_grants = RefusedGrants{.since = now, .gates = {}};
   for (const Action& action : undone) {
@@ -182,8 +183,20 @@ void RememberRefusal(std::span<const Action> undone, const std::string& refusal,
   }
 }
 
+void RememberNoAnswer(const api::ObjectMeta& job, std::span<const Action> undone,
+                      const std::string& why, WallTime now, JobMemory& memory) {
+  RememberRefusal(undone, why, now, memory);
+  memory.unanswered = true;
+  if (undone.empty() || !memory.refused_grants) return;
+  // Until it is clear that there is none the pod counts, but it is nothing to build on.
+  if (const auto* learner = std::get_if<CreateLearner>(&undone.front())) {
+    memory.refused_grants->gates.insert(LearnerPodName(job, learner->number));
+  }
+}
+
 void ForgetRefusal(JobMemory& memory) {
   memory.refusal.clear();
+  memory.unanswered = false;
   memory.refused_grants.reset();
 }
 

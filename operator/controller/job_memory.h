@@ -17,6 +17,9 @@ JobMemory Remember(const JobView& view, WallTime now);
 // it, in the words of `refusal`: the others were not tried.
 void RememberRefusal(std::span<const Action> undone, const std::string& refusal, WallTime now,
                      JobMemory& memory);
+// Remembers likewise that it did not say whether it made the first of them, a pod of `job`.
+void RememberNoAnswer(const api::ObjectMeta& job, std::span<const Action> undone,
+                      const std::string& why, WallTime now, JobMemory& memory);
 // Remembers that all was done that was decided.
 void ForgetRefusal(JobMemory& memory);
 

@@ -47,7 +47,7 @@ struct MountCause {
 // refused something.
 struct RefusedGrants {
   WallTime since;               // without success in between
-  std::set<std::string> gates;  // of these learners they could not be opened
+  std::set<std::string> gates;  // of these learners they could not be opened, if there are any
   bool operator==(const RefusedGrants&) const = default;
 };
 
@@ -67,7 +67,8 @@ struct JobMemory {
   std::set<std::string> ends_seen;  // uids of ended pods that struck their node, or did not
   std::optional<planner::DemandCap> cap;
   std::optional<TemplateCheck> template_check;
-  std::string refusal;  // why the API server would not do what was asked last; empty: it did
+  std::string refusal;      // why the API server would not do what was asked last; empty: it did
+  bool unanswered = false;  // it did not say so, nor anything else
   std::optional<RefusedGrants> refused_grants;
   std::map<std::string, MountCause> mount_causes;  // by pod name
   std::optional<WallTime> below_minimum_since;

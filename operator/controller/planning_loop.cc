@@ -396,6 +396,10 @@ void PlanningLoop::OnDone(const Errand& errand, const BatchResult& result) {
                                  ? metrics::ReconcileResult::kRequeue
                                  : metrics::ReconcileResult::kError,
                              parts_.loop.Now() - errand.began);
+  if (!result.unanswered.empty()) {
+    RememberNoAnswer(job, std::span(batch.actions).subspan(result.failed.value_or(0)),
+                     result.unanswered, options_.now(), parts_.table.Memory(job.uid));
+  }
   if (result.unclear) {
     Clear(errand, result);
     return;
@@ -403,6 +407,10 @@ void PlanningLoop::OnDone(const Errand& errand, const BatchResult& result) {
   queue_.Done(KeyOf(job));
   if (result.error) {
     OnFailure(batch, result);
+    return;
+  }
+  if (errand.unanswered && result.created.empty()) {  // by now it is clear that there is no pod
+    Rest(KeyOf(job), course->second, course->second.backoff.Next(0));
     return;
   }
   ForgetRefusal(parts_.table.Memory(job.uid));
@@ -422,7 +430,11 @@ void PlanningLoop::Clear(const Errand& errand, const BatchResult& result) {
   auto rest = std::make_shared<Batch>(
       Batch{.job = errand.batch->job, .actions = {errand.batch->actions[*result.failed]}});
   if (result.job) rest->job = *result.job;
-  Errand again{.batch = rest, .clears = true, .before = {rest, &rest->job}, .began = errand.began};
+  Errand again{.batch = rest,
+               .clears = true,
+               .unanswered = errand.unanswered || !result.unanswered.empty(),
+               .before = {rest, &rest->job},
+               .began = errand.began};
   parts_.loop.PostAfter(DelayAfter(*result.error, course.backoff),
                         [this, alive = alive_, again = std::move(again)]() mutable {
                           if (*alive) Run(std::move(again));
@@ -446,9 +458,13 @@ void PlanningLoop::OnFailure(const Batch& batch, const BatchResult& result) {
                     options_.now(), parts_.table.Memory(batch.job.meta.uid));
     if (course.not_before == WallTime{}) course.backoff = Backoff(kRefusalBackoff);
   }
-  const Duration delay = DelayAfter(error, course.backoff);
-  course.not_before = options_.now() + std::chrono::ceil<milliseconds>(delay);
-  queue_.AddAfter(key, delay);
+  Rest(key, course, DelayAfter(error, course.backoff));
+}
+
+// The job is left alone for so long.
+void PlanningLoop::Rest(const kube::NamespacedName& key, Course& course, Duration time) {
+  course.not_before = options_.now() + std::chrono::ceil<milliseconds>(time);
+  queue_.AddAfter(key, time);
 }
 
 void PlanningLoop::LogFailure(Course& course, const Batch& batch, const Error& error) {

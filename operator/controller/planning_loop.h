@@ -79,6 +79,7 @@ class PlanningLoop {
   struct Errand {
     std::shared_ptr<const Batch> batch;
     bool clears = false;                                    // asks what has become of it
+    bool unanswered = false;                                // which the job's owner is told
     std::shared_ptr<const api::ElasticTrainingJob> before;  // on which it was decided
     Told told_before;
     std::optional<WallTime> look_again;
@@ -98,6 +99,7 @@ class PlanningLoop {
   void Run(Errand errand);
   void OnDone(const Errand& errand, const BatchResult& result);
   void Clear(const Errand& errand, const BatchResult& result);
+  void Rest(const kube::NamespacedName& key, Course& course, Duration time);
   void LogFailure(Course& course, const Batch& batch, const Error& error);
   void OnFailure(const Batch& batch, const BatchResult& result);
   void RememberWrite(const Errand& errand, const BatchResult& result);

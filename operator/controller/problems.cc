@@ -153,7 +153,8 @@ std::optional<Problem> FindProblem(const JobView& view, const std::string& last_
     if (auto problem = SilenceOf(view, learner, now)) return problem;
   }
   if (!view.memory.refusal.empty()) {
-    return Problem{.reason = "RefusedByServer", .message = view.memory.refusal};
+    return Problem{.reason = view.memory.unanswered ? "UnansweredByServer" : "RefusedByServer",
+                   .message = view.memory.refusal};
   }
   const CoordinatorView& coordinator = view.coordinator;
   if (coordinator.reachable && coordinator.progress &&

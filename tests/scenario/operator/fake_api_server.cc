@@ -29,6 +29,12 @@ Result<HttpResponse> FakeApiServer::Send(const kube::HttpRequest& request, std::
     if (!retry_after.empty()) refusal.headers.emplace("Retry-After", retry_after);
     return refusal;
   }
+  HttpResponse answer = Do(request);
+  if (lose && lose(request)) return Fail(ErrorCode::kTimeout, "no answer in time");
+  return answer;
+}
+
+HttpResponse FakeApiServer::Do(const kube::HttpRequest& request) {
   const std::size_t question = request.target.find('?');
   const std::string path = request.target.substr(0, question);
   const std::string query =

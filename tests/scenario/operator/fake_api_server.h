@@ -38,6 +38,8 @@ class FakeApiServer final : public kube::HttpTransport {
   std::function<void(const std::string& path, const Object& object)> on_change;
   // With which HTTP status a request fails, undone; 0: it does not. Time may pass within.
   std::function<int(const kube::HttpRequest& request)> fail;
+  // Whether a request is done, and its answer does not come in time.
+  std::function<bool(const kube::HttpRequest& request)> lose;
   std::string retry_after;  // the header of such an answer; "": it has none
   // Why a pod that is to be created is refused; "" if it is not.
   std::function<std::string(const Object& pod)> refuse;
@@ -47,6 +49,7 @@ class FakeApiServer final : public kube::HttpTransport {
   int writes = 0;  // by the operator, dry ones not counted
 
  private:
+  kube::HttpResponse Do(const kube::HttpRequest& request);
   kube::HttpResponse Create(const std::string& path, Object object, bool dry_run);
   kube::HttpResponse Patch(std::string path, Object patch);
   kube::HttpResponse Delete(const std::string& path, const Object& options);

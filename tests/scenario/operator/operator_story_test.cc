@@ -18,6 +18,14 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 
+// Not only to have it checked.
+bool MakesLearner(const kube::HttpRequest& request) {
+  return request.method == kube::HttpMethod::kPost &&
+         request.target.find("dryRun=All") == std::string::npos &&
+         request.body.find(R"("kind":"Pod")") != std::string::npos &&
+         request.body.find(R"("pliant.dev/learner":)") != std::string::npos;
+}
+
 class OperatorStory : public testing::Test {
  protected:
   OperatorStory() { world.StartOperator(); }
@@ -310,6 +318,52 @@ TEST_F(OperatorStory, WhatIsNotAskedAboutIsToldWhenItIsRefused) {
   ASSERT_TRUE(world.ReachSizes({{"one", 4}, {"two", 4}}));
 }
 
+// A pod that is really to be made is told of as its check is.
+TEST_F(OperatorStory, APodThatTheServerDoesNotAnswerForIsToldAndAskedForLessAndLess) {
+  for (const auto& [job, answer] : {std::pair{"one", 500}, {"late", 504}}) {
+    int tries = 0;
+    world.server.fail = [&tries, answer](const kube::HttpRequest& request) {
+      const bool learner = MakesLearner(request);
+      tries += learner ? 1 : 0;
+      return learner ? answer : 0;
+    };
+    world.SubmitJob(job);
+    const std::string event = std::string(job) + ": UnansweredByServer";
+    ASSERT_TRUE(world.Reach([&] { return std::ranges::contains(world.events, event); }));
+    EXPECT_THAT(world.Status(job).at("conditions").dump(), HasSubstr("failed calling webhook"));
+    const int before = tries;
+    world.loop.RunFor(seconds(60));
+    EXPECT_LE(tries - before, 8);
+    world.server.fail = nullptr;
+    ASSERT_TRUE(world.ReachSizes({{job, 8}}));
+    world.RemoveJob(job);
+  }
+}
+
+TEST_F(OperatorStory, GpusOfPodsThatTheServerDoesNotAnswerForGoToAnother) {
+  world.server.fail = [](const kube::HttpRequest& request) {
+    const bool stuck = request.body.find(R"("pliant.dev/job":"stuck")") != std::string::npos;
+    return MakesLearner(request) && stuck ? 504 : 0;
+  };
+  world.SubmitJob("stuck", {{"startTimeoutSeconds", 30}});
+  ASSERT_TRUE(world.Reach(
+      [&] { return std::ranges::contains(world.events, "stuck: UnansweredByServer"); }));
+  world.SubmitJob("other", {{"elastic", {{"minLearners", 8}}}});
+  ASSERT_TRUE(world.ReachSizes({{"other", 8}}));
+}
+
+// The server answers late, but it has made the pod: nobody is told.
+TEST_F(OperatorStory, APodThatWasMadeAfterAllIsNoTrouble) {
+  bool late = false;
+  world.server.lose = [&](const kube::HttpRequest& request) {
+    return MakesLearner(request) && !std::exchange(late, true);
+  };
+  world.SubmitJob("one");
+  ASSERT_TRUE(world.ReachSizes({{"one", 8}}));
+  EXPECT_TRUE(late);
+  EXPECT_THAT(world.events, Not(Contains("one: UnansweredByServer")));
+}
+
 // An operator whose own credentials ran out has nothing to say of a job.
 TEST_F(OperatorStory, ThatTheOperatorIsNotKnownIsNoRefusalOfTheJob) {
   world.server.fail = [](const kube::HttpRequest& request) {
@@ -336,11 +390,7 @@ TEST_F(OperatorStory, ThatTheOperatorIsNotKnownIsNoRefusalOfTheJob) {
 TEST_F(OperatorStory, AJobIsMadeAgainUnderItsNameWhileItIsActedOn) {
   bool again = false;
   world.server.fail = [&](const kube::HttpRequest& request) {
-    const bool learner = request.method == kube::HttpMethod::kPost &&
-                         request.target.find("dryRun=All") == std::string::npos &&
-                         request.body.find(R"("kind":"Pod")") != std::string::npos &&
-                         request.body.find(R"("pliant.dev/learner":)") != std::string::npos;
-    if (!learner || again) return 0;
+    if (!MakesLearner(request) || again) return 0;
     again = true;
     world.RemoveJob("one");
     world.SubmitJob("one", {{"elastic", {{"maxLearners", 6}}}});

@@ -75,6 +75,14 @@ TEST(JobMemory, WhatTheServerRefusesIsKnownSinceTheFirstTimeUntilAllIsDone) {
   RememberRefusal(std::span(actions).subspan(2), "another quota", At(9), memory);
   EXPECT_EQ(memory.refusal, "another quota");
   EXPECT_EQ(memory.refused_grants, (RefusedGrants{.since = At(5), .gates = {"b"}}));
+  RememberNoAnswer(NewJob().meta, std::span(actions).subspan(2), "webhook", At(12), memory);
+  EXPECT_EQ(memory.refusal, "webhook");
+  EXPECT_TRUE(memory.unanswered);
+  EXPECT_EQ(memory.refused_grants, (RefusedGrants{.since = At(5), .gates = {"b", Name(3)}}))
+      << "the pod that may be there, too";
+  RememberRefusal(std::span(actions).subspan(2), "quota", At(15), memory);
+  EXPECT_FALSE(memory.unanswered);
+  RememberNoAnswer(NewJob().meta, std::span(actions).subspan(2), "webhook", At(18), memory);
   ForgetRefusal(memory);
   EXPECT_EQ(memory, JobMemory{});
 }

@@ -169,6 +169,12 @@ TEST(Problems, TheMostTellingIsTold) {
        "", ""},
       {"refused", [](JobView& view) { view.memory.refusal = "exceeded quota"; }, "",
        "RefusedByServer"},
+      {"not answered for",
+       [](JobView& view) {
+         view.memory.refusal = "failed calling webhook";
+         view.memory.unanswered = true;
+       },
+       "", "UnansweredByServer"},
       {"the coordinator's own",
        [](JobView& view) { Edit(view.coordinator.progress).problem_reason = "FingerprintDiffers"; },
        "", "FingerprintDiffers"},
