@@ -134,7 +134,8 @@ int Run(OperatorOptions options) {
   controller::JobTable table(stores, options.gpu_resource);
   // Destroyed before what their tasks use: the leadership's parts live in this function.
   controller::Workers api_workers(16);
-  controller::Workers pod_making_workers(16);
+  const controller::FairCallsOptions pod_making_calls;
+  controller::Workers pod_making_workers(pod_making_calls.at_a_time);
   controller::Workers coordinator_workers(8);
   controller::Leadership leadership(
       {.loop = loop,
@@ -151,6 +152,7 @@ int Run(OperatorOptions options) {
                 .network = NetworkOf(options),
                 .scrape_annotations = options.scrape_annotations},
        .planning = {.lifecycle = {.coordinator_image = options.coordinator_image},
+                    .pod_making_calls = pod_making_calls,
                     .now = Now,
                     .on_event =
                         [&recorder](const api::ObjectMeta& job, const controller::JobEvent& event) {

@@ -129,6 +129,7 @@ PlanningLoop::PlanningLoop(PlanningLoopParts parts, PlanningLoopOptions options)
                     },
                 .on_call =
                     [this](std::string_view result) { parts_.metrics.OnCoordinatorCall(result); }}),
+      pod_making_calls_(parts_.loop, parts_.pod_making_calls, options_.pod_making_calls),
       queue_(
           parts_.loop, [this] { RequestRound(); }, ObserverFor(parts_.metrics)),
       views_(parts_.table.views()),
@@ -348,15 +349,20 @@ void PlanningLoop::Dispatch(const JobView& view, Outcome outcome, const Told& to
 
 void PlanningLoop::Run(Errand errand) {
   const bool makes_pods = !errand.clears && MakesPods(*errand.batch);
-  const Executor& calls = makes_pods ? parts_.pod_making_calls : parts_.api_calls;
-  calls([this, alive = alive_, errand = std::move(errand), &loop = parts_.loop,
-         &runner = parts_.runner] {
+  const std::string name_space = errand.batch->job.meta.name_space;
+  auto call = [this, alive = alive_, errand = std::move(errand), &loop = parts_.loop,
+               &runner = parts_.runner] {
     auto result = std::make_shared<const BatchResult>(errand.clears ? runner.Clear(*errand.batch)
                                                                     : runner.Run(*errand.batch));
     loop.Post([this, alive, errand, result] {
       if (*alive) OnDone(errand, *result);
     });
-  });
+  };
+  if (makes_pods) {
+    pod_making_calls_.Run(name_space, std::move(call));
+  } else {
+    parts_.api_calls(std::move(call));
+  }
 }
 
 void PlanningLoop::OnDone(const Errand& errand, const BatchResult& result) {

@@ -12,6 +12,7 @@
 #include "operator/controller/accepted_templates.h"
 #include "operator/controller/action_runner.h"
 #include "operator/controller/coordinator_monitor.h"
+#include "operator/controller/fair_calls.h"
 #include "operator/controller/job_events.h"
 #include "operator/controller/job_lifecycle.h"
 #include "operator/controller/job_table.h"
@@ -28,6 +29,7 @@ struct PlanningLoopOptions {
   LifecycleOptions lifecycle;
   planner::Policy policy;
   RoundPacer::Options pace;
+  FairCallsOptions pod_making_calls;  // shared by namespaces
   std::int64_t lease_transitions = 0;
   std::function<WallTime()> now;
   std::function<void(const api::ObjectMeta& job, const JobEvent& event)> on_event;
@@ -112,6 +114,7 @@ class PlanningLoop {
   const PlanningLoopParts parts_;
   const PlanningLoopOptions options_;
   CoordinatorMonitor monitor_;
+  FairCalls pod_making_calls_;
   kube::WorkQueue queue_;
   std::map<std::string, Course> courses_;  // by job uid
   JobTable::Views& views_;

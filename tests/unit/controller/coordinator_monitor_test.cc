@@ -1,6 +1,5 @@
 #include "operator/controller/coordinator_monitor.h"
 
-#include <deque>
 #include <functional>
 #include <set>
 #include <utility>
@@ -10,6 +9,7 @@
 
 #include "base/sim_event_loop.h"
 #include "tests/unit/controller/job_fixture.h"
+#include "tests/unit/controller/slow_calls.h"
 
 namespace pliant::controller {
 namespace {
@@ -230,44 +230,6 @@ TEST_F(CoordinatorMonitorTest, ACallThatWaitedForItsTurnLeavesNoConnectionBehind
     EXPECT_THAT(coordinator.connected, ElementsAre());
   }
 }
-
-// A loop and its executor of so many threads: each call keeps its thread, and its answer waits, for
-// as long as the client says.
-class SlowCalls final : public EventLoop {
- public:
-  SlowCalls(SimEventLoop& loop, int threads) : loop_(loop), free_(threads) {}
-  TimePoint Now() const override { return loop_.Now(); }
-  void Post(std::function<void()> task) override { loop_.PostAfter(took, std::move(task)); }
-  TimerId PostAfter(Duration delay, std::function<void()> task) override {
-    return loop_.PostAfter(delay, std::move(task));
-  }
-  void Cancel(TimerId timer) override { loop_.Cancel(timer); }
-
-  void Run(std::function<void()> task) {
-    tasks_.push_back(std::move(task));
-    Begin();
-  }
-
-  Duration took{};  // the call that was made last
-
- private:
-  void Begin() {
-    while (free_ > 0 && !tasks_.empty()) {
-      const std::function<void()> task = std::move(tasks_.front());
-      tasks_.pop_front();
-      --free_;
-      task();
-      loop_.PostAfter(took, [this] {
-        ++free_;
-        Begin();
-      });
-    }
-  }
-
-  SimEventLoop& loop_;
-  int free_;
-  std::deque<std::function<void()>> tasks_;
-};
 
 // Whether it answers, the job's uid says.
 class SomeSilent final : public CoordinatorClient {

@@ -1,0 +1,56 @@
+#include "operator/controller/fair_calls.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace pliant::controller {
+
+FairCalls::FairCalls(EventLoop& loop, Executor executor, FairCallsOptions options)
+    : loop_(loop),
+      executor_(std::move(executor)),
+      options_(options),
+      alive_(std::make_shared<bool>(true)) {}
+
+FairCalls::~FairCalls() { *alive_ = false; }
+
+void FairCalls::Run(const std::string& owner, std::function<void()> call) {
+  owners_[owner].waiting.push_back(std::move(call));
+  Begin();
+}
+
+FairCalls::Owners::iterator FairCalls::Next() {
+  if (under_way_ >= options_.at_a_time) return owners_.end();
+  const auto may_begin = [this](const Owners::value_type& entry) {
+    return !entry.second.waiting.empty() && entry.second.under_way < options_.of_one;
+  };
+  const auto after = owners_.upper_bound(last_);
+  const auto found = std::find_if(after, owners_.end(), may_begin);
+  if (found != owners_.end()) return found;
+  const auto again = std::find_if(owners_.begin(), after, may_begin);
+  return again == after ? owners_.end() : again;
+}
+
+void FairCalls::Begin() {
+  for (auto turn = Next(); turn != owners_.end(); turn = Next()) {
+    last_ = turn->first;
+    std::function<void()> call = std::move(turn->second.waiting.front());
+    turn->second.waiting.pop_front();
+    ++turn->second.under_way;
+    ++under_way_;
+    executor_([this, alive = alive_, owner = last_, call = std::move(call), &loop = loop_] {
+      call();
+      loop.Post([this, alive, owner] {
+        if (*alive) OnEnd(owner);
+      });
+    });
+  }
+}
+
+void FairCalls::OnEnd(const std::string& owner) {
+  const auto ended = owners_.find(owner);
+  --under_way_;
+  if (--ended->second.under_way == 0 && ended->second.waiting.empty()) owners_.erase(ended);
+  Begin();
+}
+
+}  // namespace pliant::controller
