@@ -37,10 +37,10 @@ void Invariants::OnJob(const Json& job) {
     Violated(std::format("job {} was {} and is {}", seen.name, seen.phase, phase));
   }
   seen.finished = phase == "Succeeded" || phase == "Failed";
-  // One that lost learners may keep the rest for a while: its minimum is looked at when it starts.
   const int desired = status.value("desiredLearners", 0);
   const bool starts = phase == "Starting" && seen.phase != "Starting" && seen.learners == 0;
-  if (desired > seen.most || (starts && desired < seen.least)) {
+  const bool needs_minimum = starts || (always_minimum_ && desired > 0);
+  if (desired > seen.most || (needs_minimum && desired < seen.least)) {
     Violated(std::format("job {} is to have {} learners, and asked for {} to {}", seen.name,
                          desired, seen.least, seen.most));
   }
@@ -61,8 +61,17 @@ void Invariants::OnPod(const std::string& path, const Json& pod) {
     Violated(std::format("a second pod has the name {}", path));
     name->second = UidOf(pod);
   }
-  if (!IsLearner(pod)) return;
   const std::string uid = LabelOf(pod, controller::kLabelJobUid);
+  if (LabelOf(pod, controller::kLabelRole) == controller::kRoleCoordinator) {
+    const std::string term = LabelOf(pod, controller::kLabelTerm);
+    const auto leads = terms_.try_emplace({uid, term}, UidOf(pod)).first;
+    if (leads->second != UidOf(pod)) {
+      Violated(std::format("{} is another coordinator of term {}: its memberships get ids again",
+                           path, term));
+      leads->second = UidOf(pod);
+    }
+  }
+  if (!IsLearner(pod)) return;
   JobSeen& job = jobs_[uid];
   if (is_new) ++job.learners;
   if (is_new && job.finished) {

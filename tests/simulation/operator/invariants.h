@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/simulation/operator/cluster.h"
@@ -18,6 +19,9 @@ class Invariants {
   Invariants(kube::MemoryApiServer& server, std::function<int(const std::string& node)> gpus_of)
       : server_(server), gpus_of_(std::move(gpus_of)) {}
 
+  // From now on no job has fewer learners than its minimum, unless it has none: nothing takes any
+  // away. Otherwise one that lost learners may keep the rest for a while.
+  void DemandMinimums() { always_minimum_ = true; }
   void OnChange(const std::string& path, const kube::MemoryApiServer::Object& object);
   void Violated(const std::string& what) { violations_.push_back(what); }
   const std::vector<std::string>& violations() const { return violations_; }
@@ -41,7 +45,10 @@ class Invariants {
   kube::MemoryApiServer& server_;
   const std::function<int(const std::string& node)> gpus_of_;
   std::map<std::string, JobSeen> jobs_;       // by uid
+  bool always_minimum_ = false;
   std::map<std::string, std::string> names_;  // of pods, with the uid that had it
+  // Of coordinators, by the job's uid and their term, under which they number its memberships.
+  std::map<std::pair<std::string, std::string>, std::string> terms_;
   std::vector<std::string> violations_;
 };
 

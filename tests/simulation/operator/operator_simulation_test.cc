@@ -2,7 +2,7 @@
 // random ones, and a leader that dies at its writes, to the API server (every fifth) and to
 // coordinators (every second), the last of them included. `--seed=N` replays one with its log;
 // `--seeds=N` (or PLIANT_OPERATOR_SEEDS) runs N of them, `--first=N` from there on; with
-// `--every-write` no write is left out.
+// `--every-write` no write is left out (`./dev test all` does so).
 
 #include <charconv>
 #include <cstdint>
@@ -52,6 +52,15 @@ TEST(OperatorSimulation, RandomFaultsThenNone) {
   }
   for (std::uint64_t seed = first_seed; seed < first_seed + seeds; ++seed) {
     if (!Simulate(seed)) return;
+  }
+}
+
+TEST(OperatorSimulation, AFailingJobHarmsNoOther) {
+  if (only_seed) GTEST_SKIP() << "one seed is asked for";
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    RunFailingNeighbours(seed);
+    if (HasFailure()) return;
   }
 }
 

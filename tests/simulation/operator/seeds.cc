@@ -7,6 +7,9 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
+#include <tuple>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -343,13 +346,15 @@ class Story {
 int RunDeath(World& world, const std::function<void()>& kill, bool dies,
              const std::function<int()>& count) {
   world.cluster.AddNode("node-0", 2);
-  world.cluster.AddNode("node-1", 2);
+  world.cluster.AddNode("node-1", 3);
+  world.invariants.DemandMinimums();
   world.StartReplicas();
   const TrainingOptions training{.steps = 60, .step_time = 200ms};
-  world.Submit("one", training, Json::object());
+  const Json elastic = {{"minLearners", 2}};
+  world.Submit("one", training, {{"elastic", elastic}});
   kill();
   world.loop.RunFor(6s);
-  world.Submit("two", training, {{"priority", 10'000}});
+  world.Submit("two", training, {{"priority", 10'000}, {"elastic", elastic}});
   world.loop.RunFor(4s);
   world.Edit("two", {{"priority", 1}});
   const bool ended = world.RunUntil(
@@ -380,6 +385,41 @@ int RunDeathAtWrite(std::optional<int> write, bool after) {
     if (write) world.KillAtWrite(*write, after);
   };
   return RunDeath(world, kill, write.has_value(), [&] { return world.writes(); });
+}
+
+void RunFailingNeighbours(std::uint64_t seed) {
+  World world(seed);
+  world.cluster.AddNode("node-0", 2);
+  world.cluster.AddNode("node-1", 2);
+  world.invariants.DemandMinimums();
+  world.StartReplicas();
+  world.Submit("good", {.steps = 1500, .step_time = 200ms},
+               {{"elastic", {{"minLearners", 2}, {"maxLearners", 2}}}});
+  EXPECT_TRUE(
+      world.RunUntil([&] { return world.Status("good").value("learners", 0) == 2; }, 2min));
+  const std::vector<std::string> bad = {"bad-0", "bad-1", "bad-2"};
+  for (const std::string& job : bad) {
+    world.Submit(job, {.exit_code = job == "bad-1" ? 2 : 1},
+                 {{"priority", 10'000}, {"failurePolicy", {{"maxFailures", 3}}}});
+  }
+  std::string harm;
+  const auto look = [&] {
+    const Json status = world.Status("good");
+    const bool trains = status.value("phase", "") != "Succeeded";
+    const bool whole = status.value("desiredLearners", 0) == 2 &&
+                       status.value("restarts", 0) == 0 && status.value("coordinatorTerm", 0) == 1;
+    if (trains && !whole) harm = status.dump();
+  };
+  const bool ended = world.RunUntil(
+      [&] {
+        look();
+        return world.Phase("good") == "Succeeded" &&
+               std::ranges::all_of(
+                   bad, [&](const std::string& job) { return world.Phase(job) == "Failed"; });
+      },
+      30min);
+  EXPECT_TRUE(ended) << world.Describe();
+  EXPECT_EQ(harm, "");
 }
 
 int RunDeathAtPlan(std::optional<int> plan, bool after) {

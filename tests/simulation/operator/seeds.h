@@ -17,4 +17,8 @@ int RunDeathAtWrite(std::optional<int> write, bool after);
 // The same, of the plans that it sends to coordinators.
 int RunDeathAtPlan(std::optional<int> plan, bool after);
 
+// A training beside others whose programs fail at once, and that have the priority: it is none the
+// worse for it.
+void RunFailingNeighbours(std::uint64_t seed);
+
 }  // namespace pliant::operator_sim
