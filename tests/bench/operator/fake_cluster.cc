@@ -94,6 +94,30 @@ void FakeCluster::AddNodes(const std::string& label, int count, int gpus) {
   }
 }
 
+void FakeCluster::CountEvents(bool count) {
+  counts_events_ = false;
+  loop_.Post([this, count] {
+    events_.reset();
+    if (!count) return;
+    events_.emplace(
+        loop_, [](const json& object) -> Result<kube::ObjectMeta> { return kube::MetaOf(object); });
+    events_->store().OnChange([this](const kube::Store<kube::ObjectMeta>::Change& change) {
+      if (change.after != nullptr && events_->store().synced()) ++event_writes_;
+    });
+    events_->Start(client_, kube::kEvents);
+    AwaitEvents();
+  });
+}
+
+void FakeCluster::AwaitEvents() {
+  if (!events_) return;
+  if (events_->store().synced()) {
+    counts_events_ = true;
+  } else {
+    loop_.PostAfter(100ms, [this] { AwaitEvents(); });
+  }
+}
+
 // The controller of nodes takes those for lost that say nothing for 20 s.
 void FakeCluster::KeepReady(const std::stop_token& stop) {
   std::mutex mutex;
@@ -141,6 +165,7 @@ void FakeCluster::OnJob(const kube::Store<api::ElasticTrainingJob>::Change& chan
 
 void FakeCluster::OnPod(const kube::Store<api::Pod>::Change& change) {
   if (change.before == nullptr || change.after == nullptr) ++pods_made_or_gone_;
+  CountPodWrites(change);
   if (change.after == nullptr) return;
   const api::Pod& pod = *change.after;
   const std::string& uid = pod.meta.uid;
@@ -154,6 +179,18 @@ void FakeCluster::OnPod(const kube::Store<api::Pod>::Change& change) {
   } else if (pod.scheduling_gates.empty() && !pod.ended() && started_.insert(uid).second) {
     Run(pod);
   }
+}
+
+// What has ended is gone as soon as it is deleted.
+void FakeCluster::CountPodWrites(const kube::Store<api::Pod>::Change& change) {
+  const auto gated = [](const api::Pod& pod) { return !pod.scheduling_gates.empty(); };
+  if (change.before == nullptr) {
+    ++pod_writes_;
+    return;
+  }
+  const bool gone = change.after == nullptr;
+  if (!gone && gated(*change.before) && !gated(*change.after)) ++pod_writes_;
+  if (!change.before->deleting() && (gone || change.after->deleting())) ++pod_writes_;
 }
 
 // The scheduler's word, then the kubelet's.

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -33,6 +34,9 @@ class FakeCluster {
 
   // So many nodes with the label bench=`label`.
   void AddNodes(const std::string& label, int count, int gpus);
+  // From now on, or no more: another watch is work for the API server.
+  void CountEvents(bool count);
+  bool counts_events() const { return counts_events_; }  // after all that there were before
   // All learners of the job end, as after the last step.
   void Complete(const std::string& job);
 
@@ -41,6 +45,9 @@ class FakeCluster {
   int running_learners() const { return running_; }
   std::int64_t job_changes() const { return job_changes_; }
   std::int64_t pods_made_or_gone() const { return pods_made_or_gone_; }  // of jobs
+  // By the operator, of jobs' pods: creations, openings of gates and deletions.
+  std::int64_t pod_writes() const { return pod_writes_; }
+  std::int64_t event_writes() const { return event_writes_; }
   // Since the program started; 0: it has not happened yet.
   double last_size_change() const { return last_size_change_; }
   double last_plan() const { return last_plan_; }
@@ -58,6 +65,8 @@ class FakeCluster {
   void KeepReady(const std::stop_token& stop);
   void OnJob(const kube::Store<api::ElasticTrainingJob>::Change& change);
   void OnPod(const kube::Store<api::Pod>::Change& change);
+  void CountPodWrites(const kube::Store<api::Pod>::Change& change);
+  void AwaitEvents();
   void Run(const api::Pod& pod);
   void End(const kube::NamespacedName& pod, const char* reason);
   std::string Listen(const api::Pod& pod);
@@ -73,6 +82,9 @@ class FakeCluster {
   std::atomic<std::int64_t> job_changes_ = 0;
   std::atomic<std::int64_t> pods_made_or_gone_ = 0;
   std::atomic<std::int64_t> size_changes_ = 0;
+  std::atomic<std::int64_t> pod_writes_ = 0;
+  std::atomic<std::int64_t> event_writes_ = 0;
+  std::atomic<bool> counts_events_ = false;
   std::atomic<double> last_size_change_ = 0;
   std::atomic<double> last_plan_ = 0;
 
@@ -86,6 +98,7 @@ class FakeCluster {
   controller::Workers workers_;
   kube::Informer<api::ElasticTrainingJob> jobs_;
   kube::Informer<api::Pod> pods_;
+  std::optional<kube::Informer<kube::ObjectMeta>> events_;  // the loop's thread only
   std::jthread thread_;
   std::jthread heart_;
 };
