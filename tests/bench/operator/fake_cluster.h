@@ -47,6 +47,7 @@ class FakeCluster {
   std::int64_t pods_made_or_gone() const { return pods_made_or_gone_; }  // of jobs
   // By the operator, of jobs' pods: creations, openings of gates and deletions.
   std::int64_t pod_writes() const { return pod_writes_; }
+  // Of events of jobs, while they are counted.
   std::int64_t event_writes() const { return event_writes_; }
   // Since the program started; 0: it has not happened yet.
   double last_size_change() const { return last_size_change_; }
