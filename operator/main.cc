@@ -206,23 +206,23 @@ int Run(OperatorOptions options) {
                  restarts_of("Service"), watched);
 
   metrics.SetLeader(kLease, false);
-  kube::LeaseElector elector(lease_client, loop,
-                             {.lease = {options.ns, kLease},
-                              .identity = ProcessIdentity(options.identity),
-                              .timing = kube::LeaseTiming::Of(
-                                  std::chrono::seconds(options.lease_seconds)),
-                              .on_elected =
-                                  [&](int transitions) {
-                                    metrics.SetLeader(kLease, true);
-                                    leadership.Begin(transitions);
-                                  },
-                              .on_lost =
-                                  [&] {
-                                    log::Error("the lease is lost");
-                                    metrics.SetLeader(kLease, false);
-                                    exit_code = 1;
-                                    loop.Stop();
-                                  }});
+  kube::LeaseElector elector(
+      lease_client, loop,
+      {.lease = {options.ns, kLease},
+       .identity = ProcessIdentity(options.identity),
+       .timing = kube::LeaseTiming::Of(std::chrono::seconds(options.lease_seconds)),
+       .on_elected =
+           [&](int transitions) {
+             metrics.SetLeader(kLease, true);
+             leadership.Begin(transitions);
+           },
+       .on_lost =
+           [&] {
+             log::Error("the lease is lost");
+             metrics.SetLeader(kLease, false);
+             exit_code = 1;
+             loop.Stop();
+           }});
   elector_if_any = &elector;
 
   boost::asio::signal_set signals(loop.context(), SIGTERM, SIGINT);

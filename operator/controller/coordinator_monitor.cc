@@ -65,8 +65,8 @@ void CoordinatorMonitor::Follow(const std::string& job_uid, std::int64_t term,
   link.generation = ++last_generation_;
   link.calling = false;
   link.waiting = false;
-  link.backoff = Backoff(BackoffOptions{
-      .first = options_.poll_busy, .most = options_.poll_silent, .jitter = 0});
+  link.backoff = Backoff(
+      BackoffOptions{.first = options_.poll_busy, .most = options_.poll_silent, .jitter = 0});
   link.pause = {};
   CallSoon(job_uid, link);
 }

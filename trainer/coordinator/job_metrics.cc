@@ -40,10 +40,9 @@ struct JobMetrics::Families {
     }
     const std::optional<Straggler>& slowest = progress.slowest;
     if (!slowest || slowest->slowdown < kStragglerSlowdown) return;
-    const auto learner =
-        std::ranges::find_if(progress.learners, [&](const LearnerProgress& candidate) {
-          return SameLearner(candidate.id, slowest->id);
-        });
+    const auto learner = std::ranges::find_if(
+        progress.learners,
+        [&](const LearnerProgress& candidate) { return SameLearner(candidate.id, slowest->id); });
     if (learner == progress.learners.end() || !learner->times) return;
     const TickTimes& times = *learner->times;
     const auto set = [&](const char* part, double seconds) {

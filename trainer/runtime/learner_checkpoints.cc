@@ -91,22 +91,23 @@ void LearnerLoop::Impl::OnSliceWritten(const std::shared_ptr<SaveUnderWay>& save
 // Who writes the last slice publishes them all; rank 0 is who tells of it.
 void LearnerLoop::Impl::AwaitSlices(const std::shared_ptr<SaveUnderWay>& save, TimePoint by) {
   After(kSlicesPoll, [this, save, by] {
-    parts_.checkpointer.Publish(
-        save->label, save->slice.count, options_.checkpoints_kept,
-        Guarded<Result<std::optional<Manifest>>>(
-            [this, save, by](Result<std::optional<Manifest>> published) {
-              if (!published || *published) return EndSave(*save, std::move(published));
-              if (save->recoveries != recoveries_) {
-                // Its writer may be gone. Those who are left begin another at the next boundary.
-                log::Info("checkpoint given up with its membership",
-                          {{"step", save->label.position.step}});
-                saving_ = false;
-                save_again_at_ = parts_.loop.Now();
-                return save->done(false);
-              }
-              if (parts_.loop.Now() < by) return AwaitSlices(save, by);
-              EndSave(*save, std::unexpected(WhyIncomplete(*save)));
-            }));
+    parts_.checkpointer.Publish(save->label, save->slice.count, options_.checkpoints_kept,
+                                Guarded<Result<std::optional<Manifest>>>(
+                                    [this, save, by](Result<std::optional<Manifest>> published) {
+                                      if (!published || *published)
+                                        return EndSave(*save, std::move(published));
+                                      if (save->recoveries != recoveries_) {
+                                        // Its writer may be gone. Those who are left begin another
+                                        // at the next boundary.
+                                        log::Info("checkpoint given up with its membership",
+                                                  {{"step", save->label.position.step}});
+                                        saving_ = false;
+                                        save_again_at_ = parts_.loop.Now();
+                                        return save->done(false);
+                                      }
+                                      if (parts_.loop.Now() < by) return AwaitSlices(save, by);
+                                      EndSave(*save, std::unexpected(WhyIncomplete(*save)));
+                                    }));
   });
 }
 

@@ -54,12 +54,11 @@ LearnerLoop::Impl::Impl(LearnerOptions options, Schedule schedule, LearnerParts 
       parts_(parts),
       on_exit_(std::move(on_exit)),
       term_(options_.term_least),
-      held_(LimitsFor(
-          {.gradient_bytes = CountOf(parts) * sizeof(float),
-           .buffer_bytes = parts.compute.info().buffer_bytes,
-           .logical_shards = static_cast<std::size_t>(schedule_.spec().logical_shards),
-           .ticks_ahead = BacklogMost(options_.backlog_bytes, CountOf(parts)),
-           .state_batch_bytes = options_.state_batch_bytes})),
+      held_(LimitsFor({.gradient_bytes = CountOf(parts) * sizeof(float),
+                       .buffer_bytes = parts.compute.info().buffer_bytes,
+                       .logical_shards = static_cast<std::size_t>(schedule_.spec().logical_shards),
+                       .ticks_ahead = BacklogMost(options_.backlog_bytes, CountOf(parts)),
+                       .state_batch_bytes = options_.state_batch_bytes})),
       backlog_most_(BacklogMost(options_.backlog_bytes, CountOf(parts))),
       reduction_(
           CountOf(parts), [this](int rank, Frame frame) { Send(member(rank), std::move(frame)); },

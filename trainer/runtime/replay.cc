@@ -43,8 +43,7 @@ Result<std::string> VerifyReplay(Program& program, const Schedule& schedule,
                    ReplayChecker::Open(loop, store, *environment.replay, end));
   NoMetrics metrics;
   const auto compute = NewThreadedCompute(
-      loop, program,
-      ShardFolder(program.info().gradient_elements, schedule.spec().logical_shards));
+      loop, program, ShardFolder(program.info().gradient_elements, schedule.spec().logical_shards));
   LearnerLoop learner(
       {.self = {environment.learner, environment.pod_uid, 0},
        .framework = options.framework,

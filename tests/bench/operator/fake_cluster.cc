@@ -104,8 +104,7 @@ void FakeCluster::CountEvents(bool count) {
     events_->store().OnChange([this](const kube::Store<kube::ObjectMeta>::Change& change) {
       if (change.after != nullptr && events_->store().synced()) ++event_writes_;
     });
-    events_->Start(client_, kube::kEvents,
-                   {.field_selector = "regarding.kind=ElasticTrainingJob"});
+    events_->Start(client_, kube::kEvents, {.field_selector = "regarding.kind=ElasticTrainingJob"});
     AwaitEvents();
   });
 }

@@ -293,7 +293,8 @@ TEST_F(OperatorStory, JobsOfOneTemplateAreCheckedOnceAMinute) {
   ASSERT_TRUE(world.ReachSizes({{"one", 8}}));
   world.SubmitJob("two");
   world.SubmitJob("three");
-  ASSERT_TRUE(world.Reach([&] { return world.Learners("two") > 0 && world.Learners("three") > 0; }));
+  ASSERT_TRUE(
+      world.Reach([&] { return world.Learners("two") > 0 && world.Learners("three") > 0; }));
   EXPECT_EQ(checks, 1);
 
   world.SubmitJob("other", {{"template", {{"metadata", {{"labels", {{"team", "other"}}}}}}}});

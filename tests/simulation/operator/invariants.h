@@ -44,7 +44,7 @@ class Invariants {
 
   kube::MemoryApiServer& server_;
   const std::function<int(const std::string& node)> gpus_of_;
-  std::map<std::string, JobSeen> jobs_;       // by uid
+  std::map<std::string, JobSeen> jobs_;  // by uid
   bool always_minimum_ = false;
   std::map<std::string, std::string> names_;  // of pods, with the uid that had it
   // Of coordinators, by the job's uid and their term, under which they number its memberships.

@@ -395,8 +395,7 @@ void RunFailingNeighbours(std::uint64_t seed) {
   world.StartReplicas();
   world.Submit("good", {.steps = 1500, .step_time = 200ms},
                {{"elastic", {{"minLearners", 2}, {"maxLearners", 2}}}});
-  EXPECT_TRUE(
-      world.RunUntil([&] { return world.Status("good").value("learners", 0) == 2; }, 2min));
+  EXPECT_TRUE(world.RunUntil([&] { return world.Status("good").value("learners", 0) == 2; }, 2min));
   const std::vector<std::string> bad = {"bad-0", "bad-1", "bad-2"};
   for (const std::string& job : bad) {
     world.Submit(job, {.exit_code = job == "bad-1" ? 2 : 1},

@@ -11,12 +11,12 @@ namespace {
 
 Result<HttpResponse> Follow(HttpExchange& exchange) {
   const HttpRequest request{};
-  return exchange.Follow({.request = request,
-                          .server = "https://s",
-                          .cancel = [] {},
-                          .explain = [](std::string failure) {
-                            return Error{ErrorCode::kUnavailable, std::move(failure)};
-                          }});
+  return exchange.Follow(
+      {.request = request,
+       .server = "https://s",
+       .cancel = [] {},
+       .explain =
+           [](std::string failure) { return Error{ErrorCode::kUnavailable, std::move(failure)}; }});
 }
 
 TEST(HttpExchangeTest, AnAnswerIsItsHeadAndAllThatCameBeforeItsEnd) {

@@ -174,9 +174,9 @@ class World {
       if (counts) Count(step);
     });
     MemorySource& memory = folder_.empty() ? HeapMemory() : member.memory;
-    member.compute = NewThreadedCompute(
-        still_, *member.program,
-        ShardFolder(member.program->info().gradient_elements, kShards, memory));
+    member.compute =
+        NewThreadedCompute(still_, *member.program,
+                           ShardFolder(member.program->info().gradient_elements, kShards, memory));
     member.checkpointer = NewThreadedCheckpointer(loop_, std::make_unique<MemoryStore>());
     if (member.transport) member.link = std::make_unique<OneMembership>(loop_, membership_);
     member.loop = std::make_unique<LearnerLoop>(LearnerOptions{.self = member.id}, schedule_,
