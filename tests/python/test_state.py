@@ -5,6 +5,7 @@ import collections
 import contextlib
 import copy
 import io
+import math
 import os
 import pathlib
 import re
@@ -16,6 +17,7 @@ from unittest import mock
 import pliant
 import torch
 from pliant import process
+from pliant._loop import States
 from pliant._plain_state import PlainMemory, decode, encode
 from pliant._seeds import mix
 from pliant._torch.mirror import Mirror
@@ -311,9 +313,33 @@ class PlainStateTest(unittest.TestCase):
             for _ in range(3):
                 ours.optimizer.step()
                 ours.step()
-            theirs.load_state_dict(decode(encode(ours.state_dict())))
+            states, joined = States(), States()
+            states.add("schedule", ours)
+            joined.add("schedule", theirs)
+            joined.restore(decode(encode(states.plain())))
             self.assertEqual(theirs.last_epoch, 3)
             self.assertEqual(theirs.state_dict()["_last_lr"], ours.state_dict()["_last_lr"])
+
+    def test_functions_are_each_process_own(self):
+        """As PyTorch's OneCycleLR has one before 2.2."""
+
+        class Meter:
+            def __init__(self, unit):
+                self.count, self.unit = 0, unit
+
+            def state_dict(self):
+                return dict(vars(self))
+
+            def load_state_dict(self, state):
+                self.count, self.unit = state["count"], state["unit"]
+
+        ours, theirs = Meter(math.floor), Meter(math.ceil)
+        ours.count = 3
+        states, joined = States(), States()
+        states.add("meter", ours)
+        joined.add("meter", theirs)
+        joined.restore(decode(encode(states.plain())))
+        self.assertEqual((theirs.count, theirs.unit), (3, math.ceil))
 
     def test_what_has_grown_too_large_is_named(self):
         class Learner:

@@ -499,6 +499,7 @@ class Bench {
       ChurnOnce(objects);
       if (Elapsed() < next_sample) continue;
       next_sample = Elapsed() + 5;
+      MustRun();
       std::this_thread::sleep_for(1s);  // what was deleted last is forgotten, too
       const double thousands = static_cast<double>(objects) / 1000;
       resident.emplace_back(thousands, 1024 * Resident(0));

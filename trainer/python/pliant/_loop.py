@@ -3,6 +3,7 @@ their batches, and commit."""
 
 import abc
 import contextlib
+import inspect
 import math
 import sys
 import traceback
@@ -64,13 +65,28 @@ class States:
         self._by_name[name] = what
 
     def plain(self) -> dict[str, Any]:
-        return {name: what.state_dict() for name, what in self._by_name.items()}
+        return {name: _without_functions(what.state_dict()) for name, what in self._by_name.items()}
 
     def restore(self, plain: dict[str, Any]) -> None:
         for name, what in self._by_name.items():
             if name not in plain:
                 raise InvalidProgram(f"the state that was taken over knows no {name}")
-            what.load_state_dict(plain[name])
+            own = _functions_in(what.state_dict())
+            what.load_state_dict({**own, **plain[name]} if own else plain[name])
+
+
+def _functions_in(state: Any) -> dict[Any, Any]:
+    """What a program says of itself: it is the same in each of its processes, and stays with them.
+    PyTorch's OneCycleLR hands over a function before 2.2."""
+    items = state.items() if isinstance(state, dict) else ()
+    return {name: value for name, value in items if inspect.isroutine(value)}
+
+
+def _without_functions(state: Any) -> Any:
+    functions = _functions_in(state)
+    if not functions:
+        return state
+    return {name: value for name, value in state.items() if name not in functions}
 
 
 class Step:
