@@ -41,7 +41,7 @@ class Life:
         return self.sizes[0] + sum(max(0, b - a) for a, b in zip(self.sizes, self.sizes[1:], strict=False))
 
 
-SHORT = Life(kills=1, epochs=100, sizes=(2, 3))
+SHORT = Life(kills=1, epochs=70, sizes=(2, 3))
 LONG = Life(kills=2, epochs=200, sizes=(3, 5, 2, 4))  # epochs as control_faults.py: one undisturbed run does for both
 
 
