@@ -193,8 +193,9 @@ KeptOutput::~KeptOutput() { log::CopyLinesTo(nullptr); }
 
 int LogicalShardsOf(const RunLearnerOptions& options) {
   const LearnerEnvironment& environment = options.environment;
-  return environment.logical_shards.value_or(DefaultLogicalShards(
-      options.global_batch_size, environment.max_learners * environment.ranks_per_learner));
+  if (environment.logical_shards) return *environment.logical_shards;
+  return DefaultLogicalShards(options.global_batch_size,
+                              environment.max_learners * environment.ranks_per_learner);
 }
 
 int ShardsOfALearnerMost(const RunLearnerOptions& options) {
