@@ -37,20 +37,11 @@ Result<api::FrozenTraining> FrozenOrNew(const api::ElasticTrainingJob& job) {
   return FreezeTraining(job.spec);
 }
 
-namespace {
-
-bool IsAccepted(const JobView& view) {
-  const std::optional<TemplateCheck>& check = view.memory.template_check;
-  return check && check->generation == view.job->meta.generation && check->accepted;
-}
-
-}  // namespace
-
 std::optional<api::FrozenTraining> TrainingOf(const JobView& view) {
   if (IsAdmitted(view.job->status)) return view.job->status.training;
-  if (view.job->spec.suspend || !view.template_error.empty() || !IsAccepted(view)) {
-    return std::nullopt;
-  }
+  if (view.job->spec.suspend || !view.template_error.empty()) return std::nullopt;
+  const TemplateCheck* check = CurrentTemplateCheck(view);
+  if (check == nullptr || !check->accepted) return std::nullopt;
   const Result<api::FrozenTraining> training = FrozenOrNew(*view.job);
   return training ? std::optional(*training) : std::nullopt;
 }
@@ -63,18 +54,17 @@ AdmissionOutcome DecideAdmission(const JobView& view, WallTime now) {
   const Result<api::FrozenTraining> training = FrozenOrNew(*view.job);
   if (!training) return {.verdict = Verdict{kFalse, "InvalidTraining", training.error().message}};
 
-  const std::optional<TemplateCheck>& check = view.memory.template_check;
-  const bool known = check && check->generation == view.job->meta.generation;
-  if (IsAccepted(view)) {
+  const TemplateCheck* check = CurrentTemplateCheck(view);
+  if (check != nullptr && check->accepted) {
     return {.verdict = Verdict{kTrue, "Admitted", "the pod template was accepted"},
             .training = *training};
   }
   AdmissionOutcome outcome;
-  if (known) {
+  if (check != nullptr) {
     outcome.verdict = Verdict{kFalse, check->unanswered ? "TemplateUnchecked" : "TemplateRefused",
                               check->message};
   }
-  if (known && now < check->again_at) {
+  if (check != nullptr && now < check->again_at) {
     outcome.look_again = check->again_at;
   } else {
     outcome.actions.emplace_back(CheckTemplate{});

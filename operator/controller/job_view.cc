@@ -10,6 +10,11 @@ bool IsGated(const api::Pod& learner) {
   return std::ranges::contains(learner.scheduling_gates, kGate);
 }
 
+const TemplateCheck* CurrentTemplateCheck(const JobView& view) {
+  const std::optional<TemplateCheck>& check = view.memory.template_check;
+  return check && check->generation == view.job->meta.generation ? &*check : nullptr;
+}
+
 bool IsRunning(const api::Pod& learner) {
   const api::ContainerStatus* container = api::FindContainer(learner, kLearnerContainer);
   return container != nullptr && container->running;

@@ -110,6 +110,9 @@ struct JobView {
 };
 
 bool IsGated(const api::Pod& learner);
+// The answer for the job's template as it is now; null: that has not been checked. It points into
+// `view`.
+const TemplateCheck* CurrentTemplateCheck(const JobView& view);
 // Whether its program runs.
 bool IsRunning(const api::Pod& learner);
 // Where it runs or is to run; "" if that is not known.

@@ -70,9 +70,7 @@ bool MakesPods(const Batch& batch) {
 bool AwaitsCheck(const JobView& view) {
   const api::JobStatus& status = view.job->status;
   if (status.finished() || IsAdmitted(status) || view.job->spec.suspend) return false;
-  if (!view.template_error.empty()) return false;
-  const std::optional<TemplateCheck>& check = view.memory.template_check;
-  return !check || check->generation != view.job->meta.generation;
+  return view.template_error.empty() && CurrentTemplateCheck(view) == nullptr;
 }
 
 // Before the next try. The server may ask for more than is usual, but not that the job is left
