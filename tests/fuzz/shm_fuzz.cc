@@ -61,7 +61,7 @@ class Listener final : public PeerConnection::Owner {
     bytes_ += frame.payload.view.size();
     last_ = std::move(frame);
   }
-  void OnConnectionClosed(PeerConnection&, const std::string&) override {}
+  void OnConnectionClosed(PeerConnection&, const PeerLoss&) override {}
   void LetGo() {
     CHECK(sum_ <= 255 * bytes_, "every byte was read");
     last_ = {};

@@ -39,8 +39,8 @@ void GatedTransport::OnFrame(const LearnerId& peer, Frame frame) {
   });
 }
 
-void GatedTransport::OnPeerLost(const LearnerId& peer, std::string_view reason) {
-  gate_->Run([this, peer, reason = std::string(reason)] { handler_->OnPeerLost(peer, reason); });
+void GatedTransport::OnPeerLost(const LearnerId& peer, const PeerLoss& loss) {
+  gate_->Run([this, peer, loss] { handler_->OnPeerLost(peer, loss); });
 }
 
 SimCompute::SimCompute(EventLoop& loop, Program& program, int shards_most,

@@ -87,7 +87,7 @@ class GatedTransport final : public PeerTransport, private PeerHandler {
  private:
   void OnPeerConnected(const LearnerId& peer) override;
   void OnFrame(const LearnerId& peer, Frame frame) override;
-  void OnPeerLost(const LearnerId& peer, std::string_view reason) override;
+  void OnPeerLost(const LearnerId& peer, const PeerLoss& loss) override;
 
   const std::unique_ptr<PeerTransport> inner_;
   const std::shared_ptr<Gate> gate_;

@@ -778,6 +778,25 @@ TEST_F(Stories, OfTwoTheOneThatSendsWrongFramesGoes) {
   Complete();
 }
 
+// As above, but the transport itself sees that it is no frame, and the connection is gone with it.
+TEST_F(Stories, OfTwoTheOneThatSendsWhatIsNoFrameGoes) {
+  World& world = Begin(62, 2, {.shard = 60ms});
+  const std::vector<Member> members = world.members_of().at(opened_).members;
+  const LearnerId wrong = members.front().id;
+  const LearnerId right = members.back().id;
+  const MembershipId before = opened_;
+  world.network().Garble(wrong, right);
+  ASSERT_TRUE(world.RunUntil([&] { return opened_ > before; }, 20s)) << world.Describe();
+  EXPECT_EQ(Size(), 2) << "it is tried once more";
+  world.loop().RunFor(61s);
+  world.network().Garble(wrong, right);
+  ASSERT_TRUE(world.RunUntil([&] { return Size() == 1; }, 20s)) << world.Describe();
+  EXPECT_FALSE(world.members_of().at(opened_).RankOf(wrong));
+  ASSERT_TRUE(world.RunUntil([&] { return Size() == 2; }, 30s)) << "it may come back";
+  EXPECT_EQ(world.state_losses(), 0);
+  Complete();
+}
+
 // Of a membership that nobody else has heard of, to be kept until it comes.
 TEST_F(Stories, WhoSendsMoreAheadThanItCanHaveToSayIsAccused) {
   World& world = Begin(61, 3);

@@ -9,6 +9,7 @@ namespace pliant {
 namespace {
 
 constexpr Duration kRedialDelay = std::chrono::milliseconds(50);
+constexpr const char* kClosed = "the connection was closed";
 
 }  // namespace
 
@@ -22,7 +23,7 @@ class MemoryTransport final : public PeerTransport {
     network_.transports_.erase(self_);
     for (const auto& [peer, side] : sides_)
       if (side.connection != 0)
-        network_.TellLoss(self_, peer, side.connection, "the connection was closed");
+        network_.TellLoss(self_, peer, side.connection, {.reason = kClosed});
   }
 
   void SetHandler(PeerHandler* handler) override { handler_ = handler; }
@@ -43,8 +44,7 @@ class MemoryTransport final : public PeerTransport {
     const auto found = sides_.find(peer);
     if (!present() || found == sides_.end()) return;
     Side& side = found->second;
-    if (side.connection != 0)
-      network_.TellLoss(self_, peer, side.connection, "the connection was closed");
+    if (side.connection != 0) network_.TellLoss(self_, peer, side.connection, {.reason = kClosed});
     side = {};
   }
 
@@ -85,11 +85,11 @@ class MemoryTransport final : public PeerTransport {
 
   bool present() const { return network_.Find(self_) == this; }
 
-  void Lose(const LearnerId& peer, std::uint64_t connection, const std::string& reason) {
+  void Lose(const LearnerId& peer, std::uint64_t connection, const PeerLoss& loss) {
     Side& side = sides_[peer];
     if (side.connection != connection) return;
     side = {};
-    handler_->OnPeerLost(peer, reason);
+    handler_->OnPeerLost(peer, loss);
   }
 
   MemoryNetwork& network_;
@@ -145,7 +145,7 @@ void MemoryNetwork::OnDialArrived(const LearnerId& from, const LearnerId& to, st
     After(kRedialDelay, [=, this] { Dial(from, to, dial); });
     // The peer would not dial if it knew of the connection that this side still has.
     if (side != nullptr && !Faulty(from, to) && side->connection != 0)
-      acceptor->Lose(from, side->connection, "the peer has lost the connection");
+      acceptor->Lose(from, side->connection, {.reason = "the peer has lost the connection"});
     return;
   }
   const std::uint64_t connection = ++last_number_;
@@ -160,7 +160,7 @@ void MemoryNetwork::OnAccepted(const LearnerId& from, const LearnerId& to, std::
                                std::uint64_t connection) {
   MemoryTransport* const dialler = Find(from);
   if (dialler == nullptr || dialler->sides_[to].dial != dial) {
-    TellLoss(from, to, connection, "the connection was closed");
+    TellLoss(from, to, connection, {.reason = kClosed});
     return;
   }
   MemoryTransport* const acceptor = Find(to);
@@ -176,13 +176,13 @@ void MemoryNetwork::OnAccepted(const LearnerId& from, const LearnerId& to, std::
 }
 
 void MemoryNetwork::TellLoss(const LearnerId& from, const LearnerId& to, std::uint64_t connection,
-                             std::string reason) {
-  After(delay_of_(from, to), [=, this, reason = std::move(reason)] {
+                             PeerLoss loss) {
+  After(delay_of_(from, to), [=, this, loss = std::move(loss)] {
     MemoryTransport* const transport = Find(to);
     // A silent link carries no news of a loss either: Mend tells.
     const auto fault = faults_.find(LinkOf(from, to));
     if (fault != faults_.end() && fault->second == LinkFault::kSilent) return;
-    if (transport != nullptr) transport->Lose(from, connection, reason);
+    if (transport != nullptr) transport->Lose(from, connection, loss);
   });
 }
 
@@ -193,8 +193,17 @@ void MemoryNetwork::Break(const LearnerId& a, const LearnerId& b, const std::str
     MemoryTransport::Side& side = transport->sides_[from];
     if (side.connection == 0) continue;
     side.broken = true;
-    TellLoss(from, to, side.connection, reason);
+    TellLoss(from, to, side.connection, {.reason = reason});
   }
+}
+
+void MemoryNetwork::Garble(const LearnerId& from, const LearnerId& to) {
+  MemoryTransport* const reader = Find(to);
+  if (reader == nullptr) return;
+  MemoryTransport::Side& side = reader->sides_[from];
+  if (side.connection == 0 || std::exchange(side.broken, true)) return;
+  TellLoss(from, to, side.connection, {.reason = "what came is no frame", .violation = true});
+  TellLoss(to, from, side.connection, {.reason = kClosed});
 }
 
 void MemoryNetwork::Cut(const LearnerId& a, const LearnerId& b) {

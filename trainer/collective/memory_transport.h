@@ -37,6 +37,8 @@ class MemoryNetwork {
   // Breaks the connection, if there is one, with all frames under way; both sides lose it after a
   // delay. No new one is made until Mend.
   void Cut(const LearnerId& a, const LearnerId& b);
+  // `from` sends what is no frame: `to` breaks the connection, and knows by whose fault.
+  void Garble(const LearnerId& from, const LearnerId& to);
   // Swallows all frames and dials between the two, and tells nobody. Mend breaks the connection, as
   // TCP would after losing data.
   void Silence(const LearnerId& a, const LearnerId& b);
@@ -63,7 +65,7 @@ class MemoryNetwork {
   void OnAccepted(const LearnerId& from, const LearnerId& to, std::uint64_t dial,
                   std::uint64_t connection);
   void TellLoss(const LearnerId& from, const LearnerId& to, std::uint64_t connection,
-                std::string reason);
+                PeerLoss loss);
   void Break(const LearnerId& a, const LearnerId& b, const std::string& reason);
 
   EventLoop& loop_;

@@ -34,7 +34,7 @@ class PeerConnection : public std::enable_shared_from_this<PeerConnection> {
                                   std::size_t bytes) = 0;
     virtual void OnConnectionFrame(PeerConnection& connection, Frame frame) = 0;
     // Once, unless the owner closed it itself.
-    virtual void OnConnectionClosed(PeerConnection& connection, const std::string& reason) = 0;
+    virtual void OnConnectionClosed(PeerConnection& connection, const PeerLoss& loss) = 0;
   };
 
   virtual ~PeerConnection() = default;

@@ -5,7 +5,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 
 #include "trainer/membership/types.h"
 
@@ -63,6 +62,13 @@ struct MutableBytes {
   std::span<std::byte> view;
 };
 
+// Why a connection is gone.
+struct PeerLoss {
+  std::string reason;
+  // The peer itself sent what the protocol does not allow: no network makes that of what was sent.
+  bool violation = false;
+};
+
 // Called on the transport's event loop, never within a call to the transport.
 class PeerHandler {
  public:
@@ -79,7 +85,7 @@ class PeerHandler {
   virtual void OnFrame(const LearnerId& peer, Frame frame) = 0;
   // The connection is gone, with all frames under way. Once per connection; nothing is retried
   // until Connect.
-  virtual void OnPeerLost(const LearnerId& peer, std::string_view reason) = 0;
+  virtual void OnPeerLost(const LearnerId& peer, const PeerLoss& loss) = 0;
 };
 
 // Connections between the learners of one job. All members are called on the event loop.

@@ -192,10 +192,10 @@ void ShmConnection::Linger() {
   socket_.close(ignored);
 }
 
-bool ShmConnection::Fail(const std::string& reason) {
+bool ShmConnection::End(const PeerLoss& loss) {
   Owner* const owner = owner_;
   Close();
-  owner->OnConnectionClosed(*this, reason);
+  owner->OnConnectionClosed(*this, loss);
   return false;
 }
 
@@ -372,7 +372,7 @@ bool ShmConnection::Receive() {
   }
   if (got == 0) return Fail("the peer closed the connection");
   if ((message.msg_flags & MSG_CTRUNC) != 0 || in_descriptors_.size() > kDescriptorsMost)
-    return Fail("the peer sent more descriptors than it named");
+    return Refuse("the peer sent more descriptors than it named");
   in_end_ += static_cast<std::size_t>(got);
   return true;
 }
@@ -390,7 +390,7 @@ bool ShmConnection::TakeRecords() {
       const std::uint64_t most =
           phase_ == Phase::kOpen ? kShmInlineMost : sizeof(ShmProof) + kHelloBytesMost;
       if (record.bytes > most)
-        return Fail(
+        return Refuse(
             std::format("a record of {} bytes, at most {} are allowed", record.bytes, most));
       size += static_cast<std::size_t>(record.bytes);
     }
@@ -408,10 +408,10 @@ bool ShmConnection::Take(const ShmRecord& record, std::span<const std::byte> pay
   const Phase wanted = record.type == ShmRecordType::kChallenge ? Phase::kChallenge
                        : record.type == ShmRecordType::kHello   ? Phase::kHello
                                                                 : Phase::kOpen;
-  if (phase_ != wanted) return Fail("the peer does not speak this protocol");
+  if (phase_ != wanted) return Refuse("the peer does not speak this protocol");
   switch (record.type) {
     case ShmRecordType::kChallenge:
-      if (payload.size() != peer_challenge_.size()) return Fail("a challenge of another size");
+      if (payload.size() != peer_challenge_.size()) return Refuse("a challenge of another size");
       std::ranges::copy(payload, peer_challenge_.begin());
       phase_ = Phase::kHello;
       if (side_ == ShmSide::kDials) SayHello();
@@ -422,33 +422,33 @@ bool ShmConnection::Take(const ShmRecord& record, std::span<const std::byte> pay
       return TakeBlock(record);
     case ShmRecordType::kForget:
       if (blocks_.erase(record.block) == 0)
-        return Fail("the peer forgot a block that it never gave");
+        return Refuse("the peer forgot a block that it never gave");
       return true;
     case ShmRecordType::kFrame:
       return TakeFrame(record, payload);
     case ShmRecordType::kReturn:
       return TakeReturn(record.offset);
   }
-  return Fail("the peer does not speak this protocol");
+  return Refuse("the peer does not speak this protocol");
 }
 
 bool ShmConnection::TakeHello(std::span<const std::byte> payload) {
-  if (payload.size() < sizeof(ShmProof)) return Fail("the peer's hello is malformed");
+  if (payload.size() < sizeof(ShmProof)) return Refuse("the peer's hello is malformed");
   const auto said = payload.subspan(sizeof(ShmProof));
   const bool dials = side_ == ShmSide::kDials;
   const ShmProof proof =
       ProveShm(key_, dials ? ShmSide::kAccepts : ShmSide::kDials,
                dials ? challenge_ : peer_challenge_, dials ? peer_challenge_ : challenge_, said);
   if (!SameSecret(TextOf(payload.first(proof.size())), TextOf(proof)))
-    return Fail("the peer did not prove that it has the token");
+    return Refuse("the peer did not prove that it has the token");
   const Result<PeerHello> hello = DecodeHello(said);
-  if (!hello) return Fail(hello.error().message);
+  if (!hello) return Refuse(hello.error().message);
   owner_->OnHello(*this, *hello);
   return !closed();
 }
 
 bool ShmConnection::TakeBlock(const ShmRecord& record) {
-  if (in_descriptors_.empty()) return Fail("the peer named a block and gave none");
+  if (in_descriptors_.empty()) return Refuse("the peer named a block and gave none");
   const int descriptor = in_descriptors_.front();
   in_descriptors_.pop_front();
   auto mapped = MappedBlock::Map(descriptor, record.bytes);
@@ -456,13 +456,13 @@ bool ShmConnection::TakeBlock(const ShmRecord& record) {
   if (!mapped) return Fail(mapped.error().message);
   if (record.block == 0 || blocks_.size() >= kBlocksMost ||
       !blocks_.emplace(record.block, *std::move(mapped)).second)
-    return Fail("the peer gave a block twice, or too many");
+    return Refuse("the peer gave a block twice, or too many");
   return true;
 }
 
 bool ShmConnection::TakeFrame(const ShmRecord& record, std::span<const std::byte> payload) {
   const std::optional<FrameHeader> header = HeaderOf(record);
-  if (!header) return Fail(std::format("frame kind {} is not known", record.kind));
+  if (!header) return Refuse(std::format("frame kind {} is not known", record.kind));
   Frame frame{.header = *header, .payload = {}};
   if (record.block != 0) {
     if (!TakeLent(record, frame)) return false;
@@ -478,12 +478,12 @@ bool ShmConnection::TakeFrame(const ShmRecord& record, std::span<const std::byte
 
 bool ShmConnection::TakeLent(const ShmRecord& record, Frame& frame) {
   const auto found = blocks_.find(record.block);
-  if (found == blocks_.end()) return Fail("a payload in a block that the peer never gave");
+  if (found == blocks_.end()) return Refuse("a payload in a block that the peer never gave");
   const std::span<const std::byte> block = found->second->view();
   if (record.bytes == 0 || record.bytes > limits_.payload_bytes_most ||
       record.offset > block.size() || record.bytes > block.size() - record.offset)
-    return Fail(std::format("a payload of {} bytes at {} in a block of {}", record.bytes,
-                            record.offset, block.size()));
+    return Refuse(std::format("a payload of {} bytes at {} in a block of {}", record.bytes,
+                              record.offset, block.size()));
   const auto view = block.subspan(static_cast<std::size_t>(record.offset),
                                   static_cast<std::size_t>(record.bytes));
   const std::uint64_t number = ++last_borrowed_;
@@ -507,7 +507,7 @@ bool ShmConnection::TakeLent(const ShmRecord& record, Frame& frame) {
 bool ShmConnection::TakeReturn(std::uint64_t number) {
   const std::uint64_t place = number - first_lent_;  // far too large for one before
   if (place >= lent_.size() || lent_[place].bytes == 0)
-    return Fail("the peer returned what it was not lent");
+    return Refuse("the peer returned what it was not lent");
   lent_bytes_ -= lent_[place].bytes;
   lent_[place] = {};
   for (; !lent_.empty() && lent_.front().bytes == 0; ++first_lent_) lent_.take_front();

@@ -84,7 +84,10 @@ class ShmConnection final : public PeerConnection {
   bool TakeLent(const ShmRecord& record, Frame& frame);
   bool TakeReturn(std::uint64_t number);
   void PutReturns();
-  bool Fail(const std::string& reason);  // false
+  // All of them return false.
+  bool Fail(const std::string& reason) { return End({.reason = reason}); }
+  bool Refuse(const std::string& reason) { return End({.reason = reason, .violation = true}); }
+  bool End(const PeerLoss& loss);
   void Linger();
 
   Socket socket_;

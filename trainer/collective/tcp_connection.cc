@@ -118,10 +118,10 @@ void TcpConnection::Close() {
   socket_.close(ignored);
 }
 
-void TcpConnection::Fail(const std::string& reason) {
+void TcpConnection::End(const PeerLoss& loss) {
   Owner* const owner = owner_;
   Close();
-  owner->OnConnectionClosed(*this, reason);
+  owner->OnConnectionClosed(*this, loss);
 }
 
 void TcpConnection::Wait(Socket::wait_type what, Waiting& waiting) {
@@ -204,17 +204,19 @@ void TcpConnection::ReadSome() {
 bool TcpConnection::TakeHead() {
   const Result<FrameHeadFields> fields = DecodeFrameHead(head_);
   if (!fields) {
-    Fail(fields.error().message);
+    End({.reason = fields.error().message, .violation = stream_->authenticates()});
     return false;
   }
   const std::uint64_t most =
       phase_ == Phase::kOpen ? limits_.payload_bytes_most : std::uint64_t{kHelloBytesMost};
   if (fields->payload_bytes > most) {
-    Fail(std::format("a frame of {} bytes, at most {} are allowed", fields->payload_bytes, most));
+    End({.reason = std::format("a frame of {} bytes, at most {} are allowed", fields->payload_bytes,
+                               most),
+         .violation = true});
     return false;
   }
   if ((fields->header.kind == kHelloKind) != (phase_ == Phase::kHello)) {
-    Fail("the peer sent a hello out of turn, or none");
+    End({.reason = "the peer sent a hello out of turn, or none", .violation = true});
     return false;
   }
   fields_ = *fields;

@@ -63,7 +63,8 @@ class TcpConnection final : public PeerConnection {
   bool TakeHead();
   bool TakePayload();
   void Consume(std::size_t bytes);
-  void Fail(const std::string& reason);
+  void Fail(const std::string& reason) { End({.reason = reason}); }
+  void End(const PeerLoss& loss);
 
   Socket socket_;
   Owner* owner_;  // null: closed

@@ -281,7 +281,7 @@ class TcpTransport final : public PeerTransport, public PeerConnection::Owner {
       connection.Close();
       const std::shared_ptr<PeerConnection> old = peer.connection;
       old->Close();
-      return OnConnectionClosed(*old, "the peer has lost the connection");
+      return OnConnectionClosed(*old, {.reason = "the peer has lost the connection"});
     }
     peer.connection = accepted;
     const PeerHello answer = HelloTo(hello.from);
@@ -295,7 +295,7 @@ class TcpTransport final : public PeerTransport, public PeerConnection::Owner {
     CHECK(found != peers_.end(), "a connection that is not closed is a peer's");
     if (hello.from != found->first || hello.to != options_.self) {
       connection.Close();
-      return OnConnectionClosed(connection, "another learner answers at its address");
+      return OnConnectionClosed(connection, {.reason = "another learner answers at its address"});
     }
     connection.Accept(nullptr);
     Open(found->first, found->second);
@@ -320,11 +320,11 @@ class TcpTransport final : public PeerTransport, public PeerConnection::Owner {
     handler_->OnFrame(*id, std::move(frame));
   }
 
-  void OnConnectionClosed(PeerConnection& connection, const std::string& reason) override {
+  void OnConnectionClosed(PeerConnection& connection, const PeerLoss& loss) override {
     if (const auto stranger = strangers_.find(connection.shared_from_this());
         stranger != strangers_.end()) {
       strangers_.erase(stranger);
-      ComplainOfStranger(reason);
+      ComplainOfStranger(loss.reason);
       return;
     }
     const auto found = FindByConnection(connection);
@@ -332,14 +332,14 @@ class TcpTransport final : public PeerTransport, public PeerConnection::Owner {
     const LearnerId id = found->first;
     if (!found->second.open) {
       found->second.connection.reset();
-      return RedialLater(id, found->second, reason);
+      return RedialLater(id, found->second, loss.reason);
     }
     peers_.erase(found);
     if (place_) {
       const std::string refusal = options_.shared_memory->refusal();
       if (!refusal.empty()) StopSharing(refusal);
     }
-    handler_->OnPeerLost(id, reason);
+    handler_->OnPeerLost(id, loss);
   }
 
   // A wrong key, a scanner, or a peer that gave up: of use to whoever looks for the reason, but no

@@ -99,7 +99,7 @@ class LearnerLoop::Impl final : public PeerHandler, public CoordinatorHandler {
   MutableBytes PlaceFor(const LearnerId& peer, const FrameHeader& header,
                         std::size_t bytes) override;
   void OnFrame(const LearnerId& peer, Frame frame) override;
-  void OnPeerLost(const LearnerId& peer, std::string_view reason) override;
+  void OnPeerLost(const LearnerId& peer, const PeerLoss& loss) override;
   void Take(const LearnerId& peer, Frame frame);  // new, or held until now
   void Hold(const LearnerId& peer, Frame frame);
   std::shared_ptr<const LearnerId> Shared(const LearnerId& peer) const;

@@ -93,7 +93,7 @@ void LearnerLoop::Impl::OnPeerConnected(const LearnerId& peer) {
   AdvanceOpening();
 }
 
-void LearnerLoop::Impl::OnPeerLost(const LearnerId& peer, std::string_view reason) {
+void LearnerLoop::Impl::OnPeerLost(const LearnerId& peer, const PeerLoss& loss) {
   if (phase_ == Phase::kExited) return;
   if (proposal_ && proposal_->membership.RankOf(peer)) {
     for (const Member& member : proposal_->membership.members) {
@@ -104,6 +104,7 @@ void LearnerLoop::Impl::OnPeerLost(const LearnerId& peer, std::string_view reaso
   if (!rank) return;
   switch (phase_) {
     case Phase::kOpening:
+      if (loss.violation) return StopOnViolation(LearnerId(peer), loss.reason);
       // It may not have noticed yet that the connection it had with us was over.
       missing_since_[peer] = parts_.loop.Now() - options_.opening_timeout + kReconnectMost;
       parts_.transport->Connect(membership_.members[static_cast<std::size_t>(*rank)]);
@@ -111,7 +112,7 @@ void LearnerLoop::Impl::OnPeerLost(const LearnerId& peer, std::string_view reaso
     case Phase::kTicking:
     case Phase::kDraining:
     case Phase::kFinishing:
-      return OnLoss({.accused = {peer}, .cause = std::string(reason)});
+      return OnLoss({.accused = {peer}, .violation = loss.violation, .cause = loss.reason});
     default:
       return;
   }
@@ -155,13 +156,13 @@ void LearnerLoop::Impl::Take(const LearnerId& peer, Frame frame) {
 void LearnerLoop::Impl::Hold(const LearnerId& peer, Frame frame) {
   const bool to_come = !newest_ || frame.header.membership > newest_->id;
   if (held_.Hold(Shared(peer), std::move(frame), to_come)) return;
-  constexpr std::string_view kCause = "it sends more ahead than it can have to say";
+  const PeerLoss loss{.reason = "it sends more ahead than it can have to say", .violation = true};
   if (membership_.RankOf(peer)) {
-    return OnLoss({.accused = {peer}, .violation = true, .cause = std::string(kCause)});
+    return OnLoss({.accused = {peer}, .violation = true, .cause = loss.reason});
   }
   const LearnerId lost = peer;  // the transport may have lent it with the connection
   parts_.transport->Disconnect(lost);
-  OnPeerLost(lost, kCause);
+  OnPeerLost(lost, loss);
 }
 
 // Not within this call: what is held may lead on to the next membership.

@@ -108,8 +108,8 @@ class Worker final : public PeerHandler {
 
  private:
   void OnPeerConnected(const LearnerId&) override { ++connected_; }
-  void OnPeerLost(const LearnerId& peer, std::string_view reason) override {
-    std::cerr << ToString(peer) << ": " << reason << '\n';
+  void OnPeerLost(const LearnerId& peer, const PeerLoss& loss) override {
+    std::cerr << ToString(peer) << ": " << loss.reason << '\n';
     std::exit(1);
   }
   MutableBytes PlaceFor(const LearnerId& peer, const FrameHeader& header,

@@ -107,7 +107,7 @@ class ShmTransportTest : public testing::Test {
     }
     void OnPeerConnected(const LearnerId&) override { connected = true; }
     void OnFrame(const LearnerId&, Frame frame) override { frames.push_back(std::move(frame)); }
-    void OnPeerLost(const LearnerId&, std::string_view reason) override { lost = reason; }
+    void OnPeerLost(const LearnerId&, const PeerLoss& loss) override { lost = loss.reason; }
 
     bool kernel_gives = true;
     SharedMemory memory{[this](std::uint64_t id, std::size_t bytes) { return Make(id, bytes); }};
@@ -319,7 +319,7 @@ class HostilePeerTest : public testing::Test, public PeerConnection::Owner {
   void OnConnectionFrame(PeerConnection&, Frame frame) override {
     frames_.push_back(std::move(frame));
   }
-  void OnConnectionClosed(PeerConnection&, const std::string& reason) override { reason_ = reason; }
+  void OnConnectionClosed(PeerConnection&, const PeerLoss& loss) override { loss_ = loss; }
 
   // As far as a learner with the right token comes.
   void Open() {
@@ -396,7 +396,7 @@ class HostilePeerTest : public testing::Test, public PeerConnection::Owner {
   int peer_ = -1;
   bool open_ = false;
   std::vector<Frame> frames_;
-  std::string reason_;
+  PeerLoss loss_;
 };
 
 TEST_F(HostilePeerTest, ItsPlacesAreChecked) {
@@ -430,11 +430,12 @@ TEST_F(HostilePeerTest, ItsPlacesAreChecked) {
     Say({.type = ShmRecordType::kBlock, .block = 1, .bytes = 4096}, {}, (*block)->descriptor());
     Say(Lent(1, 0, 4096));
     Run();
-    ASSERT_EQ(frames_.size(), 1U) << reason_;
+    ASSERT_EQ(frames_.size(), 1U) << loss_.reason;
     Say(c.record);
     Run();
     EXPECT_TRUE(connection_->closed());
-    EXPECT_THAT(reason_, HasSubstr(c.reason));
+    EXPECT_THAT(loss_.reason, HasSubstr(c.reason));
+    EXPECT_TRUE(loss_.violation);
     EXPECT_EQ(frames_.size(), 1U);
     TearDown();
   }
@@ -451,7 +452,7 @@ TEST_F(HostilePeerTest, ItsMemoryIsChecked) {
     Say({.type = ShmRecordType::kBlock, .block = 1, .bytes = bytes}, {}, descriptor);
     Run();
     EXPECT_TRUE(connection_->closed());
-    EXPECT_THAT(reason_, HasSubstr("a block"));
+    EXPECT_THAT(loss_.reason, HasSubstr("a block"));
     TearDown();
   }
   ::close(shrinks);
@@ -464,7 +465,16 @@ TEST_F(HostilePeerTest, ItsDescriptorsAreNotHoarded) {
   for (int i = 0; i < 20; ++i) Say(Lent(1, 0, 64), {}, (*block)->descriptor());
   Run();
   EXPECT_TRUE(connection_->closed());
-  EXPECT_THAT(reason_, HasSubstr("descriptors"));
+  EXPECT_THAT(loss_.reason, HasSubstr("descriptors"));
+  EXPECT_TRUE(loss_.violation);
+}
+
+TEST_F(HostilePeerTest, ItMayGo) {
+  Open();
+  ASSERT_EQ(::shutdown(peer_, SHUT_RDWR), 0);
+  Run();
+  EXPECT_TRUE(connection_->closed());
+  EXPECT_FALSE(loss_.violation) << loss_.reason;
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -19,6 +20,7 @@
 #include "base/real_event_loop.h"
 #include "tests/unit/collective/transport_world.h"
 #include "trainer/collective/frame_codec.h"
+#include "trainer/collective/peer_stream.h"
 
 namespace pliant {
 namespace {
@@ -66,6 +68,12 @@ class RawPeer {
     EXPECT_EQ(::connect(socket_, reinterpret_cast<const sockaddr*>(&to), sizeof(to)), 0);
   }
   ~RawPeer() { ::close(socket_); }
+
+  // Its socket, for who waits otherwise.
+  int Unblocked() {
+    EXPECT_EQ(::fcntl(socket_, F_SETFL, O_NONBLOCK), 0);
+    return socket_;
+  }
 
   void Send(std::span<const std::byte> bytes) {
     EXPECT_EQ(::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL),
@@ -140,38 +148,39 @@ TEST_F(TcpTransportTest, DropsAConnectionWithBytesThatAreWrong) {
   struct Case {
     std::string name;
     std::string reason;
+    bool violation;  // else a network may have changed what was sent
     std::function<void(RawPeer&)> send;
   };
   const Case cases[] = {
-      {"another protocol", "does not speak this protocol",
+      {"another protocol", "does not speak this protocol", false,
        [](RawPeer& raw) {
          const std::string text(100, 'G');
          raw.Send(std::as_bytes(std::span(text)));
        }},
-      {"a damaged head", "head of a frame",
+      {"a damaged head", "head of a frame", false,
        [](RawPeer& raw) {
          FrameHead head = EncodeFrameHead({.header = {.kind = FrameKind::kNode}});
          head[20] ^= std::byte{1};
          raw.Send(head);
        }},
-      {"a damaged payload", "payload of a frame",
+      {"a damaged payload", "payload of a frame", false,
        [&](RawPeer& raw) {
          raw.Send(EncodeFrameHead({.header = {.kind = FrameKind::kNode},
                                    .payload_bytes = payload.size(),
                                    .payload_crc = Crc32c(payload) + 1}));
          raw.Send(payload);
        }},
-      {"a frame too large", "a frame of 1048577 bytes, at most 1048576",
+      {"a frame too large", "a frame of 1048577 bytes, at most 1048576", true,
        [](RawPeer& raw) {
          raw.Send(EncodeFrameHead(
              {.header = {.kind = FrameKind::kNode}, .payload_bytes = (1 << 20) + 1}));
        }},
-      {"a frame larger than memory", "bytes, at most",
+      {"a frame larger than memory", "bytes, at most", true,
        [](RawPeer& raw) {
          raw.Send(
              EncodeFrameHead({.header = {.kind = FrameKind::kNode}, .payload_bytes = UINT64_MAX}));
        }},
-      {"a second hello", "out of turn",
+      {"a second hello", "out of turn", true,
        [](RawPeer& raw) { raw.SendFrame(kHelloKind, EncodeHello({.from = Learner(9)})); }},
   };
   world_.options.payload_bytes_most = 1 << 20;
@@ -182,10 +191,37 @@ TEST_F(TcpTransportTest, DropsAConnectionWithBytesThatAreWrong) {
     c.send(*raw);
     ASSERT_TRUE(world_.RunUntil([&] { return !learner.lost.empty(); }));
     EXPECT_EQ(learner.lost, std::vector{Learner(9)});
-    EXPECT_THAT(learner.reasons.front(), HasSubstr(c.reason));
+    EXPECT_THAT(learner.losses.front().reason, HasSubstr(c.reason));
+    EXPECT_EQ(learner.losses.front().violation, c.violation);
     EXPECT_TRUE(learner.frames.empty());
     EXPECT_TRUE(world_.RunUntil([&] { return raw->Closed(); }));
   }
+}
+
+TEST_F(TcpTransportTest, BytesThatAreProvenToBeThePeersAreAViolation) {
+  const std::string token = "the right token";
+  world_.options.token = token;
+  Recorder learner(world_, Learner(1));
+  learner.transport->Connect({.id = Learner(9), .address = "127.0.0.1:1"});
+  RawPeer raw(learner.transport->address());
+  const auto key = TlsKey::FromToken(token);
+  ASSERT_TRUE(key);
+  const auto stream = key->NewStream(raw.Unblocked(), TlsKey::Side::kDials);
+  ASSERT_TRUE(world_.RunUntil([&] { return stream->Handshake().state == IoState::kReady; }));
+  const auto say = [&](const FrameHead& head, std::span<const std::byte> payload) {
+    const std::span<const std::byte> parts[] = {head, payload};
+    EXPECT_EQ(stream->Write(parts).bytes, head.size() + payload.size());
+    EXPECT_EQ(stream->Flush().state, IoState::kReady);
+  };
+  const auto hello = EncodeHello({.from = Learner(9), .to = learner.id});
+  say(EncodeFrameHead({.header = {.kind = kHelloKind}, .payload_bytes = hello.size()}), hello);
+  ASSERT_TRUE(world_.RunUntil([&] { return learner.transport->Connected(Learner(9)); }));
+  FrameHead damaged = EncodeFrameHead({.header = {.kind = FrameKind::kNode}});
+  damaged[20] ^= std::byte{1};
+  say(damaged, {});
+  ASSERT_TRUE(world_.RunUntil([&] { return !learner.losses.empty(); }));
+  EXPECT_THAT(learner.losses.front().reason, HasSubstr("head of a frame"));
+  EXPECT_TRUE(learner.losses.front().violation);
 }
 
 TEST_F(TcpTransportTest, APeerThatEndsInTheMiddleOfAFrameIsLostAtOnce) {
@@ -197,7 +233,8 @@ TEST_F(TcpTransportTest, APeerThatEndsInTheMiddleOfAFrameIsLostAtOnce) {
   world_.RunFor(milliseconds(10));
   raw.reset();
   ASSERT_TRUE(world_.RunUntil([&] { return !learner.lost.empty(); }));
-  EXPECT_FALSE(learner.reasons.front().empty());
+  EXPECT_FALSE(learner.losses.front().reason.empty());
+  EXPECT_FALSE(learner.losses.front().violation);
   EXPECT_TRUE(learner.frames.empty());
 }
 
@@ -254,7 +291,7 @@ TEST_F(TcpTransportTest, APeerThatDoesNotReadIsDropped) {
     learner.transport->Send(Learner(9), {.header = {.kind = FrameKind::kState},
                                          .payload = {.owner = owned, .view = *owned}});
   ASSERT_TRUE(world_.RunUntil([&] { return !learner.lost.empty(); }));
-  EXPECT_THAT(learner.reasons.front(), HasSubstr("wait to be sent"));
+  EXPECT_THAT(learner.losses.front().reason, HasSubstr("wait to be sent"));
   EXPECT_EQ(owned.use_count(), 1) << "nothing is held for it any more";
 }
 

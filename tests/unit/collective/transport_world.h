@@ -45,9 +45,9 @@ class Recorder final : public PeerHandler {
     if (on_frame) on_frame(peer, frame);
     frames.emplace_back(peer, std::move(frame));
   }
-  void OnPeerLost(const LearnerId& peer, std::string_view reason) override {
+  void OnPeerLost(const LearnerId& peer, const PeerLoss& loss) override {
     lost.push_back(peer);
-    reasons.emplace_back(reason);
+    losses.push_back(loss);
   }
 
   const LearnerId id;
@@ -55,7 +55,7 @@ class Recorder final : public PeerHandler {
   std::function<void(const LearnerId& peer, const Frame& frame)> on_frame;
   std::vector<LearnerId> connected;
   std::vector<LearnerId> lost;
-  std::vector<std::string> reasons;
+  std::vector<PeerLoss> losses;
   std::vector<std::pair<LearnerId, Frame>> frames;
 };
 
