@@ -24,7 +24,7 @@ class WheelTest(unittest.TestCase):
         return ended.stdout
 
     def test_it_trains_where_nothing_else_of_pliant_is(self):
-        # Objects of the same source and flags are in ccache when the build has put them there.
+        # The same place each time: what ccache keeps is found again.
         build = pathlib.Path(os.environ["PLIANT_BIN"]).parent / "wheel"
         with tempfile.TemporaryDirectory() as folder:
             made, site = pathlib.Path(folder) / "made", pathlib.Path(folder) / "site"

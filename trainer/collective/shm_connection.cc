@@ -371,7 +371,9 @@ bool ShmConnection::Receive() {
     }
   }
   if (got == 0) return Fail("the peer closed the connection");
-  if ((message.msg_flags & MSG_CTRUNC) != 0 || in_descriptors_.size() > kDescriptorsMost)
+  // Also when this process may open no more files: then it is not the peer's fault.
+  if ((message.msg_flags & MSG_CTRUNC) != 0) return Fail("the kernel withheld descriptors");
+  if (in_descriptors_.size() > kDescriptorsMost)
     return Refuse("the peer sent more descriptors than it named");
   in_end_ += static_cast<std::size_t>(got);
   return true;

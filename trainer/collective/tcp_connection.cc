@@ -235,7 +235,8 @@ bool TcpConnection::TakeHead() {
 // A whole payload came. False when the connection ended, or was closed by the owner.
 bool TcpConnection::TakePayload() {
   if (payload_crc_ != fields_.payload_crc) {
-    Fail("the payload of a frame has a wrong checksum");
+    End({.reason = "the payload of a frame has a wrong checksum",
+         .violation = stream_->authenticates()});
     return false;
   }
   has_head_ = false;
