@@ -49,8 +49,9 @@ bool RefusesPod(const kube::KubeError& error) {
                                     error.code == ErrorCode::kConflict);
 }
 
-// What the job's owner is told of a pod that the server did not answer for: so it says that an
-// admission webhook did not answer, or it still waits for one. "": all else passes by itself.
+// What the job's owner is told of a write of a pod that the server did not answer for: so it says
+// that an admission webhook did not answer, or it still waits for one. "": all else passes by
+// itself.
 std::string WhyUnanswered(std::string_view undone, const kube::KubeError& error) {
   if (error.http_status == 500) return error.message;
   if (error.code != ErrorCode::kTimeout) return "";
@@ -99,7 +100,9 @@ BatchResult ActionRunner::Clear(const Batch& batch) const {
     done = FindPod(LearnerPodName(batch.job.meta, learner->number), batch, result);
   } else {
     // On the version of the pod that was read: it cannot be done twice.
-    done = Do(std::get<OpenGate>(action), batch, result);
+    const auto& gate = std::get<OpenGate>(action);
+    done = Do(gate, batch, result);
+    if (!result.unanswered.empty()) done = LookAtGate(gate, batch, result);
   }
   if (done) return result;
   result.error = done.error();
@@ -117,6 +120,23 @@ kube::KubeStatus ActionRunner::FindPod(const std::string& name, const Batch& bat
   if (!IsOwnedBy(*found, batch.job.meta)) return std::unexpected(TakenName("pod", name));
   ASSIGN_OR_RETURN(api::Pod decoded, api::DecodePod(*found, defaults_.gpu_resource));
   result.created.push_back(std::move(decoded));
+  return {};
+}
+
+// Whether it is open, as the pod says: all else that the job needs, word to its owner among it,
+// does not wait until an admission webhook answers.
+kube::KubeStatus ActionRunner::LookAtGate(const OpenGate& action, const Batch& batch,
+                                          BatchResult& result) const {
+  const auto found = client_.Get(kube::kPods, KeyOf(batch, action.pod));
+  if (!found) return std::unexpected(InContext("look for pod " + action.pod, found.error()));
+  ASSIGN_OR_RETURN(api::Pod pod, api::DecodePod(*found, defaults_.gpu_resource));
+  if (pod.meta.uid == action.uid && pod.meta.resource_version == action.resource_version) return {};
+  result.unanswered.clear();
+  if (pod.meta.uid != action.uid || pod.scheduling_gates != action.gates_left) {
+    return std::unexpected(
+        kube::KubeError(ErrorCode::kConflict, "pod " + action.pod + " has changed"));
+  }
+  result.opened.push_back(std::move(pod));
   return {};
 }
 
@@ -274,7 +294,11 @@ kube::KubeStatus ActionRunner::Do(const OpenGate& action, const Batch& batch,
       {"spec", {{"schedulingGates", std::move(gates)}}}};
   const auto opened =
       client_.Patch(kube::kPods, KeyOf(batch, action.pod), kube::PatchType::kMerge, patch);
-  if (!opened) return std::unexpected(InContext("open the gate of " + action.pod, opened.error()));
+  if (!opened) {
+    const std::string what = "open the gate of " + action.pod;
+    result.unanswered = WhyUnanswered(what, opened.error());
+    return std::unexpected(InContext(what, opened.error()));
+  }
   ASSIGN_OR_RETURN(api::Pod decoded, api::DecodePod(*opened, defaults_.gpu_resource));
   result.opened.push_back(std::move(decoded));
   log::Info("gate opened", {{"job", JobOf(batch)}, {"pod", action.pod}});

@@ -41,8 +41,8 @@ struct BatchResult {
   std::vector<api::Pod> created;
   std::vector<api::Pod> opened;
   std::vector<std::string> deleted;  // names of pods whose deletion has begun
-  // For the job's owner: why the server did not say whether it made the pod that failed; "": it
-  // did, or that passes by itself.
+  // For the job's owner: why the server did not say whether it made the pod that failed, or opened
+  // its gate; "": it did, or that passes by itself.
   std::string unanswered;
   // Of CheckTemplate: "" if the template was accepted, else the server's own sentence.
   std::optional<std::string> template_refusal;
@@ -83,6 +83,8 @@ class ActionRunner {
   kube::KubeStatus CreatePod(const nlohmann::json& pod, const Batch& batch,
                              BatchResult& result) const;
   kube::KubeStatus FindPod(const std::string& name, const Batch& batch, BatchResult& result) const;
+  kube::KubeStatus LookAtGate(const OpenGate& action, const Batch& batch,
+                              BatchResult& result) const;
   kube::KubeStatus Put(const kube::ResourceType& type, const nlohmann::json& object,
                        const char* content) const;
 

@@ -413,7 +413,8 @@ void PlanningLoop::OnDone(const Errand& errand, const BatchResult& result) {
     OnFailure(batch, result);
     return;
   }
-  if (errand.unanswered && result.created.empty()) {  // by now it is clear that there is no pod
+  const bool unanswered = errand.unanswered || !result.unanswered.empty();
+  if (unanswered && result.created.empty() && result.opened.empty()) {  // it clearly was not done
     Rest(KeyOf(job), course->second, course->second.backoff.Next(0));
     return;
   }

@@ -26,6 +26,11 @@ bool MakesLearner(const kube::HttpRequest& request) {
          request.body.find(R"("pliant.dev/learner":)") != std::string::npos;
 }
 
+bool OpensGate(const kube::HttpRequest& request) {
+  return request.method == kube::HttpMethod::kPatch &&
+         request.body.find(R"("schedulingGates")") != std::string::npos;
+}
+
 class OperatorStory : public testing::Test {
  protected:
   OperatorStory() { world.StartOperator(); }
@@ -351,6 +356,52 @@ TEST_F(OperatorStory, GpusOfPodsThatTheServerDoesNotAnswerForGoToAnother) {
       [&] { return std::ranges::contains(world.events, "stuck: UnansweredByServer"); }));
   world.SubmitJob("other", {{"elastic", {{"minLearners", 8}}}});
   ASSERT_TRUE(world.ReachSizes({{"other", 8}}));
+}
+
+// The webhook is asked of each change of a pod: the pods are made, but none may be scheduled.
+TEST_F(OperatorStory, AGateThatTheServerDoesNotAnswerForIsToldAndAskedForLessAndLess) {
+  for (const auto& [job, answer] : {std::pair{"one", 500}, {"late", 504}}) {
+    int tries = 0;
+    world.server.fail = [&tries, answer](const kube::HttpRequest& request) {
+      const bool gate = OpensGate(request);
+      tries += gate ? 1 : 0;
+      return gate ? answer : 0;
+    };
+    world.SubmitJob(job);
+    const std::string event = std::string(job) + ": UnansweredByServer";
+    ASSERT_TRUE(world.Reach([&] { return std::ranges::contains(world.events, event); }));
+    EXPECT_THAT(world.Status(job).at("conditions").dump(), HasSubstr("failed calling webhook"));
+    const int before = tries;
+    world.loop.RunFor(seconds(60));
+    EXPECT_LE(tries - before, 16) << "each twice";
+    world.server.fail = nullptr;
+    ASSERT_TRUE(world.ReachSizes({{job, 8}}));
+    world.RemoveJob(job);
+  }
+}
+
+TEST_F(OperatorStory, GpusBehindGatesThatTheServerDoesNotAnswerForGoToAnother) {
+  world.SubmitJob("stuck", {{"startTimeoutSeconds", 30}});
+  ASSERT_TRUE(world.Reach([&] { return world.PodsOf("stuck", "coordinator") > 0; }));
+  world.server.fail = [](const kube::HttpRequest& request) {
+    const bool stuck = request.target.find("/pods/stuck-") != std::string::npos;
+    return OpensGate(request) && stuck ? 504 : 0;
+  };
+  ASSERT_TRUE(world.Reach(
+      [&] { return std::ranges::contains(world.events, "stuck: UnansweredByServer"); }));
+  world.SubmitJob("other", {{"elastic", {{"minLearners", 8}}}});
+  ASSERT_TRUE(world.ReachSizes({{"other", 8}}));
+}
+
+// The server answers late, and each time, but it has opened the gate: nobody is told for long.
+TEST_F(OperatorStory, AGateThatWasOpenedAfterAllIsNoTrouble) {
+  int late = 0;
+  world.server.lose = [&](const kube::HttpRequest& request) {
+    return OpensGate(request) && late++ < 16;
+  };
+  world.SubmitJob("one");
+  ASSERT_TRUE(world.ReachSizes({{"one", 8}}));
+  EXPECT_GT(late, 0);
 }
 
 // The server answers late, but it has made the pod: nobody is told.

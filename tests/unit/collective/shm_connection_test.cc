@@ -17,6 +17,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -467,6 +468,22 @@ TEST_F(HostilePeerTest, ItsDescriptorsAreNotHoarded) {
   EXPECT_TRUE(connection_->closed());
   EXPECT_THAT(loss_.reason, HasSubstr("descriptors"));
   EXPECT_TRUE(loss_.violation);
+}
+
+// A process that may open no more files is not given what an honest peer sent.
+TEST_F(HostilePeerTest, ItIsNotBlamedForWhatTheKernelWithholds) {
+  Open();
+  const auto block = SharedBlock::Make(1, 4096);
+  Say({.type = ShmRecordType::kBlock, .block = 1, .bytes = 4096}, {}, (*block)->descriptor());
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  Run();
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_TRUE(connection_->closed());
+  EXPECT_THAT(loss_.reason, HasSubstr("withheld descriptors"));
+  EXPECT_FALSE(loss_.violation);
 }
 
 TEST_F(HostilePeerTest, ItMayGo) {

@@ -200,28 +200,43 @@ TEST_F(TcpTransportTest, DropsAConnectionWithBytesThatAreWrong) {
 
 TEST_F(TcpTransportTest, BytesThatAreProvenToBeThePeersAreAViolation) {
   const std::string token = "the right token";
-  world_.options.token = token;
-  Recorder learner(world_, Learner(1));
-  learner.transport->Connect({.id = Learner(9), .address = "127.0.0.1:1"});
-  RawPeer raw(learner.transport->address());
-  const auto key = TlsKey::FromToken(token);
-  ASSERT_TRUE(key);
-  const auto stream = key->NewStream(raw.Unblocked(), TlsKey::Side::kDials);
-  ASSERT_TRUE(world_.RunUntil([&] { return stream->Handshake().state == IoState::kReady; }));
-  const auto say = [&](const FrameHead& head, std::span<const std::byte> payload) {
-    const std::span<const std::byte> parts[] = {head, payload};
-    EXPECT_EQ(stream->Write(parts).bytes, head.size() + payload.size());
-    EXPECT_EQ(stream->Flush().state, IoState::kReady);
-  };
-  const auto hello = EncodeHello({.from = Learner(9), .to = learner.id});
-  say(EncodeFrameHead({.header = {.kind = kHelloKind}, .payload_bytes = hello.size()}), hello);
-  ASSERT_TRUE(world_.RunUntil([&] { return learner.transport->Connected(Learner(9)); }));
-  FrameHead damaged = EncodeFrameHead({.header = {.kind = FrameKind::kNode}});
+  const auto payload = std::as_bytes(std::span("gradient"));
+  const FrameHeadFields frame{.header = {.kind = FrameKind::kNode},
+                              .payload_bytes = payload.size(),
+                              .payload_crc = Crc32c(payload)};
+  FrameHead damaged = EncodeFrameHead(frame);
   damaged[20] ^= std::byte{1};
-  say(damaged, {});
-  ASSERT_TRUE(world_.RunUntil([&] { return !learner.losses.empty(); }));
-  EXPECT_THAT(learner.losses.front().reason, HasSubstr("head of a frame"));
-  EXPECT_TRUE(learner.losses.front().violation);
+  FrameHeadFields of_another = frame;
+  ++of_another.payload_crc;
+  const struct {
+    FrameHead head;
+    std::string reason;
+  } kCases[] = {{damaged, "head of a frame"},
+                {EncodeFrameHead(of_another), "payload of a frame has a wrong checksum"}};
+  world_.options.token = token;
+  for (const auto& c : kCases) {
+    SCOPED_TRACE(c.reason);
+    Recorder learner(world_, Learner(1));
+    learner.transport->Connect({.id = Learner(9), .address = "127.0.0.1:1"});
+    RawPeer raw(learner.transport->address());
+    const auto key = TlsKey::FromToken(token);
+    ASSERT_TRUE(key);
+    const auto stream = key->NewStream(raw.Unblocked(), TlsKey::Side::kDials);
+    ASSERT_TRUE(world_.RunUntil([&] { return stream->Handshake().state == IoState::kReady; }));
+    const auto say = [&](const FrameHead& head, std::span<const std::byte> bytes) {
+      const std::span<const std::byte> parts[] = {head, bytes};
+      EXPECT_EQ(stream->Write(parts).bytes, head.size() + bytes.size());
+      EXPECT_EQ(stream->Flush().state, IoState::kReady);
+    };
+    const auto hello = EncodeHello({.from = Learner(9), .to = learner.id});
+    say(EncodeFrameHead({.header = {.kind = kHelloKind}, .payload_bytes = hello.size()}), hello);
+    ASSERT_TRUE(world_.RunUntil([&] { return learner.transport->Connected(Learner(9)); }));
+    say(c.head, payload);
+    ASSERT_TRUE(world_.RunUntil([&] { return !learner.losses.empty(); }));
+    EXPECT_THAT(learner.losses.front().reason, HasSubstr(c.reason));
+    EXPECT_TRUE(learner.losses.front().violation);
+    EXPECT_TRUE(learner.frames.empty());
+  }
 }
 
 TEST_F(TcpTransportTest, APeerThatEndsInTheMiddleOfAFrameIsLostAtOnce) {
