@@ -6,7 +6,9 @@ have one. The time of fifty steps from a checkpoint on is compared with that of 
 
 The pause is what the training waits: the longest time of these steps in which it did not compute,
 less the median of the others. How long the longest step was says less: beside a copy of 400 MB a
-step computes slower, and on a machine that others share some step of fifty is always slow.
+step computes slower, and on a machine that others share some step of fifty is always slow. For the
+same reason a learner that writes none is measured beside them: of so many waits one is long anyway.
+The rivals are charged with their call only.
 """
 
 import statistics
@@ -21,6 +23,7 @@ from paced import start_alone
 from rows import Aim, Measured, Row, line, measured_row
 
 _MODEL = "large"
+_NONE = "the same of a learner that writes none"
 
 
 @dataclass(frozen=True)
@@ -57,10 +60,12 @@ def measure(binaries: Path, *, quick: bool) -> Iterator[Row]:
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pliant-bench-")))
         learner = {"PLIANT_CHECKPOINT_EVERY_STEPS": str(turn.steps), "PLIANT_CHECKPOINT_KEEP": "1"}
+        never = {"PLIANT_CHECKPOINT_EVERY_STEPS": "1000000"}
         pacers = {
-            "pliant": start_alone(
-                stack, scratch, "pliant", "pliant_learner.py", _MODEL, core=None, **learner
+            name: start_alone(
+                stack, scratch, name, "pliant_learner.py", _MODEL, core=None, **environment
             )
+            for name, environment in (("pliant", learner), ("none", never))
         }
         for how in () if quick else ("sync", "async"):
             # The asynchronous one needs a process group, of this process alone.
@@ -101,7 +106,10 @@ def measure(binaries: Path, *, quick: bool) -> Iterator[Row]:
     steady = [statistics.median(turn.steady_of(times)) for times in turns["pliant"]]
     rivals = {"sync": "torch-save", "async": "dcp-async"}
     shown = [
-        measured_row("checkpoint/step", "ms", Measured.of(steady), note="without a checkpoint")
+        measured_row("checkpoint/step", "ms", Measured.of(steady), note="without a checkpoint"),
+        measured_row("checkpoint/none/extra", "% of a step", extra["none"], note=_NONE),
+        measured_row("checkpoint/none/pause", "ms", pause["none"], note=_NONE),
+        measured_row("checkpoint/none/longest", "ms", longest["none"], note=_NONE),
     ]
     for name in rivals if not quick else [""]:
         end = f"/{rivals[name]}" if name else ""

@@ -20,6 +20,9 @@ _BOUND_MS = 50.0
 _BOUND = ("1->2", "2->1")
 # Before and after a change: for the medians, and for what a change may do late.
 _STEPS = 12
+# About as many as pass while others start and come: in them, too, one takes longest.
+_UNDISTURBED = "none"
+_UNDISTURBED_STEPS = 2 * _STEPS
 # So many others come and go, in each turn's job.
 _COUNTS = (1, 3)
 _REPEATS = 5
@@ -105,14 +108,15 @@ def _change(
     patience: float = PATIENCE_SECONDS,
 ) -> None:
     """Finds the pauses, in milliseconds, of the learner that is always there. `counts`: so many
-    others come and go, one after the other."""
+    others come and go, one after the other. Before them, what the machine does by itself."""
     (stays,) = job.join()
     wait_for_steps(stays, _STEPS, since=0, shards=job.shards, patience=patience)
 
-    def wait(change: str, shards: int, began: float) -> None:
-        done = wait_for_steps(stays, _STEPS, since=began, shards=shards, patience=patience)
+    def wait(change: str, shards: int, began: float, steps: int = _STEPS) -> None:
+        done = wait_for_steps(stays, steps, since=began, shards=shards, patience=patience)
         found[change].append(pause(done, began) * 1000)
 
+    wait(_UNDISTURBED, job.shards, time.monotonic(), _UNDISTURBED_STEPS)
     for count in counts:
         come, go = _changes(count)
         began = time.monotonic()
