@@ -50,10 +50,10 @@ constexpr char kFooter[] = R"(A model file:
 
 What wins: --epochs over the file's train.epochs. Batch size, logical shards and seed belong to the job: a file may
 repeat the job's values, and other ones are an error. Alone, they are PLIANT_GLOBAL_BATCH_SIZE, PLIANT_LOGICAL_SHARDS
-and PLIANT_SEED, else the file's train.batchSize, logicalShards and seed, else 256, some that divide it, and 0. With the
+and PLIANT_SEED, else the file's train.batchSize, logicalShards and seed, else 256, 1 and 0. With the
 same three, one learner alone gets the bits of a job.
 
-Exit codes: 0 done, or stopped as asked; 1 failed, may work when tried again; 2 the model, the data or the settings are
+Exit codes: 0 done, or stopped by SIGTERM; 130 stopped by Ctrl-C; 1 failed, may work when tried again; 2 the model, the data or the settings are
 wrong, or the training diverged: the last line says what and where.
 
 Examples:
@@ -145,6 +145,7 @@ Result<int> Train(const Options& options, std::unique_ptr<KeptOutput>& output) {
                      return replay ? options.verify_replay->c_str() : std::getenv(name);
                    }));
   if (options.checkpoint_dir) run.environment.checkpoint_dir = *options.checkpoint_dir;
+  RETURN_IF_ERROR(CheckCheckpointFolder(run.environment));
   output = KeptOutput::Of(run.environment);
   ASSIGN_OR_RETURN(ModelSpec model, ReadModelFile(options.model));
   RETURN_IF_ERROR(

@@ -137,7 +137,18 @@ Result<bool> BoundProgram::Next(std::optional<Duration> most) {
 
 Status BoundProgram::Prepare() {
   if (work_.kind == Work::Kind::kLoaded) RETURN_IF_ERROR(CopyToDevice(/*buffers=*/false));
+  if (work_.kind == Work::Kind::kCommit && !work_.commit.buffers.empty()) return ShowNewBuffers();
   return RestoreBuffers();
+}
+
+// A commit begins with the buffers that it is to commit, if it is taken.
+Status BoundProgram::ShowNewBuffers() {
+  std::span<const std::byte> from = work_.commit.buffers;
+  for (const TensorView& buffer : live_buffers_) {
+    Copy(from.first(buffer.bytes.size()), buffer.bytes);
+    from = from.subspan(buffer.bytes.size());
+  }
+  return CopyToDevice(/*buffers=*/true);
 }
 
 std::span<float> BoundProgram::GradientOf(std::size_t parameter) {
@@ -189,18 +200,14 @@ Status BoundProgram::ShardDone(const ShardSums& sums) {
 Status BoundProgram::Committed(bool taken) { return AnswerChange(Adopt(taken)); }
 
 Status BoundProgram::Adopt(bool taken) {
-  std::span<const std::byte> from = work_.commit.buffers;
-  if (taken && !from.empty()) {
-    for (const TensorView& buffer : committed_buffers_.view()) {
-      Copy(from.first(buffer.bytes.size()), buffer.bytes);
-      from = from.subspan(buffer.bytes.size());
-    }
-  }
   RETURN_IF_ERROR(CopyFromDevice(/*buffers=*/false));
-  return RestoreBuffers();
+  return taken ? CommitBuffers() : RestoreBuffers();
 }
 
-Status BoundProgram::Evaluated() { return AnswerChange(CopyFromDevice(/*buffers=*/false)); }
+Status BoundProgram::Evaluated() {
+  const Status copied = CopyFromDevice(/*buffers=*/false);
+  return AnswerChange(copied ? CommitBuffers() : copied);
+}
 
 Status BoundProgram::Loaded() { return AnswerChange({}); }
 
@@ -245,6 +252,15 @@ Status BoundProgram::RestoreBuffers() {
     Copy(committed_buffers_.view()[i].bytes, live_buffers_[i].bytes);
   }
   return CopyToDevice(/*buffers=*/true);
+}
+
+// What the program holds is what is committed.
+Status BoundProgram::CommitBuffers() {
+  RETURN_IF_ERROR(CopyFromDevice(/*buffers=*/true));
+  for (std::size_t i = 0; i < live_buffers_.size(); ++i) {
+    Copy(live_buffers_[i].bytes, committed_buffers_.view()[i].bytes);
+  }
+  return {};
 }
 
 // To nowhere, unless it is shard 0.

@@ -34,8 +34,9 @@ struct BoundTensor {
 // A Program whose work is done by a thread of its owner's, which fetches it: the other way round,
 // for frameworks and languages that want to own their loop.
 //
-// Buffers are held twice: what is committed here, and the program's own, which every piece of work
-// finds as committed and may change.
+// Buffers are held twice: what is committed here, and the program's own. A shard finds them as
+// committed and may change them. A commit finds those that shard 0 left; with what it makes of them
+// they are committed. So it is with an evaluation that is over.
 //
 // What is on a device is copied by the owner's thread alone: from there when it answers, to there
 // before it is given work. In between the copies in host memory hold what is committed.
@@ -104,6 +105,8 @@ class BoundProgram final : public Program {
   Result<ShardSums> AskShard(const ShardTask& task, std::span<float> gradient);
   Status Prepare();
   Status RestoreBuffers();
+  Status ShowNewBuffers();
+  Status CommitBuffers();
   Status SaveBuffers(std::span<std::byte> to);
   Status Adopt(bool taken);
   // Of the tensors that are on a device: of the buffers, or of all others.

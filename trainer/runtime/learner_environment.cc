@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::uint64_t kMostSeconds = 365 * 24 * 3600;
 constexpr int kMostLearners = 1 << 16;
+constexpr int kMaxLearnersDefault = 8;  // of a job
 
 class Reader {
  public:
@@ -228,6 +229,10 @@ Result<ReplayRange> ParseReplayRange(const std::string& text) {
                    "of checkpoints");
   }
   return range;
+}
+
+int MaxLearnersOf(const LearnerEnvironment& environment) {
+  return environment.max_learners.value_or(environment.coordinator ? kMaxLearnersDefault : 1);
 }
 
 int DefaultLogicalShards(std::uint64_t global_batch_size, int ranks_most) {

@@ -52,7 +52,7 @@ struct LearnerEnvironment {
   std::optional<std::uint64_t> seed;
   Reproducibility reproducibility = Reproducibility::kBitwise;
   int min_learners = 1;
-  int max_learners = 8;
+  std::optional<int> max_learners;  // none: it does not say
 
   Duration grace = std::chrono::seconds(60);
   Duration step_timeout{};  // one call to the program may take so long; zero: any time
@@ -75,6 +75,9 @@ Result<ReplayRange> ParseReplayRange(const std::string& text);
 
 // Where the termination message goes, also when the rest of the environment is wrong.
 std::filesystem::path TerminationLogPath(const GetEnvironment& get);
+
+// That the job may have; alone, 1.
+int MaxLearnersOf(const LearnerEnvironment& environment);
 
 // The number of logical shards of a job that does not name it: the largest power of two that
 // divides the global batch, at most the next one that is no less than 4 · ranks_most.

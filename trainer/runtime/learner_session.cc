@@ -43,16 +43,25 @@ Result<std::unique_ptr<LearnerSession>> LearnerSession::Open(Options options) {
   if (g_open.exchange(true)) {
     return pliant::Fail(ErrorCode::kConflict, "this process has a learner already: close it first");
   }
-  log::Configure(isatty(STDERR_FILENO) != 0 ? log::Format::kText : log::Format::kJson,
-                 log::Level::kInfo);
+  // A job's logs are collected; those of a program that trains alone are read as they come.
+  const bool alone = std::getenv("PLIANT_COORDINATOR") == nullptr;
+  log::Configure(alone ? log::Format::kText : log::Format::kJson, log::Level::kInfo);
   LaunchRanks(std::getenv);
   if (options.take_signals) HoldStopSignals();
   auto environment = ReadLearnerEnvironment(std::getenv);
-  if (!environment) {
-    FailLearner(TerminationLogPath(std::getenv), environment.error());
+  const auto refuse = [&](const Error& error) {
+    FailLearner(TerminationLogPath(std::getenv), error);
     if (options.take_signals) ReleaseStopSignals();
     g_open = false;
-    return std::unexpected(std::move(environment).error());
+    return std::unexpected(error);
+  };
+  if (!environment) return refuse(environment.error());
+  // A job's volume is what its other learners read, and what stays when the pod goes.
+  if (options.checkpoint_dir && !environment->coordinator) {
+    environment->checkpoint_dir = *options.checkpoint_dir;
+  }
+  if (const Status writable = CheckCheckpointFolder(*environment); !writable) {
+    return refuse(writable.error());
   }
   return std::unique_ptr<LearnerSession>(
       new LearnerSession(std::move(options), *std::move(environment)));
@@ -65,10 +74,7 @@ LearnerSession::LearnerSession(Options options, LearnerEnvironment environment)
   run_.gpu_problem = std::move(options.gpu_problem);
   run_.take_signals = options.take_signals;
   run_.keep_freed_memory = options.keep_freed_memory;
-  std::filesystem::path& checkpoints = run_.environment.checkpoint_dir;
-  // A job's volume is what its other learners read, and what stays when the pod goes.
-  const bool of_job = run_.environment.coordinator.has_value();
-  if (options.checkpoint_dir && !of_job) checkpoints = *options.checkpoint_dir;
+  const std::filesystem::path& checkpoints = run_.environment.checkpoint_dir;
   folder_ = checkpoints / run_.environment.job_uid;
   output_ = KeptOutput::Of(run_.environment);
   if (options.checkpoint_dir && *options.checkpoint_dir != checkpoints) {

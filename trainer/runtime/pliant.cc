@@ -390,7 +390,7 @@ pliant_status pliant_get_job(const pliant_learner* learner, pliant_job* job) {
     pliant_job known{};
     known.alone = environment.coordinator ? 0 : 1;
     known.bitwise = environment.reproducibility == pliant::Reproducibility::kBitwise ? 1 : 0;
-    known.max_learners = environment.max_learners;
+    known.max_learners = pliant::MaxLearnersOf(environment);
     known.logical_shards = environment.logical_shards.value_or(0);
     known.global_batch_size = environment.global_batch_size.value_or(0);
     known.seed = environment.seed.value_or(0);

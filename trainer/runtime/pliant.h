@@ -44,8 +44,9 @@
  * pliant_committed (PLIANT_EVALUATED and pliant_evaluated), or is replaced before PLIANT_LOADED.
  * The library reads it at other times, from threads of its own. Buffers (what a forward pass
  * changes, as BatchNorm's statistics) are the exception: the forward may write to them freely,
- * because the library sets them back to what is committed before each piece of work, and commits
- * those that shard 0 left.
+ * because the library sets them back to what is committed before each shard. In PLIANT_COMMIT they
+ * hold what shard 0 left, and may change with the rest; a step that is not taken leaves them as
+ * they were.
  *
  * Threads. One learner is used from one thread at a time, but for the functions said to be for any
  * thread. A process has one learner at a time. The library never calls back.
@@ -163,8 +164,8 @@ typedef struct pliant_training {
   uint64_t epochs;
   /* 0: the job's, else 256. One that contradicts the job's is an error. */
   uint64_t global_batch_size;
-  /* 0: the job's, else the largest power of two that divides the global batch, at most the next one
-   * ≥ 4 · max_learners. One that contradicts the job's is an error. */
+  /* 0: the job's, else, alone, 1; else the largest power of two that divides the global batch, at
+   * most the next one ≥ 4 · max_learners. One that contradicts the job's is an error. */
   int32_t logical_shards;
   int32_t has_seed; /* 0: the job's, else 0 */
   uint64_t seed;
@@ -217,8 +218,8 @@ enum {
  * for all that its context was told to do before (cuCtxSynchronize), and return when the copy is
  * made: the program need not order its streams. Read by pliant_start (all that is registered),
  * pliant_put_gradient, pliant_put_gradients, pliant_shard_done (buffers, if it was shard 0),
- * pliant_committed and pliant_evaluated (all but the buffers); written by pliant_next, and buffers
- * by pliant_committed, too. When such a copy fails in an answer or in pliant_next, this learner
+ * pliant_committed and pliant_evaluated; written by pliant_next, and buffers by pliant_committed,
+ * too. When such a copy fails in an answer or in pliant_next, this learner
  * ends. Its context lives until pliant_close. work.gradient and work.reduced are host memory.
  * PLIANT_FAILED, with the remedy, where there is no driver. */
 enum { PLIANT_CPU = 0, PLIANT_CUDA = 1 };

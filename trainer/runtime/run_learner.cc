@@ -191,11 +191,32 @@ KeptOutput::KeptOutput(std::unique_ptr<OutputKeeper> keeper) : keeper_(std::move
 
 KeptOutput::~KeptOutput() { log::CopyLinesTo(nullptr); }
 
+Status CheckCheckpointFolder(const LearnerEnvironment& environment) {
+  if (environment.coordinator || environment.replay) return {};
+  const std::filesystem::path folder = environment.checkpoint_dir / environment.job_uid;
+  const auto refuse = [&](std::string_view why) {
+    return Invalid(
+        std::format("checkpoints cannot be written to {}: {}. Name another folder by the "
+                    "program's setting or PLIANT_CHECKPOINT_DIR",
+                    folder.string(), why));
+  };
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return refuse(error.message());
+  const std::filesystem::path probe = folder / std::format(".probe-{:x}", DrawNonce());
+  const Status written = WriteFileAtomically(probe, "can this folder be written to?\n");
+  std::filesystem::remove(probe, error);
+  if (!written) return refuse(written.error().message);
+  return {};
+}
+
 int LogicalShardsOf(const RunLearnerOptions& options) {
   const LearnerEnvironment& environment = options.environment;
   if (environment.logical_shards) return *environment.logical_shards;
+  // Whoever trains alone and expects nobody gets what a loop without us would do.
+  if (!environment.coordinator && !environment.max_learners) return 1;
   return DefaultLogicalShards(options.global_batch_size,
-                              environment.max_learners * environment.ranks_per_learner);
+                              MaxLearnersOf(environment) * environment.ranks_per_learner);
 }
 
 int ShardsOfALearnerMost(const RunLearnerOptions& options) {
@@ -213,8 +234,9 @@ int RunLearner(Program& program, const RunLearnerOptions& options) {
   if (options.take_signals) HoldStopSignals();
   if (options.keep_freed_memory) KeepFreedMemory();
   const LearnerEnvironment& environment = options.environment;
-  const auto end = [&](const LearnerExit& exit) {
-    const int code = EndWith(exit, environment.termination_log);
+  const auto end = [&](const LearnerExit& exit, bool interrupted = false) {
+    int code = EndWith(exit, environment.termination_log);
+    if (interrupted && exit.reason == LeftReason::kDrained) code = kInterruptedExitCode;
     if (options.on_exit) options.on_exit(exit, code);
     return code;
   };
@@ -292,11 +314,13 @@ int RunLearner(Program& program, const RunLearnerOptions& options) {
   const auto server =
       ServeMetrics(loop, environment, [&] { return learner_metrics.Serialize(learner.figures()); });
   int signals_seen = 0;
+  bool interrupted = false;
   std::optional<StopSignals> signals;
   const auto on_signal = [&](int signal) {
     // Who asks a second time at a terminal does not want to wait.
     if (++signals_seen > 1 && signal == SIGINT) return loop.Stop();
     if (signals_seen > 1) return;
+    interrupted = signal == SIGINT && !environment.coordinator;
     log::Info("asked to stop, leaving at the next boundary", {{"step", learner.applied_ticks()}});
     learner.RequestLeave(environment.grace);
   };
@@ -317,7 +341,7 @@ int RunLearner(Program& program, const RunLearnerOptions& options) {
   learner.Start();
   loop.Run();
   if (exit) {
-    const int code = end(*exit);
+    const int code = end(*exit, interrupted);
     // Its thread cannot be joined, and uses what lies here.
     if (exit->program_hangs) std::_Exit(code);
     return code;

@@ -49,7 +49,11 @@ struct RunLearnerOptions {
 // Of a learner that starts.
 std::uint64_t DrawNonce();
 
-// Those of the job or, where it does not say, as many as DefaultLogicalShards has.
+// kInvalid: who trains alone could not write its checkpoints, which would show at the first of them
+// only. A job's volume may hang: its checkpoints say what is wrong with it.
+Status CheckCheckpointFolder(const LearnerEnvironment& environment);
+
+// Those of the job or, where it does not say, 1 alone and else as many as DefaultLogicalShards has.
 int LogicalShardsOf(const RunLearnerOptions& options);
 
 // Of those, how many a learner may have when there are as few learners as the job allows.
@@ -77,10 +81,11 @@ class KeptOutput {
 
 // Trains until the job is complete or this learner is to leave, as a member of its job or, without
 // a coordinator, alone. SIGTERM (alone also SIGINT) makes it leave at the next boundary; alone it
-// writes a checkpoint first. Writes the termination message. Returns the exit code of
-// docs/contracts.md §3. The calling thread becomes the runtime's: it takes signals, sends
-// heartbeats and serves peers, while the program computes on another. Does not return, but ends the
-// process, when the program has been at one piece of work for longer than the job's step timeout.
+// writes a checkpoint first, and SIGINT's exit code is then 130. Writes the termination message.
+// Returns the exit code of docs/contracts.md §3. The calling thread becomes the runtime's: it takes
+// signals, sends heartbeats and serves peers, while the program computes on another. Does not
+// return, but ends the process, when the program has been at one piece of work for longer than the
+// job's step timeout.
 int RunLearner(Program& program, const RunLearnerOptions& options);
 
 // For what goes wrong before that (the model cannot be built, a setting is wrong): logs it, writes

@@ -73,7 +73,10 @@ class PliantTest : public testing::Test {
     return pliant_register(learner_, &tensor, nullptr);
   }
   void Start(uint64_t epochs = 2) {
-    ASSERT_EQ(Describe({.train_samples = 4, .epochs = epochs, .global_batch_size = 4}), PLIANT_OK);
+    ASSERT_EQ(
+        Describe(
+            {.train_samples = 4, .epochs = epochs, .global_batch_size = 4, .logical_shards = 4}),
+        PLIANT_OK);
     ASSERT_EQ(Register(Tensor("model.w")), PLIANT_OK);
     ASSERT_EQ(pliant_start(learner_), PLIANT_OK) << pliant_last_error();
   }
@@ -244,6 +247,36 @@ TEST_F(PliantTest, AGradientIsHandedInOnce) {
   EXPECT_EQ(pliant_gradients_ready(learner_, 0, 1), PLIANT_OK) << "of the next shard";
 }
 
+TEST_F(PliantTest, AloneThereIsOneShardUnlessMoreAreAskedFor) {
+  const auto shards = [&] {
+    EXPECT_EQ(Describe({.train_samples = 64, .epochs = 1, .global_batch_size = 64}), PLIANT_OK);
+    pliant_plan plan{.struct_size = sizeof plan};
+    EXPECT_EQ(pliant_get_plan(learner_, &plan), PLIANT_OK);
+    return plan.logical_shards;
+  };
+  EXPECT_EQ(shards(), 1);
+  setenv("PLIANT_MAX_LEARNERS", "2", 1);
+  OpenAgain();
+  EXPECT_EQ(shards(), 8);
+  setenv("PLIANT_LOGICAL_SHARDS", "4", 1);
+  OpenAgain();
+  EXPECT_EQ(shards(), 4);
+  unsetenv("PLIANT_MAX_LEARNERS");
+  unsetenv("PLIANT_LOGICAL_SHARDS");
+}
+
+TEST_F(PliantTest, AFolderThatCannotBeWrittenToIsRefusedAtOnce) {
+  pliant_close(learner_);
+  const pliant_options options = {.struct_size = sizeof options, .checkpoint_dir = "/proc/nope"};
+  EXPECT_EQ(pliant_open(&options, &learner_), PLIANT_INVALID);
+  EXPECT_THAT(
+      pliant_last_error(),
+      testing::AllOf(HasSubstr("checkpoints cannot be written to /proc/nope/local: No such"),
+                     HasSubstr("PLIANT_CHECKPOINT_DIR")));
+  Open();
+  EXPECT_TRUE(std::filesystem::is_empty(folder_ / "local")) << "nothing of the trial is left";
+}
+
 TEST_F(PliantTest, TrainsAlone) {
   Start();
   pliant_plan plan{.struct_size = sizeof plan};
@@ -381,7 +414,9 @@ TEST_F(PliantTest, HowAGradientIsHandedInDoesNotChangeABit) {
 
 TEST_F(PliantTest, BuffersAreThoseOfShardZero) {
   float statistic = 1;
-  ASSERT_EQ(Describe({.train_samples = 4, .epochs = 1, .global_batch_size = 4}), PLIANT_OK);
+  ASSERT_EQ(
+      Describe({.train_samples = 4, .epochs = 1, .global_batch_size = 4, .logical_shards = 4}),
+      PLIANT_OK);
   ASSERT_EQ(Register(Tensor("model.w")), PLIANT_OK);
   pliant_tensor buffer = Tensor("model.mean", PLIANT_BUFFER);
   buffer.dimensions = 0;
@@ -389,15 +424,59 @@ TEST_F(PliantTest, BuffersAreThoseOfShardZero) {
   ASSERT_EQ(Register(buffer), PLIANT_OK);
   ASSERT_EQ(pliant_start(learner_), PLIANT_OK);
   for (pliant_work work = Next(); work.kind != PLIANT_END; work = Next()) {
-    EXPECT_EQ(statistic, 1) << "what is committed, whatever the shard before wrote";
     if (work.kind == PLIANT_COMMIT) {
+      EXPECT_EQ(statistic, 10) << "what shard 0 left";
       ASSERT_EQ(pliant_committed(learner_, 1), PLIANT_OK);
       EXPECT_EQ(statistic, 10);
     } else {
+      EXPECT_EQ(statistic, 1) << "what is committed, whatever the shard before wrote";
       statistic = 10.0F + static_cast<float>(work.shard);
       ASSERT_EQ(pliant_shard_done(learner_, 1, 0, 0), PLIANT_OK);
     }
   }
+}
+
+// As a program does that keeps an average of its model, BatchNorm's statistics among it.
+TEST_F(PliantTest, ACommitMayChangeBuffers) {
+  float statistic = 1;
+  ASSERT_EQ(Describe({.train_samples = 4,
+                      .test_samples = 1,
+                      .epochs = 3,
+                      .global_batch_size = 4,
+                      .logical_shards = 4,
+                      .hears_evaluations = 1}),
+            PLIANT_OK);
+  ASSERT_EQ(Register(Tensor("model.w")), PLIANT_OK);
+  pliant_tensor buffer = Tensor("model.mean", PLIANT_BUFFER);
+  buffer.dimensions = 0;
+  buffer.data = &statistic;
+  ASSERT_EQ(Register(buffer), PLIANT_OK);
+  ASSERT_EQ(pliant_start(learner_), PLIANT_OK);
+  float committed = 1;
+  for (pliant_work work = Next(); work.kind != PLIANT_END; work = Next()) {
+    switch (work.kind) {
+      case PLIANT_COMMIT: {
+        EXPECT_EQ(statistic, committed + 1);
+        statistic *= 10;
+        const bool taken = work.step != 1;
+        ASSERT_EQ(pliant_committed(learner_, taken ? 1 : 0), PLIANT_OK);
+        if (taken) committed = (committed + 1) * 10;
+        break;
+      }
+      case PLIANT_EVALUATED:
+        EXPECT_EQ(statistic, committed);
+        statistic = committed += 5;
+        ASSERT_EQ(pliant_evaluated(learner_), PLIANT_OK);
+        break;
+      default:
+        EXPECT_EQ(statistic, committed);
+        statistic += 1;
+        ASSERT_EQ(pliant_shard_done(learner_, 1, 0, 0), PLIANT_OK);
+    }
+    EXPECT_TRUE(work.kind == PLIANT_TRAIN || work.kind == PLIANT_EVALUATE ||
+                statistic == committed);
+  }
+  EXPECT_EQ(committed, ((1 + 1) * 10 + 5 + 5 + 1) * 10 + 5);
 }
 
 // On what all learners are told: here, how much better the second evaluation is.
@@ -406,6 +485,7 @@ TEST_F(PliantTest, AProgramHearsOfEvaluationsAndEndsWithOne) {
                       .test_samples = 6,
                       .epochs = 9,
                       .global_batch_size = 4,
+                      .logical_shards = 4,
                       .in_order = 1,
                       .hears_evaluations = 1}),
             PLIANT_OK);
@@ -459,6 +539,7 @@ pliant_end TrainUntil(pliant_learner* learner, pliant_tensor tensor, std::option
                                     .test_samples = 4,
                                     .epochs = 9,
                                     .global_batch_size = 4,
+                                    .logical_shards = 4,
                                     .hears_evaluations = 1};
   EXPECT_EQ(pliant_describe(learner, &training), PLIANT_OK);
   auto* const values = static_cast<float*>(tensor.data);
