@@ -1,10 +1,13 @@
-"""A user's script, as small as the tests need it: `program.py cnn|stream|transformer [fault]`. "stream" is the CNN on data
-that are read from front to back, and ends by itself after a fifth of its epochs.
+"""A user's script, as small as the tests need it: `program.py cnn|stream|replaced|transformer [fault]`. "stream" is the CNN on
+data that are read from front to back, and ends by itself after a fifth of its epochs. "replaced" is a CNN that puts other tensors
+in the place of its own, and registers an average.
 
 Both models have what depends on who computes, if anything does: BatchNorm, dropout, augmentation that
 draws from python, numpy and torch, a schedule, clipping. TOY_EPOCHS and TOY_SHARD_MILLISECONDS set how long it takes.
 """
 
+import copy
+import hashlib
 import os
 import random
 import sys
@@ -75,6 +78,55 @@ class Cnn(nn.Module):
         return self.layers(images)
 
 
+class Replaced(Cnn):
+    """Its forward assigns buffers. After each commit `average` replaces what the model keeps as a frozen part, and the parameters
+    are shrunk by replacing them."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(1, 8, 8))
+        self.register_buffer("seen", torch.zeros((), dtype=torch.int64))
+        self.averaged = copy.deepcopy(self.layers).requires_grad_(False)
+
+    def forward(self, images):
+        if self.training:
+            self.mean = 0.95 * self.mean + 0.05 * images.mean(0)
+            self.seen = self.seen + len(images)
+        return self.layers(images - self.mean)
+
+    def average(self):
+        theirs = [*self.averaged.parameters(), *self.averaged.buffers()]
+        ours = [*self.layers.parameters(), *self.layers.buffers()]
+        for averaged, value in zip(theirs, ours, strict=True):
+            averaged.data = (0.9 * averaged.data + 0.1 * value.data).to(averaged.dtype)
+        for parameter in self.layers.parameters():
+            parameter.data = parameter.data * 0.999
+
+
+class Registered:
+    """State of tensors and arrays, some of which it makes anew each time."""
+
+    def __init__(self, model):
+        self.model = model
+        self.average = [parameter.detach().clone() for parameter in model.parameters()]
+        self.losses = numpy.zeros(1000)
+
+    def update(self, step):
+        for average, parameter in zip(self.average, self.model.parameters(), strict=True):
+            average.lerp_(parameter.detach(), 0.1)
+        self.losses[step.number % 1000] += step.loss
+
+    def state_dict(self):
+        return {"average": self.average, "losses": self.losses, "sum": torch.tensor(self.losses.sum())}
+
+    def load_state_dict(self, state):
+        self.average, self.losses = state["average"], state["losses"]
+
+    def sha256(self):
+        arrays = [*(average.numpy() for average in self.average), self.losses]
+        return hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()
+
+
 class Transformer(nn.Module):
     """Says which token comes next. Its output layer is its embedding: one parameter used twice."""
 
@@ -112,8 +164,9 @@ def texts(count):
 
 def main(kind, fault):
     torch.manual_seed(5)
-    if kind in ("cnn", "stream"):
-        model, train, test = Cnn(), Images(250, augment=True), Images(50, augment=False)
+    if kind in ("cnn", "stream", "replaced"):
+        model = Replaced() if kind == "replaced" else Cnn()
+        train, test = Images(250, augment=True), Images(50, augment=False)
         if kind == "stream":
             train, test = Stream(train), Stream(test)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, weight_decay=1e-4)
@@ -144,6 +197,9 @@ def main(kind, fault):
         model, optimizer, train, epochs=EPOCHS, test_data=test, evaluate=evaluate, **settings
     )
     elastic.register("schedule", schedule)
+    if kind == "replaced":
+        registered = Registered(model)
+        elastic.register("registered", registered)
     if kind == "stream":
         gentler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=0)
         elastic.register("gentler", gentler)
@@ -167,8 +223,13 @@ def main(kind, fault):
             step.backward(loss, correct=(scores.argmax(1) == targets.flatten()).sum())
         step.commit(max_norm=1.0)
         schedule.step()
+        if kind == "replaced":
+            model.average()
+            registered.update(step)
         if fault == "asks" and step.number == 6:
             pliant.request_learners(2)
+    if kind == "replaced":
+        print(f"registered {registered.sha256()}")
     print(f"done {elastic.ending.parameters_sha256}")
 
 

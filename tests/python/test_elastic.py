@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 import shutil
 import sys
 import tempfile
@@ -17,7 +18,7 @@ def program(model):
 
 
 class ElasticTest(ScenarioTest):
-    def resize_and_kill(self, model):
+    def resize_and_kill(self, model, *, ends=True):
         job, learners = self.running_job(
             [0], program=program(model), epochs=10, shard_milliseconds=40
         )
@@ -28,6 +29,8 @@ class ElasticTest(ScenarioTest):
         learners[0].kill()  # rank 0
         job.wait_for_members(learners[1:])
         self.report_pauses(job)
+        if not ends:
+            return job
         self.assert_completes(job, learners[1:])
         for learner in learners[1:]:
             self.assertIn("done ", learner.log.read_text(), "what follows the loop runs")
@@ -52,6 +55,24 @@ class ElasticTest(ScenarioTest):
 
     def test_cnn_with_batch_norm_dropout_and_augmentation(self):
         self.resize_and_kill("cnn")
+
+    def test_state_that_is_replaced(self):
+        """In the model's place or in registered state: it reaches learners that join, others when one is lost, and checkpoints."""
+        job = self.resize_and_kill("replaced", ends=False)
+        members = [learner for learner in job.learners.values() if learner.running()]
+        job.plan([])
+        for learner in members:
+            self.assert_drained(learner)
+        resumed = job.start_learners([4, 5])
+        job.plan(resumed)
+        job.wait_for_members(resumed)
+        self.assert_completes(job, resumed)
+
+        def registered(log):
+            return re.search("^registered (.*)$", log.read_text(), re.MULTILINE)[1]
+
+        alone = registered(job.folder / "alone.log")
+        self.assertEqual({registered(learner.log) for learner in resumed}, {alone})
 
     def test_a_stream_that_ends_early(self):
         """Each sample is read once an epoch, and all end after the same evaluation. What goes wrong in one learner is

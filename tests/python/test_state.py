@@ -4,6 +4,7 @@ import ast
 import collections
 import contextlib
 import copy
+import ctypes
 import io
 import math
 import os
@@ -14,6 +15,7 @@ import sys
 import unittest
 from unittest import mock
 
+import numpy as np
 import pliant
 import torch
 from pliant import process
@@ -352,7 +354,7 @@ class PlainStateTest(unittest.TestCase):
             "others": {"meter": {"n": 1, "losses": losses}},
         }
         memory = PlainMemory()
-        memory.register(Learner(), state)
+        memory.register(Learner(), lambda: state)
         losses += [1 / 3] * 500
         memory.write(state)
         self.assertEqual(memory.read(), state)
@@ -361,6 +363,101 @@ class PlainStateTest(unittest.TestCase):
         takes = rf"takes {len(encode(state))} bytes {which}, and had room for {(1 << 14) - 8},"
         with self.assertRaisesRegex(InvalidProgram, takes):
             memory.write(state)
+
+    def test_tensors_and_arrays_have_memory_of_their_own(self):
+        """What an object hands out again and again is not even copied; what it makes anew is."""
+
+        class Learner:
+            def __init__(self):
+                self.registered = {}
+
+            def register(self, name, *, role, dtype, shape, address):
+                self.registered[name] = (dtype, shape, address)
+
+        class Meter:
+            def __init__(self, fill):
+                self.live = torch.full((300, 100), float(fill))
+                self.strided = torch.full((20, 30), float(fill)).t()
+                self.array = np.full((50, 4), fill, np.int64)
+                self.odd = np.full(7, fill, np.uint16)
+                self.half = torch.full((9,), fill, dtype=torch.complex64)
+                self.count = fill
+
+            def values(self):
+                return {
+                    "live": self.live, "anew": self.live + 1, "strided": self.strided, "count": self.count,
+                    "nested": [{"array": self.array}, (self.odd, self.half)], "none": np.zeros((0, 3)),
+                    "scalar": torch.tensor(float(self.count)),
+                }  # fmt: skip
+
+        first, second = Meter(1), Meter(2)
+        learners, memories = (Learner(), Learner()), (PlainMemory(), PlainMemory())
+        for meter, learner, memory in zip((first, second), learners, memories, strict=True):
+            memory.register(learner, meter.values)
+        told = learners[0].registered
+        self.assertEqual(told["python.state.live"][:2], ("float32", (300, 100)))
+        self.assertEqual(told["python.state.live"][2], first.live.data_ptr(), "no copy")
+        self.assertEqual(told["python.state.nested[0].array"], ("int64", (50, 4), first.array.ctypes.data))
+        self.assertEqual(told["python.state.nested[1][0]"][:2], ("uint8", (14,)), "as bytes")
+        self.assertNotEqual(told["python.state.strided"][2], first.strided.data_ptr())
+        self.assertLess(told["python.state"][1][0], 1 << 15)
+
+        first.live.mul_(3)
+        first.array += 5
+        first.odd = first.odd + np.uint16(6)
+        first.half.add_(1j)
+        first.strided = first.strided + 7
+        first.count = 11
+        memories[0].write(first.values())
+        # As a peer or a checkpoint hands it over: each memory by its name.
+        self.assertEqual(list(told), list(learners[1].registered))
+        for name, (_, _, address) in told.items():
+            to = learners[1].registered[name][2]
+            ctypes.memmove(to, address, {"python.state": told["python.state"][1][0]}.get(name) or self.bytes_of(told[name]))
+        loaded = memories[1].read()
+        expected = first.values()
+        for name in ("live", "anew", "strided", "scalar"):
+            self.assertTrue(torch.equal(loaded[name], expected[name]), name)
+        self.assertEqual(loaded["count"], 11)
+        np.testing.assert_array_equal(loaded["nested"][0]["array"], expected["nested"][0]["array"])
+        odd, half = loaded["nested"][1]
+        np.testing.assert_array_equal(odd, expected["nested"][1][0])
+        self.assertEqual(odd.dtype, np.uint16)
+        self.assertTrue(torch.equal(half, first.half))
+        loaded["live"].zero_()
+        self.assertTrue(torch.equal(memories[1].read()["live"], expected["live"]), "a copy is given away")
+
+    def bytes_of(self, told):
+        dtype, shape, _ = told
+        return math.prod(shape) * {"float32": 4, "float64": 8, "int64": 8, "uint8": 1}[dtype]
+
+    def test_a_tensor_that_comes_later_goes_with_the_rest_if_it_fits(self):
+        class Learner:
+            def register(self, name, **_):
+                pass
+
+        state = {"meter": {"recent": torch.arange(3.0)}}
+        memory = PlainMemory()
+        memory.register(Learner(), lambda: state)
+        state["meter"]["recent"] = torch.arange(5.0, dtype=torch.bfloat16)  # another type and shape
+        state["meter"]["late"] = np.arange(4)
+        memory.write(state)
+        loaded = memory.read()["meter"]
+        self.assertTrue(torch.equal(loaded["recent"], state["meter"]["recent"]))
+        np.testing.assert_array_equal(loaded["late"], np.arange(4))
+        state["meter"]["late"] = np.zeros(10_000)
+        with self.assertRaisesRegex(
+            InvalidProgram, r"\(meter.late: \d+\).* state.meter.recent is a tensor or an array that was not there, or had"
+        ):
+            memory.write(state)
+
+    def test_what_has_no_plain_memory_is_refused(self):
+        for value, said in (
+            (torch.eye(3).to_sparse(), "state.x is a tensor of the layout torch.sparse_coo"),
+            (np.array([object()]), "state.x is an array of Python objects"),
+        ):
+            with self.assertRaisesRegex(InvalidProgram, said):
+                encode({"x": value})
 
     def test_code_is_refused(self):
         with self.assertRaisesRegex(InvalidProgram, "state.hook is a function"):

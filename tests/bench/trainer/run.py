@@ -19,6 +19,7 @@ _BENCHES = {
     "all-reduce": "all_reduce",
     "step": "step_rate",
     "package": "package",
+    "registered": "registered",
     "resize": "resize",
     "kill": "kill",
     "checkpoint": "checkpoint",

@@ -21,6 +21,7 @@ _ROWS = {
     "resize": ["resize/1->2/alone", "resize/2->1/alone"],
     "step": ["step/transformer/1", "step/transformer/2"],
     "package": ["python/import", "python/attach", "python/lines/char_transformer"],
+    "registered": ["registered/1M/none", "registered/1M/computed"],
     "kill": [
         f"kill/{where}/{what}"
         for where in ("reduction", "computing")

@@ -40,7 +40,7 @@ class Choices:
 
 
 # Those of the trainer's that are about the Python package.
-_OF_PYTHON = ("step", "package")
+_OF_PYTHON = ("step", "package", "registered")
 
 
 def python(choices: Choices) -> int:

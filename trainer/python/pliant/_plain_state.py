@@ -1,16 +1,18 @@
 """Python values (a schedule's counters, an optimizer's settings) as bytes: JSON with tags for what
-JSON lacks.
+JSON lacks. Their tensors and arrays lie beside it, in memory of their own.
 
 Not pickle: a checkpoint or a peer must not be able to run code.
 """
 
+import base64
 import ctypes
 import json
-import sys
 from collections import Counter, deque
+from collections.abc import Callable
 from typing import Any
 
-from . import _native
+from . import _array_memory, _native
+from ._array_memory import ArrayMemory
 from ._learner import Learner
 from .errors import InvalidProgram
 
@@ -19,17 +21,38 @@ _TAG = "__pliant__"
 _ROOM_LEAST = 1 << 14
 _LENGTH_BYTES = 8
 
+# Of an array at a path: where it is kept. None: it is written with the rest.
+_Keep = Callable[[str, Any], int | None]
+# The array that is kept there.
+_Find = Callable[[int], Any]
+
 
 class PlainMemory:
     """A value in memory that is registered, so that it goes with the tensors: a length, and what
-    `encode` makes."""
+    `encode` makes; and memory for each array that the value has when it is registered."""
 
     def __init__(self) -> None:
         self._memory = (ctypes.c_ubyte * 0)()
+        self._arrays = ArrayMemory()
+        self._late: list[str] = []  # paths of arrays that have no memory of their own
 
-    def register(self, learner: Learner, value: Any) -> None:
+    def register(self, learner: Learner, values: Callable[[], Any]) -> None:
+        """`values`: the present value, each time it is called."""
+        arrays: dict[str, Any] = {}
+
+        def look(path: str, array: Any) -> int:
+            arrays[path] = array
+            return 0
+
+        def look_again(path: str, array: Any) -> int:
+            shared = path in arrays and _array_memory.same_memory(arrays[path], array)
+            self._arrays.add(path, array, shared=shared)
+            return 0
+
+        first, value = values(), values()  # at the same time, so that equal addresses say something
+        encode(first, look)
         # Texts grow: numbers that begin as 0 become long.
-        length = 4 * len(encode(value))
+        length = 4 * len(encode(value, look_again))
         room = max(_ROOM_LEAST, 1 << length.bit_length())
         self._memory = (ctypes.c_ubyte * room)()
         self.write(value)
@@ -40,65 +63,86 @@ class PlainMemory:
             shape=(room,),
             address=ctypes.addressof(self._memory),
         )
+        self._arrays.register(learner)
 
     def write(self, value: Any) -> None:
-        data = encode(value)
+        self._late.clear()
+        data = encode(value, self._keep)
         room = len(self._memory) - _LENGTH_BYTES
         if len(data) > room:
-            raise InvalidProgram(
-                f"the state that was registered takes {len(data)} bytes{_largest(value)}, and had "
-                f"room for {room}, as settled at the start: state that grows cannot be handed "
-                "over. Of a list keep the last so many (a deque with maxlen), of what is counted "
-                "the sum"
-            )
+            raise InvalidProgram(self._too_large(value, len(data), room))
         whole = len(data).to_bytes(_LENGTH_BYTES, "little") + data
         whole += bytes(len(self._memory) - len(whole))
         ctypes.memmove(self._memory, whole, len(whole))
+
+    def _keep(self, path: str, array: Any) -> int | None:
+        place = self._arrays.write(path, array)
+        if place is None:
+            self._late.append(path)
+        return place
+
+    def _too_large(self, value: Any, size: int, room: int) -> str:
+        said = (
+            f"the state that was registered takes {size} bytes{_largest(value, self._keep)}, and "
+            f"had room for {room}, as settled at the start: state that grows cannot be handed over. "
+        )
+        if self._late:
+            return said + (
+                f"{self._late[0]} is a tensor or an array that was not there, or had another shape, "
+                "when the training began: make it before the first step, as large as it will be"
+            )
+        return said + (
+            "Of a list keep the last so many (a deque with maxlen), of what is counted the sum"
+        )
 
     def read(self) -> Any:
         memory = bytes(self._memory)
         length = int.from_bytes(memory[:_LENGTH_BYTES], "little")
         if length > len(memory) - _LENGTH_BYTES:
             raise InvalidProgram("the state that was taken over is damaged: python.state")
-        return decode(memory[_LENGTH_BYTES : _LENGTH_BYTES + length])
+        return decode(memory[_LENGTH_BYTES : _LENGTH_BYTES + length], self._arrays.read)
 
 
-def _largest(value: Any) -> str:
+def _largest(value: Any, keep: _Keep) -> str:
     """What takes most, as far down as one value is at least half of it all, with its bytes."""
-    names, size = [], len(encode(value))
+    path, names, size = "state", [], len(encode(value, keep))
     while isinstance(value, dict) and value:
-        sizes = {name: len(encode(item)) for name, item in value.items()}
+        sizes = {
+            name: len(_json(_plain(item, f"{path}.{name}", keep))) for name, item in value.items()
+        }
         name = max(sizes, key=lambda each: sizes[each])
         if 2 * sizes[name] < size:
             break
         names.append(str(name))
-        value, size = value[name], sizes[name]
+        path, value, size = f"{path}.{name}", value[name], sizes[name]
     return f" ({'.'.join(names)}: {size})" if names else ""
 
 
-def encode(value: Any) -> bytes:
-    return json.dumps(_plain(value, "state"), separators=(",", ":")).encode()
+def _json(plain: Any) -> bytes:
+    return json.dumps(plain, separators=(",", ":")).encode()
 
 
-def decode(data: bytes) -> Any:
-    return _value(json.loads(data))
+def encode(value: Any, keep: _Keep = lambda path, array: None) -> bytes:
+    return _json(_plain(value, "state", keep))
 
 
-def _plain(value: Any, path: str) -> Any:
+def decode(data: bytes, find: _Find | None = None) -> Any:
+    return _value(json.loads(data), find)
+
+
+def _plain(value: Any, path: str, keep: _Keep) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(value, torch.Tensor):
-        flat = value.detach().cpu()
-        kind = str(flat.dtype).removeprefix("torch.")
-        return {
-            _TAG: "tensor",
-            "dtype": kind,
-            "shape": list(flat.shape),
-            "values": flat.flatten().tolist(),
-        }
+    if _array_memory.is_array(value):
+        _array_memory.check(value, path)
+        place = keep(path, value)
+        if place is not None:
+            return {_TAG: "kept", "at": place}
+        dtype, shape, data = _array_memory.bytes_of(value)
+        text = base64.b64encode(data).decode()
+        return {_TAG: "array", "dtype": dtype, "shape": shape, "data": text}
     if isinstance(value, list | tuple | deque):
-        items = [_plain(item, f"{path}[{i}]") for i, item in enumerate(value)]
+        items = [_plain(item, f"{path}[{i}]", keep) for i, item in enumerate(value)]
         if isinstance(value, list):
             return items
         kind = "tuple" if isinstance(value, tuple) else "deque"
@@ -107,31 +151,36 @@ def _plain(value: Any, path: str) -> Any:
         )
     if isinstance(value, dict):
         # As pairs: keys may be numbers, and their order may matter.
-        pairs = [[_plain(key, path), _plain(item, f"{path}.{key}")] for key, item in value.items()]
+        pairs = [
+            [_plain(key, path, keep), _plain(item, f"{path}.{key}", keep)]
+            for key, item in value.items()
+        ]
         kind = "counter" if isinstance(value, Counter) else "dict"
         return {_TAG: kind, "items": pairs}
     if hasattr(value, "item") and hasattr(value, "dtype"):  # a number of numpy's
-        return _plain(value.item(), path)
+        return _plain(value.item(), path, keep)
     raise InvalidProgram(
         f"{path} is a {type(value).__name__}: state that learners hand over holds numbers, texts, "
-        "tensors, lists and dicts"
+        "tensors, arrays, lists and dicts"
     )
 
 
-def _value(plain: Any) -> Any:
+def _value(plain: Any, find: _Find | None) -> Any:
     if isinstance(plain, list):
-        return [_value(item) for item in plain]
+        return [_value(item, find) for item in plain]
     if not isinstance(plain, dict):
         return plain
     kind = plain[_TAG]
-    if kind == "tensor":
-        import torch
-
-        dtype = getattr(torch, plain["dtype"])
-        return torch.tensor(plain["values"], dtype=dtype).reshape(plain["shape"])
+    if kind == "kept":
+        if find is None:
+            raise InvalidProgram("the state that was taken over is damaged: no tensors are kept")
+        return find(plain["at"])
+    if kind == "array":
+        data = base64.b64decode(plain["data"])
+        return _array_memory.array_of(plain["dtype"], plain["shape"], data)
     if kind == "tuple":
-        return tuple(_value(item) for item in plain["items"])
+        return tuple(_value(item, find) for item in plain["items"])
     if kind == "deque":
-        return deque((_value(item) for item in plain["items"]), plain["most"])
-    pairs = [(_value(key), _value(item)) for key, item in plain["items"]]
+        return deque((_value(item, find) for item in plain["items"]), plain["most"])
+    pairs = [(_value(key, find), _value(item, find)) for key, item in plain["items"]]
     return Counter(dict(pairs)) if kind == "counter" else dict(pairs)

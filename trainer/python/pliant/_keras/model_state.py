@@ -86,7 +86,7 @@ class ModelState:
         # No forward changes them: they go to learners that join, and with no step.
         self._frozen.register(learner, _native.STATE)
         self._optimizer.register(learner, _native.STATE)
-        self._plain.register(learner, self.others.plain())
+        self._plain.register(learner, self.others.plain)
 
     def set_seeds(self, seed: int) -> None:
         for i, variable in enumerate(self._seeds):

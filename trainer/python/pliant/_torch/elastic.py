@@ -129,8 +129,8 @@ class TorchElastic(Elastic[TorchStep]):
         self._state.loaded()
 
     def _begin_batch(self, shard: Shard) -> Any:
-        self._state.restore_buffers()
         batch = self._load(self._train, shard)
+        self._state.begin_batch()
         self._gradients.begin(shard, len(shard.samples) if self._loss_is_mean else 1.0)
         seed_all(shard.seed)
         return batch
@@ -159,8 +159,7 @@ class TorchElastic(Elastic[TorchStep]):
                 "with a loss that the attached model made, and no zero_grad after a backward of "
                 "your own"
             )
-        if shard.index == 0:
-            self._state.save_buffers()
+        self._state.end_batch(keeps_buffers=shard.index == 0)
 
     def _evaluate_batch(self, shard: Shard) -> tuple[float, float]:
         assert self._test is not None and self._evaluate is not None
@@ -174,6 +173,7 @@ class TorchElastic(Elastic[TorchStep]):
             said = self._evaluate(batch)
         for module, training in modes:
             module.training = training
+        self._state.end_evaluation()
         loss, correct = said if isinstance(said, tuple) else (said, 0.0)
         return float(loss), float(correct)
 
@@ -183,7 +183,6 @@ class TorchElastic(Elastic[TorchStep]):
         seed_all(mix(self.plan.seed, commit.step))
 
     def _commit(self, commit: Commit, max_norm: float | None) -> bool:
-        self._state.check_frozen()
         if not self._judge(commit, scaled=self._scaler is not None):
             return False
         if self._scaler is not None:

@@ -1,6 +1,7 @@
 """Everything that a learner must take over to go on bit for bit: model, optimizer, what else was
 registered."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -10,34 +11,32 @@ from .._learner import Learner
 from .._loop import Stateful, States
 from .._plain_state import PlainMemory
 from ..errors import InvalidProgram
-from .mirror import Mirror
+from .mirror import Mirror, RareChanges
+from .model_tensors import ModelTensors
 from .optimizer_state import OptimizerState
 
 
 class TrainingState:
     def __init__(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> None:
-        _check_devices(model)
-        names = {parameter: name for name, parameter in model.named_parameters()}
-        persistent = set(model.state_dict().keys())
-        self.parameters = [parameter for parameter in names if parameter.requires_grad]
-        if not self.parameters:
-            raise InvalidProgram(
-                "no parameter of the model requires a gradient: there is nothing to train"
-            )
-        self._parameters = {names[p]: Mirror(p) for p in self.parameters}
-        frozen = {name: p for p, name in names.items() if not p.requires_grad}
-        self._frozen_parameters = frozen
-        self._frozen = {name: Mirror(p) for name, p in frozen.items()}
-        self._buffers: dict[str, Mirror] = {}
-        for name, buffer in model.named_buffers():
-            # What the model does not save (a mask) goes where a loaded model does not find it.
-            whole = f"model.{name}" if name in persistent else f"buffers.{name}"
-            self._buffers[whole] = Mirror(buffer)
-        self._optimizer = OptimizerState(optimizer, names)
+        self._model = ModelTensors(model)
+        self._frozen = RareChanges(self._model.frozen.values())
+        self._optimizer = OptimizerState(optimizer, self._model.names)
         self._others = States()
         self._plain = PlainMemory()
 
+    @property
+    def parameters(self) -> list[torch.Tensor]:
+        """Those that are trained."""
+        return self._model.trained
+
     def add(self, name: str, what: Stateful) -> None:
+        if isinstance(what, torch.optim.Optimizer):
+            raise InvalidProgram(
+                f"{name} is an optimizer, which cannot be registered: step.commit() steps one, the "
+                "one that pliant.attach is given. Put all parameters into it, in groups "
+                "(torch.optim.Adam([{'params': a.parameters(), 'lr': 1e-3}, ...])), and where a "
+                "step is not to move some, set their grad to None before step.commit()"
+            )
         self._others.add(name, what)
 
     def register(self, learner: Learner) -> None:
@@ -53,50 +52,60 @@ class TrainingState:
                 address=host.data_ptr(),
             )
 
-        for name, mirror in self._parameters.items():
+        self._model.end_step()  # what the program replaced since it was attached
+        for mirror in self._mirrors():
+            mirror.save()
+        for name, mirror in self._model.parameters.items():
             tell(f"model.{name}", mirror, _native.PARAMETER)
-        for name, mirror in self._buffers.items():
+        for name, mirror in self._model.buffers.items():
             tell(name, mirror, _native.BUFFER)
-        for name, mirror in self._frozen.items():
+        for name, mirror in self._model.frozen.items():
             tell(f"model.{name}", mirror, _native.STATE)
         for name, mirror in self._optimizer.tensors():
             tell(name, mirror, _native.STATE)
-        self._plain.register(learner, self._values())
+        self._plain.register(learner, self._values)
+
+    def _mirrors(self) -> Iterator[Mirror]:
+        """Of the model."""
+        for mirrors in (self._model.parameters, self._model.frozen, self._model.buffers):
+            yield from mirrors.values()
 
     # ---- While it trains ----
 
-    def check_frozen(self) -> None:
-        """Who trains what is settled at the start: other gradients would stay with this learner."""
-        for name, parameter in self._frozen_parameters.items():
-            if parameter.requires_grad:
-                raise InvalidProgram(
-                    f"{name} requires a gradient, which it did not when the training was attached: "
-                    "let all that is trained at some time require one from the start, and give its "
-                    "parameter group a learning rate of 0 until then"
-                )
+    def begin_batch(self) -> None:
+        """Before a forward: where buffers are not in host memory, they get what was committed."""
+        self.restore_buffers()
+        self._model.begin_batch()
+
+    def end_batch(self, *, keeps_buffers: bool) -> None:
+        """After a batch of training. `keeps_buffers`: those that it left are the step's."""
+        self._model.end_batch()
+        if keeps_buffers:
+            for mirror in self._model.buffers.values():
+                mirror.save()
+
+    def end_evaluation(self) -> None:
+        """After a batch of the test data."""
+        self._model.end_evaluation()
 
     def restore_buffers(self) -> None:
-        """Before a forward: where buffers are not in host memory, they get what was committed."""
-        for mirror in self._buffers.values():
+        for mirror in self._model.buffers.values():
             mirror.restore()
-
-    def save_buffers(self) -> None:
-        """After a forward of shard 0."""
-        for mirror in self._buffers.values():
-            mirror.save()
 
     def save(self) -> None:
         """After a commit: everything is where it was registered."""
+        self._model.end_step()
         self._optimizer.take_over()
-        for mirror in self._parameters.values():
+        for mirror in self._model.parameters.values():
             mirror.save()
+        self._frozen.save()
         self._plain.write(self._values())
 
     def loaded(self) -> None:
         """What was registered holds another state."""
-        for mirrors in (self._parameters, self._frozen, self._buffers):
-            for mirror in mirrors.values():
-                mirror.restore()
+        for mirror in self._mirrors():
+            mirror.restore()
+        self._frozen.restore()
         values = self._plain.read()
         self._optimizer.restore(values["optimizer"])
         self._others.restore(values["others"])
@@ -105,15 +114,3 @@ class TrainingState:
         """What is not in tensors."""
         return {"optimizer": self._optimizer.plain(), "others": self._others.plain()}
 
-
-def _check_devices(model: torch.nn.Module) -> None:
-    devices: dict[torch.device, str] = {}
-    for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
-        if tensor.is_meta:
-            raise InvalidProgram(f"{name} is on the device meta: it holds no values yet")
-        devices.setdefault(tensor.device, name)
-    if len(devices) > 1:
-        found = ", ".join(f"{name} on {device}" for device, name in devices.items())
-        raise InvalidProgram(
-            f"the model is on several devices ({found}): a learner's must be on one"
-        )

@@ -1,0 +1,239 @@
+"""Where a model keeps its parameters and buffers.
+
+The training's state is the memory that they had when the training was attached. A program may put
+another tensor in the place of one: a buffer that `forward` assigns, `p.data = ...`,
+`vector_to_parameters`. Its values are taken over, and the attached tensor stands there again. What
+cannot be taken over is an error that names the line to write.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+
+from ..errors import InvalidProgram
+from .mirror import Mirror
+
+
+@dataclass
+class _Place:
+    """An entry of a module's parameters or buffers."""
+
+    name: str
+    holder: dict[str, torch.Tensor | None]
+    key: str
+    tensor: torch.Tensor  # the attached one
+    mirror: Mirror
+    shared: bool  # another place has the same tensor
+
+    def __post_init__(self) -> None:
+        self.address = self.tensor.data_ptr()
+        self.shape = self.tensor.shape
+        self.dtype = self.tensor.dtype
+        self.device = self.tensor.device
+        self.stride = self.tensor.stride()
+
+    def moved(self) -> bool:
+        present = self.holder.get(self.key)
+        return (
+            present is not self.tensor
+            or present.data_ptr() != self.address
+            or present.shape != self.shape
+            or present.stride() != self.stride
+        )
+
+    def version(self) -> int:
+        """Another one after an operation in place. Tensors of inference mode do not count them."""
+        return 0 if self.tensor.is_inference() else self.tensor._version
+
+    def take_over(self, kind: str) -> None:
+        """The values of what stands here now become the attached tensor's, which stands here again."""
+        present = self.holder.get(self.key)
+        was = f"the {kind} {self.name} of the model"
+        if present is None:
+            raise InvalidProgram(
+                f"{was} is gone since the training was attached: give it other values, "
+                "or call pliant.attach when the model is complete"
+            )
+        if present.shape != self.shape or present.dtype != self.dtype:
+            raise InvalidProgram(
+                f"{was} had the shape {tuple(self.shape)} and the type {self.dtype} when the "
+                f"training was attached, and has {tuple(present.shape)} and {present.dtype} now: "
+                "convert the model before pliant.attach, and assign values of the same shape and "
+                f"type (value.to({self.dtype}))"
+            )
+        if present.device != self.device:
+            raise InvalidProgram(
+                f"{was} was on {self.device} when the training was attached, and is on "
+                f"{present.device} now: move the model before pliant.attach"
+            )
+        if self.shared:
+            raise InvalidProgram(
+                f"{was} stands in several places of it, and was replaced in one: change it in place "
+                "instead (tensor.copy_(values))"
+            )
+        with torch.no_grad():
+            self.mirror.live.copy_(present)
+        if self.tensor.data_ptr() != self.address or self.tensor.stride() != self.stride:
+            self.tensor.data = self.mirror.live
+        self.holder[self.key] = self.tensor
+
+
+@dataclass
+class _Structure:
+    """How many entries a module has, and which buffers it has announced without a value."""
+
+    name: str
+    module: torch.nn.Module
+
+    def __post_init__(self) -> None:
+        self.sizes = self._sizes()
+        self.names = self._names()
+        self.empty = [key for key, value in self._entries() if value is None]
+
+    def _sizes(self) -> tuple[int, int, int]:
+        module = self.module
+        return len(module._parameters), len(module._buffers), len(module._modules)
+
+    def _entries(self) -> Iterator[tuple[str, torch.Tensor | None]]:
+        yield from self.module._parameters.items()
+        yield from self.module._buffers.items()
+
+    def _names(self) -> set[str]:
+        return {key for key, _ in self._entries()} | set(self.module._modules)
+
+    def check(self) -> None:
+        if self._sizes() == self.sizes and all(
+            self.module._parameters.get(key) is None and self.module._buffers.get(key) is None
+            for key in self.empty
+        ):
+            return
+        names = self._names()
+        filled = {key for key, value in self._entries() if value is not None} & set(self.empty)
+        new, gone = sorted((names - self.names) | filled), sorted(self.names - names)
+        of = f" of {self.name}" if self.name else ""
+        what = f"{', '.join(new)}{of} was added to" if new else f"{', '.join(gone)}{of} was removed from"
+        raise InvalidProgram(
+            f"{what} the model after the training was attached: it would be no part of the "
+            "training's state. Make it before pliant.attach (a buffer with its shape, a lazy module "
+            "by a call of the model)"
+        )
+
+
+class ModelTensors:
+    """The parameters and buffers of a model that is attached."""
+
+    def __init__(self, model: torch.nn.Module) -> None:
+        _check(model)
+        persistent = set(model.state_dict().keys())
+        self.names = {parameter: name for name, parameter in model.named_parameters()}
+        self.parameters: dict[str, Mirror] = {}  # that are trained
+        self.frozen: dict[str, Mirror] = {}
+        self.buffers: dict[str, Mirror] = {}
+        self.trained = [parameter for parameter in self.names if parameter.requires_grad]
+        if not self.trained:
+            raise InvalidProgram(
+                "no parameter of the model requires a gradient: there is nothing to train"
+            )
+        mirrors: dict[int, Mirror] = {}
+        for parameter, name in self.names.items():
+            mirror = mirrors[id(parameter)] = Mirror(parameter)
+            (self.parameters if parameter.requires_grad else self.frozen)[name] = mirror
+        for name, buffer in model.named_buffers():
+            # What the model does not save (a mask) goes where a loaded model does not find it.
+            whole = f"model.{name}" if name in persistent else f"buffers.{name}"
+            self.buffers[whole] = mirrors[id(buffer)] = Mirror(buffer)
+        self._of_parameters = _places(model, mirrors, "_parameters")
+        self._of_buffers = _places(model, mirrors, "_buffers")
+        self._structures = [_Structure(name, module) for name, module in model.named_modules()]
+        self._frozen_parameters = {n: p for p, n in self.names.items() if not p.requires_grad}
+        self._versions: list[int] = []
+
+    def begin_batch(self) -> None:
+        self._versions = [place.version() for place in self._of_parameters]
+
+    def end_batch(self) -> None:
+        """After a batch of training: buffers that were replaced are taken over. Parameters do not
+        change in mid step: who would change them, and how often, depends on who else trains."""
+        for place, version in zip(self._of_parameters, self._versions, strict=True):
+            if place.moved() or place.version() != version:
+                raise self._changed_in_mid_step(place)
+        self._end_forward()
+
+    def end_evaluation(self) -> None:
+        """After a batch of the test data. A program may put averaged parameters in the place of the
+        trained ones, and these back."""
+        for place in self._of_parameters:
+            if place.moved():
+                raise self._changed_in_mid_step(place)
+        self._end_forward()
+
+    @staticmethod
+    def _changed_in_mid_step(place: _Place) -> InvalidProgram:
+        return InvalidProgram(
+            f"the parameter {place.name} of the model was changed in mid step, by forward or by the "
+            "loop over the step: change parameters after step.commit(), and keep what forward "
+            "changes in a buffer (self.register_buffer)"
+        )
+
+    def _end_forward(self) -> None:
+        for place in self._of_buffers:
+            if place.moved():
+                place.take_over("buffer")
+        for structure in self._structures:
+            structure.check()
+        for name, parameter in self._frozen_parameters.items():
+            # Who trains what is settled at the start: other gradients would stay with this learner.
+            if parameter.requires_grad:
+                raise InvalidProgram(
+                    f"{name} requires a gradient, which it did not when the training was attached: "
+                    "let all that is trained at some time require one from the start, and give its "
+                    "parameter group a learning rate of 0 until then"
+                )
+
+    def end_step(self) -> None:
+        """After a commit: whatever was replaced is taken over."""
+        for place in self._of_parameters:
+            present = place.holder.get(place.key)
+            if present is not None and present is not place.tensor:
+                raise InvalidProgram(
+                    f"the parameter {place.name} of the model is another one since the training was "
+                    "attached, which the optimizer does not train: change its values instead "
+                    "(with torch.no_grad(): parameter.copy_(values))"
+                )
+            if place.moved():
+                place.take_over("parameter")
+        self._end_forward()
+
+
+def _places(model: torch.nn.Module, mirrors: dict[int, Mirror], which: str) -> list[_Place]:
+    found = [
+        (f"{prefix}.{key}" if prefix else key, holder, key, tensor)
+        for prefix, module in model.named_modules()
+        for holder in (getattr(module, which),)
+        for key, tensor in holder.items()
+        if tensor is not None
+    ]
+    places = Counter(id(tensor) for *_, tensor in found)
+    return [
+        _Place(name, holder, key, tensor, mirrors[id(tensor)], places[id(tensor)] > 1)
+        for name, holder, key, tensor in found
+    ]
+
+
+def _check(model: torch.nn.Module) -> None:
+    devices: dict[torch.device, str] = {}
+    for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
+        if torch.nn.parameter.is_lazy(tensor):
+            raise InvalidProgram(
+                f"{name} has no shape yet: call the model once with a batch before pliant.attach"
+            )
+        if tensor.is_meta:
+            raise InvalidProgram(f"{name} is on the device meta: it holds no values yet")
+        devices.setdefault(tensor.device, name)
+    if len(devices) > 1:
+        found = ", ".join(f"{name} on {device}" for device, name in devices.items())
+        raise InvalidProgram(
+            f"the model is on several devices ({found}): a learner's must be on one"
+        )
