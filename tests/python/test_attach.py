@@ -340,7 +340,7 @@ class AttachTest(unittest.TestCase):
 
     def test_what_is_wrong_is_said(self):
         cases = {
-            "iterate it to its end": lambda step: step.commit(),
+            "the step is not complete": lambda step: step.commit(),
             "committed already": lambda step: ([step.backward(self.loss(b)) for b in step], step.commit(), step.commit()),
             "was not committed": lambda step: [step.backward(self.loss(b)) for b in step],
             "a tensor of one number": lambda step: [step.backward(3.0) for _ in step],
@@ -367,7 +367,12 @@ class AttachTest(unittest.TestCase):
             with self.assertRaisesRegex(InvalidProgram, "program's .*16, but the job's is 32"):
                 self.make()
         with self.assertRaisesRegex(InvalidProgram, "DataLoader: give its dataset"):
-            pliant.attach(Net(), None, torch.utils.data.DataLoader(data()), epochs=1)
+            net = Net()
+            optimizer = torch.optim.SGD(net.parameters(), lr=1)
+            pliant.attach(
+                net, optimizer, torch.utils.data.DataLoader(data()), epochs=1,
+                checkpoint_dir=next(self.folders),
+            )  # fmt: skip
         self.make()
         self.assertIsNotNone(self.train(), "and none of them is left open")
 

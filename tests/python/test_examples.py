@@ -413,9 +413,9 @@ class CompatibilityTest(unittest.TestCase):
                         if not refused:
                             self.assertFalse(is_keras(model_of(module)))
                             continue
-                        for use in (pliant.attach, pliant.FabricModel):
+                        for use, settings in ((pliant.attach, {"epochs": 1}), (pliant.FabricModel, {})):
                             with self.assertRaisesRegex(InvalidProgram, "Keras 3 is needed"):
-                                use(model_of(module), None, None)
+                                use(model_of(module), None, None, **settings)
                 self.assertFalse(is_keras(Plain()))
 
     def test_both_modules_have_the_class(self):

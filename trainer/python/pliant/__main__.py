@@ -1,4 +1,4 @@
-"""`python -m pliant doctor`: what works here, and what does not."""
+"""`python -m pliant`: what works here, and what does not."""
 
 import sys
 

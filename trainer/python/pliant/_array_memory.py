@@ -1,7 +1,7 @@
 """Tensors and arrays of registered state, in memory that is registered.
 
-Where an object hands out the same memory each time, as a module does, that memory is the training's,
-and costs nothing. What it hands out anew is copied.
+Where an object hands out the same memory each time, as a module does, that memory is the
+training's, and costs nothing. What it hands out anew is copied.
 """
 
 import ctypes

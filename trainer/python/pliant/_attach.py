@@ -1,9 +1,9 @@
-"""Which framework a model is of."""
+"""The front door: which framework a model is of, and what each setting means."""
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from .errors import InvalidProgram
 from .process import Guard
@@ -11,13 +11,13 @@ from .process import Guard
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable
-    from typing import Literal
 
     import keras
     import torch
 
     from ._keras import elastic as of_keras
-    from ._loop import Elastic, OnNonFinite
+    from ._loop import Elastic
+    from ._settings import LossReduction, OnNonFinite
     from ._torch import elastic as of_torch
     from ._torch.batches import Collate
 
@@ -26,11 +26,12 @@ def is_keras(model: Any) -> bool:
     """On PyTorch a Keras model is a torch module, too. InvalidProgram: it is of Keras 2."""
     keras = sys.modules.get("keras")
     if _is_of_keras_2(model, str(getattr(keras, "__version__", ""))):
-        Guard()  # whose hook turns what nobody catches into the exit code of a wrong program
-        raise InvalidProgram(
-            "the model is of Keras 2 (tf_keras, or tf.keras of a TensorFlow before 2.16): Keras 3 "
-            "is needed, as tf.keras is from 2.16 on where TF_USE_LEGACY_KERAS is not set"
-        )
+        with Guard().beginning():
+            raise InvalidProgram(
+                "the model is of Keras 2 (tf_keras, or tf.keras of a TensorFlow before 2.16): "
+                "Keras 3 is needed, as tf.keras is from 2.16 on where TF_USE_LEGACY_KERAS is not "
+                "set"
+            )
     return keras is not None and isinstance(model, keras.Model)
 
 
@@ -59,7 +60,7 @@ def attach(
     seed: int | None = None,
     logical_shards: int | None = None,
     drop_last: bool = False,
-    loss_reduction: Literal["mean", "sum"] = "mean",
+    loss_reduction: LossReduction = "mean",
     on_nonfinite: OnNonFinite = "stop",
     scaler: of_torch.Scaler | None = None,
     num_workers: int = 0,
@@ -89,17 +90,102 @@ def attach(
     checkpoint_dir: str | os.PathLike[str] | None = None,
     name: str | None = None,
 ) -> of_keras.KerasElastic: ...
-def attach(model: Any, optimizer: Any, train_data: Any, **settings: Any) -> Elastic[Any]:
-    """Makes a training elastic: of a torch.nn.Module or of a keras.Model.
+def attach(
+    model: Any,
+    optimizer: Any,
+    train_data: Any,
+    *,
+    epochs: int,
+    batch_size: int | None = None,
+    test_data: Any = None,
+    evaluate: Callable[[Any], Any] | None = None,
+    loss: str | Callable[[Any, Any], Any] | None = None,
+    collate: Collate | None = None,
+    seed: int | None = None,
+    logical_shards: int | None = None,
+    drop_last: bool = False,
+    loss_reduction: Literal["mean", "sum"] = "mean",
+    on_nonfinite: Literal["stop", "skip", "warn"] = "stop",
+    scaler: Any = None,
+    num_workers: int = 0,
+    overlap: bool = True,
+    threads: int | None = None,
+    checkpoint_dir: str | os.PathLike[str] | None = None,
+    name: str | None = None,
+) -> Elastic[Any]:
+    """Makes the training of a torch.nn.Module or a keras.Model elastic.
 
     In a pod of an ElasticTrainingJob the job decides who trains. Elsewhere this process trains
     alone, with the same result, writes checkpoints, and goes on from the newest that it finds.
-    `settings` are in docs/python.md; those of one framework only are named there.
+    Iterate `steps()` of what is returned. InvalidProgram: something given here is wrong.
+
+    Arguments:
+        model: on one device, with all its parameters and buffers.
+        optimizer: of PyTorch, any whose step needs gradients only: not LBFGS. Of Keras, an
+            optimizer or its name.
+        train_data: a map-style dataset (`__len__`, `__getitem__`), or one with `__len__` and
+            `stream(shard, start)` (see StreamShard); with Keras also arrays (inputs, truth).
+        epochs: passes over the training data.
+        batch_size: samples of the global batch, over all learners. None: the job's or, alone, 256.
+        test_data: as train_data; evaluated after each epoch.
+        evaluate: called with a batch of the test data, in evaluation mode and without gradients.
+            Returns the loss, or the loss and how many samples are right. With Keras it may be left
+            out: then `loss` is taken.
+        loss: Keras only: as Keras takes it. A program that hands in gradients of its own
+            (step.backward) needs none.
+        collate: makes a batch of a list of samples, as DataLoader's collate_fn.
+        seed: of the order of the data, and of what a batch draws. None: the job's, else 0. The
+            model's first parameters are the program's: seed the framework before it is built.
+        logical_shards: parts that a batch is computed in, a power of two; the result depends on
+            it. None: the job's or, alone, 1.
+        drop_last: leave out the samples that do not fill an epoch's last batch. Otherwise that
+            batch is smaller, and BatchNorm fails on a shard of one sample.
+        loss_reduction: PyTorch only: what the loss is over a batch, "mean" or "sum".
+        on_nonfinite: what is done with a step whose loss or gradient is not finite: "stop" (exit
+            code 2), "skip" (at most 100 in a row) or "warn". With a scaler, of the loss: it skips
+            steps by itself while it looks for its scale.
+        scaler: PyTorch only: a torch.amp.GradScaler.
+        num_workers: processes that load data ahead. 0: they are loaded between two batches.
+        overlap: PyTorch only: gradients travel while the backward pass goes on. False: when it is
+            over, for a program that calls it several times for some batches and once for others.
+        threads: of each operation on the CPU; part of the result. None: OMP_NUM_THREADS, else 1.
+        checkpoint_dir: None: PLIANT_CHECKPOINT_DIR, else ./checkpoints. In a job always its volume.
+        name: of the training, in logs. None: the model's.
     """
+    common = {
+        "epochs": epochs,
+        "batch_size": batch_size,
+        "test_data": test_data,
+        "evaluate": evaluate,
+        "collate": collate,
+        "seed": seed,
+        "logical_shards": logical_shards,
+        "drop_last": drop_last,
+        "on_nonfinite": on_nonfinite,
+        "num_workers": num_workers,
+        "threads": threads,
+        "checkpoint_dir": checkpoint_dir,
+        "name": name,
+    }
+    of_torch_only = {"loss_reduction": loss_reduction, "scaler": scaler, "overlap": overlap}
     if is_keras(model):
+        defaults = {"loss_reduction": "mean", "scaler": None, "overlap": True}
+        for setting, value in of_torch_only.items():
+            if value is not defaults[setting] and value != defaults[setting]:
+                _refuse(f"{setting} is for PyTorch models, and this is a Keras model: leave it out")
         from ._keras.elastic import attach as attach_keras
 
-        return attach_keras(model, optimizer, train_data, **settings)
+        return attach_keras(model, optimizer, train_data, loss=loss, **common)
+    if loss is not None:
+        _refuse(
+            "loss is for Keras models, and this is none: the loop computes the loss of a PyTorch "
+            "model, step.backward(loss)"
+        )
     from ._torch.elastic import attach as attach_torch
 
-    return attach_torch(model, optimizer, train_data, **settings)
+    return attach_torch(model, optimizer, train_data, **of_torch_only, **common)
+
+
+def _refuse(message: str) -> None:
+    with Guard().beginning():
+        raise InvalidProgram(message)

@@ -116,6 +116,7 @@ class Learner:
     ) -> None:
         self._library = _native.library()
         self._handle = ctypes.c_void_p()
+        self._opened = False
         self._work = _native.Work()
         options = _native.Options(
             name=name.encode(),
@@ -125,9 +126,16 @@ class Learner:
             keep_freed_memory=1,
         )
         self._check(self._library.pliant_open(ctypes.byref(options), ctypes.byref(self._handle)))
+        self._opened = True
 
     def _check(self, status: int) -> None:
         if status < 0:
+            if self._opened and self.closed:
+                raise InvalidProgram(
+                    "this training is closed: pliant.attach was called again, or its end was "
+                    "reached. A process trains one thing at a time: attach the next when the loop "
+                    "over the steps is over"
+                )
             message = self._library.pliant_last_error().decode(errors="replace")
             raise InvalidProgram(message) if status == _native.INVALID else PliantError(message)
 
@@ -136,7 +144,7 @@ class Learner:
         return not self._handle
 
     def close(self) -> None:
-        """Ends what has not ended."""
+        """Ends what has not ended. What is called after it raises InvalidProgram."""
         handle, self._handle = self._handle, ctypes.c_void_p()
         self._library.pliant_close(handle)
 

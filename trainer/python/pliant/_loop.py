@@ -9,15 +9,16 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 from ._learner import Commit, Ending, Evaluated, Learner, Loaded, Shard
+from ._settings import Settings, whole_or_none
 from .errors import Diverged, InvalidProgram, PliantError, TrainingFailed
 from .process import Guard
 
-OnNonFinite = Literal["stop", "skip", "warn"]
 # With "skip", a training that only skips has gone wrong for good.
 _SKIPS_IN_A_ROW_MOST = 100
+_LEARNERS_MAX = 1 << 16
 
 
 @runtime_checkable
@@ -120,7 +121,7 @@ class Step:
     def shard(self) -> Shard:
         """The one whose batch is at hand."""
         if not isinstance(self._work, Shard):
-            raise PliantError(
+            raise InvalidProgram(
                 "no shard is at hand: its batch is what the loop over the step yields"
             )
         return self._work
@@ -160,26 +161,61 @@ class Step:
             return False  # all is done: the loop ends with this step
         commit = self._commit_at_hand()
         if self._ended:
-            raise PliantError("the step is committed already")
+            raise InvalidProgram(
+                "the step is committed already: call step.commit() once, after the loop over it"
+            )
         self._ended = True
         self._taken = self._elastic._commit(commit, max_norm)
         return self._taken
 
     def _commit_at_hand(self) -> Commit:
         if not isinstance(self._work, Commit):
-            raise PliantError("the step is not complete: iterate it to its end first")
+            raise InvalidProgram(
+                "the step is not complete: its loss, its gradient and its commit come after the "
+                "loop over it (for batch in step: ...), which goes to its end"
+            )
         return self._work
 
     def _finish(self) -> Ending | None:
         if isinstance(self._work, Ending):
             return self._work
         if not self._ended:
-            raise PliantError("the step was not committed: call step.commit() at its end")
+            raise InvalidProgram(
+                "the step was not committed: call step.commit() at its end, in place of "
+                "optimizer.step()"
+            )
         self._elastic._finish_commit(self._taken)
         return None
 
 
 StepT = TypeVar("StepT", bound=Step)
+
+
+def say(line: str) -> None:
+    """To whoever watches the program, and in a job its log."""
+    print(f"pliant: {line}", file=sys.stderr, flush=True)
+
+
+def loss_and_correct(said: Any) -> tuple[float, float]:
+    """What `evaluate` returned: the loss, or the loss and how many samples are right."""
+    if isinstance(said, tuple) and len(said) == 2:
+        return one_number("the loss that evaluate returned", said[0]), one_number(
+            "the number of right samples that evaluate returned", said[1]
+        )
+    if said is None or isinstance(said, tuple):
+        raise InvalidProgram(
+            f"evaluate returned {'None' if said is None else f'{len(said)} values'}: it returns "
+            "the loss of the batch, or (loss, how many of its samples are right)"
+        )
+    return one_number("the loss that evaluate returned", said), 0.0
+
+
+def one_number(what: str, value: Any) -> float:
+    """Of a number, or a tensor of one."""
+    try:
+        return float(value)
+    except (TypeError, ValueError, RuntimeError):
+        raise InvalidProgram(f"{what} is a {type(value).__name__}: it must be one number") from None
 
 
 class Elastic(abc.ABC, Generic[StepT]):
@@ -197,16 +233,11 @@ class Elastic(abc.ABC, Generic[StepT]):
         learner: Learner,
         guard: Guard,
         *,
+        settings: Settings,
         train_samples: int,
         test_samples: int,
-        epochs: int,
-        global_batch_size: int | None,
-        logical_shards: int | None,
-        seed: int | None,
-        drop_last: bool,
         in_order: bool,
         loss_is_mean: bool,
-        on_nonfinite: OnNonFinite,
     ) -> None:
         self._learner = learner
         self._guard = guard
@@ -214,17 +245,18 @@ class Elastic(abc.ABC, Generic[StepT]):
         self.plan = learner.describe(
             train_samples=train_samples,
             test_samples=test_samples,
-            epochs=epochs,
-            global_batch_size=global_batch_size,
-            logical_shards=logical_shards,
-            seed=seed,
-            drop_last=drop_last,
+            epochs=settings.epochs,
+            global_batch_size=settings.batch_size,
+            logical_shards=settings.logical_shards,
+            seed=settings.seed,
+            drop_last=settings.drop_last,
             in_order=in_order,
         )
-        self.epochs = epochs
+        self._names_shards = settings.logical_shards is not None
+        self.epochs = settings.epochs
         self.evaluates = test_samples > 0
         self._loss_is_mean = loss_is_mean
-        self._on_nonfinite = on_nonfinite
+        self._on_nonfinite = settings.on_nonfinite
         self._counters = Counters()
         self._started = False
         self._steps_taken = 0  # in all, as far as this process has seen them
@@ -235,6 +267,7 @@ class Elastic(abc.ABC, Generic[StepT]):
         self._correct = 0.0
         self._loss_known = False
         self._told_of_loss = False
+        self._told_where = False
         self.ending: Ending | None = None
         # Called with each line of metrics.jsonl, on one learner at a time.
         self.on_metrics: list[Callable[[dict[str, Any]], None]] = []
@@ -256,13 +289,15 @@ class Elastic(abc.ABC, Generic[StepT]):
         a metric. Changed only between a step's `commit` and the next step. Before the first
         step."""
         if self._started:
-            raise PliantError("register state before the first step")
+            raise InvalidProgram(
+                f"register({name!r}, ...) comes too late: register state before the first step"
+            )
         self._add_state(name, what)
 
     def watch(self, watcher: Watcher) -> None:
         """A progress bar, TensorBoard's events, an early stop ... Before the first step."""
         if self._started:
-            raise PliantError("watch before the first step")
+            raise InvalidProgram("watch(...) comes too late: call it before the first step")
         watcher.begin(self)
         self._watchers.append(watcher)
         self.on_metrics.append(watcher.on_metrics)
@@ -283,8 +318,7 @@ class Elastic(abc.ABC, Generic[StepT]):
         (None: on as many as there are for it). It gets what its job's limits and its fair share
         allow, and may stay as it is. To be called alike on all learners, so between a step's
         `commit` and the next step."""
-        if learners is not None and learners < 1:
-            raise InvalidProgram(f"request_learners({learners}): at least one, or None")
+        learners = whole_or_none("request_learners: learners", learners, 1, _LEARNERS_MAX)
         self._counters.learners_asked = learners or 0
         self._learner.request_learners(self._counters.learners_asked)
 
@@ -292,29 +326,77 @@ class Elastic(abc.ABC, Generic[StepT]):
         """The steps that are left, in order. Ends when the training is complete. A learner that is
         told to leave ends its process here (SystemExit)."""
         if self._started:
-            raise PliantError("a training's steps are iterated once")
+            raise InvalidProgram(
+                "the steps of a training are iterated once: call pliant.attach for another one"
+            )
         self._started = True
         Elastic.present = self
-        self._prepare()
-        self._learner.start()
         step: StepT | None = None
         try:
+            self._say_what_a_batch_is()
+            self._guard.at_close(self._release)
+            self._prepare()
+            self._learner.start()
             while True:
                 work = self._next_of_step()
                 if isinstance(work, Ending):
                     return self._end(work)
+                self._say_where_it_goes_on(work.step)
                 step = self._make_step(work)
                 yield step
                 ending, step = step._finish(), None
                 if ending:
                     return self._end(ending)
         except GeneratorExit:
-            if step is not None and step._ended and not self._learner.closed:
-                step._finish()
+            if not self._learner.closed:
+                if step is not None and step._ended:
+                    step._finish()
+                self._say_that_the_loop_was_left()
             raise
         except PliantError as error:
             self._guard.fail(error)
             raise
+
+    # ---- What people are told ----
+
+    def _say_what_a_batch_is(self) -> None:
+        """Where the program did not choose it: some layers and losses look at a whole batch."""
+        shards, samples = self.plan.logical_shards, self.plan.global_batch_size
+        if shards == 1 or self._names_shards:
+            return
+        say(
+            f"a batch of {samples} samples is computed as {shards} logical shards of "
+            f"{samples // shards}: BatchNorm, mixup and losses over pairs of samples see "
+            f"{samples // shards} at a time (logical_shards of pliant.attach, of a job "
+            "spec.training.logicalShards)"
+        )
+
+    def _say_where_it_goes_on(self, step: int) -> None:
+        if self._told_where:
+            return
+        self._told_where = True
+        if self.job.alone and step > 0:
+            say(
+                f"goes on from step {step} of {self.total_steps} in {self.job.checkpoint_dir}; "
+                "another checkpoint_dir, or none of that folder, begins anew"
+            )
+
+    def _say_that_it_was_complete(self, step: int) -> None:
+        if self.job.alone and not self._told_where:
+            say(
+                f"complete already: {self.job.checkpoint_dir} holds the training's end, after step "
+                f"{step}. No step was taken, and settings that are new had no effect; another "
+                "checkpoint_dir, or none of that folder, begins anew"
+            )
+
+    def _say_that_the_loop_was_left(self) -> None:
+        if self._counters.stopped or self._step + 1 >= self.total_steps:
+            return
+        say(
+            f"the loop over the steps was left after step {self._step} of {self.total_steps}: the "
+            "training is not complete, and there is no final model. elastic.stop() before the next "
+            "step ends it with one"
+        )
 
     def close(self) -> None:
         """Gives up what has not ended, and lets go of the model."""
@@ -323,7 +405,6 @@ class Elastic(abc.ABC, Generic[StepT]):
             Elastic.present = None
         with contextlib.ExitStack() as last:  # upwards, and all of it, whatever a watcher raises
             last.callback(self._guard.close)
-            last.callback(self._release)
             for watcher in reversed(watchers):
                 last.callback(watcher.end)
 
@@ -419,14 +500,15 @@ class Elastic(abc.ABC, Generic[StepT]):
 
     def _report(self, loss: float, correct: Any) -> None:
         self._loss += loss
-        self._correct += 0.0 if correct is None else float(correct)
+        if correct is not None:
+            self._correct += one_number("the number of right samples (correct)", correct)
         self._loss_known = True
 
     def _end_shard(self, shard: Shard) -> None:
         self._end_batch(shard)
         if not self._loss_known and not self._told_of_loss:
             self._told_of_loss = True
-            print("pliant: no loss is reported: step.backward(loss) does it", file=sys.stderr)
+            say("no loss is reported: step.backward(loss) does it")
         self._answer(shard, self._loss, self._correct)
 
     def _answer(self, shard: Shard, loss: float, correct: float) -> None:
@@ -465,7 +547,7 @@ class Elastic(abc.ABC, Generic[StepT]):
         skip = self._on_nonfinite == "skip"
         if in_a_row == 1:
             done = "skipped" if skip else "taken"
-            print(f"pliant: step {commit.step} is {done} although {what}", file=sys.stderr)
+            say(f"step {commit.step} is {done} although {what}")
         return not skip
 
     def _hear_of(self, evaluated: Evaluated) -> None:
@@ -512,9 +594,12 @@ class Elastic(abc.ABC, Generic[StepT]):
         if ending.reason == "Failed":
             raise TrainingFailed(ending.message, ending.exit_code)
         if ending.reason == "Interrupted":
+            if self.job.alone:
+                say(f"interrupted: the next run goes on from {self.job.checkpoint_dir}")
             raise KeyboardInterrupt
         if ending.reason == "Drained":
             raise SystemExit(0)
+        self._say_that_it_was_complete(ending.step)
         if self._steps_taken < ending.step:
             self._load_final()
 
@@ -546,5 +631,5 @@ class Counters:
 def request_learners(learners: int | None) -> None:
     """As the method of the training that runs in this process (Elastic.request_learners)."""
     if Elastic.present is None:
-        raise PliantError("request_learners: no training runs in this process")
+        raise InvalidProgram("request_learners: no training runs in this process")
     Elastic.present.request_learners(learners)

@@ -84,12 +84,14 @@ class PlainMemory:
     def _too_large(self, value: Any, size: int, room: int) -> str:
         said = (
             f"the state that was registered takes {size} bytes{_largest(value, self._keep)}, and "
-            f"had room for {room}, as settled at the start: state that grows cannot be handed over. "
+            f"had room for {room}, as settled at the start: state that grows cannot be handed "
+            "over. "
         )
         if self._late:
             return said + (
-                f"{self._late[0]} is a tensor or an array that was not there, or had another shape, "
-                "when the training began: make it before the first step, as large as it will be"
+                f"{self._late[0]} is a tensor or an array that was not there, or had another "
+                "shape, when the training began: make it before the first step, as large as it "
+                "will be"
             )
         return said + (
             "Of a list keep the last so many (a deque with maxlen), of what is counted the sum"

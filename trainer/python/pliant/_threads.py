@@ -7,6 +7,8 @@ first time, which is when a model is built: so it is set when pliant is imported
 import os
 import sys
 
+from ._settings import threads_from_environment
+
 _XLA_ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
 _settled_late = False
 
@@ -27,7 +29,7 @@ def settle_in_environment() -> None:
 def threads_of(backend: str, asked: int | None) -> int:
     """How many there are, `asked` being what the program wants."""
     if backend != "tensorflow":
-        return asked or int(os.environ.get("OMP_NUM_THREADS") or 1)
+        return asked or threads_from_environment()
     if _settled_late:
         print(
             "pliant: import pliant before tensorflow and keras, or set TF_NUM_INTRAOP_THREADS: how "

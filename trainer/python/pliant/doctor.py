@@ -10,9 +10,17 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from . import _gpus
+from . import __version__, _gpus
 
-USAGE = "usage: python -m pliant doctor"
+_USAGE = """usage: python -m pliant doctor
+
+Says what works on this machine: Python, the library, PyTorch, Keras, GPUs, the job that the
+environment describes; and tries a training with each framework that is installed. Ends with 0 if
+one of them works and nothing else is wrong, else with 1.
+
+  --help     this text
+  --version  the version of the package
+"""
 
 
 class Trouble(Exception):
@@ -197,8 +205,14 @@ _FRAMEWORKS = {"torch", "keras"}
 
 
 def main(arguments: list[str]) -> int:
+    if arguments in (["--help"], ["-h"], ["doctor", "--help"], ["doctor", "-h"]):
+        print(_USAGE, end="")
+        return 0
+    if arguments == ["--version"]:
+        print(f"pliant {__version__}")
+        return 0
     if arguments != ["doctor"]:
-        print(USAGE, file=sys.stderr)
+        print(_USAGE, end="", file=sys.stderr)
         return 2
     worst = 0
     for name, check in _CHECKS.items():

@@ -1,8 +1,10 @@
 """A learner and the process around it: how an exception that nobody caught reaches the job."""
 
 import atexit
+import contextlib
 import sys
 import traceback
+from collections.abc import Callable, Iterator
 from types import TracebackType
 
 from ._learner import Learner
@@ -38,6 +40,7 @@ class Guard:
         if Guard._present is not None:
             Guard._present.close()
         _install_hook()
+        self._at_close: list[Callable[[], None]] = []
         self._learner: Learner | None = None
         self._streams: KeptStreams | None = None
 
@@ -47,6 +50,18 @@ class Guard:
             self._streams = KeptStreams(learner)
         Guard._present = self
         atexit.register(self.close)
+
+    @contextlib.contextmanager
+    def beginning(self) -> Iterator[None]:
+        """What is wrong before the first step reaches the job, too, if there is one."""
+        try:
+            yield
+        except PliantError as error:
+            if self._learner is None:
+                with contextlib.suppress(PliantError):  # which the job was told of, then
+                    self.watch(Learner(name="program", framework="unknown"))
+            self.fail(error)
+            raise
 
     def fail(self, error: BaseException, *, shown: bool = False) -> None:
         """The learner ends as failed. Waits until the job has heard of it. `shown`: the traceback
@@ -60,17 +75,24 @@ class Guard:
         self._learner.fail(message, wrong_input=wrong_input)
         self.close()
 
+    def at_close(self, let_go: Callable[[], None]) -> None:
+        """What else holds something of the program until then."""
+        self._at_close.append(let_go)
+
     def close(self) -> None:
         if self._learner is None:
             return
-        if self._streams is not None:
-            self._streams.close()
-            self._streams = None
-        self._learner.close()
-        self._learner = None
-        atexit.unregister(self.close)
+        learner, self._learner = self._learner, None
+        streams, self._streams = self._streams, None
         if Guard._present is self:
             Guard._present = None
+        atexit.unregister(self.close)
+        with contextlib.ExitStack() as last:  # upwards, and all of it, whatever one of them raises
+            last.callback(learner.close)
+            if streams is not None:
+                last.callback(streams.close)
+            for let_go in self._at_close:
+                last.callback(let_go)
 
     @classmethod
     def present(cls) -> "Guard | None":
@@ -96,5 +118,10 @@ def _on_uncaught(
     guard = Guard.present()
     if guard is not None:
         guard.fail(error, shown=True)
-    if isinstance(error, PliantError):
+    if isinstance(error, PliantError) and not _is_interactive():
         raise SystemExit(error.exit_code)
+
+
+def _is_interactive() -> bool:
+    """At a prompt an error ends what was typed, and nothing else."""
+    return hasattr(sys, "ps1") or bool(sys.flags.interactive)

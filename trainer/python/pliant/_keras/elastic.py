@@ -9,11 +9,12 @@ from typing import Any
 import keras
 
 from .._learner import Commit, Learner, Shard
-from .._loop import Elastic, OnNonFinite, Stateful, Step
+from .._loop import Elastic, Stateful, Step, loss_and_correct, one_number
 from .._seeds import mix
+from .._settings import OnNonFinite, Settings, function_or_none
 from .._threads import threads_of
 from .._workers import Workers
-from ..errors import InvalidProgram, PliantError
+from ..errors import InvalidProgram
 from ..process import Guard
 from .batches import Batches, Collate, size_of
 from .engine import Engine, engine_of_backend, parts_of
@@ -48,26 +49,27 @@ class KerasElastic(Elastic[KerasStep]):
         optimizer: keras.optimizers.Optimizer,
         engine: Engine,
         *,
+        settings: Settings,
         train: Batches,
         test: Batches | None,
         evaluate: Evaluate | None,
-        num_workers: int,
-        **description: Any,
+        loss_is_mean: bool,
     ) -> None:
         super().__init__(
             learner,
             guard,
+            settings=settings,
             train_samples=train.size,
             test_samples=0 if test is None else test.size,
             in_order=train.in_order,
-            **description,
+            loss_is_mean=loss_is_mean,
         )
         self._model = model
         self._optimizer = optimizer
         self._engine = engine
         self._train = train
         self._test = test
-        self._num_workers = num_workers
+        self._num_workers = settings.num_workers
         self._workers: Workers | None = None
         self._evaluate = evaluate or engine.evaluate
         self._state = ModelState(engine, model, optimizer)
@@ -125,11 +127,14 @@ class KerasElastic(Elastic[KerasStep]):
 
     def _take_gradients(self, loss: Any, gradients: Sequence[Any], correct: Any) -> None:
         arrays = [None if each is None else self._engine.array(each) for each in gradients]
-        self._hand_in(float(loss), correct, arrays)
+        self._hand_in(one_number("the loss", loss), correct, arrays)
 
     def _hand_in(self, loss: float, correct: Any, gradients: list[Any]) -> None:
         if self._handed_in:
-            raise PliantError("the batch at hand was trained already")
+            raise InvalidProgram(
+                "the batch at hand was trained already: call step.train(batch) or "
+                "step.backward(loss, gradients) once for each"
+            )
         scale = len(self._shard.samples) if self._loss_is_mean else 1.0
         self._handed_in = self._gradients.hand_in(
             self._learner, self._shard.gradient, gradients, scale
@@ -148,8 +153,7 @@ class KerasElastic(Elastic[KerasStep]):
     def _evaluate_batch(self, shard: Shard) -> tuple[float, float]:
         assert self._test is not None
         said = self._evaluate(self._load(self._test, shard))
-        loss, correct = said if isinstance(said, tuple) else (said, 0.0)
-        return float(loss), float(correct)
+        return loss_and_correct(said)
 
     # ---- The commit ----
 
@@ -217,63 +221,61 @@ def attach(
     checkpoint_dir: str | os.PathLike[str] | None = None,
     name: str | None = None,
 ) -> KerasElastic:
-    """Makes the training of a Keras model elastic, on TensorFlow, JAX or PyTorch.
-
-    loss: as Keras takes it. A program that hands in gradients of its own (step.backward) needs none.
-    train_data, test_data: arrays (inputs, truth), or map-style datasets of such pairs, or such with
-        `__len__` and `stream(shard, start)` (pliant.StreamShard). `collate` makes a batch of
-        samples; without it they are stacked.
-    evaluate: called with a batch of the test data; returns the loss, or the loss and how many
-        samples were right. Without it: the loss, in evaluation mode.
-    num_workers: processes that load data ahead; they must not use the framework below Keras.
-    threads: of each operation on the CPU, for PyTorch. TensorFlow and JAX have as many as
-        OMP_NUM_THREADS says when pliant is imported, else 1.
-    The other arguments are as with PyTorch (docs/python.md).
-    """
+    """As pliant.attach, of a Keras model."""
     guard = Guard()
-    engine_type = engine_of_backend()
-    threads = threads_of(keras.backend.backend(), threads)
-    learner = Learner(
-        name=name or model.name,
-        framework=f"keras {keras.__version__} {engine_type.describe(threads)}",
-        checkpoint_dir=os.fspath(checkpoint_dir) if checkpoint_dir else None,
-        gpu_problem=engine_type.gpu_problem(),
-    )
-    guard.watch(learner)
-    engine_type.settle(threads, bitwise=learner.job().bitwise)
-    try:
-        if epochs < 1:
-            raise InvalidProgram(f"epochs is {epochs}: it must be at least 1")
+    with guard.beginning():
+        settings = Settings.of(
+            epochs=epochs,
+            batch_size=batch_size,
+            logical_shards=logical_shards,
+            seed=seed,
+            drop_last=drop_last,
+            on_nonfinite=on_nonfinite,
+            num_workers=num_workers,
+            threads=threads,
+            checkpoint_dir=checkpoint_dir,
+            name=name,
+        )
+        function_or_none("evaluate", evaluate)
+        function_or_none("collate", collate)
         if test_data is not None and loss is None and evaluate is None:
             raise InvalidProgram("test_data need a loss, or evaluate: how they are tested")
+        engine_type = engine_of_backend()
+        of_cpu = threads_of(keras.backend.backend(), settings.threads)
+        learner = Learner(
+            name=settings.name or model.name,
+            framework=f"keras {keras.__version__} {engine_type.describe(of_cpu)}",
+            checkpoint_dir=settings.checkpoint_dir,
+            gpu_problem=engine_type.gpu_problem(),
+        )
+        guard.watch(learner)
+        engine_type.settle(of_cpu, bitwise=learner.job().bitwise)
         objective = None if loss is None else Objective(loss)
         train = Batches(train_data, size_of(train_data, "training"), collate)
         test = None
         if test_data is not None:
             test = Batches(test_data, size_of(test_data, "test"), collate)
         _build(model, train)
-        engine = engine_type(model, keras.optimizers.get(optimizer), objective)
+        engine = engine_type(model, _optimizer_of(optimizer), objective)
         return KerasElastic(
             learner,
             guard,
             model,
             engine.optimizer,
             engine,
+            settings=settings,
             train=train,
             test=test,
             evaluate=evaluate,
-            num_workers=num_workers,
-            epochs=epochs,
-            global_batch_size=batch_size,
-            logical_shards=logical_shards,
-            seed=seed,
-            drop_last=drop_last,
             loss_is_mean=objective is None or objective.is_mean,
-            on_nonfinite=on_nonfinite,
         )
-    except PliantError as error:
-        guard.fail(error)
-        raise
+
+
+def _optimizer_of(named: Any) -> keras.optimizers.Optimizer:
+    try:
+        return keras.optimizers.get(named)
+    except (ValueError, TypeError) as error:
+        raise InvalidProgram(f"the optimizer: {error}") from None
 
 
 def _build(model: keras.Model, train: Batches) -> None:

@@ -22,6 +22,11 @@ def size_of(data: Any, what: str) -> int:
             f"the {what} data are a DataLoader: give its dataset, and its collate_fn as `collate`; "
             "which samples make a batch is decided by the job"
         )
+    if isinstance(data, tuple | list) and data and all(hasattr(each, "shape") for each in data):
+        raise InvalidProgram(
+            f"the {what} data are {len(data)} tensors or arrays, of which each would be a sample: "
+            "give torch.utils.data.TensorDataset(*tensors)"
+        )
     if not hasattr(data, "__len__"):
         raise InvalidProgram(
             f"the {what} data ({type(data).__name__}) have no __len__: samples are dealt to "

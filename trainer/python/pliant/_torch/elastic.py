@@ -3,22 +3,32 @@
 import os
 import time
 from collections.abc import Callable
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol, get_args
 
 import torch
 import torch.multiprocessing
 
 from .._learner import Commit, Learner, Shard
-from .._loop import Elastic, OnNonFinite, Stateful, Step
+from .._loop import Elastic, Stateful, Step, loss_and_correct, one_number
 from .._seeds import mix
+from .._settings import (
+    LossReduction,
+    OnNonFinite,
+    Settings,
+    flag,
+    function_or_none,
+    one_of,
+    threads_from_environment,
+)
 from .._streams import is_stream
 from .._workers import Workers
-from ..errors import InvalidProgram, PliantError
+from ..errors import InvalidProgram
 from ..process import Guard
 from .batches import Batches, Collate, size_of
 from .final_model import load_final_model
 from .gradients import Gradients
 from .numerics import describe, gpu_problem, seed_all, settle
+from .optimizer_steps import OptimizerSteps
 from .training_state import TrainingState
 
 # Loss (mean over the batch, or its sum: see `attach`) and, where it means something, how many of
@@ -49,7 +59,7 @@ class TorchStep(Step):
 
     def report(self, loss: Any, correct: Any = None) -> None:
         """For a program that calls `backward` of its loss itself: what the loss was."""
-        self._elastic._report(float(loss), correct)
+        self._elastic._report(one_number("the loss", loss), correct)
 
 
 class TorchElastic(Elastic[TorchStep]):
@@ -60,41 +70,30 @@ class TorchElastic(Elastic[TorchStep]):
         model: torch.nn.Module,
         optimizer: torch.optim.Optimizer,
         *,
+        settings: Settings,
         train: tuple[Any, int],
         test: tuple[Any, int] | None,
         evaluate: Evaluate | None,
         collate: Collate | None,
-        epochs: int,
-        global_batch_size: int | None,
-        logical_shards: int | None,
-        seed: int | None,
-        drop_last: bool,
-        loss_reduction: Literal["mean", "sum"],
-        on_nonfinite: OnNonFinite,
+        loss_reduction: LossReduction,
         scaler: Scaler | None,
-        num_workers: int,
         overlap: bool,
     ) -> None:
         super().__init__(
             learner,
             guard,
+            settings=settings,
             train_samples=train[1],
             test_samples=test[1] if test else 0,
-            epochs=epochs,
-            global_batch_size=global_batch_size,
-            logical_shards=logical_shards,
-            seed=seed,
-            drop_last=drop_last,
             in_order=is_stream(train[0]),
             loss_is_mean=loss_reduction == "mean",
-            on_nonfinite=on_nonfinite,
         )
         self._model = model
         self._optimizer = optimizer
         self._evaluate = evaluate
         self._train = Batches(*train, collate, self.plan)
         self._test = Batches(*test, collate, self.plan) if test else None
-        self._num_workers = num_workers
+        self._num_workers = settings.num_workers
         self._workers: Workers | None = None
         self._scaler = scaler
         self._state = TrainingState(model, optimizer)
@@ -105,12 +104,14 @@ class TorchElastic(Elastic[TorchStep]):
             scaler.scale(torch.zeros((), device=self._state.parameters[0].device))
             self._state.add("scaler", scaler)
         self._gradients = Gradients(learner, self._state.parameters, overlap=overlap)
+        self._optimizer_steps: OptimizerSteps | None = None
 
     def _add_state(self, name: str, what: Stateful) -> None:
         self._state.add(name, what)
 
     def _prepare(self) -> None:
         self._state.register(self._learner)
+        self._optimizer_steps = OptimizerSteps(self._optimizer, self._model.parameters())
         if self._num_workers > 0:
             # Tensors travel by shared memory.
             context = torch.multiprocessing.get_context("fork")
@@ -174,8 +175,7 @@ class TorchElastic(Elastic[TorchStep]):
         for module, training in modes:
             module.training = training
         self._state.end_evaluation()
-        loss, correct = said if isinstance(said, tuple) else (said, 0.0)
-        return float(loss), float(correct)
+        return loss_and_correct(said)
 
     def _enter_commit(self, commit: Commit) -> None:
         self._position(commit)
@@ -189,11 +189,13 @@ class TorchElastic(Elastic[TorchStep]):
             self._scaler.unscale_(self._optimizer)
         if max_norm is not None:
             torch.nn.utils.clip_grad_norm_(self._state.parameters, max_norm, foreach=False)
-        if self._scaler is not None:
-            self._scaler.step(self._optimizer)
-            self._scaler.update()
-        else:
-            self._optimizer.step()
+        assert self._optimizer_steps is not None
+        with self._optimizer_steps.allowed():
+            if self._scaler is not None:
+                self._scaler.step(self._optimizer)
+                self._scaler.update()
+            else:
+                self._optimizer.step()
         return True
 
     def _learning_rate(self) -> float | None:
@@ -217,6 +219,8 @@ class TorchElastic(Elastic[TorchStep]):
         if self._workers is not None:
             self._workers.close()
             self._workers = None
+        if self._optimizer_steps is not None:
+            self._optimizer_steps.remove()
         self._gradients.remove()
         self._gradients.clear()
 
@@ -234,7 +238,7 @@ def attach(
     seed: int | None = None,
     logical_shards: int | None = None,
     drop_last: bool = False,
-    loss_reduction: Literal["mean", "sum"] = "mean",
+    loss_reduction: LossReduction = "mean",
     on_nonfinite: OnNonFinite = "stop",
     scaler: Scaler | None = None,
     num_workers: int = 0,
@@ -243,67 +247,72 @@ def attach(
     checkpoint_dir: str | os.PathLike[str] | None = None,
     name: str | None = None,
 ) -> TorchElastic:
-    """Makes a training elastic.
-
-    In a pod of an ElasticTrainingJob the job decides who trains. Elsewhere this process trains
-    alone, with the same result, writes checkpoints, and goes on from the newest that it finds.
-
-    train_data, test_data: map-style datasets, or such with `__len__` and `stream(shard, start)`
-        (pliant.StreamShard). `collate` as DataLoader's collate_fn.
-    batch_size: of the global batch, over all learners. None: the job's or, alone, 256.
-    evaluate: called with a batch of the test data after each epoch; returns the loss, or the loss
-        and how many samples were right.
-    seed: of the order of the data, and of what a batch draws. None: the job's, else 0. The model's
-        first parameters are the program's: seed torch before it is built.
-    drop_last: leave out the samples that do not fill an epoch's last batch. Otherwise it is smaller,
-        and BatchNorm fails on a shard of one sample.
-    loss_reduction: what the loss is over a batch: "mean" or "sum".
-    on_nonfinite: what to do with a step whose loss or gradient is not finite. With a scaler, of the
-        loss: it skips steps by itself while it looks for its scale, at most 100 in a row.
-    scaler: of mixed precision.
-    num_workers: processes that load data ahead; 0: they are loaded between two batches.
-    overlap: gradients travel while the backward pass goes on. False: when it is over, for a program
-        that calls it several times for some batches, and once for others.
-    threads: of each operation on the CPU. It is part of the result. None: OMP_NUM_THREADS, else 1.
-    checkpoint_dir: None: PLIANT_CHECKPOINT_DIR, else ./checkpoints. In a job its volume, always.
-    """
-    threads = threads or int(os.environ.get("OMP_NUM_THREADS") or 1)
+    """As pliant.attach, of a PyTorch model."""
     guard = Guard()
-    learner = Learner(
-        name=name or type(model).__name__,
-        framework=describe(threads),
-        checkpoint_dir=os.fspath(checkpoint_dir) if checkpoint_dir else None,
-        gpu_problem=gpu_problem(),
-    )
-    guard.watch(learner)
-    settle(threads, bitwise=learner.job().bitwise)
-    try:
-        if epochs < 1:
-            raise InvalidProgram(f"epochs is {epochs}: it must be at least 1")
+    with guard.beginning():
+        settings = Settings.of(
+            epochs=epochs,
+            batch_size=batch_size,
+            logical_shards=logical_shards,
+            seed=seed,
+            drop_last=drop_last,
+            on_nonfinite=on_nonfinite,
+            num_workers=num_workers,
+            threads=threads,
+            checkpoint_dir=checkpoint_dir,
+            name=name,
+        )
+        _check_kinds(model, optimizer, scaler)
+        one_of("loss_reduction", loss_reduction, get_args(LossReduction))
+        flag("overlap", overlap)
+        function_or_none("evaluate", evaluate)
+        function_or_none("collate", collate)
         if (test_data is None) != (evaluate is None):
             raise InvalidProgram(
                 "test_data and evaluate are given together: what is tested, and how"
             )
+        of_cpu = settings.threads or threads_from_environment()
+        learner = Learner(
+            name=settings.name or type(model).__name__,
+            framework=describe(of_cpu),
+            checkpoint_dir=settings.checkpoint_dir,
+            gpu_problem=gpu_problem(),
+        )
+        guard.watch(learner)
+        settle(of_cpu, bitwise=learner.job().bitwise)
         return TorchElastic(
             learner,
             guard,
             model,
             optimizer,
+            settings=settings,
             train=(train_data, size_of(train_data, "training")),
             test=None if test_data is None else (test_data, size_of(test_data, "test")),
             evaluate=evaluate,
             collate=collate,
-            epochs=epochs,
-            global_batch_size=batch_size,
-            logical_shards=logical_shards,
-            seed=seed,
-            drop_last=drop_last,
             loss_reduction=loss_reduction,
-            on_nonfinite=on_nonfinite,
             scaler=scaler,
-            num_workers=num_workers,
             overlap=overlap,
         )
-    except PliantError as error:
-        guard.fail(error)
-        raise
+
+
+def _check_kinds(model: Any, optimizer: Any, scaler: Any) -> None:
+    if not isinstance(model, torch.nn.Module):
+        raise InvalidProgram(
+            f"the model is a {type(model).__name__}: it must be a torch.nn.Module or a keras.Model"
+        )
+    if isinstance(optimizer, list | tuple | dict):
+        raise InvalidProgram(
+            f"{len(optimizer)} optimizers were given: a training has one. Put all parameters into "
+            "it, in groups (torch.optim.Adam([{'params': a.parameters(), 'lr': 1e-3}, ...])), and "
+            "where a step is not to move some, set their grad to None before step.commit()"
+        )
+    if not all(hasattr(optimizer, name) for name in ("param_groups", "state", "step")):
+        raise InvalidProgram(
+            f"the optimizer is a {type(optimizer).__name__}: it must be a torch.optim.Optimizer"
+        )
+    needed = ("scale", "unscale_", "step", "update", "state_dict", "load_state_dict")
+    if scaler is not None and not all(callable(getattr(scaler, name, None)) for name in needed):
+        raise InvalidProgram(
+            f"the scaler is a {type(scaler).__name__}: it must be a torch.amp.GradScaler"
+        )

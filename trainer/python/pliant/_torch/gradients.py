@@ -9,7 +9,7 @@ from torch.utils.hooks import RemovableHandle
 
 from .. import _native
 from .._learner import Commit, Learner, Shard
-from ..errors import InvalidProgram, PliantError
+from ..errors import InvalidProgram
 
 # Places in which gradients are made: as many as a learner has shards, and few in practice.
 _PLACES_MOST = 64
@@ -93,7 +93,7 @@ class Gradients:
     def backward(self, loss: torch.Tensor) -> None:
         """Adds the loss's gradient to the shard's."""
         if not self._held:  # what is in `grad` then is the global batch's
-            raise PliantError(
+            raise InvalidProgram(
                 "no batch is at hand: step.backward belongs into the loop over the step"
             )
         self._passing = True

@@ -48,7 +48,7 @@ class _Place:
         return 0 if self.tensor.is_inference() else self.tensor._version
 
     def take_over(self, kind: str) -> None:
-        """The values of what stands here now become the attached tensor's, which stands here again."""
+        """The values of what stands here become the attached tensor's, which stands here again."""
         present = self.holder.get(self.key)
         was = f"the {kind} {self.name} of the model"
         if present is None:
@@ -70,8 +70,8 @@ class _Place:
             )
         if self.shared:
             raise InvalidProgram(
-                f"{was} stands in several places of it, and was replaced in one: change it in place "
-                "instead (tensor.copy_(values))"
+                f"{was} stands in several places of it, and was replaced in one: change it in "
+                "place instead (tensor.copy_(values))"
             )
         with torch.no_grad():
             self.mirror.live.copy_(present)
@@ -109,15 +109,15 @@ class _Structure:
             for key in self.empty
         ):
             return
-        names = self._names()
+        present = self._names()
         filled = {key for key, value in self._entries() if value is not None} & set(self.empty)
-        new, gone = sorted((names - self.names) | filled), sorted(self.names - names)
+        new, gone = sorted((present - self.names) | filled), sorted(self.names - present)
         of = f" of {self.name}" if self.name else ""
-        what = f"{', '.join(new)}{of} was added to" if new else f"{', '.join(gone)}{of} was removed from"
+        names, happened = (new, "added to") if new else (gone, "removed from")
         raise InvalidProgram(
-            f"{what} the model after the training was attached: it would be no part of the "
-            "training's state. Make it before pliant.attach (a buffer with its shape, a lazy module "
-            "by a call of the model)"
+            f"{', '.join(names)}{of} was {happened} the model after the training was attached: it "
+            "would be no part of the training's state. Make it before pliant.attach (a buffer with "
+            "its shape, a lazy module by a call of the model)"
         )
 
 
@@ -172,8 +172,8 @@ class ModelTensors:
     @staticmethod
     def _changed_in_mid_step(place: _Place) -> InvalidProgram:
         return InvalidProgram(
-            f"the parameter {place.name} of the model was changed in mid step, by forward or by the "
-            "loop over the step: change parameters after step.commit(), and keep what forward "
+            f"the parameter {place.name} of the model was changed in mid step, by forward or by "
+            "the loop over the step: change parameters after step.commit(), and keep what forward "
             "changes in a buffer (self.register_buffer)"
         )
 
@@ -198,8 +198,8 @@ class ModelTensors:
             present = place.holder.get(place.key)
             if present is not None and present is not place.tensor:
                 raise InvalidProgram(
-                    f"the parameter {place.name} of the model is another one since the training was "
-                    "attached, which the optimizer does not train: change its values instead "
+                    f"the parameter {place.name} of the model is another one since the training "
+                    "was attached, which the optimizer does not train: change its values instead "
                     "(with torch.no_grad(): parameter.copy_(values))"
                 )
             if place.moved():

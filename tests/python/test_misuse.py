@@ -1,0 +1,401 @@
+"""What a program may get wrong, what it is told, and how its process ends: at a prompt, in a script, alone."""
+
+import contextlib
+import inspect
+import io
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from unittest import mock
+
+import numpy as np
+import torch
+from pliant.errors import InvalidProgram, PliantError
+from torch import nn
+from torch.utils.data import TensorDataset
+
+import pliant
+
+
+def data():
+    generator = torch.Generator().manual_seed(1)
+    inputs = torch.randn(56, 6, generator=generator)
+    return TensorDataset(inputs, (inputs.sum(1) > 0).long())
+
+
+class Misuse(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory(prefix="pliant-misuse-")
+        self.addCleanup(scratch.cleanup)
+        self.scratch = pathlib.Path(scratch.name)
+        self.folders = (self.scratch / str(i) for i in range(1000))
+        self.told = io.StringIO()
+        redirect = contextlib.redirect_stderr(self.told)
+        redirect.__enter__()
+        self.addCleanup(redirect.__exit__, None, None, None)
+
+    def make(self, **settings):
+        self.net = settings.pop("model", None) or nn.Sequential(nn.Linear(6, 4), nn.Linear(4, 3))
+        self.optimizer = settings.pop("optimizer", None) or torch.optim.SGD(self.net.parameters(), lr=0.1)
+        given = {"epochs": 1, "batch_size": 16, "checkpoint_dir": next(self.folders), **settings}
+        train = given.pop("train_data", None)
+        self.elastic = pliant.attach(self.net, self.optimizer, data() if train is None else train, **given)
+        self.addCleanup(self.elastic.close)
+        return self.elastic
+
+    def loss(self, batch):
+        return nn.functional.cross_entropy(self.net(batch[0]), batch[1])
+
+    def train(self):
+        for step in self.elastic.steps():
+            for batch in step:
+                step.backward(self.loss(batch))
+            step.commit()
+
+
+class SettingsTest(Misuse):
+    def test_wrong_ones_are_named_with_what_is_accepted(self):
+        whole = "it must be a whole number from"
+        cases = [
+            ({"epochs": 1.5}, f"epochs is 1.5: {whole} 1 to"),
+            ({"epochs": True}, "epochs is True: it must be a whole"),
+            ({"epochs": 0}, f"epochs is 0: {whole} 1 to"),
+            ({"batch_size": 16.0}, f"batch_size is 16.0: {whole} 1 to 4294967296"),
+            ({"batch_size": "16"}, f"batch_size is '16': {whole} 1 to 4294967296"),
+            ({"batch_size": -1}, f"batch_size is -1: {whole} 1 to 4294967296"),
+            ({"batch_size": 0}, f"batch_size is 0: {whole} 1 to 4294967296"),
+            ({"batch_size": 1 << 33}, "batch_size is 8589934592: "),
+            ({"logical_shards": 0}, f"logical_shards is 0: {whole} 1 to 65536"),
+            ({"logical_shards": 12}, "logical_shards is 12: it must be a power of two"),
+            ({"seed": -1}, f"seed is -1: {whole} 0 to 18446744073709551615"),
+            ({"seed": 1 << 64}, "seed is 18446744073709551616"),
+            ({"num_workers": -2}, f"num_workers is -2: {whole} 0 to 1024"),
+            ({"threads": 0}, f"threads is 0: {whole} 1 to 1024"),
+            ({"drop_last": 1}, "drop_last is 1: it must be True or False"),
+            ({"overlap": "no"}, "overlap is 'no': it must be True or False"),
+            ({"on_nonfinite": "ignore"}, "on_nonfinite is 'ignore': it must be 'stop' or 'skip' or 'warn'"),
+            ({"loss_reduction": "avg"}, "loss_reduction is 'avg': it must be 'mean' or 'sum'"),
+            ({"checkpoint_dir": 7}, "checkpoint_dir is 7: it must be a path"),
+            ({"checkpoint_dir": "/proc/nope"}, "checkpoints cannot be written to /proc/nope/local"),
+            ({"name": ""}, "name is '': it must be a text that is not empty"),
+            ({"collate": "stack"}, "collate is 'stack': it must be a function"),
+            ({"test_data": data(), "evaluate": 3}, "evaluate is 3: it must be a function"),
+            ({"loss": "mse"}, "loss is for Keras models, and this is none"),
+            ({"scaler": object()}, "the scaler is a object: it must be a torch.amp.GradScaler"),
+            ({"model": object(), "optimizer": 1}, "the model is a object: it must be a torch.nn.Module or"),
+            ({"optimizer": object()}, "the optimizer is a object: it must be a torch.optim.Optimizer"),
+            ({"train_data": data().tensors}, "the training data are 2 tensors or arrays, .*TensorDataset"),
+        ]  # fmt: skip
+        for settings, said in cases:
+            with self.subTest(said), self.assertRaisesRegex(InvalidProgram, said):
+                self.make(**settings)
+        with mock.patch.dict(os.environ, {"OMP_NUM_THREADS": "many"}):
+            with self.assertRaisesRegex(InvalidProgram, "OMP_NUM_THREADS is 'many': it must be"):
+                self.make()
+
+    def test_numbers_of_numpy_are_numbers(self):
+        self.make(epochs=np.int64(2), batch_size=np.int32(8), seed=np.uint64(1 << 63), logical_shards=np.int64(4))
+        self.assertEqual((self.elastic.epochs, self.elastic.plan.global_batch_size), (2, 8))
+        self.assertEqual((self.elastic.plan.seed, self.elastic.plan.logical_shards), (1 << 63, 4))
+        with mock.patch.dict(os.environ, {"OMP_NUM_THREADS": "1,2"}):
+            self.make()
+
+    def test_several_optimizers(self):
+        net = nn.ModuleDict({"a": nn.Linear(6, 3), "b": nn.Linear(3, 3)})
+        both = [torch.optim.SGD(part.parameters(), lr=0.1) for part in net.values()]
+        for given in (both, tuple(both), dict(enumerate(both))):
+            with self.assertRaisesRegex(InvalidProgram, "2 optimizers were given: .* in groups"):
+                self.make(model=net, optimizer=given)
+        self.make(model=net, optimizer=both[0])
+        with self.assertRaisesRegex(InvalidProgram, "b is an optimizer, which cannot be registered: .* in groups"):
+            self.elastic.register("b", both[1])
+
+    def test_a_program_that_settled_nothing_has_one_shard(self):
+        self.make(batch_size=32)
+        self.train()
+        self.assertEqual(self.elastic.plan.logical_shards, 1)
+        self.assertNotIn("logical shards", self.told.getvalue())
+        with mock.patch.dict(os.environ, {"PLIANT_LOGICAL_SHARDS": "8"}):
+            self.make(batch_size=32)
+        self.train()
+        self.assertIn(
+            "pliant: a batch of 32 samples is computed as 8 logical shards of 4: BatchNorm, mixup and losses over pairs "
+            "of samples see 4 at a time",
+            self.told.getvalue(),
+        )
+
+
+class LoopTest(Misuse):
+    def check(self, said, do_batch=lambda step, batch: None, do_step=lambda step: None, commit=True):
+        self.make()
+        with self.assertRaisesRegex(InvalidProgram, said) as refused:
+            for step in self.elastic.steps():
+                for batch in step:
+                    step.backward(self.loss(batch))
+                    do_batch(step, batch)
+                if commit:
+                    step.commit()
+                do_step(step)
+        self.assertEqual(refused.exception.exit_code, 2)
+        self.make()  # nothing is left of it
+        self.train()
+
+    def test_a_loop_that_steps_the_optimizer_itself(self):
+        said = r"the loop calls optimizer.step\(\): .* Take optimizer.step\(\) .* out of the loop"
+        self.check(said, do_batch=lambda step, batch: self.optimizer.step())
+        self.check(said, do_step=lambda step: self.optimizer.step())
+        self.check(said, do_step=lambda step: self.optimizer.step(), commit=False)
+        self.optimizer.step()  # the training is over
+
+    def test_a_second_optimizer(self):
+        def over(parameters):
+            return lambda step: torch.optim.SGD(parameters(), lr=0.1).step()
+
+        self.check(r"a second optimizer \(SGD\) steps parameters of the model", do_step=over(lambda: self.net.parameters()))
+        elsewhere = nn.Linear(2, 2)
+        self.make()
+        step_elsewhere = over(elsewhere.parameters)
+        for step in self.elastic.steps():
+            for batch in step:
+                step.backward(self.loss(batch))
+            step.commit()
+            step_elsewhere(step)
+        self.assertEqual(self.told.getvalue().count("an optimizer that pliant.attach was not given (SGD)"), 1)
+
+    def test_an_optimizer_within_the_optimizer(self):
+        class Outer(torch.optim.Optimizer):
+            def __init__(self, parameters):
+                self.inner = torch.optim.SGD(parameters, lr=0.1)
+                super().__init__(self.inner.param_groups, {})
+
+            def step(self):
+                self.inner.step()
+
+        net = nn.Linear(6, 3)
+        self.make(model=net, optimizer=Outer(net.parameters()))
+        self.train()
+        self.assertNotIn("an optimizer that", self.told.getvalue())
+
+    def test_a_wrong_order(self):
+        self.check("the step is committed already: call step.commit.. once", do_step=lambda step: step.commit())
+        self.check("the step was not committed: call step.commit.. at its end, in place of optimizer.step", commit=False)
+        self.check("the step is not complete: .* after the loop over it", do_batch=lambda step, batch: step.commit())
+        self.check("no batch is at hand", do_step=lambda step: step.backward(self.loss(data()[:4])), commit=False)
+        self.check("comes too late: register state before", do_step=lambda step: self.elastic.register("s", nn.Linear(1, 1)))
+        self.check("watch.* comes too late", do_step=lambda step: self.elastic.watch(pliant.ProgressBar()))
+        self.check("are iterated once", do_step=lambda step: next(self.elastic.steps()))
+        self.check("learners is 0: it must be", do_step=lambda step: pliant.request_learners(0))
+        self.check("learners is 1.5: it must be", do_step=lambda step: pliant.request_learners(1.5))
+        self.check("right samples .correct. is a list", do_batch=lambda step, batch: step.report(1.0, correct=[1]))
+        self.check("the loss is a str: it must be one number", do_batch=lambda step, batch: step.report("low"))
+
+    def test_what_evaluate_returns(self):
+        for returned, said in (
+            (None, "evaluate returned None: it returns the loss of the batch, or"),
+            ((1.0, 2, 3), "evaluate returned 3 values: it returns the loss"),
+            ("low", "the loss that evaluate returned is a str: it must be one number"),
+            (torch.ones(3), "the loss that evaluate returned is a Tensor: it must be one number"),
+            ((1.0, "all"), "the number of right samples that evaluate returned is a str"),
+        ):
+            self.make(test_data=data(), evaluate=lambda batch, returned=returned: returned)
+            with self.subTest(said), self.assertRaisesRegex(InvalidProgram, said):
+                self.train()
+
+    def test_two_trainings_at_once(self):
+        first, net = self.make(), self.net
+        step = next(first.steps())
+        self.make()
+
+        def go_on():
+            for inputs, targets in step:
+                step.backward(nn.functional.cross_entropy(net(inputs), targets))
+
+        for use in (go_on, lambda: first.request_learners(2)):
+            with self.assertRaisesRegex(InvalidProgram, "this training is closed: pliant.attach was called again"):
+                use()
+        self.train()
+        self.assertEqual(self.elastic.ending.reason, "Completed")
+
+    def test_a_loop_that_is_left(self):
+        self.make()
+        for step in self.elastic.steps():
+            for batch in step:
+                step.backward(self.loss(batch))
+            step.commit()
+            if step.number == 1:
+                break
+        self.assertIn(
+            "pliant: the loop over the steps was left after step 1 of 4: the training is not complete, and there is no "
+            "final model. elastic.stop()",
+            self.told.getvalue(),
+        )
+        self.make()
+        self.train()
+        self.assertEqual(self.told.getvalue().count("was left"), 1)
+
+
+class AgainTest(Misuse):
+    def test_a_second_run_says_where_it_goes_on(self):
+        folder = next(self.folders)
+        with mock.patch.dict(os.environ, {"PLIANT_CHECKPOINT_EVERY_STEPS": "1"}):
+            self.make(checkpoint_dir=folder, epochs=2)
+            for step in self.elastic.steps():
+                for batch in step:
+                    step.backward(self.loss(batch))
+                step.commit()
+                if step.number == 4:
+                    self.elastic.close()
+                    break
+        self.assertNotIn("goes on", self.told.getvalue())
+        self.make(checkpoint_dir=folder, epochs=2)
+        self.train()
+        self.assertRegex(self.told.getvalue(), rf"pliant: goes on from step \d of 8 in {folder}/local; another")
+        self.assertNotIn("complete already", self.told.getvalue())
+        self.make(checkpoint_dir=folder, epochs=2)
+        self.train()
+        self.assertIn(f"pliant: complete already: {folder}/local holds the training's end, after step 8", self.told.getvalue())
+
+
+SCRIPT = """
+import sys, time
+import torch, pliant
+torch.manual_seed(1)
+net = torch.nn.Linear(4, 2)
+data = torch.utils.data.TensorDataset(torch.randn(64, 4), torch.randint(0, 2, (64,)))
+def train(**settings):
+    given = dict(epochs=2, batch_size=16, checkpoint_dir=sys.argv[1]) | settings
+    elastic = pliant.attach(net, torch.optim.SGD(net.parameters(), lr=0.1), data, **given)
+    for step in elastic.steps():
+        for x, y in step:
+            step.backward(torch.nn.functional.cross_entropy(net(x), y))
+        step.commit()
+        print("step", step.number, flush=True)
+        time.sleep(0.02)
+    return elastic
+"""
+
+
+class ProcessTest(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory(prefix="pliant-process-")
+        self.addCleanup(scratch.cleanup)
+        self.folder = pathlib.Path(scratch.name)
+        (self.folder / "training.py").write_text(SCRIPT)
+
+    def command(self, *arguments):
+        environment = {**os.environ, "PYTHONPATH": f"{self.folder}:{os.environ.get('PYTHONPATH', '')}"}
+        return [sys.executable, "-B", *arguments], environment
+
+    def run_it(self, *arguments, typed=None):
+        command, environment = self.command(*arguments)
+        ended = subprocess.run(command, env=environment, input=typed, capture_output=True, text=True, timeout=120)
+        return ended.returncode, ended.stdout, ended.stderr
+
+    def script(self, line):
+        path = self.folder / "script.py"
+        path.write_text(f"from training import *\n{line}\n")
+        return str(path), str(self.folder / "checkpoints")
+
+    def test_a_program_that_is_wrong_ends_with_2(self):
+        code, _, log = self.run_it(*self.script("train(epochs=1.5)"))
+        self.assertEqual(code, 2, log)
+        self.assertIn("epochs is 1.5: it must be a whole number", log)
+        self.assertIn("script.py", log)
+
+    def test_at_a_prompt_nothing_ends_the_interpreter(self):
+        typed = (
+            "from training import *\n"
+            "train(epochs=0)\n"
+            "train(on_nonfinite='ignore')\n"
+            "elastic = train(epochs=1)\n"
+            "print('still here', elastic.ending.reason)\n"
+            "train(epochs=1).register('x', 1)\n"
+            "print('and here')\n"
+        )
+        for interactive in (["-i", "-", str(self.folder / "a")], ["-i", "-q", "-", str(self.folder / "b")]):
+            code, out, log = self.run_it(*interactive, typed=typed)
+            self.assertEqual(code, 0, log)
+            self.assertIn("still here Completed", out)
+            self.assertIn("and here", out)
+            self.assertIn("epochs is 0: it must be a whole number", log)
+            self.assertIn("on_nonfinite is 'ignore'", log)
+
+    def interrupt(self, *arguments, typed=None):
+        command, environment = self.command(*arguments)
+        process = subprocess.Popen(
+            command, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        self.addCleanup(process.kill)
+        if typed:
+            process.stdin.write(typed)
+            process.stdin.flush()
+        for line in process.stdout:
+            if line.startswith("step 3"):
+                break
+        process.send_signal(signal.SIGINT)
+        out, log = process.communicate(timeout=60)
+        return process.returncode, out, log
+
+    def test_ctrl_c_ends_a_script_with_130_after_its_checkpoint(self):
+        script = self.script("train(epochs=1000)")
+        code, _, log = self.interrupt(*script)
+        self.assertEqual(code, -signal.SIGINT, "which shells show as 130")
+        self.assertIn("pliant: interrupted: the next run goes on from", log)
+        self.assertEqual(log.count("Traceback"), 1)
+        began = time.monotonic()
+        code, _, log = self.interrupt(*script)
+        self.assertRegex(log, r"pliant: goes on from step \d+ of 4000 in")
+        self.assertLess(time.monotonic() - began, 60)
+        caught = self.script("try:\n    train(epochs=1000)\nexcept KeyboardInterrupt:\n    print('caught')\n    sys.exit(7)")
+        code, out, log = self.interrupt(*caught)
+        self.assertEqual((code, "caught" in out), (7, True), log)
+
+    def test_ctrl_c_at_a_prompt(self):
+        typed = (
+            f"import sys; sys.argv = ['', {str(self.folder / 'c')!r}]\n"
+            "from training import *\ntrain(epochs=1000)\nprint('still here')\nexit()\n"
+        )
+        code, out, log = self.interrupt("-i", "-q", typed=typed)
+        self.assertEqual(code, 0, log)
+        self.assertIn("still here", out)
+        self.assertIn("KeyboardInterrupt", log)
+
+    def test_the_command_line(self):
+        for arguments, code, where, said in (
+            (["--help"], 0, 1, "usage: python -m pliant doctor"),
+            (["doctor", "--help"], 0, 1, "usage: python -m pliant doctor"),
+            (["--version"], 0, 1, f"pliant {pliant.__version__}\n"),
+            ([], 2, 2, "usage: python -m pliant doctor"),
+            (["cure"], 2, 2, "usage: python -m pliant doctor"),
+        ):
+            with self.subTest(arguments):
+                ended = self.run_it("-m", "pliant", *arguments)
+                self.assertEqual(ended[0], code)
+                self.assertIn(said, ended[where])
+                self.assertEqual(ended[3 - where], "")
+
+
+class HelpTest(unittest.TestCase):
+    def test_what_is_public_is_listed_and_explained(self):
+        listed = dir(pliant)
+        self.assertLessEqual(set(pliant.__all__), set(listed))
+        self.assertEqual({name for name in listed if not name.startswith("__")}, set(pliant.__all__))
+        for name in pliant.__all__:
+            self.assertTrue(inspect.getdoc(getattr(pliant, name)), name)
+        self.assertTrue(issubclass(pliant.InvalidProgram, PliantError))
+
+    def test_attach_has_its_arguments_and_says_what_they_are(self):
+        arguments = list(inspect.signature(pliant.attach).parameters)
+        self.assertEqual(arguments[:4], ["model", "optimizer", "train_data", "epochs"])
+        explained = inspect.getdoc(pliant.attach).split("Arguments:")[1]
+        for argument in arguments:
+            self.assertRegex(explained, rf"(?m)^ +{argument}: ")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,61 @@
+"""Who steps an optimizer, and when: `step.commit()`, and nobody else."""
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import torch
+from torch.optim.optimizer import register_optimizer_step_pre_hook
+
+from .._loop import say
+from ..errors import InvalidProgram
+
+
+class OptimizerSteps:
+    """From its making until `remove`, watches the steps of all optimizers of the process."""
+
+    def __init__(
+        self, optimizer: torch.optim.Optimizer, parameters: Iterable[torch.Tensor]
+    ) -> None:
+        self._optimizer = optimizer
+        self._of_model = {id(parameter) for parameter in parameters}
+        self._allowed = False
+        self._told = False
+        self._hook = register_optimizer_step_pre_hook(self._before_step)
+
+    def remove(self) -> None:
+        self._hook.remove()
+
+    @contextlib.contextmanager
+    def allowed(self) -> Iterator[None]:
+        self._allowed = True
+        try:
+            yield
+        finally:
+            self._allowed = False
+
+    def _before_step(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
+        if self._allowed:  # also of one that the attached one is made of
+            return
+        if optimizer is self._optimizer:
+            raise InvalidProgram(
+                "the loop calls optimizer.step(): step.commit() takes the optimizer's step, with "
+                "the gradient of the whole batch, on all learners alike. Take optimizer.step() "
+                "(and scaler.step, scaler.update) out of the loop, and give a scaler to "
+                "pliant.attach"
+            )
+        moved = (each for group in optimizer.param_groups for each in group["params"])
+        if any(id(parameter) in self._of_model for parameter in moved):
+            raise InvalidProgram(
+                f"a second optimizer ({type(optimizer).__name__}) steps parameters of the model: a "
+                "training has one, which pliant.attach was given. Put all parameters into it, in "
+                "groups, and where a step is not to move some, set their grad to None before "
+                "step.commit()"
+            )
+        if not self._told:
+            self._told = True
+            say(
+                f"an optimizer that pliant.attach was not given ({type(optimizer).__name__}) takes "
+                "steps: what it moves is no part of the training's state, and reaches neither "
+                "checkpoints nor learners that join"
+            )
