@@ -58,6 +58,21 @@ class ExamplesTest(unittest.TestCase):
         _, log = self.run_example("resnet18", f"--data={self.folder}", status=1)
         self.assertIn("FileNotFoundError: no data_batch_*.bin there", log)
 
+    def test_the_script_of_the_guide(self):
+        """docs/python.md begins with one to copy."""
+        script = re.search("```python\n(.*?)```", (ROOT / "docs" / "python.md").read_text(), re.DOTALL)[1]
+        (self.folder / "train.py").write_text(script)
+        environment = {**os.environ, "PLIANT_CHECKPOINT_DIR": str(self.folder / "checkpoints")}
+        ended = subprocess.run(
+            [sys.executable, "-B", str(self.folder / "train.py")],
+            env=environment, capture_output=True, text=True, timeout=120,
+        )  # fmt: skip
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        self.assertIn(f"140 steps; the model is in {self.folder}/checkpoints/local/final", ended.stdout)
+        accuracy = re.findall(r"tested:  loss [\d.]+  accuracy ([\d.]+)", ended.stderr)
+        self.assertGreater(float(accuracy[-1]), 0.9)
+        self.assertTrue((self.folder / "checkpoints/local/final/model.safetensors").exists())
+
     def test_char_transformer(self):
         text = self.folder / "text"
         text.write_text("abcdefg hijklm " * 200)

@@ -261,6 +261,23 @@ class KerasLoopTest(unittest.TestCase):
         self.attach(folder=folder, model=model(4))  # other ones, until it has loaded
         self.assert_same(self.train(), expected)
 
+    def train_twice(self):
+        for step in self.attach().steps():
+            for batch in step:
+                step.train(batch)
+                step.train(batch)
+
+    def change_what_is_frozen(self):
+        import keras
+
+        frozen = keras.layers.Dense(4, trainable=False)
+        model = keras.Sequential([keras.layers.Input((6,)), frozen, keras.layers.Dense(3)])
+        for step in self.attach(model=model).steps():
+            for batch in step:
+                step.train(batch)
+            step.commit()
+            frozen.kernel.assign(keras.ops.convert_to_numpy(frozen.kernel) * 0.9)
+
     def images(self):
         import numpy as np
 
@@ -349,6 +366,13 @@ class KerasLoopTest(unittest.TestCase):
             "must be a pair": lambda: (self.attach((*self.data(), self.data()[1])), self.train()),
             "need a loss": lambda: self.attach(loss=None, test_data=self.data()),
             "30 is not a positive multiple of logicalShards \\(8\\)": lambda: self.attach(batch_size=30, logical_shards=8),
+            "overlap is for PyTorch models, and this is a Keras model": lambda: self.attach(overlap=False),
+            "loss_reduction is for PyTorch models": lambda: self.attach(loss_reduction="sum"),
+            "batch_size is '16': it must be a whole number from 1": lambda: self.attach(batch_size="16"),
+            "the optimizer: .*no_such": lambda: self.attach(optimizer="no_such"),
+            "evaluate returned None": lambda: (self.attach(test_data=self.data(), evaluate=lambda _: None), self.train()),
+            "the batch at hand was trained already: call step.train": self.train_twice,
+            "the weight .*kernel is frozen, and was changed": self.change_what_is_frozen,
         }  # fmt: skip
         for message, do in cases.items():
             with self.subTest(message), self.assertRaisesRegex(PliantError, message):

@@ -266,6 +266,14 @@ class LanguageTest(unittest.TestCase):
         ])  # fmt: skip
 
 
+    def test_the_api_page_is_that_of_the_docstrings(self):
+        made = subprocess.run(
+            [sys.executable, "-B", str(PACKAGE.parent / "api_page.py")], capture_output=True, text=True, check=True
+        ).stdout
+        page = (ROOT / "docs" / "python-api.md").read_text()
+        self.assertEqual(page, made, "python3 trainer/python/api_page.py > docs/python-api.md")
+
+
 class LibraryTest(unittest.TestCase):
     """It stands in a process beside what frameworks bring, of other versions."""
 

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -23,6 +24,30 @@ class WheelTest(unittest.TestCase):
         self.assertEqual(ended.returncode, 0, ended.stdout)
         return ended.stdout
 
+    def assert_named_after_what_it_needs(self, wheel, folder):
+        """So pip refuses it where the C library is older, and does not where it is not."""
+        level, machine = re.search(r"manylinux_2_(\d+)_(\w+)\.whl$", wheel.name).groups()
+        needed = set()
+        with zipfile.ZipFile(wheel) as archive:
+            (metadata,) = (name for name in archive.namelist() if name.endswith(".dist-info/WHEEL"))
+            self.assertIn(f"Tag: py3-none-manylinux_2_{level}_{machine}\n", archive.read(metadata).decode())
+            archive.extractall(folder / "unpacked")
+        for library in (folder / "unpacked").rglob("*.so*"):
+            said = subprocess.run(["objdump", "-T", library], capture_output=True, text=True, check=True).stdout
+            needed |= {int(minor) for minor in re.findall(r"GLIBC_2\.(\d+)", said)}
+        self.assertEqual(max(needed), int(level))
+        for there, taken in ((int(level), True), (int(level) + 3, True), (int(level) - 1, False)):
+            # The machine's own C library counts for what pip installs there; here it is named.
+            tags = [f"--platform=manylinux_2_{minor}_{machine}" for minor in range(17, there + 1)]
+            ended = subprocess.run(
+                [sys.executable, "-m", "pip", "install", "--no-index", "--no-deps", "--only-binary=:all:", *tags,
+                 "--target", str(folder / f"glibc-2.{there}"), str(wheel)],
+                capture_output=True, text=True, timeout=120, check=False,
+            )  # fmt: skip
+            self.assertEqual(ended.returncode == 0, taken, ended.stderr)
+            if not taken:
+                self.assertIn("is not a supported wheel on this platform", ended.stderr)
+
     def test_it_trains_where_nothing_else_of_pliant_is(self):
         # The same place each time: what ccache keeps is found again.
         build = pathlib.Path(os.environ["PLIANT_BIN"]).parent / "wheel"
@@ -33,7 +58,8 @@ class WheelTest(unittest.TestCase):
                 "--wheel-dir", str(made), str(ROOT / "trainer" / "python"), **_COMPILERS,
             )  # fmt: skip
             (wheel,) = made.iterdir()
-            self.assertRegex(wheel.name, r"^pliant-[0-9.]+-py3-none-linux_\w+\.whl$")
+            self.assertRegex(wheel.name, r"^pliant-[0-9.]+-py3-none-manylinux_2_\d+_\w+\.whl$")
+            self.assert_named_after_what_it_needs(wheel, pathlib.Path(folder))
             with zipfile.ZipFile(wheel) as archive:
                 held = set(archive.namelist())
             self.assertLessEqual(_MODULES | {"pliant/lib/libpliant.so"}, held)

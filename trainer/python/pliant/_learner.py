@@ -16,25 +16,25 @@ _WAIT_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Job:
-    """What the environment says. None: it does not."""
+    """What the environment says of the job. None: it does not."""
 
-    alone: bool
-    bitwise: bool
+    alone: bool  # no coordinator: nobody joins
+    bitwise: bool  # the result must not depend on the number of learners
     max_learners: int
     logical_shards: int | None
-    global_batch_size: int | None
+    global_batch_size: int | None  # in samples
     seed: int | None
-    name: str
-    learner: str
-    checkpoint_dir: str
+    name: str  # "<namespace>/<name>", "" alone
+    learner: str  # this learner's name
+    checkpoint_dir: str  # the job's folder on its volume
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What follows from the job and the program's description."""
+    """What follows from the job and the program's settings."""
 
-    global_batch_size: int
-    logical_shards: int
+    global_batch_size: int  # in samples, over all learners
+    logical_shards: int  # parts that a batch is computed in
     steps_per_epoch: int
     total_steps: int
     seed: int
@@ -45,11 +45,11 @@ class Shard:
     """A logical shard of a step, or of an evaluation."""
 
     epoch: int
-    step: int
-    index: int
-    samples: tuple[int, ...]
-    seed: int
-    training: bool
+    step: int  # optimizer steps committed before
+    index: int  # from 0, of the batch's shards
+    samples: tuple[int, ...]  # indices into the data
+    seed: int  # a hash of the job's seed, epoch, step and index
+    training: bool  # False: of an evaluation
     gradient: int = 0  # address of the floats to write
     travels_early: bool = False  # what is said to be ready does so at once
 
@@ -85,11 +85,13 @@ class Loaded:
 
 @dataclass(frozen=True)
 class Ending:
+    """How this learner ended."""
+
     reason: str  # Completed, Drained, Failed or Interrupted
-    exit_code: int
-    step: int
+    exit_code: int  # of the process
+    step: int  # optimizer steps committed in all
     message: str
-    parameters_sha256: str
+    parameters_sha256: str  # of the final model, where it is complete
 
 
 _REASONS = {

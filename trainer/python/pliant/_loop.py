@@ -106,6 +106,7 @@ class Step:
 
     @property
     def epoch(self) -> int:
+        """From 0."""
         return self._elastic._position(self._work)[0]
 
     @property
@@ -115,6 +116,7 @@ class Step:
 
     @property
     def last_of_epoch(self) -> bool:
+        """Where schedules of epochs are stepped, after the commit."""
         return (self.number + 1) % self._elastic.steps_per_epoch == 0
 
     @property
@@ -221,9 +223,19 @@ def one_number(what: str, value: Any) -> float:
 class Elastic(abc.ABC, Generic[StepT]):
     """A training that learners may join and leave. Made by `attach`.
 
-    What depends on the framework is in a subclass: the abstract methods, which are called in the
-    order of the work that the learner is given.
+    job: what the environment says of the job.
+    plan: the size of a batch, its logical shards, and the steps that follow.
+    epochs: passes over the training data.
+    evaluates: whether there is test data.
+    ending: how it ended; None until then.
+    on_metrics: a list of functions that get each line of metrics.jsonl, on one learner at a time,
+        with the learning rate and the seconds a step takes.
+    on_evaluation: a list of functions that get the Evaluation of each epoch, on every learner. What
+        they decide or change is to follow from what they are told and from registered state.
     """
+
+    # What depends on the framework is in a subclass: the abstract methods, which are called in the
+    # order of the work that the learner is given.
 
     # The one whose steps are iterated in this process.
     present: ClassVar["Elastic[Any] | None"] = None
@@ -269,25 +281,25 @@ class Elastic(abc.ABC, Generic[StepT]):
         self._told_of_loss = False
         self._told_where = False
         self.ending: Ending | None = None
-        # Called with each line of metrics.jsonl, on one learner at a time.
         self.on_metrics: list[Callable[[dict[str, Any]], None]] = []
-        # Called after the evaluation of each epoch, on every learner: what they decide or change is
-        # to follow from what they are told and from registered state.
         self.on_evaluation: list[Callable[[Evaluation], None]] = []
         self._watchers: list[Watcher] = []
 
     @property
     def steps_per_epoch(self) -> int:
+        """Optimizer steps of a pass over the training data."""
         return self.plan.steps_per_epoch
 
     @property
     def total_steps(self) -> int:
+        """Those of all epochs."""
         return self.plan.total_steps
 
     def register(self, name: str, what: Stateful) -> None:
         """State that goes with the training's, to joining learners and to checkpoints: a schedule,
-        a metric. Changed only between a step's `commit` and the next step. Before the first
-        step."""
+        a metric, an average of the parameters. `what` has `state_dict` and `load_state_dict`, of
+        numbers, texts, tensors, arrays, lists and dicts. Changed only between a step's `commit`
+        and the next step. To be called before the first step."""
         if self._started:
             raise InvalidProgram(
                 f"register({name!r}, ...) comes too late: register state before the first step"

@@ -185,6 +185,8 @@ class KerasElastic(Elastic[KerasStep]):
         return self._gradients.finite()
 
     def _save(self) -> None:
+        if (self._step + 1) % self.steps_per_epoch == 0:
+            self._state.check_frozen()
         self._state.save()
 
     def _after_commit(self) -> None:

@@ -45,6 +45,13 @@ class Mirrors:
         for variable, array in zip(self.variables, self.arrays, strict=True):
             np.copyto(array, self._engine.array(variable))
 
+    def changed(self) -> str | None:
+        """The name of a variable whose values are others than those in host memory."""
+        for name, variable, array in zip(self._names, self.variables, self.arrays, strict=True):
+            if not np.array_equal(self._engine.array(variable), array, equal_nan=True):
+                return name
+        return None
+
     def restore(self) -> None:
         """What is in host memory becomes the variables' values."""
         self._engine.assign(self.variables, self.arrays)
@@ -106,6 +113,16 @@ class ModelState:
         self.parameters.save()
         self._optimizer.save()
         self._plain.write(self.others.plain())
+
+    def check_frozen(self) -> None:
+        """At the end of an epoch: to look at all of them takes as long as to copy them."""
+        name = self._frozen.changed()
+        if name is not None:
+            raise InvalidProgram(
+                f"the weight {name.removeprefix('model.')} is frozen, and was changed: learners "
+                "that join would have its first values. Keep what changes as a weight that is not "
+                "trainable (add_weight(trainable=False)), or register it"
+            )
 
     def loaded(self) -> None:
         """What was registered holds another state."""

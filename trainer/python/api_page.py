@@ -1,0 +1,165 @@
+"""Makes docs/python-api.md of the package's docstrings: python3 api_page.py > docs/python-api.md
+
+It reads the sources and imports nothing, so it needs no framework.
+"""
+
+import ast
+import inspect
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+_PACKAGE = Path(__file__).parent / "pliant"
+
+# What users meet: a heading, the module, and the name there.
+_ENTRIES = (
+    ("pliant.attach", "_attach.py", "attach"),
+    ("pliant.Elastic", "_loop.py", "Elastic"),
+    ("pliant.Step", "_loop.py", "Step"),
+    ("A step of a PyTorch model", "_torch/elastic.py", "TorchStep"),
+    ("A step of a Keras model", "_keras/elastic.py", "KerasStep"),
+    ("pliant.FabricModel", "fabric.py", "FabricModel"),
+    ("pliant.Watcher", "_loop.py", "Watcher"),
+    ("pliant.ProgressBar", "watchers.py", "ProgressBar"),
+    ("pliant.TensorBoard", "watchers.py", "TensorBoard"),
+    ("pliant.EarlyStopping", "watchers.py", "EarlyStopping"),
+    ("pliant.StreamShard", "_streams.py", "StreamShard"),
+    ("pliant.Evaluation", "_loop.py", "Evaluation"),
+    ("pliant.request_learners", "_loop.py", "request_learners"),
+    ("step.shard", "_learner.py", "Shard"),
+    ("elastic.plan", "_learner.py", "Plan"),
+    ("elastic.job", "_learner.py", "Job"),
+    ("elastic.ending", "_learner.py", "Ending"),
+    ("pliant.PliantError", "errors.py", "PliantError"),
+    ("pliant.InvalidProgram", "errors.py", "InvalidProgram"),
+    ("pliant.Diverged", "errors.py", "Diverged"),
+    ("pliant.TrainingFailed", "errors.py", "TrainingFailed"),
+)
+
+_MADE_BY_USERS = {"FabricModel", "ProgressBar", "TensorBoard", "EarlyStopping"}
+
+_HEAD = """\
+# The Python API
+
+This page is made of the docstrings by `trainer/python/api_page.py`, and a test compares the two. [python.md](python.md) explains how
+a training works.
+"""
+
+_Function = ast.FunctionDef
+
+
+_ITEM = re.compile(r"^(?: {4})?([a-z_]+(?:, [a-z_]+)*): (.+)$", re.MULTILINE)
+
+
+def main() -> None:
+    sys.stdout.write(page())
+
+
+def page() -> str:
+    parts = [_HEAD]
+    for heading, module, name in _ENTRIES:
+        source = (_PACKAGE / module).read_text()
+        node = _find(ast.parse(source), name)
+        parts.append(f"## {heading}\n")
+        parts += _function(node, name) if isinstance(node, _Function) else _class(node, source)
+    return "\n".join(parts)
+
+
+def _find(tree: ast.Module, name: str) -> _Function | ast.ClassDef:
+    # The last one: those before are its overloads.
+    *_, found = (n for n in tree.body if isinstance(n, _Function | ast.ClassDef) and n.name == name)
+    return found
+
+
+def _function(node: _Function, shown: str) -> Iterator[str]:
+    yield f"```python\n{_signature(node, shown)}\n```\n"
+    yield from _text(ast.get_docstring(node) or "")
+
+
+def _class(node: ast.ClassDef, source: str) -> Iterator[str]:
+    yield from _text(ast.get_docstring(node) or "")
+    if any(isinstance(each, ast.Call) for each in node.decorator_list):  # a dataclass
+        yield from _fields(node, source)
+    for each in node.body:
+        if not isinstance(each, _Function):
+            continue
+        decorators = {ast.unparse(one) for one in each.decorator_list}
+        if each.name == "__init__" and node.name in _MADE_BY_USERS:
+            yield f"```python\n{_signature(each, node.name)}\n```\n"
+            continue
+        what = ast.get_docstring(each)
+        if each.name.startswith("_") or not what:
+            continue
+        if "property" in decorators:
+            yield f"**`{each.name}: {_annotation(each.returns)}`**\n"
+        else:
+            signature = _signature(each, each.name)
+            yield f"```python\n{signature}\n```\n" if "\n" in signature else f"**`{signature}`**\n"
+        yield from _text(what)
+
+
+def _fields(node: ast.ClassDef, source: str) -> Iterator[str]:
+    lines = source.splitlines()
+    fields = [each for each in node.body if isinstance(each, ast.AnnAssign)]
+    shown = [line.strip() for line in lines[fields[0].lineno - 1 : fields[-1].end_lineno]]
+    yield "```python\n" + "\n".join(line for line in shown if line) + "\n```\n"
+
+
+def _signature(node: _Function, name: str) -> str:
+    parts = [part.replace("'", '"') for part in _arguments(node.args)]
+    returns = f" -> {_annotation(node.returns)}" if name == node.name else ""
+    whole = f"{name}({', '.join(parts)}){returns}"
+    if len(whole) <= 100:
+        return whole
+    lines = "".join(f"    {part},\n" for part in parts)
+    return f"{name}(\n{lines}){returns}"
+
+
+def _arguments(arguments: ast.arguments) -> Iterator[str]:
+    plain = [each for each in arguments.args if each.arg != "self"]
+    missing = [None] * (len(plain) - len(arguments.defaults))
+    for argument, default in zip(plain, [*missing, *arguments.defaults], strict=True):
+        yield _argument(argument, default)
+    if arguments.kwonlyargs:
+        yield "*"
+    for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        yield _argument(argument, default)
+    if arguments.kwarg:
+        yield f"**{_argument(arguments.kwarg, None)}"
+
+
+def _argument(argument: ast.arg, default: ast.expr | None) -> str:
+    shown = f"{argument.arg}: {_annotation(argument.annotation)}"
+    return shown if default is None else f"{shown} = {ast.unparse(default)}"
+
+
+def _annotation(node: ast.expr | None) -> str:
+    """Quoted or not."""
+    if node is None:
+        return "Any"
+    return str(node.value) if isinstance(node, ast.Constant) else ast.unparse(node)
+
+
+def _text(docstring: str) -> Iterator[str]:
+    """Paragraphs as they are; a block of `name: what it is` lines as a list."""
+    if not docstring:
+        return
+    listed: list[str] = []
+    for block in inspect.cleandoc(docstring).split("\n\n"):
+        lists = _ITEM.match(block.removeprefix("Arguments:\n"))
+        for line in block.splitlines():
+            named = _ITEM.match(line)
+            if lists and named:
+                names = ", ".join(f"`{name}`" for name in named[1].split(", "))
+                listed.append(f"- {names}: {named[2]}")
+            elif line == "Arguments:":
+                continue
+            else:
+                listed.append(f"  {line.strip()}" if listed and line.startswith("    ") else line)
+        yield "\n".join(listed) + "\n"
+        listed = []
+
+
+if __name__ == "__main__":
+    main()
