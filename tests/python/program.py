@@ -182,7 +182,7 @@ def main(kind, fault):
         train = Endless()
     elif fault == "divide":
         settings |= {"batch_size": 30, "logical_shards": 8}
-    elif fault in ("skip", "warn"):
+    elif fault in ("skip", "warn", "typo"):
         settings |= {"on_nonfinite": fault}
 
     def evaluate(batch):
@@ -222,6 +222,8 @@ def main(kind, fault):
                 loss = loss * float("nan")
             step.backward(loss, correct=(scores.argmax(1) == targets.flatten()).sum())
         step.commit(max_norm=1.0)
+        if fault == "own step" and step.number == 2:
+            optimizer.step()
         schedule.step()
         if kind == "replaced":
             model.average()

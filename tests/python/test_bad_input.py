@@ -40,6 +40,8 @@ CASES = {
     "skip": (0, "all steps done", "step 3 is skipped although its loss is nan"),
     # Parameters that are not numbers give losses that are none: it goes on to the end.
     "warn": (0, "all steps done", "step 3 is taken although its loss is nan"),
+    "typo": (2, "on_nonfinite is 'typo': it must be 'stop' or 'skip' or 'warn'", "Traceback"),
+    "own step": (2, "the loop calls optimizer.step(): step.commit() takes", "program.py"),
     "meta": (2, "is on the device meta", "Traceback"),
     "iterable": (2, "have no __len__: samples are dealt to learners by their index", "Traceback"),
     "divide": (2, "30 is not a positive multiple of logicalShards (8)", "Traceback"),

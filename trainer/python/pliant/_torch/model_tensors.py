@@ -43,10 +43,6 @@ class _Place:
             or present.stride() != self.stride
         )
 
-    def version(self) -> int:
-        """Another one after an operation in place. Tensors of inference mode do not count them."""
-        return 0 if self.tensor.is_inference() else self.tensor._version
-
     def take_over(self, kind: str) -> None:
         """The values of what stands here become the attached tensor's, which stands here again."""
         present = self.holder.get(self.key)
@@ -103,15 +99,15 @@ class _Structure:
     def _names(self) -> set[str]:
         return {key for key, _ in self._entries()} | set(self.module._modules)
 
+    def _filled(self) -> set[str]:
+        return {key for key, value in self._entries() if value is not None} & set(self.empty)
+
     def check(self) -> None:
-        if self._sizes() == self.sizes and all(
-            self.module._parameters.get(key) is None and self.module._buffers.get(key) is None
-            for key in self.empty
-        ):
+        if self._sizes() == self.sizes and not (self.empty and self._filled()):
             return
         present = self._names()
-        filled = {key for key, value in self._entries() if value is not None} & set(self.empty)
-        new, gone = sorted((present - self.names) | filled), sorted(self.names - present)
+        new = sorted((present - self.names) | self._filled())
+        gone = sorted(self.names - present)
         of = f" of {self.name}" if self.name else ""
         names, happened = (new, "added to") if new else (gone, "removed from")
         raise InvalidProgram(
@@ -148,16 +144,21 @@ class ModelTensors:
         self._of_buffers = _places(model, mirrors, "_buffers")
         self._structures = [_Structure(name, module) for name, module in model.named_modules()]
         self._frozen_parameters = {n: p for p, n in self.names.items() if not p.requires_grad}
+        # Tensors of inference mode count no operations.
+        self._counting = [p for p in self._of_parameters if not p.tensor.is_inference()]
         self._versions: list[int] = []
 
     def begin_batch(self) -> None:
-        self._versions = [place.version() for place in self._of_parameters]
+        self._versions = [place.tensor._version for place in self._counting]
 
     def end_batch(self) -> None:
         """After a batch of training: buffers that were replaced are taken over. Parameters do not
         change in mid step: who would change them, and how often, depends on who else trains."""
-        for place, version in zip(self._of_parameters, self._versions, strict=True):
-            if place.moved() or place.version() != version:
+        for place in self._of_parameters:
+            if place.moved():
+                raise self._changed_in_mid_step(place)
+        for place, version in zip(self._counting, self._versions, strict=True):
+            if place.tensor._version != version:
                 raise self._changed_in_mid_step(place)
         self._end_forward()
 
