@@ -148,7 +148,7 @@ class RequestTest(ScenarioTest):
         job, learners = self.running_job(
             [0],
             program=[*program("cnn"), "asks"],
-            epochs=6,
+            epochs=20,  # until the second one has come, and the first one's loss is seen
             shard_milliseconds=20,
             environment={"TOY_GPUS": "2"},
         )
