@@ -26,9 +26,9 @@ class ExamplesTest(unittest.TestCase):
         self.addCleanup(scratch.cleanup)
         self.folder = pathlib.Path(scratch.name)
 
-    def run_example(self, name, *arguments, status=0):
+    def run_example(self, name, *arguments, status=0, **more):
         environment = {**os.environ, "PLIANT_CHECKPOINT_DIR": str(self.folder / "checkpoints"),
-                       "RESULT_DIR": str(self.folder / "results")}  # fmt: skip
+                       "RESULT_DIR": str(self.folder / "results"), **more}  # fmt: skip
         command = [sys.executable, "-B", str(EXAMPLES / name / "train.py"), *arguments]
         ended = subprocess.run(
             command, env=environment, capture_output=True, text=True, timeout=120
@@ -90,6 +90,43 @@ class ExamplesTest(unittest.TestCase):
         self.assertTrue((self.folder / "results" / "model" / "model.pt").exists())
         final = self.folder / "checkpoints" / "local" / "final" / "manifest.json"
         self.assertIn("framework", json.loads(final.read_text()))
+
+    def run_tutorial(self, *arguments, **more):
+        return self.run_example(
+            "wmla_tutorial", *arguments, FABRIC_HOME="/usr/local", LOG_DIR=str(self.folder / "results" / "log"),
+            PLIANT_PARAMETER_EPOCHS="1", PLIANT_PARAMETER_TRAIN_BATCH_SIZE="2", **more,
+        )  # fmt: skip
+
+    def test_wmla_tutorial(self):
+        """Its data are as the tutorial lays them out; then it begins with the weights that it wrote."""
+        for folder, file in (("train", "data_batch_1.bin"), ("test", "test_batch.bin")):
+            data = self.folder / "data" / folder / "cifar-10-batches-bin"
+            data.mkdir(parents=True)
+            (data / file).write_bytes(
+                b"".join(struct.pack("B", i % 10) + bytes([i * 10] * 3072) for i in range(16))
+            )
+        data = str(self.folder / "data")
+        out, log = self.run_tutorial(DATA_DIR=data)
+        self.assertRegex(
+            out, r"Train, Iteration: 1, Loss: [\d.]+, Accuracy: 0\.\d{4}\nTest, Iteration: 1, "
+        )
+        self.assertNotIn("made-up", log)
+        lines = (
+            (self.folder / "results" / "log" / "evaluation-metrics.txt").read_text().splitlines()
+        )
+        self.assertEqual([json.loads(line)["grouplabel"] for line in lines], ["train", "test"])
+        model = self.folder / "results" / "model" / "model.pt"
+        model.rename(model.with_name("model_epoch_final_1.pth"))
+        model.with_name("model_epoch_1.pth").write_text("no weights")
+        weights = f"--weights={model.parent}"
+        again = str(self.folder / "again")
+        out, _ = self.run_tutorial(weights, DATA_DIR=data, PLIANT_CHECKPOINT_DIR=again)
+        self.assertIn(f"begins with the weights of {model.parent}/model_epoch_final_1.pth", out)
+
+    def test_wmla_tutorial_without_data(self):
+        out, log = self.run_tutorial("--most=16", DATA_DIR=str(self.folder))
+        self.assertIn(f"no data_batch_*.bin in {self.folder}: made-up images are used", log)
+        self.assertIn("Test, Iteration: 1, ", out)
 
 
 class CompatibilityTest(unittest.TestCase):

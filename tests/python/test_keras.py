@@ -226,6 +226,26 @@ class KerasLoopTest(unittest.TestCase):
         with self.assertRaisesRegex(pliant.InvalidProgram, "are for PyTorch"):
             pliant.FabricModel(model, None, loss, "adam", fn_test=print)
 
+    def test_a_script_that_seeds_nothing_builds_the_same_model_twice(self):
+        """The import of the old product's module seeds it, with the job's seed."""
+        script = """if True:
+            {}
+            layer = keras.layers.Dense(1)
+            layer.build((None, 1))
+            print(float(layer.kernel.numpy()[0, 0]))
+        """
+        for imports in ("import keras, fabric_model", "import fabric_model, keras"):
+            said = []
+            for seed in ("0", "0", "5"):
+                ended = subprocess.run(
+                    [sys.executable, "-B", "-c", script.format(imports)], capture_output=True, text=True,
+                    env={**os.environ, "PLIANT_SEED": seed}, timeout=120,
+                )  # fmt: skip
+                self.assertEqual(ended.returncode, 0, ended.stderr)
+                said.append(ended.stdout)
+            self.assertEqual(said[0], said[1], imports)
+            self.assertNotEqual(said[0], said[2], imports)
+
     def test_frozen_weights_are_state_that_no_step_carries(self):
         """As a backbone's are; what a forward changes is a buffer, frozen or not."""
         import keras

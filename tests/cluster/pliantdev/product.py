@@ -103,11 +103,12 @@ def _with_package(name: str, base: str) -> str:
     install = "cd /src/build/release && rm -rf python && cmake --install . --component python --prefix python --strip"
     build_image.run(["sh", "-ec", install], log_file("python"), "installing the Python package")
     package = build_image.build_directory() / "release" / "python"
-    image = f"localhost/pliant/{name}:dev-{content_hash(base, *sorted(package.rglob('*.*')))}"
+    dockerfile = CLUSTER_SOURCES / "python.Dockerfile"
+    tag = content_hash(base, dockerfile, *sorted(package.rglob("*.*")))
+    image = f"localhost/pliant/{name}:dev-{tag}"
     if not engine().has(image):
         with phase(f"Packing the image {image}"), tempfile.TemporaryDirectory(dir=CACHE) as context:
             shutil.copytree(package, Path(context, "package"))
-            dockerfile = CLUSTER_SOURCES / "python.Dockerfile"
             log = log_file(f"image-{name}")
             engine().build(dockerfile, Path(context), image, log, base=base)
             engine().remove_others(image)  # of earlier sources

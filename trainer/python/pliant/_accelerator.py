@@ -3,8 +3,18 @@ read. For the modules under whose names they import us."""
 
 import contextlib
 import os
+import sys
 import tempfile
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+
+from ._seeds import seed_python
+from .errors import InvalidProgram
+from .process import _install_hook
+
+_SEED_MOST = (1 << 64) - 1
+_seeded = False
 
 
 def settle_environment() -> None:
@@ -12,12 +22,66 @@ def settle_environment() -> None:
     # Scripts look below it for a zip of the old product. Where there is none, Python passes it by.
     os.environ.setdefault("FABRIC_HOME", "/usr/local")
     volume, job = os.environ.get("PLIANT_CHECKPOINT_DIR"), os.environ.get("PLIANT_JOB_UID")
-    if "PLIANT_COORDINATOR" not in os.environ or not volume or not job:
-        return  # it trains alone: where the old product was not, scripts have their own defaults
-    os.environ.setdefault("DATA_DIR", tempfile.gettempdir())
-    # Beside the checkpoints: what is written there outlives the pod.
-    results = os.environ.setdefault("RESULT_DIR", str(Path(volume, job, "results")))
-    logs = os.environ.setdefault("LOG_DIR", str(Path(results, "log")))
-    for folder in (results, logs):
-        with contextlib.suppress(OSError):  # who writes there says so
-            Path(folder).mkdir(parents=True, exist_ok=True)
+    # Alone, where the old product was not, scripts have their own defaults.
+    if "PLIANT_COORDINATOR" in os.environ and volume and job:
+        os.environ.setdefault("DATA_DIR", tempfile.gettempdir())
+        # Beside the checkpoints: what is written there outlives the pod.
+        results = os.environ.setdefault("RESULT_DIR", str(Path(volume, job, "results")))
+        os.environ.setdefault("LOG_DIR", str(Path(results, "log")))
+    make_folders()
+
+
+def make_folders() -> None:
+    """Those that scripts write to without making them."""
+    for name in ("RESULT_DIR", "LOG_DIR"):
+        folder = os.environ.get(name)
+        if folder:
+            with contextlib.suppress(OSError):  # who writes there says so
+                Path(folder).mkdir(parents=True, exist_ok=True)
+
+
+def seed_once() -> None:
+    """Scripts that seed nothing build the same model in each run of a job, and on each learner.
+    Once in a process: what a script seeds later stays."""
+    global _seeded
+    if _seeded:
+        return
+    _seeded = True
+    seed = number_of_job("PLIANT_SEED", 0, _SEED_MOST) or 0
+    # Before it is imported there is nothing to seed. Beside TensorFlow, which a script of Keras has
+    # imported by now, it would take seconds for nothing.
+    if "tensorflow" not in sys.modules and "keras" not in sys.modules:
+        _import_if_there("torch")
+    _import_if_there("numpy")
+    seed_python(seed)
+    # Their generators take no more.
+    word = (seed ^ (seed >> 32)) & 0xFFFFFFFF
+    if "keras" in sys.modules:
+        sys.modules["keras"].utils.set_random_seed(word)
+    elif "tensorflow" in sys.modules:
+        sys.modules["tensorflow"].random.set_seed(word)
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(seed)
+
+
+def _import_if_there(module: str) -> None:
+    if module not in sys.modules and find_spec(module) is not None:
+        import_module(module)
+
+
+def number_of_job(name: str, least: int, most: int) -> int | None:
+    """A whole number that the operator writes into a learner's environment; None: it is not set."""
+    text = os.environ.get(name)
+    if not text:
+        return None
+    digits = text.isascii() and text.isdigit() and len(text) <= 20
+    if not digits or not least <= int(text) <= most:
+        raise wrong(f"{name} is {text!r}: it must be a whole number from {least} to {most}")
+    return int(text)
+
+
+def wrong(message: str) -> InvalidProgram:
+    """To be raised. Where nobody catches it, the process ends with its exit code, although there is
+    no training yet."""
+    _install_hook()
+    return InvalidProgram(message)

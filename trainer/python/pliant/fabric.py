@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from . import _parameters
+from ._accelerator import make_folders
 from ._attach import is_keras
 from ._loop import Elastic, Watcher
 
@@ -115,6 +117,7 @@ class FabricModel:
             num_workers=num_dataloader_threads,
             checkpoint_dir=checkpoint_dir,
         )
+        self._register_schedule(elastic)
         for watcher in self._watchers:
             elastic.watch(watcher)
         if self._logger is not None:
@@ -128,7 +131,27 @@ class FabricModel:
         folder.mkdir(parents=True, exist_ok=True)
         return str(self._save(folder))
 
+    def _register_schedule(self, elastic: Elastic[Any]) -> None:
+        """Of the learning rate, where the script has it from pth_parameter_mgr: it is part of the
+        training's state, and callbacks step it."""
+        _parameters.tell_of_unused_policy(self._optimizer)
+        schedule = _parameters.schedule_of(self._optimizer)
+        if schedule is None:
+            return
+        elastic.register("learning rate", schedule)
+        if _parameters.learning_rate_policy() != "plateau":
+            return
+        # Callbacks are not told what an evaluation came to.
+        elastic.on_evaluation.append(lambda evaluation: schedule.step(evaluation.loss))
+        if not elastic.evaluates:
+            print(
+                "pliant: the learning rate's policy plateau is not used (it looks at the loss of "
+                "evaluations, and there are no test data)",
+                file=sys.stderr,
+            )
+
     def _run(self, elastic: Elastic[Any]) -> None:
+        make_folders()  # callbacks and loggers write to them
         self._set_training()
         for callback in self._callbacks:
             callback.set_params(
@@ -159,6 +182,7 @@ class FabricModel:
                 self._call("on_epoch_end", step.epoch)
                 if not elastic.evaluates:
                     begin_epoch(step.epoch + 1)
+        make_folders()  # what is on a volume may have been removed meanwhile
         self._call("on_train_end")
         if self._logger is not None:
             self._logger.end()

@@ -1,0 +1,133 @@
+"""The metrics files of Watson Machine Learning Accelerator's scripts. A script that brings a module
+of this name gets its own."""
+
+import contextlib
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from pliant._accelerator import settle_environment
+
+__all__ = ["EMetrics"]
+
+settle_environment()
+
+_told: set[Path] = set()
+
+
+class EMetrics:
+    """Appends records to evaluation-metrics.txt in LOG_DIR, as JSON lines. With a `subId`, that of
+    one try of several, the file is in a folder of that name, and what was recorded of the test
+    group is also written to val_dict_list.json in RESULT_DIR when it is closed."""
+
+    TEST_GROUP = "test"
+    TRAIN_GROUP = "train"
+
+    def __init__(self, subId: Any = None) -> None:
+        self._sub_id = None if subId is None else str(subId)
+        self._records = 0
+        self._of_tests: list[dict[str, Any]] = []
+
+    @staticmethod
+    def open(subId: Any = None) -> "EMetrics":
+        return EMetrics(subId)
+
+    def __enter__(self) -> "EMetrics":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def record(self, group: str, iteration: Any, values: Mapping[str, Any]) -> None:
+        plain = {str(name): _plain(value) for name, value in values.items()}
+        iteration, now = _plain(iteration), time.time()
+        self._records += 1
+        meta: dict[str, Any] = {
+            "training_id": os.environ.get("TRAINING_ID") or os.environ.get("PLIANT_JOB_UID", ""),
+            "time": int(now * 1000),
+            "rindex": self._records,
+        }
+        if self._sub_id is not None:
+            meta["subid"] = self._sub_id
+            if group == self.TEST_GROUP:
+                self._of_tests.append({"steps": iteration, **plain})
+        stamp = (
+            time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now * 1000) % 1000:03}"
+        )
+        line = {
+            "meta": meta,
+            "grouplabel": group,
+            "etimes": {"iteration": _typed(iteration), "time_stamp": _typed(stamp)},
+            "values": {name: _typed(value) for name, value in plain.items()},
+        }
+        text = json.dumps(line) + "\n"
+        folder = _log_folder(self._sub_id)
+        _write(folder, lambda there: _append(there / "evaluation-metrics.txt", text))
+
+    def close(self) -> None:
+        records, self._of_tests = self._of_tests, []
+        if not records:
+            return
+        text = json.dumps(records, default=str)
+
+        def replace(folder: Path) -> None:
+            # Several learners may do it at once.
+            scratch = folder / f".{os.uname().nodename}.{os.getpid()}.val_dict_list.json"
+            scratch.write_text(text)
+            scratch.replace(folder / "val_dict_list.json")
+
+        _write(Path(os.environ.get("RESULT_DIR") or tempfile.gettempdir()), replace)
+
+
+def _log_folder(sub_id: str | None) -> Path:
+    state = os.environ.get("JOB_STATE_DIR")
+    folder = Path(
+        os.environ.get("LOG_DIR") or (Path(state, "logs") if state else tempfile.gettempdir())
+    )
+    return folder if sub_id is None else folder / sub_id
+
+
+def _write(folder: Path, write: Callable[[Path], object]) -> None:
+    """In the folder, which is made if need be. What the file system refuses costs the metrics, not
+    the training: of each folder that is said once."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write(folder)
+    except OSError as error:
+        if folder not in _told:
+            _told.add(folder)
+            print(f"pliant: metrics are not written to {folder}: {error}", file=sys.stderr)
+
+
+def _append(path: Path, line: str) -> None:
+    """At one go, behind what others appended."""
+    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        os.write(file, line.encode())
+    finally:
+        os.close(file)
+
+
+def _plain(value: Any) -> Any:
+    """A number of numpy's or torch's as Python's."""
+    if hasattr(value, "item"):
+        with contextlib.suppress(TypeError, ValueError, RuntimeError):  # of several
+            return value.item()
+    return value
+
+
+def _typed(value: Any) -> dict[str, Any]:
+    kinds = {int: 2, float: 3}
+    kind = {"type": kinds[type(value)]} if type(value) in kinds else {}
+    return {**kind, "value": str(value)}
