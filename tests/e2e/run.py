@@ -24,6 +24,7 @@ from story import (
     plot,
     ranks,
     survivor,
+    tutorial,
     where,
 )
 from story.checks import Check
@@ -53,6 +54,8 @@ def story_with_kills(stage: Stage, screen: Screen) -> list[Check]:
     return told.checks
 
 
+_TUTORIAL = "the story of the tutorial, told twice at once"
+
 # Those need hands on the nodes, or take the operator's replicas away: for the local cluster only.
 _LOCAL_MOMENTS: dict[str, Moment] = {
     "the story of an operator that dies at its writes": deadly_writes.player(deadly_writes.SHORT),
@@ -77,6 +80,7 @@ _LONG_MOMENTS: dict[str, Moment] = {
     "the story, undisturbed": story,
     "the story of ResNet-18": examples.player(examples.RESNET18),
     "the story of a script for IBM's product": examples.player(examples.IBM_STYLE),
+    _TUTORIAL: tutorial.player(tutorial.MADE_UP),
 }
 
 
@@ -114,6 +118,7 @@ def main() -> int:
             moments |= _LONG_LOCAL_MOMENTS
             if folder := os.environ.get("PLIANT_CIFAR10"):
                 moments["the story of ResNet-18 on CIFAR-10"] = examples.player(examples.on_cifar10(folder))
+                moments[_TUTORIAL] = tutorial.player(tutorial.on_cifar10(folder))
             moments[f"jobs come and go for {minutes:g} min"] = lambda *scene: churn.play(*scene, minutes)
     else:
         screen.say(f"not on the current cluster, whose nodes are not ours: {', '.join(_LOCAL_MOMENTS)}", "yellow")

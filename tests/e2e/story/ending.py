@@ -4,18 +4,16 @@ from collections.abc import Sequence
 
 from . import chart, dashboards, html_chart, resizes, table
 from .checks import Check
-from .plot import FIRST, SECOND, Told
+from .plot import Told
 from .screen import Screen
 from .stage import GPUS_TOTAL
-
-_NAMES = (FIRST, SECOND)
 
 
 def show(told: Told, screen: Screen) -> None:
     style = screen.style
     end = told.worlds[-1].time
-    changes = chart.held_over_time(told.worlds, _NAMES)
-    screen.lines(["", *chart.draw(changes, end, _NAMES, GPUS_TOTAL, min(screen.width, 120), style), ""])
+    changes = chart.held_over_time(told.worlds, told.names)
+    screen.lines(["", *chart.draw(changes, end, told.names, GPUS_TOTAL, min(screen.width, 120), style), ""])
     header, *rows = table.layout(resizes.HEADER, [each.row() for each in told.resizes])
     screen.lines([style.paint(header, "bold"), *rows, ""])
     for each in told.outcomes:
@@ -42,14 +40,14 @@ def show_dashboard(answers: Sequence[dashboards.Answer], screen: Screen) -> None
 
 
 def to_html(told: Told) -> str:
-    changes = chart.held_over_time(told.worlds, _NAMES)
+    changes = chart.held_over_time(told.worlds, told.names)
     events = [html_chart.Event(request.time, request.label) for request in told.requests]
     title = "GPUs of two trainings over time"
-    return html_chart.page(changes, told.worlds[-1].time, _NAMES, GPUS_TOTAL, events, title)
+    return html_chart.page(changes, told.worlds[-1].time, told.names, GPUS_TOTAL, events, title)
 
 
 def to_json(told: Told) -> dict:
-    changes = chart.held_over_time(told.worlds, _NAMES)
+    changes = chart.held_over_time(told.worlds, told.names)
     return {
         "trainings": [
             {
@@ -78,6 +76,6 @@ def to_json(told: Told) -> dict:
             }
             for each in told.resizes
         ],
-        "gpusHeld": [{"unixSeconds": each.time, **dict(zip(_NAMES, each.gpus, strict=True))} for each in changes],
+        "gpusHeld": [{"unixSeconds": each.time, **dict(zip(told.names, each.gpus, strict=True))} for each in changes],
         "checks": [{"name": check.name, "problems": list(check.problems)} for check in told.checks],
     }

@@ -37,7 +37,7 @@ class Example:
         return self.folder.replace("_", "-")
 
 
-def _pytorch(stage: Stage) -> str:
+def pytorch(stage: Stage) -> str:
     return stage.pytorch_image
 
 
@@ -45,11 +45,11 @@ def _tensorflow(stage: Stage) -> str:
     return stage.tensorflow_image
 
 
-CHAR_TRANSFORMER = Example("char_transformer", ("--epochs=6", "--width=32", "--layers=2", "--length=32"), _pytorch)
+CHAR_TRANSFORMER = Example("char_transformer", ("--epochs=6", "--width=32", "--layers=2", "--length=32"), pytorch)
 KERAS_CNN = Example("keras_cnn", ("--epochs=45", "--width=8", "--samples=1600"), _tensorflow, memory="600Mi")
 # Eight batches of the script's 16 samples: with its manifest's four, three learners are no faster than two.
-IBM_STYLE = Example("ibm_style", ("--epochs=400",), _pytorch, batch=(128, 8))
-RESNET18 = Example("resnet18", ("--data=made-up", "--most=256", "--epochs=6"), _pytorch, memory="600Mi", batch=(32, 8))
+IBM_STYLE = Example("ibm_style", ("--epochs=400",), pytorch, batch=(128, 8))
+RESNET18 = Example("resnet18", ("--data=made-up", "--most=256", "--epochs=6"), pytorch, memory="600Mi", batch=(32, 8))
 
 
 def on_cifar10(folder: str) -> Example:
@@ -64,13 +64,8 @@ def player(example: Example) -> Callable[[Stage, Screen], list[checks.Check]]:
 
 
 def play(example: Example, stage: Stage, screen: Screen) -> list[checks.Check]:
-    if not example.image(stage):
-        raise StoryError(
-            f"there is no image for {example.folder}: PLIANT_PYTORCH_IMAGE or PLIANT_TENSORFLOW_IMAGE is not set"
-        )
     stage.clear()
-    _apply_program(example, stage)
-    job = _manifest(example, stage)
+    job = prepare(example, stage)
     with Watcher(ApiServer(stage.kubectl), NAMESPACE, screen.show) as watcher:
         scene = Scene(example.name, stage, screen, watcher)
         scene.apply(job)
@@ -125,11 +120,20 @@ def manifest(example: Example, listed: Sequence[Mapping], image: str, volume: Ma
     return job
 
 
-def _manifest(example: Example, stage: Stage) -> dict:
+def prepare(example: Example, stage: Stage) -> dict:
+    """Brings the script to a stage that is clear. The job that trains it there."""
+    image = example.image(stage)
+    if not image:
+        raise StoryError(
+            f"there is no image for {example.folder}: PLIANT_PYTORCH_IMAGE or PLIANT_TENSORFLOW_IMAGE is not set"
+        )
+    script = f"--from-file={_EXAMPLES / example.folder / 'train.py'}"
+    text = stage.kubectl.run("create", "configmap", f"{example.name}-program", script, "--dry-run=client", "-o", "json")
+    stage.kubectl.run("apply", "-f", "-", stdin=text)
     path = str(_EXAMPLES / example.folder / "job.yaml")
     text = stage.kubectl.run("create", "--dry-run=client", "--validate=false", "-f", path, "-o", "json")
     volume = stage.checkpoint_volume or stage.manifest("training-1")["spec"]["checkpoint"]["volume"]
-    return manifest(example, objects(text), example.image(stage), volume)
+    return manifest(example, objects(text), image, volume)
 
 
 def objects(text: str) -> list[Mapping]:
@@ -141,12 +145,6 @@ def objects(text: str) -> list[Mapping]:
         objects += found["items"] if found["kind"] == "List" else [found]
         text = text[end:]
     return objects
-
-
-def _apply_program(example: Example, stage: Stage) -> None:
-    script = f"--from-file={_EXAMPLES / example.folder / 'train.py'}"
-    text = stage.kubectl.run("create", "configmap", f"{example.name}-program", script, "--dry-run=client", "-o", "json")
-    stage.kubectl.run("apply", "-f", "-", stdin=text)
 
 
 def _await_training(scene: Scene, learners: int) -> None:

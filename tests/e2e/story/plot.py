@@ -1,7 +1,7 @@
-"""The story itself: two trainings share eight GPUs."""
+"""The story itself: two trainings share eight GPUs. The demo's, or others."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from . import checks, reference
@@ -13,7 +13,8 @@ from .stage import GPUS_TOTAL, NAMESPACE, Stage
 from .watcher import Watcher
 from .world import World
 
-FIRST, SECOND = "training-1", "training-2"
+# The two jobs, of equal priority, on a stage that is clear. The second one takes longer.
+Jobs = Callable[[Stage], Sequence[Mapping]]
 
 _RESIZE_SECONDS = 240.0
 _TRAIN_SECONDS = 1800.0
@@ -23,6 +24,7 @@ _TRAIN_SECONDS = 1800.0
 class Told:
     """What there is to tell when the story is over."""
 
+    names: tuple[str, str]
     worlds: list[World] = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)
     resizes: list[ResizeReport] = field(default_factory=list)
@@ -34,12 +36,23 @@ class Told:
         return bool(self.checks) and all(check.holds for check in self.checks)
 
 
-def play(stage: Stage, screen: Screen, after_step: Callable[[int], None] = lambda step: None) -> Told:
+def demo_jobs(stage: Stage) -> Sequence[Mapping]:
+    return [stage.manifest(name) for name in ("training-1", "training-2")]
+
+
+def play(
+    stage: Stage,
+    screen: Screen,
+    after_step: Callable[[int], None] = lambda step: None,
+    jobs_on: Jobs = demo_jobs,
+    check: Callable[[Sequence[Outcome]], list[Check]] = checks.check_outcomes,
+) -> Told:
     """Plays the four steps; `after_step` may disturb the cluster. StoryError says which step does not come about."""
     screen.say("removing what an earlier story has left")
     stage.clear()
-    jobs = {name: stage.manifest(name) for name in (FIRST, SECOND)}
-    told = Told()
+    jobs = {job["metadata"]["name"]: job for job in jobs_on(stage)}
+    first, second = jobs
+    told = Told((first, second))
     with Watcher(ApiServer(stage.kubectl), NAMESPACE, screen.show) as watcher:
         plot = _Plot(stage, screen, watcher, jobs)
         for number, step in enumerate(
@@ -57,7 +70,7 @@ def play(stage: Stage, screen: Screen, after_step: Callable[[int], None] = lambd
     hashes = dict(zip(jobs, reference.parameter_hashes(stage.kubectl, list(jobs.values())), strict=True))
     told.outcomes = [Outcome.of(last.trainings[name].job, hashes[name]) for name in jobs]
     told.checks = [
-        *checks.check_outcomes(told.outcomes),
+        *check(told.outcomes),
         *checks.check_worlds(told.worlds, GPUS_TOTAL),
         checks.check_resizes(resizes),
     ]
@@ -70,33 +83,39 @@ class _Plot:
         self._screen = screen
         self._watcher = watcher
         self._jobs = jobs
+        self._first, self._second = jobs
         self.requests: list[Request] = []
 
     def first_comes(self) -> None:
-        self._act("1. kubectl apply training-1", "apply 1", lambda: self._stage.kubectl.apply(self._jobs[FIRST]))
-        self._until({FIRST: 8})
+        first = self._first
+        self._act(f"1. kubectl apply {first}", "apply 1", lambda: self._stage.kubectl.apply(self._jobs[first]))
+        self._until({first: 8})
 
     def second_comes(self) -> None:
-        self._act("2. kubectl apply training-2", "apply 2", lambda: self._stage.kubectl.apply(self._jobs[SECOND]))
-        self._until({FIRST: 4, SECOND: 4})
+        second = self._second
+        self._act(f"2. kubectl apply {second}", "apply 2", lambda: self._stage.kubectl.apply(self._jobs[second]))
+        self._until({self._first: 4, second: 4})
 
     def second_gets_priority(self) -> None:
-        patch = '{"spec":{"priority":10000}}'
-        command = ("patch", "elastictrainingjob", SECOND, "--type=merge", "-p", patch)
-        self._act(f"3. kubectl patch training-2 {patch}", "priority 2", lambda: self._stage.kubectl.run(*command))
-        self._until({FIRST: 3, SECOND: 5})
+        second, patch = self._second, '{"spec":{"priority":10000}}'
+        command = ("patch", "elastictrainingjob", second, "--type=merge", "-p", patch)
+        self._act(f"3. kubectl patch {second} {patch}", "priority 2", lambda: self._stage.kubectl.run(*command))
+        self._until({self._first: 3, second: 5})
 
     def first_ends(self) -> None:
-        self._screen.say("4. training-1 trains to its end", "bold")
-        world = self._wait("training-1 completes", lambda world: _phase(world, FIRST) == "Succeeded", _TRAIN_SECONDS)
+        self._screen.say(f"4. {self._first} trains to its end", "bold")
+        world = self._complete(self._first)
         self.requests.append(Request("end of 1", world.time))
-        self._screen.say("   training-1 is complete", "green")
-        self._until({SECOND: 8})
+        self._screen.say(f"   {self._first} is complete", "green")
+        self._until({self._second: 8})
 
     def second_ends(self) -> World:
-        world = self._wait("training-2 completes", lambda world: _phase(world, SECOND) == "Succeeded", _TRAIN_SECONDS)
-        self._screen.say("   training-2 is complete", "green")
+        world = self._complete(self._second)
+        self._screen.say(f"   {self._second} is complete", "green")
         return world
+
+    def _complete(self, name: str) -> World:
+        return self._wait(f"{name} completes", lambda world: _phase(world, name) == "Succeeded", _TRAIN_SECONDS)
 
     def _act(self, line: str, label: str, action: Callable[[], object]) -> None:
         self._screen.say(line, "bold")

@@ -40,6 +40,7 @@ def pod(job: Mapping) -> dict:
                 {
                     **container,
                     "env": [
+                        *container.get("env", []),
                         {"name": "POD_UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}},
                         *({"name": name, "value": value} for name, value in environment.items()),
                     ],

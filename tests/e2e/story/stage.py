@@ -102,4 +102,9 @@ def for_cpus(job: Mapping, cpus: int) -> dict:
     """The job with as many more epochs as its learners have more CPUs."""
     (container,) = job["spec"]["template"]["spec"]["containers"]
     (epochs,) = (argument.removeprefix(_EPOCHS) for argument in container["args"] if argument.startswith(_EPOCHS))
-    return with_epochs(job, int(epochs) * min(max(cpus, _CPUS_OF_MANIFESTS), GPUS_TOTAL) // _CPUS_OF_MANIFESTS)
+    return with_epochs(job, epochs_for(int(epochs), cpus))
+
+
+def epochs_for(epochs: int, cpus: int) -> int:
+    """So many on two CPUs."""
+    return epochs * min(max(cpus, _CPUS_OF_MANIFESTS), GPUS_TOTAL) // _CPUS_OF_MANIFESTS

@@ -8,7 +8,7 @@ import unittest.mock
 import builders
 from test_stage import JOB, container
 
-from story import bad_jobs, churn, examples, maintenance, spoilt
+from story import bad_jobs, churn, examples, maintenance, spoilt, tutorial
 from story import container as container_of_story
 from story.errors import StoryError
 from story.faults import Recovery
@@ -168,6 +168,37 @@ class ExamplesTest(unittest.TestCase):
 
         worlds = [builders.world(0.0), world(None, None), world(0, 2.0), world(0, 1.5), world(1, 0.25)]
         self.assertEqual(examples.curve(worlds, "resnet18"), "0: 1.500, 1: 0.250")
+
+
+class TutorialTest(unittest.TestCase):
+    def test_two_jobs_of_one_script_differ_by_name_and_seed(self) -> None:
+        example = copy.deepcopy(JOB)
+        container(example)["env"] = [
+            {"name": "PLIANT_PARAMETER_EPOCHS", "value": "30"},
+            {"name": "PLIANT_PARAMETER_LEARNING_RATE", "value": "0.05"},
+        ]
+        for size, cpus, epochs, data in (
+            (tutorial.MADE_UP, 2, ("32", "52"), "/datasets"),
+            (tutorial.MADE_UP, 8, ("128", "208"), "/datasets"),
+            (tutorial.on_cifar10("cifar"), 1, ("8", "13"), "/datasets/cifar"),
+        ):
+            listed = [{"kind": "ElasticTrainingJob", **copy.deepcopy(example)}]
+            job = examples.manifest(size.example, listed, "there/pytorch:1", {"hostPath": {"path": "/shared"}})
+            first, second = (tutorial.one_of(job, size, number, cpus) for number in (1, 2))
+            for number, each in enumerate((first, second), 1):
+                self.assertEqual(each["metadata"]["name"], f"tutorial-{number}")
+                self.assertEqual(each["spec"]["elastic"], {"minLearners": 1, "maxLearners": 8})
+                training = {"globalBatchSize": 16, "logicalShards": 8, "seed": number}
+                self.assertEqual(each["spec"]["training"], training)
+                self.assertEqual(
+                    {each["name"]: each["value"] for each in container(each)["env"]},
+                    {
+                        "DATA_DIR": data,
+                        "PLIANT_PARAMETER_EPOCHS": epochs[number - 1],
+                        "PLIANT_PARAMETER_LEARNING_RATE": "0.05",
+                    },
+                )
+        self.assertEqual(len(container(example)["env"]), 2)
 
 
 class MaintenanceTest(unittest.TestCase):

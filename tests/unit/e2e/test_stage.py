@@ -1,3 +1,4 @@
+import copy
 import json
 import unittest
 
@@ -53,6 +54,14 @@ class ReferenceTest(unittest.TestCase):
         self.assertNotIn("PLIANT_COORDINATOR", environment)
         self.assertEqual(environment["PLIANT_TERMINATION_LOG"], "/dev/termination-log")
         self.assertEqual(spec["volumes"], [{"name": "checkpoints", "hostPath": {"path": "/shared"}}])
+
+    def test_what_the_job_says_to_its_program_is_said_there_too(self) -> None:
+        job = copy.deepcopy(JOB)
+        said = {"name": "PLIANT_PARAMETER_EPOCHS", "value": "3"}
+        container(job)["env"] = [said]
+        (alone,) = reference.pod(job)["spec"]["containers"]
+        self.assertIn(said, alone["env"])
+        self.assertEqual(container(job)["env"], [said])
 
     def test_the_hash_comes_from_the_termination_message(self) -> None:
         def status(message: str, code: int) -> dict:

@@ -1,0 +1,62 @@
+"""The founding tutorial of Watson Machine Learning Accelerator: two trainings of its script share eight GPUs, with its
+modules and without a line about Pliant. The story is the demo's."""
+
+import copy
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from . import checks, ending, examples, plot
+from .screen import Screen
+from .stage import Stage, epochs_for
+
+
+@dataclass(frozen=True)
+class Size:
+    """A step of the whole ResNet-18 with 16 images takes eight learners on two CPUs a second or two: so many epochs, of
+    the first job and of the second, that the first one still trains when the second one has its share."""
+
+    example: examples.Example
+    epochs: tuple[int, int]
+    data_dir: str = "/datasets"  # is not there: the images are made up
+
+
+MADE_UP = Size(
+    examples.Example("wmla_tutorial", ("--most=64",), examples.pytorch, sizes=(8,), memory="600Mi", batch=(16, 8)),
+    epochs=(32, 52),
+)
+
+
+def on_cifar10(folder: str) -> Size:
+    """`folder` on the checkpoints' volume has the images. Of more images fewer epochs: the steps are as many."""
+    example = dataclasses.replace(MADE_UP.example, arguments=("--most=256",), datasets=True)
+    return Size(example, epochs=(8, 13), data_dir=f"/datasets/{folder}")
+
+
+def player(size: Size) -> Callable[[Stage, Screen], list[checks.Check]]:
+    def play(stage: Stage, screen: Screen) -> list[checks.Check]:
+        told = plot.play(stage, screen, jobs_on=lambda there: jobs(size, there), check=checks.check_training)
+        ending.show(told, screen)
+        return told.checks
+
+    return play
+
+
+def jobs(size: Size, stage: Stage) -> list[dict]:
+    job = examples.prepare(size.example, stage)
+    return [one_of(job, size, number, stage.cpus) for number in (1, 2)]
+
+
+def one_of(job: Mapping, size: Size, number: int, cpus: int) -> dict:
+    """The script seeds nothing: the seed of its job is all that tells the models of the two apart. Pure."""
+    job = copy.deepcopy(dict(job))
+    job["metadata"]["name"] = f"tutorial-{number}"
+    job["spec"]["training"]["seed"] = number
+    said = {
+        "DATA_DIR": size.data_dir,
+        "PLIANT_PARAMETER_EPOCHS": str(epochs_for(size.epochs[number - 1], cpus)),
+    }
+    (learner,) = job["spec"]["template"]["spec"]["containers"]
+    others = [each for each in learner["env"] if each["name"] not in said]
+    learner["env"] = [*others, *({"name": name, "value": value} for name, value in said.items())]
+    return job
