@@ -18,6 +18,7 @@ from unittest import mock
 
 import pliant
 import torch
+from harness import UID, ScenarioTest
 from pliant import _accelerator, _parameters
 from pliant.errors import InvalidProgram
 
@@ -387,6 +388,46 @@ class ScheduleTest(Case):
             with self.assertRaises(InvalidProgram) as caught:
                 self.train(model, torch.optim.SGD(model.parameters(), lr=0.1), None, "batch")
         self.assertRegex(str(caught.exception), "32.*128")
+
+
+class ElasticTest(ScenarioTest):
+    """A script in real processes: learners come and die, and the parameters are those of one alone."""
+
+    def test_a_script_that_asks_for_everything(self):
+        program = str(pathlib.Path(__file__).with_name("compatibility_program.py"))
+        for policy, more in (
+            ("inverse", {"PLIANT_PARAMETER_GAMMA": "0.5"}),
+            ("plateau", {"PLIANT_PARAMETER_GAMMA": "0.5", "PLIANT_PARAMETER_PATIENCE": "0"}),
+        ):
+            with self.subTest(policy):
+                self.resize_and_kill([sys.executable, "-B", program, policy], {
+                    "FABRIC_HOME": "/usr/local",
+                    "PLIANT_PARAMETER_EPOCHS": "8",
+                    "PLIANT_PARAMETER_LEARNING_RATE": "0.3",
+                    "PLIANT_PARAMETER_LEARNING_RATE_POLICY": policy,
+                    **more,
+                })  # fmt: skip
+
+    def resize_and_kill(self, program, environment):
+        job, learners = self.running_job(
+            [0], program=program, epochs=8, shard_milliseconds=30, environment=environment
+        )
+        job.wait_for_step(17)  # the schedule has been stepped twice
+        learners += [job.start_learner(1), job.start_learner(2)]
+        job.plan(learners)
+        job.wait_for_members(learners)
+        learners[0].kill()  # rank 0
+        job.wait_for_members(learners[1:])
+        self.assert_completes(job, learners[1:])
+        rates = {
+            learner.log.read_text().rpartition("learning rate ")[2] for learner in learners[1:]
+        }
+        self.assertEqual(len(rates), 1, "they agree on it")
+        self.assertLess(float(rates.pop()), 0.3)
+        results = job.folder / "checkpoints" / UID / "results"
+        self.assertTrue((results / "model" / "model.pt").exists())
+        lines = (results / "log" / "evaluation-metrics.txt").read_text().splitlines()
+        self.assertEqual({json.loads(line)["meta"]["training_id"] for line in lines}, {UID})
 
 
 class MetricsTest(Case):
