@@ -117,6 +117,7 @@ class SettingsTest(Misuse):
 
     def test_a_program_that_settled_nothing_has_one_shard(self):
         self.make(batch_size=32)
+        self.assertEqual(repr(self.elastic), "<elastic training alone: step 0 of 2, 32 samples in 1 shards each>")
         self.train()
         self.assertEqual(self.elastic.plan.logical_shards, 1)
         self.assertNotIn("logical shards", self.told.getvalue())

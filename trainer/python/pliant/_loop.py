@@ -285,6 +285,14 @@ class Elastic(abc.ABC, Generic[StepT]):
         self.on_evaluation: list[Callable[[Evaluation], None]] = []
         self._watchers: list[Watcher] = []
 
+    def __repr__(self) -> str:
+        of = "alone" if self.job.alone else f"of the job {self.job.name}"
+        plan = self.plan
+        return (
+            f"<elastic training {of}: step {self._step} of {plan.total_steps}, "
+            f"{plan.global_batch_size} samples in {plan.logical_shards} shards each>"
+        )
+
     @property
     def steps_per_epoch(self) -> int:
         """Optimizer steps of a pass over the training data."""
