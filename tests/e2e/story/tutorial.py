@@ -13,7 +13,7 @@ from .stage import Stage, epochs_for
 
 @dataclass(frozen=True)
 class Size:
-    """A step of the whole ResNet-18 with 16 images takes eight learners on two CPUs a second or two: so many epochs, of
+    """A step of the whole ResNet-18 with 32 images takes eight learners on two CPUs a second or two: so many epochs, of
     the first job and of the second, that the first one still trains when the second one has its share."""
 
     example: examples.Example
@@ -21,16 +21,17 @@ class Size:
     data_dir: str = "/datasets"  # is not there: the images are made up
 
 
+# Batches of one image: of sixteen batches five learners would be no faster than four, and get no fifth GPU.
 MADE_UP = Size(
-    examples.Example("wmla_tutorial", ("--most=64",), examples.pytorch, sizes=(8,), memory="600Mi", batch=(16, 8)),
-    epochs=(32, 52),
+    examples.Example("wmla_tutorial", ("--most=64",), examples.pytorch, sizes=(8,), memory="600Mi", batch=(32, 32)),
+    epochs=(32, 64),
 )
 
 
 def on_cifar10(folder: str) -> Size:
     """`folder` on the checkpoints' volume has the images. Of more images fewer epochs: the steps are as many."""
     example = dataclasses.replace(MADE_UP.example, arguments=("--most=256",), datasets=True)
-    return Size(example, epochs=(8, 13), data_dir=f"/datasets/{folder}")
+    return Size(example, epochs=(8, 16), data_dir=f"/datasets/{folder}")
 
 
 def player(size: Size) -> Callable[[Stage, Screen], list[checks.Check]]:

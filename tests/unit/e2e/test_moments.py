@@ -178,9 +178,9 @@ class TutorialTest(unittest.TestCase):
             {"name": "PLIANT_PARAMETER_LEARNING_RATE", "value": "0.05"},
         ]
         for size, cpus, epochs, data in (
-            (tutorial.MADE_UP, 2, ("32", "52"), "/datasets"),
-            (tutorial.MADE_UP, 8, ("128", "208"), "/datasets"),
-            (tutorial.on_cifar10("cifar"), 1, ("8", "13"), "/datasets/cifar"),
+            (tutorial.MADE_UP, 2, ("32", "64"), "/datasets"),
+            (tutorial.MADE_UP, 8, ("128", "256"), "/datasets"),
+            (tutorial.on_cifar10("cifar"), 1, ("8", "16"), "/datasets/cifar"),
         ):
             listed = [{"kind": "ElasticTrainingJob", **copy.deepcopy(example)}]
             job = examples.manifest(size.example, listed, "there/pytorch:1", {"hostPath": {"path": "/shared"}})
@@ -188,7 +188,7 @@ class TutorialTest(unittest.TestCase):
             for number, each in enumerate((first, second), 1):
                 self.assertEqual(each["metadata"]["name"], f"tutorial-{number}")
                 self.assertEqual(each["spec"]["elastic"], {"minLearners": 1, "maxLearners": 8})
-                training = {"globalBatchSize": 16, "logicalShards": 8, "seed": number}
+                training = {"globalBatchSize": 32, "logicalShards": 32, "seed": number}
                 self.assertEqual(each["spec"]["training"], training)
                 self.assertEqual(
                     {each["name"]: each["value"] for each in container(each)["env"]},
