@@ -355,8 +355,8 @@ class ScheduleTest(Case):
                     self.train(model, optimizer, None, "goes-on", [step])
                 rates.append(step.seen)
         self.assertEqual(rates[0], [1.0, 0.5])
-        # What an epoch's last step had not committed is done again.
-        self.assertEqual(rates[1], [0.5, 0.25, 0.125])
+        # The step in which it broke off is committed. Its checkpoint may not be there yet.
+        self.assertIn(rates[1], ([0.5, 0.25, 0.125], [0.25, 0.125]))
 
     def test_a_plateau_looks_at_evaluations(self):
         import pth_parameter_mgr
@@ -388,6 +388,12 @@ class ScheduleTest(Case):
             with self.assertRaises(InvalidProgram) as caught:
                 self.train(model, torch.optim.SGD(model.parameters(), lr=0.1), None, "batch")
         self.assertRegex(str(caught.exception), "32.*128")
+        with (
+            self.job(PLIANT_LOGICAL_SHARDS="0"),
+            self.assertRaises(InvalidProgram) as caught,
+        ):
+            self.train(model, torch.optim.SGD(model.parameters(), lr=0.1), None, "shards")
+        self.assertIn("PLIANT_LOGICAL_SHARDS is '0': it must be a whole", str(caught.exception))
 
 
 class ElasticTest(ScenarioTest):
@@ -402,7 +408,7 @@ class ElasticTest(ScenarioTest):
             with self.subTest(policy):
                 self.resize_and_kill([sys.executable, "-B", program, policy], {
                     "FABRIC_HOME": "/usr/local",
-                    "PLIANT_PARAMETER_EPOCHS": "8",
+                    "PLIANT_PARAMETER_EPOCHS": "14",
                     "PLIANT_PARAMETER_LEARNING_RATE": "0.3",
                     "PLIANT_PARAMETER_LEARNING_RATE_POLICY": policy,
                     **more,
@@ -410,7 +416,7 @@ class ElasticTest(ScenarioTest):
 
     def resize_and_kill(self, program, environment):
         job, learners = self.running_job(
-            [0], program=program, epochs=8, shard_milliseconds=30, environment=environment
+            [0], program=program, epochs=14, shard_milliseconds=40, environment=environment
         )
         job.wait_for_step(17)  # the schedule has been stepped twice
         learners += [job.start_learner(1), job.start_learner(2)]

@@ -13,7 +13,6 @@ from ._seeds import seed_python
 from .errors import InvalidProgram
 from .process import _install_hook
 
-_SEED_MOST = (1 << 64) - 1
 _seeded = False
 
 
@@ -47,7 +46,7 @@ def seed_once() -> None:
     if _seeded:
         return
     _seeded = True
-    seed = number_of_job("PLIANT_SEED", 0, _SEED_MOST) or 0
+    seed = _number("PLIANT_SEED", 0, (1 << 64) - 1) or 0
     # Before it is imported there is nothing to seed. Beside TensorFlow, which a script of Keras has
     # imported by now, it would take seconds for nothing.
     if "tensorflow" not in sys.modules and "keras" not in sys.modules:
@@ -69,8 +68,16 @@ def _import_if_there(module: str) -> None:
         import_module(module)
 
 
-def number_of_job(name: str, least: int, most: int) -> int | None:
-    """A whole number that the operator writes into a learner's environment; None: it is not set."""
+def global_batch_size() -> int | None:
+    """The job's; None: the environment names none."""
+    return _number("PLIANT_GLOBAL_BATCH_SIZE", 1, 1 << 32)
+
+
+def logical_shards() -> int | None:
+    return _number("PLIANT_LOGICAL_SHARDS", 1, 1 << 16)
+
+
+def _number(name: str, least: int, most: int) -> int | None:
     text = os.environ.get(name)
     if not text:
         return None

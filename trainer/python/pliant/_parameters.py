@@ -17,13 +17,12 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import Any
 
-from ._accelerator import number_of_job, wrong
+from ._accelerator import global_batch_size, logical_shards, wrong
 
 _FILE = "PLIANT_PARAMETERS"
 _PREFIX = "PLIANT_PARAMETER_"
 _FILE_BYTES_MOST = 1 << 20
 _COUNT_MOST = 1 << 24
-_SHARDS_MOST = 1 << 16
 
 # What each sets, if it is not said otherwise. Others of torch need more than gradients (LBFGS), or
 # have no use for these keys.
@@ -314,8 +313,7 @@ def epochs() -> int:
 def train_batch_size() -> int:
     """Of one device. In a job that is what a logical shard has."""
     given = _given().get("trainBatchSize")
-    batch = number_of_job("PLIANT_GLOBAL_BATCH_SIZE", 1, 1 << 32)
-    shards = number_of_job("PLIANT_LOGICAL_SHARDS", 1, _SHARDS_MOST)
+    batch, shards = global_batch_size(), logical_shards()
     if batch is None or shards is None:
         return 32 if given is None else int(given.value)
     if batch % shards:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from . import _parameters
-from ._accelerator import make_folders
+from ._accelerator import logical_shards, make_folders
 from ._attach import is_keras
 from ._loop import Elastic, Watcher
 
@@ -249,8 +249,7 @@ class _LoggerAdapter:
 
 
 def _logical_shards(engines: int) -> int:
-    named = os.environ.get("PLIANT_LOGICAL_SHARDS")
-    return int(named) if named else 1 << (max(1, engines) - 1).bit_length()
+    return logical_shards() or 1 << (max(1, engines) - 1).bit_length()
 
 
 def _as_list(callbacks: Any) -> list[Any]:
