@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-import time
 import unittest
 from unittest import mock
 
@@ -310,53 +309,26 @@ class ScheduleTest(Case):
 
     DATA = [(torch.eye(4)[i % 4], i % 4) for i in range(16)]
 
-    def train(self, model, optimizer, test_data, folder, callbacks=(), epochs=4):
+    def train(self, model, optimizer, test_data, folder):
         with contextlib.redirect_stderr(io.StringIO()) as log:
             pliant.FabricModel(
                 model, lambda: (self.DATA, test_data), torch.nn.functional.cross_entropy, optimizer,
-                user_callback=list(callbacks),
-            ).train(epochs, 4, checkpoint_dir=str(self.folder / folder))  # fmt: skip
+            ).train(4, 4, checkpoint_dir=str(self.folder / folder))  # fmt: skip
         return log.getvalue()
 
-    def test_it_is_part_of_the_state(self):
-        """A second process goes on with it, where the first stopped."""
-        import callbacks
+    def test_it_is_registered(self):
+        """Of the optimizer that is trained with. What that is good for ElasticTest shows."""
         import pth_parameter_mgr
+        from pliant._loop import Elastic
 
-        folder = self.folder / "goes-on" / "local"
-
-        class Step(callbacks.Callback):
-            def __init__(self, schedule, last):
-                super().__init__()
-                self.schedule, self.last, self.seen = schedule, last, []
-
-            def on_epoch_end(self, epoch):
-                self.seen.append(self.schedule.get_last_lr()[0])
-                self.schedule.step()
-                if epoch == self.last:
-                    # Until there is a checkpoint of the second epoch.
-                    deadline = time.monotonic() + 60
-                    while not list(folder.glob("step-00000000000[4-7]*/manifest.json")):
-                        test_case.assertLess(time.monotonic(), deadline)
-                        time.sleep(0.01)
-                    raise InterruptedError
-
-        rates, test_case = [], self
-        with self.job({"learningRate": 1.0, "learningRatePolicy": "exponential", "gamma": 0.5}):
-            for last in (1, 9):
-                torch.manual_seed(0)
-                model = torch.nn.Linear(4, 4)
-                optimizer = pth_parameter_mgr.getOptimizer(model)
-                step = Step(pth_parameter_mgr.getLearningRate(optimizer), last)
-                with (
-                    contextlib.suppress(InterruptedError),
-                    mock.patch.dict(os.environ, {"PLIANT_CHECKPOINT_EVERY_STEPS": "1"}),
-                ):
-                    self.train(model, optimizer, None, "goes-on", [step])
-                rates.append(step.seen)
-        self.assertEqual(rates[0], [1.0, 0.5])
-        # The step in which it broke off is committed. Its checkpoint may not be there yet.
-        self.assertIn(rates[1], ([0.5, 0.25, 0.125], [0.25, 0.125]))
+        with self.job({"learningRatePolicy": "inverse"}):
+            model = torch.nn.Linear(4, 4)
+            optimizer = pth_parameter_mgr.getOptimizer(model)
+            schedule = pth_parameter_mgr.getLearningRate(optimizer)
+            pth_parameter_mgr.getLearningRate(pth_parameter_mgr.getOptimizer(model))
+            with mock.patch.object(Elastic, "register", autospec=True) as register:
+                self.train(model, optimizer, None, "registered")
+        register.assert_called_once_with(mock.ANY, "learning rate", schedule)
 
     def test_a_plateau_looks_at_evaluations(self):
         import pth_parameter_mgr

@@ -24,14 +24,14 @@ class Size:
 # Batches of one image: of sixteen batches five learners would be no faster than four, and get no fifth GPU.
 MADE_UP = Size(
     examples.Example("wmla_tutorial", ("--most=64",), examples.pytorch, sizes=(8,), memory="600Mi", batch=(32, 32)),
-    epochs=(32, 64),
+    epochs=(20, 48),
 )
 
 
 def on_cifar10(folder: str) -> Size:
     """`folder` on the checkpoints' volume has the images. Of more images fewer epochs: the steps are as many."""
     example = dataclasses.replace(MADE_UP.example, arguments=("--most=256",), datasets=True)
-    return Size(example, epochs=(8, 16), data_dir=f"/datasets/{folder}")
+    return Size(example, epochs=(5, 12), data_dir=f"/datasets/{folder}")
 
 
 def player(size: Size) -> Callable[[Stage, Screen], list[checks.Check]]:

@@ -178,9 +178,9 @@ class TutorialTest(unittest.TestCase):
             {"name": "PLIANT_PARAMETER_LEARNING_RATE", "value": "0.05"},
         ]
         for size, cpus, epochs, data in (
-            (tutorial.MADE_UP, 2, ("32", "64"), "/datasets"),
-            (tutorial.MADE_UP, 8, ("128", "256"), "/datasets"),
-            (tutorial.on_cifar10("cifar"), 1, ("8", "16"), "/datasets/cifar"),
+            (tutorial.MADE_UP, 2, ("20", "48"), "/datasets"),
+            (tutorial.MADE_UP, 8, ("80", "192"), "/datasets"),
+            (tutorial.on_cifar10("cifar"), 1, ("5", "12"), "/datasets/cifar"),
         ):
             listed = [{"kind": "ElasticTrainingJob", **copy.deepcopy(example)}]
             job = examples.manifest(size.example, listed, "there/pytorch:1", {"hostPath": {"path": "/shared"}})
