@@ -6,10 +6,22 @@ endforeach()
 # A test's own code runs for milliseconds and is long to optimise: it is not. What it tests is.
 set(PLIANT_TEST_OPTIONS -O0 -U_FORTIFY_SOURCE)
 
-# pliant_test(NAME SOURCES a_test.cc ... LINK libs ... [LABEL unit|scenario|property|simulation|integration|python] [TIMEOUT seconds])
+# A second thread ends the program, but with AddressSanitizer, which has its own pthread_create.
+function(pliant_one_thread program)
+  if(NOT PLIANT_SANITIZE)
+    target_sources(${program} PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit/one_thread.cc)
+  endif()
+endfunction()
+
+# pliant_test(NAME SOURCES a_test.cc ... LINK libs ... [LABEL unit|scenario|property|simulation|integration|python] [TIMEOUT seconds]
+#             [ONE_THREAD])
 # One GoogleTest program, registered as one ctest of the given label (default: the name of the folder it stands in).
+# ONE_THREAD: it never has a second one, which would end it; so ThreadSanitizer has nothing to find in it, and it is left out there.
 function(pliant_test name)
-  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "ONE_THREAD" "LABEL;TIMEOUT" "SOURCES;LINK" ${ARGN})
+  if(ARG_ONE_THREAD AND PLIANT_SANITIZE MATCHES "thread")
+    return()
+  endif()
   if(NOT ARG_LABEL)
     get_filename_component(ARG_LABEL ${CMAKE_CURRENT_SOURCE_DIR} NAME)
   endif()
@@ -17,6 +29,9 @@ function(pliant_test name)
     set(ARG_TIMEOUT 400)  # ends what hangs, not what a busy machine is slow with
   endif()
   add_executable(${name} ${ARG_SOURCES})
+  if(ARG_ONE_THREAD)
+    pliant_one_thread(${name})
+  endif()
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gmock GTest::gtest_main)
   pliant_precompile(${name} test)
