@@ -39,7 +39,7 @@ layers:
   - dropout: {rate: 0.3}
   - linear: {out: 10}
 train:
-  epochs: 40
+  epochs: 80
   optimizer: adamw
   learningRate: 0.003
   weightDecay: 0.01
@@ -107,8 +107,13 @@ class DigitsTest(ScenarioTest):
         self.assert_completes(job, [second, newcomer])
 
     def test_a_model_that_draws_is_no_exception(self):
-        job, (first, second) = self.digits_job([0, 1], RICH_MODEL, shards=8)
-        third = job.start_learner(2)
+        job = self.make_job(**self.digits_options(RICH_MODEL, shards=8))
+        job.start_coordinator()
+        # The third one is there when it is wanted: a process takes as long to start as a quick machine to train.
+        first, second, third = job.start_learners([0, 1, 2])
+        job.plan([first, second])
+        job.wait_for_members([first, second])
+        job.wait_for_step(5)
         job.plan([first, second, third])
         job.wait_for_members([first, second, third])
         first.kill()
