@@ -72,6 +72,13 @@ class PliantTest : public testing::Test {
   pliant_status Register(const pliant_tensor& tensor) {
     return pliant_register(learner_, &tensor, nullptr);
   }
+  // A buffer of one number.
+  void RegisterMean(float& value) {
+    pliant_tensor buffer = Tensor("model.mean", PLIANT_BUFFER);
+    buffer.dimensions = 0;
+    buffer.data = &value;
+    ASSERT_EQ(Register(buffer), PLIANT_OK);
+  }
   void Start(uint64_t epochs = 2) {
     ASSERT_EQ(
         Describe(
@@ -418,10 +425,7 @@ TEST_F(PliantTest, BuffersAreThoseOfShardZero) {
       Describe({.train_samples = 4, .epochs = 1, .global_batch_size = 4, .logical_shards = 4}),
       PLIANT_OK);
   ASSERT_EQ(Register(Tensor("model.w")), PLIANT_OK);
-  pliant_tensor buffer = Tensor("model.mean", PLIANT_BUFFER);
-  buffer.dimensions = 0;
-  buffer.data = &statistic;
-  ASSERT_EQ(Register(buffer), PLIANT_OK);
+  RegisterMean(statistic);
   ASSERT_EQ(pliant_start(learner_), PLIANT_OK);
   for (pliant_work work = Next(); work.kind != PLIANT_END; work = Next()) {
     if (work.kind == PLIANT_COMMIT) {
@@ -447,10 +451,7 @@ TEST_F(PliantTest, ACommitMayChangeBuffers) {
                       .hears_evaluations = 1}),
             PLIANT_OK);
   ASSERT_EQ(Register(Tensor("model.w")), PLIANT_OK);
-  pliant_tensor buffer = Tensor("model.mean", PLIANT_BUFFER);
-  buffer.dimensions = 0;
-  buffer.data = &statistic;
-  ASSERT_EQ(Register(buffer), PLIANT_OK);
+  RegisterMean(statistic);
   ASSERT_EQ(pliant_start(learner_), PLIANT_OK);
   float committed = 1;
   for (pliant_work work = Next(); work.kind != PLIANT_END; work = Next()) {

@@ -4,7 +4,6 @@ of this name gets its own."""
 import contextlib
 import json
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -13,6 +12,7 @@ from types import TracebackType
 from typing import Any
 
 from pliant._accelerator import settle_environment
+from pliant._say import say
 
 __all__ = ["EMetrics"]
 
@@ -107,7 +107,7 @@ def _write(folder: Path, write: Callable[[Path], object]) -> None:
     except OSError as error:
         if folder not in _told:
             _told.add(folder)
-            print(f"pliant: metrics are not written to {folder}: {error}", file=sys.stderr)
+            say(f"metrics are not written to {folder}: {error}")
 
 
 def _append(path: Path, line: str) -> None:

@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ._seeds import seed_python
+from ._settings import whole_of_text
 from .errors import InvalidProgram
 from .process import _install_hook
 
@@ -81,10 +82,10 @@ def _number(name: str, least: int, most: int) -> int | None:
     text = os.environ.get(name)
     if not text:
         return None
-    digits = text.isascii() and text.isdigit() and len(text) <= 20
-    if not digits or not least <= int(text) <= most:
+    number = whole_of_text(text, least, most)
+    if number is None:
         raise wrong(f"{name} is {text!r}: it must be a whole number from {least} to {most}")
-    return int(text)
+    return number
 
 
 def wrong(message: str) -> InvalidProgram:

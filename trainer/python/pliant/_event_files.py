@@ -3,11 +3,12 @@ up nobody else."""
 
 import contextlib
 import queue
-import sys
 import threading
 import time
 from pathlib import Path
 from typing import Any
+
+from ._say import say
 
 # Minutes of them: what waits longer waits for a volume that hangs, and has a bound.
 _LINES_WAITING_MOST = 1000
@@ -50,7 +51,7 @@ class EventFiles:
     def _tell(self, what: str) -> None:
         if not self._told:
             self._told = True
-            print(f"pliant: events for TensorBoard: {what}", file=sys.stderr)
+            say(f"events for TensorBoard: {what}")
 
     # ---- The thread ----
 

@@ -16,7 +16,7 @@ _WAIT_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Job:
-    """What the environment says of the job. None: it does not."""
+    """The job, as the environment describes it. None: it is not set there."""
 
     alone: bool  # no coordinator: nobody joins
     bitwise: bool  # the result must not depend on the number of learners
@@ -31,7 +31,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Plan:
-    """What follows from the job and the program's settings."""
+    """The batch, its shards and the steps, by the job and the program's settings."""
 
     global_batch_size: int  # in samples, over all learners
     logical_shards: int  # parts that a batch is computed in

@@ -5,13 +5,13 @@ import abc
 import contextlib
 import inspect
 import math
-import sys
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
 
 from ._learner import Commit, Ending, Evaluated, Learner, Loaded, Shard
+from ._say import say
 from ._settings import Settings, whole_or_none
 from .errors import Diverged, InvalidProgram, PliantError, TrainingFailed
 from .process import Guard
@@ -31,7 +31,7 @@ class Stateful(Protocol):
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What an epoch's evaluation came to: the same on all learners."""
+    """The result of an epoch's evaluation: the same on all learners."""
 
     epoch: int
     step: int  # optimizer steps committed before
@@ -193,11 +193,6 @@ class Step:
 StepT = TypeVar("StepT", bound=Step)
 
 
-def say(line: str) -> None:
-    """To whoever watches the program, and in a job its log."""
-    print(f"pliant: {line}", file=sys.stderr, flush=True)
-
-
 def loss_and_correct(said: Any) -> tuple[float, float]:
     """What `evaluate` returned: the loss, or the loss and how many samples are right."""
     if isinstance(said, tuple) and len(said) == 2:
@@ -300,7 +295,7 @@ class Elastic(abc.ABC, Generic[StepT]):
 
     @property
     def total_steps(self) -> int:
-        """Those of all epochs."""
+        """Optimizer steps of all epochs."""
         return self.plan.total_steps
 
     def register(self, name: str, what: Stateful) -> None:

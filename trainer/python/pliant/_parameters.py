@@ -18,6 +18,7 @@ from stat import S_ISREG
 from typing import Any
 
 from ._accelerator import global_batch_size, logical_shards, wrong
+from ._say import say
 
 _FILE = "PLIANT_PARAMETERS"
 _PREFIX = "PLIANT_PARAMETER_"
@@ -419,8 +420,7 @@ def tell_of_unused_policy(optimizer: Any) -> None:
         return
     policy = learning_rate_policy()
     if policy != "fixed":
-        print(
-            f"pliant: the learning rate's policy {policy} is not used: the script does not call "
-            "pth_parameter_mgr.getLearningRate(optimizer) for the optimizer that it trains with",
-            file=sys.stderr,
+        say(
+            f"the learning rate's policy {policy} is not used: the script does not call "
+            "pth_parameter_mgr.getLearningRate(optimizer) for the optimizer that it trains with"
         )

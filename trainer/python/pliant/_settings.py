@@ -83,6 +83,13 @@ def whole_or_none(name: str, value: Any, least: int, most: int) -> int | None:
     return None if value is None else whole(name, value, least, most)
 
 
+def whole_of_text(text: str, least: int, most: int) -> int | None:
+    """Of the environment. None: it is no such number."""
+    if not text.isascii() or not text.isdigit() or len(text) > 20:
+        return None
+    return int(text) if least <= int(text) <= most else None
+
+
 def flag(name: str, value: Any) -> bool:
     if not isinstance(value, bool):
         raise _wrong(name, value, "True or False")
@@ -112,12 +119,12 @@ def function_or_none(name: str, value: Any) -> Callable[..., Any] | None:
 def threads_from_environment() -> int:
     """OMP_NUM_THREADS, else 1. It may be a list, of nested levels: the first one counts."""
     said = os.environ.get("OMP_NUM_THREADS") or "1"
-    first = said.partition(",")[0].strip()
-    if not first.isascii() or not first.isdigit() or not 1 <= int(first) <= _THREADS_MAX:
+    threads = whole_of_text(said.partition(",")[0].strip(), 1, _THREADS_MAX)
+    if threads is None:
         raise InvalidProgram(
             f"OMP_NUM_THREADS is {said!r}: it must be a whole number from 1 to {_THREADS_MAX}"
         )
-    return int(first)
+    return threads
 
 
 def _folder(name: str, value: Any) -> str | None:

@@ -15,7 +15,7 @@ from .errors import InvalidProgram
 
 @dataclass(frozen=True)
 class StreamShard:
-    """Of which stream a dataset is asked for samples: `dataset.stream(shard, start)` yields those
+    """The stream that a dataset is asked for: `dataset.stream(shard, start)` yields the samples
     of this part of the epoch from the `start`-th on, in an order that is always the same.
 
     A dataset that deals its samples like cards gives shard `index` those whose number has the

@@ -7,6 +7,7 @@ first time, which is when a model is built: so it is set when pliant is imported
 import os
 import sys
 
+from ._say import say
 from ._settings import threads_from_environment
 
 _XLA_ONE_THREAD = "--xla_cpu_multi_thread_eigen=false"
@@ -31,10 +32,9 @@ def threads_of(backend: str, asked: int | None) -> int:
     if backend != "tensorflow":
         return asked or threads_from_environment()
     if _settled_late:
-        print(
-            "pliant: import pliant before tensorflow and keras, or set TF_NUM_INTRAOP_THREADS: how "
-            "many threads an operation has is part of the result",
-            file=sys.stderr,
+        say(
+            "import pliant before tensorflow and keras, or set TF_NUM_INTRAOP_THREADS: how "
+            "many threads an operation has is part of the result"
         )
         return os.cpu_count() or 1
     return int(os.environ["TF_NUM_INTRAOP_THREADS"])

@@ -7,7 +7,6 @@ class, by way of `fabric_model` and `callbacks`: see docs/python.md.
 import inspect
 import math
 import os
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from . import _parameters
 from ._accelerator import logical_shards, make_folders
 from ._attach import is_keras
 from ._loop import Elastic, Watcher
+from ._say import say
 
 # What arguments of the old product did there; here something else decides, or nothing is needed.
 _NOT_USED = {
@@ -144,10 +144,9 @@ class FabricModel:
         # Callbacks are not told what an evaluation came to.
         elastic.on_evaluation.append(lambda evaluation: schedule.step(evaluation.loss))
         if not elastic.evaluates:
-            print(
-                "pliant: the learning rate's policy plateau is not used (it looks at the loss of "
-                "evaluations, and there are no test data)",
-                file=sys.stderr,
+            say(
+                "the learning rate's policy plateau is not used (it looks at the loss of "
+                "evaluations, and there are no test data)"
             )
 
     def _run(self, elastic: Elastic[Any]) -> None:
@@ -261,4 +260,4 @@ def _as_list(callbacks: Any) -> list[Any]:
 def _warn_of(arguments: dict[str, Any]) -> None:
     for name in arguments:
         what = _NOT_USED.get(name, "not known here")
-        print(f"pliant: the argument {name} is not used ({what})", file=sys.stderr)
+        say(f"the argument {name} is not used ({what})")

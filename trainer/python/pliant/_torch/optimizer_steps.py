@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
-from .._loop import say
+from .._say import say
 from ..errors import InvalidProgram
 
 

@@ -113,4 +113,3 @@ class TrainingState:
     def _values(self) -> dict[str, Any]:
         """What is not in tensors."""
         return {"optimizer": self._optimizer.plain(), "others": self._others.plain()}
-
