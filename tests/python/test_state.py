@@ -6,6 +6,7 @@ import contextlib
 import copy
 import ctypes
 import io
+import json
 import math
 import os
 import pathlib
@@ -19,6 +20,7 @@ import numpy as np
 import pliant
 import torch
 from pliant import process
+from pliant._array_memory import ArrayMemory
 from pliant._loop import States
 from pliant._plain_state import PlainMemory, decode, encode
 from pliant._seeds import mix
@@ -458,6 +460,17 @@ class PlainStateTest(unittest.TestCase):
             InvalidProgram, r"\(meter.late: \d+\).* state.meter.recent is a tensor or an array that was not there, or had"
         ):
             memory.write(state)
+
+    def test_a_tensor_that_is_not_there_is_damage(self):
+        """As a checkpoint or a peer may name one."""
+        arrays = ArrayMemory()
+        arrays.add("state.x", torch.zeros(2), shared=False)
+        for at in (1, -1):
+            said = json.dumps({"__pliant__": "kept", "at": at}).encode()
+            with self.assertRaisesRegex(InvalidProgram, "is damaged: no such tensor"):
+                decode(said, arrays.read)
+        with self.assertRaisesRegex(InvalidProgram, "is damaged: no tensors are kept"):
+            decode(json.dumps({"__pliant__": "kept", "at": 0}).encode())
 
     def test_what_has_no_plain_memory_is_refused(self):
         for value, said in (
