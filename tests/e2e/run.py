@@ -13,6 +13,7 @@ from collections.abc import Callable
 from story import (
     bad_connection,
     bad_jobs,
+    checks,
     churn,
     control_faults,
     deadly_writes,
@@ -36,29 +37,29 @@ from story.stage import Stage
 Moment = Callable[[Stage, Screen], list[Check]]
 
 
-def story(stage: Stage, screen: Screen) -> list[Check]:
-    """As in the demo."""
+def demo(stage: Stage, screen: Screen) -> list[Check]:
     told = plot.play(stage, screen)
     ending.show(told, screen)
     return told.checks
 
 
 def story_with_kills(stage: Stage, screen: Screen) -> list[Check]:
-    """The operator's leader is killed after each step."""
+    """A native learner and a PyTorch script. The operator's leader is killed after each step."""
 
     def kill(step: int) -> None:
         screen.say(f"   killed the operator {kill_leader(stage)} after step {step}", "yellow")
 
-    told = plot.play(stage, screen, kill)
+    told = plot.play(
+        stage, screen, kill, jobs_on=two_kinds_of_jobs, check=checks.check_training, shard_milliseconds=100
+    )
     ending.show(told, screen)
     return told.checks
 
 
-_TUTORIAL = "the story of the tutorial, told twice at once"
+_TUTORIAL = "two trainings of the founding tutorial share the GPUs"
 
 # Those need hands on the nodes, or take the operator's replicas away: for the local cluster only.
 _LOCAL_MOMENTS: dict[str, Moment] = {
-    "the story of an operator that dies at its writes": deadly_writes.player(deadly_writes.SHORT),
     "late, cut off and refused by the API server": bad_connection.play,
     "faults in mid step": faults.play,
     "faults of operator, API server and nodes": control_faults.play,
@@ -66,22 +67,26 @@ _LOCAL_MOMENTS: dict[str, Moment] = {
     "a learner evicted, a node drained": maintenance.play,
 }
 _MOMENTS: dict[str, Moment] = {
-    "the story, the operator killed after each step": story_with_kills,
-    "the story of a PyTorch script": examples.player(examples.CHAR_TRANSFORMER),
-    "the story of a Keras script": examples.player(examples.KERAS_CNN),
+    "the story with a PyTorch script, the operator killed after each step": story_with_kills,
+    "a PyTorch script is resized, and loses a learner": examples.player(examples.CHAR_TRANSFORMER),
+    "a Keras script is resized, and loses a learner": examples.player(examples.KERAS_CNN),
     "suspended, then all learners gone at once": survivor.play,
     "learners of two GPUs": ranks.play,
     "bad jobs, and deletion": bad_jobs.play,
 }
 _LONG_LOCAL_MOMENTS: dict[str, Moment] = {
-    "an operator that dies before and after each of its writes": deadly_writes.player(deadly_writes.LONG),
+    "an operator that dies before and after each of its writes": deadly_writes.play,
 }
 _LONG_MOMENTS: dict[str, Moment] = {
-    "the story, undisturbed": story,
-    "the story of ResNet-18": examples.player(examples.RESNET18),
-    "the story of a script for IBM's product": examples.player(examples.IBM_STYLE),
+    "the demo": demo,
+    "ResNet-18 is resized, and loses a learner": examples.player(examples.RESNET18),
+    "a script for IBM's product is resized, and loses a learner": examples.player(examples.IBM_STYLE),
     _TUTORIAL: tutorial.player(tutorial.MADE_UP),
 }
+
+
+def two_kinds_of_jobs(stage: Stage) -> list[dict]:
+    return [stage.manifest("training-1"), examples.prepare(examples.CHAR_TRANSFORMER_OF_EIGHT, stage)]
 
 
 def play(name: str, moment: Moment, stage: Stage, screen: Screen) -> list[Check]:
@@ -117,7 +122,7 @@ def main() -> int:
             minutes = arguments.churn_minutes
             moments |= _LONG_LOCAL_MOMENTS
             if folder := os.environ.get("PLIANT_CIFAR10"):
-                moments["the story of ResNet-18 on CIFAR-10"] = examples.player(examples.on_cifar10(folder))
+                moments["ResNet-18 on CIFAR-10 is resized, and loses a learner"] = examples.player(examples.on_cifar10(folder))
                 moments[_TUTORIAL] = tutorial.player(tutorial.on_cifar10(folder))
             moments[f"jobs come and go for {minutes:g} min"] = lambda *scene: churn.play(*scene, minutes)
     else:

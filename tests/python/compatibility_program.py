@@ -1,9 +1,8 @@
 """A script as those for Watson Machine Learning Accelerator are: it seeds nothing, and asks pth_parameter_mgr for all
-that it trains with. TOY_SHARD_MILLISECONDS sets how long it takes; its argument is the learning rate's policy."""
+that it trains with. Its argument is the learning rate's policy."""
 
 import os
 import sys
-import time
 
 import torch
 import torch.nn.functional as F
@@ -14,7 +13,6 @@ from callbacks import Callback, LoggerCallback  # noqa: E402
 from emetrics import EMetrics  # noqa: E402
 from fabric_model import FabricModel  # noqa: E402
 
-PAUSE = int(os.environ.get("TOY_SHARD_MILLISECONDS", "0")) / 1000
 
 
 class Schedule(Callback):
@@ -44,7 +42,6 @@ def getDatasets():
 
 
 def train_step(model, data, eva, train_loader, fn_args):
-    time.sleep(PAUSE)
     inputs, labels = data
     outputs = model(inputs)
     loss = model.get_loss_function()(outputs, labels)

@@ -1,13 +1,12 @@
 """A user's Keras script, as small as the tests need it: `keras_program.py train|own`.
 
 It has what depends on who computes, if anything does: BatchNorm, dropout, layers that augment, data that draw from
-python and numpy, an embedding, a schedule. TOY_EPOCHS and TOY_SHARD_MILLISECONDS set how long it takes.
+python and numpy, an embedding, a schedule. TOY_EPOCHS sets how long it takes.
 """
 
 import os
 import random
 import sys
-import time
 
 import numpy as np
 import pliant
@@ -15,7 +14,6 @@ import pliant
 import keras  # isort: skip
 
 EPOCHS = int(os.environ.get("TOY_EPOCHS", "2"))
-PAUSE = int(os.environ.get("TOY_SHARD_MILLISECONDS", "0")) / 1000
 
 
 class Images:
@@ -62,7 +60,6 @@ def main(kind):
     )
     for step in elastic.steps():
         for batch in step:
-            time.sleep(PAUSE)
             if kind == "own":
                 step.backward(*own_gradients(model, loss, batch))
             else:

@@ -3,7 +3,7 @@ data that are read from front to back, and ends by itself after a fifth of its e
 in the place of its own, and registers an average.
 
 Both models have what depends on who computes, if anything does: BatchNorm, dropout, augmentation that
-draws from python, numpy and torch, a schedule, clipping. TOY_EPOCHS and TOY_SHARD_MILLISECONDS set how long it takes.
+draws from python, numpy and torch, a schedule, clipping. TOY_EPOCHS sets how long it takes.
 """
 
 import copy
@@ -11,7 +11,6 @@ import hashlib
 import os
 import random
 import sys
-import time
 
 import numpy
 import pliant
@@ -23,7 +22,6 @@ from torch.utils.data import Dataset, IterableDataset, TensorDataset
 EPOCHS = int(os.environ.get("TOY_EPOCHS", "2"))
 FAULT = sys.argv[2] if len(sys.argv) > 2 else os.environ.get("TOY_FAULT", "")
 GPUS = int(os.environ.get("TOY_GPUS", "0"))  # that its container is said to hold
-PAUSE = int(os.environ.get("TOY_SHARD_MILLISECONDS", "0")) / 1000
 
 
 class Images(Dataset):
@@ -213,7 +211,6 @@ def main(kind, fault):
     print(f"the {kind} begins")
     for step in elastic.steps():
         for inputs, targets in step:
-            time.sleep(PAUSE)
             scores = model(inputs)
             loss = loss_function(scores, targets.flatten())
             if fault == "exception" and step.number >= 3:

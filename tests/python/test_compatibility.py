@@ -388,9 +388,10 @@ class ElasticTest(ScenarioTest):
 
     def resize_and_kill(self, program, environment):
         job, learners = self.running_job(
-            [0], program=program, epochs=14, shard_milliseconds=40, environment=environment
+            [0], program=program, epochs=14, shard_milliseconds=20, environment=environment
         )
         job.wait_for_step(17)  # the schedule has been stepped twice
+        job.set_pace(250)
         learners += [job.start_learner(1), job.start_learner(2)]
         job.plan(learners)
         job.wait_for_members(learners)

@@ -20,7 +20,7 @@ def program(model):
 class ElasticTest(ScenarioTest):
     def resize_and_kill(self, model, *, ends=True):
         job, learners = self.running_job(
-            [0], program=program(model), epochs=10, shard_milliseconds=40
+            [0], program=program(model), epochs=10, shard_milliseconds=250
         )
         learners += [job.start_learner(1), job.start_learner(2, TOY_WORKERS="2")]
         job.plan(learners)
@@ -83,7 +83,7 @@ class ElasticTest(ScenarioTest):
             [0],
             program=program("stream"),
             epochs=40,
-            shard_milliseconds=40,
+            shard_milliseconds=250,
             environment={"PLIANT_SAMPLE_LEDGER": str(ledger)},
         )
         learners += [job.start_learner(1, TOY_WORKERS="2"), job.start_learner(2)]
@@ -110,7 +110,7 @@ class ElasticTest(ScenarioTest):
 
     def test_transformer_from_a_checkpoint(self):
         job, learners = self.running_job(
-            [0, 1], program=program("transformer"), epochs=6, shard_milliseconds=20
+            [0, 1], program=program("transformer"), epochs=6, shard_milliseconds=250
         )
         learners[1].terminate()
         self.assert_drained(learners[1])
@@ -148,8 +148,8 @@ class RequestTest(ScenarioTest):
         job, learners = self.running_job(
             [0],
             program=[*program("cnn"), "asks"],
-            epochs=20,  # until the second one has come, and the first one's loss is seen
-            shard_milliseconds=20,
+            epochs=10,
+            shard_milliseconds=100,
             environment={"TOY_GPUS": "2"},
         )
         job.wait(

@@ -26,7 +26,7 @@ def setUpModule():
 class KerasElasticTest(ScenarioTest):
     def test_a_cnn_is_resized_and_loses_a_learner(self):
         job, learners = self.running_job(
-            [0], program=[sys.executable, "-B", PROGRAM, "train"], epochs=8, shard_milliseconds=40
+            [0], program=[sys.executable, "-B", PROGRAM, "train"], epochs=8, shard_milliseconds=250
         )
         learners += [job.start_learner(1), job.start_learner(2)]
         job.plan(learners)
@@ -56,7 +56,7 @@ class KerasElasticTest(ScenarioTest):
     @unittest.skipIf(BACKEND == "jax", "JAX has no tape")
     def test_own_gradients_from_a_checkpoint(self):
         job, learners = self.running_job(
-            [0], program=[sys.executable, "-B", PROGRAM, "own"], epochs=4, shard_milliseconds=10
+            [0], program=[sys.executable, "-B", PROGRAM, "own"], epochs=4, shard_milliseconds=250
         )
         job.plan([])
         self.assert_drained(learners[0])

@@ -1,13 +1,10 @@
 /* A learner in C: what pliant.h says is all that it knows. Least squares with momentum, noise as
  * dropout would make it, and a buffer that follows the data's mean, as BatchNorm would.
- * TOY_EPOCHS and TOY_SHARD_MILLISECONDS set how long it takes, TOY_FAIL_AT_STEP makes it fail. */
-
-#define _POSIX_C_SOURCE 200809L
+ * TOY_EPOCHS sets how long it takes, TOY_FAIL_AT_STEP makes it fail. */
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "trainer/runtime/pliant.h"
 
@@ -88,8 +85,6 @@ static void Compute(const pliant_work* work, int train) {
     Check(pliant_put_gradient(learner, 1, &bias_gradient, PLIANT_FLOAT32, PLIANT_CPU, 1.0), "bias");
     running_mean[0] = 0.9F * running_mean[0] + 0.1F * mean / (float)work->sample_count;
   }
-  const struct timespec pause = {.tv_nsec = (long)Number("TOY_SHARD_MILLISECONDS", 0) * 1000000};
-  nanosleep(&pause, NULL);
   Check(pliant_shard_done(learner, (double)work->sample_count, loss, correct), "shard done");
 }
 

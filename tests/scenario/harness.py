@@ -114,9 +114,12 @@ class HttpsTo(http.client.HTTPSConnection):
 
 
 class Job:
-    """One job: its Secrets, its coordinator, its learners, its checkpoint volume; the test is the operator."""
+    """One job: its Secrets, its coordinator, its learners, its checkpoint volume; the test is the operator.
 
-    def __init__(self, *, program=None, environment=None, shard_milliseconds=2, epochs=30):
+    It trains slowly until the test has seen what it waits for, and then as quickly as the machine can: how quick that is
+    decides nothing."""
+
+    def __init__(self, *, program=None, environment=None, shard_milliseconds=20, epochs=60):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="pliant-scenario-"))
         self.secret = self.folder / "secret"
         self.secret.mkdir()
@@ -124,9 +127,12 @@ class Job:
         for role, token in TOKENS.items():
             (self.secret / f"{role}-token").write_text(token)
         self.program = program or [str(BIN / "toy-learner")]
+        self.pace_file = self.folder / "pace"
+        self.shard_milliseconds = shard_milliseconds
+        self.set_pace(shard_milliseconds)
         self.environment = {
             "TOY_EPOCHS": str(epochs),
-            "TOY_SHARD_MILLISECONDS": str(shard_milliseconds),
+            "PLIANT_PACE_FILE": str(self.pace_file),
             **(environment or {}),
         }
         self.port = free_port()
@@ -142,6 +148,15 @@ class Job:
             process.kill()
         if self.clean:
             shutil.rmtree(self.folder, ignore_errors=True)
+
+    # -- Speed --
+
+    def set_pace(self, shard_milliseconds):
+        write_pace(self.pace_file, shard_milliseconds)
+
+    def let_go(self):
+        """What was waited for was seen: from now on only the end is."""
+        self.pace_file.unlink(missing_ok=True)
 
     # -- Processes --
 
@@ -269,6 +284,13 @@ class Job:
         return sorted(path.parent.name for path in (self.folder / "checkpoints" / UID).glob("step-*/manifest.json"))
 
 
+def write_pace(file, shard_milliseconds):
+    """As those who read it meanwhile need it: all at once."""
+    following = file.with_suffix(".next")
+    following.write_text(f"{shard_milliseconds}\n")
+    following.rename(file)
+
+
 _undisturbed = {}
 
 
@@ -281,7 +303,7 @@ def undisturbed_hash(job):
         alone = Learner(job, "alone", job.program, {
             **job.training(),
             "PLIANT_CHECKPOINT_DIR": str(folder),
-            "TOY_SHARD_MILLISECONDS": "0",
+            "PLIANT_PACE_FILE": "",
             "PLIANT_RANKS_PER_LEARNER": "1",
         })
         job.processes.append(alone)
@@ -333,15 +355,18 @@ class ScenarioTest(unittest.TestCase):
     def running_job(self, numbers, **options):
         """A job that trains on these learners."""
         job = self.make_job(**options)
+        job.set_pace(min(job.shard_milliseconds, 20))  # until there is something to disturb
         job.start_coordinator()
         learners = job.start_learners(numbers)
         job.plan(learners)
         job.wait_for_members(learners)
         job.wait_for_step(5)
+        job.set_pace(job.shard_milliseconds)
         return job, learners
 
     def assert_completes(self, job, learners):
         """These learners finish the job, with the parameters of an undisturbed run."""
+        job.let_go()
         for learner in learners:
             self.assertEqual(learner.exit_code(), 0, learner.log)
             self.assertEqual(learner.termination()["reason"], "Completed", learner.name)

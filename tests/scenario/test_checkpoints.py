@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import BIN, PATIENCE_SECONDS, UID, ScenarioTest
+from harness import BIN, PATIENCE_SECONDS, UID, ScenarioTest, write_pace
 
 
 class CheckpointsTest(unittest.TestCase):
@@ -21,11 +21,13 @@ class CheckpointsTest(unittest.TestCase):
     def train(self, name, *, epochs, want_code=0, **environment):
         """The termination message of a training in a folder of its own."""
         message = self.folder / f"{name}.json"
+        pace = self.folder / "pace"
+        write_pace(pace, 1)  # slow enough to write a checkpoint before the next one is due
         ended = subprocess.run(
             [str(BIN / "toy-learner")], stderr=subprocess.PIPE, text=True, timeout=PATIENCE_SECONDS,
             env={**os.environ, "PLIANT_CHECKPOINT_DIR": str(self.folder / name), "PLIANT_TERMINATION_LOG": str(message),
                  "PLIANT_CHECKPOINT_EVERY_STEPS": "3", "PLIANT_CHECKPOINT_KEEP": "2", "TOY_EPOCHS": str(epochs),
-                 "TOY_SHARD_MILLISECONDS": "1", "PLIANT_LOGICAL_SHARDS": "8", **environment})
+                 "PLIANT_PACE_FILE": str(pace), "PLIANT_LOGICAL_SHARDS": "8", **environment})
         self.assertEqual(ended.returncode, want_code, ended.stderr)
         self.log = [json.loads(line) for line in ended.stderr.splitlines()]
         return json.loads(message.read_text())
@@ -135,6 +137,7 @@ class PartsTest(ScenarioTest):
         self.assertLess(restored[0], step)
         told = [line["cause"] for learner in learners for line in learner.logged("checkpoint is not read in parts")]
         self.assertTrue(told and all("optimizer-00002-of-00003" in cause for cause in told), told)
+        job.let_go()
         for learner in learners:
             self.assertEqual(learner.exit_code(), 0, learner.log)
 

@@ -19,7 +19,7 @@ layers:
   - max_pool: {kernel: 2}
   - flatten
   - linear: {out: 10}
-train: {epochs: 100, learningRate: 0.05, momentum: 0.9, weightDecay: 0.0005}
+train: {epochs: 40, learningRate: 0.05, momentum: 0.9, weightDecay: 0.0005}
 data: {kind: digits, train: digits-train.csv, test: digits-test.csv}
 """
 
@@ -39,7 +39,7 @@ layers:
   - dropout: {rate: 0.3}
   - linear: {out: 10}
 train:
-  epochs: 80
+  epochs: 40
   optimizer: adamw
   learningRate: 0.003
   weightDecay: 0.01
@@ -74,6 +74,7 @@ class DigitsTest(ScenarioTest):
         return {
             "program": [str(BIN / "pliant-learner"), f"--model={path}", f"--data={DEMO}"],
             "environment": {"PLIANT_GLOBAL_BATCH_SIZE": "256", "PLIANT_LOGICAL_SHARDS": str(shards)},
+            "shard_milliseconds": 320 // shards,
         }
 
     def test_grows_and_shrinks(self):
@@ -123,6 +124,7 @@ class DigitsTest(ScenarioTest):
 
     def test_all_say_why_a_training_diverged(self):
         job = self.make_job(**self.digits_options(DIVERGING_MODEL))
+        job.let_go()
         job.start_coordinator()
         learners = job.start_learners([0, 1])
         job.plan(learners)

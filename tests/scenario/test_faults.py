@@ -21,7 +21,7 @@ class FaultsTest(ScenarioTest):
 
     def test_each_sample_is_used_once_in_each_epoch(self):
         folder = self.enterContext(tempfile.TemporaryDirectory(prefix="pliant-ledger-"))
-        job, learners = self.running_job([0, 1, 2], environment={"PLIANT_SAMPLE_LEDGER": folder})
+        job, learners = self.running_job([0, 1, 2], epochs=30, environment={"PLIANT_SAMPLE_LEDGER": folder})
         learners[0].kill()
         job.wait_for_members(learners[1:])
         newcomer = job.start_learner(3)
@@ -86,7 +86,7 @@ class FaultsTest(ScenarioTest):
         self.assertEqual(len(left), 1, "that of the killed one")
 
     def test_the_coordinator_dies_and_comes_back(self):
-        job, learners = self.running_job([0, 1], epochs=60)
+        job, learners = self.running_job([0, 1])
         before = job.progress()
         job.coordinator.kill()
         steps = [line["step"] for line in job.metric_lines()]
@@ -102,7 +102,7 @@ class FaultsTest(ScenarioTest):
         self.assert_completes(job, [*learners, newcomer])
 
     def test_the_coordinator_dies_with_its_state(self):
-        job, learners = self.running_job([0, 1], epochs=60)
+        job, learners = self.running_job([0, 1])
         job.coordinator.kill()
         job.start_coordinator(term=2, state="another node")
         job.wait_for_members(learners)

@@ -5,7 +5,7 @@ import time
 import unittest
 import urllib.request
 
-from harness import ScenarioTest
+from harness import ScenarioTest, write_pace
 
 JOB = '{job_name="toy",job_namespace="test"'
 
@@ -27,7 +27,9 @@ class MetricsTest(ScenarioTest):
         """One learner is slow, the other waits for its shards, and the coordinator for what they say."""
         job = self.make_job(epochs=5000, shard_milliseconds=50)  # in which it sleeps
         job.start_coordinator()
-        learners = [job.start_learner(0), job.start_learner(1, TOY_SHARD_MILLISECONDS="250")]
+        slow = job.folder / "slow"
+        write_pace(slow, 250)
+        learners = [job.start_learner(0), job.start_learner(1, PLIANT_PACE_FILE=str(slow))]
         job.plan(learners)
         job.wait_for_members(learners)
         job.wait_for_step(2)

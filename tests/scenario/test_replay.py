@@ -14,15 +14,15 @@ class ReplayTest(ScenarioTest):
     def trained(self, **environment):
         """The folder of a job that one learner trained alone, with its checkpoints of steps 20 and 40."""
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="pliant-replay-")))
-        job = self.make_job(epochs=7, shard_milliseconds=0)
+        # Slow enough to write a checkpoint before the next one is due.
+        job = self.make_job(epochs=7, shard_milliseconds=3)
         settings = {
             **job.training(),
             "PLIANT_CHECKPOINT_DIR": str(folder),
             "PLIANT_CHECKPOINT_EVERY_STEPS": "20",
             "PLIANT_CHECKPOINT_KEEP": "10",
         }
-        # Slow enough to write a checkpoint before the next one is due.
-        code, log = self.run_program(job, {**settings, "TOY_SHARD_MILLISECONDS": "3", **environment})
+        code, log = self.run_program(job, {**settings, **environment})
         self.assertEqual(code, 0, log)
         return job, settings
 
@@ -78,7 +78,7 @@ class ReplayTest(ScenarioTest):
                 self.assertIn(message, log)
 
     def test_of_a_job_of_several_learners(self):
-        job, learners = self.running_job([0, 1, 2], epochs=20, shard_milliseconds=2,
+        job, learners = self.running_job([0, 1, 2], epochs=20, shard_milliseconds=60,
                                          environment={"PLIANT_CHECKPOINT_KEEP": "20"})
         learners[0].kill()
         self.assert_completes(job, learners[1:])

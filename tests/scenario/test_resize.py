@@ -28,11 +28,10 @@ class ResizeTest(ScenarioTest):
 
     def test_a_statistical_job_loses_nothing_either(self):
         folder = self.enterContext(tempfile.TemporaryDirectory(prefix="pliant-ledger-"))
-        job, learners = self.running_job([0], environment={
+        # A batch for a learner's share, not one a shard: as long as the shards of a third took.
+        job, learners = self.running_job([0], epochs=30, shard_milliseconds=60, environment={
             "PLIANT_REPRODUCIBILITY": "Statistical",
             "PLIANT_SAMPLE_LEDGER": folder,
-            # A batch for a learner's share, not one a shard: as long as the shards took.
-            "TOY_SHARD_MILLISECONDS": "8",
         })
         learners += job.start_learners([1, 2])
         job.plan(learners)
@@ -41,6 +40,7 @@ class ResizeTest(ScenarioTest):
         learners[0].kill()
         job.wait_for_members(learners[1:])
         job.wait_for_step(step + 5)
+        job.let_go()
         self.assertEqual([learner.exit_code() for learner in learners[1:]], [0, 0])
         hashes = {learner.termination()["parametersSha256"] for learner in learners[1:]}
         self.assertEqual(len(hashes), 1, "the learners of one size hold the same bits")

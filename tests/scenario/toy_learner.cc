@@ -1,7 +1,7 @@
 // A learner whose model is a straight line, for tests with real processes: everything but the
-// mathematics is what pliant-learner runs. TOY_EPOCHS and TOY_SHARD_MILLISECONDS set how long it
-// takes, TOY_TRAIN_SAMPLES of how many samples, TOY_FAIL_AT_STEP makes it fail, TOY_HANG_AT_STEP
-// hang, TOY_FLIP_BIT_AT_STEP changes a bit of its parameters, as memory does now and then.
+// mathematics is what pliant-learner runs. TOY_EPOCHS sets how long it takes, TOY_TRAIN_SAMPLES of
+// how many samples, TOY_FAIL_AT_STEP makes it fail, TOY_HANG_AT_STEP hang, TOY_FLIP_BIT_AT_STEP
+// changes a bit of its parameters, as memory does now and then.
 
 #include <array>
 #include <bit>
@@ -54,7 +54,6 @@ class ToyProgram final : public Program {
               .gradient_elements = kParameters,
               .buffer_bytes = sizeof(float),
               .name = "a straight line"},
-        shard_time_(NumberFromEnvironment("TOY_SHARD_MILLISECONDS", 0)),
         fail_at_step_(NumberFromEnvironment("TOY_FAIL_AT_STEP", ~std::uint64_t{0})),
         hang_at_step_(NumberFromEnvironment("TOY_HANG_AT_STEP", ~std::uint64_t{0})),
         flip_bit_at_step_(NumberFromEnvironment("TOY_FLIP_BIT_AT_STEP", ~std::uint64_t{0})) {}
@@ -65,7 +64,6 @@ class ToyProgram final : public Program {
                                  std::span<std::byte> buffers, GradientSink* sink) override {
     if (task.step >= fail_at_step_) return Invalid("told to fail at this step");
     while (task.step >= hang_at_step_) std::this_thread::sleep_for(std::chrono::hours(1));
-    std::this_thread::sleep_for(shard_time_);
     const bool train = task.kind == TickKind::kTrain;
     if (train) std::ranges::fill(gradient, 0.0F);
     ShardSums sums;
@@ -128,7 +126,6 @@ class ToyProgram final : public Program {
   }
 
   const ProgramInfo info_;
-  const std::chrono::milliseconds shard_time_;
   const std::uint64_t fail_at_step_;
   const std::uint64_t hang_at_step_;
   const std::uint64_t flip_bit_at_step_;

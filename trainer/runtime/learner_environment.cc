@@ -192,6 +192,7 @@ Result<LearnerEnvironment> ReadLearnerEnvironment(const GetEnvironment& get) {
   environment.image = reader.Text("PLIANT_IMAGE").value_or("");
   environment.shared_memory_dir = reader.Text("PLIANT_SHARED_MEMORY_DIR").value_or("");
   environment.ledger_dir = reader.Text("PLIANT_SAMPLE_LEDGER").value_or("");
+  environment.pace_file = reader.Text("PLIANT_PACE_FILE").value_or("");
   environment.termination_log = TerminationLogPath(get);
   RETURN_IF_ERROR(reader.Number("PLIANT_RANKS_PER_LEARNER", 1, kRanksPerLearnerMost,
                                 environment.ranks_per_learner));

@@ -30,6 +30,7 @@
 #include "trainer/runtime/learner_loop.h"
 #include "trainer/runtime/learner_metrics.h"
 #include "trainer/runtime/metrics_file.h"
+#include "trainer/runtime/paced_program.h"
 #include "trainer/runtime/replay.h"
 #include "trainer/runtime/signals.h"
 #include "trainer/runtime/termination_message.h"
@@ -281,7 +282,9 @@ int RunLearner(Program& program, const RunLearnerOptions& options) {
   const auto metrics = NewShownMetrics(*metrics_file, options.on_metrics_line);
   auto shard_folder = MakeFolder(program.info(), options, gradients);
   if (!shard_folder) return refuse(shard_folder.error());
-  const auto compute = NewThreadedCompute(loop, program, *std::move(shard_folder));
+  PacedProgram paced(program, environment.pace_file);
+  Program& computed = environment.pace_file.empty() ? program : paced;
+  const auto compute = NewThreadedCompute(loop, computed, *std::move(shard_folder));
 
   std::unique_ptr<SampleLedger> ledger;
   if (!environment.ledger_dir.empty()) {

@@ -11,7 +11,7 @@ from .behind_proxy import BehindProxy, busiest_second, writes
 from .faulty_proxy import Exchange, Mood
 from .scene import Scene
 from .screen import Screen
-from .stage import GPUS_TOTAL, NAMESPACE, Stage
+from .stage import GPUS_TOTAL, NAMESPACE, Stage, with_epochs
 from .table import layout
 from .watcher import Watcher
 
@@ -69,7 +69,7 @@ _TROUBLES = (
 
 def play(stage: Stage, screen: Screen) -> list[checks.Check]:
     stage.clear()
-    job = stage.with_own_epochs(stage.manifest("training-1"), _EPOCHS)
+    job = with_epochs(stage.manifest("training-1"), _EPOCHS)
     job["metadata"]["name"] = _NAME
     job["spec"]["training"]["seed"] = _SEED
     job["spec"]["elastic"]["maxLearners"] = 4

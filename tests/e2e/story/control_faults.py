@@ -12,7 +12,7 @@ from .faults import Fault
 from .operator_pod import leader, lease_transitions
 from .scene import Scene
 from .screen import Screen
-from .stage import GPUS_TOTAL, NAMESPACE, Stage
+from .stage import GPUS_TOTAL, NAMESPACE, Stage, with_epochs
 from .table import layout
 from .watcher import Watcher
 
@@ -70,7 +70,7 @@ _FAULTS = (
 
 def play(stage: Stage, screen: Screen) -> list[checks.Check]:
     stage.clear()
-    job = stage.with_own_epochs(stage.manifest("training-1"), _EPOCHS)
+    job = with_epochs(stage.manifest("training-1"), _EPOCHS)
     job["metadata"]["name"] = _NAME
     job["spec"]["training"]["seed"] = _SEED
     with Watcher(ApiServer(stage.kubectl), NAMESPACE, screen.show) as watcher:

@@ -1,9 +1,9 @@
 """An operator that dies whenever it writes. The training is resized and ends as if nothing had been, and every pod is
 made once."""
 
+import itertools
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from . import checks, reference
 from .api_server import ApiServer
@@ -11,7 +11,7 @@ from .behind_proxy import BehindProxy
 from .faulty_proxy import AFTER, BEFORE, Exchange, Mood
 from .scene import Scene
 from .screen import Screen
-from .stage import GPUS_TOTAL, NAMESPACE, Stage
+from .stage import GPUS_TOTAL, NAMESPACE, Stage, with_epochs
 from .table import layout
 from .watcher import Watcher
 from .world import World
@@ -27,40 +27,25 @@ _NEEDED = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Life:
-    """Of one training, and of its operators."""
-
-    kills: int  # at each write
-    epochs: int
-    sizes: tuple[int, ...]
-
-    @property
-    def pods(self) -> int:
-        """Learners that it takes, if each is made once and none is lost."""
-        return self.sizes[0] + sum(max(0, b - a) for a, b in zip(self.sizes, self.sizes[1:], strict=False))
+_KILLS = 2  # before each kind of write, and after it
+_EPOCHS = 200  # as control_faults.py: one undisturbed run does for both
+_SIZES = (3, 5, 2, 4)
+# Learners that it takes, if each is made once and none is lost.
+_PODS = _SIZES[0] + sum(max(0, after - before) for before, after in itertools.pairwise(_SIZES))
 
 
-SHORT = Life(kills=1, epochs=70, sizes=(2, 3))
-LONG = Life(kills=2, epochs=200, sizes=(3, 5, 2, 4))  # epochs as control_faults.py: one undisturbed run does for both
-
-
-def player(life: Life) -> Callable[[Stage, Screen], list[checks.Check]]:
-    return lambda stage, screen: play(life, stage, screen)
-
-
-def play(life: Life, stage: Stage, screen: Screen) -> list[checks.Check]:
+def play(stage: Stage, screen: Screen) -> list[checks.Check]:
     stage.clear()
-    job = stage.with_own_epochs(stage.manifest("training-1"), life.epochs)
+    job = with_epochs(stage.manifest("training-1"), _EPOCHS)
     job["metadata"]["name"] = _NAME
     job["spec"]["training"]["seed"] = _SEED
-    job["spec"]["elastic"]["maxLearners"] = life.sizes[0]
+    job["spec"]["elastic"]["maxLearners"] = _SIZES[0]
     with BehindProxy(stage, [_LEASE]) as operator, Watcher(ApiServer(stage.kubectl), NAMESPACE, screen.show) as watcher:
-        operator.set_mood(Mood(kills=life.kills))
+        operator.set_mood(Mood(kills=_KILLS))
         scene = Scene(_NAME, stage, screen, watcher)
         scene.apply(job)
-        for size in life.sizes:
-            if size != life.sizes[0]:
+        for size in _SIZES:
+            if size != _SIZES[0]:
                 scene.scale(size)
             what = f"it trains on {size} GPUs"
             scene.wait(what, lambda each, size=size: each.trains_on(size) and bool(each.progress.step), _SIZE_SECONDS)
@@ -76,7 +61,7 @@ def play(life: Life, stage: Stage, screen: Screen) -> list[checks.Check]:
     (sha256,) = reference.parameter_hashes(stage.kubectl, [job])
     return [
         checks.Check("the operator was killed at each kind of write", tuple(spared(seen))),
-        checks.Check("every pod was made once", tuple(doubled(worlds, life.pods))),
+        checks.Check("every pod was made once", tuple(doubled(worlds, _PODS))),
         *checks.check_outcomes([checks.Outcome.of(end, sha256)]),
         *checks.check_worlds(worlds, GPUS_TOTAL),
     ]

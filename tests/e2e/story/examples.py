@@ -21,8 +21,7 @@ _EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 
 @dataclass(frozen=True)
 class Example:
-    """Arguments that make it small enough for two CPUs that four learners and their cluster share, and long enough to
-    be resized."""
+    """Arguments that make it small enough for two CPUs that four learners and their cluster share."""
 
     folder: str
     arguments: tuple[str, ...]
@@ -31,6 +30,7 @@ class Example:
     memory: str = "256Mi"
     batch: tuple[int, int] | None = None  # samples, logical shards; None: the manifest's
     datasets: bool = False  # on the checkpoints' volume, in place of the manifest's claim
+    shard_milliseconds: int = 100  # until all of its sizes were seen
 
     @property
     def name(self) -> str:
@@ -45,10 +45,12 @@ def _tensorflow(stage: Stage) -> str:
     return stage.tensorflow_image
 
 
-CHAR_TRANSFORMER = Example("char_transformer", ("--epochs=6", "--width=32", "--layers=2", "--length=32"), pytorch)
-KERAS_CNN = Example("keras_cnn", ("--epochs=45", "--width=8", "--samples=1600"), _tensorflow, memory="600Mi")
+CHAR_TRANSFORMER = Example("char_transformer", ("--epochs=3", "--width=32", "--layers=2", "--length=32"), pytorch)
+KERAS_CNN = Example("keras_cnn", ("--epochs=20", "--width=8", "--samples=1600"), _tensorflow, memory="600Mi")
+# As many shards as let a fifth learner be of use.
+CHAR_TRANSFORMER_OF_EIGHT = dataclasses.replace(CHAR_TRANSFORMER, sizes=(8,), batch=(64, 32))
 # Eight batches of the script's 16 samples: with its manifest's four, three learners are no faster than two.
-IBM_STYLE = Example("ibm_style", ("--epochs=400",), pytorch, batch=(128, 8))
+IBM_STYLE = Example("ibm_style", ("--epochs=100",), pytorch, batch=(128, 8))
 RESNET18 = Example("resnet18", ("--data=made-up", "--most=256", "--epochs=6"), pytorch, memory="600Mi", batch=(32, 8))
 
 
@@ -68,7 +70,7 @@ def play(example: Example, stage: Stage, screen: Screen) -> list[checks.Check]:
     job = prepare(example, stage)
     with Watcher(ApiServer(stage.kubectl), NAMESPACE, screen.show) as watcher:
         scene = Scene(example.name, stage, screen, watcher)
-        scene.apply(job)
+        scene.apply(job, example.shard_milliseconds)
         for size in example.sizes:
             if size != example.sizes[0]:
                 scene.scale(size)

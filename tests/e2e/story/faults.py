@@ -9,7 +9,7 @@ from .api_server import ApiServer
 from .errors import StoryError
 from .scene import Scene, restored_step
 from .screen import Screen
-from .stage import GPUS_TOTAL, NAMESPACE, Stage
+from .stage import GPUS_TOTAL, NAMESPACE, Stage, with_epochs
 from .table import layout
 from .watcher import Watcher
 from .world import Resize, Training, coordinator_of, node_without_coordinator
@@ -50,7 +50,7 @@ class Recovery:
 
 
 def _manifest(stage: Stage) -> dict:
-    job = stage.with_own_epochs(stage.manifest("training-1"), _EPOCHS)
+    job = with_epochs(stage.manifest("training-1"), _EPOCHS)
     job["metadata"]["name"] = _NAME
     job["spec"]["training"]["seed"] = _SEED
     job["spec"]["checkpoint"]["everySteps"] = _CHECKPOINT_STEPS

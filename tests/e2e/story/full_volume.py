@@ -4,7 +4,7 @@ from . import checks, container, reference
 from .api_server import ApiServer
 from .scene import Scene
 from .screen import Screen
-from .stage import GPUS_TOTAL, NAMESPACE, Stage
+from .stage import GPUS_TOTAL, NAMESPACE, Stage, with_epochs
 from .watcher import Watcher
 from .world import Training
 
@@ -18,7 +18,7 @@ _BALLAST = f"{_VOLUME}/ballast"
 
 
 def _manifest(stage: Stage) -> dict:
-    job = stage.with_own_epochs(stage.manifest("training-1"), _EPOCHS)
+    job = with_epochs(stage.manifest("training-1"), _EPOCHS)
     job["metadata"]["name"] = _NAME
     job["spec"]["training"]["seed"] = _SEED
     job["spec"]["checkpoint"] |= {

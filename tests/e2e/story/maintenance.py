@@ -8,7 +8,7 @@ from . import checks, reference
 from .api_server import ApiServer
 from .scene import Scene
 from .screen import Screen
-from .stage import GPUS_TOTAL, NAMESPACE, Stage
+from .stage import GPUS_TOTAL, NAMESPACE, Stage, with_epochs
 from .watcher import Watcher
 from .world import node_without_coordinator
 
@@ -36,7 +36,7 @@ def counted(status: Mapping) -> tuple[str, ...]:
 
 def play(stage: Stage, screen: Screen) -> list[checks.Check]:
     stage.clear()
-    job = stage.with_own_epochs(stage.manifest("training-1"), _EPOCHS)
+    job = with_epochs(stage.manifest("training-1"), _EPOCHS)
     job["metadata"]["name"] = _NAME
     job["spec"]["training"]["seed"] = _SEED
     with Watcher(ApiServer(stage.kubectl), NAMESPACE, screen.show) as watcher:

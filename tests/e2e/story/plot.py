@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from . import checks, reference
+from . import checks, pace, reference
 from .api_server import ApiServer
 from .checks import Check, Outcome
 from .resizes import Request, ResizeReport, report
@@ -37,7 +37,8 @@ class Told:
 
 
 def demo_jobs(stage: Stage) -> Sequence[Mapping]:
-    return [stage.manifest(name) for name in ("training-1", "training-2")]
+    """At the pace that the demo's kustomization has for them."""
+    return [pace.paced(stage.manifest(name)) for name in ("training-1", "training-2")]
 
 
 def play(
@@ -46,15 +47,24 @@ def play(
     after_step: Callable[[int], None] = lambda step: None,
     jobs_on: Jobs = demo_jobs,
     check: Callable[[Sequence[Outcome]], list[Check]] = checks.check_outcomes,
+    shard_milliseconds: int | None = None,
 ) -> Told:
-    """Plays the four steps; `after_step` may disturb the cluster. StoryError says which step does not come about."""
+    """Plays the four steps; `after_step` may disturb the cluster. StoryError says which step does not come about.
+
+    With `shard_milliseconds` the trainings go so slowly until what is waited for was seen, then as quickly as the machine
+    can, and their undisturbed runs beside them."""
     screen.say("removing what an earlier story has left")
     stage.clear()
     jobs = {job["metadata"]["name"]: job for job in jobs_on(stage)}
     first, second = jobs
     told = Told((first, second))
+    if shard_milliseconds is not None:
+        for name, job in jobs.items():
+            pace.set_pace(stage.kubectl, name, shard_milliseconds)
+            jobs[name] = pace.paced(job)
+        reference.begin(stage.kubectl, list(jobs.values()))
     with Watcher(ApiServer(stage.kubectl), NAMESPACE, screen.show) as watcher:
-        plot = _Plot(stage, screen, watcher, jobs)
+        plot = _Plot(stage, screen, watcher, jobs, lets_go=shard_milliseconds is not None)
         for number, step in enumerate(
             (plot.first_comes, plot.second_comes, plot.second_gets_priority, plot.first_ends), 1
         ):
@@ -66,7 +76,7 @@ def play(
     screen.close_table()
     told.requests = plot.requests
     told.resizes = report(plot.requests, resizes)
-    screen.say("training both once more, undisturbed, with one learner each and the same seeds")
+    screen.say("both are trained once more, undisturbed, with one learner each and the same seeds")
     hashes = dict(zip(jobs, reference.parameter_hashes(stage.kubectl, list(jobs.values())), strict=True))
     told.outcomes = [Outcome.of(last.trainings[name].job, hashes[name]) for name in jobs]
     told.checks = [
@@ -78,11 +88,14 @@ def play(
 
 
 class _Plot:
-    def __init__(self, stage: Stage, screen: Screen, watcher: Watcher, jobs: Mapping[str, Mapping]) -> None:
+    def __init__(
+        self, stage: Stage, screen: Screen, watcher: Watcher, jobs: Mapping[str, Mapping], *, lets_go: bool
+    ) -> None:
         self._stage = stage
         self._screen = screen
         self._watcher = watcher
         self._jobs = jobs
+        self._lets_go = lets_go
         self._first, self._second = jobs
         self.requests: list[Request] = []
 
@@ -115,6 +128,8 @@ class _Plot:
         return world
 
     def _complete(self, name: str) -> World:
+        if self._lets_go:
+            pace.let_go(self._stage.kubectl, name)
         return self._wait(f"{name} completes", lambda world: _phase(world, name) == "Succeeded", _TRAIN_SECONDS)
 
     def _act(self, line: str, label: str, action: Callable[[], object]) -> None:

@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 
+from . import pace
 from .errors import StoryError
 from .kubectl import Kubectl
 
@@ -12,10 +13,12 @@ _LOOK_SECONDS = 1.0
 
 # By the pod that gave it, as JSON without its name: several moments train the same.
 _known: dict[str, str] = {}
+_running: dict[str, str] = {}  # of those that give it later, the names
 
 
 def pod(job: Mapping) -> dict:
-    """A pod that trains what the job trains, without a coordinator."""
+    """A pod that trains what the job trains, without a coordinator, as quickly as the machine can."""
+    job = pace.unpaced(job)
     spec, training = job["spec"], job["spec"]["training"]
     template = spec["template"]["spec"]
     (container,) = template["containers"]
@@ -40,7 +43,7 @@ def pod(job: Mapping) -> dict:
                 {
                     **container,
                     "env": [
-                        *container.get("env", []),
+                        *container["env"],
                         {"name": "POD_UID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}},
                         *({"name": name, "value": value} for name, value in environment.items()),
                     ],
@@ -54,19 +57,36 @@ def pod(job: Mapping) -> dict:
     }
 
 
-def parameter_hashes(kubectl: Kubectl, jobs: Sequence[Mapping]) -> list[str]:
-    """Runs the references of all jobs at once, and removes their pods. What ran before is not run again."""
-    pods = [pod(job) for job in jobs]
-    new = [each for each in pods if _program(each) not in _known]
+def begin(kubectl: Kubectl, jobs: Sequence[Mapping]) -> None:
+    """Starts the references of the jobs, all at once. What ran before is not run again."""
+    new = [each for each in map(pod, jobs) if _program(each) not in _known]
     names = [each["metadata"]["name"] for each in new]
     if new:
         kubectl.run("delete", "pods", *names, "--ignore-not-found", "--wait")
-        for each in new:
-            kubectl.apply(each)
         for each, name in zip(new, names, strict=True):
-            _known[_program(each)] = _await_hash(kubectl, name)
-        kubectl.run("delete", "pods", *names, "--wait=false")
-    return [_known[_program(each)] for each in pods]
+            kubectl.apply(each)
+            _running[_program(each)] = name
+
+
+def forget() -> None:
+    """The pods of those that run were deleted."""
+    _running.clear()
+
+
+def parameter_hashes(kubectl: Kubectl, jobs: Sequence[Mapping]) -> list[str]:
+    """Waits for the references of the jobs, begins those that nobody has begun, and removes their pods."""
+    programs = [_program(pod(job)) for job in jobs]
+    begin(
+        kubectl,
+        [job for job, program in zip(jobs, programs, strict=True) if program not in _running],
+    )
+    for program in programs:
+        if program not in _known:
+            name = _running[program]
+            _known[program] = _await_hash(kubectl, name)
+            kubectl.run("delete", "pod", name, "--wait=false")
+            del _running[program]
+    return [_known[program] for program in programs]
 
 
 def _program(pod: Mapping) -> str:

@@ -1,8 +1,10 @@
-"""One training that something happens to, and the waiting for what it comes to."""
+"""One training that something happens to, and the waiting for what it comes to. It goes slowly until only its end is
+waited for."""
 
 import json
 from collections.abc import Callable, Mapping
 
+from . import pace, reference
 from .screen import Screen
 from .stage import Stage
 from .watcher import Watcher
@@ -41,12 +43,16 @@ class Scene:
         return world.trainings[self.name]
 
     def complete(self) -> Job:
-        """Waits for it."""
+        """Waits for it, and for nothing that happens before."""
+        pace.let_go(self.stage.kubectl, self.name)
         return self.wait("it completes", lambda each: each.job.phase == "Succeeded", _TRAIN_SECONDS).job
 
-    def apply(self, job: Mapping) -> None:
+    def apply(self, job: Mapping, shard_milliseconds: int = pace.MILLISECONDS) -> None:
+        """Its undisturbed run trains beside it."""
         self.say(f"kubectl apply {self.name}")
-        self.stage.kubectl.apply(job)
+        pace.set_pace(self.stage.kubectl, self.name, shard_milliseconds)
+        self.stage.kubectl.apply(pace.paced(job))
+        reference.begin(self.stage.kubectl, [job])
 
     def patch(self, patch: str) -> None:
         self.stage.kubectl.run("patch", "elastictrainingjob", self.name, "--type=merge", "-p", patch)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from . import pace, reference
 from .errors import StoryError
 from .kubectl import Kubectl
 
@@ -15,10 +16,6 @@ NAMESPACE = "pliant-demo"
 OPERATOR_NAMESPACE = "pliant-system"
 MONITORING_NAMESPACE = "pliant-monitoring"
 GPUS_TOTAL = 8
-
-# The demo's manifests are made for two CPUs that eight learners share. With more, the trainings get as much longer as
-# they get faster, up to one CPU a learner, so that the first one still runs when the second one has its share.
-_CPUS_OF_MANIFESTS = 2
 
 _EPOCHS = "--epochs="
 
@@ -34,7 +31,6 @@ class Stage:
     prometheus_image: str  # likewise
     dev: str | None  # the ./dev program, which reaches into the nodes; None: nobody does
     checkpoint_volume: Mapping | None  # None: as the manifests have it
-    cpus: int  # that all learners share
 
     @staticmethod
     def from_environment() -> "Stage":
@@ -54,7 +50,6 @@ class Stage:
             prometheus_image=os.environ.get("PLIANT_PROMETHEUS_IMAGE", ""),
             dev=os.environ.get("PLIANT_DEV", str(_REPO / "dev")),
             checkpoint_volume=None,
-            cpus=len(os.sched_getaffinity(0)),
         )
 
     def clear(self) -> None:
@@ -62,19 +57,16 @@ class Stage:
         if self.kubectl.attempt("get", "namespace", NAMESPACE).returncode == 0:
             self.kubectl.run("delete", "elastictrainingjobs", "--all", "--wait", "--timeout=120s")
             self.kubectl.run("delete", "pods", "--all", "--wait", "--timeout=120s")
+        reference.forget()
         self.kubectl.run("apply", "-k", str(DEMO))
 
     def manifest(self, name: str) -> dict:
-        """One of the demo's trainings with this stage's image and volume, as long as its CPUs need it."""
+        """One of the demo's trainings with this stage's image and volume, as quick as the machine is."""
         path = DEMO / f"{name}.yaml"
         job = self.kubectl.json("create", "--dry-run=client", "--validate=false", "-f", str(path))
         if self.checkpoint_volume is not None:
             job = with_volume(job, self.checkpoint_volume)
-        return for_cpus(with_image(job, self.learner_image), self.cpus)
-
-    def with_own_epochs(self, job: Mapping, epochs: int) -> dict:
-        """Another number of epochs than the demo's, for as many CPUs as its manifests are made for."""
-        return for_cpus(with_epochs(job, epochs), self.cpus)
+        return pace.unpaced(with_image(job, self.learner_image))
 
 
 def with_volume(job: Mapping, volume: Mapping) -> dict:
@@ -96,15 +88,3 @@ def with_epochs(job: Mapping, epochs: int) -> dict:
         rest = [argument for argument in container["args"] if not argument.startswith(_EPOCHS)]
         container["args"] = [*rest, f"{_EPOCHS}{epochs}"]
     return job
-
-
-def for_cpus(job: Mapping, cpus: int) -> dict:
-    """The job with as many more epochs as its learners have more CPUs."""
-    (container,) = job["spec"]["template"]["spec"]["containers"]
-    (epochs,) = (argument.removeprefix(_EPOCHS) for argument in container["args"] if argument.startswith(_EPOCHS))
-    return with_epochs(job, epochs_for(int(epochs), cpus))
-
-
-def epochs_for(epochs: int, cpus: int) -> int:
-    """So many on two CPUs."""
-    return epochs * min(max(cpus, _CPUS_OF_MANIFESTS), GPUS_TOTAL) // _CPUS_OF_MANIFESTS

@@ -8,23 +8,20 @@ from dataclasses import dataclass
 
 from . import checks, ending, examples, plot
 from .screen import Screen
-from .stage import Stage, epochs_for
+from .stage import Stage
 
 
 @dataclass(frozen=True)
 class Size:
-    """A step of the whole ResNet-18 with 32 images takes eight learners on two CPUs a second or two: so many epochs, of
-    the first job and of the second, that the first one still trains when the second one has its share."""
-
     example: examples.Example
-    epochs: tuple[int, int]
+    epochs: tuple[int, int]  # of the first job and of the second, which still has some left when the first has ended
     data_dir: str = "/datasets"  # is not there: the images are made up
 
 
 # Batches of one image: of sixteen batches five learners would be no faster than four, and get no fifth GPU.
 MADE_UP = Size(
     examples.Example("wmla_tutorial", ("--most=64",), examples.pytorch, sizes=(8,), memory="600Mi", batch=(32, 32)),
-    epochs=(20, 48),
+    epochs=(20, 48),  # a step of the whole ResNet-18 takes eight learners on two CPUs a second or two
 )
 
 
@@ -33,10 +30,15 @@ def on_cifar10(folder: str) -> Size:
     example = dataclasses.replace(MADE_UP.example, arguments=("--most=256",), datasets=True)
     return Size(example, epochs=(5, 12), data_dir=f"/datasets/{folder}")
 
+_SHARD_MILLISECONDS = 300
+
 
 def player(size: Size) -> Callable[[Stage, Screen], list[checks.Check]]:
     def play(stage: Stage, screen: Screen) -> list[checks.Check]:
-        told = plot.play(stage, screen, jobs_on=lambda there: jobs(size, there), check=checks.check_training)
+        told = plot.play(
+            stage, screen, jobs_on=lambda there: jobs(size, there), check=checks.check_training,
+            shard_milliseconds=_SHARD_MILLISECONDS,
+        )  # fmt: skip
         ending.show(told, screen)
         return told.checks
 
@@ -45,17 +47,17 @@ def player(size: Size) -> Callable[[Stage, Screen], list[checks.Check]]:
 
 def jobs(size: Size, stage: Stage) -> list[dict]:
     job = examples.prepare(size.example, stage)
-    return [one_of(job, size, number, stage.cpus) for number in (1, 2)]
+    return [one_of(job, size, number) for number in (1, 2)]
 
 
-def one_of(job: Mapping, size: Size, number: int, cpus: int) -> dict:
+def one_of(job: Mapping, size: Size, number: int) -> dict:
     """The script seeds nothing: the seed of its job is all that tells the models of the two apart. Pure."""
     job = copy.deepcopy(dict(job))
     job["metadata"]["name"] = f"tutorial-{number}"
     job["spec"]["training"]["seed"] = number
     said = {
         "DATA_DIR": size.data_dir,
-        "PLIANT_PARAMETER_EPOCHS": str(epochs_for(size.epochs[number - 1], cpus)),
+        "PLIANT_PARAMETER_EPOCHS": str(size.epochs[number - 1]),
     }
     (learner,) = job["spec"]["template"]["spec"]["containers"]
     others = [each for each in learner["env"] if each["name"] not in said]

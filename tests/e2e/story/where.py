@@ -60,7 +60,6 @@ def stage_of(arguments: argparse.Namespace) -> Stage:
         prometheus_image="",
         dev=None,
         checkpoint_volume={"persistentVolumeClaim": {"claimName": arguments.checkpoint_claim}},
-        cpus=int(sum(_cpus(node) for node in nodes if _takes_pods(node))),
     )
 
 
@@ -106,9 +105,3 @@ def _takes_pods(node: Mapping) -> bool:
 
 def _gpus(resources: Mapping) -> int:
     return int(resources.get(GPU, 0))
-
-
-def _cpus(node: Mapping) -> float:
-    """A quantity of CPUs is a plain number, or thousandths."""
-    quantity = str(node["status"].get("allocatable", {}).get("cpu", "0"))
-    return int(quantity[:-1]) / 1000 if quantity.endswith("m") else float(quantity)

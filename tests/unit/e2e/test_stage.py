@@ -1,8 +1,9 @@
 import copy
 import json
 import unittest
+import unittest.mock
 
-from story import reference, stage
+from story import pace, reference, stage
 from story.errors import StoryError
 
 JOB = {
@@ -39,10 +40,29 @@ class ManifestTest(unittest.TestCase):
         self.assertEqual(container(changed)["args"], ["--data=/data", "--epochs=7"])
         self.assertEqual(container(JOB)["args"], ["--data=/data", "--epochs=3"])
 
-    def test_more_cpus_make_longer_trainings_up_to_one_a_learner(self) -> None:
-        for cpus, epochs in ((1, 3), (2, 3), (4, 6), (8, 12), (64, 12)):
-            with self.subTest(cpus=cpus):
-                self.assertEqual(container(stage.for_cpus(JOB, cpus))["args"], ["--data=/data", f"--epochs={epochs}"])
+
+class PaceTest(unittest.TestCase):
+    def test_a_job_reads_its_pace_from_a_file_of_its_own(self) -> None:
+        first = pace.paced(JOB)
+        renamed = copy.deepcopy(first)
+        renamed["metadata"]["name"] = "other"
+        for job, file in ((first, "/pace/training-1"), (pace.paced(first), "/pace/training-1"),
+                          (pace.paced(renamed), "/pace/other")):  # fmt: skip
+            with self.subTest(file):
+                learner, spec = container(job), job["spec"]["template"]["spec"]
+                self.assertEqual(learner["env"], [{"name": "PLIANT_PACE_FILE", "value": file}])
+                self.assertEqual([each["mountPath"] for each in learner["volumeMounts"]], ["/pace"])
+                self.assertEqual(spec["volumes"], [{"name": "pace", "configMap": {"name": "pace"}}])
+        self.assertEqual(container(pace.unpaced(first))["env"], [])
+        self.assertNotIn("env", container(JOB))
+
+    def test_what_is_let_go_hears_of_it_at_once(self) -> None:
+        kubectl = unittest.mock.Mock()
+        pace.let_go(kubectl, "training-1")
+        kubectl.run.assert_called_once_with(
+            "patch", "configmap", "pace", "--type=merge", "-p", '{"data": {"training-1": "0"}}'
+        )
+        self.assertIn("--selector=pliant.dev/job=training-1,pliant.dev/role=learner", kubectl.attempt.call_args.args)
 
 
 class ReferenceTest(unittest.TestCase):
@@ -54,6 +74,7 @@ class ReferenceTest(unittest.TestCase):
         self.assertNotIn("PLIANT_COORDINATOR", environment)
         self.assertEqual(environment["PLIANT_TERMINATION_LOG"], "/dev/termination-log")
         self.assertEqual(spec["volumes"], [{"name": "checkpoints", "hostPath": {"path": "/shared"}}])
+        self.assertEqual(reference.pod(pace.paced(JOB))["spec"]["containers"][0]["env"], spec["containers"][0]["env"])
 
     def test_what_the_job_says_to_its_program_is_said_there_too(self) -> None:
         job = copy.deepcopy(JOB)
@@ -62,6 +83,26 @@ class ReferenceTest(unittest.TestCase):
         (alone,) = reference.pod(job)["spec"]["containers"]
         self.assertIn(said, alone["env"])
         self.assertEqual(container(job)["env"], [said])
+
+    def test_what_runs_is_waited_for_and_what_is_known_is_not_run_again(self) -> None:
+        self.addCleanup(reference._known.clear)
+        kubectl = unittest.mock.Mock()
+        message = json.dumps({"reason": "Completed", "parametersSha256": "ab"})
+        terminated = {"containerStatuses": [{"state": {"terminated": {"message": message, "exitCode": 0}}}]}
+        kubectl.json.return_value = {"status": {"phase": "Succeeded", **terminated}}
+        other = copy.deepcopy(JOB)
+        other["spec"]["training"]["seed"] = 2
+        reference.begin(kubectl, [JOB])
+        self.assertEqual(reference.parameter_hashes(kubectl, [JOB, other]), ["ab", "ab"])
+        self.assertEqual(kubectl.apply.call_count, 2)
+        self.assertEqual(reference.parameter_hashes(kubectl, [pace.paced(other)]), ["ab"])
+        self.assertEqual(kubectl.apply.call_count, 2)
+        third = copy.deepcopy(JOB)
+        third["spec"]["training"]["seed"] = 3
+        reference.begin(kubectl, [third])
+        reference.forget()
+        reference.parameter_hashes(kubectl, [third])
+        self.assertEqual(kubectl.apply.call_count, 4, "its pod was deleted meanwhile")
 
     def test_the_hash_comes_from_the_termination_message(self) -> None:
         def status(message: str, code: int) -> dict:
