@@ -2,6 +2,12 @@
 add_compile_options(-Wall -Wextra -Wpedantic -Wshadow
                     $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor> $<$<COMPILE_LANGUAGE:CXX>:-Woverloaded-virtual>
                     -Wno-missing-field-initializers -Werror)
+if(CMAKE_UNITY_BUILD)
+  # Several files are compiled as one, in which a class of a header may have members of types that its file alone knows.
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
+endif()
+# Compiled once: base/asio_source.cc, base/beast_source.cc.
+add_compile_definitions(BOOST_ASIO_SEPARATE_COMPILATION BOOST_BEAST_SEPARATE_COMPILATION)
 # No fast-math and no contraction: a learner's bits must not depend on how a compiler fused a multiply and an add.
 add_compile_options(-ffp-contract=off)
 add_compile_options(-fstack-protector-strong $<$<CONFIG:Release>:-D_FORTIFY_SOURCE=3>)

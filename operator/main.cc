@@ -6,7 +6,6 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdlib>
-#include <format>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -17,6 +16,7 @@
 #include <malloc.h>
 #include <unistd.h>
 
+#include "base/format.h"
 #include "base/http_server.h"
 #include "base/log.h"
 #include "base/real_event_loop.h"
@@ -60,7 +60,7 @@ controller::WallTime Now() {
 
 // A process that was restarted in the same pod is another one to the lease.
 std::string ProcessIdentity(const std::string& name) {
-  return std::format("{}_{:08x}", name, std::random_device{}());
+  return Format("{}_{:08x}", name, std::random_device{}());
 }
 
 std::string HostName() {

@@ -1,16 +1,16 @@
 #include "operator/controller/accepted_templates.h"
 
 #include <algorithm>
-#include <format>
+
+#include "base/format.h"
 
 namespace pliant::controller {
 namespace {
 
 std::string KeyOf(const api::ElasticTrainingJob& job) {
   const api::JobSpec& spec = job.spec;
-  return std::format("{}\n{}\n{}\n{}\n{}", job.meta.name_space, spec.elastic.gpus_per_learner,
-                     spec.resize.grace_period.count(), spec.checkpoint.volume_json,
-                     spec.template_json);
+  return Format("{}\n{}\n{}\n{}\n{}", job.meta.name_space, spec.elastic.gpus_per_learner,
+                spec.resize.grace_period.count(), spec.checkpoint.volume_json, spec.template_json);
 }
 
 bool IsTooLarge(const api::JobSpec& spec) {

@@ -1,10 +1,10 @@
 #include "operator/controller/action_runner.h"
 
 #include <chrono>
-#include <format>
 #include <nlohmann/json.hpp>
 
 #include "base/check.h"
+#include "base/format.h"
 #include "base/log.h"
 #include "operator/controller/admission.h"
 #include "operator/controller/coordinator_objects.h"
@@ -55,7 +55,7 @@ bool RefusesPod(const kube::KubeError& error) {
 std::string WhyUnanswered(std::string_view undone, const kube::KubeError& error) {
   if (error.http_status == 500) return error.message;
   if (error.code != ErrorCode::kTimeout) return "";
-  return std::format(
+  return Format(
       "the API server did not {} in time, as when an admission webhook does not answer: {}", undone,
       error.message);
 }

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <format>
+
+#include "base/format.h"
 
 namespace pliant::controller {
 
@@ -16,15 +17,15 @@ Result<api::FrozenTraining> FreezeTraining(const api::JobSpec& spec) {
   const int shards = training.logical_shards.value_or(std::min(divisor, enough));
   if (training.global_batch_size % shards != 0) {
     return Invalid(
-        std::format("spec.training.globalBatchSize {} is not a multiple of "
-                    "logicalShards {}",
-                    training.global_batch_size, shards));
+        Format("spec.training.globalBatchSize {} is not a multiple of "
+               "logicalShards {}",
+               training.global_batch_size, shards));
   }
   if (shards < gpus) {
     return Invalid(
-        std::format("logicalShards {} is less than maxLearners x gpusPerLearner = {}: "
-                    "every GPU needs a shard",
-                    shards, gpus));
+        Format("logicalShards {} is less than maxLearners x gpusPerLearner = {}: "
+               "every GPU needs a shard",
+               shards, gpus));
   }
   return api::FrozenTraining{.global_batch_size = training.global_batch_size,
                              .logical_shards = shards,

@@ -112,11 +112,11 @@ bool SetSerial(X509* certificate) {
 }
 
 bool SetTimes(X509* certificate, api::WallTime from, api::WallTime until) {
-  const auto seconds = [](api::WallTime time) {
+  const auto unix_seconds = [](api::WallTime time) {
     return std::chrono::duration_cast<std::chrono::seconds>(time.time_since_epoch()).count();
   };
-  return ASN1_TIME_set(X509_getm_notBefore(certificate), seconds(from)) != nullptr &&
-         ASN1_TIME_set(X509_getm_notAfter(certificate), seconds(until)) != nullptr;
+  return ASN1_TIME_set(X509_getm_notBefore(certificate), unix_seconds(from)) != nullptr &&
+         ASN1_TIME_set(X509_getm_notAfter(certificate), unix_seconds(until)) != nullptr;
 }
 
 bool AddExtension(X509* certificate, X509* issuer, int id, const std::string& value) {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <format>
 
+#include "base/format.h"
 #include "operator/controller/learner_ending.h"
 #include "operator/controller/names.h"
 
@@ -15,9 +15,9 @@ constexpr std::size_t kFailedPodsKept = 3;
 bool Counts(LearnerEnd end) { return end == LearnerEnd::kFailed; }
 
 std::string Describe(const api::Pod& pod, const LearnerEnding& ending) {
-  if (!ending.exit_code) return std::format("learner {}: {}", pod.meta.name, ending.message);
-  return std::format("learner {} exited with {}: {}", pod.meta.name,
-                     DescribeExitCode(*ending.exit_code), ending.message);
+  if (!ending.exit_code) return Format("learner {}: {}", pod.meta.name, ending.message);
+  return Format("learner {} exited with {}: {}", pod.meta.name, DescribeExitCode(*ending.exit_code),
+                ending.message);
 }
 
 // Adds all but the newest `kept` of `pods`, which are in the order of their numbers.
@@ -53,11 +53,10 @@ FailureVerdict JudgeFailures(const api::FailurePolicy& policy, const api::Failur
   }
   std::ranges::sort(verdict.failures.counted);
   if (!verdict.fatal && verdict.newly_failed > 0 && verdict.failures.count > policy.max_failures) {
-    verdict.fatal =
-        FatalFailure{"TooManyFailures",
-                     std::format("{} failures without a newly committed step, {} are borne; "
-                                 "the last: {}",
-                                 verdict.failures.count, policy.max_failures, verdict.newest)};
+    verdict.fatal = FatalFailure{
+        "TooManyFailures", Format("{} failures without a newly committed step, {} are borne; "
+                                  "the last: {}",
+                                  verdict.failures.count, policy.max_failures, verdict.newest)};
   }
   return verdict;
 }

@@ -1,7 +1,6 @@
 #include "operator/controller/job_events.h"
 
-#include <format>
-
+#include "base/format.h"
 #include "operator/controller/conditions.h"
 
 namespace pliant::controller {
@@ -40,12 +39,12 @@ std::vector<JobEvent> EventsOf(const api::JobStatus& before, const api::JobStatu
   }
   if (before.desired_learners != after.desired_learners && !after.finished()) {
     events.push_back({.reason = "Resizing",
-                      .note = std::format("from {} to {} learners: {}", before.desired_learners,
-                                          after.desired_learners, after.reason)});
+                      .note = Format("from {} to {} learners: {}", before.desired_learners,
+                                     after.desired_learners, after.reason)});
   }
   if (after.coordinator_term > before.coordinator_term && before.coordinator_term > 0) {
     events.push_back({.reason = "CoordinatorReplaced",
-                      .note = std::format("coordinator {} takes over", after.coordinator_term)});
+                      .note = Format("coordinator {} takes over", after.coordinator_term)});
   }
   // Problems only: that it progresses in another phase is told by the phase.
   if (const auto* progressing = News(before, after, kConditionProgressing);
@@ -75,8 +74,7 @@ std::vector<JobEvent> EventsOf(const api::JobStatus& before, const api::JobStatu
   } else if (after.phase == api::JobPhase::kSuspended) {
     events.push_back({.reason = "Suspended", .note = "all learners have left"});
   } else if (after.phase == api::JobPhase::kRunning && before.phase == api::JobPhase::kStarting) {
-    events.push_back(
-        {.reason = "Started", .note = std::format("{} learners train", after.learners)});
+    events.push_back({.reason = "Started", .note = Format("{} learners train", after.learners)});
   }
   return events;
 }

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <format>
 #include <iterator>
 #include <utility>
 
+#include "base/format.h"
 #include "operator/controller/admission.h"
 #include "operator/controller/conditions.h"
 #include "operator/controller/coordinator_policy.h"
@@ -137,9 +137,9 @@ std::optional<FatalFailure> JudgeDeadline(const JobView& view, WallTime now, Out
     return std::nullopt;
   }
   return FatalFailure{"DeadlineExceeded",
-                      std::format("it was active for longer than its activeDeadlineSeconds, {}; "
-                                  "its checkpoints are kept",
-                                  deadline->count())};
+                      Format("it was active for longer than its activeDeadlineSeconds, {}; "
+                             "its checkpoints are kept",
+                             deadline->count())};
 }
 
 void Admit(const JobView& view, bool planned, const LifecycleOptions& options, WallTime now,

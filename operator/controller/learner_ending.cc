@@ -1,10 +1,10 @@
 #include "operator/controller/learner_ending.h"
 
 #include <cstring>
-#include <format>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "base/format.h"
 #include "base/utf8.h"
 #include "operator/api/fields.h"
 #include "operator/controller/names.h"
@@ -56,9 +56,9 @@ std::string WordsOfOthers(const api::Pod& pod) {
     if (!container.terminated || container.terminated->exit_code == 0) continue;
     const api::Termination& ended = *container.terminated;
     const std::string words = CutAtCharacter(LastLine(ended.message), kMessageMax);
-    return std::format("container {} exited with {}: {}", container.name,
-                       DescribeExitCode(ended.exit_code),
-                       words.empty() ? WordsFor(ended.exit_code) : words);
+    return Format("container {} exited with {}: {}", container.name,
+                  DescribeExitCode(ended.exit_code),
+                  words.empty() ? WordsFor(ended.exit_code) : words);
   }
   return "it ended before its program began";
 }
@@ -67,8 +67,8 @@ std::string WordsOfOthers(const api::Pod& pod) {
 
 std::string DescribeExitCode(int exit_code) {
   const char* signal = exit_code > 128 ? sigabbrev_np(exit_code - 128) : nullptr;
-  return signal == nullptr ? std::format("code {}", exit_code)
-                           : std::format("code {} (SIG{})", exit_code, signal);
+  return signal == nullptr ? Format("code {}", exit_code)
+                           : Format("code {} (SIG{})", exit_code, signal);
 }
 
 std::optional<LearnerEnding> EndingOf(const api::Pod& pod) {

@@ -1,11 +1,11 @@
 #include "operator/controller/learner_pod.h"
 
 #include <algorithm>
-#include <format>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
+#include "base/format.h"
 #include "operator/controller/names.h"
 
 namespace pliant::controller {
@@ -60,8 +60,7 @@ json Environment(const api::ElasticTrainingJob& job, const api::FrozenTraining& 
   const bool ipv6 = coordinator_ip.find(':') != std::string::npos;
   json environment = json::array({
       Value("PLIANT_COORDINATOR",
-            std::format("{}:{}", ipv6 ? "[" + coordinator_ip + "]" : coordinator_ip,
-                        kCoordinatorPort)),
+            Format("{}:{}", ipv6 ? "[" + coordinator_ip + "]" : coordinator_ip, kCoordinatorPort)),
       FromPod("PLIANT_LEARNER", "metadata.name"),
       FromPod("PLIANT_POD_UID", "metadata.uid"),
       FromPod("PLIANT_POD_IP", "status.podIP"),

@@ -1,8 +1,9 @@
 #include "operator/controller/names.h"
 
 #include <charconv>
-#include <format>
 #include <limits>
+
+#include "base/format.h"
 
 namespace pliant::controller {
 namespace {
@@ -13,7 +14,7 @@ constexpr std::size_t kNameMax = 63;
 std::string Hash(std::string_view text) {
   std::uint32_t hash = 2166136261u;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
-  return std::format("{:08x}", hash);
+  return Format("{:08x}", hash);
 }
 
 std::string CutAndHashed(const std::string& name, std::size_t length_max) {
@@ -62,7 +63,7 @@ std::string LearnerPodName(const api::ObjectMeta& job, int number) {
 std::string JobLabel(const api::ObjectMeta& job) { return CutAndHashed(job.name, kNameMax); }
 
 std::string LearnerSelector(const api::ObjectMeta& job) {
-  return std::format("{}={},{}={}", kLabelJobUid, job.uid, kLabelRole, kRoleLearner);
+  return Format("{}={},{}={}", kLabelJobUid, job.uid, kLabelRole, kRoleLearner);
 }
 
 std::optional<int> LearnerNumber(const api::Pod& pod) {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <format>
 #include <string_view>
 
+#include "base/format.h"
 #include "operator/controller/names.h"
 
 namespace pliant::controller {
@@ -35,14 +35,14 @@ std::optional<Problem> ContainerProblem(const api::Pod& pod) {
     const std::string& waiting = container.waiting_reason;
     if (IsImageProblem(waiting)) {
       return Problem{.reason = "ImagePullFailed",
-                     .message = std::format("pod {}, container {}: {}", pod.meta.name,
-                                            container.name, container.waiting_message),
+                     .message = Format("pod {}, container {}: {}", pod.meta.name, container.name,
+                                       container.waiting_message),
                      .detailed = waiting != "ImagePullBackOff"};
     }
     if (IsStartProblem(waiting)) {
       return Problem{.reason = waiting == "CrashLoopBackOff" ? "CrashLoop" : "ContainerCannotStart",
-                     .message = std::format("pod {}, container {}: {}", pod.meta.name,
-                                            container.name, container.waiting_message),
+                     .message = Format("pod {}, container {}: {}", pod.meta.name, container.name,
+                                       container.waiting_message),
                      .detailed = waiting != "CrashLoopBackOff"};
     }
   }
@@ -57,7 +57,7 @@ std::optional<Problem> SchedulingProblem(const api::Pod& pod) {
   const bool volume = scheduled->message.find("persistentvolumeclaim") != std::string::npos ||
                       scheduled->message.find("volume node affinity") != std::string::npos;
   return Problem{.reason = volume ? "VolumeMissing" : "Unschedulable",
-                 .message = std::format("pod {}: {}", pod.meta.name, scheduled->message)};
+                 .message = Format("pod {}: {}", pod.meta.name, scheduled->message)};
 }
 
 bool IsUnmounted(const api::Pod& pod, const JobMemory& memory, WallTime now) {
@@ -74,10 +74,10 @@ std::optional<Problem> MountProblem(const api::Pod& pod, const JobMemory& memory
   if (!IsUnmounted(pod, memory, now) || cause == memory.mount_causes.end()) return std::nullopt;
   const bool known = !cause->second.text.empty();
   return Problem{.reason = "VolumeNotMounted",
-                 .message = std::format("pod {} waits on node {}: {}", pod.meta.name, pod.node_name,
-                                        known ? cause->second.text
-                                              : "its volumes cannot be mounted, or it gets no "
-                                                "network; `kubectl describe pod` says which")};
+                 .message = Format("pod {} waits on node {}: {}", pod.meta.name, pod.node_name,
+                                   known ? cause->second.text
+                                         : "its volumes cannot be mounted, or it gets no "
+                                           "network; `kubectl describe pod` says which")};
 }
 
 std::optional<WallTime> RunningSince(const api::Pod& pod, std::string_view name) {
@@ -101,7 +101,7 @@ std::optional<Problem> SilenceOf(const JobView& view, const api::Pod& learner, W
     return std::nullopt;
   }
   return Problem{.reason = "LearnerSilent",
-                 .message = std::format(
+                 .message = Format(
                      "learner {} has run for more than {} s and has not spoken to the job's "
                      "coordinator: it still loads, it hangs, or its program does not use Pliant; "
                      "`kubectl logs {}` may tell",

@@ -4,13 +4,13 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
-#include <format>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
 #include <utility>
 
+#include "base/format.h"
 #include "base/log.h"
 #include "base/utf8.h"
 #include "operator/kube/wall_time.h"
@@ -28,7 +28,7 @@ constexpr std::size_t kNameBytesMax = 253;
 // Deterministic for one event: a request that is sent twice finds its own work.
 NamespacedName NameOf(const EventSeries::Decision& event) {
   const NamespacedName& object = event.note.regarding.meta.key;
-  const std::string suffix = std::format(".{:016x}", event.id);
+  const std::string suffix = Format(".{:016x}", event.id);
   std::string name = object.name.substr(0, kNameBytesMax - suffix.size());
   name.erase(name.find_last_not_of("-.") + 1);  // no part of a name may end so
   return {object.ns.empty() ? "default" : object.ns, name + suffix};

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
-#include <format>
 #include <string_view>
 #include <utility>
 
@@ -17,6 +16,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "base/format.h"
 
 namespace pliant::kube {
 namespace {
@@ -179,10 +180,9 @@ Result<CommandOutput> RunCommand(const Command& command, const std::stop_token& 
   while (true) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - steady_clock::now());
     if (left.count() <= 0) {
-      return Fail(
-          ErrorCode::kTimeout,
-          std::format("{}: not done after {}", command.program,
-                      std::chrono::duration_cast<std::chrono::milliseconds>(command.time_most)));
+      return Fail(ErrorCode::kTimeout,
+                  Format("{}: not done after {}", command.program,
+                         std::chrono::duration_cast<std::chrono::milliseconds>(command.time_most)));
     }
     // A descriptor of -1 is passed over.
     pollfd ready[] = {{.fd = ended.get(), .events = POLLIN, .revents = 0},

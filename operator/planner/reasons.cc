@@ -4,7 +4,6 @@
 #include <chrono>
 #include <concepts>
 #include <cstdint>
-#include <format>
 #include <iterator>
 #include <map>
 #include <numeric>
@@ -12,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/format.h"
 #include "operator/planner/feasibility.h"
 
 namespace pliant::planner {
@@ -57,7 +57,7 @@ std::string Sentence(const Parts&... parts) {
 }
 
 std::string UtcTime(WallTime time) {
-  return std::format("{:%FT%TZ}", std::chrono::ceil<std::chrono::seconds>(time));
+  return Format("{:%FT%TZ}", std::chrono::ceil<std::chrono::seconds>(time));
 }
 
 // "3 of 8 GPUs: "

@@ -3,12 +3,12 @@
 #include <cstdint>
 #include <cstdio>
 #include <ctime>
-#include <format>
 #include <functional>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "base/format.h"
 #include "operator/planner/plan.h"
 
 // How long a plan takes: 10,000 jobs on 1,000 nodes of 8 GPUs. About 5,000 of them share 8,000
@@ -30,15 +30,15 @@ ClusterSnapshot MakeCluster(int jobs, int nodes) {
   ClusterSnapshot snapshot{.now = kNow, .nodes = {}, .jobs = {}};
   for (int index = 0; index < nodes; ++index) {
     snapshot.nodes.push_back(
-        {.name = std::format("node-{:05}", index),
+        {.name = Format("node-{:05}", index),
          .allocatable = {.gpus = 8, .cpu_millis = 96'000, .memory_bytes = 1024 * kGiB},
          .labels = {{"gpu", index % 4 == 0 ? "a100" : "h100"}}});
   }
   for (int index = 0; index < jobs; ++index) {
     const bool needs_a100 = draw(1, 10) == 1;
     const int min = needs_a100 ? draw(1, 8) : 1;
-    JobView job{.key = {std::format("team-{:02}", index % 20), std::format("job-{:05}", index),
-                        std::format("{:08x}", random())},
+    JobView job{.key = {Format("team-{:02}", index % 20), Format("job-{:05}", index),
+                        Format("{:08x}", random())},
                 .priority = draw(1, 100) * 100,
                 .learners_min = min,
                 .learners_max = min + draw(0, 12),
@@ -65,7 +65,7 @@ void CarryOut(const Plan& plan, ClusterSnapshot& snapshot) {
       return std::ranges::contains(decision.drop, learner.name);
     });
     for (const NewLearner& learner : decision.create) {
-      job.learners.push_back({.name = std::format("{}-{}", job.key.name, job.learners.size()),
+      job.learners.push_back({.name = Format("{}-{}", job.key.name, job.learners.size()),
                               .node = learner.node,
                               .state = LearnerState::kRunning,
                               .created = snapshot.now,

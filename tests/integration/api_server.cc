@@ -1,9 +1,10 @@
 #include "tests/integration/api_server.h"
 
-#include <format>
 #include <thread>
 
 #include <unistd.h>
+
+#include "base/format.h"
 
 namespace pliant::kube {
 namespace {
@@ -17,7 +18,7 @@ std::string UniqueNamespace() {
   static int made = 0;
   const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(
       std::chrono::system_clock::now().time_since_epoch());
-  return std::format("test-{:x}-{}-{}", milliseconds.count(), getpid(), ++made);
+  return Format("test-{:x}-{}-{}", milliseconds.count(), getpid(), ++made);
 }
 
 bool IsServed(const json& definition) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <format>
 #include <optional>
 
 #include <arpa/inet.h>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/format.h"
 
 namespace pliant::kube {
 namespace {
@@ -124,12 +124,12 @@ std::string ServerConnection::Read(std::size_t count) {
 }
 
 bool ServerConnection::Answer(int status, std::string_view body, std::string_view headers) {
-  return Write(std::format("HTTP/1.1 {} x\r\n{}Content-Length: {}\r\n\r\n{}", status, headers,
-                           body.size(), body));
+  return Write(Format("HTTP/1.1 {} x\r\n{}Content-Length: {}\r\n\r\n{}", status, headers,
+                      body.size(), body));
 }
 
 bool ServerConnection::Chunk(std::string_view bytes) {
-  return Write(std::format("{:x}\r\n{}\r\n", bytes.size(), bytes));
+  return Write(Format("{:x}\r\n{}\r\n", bytes.size(), bytes));
 }
 
 void ServerConnection::Reset() {

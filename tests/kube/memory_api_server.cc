@@ -4,10 +4,10 @@
 #include <charconv>
 #include <chrono>
 #include <condition_variable>
-#include <format>
 #include <ranges>
 #include <set>
 
+#include "base/format.h"
 #include "tests/kube/object_rules.h"
 #include "tests/kube/schema.h"
 #include "tests/kube/selectors.h"
@@ -55,19 +55,19 @@ HttpResponse Refuse(int code, std::string_view reason, const std::string& messag
 }
 
 HttpResponse NotFound(const RequestTarget& target) {
-  return Refuse(404, "NotFound", std::format("{} \"{}\" not found", target.plural, target.name));
+  return Refuse(404, "NotFound", Format("{} \"{}\" not found", target.plural, target.name));
 }
 
 HttpResponse Conflict(const RequestTarget& target, std::string_view why) {
-  return Refuse(409, "Conflict",
-                std::format("Operation cannot be fulfilled on {} \"{}\": {}", target.plural,
-                            target.name, why));
+  return Refuse(
+      409, "Conflict",
+      Format("Operation cannot be fulfilled on {} \"{}\": {}", target.plural, target.name, why));
 }
 
 HttpResponse Wrong(const RequestTarget& target, const WrongField& field) {
   return Refuse(422, "Invalid",
-                std::format("{} \"{}\" is invalid: {}: Invalid value: {}", target.plural,
-                            target.name, field.path, field.why));
+                Format("{} \"{}\" is invalid: {}: Invalid value: {}", target.plural, target.name,
+                       field.path, field.why));
 }
 
 // ".spec.size" as JSON pointer.
@@ -87,7 +87,7 @@ std::optional<std::string> Unmet(const json& preconditions, const json& object) 
   for (const char* name : {"uid", "resourceVersion"}) {
     const std::string wanted = preconditions.value(name, "");
     if (!wanted.empty() && object.at("metadata").value(name, "") != wanted) {
-      return std::format("{} is another one by now", name);
+      return Format("{} is another one by now", name);
     }
   }
   return std::nullopt;
@@ -163,7 +163,7 @@ std::optional<MemoryApiServer::Kind> MemoryApiServer::KindOf(const RequestTarget
   const std::size_t slash = target.group_version.rfind('/');
   if (slash < 6) return std::nullopt;
   const std::string group = target.group_version.substr(6, slash - 6);
-  const Object definition = Find(std::format("{}/{}.{}", kDefinitions, target.plural, group));
+  const Object definition = Find(Format("{}/{}.{}", kDefinitions, target.plural, group));
   if (definition == nullptr) return std::nullopt;
   for (const json& version : definition->at("spec").at("versions")) {
     if (version.at("name") != target.group_version.substr(slash + 1)) continue;
@@ -232,11 +232,10 @@ HttpResponse MemoryApiServer::Create(const RequestTarget& collection, json objec
   }
   if (objects_.contains(path)) {
     return Refuse(409, "AlreadyExists",
-                  std::format("{} \"{}\" already exists", target.plural, target.name));
+                  Format("{} \"{}\" already exists", target.plural, target.name));
   }
   if (kind.name == "Service") {
-    object["spec"]["clusterIP"] =
-        std::format("10.96.{}.{}", addresses_ / 250, addresses_ % 250 + 1);
+    object["spec"]["clusterIP"] = Format("10.96.{}.{}", addresses_ / 250, addresses_ % 250 + 1);
     ++addresses_;
   }
   if (kind.name == "Secret") EncodeSecret(object);
@@ -485,7 +484,7 @@ std::string MemoryApiServer::Now() const {
 // Names made of the first digits of a uid differ from each other.
 std::string MemoryApiServer::NewUid() {
   const auto mixed = static_cast<std::uint32_t>(++uids_ * 2654435761);
-  return std::format("{:08x}-0000-4000-8000-{:012x}", mixed, uids_);
+  return Format("{:08x}-0000-4000-8000-{:012x}", mixed, uids_);
 }
 
 std::string MemoryApiServer::Bookmark(const RequestTarget& target, std::int64_t version,

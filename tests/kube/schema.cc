@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <format>
 #include <nlohmann/json.hpp>
+
+#include "base/format.h"
 
 namespace pliant::kube {
 namespace {
@@ -23,7 +24,7 @@ bool IsOfType(const json& value, const std::string& type) {
 // What must hold of a value itself, whatever it is made of; "" if it does.
 std::string WhatIsWrong(const json& schema, const json& value) {
   if (const std::string type = schema.value("type", ""); !IsOfType(value, type)) {
-    return std::format("must be of type {}", type);
+    return Format("must be of type {}", type);
   }
   if (value.is_number()) {
     if (schema.contains("minimum") && value < schema["minimum"]) {
@@ -90,7 +91,7 @@ std::optional<WrongField> FindWrongField(const json& schema, const json& value,
   }
   if (value.is_array() && schema.contains("items")) {
     for (std::size_t i = 0; i < value.size(); ++i) {
-      if (auto wrong = FindWrongField(schema["items"], value[i], std::format("{}[{}]", path, i))) {
+      if (auto wrong = FindWrongField(schema["items"], value[i], Format("{}[{}]", path, i))) {
         return wrong;
       }
     }

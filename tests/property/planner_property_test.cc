@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <format>
 #include <map>
 #include <ranges>
 #include <set>
@@ -11,6 +10,7 @@
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
+#include "base/format.h"
 #include "operator/planner/feasibility.h"
 #include "operator/planner/sizes.h"
 #include "tests/unit/planner/builders.h"
@@ -38,7 +38,7 @@ ClusterSnapshot DrawCluster(Disorder disorder = Disorder::kAny) {
   std::map<std::string, int> free;  // GPUs of usable nodes
   const int nodes = Draw(0, 5);
   for (int index = 0; index < nodes; ++index) {
-    NodeView node = GpuNode(std::format("n{}", index), Draw(0, 6));
+    NodeView node = GpuNode(Format("n{}", index), Draw(0, 6));
     node.labels["pool"] = kPools[Draw(0, 1)];
     node.allocatable.cpu_millis = Draw(1, 8) * 1000;
     node.ready = !DrawOneIn(8);
@@ -53,7 +53,7 @@ ClusterSnapshot DrawCluster(Disorder disorder = Disorder::kAny) {
   const int jobs = Draw(0, 7);
   for (int index = 0; index < jobs; ++index) {
     const int min = disorder == Disorder::kTidy ? 1 : Draw(1, 4);
-    JobOf job(std::format("j{}", index), min, min + Draw(0, 8));
+    JobOf job(Format("j{}", index), min, min + Draw(0, 8));
     job.Priority(Draw(1, 20)).Shards(1 << Draw(2, 5)).Submitted(Seconds{Draw(0, 3)});
     job.Attained(Draw(0, 100));
     if (disorder == Disorder::kAny) {
@@ -70,7 +70,7 @@ ClusterSnapshot DrawCluster(Disorder disorder = Disorder::kAny) {
       job.view.cap = DemandCap{.learners = Draw(0, 3), .until = kStart + Seconds{Draw(3500, 3700)}};
     const int groups = Draw(0, 3);
     for (int group = 0; group < groups; ++group) {
-      const std::string node = std::format("n{}", Draw(0, 5));
+      const std::string node = Format("n{}", Draw(0, 5));
       const auto state = static_cast<LearnerState>(Draw(0, 3));
       int learners = Draw(1, 3);
       if (disorder == Disorder::kTidy && state != LearnerState::kGated && free.contains(node)) {
@@ -93,7 +93,7 @@ ClusterSnapshot DrawPlainCluster(int jobs_min = 1) {
   snapshot.nodes = Nodes(1, gpus);
   int free = gpus;
   for (int index = 0; index < jobs; ++index) {
-    JobOf job(std::format("j{}", index), 1, Draw(1, 20));
+    JobOf job(Format("j{}", index), 1, Draw(1, 20));
     job.Shards(4096).Priority(Draw(1, 20)).Submitted(Seconds{Draw(0, 3)});
     const int held = std::min(free, Draw(0, 3));
     free -= held;
@@ -295,7 +295,7 @@ RC_GTEST_PROP(PlannerProperty, NoUsableGpuIsIdle, ()) {
   ClusterSnapshot snapshot{.now = kStart, .nodes = {}, .jobs = {}};
   const int nodes = Draw(1, 4);
   for (int index = 0; index < nodes; ++index) {
-    NodeView node = GpuNode(std::format("n{}", index), Draw(1, 4));
+    NodeView node = GpuNode(Format("n{}", index), Draw(1, 4));
     for (const char* label : {"a", "b", "c"}) {
       if (DrawOneIn(2)) node.labels[label] = "yes";
     }
@@ -303,7 +303,7 @@ RC_GTEST_PROP(PlannerProperty, NoUsableGpuIsIdle, ()) {
   }
   const int jobs = Draw(1, 5);
   for (int index = 0; index < jobs; ++index) {
-    JobOf job(std::format("j{}", index), 1, Draw(1, 6));
+    JobOf job(Format("j{}", index), 1, Draw(1, 6));
     job.Shards(4096).Priority(Draw(1, 9));
     for (const char* label : {"a", "b", "c"}) {
       if (DrawOneIn(3)) job.view.needs.node_selector[label] = "yes";
@@ -342,7 +342,7 @@ RC_GTEST_PROP(PlannerProperty, AClusterOverTime, ()) {
     switch (Draw(0, 5)) {
       case 0:
       case 1:
-        world.Submit(JobOf(std::format("j{}", submitted++), Draw(1, 3), Draw(3, 8)));
+        world.Submit(JobOf(Format("j{}", submitted++), Draw(1, 3), Draw(3, 8)));
         break;
       case 2:
         if (job) job->priority = Draw(1, 10000);

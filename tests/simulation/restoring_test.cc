@@ -22,19 +22,19 @@ using namespace std::chrono_literals;
 
 constexpr int kLearners = 4;
 
-const JobSpec kJob{.data = {.train_samples = 75,
-                            .test_samples = 20,
-                            .epochs = 24,
-                            .global_batch_size = 16,
-                            .logical_shards = 8,
-                            .seed = 3},
-                   .learners_most = kLearners,
-                   .checkpoint_every_steps = 10,
-                   .checkpoint_slice_bytes = 1,
-                   .ballast_bytes = 8 << 10};
+const JobSpec kRestoredJob{.data = {.train_samples = 75,
+                                    .test_samples = 20,
+                                    .epochs = 24,
+                                    .global_batch_size = 16,
+                                    .logical_shards = 8,
+                                    .seed = 3},
+                           .learners_most = kLearners,
+                           .checkpoint_every_steps = 10,
+                           .checkpoint_slice_bytes = 1,
+                           .ballast_bytes = 8 << 10};
 
-const Reference& TheReference() {
-  static const Reference reference = ComputeReference(*Schedule::Make(kJob.data));
+const Reference& RestoredReference() {
+  static const Reference reference = ComputeReference(*Schedule::Make(kRestoredJob.data));
   return reference;
 }
 
@@ -44,9 +44,9 @@ class Restoring : public testing::Test {
 
   // Four train until there are `checkpoints`, then all are killed. Who comes next is not up yet.
   World& Begin(std::uint64_t seed, std::size_t checkpoints = 1) {
-    JobSpec job = kJob;
+    JobSpec job = kRestoredJob;
     job.state_batch_bytes = batch_bytes_;
-    world_.emplace(seed, job, TheReference(), Speeds{.shard = 30ms});
+    world_.emplace(seed, job, RestoredReference(), Speeds{.shard = 30ms});
     World& world = *world_;
     first_ = {};
     opened_at_.clear();
@@ -111,7 +111,7 @@ class Restoring : public testing::Test {
     return std::ranges::any_of(files_of, [](const auto& of) { return of.second == 2 * kLearners; });
   }
 
-  std::size_t batch_bytes_ = kJob.state_batch_bytes;
+  std::size_t batch_bytes_ = kRestoredJob.state_batch_bytes;
   std::optional<World> world_;
   StoredCheckpoint newest_;
   std::map<std::string, std::vector<std::byte>> stored_;
@@ -244,7 +244,7 @@ TEST_F(Restoring, ALinkBetweenOthersThatIsDownForSecondsCostsTheParts) {
   for (std::uint64_t seed = 70; seed < 102 && !HasFailure(); ++seed) {
     SCOPED_TRACE(seed);
     // Of one batch or of many: nobody has taken it, or the sender waits for that.
-    batch_bytes_ = seed % 2 == 0 ? kJob.state_batch_bytes : kJob.ballast_bytes;
+    batch_bytes_ = seed % 2 == 0 ? kRestoredJob.state_batch_bytes : kRestoredJob.ballast_bytes;
     World& world = Begin(seed);
     bool down = false;
     on_first_ = [&] {
@@ -294,8 +294,8 @@ TEST_F(Restoring, TwoBatchesAreUnderWayAtMost) {
   };
   Resumes(TickOf(newest_));
   EXPECT_TRUE(followers_.empty());
-  EXPECT_EQ(most, 2 * kJob.state_batch_bytes);
-  EXPECT_GT(sent, (kLearners - 1) * kJob.ballast_bytes) << "all of it came that way";
+  EXPECT_EQ(most, 2 * kRestoredJob.state_batch_bytes);
+  EXPECT_GT(sent, (kLearners - 1) * kRestoredJob.ballast_bytes) << "all of it came that way";
   world.network().bytes_per_second.reset();
   Complete();
 }

@@ -1,7 +1,6 @@
 #include "tests/simulation/seeds.h"
 
 #include <cstdint>
-#include <format>
 #include <iterator>
 #include <map>
 #include <random>
@@ -12,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "base/check.h"
+#include "base/format.h"
 #include "tests/simulation/world.h"
 #include "trainer/data/permutation.h"
 
@@ -269,9 +269,9 @@ std::string RunSeed(std::uint64_t seed) {
     }
     world.CheckTheEnd(chaos.OneMembershipAtATime());
   }
-  return std::format("{} memberships, {:.1f} s, {} coordinators, all state lost {} times",
-                     world.memberships(), ToSeconds(world.loop().Now().time_since_epoch()),
-                     world.hosts().size(), world.state_losses());
+  return Format("{} memberships, {:.1f} s, {} coordinators, all state lost {} times",
+                world.memberships(), ToSeconds(world.loop().Now().time_since_epoch()),
+                world.hosts().size(), world.state_losses());
 }
 
 }  // namespace pliant::sim

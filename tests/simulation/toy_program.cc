@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cstring>
-#include <format>
 #include <functional>
 #include <utility>
 
 #include <gtest/gtest.h>
 
 #include "base/check.h"
+#include "base/format.h"
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/collective/tree.h"
 #include "trainer/data/permutation.h"
@@ -120,7 +120,7 @@ StateDict ToyProgram::State() {
                       .shape = {},
                       .bytes = std::as_writable_bytes(std::span(&evaluations_, 1))}};
   for (std::size_t i = 0; i < ballast_.size(); ++i) {
-    state.push_back({.name = std::format("optimizer.ballast{}", i),
+    state.push_back({.name = Format("optimizer.ballast{}", i),
                      .dtype = DType::kUInt8,
                      .shape = {static_cast<std::int64_t>(ballast_[i].size())},
                      .bytes = ballast_[i]});

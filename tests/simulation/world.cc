@@ -1,12 +1,12 @@
 #include "tests/simulation/world.h"
 
 #include <algorithm>
-#include <format>
 #include <utility>
 
 #include <gtest/gtest.h>
 
 #include "base/check.h"
+#include "base/format.h"
 #include "base/log.h"
 #include "trainer/checkpoint/checkpoint.h"
 
@@ -76,7 +76,7 @@ class World::Ledger final : public SampleLedger {
     auto& shards = world_.computed_[{tick, membership}];
     for (const ShardTask& task : tasks) {
       if (!shards.emplace(task.shard, task.samples).second) {
-        world_.Wrong(std::format("shard {} is computed twice in tick {}", task.shard, tick));
+        world_.Wrong(Format("shard {} is computed twice in tick {}", task.shard, tick));
       }
     }
   }
@@ -225,9 +225,8 @@ std::vector<Pod*> World::running() {
 
 void World::AddPod() {
   const int number = last_pod_++;
-  const LearnerId first{.name = std::format("l-{:03}", number),
-                        .pod_uid = std::format("u{}", number),
-                        .nonce = random_()};
+  const LearnerId first{
+      .name = Format("l-{:03}", number), .pod_uid = Format("u{}", number), .nonce = random_()};
   for (int rank = 0; rank < job_.ranks; ++rank) {
     auto pod = std::make_unique<Pod>();
     pod->id = first;
@@ -235,7 +234,7 @@ void World::AddPod() {
     if (number % 3 == 1) pod->slowness = speeds_.slowness;
     pod->running = true;
     Pod* const added = pod.get();
-    pods_.emplace(rank == 0 ? first.name : std::format("{}.{}", first.name, rank), std::move(pod));
+    pods_.emplace(rank == 0 ? first.name : Format("{}.{}", first.name, rank), std::move(pod));
     loop_.PostAfter(Between(1ms, speeds_.pod_start_most), [this, added] {
       if (added->running) Build(*added);
     });
@@ -336,7 +335,7 @@ void World::Build(Pod& pod) {
 void World::OnExit(Pod& pod, const LearnerExit& exit) {
   pod.exit = exit;
   if (exit.reason == LeftReason::kFailed && !exit.program_hangs) {
-    Wrong(std::format("{} failed: {}", pod.id.name, exit.message));
+    Wrong(Format("{} failed: {}", pod.id.name, exit.message));
   } else if (exit.reason == LeftReason::kCompleted) {
     ++completed_;
     if (!ended_with_)
@@ -461,7 +460,7 @@ void World::CheckState(Pod& pod) {
   // In Statistical mode a step has other bits for other sizes; that all members of one hold the
   // same is what they themselves compare.
   if (bitwise() && (known == reference_.hash_at.end() || pod.program->Hash() != known->second)) {
-    Wrong(std::format("{} has another state after step {}", pod.id.name, pod.program->steps()));
+    Wrong(Format("{} has another state after step {}", pod.id.name, pod.program->steps()));
   }
   pod.holds_state = true;
   CheckProgress();
@@ -472,7 +471,7 @@ void World::NoteShard(Pod& pod, const ShardTask& task) {
   on_shard(pod.id, task);
   if (task.samples.empty() || !bitwise()) return;
   if (!pod.computed.emplace(task.kind, task.step, task.shard, task.samples.front()).second) {
-    Wrong(std::format("{} computes shard {} of step {} twice", pod.id.name, task.shard, task.step));
+    Wrong(Format("{} computes shard {} of step {} twice", pod.id.name, task.shard, task.step));
   }
 }
 
@@ -487,7 +486,7 @@ void World::Look() {
 void World::NoteMembership(const Membership& membership) {
   const auto [known, added] = members_of_.try_emplace(membership.id, membership);
   if (!added && known->second != membership) {
-    Wrong(std::format("two memberships {}", ToString(membership.id)));
+    Wrong(Format("two memberships {}", ToString(membership.id)));
   }
 }
 
@@ -516,7 +515,7 @@ void World::CheckHolders(const Pod& gone, bool gracefully) {
                                  });
   if (gracefully && !lost_with_another && gone.entered >= opened_ && most < gone.applied &&
       newest_step() < steps && !ReadFinal(store)) {
-    Wrong(std::format("{} left with the only state of tick {}", gone.id.name, gone.applied));
+    Wrong(Format("{} left with the only state of tick {}", gone.id.name, gone.applied));
   }
   if (!gracefully && !held) {
     ++state_losses_;
@@ -535,7 +534,7 @@ void World::CheckProgress() {
   if (!host->alive()) return;
   const JobProgress progress = host->core().progress();
   if (progress.tick.value_or(0) > furthest_) {
-    Wrong(std::format("tick {} is reported, {} is the furthest", *progress.tick, furthest_));
+    Wrong(Format("tick {} is reported, {} is the furthest", *progress.tick, furthest_));
   }
 }
 
@@ -543,8 +542,8 @@ std::string World::Describe() const {
   std::string text;
   for (const auto& [name, pod] : pods_) {
     if (!pod->running) continue;
-    text += std::format("{}: tick {}{}{}{}\n", name, pod->applied, pod->wanted ? "" : " unwanted",
-                        pod->terminating ? " terminating" : "", pod->vanished ? " vanished" : "");
+    text += Format("{}: tick {}{}{}{}\n", name, pod->applied, pod->wanted ? "" : " unwanted",
+                   pod->terminating ? " terminating" : "", pod->vanished ? " vanished" : "");
   }
   return text + Encode(hosts_.back()->core().progress());
 }
@@ -556,17 +555,17 @@ void World::CheckLedger() {
     const TickPlan plan = schedule_.At(tick);
     if (plan.kind != TickKind::kTrain) continue;
     const auto committed = committed_.find(tick);
-    if (committed == committed_.end()) return Wrong(std::format("tick {} was not committed", tick));
+    if (committed == committed_.end()) return Wrong(Format("tick {} was not committed", tick));
     const auto& shards = computed_[{tick, committed->second}];
     if (bitwise() && std::ssize(shards) != job_.data.logical_shards) {
-      return Wrong(std::format("tick {} has {} shards", tick, shards.size()));
+      return Wrong(Format("tick {} has {} shards", tick, shards.size()));
     }
     for (const auto& [shard, samples] : shards) {
       for (const std::uint64_t sample : samples) ++used.at(sample);
     }
     if (!plan.last_of_kind) continue;
     if (std::ranges::any_of(used, [](int times) { return times != 1; })) {
-      return Wrong(std::format("epoch {} did not use each sample once", plan.epoch));
+      return Wrong(Format("epoch {} did not use each sample once", plan.epoch));
     }
     std::ranges::fill(used, 0);
   }

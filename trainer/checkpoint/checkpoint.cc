@@ -1,7 +1,6 @@
 #include "trainer/checkpoint/checkpoint.h"
 
 #include <algorithm>
-#include <format>
 #include <iterator>
 #include <ranges>
 #include <span>
@@ -10,6 +9,7 @@
 #include <utility>
 
 #include "base/crc32c.h"
+#include "base/format.h"
 #include "trainer/checkpoint/file_store.h"
 #include "trainer/checkpoint/safetensors.h"
 
@@ -17,17 +17,17 @@ namespace pliant {
 namespace {
 
 std::string SliceText(StateSlice slice) {
-  return std::format("{:05}-of-{:05}", slice.index + 1, slice.count);
+  return Format("{:05}-of-{:05}", slice.index + 1, slice.count);
 }
 
 // Names the files of a slice, when they are there.
-std::string ListName(StateSlice slice) { return std::format("slice-{}.json", SliceText(slice)); }
+std::string ListName(StateSlice slice) { return Format("slice-{}.json", SliceText(slice)); }
 
 // The tick, too: an evaluation may change the state, and belongs to no step. So one name is one
 // state, and the files of another are never in the way.
 std::string NameOf(const TrainingPosition& position) {
-  return std::format("{}{:012}-t{:012}-m{}", kStepPrefix, position.step, position.tick,
-                     ToString(position.membership));
+  return Format("{}{:012}-t{:012}-m{}", kStepPrefix, position.step, position.tick,
+                ToString(position.membership));
 }
 
 // A safetensors file before it is written. Borrows the tensors.
@@ -76,8 +76,8 @@ StateDict RestOf(const StateDict& state) {
 
 // A model's file is there in any case: a reader may look for it.
 std::vector<TensorFile> FilesOf(StateSlice slice, const StateDict& tensors) {
-  return {MakeFile(std::format("model-{}.safetensors", SliceText(slice)), ModelOf(tensors)),
-          MakeFile(std::format("optimizer-{}.safetensors", SliceText(slice)), RestOf(tensors))};
+  return {MakeFile(Format("model-{}.safetensors", SliceText(slice)), ModelOf(tensors)),
+          MakeFile(Format("optimizer-{}.safetensors", SliceText(slice)), RestOf(tensors))};
 }
 
 ManifestFile Describe(const TensorFile& file) {
@@ -180,8 +180,8 @@ Status CheckJob(const StoredCheckpoint& stored, const Manifest& manifest, const 
                            std::optional<std::uint64_t> our_value) {
     if (!their_value || !our_value || *their_value == *our_value) return;
     const std::string_view comma = theirs.empty() ? "" : ", ";
-    theirs += std::format("{}{} {}", comma, name, *their_value);
-    ours += std::format("{}{} {}", comma, name, *our_value);
+    theirs += Format("{}{} {}", comma, name, *their_value);
+    ours += Format("{}{} {}", comma, name, *our_value);
   };
   const JobIdentity& then = manifest.job;
   compare("seed", then.seed, job.seed);
@@ -192,7 +192,7 @@ Status CheckJob(const StoredCheckpoint& stored, const Manifest& manifest, const 
   compare("testSamples", then.test_samples, job.test_samples);
   if (theirs.empty()) return {};
   return Invalid(
-      std::format("checkpoint {} was written with {}; this job has {}", stored.name, theirs, ours));
+      Format("checkpoint {} was written with {}; this job has {}", stored.name, theirs, ours));
 }
 
 // All of a checkpoint, or, if the store lets it, nothing.
@@ -288,8 +288,8 @@ Result<Restored> RestoreNewest(CheckpointStore& store, const JobIdentity& job,
     passed_over.push_back(InContext(stored.name, std::move(state).error()).message);
   }
   if (passed_over.empty()) return Fail(ErrorCode::kNotFound, "there is no checkpoint");
-  return Fail(ErrorCode::kCorrupt, std::format("none of {} checkpoints verifies; the newest: {}",
-                                               passed_over.size(), passed_over.front()));
+  return Fail(ErrorCode::kCorrupt, Format("none of {} checkpoints verifies; the newest: {}",
+                                          passed_over.size(), passed_over.front()));
 }
 
 Result<Restored> RestorePart(CheckpointStore& store, const JobIdentity& job, std::string_view name,
@@ -297,7 +297,7 @@ Result<Restored> RestorePart(CheckpointStore& store, const JobIdentity& job, std
   ASSIGN_OR_RETURN(const std::vector<StoredCheckpoint> steps, ListSteps(store));
   const auto stored = std::ranges::find(steps, name, &StoredCheckpoint::name);
   if (stored == steps.end())
-    return Fail(ErrorCode::kNotFound, std::format("there is no checkpoint {}", name));
+    return Fail(ErrorCode::kNotFound, Format("there is no checkpoint {}", name));
   ASSIGN_OR_RETURN(Manifest manifest, ReadManifest(store, *stored));
   RETURN_IF_ERROR(CheckJob(*stored, manifest, job));
   if (!manifest.parameters_sha256.empty())

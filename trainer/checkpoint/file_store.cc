@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <format>
 #include <system_error>
 #include <utility>
 
@@ -11,6 +10,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/format.h"
 #include "trainer/checkpoint/volume_error.h"
 
 namespace pliant {
@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 constexpr std::size_t kPartsMost = 256;
 
 std::unexpected<Error> SystemError(const fs::path& path, std::string_view doing, int error) {
-  return std::unexpected(VolumeError(std::format("{} {}", doing, path.string()), error));
+  return std::unexpected(VolumeError(Format("{} {}", doing, path.string()), error));
 }
 
 class File {
@@ -124,7 +124,7 @@ Status ListFiles(const fs::path& root, const fs::path& directory,
 FileStore::FileStore(fs::path root, std::string_view writer)
     : root_(fs::absolute(std::move(root)).lexically_normal()),
       temporary_suffix_(writer.empty() ? std::string(kTemporarySuffix)
-                                       : std::format(".{}{}", writer, kTemporarySuffix)) {}
+                                       : Format(".{}{}", writer, kTemporarySuffix)) {}
 
 Status FileStore::Put(std::string_view name, std::span<const std::span<const std::byte>> parts) {
   const fs::path path = root_ / name;
@@ -154,7 +154,7 @@ Status FileStore::Read(std::string_view name, std::uint64_t offset, std::span<st
       return SystemError(path, "read", errno);
     }
     if (got == 0)
-      return Fail(ErrorCode::kCorrupt, std::format("{}: ends {} bytes early", name, out.size()));
+      return Fail(ErrorCode::kCorrupt, Format("{}: ends {} bytes early", name, out.size()));
     out = out.subspan(static_cast<std::size_t>(got));
     offset += static_cast<std::uint64_t>(got);
   }

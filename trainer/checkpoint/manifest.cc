@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <format>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+
+#include "base/format.h"
 
 namespace pliant {
 namespace {
@@ -16,7 +17,7 @@ constexpr std::uint64_t kFormat = 1;
 constexpr std::size_t kFilesMost = 100'000;
 
 std::unexpected<Error> Corrupt(std::string_view field) {
-  return Fail(ErrorCode::kCorrupt, std::format("manifest: {} is missing or wrong", field));
+  return Fail(ErrorCode::kCorrupt, Format("manifest: {} is missing or wrong", field));
 }
 
 std::optional<std::uint64_t> ParseHex(std::string_view text) {
@@ -74,9 +75,8 @@ Result<ManifestFile> DecodeFile(const Json& json) {
 Json FilesJson(const std::vector<ManifestFile>& files) {
   Json json = Json::array();
   for (const ManifestFile& file : files)
-    json.push_back({{"name", file.name},
-                    {"bytes", file.bytes},
-                    {"crc32c", std::format("{:08x}", file.crc32c)}});
+    json.push_back(
+        {{"name", file.name}, {"bytes", file.bytes}, {"crc32c", Format("{:08x}", file.crc32c)}});
   return json;
 }
 
@@ -131,7 +131,7 @@ Result<Manifest> DecodeManifest(std::string_view text) {
   RETURN_IF_ERROR(Get(json, "format", format));
   if (format != kFormat)
     return Fail(ErrorCode::kCorrupt,
-                std::format("manifest: format {} is not known here, only {}", format, kFormat));
+                Format("manifest: format {} is not known here, only {}", format, kFormat));
   if (const auto complete = json.find("complete"); complete == json.end() || *complete != true)
     return Corrupt("complete");
 

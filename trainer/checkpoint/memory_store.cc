@@ -2,15 +2,15 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <format>
 
+#include "base/format.h"
 #include "trainer/checkpoint/volume_error.h"
 
 namespace pliant {
 namespace {
 
 std::unexpected<Error> Injected(std::string_view name) {
-  return Fail(ErrorCode::kUnavailable, std::format("{}: injected fault", name));
+  return Fail(ErrorCode::kUnavailable, Format("{}: injected fault", name));
 }
 
 }  // namespace
@@ -22,7 +22,7 @@ Status MemoryStore::Put(std::string_view name, std::span<const std::span<const s
   std::vector<std::byte> content;
   for (const auto& part : parts) content.insert(content.end(), part.begin(), part.end());
   if (capacity && BytesBeside(name) + content.size() > *capacity) {
-    return std::unexpected(VolumeError(std::format("write {}", name), ENOSPC));
+    return std::unexpected(VolumeError(Format("write {}", name), ENOSPC));
   }
   if (what == Fault::kFailTorn) content.resize(content.size() / 2);
   objects_[std::string(name)] = std::move(content);
@@ -40,10 +40,10 @@ std::uint64_t MemoryStore::BytesBeside(std::string_view name) const {
 Status MemoryStore::Read(std::string_view name, std::uint64_t offset, std::span<std::byte> out) {
   const auto found = objects_.find(std::string(name));
   if (found == objects_.end())
-    return Fail(ErrorCode::kNotFound, std::format("{}: no such object", name));
+    return Fail(ErrorCode::kNotFound, Format("{}: no such object", name));
   const std::vector<std::byte>& content = found->second;
   if (offset > content.size() || out.size() > content.size() - offset)
-    return Fail(ErrorCode::kCorrupt, std::format("{}: {} bytes are too few", name, content.size()));
+    return Fail(ErrorCode::kCorrupt, Format("{}: {} bytes are too few", name, content.size()));
   std::ranges::copy(std::span(content).subspan(offset, out.size()), out.begin());
   return {};
 }

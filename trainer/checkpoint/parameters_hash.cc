@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <format>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -9,6 +8,7 @@
 #include <openssl/evp.h>
 
 #include "base/check.h"
+#include "base/format.h"
 #include "trainer/checkpoint/checkpoint.h"
 
 namespace pliant {
@@ -40,7 +40,7 @@ std::string ParametersSha256(const StateDict& state) {
   unsigned int size = 0;
   CHECK(EVP_DigestFinal_ex(hash.get(), digest.data(), &size) == 1, "hashing does not fail");
   std::string hex;
-  for (unsigned int i = 0; i < size; ++i) hex += std::format("{:02x}", digest[i]);
+  for (unsigned int i = 0; i < size; ++i) hex += Format("{:02x}", digest[i]);
   return hex;
 }
 

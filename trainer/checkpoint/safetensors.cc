@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
-#include <format>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+
+#include "base/format.h"
 
 namespace pliant::safetensors {
 namespace {
@@ -44,35 +45,34 @@ std::optional<std::uint64_t> AsUnsigned(const Json& json) {
 Result<TensorInfo> DecodeTensor(const std::string& name, const Json& json) {
   if (!json.is_object() || json.size() != 3 || !json.contains("dtype") || !json.contains("shape") ||
       !json.contains("data_offsets"))
-    return Corrupt(std::format("tensor {} does not have dtype, shape and data_offsets", name));
+    return Corrupt(Format("tensor {} does not have dtype, shape and data_offsets", name));
   TensorInfo tensor{.name = name};
 
   const Json& dtype = json["dtype"];
   const auto parsed =
       dtype.is_string() ? ParseDType(dtype.get_ref<const std::string&>()) : std::nullopt;
-  if (!parsed) return Corrupt(std::format("tensor {} has dtype {}", name, dtype.dump()));
+  if (!parsed) return Corrupt(Format("tensor {} has dtype {}", name, dtype.dump()));
   tensor.dtype = *parsed;
 
   const Json& shape = json["shape"];
-  if (!shape.is_array())
-    return Corrupt(std::format("tensor {} has a shape that is no array", name));
+  if (!shape.is_array()) return Corrupt(Format("tensor {} has a shape that is no array", name));
   for (const Json& extent : shape) {
     const auto value = AsUnsigned(extent);
     if (!value || *value > std::numeric_limits<std::int64_t>::max())
-      return Corrupt(std::format("tensor {} has shape {}", name, shape.dump()));
+      return Corrupt(Format("tensor {} has shape {}", name, shape.dump()));
     tensor.shape.push_back(static_cast<std::int64_t>(*value));
   }
 
   const Json& offsets = json["data_offsets"];
   if (!offsets.is_array() || offsets.size() != 2 || !AsUnsigned(offsets[0]) ||
       !AsUnsigned(offsets[1]))
-    return Corrupt(std::format("tensor {} has data_offsets {}", name, offsets.dump()));
+    return Corrupt(Format("tensor {} has data_offsets {}", name, offsets.dump()));
   tensor.begin = *AsUnsigned(offsets[0]);
   tensor.end = *AsUnsigned(offsets[1]);
   const auto bytes = BytesOf(tensor.dtype, tensor.shape);
   if (tensor.end < tensor.begin || bytes != tensor.end - tensor.begin)
-    return Corrupt(std::format("tensor {} has data_offsets {}, which do not fit {} {}", name,
-                               offsets.dump(), ToString(tensor.dtype), shape.dump()));
+    return Corrupt(Format("tensor {} has data_offsets {}, which do not fit {} {}", name,
+                          offsets.dump(), ToString(tensor.dtype), shape.dump()));
   return tensor;
 }
 
@@ -104,7 +104,7 @@ Result<std::uint64_t> DecodeHeaderLength(std::span<const std::byte, kLengthBytes
   for (std::size_t i = 0; i < kLengthBytes; ++i)
     length |= std::to_integer<std::uint64_t>(bytes[i]) << 8 * i;
   if (length > kHeaderBytesMost || file_bytes < kLengthBytes || length > file_bytes - kLengthBytes)
-    return Corrupt(std::format("a header of {} bytes in a file of {}", length, file_bytes));
+    return Corrupt(Format("a header of {} bytes in a file of {}", length, file_bytes));
   return length;
 }
 
@@ -127,7 +127,7 @@ Result<Header> DecodeHeader(std::string_view json, std::uint64_t data_bytes) {
     if (name == kMetadataKey) {
       if (!value.is_object()) return Corrupt("__metadata__ is no object");
       for (const auto& [key, text] : value.items()) {
-        if (!text.is_string()) return Corrupt(std::format("__metadata__ {} is no string", key));
+        if (!text.is_string()) return Corrupt(Format("__metadata__ {} is no string", key));
         header.metadata.emplace(key, text.get<std::string>());
       }
       continue;
@@ -141,12 +141,11 @@ Result<Header> DecodeHeader(std::string_view json, std::uint64_t data_bytes) {
   std::uint64_t next = 0;
   for (const TensorInfo& tensor : header.tensors) {
     if (tensor.begin != next)
-      return Corrupt(
-          std::format("tensor {} begins at {}, not at {}", tensor.name, tensor.begin, next));
+      return Corrupt(Format("tensor {} begins at {}, not at {}", tensor.name, tensor.begin, next));
     next = tensor.end;
   }
   if (next != data_bytes)
-    return Corrupt(std::format("the tensors have {} bytes, the file has {}", next, data_bytes));
+    return Corrupt(Format("the tensors have {} bytes, the file has {}", next, data_bytes));
   return header;
 }
 

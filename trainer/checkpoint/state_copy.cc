@@ -2,10 +2,11 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <format>
 #include <map>
 #include <new>
 #include <string_view>
+
+#include "base/format.h"
 
 namespace pliant {
 namespace {
@@ -66,19 +67,19 @@ Status CopyState(const StateDict& from, const StateDict& to) {
   for (const TensorView& tensor : to) {
     const auto found = by_name.find(tensor.name);
     if (found == by_name.end())
-      return Invalid(std::format("tensor {} of the model is missing in the state", tensor.name));
+      return Invalid(Format("tensor {} of the model is missing in the state", tensor.name));
     const TensorView& source = *found->second;
     if (source.dtype != tensor.dtype || source.shape != tensor.shape ||
         source.bytes.size() != tensor.bytes.size())
-      return Invalid(std::format("tensor {} is {} [{}] in the state, and {} [{}] in the model",
-                                 tensor.name, ToString(source.dtype), ShapeText(source.shape),
-                                 ToString(tensor.dtype), ShapeText(tensor.shape)));
+      return Invalid(Format("tensor {} is {} [{}] in the state, and {} [{}] in the model",
+                            tensor.name, ToString(source.dtype), ShapeText(source.shape),
+                            ToString(tensor.dtype), ShapeText(tensor.shape)));
   }
   if (from.size() != to.size()) {
     for (const TensorView& tensor : to) by_name.erase(tensor.name);
     return Invalid(by_name.empty() ? std::string("the state names a tensor twice")
-                                   : std::format("tensor {} of the state is not in the model",
-                                                 by_name.begin()->first));
+                                   : Format("tensor {} of the state is not in the model",
+                                            by_name.begin()->first));
   }
   for (const TensorView& tensor : to) CopyBytes(*by_name.at(tensor.name), tensor);
   return {};

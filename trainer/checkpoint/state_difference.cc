@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <format>
+
+#include "base/format.h"
 
 namespace pliant {
 namespace {
@@ -33,9 +34,9 @@ std::optional<StateDifference> Compare(const TensorView& expected, const TensorV
 std::string ToString(const StateDifference& difference) {
   const std::string how = difference.elements == 0
                               ? "is missing or of another shape"
-                              : std::format("differs in {} of its elements, the first is number {}",
-                                            difference.elements, difference.element);
-  return std::format("{} {}; tensors that differ: {}", difference.tensor, how, difference.tensors);
+                              : Format("differs in {} of its elements, the first is number {}",
+                                       difference.elements, difference.element);
+  return Format("{} {}; tensors that differ: {}", difference.tensor, how, difference.tensors);
 }
 
 std::optional<StateDifference> FindDifference(const StateDict& expected, const StateDict& found) {

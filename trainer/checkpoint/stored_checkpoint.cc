@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <format>
 #include <functional>
 #include <set>
 #include <span>
@@ -11,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/crc32c.h"
+#include "base/format.h"
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/checkpoint/safetensors.h"
 
@@ -69,8 +69,7 @@ Result<OpenFile> Open(CheckpointStore& store, std::string_view directory,
   OpenFile file{.listed = &listed, .path = PathIn(directory, listed.name)};
   std::array<std::byte, safetensors::kLengthBytes> length_bytes{};
   if (listed.bytes < length_bytes.size())
-    return Fail(ErrorCode::kCorrupt,
-                std::format("{}: {} bytes are too few", file.path, listed.bytes));
+    return Fail(ErrorCode::kCorrupt, Format("{}: {} bytes are too few", file.path, listed.bytes));
   RETURN_IF_ERROR(ReadChecked(store, file.path, 0, length_bytes, file.crc));
   ASSIGN_OR_RETURN(const std::uint64_t length,
                    safetensors::DecodeHeaderLength(length_bytes, listed.bytes));
@@ -85,7 +84,7 @@ Result<OpenFile> Open(CheckpointStore& store, std::string_view directory,
 }  // namespace
 
 std::string PathIn(std::string_view directory, std::string_view name) {
-  return std::format("{}/{}", directory, name);
+  return Format("{}/{}", directory, name);
 }
 
 std::uint64_t StoredCheckpoint::bytes() const {
@@ -137,9 +136,9 @@ Result<std::string> ReadText(CheckpointStore& store, const StoredCheckpoint& sto
                              std::string_view name) {
   const auto found = stored.files.find(name);
   if (found == stored.files.end())
-    return Fail(ErrorCode::kNotFound, std::format("{} has no {}", stored.name, name));
+    return Fail(ErrorCode::kNotFound, Format("{} has no {}", stored.name, name));
   if (found->second > kTextBytesMost)
-    return Fail(ErrorCode::kCorrupt, std::format("{}: {} bytes are too many", name, found->second));
+    return Fail(ErrorCode::kCorrupt, Format("{}: {} bytes are too many", name, found->second));
   std::string text(found->second, '\0');
   RETURN_IF_ERROR(
       store.Read(PathIn(stored.name, name), 0, std::as_writable_bytes(std::span(text))));
@@ -168,7 +167,7 @@ Result<StateCopy> LoadFiles(CheckpointStore& store, const StoredCheckpoint& stor
     const auto present = stored.files.find(listed.name);
     if (present == stored.files.end() || present->second != listed.bytes)
       return Fail(ErrorCode::kCorrupt,
-                  std::format("{} does not have {} bytes", listed.name, listed.bytes));
+                  Format("{} does not have {} bytes", listed.name, listed.bytes));
     ASSIGN_OR_RETURN(OpenFile file, Open(store, stored.name, listed));
     const std::string_view prefix = IsOfModel(listed.name) ? kModelPrefix : "";
     for (const safetensors::TensorInfo& tensor : file.header.tensors) {
@@ -177,8 +176,7 @@ Result<StateCopy> LoadFiles(CheckpointStore& store, const StoredCheckpoint& stor
                         .shape = tensor.shape,
                         .bytes = {static_cast<std::byte*>(nullptr), tensor.end - tensor.begin}});
       if (!names.insert(layout.back().name).second)
-        return Fail(ErrorCode::kCorrupt,
-                    std::format("tensor {} is there twice", layout.back().name));
+        return Fail(ErrorCode::kCorrupt, Format("tensor {} is there twice", layout.back().name));
     }
     files.push_back(std::move(file));
   }
@@ -190,9 +188,8 @@ Result<StateCopy> LoadFiles(CheckpointStore& store, const StoredCheckpoint& stor
       RETURN_IF_ERROR(
           ReadChecked(store, file.path, file.data_begin + info.begin, (tensor++)->bytes, file.crc));
     if (file.crc != file.listed->crc32c)
-      return Fail(ErrorCode::kCorrupt,
-                  std::format("{}: checksum {:08x}, the manifest says {:08x}", file.listed->name,
-                              file.crc, file.listed->crc32c));
+      return Fail(ErrorCode::kCorrupt, Format("{}: checksum {:08x}, the manifest says {:08x}",
+                                              file.listed->name, file.crc, file.listed->crc32c));
   }
   return state;
 }
@@ -203,8 +200,8 @@ Result<StateCopy> LoadVerified(CheckpointStore& store, const StoredCheckpoint& s
   if (manifest.parameters_sha256.empty()) return state;  // of slices: no learner saw all of it
   const std::string sha256 = ParametersSha256(state.view());
   if (sha256 != manifest.parameters_sha256)
-    return Fail(ErrorCode::kCorrupt, std::format("parameters have hash {}, the manifest says {}",
-                                                 sha256, manifest.parameters_sha256));
+    return Fail(ErrorCode::kCorrupt, Format("parameters have hash {}, the manifest says {}", sha256,
+                                            manifest.parameters_sha256));
   return state;
 }
 

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <format>
 #include <system_error>
+
+#include "base/format.h"
 
 namespace pliant {
 namespace {
@@ -29,8 +30,7 @@ ErrorCode CodeOf(int system_error) {
 }  // namespace
 
 Error VolumeError(std::string_view doing, int system_error) {
-  return {.code = CodeOf(system_error),
-          .message = std::format("{}: {}", doing, Words(system_error))};
+  return {.code = CodeOf(system_error), .message = Format("{}: {}", doing, Words(system_error))};
 }
 
 // A full volume is one more that is tried again later, so it has no code of its own: its words

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <concepts>
-#include <format>
 
 #include "base/crc32c.h"
+#include "base/format.h"
 
 namespace pliant {
 namespace {
@@ -64,7 +64,7 @@ Result<FrameHeadFields> DecodeFrameHead(std::span<const std::byte, kFrameHeadByt
   fields.payload_crc = LoadAs<std::uint32_t>(&head[56]);
   if (!IsKnown(fields.header.kind))
     return Fail(ErrorCode::kCorrupt,
-                std::format("frame kind {} is not known", static_cast<int>(fields.header.kind)));
+                Format("frame kind {} is not known", static_cast<int>(fields.header.kind)));
   return fields;
 }
 
@@ -107,8 +107,8 @@ Result<PeerHello> DecodeHello(std::span<const std::byte> bytes) {
   PeerHello hello;
   take(hello.protocol);
   if (whole && hello.protocol != PeerHello{}.protocol)
-    return Fail(ErrorCode::kInvalid, std::format("the peer speaks protocol {}, this learner {}",
-                                                 hello.protocol, PeerHello{}.protocol));
+    return Fail(ErrorCode::kInvalid, Format("the peer speaks protocol {}, this learner {}",
+                                            hello.protocol, PeerHello{}.protocol));
   for (LearnerId* id : {&hello.from, &hello.to}) {
     take_text(id->name);
     take_text(id->pod_uid);

@@ -1,8 +1,8 @@
 #include "trainer/collective/nccl_loader.h"
 
-#include <format>
-
 #include <dlfcn.h>
+
+#include "base/format.h"
 
 namespace pliant {
 namespace {
@@ -14,7 +14,7 @@ constexpr int kVersionLeast = 21400;
 }  // namespace
 
 std::string NcclVersionText(int version) {
-  return std::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+  return Format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
 }
 
 Result<NcclLibrary> NcclLibrary::Load(const std::string& path) {
@@ -22,25 +22,23 @@ Result<NcclLibrary> NcclLibrary::Load(const std::string& path) {
   void* const handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     const char* const error = ::dlerror();
-    return Fail(
-        ErrorCode::kNotFound,
-        std::format("NCCL cannot be loaded ({}): install it in the image, or let the learner "
-                    "use TCP",
-                    error == nullptr ? path : error));
+    return Fail(ErrorCode::kNotFound,
+                Format("NCCL cannot be loaded ({}): install it in the image, or let the learner "
+                       "use TCP",
+                       error == nullptr ? path : error));
   }
   library.handle_ = std::shared_ptr<void>(handle, [](void* opened) { ::dlclose(opened); });
   ASSIGN_OR_RETURN(int (*const get_version)(int*), library.Find<int(int*)>("ncclGetVersion"));
   if (get_version(&library.version_) != 0 || library.version_ < kVersionLeast)
-    return Invalid(std::format("NCCL {} in {} is too old: at least {} is needed",
-                               NcclVersionText(library.version_), path,
-                               NcclVersionText(kVersionLeast)));
+    return Invalid(Format("NCCL {} in {} is too old: at least {} is needed",
+                          NcclVersionText(library.version_), path, NcclVersionText(kVersionLeast)));
   return library;
 }
 
 Result<void*> NcclLibrary::FindSymbol(const char* name) const {
   void* const symbol = ::dlsym(handle_.get(), name);
   if (symbol == nullptr)
-    return Invalid(std::format("NCCL {} has no {}", NcclVersionText(version_), name));
+    return Invalid(Format("NCCL {} has no {}", NcclVersionText(version_), name));
   return symbol;
 }
 

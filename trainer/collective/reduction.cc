@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <format>
 #include <utility>
 
 #include "base/check.h"
+#include "base/format.h"
 #include "trainer/collective/float_loops.h"
 
 namespace pliant {
@@ -218,15 +218,13 @@ std::optional<std::size_t> Reduction::MergeOf(NodeIndex part) const {
 Status Reduction::OnFrame(int rank, const Frame& frame) {
   const FrameHeader& header = frame.header;
   if (world_size() == 0 || header.membership != membership_ || header.tick != tick_)
-    return Fail(
-        ErrorCode::kConflict,
-        std::format("a frame of membership {} tick {} in membership {} tick {}",
-                    ToString(header.membership), header.tick, ToString(membership_), tick_));
+    return Fail(ErrorCode::kConflict,
+                Format("a frame of membership {} tick {} in membership {} tick {}",
+                       ToString(header.membership), header.tick, ToString(membership_), tick_));
   if (rank < 0 || rank >= world_size() || rank == self_)
-    return Invalid(std::format("a gradient frame of rank {} of {}", rank, world_size()));
+    return Invalid(Format("a gradient frame of rank {} of {}", rank, world_size()));
   if (header.bucket >= buckets_.size())
-    return Invalid(
-        std::format("rank {} sent bucket {} of {}", rank, header.bucket, buckets_.size()));
+    return Invalid(Format("rank {} sent bucket {} of {}", rank, header.bucket, buckets_.size()));
   switch (header.kind) {
     case FrameKind::kNode:
       return TakeNode(rank, frame);
@@ -234,7 +232,7 @@ Status Reduction::OnFrame(int rank, const Frame& frame) {
       return TakeRoot(rank, frame);
     default:
       return Invalid(
-          std::format("frame kind {} is no part of a reduction", static_cast<int>(header.kind)));
+          Format("frame kind {} is no part of a reduction", static_cast<int>(header.kind)));
   }
 }
 
@@ -265,18 +263,18 @@ Status Reduction::TakeNode(int rank, const Frame& frame) {
     return TakePart(rank, frame);
   const int found = tree_.IndexOf(header.node);
   if (found < 0 || rank_of_input_[static_cast<std::size_t>(found)] != rank)
-    return Invalid(std::format("rank {} sent node {}, which is not its own", rank, header.node));
+    return Invalid(Format("rank {} sent node {}, which is not its own", rank, header.node));
   const auto input = static_cast<std::size_t>(found);
   Bucket& bucket = buckets_[header.bucket];
   const ElementRange piece = PieceOfBucket(bucket, self_);
   if (header.piece != static_cast<std::uint32_t>(self_) ||
       frame.payload.view.size() != piece.size * sizeof(float) || piece.size == 0)
-    return Invalid(std::format(
-        "rank {} sent {} bytes of node {} for piece {}, want {} for piece {}", rank,
-        frame.payload.view.size(), header.node, header.piece, piece.size * sizeof(float), self_));
+    return Invalid(Format("rank {} sent {} bytes of node {} for piece {}, want {} for piece {}",
+                          rank, frame.payload.view.size(), header.node, header.piece,
+                          piece.size * sizeof(float), self_));
   if (bucket.inputs[input].held)
-    return Fail(ErrorCode::kAlreadyExists, std::format("rank {} sent node {} of bucket {} twice",
-                                                       rank, header.node, header.bucket));
+    return Fail(ErrorCode::kAlreadyExists, Format("rank {} sent node {} of bucket {} twice", rank,
+                                                  header.node, header.bucket));
   AddInput(header.bucket, input, Aligned(frame.payload));
   return {};
 }
@@ -292,16 +290,16 @@ Status Reduction::TakePart(int rank, const Frame& frame) {
       gathering_of_rank_[header.piece] < 0 || piece.size == 0 ||
       frame.payload.view.size() != piece.size * sizeof(float))
     return Invalid(
-        std::format("rank {} sent {} bytes of node {} for piece {}, for which this rank "
-                    "does not speak, or of another size",
-                    rank, frame.payload.view.size(), header.node, header.piece));
+        Format("rank {} sent {} bytes of node {} for piece {}, for which this rank "
+               "does not speak, or of another size",
+               rank, frame.payload.view.size(), header.node, header.piece));
   const std::vector<NodeIndex>& parts = merges_[*merge].parts;
   const auto part = static_cast<std::size_t>(std::ranges::find(parts, header.node) - parts.begin());
   if (merges_[*merge].rank_of_part[part] != rank)
-    return Invalid(std::format("rank {} sent node {}, which is not its own", rank, header.node));
+    return Invalid(Format("rank {} sent node {}, which is not its own", rank, header.node));
   if (GatheringOf(header.bucket, piece_of, *merge).inputs[part].held)
-    return Fail(ErrorCode::kAlreadyExists, std::format("rank {} sent node {} of bucket {} twice",
-                                                       rank, header.node, header.bucket));
+    return Fail(ErrorCode::kAlreadyExists, Format("rank {} sent node {} of bucket {} twice", rank,
+                                                  header.node, header.bucket));
   AddPart(header.bucket, piece_of, *merge, header.node, Aligned(frame.payload));
   return {};
 }
@@ -310,19 +308,19 @@ Status Reduction::TakeRoot(int rank, const Frame& frame) {
   const FrameHeader& header = frame.header;
   Bucket& bucket = buckets_[header.bucket];
   if (!SpeaksFor(rank, header.piece))
-    return Invalid(std::format("rank {} sent piece {} of the root, which is not its to send", rank,
-                               header.piece));
+    return Invalid(
+        Format("rank {} sent piece {} of the root, which is not its to send", rank, header.piece));
   const int piece_of = static_cast<int>(header.piece);
   const ElementRange piece = PieceOfBucket(bucket, piece_of);
   if (header.node != kRootNode || frame.payload.view.size() != piece.size * sizeof(float) ||
       piece.size == 0)
-    return Invalid(std::format("rank {} sent {} bytes of node {} as piece {} of the root, want {}",
-                               rank, frame.payload.view.size(), header.node, header.piece,
-                               piece.size * sizeof(float)));
+    return Invalid(Format("rank {} sent {} bytes of node {} as piece {} of the root, want {}", rank,
+                          frame.payload.view.size(), header.node, header.piece,
+                          piece.size * sizeof(float)));
   std::vector<bool>::reference held = bucket.pieces_held[header.piece];
   if (held)
     return Fail(ErrorCode::kAlreadyExists,
-                std::format("rank {} sent its piece of bucket {} twice", rank, header.bucket));
+                Format("rank {} sent its piece of bucket {} twice", rank, header.bucket));
   float* const place = root_.view().data() + piece.begin;
   const auto* const values = reinterpret_cast<const float*>(frame.payload.view.data());
   if (place != values) {  // it was not received there

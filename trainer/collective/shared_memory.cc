@@ -1,7 +1,6 @@
 #include "trainer/collective/shared_memory.h"
 
 #include <cerrno>
-#include <format>
 #include <system_error>
 #include <utility>
 
@@ -10,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/format.h"
 #include "base/log.h"
 
 namespace pliant {
@@ -27,7 +27,7 @@ int MakeMemoryFile() {
 
 std::unexpected<Error> Failed(const char* what) {
   return Fail(ErrorCode::kUnavailable,
-              std::format("{}: {}", what, std::generic_category().message(errno)));
+              Format("{}: {}", what, std::generic_category().message(errno)));
 }
 
 }  // namespace
@@ -59,7 +59,7 @@ Result<std::shared_ptr<const MappedBlock>> MappedBlock::Map(int descriptor, std:
   struct stat status{};
   if (::fstat(descriptor, &status) != 0 || bytes == 0 ||
       bytes > static_cast<std::uint64_t>(status.st_size))
-    return Invalid(std::format("a block of {} bytes, not {}", status.st_size, bytes));
+    return Invalid(Format("a block of {} bytes, not {}", status.st_size, bytes));
   void* const memory = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, descriptor, 0);
   if (memory == MAP_FAILED) return Failed("map a peer's block");
   return std::shared_ptr<const MappedBlock>(

@@ -5,7 +5,6 @@
 #include <boost/asio/post.hpp>
 #include <cerrno>
 #include <cstring>
-#include <format>
 #include <mutex>
 #include <system_error>
 #include <utility>
@@ -15,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/format.h"
 #include "base/secret.h"
 
 namespace pliant {
@@ -22,20 +22,16 @@ namespace {
 
 using boost::system::error_code;
 
-constexpr std::size_t kReadBytes = std::size_t{128} << 10;
-static_assert(kReadBytes >= 2 * (kShmInlineMost + sizeof(ShmRecord)));
+constexpr std::size_t kShmReadBytes = std::size_t{128} << 10;
+static_assert(kShmReadBytes >= 2 * (kShmInlineMost + sizeof(ShmRecord)));
 // A turn of the loop takes in payloads of this much, so that what follows from them is on its way
 // while the next ones are worked on.
-constexpr std::size_t kTurnBytes = std::size_t{512} << 10;
+constexpr std::size_t kShmTurnBytes = std::size_t{512} << 10;
 constexpr std::size_t kStagingKeptBytes = std::size_t{64} << 20;
 constexpr std::size_t kDescriptorsMost = 16;  // that came and were not named yet
 constexpr std::size_t kBlocksMost = 4096;     // of one peer
 // Sent since the first payload that was not returned.
 constexpr std::size_t kLentMost = std::size_t{1} << 20;
-
-std::string_view TextOf(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
 
 }  // namespace
 
@@ -96,7 +92,7 @@ ShmConnection::ShmConnection(Socket socket, Owner& owner, const ConnectionLimits
       timer_(socket_.get_executor()),
       challenge_(DrawShmChallenge()),
       staging_(kStagingKeptBytes, memory),
-      in_(kReadBytes) {}
+      in_(kShmReadBytes) {}
 
 ShmConnection::~ShmConnection() {
   for (const int descriptor : in_descriptors_) ::close(descriptor);
@@ -286,7 +282,7 @@ void ShmConnection::Advance() {
 void ShmConnection::WriteSome() {
   PutReturns();
   if (lent_bytes_ + out_.size() > limits_.send_queue_bytes_most) {
-    Fail(std::format("{} bytes wait to be read", lent_bytes_ + out_.size()));
+    Fail(Format("{} bytes wait to be read", lent_bytes_ + out_.size()));
     return;
   }
   if (lent_.size() > kLentMost) {
@@ -381,7 +377,7 @@ bool ShmConnection::Receive() {
 
 bool ShmConnection::TakeRecords() {
   while (in_end_ - in_begin_ >= sizeof(ShmRecord)) {
-    if (turn_bytes_ >= kTurnBytes) {
+    if (turn_bytes_ >= kShmTurnBytes) {
       FlushSoon();
       return false;
     }
@@ -392,8 +388,7 @@ bool ShmConnection::TakeRecords() {
       const std::uint64_t most =
           phase_ == Phase::kOpen ? kShmInlineMost : sizeof(ShmProof) + kHelloBytesMost;
       if (record.bytes > most)
-        return Refuse(
-            std::format("a record of {} bytes, at most {} are allowed", record.bytes, most));
+        return Refuse(Format("a record of {} bytes, at most {} are allowed", record.bytes, most));
       size += static_cast<std::size_t>(record.bytes);
     }
     if (in_end_ - in_begin_ < size) return true;
@@ -464,7 +459,7 @@ bool ShmConnection::TakeBlock(const ShmRecord& record) {
 
 bool ShmConnection::TakeFrame(const ShmRecord& record, std::span<const std::byte> payload) {
   const std::optional<FrameHeader> header = HeaderOf(record);
-  if (!header) return Refuse(std::format("frame kind {} is not known", record.kind));
+  if (!header) return Refuse(Format("frame kind {} is not known", record.kind));
   Frame frame{.header = *header, .payload = {}};
   if (record.block != 0) {
     if (!TakeLent(record, frame)) return false;
@@ -484,8 +479,8 @@ bool ShmConnection::TakeLent(const ShmRecord& record, Frame& frame) {
   const std::span<const std::byte> block = found->second->view();
   if (record.bytes == 0 || record.bytes > limits_.payload_bytes_most ||
       record.offset > block.size() || record.bytes > block.size() - record.offset)
-    return Refuse(std::format("a payload of {} bytes at {} in a block of {}", record.bytes,
-                              record.offset, block.size()));
+    return Refuse(Format("a payload of {} bytes at {} in a block of {}", record.bytes,
+                         record.offset, block.size()));
   const auto view = block.subspan(static_cast<std::size_t>(record.offset),
                                   static_cast<std::size_t>(record.bytes));
   const std::uint64_t number = ++last_borrowed_;

@@ -1,6 +1,5 @@
 #include "trainer/collective/shm_meeting_place.h"
 
-#include <format>
 #include <span>
 #include <utility>
 
@@ -9,6 +8,7 @@
 
 #include "base/crc32c.h"
 #include "base/file.h"
+#include "base/format.h"
 
 namespace pliant {
 namespace {
@@ -17,9 +17,8 @@ constexpr std::string_view kSuffix = ".sock";
 constexpr std::size_t kNameMost = 64;  // of a socket, with the slash
 
 std::string NameOf(const LearnerId& learner) {
-  const std::string text =
-      std::format("{}/{}/{}", learner.name, learner.pod_uid, learner.local_rank);
-  return std::format("{:016x}{:08x}", learner.nonce, Crc32c(std::as_bytes(std::span(text))));
+  const std::string text = Format("{}/{}/{}", learner.name, learner.pod_uid, learner.local_rank);
+  return Format("{:016x}{:08x}", learner.nonce, Crc32c(std::as_bytes(std::span(text))));
 }
 
 }  // namespace
@@ -31,14 +30,14 @@ Result<ShmMeetingPlace> ShmMeetingPlace::Open(const std::filesystem::path& folde
   const std::size_t most = sizeof(sockaddr_un::sun_path) - kNameMost;
   if (folder.native().size() > most)
     return Invalid(
-        std::format("'{}' is too long for sockets: at most {} characters", folder.native(), most));
+        Format("'{}' is too long for sockets: at most {} characters", folder.native(), most));
   struct stat status{};
   if (::stat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
-    return Invalid(std::format("'{}' is no folder", folder.native()));
+    return Invalid(Format("'{}' is no folder", folder.native()));
   ASSIGN_OR_RETURN(std::string boot, ReadFile("/proc/sys/kernel/random/boot_id"));
-  boot += std::format("{:x}/{:x}", status.st_dev, status.st_ino);
+  boot += Format("{:x}/{:x}", status.st_dev, status.st_ino);
   return ShmMeetingPlace(
-      folder, std::format("{:08x}{:x}", Crc32c(std::as_bytes(std::span(boot))), status.st_ino));
+      folder, Format("{:08x}{:x}", Crc32c(std::as_bytes(std::span(boot))), status.st_ino));
 }
 
 std::string ShmMeetingPlace::PathOf(const LearnerId& learner) const {

@@ -24,11 +24,11 @@ std::array<unsigned char, 32> Hmac(std::span<const unsigned char> key, std::stri
   return result;
 }
 
+}  // namespace
+
 std::string_view TextOf(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
-
-}  // namespace
 
 ShmRecord RecordOf(const FrameHeader& header) {
   return {.type = ShmRecordType::kFrame,

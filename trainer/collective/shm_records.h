@@ -53,6 +53,8 @@ ShmRecord RecordOf(const FrameHeader& header);
 // Empty: no frame of learners.
 std::optional<FrameHeader> HeaderOf(const ShmRecord& record);
 
+std::string_view TextOf(std::span<const std::byte> bytes);  // the same ones
+
 // Both ends prove that they hold the same token, each over what the other has drawn.
 using ShmKey = std::array<unsigned char, 32>;
 using ShmChallenge = std::array<std::byte, 32>;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <chrono>
-#include <format>
 #include <utility>
 
 #include <netinet/in.h>
@@ -12,6 +11,7 @@
 
 #include "base/check.h"
 #include "base/crc32c.h"
+#include "base/format.h"
 
 namespace pliant {
 namespace {
@@ -19,9 +19,9 @@ namespace {
 using boost::system::error_code;
 
 // A turn of the loop reads or writes at most this much, so that other peers and timers get theirs.
-constexpr std::size_t kTurnBytes = std::size_t{4} << 20;
+constexpr std::size_t kTcpTurnBytes = std::size_t{4} << 20;
 // The checksum follows the bytes while they are in cache.
-constexpr std::size_t kReadBytes = std::size_t{256} << 10;
+constexpr std::size_t kTcpReadBytes = std::size_t{256} << 10;
 constexpr std::size_t kPartsMost = 64;
 // Heads are made for this much ahead, so that the checksum leaves in cache what is sent next.
 constexpr std::size_t kGatherBytes = std::size_t{256} << 10;
@@ -139,14 +139,13 @@ void TcpConnection::WaitWritable() { Wait(Socket::wait_write, writable_); }
 void TcpConnection::FlushSoon() {
   if (flush_posted_) return;
   flush_posted_ = true;
-  boost::asio::post(
-      ContextOf(socket_), InMemory(flush_memory_, [self = Self()] {
-        self->flush_posted_ = false;
-        if (self->closed() || self->phase_ == Phase::kConnecting) return;
-        if (self->queued_bytes_ > self->limits_.send_queue_bytes_most)
-          return self->Fail(std::format("{} bytes wait to be sent", self->queued_bytes_));
-        self->Advance();
-      }));
+  boost::asio::post(ContextOf(socket_), InMemory(flush_memory_, [self = Self()] {
+                      self->flush_posted_ = false;
+                      if (self->closed() || self->phase_ == Phase::kConnecting) return;
+                      if (self->queued_bytes_ > self->limits_.send_queue_bytes_most)
+                        return self->Fail(Format("{} bytes wait to be sent", self->queued_bytes_));
+                      self->Advance();
+                    }));
 }
 
 void TcpConnection::Advance() {
@@ -177,10 +176,10 @@ bool TcpConnection::Secure() {
 
 void TcpConnection::ReadSome() {
   std::size_t turn = 0;
-  while (turn < kTurnBytes) {
+  while (turn < kTcpTurnBytes) {
     std::span<std::byte> space = has_head_ ? payload_.view : std::span<std::byte>(head_);
     space = space.subspan(received_);
-    const IoResult got = stream_->Read(space.first(std::min(space.size(), kReadBytes)));
+    const IoResult got = stream_->Read(space.first(std::min(space.size(), kTcpReadBytes)));
     switch (got.state) {
       case IoState::kReady:
         break;
@@ -210,8 +209,8 @@ bool TcpConnection::TakeHead() {
   const std::uint64_t most =
       phase_ == Phase::kOpen ? limits_.payload_bytes_most : std::uint64_t{kHelloBytesMost};
   if (fields->payload_bytes > most) {
-    End({.reason = std::format("a frame of {} bytes, at most {} are allowed", fields->payload_bytes,
-                               most),
+    End({.reason =
+             Format("a frame of {} bytes, at most {} are allowed", fields->payload_bytes, most),
          .violation = true});
     return false;
   }
@@ -258,7 +257,7 @@ bool TcpConnection::TakePayload() {
 void TcpConnection::WriteSome() {
   std::size_t turn = 0;
   while (!queue_.empty()) {
-    if (turn >= kTurnBytes) return FlushSoon();
+    if (turn >= kTcpTurnBytes) return FlushSoon();
     parts_.clear();
     std::size_t skip = sent_;
     std::size_t gathered = 0;

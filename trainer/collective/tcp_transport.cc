@@ -6,7 +6,6 @@
 #include <boost/asio/local/stream_protocol.hpp>
 #include <charconv>
 #include <cstdio>
-#include <format>
 #include <map>
 #include <optional>
 #include <random>
@@ -14,6 +13,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/format.h"
 #include "base/log.h"
 #include "base/real_event_loop.h"
 #include "trainer/collective/shm_connection.h"
@@ -59,12 +59,12 @@ Result<tcp::endpoint> ParseAddress(std::string_view text) {
     const auto parsed = std::from_chars(text.data() + colon + 1, end, port);
     if (!error && parsed.ec == std::errc() && parsed.ptr == end) return tcp::endpoint(ip, port);
   }
-  return Invalid(std::format("'{}' is not ip:port", text));
+  return Invalid(Format("'{}' is not ip:port", text));
 }
 
 std::string FormatAddress(const boost::asio::ip::address& ip, std::uint16_t port) {
-  return ip.is_v6() ? std::format("[{}]:{}", ip.to_string(), port)
-                    : std::format("{}:{}", ip.to_string(), port);
+  return ip.is_v6() ? Format("[{}]:{}", ip.to_string(), port)
+                    : Format("{}:{}", ip.to_string(), port);
 }
 
 class TcpTransport final : public PeerTransport, public PeerConnection::Owner {
@@ -100,9 +100,8 @@ class TcpTransport final : public PeerTransport, public PeerConnection::Owner {
     if (!error) acceptor_.bind(endpoint, error);
     if (!error) acceptor_.listen(tcp::acceptor::max_listen_connections, error);
     if (error)
-      return Fail(
-          ErrorCode::kUnavailable,
-          std::format("listen on {}: {}", FormatAddress(ip, options_.port), error.message()));
+      return Fail(ErrorCode::kUnavailable,
+                  Format("listen on {}: {}", FormatAddress(ip, options_.port), error.message()));
     address_ = FormatAddress(advertise, acceptor_.local_endpoint().port());
     AcceptNext();
     return {};
@@ -122,7 +121,7 @@ class TcpTransport final : public PeerTransport, public PeerConnection::Owner {
     if (!error) shm_acceptor_.bind(path, error);
     if (!error) shm_acceptor_.listen(stream_protocol::acceptor::max_listen_connections, error);
     if (error)
-      return Fail(ErrorCode::kUnavailable, std::format("listen at {}: {}", path, error.message()));
+      return Fail(ErrorCode::kUnavailable, Format("listen at {}: {}", path, error.message()));
     address_ += std::string(kShmMark) + place->tag();
     place_ = *std::move(place);
     AcceptNextShm();
@@ -379,17 +378,17 @@ Result<std::unique_ptr<PeerTransport>> MakeTcpTransport(RealEventLoop& loop,
                                                         TcpTransportOptions options) {
   error_code error;
   const auto listen_ip = boost::asio::ip::make_address(options.listen_ip, error);
-  if (error) return Invalid(std::format("listen ip '{}' is no address", options.listen_ip));
+  if (error) return Invalid(Format("listen ip '{}' is no address", options.listen_ip));
   const auto advertise_ip = boost::asio::ip::make_address(
       options.advertise_ip.empty() ? options.listen_ip : options.advertise_ip, error);
-  if (error) return Invalid(std::format("advertised ip '{}' is no address", options.advertise_ip));
+  if (error) return Invalid(Format("advertised ip '{}' is no address", options.advertise_ip));
   std::shared_ptr<const TlsKey> key;
   if (!options.token.empty()) {
     ASSIGN_OR_RETURN(TlsKey derived, TlsKey::FromToken(options.token));
     key = std::make_shared<const TlsKey>(std::move(derived));
   } else if (!listen_ip.is_loopback()) {
-    return Invalid(std::format("without a token peers are served on loopback only, not on {}",
-                               options.listen_ip));
+    return Invalid(
+        Format("without a token peers are served on loopback only, not on {}", options.listen_ip));
   }
   const bool shares = !options.shared_memory_folder.empty();
   CHECK(!shares || options.shared_memory != nullptr, "shared memory to share");

@@ -1,13 +1,14 @@
 #include "trainer/cuda/cuda_memory.h"
 
 #include <cstdint>
-#include <format>
 #include <map>
 #include <string_view>
 #include <tuple>
 #include <utility>
 
 #include <dlfcn.h>
+
+#include "base/format.h"
 
 namespace pliant {
 namespace {
@@ -46,7 +47,7 @@ struct Driver {
     if (result == kSuccess) return {};
     const char* name = nullptr;
     if (get_error_name(result, &name) != kSuccess || name == nullptr) name = "an unknown error";
-    return Fail(ErrorCode::kUnavailable, std::format("CUDA: {}: {}", what, name));
+    return Fail(ErrorCode::kUnavailable, Format("CUDA: {}: {}", what, name));
   }
 
   // It is the thread's for the time of `body`.
@@ -66,8 +67,8 @@ Result<Driver> Open(const std::string& path) {
   void* const handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (handle == nullptr) {
     const char* const error = ::dlerror();
-    return Fail(ErrorCode::kUnavailable, std::format("NVIDIA's driver cannot be loaded ({}): {}",
-                                                     error == nullptr ? path : error, kRemedy));
+    return Fail(ErrorCode::kUnavailable, Format("NVIDIA's driver cannot be loaded ({}): {}",
+                                                error == nullptr ? path : error, kRemedy));
   }
   const char* missing = nullptr;
   const auto find = [&]<typename Function>(Function*& function, const char* name) {
@@ -87,10 +88,10 @@ Result<Driver> Open(const std::string& path) {
   find(driver.host_alloc, "cuMemHostAlloc");
   find(driver.host_free, "cuMemFreeHost");
   if (missing != nullptr) {
-    return Fail(ErrorCode::kUnavailable, std::format("{} has no {}: {}", path, missing, kRemedy));
+    return Fail(ErrorCode::kUnavailable, Format("{} has no {}: {}", path, missing, kRemedy));
   }
   if (const Status status = driver.Check(driver.init(0), "cuInit"); !status) {
-    return Fail(ErrorCode::kUnavailable, std::format("{}: {}", status.error().message, kRemedy));
+    return Fail(ErrorCode::kUnavailable, Format("{}: {}", status.error().message, kRemedy));
   }
   return driver;
 }
@@ -107,7 +108,7 @@ class CudaMemory final : public DeviceMemory {
     void* memory = nullptr;
     RETURN_IF_ERROR(driver_->In(context, [&] {
       return driver_->Check(driver_->host_alloc(&memory, bytes, kHostAllocPortable),
-                            std::format("{} bytes of pinned host memory", bytes));
+                            Format("{} bytes of pinned host memory", bytes));
     }));
     return std::shared_ptr<std::byte>(static_cast<std::byte*>(memory),
                                       [driver = driver_, context](std::byte* unused) {
@@ -146,7 +147,7 @@ class CudaMemory final : public DeviceMemory {
     std::uint32_t type = 0;
     const int known = driver_->pointer_get_attribute(&type, kAttributeMemoryType, pointer);
     if (known == kInvalidValue || (known == kSuccess && type != kMemoryTypeDevice)) {
-      return Invalid(std::format("{} is no device memory", device_memory));
+      return Invalid(Format("{} is no device memory", device_memory));
     }
     RETURN_IF_ERROR(driver_->Check(known, "the kind of a pointer"));
     Context context = nullptr;

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <format>
 
 #include "base/check.h"
+#include "base/format.h"
 #include "trainer/data/permutation.h"
 
 namespace pliant {
@@ -30,26 +30,25 @@ std::uint64_t StepsPerEpoch(std::uint64_t train_samples, std::uint64_t global_ba
 Status Validate(const DataSpec& spec) {
   if (spec.train_samples == 0) return Invalid("trainSamples: there must be at least one sample");
   if (spec.train_samples > kMostSamples)
-    return Invalid(std::format("trainSamples: {} is more than 2^48", spec.train_samples));
+    return Invalid(Format("trainSamples: {} is more than 2^48", spec.train_samples));
   if (spec.test_samples > kMostSamples)
-    return Invalid(std::format("testSamples: {} is more than 2^48", spec.test_samples));
+    return Invalid(Format("testSamples: {} is more than 2^48", spec.test_samples));
   if (spec.epochs == 0) return Invalid("epochs: there must be at least one");
   if (spec.logical_shards < 1 || spec.logical_shards > kMostLogicalShards ||
       !std::has_single_bit(static_cast<unsigned>(spec.logical_shards)))
-    return Invalid(std::format("logicalShards: {} is not a power of two between 1 and {}",
-                               spec.logical_shards, kMostLogicalShards));
+    return Invalid(Format("logicalShards: {} is not a power of two between 1 and {}",
+                          spec.logical_shards, kMostLogicalShards));
   if (spec.global_batch_size == 0 || spec.global_batch_size > kMostSamples ||
       spec.global_batch_size % static_cast<std::uint64_t>(spec.logical_shards) != 0)
-    return Invalid(
-        std::format("globalBatchSize: {} is not a positive multiple of logicalShards ({})",
-                    spec.global_batch_size, spec.logical_shards));
+    return Invalid(Format("globalBatchSize: {} is not a positive multiple of logicalShards ({})",
+                          spec.global_batch_size, spec.logical_shards));
   if (spec.last_batch == LastBatch::kDrop && spec.train_samples < spec.global_batch_size)
     return Invalid(
-        std::format("lastBatch: Drop leaves nothing of {} samples in batches of {}: Keep is needed",
-                    spec.train_samples, spec.global_batch_size));
+        Format("lastBatch: Drop leaves nothing of {} samples in batches of {}: Keep is needed",
+               spec.train_samples, spec.global_batch_size));
   if (spec.epochs > kMostTicks / (CeilDivide(spec.train_samples, spec.global_batch_size) +
                                   CeilDivide(spec.test_samples, spec.global_batch_size)))
-    return Invalid(std::format("epochs: {} are too many", spec.epochs));
+    return Invalid(Format("epochs: {} are too many", spec.epochs));
   return {};
 }
 

@@ -2,12 +2,13 @@
 
 #include <charconv>
 #include <cstdint>
-#include <format>
+
+#include "base/format.h"
 
 namespace pliant::learner {
 namespace {
 
-constexpr int kPixels = kDigitSide * kDigitSide;
+constexpr int kDigitPixels = kDigitSide * kDigitSide;
 
 // Takes a whole number of 0..most off the front of `line`.
 bool TakeNumber(std::string_view& line, int most, int& number) {
@@ -19,7 +20,7 @@ bool TakeNumber(std::string_view& line, int most, int& number) {
 
 bool ParseLine(std::string_view line, Samples& samples) {
   int number = 0;
-  for (int pixel = 0; pixel < kPixels; ++pixel) {
+  for (int pixel = 0; pixel < kDigitPixels; ++pixel) {
     if (!TakeNumber(line, kDigitBrightest, number) || !line.starts_with(',')) return false;
     line.remove_prefix(1);
     samples.pixels.push_back(static_cast<std::uint8_t>(number));
@@ -39,12 +40,12 @@ Result<Samples> ParseDigits(std::string_view text, const std::string& origin) {
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (!ParseLine(line, samples)) {
-      return Invalid(std::format(
-          "{}:{}: expected {} pixels of 0..{} and a digit of 0..{}, separated by commas", origin,
-          number, kPixels, kDigitBrightest, kDigitClasses - 1));
+      return Invalid(
+          Format("{}:{}: expected {} pixels of 0..{} and a digit of 0..{}, separated by commas",
+                 origin, number, kDigitPixels, kDigitBrightest, kDigitClasses - 1));
     }
   }
-  if (samples.count() == 0) return Invalid(std::format("{}: holds no image", origin));
+  if (samples.count() == 0) return Invalid(Format("{}: holds no image", origin));
   return samples;
 }
 

@@ -1,8 +1,9 @@
 #include "trainer/learner/idx_file.h"
 
 #include <cstddef>
-#include <format>
 #include <vector>
+
+#include "base/format.h"
 
 namespace pliant::learner {
 namespace {
@@ -25,17 +26,16 @@ Result<Idx> ParseHeader(const NamedBytes& file, std::size_t dimensions, std::str
   const std::size_t header = 4 * (1 + dimensions);
   const auto& [bytes, origin] = file;
   if (bytes.size() >= 2 && bytes[0] == kGzipMagic[0] && bytes[1] == kGzipMagic[1]) {
-    return Invalid(
-        std::format("{}: offset 0: the file is compressed: unpack it with gunzip", origin));
+    return Invalid(Format("{}: offset 0: the file is compressed: unpack it with gunzip", origin));
   }
   if (bytes.size() < header) {
-    return Invalid(std::format("{}: offset {}: the file ends within its header: expected {} bytes",
-                               origin, bytes.size(), header));
+    return Invalid(Format("{}: offset {}: the file ends within its header: expected {} bytes",
+                          origin, bytes.size(), header));
   }
   const std::uint32_t want = kMagicOfDimension + static_cast<std::uint32_t>(dimensions);
   if (const std::uint32_t magic = BigEndian(bytes); magic != want) {
-    return Invalid(std::format("{}: offset 0: the magic number is {:#010x}: expected {:#010x}, {}",
-                               origin, magic, want, what));
+    return Invalid(Format("{}: offset 0: the magic number is {:#010x}: expected {:#010x}, {}",
+                          origin, magic, want, what));
   }
   Idx idx;
   std::uint64_t values = 1;
@@ -43,12 +43,11 @@ Result<Idx> ParseHeader(const NamedBytes& file, std::size_t dimensions, std::str
     const std::size_t offset = 4 * (1 + dimension);
     const std::uint32_t size = BigEndian(bytes.subspan(offset));
     if (size == 0 || (dimension > 0 && size > kMostSide)) {
-      return Invalid(
-          std::format("{}: offset {}: {} {}: expected {}", origin, offset, size,
-                      dimension == 0   ? what
-                      : dimension == 1 ? "rows"
-                                       : "columns",
-                      dimension == 0 ? "at least 1" : std::format("1 to {}", kMostSide)));
+      return Invalid(Format("{}: offset {}: {} {}: expected {}", origin, offset, size,
+                            dimension == 0   ? what
+                            : dimension == 1 ? "rows"
+                                             : "columns",
+                            dimension == 0 ? "at least 1" : Format("1 to {}", kMostSide)));
     }
     idx.sizes.push_back(size);
     values *= size;  // at most 2^32 * 2^16 * 2^16
@@ -56,7 +55,7 @@ Result<Idx> ParseHeader(const NamedBytes& file, std::size_t dimensions, std::str
   }
   idx.values = bytes.subspan(header);
   if (values != idx.values.size()) {
-    return Invalid(std::format(
+    return Invalid(Format(
         "{}: offset 4: {} {} do not fit a file of {} bytes behind its header of {}: it is cut "
         "short, or no IDX file",
         origin, idx.sizes[0], what, idx.values.size(), header));
@@ -70,13 +69,13 @@ Result<Samples> ParseIdx(const NamedBytes& images, const NamedBytes& labels, std
   ASSIGN_OR_RETURN(const Idx image_idx, ParseHeader(images, 3, "images"));
   ASSIGN_OR_RETURN(const Idx label_idx, ParseHeader(labels, 1, "labels"));
   if (image_idx.sizes[0] != label_idx.sizes[0]) {
-    return Invalid(std::format("{}: offset 4: {} labels, but {} has {} images", labels.origin,
-                               label_idx.sizes[0], images.origin, image_idx.sizes[0]));
+    return Invalid(Format("{}: offset 4: {} labels, but {} has {} images", labels.origin,
+                          label_idx.sizes[0], images.origin, image_idx.sizes[0]));
   }
   for (std::size_t i = 0; i < label_idx.values.size(); ++i) {
     if (label_idx.values[i] >= classes) {
-      return Invalid(std::format("{}: offset {}: image {} has the label {}: expected 0..{}",
-                                 labels.origin, 8 + i, i, label_idx.values[i], classes - 1));
+      return Invalid(Format("{}: offset {}: image {} has the label {}: expected 0..{}",
+                            labels.origin, 8 + i, i, label_idx.values[i], classes - 1));
     }
   }
   return Samples{.shape = {1, image_idx.sizes[1], image_idx.sizes[2]},

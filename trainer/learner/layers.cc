@@ -1,12 +1,12 @@
 #include "trainer/learner/layers.h"
 
-#include <format>
 #include <functional>
 #include <map>
 #include <numeric>
 #include <utility>
 
 #include "base/check.h"
+#include "base/format.h"
 
 namespace pliant::learner {
 namespace {
@@ -23,7 +23,7 @@ using ShapeOrReason = std::expected<Shape, std::string>;
 using ShapeOrError = std::expected<Shape, LayerError>;
 
 std::unexpected<std::string> NeedsImage(std::string_view kind, const Shape& shape) {
-  return std::unexpected(std::format(
+  return std::unexpected(Format(
       "{} needs an image (channels x height x width), but gets {} values in a row: put it before "
       "flatten and linear",
       kind, ToString(shape)));
@@ -37,9 +37,9 @@ ShapeOrReason Slide(std::string_view kind, const Shape& in, std::int64_t channel
     const std::int64_t room = in[side] + 2 * padding - kernel;
     if (room < 0) {
       return std::unexpected(
-          std::format("a kernel of {} does not fit into {} with padding {}: make the kernel "
-                      "smaller, or pool less before",
-                      kernel, ToString(in), padding));
+          Format("a kernel of {} does not fit into {} with padding {}: make the kernel "
+                 "smaller, or pool less before",
+                 kernel, ToString(in), padding));
     }
     out.push_back(room / stride + 1);
   }
@@ -56,8 +56,8 @@ ShapeOrReason InferPlain(const Layer& layer, const Shape& in) {
           [&](const Linear& linear) -> ShapeOrReason {
             if (in.size() != 1) {
               return std::unexpected(
-                  std::format("linear needs values in a row, but gets {}: put flatten before it",
-                              ToString(in)));
+                  Format("linear needs values in a row, but gets {}: put flatten before it",
+                         ToString(in)));
             }
             return Shape{linear.out};
           },
@@ -94,12 +94,12 @@ ShapeOrError InferResidual(const Residual& residual, const std::string& name, co
   if (*out == *around) return out;
   return std::unexpected(LayerError{
       .place = {},
-      .message = std::format(
+      .message = Format(
           "layer {}: its layers give {}, but {} gives {}, and the two are added: {}", name,
           ToString(*out), residual.shortcut.empty() ? "the way around them" : "its shortcut",
           ToString(*around),
           residual.shortcut.empty()
-              ? std::format("give it a shortcut such as [conv: {{out: {}, kernel: 1}}]", (*out)[0])
+              ? Format("give it a shortcut such as [conv: {{out: {}, kernel: 1}}]", (*out)[0])
               : "make both equal")});
 }
 
@@ -109,11 +109,11 @@ ShapeOrError Infer(const Layer& layer, const std::string& name, const Shape& in)
   }
   auto shape = InferPlain(layer, in);
   if (shape && Elements(*shape) > kElementsMost) {
-    shape = std::unexpected(std::format("its output of {} is too large", ToString(*shape)));
+    shape = std::unexpected(Format("its output of {} is too large", ToString(*shape)));
   }
   if (shape) return *std::move(shape);
-  return std::unexpected(LayerError{
-      .place = {}, .message = std::format("layer {}: {}", name, std::move(shape).error())});
+  return std::unexpected(
+      LayerError{.place = {}, .message = Format("layer {}: {}", name, std::move(shape).error())});
 }
 
 }  // namespace
@@ -125,7 +125,7 @@ bool Residual::operator==(const Residual& other) const {
 std::string ToString(const Shape& shape) {
   std::string text;
   for (const std::int64_t side : shape) {
-    text += std::format("{}{}", text.empty() ? "" : "x", side);
+    text += Format("{}{}", text.empty() ? "" : "x", side);
   }
   return text;
 }
@@ -154,7 +154,7 @@ std::vector<std::string> LayerNames(const std::vector<Layer>& layers) {
   std::vector<std::string> names;
   names.reserve(layers.size());
   for (const Layer& layer : layers) {
-    names.push_back(std::format("{}{}", KindOf(layer), ++seen[KindOf(layer)]));
+    names.push_back(Format("{}{}", KindOf(layer), ++seen[KindOf(layer)]));
   }
   return names;
 }

@@ -4,13 +4,13 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
-#include <format>
 #include <fstream>
 #include <initializer_list>
 #include <iterator>
 #include <optional>
 #include <utility>
 
+#include "base/format.h"
 #include "trainer/data/schedule.h"
 #include "trainer/learner/read_layers.h"
 #include "trainer/learner/samples.h"
@@ -42,9 +42,9 @@ constexpr RealRange kEpochs = {.least = 0, .below = 1e5};
 
 Shape ReadInput(const YAML::Node& node) {
   if (!node.IsSequence() || (node.size() != 1 && node.size() != 3)) {
-    throw Wrong{node.Mark(),
-                std::format("input: expected [channels, height, width] or [features], not {}",
-                            Quoted(node))};
+    throw Wrong{
+        node.Mark(),
+        Format("input: expected [channels, height, width] or [features], not {}", Quoted(node))};
   }
   Shape shape;
   for (const YAML::Node& side : node) shape.push_back(ReadWhole(side, "input", kSizes));
@@ -58,8 +58,8 @@ void RefuseKeys(const Mapping& fields, std::initializer_list<std::string_view> k
                 std::string_view of, std::string_view given) {
   for (const std::string_view key : keys) {
     if (const YAML::Node node = fields.Find(key)) {
-      throw Wrong{node.Mark(), fields.In(std::format("{} is a setting of {}, not of {}: remove it",
-                                                     key, of, given))};
+      throw Wrong{node.Mark(),
+                  fields.In(Format("{} is a setting of {}, not of {}: remove it", key, of, given))};
     }
   }
 }
@@ -84,8 +84,8 @@ Optimizer ReadOptimizer(const Mapping& fields) {
     const std::vector<double> betas = ReadReals(node, fields.In("betas"), kShares);
     if (betas.size() != 2) {
       throw Wrong{node.Mark(),
-                  fields.In(std::format("betas: expected two numbers, such as [0.9, 0.999], not {}",
-                                        betas.size()))};
+                  fields.In(Format("betas: expected two numbers, such as [0.9, 0.999], not {}",
+                                   betas.size()))};
     }
     adam.beta1 = betas[0];
     adam.beta2 = betas[1];
@@ -104,9 +104,9 @@ LearningRateSchedule ReadSchedule(const YAML::Node& node, std::uint64_t epochs) 
   if (const YAML::Node warmup = fields.Find("warmupEpochs")) {
     schedule.warmup_epochs = ReadReal(warmup, fields.In("warmupEpochs"), kEpochs);
     if (schedule.warmup_epochs > static_cast<double>(epochs)) {
-      throw Wrong{warmup.Mark(), fields.In(std::format("warmupEpochs: expected at most the {} of "
-                                                       "train.epochs, not {}",
-                                                       epochs, Quoted(warmup)))};
+      throw Wrong{warmup.Mark(), fields.In(Format("warmupEpochs: expected at most the {} of "
+                                                  "train.epochs, not {}",
+                                                  epochs, Quoted(warmup)))};
     }
   }
   if (schedule.kind != Kind::kStep) {
@@ -118,9 +118,9 @@ LearningRateSchedule ReadSchedule(const YAML::Node& node, std::uint64_t epochs) 
     for (std::size_t i = 1; i < schedule.at_epochs.size(); ++i) {
       if (schedule.at_epochs[i] <= schedule.at_epochs[i - 1]) {
         throw Wrong{at[i].Mark(),
-                    fields.In(std::format("atEpochs: expected growing numbers, but "
-                                          "{} comes after {}",
-                                          schedule.at_epochs[i], schedule.at_epochs[i - 1]))};
+                    fields.In(Format("atEpochs: expected growing numbers, but "
+                                     "{} comes after {}",
+                                     schedule.at_epochs[i], schedule.at_epochs[i - 1]))};
       }
     }
     schedule.factor = fields.OptionalReal("factor", kBetweenZeroAndOne).value_or(schedule.factor);
@@ -153,9 +153,9 @@ TrainSpec ReadTrain(const YAML::Node& node) {
   if (const YAML::Node shards = fields.Find("logicalShards")) {
     train.logical_shards = ReadWhole(shards, fields.In("logicalShards"), {1, kMostLogicalShards});
     if (!std::has_single_bit(static_cast<unsigned>(*train.logical_shards))) {
-      throw Wrong{shards.Mark(), fields.In(std::format("logicalShards: expected a power of two, "
-                                                       "not {}",
-                                                       Quoted(shards)))};
+      throw Wrong{shards.Mark(), fields.In(Format("logicalShards: expected a power of two, "
+                                                  "not {}",
+                                                  Quoted(shards)))};
     }
   }
   train.seed = fields.OptionalWhole("seed", kSeeds);
@@ -182,9 +182,9 @@ Normalize ReadNormalize(const YAML::Node& node, std::size_t channels) {
     std::vector<double> values = ReadReals(numbers, fields.In(key), range);
     if (values.size() != 1 && values.size() != channels) {
       throw Wrong{numbers.Mark(),
-                  fields.In(std::format("{}: expected one number, or one for each of {} channels, "
-                                        "not {}",
-                                        key, channels, values.size()))};
+                  fields.In(Format("{}: expected one number, or one for each of {} channels, "
+                                   "not {}",
+                                   key, channels, values.size()))};
     }
     return values;
   };
@@ -235,10 +235,10 @@ void CheckShapes(const ModelSpec& model, const YAML::Node& input, const YAML::No
   if (!shapes) throw Wrong{NodeAt(layers, shapes.error().place).Mark(), shapes.error().message};
   if (shapes->back() != Shape{model.data.classes}) {
     throw Wrong{layers[model.layers.size() - 1].Mark(),
-                std::format("layer {}: the last layer must give {} values, one a class, but gives "
-                            "{}: end with 'linear: {{out: {}}}'",
-                            LayerNames(model.layers).back(), model.data.classes,
-                            ToString(shapes->back()), model.data.classes)};
+                Format("layer {}: the last layer must give {} values, one a class, but gives "
+                       "{}: end with 'linear: {{out: {}}}'",
+                       LayerNames(model.layers).back(), model.data.classes,
+                       ToString(shapes->back()), model.data.classes)};
   }
 }
 
@@ -256,8 +256,8 @@ ModelSpec ReadModel(const YAML::Node& root) {
 
 std::unexpected<Error> InvalidAt(std::string_view origin, const YAML::Mark& mark,
                                  std::string_view message) {
-  if (mark.is_null()) return Invalid(std::format("{}: {}", origin, message));
-  return Invalid(std::format("{}:{}:{}: {}", origin, mark.line + 1, mark.column + 1, message));
+  if (mark.is_null()) return Invalid(Format("{}: {}", origin, message));
+  return Invalid(Format("{}:{}:{}: {}", origin, mark.line + 1, mark.column + 1, message));
 }
 
 }  // namespace
@@ -274,7 +274,7 @@ Result<ModelSpec> ParseModel(const std::string& text, std::string_view origin) {
 
 Result<ModelSpec> ReadModelFile(const std::filesystem::path& path) {
   std::ifstream file(path);
-  if (!file) return Invalid(std::format("read {}: {}", path.string(), std::strerror(errno)));
+  if (!file) return Invalid(Format("read {}: {}", path.string(), std::strerror(errno)));
   return ParseModel({std::istreambuf_iterator<char>(file), {}}, path.string());
 }
 

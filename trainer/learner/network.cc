@@ -1,9 +1,9 @@
 #include "trainer/learner/network.h"
 
 #include <cmath>
-#include <format>
 #include <utility>
 
+#include "base/format.h"
 #include "trainer/data/permutation.h"
 #include "trainer/learner/dropout.h"
 
@@ -86,7 +86,7 @@ std::span<float> TensorArena::floats() const {
 StateDict TensorArena::Views(std::string_view prefix, std::string_view suffix) const {
   StateDict views;
   for (std::size_t i = 0; i < slots_.size(); ++i) {
-    views.push_back({.name = std::format("{}{}{}", prefix, slots_[i].name, suffix),
+    views.push_back({.name = Format("{}{}{}", prefix, slots_[i].name, suffix),
                      .dtype = slots_[i].dtype,
                      .shape = slots_[i].shape,
                      .bytes = bytes().subspan(offsets_[i], tensors_[i].nbytes())});
@@ -129,7 +129,7 @@ std::vector<TensorArena::Slot> Network::ParameterSlots() const {
   std::vector<TensorArena::Slot> slots;
   ForEach(steps_, [&](const Step& step) {
     for (TensorArena::Slot& slot : ParametersOf(step.layer, step.in)) {
-      slot.name = std::format("{}.{}", step.name, slot.name);
+      slot.name = Format("{}.{}", step.name, slot.name);
       slots.push_back(std::move(slot));
     }
   });
@@ -140,7 +140,7 @@ std::vector<TensorArena::Slot> Network::BufferSlots() const {
   std::vector<TensorArena::Slot> slots;
   ForEach(steps_, [&](const Step& step) {
     for (TensorArena::Slot& slot : BuffersOf(step.layer, step.in)) {
-      slot.name = std::format("{}.{}", step.name, slot.name);
+      slot.name = Format("{}.{}", step.name, slot.name);
       slots.push_back(std::move(slot));
     }
   });

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <format>
 #include <nlohmann/json.hpp>
+
+#include "base/format.h"
 
 namespace pliant::learner {
 namespace {
@@ -21,15 +22,15 @@ std::string Bar(double share) {
   const auto done = static_cast<std::size_t>(std::clamp(share, 0.0, 1.0) * kBarWidth);
   std::string bar(done, '=');
   if (done < kBarWidth) bar += '>';
-  return std::format("[{:<{}}]", bar, kBarWidth);
+  return Format("[{:<{}}]", bar, kBarWidth);
 }
 
 // "2:41", "1:02:41".
 std::string Clock(std::uint64_t seconds) {
   const std::uint64_t hours = seconds / 3600;
   const std::uint64_t minutes = seconds / 60 % 60;
-  if (hours == 0) return std::format("{}:{:02}", minutes, seconds % 60);
-  return std::format("{}:{:02}:{:02}", hours, minutes, seconds % 60);
+  if (hours == 0) return Format("{}:{:02}", minutes, seconds % 60);
+  return Format("{}:{:02}:{:02}", hours, minutes, seconds % 60);
 }
 
 }  // namespace
@@ -56,14 +57,14 @@ std::optional<std::uint64_t> Progress::seconds_left() const {
 }
 
 std::string Progress::StatusLine() const {
-  std::string text = std::format(
+  std::string text = Format(
       "epoch {}/{}  step {}/{}  {}", epoch_, job_.epochs, step_, job_.steps,
       Bar(job_.steps > 0 ? static_cast<double>(step_) / static_cast<double>(job_.steps) : 0));
-  if (loss_) text += std::format("  loss {:.4f}", *loss_);
-  if (accuracy_) text += std::format("  accuracy {:.1f} %", *accuracy_ * 100);
-  if (test_accuracy_) text += std::format("  test {:.1f} %", *test_accuracy_ * 100);
-  if (samples_per_second_) text += std::format("  {:.0f} samples/s", *samples_per_second_);
-  if (const auto left = seconds_left()) text += std::format("  {} left", Clock(*left));
+  if (loss_) text += Format("  loss {:.4f}", *loss_);
+  if (accuracy_) text += Format("  accuracy {:.1f} %", *accuracy_ * 100);
+  if (test_accuracy_) text += Format("  test {:.1f} %", *test_accuracy_ * 100);
+  if (samples_per_second_) text += Format("  {:.0f} samples/s", *samples_per_second_);
+  if (const auto left = seconds_left()) text += Format("  {} left", Clock(*left));
   return text;
 }
 

@@ -1,11 +1,12 @@
 #include "trainer/learner/read_layers.h"
 
 #include <algorithm>
-#include <format>
 #include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include "base/format.h"
 
 namespace pliant::learner {
 namespace {
@@ -28,8 +29,8 @@ class Reader {
  public:
   std::vector<Layer> ReadList(const YAML::Node& node, std::string_view name) {
     if (!node.IsSequence() || node.size() == 0) {
-      throw Wrong{node.Mark(), std::format("{}: expected a list of layers, not {}", name,
-                                           node.IsSequence() ? "an empty one" : Quoted(node))};
+      throw Wrong{node.Mark(), Format("{}: expected a list of layers, not {}", name,
+                                      node.IsSequence() ? "an empty one" : Quoted(node))};
     }
     std::vector<Layer> layers;
     for (const YAML::Node& layer : node) layers.push_back(Read(layer));
@@ -40,13 +41,13 @@ class Reader {
   // A layer is its kind ("relu"), or its kind with settings ("conv: {out: 16, kernel: 3}").
   Layer Read(const YAML::Node& node) {
     if (++layers_ > kLayersMost) {
-      throw Wrong{node.Mark(), std::format("layers: expected at most {}", kLayersMost)};
+      throw Wrong{node.Mark(), Format("layers: expected at most {}", kLayersMost)};
     }
     const bool has_settings = node.IsMap() && node.size() == 1 && node.begin()->first.IsScalar();
     if (!node.IsScalar() && !has_settings) {
-      throw Wrong{node.Mark(), std::format("layers: expected a layer such as 'relu' or 'conv: "
-                                           "{{out: 16, kernel: 3}}', not {}",
-                                           Quoted(node))};
+      throw Wrong{node.Mark(), Format("layers: expected a layer such as 'relu' or 'conv: "
+                                      "{{out: 16, kernel: 3}}', not {}",
+                                      Quoted(node))};
     }
     const std::string kind = has_settings ? node.begin()->first.Scalar() : node.Scalar();
     const YAML::Node settings = has_settings ? node.begin()->second : node;
@@ -59,7 +60,7 @@ class Reader {
     if (std::ranges::find(kLayerKinds, kind) == std::end(kLayerKinds)) {
       throw Wrong{node.Mark(), "layers: " + Unknown("layer", kind, kLayerKinds)};
     }
-    if (has_settings) throw Wrong{settings.Mark(), std::format("{} takes no settings", kind)};
+    if (has_settings) throw Wrong{settings.Mark(), Format("{} takes no settings", kind)};
     if (kind == "batch_norm") return BatchNorm{};
     if (kind == "relu") return Relu{};
     return Flatten{};
@@ -88,8 +89,7 @@ class Reader {
   Residual ReadResidual(const YAML::Node& node) {
     const Mapping fields(node, "residual", kResidualKeys);
     if (depth_ == kDepthMost) {
-      throw Wrong{node.Mark(),
-                  std::format("residual: expected at most {} in each other", kDepthMost)};
+      throw Wrong{node.Mark(), Format("residual: expected at most {} in each other", kDepthMost)};
     }
     ++depth_;
     Residual residual;

@@ -2,11 +2,11 @@
 
 #include <cerrno>
 #include <cstring>
-#include <format>
 #include <fstream>
 #include <optional>
 #include <string_view>
 
+#include "base/format.h"
 #include "trainer/learner/cifar10_file.h"
 #include "trainer/learner/digits_file.h"
 #include "trainer/learner/idx_file.h"
@@ -19,7 +19,7 @@ constexpr std::uintmax_t kFileBytesMost = std::uintmax_t{64} << 30;
 
 Result<std::vector<std::uint8_t>> ReadBytes(const std::filesystem::path& path) {
   const auto fail = [&](std::string_view why) {
-    return Invalid(std::format("read {}: {}", path.string(), why));
+    return Invalid(Format("read {}: {}", path.string(), why));
   };
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
@@ -28,7 +28,7 @@ Result<std::vector<std::uint8_t>> ReadBytes(const std::filesystem::path& path) {
   const std::uintmax_t size = std::filesystem::file_size(path, error);
   if (error) return fail(error.message());
   if (size > kFileBytesMost) {
-    return fail(std::format("it has {} bytes: expected at most {}", size, kFileBytesMost));
+    return fail(Format("it has {} bytes: expected at most {}", size, kFileBytesMost));
   }
   std::ifstream file(path, std::ios::binary);
   if (!file) return fail(std::strerror(errno));
@@ -91,10 +91,10 @@ std::optional<Shape> ShapeOf(DataKind kind) {
 
 Status CheckInput(const Shape& input, const Shape& images) {
   if (input == images || input == Shape{Elements(images)}) return {};
-  return Invalid(std::format(
-      "input: the images are {}, but the model takes {}: expected [{}, {}, {}]"
-      " or [{}]",
-      ToString(images), ToString(input), images[0], images[1], images[2], Elements(images)));
+  return Invalid(
+      Format("input: the images are {}, but the model takes {}: expected [{}, {}, {}]"
+             " or [{}]",
+             ToString(images), ToString(input), images[0], images[1], images[2], Elements(images)));
 }
 
 }  // namespace pliant::learner

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
-#include <format>
 #include <iterator>
 #include <optional>
 #include <string_view>
@@ -12,6 +11,7 @@
 
 #include <dlfcn.h>
 
+#include "base/format.h"
 #include "trainer/learner/images.h"
 #include "trainer/learner/network.h"
 #include "trainer/learner/optimizer.h"
@@ -154,7 +154,7 @@ struct TorchProgram::Impl {
                           GradientSink* gradient_sink) {
     const auto count = static_cast<std::int64_t>(task.samples.size());
     if (count < network.SamplesLeast()) {
-      return Invalid(std::format(
+      return Invalid(Format(
           "shard {} of step {} has {} sample, too few for batch_norm: use fewer logical shards",
           task.shard, task.step, count));
     }
@@ -221,7 +221,7 @@ Result<std::unique_ptr<TorchProgram>> TorchProgram::Create(const ModelSpec& mode
     auto impl = std::make_unique<Impl>(model, std::move(train), std::move(test), options);
     return std::unique_ptr<TorchProgram>(new TorchProgram(std::move(impl)));
   } catch (const std::exception& error) {
-    return Invalid(std::format("build model {}: {}", model.name, Sentence(error)));
+    return Invalid(Format("build model {}: {}", model.name, Sentence(error)));
   }
 }
 
@@ -247,8 +247,8 @@ Result<ShardSums> TorchProgram::ComputeShard(const ShardTask& task, std::span<fl
     if (training && task.shard == 0) Copy(impl_->scratch.bytes(), buffers);
     return sums;
   } catch (const std::exception& error) {
-    return Fail(ErrorCode::kInternal, std::format("compute shard {} of step {}: {}", task.shard,
-                                                  task.step, Sentence(error)));
+    return Fail(ErrorCode::kInternal,
+                Format("compute shard {} of step {}: {}", task.shard, task.step, Sentence(error)));
   }
 }
 
@@ -266,7 +266,7 @@ StateDict TorchProgram::State() {
   std::ranges::move(impl_->buffers.Views("model.", ""), std::back_inserter(state));
   const std::span<const std::string_view> names = StateNames(impl_->model.train.optimizer);
   for (std::size_t i = 0; i < names.size(); ++i) {
-    std::ranges::move(impl_->optimizer[i].Views("optimizer.", std::format(".{}", names[i])),
+    std::ranges::move(impl_->optimizer[i].Views("optimizer.", Format(".{}", names[i])),
                       std::back_inserter(state));
   }
   const auto counter = [&](std::string name, std::int64_t& value) {

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <format>
 #include <numbers>
 #include <string_view>
 
 #include "base/check.h"
+#include "base/format.h"
 
 namespace pliant::learner {
 
@@ -14,7 +14,7 @@ Status CheckAgainstJob(const TrainSpec& train, const JobSettings& job) {
   const auto check = [](std::string_view model_key, const auto& model_value,
                         std::string_view job_key, const auto& job_value) -> Status {
     if (!model_value || !job_value || *model_value == *job_value) return {};
-    return Invalid(std::format(
+    return Invalid(Format(
         "train.{} of the model is {}, but {} of the job is {}: remove one or make them equal",
         model_key, *model_value, job_key, *job_value));
   };

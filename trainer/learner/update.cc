@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <format>
 #include <string>
 #include <string_view>
 
+#include "base/format.h"
 #include "base/log.h"
 #include "trainer/learner/optimizer.h"
 
@@ -37,12 +37,12 @@ Result<bool> Judge(const TrainSpec& train, std::uint64_t step, const std::string
                    UpdateState::Counters& counters) {
   const std::int64_t in_a_row = counters.non_finite_in_a_row + 1;
   if (train.on_non_finite_loss == OnNonFiniteLoss::kStop) {
-    return Invalid(std::format("step {} cannot be taken, {}: {}", step, what, kAdvice));
+    return Invalid(Format("step {} cannot be taken, {}: {}", step, what, kAdvice));
   }
   const bool skip = train.on_non_finite_loss == OnNonFiniteLoss::kSkip;
   if (skip && in_a_row > kSkipsInARowMost) {
-    return Invalid(std::format("step {} cannot be taken, {}, nor could the {} steps before it: {}",
-                               step, what, kSkipsInARowMost, kAdvice));
+    return Invalid(Format("step {} cannot be taken, {}, nor could the {} steps before it: {}", step,
+                          what, kSkipsInARowMost, kAdvice));
   }
   counters.non_finite_in_a_row = in_a_row;
   if (in_a_row == 1) {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <format>
 #include <set>
 #include <utility>
 
+#include "base/format.h"
 #include "trainer/learner/closest_word.h"
 
 namespace pliant::learner {
@@ -20,7 +20,7 @@ std::string_view KindOfNode(const YAML::Node& node) {
 std::string Joined(std::span<const std::string_view> words) {
   std::string text;
   for (const std::string_view word : words) {
-    text += std::format("{}{}", text.empty() ? "" : ", ", word);
+    text += Format("{}{}", text.empty() ? "" : ", ", word);
   }
   return text;
 }
@@ -29,7 +29,7 @@ std::string Joined(std::span<const std::string_view> words) {
 std::vector<YAML::Node> ElementsOf(const YAML::Node& node, std::string_view name) {
   if (!node.IsSequence()) return {node};
   if (node.size() == 0) {
-    throw Wrong{node.Mark(), std::format("{}: expected at least one, not an empty list", name)};
+    throw Wrong{node.Mark(), Format("{}: expected at least one, not an empty list", name)};
   }
   return {node.begin(), node.end()};
 }
@@ -37,24 +37,24 @@ std::vector<YAML::Node> ElementsOf(const YAML::Node& node, std::string_view name
 }  // namespace
 
 std::string Quoted(const YAML::Node& node) {
-  if (node.IsScalar()) return std::format("'{}'", node.Scalar());
+  if (node.IsScalar()) return Format("'{}'", node.Scalar());
   return node.IsNull() ? "nothing" : std::string(KindOfNode(node));
 }
 
 std::string Unknown(std::string_view what, std::string_view typed,
                     std::span<const std::string_view> known) {
   if (const auto closest = ClosestWord(typed, known)) {
-    return std::format("unknown {} '{}': did you mean '{}'?", what, typed, *closest);
+    return Format("unknown {} '{}': did you mean '{}'?", what, typed, *closest);
   }
-  return std::format("unknown {} '{}': expected one of {}", what, typed, Joined(known));
+  return Format("unknown {} '{}': expected one of {}", what, typed, Joined(known));
 }
 
 std::int64_t ReadWhole(const YAML::Node& node, std::string_view name, WholeRange range) {
   std::int64_t value = 0;
   if (!node.IsScalar() || !YAML::convert<std::int64_t>::decode(node, value) ||
       value < range.least || value > range.most) {
-    throw Wrong{node.Mark(), std::format("{}: expected a whole number of {} to {}, not {}", name,
-                                         range.least, range.most, Quoted(node))};
+    throw Wrong{node.Mark(), Format("{}: expected a whole number of {} to {}, not {}", name,
+                                    range.least, range.most, Quoted(node))};
   }
   return value;
 }
@@ -63,9 +63,9 @@ double ReadReal(const YAML::Node& node, std::string_view name, RealRange range) 
   double value = 0;
   if (!node.IsScalar() || !YAML::convert<double>::decode(node, value) || !std::isfinite(value) ||
       value < range.least || (range.above && value == range.least) || value >= range.below) {
-    throw Wrong{node.Mark(), std::format("{}: expected a number {} {:g} and below {:g}, not {}",
-                                         name, range.above ? "above" : "of at least", range.least,
-                                         range.below, Quoted(node))};
+    throw Wrong{node.Mark(), Format("{}: expected a number {} {:g} and below {:g}, not {}", name,
+                                    range.above ? "above" : "of at least", range.least, range.below,
+                                    Quoted(node))};
   }
   return value;
 }
@@ -73,14 +73,14 @@ double ReadReal(const YAML::Node& node, std::string_view name, RealRange range) 
 bool ReadBool(const YAML::Node& node, std::string_view name) {
   bool value = false;
   if (!node.IsScalar() || !YAML::convert<bool>::decode(node, value)) {
-    throw Wrong{node.Mark(), std::format("{}: expected true or false, not {}", name, Quoted(node))};
+    throw Wrong{node.Mark(), Format("{}: expected true or false, not {}", name, Quoted(node))};
   }
   return value;
 }
 
 std::string ReadText(const YAML::Node& node, std::string_view name) {
   if (!node.IsScalar() || node.Scalar().empty()) {
-    throw Wrong{node.Mark(), std::format("{}: expected a text, not {}", name, Quoted(node))};
+    throw Wrong{node.Mark(), Format("{}: expected a text, not {}", name, Quoted(node))};
   }
   return node.Scalar();
 }
@@ -106,7 +106,7 @@ std::size_t ReadWord(const YAML::Node& node, std::string_view name, std::string_
   const std::string word = ReadText(node, name);
   const auto found = std::ranges::find(words, word);
   if (found == words.end()) {
-    throw Wrong{node.Mark(), std::format("{}: {}", name, Unknown(what, word, words))};
+    throw Wrong{node.Mark(), Format("{}: {}", name, Unknown(what, word, words))};
   }
   return static_cast<std::size_t>(found - words.begin());
 }
@@ -114,9 +114,8 @@ std::size_t ReadWord(const YAML::Node& node, std::string_view name, std::string_
 Mapping::Mapping(const YAML::Node& node, std::string path, std::span<const std::string_view> known)
     : node_(node), path_(std::move(path)) {
   if (!node.IsMap()) {
-    throw Wrong{node.Mark(),
-                std::format("{}: expected a mapping with {}, not {}",
-                            path_.empty() ? "model" : path_, Joined(known), Quoted(node))};
+    throw Wrong{node.Mark(), Format("{}: expected a mapping with {}, not {}",
+                                    path_.empty() ? "model" : path_, Joined(known), Quoted(node))};
   }
   std::set<std::string> seen;
   for (const auto& entry : node) {
@@ -130,12 +129,12 @@ Mapping::Mapping(const YAML::Node& node, std::string path, std::span<const std::
 
 YAML::Node Mapping::Required(std::string_view key) const {
   const YAML::Node node = Find(key);
-  if (!node) throw Wrong{node_.Mark(), In(std::format("{} is missing", key))};
+  if (!node) throw Wrong{node_.Mark(), In(Format("{} is missing", key))};
   return node;
 }
 
 std::string Mapping::In(std::string_view message) const {
-  return path_.empty() ? std::string(message) : std::format("{}: {}", path_, message);
+  return path_.empty() ? std::string(message) : Format("{}: {}", path_, message);
 }
 
 }  // namespace pliant::learner

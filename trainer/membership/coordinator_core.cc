@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <deque>
-#include <format>
 #include <map>
 #include <optional>
 #include <set>
 #include <utility>
 
 #include "base/check.h"
+#include "base/format.h"
 #include "base/log.h"
 #include "base/utf8.h"
 #include "trainer/membership/fingerprint_keys.h"
@@ -195,8 +195,8 @@ Result<CoordinatorEffects> CoordinatorCore::Impl::SetPlan(const Plan& plan, Time
   const std::optional<Plan>& taken = roster_.plan();
   if (taken && plan.version < taken->version) {
     return Fail(ErrorCode::kConflict,
-                std::format("plan {}.{} was taken before", taken->version.lease_transitions,
-                            taken->version.sequence));
+                Format("plan {}.{} was taken before", taken->version.lease_transitions,
+                       taken->version.sequence));
   }
   // The same pair again is the same plan again: an answer that was lost.
   if (!taken || taken->version < plan.version) roster_.SetPlan(plan);
@@ -242,8 +242,8 @@ void CoordinatorCore::Impl::Refuse(ConnectionId connection, Problem problem, Tim
 bool CoordinatorCore::Impl::Acceptable(ConnectionId connection, const Hello& hello, TimePoint now) {
   if (hello.protocol != kProtocolVersion) {
     Refuse(connection,
-           {"Protocol", std::format("learner {} speaks protocol {}, the coordinator {}",
-                                    hello.learner.name, hello.protocol, kProtocolVersion)},
+           {"Protocol", Format("learner {} speaks protocol {}, the coordinator {}",
+                               hello.learner.name, hello.protocol, kProtocolVersion)},
            now);
     return false;
   }
@@ -263,13 +263,13 @@ bool CoordinatorCore::Impl::Acceptable(ConnectionId connection, const Hello& hel
     for (const auto& [name, unused] : names) {
       const std::string here = value_of(own, name);
       const std::string there = value_of(others, name);
-      if (here != there) differences += std::format("; {} is {}, not {}", name, here, there);
+      if (here != there) differences += Format("; {} is {}, not {}", name, here, there);
     }
     LearnerRecord& refused = roster_.At(hello.learner, now);
     refused.refused = true;
     Refuse(connection,
            {"Fingerprint",
-            std::format("learner {} differs from {}{}", hello.learner.name, id.name, differences)},
+            Format("learner {} differs from {}{}", hello.learner.name, id.name, differences)},
            now);
     return false;
   }
@@ -411,7 +411,7 @@ void CoordinatorCore::Impl::On(LearnerRecord& learner, const Left& left, TimePoi
       if (figures_) step_ = figures_->total_steps;
       break;
     case LeftReason::kFailed:
-      SetProblem({"LearnerFailed", std::format("{}: {}", learner.id.name, left.message)}, now);
+      SetProblem({"LearnerFailed", Format("{}: {}", learner.id.name, left.message)}, now);
       break;
     case LeftReason::kDrained:
       break;

@@ -1,8 +1,9 @@
 #include "trainer/membership/json_fields.h"
 
 #include <cmath>
-#include <format>
 #include <nlohmann/json.hpp>
+
+#include "base/format.h"
 
 namespace pliant {
 namespace {
@@ -20,13 +21,13 @@ JsonFields::JsonFields(const Json& object, std::string path, std::optional<Error
 
 std::string JsonFields::PathOf(std::string_view name) const {
   if (path_.empty()) return std::string(name);
-  return name.empty() ? path_ : std::format("{}.{}", path_, name);
+  return name.empty() ? path_ : Format("{}.{}", path_, name);
 }
 
 void JsonFields::Wrong(std::string_view name, std::string_view what) {
   if (fault_) return;
   const std::string path = PathOf(name);
-  fault_ = Error{ErrorCode::kInvalid, std::format("{} {}", path.empty() ? "it" : path, what)};
+  fault_ = Error{ErrorCode::kInvalid, Format("{} {}", path.empty() ? "it" : path, what)};
 }
 
 bool JsonFields::Has(std::string_view name) const {
@@ -50,7 +51,7 @@ std::string JsonFields::String(std::string_view name, std::size_t bytes_most) {
     return {};
   }
   if (text->size() > bytes_most) {
-    Wrong(name, std::format("is longer than {} bytes", bytes_most));
+    Wrong(name, Format("is longer than {} bytes", bytes_most));
     return {};
   }
   return *text;
@@ -94,11 +95,11 @@ void JsonFields::Objects(std::string_view name, std::size_t items_most,
   if (value == nullptr) return;
   if (!value->is_array()) return Wrong(name, "must be an array");
   if (value->size() > items_most) {
-    return Wrong(name, std::format("has more than {} items", items_most));
+    return Wrong(name, Format("has more than {} items", items_most));
   }
   std::size_t index = 0;
   for (const Json& item : *value) {
-    JsonFields fields(item, std::format("{}[{}]", PathOf(name), index++), fault_);
+    JsonFields fields(item, Format("{}[{}]", PathOf(name), index++), fault_);
     read(fields);
   }
 }
@@ -109,7 +110,7 @@ void JsonFields::Strings(std::string_view name, std::size_t items_most,
   if (value == nullptr) return;
   if (!value->is_object()) return Wrong(name, "must be an object");
   if (value->size() > items_most) {
-    return Wrong(name, std::format("has more than {} fields", items_most));
+    return Wrong(name, Format("has more than {} fields", items_most));
   }
   JsonFields fields(*value, PathOf(name), fault_);
   for (const auto& [key, item] : value->items()) read(key, fields.String(key));
@@ -117,8 +118,7 @@ void JsonFields::Strings(std::string_view name, std::size_t items_most,
 
 Status ReadJsonObject(std::string_view text, std::size_t bytes_most,
                       const std::function<void(JsonFields&)>& read) {
-  if (text.size() > bytes_most)
-    return Invalid(std::format("it is longer than {} bytes", bytes_most));
+  if (text.size() > bytes_most) return Invalid(Format("it is longer than {} bytes", bytes_most));
   const Json object = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (object.is_discarded()) return Invalid("it is not JSON");
   std::optional<Error> fault;

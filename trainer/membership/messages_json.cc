@@ -2,9 +2,9 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <format>
 #include <nlohmann/json.hpp>
 
+#include "base/format.h"
 #include "base/utf8.h"
 #include "trainer/membership/json_fields.h"
 #include "trainer/membership/messages.h"
@@ -25,7 +25,7 @@ constexpr std::size_t kFingerprintMost = 64;
 std::string Words(std::string_view text) { return CutAtCharacter(text, kTextBytesMost); }
 
 Json ToJson(const LearnerId& id) {
-  Json json = {{"name", id.name}, {"podUid", id.pod_uid}, {"nonce", std::format("{:x}", id.nonce)}};
+  Json json = {{"name", id.name}, {"podUid", id.pod_uid}, {"nonce", Format("{:x}", id.nonce)}};
   if (id.local_rank != 0) json["localRank"] = id.local_rank;
   return json;
 }

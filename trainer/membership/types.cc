@@ -1,24 +1,25 @@
 #include "trainer/membership/types.h"
 
 #include <algorithm>
-#include <format>
 #include <set>
 #include <string_view>
 #include <utility>
+
+#include "base/format.h"
 
 namespace pliant {
 
 std::string ToString(const LearnerId& id) {
   const auto nonce = static_cast<std::uint32_t>(id.nonce);
-  return id.local_rank == 0 ? std::format("{}/{:08x}", id.name, nonce)
-                            : std::format("{}/{:08x}.{}", id.name, nonce, id.local_rank);
+  return id.local_rank == 0 ? Format("{}/{:08x}", id.name, nonce)
+                            : Format("{}/{:08x}.{}", id.name, nonce, id.local_rank);
 }
 
 bool SameLearner(const LearnerId& a, const LearnerId& b) {
   return a.name == b.name && a.pod_uid == b.pod_uid && a.nonce == b.nonce;
 }
 
-std::string ToString(MembershipId id) { return std::format("{}.{}", id.term, id.counter); }
+std::string ToString(MembershipId id) { return Format("{}.{}", id.term, id.counter); }
 
 std::optional<int> Membership::RankOf(const LearnerId& learner) const {
   const auto found = std::ranges::find(members, learner, &Member::id);

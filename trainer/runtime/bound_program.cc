@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
-#include <format>
 #include <set>
 #include <string_view>
 #include <utility>
 
 #include "base/check.h"
+#include "base/format.h"
 
 namespace pliant {
 namespace {
@@ -169,9 +169,9 @@ Status BoundProgram::CheckNotReady(std::size_t first, std::size_t count) const {
   for (std::size_t i = first; i < first + count; ++i) {
     if (ready_[i]) {
       return Invalid(
-          std::format("the gradient of parameter {} was handed in before: it is final, "
-                      "and may have reached other learners",
-                      i));
+          Format("the gradient of parameter {} was handed in before: it is final, "
+                 "and may have reached other learners",
+                 i));
     }
   }
   return {};

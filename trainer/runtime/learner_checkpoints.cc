@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <cstdint>
-#include <format>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "base/format.h"
 #include "base/log.h"
 #include "trainer/checkpoint/volume_error.h"
 #include "trainer/runtime/learner_loop_impl.h"
@@ -136,7 +136,7 @@ void LearnerLoop::Impl::OnSliceFailed(const LearnerId& peer, const Frame& frame)
 }
 
 Error LearnerLoop::Impl::WhyIncomplete(const SaveUnderWay& save) const {
-  const std::string what = std::format("not all of its {} slices were written", save.slice.count);
+  const std::string what = Format("not all of its {} slices were written", save.slice.count);
   const bool told = slice_failure_ && slice_failure_->tick == save.tick &&
                     slice_failure_->recoveries == save.recoveries;
   return told ? InContext(what, slice_failure_->error) : Error{ErrorCode::kTimeout, what};

@@ -1,10 +1,10 @@
 #include "trainer/runtime/learner_loop.h"
 
 #include <algorithm>
-#include <format>
 #include <utility>
 
 #include "base/check.h"
+#include "base/format.h"
 #include "base/log.h"
 #include "trainer/runtime/learner_loop_impl.h"
 
@@ -177,8 +177,7 @@ void LearnerLoop::Impl::On(const Welcome& welcome) {
 void LearnerLoop::Impl::On(const Refused& refused) {
   Exit({.reason = LeftReason::kFailed,
         .code = ErrorCode::kDenied,
-        .message =
-            std::format("refused by the coordinator: {}: {}", refused.reason, refused.message)});
+        .message = Format("refused by the coordinator: {}: {}", refused.reason, refused.message)});
 }
 
 void LearnerLoop::Impl::On(const Prepare& prepare) {

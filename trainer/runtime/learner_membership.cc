@@ -474,10 +474,10 @@ void LearnerLoop::Impl::ServeState(int to) {
   parts_.compute.CopyState(
       {}, Guarded<Result<std::shared_ptr<const StateCopy>>>(
               [this, to, id = membership_.id,
-               applied = applied_](Result<std::shared_ptr<const StateCopy>> state) {
+               applied = applied_](const Result<std::shared_ptr<const StateCopy>>& state) {
                 if (!state) return Fail(state.error());
                 if (phase_ != Phase::kOpening || membership_.id != id) return;
-                serving_.insert_or_assign(to, StateSender(id, applied, *std::move(state)));
+                serving_.insert_or_assign(to, StateSender(id, applied, *state));
                 for (int i = 0; i < kBatchesUnderWay; ++i) ServeNext(to);
               }));
 }

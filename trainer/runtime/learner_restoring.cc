@@ -1,9 +1,9 @@
 #include <algorithm>
-#include <format>
 #include <span>
 #include <string>
 #include <utility>
 
+#include "base/format.h"
 #include "base/log.h"
 #include "trainer/runtime/learner_loop_impl.h"
 
@@ -107,9 +107,9 @@ void LearnerLoop::Impl::OnRestored(Result<Restored> restored) {
   }
   const TrainingPosition& position = restored->manifest.position;
   if (!IsOfThisSchedule(position)) {
-    return Fail({ErrorCode::kInvalid,
-                 std::format("the checkpoint of step {} is of a job with other data or epochs",
-                             position.step)});
+    return Fail(
+        {ErrorCode::kInvalid,
+         Format("the checkpoint of step {} is of a job with other data or epochs", position.step)});
   }
   // Newer ones may not have verified.
   if (furthest && position.step <= schedule_.StepsBefore(furthest->applied_ticks)) {
@@ -216,7 +216,7 @@ void LearnerLoop::Impl::OnPartFrame(int rank, const Frame& frame) {
   if (phase_ != Phase::kOpening || has_state_ || loading_ || parts_over_) return;
   restoring().heard = parts_.loop.Now();
   if (const Status status = restoring_->parts.OnFrame(rank, frame); !status) {
-    return GiveUpParts(std::format("{}: {}", member(rank).name, status.error().message));
+    return GiveUpParts(Format("{}: {}", member(rank).name, status.error().message));
   }
   if (restoring_->parts.done()) AdvanceOpening();
 }
@@ -226,7 +226,7 @@ void LearnerLoop::Impl::OnRestoreFrame(int rank, const Frame& frame) {
   const auto payload = frame.payload.view;
   const std::string text(reinterpret_cast<const char*>(payload.data()), payload.size());
   if (this->rank() == 0) {
-    if (restoring_) GiveUpParts(std::format("{}: {}", member(rank).name, text));
+    if (restoring_) GiveUpParts(Format("{}: {}", member(rank).name, text));
   } else if (rank == 0 && text.empty()) {
     restoring_.reset();
     parts_over_ = true;
@@ -247,7 +247,7 @@ void LearnerLoop::Impl::OnLostWhileRestoring(int rank) {
   }
   const bool all_sent = restoring_->sender && restoring_->sender->done();
   if (rank == 0 || !all_sent || !restoring_->parts.has_all_of(rank)) {
-    GiveUpParts(std::format("lost {}", member(rank).name));
+    GiveUpParts(Format("lost {}", member(rank).name));
   }
 }
 

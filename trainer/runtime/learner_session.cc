@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
-#include <format>
 #include <utility>
 
 #include <unistd.h>
 
+#include "base/format.h"
 #include "base/log.h"
 #include "trainer/collective/float_environment.h"
 #include "trainer/cuda/cuda_memory.h"
@@ -30,8 +30,7 @@ template <typename T>
 Status Settle(const char* what, const std::optional<T>& job, const std::optional<T>& program,
               std::optional<T>& into) {
   if (job && program && *job != *program) {
-    return Invalid(
-        std::format("the program's {} is {}, but the job's is {}", what, *program, *job));
+    return Invalid(Format("the program's {} is {}, but the job's is {}", what, *program, *job));
   }
   into = job ? job : program;
   return {};
@@ -108,8 +107,8 @@ Status LearnerSession::Describe(const Training& training) {
   RunLearnerOptions run = run_;
   run.global_batch_size = batch.value_or(kGlobalBatchSizeDefault);
   if (run.global_batch_size > kGlobalBatchSizeMost) {
-    return Invalid(std::format("the global batch size is {}: it must be at most {}",
-                               run.global_batch_size, kGlobalBatchSizeMost));
+    return Invalid(Format("the global batch size is {}: it must be at most {}",
+                          run.global_batch_size, kGlobalBatchSizeMost));
   }
   run.seed = seed.value_or(0);
   run.environment.logical_shards = shards;

@@ -1,9 +1,9 @@
 #include <algorithm>
-#include <format>
 #include <iterator>
 #include <utility>
 
 #include "base/check.h"
+#include "base/format.h"
 #include "base/log.h"
 #include "trainer/runtime/learner_loop_impl.h"
 #include "trainer/runtime/wire.h"
@@ -289,10 +289,9 @@ bool LearnerLoop::Impl::DiffersFromOthers(const std::vector<int>& differing) {
   }
   if (!std::ranges::contains(differing, rank())) return false;
   Fail({ErrorCode::kCorrupt,
-        std::format(
-            "its state at step {} is not that of the other learners: a program whose results "
-            "depend on more than its input, or a machine that computes or remembers wrongly",
-            plan_.step)});
+        Format("its state at step {} is not that of the other learners: a program whose results "
+               "depend on more than its input, or a machine that computes or remembers wrongly",
+               plan_.step)});
   return true;
 }
 

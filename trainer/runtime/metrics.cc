@@ -11,7 +11,8 @@ using Json = nlohmann::json;
 
 constexpr Duration kLineEvery = std::chrono::seconds(1);
 
-Json Line(std::string_view kind, const MetricsAccumulator::Commit& commit, const ShardSums& sums) {
+Json MetricsLine(std::string_view kind, const MetricsAccumulator::Commit& commit,
+                 const ShardSums& sums) {
   Json line = {{"kind", kind},
                {"step", commit.plan.step + (commit.plan.kind == TickKind::kTrain ? 1 : 0)},
                {"tick", commit.tick},
@@ -44,7 +45,7 @@ std::optional<std::string> MetricsAccumulator::OnTrain(const Commit& commit) {
   if (window < kLineEvery && !commit.plan.last_of_kind) return std::nullopt;
   loss_ = train_.loss / train_.samples;
   if (window > Duration::zero()) samples_per_second_ = samples_measured_ / ToSeconds(window);
-  Json line = Line("train", commit, train_);
+  Json line = MetricsLine("train", commit, train_);
   if (samples_per_second_) line["samplesPerSecond"] = *samples_per_second_;
   train_ = {};
   samples_measured_ = 0;
@@ -60,7 +61,7 @@ std::optional<std::string> MetricsAccumulator::OnEvaluate(const Commit& commit) 
   const ShardSums sums = std::exchange(evaluation_, {});
   accuracy_ = sums.correct / sums.samples;
   evaluated_epoch_ = commit.plan.epoch;
-  Json line = Line("test", commit, sums);
+  Json line = MetricsLine("test", commit, sums);
   line["samples"] = sums.samples;
   return line.dump();
 }

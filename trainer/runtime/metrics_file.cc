@@ -52,15 +52,15 @@ std::optional<Tick> TickOf(std::string_view line) {
 }
 
 // A whole line and where it ends, its '\n' included.
-struct Line {
+struct EndedLine {
   Tick tick = 0;
   off_t end = 0;
 };
 
 // The last line that ends and that `wanted` takes; lines come in the order of their ticks, so it is
 // near the end of a file that may be long. The error is the system's.
-std::expected<std::optional<Line>, int> LastLine(int file, off_t size,
-                                                 const std::function<bool(Tick)>& wanted) {
+std::expected<std::optional<EndedLine>, int> LastLine(int file, off_t size,
+                                                      const std::function<bool(Tick)>& wanted) {
   for (off_t window = kTailBytes;; window *= 4) {
     const off_t begin = std::max<off_t>(0, size - window);
     std::string tail(static_cast<std::size_t>(size - begin), '\0');
@@ -72,7 +72,7 @@ std::expected<std::optional<Line>, int> LastLine(int file, off_t size,
       if (before == std::string::npos && begin > 0) break;  // it may begin before the window
       const std::size_t from = before == std::string::npos ? 0 : before + 1;
       const std::optional<Tick> tick = TickOf(std::string_view(tail).substr(from, end - from));
-      if (tick && wanted(*tick)) return Line{*tick, begin + static_cast<off_t>(end) + 1};
+      if (tick && wanted(*tick)) return EndedLine{*tick, begin + static_cast<off_t>(end) + 1};
       end = before;
     }
     if (begin == 0) return std::nullopt;

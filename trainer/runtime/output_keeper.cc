@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <condition_variable>
-#include <format>
 #include <mutex>
 #include <string>
 #include <system_error>
@@ -14,6 +13,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/format.h"
 
 namespace pliant {
 namespace {
@@ -109,7 +110,7 @@ class OutputFile {
     before += ".1";
     std::filesystem::rename(path_, before, error);
     if (error || !Open()) return;
-    const std::string notice = std::format(
+    const std::string notice = Format(
         "pliant: this file was full; what was before is in {}, and what was before "
         "that is gone\n",
         before.filename().string());
@@ -140,7 +141,7 @@ void Run(const std::shared_ptr<Shared>& shared, const std::filesystem::path& pat
     shared->writes = true;
     lock.unlock();
     if (left_out > 0) {
-      text.insert(0, std::format("pliant: {} bytes could not be written here\n", left_out));
+      text.insert(0, Format("pliant: {} bytes could not be written here\n", left_out));
     }
     const bool written = file.Append(text);
     lock.lock();

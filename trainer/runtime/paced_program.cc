@@ -4,13 +4,13 @@
 #include <array>
 #include <charconv>
 #include <chrono>
-#include <format>
 #include <fstream>
 #include <string_view>
 #include <system_error>
 #include <thread>
 #include <utility>
 
+#include "base/format.h"
 #include "base/log.h"
 
 namespace pliant {
@@ -35,7 +35,7 @@ Result<Duration> ReadPace(const std::filesystem::path& file) {
   const auto [rest, error] = std::from_chars(text.begin(), text.end(), value);
   if (error != std::errc() || rest != text.end() || text.size() == read.size() ||
       value > static_cast<std::uint64_t>(most.count())) {
-    return Invalid(std::format(
+    return Invalid(Format(
         "PLIANT_PACE_FILE: {} must hold a whole number of milliseconds from 0 to {}, the least "
         "time of a shard",
         file.string(), most.count()));

@@ -7,13 +7,13 @@
 #include <cmath>
 #include <cstring>
 #include <exception>
-#include <format>
 #include <limits>
 #include <new>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "base/format.h"
 #include "trainer/collective/float_environment.h"
 #include "trainer/collective/float_loops.h"
 #include "trainer/runtime/learner_session.h"
@@ -33,6 +33,7 @@ using pliant::DType;
 using pliant::Error;
 using pliant::ErrorCode;
 using pliant::Fail;
+using pliant::Format;
 using pliant::Invalid;
 using pliant::LearnerSession;
 using pliant::Result;
@@ -99,12 +100,12 @@ Result<LearnerSession*> SessionOf(const pliant_learner* learner) {
 // Takes over what the caller knows of a struct; the rest is zero.
 template <typename T>
 Result<T> Read(const T* from, const char* name) {
-  if (from == nullptr) return Invalid(std::format("{} is NULL", name));
+  if (from == nullptr) return Invalid(Format("{} is NULL", name));
   T copy{};
   std::size_t size = 0;
   std::memcpy(&size, from, sizeof size);
   if (size < sizeof size) {
-    return Invalid(std::format("{}->struct_size is {}: it must be its sizeof", name, size));
+    return Invalid(Format("{}->struct_size is {}: it must be its sizeof", name, size));
   }
   std::memcpy(&copy, from, std::min(size, sizeof copy));
   return copy;
@@ -132,7 +133,7 @@ Result<TensorRole> RoleOf(std::int32_t role) {
     case PLIANT_STATE:
       return TensorRole::kState;
     default:
-      return Invalid(std::format("tensor->role is {}", role));
+      return Invalid(Format("tensor->role is {}", role));
   }
 }
 
@@ -155,13 +156,13 @@ Result<DType> DTypeOf(std::int32_t dtype) {
     case PLIANT_BOOL:
       return DType::kBool;
     default:
-      return Invalid(std::format("dtype is {}", dtype));
+      return Invalid(Format("dtype is {}", dtype));
   }
 }
 
 Status CheckDevice(std::int32_t device) {
   if (device == PLIANT_CPU || device == PLIANT_CUDA) return {};
-  return Invalid(std::format("device is {}", device));
+  return Invalid(Format("device is {}", device));
 }
 
 // Its bytes are where the caller said, on whatever device that is.
@@ -169,7 +170,7 @@ Result<pliant::BoundTensor> TensorOf(const pliant_tensor& tensor) {
   if (tensor.name == nullptr || *tensor.name == '\0') return Invalid("tensor->name is missing");
   const std::string name = tensor.name;
   const auto wrong = [&](std::string_view what) {
-    return Invalid(std::format("tensor {}: {}", name, what));
+    return Invalid(Format("tensor {}: {}", name, what));
   };
   RETURN_IF_ERROR(CheckDevice(tensor.device));
   ASSIGN_OR_RETURN(const TensorRole role, RoleOf(tensor.role));
@@ -217,8 +218,7 @@ Result<BoundProgram*> ProgramWith(const pliant_learner* learner, std::int32_t fi
   ASSIGN_OR_RETURN(BoundProgram* const program, ProgramAt(learner, {Work::Kind::kTrain}));
   const auto most = static_cast<std::int64_t>(program->parameters());
   if (first < 0 || count < 0 || std::int64_t{first} + count > most) {
-    return Invalid(
-        std::format("parameters {} to {} of {}", first, std::int64_t{first} + count, most));
+    return Invalid(Format("parameters {} to {} of {}", first, std::int64_t{first} + count, most));
   }
   return program;
 }
@@ -342,7 +342,7 @@ bool AddAllScaled(BoundProgram& program, const void* const* data, std::int32_t d
 
 Status CheckGradientType(std::int32_t dtype) {
   if (dtype == PLIANT_FLOAT32 || dtype == PLIANT_FLOAT64) return {};
-  return Invalid(std::format("a gradient's dtype is {}: float32 and float64 are taken", dtype));
+  return Invalid(Format("a gradient's dtype is {}: float32 and float64 are taken", dtype));
 }
 
 }  // namespace
@@ -615,7 +615,7 @@ pliant_status pliant_leave(pliant_learner* learner) {
 pliant_status pliant_request_learners(pliant_learner* learner, int32_t learners) {
   return Guarded([&]() -> Result<pliant_status> {
     ASSIGN_OR_RETURN(LearnerSession* const session, SessionOf(learner));
-    if (learners < 0) return Invalid(std::format("learners is {}", learners));
+    if (learners < 0) return Invalid(Format("learners is {}", learners));
     session->AskForLearners(learners);
     return PLIANT_OK;
   });

@@ -1,20 +1,21 @@
 #include "trainer/runtime/program_watch.h"
 
-#include <format>
 #include <utility>
+
+#include "base/format.h"
 
 namespace pliant {
 
 std::string ToString(const ProgramCall& call) {
   switch (call.kind) {
     case ProgramCall::Kind::kTrain:
-      return std::format("shard {} of step {}", call.shard, call.step + 1);
+      return Format("shard {} of step {}", call.shard, call.step + 1);
     case ProgramCall::Kind::kEvaluate:
-      return std::format("shard {} of the evaluation after step {}", call.shard, call.step);
+      return Format("shard {} of the evaluation after step {}", call.shard, call.step);
     case ProgramCall::Kind::kCommit:
-      return std::format("the update of step {}", call.step + 1);
+      return Format("the update of step {}", call.step + 1);
     case ProgramCall::Kind::kEvaluated:
-      return std::format("what follows the evaluation after step {}", call.step);
+      return Format("what follows the evaluation after step {}", call.step);
     case ProgramCall::Kind::kLoad:
       return "a state that it was given";
   }
@@ -33,7 +34,7 @@ std::optional<std::string> ProgramWatch::Look(const std::optional<ProgramCall>& 
     return std::nullopt;
   }
   if (now - since_ < most_) return std::nullopt;
-  return std::format(
+  return Format(
       "StepTimeout: its program has worked at {} for {:.0f} s: it hangs, or needs a longer "
       "spec.stepTimeoutSeconds",
       ToString(*call), ToSeconds(now - since_));

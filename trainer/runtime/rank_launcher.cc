@@ -7,7 +7,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
-#include <format>
 #include <fstream>
 #include <memory>
 #include <ranges>
@@ -21,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/format.h"
 #include "base/log.h"
 #include "base/real_event_loop.h"
 #include "trainer/runtime/run_learner.h"
@@ -64,7 +64,7 @@ int ExitCodeOf(int status) {
 }
 
 std::filesystem::path TerminationLogOf(const std::string& folder, int rank) {
-  return std::filesystem::path(folder) / std::format("termination-{}", rank);
+  return std::filesystem::path(folder) / Format("termination-{}", rank);
 }
 
 // One process, and the descriptor that tells when it has ended.
@@ -87,7 +87,7 @@ class Launcher {
     for (int rank = 0; rank < std::ssize(ranks_); ++rank) {
       if (!Start(rank, nonce)) {
         Stop(SIGKILL);
-        return Refuse(std::format("start rank {}", rank));
+        return Refuse(Format("start rank {}", rank));
       }
     }
     StopSignals signals(loop_, [this](int signal) {
@@ -114,7 +114,7 @@ class Launcher {
       inherited.emplace_back(*variable);
     std::vector<std::string> variables =
         EnvironmentOfRank(inherited, rank, static_cast<int>(std::ssize(ranks_)), nonce, folder_);
-    variables.push_back(std::format("{}={}", kLauncher, ::getpid()));
+    variables.push_back(Format("{}={}", kLauncher, ::getpid()));
     std::vector<std::string> arguments = Arguments();
     Rank& started = ranks_[static_cast<std::size_t>(rank)];
     errno = ::posix_spawn(&started.process, "/proc/self/exe", nullptr, nullptr,
@@ -195,8 +195,8 @@ std::vector<std::string> EnvironmentOfRank(const std::vector<std::string>& envir
     }
     if (!std::ranges::contains(own, name)) result.push_back(variable);
   }
-  result.push_back(std::format("{}={}", kLocalRank, rank));
-  result.push_back(std::format("PLIANT_NONCE={}", nonce));
+  result.push_back(Format("{}={}", kLocalRank, rank));
+  result.push_back(Format("PLIANT_NONCE={}", nonce));
   result.push_back("PLIANT_TERMINATION_LOG=" + TerminationLogOf(folder, rank).string());
   result.push_back("PLIANT_SHARED_MEMORY_DIR=" + shared);
   result.push_back("CUDA_VISIBLE_DEVICES=" + gpu);

@@ -1,10 +1,10 @@
 #include "trainer/runtime/replay_checker.h"
 
 #include <algorithm>
-#include <format>
 #include <ranges>
 #include <utility>
 
+#include "base/format.h"
 #include "base/log.h"
 #include "trainer/checkpoint/state_difference.h"
 
@@ -20,7 +20,7 @@ Result<std::unique_ptr<ReplayChecker>> ReplayChecker::Open(EventLoop& loop, Chec
   // Of one step it is the last: what a newer membership wrote, or what an evaluation left.
   const auto from = std::ranges::find_last(steps, range.from, &StoredCheckpoint::step);
   if (from.empty()) {
-    return Fail(ErrorCode::kNotFound, std::format("no checkpoint of step {}", range.from));
+    return Fail(ErrorCode::kNotFound, Format("no checkpoint of step {}", range.from));
   }
   checker->from_ = from.front();
   for (StoredCheckpoint& stored : steps) {
@@ -35,7 +35,7 @@ Result<std::unique_ptr<ReplayChecker>> ReplayChecker::Open(EventLoop& loop, Chec
   checker->final_ = range.to == 0 && ReadFinal(store).has_value();
   if (checker->targets_.empty() && !checker->final_) {
     return Fail(ErrorCode::kNotFound,
-                std::format("no later checkpoint than that of step {} to compare", range.from));
+                Format("no later checkpoint than that of step {} to compare", range.from));
   }
   return checker;
 }
@@ -64,7 +64,7 @@ void ReplayChecker::CompareUpTo(const TrainingPosition& position, const StateDic
     Judge(then.step,
           then.tick == position.tick
               ? CompareWith(then, now)
-              : Fail(ErrorCode::kUnavailable, std::format("step {} was passed over", then.step)));
+              : Fail(ErrorCode::kUnavailable, Format("step {} was passed over", then.step)));
   }
 }
 
@@ -73,7 +73,7 @@ Status ReplayChecker::CompareWith(const StoredCheckpoint& then, const StateDict&
   ASSIGN_OR_RETURN(const StateCopy written, LoadVerified(store_, then, manifest));
   const auto difference = FindDifference(written.view(), now);
   if (!difference) return {};
-  return Fail(ErrorCode::kCorrupt, std::format("{}: {}", then.name, ToString(*difference)));
+  return Fail(ErrorCode::kCorrupt, Format("{}: {}", then.name, ToString(*difference)));
 }
 
 void ReplayChecker::Judge(std::uint64_t step, const Status& same) {
@@ -81,7 +81,7 @@ void ReplayChecker::Judge(std::uint64_t step, const Status& same) {
   ++compared_;
   log::Info("computed again, with the same bits", {{"step", step}});
   if (!targets_.empty() || final_) return;
-  Say(std::format("{} checkpoints after step {} are the same bits", compared_, from_.step));
+  Say(Format("{} checkpoints after step {} are the same bits", compared_, from_.step));
 }
 
 void ReplayChecker::Say(Result<std::string> verdict) {
@@ -99,9 +99,9 @@ void ReplayChecker::ExportFinal(CheckpointLabel label, std::shared_ptr<const Sta
     Judge(label.position.step,
           same ? Status{}
                : Fail(ErrorCode::kCorrupt,
-                      std::format("the final model differs: its parameters' hash is {}, and {} "
-                                  "when computed again",
-                                  then ? then->parameters_sha256 : "unknown", now)));
+                      Format("the final model differs: its parameters' hash is {}, and {} "
+                             "when computed again",
+                             then ? then->parameters_sha256 : "unknown", now)));
   }
   Answer<Manifest>(
       std::move(done),

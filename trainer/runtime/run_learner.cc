@@ -3,7 +3,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
-#include <format>
 #include <functional>
 #include <memory>
 #include <new>
@@ -13,6 +12,7 @@
 #include <utility>
 
 #include "base/file.h"
+#include "base/format.h"
 #include "base/http_server.h"
 #include "base/log.h"
 #include "base/real_event_loop.h"
@@ -139,10 +139,10 @@ Result<ShardFolder> MakeFolder(const ProgramInfo& info, const RunLearnerOptions&
   const std::size_t bytes = ShardFolder::BytesFor(info.gradient_elements, shards_most);
   const auto no_room = [&](std::string_view why) {
     return Fail(ErrorCode::kUnavailable,
-                std::format("no room for the gradients of {} shards, {} bytes: {}. A higher memory "
-                            "limit of the learner's container helps, or a higher "
-                            "spec.elastic.minLearners",
-                            shards_most, bytes, why));
+                Format("no room for the gradients of {} shards, {} bytes: {}. A higher memory "
+                       "limit of the learner's container helps, or a higher "
+                       "spec.elastic.minLearners",
+                       shards_most, bytes, why));
   };
   // A limit that is met ends the process without a word: this is what its log ends with.
   log::Info("takes the memory for gradients", {{"bytes", bytes}, {"shards", shards_most}});
@@ -180,7 +180,7 @@ std::uint64_t DrawNonce() {
 std::unique_ptr<KeptOutput> KeptOutput::Of(const LearnerEnvironment& environment) {
   if (!environment.coordinator) return nullptr;
   std::string name = environment.learner + "-" + environment.pod_uid;
-  if (environment.local_rank > 0) name += std::format(".{}", environment.local_rank);
+  if (environment.local_rank > 0) name += Format(".{}", environment.local_rank);
   const std::filesystem::path file =
       environment.checkpoint_dir / environment.job_uid / "logs" / (name + ".log");
   return std::unique_ptr<KeptOutput>(new KeptOutput(NewOutputKeeper(file)));
@@ -197,14 +197,14 @@ Status CheckCheckpointFolder(const LearnerEnvironment& environment) {
   const std::filesystem::path folder = environment.checkpoint_dir / environment.job_uid;
   const auto refuse = [&](std::string_view why) {
     return Invalid(
-        std::format("checkpoints cannot be written to {}: {}. Name another folder by the "
-                    "program's setting or PLIANT_CHECKPOINT_DIR",
-                    folder.string(), why));
+        Format("checkpoints cannot be written to {}: {}. Name another folder by the "
+               "program's setting or PLIANT_CHECKPOINT_DIR",
+               folder.string(), why));
   };
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) return refuse(error.message());
-  const std::filesystem::path probe = folder / std::format(".probe-{:x}", DrawNonce());
+  const std::filesystem::path probe = folder / Format(".probe-{:x}", DrawNonce());
   const Status written = WriteFileAtomically(probe, "can this folder be written to?\n");
   std::filesystem::remove(probe, error);
   if (!written) return refuse(written.error().message);
@@ -276,8 +276,7 @@ int RunLearner(Program& program, const RunLearnerOptions& options) {
   std::optional<ResumeSource> resume;
   if (!environment.resume_from.empty()) resume = ResumeFromFolder(environment.resume_from);
   const auto checkpointer = NewThreadedCheckpointer(
-      loop, std::make_unique<FileStore>(folder, std::format("{:x}", DrawNonce())),
-      std::move(resume));
+      loop, std::make_unique<FileStore>(folder, Format("{:x}", DrawNonce())), std::move(resume));
   const auto metrics_file = NewBackgroundMetrics(NewMetricsFile(folder / "metrics.jsonl"));
   const auto metrics = NewShownMetrics(*metrics_file, options.on_metrics_line);
   auto shard_folder = MakeFolder(program.info(), options, gradients);
@@ -289,7 +288,7 @@ int RunLearner(Program& program, const RunLearnerOptions& options) {
   std::unique_ptr<SampleLedger> ledger;
   if (!environment.ledger_dir.empty()) {
     std::string name = environment.learner;
-    if (environment.local_rank > 0) name += std::format(".{}", environment.local_rank);
+    if (environment.local_rank > 0) name += Format(".{}", environment.local_rank);
     auto made = NewSampleLedgerFile(environment.ledger_dir / (name + ".jsonl"));
     if (!made) return refuse(made.error());
     ledger = *std::move(made);

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
-#include <format>
 #include <functional>
 #include <string_view>
 #include <utility>
 
 #include "base/check.h"
+#include "base/format.h"
 #include "trainer/checkpoint/state_slice.h"
 
 namespace pliant {
@@ -99,7 +99,7 @@ Result<std::vector<std::uint32_t>> PlacesIn(const StateDict& shape, const StateD
     const auto place = place_of.find(tensor.name);
     if (place == place_of.end() || shape[place->second].dtype != tensor.dtype ||
         shape[place->second].shape != tensor.shape) {
-      return Invalid(std::format("tensor {} is not of this model, or another there", tensor.name));
+      return Invalid(Format("tensor {} is not of this model, or another there", tensor.name));
     }
     places.push_back(place->second);
   }
@@ -139,7 +139,7 @@ Status PartsReceiver::OnFrame(int member, const Frame& frame) {
     const StateDict& tensors = state_->view();
     for (std::size_t i = 0; done() && i < tensors.size(); ++i) {
       if (arrivals_[i].bytes == tensors[i].bytes.size()) continue;
-      return Invalid(std::format("tensor {} is in no part", tensors[i].name));
+      return Invalid(Format("tensor {} is in no part", tensors[i].name));
     }
     return {};
   }

@@ -5,13 +5,13 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
-#include <format>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/format.h"
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/checkpoint/file_store.h"
 #include "trainer/checkpoint/stored_checkpoint.h"
@@ -81,7 +81,7 @@ Result<std::vector<Found>> LookInJob(const fs::path& job) {
 Result<std::vector<Found>> LookInto(const fs::path& folder) {
   std::error_code error;
   if (!fs::is_directory(folder, error)) {
-    return Fail(ErrorCode::kNotFound, std::format("{}: no such folder", folder.string()));
+    return Fail(ErrorCode::kNotFound, Format("{}: no such folder", folder.string()));
   }
   const fs::path path = fs::canonical(folder, error);
   if (const std::string name = path.filename().string(); IsCheckpointName(name)) {
@@ -103,7 +103,7 @@ Result<std::vector<Found>> LookInto(const fs::path& folder) {
   }
   if (all.empty()) {
     return Fail(ErrorCode::kNotFound,
-                std::format("{}: no checkpoint, nor a job's folder that has one", path.string()));
+                Format("{}: no checkpoint, nor a job's folder that has one", path.string()));
   }
   return all;
 }
@@ -113,7 +113,7 @@ std::string SizeText(std::uint64_t bytes) {
   auto size = static_cast<double>(bytes);
   std::size_t unit = 0;
   for (; size >= 1024 && unit + 1 < kUnits.size(); ++unit) size /= 1024;
-  return unit == 0 ? std::format("{} B", bytes) : std::format("{:.1f} {}", size, kUnits[unit]);
+  return unit == 0 ? Format("{} B", bytes) : Format("{:.1f} {}", size, kUnits[unit]);
 }
 
 Json ToJson(const Found& found) {
@@ -155,7 +155,7 @@ void PrintTable(const std::vector<Found>& all, std::ostream& out) {
   for (const auto& row : rows) {
     std::string line;
     for (std::size_t i = 0; i < row.size(); ++i)
-      line += i + 1 < row.size() ? std::format("{:<{}}  ", row[i], widths[i]) : row[i];
+      line += i + 1 < row.size() ? Format("{:<{}}  ", row[i], widths[i]) : row[i];
     out << line << '\n';
   }
 }
@@ -190,7 +190,7 @@ Result<int> Export(const fs::path& folder, const fs::path& file, bool as_json, s
   for (const Found& found : all) {
     if (found.job != all.front().job) {
       return Invalid(
-          std::format("{}: it holds the checkpoints of several jobs: name one", folder.string()));
+          Format("{}: it holds the checkpoints of several jobs: name one", folder.string()));
     }
   }
   for (const Found& found : all) {
@@ -213,8 +213,8 @@ Result<int> Export(const fs::path& folder, const fs::path& file, bool as_json, s
       json["exportedTo"] = to.string();
       out << json.dump(2) << '\n';
     } else {
-      out << std::format("{} (step {}) exported to {}\n", found.stored.name,
-                         found.manifest->position.step, file.string());
+      out << Format("{} (step {}) exported to {}\n", found.stored.name,
+                    found.manifest->position.step, file.string());
     }
     return kFine;
   }

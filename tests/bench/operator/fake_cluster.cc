@@ -4,12 +4,12 @@
 #include <chrono>
 #include <condition_variable>
 #include <filesystem>
-#include <format>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "base/check.h"
+#include "base/format.h"
 #include "base/log.h"
 #include "operator/api/time.h"
 #include "operator/controller/action_runner.h"
@@ -85,7 +85,7 @@ FakeCluster::~FakeCluster() {
 
 void FakeCluster::AddNodes(const std::string& label, int count, int gpus) {
   for (int i = 0; i < count; ++i) {
-    const std::string name = std::format("bench-{}-{:04}", label, i);
+    const std::string name = Format("bench-{}-{:04}", label, i);
     const auto made = client_.Create(
         kube::kNodes, {{"metadata", {{"name", name}, {"labels", {{"bench", label}}}}}});
     CHECK(made.has_value() || made.error().code == ErrorCode::kAlreadyExists, "a node can be made");
@@ -247,7 +247,7 @@ void FakeCluster::Complete(const std::string& job) {
 }
 
 std::string FakeCluster::Listen(const api::Pod& pod) {
-  const std::string address = std::format("127.7.{}.{}", addresses_ / 250, addresses_ % 250 + 1);
+  const std::string address = Format("127.7.{}.{}", addresses_ / 250, addresses_ % 250 + 1);
   ++addresses_;
   Coordinator& coordinator = coordinators_[address];
   coordinator.job_uid = pod.meta.owner_uid;
@@ -293,8 +293,7 @@ ServerResponse FakeCluster::Progress(const std::string& address) {
   json report = {
       {"term", coordinator.term},
       {"state", coordinator.members.empty() ? "Waiting" : "Running"},
-      {"membership",
-       {{"id", std::format("{}.1", coordinator.term)}, {"learners", coordinator.members}}},
+      {"membership", {{"id", Format("{}.1", coordinator.term)}, {"learners", coordinator.members}}},
       {"step", 1}};
   if (!coordinator.stamp.is_null()) report["planAccepted"] = coordinator.stamp;
   return {.body = report.dump()};

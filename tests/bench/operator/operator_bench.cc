@@ -12,7 +12,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <format>
 #include <fstream>
 #include <functional>
 #include <iostream>
@@ -26,6 +25,7 @@
 #include <tuple>
 
 #include "base/check.h"
+#include "base/format.h"
 #include "base/log.h"
 #include "operator/controller/action_runner.h"
 #include "operator/controller/key_store.h"
@@ -136,7 +136,7 @@ class Bench {
         client_, kSystem,
         std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now()));
     CHECK(keys.has_value(), "there are keys");
-    folder_ = std::filesystem::temp_directory_path() / std::format("operator-bench-{}", getpid());
+    folder_ = std::filesystem::temp_directory_path() / Format("operator-bench-{}", getpid());
     cluster_.emplace(client_, *keys, folder_);
     cluster_->AddNodes("elastic", 4, 8);
     cluster_->AddNodes("queue", 2, 8);
@@ -148,9 +148,9 @@ class Bench {
     const int count = 1'000;
     const double began = Elapsed();
     ForEach(count, [&](int i) {
-      std::ignore = client_.Create(
-          kube::kConfigMaps,
-          {{"metadata", {{"namespace", kNamespace}, {"name", std::format("c-{}", i)}}}});
+      std::ignore =
+          client_.Create(kube::kConfigMaps,
+                         {{"metadata", {{"namespace", kNamespace}, {"name", Format("c-{}", i)}}}});
     });
     Report({.name = "API server alone: objects created by 8 clients",
             .value = count / (Elapsed() - began),
@@ -160,9 +160,9 @@ class Bench {
 
   void Start(int replica) {
     replicas_[replica].emplace(std::vector<std::string>{
-        std::format("--namespace={}", kSystem), "--coordinator-image=pliant:1",
-        std::format("--identity=replica-{}", replica),
-        std::format("--http-address=127.0.0.1:{}", kPort + replica), "--log-level=warning",
+        Format("--namespace={}", kSystem), "--coordinator-image=pliant:1",
+        Format("--identity=replica-{}", replica),
+        Format("--http-address=127.0.0.1:{}", kPort + replica), "--log-level=warning",
         std::string("--kubeconfig=") + std::getenv("PLIANT_TEST_KUBECONFIG")});
   }
 
@@ -179,7 +179,7 @@ class Bench {
   }
 
   void RunElasticJobs() {
-    for (int i = 0; i < kElasticJobs; ++i) Submit(std::format("elastic-{}", i), "elastic", 1, 16);
+    for (int i = 0; i < kElasticJobs; ++i) Submit(Format("elastic-{}", i), "elastic", 1, 16);
     CHECK(WaitUntil([&] { return cluster_->running_learners() == 32; }, 120s),
           "the elastic jobs get all GPUs of their nodes");
     std::this_thread::sleep_for(3s);
@@ -195,7 +195,7 @@ class Bench {
     for (int queue = 0; queue < sizes_.queues; ++queue) {
       const auto add = [&](const char* kind, int count, double pause, int gpus) {
         for (int i = 0; i < count; ++i) {
-          jobs.push_back({(i + 1) * pause, std::format("{}-{}-{}", kind, queue, i), gpus});
+          jobs.push_back({(i + 1) * pause, Format("{}-{}-{}", kind, queue, i), gpus});
         }
       };
       add("small", sizes_.small, 0.1, 1);
@@ -217,9 +217,9 @@ class Bench {
     const bool done = WaitUntil([&] { return cluster_->admitted() - before >= count; }, 240s);
     const double took = Elapsed() - began;
     // Kueue's figure is of the same jobs under quota, each run to its end as well.
-    Report({.name = std::format("admission (template checked, status written) of {} jobs, Kueue's "
-                                "baseline generator",
-                                count),
+    Report({.name = Format("admission (template checked, status written) of {} jobs, Kueue's "
+                           "baseline generator",
+                           count),
             .value = (cluster_->admitted() - before) / took,
             .unit = "jobs/s",
             .rival = 42.7,
@@ -255,7 +255,7 @@ class Bench {
       const double began = Elapsed();
       const bool up = edit % 2 == 0;
       const auto patched = client_.Patch(
-          controller::kJobs, {kNamespace, std::format("elastic-{}", edit / 2 % kElasticJobs)},
+          controller::kJobs, {kNamespace, Format("elastic-{}", edit / 2 % kElasticJobs)},
           kube::PatchType::kMerge, {{"spec", {{"priority", up ? 10'000 : 5'000}}}});
       const bool planned =
           patched && WaitUntil([&] { return cluster_->last_size_change() > began; }, kEditMost);
@@ -283,7 +283,7 @@ class Bench {
                                   const Histogram& after) {
       for (const auto& [name, quantile] : {std::pair("p50", 0.5), std::pair("p99", 0.99)}) {
         const std::optional<double> seconds = QuantileOf(before, after, quantile);
-        Report({.name = std::format("{}, {}", what, name),
+        Report({.name = Format("{}, {}", what, name),
                 .value = seconds ? std::optional(1000 * *seconds) : std::nullopt,
                 .unit = "ms"},
                rows_);
@@ -315,8 +315,8 @@ class Bench {
             .rival = 3900,
             .aim = 200},
            rows_);
-    Report({.name = std::format("priority edits without effect within {} s, each counted as such",
-                                kEditMost.count()),
+    Report({.name = Format("priority edits without effect within {} s, each counted as such",
+                           kEditMost.count()),
             .value = without_effect,
             .unit = "",
             .aim = 0},
@@ -346,7 +346,7 @@ class Bench {
             .value = Resident(0) - rss_before,
             .unit = "MiB"},
            rows_);
-    ReportCpuTimes(std::format("{:.0f} s of edits", took), cpu_before, cpu_after);
+    ReportCpuTimes(Format("{:.0f} s of edits", took), cpu_before, cpu_after);
   }
 
   // Until no job has changed for a while.
@@ -368,11 +368,10 @@ class Bench {
   void MeasureColdStart() {
     ForEach(sizes_.pods, [&](int i) {
       std::ignore = client_.Create(
-          kube::kPods,
-          {{"metadata", {{"namespace", kNamespace}, {"name", std::format("other-{}", i)}}},
-           {"spec",
-            {{"nodeName", "bench-elsewhere"},
-             {"containers", json::array({{{"name", "c"}, {"image", "x:1"}}})}}}});
+          kube::kPods, {{"metadata", {{"namespace", kNamespace}, {"name", Format("other-{}", i)}}},
+                        {"spec",
+                         {{"nodeName", "bench-elsewhere"},
+                          {"containers", json::array({{{"name", "c"}, {"image", "x:1"}}})}}}});
     });
     replicas_[0]->Kill();
     const std::int64_t pods_before = cluster_->pods_made_or_gone();
@@ -381,7 +380,7 @@ class Bench {
     const CpuTimes cpu_before = ReadCpuTimes();
     CHECK(WaitUntil([&] { return Get(0, "/readyz").has_value(); }, 120s), "the operator is ready");
     const CpuTimes cpu_after = ReadCpuTimes();
-    Report({.name = std::format("cold start with all jobs and {} pods: synced", sizes_.pods),
+    Report({.name = Format("cold start with all jobs and {} pods: synced", sizes_.pods),
             .value = Elapsed() - began,
             .unit = "s",
             .aim = 5},
@@ -463,11 +462,10 @@ class Bench {
 
   // The coordinators of those that train tell of no further step: no figure is due.
   void MeasureIdle() {
-    const std::string what =
-        std::format("writes in {} s in which nothing changes", sizes_.idle.count());
+    const std::string what = Format("writes in {} s in which nothing changes", sizes_.idle.count());
     std::this_thread::sleep_for(45s);  // what is late: figures may wait for 40 s
-    ReportIdle(std::format("{} while {} jobs train, besides the lease", what, kElasticJobs));
-    for (int i = 0; i < kElasticJobs; ++i) cluster_->Complete(std::format("elastic-{}", i));
+    ReportIdle(Format("{} while {} jobs train, besides the lease", what, kElasticJobs));
+    for (int i = 0; i < kElasticJobs; ++i) cluster_->Complete(Format("elastic-{}", i));
     std::this_thread::sleep_for(30s);
     ReportIdle(what + ", besides the lease");
   }
@@ -508,8 +506,8 @@ class Bench {
     MustRun();
     const CpuTimes cpu_after = ReadCpuTimes();
     const std::string what =
-        std::format("{} jobs and pods that came and went, after {:.0f} before them",
-                    objects - std::llround(1000 * heap.front().first), 1000 * heap.front().first);
+        Format("{} jobs and pods that came and went, after {:.0f} before them",
+               objects - std::llround(1000 * heap.front().first), 1000 * heap.front().first);
     Report({.name = "growth of what is allocated by " + what,
             .value = SlopeOf(heap),
             .unit = "KiB per 1,000",
@@ -526,7 +524,7 @@ class Bench {
   void ChurnOnce(std::int64_t& objects) {
     constexpr int kCount = 100;
     const std::int64_t made = objects;
-    const auto name = [made](int i) { return std::format("churn-{}-{}", made, i); };
+    const auto name = [made](int i) { return Format("churn-{}-{}", made, i); };
     ForEach(kCount, [&](int i) {
       Submit(name(i), "nowhere", 1, 1);
       std::ignore = client_.Create(
@@ -562,7 +560,7 @@ class Bench {
   void ReportCpuTimes(const std::string& during, const CpuTimes& before, const CpuTimes& after) {
     for (const auto& [name, seconds] : after) {
       if (!before.contains(name)) continue;
-      Report({.name = std::format("processor time in {}: {}", during, name),
+      Report({.name = Format("processor time in {}: {}", during, name),
               .value = seconds - before.at(name),
               .unit = "s"},
              rows_);
@@ -611,7 +609,7 @@ class Bench {
   }
 
   std::optional<std::string> Get(int replica, const std::string& path) {
-    const kube::Config config{.server = std::format("http://127.0.0.1:{}", kPort + replica)};
+    const kube::Config config{.server = Format("http://127.0.0.1:{}", kPort + replica)};
     const auto transport = kube::CpprestTransport::Make(config);
     if (!transport) return std::nullopt;
     const auto answer = (*transport)->Send({.target = path, .deadline = 5s});

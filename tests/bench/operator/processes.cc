@@ -1,11 +1,12 @@
 #include "tests/bench/operator/processes.h"
 
-#include <format>
 #include <fstream>
 #include <iterator>
 #include <sstream>
 
 #include <unistd.h>
+
+#include "base/format.h"
 
 namespace pliant::bench {
 namespace {
@@ -18,7 +19,7 @@ std::string ReadFile(const std::string& path) {
 }  // namespace
 
 std::optional<double> CpuSeconds(pid_t pid) {
-  const std::string stat = ReadFile(std::format("/proc/{}/stat", pid));
+  const std::string stat = ReadFile(Format("/proc/{}/stat", pid));
   // The second field is the program's name in parentheses, which may hold anything.
   const std::size_t name_end = stat.rfind(')');
   if (name_end == std::string::npos) return std::nullopt;
@@ -32,7 +33,7 @@ std::optional<double> CpuSeconds(pid_t pid) {
 }
 
 double ResidentMiB(pid_t pid) {
-  std::ifstream status(std::format("/proc/{}/status", pid));
+  std::ifstream status(Format("/proc/{}/status", pid));
   for (std::string line; std::getline(status, line);) {
     if (line.starts_with("VmRSS:")) return std::stod(line.substr(6)) / 1024;
   }

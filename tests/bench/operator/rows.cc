@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <format>
 #include <fstream>
 #include <nlohmann/json.hpp>
+
+#include "base/format.h"
 
 namespace pliant::bench {
 namespace {
@@ -27,13 +28,13 @@ bool IsMet(const Row& row) {
 }
 
 std::string Line(const Row& row) {
-  const std::string value = row.value ? std::format("{:.2f}", *row.value) : "no samples";
-  std::string text = std::format("{:58} {:>10} {}", row.name, value, row.unit);
+  const std::string value = row.value ? Format("{:.2f}", *row.value) : "no samples";
+  std::string text = Format("{:58} {:>10} {}", row.name, value, row.unit);
   if (row.rival && row.value) {
-    text += std::format("   rival {:.2f}, {:.2f} x", *row.rival,
-                        RatioTo(*row.rival, *row.value, row.more_is_better));
+    text += Format("   rival {:.2f}, {:.2f} x", *row.rival,
+                   RatioTo(*row.rival, *row.value, row.more_is_better));
   }
-  if (row.aim) text += std::format("   (aim {}: {})", *row.aim, IsMet(row) ? "met" : "missed");
+  if (row.aim) text += Format("   (aim {}: {})", *row.aim, IsMet(row) ? "met" : "missed");
   return text;
 }
 

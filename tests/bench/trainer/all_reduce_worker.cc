@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <format>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -22,6 +21,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/format.h"
 #include "base/real_event_loop.h"
 #include "trainer/collective/reduction.h"
 #include "trainer/collective/shared_memory.h"
@@ -33,7 +33,7 @@ namespace {
 
 constexpr MembershipId kMembership{.term = 1, .counter = 1};
 
-LearnerId IdOf(int rank) { return {.name = std::format("learner-{}", rank), .nonce = 1}; }
+LearnerId IdOf(int rank) { return {.name = Format("learner-{}", rank), .nonce = 1}; }
 
 std::unique_ptr<PeerTransport> NewTransport(RealEventLoop& loop, SharedMemory& memory, int rank,
                                             const std::string& kind, const std::string& folder) {

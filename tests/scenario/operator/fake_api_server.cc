@@ -1,6 +1,6 @@
 #include "tests/scenario/operator/fake_api_server.h"
 
-#include <format>
+#include "base/format.h"
 
 namespace pliant {
 namespace {
@@ -84,7 +84,7 @@ void FakeApiServer::Store(const std::string& path, Object object) {
 }
 
 void FakeApiServer::Put(const std::string& path, Object object) {
-  object["metadata"]["uid"] = std::format("{:05x}-uid", ++version_);
+  object["metadata"]["uid"] = Format("{:05x}-uid", ++version_);
   object["metadata"]["generation"] = 1;
   Store(path, std::move(object));
 }

@@ -2,12 +2,12 @@
 
 #include <chrono>
 #include <cstddef>
-#include <format>
 #include <functional>
 #include <string>
 
 #include <gtest/gtest.h>
 
+#include "base/format.h"
 #include "base/log.h"
 #include "tests/kube/live_bytes.h"
 #include "tests/scenario/operator/operator_world.h"
@@ -26,7 +26,7 @@ std::ptrdiff_t HeldAfter(int jobs, const Life& life) {
   OperatorWorld world({{"gpu-1", 4}});
   world.StartOperator();
   for (int i = 0; i < jobs; ++i) {
-    const std::string job = std::format("job-{:02}", i);
+    const std::string job = Format("job-{:02}", i);
     life(world, job);
     world.Metrics();
     world.RemoveJob(job);

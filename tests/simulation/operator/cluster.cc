@@ -2,21 +2,18 @@
 
 #include <algorithm>
 #include <chrono>
-#include <format>
 #include <utility>
 
+#include "base/format.h"
 #include "operator/controller/names.h"
+#include "tests/simulation/operator/objects.h"
 
 namespace pliant::operator_sim {
 namespace {
 
 using namespace std::chrono_literals;
 
-constexpr const char* kPods = "/api/v1/pods";
-
 std::string NodePath(const std::string& name) { return "/api/v1/nodes/" + name; }
-
-std::string UidOf(const Json& object) { return object.at("metadata").at("uid"); }
 
 bool IsDeleting(const Json& object) { return object.at("metadata").contains("deletionTimestamp"); }
 
@@ -235,7 +232,7 @@ void Cluster::Start(const std::string& path, const Json& pod) {
   program = {.uid = uid,
              .node = BoundTo(pod),
              .address = ran ? program.address
-                            : std::format("10.1.{}.{}", addresses_ / 250, addresses_ % 250 + 1)};
+                            : Format("10.1.{}.{}", addresses_ / 250, addresses_ % 250 + 1)};
   if (!ran) ++addresses_;
   Pull(path, uid);
 }

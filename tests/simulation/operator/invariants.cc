@@ -1,17 +1,15 @@
 #include "tests/simulation/operator/invariants.h"
 
 #include <algorithm>
-#include <format>
 
+#include "base/format.h"
 #include "operator/controller/names.h"
+#include "tests/simulation/operator/objects.h"
 
 namespace pliant::operator_sim {
 namespace {
 
-constexpr const char* kPods = "/api/v1/pods";
 constexpr const char* kJobs = "/apis/pliant.dev/v1alpha1/elastictrainingjobs";
-
-std::string UidOf(const Json& object) { return object.at("metadata").at("uid"); }
 
 }  // namespace
 
@@ -34,22 +32,22 @@ void Invariants::OnJob(const Json& job) {
   const Json status = job.value("status", Json::object());
   const std::string phase = status.value("phase", "");
   if (seen.finished && phase != seen.phase) {
-    Violated(std::format("job {} was {} and is {}", seen.name, seen.phase, phase));
+    Violated(Format("job {} was {} and is {}", seen.name, seen.phase, phase));
   }
   seen.finished = phase == "Succeeded" || phase == "Failed";
   const int desired = status.value("desiredLearners", 0);
   const bool starts = phase == "Starting" && seen.phase != "Starting" && seen.learners == 0;
   const bool needs_minimum = starts || (always_minimum_ && desired > 0);
   if (desired > seen.most || (needs_minimum && desired < seen.least)) {
-    Violated(std::format("job {} is to have {} learners, and asked for {} to {}", seen.name,
-                         desired, seen.least, seen.most));
+    Violated(Format("job {} is to have {} learners, and asked for {} to {}", seen.name, desired,
+                    seen.least, seen.most));
   }
   seen.phase = phase;
   for (const char* counter : {"coordinatorTerm", "nextLearner", "restarts", "resizes"}) {
     const std::int64_t value = status.value(counter, std::int64_t{0});
     std::int64_t& before = seen.counters[counter];
     if (value < before) {
-      Violated(std::format("{} of job {} went from {} to {}", counter, seen.name, before, value));
+      Violated(Format("{} of job {} went from {} to {}", counter, seen.name, before, value));
     }
     before = value;
   }
@@ -58,7 +56,7 @@ void Invariants::OnJob(const Json& job) {
 void Invariants::OnPod(const std::string& path, const Json& pod) {
   const auto [name, is_new] = names_.try_emplace(path, UidOf(pod));
   if (name->second != UidOf(pod)) {
-    Violated(std::format("a second pod has the name {}", path));
+    Violated(Format("a second pod has the name {}", path));
     name->second = UidOf(pod);
   }
   const std::string uid = LabelOf(pod, controller::kLabelJobUid);
@@ -66,8 +64,8 @@ void Invariants::OnPod(const std::string& path, const Json& pod) {
     const std::string term = LabelOf(pod, controller::kLabelTerm);
     const auto leads = terms_.try_emplace({uid, term}, UidOf(pod)).first;
     if (leads->second != UidOf(pod)) {
-      Violated(std::format("{} is another coordinator of term {}: its memberships get ids again",
-                           path, term));
+      Violated(Format("{} is another coordinator of term {}: its memberships get ids again", path,
+                      term));
       leads->second = UidOf(pod);
     }
   }
@@ -75,7 +73,7 @@ void Invariants::OnPod(const std::string& path, const Json& pod) {
   JobSeen& job = jobs_[uid];
   if (is_new) ++job.learners;
   if (is_new && job.finished) {
-    Violated(std::format("{} was created for job {}, which is {}", path, job.name, job.phase));
+    Violated(Format("{} was created for job {}, which is {}", path, job.name, job.phase));
   }
   if (is_new) CheckSize(uid, job);
   if (!IsGated(pod) && !HasEnded(pod)) CheckNode(NodeOf(pod));
@@ -88,8 +86,7 @@ void Invariants::CheckNode(const std::string& node) {
     if (IsLearner(*pod) && !HasEnded(*pod) && !IsGated(*pod) && NodeOf(*pod) == node) ++held;
   }
   if (held > gpus_of_(node)) {
-    Violated(
-        std::format("{} learners may run on {}, which has {} GPUs", held, node, gpus_of_(node)));
+    Violated(Format("{} learners may run on {}, which has {} GPUs", held, node, gpus_of_(node)));
   }
 }
 
@@ -103,8 +100,8 @@ void Invariants::CheckSize(const std::string& job_uid, const JobSeen& job) {
     if (counts) ++gated;
   }
   if (gated > job.most) {
-    Violated(std::format("{} learners of job {} wait for a GPU, it asked for at most {}", gated,
-                         job.name, job.most));
+    Violated(Format("{} learners of job {} wait for a GPU, it asked for at most {}", gated,
+                    job.name, job.most));
   }
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <format>
 #include <functional>
 #include <map>
 #include <optional>
@@ -13,6 +12,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/format.h"
 #include "tests/simulation/operator/world.h"
 
 namespace pliant::operator_sim {
@@ -59,7 +59,7 @@ class Story {
     for (int i = 0; i < nodes; ++i) {
       const int gpus = 1 + Pick(4);
       gpus_ += gpus;
-      world_.cluster.AddNode(std::format("node-{}", i), gpus);
+      world_.cluster.AddNode(Format("node-{}", i), gpus);
     }
     mix_ = DrawMixture();
     world_.faults = {.cut = mix_.api,
@@ -103,16 +103,16 @@ class Story {
     world_.loop.RunFor(2min);
     if (world_.writes_besides_lease() != before) {
       return Complain(
-          std::format("{} writes while nothing changed", world_.writes_besides_lease() - before));
+          Format("{} writes while nothing changed", world_.writes_besides_lease() - before));
     }
     if (!AllEnded()) Complain("an ended job did not stay as it was");
     CheckWhatIsLeft();
   }
 
   std::string Describe() const {
-    return std::format("{} jobs, {:.0f} s, {} writes, {} deaths of the operator", wanted_.size(),
-                       ToSeconds(world_.loop.Now().time_since_epoch()), world_.writes(),
-                       world_.deaths());
+    return Format("{} jobs, {:.0f} s, {} writes, {} deaths of the operator", wanted_.size(),
+                  ToSeconds(world_.loop.Now().time_since_epoch()), world_.writes(),
+                  world_.deaths());
   }
 
  private:
@@ -153,7 +153,7 @@ class Story {
             .lose_images = maybe(0.03)};
   }
 
-  void SubmitOne() { Submit(std::format("job-{}", wanted_.size())); }
+  void SubmitOne() { Submit(Format("job-{}", wanted_.size())); }
 
   void Submit(const std::string& job) {
     TrainingOptions training{.steps = 40 + Pick(200),

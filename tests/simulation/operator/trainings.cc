@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <format>
 #include <utility>
 
+#include "base/format.h"
 #include "operator/controller/names.h"
 
 namespace pliant::operator_sim {
@@ -200,7 +200,7 @@ Result<kube::HttpResponse> Trainings::Call(const std::string& address,
     }
     const auto [known, is_new] = plans_.try_emplace({*pod, stamp}, request.body);
     if (!is_new && known->second != request.body && on_violation) {
-      on_violation(std::format("two plans {}.{} for {}", stamp.first, stamp.second, *pod));
+      on_violation(Format("two plans {}.{} for {}", stamp.first, stamp.second, *pod));
     }
     coordinator.accepted = stamp;
     coordinator.plan = plan.at("learners");
@@ -228,7 +228,7 @@ Json Trainings::Report(const std::string& uid, const Coordinator& coordinator) {
       {"term", coordinator.term},
       {"state", state},
       {"membership",
-       {{"id", std::format("{}.{}", training.term, training.counter)}, {"learners", members}}},
+       {{"id", Format("{}.{}", training.term, training.counter)}, {"learners", members}}},
       {"step", StepNow(training)},
       {"totalSteps", OptionsOf(training).steps},
       {"learners", learners}};

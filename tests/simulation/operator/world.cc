@@ -2,14 +2,15 @@
 
 #include <algorithm>
 #include <chrono>
-#include <format>
 #include <utility>
 
 #include <gtest/gtest.h>
 
+#include "base/format.h"
 #include "operator/controller/action_runner.h"
 #include "operator/controller/names.h"
 #include "tests/kube/yaml_objects.h"
+#include "tests/simulation/operator/objects.h"
 
 namespace pliant::operator_sim {
 namespace {
@@ -17,7 +18,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr const char* kNamespace = "team-a";
-constexpr const char* kPods = "/api/v1/pods";
 
 Json Spec() {
   return Json::parse(R"({
@@ -39,8 +39,7 @@ const Json& JobDefinition() {
 }
 
 std::string JobPath(const std::string& name) {
-  return std::format("/apis/pliant.dev/v1alpha1/namespaces/{}/elastictrainingjobs/{}", kNamespace,
-                     name);
+  return Format("/apis/pliant.dev/v1alpha1/namespaces/{}/elastictrainingjobs/{}", kNamespace, name);
 }
 
 // "https://10.1.0.7:8443"
@@ -152,7 +151,7 @@ void World::Start(std::size_t index) {
   Slot& slot = slots_[index];
   slot.ending = false;
   slot.replica = std::make_unique<Replica>(
-      std::format("replica-{}-{}", index, ++slot.starts),
+      Format("replica-{}-{}", index, ++slot.starts),
       ReplicaParts{.loop = loop,
                    .server = server,
                    .now = [this] { return Now(); },
@@ -262,25 +261,25 @@ bool World::RunUntil(const std::function<bool()>& done, Duration limit) {
 }
 
 std::string World::Describe() const {
-  std::string text = std::format("at {:.3f} s\n", ToSeconds(loop.Now().time_since_epoch()));
+  std::string text = Format("at {:.3f} s\n", ToSeconds(loop.Now().time_since_epoch()));
   for (const std::string& violation : invariants.violations()) {
     text += "VIOLATED: " + violation + "\n";
   }
   for (const std::string& job : Jobs()) {
     const Json status = Status(job);
-    text += std::format("job {}: {} ({}), desired {}, learners {}, step {}, term {}\n", job,
-                        status.value("phase", "-"), status.value("reason", ""),
-                        status.value("desiredLearners", 0), status.value("learners", 0),
-                        status.value("step", 0), status.value("coordinatorTerm", 0));
+    text += Format("job {}: {} ({}), desired {}, learners {}, step {}, term {}\n", job,
+                   status.value("phase", "-"), status.value("reason", ""),
+                   status.value("desiredLearners", 0), status.value("learners", 0),
+                   status.value("step", 0), status.value("coordinatorTerm", 0));
   }
   for (const auto& [path, pod] : server.All(kPods)) {
-    text += std::format("pod {}: {}{}{} on {}{}\n", path, pod->at("status").value("phase", ""),
-                        IsGated(*pod) ? " gated" : "",
-                        pod->at("metadata").contains("deletionTimestamp") ? " deleting" : "",
-                        NodeOf(*pod), cluster.Runs(path) ? ", runs" : "");
+    text += Format("pod {}: {}{}{} on {}{}\n", path, pod->at("status").value("phase", ""),
+                   IsGated(*pod) ? " gated" : "",
+                   pod->at("metadata").contains("deletionTimestamp") ? " deleting" : "",
+                   NodeOf(*pod), cluster.Runs(path) ? ", runs" : "");
   }
   for (const auto& [path, node] : server.All("/api/v1/nodes")) {
-    text += std::format("node {}: {}\n", path, node->dump());
+    text += Format("node {}: {}\n", path, node->dump());
   }
   return text;
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <format>
 #include <functional>
 #include <set>
 #include <string>
@@ -11,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/format.h"
 #include "tests/unit/checkpoint/training_state.h"
 #include "trainer/checkpoint/memory_store.h"
 #include "trainer/checkpoint/safetensors.h"
@@ -333,7 +333,7 @@ TEST(Checkpoint, NamesOfOlderVersionsHaveNoTick) {
   MemoryStore store;
   for (const std::uint64_t step : {100U, 200U}) {
     ASSERT_TRUE(Save(store, step));
-    const std::string tick = std::format("-t{:012}", step + 10);
+    const std::string tick = Format("-t{:012}", step + 10);
     for (const std::string& name : NamesIn(store)) {
       const std::size_t at = name.find(tick);
       if (at == std::string::npos) continue;

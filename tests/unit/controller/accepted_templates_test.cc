@@ -1,10 +1,10 @@
 #include "operator/controller/accepted_templates.h"
 
-#include <format>
 #include <functional>
 
 #include <gtest/gtest.h>
 
+#include "base/format.h"
 #include "tests/unit/controller/job_fixture.h"
 
 namespace pliant::controller {
@@ -50,7 +50,7 @@ TEST(AcceptedTemplates, AreFewAndNotLarge) {
   AcceptedTemplates accepted;
   api::ElasticTrainingJob job = NewJob();
   for (std::size_t i = 0; i < 2 * AcceptedTemplates::kMost; ++i) {
-    job.spec.template_json = std::format(R"({{"number":{}}})", i);
+    job.spec.template_json = Format(R"({{"number":{}}})", i);
     accepted.Add(job, At(static_cast<double>(i) / 100));
   }
   EXPECT_EQ(accepted.size(), AcceptedTemplates::kMost);

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <format>
 #include <map>
 #include <memory>
 #include <random>
@@ -9,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/format.h"
 #include "operator/controller/job_table.h"
 #include "tests/unit/controller/job_fixture.h"
 
@@ -111,8 +111,8 @@ class RandomCluster {
   // Of three names: one that is taken is made anew.
   void MakeJob() {
     api::ElasticTrainingJob job = NewJob();
-    job.meta.name = std::format("job-{}", Pick(3));
-    job.meta.uid = std::format("{:05}-uid", ++jobs_made_);
+    job.meta.name = Format("job-{}", Pick(3));
+    job.meta.uid = Format("{:05}-uid", ++jobs_made_);
     job.meta.resource_version = NewVersion();
     if (Pick(8) == 0) job.spec.template_json = R"({"spec":{"containers":[]}})";
     Put(cluster_.jobs, job);

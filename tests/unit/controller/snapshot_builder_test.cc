@@ -1,6 +1,5 @@
 #include "operator/controller/snapshot_builder.h"
 
-#include <format>
 #include <functional>
 #include <map>
 #include <memory>
@@ -12,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/format.h"
 #include "operator/controller/job_memory.h"
 #include "operator/controller/snapshot_json.h"
 #include "tests/unit/controller/job_fixture.h"
@@ -132,7 +132,7 @@ TEST(SnapshotBuilder, FollowsEveryChange) {
   std::map<std::string, std::shared_ptr<const api::Pod>> pods;
   std::map<std::string, JobView> jobs;
   for (int step = 0; step < 2'000; ++step) {
-    const std::string name = std::format("n-{}", pick(6));
+    const std::string name = Format("n-{}", pick(6));
     if (const int what = pick(3); what == 0) {
       auto& node = nodes[name];
       const auto before = std::exchange(node, pick(3) == 0 ? nullptr : GpuNode(name, pick(3)));
@@ -141,7 +141,7 @@ TEST(SnapshotBuilder, FollowsEveryChange) {
     } else if (what == 1) {
       auto& pod = pods[name];
       const auto before = std::exchange(pod, pick(3) == 0 ? nullptr : Foreign(name, [&](auto& p) {
-                                          p.node_name = std::format("n-{}", pick(6));
+                                          p.node_name = Format("n-{}", pick(6));
                                           p.requests.gpus = pick(4);
                                           if (pick(2) == 0)
                                             p.meta.labels[std::string(kLabelJobUid)] = kUid;

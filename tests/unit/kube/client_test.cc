@@ -22,7 +22,7 @@ const NamespacedName kKey{"team-a", "p"};
 
 HttpResponse Ok(const json& body) { return {.status = 200, .headers = {}, .body = body.dump()}; }
 
-json Pod() { return {{"metadata", {{"namespace", "team-a"}, {"name", "p"}}}}; }
+json SomePod() { return {{"metadata", {{"namespace", "team-a"}, {"name", "p"}}}}; }
 
 class ClientTest : public testing::Test {
  protected:
@@ -40,12 +40,12 @@ class ClientTest : public testing::Test {
 };
 
 TEST_F(ClientTest, GetsAnObjectOrASubresource) {
-  transport_.Answer(HttpMethod::kGet, "/api/v1/namespaces/team-a/pods/p", Ok(Pod()));
-  EXPECT_EQ(*client_.Get(kPods, kKey), Pod());
+  transport_.Answer(HttpMethod::kGet, "/api/v1/namespaces/team-a/pods/p", Ok(SomePod()));
+  EXPECT_EQ(*client_.Get(kPods, kKey), SomePod());
   EXPECT_EQ(LastRequest().target, "/api/v1/namespaces/team-a/pods/p");
   EXPECT_EQ(LastRequest().headers.at("authorization"), "Bearer secret");
   EXPECT_EQ(LastRequest().headers.at("User-Agent"), "pliant-operator");
-  transport_.Answer(HttpMethod::kGet, "/", Ok(Pod()));
+  transport_.Answer(HttpMethod::kGet, "/", Ok(SomePod()));
   ASSERT_TRUE(client_.Get(kPods, kKey, "status"));
   EXPECT_EQ(LastRequest().target, "/api/v1/namespaces/team-a/pods/p/status");
 }
@@ -59,23 +59,23 @@ TEST_F(ClientTest, AnAnswerThatIsNoObjectIsAnError) {
 }
 
 TEST_F(ClientTest, WritesNameTheirFieldManagerAndCarryTheType) {
-  transport_.Answer(HttpMethod::kPost, "/", Ok(Pod()));
-  ASSERT_TRUE(client_.Create(kPods, Pod(), {.dry_run = true}));
+  transport_.Answer(HttpMethod::kPost, "/", Ok(SomePod()));
+  ASSERT_TRUE(client_.Create(kPods, SomePod(), {.dry_run = true}));
   EXPECT_EQ(LastRequest().target,
             "/api/v1/namespaces/team-a/pods?fieldManager=pliant-operator&dryRun=All");
   EXPECT_EQ(LastRequest().headers.at("Content-Type"), "application/json");
   EXPECT_EQ(LastBody()["kind"], "Pod");
   EXPECT_EQ(LastBody()["apiVersion"], "v1");
 
-  transport_.Answer(HttpMethod::kPut, "/", Ok(Pod()));
-  ASSERT_TRUE(client_.Update(kPods, Pod(), {.subresource = "status"}));
+  transport_.Answer(HttpMethod::kPut, "/", Ok(SomePod()));
+  ASSERT_TRUE(client_.Update(kPods, SomePod(), {.subresource = "status"}));
   EXPECT_EQ(LastRequest().target,
             "/api/v1/namespaces/team-a/pods/p/status?fieldManager=pliant-operator");
   EXPECT_LE(LastRequest().deadline, Duration(4s)) << "a write may not outlive the lease";
   EXPECT_GT(LastRequest().deadline, Duration(0s));
 
-  transport_.Answer(HttpMethod::kPost, "/", Ok(Pod()));
-  ASSERT_TRUE(client_.Create(kPods, Pod(), {.deadline = 12s}));
+  transport_.Answer(HttpMethod::kPost, "/", Ok(SomePod()));
+  ASSERT_TRUE(client_.Create(kPods, SomePod(), {.deadline = 12s}));
   EXPECT_LE(LastRequest().deadline, Duration(12s));
   EXPECT_GT(LastRequest().deadline, Duration(10s)) << "unless it does no harm";
 }
@@ -90,7 +90,7 @@ TEST_F(ClientTest, PatchesByType) {
        {PatchCase{PatchType::kMerge, "application/merge-patch+json", "=pliant-operator"},
         PatchCase{PatchType::kJson, "application/json-patch+json", "=pliant-operator"},
         PatchCase{PatchType::kApply, "application/apply-patch+yaml", "&force=true"}}) {
-    transport_.Answer(HttpMethod::kPatch, "/", Ok(Pod()));
+    transport_.Answer(HttpMethod::kPatch, "/", Ok(SomePod()));
     ASSERT_TRUE(client_.Patch(kPods, kKey, test.type, json::object()));
     EXPECT_EQ(LastRequest().headers.at("Content-Type"), test.content_type);
     EXPECT_TRUE(LastRequest().target.ends_with(test.target_end)) << LastRequest().target;
@@ -98,14 +98,14 @@ TEST_F(ClientTest, PatchesByType) {
 }
 
 TEST_F(ClientTest, DeletesUnderPreconditions) {
-  transport_.Answer(HttpMethod::kDelete, "/", Ok(Pod()));
+  transport_.Answer(HttpMethod::kDelete, "/", Ok(SomePod()));
   ASSERT_TRUE(
       client_.Delete(kPods, kKey, {.uid = "u", .resource_version = "7", .grace_period = 1500ms}));
   EXPECT_EQ(LastBody()["preconditions"], (json{{"uid", "u"}, {"resourceVersion", "7"}}));
   EXPECT_EQ(LastBody()["gracePeriodSeconds"], 2) << "never shorter than what was asked for";
   EXPECT_EQ(LastBody()["propagationPolicy"], "Background");
 
-  transport_.Answer(HttpMethod::kDelete, "/", Ok(Pod()));
+  transport_.Answer(HttpMethod::kDelete, "/", Ok(SomePod()));
   ASSERT_TRUE(client_.Delete(kPods, kKey, {.grace_period = 0s, .foreground = true}));
   EXPECT_EQ(LastBody()["gracePeriodSeconds"], 0);
   EXPECT_FALSE(LastBody().contains("preconditions"));
@@ -114,7 +114,7 @@ TEST_F(ClientTest, DeletesUnderPreconditions) {
 
 TEST_F(ClientTest, BadTextIsSentForTheServerToRefuse) {
   transport_.Answer(HttpMethod::kPost, "/", HttpResponse{.status = 422});
-  json pod = Pod();
+  json pod = SomePod();
   pod["metadata"]["labels"] = {{"a", "\xFF"}};
   EXPECT_EQ(client_.Create(kPods, pod).error().code, ErrorCode::kInvalid);
 }
@@ -210,7 +210,7 @@ TEST(Client, ARefusedTokenIsReadAnewAndTriedOnce) {
         codes.push_back(std::string(ToString(report.method)) + " " + std::string(report.code));
       }});
   transport.AnswerRest([&](const HttpRequest& request) -> Result<HttpResponse> {
-    if (request.headers.at("Authorization") == "Bearer new") return Ok(Pod());
+    if (request.headers.at("Authorization") == "Bearer new") return Ok(SomePod());
     folder.Write("token", "new");
     return HttpResponse{.status = 401};
   });
@@ -229,20 +229,20 @@ TEST(Client, NoWriteLeavesWithoutPermission) {
   FakeHttpTransport transport;
   bool leads = false;
   KubeClient client(transport, Config{.server = "https://a"}, {.may_write = [&] { return leads; }});
-  EXPECT_EQ(client.Create(kPods, Pod()).error().code, ErrorCode::kCancelled);
-  EXPECT_EQ(client.Update(kPods, Pod()).error().code, ErrorCode::kCancelled);
+  EXPECT_EQ(client.Create(kPods, SomePod()).error().code, ErrorCode::kCancelled);
+  EXPECT_EQ(client.Update(kPods, SomePod()).error().code, ErrorCode::kCancelled);
   EXPECT_EQ(client.Patch(kPods, kKey, PatchType::kMerge, {}).error().code, ErrorCode::kCancelled);
   EXPECT_EQ(client.Delete(kPods, kKey).error().code, ErrorCode::kCancelled);
   EXPECT_TRUE(transport.requests().empty());
-  transport.AnswerRest([](const HttpRequest&) { return Ok(Pod()); });
+  transport.AnswerRest([](const HttpRequest&) { return Ok(SomePod()); });
   EXPECT_TRUE(client.Get(kPods, kKey)) << "reading is free";
   leads = true;
-  EXPECT_TRUE(client.Create(kPods, Pod()));
+  EXPECT_TRUE(client.Create(kPods, SomePod()));
 }
 
 TEST(Client, WaitsForItsTurnAndCanBeStoppedMeanwhile) {
   FakeHttpTransport transport;
-  transport.AnswerRest([](const HttpRequest&) { return Ok(Pod()); });
+  transport.AnswerRest([](const HttpRequest&) { return Ok(SomePod()); });
   KubeClient client(transport, Config{.server = "https://a"},
                     {.requests_per_second = 0.001, .burst = 1});
   EXPECT_TRUE(client.Get(kPods, kKey));

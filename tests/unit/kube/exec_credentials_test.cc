@@ -23,7 +23,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 const auto kWallStart = std::chrono::sys_days(std::chrono::year(2026) / 1 / 1);
-const CredentialSource::Clock::time_point kStart{1000s};
+const CredentialSource::Clock::time_point kCredentialsStart{1000s};
 
 // A plugin whose n-th run gives the token "token-n".
 class ExecCredentialsTest : public testing::Test {
@@ -55,7 +55,7 @@ class ExecCredentialsTest : public testing::Test {
   // The time of all clocks.
   CredentialSource::Clock::time_point After(std::chrono::seconds elapsed) {
     elapsed_ = elapsed;
-    return kStart + elapsed;
+    return kCredentialsStart + elapsed;
   }
   bool WaitForRuns(int wanted) const {
     for (int i = 0; i < 500 && runs() < wanted; ++i) std::this_thread::sleep_for(10ms);
@@ -73,7 +73,7 @@ TEST_F(ExecCredentialsTest, OneRunServesAllUntilTheCredentialNearsItsEnd) {
     std::vector<std::jthread> callers;
     for (int i = 0; i < 8; ++i) {
       callers.emplace_back([&] {
-        const auto got = credentials.Get(kStart);
+        const auto got = credentials.Get(kCredentialsStart);
         if (got && got->token == "token-1") ++right;
       });
     }
@@ -87,7 +87,7 @@ TEST_F(ExecCredentialsTest, RenewsBeforeTheEndAndNobodyWaits) {
   ExecCredentials credentials =
       Make("[ $(wc -l < runs) = 1 ] || while [ ! -e go ]; do sleep 0.01; done; " +
            AnswersFor10Minutes());
-  EXPECT_EQ(credentials.Get(kStart)->token, "token-1");
+  EXPECT_EQ(credentials.Get(kCredentialsStart)->token, "token-1");
   EXPECT_EQ(credentials.Get(After(9min + 1s))->token, "token-1") << "while the plugin runs";
   ASSERT_TRUE(WaitForRuns(2));
   EXPECT_EQ(credentials.Get(After(9min + 2s))->token, "token-1");
@@ -98,7 +98,7 @@ TEST_F(ExecCredentialsTest, RenewsBeforeTheEndAndNobodyWaits) {
 
 TEST_F(ExecCredentialsTest, WithoutAnEndItIsGoodUntilItIsRefused) {
   ExecCredentials credentials = Make(Answers());
-  const Credential first = *credentials.Get(kStart);
+  const Credential first = *credentials.Get(kCredentialsStart);
   EXPECT_EQ(credentials.Get(After(10h))->token, "token-1");
   EXPECT_TRUE(credentials.RenewAfterRefusal(first, After(10h)));
   EXPECT_EQ(credentials.Get(After(10h))->token, "token-2");
@@ -130,7 +130,7 @@ TEST_F(ExecCredentialsTest, AFailureIsToldAndTriedAgainAfterAPause) {
 
 TEST_F(ExecCredentialsTest, ARenewalThatFailsLeavesTheOldOneInUseWhileItIsGood) {
   ExecCredentials credentials = Make("[ $(wc -l < runs) = 1 ] || exit 4; " + AnswersFor10Minutes());
-  EXPECT_EQ(credentials.Get(kStart)->token, "token-1");
+  EXPECT_EQ(credentials.Get(kCredentialsStart)->token, "token-1");
   EXPECT_EQ(credentials.Get(After(9min + 1s))->token, "token-1");
   ASSERT_TRUE(WaitForRuns(2));
   EXPECT_EQ(credentials.Get(After(9min + 59s))->token, "token-1");
@@ -153,13 +153,13 @@ TEST_F(ExecCredentialsTest, WhoWaitsCanBeStopped) {
     std::this_thread::sleep_for(50ms);
     stop.request_stop();
   });
-  EXPECT_EQ(credentials.Get(kStart, {.stop = stop.get_token()}).error().code,
+  EXPECT_EQ(credentials.Get(kCredentialsStart, {.stop = stop.get_token()}).error().code,
             ErrorCode::kCancelled);
 }
 
 TEST_F(ExecCredentialsTest, NobodyWaitsLongerThanHeWants) {
   ExecCredentials credentials = Make("while [ ! -e go ]; do sleep 0.01; done; " + Answers());
-  const auto early = credentials.Get(kStart, {.most = 20ms});
+  const auto early = credentials.Get(kCredentialsStart, {.most = 20ms});
   ASSERT_FALSE(early);
   EXPECT_EQ(early.error().code, ErrorCode::kUnavailable);
   EXPECT_THAT(early.error().message, HasSubstr("still runs"));
@@ -185,7 +185,7 @@ TEST_F(ExecCredentialsTest, ACertificateIsThereForConnections) {
   ExecCredentials credentials = Make(
       Answers(R"(, "clientCertificateData": "-----BEGIN C", "clientKeyData": "-----BEGIN K")"));
   EXPECT_FALSE(credentials.identity()) << "nothing runs for it alone";
-  const Credential got = *credentials.Get(kStart);
+  const Credential got = *credentials.Get(kCredentialsStart);
   const auto identity = credentials.identity();
   ASSERT_TRUE(identity);
   EXPECT_EQ(identity->certificate, "-----BEGIN C");

@@ -14,9 +14,9 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr const char* kV1 = "client.authentication.k8s.io/v1";
+constexpr const char* kAnswerVersion = "client.authentication.k8s.io/v1";
 
-std::string Answer(const json& status, const std::string& version = kV1) {
+std::string Answer(const json& status, const std::string& version = kAnswerVersion) {
   return json{{"kind", "ExecCredential"}, {"apiVersion", version}, {"status", status}}.dump();
 }
 
@@ -25,12 +25,13 @@ const json kPair = {{"clientCertificateData", "-----BEGIN CERTIFICATE-----"},
 
 TEST(ExecPlugin, TakesATokenOrACertificateOrBoth) {
   const auto token = ParseExecCredential(
-      Answer({{"token", "t0k.en"}, {"expirationTimestamp", "2026-01-02T03:04:05Z"}}), kV1);
+      Answer({{"token", "t0k.en"}, {"expirationTimestamp", "2026-01-02T03:04:05Z"}}),
+      kAnswerVersion);
   ASSERT_TRUE(token) << token.error();
   EXPECT_EQ(token->token, "t0k.en");
   EXPECT_EQ(token->expires,
             std::chrono::sys_days(std::chrono::year(2026) / 1 / 2) + 3h + 4min + 5s);
-  const auto pair = ParseExecCredential(Answer(kPair), kV1);
+  const auto pair = ParseExecCredential(Answer(kPair), kAnswerVersion);
   ASSERT_TRUE(pair) << pair.error();
   EXPECT_EQ(pair->token, "");
   EXPECT_EQ(pair->client_certificate, "-----BEGIN CERTIFICATE-----");
@@ -39,7 +40,7 @@ TEST(ExecPlugin, TakesATokenOrACertificateOrBoth) {
   json both = kPair;
   both["token"] = "t";
   both["expirationTimestamp"] = nullptr;
-  EXPECT_TRUE(ParseExecCredential(Answer(both), kV1));
+  EXPECT_TRUE(ParseExecCredential(Answer(both), kAnswerVersion));
 }
 
 struct WrongCase {
@@ -68,14 +69,14 @@ const WrongCase kWrong[] = {
 
 TEST(ExecPlugin, RefusesAllElseAndTellsNoSecret) {
   for (const WrongCase& test : kWrong) {
-    const auto parsed = ParseExecCredential(test.output, kV1);
+    const auto parsed = ParseExecCredential(test.output, kAnswerVersion);
     ASSERT_FALSE(parsed) << test.output;
     EXPECT_THAT(parsed.error().message, AllOf(HasSubstr(test.sentence), Not(HasSubstr("secret"))));
   }
 }
 
 ExecPlugin Script(const std::string& script) {
-  return {.api_version = kV1,
+  return {.api_version = kAnswerVersion,
           .command = {.program = "sh", .arguments = {"-c", script}},
           .install_hint = "get it at example.com\n"};
 }

@@ -2,11 +2,11 @@
 // object is to stay.
 
 #include <cstddef>
-#include <format>
 #include <nlohmann/json.hpp>
 
 #include <gtest/gtest.h>
 
+#include "base/format.h"
 #include "base/sim_event_loop.h"
 #include "operator/api/elastic_training_job.h"
 #include "operator/api/pod.h"
@@ -20,13 +20,13 @@ using nlohmann::json;
 
 constexpr int kObjects = 20;
 
-std::string UidOf(int number) { return std::format("00000000-0000-4000-8000-{:012}", number); }
+std::string UidOf(int number) { return Format("00000000-0000-4000-8000-{:012}", number); }
 
 // With what grows on objects in a cluster and is not read: the history of their fields,
 // annotations.
 json Metadata(const std::string& name, int number) {
   json fields;
-  for (int i = 0; i < 200; ++i) fields["f:spec"][std::format("f:field-{}", i)] = {{".", {}}};
+  for (int i = 0; i < 200; ++i) fields["f:spec"][Format("f:field-{}", i)] = {{".", {}}};
   return {{"name", name},
           {"namespace", "team-a"},
           {"uid", UidOf(number)},
@@ -46,10 +46,10 @@ json PodObject(int number) {
   }
   json env = json::array();
   for (int i = 0; i < 100; ++i) {
-    env.push_back({{"name", std::format("SETTING_{}", i)}, {"value", std::string(60, 'v')}});
+    env.push_back({{"name", Format("SETTING_{}", i)}, {"value", std::string(60, 'v')}});
   }
   json pod = {
-      {"metadata", Metadata(std::format("web-7d4b9c6f58-{:05}", number), number)},
+      {"metadata", Metadata(Format("web-7d4b9c6f58-{:05}", number), number)},
       {"spec",
        {{"nodeName", "node-0001"},
         {"containers", json::array({{{"name", "web"},
@@ -94,7 +94,7 @@ json JobObject(int number) {
         {"type": "Admitted", "status": "True", "reason": "Admitted", "message": "the pod template was accepted"},
         {"type": "Progressing", "status": "True", "reason": "Queued", "message": "other jobs are before it"},
         {"type": "Running", "status": "False", "reason": "Queued", "message": "no learner trains"}]}})");
-  job["metadata"] = Metadata(std::format("resnet-{}", number), number);
+  job["metadata"] = Metadata(Format("resnet-{}", number), number);
   return job;
 }
 

@@ -14,7 +14,7 @@ struct ErrorCase {
   std::optional<Duration> retry_after = std::nullopt;
 };
 
-const ErrorCase kCases[] = {
+const ErrorCase kErrorCases[] = {
     {.name = "not found",
      .response = {.status = 404, .body = R"({"kind": "Status", "status": "Failure", "code": 404,
                               "reason": "NotFound", "message": "pods \"x\" not found"})"},
@@ -95,7 +95,7 @@ const ErrorCase kCases[] = {
 };
 
 TEST(KubeError, FollowsFromTheAnswer) {
-  for (const ErrorCase& test : kCases) {
+  for (const ErrorCase& test : kErrorCases) {
     SCOPED_TRACE(test.name);
     const KubeError error = ErrorFromResponse(test.response);
     EXPECT_EQ(error.code, test.want);

@@ -8,13 +8,12 @@
 #include <gtest/gtest.h>
 
 #include "base/sim_event_loop.h"
+#include "tests/unit/kube/start.h"
 
 namespace pliant::kube {
 namespace {
 using namespace std::chrono_literals;
-using Action = LeasePolicy::Action;
-
-const TimePoint kStart{1000s};
+using LeaseAction = LeasePolicy::Action;
 
 LeaseRecord HeldBy(const std::string& holder, int transitions = 3,
                    const std::string& renewed = "t0") {
@@ -30,7 +29,7 @@ class LeasePolicyTest : public testing::Test {
   LeasePolicy::Step Next(double random = 0) { return policy_.NextStep("now", random); }
   void Lead() {
     policy_.OnRead(std::nullopt, kStart);
-    ASSERT_EQ(Next().action, Action::kCreate);
+    ASSERT_EQ(Next().action, LeaseAction::kCreate);
     policy_.OnWritten(true, kStart, kStart);
     ASSERT_TRUE(policy_.Leads(kStart));
   }
@@ -38,10 +37,10 @@ class LeasePolicyTest : public testing::Test {
 };
 
 TEST_F(LeasePolicyTest, CreatesALeaseThatIsNotThere) {
-  EXPECT_EQ(Next().action, Action::kRead);
+  EXPECT_EQ(Next().action, LeaseAction::kRead);
   policy_.OnRead(std::nullopt, kStart);
   const LeasePolicy::Step create = Next();
-  EXPECT_EQ(create.action, Action::kCreate);
+  EXPECT_EQ(create.action, LeaseAction::kCreate);
   EXPECT_EQ(create.record, (LeaseRecord{.holder = "me",
                                         .duration_seconds = 15,
                                         .transitions = 0,
@@ -58,7 +57,7 @@ TEST_F(LeasePolicyTest, ADeletedLeaseDoesNotBeginToCountAgain) {
   policy_.OnRead(HeldBy("other", 3), kStart);
   policy_.OnRead(std::nullopt, kStart + 1s);
   const LeasePolicy::Step create = Next();
-  EXPECT_EQ(create.action, Action::kCreate);
+  EXPECT_EQ(create.action, LeaseAction::kCreate);
   EXPECT_EQ(create.record.transitions, 4);
   policy_.OnWritten(true, kStart + 1s, kStart + 1s);
   EXPECT_EQ(policy_.transitions(), 4);
@@ -70,7 +69,7 @@ TEST_F(LeasePolicyTest, ADeletedLeaseDoesNotBeginToCountAgain) {
 TEST_F(LeasePolicyTest, TakesAnEmptyLeaseAtOnceAndCountsTheTransition) {
   policy_.OnRead(HeldBy("", 3), kStart);
   const LeasePolicy::Step take = Next();
-  EXPECT_EQ(take.action, Action::kReplace);
+  EXPECT_EQ(take.action, LeaseAction::kReplace);
   EXPECT_EQ(take.record.holder, "me");
   EXPECT_EQ(take.record.transitions, 4);
   policy_.OnWritten(true, kStart, kStart);
@@ -80,16 +79,16 @@ TEST_F(LeasePolicyTest, TakesAnEmptyLeaseAtOnceAndCountsTheTransition) {
 TEST_F(LeasePolicyTest, WaitsUntilAnothersLeaseHasNotChangedForItsDuration) {
   policy_.OnRead(HeldBy("other"), kStart);
   EXPECT_EQ(Next(0.5).wait, Duration(1250ms)) << "2 s by 1.6";
-  EXPECT_EQ(Next().action, Action::kRead);
+  EXPECT_EQ(Next().action, LeaseAction::kRead);
   policy_.OnRead(HeldBy("other", 3, "t1"), kStart + 14s);
-  EXPECT_EQ(Next().action, Action::kWait) << "it was renewed: the time begins anew";
-  EXPECT_EQ(Next().action, Action::kRead);
+  EXPECT_EQ(Next().action, LeaseAction::kWait) << "it was renewed: the time begins anew";
+  EXPECT_EQ(Next().action, LeaseAction::kRead);
   policy_.OnRead(HeldBy("other", 3, "t1"), kStart + 28s);
   EXPECT_EQ(Next().wait, Duration(1s)) << "no longer than until it ends";
-  EXPECT_EQ(Next().action, Action::kRead);
+  EXPECT_EQ(Next().action, LeaseAction::kRead);
   policy_.OnRead(HeldBy("other", 3, "t1"), kStart + 29s);
   const LeasePolicy::Step take = Next();
-  EXPECT_EQ(take.action, Action::kReplace);
+  EXPECT_EQ(take.action, LeaseAction::kReplace);
   EXPECT_EQ(take.record.transitions, 4);
 }
 
@@ -98,24 +97,24 @@ TEST_F(LeasePolicyTest, TheDurationIsThatOfTheHolder) {
   longer.duration_seconds = 60;
   policy_.OnRead(longer, kStart);
   policy_.OnRead(longer, kStart + 59s);
-  EXPECT_EQ(Next().action, Action::kWait);
+  EXPECT_EQ(Next().action, LeaseAction::kWait);
   longer.duration_seconds = 0;  // nonsense: ours counts
   policy_.OnRead(longer, kStart + 60s);
-  EXPECT_EQ(Next().action, Action::kWait);
+  EXPECT_EQ(Next().action, LeaseAction::kWait);
   policy_.OnRead(longer, kStart + 75s);
   Next();
   policy_.OnRead(longer, kStart + 75s);
-  EXPECT_EQ(Next().action, Action::kReplace);
+  EXPECT_EQ(Next().action, LeaseAction::kReplace);
 }
 
 TEST_F(LeasePolicyTest, RenewsEveryTwoSecondsWithoutReading) {
   Lead();
   for (int i = 1; i < 100; ++i) {
     const LeasePolicy::Step wait = Next(0.9);
-    EXPECT_EQ(wait.action, Action::kWait);
+    EXPECT_EQ(wait.action, LeaseAction::kWait);
     EXPECT_EQ(wait.wait, Duration(2s));
     const LeasePolicy::Step renew = policy_.NextStep("later", 0);
-    EXPECT_EQ(renew.action, Action::kReplace);
+    EXPECT_EQ(renew.action, LeaseAction::kReplace);
     EXPECT_EQ(renew.record.acquire_time, "now");
     EXPECT_EQ(renew.record.renew_time, "later");
     EXPECT_EQ(renew.record.transitions, 0);
@@ -130,10 +129,10 @@ TEST_F(LeasePolicyTest, AFailedRenewalIsReadBeforeItIsTriedAgain) {
   Next();
   policy_.OnWritten(false, kStart + 2s, kStart + 5s);
   EXPECT_TRUE(policy_.Leads(kStart + 5s)) << "the renewal before it holds";
-  EXPECT_EQ(Next().action, Action::kWait);
-  EXPECT_EQ(Next().action, Action::kRead);
+  EXPECT_EQ(Next().action, LeaseAction::kWait);
+  EXPECT_EQ(Next().action, LeaseAction::kRead);
   policy_.OnRead(HeldBy("me", 0), kStart + 7s);
-  EXPECT_EQ(Next().action, Action::kReplace);
+  EXPECT_EQ(Next().action, LeaseAction::kReplace);
   policy_.OnWritten(true, kStart + 7s, kStart + 7s);
   EXPECT_EQ(policy_.leads_until(), kStart + 17s);
   EXPECT_FALSE(policy_.Lost(kStart + 7s));
@@ -249,10 +248,10 @@ class Election {
     const TimePoint began = loop_.Now();
     const auto delay = std::chrono::duration_cast<Duration>(1s * Random());
     switch (step.action) {
-      case Action::kWait:
+      case LeaseAction::kWait:
         Later(replica, step.wait, [this, &replica] { Run(replica); });
         return;
-      case Action::kRead:
+      case LeaseAction::kRead:
         Later(replica, delay, [this, &replica] {
           if (Random() < failure_rate_) {
             replica.policy.OnReadFailed();
@@ -263,12 +262,12 @@ class Election {
           Run(replica);
         });
         return;
-      case Action::kCreate:
-      case Action::kReplace: {
+      case LeaseAction::kCreate:
+      case LeaseAction::kReplace: {
         // The server does it half-way; the answer may be lost on the way back.
         loop_.PostAfter(delay / 2, [this, &replica, step, began, delay] {
           bool success =
-              step.action == Action::kCreate ? !lease_ : version_ == replica.version_read;
+              step.action == LeaseAction::kCreate ? !lease_ : version_ == replica.version_read;
           if (success && Random() >= failure_rate_ / 2) {
             lease_ = step.record;
             ++version_;

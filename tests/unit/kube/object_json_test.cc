@@ -25,7 +25,7 @@ TEST(ObjectJson, LeavesTheHistoryOut) {
   const struct {
     const char* text;
     const char* want;
-  } kCases[] = {
+  } kHistories[] = {
       {R"({"metadata": {"managedFields": [{"f:a": {".": {}, "f:b": [1, "x", null]}}, 2]}})",
        R"({"metadata": {}})"},
       {R"({"metadata": {"a": 1, "managedFields": [], "b": {"c": [2]}}, "spec": {"d": 3}})",
@@ -37,7 +37,7 @@ TEST(ObjectJson, LeavesTheHistoryOut) {
       {R"({"items": [{"metadata": {"managedFields": [1]}}, {"metadata": {"name": "b"}}]})",
        R"({"items": [{"metadata": {}}, {"metadata": {"name": "b"}}]})"},
   };
-  for (const auto& [text, want] : kCases) {
+  for (const auto& [text, want] : kHistories) {
     EXPECT_EQ(ParseWithoutHistory(text), json::parse(want)) << text;
   }
 }

@@ -4,12 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/kube/start.h"
+
 namespace pliant::kube {
 namespace {
 using namespace std::chrono_literals;
-using Action = ReflectorPolicy::Action;
+using ReflectorAction = ReflectorPolicy::Action;
 
-const TimePoint kStart{1000s};
 const KubeError kReset(ErrorCode::kUnavailable, "connection reset");
 
 KubeError Answered(ErrorCode code, int status) {
@@ -24,9 +25,9 @@ class ReflectorPolicyTest : public testing::Test {
 };
 
 TEST_F(ReflectorPolicyTest, ListsThenWatchesFromThere) {
-  EXPECT_EQ(policy_.Start(), (ReflectorPolicy::Step{.action = Action::kList}));
+  EXPECT_EQ(policy_.Start(), (ReflectorPolicy::Step{.action = ReflectorAction::kList}));
   const ReflectorPolicy::Step watch = policy_.AfterList("7", 0.5);
-  EXPECT_EQ(watch.action, Action::kWatch);
+  EXPECT_EQ(watch.action, ReflectorAction::kWatch);
   EXPECT_EQ(watch.wait, Duration(0s));
   EXPECT_EQ(watch.resource_version, "7");
   EXPECT_EQ(watch.watch_timeout, Duration(450s)) << "half-way between 5 and 10 minutes";
@@ -38,7 +39,7 @@ TEST_F(ReflectorPolicyTest, AWatchThatRanOutGoesOnWhereItWas) {
   policy_.OnEvent("8");
   policy_.OnEvent("9");
   const ReflectorPolicy::Step watch = policy_.AfterWatch({}, kStart, kStart + 5min, 0);
-  EXPECT_EQ(watch.action, Action::kWatch);
+  EXPECT_EQ(watch.action, ReflectorAction::kWatch);
   EXPECT_EQ(watch.wait, Duration(0s));
   EXPECT_EQ(watch.resource_version, "9");
   EXPECT_EQ(watch.restart_reason, "");
@@ -55,7 +56,7 @@ TEST_F(ReflectorPolicyTest, AWatchThatEndsAtOnceAndTellsNothingIsAnError) {
   Duration last{};
   for (int i = 0; i < 5; ++i) {
     const ReflectorPolicy::Step step = policy_.AfterWatch({}, kStart, kStart + 999ms, 0);
-    EXPECT_EQ(step.action, Action::kWatch);
+    EXPECT_EQ(step.action, ReflectorAction::kWatch);
     EXPECT_GT(step.wait, last) << "no hot loop";
     EXPECT_EQ(step.restart_reason, "TooShort");
     last = step.wait;
@@ -66,34 +67,34 @@ TEST_F(ReflectorPolicyTest, AWatchThatEndsAtOnceAndTellsNothingIsAnError) {
       << "short, but it told something";
 }
 
-struct ErrorCase {
+struct ReflectedError {
   std::string name;
   KubeError error;
-  Action next;
+  ReflectorAction next;
 };
 
-const ErrorCase kErrors[] = {
-    {"the connection broke", kReset, Action::kWatch},
-    {"nothing came", KubeError(ErrorCode::kTimeout, "idle"), Action::kWatch},
-    {"the server is not ready", Answered(ErrorCode::kUnavailable, 503), Action::kWatch},
-    {"too many requests", Answered(ErrorCode::kThrottled, 429), Action::kWatch},
-    {"the position expired", Answered(ErrorCode::kGone, 410), Action::kList},
+const ReflectedError kErrors[] = {
+    {"the connection broke", kReset, ReflectorAction::kWatch},
+    {"nothing came", KubeError(ErrorCode::kTimeout, "idle"), ReflectorAction::kWatch},
+    {"the server is not ready", Answered(ErrorCode::kUnavailable, 503), ReflectorAction::kWatch},
+    {"too many requests", Answered(ErrorCode::kThrottled, 429), ReflectorAction::kWatch},
+    {"the position expired", Answered(ErrorCode::kGone, 410), ReflectorAction::kList},
     {"the position is from the future, after a restore", Answered(ErrorCode::kTimeout, 504),
-     Action::kList},
-    {"the kind is gone", Answered(ErrorCode::kNotFound, 404), Action::kList},
-    {"forbidden", Answered(ErrorCode::kDenied, 403), Action::kList},
-    {"a garbled line", KubeError(ErrorCode::kInternal, "no event"), Action::kList},
-    {"an endless line", KubeError(ErrorCode::kInvalid, "too long"), Action::kList},
+     ReflectorAction::kList},
+    {"the kind is gone", Answered(ErrorCode::kNotFound, 404), ReflectorAction::kList},
+    {"forbidden", Answered(ErrorCode::kDenied, 403), ReflectorAction::kList},
+    {"a garbled line", KubeError(ErrorCode::kInternal, "no event"), ReflectorAction::kList},
+    {"an endless line", KubeError(ErrorCode::kInvalid, "too long"), ReflectorAction::kList},
 };
 
 TEST_F(ReflectorPolicyTest, AnErrorDecidesWhetherToListAgain) {
-  for (const ErrorCase& test : kErrors) {
+  for (const ReflectedError& test : kErrors) {
     SCOPED_TRACE(test.name);
     ReflectorPolicy policy{ReflectorTiming(), /*stream_lists=*/false};
     policy.AfterList("7", 0);
     const ReflectorPolicy::Step step = policy.AfterWatch(test.error, kStart, kStart + 1min, 0);
     EXPECT_EQ(step.action, test.next);
-    EXPECT_EQ(step.resource_version, test.next == Action::kWatch ? "7" : "");
+    EXPECT_EQ(step.resource_version, test.next == ReflectorAction::kWatch ? "7" : "");
     EXPECT_EQ(step.restart_reason, ToString(test.error.code));
     // An expired position is met at once; everything else waits for 0.8 s.
     EXPECT_EQ(step.wait, test.error.code == ErrorCode::kGone ? Duration(0s) : Duration(800ms));
@@ -133,10 +134,10 @@ class StreamingPolicyTest : public testing::Test {
 };
 
 TEST_F(StreamingPolicyTest, ListsByStreamAlsoAnew) {
-  EXPECT_EQ(policy_.Start(), (ReflectorPolicy::Step{.action = Action::kStreamList}));
+  EXPECT_EQ(policy_.Start(), (ReflectorPolicy::Step{.action = ReflectorAction::kStreamList}));
   EXPECT_EQ(policy_.AfterList("7", 0).resource_version, "7");
   const auto again = policy_.AfterWatch(Answered(ErrorCode::kGone, 410), kStart, kStart + 1min, 0);
-  EXPECT_EQ(again.action, Action::kStreamList);
+  EXPECT_EQ(again.action, ReflectorAction::kStreamList);
 }
 
 TEST_F(StreamingPolicyTest, ARefusalIsTakenOnceAndIsNoTrouble) {
@@ -145,10 +146,10 @@ TEST_F(StreamingPolicyTest, ARefusalIsTakenOnceAndIsNoTrouble) {
   for (const auto& refusal : refusals) {
     ReflectorPolicy policy{ReflectorTiming(), /*stream_lists=*/true};
     EXPECT_EQ(policy.AfterStreamedListError(refusal, kStart, 0),
-              (ReflectorPolicy::Step{.action = Action::kList}));
+              (ReflectorPolicy::Step{.action = ReflectorAction::kList}));
     policy.AfterList("7", 0);
     EXPECT_EQ(policy.AfterWatch(Answered(ErrorCode::kGone, 410), kStart, kStart + 1min, 0).action,
-              Action::kList)
+              ReflectorAction::kList)
         << "it is not asked again";
   }
 }
@@ -158,13 +159,13 @@ TEST_F(StreamingPolicyTest, AfterAnyOtherErrorTheNextListComesInPagesAndTheOneAf
                                  Answered(ErrorCode::kThrottled, 429)}) {
     ReflectorPolicy policy{ReflectorTiming(), /*stream_lists=*/true};
     const auto step = policy.AfterStreamedListError(error, kStart, 0);
-    EXPECT_EQ(step.action, Action::kList);
+    EXPECT_EQ(step.action, ReflectorAction::kList);
     EXPECT_EQ(step.wait, Duration(800ms));
     EXPECT_EQ(step.restart_reason, ToString(error.code));
-    EXPECT_EQ(policy.AfterListError(kReset, kStart, 0).action, Action::kList);
+    EXPECT_EQ(policy.AfterListError(kReset, kStart, 0).action, ReflectorAction::kList);
     policy.AfterList("7", 0);
     EXPECT_EQ(policy.AfterWatch(Answered(ErrorCode::kGone, 410), kStart, kStart + 5min, 0).action,
-              Action::kStreamList);
+              ReflectorAction::kStreamList);
   }
 }
 

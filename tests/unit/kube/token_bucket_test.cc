@@ -2,11 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/kube/start.h"
+
 namespace pliant::kube {
 namespace {
 using namespace std::chrono_literals;
-
-const TimePoint kStart{1000s};
 
 TEST(TokenBucket, LetsABurstThroughAndThenTheRate) {
   TokenBucket bucket(10, 2);

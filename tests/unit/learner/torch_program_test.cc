@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <format>
 #include <iostream>
 #include <memory>
 #include <numeric>
@@ -19,6 +18,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/format.h"
 #include "tests/unit/learner/one_learner.h"
 #include "trainer/learner/model_file.h"
 
@@ -283,7 +283,7 @@ std::uint64_t ShardDigest(std::uint64_t history) {
 
 std::string DigestOfAnotherProcess(int history) {
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
-  FILE* pipe = popen(std::format("'{}' --shard-digest {}", self, history).c_str(), "r");
+  FILE* pipe = popen(Format("'{}' --shard-digest {}", self, history).c_str(), "r");
   if (pipe == nullptr) return "popen failed";
   char line[64] = {};
   const bool read = std::fgets(line, sizeof(line), pipe) != nullptr;
@@ -291,14 +291,14 @@ std::string DigestOfAnotherProcess(int history) {
 }
 
 TEST(TorchProgram, AShardGivesTheSameBitsInEveryProcess) {
-  const std::string here = std::format("{:016x}\n", ShardDigest(0));
+  const std::string here = Format("{:016x}\n", ShardDigest(0));
   for (const int history : {1, 3, 7}) {
     EXPECT_EQ(DigestOfAnotherProcess(history), here) << "history " << history;
   }
-  EXPECT_EQ(std::format("{:016x}\n", ShardDigest(5)), here);
+  EXPECT_EQ(Format("{:016x}\n", ShardDigest(5)), here);
   std::uint64_t in_a_thread = 0;
   std::thread([&in_a_thread] { in_a_thread = ShardDigest(2); }).join();
-  EXPECT_EQ(std::format("{:016x}\n", in_a_thread), here);
+  EXPECT_EQ(Format("{:016x}\n", in_a_thread), here);
 }
 
 }  // namespace
@@ -306,8 +306,8 @@ TEST(TorchProgram, AShardGivesTheSameBitsInEveryProcess) {
 
 int main(int argc, char** argv) {
   if (argc == 3 && std::string_view(argv[1]) == "--shard-digest") {
-    std::cout << std::format("{:016x}\n",
-                             pliant::learner::ShardDigest(std::strtoull(argv[2], nullptr, 10)));
+    std::cout << pliant::Format("{:016x}\n",
+                                pliant::learner::ShardDigest(std::strtoull(argv[2], nullptr, 10)));
     return 0;
   }
   testing::InitGoogleTest(&argc, argv);

@@ -1,10 +1,11 @@
 #include "tests/unit/planner/builders.h"
 
 #include <algorithm>
-#include <format>
 #include <utility>
 
 #include <gtest/gtest.h>
+
+#include "base/format.h"
 
 namespace pliant::planner {
 
@@ -16,7 +17,7 @@ NodeView GpuNode(const std::string& name, std::int64_t gpus) {
 std::vector<NodeView> Nodes(int count, std::int64_t gpus_each) {
   std::vector<NodeView> nodes;
   for (int index = 0; index < count; ++index) {
-    nodes.push_back(GpuNode(std::format("n{:02}", index), gpus_each));
+    nodes.push_back(GpuNode(Format("n{:02}", index), gpus_each));
   }
   return nodes;
 }
@@ -83,7 +84,7 @@ JobOf& JobOf::Suspended() {
 JobOf& JobOf::Has(LearnerCount learners, const std::string& node, LearnerState state,
                   Seconds since) {
   for (LearnerCount count = 0; count < learners; ++count) {
-    view.learners.push_back({.name = std::format("{}-{}", view.key.name, view.learners.size()),
+    view.learners.push_back({.name = Format("{}-{}", view.key.name, view.learners.size()),
                              .node = node,
                              .state = state,
                              .created = kStart + since,
@@ -103,26 +104,24 @@ ClusterSnapshot SnapshotOf(const PlanCase& plan_case) {
 std::string Describe(const ClusterSnapshot& snapshot) {
   std::string text;
   for (const NodeView& node : snapshot.nodes) {
-    text += std::format("node {}: {} GPUs ({} foreign), {}m CPU, pool {}{}{}\n", node.name,
-                        node.allocatable.gpus, node.foreign.gpus, node.allocatable.cpu_millis,
-                        node.labels.contains("pool") ? node.labels.at("pool") : "none",
-                        node.ready ? "" : ", not ready", node.schedulable ? "" : ", cordoned");
+    text += Format("node {}: {} GPUs ({} foreign), {}m CPU, pool {}{}{}\n", node.name,
+                   node.allocatable.gpus, node.foreign.gpus, node.allocatable.cpu_millis,
+                   node.labels.contains("pool") ? node.labels.at("pool") : "none",
+                   node.ready ? "" : ", not ready", node.schedulable ? "" : ", cordoned");
   }
   constexpr const char* kStates[] = {"gated", "starting", "running", "leaving"};
   for (const JobView& job : snapshot.jobs) {
-    text += std::format("job {}: {}..{} of {} GPUs, {}m CPU, priority {}, {} shards{}{}\n",
-                        job.key.name, job.learners_min, job.learners_max, job.needs.resources.gpus,
-                        job.needs.resources.cpu_millis, job.priority, job.logical_shards,
-                        job.suspended ? ", suspended" : "", job.finished ? ", finished" : "");
+    text += Format("job {}: {}..{} of {} GPUs, {}m CPU, priority {}, {} shards{}{}\n", job.key.name,
+                   job.learners_min, job.learners_max, job.needs.resources.gpus,
+                   job.needs.resources.cpu_millis, job.priority, job.logical_shards,
+                   job.suspended ? ", suspended" : "", job.finished ? ", finished" : "");
     for (const auto& [key, value] : job.needs.node_selector)
-      text += std::format("  only {}={}\n", key, value);
-    for (const AvoidedNode& avoided : job.avoided)
-      text += std::format("  avoids {}\n", avoided.node);
-    if (job.cap)
-      text += std::format("  capped at {} until {}\n", job.cap->learners, job.cap->until);
+      text += Format("  only {}={}\n", key, value);
+    for (const AvoidedNode& avoided : job.avoided) text += Format("  avoids {}\n", avoided.node);
+    if (job.cap) text += Format("  capped at {} until {}\n", job.cap->learners, job.cap->until);
     for (const LearnerView& learner : job.learners) {
-      text += std::format("  {} {} on {} since {}\n", learner.name,
-                          kStates[static_cast<int>(learner.state)], learner.node, learner.since);
+      text += Format("  {} {} on {} since {}\n", learner.name,
+                     kStates[static_cast<int>(learner.state)], learner.node, learner.since);
     }
   }
   return text;
@@ -203,7 +202,7 @@ void World::CarryOut(const Plan& plan) {
     }
     std::erase_if(view.learners, [](const LearnerView& learner) { return learner.node.empty(); });
     for (const NewLearner& learner : decision.create) {
-      view.learners.push_back({.name = std::format("{}-{}", view.key.name, next_learner_++),
+      view.learners.push_back({.name = Format("{}-{}", view.key.name, next_learner_++),
                                .node = learner.node,
                                .created = snapshot.now,
                                .since = snapshot.now});

@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <filesystem>
-#include <format>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/format.h"
 
 namespace pliant {
 namespace {
@@ -25,8 +25,8 @@ class OutputKeeperTest : public ::testing::Test {
  protected:
   void SetUp() override {
     folder_ = std::filesystem::path(::testing::TempDir()) /
-              std::format("output-keeper-{}-{}", getpid(),
-                          ::testing::UnitTest::GetInstance()->current_test_info()->name());
+              Format("output-keeper-{}-{}", getpid(),
+                     ::testing::UnitTest::GetInstance()->current_test_info()->name());
     std::filesystem::create_directories(folder_);
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
@@ -38,7 +38,7 @@ TEST_F(OutputKeeperTest, WhatWasSaidBeforeTheEndIsThere) {
   const auto path = folder_ / "logs" / "learner-1.log";
   {
     const auto keeper = NewOutputKeeper(path);
-    for (int i = 0; i < 1000; ++i) keeper->Keep(std::format("line {}\n", i));
+    for (int i = 0; i < 1000; ++i) keeper->Keep(Format("line {}\n", i));
   }
   const std::string text = ReadFile(path).value();
   EXPECT_THAT(text, StartsWith("line 0\nline 1\n"));
@@ -73,7 +73,7 @@ TEST_F(OutputKeeperTest, FilesAreOfLimitedSize) {
 TEST_F(OutputKeeperTest, TheOldestFilesGo) {
   std::ofstream(folder_ / "somebody's") << "x";
   for (int i = 0; i < 9; ++i) {
-    const auto path = folder_ / std::format("learner-{}.log", i);
+    const auto path = folder_ / Format("learner-{}.log", i);
     NewOutputKeeper(path, {.files_most = 3})->Keep("x\n");
     std::filesystem::last_write_time(
         path, std::filesystem::file_time_type::clock::now() - std::chrono::hours(9 - i));
@@ -81,7 +81,7 @@ TEST_F(OutputKeeperTest, TheOldestFilesGo) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "learner-4.log"));
   EXPECT_TRUE(std::filesystem::exists(folder_ / "somebody's")) << "what is no learner's stays";
   for (int i = 5; i < 9; ++i) {
-    EXPECT_TRUE(std::filesystem::exists(folder_ / std::format("learner-{}.log", i))) << i;
+    EXPECT_TRUE(std::filesystem::exists(folder_ / Format("learner-{}.log", i))) << i;
   }
 }
 

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <format>
+#include <string>
+#include <string_view>
+
+namespace pliant {
+
+std::string FormatArguments(std::string_view format, std::format_args arguments);
+
+// std::format, whose code, of thousands of instructions, is compiled once and not in every file.
+template <typename... Arguments>
+std::string Format(std::format_string<Arguments...> format, Arguments&&... arguments) {
+  return FormatArguments(format.get(), std::make_format_args(arguments...));
+}
+
+}  // namespace pliant
