@@ -10,7 +10,7 @@ import time
 import unittest
 from pathlib import Path
 
-from pliantdev import commands, host, openapi
+from pliantdev import host, openapi, testing
 from pliantdev.content_hash import content_hash
 from pliantdev.counts import Counts
 from pliantdev.ctest import count_results
@@ -222,11 +222,11 @@ class TestCommandTest(TemporaryFolderTest):
             with self.assertRaisesRegex(
                 DevError, f"remedy: ./dev test all --cifar10 {self.folder}"
             ):
-                commands.test(sets, "release", self.folder)
+                testing.test(sets, "release", self.folder)
 
     def test_a_folder_without_images_is_an_error(self):
         with self.assertRaisesRegex(DevError, "has no \\*.bin"):
-            commands.test(["all"], "release", self.folder)
+            testing.test(["all"], "release", self.folder)
 
 
 class OpenApiTest(TemporaryFolderTest):

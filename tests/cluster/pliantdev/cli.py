@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from types import FrameType
 
-from . import bench, ci, commands, ctest, own_cluster
+from . import bench, ci, commands, own_cluster, starting, testing
 from .errors import DevError
 from .lock import exclusive
 
@@ -18,13 +18,11 @@ cached in /var/cache/pliant (PLIANT_CACHE), the running cluster lies in /var/lib
 (PLIANT_STATE).
 """
 
-_TEST_SETS = (*ctest.SETS, "chart", "e2e", "all")
-
 
 def _test_set(name: str) -> str:
-    if name not in _TEST_SETS:
+    if name not in testing.SETS:
         raise argparse.ArgumentTypeError(
-            f"there is no set {name}; the sets are {', '.join(_TEST_SETS)}"
+            f"there is no set {name}; the sets are {', '.join(testing.SETS)}"
         )
     return name
 
@@ -54,7 +52,13 @@ def _parser() -> argparse.ArgumentParser:
         nargs="*",
         type=_test_set,
         metavar="SET",
-        help=f"{', '.join(_TEST_SETS)}; all: the long ones too",
+        help=f"{', '.join(testing.SETS)}; all: the long ones too, in two halves, of which the first "
+        "needs no cluster",
+    )
+    test.add_argument(
+        "--resume",
+        action="store_true",
+        help="all: leaves out what has passed before, of the same source",
     )
     own_cluster.add_arguments(test)
     test.add_argument(
@@ -144,11 +148,13 @@ def _run(arguments: argparse.Namespace, rest: list[str]) -> int:
     with exclusive(arguments.word):
         match arguments.word:
             case "up":
-                commands.cluster_only() if arguments.cluster_only else commands.up()
+                starting.cluster_only() if arguments.cluster_only else starting.up()
             case "demo":
                 return commands.demo(rest)
             case "test":
-                return commands.test(arguments.sets, arguments.preset, arguments.cifar10)
+                return testing.test(
+                    arguments.sets, arguments.preset, arguments.cifar10, arguments.resume
+                )
             case "bench":
                 choices = bench.Choices(
                     json=arguments.json,

@@ -4,57 +4,27 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from . import (
     assets,
     bench as benches,
     build_image,
-    chart,
     cluster,
-    ctest,
+    e2e,
     go_programs,
     preflight,
     product,
     prometheus,
-    python_image_tests,
+    starting,
 )
-from .counts import Counts
 from .daemon import Daemon
 from .errors import DevError
-from .lock import LOCK_IS_HELD
-from .progress import log_file, phase, say
-from .settings import CACHE, CLUSTER_SOURCES, REPO, STATE
+from .progress import phase
+from .settings import CACHE, STATE
 
-_E2E = REPO / "tests" / "e2e"
 _PYTHON = sys.executable
-# How the story finds the images of Python programs.
-_PYTHON_IMAGE_VARIABLES = {
-    "learner-pytorch": "PLIANT_PYTORCH_IMAGE",
-    "learner-tensorflow": "PLIANT_TENSORFLOW_IMAGE",
-}
-
-
-def up() -> product.ProductImages:
-    """The cluster with the present source's operator in it."""
-    preflight.check(cluster=True)
-    made = assets.build()
-    images = product.build_images()
-    with phase("Starting the cluster", "about 15 s"):
-        cluster.up(made.node_files, made.pause_archive)
-    for image in (images.operator, images.learner):
-        product.load_image(image)
-    product.install(made.node_files.programs, images)
-    say("ready: ./dev kubectl get elastictrainingjobs --all-namespaces; ./dev down ends it")
-    return images
-
-
-def cluster_only() -> None:
-    preflight.check(cluster=True)
-    made = assets.build()
-    with phase("Starting the cluster", "about 15 s"):
-        cluster.up(made.node_files, made.pause_archive)
 
 
 def down() -> None:
@@ -158,88 +128,17 @@ def restart(name: str, away_seconds: float) -> None:
 
 
 def demo(arguments: Sequence[str]) -> int:
-    environment = _e2e_environment(up())
+    environment = e2e.environment(starting.up())
     if "--dashboards" in arguments:
         image = prometheus.image()
         product.load_image(image)
         environment["PLIANT_PROMETHEUS_IMAGE"] = image
-    command = [_PYTHON, _E2E / "demo.py", *arguments]
+    command = [_PYTHON, e2e.FOLDER / "demo.py", *arguments]
     return subprocess.run(command, env=environment, check=False).returncode
 
 
 def demo_help() -> int:
-    return subprocess.run([_PYTHON, _E2E / "demo.py", "--help"], check=False).returncode
-
-
-def test(sets: Sequence[str], preset: str, cifar10: Path | None = None) -> int:
-    """Runs sets of tests; the last line counts them all."""
-    if cifar10 and "all" not in sets:
-        raise DevError("--cifar10 is for the set all", remedy=f"./dev test all --cifar10 {cifar10}")
-    if cifar10 and not any(cifar10.glob("*.bin")):
-        raise DevError(
-            f"--cifar10: {cifar10} has no *.bin", remedy="the folder cifar-10-batches-bin"
-        )
-    counts = run_tests(sets, preset, cifar10)
-    print(f"{counts.passed} passed, {counts.failed} failed", flush=True)
-    return 1 if counts.failed else 0
-
-
-def run_tests(sets: Sequence[str], preset: str = "release", cifar10: Path | None = None) -> Counts:
-    long = "all" in sets
-    everything = long or not sets
-    compiled = [name for name in ctest.SETS if everything or name in sets]
-    with_e2e = everything or "e2e" in sets
-    preflight.check(cluster=with_e2e)
-    counts = Counts()
-    if everything or "chart" in sets:
-        counts += chart.run()
-    if compiled:
-        counts += ctest.run(compiled, preset=preset, long=long)
-    if "python" in compiled:
-        counts += python_image_tests.run()
-    if with_e2e:
-        images = up()
-        python_images = {}
-        for name, variable in _PYTHON_IMAGE_VARIABLES.items():
-            python_images[variable] = product.build_python_image(name)
-            product.load_image(python_images[variable])
-        # Unless asked for, only the stories: they have the operator killed, and a PyTorch and a Keras script resized.
-        moments = ["--all"] if long else [] if "e2e" in sets else ["--only", "the story"]
-        command = [_PYTHON, _E2E / "run.py", *moments]
-        environment = {**_e2e_environment(images), **python_images}
-        if cifar10:
-            # Where the nodes see it, too.
-            on_nodes = cluster.CHECKPOINTS / cifar10.resolve().name
-            shutil.copytree(cifar10, on_nodes, dirs_exist_ok=True)
-            environment["PLIANT_CIFAR10"] = on_nodes.name
-        counts += _run_story("the end-to-end story", command, environment)
-    if long:
-        command = [_PYTHON, "-B", CLUSTER_SOURCES / "crash_test.py"]
-        # It runs ./dev itself, which would wait for us.
-        counts += _run_story("the kills of ./dev up", command, {**os.environ, LOCK_IS_HELD: "1"})
-    return counts
-
-
-def _run_story(title: str, command: Sequence[str | Path], environment: Mapping[str, str]) -> Counts:
-    """Runs a program that tells what it does, and in its last line how many passed."""
-    log = log_file("test-" + title.rpartition(" ")[2])
-    last = ""
-    with phase(f"Running {title}"), log.open("w") as out:
-        program = subprocess.Popen(
-            command,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-        )
-        for line in program.stdout:
-            out.write(line)
-            sys.stderr.write("    " + line)
-            last = line if line.strip() else last
-    counts = Counts.from_last_line(last, program.wait())
-    say(f"{title}: {counts} (log: {log})")
-    return counts
+    return subprocess.run([_PYTHON, e2e.FOLDER / "demo.py", "--help"], check=False).returncode
 
 
 def _with_kubeconfig(command: Sequence[str | Path]) -> int:
@@ -248,18 +147,3 @@ def _with_kubeconfig(command: Sequence[str | Path]) -> int:
     return subprocess.run(
         command, env={**os.environ, "KUBECONFIG": str(cluster.KUBECONFIG)}, check=False
     ).returncode
-
-
-def _e2e_environment(images: product.ProductImages) -> dict[str, str]:
-    programs = go_programs.existing()
-    return {
-        **os.environ,
-        "KUBECONFIG": str(cluster.KUBECONFIG),
-        "PLIANT_KUBECTL": str(programs / "kubectl"),
-        "PLIANT_HELM": str(programs / "helm"),
-        "PLIANT_STATE": str(STATE),
-        "PLIANT_CHECKPOINTS": str(cluster.CHECKPOINTS),
-        "PLIANT_OPERATOR_IMAGE": images.operator,
-        "PLIANT_LEARNER_IMAGE": images.learner,
-        "PLIANT_DEV": str(REPO / "dev"),
-    }

@@ -17,46 +17,55 @@ from .settings import STATE
 
 # Each set is a label of ctest, and a target that builds its programs.
 SETS = ("unit", "scenario", "property", "simulation", "fuzz", "integration", "python")
+_SERVED = "integration"  # its tests want a real API server
 
 
-def run(sets: Sequence[str], *, preset: str = "release", long: bool = False) -> Counts:
-    """Compiles and runs the named sets of one preset: by default the one that the images are made
-    from, so that nothing is compiled twice and what is tested is what runs. `long` also runs the
-    tests labelled so."""
+def compile_sets(sets: Sequence[str], preset: str) -> None:
     compile_preset(preset, *(f"{name}_tests" for name in sets))
-    counts = Counts()
-    # Tests of a real API server share it, and the machine's two cores with it: one at a time.
-    for names, jobs in ((_without(sets, "integration"), 2), (_only(sets, "integration"), 1)):
-        if names:
-            counts += _run(names, preset, jobs, long)
-    return counts
 
 
-def _without(sets: Sequence[str], name: str) -> list[str]:
-    return [each for each in sets if each != name]
+def together(sets: Sequence[str]) -> list[list[str]]:
+    """The sets that one run of ctest takes. Tests of a real API server share it, and the machine's
+    two cores with it: they run by themselves."""
+    groups = [name for name in sets if name != _SERVED], [name for name in sets if name == _SERVED]
+    return [group for group in groups if group]
 
 
-def _only(sets: Sequence[str], name: str) -> list[str]:
-    return [each for each in sets if each == name]
-
-
-def _run(sets: Sequence[str], preset: str, jobs: int, long: bool) -> Counts:
+def run_sets(sets: Sequence[str], *, preset: str = "release", long: bool = False) -> Counts:
+    """Runs the named sets of one preset, which are compiled: by default the one that the images are
+    made from, so that what is tested is what runs. `long` also runs the tests labelled so."""
     title = f"{', '.join(sets)} tests ({preset})"
-    log = log_file(f"test-{preset}-{sets[0]}")
+    which = ["--label-regex", f"^({'|'.join(sets)})$"]
+    which += [] if long else ["--label-exclude", "^long$"]
+    return _run(title, which, preset, log_name=sets[0], served=_SERVED in sets)
+
+
+def run_named(
+    names: Sequence[str], *, preset: str, served: bool = False, fail_fast: bool = False
+) -> Counts:
+    """Runs tests by their names. `served`: they want an API server."""
+    title = f"{len(names)} tests{' of a real API server' if served else ''} ({preset})"
+    which = ["--tests-regex", f"^({'|'.join(names)})$"]
+    which += ["--stop-on-failure"] if fail_fast else []
+    log_name = "changed-served" if served else "changed"
+    return _run(title, which, preset, log_name=log_name, served=served)
+
+
+def _run(title: str, which: Sequence[str], preset: str, *, log_name: str, served: bool) -> Counts:
+    log = log_file(f"test-{preset}-{log_name}")
     results = build_image.build_directory() / preset / "results"
     shutil.rmtree(results, ignore_errors=True)
     results.mkdir(parents=True)
     inside = f"/src/build/{preset}"
     # fmt: off
-    command = ["ctest", "--test-dir", inside, f"-j{jobs}", "--label-regex", f"^({'|'.join(sets)})$",
+    command = ["ctest", "--test-dir", inside, f"-j{1 if served else 2}", *which,
                "--no-tests=error", "--output-on-failure",
                "--output-junit", f"{inside}/results/ctest.junit"]
     # fmt: on
-    command += [] if long else ["--label-exclude", "^long$"]
     environment = {"GTEST_OUTPUT": f"xml:{inside}/results/", **_SANITIZERS}
     with phase(f"Running the {title}"), contextlib.ExitStack() as resources:
         mounts: dict[Path, str] = {}
-        if "integration" in sets:
+        if served:
             kubeconfig, mounts = resources.enter_context(api_server())
             environment |= {
                 "PLIANT_TEST_KUBECONFIG": str(kubeconfig),

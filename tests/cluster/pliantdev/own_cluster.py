@@ -50,6 +50,8 @@ def test(arguments: argparse.Namespace) -> int:
         raise DevError(
             f"{_FLAG}={CURRENT} is for the set e2e", remedy=f"./dev test e2e {_FLAG}={CURRENT} ..."
         )
+    if arguments.resume:
+        raise DevError("--resume is for the set all", remedy="./dev test all --resume")
     if arguments.cifar10:
         raise DevError(
             "--cifar10 is for the local cluster",

@@ -1,0 +1,103 @@
+"""The end-to-end moments on the local cluster: what they need, and how tests/e2e/run.py is run."""
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+
+from . import cluster, go_programs, product, starting, storyteller
+from .counts import Counts
+from .moments import AddRow, Moment, moment
+from .progress import log_file
+from .rows import Row, total
+from .settings import REPO, STATE
+
+FOLDER = REPO / "tests" / "e2e"
+_NAME = "e2e"
+_IMAGES = "cluster and images"
+# How the story finds the images of Python programs.
+_PYTHON_IMAGE_VARIABLES = {
+    "learner-pytorch": "PLIANT_PYTORCH_IMAGE",
+    "learner-tensorflow": "PLIANT_TENSORFLOW_IMAGE",
+}
+
+# The stories have the operator killed, a PyTorch and a Keras script resized.
+STORIES = ("--only", "the story")
+LONG = ("--all",)
+
+
+def moments(
+    arguments: Sequence[str],
+    cifar10: Path | None = None,
+    passed: Callable[[], Collection[str]] = frozenset,
+) -> list[Moment]:
+    """`passed`: the names of rows that need not be played again."""
+    of_story: dict[str, str] = {}
+
+    def prepare() -> None:
+        of_story.update(environment(starting.up()))
+        for name, variable in _PYTHON_IMAGE_VARIABLES.items():
+            of_story[variable] = product.build_python_image(name)
+            product.load_image(of_story[variable])
+        if cifar10:
+            # Where the nodes see it, too.
+            on_nodes = cluster.CHECKPOINTS / cifar10.resolve().name
+            shutil.copytree(cifar10, on_nodes, dirs_exist_ok=True)
+            of_story["PLIANT_CIFAR10"] = on_nodes.name
+
+    def play(add: AddRow) -> None:
+        prefix = f"{_NAME}: "
+        over = [name.removeprefix(prefix) for name in passed() if name.startswith(prefix)]
+        _play(arguments, of_story, over, add)
+
+    return [moment(_IMAGES, prepare), Moment(_NAME, play, (_IMAGES,))]
+
+
+def _play(
+    arguments: Sequence[str], of_story: dict[str, str], over: Sequence[str], add: AddRow
+) -> None:
+    results = log_file("test-story").with_suffix(".results")
+    results.unlink(missing_ok=True)
+    # fmt: off
+    command = [sys.executable, "-B", FOLDER / "run.py", *arguments, f"--results={results}",
+               *(f"--skip={name}" for name in over)]
+    # fmt: on
+    told: list[Row] = []
+
+    def heard() -> None:
+        for row in rows_of(results.read_text() if results.exists() else "")[len(told) :]:
+            told.append(row)
+            add(row)
+
+    counts = storyteller.run("the end-to-end story", command, of_story, heard)
+    unexplained = counts.failed - total(told).failed
+    if unexplained > 0:  # the stage could not be set, or the program ended in the middle
+        add(Row(_NAME, 0.0, Counts(failed=unexplained), "the log says what failed"))
+
+
+def rows_of(results: str) -> list[Row]:
+    """The moments that run.py has played: a line of JSON each. A line that is still being written
+    is left for later."""
+    lines = results.splitlines(keepends=True)
+    values = [json.loads(line) for line in lines if line.endswith("\n")]
+    return [
+        Row(f"{_NAME}: {each['name']}", each["seconds"], Counts(each["passed"], each["failed"]))
+        for each in values
+    ]
+
+
+def environment(images: product.ProductImages) -> dict[str, str]:
+    programs = go_programs.existing()
+    return {
+        **os.environ,
+        "KUBECONFIG": str(cluster.KUBECONFIG),
+        "PLIANT_KUBECTL": str(programs / "kubectl"),
+        "PLIANT_HELM": str(programs / "helm"),
+        "PLIANT_STATE": str(STATE),
+        "PLIANT_CHECKPOINTS": str(cluster.CHECKPOINTS),
+        "PLIANT_OPERATOR_IMAGE": images.operator,
+        "PLIANT_LEARNER_IMAGE": images.learner,
+        "PLIANT_DEV": str(REPO / "dev"),
+    }

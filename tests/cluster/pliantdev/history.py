@@ -1,0 +1,33 @@
+"""The last runs of CI on this machine, so that a run can say what got slower."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from . import record
+from .record import Record
+from .settings import CACHE
+
+FOLDER = CACHE / "ci"
+_KEPT = 50
+
+
+def new_file(folder: Path = FOLDER) -> Path:
+    """Names sort by time."""
+    return folder / time.strftime("%Y%m%d-%H%M%S.json", time.gmtime())
+
+
+def load(folder: Path = FOLDER) -> list[Record]:
+    """Oldest first."""
+    found = (record.load(file) for file in sorted(folder.glob("*.json")))
+    return [each for each in found if each]
+
+
+def seconds_when_passed(runs: Sequence[Record]) -> dict[str, float]:
+    """How long each part took when it passed last."""
+    return {row.name: row.seconds for run in runs for row in run.rows if row.passed}
+
+
+def forget_old(folder: Path = FOLDER, kept: int = _KEPT) -> None:
+    for file in sorted(folder.glob("*.json"))[:-kept]:
+        file.unlink()

@@ -1,0 +1,58 @@
+"""The parts that ./dev test and CI are made of, as moments."""
+
+import os
+import sys
+from collections.abc import Sequence
+
+from . import chart, ctest, product, prometheus, python_image_tests, source_checks, storyteller
+from .counts import Counts
+from .lock import LOCK_IS_HELD
+from .moments import Moment, moment
+from .settings import CLUSTER_SOURCES
+
+# Sanitizers can tell something of these. The others need a cluster, or are a search that would be
+# slowed down.
+SANITIZED_SETS = ("unit", "scenario", "simulation", "fuzz")
+
+# These are compiled with nvcc or against NCCL's headers; the rest is the release's.
+_CUDA_TARGETS = ("pliant_cuda_kernels", "pliant_nccl")
+
+FORMAT = moment("format", source_checks.check_format)
+TYPES = moment("types", source_checks.check_types)
+CHART = moment("chart", chart.run)
+ALERTS = moment("alerts and dashboard", prometheus.check)
+CUDA = moment("compilation with CUDA", lambda: product.compile_preset("cuda", *_CUDA_TARGETS))
+KERAS = {
+    backend: moment(
+        f"Keras over {backend}", lambda backend=backend: python_image_tests.run(backend)
+    )
+    for backend in python_image_tests.BACKENDS
+}
+
+
+def ctest_moments(
+    groups: Sequence[Sequence[str]], preset: str = "release", *, long: bool = False
+) -> list[Moment]:
+    """Compiles sets, and runs each group of them by itself."""
+    suffix = "" if preset == "release" else f" ({preset})"
+    compiling = f"compile{suffix}"
+    sets = [name for group in groups for name in group]
+    runs = [
+        moment(
+            f"{', '.join(group)} tests{suffix}",
+            lambda group=group: ctest.run_sets(group, preset=preset, long=long),
+            needs=[compiling],
+        )
+        for group in groups
+    ]
+    return [moment(compiling, lambda: ctest.compile_sets(sets, preset)), *runs]
+
+
+def _kill_up() -> Counts:
+    command = [sys.executable, "-B", CLUSTER_SOURCES / "crash_test.py"]
+    # It runs ./dev itself, which would wait for us.
+    environment = {**os.environ, LOCK_IS_HELD: "1"}
+    return storyteller.run("the kills of ./dev up", command, environment)
+
+
+KILLS = moment("the kills of ./dev up", _kill_up)

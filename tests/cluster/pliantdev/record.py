@@ -1,0 +1,64 @@
+"""The rows of a run in a file. It is whole at every moment: whatever ends the run, what was found
+before is kept."""
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from . import rows
+from .rows import Row
+
+
+class Record:
+    """`head` says what was run, for example the source."""
+
+    def __init__(self, file: Path, head: Mapping[str, Any]):
+        self.file = file
+        self.head = dict(head)
+        self.rows: list[Row] = []
+        self.ended: list[str] = []  # the moments that came to their end, well or not
+
+    def add(self, row: Row) -> None:
+        """Replaces an earlier row of the same name."""
+        self.rows = [each for each in self.rows if each.name != row.name] + [row]
+        self._write()
+
+    def forget(self, unwanted: Callable[[Row], bool]) -> None:
+        self.rows = [row for row in self.rows if not unwanted(row)]
+
+    def end(self, moment: str) -> None:
+        self.ended = [each for each in self.ended if each != moment] + [moment]
+        self._write()
+
+    def note(self, **facts: Any) -> None:
+        self.head |= facts
+        self._write()
+
+    def _write(self) -> None:
+        value = {
+            **self.head,
+            "ended": self.ended,
+            "rows": [rows.to_json(row) for row in self.rows],
+        }
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = self.file.with_suffix(".new")
+        with unfinished.open("w") as out:
+            out.write(json.dumps(value, indent=1) + "\n")
+            out.flush()
+            os.fsync(out.fileno())
+        unfinished.replace(self.file)
+
+
+def load(file: Path) -> Record | None:
+    """None if there is no such file, or if it is not a record."""
+    try:
+        value = json.loads(file.read_text())
+        record = Record(file, {})
+        record.ended = value.pop("ended")
+        record.rows = [rows.from_json(row) for row in value.pop("rows")]
+        record.head = value
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return record

@@ -1,0 +1,29 @@
+"""Checks of the source that run nothing of it: its format, and the types of the Python package."""
+
+from . import build_image
+from .progress import log_file, phase
+from .settings import REPO
+
+FORMATTED = (".cc", ".h", ".cu", ".cuh")
+
+
+def check_format() -> None:
+    files = [
+        str(path.relative_to(REPO))
+        for folder in ("base", "operator", "trainer", "tests")
+        for path in sorted((REPO / folder).rglob("*"))
+        if path.suffix in FORMATTED
+    ]
+    build_image.stage("build", "about 5 min")
+    with phase(f"Checking the format of {len(files)} files"):
+        build_image.run(
+            ["clang-format", "--dry-run", "-Werror", *files], log_file("format"), "the format check"
+        )
+
+
+def check_types() -> None:
+    settings = ["--config-file", "trainer/python/pyproject.toml", "--cache-dir", "build/mypy"]
+    sources = ["trainer/python/pliant", "trainer/python/compatibility"]
+    build_image.stage("build", "about 5 min")
+    with phase("Checking the types of the Python package"):
+        build_image.run(["mypy", *settings, *sources], log_file("types"), "the type check")

@@ -1,0 +1,51 @@
+"""The files of the source, by git or, where there is none, by what lies there."""
+
+import hashlib
+import subprocess
+from pathlib import Path
+
+from .settings import REPO
+
+_NO_SOURCE = {".git", ".cache", "build", "__pycache__"}  # as .gitignore has it
+
+
+def git(*arguments: str, root: Path = REPO) -> str | None:
+    """What git prints; None where it fails or is not installed."""
+    # In a build image the files may belong to somebody else.
+    command = ["git", "-c", "safe.directory=*", "-C", str(root), *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return None
+    return done.stdout if done.returncode == 0 else None
+
+
+def commit() -> str:
+    """Of the checkout; empty where there is no git."""
+    return (git("rev-parse", "--short", "HEAD") or "").strip()
+
+
+def files(root: Path = REPO) -> list[str]:
+    """All files that git does not ignore, tracked or not yet, relative to the root."""
+    listed = git("ls-files", "-z", "--cached", "--others", "--exclude-standard", root=root)
+    if listed is not None:
+        names = {name for name in listed.split("\0") if name}
+        return sorted(name for name in names if (root / name).is_file())
+    return sorted(
+        str(path.relative_to(root))
+        for path in root.rglob("*")
+        if path.is_file()
+        and path.suffix != ".log"
+        and not _NO_SOURCE.intersection(path.relative_to(root).parts)
+    )
+
+
+def identity(root: Path = REPO) -> str:
+    """The same for the same contents, committed or not."""
+    digest = hashlib.sha256()
+    for name in files(root):
+        path = root / name
+        executable = path.stat().st_mode & 0o100
+        contents = hashlib.sha256(path.read_bytes()).hexdigest()
+        digest.update(f"{name}\0{executable}\0{contents}\0".encode())
+    return digest.hexdigest()[:12]
