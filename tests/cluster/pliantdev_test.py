@@ -222,11 +222,11 @@ class TestCommandTest(TemporaryFolderTest):
             with self.assertRaisesRegex(
                 DevError, f"remedy: ./dev test all --cifar10 {self.folder}"
             ):
-                testing.test(sets, "release", self.folder)
+                testing.check_arguments(sets, self.folder, False)
 
     def test_a_folder_without_images_is_an_error(self):
         with self.assertRaisesRegex(DevError, "has no \\*.bin"):
-            testing.test(["all"], "release", self.folder)
+            testing.check_arguments(["all"], self.folder, False)
 
 
 class OpenApiTest(TemporaryFolderTest):

@@ -24,6 +24,7 @@ _GUIDE = REPO / "docs" / "install.md"
 _CRD = REPO / "crds" / "pliant.dev_elastictrainingjobs.yaml"
 _INSTALL = REPO / "manifests" / "install.yaml"
 _EXAMPLES = sorted((REPO / "manifests" / "examples").glob("*.yaml"))
+_PROGRAMS = sorted((REPO / "examples").glob("*/job.yaml"))
 _DEMO = REPO / "manifests" / "demo"
 # The one that is written for namespaces in which pods must meet the restricted standard.
 _RESTRICTED_EXAMPLE = REPO / "manifests" / "examples" / "digits.yaml"
@@ -211,7 +212,7 @@ def _conformity(tools: _Tools, report: _Report) -> None:
             conform(tools.call("helm", "template", "pliant", CHART, "--namespace", _NAMESPACE,
                                "--kube-version", KUBERNETES_VERSION, *values))
             # fmt: on
-    for file in (_INSTALL, *_EXAMPLES, *sorted(_DEMO.glob("training-*.yaml"))):
+    for file in (_INSTALL, *_EXAMPLES, *_PROGRAMS, *sorted(_DEMO.glob("training-*.yaml"))):
         with report.case(f"conformity of {file.relative_to(REPO)}"):
             conform(file.read_text())
     with report.case("conformity of manifests/demo"):

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from types import FrameType
 
-from . import bench, ci, commands, own_cluster, starting, testing
+from . import bench, changed, ci, commands, own_cluster, starting, testing
 from .errors import DevError
 from .lock import exclusive
 
@@ -52,8 +52,24 @@ def _parser() -> argparse.ArgumentParser:
         nargs="*",
         type=_test_set,
         metavar="SET",
-        help=f"{', '.join(testing.SETS)}; all: the long ones too, in two halves, of which the first "
-        "needs no cluster",
+        help=f"{', '.join(testing.SETS)}; changed: what the changes since a commit can have broken; all: "
+        "the long ones too, in two halves, of which the first needs no cluster",
+    )
+    test.add_argument(
+        "--since",
+        metavar="COMMIT",
+        help="changed: compare with it; default: where the branch left origin/main, or main",
+    )
+    test.add_argument(
+        "--dry-run", action="store_true", help="changed: say what would be run and why, no more"
+    )
+    test.add_argument(
+        "--no-cluster",
+        action="store_true",
+        help="changed: leave out what starts the local cluster, for example on a shared machine",
+    )
+    test.add_argument(
+        "--fail-fast", action="store_true", help="changed: stop after the first test that fails"
     )
     test.add_argument(
         "--resume",
@@ -152,9 +168,7 @@ def _run(arguments: argparse.Namespace, rest: list[str]) -> int:
             case "demo":
                 return commands.demo(rest)
             case "test":
-                return testing.test(
-                    arguments.sets, arguments.preset, arguments.cifar10, arguments.resume
-                )
+                return _test(arguments)
             case "bench":
                 choices = bench.Choices(
                     json=arguments.json,
@@ -179,6 +193,32 @@ def _run(arguments: argparse.Namespace, rest: list[str]) -> int:
             case "clean":
                 commands.clean()
     return 0
+
+
+def _test(arguments: argparse.Namespace) -> int:
+    testing.check_arguments(arguments.sets, arguments.cifar10, arguments.resume)
+    of_changed = {
+        "--since": arguments.since,
+        "--dry-run": arguments.dry_run,
+        "--no-cluster": arguments.no_cluster,
+        "--fail-fast": arguments.fail_fast,
+    }
+    if arguments.sets == [testing.CHANGED]:
+        return changed.run(
+            changed.Choices(
+                since=arguments.since,
+                preset=arguments.preset,
+                dry_run=arguments.dry_run,
+                no_cluster=arguments.no_cluster,
+                fail_fast=arguments.fail_fast,
+            )
+        )
+    for flag, value in of_changed.items():
+        if value:
+            raise DevError(
+                f"{flag} is for the set changed", remedy=f"./dev test changed {flag} ..."
+            )
+    return testing.test(arguments.sets, arguments.preset, arguments.cifar10, arguments.resume)
 
 
 # These pass on what follows them, --help included.

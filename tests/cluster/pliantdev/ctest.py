@@ -17,7 +17,7 @@ from .settings import STATE
 
 # Each set is a label of ctest, and a target that builds its programs.
 SETS = ("unit", "scenario", "property", "simulation", "fuzz", "integration", "python")
-_SERVED = "integration"  # its tests want a real API server
+SERVED = "integration"  # its tests want a real API server
 
 
 def compile_sets(sets: Sequence[str], preset: str) -> None:
@@ -27,7 +27,7 @@ def compile_sets(sets: Sequence[str], preset: str) -> None:
 def together(sets: Sequence[str]) -> list[list[str]]:
     """The sets that one run of ctest takes. Tests of a real API server share it, and the machine's
     two cores with it: they run by themselves."""
-    groups = [name for name in sets if name != _SERVED], [name for name in sets if name == _SERVED]
+    groups = [name for name in sets if name != SERVED], [name for name in sets if name == SERVED]
     return [group for group in groups if group]
 
 
@@ -37,14 +37,15 @@ def run_sets(sets: Sequence[str], *, preset: str = "release", long: bool = False
     title = f"{', '.join(sets)} tests ({preset})"
     which = ["--label-regex", f"^({'|'.join(sets)})$"]
     which += [] if long else ["--label-exclude", "^long$"]
-    return _run(title, which, preset, log_name=sets[0], served=_SERVED in sets)
+    return _run(title, which, preset, log_name=sets[0], served=SERVED in sets)
 
 
 def run_named(
     names: Sequence[str], *, preset: str, served: bool = False, fail_fast: bool = False
 ) -> Counts:
     """Runs tests by their names. `served`: they want an API server."""
-    title = f"{len(names)} tests{' of a real API server' if served else ''} ({preset})"
+    many = f"{len(names)} test{'s' if len(names) > 1 else ''}"
+    title = f"{many}{' of a real API server' if served else ''} ({preset})"
     which = ["--tests-regex", f"^({'|'.join(names)})$"]
     which += ["--stop-on-failure"] if fail_fast else []
     log_name = "changed-served" if served else "changed"

@@ -44,7 +44,7 @@ def has_passed(each: Moment, record: Record) -> bool:
 
 
 def pending(moments: Sequence[Moment], record: Record) -> list[Moment]:
-    """The moments that have not passed yet, and those that they need: what these made may be gone."""
+    """The moments that have not passed yet, and those that they need: what was made may be gone."""
     left = [each for each in moments if not has_passed(each, record)]
     needed = {name for each in left for name in each.needs}
     return [each for each in moments if each in left or each.name in needed]

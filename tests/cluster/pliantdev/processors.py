@@ -4,7 +4,7 @@ explains seconds that no change of the source does."""
 from pathlib import Path
 
 _STAT = Path("/proc/stat")
-# user, nice, system, idle, iowait, irq, softirq, steal. The two of guests are part of user and nice.
+# user, nice, system, idle, iowait, irq, softirq, steal. The two that follow are part of the first.
 _FIELDS = 8
 
 

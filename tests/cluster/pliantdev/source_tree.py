@@ -6,7 +6,8 @@ from pathlib import Path
 
 from .settings import REPO
 
-_NO_SOURCE = {".git", ".cache", "build", "__pycache__"}  # as .gitignore has it
+# What .gitignore names, and what tools ignore by a file of their own.
+_NO_SOURCE = {".git", ".cache", ".mypy_cache", ".ruff_cache", "build", "__pycache__"}
 
 
 def git(*arguments: str, root: Path = REPO) -> str | None:

@@ -14,19 +14,17 @@ from .record import Record
 
 # Each takes two cores at most two and a half hours.
 _HALVES = ("all/1", "all/2")
-SETS = (*ctest.SETS, "chart", "e2e", "all", *_HALVES)
-_ALONE = ("all", *_HALVES)
+_ALL = ("all", *_HALVES)
+CHANGED = "changed"  # of changed.py
+SETS = (*ctest.SETS, "chart", "e2e", CHANGED, *_ALL)
 
 
 def test(
     sets: Sequence[str], preset: str, cifar10: Path | None = None, resume: bool = False
 ) -> int:
     """The last line counts all cases."""
-    check_arguments(sets, cifar10, resume)
-    if not {*sets} & {*_ALONE}:
-        return _run(
-            [_new_record(_file("test"), {})], [of_sets(sets, preset)], cluster=_with_e2e(sets)
-        )
+    if not {*sets} & {*_ALL}:
+        return run_once("test", of_sets(sets, preset), with_cluster=_with_e2e(sets))
     halves = _HALVES if "all" in sets else sets
     head = {
         "source": source_tree.identity(),
@@ -40,17 +38,19 @@ def test(
         records.append(found or _new_record(file, head))
         left.append(pending(of_half(half, preset, cifar10, records[-1]), records[-1]))
     try:
-        return _run(records, left, cluster="all/2" in halves)
+        return _run(records, left, "all/2" in halves)
     except KeyboardInterrupt:
         say(f"./dev test {sets[0]} --resume goes on with what has not passed")
         raise
 
 
 def check_arguments(sets: Sequence[str], cifar10: Path | None, resume: bool) -> None:
-    for name in _ALONE:
+    for name in (CHANGED, *_ALL):
         if name in sets and len(sets) > 1:
-            raise DevError(f"{name} cannot be combined with sets", remedy=f"./dev test {name}")
-    if resume and not {*sets} & {*_ALONE}:
+            raise DevError(
+                f"{name} cannot be combined with other sets", remedy=f"./dev test {name}"
+            )
+    if resume and not {*sets} & {*_ALL}:
         raise DevError("--resume is for the set all", remedy="./dev test all --resume")
     if cifar10 and not {*sets} & {"all", "all/2"}:
         raise DevError("--cifar10 is for the set all", remedy=f"./dev test all --cifar10 {cifar10}")
@@ -109,12 +109,25 @@ def earlier_record(file: Path, head: Mapping[str, Any]) -> Record | None:
     return found
 
 
-def _run(records: Sequence[Record], left: Sequence[Sequence[Moment]], *, cluster: bool) -> int:
-    preflight.check(cluster=cluster)
+def run_once(
+    name: str, moments: Sequence[Moment], *, with_cluster: bool, fail_fast: bool = False
+) -> int:
+    return _run([_new_record(_file(name), {})], [moments], with_cluster, fail_fast)
+
+
+def _run(
+    records: Sequence[Record],
+    left: Sequence[Sequence[Moment]],
+    with_cluster: bool,
+    fail_fast: bool = False,
+) -> int:
+    preflight.check(cluster=with_cluster)
     with summary(records):
         for each, moments in zip(records, left, strict=True):
-            play(moments, each)
-    return last_line(records)
+            play(moments, each, fail_fast=fail_fast)
+    counts = rows.total(row for each in records for row in each.rows)
+    print(f"{counts.passed} passed, {counts.failed} failed", flush=True)
+    return 1 if counts.failed else 0
 
 
 @contextmanager
@@ -133,9 +146,3 @@ def summary(records: Sequence[Record], before: Mapping[str, float] | None = None
                 each.note(steal_percent=round(steal, 2))
                 print(f"the same as JSON: {each.file}", flush=True)
         sys.stdout.flush()
-
-
-def last_line(records: Sequence[Record]) -> int:
-    counts = rows.total(row for each in records for row in each.rows)
-    print(f"{counts.passed} passed, {counts.failed} failed", flush=True)
-    return 1 if counts.failed else 0

@@ -1,0 +1,167 @@
+"""The map from the files of the repository to what reads them. CMake knows it of C++; this table
+knows the rest.
+
+The first row whose pattern a file meets counts; `*` takes anything, slashes too, and stands in the
+readers as {0}, {1}. A reader is a test of ctest by its name, a part of a run, or one of the words
+below. The tests of the documents are no reader: they follow links to any file, and always run.
+"""
+
+import re
+
+# Words for many readers at once.
+EVERYTHING = "everything"
+ALL_TESTS = "all of ctest"
+FROM_IT = "what is compiled from it"
+OF_ITS_FOLDER = "what its folder's CMakeLists.txt defines"
+SET, SCRIPTS = "the set ", "the scripts of "  # and the name of a set
+
+# Parts of a run that are not ctest's.
+FORMAT, TYPES, CHART = "format", "types", "chart"
+ALERTS, CUDA = "alerts and dashboard", "compilation with CUDA"
+E2E, KILLS = "e2e", "the kills of ./dev up"
+KERAS = tuple(f"Keras over {backend}" for backend in ("tensorflow", "torch", "jax"))
+PARTS = (FORMAT, TYPES, CHART, ALERTS, *KERAS, CUDA, E2E, KILLS)
+ON_CLUSTER = (E2E, KILLS)  # they start the local cluster, of which a machine has one
+
+_DEV = ("pliantdev_test", "dev_parts_test")
+_EXAMPLES = ("python_examples_test", "bench_parts_test", "bench_smoke_test")
+_CRD = (
+    "api_test",
+    "crd_test",
+    "operator_test",
+    "operator_libcurl_test",
+    "operator_simulation_test",
+)
+_DEMO = (
+    "crd_test",
+    "model_test",
+    "digits_training_test",
+    "scenario_alone_test",
+    "scenario_digits_test",
+)
+
+# fmt: off
+_ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    # C++ and how it is built.
+    ("*.cu", (CUDA, FORMAT)),
+    ("trainer/cuda/CMakeLists.txt", (OF_ITS_FOLDER, CUDA)),
+    ("trainer/python/CMakeLists.txt", (*KERAS, "python_wheel_test")),
+    ("*/CMakeLists.txt", (OF_ITS_FOLDER,)),
+    ("*.map", (OF_ITS_FOLDER,)),
+    ("*.c", (FROM_IT,)),
+    ("*.cc", (FROM_IT, FORMAT)),
+    ("*.h", (FROM_IT, FORMAT)),
+    ("CMakeLists.txt", (ALL_TESTS, *KERAS, CUDA)),
+    ("CMakePresets.json", (ALL_TESTS, *KERAS, CUDA)),
+    ("cmake/*", (ALL_TESTS, *KERAS, CUDA)),
+    ("Dockerfile", (EVERYTHING,)),
+    (".clang-format", (FORMAT,)),
+    # Nothing runs these.
+    (".clang-tidy", ()),
+    (".dockerignore", ()),
+    (".gitignore", ()),
+    (".ci/run", ()),
+    ("dev", ()),
+    # Documents.
+    ("docs/install.md", (CHART,)),
+    ("docs/metrics.md", ("metrics_document_test", "e2e_parts_test")),
+    ("docs/python.md", ("python_examples_test",)),
+    ("docs/python-api.md", ("python_state_test",)),
+    ("trainer/python/README.md", ("python_wheel_test",)),
+    ("*.md", ()),
+    # What Kubernetes reads.
+    ("crds/*", (*_CRD, CHART)),
+    ("helm/pliant/files/crds/*", ("crd_test", CHART)),
+    ("helm/pliant/files/*", (CHART, ALERTS, "e2e_parts_test")),
+    ("helm/pliant/*", (CHART,)),
+    ("manifests/install.yaml", ("crd_test", CHART)),
+    ("manifests/render", (CHART,)),
+    ("manifests/examples/*", ("crd_test", "model_test", CHART)),
+    ("manifests/demo/*", (*_DEMO, "e2e_parts_test", CHART, E2E)),
+    # Examples.
+    ("examples/keras_cnn/*.py", (*_EXAMPLES, *KERAS, E2E)),
+    ("examples/keras_cnn/*", (CHART, E2E)),
+    ("examples/char_transformer/*.py", (*_EXAMPLES, E2E)),
+    ("examples/char_transformer/*", (CHART, E2E)),
+    ("examples/*.py", _EXAMPLES),
+    ("examples/*.yaml", (CHART,)),
+    # The Python package.
+    ("trainer/python/pliant/_keras/with_*.py", ("Keras over {0}", TYPES)),
+    ("trainer/python/pliant/_keras/*", (*KERAS, TYPES, "python_state_test")),
+    ("trainer/python/pliant/_torch/*", (SCRIPTS + "python", "Keras over torch", TYPES)),
+    ("trainer/python/pliant/*", (SCRIPTS + "python", *KERAS, TYPES)),
+    ("trainer/python/compatibility/*",
+     ("python_compatibility_test", "python_examples_test", *KERAS, TYPES)),
+    ("trainer/python/api_page.py", ("python_state_test",)),
+    ("trainer/python/pyproject.toml", ("python_wheel_test", TYPES)),
+    ("trainer/python/build_backend/*", ("python_wheel_test",)),
+    ("tests/python/*keras*.py", KERAS),
+    ("tests/python/compatibility_program.py", ("python_compatibility_test",)),
+    ("tests/python/program.py", ("python_bad_input_test", "python_elastic_test")),
+    ("tests/python/test_*.py", ("python_{0}_test",)),
+    # Scenarios and benches.
+    ("tests/scenario/harness.py",
+     (SCRIPTS + "scenario", "python_compatibility_test", "python_elastic_test", *KERAS)),
+    ("tests/scenario/test_*.py", ("scenario_{0}_test",)),
+    ("tests/bench/trainer/*.py", ("bench_parts_test", "bench_smoke_test")),
+    # Unit tests that are not C++, and what they read.
+    ("tests/unit/api/released/*", ("api_test",)),
+    ("tests/unit/metrics/alerts_test.yaml", (ALERTS, "e2e_parts_test")),
+    ("tests/unit/bench/*.py", ("bench_parts_test",)),
+    ("tests/unit/cluster/*.py", ("dev_parts_test",)),
+    ("tests/unit/docs/*.py", ()),
+    ("tests/unit/e2e/*.py", ("e2e_parts_test",)),
+    # The end-to-end story.
+    ("tests/e2e/monitoring/prometheus.yaml", (ALERTS, "e2e_parts_test")),
+    ("tests/e2e/monitoring/*", ("e2e_parts_test",)),
+    ("tests/e2e/demo.py", ("e2e_parts_test",)),
+    ("tests/e2e/dashboards.py", (ALERTS, "e2e_parts_test")),
+    ("tests/e2e/story/dashboards.py", (ALERTS, "e2e_parts_test")),
+    ("tests/e2e/story/*chart.py", ("e2e_parts_test",)),
+    ("tests/e2e/story/monitoring.py", ("e2e_parts_test",)),
+    ("tests/e2e/*", ("e2e_parts_test", E2E)),
+    # ./dev: what it is made of, and what only the cluster can tell.
+    ("tests/cluster/crash_test.py", (KILLS,)),
+    ("tests/cluster/pliantdev_test.py", _DEV),
+    ("tests/cluster/prometheus.Dockerfile", (ALERTS,)),
+    ("tests/cluster/keras.Dockerfile", ("Keras over torch", "Keras over jax")),
+    ("tests/cluster/python.Dockerfile", (*KERAS, E2E)),
+    ("tests/cluster/helm/*", (CHART,)),
+    ("tests/cluster/kubernetes/*", (SET + "integration", CHART, E2E)),
+    ("tests/cluster/pliantdev/chart.py", (*_DEV, CHART)),
+    ("tests/cluster/pliantdev/openapi.py", (*_DEV, CHART)),
+    ("tests/cluster/pliantdev/prometheus.py", (*_DEV, ALERTS)),
+    ("tests/cluster/pliantdev/python_image_tests.py", (*_DEV, *KERAS)),
+    ("tests/cluster/pliantdev/source_checks.py", (*_DEV, FORMAT, TYPES)),
+    ("tests/cluster/pliantdev/ctest.py", (*_DEV, "kube_api_test")),
+    ("tests/cluster/pliantdev/control_plane.py", (*_DEV, "kube_api_test", CHART, E2E)),
+    *((f"tests/cluster/pliantdev/{name}.py", _DEV) for name in (
+        "bench", "changed", "changes", "ci", "cli", "cmake_reply", "code_graph", "commands",
+        "counts", "errors", "file_map", "history", "moments", "own_cluster", "parts", "processors",
+        "progress", "record", "rows", "selection", "source_tree", "testing")),
+    ("tests/cluster/*", (*_DEV, E2E)),
+)
+# fmt: on
+
+
+_COMPILED = [
+    (re.compile("(.*)".join(re.escape(part) for part in pattern.split("*"))), pattern, found)
+    for pattern, found in _ROWS
+]
+
+
+def readers(file: str) -> tuple[str, ...] | None:
+    """None: the table does not know the file."""
+    for expression, _, found in _COMPILED:
+        if match := expression.fullmatch(file):
+            return tuple(reader.format(*match.groups()) for reader in found)
+    return None
+
+
+def pattern_of(file: str) -> str | None:
+    """The row that counts for the file."""
+    return next((row for expression, row, _ in _COMPILED if expression.fullmatch(file)), None)
+
+
+def patterns() -> list[str]:
+    return [pattern for pattern, _ in _ROWS]
