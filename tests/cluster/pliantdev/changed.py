@@ -57,6 +57,7 @@ def run(choices: Choices) -> int:
         of_reach(reach, graph, choices),
         with_cluster=bool(reach.parts & {*file_map.ON_CLUSTER}),
         fail_fast=choices.fail_fast,
+        head={"tests": sorted(reach.tests), "parts": sorted(reach.parts)},
     )
 
 

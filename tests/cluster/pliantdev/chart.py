@@ -138,7 +138,7 @@ class _Report:
             yield
         except DevError as error:
             say(f"chart: {name}: {error}")
-            self.counts += Counts(failed=1)
+            self.counts += Counts(failed=1, failures=(name,))
         else:
             self.counts += Counts(passed=1)
 

@@ -52,8 +52,8 @@ def _parser() -> argparse.ArgumentParser:
         nargs="*",
         type=_test_set,
         metavar="SET",
-        help=f"{', '.join(testing.SETS)}; changed: what the changes since a commit can have broken; all: "
-        "the long ones too, in two halves, of which the first needs no cluster",
+        help=f"{', '.join(testing.SETS)}; changed: what the changes since a commit can have broken; "
+        "all: the long ones too, in two halves, of which the first needs no cluster",
     )
     test.add_argument(
         "--since",

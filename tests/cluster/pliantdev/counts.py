@@ -1,7 +1,7 @@
 """How many cases of a test passed."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -9,10 +9,15 @@ class Counts:
     passed: int = 0
     failed: int = 0
     skipped: int = 0
+    # The names of what failed, as far as they are known.
+    failures: tuple[str, ...] = field(default=(), compare=False)
 
     def __add__(self, other: "Counts") -> "Counts":
         return Counts(
-            self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped
+            self.passed + other.passed,
+            self.failed + other.failed,
+            self.skipped + other.skipped,
+            self.failures + other.failures,
         )
 
     def __str__(self) -> str:

@@ -6,6 +6,7 @@ import subprocess
 import tempfile
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from . import build_image, control_plane, go_programs
@@ -124,7 +125,7 @@ def count_results(results: Path) -> Counts:
         cases = _google_test_counts(results / f"{test.get('name')}.xml")
         if cases is None or (not passed and not cases.failed):
             cases = (cases or Counts()) + (Counts(passed=1) if passed else Counts(failed=1))
-        counts += cases
+        counts += replace(cases, failures=(test.get("name", "?"),)) if cases.failed else cases
     return counts
 
 

@@ -3,7 +3,7 @@ knows the rest.
 
 The first row whose pattern a file meets counts; `*` takes anything, slashes too, and stands in the
 readers as {0}, {1}. A reader is a test of ctest by its name, a part of a run, or one of the words
-below. The tests of the documents are no reader: they follow links to any file, and always run.
+below. Tests that read any file are not among them: they always run.
 """
 
 import re
@@ -122,6 +122,8 @@ _ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("tests/e2e/*", ("e2e_parts_test", E2E)),
     # ./dev: what it is made of, and what only the cluster can tell.
     ("tests/cluster/crash_test.py", (KILLS,)),
+    ("tests/cluster/faults.py", _DEV),
+    ("tests/cluster/seeded_faults.py", _DEV),
     ("tests/cluster/pliantdev_test.py", _DEV),
     ("tests/cluster/prometheus.Dockerfile", (ALERTS,)),
     ("tests/cluster/keras.Dockerfile", ("Keras over torch", "Keras over jax")),

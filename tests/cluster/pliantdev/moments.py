@@ -31,9 +31,8 @@ def moment(name: str, run: Callable[[], Counts | None], needs: Sequence[str] = (
 
     def add_its_row(add: AddRow) -> None:
         begun = time.monotonic()
-        counts = run()
-        spent = time.monotonic() - begun
-        add(Row(name, spent, counts or Counts()))
+        counts = run() or Counts()
+        add(Row(name, time.monotonic() - begun, counts, ", ".join(counts.failures)))
 
     return Moment(name, add_its_row, tuple(needs))
 

@@ -12,7 +12,7 @@ class Row:
     name: str
     seconds: float
     counts: Counts
-    problem: str = ""  # why it failed, where no case says so
+    problem: str = ""  # what failed, or why
 
     @property
     def passed(self) -> bool:

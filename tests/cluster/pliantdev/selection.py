@@ -18,8 +18,9 @@ from .file_map import (
     SET,
 )
 
-# Links of documents lead to any file, and they name what programs say.
-_DOCUMENTS = "documents_test"
+# Two tests of a second always run. Links of documents lead to any file, and they name what programs
+# say; the table of files and that of faults are held against all files.
+_ALWAYS = frozenset({"documents_test", "dev_parts_test"})
 # These are compiled for CUDA only, which the graph of a release does not know.
 _CUDA_SOURCES = {"trainer/cuda/kernels.cu", "trainer/collective/nccl_functions.cc"}
 # The Python package in an image runs these. What is below its binding is the same for every
@@ -47,7 +48,7 @@ class Selection:
 
     @property
     def whole(self) -> Reach:
-        whole = Reach(tests=frozenset({_DOCUMENTS}) if self.by_file else frozenset())
+        whole = Reach(tests=_ALWAYS if self.by_file else frozenset())
         for reach in self.by_file.values():
             whole |= reach
         return whole
@@ -146,7 +147,7 @@ def explain(selection: Selection, graph: Graph, *, width: int = 100) -> list[str
         lines += [f"{file}{' (unknown)' * (file in selection.unknown)}" for file in files]
         lines += wrapped(words(reach, graph), width)
     if selection.by_file:
-        lines += ["all changes", *wrapped(_DOCUMENTS, width)]
+        lines += ["all changes", *wrapped(", ".join(sorted(_ALWAYS)), width)]
     return lines
 
 

@@ -110,9 +110,14 @@ def earlier_record(file: Path, head: Mapping[str, Any]) -> Record | None:
 
 
 def run_once(
-    name: str, moments: Sequence[Moment], *, with_cluster: bool, fail_fast: bool = False
+    name: str,
+    moments: Sequence[Moment],
+    *,
+    with_cluster: bool,
+    fail_fast: bool = False,
+    head: Mapping[str, Any] | None = None,
 ) -> int:
-    return _run([_new_record(_file(name), {})], [moments], with_cluster, fail_fast)
+    return _run([_new_record(_file(name), head or {})], [moments], with_cluster, fail_fast)
 
 
 def _run(

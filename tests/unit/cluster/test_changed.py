@@ -161,19 +161,21 @@ class SelectTest(unittest.TestCase):
                 self.assertEqual(selected.by_file[file].tests, ALL_SHORT)
                 self.assertEqual(selected.by_file[file].parts, {*file_map.PARTS})
 
-    def test_the_documents_are_tested_whatever_changed(self) -> None:
-        self.assertEqual(select([".clang-tidy"], GRAPH).whole, Reach(frozenset({"documents_test"})))
+    def test_what_reads_any_file_is_tested_whatever_changed(self) -> None:
+        always = Reach(frozenset({"documents_test", "dev_parts_test"}))
+        self.assertEqual(select([".clang-tidy"], GRAPH).whole, always)
         self.assertEqual(select([], GRAPH).whole, Reach())
 
     def test_several_files_add_up(self) -> None:
         whole = select(["operator/main.cc", "helm/pliant/values.yaml"], GRAPH).whole
-        self.assertEqual(whole.tests, {"operator_test", "documents_test"})
+        self.assertEqual(whole.tests, {"operator_test", "documents_test", "dev_parts_test"})
         self.assertEqual(whole.parts, {FORMAT, CHART})
 
     def test_sanitizers_run_what_they_can_tell_of(self) -> None:
         whole = select(["base/log.h"], GRAPH).whole
         left = selection.sanitized(whole, ("unit", "fuzz"), GRAPH)
-        self.assertEqual(left.tests, {"base_test", "kube_test", "runtime_test", "frames_fuzz"})
+        of_both = {"base_test", "kube_test", "runtime_test", "dev_parts_test", "frames_fuzz"}
+        self.assertEqual(left.tests, of_both)
         self.assertEqual(left.parts, frozenset())
 
 
@@ -195,7 +197,7 @@ class ExplainTest(unittest.TestCase):
                 "operator/main.cc",
                 "  → format, operator_test",
                 "all changes",
-                "  → documents_test",
+                "  → dev_parts_test, documents_test",
             ],
         )
 

@@ -1,0 +1,89 @@
+"""Faults to seed, one line each: a test must find every one of them. seeded_faults.py tries that.
+
+Each replaces a text that its file has exactly once; tests/unit/cluster/test_faults.py holds the
+table against the files. If such a line changes, change its row too, or take another line.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Fault:
+    file: str
+    right: str
+    wrong: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.file}: {self.wrong.strip() or 'nothing'}"
+
+
+def apply(text: str, fault: Fault) -> str:
+    found = text.count(fault.right)
+    if found != 1:
+        raise ValueError(f"{fault.file} has {fault.right!r} {found} times, once is needed")
+    return text.replace(fault.right, fault.wrong)
+
+
+# fmt: off
+FAULTS = tuple(Fault(*row) for row in (
+    # base
+    ("base/utf8.cc", "cut.size() + character.size() > bytes_most",
+     "cut.size() + character.size() >= bytes_most"),
+    ("base/fifo.h", "first_ = (first_ + 1) % slots_.size();", "first_ = first_ + 1;"),
+    ("base/http_server.cc", 'ErrorResponse(405, "this path', 'ErrorResponse(404, "this path'),
+    # operator
+    ("operator/api/quantity.cc", '{"Mi", 0x1p20}', '{"Mi", 1e6}'),
+    ("operator/api/job_spec_codec.cc", '"priority", 5000', '"priority", 500'),
+    ("operator/planner/sharing.cc", "left.priority * right.divisor",
+     "left.priority * left.divisor"),
+    ("operator/kube/line_splitter.cc", "begun_.size() + part.size() >", "part.size() >"),
+    ("operator/kube/work_queue.cc", "if (dirty_.contains(key)) Enqueue",
+     "if (processing_.contains(key)) Enqueue"),
+    ("operator/controller/failure_policy.cc", "verdict.failures.count > policy.max_failures",
+     "verdict.failures.count >= policy.max_failures"),
+    ("operator/web/routes.cc", "{.status = 503,", "{.status = 500,"),
+    ("operator/options.cc", "text.data() + colon + 1", "text.data() + colon + 2"),
+    # trainer
+    ("trainer/membership/rules.cc", "if (covers) best = set;", "if (!covers) best = set;"),
+    ("trainer/data/schedule.cc", "a / b + (a % b != 0)", "a / b + 1"),
+    ("trainer/checkpoint/manifest.cc", "file.name.front() == '.' || ", ""),
+    ("trainer/collective/frame_codec.cc", "Store(&head[40], header.piece)",
+     "Store(&head[40], header.node)"),
+    ("trainer/collective/nccl_loader.cc", "21400;", "21300;"),
+    ("trainer/cuda/kernels.cu", "__fadd_rn(a, b)", "__fadd_rn(a)"),
+    ("trainer/runtime/work_split.cc", "shard < 2 * pairs", "shard < pairs"),
+    ("trainer/runtime/learner_environment.cc", "value < least || value > most", "value > most"),
+    ("trainer/coordinator/counter_file.cc", "content.term > term_", "content.term < term_"),
+    ("trainer/learner/train_spec.cc", "(1 + std::cos", "(1 - std::cos"),
+    ("trainer/tools/checkpoint_tool.cc", 'state ? "verified" : "damaged"',
+     'state ? "damaged" : "verified"'),
+    # The Python package and its examples
+    ("trainer/python/pliant/_seeds.py", "def mix(*words: int) -> int:",
+     "def mix(*words: int) -> str:"),
+    ("trainer/python/pliant/_torch/optimizer_state.py", "if unknown:", "if not unknown:"),
+    ("trainer/python/pliant/_keras/with_jax.py", "_set(variables, values)",
+     "_set(variables, _values(variables))"),
+    ("trainer/python/compatibility/emetrics.py", 'TEST_GROUP = "test"', 'TEST_GROUP = "tests"'),
+    ("examples/char_transformer/train.py", "return piece[:-1], piece[1:]",
+     "return piece[:-1], piece[2:]"),
+    # What Kubernetes and Prometheus read
+    ("crds/pliant.dev_elastictrainingjobs.yaml", "maximum: 10000\n", "maximum: 1000\n"),
+    ("helm/pliant/templates/rbac.yaml", "resources: [nodes]", "resources: [pods]"),
+    ("helm/pliant/files/alerts.yaml", "reconcile_total[10m])) > 0.2",
+     "reconcile_total[10m])) > 0.9"),
+    ("helm/pliant/values.yaml", "replicas: 2", "replicas: two"),
+    ("manifests/demo/model.yaml", "- linear: {out: 10}", "- linear: {outputs: 10}"),
+    # Documents
+    ("docs/user-guide.md", "| `spec.priority` |", "| `spec.weight` |"),
+    ("docs/python-api.md", "is made of the docstrings", "is made of docstrings"),
+    # Tests and their tools
+    ("tests/kube/selectors.cc", "(lookup(name) == std::string(value))",
+     "(lookup(name) != std::string(value))"),
+    ("tests/cluster/pliantdev/counts.py", "match and (exit_status == 0 or counts.failed)", "match"),
+    ("tests/cluster/pliantdev/selection.py", "graph.affected(targets)", "frozenset(targets)"),
+    ("tests/e2e/story/checks.py", "worst.gpus_held > gpus_total", "worst.gpus_held < gpus_total"),
+    ("tests/e2e/story/table.py", "cell.rjust(size)", "cell.ljust(size)"),
+    ("tests/bench/trainer/quantiles.py", "sorted(measured)", "list(measured)"),
+))
+# fmt: on
