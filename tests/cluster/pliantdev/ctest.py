@@ -50,10 +50,18 @@ def run_named(
     which = ["--tests-regex", f"^({'|'.join(names)})$"]
     which += ["--stop-on-failure"] if fail_fast else []
     log_name = "changed-served" if served else "changed"
-    return _run(title, which, preset, log_name=log_name, served=served)
+    return _run(title, which, preset, log_name=log_name, served=served, fail_fast=fail_fast)
 
 
-def _run(title: str, which: Sequence[str], preset: str, *, log_name: str, served: bool) -> Counts:
+def _run(
+    title: str,
+    which: Sequence[str],
+    preset: str,
+    *,
+    log_name: str,
+    served: bool,
+    fail_fast: bool = False,
+) -> Counts:
     log = log_file(f"test-{preset}-{log_name}")
     results = build_image.build_directory() / preset / "results"
     shutil.rmtree(results, ignore_errors=True)
@@ -65,6 +73,7 @@ def _run(title: str, which: Sequence[str], preset: str, *, log_name: str, served
                "--output-junit", f"{inside}/results/ctest.junit"]
     # fmt: on
     environment = {"GTEST_OUTPUT": f"xml:{inside}/results/", **_SANITIZERS}
+    environment |= {"GTEST_FAIL_FAST": "1"} if fail_fast else {}
     with phase(f"Running the {title}"), contextlib.ExitStack() as resources:
         mounts: dict[Path, str] = {}
         if served:

@@ -22,7 +22,11 @@ class Record:
 
     def add(self, row: Row) -> None:
         """Replaces an earlier row of the same name."""
-        self.rows = [each for each in self.rows if each.name != row.name] + [row]
+        names = [each.name for each in self.rows]
+        if row.name in names:
+            self.rows[names.index(row.name)] = row
+        else:
+            self.rows.append(row)
         self._write()
 
     def forget(self, unwanted: Callable[[Row], bool]) -> None:
