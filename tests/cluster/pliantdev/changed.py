@@ -41,15 +41,15 @@ def run(choices: Choices) -> int:
     graph = cmake_reply.load(choices.preset)
     selected = selection.select(files, graph)
     reach = selected.whole
-    print(*selection.explain(selected, graph), sep="\n")
+    print(*selection.explain(selected, graph), sep="\n", flush=True)
     if choices.preset in _SANITIZERS:
         reach = selection.sanitized(reach, parts.SANITIZED_SETS, graph)
         print(f"of these with {choices.preset}")
-        print(*selection.wrapped(selection.words(reach, graph), 100), sep="\n")
+        print(*selection.wrapped(selection.words(reach, graph), 100), sep="\n", flush=True)
     on_cluster = [part for part in file_map.ON_CLUSTER if part in reach.parts]
     if choices.no_cluster and on_cluster:
         reach = selection.without_cluster(reach)
-        print(f"left out by --no-cluster: {', '.join(on_cluster)}")
+        print(f"left out by --no-cluster: {', '.join(on_cluster)}", flush=True)
     if choices.dry_run:
         return 0
     return testing.run_once(

@@ -1,11 +1,11 @@
-"""The whole check of a change: format, types, warnings, tests, the CUDA build and the end-to-end story."""
+"""The whole check of a change: format, types, tests, the stories, sanitizers and the CUDA build."""
 
 from . import commands, history, parts, preflight, source_tree, testing
 from .moments import Moment, play
 from .record import Record
 
 
-def _moments() -> list[Moment]:
+def moments() -> list[Moment]:
     sanitized = [
         each
         for preset in ("asan", "tsan")
@@ -18,14 +18,14 @@ def _moments() -> list[Moment]:
 def run() -> int:
     """Runs all parts, also after one has failed, and names those that did at the end."""
     preflight.check(cluster=True)
-    before = history.seconds_when_passed(history.load())
+    before = history.seconds_when_passed(history.load(history.FOLDER))
     record = Record(history.new_file(), {"commit": source_tree.commit()})
     try:
         with testing.summary([record], before):
-            play(_moments(), record)
+            play(moments(), record)
     finally:
         commands.down()
-        history.forget_old()
+        history.forget_old(history.FOLDER)
     failed = [row.name for row in record.rows if not row.passed]
     print(f"CI failed: {', '.join(failed)}" if failed else "CI passed", flush=True)
     return 1 if failed else 0

@@ -12,12 +12,12 @@ FOLDER = CACHE / "ci"
 _KEPT = 50
 
 
-def new_file(folder: Path = FOLDER) -> Path:
+def new_file() -> Path:
     """Names sort by time."""
-    return folder / time.strftime("%Y%m%d-%H%M%S.json", time.gmtime())
+    return FOLDER / time.strftime("%Y%m%d-%H%M%S.json", time.gmtime())
 
 
-def load(folder: Path = FOLDER) -> list[Record]:
+def load(folder: Path) -> list[Record]:
     """Oldest first."""
     found = (record.load(file) for file in sorted(folder.glob("*.json")))
     return [each for each in found if each]
@@ -28,6 +28,6 @@ def seconds_when_passed(runs: Sequence[Record]) -> dict[str, float]:
     return {row.name: row.seconds for run in runs for row in run.rows if row.passed}
 
 
-def forget_old(folder: Path = FOLDER, kept: int = _KEPT) -> None:
+def forget_old(folder: Path, kept: int = _KEPT) -> None:
     for file in sorted(folder.glob("*.json"))[:-kept]:
         file.unlink()

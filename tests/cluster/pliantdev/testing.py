@@ -12,7 +12,7 @@ from .moments import Moment, pending, play
 from .progress import log_file, say
 from .record import Record
 
-# Each takes two cores at most two and a half hours.
+# Each should take two cores at most two and a half hours.
 _HALVES = ("all/1", "all/2")
 _ALL = ("all", *_HALVES)
 CHANGED = "changed"  # of changed.py
