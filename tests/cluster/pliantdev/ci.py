@@ -1,4 +1,4 @@
-"""The whole check of a change: format, types, tests, the stories, sanitizers and the CUDA build."""
+"""The whole check of a change: format, types, tests, the story, sanitizers and the CUDA build."""
 
 from . import commands, history, parts, preflight, source_tree, testing
 from .moments import Moment, play

@@ -23,8 +23,8 @@ _PYTHON_IMAGE_VARIABLES = {
     "learner-tensorflow": "PLIANT_TENSORFLOW_IMAGE",
 }
 
-# The stories have the operator killed, a PyTorch and a Keras script resized.
-STORIES = ("--only", "the story")
+# The story has the operator killed after each step, and a PyTorch script beside a native learner.
+STORY = ("--only", "the story")
 LONG = ("--all",)
 
 

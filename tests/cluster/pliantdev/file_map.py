@@ -79,8 +79,7 @@ _ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("manifests/examples/*", ("crd_test", "model_test", CHART)),
     ("manifests/demo/*", (*_DEMO, "e2e_parts_test", CHART, E2E)),
     # Examples.
-    ("examples/keras_cnn/*.py", (*_EXAMPLES, *KERAS, E2E)),
-    ("examples/keras_cnn/*", (CHART, E2E)),
+    ("examples/keras_cnn/*.py", (*_EXAMPLES, *KERAS)),
     ("examples/char_transformer/*.py", (*_EXAMPLES, E2E)),
     ("examples/char_transformer/*", (CHART, E2E)),
     ("examples/*.py", _EXAMPLES),

@@ -61,12 +61,12 @@ def check_arguments(sets: Sequence[str], cifar10: Path | None, resume: bool) -> 
 
 
 def of_sets(sets: Sequence[str], preset: str = "release") -> list[Moment]:
-    """Without names: all but what is long. Of e2e these are the stories then."""
+    """Without names: all but what is long, and of e2e the story only."""
     compiled = [name for name in ctest.SETS if name in sets or not sets]
     moments = [parts.CHART] if "chart" in sets or not sets else []
     moments += parts.ctest_moments(ctest.together(compiled), preset) if compiled else []
     moments += parts.KERAS.values() if "python" in compiled else []
-    moments += e2e.moments(() if "e2e" in sets else e2e.STORIES) if _with_e2e(sets) else []
+    moments += e2e.moments(() if "e2e" in sets else e2e.STORY) if _with_e2e(sets) else []
     return moments
 
 
