@@ -21,6 +21,8 @@ FORMAT = moment("format", source_checks.check_format)
 TYPES = moment("types", source_checks.check_types)
 CHART = moment("chart", chart.run)
 ALERTS = moment("alerts and dashboard", prometheus.check)
+# Without its neighbours and the precompiled headers a file that forgot an #include shows.
+ALONE = moment("each file by itself", lambda: product.compile_preset("dev", "all"))
 CUDA = moment("compilation with CUDA", lambda: product.compile_preset("cuda", *_CUDA_TARGETS))
 KERAS = {
     backend: moment(
