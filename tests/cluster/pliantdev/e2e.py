@@ -5,6 +5,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from . import cluster, go_programs, product, starting, storyteller
@@ -23,13 +24,23 @@ _PYTHON_IMAGE_VARIABLES = {
     "learner-tensorflow": "PLIANT_TENSORFLOW_IMAGE",
 }
 
+
+@dataclass(frozen=True)
+class Play:
+    """What of tests/e2e/run.py is played, and the images of Python programs that it needs."""
+
+    arguments: tuple[str, ...] = ()
+    images: tuple[str, ...] = tuple(_PYTHON_IMAGE_VARIABLES)
+
+
 # The story has the operator killed after each step, and a PyTorch script beside a native learner.
-STORY = ("--only", "the story")
-LONG = ("--all",)
+STORY = Play(("--only", "the story"), ("learner-pytorch",))
+SHORT = Play()
+LONG = Play(("--all",))
 
 
 def moments(
-    arguments: Sequence[str],
+    what: Play,
     cifar10: Path | None = None,
     passed: Callable[[], Collection[str]] = frozenset,
 ) -> list[Moment]:
@@ -38,7 +49,8 @@ def moments(
 
     def prepare() -> None:
         of_story.update(environment(starting.up()))
-        for name, variable in _PYTHON_IMAGE_VARIABLES.items():
+        for name in what.images:
+            variable = _PYTHON_IMAGE_VARIABLES[name]
             of_story[variable] = product.build_python_image(name)
             product.load_image(of_story[variable])
         if cifar10:
@@ -50,7 +62,7 @@ def moments(
     def play(add: AddRow) -> None:
         prefix = f"{_NAME}: "
         over = [name.removeprefix(prefix) for name in passed() if name.startswith(prefix)]
-        _play(arguments, of_story, over, add)
+        _play(what.arguments, of_story, over, add)
 
     return [moment(_IMAGES, prepare), Moment(_NAME, play, (_IMAGES,))]
 

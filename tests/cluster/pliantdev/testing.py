@@ -66,7 +66,7 @@ def of_sets(sets: Sequence[str], preset: str = "release") -> list[Moment]:
     moments = [parts.CHART] if "chart" in sets or not sets else []
     moments += parts.ctest_moments(ctest.together(compiled), preset) if compiled else []
     moments += parts.KERAS.values() if "python" in compiled else []
-    moments += e2e.moments(() if "e2e" in sets else e2e.STORY) if _with_e2e(sets) else []
+    moments += e2e.moments(e2e.SHORT if "e2e" in sets else e2e.STORY) if _with_e2e(sets) else []
     return moments
 
 
