@@ -14,7 +14,6 @@ from emetrics import EMetrics  # noqa: E402
 from fabric_model import FabricModel  # noqa: E402
 
 
-
 class Schedule(Callback):
     def __init__(self, schedule):
         super().__init__()

@@ -19,8 +19,6 @@ from .code_graph import Graph
 from .moments import Moment, moment
 from .selection import Reach
 
-_SANITIZERS = ("asan", "tsan")
-
 
 @dataclass(frozen=True)
 class Choices:
@@ -42,7 +40,7 @@ def run(choices: Choices) -> int:
     selected = selection.select(files, graph)
     reach = selected.whole
     print(*selection.explain(selected, graph), sep="\n", flush=True)
-    if choices.preset in _SANITIZERS:
+    if choices.preset in parts.SANITIZERS:
         reach = selection.sanitized(reach, parts.SANITIZED_SETS, graph)
         print(f"of these with {choices.preset}")
         print(*selection.wrapped(selection.words(reach, graph), 100), sep="\n", flush=True)

@@ -8,7 +8,7 @@ from .record import Record
 def moments() -> list[Moment]:
     sanitized = [
         each
-        for preset in ("asan", "tsan")
+        for preset in parts.SANITIZERS
         for each in parts.ctest_moments([parts.SANITIZED_SETS], preset)
     ]
     tests = testing.of_sets([])

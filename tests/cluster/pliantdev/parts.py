@@ -10,6 +10,7 @@ from .lock import LOCK_IS_HELD
 from .moments import Moment, moment
 from .settings import CLUSTER_SOURCES
 
+SANITIZERS = ("asan", "tsan")  # presets
 # Sanitizers can tell something of these. The others need a cluster, or are a search that would be
 # slowed down.
 SANITIZED_SETS = ("unit", "scenario", "simulation", "fuzz")

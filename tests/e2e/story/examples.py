@@ -17,6 +17,7 @@ from .watcher import Watcher
 from .world import World
 
 _EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+_SHARD_MILLISECONDS = 100  # until all sizes were seen
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,6 @@ class Example:
     memory: str = "256Mi"
     batch: tuple[int, int] | None = None  # samples, logical shards; None: the manifest's
     datasets: bool = False  # on the checkpoints' volume, in place of the manifest's claim
-    shard_milliseconds: int = 100  # until all of its sizes were seen
 
     @property
     def name(self) -> str:
@@ -70,7 +70,7 @@ def play(example: Example, stage: Stage, screen: Screen) -> list[checks.Check]:
     job = prepare(example, stage)
     with Watcher(ApiServer(stage.kubectl), NAMESPACE, screen.show) as watcher:
         scene = Scene(example.name, stage, screen, watcher)
-        scene.apply(job, example.shard_milliseconds)
+        scene.apply(job, _SHARD_MILLISECONDS)
         for size in example.sizes:
             if size != example.sizes[0]:
                 scene.scale(size)

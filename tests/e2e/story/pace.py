@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 
 from .kubectl import Kubectl
 
-VARIABLE = "PLIANT_PACE_FILE"
 MILLISECONDS = 60  # that a shard takes, where a story does not say otherwise
 
+_VARIABLE = "PLIANT_PACE_FILE"
 _CONFIG_MAP = "pace"  # of the demo's kustomization: a file for each training
 _FOLDER = "/pace"
 
@@ -20,7 +20,7 @@ def paced(job: Mapping) -> dict:
     job = unpaced(job)
     pod = job["spec"]["template"]["spec"]
     (learner,) = pod["containers"]
-    learner["env"].append({"name": VARIABLE, "value": f"{_FOLDER}/{job['metadata']['name']}"})
+    learner["env"].append({"name": _VARIABLE, "value": f"{_FOLDER}/{job['metadata']['name']}"})
     learner["volumeMounts"].append({"name": _CONFIG_MAP, "mountPath": _FOLDER, "readOnly": True})
     pod["volumes"].append({"name": _CONFIG_MAP, "configMap": {"name": _CONFIG_MAP}})
     return job
@@ -31,7 +31,7 @@ def unpaced(job: Mapping) -> dict:
     job = copy.deepcopy(dict(job))
     pod = job["spec"]["template"]["spec"]
     (learner,) = pod["containers"]
-    learner["env"] = _without(learner.get("env", ()), VARIABLE)
+    learner["env"] = _without(learner.get("env", ()), _VARIABLE)
     learner["volumeMounts"] = _without(learner["volumeMounts"], _CONFIG_MAP)
     pod["volumes"] = _without(pod["volumes"], _CONFIG_MAP)
     return job

@@ -58,8 +58,8 @@ def pod(job: Mapping) -> dict:
 
 
 def begin(kubectl: Kubectl, jobs: Sequence[Mapping]) -> None:
-    """Starts the references of the jobs, all at once. What ran before is not run again."""
-    new = [each for each in map(pod, jobs) if _program(each) not in _known]
+    """Starts the references of the jobs, all at once. What ran before, or runs, is not run again."""
+    new = [each for each in map(pod, jobs) if _program(each) not in _known | _running]
     names = [each["metadata"]["name"] for each in new]
     if new:
         kubectl.run("delete", "pods", *names, "--ignore-not-found", "--wait")
@@ -75,11 +75,8 @@ def forget() -> None:
 
 def parameter_hashes(kubectl: Kubectl, jobs: Sequence[Mapping]) -> list[str]:
     """Waits for the references of the jobs, begins those that nobody has begun, and removes their pods."""
+    begin(kubectl, jobs)
     programs = [_program(pod(job)) for job in jobs]
-    begin(
-        kubectl,
-        [job for job, program in zip(jobs, programs, strict=True) if program not in _running],
-    )
     for program in programs:
         if program not in _known:
             name = _running[program]
