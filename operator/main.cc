@@ -20,6 +20,7 @@
 #include "base/http_server.h"
 #include "base/log.h"
 #include "base/real_event_loop.h"
+#include "operator/controller/crash_notes.h"
 #include "operator/controller/leadership.h"
 #include "operator/controller/refused_namespaces.h"
 #include "operator/controller/snapshot_json.h"
@@ -131,12 +132,22 @@ int Run(OperatorOptions options) {
                                          services.store()};
 
   const controller::RefusedNamespaces refused_namespaces(stores);
-  controller::JobTable table(stores, options.gpu_resource);
+  controller::JobTable table(stores);
+  std::unique_ptr<controller::CrashNotes> crash_notes;
+  if (!options.crash_notes.empty()) {
+    auto opened = controller::CrashNotes::Open(options.crash_notes);
+    if (opened) {
+      crash_notes = *std::move(opened);
+    } else {
+      log::Warning("a job at which this process dies will not be known",
+                   {{"error", opened.error().message}});
+    }
+  }
   // Destroyed before what their tasks use: the leadership's parts live in this function.
   controller::Workers api_workers(16);
   const controller::FairCallsOptions pod_making_calls;
   controller::Workers pod_making_workers(pod_making_calls.at_a_time);
-  controller::Workers coordinator_workers(8);
+  controller::Workers coordinator_workers(12);  // as CoordinatorMonitorOptions has it
   controller::Leadership leadership(
       {.loop = loop,
        .table = table,
@@ -144,7 +155,8 @@ int Run(OperatorOptions options) {
        .api_calls = api_workers.executor(),
        .pod_making_calls = pod_making_workers.executor(),
        .coordinator_calls = coordinator_workers.executor(),
-       .metrics = metrics},
+       .metrics = metrics,
+       .crash_notes = crash_notes.get()},
       {.ns = options.ns,
        .pods = {.gpu_resource = options.gpu_resource,
                 .priority_class = options.learner_priority_class,

@@ -82,6 +82,9 @@ OperatorOptions ParseOptionsOrExit(int argc, char** argv) {
                  "Most requests to the API server, besides watches and the lease; twice as many in "
                  "a burst")
       ->check(CLI::Range(1, 100'000));
+  app.add_option("--crash-notes", options.crash_notes,
+                 "File that outlives the process, in which it notes what it is busy with: a job at "
+                 "which it died twice is left alone");
   app.add_option("--lease-seconds", options.lease_seconds,
                  "How long another replica waits for a leader that gives no sign. A leader that "
                  "cannot renew the lease for two thirds of it ends itself")

@@ -22,7 +22,8 @@ struct OperatorOptions {
   std::string job_metrics_from = "[]";  // JSON, a list
   std::string job_learner_egress;       // JSON, a list; or ""
   std::string kubeconfig;
-  bool libcurl = false;  // rather than cpprest
+  std::string crash_notes;  // a file; empty: nothing is noted
+  bool libcurl = false;     // rather than cpprest
   bool scrape_annotations = false;
   // Of the leader, twice as many in a burst; the chart says the same. An admission takes three, so
   // that 200 jobs a second can be admitted. It bounds our own mistakes: the API server protects

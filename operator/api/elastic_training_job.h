@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "operator/api/learner_template.h"
 #include "operator/api/meta.h"
 
 // The custom resource ElasticTrainingJob (crds/): what the operator reads of its spec, and all of
@@ -72,7 +73,7 @@ struct JobSpec {
   std::chrono::seconds step_timeout{1800};                 // then a program hangs
   std::optional<std::chrono::seconds> active_deadline;     // since it last left the queue
   std::optional<std::chrono::seconds> ttl_after_finished;  // then it is deleted
-  std::string template_json;                               // a PodTemplateSpec, kept as it is
+  LearnerTemplate learner_template;
 
   bool operator==(const JobSpec&) const = default;
 };
@@ -144,6 +145,9 @@ struct JobStatus {
   std::int64_t coordinator_term = 0;
   std::string coordinator_image;
   int next_learner = 0;
+  // LearnerTemplate::hash of what was admitted, of which its learners were made. Empty: it was
+  // never admitted, or by an operator that kept no hash.
+  std::string admitted_template;
 
   std::string membership_id;
   std::optional<int> learners_asked;  // that the program wants to train on
@@ -176,12 +180,15 @@ struct ElasticTrainingJob {
   ObjectMeta meta;
   JobSpec spec;
   JobStatus status;
+  // Which field of the spec is missing, of a wrong kind, or out of its range: the spec is not to be
+  // acted on then. Empty: it was understood.
+  std::string unreadable;
 
   bool operator==(const ElasticTrainingJob&) const = default;
 };
 
-// kInvalid names the field that is missing, of a wrong kind, or out of its range. A status that was
-// written by a newer version reads as far as it is understood.
+// kInvalid if its metadata or its status is not understood. A status that was written by a newer
+// version reads as far as it is understood.
 Result<ElasticTrainingJob> DecodeJob(const nlohmann::json& object);
 
 // The status as JSON for a merge patch: fields without a value are null, which removes them.

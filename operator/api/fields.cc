@@ -1,11 +1,24 @@
 #include "operator/api/fields.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/utf8.h"
 
 namespace pliant::api {
+namespace {
+
+constexpr int kLevelsMost = 100;
+
+bool IsDeeperThan(const nlohmann::json& value, int levels) {
+  if (!value.is_structured()) return false;
+  return levels == 0 || std::ranges::any_of(value, [levels](const nlohmann::json& item) {
+           return IsDeeperThan(item, levels - 1);
+         });
+}
+
+}  // namespace
 
 Fields::Fields(const nlohmann::json& object, std::string path)
     : object_(object), path_(std::move(path)) {
@@ -179,6 +192,10 @@ void Fields::Objects(const char* name, std::size_t count_max,
 std::string Fields::Raw(const char* name, std::size_t length_max) {
   const nlohmann::json* value = Find(name);
   if (value == nullptr) return "";
+  if (IsDeeperThan(*value, kLevelsMost)) {
+    Wrong(name, "nested more than " + std::to_string(kLevelsMost) + " levels deep");
+    return "";
+  }
   std::string text = value->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   if (text.size() <= length_max) return text;
   Wrong(name, "larger than " + std::to_string(length_max) + " bytes");

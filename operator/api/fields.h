@@ -21,6 +21,8 @@ class Fields {
   // `object` outlives the reader; anything but an object reads as an empty one, with an error.
   explicit Fields(const nlohmann::json& object, std::string path = "");
 
+  // The field as it is; null if it is absent or null.
+  const nlohmann::json* Find(const char* name) const;
   bool Has(const char* name) const { return Find(name) != nullptr; }
   std::string String(const char* name, std::string fallback = "", std::size_t length_max = 65536);
   // A sentence for people, cut to its beginning: that it is long is no reason not to understand the
@@ -43,7 +45,8 @@ class Fields {
   // Calls `read` if the field is there; errors within it are errors of this reader.
   void Object(const char* name, const std::function<void(Fields&)>& read);
   void Objects(const char* name, std::size_t count_max, const std::function<void(Fields&)>& read);
-  // The field as JSON text; "" if it is absent.
+  // The field as JSON text; "" if it is absent. It may be nested up to 100 levels deep, so that
+  // functions that call themselves for each level may be used on it.
   std::string Raw(const char* name, std::size_t length_max);
 
   // For what cannot be told by type and range alone.
@@ -51,8 +54,6 @@ class Fields {
   const std::optional<Error>& error() const { return error_; }
 
  private:
-  const nlohmann::json* Find(const char* name) const;
-
   const nlohmann::json& object_;
   const std::string path_;
   std::optional<Error> error_;

@@ -1,5 +1,7 @@
 #include <nlohmann/json.hpp>
+#include <utility>
 
+#include "base/utf8.h"
 #include "operator/api/job_codec.h"
 
 namespace pliant::api {
@@ -7,6 +9,7 @@ namespace {
 
 constexpr std::size_t kTemplateBytesMax = 512 * 1024;
 constexpr std::size_t kVolumeBytesMax = 16 * 1024;
+constexpr std::size_t kProblemBytesMax = 512;
 constexpr int kLearnersMax = 1024;
 constexpr std::int64_t kSecondsMax = 315'360'000;  // ten years
 
@@ -85,17 +88,22 @@ void ReadSpec(Fields& fields, JobSpec& spec) {
   spec.step_timeout = std::chrono::seconds(fields.Int("stepTimeoutSeconds", 1800, 10, 86400));
   spec.active_deadline = OptionalSeconds(fields, "activeDeadlineSeconds", 1);
   spec.ttl_after_finished = OptionalSeconds(fields, "ttlSecondsAfterFinished", 0);
-  spec.template_json = fields.Raw("template", kTemplateBytesMax);
+  std::string text = fields.Raw("template", kTemplateBytesMax);
+  if (const nlohmann::json* pod_template = fields.Find("template"); !text.empty()) {
+    spec.learner_template = ReadLearnerTemplate(
+        *pod_template, std::move(text), spec.checkpoint.volume_json, spec.elastic.gpus_per_learner);
+  }
 }
 
 Result<ElasticTrainingJob> DecodeJob(const nlohmann::json& object) {
   ElasticTrainingJob job;
   ASSIGN_OR_RETURN(job.meta, DecodeMeta(object, "pliant.dev/"));
   Fields root(object);
-  if (!root.Has("spec")) root.Wrong("spec", "missing");
-  root.Object("spec", [&](Fields& fields) { ReadSpec(fields, job.spec); });
   root.Object("status", [&](Fields& fields) { ReadStatus(fields, job.status); });
   if (root.error()) return std::unexpected(*root.error());
+  if (!root.Has("spec")) root.Wrong("spec", "missing");
+  root.Object("spec", [&](Fields& fields) { ReadSpec(fields, job.spec); });
+  if (root.error()) job.unreadable = CutAtCharacter(root.error()->message, kProblemBytesMax);
   return job;
 }
 

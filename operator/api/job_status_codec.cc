@@ -25,9 +25,13 @@ ConditionStatus ConditionStatusOf(std::string_view text) {
   return ConditionStatus::kUnknown;
 }
 
+// They are counted on from what is read.
+constexpr std::int64_t kCountMost = std::int64_t{1} << 53;
+constexpr int kNextLearnerMost = 1 << 30;
+
 int Count(Fields& fields, const char* name) { return fields.Int(name, 0, 0, INT32_MAX); }
 std::int64_t LongCount(Fields& fields, const char* name) {
-  return fields.Long(name, 0, 0, INT64_MAX);
+  return fields.Long(name, 0, 0, kCountMost);
 }
 
 json OrNull(const std::string& text) { return text.empty() ? json() : json(text); }
@@ -98,7 +102,8 @@ void ReadStatus(Fields& fields, JobStatus& status) {
   });
   status.coordinator_term = LongCount(fields, "coordinatorTerm");
   status.coordinator_image = fields.String("coordinatorImage", "", 1024);
-  status.next_learner = Count(fields, "nextLearner");
+  status.next_learner = fields.Int("nextLearner", 0, 0, kNextLearnerMost);
+  status.admitted_template = fields.String("admittedTemplate", "", 64);
   ReadProgress(fields, status);
   status.resizes = LongCount(fields, "resizes");
   status.restarts = LongCount(fields, "restarts");
@@ -135,6 +140,7 @@ json EncodeStatus(const JobStatus& status) {
       {"coordinatorTerm", status.coordinator_term},
       {"coordinatorImage", OrNull(status.coordinator_image)},
       {"nextLearner", status.next_learner},
+      {"admittedTemplate", OrNull(status.admitted_template)},
       {"membershipId", OrNull(status.membership_id)},
       {"learnersAsked", status.learners_asked ? json(*status.learners_asked) : json()},
       {"step", OrNull(status.step)},

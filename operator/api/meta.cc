@@ -28,8 +28,12 @@ Result<ObjectMeta> DecodeMeta(const nlohmann::json& object, std::string_view lab
     meta.generation = fields.Long("generation", 0, 0, INT64_MAX);
     meta.created = fields.OptionalTime("creationTimestamp").value_or(WallTime{});
     meta.deleted = fields.OptionalTime("deletionTimestamp");
-    fields.Objects("ownerReferences", 1024, [&](Fields& owner) {
-      if (owner.Bool("controller")) meta.owner_uid = owner.String("uid", "", 128);
+    fields.Objects("ownerReferences", 65536, [&](Fields& owner) {
+      const bool is_job = owner.String("kind") == "ElasticTrainingJob" &&
+                          owner.String("apiVersion").starts_with("pliant.dev/");
+      if (!owner.Bool("controller") || !is_job) return;
+      meta.owner_uid = owner.String("uid", "", 128);
+      meta.owner_name = owner.String("name", "", 253);
     });
   });
   if (!root.error() && meta.name.empty()) root.Wrong("metadata.name", "missing");

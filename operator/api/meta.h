@@ -20,7 +20,10 @@ struct ObjectMeta {
   WallTime created;
   std::optional<WallTime> deleted;            // when its deletion is due; it lives on until then
   std::map<std::string, std::string> labels;  // only those that the kind's decoder keeps
-  std::string owner_uid;                      // of the controller that owns it
+  // Of the ElasticTrainingJob that says to control it; empty: none does. Anybody who may make the
+  // object may write this.
+  std::string owner_uid;
+  std::string owner_name;
 
   bool operator==(const ObjectMeta&) const = default;
 };

@@ -9,7 +9,8 @@
 namespace pliant::api {
 namespace {
 
-constexpr std::size_t kListMax = 1024;
+// More than an object of the API server can hold: a pod of many parts takes room like any other.
+constexpr std::size_t kListMax = 65536;
 constexpr std::size_t kMessageMax = 1 << 16;
 
 PodPhase PhaseOf(const std::string& text) {
@@ -64,8 +65,18 @@ ContainerStatus ReadContainerStatus(Fields& fields) {
   return status;
 }
 
-void ReadSpec(Fields& spec, const std::string& gpu_resource, Pod& pod) {
-  pod.requests = ReadPodRequests(spec, gpu_resource);
+bool IsOfDaemonSet(Fields& root) {
+  bool is_of_one = false;
+  root.Object("metadata", [&](Fields& metadata) {
+    metadata.Objects("ownerReferences", kListMax, [&](Fields& owner) {
+      is_of_one = is_of_one || (owner.Bool("controller") && owner.String("kind") == "DaemonSet" &&
+                                owner.String("apiVersion").starts_with("apps/"));
+    });
+  });
+  return is_of_one;
+}
+
+void ReadSpec(Fields& spec, Pod& pod) {
   pod.node_name = spec.String("nodeName", "", 253);
   pod.pinned_node = PinnedNode(spec);
   spec.Objects("schedulingGates", kListMax,
@@ -108,9 +119,10 @@ Result<Pod> DecodePod(const nlohmann::json& object, const std::string& gpu_resou
   Pod pod;
   ASSIGN_OR_RETURN(pod.meta, DecodeMeta(object, "pliant.dev/"));
   Fields root(object);
-  root.Object("spec", [&](Fields& spec) { ReadSpec(spec, gpu_resource, pod); });
+  pod.requests = ReadTakenBy(object, gpu_resource);
+  pod.of_daemon_set = IsOfDaemonSet(root);
+  root.Object("spec", [&](Fields& spec) { ReadSpec(spec, pod); });
   root.Object("status", [&](Fields& status) { ReadStatus(status, pod); });
-  if (root.error()) return std::unexpected(*root.error());
   return pod;
 }
 

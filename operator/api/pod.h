@@ -61,6 +61,7 @@ struct Pod {
   std::string node_name;            // where it is bound; empty before
   std::string nominated_node_name;  // where the scheduler makes room for it
   std::string pinned_node;  // the only node that its required affinity allows, if that names one
+  bool of_daemon_set = false;
   std::vector<std::string> scheduling_gates;
   PodPhase phase = PodPhase::kPending;
   std::string reason;  // of the phase: "Evicted", "UnexpectedAdmissionError"
@@ -78,7 +79,9 @@ struct Pod {
 const PodCondition* FindCondition(const Pod& pod, std::string_view type);
 const ContainerStatus* FindContainer(const Pod& pod, std::string_view name);
 
-// `gpu_resource`: the extended resource that counts as GPU, such as "nvidia.com/gpu".
+// `gpu_resource`: the extended resource that counts as GPU, such as "nvidia.com/gpu". What is not
+// understood of a pod is left out, but for what it takes of its node: a quantity that cannot be
+// read counts as the greatest.
 Result<Pod> DecodePod(const nlohmann::json& object, const std::string& gpu_resource);
 
 }  // namespace pliant::api

@@ -56,9 +56,10 @@ Result<std::int64_t> Parse(std::string_view text, double units) {
   std::optional<double> factor = FactorOf(text.substr(digits));
   if (!factor) factor = FactorOfExponent(text.substr(digits));
   if (digits == 0 || error != std::errc{} || end != text.data() + digits || !factor) {
-    return Invalid("\"" + CutAtCharacter(text, 64) + "\" is no quantity");
+    return Invalid("\"" + CutAtCharacter(text, 64) + "\" is no quantity such as 500m, 2 or 16Gi");
   }
-  const double value = number * *factor * units;
+  // Zero of anything is zero, also of what is beyond a double: "0e400".
+  const double value = number == 0 ? 0 : number * *factor * units;
   // The nearest double of "0.1" times 1000 may lie a hair above 100: that is no reason to round up.
   const double rounded =
       std::abs(value - std::round(value)) < 1e-6 ? std::round(value) : std::ceil(value);

@@ -1,6 +1,8 @@
 #include "operator/api/resources.h"
 
 #include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
 
 #include "base/bounded.h"
 #include "operator/api/quantity.h"
@@ -8,7 +10,8 @@
 namespace pliant::api {
 namespace {
 
-constexpr std::size_t kContainersMax = 256;
+// More than an object of the API server can hold.
+constexpr std::size_t kContainersMax = 65536;
 
 Resources Sum(const Resources& a, const Resources& b) {
   return {.gpus = BoundedSum(a.gpus, b.gpus),
@@ -33,7 +36,7 @@ std::int64_t ReadQuantity(Fields& list, const char* name,
 
 // A request that is not given equals the limit; the API server fills that in for pods, not for
 // templates.
-Resources ReadContainer(Fields& container, const std::string& gpu_resource) {
+Resources ReadRequests(Fields& container, const std::string& gpu_resource) {
   Resources requests, limits;
   container.Object("resources", [&](Fields& resources) {
     requests = ReadResources(resources, "requests", gpu_resource);
@@ -43,6 +46,48 @@ Resources ReadContainer(Fields& container, const std::string& gpu_resource) {
   if (requests.cpu_millis == 0) requests.cpu_millis = limits.cpu_millis;
   if (requests.memory_bytes == 0) requests.memory_bytes = limits.memory_bytes;
   return requests;
+}
+
+// What the kubelet has set aside for containers, by name. While one is resized in place that may be
+// more than it asks for.
+using SetAside = std::map<std::string, Resources>;
+
+SetAside ReadSetAside(Fields& status, const std::string& gpu_resource) {
+  SetAside set_aside;
+  for (const char* list : {"containerStatuses", "initContainerStatuses"}) {
+    status.Objects(list, kContainersMax, [&](Fields& container) {
+      if (!container.Has("resources") && !container.Has("allocatedResources")) return;
+      Resources present = ReadResources(container, "allocatedResources", gpu_resource);
+      container.Object("resources", [&](Fields& resources) {
+        present = Larger(present, ReadResources(resources, "requests", gpu_resource));
+      });
+      set_aside[container.String("name")] = present;
+    });
+  }
+  return set_aside;
+}
+
+Resources ReadPod(Fields& spec, const SetAside& set_aside, const std::string& gpu_resource) {
+  const auto read_container = [&](Fields& container) {
+    const Resources requests = ReadRequests(container, gpu_resource);
+    if (set_aside.empty()) return requests;
+    const auto present = set_aside.find(container.String("name"));
+    return present == set_aside.end() ? requests : Larger(requests, present->second);
+  };
+  Resources together;  // containers that run side by side
+  spec.Objects("containers", kContainersMax,
+               [&](Fields& container) { together = Sum(together, read_container(container)); });
+  Resources sidecars;  // init containers that stay
+  Resources starting;  // the most that an init container takes, with the sidecars before it
+  spec.Objects("initContainers", kContainersMax, [&](Fields& container) {
+    const Resources own = read_container(container);
+    starting = Larger(starting, Sum(own, sidecars));
+    if (container.String("restartPolicy") == "Always") sidecars = Sum(sidecars, own);
+  });
+  // What the pod asks for as a whole is at least what its containers do.
+  const Resources all =
+      Larger(Larger(Sum(together, sidecars), starting), ReadRequests(spec, gpu_resource));
+  return Sum(all, ReadResources(spec, "overhead", gpu_resource));
 }
 
 }  // namespace
@@ -58,19 +103,17 @@ Resources ReadResources(Fields& fields, const char* name, const std::string& gpu
 }
 
 Resources ReadPodRequests(Fields& spec, const std::string& gpu_resource) {
-  Resources together;  // containers that run side by side
-  spec.Objects("containers", kContainersMax, [&](Fields& container) {
-    together = Sum(together, ReadContainer(container, gpu_resource));
-  });
-  Resources sidecars;  // init containers that stay
-  Resources starting;  // the most that an init container takes, with the sidecars before it
-  spec.Objects("initContainers", kContainersMax, [&](Fields& container) {
-    const Resources own = ReadContainer(container, gpu_resource);
-    starting = Larger(starting, Sum(own, sidecars));
-    if (container.String("restartPolicy") == "Always") sidecars = Sum(sidecars, own);
-  });
-  const Resources overhead = ReadResources(spec, "overhead", gpu_resource);
-  return Sum(Larger(Sum(together, sidecars), starting), overhead);
+  return ReadPod(spec, {}, gpu_resource);
+}
+
+Resources ReadTakenBy(const nlohmann::json& pod, const std::string& gpu_resource) {
+  Fields root(pod);
+  SetAside set_aside;
+  root.Object("status", [&](Fields& status) { set_aside = ReadSetAside(status, gpu_resource); });
+  Resources taken;
+  root.Object("spec", [&](Fields& spec) { taken = ReadPod(spec, set_aside, gpu_resource); });
+  if (root.error()) return {.gpus = INT64_MAX, .cpu_millis = INT64_MAX, .memory_bytes = INT64_MAX};
+  return taken;
 }
 
 }  // namespace pliant::api

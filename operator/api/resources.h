@@ -15,4 +15,9 @@ Resources ReadResources(Fields& fields, const char* name, const std::string& gpu
 // or its largest init container if that is more, plus the overhead of its runtime class.
 Resources ReadPodRequests(Fields& spec, const std::string& gpu_resource);
 
+// The same of a pod that exists, where a container that is resized in place counts as the larger of
+// what it asks for and what the kubelet has set aside for it. The greatest numbers if that cannot
+// be read.
+Resources ReadTakenBy(const nlohmann::json& pod, const std::string& gpu_resource);
+
 }  // namespace pliant::api

@@ -9,19 +9,13 @@ namespace {
 
 std::string KeyOf(const api::ElasticTrainingJob& job) {
   const api::JobSpec& spec = job.spec;
-  return Format("{}\n{}\n{}\n{}\n{}", job.meta.name_space, spec.elastic.gpus_per_learner,
-                spec.resize.grace_period.count(), spec.checkpoint.volume_json, spec.template_json);
-}
-
-bool IsTooLarge(const api::JobSpec& spec) {
-  return spec.template_json.size() + spec.checkpoint.volume_json.size() >
-         AcceptedTemplates::kLargest;
+  return Format("{}\n{}\n{}\n{}", job.meta.name_space, spec.elastic.gpus_per_learner,
+                spec.resize.grace_period.count(), spec.learner_template.hash);
 }
 
 }  // namespace
 
 void AcceptedTemplates::Add(const api::ElasticTrainingJob& job, WallTime now) {
-  if (IsTooLarge(job.spec)) return;
   std::erase_if(accepted_, [now](const auto& each) { return now >= each.second + kGoodFor; });
   accepted_[KeyOf(job)] = now;
   if (accepted_.size() > kMost) {
@@ -31,7 +25,7 @@ void AcceptedTemplates::Add(const api::ElasticTrainingJob& job, WallTime now) {
 }
 
 bool AcceptedTemplates::Knows(const api::ElasticTrainingJob& job, WallTime now) const {
-  if (accepted_.empty() || IsTooLarge(job.spec)) return false;
+  if (accepted_.empty()) return false;
   const auto at = accepted_.find(KeyOf(job));
   return at != accepted_.end() && now < at->second + kGoodFor;
 }

@@ -18,7 +18,6 @@ class AcceptedTemplates {
  public:
   static constexpr std::chrono::seconds kGoodFor{60};
   static constexpr std::size_t kMost = 256;
-  static constexpr std::size_t kLargest = 64 << 10;  // bytes of a template that is remembered
 
   void Add(const api::ElasticTrainingJob& job, WallTime now);
   bool Knows(const api::ElasticTrainingJob& job, WallTime now) const;

@@ -3,7 +3,6 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
-#include "base/check.h"
 #include "base/format.h"
 #include "base/log.h"
 #include "operator/controller/admission.h"
@@ -34,7 +33,7 @@ std::string JobOf(const Batch& batch) {
 
 bool IsOwnedBy(const json& object, const api::ObjectMeta& job) {
   const Result<api::ObjectMeta> meta = api::DecodeMeta(object, "pliant.dev/");
-  return meta && meta->owner_uid == job.uid;
+  return meta && IsControlledBy(*meta, job);
 }
 
 Error TakenName(std::string_view kind, const std::string& name) {
@@ -279,7 +278,9 @@ kube::KubeStatus ActionRunner::Do(const CreateCoordinator& action, const Batch& 
 kube::KubeStatus ActionRunner::Do(const CreateLearner& action, const Batch& batch,
                                   BatchResult& result) const {
   const auto& training = batch.job.status.training;
-  CHECK(training.has_value(), "only an admitted job is given learners");
+  if (!training) {
+    return std::unexpected(kube::KubeError(ErrorCode::kInternal, "the job was never admitted"));
+  }
   return CreatePod(LearnerPod(batch.job, *training, batch.job.status.coordinator_term,
                               action.number, action.node, action.coordinator_ip, defaults_),
                    batch, result);

@@ -8,6 +8,16 @@
 
 namespace pliant::controller {
 
+namespace {
+
+// Whether it has learners still that were made of another template than it has now.
+bool HasFormerLearners(const JobView& view) {
+  const std::string& theirs = view.job->status.admitted_template;
+  return !theirs.empty() && theirs != view.job->spec.learner_template.hash && HasLiveLearners(view);
+}
+
+}  // namespace
+
 Result<api::FrozenTraining> FreezeTraining(const api::JobSpec& spec) {
   const api::TrainingSpec& training = spec.training;
   const std::int64_t gpus = std::int64_t{spec.elastic.max_learners} * spec.elastic.gpus_per_learner;
@@ -39,8 +49,10 @@ Result<api::FrozenTraining> FrozenOrNew(const api::ElasticTrainingJob& job) {
 }
 
 std::optional<api::FrozenTraining> TrainingOf(const JobView& view) {
-  if (IsAdmitted(view.job->status)) return view.job->status.training;
-  if (view.job->spec.suspend || !view.template_error.empty()) return std::nullopt;
+  const api::JobSpec& spec = view.job->spec;
+  if (IsAdmitted(spec, view.job->status)) return view.job->status.training;
+  if (spec.suspend || !spec.learner_template.error.empty()) return std::nullopt;
+  if (HasFormerLearners(view)) return std::nullopt;
   const TemplateCheck* check = CurrentTemplateCheck(view);
   if (check == nullptr || !check->accepted) return std::nullopt;
   const Result<api::FrozenTraining> training = FrozenOrNew(*view.job);
@@ -49,8 +61,13 @@ std::optional<api::FrozenTraining> TrainingOf(const JobView& view) {
 
 AdmissionOutcome DecideAdmission(const JobView& view, WallTime now) {
   using enum api::ConditionStatus;
-  if (!view.template_error.empty()) {
-    return {.verdict = Verdict{kFalse, "InvalidTemplate", view.template_error}};
+  if (const std::string& error = view.job->spec.learner_template.error; !error.empty()) {
+    return {.verdict = Verdict{kFalse, "InvalidTemplate", error}};
+  }
+  if (HasFormerLearners(view)) {
+    return {.verdict = Verdict{kFalse, "TemplateChanged",
+                               "its learners were made of another template or volume: they leave, "
+                               "then it goes on with the present one"}};
   }
   const Result<api::FrozenTraining> training = FrozenOrNew(*view.job);
   if (!training) return {.verdict = Verdict{kFalse, "InvalidTraining", training.error().message}};

@@ -9,6 +9,9 @@
 namespace pliant::controller {
 namespace {
 
+// A predecessor with the same lease may have told it something in between: once, twice.
+constexpr int kConflictsMost = 3;
+
 // What everybody but the figures in status waits for.
 bool IsNews(const CoordinatorView& before, const CoordinatorView& after) {
   if (before.reachable != after.reachable ||
@@ -37,9 +40,10 @@ bool IsNews(const CoordinatorView& before, const CoordinatorView& after) {
 CoordinatorMonitor::CoordinatorMonitor(EventLoop& loop, Executor executor,
                                        CoordinatorClient& client, CoordinatorMonitorOptions options)
     : loop_(loop),
-      executor_(std::move(executor)),
       client_(client),
       options_(std::move(options)),
+      prompt_calls_(loop, executor, options_.prompt_calls),
+      lasting_calls_(loop, executor, options_.lasting_calls),
       alive_(std::make_shared<bool>(true)) {}
 
 CoordinatorMonitor::~CoordinatorMonitor() {
@@ -47,10 +51,11 @@ CoordinatorMonitor::~CoordinatorMonitor() {
   for (auto& [uid, link] : links_) loop_.Cancel(link.timer);
 }
 
-void CoordinatorMonitor::Follow(const std::string& job_uid, std::int64_t term,
-                                const std::string& host) {
+void CoordinatorMonitor::Follow(const std::string& job_uid, const std::string& name_space,
+                                std::int64_t term, const std::string& host) {
   Link& link = links_[job_uid];
   if (link.term == term && link.host == host) return;
+  link.name_space = name_space;
   if (link.term != term) {
     // Another coordinator knows nothing of what this one was told. That it is silent counts from
     // now.
@@ -68,6 +73,8 @@ void CoordinatorMonitor::Follow(const std::string& job_uid, std::int64_t term,
   link.backoff = Backoff(
       BackoffOptions{.first = options_.poll_busy, .most = options_.poll_silent, .jitter = 0});
   link.pause = {};
+  link.slow = false;
+  link.conflicts = 0;
   CallSoon(job_uid, link);
 }
 
@@ -136,13 +143,20 @@ void CoordinatorMonitor::Call(const std::string& job_uid) {
   const auto found = links_.find(job_uid);
   if (found == links_.end() || found->second.host.empty()) return;
   Link& link = found->second;
-  const bool silent = !link.view.reachable;
-  if (silent && silent_calls_ >= options_.silent_calls) {
-    if (!link.waiting) waiting_.emplace(link.pause, Turn{job_uid, link.generation});
-    link.waiting = true;
-    return;
-  }
-  if (silent) ++silent_calls_;
+  if (link.waiting) return;
+  link.waiting = true;
+  FairCalls& calls = link.view.reachable && !link.slow ? prompt_calls_ : lasting_calls_;
+  calls.RunWhatIsDue(link.name_space, [this, job_uid, generation = link.generation] {
+    return PrepareCall(job_uid, generation);
+  });
+}
+
+// What is told is what is to be told when its turn has come.
+std::function<void()> CoordinatorMonitor::PrepareCall(const std::string& job_uid,
+                                                      std::uint64_t generation) {
+  const auto found = links_.find(job_uid);
+  if (found == links_.end() || found->second.generation != generation) return {};
+  Link& link = found->second;
   link.waiting = false;
   link.calling = true;
   link.again = false;
@@ -155,26 +169,18 @@ void CoordinatorMonitor::Call(const std::string& job_uid) {
                            .learners = *link.wanted};
     link.last = plan->stamp;
   }
-  executor_([this, alive = alive_, job_uid, plan, silent, generation = link.generation,
-             address = CoordinatorAddress{.host = link.host, .job_uid = job_uid}] {
-    Result<Progress> answer = plan ? client_.PutPlan(address, *plan) : client_.GetProgress(address);
-    loop_.Post([this, alive, job_uid, generation, plan, silent, answer = std::move(answer)] {
+  return [this, alive = alive_, job_uid, plan, generation, began = loop_.Now(), &loop = loop_,
+          &client = client_, address = CoordinatorAddress{.host = link.host, .job_uid = job_uid}] {
+    Result<Progress> answer = plan ? client.PutPlan(address, *plan) : client.GetProgress(address);
+    loop.Post([this, alive, job_uid, generation, plan, began, answer = std::move(answer)] {
       if (!*alive) return;
-      if (silent) OnSilentCallEnd();
+      const auto at = links_.find(job_uid);
+      if (at != links_.end() && at->second.generation == generation) {
+        at->second.slow = loop_.Now() - began > options_.slow;
+      }
       OnAnswer(job_uid, generation, plan, answer);
     });
-  });
-}
-
-void CoordinatorMonitor::OnSilentCallEnd() {
-  --silent_calls_;
-  while (silent_calls_ < options_.silent_calls && !waiting_.empty()) {
-    const Turn turn = waiting_.extract(waiting_.begin()).mapped();
-    const auto found = links_.find(turn.job_uid);
-    const bool still = found != links_.end() && found->second.waiting &&
-                       found->second.generation == turn.generation;
-    if (still) Call(turn.job_uid);
-  }
+  };
 }
 
 void CoordinatorMonitor::OnAnswer(const std::string& job_uid, std::uint64_t generation,
@@ -206,13 +212,11 @@ void CoordinatorMonitor::Hear(Link& link, const std::optional<CoordinatorPlan>& 
   if (plan) {
     link.told = plan->learners;
     link.told_by = plan->stamp;
+    link.conflicts = 0;
   } else if (link.told && (!progress.plan_accepted || *progress.plan_accepted < link.told_by)) {
     link.told.reset();  // its process was restarted in place, and has forgotten
   }
   link.ask = false;
-  link.backoff.Reset();
-  link.pause = {};
-  link.last_error.clear();
   if (progress.plan_accepted) {
     const PlanStamp accepted = *progress.plan_accepted;
     if (accepted.lease_transitions == options_.lease_transitions) {
@@ -220,14 +224,21 @@ void CoordinatorMonitor::Hear(Link& link, const std::optional<CoordinatorPlan>& 
     }
     link.refused = accepted.lease_transitions > options_.lease_transitions;
   }
-  link.view = {.progress = std::make_shared<const Progress>(std::move(progress)),
-               .silent_since = {},
-               .reachable = true};
+  link.view.progress = std::make_shared<const Progress>(std::move(progress));
+  // One that refuses each plan is of no more use than one that says nothing, however well it
+  // answers questions.
+  if (link.conflicts >= kConflictsMost && !link.refused) return;
+  link.backoff.Reset();
+  link.pause = {};
+  link.last_error.clear();
+  link.view.silent_since.reset();
+  link.view.reachable = true;
 }
 
 void CoordinatorMonitor::HearNothing(const std::string& job_uid, Link& link, const Error& error) {
   link.ask = true;
-  if (error.code == ErrorCode::kConflict) {  // it is there, and took a greater plan before
+  // It is there, and took a greater plan before: it is asked for that one.
+  if (error.code == ErrorCode::kConflict && ++link.conflicts < kConflictsMost) {
     link.again = true;
     return;
   }

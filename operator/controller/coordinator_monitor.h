@@ -12,6 +12,7 @@
 #include "base/backoff.h"
 #include "base/event_loop.h"
 #include "operator/controller/coordinator_client.h"
+#include "operator/controller/fair_calls.h"
 #include "operator/controller/job_view.h"
 #include "operator/controller/workers.h"
 
@@ -24,9 +25,12 @@ struct CoordinatorMonitorOptions {
   // One that gave no answer is called again after poll_busy, twice that, and so on up to this: well
   // below the silence after which it is replaced.
   Duration poll_silent = std::chrono::seconds(10);
-  // Such calls may each take until the client's deadline. So many of them are made at a time: fewer
-  // than the executor has threads, or the others' coordinators wait for theirs.
-  int silent_calls = 4;
+  // Of calls to those that answer at once, shared by namespaces; and of calls that may each take
+  // until the client's deadline, to those that did not answer, or that took longer than `slow`
+  // last. The executor has threads for both.
+  FairCallsOptions prompt_calls{.at_a_time = 8, .of_one = 4};
+  FairCallsOptions lasting_calls{.at_a_time = 4, .of_one = 2};
+  Duration slow = std::chrono::milliseconds(500);
   std::function<WallTime()> now;
   // Control thread: what is known of a job's coordinator has changed in more than figures.
   std::function<void(const std::string& job_uid)> on_change;
@@ -35,8 +39,9 @@ struct CoordinatorMonitorOptions {
 };
 
 // Keeps in touch with the coordinators of all jobs: asks for progress, and tells each of them what
-// its job's learners are to do until it has taken that. One call at a time to each. Those that do
-// not answer do not hold up the others. Control thread.
+// its job's learners are to do until it has taken that. One call at a time to each. A coordinator
+// runs in its job's namespace, whose owner may have it do anything: those that do not answer, that
+// answer slowly, or that refuse every plan do not hold up the others. Control thread.
 class CoordinatorMonitor {
  public:
   // All outlive the monitor.
@@ -46,9 +51,10 @@ class CoordinatorMonitor {
   CoordinatorMonitor(const CoordinatorMonitor&) = delete;
   CoordinatorMonitor& operator=(const CoordinatorMonitor&) = delete;
 
-  // The job's coordinator of `term` is at `host` (an IP address). What was heard of another term is
-  // forgotten. Calling it again changes nothing.
-  void Follow(const std::string& job_uid, std::int64_t term, const std::string& host);
+  // The coordinator of the job, which is in `name_space`, of `term` is at `host` (an IP address).
+  // What was heard of another term is forgotten. Calling it again changes nothing.
+  void Follow(const std::string& job_uid, const std::string& name_space, std::int64_t term,
+              const std::string& host);
   // There is no coordinator that runs, for now.
   void Lose(const std::string& job_uid, std::int64_t term);
   // The job is gone.
@@ -63,6 +69,7 @@ class CoordinatorMonitor {
 
  private:
   struct Link {
+    std::string name_space;
     std::int64_t term = 0;
     std::string host;  // empty: nobody to ask
     CoordinatorView view;
@@ -72,7 +79,9 @@ class CoordinatorMonitor {
     PlanStamp last;                                   // the greatest that is known
     bool busy = true;
     bool calling = false;
-    bool waiting = false;               // for its turn among those that are silent
+    bool waiting = false;               // for its turn
+    bool slow = false;                  // its last answer took long
+    int conflicts = 0;                  // plans in a row that it refused
     Backoff backoff{BackoffOptions{}};  // of calls without an answer of use
     Duration pause{};                   // after the last of those, if it was one; else zero
     bool again = false;                 // call again at once
@@ -83,16 +92,11 @@ class CoordinatorMonitor {
     TimerId timer = 0;
   };
 
-  struct Turn {
-    std::string job_uid;
-    std::uint64_t generation = 0;
-  };
-
   void CallSoon(const std::string& job_uid, Link& link);
   void Call(const std::string& job_uid);
+  std::function<void()> PrepareCall(const std::string& job_uid, std::uint64_t generation);
   void OnAnswer(const std::string& job_uid, std::uint64_t generation,
                 std::optional<CoordinatorPlan> plan, Result<Progress> answer);
-  void OnSilentCallEnd();
   void Hear(Link& link, const std::optional<CoordinatorPlan>& plan, Progress progress);
   void HearNothing(const std::string& job_uid, Link& link, const Error& error);
   bool MustTell(const Link& link) const;
@@ -100,14 +104,13 @@ class CoordinatorMonitor {
   Duration DelayAfter(const Link& link) const;
 
   EventLoop& loop_;
-  const Executor executor_;
   CoordinatorClient& client_;
   const CoordinatorMonitorOptions options_;
   std::map<std::string, Link> links_;
   std::uint64_t last_generation_ = 0;
-  int silent_calls_ = 0;                   // under way
-  std::multimap<Duration, Turn> waiting_;  // by pause: who was never called is first
-  std::shared_ptr<bool> alive_;            // answers that come after the monitor are dropped
+  FairCalls prompt_calls_;
+  FairCalls lasting_calls_;
+  std::shared_ptr<bool> alive_;  // answers that come after the monitor are dropped
 };
 
 }  // namespace pliant::controller

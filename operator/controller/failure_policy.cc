@@ -11,6 +11,8 @@ namespace pliant::controller {
 namespace {
 
 constexpr std::size_t kFailedPodsKept = 3;
+// As the definition of the resource has it.
+constexpr std::ptrdiff_t kCountedMost = 4096;
 
 bool Counts(LearnerEnd end) { return end == LearnerEnd::kFailed; }
 
@@ -52,6 +54,10 @@ FailureVerdict JudgeFailures(const api::FailurePolicy& policy, const api::Failur
     }
   }
   std::ranges::sort(verdict.failures.counted);
+  if (std::ssize(verdict.failures.counted) > kCountedMost) {
+    verdict.failures.counted.erase(verdict.failures.counted.begin(),
+                                   verdict.failures.counted.end() - kCountedMost);
+  }
   if (!verdict.fatal && verdict.newly_failed > 0 && verdict.failures.count > policy.max_failures) {
     verdict.fatal = FatalFailure{
         "TooManyFailures", Format("{} failures without a newly committed step, {} are borne; "

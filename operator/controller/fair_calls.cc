@@ -14,7 +14,11 @@ FairCalls::FairCalls(EventLoop& loop, Executor executor, FairCallsOptions option
 FairCalls::~FairCalls() { *alive_ = false; }
 
 void FairCalls::Run(const std::string& owner, std::function<void()> call) {
-  owners_[owner].waiting.push_back(std::move(call));
+  RunWhatIsDue(owner, [call = std::move(call)] { return call; });
+}
+
+void FairCalls::RunWhatIsDue(const std::string& owner, Prepare prepare) {
+  owners_[owner].waiting.push_back(std::move(prepare));
   Begin();
 }
 
@@ -33,8 +37,13 @@ FairCalls::Owners::iterator FairCalls::Next() {
 void FairCalls::Begin() {
   for (auto turn = Next(); turn != owners_.end(); turn = Next()) {
     last_ = turn->first;
-    std::function<void()> call = std::move(turn->second.waiting.front());
+    const Prepare prepare = std::move(turn->second.waiting.front());
     turn->second.waiting.pop_front();
+    std::function<void()> call = prepare();
+    if (!call) {
+      if (turn->second.under_way == 0 && turn->second.waiting.empty()) owners_.erase(turn);
+      continue;
+    }
     ++turn->second.under_way;
     ++under_way_;
     executor_([this, alive = alive_, owner = last_, call = std::move(call), &loop = loop_] {

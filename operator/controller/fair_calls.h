@@ -29,10 +29,14 @@ class FairCalls {
   FairCalls& operator=(const FairCalls&) = delete;
 
   void Run(const std::string& owner, std::function<void()> call);
+  // The same of a call that is worked out when its turn comes, on the control thread. An empty one:
+  // there is none any more.
+  using Prepare = std::function<std::function<void()>()>;
+  void RunWhatIsDue(const std::string& owner, Prepare prepare);
 
  private:
   struct Owner {
-    std::deque<std::function<void()>> waiting;
+    std::deque<Prepare> waiting;
     int under_way = 0;
   };
   using Owners = std::map<std::string, Owner>;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
+#include <string_view>
 #include <utility>
 
 #include "base/format.h"
@@ -30,9 +31,12 @@ struct Completion {
   std::optional<std::int64_t> step;
 };
 
-// Whether the training is complete: a learner or the coordinator says so.
+// Whether the training is complete: a learner or the coordinator says so. Of a learner that the
+// coordinator has never named nobody knows what it trained. (If there is nobody left to ask, new
+// learners find the last checkpoint, and complete.)
 std::optional<Completion> FindCompletion(const JobView& view) {
   for (const api::Pod& pod : view.learners) {
+    if (!view.memory.named.contains(pod.meta.uid)) continue;
     const auto ending = EndingOf(pod);
     if (ending && ending->end == LearnerEnd::kCompleted) {
       return Completion{ending->parameters_sha256, ending->step};
@@ -152,7 +156,11 @@ void Admit(const JobView& view, bool planned, const LifecycleOptions& options, W
                  view.job->meta.generation, now);
     return;
   }
-  if (IsAdmitted(view.job->status)) return;
+  const std::string& present = view.job->spec.learner_template.hash;
+  if (IsAdmitted(view.job->spec, view.job->status)) {
+    outcome.status.admitted_template = present;
+    return;
+  }
   AdmissionOutcome admission = DecideAdmission(view, now);
   Append(std::move(admission.actions), outcome.actions);
   KeepEarliest(admission.look_again, outcome.look_again);
@@ -165,6 +173,7 @@ void Admit(const JobView& view, bool planned, const LifecycleOptions& options, W
                view.job->meta.generation, now);
   if (!admission.training) return;
   outcome.status.training = admission.training;
+  outcome.status.admitted_template = present;
   outcome.status.selector = LearnerSelector(view.job->meta);
   if (outcome.status.coordinator_image.empty()) {
     outcome.status.coordinator_image = options.coordinator_image;
@@ -185,6 +194,7 @@ void ProvideLearners(const JobView& view, const JobPlan& plan, WallTime now, Out
   LearnerOutcome learners = DecideLearners(view, plan, now);
   outcome.status.next_learner = learners.next_learner;
   outcome.memory.leaving_since = std::move(learners.leaving_since);
+  outcome.memory.untold_since = std::move(learners.untold_since);
   Append(std::move(learners.actions), outcome.actions);
   KeepEarliest(learners.look_again, outcome.look_again);
   outcome.tell = WantedLearners(view, outcome.memory.leaving_since);
@@ -204,21 +214,53 @@ void AskWhyNotMounted(const JobView& view, WallTime now, Outcome& outcome) {
   outcome.actions.emplace_back(FindMountCause{.pod = pod->meta.name, .uid = pod->meta.uid});
 }
 
+// The API server keeps what its definition of the resource allows, which may be another version's
+// than ours.
+void ReportReadable(const JobView& view, WallTime now, api::JobStatus& status) {
+  const bool was_told = api::FindCondition(status, kConditionReadable) != nullptr;
+  if (view.unreadable.empty() && !was_told) return;
+  const std::int64_t generation = view.job->meta.generation;
+  if (view.unreadable.empty()) {
+    SetCondition(status, kConditionReadable,
+                 {api::ConditionStatus::kTrue, "Understood", "the job is understood"}, generation,
+                 now);
+    return;
+  }
+  const bool goes_on = view.job->unreadable.empty();
+  SetCondition(
+      status, kConditionReadable,
+      {api::ConditionStatus::kFalse, "NotUnderstood",
+       view.unreadable + (goes_on ? "; until this is mended the job stays what it was before"
+                                  : "; nothing is done for the job until this is mended")},
+      generation, now);
+  if (!goes_on) SetReason(status, view.unreadable);
+}
+
+void EndQuarantine(const JobView& view, WallTime now, api::JobStatus& status) {
+  if (api::FindCondition(status, kConditionQuarantined) == nullptr) return;
+  SetCondition(status, kConditionQuarantined,
+               {api::ConditionStatus::kFalse, "LookedAfter", "the operator looks after it again"},
+               view.job->meta.generation, now);
+}
+
 // Whether anybody wants to read it yet: a new job is written of when it is admitted, or refused.
 bool IsWorthTelling(const api::JobStatus& before, const api::JobStatus& after) {
   return before.phase != api::JobPhase::kNew || after.finished() ||
-         api::FindCondition(after, kConditionAdmitted) != nullptr;
+         api::FindCondition(after, kConditionAdmitted) != nullptr ||
+         api::FindCondition(after, kConditionReadable) != nullptr;
 }
 
 // All of it was decided on this generation, also what is as it was before: who waits for a
 // condition after an edit waits for its generation. Only whether a job is admitted that was not is
 // open until its template was checked.
-void ObserveGeneration(std::int64_t generation, api::JobStatus& status) {
-  const bool settled = status.finished() || IsAdmitted(status);
+void ObserveGeneration(const api::ElasticTrainingJob& job, api::JobStatus& status) {
+  const bool settled = status.finished() || IsAdmitted(job.spec, status);
   for (api::Condition& condition : status.conditions) {
-    if (settled || condition.type != kConditionAdmitted) condition.observed_generation = generation;
+    if (settled || condition.type != kConditionAdmitted) {
+      condition.observed_generation = job.meta.generation;
+    }
   }
-  status.observed_generation = generation;
+  status.observed_generation = job.meta.generation;
 }
 
 void FinishOutcome(const JobView& view, const std::optional<JobPlan>& plan, WallTime now,
@@ -226,7 +268,7 @@ void FinishOutcome(const JobView& view, const std::optional<JobPlan>& plan, Wall
   const api::JobStatus& before = view.job->status;
   JobMemory& memory = outcome.memory;
   if (!IsWorthTelling(before, outcome.status)) return;
-  ObserveGeneration(view.job->meta.generation, outcome.status);
+  ObserveGeneration(*view.job, outcome.status);
   // Whoever led before may have written a moment ago.
   if (!memory.told.at) memory.told.at = now;
   // The last figures of a finished job do not wait for their turn.
@@ -240,16 +282,43 @@ void FinishOutcome(const JobView& view, const std::optional<JobPlan>& plan, Wall
       view.job->meta.uid, written, now);
   outcome.write_status = write.write;
   memory.figures_due = write.due;
-  if (write.write) memory.told.at = now;
-  if (plan && (write.write || outcome.status.reason == before.reason)) {
+  if (write.write) {
+    // What its owner has edited, and what is to be done, does not wait.
+    const auto wait = WhenWriteIsLeft(now, memory.write_budget);
+    const bool can_wait = outcome.actions.empty() && !outcome.status.finished() &&
+                          before.observed_generation == view.job->meta.generation;
+    outcome.write_status = !wait || !can_wait;
+    if (outcome.write_status) {
+      memory.write_budget.writes = std::max(0.0, memory.write_budget.writes - 1);
+    } else {
+      memory.figures_due = wait;
+    }
+  }
+  if (outcome.write_status) memory.told.at = now;
+  if (plan && (outcome.write_status || outcome.status.reason == before.reason)) {
     memory.told.reason = plan->decision.reason.code;
   }
-  KeepEarliest(write.due, outcome.look_again);
+  KeepEarliest(memory.figures_due, outcome.look_again);
 }
 
 }  // namespace
 
+Outcome ReportQuarantine(const JobView& view, WallTime now) {
+  Outcome outcome{.status = view.job->status, .memory = view.memory};
+  constexpr std::string_view kWhy =
+      "the operator ended twice while it looked at this job, and leaves it alone so that others "
+      "are looked after: its learners train on, nothing else is done; it is tried again when its "
+      "spec is edited, or with the next version of the operator";
+  SetReason(outcome.status, kWhy);
+  SetCondition(outcome.status, kConditionQuarantined,
+               {api::ConditionStatus::kTrue, "OperatorDied", std::string(kWhy)},
+               view.job->meta.generation, now);
+  outcome.write_status = outcome.status != view.job->status;
+  return outcome;
+}
+
 bool IsPlanned(const JobView& view) {
+  if (!view.job->unreadable.empty()) return false;
   if (view.job->meta.deleted || view.job->status.finished()) return false;
   return TrainingOf(view).has_value() || HasLiveLearners(view);
 }
@@ -261,6 +330,13 @@ Outcome ReconcileJob(const JobView& view, const std::optional<JobPlan>& plan,
   if (view.job->status.finished()) {
     CleanUp(view, now, outcome);
     DeleteInTime(view, now, outcome);
+    FinishOutcome(view, std::nullopt, now, outcome);
+    return outcome;
+  }
+  ReportReadable(view, now, outcome.status);
+  EndQuarantine(view, now, outcome.status);
+  if (!view.job->unreadable.empty()) {
+    if (outcome.status.phase == api::JobPhase::kNew) outcome.status.phase = api::JobPhase::kQueued;
     FinishOutcome(view, std::nullopt, now, outcome);
     return outcome;
   }

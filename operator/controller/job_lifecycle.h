@@ -31,6 +31,9 @@ struct Outcome {
 Outcome ReconcileJob(const JobView& view, const std::optional<JobPlan>& plan,
                      const LifecycleOptions& options, WallTime now);
 
+// What is told of a job that the operator leaves alone, because its processes died at it.
+Outcome ReportQuarantine(const JobView& view, WallTime now);
+
 // Whether the planner is asked about the job: one that is admitted, or is about to be, or that has
 // learners still.
 bool IsPlanned(const JobView& view);

@@ -123,6 +123,29 @@ void RememberGpuSeconds(const JobView& view, WallTime now, JobMemory& memory) {
                      });
 }
 
+void RememberNamed(const JobView& view, JobMemory& memory) {
+  const auto& progress = view.coordinator.progress;
+  // An operator that was restarted does not know yet whom the coordinator has named.
+  const bool first_look = !memory.gpu_seconds_until;
+  const bool trained = !view.job->status.membership_id.empty();
+  std::set<std::string> named, met;
+  for (const api::Pod& pod : view.learners) {
+    const auto is_this = [&](const ReportedLearner& learner) {
+      return learner.name == pod.meta.name && learner.pod_uid == pod.meta.uid;
+    };
+    if (memory.named.contains(pod.meta.uid) ||
+        (progress && std::ranges::any_of(progress->learners, is_this))) {
+      named.insert(pod.meta.uid);
+      met.insert(pod.meta.uid);
+    }
+    if (memory.met.contains(pod.meta.uid) || (first_look && trained && IsRunning(pod))) {
+      met.insert(pod.meta.uid);
+    }
+  }
+  memory.named = std::move(named);
+  memory.met = std::move(met);
+}
+
 void RememberMinimum(const JobView& view, WallTime now, JobMemory& memory) {
   const auto live = std::ranges::count_if(view.learners, [&](const api::Pod& pod) {
     return !pod.ended() && !pod.deleting() && !memory.leaving_since.contains(pod.meta.name);
@@ -163,6 +186,7 @@ JobMemory Remember(const JobView& view, WallTime now) {
   RememberStarts(view, now, memory);
   RememberNodes(view, now, memory);  // while it is known who of the ended was told to leave
   RememberLeavers(view, now, memory);
+  RememberNamed(view, memory);
   RememberLearnersAsked(view, memory);
   RememberWaiting(view, now, memory);
   RememberGpuSeconds(view, now, memory);

@@ -204,6 +204,19 @@ void ReportCheckpoints(const JobView& view, WallTime now, api::JobStatus& status
                now);
 }
 
+std::optional<WallTime> WhenWriteIsLeft(WallTime now, WriteBudget& budget) {
+  constexpr double kMost = WriteBudget{}.writes;
+  constexpr double kPerSecond = 0.5;
+  if (budget.at && now > *budget.at) {
+    const double passed = std::chrono::duration<double>(now - *budget.at).count();
+    budget.writes = std::min(kMost, budget.writes + passed * kPerSecond);
+  }
+  budget.at = now;
+  if (budget.writes >= 1) return std::nullopt;
+  const auto wait = std::chrono::duration<double>((1 - budget.writes) / kPerSecond);
+  return now + std::chrono::ceil<seconds>(wait);
+}
+
 WriteDecision DecideWrite(const StatusChange& change, const std::string& uid,
                           const std::optional<WallTime>& figures_written, WallTime now) {
   const api::JobStatus& before = change.before;
@@ -211,6 +224,8 @@ WriteDecision DecideWrite(const StatusChange& change, const std::string& uid,
   api::JobStatus without_figures = after;
   without_figures.attained_gpu_seconds = before.attained_gpu_seconds;
   if (change.learners_asked_dropped) without_figures.learners_asked = before.learners_asked;
+  // Of a job that an earlier version admitted it goes along with what else is written.
+  if (before.admitted_template.empty()) without_figures.admitted_template.clear();
   // Nobody tells that a step was committed: a job that trains is looked at from time to time.
   if (without_figures == before) {
     return {.due = after.learners > 0 ? std::optional(now + kFiguresEvery) : std::nullopt};

@@ -42,4 +42,7 @@ struct WriteDecision {
 WriteDecision DecideWrite(const StatusChange& change, const std::string& uid,
                           const std::optional<WallTime>& figures_written, WallTime now);
 
+// Fills the budget up to `now`. When it has a write again, if it has none.
+std::optional<WallTime> WhenWriteIsLeft(WallTime now, WriteBudget& budget);
+
 }  // namespace pliant::controller

@@ -6,7 +6,6 @@
 
 #include "base/check.h"
 #include "operator/controller/names.h"
-#include "operator/controller/pod_needs.h"
 
 namespace pliant::controller {
 namespace {
@@ -35,16 +34,27 @@ api::Pod PodToBe(const api::ObjectMeta& job, std::string name, std::string_view 
               .labels = {{std::string(kLabelJobUid), job.uid},
                          {std::string(kLabelRole), std::string(role)},
                          {std::string(number_label), std::to_string(number)}},
-              .owner_uid = job.uid};
+              .owner_uid = job.uid,
+              .owner_name = job.name};
   return pod;
+}
+
+// The job as it is acted on: with the spec that was understood last, if there is one.
+std::shared_ptr<const api::ElasticTrainingJob> KeepReadable(
+    std::shared_ptr<const api::ElasticTrainingJob> job,
+    const std::shared_ptr<const api::ElasticTrainingJob>& before) {
+  if (job->unreadable.empty() || before == nullptr || !before->unreadable.empty()) return job;
+  auto kept = std::make_shared<api::ElasticTrainingJob>(*job);
+  kept->spec = before->spec;
+  kept->meta.generation = before->meta.generation;
+  kept->unreadable.clear();
+  return kept;
 }
 
 }  // namespace
 
-JobTable::JobTable(ClusterStores stores, std::string gpu_resource)
-    : stores_(stores),
-      gpu_resource_(std::move(gpu_resource)),
-      pods_by_owner_(stores_.pods.AddIndex([](const api::Pod& pod) {
+JobTable::JobTable(ClusterStores stores)
+    : stores_(stores), pods_by_owner_(stores_.pods.AddIndex([](const api::Pod& pod) {
         const bool ours = pod.meta.labels.contains(std::string(kLabelJobUid));
         return ours ? std::vector<std::string>{pod.meta.owner_uid} : std::vector<std::string>{};
       })) {
@@ -100,14 +110,6 @@ void JobTable::Drop(Views::iterator view) {
   views_.erase(view);
 }
 
-void JobTable::ReadNeeds(JobView& view) const {
-  if (auto needs = NeedsOfLearner(view.job->spec, gpu_resource_)) {
-    view.needs = std::make_shared<const planner::PodNeeds>(*std::move(needs));
-  } else {
-    view.template_error = needs.error().message;
-  }
-}
-
 std::shared_ptr<const api::Pod> JobTable::FindPod(const std::string& key, WallTime now) {
   return assumed_pods_.Resolve(key, stores_.pods.Find(Parsed(key)), now);
 }
@@ -127,8 +129,8 @@ void JobTable::AddPods(JobView& view, const KeysByOwner& assumed, WallTime now) 
   for (const auto& [key, pod] : pods) {
     if (pod == nullptr) continue;
     KeepEarliest(assumed_pods_.ForgetAt(key), view.assumed_until);
-    if (BelongsTo(*pod, uid, kRoleLearner) && LearnerNumber(*pod)) view.learners.push_back(*pod);
-    if (BelongsTo(*pod, uid, kRoleCoordinator)) view.coordinators.push_back(*pod);
+    if (IsLearnerOf(*pod, view.job->meta)) view.learners.push_back(*pod);
+    if (IsCoordinatorOf(*pod, view.job->meta)) view.coordinators.push_back(*pod);
   }
   std::ranges::sort(view.learners, {}, LearnerNumber);
   std::ranges::sort(view.coordinators, {}, CoordinatorTerm);
@@ -136,23 +138,19 @@ void JobTable::AddPods(JobView& view, const KeysByOwner& assumed, WallTime now) 
 
 JobView JobTable::ViewOf(std::shared_ptr<const api::ElasticTrainingJob> job, JobView before,
                          const KeysByOwner& assumed, WallTime now) {
-  JobView view{.job = std::move(job),
+  JobView view{.unreadable = job->unreadable,
                .coordinator = std::move(before.coordinator),
                .memory = std::move(before.memory)};
+  view.job = KeepReadable(std::move(job), before.job);
   const api::ObjectMeta& meta = view.job->meta;
-  // Reading a template takes long.
-  if (before.job != nullptr && before.job->meta.generation == meta.generation) {
-    view.needs = std::move(before.needs);
-    view.template_error = std::move(before.template_error);
-  } else {
-    ReadNeeds(view);
-  }
+  const auto& needs = view.job->spec.learner_template.needs;
+  view.needs = needs ? needs : std::move(before.needs);
   AddPods(view, assumed, now);
   const std::string service_key = KeyIn(meta, CoordinatorName(meta));
   auto service =
       assumed_services_.Resolve(service_key, stores_.services.Find(Parsed(service_key)), now);
   KeepEarliest(assumed_services_.ForgetAt(service_key), view.assumed_until);
-  if (service != nullptr && service->meta.owner_uid == meta.uid) view.service = std::move(service);
+  if (service != nullptr && IsControlledBy(service->meta, meta)) view.service = std::move(service);
   return view;
 }
 

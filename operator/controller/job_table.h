@@ -38,7 +38,7 @@ class JobTable {
   using Views = std::map<kube::NamespacedName, JobView>;
 
   // Before the first object comes into the stores.
-  JobTable(ClusterStores stores, std::string gpu_resource);
+  explicit JobTable(ClusterStores stores);
 
   // All jobs as they are now. What their coordinators say is for the caller to fill in, and stays
   // as it was filled in.
@@ -62,7 +62,8 @@ class JobTable {
     for (const auto& object : {change.before, change.after}) {
       if (object == nullptr) continue;
       const auto owner = keys_.find(object->meta.owner_uid);
-      if (owner != keys_.end()) owners.insert(owner->second);
+      if (owner == keys_.end() || owner->second.ns != object->meta.name_space) continue;
+      owners.insert(owner->second);
     }
     return owners;
   }
@@ -86,11 +87,9 @@ class JobTable {
                  const KeysByOwner& assumed, WallTime now);
   void AddPods(JobView& view, const KeysByOwner& assumed, WallTime now);
   void Drop(Views::iterator view);
-  void ReadNeeds(JobView& view) const;
   std::shared_ptr<const api::Pod> FindPod(const std::string& key, WallTime now);
 
   const ClusterStores stores_;
-  const std::string gpu_resource_;
   const kube::Store<api::Pod>::IndexId pods_by_owner_;
   Assumed<api::ElasticTrainingJob> assumed_jobs_;
   Assumed<api::Pod> assumed_pods_;  // by "namespace/name", as all three

@@ -20,6 +20,10 @@ bool IsRunning(const api::Pod& learner) {
   return container != nullptr && container->running;
 }
 
+bool HasStarted(const JobView& view, const api::Pod& learner) {
+  return IsRunning(learner) && view.memory.met.contains(learner.meta.uid);
+}
+
 std::string NodeOf(const api::Pod& pod) {
   return pod.node_name.empty() ? pod.pinned_node : pod.node_name;
 }
@@ -37,10 +41,15 @@ bool HasLiveLearners(const JobView& view) {
   return !std::ranges::all_of(view.learners, &api::Pod::ended);
 }
 
-bool IsAdmitted(const api::JobStatus& status) {
+bool IsAdmitted(const api::JobSpec& spec, const api::JobStatus& status) {
   const api::Condition* admitted = api::FindCondition(status, "Admitted");
-  return admitted != nullptr && admitted->status == api::ConditionStatus::kTrue &&
-         status.training.has_value();
+  if (admitted == nullptr || admitted->status != api::ConditionStatus::kTrue || !status.training) {
+    return false;
+  }
+  const api::LearnerTemplate& present = spec.learner_template;
+  // What an operator admitted that kept no hash, it could read.
+  return status.admitted_template.empty() ? present.error.empty()
+                                          : status.admitted_template == present.hash;
 }
 
 std::int64_t CommittedStep(const JobView& view) {

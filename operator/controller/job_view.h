@@ -58,13 +58,27 @@ struct Told {
   bool operator==(const Told&) const = default;
 };
 
+// How often what a coordinator says goes to status. Twice a second at most, but for bursts.
+struct WriteBudget {
+  double writes = 60;          // that are left
+  std::optional<WallTime> at;  // then
+  bool operator==(const WriteBudget&) const = default;
+};
+
 // What is known of a job beyond its objects. It is lost when the operator restarts: everything here
 // can be found out again, or only costs time.
 struct JobMemory {
   std::map<std::string, WallTime> starting_since;  // when a learner's gate was opened, by pod name
   std::map<std::string, WallTime> leaving_since;   // when it was decided that it goes, by pod name
+  // When it was decided of a learner that could not be told, by pod name.
+  std::map<std::string, WallTime> untold_since;
   std::map<std::string, NodeStrikes> nodes;
   std::set<std::string> ends_seen;  // uids of ended pods that struck their node, or did not
+  // Uids of learner pods that exist and that the job's coordinator has named: it has spoken to
+  // them.
+  std::set<std::string> named;
+  // The same, and those that ran when this program saw the job first, which had trained before.
+  std::set<std::string> met;
   std::optional<planner::DemandCap> cap;
   std::optional<TemplateCheck> template_check;
   std::string refusal;      // why the API server would not do what was asked last; empty: it did
@@ -77,6 +91,7 @@ struct JobMemory {
   WallTime coordinator_not_before;
   Told told;
   std::optional<WallTime> figures_due;  // when progress is to go to status next
+  WriteBudget write_budget;
   // What the program asked for, where the cluster's definition of the resource is older than this
   // operator: it was written to status and came back without.
   std::optional<int> learners_asked_dropped;
@@ -97,9 +112,11 @@ struct CoordinatorView {
 // too is shared with them, and what only a job that runs has takes a pointer.
 struct JobView {
   std::shared_ptr<const api::ElasticTrainingJob> job;  // never null
-  // Of one learner; null: the template could not be read, and the job cannot be admitted.
+  // Why its newest version is not understood: it stays what it was before. Empty: it is understood.
+  std::string unreadable;
+  // Of one learner, by the newest template that could be read: those that live were made of that
+  // one, or of an earlier one. Null: there was none.
   std::shared_ptr<const planner::PodNeeds> needs;
-  std::string template_error;                   // why not
   std::vector<api::Pod> learners;               // by number, ended ones too
   std::vector<api::Pod> coordinators;           // by term
   std::shared_ptr<const api::Service> service;  // null: there is none
@@ -115,6 +132,8 @@ bool IsGated(const api::Pod& learner);
 const TemplateCheck* CurrentTemplateCheck(const JobView& view);
 // Whether its program runs.
 bool IsRunning(const api::Pod& learner);
+// Whether it also has spoken to the job's coordinator, and so may be a part of the training.
+bool HasStarted(const JobView& view, const api::Pod& learner);
 // Where it runs or is to run; "" if that is not known.
 std::string NodeOf(const api::Pod& pod);
 // Of times at which something is to be looked at again; nothing: never.
@@ -122,7 +141,8 @@ void KeepEarliest(const std::optional<WallTime>& time, std::optional<WallTime>& 
 // On how many learners its program wants to train; nothing: on as many as there are.
 std::optional<int> LearnersAsked(const JobView& view);
 bool HasLiveLearners(const JobView& view);
-bool IsAdmitted(const api::JobStatus& status);
+// Whether it was admitted, with the template that it has now.
+bool IsAdmitted(const api::JobSpec& spec, const api::JobStatus& status);
 // The last step that is known to be committed.
 std::int64_t CommittedStep(const JobView& view);
 

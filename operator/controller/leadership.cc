@@ -65,7 +65,8 @@ void Leadership::OnKeys(const Result<MasterKeys>& keys) {
                         .pod_making_calls = parts_.pod_making_calls,
                         .coordinator_calls = parts_.coordinator_calls,
                         .coordinators = *coordinators_,
-                        .metrics = parts_.metrics},
+                        .metrics = parts_.metrics,
+                        .crash_notes = parts_.crash_notes},
       options_.planning);
 }
 

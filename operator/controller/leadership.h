@@ -26,6 +26,7 @@ struct LeadershipParts {
   Executor pod_making_calls;
   Executor coordinator_calls;
   metrics::Metrics& metrics;
+  CrashNotes* crash_notes = nullptr;  // null: nothing is noted
 };
 
 // What a process does from its election on: it gets the keys, then it plans. Control thread.

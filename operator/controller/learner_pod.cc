@@ -175,7 +175,8 @@ json JobLabels(const api::ObjectMeta& job) {
 json LearnerPod(const api::ElasticTrainingJob& job, const api::FrozenTraining& training,
                 std::int64_t term, int number, const std::string& node,
                 const std::string& coordinator_ip, const PodDefaults& defaults) {
-  json pod = json::parse(job.spec.template_json, /*cb=*/nullptr, /*allow_exceptions=*/false);
+  json pod =
+      json::parse(job.spec.learner_template.json, /*cb=*/nullptr, /*allow_exceptions=*/false);
   if (!pod.is_object()) pod = json::object();
   pod.erase("status");
   pod["apiVersion"] = "v1";

@@ -1,7 +1,10 @@
 #include "operator/controller/learner_policy.h"
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
+#include <cstddef>
+#include <system_error>
 
 #include "operator/controller/learner_ending.h"
 #include "operator/controller/names.h"
@@ -13,9 +16,25 @@ using std::chrono::seconds;
 
 // What is left to a learner that outlived its grace: the kubelet ends it then.
 constexpr seconds kLastGrace{15};
+// A coordinator that is not reached for so long may take longer to be replaced.
+constexpr seconds kUntoldMost{60};
 
 void KeepEarliest(std::optional<WallTime>& earliest, WallTime time) {
   if (!earliest || time < *earliest) earliest = time;
+}
+
+// More than leave a job at once.
+constexpr std::size_t kGoneMost = 2048;
+
+// Whether the job ever had a learner of this name.
+bool WasMade(const JobView& view, const std::string& name) {
+  const std::size_t dash = name.rfind('-');
+  int number = -1;
+  if (dash == std::string::npos) return false;
+  const char* end = name.data() + name.size();
+  const auto read = std::from_chars(name.data() + dash + 1, end, number);
+  return read.ec == std::errc{} && read.ptr == end && number >= 0 &&
+         number < view.job->status.next_learner && name == LearnerPodName(view.job->meta, number);
 }
 
 const api::Pod* FindLive(const JobView& view, const std::string& name) {
@@ -34,10 +53,20 @@ void LetGo(const JobView& view, const std::vector<std::string>& dropped, WallTim
   for (const std::string& name : dropped) {
     const api::Pod* pod = FindLive(view, name);
     if (pod == nullptr || pod->deleting()) continue;
-    if (!IsRunning(*pod)) {
+    if (!HasStarted(view, *pod)) {
       outcome.actions.emplace_back(Delete(*pod, "not granted any more"));
     } else if (view.coordinator.reachable) {
       outcome.leaving_since.emplace(name, now);
+    } else {
+      const auto before = view.memory.untold_since.find(name);
+      const WallTime since = before == view.memory.untold_since.end() ? now : before->second;
+      const WallTime due = since + view.job->spec.resize.grace_period + kUntoldMost;
+      outcome.untold_since.emplace(name, since);
+      if (now >= due) {
+        outcome.actions.emplace_back(Delete(*pod, "its coordinator cannot tell it to leave"));
+      } else {
+        KeepEarliest(outcome.look_again, due);
+      }
     }
   }
 }
@@ -68,10 +97,21 @@ void Open(const JobView& view, const std::vector<std::string>& names, LearnerOut
   }
 }
 
+// Whether learners say that the training is complete, and the coordinator, which knows whether they
+// were its learners, is yet to be heard.
+bool MayBeComplete(const JobView& view) {
+  return !view.coordinator.progress &&
+         std::ranges::any_of(view.learners, [](const api::Pod& learner) {
+           const auto ending = EndingOf(learner);
+           return ending && ending->end == LearnerEnd::kCompleted;
+         });
+}
+
 void Create(const JobView& view, const std::vector<planner::NewLearner>& granted,
             LearnerOutcome& outcome) {
   // A learner is born with the address of its coordinator; the Service's is known soon.
   if (!view.service || view.service->cluster_ip.empty()) return;
+  if (MayBeComplete(view)) return;
   // Numbers go up also when pods of a higher number exist: status may have been restored from a
   // backup.
   for (const api::Pod& pod : view.learners) {
@@ -127,11 +167,16 @@ std::vector<PlannedLearner> WantedLearners(const JobView& view,
     learners.push_back(std::move(learner));
   }
   if (view.coordinator.progress) {
+    std::size_t gone = 0;
     for (const ReportedLearner& known : view.coordinator.progress->learners) {
+      // It speaks of whom it likes.
+      if (!WasMade(view, known.name) || gone == kGoneMost) continue;
       const bool exists = std::ranges::any_of(view.learners, [&](const api::Pod& pod) {
         return pod.meta.name == known.name && pod.meta.uid == known.pod_uid;
       });
-      if (!exists) learners.push_back({known.name, known.pod_uid, LearnerWish::kEnded});
+      if (exists) continue;
+      learners.push_back({known.name, known.pod_uid, LearnerWish::kEnded});
+      ++gone;
     }
   }
   std::ranges::sort(learners);

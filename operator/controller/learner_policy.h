@@ -21,13 +21,16 @@ struct JobPlan {
 struct LearnerOutcome {
   int next_learner = 0;  // the status' nextLearner to be, written before the actions
   std::vector<Action> actions;
-  std::map<std::string, WallTime> leaving_since;  // to be remembered
+  std::map<std::string, WallTime> leaving_since;  // to be remembered, as is the next
+  std::map<std::string, WallTime> untold_since;
   std::optional<WallTime> look_again;
 };
 
-// Creates what was granted, opens gates, lets go what was dropped: a learner that runs is told by
-// way of the coordinator, and deleted only when it outlives its grace; one that does not run yet is
-// deleted at once. Nobody is told to go while the coordinator cannot be reached.
+// Creates what was granted, opens gates, lets go what was dropped: a learner that has started is
+// told by way of the coordinator, and deleted only when it outlives its grace; one that has not is
+// deleted at once. While the coordinator cannot be reached nobody is told; but nobody keeps his
+// GPUs for that for longer than his grace and a minute: who is deleted leaves, too, after a
+// checkpoint if he is the last.
 LearnerOutcome DecideLearners(const JobView& view, const JobPlan& plan, WallTime now);
 
 // The same for a job that has ended: whoever is left goes, after the grace if it `completed`.

@@ -44,6 +44,11 @@ bool HasLabel(const api::Pod& pod, std::string_view label, std::string_view valu
   return found != pod.meta.labels.end() && found->second == value;
 }
 
+bool IsPodOf(const api::Pod& pod, const api::ObjectMeta& job, std::string_view role) {
+  return IsControlledBy(pod.meta, job) && HasLabel(pod, kLabelJobUid, job.uid) &&
+         HasLabel(pod, kLabelRole, role);
+}
+
 }  // namespace
 
 std::string CoordinatorName(const api::ObjectMeta& job) { return NameWith(job, "-coordinator"); }
@@ -74,9 +79,21 @@ std::optional<std::int64_t> CoordinatorTerm(const api::Pod& pod) {
   return NumberInLabel<std::int64_t>(pod, kLabelTerm);
 }
 
-bool BelongsTo(const api::Pod& pod, std::string_view job_uid, std::string_view role) {
-  return pod.meta.owner_uid == job_uid && HasLabel(pod, kLabelJobUid, job_uid) &&
-         HasLabel(pod, kLabelRole, role);
+bool IsControlledBy(const api::ObjectMeta& object, const api::ObjectMeta& job) {
+  return object.name_space == job.name_space && object.owner_uid == job.uid &&
+         object.owner_name == job.name;
+}
+
+bool IsLearnerOf(const api::Pod& pod, const api::ObjectMeta& job) {
+  const std::optional<int> number = LearnerNumber(pod);
+  return IsPodOf(pod, job, kRoleLearner) && number && *number < kLearnerNumberMost &&
+         pod.meta.name == LearnerPodName(job, *number);
+}
+
+bool IsCoordinatorOf(const api::Pod& pod, const api::ObjectMeta& job) {
+  const std::optional<std::int64_t> term = CoordinatorTerm(pod);
+  return IsPodOf(pod, job, kRoleCoordinator) && term &&
+         pod.meta.name == CoordinatorPodName(job, *term);
 }
 
 }  // namespace pliant::controller

@@ -29,6 +29,9 @@ inline constexpr std::string_view kLabelTerm = "pliant.dev/term";
 inline constexpr std::string_view kRoleCoordinator = "coordinator";
 inline constexpr std::string_view kRoleLearner = "learner";
 
+// Numbers stay below it, also where somebody else wrote the label.
+inline constexpr int kLearnerNumberMost = 1 << 30;
+
 inline constexpr std::string_view kGate = "pliant.dev/gpu";
 inline constexpr std::string_view kLearnerContainer = "learner";
 inline constexpr std::string_view kCoordinatorContainer = "coordinator";
@@ -51,8 +54,12 @@ std::string LearnerSelector(const api::ObjectMeta& job);
 // The number in a pod's learner label, or the term in a coordinator's; nothing if there is none.
 std::optional<int> LearnerNumber(const api::Pod& pod);
 std::optional<std::int64_t> CoordinatorTerm(const api::Pod& pod);
-// Whether `pod` carries the job's uid and this role, and is controlled by the job. A pod that only
-// wears the labels is somebody else's.
-bool BelongsTo(const api::Pod& pod, std::string_view job_uid, std::string_view role);
+// Whether `object` is in the job's namespace and says that the job controls it.
+bool IsControlledBy(const api::ObjectMeta& object, const api::ObjectMeta& job);
+// Whether the operator would have made `pod` for the job: it is controlled by it, and has the
+// labels and the name of its number. Labels and references alone are written by whoever may make a
+// pod.
+bool IsLearnerOf(const api::Pod& pod, const api::ObjectMeta& job);
+bool IsCoordinatorOf(const api::Pod& pod, const api::ObjectMeta& job);
 
 }  // namespace pliant::controller

@@ -24,6 +24,12 @@ constexpr BackoffOptions kFailureBackoff{
 constexpr BackoffOptions kRefusalBackoff{
     .first = seconds(5), .most = minutes(5), .factor = 2, .jitter = 0};
 
+constexpr int kDeathsMost = 2;
+
+BackoffOptions ConflictBackoff(const RoundPacer::Options& pace) {
+  return {.first = pace.debounce_most, .most = minutes(1), .factor = 2, .jitter = 0};
+}
+
 kube::NamespacedName KeyOf(const api::ObjectMeta& meta) { return {meta.name_space, meta.name}; }
 
 std::string JobOf(const api::ObjectMeta& job) { return job.name_space + "/" + job.name; }
@@ -69,8 +75,9 @@ bool MakesPods(const Batch& batch) {
 // Whether its template is yet to be checked, as it is now.
 bool AwaitsCheck(const JobView& view) {
   const api::JobStatus& status = view.job->status;
-  if (status.finished() || IsAdmitted(status) || view.job->spec.suspend) return false;
-  return view.template_error.empty() && CurrentTemplateCheck(view) == nullptr;
+  const api::JobSpec& spec = view.job->spec;
+  if (status.finished() || IsAdmitted(spec, status) || spec.suspend) return false;
+  return spec.learner_template.error.empty() && CurrentTemplateCheck(view) == nullptr;
 }
 
 // Before the next try. The server may ask for more than is usual, but not that the job is left
@@ -244,19 +251,59 @@ void PlanningLoop::LookAtJobs(WallTime now) {
   for (auto& [key, view] : views_) {
     if (!IsAwake(view) && !refreshed.contains(key)) continue;
     const std::string& uid = view.job->meta.uid;
-    courses_.try_emplace(uid, Course{.key = key, .backoff = Backoff(kFailureBackoff)});
+    courses_.try_emplace(uid, Course{.key = key,
+                                     .backoff = Backoff(kFailureBackoff),
+                                     .conflicts = Backoff(ConflictBackoff(options_.pace))});
+    if (IsQuarantined(view)) {
+      builder_.SeeJob(key, nullptr);
+      continue;
+    }
+    const CrashNotes::Mark busy = CrashNotes::BusyWith(parts_.crash_notes, view.job->meta);
     view.coordinator = monitor_.View(uid);
     view.memory = Remember(view, now);
     if (AwaitsCheck(view) && accepted_.Knows(*view.job, now)) {
       view.memory.template_check = {.generation = view.job->meta.generation, .accepted = true};
     }
     builder_.SeeJob(key, IsPlanned(view) ? &view : nullptr);
+    if (IsPlanned(view)) PlanAlone(view, now);
   }
+}
+
+// Two processes died while they were busy with it: the third does other jobs' business.
+bool PlanningLoop::IsQuarantined(const JobView& view) const {
+  return parts_.crash_notes != nullptr &&
+         parts_.crash_notes->DeathsAt(view.job->meta) >= kDeathsMost;
+}
+
+// A process that dies at the plan for all does not say at which job. Once one has, each is planned
+// by itself before it is planned with the others.
+void PlanningLoop::PlanAlone(const JobView& view, WallTime now) {
+  if (parts_.crash_notes == nullptr || parts_.crash_notes->DeathsAtPlan() == 0) return;
+  std::ignore = planner::MakePlan(
+      {.now = now, .nodes = builder_.snapshot().nodes, .jobs = {PlannerView(view)}},
+      options_.policy);
+}
+
+// In its status, which is all that is written. Whoever died of that too does not try it again.
+void PlanningLoop::TellOfQuarantine(const JobView& view, WallTime now) {
+  const kube::NamespacedName key = KeyOf(view.job->meta);
+  if (parts_.crash_notes->DeathsAt(view.job->meta) > kDeathsMost) {
+    queue_.Done(key);
+    return;
+  }
+  const CrashNotes::Mark busy = CrashNotes::BusyWith(parts_.crash_notes, view.job->meta);
+  Outcome outcome = ReportQuarantine(view, now);
+  if (!outcome.write_status) {
+    queue_.Done(key);
+    return;
+  }
+  Dispatch(view, std::move(outcome), view.memory.told);
 }
 
 // 2. One plan for all.
 void PlanningLoop::MakePlan(WallTime now) {
   const TimePoint began = parts_.loop.Now();
+  const CrashNotes::Mark busy = CrashNotes::BusyWithPlan(parts_.crash_notes);
   plan_ = planner::MakePlan(builder_.Build(now), options_.policy);
   parts_.metrics.OnPlan(parts_.loop.Now() - began, plan_.capacity_gpus);
 }
@@ -299,6 +346,11 @@ void PlanningLoop::Reconcile(const JobView& view, const std::optional<JobPlan>& 
     LookAgain(key, course.not_before);
     return;
   }
+  if (IsQuarantined(view)) {
+    TellOfQuarantine(view, now);
+    return;
+  }
+  const CrashNotes::Mark busy = CrashNotes::BusyWith(parts_.crash_notes, view.job->meta);
   Outcome outcome = ReconcileJob(view, plan, options_.lifecycle, now);
   KeepEarliest(view.assumed_until, outcome.look_again);
   const Told told_before = view.memory.told;
@@ -318,7 +370,7 @@ void PlanningLoop::FollowCoordinator(const JobView& view, const Outcome& outcome
   const bool runs = pod != nullptr && !pod->ip.empty() &&
                     std::ranges::any_of(pod->containers, &api::ContainerStatus::running);
   if (runs) {
-    monitor_.Follow(uid, view.job->status.coordinator_term, pod->ip);
+    monitor_.Follow(uid, view.job->meta.name_space, view.job->status.coordinator_term, pod->ip);
   } else {
     monitor_.Lose(uid, view.job->status.coordinator_term);
   }
@@ -420,6 +472,7 @@ void PlanningLoop::OnDone(const Errand& errand, const BatchResult& result) {
   }
   ForgetRefusal(parts_.table.Memory(job.uid));
   course->second.backoff = Backoff(kFailureBackoff);
+  course->second.conflicts.Reset();
   course->second.not_before = {};
   course->second.last_error.clear();
   // What was done may call for more; then it rests.
@@ -451,8 +504,9 @@ void PlanningLoop::OnFailure(const Batch& batch, const BatchResult& result) {
   const kube::NamespacedName key = KeyOf(batch.job.meta);
   Course& course = courses_.at(batch.job.meta.uid);
   if (error.code == ErrorCode::kConflict || error.code == ErrorCode::kNotFound) {
-    // Decided on what is no more: the watch is about to tell.
-    queue_.AddAfter(key, options_.pace.debounce_most);
+    // Decided on what is no more: the watch is about to tell. If what it tells is not understood,
+    // that will not end.
+    queue_.AddAfter(key, course.conflicts.Next(0));
     return;
   }
   if (error.code == ErrorCode::kCancelled) return;  // the lease is lost
@@ -523,6 +577,7 @@ void PlanningLoop::RememberTemplateCheck(const Batch& batch, const BatchResult& 
 }
 
 void PlanningLoop::Report() {
+  int quarantined = 0;
   std::map<api::JobPhase, int> phases;
   for (const auto phase :
        {api::JobPhase::kQueued, api::JobPhase::kStarting, api::JobPhase::kRunning,
@@ -532,6 +587,7 @@ void PlanningLoop::Report() {
   }
   for (const auto& [key, view] : views_) {
     if (!courses_.contains(view.job->meta.uid)) continue;  // it has just gone
+    if (IsQuarantined(view)) ++quarantined;
     const api::JobPhase phase = view.job->status.phase;
     ++phases[phase == api::JobPhase::kNew ? api::JobPhase::kQueued : phase];
     if (view.job->status.finished()) {
@@ -542,6 +598,7 @@ void PlanningLoop::Report() {
     const planner::Decision* decision = DecisionOn(key);
     parts_.metrics.SetJob(FiguresOf(view, decision == nullptr ? planner::Decision{} : *decision));
   }
+  parts_.metrics.SetJobsQuarantined(quarantined);
   for (const auto& [phase, count] : phases) {
     parts_.metrics.SetJobsInPhase(ToString(phase), count);
   }

@@ -12,6 +12,7 @@
 #include "operator/controller/accepted_templates.h"
 #include "operator/controller/action_runner.h"
 #include "operator/controller/coordinator_monitor.h"
+#include "operator/controller/crash_notes.h"
 #include "operator/controller/fair_calls.h"
 #include "operator/controller/job_events.h"
 #include "operator/controller/job_lifecycle.h"
@@ -45,6 +46,7 @@ struct PlanningLoopParts {
   Executor coordinator_calls;  // apart, because a coordinator that is gone makes a call last
   CoordinatorClient& coordinators;
   metrics::Metrics& metrics;
+  CrashNotes* crash_notes = nullptr;  // null: nothing is noted
 };
 
 // Lets every change of the cluster lead to a plan for all jobs, and each job's part of it to
@@ -73,6 +75,7 @@ class PlanningLoop {
   struct Course {
     kube::NamespacedName key;
     Backoff backoff;
+    Backoff conflicts;
     WallTime not_before;     // after a failure
     std::string last_error;  // as it was logged
   };
@@ -92,6 +95,9 @@ class PlanningLoop {
   void RequestRound();
   void Round();
   void LookAtJobs(WallTime now);
+  bool IsQuarantined(const JobView& view) const;
+  void PlanAlone(const JobView& view, WallTime now);
+  void TellOfQuarantine(const JobView& view, WallTime now);
   void MakePlan(WallTime now);
   void QueueNews(WallTime now);
   const planner::Decision* DecisionOn(const kube::NamespacedName& job) const;

@@ -13,8 +13,9 @@ namespace {
 
 using api::Fields;
 
-constexpr std::size_t kLearnersMax = 8192;
+constexpr std::size_t kLearnersMax = 4096;  // four times what a job may have
 constexpr std::size_t kMessageMax = 1024;
+constexpr std::int64_t kStampMost = std::int64_t{1} << 53;  // plans are counted on from there
 
 std::optional<CoordinatorState> StateOf(std::string_view text) {
   using enum CoordinatorState;
@@ -130,8 +131,8 @@ Result<Progress> DecodeProgress(std::string_view body) {
   });
   root.Object("planAccepted", [&](Fields& accepted) {
     progress.plan_accepted =
-        PlanStamp{.lease_transitions = accepted.Long("leaseTransitions", 0, 0, INT64_MAX),
-                  .sequence = accepted.Long("sequence", 0, 0, INT64_MAX)};
+        PlanStamp{.lease_transitions = accepted.Long("leaseTransitions", 0, 0, kStampMost),
+                  .sequence = accepted.Long("sequence", 0, 0, kStampMost)};
   });
   ReadFigures(root, progress);
   ReadLists(root, progress);

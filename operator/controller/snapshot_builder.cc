@@ -24,6 +24,13 @@ planner::Resources Of(const api::Resources& resources) {
           .memory_bytes = resources.memory_bytes};
 }
 
+// Three thousand GPUs for a thousand years; the planner multiplies it by a priority.
+constexpr double kGpuSecondsMost = 1e14;
+
+std::int64_t WholeGpuSeconds(double attained) {
+  return attained > 0 ? static_cast<std::int64_t>(std::min(attained, kGpuSecondsMost)) : 0;
+}
+
 // Whether it says that it belongs to a job.
 bool IsLabelled(const api::Pod& pod) { return pod.meta.labels.contains(std::string(kLabelJobUid)); }
 
@@ -76,13 +83,16 @@ planner::NodeView NodeViewOf(const api::Node& node) {
   return view;
 }
 
-// Where a pod that is not ours takes room; "" where it takes none yet. One that is held by a gate
-// takes none: also a learner of a job that is gone.
+// Where a pod that is no learner takes room; "" where it takes none yet. One that is held by a gate
+// takes none: also a learner of a job that is gone. Whoever may make a pod may pin it to a node
+// that has no room for it: only those of controllers that pin count before the scheduler has a say.
 std::string RoomTakenOn(const api::Pod& pod) {
   if (pod.ended()) return "";
   if (!pod.node_name.empty()) return pod.node_name;
   if (!pod.scheduling_gates.empty()) return "";
-  return pod.nominated_node_name.empty() ? pod.pinned_node : pod.nominated_node_name;
+  if (!pod.nominated_node_name.empty()) return pod.nominated_node_name;
+  const bool pinned_by_controller = pod.of_daemon_set || !pod.meta.owner_uid.empty();
+  return pinned_by_controller ? pod.pinned_node : "";
 }
 
 // Nothing for a learner that holds nothing: it has ended, or is deleted before it ran.
@@ -105,10 +115,28 @@ std::optional<planner::LearnerView> LearnerViewOf(const api::Pod& pod, const Job
     const auto& refused = job.memory.refused_grants;
     view.refused = refused && refused->gates.contains(name);
   } else {
-    view.state = IsRunning(pod) ? kRunning : kStarting;
+    // One that runs may load for as long as it likes before it speaks to the coordinator; but a
+    // coordinator has to be there, and it has as long for that as the learner had to run.
+    const bool runs = HasStarted(job, pod) || (IsRunning(pod) && job.coordinator.reachable);
+    view.state = runs ? kRunning : kStarting;
     view.since = starting != job.memory.starting_since.end() ? starting->second : pod.meta.created;
+    const api::ContainerStatus* program = api::FindContainer(pod, kLearnerContainer);
+    if (program != nullptr && program->running_since) {
+      view.since = std::max(view.since, *program->running_since);
+    }
   }
   return view;
+}
+
+}  // namespace
+
+namespace {
+
+// How many GPUs a learner has is told by the spec alone, which bounds them.
+planner::PodNeeds NeedsOf(const JobView& view) {
+  planner::PodNeeds needs = view.needs ? *view.needs : planner::PodNeeds{};
+  needs.resources.gpus = view.job->spec.elastic.gpus_per_learner;
+  return needs;
 }
 
 }  // namespace
@@ -127,12 +155,12 @@ planner::JobView PlannerView(const JobView& view) {
       .reproducibility = training && training->reproducibility == api::Reproducibility::kStatistical
                              ? planner::Reproducibility::kStatistical
                              : planner::Reproducibility::kBitwise,
-      .needs = view.needs ? *view.needs : planner::PodNeeds{},
+      .needs = NeedsOf(view),
       // One that lost its admission has its learners still: they are let go.
       .suspended = job.spec.suspend || !training,
       .finished = job.status.finished() || job.meta.deleted.has_value(),
       .submitted = job.meta.created,
-      .attained_gpu_seconds = static_cast<std::int64_t>(view.memory.gpu_seconds),
+      .attained_gpu_seconds = WholeGpuSeconds(view.memory.gpu_seconds),
       .learners_desired = job.status.desired_learners,
       .started = job.status.start_time,
       .resized = job.status.resize_time,
@@ -162,10 +190,11 @@ void SnapshotBuilder::SeeNode(const kube::Store<api::Node>::Change& change) {
 
 void SnapshotBuilder::SeePod(const kube::Store<api::Pod>::Change& change) {
   if (change.before != nullptr && !IsLabelled(*change.before)) {
-    if (const std::string node = RoomTakenOn(*change.before); !node.empty()) {
-      planner::Resources& taken = strangers_[node];
-      taken -= Of(change.before->requests);
-      if (taken == planner::Resources{}) strangers_.erase(node);
+    if (const auto there = strangers_.find(RoomTakenOn(*change.before));
+        there != strangers_.end()) {
+      there->second.pods.erase(change.key);
+      there->second.sum.reset();
+      if (there->second.pods.empty()) strangers_.erase(there);
     }
   }
   labelled_.erase(change.key);
@@ -173,8 +202,18 @@ void SnapshotBuilder::SeePod(const kube::Store<api::Pod>::Change& change) {
   if (IsLabelled(*change.after)) {
     labelled_.emplace(change.key, change.after);
   } else if (const std::string node = RoomTakenOn(*change.after); !node.empty()) {
-    strangers_[node] += Of(change.after->requests);
+    Strangers& there = strangers_[node];
+    there.pods.insert_or_assign(change.key, Of(change.after->requests));
+    there.sum.reset();
   }
+}
+
+const planner::Resources& SnapshotBuilder::Strangers::Sum() {
+  if (!sum) {
+    sum.emplace();
+    for (const auto& [key, taken] : pods) *sum += taken;
+  }
+  return *sum;
 }
 
 void SnapshotBuilder::SeeJob(const kube::NamespacedName& key, const JobView* planned) {
@@ -200,10 +239,11 @@ void SnapshotBuilder::FillForeign() {
   }
   for (planner::NodeView& node : snapshot_.nodes) {
     node.foreign = {};
-    for (const auto* taken : {&strangers_, &strays}) {
-      if (const auto here = taken->find(node.name); here != taken->end()) {
-        node.foreign += here->second;
-      }
+    if (const auto here = strangers_.find(node.name); here != strangers_.end()) {
+      node.foreign += here->second.Sum();
+    }
+    if (const auto here = strays.find(node.name); here != strays.end()) {
+      node.foreign += here->second;
     }
   }
 }

@@ -20,7 +20,7 @@ class SnapshotBuilder {
  public:
   void SeeNode(const kube::Store<api::Node>::Change& change);
   // Of all pods of the cluster. Those that are learners of jobs seen count there, all others as
-  // taking room on their nodes, also where the scheduler or their own affinity only promises it to
+  // taking room on their nodes, also where the scheduler or their controller only promises it to
   // them.
   void SeePod(const kube::Store<api::Pod>::Change& change);
   // The job as it is now; null: it is not planned, or gone.
@@ -34,11 +34,20 @@ class SnapshotBuilder {
   template <typename T>
   using Changes = std::map<kube::NamespacedName, std::optional<T>>;  // nothing: it is gone
 
+  // Pods on one node that are not labelled as ours. What they take is summed up anew when one of
+  // them changes: sums stay at their bounds, so that nothing can be taken off them again.
+  struct Strangers {
+    std::map<kube::NamespacedName, planner::Resources> pods;
+    std::optional<planner::Resources> sum;
+
+    const planner::Resources& Sum();
+  };
+
   void FillForeign();
 
   Changes<planner::NodeView> changed_nodes_;  // since the last Build, as is the next
   Changes<planner::JobView> changed_jobs_;
-  std::map<std::string, planner::Resources> strangers_;  // what others' pods take, by node
+  std::map<std::string, Strangers> strangers_;  // by node
   // Pods that say that they belong to a job. Whether they do is seen each time: jobs come and go.
   std::map<kube::NamespacedName, std::shared_ptr<const api::Pod>> labelled_;
   std::map<kube::NamespacedName, std::vector<std::string>> learners_;  // uids, by planned job

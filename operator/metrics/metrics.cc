@@ -132,6 +132,9 @@ struct Metrics::Families {
                            "Requests to jobs' coordinators, by result.");
   Counters& events_dropped =
       registry.AddCounters("pliant_events_dropped_total", {}, "Events that were never written.");
+  Gauges& jobs_quarantined = registry.AddGauges(
+      "pliant_jobs_quarantined", {},
+      "Jobs that are left alone because the operator died twice while it looked at them.");
   Gauges& namespaces_refused = registry.AddGauges(
       "pliant_watched_namespaces_refused", {},
       "Namespaces to watch that the API server refuses; their jobs are left alone.");
@@ -239,6 +242,10 @@ void Metrics::OnCoordinatorCall(std::string_view result) {
 
 void Metrics::SetEventsDropped(std::uint64_t dropped) {
   RaiseTo(families_->events_dropped.Add({}), static_cast<double>(dropped));
+}
+
+void Metrics::SetJobsQuarantined(int count) {
+  families_->jobs_quarantined.Add({}).Set(static_cast<double>(count));
 }
 
 void Metrics::SetNamespacesRefused(std::size_t namespaces) {

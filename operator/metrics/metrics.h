@@ -58,6 +58,7 @@ class Metrics {
   void SetJob(const JobFigures& job);
   // A job that has ended, or is gone. Doing it again changes nothing.
   void RemoveJob(const std::string& name_space, const std::string& name);
+  void SetJobsQuarantined(int count);
   void SetJobsInPhase(std::string_view phase, int count);
   // A job was given GPUs after it had waited for them.
   void OnWaitEnded(Duration waited);

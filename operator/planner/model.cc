@@ -7,7 +7,6 @@
 #include <tuple>
 #include <utility>
 
-#include "base/check.h"
 #include "operator/planner/feasibility.h"
 #include "operator/planner/sizes.h"
 
@@ -96,8 +95,9 @@ class Builder {
   void AddJobs() {
     model_.jobs.reserve(snapshot_.jobs.size());
     for (const JobView& view : snapshot_.jobs) {
-      CHECK(view.needs.resources.gpus > 0, "a learner without GPUs is nothing to plan");
-      Job job{.view = &view, .active = !view.suspended && !view.finished, .cap = view.cap};
+      Job job{.view = &view,
+              .active = !view.suspended && !view.finished && view.needs.resources.gpus > 0,
+              .cap = view.cap};
       job.present = static_cast<LearnerCount>(std::ranges::count_if(
           view.learners,
           [](const LearnerView& learner) { return learner.state != LearnerState::kLeaving; }));

@@ -1,4 +1,5 @@
-// What the operator reads: the coordinator's progress, and objects of the API server.
+// What the operator reads: the coordinator's progress, and objects of the API server; and what it
+// makes of a job: a plan, decisions, a learner's pod.
 
 #include <nlohmann/json.hpp>
 
@@ -7,7 +8,12 @@
 #include "operator/api/node.h"
 #include "operator/api/pod.h"
 #include "operator/api/service.h"
+#include "operator/controller/job_lifecycle.h"
+#include "operator/controller/learner_pod.h"
+#include "operator/controller/names.h"
 #include "operator/controller/progress.h"
+#include "operator/controller/snapshot_builder.h"
+#include "operator/planner/plan.h"
 #include "tests/fuzz/fuzz_target.h"
 
 namespace pliant {
@@ -25,9 +31,10 @@ std::vector<std::string> fuzz::Seeds() {
           "spec": {"elastic": {"minLearners": 1, "maxLearners": 8}, "training": {"globalBatchSize": 256, "seed": 1},
                    "checkpoint": {"volume": {"hostPath": {"path": "/d"}}, "resumeFrom": {"path": "x"}},
                    "resize": {"cooldownSeconds": 3}, "failurePolicy": {"permanentExitCodes": [2]},
-                   "template": {"spec": {"containers": [{"name": "learner"}]}}},
+                   "template": {"spec": {"containers": [{"name": "learner", "resources": {"limits": {"cpu": "2", "memory": "0e400"}}}],
+                                "nodeSelector": {"a": "b"}, "tolerations": [{"operator": "Exists"}]}}},
           "status": {"phase": "Running", "conditions": [{"type": "A", "status": "True", "reason": "B", "message": "",
-                     "lastTransitionTime": "2026-01-01T00:00:00Z"}], "membershipId": "2.5", "learners": 2,
+                     "lastTransitionTime": "2026-01-01T00:00:00Z"}], "membershipId": "2.5", "learners": 2, "attainedGpuSeconds": 9000000000000000, "nextLearner": 7,
                      "lastCheckpoint": {"step": 3, "time": "2026-01-01T00:00:00Z"}}})",
       R"({"metadata": {"name": "p", "namespace": "a", "uid": "u"}, "spec": {"nodeName": "n", "containers": [
           {"name": "learner", "resources": {"requests": {"cpu": "100m", "memory": "1Gi", "nvidia.com/gpu": "1"}}}],
@@ -39,6 +46,50 @@ std::vector<std::string> fuzz::Seeds() {
       R"({"metadata": {"name": "s"}, "spec": {"clusterIP": "10.0.0.7", "selector": {"a": "b"}}})"};
 }
 
+}  // namespace pliant
+
+namespace pliant {
+namespace {
+
+// The job as the planner and the lifecycle see it, with a learner that runs and one that has ended,
+// on a node that is full of others.
+void ActOn(const api::ElasticTrainingJob& job) {
+  using namespace controller;
+  const WallTime now = api::FromUnixSeconds(1'790'000'000);
+  JobView view{.job = std::make_shared<const api::ElasticTrainingJob>(job),
+               .unreadable = job.unreadable,
+               .needs = job.spec.learner_template.needs};
+  for (const int number : {0, 1}) {
+    api::Pod pod;
+    pod.meta = {
+        .name_space = job.meta.name_space, .name = LearnerPodName(job.meta, number), .uid = "u"};
+    pod.meta.labels[std::string(kLabelLearner)] = std::to_string(number);
+    pod.node_name = "n";
+    pod.phase = number == 0 ? api::PodPhase::kRunning : api::PodPhase::kFailed;
+    view.learners.push_back(pod);
+  }
+  view.memory.template_check = TemplateCheck{.generation = job.meta.generation, .accepted = true};
+  view.memory.gpu_seconds = static_cast<double>(job.status.attained_gpu_seconds);
+  planner::ClusterSnapshot snapshot{
+      .now = now,
+      .nodes =
+          {{.name = "m", .allocatable = {.gpus = 8, .cpu_millis = 64'000, .memory_bytes = 1 << 30}},
+           {.name = "n",
+            .allocatable = {.gpus = 8, .cpu_millis = 64'000, .memory_bytes = 1 << 30},
+            .foreign = {.gpus = INT64_MAX, .cpu_millis = INT64_MAX, .memory_bytes = INT64_MAX}}},
+      .jobs = {}};
+  std::optional<JobPlan> plan;
+  if (IsPlanned(view)) {
+    snapshot.jobs.push_back(PlannerView(view));
+    plan = JobPlan{.decision = planner::MakePlan(snapshot, {}).decisions.front()};
+  }
+  const Outcome outcome = ReconcileJob(view, plan, {.coordinator_image = "pliant:1"}, now);
+  CHECK(api::EncodeStatus(outcome.status).is_object(), "a status can be written");
+  (void)LearnerPod(job, outcome.status.training.value_or(api::FrozenTraining{}), 1, 0, "n",
+                   "10.0.0.1", {.gpu_resource = "nvidia.com/gpu"});
+}
+
+}  // namespace
 }  // namespace pliant
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -55,6 +106,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     nlohmann::json again = json;
     again["status"] = api::EncodeStatus(job->status);
     const auto read = api::DecodeJob(again);
+    ActOn(*job);
     CHECK(read && api::EncodeStatus(read->status) == again["status"],
           "what was read can be written and read");
   }

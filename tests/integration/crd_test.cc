@@ -119,6 +119,15 @@ TEST_F(JobDefinitionTest, GoodJobsAreTaken) {
              "spec": {"restartPolicy": "Never", "nodeSelector": {"gpu": "a100"}, "terminationGracePeriodSeconds": 5,
                       "containers": [{"name": "sidecar", "image": "x"},
                                      {"name": "learner", "image": "y", "resources": {"limits": {"cpu": "1"}}}]}}}})"},
+      {"quantities of all kinds",
+       R"({"spec": {"template": {"spec": {"overhead": {"cpu": 0.25}, "containers": [{"name": "learner", "resources":
+            {"requests": {"cpu": "500m", "memory": "1.5Gi", "ephemeral-storage": "1e9"},
+             "limits": {"cpu": 2, "memory": 17179869184, "nvidia.com/gpu": "1"}, "claims": []}}]}}}})"},
+      {"where learners may run",
+       R"({"spec": {"template": {"spec": {"nodeSelector": {"gpu": "true"}, "tolerations": [{"operator": "Exists"},
+            {"key": "a", "effect": "NoExecute", "tolerationSeconds": 5}],
+            "affinity": {"podAntiAffinity": {}, "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
+              {"nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}]}}}}}}})"},
   };
   for (const auto& each : cases) EXPECT_EQ(Refusal(Job(each.patch)), "") << each.what;
 }
@@ -250,6 +259,21 @@ TEST_F(JobDefinitionTest, BadJobsAreRefusedWithTheFieldNamed) {
        {"spec.template.spec.nodeName", "the operator chooses nodes"}},
       {R"({"spec": {"template": {"spec": {"restartPolicy": "Always"}}}})",
        {"spec.template.spec.restartPolicy", "must be 'Never' or absent"}},
+      {R"({"spec": {"template": {"spec": {"containers": [{"name": "learner", "resources": {"limits": {"memory": "64GB"}}}]}}}})",
+       {"spec.template.spec.containers[0].resources.limits.memory", "64GB", "should match"}},
+      {R"({"spec": {"template": {"spec": {"containers": [{"name": "learner", "resources": {"requests": {"cpu": -1}}}]}}}})",
+       {"spec.template.spec.containers[0].resources.requests.cpu", "greater than or equal to 0"}},
+      {R"({"spec": {"template": {"spec": {"containers": [{"name": "learner", "resources": {"requests": {"cpu": "4 cores"}}}]}}}})",
+       {"spec.template.spec.containers[0].resources.requests.cpu", "4 cores"}},
+      {R"({"spec": {"template": {"spec": {"initContainers": [{"name": "x", "resources": {"limits": {"cpu": "0e400"}}}]}}}})",
+       {"spec.template.spec.initContainers[0].resources.limits.cpu", "should match"}},
+      {R"({"spec": {"template": {"spec": {"nodeSelector": {"gpu": true}}}}})",
+       {"spec.template.spec.nodeSelector.gpu", "must be of type string"}},
+      {R"({"spec": {"template": {"spec": {"tolerations": [{"effect": "NoRun"}]}}}})",
+       {"spec.template.spec.tolerations[0].effect", "Unsupported value"}},
+      {R"({"spec": {"template": {"spec": {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
+            {"nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "in"}]}]}}}}}}})",
+       {"matchExpressions[0].operator", "Unsupported value"}},
       {R"({"metadata": {"name": "7days"}})", {"metadata.name must", "begin with a letter"}},
       {R"({"metadata": {"name": "a.b"}})", {"metadata.name must"}},
   };
@@ -297,6 +321,8 @@ TEST_F(JobDefinitionTest, WhatMayBeChangedLater) {
        {"spec.template", "set suspend to true first"}},
       {R"({"spec": {"suspend": true, "template": {"spec": {"hostIPC": true}}}})",
        {"spec.template"}},
+      {R"({"spec": {"checkpoint": {"volume": {"persistentVolumeClaim": {"claimName": "other"}}}}})",
+       {"spec.checkpoint.volume", "set suspend to true first"}},
   };
   for (const Bad& bad : refused) {
     const std::string refusal = RefusalOfChange("job", bad.patch);
@@ -307,6 +333,11 @@ TEST_F(JobDefinitionTest, WhatMayBeChangedLater) {
   EXPECT_EQ(
       RefusalOfChange("suspended",
                       R"({"spec": {"suspend": false, "template": {"spec": {"hostIPC": true}}}})"),
+      "");
+  EXPECT_EQ(
+      RefusalOfChange(
+          "suspended",
+          R"({"spec": {"checkpoint": {"volume": {"persistentVolumeClaim": {"claimName": "other"}}}}})"),
       "");
 }
 

@@ -225,7 +225,7 @@ HttpResponse MemoryApiServer::Create(const RequestTarget& collection, json objec
       return Refuse(403, "Forbidden", why);
     }
   }
-  if (const auto wrong = Conform(kind, object)) return Wrong(target, *wrong);
+  if (const auto wrong = Conform(kind, nullptr, object)) return Wrong(target, *wrong);
   if (kind.name == "Pod") {
     if (const auto wrong = FindWrongFieldOfPod(object)) return Wrong(target, *wrong);
     object["status"]["phase"] = "Pending";
@@ -250,7 +250,8 @@ HttpResponse MemoryApiServer::Create(const RequestTarget& collection, json objec
   return Ok(*Find(path), 201);
 }
 
-std::optional<WrongField> MemoryApiServer::Conform(const Kind& kind, json& object) {
+std::optional<WrongField> MemoryApiServer::Conform(const Kind& kind, const json* before,
+                                                   json& object) {
   if (!kind.definition) return std::nullopt;
   const json& schema = kind.definition->at("schema").at("openAPIV3Schema");
   for (const char* part : {"spec", "status"}) {
@@ -259,7 +260,7 @@ std::optional<WrongField> MemoryApiServer::Conform(const Kind& kind, json& objec
       PruneAndDefault(*of_part, object[part]);
     }
   }
-  return FindWrongField(schema, object);
+  return FindWrongField(schema, object, before);
 }
 
 HttpResponse MemoryApiServer::Update(const RequestTarget& target, json object) {
@@ -319,7 +320,7 @@ HttpResponse MemoryApiServer::Replace(const RequestTarget& target, const Kind& k
     after["metadata"].erase(kept);
     if (before["metadata"].contains(kept)) after["metadata"][kept] = before["metadata"][kept];
   }
-  if (const auto wrong = Conform(kind, after)) return Wrong(target, *wrong);
+  if (const auto wrong = Conform(kind, &before, after)) return Wrong(target, *wrong);
   if (kind.name == "Pod" && !status_door) {
     if (const auto wrong = FindForbiddenChangeOfPod(before, after)) return Wrong(target, *wrong);
   }

@@ -103,7 +103,7 @@ class MemoryApiServer final : public HttpTransport {
 
   std::optional<Kind> KindOf(const RequestTarget& target) const;
   // Makes a custom object what its schema says, or tells why it cannot be.
-  static std::optional<WrongField> Conform(const Kind& kind, Json& object);
+  static std::optional<WrongField> Conform(const Kind& kind, const Json* before, Json& object);
   void DeleteObject(const std::string& path, const Json& options);
   bool CollectOnce();
   void Store(const std::string& path, Json object);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <nlohmann/json.hpp>
+#include <regex>
 
 #include "base/format.h"
 
@@ -41,6 +42,14 @@ std::string WhatIsWrong(const json& schema, const json& value) {
       !within(value.get_ref<const std::string&>().size(), "minLength", "maxLength")) {
     return "is too short or too long";
   }
+  if (value.is_string() && schema.contains("pattern") &&
+      !std::regex_search(value.get<std::string>(),
+                         std::regex(schema["pattern"].get<std::string>()))) {
+    return "should match '" + schema["pattern"].get<std::string>() + "'";
+  }
+  if (value.is_object() && !within(value.size(), "minProperties", "maxProperties")) {
+    return "has too few or too many properties";
+  }
   if (value.is_array() && !within(value.size(), "minItems", "maxItems")) {
     return "has too few or too many items";
   }
@@ -70,8 +79,9 @@ void PruneAndDefault(const json& schema, json& value) {
   }
 }
 
-std::optional<WrongField> FindWrongField(const json& schema, const json& value,
+std::optional<WrongField> FindWrongField(const json& schema, const json& value, const json* before,
                                          const std::string& path) {
+  if (before != nullptr && *before == value) return std::nullopt;
   const auto inner = [&](const std::string& name) {
     return path.empty() ? name : path + "." + name;
   };
@@ -85,15 +95,18 @@ std::optional<WrongField> FindWrongField(const json& schema, const json& value,
     const json properties = schema.value("properties", json::object());
     for (const auto& [name, field] : value.items()) {
       const auto property = properties.find(name);
-      if (property == properties.end()) continue;
-      if (auto wrong = FindWrongField(*property, field, inner(name))) return wrong;
+      const auto any = schema.find("additionalProperties");
+      if (property == properties.end() && any == schema.end()) continue;
+      const json& of_field = property == properties.end() ? *any : *property;
+      const bool was_there = before != nullptr && before->is_object() && before->contains(name);
+      const json* field_before = was_there ? &(*before)[name] : nullptr;
+      if (auto wrong = FindWrongField(of_field, field, field_before, inner(name))) return wrong;
     }
   }
   if (value.is_array() && schema.contains("items")) {
     for (std::size_t i = 0; i < value.size(); ++i) {
-      if (auto wrong = FindWrongField(schema["items"], value[i], Format("{}[{}]", path, i))) {
-        return wrong;
-      }
+      const std::string item = Format("{}[{}]", path, i);
+      if (auto wrong = FindWrongField(schema["items"], value[i], nullptr, item)) return wrong;
     }
   }
   return std::nullopt;

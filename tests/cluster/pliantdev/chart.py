@@ -266,6 +266,8 @@ def _life(tools: _Tools, report: _Report) -> None:
                 _check_right(tools, [verb, kind, "--namespace=team", f"--as={role}"], allowed)
         with report.case("jobs of somebody who may make jobs, but no pods"):
             _check_pod_creators(tools)
+        with report.case("pods of somebody else that say they are a job's"):
+            _check_job_pods(tools)
         with report.case(f"learners of {_RESTRICTED_EXAMPLE.name} in a restricted namespace"):
             _check_admitted(tools, _RESTRICTED_EXAMPLE)
         with report.case("change of all values"):
@@ -389,12 +391,80 @@ def _read_job(tools: _Tools, example: Path) -> dict[str, Any]:
     return json.JSONDecoder().raw_decode(objects)[0]
 
 
-def _check_admitted(tools: _Tools, example: Path) -> None:
-    """The API server takes a pod of the example's template with its volume of checkpoints."""
+def _pod_of(tools: _Tools, example: Path) -> dict[str, Any]:
+    """Of its template, with its volume of checkpoints."""
     spec = _read_job(tools, example)["spec"]
     checkpoints = {"name": "pliant-checkpoints", **spec["checkpoint"]["volume"]}
     pod = spec["template"]["spec"]
     pod["volumes"] = [*pod.get("volumes", []), checkpoints]
-    whole = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one"}, "spec": pod}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one"}, "spec": pod}
+
+
+def _check_admitted(tools: _Tools, example: Path) -> None:
     create = ("create", "--namespace=team", "--dry-run=server", "--validate=strict")
-    tools.kubectl(*create, "--filename=-", given=json.dumps(whole))
+    tools.kubectl(*create, "--filename=-", given=json.dumps(_pod_of(tools, example)))
+
+
+def _check_job_pods(tools: _Tools) -> None:
+    """Whoever may make pods makes none that says it is a job's, and makes none of his into one."""
+    # The garbage collector removes what belongs to nobody: this job is there.
+    where = ("elastictrainingjob", "digits", "--namespace=team")
+    uid = tools.kubectl("get", *where, "--output=jsonpath={.metadata.uid}")
+    owner = {"apiVersion": "pliant.dev/v1alpha1", "kind": "ElasticTrainingJob", "name": "digits"}
+    ours = {**owner, "uid": uid, "controller": True}
+    other = {**ours, "apiVersion": "apps/v1", "kind": "ReplicaSet"}
+    label = {"pliant.dev/role": "learner"}
+
+    def create(user: str, metadata: dict[str, Any], *words: str) -> str:
+        pod = _pod_of(tools, _RESTRICTED_EXAMPLE)
+        pod["metadata"] |= metadata
+        question = ("create", "--namespace=team", "--filename=-", f"--as={user}", *words)
+        try:
+            return tools.kubectl(*question, given=json.dumps(pod))
+        except DevError as error:
+            return str(error)
+
+    def expect(words: str, answer: str) -> None:
+        if words not in answer:
+            raise DevError(f"{words!r} was to be in: {answer}")
+
+    taken = "pod/one created"
+    labels = "labels of pliant.dev are the operator's"
+    owners = "only the operator makes pods that an ElasticTrainingJob owns"
+    for metadata, refusal in (
+        ({}, taken),
+        ({"labels": {"app": "x"}, "ownerReferences": [other]}, taken),
+        ({"labels": label}, labels),
+        ({"labels": {"app": "x", "pliant.dev/anything": ""}}, labels),
+        ({"ownerReferences": [ours]}, owners),
+        ({"ownerReferences": [other | {"controller": False}, ours]}, owners),
+    ):
+        expect(refusal, create("edit", metadata, "--dry-run=server"))
+        expect(taken, create(_OPERATOR, metadata, "--dry-run=server"))
+
+    def patch(pod: str, metadata: dict[str, Any]) -> str:
+        words = ("patch", "pod", pod, "--namespace=team", "--type=merge", "--dry-run=server")
+        try:
+            change = json.dumps({"metadata": metadata})
+            return tools.kubectl(*words, "--as=edit", "--patch", change)
+        except DevError as error:
+            return str(error)
+
+    expect("pod/mine created", create("edit", {"name": "mine", "labels": {"app": "x"}}))
+    expect(
+        "pod/theirs created",
+        create(_OPERATOR, {"name": "theirs", "labels": label, "ownerReferences": [ours]}),
+    )
+    for pod, metadata, answer in (
+        ("mine", {"labels": {"app": "y"}}, "pod/mine patched"),
+        ("mine", {"labels": label}, labels),
+        ("mine", {"ownerReferences": [ours]}, owners),
+        ("theirs", {"labels": {"app": "y"}}, "pod/theirs patched"),
+        ("theirs", {"labels": {"pliant.dev/role": "coordinator"}}, labels),
+        ("theirs", {"labels": {"pliant.dev/role": None}}, labels),
+        # As the garbage collector does, when its owner goes without it.
+        ("theirs", {"ownerReferences": None}, "pod/theirs patched"),
+        ("theirs", {"ownerReferences": [ours | {"uid": "other"}]}, owners),
+    ):
+        expect(answer, patch(pod, metadata))
+    tools.kubectl("delete", "pods", "mine", "theirs", "--namespace=team", "--now")

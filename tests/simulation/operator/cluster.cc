@@ -241,7 +241,8 @@ void Cluster::Start(const std::string& path, const Json& pod) {
 void Cluster::Pull(const std::string& path, const std::string& uid) {
   const auto found = programs_.find(path);
   if (found == programs_.end() || found->second.uid != uid) return;
-  if (has_images) {
+  const auto pod = server_.Find(path);
+  if (has_images && (pod == nullptr || has_image(*pod))) {
     found->second.pulling = false;
     loop_.PostAfter(Between(random_, 200ms, 2s), [this, path, uid] { SetRunning(path, uid); });
     return;

@@ -60,6 +60,8 @@ class Cluster {
   // Whether the next start of a learner fails as a kubelet's refusal does.
   std::function<bool()> refuse_start = [] { return false; };
   bool has_images = true;  // whether kubelets can pull them
+  // Whether there is one for this pod, by itself.
+  std::function<bool(const Json& pod)> has_image = [](const Json&) { return true; };
 
  private:
   struct Node {

@@ -54,6 +54,8 @@ void Invariants::OnJob(const Json& job) {
 }
 
 void Invariants::OnPod(const std::string& path, const Json& pod) {
+  // Other namespaces have no jobs: what looks like a job's pod there is not the operator's.
+  if (pod.at("metadata").value("namespace", "") != kNamespace) return;
   const auto [name, is_new] = names_.try_emplace(path, UidOf(pod));
   if (name->second != UidOf(pod)) {
     Violated(Format("a second pod has the name {}", path));

@@ -7,6 +7,7 @@
 namespace pliant::operator_sim {
 
 inline constexpr const char* kPods = "/api/v1/pods";
+inline constexpr const char* kNamespace = "team-a";  // of all jobs
 
 inline std::string UidOf(const nlohmann::json& object) { return object.at("metadata").at("uid"); }
 

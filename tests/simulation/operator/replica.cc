@@ -41,7 +41,7 @@ Replica::Replica(std::string identity, ReplicaParts parts)
       pods_(loop_, [](const nlohmann::json& o) { return api::DecodePod(o, kGpu); }),
       nodes_(loop_, [](const nlohmann::json& o) { return api::DecodeNode(o, kGpu); }),
       services_(loop_, api::DecodeService),
-      table_({jobs_.store(), pods_.store(), nodes_.store(), services_.store()}, kGpu),
+      table_({jobs_.store(), pods_.store(), nodes_.store(), services_.store()}),
       leadership_(
           {.loop = loop_,
            .table = table_,
@@ -49,7 +49,8 @@ Replica::Replica(std::string identity, ReplicaParts parts)
            .api_calls = ExecutorOf(kApiCallMost),
            .pod_making_calls = ExecutorOf(kApiCallMost),
            .coordinator_calls = ExecutorOf(kCoordinatorCallMost),
-           .metrics = metrics_},
+           .metrics = metrics_,
+           .crash_notes = parts_.crash_notes},
           {.ns = "pliant-system",
            .pods = {.priority_class = "learners"},
            .planning = {.lifecycle = {.coordinator_image = "pliant:1"},

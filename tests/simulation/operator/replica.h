@@ -23,6 +23,7 @@ struct ReplicaParts {
   FaultyTransport::Decide fault;
   FaultyTransport::Decide coordinator_fault;  // of what is sent to them
   controller::HttpCoordinatorClient::Connect connect;
+  controller::CrashNotes* crash_notes = nullptr;
   // The process has ended; it is to be destroyed, though not within this call.
   std::function<void()> on_end;
 };

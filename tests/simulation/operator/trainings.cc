@@ -195,6 +195,10 @@ Result<kube::HttpResponse> Trainings::Call(const std::string& address,
   if (request.method == kube::HttpMethod::kPut) {
     const Json plan = Json::parse(request.body);
     const Stamp stamp{plan.at("leaseTransitions"), plan.at("sequence")};
+    if (OptionsOf(trainings_.at(uid)).refuses_plans) {
+      ++plans_refused;
+      return Answer(409, {{"error", "a greater plan was taken"}});
+    }
     if (coordinator.accepted && stamp < *coordinator.accepted) {
       return Answer(409, {{"error", "a greater plan was taken"}});
     }
@@ -209,7 +213,7 @@ Result<kube::HttpResponse> Trainings::Call(const std::string& address,
   return Answer(200, Report(uid, coordinator));
 }
 
-Json Trainings::Report(const std::string& uid, const Coordinator& coordinator) {
+Json Trainings::Report(const std::string& uid, Coordinator& coordinator) {
   const Training& training = trainings_.at(uid);
   Json members = Json::array();
   Json learners = Json::array();
@@ -232,6 +236,15 @@ Json Trainings::Report(const std::string& uid, const Coordinator& coordinator) {
       {"step", StepNow(training)},
       {"totalSteps", OptionsOf(training).steps},
       {"learners", learners}};
+  if (OptionsOf(training).flaps) {
+    const int answer = ++coordinator.answers;
+    report["membership"]["id"] = Format("{}.{}", training.term, training.counter + answer);
+    report["membership"]["learners"] = answer % 2 == 0 ? members : Json::array();
+    for (int i = 0; i < 100; ++i) {
+      report["learners"].push_back(
+          {{"name", Format("stranger-{}", i)}, {"podUid", "u"}, {"state", "Member"}});
+    }
+  }
   if (training.complete) report["parametersSha256"] = std::string(64, 'a');
   if (coordinator.accepted) {
     report["planAccepted"] = {{"leaseTransitions", coordinator.accepted->first},

@@ -19,6 +19,11 @@ struct TrainingOptions {
   // Its program ends at once with this code.
   std::optional<int> exit_code;
   bool ignores_stop_signal = false;
+  // Its coordinator, whose owner may have it do anything: does not start, takes no plan, or tells
+  // another membership each time, with learners that never were.
+  bool has_no_coordinator = false;
+  bool refuses_plans = false;
+  bool flaps = false;
 };
 
 // What runs inside the pods: coordinators that do what their contract says (docs/contracts.md), and
@@ -29,12 +34,16 @@ class Trainings {
 
   void Define(const std::string& job, TrainingOptions options) { options_[job] = options; }
 
+  bool HasNoCoordinator(const std::string& job) { return options_[job].has_no_coordinator; }
+
   // One exchange with whoever answers at this address.
   Result<kube::HttpResponse> Call(const std::string& address, const kube::HttpRequest& request);
 
   void OnStart(const std::string& pod);
   void OnStopSignal(const std::string& pod);
   void OnEnd(const std::string& pod);
+
+  int plans_refused = 0;  // by those that refuse them all
 
   // A plan came twice with the same stamp and another content: told once.
   std::function<void(const std::string& what)> on_violation;
@@ -45,6 +54,7 @@ class Trainings {
     std::int64_t term = 0;
     std::optional<Stamp> accepted;
     Json plan;
+    int answers = 0;
   };
   struct Training {
     std::string job;  // its name
@@ -67,7 +77,7 @@ class Trainings {
   void SetMembers(Training& training, std::vector<std::string> members);
   void Complete(Training& training);
   void AwaitCompletion(const std::string& uid);
-  Json Report(const std::string& uid, const Coordinator& coordinator);
+  Json Report(const std::string& uid, Coordinator& coordinator);
   Json LastWords(const Training& training, const char* reason);
 
   EventLoop& loop_;

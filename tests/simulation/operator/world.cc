@@ -17,8 +17,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr const char* kNamespace = "team-a";
-
 Json Spec() {
   return Json::parse(R"({
     "elastic": {"minLearners": 1, "maxLearners": 4},
@@ -60,6 +58,9 @@ World::World(std::uint64_t seed)
       trainings(loop, server, cluster, random),
       invariants(server, [this](const std::string& node) { return cluster.GpusOf(node); }),
       admin_(server, kube::Config{.server = "https://memory"}, {.requests_per_second = 0}) {
+  cluster.has_image = [this](const Json& pod) {
+    return IsLearner(pod) || !trainings.HasNoCoordinator(LabelOf(pod, controller::kLabelJob));
+  };
   cluster.on_start = [this](const std::string& pod) { trainings.OnStart(pod); };
   cluster.on_stop_signal = [this](const std::string& pod) { trainings.OnStopSignal(pod); };
   cluster.on_end = [this](const std::string& pod) { trainings.OnEnd(pod); };
@@ -163,6 +164,7 @@ void World::Start(std::size_t index) {
                        -> Result<std::unique_ptr<kube::HttpTransport>> {
                      return std::make_unique<CoordinatorConnection>(trainings, HostOf(to));
                    },
+                   .crash_notes = crash_notes,
                    .on_end = [this, index] { loop.Post([this, index] { End(index); }); }});
 }
 

@@ -77,7 +77,8 @@ class World {
   Invariants invariants;
   ApiFaults faults;
   bool coordinators_cut = false;
-  std::string refusal;  // why nobody may make pods now; empty: they may
+  controller::CrashNotes* crash_notes = nullptr;  // of replicas that start
+  std::string refusal;                            // why nobody may make pods now; empty: they may
 
  private:
   struct Slot {

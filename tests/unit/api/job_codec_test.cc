@@ -92,9 +92,32 @@ TEST(JobCodec, NamesTheFieldThatIsWrong) {
     json object = Minimal();
     object[json::json_pointer(c.path)] = c.value;
     const Result<ElasticTrainingJob> job = DecodeJob(object);
-    ASSERT_FALSE(job) << c.message;
-    EXPECT_EQ(job.error(), (Error{ErrorCode::kInvalid, c.message}));
+    ASSERT_TRUE(job) << job.error();
+    EXPECT_EQ(job->unreadable, c.message);
+    EXPECT_EQ(job->meta.uid, "1a2b3c");
   }
+}
+
+// Functions that call themselves for each level are used on it.
+TEST(JobCodec, ATemplateIsNestedAHundredLevelsDeepAtMost) {
+  for (const int levels : {98, 100, 10'000}) {
+    json nested = json::object();
+    for (int level = 1; level < levels; ++level) nested = {{"x", std::move(nested)}};
+    json object = Minimal();
+    object["spec"]["template"] = {{"spec", std::move(nested)}};
+    const Result<ElasticTrainingJob> job = DecodeJob(object);
+    ASSERT_TRUE(job) << job.error();
+    EXPECT_EQ(job->unreadable,
+              levels < 100 ? "" : "spec.template: nested more than 100 levels deep");
+  }
+}
+
+TEST(JobCodec, AStatusThatIsNotUnderstoodIsAnError) {
+  json object = Minimal();
+  object["status"]["nextLearner"] = std::int64_t{1} << 40;
+  const Result<ElasticTrainingJob> job = DecodeJob(object);
+  ASSERT_FALSE(job);
+  EXPECT_EQ(job.error().message, "status.nextLearner: not a whole number from 0 to 1073741824");
 }
 
 JobStatus FullStatus() {
@@ -109,6 +132,7 @@ JobStatus FullStatus() {
           .coordinator_term = 2,
           .coordinator_image = "pliant:1",
           .next_learner = 11,
+          .admitted_template = "0a1b",
           .membership_id = "2.5",
           .step = 400,
           .epoch = 16,

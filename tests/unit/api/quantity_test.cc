@@ -27,6 +27,10 @@ constexpr Case kGood[] = {
     {"1.5Gi", std::int64_t{3} << 29, std::int64_t{3000} << 29},
     {"8Ei", INT64_MAX, INT64_MAX},
     {"99999999999999999999", INT64_MAX, INT64_MAX},
+    {"1e400", INT64_MAX, INT64_MAX},
+    {"0e400", 0, 0},
+    {"0E-400", 0, 0},
+    {"1e-400", 0, 0},
 };
 
 TEST(Quantity, ReadsWhatKubernetesWrites) {
@@ -48,7 +52,8 @@ TEST(Quantity, RefusesWhatIsNone) {
 TEST(Quantity, IsQuotedUpToACharacter) {
   const Result<std::int64_t> parsed = ParseQuantity("1" + std::string(62, 'x') + "\u00e9");
   ASSERT_FALSE(parsed);
-  EXPECT_EQ(parsed.error().message, "\"1" + std::string(62, 'x') + "\" is no quantity");
+  EXPECT_EQ(parsed.error().message,
+            "\"1" + std::string(62, 'x') + "\" is no quantity such as 500m, 2 or 16Gi");
 }
 
 }  // namespace

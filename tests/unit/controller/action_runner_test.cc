@@ -37,7 +37,11 @@ class SentTwiceTest : public testing::Test {
                                 .headers = {},
                                 .body = R"({"kind": "Status", "status": "Failure", "code": 409,
                                             "reason": "AlreadyExists", "message": "taken"})"});
-    json owner = {{"controller", true}, {"uid", owner_uid}};
+    json owner = {{"apiVersion", kJobApiVersion},
+                  {"kind", kJobKind},
+                  {"name", "digits"},
+                  {"controller", true},
+                  {"uid", owner_uid}};
     json metadata = {{"namespace", "team-a"},
                      {"name", sent.pod},
                      {"uid", "uid-of-the-first"},

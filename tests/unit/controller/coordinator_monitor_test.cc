@@ -24,6 +24,7 @@ class FakeCoordinator final : public CoordinatorClient {
                            const CoordinatorPlan& plan) override {
     connected.insert(address.job_uid);
     plans.push_back(plan);
+    if (refuses) return Fail(ErrorCode::kConflict, "a greater plan was taken");
     if (error) return std::unexpected(*error);
     if (progress.plan_accepted && plan.stamp < *progress.plan_accepted) {
       return Fail(ErrorCode::kConflict, "a greater plan was taken");
@@ -42,6 +43,7 @@ class FakeCoordinator final : public CoordinatorClient {
 
   Progress progress{.term = 1, .state = CoordinatorState::kRunning, .membership_id = "1.1"};
   std::optional<Error> error;
+  bool refuses = false;
   std::vector<CoordinatorPlan> plans;
   int questions = 0;
   std::string last_host;
@@ -68,7 +70,7 @@ const std::vector<PlannedLearner> kTwo = {{.name = "a", .pod_uid = "u1"},
 
 TEST_F(CoordinatorMonitorTest, AsksFirstThenTellsOnce) {
   coordinator.progress.plan_accepted = PlanStamp{3, 40};  // of this leader before its restart
-  monitor.Follow(kUid, 1, "10.1.0.9");
+  monitor.Follow(kUid, "team-a", 1, "10.1.0.9");
   monitor.Tell(kUid, kTwo);
   monitor.Tell(kUid, kTwo);
   loop.RunFor(milliseconds(100));
@@ -82,7 +84,7 @@ TEST_F(CoordinatorMonitorTest, AsksFirstThenTellsOnce) {
 }
 
 TEST_F(CoordinatorMonitorTest, LooksOftenWhileBusyAndSeldomOtherwise) {
-  monitor.Follow(kUid, 1, "10.1.0.9");
+  monitor.Follow(kUid, "team-a", 1, "10.1.0.9");
   loop.RunFor(seconds(10));
   EXPECT_NEAR(coordinator.questions, 10, 1);
   monitor.SetBusy(kUid, false);
@@ -97,7 +99,7 @@ TEST_F(CoordinatorMonitorTest, LooksOftenWhileBusyAndSeldomOtherwise) {
 }
 
 TEST_F(CoordinatorMonitorTest, NoticesSilenceAndItsEnd) {
-  monitor.Follow(kUid, 1, "10.1.0.9");
+  monitor.Follow(kUid, "team-a", 1, "10.1.0.9");
   loop.RunFor(milliseconds(100));
   coordinator.error = Error{ErrorCode::kUnavailable, "connection refused"};
   loop.RunFor(seconds(3));
@@ -112,7 +114,7 @@ TEST_F(CoordinatorMonitorTest, NoticesSilenceAndItsEnd) {
 
 TEST_F(CoordinatorMonitorTest, ASilentOneIsCalledLessAndLess) {
   coordinator.error = Error{ErrorCode::kTimeout, "no answer"};
-  monitor.Follow(kUid, 1, "10.1.0.9");
+  monitor.Follow(kUid, "team-a", 1, "10.1.0.9");
   loop.RunFor(seconds(60));
   EXPECT_NEAR(coordinator.questions, 9, 1) << "after 0, 1, 3, 7, 15, 25 s and so on";
 
@@ -126,7 +128,7 @@ TEST_F(CoordinatorMonitorTest, ASilentOneIsCalledLessAndLess) {
   EXPECT_EQ(coordinator.questions, 1) << "then as seldom as before";
 
   coordinator.questions = 0;
-  monitor.Follow(kUid, 2, "10.1.0.10");
+  monitor.Follow(kUid, "team-a", 2, "10.1.0.10");
   loop.RunFor(seconds(4));
   EXPECT_EQ(coordinator.questions, 3) << "another pod is another chance";
 
@@ -142,7 +144,7 @@ TEST_F(CoordinatorMonitorTest, ASilentOneIsCalledLessAndLess) {
 }
 
 TEST_F(CoordinatorMonitorTest, APlanThatGotNoAnswerIsToldAgainUnderANewNumber) {
-  monitor.Follow(kUid, 1, "10.1.0.9");
+  monitor.Follow(kUid, "team-a", 1, "10.1.0.9");
   loop.RunFor(milliseconds(100));
   coordinator.error = Error{ErrorCode::kTimeout, "no answer"};
   monitor.Tell(kUid, kTwo);
@@ -155,13 +157,13 @@ TEST_F(CoordinatorMonitorTest, APlanThatGotNoAnswerIsToldAgainUnderANewNumber) {
 }
 
 TEST_F(CoordinatorMonitorTest, ASuccessorIsToldEverythingAnew) {
-  monitor.Follow(kUid, 1, "10.1.0.9");
+  monitor.Follow(kUid, "team-a", 1, "10.1.0.9");
   monitor.Tell(kUid, kTwo);
   loop.RunFor(milliseconds(100));
   monitor.Lose(kUid, 1);
   EXPECT_FALSE(monitor.View(kUid).reachable);
   coordinator.progress = {.term = 2};
-  monitor.Follow(kUid, 2, "10.1.0.10");
+  monitor.Follow(kUid, "team-a", 2, "10.1.0.10");
   EXPECT_FALSE(monitor.View(kUid).progress);
   loop.RunFor(milliseconds(100));
   EXPECT_EQ(coordinator.last_host, "10.1.0.10");
@@ -170,7 +172,7 @@ TEST_F(CoordinatorMonitorTest, ASuccessorIsToldEverythingAnew) {
 }
 
 TEST_F(CoordinatorMonitorTest, ACoordinatorThatForgotIsToldAgain) {
-  monitor.Follow(kUid, 1, "10.1.0.9");
+  monitor.Follow(kUid, "team-a", 1, "10.1.0.9");
   monitor.Tell(kUid, kTwo);
   loop.RunFor(milliseconds(100));
   ASSERT_EQ(coordinator.plans.size(), 1u);
@@ -184,33 +186,33 @@ TEST_F(CoordinatorMonitorTest, ACoordinatorThatForgotIsToldAgain) {
 
 TEST_F(CoordinatorMonitorTest, AnotherTermsAnswerCountsAsNone) {
   coordinator.progress.term = 1;
-  monitor.Follow(kUid, 2, "10.1.0.9");
+  monitor.Follow(kUid, "team-a", 2, "10.1.0.9");
   loop.RunFor(seconds(2));
   EXPECT_FALSE(monitor.View(kUid).reachable);
 }
 
 TEST_F(CoordinatorMonitorTest, ALeaderThatWasSucceededFallsSilent) {
   coordinator.progress.plan_accepted = PlanStamp{4, 1};
-  monitor.Follow(kUid, 1, "10.1.0.9");
+  monitor.Follow(kUid, "team-a", 1, "10.1.0.9");
   monitor.Tell(kUid, kTwo);
   loop.RunFor(seconds(5));
   EXPECT_THAT(coordinator.plans, ElementsAre());
 }
 
 TEST_F(CoordinatorMonitorTest, AfterForgetNobodyIsAsked) {
-  monitor.Follow(kUid, 1, "10.1.0.9");
+  monitor.Follow(kUid, "team-a", 1, "10.1.0.9");
   monitor.Forget(kUid);
   loop.RunFor(seconds(5));
   EXPECT_EQ(coordinator.questions, 0);
 }
 
 TEST_F(CoordinatorMonitorTest, NoConnectionIsKeptToACoordinatorThatIsGone) {
-  monitor.Follow(kUid, 1, "10.1.0.9");
+  monitor.Follow(kUid, "team-a", 1, "10.1.0.9");
   loop.RunFor(milliseconds(100));
   EXPECT_THAT(coordinator.connected, ElementsAre(kUid));
   monitor.Lose(kUid, 1);
   EXPECT_THAT(coordinator.connected, ElementsAre()) << "a finished job may be kept for days";
-  monitor.Follow(kUid, 2, "10.1.0.10");
+  monitor.Follow(kUid, "team-a", 2, "10.1.0.10");
   loop.RunFor(milliseconds(100));
   EXPECT_THAT(coordinator.connected, ElementsAre(kUid));
   monitor.Forget(kUid);
@@ -222,13 +224,43 @@ TEST_F(CoordinatorMonitorTest, ACallThatWaitedForItsTurnLeavesNoConnectionBehind
   for (const Leave& leave :
        {Leave([&] { monitor.Lose(kUid, 1); }), Leave([&] { monitor.Forget(kUid); })}) {
     coordinator.questions = 0;
-    monitor.Follow(kUid, 1, "10.1.0.9");
+    monitor.Follow(kUid, "team-a", 1, "10.1.0.9");
     loop.RunFor(milliseconds(1));  // a worker has it, but calls after five
     leave();
     loop.RunFor(seconds(5));
     EXPECT_EQ(coordinator.questions, 1);
     EXPECT_THAT(coordinator.connected, ElementsAre());
   }
+}
+
+TEST_F(CoordinatorMonitorTest, OneThatRefusesEveryPlanIsOfNoUse) {
+  coordinator.refuses = true;
+  monitor.Follow(kUid, "team-a", 1, "10.1.0.9");
+  monitor.Tell(kUid, kTwo);
+  loop.RunFor(seconds(10));
+  EXPECT_FALSE(monitor.View(kUid).reachable);
+  ASSERT_TRUE(monitor.View(kUid).silent_since);
+  EXPECT_LE(*monitor.View(kUid).silent_since, At(1));
+  const int calls = coordinator.questions + static_cast<int>(coordinator.plans.size());
+  loop.RunFor(seconds(60));
+  EXPECT_LE(coordinator.questions + static_cast<int>(coordinator.plans.size()) - calls, 10);
+  EXPECT_TRUE(monitor.View(kUid).progress) << "what it says may be true";
+
+  coordinator.refuses = false;
+  loop.RunFor(seconds(25));
+  EXPECT_TRUE(monitor.View(kUid).reachable);
+  EXPECT_EQ(coordinator.progress.plan_accepted, coordinator.plans.back().stamp);
+}
+
+TEST_F(CoordinatorMonitorTest, ARefusalOrTwoAreNoReasonToGiveItUp) {
+  coordinator.progress.plan_accepted = PlanStamp{3, 5};
+  monitor.Follow(kUid, "team-a", 1, "10.1.0.9");
+  loop.RunFor(milliseconds(100));
+  coordinator.progress.plan_accepted = PlanStamp{3, 9};  // by a predecessor that still lived
+  monitor.Tell(kUid, kTwo);
+  loop.RunFor(milliseconds(100));
+  EXPECT_EQ(coordinator.progress.plan_accepted, (PlanStamp{3, 10}));
+  EXPECT_TRUE(monitor.View(kUid).reachable);
 }
 
 // Whether it answers, the job's uid says.
@@ -243,7 +275,9 @@ class SomeSilent final : public CoordinatorClient {
   }
   Result<Progress> GetProgress(const CoordinatorAddress& address) override {
     const bool silent = address.job_uid.starts_with("silent");
-    calls_.took = silent ? Duration(seconds(3)) : Duration(milliseconds(1));
+    const bool slow = address.job_uid.starts_with("slow");
+    calls_.took = silent ? Duration(seconds(3)) : Duration(milliseconds(slow ? 2900 : 1));
+    if (slow) called.insert(address.job_uid);
     if (silent) {
       called.insert(address.job_uid);
       return Fail(ErrorCode::kTimeout, "no answer");
@@ -254,7 +288,7 @@ class SomeSilent final : public CoordinatorClient {
   }
   void Forget(const std::string&) override {}
 
-  int plans_taken = 0;
+  int plans_taken = 0;           // those of slow ones, too
   std::set<std::string> called;  // of those that are silent
 
  private:
@@ -262,18 +296,44 @@ class SomeSilent final : public CoordinatorClient {
   std::optional<PlanStamp> accepted_;
 };
 
-TEST(CoordinatorMonitor, SilentOnesDoNotHoldUpOthers) {
+// They answer in time each time, and keep a thread for as long as that may be.
+TEST(CoordinatorMonitor, SlowOnesDoNotHoldUpOthers) {
   SimEventLoop loop;
-  SlowCalls calls(loop, 8);
+  SlowCalls calls(loop, 12);
   SomeSilent client(calls);
   CoordinatorMonitor monitor(calls, [&](std::function<void()> task) { calls.Run(std::move(task)); },
                              client,
                              {.lease_transitions = 3,
                               .now = [&] { return At(ToSeconds(loop.Now().time_since_epoch())); },
                               .on_change = [](const std::string&) {}});
-  monitor.Follow(kUid, 1, "10.1.0.9");
+  monitor.Follow(kUid, "team-a", 1, "10.1.0.9");
   loop.RunFor(seconds(1));
-  for (int i = 0; i < 40; ++i) monitor.Follow("silent-" + std::to_string(i), 1, "10.2.0.1");
+  for (int i = 0; i < 40; ++i) {
+    const std::string job = "slow-" + std::to_string(i);
+    monitor.Follow(job, "team-" + std::to_string(i % 5), 1, "10.2.0.1");
+  }
+  for (int plan = 1; plan <= 60; ++plan) {
+    loop.RunFor(milliseconds(900));
+    monitor.Tell(kUid, {{.name = "a", .pod_uid = std::to_string(plan)}});
+    loop.RunFor(milliseconds(100));
+    ASSERT_EQ(client.plans_taken, plan) << "told within 100 ms";
+  }
+  EXPECT_EQ(client.called.size(), 40u) << "and nobody is forgotten";
+}
+
+TEST(CoordinatorMonitor, SilentOnesDoNotHoldUpOthers) {
+  SimEventLoop loop;
+  SlowCalls calls(loop, 12);
+  SomeSilent client(calls);
+  CoordinatorMonitor monitor(calls, [&](std::function<void()> task) { calls.Run(std::move(task)); },
+                             client,
+                             {.lease_transitions = 3,
+                              .now = [&] { return At(ToSeconds(loop.Now().time_since_epoch())); },
+                              .on_change = [](const std::string&) {}});
+  monitor.Follow(kUid, "team-a", 1, "10.1.0.9");
+  loop.RunFor(seconds(1));
+  for (int i = 0; i < 40; ++i)
+    monitor.Follow("silent-" + std::to_string(i), "team-b", 1, "10.2.0.1");
   for (int plan = 1; plan <= 120; ++plan) {
     loop.RunFor(milliseconds(900));
     monitor.Tell(kUid, {{.name = "a", .pod_uid = std::to_string(plan)}});

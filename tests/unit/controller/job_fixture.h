@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 
@@ -16,6 +17,13 @@ inline constexpr const char* kUid = "1a2b3c4d-0000";
 
 inline WallTime At(double seconds) { return api::FromUnixSeconds(1'800'000'000 + seconds); }
 
+// As if the job had been decoded with this template, and with the volume that `spec` has.
+inline void SetTemplate(const std::string& text, api::JobSpec& spec) {
+  const auto pod_template = nlohmann::json::parse(text, /*cb=*/nullptr, /*allow_exceptions=*/false);
+  spec.learner_template = api::ReadLearnerTemplate(pod_template, text, spec.checkpoint.volume_json,
+                                                   spec.elastic.gpus_per_learner);
+}
+
 inline api::ElasticTrainingJob NewJob() {
   api::ElasticTrainingJob job;
   job.meta = {.name_space = "team-a",
@@ -28,8 +36,8 @@ inline api::ElasticTrainingJob NewJob() {
   job.spec.training.global_batch_size = 256;
   job.spec.checkpoint.volume_json = R"({"persistentVolumeClaim":{"claimName":"checkpoints"}})";
   job.spec.failure_policy.permanent_exit_codes = {2};
-  job.spec.template_json =
-      R"({"spec":{"containers":[{"name":"learner","image":"example/train:1"}]}})";
+  SetTemplate(R"({"spec":{"containers":[{"name":"learner","image":"example/train:1"}]}})",
+              job.spec);
   return job;
 }
 
@@ -62,7 +70,8 @@ inline api::Pod Learner(int number, Life life, const std::string& node = "gpu-1"
               .labels = {{std::string(kLabelJobUid), job.uid},
                          {std::string(kLabelRole), std::string(kRoleLearner)},
                          {std::string(kLabelLearner), std::to_string(number)}},
-              .owner_uid = job.uid};
+              .owner_uid = job.uid,
+              .owner_name = job.name};
   pod.requests.gpus = 1;
   pod.pinned_node = node;
   if (life == Life::kGated) {
@@ -116,7 +125,8 @@ inline api::Pod Coordinator(std::int64_t term, bool running = true) {
               .labels = {{std::string(kLabelJobUid), job.uid},
                          {std::string(kLabelRole), std::string(kRoleCoordinator)},
                          {std::string(kLabelTerm), std::to_string(term)}},
-              .owner_uid = job.uid};
+              .owner_uid = job.uid,
+              .owner_name = job.name};
   pod.node_name = "cpu-1";
   pod.ip = "10.1.0.9";
   pod.containers = {{.name = "coordinator", .running = running}};
@@ -131,7 +141,8 @@ inline api::Service ServiceFor(std::int64_t term) {
                    .name = CoordinatorName(job),
                    .uid = "service-uid",
                    .resource_version = "9",
-                   .owner_uid = job.uid},
+                   .owner_uid = job.uid,
+                   .owner_name = job.name},
           .cluster_ip = "10.0.0.7",
           .selector = {{std::string(kLabelTerm), std::to_string(term)}}};
 }
@@ -172,6 +183,8 @@ inline JobView TrainingView(int size) {
   view.coordinator = Training({});
   for (int number = 0; number < size; ++number) {
     view.learners.push_back(Learner(number, Life::kRunning));
+    for (auto* of : {&view.memory.named, &view.memory.met})
+      of->insert("uid-" + std::to_string(number));
     Edit(view.coordinator.progress).members.push_back(Name(number));
     Edit(view.coordinator.progress)
         .learners.push_back(

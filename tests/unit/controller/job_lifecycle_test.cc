@@ -16,6 +16,7 @@ namespace {
 using testing::Contains;
 using testing::ElementsAre;
 using testing::IsEmpty;
+using testing::Not;
 using testing::UnorderedElementsAre;
 using testing::VariantWith;
 
@@ -70,7 +71,7 @@ TEST(JobLifecycle, AdmissionAndTheFirstPlanAreOneWrite) {
   JobPlan plan;
   plan.decision.reason = {planner::ReasonCode::kQueued, "waits for 1 GPU"};
   const Outcome waits = ReconcileJob(view, plan, kOptions, At(2));
-  EXPECT_TRUE(IsAdmitted(waits.status));
+  EXPECT_TRUE(IsAdmitted(view.job->spec, waits.status));
   EXPECT_EQ(waits.status.phase, api::JobPhase::kQueued);
   EXPECT_EQ(waits.status.reason, "waits for 1 GPU");
   Apply(waits, view);
@@ -80,7 +81,7 @@ TEST(JobLifecycle, AdmissionAndTheFirstPlanAreOneWrite) {
   lucky.memory.template_check = view.memory.template_check;
   plan.decision = {.to = 2, .entitlement = 2, .create = {{"gpu-1"}, {"gpu-1"}}};
   const Outcome starts = ReconcileJob(lucky, plan, kOptions, At(2));
-  EXPECT_TRUE(IsAdmitted(starts.status));
+  EXPECT_TRUE(IsAdmitted(lucky.job->spec, starts.status));
   EXPECT_EQ(starts.status.desired_learners, 2);
   EXPECT_THAT(starts.actions, Contains(Action(CreateCoordinator{1})));
 }
@@ -104,6 +105,71 @@ TEST(JobLifecycle, TheSharesOfOthersAreToldLater) {
   // Another kind of reason does not wait.
   plan.decision.reason = {planner::ReasonCode::kNodesFull, "3 of 8 GPUs: full"};
   EXPECT_TRUE(ReconcileJob(view, plan, kOptions, At(60)).write_status);
+}
+
+// Whoever saw that it was suspended in between may be gone.
+TEST(JobLifecycle, ATemplateThatWasChangedUnseenIsAdmittedAnew) {
+  JobView view = TrainingView(2);
+  Edit(view.job).status.admitted_template = "of another template";
+  EXPECT_FALSE(IsAdmitted(view.job->spec, view.job->status));
+  JobPlan plan;
+  plan.decision = {.job = {}, .from = 2, .to = 0, .drop = {Name(0), Name(1)}};
+  Outcome outcome = ReconcileJob(view, plan, kOptions, At(5));
+  EXPECT_EQ(outcome.status.conditions[0].reason, "TemplateChanged");
+  EXPECT_THAT(outcome.actions, Not(Contains(Action(CheckTemplate{}))))
+      << "its learners would stay with the new ones";
+  EXPECT_TRUE(IsPlanned(view));
+  EXPECT_FALSE(TrainingOf(view));
+  Apply(outcome, view);
+
+  view.learners.clear();
+  outcome = ReconcileJob(view, std::nullopt, kOptions, At(6));
+  EXPECT_THAT(outcome.actions, Contains(Action(CheckTemplate{})));
+  Apply(outcome, view);
+  view.memory.template_check = TemplateCheck{.generation = 1, .accepted = true};
+  outcome = ReconcileJob(view, std::nullopt, kOptions, At(7));
+  EXPECT_EQ(outcome.status.admitted_template, view.job->spec.learner_template.hash);
+  EXPECT_EQ(outcome.status.conditions[0].reason, "Admitted");
+}
+
+TEST(JobLifecycle, AJobOfAnEarlierVersionStaysAdmitted) {
+  JobView view = TrainingView(2);
+  ASSERT_EQ(view.job->status.admitted_template, "");
+  EXPECT_TRUE(IsAdmitted(view.job->spec, view.job->status));
+  const JobPlan plan = Keep(view);
+  Apply(ReconcileJob(view, plan, kOptions, At(5)), view);
+  Edit(view.job).status.admitted_template.clear();  // as a definition that does not know it has it
+  const Outcome outcome = ReconcileJob(view, plan, kOptions, At(6));
+  EXPECT_EQ(outcome.status.admitted_template, view.job->spec.learner_template.hash);
+  EXPECT_FALSE(outcome.write_status) << "it goes along with what else is written";
+}
+
+TEST(JobLifecycle, ASpecThatIsNotUnderstoodIsTold) {
+  JobView view{.job = Shared(NewJob()), .unreadable = "spec.priority: not a whole number"};
+  Edit(view.job).unreadable = view.unreadable;
+  Outcome outcome = ReconcileJob(view, std::nullopt, kOptions, At(1));
+  EXPECT_TRUE(outcome.write_status);
+  EXPECT_THAT(outcome.actions, IsEmpty());
+  EXPECT_FALSE(IsPlanned(view));
+  ASSERT_EQ(outcome.status.conditions.size(), 1u);
+  EXPECT_EQ(outcome.status.conditions[0].type, "Readable");
+  EXPECT_EQ(outcome.status.conditions[0].status, api::ConditionStatus::kFalse);
+  EXPECT_THAT(outcome.status.conditions[0].message, testing::StartsWith(view.unreadable));
+  EXPECT_EQ(outcome.status.reason, view.unreadable);
+  Apply(outcome, view);
+  EXPECT_FALSE(ReconcileJob(view, std::nullopt, kOptions, At(2)).write_status);
+
+  // It was understood before: it trains on.
+  view = TrainingView(2);
+  view.unreadable = "spec.priority: not a whole number";
+  outcome = ReconcileJob(view, Keep(view), kOptions, At(3));
+  EXPECT_TRUE(IsPlanned(view));
+  EXPECT_EQ(api::FindCondition(outcome.status, "Readable")->status, api::ConditionStatus::kFalse);
+  EXPECT_EQ(outcome.status.phase, api::JobPhase::kRunning);
+  Apply(outcome, view);
+  view.unreadable.clear();
+  outcome = ReconcileJob(view, Keep(view), kOptions, At(4));
+  EXPECT_EQ(api::FindCondition(outcome.status, "Readable")->status, api::ConditionStatus::kTrue);
 }
 
 TEST(JobLifecycle, ARefusedTemplateIsToldOnce) {
@@ -347,6 +413,16 @@ TEST(JobLifecycle, OneCompletedLearnerIsEnough) {
   EXPECT_THAT(outcome.actions, ElementsAre(VariantWith<DeletePod>(
                                    testing::Field(&DeletePod::pod, "digits-1a2b3-coordinator-1"))));
   EXPECT_EQ(outcome.status.phase, api::JobPhase::kSucceeded);
+}
+
+// Somebody made a pod that looks like a learner of the job.
+TEST(JobLifecycle, ACompletionOfWhomTheCoordinatorNeverNamedIsNone) {
+  JobView view = TrainingView(2);
+  view.learners.push_back(Ended(Learner(7, Life::kRunning), 0,
+                                R"({"reason":"Completed","parametersSha256":"0000deadbeef"})"));
+  const Outcome outcome = ReconcileJob(view, Keep(TrainingView(2)), kOptions, At(9));
+  EXPECT_EQ(outcome.status.phase, api::JobPhase::kRunning);
+  EXPECT_EQ(outcome.status.parameters_sha256, "");
 }
 
 TEST(JobLifecycle, APermanentExitCodeFailsTheJob) {

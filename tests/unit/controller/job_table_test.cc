@@ -37,7 +37,7 @@ class JobTableTest : public testing::Test {
   kube::Store<api::Pod> pods;
   kube::Store<api::Node> nodes;
   kube::Store<api::Service> services;
-  JobTable table{{jobs, pods, nodes, services}, "nvidia.com/gpu"};
+  JobTable table{{jobs, pods, nodes, services}};
 };
 
 TEST_F(JobTableTest, GathersWhatBelongsToAJob) {
@@ -53,6 +53,80 @@ TEST_F(JobTableTest, GathersWhatBelongsToAJob) {
   EXPECT_EQ(view.learners[0].meta.name, Name(9)) << "by number";
   EXPECT_EQ(view.coordinators.size(), 1u);
   EXPECT_EQ(view.needs->resources.gpus, 1);
+}
+
+// The reference names the job, as anybody may write who may make a pod anywhere.
+TEST_F(JobTableTest, APodOfAnotherNamespaceIsNone) {
+  Show(AdmittedJob(1));
+  View();
+  api::Pod learner = Ended(Learner(0, Life::kRunning), 0, R"({"reason":"Completed"})");
+  api::Pod coordinator = Coordinator(1);
+  for (api::Pod* pod : {&learner, &coordinator}) {
+    pod->meta.name_space = "evil";
+    Show(*pod);
+  }
+  const JobView view = View(1);
+  EXPECT_TRUE(table.refreshed().empty()) << "nor does it cost the job a look";
+  EXPECT_TRUE(view.learners.empty());
+  EXPECT_TRUE(view.coordinators.empty());
+}
+
+// What lives was made of what could be read.
+TEST_F(JobTableTest, ATemplateThatCannotBeReadLeavesTheNeedsAsTheyWere) {
+  api::ElasticTrainingJob job = AdmittedJob(1);
+  SetTemplate(
+      R"({"spec":{"containers":[{"name":"learner","resources":{"requests":{"cpu":"2"}}}]}})",
+      job.spec);
+  Show(job);
+  EXPECT_EQ(View().needs->resources.cpu_millis, 2000);
+  SetTemplate(
+      R"({"spec":{"containers":[{"name":"learner","resources":{"requests":{"cpu":"two"}}}]}})",
+      job.spec);
+  job.meta.generation = 2;
+  job.meta.resource_version = "101";
+  Show(job);
+  EXPECT_EQ(View(1).needs->resources.cpu_millis, 2000);
+  EXPECT_NE(View(1).job->spec.learner_template.error, "");
+}
+
+TEST_F(JobTableTest, ASpecThatIsNotUnderstoodLeavesTheJobAsItWas) {
+  api::ElasticTrainingJob job = AdmittedJob(1);
+  job.spec.priority = 7;
+  Show(job);
+  EXPECT_EQ(View().unreadable, "");
+  api::ElasticTrainingJob newer = job;
+  newer.spec = {};
+  newer.unreadable = "spec.priority: not a whole number";
+  newer.meta.generation = 2;
+  newer.meta.resource_version = "101";
+  newer.status.step = 12;
+  Show(newer);
+  const JobView view = View(1);
+  EXPECT_EQ(view.unreadable, newer.unreadable);
+  EXPECT_EQ(view.job->unreadable, "") << "it goes on";
+  EXPECT_EQ(view.job->spec, job.spec);
+  EXPECT_EQ(view.job->meta.generation, 1) << "what is decided is of that generation";
+  EXPECT_EQ(view.job->meta.resource_version, "101") << "what is written is not refused";
+  EXPECT_EQ(view.job->status.step, 12);
+
+  newer.unreadable = "spec.queue: not a string";
+  newer.meta.resource_version = "102";
+  Show(newer);
+  EXPECT_EQ(View(2).job->spec, job.spec);
+  job.meta.generation = 4;
+  job.meta.resource_version = "103";
+  Show(job);
+  EXPECT_EQ(View(3).unreadable, "");
+  EXPECT_EQ(View(3).job->meta.generation, 4);
+}
+
+TEST_F(JobTableTest, AJobThatWasNeverUnderstoodSaysSo) {
+  api::ElasticTrainingJob job = NewJob();
+  job.spec = {};
+  job.unreadable = "spec.template: larger than 524288 bytes";
+  Show(job);
+  EXPECT_EQ(View().unreadable, job.unreadable);
+  EXPECT_EQ(View().job->unreadable, job.unreadable);
 }
 
 TEST_F(JobTableTest, ACreationCountsFromItsOrderOn) {

@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include "operator/controller/pod_needs.h"
 #include "tests/unit/controller/job_fixture.h"
 
 namespace pliant::controller {
@@ -16,7 +15,7 @@ const api::FrozenTraining kTraining{.global_batch_size = 256, .logical_shards = 
 
 json PodOf(const std::string& pod_template, PodDefaults defaults = {.priority_class = "low"}) {
   api::ElasticTrainingJob job = NewJob();
-  job.spec.template_json = pod_template;
+  SetTemplate(pod_template, job.spec);
   return LearnerPod(job, kTraining, /*term=*/3, /*number=*/4, "gpu-1", "10.0.0.7", defaults);
 }
 
@@ -31,7 +30,7 @@ json EnvOf(const json& pod) {
 }
 
 TEST(LearnerPod, HasWhatALearnerNeeds) {
-  const json pod = PodOf(NewJob().spec.template_json);
+  const json pod = PodOf(NewJob().spec.learner_template.json);
   EXPECT_EQ(pod.at("/metadata/name"_json_pointer), "digits-1a2b3-4");
   EXPECT_EQ(pod.at("/metadata/labels"_json_pointer), json::parse(R"({
       "app.kubernetes.io/managed-by": "pliant", "pliant.dev/job": "digits", "pliant.dev/job-uid": "1a2b3c4d-0000",
@@ -81,7 +80,7 @@ TEST(LearnerPod, HasWhatALearnerNeeds) {
 }
 
 TEST(LearnerPod, IsToldWhereToBegin) {
-  EXPECT_FALSE(EnvOf(PodOf(NewJob().spec.template_json)).contains("PLIANT_RESUME_FROM"));
+  EXPECT_FALSE(EnvOf(PodOf(NewJob().spec.learner_template.json)).contains("PLIANT_RESUME_FROM"));
   api::ElasticTrainingJob job = NewJob();
   job.spec.checkpoint.resume_from = "a-uid";
   const json pod = LearnerPod(job, kTraining, 3, 4, "gpu-1", "10.0.0.7", {});
@@ -91,7 +90,7 @@ TEST(LearnerPod, IsToldWhereToBegin) {
 TEST(LearnerPod, IsFoundByAPlainPrometheusWhereThatIsWanted) {
   const auto annotations_of = [](const std::string& template_json) {
     api::ElasticTrainingJob job = NewJob();
-    job.spec.template_json = template_json;
+    SetTemplate(template_json, job.spec);
     const json pod = LearnerPod(job, {}, 1, 0, "gpu-1", "10.0.0.7", {.scrape_annotations = true});
     return pod.at("metadata").at("annotations");
   };
@@ -164,37 +163,6 @@ TEST(LearnerPod, TheGraceOfAPodHasAnEnd) {
   EXPECT_EQ(pod.at("/spec/terminationGracePeriodSeconds"_json_pointer), 3600);
   EXPECT_EQ(EnvOf(pod).at("PLIANT_COORDINATOR"), "[::1]:8443");
   EXPECT_FALSE(pod.at("spec").contains("priorityClassName"));
-}
-
-TEST(PodNeeds, ReadsWhatThePlannerUnderstands) {
-  api::JobSpec spec = NewJob().spec;
-  spec.template_json = R"({"spec": {
-      "nodeSelector": {"zone": "z"},
-      "tolerations": [{"key": "gpu", "operator": "Exists"}, {"key": "team", "value": "a", "effect": "NoSchedule"}],
-      "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
-        {"matchExpressions": [{"key": "model", "operator": "In", "values": ["h100", "h200"]}]}]}}},
-      "containers": [{"name": "learner", "resources": {"requests": {"cpu": "500m", "memory": "1Gi", "nvidia.com/gpu": 8}}}]}})";
-  const auto needs = NeedsOfLearner(spec, "nvidia.com/gpu");
-  ASSERT_TRUE(needs) << needs.error();
-  EXPECT_EQ(needs->resources,
-            (planner::Resources{.gpus = 1, .cpu_millis = 500, .memory_bytes = 1 << 30}));
-  EXPECT_EQ(needs->node_selector, (std::map<std::string, std::string>{{"zone", "z"}}));
-  EXPECT_EQ(needs->tolerations, (std::vector<planner::Toleration>{
-                                    {.key = "gpu", .exists = true},
-                                    {.key = "team", .value = "a", .effect = "NoSchedule"}}));
-  ASSERT_EQ(needs->node_affinity.size(), 1u);
-  EXPECT_EQ(needs->node_affinity[0],
-            (std::vector<planner::NodeRequirement>{
-                {.key = "model", .op = planner::NodeOperator::kIn, .values = {"h100", "h200"}}}));
-}
-
-TEST(PodNeeds, NamesTheFieldThatIsWrong) {
-  api::JobSpec spec = NewJob().spec;
-  spec.template_json = R"({"spec": {"containers": [], "nodeSelector": {"a": 1}}})";
-  const auto needs = NeedsOfLearner(spec, "nvidia.com/gpu");
-  ASSERT_FALSE(needs);
-  EXPECT_EQ(needs.error().message,
-            "spec.template.spec.nodeSelector: not an object of at most 1024 strings");
 }
 
 }  // namespace

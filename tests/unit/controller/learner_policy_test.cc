@@ -40,6 +40,18 @@ TEST(LearnerPolicy, WaitsForTheServicesAddress) {
   EXPECT_EQ(outcome.next_learner, 0);
 }
 
+// As after a restart of the operator.
+TEST(LearnerPolicy, NobodyIsMadeForATrainingThatMayBeComplete) {
+  JobView view = TrainingView(1);
+  view.learners[0] = Ended(view.learners[0], 0, R"({"reason":"Completed"})");
+  view.memory.named.clear();
+  view.coordinator.progress = nullptr;
+  EXPECT_THAT(DecideLearners(view, PlanOf({.create = {{"gpu-1"}}}), At(10)).actions, IsEmpty());
+  view.coordinator = Training({});
+  EXPECT_EQ(DecideLearners(view, PlanOf({.create = {{"gpu-1"}}}), At(10)).actions.size(), 1u)
+      << "the coordinator knows nothing of it";
+}
+
 TEST(LearnerPolicy, OpensGatesAndKeepsThoseOfOthers) {
   JobView view = TrainingView(0);
   view.learners = {Learner(0, Life::kGated)};
@@ -77,8 +89,51 @@ TEST(LearnerPolicy, NobodyIsToldToGoWhileTheCoordinatorCannotBeReached) {
       << "one that does not run yet is not part of any membership";
 }
 
+TEST(LearnerPolicy, WhoCannotBeToldToGoIsDeletedAfterAWhile) {
+  JobView view = TrainingView(2);
+  view.coordinator.reachable = false;
+  const JobPlan plan = PlanOf({.drop = {Name(1)}});
+  LearnerOutcome outcome = DecideLearners(view, plan, At(10));
+  EXPECT_THAT(outcome.actions, IsEmpty());
+  EXPECT_THAT(outcome.untold_since, ElementsAre(Pair(Name(1), At(10))));
+  EXPECT_EQ(outcome.look_again, At(10 + 60 + 60)) << "its grace, and a minute";
+  view.memory.untold_since = outcome.untold_since;
+  outcome = DecideLearners(view, plan, At(130));
+  EXPECT_THAT(outcome.actions,
+              ElementsAre(Action(DeletePod{Name(1), "uid-1", std::nullopt,
+                                           "its coordinator cannot tell it to leave"})));
+  view.coordinator.reachable = true;
+  outcome = DecideLearners(view, plan, At(130));
+  EXPECT_THAT(outcome.actions, IsEmpty());
+  EXPECT_THAT(outcome.untold_since, IsEmpty());
+  EXPECT_THAT(outcome.leaving_since, ElementsAre(Pair(Name(1), At(130)))) << "it has its grace";
+}
+
+TEST(LearnerPolicy, WhoNeverSpokeToTheCoordinatorIsNotWaitedFor) {
+  JobView view = TrainingView(2);
+  view.memory.met.erase("uid-1");
+  EXPECT_THAT(
+      DecideLearners(view, PlanOf({.drop = {Name(1)}}), At(10)).actions,
+      ElementsAre(Action(DeletePod{Name(1), "uid-1", std::nullopt, "not granted any more"})));
+}
+
+TEST(LearnerPolicy, OfLearnersThatNeverWereACoordinatorMaySpeakInVain) {
+  JobView view = TrainingView(1);
+  Edit(view.job).status.next_learner = 3;
+  const std::string made = Name(2);
+  for (const std::string& name : {made, Name(3), std::string("stranger"), std::string(""),
+                                  std::string("digits-1a2b3-02"), std::string("x-2")}) {
+    Edit(view.coordinator.progress)
+        .learners.push_back({.name = name, .pod_uid = "u", .state = "Member"});
+  }
+  EXPECT_THAT(WantedLearners(view, {}),
+              ElementsAre(PlannedLearner{Name(0), "uid-0", LearnerWish::kWanted},
+                          PlannedLearner{made, "u", LearnerWish::kEnded}));
+}
+
 TEST(LearnerPolicy, TheCoordinatorHearsOfAllThatExistAndAllThatAreGone) {
   JobView view = TrainingView(3);
+  Edit(view.job).status.next_learner = 10;
   view.learners[1] = Deleting(view.learners[1]);
   view.learners[2] = Learner(2, Life::kFailed);
   view.learners.push_back(Learner(3, Life::kGated));

@@ -1,6 +1,9 @@
 #include "operator/controller/names.h"
 
+#include <cstdint>
+#include <functional>
 #include <set>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -36,11 +39,32 @@ TEST(Names, LongOnesAreCutAndStayDistinct) {
 
 TEST(Names, APodThatOnlyWearsTheLabelsIsNotOurs) {
   api::Pod pod = Learner(3, Life::kRunning);
-  EXPECT_TRUE(BelongsTo(pod, kUid, kRoleLearner));
-  EXPECT_FALSE(BelongsTo(pod, kUid, kRoleCoordinator));
+  const api::ObjectMeta job = NewJob().meta;
+  EXPECT_TRUE(IsLearnerOf(pod, job));
+  EXPECT_FALSE(IsCoordinatorOf(pod, job));
+  EXPECT_TRUE(IsCoordinatorOf(Coordinator(2), job));
+  EXPECT_FALSE(IsLearnerOf(Coordinator(2), job));
   EXPECT_EQ(LearnerNumber(pod), 3);
-  pod.meta.owner_uid = "somebody else";
-  EXPECT_FALSE(BelongsTo(pod, kUid, kRoleLearner));
+
+  const std::pair<const char*, std::function<void(api::Pod&)>> kForgeries[] = {
+      {"another namespace", [](api::Pod& p) { p.meta.name_space = "evil"; }},
+      {"another owner", [](api::Pod& p) { p.meta.owner_uid = "somebody else"; }},
+      {"an owner of another name", [](api::Pod& p) { p.meta.owner_name = "letters"; }},
+      {"another name", [](api::Pod& p) { p.meta.name = "digits-1a2b3-03"; }},
+      {"another number", [](api::Pod& p) { p.meta.labels[std::string(kLabelLearner)] = "4"; }},
+      {"no number", [](api::Pod& p) { p.meta.labels.erase(std::string(kLabelLearner)); }},
+      {"another job's label", [](api::Pod& p) { p.meta.labels[std::string(kLabelJobUid)] = "u"; }},
+      {"a number at the end of all",
+       [](api::Pod& p) {
+         p.meta.labels[std::string(kLabelLearner)] = "2147483647";
+         p.meta.name = LearnerPodName(NewJob().meta, INT32_MAX);
+       }},
+  };
+  for (const auto& [what, forge] : kForgeries) {
+    api::Pod forged = pod;
+    forge(forged);
+    EXPECT_FALSE(IsLearnerOf(forged, job)) << what;
+  }
 }
 
 TEST(Names, ALabelThatIsNoNumberIsNone) {

@@ -95,7 +95,7 @@ TEST(Progress, NamesWhatIsWrong) {
            std::pair{R"({"state": "Running", "term": -1})",
                      "progress.term: not a whole number from 0 to 9223372036854775807"},
            std::pair{R"({"state": "Running", "membership": {"learners": [1]}})",
-                     "progress.membership.learners: not a list of at most 8192 strings"},
+                     "progress.membership.learners: not a list of at most 4096 strings"},
        }) {
     const auto progress = DecodeProgress(body);
     ASSERT_FALSE(progress) << body;

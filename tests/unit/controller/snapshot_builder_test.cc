@@ -1,10 +1,13 @@
 #include "operator/controller/snapshot_builder.h"
 
+#include <cmath>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +15,7 @@
 #include <gtest/gtest.h>
 
 #include "base/format.h"
+#include "operator/controller/job_lifecycle.h"
 #include "operator/controller/job_memory.h"
 #include "operator/controller/snapshot_json.h"
 #include "tests/unit/controller/job_fixture.h"
@@ -53,7 +57,13 @@ TEST(SnapshotBuilder, OtherPeoplesPodsTakeRoomWhereTheyAreOrArePromised) {
   const std::vector<std::shared_ptr<const api::Pod>> pods = {
       Foreign("bound", [](api::Pod& pod) { pod.node_name = "gpu-1"; }),
       Foreign("nominated", [](api::Pod& pod) { pod.nominated_node_name = "gpu-1"; }),
-      Foreign("daemon", [](api::Pod& pod) { pod.pinned_node = "gpu-1"; }),
+      Foreign("daemon",
+              [](api::Pod& pod) {
+                pod.pinned_node = "gpu-1";
+                pod.of_daemon_set = true;
+              }),
+      // Anybody may ask for a node that has no room: that takes none.
+      Foreign("pinned", [](api::Pod& pod) { pod.pinned_node = "gpu-1"; }),
       Foreign("leaving",
               [](api::Pod& pod) {
                 pod.node_name = "gpu-1";
@@ -78,6 +88,50 @@ TEST(SnapshotBuilder, OtherPeoplesPodsTakeRoomWhereTheyAreOrArePromised) {
             (planner::Resources{.gpus = 4, .cpu_millis = 400, .memory_bytes = 40}));
   EXPECT_EQ(snapshot.nodes[0].allocatable.gpus, 8);
   EXPECT_EQ(snapshot.now, At(5));
+}
+
+// Sums stay at their bounds: what is taken off them again is not what is left.
+TEST(SnapshotBuilder, APodOfAnyGreatRequestLeavesNoTrace) {
+  const auto four = Foreign("four", [](api::Pod& pod) {
+    pod.node_name = "gpu-1";
+    pod.requests.gpus = 4;
+  });
+  const auto all = Foreign("all", [](api::Pod& pod) {
+    pod.node_name = "gpu-1";
+    pod.requests = {.gpus = INT64_MAX, .cpu_millis = INT64_MAX, .memory_bytes = INT64_MAX};
+  });
+  SnapshotBuilder builder;
+  builder.SeeNode({{"", "gpu-1"}, nullptr, GpuNode("gpu-1", 8)});
+  builder.SeePod({{"a", "four"}, nullptr, four});
+  builder.SeePod({{"b", "all"}, nullptr, all});
+  EXPECT_EQ(builder.Build(At(1)).nodes[0].foreign.gpus, INT64_MAX);
+  builder.SeePod({{"b", "all"}, all, nullptr});
+  EXPECT_EQ(builder.Build(At(2)).nodes[0].foreign,
+            (planner::Resources{.gpus = 4, .cpu_millis = 100, .memory_bytes = 10}));
+}
+
+// It was admitted when it could be read, and its learners live.
+TEST(SnapshotBuilder, AJobWhoseTemplateCannotBeReadIsLetGoWithItsSize) {
+  JobView view = TrainingView(2);
+  Edit(view.job).spec.elastic.gpus_per_learner = 2;
+  view.needs = nullptr;
+  SetTemplate(R"({"spec":{"nodeSelector":{"gpu":true}}})", Edit(view.job).spec);
+  ASSERT_TRUE(IsPlanned(view)) << "somebody has to end its learners";
+  const planner::JobView planned = PlannerView(view);
+  EXPECT_TRUE(planned.suspended);
+  EXPECT_EQ(planned.needs.resources.gpus, 2);
+  EXPECT_EQ(planned.learners.size(), 2u);
+}
+
+TEST(SnapshotBuilder, WhatWasAttainedIsBounded) {
+  JobView view = TrainingView(1);
+  const std::pair<double, std::int64_t> kCases[] = {
+      {0, 0}, {-5, 0}, {12.9, 12}, {1e300, 100'000'000'000'000}, {std::nan(""), 0},
+  };
+  for (const auto& [attained, planned] : kCases) {
+    view.memory.gpu_seconds = attained;
+    EXPECT_EQ(PlannerView(view).attained_gpu_seconds, planned) << attained;
+  }
 }
 
 TEST(SnapshotBuilder, LearnersCountForTheirJobNotAsForeign) {
@@ -209,6 +263,20 @@ TEST(JobMemory, ANodeThatFailsLearnersIsAvoidedForAGrowingTime) {
   view.learners.clear();
   view.memory = Remember(view, At(900));
   EXPECT_TRUE(view.memory.nodes.empty()) << "forgiven";
+}
+
+TEST(JobMemory, KnowsWhomTheCoordinatorHasNamed) {
+  JobView view = TrainingView(2);
+  view.memory.named.clear();
+  view.learners.push_back(Learner(2, Life::kRunning));
+  view.memory = Remember(view, At(1));
+  EXPECT_EQ(view.memory.named, (std::set<std::string>{"uid-0", "uid-1"}));
+  view.coordinator = {};
+  view.learners.erase(view.learners.begin());
+  view.memory = Remember(view, At(2));
+  EXPECT_EQ(view.memory.named, std::set<std::string>{"uid-1"}) << "as long as their pods are there";
+  view.learners[0].meta.uid = "another of the name";
+  EXPECT_TRUE(Remember(view, At(3)).named.empty());
 }
 
 TEST(JobMemory, RemembersSinceWhen) {

@@ -61,6 +61,7 @@ TEST(Document, HasTheOperatorsMetrics) {
   metrics.OnPlan(milliseconds(1), 8);
   metrics.SetJob({.name_space = "a", .name = "b", .waiting_since = 1});
   metrics.SetJobsInPhase("Running", 1);
+  metrics.SetJobsQuarantined(1);
   metrics.OnWaitEnded(milliseconds(1));
   metrics.OnCoordinatorCall("OK");
   metrics.SetEventsDropped(1);

@@ -1,0 +1,120 @@
+#include "operator/api/learner_template.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <openssl/sha.h>
+
+#include "base/format.h"
+#include "operator/api/fields.h"
+#include "operator/api/resources.h"
+
+namespace pliant::api {
+namespace {
+
+// As the definition of the resource has them. Each node is compared with all of this, for each
+// template, in each plan.
+constexpr std::size_t kTermsMax = 20;
+constexpr std::size_t kExpressionsMax = 50;  // of a term
+constexpr std::size_t kValuesMax = 256;      // of an expression
+constexpr std::size_t kTolerationsMax = 64;
+constexpr std::size_t kNodeLabelsMax = 64;
+
+// More than a node has. The planner adds up what hundreds of learners ask for.
+constexpr std::int64_t kCpuMillisMost = std::int64_t{1} << 32;
+constexpr std::int64_t kMemoryBytesMost = std::int64_t{1} << 48;
+
+std::optional<planner::NodeOperator> OperatorOf(std::string_view text) {
+  using enum planner::NodeOperator;
+  constexpr std::pair<std::string_view, planner::NodeOperator> kOperators[] = {
+      {"In", kIn}, {"NotIn", kNotIn}, {"Exists", kExists}, {"DoesNotExist", kDoesNotExist},
+      {"Gt", kGt}, {"Lt", kLt}};
+  for (const auto& [name, op] : kOperators) {
+    if (name == text) return op;
+  }
+  return std::nullopt;
+}
+
+planner::NodeRequirement ReadRequirement(Fields& expression) {
+  planner::NodeRequirement requirement{.key = expression.String("key"),
+                                       .values = expression.StringList("values", kValuesMax)};
+  if (const auto op = OperatorOf(expression.String("operator"))) {
+    requirement.op = *op;
+  } else {
+    expression.Wrong("operator", "none of In, NotIn, Exists, DoesNotExist, Gt and Lt");
+  }
+  return requirement;
+}
+
+planner::Toleration ReadToleration(Fields& toleration) {
+  return {.key = toleration.String("key"),
+          .value = toleration.String("value"),
+          .effect = toleration.String("effect"),
+          .exists = toleration.String("operator", "Equal") == "Exists"};
+}
+
+void ReadAffinity(Fields& spec, planner::PodNeeds& needs) {
+  spec.Object("affinity", [&](Fields& affinity) {
+    affinity.Object("nodeAffinity", [&](Fields& node_affinity) {
+      node_affinity.Object("requiredDuringSchedulingIgnoredDuringExecution", [&](Fields& required) {
+        required.Objects("nodeSelectorTerms", kTermsMax, [&](Fields& term) {
+          std::vector<planner::NodeRequirement> requirements;
+          term.Objects("matchExpressions", kExpressionsMax, [&](Fields& expression) {
+            requirements.push_back(ReadRequirement(expression));
+          });
+          needs.node_affinity.push_back(std::move(requirements));
+        });
+      });
+    });
+  });
+}
+
+// What a learner of the job asks of its node, as far as the planner understands a pod template.
+Result<planner::PodNeeds> ReadNeeds(const nlohmann::json& pod_template, int gpus_per_learner) {
+  Fields root(pod_template, "spec.template");
+  planner::PodNeeds needs{.resources = {.gpus = gpus_per_learner}};
+  root.Object("spec", [&](Fields& pod) {
+    // The GPUs of its container follow from gpusPerLearner, whatever the template says.
+    const Resources requests = ReadPodRequests(pod, /*gpu_resource=*/"");
+    needs.resources.cpu_millis = std::min(requests.cpu_millis, kCpuMillisMost);
+    needs.resources.memory_bytes = std::min(requests.memory_bytes, kMemoryBytesMost);
+    needs.node_selector = pod.Strings("nodeSelector", kNodeLabelsMax);
+    pod.Objects("tolerations", kTolerationsMax, [&](Fields& toleration) {
+      needs.tolerations.push_back(ReadToleration(toleration));
+    });
+    ReadAffinity(pod, needs);
+  });
+  if (root.error()) return std::unexpected(*root.error());
+  return needs;
+}
+
+std::string HashOf(std::string_view pod_template, std::string_view volume) {
+  const std::string text = Format("{}\n{}\n{}", pod_template.size(), pod_template, volume);
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest;
+  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
+  std::string hex;
+  for (const unsigned char byte : digest) hex += Format("{:02x}", byte);
+  return hex;
+}
+
+}  // namespace
+
+LearnerTemplate ReadLearnerTemplate(const nlohmann::json& pod_template, std::string json,
+                                    std::string_view volume_json, int gpus_per_learner) {
+  LearnerTemplate read{.hash = HashOf(json, volume_json)};
+  if (auto needs = ReadNeeds(pod_template, gpus_per_learner)) {
+    read.needs = std::make_shared<const planner::PodNeeds>(*std::move(needs));
+  } else {
+    read.error = needs.error().message;
+  }
+  read.json = std::move(json);
+  return read;
+}
+
+}  // namespace pliant::api

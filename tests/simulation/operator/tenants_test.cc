@@ -1,0 +1,318 @@
+// What one tenant does, and what the others notice of it: nothing.
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/format.h"
+#include "operator/controller/crash_notes.h"
+#include "operator/controller/names.h"
+#include "tests/simulation/operator/objects.h"
+#include "tests/simulation/operator/world.h"
+
+namespace pliant::operator_sim {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr const char* kJobPath = "/apis/pliant.dev/v1alpha1/namespaces/team-a/elastictrainingjobs/";
+const TrainingOptions kLong{.steps = 100'000};
+
+// Two nodes of four GPUs, and two replicas of the operator.
+class Tenants : public testing::Test {
+ protected:
+  Tenants() {
+    world.cluster.AddNode("node-0", 4);
+    world.cluster.AddNode("node-1", 4);
+    world.StartReplicas();
+  }
+
+  void TearDown() override {
+    EXPECT_EQ(world.deaths(), deaths_expected) << "of the operator\n" << world.Describe();
+    EXPECT_FALSE(world.faulty()) << world.Describe();
+  }
+
+  void Submit(const std::string& job, int least, int most) {
+    world.Submit(job, kLong, {{"elastic", {{"minLearners", least}, {"maxLearners", most}}}});
+  }
+
+  bool ReachLearners(const std::string& job, int learners, Duration limit = 3min) {
+    return world.RunUntil([&] { return world.Status(job).value("learners", 0) == learners; },
+                          limit);
+  }
+
+  Json Job(const std::string& name) const { return *world.server.Find(kJobPath + name); }
+
+  // As it is stored when the definition of the resource was another one: nothing is checked.
+  void StoreSpec(const std::string& job, const Json& changes) {
+    world.server.Change(kJobPath + job, [&](Json& object) {
+      object["spec"].merge_patch(changes);
+      object["metadata"]["generation"] = object["metadata"].value("generation", 1) + 1;
+    });
+  }
+
+  std::string ConditionOf(const std::string& job, const std::string& type) const {
+    for (const Json& condition : world.Status(job).value("conditions", Json::array())) {
+      if (condition.at("type") == type) return condition.at("reason");
+    }
+    return "";
+  }
+
+  World world{11};
+  int deaths_expected = 0;
+};
+
+TEST_F(Tenants, ATemplateThatCannotBeReadHarmsNobodyElse) {
+  const Json kBad[] = {Json::parse(R"({"template": {"spec": {"containers": [
+                        {"name": "learner", "resources": {"limits": {"memory": "64GB"}}}]}}})"),
+                       Json::parse(R"({"template": {"spec": {"nodeSelector": {"gpu": true}}}})")};
+  for (const Json& bad : kBad) {
+    SCOPED_TRACE(bad.dump());
+    Submit("one", 1, 4);
+    Submit("two", 1, 8);
+    ASSERT_TRUE(ReachLearners("one", 4) && ReachLearners("two", 4)) << world.Describe();
+    // While its learners leave.
+    world.Edit("one", {{"suspend", true}});
+    StoreSpec("one", bad);
+    ASSERT_TRUE(ReachLearners("two", 8)) << world.Describe();
+    world.Edit("one", {{"suspend", false}});
+    ASSERT_TRUE(
+        world.RunUntil([&] { return ConditionOf("one", "Admitted") == "InvalidTemplate"; }, 1min));
+    for (const char* job : {"one", "two"}) world.Delete(job);
+    ASSERT_TRUE(world.RunUntil([&] { return world.PodsOf("", "learner").empty(); }, 2min));
+  }
+}
+
+// Nobody sees that the job was suspended in between.
+TEST_F(Tenants, ATemplateThatIsChangedWhileNobodyLeadsIsCheckedAnew) {
+  Submit("one", 2, 8);
+  ASSERT_TRUE(ReachLearners("one", 8)) << world.Describe();
+  const std::vector<std::string> former = world.PodsOf("one", "learner");
+  for (const std::size_t replica : {0, 1}) world.Kill(replica);
+  deaths_expected = 2;
+  world.Edit("one", {{"suspend", true}});
+  world.Edit(
+      "one",
+      Json::parse(
+          R"({"template": {"spec": {"containers": [{"name": "learner", "image": "new"}]}}})"));
+  world.Edit("one", {{"suspend", false}});
+  const auto all_are_new = [&] {
+    for (const std::string& path : former) {
+      if (world.cluster.Runs(path)) return false;
+    }
+    const auto learners = world.PodsOf("one", "learner");
+    for (const std::string& path : learners) {
+      const auto pod = world.server.Find(path);
+      const Json& container = pod->at("/spec/containers/0"_json_pointer);
+      if (container.at("image") != "new") return false;
+    }
+    return learners.size() == 8;
+  };
+  EXPECT_TRUE(world.RunUntil(all_are_new, 5min)) << world.Describe();
+  EXPECT_TRUE(ReachLearners("one", 8));
+}
+
+TEST_F(Tenants, AJobThatIsNotUnderstoodTrainsOnAsItWas) {
+  Submit("one", 1, 4);
+  Submit("two", 1, 8);
+  ASSERT_TRUE(ReachLearners("one", 4) && ReachLearners("two", 4));
+  StoreSpec("one", {{"priority", "high"}});
+  ASSERT_TRUE(
+      world.RunUntil([&] { return ConditionOf("one", "Readable") == "NotUnderstood"; }, 1min));
+  world.loop.RunFor(5min);
+  EXPECT_EQ(world.Status("one").value("learners", 0), 4);
+  EXPECT_EQ(world.Phase("one"), "Running");
+
+  const int before = world.writes_besides_lease();
+  world.loop.RunFor(10min);
+  EXPECT_LT(world.writes_besides_lease() - before, 80) << "figures of two jobs, and nothing else";
+  StoreSpec("one", {{"priority", 5000}});
+  EXPECT_TRUE(world.RunUntil([&] { return ConditionOf("one", "Readable") == "Understood"; }, 1min));
+}
+
+// A file as processes leave it that died while they were busy with `job`.
+std::unique_ptr<controller::CrashNotes> NotesOfDeathsAt(const api::ObjectMeta& job, int deaths) {
+  const std::string file = testing::TempDir() + "/crash-notes";
+  std::remove(file.c_str());
+  for (int death = 0; death < deaths; ++death) {
+    const auto notes = controller::CrashNotes::Open(file);
+    EXPECT_TRUE(notes) << notes.error();
+    // A process that dies takes nothing back.
+    new controller::CrashNotes::Mark(controller::CrashNotes::BusyWith(notes->get(), job));
+  }
+  auto notes = controller::CrashNotes::Open(file);
+  EXPECT_TRUE(notes) << notes.error();
+  return *std::move(notes);
+}
+
+TEST_F(Tenants, AJobAtWhichTheOperatorDiedTwiceIsLeftAlone) {
+  Submit("deadly", 1, 4);
+  Submit("good", 1, 4);
+  ASSERT_TRUE(ReachLearners("deadly", 4) && ReachLearners("good", 4));
+  const api::ObjectMeta deadly = *api::DecodeMeta(Job("deadly"), "pliant.dev/");
+  const auto notes = NotesOfDeathsAt(deadly, 2);
+  world.crash_notes = notes.get();
+  for (const std::size_t replica : {0, 1}) world.Kill(replica);
+  deaths_expected = 2;
+
+  ASSERT_TRUE(
+      world.RunUntil([&] { return ConditionOf("deadly", "Quarantined") == "OperatorDied"; }, 2min))
+      << world.Describe();
+  world.Edit("good", {{"elastic", {{"maxLearners", 8}}}});
+  world.loop.RunFor(2min);
+  EXPECT_EQ(world.PodsOf("deadly", "learner").size(), 4u) << "it trains on";
+  EXPECT_EQ(world.Status("good").value("desiredLearners", 0), 4) << "its GPUs are not given away";
+  world.cluster.EndProgram(world.PodsOf("good", "learner").front(), 1, Json());
+  EXPECT_TRUE(world.RunUntil([&] { return world.Status("good").value("restarts", 0) == 1; }, 1min));
+  EXPECT_TRUE(ReachLearners("good", 4)) << world.Describe();
+
+  world.Edit("deadly", {{"priority", 1}});
+  ASSERT_TRUE(
+      world.RunUntil([&] { return ConditionOf("deadly", "Quarantined") == "LookedAfter"; }, 1min));
+  EXPECT_TRUE(ReachLearners("good", 7)) << world.Describe();
+}
+
+// Its owner took the image away, or the network policy that lets the operator in.
+TEST_F(Tenants, ACoordinatorThatNeverComesKeepsNoGpus) {
+  TrainingOptions training = kLong;
+  training.has_no_coordinator = true;
+  world.Submit("headless", training, {{"elastic", {{"maxLearners", 8}}}});
+  ASSERT_TRUE(
+      world.RunUntil([&] { return world.PodsOf("headless", "learner").size() == 8; }, 1min));
+  Submit("good", 8, 8);
+  EXPECT_TRUE(ReachLearners("good", 8, 5min)) << world.Describe();
+  world.Edit("headless", {{"suspend", true}});
+  EXPECT_TRUE(world.RunUntil([&] { return world.PodsOf("headless", "learner").empty(); }, 3min));
+}
+
+// It trained, and then its owner cut it off.
+TEST_F(Tenants, LearnersThatCannotBeToldToLeaveAreDeleted) {
+  Submit("cut", 1, 8);
+  ASSERT_TRUE(ReachLearners("cut", 8));
+  world.coordinators_cut = true;
+  world.loop.RunFor(10s);
+  Submit("good", 4, 4);
+  EXPECT_TRUE(world.RunUntil([&] { return world.PodsOf("cut", "learner").size() == 4; }, 5min))
+      << world.Describe();
+  world.coordinators_cut = false;
+  EXPECT_TRUE(ReachLearners("good", 4)) << world.Describe();
+  EXPECT_TRUE(ReachLearners("cut", 4)) << world.Describe();
+}
+
+TEST_F(Tenants, ACoordinatorThatRefusesEveryPlanCostsLittleAndIsReplaced) {
+  TrainingOptions training = kLong;
+  training.refuses_plans = true;
+  world.Submit("mute", training, {{"elastic", {{"maxLearners", 4}}}});
+  ASSERT_TRUE(world.RunUntil([&] { return world.PodsOf("mute", "learner").size() == 4; }, 2min));
+  world.loop.RunFor(20s);
+  const int refused = world.trainings.plans_refused;
+  world.loop.RunFor(100s);
+  EXPECT_LT(world.trainings.plans_refused - refused, 30);
+  EXPECT_EQ(ConditionOf("mute", "Progressing"), "CoordinatorUnreachable") << world.Describe();
+  EXPECT_TRUE(
+      world.RunUntil([&] { return world.Status("mute").value("coordinatorTerm", 0) > 1; }, 5min));
+  Submit("good", 8, 8);
+  EXPECT_TRUE(ReachLearners("good", 8, 5min)) << world.Describe();
+}
+
+TEST_F(Tenants, ACoordinatorThatTellsSomethingElseEachTimeIsWrittenOfSeldom) {
+  TrainingOptions training = kLong;
+  training.flaps = true;
+  world.Submit("flapping", training, {{"elastic", {{"maxLearners", 4}}}});
+  ASSERT_TRUE(
+      world.RunUntil([&] { return world.PodsOf("flapping", "learner").size() == 4; }, 2min));
+  world.loop.RunFor(3min);
+  const int before = world.writes_besides_lease();
+  world.loop.RunFor(10min);
+  EXPECT_LT(world.writes_besides_lease() - before, 330) << "one in two seconds";
+  Submit("good", 4, 4);
+  EXPECT_TRUE(ReachLearners("good", 4)) << world.Describe();
+}
+
+// `edit` in a namespace lets its holder make any pod there.
+struct Forgery {
+  const char* what;
+  std::function<void(Json& pod, const std::string& uid)> change;
+};
+
+TEST_F(Tenants, PodsOfAnotherNamespaceAreNotTheJobs) {
+  Submit("victim", 1, 8);
+  ASSERT_TRUE(ReachLearners("victim", 8));
+  const std::string uid = UidOf(Job("victim"));
+  const std::string name = Format("victim-{}-", uid.substr(0, 5));
+  const Json completed = Json::parse(R"([{"name": "learner", "state": {"terminated": {"exitCode": 0,
+      "message": "{\"reason\":\"Completed\",\"parametersSha256\":\"0000deadbeef\"}"}}}])");
+  const Json failed = Json::parse(
+      R"([{"name": "learner", "state": {"terminated": {"exitCode": 2, "message": ""}}}])");
+  const Forgery kForgeries[] = {
+      {"a learner that has completed, of an owner of no kind",
+       [&](Json& pod, const std::string&) {
+         pod["metadata"]["ownerReferences"][0]["kind"] = "X";
+         pod["status"] = {{"phase", "Succeeded"}, {"containerStatuses", completed}};
+       }},
+      {"a learner that has completed",
+       [&](Json& pod, const std::string&) {
+         pod["status"] = {{"phase", "Succeeded"}, {"containerStatuses", completed}};
+       }},
+      {"a learner that failed for good",
+       [&](Json& pod, const std::string&) {
+         pod["status"] = {{"phase", "Failed"}, {"containerStatuses", failed}};
+       }},
+      {"a learner of the greatest number",
+       [&](Json& pod, const std::string&) {
+         pod["metadata"]["labels"]["pliant.dev/learner"] = "2147483647";
+         pod["metadata"]["name"] = name + "2147483647";
+         pod["status"] = {{"phase", "Failed"}, {"containerStatuses", failed}};
+       }},
+      {"a coordinator of the present term",
+       [&](Json& pod, const std::string&) {
+         pod["metadata"]["labels"]["pliant.dev/role"] = "coordinator";
+         pod["metadata"]["labels"]["pliant.dev/term"] = "1";
+         pod["metadata"]["name"] = name + "coordinator-1";
+         pod["status"] = {
+             {"phase", "Running"},
+             {"podIP", "10.9.9.9"},
+             {"containerStatuses",
+              Json::array({{{"name", "coordinator"}, {"state", {{"running", Json::object()}}}}})}};
+       }},
+  };
+  const Json before = world.Status("victim");
+  for (const Forgery& forgery : kForgeries) {
+    Json pod = {
+        {"metadata",
+         {{"namespace", "evil"},
+          {"name", name + "0"},
+          {"labels",
+           {{"pliant.dev/job", "victim"},
+            {"pliant.dev/job-uid", uid},
+            {"pliant.dev/role", "learner"},
+            {"pliant.dev/learner", "0"}}},
+          {"ownerReferences", Json::array({{{"apiVersion", controller::kJobApiVersion},
+                                            {"kind", controller::kJobKind},
+                                            {"name", "victim"},
+                                            {"uid", uid},
+                                            {"controller", true}}})}}},
+        {"spec", {{"nodeName", "node-0"}, {"containers", Json::array({{{"name", "learner"}}})}}}};
+    forgery.change(pod, uid);
+    const std::string path =
+        Format("/api/v1/namespaces/evil/pods/{}", pod["metadata"]["name"].get<std::string>());
+    world.server.Put(path, pod);
+    world.loop.RunFor(2min);
+    SCOPED_TRACE(forgery.what);
+    const Json status = world.Status("victim");
+    EXPECT_EQ(status.value("phase", ""), "Running") << world.Describe();
+    EXPECT_EQ(status.value("learners", 0), 8);
+    EXPECT_EQ(status.value("parametersSha256", ""), "");
+    for (const char* same : {"nextLearner", "coordinatorTerm", "restarts", "resizes"}) {
+      EXPECT_EQ(status.value(same, -1), before.value(same, -1)) << same;
+    }
+    world.server.Remove(path);
+  }
+}
+
+}  // namespace
+}  // namespace pliant::operator_sim

@@ -1,0 +1,88 @@
+#include "operator/api/learner_template.h"
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace pliant::api {
+namespace {
+
+using nlohmann::json;
+
+LearnerTemplate Read(const std::string& text, const std::string& volume = "{}") {
+  return ReadLearnerTemplate(json::parse(text), text, volume, /*gpus_per_learner=*/2);
+}
+
+TEST(LearnerTemplate, ReadsWhatThePlannerUnderstands) {
+  const LearnerTemplate read = Read(R"({"spec": {
+      "nodeSelector": {"zone": "z"},
+      "tolerations": [{"key": "gpu", "operator": "Exists"}, {"key": "team", "value": "a", "effect": "NoSchedule"}],
+      "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+        {"matchExpressions": [{"key": "model", "operator": "In", "values": ["h100", "h200"]}]}]}}},
+      "containers": [{"name": "learner", "resources": {"requests": {"cpu": "500m", "memory": "1Gi", "nvidia.com/gpu": 8}}}]}})");
+  ASSERT_TRUE(read.needs) << read.error;
+  EXPECT_EQ(read.needs->resources,
+            (planner::Resources{.gpus = 2, .cpu_millis = 500, .memory_bytes = 1 << 30}));
+  EXPECT_EQ(read.needs->node_selector, (std::map<std::string, std::string>{{"zone", "z"}}));
+  EXPECT_EQ(read.needs->tolerations, (std::vector<planner::Toleration>{
+                                         {.key = "gpu", .exists = true},
+                                         {.key = "team", .value = "a", .effect = "NoSchedule"}}));
+  ASSERT_EQ(read.needs->node_affinity.size(), 1u);
+  EXPECT_EQ(read.needs->node_affinity[0],
+            (std::vector<planner::NodeRequirement>{
+                {.key = "model", .op = planner::NodeOperator::kIn, .values = {"h100", "h200"}}}));
+}
+
+TEST(LearnerTemplate, NamesTheFieldThatIsWrong) {
+  json many_terms = json::array();
+  for (int i = 0; i < 21; ++i) many_terms.push_back({{"matchExpressions", json::array()}});
+  const json affinity = {
+      {"nodeAffinity",
+       {{"requiredDuringSchedulingIgnoredDuringExecution", {{"nodeSelectorTerms", many_terms}}}}}};
+  const struct {
+    std::string text;
+    const char* error;
+  } kCases[] = {
+      {R"({"spec": {"nodeSelector": {"gpu": true}}})",
+       "spec.template.spec.nodeSelector: not an object of at most 64 strings"},
+      {R"({"spec": {"containers": [{"resources": {"limits": {"memory": "64GB"}}}]}})",
+       "spec.template.spec.containers[0].resources.limits.memory: \"64GB\" is no quantity such as "
+       "500m, 2 or 16Gi"},
+      {R"({"spec": {"containers": [{"resources": {"requests": {"cpu": -1}}}]}})",
+       "spec.template.spec.containers[0].resources.requests.cpu: \"-1\" is no quantity such as "
+       "500m, 2 or 16Gi"},
+      {R"({"spec": {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
+           "nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "in"}]}]}}}}})",
+       "spec.template.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution."
+       "nodeSelectorTerms[0].matchExpressions[0].operator: none of In, NotIn, Exists, "
+       "DoesNotExist, Gt and Lt"},
+      {json{{"spec", {{"affinity", affinity}}}}.dump(),
+       "spec.template.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution."
+       "nodeSelectorTerms: not a list of at most 20"},
+  };
+  for (const auto& c : kCases) {
+    const LearnerTemplate read = Read(c.text);
+    EXPECT_EQ(read.needs, nullptr) << c.text;
+    EXPECT_EQ(read.error, c.error);
+  }
+}
+
+TEST(LearnerTemplate, NeedsThatNoNodeHasAreBounded) {
+  const LearnerTemplate read = Read(
+      R"({"spec": {"containers": [{"resources": {"requests": {"cpu": "8E", "memory": "8Ei"}}}]}})");
+  ASSERT_TRUE(read.needs) << read.error;
+  EXPECT_EQ(read.needs->resources.cpu_millis, std::int64_t{1} << 32);
+  EXPECT_EQ(read.needs->resources.memory_bytes, std::int64_t{1} << 48);
+}
+
+TEST(LearnerTemplate, ItsHashIsOfTheTemplateAndTheVolume) {
+  const std::string one = R"({"spec":{}})";
+  EXPECT_EQ(Read(one).hash, Read(one).hash);
+  EXPECT_EQ(Read(one).hash.size(), 64u);
+  EXPECT_NE(Read(one).hash, Read(R"({"spec":{"a":1}})").hash);
+  EXPECT_NE(Read(one).hash, Read(one, R"({"nfs":{}})").hash);
+}
+
+}  // namespace
+}  // namespace pliant::api
