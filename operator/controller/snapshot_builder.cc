@@ -160,6 +160,7 @@ planner::JobView PlannerView(const JobView& view) {
       .suspended = job.spec.suspend || !training,
       .finished = job.status.finished() || job.meta.deleted.has_value(),
       .submitted = job.meta.created,
+      .waiting_since = view.memory.waiting_since,
       .attained_gpu_seconds = WholeGpuSeconds(view.memory.gpu_seconds),
       .learners_desired = job.status.desired_learners,
       .started = job.status.start_time,

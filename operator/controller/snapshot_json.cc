@@ -123,6 +123,7 @@ json Encode(const planner::JobView& job) {
           {"suspended", job.suspended},
           {"finished", job.finished},
           {"submitted", Time(job.submitted)},
+          {"waitingSince", Time(job.waiting_since)},
           {"attainedGpuSeconds", job.attained_gpu_seconds},
           {"desiredLearners", job.learners_desired},
           {"started", Time(job.started)},

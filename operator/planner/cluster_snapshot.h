@@ -140,6 +140,7 @@ struct JobView {
   bool finished = false;  // succeeded, failed for good, or being deleted
 
   WallTime submitted;
+  std::optional<WallTime> waiting_since;  // for its first GPU; nothing: since it was submitted
   std::int64_t attained_gpu_seconds = 0;
   // The size last decided for it, 0 while it is queued: from status.desiredLearners. A job with
   // more than 0 is admitted, even if all of its learners were just lost.

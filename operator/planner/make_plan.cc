@@ -80,6 +80,9 @@ Plan MakePlan(const ClusterSnapshot& snapshot, const Policy& policy) {
   }
 
   Plan plan{.capacity_gpus = model.capacity_gpus, .again_at = model.again_at};
+  if (given.again_at && (!plan.again_at || *given.again_at < *plan.again_at)) {
+    plan.again_at = given.again_at;
+  }
   plan.decisions.reserve(model.jobs.size());
   for (JobIndex index = 0; index < std::ssize(model.jobs); ++index) {
     const Job& job = model.jobs[index];

@@ -19,6 +19,10 @@ struct Policy {
   Seconds longest_cap{1800};
   Seconds below_minimum_grace{
       300};  // then a job that cannot have its minimum is checkpointed, released and queued
+  // GPUs that are idle, and too few for the job that waits for them, go to jobs behind it; but once
+  // it has waited for `reserve_after` they are kept for it for `reserve_for`, then again.
+  Seconds reserve_after{3600};
+  Seconds reserve_for{1800};
   bool operator==(const Policy&) const = default;
 };
 

@@ -37,21 +37,27 @@ struct ComesAfter {
 
 class Sharer {
  public:
-  Sharer(const Model& model, const Policy& policy, Protection protection)
+  // `passing`: jobs that take what is idle, though another one waits for it.
+  Sharer(const Model& model, const Policy& policy, Protection protection,
+         std::vector<JobIndex> passing)
       : model_(model),
         policy_(policy),
         protection_(protection),
+        passing_(std::move(passing)),
         result_{.shares = std::vector<Share>(model.jobs.size()), .assignment = Assignment(model)},
         node_is_awaited_(model.nodes.size()),
+        node_is_reserved_(model.nodes.size()),
         fit_is_closed_(model.fits.size()) {}
 
   Sharing Run() {
     const std::vector<JobIndex> present = PresentJobs();
     for (const JobIndex job : present) KeepAdmitted(job);
     for (const JobIndex job : present) Protect(job);
+    for (const JobIndex job : passing_) GiveMinimum(job);
     for (const JobIndex job : present) {
       const bool lacks = result_.shares[job].standing == Standing::kBelowMinimum;
-      if (lacks && WhyItWaits(job) == Standing::kQueued) Await(job);
+      // It is released after a while, if it still does.
+      if (lacks && WhyItWaits(job) == Standing::kQueued) Await(job, /*reserves=*/true);
     }
     for (const JobIndex job : WaitingJobs()) AdmitWaiting(job);
     result_.assignment.OpenAll();
@@ -59,7 +65,21 @@ class Sharer {
     for (JobIndex job = 0; job < std::ssize(model_.jobs); ++job) {
       result_.shares[job].learners = result_.assignment.LearnersOf(job);
     }
-    return std::move(result_);
+    return result_;
+  }
+
+  // After Run: jobs that wait behind others, and whose minimums fit into what is left all the same.
+  std::vector<JobIndex> WhoMayPass() {
+    std::vector<JobIndex> passing;
+    if (behind_.empty() || result_.assignment.free_gpus() == 0) return passing;
+    Assignment& left = result_.assignment;
+    for (NodeIndex node = 0; node < std::ssize(model_.nodes); ++node) {
+      if (node_is_reserved_[node]) left.Close(node);
+    }
+    for (const JobIndex job : behind_) {
+      if (left.Add(job, model_.jobs[job].minimum)) passing.push_back(job);
+    }
+    return passing;
   }
 
  private:
@@ -167,14 +187,29 @@ class Sharer {
   }
 
   // Nobody who comes later is admitted to a node that a job waits for: small jobs could keep a
-  // large one waiting for ever. The GPUs are not idle meanwhile, because those who run may grow.
-  void Await(JobIndex job) {
-    if (std::exchange(fit_is_closed_[model_.jobs[job].fit], true)) return;
+  // large one waiting for ever. Those who run may grow meanwhile. What they leave idle is kept for
+  // the job from time to time only.
+  void Await(JobIndex job, bool reserves) {
+    const bool is_closed = std::exchange(fit_is_closed_[model_.jobs[job].fit], true);
+    if (is_closed && !reserves) return;
     for (const NodeIndex node : model_.fits[model_.jobs[job].fit].nodes) {
-      result_.assignment.Close(node);
+      if (!is_closed) result_.assignment.Close(node);
       node_is_awaited_[node] = true;
+      if (reserves) node_is_reserved_[node] = true;
     }
-    fit_is_awaited_.assign(model_.fits.size(), std::nullopt);
+    if (!is_closed) fit_is_awaited_.assign(model_.fits.size(), std::nullopt);
+  }
+
+  bool Reserves(const JobView& job) {
+    const WallTime since = job.waiting_since.value_or(job.submitted);
+    const auto waited = std::max(model_.snapshot->now - since, WallTime::duration::zero());
+    const WallTime::duration round = policy_.reserve_after + policy_.reserve_for;
+    const auto in_round = waited % round;
+    const bool reserves = in_round >= policy_.reserve_after;
+    const WallTime until =
+        model_.snapshot->now - in_round + (reserves ? round : policy_.reserve_after);
+    if (!result_.again_at || until < *result_.again_at) result_.again_at = until;
+    return reserves;
   }
 
   // Whether some node that the job can use is awaited.
@@ -192,8 +227,13 @@ class Sharer {
     Standing why = WhyItWaits(job);
     if (why == Standing::kQueued) {
       if (GiveMinimum(job)) return;
-      if (IsBehind(job)) why = Standing::kQueuedBehind;
-      Await(job);
+      if (IsBehind(job)) {
+        why = Standing::kQueuedBehind;
+        behind_.push_back(job);
+        Await(job, /*reserves=*/false);
+      } else {
+        Await(job, Reserves(*model_.jobs[job].view));
+      }
     }
     Standing& standing = result_.shares[job].standing;
     if (standing != Standing::kReleased) standing = why;
@@ -257,8 +297,11 @@ class Sharer {
   const Model& model_;
   const Policy& policy_;
   const Protection protection_;
+  const std::vector<JobIndex> passing_;
   Sharing result_;
+  std::vector<JobIndex> behind_;  // in their order
   std::vector<char> node_is_awaited_;
+  std::vector<char> node_is_reserved_;
   std::vector<char> fit_is_closed_;                  // all of its nodes are awaited
   std::vector<std::optional<bool>> fit_is_awaited_;  // by fit, as far as known; empty: nobody waits
 };
@@ -266,7 +309,12 @@ class Sharer {
 }  // namespace
 
 Sharing ShareOut(const Model& model, const Policy& policy, Protection protection) {
-  return Sharer(model, policy, protection).Run();
+  Sharer sharer(model, policy, protection, {});
+  Sharing sharing = sharer.Run();
+  std::vector<JobIndex> passing = sharer.WhoMayPass();
+  if (passing.empty()) return sharing;
+  // Those who pass take part in the sharing from then on, as they will in the next plan.
+  return Sharer(model, policy, protection, std::move(passing)).Run();
 }
 
 }  // namespace pliant::planner

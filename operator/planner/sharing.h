@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "operator/planner/assignment.h"
@@ -37,8 +38,9 @@ struct Share {
 };
 
 struct Sharing {
-  std::vector<Share> shares;  // by job
-  Assignment assignment;      // one way to place them
+  std::vector<Share> shares;         // by job
+  Assignment assignment;             // one way to place them
+  std::optional<WallTime> again_at;  // when time alone changes it
 };
 
 // Whom a sharing leaves alone.
