@@ -148,6 +148,7 @@ int Run(OperatorOptions options) {
       {.ns = options.ns,
        .pods = {.gpu_resource = options.gpu_resource,
                 .priority_class = options.learner_priority_class,
+                .coordinator_image = options.coordinator_image,
                 .coordinator_pull_secrets = options.coordinator_pull_secrets,
                 .network = NetworkOf(options),
                 .scrape_annotations = options.scrape_annotations},
