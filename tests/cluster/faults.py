@@ -43,7 +43,7 @@ FAULTS = tuple(Fault(*row) for row in (
     ("operator/controller/failure_policy.cc", "verdict.failures.count > policy.max_failures",
      "verdict.failures.count >= policy.max_failures"),
     ("operator/web/routes.cc", "{.status = 503,", "{.status = 500,"),
-    ("operator/options.cc", "text.data() + colon + 1", "text.data() + colon + 2"),
+    ("base/listen_address.cc", "text.data() + colon + 1", "text.data() + colon + 2"),
     # trainer
     ("trainer/membership/rules.cc", "if (covers) best = set;", "if (!covers) best = set;"),
     ("trainer/data/schedule.cc", "a / b + (a % b != 0)", "a / b + 1"),

@@ -162,7 +162,8 @@ class Bench {
     replicas_[replica].emplace(std::vector<std::string>{
         Format("--namespace={}", kSystem), "--coordinator-image=pliant:1",
         Format("--identity=replica-{}", replica),
-        Format("--http-address=127.0.0.1:{}", kPort + replica), "--log-level=warning",
+        Format("--metrics-address=127.0.0.1:{}", kPort + replica), "--probe-address=127.0.0.1:0",
+        "--debug-port=0", "--log-level=warning",
         std::string("--kubeconfig=") + std::getenv("PLIANT_TEST_KUBECONFIG")});
   }
 
