@@ -20,3 +20,17 @@ prometheus.io/path: /metrics
 {{- define "pliant.metricsPort" -}}
 {{- ternary 8443 8080 .Values.metrics.authentication.enabled -}}
 {{- end -}}
+
+{{/* How much a Prometheus takes from a pod of a job: a coordinator has some 150 series, a learner some 20. */}}
+{{- define "pliant.jobScrapeLimits" -}}
+sampleLimit: 1000
+labelLimit: 32
+labelNameLengthLimit: 64
+labelValueLengthLimit: 256
+bodySizeLimit: 1MB
+{{- end -}}
+
+{{/* The names of what coordinators and learners serve (docs/metrics.md), and of nothing that the operator does. */}}
+{{- define "pliant.jobMetrics" -}}
+pliant_(learner|train|checkpoint)_.+|pliant_coordinator_(connections|term|messages_total|refused_messages_total|refused_plans_total)
+{{- end -}}
