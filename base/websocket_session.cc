@@ -1,6 +1,7 @@
 #include "base/websocket_session.h"
 
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/ssl/error.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/websocket.hpp>
 #include <utility>
