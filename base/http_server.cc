@@ -30,6 +30,7 @@ using Parser = http::request_parser<http::string_body>;
 
 constexpr std::size_t kHeaderBytesMax = 16 * 1024;
 constexpr auto kGoodbyeTimeout = std::chrono::seconds(2);
+constexpr int kRefusalsMax = 16;  // connections at a time that are told that they are too many
 constexpr auto kAcceptRetry = std::chrono::milliseconds(100);
 
 std::string_view View(boost::core::string_view text) { return {text.data(), text.size()}; }
@@ -52,6 +53,12 @@ ServerResponse AnswerToParseError(const error_code& error) {
   if (error == http::error::body_limit) return ErrorResponse(413, "the body is too large");
   if (error == http::error::header_limit) return ErrorResponse(431, "the header is too large");
   return ErrorResponse(400, "no valid HTTP request: " + error.message());
+}
+
+ServerResponse AnswerToRefused(Access access) {
+  if (access == Access::kUnknown) return ErrorResponse(401, "a valid bearer token is needed");
+  if (access == Access::kForbidden) return ErrorResponse(403, "this token may not do that");
+  return ErrorResponse(503, "nobody could tell what this token may do");
 }
 
 http::response<http::string_body> ToBeast(ServerResponse answer, unsigned version, bool keep_alive,
@@ -83,6 +90,7 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
   Core(RealEventLoop& loop, HttpServerOptions options, std::vector<HttpRoute> routes)
       : options_(std::move(options)),
         routes_(std::move(routes)),
+        loop_(loop),
         context_(loop.context()),
         acceptor_(context_) {
     if (options_.tls) tls_ = std::make_unique<ServerTlsContext>(*options_.tls);
@@ -164,9 +172,15 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
         static_cast<void>(ignored);
         continue;
       }
-      if (self->connections_.size() >= self->options_.connections_max) continue;
       error_code ignored;
       socket.set_option(tcp::no_delay(true), ignored);
+      if (self->conversations_ >= self->options_.connections_max) {
+        // Under TLS the refusal would cost a handshake.
+        if (!self->tls_ && self->refusals_ < kRefusalsMax) {
+          asio::co_spawn(self->context_, Refuse(self, ByteStream(std::move(socket))), &RethrowBug);
+        }
+        continue;
+      }
       // Reading the files for each connection makes a renewed certificate take effect by itself.
       if (self->tls_) {
         const auto context = self->tls_->Current();
@@ -179,8 +193,33 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
     }
   }
 
+  // Counts itself for as long as it is there.
+  template <typename Number>
+  class Counted {
+   public:
+    explicit Counted(Number& count) : count_(count) { ++count_; }
+    Counted(const Counted&) = delete;
+    Counted& operator=(const Counted&) = delete;
+    ~Counted() { --count_; }
+
+   private:
+    Number& count_;
+  };
+
+  // One connection too many.
+  static asio::awaitable<void> Refuse(std::shared_ptr<Core> self, ByteStream stream) {
+    const Counted counted(self->refusals_);
+    Registration registration(*self, [&stream] { stream.Close(); });
+    stream.ExpiresAfter(kGoodbyeTimeout);
+    const auto response = ToBeast(ErrorResponse(503, "too many connections"), /*version=*/11,
+                                  /*keep_alive=*/false, /*allowed_methods=*/{});
+    auto [error, written] = co_await http::async_write(stream, response, kAwait);
+    if (!error) co_await stream.ShutDown();
+  }
+
   // One connection, from its first byte to its end.
   static asio::awaitable<void> Converse(std::shared_ptr<Core> self, ByteStream stream) {
+    const Counted counted(self->conversations_);
     Registration registration(*self, [&stream] { stream.Close(); });
     stream.ExpiresAfter(self->options_.request_timeout);
     const error_code tls_error = co_await stream.AcceptTls();
@@ -194,19 +233,37 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
       if (self->stopped_ || (error && !IsParseError(error))) co_return;
 
       const HttpRoute* route = nullptr;
-      ServerResponse answer =
-          error ? AnswerToParseError(error) : self->AnswerToHeader(parser, &route);
+      ServerResponse answer = error ? AnswerToParseError(error) : self->FindRoute(parser, &route);
+      if (route != nullptr) {
+        const Access access = co_await Admit(self, *route, BearerToken(parser));
+        if (self->stopped_) co_return;
+        if (access != Access::kGranted) {
+          answer = AnswerToRefused(access);
+          route = nullptr;
+        } else if (route->accept && !beast::websocket::is_upgrade(parser.get())) {
+          answer = ErrorResponse(426, "this path is a WebSocket");
+          route = nullptr;
+        }
+      }
       if (route != nullptr && route->accept) {
         co_await Upgrade(self, std::move(stream), parser.release(), *route, registration);
         co_return;
       }
+      std::optional<Counted<std::size_t>> large;
       bool keep_alive = !error && parser.keep_alive() && (route != nullptr || parser.is_done());
       if (route != nullptr) {
         const error_code read_error = co_await ReadBody(stream, buffer, parser);
         if (self->stopped_ || (read_error && !IsParseError(read_error))) co_return;
         keep_alive = keep_alive && !read_error;
-        answer = read_error ? AnswerToParseError(read_error)
-                            : route->handle(ToRequest(parser.release()));
+        if (read_error) {
+          answer = AnswerToParseError(read_error);
+        } else if (route->large && self->large_answers_ >= self->options_.large_answers_max) {
+          answer = ErrorResponse(503, "too many such answers are under way");
+        } else {
+          if (route->large) large.emplace(self->large_answers_);
+          answer = co_await Handle(self, *route, ToRequest(parser.release()));
+          if (self->stopped_) co_return;
+        }
       }
       const auto response = ToBeast(std::move(answer), error ? 11 : parser.get().version(),
                                     keep_alive, self->MethodsOf(parser));
@@ -218,6 +275,52 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
     }
     stream.ExpiresAfter(kGoodbyeTimeout);
     co_await stream.ShutDown();
+  }
+
+  // Waits for what `begin` is to give by its argument; nothing if that takes too long.
+  template <typename Value, typename Begin>
+  static asio::awaitable<std::optional<Value>> Later(std::shared_ptr<Core> self,
+                                                     const Begin& begin) {
+    struct Awaited {
+      asio::steady_timer timer;
+      std::optional<Value> value;
+    };
+    const auto awaited = std::make_shared<Awaited>(asio::steady_timer(self->context_));
+    awaited->timer.expires_after(self->options_.answer_timeout);
+    const std::function<void(Value)> done = [&loop = self->loop_,
+                                             weak = std::weak_ptr(awaited)](Value value) {
+      loop.Post([weak, value = std::move(value)]() mutable {
+        const auto still = weak.lock();
+        if (!still) return;
+        still->value = std::move(value);
+        still->timer.cancel();
+      });
+    };
+    begin(done);
+    auto [ignored] = co_await awaited->timer.async_wait(kAwait);
+    static_cast<void>(ignored);
+    co_return std::move(awaited->value);
+  }
+
+  static asio::awaitable<Access> Admit(std::shared_ptr<Core> self, const HttpRoute& route,
+                                       std::string_view token) {
+    if (route.admit) co_return route.admit(token);
+    if (!route.admit_later) co_return Access::kGranted;
+    const auto begin = [&](std::function<void(Access)> done) {
+      route.admit_later(token, std::move(done));
+    };
+    const std::optional<Access> access = co_await Later<Access>(self, begin);
+    co_return access.value_or(Access::kUndecided);
+  }
+
+  static asio::awaitable<ServerResponse> Handle(std::shared_ptr<Core> self, const HttpRoute& route,
+                                                ServerRequest request) {
+    if (!route.handle_later) co_return route.handle(request);
+    const auto begin = [&](std::function<void(ServerResponse)> done) {
+      route.handle_later(request, std::move(done));
+    };
+    std::optional<ServerResponse> answer = co_await Later<ServerResponse>(self, begin);
+    co_return answer ? *std::move(answer) : ErrorResponse(503, "the answer took too long");
   }
 
   static asio::awaitable<error_code> ReadBody(ByteStream& stream, beast::flat_buffer& buffer,
@@ -265,8 +368,8 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
     return methods;
   }
 
-  // What can be said before the body is read: a refusal, or the route that will answer.
-  ServerResponse AnswerToHeader(const Parser& parser, const HttpRoute** route) const {
+  // The route of a request, or why there is none.
+  ServerResponse FindRoute(const Parser& parser, const HttpRoute** route) const {
     const std::string_view target = View(parser.get().target());
     const std::string_view path = target.substr(0, target.find('?'));
     const std::string_view method = View(parser.get().method_string());
@@ -275,14 +378,6 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
       if (candidate.path != path) continue;
       path_known = true;
       if (candidate.method != method) continue;
-      if (candidate.admit) {
-        const Access access = candidate.admit(BearerToken(parser));
-        if (access == Access::kUnknown) return ErrorResponse(401, "a valid bearer token is needed");
-        if (access == Access::kForbidden) return ErrorResponse(403, "this token may not do that");
-      }
-      if (candidate.accept && !beast::websocket::is_upgrade(parser.get())) {
-        return ErrorResponse(426, "this path is a WebSocket");
-      }
       *route = &candidate;
       return {};
     }
@@ -301,10 +396,14 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
 
   const HttpServerOptions options_;
   const std::vector<HttpRoute> routes_;
+  RealEventLoop& loop_;
   asio::io_context& context_;
   std::unique_ptr<ServerTlsContext> tls_;  // none: plain
   tcp::acceptor acceptor_;
   bool stopped_ = false;
+  std::size_t conversations_ = 0;
+  int refusals_ = 0;
+  std::size_t large_answers_ = 0;
   std::uint64_t last_id_ = 0;
   std::map<std::uint64_t, std::function<void()>> connections_;
 };

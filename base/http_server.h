@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "base/event_loop.h"
@@ -38,17 +39,25 @@ enum class Access {
   kGranted,
   kUnknown,    // no token, or not one of ours: 401
   kForbidden,  // a token of ours that has no right to this: 403
+  kUndecided,  // nobody could tell: 503
 };
 
-// What one path serves. Functions are called on the event loop and must not block.
+// What one path serves. Functions are called on the event loop and must not block. Those called
+// ..._later answer by `done`, once, on any thread; 503 if that takes longer than `answer_timeout`.
 struct HttpRoute {
   std::string method;  // "GET", "PUT", ...
   std::string path;    // matched whole
   std::function<ServerResponse(const ServerRequest&)> handle;
+  // Instead of `handle`.
+  std::function<void(const ServerRequest&, std::function<void(ServerResponse)> done)> handle_later;
   // Asked with the bearer token before the body is read. None: everybody may.
   std::function<Access(std::string_view token)> admit;
+  // Instead of `admit`.
+  std::function<void(std::string_view token, std::function<void(Access)> done)> admit_later;
   // Instead of `handle`: the path is a WebSocket (method "GET").
   std::function<WebSocketCallbacks(std::shared_ptr<WebSocket>)> accept;
+  // Its answers may have megabytes: counts against `large_answers_max`.
+  bool large = false;
 };
 
 struct TlsFiles {
@@ -56,16 +65,26 @@ struct TlsFiles {
   std::filesystem::path key;
 };
 
+struct TlsPem {
+  std::string certificate;  // leaf first
+  std::string key;
+  bool operator==(const TlsPem&) const = default;
+};
+
 struct HttpServerOptions {
-  std::string name = "http";    // for logs
-  std::string address;          // empty: all addresses, of IPv6 too where the machine has it
-  std::uint16_t port = 0;       // 0: any free one, see port()
-  std::optional<TlsFiles> tls;  // read again when they change; none: plain
+  std::string name = "http";  // for logs
+  std::string address;        // empty: all addresses, of IPv6 too where the machine has it
+  std::uint16_t port = 0;     // 0: any free one, see port()
+  // Files are read again when they change. None: plain.
+  std::optional<std::variant<TlsFiles, TlsPem>> tls;
   std::size_t body_bytes_max = 1024 * 1024;
   Duration request_timeout =
-      std::chrono::seconds(15);                      // for the TLS handshake, and to read a request
-  Duration idle_timeout = std::chrono::seconds(60);  // between two requests of a connection
-  std::size_t connections_max = 1024;                // more are closed unanswered
+      std::chrono::seconds(15);  // for the TLS handshake, and to read a request
+  Duration answer_timeout = std::chrono::seconds(10);  // of routes that answer later
+  Duration idle_timeout = std::chrono::seconds(60);    // between two requests of a connection
+  // More are refused with 503 as far as that is cheap, else closed unanswered.
+  std::size_t connections_max = 1024;
+  std::size_t large_answers_max = 2;  // at a time; further requests for such get 503
   WebSocketLimits websocket;
 };
 

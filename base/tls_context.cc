@@ -17,7 +17,7 @@ constexpr auto kOptions = ssl::context::default_workarounds | ssl::context::no_s
 }  // namespace
 
 Result<std::shared_ptr<ssl::context>> ServerTlsContext::Current() {
-  Result<Pem> pem = Read();
+  Result<TlsPem> pem = Read();
   if (!pem) {
     if (!current_) return std::unexpected(std::move(pem).error());
     return current_;
@@ -26,12 +26,11 @@ Result<std::shared_ptr<ssl::context>> ServerTlsContext::Current() {
   tried_ = *pem;
   auto made = Make(*pem);
   if (made) {
-    if (current_) log::Info("TLS files changed", {{"certificate", files_.certificate.string()}});
+    if (current_) log::Info("TLS files changed", {{"files", Name()}});
     current_ = *std::move(made);
     return current_;
   }
-  Error error = InContext("TLS files " + files_.certificate.string() + ", " + files_.key.string(),
-                          std::move(made).error());
+  Error error = InContext(Name(), std::move(made).error());
   if (!current_) {
     tried_.reset();
     return std::unexpected(std::move(error));
@@ -41,13 +40,21 @@ Result<std::shared_ptr<ssl::context>> ServerTlsContext::Current() {
   return current_;
 }
 
-Result<ServerTlsContext::Pem> ServerTlsContext::Read() const {
-  ASSIGN_OR_RETURN(std::string certificate, ReadFile(files_.certificate));
-  ASSIGN_OR_RETURN(std::string key, ReadFile(files_.key));
-  return Pem{.certificate = std::move(certificate), .key = std::move(key)};
+Result<TlsPem> ServerTlsContext::Read() const {
+  if (const auto* const pem = std::get_if<TlsPem>(&source_)) return *pem;
+  const auto& files = std::get<TlsFiles>(source_);
+  ASSIGN_OR_RETURN(std::string certificate, ReadFile(files.certificate));
+  ASSIGN_OR_RETURN(std::string key, ReadFile(files.key));
+  return TlsPem{.certificate = std::move(certificate), .key = std::move(key)};
 }
 
-Result<std::shared_ptr<ssl::context>> ServerTlsContext::Make(const Pem& pem) {
+std::string ServerTlsContext::Name() const {
+  const auto* const files = std::get_if<TlsFiles>(&source_);
+  if (files == nullptr) return "TLS certificate";
+  return "TLS files " + files->certificate.string() + ", " + files->key.string();
+}
+
+Result<std::shared_ptr<ssl::context>> ServerTlsContext::Make(const TlsPem& pem) {
   auto context = std::make_shared<ssl::context>(ssl::context::tls_server);
   boost::system::error_code error;
   context->set_options(kOptions | ssl::context::single_dh_use, error);

@@ -5,6 +5,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <variant>
 
 #include "base/http_server.h"
 #include "base/result.h"
@@ -15,23 +17,19 @@ namespace pliant {
 // only: pulls asio in.
 class ServerTlsContext {
  public:
-  explicit ServerTlsContext(TlsFiles files) : files_(std::move(files)) {}
+  explicit ServerTlsContext(std::variant<TlsFiles, TlsPem> source) : source_(std::move(source)) {}
 
   // Files that cannot be used, for example half-written ones, leave the context as it was; only the
   // first call can fail.
   Result<std::shared_ptr<boost::asio::ssl::context>> Current();
 
  private:
-  struct Pem {
-    std::string certificate;
-    std::string key;
-    bool operator==(const Pem&) const = default;
-  };
-  Result<Pem> Read() const;
-  static Result<std::shared_ptr<boost::asio::ssl::context>> Make(const Pem& pem);
+  Result<TlsPem> Read() const;
+  std::string Name() const;  // for messages
+  static Result<std::shared_ptr<boost::asio::ssl::context>> Make(const TlsPem& pem);
 
-  const TlsFiles files_;
-  std::optional<Pem> tried_;  // so that bad files are reported once
+  const std::variant<TlsFiles, TlsPem> source_;
+  std::optional<TlsPem> tried_;  // so that bad files are reported once
   std::shared_ptr<boost::asio::ssl::context> current_;
 };
 

@@ -6,6 +6,8 @@
 #include <csignal>
 #include <cstddef>
 #include <cstdlib>
+#include <filesystem>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -17,9 +19,9 @@
 #include <unistd.h>
 
 #include "base/format.h"
-#include "base/http_server.h"
 #include "base/log.h"
 #include "base/real_event_loop.h"
+#include "base/self_signed.h"
 #include "operator/controller/crash_notes.h"
 #include "operator/controller/leadership.h"
 #include "operator/controller/refused_namespaces.h"
@@ -32,7 +34,8 @@
 #include "operator/kube/transports.h"
 #include "operator/metrics/metrics.h"
 #include "operator/options.h"
-#include "operator/web/routes.h"
+#include "operator/web/access_review.h"
+#include "operator/web/servers.h"
 
 namespace pliant {
 namespace {
@@ -74,6 +77,24 @@ std::optional<controller::JobNetwork> NetworkOf(const OperatorOptions& options) 
   return controller::JobNetwork{.operator_namespace = options.ns,
                                 .metrics_from = options.job_metrics_from,
                                 .learner_egress = options.job_learner_egress};
+}
+
+// Whoever may read metrics shows a token: not over a plain connection.
+Result<web::ServersOptions> ServersFor(const OperatorOptions& options, kube::KubeClient& reviews) {
+  web::ServersOptions servers{.probes = options.probe_address,
+                              .metrics = options.metrics_address,
+                              .debug_port = options.debug_port};
+  if (!options.metrics_authentication) return servers;
+  servers.review_metrics = [&reviews](const std::string& token) {
+    return web::ReviewAccess(reviews, token, "/metrics");
+  };
+  if (const std::filesystem::path folder = options.metrics_tls_dir; !folder.empty()) {
+    servers.metrics_tls = TlsFiles{.certificate = folder / "tls.crt", .key = folder / "tls.key"};
+  } else {
+    ASSIGN_OR_RETURN(servers.metrics_tls,
+                     MakeSelfSigned(HostName(), std::chrono::floor<std::chrono::seconds>(Now())));
+  }
+  return servers;
 }
 
 int Run(OperatorOptions options) {
@@ -160,6 +181,7 @@ int Run(OperatorOptions options) {
       {.ns = options.ns,
        .pods = {.gpu_resource = options.gpu_resource,
                 .priority_class = options.learner_priority_class,
+                .coordinator_image = options.coordinator_image,
                 .coordinator_pull_secrets = options.coordinator_pull_secrets,
                 .network = NetworkOf(options),
                 .scrape_annotations = options.scrape_annotations},
@@ -184,26 +206,36 @@ int Run(OperatorOptions options) {
          return make({.server = server, .certificate_authority = {.text = ca_certificate}});
        }});
 
-  const auto server = HttpServer::Listen(
-      loop, {.name = "operator", .address = options.http_host, .port = options.http_port},
-      web::OperatorRoutes(
-          {.metrics =
-               [&] {
-                 if (auto* planning = leadership.planning()) planning->Report();
-                 metrics.SetEventsDropped(recorder.dropped());
-                 metrics.SetNamespacesRefused(refused_namespaces.names().size());
-                 metrics.SetHeap(HeapBytes());
-                 return metrics.Text();
-               },
-           .not_ready =
-               [&stores] { return std::string(stores.synced() ? "" : "still listing objects"); },
-           .snapshot =
-               [&leadership] {
-                 const auto* planning = leadership.planning();
-                 return planning ? controller::SnapshotJson(planning->snapshot()) : std::string();
-               }}));
-  if (!server) {
-    log::Error("cannot serve", {{"error", server.error().message}});
+  // Standbys review too; and few: who is known is not asked about again at once.
+  kube::KubeClient reviews(**transport, *config,
+                           {.requests_per_second = 10,
+                            .burst = 20,
+                            .answer_bytes_max = 1 << 20,
+                            .on_request = on_request});
+  auto servers_options = ServersFor(options, reviews);
+  if (!servers_options) {
+    log::Error("cannot serve", {{"error", servers_options.error().message}});
+    return 1;
+  }
+  const auto servers = web::Servers::Start(
+      loop, *std::move(servers_options),
+      {.metrics =
+           [&] {
+             if (auto* planning = leadership.planning()) planning->Report();
+             metrics.SetEventsDropped(recorder.dropped());
+             metrics.SetNamespacesRefused(refused_namespaces.names().size());
+             metrics.SetHeap(HeapBytes());
+             return [&metrics] { return metrics.Text(); };
+           },
+       .snapshot = [&leadership]() -> std::function<std::string()> {
+         const auto* planning = leadership.planning();
+         if (planning == nullptr) return [] { return std::string(); };
+         return [seen = planning->snapshot()] { return controller::SnapshotJson(seen); };
+       },
+       .not_ready =
+           [&stores] { return std::string(stores.synced() ? "" : "still listing objects"); }});
+  if (!servers) {
+    log::Error("cannot serve", {{"error", servers.error().message}});
     return 1;
   }
 
@@ -260,7 +292,8 @@ int Run(OperatorOptions options) {
 }  // namespace pliant
 
 int main(int argc, char** argv) {
-  pliant::GiveBurstsBack();  // before there are threads
+  pliant::GiveBurstsBack();       // before there are threads
+  std::signal(SIGPIPE, SIG_IGN);  // a peer that has gone is an error of the write
   pliant::OperatorOptions options = pliant::ParseOptionsOrExit(argc, argv);
   pliant::log::Configure(options.log_format, options.log_level);
   return pliant::Run(std::move(options));

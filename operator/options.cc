@@ -2,7 +2,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
@@ -18,23 +17,10 @@ const CLI::Validator kJsonList(
 
 }  // namespace
 
-Status ParseHttpAddress(const std::string& text, OperatorOptions& options) {
-  const std::size_t colon = text.rfind(':');
-  const auto wrong = [&text] { return Invalid("\"" + text + "\" is not of the form host:port"); };
-  if (colon == std::string::npos) return wrong();
-  const char* end = text.data() + text.size();
-  const auto parsed = std::from_chars(text.data() + colon + 1, end, options.http_port);
-  if (parsed.ec != std::errc{} || parsed.ptr != end) return wrong();
-  options.http_host = text.substr(0, colon);
-  if (options.http_host.starts_with('[') && options.http_host.ends_with(']')) {
-    options.http_host = options.http_host.substr(1, options.http_host.size() - 2);
-  }
-  return {};
-}
-
 OperatorOptions ParseOptionsOrExit(int argc, char** argv) {
   OperatorOptions options;
-  std::string address = "0.0.0.0:8080";
+  std::string metrics_address = ":8080";
+  std::string probe_address = ":8081";
   std::string format = "text";
   std::string level = "info";
   std::string transport = "cpprest";
@@ -55,7 +41,18 @@ OperatorOptions ParseOptionsOrExit(int argc, char** argv) {
   app.add_option("--watch-namespace", options.watch_namespaces,
                  "Namespace whose jobs are looked after; may be repeated. By default those of all. "
                  "GPUs that pods elsewhere hold are not seen then");
-  app.add_option("--http-address", address, "Address of /metrics, /healthz and /readyz");
+  app.add_option("--metrics-address", metrics_address, "Address of /metrics");
+  auto* const authentication =
+      app.add_flag("--metrics-authentication", options.metrics_authentication,
+                   "Serve /metrics over TLS, and to those only whose bearer token may get that "
+                   "path: by TokenReview and SubjectAccessReview");
+  app.add_option("--metrics-tls-dir", options.metrics_tls_dir,
+                 "Folder with tls.crt and tls.key for it; by default a certificate is made at "
+                 "each start")
+      ->needs(authentication);
+  app.add_option("--probe-address", probe_address, "Address of /healthz and /readyz");
+  app.add_option("--debug-port", options.debug_port,
+                 "Port of /debug/snapshot, on loopback only; 0: any");
   app.add_option("--log-format", format)->check(CLI::IsMember({"text", "json"}));
   app.add_option("--log-level", level)->check(CLI::IsMember({"debug", "info", "warning", "error"}));
   app.add_option("--learner-priority-class", options.learner_priority_class,
@@ -92,9 +89,13 @@ OperatorOptions ParseOptionsOrExit(int argc, char** argv) {
   app.add_option("--resource-name", options.gpu_resource, "Extended resource that counts as GPU");
   try {
     app.parse(argc, argv);
-    if (const Status parsed = ParseHttpAddress(address, options); !parsed) {
-      throw CLI::ValidationError("--http-address", parsed.error().message);
-    }
+    const auto address = [](const char* option, const std::string& text) {
+      auto parsed = ParseListenAddress(text);
+      if (!parsed) throw CLI::ValidationError(option, parsed.error().message);
+      return *std::move(parsed);
+    };
+    options.metrics_address = address("--metrics-address", metrics_address);
+    options.probe_address = address("--probe-address", probe_address);
   } catch (const CLI::ParseError& error) {
     std::exit(app.exit(error));
   }

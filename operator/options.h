@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "base/listen_address.h"
 #include "base/log.h"
-#include "base/result.h"
 
 namespace pliant {
 
@@ -15,8 +15,11 @@ struct OperatorOptions {
   std::string coordinator_image;
   std::vector<std::string> coordinator_pull_secrets;
   std::vector<std::string> watch_namespaces;  // empty: all
-  std::string http_host = "0.0.0.0";
-  std::uint16_t http_port = 8080;
+  ListenAddress probe_address;
+  ListenAddress metrics_address;
+  bool metrics_authentication = false;
+  std::string metrics_tls_dir;  // "": a certificate that is made at start
+  std::uint16_t debug_port = 6060;
   std::string learner_priority_class;
   bool job_network_policies = false;
   std::string job_metrics_from = "[]";  // JSON, a list
@@ -37,8 +40,5 @@ struct OperatorOptions {
 
 // Ends the program after --help, or when an option is wrong.
 OperatorOptions ParseOptionsOrExit(int argc, char** argv);
-
-// "0.0.0.0:8080", "[::]:8080" or ":8080", which means all addresses.
-Status ParseHttpAddress(const std::string& text, OperatorOptions& options);
 
 }  // namespace pliant

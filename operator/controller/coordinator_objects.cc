@@ -62,11 +62,6 @@ json Container(const api::ElasticTrainingJob& job, std::int64_t term, const std:
         {{"name", "progress"}, {"containerPort", kCoordinatorPlainPort}}}},
       {"resources",
        {{"requests", {{"cpu", "20m"}, {"memory", "64Mi"}}}, {"limits", {{"memory", "256Mi"}}}}},
-      {"livenessProbe",
-       {{"httpGet", {{"path", "/healthz"}, {"port", kCoordinatorPlainPort}}},
-        {"periodSeconds", 10},
-        {"timeoutSeconds", 5},
-        {"failureThreshold", 6}}},
       {"securityContext",
        {{"allowPrivilegeEscalation", false},
         {"readOnlyRootFilesystem", true},
@@ -76,6 +71,18 @@ json Container(const api::ElasticTrainingJob& job, std::int64_t term, const std:
        {{{"name", "tls"}, {"mountPath", kTlsPath}, {"readOnly", true}},
         {{"name", "state"}, {"mountPath", kStatePath}}}},
   };
+}
+
+// A job keeps the image that it began with, and a coordinator of an earlier version has no port for
+// probes of its own: it is not probed then. One that hangs is replaced by the operator anyway.
+void AddProbe(json& container, const std::string& image, const PodDefaults& defaults) {
+  if (image != defaults.coordinator_image) return;
+  container["ports"].push_back({{"name", "probes"}, {"containerPort", kCoordinatorProbePort}});
+  container["livenessProbe"] = {
+      {"httpGet", {{"path", "/healthz"}, {"port", kCoordinatorProbePort}}},
+      {"periodSeconds", 10},
+      {"timeoutSeconds", 5},
+      {"failureThreshold", 6}};
 }
 
 json Tolerations() {
@@ -131,6 +138,8 @@ json CoordinatorPod(const api::ElasticTrainingJob& job, std::int64_t term, const
   if (defaults.scrape_annotations) {
     metadata["annotations"] = ScrapeAnnotations(kCoordinatorPlainPort);
   }
+  json container = Container(job, term, image);
+  AddProbe(container, image, defaults);
   json spec = {
       {"restartPolicy", "Always"},
       {"automountServiceAccountToken", false},
@@ -143,7 +152,7 @@ json CoordinatorPod(const api::ElasticTrainingJob& job, std::int64_t term, const
         {"fsGroup", kUser},
         {"seccompProfile", {{"type", "RuntimeDefault"}}}}},
       {"tolerations", Tolerations()},
-      {"containers", json::array({Container(job, term, image)})},
+      {"containers", json::array({std::move(container)})},
       {"volumes",
        {{{"name", "tls"},
          {"secret", {{"secretName", CoordinatorName(job.meta)}, {"defaultMode", 0440}}}},

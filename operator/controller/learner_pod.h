@@ -15,6 +15,7 @@ namespace pliant::controller {
 struct PodDefaults {
   std::string gpu_resource = "nvidia.com/gpu";
   std::string priority_class;  // of learners and coordinators; "": what the template says, or none
+  std::string coordinator_image;  // of this version
   std::vector<std::string> coordinator_pull_secrets;
   std::optional<JobNetwork> network;  // none: no network policies are made
   bool scrape_annotations = false;    // prometheus.io/scrape, port and path

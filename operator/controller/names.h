@@ -38,6 +38,7 @@ inline constexpr std::string_view kCoordinatorContainer = "coordinator";
 inline constexpr std::string_view kCoordinatorHost = "coordinator.pliant.internal";
 inline constexpr std::uint16_t kCoordinatorPort = 8443;
 inline constexpr std::uint16_t kCoordinatorPlainPort = 9090;
+inline constexpr std::uint16_t kCoordinatorProbePort = 8081;
 inline constexpr std::uint16_t kLearnerMetricsPort = 9090;
 
 std::string CoordinatorName(const api::ObjectMeta& job);  // its Service, Secret, policy

@@ -111,7 +111,6 @@ json Encode(const planner::JobView& job) {
   }
   return {{"namespace", job.key.name_space},
           {"name", job.key.name},
-          {"uid", job.key.uid},
           {"queue", job.queue},
           {"priority", job.priority},
           {"minLearners", job.learners_min},

@@ -6,7 +6,8 @@
 
 namespace pliant::controller {
 
-// The planner's whole input as JSON, for /debug/snapshot.
+// The planner's input as JSON, for /debug/snapshot: all of it but the uids of jobs, by which others
+// could pass for their owners.
 std::string SnapshotJson(const planner::ClusterSnapshot& snapshot);
 
 }  // namespace pliant::controller

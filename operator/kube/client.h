@@ -37,6 +37,8 @@ struct ClientOptions {
   // Short, because a write that is under way when the lease is lost cannot be called back: it must
   // have ended before another replica may begin.
   Duration write_deadline = std::chrono::seconds(4);
+  // A longer answer is kInvalid; lines of a watch have a limit of their own.
+  std::size_t answer_bytes_max = std::size_t{256} << 20;
   // Asked before each write leaves, also before its second try. False: kCancelled, nothing is sent.
   // Any thread.
   std::function<bool()> may_write;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/format.h"
 #include "base/metric_family.h"
 
 namespace pliant::web {
@@ -9,34 +10,57 @@ namespace {
 
 constexpr const char* kText = "text/plain; charset=utf-8";
 
-HttpRoute Get(std::string path, std::function<ServerResponse()> answer) {
-  return {.method = "GET",
-          .path = std::move(path),
-          .handle = [answer = std::move(answer)](const ServerRequest&) { return answer(); }};
+// Why the loop is not to be relied on; "" if it is.
+std::string Hangs(const Pulse& pulse, TimePoint now) {
+  const Duration silent = now - pulse.at;
+  if (silent <= kHungAfter) return {};
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(silent);
+  return Format("the control loop has not moved for {} s", seconds.count());
+}
+
+ServerResponse ProbeAnswer(const std::string& wrong) {
+  if (wrong.empty()) return {.body = "ok\n", .content_type = kText};
+  return {.status = 503, .body = wrong + "\n", .content_type = kText};
 }
 
 }  // namespace
 
-std::vector<HttpRoute> OperatorRoutes(Sources sources) {
-  std::vector<HttpRoute> routes;
-  routes.push_back(Get("/metrics", [text = std::move(sources.metrics)]() -> ServerResponse {
-    return {.body = text(), .content_type = kMetricsContentType};
-  }));
-  // That it is answered on the event loop says that the loop moves.
-  routes.push_back(
-      Get("/healthz", []() -> ServerResponse { return {.body = "ok\n", .content_type = kText}; }));
-  routes.push_back(Get("/readyz", [not_ready = std::move(sources.not_ready)]() -> ServerResponse {
-    const std::string why = not_ready();
-    if (why.empty()) return {.body = "ok\n", .content_type = kText};
-    return {.status = 503, .body = why + "\n", .content_type = kText};
-  }));
-  routes.push_back(
-      Get("/debug/snapshot", [snapshot = std::move(sources.snapshot)]() -> ServerResponse {
-        std::string text = snapshot();
-        if (text.empty()) return ErrorResponse(404, "nothing was planned yet");
-        return {.body = std::move(text)};
-      }));
-  return routes;
+std::vector<HttpRoute> ProbeRoutes(std::function<Pulse()> pulse, std::function<TimePoint()> now) {
+  return {
+      {.method = "GET",
+       .path = "/healthz",
+       .handle = [pulse, now](const ServerRequest&) { return ProbeAnswer(Hangs(pulse(), now())); }},
+      {.method = "GET", .path = "/readyz", .handle = [pulse, now](const ServerRequest&) {
+         const Pulse last = pulse();
+         const std::string hangs = Hangs(last, now());
+         return ProbeAnswer(hangs.empty() ? last.not_ready : hangs);
+       }}};
+}
+
+std::vector<HttpRoute> MetricsRoutes(CachedText& text, decltype(HttpRoute::admit_later) admit) {
+  return {{.method = "GET",
+           .path = "/metrics",
+           .handle_later =
+               [&text](const ServerRequest&, std::function<void(ServerResponse)> done) {
+                 text.Get([done = std::move(done)](const std::string& metrics) {
+                   done({.body = metrics, .content_type = kMetricsContentType});
+                 });
+               },
+           .admit_later = std::move(admit),
+           .large = true}};
+}
+
+std::vector<HttpRoute> DebugRoutes(CachedText& text) {
+  return {{.method = "GET",
+           .path = "/debug/snapshot",
+           .handle_later =
+               [&text](const ServerRequest&, std::function<void(ServerResponse)> done) {
+                 text.Get([done = std::move(done)](const std::string& snapshot) {
+                   done(snapshot.empty() ? ErrorResponse(404, "nothing was planned yet")
+                                         : ServerResponse{.body = snapshot});
+                 });
+               },
+           .large = true}};
 }
 
 }  // namespace pliant::web

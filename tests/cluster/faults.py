@@ -32,6 +32,8 @@ FAULTS = tuple(Fault(*row) for row in (
      "cut.size() + character.size() >= bytes_most"),
     ("base/fifo.h", "first_ = (first_ + 1) % slots_.size();", "first_ = first_ + 1;"),
     ("base/http_server.cc", 'ErrorResponse(405, "this path', 'ErrorResponse(404, "this path'),
+    ("base/http_server.cc", "conversations_ >= self->options_.connections_max",
+     "conversations_ > self->options_.connections_max"),
     # operator
     ("operator/api/quantity.cc", '{"Mi", 0x1p20}', '{"Mi", 1e6}'),
     ("operator/api/job_spec_codec.cc", '"priority", 5000', '"priority", 500'),
@@ -43,7 +45,8 @@ FAULTS = tuple(Fault(*row) for row in (
     ("operator/controller/failure_policy.cc", "verdict.failures.count > policy.max_failures",
      "verdict.failures.count >= policy.max_failures"),
     ("operator/web/routes.cc", "{.status = 503,", "{.status = 500,"),
-    ("operator/options.cc", "text.data() + colon + 1", "text.data() + colon + 2"),
+    ("operator/web/access_review.cc", 'IsTrue(*status, "allowed") && ', ""),
+    ("base/listen_address.cc", "text.data() + colon + 1", "text.data() + colon + 2"),
     # trainer
     ("trainer/membership/rules.cc", "if (covers) best = set;", "if (!covers) best = set;"),
     ("trainer/data/schedule.cc", "a / b + (a % b != 0)", "a / b + 1"),

@@ -137,6 +137,7 @@ class Job:
         }
         self.port = free_port()
         self.status_port = free_port()
+        self.probe_port = free_port()
         self.processes = []
         self.learners = {}
         self.coordinator = None
@@ -163,7 +164,7 @@ class Job:
     def start_coordinator(self, *, term=1, state="state"):
         self.coordinator = Process("coordinator", self.folder, [
             str(BIN / "pliant-coordinator"), "--address", "127.0.0.1", "--port", str(self.port),
-            "--status-port", str(self.status_port),
+            "--status-port", str(self.status_port), "--probe-port", str(self.probe_port),
         ], {
             "PLIANT_JOB": "test/toy",
             "PLIANT_JOB_UID": UID,
@@ -173,7 +174,7 @@ class Job:
             "PLIANT_MAX_LEARNERS": "8",
         })
         self.processes.append(self.coordinator)
-        self.wait("the coordinator serves", lambda: self.status("/healthz")[0] == 200)
+        self.wait("the coordinator serves", lambda: self.healthy() == (200, "ok\n"))
 
     def training(self):
         return {
@@ -220,9 +221,13 @@ class Job:
         finally:
             connection.close()
 
-    def status(self, path):
+    def healthy(self):
+        """As kubelet asks; 0 when nobody listens."""
+        return self.status("/healthz", self.probe_port)
+
+    def status(self, path, port=None):
         """From the plain port; 0 when nobody listens."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.status_port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", port or self.status_port, timeout=10)
         try:
             connection.request("GET", path)
             answer = connection.getresponse()

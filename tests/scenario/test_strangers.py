@@ -1,11 +1,13 @@
 """Whoever has no right, or speaks nonsense, gets a clear answer and changes nothing."""
 
 import base64
+import contextlib
 import json
 import os
 import socket
 import ssl
 import struct
+import time
 import unittest
 
 from harness import NAME, TOKENS, ScenarioTest
@@ -68,7 +70,7 @@ class StrangersTest(ScenarioTest):
 
     def assert_unharmed(self):
         self.assertTrue(self.job.coordinator.running())
-        self.assertEqual(self.job.status("/healthz"), (200, "ok\n"))
+        self.assertEqual(self.job.healthy(), (200, "ok\n"))
         self.assertEqual(self.job.progress()["state"], "Waiting")
 
     def test_tokens(self):
@@ -161,6 +163,31 @@ class StrangersTest(ScenarioTest):
                         pass
         self.assertEqual(self.job.status("/v1/plan")[0], 404, "the plain port only reads")
         self.assert_unharmed()
+
+    def test_a_flood_of_connections_is_not_in_the_way_of_probes(self):
+        with contextlib.ExitStack() as flood:
+            for _ in range(500):
+                flood.enter_context(socket.create_connection(("127.0.0.1", self.job.status_port), 20))
+            began = time.monotonic()
+            self.assertEqual(self.job.healthy(), (200, "ok\n"))
+            self.assertLess(time.monotonic() - began, 5, "kubelet's timeout")
+            self.assertEqual(self.job.progress()["state"], "Waiting")
+        # They are gone: scrapers have their places again. The coordinator is probed here by earlier operators.
+        self.job.wait("the plain port serves", lambda: self.job.status("/healthz") == (200, "ok\n"))
+
+    def test_metrics_tell_soon_what_was_counted(self):
+        messages = 'pliant_coordinator_refused_messages_total{job_name="toy",job_namespace="test"} '
+
+        def count():
+            status, text = self.job.status("/metrics")
+            self.assertEqual(status, 200)
+            return next(line for line in text.splitlines() if line.startswith(messages)).removeprefix(messages)
+
+        self.job.wait("nothing is counted yet", lambda: count() == "0")
+        client = WebSocketClient(self.job)
+        client.send("nonsense")
+        self.assertTrue(client.closed())
+        self.job.wait("it is counted", lambda: count() == "1")
 
     def test_a_learner_with_a_wrong_token_is_told_so(self):
         wrong = self.job.folder / "wrong-token"

@@ -1,5 +1,6 @@
 #include "trainer/coordinator/coordinator_service.h"
 
+#include <chrono>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -47,7 +48,10 @@ CoordinatorService::CoordinatorService(RealEventLoop& loop, const std::string& j
       counter_file_(std::move(counter_file)),
       on_fatal_(std::move(on_fatal)),
       metrics_(job),
-      core_(options, loop.Now()) {}
+      core_(options, loop.Now()),
+      metrics_text_(loop, std::chrono::seconds(1), [this](auto done) {
+        done(metrics_.Serialize(core_.progress(), connections_.size()));
+      }) {}
 
 void CoordinatorService::Start() {
   loop_.PostAfter(CoordinatorCore::kPollInterval, [this] { OnTimer(); });
@@ -83,18 +87,24 @@ std::vector<HttpRoute> CoordinatorService::ApiRoutes() {
 }
 
 std::vector<HttpRoute> CoordinatorService::StatusRoutes() {
-  return {{.method = "GET",
-           .path = "/progress",
-           .handle = [this](const ServerRequest&) { return ShowProgress(); }},
-          {.method = "GET",
-           .path = "/metrics",
-           .handle =
-               [this](const ServerRequest&) {
-                 return ServerResponse{
-                     .body = metrics_.Serialize(core_.progress(), connections_.size()),
-                     .content_type = kMetricsContentType};
-               }},
-          {.method = "GET", .path = "/healthz", .handle = [](const ServerRequest&) {
+  std::vector<HttpRoute> routes = ProbeRoutes();  // where earlier operators look for it
+  routes.push_back({.method = "GET", .path = "/progress", .handle = [this](const ServerRequest&) {
+                      return ShowProgress();
+                    }});
+  routes.push_back(
+      {.method = "GET",
+       .path = "/metrics",
+       .handle_later = [this](const ServerRequest&, std::function<void(ServerResponse)> done) {
+         metrics_text_.Get([done = std::move(done)](const std::string& text) {
+           done({.body = text, .content_type = kMetricsContentType});
+         });
+       }});
+  return routes;
+}
+
+// That it is answered on the event loop says that the loop moves.
+std::vector<HttpRoute> CoordinatorService::ProbeRoutes() {
+  return {{.method = "GET", .path = "/healthz", .handle = [](const ServerRequest&) {
              return ServerResponse{.body = "ok\n", .content_type = "text/plain; charset=utf-8"};
            }}};
 }

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/cached_text.h"
 #include "base/http_server.h"
 #include "base/result.h"
 #include "base/websocket.h"
@@ -41,10 +42,11 @@ class CoordinatorService {
 
   void Start();
 
-  // Of docs/contracts.md §2: for operator and learners, and the plain, read-only ones. The service
-  // outlives the servers.
+  // Of docs/contracts.md §2: for operator and learners, the plain, read-only ones, and kubelet's.
+  // The service outlives the servers.
   std::vector<HttpRoute> ApiRoutes();
   std::vector<HttpRoute> StatusRoutes();
+  static std::vector<HttpRoute> ProbeRoutes();
 
  private:
   ServerResponse TakePlan(const ServerRequest& request);
@@ -64,6 +66,7 @@ class CoordinatorService {
   const std::function<void(const Error&)> on_fatal_;
   JobMetrics metrics_;
   CoordinatorCore core_;
+  CachedText metrics_text_;
   ConnectionId last_connection_ = 0;
   std::map<ConnectionId, std::shared_ptr<WebSocket>> connections_;
   bool failed_ = false;

@@ -14,6 +14,9 @@
 namespace pliant {
 namespace {
 
+// On each of the two plain ports: a few scrapers, or kubelet.
+constexpr std::size_t kStatusConnectionsMax = 16;
+
 // Learners keep training without a coordinator, and everything that the next one needs is with them
 // or on disk: so nothing is to be done first. A handler, because the first process of a container
 // has no default one.
@@ -64,17 +67,28 @@ int Run(const CoordinatorProcessOptions& options) {
                              });
   const auto api = ListenTls(loop, service, options);
   if (!api) return FailWith(api.error());
-  const auto status = HttpServer::Listen(
-      loop, {.name = "status", .address = options.address, .port = options.status_port},
-      service.StatusRoutes());
+  const auto status = HttpServer::Listen(loop,
+                                         {.name = "status",
+                                          .address = options.address,
+                                          .port = options.status_port,
+                                          .connections_max = kStatusConnectionsMax},
+                                         service.StatusRoutes());
   if (!status) return FailWith(status.error());
+  const auto probes = HttpServer::Listen(loop,
+                                         {.name = "probes",
+                                          .address = options.address,
+                                          .port = options.probe_port,
+                                          .connections_max = kStatusConnectionsMax},
+                                         CoordinatorService::ProbeRoutes());
+  if (!probes) return FailWith(probes.error());
   service.Start();
   log::Info("coordinator listens", {{"job", options.job},
                                     {"jobUid", options.job_uid},
                                     {"term", options.term},
                                     {"counter", *counter},
                                     {"port", (*api)->port()},
-                                    {"statusPort", (*status)->port()}});
+                                    {"statusPort", (*status)->port()},
+                                    {"probePort", (*probes)->port()}});
   loop.Run();
   return exit_code;
 }

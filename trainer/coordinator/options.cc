@@ -31,7 +31,9 @@ CoordinatorProcessOptions ParseOptionsOrExit(int argc, char** argv) {
   app.add_option("--port", options.port, "for operator and learners (TLS); 0: any")
       ->capture_default_str();
   app.add_option("--status-port", options.status_port,
-                 "for /metrics, /healthz and /progress (plain, read only); 0: any")
+                 "for /metrics and /progress (plain, read only); 0: any")
+      ->capture_default_str();
+  app.add_option("--probe-port", options.probe_port, "for kubelet's /healthz; 0: any")
       ->capture_default_str();
   const std::map<std::string, log::Level> levels = {{"debug", log::Level::kDebug},
                                                     {"info", log::Level::kInfo},

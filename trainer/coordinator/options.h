@@ -18,6 +18,7 @@ struct CoordinatorProcessOptions {
   std::string address;  // empty: all
   std::uint16_t port = 8443;
   std::uint16_t status_port = 9090;
+  std::uint16_t probe_port = 8081;
   log::Level log_level = log::Level::kInfo;
   log::Format log_format = log::Format::kJson;
 };

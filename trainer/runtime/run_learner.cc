@@ -118,9 +118,12 @@ std::unique_ptr<HttpServer> ServeMetrics(RealEventLoop& loop, const LearnerEnvir
                     .handle = [text = std::move(text)](const ServerRequest&) {
                       return ServerResponse{.body = text(), .content_type = kMetricsContentType};
                     }});
-  auto server = HttpServer::Listen(
-      loop, {.name = "metrics", .address = environment.pod_ip, .port = *environment.metrics_port},
-      std::move(routes));
+  auto server = HttpServer::Listen(loop,
+                                   {.name = "metrics",
+                                    .address = environment.pod_ip,
+                                    .port = *environment.metrics_port,
+                                    .connections_max = 16},
+                                   std::move(routes));
   if (!server) {
     log::Warning("no metrics", {{"error", server.error().message}});
     return nullptr;

@@ -162,7 +162,8 @@ class Bench {
     replicas_[replica].emplace(std::vector<std::string>{
         Format("--namespace={}", kSystem), "--coordinator-image=pliant:1",
         Format("--identity=replica-{}", replica),
-        Format("--http-address=127.0.0.1:{}", kPort + replica), "--log-level=warning",
+        Format("--metrics-address=127.0.0.1:{}", kPort + replica), "--probe-address=127.0.0.1:0",
+        "--debug-port=0", "--log-level=warning",
         std::string("--kubeconfig=") + std::getenv("PLIANT_TEST_KUBECONFIG")});
   }
 
@@ -238,14 +239,14 @@ class Bench {
     const Histogram plans_before = ReadHistogram(kPlans);
     const Histogram waits_before = ReadHistogram(kWaits);
     const Histogram patches_before = ReadHistogram(kPatches);
-    const CpuTimes cpu_before = ReadCpuTimes();
-    const double began_all = Elapsed();
     const double rss_before = Resident(0);
     std::int64_t changes = 0;
     std::int64_t resized = 0;
     int without_effect = 0;
     Settle();
     const std::optional<double> writes_before = Writes();
+    const CpuTimes cpu_before = ReadCpuTimes();
+    const double began_all = Elapsed();
     const std::int64_t pod_writes_before = cluster_->pod_writes();
     const std::int64_t event_writes_before = cluster_->event_writes();
     for (int edit = 0; edit < sizes_.edits; ++edit) {
@@ -270,12 +271,12 @@ class Bench {
       changes += cluster_->job_changes() - changes_before - (patched ? 1 : 0);
       resized += cluster_->size_changes() - sizes_before;
     }
+    const double took = Elapsed() - began_all;
+    const CpuTimes cpu_after = ReadCpuTimes();
     const std::optional<double> writes = Writes();
     const auto pod_writes = static_cast<double>(cluster_->pod_writes() - pod_writes_before);
     const auto event_writes = static_cast<double>(cluster_->event_writes() - event_writes_before);
     cluster_->CountEvents(false);
-    const double took = Elapsed() - began_all;
-    const CpuTimes cpu_after = ReadCpuTimes();
     const Histogram plans = ReadHistogram(kPlans);
     const Histogram waits = ReadHistogram(kWaits);
     const Histogram patches = ReadHistogram(kPatches);
@@ -292,7 +293,8 @@ class Bench {
     report_parts("a plan for all of them", plans_before, plans);
     report_parts("a job waits for its turn", waits_before, waits);
     report_parts("the API server takes a patch", patches_before, patches);
-    // They are put together on the thread that plans.
+    // They are gathered on the thread that plans.
+    std::this_thread::sleep_for(kMetricsLife);
     const double reading = Elapsed();
     std::ignore = Get(0, "/metrics");
     Report({.name = "the metrics of all jobs are read",
@@ -448,7 +450,8 @@ class Bench {
     return false;
   }
 
-  // From `began` on, until the replica's metrics say so; nothing if they do not.
+  // From `began` on, until the replica's metrics say so, which may be a second late; nothing if
+  // they do not.
   std::optional<double> SecondsUntil(int replica, double began,
                                      bool (*says)(const std::string& metrics)) {
     const bool said = WaitUntil(
@@ -578,7 +581,7 @@ class Bench {
   Histogram ReadHistogram(std::string_view series) {
     Histogram counts;
     constexpr std::string_view kBound = "le=\"";
-    std::istringstream text(Get(0, "/metrics").value_or(""));
+    std::istringstream text(PresentMetrics(0).value_or(""));
     for (std::string line; std::getline(text, line);) {
       if (!line.starts_with(series)) continue;
       const std::string bound = line.substr(line.find(kBound) + kBound.size());
@@ -617,10 +620,16 @@ class Bench {
     return answer->body;
   }
 
+  // Without what was gathered for somebody before.
+  std::optional<std::string> PresentMetrics(int replica) {
+    std::this_thread::sleep_for(kMetricsLife);
+    return Get(replica, "/metrics");
+  }
+
   // That the first replica has sent, if it says so; leases are renewed by PUT, which nothing else
   // is.
   std::optional<double> Writes() {
-    const std::optional<std::string> metrics = Get(0, "/metrics");
+    const std::optional<std::string> metrics = PresentMetrics(0);
     if (!metrics) return std::nullopt;
     double sum = 0;
     std::istringstream text(*metrics);
@@ -637,7 +646,7 @@ class Bench {
 
   // What it has allocated and not freed, as it says itself.
   double HeapMiB(int replica) {
-    std::istringstream text(Get(replica, "/metrics").value_or(""));
+    std::istringstream text(PresentMetrics(replica).value_or(""));
     for (std::string line; std::getline(text, line);) {
       if (line.starts_with("pliant_heap_bytes ")) {
         return std::stod(line.substr(line.rfind(' '))) / (1 << 20);
@@ -647,6 +656,7 @@ class Bench {
   }
 
   static constexpr int kPort = 18'790;
+  static constexpr std::chrono::milliseconds kMetricsLife{1'050};
 
   const Sizes sizes_;
   const kube::Config config_;

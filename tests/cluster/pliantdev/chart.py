@@ -66,6 +66,7 @@ _RIGHTS = (
     ("get", "networkpolicies.networking.k8s.io", "", False),
     ("delete", "nodes", "", False),
     ("create", "clusterrolebindings.rbac.authorization.k8s.io", "", False),
+    ("create", "tokenreviews.authentication.k8s.io", "", False),
 )
 
 # Where it looks after the namespaces default and kube-public only, as ci/everything-values.yaml has
@@ -81,6 +82,9 @@ _RIGHTS_WATCHING = (
     ("create", "pods", "team", False),
     ("create", "pods", _NAMESPACE, False),
     ("update", f"{_LEASE}:pliant-operator", _NAMESPACE, True),
+    # And where it asks who reads its metrics.
+    ("create", "tokenreviews.authentication.k8s.io", "", True),
+    ("create", "subjectaccessreviews.authorization.k8s.io", "", True),
 )
 
 # The same of somebody with one of Kubernetes' own roles in a namespace.

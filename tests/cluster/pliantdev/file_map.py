@@ -132,6 +132,7 @@ _ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("tests/cluster/pliantdev/chart.py", (*_DEV, CHART)),
     ("tests/cluster/pliantdev/openapi.py", (*_DEV, CHART)),
     ("tests/cluster/pliantdev/prometheus.py", (*_DEV, ALERTS)),
+    ("tests/cluster/pliantdev/scraping.py", (*_DEV, ALERTS)),
     ("tests/cluster/pliantdev/python_image_tests.py", (*_DEV, *KERAS)),
     ("tests/cluster/pliantdev/source_checks.py", (*_DEV, FORMAT, TYPES)),
     ("tests/cluster/pliantdev/ctest.py", (*_DEV, "kube_api_test")),

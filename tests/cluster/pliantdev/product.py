@@ -1,5 +1,6 @@
 """The product: compiled in the build image, packed into images, installed in the cluster."""
 
+import json
 import shutil
 import subprocess
 import tempfile
@@ -34,6 +35,10 @@ for program in bin/pliant-*; do strip -o "stripped/${program#bin/}" "$program"; 
 
 CHART = REPO / "helm" / "pliant"
 NAMESPACE = "pliant-system"
+# The Prometheus of ./dev demo --dashboards, as the chart's default lets nobody read metrics.
+_METRICS_FROM = [
+    {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "pliant-monitoring"}}}
+]
 
 
 @dataclass(frozen=True)
@@ -139,7 +144,8 @@ def install(programs: Path, images: ProductImages) -> None:
             [programs / "helm", f"--kubeconfig={cluster.KUBECONFIG}",
              "upgrade", "--install", "pliant", CHART,
              "--namespace", NAMESPACE, "--create-namespace", "--wait", "--timeout", "120s",
-             "--set-string", f"image.repository={repository},image.tag={tag}"],
+             "--set-string", f"image.repository={repository},image.tag={tag}",
+             "--set-json", f"networkPolicy.metricsFrom={json.dumps(_METRICS_FROM)}"],
             capture_output=True, text=True, check=False,
         )
         # fmt: on

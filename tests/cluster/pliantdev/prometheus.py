@@ -1,10 +1,12 @@
 """Debian's Prometheus: its image, and what promtool says of the chart's alerts and dashboards."""
 
+import json
 import shutil
 import sys
 import tempfile
 from pathlib import Path
 
+from . import scraping
 from .content_hash import content_hash
 from .images import Mounted, engine
 from .progress import log_file, phase, run_logged
@@ -22,6 +24,21 @@ promtool check rules /check/dashboard.yaml
 promtool test rules /src/tests/unit/metrics/alerts_test.yaml
 """
 
+# Until each target was asked, and those that are to be well are, as far as that comes.
+_SCRAPE = """
+prometheus --config.file=/check/offline.yaml --storage.tsdb.path=/check/data \
+  --web.listen-address=127.0.0.1:$1 --log.level=error &
+for _ in $(seq 200); do
+  if promtool query instant http://127.0.0.1:$1 "count(up) == $2 and sum(up) == $3" 2>&1 | grep -q '=> '; then
+    break
+  fi
+  sleep 0.2
+done
+promtool query --format=json instant http://127.0.0.1:$1 '{__name__=~".+"}' > /check/series.json
+kill $!
+wait
+"""
+
 
 def image() -> str:
     """Builds it if need be."""
@@ -31,15 +48,17 @@ def image() -> str:
 
 
 def check() -> None:
-    """The demo's configuration, the alerts and their tests, and every query of the dashboard."""
+    """The demo's configuration, what it takes from whom, the alerts and their tests, and every
+    query of the dashboard."""
     tools = image()
     log = log_file("promtool")
+    config = _E2E / "monitoring" / "prometheus.yaml"
     CACHE.mkdir(parents=True, exist_ok=True)
     with (
         phase("Checking alerts and dashboard with promtool"),
         tempfile.TemporaryDirectory(dir=CACHE) as scratch,
     ):
-        for file in (_E2E / "monitoring" / "prometheus.yaml", _ALERTS):
+        for file in (config, _ALERTS):
             shutil.copy(file, scratch)
         rules = Path(scratch, "dashboard.yaml")
         command = [sys.executable, _E2E / "dashboards.py", "rules", _DASHBOARD, rules]
@@ -48,3 +67,19 @@ def check() -> None:
             command=["sh", "-ec", _CHECKS], mounts={REPO: "/src", Path(scratch): "/check"}
         )
         run_logged(engine().command_to_run(tools, inside), log, "promtool", append=True)
+    with (
+        phase("Checking whose series Prometheus takes for whose"),
+        tempfile.TemporaryDirectory(dir=CACHE) as scratch,
+        scraping.pods() as targets,
+    ):
+        folder = Path(scratch)
+        folder.joinpath("targets.json").write_text(json.dumps(targets))
+        folder.joinpath("offline.yaml").write_text(scraping.offline(config.read_text()))
+        port = str(scraping.free_port())
+        wanted = scraping.TARGETS.values()
+        inside = Mounted(
+            command=["sh", "-ec", _SCRAPE, "sh", port, *map(str, (len(wanted), sum(wanted)))],
+            mounts={folder: "/check"},
+        )
+        run_logged(engine().command_to_run(tools, inside), log, "prometheus", append=True)
+        scraping.check(json.loads(folder.joinpath("series.json").read_text()))

@@ -15,12 +15,16 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "operator/api/time.h"
 #include "operator/controller/action_runner.h"
 #include "tests/integration/api_server.h"
 #include "tests/integration/operator/deaf_way.h"
 #include "tests/integration/operator/operator_process.h"
+#include "tests/integration/test_certificates.h"
 #include "tests/kube/yaml_objects.h"
 #include "tests/unit/kube/temp_folder.h"
 
@@ -32,6 +36,19 @@ namespace {
 using nlohmann::json;
 using std::chrono::seconds;
 using testing::HasSubstr;
+
+// That was free a moment ago.
+int FreePort() {
+  const int probe = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  EXPECT_EQ(bind(probe, reinterpret_cast<sockaddr*>(&address), size), 0);
+  EXPECT_EQ(getsockname(probe, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  close(probe);
+  return ntohs(address.sin_port);
+}
 
 class OperatorTest : public kube::ApiServerTest {
  protected:
@@ -67,7 +84,9 @@ class OperatorTest : public kube::ApiServerTest {
     const char* library = std::getenv("PLIANT_TEST_TRANSPORT");
     return {"--namespace=" + ns(),
             "--coordinator-image=pliant:1",
-            "--http-address=127.0.0.1:0",
+            "--metrics-address=127.0.0.1:0",
+            "--probe-address=127.0.0.1:0",
+            "--debug-port=0",
             "--job-network-policies",
             "--job-learner-egress=[]",
             R"(--job-metrics-from=[{"namespaceSelector": {}}])",
@@ -290,6 +309,68 @@ TEST_F(OperatorTest, StopsQuicklyAndLeavesTheLeaseToOthers) {
   const json released = Lease();
   ASSERT_TRUE(released.contains("renewTime")) << released;
   EXPECT_EQ(released.value("holderIdentity", ""), "");
+}
+
+// Also while it stands by.
+TEST_F(OperatorTest, ShowsItsMetricsToThoseWhoMayReadThem) {
+  constexpr kube::ResourceType kAccounts{"", "v1", "serviceaccounts", "ServiceAccount"};
+  constexpr kube::ResourceType kTokens{"", "v1", "serviceaccounts", "TokenRequest"};
+  constexpr kube::ResourceType kRoles{"rbac.authorization.k8s.io", "v1", "clusterroles",
+                                      "ClusterRole", false};
+  constexpr kube::ResourceType kBindings{"rbac.authorization.k8s.io", "v1", "clusterrolebindings",
+                                         "ClusterRoleBinding", false};
+  const auto token_of = [&](const std::string& account) {
+    std::ignore = client().Create(kAccounts, {{"metadata", Meta(account)}});
+    const auto token = client().Create(kTokens,
+                                       {{"apiVersion", "authentication.k8s.io/v1"},
+                                        {"metadata", Meta(account)},
+                                        {"spec", json::object()}},
+                                       {.subresource = "token"});
+    EXPECT_TRUE(token) << token.error();
+    return token ? token->at("/status/token"_json_pointer).get<std::string>() : "";
+  };
+  const std::string reader = token_of("reader");
+  const std::string stranger = token_of("stranger");
+  // As the chart has it; the binding is the administrator's.
+  json role = json::parse(R"({"rules": [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]})");
+  json binding = json::parse(R"({
+      "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole"},
+      "subjects": [{"kind": "ServiceAccount", "name": "reader"}]})");
+  role["metadata"]["name"] = binding["metadata"]["name"] = binding["roleRef"]["name"] = ns();
+  binding["subjects"][0]["namespace"] = ns();
+  ASSERT_TRUE(client().Create(kRoles, role));
+  ASSERT_TRUE(client().Create(kBindings, binding));
+
+  const kube::TestAuthority authority;
+  const auto certificate = authority.Issue("metrics", {"127.0.0.1"});
+  const kube::TempFolder folder;
+  folder.Write("tls.crt", certificate.certificate_pem);
+  folder.Write("tls.key", certificate.key_pem);
+  const std::string address = "127.0.0.1:" + std::to_string(FreePort());
+  auto arguments = Arguments(std::getenv("PLIANT_TEST_KUBECONFIG"));
+  std::erase_if(arguments, [](const auto& word) { return word.starts_with("--metrics-address"); });
+  arguments.insert(arguments.end(), {"--metrics-address=" + address, "--metrics-authentication",
+                                     "--metrics-tls-dir=" + folder.path()});
+  const OperatorProcess standby(arguments);
+
+  const auto metrics =
+      Connect({.server = "https://" + address, .certificate_authority = {.text = authority.pem()}});
+  ASSERT_TRUE(metrics) << metrics.error();
+  const auto get = [&](const std::string& token) {
+    kube::HttpRequest request{.target = "/metrics"};
+    if (!token.empty()) request.headers["Authorization"] = "Bearer " + token;
+    return (*metrics)->Send(request);
+  };
+  ASSERT_TRUE(kube::WaitUntil([&] { return get("").has_value(); }));
+  EXPECT_EQ(get("")->status, 401);
+  EXPECT_EQ(get("guess")->status, 401);
+  EXPECT_EQ(get(stranger)->status, 403);
+  ASSERT_EQ(get(reader)->status, 200) << get(reader)->body;
+  EXPECT_THAT(get(reader)->body,
+              HasSubstr("leader_election_master_status{name=\"pliant-operator\"} 0"));
+
+  std::ignore = client().Delete(kBindings, {"", ns()});
+  std::ignore = client().Delete(kRoles, {"", ns()});
 }
 
 // The network falls in two at the worst moment: the leader hears what there is to do and writes it,

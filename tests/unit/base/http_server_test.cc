@@ -1,21 +1,22 @@
 #include "base/http_server.h"
 
+#include <algorithm>
 #include <chrono>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <unistd.h>
 
 #include "base/real_event_loop.h"
 #include "base/secret.h"
+#include "tests/unit/raw_client.h"
 
 namespace pliant {
 namespace {
@@ -26,51 +27,6 @@ using testing::StartsWith;
 
 constexpr std::size_t kBodyMax = 1000;
 
-// A blocking client that sends just the bytes it is told to.
-class RawClient {
- public:
-  explicit RawClient(std::uint16_t port) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
-    const timeval timeout{.tv_sec = 10, .tv_usec = 0};
-    ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(port);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    connected_ = ::connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
-  }
-  RawClient(const RawClient&) = delete;
-  RawClient& operator=(const RawClient&) = delete;
-  ~RawClient() { ::close(socket_); }
-
-  bool connected() const { return connected_; }
-
-  void Send(std::string_view bytes) {
-    while (!bytes.empty()) {
-      const ssize_t sent = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-      if (sent <= 0) return;  // the server may have refused before the end
-      bytes.remove_prefix(static_cast<std::size_t>(sent));
-    }
-  }
-
-  // Until `end` was received, or the server closed.
-  std::string ReadUntil(std::string_view end) {
-    std::string got;
-    char part[4096];
-    while (end.empty() || got.find(end) == got.npos) {
-      const ssize_t bytes = ::recv(socket_, part, sizeof part, 0);
-      if (bytes < 0) return got + "[" + (errno == EAGAIN ? "still open" : "reset") + "]";
-      if (bytes == 0) break;
-      got.append(part, static_cast<std::size_t>(bytes));
-    }
-    return got;
-  }
-  std::string ReadAll() { return ReadUntil({}); }
-
- private:
-  const int socket_;
-  bool connected_ = false;
-};
-
 Access AdmitTokens(std::string_view token) {
   if (SameSecret(token, "operator")) return Access::kGranted;
   if (SameSecret(token, "learner")) return Access::kForbidden;
@@ -80,27 +36,29 @@ Access AdmitTokens(std::string_view token) {
 class HttpServerTest : public testing::Test {
  protected:
   void Listen(HttpServerOptions options) {
+    Listen(options, {{.method = "GET",
+                      .path = "/hello",
+                      .handle =
+                          [](const ServerRequest& request) {
+                            return ServerResponse{.body = "hello " + request.query};
+                          }},
+                     {.method = "PUT",
+                      .path = "/echo",
+                      .handle =
+                          [](const ServerRequest& request) {
+                            return ServerResponse{.body = std::to_string(request.body.size()) +
+                                                          ":" + request.body};
+                          },
+                      .admit = AdmitTokens},
+                     {.method = "GET", .path = "/socket", .accept = [](auto) {
+                        return WebSocketCallbacks{};
+                      }}});
+  }
+
+  void Listen(HttpServerOptions options, std::vector<HttpRoute> routes) {
     options.address = "127.0.0.1";
     options.body_bytes_max = kBodyMax;
-    auto server = HttpServer::Listen(
-        loop_, options,
-        {{.method = "GET",
-          .path = "/hello",
-          .handle =
-              [](const ServerRequest& request) {
-                return ServerResponse{.body = "hello " + request.query};
-              }},
-         {.method = "PUT",
-          .path = "/echo",
-          .handle =
-              [](const ServerRequest& request) {
-                return ServerResponse{.body =
-                                          std::to_string(request.body.size()) + ":" + request.body};
-              },
-          .admit = AdmitTokens},
-         {.method = "GET", .path = "/socket", .accept = [](auto) {
-            return WebSocketCallbacks{};
-          }}});
+    auto server = HttpServer::Listen(loop_, options, std::move(routes));
     ASSERT_TRUE(server) << server.error();
     server_ = *std::move(server);
     thread_ = std::jthread([this] { loop_.Run(); });
@@ -225,7 +183,7 @@ TEST_F(HttpServerTest, AClientThatDoesNotFinishItsRequestIsCutOff) {
   EXPECT_THAT(slow.ReadAll(), testing::AnyOf("", "[reset]"));
 }
 
-TEST_F(HttpServerTest, ConnectionsBeyondTheMostAreClosed) {
+TEST_F(HttpServerTest, ConnectionsBeyondTheMostAreRefused) {
   Listen({.connections_max = 2});
   RawClient first(server_->port());
   RawClient second(server_->port());
@@ -233,7 +191,86 @@ TEST_F(HttpServerTest, ConnectionsBeyondTheMostAreClosed) {
   second.Send("GET /hello?2 HTTP/1.1\r\nHost: h\r\n\r\n");
   EXPECT_THAT(first.ReadUntil("hello 1"), StartsWith("HTTP/1.1 200"));
   EXPECT_THAT(second.ReadUntil("hello 2"), StartsWith("HTTP/1.1 200"));
-  EXPECT_EQ(RawClient(server_->port()).ReadAll(), "");
+  // Told so, even after they have asked, as far as few are told at a time; the rest is closed.
+  EXPECT_THAT(Exchange("GET /hello HTTP/1.1\r\nHost: h\r\n\r\n"),
+              AllOf(StartsWith("HTTP/1.1 503"), HasSubstr("too many connections")));
+  std::list<RawClient> idle;
+  for (int i = 0; i < 40; ++i) idle.emplace_back(server_->port());
+  EXPECT_EQ(idle.back().ReadAll(), "");
+  // Those that are served are still served.
+  first.Send("GET /hello?3 HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_THAT(first.ReadUntil("hello 3"), StartsWith("HTTP/1.1 200"));
+}
+
+TEST_F(HttpServerTest, AFloodOfIdleConnectionsOnOnePortLeavesAnotherOneAlone) {
+  Listen({.connections_max = 16});
+  const auto probes =
+      HttpServer::Listen(loop_, {.address = "127.0.0.1"},
+                         {{.method = "GET", .path = "/healthz", .handle = [](const ServerRequest&) {
+                             return ServerResponse{.body = "ok\n"};
+                           }}});
+  ASSERT_TRUE(probes) << probes.error();
+  std::list<RawClient> idle;
+  for (int i = 0; i < 1100; ++i) idle.emplace_back(server_->port());
+  const auto took = [&] {
+    const auto began = std::chrono::steady_clock::now();
+    RawClient kubelet((*probes)->port());
+    kubelet.Send("GET /healthz HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+    EXPECT_THAT(kubelet.ReadAll(), AllOf(StartsWith("HTTP/1.1 200"), HasSubstr("ok")));
+    return std::chrono::steady_clock::now() - began;
+  };
+  // On a busy machine not every one is quick.
+  EXPECT_LT(std::min({took(), took(), took()}), 1s);
+}
+
+TEST_F(HttpServerTest, SomeRoutesAnswerLater) {
+  std::mutex mutex;
+  std::vector<std::function<void(ServerResponse)>> waiting;
+  const auto asked = [&](std::size_t count) {
+    const std::lock_guard lock(mutex);
+    return waiting.size() == count;
+  };
+  const std::string end = "\r\nConnection: close\r\n\r\n";
+  const std::string get = "GET /later HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer ";
+  Listen({.answer_timeout = 2s, .large_answers_max = 2},
+         {{.method = "GET",
+           .path = "/later",
+           .handle_later =
+               [&](const ServerRequest&, std::function<void(ServerResponse)> done) {
+                 const std::lock_guard lock(mutex);
+                 waiting.push_back(std::move(done));
+               },
+           .admit_later =
+               [](std::string_view token, std::function<void(Access)> done) {
+                 if (token == "nobody knows") return;
+                 std::jthread([known = AdmitTokens(token), done] { done(known); }).detach();
+               },
+           .large = true}});
+  EXPECT_THAT(Exchange(get + "learner" + end), StartsWith("HTTP/1.1 403"));
+  EXPECT_THAT(Exchange(get + "guess" + end), StartsWith("HTTP/1.1 401"));
+  RawClient undecided(server_->port());
+  undecided.Send(get + "nobody knows" + end);
+  EXPECT_TRUE(asked(0)) << "who is not admitted is not answered";
+
+  RawClient first(server_->port());
+  RawClient second(server_->port());
+  first.Send(get + "operator\r\n\r\n");
+  second.Send(get + "operator\r\n\r\n");
+  while (!asked(2)) std::this_thread::sleep_for(1ms);
+  EXPECT_THAT(Exchange(get + "operator" + end),
+              AllOf(StartsWith("HTTP/1.1 503"), HasSubstr("too many such answers")));
+  {
+    const std::lock_guard lock(mutex);
+    for (const auto& done : waiting) done({.body = "at last"});
+  }
+  EXPECT_THAT(first.ReadUntil("at last"), StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(second.ReadUntil("at last"), StartsWith("HTTP/1.1 200"));
+  // Their places are free again; who is never answered is told so in the end.
+  EXPECT_THAT(Exchange(get + "operator" + end),
+              AllOf(StartsWith("HTTP/1.1 503"), HasSubstr("took too long")));
+  EXPECT_TRUE(asked(3));
+  EXPECT_THAT(undecided.ReadAll(),
+              AllOf(StartsWith("HTTP/1.1 503"), HasSubstr("nobody could tell")));
 }
 
 TEST_F(HttpServerTest, APortInUseIsAnError) {

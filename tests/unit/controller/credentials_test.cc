@@ -102,6 +102,7 @@ TEST(CoordinatorObjects, HoldWhatTheContractSays) {
   EXPECT_FALSE(CoordinatorPod(job, 3, "pliant:1", {})["metadata"].contains("annotations"));
   const auto pod = CoordinatorPod(job, 3, "pliant:1",
                                   {.priority_class = "low",
+                                   .coordinator_image = "pliant:1",
                                    .coordinator_pull_secrets = {"key", "other"},
                                    .scrape_annotations = true});
   EXPECT_EQ(pod["metadata"]["annotations"]["prometheus.io/port"], "9090");
@@ -112,12 +113,22 @@ TEST(CoordinatorObjects, HoldWhatTheContractSays) {
   EXPECT_EQ(container.at("image"), "pliant:1");
   EXPECT_TRUE(container.at("command").is_array());
   EXPECT_EQ(container.at("env").size(), 6u);
-  EXPECT_TRUE(container.at("ports").is_array());
+  EXPECT_EQ(container.at("ports"), nlohmann::json::parse(R"([
+      {"name": "coordinator", "containerPort": 8443}, {"name": "progress", "containerPort": 9090},
+      {"name": "probes", "containerPort": 8081}])"));
+  EXPECT_EQ(container.at("/livenessProbe/httpGet"_json_pointer),
+            nlohmann::json::parse(R"({"path": "/healthz", "port": 8081})"));
   EXPECT_TRUE(container.at("/securityContext/capabilities/drop"_json_pointer).is_array());
   EXPECT_EQ(pod.at("/spec/volumes/0/secret/secretName"_json_pointer), "digits-1a2b3-coordinator");
   EXPECT_EQ(pod.at("/spec/imagePullSecrets"_json_pointer),
             nlohmann::json::parse(R"([{"name": "key"}, {"name": "other"}])"));
   EXPECT_FALSE(CoordinatorPod(job, 3, "pliant:1", {}).at("spec").contains("imagePullSecrets"));
+
+  // The job began with the image of an earlier version, which knows nothing of that port.
+  const auto earlier = CoordinatorPod(job, 3, "pliant:0", {.coordinator_image = "pliant:1"});
+  const auto& probed = earlier.at("/spec/containers/0"_json_pointer);
+  EXPECT_FALSE(probed.contains("livenessProbe"));
+  EXPECT_EQ(probed.at("ports").size(), 2u);
 }
 
 }  // namespace

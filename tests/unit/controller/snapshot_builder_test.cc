@@ -175,6 +175,7 @@ TEST(SnapshotBuilder, LearnersCountForTheirJobNotAsForeign) {
   const auto text = nlohmann::json::parse(SnapshotJson(snapshot));
   EXPECT_EQ(text.at("/jobs/0/learners/2/state"_json_pointer), "Gated");
   EXPECT_EQ(text.at("/nodes/0/allocatable/gpus"_json_pointer), 8);
+  EXPECT_FALSE(text.at("/jobs/0"_json_pointer).contains("uid")) << "only for who may read the job";
 }
 
 // Whatever order the news come in, the snapshot is as if made of what there is at the end.

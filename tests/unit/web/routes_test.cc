@@ -1,34 +1,93 @@
 #include "operator/web/routes.h"
 
 #include <algorithm>
+#include <chrono>
+#include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
+#include "base/sim_event_loop.h"
+
 namespace pliant::web {
 namespace {
+using namespace std::chrono_literals;
 
-ServerResponse Ask(const std::vector<HttpRoute>& routes, const std::string& path) {
+const HttpRoute& RouteOf(const std::vector<HttpRoute>& routes, const std::string& path) {
   const auto route = std::ranges::find(routes, path, &HttpRoute::path);
   EXPECT_NE(route, routes.end()) << path;
   EXPECT_EQ(route->method, "GET");
-  return route->handle({.method = "GET", .path = path});
+  return *route;
 }
 
-TEST(OperatorRoutes, TellHowTheOperatorIs) {
-  std::string not_ready = "still listing objects";
-  std::string snapshot;
-  const auto routes = OperatorRoutes({.metrics = [] { return std::string("up 1\n"); },
-                                      .not_ready = [&] { return not_ready; },
-                                      .snapshot = [&] { return snapshot; }});
-  EXPECT_EQ(Ask(routes, "/healthz").status, 200);
-  EXPECT_EQ(Ask(routes, "/metrics").body, "up 1\n");
-  EXPECT_EQ(Ask(routes, "/readyz").status, 503);
-  EXPECT_EQ(Ask(routes, "/readyz").body, "still listing objects\n");
-  not_ready.clear();
-  EXPECT_EQ(Ask(routes, "/readyz").status, 200);
+TEST(ProbeRoutes, TellABusyLoopFromOneThatHangs) {
+  struct Case {
+    std::string name;
+    Duration silent;
+    std::string not_ready;
+    int healthz;
+    int readyz;
+    std::string readyz_body;
+  };
+  const Case kCases[] = {
+      {"it moves", 0s, "", 200, 200, "ok\n"},
+      {"it does not know the cluster yet", 1s, "still listing objects", 200, 503,
+       "still listing objects\n"},
+      {"a plan that takes long", 30s, "", 200, 200, "ok\n"},
+      {"it hangs", 31s, "", 503, 503, "the control loop has not moved for 31 s\n"},
+      {"it hung before it was ready", 90s, "still listing objects", 503, 503,
+       "the control loop has not moved for 90 s\n"},
+  };
+  for (const Case& c : kCases) {
+    SCOPED_TRACE(c.name);
+    const TimePoint at{1h};
+    const auto routes = ProbeRoutes([&] { return Pulse{.at = at, .not_ready = c.not_ready}; },
+                                    [&] { return at + c.silent; });
+    EXPECT_EQ(routes.size(), 2u);
+    EXPECT_EQ(RouteOf(routes, "/healthz").handle({}).status, c.healthz);
+    EXPECT_EQ(RouteOf(routes, "/readyz").handle({}).status, c.readyz);
+    EXPECT_EQ(RouteOf(routes, "/readyz").handle({}).body, c.readyz_body);
+  }
+}
+
+class TextRoutesTest : public testing::Test {
+ protected:
+  ServerResponse Ask(const std::vector<HttpRoute>& routes, const std::string& path) {
+    ServerResponse got{.status = 0};
+    RouteOf(routes, path).handle_later({}, [&](ServerResponse answer) { got = std::move(answer); });
+    loop_.RunFor(1s);
+    return got;
+  }
+
+  SimEventLoop loop_;
+  std::string text_;
+  CachedText cached_{loop_, 1s, [this](auto done) { done(text_); }};
+};
+
+TEST_F(TextRoutesTest, MetricsAreForThoseWhoAreLetIn) {
+  const auto open = MetricsRoutes(cached_, nullptr);
+  text_ = "up 1\n";
+  EXPECT_EQ(Ask(open, "/metrics").body, "up 1\n");
+  EXPECT_EQ(Ask(open, "/metrics").content_type, "text/plain; version=0.0.4; charset=utf-8");
+  EXPECT_FALSE(RouteOf(open, "/metrics").admit_later);
+  EXPECT_TRUE(RouteOf(open, "/metrics").large);
+  EXPECT_EQ(open.size(), 1u);
+
+  const auto guarded = MetricsRoutes(cached_, [](std::string_view token, const auto& done) {
+    done(token == "prometheus" ? Access::kGranted : Access::kUnknown);
+  });
+  Access access = Access::kGranted;
+  RouteOf(guarded, "/metrics").admit_later("guess", [&](Access decided) { access = decided; });
+  EXPECT_EQ(access, Access::kUnknown);
+}
+
+TEST_F(TextRoutesTest, TheSnapshotIsWhatWasPlannedLast) {
+  const auto routes = DebugRoutes(cached_);
   EXPECT_EQ(Ask(routes, "/debug/snapshot").status, 404);
-  snapshot = "{}";
+  text_ = "{}";
   EXPECT_EQ(Ask(routes, "/debug/snapshot").body, "{}");
+  EXPECT_EQ(Ask(routes, "/debug/snapshot").status, 200);
+  EXPECT_TRUE(RouteOf(routes, "/debug/snapshot").large);
 }
 
 }  // namespace

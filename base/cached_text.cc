@@ -1,0 +1,34 @@
+#include "base/cached_text.h"
+
+#include <utility>
+
+namespace pliant {
+
+CachedText::CachedText(EventLoop& loop, Duration life,
+                       std::function<void(std::function<void(std::string)>)> make)
+    : loop_(loop), life_(life), make_(std::move(make)) {}
+
+void CachedText::Get(Done done) {
+  if (text_ && !making_ && loop_.Now() - begun_ < life_) {
+    const auto text = text_;  // `done` may ask again
+    done(*text);
+    return;
+  }
+  waiting_.push_back(std::move(done));
+  if (std::exchange(making_, true)) return;
+  begun_ = loop_.Now();
+  make_([this, &loop = loop_, alive = std::weak_ptr(alive_)](std::string text) {
+    loop.Post([this, alive, text = std::move(text)]() mutable {
+      if (alive.lock()) Take(std::move(text));
+    });
+  });
+}
+
+void CachedText::Take(std::string text) {
+  text_ = std::make_shared<const std::string>(std::move(text));
+  making_ = false;
+  const auto made = text_;
+  for (const Done& done : std::exchange(waiting_, {})) done(*made);
+}
+
+}  // namespace pliant

@@ -1,0 +1,22 @@
+#include "base/listen_address.h"
+
+#include <charconv>
+
+namespace pliant {
+
+Result<ListenAddress> ParseListenAddress(const std::string& text) {
+  ListenAddress address;
+  const std::size_t colon = text.rfind(':');
+  const auto wrong = [&text] { return Invalid("\"" + text + "\" is not of the form host:port"); };
+  if (colon == std::string::npos) return wrong();
+  const char* end = text.data() + text.size();
+  const auto parsed = std::from_chars(text.data() + colon + 1, end, address.port);
+  if (parsed.ec != std::errc{} || parsed.ptr != end) return wrong();
+  address.host = text.substr(0, colon);
+  if (address.host.starts_with('[') && address.host.ends_with(']')) {
+    address.host = address.host.substr(1, address.host.size() - 2);
+  }
+  return address;
+}
+
+}  // namespace pliant

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string_view>
+
+#include "base/event_loop.h"
+#include "base/http_server.h"
+
+namespace pliant::web {
+
+using TokenHash = std::array<unsigned char, 32>;  // SHA-256
+
+TokenHash HashOf(std::string_view token);
+
+// What was decided of tokens, for a short time: a token that is revoked is let in for that long.
+class AccessCache {
+ public:
+  static constexpr Duration kGrantedFor = std::chrono::seconds(60);
+  static constexpr Duration kRefusedFor = std::chrono::seconds(10);
+  static constexpr std::size_t kEntriesMax = 128;
+
+  std::optional<Access> Find(const TokenHash& token, TimePoint now) const;
+  // A refusal never takes the place of a grant: guessed tokens push out nobody.
+  void Put(const TokenHash& token, Access access, TimePoint now);
+  std::size_t size() const { return entries_.size(); }
+
+ private:
+  struct Entry {
+    Access access;
+    TimePoint until;
+  };
+  std::map<TokenHash, Entry> entries_;
+};
+
+}  // namespace pliant::web

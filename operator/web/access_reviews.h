@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/event_loop.h"
+#include "base/http_server.h"
+#include "operator/controller/workers.h"
+#include "operator/kube/kube_error.h"
+#include "operator/web/access_cache.h"
+
+namespace pliant::web {
+
+// Decides by the API server who is let in. Tokens are neither kept nor logged. Everything on the
+// thread of `loop`, which outlives this.
+class AccessReviews {
+ public:
+  static constexpr std::size_t kUnderWayMax = 32;
+  using Review = std::function<kube::KubeResult<Access>(const std::string& token)>;
+
+  // `review` asks the server, and blocks; it is called by `run`.
+  AccessReviews(EventLoop& loop, controller::Executor run, Review review);
+  AccessReviews(const AccessReviews&) = delete;
+  AccessReviews& operator=(const AccessReviews&) = delete;
+
+  // `done` is called now or later.
+  void Ask(std::string_view token, std::function<void(Access)> done);
+
+ private:
+  void Take(const TokenHash& token, const kube::KubeResult<Access>& decided);
+
+  EventLoop& loop_;
+  const controller::Executor run_;
+  const Review review_;
+  AccessCache cache_;
+  std::map<TokenHash, std::vector<std::function<void(Access)>>> under_way_;
+  bool failing_ = false;  // the last review; logged once
+  // What comes after this object is gone is dropped. Last: gone first.
+  const std::shared_ptr<const bool> alive_ = std::make_shared<const bool>(true);
+};
+
+}  // namespace pliant::web

@@ -1,0 +1,137 @@
+#include "operator/web/servers.h"
+
+#include <thread>
+#include <utility>
+
+#include "base/cached_text.h"
+#include "base/real_event_loop.h"
+#include "operator/web/loop_pulse.h"
+#include "operator/web/routes.h"
+
+namespace pliant::web {
+namespace {
+
+// A few scrapers, and a person who looks.
+constexpr std::size_t kConnectionsMax = 16;
+// Kubelet has one at a time; a little more for those who look by hand.
+constexpr std::size_t kProbeConnectionsMax = 16;
+constexpr Duration kTextLife = std::chrono::seconds(1);
+constexpr int kReviewers = 2;
+constexpr const char* kLoopback = "127.0.0.1";
+
+// Servers on a thread of their own.
+class Side {
+ public:
+  ~Side() { End(); }
+
+  void End() {
+    if (!thread_.joinable()) return;
+    loop_.Post([this] {
+      servers_.clear();
+      loop_.Stop();
+    });
+    thread_.join();
+  }
+
+  // Before Begin. The port.
+  Result<std::uint16_t> Listen(HttpServerOptions options, std::vector<HttpRoute> routes) {
+    ASSIGN_OR_RETURN(auto server, HttpServer::Listen(loop_, std::move(options), std::move(routes)));
+    servers_.push_back(std::move(server));
+    return servers_.back()->port();
+  }
+  void Begin() {
+    thread_ = std::jthread([this] { loop_.Run(); });
+  }
+  EventLoop& loop() { return loop_; }
+
+ private:
+  RealEventLoop loop_;
+  std::vector<std::unique_ptr<HttpServer>> servers_;  // loop's thread only, once that runs
+  std::jthread thread_;                               // last: joined before the rest is destroyed
+};
+
+// Takes what it needs on the control loop, and writes the text on `loop`.
+std::function<void(std::function<void(std::string)>)> ByWayOf(EventLoop& control, EventLoop& loop,
+                                                              TextSource source) {
+  return [&control, &loop, source = std::move(source)](std::function<void(std::string)> done) {
+    control.Post([&loop, source, done = std::move(done)] {
+      loop.Post([write = source(), done] { done(write()); });
+    });
+  };
+}
+
+}  // namespace
+
+class Servers::Impl {
+ public:
+  Impl(EventLoop& control, const Sources& sources)
+      : pulse_(control, sources.not_ready),
+        metrics_(side_.loop(), kTextLife, ByWayOf(control, side_.loop(), sources.metrics)),
+        snapshot_(side_.loop(), kTextLife, ByWayOf(control, side_.loop(), sources.snapshot)) {}
+
+  ~Impl() {
+    // Then nobody asks any more for what is destroyed next.
+    probes_.End();
+    side_.End();
+  }
+
+  Status Start(ServersOptions options) {
+    ASSIGN_OR_RETURN(probes_port,
+                     probes_.Listen({.name = "probes",
+                                     .address = std::move(options.probes.host),
+                                     .port = options.probes.port,
+                                     .connections_max = kProbeConnectionsMax},
+                                    ProbeRoutes([this] { return pulse_.last(); }, &MonotonicNow)));
+    decltype(HttpRoute::admit_later) admit;
+    if (options.review_metrics) {
+      reviewers_.emplace(kReviewers);
+      reviews_.emplace(side_.loop(), reviewers_->executor(), std::move(options.review_metrics));
+      admit = [this](std::string_view token, std::function<void(Access)> done) {
+        reviews_->Ask(token, std::move(done));
+      };
+    }
+    ASSIGN_OR_RETURN(metrics_port, side_.Listen({.name = "metrics",
+                                                 .address = std::move(options.metrics.host),
+                                                 .port = options.metrics.port,
+                                                 .tls = std::move(options.metrics_tls),
+                                                 .connections_max = kConnectionsMax},
+                                                MetricsRoutes(metrics_, std::move(admit))));
+    ASSIGN_OR_RETURN(debug_port, side_.Listen({.name = "debug",
+                                               .address = kLoopback,
+                                               .port = options.debug_port,
+                                               .connections_max = kConnectionsMax},
+                                              DebugRoutes(snapshot_)));
+    probes_.Begin();
+    side_.Begin();
+    return {};
+  }
+
+  std::uint16_t probes_port = 0;
+  std::uint16_t metrics_port = 0;
+  std::uint16_t debug_port = 0;
+
+ private:
+  LoopPulse pulse_;  // synchronises itself
+  Side side_;        // of metrics and the debugger's view
+  // On its thread, as are the reviews.
+  CachedText metrics_;
+  CachedText snapshot_;
+  std::optional<AccessReviews> reviews_;
+  std::optional<controller::Workers> reviewers_;
+  Side probes_;
+};
+
+Result<std::unique_ptr<Servers>> Servers::Start(EventLoop& control, ServersOptions options,
+                                                const Sources& sources) {
+  auto impl = std::make_unique<Impl>(control, sources);
+  RETURN_IF_ERROR(impl->Start(std::move(options)));
+  return std::unique_ptr<Servers>(new Servers(std::move(impl)));
+}
+
+Servers::Servers(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Servers::~Servers() = default;
+std::uint16_t Servers::probes_port() const { return impl_->probes_port; }
+std::uint16_t Servers::metrics_port() const { return impl_->metrics_port; }
+std::uint16_t Servers::debug_port() const { return impl_->debug_port; }
+
+}  // namespace pliant::web
