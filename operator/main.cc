@@ -167,10 +167,7 @@ int Run(OperatorOptions options) {
                                .action = "Plan",
                                .note = event.note});
                         }},
-       .connect = [make = kube::TransportsToMany(library)](const std::string& server,
-                                                           const std::string& ca_certificate) {
-         return make({.server = server, .certificate_authority = {.text = ca_certificate}});
-       }});
+       .connect = controller::ConnectBy(kube::TransportsToMany(library))});
 
   const auto server = HttpServer::Listen(
       loop, {.name = "operator", .address = options.http_host, .port = options.http_port},

@@ -78,4 +78,12 @@ Result<Progress> HttpCoordinatorClient::GetProgress(const CoordinatorAddress& ad
   return Call(address, {.method = kube::HttpMethod::kGet, .target = "/v1/progress"});
 }
 
+HttpCoordinatorClient::Connect ConnectBy(kube::TransportMaker make) {
+  return [make = std::move(make)](const std::string& server, const std::string& ca_certificate) {
+    return make({.server = server,
+                 .certificate_authority = {.text = ca_certificate, .file = ""},
+                 .tls_1_3_only = true});
+  };
+}
+
 }  // namespace pliant::controller

@@ -8,7 +8,7 @@
 
 #include "operator/controller/coordinator_client.h"
 #include "operator/controller/credentials.h"
-#include "operator/kube/http_transport.h"
+#include "operator/kube/transports.h"
 
 namespace pliant::controller {
 
@@ -42,5 +42,8 @@ class HttpCoordinatorClient final : public CoordinatorClient {
   };
   std::map<std::string, Link> links_;
 };
+
+// Connects by `make`. TLS 1.3 only: both ends are ours.
+HttpCoordinatorClient::Connect ConnectBy(kube::TransportMaker make);
 
 }  // namespace pliant::controller

@@ -104,7 +104,7 @@ std::string TlsRefusal::Get() const {
 }
 
 Status ClientTls::Apply(SSL_CTX* context, TlsRefusal& refusal) const {
-  SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
+  SSL_CTX_set_min_proto_version(context, config_.tls_1_3_only ? TLS1_3_VERSION : TLS1_2_VERSION);
   // No second handshake on a connection that carries requests: `refusal` may be gone by then.
   SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION);
   RETURN_IF_ERROR(TrustOnly(context, config_.certificate_authority));

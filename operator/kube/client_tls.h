@@ -30,7 +30,8 @@ class TlsRefusal {
 };
 
 // Gives OpenSSL contexts the trust and the identity of a Config: the configured certificate
-// authority and nothing else, TLS 1.2 or newer, the client's certificate if there is one.
+// authority and nothing else, TLS 1.2 or newer (or 1.3 only), the client's certificate if there is
+// one.
 class ClientTls {
  public:
   explicit ClientTls(const Config& config) : config_(config) {}

@@ -12,7 +12,7 @@
 #include "base/real_event_loop.h"
 #include "base/secret.h"
 #include "operator/controller/http_coordinator_client.h"
-#include "operator/kube/transports.h"
+#include "tests/unit/tls_listener.h"
 
 namespace pliant::controller {
 namespace {
@@ -73,12 +73,7 @@ class CoordinatorClientTest : public testing::TestWithParam<kube::TransportKind>
     return {.host = "127.0.0.1", .job_uid = uid, .port = port_};
   }
 
-  // As the operator does.
-  const HttpCoordinatorClient::Connect connect_ = [make = kube::TransportsToMany(GetParam())](
-                                                      const std::string& server,
-                                                      const std::string& ca_certificate) {
-    return make({.server = server, .certificate_authority = {.text = ca_certificate}});
-  };
+  const HttpCoordinatorClient::Connect connect_ = ConnectBy(kube::TransportsToMany(GetParam()));
   MasterKeys keys_;
   std::filesystem::path folder_;
   RealEventLoop loop_;
@@ -123,6 +118,19 @@ TEST_P(CoordinatorClientTest, AnotherJobsTokenIsRefused) {
   const auto progress = client.GetProgress(Address("uid-2"));
   ASSERT_FALSE(progress);
   EXPECT_EQ(progress.error().code, ErrorCode::kDenied);
+}
+
+TEST_P(CoordinatorClientTest, SpeaksNoOlderTls) {
+  HttpCoordinatorClient client(keys_, connect_);
+  for (const int newest : {TLS1_2_VERSION, TLS1_3_VERSION}) {
+    const auto credentials = MakeJobCredentials(keys_, "uid-1", Now());
+    ASSERT_TRUE(credentials);
+    TlsListener coordinator(credentials->certificate, credentials->key, newest);
+    CoordinatorAddress address = Address();
+    address.port = coordinator.port();
+    EXPECT_EQ(client.GetProgress(address).error().code, ErrorCode::kUnavailable);
+    EXPECT_EQ(coordinator.Next().handshake, newest == TLS1_3_VERSION);
+  }
 }
 
 TEST_P(CoordinatorClientTest, TellsARefusedPlanFromOneThatIsNotUnderstood) {
