@@ -102,7 +102,9 @@ json CoordinatorSecret(const api::ObjectMeta& job, const JobCredentials& credent
 
 json LearnerSecret(const api::ObjectMeta& job, const JobCredentials& credentials) {
   return Secret(job, LearnerSecretName(job), kRoleLearner,
-                {{"ca.crt", credentials.ca_certificate}, {"token", credentials.learner_token}});
+                {{"ca.crt", credentials.ca_certificate},
+                 {"token", credentials.learner_token},
+                 {"peer-key", credentials.peer_key}});
 }
 
 json CoordinatorService(const api::ObjectMeta& job, std::int64_t term) {

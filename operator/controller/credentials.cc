@@ -168,6 +168,18 @@ Result<Certificate> MakeLeaf(EVP_PKEY* key, X509* authority, EVP_PKEY* authority
   return made;
 }
 
+std::string_view LabelOf(KeyUse use) {
+  switch (use) {
+    case KeyUse::kOperator:
+      return "/operator";
+    case KeyUse::kLearner:
+      return "/learner";
+    case KeyUse::kPeers:
+      return "/peers";
+  }
+  return "";
+}
+
 }  // namespace
 
 Result<MasterKeys> MakeMasterKeys(api::WallTime now) {
@@ -198,9 +210,8 @@ Status CheckMasterKeys(const MasterKeys& keys) {
   return {};
 }
 
-std::string JobToken(std::string_view master_key, std::string_view job_uid, TokenRole role) {
-  const std::string text =
-      std::string(job_uid) + (role == TokenRole::kOperator ? "/operator" : "/learner");
+std::string DeriveJobKey(std::string_view master_key, std::string_view job_uid, KeyUse use) {
+  const std::string text = std::string(job_uid) + std::string(LabelOf(use));
   std::array<unsigned char, EVP_MAX_MD_SIZE> mac;
   unsigned int size = 0;
   HMAC(EVP_sha256(), master_key.data(), static_cast<int>(master_key.size()),
@@ -217,8 +228,9 @@ Result<JobCredentials> MakeJobCredentials(const MasterKeys& keys, std::string_vi
                    MakeLeaf(key.get(), authority.get(), authority_key.get(), now));
   JobCredentials credentials{
       .ca_certificate = keys.ca_certificate,
-      .operator_token = JobToken(keys.master_key, job_uid, TokenRole::kOperator),
-      .learner_token = JobToken(keys.master_key, job_uid, TokenRole::kLearner)};
+      .operator_token = DeriveJobKey(keys.master_key, job_uid, KeyUse::kOperator),
+      .learner_token = DeriveJobKey(keys.master_key, job_uid, KeyUse::kLearner),
+      .peer_key = DeriveJobKey(keys.master_key, job_uid, KeyUse::kPeers)};
   ASSIGN_OR_RETURN(credentials.certificate, ToPem(leaf.get()));
   ASSIGN_OR_RETURN(credentials.key, ToPem(key.get()));
   return credentials;

@@ -25,9 +25,10 @@ struct JobCredentials {
   std::string key;
   std::string operator_token;
   std::string learner_token;
+  std::string peer_key;  // of its learners among themselves; the coordinator does not have it
 };
 
-enum class TokenRole { kOperator, kLearner };
+enum class KeyUse { kOperator, kLearner, kPeers };
 
 // New ones, from the system's source of randomness. Valid for twenty years from `now` on: nobody
 // renews them.
@@ -35,8 +36,9 @@ Result<MasterKeys> MakeMasterKeys(api::WallTime now);
 // kInvalid, with what is wrong, unless they can be used.
 Status CheckMasterKeys(const MasterKeys& keys);
 
-// Lower-case hex HMAC-SHA256 of "<uid>/operator" or "<uid>/learner".
-std::string JobToken(std::string_view master_key, std::string_view job_uid, TokenRole role);
+// Lower-case hex HMAC-SHA256 of "<uid>/operator", "<uid>/learner" or "<uid>/peers": none of them
+// tells anything of another.
+std::string DeriveJobKey(std::string_view master_key, std::string_view job_uid, KeyUse use);
 
 // With a new key and certificate, which ends with its authority.
 Result<JobCredentials> MakeJobCredentials(const MasterKeys& keys, std::string_view job_uid,

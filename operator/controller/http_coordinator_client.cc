@@ -50,7 +50,7 @@ Result<Progress> HttpCoordinatorClient::Call(const CoordinatorAddress& address,
                                              kube::HttpRequest request) {
   ASSIGN_OR_RETURN(const std::shared_ptr<kube::HttpTransport> transport, TransportTo(address));
   request.headers["Authorization"] =
-      "Bearer " + JobToken(keys_.master_key, address.job_uid, TokenRole::kOperator);
+      "Bearer " + DeriveJobKey(keys_.master_key, address.job_uid, KeyUse::kOperator);
   // The transport checks the certificate against this name rather than the address.
   request.headers["Host"] = std::string(kCoordinatorHost);
   request.deadline = kDeadline;

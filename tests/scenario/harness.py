@@ -23,6 +23,7 @@ NAME = "coordinator.pliant.internal"
 UID = "00000000-aaaa-bbbb-cccc-000000000001"
 SAMPLES = range(250)  # of toy-learner
 TOKENS = {"operator": "0123abcd" * 8, "learner": "89ef4567" * 8}
+PEER_KEY = "45670123" * 8
 
 
 class Stalled(AssertionError):
@@ -126,6 +127,7 @@ class Job:
         make_certificates(self.secret)
         for role, token in TOKENS.items():
             (self.secret / f"{role}-token").write_text(token)
+        (self.secret / "peer-key").write_text(PEER_KEY)
         self.program = program or [str(BIN / "toy-learner")]
         self.pace_file = self.folder / "pace"
         self.shard_milliseconds = shard_milliseconds
@@ -193,6 +195,7 @@ class Job:
             "PLIANT_JOB_UID": UID,
             "PLIANT_TERM": "1",
             "PLIANT_TOKEN_FILE": str(self.secret / "learner-token"),
+            "PLIANT_PEER_KEY_FILE": str(self.secret / "peer-key"),
             "PLIANT_TLS_DIR": str(self.secret),
             "PLIANT_MAX_LEARNERS": "4",
             "PLIANT_CHECKPOINT_EVERY_STEPS": "20",

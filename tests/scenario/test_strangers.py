@@ -172,6 +172,19 @@ class StrangersTest(ScenarioTest):
         learner.terminate()
         self.assertEqual(learner.exit_code(), 0, "it has nothing to finish")
 
+    def test_who_knows_the_token_alone_is_no_peer(self):
+        member = self.job.start_learner(0)
+        self.job.plan([member])
+        self.job.wait_for_members([member])
+        stranger = self.job.start_learner(1, PLIANT_PEER_KEY_FILE=str(self.job.secret / "learner-token"))
+        self.job.plan([member, stranger])
+        # The coordinator lets it in, its peer does not.
+        self.job.wait("it is turned away",
+                      lambda: member.logged("connection refused") or stranger.logged("connection refused"))
+        step = self.job.progress()["step"]
+        self.job.wait_for_step(step + 5)
+        self.assertEqual(self.job.progress()["membership"]["learners"], [member.name])
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

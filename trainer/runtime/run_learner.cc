@@ -265,7 +265,7 @@ int RunLearner(Program& program, const RunLearnerOptions& options) {
   if (environment.coordinator) {
     auto made = MakeTcpTransport(loop, {.self = self,
                                         .listen_ip = environment.pod_ip,
-                                        .token = environment.coordinator->token,
+                                        .peer_key = environment.coordinator->peer_key,
                                         .shared_memory_folder = environment.shared_memory_dir,
                                         .shared_memory = &shared_memory});
     if (!made) return refuse(made.error());

@@ -2,7 +2,10 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <openssl/bio.h>
 #include <openssl/pem.h>
@@ -15,6 +18,8 @@
 namespace pliant::controller {
 namespace {
 
+using testing::HasSubstr;
+using testing::Not;
 using Certificate = std::unique_ptr<X509, decltype(&X509_free)>;
 
 Certificate Read(const std::string& pem) {
@@ -53,13 +58,36 @@ TEST(Credentials, ACoordinatorIsKnownByItsFixedName) {
   EXPECT_FALSE(Verifies(others->ca_certificate, job->certificate, "coordinator.pliant.internal"));
 }
 
-TEST(Credentials, TokensFollowFromKeyUidAndRole) {
+TEST(Credentials, KeysFollowFromMasterKeyUidAndUse) {
   // printf 'u1/operator' | openssl dgst -sha256 -hmac 00
-  EXPECT_EQ(JobToken("00", "u1", TokenRole::kOperator),
+  EXPECT_EQ(DeriveJobKey("00", "u1", KeyUse::kOperator),
             "de6c7d23cdc2b6f2b23c98bee63c09672b5b3465edf338680586d13ac9721f52");
-  EXPECT_NE(JobToken("00", "u1", TokenRole::kOperator), JobToken("00", "u1", TokenRole::kLearner));
-  EXPECT_NE(JobToken("00", "u1", TokenRole::kOperator), JobToken("00", "u2", TokenRole::kOperator));
-  EXPECT_NE(JobToken("00", "u1", TokenRole::kOperator), JobToken("01", "u1", TokenRole::kOperator));
+  std::set<std::string> keys;
+  for (const char* master : {"00", "01"}) {
+    for (const char* uid : {"u1", "u2"}) {
+      for (const KeyUse use : {KeyUse::kOperator, KeyUse::kLearner, KeyUse::kPeers}) {
+        keys.insert(DeriveJobKey(master, uid, use));
+      }
+    }
+  }
+  EXPECT_EQ(keys.size(), 12U);
+}
+
+// A test of the values, so that one Secret given away by mistake is not all of them.
+TEST(Credentials, EachEndHoldsNoMoreThanItNeeds) {
+  const auto keys = MakeMasterKeys(At(0));
+  ASSERT_TRUE(keys);
+  const auto credentials = MakeJobCredentials(*keys, kUid, At(0));
+  ASSERT_TRUE(credentials) << credentials.error();
+  const std::string coordinators = CoordinatorSecret(NewJob().meta, *credentials).dump();
+  const std::string learners = LearnerSecret(NewJob().meta, *credentials).dump();
+  const auto derived = [&](KeyUse use) { return DeriveJobKey(keys->master_key, kUid, use); };
+  EXPECT_THAT(coordinators, HasSubstr(derived(KeyUse::kOperator)));
+  EXPECT_THAT(coordinators, HasSubstr(derived(KeyUse::kLearner)));
+  EXPECT_THAT(coordinators, Not(HasSubstr(derived(KeyUse::kPeers))));
+  EXPECT_THAT(learners, Not(HasSubstr(derived(KeyUse::kOperator))));
+  EXPECT_THAT(learners, HasSubstr(derived(KeyUse::kLearner)));
+  EXPECT_THAT(learners, HasSubstr(derived(KeyUse::kPeers)));
 }
 
 TEST(Credentials, KeysThatDoNotBelongTogetherAreRefused) {
@@ -84,7 +112,8 @@ TEST(CoordinatorObjects, HoldWhatTheContractSays) {
                                    .certificate = "CERT",
                                    .key = "KEY",
                                    .operator_token = "OP",
-                                   .learner_token = "LEARN"};
+                                   .learner_token = "LEARN",
+                                   .peer_key = "PEERS"};
   const auto secret = CoordinatorSecret(job.meta, credentials);
   EXPECT_EQ(secret.at("stringData"), nlohmann::json({{"ca.crt", "CA"},
                                                      {"tls.crt", "CERT"},
@@ -92,7 +121,8 @@ TEST(CoordinatorObjects, HoldWhatTheContractSays) {
                                                      {"operator-token", "OP"},
                                                      {"learner-token", "LEARN"}}));
   const auto learners = LearnerSecret(job.meta, credentials);
-  EXPECT_EQ(learners.at("stringData"), nlohmann::json({{"ca.crt", "CA"}, {"token", "LEARN"}}));
+  EXPECT_EQ(learners.at("stringData"),
+            nlohmann::json({{"ca.crt", "CA"}, {"token", "LEARN"}, {"peer-key", "PEERS"}}));
 
   const auto service = CoordinatorService(job.meta, 3);
   EXPECT_EQ(service.at("/spec/selector/pliant.dev~1term"_json_pointer), "3");
