@@ -98,6 +98,7 @@ void ReadStatus(Fields& fields, JobStatus& status) {
   });
   status.coordinator_term = LongCount(fields, "coordinatorTerm");
   status.coordinator_image = fields.String("coordinatorImage", "", 1024);
+  status.credentials_version = fields.Int("credentialsVersion", 1, 1, INT32_MAX);
   status.next_learner = Count(fields, "nextLearner");
   ReadProgress(fields, status);
   status.resizes = LongCount(fields, "resizes");
@@ -134,6 +135,8 @@ json EncodeStatus(const JobStatus& status) {
       {"entitlement", status.entitlement},
       {"coordinatorTerm", status.coordinator_term},
       {"coordinatorImage", OrNull(status.coordinator_image)},
+      {"credentialsVersion",
+       status.credentials_version > 1 ? json(status.credentials_version) : json()},
       {"nextLearner", status.next_learner},
       {"membershipId", OrNull(status.membership_id)},
       {"learnersAsked", status.learners_asked ? json(*status.learners_asked) : json()},

@@ -130,6 +130,7 @@ json CoordinatorPod(const api::ElasticTrainingJob& job, std::int64_t term, const
                     const PodDefaults& defaults) {
   json metadata = Metadata(job.meta, CoordinatorPodName(job.meta, term), kRoleCoordinator);
   metadata["labels"][std::string(kLabelTerm)] = std::to_string(term);
+  metadata["labels"][std::string(kLabelCredentials)] = std::to_string(kCredentialsVersion);
   if (defaults.scrape_annotations) {
     metadata["annotations"] = ScrapeAnnotations(kCoordinatorPlainPort);
   }

@@ -21,7 +21,7 @@ struct MasterKeys {
 // What the two Secrets of a job hold.
 struct JobCredentials {
   std::string ca_certificate;
-  std::string certificate;  // for the coordinator's fixed name
+  std::string certificate;  // the coordinator's
   std::string key;
   std::string operator_token;
   std::string learner_token;
@@ -40,8 +40,10 @@ Status CheckMasterKeys(const MasterKeys& keys);
 // tells anything of another.
 std::string DeriveJobKey(std::string_view master_key, std::string_view job_uid, KeyUse use);
 
-// With a new key and certificate, which ends with its authority.
+// With a new key and a certificate for CoordinatorHost, which ends with its authority. Of a job of
+// `version` 1 (kCredentialsVersion) it is also for the name of all coordinators: that is what the
+// learners of such a job ask for. kInvalid if `job_uid` cannot be part of a host name.
 Result<JobCredentials> MakeJobCredentials(const MasterKeys& keys, std::string_view job_uid,
-                                          api::WallTime now);
+                                          int version, api::WallTime now);
 
 }  // namespace pliant::controller

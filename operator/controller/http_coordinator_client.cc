@@ -52,7 +52,7 @@ Result<Progress> HttpCoordinatorClient::Call(const CoordinatorAddress& address,
   request.headers["Authorization"] =
       "Bearer " + DeriveJobKey(keys_.master_key, address.job_uid, KeyUse::kOperator);
   // The transport checks the certificate against this name rather than the address.
-  request.headers["Host"] = std::string(kCoordinatorHost);
+  request.headers["Host"] = CoordinatorHost(address.job_uid);
   request.deadline = kDeadline;
   request.body_bytes_max = kAnswerBytesMax;
   ASSIGN_OR_RETURN(const kube::HttpResponse response, transport->Send(request));

@@ -12,8 +12,9 @@
 
 namespace pliant::controller {
 
-// Talks to coordinators over TLS. Their certificates are checked against the operator's own
-// authority and one fixed name, so that neither DNS nor the address matters. Any thread.
+// Talks to coordinators over TLS. In the handshake each proves that it is of the job that is meant:
+// its certificate is of the operator's own authority and for CoordinatorHost, so that neither DNS
+// nor the address matters. Nothing, the job's token least of all, is sent before. Any thread.
 class HttpCoordinatorClient final : public CoordinatorClient {
  public:
   // Connects to a server such as "https://10.0.0.7:8443", trusting `ca_certificate` (PEM) alone.

@@ -52,6 +52,10 @@ std::string CoordinatorPodName(const api::ObjectMeta& job, std::int64_t term) {
   return NameWith(job, "-coordinator-" + std::to_string(term));
 }
 
+std::string CoordinatorHost(std::string_view job_uid) {
+  return Format("{}.{}", job_uid, kCoordinatorDomain);
+}
+
 std::string LearnerSecretName(const api::ObjectMeta& job) { return NameWith(job, "-learner"); }
 
 std::string LearnerPolicyName(const api::ObjectMeta& job) { return NameWith(job, "-learner"); }
@@ -72,6 +76,10 @@ std::optional<int> LearnerNumber(const api::Pod& pod) {
 
 std::optional<std::int64_t> CoordinatorTerm(const api::Pod& pod) {
   return NumberInLabel<std::int64_t>(pod, kLabelTerm);
+}
+
+bool NamesItsJob(const api::Pod& coordinator) {
+  return NumberInLabel<int>(coordinator, kLabelCredentials).value_or(1) >= kCredentialsVersion;
 }
 
 bool BelongsTo(const api::Pod& pod, std::string_view job_uid, std::string_view role) {

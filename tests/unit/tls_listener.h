@@ -25,7 +25,7 @@ class TlsListener {
  public:
   struct Heard {
     bool handshake = false;  // the client accepted the certificate and the protocol version
-    std::string text;        // what it sent first over the connection
+    std::string text;        // what it sent then, to the end of a request's header
     bool operator==(const Heard&) const = default;
     friend std::ostream& operator<<(std::ostream& out, const Heard& heard) {
       return out << (heard.handshake ? "a handshake, then \"" : "no handshake, \"") << heard.text
@@ -72,8 +72,9 @@ class TlsListener {
       if (!error) {
         heard.handshake = true;
         std::array<char, 4096> bytes;
-        const std::size_t count = stream.read_some(boost::asio::buffer(bytes), error);
-        heard.text.assign(bytes.data(), count);
+        while (!error && !heard.text.contains("\r\n\r\n")) {
+          heard.text.append(bytes.data(), stream.read_some(boost::asio::buffer(bytes), error));
+        }
       }
       const std::lock_guard lock(mutex_);
       heard_.push_back(std::move(heard));

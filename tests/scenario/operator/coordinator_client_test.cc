@@ -5,6 +5,7 @@
 #include <string>
 #include <thread>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -17,6 +18,10 @@
 namespace pliant::controller {
 namespace {
 
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
 api::WallTime Now() {
   return std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
 }
@@ -28,7 +33,7 @@ class CoordinatorClientTest : public testing::TestWithParam<kube::TransportKind>
     const auto keys = MakeMasterKeys(Now());
     ASSERT_TRUE(keys) << keys.error();
     keys_ = *keys;
-    const auto credentials = MakeJobCredentials(keys_, "uid-1", Now());
+    const auto credentials = MakeJobCredentials(keys_, "uid-1", kCredentialsVersion, Now());
     ASSERT_TRUE(credentials) << credentials.error();
     folder_ = std::filesystem::temp_directory_path() /
               ("pliant-coordinator-client-" + std::to_string(getpid()));
@@ -93,7 +98,7 @@ INSTANTIATE_TEST_SUITE_P(Libraries, CoordinatorClientTest,
                                                                               : "Libcurl";
                          });
 
-TEST_P(CoordinatorClientTest, TalksToACoordinatorByItsFixedName) {
+TEST_P(CoordinatorClientTest, TalksToACoordinatorByTheNameOfItsJob) {
   HttpCoordinatorClient client(keys_, connect_);
   const auto progress = client.GetProgress(Address());
   ASSERT_TRUE(progress) << progress.error();
@@ -113,17 +118,33 @@ TEST_P(CoordinatorClientTest, TrustsNoOtherAuthority) {
   EXPECT_EQ(progress.error().code, ErrorCode::kUnavailable);
 }
 
+// A token that was sent is given away, whatever the answer: so the handshake itself has to fail.
 TEST_P(CoordinatorClientTest, AnotherJobsTokenIsRefused) {
   HttpCoordinatorClient client(keys_, connect_);
-  const auto progress = client.GetProgress(Address("uid-2"));
-  ASSERT_FALSE(progress);
-  EXPECT_EQ(progress.error().code, ErrorCode::kDenied);
+  for (const int version : {1, kCredentialsVersion}) {
+    const auto credentials = MakeJobCredentials(keys_, "uid-1", version, Now());
+    ASSERT_TRUE(credentials) << credentials.error();
+    TlsListener coordinator(credentials->certificate, credentials->key);
+    const auto call = [&](const std::string& uid) {
+      CoordinatorAddress address = Address(uid);
+      address.port = coordinator.port();
+      return client.GetProgress(address).error();
+    };
+    const Error refused = call("uid-2");
+    EXPECT_EQ(refused.code, ErrorCode::kUnavailable);
+    EXPECT_THAT(refused.message, HasSubstr("not for this host name"));
+    EXPECT_EQ(coordinator.Next(), TlsListener::Heard{}) << "version " << version;
+    // To whom it is meant for it is sent.
+    call("uid-1");
+    EXPECT_THAT(coordinator.Next().text,
+                AllOf(StartsWith("GET /v1/progress"), HasSubstr(credentials->operator_token)));
+  }
 }
 
 TEST_P(CoordinatorClientTest, SpeaksNoOlderTls) {
   HttpCoordinatorClient client(keys_, connect_);
   for (const int newest : {TLS1_2_VERSION, TLS1_3_VERSION}) {
-    const auto credentials = MakeJobCredentials(keys_, "uid-1", Now());
+    const auto credentials = MakeJobCredentials(keys_, "uid-1", kCredentialsVersion, Now());
     ASSERT_TRUE(credentials);
     TlsListener coordinator(credentials->certificate, credentials->key, newest);
     CoordinatorAddress address = Address();

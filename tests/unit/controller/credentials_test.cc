@@ -13,11 +13,13 @@
 #include <openssl/x509v3.h>
 
 #include "operator/controller/coordinator_objects.h"
+#include "tests/unit/certificate_names.h"
 #include "tests/unit/controller/job_fixture.h"
 
 namespace pliant::controller {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 using Certificate = std::unique_ptr<X509, decltype(&X509_free)>;
@@ -44,18 +46,46 @@ bool Verifies(const std::string& ca, const std::string& leaf, const char* host) 
   return X509_verify_cert(context.get()) == 1;
 }
 
-TEST(Credentials, ACoordinatorIsKnownByItsFixedName) {
+constexpr const char* kHost = "1a2b3c4d-0000.coordinator.pliant.internal";
+constexpr const char* kHostOfAll = "coordinator.pliant.internal";
+
+TEST(Credentials, ACoordinatorIsKnownByTheNameOfItsJob) {
   const auto now = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
   const auto keys = MakeMasterKeys(now);
   ASSERT_TRUE(keys) << keys.error();
   EXPECT_TRUE(CheckMasterKeys(*keys));
-  const auto job = MakeJobCredentials(*keys, kUid, now);
+  const auto job = MakeJobCredentials(*keys, kUid, kCredentialsVersion, now);
   ASSERT_TRUE(job) << job.error();
-  EXPECT_TRUE(Verifies(job->ca_certificate, job->certificate, "coordinator.pliant.internal"));
-  EXPECT_FALSE(Verifies(job->ca_certificate, job->certificate, "10.0.0.7"));
+  EXPECT_TRUE(Verifies(job->ca_certificate, job->certificate, kHost));
+  for (const char* other : {"5e6f7a8b-0000.coordinator.pliant.internal", kHostOfAll,
+                            "pliant coordinator", "10.0.0.7"}) {
+    EXPECT_FALSE(Verifies(job->ca_certificate, job->certificate, other)) << other;
+  }
   const auto others = MakeMasterKeys(now);
   ASSERT_TRUE(others);
-  EXPECT_FALSE(Verifies(others->ca_certificate, job->certificate, "coordinator.pliant.internal"));
+  EXPECT_FALSE(Verifies(others->ca_certificate, job->certificate, kHost));
+}
+
+TEST(Credentials, OfAnOlderJobTheCoordinatorHasTheNameThatItsLearnersKnowToo) {
+  const auto keys = MakeMasterKeys(At(0));
+  ASSERT_TRUE(keys);
+  const auto names_of = [&](int version) {
+    return NamesOf(MakeJobCredentials(*keys, kUid, version, At(0))->certificate);
+  };
+  EXPECT_THAT(names_of(1), ElementsAre(kHost, kHostOfAll));
+  EXPECT_THAT(names_of(2), ElementsAre(kHost));
+}
+
+TEST(Credentials, AUidThatIsNoPartOfAHostNameIsRefused) {
+  const auto keys = MakeMasterKeys(At(0));
+  ASSERT_TRUE(keys);
+  for (const std::string& uid : {std::string(), std::string("a,DNS:b"), std::string("a.b"),
+                                 std::string("*"), std::string(64, 'a'), std::string("a\0b", 3)}) {
+    const auto made = MakeJobCredentials(*keys, uid, kCredentialsVersion, At(0));
+    ASSERT_FALSE(made) << uid;
+    EXPECT_EQ(made.error().code, ErrorCode::kInvalid);
+  }
+  EXPECT_TRUE(MakeJobCredentials(*keys, std::string(63, 'a'), kCredentialsVersion, At(0)));
 }
 
 TEST(Credentials, KeysFollowFromMasterKeyUidAndUse) {
@@ -77,7 +107,7 @@ TEST(Credentials, KeysFollowFromMasterKeyUidAndUse) {
 TEST(Credentials, EachEndHoldsNoMoreThanItNeeds) {
   const auto keys = MakeMasterKeys(At(0));
   ASSERT_TRUE(keys);
-  const auto credentials = MakeJobCredentials(*keys, kUid, At(0));
+  const auto credentials = MakeJobCredentials(*keys, kUid, kCredentialsVersion, At(0));
   ASSERT_TRUE(credentials) << credentials.error();
   const std::string coordinators = CoordinatorSecret(NewJob().meta, *credentials).dump();
   const std::string learners = LearnerSecret(NewJob().meta, *credentials).dump();
@@ -137,6 +167,7 @@ TEST(CoordinatorObjects, HoldWhatTheContractSays) {
   EXPECT_EQ(pod["metadata"]["annotations"]["prometheus.io/port"], "9090");
   EXPECT_EQ(pod.at("/metadata/name"_json_pointer), "digits-1a2b3-coordinator-3");
   EXPECT_EQ(pod.at("/metadata/labels/pliant.dev~1term"_json_pointer), "3");
+  EXPECT_EQ(pod.at("/metadata/labels/pliant.dev~1credentials"_json_pointer), "2");
   EXPECT_EQ(pod.at("/spec/priorityClassName"_json_pointer), "low");
   const auto& container = pod.at("/spec/containers/0"_json_pointer);
   EXPECT_EQ(container.at("image"), "pliant:1");
