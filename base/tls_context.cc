@@ -2,6 +2,9 @@
 
 #include <utility>
 
+#include <openssl/ssl.h>
+
+#include "base/check.h"
 #include "base/file.h"
 #include "base/log.h"
 
@@ -10,9 +13,12 @@ namespace {
 
 namespace ssl = boost::asio::ssl;
 
-constexpr auto kOptions = ssl::context::default_workarounds | ssl::context::no_sslv2 |
-                          ssl::context::no_sslv3 | ssl::context::no_tlsv1 |
-                          ssl::context::no_tlsv1_1 | ssl::context::no_compression;
+std::shared_ptr<ssl::context> NewContext(ssl::context::method method) {
+  auto context = std::make_shared<ssl::context>(method);
+  CHECK(SSL_CTX_set_min_proto_version(context->native_handle(), TLS1_3_VERSION) == 1,
+        "OpenSSL speaks TLS 1.3");
+  return context;
+}
 
 }  // namespace
 
@@ -55,24 +61,20 @@ std::string ServerTlsContext::Name() const {
 }
 
 Result<std::shared_ptr<ssl::context>> ServerTlsContext::Make(const TlsPem& pem) {
-  auto context = std::make_shared<ssl::context>(ssl::context::tls_server);
+  auto context = NewContext(ssl::context::tls_server);
   boost::system::error_code error;
-  context->set_options(kOptions | ssl::context::single_dh_use, error);
-  if (!error) context->use_certificate_chain(boost::asio::buffer(pem.certificate), error);
+  context->use_certificate_chain(boost::asio::buffer(pem.certificate), error);
   if (error) return Invalid("the certificate is no PEM certificate: " + error.message());
   context->use_private_key(boost::asio::buffer(pem.key), ssl::context::pem, error);
   if (error) return Invalid("the key does not fit the certificate: " + error.message());
-  // A renegotiation costs the server more than the client.
-  SSL_CTX_set_options(context->native_handle(), SSL_OP_NO_RENEGOTIATION);
   return context;
 }
 
 Result<std::shared_ptr<ssl::context>> MakeClientTlsContext(const std::filesystem::path& ca_file) {
   ASSIGN_OR_RETURN(const std::string ca, ReadFile(ca_file));
-  auto context = std::make_shared<ssl::context>(ssl::context::tls_client);
+  auto context = NewContext(ssl::context::tls_client);
   boost::system::error_code error;
-  context->set_options(kOptions, error);
-  if (!error) context->add_certificate_authority(boost::asio::buffer(ca), error);
+  context->add_certificate_authority(boost::asio::buffer(ca), error);
   if (error) {
     return Invalid(ca_file.string() + " is no PEM certificate: " + error.message());
   }

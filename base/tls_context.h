@@ -13,8 +13,10 @@
 
 namespace pliant {
 
-// A server's certificate and key, always as the files have them now. For the .cc files of servers
-// only: pulls asio in.
+// TLS between processes of ours: version 1.3 only, since no end is older. For the .cc files of
+// servers and clients only: pulls asio in.
+
+// A server's certificate and key, always as the files have them now.
 class ServerTlsContext {
  public:
   explicit ServerTlsContext(std::variant<TlsFiles, TlsPem> source) : source_(std::move(source)) {}

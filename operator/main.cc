@@ -201,10 +201,7 @@ int Run(OperatorOptions options) {
                                .action = "Plan",
                                .note = event.note});
                         }},
-       .connect = [make = kube::TransportsToMany(library)](const std::string& server,
-                                                           const std::string& ca_certificate) {
-         return make({.server = server, .certificate_authority = {.text = ca_certificate}});
-       }});
+       .connect = controller::ConnectBy(kube::TransportsToMany(library))});
 
   // Standbys review too; and few: who is known is not asked about again at once.
   kube::KubeClient reviews(**transport, *config,

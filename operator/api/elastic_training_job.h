@@ -144,6 +144,7 @@ struct JobStatus {
   std::optional<FrozenTraining> training;
   std::int64_t coordinator_term = 0;
   std::string coordinator_image;
+  int credentials_version = 1;  // how its coordinators prove which job they are of
   int next_learner = 0;
   // LearnerTemplate::hash of what was admitted, of which its learners were made. Empty: it was
   // never admitted, or by an operator that kept no hash.

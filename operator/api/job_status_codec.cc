@@ -102,6 +102,7 @@ void ReadStatus(Fields& fields, JobStatus& status) {
   });
   status.coordinator_term = LongCount(fields, "coordinatorTerm");
   status.coordinator_image = fields.String("coordinatorImage", "", 1024);
+  status.credentials_version = fields.Int("credentialsVersion", 1, 1, INT32_MAX);
   status.next_learner = fields.Int("nextLearner", 0, 0, kNextLearnerMost);
   status.admitted_template = fields.String("admittedTemplate", "", 64);
   ReadProgress(fields, status);
@@ -139,6 +140,8 @@ json EncodeStatus(const JobStatus& status) {
       {"entitlement", status.entitlement},
       {"coordinatorTerm", status.coordinator_term},
       {"coordinatorImage", OrNull(status.coordinator_image)},
+      {"credentialsVersion",
+       status.credentials_version > 1 ? json(status.credentials_version) : json()},
       {"nextLearner", status.next_learner},
       {"admittedTemplate", OrNull(status.admitted_template)},
       {"membershipId", OrNull(status.membership_id)},

@@ -209,8 +209,9 @@ kube::KubeStatus ActionRunner::Put(const kube::ResourceType& type, const json& o
 }
 
 kube::KubeStatus ActionRunner::Do(const PutSecrets&, const Batch& batch, BatchResult&) const {
-  ASSIGN_OR_RETURN(const JobCredentials credentials,
-                   MakeJobCredentials(keys_, batch.job.meta.uid, Now()));
+  ASSIGN_OR_RETURN(
+      const JobCredentials credentials,
+      MakeJobCredentials(keys_, batch.job.meta.uid, batch.job.status.credentials_version, Now()));
   RETURN_IF_ERROR(
       Put(kube::kSecrets, CoordinatorSecret(batch.job.meta, credentials), "stringData"));
   return Put(kube::kSecrets, LearnerSecret(batch.job.meta, credentials), "stringData");

@@ -109,7 +109,9 @@ json CoordinatorSecret(const api::ObjectMeta& job, const JobCredentials& credent
 
 json LearnerSecret(const api::ObjectMeta& job, const JobCredentials& credentials) {
   return Secret(job, LearnerSecretName(job), kRoleLearner,
-                {{"ca.crt", credentials.ca_certificate}, {"token", credentials.learner_token}});
+                {{"ca.crt", credentials.ca_certificate},
+                 {"token", credentials.learner_token},
+                 {"peer-key", credentials.peer_key}});
 }
 
 json CoordinatorService(const api::ObjectMeta& job, std::int64_t term) {
@@ -135,6 +137,7 @@ json CoordinatorPod(const api::ElasticTrainingJob& job, std::int64_t term, const
                     const PodDefaults& defaults) {
   json metadata = Metadata(job.meta, CoordinatorPodName(job.meta, term), kRoleCoordinator);
   metadata["labels"][std::string(kLabelTerm)] = std::to_string(term);
+  metadata["labels"][std::string(kLabelCredentials)] = std::to_string(kCredentialsVersion);
   if (defaults.scrape_annotations) {
     metadata["annotations"] = ScrapeAnnotations(kCoordinatorPlainPort);
   }

@@ -49,14 +49,24 @@ void LeadServiceTo(std::int64_t term, const JobView& view, std::vector<Action>& 
       PointService{.term = term, .resource_version = view.service->meta.resource_version});
 }
 
-}  // namespace
-
-const api::Pod* CurrentCoordinator(const JobView& view) {
+const api::Pod* NewestAlive(const JobView& view) {
   const auto found = std::ranges::find_if(view.coordinators, [&](const api::Pod& pod) {
     return CoordinatorTerm(pod) == view.job->status.coordinator_term && !pod.ended() &&
            !pod.deleting();
   });
   return found == view.coordinators.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+const api::Pod* CurrentCoordinator(const JobView& view) {
+  const api::Pod* newest = NewestAlive(view);
+  return newest != nullptr && NamesItsJob(*newest) ? newest : nullptr;
+}
+
+bool HasUnprovenCoordinator(const JobView& view) {
+  const api::Pod* newest = NewestAlive(view);
+  return newest != nullptr && !NamesItsJob(*newest);
 }
 
 CoordinatorOutcome DecideCoordinator(const JobView& view, bool needed, WallTime now) {
@@ -90,7 +100,10 @@ CoordinatorOutcome DecideCoordinator(const JobView& view, bool needed, WallTime 
   outcome.actions.emplace_back(PutNetworkPolicies{});
   LeadServiceTo(outcome.term, view, outcome.actions);
   outcome.actions.emplace_back(CreateCoordinator{outcome.term});
-  DeletePods(view, nullptr, "it does not answer", outcome.actions);
+  DeletePods(
+      view, nullptr,
+      HasUnprovenCoordinator(view) ? "its certificate does not name its job" : "it does not answer",
+      outcome.actions);
   return outcome;
 }
 

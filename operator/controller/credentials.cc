@@ -1,5 +1,6 @@
 #include "operator/controller/credentials.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <memory>
@@ -151,21 +152,42 @@ Result<Certificate> MakeAuthority(EVP_PKEY* key, api::WallTime now) {
   return made;
 }
 
+// `names` as OpenSSL's configuration has them: "DNS:a,DNS:b". The common name is nobody's host
+// name: there are clients that would take it for one.
 Result<Certificate> MakeLeaf(EVP_PKEY* key, X509* authority, EVP_PKEY* authority_key,
-                             api::WallTime now) {
-  const std::string host(kCoordinatorHost);
-  Certificate made = NewCertificate(host, key, now);
+                             const std::string& names, api::WallTime now) {
+  Certificate made = NewCertificate("pliant coordinator", key, now);
   const bool good =
       made && X509_set_issuer_name(made.get(), X509_get_subject_name(authority)) == 1 &&
       X509_set1_notAfter(made.get(), X509_get0_notAfter(authority)) == 1 &&
       AddExtension(made.get(), authority, NID_basic_constraints, "critical,CA:FALSE") &&
       AddExtension(made.get(), authority, NID_key_usage, "critical,digitalSignature") &&
       AddExtension(made.get(), authority, NID_ext_key_usage, "serverAuth") &&
-      AddExtension(made.get(), authority, NID_subject_alt_name, "DNS:" + host) &&
+      AddExtension(made.get(), authority, NID_subject_alt_name, names) &&
       AddExtension(made.get(), authority, NID_authority_key_identifier, "keyid") &&
       X509_sign(made.get(), authority_key, EVP_sha256()) > 0;
   if (!good) return std::unexpected(OpensslError("sign a coordinator's certificate"));
   return made;
+}
+
+bool IsHostLabel(std::string_view text) {
+  constexpr std::size_t kHostLabelMost = 63;
+  const auto allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-';
+  };
+  return !text.empty() && text.size() <= kHostLabelMost && std::ranges::all_of(text, allowed);
+}
+
+std::string_view LabelOf(KeyUse use) {
+  switch (use) {
+    case KeyUse::kOperator:
+      return "/operator";
+    case KeyUse::kLearner:
+      return "/learner";
+    case KeyUse::kPeers:
+      return "/peers";
+  }
+  return "";
 }
 
 }  // namespace
@@ -198,9 +220,8 @@ Status CheckMasterKeys(const MasterKeys& keys) {
   return {};
 }
 
-std::string JobToken(std::string_view master_key, std::string_view job_uid, TokenRole role) {
-  const std::string text =
-      std::string(job_uid) + (role == TokenRole::kOperator ? "/operator" : "/learner");
+std::string DeriveJobKey(std::string_view master_key, std::string_view job_uid, KeyUse use) {
+  const std::string text = std::string(job_uid) + std::string(LabelOf(use));
   std::array<unsigned char, EVP_MAX_MD_SIZE> mac;
   unsigned int size = 0;
   HMAC(EVP_sha256(), master_key.data(), static_cast<int>(master_key.size()),
@@ -209,16 +230,22 @@ std::string JobToken(std::string_view master_key, std::string_view job_uid, Toke
 }
 
 Result<JobCredentials> MakeJobCredentials(const MasterKeys& keys, std::string_view job_uid,
-                                          api::WallTime now) {
+                                          int version, api::WallTime now) {
+  if (!IsHostLabel(job_uid)) {
+    return Invalid("the job's uid '" + std::string(job_uid) + "' cannot be part of a host name");
+  }
+  std::string names = "DNS:" + CoordinatorHost(job_uid);
+  if (version < kCredentialsVersion) names += ",DNS:" + std::string(kCoordinatorDomain);
   ASSIGN_OR_RETURN(const Certificate authority, ReadCertificate(keys.ca_certificate));
   ASSIGN_OR_RETURN(const Key authority_key, ReadKey(keys.ca_key));
   ASSIGN_OR_RETURN(const Key key, MakeKey());
   ASSIGN_OR_RETURN(const Certificate leaf,
-                   MakeLeaf(key.get(), authority.get(), authority_key.get(), now));
+                   MakeLeaf(key.get(), authority.get(), authority_key.get(), names, now));
   JobCredentials credentials{
       .ca_certificate = keys.ca_certificate,
-      .operator_token = JobToken(keys.master_key, job_uid, TokenRole::kOperator),
-      .learner_token = JobToken(keys.master_key, job_uid, TokenRole::kLearner)};
+      .operator_token = DeriveJobKey(keys.master_key, job_uid, KeyUse::kOperator),
+      .learner_token = DeriveJobKey(keys.master_key, job_uid, KeyUse::kLearner),
+      .peer_key = DeriveJobKey(keys.master_key, job_uid, KeyUse::kPeers)};
   ASSIGN_OR_RETURN(credentials.certificate, ToPem(leaf.get()));
   ASSIGN_OR_RETURN(credentials.key, ToPem(key.get()));
   return credentials;

@@ -21,13 +21,14 @@ struct MasterKeys {
 // What the two Secrets of a job hold.
 struct JobCredentials {
   std::string ca_certificate;
-  std::string certificate;  // for the coordinator's fixed name
+  std::string certificate;  // the coordinator's
   std::string key;
   std::string operator_token;
   std::string learner_token;
+  std::string peer_key;  // of its learners among themselves; the coordinator does not have it
 };
 
-enum class TokenRole { kOperator, kLearner };
+enum class KeyUse { kOperator, kLearner, kPeers };
 
 // New ones, from the system's source of randomness. Valid for twenty years from `now` on: nobody
 // renews them.
@@ -35,11 +36,14 @@ Result<MasterKeys> MakeMasterKeys(api::WallTime now);
 // kInvalid, with what is wrong, unless they can be used.
 Status CheckMasterKeys(const MasterKeys& keys);
 
-// Lower-case hex HMAC-SHA256 of "<uid>/operator" or "<uid>/learner".
-std::string JobToken(std::string_view master_key, std::string_view job_uid, TokenRole role);
+// Lower-case hex HMAC-SHA256 of "<uid>/operator", "<uid>/learner" or "<uid>/peers": none of them
+// tells anything of another.
+std::string DeriveJobKey(std::string_view master_key, std::string_view job_uid, KeyUse use);
 
-// With a new key and certificate, which ends with its authority.
+// With a new key and a certificate for CoordinatorHost, which ends with its authority. Of a job of
+// `version` 1 (kCredentialsVersion) it is also for the name of all coordinators: that is what the
+// learners of such a job ask for. kInvalid if `job_uid` cannot be part of a host name.
 Result<JobCredentials> MakeJobCredentials(const MasterKeys& keys, std::string_view job_uid,
-                                          api::WallTime now);
+                                          int version, api::WallTime now);
 
 }  // namespace pliant::controller

@@ -50,9 +50,9 @@ Result<Progress> HttpCoordinatorClient::Call(const CoordinatorAddress& address,
                                              kube::HttpRequest request) {
   ASSIGN_OR_RETURN(const std::shared_ptr<kube::HttpTransport> transport, TransportTo(address));
   request.headers["Authorization"] =
-      "Bearer " + JobToken(keys_.master_key, address.job_uid, TokenRole::kOperator);
+      "Bearer " + DeriveJobKey(keys_.master_key, address.job_uid, KeyUse::kOperator);
   // The transport checks the certificate against this name rather than the address.
-  request.headers["Host"] = std::string(kCoordinatorHost);
+  request.headers["Host"] = CoordinatorHost(address.job_uid);
   request.deadline = kDeadline;
   request.body_bytes_max = kAnswerBytesMax;
   ASSIGN_OR_RETURN(const kube::HttpResponse response, transport->Send(request));
@@ -76,6 +76,14 @@ Result<Progress> HttpCoordinatorClient::PutPlan(const CoordinatorAddress& addres
 
 Result<Progress> HttpCoordinatorClient::GetProgress(const CoordinatorAddress& address) {
   return Call(address, {.method = kube::HttpMethod::kGet, .target = "/v1/progress"});
+}
+
+HttpCoordinatorClient::Connect ConnectBy(kube::TransportMaker make) {
+  return [make = std::move(make)](const std::string& server, const std::string& ca_certificate) {
+    return make({.server = server,
+                 .certificate_authority = {.text = ca_certificate, .file = ""},
+                 .tls_1_3_only = true});
+  };
 }
 
 }  // namespace pliant::controller

@@ -8,12 +8,13 @@
 
 #include "operator/controller/coordinator_client.h"
 #include "operator/controller/credentials.h"
-#include "operator/kube/http_transport.h"
+#include "operator/kube/transports.h"
 
 namespace pliant::controller {
 
-// Talks to coordinators over TLS. Their certificates are checked against the operator's own
-// authority and one fixed name, so that neither DNS nor the address matters. Any thread.
+// Talks to coordinators over TLS. In the handshake each proves that it is of the job that is meant:
+// its certificate is of the operator's own authority and for CoordinatorHost, so that neither DNS
+// nor the address matters. Nothing, the job's token least of all, is sent before. Any thread.
 class HttpCoordinatorClient final : public CoordinatorClient {
  public:
   // Connects to a server such as "https://10.0.0.7:8443", trusting `ca_certificate` (PEM) alone.
@@ -42,5 +43,8 @@ class HttpCoordinatorClient final : public CoordinatorClient {
   };
   std::map<std::string, Link> links_;
 };
+
+// Connects by `make`. TLS 1.3 only: both ends are ours.
+HttpCoordinatorClient::Connect ConnectBy(kube::TransportMaker make);
 
 }  // namespace pliant::controller

@@ -177,6 +177,7 @@ void Admit(const JobView& view, bool planned, const LifecycleOptions& options, W
   outcome.status.selector = LearnerSelector(view.job->meta);
   if (outcome.status.coordinator_image.empty()) {
     outcome.status.coordinator_image = options.coordinator_image;
+    outcome.status.credentials_version = kCredentialsVersion;
   }
 }
 

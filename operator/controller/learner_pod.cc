@@ -68,6 +68,7 @@ json Environment(const api::ElasticTrainingJob& job, const api::FrozenTraining& 
       Value("PLIANT_JOB_UID", job.meta.uid),
       Value("PLIANT_TERM", std::to_string(term)),
       Value("PLIANT_TOKEN_FILE", std::string(kSecretPath) + "/token"),
+      Value("PLIANT_PEER_KEY_FILE", std::string(kSecretPath) + "/peer-key"),
       Value("PLIANT_TLS_DIR", std::string(kSecretPath)),
       Value("PLIANT_CHECKPOINT_DIR", std::string(kCheckpointPath)),
       Value("PLIANT_CHECKPOINT_EVERY_STEPS", std::to_string(checkpoint.every_steps)),

@@ -57,6 +57,10 @@ std::string CoordinatorPodName(const api::ObjectMeta& job, std::int64_t term) {
   return NameWith(job, "-coordinator-" + std::to_string(term));
 }
 
+std::string CoordinatorHost(std::string_view job_uid) {
+  return Format("{}.{}", job_uid, kCoordinatorDomain);
+}
+
 std::string LearnerSecretName(const api::ObjectMeta& job) { return NameWith(job, "-learner"); }
 
 std::string LearnerPolicyName(const api::ObjectMeta& job) { return NameWith(job, "-learner"); }
@@ -77,6 +81,10 @@ std::optional<int> LearnerNumber(const api::Pod& pod) {
 
 std::optional<std::int64_t> CoordinatorTerm(const api::Pod& pod) {
   return NumberInLabel<std::int64_t>(pod, kLabelTerm);
+}
+
+bool NamesItsJob(const api::Pod& coordinator) {
+  return NumberInLabel<int>(coordinator, kLabelCredentials).value_or(1) >= kCredentialsVersion;
 }
 
 bool IsControlledBy(const api::ObjectMeta& object, const api::ObjectMeta& job) {

@@ -26,6 +26,7 @@ inline constexpr std::string_view kLabelJobUid = "pliant.dev/job-uid";
 inline constexpr std::string_view kLabelRole = "pliant.dev/role";
 inline constexpr std::string_view kLabelLearner = "pliant.dev/learner";
 inline constexpr std::string_view kLabelTerm = "pliant.dev/term";
+inline constexpr std::string_view kLabelCredentials = "pliant.dev/credentials";
 inline constexpr std::string_view kRoleCoordinator = "coordinator";
 inline constexpr std::string_view kRoleLearner = "learner";
 
@@ -35,7 +36,11 @@ inline constexpr int kLearnerNumberMost = 1 << 30;
 inline constexpr std::string_view kGate = "pliant.dev/gpu";
 inline constexpr std::string_view kLearnerContainer = "learner";
 inline constexpr std::string_view kCoordinatorContainer = "coordinator";
-inline constexpr std::string_view kCoordinatorHost = "coordinator.pliant.internal";
+// In certificates of version 1 the name of every coordinator, and the domain of the names of
+// version 2.
+inline constexpr std::string_view kCoordinatorDomain = "coordinator.pliant.internal";
+// How a coordinator's certificate names it. 1: as all others. 2: by its job (CoordinatorHost).
+inline constexpr int kCredentialsVersion = 2;
 inline constexpr std::uint16_t kCoordinatorPort = 8443;
 inline constexpr std::uint16_t kCoordinatorPlainPort = 9090;
 inline constexpr std::uint16_t kCoordinatorProbePort = 8081;
@@ -43,6 +48,8 @@ inline constexpr std::uint16_t kLearnerMetricsPort = 9090;
 
 std::string CoordinatorName(const api::ObjectMeta& job);  // its Service, Secret, policy
 std::string CoordinatorPodName(const api::ObjectMeta& job, std::int64_t term);
+// "<uid>.coordinator.pliant.internal": whom a job's coordinator proves to be in the TLS handshake.
+std::string CoordinatorHost(std::string_view job_uid);
 std::string LearnerSecretName(const api::ObjectMeta& job);
 std::string LearnerPolicyName(const api::ObjectMeta& job);
 std::string LearnerPodName(const api::ObjectMeta& job, int number);
@@ -55,6 +62,8 @@ std::string LearnerSelector(const api::ObjectMeta& job);
 // The number in a pod's learner label, or the term in a coordinator's; nothing if there is none.
 std::optional<int> LearnerNumber(const api::Pod& pod);
 std::optional<std::int64_t> CoordinatorTerm(const api::Pod& pod);
+// Whether the coordinator's certificate names its job. Operators of version 1 did not label theirs.
+bool NamesItsJob(const api::Pod& coordinator);
 // Whether `object` is in the job's namespace and says that the job controls it.
 bool IsControlledBy(const api::ObjectMeta& object, const api::ObjectMeta& job);
 // Whether the operator would have made `pod` for the job: it is controlled by it, and has the

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/format.h"
+#include "operator/controller/coordinator_policy.h"
 #include "operator/controller/names.h"
 
 namespace pliant::controller {
@@ -100,12 +101,14 @@ std::optional<Problem> SilenceOf(const JobView& view, const api::Pod& learner, W
                             &ReportedLearner::name)) {
     return std::nullopt;
   }
-  return Problem{.reason = "LearnerSilent",
-                 .message = Format(
-                     "learner {} has run for more than {} s and has not spoken to the job's "
-                     "coordinator: it still loads, it hangs, or its program does not use Pliant; "
-                     "`kubectl logs {}` may tell",
-                     learner.meta.name, kHelloTime.count(), learner.meta.name)};
+  return Problem{
+      .reason = "LearnerSilent",
+      .message =
+          Format("learner {} has run for more than {} s and has not spoken to the job's "
+                 "coordinator: it still loads, it hangs, or its program does not use Pliant, or an "
+                 "older version of it; "
+                 "`kubectl logs {}` may tell",
+                 learner.meta.name, kHelloTime.count(), learner.meta.name)};
 }
 
 std::optional<Problem> PodProblem(const api::Pod& pod, const JobMemory& memory, WallTime now) {
@@ -144,6 +147,12 @@ std::optional<WallTime> WhenPatienceEnds(const JobView& view, WallTime now) {
 
 std::optional<Problem> FindProblem(const JobView& view, const std::string& last_failure,
                                    WallTime now) {
+  if (HasUnprovenCoordinator(view)) {
+    return Problem{.reason = "CoordinatorOutdated",
+                   .message =
+                       "the job's coordinator was made by an earlier version of the operator, and "
+                       "its certificate does not name the job: it is replaced; training goes on"};
+  }
   for (const std::vector<api::Pod>* pods : {&view.coordinators, &view.learners}) {
     for (const api::Pod& pod : *pods) {
       if (auto problem = PodProblem(pod, view.memory, now)) return problem;

@@ -83,9 +83,9 @@ int Verify(X509_STORE_CTX* chain, void* refusal) {
   if (verified <= 0) {
     const int code = X509_STORE_CTX_get_error(chain);
     // The library's check of the host name refuses without a code.
-    reason = code == X509_V_OK || code == X509_V_ERR_UNSPECIFIED
-                 ? "it is not for this host name"
-                 : X509_verify_cert_error_string(code);
+    const bool name =
+        code == X509_V_OK || code == X509_V_ERR_UNSPECIFIED || code == X509_V_ERR_HOSTNAME_MISMATCH;
+    reason = name ? "it is not for this host name" : X509_verify_cert_error_string(code);
   }
   static_cast<TlsRefusal*>(refusal)->Set(std::move(reason));
   return verified;
@@ -103,11 +103,16 @@ std::string TlsRefusal::Get() const {
   return reason_;
 }
 
-Status ClientTls::Apply(SSL_CTX* context, TlsRefusal& refusal) const {
-  SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
+Status ClientTls::Apply(SSL_CTX* context, const std::string& server_name,
+                        TlsRefusal& refusal) const {
+  SSL_CTX_set_min_proto_version(context, config_.tls_1_3_only ? TLS1_3_VERSION : TLS1_2_VERSION);
   // No second handshake on a connection that carries requests: `refusal` may be gone by then.
   SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION);
   RETURN_IF_ERROR(TrustOnly(context, config_.certificate_authority));
+  if (!server_name.empty() &&
+      X509_VERIFY_PARAM_set1_host(SSL_CTX_get0_param(context), server_name.c_str(), 0) != 1) {
+    return Wrong("the name that the server's certificate has to be for is no host name");
+  }
   if (!config_.client_certificate.empty()) {
     RETURN_IF_ERROR(Identify(context, config_.client_certificate, config_.client_key));
   }

@@ -30,14 +30,16 @@ class TlsRefusal {
 };
 
 // Gives OpenSSL contexts the trust and the identity of a Config: the configured certificate
-// authority and nothing else, TLS 1.2 or newer, the client's certificate if there is one.
+// authority and nothing else, TLS 1.2 or newer (or 1.3 only), the client's certificate if there is
+// one.
 class ClientTls {
  public:
   explicit ClientTls(const Config& config) : config_(config) {}
 
   // Files are read anew each time, so a rotated certificate is used by the next connection.
   // `refusal` is told how each handshake went, and outlives the last one of `context`.
-  Status Apply(SSL_CTX* context, TlsRefusal& refusal) const;
+  // `server_name`: whom the server's certificate has to be for; empty: the library checks it.
+  Status Apply(SSL_CTX* context, const std::string& server_name, TlsRefusal& refusal) const;
 
   // Changes with the certificate that a credential plugin gives: connections that were opened
   // before show another one. 0 while there is none.

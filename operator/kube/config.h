@@ -26,6 +26,7 @@ struct Config {
   PemSource certificate_authority;
   PemSource client_certificate;  // this and the key, or neither
   PemSource client_key;
+  bool tls_1_3_only = false;  // else 1.2 too
   std::string token;
   std::string token_file;  // preferred to `token`; rotated by the kubelet, so read anew
   // A plugin that gives token and certificate; then none of those above is there. Shared by all who

@@ -181,7 +181,7 @@ struct CpprestTransport::Clients {
     options.set_ssl_context_callback(
         [tls = tls, refusal = refusal](boost::asio::ssl::context& context) {
           // An exception is the library's way to refuse a connection.
-          if (const Status applied = tls.Apply(context.native_handle(), *refusal); !applied) {
+          if (const Status applied = tls.Apply(context.native_handle(), "", *refusal); !applied) {
             throw std::runtime_error(applied.error().message);
           }
         });
@@ -259,7 +259,7 @@ Result<std::unique_ptr<CpprestTransport>> CpprestTransport::Make(const Config& c
     auto clients = std::make_unique<Clients>(config, options);
     if (config.server.starts_with("https://")) {
       boost::asio::ssl::context trial(boost::asio::ssl::context::tls_client);
-      RETURN_IF_ERROR(clients->tls.Apply(trial.native_handle(), *clients->refusal));
+      RETURN_IF_ERROR(clients->tls.Apply(trial.native_handle(), "", *clients->refusal));
     }
     return std::unique_ptr<CpprestTransport>(new CpprestTransport(std::move(clients)));
   } catch (const std::exception& error) {

@@ -62,6 +62,8 @@ struct Transfer {
   std::string body;    // of the request
   Headers headers;     // of the request
   Headers connect_to;  // where the server is, if not at its name
+  // That name. The library itself checks it too late: after the handshake, to which it belongs.
+  std::string server_name;
   char failure[CURL_ERROR_SIZE] = "";
   std::function<void()> resume;  // has the loop go on reading
   // The loop's thread only:
@@ -212,7 +214,8 @@ std::size_t OnBytes(const char* bytes, std::size_t size, std::size_t count, void
 
 CURLcode OnTlsContext(CURL*, void* context, void* user) {
   auto& transfer = *static_cast<Transfer*>(user);
-  const Status applied = transfer.tls.Apply(static_cast<SSL_CTX*>(context), transfer.refusal);
+  const Status applied =
+      transfer.tls.Apply(static_cast<SSL_CTX*>(context), transfer.server_name, transfer.refusal);
   if (!applied) transfer.tls_failure = applied.error().message;
   return applied ? CURLE_OK : CURLE_SSL_CERTPROBLEM;
 }
@@ -237,7 +240,7 @@ class LibcurlTransport::Connections {
   Status CheckTls() {
     const std::unique_ptr<SSL_CTX, Free<SSL_CTX_free>> trial(SSL_CTX_new(TLS_client_method()));
     TlsRefusal unused;
-    return tls_.Apply(trial.get(), unused);
+    return tls_.Apply(trial.get(), "", unused);
   }
   const ClientTls& tls() const { return tls_; }
 
@@ -298,6 +301,7 @@ std::shared_ptr<Transfer> LibcurlTransport::Server::MakeTransfer(const HttpReque
   const std::string scheme = config_.server.substr(0, config_.server.find("://") + 3);
   if (const auto host = request.headers.find("Host"); host != request.headers.end()) {
     Add(transfer->connect_to, "::" + authority);
+    transfer->server_name = host->second;
     const std::size_t port = authority.rfind(':');
     authority =
         host->second +

@@ -1,6 +1,6 @@
 // What a peer on the same machine sends over the socket between them: records, with memory handed
 // over among them. An input is what it says, behind a byte that tells whether it has proven before
-// that it holds the token (bit 0), and how many descriptors come along (bits 1 and 2).
+// that it holds the key (bit 0), and how many descriptors come along (bits 1 and 2).
 
 #include <array>
 #include <chrono>
@@ -34,7 +34,7 @@ struct Machine {
   RealEventLoop loop;
   SharedMemory memory;
   BytePool pool{kBlockBytes};
-  const ShmKey key = ShmKeyOf("a token");
+  const ShmKey key = ShmKeyOf("a key");
   std::shared_ptr<std::byte> sent = memory.Allocate(kSentBytes);
   std::shared_ptr<const SharedBlock> block = *SharedBlock::Make(kBlock, kBlockBytes);
 };
@@ -104,7 +104,7 @@ void RunLoop() {
   } while (context.poll() > 0);
 }
 
-// As far as a learner with the right token comes: it has given a block, and was lent a payload.
+// As far as a learner with the right key comes: it has given a block, and was lent a payload.
 void Open(int socket, ShmConnection& connection) {
   const Machine& machine = TheMachine();
   std::array<char, sizeof(ShmRecord) + sizeof(ShmChallenge)> first{};

@@ -19,10 +19,11 @@ BIN = pathlib.Path(os.environ["PLIANT_BIN"])
 # For what hangs. Sanitizers and a busy machine slow processes down: what takes seconds takes tens of
 # them, and a whole training minutes.
 PATIENCE_SECONDS = 180
-NAME = "coordinator.pliant.internal"
 UID = "00000000-aaaa-bbbb-cccc-000000000001"
+NAME = f"{UID}.coordinator.pliant.internal"
 SAMPLES = range(250)  # of toy-learner
 TOKENS = {"operator": "0123abcd" * 8, "learner": "89ef4567" * 8}
+PEER_KEY = "45670123" * 8
 
 
 class Stalled(AssertionError):
@@ -44,7 +45,7 @@ def make_certificates(folder):
     key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
     openssl("req", "-x509", *key, "-keyout", "ca.key", "-out", "ca.crt", "-days", "2", "-subj", "/CN=test CA",
             "-addext", "keyUsage=critical,keyCertSign")
-    openssl("req", *key, "-keyout", "tls.key", "-out", "tls.csr", "-subj", f"/CN={NAME}")
+    openssl("req", *key, "-keyout", "tls.key", "-out", "tls.csr", "-subj", "/CN=coordinator")
     (folder / "extensions").write_text(f"subjectAltName=DNS:{NAME}\nauthorityKeyIdentifier=keyid\n")
     openssl("x509", "-req", "-in", "tls.csr", "-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial",
             "-days", "2", "-extfile", "extensions", "-out", "tls.crt")
@@ -106,7 +107,7 @@ class Learner(Process):
 
 
 class HttpsTo(http.client.HTTPSConnection):
-    """Checks the certificate against the fixed name, whatever the address."""
+    """Checks the certificate against the name of the job's coordinator, whatever the address."""
 
     def connect(self):
         plain = socket.create_connection((self.host, self.port), self.timeout)
@@ -126,6 +127,7 @@ class Job:
         make_certificates(self.secret)
         for role, token in TOKENS.items():
             (self.secret / f"{role}-token").write_text(token)
+        (self.secret / "peer-key").write_text(PEER_KEY)
         self.program = program or [str(BIN / "toy-learner")]
         self.pace_file = self.folder / "pace"
         self.shard_milliseconds = shard_milliseconds
@@ -194,6 +196,7 @@ class Job:
             "PLIANT_JOB_UID": UID,
             "PLIANT_TERM": "1",
             "PLIANT_TOKEN_FILE": str(self.secret / "learner-token"),
+            "PLIANT_PEER_KEY_FILE": str(self.secret / "peer-key"),
             "PLIANT_TLS_DIR": str(self.secret),
             "PLIANT_MAX_LEARNERS": "4",
             "PLIANT_CHECKPOINT_EVERY_STEPS": "20",

@@ -10,7 +10,7 @@ import struct
 import time
 import unittest
 
-from harness import NAME, TOKENS, ScenarioTest
+from harness import NAME, PATIENCE_SECONDS, TOKENS, UID, ScenarioTest
 
 
 class WebSocketClient:
@@ -198,6 +198,45 @@ class StrangersTest(ScenarioTest):
         self.assertEqual(self.job.progress()["learners"], [])
         learner.terminate()
         self.assertEqual(learner.exit_code(), 0, "it has nothing to finish")
+
+    def test_a_learner_tells_nothing_to_another_jobs_coordinator(self):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.job.secret / "tls.crt", self.job.secret / "tls.key")
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            server.settimeout(PATIENCE_SECONDS)
+
+            def hear_from(number, uid):
+                address = f"127.0.0.1:{server.getsockname()[1]}"
+                learner = self.job.start_learner(number, PLIANT_COORDINATOR=address, PLIANT_JOB_UID=uid)
+                with server.accept()[0] as plain:
+                    plain.settimeout(PATIENCE_SECONDS)
+                    try:
+                        with context.wrap_socket(plain, server_side=True) as client:
+                            heard = b""
+                            while b"\r\n\r\n" not in heard and (more := client.recv(4096)):
+                                heard += more
+                            return heard.decode()
+                    except ssl.SSLError as error:
+                        return error.reason
+                    finally:
+                        learner.kill()
+
+            self.assertIn("CERTIFICATE", hear_from(0, UID.replace("1", "2")))
+            heard = hear_from(1, UID)
+            self.assertTrue(heard.startswith("GET /v1/learner"), heard)
+            self.assertIn(TOKENS["learner"], heard)
+
+    def test_who_knows_the_token_alone_is_no_peer(self):
+        member = self.job.start_learner(0)
+        self.job.plan([member])
+        self.job.wait_for_members([member])
+        stranger = self.job.start_learner(1, PLIANT_PEER_KEY_FILE=str(self.job.secret / "learner-token"))
+        self.job.plan([member, stranger])
+        # The coordinator lets it in, its peer does not.
+        self.job.wait("it is turned away",
+                      lambda: member.logged("connection refused") or stranger.logged("connection refused"))
+        self.job.wait_for_step((self.job.progress().get("step") or 0) + 5)
+        self.assertEqual(self.job.progress()["membership"]["learners"], [member.name])
 
 
 if __name__ == "__main__":

@@ -41,12 +41,12 @@ class PeerStream {
 
 std::unique_ptr<PeerStream> NewPlainStream(int socket);
 
-// TLS 1.3 in which both ends prove that they hold the same token: an external pre-shared key
+// TLS 1.3 in which both ends prove that they hold the same peers' key: an external pre-shared key
 // derived from it, with an ephemeral Diffie-Hellman exchange, so that recorded traffic stays closed
-// when the token leaks. No certificates.
+// when the key leaks. No certificates.
 class TlsKey {
  public:
-  static Result<TlsKey> FromToken(std::string_view token);
+  static Result<TlsKey> FromPeerKey(std::string_view peer_key);
   TlsKey(TlsKey&&) noexcept;
   TlsKey& operator=(TlsKey&&) noexcept;
   ~TlsKey();

@@ -437,7 +437,7 @@ bool ShmConnection::TakeHello(std::span<const std::byte> payload) {
       ProveShm(key_, dials ? ShmSide::kAccepts : ShmSide::kDials,
                dials ? challenge_ : peer_challenge_, dials ? peer_challenge_ : challenge_, said);
   if (!SameSecret(TextOf(payload.first(proof.size())), TextOf(proof)))
-    return Refuse("the peer did not prove that it has the token");
+    return Refuse("the peer did not prove that it has the peers' key");
   const Result<PeerHello> hello = DecodeHello(said);
   if (!hello) return Refuse(hello.error().message);
   owner_->OnHello(*this, *hello);

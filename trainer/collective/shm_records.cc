@@ -53,9 +53,9 @@ std::optional<FrameHeader> HeaderOf(const ShmRecord& record) {
                      .piece = record.piece};
 }
 
-ShmKey ShmKeyOf(std::string_view token) {
-  const auto* const bytes = reinterpret_cast<const unsigned char*>(token.data());
-  return Hmac({bytes, token.size()}, kKeyInfo);
+ShmKey ShmKeyOf(std::string_view peer_key) {
+  const auto* const bytes = reinterpret_cast<const unsigned char*>(peer_key.data());
+  return Hmac({bytes, peer_key.size()}, kKeyInfo);
 }
 
 ShmChallenge DrawShmChallenge() {

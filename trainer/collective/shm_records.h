@@ -55,13 +55,13 @@ std::optional<FrameHeader> HeaderOf(const ShmRecord& record);
 
 std::string_view TextOf(std::span<const std::byte> bytes);  // the same ones
 
-// Both ends prove that they hold the same token, each over what the other has drawn.
+// Both ends prove that they hold the same peers' key, each over what the other has drawn.
 using ShmKey = std::array<unsigned char, 32>;
 using ShmChallenge = std::array<std::byte, 32>;
 using ShmProof = std::array<std::byte, 32>;
 enum class ShmSide : unsigned char { kDials, kAccepts };
 
-ShmKey ShmKeyOf(std::string_view token);
+ShmKey ShmKeyOf(std::string_view peer_key);
 ShmChallenge DrawShmChallenge();
 // Of the side `prover`, that it says `hello`.
 ShmProof ProveShm(const ShmKey& key, ShmSide prover, const ShmChallenge& dialler,

@@ -383,17 +383,17 @@ Result<std::unique_ptr<PeerTransport>> MakeTcpTransport(RealEventLoop& loop,
       options.advertise_ip.empty() ? options.listen_ip : options.advertise_ip, error);
   if (error) return Invalid(Format("advertised ip '{}' is no address", options.advertise_ip));
   std::shared_ptr<const TlsKey> key;
-  if (!options.token.empty()) {
-    ASSIGN_OR_RETURN(TlsKey derived, TlsKey::FromToken(options.token));
+  if (!options.peer_key.empty()) {
+    ASSIGN_OR_RETURN(TlsKey derived, TlsKey::FromPeerKey(options.peer_key));
     key = std::make_shared<const TlsKey>(std::move(derived));
   } else if (!listen_ip.is_loopback()) {
     return Invalid(
-        Format("without a token peers are served on loopback only, not on {}", options.listen_ip));
+        Format("without a key peers are served on loopback only, not on {}", options.listen_ip));
   }
   const bool shares = !options.shared_memory_folder.empty();
   CHECK(!shares || options.shared_memory != nullptr, "shared memory to share");
-  const ShmKey shm_key = ShmKeyOf(options.token);
-  options.token.clear();
+  const ShmKey shm_key = ShmKeyOf(options.peer_key);
+  options.peer_key.clear();
   auto transport =
       std::make_unique<TcpTransport>(loop, std::move(options), std::move(key), shm_key);
   RETURN_IF_ERROR(transport->Listen(listen_ip, advertise_ip));

@@ -21,9 +21,9 @@ struct TcpTransportOptions {
   std::uint16_t port = 0;    // 0: any free one
   std::string advertise_ip;  // what peers dial; empty: listen_ip
 
-  // The learners' token: both ends prove that they hold it (TLS 1.3, external pre-shared key
-  // derived from it). Without one, connections are plain, and only loopback is allowed.
-  std::string token;
+  // The peers' key: both ends prove that they hold it (TLS 1.3, external pre-shared key derived
+  // from it). Without one, connections are plain, and only loopback is allowed.
+  std::string peer_key;
 
   // Learners of one machine that may open this folder connect by shared memory instead; payloads in
   // `shared_memory`, which outlives the transport, are then not copied. Empty: TCP only.

@@ -42,20 +42,20 @@ std::string OpenSslError() {
 }
 
 // HKDF (RFC 5869) with SHA-256, the hash of the cipher suite.
-Result<Key> DeriveKey(std::string_view token) {
+Result<Key> DeriveKey(std::string_view peer_key) {
   Key key{};
   std::size_t size = key.size();
   EVP_PKEY_CTX* const context = EVP_PKEY_CTX_new_id(EVP_PKEY_HKDF, nullptr);
   const auto bytes = [](std::string_view text) {
     return reinterpret_cast<const unsigned char*>(text.data());
   };
-  const bool derived =
-      context != nullptr && EVP_PKEY_derive_init(context) == 1 &&
-      EVP_PKEY_CTX_set_hkdf_md(context, EVP_sha256()) == 1 &&
-      EVP_PKEY_CTX_set1_hkdf_key(context, bytes(token), static_cast<int>(token.size())) == 1 &&
-      EVP_PKEY_CTX_add1_hkdf_info(context, bytes(kKeyInfo), static_cast<int>(kKeyInfo.size())) ==
-          1 &&
-      EVP_PKEY_derive(context, key.data(), &size) == 1;
+  const bool derived = context != nullptr && EVP_PKEY_derive_init(context) == 1 &&
+                       EVP_PKEY_CTX_set_hkdf_md(context, EVP_sha256()) == 1 &&
+                       EVP_PKEY_CTX_set1_hkdf_key(context, bytes(peer_key),
+                                                  static_cast<int>(peer_key.size())) == 1 &&
+                       EVP_PKEY_CTX_add1_hkdf_info(context, bytes(kKeyInfo),
+                                                   static_cast<int>(kKeyInfo.size())) == 1 &&
+                       EVP_PKEY_derive(context, key.data(), &size) == 1;
   EVP_PKEY_CTX_free(context);
   if (!derived) return Fail(ErrorCode::kInternal, "derive the peers' key: " + OpenSslError());
   return key;
@@ -219,7 +219,8 @@ class TlsStream final : public PeerStream {
     if (handshake.state == IoState::kClosed) return handshake;
     if (flushed.state != IoState::kReady) return flushed;
     if (handshake.state == IoState::kReady && SSL_session_reused(ssl_.get()) != 1)
-      return {.state = IoState::kClosed, .reason = "the peer did not prove that it has the token"};
+      return {.state = IoState::kClosed,
+              .reason = "the peer did not prove that it has the peers' key"};
     return handshake;
   }
 
@@ -297,9 +298,9 @@ TlsKey::TlsKey(TlsKey&&) noexcept = default;
 TlsKey& TlsKey::operator=(TlsKey&&) noexcept = default;
 TlsKey::~TlsKey() = default;
 
-Result<TlsKey> TlsKey::FromToken(std::string_view token) {
+Result<TlsKey> TlsKey::FromPeerKey(std::string_view peer_key) {
   auto contexts = std::make_unique<Contexts>();
-  ASSIGN_OR_RETURN(contexts->key, DeriveKey(token));
+  ASSIGN_OR_RETURN(contexts->key, DeriveKey(peer_key));
   ASSIGN_OR_RETURN(contexts->dials, NewContext(TLS_client_method(), &contexts->key));
   ASSIGN_OR_RETURN(contexts->accepts, NewContext(TLS_server_method(), &contexts->key));
   // Nobody has a certificate; one that is presented instead of the key is not believed.

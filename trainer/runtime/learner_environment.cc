@@ -88,12 +88,14 @@ Result<LearnerEnvironment::Coordinator> ParseAddress(const std::string& text) {
   return LearnerEnvironment::Coordinator{.host = std::move(host), .port = std::to_string(port)};
 }
 
-Result<std::string> ReadToken(const std::string& path) {
-  auto token = ReadFile(path);
-  if (!token) return std::unexpected(InContext("PLIANT_TOKEN_FILE", std::move(token).error()));
-  while (!token->empty() && (token->back() == '\n' || token->back() == '\r')) token->pop_back();
-  if (token->empty()) return Invalid("PLIANT_TOKEN_FILE: " + path + " is empty");
-  return token;
+// What is in the file that the variable `name` names.
+Result<std::string> ReadKey(const Reader& reader, const char* name, std::string_view what) {
+  ASSIGN_OR_RETURN(const std::string path, reader.Needed(name, what));
+  auto key = ReadFile(path);
+  if (!key) return std::unexpected(InContext(name, std::move(key).error()));
+  while (!key->empty() && (key->back() == '\n' || key->back() == '\r')) key->pop_back();
+  if (key->empty()) return Invalid(std::string(name) + ": " + path + " is empty");
+  return key;
 }
 
 Status ReadCoordinator(const Reader& reader, LearnerEnvironment& environment) {
@@ -104,9 +106,11 @@ Status ReadCoordinator(const Reader& reader, LearnerEnvironment& environment) {
   ASSIGN_OR_RETURN(environment.job_uid, reader.Needed("PLIANT_JOB_UID", "the uid of the job"));
   ASSIGN_OR_RETURN(environment.pod_ip,
                    reader.Needed("PLIANT_POD_IP", "the address at which peers reach this pod"));
-  ASSIGN_OR_RETURN(const std::string token_file,
-                   reader.Needed("PLIANT_TOKEN_FILE", "the file that holds the learners' token"));
-  ASSIGN_OR_RETURN(coordinator.token, ReadToken(token_file));
+  ASSIGN_OR_RETURN(coordinator.token,
+                   ReadKey(reader, "PLIANT_TOKEN_FILE", "the file that holds the learners' token"));
+  ASSIGN_OR_RETURN(
+      coordinator.peer_key,
+      ReadKey(reader, "PLIANT_PEER_KEY_FILE", "the file that holds the key of the job's learners"));
   ASSIGN_OR_RETURN(const std::string tls_dir,
                    reader.Needed("PLIANT_TLS_DIR", "the folder that holds ca.crt"));
   coordinator.ca_file = std::filesystem::path(tls_dir) / "ca.crt";

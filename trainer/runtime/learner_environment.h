@@ -20,7 +20,8 @@ struct LearnerEnvironment {
     std::string host;
     std::string port;
     std::filesystem::path ca_file;
-    std::string token;             // the learners', read from its file
+    std::string token;             // the learners', read from its file; for the coordinator
+    std::string peer_key;          // read from its file; for the other learners
     std::uint64_t term_least = 0;  // coordinators of lower terms are not obeyed
   };
   std::optional<Coordinator> coordinator;  // none: alone

@@ -39,7 +39,7 @@
 namespace pliant {
 namespace {
 
-constexpr std::string_view kServerName = "coordinator.pliant.internal";
+constexpr std::string_view kCoordinatorDomain = "coordinator.pliant.internal";
 constexpr std::string_view kLearnerPath = "/v1/learner";
 // For the last message to reach the coordinator; without it the closed connection says enough.
 constexpr auto kFarewell = std::chrono::seconds(1);
@@ -97,13 +97,16 @@ LearnerOptions MakeLearnerOptions(const ProgramInfo& info, const RunLearnerOptio
           .unix_offset_seconds = UnixOffsetSeconds(loop)};
 }
 
-WebSocketLinkOptions MakeLinkOptions(const LearnerEnvironment::Coordinator& coordinator) {
+// The server's certificate has to name the learner's own job: the token is sent to no other.
+WebSocketLinkOptions MakeLinkOptions(const LearnerEnvironment::Coordinator& coordinator,
+                                     std::string_view job_uid) {
   return {.endpoint = {.host = coordinator.host,
                        .port = coordinator.port,
                        .path = std::string(kLearnerPath),
                        .bearer_token = coordinator.token,
-                       .tls = WebSocketEndpoint::Tls{.ca_file = coordinator.ca_file,
-                                                     .server_name = std::string(kServerName)}}};
+                       .tls = WebSocketEndpoint::Tls{
+                           .ca_file = coordinator.ca_file,
+                           .server_name = Format("{}.{}", job_uid, kCoordinatorDomain)}}};
 }
 
 // None where it was not asked for. A port that is taken, for example by the program itself, is no
@@ -268,12 +271,13 @@ int RunLearner(Program& program, const RunLearnerOptions& options) {
   if (environment.coordinator) {
     auto made = MakeTcpTransport(loop, {.self = self,
                                         .listen_ip = environment.pod_ip,
-                                        .token = environment.coordinator->token,
+                                        .peer_key = environment.coordinator->peer_key,
                                         .shared_memory_folder = environment.shared_memory_dir,
                                         .shared_memory = &shared_memory});
     if (!made) return refuse(made.error());
     transport = *std::move(made);
-    link = std::make_unique<WebSocketLink>(loop, MakeLinkOptions(*environment.coordinator));
+    link = std::make_unique<WebSocketLink>(
+        loop, MakeLinkOptions(*environment.coordinator, environment.job_uid));
   }
   const std::filesystem::path folder = environment.checkpoint_dir / environment.job_uid;
   std::optional<ResumeSource> resume;

@@ -57,15 +57,11 @@ double Elapsed() {
 FakeCluster::FakeCluster(kube::KubeClient& client, const controller::MasterKeys& keys,
                          std::string folder)
     : client_(client),
-      tls_{.certificate = folder + "/tls.crt", .key = folder + "/tls.key"},
+      keys_(keys),
+      folder_(std::move(folder)),
       workers_(8),
       jobs_(loop_, api::DecodeJob),
       pods_(loop_, [](const json& object) { return api::DecodePod(object, "nvidia.com/gpu"); }) {
-  const auto credentials = controller::MakeJobCredentials(keys, "bench", Now());
-  CHECK(credentials.has_value(), "the operator's keys make credentials");
-  std::filesystem::create_directories(folder);
-  std::ofstream(tls_.certificate) << credentials->certificate;
-  std::ofstream(tls_.key) << credentials->key;
   jobs_.store().OnChange([this](const auto& change) { OnJob(change); });
   pods_.store().OnChange([this](const auto& change) { OnPod(change); });
   jobs_.Start(client_, controller::kJobs);
@@ -252,8 +248,16 @@ std::string FakeCluster::Listen(const api::Pod& pod) {
   Coordinator& coordinator = coordinators_[address];
   coordinator.job_uid = pod.meta.owner_uid;
   coordinator.term = std::stoll(LabelOf(pod, controller::kLabelTerm));
+  const auto credentials = controller::MakeJobCredentials(keys_, coordinator.job_uid,
+                                                          controller::kCredentialsVersion, Now());
+  CHECK(credentials.has_value(), "the operator's keys make credentials");
+  const std::filesystem::path folder = folder_ / coordinator.job_uid;
+  const TlsFiles tls{.certificate = folder / "tls.crt", .key = folder / "tls.key"};
+  std::filesystem::create_directories(folder);
+  std::ofstream(tls.certificate) << credentials->certificate;
+  std::ofstream(tls.key) << credentials->key;
   auto server = HttpServer::Listen(
-      loop_, {.address = address, .port = controller::kCoordinatorPort, .tls = tls_},
+      loop_, {.address = address, .port = controller::kCoordinatorPort, .tls = tls},
       {{.method = "PUT",
         .path = "/v1/plan",
         .handle = [this, address](const ServerRequest& r) { return TakePlan(address, r); }},

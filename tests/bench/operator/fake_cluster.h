@@ -75,8 +75,9 @@ class FakeCluster {
   ServerResponse Progress(const std::string& address);
 
   kube::KubeClient& client_;
-  TlsFiles tls_;
-  std::map<std::string, int> nodes_;  // with their GPUs; guarded by mutex_
+  const controller::MasterKeys keys_;
+  const std::filesystem::path folder_;  // of the certificates of all coordinators
+  std::map<std::string, int> nodes_;    // with their GPUs; guarded by mutex_
   std::mutex mutex_;
   std::atomic<int> admitted_ = 0;
   std::atomic<int> running_ = 0;

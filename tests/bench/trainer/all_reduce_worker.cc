@@ -38,7 +38,7 @@ LearnerId IdOf(int rank) { return {.name = Format("learner-{}", rank), .nonce = 
 std::unique_ptr<PeerTransport> NewTransport(RealEventLoop& loop, SharedMemory& memory, int rank,
                                             const std::string& kind, const std::string& folder) {
   auto made = MakeTcpTransport(loop, {.self = IdOf(rank),
-                                      .token = kind == "plain" ? "" : "a token",
+                                      .peer_key = kind == "plain" ? "" : "a key",
                                       .shared_memory_folder = kind == "shm" ? folder : "",
                                       .shared_memory = &memory});
   CHECK(made, "loopback has a free port");

@@ -5,6 +5,7 @@
 #include <string>
 #include <thread>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -12,10 +13,14 @@
 #include "base/real_event_loop.h"
 #include "base/secret.h"
 #include "operator/controller/http_coordinator_client.h"
-#include "operator/kube/transports.h"
+#include "tests/unit/tls_listener.h"
 
 namespace pliant::controller {
 namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
 
 api::WallTime Now() {
   return std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
@@ -28,7 +33,7 @@ class CoordinatorClientTest : public testing::TestWithParam<kube::TransportKind>
     const auto keys = MakeMasterKeys(Now());
     ASSERT_TRUE(keys) << keys.error();
     keys_ = *keys;
-    const auto credentials = MakeJobCredentials(keys_, "uid-1", Now());
+    const auto credentials = MakeJobCredentials(keys_, "uid-1", kCredentialsVersion, Now());
     ASSERT_TRUE(credentials) << credentials.error();
     folder_ = std::filesystem::temp_directory_path() /
               ("pliant-coordinator-client-" + std::to_string(getpid()));
@@ -73,12 +78,7 @@ class CoordinatorClientTest : public testing::TestWithParam<kube::TransportKind>
     return {.host = "127.0.0.1", .job_uid = uid, .port = port_};
   }
 
-  // As the operator does.
-  const HttpCoordinatorClient::Connect connect_ = [make = kube::TransportsToMany(GetParam())](
-                                                      const std::string& server,
-                                                      const std::string& ca_certificate) {
-    return make({.server = server, .certificate_authority = {.text = ca_certificate}});
-  };
+  const HttpCoordinatorClient::Connect connect_ = ConnectBy(kube::TransportsToMany(GetParam()));
   MasterKeys keys_;
   std::filesystem::path folder_;
   RealEventLoop loop_;
@@ -98,7 +98,7 @@ INSTANTIATE_TEST_SUITE_P(Libraries, CoordinatorClientTest,
                                                                               : "Libcurl";
                          });
 
-TEST_P(CoordinatorClientTest, TalksToACoordinatorByItsFixedName) {
+TEST_P(CoordinatorClientTest, TalksToACoordinatorByTheNameOfItsJob) {
   HttpCoordinatorClient client(keys_, connect_);
   const auto progress = client.GetProgress(Address());
   ASSERT_TRUE(progress) << progress.error();
@@ -118,11 +118,40 @@ TEST_P(CoordinatorClientTest, TrustsNoOtherAuthority) {
   EXPECT_EQ(progress.error().code, ErrorCode::kUnavailable);
 }
 
+// A token that was sent is given away, whatever the answer: so the handshake itself has to fail.
 TEST_P(CoordinatorClientTest, AnotherJobsTokenIsRefused) {
   HttpCoordinatorClient client(keys_, connect_);
-  const auto progress = client.GetProgress(Address("uid-2"));
-  ASSERT_FALSE(progress);
-  EXPECT_EQ(progress.error().code, ErrorCode::kDenied);
+  for (const int version : {1, kCredentialsVersion}) {
+    const auto credentials = MakeJobCredentials(keys_, "uid-1", version, Now());
+    ASSERT_TRUE(credentials) << credentials.error();
+    TlsListener coordinator(credentials->certificate, credentials->key);
+    const auto call = [&](const std::string& uid) {
+      CoordinatorAddress address = Address(uid);
+      address.port = coordinator.port();
+      return client.GetProgress(address).error();
+    };
+    const Error refused = call("uid-2");
+    EXPECT_EQ(refused.code, ErrorCode::kUnavailable);
+    EXPECT_THAT(refused.message, HasSubstr("not for this host name"));
+    EXPECT_EQ(coordinator.Next(), TlsListener::Heard{}) << "version " << version;
+    // To whom it is meant for it is sent.
+    call("uid-1");
+    EXPECT_THAT(coordinator.Next().text,
+                AllOf(StartsWith("GET /v1/progress"), HasSubstr(credentials->operator_token)));
+  }
+}
+
+TEST_P(CoordinatorClientTest, SpeaksNoOlderTls) {
+  HttpCoordinatorClient client(keys_, connect_);
+  for (const int newest : {TLS1_2_VERSION, TLS1_3_VERSION}) {
+    const auto credentials = MakeJobCredentials(keys_, "uid-1", kCredentialsVersion, Now());
+    ASSERT_TRUE(credentials);
+    TlsListener coordinator(credentials->certificate, credentials->key, newest);
+    CoordinatorAddress address = Address();
+    address.port = coordinator.port();
+    EXPECT_EQ(client.GetProgress(address).error().code, ErrorCode::kUnavailable);
+    EXPECT_EQ(coordinator.Next().handshake, newest == TLS1_3_VERSION);
+  }
 }
 
 TEST_P(CoordinatorClientTest, TellsARefusedPlanFromOneThatIsNotUnderstood) {

@@ -179,6 +179,24 @@ TEST_F(OperatorStory, ALostCoordinatorIsReplacedWhileTrainingGoesOn) {
   EXPECT_THAT(world.events, Contains("one: CoordinatorReplaced"));
 }
 
+TEST_F(OperatorStory, AnUpgradeReplacesCoordinatorsThatCannotProveTheirJob) {
+  world.SubmitJob("one");
+  ASSERT_TRUE(world.ReachSizes({{"one", 8}}));
+  world.KillOperator();
+  world.MakeOlder("one");
+  world.StartOperator();
+  ASSERT_TRUE(world.Reach([&] { return world.terms_seen == 2; }));
+  world.SubmitJob("two");
+  ASSERT_TRUE(world.ReachSizes({{"one", 4}, {"two", 4}})) << "the new coordinator is told";
+  EXPECT_EQ(world.terms_seen, 2) << "one replacement is enough";
+  EXPECT_THAT(world.events, Contains("one: CoordinatorOutdated"));
+  EXPECT_THAT(world.events, Contains("one: CoordinatorReplaced"));
+  EXPECT_EQ(world.PodsOf("one", "coordinator"), 1);
+  EXPECT_EQ(world.Status("one").value("restarts", -1), 0);
+  EXPECT_EQ(world.NamesOfCoordinator("one").size(), 2U) << "its learners know the old name only";
+  EXPECT_EQ(world.NamesOfCoordinator("two").size(), 1U);
+}
+
 TEST_F(OperatorStory, AProgramThatAlwaysFailsFailsItsJobAndHarmsNoOther) {
   world.SubmitJob("good", {{"elastic", {{"maxLearners", 4}}}});
   ASSERT_TRUE(world.ReachSizes({{"good", 4}}));

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "operator/controller/names.h"
+#include "tests/unit/certificate_names.h"
 
 namespace pliant {
 namespace {
@@ -115,6 +116,7 @@ class OperatorWorld::Coordinators final : public controller::CoordinatorClient {
     for (const auto& [path, pod] : world_.server.All("pods")) {
       const bool runs = pod.at("status").value("phase", "") == "Running";
       if (!runs || pod.at("status").value("podIP", "") != address.host) continue;
+      EXPECT_EQ(LabelOf(pod, controller::kLabelCredentials), "2") << "it cannot prove its job";
       Job& job = jobs_[address.job_uid];
       const std::int64_t term = std::stoll(LabelOf(pod, controller::kLabelTerm));
       if (job.term != term) {
@@ -311,6 +313,24 @@ void OperatorWorld::RemoveJob(const std::string& name) {
 
 void OperatorWorld::EditJob(const std::string& name, const json& spec_changes) {
   server.Change(JobPath(name), [&](json& job) { job["spec"].merge_patch(spec_changes); });
+}
+
+void OperatorWorld::MakeOlder(const std::string& name) {
+  server.Change(JobPath(name), [](json& job) { job["status"].erase("credentialsVersion"); });
+  for (const auto& [path, pod] : server.All("pods")) {
+    if (JobOf(pod) != name) continue;
+    server.Change(path, [](json& changed) {
+      changed["metadata"]["labels"].erase(std::string(controller::kLabelCredentials));
+    });
+  }
+}
+
+std::set<std::string> OperatorWorld::NamesOfCoordinator(const std::string& name) const {
+  for (const auto& [path, secret] : server.All("secrets")) {
+    if (JobOf(secret) != name || LabelOf(secret, controller::kLabelRole) != "coordinator") continue;
+    return NamesOf(secret.at("stringData").at("tls.crt"));
+  }
+  return {};
 }
 
 json OperatorWorld::Status(const std::string& name) const {

@@ -40,6 +40,10 @@ class OperatorWorld {
   void CrashALearner(const std::string& name, int exit_code = 1);
   // Removes pods without asking them, as `kubectl delete --force` does.
   void RemovePods(const std::string& name, const std::string& role);
+  // As an operator left the job that knew one name for all coordinators.
+  void MakeOlder(const std::string& name);
+  // The names in the certificate of the job's coordinator.
+  std::set<std::string> NamesOfCoordinator(const std::string& name) const;
   // From now on, programs end at once with this code.
   void LetProgramsFail(const std::string& name, std::optional<int> exit_code);
   // From now on, calls that make pods are held; or those that are go on.

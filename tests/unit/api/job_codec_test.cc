@@ -131,6 +131,7 @@ JobStatus FullStatus() {
           .training = FrozenTraining{.global_batch_size = 256, .logical_shards = 32, .seed = 7},
           .coordinator_term = 2,
           .coordinator_image = "pliant:1",
+          .credentials_version = 2,
           .next_learner = 11,
           .admitted_template = "0a1b",
           .membership_id = "2.5",

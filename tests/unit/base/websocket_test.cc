@@ -16,6 +16,7 @@
 #include "base/secret.h"
 #include "base/websocket_client.h"
 #include "tests/unit/run_until.h"
+#include "tests/unit/tls_listener.h"
 
 namespace pliant {
 namespace {
@@ -227,6 +228,34 @@ TEST_F(WebSocketTest, TlsChecksTheAuthorityAndTheNameWhateverTheHost) {
   error = Connect(endpoint);
   ASSERT_TRUE(error);
   EXPECT_THAT(error->message, HasSubstr("/nowhere/ca.crt"));
+}
+
+TEST_F(WebSocketTest, TlsIsOfVersion13) {
+  const Certificate good("version", "coordinator.test");
+  const auto client_finds = [&](int newest) {
+    TlsListener server(*ReadFile(good.certificate()), *ReadFile(good.key()), newest);
+    WebSocketEndpoint endpoint{.host = "127.0.0.1", .port = std::to_string(server.port())};
+    endpoint.tls = {.ca_file = good.certificate(), .server_name = "coordinator.test"};
+    EXPECT_TRUE(Connect(endpoint));
+    return server.Next().handshake;
+  };
+  EXPECT_FALSE(client_finds(TLS1_2_VERSION));
+  EXPECT_TRUE(client_finds(TLS1_3_VERSION));
+
+  Listen({.tls = good.files()});
+  const auto server_takes = [&](int newest) {
+    boost::asio::ssl::context tls(boost::asio::ssl::context::tls_client);
+    SSL_CTX_set_max_proto_version(tls.native_handle(), newest);
+    boost::asio::ssl::stream<boost::asio::ip::tcp::socket> stream(loop_.context(), tls);
+    stream.next_layer().connect({boost::asio::ip::address_v4::loopback(), server_->port()});
+    std::optional<bool> taken;
+    stream.async_handshake(boost::asio::ssl::stream_base::client,
+                           [&](const boost::system::error_code& error) { taken = !error; });
+    RunUntil([&] { return taken.has_value(); });
+    return taken;
+  };
+  EXPECT_EQ(server_takes(TLS1_2_VERSION), false);
+  EXPECT_EQ(server_takes(TLS1_3_VERSION), true);
 }
 
 TEST_F(WebSocketTest, ARenewedCertificateIsUsedForNewConnections) {

@@ -118,12 +118,12 @@ class ShmTransportTest : public testing::Test {
     std::optional<std::string> lost;
   };
 
-  std::unique_ptr<End> NewEnd(int number, const std::string& folder, std::string token = "a",
+  std::unique_ptr<End> NewEnd(int number, const std::string& folder, std::string peer_key = "a",
                               bool kernel_gives = true) {
     auto end = std::make_unique<End>();
     end->kernel_gives = kernel_gives;
     auto made = MakeTcpTransport(loop_, {.self = Learner(number),
-                                         .token = std::move(token),
+                                         .peer_key = std::move(peer_key),
                                          .shared_memory_folder = folder,
                                          .shared_memory = &end->memory});
     EXPECT_TRUE(made);
@@ -297,7 +297,7 @@ TEST_F(ShmTransportTest, WhoGetsNoMoreMemoryToShareGoesOnOverTcp) {
   }
 }
 
-TEST_F(ShmTransportTest, AnotherTokenIsNotLetIn) {
+TEST_F(ShmTransportTest, AnotherKeyIsNotLetIn) {
   const auto a = NewEnd(1, folder_, "one");
   const auto b = NewEnd(2, folder_, "another");
   Connect(*a, *b);
@@ -322,7 +322,7 @@ class HostilePeerTest : public testing::Test, public PeerConnection::Owner {
   }
   void OnConnectionClosed(PeerConnection&, const PeerLoss& loss) override { loss_ = loss; }
 
-  // As far as a learner with the right token comes.
+  // As far as a learner with the right key comes.
   void Open() {
     int sockets[2];
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
@@ -392,7 +392,7 @@ class HostilePeerTest : public testing::Test, public PeerConnection::Owner {
   RealEventLoop loop_;
   SharedMemory memory_;
   BytePool pool_{kLarge};
-  const ShmKey key_ = ShmKeyOf("a token");
+  const ShmKey key_ = ShmKeyOf("a key");
   std::shared_ptr<ShmConnection> connection_;
   int peer_ = -1;
   bool open_ = false;

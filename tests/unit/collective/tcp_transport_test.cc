@@ -199,7 +199,7 @@ TEST_F(TcpTransportTest, DropsAConnectionWithBytesThatAreWrong) {
 }
 
 TEST_F(TcpTransportTest, BytesThatAreProvenToBeThePeersAreAViolation) {
-  const std::string token = "the right token";
+  const std::string peer_key = "the right key";
   const auto payload = std::as_bytes(std::span("gradient"));
   const FrameHeadFields frame{.header = {.kind = FrameKind::kNode},
                               .payload_bytes = payload.size(),
@@ -213,13 +213,13 @@ TEST_F(TcpTransportTest, BytesThatAreProvenToBeThePeersAreAViolation) {
     std::string reason;
   } kCases[] = {{damaged, "head of a frame"},
                 {EncodeFrameHead(of_another), "payload of a frame has a wrong checksum"}};
-  world_.options.token = token;
+  world_.options.peer_key = peer_key;
   for (const auto& c : kCases) {
     SCOPED_TRACE(c.reason);
     Recorder learner(world_, Learner(1));
     learner.transport->Connect({.id = Learner(9), .address = "127.0.0.1:1"});
     RawPeer raw(learner.transport->address());
-    const auto key = TlsKey::FromToken(token);
+    const auto key = TlsKey::FromPeerKey(peer_key);
     ASSERT_TRUE(key);
     const auto stream = key->NewStream(raw.Unblocked(), TlsKey::Side::kDials);
     ASSERT_TRUE(world_.RunUntil([&] { return stream->Handshake().state == IoState::kReady; }));
@@ -311,9 +311,9 @@ TEST_F(TcpTransportTest, APeerThatDoesNotReadIsDropped) {
 }
 
 TEST_F(TcpTransportTest, AWrongKeyIsRefused) {
-  world_.options.token = "the right token";
+  world_.options.peer_key = "the right key";
   Recorder a(world_, Learner(1));
-  world_.options.token = "the wrong token";
+  world_.options.peer_key = "the wrong key";
   Recorder b(world_, Learner(2));
   a.Connect(b);
   b.Connect(a);
@@ -321,7 +321,7 @@ TEST_F(TcpTransportTest, AWrongKeyIsRefused) {
   EXPECT_TRUE(a.connected.empty());
   EXPECT_TRUE(b.connected.empty());
 
-  world_.options.token.clear();
+  world_.options.peer_key.clear();
   Recorder plain(world_, Learner(3));
   plain.Connect(a);
   a.Connect(plain);
@@ -333,14 +333,14 @@ TEST_F(TcpTransportTest, AWrongKeyIsRefused) {
   raw.SendFrame(kHelloKind, EncodeHello({.from = Learner(3), .to = a.id}));
   EXPECT_TRUE(world_.RunUntil([&] { return raw.Closed(); }));
 
-  world_.options.token = "the right token";
+  world_.options.peer_key = "the right key";
   Recorder c(world_, Learner(4));
   c.Connect(a);
   a.Connect(c);
   EXPECT_TRUE(world_.RunUntil([&] { return a.ConnectedTo(c) && c.ConnectedTo(a); }));
 }
 
-TEST_F(TcpTransportTest, WithoutATokenItServesLoopbackOnly) {
+TEST_F(TcpTransportTest, WithoutAKeyItServesLoopbackOnly) {
   for (const char* const ip : {"0.0.0.0", "10.1.2.3", "::"}) {
     const auto made = MakeTcpTransport(world_.real, {.self = Learner(1), .listen_ip = ip});
     ASSERT_FALSE(made) << ip;
@@ -348,12 +348,12 @@ TEST_F(TcpTransportTest, WithoutATokenItServesLoopbackOnly) {
     EXPECT_THAT(made.error().message, HasSubstr("loopback"));
   }
   EXPECT_TRUE(MakeTcpTransport(world_.real,
-                               {.self = Learner(1), .listen_ip = "0.0.0.0", .token = "a token"}));
+                               {.self = Learner(1), .listen_ip = "0.0.0.0", .peer_key = "a key"}));
 }
 
 TEST_F(TcpTransportTest, SaysWhereItIs) {
   const auto made = MakeTcpTransport(
-      world_.real, {.self = Learner(1), .advertise_ip = "10.1.2.3", .token = "a token"});
+      world_.real, {.self = Learner(1), .advertise_ip = "10.1.2.3", .peer_key = "a key"});
   ASSERT_TRUE(made) << made.error();
   EXPECT_THAT((*made)->address(), testing::MatchesRegex("10\\.1\\.2\\.3:[0-9]+"));
   EXPECT_FALSE(MakeTcpTransport(world_.real, {.self = Learner(1), .listen_ip = "learner-1"}));

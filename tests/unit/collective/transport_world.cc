@@ -38,10 +38,10 @@ class MemoryWorld final : public TransportWorld {
 
 class TcpWorld : public TransportWorld {
  public:
-  explicit TcpWorld(std::string token) : token_(std::move(token)) {}
+  explicit TcpWorld(std::string peer_key) : peer_key_(std::move(peer_key)) {}
 
   std::unique_ptr<PeerTransport> NewTransport(const LearnerId& self) override {
-    return NewTransport({.self = self, .token = token_});
+    return NewTransport({.self = self, .peer_key = peer_key_});
   }
   EventLoop& loop() override { return loop_; }
   bool RunUntil(const std::function<bool()>& done) override {
@@ -63,7 +63,7 @@ class TcpWorld : public TransportWorld {
     CHECK(transport, "loopback has a free port");
     return *std::move(transport);
   }
-  const std::string token_;
+  const std::string peer_key_;
 
  private:
   RealEventLoop loop_;
@@ -71,7 +71,7 @@ class TcpWorld : public TransportWorld {
 
 class ShmWorld final : public TcpWorld {
  public:
-  ShmWorld() : TcpWorld("a token") {
+  ShmWorld() : TcpWorld("a key") {
     std::string name = std::filesystem::temp_directory_path() / "pliant-shm-XXXXXX";
     CHECK(::mkdtemp(name.data()) != nullptr, "a folder for sockets");
     folder_ = name;
@@ -82,7 +82,7 @@ class ShmWorld final : public TcpWorld {
   }
   std::unique_ptr<PeerTransport> NewTransport(const LearnerId& self) override {
     return TcpWorld::NewTransport({.self = self,
-                                   .token = token_,
+                                   .peer_key = peer_key_,
                                    .shared_memory_folder = folder_,
                                    .shared_memory = &memory_});
   }
@@ -97,7 +97,7 @@ class ShmWorld final : public TcpWorld {
 std::unique_ptr<TransportWorld> NewMemoryWorld() { return std::make_unique<MemoryWorld>(); }
 std::unique_ptr<TransportWorld> NewPlainTcpWorld() { return std::make_unique<TcpWorld>(""); }
 std::unique_ptr<TransportWorld> NewShmWorld() { return std::make_unique<ShmWorld>(); }
-std::unique_ptr<TransportWorld> NewTlsWorld() { return std::make_unique<TcpWorld>("a token"); }
+std::unique_ptr<TransportWorld> NewTlsWorld() { return std::make_unique<TcpWorld>("a key"); }
 
 LearnerId Learner(int number) {
   return {.name = "digits-1a2b3-" + std::to_string(number),

@@ -2,7 +2,10 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <openssl/bio.h>
 #include <openssl/pem.h>
@@ -10,11 +13,15 @@
 #include <openssl/x509v3.h>
 
 #include "operator/controller/coordinator_objects.h"
+#include "tests/unit/certificate_names.h"
 #include "tests/unit/controller/job_fixture.h"
 
 namespace pliant::controller {
 namespace {
 
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
 using Certificate = std::unique_ptr<X509, decltype(&X509_free)>;
 
 Certificate Read(const std::string& pem) {
@@ -39,27 +46,78 @@ bool Verifies(const std::string& ca, const std::string& leaf, const char* host) 
   return X509_verify_cert(context.get()) == 1;
 }
 
-TEST(Credentials, ACoordinatorIsKnownByItsFixedName) {
+constexpr const char* kHost = "1a2b3c4d-0000.coordinator.pliant.internal";
+constexpr const char* kHostOfAll = "coordinator.pliant.internal";
+
+TEST(Credentials, ACoordinatorIsKnownByTheNameOfItsJob) {
   const auto now = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
   const auto keys = MakeMasterKeys(now);
   ASSERT_TRUE(keys) << keys.error();
   EXPECT_TRUE(CheckMasterKeys(*keys));
-  const auto job = MakeJobCredentials(*keys, kUid, now);
+  const auto job = MakeJobCredentials(*keys, kUid, kCredentialsVersion, now);
   ASSERT_TRUE(job) << job.error();
-  EXPECT_TRUE(Verifies(job->ca_certificate, job->certificate, "coordinator.pliant.internal"));
-  EXPECT_FALSE(Verifies(job->ca_certificate, job->certificate, "10.0.0.7"));
+  EXPECT_TRUE(Verifies(job->ca_certificate, job->certificate, kHost));
+  for (const char* other : {"5e6f7a8b-0000.coordinator.pliant.internal", kHostOfAll,
+                            "pliant coordinator", "10.0.0.7"}) {
+    EXPECT_FALSE(Verifies(job->ca_certificate, job->certificate, other)) << other;
+  }
   const auto others = MakeMasterKeys(now);
   ASSERT_TRUE(others);
-  EXPECT_FALSE(Verifies(others->ca_certificate, job->certificate, "coordinator.pliant.internal"));
+  EXPECT_FALSE(Verifies(others->ca_certificate, job->certificate, kHost));
 }
 
-TEST(Credentials, TokensFollowFromKeyUidAndRole) {
+TEST(Credentials, OfAnOlderJobTheCoordinatorHasTheNameThatItsLearnersKnowToo) {
+  const auto keys = MakeMasterKeys(At(0));
+  ASSERT_TRUE(keys);
+  const auto names_of = [&](int version) {
+    return NamesOf(MakeJobCredentials(*keys, kUid, version, At(0))->certificate);
+  };
+  EXPECT_THAT(names_of(1), ElementsAre(kHost, kHostOfAll));
+  EXPECT_THAT(names_of(2), ElementsAre(kHost));
+}
+
+TEST(Credentials, AUidThatIsNoPartOfAHostNameIsRefused) {
+  const auto keys = MakeMasterKeys(At(0));
+  ASSERT_TRUE(keys);
+  for (const std::string& uid : {std::string(), std::string("a,DNS:b"), std::string("a.b"),
+                                 std::string("*"), std::string(64, 'a'), std::string("a\0b", 3)}) {
+    const auto made = MakeJobCredentials(*keys, uid, kCredentialsVersion, At(0));
+    ASSERT_FALSE(made) << uid;
+    EXPECT_EQ(made.error().code, ErrorCode::kInvalid);
+  }
+  EXPECT_TRUE(MakeJobCredentials(*keys, std::string(63, 'a'), kCredentialsVersion, At(0)));
+}
+
+TEST(Credentials, KeysFollowFromMasterKeyUidAndUse) {
   // printf 'u1/operator' | openssl dgst -sha256 -hmac 00
-  EXPECT_EQ(JobToken("00", "u1", TokenRole::kOperator),
+  EXPECT_EQ(DeriveJobKey("00", "u1", KeyUse::kOperator),
             "de6c7d23cdc2b6f2b23c98bee63c09672b5b3465edf338680586d13ac9721f52");
-  EXPECT_NE(JobToken("00", "u1", TokenRole::kOperator), JobToken("00", "u1", TokenRole::kLearner));
-  EXPECT_NE(JobToken("00", "u1", TokenRole::kOperator), JobToken("00", "u2", TokenRole::kOperator));
-  EXPECT_NE(JobToken("00", "u1", TokenRole::kOperator), JobToken("01", "u1", TokenRole::kOperator));
+  std::set<std::string> keys;
+  for (const char* master : {"00", "01"}) {
+    for (const char* uid : {"u1", "u2"}) {
+      for (const KeyUse use : {KeyUse::kOperator, KeyUse::kLearner, KeyUse::kPeers}) {
+        keys.insert(DeriveJobKey(master, uid, use));
+      }
+    }
+  }
+  EXPECT_EQ(keys.size(), 12U);
+}
+
+// A test of the values, so that one Secret given away by mistake is not all of them.
+TEST(Credentials, EachEndHoldsNoMoreThanItNeeds) {
+  const auto keys = MakeMasterKeys(At(0));
+  ASSERT_TRUE(keys);
+  const auto credentials = MakeJobCredentials(*keys, kUid, kCredentialsVersion, At(0));
+  ASSERT_TRUE(credentials) << credentials.error();
+  const std::string coordinators = CoordinatorSecret(NewJob().meta, *credentials).dump();
+  const std::string learners = LearnerSecret(NewJob().meta, *credentials).dump();
+  const auto derived = [&](KeyUse use) { return DeriveJobKey(keys->master_key, kUid, use); };
+  EXPECT_THAT(coordinators, HasSubstr(derived(KeyUse::kOperator)));
+  EXPECT_THAT(coordinators, HasSubstr(derived(KeyUse::kLearner)));
+  EXPECT_THAT(coordinators, Not(HasSubstr(derived(KeyUse::kPeers))));
+  EXPECT_THAT(learners, Not(HasSubstr(derived(KeyUse::kOperator))));
+  EXPECT_THAT(learners, HasSubstr(derived(KeyUse::kLearner)));
+  EXPECT_THAT(learners, HasSubstr(derived(KeyUse::kPeers)));
 }
 
 TEST(Credentials, KeysThatDoNotBelongTogetherAreRefused) {
@@ -84,7 +142,8 @@ TEST(CoordinatorObjects, HoldWhatTheContractSays) {
                                    .certificate = "CERT",
                                    .key = "KEY",
                                    .operator_token = "OP",
-                                   .learner_token = "LEARN"};
+                                   .learner_token = "LEARN",
+                                   .peer_key = "PEERS"};
   const auto secret = CoordinatorSecret(job.meta, credentials);
   EXPECT_EQ(secret.at("stringData"), nlohmann::json({{"ca.crt", "CA"},
                                                      {"tls.crt", "CERT"},
@@ -92,7 +151,8 @@ TEST(CoordinatorObjects, HoldWhatTheContractSays) {
                                                      {"operator-token", "OP"},
                                                      {"learner-token", "LEARN"}}));
   const auto learners = LearnerSecret(job.meta, credentials);
-  EXPECT_EQ(learners.at("stringData"), nlohmann::json({{"ca.crt", "CA"}, {"token", "LEARN"}}));
+  EXPECT_EQ(learners.at("stringData"),
+            nlohmann::json({{"ca.crt", "CA"}, {"token", "LEARN"}, {"peer-key", "PEERS"}}));
 
   const auto service = CoordinatorService(job.meta, 3);
   EXPECT_EQ(service.at("/spec/selector/pliant.dev~1term"_json_pointer), "3");
@@ -108,6 +168,7 @@ TEST(CoordinatorObjects, HoldWhatTheContractSays) {
   EXPECT_EQ(pod["metadata"]["annotations"]["prometheus.io/port"], "9090");
   EXPECT_EQ(pod.at("/metadata/name"_json_pointer), "digits-1a2b3-coordinator-3");
   EXPECT_EQ(pod.at("/metadata/labels/pliant.dev~1term"_json_pointer), "3");
+  EXPECT_EQ(pod.at("/metadata/labels/pliant.dev~1credentials"_json_pointer), "2");
   EXPECT_EQ(pod.at("/spec/priorityClassName"_json_pointer), "low");
   const auto& container = pod.at("/spec/containers/0"_json_pointer);
   EXPECT_EQ(container.at("image"), "pliant:1");

@@ -124,7 +124,8 @@ inline api::Pod Coordinator(std::int64_t term, bool running = true) {
               .resource_version = "8",
               .labels = {{std::string(kLabelJobUid), job.uid},
                          {std::string(kLabelRole), std::string(kRoleCoordinator)},
-                         {std::string(kLabelTerm), std::to_string(term)}},
+                         {std::string(kLabelTerm), std::to_string(term)},
+                         {std::string(kLabelCredentials), std::to_string(kCredentialsVersion)}},
               .owner_uid = job.uid,
               .owner_name = job.name};
   pod.node_name = "cpu-1";
@@ -132,6 +133,13 @@ inline api::Pod Coordinator(std::int64_t term, bool running = true) {
   pod.containers = {{.name = "coordinator", .running = running}};
   if (running) pod.containers[0].running_since = At(0);
   pod.phase = running ? api::PodPhase::kRunning : api::PodPhase::kPending;
+  return pod;
+}
+
+// As an operator made it whose certificates had one name for all coordinators.
+inline api::Pod UnprovenCoordinator(std::int64_t term) {
+  api::Pod pod = Coordinator(term);
+  pod.meta.labels.erase(std::string(kLabelCredentials));
   return pod;
 }
 

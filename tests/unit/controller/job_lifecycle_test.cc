@@ -59,10 +59,25 @@ TEST(JobLifecycle, ANewJobIsCheckedThenAdmitted) {
   EXPECT_THAT(outcome.actions, IsEmpty());
   EXPECT_EQ(outcome.status.training->logical_shards, 32);
   EXPECT_EQ(outcome.status.coordinator_image, "pliant:2");
+  EXPECT_EQ(outcome.status.credentials_version, kCredentialsVersion);
   EXPECT_EQ(outcome.status.selector, LearnerSelector(view.job->meta));
   EXPECT_THAT(EventReasons(view, outcome), Contains("Admitted"));
   Apply(outcome, view);
   EXPECT_TRUE(IsPlanned(view));
+}
+
+// Its learners are of an older version too, and know no other name of their coordinator.
+TEST(JobLifecycle, AJobThatWasAdmittedByAnOlderOperatorKeepsItsKindOfCredentials) {
+  JobView view{.job = Shared(AdmittedJob(0))};
+  Edit(view.job).spec.suspend = true;
+  Apply(ReconcileJob(view, std::nullopt, kOptions, At(1)), view);
+  ASSERT_FALSE(IsAdmitted(view.job->spec, view.job->status));
+  Edit(view.job).spec.suspend = false;
+  view.memory.template_check = TemplateCheck{.generation = 1, .accepted = true};
+  const Outcome resumed = ReconcileJob(view, std::nullopt, kOptions, At(2));
+  EXPECT_TRUE(IsAdmitted(view.job->spec, resumed.status));
+  EXPECT_EQ(resumed.status.coordinator_image, "pliant:1");
+  EXPECT_EQ(resumed.status.credentials_version, 1);
 }
 
 TEST(JobLifecycle, AdmissionAndTheFirstPlanAreOneWrite) {

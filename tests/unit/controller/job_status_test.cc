@@ -167,6 +167,12 @@ TEST(Problems, TheMostTellingIsTold) {
          view.coordinator.reachable = false;
        },
        "", ""},
+      {"made by an older operator",
+       [](JobView& view) {
+         view.coordinators = {UnprovenCoordinator(1)};
+         view.coordinator = {};
+       },
+       "it crashed", "CoordinatorOutdated"},
       {"refused", [](JobView& view) { view.memory.refusal = "exceeded quota"; }, "",
        "RefusedByServer"},
       {"not answered for",

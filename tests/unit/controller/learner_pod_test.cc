@@ -61,7 +61,9 @@ TEST(LearnerPod, HasWhatALearnerNeeds) {
   EXPECT_EQ(container.at("volumeMounts").size(), 2u);
 
   const json env = EnvOf(pod);
-  EXPECT_EQ(env.size(), 23u);
+  EXPECT_EQ(env.size(), 24u);
+  EXPECT_EQ(env.at("PLIANT_TOKEN_FILE"), "/etc/pliant/learner/token");
+  EXPECT_EQ(env.at("PLIANT_PEER_KEY_FILE"), "/etc/pliant/learner/peer-key");
   EXPECT_EQ(env.at("PLIANT_RANKS_PER_LEARNER"), "1");
   EXPECT_EQ(env.at("PLIANT_COORDINATOR"), "10.0.0.7:8443");
   EXPECT_EQ(env.at("PLIANT_TERM"), "3");

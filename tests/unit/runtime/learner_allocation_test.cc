@@ -99,7 +99,7 @@ class OneMembership final : public CoordinatorLink {
 struct WorldOptions {
   int learners = 1;
   int ranks = 1;  // of each
-  std::string token = {};
+  std::string peer_key = {};
   bool shared_memory = false;
 };
 
@@ -122,7 +122,7 @@ class World {
                     .local_rank = i % options.ranks};
       if (members > 1) {
         member->transport = *MakeTcpTransport(loop_, {.self = member->id,
-                                                      .token = options.token,
+                                                      .peer_key = options.peer_key,
                                                       .shared_memory_folder = folder_,
                                                       .shared_memory = &member->memory});
         membership_.members.push_back({member->id, member->transport->address()});
@@ -205,13 +205,14 @@ class World {
 // comparison of states every hundred steps. OpenSSL, whose memory is not counted, takes 40 bytes
 // for each record that it writes.
 TEST(Allocations, ATickTakesNone) {
-  const std::string token = "a token";
+  const std::string peer_key = "a key";
   EXPECT_TRUE(World({.learners = 1}).ComesToTakeNone());
   EXPECT_TRUE(World({.learners = 2}).ComesToTakeNone());
-  EXPECT_TRUE(World({.learners = 3, .token = token}).ComesToTakeNone()) << "over TLS";
-  EXPECT_TRUE(World({.learners = 2, .token = token, .shared_memory = true}).ComesToTakeNone());
+  EXPECT_TRUE(World({.learners = 3, .peer_key = peer_key}).ComesToTakeNone()) << "over TLS";
   EXPECT_TRUE(
-      World({.learners = 2, .ranks = 2, .token = token, .shared_memory = true}).ComesToTakeNone());
+      World({.learners = 2, .peer_key = peer_key, .shared_memory = true}).ComesToTakeNone());
+  EXPECT_TRUE(World({.learners = 2, .ranks = 2, .peer_key = peer_key, .shared_memory = true})
+                  .ComesToTakeNone());
 }
 
 }  // namespace

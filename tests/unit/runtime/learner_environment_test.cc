@@ -22,6 +22,7 @@ class LearnerEnvironmentTest : public testing::Test {
       : folder_(testing::TempDir() + "pliant-environment-test-" + std::to_string(::getpid())) {
     std::filesystem::create_directories(folder_);
     EXPECT_TRUE(WriteFileAtomically(folder_ / "token", "0a1b\n"));
+    EXPECT_TRUE(WriteFileAtomically(folder_ / "peer-key", "2c3d\n"));
     EXPECT_TRUE(WriteFileAtomically(folder_ / "empty", "\n"));
     EXPECT_TRUE(WriteFileAtomically(folder_ / "ca.crt", "pem"));
   }
@@ -37,6 +38,7 @@ class LearnerEnvironmentTest : public testing::Test {
             {"PLIANT_JOB_UID", "job-uid"},
             {"PLIANT_TERM", "3"},
             {"PLIANT_TOKEN_FILE", folder_ / "token"},
+            {"PLIANT_PEER_KEY_FILE", folder_ / "peer-key"},
             {"PLIANT_TLS_DIR", folder_},
             {"PLIANT_CHECKPOINT_DIR", "/checkpoints"},
             {"PLIANT_CHECKPOINT_EVERY_STEPS", "200"},
@@ -72,6 +74,7 @@ TEST_F(LearnerEnvironmentTest, TakesWhatTheOperatorSets) {
   EXPECT_EQ(environment->coordinator->host, "10.96.0.7");
   EXPECT_EQ(environment->coordinator->port, "8443");
   EXPECT_EQ(environment->coordinator->token, "0a1b") << "without the line's end";
+  EXPECT_EQ(environment->coordinator->peer_key, "2c3d");
   EXPECT_EQ(environment->coordinator->ca_file, folder_ / "ca.crt");
   EXPECT_EQ(environment->coordinator->term_least, 3U);
   EXPECT_EQ(environment->learner, "digits-1a2b3-4");
@@ -155,6 +158,9 @@ TEST_F(LearnerEnvironmentTest, AnErrorNamesTheVariableAndTheRemedy) {
       {"PLIANT_TOKEN_FILE", "", "learners' token"},
       {"PLIANT_TOKEN_FILE", folder_ / "missing", "missing"},
       {"PLIANT_TOKEN_FILE", folder_ / "empty", "is empty"},
+      {"PLIANT_PEER_KEY_FILE", "", "key of the job's learners"},
+      {"PLIANT_PEER_KEY_FILE", folder_ / "missing", "missing"},
+      {"PLIANT_PEER_KEY_FILE", folder_ / "empty", "is empty"},
       {"PLIANT_TLS_DIR", "", "ca.crt"},
       {"PLIANT_TLS_DIR", "/nowhere", "/nowhere/ca.crt"},
       {"PLIANT_CHECKPOINT_DIR", "", "spec.checkpoint"},

@@ -140,13 +140,14 @@ TEST_F(PliantTest, AJobsCheckpointsAreOnItsVolume) {
 
   const std::filesystem::path volume = folder_ / "volume";
   std::filesystem::create_directories(volume);
-  for (const char* name : {"token", "ca.crt"}) std::ofstream(folder_ / name) << "0a1b";
+  for (const char* name : {"token", "peer-key", "ca.crt"}) std::ofstream(folder_ / name) << "0a1b";
   const std::pair<const char*, std::string> job[] = {
       {"PLIANT_COORDINATOR", "127.0.0.1:1"},
       {"PLIANT_LEARNER", "digits-0"},
       {"PLIANT_JOB_UID", "job-uid"},
       {"PLIANT_POD_IP", "127.0.0.1"},
       {"PLIANT_TOKEN_FILE", (folder_ / "token").string()},
+      {"PLIANT_PEER_KEY_FILE", (folder_ / "peer-key").string()},
       {"PLIANT_TLS_DIR", folder_.string()},
       {"PLIANT_TERMINATION_LOG", (folder_ / "termination").string()},
       {"PLIANT_CHECKPOINT_DIR", volume.string()},
