@@ -5,6 +5,7 @@
 
 #include "base/format.h"
 #include "base/log.h"
+#include "operator/api/fields.h"
 #include "operator/controller/admission.h"
 #include "operator/controller/coordinator_objects.h"
 #include "operator/controller/mount_cause.h"
@@ -34,6 +35,16 @@ std::string JobOf(const Batch& batch) {
 bool IsOwnedBy(const json& object, const api::ObjectMeta& job) {
   const Result<api::ObjectMeta> meta = api::DecodeMeta(object, "pliant.dev/");
   return meta && IsControlledBy(*meta, job);
+}
+
+bool HasOwner(const json& object, const std::string& uid) {
+  api::Fields root(object);
+  bool has = false;
+  root.Object("metadata", [&](api::Fields& metadata) {
+    metadata.Objects("ownerReferences", 1024,
+                     [&](api::Fields& owner) { has = has || owner.String("uid") == uid; });
+  });
+  return has;
 }
 
 Error TakenName(std::string_view kind, const std::string& name) {
@@ -186,42 +197,60 @@ kube::KubeStatus ActionRunner::Do(const FindMountCause& action, const Batch& bat
   return {};
 }
 
-// Objects that hold nothing but what the operator puts there, under the key `content`.
-kube::KubeStatus ActionRunner::Put(const kube::ResourceType& type, const json& object,
-                                   const char* content) const {
-  const auto created = client_.Create(type, object);
+// Its name is of this term, which no other attempt has. The operator may not read it: whether one
+// that is there already is ours, nobody can say, and the next attempt makes another.
+kube::KubeStatus ActionRunner::CreateSecret(const json& secret) const {
+  const auto created = client_.Create(kube::kSecrets, secret);
   if (created) return {};
+  const std::string name = secret.at("metadata").at("name");
+  if (created.error().code == ErrorCode::kAlreadyExists) {
+    return std::unexpected(TakenName("Secret", name));
+  }
+  return std::unexpected(InContext("create Secret " + name, created.error()));
+}
+
+kube::KubeStatus ActionRunner::Do(const CreateSecrets& action, const Batch& batch,
+                                  BatchResult& result) const {
+  const std::string& service = result.service ? result.service->meta.uid : action.service_uid;
+  const api::ObjectMeta& job = batch.job.meta;
+  ASSIGN_OR_RETURN(const JobCredentials credentials,
+                   MakeJobCredentials(keys_, job.uid, batch.job.status.credentials_version, Now()));
+  RETURN_IF_ERROR(CreateSecret(CoordinatorSecret(job, action.term, service, credentials)));
+  return CreateSecret(LearnerSecret(job, action.term, service, credentials));
+}
+
+// One that is there and is the job's holds what an operator of other settings put there.
+kube::KubeStatus ActionRunner::PutNetworkPolicy(const json& policy, const Batch& batch) const {
+  const auto created = client_.Create(kube::kNetworkPolicies, policy);
+  if (created) return {};
+  const json& metadata = policy.at("metadata");
+  const std::string name = metadata.at("name");
   if (created.error().code != ErrorCode::kAlreadyExists) {
-    return std::unexpected(InContext("create a " + std::string(type.kind), created.error()));
+    return std::unexpected(InContext("create NetworkPolicy " + name, created.error()));
   }
-  // It is never read: what is in it is replaced. The owner reference in the patch makes it ours.
-  const json& metadata = object.at("metadata");
-  const kube::NamespacedName key{metadata.at("namespace"), metadata.at("name")};
-  const json patch = {
-      {"metadata",
-       {{"ownerReferences", metadata.at("ownerReferences")}, {"labels", metadata.at("labels")}}},
-      {content, object.at(content)}};
-  const auto patched = client_.Patch(type, key, kube::PatchType::kMerge, patch);
-  if (!patched) {
-    return std::unexpected(InContext("renew a " + std::string(type.kind), patched.error()));
+  const auto found = client_.Get(kube::kNetworkPolicies, KeyOf(batch, name));
+  if (!found) return std::unexpected(InContext("look for NetworkPolicy " + name, found.error()));
+  const std::string service = metadata.at("ownerReferences").at(0).at("uid");
+  if (!IsOwnedBy(*found, batch.job.meta) && !HasOwner(*found, service)) {
+    return std::unexpected(TakenName("NetworkPolicy", name));
   }
+  const json patch = {{"metadata",
+                       {{"resourceVersion", kube::MetaOf(*found).resource_version},
+                        {"ownerReferences", metadata.at("ownerReferences")},
+                        {"labels", metadata.at("labels")}}},
+                      {"spec", policy.at("spec")}};
+  const auto patched =
+      client_.Patch(kube::kNetworkPolicies, KeyOf(batch, name), kube::PatchType::kMerge, patch);
+  if (!patched) return std::unexpected(InContext("renew NetworkPolicy " + name, patched.error()));
   return {};
 }
 
-kube::KubeStatus ActionRunner::Do(const PutSecrets&, const Batch& batch, BatchResult&) const {
-  ASSIGN_OR_RETURN(
-      const JobCredentials credentials,
-      MakeJobCredentials(keys_, batch.job.meta.uid, batch.job.status.credentials_version, Now()));
-  RETURN_IF_ERROR(
-      Put(kube::kSecrets, CoordinatorSecret(batch.job.meta, credentials), "stringData"));
-  return Put(kube::kSecrets, LearnerSecret(batch.job.meta, credentials), "stringData");
-}
-
-kube::KubeStatus ActionRunner::Do(const PutNetworkPolicies&, const Batch& batch,
-                                  BatchResult&) const {
+kube::KubeStatus ActionRunner::Do(const PutNetworkPolicies& action, const Batch& batch,
+                                  BatchResult& result) const {
   if (!defaults_.network) return {};
-  for (const json& policy : NetworkPolicies(batch.job.meta, *defaults_.network)) {
-    RETURN_IF_ERROR(Put(kube::kNetworkPolicies, policy, "spec"));
+  const std::string& service = result.service ? result.service->meta.uid : action.service_uid;
+  for (const json& policy : NetworkPolicies(batch.job.meta, service, *defaults_.network)) {
+    RETURN_IF_ERROR(PutNetworkPolicy(policy, batch));
   }
   return {};
 }
@@ -248,6 +277,19 @@ kube::KubeStatus ActionRunner::Do(const PointService& action, const Batch& batch
                                      PointServicePatch(action.term, action.resource_version));
   if (!service) return std::unexpected(InContext("point the Service", service.error()));
   ASSIGN_OR_RETURN(result.service, api::DecodeService(*service));
+  return {};
+}
+
+kube::KubeStatus ActionRunner::Do(const DeleteService& action, const Batch& batch,
+                                  BatchResult& result) const {
+  const std::string name = CoordinatorName(batch.job.meta);
+  const auto deleted = client_.Delete(kube::kServices, KeyOf(batch, name), {.uid = action.uid});
+  const bool gone = !deleted && (deleted.error().code == ErrorCode::kNotFound ||
+                                 deleted.error().code == ErrorCode::kConflict);
+  if (!deleted && !gone) {
+    return std::unexpected(InContext("delete Service " + name, deleted.error()));
+  }
+  result.service_deleted = true;
   return {};
 }
 

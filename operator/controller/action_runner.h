@@ -41,6 +41,7 @@ struct BatchResult {
   std::vector<api::Pod> created;
   std::vector<api::Pod> opened;
   std::vector<std::string> deleted;  // names of pods whose deletion has begun
+  bool service_deleted = false;
   // For the job's owner: why the server did not say whether it made the pod that failed, or opened
   // its gate; "": it did, or that passes by itself.
   std::string unanswered;
@@ -52,8 +53,8 @@ struct BatchResult {
 
 // All that writes to the API server for jobs is done here. Writes are conditional, each on its own
 // object: on the version or uid that was read, or on nothing being there under a name that only
-// this job uses. Those of Secrets and network policies are not: any leader's will do
-// (docs/decisions/status-is-written-first.md). Blocking; any thread. `client` outlives the runner.
+// this job uses (docs/decisions/status-is-written-first.md). Nothing that somebody else made is
+// taken over. Blocking; any thread. `client` outlives the runner.
 class ActionRunner {
  public:
   ActionRunner(kube::KubeClient& client, PodDefaults defaults, MasterKeys keys)
@@ -68,11 +69,12 @@ class ActionRunner {
   kube::KubeStatus WriteStatus(const Batch& batch, BatchResult& result) const;
   kube::KubeStatus Do(const CheckTemplate& action, const Batch& batch, BatchResult& result) const;
   kube::KubeStatus Do(const FindMountCause& action, const Batch& batch, BatchResult& result) const;
-  kube::KubeStatus Do(const PutSecrets& action, const Batch& batch, BatchResult& result) const;
+  kube::KubeStatus Do(const CreateSecrets& action, const Batch& batch, BatchResult& result) const;
   kube::KubeStatus Do(const PutNetworkPolicies& action, const Batch& batch,
                       BatchResult& result) const;
   kube::KubeStatus Do(const CreateService& action, const Batch& batch, BatchResult& result) const;
   kube::KubeStatus Do(const PointService& action, const Batch& batch, BatchResult& result) const;
+  kube::KubeStatus Do(const DeleteService& action, const Batch& batch, BatchResult& result) const;
   kube::KubeStatus Do(const CreateCoordinator& action, const Batch& batch,
                       BatchResult& result) const;
   kube::KubeStatus Do(const CreateLearner& action, const Batch& batch, BatchResult& result) const;
@@ -85,8 +87,8 @@ class ActionRunner {
   kube::KubeStatus FindPod(const std::string& name, const Batch& batch, BatchResult& result) const;
   kube::KubeStatus LookAtGate(const OpenGate& action, const Batch& batch,
                               BatchResult& result) const;
-  kube::KubeStatus Put(const kube::ResourceType& type, const nlohmann::json& object,
-                       const char* content) const;
+  kube::KubeStatus CreateSecret(const nlohmann::json& secret) const;
+  kube::KubeStatus PutNetworkPolicy(const nlohmann::json& policy, const Batch& batch) const;
 
   kube::KubeClient& client_;
   const PodDefaults defaults_;

@@ -21,12 +21,16 @@ struct FindMountCause {
   std::string uid;
   bool operator==(const FindMountCause&) const = default;
 };
-// Makes both Secrets, or renews them.
-struct PutSecrets {
-  bool operator==(const PutSecrets&) const = default;
+// Makes both Secrets of a term. They belong to the job's Service, and go with it; so do the network
+// policies. Empty `service_uid`: to the one that was made just before.
+struct CreateSecrets {
+  std::int64_t term = 0;
+  std::string service_uid;
+  bool operator==(const CreateSecrets&) const = default;
 };
 // Makes the job's network policies, or renews them, if the operator is to make any.
 struct PutNetworkPolicies {
+  std::string service_uid;
   bool operator==(const PutNetworkPolicies&) const = default;
 };
 struct CreateService {
@@ -38,6 +42,11 @@ struct PointService {
   std::int64_t term = 0;
   std::string resource_version;
   bool operator==(const PointService&) const = default;
+};
+// With all that belongs to it.
+struct DeleteService {
+  std::string uid;
+  bool operator==(const DeleteService&) const = default;
 };
 struct CreateCoordinator {
   std::int64_t term = 0;
@@ -69,8 +78,8 @@ struct DeleteJob {
   bool operator==(const DeleteJob&) const = default;
 };
 
-using Action =
-    std::variant<CheckTemplate, FindMountCause, PutSecrets, PutNetworkPolicies, CreateService,
-                 PointService, CreateCoordinator, CreateLearner, OpenGate, DeletePod, DeleteJob>;
+using Action = std::variant<CheckTemplate, FindMountCause, CreateSecrets, PutNetworkPolicies,
+                            CreateService, PointService, DeleteService, CreateCoordinator,
+                            CreateLearner, OpenGate, DeletePod, DeleteJob>;
 
 }  // namespace pliant::controller

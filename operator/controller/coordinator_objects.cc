@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <utility>
 
 #include "operator/controller/names.h"
 
@@ -14,21 +15,19 @@ constexpr std::string_view kTlsPath = "/etc/pliant/tls";
 constexpr std::string_view kStatePath = "/var/lib/pliant";
 constexpr int kUser = 65532;  // nobody's: the image's files need no owner
 
-json Metadata(const api::ObjectMeta& job, const std::string& name, std::string_view role) {
+json Metadata(const api::ObjectMeta& job, const std::string& name, std::string_view role,
+              json owner) {
   json labels = JobLabels(job);
   labels[std::string(kLabelRole)] = role;
   return {{"name", name},
           {"namespace", job.name_space},
           {"labels", std::move(labels)},
-          {"ownerReferences", json::array({OwnerReference(job)})}};
+          {"ownerReferences", json::array({std::move(owner)})}};
 }
 
-json Secret(const api::ObjectMeta& job, const std::string& name, std::string_view role, json data) {
-  return {{"apiVersion", "v1"},
-          {"kind", "Secret"},
-          {"metadata", Metadata(job, name, role)},
-          {"type", "Opaque"},
-          {"stringData", std::move(data)}};
+json Secret(json metadata, json data) {
+  return {{"apiVersion", "v1"}, {"kind", "Secret"},  {"metadata", std::move(metadata)},
+          {"type", "Opaque"},   {"immutable", true}, {"stringData", std::move(data)}};
 }
 
 json TermSelector(const api::ObjectMeta& job, std::int64_t term) {
@@ -98,8 +97,17 @@ json Tolerations() {
 
 }  // namespace
 
-json CoordinatorSecret(const api::ObjectMeta& job, const JobCredentials& credentials) {
-  return Secret(job, CoordinatorName(job), kRoleCoordinator,
+json ServiceReference(const api::ObjectMeta& job, const std::string& service_uid) {
+  return {{"apiVersion", "v1"},
+          {"kind", "Service"},
+          {"name", CoordinatorName(job)},
+          {"uid", service_uid}};
+}
+
+json CoordinatorSecret(const api::ObjectMeta& job, std::int64_t term,
+                       const std::string& service_uid, const JobCredentials& credentials) {
+  return Secret(Metadata(job, CoordinatorSecretName(job, term), kRoleCoordinator,
+                         ServiceReference(job, service_uid)),
                 {{"ca.crt", credentials.ca_certificate},
                  {"tls.crt", credentials.certificate},
                  {"tls.key", credentials.key},
@@ -107,17 +115,19 @@ json CoordinatorSecret(const api::ObjectMeta& job, const JobCredentials& credent
                  {"learner-token", credentials.learner_token}});
 }
 
-json LearnerSecret(const api::ObjectMeta& job, const JobCredentials& credentials) {
-  return Secret(job, LearnerSecretName(job), kRoleLearner,
-                {{"ca.crt", credentials.ca_certificate},
-                 {"token", credentials.learner_token},
-                 {"peer-key", credentials.peer_key}});
+json LearnerSecret(const api::ObjectMeta& job, std::int64_t term, const std::string& service_uid,
+                   const JobCredentials& credentials) {
+  return Secret(
+      Metadata(job, LearnerSecretName(job, term), kRoleLearner, ServiceReference(job, service_uid)),
+      {{"ca.crt", credentials.ca_certificate},
+       {"token", credentials.learner_token},
+       {"peer-key", credentials.peer_key}});
 }
 
 json CoordinatorService(const api::ObjectMeta& job, std::int64_t term) {
   return {{"apiVersion", "v1"},
           {"kind", "Service"},
-          {"metadata", Metadata(job, CoordinatorName(job), kRoleCoordinator)},
+          {"metadata", Metadata(job, CoordinatorName(job), kRoleCoordinator, OwnerReference(job))},
           {"spec",
            {{"selector", TermSelector(job, term)},
             // A coordinator that is not there yet refuses the connection, and learners try again:
@@ -135,7 +145,8 @@ json PointServicePatch(std::int64_t term, const std::string& resource_version) {
 
 json CoordinatorPod(const api::ElasticTrainingJob& job, std::int64_t term, const std::string& image,
                     const PodDefaults& defaults) {
-  json metadata = Metadata(job.meta, CoordinatorPodName(job.meta, term), kRoleCoordinator);
+  json metadata = Metadata(job.meta, CoordinatorPodName(job.meta, term), kRoleCoordinator,
+                           OwnerReference(job.meta));
   metadata["labels"][std::string(kLabelTerm)] = std::to_string(term);
   metadata["labels"][std::string(kLabelCredentials)] = std::to_string(kCredentialsVersion);
   if (defaults.scrape_annotations) {
@@ -158,7 +169,8 @@ json CoordinatorPod(const api::ElasticTrainingJob& job, std::int64_t term, const
       {"containers", json::array({std::move(container)})},
       {"volumes",
        {{{"name", "tls"},
-         {"secret", {{"secretName", CoordinatorName(job.meta)}, {"defaultMode", 0440}}}},
+         {"secret",
+          {{"secretName", CoordinatorSecretName(job.meta, term)}, {"defaultMode", 0440}}}},
         {{"name", "state"}, {"emptyDir", json::object()}}}},
   };
   if (!defaults.priority_class.empty()) spec["priorityClassName"] = defaults.priority_class;

@@ -11,8 +11,13 @@
 // The objects beside a job's learners (docs/contracts.md §1, §2).
 namespace pliant::controller {
 
-nlohmann::json CoordinatorSecret(const api::ObjectMeta& job, const JobCredentials& credentials);
-nlohmann::json LearnerSecret(const api::ObjectMeta& job, const JobCredentials& credentials);
+// What goes with the job's Service, which is deleted when the job has ended, is owned by it.
+nlohmann::json ServiceReference(const api::ObjectMeta& job, const std::string& service_uid);
+
+nlohmann::json CoordinatorSecret(const api::ObjectMeta& job, std::int64_t term,
+                                 const std::string& service_uid, const JobCredentials& credentials);
+nlohmann::json LearnerSecret(const api::ObjectMeta& job, std::int64_t term,
+                             const std::string& service_uid, const JobCredentials& credentials);
 
 // Its selector names the term: while an old coordinator lives on, learners reach the new one only.
 nlohmann::json CoordinatorService(const api::ObjectMeta& job, std::int64_t term);

@@ -96,9 +96,10 @@ CoordinatorOutcome DecideCoordinator(const JobView& view, bool needed, WallTime 
   ++outcome.term;
   outcome.not_before = now + Delay(outcome.tries);
   ++outcome.tries;
-  outcome.actions.emplace_back(PutSecrets{});
-  outcome.actions.emplace_back(PutNetworkPolicies{});
   LeadServiceTo(outcome.term, view, outcome.actions);
+  const std::string service = view.service ? view.service->meta.uid : "";
+  outcome.actions.emplace_back(CreateSecrets{outcome.term, service});
+  outcome.actions.emplace_back(PutNetworkPolicies{service});
   outcome.actions.emplace_back(CreateCoordinator{outcome.term});
   DeletePods(
       view, nullptr,

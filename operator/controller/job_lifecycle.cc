@@ -116,6 +116,10 @@ void CleanUp(const JobView& view, WallTime now, Outcome& outcome) {
     outcome.look_again = now + std::chrono::seconds(1);
   } else {
     Append(DecideCoordinator(view, /*needed=*/false, now).actions, outcome.actions);
+    // Its address, its keys and its policies are of no use to anybody any more.
+    if (view.coordinators.empty() && view.service && !view.service->meta.deleted) {
+      outcome.actions.emplace_back(DeleteService{view.service->meta.uid});
+    }
   }
 }
 

@@ -176,7 +176,9 @@ void RememberWaiting(const JobView& view, WallTime now, JobMemory& memory) {
 bool ServesLearners(const Action& action) {
   return !std::holds_alternative<CheckTemplate>(action) &&
          !std::holds_alternative<FindMountCause>(action) &&
-         !std::holds_alternative<DeletePod>(action) && !std::holds_alternative<DeleteJob>(action);
+         !std::holds_alternative<DeletePod>(action) &&
+         !std::holds_alternative<DeleteService>(action) &&
+         !std::holds_alternative<DeleteJob>(action);
 }
 
 }  // namespace

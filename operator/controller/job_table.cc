@@ -198,10 +198,18 @@ void JobTable::Begin(const std::shared_ptr<const Batch>& batch, WallTime now) {
       [](const CheckTemplate&) {},
       [](const FindMountCause&) {},
       [](const DeleteJob&) {},
-      [](const PutSecrets&) {},
+      [](const CreateSecrets&) {},
       [](const PutNetworkPolicies&) {},
       [](const CreateService&) {},
       [](const PointService&) {},
+      [&](const DeleteService&) {
+        const std::string key = KeyIn(job, CoordinatorName(job));
+        const auto known = assumed_services_.Resolve(key, stores_.services.Find(Parsed(key)), now);
+        if (known == nullptr) return;
+        auto service = std::make_shared<api::Service>(*known);
+        service->meta.deleted = now;
+        assumed_services_.Begin(key, std::move(service));
+      },
       [&](const CreateCoordinator& action) {
         const std::string name = CoordinatorPodName(job, action.term);
         begin_pod(name, PodToBe(job, name, kRoleCoordinator, kLabelTerm, action.term, now));
@@ -267,10 +275,18 @@ void JobTable::Settle(const Batch& batch, const BatchResult& result, WallTime no
       [](const CheckTemplate&) {},
       [](const FindMountCause&) {},
       [](const DeleteJob&) {},
-      [](const PutSecrets&) {},
+      [](const CreateSecrets&) {},
       [](const PutNetworkPolicies&) {},
       [](const CreateService&) {},
       [](const PointService&) {},
+      [&](const DeleteService&) {
+        const std::string key = KeyIn(job, CoordinatorName(job));
+        const auto stored = stores_.services.Find(Parsed(key));
+        const auto known = assumed_services_.Resolve(key, stored, now);
+        assumed_services_.Withdraw(key);
+        if (!result.service_deleted || known == nullptr || stored == nullptr) return;
+        assumed_services_.Settle(key, stored->meta.resource_version, *known, now);
+      },
       [&](const CreateCoordinator& action) {
         settle(CoordinatorPodName(job, action.term), result.created, "");
       },
@@ -320,6 +336,8 @@ void JobTable::Abandon(const Batch& batch) {
       assumed_pods_.Withdraw(KeyIn(job, gate->pod));
     } else if (const auto* end = std::get_if<DeletePod>(&action)) {
       assumed_pods_.Withdraw(KeyIn(job, end->pod));
+    } else if (std::holds_alternative<DeleteService>(action)) {
+      assumed_services_.Withdraw(KeyIn(job, CoordinatorName(job)));
     }
   }
 }

@@ -141,15 +141,15 @@ void AddTolerations(json& spec) {
   }
 }
 
-void AddVolumes(json& spec, const api::ElasticTrainingJob& job) {
+void AddVolumes(json& spec, const api::ElasticTrainingJob& job, std::int64_t term) {
   json checkpoints =
       json::parse(job.spec.checkpoint.volume_json, /*cb=*/nullptr, /*allow_exceptions=*/false);
   if (!checkpoints.is_object()) checkpoints = json::object();  // the dry run refuses it
   checkpoints["name"] = "pliant-checkpoints";
   json& volumes = ListAt(spec, "volumes");
   PutNamed(volumes, std::move(checkpoints));
-  PutNamed(volumes,
-           {{"name", "pliant-learner"}, {"secret", {{"secretName", LearnerSecretName(job.meta)}}}});
+  PutNamed(volumes, {{"name", "pliant-learner"},
+                     {"secret", {{"secretName", LearnerSecretName(job.meta, term)}}}});
 }
 
 }  // namespace
@@ -226,7 +226,7 @@ json LearnerPod(const api::ElasticTrainingJob& job, const api::FrozenTraining& t
   PutNamed(ListAt(spec, "schedulingGates"), {{"name", kGate}});
   PinToNode(spec, node);
   AddTolerations(spec);
-  AddVolumes(spec, job);
+  AddVolumes(spec, job, term);
   return pod;
 }
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <system_error>
 
+#include "operator/controller/coordinator_policy.h"
 #include "operator/controller/learner_ending.h"
 #include "operator/controller/names.h"
 
@@ -111,6 +112,9 @@ void Create(const JobView& view, const std::vector<planner::NewLearner>& granted
             LearnerOutcome& outcome) {
   // A learner is born with the address of its coordinator; the Service's is known soon.
   if (!view.service || view.service->cluster_ip.empty()) return;
+  // Its Secrets are made before a coordinator's pod is: with that one, those of the learners are
+  // there, too.
+  if (CurrentCoordinator(view) == nullptr) return;
   if (MayBeComplete(view)) return;
   // Numbers go up also when pods of a higher number exist: status may have been restored from a
   // backup.

@@ -61,7 +61,13 @@ std::string CoordinatorHost(std::string_view job_uid) {
   return Format("{}.{}", job_uid, kCoordinatorDomain);
 }
 
-std::string LearnerSecretName(const api::ObjectMeta& job) { return NameWith(job, "-learner"); }
+std::string CoordinatorSecretName(const api::ObjectMeta& job, std::int64_t term) {
+  return CoordinatorPodName(job, term);
+}
+
+std::string LearnerSecretName(const api::ObjectMeta& job, std::int64_t term) {
+  return NameWith(job, "-learner-" + std::to_string(term));
+}
 
 std::string LearnerPolicyName(const api::ObjectMeta& job) { return NameWith(job, "-learner"); }
 

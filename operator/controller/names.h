@@ -46,11 +46,13 @@ inline constexpr std::uint16_t kCoordinatorPlainPort = 9090;
 inline constexpr std::uint16_t kCoordinatorProbePort = 8081;
 inline constexpr std::uint16_t kLearnerMetricsPort = 9090;
 
-std::string CoordinatorName(const api::ObjectMeta& job);  // its Service, Secret, policy
+std::string CoordinatorName(const api::ObjectMeta& job);  // its Service, its policy
 std::string CoordinatorPodName(const api::ObjectMeta& job, std::int64_t term);
 // "<uid>.coordinator.pliant.internal": whom a job's coordinator proves to be in the TLS handshake.
 std::string CoordinatorHost(std::string_view job_uid);
-std::string LearnerSecretName(const api::ObjectMeta& job);
+// Of a term: nobody can have made one of the name before, and none is written twice.
+std::string CoordinatorSecretName(const api::ObjectMeta& job, std::int64_t term);
+std::string LearnerSecretName(const api::ObjectMeta& job, std::int64_t term);
 std::string LearnerPolicyName(const api::ObjectMeta& job);
 std::string LearnerPodName(const api::ObjectMeta& job, int number);
 

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "operator/controller/coordinator_objects.h"
 #include "operator/controller/learner_pod.h"
 #include "operator/controller/names.h"
 
@@ -39,7 +40,8 @@ void AddMetricsRule(json& rules, const JobNetwork& network, std::uint16_t port) 
   if (!peers.empty()) rules.push_back(From(std::move(peers), Ports(port)));
 }
 
-json Policy(const api::ObjectMeta& job, const std::string& name, std::string_view role, json spec) {
+json Policy(const api::ObjectMeta& job, const std::string& service_uid, const std::string& name,
+            std::string_view role, json spec) {
   json labels = JobLabels(job);
   labels[std::string(kLabelRole)] = role;
   spec["podSelector"]["matchLabels"] = PodsOf(job, role);
@@ -49,22 +51,24 @@ json Policy(const api::ObjectMeta& job, const std::string& name, std::string_vie
            {{"name", name},
             {"namespace", job.name_space},
             {"labels", std::move(labels)},
-            {"ownerReferences", json::array({OwnerReference(job)})}}},
+            {"ownerReferences", json::array({ServiceReference(job, service_uid)})}}},
           {"spec", std::move(spec)}};
 }
 
 // It answers, and never calls.
-json CoordinatorPolicy(const api::ObjectMeta& job, const JobNetwork& network) {
+json CoordinatorPolicy(const api::ObjectMeta& job, const std::string& service_uid,
+                       const JobNetwork& network) {
   json ingress = json::array({From(
       json::array({Peer(PodsOf(job, kRoleLearner)), Operator(network)}), Ports(kCoordinatorPort))});
   AddMetricsRule(ingress, network, kCoordinatorPlainPort);
-  return Policy(job, CoordinatorName(job), kRoleCoordinator,
+  return Policy(job, service_uid, CoordinatorName(job), kRoleCoordinator,
                 {{"policyTypes", {"Ingress", "Egress"}},
                  {"ingress", std::move(ingress)},
                  {"egress", json::array()}});
 }
 
-json LearnerPolicy(const api::ObjectMeta& job, const JobNetwork& network) {
+json LearnerPolicy(const api::ObjectMeta& job, const std::string& service_uid,
+                   const JobNetwork& network) {
   // On whatever port: each learner chooses its own.
   json ingress = json::array({{{"from", json::array({Peer(PodsOf(job, kRoleLearner))})}}});
   AddMetricsRule(ingress, network, kLearnerMetricsPort);
@@ -76,13 +80,14 @@ json LearnerPolicy(const api::ObjectMeta& job, const JobNetwork& network) {
     spec["egress"] = json::parse(network.learner_egress);
     spec["egress"].push_back({{"to", json::array({Peer(PodsOf(job))})}});
   }
-  return Policy(job, LearnerPolicyName(job), kRoleLearner, std::move(spec));
+  return Policy(job, service_uid, LearnerPolicyName(job), kRoleLearner, std::move(spec));
 }
 
 }  // namespace
 
-std::vector<json> NetworkPolicies(const api::ObjectMeta& job, const JobNetwork& network) {
-  return {CoordinatorPolicy(job, network), LearnerPolicy(job, network)};
+std::vector<json> NetworkPolicies(const api::ObjectMeta& job, const std::string& service_uid,
+                                  const JobNetwork& network) {
+  return {CoordinatorPolicy(job, service_uid, network), LearnerPolicy(job, service_uid, network)};
 }
 
 }  // namespace pliant::controller

@@ -15,7 +15,10 @@ struct JobNetwork {
   std::string learner_egress;       // JSON: further rules of egress; "": learners reach everything
 };
 
-// The policies of a job's coordinator and of its learners (docs/contracts.md §1).
-std::vector<nlohmann::json> NetworkPolicies(const api::ObjectMeta& job, const JobNetwork& network);
+// The policies of a job's coordinator and of its learners, which go with its Service
+// (docs/contracts.md §1).
+std::vector<nlohmann::json> NetworkPolicies(const api::ObjectMeta& job,
+                                            const std::string& service_uid,
+                                            const JobNetwork& network);
 
 }  // namespace pliant::controller

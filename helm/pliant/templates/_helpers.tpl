@@ -58,20 +58,19 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 - apiGroups: [""]
   resources: [pods]
   verbs: [get, list, watch, create, patch, delete]
-# The coordinators' addresses.
+# The coordinators' addresses. They go when their job has ended, and take its Secrets and policies with them.
 - apiGroups: [""]
   resources: [services]
-  verbs: [get, list, watch, create, patch]
-# A job's keys are made anew whenever they are written: the operator asks for none. The right to patch is one to read all the same
-# (docs/operations.md, Rights).
+  verbs: [get, list, watch, create, patch, delete]
+# A job's keys are made anew with each coordinator, in Secrets of names of their own: none is read, or written twice.
 - apiGroups: [""]
   resources: [secrets]
-  verbs: [create, patch]
+  verbs: [create]
 {{- if .Values.networkPolicy.jobs.enabled }}
 # The policies of jobs' pods are made anew with them.
 - apiGroups: [networking.k8s.io]
   resources: [networkpolicies]
-  verbs: [create, patch]
+  verbs: [get, create, patch]
 {{- end }}
 - apiGroups: [events.k8s.io]
   resources: [events]

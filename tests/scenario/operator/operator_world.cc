@@ -327,7 +327,9 @@ void OperatorWorld::MakeOlder(const std::string& name) {
 
 std::set<std::string> OperatorWorld::NamesOfCoordinator(const std::string& name) const {
   for (const auto& [path, secret] : server.All("secrets")) {
-    if (JobOf(secret) != name || LabelOf(secret, controller::kLabelRole) != "coordinator") continue;
+    const std::string of_term =
+        "-coordinator-" + std::to_string(Status(name).value("coordinatorTerm", 0));
+    if (JobOf(secret) != name || !path.ends_with(of_term)) continue;
     return NamesOf(secret.at("stringData").at("tls.crt"));
   }
   return {};

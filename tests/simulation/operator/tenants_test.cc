@@ -233,6 +233,25 @@ TEST_F(Tenants, ACoordinatorThatTellsSomethingElseEachTimeIsWrittenOfSeldom) {
   EXPECT_TRUE(ReachLearners("good", 4)) << world.Describe();
 }
 
+// A cluster has a few thousand Service addresses.
+TEST_F(Tenants, AJobThatHasEndedKeepsNoAddressAndNoKeys) {
+  const auto left_of = [&](const char* kind) {
+    return world.server.All(Format("/api/v1/namespaces/team-a/{}", kind)).size();
+  };
+  TrainingOptions training;
+  training.steps = 20;
+  world.Submit("short", training, {{"elastic", {{"maxLearners", 2}}}});
+  world.Submit("wrong", {.exit_code = 2}, {{"elastic", {{"maxLearners", 2}}}});
+  ASSERT_TRUE(
+      world.RunUntil([&] { return left_of("services") == 2 && left_of("secrets") == 4; }, 1min))
+      << left_of("services") << " Services, " << left_of("secrets") << " Secrets";
+  ASSERT_TRUE(world.RunUntil(
+      [&] { return world.Phase("short") == "Succeeded" && world.Phase("wrong") == "Failed"; },
+      5min));
+  EXPECT_TRUE(world.RunUntil([&] { return left_of("services") == 0; }, 1min)) << world.Describe();
+  EXPECT_TRUE(world.RunUntil([&] { return left_of("secrets") == 0; }, 1min));
+}
+
 // `edit` in a namespace lets its holder make any pod there.
 struct Forgery {
   const char* what;

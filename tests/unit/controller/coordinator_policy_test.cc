@@ -17,8 +17,9 @@ TEST(CoordinatorPolicy, MakesAllThatAFirstCoordinatorNeeds) {
   Edit(view.job).status.coordinator_term = 0;
   const CoordinatorOutcome outcome = DecideCoordinator(view, true, At(10));
   EXPECT_EQ(outcome.term, 1);
-  EXPECT_THAT(outcome.actions, ElementsAre(Action(PutSecrets{}), Action(PutNetworkPolicies{}),
-                                           Action(CreateService{1}), Action(CreateCoordinator{1})));
+  EXPECT_THAT(outcome.actions,
+              ElementsAre(Action(CreateService{1}), Action(CreateSecrets{1, ""}),
+                          Action(PutNetworkPolicies{}), Action(CreateCoordinator{1})));
 }
 
 TEST(CoordinatorPolicy, LeavesAGoodOneAlone) {
@@ -35,10 +36,11 @@ TEST(CoordinatorPolicy, ReplacesOneThatIsGoneByAHigherTerm) {
     if (deleting) view.coordinators = {Deleting(Coordinator(1))};
     const CoordinatorOutcome outcome = DecideCoordinator(view, true, At(10));
     EXPECT_EQ(outcome.term, 2);
-    EXPECT_THAT(outcome.actions,
-                ElementsAre(Action(PutSecrets{}), Action(PutNetworkPolicies{}),
-                            Action(PointService{.term = 2, .resource_version = "9"}),
-                            Action(CreateCoordinator{2})));
+    EXPECT_THAT(
+        outcome.actions,
+        ElementsAre(Action(PointService{.term = 2, .resource_version = "9"}),
+                    Action(CreateSecrets{2, "service-uid"}),
+                    Action(PutNetworkPolicies{"service-uid"}), Action(CreateCoordinator{2})));
     EXPECT_EQ(outcome.tries, 1);
     // Not in a hot loop.
     Edit(view.job).status.coordinator_term = 2;
@@ -81,9 +83,9 @@ TEST(CoordinatorPolicy, OneThatCannotProveItsJobIsReplacedAtOnce) {
   const CoordinatorOutcome outcome = DecideCoordinator(view, true, At(10));
   EXPECT_EQ(outcome.term, 2);
   EXPECT_THAT(outcome.actions,
-              ElementsAre(Action(PutSecrets{}), Action(PutNetworkPolicies{}),
-                          Action(PointService{.term = 2, .resource_version = "9"}),
-                          Action(CreateCoordinator{2}),
+              ElementsAre(Action(PointService{.term = 2, .resource_version = "9"}),
+                          Action(CreateSecrets{2, "service-uid"}),
+                          Action(PutNetworkPolicies{"service-uid"}), Action(CreateCoordinator{2}),
                           Action(DeletePod{.pod = "digits-1a2b3-coordinator-1",
                                            .uid = "coordinator-uid-1",
                                            .why = "its certificate does not name its job"})));

@@ -109,8 +109,8 @@ TEST(Credentials, EachEndHoldsNoMoreThanItNeeds) {
   ASSERT_TRUE(keys);
   const auto credentials = MakeJobCredentials(*keys, kUid, kCredentialsVersion, At(0));
   ASSERT_TRUE(credentials) << credentials.error();
-  const std::string coordinators = CoordinatorSecret(NewJob().meta, *credentials).dump();
-  const std::string learners = LearnerSecret(NewJob().meta, *credentials).dump();
+  const std::string coordinators = CoordinatorSecret(NewJob().meta, 1, "s", *credentials).dump();
+  const std::string learners = LearnerSecret(NewJob().meta, 1, "s", *credentials).dump();
   const auto derived = [&](KeyUse use) { return DeriveJobKey(keys->master_key, kUid, use); };
   EXPECT_THAT(coordinators, HasSubstr(derived(KeyUse::kOperator)));
   EXPECT_THAT(coordinators, HasSubstr(derived(KeyUse::kLearner)));
@@ -144,13 +144,19 @@ TEST(CoordinatorObjects, HoldWhatTheContractSays) {
                                    .operator_token = "OP",
                                    .learner_token = "LEARN",
                                    .peer_key = "PEERS"};
-  const auto secret = CoordinatorSecret(job.meta, credentials);
+  const auto secret = CoordinatorSecret(job.meta, 3, "service", credentials);
   EXPECT_EQ(secret.at("stringData"), nlohmann::json({{"ca.crt", "CA"},
                                                      {"tls.crt", "CERT"},
                                                      {"tls.key", "KEY"},
                                                      {"operator-token", "OP"},
                                                      {"learner-token", "LEARN"}}));
-  const auto learners = LearnerSecret(job.meta, credentials);
+  EXPECT_EQ(secret.at("/metadata/name"_json_pointer), "digits-1a2b3-coordinator-3");
+  EXPECT_EQ(secret.at("immutable"), true);
+  EXPECT_EQ(secret.at("/metadata/ownerReferences"_json_pointer),
+            nlohmann::json::parse(R"([{"apiVersion": "v1", "kind": "Service",
+                                       "name": "digits-1a2b3-coordinator", "uid": "service"}])"));
+  const auto learners = LearnerSecret(job.meta, 3, "service", credentials);
+  EXPECT_EQ(learners.at("/metadata/name"_json_pointer), "digits-1a2b3-learner-3");
   EXPECT_EQ(learners.at("stringData"),
             nlohmann::json({{"ca.crt", "CA"}, {"token", "LEARN"}, {"peer-key", "PEERS"}}));
 
@@ -180,7 +186,7 @@ TEST(CoordinatorObjects, HoldWhatTheContractSays) {
   EXPECT_EQ(container.at("/livenessProbe/httpGet"_json_pointer),
             nlohmann::json::parse(R"({"path": "/healthz", "port": 8081})"));
   EXPECT_TRUE(container.at("/securityContext/capabilities/drop"_json_pointer).is_array());
-  EXPECT_EQ(pod.at("/spec/volumes/0/secret/secretName"_json_pointer), "digits-1a2b3-coordinator");
+  EXPECT_EQ(pod.at("/spec/volumes/0/secret/secretName"_json_pointer), "digits-1a2b3-coordinator-3");
   EXPECT_EQ(pod.at("/spec/imagePullSecrets"_json_pointer),
             nlohmann::json::parse(R"([{"name": "key"}, {"name": "other"}])"));
   EXPECT_FALSE(CoordinatorPod(job, 3, "pliant:1", {}).at("spec").contains("imagePullSecrets"));

@@ -216,8 +216,9 @@ TEST(JobLifecycle, AGrantBringsTheCoordinatorFirst) {
   EXPECT_EQ(outcome.status.start_time, At(5));
   EXPECT_EQ(outcome.status.phase, api::JobPhase::kStarting);
   EXPECT_EQ(outcome.status.reason, "2 of 8 GPUs: all it asks for");
-  EXPECT_THAT(outcome.actions, ElementsAre(Action(PutSecrets{}), Action(PutNetworkPolicies{}),
-                                           Action(CreateService{1}), Action(CreateCoordinator{1})));
+  EXPECT_THAT(outcome.actions,
+              ElementsAre(Action(CreateService{1}), Action(CreateSecrets{1, ""}),
+                          Action(PutNetworkPolicies{}), Action(CreateCoordinator{1})));
   Apply(outcome, view);
   view.service = Shared(ServiceFor(1));
   view.coordinators = {Coordinator(1, /*running=*/false)};
@@ -428,6 +429,12 @@ TEST(JobLifecycle, OneCompletedLearnerIsEnough) {
   EXPECT_THAT(outcome.actions, ElementsAre(VariantWith<DeletePod>(
                                    testing::Field(&DeletePod::pod, "digits-1a2b3-coordinator-1"))));
   EXPECT_EQ(outcome.status.phase, api::JobPhase::kSucceeded);
+
+  view.coordinators.clear();
+  outcome = ReconcileJob(view, plan, kOptions, At(13));
+  EXPECT_THAT(outcome.actions, ElementsAre(Action(DeleteService{"service-uid"})));
+  Edit(view.service).meta.deleted = At(13);
+  EXPECT_THAT(ReconcileJob(view, plan, kOptions, At(14)).actions, IsEmpty());
 }
 
 // Somebody made a pod that looks like a learner of the job.

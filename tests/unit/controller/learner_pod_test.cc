@@ -51,7 +51,7 @@ TEST(LearnerPod, HasWhatALearnerNeeds) {
                 {"key": "metadata.name", "operator": "In", "values": ["gpu-1"]}]}])"));
   EXPECT_EQ(spec.at("volumes"), json::parse(R"([
       {"name": "pliant-checkpoints", "persistentVolumeClaim": {"claimName": "checkpoints"}},
-      {"name": "pliant-learner", "secret": {"secretName": "digits-1a2b3-learner"}}])"));
+      {"name": "pliant-learner", "secret": {"secretName": "digits-1a2b3-learner-3"}}])"));
   ASSERT_EQ(spec.at("tolerations").size(), 2u);
   EXPECT_EQ(spec.at("tolerations").at(0).at("tolerationSeconds"), 30);
 

@@ -15,7 +15,8 @@ namespace {
 TEST(Names, FollowFromTheJob) {
   const api::ObjectMeta job = NewJob().meta;
   EXPECT_EQ(CoordinatorName(job), "digits-1a2b3-coordinator");
-  EXPECT_EQ(LearnerSecretName(job), "digits-1a2b3-learner");
+  EXPECT_EQ(LearnerSecretName(job, 2), "digits-1a2b3-learner-2");
+  EXPECT_EQ(CoordinatorSecretName(job, 2), "digits-1a2b3-coordinator-2");
   EXPECT_EQ(CoordinatorPodName(job, 12), "digits-1a2b3-coordinator-12");
   EXPECT_EQ(LearnerPodName(job, 4), "digits-1a2b3-4");
   EXPECT_EQ(JobLabel(job), "digits");
@@ -27,7 +28,7 @@ TEST(Names, LongOnesAreCutAndStayDistinct) {
   for (const std::string ending : {"a", "b"}) {
     api::ObjectMeta job = NewJob().meta;
     job.name = std::string(80, 'x') + ending;
-    for (const std::string& name : {CoordinatorName(job), LearnerSecretName(job),
+    for (const std::string& name : {CoordinatorName(job), LearnerSecretName(job, 123456),
                                     CoordinatorPodName(job, 123456), LearnerPodName(job, 9999)}) {
       EXPECT_LE(name.size(), 63u);
       EXPECT_TRUE(names.insert(name).second) << name;

@@ -13,11 +13,11 @@ using nlohmann::json;
 
 json SpecOf(const std::string& role, const JobNetwork& network) {
   json spec;
-  for (const json& policy : NetworkPolicies(NewJob().meta, network)) {
+  for (const json& policy : NetworkPolicies(NewJob().meta, "service", network)) {
     EXPECT_EQ(policy.at("/metadata/name"_json_pointer),
               "digits-1a2b3-" +
                   policy.at("/metadata/labels/pliant.dev~1role"_json_pointer).get<std::string>());
-    EXPECT_EQ(policy.at("/metadata/ownerReferences/0/uid"_json_pointer), "1a2b3c4d-0000");
+    EXPECT_EQ(policy.at("/metadata/ownerReferences/0/uid"_json_pointer), "service");
     EXPECT_EQ(policy.at("/spec/podSelector/matchLabels/pliant.dev~1job-uid"_json_pointer),
               "1a2b3c4d-0000");
     if (policy.at("/spec/podSelector/matchLabels/pliant.dev~1role"_json_pointer) == role) {
