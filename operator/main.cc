@@ -149,8 +149,12 @@ int Run(OperatorOptions options) {
     return api::DecodeNode(o, resource);
   });
   kube::Informer<api::Service> services(loop, api::DecodeService);
+  kube::Informer<api::ResourceQuota> quotas(
+      loop, [resource = options.gpu_resource](const nlohmann::json& o) {
+        return api::DecodeResourceQuota(o, resource);
+      });
   const controller::ClusterStores stores{jobs.store(), pods.store(), nodes.store(),
-                                         services.store()};
+                                         services.store(), quotas.store()};
 
   const controller::RefusedNamespaces refused_namespaces(stores);
   controller::JobTable table(stores);
@@ -245,6 +249,8 @@ int Run(OperatorOptions options) {
   nodes.Start(client, kube::kNodes, {}, restarts_of("Node"));
   services.Start(client, kube::kServices, {.label_selector = "app.kubernetes.io/managed-by=pliant"},
                  restarts_of("Service"), watched);
+
+  quotas.Start(client, kube::kResourceQuotas, {}, restarts_of("ResourceQuota"), watched);
 
   metrics.SetLeader(kLease, false);
   kube::LeaseElector elector(

@@ -52,6 +52,18 @@ Error TakenName(std::string_view kind, const std::string& name) {
           std::string(kind) + " " + name + " exists and does not belong to the job"};
 }
 
+// Whether a quota has no GPUs left, and that is all: the job's namespace holds them, which the plan
+// is about. There is no other sign of it than the server's sentence, "... exceeded quota: NAME,
+// requested: requests.nvidia.com/gpu=1, used: ..., limited: ...", which lists what is exceeded.
+bool LacksGpusOfQuota(const kube::KubeError& error, const std::string& gpu_resource) {
+  if (error.http_status != 403 || !error.message.contains("exceeded quota: ")) return false;
+  const std::string begin = "requested: requests." + gpu_resource + "=";
+  const std::size_t at = error.message.find(begin);
+  if (at == std::string::npos) return false;
+  const std::size_t end = error.message.find(',', at);
+  return end != std::string::npos && error.message.compare(end, 7, ", used:") == 0;
+}
+
 // Answers of the server that mean that it will not have this pod, now or later; all others mean
 // that it could not be asked.
 bool RefusesPod(const kube::KubeError& error) {
@@ -169,7 +181,8 @@ kube::KubeStatus ActionRunner::Do(const CheckTemplate&, const Batch& batch,
                               /*node=*/"any", /*coordinator_ip=*/"0.0.0.0", defaults_);
   const auto checked =
       client_.Create(kube::kPods, pod, {.dry_run = true, .deadline = kPodDeadline});
-  if (checked) {
+  if (checked || LacksGpusOfQuota(checked.error(), defaults_.gpu_resource)) {
+    // Quotas are looked at last, when all else was found to be right.
     result.template_refusal = "";
   } else if (RefusesPod(checked.error())) {
     result.template_refusal = checked.error().message;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "operator/api/node.h"
+#include "operator/api/resource_quota.h"
 #include "operator/controller/action_runner.h"
 #include "operator/controller/assumed.h"
 #include "operator/controller/job_view.h"
@@ -21,12 +22,14 @@ struct ClusterStores {
   kube::Store<api::Pod>& pods;  // of everybody
   kube::Store<api::Node>& nodes;
   kube::Store<api::Service>& services;  // of jobs
+  kube::Store<api::ResourceQuota>& quotas;
 
   bool synced() const {
-    return jobs.synced() && pods.synced() && nodes.synced() && services.synced();
+    return jobs.synced() && pods.synced() && nodes.synced() && services.synced() && quotas.synced();
   }
   bool current() const {
-    return jobs.current() && pods.current() && nodes.current() && services.current();
+    return jobs.current() && pods.current() && nodes.current() && services.current() &&
+           quotas.current();
   }
 };
 

@@ -29,6 +29,9 @@ Leadership::Leadership(LeadershipParts parts, LeadershipOptions options)
   stores.services.OnChange([this](const auto& change) {
     if (planning_) planning_->OnServiceChange(change);
   });
+  stores.quotas.OnChange([this](const auto& change) {
+    if (planning_) planning_->OnQuotaChange(change);
+  });
 }
 
 void Leadership::Begin(int transitions) {

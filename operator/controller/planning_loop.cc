@@ -143,6 +143,9 @@ PlanningLoop::PlanningLoop(PlanningLoopParts parts, PlanningLoopOptions options)
   const ClusterStores& stores = parts_.table.stores();
   for (const auto& node : stores.nodes.All()) builder_.SeeNode({KeyOf(node->meta), nullptr, node});
   for (const auto& pod : stores.pods.All()) builder_.SeePod({KeyOf(pod->meta), nullptr, pod});
+  for (const auto& quota : stores.quotas.All()) {
+    builder_.SeeQuota({KeyOf(quota->meta), nullptr, quota});
+  }
   for (const auto& job : stores.jobs.All()) queue_.Add(KeyOf(job->meta));
   RequestRound();
 }
@@ -182,6 +185,16 @@ void PlanningLoop::OnNodeChange(const kube::Store<api::Node>::Change& change) {
     return;
   }
   builder_.SeeNode(change);
+  RequestRound();
+}
+
+// What is used of it changes with every pod, and is not read.
+void PlanningLoop::OnQuotaChange(const kube::Store<api::ResourceQuota>::Change& change) {
+  if (change.before != nullptr && change.after != nullptr &&
+      change.before->gpus == change.after->gpus) {
+    return;
+  }
+  builder_.SeeQuota(change);
   RequestRound();
 }
 

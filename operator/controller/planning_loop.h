@@ -64,6 +64,7 @@ class PlanningLoop {
   void OnPodChange(const kube::Store<api::Pod>::Change& change);
   void OnNodeChange(const kube::Store<api::Node>::Change& change);
   void OnServiceChange(const kube::Store<api::Service>::Change& change);
+  void OnQuotaChange(const kube::Store<api::ResourceQuota>::Change& change);
 
   // What was planned from last.
   const planner::ClusterSnapshot& snapshot() const { return builder_.snapshot(); }

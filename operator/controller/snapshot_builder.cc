@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
+#include <ranges>
 #include <set>
 #include <string_view>
 #include <tuple>
 #include <utility>
 
+#include "base/bounded.h"
 #include "operator/controller/admission.h"
 #include "operator/controller/names.h"
 #include "operator/planner/feasibility.h"
@@ -198,6 +200,7 @@ void SnapshotBuilder::SeePod(const kube::Store<api::Pod>::Change& change) {
       if (there->second.pods.empty()) strangers_.erase(there);
     }
   }
+  SeeGpus(change);
   labelled_.erase(change.key);
   if (change.after == nullptr) return;
   if (IsLabelled(*change.after)) {
@@ -206,6 +209,48 @@ void SnapshotBuilder::SeePod(const kube::Store<api::Pod>::Change& change) {
     Strangers& there = strangers_[node];
     there.pods.insert_or_assign(change.key, Of(change.after->requests));
     there.sum.reset();
+  }
+}
+
+void SnapshotBuilder::SeeGpus(const kube::Store<api::Pod>::Change& change) {
+  const auto asks = [](const auto& pod) {
+    return pod != nullptr && !IsLabelled(*pod) && !pod->ended() && pod->requests.gpus > 0;
+  };
+  if (asks(change.after)) {
+    others_gpus_[change.key.ns][change.key.name] = change.after->requests.gpus;
+  } else if (asks(change.before)) {
+    const auto of_namespace = others_gpus_.find(change.key.ns);
+    of_namespace->second.erase(change.key.name);
+    if (of_namespace->second.empty()) others_gpus_.erase(of_namespace);
+  }
+}
+
+void SnapshotBuilder::SeeQuota(const kube::Store<api::ResourceQuota>::Change& change) {
+  std::map<std::string, std::int64_t>& of_namespace = quotas_[change.key.ns];
+  of_namespace.erase(change.key.name);
+  if (change.after != nullptr && change.after->gpus) {
+    of_namespace[change.key.name] = *change.after->gpus;
+  }
+  if (of_namespace.empty()) quotas_.erase(change.key.ns);
+}
+
+// The least of a namespace's quotas, without what other pods ask for.
+void SnapshotBuilder::FillBudgets() {
+  snapshot_.budgets.clear();
+  if (quotas_.empty()) return;
+  std::set<std::string_view> ours;
+  for (const auto& [job, uids] : learners_) ours.insert(uids.begin(), uids.end());
+  for (const auto& [name_space, quotas] : quotas_) {
+    std::int64_t left = std::ranges::min(quotas | std::views::values);
+    if (const auto others = others_gpus_.find(name_space); others != others_gpus_.end()) {
+      for (const auto& [pod, gpus] : others->second) left = BoundedDifference(left, gpus);
+    }
+    for (auto pod = labelled_.lower_bound({name_space, ""});
+         pod != labelled_.end() && pod->first.ns == name_space; ++pod) {
+      const bool counts = !pod->second->ended() && !ours.contains(pod->second->meta.uid);
+      if (counts) left = BoundedDifference(left, pod->second->requests.gpus);
+    }
+    snapshot_.budgets.push_back({name_space, std::max<std::int64_t>(left, 0)});
   }
 }
 
@@ -254,6 +299,7 @@ const planner::ClusterSnapshot& SnapshotBuilder::Build(WallTime now) {
   Merge(changed_nodes_, snapshot_.nodes);
   Merge(changed_jobs_, snapshot_.jobs);
   FillForeign();
+  FillBudgets();
   return snapshot_;
 }
 

@@ -8,6 +8,7 @@
 
 #include "operator/api/node.h"
 #include "operator/api/pod.h"
+#include "operator/api/resource_quota.h"
 #include "operator/controller/job_view.h"
 #include "operator/kube/store.h"
 #include "operator/planner/cluster_snapshot.h"
@@ -23,6 +24,7 @@ class SnapshotBuilder {
   // taking room on their nodes, also where the scheduler or their controller only promises it to
   // them.
   void SeePod(const kube::Store<api::Pod>::Change& change);
+  void SeeQuota(const kube::Store<api::ResourceQuota>::Change& change);
   // The job as it is now; null: it is not planned, or gone.
   void SeeJob(const kube::NamespacedName& key, const JobView* planned);
 
@@ -44,6 +46,8 @@ class SnapshotBuilder {
   };
 
   void FillForeign();
+  void FillBudgets();
+  void SeeGpus(const kube::Store<api::Pod>::Change& change);
 
   Changes<planner::NodeView> changed_nodes_;  // since the last Build, as is the next
   Changes<planner::JobView> changed_jobs_;
@@ -51,6 +55,10 @@ class SnapshotBuilder {
   // Pods that say that they belong to a job. Whether they do is seen each time: jobs come and go.
   std::map<kube::NamespacedName, std::shared_ptr<const api::Pod>> labelled_;
   std::map<kube::NamespacedName, std::vector<std::string>> learners_;  // uids, by planned job
+  std::map<std::string, std::map<std::string, std::int64_t>> quotas_;  // GPUs, by namespace, name
+  // What pods ask for that are not labelled as ours and have not ended: that counts wherever they
+  // are.
+  std::map<std::string, std::map<std::string, std::int64_t>> others_gpus_;  // by namespace, name
   planner::ClusterSnapshot snapshot_;  // nodes and jobs in the order of their names
 };
 

@@ -144,7 +144,13 @@ std::string SnapshotJson(const planner::ClusterSnapshot& snapshot) {
   for (const planner::NodeView& node : snapshot.nodes) nodes.push_back(Encode(node));
   json jobs = json::array();
   for (const planner::JobView& job : snapshot.jobs) jobs.push_back(Encode(job));
-  return json{{"now", Time(snapshot.now)}, {"nodes", std::move(nodes)}, {"jobs", std::move(jobs)}}
+  json budgets = json::object();
+  for (const planner::GpuBudget& budget : snapshot.budgets)
+    budgets[budget.name_space] = budget.gpus;
+  return json{{"now", Time(snapshot.now)},
+              {"nodes", std::move(nodes)},
+              {"jobs", std::move(jobs)},
+              {"budgets", std::move(budgets)}}
       .dump(2, ' ', false, json::error_handler_t::replace);
 }
 

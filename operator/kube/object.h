@@ -45,6 +45,7 @@ std::string ApiVersion(const ResourceType& type);  // "v1", "apps/v1"
 // The kinds that Kubernetes itself defines and that this program meets.
 inline constexpr ResourceType kPods{"", "v1", "pods", "Pod"};
 inline constexpr ResourceType kServices{"", "v1", "services", "Service"};
+inline constexpr ResourceType kResourceQuotas{"", "v1", "resourcequotas", "ResourceQuota"};
 inline constexpr ResourceType kSecrets{"", "v1", "secrets", "Secret"};
 inline constexpr ResourceType kConfigMaps{"", "v1", "configmaps", "ConfigMap"};
 inline constexpr ResourceType kNamespaces{"", "v1", "namespaces", "Namespace", false};

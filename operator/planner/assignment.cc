@@ -21,6 +21,12 @@ Assignment::Assignment(const Model& model)
     free_gpus_ += node.room.gpus;
     overhang_gpus_ += std::max<std::int64_t>(node.standing_gpus - node.room.gpus, 0);
   }
+  for (const GpuBudget& budget : model.budgets) budget_left_.push_back(budget.gpus);
+}
+
+bool Assignment::IsInBudget(JobIndex job, LearnerCount learners) const {
+  const Job& of = model_.jobs[job];
+  return !of.budget || learners * of.needs().gpus <= budget_left_[*of.budget];
 }
 
 LearnerCount Assignment::LearnersOn(JobIndex job, NodeIndex node) const {
@@ -87,6 +93,7 @@ void Assignment::Put(JobIndex job, NodeIndex node) {
   }
   ++at->learners;
   ++total_[job];
+  if (const auto& budget = model_.jobs[job].budget) budget_left_[*budget] -= needs.gpus;
 }
 
 void Assignment::Take(JobIndex job, NodeIndex node) {
@@ -101,6 +108,7 @@ void Assignment::Take(JobIndex job, NodeIndex node) {
     claims_[job].erase(at);
     use.jobs.erase(std::ranges::find(use.jobs, job));
   }
+  if (const auto& budget = model_.jobs[job].budget) budget_left_[*budget] += needs.gpus;
   use.taken -= needs;
   if (!WouldStand(job, node)) use.fresh_gpus -= needs.gpus;
   free_gpus_ +=
@@ -108,7 +116,7 @@ void Assignment::Take(JobIndex job, NodeIndex node) {
 }
 
 bool Assignment::AddOn(JobIndex job, NodeIndex node) {
-  if (!FitsOn(job, node)) return false;
+  if (!IsInBudget(job, 1) || !FitsOn(job, node)) return false;
   Put(job, node);
   return true;
 }
@@ -130,6 +138,7 @@ bool Assignment::AddOne(JobIndex job) {
 
 bool Assignment::Add(JobIndex job, LearnerCount learners) {
   if (learners * model_.jobs[job].needs().gpus > free_gpus_ + overhang_gpus_) return false;
+  if (!IsInBudget(job, learners)) return false;
   journal_.clear();
   for (LearnerCount added = 0; added < learners; ++added) {
     if (AddOne(job)) continue;

@@ -36,6 +36,8 @@ class Assignment {
   std::int64_t FreeSlotsOn(JobIndex job, NodeIndex node) const;
 
   std::int64_t free_gpus() const { return free_gpus_; }
+  // Whether the budget of its namespace has so many more learners of the job.
+  bool IsInBudget(JobIndex job, LearnerCount learners) const;
 
   bool AddOn(JobIndex job, NodeIndex node);           // one learner on this node, if it fits
   bool Add(JobIndex job, LearnerCount learners = 1);  // so many somewhere, all or none
@@ -74,6 +76,7 @@ class Assignment {
   std::vector<std::vector<Claim>> claims_;  // by job
   std::vector<LearnerCount> total_;         // by job
   std::vector<char> closed_;                // by node
+  std::vector<std::int64_t> budget_left_;   // GPUs, by budget
   std::int64_t free_gpus_ = 0;
   std::int64_t overhang_gpus_ =
       0;  // held by learners that may stay, but where nothing is granted anew

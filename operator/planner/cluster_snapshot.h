@@ -163,10 +163,18 @@ struct JobView {
   bool operator==(const JobView&) const = default;
 };
 
+// How many GPUs the jobs of a namespace may hold together. What they hold already they keep.
+struct GpuBudget {
+  std::string name_space;
+  std::int64_t gpus = 0;
+  bool operator==(const GpuBudget&) const = default;
+};
+
 struct ClusterSnapshot {
   WallTime now;
-  std::vector<NodeView> nodes;  // those that may offer GPUs; in any order
-  std::vector<JobView> jobs;    // all of them, finished ones too; in any order
+  std::vector<NodeView> nodes;     // those that may offer GPUs; in any order
+  std::vector<JobView> jobs;       // all of them, finished ones too; in any order
+  std::vector<GpuBudget> budgets;  // of namespaces that have one; in any order
   bool operator==(const ClusterSnapshot&) const = default;
 };
 

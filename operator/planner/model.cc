@@ -58,6 +58,7 @@ class Builder {
       SortHeld(job);
       SetProtection(job);
     }
+    SetBudgets();
     for (const Node& node : model_.nodes) {
       model_.capacity_gpus += std::max(node.room.gpus, node.standing_gpus);
     }
@@ -109,6 +110,22 @@ class Builder {
     // Stores hand them out in this order already; comparing names is most of the cost of sorting
     // them.
     if (!std::ranges::is_sorted(model_.jobs, by_key)) std::ranges::sort(model_.jobs, by_key);
+  }
+
+  // A quota that was lowered ends nobody.
+  void SetBudgets() {
+    model_.budgets = snapshot_.budgets;
+    std::vector<std::int64_t> held(model_.budgets.size());
+    for (Job& job : model_.jobs) {
+      const auto at =
+          std::ranges::find(model_.budgets, job.view->key.name_space, &GpuBudget::name_space);
+      if (!job.active || at == model_.budgets.end()) continue;
+      job.budget = static_cast<int>(at - model_.budgets.begin());
+      held[*job.budget] += job.present * job.needs().gpus;
+    }
+    for (std::size_t budget = 0; budget < held.size(); ++budget) {
+      model_.budgets[budget].gpus = std::max(model_.budgets[budget].gpus, held[budget]);
+    }
   }
 
   void CountOccupied(const Job& job) {

@@ -47,6 +47,7 @@ struct Job {
   const JobView* view = nullptr;
   bool active = false;  // neither suspended nor finished: it takes part in the sharing
   int fit = 0;
+  std::optional<int> budget;  // of its namespace; nothing: it has none
   LearnerCount minimum = 1;
   LearnerCount demand = 1;
   DemandLimit limit = DemandLimit::kMaximum;
@@ -69,6 +70,7 @@ struct Model {
   std::vector<Node> nodes;  // by name
   std::vector<Job> jobs;    // by key
   std::vector<Fit> fits;
+  std::vector<GpuBudget> budgets;
   std::int64_t capacity_gpus = 0;
   std::optional<WallTime> again_at;
 

@@ -18,6 +18,8 @@ std::string_view ToString(ReasonCode code) {
       return "ProgramAsked";
     case ReasonCode::kNodesFull:
       return "NodesFull";
+    case ReasonCode::kQuota:
+      return "Quota";
     case ReasonCode::kCooldown:
       return "Cooldown";
     case ReasonCode::kMinRuntime:

@@ -34,6 +34,7 @@ enum class ReasonCode {
   kShardLimit,      // all that its logical shards can use, less than maxLearners
   kProgramAsked,    // all that its program wants, less than maxLearners
   kNodesFull,       // its share is larger, but the nodes that fit it are full
+  kQuota,           // its namespace may not hold more GPUs
   kCooldown,        // was resized a moment ago
   kMinRuntime,      // is protected while it is fresh
   kGrantWithdrawn,  // learners granted to it did not start

@@ -75,6 +75,13 @@ std::string FairShare(const ReasonFacts& facts) {
                   view.queue);
 }
 
+// "the ResourceQuotas of namespace team-a leave its jobs 4 GPUs"
+std::string Budget(const ReasonFacts& facts) {
+  const Job& job = facts.model.jobs[facts.job];
+  return Sentence("the ResourceQuotas of namespace ", job.view->key.name_space, " leave its jobs ",
+                  Count(facts.model.budgets[*job.budget].gpus, "GPU"));
+}
+
 Reason AtDemand(const ReasonFacts& facts) {
   const Job& job = facts.model.jobs[facts.job];
   switch (job.limit) {
@@ -133,6 +140,8 @@ Reason Admitted(const ReasonFacts& facts) {
     case StoppedBy::kNodes:
       return {ReasonCode::kNodesFull,
               Sentence(Gpus(facts), "the nodes that it can use are full; ", FairShare(facts))};
+    case StoppedBy::kBudget:
+      return {ReasonCode::kQuota, Sentence(Gpus(facts), Budget(facts), "; ", FairShare(facts))};
     case StoppedBy::kOthers:
       break;
   }
@@ -185,6 +194,8 @@ Reason WhyThisSize(const ReasonFacts& facts) {
     case Standing::kQueuedBehind:
       return {ReasonCode::kQueuedBehind,
               Sentence("waits for ", MinimumNeeds(job), ": other jobs are before it")};
+    case Standing::kOverBudget:
+      return {ReasonCode::kQuota, Sentence("waits for ", MinimumNeeds(job), ": ", Budget(facts))};
     case Standing::kNoNodeFits:
       return {ReasonCode::kNoNodeFits, WhyNoNodeFits(facts)};
     case Standing::kTooLarge:

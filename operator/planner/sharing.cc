@@ -57,7 +57,8 @@ class Sharer {
     for (const JobIndex job : present) {
       const bool lacks = result_.shares[job].standing == Standing::kBelowMinimum;
       // It is released after a while, if it still does.
-      if (lacks && WhyItWaits(job) == Standing::kQueued) Await(job, /*reserves=*/true);
+      if (!lacks || !result_.assignment.IsInBudget(job, Lacks(job))) continue;
+      if (WhyItWaits(job) == Standing::kQueued) Await(job, /*reserves=*/true);
     }
     for (const JobIndex job : WaitingJobs()) AdmitWaiting(job);
     result_.assignment.OpenAll();
@@ -178,6 +179,10 @@ class Sharer {
     }
   }
 
+  LearnerCount Lacks(JobIndex job) const {
+    return model_.jobs[job].minimum - result_.assignment.LearnersOf(job);
+  }
+
   Standing WhyItWaits(JobIndex job) const {
     const Job& of = model_.jobs[job];
     const Fit& fit = model_.fits[of.fit];
@@ -227,7 +232,10 @@ class Sharer {
     Standing why = WhyItWaits(job);
     if (why == Standing::kQueued) {
       if (GiveMinimum(job)) return;
-      if (IsBehind(job)) {
+      // Whoever waits for his own namespace keeps no node from others.
+      if (!result_.assignment.IsInBudget(job, model_.jobs[job].minimum)) {
+        why = Standing::kOverBudget;
+      } else if (IsBehind(job)) {
         why = Standing::kQueuedBehind;
         behind_.push_back(job);
         Await(job, /*reserves=*/false);
@@ -276,6 +284,10 @@ class Sharer {
       next.pop();
       const LearnerCount more = top.to - result_.assignment.LearnersOf(top.job);
       const std::int64_t gpus = model_.jobs[top.job].needs().gpus;
+      if (!result_.assignment.IsInBudget(top.job, more)) {
+        result_.shares[top.job].stopped_by = StoppedBy::kBudget;
+        continue;
+      }
       const bool one_would_fit = more > 1 && result_.assignment.free_gpus() >= gpus;
       if (!result_.assignment.Add(top.job, more)) {
         result_.shares[top.job].stopped_by = one_would_fit ? StoppedBy::kSizes : StoppedBy::kOthers;

@@ -19,6 +19,7 @@ enum class Standing {
   kCapped,        // waits: its demand is capped below its minimum
   kQueued,        // waits: its minimum is not free
   kQueuedBehind,  // the same, and a job before it waits for the same nodes
+  kOverBudget,    // waits: its namespace may not hold so many GPUs
   kNoNodeFits,    // no node could ever run one of its learners
   kTooLarge,      // its minimum would not fit even if nobody else were there
 };
@@ -29,6 +30,7 @@ enum class StoppedBy {
   kOthers,  // the next GPU was due to another job, or there is none
   kSizes,   // GPUs are left, but too few for the next size that is faster
   kNodes,   // others got more after it, on nodes that it cannot use
+  kBudget,  // its namespace may not hold more GPUs
 };
 
 struct Share {

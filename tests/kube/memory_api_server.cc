@@ -31,6 +31,7 @@ constexpr KnownKind kKnownKinds[] = {
     {"/api/v1", "nodes", "Node", true},
     {"/api/v1", "pods", "Pod", true},
     {"/api/v1", "services", "Service", true},
+    {"/api/v1", "resourcequotas", "ResourceQuota", true},
     {"/api/v1", "secrets", "Secret"},
     {"/api/v1", "configmaps", "ConfigMap"},
     {"/api/v1", "serviceaccounts", "ServiceAccount"},
@@ -234,6 +235,11 @@ HttpResponse MemoryApiServer::Create(const RequestTarget& collection, json objec
     return Refuse(409, "AlreadyExists",
                   Format("{} \"{}\" already exists", target.plural, target.name));
   }
+  if (kind.name == "Pod") {
+    if (const std::string why = ExceededQuota(target, object); !why.empty()) {
+      return Refuse(403, "Forbidden", why);
+    }
+  }
   if (kind.name == "Service") {
     object["spec"]["clusterIP"] = Format("10.96.{}.{}", addresses_ / 250, addresses_ % 250 + 1);
     ++addresses_;
@@ -248,6 +254,38 @@ HttpResponse MemoryApiServer::Create(const RequestTarget& collection, json objec
   if (target.Query("dryRun") == "All") return Ok(object, 201);
   Put(path, std::move(object));
   return Ok(*Find(path), 201);
+}
+
+// Of GPUs, in the server's words.
+std::string MemoryApiServer::ExceededQuota(const RequestTarget& target, const json& pod) const {
+  constexpr const char* kResource = "requests.nvidia.com/gpu";
+  const auto gpus_of = [](const json& of) {
+    std::int64_t gpus = 0;
+    for (const json& container : of.value("/spec/containers"_json_pointer, json::array())) {
+      gpus += std::stoll(
+          container.value("/resources/limits/nvidia.com~1gpu"_json_pointer, std::string("0")));
+    }
+    return gpus;
+  };
+  const std::string of_namespace = "/api/v1/namespaces/" + target.ns;
+  std::int64_t used = 0;
+  for (const auto& [path, other] : All(of_namespace + "/pods")) {
+    const std::string phase = other->value("/status/phase"_json_pointer, "");
+    if (phase != "Succeeded" && phase != "Failed") used += gpus_of(*other);
+  }
+  for (const auto& [path, quota] : All(of_namespace + "/resourcequotas")) {
+    const json hard = quota->value("/spec/hard"_json_pointer, json::object());
+    if (!hard.contains(kResource)) continue;
+    const std::int64_t most = std::stoll(hard.at(kResource).get<std::string>());
+    const std::int64_t asked = gpus_of(pod);
+    if (asked == 0 || used + asked <= most) continue;
+    return Format(
+        "pods \"{}\" is forbidden: exceeded quota: {}, requested: {}={}, used: {}={}, limited: "
+        "{}={}",
+        target.name, quota->at("metadata").at("name").get<std::string>(), kResource, asked,
+        kResource, used, kResource, most);
+  }
+  return "";
 }
 
 std::optional<WrongField> MemoryApiServer::Conform(const Kind& kind, const json* before,

@@ -42,8 +42,8 @@ struct MemoryApiServerOptions {
 // graceful deletion and garbage collection. It passes the conformance tests that the real one
 // passes.
 //
-// Not modelled: authorization, quotas, admission (but for `refuse`), CEL rules, ownership of fields
-// (an apply is a merge), and a list's pages are of different instants.
+// Not modelled: authorization, quotas but of GPUs, admission (but for `refuse`), CEL rules,
+// ownership of fields (an apply is a merge), and a list's pages are of different instants.
 //
 // Any thread; `on_change` and `refuse` run within the call that causes them.
 class MemoryApiServer final : public HttpTransport {
@@ -94,6 +94,7 @@ class MemoryApiServer final : public HttpTransport {
   HttpResponse List(const RequestTarget& target) const;
   HttpResponse Get(const RequestTarget& target) const;
   HttpResponse Create(const RequestTarget& target, Json object);
+  std::string ExceededQuota(const RequestTarget& target, const Json& pod) const;
   HttpResponse Update(const RequestTarget& target, Json object);
   HttpResponse Patch(const RequestTarget& target, const std::string& content_type,
                      const Json& patch);

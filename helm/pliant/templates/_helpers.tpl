@@ -58,6 +58,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 - apiGroups: [""]
   resources: [pods]
   verbs: [get, list, watch, create, patch, delete]
+# How many GPUs a namespace's jobs may hold together.
+- apiGroups: [""]
+  resources: [resourcequotas]
+  verbs: [list, watch]
 # The coordinators' addresses. They go when their job has ended, and take its Secrets and policies with them.
 - apiGroups: [""]
   resources: [services]

@@ -54,6 +54,7 @@ _RIGHTS = (
     ("create", "secrets", "", True),
     ("get", "secrets", "", False),
     ("patch", "secrets", "", False),
+    ("watch", "resourcequotas", "", True),
     ("delete", "services", "", True),
     ("get", "secrets:pliant-keys", _NAMESPACE, True),
     ("list", "secrets", _NAMESPACE, False),

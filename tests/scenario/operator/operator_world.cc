@@ -64,7 +64,8 @@ struct OperatorWorld::Operator {
   kube::Store<api::Pod> pods;
   kube::Store<api::Node> nodes;
   kube::Store<api::Service> services;
-  controller::JobTable table{{jobs, pods, nodes, services}};
+  kube::Store<api::ResourceQuota> quotas;
+  controller::JobTable table{{jobs, pods, nodes, services, quotas}};
   metrics::Metrics metrics;
   std::unique_ptr<controller::ActionRunner> runner;
   std::unique_ptr<controller::PlanningLoop> planning;
@@ -280,6 +281,7 @@ void OperatorWorld::StartOperator() {
   op.pods.ReplaceAll(std::move(pods));
   op.nodes.ReplaceAll(std::move(nodes));
   op.services.ReplaceAll(std::move(services));
+  op.quotas.ReplaceAll({});
 }
 
 void OperatorWorld::KillOperator() { operator_.reset(); }

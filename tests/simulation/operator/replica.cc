@@ -41,7 +41,8 @@ Replica::Replica(std::string identity, ReplicaParts parts)
       pods_(loop_, [](const nlohmann::json& o) { return api::DecodePod(o, kGpu); }),
       nodes_(loop_, [](const nlohmann::json& o) { return api::DecodeNode(o, kGpu); }),
       services_(loop_, api::DecodeService),
-      table_({jobs_.store(), pods_.store(), nodes_.store(), services_.store()}),
+      quotas_(loop_, [](const nlohmann::json& o) { return api::DecodeResourceQuota(o, kGpu); }),
+      table_({jobs_.store(), pods_.store(), nodes_.store(), services_.store(), quotas_.store()}),
       leadership_(
           {.loop = loop_,
            .table = table_,
@@ -67,6 +68,7 @@ Replica::Replica(std::string identity, ReplicaParts parts)
   Follow(jobs_, controller::kJobs, {});
   Follow(pods_, kube::kPods, {});
   Follow(nodes_, kube::kNodes, {});
+  Follow(quotas_, kube::kResourceQuotas, {});
   Follow(services_, kube::kServices, {.label_selector = "app.kubernetes.io/managed-by=pliant"});
   loop_.Post([this] { Elect(); });
 }

@@ -67,6 +67,7 @@ class Replica {
   kube::Informer<api::Pod> pods_;
   kube::Informer<api::Node> nodes_;
   kube::Informer<api::Service> services_;
+  kube::Informer<api::ResourceQuota> quotas_;
   controller::JobTable table_;
   controller::Leadership leadership_;
   kube::LeaseSteps steps_;

@@ -30,7 +30,8 @@ struct Cluster {
   kube::Store<api::Pod> pods;
   kube::Store<api::Node> nodes;
   kube::Store<api::Service> services;
-  JobTable table{{jobs, pods, nodes, services}};
+  kube::Store<api::ResourceQuota> quotas;
+  JobTable table{{jobs, pods, nodes, services, quotas}};
 };
 
 constexpr const char* kTemplates[] = {

@@ -37,7 +37,8 @@ class JobTableTest : public testing::Test {
   kube::Store<api::Pod> pods;
   kube::Store<api::Node> nodes;
   kube::Store<api::Service> services;
-  JobTable table{{jobs, pods, nodes, services}};
+  kube::Store<api::ResourceQuota> quotas;
+  JobTable table{{jobs, pods, nodes, services, quotas}};
 };
 
 TEST_F(JobTableTest, GathersWhatBelongsToAJob) {

@@ -28,7 +28,8 @@ class RefusedNamespacesTest : public testing::Test {
   kube::Store<api::Pod> pods;
   kube::Store<api::Node> nodes;
   kube::Store<api::Service> services;
-  RefusedNamespaces refused{{jobs, pods, nodes, services}};
+  kube::Store<api::ResourceQuota> quotas;
+  RefusedNamespaces refused{{jobs, pods, nodes, services, quotas}};
 };
 
 TEST_F(RefusedNamespacesTest, AJobIsLeftAloneUntilAllThatBelongsToItIsFollowed) {

@@ -110,6 +110,41 @@ TEST(SnapshotBuilder, APodOfAnyGreatRequestLeavesNoTrace) {
             (planner::Resources{.gpus = 4, .cpu_millis = 100, .memory_bytes = 10}));
 }
 
+TEST(SnapshotBuilder, ANamespacesJobsMayHoldWhatItsQuotasLeaveThem) {
+  const auto quota = [](const char* name, std::optional<std::int64_t> gpus) {
+    api::ResourceQuota made{.gpus = gpus};
+    made.meta.name = name;
+    return std::make_shared<const api::ResourceQuota>(made);
+  };
+  const auto pod = [](std::int64_t gpus, const std::function<void(api::Pod&)>& change) {
+    return Foreign("p", [&](api::Pod& made) {
+      made.requests.gpus = gpus;
+      change(made);
+    });
+  };
+  JobView view = TrainingView(2);
+  SnapshotBuilder builder;
+  builder.SeeQuota({{"team-a", "large"}, nullptr, quota("large", 100)});
+  builder.SeeQuota({{"team-a", "small"}, nullptr, quota("small", 10)});
+  builder.SeeQuota({{"team-a", "of pods"}, nullptr, quota("of pods", std::nullopt)});
+  builder.SeeQuota({{"team-b", "none"}, nullptr, quota("none", 0)});
+  builder.SeePod({{"team-a", "pending"}, nullptr, pod(3, [](api::Pod&) {})});
+  builder.SeePod({{"team-c", "elsewhere"}, nullptr, pod(3, [](api::Pod&) {})});
+  const auto ended = pod(1, [](api::Pod& p) { p.phase = api::PodPhase::kFailed; });
+  builder.SeePod({{"team-a", "ended"}, pod(1, [](api::Pod&) {}), ended});
+  builder.SeeJob({"team-a", "digits"}, &view);
+  for (const api::Pod& learner : view.learners) {
+    builder.SeePod({{"team-a", learner.meta.name}, nullptr, Shared(learner)});
+  }
+  const auto stray = pod(2, [](api::Pod& p) { p.meta.labels[std::string(kLabelJobUid)] = "gone"; });
+  builder.SeePod({{"team-a", "stray"}, nullptr, stray});
+  EXPECT_EQ(builder.Build(At(1)).budgets,
+            (std::vector<planner::GpuBudget>{{"team-a", 10 - 3 - 2}, {"team-b", 0}}));
+  builder.SeeQuota({{"team-a", "small"}, quota("small", 10), nullptr});
+  builder.SeePod({{"team-a", "stray"}, stray, nullptr});
+  EXPECT_EQ(builder.Build(At(2)).budgets[0].gpus, 100 - 3);
+}
+
 // It was admitted when it could be read, and its learners live.
 TEST(SnapshotBuilder, AJobWhoseTemplateCannotBeReadIsLetGoWithItsSize) {
   JobView view = TrainingView(2);

@@ -56,6 +56,11 @@ JobOf& JobOf::Needs(std::int64_t cpu_millis, std::int64_t memory_bytes) {
   view.needs.resources.memory_bytes = memory_bytes;
   return *this;
 }
+JobOf& JobOf::In(const std::string& name_space) {
+  view.key.name_space = name_space;
+  return *this;
+}
+
 JobOf& JobOf::GpusEach(std::int64_t gpus) {
   view.needs.resources.gpus = gpus;
   return *this;
@@ -98,6 +103,7 @@ JobOf& JobOf::Has(LearnerCount learners, const std::string& node, LearnerState s
 ClusterSnapshot SnapshotOf(const PlanCase& plan_case) {
   ClusterSnapshot snapshot{.now = kStart + plan_case.now, .nodes = plan_case.nodes};
   for (const JobOf& job : plan_case.jobs) snapshot.jobs.push_back(job.view);
+  snapshot.budgets = plan_case.budgets;
   return snapshot;
 }
 

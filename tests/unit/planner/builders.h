@@ -22,6 +22,7 @@ class JobOf {
  public:
   explicit JobOf(const std::string& name, LearnerCount min = 1, LearnerCount max = 8);
 
+  JobOf& In(const std::string& name_space);
   JobOf& Priority(int priority);
   JobOf& Shards(int shards);
   JobOf& Asks(LearnerCount learners);
@@ -55,6 +56,7 @@ struct PlanCase {
   };
   std::vector<Want> want;
   Seconds now{3600};  // after kStart
+  std::vector<GpuBudget> budgets = {};
 };
 
 ClusterSnapshot SnapshotOf(const PlanCase& plan_case);

@@ -112,6 +112,44 @@ TEST(Sharing, OnlySizesThatAreFaster) {
   for (const PlanCase& plan_case : kSizes) ExpectPlan(plan_case);
 }
 
+const PlanCase kBudgets[] = {
+    {.name = "the jobs of a namespace share what its quotas leave them",
+     .nodes = Nodes(1, 8),
+     .jobs = {JobOf("a").Has(4, "n00"), JobOf("b")},
+     .want = {{"a", 2, ReasonCode::kQuota,
+               "2 of 8 GPUs: the ResourceQuotas of namespace team-a leave its jobs 4 GPUs; fair "
+               "share 1/2 by priority 5000 of 10000 in queue default"},
+              {"b", 2, ReasonCode::kQuota}},
+     .budgets = {{"team-a", 4}}},
+    {.name = "what they leave over is for others",
+     .nodes = Nodes(1, 8),
+     .jobs = {JobOf("a"), JobOf("b").In("team-b")},
+     .want = {{"a", 3, ReasonCode::kQuota}, {"b", 5}},
+     .budgets = {{"team-a", 3}, {"team-c", 0}}},
+    {.name = "a minimum beyond the quota waits, and keeps nobody else waiting",
+     .nodes = Nodes(1, 8),
+     .jobs = {JobOf("a", 4, 8), JobOf("b", 1, 8).In("team-b").Submitted(Seconds{10})},
+     .want = {{"a", 0, ReasonCode::kQuota,
+               "waits for 4 GPUs (minLearners 4): the ResourceQuotas of namespace team-a leave its "
+               "jobs 3 GPUs"},
+              {"b", 8, ReasonCode::kMaximum}},
+     .budgets = {{"team-a", 3}}},
+    {.name = "a quota that was lowered ends nobody",
+     .nodes = Nodes(1, 8),
+     .jobs = {JobOf("a", 1, 6).Has(6, "n00")},
+     .want = {{"a", 6, ReasonCode::kMaximum}},
+     .budgets = {{"team-a", 2}}},
+    {.name = "a learner of several GPUs counts with all of them",
+     .nodes = Nodes(1, 8),
+     .jobs = {JobOf("a").GpusEach(2)},
+     .want = {{"a", 1, ReasonCode::kQuota}},
+     .budgets = {{"team-a", 3}}},
+};
+
+TEST(Sharing, Budgets) {
+  for (const PlanCase& plan_case : kBudgets) ExpectPlan(plan_case);
+}
+
 const PlanCase kAdmissions[] = {
     {.name = "jobs shrink to their minimum for one that waits",
      .nodes = Nodes(2, 4),
