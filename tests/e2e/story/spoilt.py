@@ -153,7 +153,7 @@ BAD_JOBS = (
         "TemplateRefused",
         "absent-account",
     ),
-    BadJob("more than the namespace's quota", _requests("5Pi"), "Admitted", "TemplateRefused", "exceeded quota"),
+    BadJob("more CPU or memory than the namespace's quota", _requests("5Pi"), "Admitted", "TemplateRefused", "exceeded quota"),
     # Never planned.
     BadJob(
         "a node selector that fits no node",

@@ -1,8 +1,10 @@
 // What one tenant does, and what the others notice of it: nothing.
 #include <chrono>
+#include <cstddef>
 #include <cstdio>
 #include <functional>
 #include <memory>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -142,7 +144,9 @@ std::unique_ptr<controller::CrashNotes> NotesOfDeathsAt(const api::ObjectMeta& j
     const auto notes = controller::CrashNotes::Open(file);
     EXPECT_TRUE(notes) << notes.error();
     // A process that dies takes nothing back.
-    new controller::CrashNotes::Mark(controller::CrashNotes::BusyWith(notes->get(), job));
+    alignas(
+        controller::CrashNotes::Mark) static std::byte kept[sizeof(controller::CrashNotes::Mark)];
+    new (kept) controller::CrashNotes::Mark(controller::CrashNotes::BusyWith(notes->get(), job));
   }
   auto notes = controller::CrashNotes::Open(file);
   EXPECT_TRUE(notes) << notes.error();
