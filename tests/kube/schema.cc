@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <nlohmann/json.hpp>
-#include <regex>
 
 #include "base/format.h"
 
@@ -41,11 +40,6 @@ std::string WhatIsWrong(const json& schema, const json& value) {
   if (value.is_string() &&
       !within(value.get_ref<const std::string&>().size(), "minLength", "maxLength")) {
     return "is too short or too long";
-  }
-  if (value.is_string() && schema.contains("pattern") &&
-      !std::regex_search(value.get<std::string>(),
-                         std::regex(schema["pattern"].get<std::string>()))) {
-    return "should match '" + schema["pattern"].get<std::string>() + "'";
   }
   if (value.is_object() && !within(value.size(), "minProperties", "maxProperties")) {
     return "has too few or too many properties";

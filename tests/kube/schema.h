@@ -16,8 +16,8 @@ struct WrongField {
 void PruneAndDefault(const nlohmann::json& schema, nlohmann::json& value);
 
 // The first field that is not as the schema says, but for those that are as they were `before`
-// (null: nothing was): those stay as they were stored, whatever the schema says since. Of the rules
-// in CEL nothing is known here.
+// (null: nothing was): those stay as they were stored, whatever the schema says since. Of patterns
+// and of rules in CEL nothing is known here.
 std::optional<WrongField> FindWrongField(const nlohmann::json& schema, const nlohmann::json& value,
                                          const nlohmann::json* before,
                                          const std::string& path = "");
