@@ -19,4 +19,9 @@ Result<ListenAddress> ParseListenAddress(const std::string& text) {
   return address;
 }
 
+std::string HostAndPort(const std::string& host, std::uint16_t port) {
+  const bool ipv6 = host.contains(':');
+  return (ipv6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
+}
+
 }  // namespace pliant

@@ -17,4 +17,7 @@ struct ListenAddress {
 // "0.0.0.0:8080", "[::]:8080" or ":8080", which means all addresses.
 Result<ListenAddress> ParseListenAddress(const std::string& text);
 
+// "10.0.0.7:8443", "[fd00::7]:8443", "coordinator:8443"
+std::string HostAndPort(const std::string& host, std::uint16_t port);
+
 }  // namespace pliant

@@ -22,9 +22,11 @@
 #include "base/log.h"
 #include "base/real_event_loop.h"
 #include "base/self_signed.h"
+#include "operator/controller/clock_check.h"
 #include "operator/controller/crash_notes.h"
 #include "operator/controller/leadership.h"
 #include "operator/controller/refused_namespaces.h"
+#include "operator/controller/slewed_clock.h"
 #include "operator/controller/snapshot_json.h"
 #include "operator/kube/client.h"
 #include "operator/kube/config.h"
@@ -58,8 +60,12 @@ std::size_t HeapBytes() {
   return info.uordblks + info.hblkhd;
 }
 
+// The same for all of this process.
 controller::WallTime Now() {
-  return std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
+  static controller::SlewedClock clock;
+  const auto system =
+      std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
+  return clock.Now(system, MonotonicNow());
 }
 
 // A process that was restarted in the same pod is another one to the lease.
@@ -123,8 +129,10 @@ int Run(OperatorOptions options) {
   // Whether this process may write is asked of the elector before each write; there is none yet
   // when the client is made.
   std::atomic<const kube::LeaseElector*> elector_if_any{nullptr};
-  const auto on_request = [&metrics](const kube::RequestReport& report) {
+  controller::ClockCheck clock_check(Now);
+  const auto on_request = [&metrics, &clock_check](const kube::RequestReport& report) {
     metrics.OnRequest(kube::ToString(report.method), report.code, report.took);
+    clock_check.OnDate(report.date, report.took);
   };
   kube::ClientOptions lease_client_options = kube::LeaseElector::OptionsOfClient();
   lease_client_options.on_request = on_request;
@@ -192,6 +200,7 @@ int Run(OperatorOptions options) {
        .planning = {.lifecycle = {.coordinator_image = options.coordinator_image},
                     .pod_making_calls = pod_making_calls,
                     .now = Now,
+                    .clock_agrees = [&clock_check] { return clock_check.Agrees(); },
                     .on_event =
                         [&recorder](const api::ObjectMeta& job, const controller::JobEvent& event) {
                           recorder.Record(
@@ -225,6 +234,7 @@ int Run(OperatorOptions options) {
              if (auto* planning = leadership.planning()) planning->Report();
              metrics.SetEventsDropped(recorder.dropped());
              metrics.SetNamespacesRefused(refused_namespaces.names().size());
+             metrics.SetClockAhead(ToSeconds(clock_check.ahead()));
              metrics.SetHeap(HeapBytes());
              return [&metrics] { return metrics.Text(); };
            },

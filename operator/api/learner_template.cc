@@ -23,6 +23,7 @@ namespace {
 constexpr std::size_t kTermsMax = 20;
 constexpr std::size_t kExpressionsMax = 50;  // of a term
 constexpr std::size_t kValuesMax = 256;      // of an expression
+constexpr std::size_t kAllValuesMax = 2048;  // of all expressions
 constexpr std::size_t kTolerationsMax = 64;
 constexpr std::size_t kNodeLabelsMax = 64;
 
@@ -59,7 +60,10 @@ planner::Toleration ReadToleration(Fields& toleration) {
           .exists = toleration.String("operator", "Equal") == "Exists"};
 }
 
+// A term that names nodes by their fields, as the operator does, holds on those nodes.
 void ReadAffinity(Fields& spec, planner::PodNeeds& needs) {
+  bool any_node = false;
+  std::size_t values = 0;
   spec.Object("affinity", [&](Fields& affinity) {
     affinity.Object("nodeAffinity", [&](Fields& node_affinity) {
       node_affinity.Object("requiredDuringSchedulingIgnoredDuringExecution", [&](Fields& required) {
@@ -67,12 +71,31 @@ void ReadAffinity(Fields& spec, planner::PodNeeds& needs) {
           std::vector<planner::NodeRequirement> requirements;
           term.Objects("matchExpressions", kExpressionsMax, [&](Fields& expression) {
             requirements.push_back(ReadRequirement(expression));
+            values += requirements.back().values.size();
+            if (values > kAllValuesMax) {
+              expression.Wrong("values", Format("more than {} in all terms", kAllValuesMax));
+            }
           });
+          any_node |= requirements.empty() && term.Has("matchFields");
           needs.node_affinity.push_back(std::move(requirements));
         });
       });
     });
   });
+  if (any_node) needs.node_affinity.clear();
+}
+
+// `spec` of a pod. An empty `gpu_resource`: GPUs are not counted.
+void ReadPodSpec(Fields& spec, const std::string& gpu_resource, planner::PodNeeds& needs) {
+  const Resources requests = ReadPodRequests(spec, gpu_resource);
+  if (!gpu_resource.empty()) needs.resources.gpus = requests.gpus;
+  needs.resources.cpu_millis = std::min(requests.cpu_millis, kCpuMillisMost);
+  needs.resources.memory_bytes = std::min(requests.memory_bytes, kMemoryBytesMost);
+  needs.node_selector = spec.Strings("nodeSelector", kNodeLabelsMax);
+  spec.Objects("tolerations", kTolerationsMax, [&](Fields& toleration) {
+    needs.tolerations.push_back(ReadToleration(toleration));
+  });
+  ReadAffinity(spec, needs);
 }
 
 // What a learner of the job asks of its node, as far as the planner understands a pod template.
@@ -81,14 +104,7 @@ Result<planner::PodNeeds> ReadNeeds(const nlohmann::json& pod_template, int gpus
   planner::PodNeeds needs{.resources = {.gpus = gpus_per_learner}};
   root.Object("spec", [&](Fields& pod) {
     // The GPUs of its container follow from gpusPerLearner, whatever the template says.
-    const Resources requests = ReadPodRequests(pod, /*gpu_resource=*/"");
-    needs.resources.cpu_millis = std::min(requests.cpu_millis, kCpuMillisMost);
-    needs.resources.memory_bytes = std::min(requests.memory_bytes, kMemoryBytesMost);
-    needs.node_selector = pod.Strings("nodeSelector", kNodeLabelsMax);
-    pod.Objects("tolerations", kTolerationsMax, [&](Fields& toleration) {
-      needs.tolerations.push_back(ReadToleration(toleration));
-    });
-    ReadAffinity(pod, needs);
+    ReadPodSpec(pod, /*gpu_resource=*/"", needs);
   });
   if (root.error()) return std::unexpected(*root.error());
   return needs;
@@ -105,6 +121,15 @@ std::string HashOf(std::string_view pod_template, std::string_view volume) {
 
 }  // namespace
 
+Result<planner::PodNeeds> ReadNeedsOfPod(const nlohmann::json& pod,
+                                         const std::string& gpu_resource) {
+  Fields root(pod);
+  planner::PodNeeds needs;
+  root.Object("spec", [&](Fields& spec) { ReadPodSpec(spec, gpu_resource, needs); });
+  if (root.error()) return std::unexpected(*root.error());
+  return needs;
+}
+
 LearnerTemplate ReadLearnerTemplate(const nlohmann::json& pod_template, std::string json,
                                     std::string_view volume_json, int gpus_per_learner) {
   LearnerTemplate read{.hash = HashOf(json, volume_json)};
@@ -113,7 +138,7 @@ LearnerTemplate ReadLearnerTemplate(const nlohmann::json& pod_template, std::str
   } else {
     read.error = needs.error().message;
   }
-  read.json = std::move(json);
+  if (json.size() <= LearnerTemplate::kKeptBytesMax) read.json = std::move(json);
   return read;
 }
 

@@ -12,7 +12,11 @@ namespace pliant::api {
 
 // What a job's learners are made of, as its owner wrote it.
 struct LearnerTemplate {
-  std::string json;  // spec.template: a PodTemplateSpec, as it is
+  // A tenant may write hundreds of KiB into each of a thousand jobs: such texts are not kept, but
+  // fetched when a pod is made.
+  static constexpr std::size_t kKeptBytesMax = std::size_t{16} << 10;
+
+  std::string json;  // spec.template: a PodTemplateSpec, as it is; "" if it is larger
   // Of the template and of spec.checkpoint.volume: learners of two hashes are made of different
   // things.
   std::string hash;
@@ -25,6 +29,11 @@ struct LearnerTemplate {
     return json == other.json && hash == other.hash;
   }
 };
+
+// What a pod asks of its node as the API server has it: with what was added on the way in
+// (tolerations, defaults, sidecars). GPUs are those of all its containers.
+Result<planner::PodNeeds> ReadNeedsOfPod(const nlohmann::json& pod,
+                                         const std::string& gpu_resource);
 
 // `json` is the text of `pod_template`.
 LearnerTemplate ReadLearnerTemplate(const nlohmann::json& pod_template, std::string json,

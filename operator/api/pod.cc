@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "operator/api/fields.h"
+#include "operator/api/learner_template.h"
 #include "operator/api/resources.h"
 
 namespace pliant::api {
@@ -123,6 +124,10 @@ Result<Pod> DecodePod(const nlohmann::json& object, const std::string& gpu_resou
   pod.of_daemon_set = IsOfDaemonSet(root);
   root.Object("spec", [&](Fields& spec) { ReadSpec(spec, pod); });
   root.Object("status", [&](Fields& status) { ReadStatus(status, pod); });
+  if (pod.meta.labels.empty()) return pod;
+  if (auto needs = ReadNeedsOfPod(object, gpu_resource)) {
+    pod.asks.needs = std::make_shared<const planner::PodNeeds>(*std::move(needs));
+  }
   return pod;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "base/result.h"
 #include "operator/api/meta.h"
+#include "operator/planner/cluster_snapshot.h"
 
 namespace pliant::api {
 
@@ -53,11 +55,22 @@ struct ContainerStatus {
 
 enum class PodPhase { kPending, kRunning, kSucceeded, kFailed, kUnknown };
 
+// What a pod asks of its node, shared by those that hold the pod.
+struct SharedNeeds {
+  std::shared_ptr<const planner::PodNeeds> needs;  // null: not read
+
+  bool operator==(const SharedNeeds& other) const {
+    if (needs == nullptr || other.needs == nullptr) return needs == other.needs;
+    return *needs == *other.needs;
+  }
+};
+
 // Of a pod without a label of pliant.dev only the room that it takes is of interest, and there may
 // be tens of thousands: of its status no more than `phase` and `nominated_node_name` are read.
 struct Pod {
   ObjectMeta meta;  // with the labels of pliant.dev
   Resources requests;
+  SharedNeeds asks;                 // of a pod with a label of pliant.dev, if they can be read
   std::string node_name;            // where it is bound; empty before
   std::string nominated_node_name;  // where the scheduler makes room for it
   std::string pinned_node;  // the only node that its required affinity allows, if that names one

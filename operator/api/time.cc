@@ -64,6 +64,35 @@ Result<WallTime> ParseTime(std::string_view text) {
   return behind ? time + offset : time - offset;
 }
 
+Result<WallTime> ParseHttpDate(std::string_view text) {
+  static constexpr std::string_view kMonths = "JanFebMarAprMayJunJulAugSepOctNovDec";
+  const auto wrong = [text] {
+    return Invalid("\"" + CutAtCharacter(std::string(text), 64) + "\" is no date of HTTP");
+  };
+  std::string_view rest = text;
+  const auto take = [&rest](std::string_view literal) {
+    const bool there = rest.starts_with(literal);
+    if (there) rest.remove_prefix(literal.size());
+    return there;
+  };
+  int d = 0, y = 0, h = 0, min = 0, s = 0;
+  if (rest.size() < 3) return wrong();
+  rest.remove_prefix(3);  // the day of the week says nothing new
+  if (!take(", ") || !TakeNumber(rest, 2, d) || !take(" ")) return wrong();
+  const std::size_t month_at = kMonths.find(rest.substr(0, 3));
+  if (rest.size() < 3 || month_at % 3 != 0 || month_at == std::string_view::npos) return wrong();
+  rest.remove_prefix(3);
+  const bool whole = take(" ") && TakeNumber(rest, 4, y) && take(" ") && TakeNumber(rest, 2, h) &&
+                     take(":") && TakeNumber(rest, 2, min) && take(":") && TakeNumber(rest, 2, s) &&
+                     rest == " GMT";
+  const std::chrono::year_month_day date{std::chrono::year(y),
+                                         std::chrono::month(unsigned(month_at / 3 + 1)),
+                                         std::chrono::day(unsigned(d))};
+  if (!whole || !date.ok() || h > 23 || min > 59 || s > 60) return wrong();
+  return std::chrono::sys_days(date) + std::chrono::hours(h) + std::chrono::minutes(min) +
+         std::chrono::seconds(s);
+}
+
 std::string FormatTime(WallTime time) {
   using namespace std::chrono;
   const auto whole = floor<seconds>(time);

@@ -1,6 +1,7 @@
 #include "operator/controller/accepted_templates.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/format.h"
 
@@ -15,19 +16,22 @@ std::string KeyOf(const api::ElasticTrainingJob& job) {
 
 }  // namespace
 
-void AcceptedTemplates::Add(const api::ElasticTrainingJob& job, WallTime now) {
-  std::erase_if(accepted_, [now](const auto& each) { return now >= each.second + kGoodFor; });
-  accepted_[KeyOf(job)] = now;
+void AcceptedTemplates::Add(const api::ElasticTrainingJob& job,
+                            std::shared_ptr<const planner::PodNeeds> needs, WallTime now) {
+  std::erase_if(accepted_, [now](const auto& each) { return now >= each.second.at + kGoodFor; });
+  accepted_[KeyOf(job)] = {.at = now, .needs = std::move(needs)};
   if (accepted_.size() > kMost) {
     accepted_.erase(
-        std::ranges::min_element(accepted_, {}, [](const auto& each) { return each.second; }));
+        std::ranges::min_element(accepted_, {}, [](const auto& each) { return each.second.at; }));
   }
 }
 
-bool AcceptedTemplates::Knows(const api::ElasticTrainingJob& job, WallTime now) const {
-  if (accepted_.empty()) return false;
-  const auto at = accepted_.find(KeyOf(job));
-  return at != accepted_.end() && now < at->second + kGoodFor;
+const AcceptedTemplates::Accepted* AcceptedTemplates::Find(const api::ElasticTrainingJob& job,
+                                                           WallTime now) const {
+  if (accepted_.empty()) return nullptr;
+  const auto found = accepted_.find(KeyOf(job));
+  if (found == accepted_.end() || now >= found->second.at + kGoodFor) return nullptr;
+  return &found->second;
 }
 
 }  // namespace pliant::controller

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <map>
+#include <memory>
 #include <string>
 
 #include "operator/api/elastic_training_job.h"
@@ -19,12 +20,19 @@ class AcceptedTemplates {
   static constexpr std::chrono::seconds kGoodFor{60};
   static constexpr std::size_t kMost = 256;
 
-  void Add(const api::ElasticTrainingJob& job, WallTime now);
-  bool Knows(const api::ElasticTrainingJob& job, WallTime now) const;
+  // `needs`: of a learner, as it was admitted; null: the server did not show it.
+  void Add(const api::ElasticTrainingJob& job, std::shared_ptr<const planner::PodNeeds> needs,
+           WallTime now);
+  struct Accepted {
+    WallTime at;
+    std::shared_ptr<const planner::PodNeeds> needs;
+  };
+  // Null: nothing is known of its template.
+  const Accepted* Find(const api::ElasticTrainingJob& job, WallTime now) const;
   std::size_t size() const { return accepted_.size(); }
 
  private:
-  std::map<std::string, WallTime> accepted_;  // when last, by all that tenants have a say in
+  std::map<std::string, Accepted> accepted_;  // by all that tenants have a say in
 };
 
 }  // namespace pliant::controller

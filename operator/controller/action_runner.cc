@@ -82,6 +82,16 @@ std::string WhyUnanswered(std::string_view undone, const kube::KubeError& error)
       error.message);
 }
 
+bool MakesLearner(const Action& action) {
+  return std::holds_alternative<CheckTemplate>(action) ||
+         std::holds_alternative<CreateLearner>(action);
+}
+
+bool LacksTemplate(const api::ElasticTrainingJob& job) {
+  const api::LearnerTemplate& of_job = job.spec.learner_template;
+  return of_job.json.empty() && !of_job.hash.empty();
+}
+
 bool IsUnclear(const Action& action, ErrorCode code) {
   const bool matters = std::holds_alternative<CreateCoordinator>(action) ||
                        std::holds_alternative<CreateLearner>(action) ||
@@ -100,9 +110,20 @@ BatchResult ActionRunner::Run(const Batch& batch) const {
       return result;
     }
   }
+  std::optional<Batch> whole;  // with the job's template, if that had to be fetched
   for (std::size_t index = 0; index < batch.actions.size(); ++index) {
-    const kube::KubeStatus done =
-        std::visit([&](const auto& what) { return Do(what, batch, result); }, batch.actions[index]);
+    kube::KubeStatus done;
+    if (!whole && MakesLearner(batch.actions[index]) && LacksTemplate(batch.job)) {
+      if (auto job = FetchTemplate(batch)) {
+        whole = Batch{.job = *std::move(job)};
+      } else {
+        done = std::unexpected(job.error());
+      }
+    }
+    if (done) {
+      done = std::visit([&](const auto& what) { return Do(what, whole ? *whole : batch, result); },
+                        batch.actions[index]);
+    }
     if (done) continue;
     result.error = done.error();
     result.failed = index;
@@ -117,9 +138,9 @@ BatchResult ActionRunner::Clear(const Batch& batch) const {
   BatchResult result;
   kube::KubeStatus done;
   if (const auto* coordinator = std::get_if<CreateCoordinator>(&action)) {
-    done = FindPod(CoordinatorPodName(batch.job.meta, coordinator->term), batch, result);
+    done = FindCreated(CoordinatorPodName(batch.job.meta, coordinator->term), batch, result);
   } else if (const auto* learner = std::get_if<CreateLearner>(&action)) {
-    done = FindPod(LearnerPodName(batch.job.meta, learner->number), batch, result);
+    done = FindCreated(LearnerPodName(batch.job.meta, learner->number), batch, result);
   } else {
     // On the version of the pod that was read: it cannot be done twice.
     const auto& gate = std::get<OpenGate>(action);
@@ -134,14 +155,34 @@ BatchResult ActionRunner::Clear(const Batch& batch) const {
   return result;
 }
 
-kube::KubeStatus ActionRunner::FindPod(const std::string& name, const Batch& batch,
-                                       BatchResult& result) const {
+kube::KubeResult<std::optional<api::Pod>> ActionRunner::FindPod(const std::string& name,
+                                                                const Batch& batch) const {
   const auto found = client_.Get(kube::kPods, KeyOf(batch, name));
-  if (!found && found.error().code == ErrorCode::kNotFound) return {};
+  if (!found && found.error().code == ErrorCode::kNotFound) return std::nullopt;
   if (!found) return std::unexpected(InContext("look for pod " + name, found.error()));
-  if (!IsOwnedBy(*found, batch.job.meta)) return std::unexpected(TakenName("pod", name));
   ASSIGN_OR_RETURN(api::Pod decoded, api::DecodePod(*found, defaults_.gpu_resource));
-  result.created.push_back(std::move(decoded));
+  return decoded;
+}
+
+kube::KubeStatus ActionRunner::FindCreated(const std::string& name, const Batch& batch,
+                                           BatchResult& result) const {
+  ASSIGN_OR_RETURN(std::optional<api::Pod> found, FindPod(name, batch));
+  if (!found) return {};
+  if (!IsControlledBy(found->meta, batch.job.meta)) return std::unexpected(TakenName("pod", name));
+  result.created.push_back(*std::move(found));
+  return {};
+}
+
+kube::KubeStatus ActionRunner::Do(const LookForPod& action, const Batch& batch,
+                                  BatchResult& result) const {
+  ASSIGN_OR_RETURN(std::optional<api::Pod> found, FindPod(action.pod, batch));
+  const bool is_it = found && IsControlledBy(found->meta, batch.job.meta) &&
+                     (action.uid.empty() || found->meta.uid == action.uid);
+  if (is_it) {
+    result.found.push_back(*std::move(found));
+  } else {
+    result.gone.push_back(action);
+  }
   return {};
 }
 
@@ -174,14 +215,45 @@ kube::KubeStatus ActionRunner::WriteStatus(const Batch& batch, BatchResult& resu
   return {};
 }
 
+// What the server would keep may be more than was sent: webhooks, defaults and classes add to it.
+void ActionRunner::LookAtAdmitted(const json& pod, const api::ElasticTrainingJob& job,
+                                  BatchResult& result) const {
+  auto needs = api::ReadNeedsOfPod(pod, defaults_.gpu_resource);
+  if (!needs) return;  // then what the template says is all that is known
+  const std::int64_t gpus = needs->resources.gpus;
+  if (gpus != job.spec.elastic.gpus_per_learner) {
+    result.template_refusal = Format(
+        "a learner's pod would take {} of {}, and spec.elastic.gpusPerLearner is {}: only "
+        "the container \"{}\" may ask for it",
+        gpus, defaults_.gpu_resource, job.spec.elastic.gpus_per_learner, kLearnerContainer);
+    return;
+  }
+  result.admitted_needs = std::make_shared<const planner::PodNeeds>(*std::move(needs));
+}
+
+kube::KubeResult<api::ElasticTrainingJob> ActionRunner::FetchTemplate(const Batch& batch) const {
+  const auto found = client_.Get(kJobs, KeyOf(batch, batch.job.meta.name));
+  if (!found) return std::unexpected(InContext("fetch the template of the job", found.error()));
+  ASSIGN_OR_RETURN(api::ElasticTrainingJob fetched, api::DecodeJob(*found));
+  if (fetched.spec.learner_template.hash != batch.job.spec.learner_template.hash) {
+    return std::unexpected(kube::KubeError(ErrorCode::kConflict, "the job's template has changed"));
+  }
+  api::ElasticTrainingJob job = batch.job;
+  job.spec.learner_template.json = found->at("spec").at("template").dump();
+  return job;
+}
+
 kube::KubeStatus ActionRunner::Do(const CheckTemplate&, const Batch& batch,
                                   BatchResult& result) const {
   ASSIGN_OR_RETURN(const api::FrozenTraining training, FrozenOrNew(batch.job));
   const json pod = LearnerPod(batch.job, training, /*term=*/1, batch.job.status.next_learner,
                               /*node=*/"any", /*coordinator_ip=*/"0.0.0.0", defaults_);
   const auto checked =
-      client_.Create(kube::kPods, pod, {.dry_run = true, .deadline = kPodDeadline});
-  if (checked || LacksGpusOfQuota(checked.error(), defaults_.gpu_resource)) {
+      client_.Create(kube::kPods, pod, {.dry_run = true, .strict = true, .deadline = kPodDeadline});
+  if (checked) {
+    result.template_refusal = "";
+    LookAtAdmitted(*checked, batch.job, result);
+  } else if (LacksGpusOfQuota(checked.error(), defaults_.gpu_resource)) {
     // Quotas are looked at last, when all else was found to be right.
     result.template_refusal = "";
   } else if (RefusesPod(checked.error())) {

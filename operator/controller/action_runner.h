@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <map>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -41,6 +42,8 @@ struct BatchResult {
   std::vector<api::Pod> created;
   std::vector<api::Pod> opened;
   std::vector<std::string> deleted;  // names of pods whose deletion has begun
+  std::vector<api::Pod> found;       // that were looked for
+  std::vector<LookForPod> gone;      // that were looked for, and the server does not have
   bool service_deleted = false;
   // For the job's owner: why the server did not say whether it made the pod that failed, or opened
   // its gate; "": it did, or that passes by itself.
@@ -48,6 +51,8 @@ struct BatchResult {
   // Of CheckTemplate: "" if the template was accepted, else the server's own sentence.
   std::optional<std::string> template_refusal;
   std::string template_unchecked;  // the server's sentence, if it could not check it
+  // Of a learner as the server would admit it; null: it was not shown.
+  std::shared_ptr<const planner::PodNeeds> admitted_needs;
   std::map<std::string, std::string> mount_causes;  // by pod name; "" if no event tells
 };
 
@@ -66,9 +71,13 @@ class ActionRunner {
   BatchResult Clear(const Batch& batch) const;
 
  private:
+  // The job with its template, which is too large to be kept. kConflict: it is not the one that was
+  // decided on.
+  kube::KubeResult<api::ElasticTrainingJob> FetchTemplate(const Batch& batch) const;
   kube::KubeStatus WriteStatus(const Batch& batch, BatchResult& result) const;
   kube::KubeStatus Do(const CheckTemplate& action, const Batch& batch, BatchResult& result) const;
   kube::KubeStatus Do(const FindMountCause& action, const Batch& batch, BatchResult& result) const;
+  kube::KubeStatus Do(const LookForPod& action, const Batch& batch, BatchResult& result) const;
   kube::KubeStatus Do(const CreateSecrets& action, const Batch& batch, BatchResult& result) const;
   kube::KubeStatus Do(const PutNetworkPolicies& action, const Batch& batch,
                       BatchResult& result) const;
@@ -84,9 +93,15 @@ class ActionRunner {
 
   kube::KubeStatus CreatePod(const nlohmann::json& pod, const Batch& batch,
                              BatchResult& result) const;
-  kube::KubeStatus FindPod(const std::string& name, const Batch& batch, BatchResult& result) const;
+  // Nothing: there is none.
+  kube::KubeResult<std::optional<api::Pod>> FindPod(const std::string& name,
+                                                    const Batch& batch) const;
+  kube::KubeStatus FindCreated(const std::string& name, const Batch& batch,
+                               BatchResult& result) const;
   kube::KubeStatus LookAtGate(const OpenGate& action, const Batch& batch,
                               BatchResult& result) const;
+  void LookAtAdmitted(const nlohmann::json& pod, const api::ElasticTrainingJob& job,
+                      BatchResult& result) const;
   kube::KubeStatus CreateSecret(const nlohmann::json& secret) const;
   kube::KubeStatus PutNetworkPolicy(const nlohmann::json& policy, const Batch& batch) const;
 

@@ -21,6 +21,12 @@ struct FindMountCause {
   std::string uid;
   bool operator==(const FindMountCause&) const = default;
 };
+// Asks whether the job has this pod, where what the stores show of it may be old.
+struct LookForPod {
+  std::string pod;
+  std::string uid;  // "": whichever has the name
+  bool operator==(const LookForPod&) const = default;
+};
 // Makes both Secrets of a term. They belong to the job's Service, and go with it; so do the network
 // policies. Empty `service_uid`: to the one that was made just before.
 struct CreateSecrets {
@@ -78,8 +84,8 @@ struct DeleteJob {
   bool operator==(const DeleteJob&) const = default;
 };
 
-using Action = std::variant<CheckTemplate, FindMountCause, CreateSecrets, PutNetworkPolicies,
-                            CreateService, PointService, DeleteService, CreateCoordinator,
-                            CreateLearner, OpenGate, DeletePod, DeleteJob>;
+using Action = std::variant<CheckTemplate, FindMountCause, LookForPod, CreateSecrets,
+                            PutNetworkPolicies, CreateService, PointService, DeleteService,
+                            CreateCoordinator, CreateLearner, OpenGate, DeletePod, DeleteJob>;
 
 }  // namespace pliant::controller

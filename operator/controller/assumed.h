@@ -13,12 +13,20 @@
 
 namespace pliant::controller {
 
+// What becomes of an object that the watch has not shown for a while as it was written.
+enum class WhenOverdue {
+  kForget,  // it counts no more: what is decided without it does no harm
+  kAsk,     // it goes on to count, until somebody has asked the server
+};
+
 // Objects as this program has just written them, until the watch has caught up: a decision that did
 // not see its own writes would order them twice. One thread.
 template <typename T>
 class Assumed {
  public:
   using Object = std::shared_ptr<const T>;
+
+  explicit Assumed(WhenOverdue when_overdue = WhenOverdue::kForget) : when_overdue_(when_overdue) {}
 
   // A write is under way: until Settle or Withdraw the object counts as `value`.
   void Begin(const std::string& key, Object value) { entries_[key].under_way = std::move(value); }
@@ -31,7 +39,7 @@ class Assumed {
     entry.under_way = nullptr;
     entry.done = std::make_shared<const T>(std::move(value));
     entry.replaced_versions.push_back(std::move(replaced_version));
-    entry.forget_at = now + kPatience;
+    entry.overdue_at = now + kPatience;
   }
 
   // It was not done; what was done before still counts.
@@ -68,8 +76,8 @@ class Assumed {
     const std::string shown = stored == nullptr ? "" : stored->meta.resource_version;
     // Once it was there, its absence is news.
     if (!shown.empty()) std::erase(entry.replaced_versions, "");
-    const bool lags =
-        std::ranges::contains(entry.replaced_versions, shown) && now < entry.forget_at;
+    const bool counts = when_overdue_ == WhenOverdue::kAsk || now < entry.overdue_at;
+    const bool lags = std::ranges::contains(entry.replaced_versions, shown) && counts;
     if (entry.done != nullptr && !lags) entry.ForgetDone();
     if (entry.under_way != nullptr) return entry.under_way;
     if (entry.done != nullptr) return entry.done;
@@ -77,11 +85,17 @@ class Assumed {
     return stored;
   }
 
-  // When `key` is forgotten, if the store goes on to lag; nothing: nothing that was done counts.
-  std::optional<WallTime> ForgetAt(const std::string& key) const {
+  // When `key` is overdue, if the store goes on to lag; nothing: nothing that was done counts.
+  std::optional<WallTime> OverdueAt(const std::string& key) const {
     const auto found = entries_.find(key);
     if (found == entries_.end() || found->second.done == nullptr) return std::nullopt;
-    return found->second.forget_at;
+    return found->second.overdue_at;
+  }
+
+  // The server was asked, and it is as it counts: the store has as long again to show it.
+  void Confirm(const std::string& key, WallTime now) {
+    const auto found = entries_.find(key);
+    if (found != entries_.end()) found->second.overdue_at = now + kPatience;
   }
 
   // Those that may be unknown to the store, as they are taken to be.
@@ -101,13 +115,14 @@ class Assumed {
     Object under_way;  // as it will be
     Object done;       // as it is, though the store may not show it yet
     std::vector<std::string> replaced_versions;
-    WallTime forget_at;
+    WallTime overdue_at;
 
     void ForgetDone() {
       done = nullptr;
       replaced_versions.clear();
     }
   };
+  const WhenOverdue when_overdue_;
   std::map<std::string, Entry> entries_;
 };
 

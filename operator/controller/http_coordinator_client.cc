@@ -3,6 +3,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/listen_address.h"
 #include "base/utf8.h"
 
 namespace pliant::controller {
@@ -38,7 +39,7 @@ Result<std::shared_ptr<kube::HttpTransport>> HttpCoordinatorClient::TransportTo(
     const CoordinatorAddress& address) {
   const std::lock_guard lock(mutex_);
   const auto found = links_.find(address.job_uid);
-  const std::string server = "https://" + address.host + ":" + std::to_string(address.port);
+  const std::string server = "https://" + HostAndPort(address.host, address.port);
   if (found != links_.end() && found->second.server == server) return found->second.transport;
   ASSIGN_OR_RETURN(std::shared_ptr<kube::HttpTransport> transport,
                    connect_(server, keys_.ca_certificate));

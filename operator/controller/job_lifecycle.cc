@@ -90,7 +90,7 @@ bool HasLastFigures(const JobView& view, WallTime now) {
   const CoordinatorView& coordinator = view.coordinator;
   return view.job->status.phase == api::JobPhase::kSucceeded && coordinator.reachable &&
          coordinator.progress->state != CoordinatorState::kCompleted &&
-         now < view.job->status.completion_time.value_or(now) + kLastFigures;
+         now < TimeOf(view, view.job->status.completion_time).value_or(now) + kLastFigures;
 }
 
 void CollectPods(const JobView& view, Outcome& outcome) {
@@ -123,25 +123,36 @@ void CleanUp(const JobView& view, WallTime now, Outcome& outcome) {
   }
 }
 
+// What cannot be taken back waits until the clock is known to be right.
+constexpr std::chrono::seconds kAskClockAgain{30};
+
 // The garbage collector removes what the job owns with it.
-void DeleteInTime(const JobView& view, WallTime now, Outcome& outcome) {
-  const auto& finished = outcome.status.completion_time;
+void DeleteInTime(const JobView& view, const LifecycleOptions& options, WallTime now,
+                  Outcome& outcome) {
+  const std::optional<WallTime> finished = TimeOf(view, outcome.status.completion_time);
   if (!view.job->spec.ttl_after_finished || !finished) return;
   const WallTime due = *finished + *view.job->spec.ttl_after_finished;
   if (now < due) {
     KeepEarliest(due, outcome.look_again);
+  } else if (!options.clock_agrees) {
+    KeepEarliest(now + kAskClockAgain, outcome.look_again);
   } else {
     outcome.actions.emplace_back(DeleteJob{});
   }
 }
 
 // Counted as by a Job: from when it last left the queue, so that waiting and suspension are free.
-std::optional<FatalFailure> JudgeDeadline(const JobView& view, WallTime now, Outcome& outcome) {
+std::optional<FatalFailure> JudgeDeadline(const JobView& view, const LifecycleOptions& options,
+                                          WallTime now, Outcome& outcome) {
   const auto& deadline = view.job->spec.active_deadline;
-  const auto& started = view.job->status.start_time;
+  const std::optional<WallTime> started = TimeOf(view, view.job->status.start_time);
   if (!deadline || !started || view.job->spec.suspend) return std::nullopt;
   if (now < *started + *deadline) {
     KeepEarliest(*started + *deadline, outcome.look_again);
+    return std::nullopt;
+  }
+  if (!options.clock_agrees) {
+    KeepEarliest(now + kAskClockAgain, outcome.look_again);
     return std::nullopt;
   }
   return FatalFailure{"DeadlineExceeded",
@@ -150,8 +161,8 @@ std::optional<FatalFailure> JudgeDeadline(const JobView& view, WallTime now, Out
                              deadline->count())};
 }
 
-void Admit(const JobView& view, bool planned, const LifecycleOptions& options, WallTime now,
-           Outcome& outcome) {
+void Admit(const JobView& view, const std::optional<JobPlan>& plan, const LifecycleOptions& options,
+           WallTime now, Outcome& outcome) {
   if (view.job->spec.suspend) {
     // Its template may be changed now: it is checked again when the job goes on.
     outcome.memory.template_check.reset();
@@ -163,6 +174,12 @@ void Admit(const JobView& view, bool planned, const LifecycleOptions& options, W
   const std::string& present = view.job->spec.learner_template.hash;
   if (IsAdmitted(view.job->spec, view.job->status)) {
     outcome.status.admitted_template = present;
+    // Whoever admitted it knew what its learners need, and learners show it. It stays admitted
+    // whatever comes of this.
+    const bool waits = !HasLiveLearners(view) && (!plan || plan->decision.to == 0);
+    if (waits && NeedsAreGuessed(view) && CurrentTemplateCheck(view) == nullptr) {
+      outcome.actions.emplace_back(CheckTemplate{});
+    }
     return;
   }
   AdmissionOutcome admission = DecideAdmission(view, now);
@@ -170,7 +187,7 @@ void Admit(const JobView& view, bool planned, const LifecycleOptions& options, W
   KeepEarliest(admission.look_again, outcome.look_again);
   if (!admission.verdict) return;
   // Of a job that is admitted the plan has more to say.
-  if (!planned || !admission.training) {
+  if (!plan || !admission.training) {
     SetReason(outcome.status, admission.verdict->message);
   }
   SetCondition(outcome.status, kConditionAdmitted, *std::move(admission.verdict),
@@ -203,6 +220,15 @@ void ProvideLearners(const JobView& view, const JobPlan& plan, WallTime now, Out
   Append(std::move(learners.actions), outcome.actions);
   KeepEarliest(learners.look_again, outcome.look_again);
   outcome.tell = WantedLearners(view, outcome.memory.leaving_since);
+}
+
+// Before all else that is to be done: that would fail for as long as it is decided on pods that are
+// no more.
+void SearchPods(const JobView& view, WallTime now, Outcome& outcome) {
+  const PodSearch search = LookForPods(view, now);
+  outcome.memory.looked_at = search.looked_at;
+  outcome.actions.insert(outcome.actions.end(), search.actions.begin(), search.actions.end());
+  KeepEarliest(search.look_again, outcome.look_again);
 }
 
 // What stands in a volume's way may be mended at any time.
@@ -333,8 +359,9 @@ Outcome ReconcileJob(const JobView& view, const std::optional<JobPlan>& plan,
   Outcome outcome{.status = view.job->status, .memory = view.memory};
   if (view.job->meta.deleted) return outcome;  // the garbage collector ends what it owns
   if (view.job->status.finished()) {
+    SearchPods(view, now, outcome);
     CleanUp(view, now, outcome);
-    DeleteInTime(view, now, outcome);
+    DeleteInTime(view, options, now, outcome);
     FinishOutcome(view, std::nullopt, now, outcome);
     return outcome;
   }
@@ -354,15 +381,16 @@ Outcome ReconcileJob(const JobView& view, const std::optional<JobPlan>& plan,
   if (const auto completion = FindCompletion(view)) {
     Succeed(view, *completion, now, outcome);
   } else if (const auto fatal =
-                 failures.fatal ? failures.fatal : JudgeDeadline(view, now, outcome)) {
+                 failures.fatal ? failures.fatal : JudgeDeadline(view, options, now, outcome)) {
     FailForGood(view, *fatal, now, outcome);
   } else {
+    SearchPods(view, now, outcome);
     if (plan) ReportPlan(plan->decision, now, outcome.status);
     outcome.memory.cap = plan ? plan->decision.cap : std::nullopt;
     // What was withdrawn is not refused any more: the next grant has a time of its own.
     const bool withdrawn = outcome.memory.cap && outcome.memory.cap != view.memory.cap;
     if (withdrawn) outcome.memory.refused_grants.reset();
-    Admit(view, plan.has_value(), options, now, outcome);
+    Admit(view, plan, options, now, outcome);
     ProvideCoordinator(view, plan ? plan->decision.to : 0, now, outcome);
     if (plan) ProvideLearners(view, *plan, now, outcome);
     CollectPods(view, outcome);

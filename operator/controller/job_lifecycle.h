@@ -12,6 +12,7 @@ namespace pliant::controller {
 
 struct LifecycleOptions {
   std::string coordinator_image;  // for jobs that have none yet: a job keeps its own for life
+  bool clock_agrees = true;       // with the API server's, about
 };
 
 // What is to happen to one job. The status is written first, conditional on the job as it was read,

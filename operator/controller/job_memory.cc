@@ -123,6 +123,21 @@ void RememberGpuSeconds(const JobView& view, WallTime now, JobMemory& memory) {
                      });
 }
 
+// Learners that the coordinator names, and whose pods were seen to go or were looked for in vain.
+// Before RememberNamed, which keeps only those that are there.
+void RememberGone(const JobView& view, JobMemory& memory) {
+  const auto& progress = view.coordinator.progress;
+  if (!progress) return;
+  std::set<std::string> gone;
+  for (const ReportedLearner& learner : progress->learners) {
+    const bool was_there = memory.named.contains(learner.pod_uid);
+    if (!was_there && !memory.gone.contains(learner.pod_uid)) continue;
+    const auto has_uid = [&](const api::Pod& pod) { return pod.meta.uid == learner.pod_uid; };
+    if (std::ranges::none_of(view.learners, has_uid)) gone.insert(learner.pod_uid);
+  }
+  memory.gone = std::move(gone);
+}
+
 void RememberNamed(const JobView& view, JobMemory& memory) {
   const auto& progress = view.coordinator.progress;
   // An operator that was restarted does not know yet whom the coordinator has named.
@@ -144,6 +159,30 @@ void RememberNamed(const JobView& view, JobMemory& memory) {
   }
   memory.named = std::move(named);
   memory.met = std::move(met);
+}
+
+// Learners that live are made of the template that was admitted: another one has to wait until they
+// have left.
+void RememberNeeds(const JobView& view, JobMemory& memory) {
+  if (!IsAdmitted(view.job->spec, view.job->status) || !NeedsAreGuessed(view)) return;
+  const auto newest = std::ranges::find_if(
+      view.learners.rbegin(), view.learners.rend(),
+      [](const api::Pod& pod) { return !pod.ended() && pod.asks.needs != nullptr; });
+  if (newest == view.learners.rend()) return;
+  memory.admitted_needs = {view.job->spec.learner_template.hash, newest->asks.needs};
+}
+
+void RememberTimesAhead(const JobView& view, WallTime now, JobMemory& memory) {
+  const api::JobStatus& status = view.job->status;
+  const std::map<WallTime, WallTime> before = std::exchange(memory.times_ahead, {});
+  for (const auto& time : {status.start_time, status.resize_time, status.completion_time}) {
+    if (!time) continue;
+    if (const auto known = before.find(*time); known != before.end()) {
+      memory.times_ahead.insert(*known);
+    } else if (*time > now) {
+      memory.times_ahead.emplace(*time, now);
+    }
+  }
 }
 
 void RememberMinimum(const JobView& view, WallTime now, JobMemory& memory) {
@@ -176,6 +215,7 @@ void RememberWaiting(const JobView& view, WallTime now, JobMemory& memory) {
 bool ServesLearners(const Action& action) {
   return !std::holds_alternative<CheckTemplate>(action) &&
          !std::holds_alternative<FindMountCause>(action) &&
+         !std::holds_alternative<LookForPod>(action) &&
          !std::holds_alternative<DeletePod>(action) &&
          !std::holds_alternative<DeleteService>(action) &&
          !std::holds_alternative<DeleteJob>(action);
@@ -188,11 +228,14 @@ JobMemory Remember(const JobView& view, WallTime now) {
   RememberStarts(view, now, memory);
   RememberNodes(view, now, memory);  // while it is known who of the ended was told to leave
   RememberLeavers(view, now, memory);
+  RememberGone(view, memory);
   RememberNamed(view, memory);
   RememberLearnersAsked(view, memory);
   RememberWaiting(view, now, memory);
   RememberGpuSeconds(view, now, memory);
   RememberMinimum(view, now, memory);
+  RememberTimesAhead(view, now, memory);
+  RememberNeeds(view, memory);
   if (view.coordinator.reachable) memory.coordinator_tries = 0;
   return memory;
 }

@@ -128,7 +128,12 @@ void JobTable::AddPods(JobView& view, const KeysByOwner& assumed, WallTime now) 
   }
   for (const auto& [key, pod] : pods) {
     if (pod == nullptr) continue;
-    KeepEarliest(assumed_pods_.ForgetAt(key), view.assumed_until);
+    const std::optional<WallTime> overdue_at = assumed_pods_.OverdueAt(key);
+    if (overdue_at && *overdue_at <= now) {
+      view.overdue_pods.push_back(pod->meta.name);
+    } else {
+      KeepEarliest(overdue_at, view.overdue_at);
+    }
     if (IsLearnerOf(*pod, view.job->meta)) view.learners.push_back(*pod);
     if (IsCoordinatorOf(*pod, view.job->meta)) view.coordinators.push_back(*pod);
   }
@@ -149,7 +154,7 @@ JobView JobTable::ViewOf(std::shared_ptr<const api::ElasticTrainingJob> job, Job
   const std::string service_key = KeyIn(meta, CoordinatorName(meta));
   auto service =
       assumed_services_.Resolve(service_key, stores_.services.Find(Parsed(service_key)), now);
-  KeepEarliest(assumed_services_.ForgetAt(service_key), view.assumed_until);
+  KeepEarliest(assumed_services_.OverdueAt(service_key), view.overdue_at);
   if (service != nullptr && IsControlledBy(service->meta, meta)) view.service = std::move(service);
   return view;
 }
@@ -197,6 +202,7 @@ void JobTable::Begin(const std::shared_ptr<const Batch>& batch, WallTime now) {
   const auto begin = Overloaded{
       [](const CheckTemplate&) {},
       [](const FindMountCause&) {},
+      [](const LookForPod&) {},
       [](const DeleteJob&) {},
       [](const CreateSecrets&) {},
       [](const PutNetworkPolicies&) {},
@@ -274,6 +280,7 @@ void JobTable::Settle(const Batch& batch, const BatchResult& result, WallTime no
   const auto end = Overloaded{
       [](const CheckTemplate&) {},
       [](const FindMountCause&) {},
+      [](const LookForPod&) {},
       [](const DeleteJob&) {},
       [](const CreateSecrets&) {},
       [](const PutNetworkPolicies&) {},
@@ -321,6 +328,28 @@ void JobTable::Settle(const Batch& batch, const BatchResult& result, WallTime no
   for (; index < batch.actions.size(); ++index) {
     if (index == result.failed && result.unclear) continue;
     std::visit(end, batch.actions[index]);
+  }
+  for (const api::Pod& pod : result.found) SettleFound(pod, now);
+  for (const LookForPod& pod : result.gone) {
+    const std::string key = KeyIn(job, pod.pod);
+    // What the store shows still is about to go: until then it counts as it was written.
+    if (stores_.pods.Find(Parsed(key)) == nullptr) {
+      assumed_pods_.Forget(key);
+    } else {
+      assumed_pods_.Confirm(key, now);
+    }
+  }
+}
+
+// The server has it. It may be newer than what was written, or than what the store shows.
+void JobTable::SettleFound(const api::Pod& pod, WallTime now) {
+  const std::string key = KeyIn(pod.meta, pod.meta.name);
+  const auto stored = stores_.pods.Find(Parsed(key));
+  const std::string shown = stored == nullptr ? "" : stored->meta.resource_version;
+  if (shown == pod.meta.resource_version) {
+    assumed_pods_.Forget(key);
+  } else {
+    assumed_pods_.Settle(key, shown, pod, now);
   }
 }
 

@@ -91,11 +91,14 @@ class JobTable {
   void AddPods(JobView& view, const KeysByOwner& assumed, WallTime now);
   void Drop(Views::iterator view);
   std::shared_ptr<const api::Pod> FindPod(const std::string& key, WallTime now);
+  void SettleFound(const api::Pod& pod, WallTime now);
 
   const ClusterStores stores_;
   const kube::Store<api::Pod>::IndexId pods_by_owner_;
   Assumed<api::ElasticTrainingJob> assumed_jobs_;
-  Assumed<api::Pod> assumed_pods_;  // by "namespace/name", as all three
+  // By "namespace/name", as all three. A pod that is made twice, or forgotten while it runs, is
+  // harm done.
+  Assumed<api::Pod> assumed_pods_{WhenOverdue::kAsk};
   Assumed<api::Service> assumed_services_;
   Views views_;
   std::map<std::string, kube::NamespacedName, std::less<>> keys_;  // of the views, by uid

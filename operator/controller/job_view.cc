@@ -41,6 +41,23 @@ bool HasLiveLearners(const JobView& view) {
   return !std::ranges::all_of(view.learners, &api::Pod::ended);
 }
 
+namespace {
+
+const AdmittedNeeds* AdmittedNeedsOf(const JobView& view) {
+  const auto& admitted = view.memory.admitted_needs;
+  const bool present = admitted && admitted->template_hash == view.job->spec.learner_template.hash;
+  return present ? &*admitted : nullptr;
+}
+
+}  // namespace
+
+std::shared_ptr<const planner::PodNeeds> NeedsOfLearner(const JobView& view) {
+  const AdmittedNeeds* admitted = AdmittedNeedsOf(view);
+  return admitted != nullptr ? admitted->needs : view.needs;
+}
+
+bool NeedsAreGuessed(const JobView& view) { return AdmittedNeedsOf(view) == nullptr; }
+
 bool IsAdmitted(const api::JobSpec& spec, const api::JobStatus& status) {
   const api::Condition* admitted = api::FindCondition(status, "Admitted");
   if (admitted == nullptr || admitted->status != api::ConditionStatus::kTrue || !status.training) {
@@ -50,6 +67,12 @@ bool IsAdmitted(const api::JobSpec& spec, const api::JobStatus& status) {
   // What an operator admitted that kept no hash, it could read.
   return status.admitted_template.empty() ? present.error.empty()
                                           : status.admitted_template == present.hash;
+}
+
+std::optional<WallTime> TimeOf(const JobView& view, const std::optional<WallTime>& in_status) {
+  if (!in_status) return std::nullopt;
+  const auto ahead = view.memory.times_ahead.find(*in_status);
+  return ahead == view.memory.times_ahead.end() ? *in_status : ahead->second;
 }
 
 std::int64_t CommittedStep(const JobView& view) {

@@ -29,6 +29,13 @@ struct TemplateCheck {
   bool operator==(const TemplateCheck&) const = default;
 };
 
+// What a learner asks of its node as the API server would admit it, or has.
+struct AdmittedNeeds {
+  std::string template_hash;  // of the template that it was made of
+  std::shared_ptr<const planner::PodNeeds> needs;
+  bool operator==(const AdmittedNeeds&) const = default;
+};
+
 // A node on which this job's learners failed.
 struct NodeStrikes {
   int count = 0;
@@ -79,12 +86,19 @@ struct JobMemory {
   std::set<std::string> named;
   // The same, and those that ran when this program saw the job first, which had trained before.
   std::set<std::string> met;
+  // Uids of learners that the coordinator still names, and that are known to be gone.
+  std::set<std::string> gone;
+  std::optional<WallTime> looked_at;  // when the server was last asked about pods
   std::optional<planner::DemandCap> cap;
   std::optional<TemplateCheck> template_check;
+  std::optional<AdmittedNeeds> admitted_needs;
   std::string refusal;      // why the API server would not do what was asked last; empty: it did
   bool unanswered = false;  // it did not say so, nor anything else
   std::optional<RefusedGrants> refused_grants;
   std::map<std::string, MountCause> mount_causes;  // by pod name
+  // Times in status that lay ahead when they were read first, as those of a leader whose clock was
+  // wrong: by what is written, when that was.
+  std::map<WallTime, WallTime> times_ahead;
   std::optional<WallTime> below_minimum_since;
   std::optional<WallTime> waiting_since;  // for its first GPU; nothing: it does not
   int coordinator_tries = 0;              // since one could be reached
@@ -122,8 +136,11 @@ struct JobView {
   std::shared_ptr<const api::Service> service;  // null: there is none
   CoordinatorView coordinator;
   JobMemory memory;
-  // When a pod that the store never showed counts no more: nothing else tells of that.
-  std::optional<WallTime> assumed_until;
+  // When what was written of a pod or the Service is overdue: nothing else tells of that.
+  std::optional<WallTime> overdue_at;
+  // Names of pods that the store has not shown for long as they were written: the server is to be
+  // asked.
+  std::vector<std::string> overdue_pods;
 };
 
 bool IsGated(const api::Pod& learner);
@@ -141,8 +158,15 @@ void KeepEarliest(const std::optional<WallTime>& time, std::optional<WallTime>& 
 // On how many learners its program wants to train; nothing: on as many as there are.
 std::optional<int> LearnersAsked(const JobView& view);
 bool HasLiveLearners(const JobView& view);
+// Of one learner of its present template: as the API server admits it if that is known, else as
+// the template says. Null: neither is known.
+std::shared_ptr<const planner::PodNeeds> NeedsOfLearner(const JobView& view);
+// Whether only the template is known of what its learners will need.
+bool NeedsAreGuessed(const JobView& view);
 // Whether it was admitted, with the template that it has now.
 bool IsAdmitted(const api::JobSpec& spec, const api::JobStatus& status);
+// When it was, what the job's status tells; never later than when it was read first.
+std::optional<WallTime> TimeOf(const JobView& view, const std::optional<WallTime>& in_status);
 // The last step that is known to be committed.
 std::int64_t CommittedStep(const JobView& view);
 

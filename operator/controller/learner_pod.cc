@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "base/listen_address.h"
 #include "operator/controller/names.h"
 
 namespace pliant::controller {
@@ -57,10 +58,8 @@ json FromPod(std::string_view name, std::string_view field) {
 json Environment(const api::ElasticTrainingJob& job, const api::FrozenTraining& training,
                  std::int64_t term, const std::string& coordinator_ip) {
   const api::CheckpointSpec& checkpoint = job.spec.checkpoint;
-  const bool ipv6 = coordinator_ip.find(':') != std::string::npos;
   json environment = json::array({
-      Value("PLIANT_COORDINATOR",
-            Format("{}:{}", ipv6 ? "[" + coordinator_ip + "]" : coordinator_ip, kCoordinatorPort)),
+      Value("PLIANT_COORDINATOR", HostAndPort(coordinator_ip, kCoordinatorPort)),
       FromPod("PLIANT_LEARNER", "metadata.name"),
       FromPod("PLIANT_POD_UID", "metadata.uid"),
       FromPod("PLIANT_POD_IP", "status.podIP"),

@@ -24,6 +24,10 @@ void KeepEarliest(std::optional<WallTime>& earliest, WallTime time) {
   if (!earliest || time < *earliest) earliest = time;
 }
 
+// A coordinator may name whom it likes: what that costs the API server is bounded.
+constexpr std::size_t kSearchMost = 16;
+constexpr seconds kSearchEvery{5};
+
 // More than leave a job at once.
 constexpr std::size_t kGoneMost = 2048;
 
@@ -36,6 +40,12 @@ bool WasMade(const JobView& view, const std::string& name) {
   const auto read = std::from_chars(name.data() + dash + 1, end, number);
   return read.ec == std::errc{} && read.ptr == end && number >= 0 &&
          number < view.job->status.next_learner && name == LearnerPodName(view.job->meta, number);
+}
+
+bool Exists(const JobView& view, const ReportedLearner& learner) {
+  return std::ranges::any_of(view.learners, [&](const api::Pod& pod) {
+    return pod.meta.name == learner.name && pod.meta.uid == learner.pod_uid;
+  });
 }
 
 const api::Pod* FindLive(const JobView& view, const std::string& name) {
@@ -143,8 +153,8 @@ LearnerOutcome DecideLearners(const JobView& view, const JobPlan& plan, WallTime
 LearnerOutcome DismissLearners(const JobView& view, bool completed, WallTime now) {
   LearnerOutcome outcome{.next_learner = view.job->status.next_learner,
                          .leaving_since = view.memory.leaving_since};
-  const WallTime due =
-      view.job->status.completion_time.value_or(now) + view.job->spec.resize.grace_period;
+  const WallTime due = TimeOf(view, view.job->status.completion_time).value_or(now) +
+                       view.job->spec.resize.grace_period;
   for (const api::Pod& pod : view.learners) {
     if (pod.ended() || pod.deleting()) continue;
     // Learners of a complete job are about to exit by themselves, with their last words.
@@ -155,6 +165,29 @@ LearnerOutcome DismissLearners(const JobView& view, bool completed, WallTime now
     }
   }
   return outcome;
+}
+
+PodSearch LookForPods(const JobView& view, WallTime now) {
+  PodSearch search{.looked_at = view.memory.looked_at};
+  std::vector<LookForPod>& missing = search.actions;
+  for (const std::string& pod : view.overdue_pods) missing.push_back({.pod = pod, .uid = ""});
+  if (view.coordinator.progress && CurrentCoordinator(view) != nullptr) {
+    for (const ReportedLearner& known : view.coordinator.progress->learners) {
+      if (missing.size() >= kSearchMost) break;
+      const bool is_known = view.memory.gone.contains(known.pod_uid) || Exists(view, known);
+      if (is_known || !WasMade(view, known.name)) continue;
+      missing.push_back({.pod = known.name, .uid = known.pod_uid});
+    }
+  }
+  if (missing.empty()) return search;
+  if (search.looked_at && now < *search.looked_at + kSearchEvery) {
+    missing.clear();
+    search.look_again = *search.looked_at + kSearchEvery;
+    return search;
+  }
+  if (missing.size() > kSearchMost) missing.resize(kSearchMost);
+  search.looked_at = now;
+  return search;
 }
 
 std::vector<PlannedLearner> WantedLearners(const JobView& view,
@@ -175,11 +208,13 @@ std::vector<PlannedLearner> WantedLearners(const JobView& view,
     for (const ReportedLearner& known : view.coordinator.progress->learners) {
       // It speaks of whom it likes.
       if (!WasMade(view, known.name) || gone == kGoneMost) continue;
-      const bool exists = std::ranges::any_of(view.learners, [&](const api::Pod& pod) {
-        return pod.meta.name == known.name && pod.meta.uid == known.pod_uid;
-      });
-      if (exists) continue;
-      learners.push_back({known.name, known.pod_uid, LearnerWish::kEnded});
+      if (Exists(view, known)) continue;
+      LearnerWish state = LearnerWish::kEnded;
+      if (!view.memory.gone.contains(known.pod_uid)) {
+        // That the stores do not show it yet is no sign of its end: it stays what it is.
+        state = known.state == "Leaving" ? LearnerWish::kLeaving : LearnerWish::kWanted;
+      }
+      learners.push_back({known.name, known.pod_uid, state});
       ++gone;
     }
   }

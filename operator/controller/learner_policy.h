@@ -36,8 +36,18 @@ LearnerOutcome DecideLearners(const JobView& view, const JobPlan& plan, WallTime
 // The same for a job that has ended: whoever is left goes, after the grace if it `completed`.
 LearnerOutcome DismissLearners(const JobView& view, bool completed, WallTime now);
 
-// What the coordinator is to be told: all learners that exist, and those it still speaks of that do
-// not. `leaving`: by name, beside those whose pods are being deleted.
+// Pods of which the stores may not know the truth: those that they have not shown for long as they
+// were written, and those that the coordinator names and nobody has seen. A few at a time.
+struct PodSearch {
+  std::vector<LookForPod> actions;
+  std::optional<WallTime> looked_at;  // to be remembered
+  std::optional<WallTime> look_again;
+};
+PodSearch LookForPods(const JobView& view, WallTime now);
+
+// What the coordinator is to be told: all learners that exist, and those it still speaks of: they
+// have ended if they were seen to go, or were looked for in vain. `leaving`: by name, beside those
+// whose pods are being deleted.
 std::vector<PlannedLearner> WantedLearners(const JobView& view,
                                            const std::map<std::string, WallTime>& leaving);
 

@@ -74,10 +74,15 @@ bool MakesPods(const Batch& batch) {
 
 // Whether its template is yet to be checked, as it is now.
 bool AwaitsCheck(const JobView& view) {
-  const api::JobStatus& status = view.job->status;
   const api::JobSpec& spec = view.job->spec;
-  if (status.finished() || IsAdmitted(spec, status) || spec.suspend) return false;
+  if (view.job->status.finished() || spec.suspend) return false;
+  if (IsAdmitted(spec, view.job->status) && !NeedsAreGuessed(view)) return false;
   return spec.learner_template.error.empty() && CurrentTemplateCheck(view) == nullptr;
+}
+
+void RememberAdmitted(const api::ElasticTrainingJob& job,
+                      const std::shared_ptr<const planner::PodNeeds>& needs, JobMemory& memory) {
+  if (needs != nullptr) memory.admitted_needs = {job.spec.learner_template.hash, needs};
 }
 
 // Before the next try. The server may ask for more than is usual, but not that the job is left
@@ -274,8 +279,11 @@ void PlanningLoop::LookAtJobs(WallTime now) {
     const CrashNotes::Mark busy = CrashNotes::BusyWith(parts_.crash_notes, view.job->meta);
     view.coordinator = monitor_.View(uid);
     view.memory = Remember(view, now);
-    if (AwaitsCheck(view) && accepted_.Knows(*view.job, now)) {
-      view.memory.template_check = {.generation = view.job->meta.generation, .accepted = true};
+    if (AwaitsCheck(view)) {
+      if (const auto* accepted = accepted_.Find(*view.job, now)) {
+        view.memory.template_check = {.generation = view.job->meta.generation, .accepted = true};
+        RememberAdmitted(*view.job, accepted->needs, view.memory);
+      }
     }
     builder_.SeeJob(key, IsPlanned(view) ? &view : nullptr);
     if (IsPlanned(view)) PlanAlone(view, now);
@@ -317,7 +325,7 @@ void PlanningLoop::TellOfQuarantine(const JobView& view, WallTime now) {
 void PlanningLoop::MakePlan(WallTime now) {
   const TimePoint began = parts_.loop.Now();
   const CrashNotes::Mark busy = CrashNotes::BusyWithPlan(parts_.crash_notes);
-  plan_ = planner::MakePlan(builder_.Build(now), options_.policy);
+  plan_ = planner::MakePlan(builder_.Build(now), options_.policy, fits_);
   parts_.metrics.OnPlan(parts_.loop.Now() - began, plan_.capacity_gpus);
 }
 
@@ -364,8 +372,10 @@ void PlanningLoop::Reconcile(const JobView& view, const std::optional<JobPlan>& 
     return;
   }
   const CrashNotes::Mark busy = CrashNotes::BusyWith(parts_.crash_notes, view.job->meta);
-  Outcome outcome = ReconcileJob(view, plan, options_.lifecycle, now);
-  KeepEarliest(view.assumed_until, outcome.look_again);
+  LifecycleOptions lifecycle = options_.lifecycle;
+  lifecycle.clock_agrees = options_.clock_agrees();
+  Outcome outcome = ReconcileJob(view, plan, lifecycle, now);
+  KeepEarliest(view.overdue_at, outcome.look_again);
   const Told told_before = view.memory.told;
   parts_.table.Memory(view.job->meta.uid) = outcome.memory;
   FollowCoordinator(view, outcome);
@@ -457,6 +467,9 @@ void PlanningLoop::OnDone(const Errand& errand, const BatchResult& result) {
   }
   RememberWrite(errand, result);
   RememberTemplateCheck(batch, result);
+  for (const LookForPod& pod : result.gone) {
+    if (!pod.uid.empty()) parts_.table.Memory(job.uid).gone.insert(pod.uid);
+  }
   for (const auto& [pod, cause] : result.mount_causes) {
     parts_.table.Memory(job.uid).mount_causes[pod] = {.text = cause, .asked = options_.now()};
   }
@@ -578,7 +591,8 @@ void PlanningLoop::RememberTemplateCheck(const Batch& batch, const BatchResult& 
     check.message = result.template_unchecked;
   } else if (result.template_refusal->empty()) {
     check.accepted = true;
-    accepted_.Add(batch.job, options_.now());
+    RememberAdmitted(batch.job, result.admitted_needs, parts_.table.Memory(batch.job.meta.uid));
+    accepted_.Add(batch.job, result.admitted_needs, options_.now());
   } else {
     // What refused it (a quota, a policy, a missing class) may change without a word to us.
     check.message = *result.template_refusal;

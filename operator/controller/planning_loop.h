@@ -22,6 +22,7 @@
 #include "operator/controller/workers.h"
 #include "operator/kube/work_queue.h"
 #include "operator/metrics/metrics.h"
+#include "operator/planner/fit_memory.h"
 #include "operator/planner/plan.h"
 
 namespace pliant::controller {
@@ -33,6 +34,7 @@ struct PlanningLoopOptions {
   FairCallsOptions pod_making_calls;  // shared by namespaces
   std::int64_t lease_transitions = 0;
   std::function<WallTime()> now;
+  std::function<bool()> clock_agrees = [] { return true; };  // `now`, with the API server's
   std::function<void(const api::ObjectMeta& job, const JobEvent& event)> on_event;
 };
 
@@ -126,6 +128,7 @@ class PlanningLoop {
   std::map<std::string, Course> courses_;  // by job uid
   JobTable::Views& views_;
   SnapshotBuilder builder_;
+  planner::FitMemory fits_;
   AcceptedTemplates accepted_;
   planner::Plan plan_;  // of the last round
   TimerId round_timer_ = 0;

@@ -18,7 +18,7 @@ namespace pliant::controller {
 namespace {
 
 using planner::operator+=;
-using planner::operator-=;
+using planner::operator-;
 
 planner::Resources Of(const api::Resources& resources) {
   return {.gpus = resources.gpus,
@@ -97,6 +97,13 @@ std::string RoomTakenOn(const api::Pod& pod) {
   return pinned_by_controller ? pod.pinned_node : "";
 }
 
+planner::Resources ExcessOf(const planner::Resources& taken, const planner::Resources& counted) {
+  const planner::Resources more = taken - counted;
+  return {.gpus = std::max<std::int64_t>(more.gpus, 0),
+          .cpu_millis = std::max<std::int64_t>(more.cpu_millis, 0),
+          .memory_bytes = std::max<std::int64_t>(more.memory_bytes, 0)};
+}
+
 // Nothing for a learner that holds nothing: it has ended, or is deleted before it ran.
 std::optional<planner::LearnerView> LearnerViewOf(const api::Pod& pod, const JobView& job) {
   using enum planner::LearnerState;
@@ -136,7 +143,8 @@ namespace {
 
 // How many GPUs a learner has is told by the spec alone, which bounds them.
 planner::PodNeeds NeedsOf(const JobView& view) {
-  planner::PodNeeds needs = view.needs ? *view.needs : planner::PodNeeds{};
+  const auto known = NeedsOfLearner(view);
+  planner::PodNeeds needs = known ? *known : planner::PodNeeds{};
   needs.resources.gpus = view.job->spec.elastic.gpus_per_learner;
   return needs;
 }
@@ -165,8 +173,8 @@ planner::JobView PlannerView(const JobView& view) {
       .waiting_since = view.memory.waiting_since,
       .attained_gpu_seconds = WholeGpuSeconds(view.memory.gpu_seconds),
       .learners_desired = job.status.desired_learners,
-      .started = job.status.start_time,
-      .resized = job.status.resize_time,
+      .started = TimeOf(view, job.status.start_time),
+      .resized = TimeOf(view, job.status.resize_time),
       .below_minimum_since = view.memory.below_minimum_since,
       .min_runtime = job.spec.resize.min_runtime,
       .cooldown = job.spec.resize.cooldown,
@@ -188,6 +196,7 @@ void SnapshotBuilder::SeeNode(const kube::Store<api::Node>::Change& change) {
   view.reset();
   if (change.after != nullptr && change.after->allocatable.gpus > 0) {
     view = NodeViewOf(*change.after);
+    view->version = {++node_versions_};
   }
 }
 
@@ -239,7 +248,9 @@ void SnapshotBuilder::FillBudgets() {
   snapshot_.budgets.clear();
   if (quotas_.empty()) return;
   std::set<std::string_view> ours;
-  for (const auto& [job, uids] : learners_) ours.insert(uids.begin(), uids.end());
+  for (const auto& [job, learners] : learners_) {
+    ours.insert(learners.uids.begin(), learners.uids.end());
+  }
   for (const auto& [name_space, quotas] : quotas_) {
     std::int64_t left = std::ranges::min(quotas | std::views::values);
     if (const auto others = others_gpus_.find(name_space); others != others_gpus_.end()) {
@@ -270,18 +281,25 @@ void SnapshotBuilder::SeeJob(const kube::NamespacedName& key, const JobView* pla
   }
   changed_jobs_[key] = PlannerView(*planned);
   if (planned->learners.empty()) return;
-  std::vector<std::string>& uids = learners_[key];
-  for (const api::Pod& pod : planned->learners) uids.push_back(pod.meta.uid);
+  Learners& learners = learners_[key];
+  learners.needs = NeedsOf(*planned).resources;
+  for (const api::Pod& pod : planned->learners) learners.uids.push_back(pod.meta.uid);
 }
 
 void SnapshotBuilder::FillForeign() {
-  std::set<std::string_view> ours;
-  for (const auto& [job, uids] : learners_) ours.insert(uids.begin(), uids.end());
+  std::map<std::string_view, const planner::Resources*> ours;  // what they count for, by uid
+  for (const auto& [job, learners] : learners_) {
+    for (const std::string& uid : learners.uids) ours.emplace(uid, &learners.needs);
+  }
   std::map<std::string, planner::Resources> strays;
   for (const auto& [key, pod] : labelled_) {
-    if (ours.contains(pod->meta.uid)) continue;
-    if (const std::string node = RoomTakenOn(*pod); !node.empty())
-      strays[node] += Of(pod->requests);
+    const std::string node = RoomTakenOn(*pod);
+    if (node.empty()) continue;
+    const auto counted = ours.find(pod->meta.uid);
+    // A learner counts as its job's do. What it was admitted with beyond that is there as well.
+    const planner::Resources stray =
+        counted == ours.end() ? Of(pod->requests) : ExcessOf(Of(pod->requests), *counted->second);
+    if (stray != planner::Resources{}) strays[node] += stray;
   }
   for (planner::NodeView& node : snapshot_.nodes) {
     node.foreign = {};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -45,16 +46,22 @@ class SnapshotBuilder {
     const planner::Resources& Sum();
   };
 
+  struct Learners {
+    planner::Resources needs;  // of each
+    std::vector<std::string> uids;
+  };
+
   void FillForeign();
   void FillBudgets();
   void SeeGpus(const kube::Store<api::Pod>::Change& change);
 
   Changes<planner::NodeView> changed_nodes_;  // since the last Build, as is the next
+  std::uint64_t node_versions_ = 0;
   Changes<planner::JobView> changed_jobs_;
   std::map<std::string, Strangers> strangers_;  // by node
   // Pods that say that they belong to a job. Whether they do is seen each time: jobs come and go.
   std::map<kube::NamespacedName, std::shared_ptr<const api::Pod>> labelled_;
-  std::map<kube::NamespacedName, std::vector<std::string>> learners_;  // uids, by planned job
+  std::map<kube::NamespacedName, Learners> learners_;                  // by planned job
   std::map<std::string, std::map<std::string, std::int64_t>> quotas_;  // GPUs, by namespace, name
   // What pods ask for that are not labelled as ours and have not ended: that counts wherever they
   // are.

@@ -136,10 +136,11 @@ class KubeClient::Impl {
     return Exchange(std::move(request), send, stop);
   }
 
-  Query WriteQuery(bool dry_run) const {
+  Query WriteQuery(bool dry_run, bool strict = false) const {
     Query query;
     query.Add("fieldManager", options_.field_manager);
     if (dry_run) query.Add("dryRun", "All");
+    if (strict) query.Add("fieldValidation", "Strict");
     return query;
   }
 
@@ -198,7 +199,13 @@ class KubeClient::Impl {
               Duration took) const {
     if (!options_.on_request) return;
     const std::string code = response ? std::to_string(response->status) : "<error>";
-    options_.on_request({.method = request.method, .code = code, .took = took});
+    std::string_view date;
+    if (response && !request.target.contains("?watch=")) {
+      if (const auto header = response->headers.find("Date"); header != response->headers.end()) {
+        date = header->second;
+      }
+    }
+    options_.on_request({.method = request.method, .code = code, .took = took, .date = date});
   }
 
   HttpTransport& transport_;
@@ -266,12 +273,13 @@ KubeResult<json> KubeClient::Create(const ResourceType& type, const json& object
   const std::string path = options.subresource.empty()
                                ? CollectionPath(type, type.namespaced ? key.ns : "")
                                : ObjectPath(type, key, options.subresource);
-  ASSIGN_OR_RETURN(const std::string body,
-                   impl_->Call({.method = HttpMethod::kPost,
-                                .target = path + impl_->WriteQuery(options.dry_run).text(),
-                                .headers = {{"Content-Type", std::string(kJson)}},
-                                .body = Encode(WithType(object, type))},
-                               options.stop, options.deadline));
+  ASSIGN_OR_RETURN(
+      const std::string body,
+      impl_->Call({.method = HttpMethod::kPost,
+                   .target = path + impl_->WriteQuery(options.dry_run, options.strict).text(),
+                   .headers = {{"Content-Type", std::string(kJson)}},
+                   .body = Encode(WithType(object, type))},
+                  options.stop, options.deadline));
   return Decode(body);
 }
 

@@ -22,6 +22,7 @@ struct RequestReport {
   HttpMethod method = HttpMethod::kGet;
   std::string_view code;  // "200", or "<error>" when there was no answer
   Duration took{};
+  std::string_view date;  // the server's own, as it has told it; "" of a stream, which lasts
 };
 
 struct ClientOptions {
@@ -49,6 +50,7 @@ struct ClientOptions {
 struct WriteOptions {
   std::string_view subresource;  // "status", "scale"
   bool dry_run = false;          // the server does all checks and keeps nothing
+  bool strict = false;           // Create: fields that the server does not know are an error
   // Other than the client's: for a write that does no harm when it comes late.
   std::optional<Duration> deadline;
   std::stop_token stop;
@@ -92,7 +94,7 @@ struct WatchOptions {
   // k8s.io/initial-events-end ends them. kInvalid from a server that does not do that.
   bool initial_events = false;
   Duration timeout = std::chrono::minutes(5);  // after which the server ends the watch
-  Duration idle = std::chrono::seconds(150);   // bookmarks come about once a minute
+  Duration idle = std::chrono::seconds(75);    // bookmarks come about once a minute
   std::function<void()> on_open;               // the server has begun to answer
 };
 

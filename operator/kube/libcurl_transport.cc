@@ -22,15 +22,11 @@
 #include "operator/kube/client_tls.h"
 #include "operator/kube/free.h"
 #include "operator/kube/http_exchange.h"
+#include "operator/kube/keepalive.h"
 
 namespace pliant::kube {
 namespace {
 
-// A connection that is silent, and that many requests may share, is probed from then on; after so
-// many probes without an answer it is given up, and they with it.
-constexpr long kProbeAfterSeconds = 15;
-constexpr long kProbeEverySeconds = 5;
-constexpr long kProbesMost = 3;
 // While nothing goes over them; the library closes those that rest for two minutes by itself.
 constexpr long kConnectionsKept = 32;
 constexpr long kConnectionsKeptOfMany = 1024;  // one for each of many servers
@@ -351,9 +347,9 @@ std::shared_ptr<Transfer> LibcurlTransport::Server::MakeTransfer(const HttpReque
   Set(easy, CURLOPT_QUICK_EXIT, 1L);  // who is cancelled does not wait for the resolver
   Set(easy, CURLOPT_CONNECTTIMEOUT_MS, 0L);
   Set(easy, CURLOPT_TCP_KEEPALIVE, 1L);
-  Set(easy, CURLOPT_TCP_KEEPIDLE, kProbeAfterSeconds);
-  Set(easy, CURLOPT_TCP_KEEPINTVL, kProbeEverySeconds);
-  Set(easy, CURLOPT_TCP_KEEPCNT, kProbesMost);
+  Set(easy, CURLOPT_TCP_KEEPIDLE, long{kProbeAfterSeconds});
+  Set(easy, CURLOPT_TCP_KEEPINTVL, long{kProbeEverySeconds});
+  Set(easy, CURLOPT_TCP_KEEPCNT, long{kProbesMax});
   Set(easy, CURLOPT_ERRORBUFFER, transfer->failure);
   Set(easy, CURLOPT_HEADERFUNCTION, &OnHeader);
   Set(easy, CURLOPT_HEADERDATA, static_cast<void*>(transfer.get()));

@@ -14,8 +14,9 @@ struct ReflectorTiming {
   // A random time between the two, so that the watches of many clients do not end together.
   Duration watch_least = std::chrono::minutes(5);
   Duration watch_most = std::chrono::minutes(10);
-  // Bookmarks come about once a minute; a connection that is silent for this long is dead.
-  Duration watch_idle = std::chrono::seconds(150);
+  // Bookmarks come about once a minute; a connection that is silent for this long is dead. What is
+  // known may be this old, and counts as current all the same.
+  Duration watch_idle = std::chrono::seconds(75);
   // The longest silence within a streamed list.
   Duration list_idle = std::chrono::seconds(30);
   BackoffOptions backoff;

@@ -21,8 +21,13 @@ TransportMaker TransportsToMany(TransportKind kind) {
       return shared->Make(config);
     };
   }
-  // All transports of this library have their threads in common.
-  return [kind](const Config& config) { return MakeTransport(kind, config); };
+  // All transports of this library have their threads in common. It takes no IPv6 literals, which
+  // nobody has chosen: pods have the addresses that they have.
+  return [kind, literals = std::make_shared<LibcurlTransports>()](
+             const Config& config) -> Result<std::unique_ptr<HttpTransport>> {
+    if (config.server.contains("://[")) return literals->Make(config);
+    return MakeTransport(kind, config);
+  };
 }
 
 }  // namespace pliant::kube

@@ -138,6 +138,9 @@ struct Metrics::Families {
   Gauges& namespaces_refused = registry.AddGauges(
       "pliant_watched_namespaces_refused", {},
       "Namespaces to watch that the API server refuses; their jobs are left alone.");
+  Gauges& clock_ahead = registry.AddGauges(
+      "pliant_clock_ahead_seconds", {},
+      "How far the operator's clock is ahead of the API server's: 0 if both may be right.");
   Gauges& heap =
       registry.AddGauges("pliant_heap_bytes", {},
                          "Memory that the operator has allocated and not freed: without what the "
@@ -251,6 +254,8 @@ void Metrics::SetJobsQuarantined(int count) {
 void Metrics::SetNamespacesRefused(std::size_t namespaces) {
   families_->namespaces_refused.Add({}).Set(static_cast<double>(namespaces));
 }
+
+void Metrics::SetClockAhead(double seconds) { families_->clock_ahead.Add({}).Set(seconds); }
 
 void Metrics::SetHeap(std::size_t bytes) {
   families_->heap.Add({}).Set(static_cast<double>(bytes));

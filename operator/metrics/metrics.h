@@ -65,6 +65,7 @@ class Metrics {
   void OnCoordinatorCall(std::string_view result);
   void SetEventsDropped(std::uint64_t dropped);
   void SetNamespacesRefused(std::size_t namespaces);
+  void SetClockAhead(double seconds);
   void SetHeap(std::size_t bytes);
 
  private:

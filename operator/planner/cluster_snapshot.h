@@ -42,6 +42,13 @@ struct Taint {
   auto operator<=>(const Taint&) const = default;
 };
 
+// Another number whenever labels or taints of a node may have changed, and another one for each
+// node; 0: nobody counts. It is no part of what a node is.
+struct NodeVersion {
+  std::uint64_t number = 0;
+  bool operator==(const NodeVersion&) const { return true; }
+};
+
 struct NodeView {
   std::string name;
   Resources allocatable;
@@ -52,6 +59,7 @@ struct NodeView {
   std::vector<Taint> taints;
   bool ready = true;
   bool schedulable = true;  // not cordoned
+  NodeVersion version;
   bool operator==(const NodeView&) const = default;
 };
 

@@ -92,14 +92,22 @@ bool Holds(const NodeRequirement& requirement, const std::map<std::string, std::
   return false;
 }
 
-Obstacle ObstacleOn(const NodeView& node, const PodNeeds& needs) {
-  if (!node.ready) return Obstacle::kNotReady;
-  if (!node.schedulable) return Obstacle::kCordoned;
+Obstacle ObstacleInLooks(const NodeView& node, const PodNeeds& needs) {
   const bool repelled = std::ranges::any_of(node.taints, [&](const Taint& taint) {
     return taint.effect != "PreferNoSchedule" && !Tolerates(needs.tolerations, taint);
   });
   if (repelled) return Obstacle::kTaint;
-  if (!LabelsFit(node, needs)) return Obstacle::kLabels;
+  return LabelsFit(node, needs) ? Obstacle::kNone : Obstacle::kLabels;
+}
+
+Obstacle ObstacleOn(const NodeView& node, const PodNeeds& needs) {
+  return ObstacleOn(node, needs, ObstacleInLooks(node, needs));
+}
+
+Obstacle ObstacleOn(const NodeView& node, const PodNeeds& needs, Obstacle looks) {
+  if (!node.ready) return Obstacle::kNotReady;
+  if (!node.schedulable) return Obstacle::kCordoned;
+  if (looks != Obstacle::kNone) return looks;
   const Resources room = node.allocatable - node.foreign;
   if (needs.resources.gpus > room.gpus) return Obstacle::kGpus;
   if (needs.resources.cpu_millis > room.cpu_millis) return Obstacle::kCpu;

@@ -10,10 +10,23 @@ namespace pliant::planner {
 
 // Why a node cannot run a pod even if no other learner were there, in the order in which they are
 // looked at.
-enum class Obstacle { kNone, kNotReady, kCordoned, kTaint, kLabels, kGpus, kCpu, kMemory };
+enum class Obstacle : std::uint8_t {
+  kNone,
+  kNotReady,
+  kCordoned,
+  kTaint,
+  kLabels,
+  kGpus,
+  kCpu,
+  kMemory
+};
 std::string_view ToString(Obstacle obstacle);  // of nodes: "not ready", "with too little memory"
 
 Obstacle ObstacleOn(const NodeView& node, const PodNeeds& needs);
+// Of labels and taints alone: kTaint, kLabels or kNone.
+Obstacle ObstacleInLooks(const NodeView& node, const PodNeeds& needs);
+// The same as ObstacleOn, where `looks` is what ObstacleInLooks says.
+Obstacle ObstacleOn(const NodeView& node, const PodNeeds& needs, Obstacle looks);
 
 bool Tolerates(const std::vector<Toleration>& tolerations, const Taint& taint);
 bool Holds(const NodeRequirement& requirement, const std::map<std::string, std::string>& labels);

@@ -68,7 +68,12 @@ void SortLearners(const Model& model, JobIndex index, const Assignment& placed,
 }  // namespace
 
 Plan MakePlan(const ClusterSnapshot& snapshot, const Policy& policy) {
-  const Model model = MakeModel(snapshot, policy);
+  FitMemory none;
+  return MakePlan(snapshot, policy, none);
+}
+
+Plan MakePlan(const ClusterSnapshot& snapshot, const Policy& policy, FitMemory& memory) {
+  const Model model = MakeModel(snapshot, policy, memory);
   const Sharing fair = ShareOut(model, policy, Protection::kNobody);
   const std::optional<Sharing> with_protection = ShareWithProtection(model, policy, fair);
   const Sharing& given = with_protection ? *with_protection : fair;

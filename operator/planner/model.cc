@@ -41,13 +41,15 @@ int StateRank(const LearnerView& learner) {
 
 class Builder {
  public:
-  Builder(const ClusterSnapshot& snapshot, const Policy& policy)
-      : snapshot_(snapshot), policy_(policy) {
+  Builder(const ClusterSnapshot& snapshot, const Policy& policy, FitMemory& memory)
+      : snapshot_(snapshot), policy_(policy), memory_(memory) {
     model_.snapshot = &snapshot;
+    memory_.BeginPlan();
   }
 
   Model Build() {
     AddNodes();
+    for (const Node& node : model_.nodes) node_views_.push_back(node.view);
     AddJobs();
     for (Job& job : model_.jobs) {
       CountOccupied(job);
@@ -146,11 +148,14 @@ class Builder {
     std::ranges::sort(key.avoided);
     const auto [at, is_new] = fits_.try_emplace(key, static_cast<int>(model_.fits.size()));
     if (!is_new) return at->second;
-    Fit fit{.needs = view.needs.resources};
+    Fit fit{.needs = view.needs.resources, .obstacles = memory_.Compare(view.needs, node_views_)};
     for (NodeIndex index = 0; index < std::ssize(model_.nodes); ++index) {
       const Node& node = model_.nodes[index];
-      if (node.view == nullptr || std::ranges::binary_search(key.avoided, node.name)) continue;
-      if (ObstacleOn(*node.view, view.needs) != Obstacle::kNone) continue;
+      if (node.view == nullptr) continue;
+      Obstacle& obstacle = fit.obstacles[index];
+      obstacle = ObstacleOn(*node.view, view.needs, obstacle);
+      if (obstacle != Obstacle::kNone) continue;
+      if (std::ranges::binary_search(key.avoided, node.name)) continue;
       fit.nodes.push_back(index);
       fit.slots += TimesIn(node.room, fit.needs);
     }
@@ -284,7 +289,9 @@ class Builder {
 
   const ClusterSnapshot& snapshot_;
   const Policy& policy_;
+  FitMemory& memory_;
   Model model_;
+  std::vector<const NodeView*> node_views_;
   std::map<FitKey, int> fits_;
 };
 
@@ -305,8 +312,8 @@ NodeIndex Model::NodeNamed(std::string_view name) const {
   return static_cast<NodeIndex>(at - nodes.begin());
 }
 
-Model MakeModel(const ClusterSnapshot& snapshot, const Policy& policy) {
-  return Builder(snapshot, policy).Build();
+Model MakeModel(const ClusterSnapshot& snapshot, const Policy& policy, FitMemory& memory) {
+  return Builder(snapshot, policy, memory).Build();
 }
 
 }  // namespace pliant::planner

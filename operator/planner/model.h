@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "operator/planner/cluster_snapshot.h"
+#include "operator/planner/fit_memory.h"
 #include "operator/planner/plan.h"
 
 // The snapshot as the steps of planning use it: sorted, indexed, and with everything worked out
@@ -39,6 +40,8 @@ struct Fit {
   Resources needs;
   std::vector<NodeIndex> nodes;
   std::int64_t slots = 0;  // learners that fit on the nodes if nobody else is there
+  // Of all nodes, whether a learner's failures there are a reason to avoid it or not.
+  std::vector<Obstacle> obstacles;
 };
 
 enum class DemandLimit { kMaximum, kShards, kProgram, kCap };
@@ -77,6 +80,6 @@ struct Model {
   NodeIndex NodeNamed(std::string_view name) const;  // where it is, or would be
 };
 
-Model MakeModel(const ClusterSnapshot& snapshot, const Policy& policy);
+Model MakeModel(const ClusterSnapshot& snapshot, const Policy& policy, FitMemory& memory);
 
 }  // namespace pliant::planner

@@ -12,6 +12,8 @@
 // What the planner answers: one decision for every job, always with a reason.
 namespace pliant::planner {
 
+class FitMemory;
+
 // The cluster's rules. A job's own wishes are in its JobView.
 struct Policy {
   Seconds first_cap{
@@ -104,6 +106,8 @@ struct Plan {
 // Shares the cluster's GPUs among jobs. The same snapshot always gives the same plan, and a
 // snapshot in which the plan is carried out gives a plan that changes nothing.
 Plan MakePlan(const ClusterSnapshot& snapshot, const Policy& policy);
+// The same plan, sooner: `memory` is that of the plans before.
+Plan MakePlan(const ClusterSnapshot& snapshot, const Policy& policy, FitMemory& memory);
 
 // The gates that may open, of the learners that `decisions` keep: those whose node has their GPUs,
 // CPU and memory free this moment, leavers' pods still counted. MakePlan puts them into its plan.

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <map>
 #include <numeric>
+#include <ranges>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -151,9 +152,9 @@ Reason Admitted(const ReasonFacts& facts) {
 // "no node can run a learner: 1 cordoned, 2 with too little memory"
 std::string WhyNoNodeFits(const ReasonFacts& facts) {
   std::map<Obstacle, std::int64_t> nodes;
-  for (const Node& node : facts.model.nodes) {
-    if (node.view == nullptr) continue;
-    ++nodes[ObstacleOn(*node.view, facts.model.jobs[facts.job].view->needs)];
+  const Fit& fit = facts.model.fits[facts.model.jobs[facts.job].fit];
+  for (const auto& [node, obstacle] : std::views::zip(facts.model.nodes, fit.obstacles)) {
+    if (node.view != nullptr) ++nodes[obstacle];
   }
   if (nodes.empty()) return "no node can run a learner: there is no node with GPUs";
   std::string text = "no node can run a learner:";

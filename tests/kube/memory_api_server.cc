@@ -4,6 +4,7 @@
 #include <charconv>
 #include <chrono>
 #include <condition_variable>
+#include <ctime>
 #include <ranges>
 #include <set>
 
@@ -112,10 +113,24 @@ std::string Line(std::string_view type, const json& object) {
 
 MemoryApiServer::MemoryApiServer(MemoryApiServerOptions options) : options_(std::move(options)) {}
 
+namespace {
+
+std::string HttpDate(api::WallTime time) {
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
+  std::tm fields{};
+  gmtime_r(&seconds, &fields);
+  char text[64] = {};
+  std::strftime(text, sizeof text, "%a, %d %b %Y %H:%M:%S GMT", &fields);
+  return text;
+}
+
+}  // namespace
+
 Result<HttpResponse> MemoryApiServer::Send(const HttpRequest& request, std::stop_token stop) {
   if (stop.stop_requested()) return Fail(ErrorCode::kCancelled, "stopped");
   const std::lock_guard lock(mutex_);
   HttpResponse response = Answer(request);
+  response.headers["Date"] = HttpDate(Clock());
   if (options_.collects_garbage) {
     while (CollectOnce()) {
     }
@@ -221,6 +236,7 @@ HttpResponse MemoryApiServer::Create(const RequestTarget& collection, json objec
   const std::string path = target.Path();
   const Kind kind = *KindOf(target);
   if (kind.status_door) object.erase("status");
+  if (mutate) mutate(path, object);
   if (refuse) {
     if (const std::string why = refuse(path, object); !why.empty()) {
       return Refuse(403, "Forbidden", why);
@@ -514,10 +530,11 @@ void MemoryApiServer::ForgetHistory() {
   forgotten_ = version_;
 }
 
-std::string MemoryApiServer::Now() const {
-  return api::FormatTime(options_.now ? options_.now()
-                                      : std::chrono::floor<std::chrono::milliseconds>(
-                                            std::chrono::system_clock::now()));
+std::string MemoryApiServer::Now() const { return api::FormatTime(Clock()); }
+
+api::WallTime MemoryApiServer::Clock() const {
+  if (options_.now) return options_.now();
+  return std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
 }
 
 // Names made of the first digits of a uid differ from each other.

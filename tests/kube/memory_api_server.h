@@ -42,10 +42,10 @@ struct MemoryApiServerOptions {
 // graceful deletion and garbage collection. It passes the conformance tests that the real one
 // passes.
 //
-// Not modelled: authorization, quotas but of GPUs, admission (but for `refuse`), CEL rules,
-// ownership of fields (an apply is a merge), and a list's pages are of different instants.
+// Not modelled: authorization, quotas but of GPUs, admission (but for `mutate` and `refuse`), CEL
+// rules, ownership of fields (an apply is a merge), and a list's pages are of different instants.
 //
-// Any thread; `on_change` and `refuse` run within the call that causes them.
+// Any thread; `on_change`, `mutate` and `refuse` run within the call that causes them.
 class MemoryApiServer final : public HttpTransport {
  public:
   using Json = nlohmann::json;
@@ -74,6 +74,8 @@ class MemoryApiServer final : public HttpTransport {
 
   // Told of every change, after it; an object that is gone is null.
   std::function<void(const std::string& path, const Object& object)> on_change;
+  // A mutating webhook: changes an object that is to be created.
+  std::function<void(const std::string& path, Json& object)> mutate;
   // Why an object that is to be created is refused (403); "" if it is not.
   std::function<std::string(const std::string& path, const Json& object)> refuse;
 
@@ -110,6 +112,7 @@ class MemoryApiServer final : public HttpTransport {
   void Store(const std::string& path, Json object);
   void Tell(const std::string& path, Object before, Object after, std::int64_t version);
   std::string Now() const;
+  api::WallTime Clock() const;
   std::string NewUid();
 
   // The lines that a watch from `version` on gets now, and the version up to which that is.

@@ -12,6 +12,7 @@
 
 #include "base/format.h"
 #include "operator/planner/feasibility.h"
+#include "operator/planner/fit_memory.h"
 #include "operator/planner/sizes.h"
 #include "tests/unit/planner/builders.h"
 
@@ -116,6 +117,25 @@ std::map<std::string, LearnerCount> Entitlements(const Plan& plan) {
   std::map<std::string, LearnerCount> sizes;
   for (const Decision& decision : plan.decisions) sizes[decision.job.name] = decision.entitlement;
   return sizes;
+}
+
+// From plan to plan, while nodes and jobs come, go and change.
+RC_GTEST_PROP(PlannerProperty, WhatIsRememberedChangesNoPlan, ()) {
+  FitMemory memory;
+  std::uint64_t versions = 0;
+  std::map<std::string, std::pair<NodeView, std::uint64_t>> known;
+  for (int plan = 0; plan < 4; ++plan) {
+    ClusterSnapshot snapshot = DrawCluster();
+    for (NodeView& node : snapshot.nodes) {
+      auto& [seen, version] = known[node.name];
+      if (version == 0 || seen.labels != node.labels || seen.taints != node.taints) {
+        seen = node;
+        version = ++versions;
+      }
+      node.version = {version};
+    }
+    RC_ASSERT(MakePlan(snapshot, {}, memory) == MakePlan(snapshot, {}));
+  }
 }
 
 RC_GTEST_PROP(PlannerProperty, DecisionsAreWhole, ()) {

@@ -32,11 +32,11 @@ Replica::Replica(std::string identity, ReplicaParts parts)
       parts_(std::move(parts)),
       loop_(parts_.loop),
       life_(parts_.on_end),
+      clock_check_([this] { return clock_.Now(parts_.now(), loop_.Now()); }),
       // The server is the world's.
       transport_(life_, {std::shared_ptr<void>(), &parts_.server}, parts_.fault),
-      lease_client_(transport_, ServerConfig(), {.requests_per_second = 0}),
-      client_(transport_, ServerConfig(),
-              {.requests_per_second = 0, .may_write = [this] { return leads(); }}),
+      lease_client_(transport_, ServerConfig(), OptionsOfClient({})),
+      client_(transport_, ServerConfig(), OptionsOfClient([this] { return leads(); })),
       jobs_(loop_, api::DecodeJob),
       pods_(loop_, [](const nlohmann::json& o) { return api::DecodePod(o, kGpu); }),
       nodes_(loop_, [](const nlohmann::json& o) { return api::DecodeNode(o, kGpu); }),
@@ -55,7 +55,8 @@ Replica::Replica(std::string identity, ReplicaParts parts)
           {.ns = "pliant-system",
            .pods = {.priority_class = "learners"},
            .planning = {.lifecycle = {.coordinator_image = "pliant:1"},
-                        .now = parts_.now,
+                        .now = [this] { return clock_.Now(parts_.now(), loop_.Now()); },
+                        .clock_agrees = [this] { return clock_check_.Agrees(); },
                         .on_event = [](const api::ObjectMeta&, const controller::JobEvent&) {}},
            .connect = [this](const std::string& server, const std::string& ca)
                -> Result<std::unique_ptr<kube::HttpTransport>> {
@@ -74,6 +75,14 @@ Replica::Replica(std::string identity, ReplicaParts parts)
 }
 
 Replica::~Replica() = default;
+
+kube::ClientOptions Replica::OptionsOfClient(std::function<bool()> may_write) {
+  return {.requests_per_second = 0,
+          .may_write = std::move(may_write),
+          .on_request = [this](const kube::RequestReport& report) {
+            clock_check_.OnDate(report.date, report.took);
+          }};
+}
 
 controller::Executor Replica::ExecutorOf(Duration most) {
   return [this, most](std::function<void()> task) {
@@ -102,6 +111,11 @@ void Replica::OnServerChange(const std::string& path) {
 
 void Replica::Poll(Follower& follower) {
   follower.timer = 0;
+  if (loop_.Now() < frozen_until_) {
+    follower.timer =
+        loop_.PostAfter(frozen_until_ - loop_.Now(), [this, &follower] { Poll(follower); });
+    return;
+  }
   // At most: a watch that is told that its position is gone, a list, and a watch from there on.
   Duration wait{};
   for (int step = 0; step < 3 && wait == Duration::zero(); ++step) {

@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "operator/controller/clock_check.h"
 #include "operator/controller/leadership.h"
+#include "operator/controller/slewed_clock.h"
 #include "operator/kube/informer.h"
 #include "operator/kube/lease_steps.h"
 #include "operator/metrics/metrics.h"
@@ -18,8 +20,8 @@ namespace pliant::operator_sim {
 struct ReplicaParts {
   EventLoop& loop;
   kube::HttpTransport& server;
-  std::function<api::WallTime()> now;
-  std::function<double()> random;  // in [0, 1)
+  std::function<api::WallTime()> now;  // what its machine's clock shows
+  std::function<double()> random;      // in [0, 1)
   FaultyTransport::Decide fault;
   FaultyTransport::Decide coordinator_fault;  // of what is sent to them
   controller::HttpCoordinatorClient::Connect connect;
@@ -38,6 +40,8 @@ class Replica {
   // Objects of the collection changed at the server: the watch tells of them a little later.
   void OnServerChange(const std::string& path);
   void StopUntil(TimePoint time) { loop_.StopUntil(time); }
+  // Nothing comes on any of its watches until then, without a sign of it.
+  void FreezeWatchesUntil(TimePoint time) { frozen_until_ = time; }
   // As after SIGTERM: it gives its lease back.
   void Release();
 
@@ -54,11 +58,15 @@ class Replica {
   void Poll(Follower& follower);
   void Elect();
   controller::Executor ExecutorOf(Duration most);
+  kube::ClientOptions OptionsOfClient(std::function<bool()> may_write);
 
   const std::string identity_;
   const ReplicaParts parts_;
   ProcessLoop loop_;
   Life life_;
+  controller::SlewedClock clock_;
+  controller::ClockCheck clock_check_;
+  TimePoint frozen_until_{};
   FaultyTransport transport_;
   kube::KubeClient lease_client_;
   kube::KubeClient client_;

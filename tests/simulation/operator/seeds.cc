@@ -34,6 +34,8 @@ struct Mixture {
   double stop_operator = 0;
   double release = 0;
   double partition = 0;
+  double freeze_watches = 0;
+  double step_clock = 0;
   double cut_coordinators = 0;
   double crash_learner = 0;
   double crash_coordinator = 0;
@@ -98,7 +100,7 @@ class Story {
     if (!world_.RunUntil([&] { return world_.PodsOf("", "learner").empty(); }, 5min)) {
       return Complain("some learners stay");
     }
-    world_.loop.RunFor(1min);
+    world_.loop.RunFor(2min);  // a watch that is silent is noticed by then
     const int before = world_.writes_besides_lease();
     world_.loop.RunFor(2min);
     if (world_.writes_besides_lease() != before) {
@@ -135,6 +137,8 @@ class Story {
             .stop_operator = maybe(0.05),
             .release = maybe(0.05),
             .partition = maybe(0.05),
+            .freeze_watches = maybe(0.05),
+            .step_clock = maybe(0.03),
             .cut_coordinators = maybe(0.05),
             .crash_learner = maybe(0.2),
             .crash_coordinator = maybe(0.1),
@@ -193,6 +197,13 @@ class Story {
     if (now(mix_.stop_operator)) world_.Stop(replica, Between(world_.random, 1s, 30s));
     if (now(mix_.release)) world_.Release(replica);
     if (now(mix_.partition)) world_.Partition(replica, Between(world_.random, 1s, 30s));
+    if (now(mix_.freeze_watches)) {
+      world_.FreezeWatches(replica, Between(world_.random, 1s, 75s));
+    }
+    if (now(mix_.step_clock)) {
+      const int seconds = Pick(2 * 180) - 180;
+      world_.StepClock(replica, std::chrono::seconds(seconds));
+    }
     if (now(mix_.cut_coordinators)) {
       world_.coordinators_cut = true;
       world_.loop.PostAfter(Between(world_.random, 1s, 60s),
@@ -307,7 +318,7 @@ class Story {
       case End::kQueued:
         return phase == "Queued";
       case End::kGone:
-        return phase.empty();
+        return !std::ranges::contains(world_.Jobs(), job);
     }
     return false;
   }

@@ -155,7 +155,7 @@ void World::Start(std::size_t index) {
       Format("replica-{}-{}", index, ++slot.starts),
       ReplicaParts{.loop = loop,
                    .server = server,
-                   .now = [this] { return Now(); },
+                   .now = [this, index] { return Now() + slots_[index].clock_ahead; },
                    .random = [this] { return std::uniform_real_distribution()(random); },
                    .fault = [this, index](const kube::HttpRequest& r) { return Decide(index, r); },
                    .coordinator_fault =
@@ -185,6 +185,15 @@ Replica* World::leader() {
     if (slot.replica && slot.replica->leads()) return slot.replica.get();
   }
   return nullptr;
+}
+
+std::size_t World::leading() const {
+  const auto leads = [](const Slot& slot) { return slot.replica && slot.replica->leads(); };
+  return static_cast<std::size_t>(std::ranges::find_if(slots_, leads) - slots_.begin());
+}
+
+void World::FreezeWatches(std::size_t index, Duration time) {
+  if (slots_[index].replica) slots_[index].replica->FreezeWatchesUntil(loop.Now() + time);
 }
 
 void World::Kill(std::size_t index) { End(index); }
@@ -250,7 +259,10 @@ void World::Mend() {
   refusal.clear();
   cluster.has_images = true;
   cluster.refuse_start = [] { return false; };
-  for (Slot& slot : slots_) slot.cut_until = {};
+  for (Slot& slot : slots_) {
+    slot.cut_until = {};
+    slot.clock_ahead = {};
+  }
   for (const std::string& node : cluster.NodeNames()) {
     cluster.PowerOn(node);
     cluster.SetCordoned(node, false);

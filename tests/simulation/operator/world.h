@@ -59,7 +59,13 @@ class World {
   // The same at the `count`-th plan that is sent to a coordinator.
   void KillAtPlan(int count, bool after);
   void Partition(std::size_t replica, Duration time);
-  int writes() const;  // of all replicas so far, those to the lease too
+  void FreezeWatches(std::size_t replica, Duration time);
+  // Its machine's clock is set so far ahead of where it is, or back.
+  void StepClock(std::size_t replica, std::chrono::milliseconds step) {
+    slots_[replica].clock_ahead += step;
+  }
+  std::size_t leading() const;  // of the replicas; 2: none
+  int writes() const;           // of all replicas so far, those to the lease too
   int writes_besides_lease() const { return writes_besides_lease_; }
   int plans() const { return plans_; }  // sent to coordinators, those not taken too
   int deaths() const { return deaths_; }
@@ -84,6 +90,7 @@ class World {
   struct Slot {
     std::unique_ptr<Replica> replica;
     TimePoint cut_until{};
+    std::chrono::milliseconds clock_ahead{};  // of the world's time
     int starts = 0;
     bool ending = false;
   };

@@ -34,9 +34,55 @@ TEST(LearnerTemplate, ReadsWhatThePlannerUnderstands) {
                 {.key = "model", .op = planner::NodeOperator::kIn, .values = {"h100", "h200"}}}));
 }
 
+// As it came back from the API server: a sidecar, defaults and a toleration were added, and the
+// operator's own pin.
+TEST(LearnerTemplate, ReadsWhatAnAdmittedPodNeeds) {
+  const auto needs = ReadNeedsOfPod(json::parse(R"({"spec": {
+      "nodeSelector": {"pool": "gpu"}, "overhead": {"memory": "16Mi"},
+      "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
+      "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}]}}},
+      "containers": [
+        {"name": "learner", "resources": {"limits": {"nvidia.com/gpu": "2"}, "requests": {"cpu": "4", "nvidia.com/gpu": "2"}}},
+        {"name": "proxy", "resources": {"requests": {"cpu": "100m", "memory": "112Mi"}}}]}})"),
+                                    "nvidia.com/gpu");
+  ASSERT_TRUE(needs) << needs.error();
+  EXPECT_EQ(needs->resources,
+            (planner::Resources{.gpus = 2, .cpu_millis = 4100, .memory_bytes = 128 << 20}));
+  EXPECT_EQ(needs->node_selector, (std::map<std::string, std::string>{{"pool", "gpu"}}));
+  EXPECT_EQ(needs->tolerations,
+            (std::vector<planner::Toleration>{{.key = "nvidia.com/gpu", .exists = true}}));
+  EXPECT_TRUE(needs->node_affinity.empty()) << "a term that names a node by its field";
+}
+
+TEST(LearnerTemplate, ALargeOneIsNotKept) {
+  const std::string small = R"({"metadata": {"annotations": {"a": "b"}}})";
+  EXPECT_EQ(Read(small).json, small);
+  const std::string large =
+      R"({"metadata": {"annotations": {"a": ")" + std::string(20'000, 'b') + R"("}}})";
+  const LearnerTemplate read = Read(large);
+  EXPECT_EQ(read.json, "");
+  EXPECT_EQ(read.hash.size(), 64u);
+  EXPECT_NE(read.hash, Read(large + " ").hash);
+  EXPECT_TRUE(read.needs);
+}
+
 TEST(LearnerTemplate, NamesTheFieldThatIsWrong) {
   json many_terms = json::array();
   for (int i = 0; i < 21; ++i) many_terms.push_back({{"matchExpressions", json::array()}});
+  json many_values;
+  for (int i = 0; i < 9; ++i) {
+    many_values.push_back({{"key", "zone"}, {"operator", "In"}, {"values", json::array()}});
+    for (int j = 0; j < 256; ++j) many_values[i]["values"].push_back("z");
+  }
+  const auto with_terms = [](const json& terms) {
+    return json{{"spec",
+                 {{"affinity",
+                   {{"nodeAffinity",
+                     {{"requiredDuringSchedulingIgnoredDuringExecution",
+                       {{"nodeSelectorTerms", terms}}}}}}}}}}
+        .dump();
+  };
   const json affinity = {
       {"nodeAffinity",
        {{"requiredDuringSchedulingIgnoredDuringExecution", {{"nodeSelectorTerms", many_terms}}}}}};
@@ -57,6 +103,9 @@ TEST(LearnerTemplate, NamesTheFieldThatIsWrong) {
        "spec.template.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution."
        "nodeSelectorTerms[0].matchExpressions[0].operator: none of In, NotIn, Exists, "
        "DoesNotExist, Gt and Lt"},
+      {with_terms({{{"matchExpressions", many_values}}}),
+       "spec.template.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution."
+       "nodeSelectorTerms[0].matchExpressions[8].values: more than 2048 in all terms"},
       {json{{"spec", {{"affinity", affinity}}}}.dump(),
        "spec.template.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution."
        "nodeSelectorTerms: not a list of at most 20"},

@@ -24,6 +24,17 @@ TEST(Time, RefusesOtherTexts) {
   }
 }
 
+TEST(Time, ReadsTheDateOfAnHttpAnswer) {
+  EXPECT_EQ(ParseHttpDate("Thu, 01 Jan 1970 00:00:10 GMT"), WallTime(seconds(10)));
+  EXPECT_EQ(ParseHttpDate("Sun, 01 Mar 2026 12:00:00 GMT"), WallTime(seconds(1772366400)));
+  for (const char* text : {"", "Sun", "Sun, 01 Mar 2026 12:00:00", "Sun, 01 xMar 2026 12:00:00 GMT",
+                           "Sun, 01 anF 2026 12:00:00 GMT", "Sun, 30 Feb 2026 12:00:00 GMT",
+                           "Sun, 01 Mar 2026 25:00:00 GMT", "Sunday, 01-Mar-26 12:00:00 GMT",
+                           "Sun, 01 Mar 2026 12:00:00 GMT ", "Sun, 01 Mar"}) {
+    EXPECT_FALSE(ParseHttpDate(text)) << text;
+  }
+}
+
 TEST(Time, FromUnixSecondsStaysWithinWhatCanBeWritten) {
   EXPECT_EQ(FromUnixSeconds(1.5), WallTime(milliseconds(1500)));
   EXPECT_EQ(FromUnixSeconds(-1), WallTime());

@@ -14,5 +14,11 @@ TEST(ListenAddress, IsReadAsPeopleWriteIt) {
   }
 }
 
+TEST(ListenAddress, IsWrittenAsUrlsHaveIt) {
+  EXPECT_EQ(HostAndPort("10.0.0.7", 8443), "10.0.0.7:8443");
+  EXPECT_EQ(HostAndPort("fd00::7", 8443), "[fd00::7]:8443");
+  EXPECT_EQ(HostAndPort("coordinator", 8443), "coordinator:8443");
+}
+
 }  // namespace
 }  // namespace pliant

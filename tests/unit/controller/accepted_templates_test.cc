@@ -32,23 +32,23 @@ TEST(AcceptedTemplates, AreKnownByWhatTenantsSay) {
       {"another grace", [](auto& job) { job.spec.resize.grace_period *= 2; }, false},
   };
   AcceptedTemplates accepted;
-  EXPECT_FALSE(accepted.Knows(NewJob(), At(0)));
-  accepted.Add(NewJob(), At(0));
+  EXPECT_EQ(accepted.Find(NewJob(), At(0)), nullptr);
+  accepted.Add(NewJob(), nullptr, At(0));
   for (const Case& c : kCases) {
     SCOPED_TRACE(c.what);
     api::ElasticTrainingJob job = NewJob();
     c.change(job);
-    EXPECT_EQ(accepted.Knows(job, At(1)), c.known);
+    EXPECT_EQ(accepted.Find(job, At(1)) != nullptr, c.known);
   }
 }
 
 TEST(AcceptedTemplates, AreForgottenAfterAMinute) {
   AcceptedTemplates accepted;
-  accepted.Add(NewJob(), At(0));
-  EXPECT_TRUE(accepted.Knows(NewJob(), At(59)));
-  EXPECT_FALSE(accepted.Knows(NewJob(), At(60)));
-  accepted.Add(NewJob(), At(90));
-  EXPECT_TRUE(accepted.Knows(NewJob(), At(100)));
+  accepted.Add(NewJob(), nullptr, At(0));
+  EXPECT_NE(accepted.Find(NewJob(), At(59)), nullptr);
+  EXPECT_EQ(accepted.Find(NewJob(), At(60)), nullptr);
+  accepted.Add(NewJob(), nullptr, At(90));
+  EXPECT_NE(accepted.Find(NewJob(), At(100)), nullptr);
 }
 
 TEST(AcceptedTemplates, AreFew) {
@@ -56,10 +56,10 @@ TEST(AcceptedTemplates, AreFew) {
   api::ElasticTrainingJob job = NewJob();
   for (std::size_t i = 0; i < 2 * AcceptedTemplates::kMost; ++i) {
     SetTemplate(Format(R"({{"number":{}}})", i), job.spec);
-    accepted.Add(job, At(static_cast<double>(i) / 100));
+    accepted.Add(job, nullptr, At(static_cast<double>(i) / 100));
   }
   EXPECT_EQ(accepted.size(), AcceptedTemplates::kMost);
-  EXPECT_TRUE(accepted.Knows(job, At(6))) << "the oldest go first";
+  EXPECT_NE(accepted.Find(job, At(6)), nullptr) << "the oldest go first";
 }
 
 }  // namespace

@@ -37,24 +37,28 @@ class SentTwiceTest : public testing::Test {
                                 .headers = {},
                                 .body = R"({"kind": "Status", "status": "Failure", "code": 409,
                                             "reason": "AlreadyExists", "message": "taken"})"});
+    Has(sent.pod, owner_uid);
+    Batch batch{.job = job_};
+    batch.actions.push_back(sent.action);
+    return runner_.Run(batch);
+  }
+
+  void Has(const std::string& name, const std::string& owner_uid) {
     json owner = {{"apiVersion", kJobApiVersion},
                   {"kind", kJobKind},
                   {"name", "digits"},
                   {"controller", true},
                   {"uid", owner_uid}};
     json metadata = {{"namespace", "team-a"},
-                     {"name", sent.pod},
+                     {"name", name},
                      {"uid", "uid-of-the-first"},
                      {"resourceVersion", "7"},
                      {"ownerReferences", json::array()}};
     metadata["ownerReferences"].push_back(owner);
     json pod;
     pod["metadata"] = metadata;
-    server_.Answer(HttpMethod::kGet, std::string(kPodsPath) + "/" + sent.pod,
+    server_.Answer(HttpMethod::kGet, std::string(kPodsPath) + "/" + name,
                    HttpResponse{.status = 200, .headers = {}, .body = pod.dump()});
-    Batch batch{.job = job_};
-    batch.actions.push_back(sent.action);
-    return runner_.Run(batch);
   }
 
   const api::ElasticTrainingJob job_ = AdmittedJob(1);
@@ -64,7 +68,7 @@ class SentTwiceTest : public testing::Test {
       {CreateCoordinator{.term = 1}, CoordinatorPodName(job_.meta, 1)}};
   kube::FakeHttpTransport server_;
   kube::KubeClient client_{server_, kube::Config{.server = "https://a"}};
-  const ActionRunner runner_{client_, PodDefaults{}, MasterKeys{}};
+  const ActionRunner runner_{client_, PodDefaults{.gpu_resource = "nvidia.com/gpu"}, MasterKeys{}};
 };
 
 TEST_F(SentTwiceTest, ThePodThatIsThereAlreadyIsTheOneThatWasMade) {
@@ -86,6 +90,105 @@ TEST_F(SentTwiceTest, AnotherOnesPodIsNot) {
     EXPECT_THAT(result.error->message, HasSubstr("does not belong to the job"));
     EXPECT_TRUE(result.created.empty());
   }
+}
+
+TEST_F(SentTwiceTest, APodIsLookedForByNameUidAndOwner) {
+  struct Case {
+    const char* uid;
+    const char* owner;
+    bool is_it;
+  };
+  const std::string name = LearnerPodName(job_.meta, 0);
+  for (const Case& c : {Case{"", kUid, true}, Case{"uid-of-the-first", kUid, true},
+                        Case{"uid-of-another", kUid, false}, Case{"", "another", false}}) {
+    SCOPED_TRACE(testing::Message() << c.uid << " of " << c.owner);
+    const LookForPod look{.pod = name, .uid = c.uid};
+    Has(name, c.owner);
+    const BatchResult result = runner_.Run({.job = job_, .actions = {look}});
+    ASSERT_FALSE(result.error) << result.error->message;
+    EXPECT_EQ(result.found.size(), c.is_it ? 1u : 0u);
+    EXPECT_EQ(result.gone, c.is_it ? std::vector<LookForPod>{} : std::vector{look});
+  }
+}
+
+TEST_F(SentTwiceTest, ThatTheServerDoesNotAnswerIsNoSignOfAPodsEnd) {
+  const std::string name = LearnerPodName(job_.meta, 0);
+  server_.Answer(HttpMethod::kGet, std::string(kPodsPath) + "/" + name,
+                 HttpResponse{.status = 503, .headers = {}, .body = "unwell"});
+  const BatchResult result = runner_.Run({.job = job_, .actions = {LookForPod{.pod = name}}});
+  EXPECT_TRUE(result.error);
+  EXPECT_TRUE(result.gone.empty());
+}
+
+class TemplateCheckTest : public SentTwiceTest {
+ protected:
+  static HttpResponse Ok(const json& body) {
+    return {.status = 200, .headers = {}, .body = body.dump()};
+  }
+  static json AdmittedPod(int gpus_of_sidecar) {
+    return json::parse(R"({"metadata": {"name": "x"}, "spec": {
+        "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
+        "containers": [{"name": "learner", "resources": {"requests": {"nvidia.com/gpu": "1", "cpu": "4"}}},
+                       {"name": "sidecar", "resources": {"requests": {"nvidia.com/gpu": ")" +
+                       std::to_string(gpus_of_sidecar) + R"("}}}]}})");
+  }
+};
+
+TEST_F(TemplateCheckTest, WhatWouldBeAdmittedTellsWhatALearnerNeeds) {
+  server_.Answer(HttpMethod::kPost, kPodsPath, Ok(AdmittedPod(0)));
+  const BatchResult result = runner_.Run({.job = job_, .actions = {CheckTemplate{}}});
+  EXPECT_EQ(result.template_refusal, "");
+  ASSERT_TRUE(result.admitted_needs);
+  EXPECT_EQ(result.admitted_needs->resources,
+            (planner::Resources{.gpus = 1, .cpu_millis = 4000, .memory_bytes = 0}));
+  EXPECT_EQ(result.admitted_needs->tolerations.size(), 1u);
+  EXPECT_THAT(server_.requests().at(0).target, HasSubstr("dryRun=All&fieldValidation=Strict"));
+}
+
+TEST_F(TemplateCheckTest, GpusOfOtherContainersAreRefused) {
+  server_.Answer(HttpMethod::kPost, kPodsPath, Ok(AdmittedPod(1)));
+  const BatchResult result = runner_.Run({.job = job_, .actions = {CheckTemplate{}}});
+  EXPECT_EQ(result.template_refusal,
+            "a learner's pod would take 2 of nvidia.com/gpu, and spec.elastic.gpusPerLearner is 1: "
+            "only the container \"learner\" may ask for it");
+  EXPECT_FALSE(result.admitted_needs);
+}
+
+TEST_F(TemplateCheckTest, ALargeTemplateIsFetchedOnceForAllLearners) {
+  const json pod_template = {
+      {"metadata", {{"annotations", {{"note", std::string(20'000, 'x')}}}}},
+      {"spec", {{"containers", json::array({{{"name", "learner"}, {"image", "large:1"}}})}}}};
+  api::ElasticTrainingJob job = job_;
+  SetTemplate(pod_template.dump(), job.spec);
+  ASSERT_EQ(job.spec.learner_template.json, "");
+  json object = {{"metadata", {{"namespace", "team-a"}, {"name", "digits"}, {"uid", kUid}}},
+                 {"spec",
+                  {{"elastic", {{"minLearners", 1}, {"maxLearners", 8}}},
+                   {"training", {{"globalBatchSize", 256}}},
+                   {"checkpoint", {{"volume", json::parse(job.spec.checkpoint.volume_json)}}},
+                   {"template", pod_template}}}};
+  const std::string path = "/apis/pliant.dev/v1alpha1/namespaces/team-a/elastictrainingjobs/digits";
+  const Batch batch{.job = job,
+                    .actions = {CreateLearner{.number = 0, .node = "gpu-1"},
+                                CreateLearner{.number = 1, .node = "gpu-1"}}};
+  server_.Answer(HttpMethod::kGet, path, Ok(object));
+  for (int i = 0; i < 2; ++i) {
+    server_.Answer(HttpMethod::kPost, kPodsPath, Ok({{"metadata", {{"name", "x"}}}}));
+  }
+  BatchResult result = runner_.Run(batch);
+  EXPECT_FALSE(result.error) << result.error->message;
+  EXPECT_EQ(result.created.size(), 2u);
+  for (const int request : {1, 2}) {
+    EXPECT_THAT(server_.requests().at(request).body, HasSubstr("large:1"));
+  }
+  // It was edited meanwhile.
+  object["spec"]["template"]["spec"]["containers"][0]["image"] = "large:2";
+  server_.Answer(HttpMethod::kGet, path, Ok(object));
+  result = runner_.Run(batch);
+  ASSERT_TRUE(result.error);
+  EXPECT_EQ(result.error->code, ErrorCode::kConflict);
+  EXPECT_EQ(result.failed, 0u);
+  EXPECT_TRUE(result.created.empty());
 }
 
 }  // namespace

@@ -606,6 +606,9 @@ TEST(JobLifecycle, ADeadlineFailsAJobThatIsActiveForTooLong) {
   outcome = ReconcileJob(view, Keep(view), kOptions, At(160));
   EXPECT_NE(outcome.status.phase, api::JobPhase::kFailed) << "a suspended job is not active";
   Edit(view.job).spec.suspend = false;
+  outcome = ReconcileJob(view, Keep(view), {.clock_agrees = false}, At(160));
+  EXPECT_NE(outcome.status.phase, api::JobPhase::kFailed) << "whose time is up by a wrong clock";
+  EXPECT_LE(outcome.look_again, At(190));
   outcome = ReconcileJob(view, Keep(view), kOptions, At(160));
   EXPECT_EQ(outcome.status.phase, api::JobPhase::kFailed);
   EXPECT_EQ(api::FindCondition(outcome.status, kConditionFailed)->reason, "DeadlineExceeded");
@@ -615,8 +618,8 @@ TEST(JobLifecycle, AFinishedJobIsDeletedWhenItsTimeIsUp) {
   JobView view = TrainingView(0);
   Edit(view.job).status.phase = api::JobPhase::kSucceeded;
   Edit(view.job).status.completion_time = At(100);
-  const auto deletes = [&](double seconds) {
-    return std::ranges::contains(ReconcileJob(view, std::nullopt, kOptions, At(seconds)).actions,
+  const auto deletes = [&](double seconds, const LifecycleOptions& options = kOptions) {
+    return std::ranges::contains(ReconcileJob(view, std::nullopt, options, At(seconds)).actions,
                                  Action(DeleteJob{}));
   };
   EXPECT_FALSE(deletes(1e6)) << "unless it says so it stays";
@@ -624,6 +627,19 @@ TEST(JobLifecycle, AFinishedJobIsDeletedWhenItsTimeIsUp) {
   EXPECT_FALSE(deletes(159));
   EXPECT_EQ(ReconcileJob(view, std::nullopt, kOptions, At(159)).look_again, At(160));
   EXPECT_TRUE(deletes(160));
+  EXPECT_FALSE(deletes(160, {.clock_agrees = false}));
+}
+
+// The gate of a pod that is gone cannot be opened, and what comes after that is not tried.
+TEST(JobLifecycle, APodIsLookedForBeforeAnythingIsDoneWithIt) {
+  JobView view = TrainingView(1);
+  view.learners[0] = Learner(0, Life::kGated);
+  view.overdue_pods = {view.learners[0].meta.name};
+  JobPlan plan = Keep(view);
+  plan.open = view.overdue_pods;
+  const Outcome outcome = ReconcileJob(view, plan, kOptions, At(10));
+  EXPECT_THAT(outcome.actions, ElementsAre(Action(LookForPod{view.overdue_pods[0], ""}),
+                                           VariantWith<OpenGate>(testing::_)));
 }
 
 TEST(JobLifecycle, ADeletedJobIsLeftToTheGarbageCollector) {

@@ -36,6 +36,64 @@ TEST(JobMemory, AJobThatGaveItsGpusBackWaitsFromThen) {
   EXPECT_EQ(view.memory.waiting_since, At(60));
 }
 
+TEST(JobMemory, ALearnerIsGoneWhenItWasThereAndTheCoordinatorStillNamesIt) {
+  JobView view = TrainingView(2);
+  Edit(view.coordinator.progress).learners = {
+      {.name = "a", .pod_uid = "uid-0", .state = "Member"},
+      {.name = "b", .pod_uid = "uid-1", .state = "Member"},
+      {.name = "c", .pod_uid = "unseen", .state = "Member"}};
+  See(view, 1);
+  EXPECT_TRUE(view.memory.gone.empty());
+  view.learners.pop_back();
+  for (const double at : {2, 3}) {
+    See(view, at);
+    EXPECT_EQ(view.memory.gone, std::set<std::string>{"uid-1"});
+  }
+  auto& named = Edit(view.coordinator.progress).learners;
+  named.erase(named.begin() + 1);
+  See(view, 4);
+  EXPECT_TRUE(view.memory.gone.empty()) << "nobody asks any more";
+}
+
+TEST(JobMemory, WhatLearnersNeedIsReadFromThoseThatLive) {
+  const auto needs = [](std::int64_t cpu) {
+    return api::SharedNeeds{std::make_shared<const planner::PodNeeds>(
+        planner::PodNeeds{.resources = {.gpus = 1, .cpu_millis = cpu}})};
+  };
+  JobView view = TrainingView(2);
+  view.needs = view.job->spec.learner_template.needs;
+  view.learners[0].asks = needs(100);
+  view.learners[1].asks = needs(200);
+  EXPECT_TRUE(NeedsAreGuessed(view));
+  See(view, 1);
+  EXPECT_FALSE(NeedsAreGuessed(view));
+  EXPECT_EQ(NeedsOfLearner(view)->resources.cpu_millis, 200) << "of the newest";
+  // Of another template they say nothing.
+  SetTemplate(R"({"spec":{"containers":[{"name":"learner","image":"example/train:2"}]}})",
+              Edit(view.job).spec);
+  Edit(view.job).status.admitted_template = "another";
+  See(view, 2);
+  EXPECT_TRUE(NeedsAreGuessed(view));
+  EXPECT_EQ(NeedsOfLearner(view), view.needs);
+}
+
+// A leader whose clock was an hour ahead has written them.
+TEST(JobMemory, ATimeThatLiesAheadCountsFromWhenItWasReadFirst) {
+  JobView view = TrainingView(1);
+  Edit(view.job).status.start_time = At(5);
+  Edit(view.job).status.resize_time = At(3600);
+  See(view, 10);
+  EXPECT_EQ(TimeOf(view, view.job->status.start_time), At(5));
+  EXPECT_EQ(TimeOf(view, view.job->status.resize_time), At(10));
+  See(view, 4000);
+  EXPECT_EQ(TimeOf(view, view.job->status.resize_time), At(10));
+  EXPECT_EQ(TimeOf(view, std::nullopt), std::nullopt);
+  Edit(view.job).status.resize_time = At(4100);
+  See(view, 4050);
+  EXPECT_EQ(TimeOf(view, view.job->status.resize_time), At(4050));
+  EXPECT_EQ(view.memory.times_ahead.size(), 1u);
+}
+
 TEST(JobMemory, AfterARestartOfTheOperatorAJobThatHasTrainedWaitsFromNow) {
   JobView view{.job = Shared(AdmittedJob(0))};
   Edit(view.job).status.attained_gpu_seconds = 100;

@@ -64,6 +64,7 @@ class RandomCluster {
   void Rest() {
     while (!batches_.empty()) Settle(batches_.begin());
     now_ += 61;
+    LookForOverduePods();
     CheckJobs();
   }
 
@@ -103,6 +104,25 @@ class RandomCluster {
   std::shared_ptr<const T> One(const kube::Store<T>& store) {
     const auto all = store.All();
     return all.empty() ? nullptr : all[static_cast<std::size_t>(Pick(all.size()))];
+  }
+
+  // The server has what the stores show, and no more.
+  void LookForOverduePods() {
+    for (const auto& [key, view] : cluster_.table.Refresh(At(now_))) {
+      Batch batch{.job = *view.job};
+      BatchResult result;
+      for (const std::string& name : view.overdue_pods) {
+        const LookForPod look{.pod = name};
+        batch.actions.emplace_back(look);
+        if (const auto pod = cluster_.pods.Find({key.ns, name})) {
+          result.found.push_back(*pod);
+        } else {
+          result.gone.push_back(look);
+        }
+      }
+      cluster_.table.Begin(Shared(batch), At(now_));
+      cluster_.table.Settle(batch, result, At(now_));
+    }
   }
 
   // Every job that is there is seen, each as the one that it is.

@@ -157,15 +157,53 @@ TEST_F(JobTableTest, ACreationThatFailedIsForgotten) {
   EXPECT_TRUE(View(3).learners.empty());
 }
 
-TEST_F(JobTableTest, APodThatTheWatchNeverShowsDoesNotCountForEver) {
+TEST_F(JobTableTest, APodThatTheWatchNeverShowsCountsUntilTheServerSaysThatThereIsNone) {
   Show(AdmittedJob(0));
   const Batch batch = BatchOf({CreateLearner{.number = 4, .node = "gpu-1"}});
   table.Begin(Shared(batch), At(1));
   table.Settle(batch, {.created = {Learner(4, Life::kGated)}}, At(2));
-  EXPECT_EQ(View(30).learners.size(), 1u);
-  EXPECT_EQ(View(30).assumed_until, At(62)) << "nothing but time tells that it is gone";
-  EXPECT_TRUE(View(62).learners.empty());
-  EXPECT_EQ(View(62).assumed_until, std::nullopt);
+  EXPECT_EQ(View(30).overdue_at, At(62)) << "nothing but time tells that it is overdue";
+  EXPECT_EQ(View(30).overdue_pods, std::vector<std::string>{});
+  EXPECT_EQ(View(1000).overdue_pods, std::vector{Name(4)});
+  EXPECT_EQ(View(1000).overdue_at, std::nullopt);
+  EXPECT_EQ(View(1000).learners.size(), 1u);
+
+  const LookForPod look{.pod = Name(4)};
+  const Batch search = BatchOf({look});
+  // It is there: the watch has as long again.
+  table.Begin(Shared(search), At(1000));
+  table.Settle(search, {.found = {Learner(4, Life::kRunning)}}, At(1001));
+  EXPECT_EQ(View(1060).overdue_pods, std::vector<std::string>{});
+  ASSERT_EQ(View(1060).learners.size(), 1u);
+  EXPECT_TRUE(IsRunning(View(1060).learners[0]));
+  // It is not.
+  table.Begin(Shared(search), At(1070));
+  table.Settle(search, {.gone = {look}}, At(1071));
+  EXPECT_TRUE(View(1072).learners.empty());
+}
+
+TEST_F(JobTableTest, APodThatIsGoneAndStillShownStaysDeleted) {
+  Show(AdmittedJob(1));
+  Show(Learner(0, Life::kRunning));
+  const Batch batch = BatchOf({DeletePod{.pod = Name(0), .uid = "uid-0"}});
+  table.Begin(Shared(batch), At(1));
+  table.Settle(batch, {.deleted = {Name(0)}}, At(2));
+  EXPECT_EQ(View(70).overdue_pods, std::vector{Name(0)});
+  const Batch search = BatchOf({LookForPod{.pod = Name(0)}});
+  table.Begin(Shared(search), At(70));
+  table.Settle(search, {.gone = {LookForPod{.pod = Name(0)}}}, At(71));
+  EXPECT_EQ(View(72).overdue_pods, std::vector<std::string>{});
+  ASSERT_EQ(View(72).learners.size(), 1u);
+  EXPECT_TRUE(View(72).learners[0].deleting());
+}
+
+TEST_F(JobTableTest, APodThatWasFoundAndIsShownByNowNeedsNoMemory) {
+  Show(AdmittedJob(1));
+  Show(Learner(0, Life::kRunning));
+  const Batch search = BatchOf({LookForPod{.pod = Name(0)}});
+  table.Begin(Shared(search), At(1));
+  table.Settle(search, {.found = {Learner(0, Life::kRunning)}}, At(2));
+  EXPECT_EQ(View(3).overdue_at, std::nullopt);
 }
 
 TEST_F(JobTableTest, AnOpenedGateStaysOpenUntilTheWatchShowsIt) {
@@ -243,6 +281,11 @@ TEST_F(JobTableTest, LooksAgainOnlyAtJobsThatMayHaveChanged) {
   table.Settle(batch, {.created = {Learner(4, Life::kGated)}}, At(6));
   EXPECT_EQ(refreshed(7), Keys{key});
   EXPECT_EQ(refreshed(70), Keys{key});
+  EXPECT_EQ(View(70).learners.size(), 2u);
+  const LookForPod look{.pod = Name(4)};
+  const Batch search = BatchOf({look});
+  table.Begin(Shared(search), At(70));
+  table.Settle(search, {.gone = {look}}, At(70));
   EXPECT_EQ(View(70).learners.size(), 1u);
   EXPECT_EQ(refreshed(71), Keys{});
 

@@ -126,6 +126,7 @@ TEST(LearnerPolicy, OfLearnersThatNeverWereACoordinatorMaySpeakInVain) {
     Edit(view.coordinator.progress)
         .learners.push_back({.name = name, .pod_uid = "u", .state = "Member"});
   }
+  view.memory.gone = {"u"};
   EXPECT_THAT(WantedLearners(view, {}),
               ElementsAre(PlannedLearner{Name(0), "uid-0", LearnerWish::kWanted},
                           PlannedLearner{made, "u", LearnerWish::kEnded}));
@@ -143,6 +144,7 @@ TEST(LearnerPolicy, TheCoordinatorHearsOfAllThatExistAndAllThatAreGone) {
     Edit(view.coordinator.progress)
         .learners.push_back({.name = Name(9), .pod_uid = "uid-9", .state = state});
   }
+  view.memory.gone = {"uid-9"};
   EXPECT_THAT(WantedLearners(view, {}),
               ElementsAre(PlannedLearner{Name(0), "uid-0", LearnerWish::kWanted},
                           PlannedLearner{Name(1), "uid-1", LearnerWish::kLeaving},
@@ -150,6 +152,42 @@ TEST(LearnerPolicy, TheCoordinatorHearsOfAllThatExistAndAllThatAreGone) {
                           PlannedLearner{Name(3), "uid-3", LearnerWish::kWanted},
                           PlannedLearner{Name(9), "uid-9", LearnerWish::kEnded}));
   EXPECT_EQ(WantedLearners(view, {{Name(0), At(1)}})[0].state, LearnerWish::kLeaving);
+}
+
+// A watch may be a minute behind: the coordinator knows of learners before this program does.
+TEST(LearnerPolicy, OneThatNobodyHasSeenEndStaysWhatItIs) {
+  JobView view = TrainingView(1);
+  Edit(view.job).status.next_learner = 9;
+  auto& named = Edit(view.coordinator.progress).learners;
+  named.push_back({.name = Name(5), .pod_uid = "uid-5", .state = "Member"});
+  named.push_back({.name = Name(6), .pod_uid = "uid-6", .state = "Leaving"});
+  EXPECT_THAT(WantedLearners(view, {}),
+              ElementsAre(PlannedLearner{Name(0), "uid-0", LearnerWish::kWanted},
+                          PlannedLearner{Name(5), "uid-5", LearnerWish::kWanted},
+                          PlannedLearner{Name(6), "uid-6", LearnerWish::kLeaving}));
+}
+
+TEST(LearnerPolicy, TheServerIsAskedAboutPodsThatTheStoresMayNotKnow) {
+  JobView view = TrainingView(1);
+  Edit(view.job).status.next_learner = 1000;
+  EXPECT_THAT(LookForPods(view, At(10)).actions, IsEmpty());
+  view.overdue_pods = {Name(3)};
+  Edit(view.coordinator.progress)
+      .learners.push_back({.name = Name(5), .pod_uid = "uid-5", .state = "Member"});
+  const PodSearch search = LookForPods(view, At(10));
+  EXPECT_THAT(search.actions, ElementsAre(LookForPod{Name(3), ""}, LookForPod{Name(5), "uid-5"}));
+  // The answers are not there at once.
+  view.memory.looked_at = search.looked_at;
+  EXPECT_THAT(LookForPods(view, At(12)).actions, IsEmpty());
+  EXPECT_EQ(LookForPods(view, At(12)).look_again, At(15));
+  view.memory.gone = {"uid-5"};
+  EXPECT_THAT(LookForPods(view, At(15)).actions, ElementsAre(LookForPod{Name(3), ""}));
+  // Whoever names a thousand learners does not make a thousand requests.
+  for (int i = 6; i < 1000; ++i) {
+    Edit(view.coordinator.progress)
+        .learners.push_back({.name = Name(i), .pod_uid = "u", .state = "Member"});
+  }
+  EXPECT_EQ(LookForPods(view, At(15)).actions.size(), 16u);
 }
 
 TEST(LearnerPolicy, ACompletedJobsLearnersMayFinishTheirLastWords) {

@@ -214,6 +214,26 @@ TEST(SnapshotBuilder, LearnersCountForTheirJobNotAsForeign) {
 }
 
 // Whatever order the news come in, the snapshot is as if made of what there is at the end.
+// A sidecar was added to one on its way in, and a second container of another asks for a GPU.
+TEST(SnapshotBuilder, WhatLearnersWereAdmittedWithBeyondTheirTemplateIsThereToo) {
+  JobView view = TrainingView(2);
+  view.learners[0].requests = {.gpus = 1, .cpu_millis = 300, .memory_bytes = 40};
+  view.learners[1].requests = {.gpus = 2};
+  std::vector<std::shared_ptr<const api::Pod>> pods;
+  for (const api::Pod& pod : view.learners) pods.push_back(std::make_shared<const api::Pod>(pod));
+  const auto foreign = [&] {
+    return Build({GpuNode("gpu-1", 8)}, pods, {&view}, At(10)).nodes.at(0).foreign;
+  };
+  EXPECT_EQ(foreign(), (planner::Resources{.gpus = 1, .cpu_millis = 300, .memory_bytes = 40}));
+  // Once it is known what they all need, each counts with that.
+  view.memory.admitted_needs = {
+      view.job->spec.learner_template.hash,
+      std::make_shared<const planner::PodNeeds>(
+          planner::PodNeeds{.resources = {.gpus = 1, .cpu_millis = 300, .memory_bytes = 40}})};
+  EXPECT_EQ(foreign(), (planner::Resources{.gpus = 1}));
+  EXPECT_EQ(PlannerView(view).needs.resources.cpu_millis, 300);
+}
+
 TEST(SnapshotBuilder, FollowsEveryChange) {
   std::mt19937 random(5);
   const auto pick = [&](int count) { return static_cast<int>(random() % unsigned(count)); };

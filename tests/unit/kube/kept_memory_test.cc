@@ -129,5 +129,16 @@ TEST(KeptMemory, OfJobsTheirTemplateAndStatus) {
   EXPECT_LT(KeptOf<api::ElasticTrainingJob>(JobObject, api::DecodeJob), 3072);
 }
 
+// As much as the definition of the resource allows, written by one tenant a thousand times.
+json LargeJobObject(int number) {
+  json job = JobObject(number);
+  job["spec"]["template"]["metadata"]["annotations"]["note"] = std::string(400'000, 'n');
+  return job;
+}
+
+TEST(KeptMemory, OfLargeTemplatesOnlyWhatTheyAskOfANode) {
+  EXPECT_LT(KeptOf<api::ElasticTrainingJob>(LargeJobObject, api::DecodeJob), 3072);
+}
+
 }  // namespace
 }  // namespace pliant::kube

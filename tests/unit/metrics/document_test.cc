@@ -66,6 +66,7 @@ TEST(Document, HasTheOperatorsMetrics) {
   metrics.OnCoordinatorCall("OK");
   metrics.SetEventsDropped(1);
   metrics.SetNamespacesRefused(1);
+  metrics.SetClockAhead(1);
   metrics.SetHeap(1);
   EXPECT_EQ(SeriesIn(metrics.Text()), SeriesOf(metrics.families()));
 }

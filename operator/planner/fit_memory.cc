@@ -1,0 +1,29 @@
+#include "operator/planner/fit_memory.h"
+
+namespace pliant::planner {
+
+void FitMemory::BeginPlan() {
+  std::erase_if(entries_, [this](const auto& item) { return item.second.plan != plan_; });
+  ++plan_;
+}
+
+std::vector<Obstacle> FitMemory::Compare(const PodNeeds& needs,
+                                         std::span<const NodeView* const> nodes) {
+  Entry& entry = entries_[needs];
+  entry.plan = plan_;
+  entry.nodes.resize(nodes.size());
+  std::vector<Obstacle> obstacles(nodes.size(), Obstacle::kNone);
+  for (std::size_t index = 0; index < nodes.size(); ++index) {
+    const NodeView* node = nodes[index];
+    if (node == nullptr) continue;
+    Seen& seen = entry.nodes[index];
+    if (seen.version == 0 || seen.version != node->version.number) {
+      ++comparisons_;
+      seen = {.version = node->version.number, .obstacle = ObstacleInLooks(*node, needs)};
+    }
+    obstacles[index] = seen.obstacle;
+  }
+  return obstacles;
+}
+
+}  // namespace pliant::planner

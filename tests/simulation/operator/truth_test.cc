@@ -1,0 +1,181 @@
+// What the operator believes, and what is: watches that are silent, clocks that are set, pods that
+// are admitted otherwise than they were asked for.
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "operator/controller/names.h"
+#include "tests/kube/request_target.h"
+#include "tests/simulation/operator/objects.h"
+#include "tests/simulation/operator/world.h"
+
+namespace pliant::operator_sim {
+namespace {
+
+using namespace std::chrono_literals;
+
+const TrainingOptions kLong{.steps = 1'000'000};
+
+// Two nodes of four GPUs, and two replicas of the operator.
+class Truth : public testing::Test {
+ protected:
+  Truth() {
+    world.cluster.AddNode("node-0", 4);
+    world.cluster.AddNode("node-1", 4);
+    world.StartReplicas();
+    world.RunUntil([&] { return world.leader() != nullptr; }, 1min);
+    // It has its keys, and has listed everything.
+    world.loop.RunFor(5s);
+  }
+
+  void TearDown() override { EXPECT_FALSE(world.faulty()) << world.Describe(); }
+
+  void Submit(const std::string& job, int least, int most, Json changes = Json::object()) {
+    changes["elastic"] = {{"minLearners", least}, {"maxLearners", most}};
+    world.Submit(job, kLong, changes);
+  }
+
+  bool ReachLearners(const std::string& job, int learners, Duration limit = 3min) {
+    return world.RunUntil([&] { return world.Status(job).value("learners", 0) == learners; },
+                          limit);
+  }
+
+  int LearnersMade(const std::string& job) const {
+    return world.Status(job).value("nextLearner", 0);
+  }
+
+  World world{12};
+};
+
+// A minute is what the operator waits for its own writes to be shown.
+TEST_F(Truth, WhatWasMadeIsNotMadeAgainBecauseAWatchIsSilent) {
+  Submit("one", 1, 8);
+  ASSERT_TRUE(world.RunUntil([&] { return LearnersMade("one") > 0; }, 1min)) << world.Describe();
+  world.FreezeWatches(world.leading(), 75s);
+  world.loop.RunFor(75s);
+  EXPECT_EQ(LearnersMade("one"), 8) << world.Describe();
+  ASSERT_TRUE(ReachLearners("one", 8)) << world.Describe();
+  world.loop.RunFor(2min);
+  EXPECT_EQ(LearnersMade("one"), 8);
+  EXPECT_EQ(world.Status("one").value("restarts", 0), 0) << world.Describe();
+}
+
+// The new leader's watch was silent while its predecessor made learners: they train on.
+TEST_F(Truth, LearnersThatALeaderHasNotSeenAreNotSaidToHaveEnded) {
+  const std::size_t first = world.leading();
+  world.FreezeWatches(1 - first, 75s);
+  Submit("one", 1, 8);
+  ASSERT_TRUE(ReachLearners("one", 8, 20s)) << world.Describe();
+  const std::vector<std::string> learners = world.PodsOf("one", "learner");
+  world.Kill(first);
+  ASSERT_TRUE(world.RunUntil([&] { return world.leading() == 1 - first; }, 40s));
+  world.loop.RunFor(3min);
+  EXPECT_EQ(world.PodsOf("one", "learner"), learners) << world.Describe();
+  EXPECT_EQ(LearnersMade("one"), 8);
+  EXPECT_EQ(world.Status("one").value("restarts", 0), 0);
+  EXPECT_EQ(world.Status("one").value("learners", 0), 8);
+}
+
+TEST_F(Truth, AClockThatIsSetWithdrawsNoLearnerThatStarts) {
+  world.cluster.has_images = false;
+  Submit("one", 1, 4, {{"startTimeoutSeconds", 600}});
+  ASSERT_TRUE(world.RunUntil([&] { return LearnersMade("one") == 4; }, 1min));
+  world.loop.RunFor(20s);
+  world.StepClock(world.leading(), 2h);
+  world.loop.RunFor(40s);
+  world.cluster.has_images = true;
+  ASSERT_TRUE(ReachLearners("one", 4)) << world.Describe();
+  EXPECT_EQ(LearnersMade("one"), 4) << world.Describe();
+}
+
+TEST_F(Truth, AClockThatIsAnHourAheadFailsAndDeletesNoJob) {
+  Submit("limited", 1, 4, {{"activeDeadlineSeconds", 7200}});
+  world.Submit(
+      "done", {.steps = 20},
+      {{"elastic", {{"minLearners", 1}, {"maxLearners", 4}}}, {"ttlSecondsAfterFinished", 3600}});
+  ASSERT_TRUE(ReachLearners("limited", 4) &&
+              world.RunUntil([&] { return world.Phase("done") == "Succeeded"; }, 5min))
+      << world.Describe();
+  // Its node's clock was wrong all the time.
+  const std::size_t first = world.leading();
+  world.StepClock(1 - first, 3h);
+  world.Kill(1 - first);
+  ASSERT_TRUE(world.RunUntil([&] { return !world.faulty(); }, 1s));
+  world.loop.RunFor(1min);
+  world.Kill(first);
+  ASSERT_TRUE(world.RunUntil([&] { return world.leading() == 1 - first; }, 1min));
+  world.loop.RunFor(10min);
+  EXPECT_EQ(world.leading(), 1 - first);
+  EXPECT_EQ(world.Phase("limited"), "Running");
+  EXPECT_EQ(world.Phase("done"), "Succeeded") << "it is not deleted";
+  // Once it agrees with the API server's, time counts.
+  world.StepClock(1 - first, -3h);
+  EXPECT_TRUE(world.RunUntil([&] { return world.Phase("done").empty(); }, 14h));
+}
+
+// A successor does not wait until the time has come that was written.
+TEST_F(Truth, AResizeThatWasWrittenByAClockAheadFreezesNoJob) {
+  const std::size_t first = world.leading();
+  world.StepClock(first, 1h);
+  world.Kill(first);
+  ASSERT_TRUE(world.RunUntil([&] { return world.leading() == 1 - first; }, 1min));
+  world.loop.RunFor(1min);
+  world.Kill(1 - first);  // the one whose clock is ahead leads
+  ASSERT_TRUE(world.RunUntil([&] { return world.leading() == first; }, 1min));
+  Submit("one", 1, 8, {{"resize", {{"cooldownSeconds", 60}, {"gracePeriodSeconds", 10}}}});
+  ASSERT_TRUE(ReachLearners("one", 8)) << world.Describe();
+  world.Kill(first);
+  ASSERT_TRUE(world.RunUntil([&] { return world.leading() == 1 - first; }, 1min));
+  Submit("two", 1, 8);
+  EXPECT_TRUE(ReachLearners("two", 4, 3min)) << world.Describe();
+}
+
+// As ExtendedResourceToleration does it, and an injected sidecar: the planner counts with the pod
+// that is admitted, not with the one that was sent.
+class Admission : public Truth {
+ protected:
+  void TolerateGpus() {
+    world.server.mutate = [](const std::string& path, Json& object) {
+      if (!kube::IsIn(kPods, path) || !IsLearner(object)) return;
+      object["spec"]["tolerations"].push_back({{"key", "nvidia.com/gpu"}, {"operator", "Exists"}});
+      object["spec"]["containers"].push_back(Json::parse(
+          R"({"name": "proxy", "image": "p", "resources": {"requests": {"cpu": "15"}}})"));
+    };
+  }
+};
+
+TEST_F(Admission, LearnersArePlacedAsTheyAreAdmitted) {
+  TolerateGpus();
+  for (const char* node : {"node-0", "node-1"}) {
+    world.server.Change(std::string("/api/v1/nodes/") + node, [](Json& object) {
+      object["spec"]["taints"] =
+          Json::array({{{"key", "nvidia.com/gpu"}, {"effect", "NoSchedule"}}});
+      object["status"]["allocatable"]["cpu"] = "32";
+    });
+  }
+  Submit("one", 1, 8);
+  // Two of 15 CPUs fit on each node.
+  ASSERT_TRUE(ReachLearners("one", 4)) << world.Describe();
+  world.loop.RunFor(3min);
+  EXPECT_EQ(LearnersMade("one"), 4) << world.Describe();
+  // So it is for a job that waits while leaders change: its learners are not known yet.
+  world.Edit("one", {{"suspend", true}});
+  ASSERT_TRUE(ReachLearners("one", 0));
+  Submit("two", 5, 8);
+  world.loop.RunFor(10s);
+  const std::size_t first = world.leading();
+  world.Kill(first);
+  ASSERT_TRUE(world.RunUntil([&] { return world.leading() == 1 - first; }, 1min));
+  world.loop.RunFor(1min);
+  EXPECT_TRUE(world.PodsOf("two", "learner").empty()) << world.Describe();
+  const int made = LearnersMade("two");
+  world.loop.RunFor(5min);
+  EXPECT_EQ(LearnersMade("two"), made) << "what the first ones have shown is known";
+  world.Edit("two", {{"elastic", {{"minLearners", 4}, {"maxLearners", 8}}}});
+  EXPECT_TRUE(ReachLearners("two", 4)) << world.Describe();
+}
+
+}  // namespace
+}  // namespace pliant::operator_sim
