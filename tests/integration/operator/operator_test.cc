@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <fstream>
+#include <iostream>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -419,6 +420,60 @@ TEST_F(OperatorTest, WhatALeaderWroteThatWasCutOffComesTooLateToChangeAnything) 
   ASSERT_TRUE(kube::WaitUntil([&] { return way.bytes_held() == 0; }));
   std::this_thread::sleep_for(seconds(1));
   EXPECT_EQ(Everything(), done) << json::diff(done, Everything());
+}
+
+// The most that a process has had in memory, in MiB.
+double PeakMiB(pid_t pid) {
+  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+  std::string word;
+  while (status >> word) {
+    double kib = 0;
+    if (word == "VmHWM:" && status >> kib) return kib / 1024;
+  }
+  return 0;
+}
+
+// What a tenant may write into its templates is no part of what the operator keeps. A hundred jobs
+// here; $PLIANT_LARGE_JOBS: so many.
+TEST_F(OperatorTest, LargeTemplatesDoNotFillItsMemory) {
+  const char* count = std::getenv("PLIANT_LARGE_JOBS");
+  const int jobs = count == nullptr ? 100 : std::atoi(count);
+  const json large = {{"elastic", {{"minLearners", 64}, {"maxLearners", 64}}},
+                      {"training", {{"globalBatchSize", 1024}}},
+                      {"template", {{"metadata", {{"annotations", {{"note", ""}}}}}}}};
+  const double before = PeakMiB(operator_->pid());
+  for (int i = 0; i < jobs; ++i) {
+    json spec = large;
+    // Each is another one, so that each is checked.
+    spec["template"]["metadata"]["annotations"]["note"] =
+        std::to_string(i) + std::string(200'000, 'n');
+    json env = json::array();
+    for (int j = 0; j < 200; ++j) {
+      env.push_back({{"name", "SETTING_" + std::to_string(j)}, {"value", std::string(1000, 'v')}});
+    }
+    spec["template"]["spec"]["containers"] =
+        json::array({{{"name", "learner"}, {"image", "x:1"}, {"env", std::move(env)}}});
+    Submit("large-" + std::to_string(i), {{"spec", spec}});
+  }
+  const std::string last = "large-" + std::to_string(jobs - 1);
+  const auto admitted = [&](const std::string& job) {
+    return Status(job).contains("admittedTemplate");
+  };
+  ASSERT_TRUE(
+      kube::WaitUntil([&] { return admitted(last) && admitted("large-0"); }, seconds(60 + jobs)))
+      << Status(last);
+  const double after_watch = PeakMiB(operator_->pid());
+  // One that begins lists them all.
+  EXPECT_EQ(operator_->Stop(seconds(10)), 0);
+  StartOperator();
+  Submit("one", {{"spec", {{"elastic", {{"maxLearners", 1}}}}}});
+  ASSERT_TRUE(kube::WaitUntil([&] { return admitted("one"); }, seconds(90))) << Status("one");
+  const double after_list = PeakMiB(operator_->pid());
+  std::cout << "MiB at most: " << before << " without jobs, " << after_watch << " with " << jobs
+            << " jobs of 400 KiB, " << after_list << " when it has listed them\n";
+  const double limit = jobs > 100 ? 300 : 120;
+  EXPECT_LT(after_watch, limit);
+  EXPECT_LT(after_list, limit);
 }
 
 }  // namespace
