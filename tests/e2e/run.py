@@ -27,6 +27,7 @@ from story import (
     plot,
     ranks,
     survivor,
+    tenants,
     tutorial,
     where,
 )
@@ -77,6 +78,7 @@ _MOMENTS: dict[str, Moment] = {
     "bad jobs, and deletion": bad_jobs.play,
 }
 _LONG_LOCAL_MOMENTS: dict[str, Moment] = {
+    "what one tenant does costs another nothing": tenants.play,
     "an operator that dies before and after each of its writes": deadly_writes.play,
 }
 _LONG_MOMENTS: dict[str, Moment] = {

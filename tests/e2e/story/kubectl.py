@@ -8,12 +8,17 @@ from .errors import StoryError
 
 
 class Kubectl:
-    def __init__(self, program: str, namespace: str) -> None:
+    def __init__(self, program: str, namespace: str, user: str = "") -> None:
         self._program = program
         self._namespace = namespace
+        self._user = ["--as", user] if user else []
 
     def within(self, namespace: str) -> "Kubectl":
         return Kubectl(self._program, namespace)
+
+    def acting_as(self, user: str) -> "Kubectl":
+        """With the rights of another user: whoever calls this may impersonate."""
+        return Kubectl(self._program, self._namespace, user)
 
     def run(self, *arguments: str, stdin: str | None = None) -> str:
         result = self.attempt(*arguments, stdin=stdin)
@@ -23,7 +28,7 @@ class Kubectl:
 
     def attempt(self, *arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess:
         return subprocess.run(
-            [self._program, "--namespace", self._namespace, *arguments],
+            [self._program, "--namespace", self._namespace, *self._user, *arguments],
             input=stdin,
             capture_output=True,
             text=True,

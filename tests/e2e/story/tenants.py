@@ -1,0 +1,263 @@
+"""A second tenant, who may do in a namespace of its own what the role `edit` allows, and tries what it can. The training of
+another one goes on with the GPUs that are fair for it."""
+
+import copy
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from . import pace
+from .checks import Check
+from .errors import StoryError
+from .kubectl import Kubectl
+from .screen import Screen
+from .stage import DEMO, NAMESPACE, Stage, with_epochs
+
+_TENANT = f"{NAMESPACE}-other"
+_ACCOUNT = "tenant"
+_USER = f"system:serviceaccount:{_TENANT}:{_ACCOUNT}"
+_VICTIM = "victim"
+_VICTIM_GPUS = 4
+_ENDLESS = 1_000_000
+_SECONDS = 120.0
+_LOOK_SECONDS = 1.0
+_OBJECTS = "services,secrets,networkpolicies"
+_QUOTA = {
+    "apiVersion": "v1",
+    "kind": "ResourceQuota",
+    "metadata": {"name": "gpus"},
+    "spec": {"hard": {"requests.nvidia.com/gpu": "4"}},
+}
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What must not change but for the step."""
+
+    pods: Mapping[str, str]  # of the victim: uids, by name
+    restarts: int  # of the operator's containers
+    step: int
+
+
+class _Tenants:
+    """The cluster as its administrator and as the second tenant see it."""
+
+    def __init__(self, stage: Stage, screen: Screen) -> None:
+        self.stage = stage
+        self.screen = screen
+        self.admin = stage.kubectl.within(_TENANT)
+        self.tenant = self.admin.acting_as(_USER)
+
+    def set_up(self) -> None:
+        self.admin.attempt("delete", "namespace", _TENANT, "--wait", "--timeout=120s")
+        manifests = self.admin.run("kustomize", str(DEMO)).replace(NAMESPACE, _TENANT)
+        self.admin.run("apply", "-f", "-", stdin=manifests)
+        self.admin.run("create", "serviceaccount", _ACCOUNT)
+        self.admin.run("create", "rolebinding", "edit", "--clusterrole=edit", f"--serviceaccount={_TENANT}:{_ACCOUNT}")
+
+    def clear(self) -> None:
+        self.admin.run("delete", "namespace", _TENANT, "--wait", "--timeout=180s")
+
+    def job(self, name: str, least: int, most: int, *, mine: bool = True, epochs: int = _ENDLESS) -> dict:
+        job = pace.paced(with_epochs(self.stage.manifest("training-1"), epochs))
+        job["metadata"] |= {"name": name, "namespace": _TENANT if mine else NAMESPACE}
+        job["spec"]["elastic"] = {"minLearners": least, "maxLearners": most}
+        for mount in job["spec"]["template"]["spec"]["containers"][0]["env"]:
+            if mount["name"] == "PLIANT_PACE_FILE":
+                mount["value"] = "/pace/training-1"
+        return job
+
+    def submit(self, *jobs: Mapping) -> None:
+        for job in jobs:
+            self.screen.say(f"kubectl apply {job['metadata']['name']}")
+            self.tenant.apply(job)
+
+    def wait(self, what: str, probe: Callable[[], bool], seconds: float = _SECONDS) -> None:
+        deadline = time.monotonic() + seconds
+        while not probe():
+            if time.monotonic() > deadline:
+                raise StoryError(f"not within {seconds:.0f} s: {what}; {self.phases()}")
+            time.sleep(_LOOK_SECONDS)
+        self.screen.say(f"   {what}", "green")
+
+    def status(self, name: str) -> Mapping:
+        kubectl = self.stage.kubectl if name == _VICTIM else self.admin
+        return kubectl.json("get", "elastictrainingjob", name).get("status", {})
+
+    def trains_on(self, name: str, gpus: int) -> bool:
+        status = self.status(name)
+        return status.get("learners") == gpus and status.get("phase") == "Running"
+
+    def phases(self) -> str:
+        jobs = self.admin.json("get", "elastictrainingjobs", "--all-namespaces")["items"]
+        told = [(job["metadata"]["name"], job.get("status", {})) for job in jobs]
+        return "; ".join(f"{name}: {status.get('phase')}, {status.get('reason')}" for name, status in told)
+
+    def look(self) -> Seen:
+        pods = self.stage.kubectl.json("get", "pods", "-l", f"pliant.dev/job={_VICTIM},pliant.dev/role=learner")["items"]
+        operator = self.stage.operator_kubectl.json("get", "pods", "-l", "app.kubernetes.io/name=pliant")["items"]
+        statuses = [each for pod in operator for each in pod["status"].get("containerStatuses", ())]
+        return Seen(
+            {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in pods},
+            sum(each["restartCount"] for each in statuses),
+            self.status(_VICTIM).get("step") or 0,
+        )
+
+
+def play(stage: Stage, screen: Screen) -> list[Check]:
+    stage.clear()
+    tenants = _Tenants(stage, screen)
+    tenants.set_up()
+    stage.kubectl.apply(tenants.job(_VICTIM, _VICTIM_GPUS, _VICTIM_GPUS, mine=False))
+    tenants.wait(f"{_VICTIM} trains on {_VICTIM_GPUS} GPUs", lambda: tenants.trains_on(_VICTIM, _VICTIM_GPUS))
+    before = tenants.look()
+    found = [
+        *_forgeries(tenants),
+        *_templates(tenants),
+        _quota(tenants),
+        _waiting(tenants),
+        _leftovers(tenants),
+    ]
+    tenants.wait(f"{_VICTIM} trains on", lambda: (tenants.status(_VICTIM).get("step") or 0) > before.step)
+    found.append(unharmed(before, tenants.look()))
+    tenants.clear()
+    return found
+
+
+def unharmed(before: Seen, after: Seen) -> Check:
+    """Pure."""
+    problems = []
+    if after.pods != before.pods:
+        problems.append(f"its learners were {sorted(before.pods)} and are {sorted(after.pods)}")
+    if after.restarts != before.restarts:
+        problems.append(f"the operator was restarted {after.restarts - before.restarts} times")
+    if after.step <= before.step:
+        problems.append(f"it stands still at step {after.step}")
+    return Check("the other tenant's training never lost a learner, nor the operator its life", tuple(problems))
+
+
+def refused(what: str, answer_code: int, answer: str, *words: str) -> Check:
+    """Pure."""
+    missing = [word for word in words if word not in answer]
+    problems = ("it was taken",) if answer_code == 0 else ()
+    problems += tuple(f"the answer does not say '{word}': {answer.strip()}" for word in missing if answer_code != 0)
+    return Check(f"{what}: refused", problems)
+
+
+def _forgeries(tenants: _Tenants) -> list[Check]:
+    """C2: pods that say that they are the victim's, with the news that its training is complete."""
+    victim = tenants.stage.kubectl.json("get", "elastictrainingjob", _VICTIM)["metadata"]
+    words = json.dumps({"reason": "Completed", "step": 1, "parametersSha256": "0" * 56 + "deadbeef"})
+    learner = tenants.stage.manifest("training-1")["spec"]["template"]["spec"]["containers"][0]["image"]
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": f"{_VICTIM}-{victim['uid'][:5]}-0"},
+        "spec": {
+            "restartPolicy": "Never",
+            "containers": [
+                {
+                    "name": "learner",
+                    "image": learner,
+                    "command": ["/bin/sh", "-c", f"echo '{words}' > /dev/termination-log"],
+                    "resources": {"requests": {"cpu": "10m"}},
+                }
+            ],
+        },
+    }
+    labelled, owned = copy.deepcopy(pod), copy.deepcopy(pod)
+    labelled["metadata"]["labels"] = {
+        "pliant.dev/job": _VICTIM,
+        "pliant.dev/job-uid": victim["uid"],
+        "pliant.dev/role": "learner",
+        "pliant.dev/learner": "0",
+    }
+    owned["metadata"]["ownerReferences"] = [
+        {
+            "apiVersion": "pliant.dev/v1alpha1",
+            "kind": "ElasticTrainingJob",
+            "name": _VICTIM,
+            "uid": victim["uid"],
+            "controller": True,
+        }
+    ]
+    found = []
+    for what, forged in (("a pod with another job's labels", labelled), ("a pod that another job owns", owned)):
+        answer = tenants.tenant.attempt("create", "-f", "-", stdin=json.dumps(forged))
+        found.append(refused(what, answer.returncode, answer.stderr, "pliant"))
+    patch = '{"spec":{"suspend":true}}'
+    foreign = tenants.tenant.attempt(
+        "patch", "elastictrainingjob", _VICTIM, "--namespace", NAMESPACE, "--type=merge", "-p", patch
+    )
+    found.append(refused("suspending another tenant's job", foreign.returncode, foreign.stderr, "forbidden"))
+    return found
+
+
+def _templates(tenants: _Tenants) -> list[Check]:
+    """C1: while the learners of a job leave, its template becomes one that cannot be read."""
+    tenants.submit(tenants.job("odd", 1, 2))
+    tenants.wait("odd trains on 2 GPUs", lambda: tenants.trains_on("odd", 2))
+    tenants.tenant.run("patch", "elastictrainingjob", "odd", "--type=merge", "-p", '{"spec":{"suspend":true}}')
+    found = []
+    resources = "/spec/template/spec/containers/0/resources"
+    for what, operation, word in (
+        ("memory of 64GB", {"path": resources, "value": {"limits": {"memory": "64GB"}}}, "memory"),
+        ("a nodeSelector of true", {"path": "/spec/template/spec/nodeSelector", "value": {"gpu": True}}, "nodeSelector"),
+    ):
+        patch = json.dumps([{"op": "add", **operation}])
+        answer = tenants.tenant.attempt("patch", "elastictrainingjob", "odd", "--type=json", "-p", patch)
+        found.append(refused(f"a template with {what}", answer.returncode, answer.stderr, word))
+    # What the definition of the resource does not know the API server would drop from the pod without a word.
+    misspelt = json.dumps(
+        [
+            {"op": "add", "path": "/spec/template/spec/containers/0/resource", "value": {}},
+            {"op": "replace", "path": "/spec/suspend", "value": False},
+        ]
+    )
+    tenants.tenant.run("patch", "elastictrainingjob", "odd", "--type=json", "-p", misspelt)
+
+    def is_told() -> bool:
+        conditions = {each["type"]: each for each in tenants.status("odd").get("conditions", ())}
+        admitted = conditions.get("Admitted", {})
+        return admitted.get("reason") == "TemplateRefused" and "containers[0].resource" in admitted["message"]
+
+    tenants.wait("odd says which field of its template is unknown", is_told)
+    tenants.tenant.run("delete", "elastictrainingjob", "odd", "--wait", "--timeout=120s")
+    return found
+
+
+def _quota(tenants: _Tenants) -> Check:
+    """B6: within a quota of a namespace its jobs share."""
+    tenants.admin.apply(_QUOTA)
+    tenants.submit(tenants.job("q1", 1, 8))
+    tenants.wait("q1 trains on the quota's 4 GPUs", lambda: tenants.trains_on("q1", 4))
+    tenants.submit(tenants.job("q2", 1, 8))
+    tenants.wait("q2 has half of them", lambda: tenants.trains_on("q1", 2) and tenants.trains_on("q2", 2))
+    tenants.tenant.run("delete", "elastictrainingjobs", "q1", "q2", "--wait", "--timeout=120s")
+    tenants.admin.run("delete", "resourcequota", _QUOTA["metadata"]["name"])
+    return Check("jobs of a namespace share what its quota leaves them", ())
+
+
+def _waiting(tenants: _Tenants) -> Check:
+    """B8: GPUs that the job at the head cannot use go to the one behind it."""
+    tenants.submit(tenants.job("huge", 6, 8))
+    tenants.wait("huge waits", lambda: tenants.status("huge").get("phase") == "Queued")
+    tenants.submit(tenants.job("small", 1, 4))
+    tenants.wait("small trains on the 4 GPUs that huge cannot use", lambda: tenants.trains_on("small", 4))
+    tenants.tenant.run("delete", "elastictrainingjobs", "huge", "small", "--wait", "--timeout=120s")
+    return Check("a job that waits for more than there is keeps no GPU from others", ())
+
+
+def _leftovers(tenants: _Tenants) -> Check:
+    """B3: a job that has ended keeps no address, no keys and no policies."""
+    short = pace.unpaced(tenants.job("short", 1, 1, epochs=1))
+    tenants.submit(short)
+    tenants.wait("short is complete", lambda: tenants.status("short").get("phase") == "Succeeded")
+    uid = tenants.admin.json("get", "elastictrainingjob", "short")["metadata"]["uid"]
+
+    def left() -> Sequence[str]:
+        return tenants.admin.run("get", _OBJECTS, "-l", f"pliant.dev/job-uid={uid}", "-o", "name").split()
+
+    tenants.wait("nothing is left of it but its pod", lambda: not left())
+    return Check("a job that has ended keeps no Service, Secret or NetworkPolicy", ())
