@@ -9,6 +9,8 @@
 namespace pliant::operator_sim {
 namespace {
 
+// Other namespaces have no jobs: what looks like a job's pod there is not the operator's.
+constexpr const char* kPodsOfJobs = "/api/v1/namespaces/team-a/pods";
 constexpr const char* kJobs = "/apis/pliant.dev/v1alpha1/elastictrainingjobs";
 
 }  // namespace
@@ -54,8 +56,7 @@ void Invariants::OnJob(const Json& job) {
 }
 
 void Invariants::OnPod(const std::string& path, const Json& pod) {
-  // Other namespaces have no jobs: what looks like a job's pod there is not the operator's.
-  if (pod.at("metadata").value("namespace", "") != kNamespace) return;
+  if (!kube::IsIn(kPodsOfJobs, path)) return;
   const auto [name, is_new] = names_.try_emplace(path, UidOf(pod));
   if (name->second != UidOf(pod)) {
     Violated(Format("a second pod has the name {}", path));
@@ -84,7 +85,7 @@ void Invariants::OnPod(const std::string& path, const Json& pod) {
 // A pod that holds a GPU, or may take it at any moment.
 void Invariants::CheckNode(const std::string& node) {
   int held = 0;
-  for (const auto& [path, pod] : server_.All(kPods)) {
+  for (const auto& [path, pod] : server_.All(kPodsOfJobs)) {
     if (IsLearner(*pod) && !HasEnded(*pod) && !IsGated(*pod) && NodeOf(*pod) == node) ++held;
   }
   if (held > gpus_of_(node)) {
@@ -95,7 +96,7 @@ void Invariants::CheckNode(const std::string& node) {
 // Those who leave are no part of the job any more; before that it never has more than it asked for.
 void Invariants::CheckSize(const std::string& job_uid, const JobSeen& job) {
   int gated = 0;
-  for (const auto& [path, pod] : server_.All(kPods)) {
+  for (const auto& [path, pod] : server_.All(kPodsOfJobs)) {
     const bool counts = LabelOf(*pod, controller::kLabelJobUid) == job_uid && IsLearner(*pod) &&
                         !HasEnded(*pod) && IsGated(*pod) &&
                         !pod->at("metadata").contains("deletionTimestamp");

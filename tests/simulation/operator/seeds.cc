@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -52,7 +53,28 @@ struct Mixture {
   double out_of_memory = 0;
   double refuse_pods = 0;
   double lose_images = 0;
+  // Of another tenant, with a job of its own.
+  double forge_pod = 0;
+  double spoil_template = 0;
+  double flood = 0;
 };
+
+// What its owner may have the coordinator of that job do.
+const TrainingOptions kLiars[] = {{.has_no_coordinator = true},
+                                  {.refuses_plans = true},
+                                  {.flaps = true},
+                                  {.ignores_stop_signal = true}};
+constexpr const char* kLiar = "liar";
+
+// Templates that the definition of the resource does not take any more, but may have taken once.
+const char* const kSpoilt[] = {R"({"template": {"spec": {"nodeSelector": {"gpu": true}}}})",
+                               R"({"template": {"spec": {"nodeSelector": null, "containers": [
+        {"name": "learner", "image": "x", "resources": {"limits": {"memory": "64GB"}}}]}}})",
+                               R"({"template": {"spec": {"nodeSelector": null, "containers": [
+        {"name": "learner", "image": "x", "resources": {"requests": {"cpu": "0e400"}}}]}}})",
+                               R"({"priority": "high"})",
+                               R"({"priority": 7000, "template": {"spec": {"nodeSelector": null,
+        "containers": [{"name": "learner", "image": "y"}]}}})"};
 
 class Story {
  public:
@@ -64,6 +86,7 @@ class Story {
       world_.cluster.AddNode(Format("node-{}", i), gpus);
     }
     mix_ = DrawMixture();
+    has_liar_ = Pick(4) == 0;
     world_.faults = {.cut = mix_.api,
                      .cut_done = mix_.api,
                      .throttle = mix_.api,
@@ -87,6 +110,10 @@ class Story {
   void Live() {
     if (world_.faulty()) return Complain("something was broken");
     world_.Mend();
+    world_.Delete(kLiar);
+    for (const auto& [path, pod] : world_.server.All("/api/v1/namespaces/evil/pods")) {
+      world_.server.Remove(path);
+    }
     for (auto& [job, end] : wanted_) {
       if (end == End::kSuspended && Pick(2) == 0) {
         world_.Edit(job, {{"suspend", false}});
@@ -154,7 +181,10 @@ class Story {
             .delete_job = maybe(0.05),
             .out_of_memory = maybe(0.1),
             .refuse_pods = maybe(0.05),
-            .lose_images = maybe(0.03)};
+            .lose_images = maybe(0.03),
+            .forge_pod = maybe(0.2),
+            .spoil_template = maybe(0.2),
+            .flood = maybe(0.1)};
   }
 
   void SubmitOne() { Submit(Format("job-{}", wanted_.size())); }
@@ -222,6 +252,55 @@ class Story {
     PodFaults(now);
     NodeFaults(now);
     UserDeeds(now);
+    TenantDeeds(now);
+  }
+
+  template <typename Now>
+  void TenantDeeds(const Now& now) {
+    if (now(mix_.forge_pod)) ForgePod();
+    if (!has_liar_) return;
+    const std::string path =
+        Format("/apis/pliant.dev/v1alpha1/namespaces/team-a/elastictrainingjobs/{}", kLiar);
+    if (world_.server.Find(path) == nullptr) {
+      world_.Submit(kLiar, kLiars[Pick(static_cast<int>(std::size(kLiars)))],
+                    {{"elastic", {{"minLearners", 1}, {"maxLearners", 1 + Pick(4)}}}});
+    }
+    if (now(mix_.spoil_template)) {
+      world_.server.Change(path, [&](Json& job) {
+        job["spec"].merge_patch(Json::parse(kSpoilt[Pick(static_cast<int>(std::size(kSpoilt)))]));
+        job["metadata"]["generation"] = job["metadata"].value("generation", 1) + 1;
+      });
+    }
+    if (now(mix_.flood)) {
+      for (int i = 0; i < 50; ++i) world_.Edit(kLiar, {{"suspend", Pick(2) == 0}});
+    }
+  }
+
+  // A copy of another tenant's pod in a namespace of its own, that says what it likes.
+  void ForgePod() {
+    const auto pods = world_.PodsOf("", Pick(3) == 0 ? "coordinator" : "learner");
+    if (pods.empty()) return;
+    Json pod = *world_.server.Find(One(pods));
+    pod["metadata"]["namespace"] = "evil";
+    pod["metadata"].erase("uid");
+    pod["metadata"].erase("deletionTimestamp");
+    pod["spec"].erase("schedulingGates");
+    for (Json& container : pod["spec"]["containers"]) container.erase("resources");
+    const Json state =
+        Pick(3) == 0
+            ? Json{{"running", Json::object()}}
+            : Json{{"terminated",
+                    {{"exitCode", Pick(3)},
+                     {"message", R"({"reason":"Completed","parametersSha256":"deadbeef"})"}}}};
+    pod["status"] = {
+        {"phase", Pick(2) == 0   ? "Succeeded"
+                  : Pick(2) == 0 ? "Failed"
+                                 : "Running"},
+        {"podIP", "10.9.9.9"},
+        {"containerStatuses",
+         Json::array({{{"name", pod["spec"]["containers"][0]["name"]}, {"state", state}}})}};
+    world_.server.Put(
+        Format("/api/v1/namespaces/evil/pods/{}", pod["metadata"]["name"].get<std::string>()), pod);
   }
 
   template <typename Now>
@@ -349,6 +428,7 @@ class Story {
   World world_;
   Mixture mix_;
   int gpus_ = 0;
+  bool has_liar_ = false;
   std::map<std::string, End> wanted_;
 };
 

@@ -137,7 +137,7 @@ std::vector<std::string> World::Jobs() const {
 
 std::vector<std::string> World::PodsOf(const std::string& job, std::string_view role) const {
   std::vector<std::string> paths;
-  for (const auto& [path, pod] : server.All(kPods)) {
+  for (const auto& [path, pod] : server.All(Format("/api/v1/namespaces/{}/pods", kNamespace))) {
     if (HasEnded(*pod) || LabelOf(*pod, controller::kLabelRole) != role) continue;
     if (job.empty() || LabelOf(*pod, controller::kLabelJob) == job) paths.push_back(path);
   }
