@@ -374,9 +374,11 @@ Outcome ReconcileJob(const JobView& view, const std::optional<JobPlan>& plan,
   }
 
   ReportProgress(view, outcome.status);
-  const FailureVerdict failures = JudgeFailures(
-      view.job->spec.failure_policy, view.job->status.failures, CommittedStep(view), view.learners);
+  const FailureVerdict failures =
+      JudgeFailures(view.job->spec.failure_policy, view.job->status.failures,
+                    view.memory.lowest_step, CommittedStep(view), view.learners);
   outcome.status.failures = failures.failures;
+  outcome.memory.lowest_step = failures.lowest_step;
   outcome.status.restarts += failures.newly_failed;
   if (const auto completion = FindCompletion(view)) {
     Succeed(view, *completion, now, outcome);
