@@ -2,8 +2,12 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+
+#include "base/format.h"
 
 namespace pliant {
 namespace {
@@ -14,6 +18,25 @@ const CLI::Validator kJsonList(
       return list.is_array() ? std::string() : "\"" + text + "\" is no JSON list";
     },
     "JSON list");
+
+void AddSeconds(CLI::App& app, const std::string& name, std::chrono::seconds& value, int least,
+                int most, const std::string& help) {
+  app.add_option_function<int>(
+         name, [&value](int seconds) { value = std::chrono::seconds(seconds); },
+         Format("{}; by default {}", help, value.count()))
+      ->check(CLI::Range(least, most));
+}
+
+// Bounds as the definition of the resource has them.
+void AddJobSettings(CLI::App& app, api::JobSettings& jobs) {
+  AddSeconds(app, "--job-start-timeout-seconds", jobs.start_timeout, 10, 86400,
+             "startTimeoutSeconds of jobs that do not say");
+  app.add_option_function<std::int64_t>(
+         "--job-ttl-seconds-after-finished",
+         [&jobs](std::int64_t seconds) { jobs.ttl_after_finished = std::chrono::seconds(seconds); },
+         "ttlSecondsAfterFinished of jobs that do not say; by default they stay")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{315'360'000}));
+}
 
 }  // namespace
 
@@ -57,6 +80,7 @@ OperatorOptions ParseOptionsOrExit(int argc, char** argv) {
   app.add_option("--log-level", level)->check(CLI::IsMember({"debug", "info", "warning", "error"}));
   app.add_option("--learner-priority-class", options.learner_priority_class,
                  "PriorityClass of learners and coordinators; by default what a template says");
+  AddJobSettings(app, options.jobs);
   app.add_flag("--job-network-policies", options.job_network_policies,
                "Let a job's pods talk to each other and to the operator, and to whom the next two "
                "name");

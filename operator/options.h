@@ -6,6 +6,7 @@
 
 #include "base/listen_address.h"
 #include "base/log.h"
+#include "operator/api/elastic_training_job.h"
 
 namespace pliant {
 
@@ -21,6 +22,7 @@ struct OperatorOptions {
   std::string metrics_tls_dir;  // "": a certificate that is made at start
   std::uint16_t debug_port = 6060;
   std::string learner_priority_class;
+  api::JobSettings jobs;
   bool job_network_policies = false;
   std::string job_metrics_from = "[]";  // JSON, a list
   std::string job_learner_egress;       // JSON, a list; or ""

@@ -69,7 +69,7 @@ Reproducibility ReadReproducibility(Fields& fields) {
   return Reproducibility::kBitwise;
 }
 
-void ReadSpec(Fields& fields, JobSpec& spec) {
+void ReadSpec(Fields& fields, const JobSettings& settings, JobSpec& spec) {
   spec.queue = fields.String("queue", "default", 63);
   spec.priority = fields.Int("priority", 5000, 1, 10000);
   spec.suspend = fields.Bool("suspend");
@@ -84,10 +84,13 @@ void ReadSpec(Fields& fields, JobSpec& spec) {
     spec.failure_policy.max_failures = f.Int("maxFailures", 10, 0, 1000);
     spec.failure_policy.permanent_exit_codes = f.Ints("permanentExitCodes", 1, 255, 32);
   });
-  spec.start_timeout = std::chrono::seconds(fields.Int("startTimeoutSeconds", 120, 10, 86400));
+  const auto start_timeout = fields.OptionalInt("startTimeoutSeconds", 10, 86400);
+  spec.start_timeout =
+      start_timeout ? std::chrono::seconds(*start_timeout) : settings.start_timeout;
   spec.step_timeout = std::chrono::seconds(fields.Int("stepTimeoutSeconds", 1800, 10, 86400));
   spec.active_deadline = OptionalSeconds(fields, "activeDeadlineSeconds", 1);
   spec.ttl_after_finished = OptionalSeconds(fields, "ttlSecondsAfterFinished", 0);
+  if (!spec.ttl_after_finished) spec.ttl_after_finished = settings.ttl_after_finished;
   std::string text = fields.Raw("template", kTemplateBytesMax);
   if (const nlohmann::json* pod_template = fields.Find("template"); !text.empty()) {
     spec.learner_template = ReadLearnerTemplate(
@@ -95,14 +98,14 @@ void ReadSpec(Fields& fields, JobSpec& spec) {
   }
 }
 
-Result<ElasticTrainingJob> DecodeJob(const nlohmann::json& object) {
+Result<ElasticTrainingJob> DecodeJob(const nlohmann::json& object, const JobSettings& settings) {
   ElasticTrainingJob job;
   ASSIGN_OR_RETURN(job.meta, DecodeMeta(object, "pliant.dev/"));
   Fields root(object);
   root.Object("status", [&](Fields& fields) { ReadStatus(fields, job.status); });
   if (root.error()) return std::unexpected(*root.error());
   if (!root.Has("spec")) root.Wrong("spec", "missing");
-  root.Object("spec", [&](Fields& fields) { ReadSpec(fields, job.spec); });
+  root.Object("spec", [&](Fields& fields) { ReadSpec(fields, settings, job.spec); });
   if (root.error()) job.unreadable = CutAtCharacter(root.error()->message, kProblemBytesMax);
   return job;
 }

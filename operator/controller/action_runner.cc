@@ -211,7 +211,7 @@ kube::KubeStatus ActionRunner::WriteStatus(const Batch& batch, BatchResult& resu
   ASSIGN_OR_RETURN(const json written,
                    client_.Patch(kJobs, KeyOf(batch, batch.job.meta.name), kube::PatchType::kMerge,
                                  patch, {.subresource = "status"}));
-  ASSIGN_OR_RETURN(result.job, api::DecodeJob(written));
+  ASSIGN_OR_RETURN(result.job, api::DecodeJob(written, defaults_.jobs));
   return {};
 }
 

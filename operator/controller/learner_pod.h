@@ -19,6 +19,7 @@ struct PodDefaults {
   std::vector<std::string> coordinator_pull_secrets;
   std::optional<JobNetwork> network;  // none: no network policies are made
   bool scrape_annotations = false;    // prometheus.io/scrape, port and path
+  api::JobSettings jobs;              // by which the server's answers read as jobs
 };
 
 // The pod of learner `number`: the job's template, overlaid with what a learner needs
