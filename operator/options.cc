@@ -36,6 +36,12 @@ void AddJobSettings(CLI::App& app, api::JobSettings& jobs) {
          [&jobs](std::int64_t seconds) { jobs.ttl_after_finished = std::chrono::seconds(seconds); },
          "ttlSecondsAfterFinished of jobs that do not say; by default they stay")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{315'360'000}));
+  AddSeconds(app, "--job-min-runtime-seconds-max", jobs.resize_most.min_runtime, 0, 86400,
+             "More of a job's resize.minRuntimeSeconds does not count");
+  AddSeconds(app, "--job-cooldown-seconds-max", jobs.resize_most.cooldown, 0, 3600,
+             "More of a job's resize.cooldownSeconds does not count");
+  AddSeconds(app, "--job-grace-period-seconds-max", jobs.resize_most.grace_period, 1, 3585,
+             "More of a job's resize.gracePeriodSeconds does not count");
 }
 
 }  // namespace

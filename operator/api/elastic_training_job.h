@@ -74,6 +74,8 @@ struct JobSpec {
   std::optional<std::chrono::seconds> active_deadline;     // since it last left the queue
   std::optional<std::chrono::seconds> ttl_after_finished;  // then it is deleted
   LearnerTemplate learner_template;
+  // What of `resize` the job asked more of than is allowed, a sentence for its owner; "": nothing.
+  std::string limited;
 
   bool operator==(const JobSpec&) const = default;
 };
@@ -82,6 +84,10 @@ struct JobSpec {
 struct JobSettings {
   std::chrono::seconds start_timeout{300};  // of a job that does not say
   std::optional<std::chrono::seconds> ttl_after_finished;
+  // Nobody keeps GPUs from others for longer than an hour by any one of these.
+  ResizeSpec resize_most{.grace_period = std::chrono::seconds(3585),
+                         .min_runtime = std::chrono::hours(1),
+                         .cooldown = std::chrono::hours(1)};
 
   bool operator==(const JobSettings&) const = default;
 };
@@ -198,7 +204,7 @@ struct ElasticTrainingJob {
 
 // kInvalid if its metadata or its status is not understood. A status that was written by a newer
 // version reads as far as it is understood. The spec reads as it holds under `settings`, whatever
-// the object says.
+// the object says: so nobody acts on more than is allowed.
 Result<ElasticTrainingJob> DecodeJob(const nlohmann::json& object, const JobSettings& settings);
 
 // The status as JSON for a merge patch: fields without a value are null, which removes them.
