@@ -197,6 +197,7 @@ int Run(OperatorOptions options) {
                 .priority_class = options.learner_priority_class,
                 .coordinator_image = options.coordinator_image,
                 .coordinator_pull_secrets = options.coordinator_pull_secrets,
+                .coordinator_template = options.coordinator_template,
                 .network = NetworkOf(options),
                 .scrape_annotations = options.scrape_annotations,
                 .jobs = options.jobs},

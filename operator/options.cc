@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
+#include "operator/controller/coordinator_template.h"
 
 namespace pliant {
 namespace {
@@ -18,6 +19,13 @@ const CLI::Validator kJsonList(
       return list.is_array() ? std::string() : "\"" + text + "\" is no JSON list";
     },
     "JSON list");
+
+const CLI::Validator kCoordinatorTemplate(
+    [](const std::string& text) {
+      const Status checked = controller::CheckCoordinatorTemplate(text);
+      return checked ? std::string() : checked.error().message;
+    },
+    "JSON");
 
 void AddSeconds(CLI::App& app, const std::string& name, std::chrono::seconds& value, int least,
                 int most, const std::string& help) {
@@ -67,6 +75,9 @@ OperatorOptions ParseOptionsOrExit(int argc, char** argv) {
   app.add_option("--coordinator-pull-secret", options.coordinator_pull_secrets,
                  "Secret in a job's namespace with which its coordinator's image is pulled; may be "
                  "repeated");
+  app.add_option("--coordinator-pod-template", options.coordinator_template,
+                 "What is added to coordinators' pods: a part of a PodTemplateSpec, as JSON")
+      ->check(kCoordinatorTemplate);
   app.add_option("--watch-namespace", options.watch_namespaces,
                  "Namespace whose jobs are looked after; may be repeated. By default those of all. "
                  "GPUs that pods elsewhere hold are not seen then");

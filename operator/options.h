@@ -15,6 +15,7 @@ struct OperatorOptions {
   std::string identity;  // of its pod
   std::string coordinator_image;
   std::vector<std::string> coordinator_pull_secrets;
+  std::string coordinator_template;           // JSON, a part of a PodTemplateSpec; ""
   std::vector<std::string> watch_namespaces;  // empty: all
   ListenAddress probe_address;
   ListenAddress metrics_address;

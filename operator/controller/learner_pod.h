@@ -17,6 +17,7 @@ struct PodDefaults {
   std::string priority_class;  // of learners and coordinators; "": what the template says, or none
   std::string coordinator_image;  // of this version
   std::vector<std::string> coordinator_pull_secrets;
+  std::string coordinator_template;   // JSON, checked (coordinator_template.h); ""
   std::optional<JobNetwork> network;  // none: no network policies are made
   bool scrape_annotations = false;    // prometheus.io/scrape, port and path
   api::JobSettings jobs;              // by which the server's answers read as jobs
