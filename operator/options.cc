@@ -96,7 +96,9 @@ OperatorOptions ParseOptionsOrExit(int argc, char** argv) {
   app.add_option("--log-format", format)->check(CLI::IsMember({"text", "json"}));
   app.add_option("--log-level", level)->check(CLI::IsMember({"debug", "info", "warning", "error"}));
   app.add_option("--learner-priority-class", options.learner_priority_class,
-                 "PriorityClass of learners and coordinators; by default what a template says");
+                 "PriorityClass of learners; by default what a template says");
+  app.add_option("--coordinator-priority-class", options.coordinator_priority_class,
+                 "PriorityClass of coordinators; by default that of learners");
   AddJobSettings(app, options.jobs);
   app.add_flag("--job-network-policies", options.job_network_policies,
                "Let a job's pods talk to each other and to the operator, and to whom the next two "

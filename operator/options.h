@@ -23,6 +23,7 @@ struct OperatorOptions {
   std::string metrics_tls_dir;  // "": a certificate that is made at start
   std::uint16_t debug_port = 6060;
   std::string learner_priority_class;
+  std::string coordinator_priority_class;
   api::JobSettings jobs;
   bool job_network_policies = false;
   std::string job_metrics_from = "[]";  // JSON, a list

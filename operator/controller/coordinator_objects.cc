@@ -171,7 +171,10 @@ json CoordinatorPod(const api::ElasticTrainingJob& job, std::int64_t term, const
           {{"secretName", CoordinatorSecretName(job.meta, term)}, {"defaultMode", 0444}}}},
         {{"name", "state"}, {"emptyDir", json::object()}}}},
   };
-  if (!defaults.priority_class.empty()) spec["priorityClassName"] = defaults.priority_class;
+  const std::string& priority = defaults.coordinator_priority_class.empty()
+                                    ? defaults.priority_class
+                                    : defaults.coordinator_priority_class;
+  if (!priority.empty()) spec["priorityClassName"] = priority;
   for (const std::string& secret : defaults.coordinator_pull_secrets) {
     spec["imagePullSecrets"].push_back({{"name", secret}});
   }

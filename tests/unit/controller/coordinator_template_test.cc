@@ -87,6 +87,16 @@ TEST(CoordinatorTemplate, IsMergedIntoThePod) {
   EXPECT_EQ(pod, expected) << json::diff(expected, pod);
 }
 
+TEST(CoordinatorTemplate, WhoSetsThePriorityClass) {
+  const auto of = [](const json& pod) { return pod.at("spec").value("priorityClassName", ""); };
+  const std::string theirs = R"({"spec": {"priorityClassName": "theirs"}})";
+  EXPECT_EQ(of(PodOf("")), "");
+  EXPECT_EQ(of(PodOf("", {.priority_class = "learners"})), "learners");
+  const PodDefaults both{.priority_class = "learners", .coordinator_priority_class = "ours"};
+  EXPECT_EQ(of(PodOf("", both)), "ours");
+  EXPECT_EQ(of(PodOf(theirs, both)), "theirs");
+}
+
 TEST(CoordinatorTemplate, WhatIsTheOperatorsIsRefusedAndNamed) {
   const struct {
     const char* text;
