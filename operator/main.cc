@@ -149,7 +149,9 @@ int Run(OperatorOptions options) {
        .on_request = on_request});
 
   kube::EventRecorder recorder(client, {.instance = options.identity});
-  kube::Informer<api::ElasticTrainingJob> jobs(loop, api::DecodeJob);
+  kube::Informer<api::ElasticTrainingJob> jobs(
+      loop,
+      [settings = options.jobs](const nlohmann::json& o) { return api::DecodeJob(o, settings); });
   kube::Informer<api::Pod> pods(loop, [resource = options.gpu_resource](const nlohmann::json& o) {
     return api::DecodePod(o, resource);
   });
@@ -193,10 +195,13 @@ int Run(OperatorOptions options) {
       {.ns = options.ns,
        .pods = {.gpu_resource = options.gpu_resource,
                 .priority_class = options.learner_priority_class,
+                .coordinator_priority_class = options.coordinator_priority_class,
                 .coordinator_image = options.coordinator_image,
                 .coordinator_pull_secrets = options.coordinator_pull_secrets,
+                .coordinator_template = options.coordinator_template,
                 .network = NetworkOf(options),
-                .scrape_annotations = options.scrape_annotations},
+                .scrape_annotations = options.scrape_annotations,
+                .jobs = options.jobs},
        .planning = {.lifecycle = {.coordinator_image = options.coordinator_image},
                     .pod_making_calls = pod_making_calls,
                     .now = Now,

@@ -2,8 +2,13 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+
+#include "base/format.h"
+#include "operator/controller/coordinator_template.h"
 
 namespace pliant {
 namespace {
@@ -14,6 +19,38 @@ const CLI::Validator kJsonList(
       return list.is_array() ? std::string() : "\"" + text + "\" is no JSON list";
     },
     "JSON list");
+
+const CLI::Validator kCoordinatorTemplate(
+    [](const std::string& text) {
+      const Status checked = controller::CheckCoordinatorTemplate(text);
+      return checked ? std::string() : checked.error().message;
+    },
+    "JSON");
+
+void AddSeconds(CLI::App& app, const std::string& name, std::chrono::seconds& value, int least,
+                int most, const std::string& help) {
+  app.add_option_function<int>(
+         name, [&value](int seconds) { value = std::chrono::seconds(seconds); },
+         Format("{}; by default {}", help, value.count()))
+      ->check(CLI::Range(least, most));
+}
+
+// Bounds as the definition of the resource has them.
+void AddJobSettings(CLI::App& app, api::JobSettings& jobs) {
+  AddSeconds(app, "--job-start-timeout-seconds", jobs.start_timeout, 10, 86400,
+             "startTimeoutSeconds of jobs that do not say");
+  app.add_option_function<std::int64_t>(
+         "--job-ttl-seconds-after-finished",
+         [&jobs](std::int64_t seconds) { jobs.ttl_after_finished = std::chrono::seconds(seconds); },
+         "ttlSecondsAfterFinished of jobs that do not say; by default they stay")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{315'360'000}));
+  AddSeconds(app, "--job-min-runtime-seconds-max", jobs.resize_most.min_runtime, 0, 86400,
+             "More of a job's resize.minRuntimeSeconds does not count");
+  AddSeconds(app, "--job-cooldown-seconds-max", jobs.resize_most.cooldown, 0, 3600,
+             "More of a job's resize.cooldownSeconds does not count");
+  AddSeconds(app, "--job-grace-period-seconds-max", jobs.resize_most.grace_period, 1, 3585,
+             "More of a job's resize.gracePeriodSeconds does not count");
+}
 
 }  // namespace
 
@@ -38,6 +75,9 @@ OperatorOptions ParseOptionsOrExit(int argc, char** argv) {
   app.add_option("--coordinator-pull-secret", options.coordinator_pull_secrets,
                  "Secret in a job's namespace with which its coordinator's image is pulled; may be "
                  "repeated");
+  app.add_option("--coordinator-pod-template", options.coordinator_template,
+                 "What is added to coordinators' pods: a part of a PodTemplateSpec, as JSON")
+      ->check(kCoordinatorTemplate);
   app.add_option("--watch-namespace", options.watch_namespaces,
                  "Namespace whose jobs are looked after; may be repeated. By default those of all. "
                  "GPUs that pods elsewhere hold are not seen then");
@@ -56,7 +96,10 @@ OperatorOptions ParseOptionsOrExit(int argc, char** argv) {
   app.add_option("--log-format", format)->check(CLI::IsMember({"text", "json"}));
   app.add_option("--log-level", level)->check(CLI::IsMember({"debug", "info", "warning", "error"}));
   app.add_option("--learner-priority-class", options.learner_priority_class,
-                 "PriorityClass of learners and coordinators; by default what a template says");
+                 "PriorityClass of learners; by default what a template says");
+  app.add_option("--coordinator-priority-class", options.coordinator_priority_class,
+                 "PriorityClass of coordinators; by default that of learners");
+  AddJobSettings(app, options.jobs);
   app.add_flag("--job-network-policies", options.job_network_policies,
                "Let a job's pods talk to each other and to the operator, and to whom the next two "
                "name");

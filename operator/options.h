@@ -6,6 +6,7 @@
 
 #include "base/listen_address.h"
 #include "base/log.h"
+#include "operator/api/elastic_training_job.h"
 
 namespace pliant {
 
@@ -14,6 +15,7 @@ struct OperatorOptions {
   std::string identity;  // of its pod
   std::string coordinator_image;
   std::vector<std::string> coordinator_pull_secrets;
+  std::string coordinator_template;           // JSON, a part of a PodTemplateSpec; ""
   std::vector<std::string> watch_namespaces;  // empty: all
   ListenAddress probe_address;
   ListenAddress metrics_address;
@@ -21,6 +23,8 @@ struct OperatorOptions {
   std::string metrics_tls_dir;  // "": a certificate that is made at start
   std::uint16_t debug_port = 6060;
   std::string learner_priority_class;
+  std::string coordinator_priority_class;
+  api::JobSettings jobs;
   bool job_network_policies = false;
   std::string job_metrics_from = "[]";  // JSON, a list
   std::string job_learner_egress;       // JSON, a list; or ""

@@ -69,13 +69,27 @@ struct JobSpec {
   CheckpointSpec checkpoint;
   ResizeSpec resize;
   FailurePolicy failure_policy;
-  std::chrono::seconds start_timeout{120};                 // then a grant is withdrawn
+  std::chrono::seconds start_timeout{300};                 // then a grant is withdrawn
   std::chrono::seconds step_timeout{1800};                 // then a program hangs
   std::optional<std::chrono::seconds> active_deadline;     // since it last left the queue
   std::optional<std::chrono::seconds> ttl_after_finished;  // then it is deleted
   LearnerTemplate learner_template;
+  // What of `resize` the job asked more of than is allowed, a sentence for its owner; "": nothing.
+  std::string limited;
 
   bool operator==(const JobSpec&) const = default;
+};
+
+// What the cluster's administrator says for all jobs.
+struct JobSettings {
+  std::chrono::seconds start_timeout{300};  // of a job that does not say
+  std::optional<std::chrono::seconds> ttl_after_finished;
+  // Nobody keeps GPUs from others for longer than an hour by any one of these.
+  ResizeSpec resize_most{.grace_period = std::chrono::seconds(3585),
+                         .min_runtime = std::chrono::hours(1),
+                         .cooldown = std::chrono::hours(1)};
+
+  bool operator==(const JobSettings&) const = default;
 };
 
 enum class JobPhase {
@@ -189,8 +203,9 @@ struct ElasticTrainingJob {
 };
 
 // kInvalid if its metadata or its status is not understood. A status that was written by a newer
-// version reads as far as it is understood.
-Result<ElasticTrainingJob> DecodeJob(const nlohmann::json& object);
+// version reads as far as it is understood. The spec reads as it holds under `settings`, whatever
+// the object says: so nobody acts on more than is allowed.
+Result<ElasticTrainingJob> DecodeJob(const nlohmann::json& object, const JobSettings& settings);
 
 // The status as JSON for a merge patch: fields without a value are null, which removes them.
 nlohmann::json EncodeStatus(const JobStatus& status);

@@ -6,7 +6,7 @@
 // The two halves of DecodeJob.
 namespace pliant::api {
 
-void ReadSpec(Fields& fields, JobSpec& spec);
+void ReadSpec(Fields& fields, const JobSettings& settings, JobSpec& spec);
 void ReadStatus(Fields& fields, JobStatus& status);
 Reproducibility ReadReproducibility(Fields& fields);
 

@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/format.h"
 #include "base/utf8.h"
 #include "operator/api/job_codec.h"
 
@@ -53,6 +54,22 @@ void ReadResize(Fields& fields, ResizeSpec& resize) {
   resize.cooldown = std::chrono::seconds(fields.Int("cooldownSeconds", 30, 0, 3600));
 }
 
+// A job that asks for more stays valid: it may be older than the limit. What was cut, a sentence.
+std::string Limit(const ResizeSpec& most, ResizeSpec& resize) {
+  std::string cut;
+  const auto limit = [&cut](const char* name, std::chrono::seconds allowed,
+                            std::chrono::seconds& value) {
+    if (value <= allowed) return;
+    cut += Format("{}resize.{} counts as {}, not as {}", cut.empty() ? "" : "; ", name,
+                  allowed.count(), value.count());
+    value = allowed;
+  };
+  limit("gracePeriodSeconds", most.grace_period, resize.grace_period);
+  limit("minRuntimeSeconds", most.min_runtime, resize.min_runtime);
+  limit("cooldownSeconds", most.cooldown, resize.cooldown);
+  return cut.empty() ? cut : cut + ": more is not allowed in this cluster";
+}
+
 std::optional<std::chrono::seconds> OptionalSeconds(Fields& fields, const char* name,
                                                     std::int64_t least) {
   const auto value = fields.OptionalInt(name, least, kSecondsMax);
@@ -69,7 +86,7 @@ Reproducibility ReadReproducibility(Fields& fields) {
   return Reproducibility::kBitwise;
 }
 
-void ReadSpec(Fields& fields, JobSpec& spec) {
+void ReadSpec(Fields& fields, const JobSettings& settings, JobSpec& spec) {
   spec.queue = fields.String("queue", "default", 63);
   spec.priority = fields.Int("priority", 5000, 1, 10000);
   spec.suspend = fields.Bool("suspend");
@@ -80,14 +97,18 @@ void ReadSpec(Fields& fields, JobSpec& spec) {
   fields.Object("training", [&](Fields& f) { ReadTraining(f, spec.training); });
   fields.Object("checkpoint", [&](Fields& f) { ReadCheckpoint(f, spec.checkpoint); });
   fields.Object("resize", [&](Fields& f) { ReadResize(f, spec.resize); });
+  spec.limited = Limit(settings.resize_most, spec.resize);
   fields.Object("failurePolicy", [&](Fields& f) {
     spec.failure_policy.max_failures = f.Int("maxFailures", 10, 0, 1000);
     spec.failure_policy.permanent_exit_codes = f.Ints("permanentExitCodes", 1, 255, 32);
   });
-  spec.start_timeout = std::chrono::seconds(fields.Int("startTimeoutSeconds", 120, 10, 86400));
+  const auto start_timeout = fields.OptionalInt("startTimeoutSeconds", 10, 86400);
+  spec.start_timeout =
+      start_timeout ? std::chrono::seconds(*start_timeout) : settings.start_timeout;
   spec.step_timeout = std::chrono::seconds(fields.Int("stepTimeoutSeconds", 1800, 10, 86400));
   spec.active_deadline = OptionalSeconds(fields, "activeDeadlineSeconds", 1);
   spec.ttl_after_finished = OptionalSeconds(fields, "ttlSecondsAfterFinished", 0);
+  if (!spec.ttl_after_finished) spec.ttl_after_finished = settings.ttl_after_finished;
   std::string text = fields.Raw("template", kTemplateBytesMax);
   if (const nlohmann::json* pod_template = fields.Find("template"); !text.empty()) {
     spec.learner_template = ReadLearnerTemplate(
@@ -95,14 +116,14 @@ void ReadSpec(Fields& fields, JobSpec& spec) {
   }
 }
 
-Result<ElasticTrainingJob> DecodeJob(const nlohmann::json& object) {
+Result<ElasticTrainingJob> DecodeJob(const nlohmann::json& object, const JobSettings& settings) {
   ElasticTrainingJob job;
   ASSIGN_OR_RETURN(job.meta, DecodeMeta(object, "pliant.dev/"));
   Fields root(object);
   root.Object("status", [&](Fields& fields) { ReadStatus(fields, job.status); });
   if (root.error()) return std::unexpected(*root.error());
   if (!root.Has("spec")) root.Wrong("spec", "missing");
-  root.Object("spec", [&](Fields& fields) { ReadSpec(fields, job.spec); });
+  root.Object("spec", [&](Fields& fields) { ReadSpec(fields, settings, job.spec); });
   if (root.error()) job.unreadable = CutAtCharacter(root.error()->message, kProblemBytesMax);
   return job;
 }

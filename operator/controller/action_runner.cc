@@ -211,7 +211,7 @@ kube::KubeStatus ActionRunner::WriteStatus(const Batch& batch, BatchResult& resu
   ASSIGN_OR_RETURN(const json written,
                    client_.Patch(kJobs, KeyOf(batch, batch.job.meta.name), kube::PatchType::kMerge,
                                  patch, {.subresource = "status"}));
-  ASSIGN_OR_RETURN(result.job, api::DecodeJob(written));
+  ASSIGN_OR_RETURN(result.job, api::DecodeJob(written, defaults_.jobs));
   return {};
 }
 
@@ -234,7 +234,7 @@ void ActionRunner::LookAtAdmitted(const json& pod, const api::ElasticTrainingJob
 kube::KubeResult<api::ElasticTrainingJob> ActionRunner::FetchTemplate(const Batch& batch) const {
   const auto found = client_.Get(kJobs, KeyOf(batch, batch.job.meta.name));
   if (!found) return std::unexpected(InContext("fetch the template of the job", found.error()));
-  ASSIGN_OR_RETURN(api::ElasticTrainingJob fetched, api::DecodeJob(*found));
+  ASSIGN_OR_RETURN(api::ElasticTrainingJob fetched, api::DecodeJob(*found, defaults_.jobs));
   if (fetched.spec.learner_template.hash != batch.job.spec.learner_template.hash) {
     return std::unexpected(kube::KubeError(ErrorCode::kConflict, "the job's template has changed"));
   }

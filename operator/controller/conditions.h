@@ -10,6 +10,7 @@ namespace pliant::controller {
 // Conditions of a job, and what their reasons may be.
 inline constexpr std::string_view kConditionReadable = "Readable";        // once it was not
 inline constexpr std::string_view kConditionQuarantined = "Quarantined";  // once it was
+inline constexpr std::string_view kConditionLimited = "Limited";          // once it was
 inline constexpr std::string_view kConditionAdmitted = "Admitted";
 inline constexpr std::string_view kConditionRunning = "Running";
 inline constexpr std::string_view kConditionProgressing = "Progressing";

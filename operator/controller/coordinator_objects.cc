@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "operator/controller/coordinator_template.h"
 #include "operator/controller/names.h"
 
 namespace pliant::controller {
@@ -13,7 +14,6 @@ using nlohmann::json;
 
 constexpr std::string_view kTlsPath = "/etc/pliant/tls";
 constexpr std::string_view kStatePath = "/var/lib/pliant";
-constexpr int kUser = 65532;  // nobody's: the image's files need no owner
 
 json Metadata(const api::ObjectMeta& job, const std::string& name, std::string_view role,
               json owner) {
@@ -159,28 +159,31 @@ json CoordinatorPod(const api::ElasticTrainingJob& job, std::int64_t term, const
       {"automountServiceAccountToken", false},
       {"enableServiceLinks", false},
       {"terminationGracePeriodSeconds", 10},
+      // The image has a user, and clusters that give each namespace users of its own refuse others.
       {"securityContext",
-       {{"runAsNonRoot", true},
-        {"runAsUser", kUser},
-        {"runAsGroup", kUser},
-        {"fsGroup", kUser},
-        {"seccompProfile", {{"type", "RuntimeDefault"}}}}},
+       {{"runAsNonRoot", true}, {"seccompProfile", {{"type", "RuntimeDefault"}}}}},
       {"tolerations", Tolerations()},
       {"containers", json::array({std::move(container)})},
+      // Whoever that user is reads the files, which are root's. Nobody else is in this pod.
       {"volumes",
        {{{"name", "tls"},
          {"secret",
-          {{"secretName", CoordinatorSecretName(job.meta, term)}, {"defaultMode", 0440}}}},
+          {{"secretName", CoordinatorSecretName(job.meta, term)}, {"defaultMode", 0444}}}},
         {{"name", "state"}, {"emptyDir", json::object()}}}},
   };
-  if (!defaults.priority_class.empty()) spec["priorityClassName"] = defaults.priority_class;
+  const std::string& priority = defaults.coordinator_priority_class.empty()
+                                    ? defaults.priority_class
+                                    : defaults.coordinator_priority_class;
+  if (!priority.empty()) spec["priorityClassName"] = priority;
   for (const std::string& secret : defaults.coordinator_pull_secrets) {
     spec["imagePullSecrets"].push_back({{"name", secret}});
   }
-  return {{"apiVersion", "v1"},
-          {"kind", "Pod"},
-          {"metadata", std::move(metadata)},
-          {"spec", std::move(spec)}};
+  json pod = {{"apiVersion", "v1"},
+              {"kind", "Pod"},
+              {"metadata", std::move(metadata)},
+              {"spec", std::move(spec)}};
+  AddCoordinatorTemplate(defaults.coordinator_template, pod);
+  return pod;
 }
 
 }  // namespace pliant::controller

@@ -32,11 +32,15 @@ void CollectAllBut(std::size_t kept, const std::vector<const api::Pod*>& pods,
 }  // namespace
 
 FailureVerdict JudgeFailures(const api::FailurePolicy& policy, const api::FailureCount& before,
+                             const std::optional<std::int64_t>& lowest_step,
                              std::int64_t committed_step, const std::vector<api::Pod>& learners) {
-  FailureVerdict verdict{.failures = before};
+  FailureVerdict verdict{
+      .failures = before,
+      .lowest_step = std::min(lowest_step.value_or(committed_step), committed_step)};
   verdict.failures.counted.clear();
   if (committed_step > before.step) verdict.failures.count = 0;
   if (verdict.failures.count == 0) verdict.failures.step = 0;
+  const bool elsewhere = verdict.lowest_step < committed_step && committed_step < before.step;
 
   for (const api::Pod& pod : learners) {
     const auto number = LearnerNumber(pod);
@@ -44,9 +48,11 @@ FailureVerdict JudgeFailures(const api::FailurePolicy& policy, const api::Failur
     if (!number || !ending || !Counts(ending->end)) continue;
     verdict.failures.counted.push_back(*number);
     if (std::ranges::contains(before.counted, *number)) continue;
+    if (verdict.newly_failed == 0 && elsewhere) verdict.failures.count = 0;
     ++verdict.newly_failed;
     ++verdict.failures.count;
     verdict.failures.step = committed_step;
+    verdict.lowest_step = committed_step;
     verdict.newest = Describe(pod, *ending);
     if (ending->exit_code &&
         std::ranges::contains(policy.permanent_exit_codes, *ending->exit_code)) {

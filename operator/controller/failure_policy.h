@@ -17,14 +17,19 @@ struct FatalFailure {
 
 struct FailureVerdict {
   api::FailureCount failures;
+  std::int64_t lowest_step = 0;       // to be remembered (JobMemory)
   int newly_failed = 0;               // learners that are counted now for the first time
   std::string newest;                 // what befell the newest of them, a sentence
   std::optional<FatalFailure> fatal;  // the job has failed for good
 };
 
 // Counts the failed pods among `learners`, each once. A newly committed step since the last failure
-// resets the count.
+// resets the count. So do steps that are done again after a restore: `lowest_step` (nothing: not
+// known) lies below the last failure's then. But whoever fails again where the last failure was has
+// got nowhere, from however far before it came: otherwise a job that always fails at one step would
+// be restored and fail for ever.
 FailureVerdict JudgeFailures(const api::FailurePolicy& policy, const api::FailureCount& before,
+                             const std::optional<std::int64_t>& lowest_step,
                              std::int64_t committed_step, const std::vector<api::Pod>& learners);
 
 // The ended pods of a job with this status that are of no use any more: all that were told to go or

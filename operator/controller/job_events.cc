@@ -37,6 +37,10 @@ std::vector<JobEvent> EventsOf(const api::JobStatus& before, const api::JobStatu
       events.push_back({.warning = true, .reason = admitted->reason, .note = admitted->message});
     }
   }
+  if (const auto* limited = News(before, after, kConditionLimited);
+      limited != nullptr && limited->status == kTrue) {
+    events.push_back({.reason = limited->reason, .note = limited->message});
+  }
   if (before.desired_learners != after.desired_learners && !after.finished()) {
     events.push_back({.reason = "Resizing",
                       .note = Format("from {} to {} learners: {}", before.desired_learners,

@@ -274,6 +274,17 @@ void EndQuarantine(const JobView& view, WallTime now, api::JobStatus& status) {
                view.job->meta.generation, now);
 }
 
+// That less holds than the job asks for.
+void ReportLimits(const JobView& view, WallTime now, api::JobStatus& status) {
+  const std::string& limited = view.job->spec.limited;
+  if (limited.empty() && api::FindCondition(status, kConditionLimited) == nullptr) return;
+  SetCondition(status, kConditionLimited,
+               limited.empty() ? Verdict{api::ConditionStatus::kFalse, "WithinLimits",
+                                         "all that the job asks for holds"}
+                               : Verdict{api::ConditionStatus::kTrue, "BeyondLimits", limited},
+               view.job->meta.generation, now);
+}
+
 // Whether anybody wants to read it yet: a new job is written of when it is admitted, or refused.
 bool IsWorthTelling(const api::JobStatus& before, const api::JobStatus& after) {
   return before.phase != api::JobPhase::kNew || after.finished() ||
@@ -373,10 +384,13 @@ Outcome ReconcileJob(const JobView& view, const std::optional<JobPlan>& plan,
     return outcome;
   }
 
+  ReportLimits(view, now, outcome.status);
   ReportProgress(view, outcome.status);
-  const FailureVerdict failures = JudgeFailures(
-      view.job->spec.failure_policy, view.job->status.failures, CommittedStep(view), view.learners);
+  const FailureVerdict failures =
+      JudgeFailures(view.job->spec.failure_policy, view.job->status.failures,
+                    view.memory.lowest_step, CommittedStep(view), view.learners);
   outcome.status.failures = failures.failures;
+  outcome.memory.lowest_step = failures.lowest_step;
   outcome.status.restarts += failures.newly_failed;
   if (const auto completion = FindCompletion(view)) {
     Succeed(view, *completion, now, outcome);

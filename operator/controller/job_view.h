@@ -99,6 +99,9 @@ struct JobMemory {
   // Times in status that lay ahead when they were read first, as those of a leader whose clock was
   // wrong: by what is written, when that was.
   std::map<WallTime, WallTime> times_ahead;
+  // The lowest committed step that was seen since the newest failure was counted: it falls when the
+  // job is restored from a checkpoint.
+  std::optional<std::int64_t> lowest_step;
   std::optional<WallTime> below_minimum_since;
   std::optional<WallTime> waiting_since;  // for its first GPU; nothing: it does not
   int coordinator_tries = 0;              // since one could be reached

@@ -14,11 +14,14 @@ namespace pliant::controller {
 // What is the same for the pods of all jobs.
 struct PodDefaults {
   std::string gpu_resource = "nvidia.com/gpu";
-  std::string priority_class;  // of learners and coordinators; "": what the template says, or none
-  std::string coordinator_image;  // of this version
+  std::string priority_class;              // of learners; "": what the template says, or none
+  std::string coordinator_priority_class;  // "": that of learners
+  std::string coordinator_image;           // of this version
   std::vector<std::string> coordinator_pull_secrets;
+  std::string coordinator_template;   // JSON, checked (coordinator_template.h); ""
   std::optional<JobNetwork> network;  // none: no network policies are made
   bool scrape_annotations = false;    // prometheus.io/scrape, port and path
+  api::JobSettings jobs;              // by which the server's answers read as jobs
 };
 
 // The pod of learner `number`: the job's template, overlaid with what a learner needs

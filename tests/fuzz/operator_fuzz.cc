@@ -101,11 +101,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   (void)api::DecodePod(json, "nvidia.com/gpu");
   (void)api::DecodeNode(json, "nvidia.com/gpu");
   (void)api::DecodeService(json);
-  if (const auto job = api::DecodeJob(json)) {
+  if (const auto job = api::DecodeJob(json, {})) {
     // Times are written in whole seconds, whatever was read.
     nlohmann::json again = json;
     again["status"] = api::EncodeStatus(job->status);
-    const auto read = api::DecodeJob(again);
+    const auto read = api::DecodeJob(again, {});
     ActOn(*job);
     CHECK(read && api::EncodeStatus(read->status) == again["status"],
           "what was read can be written and read");

@@ -84,7 +84,9 @@ TEST_F(JobDefinitionTest, DefaultsAreFilledIn) {
       json::parse(R"({"gracePeriodSeconds": 60, "minRuntimeSeconds": 0, "cooldownSeconds": 30})"));
   EXPECT_EQ(spec.at("failurePolicy"),
             json::parse(R"({"maxFailures": 10, "permanentExitCodes": [2]})"));
-  EXPECT_EQ(spec.at("startTimeoutSeconds"), 120);
+  // What the operator is told holds for them.
+  EXPECT_FALSE(spec.contains("startTimeoutSeconds"));
+  EXPECT_FALSE(spec.contains("ttlSecondsAfterFinished"));
   EXPECT_EQ(spec.at("stepTimeoutSeconds"), 1800);
 }
 

@@ -60,7 +60,7 @@ FakeCluster::FakeCluster(kube::KubeClient& client, const controller::MasterKeys&
       keys_(keys),
       folder_(std::move(folder)),
       workers_(8),
-      jobs_(loop_, api::DecodeJob),
+      jobs_(loop_, [](const json& object) { return api::DecodeJob(object, {}); }),
       pods_(loop_, [](const json& object) { return api::DecodePod(object, "nvidia.com/gpu"); }) {
   jobs_.store().OnChange([this](const auto& change) { OnJob(change); });
   pods_.store().OnChange([this](const auto& change) { OnPod(change); });

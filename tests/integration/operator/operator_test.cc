@@ -305,6 +305,46 @@ TEST_F(OperatorTest, AJobInANamespaceOfRestrictedPodsHasItsNetworkToItself) {
   EXPECT_TRUE(kube::WaitUntil([&] { return policies().empty(); }, seconds(60)));
 }
 
+TEST_F(OperatorTest, HoldsJobsAndTheirPodsToWhatItsAdministratorSays) {
+  operator_->Kill();
+  const auto start_with = [this](const std::string& pod_template) {
+    auto arguments = Arguments(std::getenv("PLIANT_TEST_KUBECONFIG"));
+    arguments.push_back("--coordinator-pod-template=" + pod_template);
+    arguments.push_back("--job-min-runtime-seconds-max=600");
+    arguments.push_back("--job-start-timeout-seconds=900");
+    arguments.push_back("--job-ttl-seconds-after-finished=0");
+    operator_.emplace(arguments);
+  };
+  start_with(R"({"spec": {"volumes": []}})");
+  EXPECT_TRUE(kube::WaitUntil([&] { return operator_->HasEnded(); }))
+      << "that is not theirs to say";
+
+  start_with(R"({"metadata": {"labels": {"team": "platform"}}, "spec": {
+      "nodeSelector": {"pool": "system"}, "tolerations": [{"operator": "Exists"}],
+      "containers": [{"name": "coordinator", "resources": {"limits": {"cpu": "1"}}}]}})");
+  Submit("long", json::parse(R"({"spec": {"resize": {"minRuntimeSeconds": 86400}}})"));
+  ASSERT_TRUE(kube::WaitUntil([&] { return OpenLearners() == 2; }, seconds(60))) << Status("long");
+  ASSERT_EQ(Pods("coordinator").size(), 1u);
+  const json coordinator = Pods("coordinator").at(0);
+  EXPECT_EQ(coordinator.at("/metadata/labels/team"_json_pointer), "platform");
+  EXPECT_EQ(coordinator.at("/spec/nodeSelector/pool"_json_pointer), "system");
+  EXPECT_EQ(coordinator.at("/spec/tolerations"_json_pointer).size(), 3u);
+  EXPECT_EQ(coordinator.at("/spec/containers/0/resources/limits"_json_pointer),
+            json::parse(R"({"cpu": "1", "memory": "256Mi"})"));
+
+  const json conditions = Status("long").at("conditions");
+  const auto limited = std::ranges::find_if(
+      conditions, [](const json& condition) { return condition.at("type") == "Limited"; });
+  ASSERT_NE(limited, conditions.end()) << conditions;
+  EXPECT_THAT(limited->at("message").get<std::string>(), HasSubstr("counts as 600, not as 86400"));
+
+  EndLearner(Pods("learner").at(0)["metadata"]["name"], 2,
+             {{"reason", "Failed"}, {"message", "wrong input"}});
+  EXPECT_TRUE(
+      kube::WaitUntil([&] { return !client().Get(controller::kJobs, Key("long")); }, seconds(60)))
+      << "by default it stays no longer than it trains";
+}
+
 TEST_F(OperatorTest, StopsQuicklyAndLeavesTheLeaseToOthers) {
   // It leads for a while already: it has renewed.
   ASSERT_TRUE(kube::WaitUntil([&] {

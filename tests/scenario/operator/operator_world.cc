@@ -266,7 +266,7 @@ void OperatorWorld::StartOperator() {
   std::vector<kube::Store<api::Node>::Item> nodes;
   std::vector<kube::Store<api::Service>::Item> services;
   for (const auto& [path, object] : server.All("elastictrainingjobs")) {
-    jobs.push_back(ItemOf(object, api::DecodeJob(object)));
+    jobs.push_back(ItemOf(object, api::DecodeJob(object, {})));
   }
   for (const auto& [path, object] : server.All("pods")) {
     pods.push_back(ItemOf(object, api::DecodePod(object, "nvidia.com/gpu")));
@@ -412,7 +412,7 @@ void OperatorWorld::OnChange(const std::string& path, const json& object) {
     if (path.find("/pods/") != std::string::npos) {
       apply(op.pods, [&] { return api::DecodePod(object, "nvidia.com/gpu"); }, kNs);
     } else if (path.find("/elastictrainingjobs/") != std::string::npos) {
-      apply(op.jobs, [&] { return api::DecodeJob(object); }, kNs);
+      apply(op.jobs, [&] { return api::DecodeJob(object, {}); }, kNs);
     } else if (path.find("/nodes/") != std::string::npos) {
       apply(op.nodes, [&] { return api::DecodeNode(object, "nvidia.com/gpu"); }, "");
     } else if (path.find("/services/") != std::string::npos) {

@@ -37,7 +37,7 @@ Replica::Replica(std::string identity, ReplicaParts parts)
       transport_(life_, {std::shared_ptr<void>(), &parts_.server}, parts_.fault),
       lease_client_(transport_, ServerConfig(), OptionsOfClient({})),
       client_(transport_, ServerConfig(), OptionsOfClient([this] { return leads(); })),
-      jobs_(loop_, api::DecodeJob),
+      jobs_(loop_, [](const nlohmann::json& o) { return api::DecodeJob(o, {}); }),
       pods_(loop_, [](const nlohmann::json& o) { return api::DecodePod(o, kGpu); }),
       nodes_(loop_, [](const nlohmann::json& o) { return api::DecodeNode(o, kGpu); }),
       services_(loop_, api::DecodeService),

@@ -184,7 +184,8 @@ TEST_F(Tenants, AJobAtWhichTheOperatorDiedTwiceIsLeftAlone) {
 TEST_F(Tenants, ACoordinatorThatNeverComesKeepsNoGpus) {
   TrainingOptions training = kLong;
   training.has_no_coordinator = true;
-  world.Submit("headless", training, {{"elastic", {{"maxLearners", 8}}}});
+  world.Submit("headless", training,
+               {{"elastic", {{"maxLearners", 8}}}, {"startTimeoutSeconds", 120}});
   ASSERT_TRUE(
       world.RunUntil([&] { return world.PodsOf("headless", "learner").size() == 8; }, 1min));
   Submit("good", 8, 8);

@@ -20,7 +20,7 @@ json Minimal() {
 }
 
 TEST(JobCodec, FillsInDefaults) {
-  const Result<ElasticTrainingJob> job = DecodeJob(Minimal());
+  const Result<ElasticTrainingJob> job = DecodeJob(Minimal(), {});
   ASSERT_TRUE(job) << job.error();
   EXPECT_EQ(job->meta.generation, 2);
   EXPECT_EQ(job->spec.priority, 5000);
@@ -29,11 +29,83 @@ TEST(JobCodec, FillsInDefaults) {
   EXPECT_EQ(job->spec.checkpoint.volume_json, R"({"hostPath":{"path":"/data"}})");
   EXPECT_EQ(job->spec.resize.grace_period, seconds(60));
   EXPECT_EQ(job->spec.failure_policy.max_failures, 10);
-  EXPECT_EQ(job->spec.start_timeout, seconds(120));
+  EXPECT_EQ(job->spec.limited, "");
+  EXPECT_EQ(job->spec.start_timeout, seconds(300));
   EXPECT_EQ(job->spec.step_timeout, seconds(1800));
   EXPECT_EQ(job->spec.active_deadline, std::nullopt);
   EXPECT_EQ(job->spec.ttl_after_finished, std::nullopt);
   EXPECT_EQ(job->status, JobStatus{});
+}
+
+TEST(JobCodec, WhatAJobDoesNotSayTheAdministratorDoes) {
+  const JobSettings settings{.start_timeout = seconds(900), .ttl_after_finished = seconds(3600)};
+  json object = Minimal();
+  Result<ElasticTrainingJob> job = DecodeJob(object, settings);
+  ASSERT_TRUE(job) << job.error();
+  EXPECT_EQ(job->spec.start_timeout, seconds(900));
+  EXPECT_EQ(job->spec.ttl_after_finished, seconds(3600));
+  // As stored by a definition that filled in 120.
+  object["spec"].update({{"startTimeoutSeconds", 120}, {"ttlSecondsAfterFinished", 0}});
+  job = DecodeJob(object, settings);
+  ASSERT_TRUE(job) << job.error();
+  EXPECT_EQ(job->spec.start_timeout, seconds(120));
+  EXPECT_EQ(job->spec.ttl_after_finished, seconds(0));
+}
+
+TEST(JobCodec, MoreThanIsAllowedDoesNotCount) {
+  const JobSettings settings{.resize_most = {.grace_period = seconds(50),
+                                             .min_runtime = seconds(600),
+                                             .cooldown = seconds(20)}};
+  const struct {
+    const char* what;
+    json resize;
+    ResizeSpec holds;
+    std::string limited;
+  } kCases[] = {
+      {"as much as is allowed",
+       {{"gracePeriodSeconds", 50}, {"minRuntimeSeconds", 600}, {"cooldownSeconds", 20}},
+       settings.resize_most,
+       ""},
+      {"one more of one",
+       {{"gracePeriodSeconds", 5}, {"minRuntimeSeconds", 601}, {"cooldownSeconds", 0}},
+       {.grace_period = seconds(5), .min_runtime = seconds(600), .cooldown = seconds(0)},
+       "resize.minRuntimeSeconds counts as 600, not as 601: more is not allowed in this cluster"},
+      {"more of all",
+       {{"gracePeriodSeconds", 3585}, {"minRuntimeSeconds", 86400}, {"cooldownSeconds", 3600}},
+       settings.resize_most,
+       "resize.gracePeriodSeconds counts as 50, not as 3585; resize.minRuntimeSeconds counts as "
+       "600, not as 86400; resize.cooldownSeconds counts as 20, not as 3600: more is not allowed "
+       "in this cluster"},
+      {"what nobody asked for",
+       json::object(),
+       {.grace_period = seconds(50), .min_runtime = seconds(0), .cooldown = seconds(20)},
+       "resize.gracePeriodSeconds counts as 50, not as 60; resize.cooldownSeconds counts as 20, "
+       "not as 30: more is not allowed in this cluster"},
+      {"no such part",
+       nullptr,
+       {.grace_period = seconds(50), .min_runtime = seconds(0), .cooldown = seconds(20)},
+       "resize.gracePeriodSeconds counts as 50, not as 60; resize.cooldownSeconds counts as 20, "
+       "not as 30: more is not allowed in this cluster"},
+  };
+  for (const auto& c : kCases) {
+    json object = Minimal();
+    object["spec"]["resize"] = c.resize;
+    const Result<ElasticTrainingJob> job = DecodeJob(object, settings);
+    ASSERT_TRUE(job) << job.error();
+    EXPECT_EQ(job->unreadable, "") << c.what;
+    EXPECT_EQ(job->spec.resize, c.holds) << c.what;
+    EXPECT_EQ(job->spec.limited, c.limited) << c.what;
+  }
+}
+
+// They were made by what the definition of the resource allows.
+TEST(JobCodec, ByDefaultOnlyADayWithoutShrinkingIsTooMuch) {
+  json object = Minimal();
+  object["spec"]["resize"] = {
+      {"gracePeriodSeconds", 3585}, {"minRuntimeSeconds", 3600}, {"cooldownSeconds", 3600}};
+  EXPECT_EQ(DecodeJob(object, {})->spec.limited, "");
+  object["spec"]["resize"]["minRuntimeSeconds"] = 86400;
+  EXPECT_EQ(DecodeJob(object, {})->spec.resize.min_runtime, seconds(3600));
 }
 
 TEST(JobCodec, ReadsLimitsInTime) {
@@ -42,7 +114,7 @@ TEST(JobCodec, ReadsLimitsInTime) {
   object["spec"]["stepTimeoutSeconds"] = 7200;
   object["spec"]["activeDeadlineSeconds"] = 3600;
   object["spec"]["ttlSecondsAfterFinished"] = 0;
-  const Result<ElasticTrainingJob> job = DecodeJob(object);
+  const Result<ElasticTrainingJob> job = DecodeJob(object, {});
   ASSERT_TRUE(job) << job.error();
   EXPECT_EQ(job->spec.start_timeout, seconds(600));
   EXPECT_EQ(job->spec.step_timeout, seconds(7200));
@@ -91,7 +163,7 @@ TEST(JobCodec, NamesTheFieldThatIsWrong) {
   for (const auto& c : kCases) {
     json object = Minimal();
     object[json::json_pointer(c.path)] = c.value;
-    const Result<ElasticTrainingJob> job = DecodeJob(object);
+    const Result<ElasticTrainingJob> job = DecodeJob(object, {});
     ASSERT_TRUE(job) << job.error();
     EXPECT_EQ(job->unreadable, c.message);
     EXPECT_EQ(job->meta.uid, "1a2b3c");
@@ -105,7 +177,7 @@ TEST(JobCodec, ATemplateIsNestedAHundredLevelsDeepAtMost) {
     for (int level = 1; level < levels; ++level) nested = {{"x", std::move(nested)}};
     json object = Minimal();
     object["spec"]["template"] = {{"spec", std::move(nested)}};
-    const Result<ElasticTrainingJob> job = DecodeJob(object);
+    const Result<ElasticTrainingJob> job = DecodeJob(object, {});
     ASSERT_TRUE(job) << job.error();
     EXPECT_EQ(job->unreadable,
               levels < 100 ? "" : "spec.template: nested more than 100 levels deep");
@@ -115,7 +187,7 @@ TEST(JobCodec, ATemplateIsNestedAHundredLevelsDeepAtMost) {
 TEST(JobCodec, AStatusThatIsNotUnderstoodIsAnError) {
   json object = Minimal();
   object["status"]["nextLearner"] = std::int64_t{1} << 40;
-  const Result<ElasticTrainingJob> job = DecodeJob(object);
+  const Result<ElasticTrainingJob> job = DecodeJob(object, {});
   ASSERT_FALSE(job);
   EXPECT_EQ(job.error().message, "status.nextLearner: not a whole number from 0 to 1073741824");
 }
@@ -162,7 +234,7 @@ TEST(JobCodec, StatusReadsBackAsWritten) {
   for (const JobStatus& status : {FullStatus(), JobStatus{}}) {
     json object = Minimal();
     object.merge_patch({{"status", EncodeStatus(status)}});
-    const Result<ElasticTrainingJob> job = DecodeJob(object);
+    const Result<ElasticTrainingJob> job = DecodeJob(object, {});
     ASSERT_TRUE(job) << job.error();
     EXPECT_EQ(job->status, status);
   }
@@ -178,7 +250,7 @@ TEST(JobCodec, PatchRemovesWhatHasNoValue) {
   later.failures = {};
   later.reason.clear();
   object.merge_patch({{"status", EncodeStatus(later)}});
-  const Result<ElasticTrainingJob> job = DecodeJob(object);
+  const Result<ElasticTrainingJob> job = DecodeJob(object, {});
   ASSERT_TRUE(job) << job.error();
   EXPECT_EQ(job->status, later);
 }
@@ -192,7 +264,7 @@ TEST(JobCodec, ANumberThatJsonCannotHoldIsLeftOut) {
 TEST(JobCodec, AnUnknownPhaseReadsAsNew) {
   json object = Minimal();
   object["status"] = {{"phase", "Hibernating"}};
-  const Result<ElasticTrainingJob> job = DecodeJob(object);
+  const Result<ElasticTrainingJob> job = DecodeJob(object, {});
   ASSERT_TRUE(job) << job.error();
   EXPECT_EQ(job->status.phase, JobPhase::kNew);
 }

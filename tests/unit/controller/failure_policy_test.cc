@@ -63,7 +63,8 @@ TEST(FailurePolicy, CountsEachFailureOnceUntilAStepIsCommitted) {
       {"disruptions never count", {}, 5, {Deleting(Failed(3))}, 0, 0, {}, ""},
   };
   for (const Case& c : kCases) {
-    const FailureVerdict verdict = JudgeFailures(kPolicy, c.before, c.step, c.learners);
+    const FailureVerdict verdict =
+        JudgeFailures(kPolicy, c.before, std::nullopt, c.step, c.learners);
     EXPECT_EQ(verdict.failures.count, c.count) << c.name;
     EXPECT_EQ(verdict.newly_failed, c.newly) << c.name;
     EXPECT_EQ(verdict.failures.counted, c.counted) << c.name;
@@ -71,8 +72,60 @@ TEST(FailurePolicy, CountsEachFailureOnceUntilAStepIsCommitted) {
   }
 }
 
+// What is seen of a job, one look after the other: its committed step, and how many learners have
+// failed for the first time then.
+struct Look {
+  std::int64_t step;
+  int failed = 0;
+};
+
+struct RestoreCase {
+  const char* name;
+  std::vector<Look> looks;
+  int count;
+  std::string fatal = "";
+};
+
+TEST(FailurePolicy, StepsThatAreDoneAgainAfterARestoreCount) {
+  const RestoreCase kCases[] = {
+      {"a failure elsewhere after a restore", {{100, 2}, {50}, {70}, {70, 1}}, 1},
+      {"two, at one look", {{100, 2}, {50}, {70, 2}}, 2},
+      {"a failure right after a restore", {{100, 2}, {50, 1}}, 3, "TooManyFailures"},
+      {"the same, seen later", {{100, 2}, {50}, {50, 1}}, 3, "TooManyFailures"},
+      {"the same step again, in a circle", {{100, 2}, {50}, {70}, {100, 1}}, 3, "TooManyFailures"},
+      {"beyond that step", {{100, 2}, {50}, {70}, {101}, {101, 1}}, 1},
+      {"no failure since the restore: nothing is forgiven yet", {{100, 2}, {50}, {70}}, 2},
+      {"each failure has a restore of its own",
+       {{100, 2}, {50}, {70, 1}, {70, 1}, {70, 1}},
+       3,
+       "TooManyFailures"},
+  };
+  for (const RestoreCase& c : kCases) {
+    FailureVerdict verdict;
+    std::optional<std::int64_t> lowest;
+    int number = 0;
+    for (const Look& look : c.looks) {
+      std::vector<api::Pod> learners;
+      for (int i = 0; i < look.failed; ++i) learners.push_back(Failed(number++));
+      verdict = JudgeFailures(kPolicy, verdict.failures, lowest, look.step, learners);
+      lowest = verdict.lowest_step;
+    }
+    EXPECT_EQ(verdict.failures.count, c.count) << c.name;
+    EXPECT_EQ(verdict.fatal ? verdict.fatal->reason : "", c.fatal) << c.name;
+  }
+}
+
+// All that a restart of the operator costs: how far the job went back.
+TEST(FailurePolicy, AfterARestartOfTheOperatorProgressCountsFromWhatItFinds) {
+  const api::FailureCount before{.count = 2, .step = 100, .counted = {3}};
+  const FailureVerdict found = JudgeFailures(kPolicy, before, std::nullopt, 70, {Failed(4)});
+  EXPECT_EQ(found.failures.count, 3);
+  const FailureVerdict later = JudgeFailures(kPolicy, before, 70, 71, {Failed(4)});
+  EXPECT_EQ(later.failures.count, 1);
+}
+
 TEST(FailurePolicy, SaysWhatBefellTheLearner) {
-  const FailureVerdict verdict = JudgeFailures(kPolicy, {}, 0, {Failed(3, 2)});
+  const FailureVerdict verdict = JudgeFailures(kPolicy, {}, std::nullopt, 0, {Failed(3, 2)});
   EXPECT_EQ(verdict.fatal->message, "learner digits-1a2b3-3 exited with code 2: oops");
 }
 

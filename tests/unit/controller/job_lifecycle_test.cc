@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "operator/controller/admission.h"
 #include "operator/controller/job_events.h"
 #include "tests/unit/controller/job_fixture.h"
 
@@ -185,6 +186,30 @@ TEST(JobLifecycle, ASpecThatIsNotUnderstoodIsTold) {
   view.unreadable.clear();
   outcome = ReconcileJob(view, Keep(view), kOptions, At(4));
   EXPECT_EQ(api::FindCondition(outcome.status, "Readable")->status, api::ConditionStatus::kTrue);
+}
+
+TEST(JobLifecycle, ThatLessHoldsThanItAsksForIsToldAndTakenBack) {
+  JobView view = TrainingView(2);
+  Edit(view.job).spec.limited = "resize.minRuntimeSeconds counts as 600, not as 86400";
+  Outcome outcome = ReconcileJob(view, Keep(view), kOptions, At(1));
+  EXPECT_TRUE(outcome.write_status);
+  EXPECT_THAT(EventReasons(view, outcome), Contains("BeyondLimits"));
+  const api::Condition* limited = api::FindCondition(outcome.status, "Limited");
+  ASSERT_NE(limited, nullptr);
+  EXPECT_EQ(limited->status, api::ConditionStatus::kTrue);
+  EXPECT_EQ(limited->message, view.job->spec.limited);
+  Apply(outcome, view);
+  EXPECT_FALSE(ReconcileJob(view, Keep(view), kOptions, At(2)).write_status);
+
+  Edit(view.job).spec.limited.clear();
+  outcome = ReconcileJob(view, Keep(view), kOptions, At(3));
+  EXPECT_EQ(api::FindCondition(outcome.status, "Limited")->status, api::ConditionStatus::kFalse);
+  EXPECT_THAT(EventReasons(view, outcome), IsEmpty());
+
+  // Nobody hears of it who never asked for more.
+  EXPECT_EQ(api::FindCondition(ReconcileJob(TrainingView(2), Keep(view), kOptions, At(1)).status,
+                               "Limited"),
+            nullptr);
 }
 
 TEST(JobLifecycle, ARefusedTemplateIsToldOnce) {
