@@ -7,6 +7,7 @@
 
 #include <unistd.h>
 
+#include "base/exceptions.h"
 #include "base/format.h"
 #include "base/log.h"
 #include "trainer/collective/float_environment.h"
@@ -190,13 +191,27 @@ Status LearnerSession::Start() {
     if (tensor.staged) RETURN_IF_ERROR(tensor.staged->Read());
   }
   program_ = std::make_unique<BoundProgram>(*info_, tensors_);
-  thread_ = std::jthread([this] { Run(); });
-  return {};
+  Status begun = CatchAll([this] { thread_ = std::jthread([this] { Run(); }); });
+  if (!begun) program_.reset();  // nobody would ever ask it
+  return begun;
 }
 
 // The runtime's thread.
 void LearnerSession::Run() {
   const FloatEnvironment environment;  // and those of the threads that begin here
+  Ending ending;
+  if (Status trained = CatchAll([&] { Train(ending); }); !trained) {
+    ending = {.message = std::move(trained).error().message, .parameters_sha256 = ""};
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    control_.reset();
+    ending_ = std::move(ending);
+  }
+  program_->End();
+}
+
+void LearnerSession::Train(Ending& ending) {
   RunLearnerOptions run = run_;
   run.on_metrics_line = [this](std::string_view line) {
     const std::lock_guard lock(mutex_);
@@ -210,7 +225,6 @@ void LearnerSession::Run() {
     if (learners_asked_) control.ask_for_learners(*learners_asked_);
     control_ = std::move(control);
   };
-  Ending ending;
   run.on_exit = [this, &ending](const LearnerExit& exit, int exit_code) {
     if (exit.program_hangs && output_) output_->Flush();
     ending = {.reason = exit.reason,
@@ -221,12 +235,6 @@ void LearnerSession::Run() {
               .parameters_sha256 = exit.parameters_sha256};
   };
   RunLearner(*program_, run);
-  {
-    const std::lock_guard lock(mutex_);
-    control_.reset();
-    ending_ = std::move(ending);
-  }
-  program_->End();
 }
 
 Result<bool> LearnerSession::Next(std::optional<Duration> most) {

@@ -104,6 +104,7 @@ class LearnerSession {
  private:
   LearnerSession(Options options, LearnerEnvironment environment);
   void Run();
+  void Train(Ending& ending);
   Result<std::shared_ptr<DeviceMemory>> Devices();
 
   const std::string name_;

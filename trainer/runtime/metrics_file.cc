@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/exceptions.h"
 #include "base/log.h"
 #include "base/mailbox.h"
 
@@ -157,7 +158,12 @@ class BackgroundMetrics final : public MetricsSink {
 
  private:
   void Work() {
-    while (const auto call = calls_.Take()) (*call)();
+    while (const auto call = calls_.Take()) {
+      const Status done = CatchAll(*call);
+      if (done) continue;
+      CatchAll(
+          [&] { log::Warning("a line of metrics is lost", {{"cause", done.error().message}}); });
+    }
   }
 
   const std::unique_ptr<MetricsSink> sink_;  // worker thread only

@@ -6,13 +6,12 @@
 #include <array>
 #include <cmath>
 #include <cstring>
-#include <exception>
 #include <limits>
-#include <new>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "base/exceptions.h"
 #include "base/format.h"
 #include "trainer/collective/float_environment.h"
 #include "trainer/collective/float_loops.h"
@@ -73,18 +72,10 @@ pliant_status Keep(pliant_status code, std::string_view sentence) noexcept {
 // Runs the body of a function of the interface: nothing that is thrown leaves it.
 template <typename Body>
 pliant_status Guarded(const Body& body) noexcept {
-  try {
-    t_last_error.clear();
-    const Result<pliant_status> result = body();
-    if (result) return *result;
-    return Keep(CodeOf(result.error().code), result.error().message);
-  } catch (const std::bad_alloc&) {
-    return Keep(PLIANT_FAILED, "out of memory");
-  } catch (const std::exception& error) {
-    return Keep(PLIANT_INTERNAL, error.what());
-  } catch (...) {
-    return Keep(PLIANT_INTERNAL, "an unknown exception");
-  }
+  t_last_error.clear();
+  const Result<pliant_status> result = pliant::CatchAll(body);
+  if (result) return *result;
+  return Keep(CodeOf(result.error().code), result.error().message);
 }
 
 Result<pliant_status> OkOr(Status status) {

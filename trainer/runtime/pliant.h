@@ -54,7 +54,9 @@
  * Errors. Functions return PLIANT_OK or an error, whose sentence pliant_last_error() has for the
  * calling thread. Nothing throws, and nothing but SIGKILL and the program itself ends the process;
  * but in a job with a step timeout a program that has not answered for so long hangs, and the
- * library ends its process with exit code 1.
+ * library ends its process with exit code 1. So it does, with a line on standard error, where one
+ * of its threads has no memory left even to say so; before that, a lack of memory is an error of
+ * the call, or how the learner ends.
  *
  * Versions. Structs begin with their size, which the caller sets to sizeof: fields are only ever
  * added at the end, and what an older caller does not know has its zero meaning. Unknown kinds of
