@@ -84,12 +84,8 @@ LearnerSession::LearnerSession(Options options, LearnerEnvironment environment)
 }
 
 LearnerSession::~LearnerSession() {
-  if (thread_.joinable()) {
-    if (ending() == nullptr) {
-      Fail({ErrorCode::kCancelled, "the program ended before the training did"});
-    }
-    thread_.join();
-  }
+  GiveUp();
+  if (thread_.joinable()) thread_.join();
   if (run_.take_signals) ReleaseStopSignals();
   g_open = false;
 }
@@ -270,13 +266,21 @@ void LearnerSession::Fail(const Error& error) {
                      .parameters_sha256 = ""};
     return;
   }
-  {
-    const std::lock_guard lock(mutex_);
-    if (ending_ || failure_) return;
-    failure_ = error;
-    if (control_) control_->fail(error);
-  }
-  program_->Refuse(error);
+  if (FailRuntime(error)) program_->Refuse(error);
+}
+
+bool LearnerSession::FailRuntime(const Error& error) {
+  const std::lock_guard lock(mutex_);
+  if (ending_ || failure_) return false;
+  failure_ = error;
+  if (control_) control_->fail(error);
+  return true;
+}
+
+void LearnerSession::GiveUp() {
+  if (!thread_.joinable()) return;
+  const Error error{ErrorCode::kCancelled, "the program ended before the training did"};
+  if (FailRuntime(error)) program_->Abandon(error);
 }
 
 void LearnerSession::Leave() {

@@ -136,7 +136,9 @@ typedef struct pliant_options {
 /* Reads the environment (docs/contracts.md §3). `options` may be NULL. */
 PLIANT_API pliant_status pliant_open(const pliant_options* options, pliant_learner** learner);
 
-/* Ends this learner's part at once if it has not ended, and frees it. NULL is fine. */
+/* Ends this learner's part at once if it has not ended, and frees it. NULL is fine. Calls that are
+ * under way on other threads are waited for, pliant_next with PLIANT_END; a later one is refused
+ * with PLIANT_ORDER, and to close it again does nothing, until another learner is opened. */
 PLIANT_API void pliant_close(pliant_learner* learner);
 
 typedef struct pliant_job {
