@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 #include <functional>
+#include <list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -283,6 +284,22 @@ TEST_F(TcpTransportTest, DoesNotWaitForStrangersForEver) {
   Recorder learner(world_, Learner(1));
   RawPeer silent(learner.transport->address());
   EXPECT_TRUE(world_.RunUntil([&] { return silent.Closed(); }));
+}
+
+TEST_F(TcpTransportTest, StrangersThatSayNothingKeepNoLearnerOut) {
+  world_.options.handshake_timeout = seconds(100);
+  Recorder a(world_, Learner(1));
+  std::list<RawPeer> silent;
+  for (int i = 0; i < 300; ++i) {
+    silent.emplace_back(a.transport->address());
+    world_.RunFor({});
+  }
+  Recorder b(world_, Learner(2));
+  a.Connect(b);
+  b.Connect(a);
+  EXPECT_TRUE(world_.RunUntil([&] { return a.ConnectedTo(b) && b.ConnectedTo(a); }));
+  EXPECT_TRUE(silent.front().Closed()) << "the oldest";
+  EXPECT_FALSE(silent.back().Closed());
 }
 
 TEST_F(TcpTransportTest, AHalfOpenConnectionGivesWayToTheNextDial) {
