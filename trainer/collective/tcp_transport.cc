@@ -205,7 +205,7 @@ class TcpTransport final : public PeerTransport, public PeerConnection::Owner {
     if (!HasRoom()) return Later([this] { AcceptNext(); });
     acceptor_.async_accept([this, alive = alive_](const error_code& error, tcp::socket socket) {
       if (!*alive || error == boost::asio::error::operation_aborted) return;
-      if (error) return Later([this] { AcceptNext(); });
+      if (!Accepted(error)) return Later([this] { AcceptNext(); });
       const auto stranger = NewConnection(std::move(socket), TlsKey::Side::kAccepts);
       strangers_.push_back({.connection = stranger, .since = loop_.Now()});
       AcceptNext();
@@ -219,7 +219,7 @@ class TcpTransport final : public PeerTransport, public PeerConnection::Owner {
     shm_acceptor_.async_accept(
         [this, alive = alive_](const error_code& error, stream_protocol::socket socket) {
           if (!*alive || error == boost::asio::error::operation_aborted) return;
-          if (error) return Later([this] { AcceptNextShm(); });
+          if (!Accepted(error)) return Later([this] { AcceptNextShm(); });
           const auto stranger = NewConnection(std::move(socket), ShmSide::kAccepts);
           strangers_.push_back({.connection = stranger, .since = loop_.Now()});
           AcceptNextShm();
@@ -236,6 +236,14 @@ class TcpTransport final : public PeerTransport, public PeerConnection::Owner {
     strangers_.pop_front();
     ComplainOfStranger("it did not say who it is, and others wait");
     return true;
+  }
+
+  // Says once why not: out of descriptors, most likely.
+  bool Accepted(const error_code& error) {
+    const bool failed_before = std::exchange(accept_fails_, static_cast<bool>(error));
+    if (error && !failed_before)
+      log::Warning("cannot accept a connection", {{"error", error.message()}});
+    return !error;
   }
 
   // Those that wait may be served later: without a pause this would spin.
@@ -392,6 +400,7 @@ class TcpTransport final : public PeerTransport, public PeerConnection::Owner {
   BytePool pool_{kPoolKeptBytes};
   std::map<LearnerId, Peer> peers_;
   std::list<Stranger> strangers_;  // the oldest first
+  bool accept_fails_ = false;
   std::optional<TimePoint> last_complaint_;
   std::mt19937_64 random_;
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
