@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/exceptions.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/mailbox.h"
 
@@ -45,7 +46,7 @@ class Descriptor {
 };
 
 std::optional<Tick> TickOf(std::string_view line) {
-  const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const auto json = ParseJson(line);
   if (!json.is_object()) return std::nullopt;
   const auto found = json.find("tick");
   if (found == json.end() || !found->is_number_unsigned()) return std::nullopt;

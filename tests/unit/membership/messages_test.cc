@@ -179,6 +179,14 @@ TEST(Messages, WordsOfAnyLengthAndEncodingAreCutAndNotRefused) {
 TEST(Messages, DeepNestingIsNoHarm) {
   std::string deep(100000, '[');
   EXPECT_FALSE(DecodeLearnerMessage(deep));
+  const auto with_extra = [](std::size_t levels) {
+    return DecodeLearnerMessage(R"({"type":"prepared","membership":"2.6","extra":)" +
+                                std::string(levels, '[') + std::string(levels, ']') + "}");
+  };
+  EXPECT_TRUE(with_extra(99));
+  const Result<LearnerMessage> deeper = with_extra(100);
+  ASSERT_FALSE(deeper);
+  EXPECT_EQ(deeper.error().message, "it is nested more than 100 levels deep");
 }
 
 TEST(Messages, MembershipsTravelAlone) {
