@@ -153,6 +153,19 @@ TEST(Messages, AWrongOneIsRefusedWithItsFieldNamed) {
   }
 }
 
+TEST(Messages, AHeartbeatIsATimeThatCanBeWaited) {
+  const auto welcome = [](double seconds) {
+    return DecodeCoordinatorMessage(
+        Encode(CoordinatorMessage(Welcome{.term = 1, .heartbeat_seconds = seconds})));
+  };
+  EXPECT_TRUE(welcome(3600));
+  for (const double seconds : {-1.0, 3601.0, 1e300}) {
+    const Result<CoordinatorMessage> message = welcome(seconds);
+    ASSERT_FALSE(message) << seconds;
+    EXPECT_THAT(message.error().message, HasSubstr("heartbeatSeconds must be at most 3600"));
+  }
+}
+
 TEST(Messages, SizeAndCountsAreLimited) {
   EXPECT_FALSE(DecodeLearnerMessage(std::string(kMessageBytesMost + 1, ' ')));
   const Hello far{.learner = kA, .address = std::string(257, 'x')};
