@@ -160,13 +160,16 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
   }
 
   static asio::awaitable<void> Accept(std::shared_ptr<Core> self) {
+    bool fails = false;
     while (!self->stopped_) {
       auto [error, socket] = co_await self->acceptor_.async_accept(kAwait);
       if (self->stopped_) break;
+      const bool failed_before = std::exchange(fails, static_cast<bool>(error));
       if (error) {
         // Out of descriptors, most likely: without a pause this would spin.
-        log::Warning("cannot accept a connection",
-                     {{"server", self->options_.name}, {"error", error.message()}});
+        if (!failed_before)
+          log::Warning("cannot accept a connection",
+                       {{"server", self->options_.name}, {"error", error.message()}});
         asio::steady_timer pause(self->context_, kAcceptRetry);
         auto [ignored] = co_await pause.async_wait(kAwait);
         static_cast<void>(ignored);

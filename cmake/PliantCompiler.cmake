@@ -37,5 +37,7 @@ if(PLIANT_SANITIZE)
     # vptr takes objects of templates that cpprestsdk's library made for others. Null is found by AddressSanitizer,
     # alignment is x86's to bear; the two are half of the code that a compiler has to make.
     add_compile_options(-fno-sanitize=vptr,null,alignment)
+    # A number that is no integer's, or too large for one: not in what GCC calls undefined.
+    add_compile_options(-fsanitize=float-cast-overflow)
   endif()
 endif()

@@ -4,13 +4,14 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/json.h"
 #include "base/utf8.h"
 
 namespace pliant::api {
 namespace {
 
-constexpr int kLevelsMost = 100;
-
+// Of the value, not of its text: objects of many owners come in one list, in which a deep one may
+// cost no other.
 bool IsDeeperThan(const nlohmann::json& value, int levels) {
   if (!value.is_structured()) return false;
   return levels == 0 || std::ranges::any_of(value, [levels](const nlohmann::json& item) {
@@ -192,8 +193,8 @@ void Fields::Objects(const char* name, std::size_t count_max,
 std::string Fields::Raw(const char* name, std::size_t length_max) {
   const nlohmann::json* value = Find(name);
   if (value == nullptr) return "";
-  if (IsDeeperThan(*value, kLevelsMost)) {
-    Wrong(name, "nested more than " + std::to_string(kLevelsMost) + " levels deep");
+  if (IsDeeperThan(*value, kJsonLevelsMost)) {
+    Wrong(name, "nested more than " + std::to_string(kJsonLevelsMost) + " levels deep");
     return "";
   }
   std::string text = value->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);

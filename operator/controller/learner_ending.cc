@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/format.h"
+#include "base/json.h"
 #include "base/utf8.h"
 #include "operator/api/fields.h"
 #include "operator/controller/names.h"
@@ -32,7 +33,7 @@ std::string LastLine(std::string_view text) {
 // ours may write anything.
 LastWords ReadLastWords(const std::string& text) {
   const std::string line = LastLine(text);
-  const auto object = nlohmann::json::parse(line, /*cb=*/nullptr, /*allow_exceptions=*/false);
+  const auto object = ParseJson(line);
   if (!object.is_object()) return {.message = CutAtCharacter(line, kMessageMax)};
   api::Fields fields(object);
   return {.reason = fields.String("reason"),

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/json.h"
 #include "operator/api/fields.h"
 
 namespace pliant::controller {
@@ -115,7 +116,7 @@ MembershipId ParseMembershipId(std::string_view text) {
 }
 
 Result<Progress> DecodeProgress(std::string_view body) {
-  const auto object = nlohmann::json::parse(body, /*cb=*/nullptr, /*allow_exceptions=*/false);
+  const auto object = ParseJson(body);
   if (object.is_discarded()) return Invalid("progress: not JSON");
   Fields root(object, "progress");
   Progress progress;

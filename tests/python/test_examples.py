@@ -356,7 +356,7 @@ class CompatibilityTest(unittest.TestCase):
         )
         self.assertIn(("train", 1, 1), told)
         for folder in ("results/model", "elsewhere"):
-            saved = torch.load(self.folder / folder / "model.pt")
+            saved = torch.load(self.folder / folder / "model.pt", weights_only=True)
             for name, tensor in model.state_dict().items():
                 self.assertTrue(torch.equal(saved[name], tensor))
 

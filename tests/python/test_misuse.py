@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 from unittest import mock
@@ -221,6 +222,25 @@ class LoopTest(Misuse):
                 use()
         self.train()
         self.assertEqual(self.elastic.ending.reason, "Completed")
+
+    def test_another_thread_that_calls_while_it_is_closed(self):
+        for _ in range(10):
+            elastic = self.make()
+            begun, refused = threading.Event(), []
+
+            def ask(elastic=elastic, begun=begun, refused=refused):
+                with self.assertRaisesRegex(InvalidProgram, "this training is closed"):
+                    while True:
+                        elastic.request_learners(2)
+                        begun.set()
+                refused.append(True)
+
+            other = threading.Thread(target=ask)
+            other.start()
+            begun.wait()
+            elastic.close()
+            other.join()
+            self.assertTrue(refused)
 
     def test_a_loop_that_is_left(self):
         self.make()

@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/exceptions.h"
 #include "base/log.h"
 #include "base/mailbox.h"
 #include "trainer/checkpoint/file_store.h"
@@ -12,9 +13,11 @@
 namespace pliant {
 namespace {
 
-// Works on the store, and returns what then is to be told on the loop.
-using Report = std::function<void()>;
-using Operation = std::function<Report(CheckpointStore&)>;
+// Works on the store, then tells of it on the loop.
+struct Operation {
+  std::function<void(CheckpointStore&)> work;
+  std::function<void()> report;
+};
 
 enum Lane { kReading, kWriting };
 
@@ -125,12 +128,14 @@ class OperationCheckpointer : public Checkpointer {
 
   template <typename T>
   void Start(Lane lane, std::function<Result<T>(CheckpointStore&)> work, Done<T> done) {
-    Enqueue(lane,
-            [work = std::move(work), done = std::move(done)](CheckpointStore& store) -> Report {
-              // Shared, because a Restored cannot be copied and a std::function must be.
-              auto result = std::make_shared<Result<T>>(work(store));
-              return [result = std::move(result), done] { done(std::move(*result)); };
-            });
+    // Shared, because a Restored cannot be copied and a std::function must be; made before the
+    // work, which may use up the memory.
+    auto result = std::make_shared<Result<T>>(std::unexpected(Error{}));
+    Enqueue(lane, {.work =
+                       [work = std::move(work), result](CheckpointStore& store) {
+                         *result = CatchAll([&] { return work(store); });
+                       },
+                   .report = [result, done = std::move(done)] { done(std::move(*result)); }});
   }
 };
 
@@ -150,18 +155,21 @@ class ThreadedCheckpointer final : public OperationCheckpointer {
 
  protected:
   void Enqueue(Lane lane, Operation operation) override {
+    operation.report = [alive = std::weak_ptr(alive_), report = std::move(operation.report)] {
+      if (!alive.expired()) report();
+    };
     operations_[lane].Put(std::move(operation));
   }
 
  private:
   void Work(Mailbox<Operation>& operations, const std::stop_token& stop) {
-    while (std::optional<Operation> operation = operations.Take(stop)) {
-      Report report = (*operation)(*store_);
-      *operation = nullptr;  // gives the state back before the caller hears of it
-      loop_.Post([alive = std::weak_ptr(alive_), report = std::move(report)] {
-        if (!alive.expired()) report();
-      });
-    }
+    EndOnException("checkpoints", [&] {
+      while (std::optional<Operation> operation = operations.Take(stop)) {
+        operation->work(*store_);
+        operation->work = nullptr;  // gives the state back before the caller hears of it
+        loop_.Post(std::move(operation->report));
+      }
+    });
   }
 
   EventLoop& loop_;
@@ -183,7 +191,9 @@ class InLoopCheckpointer final : public OperationCheckpointer {
     free_at = std::max(free_at, loop_.Now()) + delay_();
     loop_.PostAfter(free_at - loop_.Now(), [&store = store_, alive = std::weak_ptr(alive_),
                                             operation = std::move(operation)] {
-      if (!alive.expired()) operation(store)();
+      if (alive.expired()) return;
+      operation.work(store);
+      operation.report();
     });
   }
 

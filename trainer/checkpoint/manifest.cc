@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/format.h"
+#include "base/json.h"
 
 namespace pliant {
 namespace {
@@ -101,7 +102,7 @@ std::string EncodeFiles(const std::vector<ManifestFile>& files) {
 }
 
 Result<std::vector<ManifestFile>> DecodeFiles(std::string_view text) {
-  const Json json = Json::parse(text, nullptr, false);
+  const Json json = ParseJson(text);
   if (!json.is_object()) return Fail(ErrorCode::kCorrupt, "slice: no JSON object");
   return FilesIn(json);
 }
@@ -125,7 +126,7 @@ std::string EncodeManifest(const Manifest& manifest) {
 }
 
 Result<Manifest> DecodeManifest(std::string_view text) {
-  const Json json = Json::parse(text, nullptr, false);
+  const Json json = ParseJson(text);
   if (!json.is_object()) return Fail(ErrorCode::kCorrupt, "manifest: no JSON object");
   std::uint64_t format = 0;
   RETURN_IF_ERROR(Get(json, "format", format));

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/format.h"
+#include "base/json.h"
 
 namespace pliant::safetensors {
 namespace {
@@ -109,6 +110,7 @@ Result<std::uint64_t> DecodeHeaderLength(std::span<const std::byte, kLengthBytes
 }
 
 Result<Header> DecodeHeader(std::string_view json, std::uint64_t data_bytes) {
+  if (IsNestedTooDeep(json)) return Corrupt("the header is JSON that is nested too deep");
   // A key that occurs twice would silently hide one of the two.
   bool repeated = false;
   std::set<std::string> keys;

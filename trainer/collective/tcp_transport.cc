@@ -6,10 +6,10 @@
 #include <boost/asio/local/stream_protocol.hpp>
 #include <charconv>
 #include <cstdio>
+#include <list>
 #include <map>
 #include <optional>
 #include <random>
-#include <set>
 #include <utility>
 
 #include "base/check.h"
@@ -29,6 +29,9 @@ using boost::system::error_code;
 
 // Connections that have not said yet who they are: the rest waits in the kernel's queue.
 constexpr std::size_t kStrangersMost = 256;
+// So long each of them is left to do so where there are that many: all of a large job may dial at
+// once.
+constexpr Duration kStrangerPatience = std::chrono::milliseconds(500);
 constexpr std::size_t kPoolKeptBytes = std::size_t{256} << 20;
 constexpr Duration kAcceptPause = std::chrono::milliseconds(100);
 
@@ -85,7 +88,7 @@ class TcpTransport final : public PeerTransport, public PeerConnection::Owner {
     acceptor_.close(ignored);
     shm_acceptor_.close(ignored);
     if (place_) std::remove(place_->PathOf(options_.self).c_str());
-    for (const auto& stranger : strangers_) stranger->Close();
+    for (const Stranger& stranger : strangers_) stranger.connection->Close();
     for (auto& [id, peer] : peers_) {
       loop_.Cancel(peer.redial);
       if (peer.connection != nullptr) peer.connection->Close();
@@ -174,6 +177,12 @@ class TcpTransport final : public PeerTransport, public PeerConnection::Owner {
     std::string last_problem;  // of dialling: said once
   };
 
+  // One that was accepted and has not said hello.
+  struct Stranger {
+    std::shared_ptr<PeerConnection> connection;
+    TimePoint since;
+  };
+
   ConnectionLimits limits() const {
     return {.payload_bytes_most = options_.payload_bytes_most,
             .send_queue_bytes_most = options_.send_queue_bytes_most,
@@ -193,11 +202,12 @@ class TcpTransport final : public PeerTransport, public PeerConnection::Owner {
   PeerHello HelloTo(const LearnerId& peer) const { return {.from = options_.self, .to = peer}; }
 
   void AcceptNext() {
+    if (!HasRoom()) return Later([this] { AcceptNext(); });
     acceptor_.async_accept([this, alive = alive_](const error_code& error, tcp::socket socket) {
       if (!*alive || error == boost::asio::error::operation_aborted) return;
-      if (AcceptLater(error, [this] { AcceptNext(); })) return;
+      if (!Accepted(error)) return Later([this] { AcceptNext(); });
       const auto stranger = NewConnection(std::move(socket), TlsKey::Side::kAccepts);
-      strangers_.insert(stranger);
+      strangers_.push_back({.connection = stranger, .since = loop_.Now()});
       AcceptNext();
       stranger->Serve();
     });
@@ -205,24 +215,42 @@ class TcpTransport final : public PeerTransport, public PeerConnection::Owner {
 
   void AcceptNextShm() {
     if (!place_) return;
+    if (!HasRoom()) return Later([this] { AcceptNextShm(); });
     shm_acceptor_.async_accept(
         [this, alive = alive_](const error_code& error, stream_protocol::socket socket) {
           if (!*alive || error == boost::asio::error::operation_aborted) return;
-          if (AcceptLater(error, [this] { AcceptNextShm(); })) return;
+          if (!Accepted(error)) return Later([this] { AcceptNextShm(); });
           const auto stranger = NewConnection(std::move(socket), ShmSide::kAccepts);
-          strangers_.insert(stranger);
+          strangers_.push_back({.connection = stranger, .since = loop_.Now()});
           AcceptNextShm();
           stranger->Serve();
         });
   }
 
-  // Out of descriptors, or under attack: those that wait may be served later.
-  bool AcceptLater(const error_code& error, std::function<void()> accept) {
-    if (!error && strangers_.size() < kStrangersMost) return false;
+  // For one more stranger. The oldest goes: who only connects keeps no learner out.
+  bool HasRoom() {
+    if (strangers_.size() < kStrangersMost) return true;
+    const Stranger& oldest = strangers_.front();
+    if (loop_.Now() - oldest.since < kStrangerPatience) return false;
+    oldest.connection->Close();
+    strangers_.pop_front();
+    ComplainOfStranger("it did not say who it is, and others wait");
+    return true;
+  }
+
+  // Says once why not: out of descriptors, most likely.
+  bool Accepted(const error_code& error) {
+    const bool failed_before = std::exchange(accept_fails_, static_cast<bool>(error));
+    if (error && !failed_before)
+      log::Warning("cannot accept a connection", {{"error", error.message()}});
+    return !error;
+  }
+
+  // Those that wait may be served later: without a pause this would spin.
+  void Later(std::function<void()> accept) {
     loop_.PostAfter(kAcceptPause, [alive = alive_, accept = std::move(accept)] {
       if (*alive) accept();
     });
-    return true;
   }
 
   // A connection by shared memory would be lost again as soon as there is something to send. Who
@@ -267,9 +295,9 @@ class TcpTransport final : public PeerTransport, public PeerConnection::Owner {
   }
 
   void OnHello(PeerConnection& connection, const PeerHello& hello) override {
-    const auto stranger = strangers_.find(connection.shared_from_this());
+    const auto stranger = FindStranger(connection);
     if (stranger == strangers_.end()) return OnAnswer(connection, hello);
-    const std::shared_ptr<PeerConnection> accepted = *stranger;
+    const std::shared_ptr<PeerConnection> accepted = stranger->connection;
     strangers_.erase(stranger);
     const auto found = peers_.find(hello.from);
     if (hello.to != options_.self || hello.from < options_.self || found == peers_.end())
@@ -320,8 +348,7 @@ class TcpTransport final : public PeerTransport, public PeerConnection::Owner {
   }
 
   void OnConnectionClosed(PeerConnection& connection, const PeerLoss& loss) override {
-    if (const auto stranger = strangers_.find(connection.shared_from_this());
-        stranger != strangers_.end()) {
+    if (const auto stranger = FindStranger(connection); stranger != strangers_.end()) {
       strangers_.erase(stranger);
       ComplainOfStranger(loss.reason);
       return;
@@ -350,6 +377,12 @@ class TcpTransport final : public PeerTransport, public PeerConnection::Owner {
     log::Warning("connection refused", {{"reason", reason}});
   }
 
+  std::list<Stranger>::iterator FindStranger(const PeerConnection& connection) {
+    return std::ranges::find_if(strangers_, [&](const Stranger& stranger) {
+      return stranger.connection.get() == &connection;
+    });
+  }
+
   std::map<LearnerId, Peer>::iterator FindByConnection(const PeerConnection& connection) {
     return std::ranges::find_if(
         peers_, [&](const auto& entry) { return entry.second.connection.get() == &connection; });
@@ -366,7 +399,8 @@ class TcpTransport final : public PeerTransport, public PeerConnection::Owner {
   PeerHandler* handler_ = nullptr;
   BytePool pool_{kPoolKeptBytes};
   std::map<LearnerId, Peer> peers_;
-  std::set<std::shared_ptr<PeerConnection>> strangers_;  // accepted, no hello yet
+  std::list<Stranger> strangers_;  // the oldest first
+  bool accept_fails_ = false;
   std::optional<TimePoint> last_complaint_;
   std::mt19937_64 random_;
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

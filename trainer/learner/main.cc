@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/event_loop.h"
+#include "base/exceptions.h"
 #include "base/log.h"
 #include "base/result.h"
 #include "trainer/data/schedule.h"
@@ -193,7 +194,7 @@ int Main(int argc, char** argv) {
     return FailLearner(TerminationLogPath(std::getenv), {ErrorCode::kInvalid, error.what()});
   }
   std::unique_ptr<KeptOutput> output;
-  const Result<int> code = Train(options, output);
+  const Result<int> code = CatchAll([&] { return Train(options, output); });
   return code ? *code : FailLearner(TerminationLogPath(std::getenv), code.error());
 }
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
+#include "base/json.h"
 
 namespace pliant {
 namespace {
@@ -119,6 +120,9 @@ void JsonFields::Strings(std::string_view name, std::size_t items_most,
 Status ReadJsonObject(std::string_view text, std::size_t bytes_most,
                       const std::function<void(JsonFields&)>& read) {
   if (text.size() > bytes_most) return Invalid(Format("it is longer than {} bytes", bytes_most));
+  if (IsNestedTooDeep(text)) {
+    return Invalid(Format("it is nested more than {} levels deep", kJsonLevelsMost));
+  }
   const Json object = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (object.is_discarded()) return Invalid("it is not JSON");
   std::optional<Error> fault;

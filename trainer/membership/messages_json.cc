@@ -131,6 +131,7 @@ Json ToJson(const Progress::Figures& figures) {
 }
 
 constexpr std::uint64_t kLearnersAskedMost = 1 << 20;
+constexpr double kHeartbeatSecondsMost = 3600;
 
 Progress::Figures ReadFigures(JsonFields& fields) {
   Progress::Figures figures{.epoch = fields.Unsigned("epoch"),
@@ -304,7 +305,13 @@ Json Body(const Welcome& welcome) {
   return {{"term", welcome.term}, {"heartbeatSeconds", welcome.heartbeat_seconds}};
 }
 Welcome ReadWelcome(JsonFields& fields) {
-  return {.term = fields.Unsigned("term"), .heartbeat_seconds = fields.Number("heartbeatSeconds")};
+  const Welcome welcome{.term = fields.Unsigned("term"),
+                        .heartbeat_seconds = fields.Number("heartbeatSeconds")};
+  // A learner counts it in nanoseconds.
+  if (welcome.heartbeat_seconds < 0 || welcome.heartbeat_seconds > kHeartbeatSecondsMost) {
+    fields.Wrong("heartbeatSeconds", Format("must be at most {}", kHeartbeatSecondsMost));
+  }
+  return welcome;
 }
 
 Json Body(const Refused& refused) {

@@ -91,7 +91,11 @@ class BoundProgram final : public Program {
   // Instead of any answer, and when there is none to give: whoever asks gets this error.
   void Refuse(const Error& error);
 
-  // Nothing more comes. Any thread.
+  // ---- Any thread ----
+
+  // As Refuse, for an owner that answers no more.
+  void Abandon(const Error& error) { exchange_.Refuse(error); }
+  // Nothing more comes.
   void End() { exchange_.End(); }
 
  private:

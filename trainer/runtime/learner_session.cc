@@ -7,6 +7,7 @@
 
 #include <unistd.h>
 
+#include "base/exceptions.h"
 #include "base/format.h"
 #include "base/log.h"
 #include "trainer/collective/float_environment.h"
@@ -83,12 +84,8 @@ LearnerSession::LearnerSession(Options options, LearnerEnvironment environment)
 }
 
 LearnerSession::~LearnerSession() {
-  if (thread_.joinable()) {
-    if (ending() == nullptr) {
-      Fail({ErrorCode::kCancelled, "the program ended before the training did"});
-    }
-    thread_.join();
-  }
+  GiveUp();
+  if (thread_.joinable()) thread_.join();
   if (run_.take_signals) ReleaseStopSignals();
   g_open = false;
 }
@@ -190,13 +187,27 @@ Status LearnerSession::Start() {
     if (tensor.staged) RETURN_IF_ERROR(tensor.staged->Read());
   }
   program_ = std::make_unique<BoundProgram>(*info_, tensors_);
-  thread_ = std::jthread([this] { Run(); });
-  return {};
+  Status begun = CatchAll([this] { thread_ = std::jthread([this] { Run(); }); });
+  if (!begun) program_.reset();  // nobody would ever ask it
+  return begun;
 }
 
 // The runtime's thread.
 void LearnerSession::Run() {
   const FloatEnvironment environment;  // and those of the threads that begin here
+  Ending ending;
+  if (Status trained = CatchAll([&] { Train(ending); }); !trained) {
+    ending = {.message = std::move(trained).error().message, .parameters_sha256 = ""};
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    control_.reset();
+    ending_ = std::move(ending);
+  }
+  program_->End();
+}
+
+void LearnerSession::Train(Ending& ending) {
   RunLearnerOptions run = run_;
   run.on_metrics_line = [this](std::string_view line) {
     const std::lock_guard lock(mutex_);
@@ -210,7 +221,6 @@ void LearnerSession::Run() {
     if (learners_asked_) control.ask_for_learners(*learners_asked_);
     control_ = std::move(control);
   };
-  Ending ending;
   run.on_exit = [this, &ending](const LearnerExit& exit, int exit_code) {
     if (exit.program_hangs && output_) output_->Flush();
     ending = {.reason = exit.reason,
@@ -221,12 +231,6 @@ void LearnerSession::Run() {
               .parameters_sha256 = exit.parameters_sha256};
   };
   RunLearner(*program_, run);
-  {
-    const std::lock_guard lock(mutex_);
-    control_.reset();
-    ending_ = std::move(ending);
-  }
-  program_->End();
 }
 
 Result<bool> LearnerSession::Next(std::optional<Duration> most) {
@@ -262,13 +266,21 @@ void LearnerSession::Fail(const Error& error) {
                      .parameters_sha256 = ""};
     return;
   }
-  {
-    const std::lock_guard lock(mutex_);
-    if (ending_ || failure_) return;
-    failure_ = error;
-    if (control_) control_->fail(error);
-  }
-  program_->Refuse(error);
+  if (FailRuntime(error)) program_->Refuse(error);
+}
+
+bool LearnerSession::FailRuntime(const Error& error) {
+  const std::lock_guard lock(mutex_);
+  if (ending_ || failure_) return false;
+  failure_ = error;
+  if (control_) control_->fail(error);
+  return true;
+}
+
+void LearnerSession::GiveUp() {
+  if (!thread_.joinable()) return;
+  const Error error{ErrorCode::kCancelled, "the program ended before the training did"};
+  if (FailRuntime(error)) program_->Abandon(error);
 }
 
 void LearnerSession::Leave() {

@@ -97,6 +97,8 @@ class LearnerSession {
   }
   // The program cannot go on.
   void Fail(const Error& error);
+  // What has not ended does. Beside calls of other threads, such as one that waits in Next.
+  void GiveUp();
   void Leave();
   // 0: as many as there are.
   void AskForLearners(int learners);
@@ -104,6 +106,9 @@ class LearnerSession {
  private:
   LearnerSession(Options options, LearnerEnvironment environment);
   void Run();
+  void Train(Ending& ending);
+  // False: it has ended, or failed, before.
+  bool FailRuntime(const Error& error);
   Result<std::shared_ptr<DeviceMemory>> Devices();
 
   const std::string name_;

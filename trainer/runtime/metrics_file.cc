@@ -16,6 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/exceptions.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "base/mailbox.h"
 
@@ -44,7 +46,7 @@ class Descriptor {
 };
 
 std::optional<Tick> TickOf(std::string_view line) {
-  const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const auto json = ParseJson(line);
   if (!json.is_object()) return std::nullopt;
   const auto found = json.find("tick");
   if (found == json.end() || !found->is_number_unsigned()) return std::nullopt;
@@ -157,7 +159,12 @@ class BackgroundMetrics final : public MetricsSink {
 
  private:
   void Work() {
-    while (const auto call = calls_.Take()) (*call)();
+    while (const auto call = calls_.Take()) {
+      const Status done = CatchAll(*call);
+      if (done) continue;
+      CatchAll(
+          [&] { log::Warning("a line of metrics is lost", {{"cause", done.error().message}}); });
+    }
   }
 
   const std::unique_ptr<MetricsSink> sink_;  // worker thread only

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/exceptions.h"
 #include "base/format.h"
 
 namespace pliant {
@@ -130,7 +131,7 @@ class OutputFile {
 
 void Run(const std::shared_ptr<Shared>& shared, const std::filesystem::path& path,
          const OutputKeeperOptions& options) {
-  RemoveOthers(path, options.files_most);
+  CatchAll([&] { RemoveOthers(path, options.files_most); });  // what it cannot list stays
   OutputFile file(path, options.file_bytes_most);
   std::unique_lock lock(shared->mutex);
   while (true) {
@@ -140,10 +141,13 @@ void Run(const std::shared_ptr<Shared>& shared, const std::filesystem::path& pat
     const std::size_t left_out = std::exchange(shared->left_out, 0);
     shared->writes = true;
     lock.unlock();
-    if (left_out > 0) {
-      text.insert(0, Format("pliant: {} bytes could not be written here\n", left_out));
-    }
-    const bool written = file.Append(text);
+    const auto append = [&]() -> Result<bool> {
+      if (left_out > 0) {
+        text.insert(0, Format("pliant: {} bytes could not be written here\n", left_out));
+      }
+      return file.Append(text);
+    };
+    const bool written = CatchAll(append).value_or(false);
     lock.lock();
     shared->writes = false;
     if (!written) {
@@ -163,7 +167,9 @@ class ThreadedKeeper final : public OutputKeeper {
   ThreadedKeeper(const std::filesystem::path& path, const OutputKeeperOptions& options)
       : options_(options) {
     // Not joined: it may hang for as long as its volume does.
-    std::thread([shared = shared_, path, options] { Run(shared, path, options); }).detach();
+    std::thread([shared = shared_, path, options] {
+      CatchAll([&] { Run(shared, path, options); });  // else nothing is kept, which costs lines
+    }).detach();
   }
 
   ~ThreadedKeeper() override {

@@ -5,14 +5,16 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <condition_variable>
 #include <cstring>
-#include <exception>
 #include <limits>
-#include <new>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "base/exceptions.h"
 #include "base/format.h"
 #include "trainer/collective/float_environment.h"
 #include "trainer/collective/float_loops.h"
@@ -73,28 +75,69 @@ pliant_status Keep(pliant_status code, std::string_view sentence) noexcept {
 // Runs the body of a function of the interface: nothing that is thrown leaves it.
 template <typename Body>
 pliant_status Guarded(const Body& body) noexcept {
-  try {
-    t_last_error.clear();
-    const Result<pliant_status> result = body();
-    if (result) return *result;
-    return Keep(CodeOf(result.error().code), result.error().message);
-  } catch (const std::bad_alloc&) {
-    return Keep(PLIANT_FAILED, "out of memory");
-  } catch (const std::exception& error) {
-    return Keep(PLIANT_INTERNAL, error.what());
-  } catch (...) {
-    return Keep(PLIANT_INTERNAL, "an unknown exception");
+  t_last_error.clear();
+  const Result<pliant_status> result = pliant::CatchAll(body);
+  if (result) return *result;
+  return Keep(CodeOf(result.error().code), result.error().message);
+}
+
+// The learner that is open, of which a process has one, and the calls that are under way on it:
+// some functions are for any thread, and such a call may come when another thread closes it.
+class OpenLearner {
+ public:
+  void Set(const pliant_learner* learner) {
+    const std::lock_guard lock(mutex_);
+    learner_ = learner;
   }
+  // kConflict: it is closed, and `learner` points to nothing.
+  Status BeginCall(const pliant_learner* learner) {
+    const std::lock_guard lock(mutex_);
+    if (learner != learner_) return Fail(ErrorCode::kConflict, "the learner is closed");
+    ++calls_;
+    return {};
+  }
+  void EndCall() {
+    const std::lock_guard lock(mutex_);
+    if (--calls_ == 0) idle_.notify_all();
+  }
+  // No call begins from now on. False: it is closed already, or NULL.
+  bool Close(const pliant_learner* learner) {
+    const std::lock_guard lock(mutex_);
+    if (learner == nullptr || learner != learner_) return false;
+    learner_ = nullptr;
+    return true;
+  }
+  void AwaitCalls() {
+    std::unique_lock lock(mutex_);
+    idle_.wait(lock, [this] { return calls_ == 0; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable idle_;
+  // Guarded by mutex_.
+  const pliant_learner* learner_ = nullptr;
+  int calls_ = 0;
+};
+
+OpenLearner g_open;
+
+// The same, of a function of a learner: it is there until the call ends.
+template <typename Body>
+pliant_status Guarded(const pliant_learner* learner, const Body& body) noexcept {
+  return Guarded([&]() -> Result<pliant_status> {
+    if (learner == nullptr) return Invalid("learner is NULL");
+    RETURN_IF_ERROR(g_open.BeginCall(learner));
+    struct Call {
+      ~Call() { g_open.EndCall(); }
+    } call;
+    return body(*learner->session);
+  });
 }
 
 Result<pliant_status> OkOr(Status status) {
   if (!status) return std::unexpected(std::move(status).error());
   return PLIANT_OK;
-}
-
-Result<LearnerSession*> SessionOf(const pliant_learner* learner) {
-  if (learner == nullptr) return Invalid("learner is NULL");
-  return learner->session.get();
 }
 
 // Takes over what the caller knows of a struct; the rest is zero.
@@ -201,10 +244,8 @@ Result<pliant::BoundTensor> TensorOf(const pliant_tensor& tensor) {
 }
 
 // The program, if the work at hand is one of these kinds.
-Result<BoundProgram*> ProgramAt(const pliant_learner* learner,
-                                std::initializer_list<Work::Kind> kinds) {
-  ASSIGN_OR_RETURN(LearnerSession* const session, SessionOf(learner));
-  BoundProgram* const program = session->program();
+Result<BoundProgram*> ProgramAt(LearnerSession& session, std::initializer_list<Work::Kind> kinds) {
+  BoundProgram* const program = session.program();
   if (program == nullptr || !program->work() ||
       std::ranges::find(kinds, program->work()->kind) == kinds.end()) {
     return Fail(ErrorCode::kConflict, "this does not answer the work at hand");
@@ -213,9 +254,8 @@ Result<BoundProgram*> ProgramAt(const pliant_learner* learner,
 }
 
 // A training shard's program, and its parameters [first, first + count) exist.
-Result<BoundProgram*> ProgramWith(const pliant_learner* learner, std::int32_t first,
-                                  std::int32_t count) {
-  ASSIGN_OR_RETURN(BoundProgram* const program, ProgramAt(learner, {Work::Kind::kTrain}));
+Result<BoundProgram*> ProgramWith(LearnerSession& session, std::int32_t first, std::int32_t count) {
+  ASSIGN_OR_RETURN(BoundProgram* const program, ProgramAt(session, {Work::Kind::kTrain}));
   const auto most = static_cast<std::int64_t>(program->parameters());
   if (first < 0 || count < 0 || std::int64_t{first} + count > most) {
     return Invalid(Format("parameters {} to {} of {}", first, std::int64_t{first} + count, most));
@@ -371,6 +411,7 @@ pliant_status pliant_open(const pliant_options* options, pliant_learner** learne
     auto made = std::make_unique<pliant_learner>();
     ASSIGN_OR_RETURN(made->session, LearnerSession::Open(std::move(opening)));
     made->folder = made->session->folder().string();
+    g_open.Set(made.get());
     *learner = made.release();
     return PLIANT_OK;
   });
@@ -378,15 +419,17 @@ pliant_status pliant_open(const pliant_options* options, pliant_learner** learne
 
 void pliant_close(pliant_learner* learner) {
   Guarded([&]() -> Result<pliant_status> {
+    if (!g_open.Close(learner)) return PLIANT_OK;
+    pliant::CatchAll([&] { learner->session->GiveUp(); });  // so that pliant_next waits no longer
+    g_open.AwaitCalls();
     delete learner;
     return PLIANT_OK;
   });
 }
 
 pliant_status pliant_get_job(const pliant_learner* learner, pliant_job* job) {
-  return Guarded([&]() -> Result<pliant_status> {
-    ASSIGN_OR_RETURN(const LearnerSession* const session, SessionOf(learner));
-    const pliant::LearnerEnvironment& environment = session->environment();
+  return Guarded(learner, [&](LearnerSession& session) -> Result<pliant_status> {
+    const pliant::LearnerEnvironment& environment = session.environment();
     pliant_job known{};
     known.alone = environment.coordinator ? 0 : 1;
     known.bitwise = environment.reproducibility == pliant::Reproducibility::kBitwise ? 1 : 0;
@@ -403,8 +446,7 @@ pliant_status pliant_get_job(const pliant_learner* learner, pliant_job* job) {
 }
 
 pliant_status pliant_describe(pliant_learner* learner, const pliant_training* training) {
-  return Guarded([&]() -> Result<pliant_status> {
-    ASSIGN_OR_RETURN(LearnerSession* const session, SessionOf(learner));
+  return Guarded(learner, [&](LearnerSession& session) -> Result<pliant_status> {
     ASSIGN_OR_RETURN(const pliant_training given, Read(training, "training"));
     LearnerSession::Training described = {
         .train_samples = given.train_samples,
@@ -419,14 +461,13 @@ pliant_status pliant_describe(pliant_learner* learner, const pliant_training* tr
     if (given.global_batch_size != 0) described.global_batch_size = given.global_batch_size;
     if (given.logical_shards != 0) described.logical_shards = given.logical_shards;
     if (given.has_seed != 0) described.seed = given.seed;
-    return OkOr(session->Describe(described));
+    return OkOr(session.Describe(described));
   });
 }
 
 pliant_status pliant_get_plan(const pliant_learner* learner, pliant_plan* plan) {
-  return Guarded([&]() -> Result<pliant_status> {
-    ASSIGN_OR_RETURN(const LearnerSession* const session, SessionOf(learner));
-    const pliant::Schedule* const schedule = session->schedule();
+  return Guarded(learner, [&](LearnerSession& session) -> Result<pliant_status> {
+    const pliant::Schedule* const schedule = session.schedule();
     if (schedule == nullptr) return Fail(ErrorCode::kConflict, "the training was not described");
     pliant_plan known{};
     known.global_batch_size = schedule->spec().global_batch_size;
@@ -440,37 +481,34 @@ pliant_status pliant_get_plan(const pliant_learner* learner, pliant_plan* plan) 
 
 pliant_status pliant_register(pliant_learner* learner, const pliant_tensor* tensor,
                               int32_t* index) {
-  return Guarded([&]() -> Result<pliant_status> {
-    ASSIGN_OR_RETURN(LearnerSession* const session, SessionOf(learner));
+  return Guarded(learner, [&](LearnerSession& session) -> Result<pliant_status> {
     ASSIGN_OR_RETURN(const pliant_tensor given, Read(tensor, "tensor"));
     ASSIGN_OR_RETURN(pliant::BoundTensor bound, TensorOf(given));
     const TensorRole role = bound.role;
     if (given.device == PLIANT_CUDA) {
       const std::size_t bytes = std::exchange(bound.view.bytes, {}).size();
-      RETURN_IF_ERROR(session->RegisterOnDevice(std::move(bound), given.data, bytes));
+      RETURN_IF_ERROR(session.RegisterOnDevice(std::move(bound), given.data, bytes));
     } else {
-      RETURN_IF_ERROR(session->Register(std::move(bound)));
+      RETURN_IF_ERROR(session.Register(std::move(bound)));
     }
-    if (index != nullptr) *index = session->registered(role) - 1;
+    if (index != nullptr) *index = session.registered(role) - 1;
     return PLIANT_OK;
   });
 }
 
 pliant_status pliant_start(pliant_learner* learner) {
-  return Guarded([&]() -> Result<pliant_status> {
-    ASSIGN_OR_RETURN(LearnerSession* const session, SessionOf(learner));
-    return OkOr(session->Start());
+  return Guarded(learner, [&](LearnerSession& session) -> Result<pliant_status> {
+    return OkOr(session.Start());
   });
 }
 
 pliant_status pliant_next(pliant_learner* learner, double seconds, pliant_work* work) {
-  return Guarded([&]() -> Result<pliant_status> {
-    ASSIGN_OR_RETURN(LearnerSession* const session, SessionOf(learner));
+  return Guarded(learner, [&](LearnerSession& session) -> Result<pliant_status> {
     if (std::isnan(seconds)) return Invalid("seconds is not a number");
-    if (session->program() == nullptr) {
+    if (session.program() == nullptr) {
       return Fail(ErrorCode::kConflict, "the learner was not started");
     }
-    if (session->program()->work()) {
+    if (session.program()->work()) {
       return Fail(ErrorCode::kConflict, "the work before was not answered");
     }
     RETURN_IF_ERROR(Read(work, "work").transform([](const pliant_work&) {}));
@@ -478,9 +516,9 @@ pliant_status pliant_next(pliant_learner* learner, double seconds, pliant_work* 
     if (seconds >= 0 && seconds < kForeverSeconds) {
       most = std::chrono::duration_cast<pliant::Duration>(std::chrono::duration<double>(seconds));
     }
-    ASSIGN_OR_RETURN(const bool taken, session->Next(most));
-    if (taken) return Write(Describe(*session->program()->work()), work, "work");
-    if (session->ending() == nullptr) return PLIANT_NOTHING;
+    ASSIGN_OR_RETURN(const bool taken, session.Next(most));
+    if (taken) return Write(Describe(*session.program()->work()), work, "work");
+    if (session.ending() == nullptr) return PLIANT_NOTHING;
     pliant_work end{};
     end.kind = PLIANT_END;
     return Write(end, work, "work");
@@ -489,8 +527,8 @@ pliant_status pliant_next(pliant_learner* learner, double seconds, pliant_work* 
 
 pliant_status pliant_gradients_ready(pliant_learner* learner, int32_t first_parameter,
                                      int32_t count) {
-  return Guarded([&]() -> Result<pliant_status> {
-    ASSIGN_OR_RETURN(BoundProgram* const program, ProgramWith(learner, first_parameter, count));
+  return Guarded(learner, [&](LearnerSession& session) -> Result<pliant_status> {
+    ASSIGN_OR_RETURN(BoundProgram* const program, ProgramWith(session, first_parameter, count));
     const auto first = static_cast<std::size_t>(first_parameter);
     RETURN_IF_ERROR(program->CheckNotReady(first, static_cast<std::size_t>(count)));
     program->GradientsReady(first, static_cast<std::size_t>(count));
@@ -500,15 +538,15 @@ pliant_status pliant_gradients_ready(pliant_learner* learner, int32_t first_para
 
 pliant_status pliant_put_gradient(pliant_learner* learner, int32_t parameter, const void* data,
                                   int32_t dtype, int32_t device, double scale) {
-  return Guarded([&]() -> Result<pliant_status> {
-    ASSIGN_OR_RETURN(BoundProgram* const program, ProgramWith(learner, parameter, 1));
+  return Guarded(learner, [&](LearnerSession& session) -> Result<pliant_status> {
+    ASSIGN_OR_RETURN(BoundProgram* const program, ProgramWith(session, parameter, 1));
     RETURN_IF_ERROR(CheckDevice(device));
     const auto index = static_cast<std::size_t>(parameter);
     RETURN_IF_ERROR(CheckGradientType(dtype));
     RETURN_IF_ERROR(program->CheckNotReady(index, 1));
     const std::span<float> to = program->GradientOf(index);
     if (data == nullptr && !to.empty()) return Invalid("data is NULL");
-    RETURN_IF_ERROR(PutScaledFrom(device, *learner->session, data, dtype, scale, to));
+    RETURN_IF_ERROR(PutScaledFrom(device, session, data, dtype, scale, to));
     program->GradientsReady(index, 1);
     return PLIANT_OK;
   });
@@ -516,8 +554,8 @@ pliant_status pliant_put_gradient(pliant_learner* learner, int32_t parameter, co
 
 pliant_status pliant_put_gradients(pliant_learner* learner, const void* const* data, int32_t dtype,
                                    int32_t device, double scale) {
-  return Guarded([&]() -> Result<pliant_status> {
-    ASSIGN_OR_RETURN(BoundProgram* const program, ProgramWith(learner, 0, 0));
+  return Guarded(learner, [&](LearnerSession& session) -> Result<pliant_status> {
+    ASSIGN_OR_RETURN(BoundProgram* const program, ProgramWith(session, 0, 0));
     RETURN_IF_ERROR(CheckDevice(device));
     RETURN_IF_ERROR(CheckGradientType(dtype));
     if (data == nullptr) return Invalid("data is NULL");
@@ -528,8 +566,8 @@ pliant_status pliant_put_gradients(pliant_learner* learner, const void* const* d
     if (!AddAllScaled(*program, data, dtype, device, scale)) {
       for (std::size_t i = 0; i < count; ++i) {
         if (data[i] == nullptr) continue;
-        RETURN_IF_ERROR(PutScaledFrom(device, *learner->session, data[i], dtype, scale,
-                                      program->GradientOf(i)));
+        RETURN_IF_ERROR(
+            PutScaledFrom(device, session, data[i], dtype, scale, program->GradientOf(i)));
       }
     }
     // All or none, and neighbours together.
@@ -543,9 +581,9 @@ pliant_status pliant_put_gradients(pliant_learner* learner, const void* const* d
 }
 
 pliant_status pliant_data_waited(pliant_learner* learner, double seconds) {
-  return Guarded([&]() -> Result<pliant_status> {
+  return Guarded(learner, [&](LearnerSession& session) -> Result<pliant_status> {
     ASSIGN_OR_RETURN(BoundProgram* const program,
-                     ProgramAt(learner, {Work::Kind::kTrain, Work::Kind::kEvaluate}));
+                     ProgramAt(session, {Work::Kind::kTrain, Work::Kind::kEvaluate}));
     if (!(seconds >= 0 && seconds < kForeverSeconds)) {
       return Invalid("the time waited for samples must be seconds, and not less than none");
     }
@@ -557,95 +595,89 @@ pliant_status pliant_data_waited(pliant_learner* learner, double seconds) {
 
 pliant_status pliant_shard_done(pliant_learner* learner, double samples, double loss,
                                 double correct) {
-  return Guarded([&]() -> Result<pliant_status> {
+  return Guarded(learner, [&](LearnerSession& session) -> Result<pliant_status> {
     ASSIGN_OR_RETURN(BoundProgram* const program,
-                     ProgramAt(learner, {Work::Kind::kTrain, Work::Kind::kEvaluate}));
+                     ProgramAt(session, {Work::Kind::kTrain, Work::Kind::kEvaluate}));
     return OkOr(program->ShardDone({.samples = samples, .loss = loss, .correct = correct}));
   });
 }
 
 pliant_status pliant_committed(pliant_learner* learner, int32_t taken) {
-  return Guarded([&]() -> Result<pliant_status> {
-    ASSIGN_OR_RETURN(BoundProgram* const program, ProgramAt(learner, {Work::Kind::kCommit}));
+  return Guarded(learner, [&](LearnerSession& session) -> Result<pliant_status> {
+    ASSIGN_OR_RETURN(BoundProgram* const program, ProgramAt(session, {Work::Kind::kCommit}));
     return OkOr(program->Committed(taken != 0));
   });
 }
 
 pliant_status pliant_evaluated(pliant_learner* learner) {
-  return Guarded([&]() -> Result<pliant_status> {
-    ASSIGN_OR_RETURN(BoundProgram* const program, ProgramAt(learner, {Work::Kind::kEvaluated}));
+  return Guarded(learner, [&](LearnerSession& session) -> Result<pliant_status> {
+    ASSIGN_OR_RETURN(BoundProgram* const program, ProgramAt(session, {Work::Kind::kEvaluated}));
     return OkOr(program->Evaluated());
   });
 }
 
 pliant_status pliant_stop(pliant_learner* learner) {
-  return Guarded([&]() -> Result<pliant_status> {
+  return Guarded(learner, [&](LearnerSession& session) -> Result<pliant_status> {
     ASSIGN_OR_RETURN(
         BoundProgram* const program,
-        ProgramAt(learner, {Work::Kind::kCommit, Work::Kind::kEvaluated, Work::Kind::kLoaded}));
+        ProgramAt(session, {Work::Kind::kCommit, Work::Kind::kEvaluated, Work::Kind::kLoaded}));
     program->Stop();
     return PLIANT_OK;
   });
 }
 
 pliant_status pliant_loaded(pliant_learner* learner) {
-  return Guarded([&]() -> Result<pliant_status> {
-    ASSIGN_OR_RETURN(BoundProgram* const program, ProgramAt(learner, {Work::Kind::kLoaded}));
+  return Guarded(learner, [&](LearnerSession& session) -> Result<pliant_status> {
+    ASSIGN_OR_RETURN(BoundProgram* const program, ProgramAt(session, {Work::Kind::kLoaded}));
     return OkOr(program->Loaded());
   });
 }
 
 pliant_status pliant_fail(pliant_learner* learner, int32_t wrong_input, const char* message) {
-  return Guarded([&]() -> Result<pliant_status> {
-    ASSIGN_OR_RETURN(LearnerSession* const session, SessionOf(learner));
-    session->Fail({wrong_input != 0 ? ErrorCode::kInvalid : ErrorCode::kUnavailable,
-                   TextOr(message, "the program failed")});
+  return Guarded(learner, [&](LearnerSession& session) -> Result<pliant_status> {
+    session.Fail({wrong_input != 0 ? ErrorCode::kInvalid : ErrorCode::kUnavailable,
+                  TextOr(message, "the program failed")});
     return PLIANT_OK;
   });
 }
 
 pliant_status pliant_leave(pliant_learner* learner) {
-  return Guarded([&]() -> Result<pliant_status> {
-    ASSIGN_OR_RETURN(LearnerSession* const session, SessionOf(learner));
-    session->Leave();
+  return Guarded(learner, [&](LearnerSession& session) -> Result<pliant_status> {
+    session.Leave();
     return PLIANT_OK;
   });
 }
 
 pliant_status pliant_request_learners(pliant_learner* learner, int32_t learners) {
-  return Guarded([&]() -> Result<pliant_status> {
-    ASSIGN_OR_RETURN(LearnerSession* const session, SessionOf(learner));
+  return Guarded(learner, [&](LearnerSession& session) -> Result<pliant_status> {
     if (learners < 0) return Invalid(Format("learners is {}", learners));
-    session->AskForLearners(learners);
+    session.AskForLearners(learners);
     return PLIANT_OK;
   });
 }
 
 pliant_status pliant_keep_output(pliant_learner* learner, const char* text, size_t bytes) {
-  return Guarded([&]() -> Result<pliant_status> {
-    ASSIGN_OR_RETURN(LearnerSession* const session, SessionOf(learner));
+  return Guarded(learner, [&](LearnerSession& session) -> Result<pliant_status> {
     if (text == nullptr && bytes > 0) return Invalid("text is NULL");
-    session->KeepOutput({text, bytes});
+    session.KeepOutput({text, bytes});
     return PLIANT_OK;
   });
 }
 
 pliant_status pliant_forecast(pliant_learner* learner, uint64_t ahead, pliant_work* work) {
-  return Guarded([&]() -> Result<pliant_status> {
-    ASSIGN_OR_RETURN(LearnerSession* const session, SessionOf(learner));
-    if (session->program() == nullptr) {
+  return Guarded(learner, [&](LearnerSession& session) -> Result<pliant_status> {
+    if (session.program() == nullptr) {
       return Fail(ErrorCode::kConflict, "the learner was not started");
     }
-    if (!session->Forecast(ahead, learner->forecast)) return PLIANT_NOTHING;
+    if (!session.Forecast(ahead, learner->forecast)) return PLIANT_NOTHING;
     return Write(Describe(learner->forecast), work, "work");
   });
 }
 
 pliant_status pliant_next_metrics(pliant_learner* learner, const char** line) {
-  return Guarded([&]() -> Result<pliant_status> {
-    ASSIGN_OR_RETURN(LearnerSession* const session, SessionOf(learner));
+  return Guarded(learner, [&](LearnerSession& session) -> Result<pliant_status> {
     if (line == nullptr) return Invalid("line is NULL");
-    auto next = session->NextMetricsLine();
+    auto next = session.NextMetricsLine();
     if (!next) return PLIANT_NOTHING;
     learner->metrics_line = *std::move(next);
     *line = learner->metrics_line.c_str();
@@ -654,9 +686,8 @@ pliant_status pliant_next_metrics(pliant_learner* learner, const char** line) {
 }
 
 pliant_status pliant_get_end(const pliant_learner* learner, pliant_end* end) {
-  return Guarded([&]() -> Result<pliant_status> {
-    ASSIGN_OR_RETURN(const LearnerSession* const session, SessionOf(learner));
-    const LearnerSession::Ending* const ending = session->ending();
+  return Guarded(learner, [&](LearnerSession& session) -> Result<pliant_status> {
+    const LearnerSession::Ending* const ending = session.ending();
     if (ending == nullptr) return Fail(ErrorCode::kConflict, "the learner has not ended");
     pliant_end known{};
     known.reason = ReasonOf(*ending);

@@ -54,7 +54,9 @@
  * Errors. Functions return PLIANT_OK or an error, whose sentence pliant_last_error() has for the
  * calling thread. Nothing throws, and nothing but SIGKILL and the program itself ends the process;
  * but in a job with a step timeout a program that has not answered for so long hangs, and the
- * library ends its process with exit code 1.
+ * library ends its process with exit code 1. So it does, with a line on standard error, where one
+ * of its threads has no memory left even to say so; before that, a lack of memory is an error of
+ * the call, or how the learner ends.
  *
  * Versions. Structs begin with their size, which the caller sets to sizeof: fields are only ever
  * added at the end, and what an older caller does not know has its zero meaning. Unknown kinds of
@@ -134,7 +136,9 @@ typedef struct pliant_options {
 /* Reads the environment (docs/contracts.md §3). `options` may be NULL. */
 PLIANT_API pliant_status pliant_open(const pliant_options* options, pliant_learner** learner);
 
-/* Ends this learner's part at once if it has not ended, and frees it. NULL is fine. */
+/* Ends this learner's part at once if it has not ended, and frees it. NULL is fine. Calls that are
+ * under way on other threads are waited for, pliant_next with PLIANT_END; a later one is refused
+ * with PLIANT_ORDER, and to close it again does nothing, until another learner is opened. */
 PLIANT_API void pliant_close(pliant_learner* learner);
 
 typedef struct pliant_job {

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/exceptions.h"
 #include "base/file.h"
 #include "base/format.h"
 #include "base/http_server.h"
@@ -237,25 +238,29 @@ int FailLearner(const std::filesystem::path& termination_log, const Error& error
                  termination_log);
 }
 
-int RunLearner(Program& program, const RunLearnerOptions& options) {
-  if (options.take_signals) HoldStopSignals();
-  if (options.keep_freed_memory) KeepFreedMemory();
+namespace {
+
+int End(const RunLearnerOptions& options, const LearnerExit& exit, bool interrupted = false) {
+  int code = EndWith(exit, options.environment.termination_log);
+  if (interrupted && exit.reason == LeftReason::kDrained) code = kInterruptedExitCode;
+  if (options.on_exit) options.on_exit(exit, code);
+  return code;
+}
+
+int Refuse(const RunLearnerOptions& options, const Error& error) {
+  return End(options,
+             {.reason = LeftReason::kFailed, .code = error.code, .message = error.message});
+}
+
+int Train(Program& program, const RunLearnerOptions& options) {
   const LearnerEnvironment& environment = options.environment;
-  const auto end = [&](const LearnerExit& exit, bool interrupted = false) {
-    int code = EndWith(exit, environment.termination_log);
-    if (interrupted && exit.reason == LeftReason::kDrained) code = kInterruptedExitCode;
-    if (options.on_exit) options.on_exit(exit, code);
-    return code;
-  };
-  const auto refuse = [&](const Error& error) {
-    return end({.reason = LeftReason::kFailed, .code = error.code, .message = error.message});
-  };
+  const auto refuse = [&](const Error& error) { return Refuse(options, error); };
   auto schedule = MakeSchedule(program.info(), options);
   if (!schedule) return refuse(schedule.error());
   if (environment.replay) {
     const auto verdict = VerifyReplay(program, *schedule, options);
     if (!verdict) return refuse(verdict.error());
-    return end({.reason = LeftReason::kDrained, .message = *verdict});
+    return End(options, {.reason = LeftReason::kDrained, .message = *verdict});
   }
 
   // In the order of who uses whom: later ones are destroyed first.
@@ -350,13 +355,23 @@ int RunLearner(Program& program, const RunLearnerOptions& options) {
   learner.Start();
   loop.Run();
   if (exit) {
-    const int code = end(*exit, interrupted);
+    const int code = End(options, *exit, interrupted);
     // Its thread cannot be joined, and uses what lies here.
     if (exit->program_hangs) std::_Exit(code);
     return code;
   }
   if (options.on_exit) options.on_exit({.message = "interrupted"}, kInterruptedExitCode);
   return kInterruptedExitCode;
+}
+
+}  // namespace
+
+int RunLearner(Program& program, const RunLearnerOptions& options) {
+  if (options.take_signals) HoldStopSignals();
+  if (options.keep_freed_memory) KeepFreedMemory();
+  const auto code = CatchAll([&]() -> Result<int> { return Train(program, options); });
+  // What it held is let go of by now: there is memory again for the last words.
+  return code ? *code : Refuse(options, code.error());
 }
 
 }  // namespace pliant

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/exceptions.h"
 #include "base/fifo.h"
 #include "base/loop_bell.h"
 #include "base/mailbox.h"
@@ -127,9 +128,13 @@ class ThreadedCompute final : public Compute {
   void CopyState(StateSlice slice, Done<std::shared_ptr<const StateCopy>> done) override {
     Operation copy{.kind = kCopy};
     copy.copy = [this, slice, done = std::move(done)] {
-      std::shared_ptr<StateCopy> made = spare_copy_->Take();
-      made->CopyFrom(SliceOf(state_, slice));
-      Post([this, done, made = std::shared_ptr<const StateCopy>(std::move(made))]() mutable {
+      using Copy = std::shared_ptr<const StateCopy>;
+      Result<Copy> made = CatchAll([&]() -> Result<Copy> {
+        const std::shared_ptr<StateCopy> spare = spare_copy_->Take();
+        spare->CopyFrom(SliceOf(state_, slice));
+        return spare;
+      });
+      Post([this, done, made = std::move(made)]() mutable {
         --copies_running_;
         if (running_.kind == kNone) BeginNext();
         if (!forgotten_) done(std::move(made));
@@ -259,25 +264,31 @@ class ThreadedCompute final : public Compute {
   // ---- On the threads of compute and of copies ----
 
   static void Work(Mailbox<std::function<void()>>& work, const std::stop_token& stop) {
-    while (auto task = work.Take(stop)) (*task)();
+    EndOnException("computation", [&] {
+      while (auto task = work.Take(stop)) (*task)();
+    });
   }
 
   // ---- On the compute thread, or the one that it has the program's work done by ----
 
   void RunOnThread() {
-    if (running_.kind == kTick) {
-      result_ = RunShards(
-          program_, folder_, buffers_, running_.work, control_,
-          [this](NodePart part) { HandOver(std::move(part)); }, *output_);
-    } else {
-      result_ = running_.kind == kCommit ? CommitOnThread(running_.commit) : running_.change();
-      ended_wanted_ = program_.wants_end();
-    }
+    result_ = CatchAll([this] { return RunOperation(); });
     {
       const std::lock_guard lock(mutex_);
       over_ = true;
     }
     bell_.Ring();
+  }
+
+  Status RunOperation() {
+    if (running_.kind == kTick) {
+      return RunShards(
+          program_, folder_, buffers_, running_.work, control_,
+          [this](NodePart part) { HandOver(std::move(part)); }, *output_);
+    }
+    Status done = running_.kind == kCommit ? CommitOnThread(running_.commit) : running_.change();
+    ended_wanted_ = program_.wants_end();
+    return done;
   }
 
   Status CommitOnThread(const CommitWork& work) {

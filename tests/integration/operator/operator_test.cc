@@ -397,6 +397,8 @@ TEST_F(OperatorTest, ShowsItsMetricsToThoseWhoMayReadThem) {
   std::erase_if(arguments, [](const auto& word) { return word.starts_with("--metrics-address"); });
   arguments.insert(arguments.end(), {"--metrics-address=" + address, "--metrics-authentication",
                                      "--metrics-tls-dir=" + folder.path()});
+  const auto is_led = [&] { return !Lease().value("holderIdentity", "").empty(); };
+  ASSERT_TRUE(kube::WaitUntil(is_led, seconds(30)));
   const OperatorProcess standby(arguments);
 
   const auto metrics =

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <functional>
+#include <future>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -16,6 +18,7 @@
 
 #include "base/real_event_loop.h"
 #include "base/secret.h"
+#include "tests/unit/no_descriptors.h"
 #include "tests/unit/raw_client.h"
 
 namespace pliant {
@@ -221,6 +224,31 @@ TEST_F(HttpServerTest, AFloodOfIdleConnectionsOnOnePortLeavesAnotherOneAlone) {
   };
   // On a busy machine not every one is quick.
   EXPECT_LT(std::min({took(), took(), took()}), 1s);
+}
+
+TEST_F(HttpServerTest, OutOfDescriptorsItAcceptsLater) {
+  Listen({});
+  std::promise<void> held;
+  std::promise<void> go;
+  loop_.Post([&] {
+    held.set_value();
+    go.get_future().wait();
+  });
+  held.get_future().wait();
+  RawClient client(server_->port());  // the kernel takes it
+  client.Send("GET /hello?x HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+  testing::internal::CaptureStderr();
+  {
+    const NoDescriptors none;
+    go.set_value();
+    const std::clock_t before = std::clock();
+    std::this_thread::sleep_for(350ms);
+    EXPECT_LT(std::clock() - before, CLOCKS_PER_SEC / 5) << "it does not spin";
+  }
+  EXPECT_THAT(client.ReadAll(), AllOf(StartsWith("HTTP/1.1 200"), HasSubstr("hello x")));
+  const std::string logged = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(logged, HasSubstr("cannot accept a connection"));
+  EXPECT_EQ(logged.find("cannot accept"), logged.rfind("cannot accept")) << "said once";
 }
 
 TEST_F(HttpServerTest, SomeRoutesAnswerLater) {

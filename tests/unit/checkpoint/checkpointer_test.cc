@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <future>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <vector>
@@ -150,6 +151,33 @@ TEST(RestoreFirst, IsFromTheJobOrTheCheckpointThatWasNamed) {
           ": checkpoint step-000000000200-t000000000210-m2.5 was written with seed 7; this job "
           "has seed 8");
   std::filesystem::remove_all(volume);
+}
+
+// As one whose memory is used up by what it reads and writes.
+class ThrowingStore final : public CheckpointStore {
+ public:
+  Status Put(std::string_view, std::span<const std::span<const std::byte>>) override {
+    throw std::bad_alloc();
+  }
+  Status Read(std::string_view, std::uint64_t, std::span<std::byte>) override {
+    throw std::bad_alloc();
+  }
+  Result<std::vector<StoredObject>> List(std::string_view) override { throw std::bad_alloc(); }
+  Status Remove(std::string_view) override { throw std::bad_alloc(); }
+};
+
+TEST(ThreadedCheckpointer, WhatIsThrownIsToldAsAnError) {
+  RealEventLoop loop;
+  const auto checkpointer = NewThreadedCheckpointer(loop, std::make_unique<ThrowingStore>());
+  std::vector<Error> heard;
+  const auto note = [&](const auto& result) { heard.push_back(result.error()); };
+  checkpointer->FindNewest(note);
+  checkpointer->Save(LabelAt(1), {}, StateAt(1), 1, note);
+  checkpointer->Restore(LabelAt(0).job, note);
+  const auto end = std::chrono::steady_clock::now() + seconds(30);
+  while (heard.size() < 3 && std::chrono::steady_clock::now() < end)
+    loop.context().run_one_for(milliseconds(100)), loop.context().restart();
+  EXPECT_EQ(heard, std::vector(3, Error{ErrorCode::kUnavailable, "out of memory"}));
 }
 
 // A store that answers a write only when it is told to.

@@ -86,6 +86,16 @@ TEST(Manifest, NamesTheFieldThatIsWrong) {
   }
 }
 
+TEST(Manifest, IsNotNestedDeep) {
+  const std::string json = EncodeManifest(kManifest);
+  const auto with_extra = [&](std::size_t levels) {
+    return R"({"extra": )" + std::string(levels, '[') + std::string(levels, ']') + "," +
+           json.substr(1);
+  };
+  EXPECT_TRUE(DecodeManifest(with_extra(99)));
+  EXPECT_FALSE(DecodeManifest(with_extra(100)));
+}
+
 TEST(Manifest, DoesNotNameAFileTwice) {
   Manifest twice = kManifest;
   twice.files.push_back(twice.files.front());

@@ -68,6 +68,8 @@ TEST(Safetensors, HeadersThatDoNotFitAreRefused) {
       {"[]", "JSON"},
       {"{", "JSON"},
       {std::string(100000, '['), "JSON"},
+      {tensor(R"("F32")", std::string(1'000'000, '[') + std::string(1'000'000, ']'), "[0,8]"),
+       "nested too deep"},
       {R"({"a": 1})", "tensor a"},
       {R"({"a": {"dtype": "F32"}})", "tensor a"},
       {tensor(R"("F33")", "[2]", "[0,8]"), "dtype"},

@@ -3,7 +3,9 @@
 
 #include <chrono>
 #include <cstring>
+#include <ctime>
 #include <functional>
+#include <list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,6 +21,7 @@
 #include "base/crc32c.h"
 #include "base/real_event_loop.h"
 #include "tests/unit/collective/transport_world.h"
+#include "tests/unit/no_descriptors.h"
 #include "trainer/collective/frame_codec.h"
 #include "trainer/collective/peer_stream.h"
 
@@ -283,6 +286,41 @@ TEST_F(TcpTransportTest, DoesNotWaitForStrangersForEver) {
   Recorder learner(world_, Learner(1));
   RawPeer silent(learner.transport->address());
   EXPECT_TRUE(world_.RunUntil([&] { return silent.Closed(); }));
+}
+
+TEST_F(TcpTransportTest, StrangersThatSayNothingKeepNoLearnerOut) {
+  world_.options.handshake_timeout = seconds(100);
+  Recorder a(world_, Learner(1));
+  std::list<RawPeer> silent;
+  for (int i = 0; i < 300; ++i) {
+    silent.emplace_back(a.transport->address());
+    world_.RunFor({});
+  }
+  Recorder b(world_, Learner(2));
+  a.Connect(b);
+  b.Connect(a);
+  EXPECT_TRUE(world_.RunUntil([&] { return a.ConnectedTo(b) && b.ConnectedTo(a); }));
+  EXPECT_TRUE(silent.front().Closed()) << "the oldest";
+  EXPECT_FALSE(silent.back().Closed());
+}
+
+TEST_F(TcpTransportTest, OutOfDescriptorsItAcceptsLater) {
+  Recorder learner(world_, Learner(1));
+  learner.transport->Connect({.id = Learner(9), .address = "127.0.0.1:1"});
+  RawPeer raw(learner.transport->address());
+  raw.SendFrame(kHelloKind, EncodeHello({.from = Learner(9), .to = learner.id}));
+  testing::internal::CaptureStderr();
+  {
+    const NoDescriptors none;
+    const std::clock_t before = std::clock();
+    world_.RunFor(milliseconds(350));
+    EXPECT_LT(std::clock() - before, CLOCKS_PER_SEC / 5) << "it does not spin";
+    EXPECT_TRUE(learner.connected.empty());
+  }
+  EXPECT_TRUE(world_.RunUntil([&] { return learner.transport->Connected(Learner(9)); }));
+  const std::string logged = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(logged, HasSubstr("cannot accept a connection error=\"Too many open files\""));
+  EXPECT_EQ(logged.find("cannot accept"), logged.rfind("cannot accept")) << "said once";
 }
 
 TEST_F(TcpTransportTest, AHalfOpenConnectionGivesWayToTheNextDial) {

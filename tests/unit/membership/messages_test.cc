@@ -153,6 +153,19 @@ TEST(Messages, AWrongOneIsRefusedWithItsFieldNamed) {
   }
 }
 
+TEST(Messages, AHeartbeatIsATimeThatCanBeWaited) {
+  const auto welcome = [](double seconds) {
+    return DecodeCoordinatorMessage(
+        Encode(CoordinatorMessage(Welcome{.term = 1, .heartbeat_seconds = seconds})));
+  };
+  EXPECT_TRUE(welcome(3600));
+  for (const double seconds : {-1.0, 3601.0, 1e300}) {
+    const Result<CoordinatorMessage> message = welcome(seconds);
+    ASSERT_FALSE(message) << seconds;
+    EXPECT_THAT(message.error().message, HasSubstr("heartbeatSeconds must be at most 3600"));
+  }
+}
+
 TEST(Messages, SizeAndCountsAreLimited) {
   EXPECT_FALSE(DecodeLearnerMessage(std::string(kMessageBytesMost + 1, ' ')));
   const Hello far{.learner = kA, .address = std::string(257, 'x')};
@@ -179,6 +192,14 @@ TEST(Messages, WordsOfAnyLengthAndEncodingAreCutAndNotRefused) {
 TEST(Messages, DeepNestingIsNoHarm) {
   std::string deep(100000, '[');
   EXPECT_FALSE(DecodeLearnerMessage(deep));
+  const auto with_extra = [](std::size_t levels) {
+    return DecodeLearnerMessage(R"({"type":"prepared","membership":"2.6","extra":)" +
+                                std::string(levels, '[') + std::string(levels, ']') + "}");
+  };
+  EXPECT_TRUE(with_extra(99));
+  const Result<LearnerMessage> deeper = with_extra(100);
+  ASSERT_FALSE(deeper);
+  EXPECT_EQ(deeper.error().message, "it is nested more than 100 levels deep");
 }
 
 TEST(Messages, MembershipsTravelAlone) {

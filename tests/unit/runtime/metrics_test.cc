@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <new>
 #include <sstream>
 
 #include <gmock/gmock.h>
@@ -219,6 +220,27 @@ TEST(BackgroundMetrics, NobodyWaitsForAVolumeThatHangs) {
     answers.set_value();  // had a call waited, nobody would come here
   }
   EXPECT_EQ(seen, (std::vector<std::string>{"1a", "cut 1", "2b"})) << "all of it, in order";
+}
+
+TEST(BackgroundMetrics, WhatIsThrownCostsALine) {
+  class Throwing final : public MetricsSink {
+   public:
+    explicit Throwing(std::vector<Tick>& seen) : seen_(seen) {}
+    void Append(Tick tick, std::string_view) override {
+      if (tick == 1) throw std::bad_alloc();
+      seen_.push_back(tick);
+    }
+    void CutFrom(Tick) override {}
+
+   private:
+    std::vector<Tick>& seen_;
+  };
+  std::vector<Tick> seen;
+  {
+    const auto metrics = NewBackgroundMetrics(std::make_unique<Throwing>(seen));
+    for (const Tick tick : {1, 2}) metrics->Append(tick, "{}");
+  }
+  EXPECT_EQ(seen, std::vector<Tick>{2});
 }
 
 }  // namespace

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
+#include <chrono>
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +16,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -49,6 +52,28 @@ class PliantTest : public testing::Test {
                                     .checkpoint_dir = folder.c_str(),
                                     .keep_freed_memory = keep_freed_memory ? 1 : 0};
     ASSERT_EQ(pliant_open(&options, &learner_), PLIANT_OK) << pliant_last_error();
+  }
+  // As one of a job whose coordinator is not there.
+  void OpenInJob() {
+    const std::filesystem::path volume = folder_ / "volume";
+    std::filesystem::create_directories(volume);
+    for (const char* name : {"token", "peer-key", "ca.crt"}) {
+      std::ofstream(folder_ / name) << "0a1b";
+    }
+    const std::pair<const char*, std::string> job[] = {
+        {"PLIANT_COORDINATOR", "127.0.0.1:1"},
+        {"PLIANT_LEARNER", "digits-0"},
+        {"PLIANT_JOB_UID", "job-uid"},
+        {"PLIANT_POD_IP", "127.0.0.1"},
+        {"PLIANT_TOKEN_FILE", (folder_ / "token").string()},
+        {"PLIANT_PEER_KEY_FILE", (folder_ / "peer-key").string()},
+        {"PLIANT_TLS_DIR", folder_.string()},
+        {"PLIANT_TERMINATION_LOG", (folder_ / "termination").string()},
+        {"PLIANT_CHECKPOINT_DIR", volume.string()},
+    };
+    for (const auto& [name, value] : job) setenv(name, value.c_str(), /*replace=*/1);
+    Open();
+    for (const auto& [name, value] : job) unsetenv(name);
   }
   void TearDown() override {
     pliant_close(learner_);
@@ -138,27 +163,11 @@ TEST_F(PliantTest, AJobsCheckpointsAreOnItsVolume) {
   pliant_close(learner_);
   learner_ = nullptr;
 
-  const std::filesystem::path volume = folder_ / "volume";
-  std::filesystem::create_directories(volume);
-  for (const char* name : {"token", "peer-key", "ca.crt"}) std::ofstream(folder_ / name) << "0a1b";
-  const std::pair<const char*, std::string> job[] = {
-      {"PLIANT_COORDINATOR", "127.0.0.1:1"},
-      {"PLIANT_LEARNER", "digits-0"},
-      {"PLIANT_JOB_UID", "job-uid"},
-      {"PLIANT_POD_IP", "127.0.0.1"},
-      {"PLIANT_TOKEN_FILE", (folder_ / "token").string()},
-      {"PLIANT_PEER_KEY_FILE", (folder_ / "peer-key").string()},
-      {"PLIANT_TLS_DIR", folder_.string()},
-      {"PLIANT_TERMINATION_LOG", (folder_ / "termination").string()},
-      {"PLIANT_CHECKPOINT_DIR", volume.string()},
-  };
-  for (const auto& [name, value] : job) setenv(name, value.c_str(), /*replace=*/1);
   testing::internal::CaptureStderr();
-  Open();
+  OpenInJob();
   const std::string logged = testing::internal::GetCapturedStderr();
-  for (const auto& [name, value] : job) unsetenv(name);
   ASSERT_NE(learner_, nullptr);
-  EXPECT_EQ(folder(), volume / "job-uid");
+  EXPECT_EQ(folder(), folder_ / "volume" / "job-uid");
   EXPECT_THAT(logged, HasSubstr("the program's checkpoint folder is not used"));
 }
 
@@ -698,6 +707,47 @@ TEST_F(PliantTest, ClosedInTheMiddle) {
   pliant_close(learner_);
   learner_ = nullptr;
   ASSERT_EQ(pliant_open(nullptr, &learner_), PLIANT_OK) << "and another can follow";
+}
+
+// Its other threads print, or ask for learners, when a program closes its learner.
+TEST_F(PliantTest, ClosedWhileOtherThreadsCall) {
+  for (int round = 0; round < 10; ++round) {
+    Start();
+    std::atomic<int> calls = 0;
+    const auto call_until_refused = [&calls, learner = learner_] {
+      pliant_status status = PLIANT_OK;
+      while (status == PLIANT_OK) {
+        status = pliant_request_learners(learner, 1);
+        if (status == PLIANT_OK) status = pliant_keep_output(learner, "x", 1);
+        ++calls;
+      }
+      EXPECT_EQ(status, PLIANT_ORDER);
+      EXPECT_STREQ(pliant_last_error(), "the learner is closed");
+    };
+    {
+      const std::jthread one(call_until_refused);
+      const std::jthread other(call_until_refused);
+      while (calls < 100) std::this_thread::yield();
+      pliant_close(learner_);
+      pliant_close(learner_);
+    }
+    Open();
+  }
+}
+
+TEST_F(PliantTest, ClosedWhileAnotherThreadWaitsForWork) {
+  pliant_close(std::exchange(learner_, nullptr));
+  OpenInJob();
+  Start();
+  std::jthread waits([learner = learner_] {
+    pliant_work work{.struct_size = sizeof work};
+    const pliant_status status = pliant_next(learner, -1, &work);
+    if (status == PLIANT_ORDER) return;  // it came late
+    EXPECT_EQ(status, PLIANT_OK) << pliant_last_error();
+    EXPECT_EQ(work.kind, PLIANT_END);
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  pliant_close(std::exchange(learner_, nullptr));
 }
 
 TEST_F(PliantTest, OlderCallersGetWhatTheyKnow) {

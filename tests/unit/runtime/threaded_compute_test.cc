@@ -4,7 +4,9 @@
 #include <ctime>
 #include <functional>
 #include <memory>
+#include <new>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -30,6 +32,7 @@ class CountingProgram final : public Program {
     std::this_thread::sleep_for(shard_time);
     while (hold || hold_shard == task.shard) std::this_thread::yield();
     if (task.shard == failing_shard) return Invalid("no such sample");
+    if (task.shard == throwing_shard) throw std::bad_alloc();
     for (float& element : gradient) element = static_cast<float>(task.shard + 1);
     if (sink != nullptr && says_last) {
       sink->OnReady({.begin = gradient.size() - 1, .size = 1});
@@ -41,6 +44,7 @@ class CountingProgram final : public Program {
   }
   Status Commit(const CommitTask& task) override {
     while (hold_commit) std::this_thread::yield();
+    if (throws_in_commit) throw std::runtime_error("what a library throws");
     total_ += task.gradient[0];
     ++commits;
     return {};
@@ -66,6 +70,8 @@ class CountingProgram final : public Program {
   std::atomic<bool> hold_after_saying = false;
   bool fails_after_saying = false;
   int failing_shard = -1;
+  int throwing_shard = -1;
+  bool throws_in_commit = false;
 
  private:
   ProgramInfo info_{.gradient_elements = kElements, .buffer_bytes = 2, .name = "counting"};
@@ -438,6 +444,57 @@ TEST_F(ThreadedComputeTest, AProgramsErrorIsTheTicks) {
         loop_.Stop();
       });
   loop_.Run();
+}
+
+TEST_F(ThreadedComputeTest, WhatIsThrownIsTheOperationsError) {
+  program_.throwing_shard = 2;
+  program_.throws_in_commit = true;
+  const std::vector<float> gradient(kElements, 10);
+  std::vector<Error> heard;
+  compute_->RunTick(
+      Work(), [](const NodePart&) {},
+      [&](const Result<TickOutput>& output) { heard.push_back(output.error()); });
+  compute_->Commit({.gradient = gradient}, [&](const Status& status) {
+    heard.push_back(status.error());
+    loop_.Stop();
+  });
+  loop_.Run();
+  EXPECT_EQ(heard, (std::vector<Error>{{ErrorCode::kUnavailable, "out of memory"},
+                                       {ErrorCode::kInternal, "what a library throws"}}));
+}
+
+// More than there is.
+class EndlessProgram final : public Program {
+ public:
+  const ProgramInfo& info() const override { return info_; }
+  Result<ShardSums> ComputeShard(const ShardTask&, std::span<float>, std::span<std::byte>,
+                                 GradientSink*) override {
+    return ShardSums{};
+  }
+  Status Commit(const CommitTask&) override { return {}; }
+  StateDict State() override {
+    return {{.name = "model.endless", .bytes = {&byte_, std::size_t{1} << 62}}};
+  }
+  Status LoadedState() override { return {}; }
+
+ private:
+  const ProgramInfo info_{};
+  std::byte byte_{};
+};
+
+TEST_F(ThreadedComputeTest, ACopyForWhichThereIsNoMemoryIsAnError) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "their allocator ends the process";
+#endif
+  EndlessProgram program;
+  const auto compute = NewThreadedCompute(loop_, program, ShardFolder(kElements, kShards));
+  Error heard;
+  compute->CopyState({}, [&](const Result<std::shared_ptr<const StateCopy>>& copy) {
+    heard = copy.error();
+    loop_.Stop();
+  });
+  loop_.Run();
+  EXPECT_EQ(heard, (Error{ErrorCode::kUnavailable, "out of memory"}));
 }
 
 TEST_F(ThreadedComputeTest, DestroyedItCallsNobody) {

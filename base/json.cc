@@ -1,0 +1,33 @@
+#include "base/json.h"
+
+#include <cstddef>
+#include <nlohmann/json.hpp>
+
+namespace pliant {
+
+// Of what is no JSON this tells nothing; but up to where the parser finds that out, it counts
+// right.
+bool IsNestedTooDeep(std::string_view text) {
+  int level = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '"') {
+      in_string = !in_string;
+    } else if (in_string) {
+      if (c == '\\') ++i;
+    } else if (c == '{' || c == '[') {
+      if (++level > kJsonLevelsMost) return true;
+    } else if (c == '}' || c == ']') {
+      --level;
+    }
+  }
+  return false;
+}
+
+nlohmann::json ParseJson(std::string_view text) {
+  if (IsNestedTooDeep(text)) return nlohmann::json(nlohmann::json::value_t::discarded);
+  return nlohmann::json::parse(text, /*cb=*/nullptr, /*allow_exceptions=*/false);
+}
+
+}  // namespace pliant
