@@ -1,11 +1,7 @@
 #include "operator/kube/cpprest_transport.h"
 
-#include <boost/asio/ip/address_v4.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/ssl/stream.hpp>
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <mutex>
 #include <optional>
 #include <stdexcept>
@@ -14,14 +10,10 @@
 
 #include <cpprest/astreambuf.h>
 #include <cpprest/http_client.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <pplx/threadpool.h>
-#include <sys/socket.h>
 
 #include "operator/kube/client_tls.h"
 #include "operator/kube/http_exchange.h"
-#include "operator/kube/keepalive.h"
 
 namespace pliant::kube {
 namespace {
@@ -163,39 +155,6 @@ Status CheckSupported(const Config& config) {
   return {};
 }
 
-// The library hands a socket over before it connects, and again before each further request. Where
-// the server is an IPv4 literal, as in a pod, its family is known: it can be opened. To a name the
-// first request of a connection is not probed: the idle time of a watch is a net below.
-void ProbeWhenSilent(boost::asio::ip::tcp::socket& socket, bool ipv4) {
-  boost::system::error_code error;
-  if (!socket.is_open() && ipv4) socket.open(boost::asio::ip::tcp::v4(), error);
-  if (error || !socket.is_open()) return;
-  const auto set = [fd = socket.native_handle()](int level, int option, int value) {
-    setsockopt(fd, level, option, &value, sizeof value);
-  };
-  set(SOL_SOCKET, SO_KEEPALIVE, 1);
-  set(IPPROTO_TCP, TCP_KEEPIDLE, kProbeAfterSeconds);
-  set(IPPROTO_TCP, TCP_KEEPINTVL, kProbeEverySeconds);
-  set(IPPROTO_TCP, TCP_KEEPCNT, kProbesMax);
-}
-
-// The library's own word on what it hands over: a stream over TLS, else a socket.
-std::function<void(web::http::client::native_handle)> ProbingOf(const std::string& server) {
-  namespace asio = boost::asio;
-  boost::system::error_code no_literal;
-  asio::ip::make_address_v4(web::uri(server).host(), no_literal);
-  const bool ipv4 = !no_literal;
-  if (!server.starts_with("https://")) {
-    return [ipv4](void* handle) {
-      ProbeWhenSilent(*static_cast<asio::ip::tcp::socket*>(handle), ipv4);
-    };
-  }
-  return [ipv4](void* handle) {
-    using Stream = asio::ssl::stream<asio::ip::tcp::socket&>;
-    ProbeWhenSilent(static_cast<Stream*>(handle)->next_layer(), ipv4);
-  };
-}
-
 // Before the library starts its threads by itself, of which there would be 40.
 void StartThreadsOnce() {
   static std::once_flag once;
@@ -297,7 +256,6 @@ Result<std::unique_ptr<CpprestTransport>> CpprestTransport::Make(const Config& c
   options.set_timeout(kLibraryTimeout);
   options.set_max_redirects(0);  // it would take the bearer token along to any other origin
   try {
-    options.set_nativehandle_options(ProbingOf(config.server));
     auto clients = std::make_unique<Clients>(config, options);
     if (config.server.starts_with("https://")) {
       boost::asio::ssl::context trial(boost::asio::ssl::context::tls_client);
