@@ -13,15 +13,15 @@ api::WallTime SlewedClock::Now(api::WallTime system, TimePoint steady) {
     last_ = {system, steady};
     return system;
   }
-  const auto passed = std::chrono::floor<milliseconds>(steady - last_->steady);
+  const Duration passed = steady - last_->steady;
   // Another thread may have read its clocks earlier and come later.
-  if (passed <= milliseconds::zero()) return last_->wall;
-  const milliseconds slew_max = passed / 4;
-  const api::WallTime straight = last_->wall + passed;
-  const milliseconds slew = std::clamp(system - straight, -slew_max, slew_max);
-  // Only whole milliseconds have passed: the rest counts the next time.
-  last_ = {straight + slew, last_->steady + passed};
-  return last_->wall;
+  if (passed > Duration::zero()) {
+    const Duration slew_max = passed / 4;
+    const auto straight = last_->wall + passed;
+    const Duration slew = std::clamp<Duration>(system - straight, -slew_max, slew_max);
+    last_ = {straight + slew, steady};
+  }
+  return std::chrono::floor<milliseconds>(last_->wall);
 }
 
 }  // namespace pliant::controller

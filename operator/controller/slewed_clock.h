@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <mutex>
 #include <optional>
 
@@ -20,7 +21,7 @@ class SlewedClock {
 
  private:
   struct Reading {
-    api::WallTime wall;
+    std::chrono::sys_time<Duration> wall;  // finer than what is shown: a quarter of a moment counts
     TimePoint steady;
   };
 
