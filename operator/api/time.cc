@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <optional>
 
 #include "base/utf8.h"
 
@@ -23,6 +24,13 @@ bool TakeChar(std::string_view& text, char c) {
   if (text.empty() || text.front() != c) return false;
   text.remove_prefix(1);
   return true;
+}
+
+// Nothing if there is no such time. A leap second is the one after it.
+std::optional<WallTime> TimeOf(std::chrono::year_month_day date, int h, int min, int s) {
+  if (!date.ok() || h > 23 || min > 59 || s > 60) return std::nullopt;
+  return std::chrono::sys_days(date) + std::chrono::hours(h) + std::chrono::minutes(min) +
+         std::chrono::seconds(s);
 }
 
 int TakeMilliseconds(std::string_view& text) {
@@ -50,18 +58,18 @@ Result<WallTime> ParseTime(std::string_view text) {
       !TakeChar(text, ':') || !TakeNumber(text, 2, s)) {
     return wrong();
   }
-  const auto date = year(y) / month(static_cast<unsigned>(mon)) / day(static_cast<unsigned>(d));
-  if (!date.ok() || h > 23 || min > 59 || s > 60) return wrong();
-  WallTime time = sys_days(date) + hours(h) + minutes(min) + seconds(s);
-  if (TakeChar(text, '.')) time += milliseconds(TakeMilliseconds(text));
-  if (text == "Z") return time;
+  std::optional<WallTime> time = TimeOf(
+      year(y) / month(static_cast<unsigned>(mon)) / day(static_cast<unsigned>(d)), h, min, s);
+  if (!time) return wrong();
+  if (TakeChar(text, '.')) *time += milliseconds(TakeMilliseconds(text));
+  if (text == "Z") return *time;
   const bool behind = !text.empty() && text.front() == '-';
   if (!TakeChar(text, behind ? '-' : '+') || !TakeNumber(text, 2, h) || !TakeChar(text, ':') ||
       !TakeNumber(text, 2, min) || !text.empty()) {
     return wrong();
   }
   const auto offset = hours(h) + minutes(min);
-  return behind ? time + offset : time - offset;
+  return behind ? *time + offset : *time - offset;
 }
 
 Result<WallTime> ParseHttpDate(std::string_view text) {
@@ -88,9 +96,9 @@ Result<WallTime> ParseHttpDate(std::string_view text) {
   const std::chrono::year_month_day date{std::chrono::year(y),
                                          std::chrono::month(unsigned(month_at / 3 + 1)),
                                          std::chrono::day(unsigned(d))};
-  if (!whole || !date.ok() || h > 23 || min > 59 || s > 60) return wrong();
-  return std::chrono::sys_days(date) + std::chrono::hours(h) + std::chrono::minutes(min) +
-         std::chrono::seconds(s);
+  const std::optional<WallTime> time = whole ? TimeOf(date, h, min, s) : std::nullopt;
+  if (!time) return wrong();
+  return *time;
 }
 
 std::string FormatTime(WallTime time) {
