@@ -155,19 +155,19 @@ BatchResult ActionRunner::Clear(const Batch& batch) const {
   return result;
 }
 
-kube::KubeResult<std::optional<api::Pod>> ActionRunner::FindPod(const std::string& name,
-                                                                const Batch& batch) const {
+kube::KubeResult<api::Pod> ActionRunner::ReadPod(const std::string& name,
+                                                 const Batch& batch) const {
   const auto found = client_.Get(kube::kPods, KeyOf(batch, name));
-  if (!found && found.error().code == ErrorCode::kNotFound) return std::nullopt;
   if (!found) return std::unexpected(InContext("look for pod " + name, found.error()));
-  ASSIGN_OR_RETURN(api::Pod decoded, api::DecodePod(*found, defaults_.gpu_resource));
-  return decoded;
+  ASSIGN_OR_RETURN(api::Pod pod, api::DecodePod(*found, defaults_.gpu_resource));
+  return pod;
 }
 
 kube::KubeStatus ActionRunner::FindCreated(const std::string& name, const Batch& batch,
                                            BatchResult& result) const {
-  ASSIGN_OR_RETURN(std::optional<api::Pod> found, FindPod(name, batch));
-  if (!found) return {};
+  kube::KubeResult<api::Pod> found = ReadPod(name, batch);
+  if (!found && found.error().code == ErrorCode::kNotFound) return {};
+  if (!found) return std::unexpected(found.error());
   if (!IsControlledBy(found->meta, batch.job.meta)) return std::unexpected(TakenName("pod", name));
   result.created.push_back(*std::move(found));
   return {};
@@ -175,7 +175,8 @@ kube::KubeStatus ActionRunner::FindCreated(const std::string& name, const Batch&
 
 kube::KubeStatus ActionRunner::Do(const LookForPod& action, const Batch& batch,
                                   BatchResult& result) const {
-  ASSIGN_OR_RETURN(std::optional<api::Pod> found, FindPod(action.pod, batch));
+  kube::KubeResult<api::Pod> found = ReadPod(action.pod, batch);
+  if (!found && found.error().code != ErrorCode::kNotFound) return std::unexpected(found.error());
   const bool is_it = found && IsControlledBy(found->meta, batch.job.meta) &&
                      (action.uid.empty() || found->meta.uid == action.uid);
   if (is_it) {
@@ -190,9 +191,7 @@ kube::KubeStatus ActionRunner::Do(const LookForPod& action, const Batch& batch,
 // does not wait until an admission webhook answers.
 kube::KubeStatus ActionRunner::LookAtGate(const OpenGate& action, const Batch& batch,
                                           BatchResult& result) const {
-  const auto found = client_.Get(kube::kPods, KeyOf(batch, action.pod));
-  if (!found) return std::unexpected(InContext("look for pod " + action.pod, found.error()));
-  ASSIGN_OR_RETURN(api::Pod pod, api::DecodePod(*found, defaults_.gpu_resource));
+  ASSIGN_OR_RETURN(api::Pod pod, ReadPod(action.pod, batch));
   if (pod.meta.uid == action.uid && pod.meta.resource_version == action.resource_version) return {};
   result.unanswered.clear();
   if (pod.meta.uid != action.uid || pod.scheduling_gates != action.gates_left) {

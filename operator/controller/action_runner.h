@@ -93,9 +93,7 @@ class ActionRunner {
 
   kube::KubeStatus CreatePod(const nlohmann::json& pod, const Batch& batch,
                              BatchResult& result) const;
-  // Nothing: there is none.
-  kube::KubeResult<std::optional<api::Pod>> FindPod(const std::string& name,
-                                                    const Batch& batch) const;
+  kube::KubeResult<api::Pod> ReadPod(const std::string& name, const Batch& batch) const;
   kube::KubeStatus FindCreated(const std::string& name, const Batch& batch,
                                BatchResult& result) const;
   kube::KubeStatus LookAtGate(const OpenGate& action, const Batch& batch,

@@ -4,8 +4,6 @@
 #include <chrono>
 #include <iterator>
 #include <ranges>
-#include <set>
-#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -137,10 +135,6 @@ std::optional<planner::LearnerView> LearnerViewOf(const api::Pod& pod, const Job
   return view;
 }
 
-}  // namespace
-
-namespace {
-
 // How many GPUs a learner has is told by the spec alone, which bounds them.
 planner::PodNeeds NeedsOf(const JobView& view) {
   const auto known = NeedsOfLearner(view);
@@ -244,13 +238,8 @@ void SnapshotBuilder::SeeQuota(const kube::Store<api::ResourceQuota>::Change& ch
 }
 
 // The least of a namespace's quotas, without what other pods ask for.
-void SnapshotBuilder::FillBudgets() {
+void SnapshotBuilder::FillBudgets(const Ours& ours) {
   snapshot_.budgets.clear();
-  if (quotas_.empty()) return;
-  std::set<std::string_view> ours;
-  for (const auto& [job, learners] : learners_) {
-    ours.insert(learners.uids.begin(), learners.uids.end());
-  }
   for (const auto& [name_space, quotas] : quotas_) {
     std::int64_t left = std::ranges::min(quotas | std::views::values);
     if (const auto others = others_gpus_.find(name_space); others != others_gpus_.end()) {
@@ -286,11 +275,15 @@ void SnapshotBuilder::SeeJob(const kube::NamespacedName& key, const JobView* pla
   for (const api::Pod& pod : planned->learners) learners.uids.push_back(pod.meta.uid);
 }
 
-void SnapshotBuilder::FillForeign() {
-  std::map<std::string_view, const planner::Resources*> ours;  // what they count for, by uid
+SnapshotBuilder::Ours SnapshotBuilder::OurLearners() const {
+  Ours ours;
   for (const auto& [job, learners] : learners_) {
     for (const std::string& uid : learners.uids) ours.emplace(uid, &learners.needs);
   }
+  return ours;
+}
+
+void SnapshotBuilder::FillForeign(const Ours& ours) {
   std::map<std::string, planner::Resources> strays;
   for (const auto& [key, pod] : labelled_) {
     const std::string node = RoomTakenOn(*pod);
@@ -316,8 +309,9 @@ const planner::ClusterSnapshot& SnapshotBuilder::Build(WallTime now) {
   snapshot_.now = now;
   Merge(changed_nodes_, snapshot_.nodes);
   Merge(changed_jobs_, snapshot_.jobs);
-  FillForeign();
-  FillBudgets();
+  const Ours ours = OurLearners();
+  FillForeign(ours);
+  FillBudgets(ours);
   return snapshot_;
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "operator/api/node.h"
@@ -51,8 +52,12 @@ class SnapshotBuilder {
     std::vector<std::string> uids;
   };
 
-  void FillForeign();
-  void FillBudgets();
+  // Learners of planned jobs: what each counts for, by the pod's uid. Valid until a job is seen.
+  using Ours = std::map<std::string_view, const planner::Resources*>;
+
+  Ours OurLearners() const;
+  void FillForeign(const Ours& ours);
+  void FillBudgets(const Ours& ours);
   void SeeGpus(const kube::Store<api::Pod>::Change& change);
 
   Changes<planner::NodeView> changed_nodes_;  // since the last Build, as is the next
