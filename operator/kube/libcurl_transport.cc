@@ -22,7 +22,6 @@
 #include "operator/kube/client_tls.h"
 #include "operator/kube/free.h"
 #include "operator/kube/http_exchange.h"
-#include "operator/kube/keepalive.h"
 
 namespace pliant::kube {
 namespace {
@@ -31,6 +30,13 @@ namespace {
 constexpr long kConnectionsKept = 32;
 constexpr long kConnectionsKeptOfMany = 1024;  // one for each of many servers
 constexpr int kPollMilliseconds = 10'000;
+
+// A connection on which nothing comes is probed from then on; after so many probes without an
+// answer it is given up. Without that a watch on a path that drops packets is silent until its idle
+// time is over.
+constexpr long kProbeAfterSeconds = 15;
+constexpr long kProbeEverySeconds = 5;
+constexpr long kProbesMax = 3;
 
 using Easy = std::unique_ptr<CURL, Free<curl_easy_cleanup>>;
 using Multi = std::unique_ptr<CURLM, Free<curl_multi_cleanup>>;
@@ -347,9 +353,9 @@ std::shared_ptr<Transfer> LibcurlTransport::Server::MakeTransfer(const HttpReque
   Set(easy, CURLOPT_QUICK_EXIT, 1L);  // who is cancelled does not wait for the resolver
   Set(easy, CURLOPT_CONNECTTIMEOUT_MS, 0L);
   Set(easy, CURLOPT_TCP_KEEPALIVE, 1L);
-  Set(easy, CURLOPT_TCP_KEEPIDLE, long{kProbeAfterSeconds});
-  Set(easy, CURLOPT_TCP_KEEPINTVL, long{kProbeEverySeconds});
-  Set(easy, CURLOPT_TCP_KEEPCNT, long{kProbesMax});
+  Set(easy, CURLOPT_TCP_KEEPIDLE, kProbeAfterSeconds);
+  Set(easy, CURLOPT_TCP_KEEPINTVL, kProbeEverySeconds);
+  Set(easy, CURLOPT_TCP_KEEPCNT, kProbesMax);
   Set(easy, CURLOPT_ERRORBUFFER, transfer->failure);
   Set(easy, CURLOPT_HEADERFUNCTION, &OnHeader);
   Set(easy, CURLOPT_HEADERDATA, static_cast<void*>(transfer.get()));

@@ -18,6 +18,8 @@
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -157,6 +159,36 @@ TEST_F(LibcurlTransportTest, AnIpv6AddressIsReached) {
   const auto response = Get();
   ASSERT_TRUE(response) << response.error();
   EXPECT_EQ(response->body, "six");
+}
+
+// Of each socket of this process that is connected to the server: after how many seconds of silence
+// it is probed; 0: never.
+std::vector<int> ProbeTimesOfConnectionsTo(int port) {
+  std::vector<int> times;
+  for (int descriptor = 3; descriptor < 1024; ++descriptor) {
+    sockaddr_in peer{};
+    socklen_t size = sizeof peer;
+    if (getpeername(descriptor, reinterpret_cast<sockaddr*>(&peer), &size) != 0) continue;
+    if (peer.sin_family != AF_INET || ntohs(peer.sin_port) != port) continue;
+    int on = 0, idle = 0;
+    size = sizeof on;
+    getsockopt(descriptor, SOL_SOCKET, SO_KEEPALIVE, &on, &size);
+    size = sizeof idle;
+    getsockopt(descriptor, IPPROTO_TCP, TCP_KEEPIDLE, &idle, &size);
+    times.push_back(on == 0 ? 0 : idle);
+  }
+  return times;
+}
+
+TEST_F(LibcurlTransportTest, AConnectionThatIsSilentIsProbed) {
+  const ScriptedServer server(authority_, {}, Answering("here"));
+  config_.server = server.url();
+  const auto transport = LibcurlTransport::Make(config_);
+  ASSERT_TRUE(transport) << transport.error();
+  ASSERT_TRUE((*transport)->Send({.target = "/", .deadline = 5s}));
+  const std::vector<int> times = ProbeTimesOfConnectionsTo(server.port());
+  ASSERT_FALSE(times.empty()) << "no connection is kept";
+  EXPECT_THAT(times, testing::Each(15));
 }
 
 int Threads() {

@@ -17,12 +17,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "operator/kube/exec_credentials.h"
-#include "operator/kube/keepalive.h"
 #include "operator/kube/transports.h"
 #include "tests/integration/scripted_server.h"
 #include "tests/integration/test_certificates.h"
@@ -54,26 +52,6 @@ Listening Listen() {
   getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size);
   return {.descriptor = listener,
           .url = "https://127.0.0.1:" + std::to_string(ntohs(address.sin_port))};
-}
-
-// Of each socket of this process that is connected to the server: after how many seconds of silence
-// it is probed; 0: never.
-std::vector<int> ProbeTimesOfConnectionsTo(const std::string& url) {
-  const int port = std::stoi(url.substr(url.rfind(':') + 1));
-  std::vector<int> times;
-  for (int descriptor = 3; descriptor < 1024; ++descriptor) {
-    sockaddr_in peer{};
-    socklen_t size = sizeof peer;
-    if (getpeername(descriptor, reinterpret_cast<sockaddr*>(&peer), &size) != 0) continue;
-    if (peer.sin_family != AF_INET || ntohs(peer.sin_port) != port) continue;
-    int on = 0, idle = 0;
-    size = sizeof on;
-    getsockopt(descriptor, SOL_SOCKET, SO_KEEPALIVE, &on, &size);
-    size = sizeof idle;
-    getsockopt(descriptor, IPPROTO_TCP, TCP_KEEPIDLE, &idle, &size);
-    times.push_back(on == 0 ? 0 : idle);
-  }
-  return times;
 }
 
 class TransportTest : public testing::TestWithParam<TransportKind> {
@@ -530,15 +508,6 @@ TEST_P(TransportTest, AnAnswerThatIsLongerThanTheRequestTakesIsGivenUp) {
   ASSERT_FALSE(response);
   EXPECT_EQ(response.error().code, ErrorCode::kInvalid);
   EXPECT_THAT(response.error().message, HasSubstr("longer than 1000 bytes"));
-}
-
-TEST_P(TransportTest, AConnectionThatIsSilentIsProbed) {
-  if (GetParam() == TransportKind::kCpprest) GTEST_SKIP() << "a watch's idle time is all it has";
-  Serve([](ServerConnection& connection, const ReceivedRequest&) { connection.Answer(200, "x"); });
-  ASSERT_TRUE(Get());
-  const std::vector<int> times = ProbeTimesOfConnectionsTo(server_->url());
-  ASSERT_FALSE(times.empty()) << "no connection is kept";
-  EXPECT_THAT(times, testing::Each(kProbeAfterSeconds));
 }
 
 TEST_P(TransportTest, AConnectionThatTheServerClosedMeanwhileIsReplaced) {
