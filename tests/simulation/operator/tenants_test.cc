@@ -14,7 +14,7 @@
 #include "operator/controller/crash_notes.h"
 #include "operator/controller/names.h"
 #include "tests/simulation/operator/objects.h"
-#include "tests/simulation/operator/world.h"
+#include "tests/simulation/operator/two_nodes.h"
 
 namespace pliant::operator_sim {
 namespace {
@@ -22,29 +22,14 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr const char* kJobPath = "/apis/pliant.dev/v1alpha1/namespaces/team-a/elastictrainingjobs/";
-const TrainingOptions kLong{.steps = 100'000};
 
-// Two nodes of four GPUs, and two replicas of the operator.
-class Tenants : public testing::Test {
+class Tenants : public TwoNodes {
  protected:
-  Tenants() {
-    world.cluster.AddNode("node-0", 4);
-    world.cluster.AddNode("node-1", 4);
-    world.StartReplicas();
-  }
+  Tenants() : TwoNodes(11) {}
 
   void TearDown() override {
     EXPECT_EQ(world.deaths(), deaths_expected) << "of the operator\n" << world.Describe();
-    EXPECT_FALSE(world.faulty()) << world.Describe();
-  }
-
-  void Submit(const std::string& job, int least, int most) {
-    world.Submit(job, kLong, {{"elastic", {{"minLearners", least}, {"maxLearners", most}}}});
-  }
-
-  bool ReachLearners(const std::string& job, int learners, Duration limit = 3min) {
-    return world.RunUntil([&] { return world.Status(job).value("learners", 0) == learners; },
-                          limit);
+    TwoNodes::TearDown();
   }
 
   Json Job(const std::string& name) const { return *world.server.Find(kJobPath + name); }
@@ -64,7 +49,6 @@ class Tenants : public testing::Test {
     return "";
   }
 
-  World world{11};
   int deaths_expected = 0;
 };
 

@@ -9,44 +9,24 @@
 #include "operator/controller/names.h"
 #include "tests/kube/request_target.h"
 #include "tests/simulation/operator/objects.h"
-#include "tests/simulation/operator/world.h"
+#include "tests/simulation/operator/two_nodes.h"
 
 namespace pliant::operator_sim {
 namespace {
 
 using namespace std::chrono_literals;
 
-const TrainingOptions kLong{.steps = 1'000'000};
-
-// Two nodes of four GPUs, and two replicas of the operator.
-class Truth : public testing::Test {
+class Truth : public TwoNodes {
  protected:
-  Truth() {
-    world.cluster.AddNode("node-0", 4);
-    world.cluster.AddNode("node-1", 4);
-    world.StartReplicas();
+  Truth() : TwoNodes(12) {
     world.RunUntil([&] { return world.leader() != nullptr; }, 1min);
     // It has its keys, and has listed everything.
     world.loop.RunFor(5s);
   }
 
-  void TearDown() override { EXPECT_FALSE(world.faulty()) << world.Describe(); }
-
-  void Submit(const std::string& job, int least, int most, Json changes = Json::object()) {
-    changes["elastic"] = {{"minLearners", least}, {"maxLearners", most}};
-    world.Submit(job, kLong, changes);
-  }
-
-  bool ReachLearners(const std::string& job, int learners, Duration limit = 3min) {
-    return world.RunUntil([&] { return world.Status(job).value("learners", 0) == learners; },
-                          limit);
-  }
-
   int LearnersMade(const std::string& job) const {
     return world.Status(job).value("nextLearner", 0);
   }
-
-  World world{12};
 };
 
 // A minute is what the operator waits for its own writes to be shown.

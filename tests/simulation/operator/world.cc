@@ -181,10 +181,8 @@ void World::End(std::size_t index) {
 }
 
 Replica* World::leader() {
-  for (Slot& slot : slots_) {
-    if (slot.replica && slot.replica->leads()) return slot.replica.get();
-  }
-  return nullptr;
+  const std::size_t index = leading();
+  return index < slots_.size() ? slots_[index].replica.get() : nullptr;
 }
 
 std::size_t World::leading() const {
