@@ -9,7 +9,7 @@ from .api_server import ApiServer
 from .errors import StoryError
 from .screen import Screen
 from .spoilt import BAD_JOBS, QUOTA_MEMORY, REFUSED_JOBS, BadJob, RefusedJob, raising_program
-from .stage import DEMO, GPUS_TOTAL, NAMESPACE, Stage, with_epochs
+from .stage import GPUS_TOTAL, NAMESPACE, Stage, with_epochs
 from .watcher import Watcher
 from .world import Job, World
 
@@ -195,11 +195,10 @@ def unharmed(worlds: Sequence[World], pods_before: set[str]) -> checks.Check:
 
 def _delete_namespace(stage: Stage, screen: Screen) -> checks.Check:
     """With a job that trains, whose operator goes on to write what belongs to it until it sees the end."""
-    kubectl = stage.kubectl.within(_PASSING_NAMESPACE)
     job = with_epochs(stage.manifest("training-1"), 1_000_000)
     job["metadata"] |= {"name": "passing", "namespace": _PASSING_NAMESPACE}
     screen.say(f"kubectl apply passing, in {_PASSING_NAMESPACE}")
-    kubectl.run("apply", "-f", "-", stdin=kubectl.run("kustomize", str(DEMO)).replace(NAMESPACE, _PASSING_NAMESPACE))
+    kubectl = stage.set_up(_PASSING_NAMESPACE)
     kubectl.apply(job)
     kubectl.run("wait", "elastictrainingjob/passing", "--for=condition=Running", f"--timeout={_SHOWN_SECONDS:.0f}s")
     screen.say(f"kubectl delete namespace {_PASSING_NAMESPACE}")

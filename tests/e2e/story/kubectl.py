@@ -11,10 +11,10 @@ class Kubectl:
     def __init__(self, program: str, namespace: str, user: str = "") -> None:
         self._program = program
         self._namespace = namespace
-        self._user = ["--as", user] if user else []
+        self._user = user
 
     def within(self, namespace: str) -> "Kubectl":
-        return Kubectl(self._program, namespace)
+        return Kubectl(self._program, namespace, self._user)
 
     def acting_as(self, user: str) -> "Kubectl":
         """With the rights of another user: whoever calls this may impersonate."""
@@ -28,7 +28,7 @@ class Kubectl:
 
     def attempt(self, *arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess:
         return subprocess.run(
-            [self._program, "--namespace", self._namespace, *self._user, *arguments],
+            [self._program, "--namespace", self._namespace, *(["--as", self._user] if self._user else []), *arguments],
             input=stdin,
             capture_output=True,
             text=True,

@@ -60,6 +60,13 @@ class Stage:
         reference.forget()
         self.kubectl.run("apply", "-k", str(DEMO))
 
+    def set_up(self, namespace: str) -> Kubectl:
+        """A namespace beside the story's with what the trainings there share."""
+        kubectl = self.kubectl.within(namespace)
+        manifests = kubectl.run("kustomize", str(DEMO)).replace(NAMESPACE, namespace)
+        kubectl.run("apply", "-f", "-", stdin=manifests)
+        return kubectl
+
     def manifest(self, name: str) -> dict:
         """One of the demo's trainings with this stage's image and volume, as quick as the machine is."""
         path = DEMO / f"{name}.yaml"

@@ -12,7 +12,7 @@ from .checks import Check
 from .errors import StoryError
 from .kubectl import Kubectl
 from .screen import Screen
-from .stage import DEMO, NAMESPACE, Stage, with_epochs
+from .stage import NAMESPACE, Stage, with_epochs
 
 _TENANT = f"{NAMESPACE}-other"
 _ACCOUNT = "tenant"
@@ -51,26 +51,24 @@ class _Tenants:
 
     def set_up(self) -> None:
         self.admin.attempt("delete", "namespace", _TENANT, "--wait", "--timeout=120s")
-        manifests = self.admin.run("kustomize", str(DEMO)).replace(NAMESPACE, _TENANT)
-        self.admin.run("apply", "-f", "-", stdin=manifests)
+        self.stage.set_up(_TENANT)
         self.admin.run("create", "serviceaccount", _ACCOUNT)
         self.admin.run("create", "rolebinding", "edit", "--clusterrole=edit", f"--serviceaccount={_TENANT}:{_ACCOUNT}")
 
     def clear(self) -> None:
         self.admin.run("delete", "namespace", _TENANT, "--wait", "--timeout=180s")
 
-    def job(self, name: str, least: int, most: int, *, mine: bool = True, epochs: int = _ENDLESS) -> dict:
-        job = pace.paced(with_epochs(self.stage.manifest("training-1"), epochs))
+    def job(self, name: str, learners_min: int, learners_max: int, *, mine: bool = True, epochs: int = _ENDLESS) -> dict:
+        job = with_epochs(self.stage.manifest("training-1"), epochs)
         job["metadata"] |= {"name": name, "namespace": _TENANT if mine else NAMESPACE}
-        job["spec"]["elastic"] = {"minLearners": least, "maxLearners": most}
-        for mount in job["spec"]["template"]["spec"]["containers"][0]["env"]:
-            if mount["name"] == "PLIANT_PACE_FILE":
-                mount["value"] = "/pace/training-1"
-        return job
+        job["spec"]["elastic"] = {"minLearners": learners_min, "maxLearners": learners_max}
+        return pace.paced(job)
 
     def submit(self, *jobs: Mapping) -> None:
         for job in jobs:
-            self.screen.say(f"kubectl apply {job['metadata']['name']}")
+            name = job["metadata"]["name"]
+            self.screen.say(f"kubectl apply {name}")
+            pace.set_pace(self.admin, name, pace.MILLISECONDS)
             self.tenant.apply(job)
 
     def wait(self, what: str, probe: Callable[[], bool], seconds: float = _SECONDS) -> None:
@@ -109,6 +107,7 @@ def play(stage: Stage, screen: Screen) -> list[Check]:
     stage.clear()
     tenants = _Tenants(stage, screen)
     tenants.set_up()
+    pace.set_pace(stage.kubectl, _VICTIM, pace.MILLISECONDS)
     stage.kubectl.apply(tenants.job(_VICTIM, _VICTIM_GPUS, _VICTIM_GPUS, mine=False))
     tenants.wait(f"{_VICTIM} trains on {_VICTIM_GPUS} GPUs", lambda: tenants.trains_on(_VICTIM, _VICTIM_GPUS))
     before = tenants.look()
