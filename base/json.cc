@@ -5,8 +5,7 @@
 
 namespace pliant {
 
-// Of what is no JSON this tells nothing; but up to where the parser finds that out, it counts
-// right.
+// If `text` is not JSON, the level is right up to the place where a parser stops, which is enough.
 bool IsNestedTooDeep(std::string_view text) {
   int level = 0;
   bool in_string = false;
@@ -17,7 +16,7 @@ bool IsNestedTooDeep(std::string_view text) {
     } else if (in_string) {
       if (c == '\\') ++i;
     } else if (c == '{' || c == '[') {
-      if (++level > kJsonLevelsMost) return true;
+      if (++level > kJsonLevelsMax) return true;
     } else if (c == '}' || c == ']') {
       --level;
     }

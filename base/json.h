@@ -5,14 +5,15 @@
 
 namespace pliant {
 
-// Objects and arrays in each other, of JSON that others wrote: nothing of ours has a tenth of it.
-inline constexpr int kJsonLevelsMost = 100;
+// The deepest nesting of objects and arrays that is accepted in JSON that others wrote. Nothing of
+// ours is a tenth as deep.
+inline constexpr int kJsonLevelsMax = 100;
 
-// Whether `text` opens more of them. Most of what is done with a value (to print, copy or compare
-// it) calls itself for each level, so that a deep one ends the process where the stack does.
+// Whether `text` is nested deeper. Printing, copying and comparing a value recurse for each level,
+// so that a deep value overflows the stack.
 bool IsNestedTooDeep(std::string_view text);
 
-// What is no JSON, or is nested too deep, is discarded.
+// A discarded value if `text` is not JSON or is nested too deep.
 nlohmann::json ParseJson(std::string_view text);
 
 }  // namespace pliant

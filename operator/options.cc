@@ -27,12 +27,12 @@ const CLI::Validator kCoordinatorTemplate(
     },
     "JSON");
 
-void AddSeconds(CLI::App& app, const std::string& name, std::chrono::seconds& value, int least,
-                int most, const std::string& help) {
+void AddSeconds(CLI::App& app, const std::string& name, std::chrono::seconds& value, int min,
+                int max, const std::string& help) {
   app.add_option_function<int>(
          name, [&value](int seconds) { value = std::chrono::seconds(seconds); },
          Format("{}; by default {}", help, value.count()))
-      ->check(CLI::Range(least, most));
+      ->check(CLI::Range(min, max));
 }
 
 // Bounds as the definition of the resource has them.
@@ -44,12 +44,12 @@ void AddJobSettings(CLI::App& app, api::JobSettings& jobs) {
          [&jobs](std::int64_t seconds) { jobs.ttl_after_finished = std::chrono::seconds(seconds); },
          "ttlSecondsAfterFinished of jobs that do not say; by default they stay")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{315'360'000}));
-  AddSeconds(app, "--job-min-runtime-seconds-max", jobs.resize_most.min_runtime, 0, 86400,
-             "More of a job's resize.minRuntimeSeconds does not count");
-  AddSeconds(app, "--job-cooldown-seconds-max", jobs.resize_most.cooldown, 0, 3600,
-             "More of a job's resize.cooldownSeconds does not count");
-  AddSeconds(app, "--job-grace-period-seconds-max", jobs.resize_most.grace_period, 1, 3585,
-             "More of a job's resize.gracePeriodSeconds does not count");
+  AddSeconds(app, "--job-min-runtime-seconds-max", jobs.resize_max.min_runtime, 0, 86400,
+             "Maximum of resize.minRuntimeSeconds; a job that asks for more gets this");
+  AddSeconds(app, "--job-cooldown-seconds-max", jobs.resize_max.cooldown, 0, 3600,
+             "Maximum of resize.cooldownSeconds; a job that asks for more gets this");
+  AddSeconds(app, "--job-grace-period-seconds-max", jobs.resize_max.grace_period, 1, 3585,
+             "Maximum of resize.gracePeriodSeconds; a job that asks for more gets this");
 }
 
 }  // namespace

@@ -85,9 +85,9 @@ struct JobSettings {
   std::chrono::seconds start_timeout{300};  // of a job that does not say
   std::optional<std::chrono::seconds> ttl_after_finished;
   // Nobody keeps GPUs from others for longer than an hour by any one of these.
-  ResizeSpec resize_most{.grace_period = std::chrono::seconds(3585),
-                         .min_runtime = std::chrono::hours(1),
-                         .cooldown = std::chrono::hours(1)};
+  ResizeSpec resize_max{.grace_period = std::chrono::seconds(3585),
+                        .min_runtime = std::chrono::hours(1),
+                        .cooldown = std::chrono::hours(1)};
 
   bool operator==(const JobSettings&) const = default;
 };

@@ -193,8 +193,8 @@ void Fields::Objects(const char* name, std::size_t count_max,
 std::string Fields::Raw(const char* name, std::size_t length_max) {
   const nlohmann::json* value = Find(name);
   if (value == nullptr) return "";
-  if (IsDeeperThan(*value, kJsonLevelsMost)) {
-    Wrong(name, "nested more than " + std::to_string(kJsonLevelsMost) + " levels deep");
+  if (IsDeeperThan(*value, kJsonLevelsMax)) {
+    Wrong(name, "nested more than " + std::to_string(kJsonLevelsMax) + " levels deep");
     return "";
   }
   std::string text = value->dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);

@@ -55,7 +55,7 @@ void ReadResize(Fields& fields, ResizeSpec& resize) {
 }
 
 // A job that asks for more stays valid: it may be older than the limit. What was cut, a sentence.
-std::string Limit(const ResizeSpec& most, ResizeSpec& resize) {
+std::string Limit(const ResizeSpec& max, ResizeSpec& resize) {
   std::string cut;
   const auto limit = [&cut](const char* name, std::chrono::seconds allowed,
                             std::chrono::seconds& value) {
@@ -64,9 +64,9 @@ std::string Limit(const ResizeSpec& most, ResizeSpec& resize) {
                   allowed.count(), value.count());
     value = allowed;
   };
-  limit("gracePeriodSeconds", most.grace_period, resize.grace_period);
-  limit("minRuntimeSeconds", most.min_runtime, resize.min_runtime);
-  limit("cooldownSeconds", most.cooldown, resize.cooldown);
+  limit("gracePeriodSeconds", max.grace_period, resize.grace_period);
+  limit("minRuntimeSeconds", max.min_runtime, resize.min_runtime);
+  limit("cooldownSeconds", max.cooldown, resize.cooldown);
   return cut.empty() ? cut : cut + ": more is not allowed in this cluster";
 }
 
@@ -97,7 +97,7 @@ void ReadSpec(Fields& fields, const JobSettings& settings, JobSpec& spec) {
   fields.Object("training", [&](Fields& f) { ReadTraining(f, spec.training); });
   fields.Object("checkpoint", [&](Fields& f) { ReadCheckpoint(f, spec.checkpoint); });
   fields.Object("resize", [&](Fields& f) { ReadResize(f, spec.resize); });
-  spec.limited = Limit(settings.resize_most, spec.resize);
+  spec.limited = Limit(settings.resize_max, spec.resize);
   fields.Object("failurePolicy", [&](Fields& f) {
     spec.failure_policy.max_failures = f.Int("maxFailures", 10, 0, 1000);
     spec.failure_policy.permanent_exit_codes = f.Ints("permanentExitCodes", 1, 255, 32);

@@ -25,7 +25,7 @@ void KeepEarliest(std::optional<WallTime>& earliest, WallTime time) {
 }
 
 // A coordinator may name whom it likes: what that costs the API server is bounded.
-constexpr std::size_t kSearchMost = 16;
+constexpr std::size_t kSearchMax = 16;
 constexpr seconds kSearchEvery{5};
 
 // More than leave a job at once.
@@ -173,7 +173,7 @@ PodSearch LookForPods(const JobView& view, WallTime now) {
   for (const std::string& pod : view.overdue_pods) missing.push_back({.pod = pod, .uid = ""});
   if (view.coordinator.progress && CurrentCoordinator(view) != nullptr) {
     for (const ReportedLearner& known : view.coordinator.progress->learners) {
-      if (missing.size() >= kSearchMost) break;
+      if (missing.size() >= kSearchMax) break;
       const bool is_known = view.memory.gone.contains(known.pod_uid) || Exists(view, known);
       if (is_known || !WasMade(view, known.name)) continue;
       missing.push_back({.pod = known.name, .uid = known.pod_uid});
@@ -185,7 +185,7 @@ PodSearch LookForPods(const JobView& view, WallTime now) {
     search.look_again = *search.looked_at + kSearchEvery;
     return search;
   }
-  if (missing.size() > kSearchMost) missing.resize(kSearchMost);
+  if (missing.size() > kSearchMax) missing.resize(kSearchMax);
   search.looked_at = now;
   return search;
 }

@@ -25,10 +25,10 @@ planner::Resources Of(const api::Resources& resources) {
 }
 
 // Three thousand GPUs for a thousand years; the planner multiplies it by a priority.
-constexpr double kGpuSecondsMost = 1e14;
+constexpr double kGpuSecondsMax = 1e14;
 
 std::int64_t WholeGpuSeconds(double attained) {
-  return attained > 0 ? static_cast<std::int64_t>(std::min(attained, kGpuSecondsMost)) : 0;
+  return attained > 0 ? static_cast<std::int64_t>(std::min(attained, kGpuSecondsMax)) : 0;
 }
 
 // Whether it says that it belongs to a job.

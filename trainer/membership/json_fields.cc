@@ -121,7 +121,7 @@ Status ReadJsonObject(std::string_view text, std::size_t bytes_most,
                       const std::function<void(JsonFields&)>& read) {
   if (text.size() > bytes_most) return Invalid(Format("it is longer than {} bytes", bytes_most));
   if (IsNestedTooDeep(text)) {
-    return Invalid(Format("it is nested more than {} levels deep", kJsonLevelsMost));
+    return Invalid(Format("it is nested more than {} levels deep", kJsonLevelsMax));
   }
   const Json object = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (object.is_discarded()) return Invalid("it is not JSON");
