@@ -29,6 +29,7 @@ from story import (
     survivor,
     tenants,
     tutorial,
+    upgrade,
     where,
 )
 from story.checks import Check
@@ -79,6 +80,7 @@ _MOMENTS: dict[str, Moment] = {
 }
 _LONG_LOCAL_MOMENTS: dict[str, Moment] = {
     "what one tenant does costs another nothing": tenants.play,
+    f"an upgrade from {upgrade.FROM} while jobs train": upgrade.play,
     "an operator that dies before and after each of its writes": deadly_writes.play,
 }
 _LONG_MOMENTS: dict[str, Moment] = {

@@ -27,15 +27,16 @@ def stage(target: str, expect: str) -> str:
     return image
 
 
-def build_directory() -> Path:
+def build_directory(source: Path = REPO) -> Path:
     """On the host; inside the image it is /src/build. One for each checkout."""
-    key = hashlib.sha256(str(REPO).encode()).hexdigest()[:8]
-    return CACHE / "build" / f"{REPO.name}-{key}"
+    key = hashlib.sha256(str(source).encode()).hexdigest()[:8]
+    return CACHE / "build" / f"{source.name}-{key}"
 
 
 def command(
     inside: Sequence[str],
     *,
+    source: Path = REPO,
     environment: Mapping[str, str] | None = None,
     mounts: Mapping[Path, str] | None = None,
     terminal: bool = False,
@@ -44,8 +45,8 @@ def command(
     image = stage("build", "about 5 min")
     ccache = CACHE / "ccache"
     ccache.mkdir(parents=True, exist_ok=True)
-    build_directory().mkdir(parents=True, exist_ok=True)
-    (REPO / "build").mkdir(exist_ok=True)  # where the build directory is mounted
+    build_directory(source).mkdir(parents=True, exist_ok=True)
+    (source / "build").mkdir(exist_ok=True)  # where the build directory is mounted
     everywhere = {
         "CCACHE_DIR": "/ccache",
         "CCACHE_BASEDIR": "/src",
@@ -63,8 +64,8 @@ def command(
         Mounted(
             command=inside,
             mounts={
-                REPO: "/src",
-                build_directory(): "/src/build",
+                source: "/src",
+                build_directory(source): "/src/build",
                 ccache: "/ccache",
                 **(mounts or {}),
             },

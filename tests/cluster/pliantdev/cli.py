@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from types import FrameType
 
-from . import bench, changed, ci, commands, own_cluster, starting, testing
+from . import bench, changed, ci, commands, own_cluster, source_tree, starting, testing
 from .errors import DevError
 from .lock import exclusive
 
@@ -42,6 +42,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     up.add_argument(
         "--cluster-only", action="store_true", help="the bare cluster, without the operator"
+    )
+    up.add_argument(
+        "--commit",
+        metavar="COMMIT",
+        default="",
+        help="the operator of this commit, to try an upgrade from it: ./dev up then installs the "
+        "present one. Its learners' image is localhost/pliant-at/learner:COMMIT, with 12 digits",
     )
     word("demo", "play the story: two trainings share eight GPUs, and lose nothing by it")
     test = word(
@@ -164,7 +171,7 @@ def _run(arguments: argparse.Namespace, rest: list[str]) -> int:
     with exclusive(arguments.word):
         match arguments.word:
             case "up":
-                starting.cluster_only() if arguments.cluster_only else starting.up()
+                _up(arguments)
             case "demo":
                 return commands.demo(rest)
             case "test":
@@ -193,6 +200,13 @@ def _run(arguments: argparse.Namespace, rest: list[str]) -> int:
             case "clean":
                 commands.clean()
     return 0
+
+
+def _up(arguments: argparse.Namespace) -> None:
+    if arguments.cluster_only:
+        starting.cluster_only()
+    else:
+        starting.up(source_tree.resolve(arguments.commit) if arguments.commit else "")
 
 
 def _test(arguments: argparse.Namespace) -> int:

@@ -7,7 +7,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import build_image, cluster
+from . import build_image, cluster, source_tree
 from .content_hash import content_hash
 from .errors import DevError
 from .images import engine
@@ -47,39 +47,71 @@ class ProductImages:
     learner: str
 
 
-def compile_preset(preset: str, *targets: str) -> None:
+def compile_preset(preset: str, *targets: str, source: Path = REPO) -> None:
     """Configures a preset and builds targets of it: seconds when the build directory is warm."""
     build_image.stage("build", "about 5 min")
     log = log_file(f"compile-{preset}")
     with phase(f"Compiling ({preset})"):
         inside = ["sh", "-ec", _COMPILE, "sh", preset, *targets]
-        build_image.run(inside, log, f"compiling ({preset})")
+        build_image.run(inside, log, f"compiling ({preset})", source=source)
 
 
 def build_images() -> ProductImages:
     """Images of the present source. Their tags follow from their contents, so that a Deployment
     rolls when they change."""
-    compile_preset("release", *_PROGRAMS["operator"], *_PROGRAMS["learner"])
-    build_image.run(["sh", "-ec", _STRIP], log_file("strip"), "stripping the programs")
+    _compile_programs(REPO)
     return ProductImages(operator=_image("operator"), learner=_image("learner"))
 
 
-def _image(name: str) -> str:
-    base = build_image.stage(f"{name}-base", "about 1 min")
-    programs = build_image.build_directory() / "release" / "stripped"
-    missing = [program for program in _PROGRAMS[name] if not (programs / program).exists()]
+def build_images_at(commit: str) -> ProductImages:
+    """Images of the source at a commit of this repository, made with the present tools."""
+    named = ProductImages(
+        **{name: f"localhost/pliant-at/{name}:{commit}" for name in _PROGRAMS}
+    )
+    if not (engine().has(named.operator) and engine().has(named.learner)):
+        source = source_tree.at(commit)
+        _compile_programs(source)
+        _pack("operator", named.operator, source)
+        _pack("learner", named.learner, source)
+        shutil.rmtree(build_image.build_directory(source))
+    return named
+
+
+def _compile_programs(source: Path) -> None:
+    compile_preset("release", *_PROGRAMS["operator"], *_PROGRAMS["learner"], source=source)
+    strip = ["sh", "-ec", _STRIP]
+    build_image.run(strip, log_file("strip"), "stripping the programs", source=source)
+
+
+def _programs(name: str, source: Path = REPO) -> list[Path]:
+    folder = build_image.build_directory(source) / "release" / "stripped"
+    programs = [folder / program for program in _PROGRAMS[name]]
+    missing = [program.name for program in programs if not program.exists()]
     if missing:
         raise DevError(f"the build made no {' and no '.join(missing)}")
-    tag = content_hash(base, *(programs / program for program in _PROGRAMS[name]))
+    return programs
+
+
+def _image(name: str) -> str:
+    tag = content_hash(_base(name), *_programs(name))
     image = f"localhost/pliant/{name}:dev-{tag}"
     if not engine().has(image):
-        with phase(f"Packing the image {image}"), tempfile.TemporaryDirectory(dir=CACHE) as context:
-            for program in _PROGRAMS[name]:
-                shutil.copy2(programs / program, context)
-            dockerfile = CLUSTER_SOURCES / "runtime.Dockerfile"
-            engine().build(dockerfile, Path(context), image, log_file(f"image-{name}"), base=base)
-            engine().remove_others(image)  # of earlier sources
+        _pack(name, image)
     return image
+
+
+def _base(name: str) -> str:
+    return build_image.stage(f"{name}-base", "about 1 min")
+
+
+def _pack(name: str, image: str, source: Path = REPO) -> None:
+    base = _base(name)
+    with phase(f"Packing the image {image}"), tempfile.TemporaryDirectory(dir=CACHE) as context:
+        for program in _programs(name, source):
+            shutil.copy2(program, context)
+        dockerfile = CLUSTER_SOURCES / "runtime.Dockerfile"
+        engine().build(dockerfile, Path(context), image, log_file(f"image-{name}"), base=base)
+        engine().remove_others(image)  # of earlier sources
 
 
 # Stages of the Dockerfile for Python programs, and how long their bases take.
@@ -133,16 +165,17 @@ def load_image(image: str) -> None:
         cluster.load_image(archive)
 
 
-def install(programs: Path, images: ProductImages) -> None:
+def install(programs: Path, images: ProductImages, source: Path = REPO) -> None:
     """Installs or upgrades the operator by its chart."""
-    if not CHART.exists():
-        raise DevError(f"there is no chart at {CHART}")
+    chart = source / CHART.relative_to(REPO)
+    if not chart.exists():
+        raise DevError(f"there is no chart at {chart}")
     repository, _, tag = images.operator.rpartition(":")
     with phase("Installing the operator (helm)"):
         # fmt: off
         result = subprocess.run(
             [programs / "helm", f"--kubeconfig={cluster.KUBECONFIG}",
-             "upgrade", "--install", "pliant", CHART,
+             "upgrade", "--install", "pliant", chart,
              "--namespace", NAMESPACE, "--create-namespace", "--wait", "--timeout", "120s",
              "--set-string", f"image.repository={repository},image.tag={tag}",
              "--set-json", f"networkPolicy.metricsFrom={json.dumps(_METRICS_FROM)}"],

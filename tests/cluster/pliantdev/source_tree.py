@@ -2,9 +2,11 @@
 
 import hashlib
 import subprocess
+import tempfile
 from pathlib import Path
 
-from .settings import REPO
+from .errors import DevError
+from .settings import CACHE, REPO
 
 # What .gitignore names, and what tools ignore by a file of their own.
 _NO_SOURCE = {".git", ".cache", ".mypy_cache", ".ruff_cache", "build", "__pycache__"}
@@ -24,6 +26,33 @@ def git(*arguments: str, root: Path = REPO) -> str | None:
 def commit() -> str:
     """Of the checkout; empty where there is no git."""
     return (git("rev-parse", "--short", "HEAD") or "").strip()
+
+
+def resolve(name: str) -> str:
+    """The commit that a name means, abbreviated to the same length each time."""
+    found = (git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}") or "").strip()
+    if not found:
+        raise DevError(
+            f"this checkout does not know the commit {name}",
+            remedy="git fetch --unshallow, if its history was cut off",
+        )
+    return found[:12]
+
+
+def at(commit: str) -> Path:
+    """The files of a commit, in a folder of their own. They are not to be changed."""
+    folder = CACHE / "commits" / commit
+    if not folder.exists():
+        with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
+            archive = Path(scratch, "source.tar")
+            if git("archive", f"--output={archive}", commit) is None:
+                raise DevError(f"git cannot archive the commit {commit}")
+            unpacked = Path(scratch, "source")
+            unpacked.mkdir()
+            subprocess.run(["tar", "-xf", archive, "-C", unpacked], check=True)
+            folder.parent.mkdir(exist_ok=True)
+            unpacked.rename(folder)
+    return folder
 
 
 def files(root: Path = REPO) -> list[str]:

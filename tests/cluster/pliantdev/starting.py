@@ -1,18 +1,25 @@
 """Starts the local cluster, with the present source's operator in it or bare."""
 
-from . import assets, cluster, preflight, product
+from . import assets, cluster, preflight, product, source_tree
 from .progress import phase, say
+from .settings import REPO
 
 
-def up() -> product.ProductImages:
+def up(commit: str = "") -> product.ProductImages:
+    """`commit`: of this repository, whose operator is installed instead of the present one."""
     preflight.check(cluster=True)
     made = assets.build()
-    images = product.build_images()
+    if commit:
+        source = source_tree.at(commit)
+        images = product.build_images_at(commit)
+    else:
+        source = REPO
+        images = product.build_images()
     with phase("Starting the cluster", "about 15 s"):
         cluster.up(made.node_files, made.pause_archive)
     for image in (images.operator, images.learner):
         product.load_image(image)
-    product.install(made.node_files.programs, images)
+    product.install(made.node_files.programs, images, source)
     say("ready: ./dev kubectl get elastictrainingjobs --all-namespaces; ./dev down ends it")
     return images
 

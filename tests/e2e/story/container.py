@@ -62,6 +62,11 @@ def restart(stage: Stage, process: str, away_seconds: float) -> None:
     _dev(stage, "restart", process, "--after", str(away_seconds))
 
 
+def install_operator(stage: Stage, commit: str = "") -> None:
+    """By its chart: the present one, or that of a commit."""
+    _dev(stage, "up", *(["--commit", commit] if commit else []))
+
+
 def _dev(stage: Stage, *command: str) -> str:
     # The story is itself run by a ./dev, which holds the lock.
     environment = {**os.environ, "PLIANT_DEV_LOCK_IS_HELD": "1"}

@@ -3,16 +3,15 @@ another one goes on with the GPUs that are fair for it."""
 
 import copy
 import json
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from . import pace
 from .checks import Check
-from .errors import StoryError
 from .kubectl import Kubectl
 from .screen import Screen
 from .stage import NAMESPACE, Stage, with_epochs
+from .waiting import phases, wait
 
 _TENANT = f"{NAMESPACE}-other"
 _ACCOUNT = "tenant"
@@ -21,7 +20,6 @@ _VICTIM = "victim"
 _VICTIM_GPUS = 4
 _ENDLESS = 1_000_000
 _SECONDS = 120.0
-_LOOK_SECONDS = 1.0
 _OBJECTS = "services,secrets,networkpolicies"
 _QUOTA = {
     "apiVersion": "v1",
@@ -71,13 +69,11 @@ class _Tenants:
             pace.set_pace(self.admin, name, pace.MILLISECONDS)
             self.tenant.apply(job)
 
-    def wait(self, what: str, probe: Callable[[], bool], seconds: float = _SECONDS) -> None:
-        deadline = time.monotonic() + seconds
-        while not probe():
-            if time.monotonic() > deadline:
-                raise StoryError(f"not within {seconds:.0f} s: {what}; {self.phases()}")
-            time.sleep(_LOOK_SECONDS)
-        self.screen.say(f"   {what}", "green")
+    def wait(self, what: str, probe: Callable[[], bool]) -> None:
+        def told() -> str:
+            return phases(self.admin.json("get", "elastictrainingjobs", "--all-namespaces")["items"])
+
+        wait(self.screen, what, probe, _SECONDS, told)
 
     def status(self, name: str) -> Mapping:
         kubectl = self.stage.kubectl if name == _VICTIM else self.admin
@@ -86,11 +82,6 @@ class _Tenants:
     def trains_on(self, name: str, gpus: int) -> bool:
         status = self.status(name)
         return status.get("learners") == gpus and status.get("phase") == "Running"
-
-    def phases(self) -> str:
-        jobs = self.admin.json("get", "elastictrainingjobs", "--all-namespaces")["items"]
-        told = [(job["metadata"]["name"], job.get("status", {})) for job in jobs]
-        return "; ".join(f"{name}: {status.get('phase')}, {status.get('reason')}" for name, status in told)
 
     def look(self) -> Seen:
         pods = self.stage.kubectl.json("get", "pods", "-l", f"pliant.dev/job={_VICTIM},pliant.dev/role=learner")["items"]
