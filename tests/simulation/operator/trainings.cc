@@ -158,6 +158,12 @@ void Trainings::SetMembers(Training& training, std::vector<std::string> members)
   ++training.counter;
 }
 
+void Trainings::Complete(const std::string& job) {
+  for (auto& [uid, training] : trainings_) {
+    if (training.job == job && !training.complete) Complete(training);
+  }
+}
+
 void Trainings::AwaitCompletion(const std::string& uid) {
   Training& training = trainings_.at(uid);
   loop_.Cancel(training.timer);
@@ -192,6 +198,9 @@ Result<kube::HttpResponse> Trainings::Call(const std::string& address,
   if (found == coordinators_.end()) return Fail(ErrorCode::kUnavailable, "connection refused");
   Coordinator& coordinator = found->second;
   const std::string uid = uids_.at(*pod);
+  if (LabelOf(*server_.Find(*pod), controller::kLabelCredentials) != "2" && on_violation) {
+    on_violation(Format("{} is asked, and cannot prove its job", *pod));
+  }
   if (request.method == kube::HttpMethod::kPut) {
     const Json plan = Json::parse(request.body);
     const Stamp stamp{plan.at("leaseTransitions"), plan.at("sequence")};
@@ -245,6 +254,7 @@ Json Trainings::Report(const std::string& uid, Coordinator& coordinator) {
           {{"name", Format("stranger-{}", i)}, {"podUid", "u"}, {"state", "Member"}});
     }
   }
+  if (const auto asked = OptionsOf(training).learners_asked) report["learnersAsked"] = *asked;
   if (training.complete) report["parametersSha256"] = std::string(64, 'a');
   if (coordinator.accepted) {
     report["planAccepted"] = {{"leaseTransitions", coordinator.accepted->first},

@@ -40,6 +40,14 @@ std::string JobPath(const std::string& name) {
   return Format("/apis/pliant.dev/v1alpha1/namespaces/{}/elastictrainingjobs/{}", kNamespace, name);
 }
 
+kube::HttpResponse Throttled() {
+  return {.status = 429, .headers = {{"Retry-After", "1"}}, .body = "too many requests"};
+}
+
+kube::HttpResponse Unwell() {
+  return {.status = 503, .headers = {}, .body = "the server is unwell"};
+}
+
 // "https://10.1.0.7:8443"
 std::string HostOf(const std::string& server) {
   const std::size_t begin = server.find("//") + 2;
@@ -160,6 +168,11 @@ void World::Start(std::size_t index) {
                    .fault = [this, index](const kube::HttpRequest& r) { return Decide(index, r); },
                    .coordinator_fault =
                        [this](const kube::HttpRequest& r) { return DecideOnCoordinator(r); },
+                   .webhooks_hang = [this] { return webhooks_hang; },
+                   .on_event =
+                       [this](const api::ObjectMeta& job, const controller::JobEvent& event) {
+                         events.push_back(job.name + ": " + event.reason);
+                       },
                    .connect = [this](const std::string& to, const std::string&)
                        -> Result<std::unique_ptr<kube::HttpTransport>> {
                      return std::make_unique<CoordinatorConnection>(trainings, HostOf(to));
@@ -214,20 +227,27 @@ void World::Partition(std::size_t index, Duration time) {
   slots_[index].cut_until = loop.Now() + time;
 }
 
-Fault World::Decide(std::size_t index, const kube::HttpRequest& request) {
+Fate World::Decide(std::size_t index, const kube::HttpRequest& request) {
   if (loop.Now() < slots_[index].cut_until) return Fault::kCut;
   const bool write = request.method != kube::HttpMethod::kGet;
   if (write && request.target.find("/leases") == std::string::npos) ++writes_besides_lease_;
+  if (request.target.find("dryRun=All") != std::string::npos) ++dry_runs_;
   if (write) {
     if (const Fault death = DeathAt(death_at_write_); death != Fault::kNone) return death;
+  }
+  if (interfere) {
+    const Fate fate = interfere(request);
+    const auto* fault = std::get_if<Fault>(&fate);
+    if (fault == nullptr || *fault != Fault::kNone) return fate;
   }
   if (request.target.find("watch=1") != std::string::npos) {
     return Chance(random, faults.watch) ? Fault::kCut : Fault::kNone;
   }
   if (Chance(random, faults.cut)) return Fault::kCut;
   if (Chance(random, faults.cut_done)) return Fault::kCutDone;
-  if (Chance(random, faults.throttle)) return Fault::kThrottle;
-  return Chance(random, faults.server) ? Fault::kServer : Fault::kNone;
+  if (Chance(random, faults.throttle)) return Throttled();
+  if (Chance(random, faults.server)) return Unwell();
+  return Fault::kNone;
 }
 
 Fault World::DecideOnCoordinator(const kube::HttpRequest& request) {
@@ -257,6 +277,8 @@ void World::Mend() {
   death_at_plan_.reset();
   coordinators_cut = false;
   refusal.clear();
+  webhooks_hang = false;
+  interfere = nullptr;
   cluster.has_images = true;
   cluster.refuse_start = [] { return false; };
   for (Slot& slot : slots_) {
