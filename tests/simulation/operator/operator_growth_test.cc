@@ -39,7 +39,7 @@ std::ptrdiff_t HeldAfter(int jobs, const JobLife& life) {
 
 void ExpectNoGrowth(const JobLife& life) {
   constexpr int kFew = 4;
-  constexpr int kMany = 24;
+  constexpr int kMany = 44;
   const std::ptrdiff_t few = HeldAfter(kFew, life);
   ASSERT_GT(few, 1000) << "an operator holds something";
   const std::ptrdiff_t many = HeldAfter(kMany, life);
