@@ -58,7 +58,7 @@ std::set<std::string> StoryWorld::NamesOfCoordinator(const std::string& job) con
   const std::string of_term = Format("-coordinator-{}", Term(job));
   for (const auto& [path, secret] :
        server.All(Format("/api/v1/namespaces/{}/secrets", kNamespace))) {
-    if (LabelOf(*secret, controller::kLabelJob) != job || !path.ends_with(of_term)) continue;
+    if (JobOf(*secret) != job || !path.ends_with(of_term)) continue;
     return NamesOf(kube::TextInSecret(*secret, "tls.crt"));
   }
   return {};

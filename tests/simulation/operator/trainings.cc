@@ -6,6 +6,7 @@
 
 #include "base/format.h"
 #include "operator/controller/names.h"
+#include "tests/simulation/operator/objects.h"
 
 namespace pliant::operator_sim {
 namespace {
@@ -40,7 +41,8 @@ void Trainings::OnStart(const std::string& pod) {
   const std::string uid = LabelOf(*object, controller::kLabelJobUid);
   uids_[pod] = uid;
   Training& training = trainings_[uid];
-  training.job = LabelOf(*object, controller::kLabelJob);
+  // A forged pod comes after those that it is a copy of.
+  if (training.job.empty()) training.job = JobOf(*object);
   if (!IsLearner(*object)) {
     coordinators_[pod] = {.term = std::stoll(LabelOf(*object, controller::kLabelTerm)),
                           .accepted = {},

@@ -89,7 +89,7 @@ class Trainings {
   kube::MemoryApiServer& server_;
   Cluster& cluster_;
   Random& random_;
-  std::map<std::string, TrainingOptions> options_;   // by the job's name
+  std::map<std::string, TrainingOptions> options_;   // by job
   std::map<std::string, Training> trainings_;        // by the job's uid
   std::map<std::string, Coordinator> coordinators_;  // running ones, by the pod's path
   std::map<std::string, std::string> uids_;          // of jobs, by the path of a pod that ran

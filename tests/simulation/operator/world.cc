@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <utility>
 
 #include <gtest/gtest.h>
@@ -36,10 +37,6 @@ const Json& JobDefinition() {
   return definition;
 }
 
-std::string JobPath(const std::string& name) {
-  return Format("/apis/pliant.dev/v1alpha1/namespaces/{}/elastictrainingjobs/{}", kNamespace, name);
-}
-
 kube::HttpResponse Throttled() {
   return {.status = 429, .headers = {{"Retry-After", "1"}}, .body = "too many requests"};
 }
@@ -67,7 +64,7 @@ World::World(std::uint64_t seed)
       invariants(server, [this](const std::string& node) { return cluster.GpusOf(node); }),
       admin_(server, kube::Config{.server = "https://memory"}, {.requests_per_second = 0}) {
   cluster.has_image = [this](const Json& pod) {
-    return IsLearner(pod) || !trainings.HasNoCoordinator(LabelOf(pod, controller::kLabelJob));
+    return IsLearner(pod) || !trainings.HasNoCoordinator(JobOf(pod));
   };
   cluster.on_start = [this](const std::string& pod) { trainings.OnStart(pod); };
   cluster.on_stop_signal = [this](const std::string& pod) { trainings.OnStopSignal(pod); };
@@ -113,23 +110,24 @@ void World::Submit(const std::string& job, const TrainingOptions& training,
   trainings.Define(job, training);
   Json spec = Spec();
   spec.merge_patch(spec_changes);
-  const auto made = admin_.Create(
-      controller::kJobs,
-      {{"metadata", {{"namespace", kNamespace}, {"name", job}}}, {"spec", std::move(spec)}});
+  const auto [ns, name] = KeyOf(job);
+  const auto made =
+      admin_.Create(controller::kJobs,
+                    {{"metadata", {{"namespace", ns}, {"name", name}}}, {"spec", std::move(spec)}});
   EXPECT_TRUE(made) << made.error();
 }
 
 void World::Edit(const std::string& job, const Json& spec_changes) {
-  std::ignore = admin_.Patch(controller::kJobs, {kNamespace, job}, kube::PatchType::kMerge,
+  std::ignore = admin_.Patch(controller::kJobs, KeyOf(job), kube::PatchType::kMerge,
                              {{"spec", spec_changes}});
 }
 
 void World::Delete(const std::string& job) {
-  std::ignore = admin_.Delete(controller::kJobs, {kNamespace, job});
+  std::ignore = admin_.Delete(controller::kJobs, KeyOf(job));
 }
 
 Json World::Status(const std::string& job) const {
-  const auto object = server.Find(JobPath(job));
+  const auto object = server.Find(PathOf(job));
   return object == nullptr ? Json::object() : object->value("status", Json::object());
 }
 
@@ -137,17 +135,18 @@ std::string World::Phase(const std::string& job) const { return Status(job).valu
 
 std::vector<std::string> World::Jobs() const {
   std::vector<std::string> names;
-  for (const auto& [path, job] : server.All("/apis/pliant.dev/v1alpha1/elastictrainingjobs")) {
-    names.push_back(job->at("metadata").at("name"));
+  for (const auto& [path, job] : server.All(kAllJobs)) {
+    names.push_back(JobOf(*job));
   }
   return names;
 }
 
 std::vector<std::string> World::PodsOf(const std::string& job, std::string_view role) const {
   std::vector<std::string> paths;
-  for (const auto& [path, pod] : server.All(Format("/api/v1/namespaces/{}/pods", kNamespace))) {
-    if (HasEnded(*pod) || LabelOf(*pod, controller::kLabelRole) != role) continue;
-    if (job.empty() || LabelOf(*pod, controller::kLabelJob) == job) paths.push_back(path);
+  for (const auto& [path, pod] : server.All(kPods)) {
+    if (!IsAmongJobs(*pod) || HasEnded(*pod)) continue;
+    if (LabelOf(*pod, controller::kLabelRole) != role) continue;
+    if (job.empty() || JobOf(*pod) == job) paths.push_back(path);
   }
   return paths;
 }
@@ -169,16 +168,17 @@ void World::Start(std::size_t index) {
                    .coordinator_fault =
                        [this](const kube::HttpRequest& r) { return DecideOnCoordinator(r); },
                    .webhooks_hang = [this] { return webhooks_hang; },
-                   .on_event =
-                       [this](const api::ObjectMeta& job, const controller::JobEvent& event) {
-                         events.push_back(job.name + ": " + event.reason);
-                       },
+                   .on_event = std::bind_front(&World::OnEvent, this),
                    .connect = [this](const std::string& to, const std::string&)
                        -> Result<std::unique_ptr<kube::HttpTransport>> {
                      return std::make_unique<CoordinatorConnection>(trainings, HostOf(to));
                    },
                    .crash_notes = crash_notes,
                    .on_end = [this, index] { loop.Post([this, index] { End(index); }); }});
+}
+
+void World::OnEvent(const api::ObjectMeta& job, const controller::JobEvent& event) {
+  events.push_back(JobNamed({job.name_space, job.name}) + ": " + event.reason);
 }
 
 void World::End(std::size_t index) {

@@ -102,6 +102,7 @@ class World {
 
   api::WallTime Now() const;
   void OnChange(const std::string& path, const kube::MemoryApiServer::Object& object);
+  void OnEvent(const api::ObjectMeta& job, const controller::JobEvent& event);
   void Start(std::size_t slot);
   void End(std::size_t slot);
   Fate Decide(std::size_t slot, const kube::HttpRequest& request);
