@@ -62,7 +62,7 @@ TEST_F(OperatorStory, WhatIsNotAskedAboutIsToldWhenItIsRefused) {
 
 // An operator whose own credentials ran out has nothing to say of a job.
 TEST_F(OperatorStory, ThatTheOperatorIsNotKnownIsNoRefusalOfTheJob) {
-  const auto not_known = RefuseWith(401, [](const kube::HttpRequest& request) {
+  const auto not_known = AnswerWith(401, [](const kube::HttpRequest& request) {
     return request.target.find("/team-a/pods") != std::string::npos;
   });
   world.interfere = not_known;
@@ -112,7 +112,7 @@ TEST_F(OperatorStory, GpusThatAQuotaRefusesToOneJobGoToAnother) {
 }
 
 TEST_F(OperatorStory, GpusOfLearnersWhoseGatesAreRefusedGoToAnother) {
-  world.interfere = RefuseWith(403, [](const kube::HttpRequest& request) {
+  world.interfere = AnswerWith(403, [](const kube::HttpRequest& request) {
     return request.method == kube::HttpMethod::kPatch &&
            request.target.find("/pods/denied-") != std::string::npos;
   });

@@ -44,8 +44,8 @@ inline kube::HttpResponse Refusal(int status, kube::HttpHeaders headers = {}) {
 
 using IsSo = std::function<bool(const kube::HttpRequest& request)>;
 
-// Requests that are so are refused, undone.
-inline FaultyTransport::Decide RefuseWith(int status, IsSo is_so) {
+// Requests that are so are answered with this status, undone.
+inline FaultyTransport::Decide AnswerWith(int status, IsSo is_so) {
   return [status, is_so = std::move(is_so)](const kube::HttpRequest& request) {
     return is_so(request) ? Fate(Refusal(status)) : Fate(Fault::kNone);
   };

@@ -13,7 +13,7 @@ namespace pliant::operator_sim {
 
 using namespace std::chrono_literals;
 
-StoryWorld::StoryWorld(std::uint64_t seed) : World(seed) {
+StoryWorld::StoryWorld() : World(13) {
   cluster.AddNode("node-0", 4);
   cluster.AddNode("node-1", 4);
   StartReplicas();
@@ -27,10 +27,10 @@ void StoryWorld::Submit(const std::string& job, const Json& spec_changes) {
   Submit(job, {.steps = 1'000'000}, changes);
 }
 
-void StoryWorld::CrashALearner(const std::string& job, int exit_code) {
+void StoryWorld::CrashALearner(const std::string& job) {
   for (const std::string& pod : PodsOf(job, controller::kRoleLearner)) {
     if (!cluster.Runs(pod)) continue;
-    cluster.EndProgram(pod, exit_code, Json());
+    cluster.EndProgram(pod, 1, Json());
     return;
   }
   ADD_FAILURE() << "no learner of " << job << " runs";

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <cstdint>
+#include <chrono>
 #include <functional>
 #include <map>
 #include <set>
@@ -13,17 +13,17 @@
 
 namespace pliant::operator_sim {
 
-// The world as the stories have it, two nodes of four GPUs and two replicas of the operator, and
-// what they say of it.
+// The world as the stories have it: two nodes of four GPUs, two replicas of the operator, of which
+// one leads, and what the stories do to them and see of them.
 class StoryWorld : public World {
  public:
-  explicit StoryWorld(std::uint64_t seed = 13);
+  StoryWorld();
 
   // One that trains on until it is told to complete, on eight learners at most.
   using World::Submit;
   void Submit(const std::string& job, const Json& spec_changes = Json::object());
-  // A learner that runs ends with this code.
-  void CrashALearner(const std::string& job, int exit_code = 1);
+  // One that runs.
+  void CrashALearner(const std::string& job);
   // Removes pods without asking them, as `kubectl delete --force` does.
   void RemovePods(const std::string& job, std::string_view role);
   // Both replicas, as by SIGKILL; they come back.

@@ -21,7 +21,7 @@ using testing::Not;
 // A webhook that is down says nothing of the template.
 TEST_F(OperatorStory, ATemplateThatCannotBeCheckedIsToldAndTriedAgain) {
   for (const auto& [job, answer] : {std::pair{"one", 500}, {"late", 504}}) {
-    world.interfere = RefuseWith(answer, IsDryRun);
+    world.interfere = AnswerWith(answer, IsDryRun);
     world.Submit(job, {{"template", {{"metadata", {{"labels", {{"team", job}}}}}}}});
     ASSERT_TRUE(world.ReachEvent(std::string(job) + ": TemplateUnchecked"));
     EXPECT_EQ(world.Phase(job), "Queued");
@@ -61,7 +61,7 @@ TEST_F(OperatorStory, WhatMakesPodsMayTakeLongAndHoldsUpNothingElse) {
 TEST_F(OperatorStory, APodThatTheServerDoesNotAnswerForIsToldAndAskedForLessAndLess) {
   for (const auto& [job, answer] : {std::pair{"one", 500}, {"late", 504}}) {
     int tries = 0;
-    world.interfere = RefuseWith(answer, [&tries](const kube::HttpRequest& request) {
+    world.interfere = AnswerWith(answer, [&tries](const kube::HttpRequest& request) {
       tries += MakesLearner(request) ? 1 : 0;
       return MakesLearner(request);
     });
@@ -78,7 +78,7 @@ TEST_F(OperatorStory, APodThatTheServerDoesNotAnswerForIsToldAndAskedForLessAndL
 }
 
 TEST_F(OperatorStory, GpusOfPodsThatTheServerDoesNotAnswerForGoToAnother) {
-  world.interfere = RefuseWith(504, [](const kube::HttpRequest& request) {
+  world.interfere = AnswerWith(504, [](const kube::HttpRequest& request) {
     return MakesLearner(request) &&
            request.body.find(R"("pliant.dev/job":"stuck")") != std::string::npos;
   });
@@ -92,7 +92,7 @@ TEST_F(OperatorStory, GpusOfPodsThatTheServerDoesNotAnswerForGoToAnother) {
 TEST_F(OperatorStory, AGateThatTheServerDoesNotAnswerForIsToldAndAskedForLessAndLess) {
   for (const auto& [job, answer] : {std::pair{"one", 500}, {"late", 504}}) {
     int tries = 0;
-    world.interfere = RefuseWith(answer, [&tries](const kube::HttpRequest& request) {
+    world.interfere = AnswerWith(answer, [&tries](const kube::HttpRequest& request) {
       tries += OpensGate(request) ? 1 : 0;
       return OpensGate(request);
     });
@@ -111,7 +111,7 @@ TEST_F(OperatorStory, AGateThatTheServerDoesNotAnswerForIsToldAndAskedForLessAnd
 TEST_F(OperatorStory, GpusBehindGatesThatTheServerDoesNotAnswerForGoToAnother) {
   world.Submit("stuck", {{"startTimeoutSeconds", 30}});
   ASSERT_TRUE(world.Reach([&] { return world.CountPods("stuck", "coordinator") > 0; }));
-  world.interfere = RefuseWith(504, [](const kube::HttpRequest& request) {
+  world.interfere = AnswerWith(504, [](const kube::HttpRequest& request) {
     return OpensGate(request) && request.target.find("/pods/stuck-") != std::string::npos;
   });
   ASSERT_TRUE(world.ReachEvent("stuck: UnansweredByServer"));
@@ -145,7 +145,7 @@ TEST_F(OperatorStory, APodThatWasMadeAfterAllIsNoTrouble) {
 // whether it made the pod.
 TEST_F(OperatorStory, AJobIsMadeAgainUnderItsNameWhileItIsActedOn) {
   bool again = false;
-  world.interfere = RefuseWith(500, [&](const kube::HttpRequest& request) {
+  world.interfere = AnswerWith(500, [&](const kube::HttpRequest& request) {
     if (!MakesLearner(request) || std::exchange(again, true)) return false;
     world.Delete("one");
     world.Submit("one", {{"elastic", {{"maxLearners", 6}}}});
@@ -175,7 +175,7 @@ TEST_F(OperatorStory, AStatusThatCouldNotBeWrittenIsTriedAgainSoon) {
   world.loop.RunFor(1s);
 
   bool failed = false;
-  world.interfere = RefuseWith(500, [&](const kube::HttpRequest& request) {
+  world.interfere = AnswerWith(500, [&](const kube::HttpRequest& request) {
     const bool status = request.target.find("/three/status") != std::string::npos;
     return status && !std::exchange(failed, true);
   });
