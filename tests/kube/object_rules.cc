@@ -22,6 +22,16 @@ std::string ToBase64(const std::string& bytes) {
   return text;
 }
 
+std::string FromBase64(const std::string& text) {
+  std::string bytes(text.size(), '\0');
+  const int size = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()),
+                                   reinterpret_cast<const unsigned char*>(text.data()),
+                                   static_cast<int>(text.size()));
+  const int padding = text.ends_with("==") ? 2 : text.ends_with("=") ? 1 : 0;
+  bytes.resize(static_cast<std::size_t>(std::max(0, size - padding)));
+  return bytes;
+}
+
 bool IsDnsLabel(std::string_view name) {
   const auto allowed = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
@@ -42,6 +52,10 @@ void EncodeSecret(json& secret) {
     secret["data"][name] = ToBase64(text.get<std::string>());
   }
   secret.erase("stringData");
+}
+
+std::string TextInSecret(const json& secret, const std::string& name) {
+  return FromBase64(secret.at("data").at(name));
 }
 
 std::optional<WrongField> FindWrongFieldOfPod(const json& pod) {

@@ -12,6 +12,7 @@ namespace pliant::kube {
 
 // Secrets keep their text as base64.
 void EncodeSecret(nlohmann::json& secret);
+std::string TextInSecret(const nlohmann::json& secret, const std::string& name);
 
 std::optional<WrongField> FindWrongFieldOfPod(const nlohmann::json& pod);
 // Of a pod's spec only the gates may change, and only by going.

@@ -31,6 +31,7 @@ _CRD = (
     "operator_test",
     "operator_libcurl_test",
     "operator_simulation_test",
+    "operator_story_test",
 )
 _DEMO = (
     "crd_test",

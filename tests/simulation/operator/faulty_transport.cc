@@ -9,22 +9,14 @@ constexpr int kLinesBeforeACut = 2;
 
 Error CutOff() { return {ErrorCode::kUnavailable, "cut off"}; }
 
-HttpResponse Throttled() {
-  return {.status = 429, .headers = {{"Retry-After", "1"}}, .body = "too many requests"};
-}
-
-HttpResponse Unwell() { return {.status = 503, .headers = {}, .body = "the server is unwell"}; }
-
 }  // namespace
 
 Result<HttpResponse> FaultyTransport::Send(const kube::HttpRequest& request, std::stop_token stop) {
   if (life_.over()) return std::unexpected(CutOff());
-  const Fault fault = decide_(request);
+  const Fate fate = decide_(request);
+  if (const auto* answer = std::get_if<HttpResponse>(&fate)) return *answer;
+  const Fault fault = std::get<Fault>(fate);
   switch (fault) {
-    case Fault::kThrottle:
-      return Throttled();
-    case Fault::kServer:
-      return Unwell();
     case Fault::kCut:
       return std::unexpected(CutOff());
     case Fault::kDeath:
@@ -32,12 +24,14 @@ Result<HttpResponse> FaultyTransport::Send(const kube::HttpRequest& request, std
       return std::unexpected(CutOff());
     case Fault::kNone:
     case Fault::kCutDone:
+    case Fault::kLate:
     case Fault::kDeathDone:
       break;
   }
   Result<HttpResponse> answer = server_->Send(request, std::move(stop));
   if (request.method != kube::HttpMethod::kGet) ++writes_;
   if (fault == Fault::kDeathDone) life_.End();
+  if (fault == Fault::kLate) return Fail(ErrorCode::kTimeout, "no answer in time");
   if (fault != Fault::kNone) return std::unexpected(CutOff());
   return answer;
 }
@@ -46,9 +40,9 @@ Result<HttpResponse> FaultyTransport::Stream(const kube::HttpRequest& request,
                                              const kube::LineSink& sink, Duration idle,
                                              std::stop_token stop) {
   if (life_.over()) return std::unexpected(CutOff());
-  const Fault fault = decide_(request);
-  if (fault == Fault::kThrottle) return Throttled();
-  if (fault == Fault::kServer) return Unwell();
+  const Fate fate = decide_(request);
+  if (const auto* refusal = std::get_if<HttpResponse>(&fate)) return *refusal;
+  const Fault fault = std::get<Fault>(fate);
   int lines_left = fault == Fault::kNone ? -1 : kLinesBeforeACut;
   bool cut = false;
   auto answer = server_->Stream(

@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <utility>
+#include <variant>
 
 #include "operator/kube/http_transport.h"
 
@@ -12,11 +13,13 @@ enum class Fault {
   kNone,
   kCut,        // the request does not arrive, or the watch breaks off after some lines
   kCutDone,    // it is done, the answer does not arrive
-  kThrottle,   // 429, with Retry-After
-  kServer,     // 503
+  kLate,       // it is done, the answer does not come in time
   kDeath,      // the process dies just before the request leaves
   kDeathDone,  // it is done, and the process dies before it hears of it
 };
+
+// What becomes of a request. An answer: it comes in place of the server's, and nothing is done.
+using Fate = std::variant<Fault, kube::HttpResponse>;
 
 // The life of one process: once it is over nothing that it sends passes, to whomever.
 class Life {
@@ -38,7 +41,7 @@ class Life {
 // What one process has between itself and one server.
 class FaultyTransport final : public kube::HttpTransport {
  public:
-  using Decide = std::function<Fault(const kube::HttpRequest& request)>;
+  using Decide = std::function<Fate(const kube::HttpRequest& request)>;
 
   // `life` outlives the transport.
   FaultyTransport(Life& life, std::shared_ptr<kube::HttpTransport> server, Decide decide)

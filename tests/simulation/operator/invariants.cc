@@ -7,24 +7,17 @@
 #include "tests/simulation/operator/objects.h"
 
 namespace pliant::operator_sim {
-namespace {
-
-// Other namespaces have no jobs: what looks like a job's pod there is not the operator's.
-constexpr const char* kPodsOfJobs = "/api/v1/namespaces/team-a/pods";
-constexpr const char* kJobs = "/apis/pliant.dev/v1alpha1/elastictrainingjobs";
-
-}  // namespace
 
 void Invariants::OnChange(const std::string& path, const kube::MemoryApiServer::Object& object) {
   if (object == nullptr) return;
-  if (kube::IsIn(kJobs, path)) OnJob(*object);
+  if (kube::IsIn(kAllJobs, path)) OnJob(*object);
   if (kube::IsIn(kPods, path)) OnPod(path, *object);
 }
 
 void Invariants::OnJob(const Json& job) {
   JobSeen& seen = jobs_[UidOf(job)];
   const bool first = seen.name.empty();
-  seen.name = job.at("metadata").at("name");
+  seen.name = JobOf(job);
   const Json& elastic = job.at("spec").at("elastic");
   const int least = elastic.at("minLearners");
   const int most = elastic.at("maxLearners");
@@ -56,13 +49,17 @@ void Invariants::OnJob(const Json& job) {
 }
 
 void Invariants::OnPod(const std::string& path, const Json& pod) {
-  if (!kube::IsIn(kPodsOfJobs, path)) return;
+  if (!IsAmongJobs(pod)) return;
   const auto [name, is_new] = names_.try_emplace(path, UidOf(pod));
   if (name->second != UidOf(pod)) {
     Violated(Format("a second pod has the name {}", path));
     name->second = UidOf(pod);
   }
   const std::string uid = LabelOf(pod, controller::kLabelJobUid);
+  JobSeen& job = jobs_[uid];
+  if (job.name != JobOf(pod)) {
+    Violated(Format("{} has the uid of job {}, and lies with job {}", path, job.name, JobOf(pod)));
+  }
   if (LabelOf(pod, controller::kLabelRole) == controller::kRoleCoordinator) {
     const std::string term = LabelOf(pod, controller::kLabelTerm);
     const auto leads = terms_.try_emplace({uid, term}, UidOf(pod)).first;
@@ -73,7 +70,6 @@ void Invariants::OnPod(const std::string& path, const Json& pod) {
     }
   }
   if (!IsLearner(pod)) return;
-  JobSeen& job = jobs_[uid];
   if (is_new) ++job.learners;
   if (is_new && job.finished) {
     Violated(Format("{} was created for job {}, which is {}", path, job.name, job.phase));
@@ -85,8 +81,9 @@ void Invariants::OnPod(const std::string& path, const Json& pod) {
 // A pod that holds a GPU, or may take it at any moment.
 void Invariants::CheckNode(const std::string& node) {
   int held = 0;
-  for (const auto& [path, pod] : server_.All(kPodsOfJobs)) {
-    if (IsLearner(*pod) && !HasEnded(*pod) && !IsGated(*pod) && NodeOf(*pod) == node) ++held;
+  for (const auto& [path, pod] : server_.All(kPods)) {
+    const bool holds = IsAmongJobs(*pod) && IsLearner(*pod) && !HasEnded(*pod) && !IsGated(*pod);
+    if (holds && NodeOf(*pod) == node) ++held;
   }
   if (held > gpus_of_(node)) {
     Violated(Format("{} learners may run on {}, which has {} GPUs", held, node, gpus_of_(node)));
@@ -96,9 +93,9 @@ void Invariants::CheckNode(const std::string& node) {
 // Those who leave are no part of the job any more; before that it never has more than it asked for.
 void Invariants::CheckSize(const std::string& job_uid, const JobSeen& job) {
   int gated = 0;
-  for (const auto& [path, pod] : server_.All(kPodsOfJobs)) {
-    const bool counts = LabelOf(*pod, controller::kLabelJobUid) == job_uid && IsLearner(*pod) &&
-                        !HasEnded(*pod) && IsGated(*pod) &&
+  for (const auto& [path, pod] : server_.All(kPods)) {
+    const bool counts = IsAmongJobs(*pod) && LabelOf(*pod, controller::kLabelJobUid) == job_uid &&
+                        IsLearner(*pod) && !HasEnded(*pod) && IsGated(*pod) &&
                         !pod->at("metadata").contains("deletionTimestamp");
     if (counts) ++gated;
   }

@@ -28,7 +28,7 @@ class Invariants {
 
  private:
   struct JobSeen {
-    std::string name;
+    std::string name;  // as JobOf() has it
     bool finished = false;
     std::string phase;
     int least = 1;  // of all minimums and maximums that it had

@@ -15,6 +15,7 @@ constexpr const char* kGpu = "nvidia.com/gpu";
 constexpr milliseconds kWatchDelayMost{60};
 constexpr milliseconds kApiCallMost{20};
 constexpr milliseconds kCoordinatorCallMost{40};
+constexpr milliseconds kWebhookLook{100};
 
 kube::Config ServerConfig() { return {.server = "https://memory"}; }
 
@@ -43,27 +44,26 @@ Replica::Replica(std::string identity, ReplicaParts parts)
       services_(loop_, api::DecodeService),
       quotas_(loop_, [](const nlohmann::json& o) { return api::DecodeResourceQuota(o, kGpu); }),
       table_({jobs_.store(), pods_.store(), nodes_.store(), services_.store(), quotas_.store()}),
-      leadership_(
-          {.loop = loop_,
-           .table = table_,
-           .client = client_,
-           .api_calls = ExecutorOf(kApiCallMost),
-           .pod_making_calls = ExecutorOf(kApiCallMost),
-           .coordinator_calls = ExecutorOf(kCoordinatorCallMost),
-           .metrics = metrics_,
-           .crash_notes = parts_.crash_notes},
-          {.ns = "pliant-system",
-           .pods = {.priority_class = "learners"},
-           .planning = {.lifecycle = {.coordinator_image = "pliant:1"},
-                        .now = [this] { return clock_.Now(parts_.now(), loop_.Now()); },
-                        .clock_agrees = [this] { return clock_check_.Agrees(); },
-                        .on_event = [](const api::ObjectMeta&, const controller::JobEvent&) {}},
-           .connect = [this](const std::string& server, const std::string& ca)
-               -> Result<std::unique_ptr<kube::HttpTransport>> {
-             ASSIGN_OR_RETURN(auto coordinator, parts_.connect(server, ca));
-             return std::make_unique<FaultyTransport>(life_, std::move(coordinator),
-                                                      parts_.coordinator_fault);
-           }}),
+      leadership_({.loop = loop_,
+                   .table = table_,
+                   .client = client_,
+                   .api_calls = ExecutorOf(kApiCallMost),
+                   .pod_making_calls = [this](auto task) { MakePods(std::move(task)); },
+                   .coordinator_calls = ExecutorOf(kCoordinatorCallMost),
+                   .metrics = metrics_,
+                   .crash_notes = parts_.crash_notes},
+                  {.ns = "pliant-system",
+                   .pods = {.priority_class = "learners"},
+                   .planning = {.lifecycle = {.coordinator_image = "pliant:1"},
+                                .now = [this] { return clock_.Now(parts_.now(), loop_.Now()); },
+                                .clock_agrees = [this] { return clock_check_.Agrees(); },
+                                .on_event = parts_.on_event},
+                   .connect = [this](const std::string& server, const std::string& ca)
+                       -> Result<std::unique_ptr<kube::HttpTransport>> {
+                     ASSIGN_OR_RETURN(auto coordinator, parts_.connect(server, ca));
+                     return std::make_unique<FaultyTransport>(life_, std::move(coordinator),
+                                                              parts_.coordinator_fault);
+                   }}),
       steps_(lease_client_, {"pliant-system", "pliant-operator"}, identity_, {},
              [this] { return loop_.Now(); }) {
   Follow(jobs_, controller::kJobs, {});
@@ -88,6 +88,14 @@ controller::Executor Replica::ExecutorOf(Duration most) {
   return [this, most](std::function<void()> task) {
     loop_.PostAfter(std::chrono::duration_cast<Duration>(most * parts_.random()), std::move(task));
   };
+}
+
+void Replica::MakePods(std::function<void()> task) {
+  if (!parts_.webhooks_hang()) {
+    ExecutorOf(kApiCallMost)(std::move(task));
+    return;
+  }
+  loop_.PostAfter(kWebhookLook, [this, task = std::move(task)] { MakePods(task); });
 }
 
 template <typename T>
@@ -136,6 +144,11 @@ void Replica::Elect() {
     return;
   }
   loop_.PostAfter(wait, [this] { Elect(); });
+}
+
+std::string Replica::Metrics() {
+  leadership_.planning()->Report();
+  return metrics_.Text();
 }
 
 void Replica::Release() {

@@ -24,6 +24,8 @@ struct ReplicaParts {
   std::function<double()> random;      // in [0, 1)
   FaultyTransport::Decide fault;
   FaultyTransport::Decide coordinator_fault;  // of what is sent to them
+  std::function<bool()> webhooks_hang;        // no pod is made meanwhile
+  std::function<void(const api::ObjectMeta& job, const controller::JobEvent& event)> on_event;
   controller::HttpCoordinatorClient::Connect connect;
   controller::CrashNotes* crash_notes = nullptr;
   // The process has ended; it is to be destroyed, though not within this call.
@@ -45,6 +47,9 @@ class Replica {
   // As after SIGTERM: it gives its lease back.
   void Release();
 
+  // As its /metrics shows them. It leads.
+  std::string Metrics();
+
   bool leads() const { return steps_.policy().Leads(loop_.Now()); }
   int writes() const { return transport_.writes(); }
   const std::string& identity() const { return identity_; }
@@ -58,6 +63,7 @@ class Replica {
   void Poll(Follower& follower);
   void Elect();
   controller::Executor ExecutorOf(Duration most);
+  void MakePods(std::function<void()> task);
   kube::ClientOptions OptionsOfClient(std::function<bool()> may_write);
 
   const std::string identity_;

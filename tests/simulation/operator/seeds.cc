@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "base/format.h"
+#include "tests/simulation/operator/objects.h"
 #include "tests/simulation/operator/world.h"
 
 namespace pliant::operator_sim {
@@ -76,9 +77,14 @@ const char* const kSpoilt[] = {R"({"template": {"spec": {"nodeSelector": {"gpu":
                                R"({"priority": 7000, "template": {"spec": {"nodeSelector": null,
         "containers": [{"name": "learner", "image": "y"}]}}})"};
 
+// Two sevenths of the seeds have jobs of the same names in a second namespace, which came later.
+// The others, all that are kept among them, stay what they were.
+bool HasSecondNamespace(std::uint64_t seed) { return seed % 7 >= 5; }
+
 class Story {
  public:
-  explicit Story(std::uint64_t seed) : world_(seed) {
+  explicit Story(std::uint64_t seed)
+      : world_(seed), has_second_namespace_(HasSecondNamespace(seed)) {
     const int nodes = 1 + Pick(3);
     for (int i = 0; i < nodes; ++i) {
       const int gpus = 1 + Pick(4);
@@ -187,7 +193,11 @@ class Story {
             .flood = maybe(0.1)};
   }
 
-  void SubmitOne() { Submit(Format("job-{}", wanted_.size())); }
+  void SubmitOne() {
+    const std::string name = Format("job-{}", names_++);
+    Submit(name);
+    if (has_second_namespace_ && Pick(2) == 0) Submit(Format("{}/{}", kSecondNamespace, name));
+  }
 
   void Submit(const std::string& job) {
     TrainingOptions training{.steps = 40 + Pick(200),
@@ -259,8 +269,7 @@ class Story {
   void TenantDeeds(const Now& now) {
     if (now(mix_.forge_pod)) ForgePod();
     if (!has_liar_) return;
-    const std::string path =
-        Format("/apis/pliant.dev/v1alpha1/namespaces/team-a/elastictrainingjobs/{}", kLiar);
+    const std::string path = PathOf(kLiar);
     if (world_.server.Find(path) == nullptr) {
       world_.Submit(kLiar, kLiars[Pick(static_cast<int>(std::size(kLiars)))],
                     {{"elastic", {{"minLearners", 1}, {"maxLearners", 1 + Pick(4)}}}});
@@ -366,8 +375,7 @@ class Story {
     if (end == End::kGone) return;
     if (now(mix_.edit)) world_.Edit(job, {{"priority", 1 + Pick(10'000)}});
     if (now(mix_.edit) && end == End::kSucceeds) {
-      const auto object = world_.server.Find(
-          "/apis/pliant.dev/v1alpha1/namespaces/team-a/elastictrainingjobs/" + job);
+      const auto object = world_.server.Find(PathOf(job));
       const int least = object->at("spec").at("elastic").at("minLearners");
       world_.Edit(job, {{"elastic", {{"maxLearners", least + Pick(4)}}}});
     }
@@ -410,8 +418,7 @@ class Story {
   // Of jobs that are gone nothing is left, of those that have ended only what tells how.
   void CheckWhatIsLeft() {
     std::set<std::string> uids;
-    for (const auto& [path, job] :
-         world_.server.All("/apis/pliant.dev/v1alpha1/elastictrainingjobs")) {
+    for (const auto& [path, job] : world_.server.All(kAllJobs)) {
       uids.insert(job->at("metadata").at("uid"));
     }
     for (const char* collection : {"/api/v1/pods", "/api/v1/services", "/api/v1/secrets"}) {
@@ -426,8 +433,10 @@ class Story {
   void Complain(const std::string& what) { ADD_FAILURE() << what << "\n" << world_.Describe(); }
 
   World world_;
+  const bool has_second_namespace_;
   Mixture mix_;
   int gpus_ = 0;
+  int names_ = 0;  // that jobs have
   bool has_liar_ = false;
   std::map<std::string, End> wanted_;
 };

@@ -6,6 +6,7 @@
 
 #include "base/format.h"
 #include "operator/controller/names.h"
+#include "tests/simulation/operator/objects.h"
 
 namespace pliant::operator_sim {
 namespace {
@@ -40,7 +41,8 @@ void Trainings::OnStart(const std::string& pod) {
   const std::string uid = LabelOf(*object, controller::kLabelJobUid);
   uids_[pod] = uid;
   Training& training = trainings_[uid];
-  training.job = LabelOf(*object, controller::kLabelJob);
+  // A forged pod comes after those that it is a copy of.
+  if (training.job.empty()) training.job = JobOf(*object);
   if (!IsLearner(*object)) {
     coordinators_[pod] = {.term = std::stoll(LabelOf(*object, controller::kLabelTerm)),
                           .accepted = {},
@@ -158,6 +160,12 @@ void Trainings::SetMembers(Training& training, std::vector<std::string> members)
   ++training.counter;
 }
 
+void Trainings::Complete(const std::string& job) {
+  for (auto& [uid, training] : trainings_) {
+    if (training.job == job && !training.complete) Complete(training);
+  }
+}
+
 void Trainings::AwaitCompletion(const std::string& uid) {
   Training& training = trainings_.at(uid);
   loop_.Cancel(training.timer);
@@ -192,6 +200,9 @@ Result<kube::HttpResponse> Trainings::Call(const std::string& address,
   if (found == coordinators_.end()) return Fail(ErrorCode::kUnavailable, "connection refused");
   Coordinator& coordinator = found->second;
   const std::string uid = uids_.at(*pod);
+  if (LabelOf(*server_.Find(*pod), controller::kLabelCredentials) != "2" && on_violation) {
+    on_violation(Format("{} is asked, and cannot prove its job", *pod));
+  }
   if (request.method == kube::HttpMethod::kPut) {
     const Json plan = Json::parse(request.body);
     const Stamp stamp{plan.at("leaseTransitions"), plan.at("sequence")};
@@ -245,6 +256,7 @@ Json Trainings::Report(const std::string& uid, Coordinator& coordinator) {
           {{"name", Format("stranger-{}", i)}, {"podUid", "u"}, {"state", "Member"}});
     }
   }
+  if (const auto asked = OptionsOf(training).learners_asked) report["learnersAsked"] = *asked;
   if (training.complete) report["parametersSha256"] = std::string(64, 'a');
   if (coordinator.accepted) {
     report["planAccepted"] = {{"leaseTransitions", coordinator.accepted->first},

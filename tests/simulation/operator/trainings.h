@@ -19,6 +19,7 @@ struct TrainingOptions {
   // Its program ends at once with this code.
   std::optional<int> exit_code;
   bool ignores_stop_signal = false;
+  std::optional<int> learners_asked;  // that its program wants to train on
   // Its coordinator, whose owner may have it do anything: does not start, takes no plan, or tells
   // another membership each time, with learners that never were.
   bool has_no_coordinator = false;
@@ -36,6 +37,9 @@ class Trainings {
 
   bool HasNoCoordinator(const std::string& job) { return options_[job].has_no_coordinator; }
 
+  // All of its steps are done.
+  void Complete(const std::string& job);
+
   // One exchange with whoever answers at this address.
   Result<kube::HttpResponse> Call(const std::string& address, const kube::HttpRequest& request);
 
@@ -45,7 +49,8 @@ class Trainings {
 
   int plans_refused = 0;  // by those that refuse them all
 
-  // A plan came twice with the same stamp and another content: told once.
+  // A plan came twice with the same stamp and another content, or the operator sent something to a
+  // coordinator that cannot prove its job: told once.
   std::function<void(const std::string& what)> on_violation;
 
  private:
@@ -84,7 +89,7 @@ class Trainings {
   kube::MemoryApiServer& server_;
   Cluster& cluster_;
   Random& random_;
-  std::map<std::string, TrainingOptions> options_;   // by the job's name
+  std::map<std::string, TrainingOptions> options_;   // by job
   std::map<std::string, Training> trainings_;        // by the job's uid
   std::map<std::string, Coordinator> coordinators_;  // running ones, by the pod's path
   std::map<std::string, std::string> uids_;          // of jobs, by the path of a pod that ran

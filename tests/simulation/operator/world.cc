@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <utility>
 
 #include <gtest/gtest.h>
@@ -36,8 +37,12 @@ const Json& JobDefinition() {
   return definition;
 }
 
-std::string JobPath(const std::string& name) {
-  return Format("/apis/pliant.dev/v1alpha1/namespaces/{}/elastictrainingjobs/{}", kNamespace, name);
+kube::HttpResponse Throttled() {
+  return {.status = 429, .headers = {{"Retry-After", "1"}}, .body = "too many requests"};
+}
+
+kube::HttpResponse Unwell() {
+  return {.status = 503, .headers = {}, .body = "the server is unwell"};
 }
 
 // "https://10.1.0.7:8443"
@@ -59,7 +64,7 @@ World::World(std::uint64_t seed)
       invariants(server, [this](const std::string& node) { return cluster.GpusOf(node); }),
       admin_(server, kube::Config{.server = "https://memory"}, {.requests_per_second = 0}) {
   cluster.has_image = [this](const Json& pod) {
-    return IsLearner(pod) || !trainings.HasNoCoordinator(LabelOf(pod, controller::kLabelJob));
+    return IsLearner(pod) || !trainings.HasNoCoordinator(JobOf(pod));
   };
   cluster.on_start = [this](const std::string& pod) { trainings.OnStart(pod); };
   cluster.on_stop_signal = [this](const std::string& pod) { trainings.OnStopSignal(pod); };
@@ -105,23 +110,24 @@ void World::Submit(const std::string& job, const TrainingOptions& training,
   trainings.Define(job, training);
   Json spec = Spec();
   spec.merge_patch(spec_changes);
-  const auto made = admin_.Create(
-      controller::kJobs,
-      {{"metadata", {{"namespace", kNamespace}, {"name", job}}}, {"spec", std::move(spec)}});
+  const auto [ns, name] = KeyOf(job);
+  const auto made =
+      admin_.Create(controller::kJobs,
+                    {{"metadata", {{"namespace", ns}, {"name", name}}}, {"spec", std::move(spec)}});
   EXPECT_TRUE(made) << made.error();
 }
 
 void World::Edit(const std::string& job, const Json& spec_changes) {
-  std::ignore = admin_.Patch(controller::kJobs, {kNamespace, job}, kube::PatchType::kMerge,
+  std::ignore = admin_.Patch(controller::kJobs, KeyOf(job), kube::PatchType::kMerge,
                              {{"spec", spec_changes}});
 }
 
 void World::Delete(const std::string& job) {
-  std::ignore = admin_.Delete(controller::kJobs, {kNamespace, job});
+  std::ignore = admin_.Delete(controller::kJobs, KeyOf(job));
 }
 
 Json World::Status(const std::string& job) const {
-  const auto object = server.Find(JobPath(job));
+  const auto object = server.Find(PathOf(job));
   return object == nullptr ? Json::object() : object->value("status", Json::object());
 }
 
@@ -129,17 +135,18 @@ std::string World::Phase(const std::string& job) const { return Status(job).valu
 
 std::vector<std::string> World::Jobs() const {
   std::vector<std::string> names;
-  for (const auto& [path, job] : server.All("/apis/pliant.dev/v1alpha1/elastictrainingjobs")) {
-    names.push_back(job->at("metadata").at("name"));
+  for (const auto& [path, job] : server.All(kAllJobs)) {
+    names.push_back(JobOf(*job));
   }
   return names;
 }
 
 std::vector<std::string> World::PodsOf(const std::string& job, std::string_view role) const {
   std::vector<std::string> paths;
-  for (const auto& [path, pod] : server.All(Format("/api/v1/namespaces/{}/pods", kNamespace))) {
-    if (HasEnded(*pod) || LabelOf(*pod, controller::kLabelRole) != role) continue;
-    if (job.empty() || LabelOf(*pod, controller::kLabelJob) == job) paths.push_back(path);
+  for (const auto& [path, pod] : server.All(kPods)) {
+    if (!IsAmongJobs(*pod) || HasEnded(*pod)) continue;
+    if (LabelOf(*pod, controller::kLabelRole) != role) continue;
+    if (job.empty() || JobOf(*pod) == job) paths.push_back(path);
   }
   return paths;
 }
@@ -160,12 +167,18 @@ void World::Start(std::size_t index) {
                    .fault = [this, index](const kube::HttpRequest& r) { return Decide(index, r); },
                    .coordinator_fault =
                        [this](const kube::HttpRequest& r) { return DecideOnCoordinator(r); },
+                   .webhooks_hang = [this] { return webhooks_hang; },
+                   .on_event = std::bind_front(&World::OnEvent, this),
                    .connect = [this](const std::string& to, const std::string&)
                        -> Result<std::unique_ptr<kube::HttpTransport>> {
                      return std::make_unique<CoordinatorConnection>(trainings, HostOf(to));
                    },
                    .crash_notes = crash_notes,
                    .on_end = [this, index] { loop.Post([this, index] { End(index); }); }});
+}
+
+void World::OnEvent(const api::ObjectMeta& job, const controller::JobEvent& event) {
+  events.push_back(JobNamed({job.name_space, job.name}) + ": " + event.reason);
 }
 
 void World::End(std::size_t index) {
@@ -212,20 +225,27 @@ void World::Partition(std::size_t index, Duration time) {
   slots_[index].cut_until = loop.Now() + time;
 }
 
-Fault World::Decide(std::size_t index, const kube::HttpRequest& request) {
+Fate World::Decide(std::size_t index, const kube::HttpRequest& request) {
   if (loop.Now() < slots_[index].cut_until) return Fault::kCut;
   const bool write = request.method != kube::HttpMethod::kGet;
   if (write && request.target.find("/leases") == std::string::npos) ++writes_besides_lease_;
+  if (request.target.find("dryRun=All") != std::string::npos) ++dry_runs_;
   if (write) {
     if (const Fault death = DeathAt(death_at_write_); death != Fault::kNone) return death;
+  }
+  if (interfere) {
+    const Fate fate = interfere(request);
+    const auto* fault = std::get_if<Fault>(&fate);
+    if (fault == nullptr || *fault != Fault::kNone) return fate;
   }
   if (request.target.find("watch=1") != std::string::npos) {
     return Chance(random, faults.watch) ? Fault::kCut : Fault::kNone;
   }
   if (Chance(random, faults.cut)) return Fault::kCut;
   if (Chance(random, faults.cut_done)) return Fault::kCutDone;
-  if (Chance(random, faults.throttle)) return Fault::kThrottle;
-  return Chance(random, faults.server) ? Fault::kServer : Fault::kNone;
+  if (Chance(random, faults.throttle)) return Throttled();
+  if (Chance(random, faults.server)) return Unwell();
+  return Fault::kNone;
 }
 
 Fault World::DecideOnCoordinator(const kube::HttpRequest& request) {
@@ -255,6 +275,8 @@ void World::Mend() {
   death_at_plan_.reset();
   coordinators_cut = false;
   refusal.clear();
+  webhooks_hang = false;
+  interfere = nullptr;
   cluster.has_images = true;
   cluster.refuse_start = [] { return false; };
   for (Slot& slot : slots_) {

@@ -67,7 +67,8 @@ class World {
   std::size_t leading() const;  // of the replicas; 2: none
   int writes() const;           // of all replicas so far, those to the lease too
   int writes_besides_lease() const { return writes_besides_lease_; }
-  int plans() const { return plans_; }  // sent to coordinators, those not taken too
+  int dry_runs() const { return dry_runs_; }  // counted among them
+  int plans() const { return plans_; }        // sent to coordinators, those not taken too
   int deaths() const { return deaths_; }
 
   void Mend();  // no fault from now on; what is down comes back
@@ -85,6 +86,10 @@ class World {
   bool coordinators_cut = false;
   controller::CrashNotes* crash_notes = nullptr;  // of replicas that start
   std::string refusal;                            // why nobody may make pods now; empty: they may
+  bool webhooks_hang = false;                     // what makes pods is not answered now
+  // What becomes of a replica's request; kNone: what chance makes of it. Time may pass within.
+  std::function<Fate(const kube::HttpRequest& request)> interfere;
+  std::vector<std::string> events;  // that the operator told: "job: Reason"
 
  private:
   struct Slot {
@@ -97,9 +102,10 @@ class World {
 
   api::WallTime Now() const;
   void OnChange(const std::string& path, const kube::MemoryApiServer::Object& object);
+  void OnEvent(const api::ObjectMeta& job, const controller::JobEvent& event);
   void Start(std::size_t slot);
   void End(std::size_t slot);
-  Fault Decide(std::size_t slot, const kube::HttpRequest& request);
+  Fate Decide(std::size_t slot, const kube::HttpRequest& request);
   Fault DecideOnCoordinator(const kube::HttpRequest& request);
 
   kube::KubeClient admin_;
@@ -112,6 +118,7 @@ class World {
   Death death_at_plan_;
   int writes_before_ = 0;  // of processes that have ended
   int writes_besides_lease_ = 0;
+  int dry_runs_ = 0;
   int plans_ = 0;
   int deaths_ = 0;
   bool mended_ = false;

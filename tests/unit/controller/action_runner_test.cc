@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "operator/kube/config.h"
-#include "operator/kube/fake_http_transport.h"
+#include "tests/kube/scripted_transport.h"
 #include "tests/unit/controller/job_fixture.h"
 
 namespace pliant::controller {
@@ -66,7 +66,7 @@ class SentTwiceTest : public testing::Test {
       {CreateLearner{.number = 0, .node = "gpu-1", .coordinator_ip = "10.0.0.1"},
        LearnerPodName(job_.meta, 0)},
       {CreateCoordinator{.term = 1}, CoordinatorPodName(job_.meta, 1)}};
-  kube::FakeHttpTransport server_;
+  kube::ScriptedTransport server_;
   kube::KubeClient client_{server_, kube::Config{.server = "https://a"}};
   const ActionRunner runner_{client_, PodDefaults{.gpu_resource = "nvidia.com/gpu"}, MasterKeys{}};
 };
@@ -193,7 +193,7 @@ TEST_F(TemplateCheckTest, ALargeTemplateIsFetchedOnceForAllLearners) {
 
 // The job counts as the server answered until the store shows it.
 TEST(ActionRunner, WhatTheServerAnswersHoldsUnderTheAdministratorsSettings) {
-  kube::FakeHttpTransport server;
+  kube::ScriptedTransport server;
   kube::KubeClient client(server, kube::Config{.server = "https://a"});
   const std::string path =
       "/apis/pliant.dev/v1alpha1/namespaces/team-a/elastictrainingjobs/digits/status";

@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "operator/kube/fake_http_transport.h"
+#include "tests/kube/scripted_transport.h"
 #include "tests/unit/kube/temp_folder.h"
 
 namespace pliant::kube {
@@ -32,7 +32,7 @@ class ClientTest : public testing::Test {
   }
   json LastBody() { return json::parse(LastRequest().body); }
 
-  FakeHttpTransport transport_;
+  ScriptedTransport transport_;
   KubeClient client_{transport_, Config{.server = "https://a", .token = "secret"}};
 
  private:
@@ -168,7 +168,7 @@ TEST_F(ClientTest, WatchesUntilTheServerEndsIt) {
        R"({"type": "INVENTED", "object": {"metadata": {"name": "2"}}})",
        R"({"type": "DELETED", "object": {"metadata": {"name": "3"}}})",
        R"({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "12"}}})"},
-      FakeHttpTransport::StreamEnd::kOrderly);
+      ScriptedTransport::StreamEnd::kOrderly);
   std::vector<std::pair<WatchEventType, ObjectMeta>> seen;
   const auto watched = client_.Watch(
       kPods, "team-a", {.field_selector = "status.phase!=Failed", .resource_version = "9"},
@@ -186,7 +186,7 @@ TEST_F(ClientTest, WatchesUntilTheServerEndsIt) {
 TEST_F(ClientTest, AWatchEndsWithTheErrorThatTheServerTells) {
   const auto watch = [&](std::string line) {
     transport_.AnswerStream("/api/v1/pods", {std::move(line)},
-                            FakeHttpTransport::StreamEnd::kOrderly);
+                            ScriptedTransport::StreamEnd::kOrderly);
     return client_.Watch(kPods, "", {}, [](WatchEventType, json&) { return true; });
   };
   EXPECT_EQ(
@@ -202,7 +202,7 @@ TEST_F(ClientTest, AWatchEndsWithTheErrorThatTheServerTells) {
 TEST(Client, ARefusedTokenIsReadAnewAndTriedOnce) {
   TempFolder folder;
   const std::string file = folder.Write("token", "old");
-  FakeHttpTransport transport;
+  ScriptedTransport transport;
   std::vector<std::string> codes;
   KubeClient client(
       transport, Config{.server = "https://a", .token_file = file},
@@ -226,7 +226,7 @@ TEST(Client, ARefusedTokenIsReadAnewAndTriedOnce) {
 }
 
 TEST(Client, NoWriteLeavesWithoutPermission) {
-  FakeHttpTransport transport;
+  ScriptedTransport transport;
   bool leads = false;
   KubeClient client(transport, Config{.server = "https://a"}, {.may_write = [&] { return leads; }});
   EXPECT_EQ(client.Create(kPods, SomePod()).error().code, ErrorCode::kCancelled);
@@ -241,7 +241,7 @@ TEST(Client, NoWriteLeavesWithoutPermission) {
 }
 
 TEST(Client, WaitsForItsTurnAndCanBeStoppedMeanwhile) {
-  FakeHttpTransport transport;
+  ScriptedTransport transport;
   transport.AnswerRest([](const HttpRequest&) { return Ok(SomePod()); });
   KubeClient client(transport, Config{.server = "https://a"},
                     {.requests_per_second = 0.001, .burst = 1});

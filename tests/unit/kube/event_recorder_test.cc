@@ -6,8 +6,8 @@
 
 #include <gtest/gtest.h>
 
-#include "operator/kube/fake_http_transport.h"
 #include "operator/kube/wall_time.h"
+#include "tests/kube/scripted_transport.h"
 
 namespace pliant::kube {
 namespace {
@@ -24,7 +24,7 @@ EventNote Note(const std::string& text) {
 
 class EventRecorderTest : public testing::Test {
  protected:
-  FakeHttpTransport transport_;
+  ScriptedTransport transport_;
   KubeClient client_{transport_, Config{.server = "https://a"}, {.requests_per_second = 0}};
 };
 

@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "operator/kube/client.h"
-#include "operator/kube/fake_http_transport.h"
+#include "tests/kube/scripted_transport.h"
 #include "tests/unit/kube/temp_folder.h"
 
 namespace pliant::kube {
@@ -169,7 +169,7 @@ TEST_F(ExecCredentialsTest, NobodyWaitsLongerThanHeWants) {
 
 TEST_F(ExecCredentialsTest, ARequestsDeadlineIsAlsoForItsCredential) {
   const auto credentials = std::make_shared<ExecCredentials>(PluginOf("sleep 60"));
-  FakeHttpTransport transport;
+  ScriptedTransport transport;
   KubeClient client(transport, Config{.server = "https://a", .exec = credentials},
                     {.read_deadline = 50ms, .write_deadline = 50ms});
   const auto begin = CredentialSource::Clock::now();
@@ -197,7 +197,7 @@ TEST_F(ExecCredentialsTest, AClientSendsItsTokenAndTriesOnceMoreWithANewOne) {
   // No injected clocks here: the client's own are real, and the first run has to lie back.
   const auto credentials = std::make_shared<ExecCredentials>(PluginOf(Answers()));
   ASSERT_TRUE(credentials->Get(CredentialSource::Clock::now() - 1min));
-  FakeHttpTransport transport;
+  ScriptedTransport transport;
   transport.Answer(HttpMethod::kGet, "/version", HttpResponse{.status = 401});
   transport.Answer(HttpMethod::kGet, "/version", HttpResponse{.status = 200, .body = "{}"});
   KubeClient client(transport, Config{.server = "https://a", .exec = credentials});

@@ -8,7 +8,7 @@
 
 #include "base/real_event_loop.h"
 #include "base/sim_event_loop.h"
-#include "operator/kube/fake_http_transport.h"
+#include "tests/kube/scripted_transport.h"
 
 namespace pliant::kube {
 namespace {
@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 
 using nlohmann::json;
 using testing::ElementsAre;
-using StreamEnd = FakeHttpTransport::StreamEnd;
+using StreamEnd = ScriptedTransport::StreamEnd;
 
 struct Pod {
   std::string phase;
@@ -82,7 +82,7 @@ class InformerTest : public testing::Test {
   }
 
   RealEventLoop loop_;
-  FakeHttpTransport transport_;
+  ScriptedTransport transport_;
   KubeClient client_{transport_, Config{.server = "https://a"}, {.requests_per_second = 0}};
   ReflectorOptions options_{.stream_lists = false,
                             .timing = {.watch_least = 300s, .watch_most = 300s}};

@@ -6,13 +6,13 @@
 
 #include <gtest/gtest.h>
 
-#include "operator/kube/fake_http_transport.h"
+#include "tests/kube/scripted_transport.h"
 
 namespace pliant::web {
 namespace {
 
-using kube::FakeHttpTransport;
 using kube::HttpMethod;
+using kube::ScriptedTransport;
 using nlohmann::json;
 
 constexpr const char* kTokenReviewPath = "/apis/authentication.k8s.io/v1/tokenreviews";
@@ -39,7 +39,7 @@ class ReviewAccessTest : public testing::Test {
     return {.status = 201, .headers = {}, .body = body};
   }
 
-  FakeHttpTransport server_;
+  ScriptedTransport server_;
   kube::KubeClient client_{
       server_, kube::Config{.server = "https://a", .token = "own"}, {.answer_bytes_max = 1 << 20}};
 };

@@ -1,4 +1,4 @@
-#include "operator/kube/fake_http_transport.h"
+#include "tests/kube/scripted_transport.h"
 
 #include <algorithm>
 #include <utility>
@@ -7,7 +7,7 @@
 
 namespace pliant::kube {
 
-void FakeHttpTransport::Answer(HttpMethod method, std::string target_prefix,
+void ScriptedTransport::Answer(HttpMethod method, std::string target_prefix,
                                Result<HttpResponse> answer) {
   const std::lock_guard lock(mutex_);
   script_.push_back({.method = method,
@@ -16,7 +16,7 @@ void FakeHttpTransport::Answer(HttpMethod method, std::string target_prefix,
                      .answer = std::move(answer)});
 }
 
-void FakeHttpTransport::AnswerStream(std::string target_prefix, std::vector<std::string> lines,
+void ScriptedTransport::AnswerStream(std::string target_prefix, std::vector<std::string> lines,
                                      StreamEnd end) {
   const std::lock_guard lock(mutex_);
   script_.push_back({.method = HttpMethod::kGet,
@@ -27,7 +27,7 @@ void FakeHttpTransport::AnswerStream(std::string target_prefix, std::vector<std:
                      .end = end});
 }
 
-void FakeHttpTransport::RefuseStream(std::string target_prefix, Result<HttpResponse> answer) {
+void ScriptedTransport::RefuseStream(std::string target_prefix, Result<HttpResponse> answer) {
   const std::lock_guard lock(mutex_);
   script_.push_back({.method = HttpMethod::kGet,
                      .target_prefix = std::move(target_prefix),
@@ -35,27 +35,27 @@ void FakeHttpTransport::RefuseStream(std::string target_prefix, Result<HttpRespo
                      .answer = std::move(answer)});
 }
 
-void FakeHttpTransport::AnswerRest(std::function<Result<HttpResponse>(const HttpRequest&)> answer) {
+void ScriptedTransport::AnswerRest(std::function<Result<HttpResponse>(const HttpRequest&)> answer) {
   const std::lock_guard lock(mutex_);
   rest_ = std::move(answer);
 }
 
-std::vector<HttpRequest> FakeHttpTransport::requests() const {
+std::vector<HttpRequest> ScriptedTransport::requests() const {
   const std::lock_guard lock(mutex_);
   return requests_;
 }
 
-bool FakeHttpTransport::done() const {
+bool ScriptedTransport::done() const {
   const std::lock_guard lock(mutex_);
   return script_.empty();
 }
 
-bool FakeHttpTransport::WaitUntilDone(std::chrono::milliseconds limit) {
+bool ScriptedTransport::WaitUntilDone(std::chrono::milliseconds limit) {
   std::unique_lock lock(mutex_);
   return changed_.wait_for(lock, limit, [this] { return script_.empty(); });
 }
 
-std::optional<FakeHttpTransport::Scripted> FakeHttpTransport::TakeScripted(
+std::optional<ScriptedTransport::Scripted> ScriptedTransport::TakeScripted(
     const HttpRequest& request, bool stream) {
   const std::lock_guard lock(mutex_);
   requests_.push_back(request);
@@ -70,7 +70,7 @@ std::optional<FakeHttpTransport::Scripted> FakeHttpTransport::TakeScripted(
   return taken;
 }
 
-Result<HttpResponse> FakeHttpTransport::Send(const HttpRequest& request, std::stop_token stop) {
+Result<HttpResponse> ScriptedTransport::Send(const HttpRequest& request, std::stop_token stop) {
   if (stop.stop_requested()) return Fail(ErrorCode::kCancelled, "stopped");
   if (std::optional<Scripted> scripted = TakeScripted(request, /*stream=*/false)) {
     return std::move(scripted->answer);
@@ -84,7 +84,7 @@ Result<HttpResponse> FakeHttpTransport::Send(const HttpRequest& request, std::st
   return rest(request);
 }
 
-Result<HttpResponse> FakeHttpTransport::Stream(const HttpRequest& request, const LineSink& sink,
+Result<HttpResponse> ScriptedTransport::Stream(const HttpRequest& request, const LineSink& sink,
                                                Duration /*idle*/, std::stop_token stop) {
   if (stop.stop_requested()) return Fail(ErrorCode::kCancelled, "stopped");
   std::optional<Scripted> scripted = TakeScripted(request, /*stream=*/true);

@@ -10,38 +10,36 @@
 #include "base/format.h"
 #include "base/log.h"
 #include "tests/kube/live_bytes.h"
-#include "tests/scenario/operator/operator_world.h"
+#include "tests/simulation/operator/story_world.h"
 
-namespace pliant {
+namespace pliant::operator_sim {
 namespace {
 
-using std::chrono::milliseconds;
-using std::chrono::seconds;
+using namespace std::chrono_literals;
 
 // The whole life of a job of this name.
-using Life = std::function<void(OperatorWorld& world, const std::string& job)>;
+using JobLife = std::function<void(StoryWorld& world, const std::string& job)>;
 
 // What an operator holds, in bytes, after so many jobs have come and gone.
-std::ptrdiff_t HeldAfter(int jobs, const Life& life) {
-  OperatorWorld world({{"gpu-1", 4}});
-  world.StartOperator();
+std::ptrdiff_t HeldAfter(int jobs, const JobLife& life) {
+  StoryWorld world;
   for (int i = 0; i < jobs; ++i) {
     const std::string job = Format("job-{:02}", i);
     life(world, job);
-    world.Metrics();
-    world.RemoveJob(job);
-    world.loop.RunFor(seconds(2));
+    world.leader()->Metrics();
+    world.Delete(job);
+    world.loop.RunFor(2s);
   }
   // What was asked of anybody is answered; what is to be done of a job in an hour is not.
-  world.loop.RunFor(seconds(90));
+  world.loop.RunFor(90s);
   const std::ptrdiff_t before = LiveBytes();
   world.KillOperator();
   return before - LiveBytes();
 }
 
-void ExpectNoGrowth(const Life& life) {
+void ExpectNoGrowth(const JobLife& life) {
   constexpr int kFew = 4;
-  constexpr int kMany = 24;
+  constexpr int kMany = 44;
   const std::ptrdiff_t few = HeldAfter(kFew, life);
   ASSERT_GT(few, 1000) << "an operator holds something";
   const std::ptrdiff_t many = HeldAfter(kMany, life);
@@ -56,49 +54,49 @@ class OperatorGrowth : public testing::Test {
 };
 
 TEST_F(OperatorGrowth, ByJobsThatTrain) {
-  ExpectNoGrowth([](OperatorWorld& world, const std::string& job) {
-    world.SubmitJob(job, {{"elastic", {{"maxLearners", 2}}}});
+  ExpectNoGrowth([](StoryWorld& world, const std::string& job) {
+    world.Submit(job, {{"elastic", {{"maxLearners", 2}}}});
     ASSERT_TRUE(world.ReachSizes({{job, 2}}));
     world.CrashALearner(job);
     ASSERT_TRUE(world.Reach([&] { return world.Status(job).value("restarts", 0) == 1; }));
     ASSERT_TRUE(world.ReachSizes({{job, 2}}));
-    world.Complete(job);
+    world.trainings.Complete(job);
     ASSERT_TRUE(world.Reach([&] { return world.Phase(job) == "Succeeded"; }));
   });
 }
 
 TEST_F(OperatorGrowth, ByJobsThatAreDeletedAsTheyTrain) {
-  ExpectNoGrowth([](OperatorWorld& world, const std::string& job) {
-    world.SubmitJob(job, {{"elastic", {{"maxLearners", 2}}}});
+  ExpectNoGrowth([](StoryWorld& world, const std::string& job) {
+    world.Submit(job, {{"elastic", {{"maxLearners", 2}}}});
     ASSERT_TRUE(world.ReachSizes({{job, 2}}));
   });
 }
 
 TEST_F(OperatorGrowth, ByJobsThatWaitAndGo) {
-  ExpectNoGrowth([](OperatorWorld& world, const std::string& job) {
-    world.SubmitJob(job, {{"elastic", {{"minLearners", 8}}}});
+  ExpectNoGrowth([](StoryWorld& world, const std::string& job) {
+    world.Submit(job, {{"elastic", {{"minLearners", 9}, {"maxLearners", 9}}}});
     ASSERT_TRUE(world.Reach([&] { return world.Phase(job) == "Queued"; }));
   });
 }
 
 TEST_F(OperatorGrowth, ByJobsThatGoInTheMiddleOfTheirAdmission) {
   for (const int after : {10, 30, 50, 70}) {
-    ExpectNoGrowth([&](OperatorWorld& world, const std::string& job) {
-      world.SubmitJob(job);
-      world.loop.RunFor(milliseconds(after));
+    ExpectNoGrowth([&](StoryWorld& world, const std::string& job) {
+      world.Submit(job);
+      world.loop.RunFor(std::chrono::milliseconds(after));
     });
   }
 }
 
 TEST_F(OperatorGrowth, ByJobsOfWhichMuchWasToBeDoneLater) {
-  ExpectNoGrowth([](OperatorWorld& world, const std::string& job) {
-    world.SubmitJob(job, {{"ttlSecondsAfterFinished", 86400}, {"elastic", {{"maxLearners", 1}}}});
+  ExpectNoGrowth([](StoryWorld& world, const std::string& job) {
+    world.Submit(job, {{"ttlSecondsAfterFinished", 86400}, {"elastic", {{"maxLearners", 1}}}});
     ASSERT_TRUE(world.ReachSizes({{job, 1}}));
-    world.Complete(job);
+    world.trainings.Complete(job);
     ASSERT_TRUE(world.Reach([&] { return world.Phase(job) == "Succeeded"; }));
-    world.loop.RunFor(seconds(15));
+    world.loop.RunFor(15s);
   });
 }
 
 }  // namespace
-}  // namespace pliant
+}  // namespace pliant::operator_sim

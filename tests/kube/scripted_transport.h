@@ -16,7 +16,7 @@ namespace pliant::kube {
 // A scripted server for tests: answers are given in the order in which they were scripted, each to
 // the next request of its method whose target starts with its prefix. A request without an answer
 // fails the program: a test that sends what it did not mean to is wrong.
-class FakeHttpTransport final : public HttpTransport {
+class ScriptedTransport final : public HttpTransport {
  public:
   // Ends a stream after its lines.
   enum class StreamEnd {

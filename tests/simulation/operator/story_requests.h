@@ -1,0 +1,61 @@
+#pragma once
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "tests/simulation/operator/faulty_transport.h"
+
+// What stories single out among the operator's requests, and how the API server answers those.
+namespace pliant::operator_sim {
+
+inline bool IsDryRun(const kube::HttpRequest& request) {
+  return request.target.find("dryRun=All") != std::string::npos;
+}
+
+// Checks of templates are such requests too.
+inline bool PostsPod(const kube::HttpRequest& request) {
+  return request.method == kube::HttpMethod::kPost &&
+         request.target.find("/pods?") != std::string::npos;
+}
+
+inline bool MakesLearner(const kube::HttpRequest& request) {
+  return PostsPod(request) && !IsDryRun(request) &&
+         request.body.find(R"("pliant.dev/learner":)") != std::string::npos;
+}
+
+inline bool OpensGate(const kube::HttpRequest& request) {
+  return request.method == kube::HttpMethod::kPatch &&
+         request.body.find(R"("schedulingGates")") != std::string::npos;
+}
+
+// In the words of a server whose admission webhook is down.
+inline kube::HttpResponse Refusal(int status, kube::HttpHeaders headers = {}) {
+  return {.status = status,
+          .headers = std::move(headers),
+          .body = nlohmann::json{{"kind", "Status"},
+                                 {"status", "Failure"},
+                                 {"reason", "InternalError"},
+                                 {"message", "failed calling webhook"},
+                                 {"code", status}}
+                      .dump()};
+}
+
+using IsSo = std::function<bool(const kube::HttpRequest& request)>;
+
+// Requests that are so are answered with this status, undone.
+inline FaultyTransport::Decide AnswerWith(int status, IsSo is_so) {
+  return [status, is_so = std::move(is_so)](const kube::HttpRequest& request) {
+    return is_so(request) ? Fate(Refusal(status)) : Fate(Fault::kNone);
+  };
+}
+
+// Requests that are so are done, and the server answers late.
+inline FaultyTransport::Decide AnswerLate(IsSo is_so) {
+  return [is_so = std::move(is_so)](const kube::HttpRequest& request) {
+    return is_so(request) ? Fault::kLate : Fault::kNone;
+  };
+}
+
+}  // namespace pliant::operator_sim

@@ -1,0 +1,210 @@
+// What the API server does not answer for, as when an admission webhook is down or slow: its job is
+// told, asks less and less, and keeps nothing from the others.
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/simulation/operator/story_requests.h"
+#include "tests/simulation/operator/story_world.h"
+
+namespace pliant::operator_sim {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+
+// A webhook that is down says nothing of the template.
+TEST_F(OperatorStory, ATemplateThatCannotBeCheckedIsToldAndTriedAgain) {
+  for (const auto& [job, answer] : {std::pair{"one", 500}, {"late", 504}}) {
+    world.interfere = AnswerWith(answer, IsDryRun);
+    world.Submit(job, {{"template", {{"metadata", {{"labels", {{"team", job}}}}}}}});
+    ASSERT_TRUE(world.ReachEvent(std::string(job) + ": TemplateUnchecked"));
+    EXPECT_EQ(world.Phase(job), "Queued");
+    EXPECT_THAT(world.Status(job).value("reason", ""), HasSubstr("failed calling webhook"));
+    const int before = world.Writes();
+    world.loop.RunFor(60s);
+    EXPECT_EQ(world.Writes(), before) << "it is told once";
+    world.interfere = nullptr;
+    ASSERT_TRUE(world.ReachSizes({{job, 8}}));
+    world.Delete(job);
+  }
+}
+
+// The API server waits 10 s for a webhook, unless that says otherwise.
+TEST_F(OperatorStory, WhatMakesPodsMayTakeLongAndHoldsUpNothingElse) {
+  int pods = 0;
+  world.interfere = [&](const kube::HttpRequest& request) {
+    if (request.method == kube::HttpMethod::kGet) return Fault::kNone;
+    if (PostsPod(request)) ++pods;
+    EXPECT_EQ(request.deadline > 10s, PostsPod(request)) << request.target;
+    return Fault::kNone;
+  };
+  world.Submit("one");
+  ASSERT_TRUE(world.ReachSizes({{"one", 8}}));
+  EXPECT_GE(pods, 10) << "a check, a coordinator, and the learners";
+
+  world.webhooks_hang = true;
+  world.Submit("two", {{"template", {{"metadata", {{"labels", {{"team", "two"}}}}}}}});
+  world.Edit("one", {{"elastic", {{"maxLearners", 3}}}});
+  ASSERT_TRUE(world.ReachSizes({{"one", 3}}));
+  EXPECT_EQ(world.Phase("two"), "");
+  world.webhooks_hang = false;
+  ASSERT_TRUE(world.ReachSizes({{"one", 3}, {"two", 5}}));
+}
+
+// A pod that is really to be made is told of as its check is.
+TEST_F(OperatorStory, APodThatTheServerDoesNotAnswerForIsToldAndAskedForLessAndLess) {
+  for (const auto& [job, answer] : {std::pair{"one", 500}, {"late", 504}}) {
+    int tries = 0;
+    world.interfere = AnswerWith(answer, [&tries](const kube::HttpRequest& request) {
+      tries += MakesLearner(request) ? 1 : 0;
+      return MakesLearner(request);
+    });
+    world.Submit(job);
+    ASSERT_TRUE(world.ReachEvent(std::string(job) + ": UnansweredByServer"));
+    EXPECT_THAT(world.Status(job).at("conditions").dump(), HasSubstr("failed calling webhook"));
+    const int before = tries;
+    world.loop.RunFor(60s);
+    EXPECT_LE(tries - before, 8);
+    world.interfere = nullptr;
+    ASSERT_TRUE(world.ReachSizes({{job, 8}}));
+    world.Delete(job);
+  }
+}
+
+TEST_F(OperatorStory, GpusOfPodsThatTheServerDoesNotAnswerForGoToAnother) {
+  world.interfere = AnswerWith(504, [](const kube::HttpRequest& request) {
+    return MakesLearner(request) &&
+           request.body.find(R"("pliant.dev/job":"stuck")") != std::string::npos;
+  });
+  world.Submit("stuck", {{"startTimeoutSeconds", 30}});
+  ASSERT_TRUE(world.ReachEvent("stuck: UnansweredByServer"));
+  world.Submit("other", {{"elastic", {{"minLearners", 8}}}});
+  ASSERT_TRUE(world.ReachSizes({{"other", 8}}));
+}
+
+// The webhook is asked of each change of a pod: the pods are made, but none may be scheduled.
+TEST_F(OperatorStory, AGateThatTheServerDoesNotAnswerForIsToldAndAskedForLessAndLess) {
+  for (const auto& [job, answer] : {std::pair{"one", 500}, {"late", 504}}) {
+    int tries = 0;
+    world.interfere = AnswerWith(answer, [&tries](const kube::HttpRequest& request) {
+      tries += OpensGate(request) ? 1 : 0;
+      return OpensGate(request);
+    });
+    world.Submit(job);
+    ASSERT_TRUE(world.ReachEvent(std::string(job) + ": UnansweredByServer"));
+    EXPECT_THAT(world.Status(job).at("conditions").dump(), HasSubstr("failed calling webhook"));
+    const int before = tries;
+    world.loop.RunFor(60s);
+    EXPECT_LE(tries - before, 16) << "each twice";
+    world.interfere = nullptr;
+    ASSERT_TRUE(world.ReachSizes({{job, 8}}));
+    world.Delete(job);
+  }
+}
+
+TEST_F(OperatorStory, GpusBehindGatesThatTheServerDoesNotAnswerForGoToAnother) {
+  world.Submit("stuck", {{"startTimeoutSeconds", 30}});
+  ASSERT_TRUE(world.Reach([&] { return world.CountPods("stuck", "coordinator") > 0; }));
+  world.interfere = AnswerWith(504, [](const kube::HttpRequest& request) {
+    return OpensGate(request) && request.target.find("/pods/stuck-") != std::string::npos;
+  });
+  ASSERT_TRUE(world.ReachEvent("stuck: UnansweredByServer"));
+  world.Submit("other", {{"elastic", {{"minLearners", 8}}}});
+  ASSERT_TRUE(world.ReachSizes({{"other", 8}}));
+}
+
+// The server answers late, and each time, but it has opened the gate: nobody is told for long.
+TEST_F(OperatorStory, AGateThatWasOpenedAfterAllIsNoTrouble) {
+  int late = 0;
+  world.interfere = AnswerLate(
+      [&](const kube::HttpRequest& request) { return OpensGate(request) && late++ < 16; });
+  world.Submit("one");
+  ASSERT_TRUE(world.ReachSizes({{"one", 8}}));
+  EXPECT_GT(late, 0);
+}
+
+// The server answers late, but it has made the pod: nobody is told.
+TEST_F(OperatorStory, APodThatWasMadeAfterAllIsNoTrouble) {
+  bool late = false;
+  world.interfere = AnswerLate([&](const kube::HttpRequest& request) {
+    return MakesLearner(request) && !std::exchange(late, true);
+  });
+  world.Submit("one");
+  ASSERT_TRUE(world.ReachSizes({{"one", 8}}));
+  EXPECT_TRUE(late);
+  EXPECT_THAT(world.events, Not(Contains("one: UnansweredByServer")));
+}
+
+// Deleted and made again while a batch of the old one waits for the server, which then does not say
+// whether it made the pod.
+TEST_F(OperatorStory, AJobIsMadeAgainUnderItsNameWhileItIsActedOn) {
+  bool again = false;
+  world.interfere = AnswerWith(500, [&](const kube::HttpRequest& request) {
+    if (!MakesLearner(request) || std::exchange(again, true)) return false;
+    world.Delete("one");
+    world.Submit("one", {{"elastic", {{"maxLearners", 6}}}});
+    world.loop.RunFor(1s);
+    // A round of planning before the pod is asked for.
+    world.loop.PostAfter(500ms, [&] { world.Submit("two", {{"elastic", {{"maxLearners", 2}}}}); });
+    return true;
+  });
+  world.Submit("one");
+  ASSERT_TRUE(world.ReachSizes({{"one", 6}, {"two", 2}}));
+  EXPECT_TRUE(again);
+  EXPECT_EQ(world.CountPods("one", "learner"), 6);
+}
+
+TEST_F(OperatorStory, AStatusThatCouldNotBeWrittenIsTriedAgainSoon) {
+  const Json all = {{"elastic", {{"minLearners", 8}}}};
+  const auto told = [&](const char* job, const char* why) {
+    return world.Status(job).value("reason", "").find(why) != std::string::npos;
+  };
+  world.Submit("one", all);
+  ASSERT_TRUE(world.ReachSizes({{"one", 8}}));
+  world.Submit("two", all);
+  ASSERT_TRUE(world.Reach([&] { return told("two", "cannot be shrunk that far"); }));
+  world.loop.RunFor(1s);
+  world.Submit("three", all);
+  ASSERT_TRUE(world.Reach([&] { return told("three", "other jobs are before it"); }));
+  world.loop.RunFor(1s);
+
+  bool failed = false;
+  world.interfere = AnswerWith(500, [&](const kube::HttpRequest& request) {
+    const bool status = request.target.find("/three/status") != std::string::npos;
+    return status && !std::exchange(failed, true);
+  });
+  world.Delete("two");
+  ASSERT_TRUE(world.Reach([&] { return failed; }));
+  world.loop.RunFor(3s);
+  EXPECT_TRUE(told("three", "cannot be shrunk that far")) << world.Status("three");
+}
+
+TEST_F(OperatorStory, AServerThatAsksForTimeIsGivenIt) {
+  int tries = 0;
+  std::string time = "20";
+  world.interfere = [&](const kube::HttpRequest& request) {
+    const bool pod = PostsPod(request) && !IsDryRun(request);
+    tries += pod ? 1 : 0;
+    return pod ? Fate(Refusal(429, {{"Retry-After", time}})) : Fate(Fault::kNone);
+  };
+  world.Submit("one");
+  ASSERT_TRUE(world.Reach([&] { return tries == 1; }));
+  world.loop.RunFor(19s);
+  EXPECT_EQ(tries, 1);
+  time = "86400";
+  world.loop.RunFor(2s);
+  EXPECT_EQ(tries, 2);
+  world.loop.RunFor(6min);
+  EXPECT_EQ(tries, 3) << "a job is not left alone for a day";
+  world.interfere = nullptr;
+  ASSERT_TRUE(world.ReachSizes({{"one", 8}}));
+}
+
+}  // namespace
+}  // namespace pliant::operator_sim
