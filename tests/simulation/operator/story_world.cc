@@ -13,13 +13,7 @@ namespace pliant::operator_sim {
 
 using namespace std::chrono_literals;
 
-StoryWorld::StoryWorld() : World(13) {
-  cluster.AddNode("node-0", 4);
-  cluster.AddNode("node-1", 4);
-  StartReplicas();
-  EXPECT_TRUE(Reach([this] { return leader() != nullptr; }));
-  loop.RunFor(5s);  // it has its keys, and has listed everything
-}
+StoryWorld::StoryWorld() : World(13) { StartOnTwoNodes(); }
 
 void StoryWorld::Submit(const std::string& job, const Json& spec_changes) {
   Json changes = {{"elastic", {{"maxLearners", 8}}}};

@@ -18,11 +18,7 @@ using namespace std::chrono_literals;
 
 class Truth : public TwoNodes {
  protected:
-  Truth() : TwoNodes(12) {
-    world.RunUntil([&] { return world.leader() != nullptr; }, 1min);
-    // It has its keys, and has listed everything.
-    world.loop.RunFor(5s);
-  }
+  Truth() : TwoNodes(12) {}
 
   int LearnersMade(const std::string& job) const {
     return world.Status(job).value("nextLearner", 0);

@@ -15,11 +15,7 @@ inline const TrainingOptions kLong{.steps = 1'000'000};
 // Two nodes of four GPUs, and two replicas of the operator.
 class TwoNodes : public testing::Test {
  protected:
-  explicit TwoNodes(std::uint64_t seed) : world(seed) {
-    world.cluster.AddNode("node-0", 4);
-    world.cluster.AddNode("node-1", 4);
-    world.StartReplicas();
-  }
+  explicit TwoNodes(std::uint64_t seed) : world(seed) { world.StartOnTwoNodes(); }
 
   void TearDown() override { EXPECT_FALSE(world.faulty()) << world.Describe(); }
 

@@ -193,6 +193,13 @@ void World::End(std::size_t index) {
   });
 }
 
+void World::StartOnTwoNodes() {
+  for (const char* node : {"node-0", "node-1"}) cluster.AddNode(node, 4);
+  StartReplicas();
+  EXPECT_TRUE(RunUntil([this] { return leader() != nullptr; }, std::chrono::minutes(1)));
+  loop.RunFor(std::chrono::seconds(5));
+}
+
 Replica* World::leader() {
   const std::size_t index = leading();
   return index < slots_.size() ? slots_[index].replica.get() : nullptr;

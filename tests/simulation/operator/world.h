@@ -50,6 +50,8 @@ class World {
 
   // The operator's processes; one that ends comes back after a while.
   void StartReplicas();
+  // Two nodes of four GPUs, and replicas of which one leads and has listed everything.
+  void StartOnTwoNodes();
   Replica* leader();
   void Kill(std::size_t replica);
   void Stop(std::size_t replica, Duration time);  // SIGSTOP, then SIGCONT
