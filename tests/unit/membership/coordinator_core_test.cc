@@ -48,12 +48,14 @@ class CoordinatorCoreTest : public testing::Test {
     return Write(*effects);
   }
 
-  Lines Hello(char name, std::optional<Membership> membership = std::nullopt) {
+  Lines Hello(char name, std::optional<Membership> membership = std::nullopt,
+              std::optional<Membership> before = std::nullopt) {
     connection_[name] = ++last_connection_;
     return Says(name, pliant::Hello{.learner = Id(name),
                                     .ranks = ranks_,
                                     .address = "at",
                                     .membership = membership,
+                                    .before = before,
                                     .has_state = membership.has_value()});
   }
   Lines Says(char name, const LearnerMessage& message) {
@@ -555,6 +557,39 @@ TEST_F(CoordinatorCoreTest, ARestartedOneBringsTheHalfThatWasNotTold) {
   Wanted("ab");
   EXPECT_THAT(Hello('b', MembershipOf({1, 5}, "abc")), IsEmpty());
   EXPECT_THAT(Hello('a', MembershipOf({1, 6}, "ab")), ElementsAre("b: recover 1.6 ab"));
+}
+
+// a left ab for bc, and waits for them to hold its state; b, which may hold it, too, is dead.
+TEST_F(CoordinatorCoreTest, ARestartedOneCallsBackWhoHoldsTheState) {
+  Start({.term = 2});
+  Wanted("c", "a", "b");
+  EXPECT_THAT(Hello('a', MembershipOf({1, 2}, "bc"), MembershipOf({1, 1}, "ab")), IsEmpty());
+  EXPECT_THAT(Hello('c', MembershipOf({1, 2}, "bc")), ElementsAre("a: leave at a boundary"));
+  Says('c', Lost{.membership = {1, 2}, .accused = {Id('b')}});
+  EXPECT_THAT(After(500ms, "ac"),
+              ElementsAre("persist 1", "c: recover 2.1 ca", "a: recover 2.1 ca"));
+}
+
+TEST_F(CoordinatorCoreTest, ARestartedOneWaitsForTheLastCheckpoint) {
+  const Membership nobody = MembershipOf({1, 2}, "");
+  Start({.term = 2});
+  Wanted("c", "ab");
+  for (const char name : {'a', 'b'}) Hello(name, nobody, MembershipOf({1, 1}, "ab"));
+  Hello('c');
+  EXPECT_THAT(After(2s, "abc"), IsEmpty());
+  Says('a', Left{});
+  EXPECT_THAT(Says('b', Left{}), ElementsAre("close b", "persist 1", "c: prepare 2.1 c"));
+}
+
+// a was to write it.
+TEST_F(CoordinatorCoreTest, ARestartedOneHasTheLastCheckpointWrittenByThoseWhoAreLeft) {
+  const Membership nobody = MembershipOf({1, 2}, "");
+  Start({.term = 2});
+  Wanted("", "b", "a");
+  EXPECT_THAT(Hello('b', nobody, MembershipOf({1, 1}, "ab")),
+              ElementsAre("b: leave at a boundary"));
+  Says('b', Lost{.membership = {1, 2}, .accused = {Id('a')}});
+  EXPECT_THAT(After(500ms, "b"), ElementsAre("persist 1", "b: recover 2.1 b"));
 }
 
 TEST_F(CoordinatorCoreTest, ARestartedOneDoesNotWaitForever) {
