@@ -717,6 +717,8 @@ TEST_F(Stories, ANewCoordinatorCallsALeaverBack) {
     ASSERT_EQ(world.pod("l-002").applied, held - 1);
     world.CutFor(world.pod("l-000").id, world.pod("l-002").id, 3ms, false);
     ASSERT_TRUE(world.RunUntil([&] { return follows; }, 10s)) << world.Describe();
+    world.loop().RunFor(300ms);
+    ASSERT_TRUE(world.pod("l-001").running) << "it is needed until the state has come";
     world.Kill(world.pod("l-000"));
     world.coordinator().Kill();
     world.network().bytes_per_second.reset();
@@ -824,6 +826,43 @@ TEST_F(Stories, WhoFollowsInVainComputesNothingAgain) {
   world.OperatorPause(false);
   Complete();
   EXPECT_EQ(world.state_losses(), 0);
+}
+
+// l-001 dies when the others have all that they need of the tick. l-000 has committed it and wants
+// a recovery, l-002 is about to: it says so, too, or the recovery is there before.
+TEST_F(Stories, WhatIsBeingCommittedIsCommittedWhoeverIsLost) {
+  for (const Duration takes : {Duration(100ms), Duration(1s)}) {
+    then_ = nullptr;
+    World& world = Begin(80, 3, {.shard = 30ms, .slowness = 3});  // l-001 is the last in each tick
+    const MembershipId before = opened_;
+    const Tick struck = world.furthest() + 2;
+    world.on_sent = [&](const LearnerId& by, const LearnerId& to, const Frame& frame) {
+      if (by.name != "l-001" || to.name != "l-002" || frame.header.tick != struck) return;
+      if (frame.header.kind != FrameKind::kTrailer) return;
+      world.commits_take = [&](const LearnerId& of) {
+        return of.name == "l-002" ? takes : Duration();
+      };
+      world.loop().PostAfter(50ms, [&] { world.Kill(world.pod("l-001")); });
+    };
+    std::set<std::string> stopped;
+    std::map<std::string, Tick> enters_with;
+    then_ = [&](const LearnerId& from, const LearnerMessage& message) {
+      if (std::holds_alternative<Lost>(message)) stopped.insert(from.name);
+      const auto* const entered = std::get_if<Entered>(&message);
+      if (entered != nullptr) enters_with[from.name] = entered->applied_ticks;
+    };
+    world.OperatorPause(true);
+    ASSERT_TRUE(world.RunUntil([&] { return opened_ > before; }, 1min)) << world.Describe();
+    EXPECT_EQ(stopped.contains("l-002"), takes < 200ms);
+    EXPECT_EQ(enters_with,
+              (std::map<std::string, Tick>{{"l-000", struck + 1}, {"l-002", struck + 1}}));
+    EXPECT_EQ(Size(), 2);
+    EXPECT_EQ(world.memberships(), 2);
+    then_ = nullptr;
+    world.commits_take = [](const LearnerId&) { return Duration(); };
+    world.OperatorPause(false);
+    Complete();
+  }
 }
 
 TEST_F(Stories, AllAreKilledAndTheNextResumeFromTheCheckpoint) {
