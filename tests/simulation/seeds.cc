@@ -40,7 +40,7 @@ Habits HabitsOf(std::uint64_t seed, const Schedule& schedule) {
 }
 
 // A quarter of the seeds has kinds of jobs and faults that came later: any rest, learners of two
-// ranks, a network in two. The others, all that are kept among them, stay what they were.
+// ranks, a network in two. The others stay what they were.
 bool HasLaterKinds(std::uint64_t seed) { return seed % 8 == 4 || seed % 8 == 5; }
 
 // Of the last batch of an epoch. Of 11 of 16 each shard has one; the fewest leave most without.

@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -17,6 +18,7 @@
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/checkpoint/stored_checkpoint.h"
 #include "trainer/runtime/opening.h"
+#include "trainer/runtime/tick_round.h"
 
 namespace pliant::sim {
 namespace {
@@ -78,6 +80,18 @@ class Stories : public testing::Test {
   }
   void KillSoon(const LearnerId& id) {
     world_->loop().Post([this, id] { world_->Kill(world_->pod(id.name)); });
+  }
+  // No membership has this id: who receives it passes over it.
+  static void Lose(Frame& frame) { frame.header.membership = {}; }
+  static bool Announces(const Frame& frame) {
+    return frame.header.kind == FrameKind::kTrailer &&
+           DecodeTrailer(frame.payload.view).value().announced.has_value();
+  }
+  // All that run have switched to the membership without members: a checkpoint is written.
+  bool AllDrain() {
+    return std::ranges::all_of(world_->running(), [this](const Pod* pod) {
+      return entered_[pod->id.name].members.empty();
+    });
   }
 
   std::optional<World> world_;
@@ -334,6 +348,88 @@ TEST_F(Stories, ALeaverIsCalledBackWhenTheOnlyOtherHolderDies) {
     if (HasFailure()) return;
   }
   EXPECT_GE(told, 3) << "the story was not told";
+}
+
+// l-002 leaves. The link of the others breaks in the tick at whose end it switches: they have said
+// that they wait for a recovery when the coordinator hears of the switch.
+TEST_F(Stories, WhoStoppedBeforeASwitchIsToldOfIt) {
+  World& world = Begin(77, 3, {.shard = 30ms, .slowness = 3});  // l-001 is the last in each tick
+  const MembershipId before = opened_;
+  const LearnerId first = world.pod("l-000").id;
+  const LearnerId second = world.pod("l-001").id;
+  std::optional<Tick> last;  // of the membership before
+  world.on_sent = [&](const LearnerId& by, const LearnerId& to, Frame& frame) {
+    if (frame.header.kind != FrameKind::kTrailer || frame.header.membership != before) return;
+    if (by.name == "l-002") return;
+    if (by == first && Announces(frame)) last = frame.header.tick;
+    if (frame.header.tick != last) return;
+    if (to.name != "l-002") return Lose(frame);
+    if (by == first) return;
+    // With this l-002 has all that it needs. It looks at it when the others have told of the loss.
+    world.loop().Post([&] { world.Stall(world.pod("l-002"), 60ms); });
+    world.loop().PostAfter(15ms, [&] { world.CutFor(first, second, 3ms, false); });
+  };
+  bool switched = false;
+  std::set<std::string> stopped;  // before that
+  then_ = [&](const LearnerId& from, const LearnerMessage& message) {
+    if (std::holds_alternative<Lost>(message) && !switched) stopped.insert(from.name);
+    switched = switched || (std::holds_alternative<Entered>(message) && from.name == "l-002");
+  };
+  world.OperatorPause(true);
+  world.Terminate(world.pod("l-002"), 20s);
+  ASSERT_TRUE(world.RunUntil([&] { return Size() == 2; }, 20s)) << world.Describe();
+  EXPECT_EQ(stopped, (std::set<std::string>{"l-000", "l-001"})) << "the story was not told";
+  EXPECT_EQ(world.memberships(), 2) << "there is no recovery";
+  world.OperatorPause(false);
+  Complete();
+  EXPECT_EQ(world.state_losses(), 0);
+}
+
+// All leave, and wait for rank 0 to write. It dies, alone or with the coordinator that could say
+// whose checkpoint it was.
+TEST_F(Stories, TheLastCheckpointIsWrittenByThoseWhoAreLeft) {
+  for (const bool coordinator_dies : {false, true}) {
+    SCOPED_TRACE(coordinator_dies);
+    World& world = Begin(72, 3);
+    world.volume_hangs = [](const LearnerId& of) { return of.name == "l-000" ? 1min : 0s; };
+    world.Want(0);
+    ASSERT_TRUE(world.RunUntil([&] { return AllDrain(); }, 10s));
+    const Tick reached = world.furthest();
+    world.Kill(world.pod("l-000"));
+    if (coordinator_dies) {
+      world.coordinator().Kill();
+      world.loop().RunFor(500ms);
+      world.StartCoordinator();
+    }
+    ASSERT_TRUE(world.RunUntil([&] { return world.running().empty(); }, 20s)) << world.Describe();
+    EXPECT_GE(world.furthest(), reached);
+    EXPECT_EQ(world.newest_step(), Schedule::Make(kJob.data)->StepsBefore(world.furthest()));
+    world.Want(2);
+    Complete();
+  }
+}
+
+// Those who come next would begin with an older one.
+TEST_F(Stories, ANewCoordinatorWaitsForTheLastCheckpoint) {
+  World& world = Begin(73, 3);
+  world.volume_hangs = [](const LearnerId& of) { return of.name == "l-000" ? 5s : 0s; };
+  world.Want(0);
+  ASSERT_TRUE(world.RunUntil([&] { return AllDrain(); }, 10s));
+  const Tick reached = world.furthest();
+  world.coordinator().Kill();
+  world.loop().RunFor(500ms);
+  world.StartCoordinator();
+  ASSERT_LT(world.newest_step(), Schedule::Make(kJob.data)->StepsBefore(reached));
+  world.Want(2);
+  std::optional<Tick> begins_with;
+  then_ = [&](const LearnerId&, const LearnerMessage& message) {
+    const auto* const opened = std::get_if<Opened>(&message);  // told after a tick
+    if (opened != nullptr && !begins_with) begins_with = opened->applied_ticks - 1;
+  };
+  ASSERT_TRUE(world.RunUntil([&] { return begins_with.has_value(); }, 30s)) << world.Describe();
+  EXPECT_EQ(begins_with, reached);
+  then_ = nullptr;
+  Complete();
 }
 
 TEST_F(Stories, TheCoordinatorDiesAfterTellingHalfOfTheLearners) {
@@ -594,6 +690,52 @@ TEST_F(Stories, TheLastThatHoldsTheStateLeavesWhenAnotherDoes) {
   EXPECT_EQ(world.state_losses(), 0);
 }
 
+// l-001 leaves. l-002 has missed the tick at whose end the others switched, and follows l-000.
+// Before the state has come l-000 dies, and with it the coordinator that knew l-001 as a member.
+TEST_F(Stories, ANewCoordinatorCallsALeaverBack) {
+  for (const bool keeps_counter : {true, false}) {
+    then_ = nullptr;
+    World& world = Begin(71, 3, {.shard = 30ms}, WithALargeState(128 << 10, 1 << 20));
+    const MembershipId before = opened_;
+    world.on_sent = [](const LearnerId& by, const LearnerId& to, Frame& frame) {
+      if (by.name == "l-000" && to.name == "l-002" && Announces(frame)) Lose(frame);
+    };
+    bool follows = false;
+    std::optional<Membership> recovered;
+    then_ = [&](const LearnerId& from, const LearnerMessage& message) {
+      if (const auto* const progress = std::get_if<Progress>(&message)) {
+        follows = follows || (from.name == "l-002" && progress->following);
+      } else if (const auto* const entered = std::get_if<Entered>(&message)) {
+        if (follows && from.name == "l-001") recovered = entered->membership;
+      }
+    };
+    world.network().bytes_per_second = kSlow;
+    world.Terminate(world.pod("l-001"), 20s);
+    ASSERT_TRUE(world.RunUntil(
+        [&] { return entered_["l-000"].id > before && entered_["l-001"].id > before; }, 10s));
+    const Tick held = world.furthest();
+    ASSERT_EQ(world.pod("l-002").applied, held - 1);
+    world.CutFor(world.pod("l-000").id, world.pod("l-002").id, 3ms, false);
+    ASSERT_TRUE(world.RunUntil([&] { return follows; }, 10s)) << world.Describe();
+    world.loop().RunFor(300ms);
+    ASSERT_TRUE(world.pod("l-001").running) << "it is needed until the state has come";
+    world.Kill(world.pod("l-000"));
+    world.coordinator().Kill();
+    world.network().bytes_per_second.reset();
+    world.loop().RunFor(500ms);
+    world.Stall(world.pod("l-002"), 300ms);  // the leaver is heard first
+    if (keeps_counter) {
+      world.RestartCoordinator();
+    } else {
+      world.StartCoordinator();
+    }
+    ASSERT_TRUE(world.RunUntil([&] { return recovered.has_value(); }, 30s)) << world.Describe();
+    EXPECT_TRUE(recovered->RankOf(world.pod("l-002").id));
+    Complete();
+    EXPECT_EQ(world.state_losses(), 0);
+  }
+}
+
 TEST_F(Stories, AJoinerIsLostWhileItsStateComes) {
   for (const std::string_view lost : {"l-000", "l-001", "l-002"}) {
     then_ = nullptr;
@@ -640,6 +782,87 @@ TEST_F(Stories, AnotherIsLostWhileTheShardsOfTheFirstAreComputed) {
   }
   world.OperatorPause(false);
   Complete();
+}
+
+// l-000 is a tick ahead of the others. They follow it, and it dies before its state has come: they
+// have computed their part of that tick.
+TEST_F(Stories, WhoFollowsInVainComputesNothingAgain) {
+  World& world = Begin(74, 3, {.shard = 30ms}, WithALargeState(128 << 10, 1 << 20));
+  const MembershipId before = opened_;
+  const Tick struck = world.furthest() + 2;
+  const std::uint64_t struck_step = Schedule::Make(kJob.data)->StepsBefore(struck);
+  Computed computed;
+  world.on_shard = [&](const LearnerId& by, const ShardTask& task) {
+    if (task.kind != TickKind::kTrain || task.step != struck_step) return;
+    computed[task.shard].push_back(by.name);
+  };
+  world.on_sent = [&](const LearnerId& by, const LearnerId&, Frame& frame) {
+    if (by.name != "l-000" || frame.header.kind != FrameKind::kTrailer) return;
+    if (frame.header.tick == struck) Lose(frame);
+  };
+  ASSERT_TRUE(world.RunUntil([&] { return world.furthest() > struck; }, 10s));
+  world.network().bytes_per_second = kSlow;
+  for (const std::string other : {"l-001", "l-002"}) {
+    ASSERT_EQ(world.pod(other).applied, struck);
+    world.CutFor(world.pod("l-000").id, world.pod(other).id, 3ms, false);
+  }
+  std::set<std::string> following;
+  then_ = [&](const LearnerId& from, const LearnerMessage& message) {
+    const auto* const progress = std::get_if<Progress>(&message);
+    if (progress != nullptr && progress->following) following.insert(from.name);
+  };
+  ASSERT_TRUE(world.RunUntil([&] { return following.size() == 2; }, 10s)) << world.Describe();
+  EXPECT_EQ(following, (std::set<std::string>{"l-001", "l-002"}));
+  world.OperatorPause(true);
+  world.Kill(world.pod("l-000"));
+  world.network().bytes_per_second.reset();
+  ASSERT_TRUE(world.RunUntil([&] { return opened_ > before && Size() == 2; }, 20s))
+      << world.Describe();
+  ASSERT_EQ(computed.size(), 8U);
+  for (auto& [shard, by] : computed) {
+    std::erase(by, "l-000");
+    EXPECT_EQ(by.size(), 1U) << "shard " << shard << ", by those who are left";
+  }
+  world.OperatorPause(false);
+  Complete();
+  EXPECT_EQ(world.state_losses(), 0);
+}
+
+// l-001 dies when the others have all that they need of the tick. l-000 has committed it and wants
+// a recovery, l-002 is about to: it says so, too, or the recovery is there before.
+TEST_F(Stories, WhatIsBeingCommittedIsCommittedWhoeverIsLost) {
+  for (const Duration takes : {Duration(100ms), Duration(1s)}) {
+    then_ = nullptr;
+    World& world = Begin(80, 3, {.shard = 30ms, .slowness = 3});  // l-001 is the last in each tick
+    const MembershipId before = opened_;
+    const Tick struck = world.furthest() + 2;
+    world.on_sent = [&](const LearnerId& by, const LearnerId& to, const Frame& frame) {
+      if (by.name != "l-001" || to.name != "l-002" || frame.header.tick != struck) return;
+      if (frame.header.kind != FrameKind::kTrailer) return;
+      world.commits_take = [&](const LearnerId& of) {
+        return of.name == "l-002" ? takes : Duration();
+      };
+      world.loop().PostAfter(50ms, [&] { world.Kill(world.pod("l-001")); });
+    };
+    std::set<std::string> stopped;
+    std::map<std::string, Tick> enters_with;
+    then_ = [&](const LearnerId& from, const LearnerMessage& message) {
+      if (std::holds_alternative<Lost>(message)) stopped.insert(from.name);
+      const auto* const entered = std::get_if<Entered>(&message);
+      if (entered != nullptr) enters_with[from.name] = entered->applied_ticks;
+    };
+    world.OperatorPause(true);
+    ASSERT_TRUE(world.RunUntil([&] { return opened_ > before; }, 1min)) << world.Describe();
+    EXPECT_EQ(stopped.contains("l-002"), takes < 200ms);
+    EXPECT_EQ(enters_with,
+              (std::map<std::string, Tick>{{"l-000", struck + 1}, {"l-002", struck + 1}}));
+    EXPECT_EQ(Size(), 2);
+    EXPECT_EQ(world.memberships(), 2);
+    then_ = nullptr;
+    world.commits_take = [](const LearnerId&) { return Duration(); };
+    world.OperatorPause(false);
+    Complete();
+  }
 }
 
 TEST_F(Stories, AllAreKilledAndTheNextResumeFromTheCheckpoint) {
@@ -822,6 +1045,56 @@ TEST_F(Stories, WhoSendsMoreAheadThanItCanHaveToSayIsAccused) {
   EXPECT_EQ(accused, (std::set<LearnerId>{liar}));
   EXPECT_EQ(world.state_losses(), 0);
   then_ = nullptr;
+  Complete();
+}
+
+TEST_F(Stories, ALinkThatBreaksOnceCostsNobody) {
+  World& world = Begin(75, 4);
+  const Membership before = world.members_of().at(opened_);
+  std::set<std::string> tell;
+  then_ = [&](const LearnerId& from, const LearnerMessage& message) {
+    const auto* const lost = std::get_if<Lost>(&message);
+    if (lost != nullptr && !lost->accused.empty()) tell.insert(from.name);
+  };
+  // Neither end hears of it from another before it has seen it.
+  for (const std::string other : {"l-000", "l-003"}) world.Stall(world.pod(other), 100ms);
+  world.CutFor(world.pod("l-001").id, world.pod("l-002").id, 3ms, false);
+  ASSERT_TRUE(world.RunUntil([&] { return opened_ > before.id; }, 20s)) << world.Describe();
+  EXPECT_EQ(tell, (std::set<std::string>{"l-001", "l-002"})) << "both ends, of one break";
+  EXPECT_EQ(world.members_of().at(opened_).members, before.members);
+  then_ = nullptr;
+  Complete();
+}
+
+// While a membership opens, the link of l-000 and l-001 breaks: l-000 has heard that the other is
+// ready, and the other has not. Then l-000 hears it from l-002, too.
+TEST_F(Stories, NobodyBeginsBeforeTheOthersCanHearThatItIsReady) {
+  World& world = Begin(76, 4);
+  const MembershipId before = opened_;
+  const LearnerId first = world.pod("l-000").id;
+  const LearnerId second = world.pod("l-001").id;
+  bool broken = false;
+  bool all_are_ready = false;
+  world.on_sent = [&](const LearnerId& by, const LearnerId& to, Frame& frame) {
+    if (frame.header.membership <= before || to != second) return;
+    if (by.name == "l-002" && frame.header.kind == FrameKind::kOpen) {
+      world.loop().Post([&] { world.Stall(world.pod("l-002"), 300ms); });
+    }
+    if (by == first && frame.header.kind == FrameKind::kOpened && !broken) Lose(frame);
+  };
+  world.on_received = [&](const LearnerId& by, const LearnerId& from, const Frame& frame) {
+    if (by != first || frame.header.kind != FrameKind::kOpened) return;
+    if (frame.header.membership <= before) return;
+    if (from == second && !std::exchange(broken, true)) {
+      world.loop().Post([&] { world.CutFor(first, second, 500ms, false); });
+    }
+    if (from.name == "l-002") all_are_ready = !world.pod("l-000").transport->Connected(second);
+  };
+  world.Want(3);
+  ASSERT_TRUE(world.RunUntil([&] { return all_are_ready; }, 10s)) << "the story was not told";
+  const MembershipId opens = entered_["l-000"].id;
+  ASSERT_TRUE(world.RunUntil([&] { return opened_ > before; }, 5s)) << world.Describe();
+  EXPECT_EQ(opened_, opens) << "nobody gives it up";
   Complete();
 }
 

@@ -104,6 +104,7 @@ World::World(std::uint64_t seed, JobSpec job, const Reference& reference, Speeds
   on_read = [](const LearnerId&, std::string_view, std::size_t) { return Status(); };
   volume_hangs = [](const LearnerId&) { return 0ms; };
   program_hangs = [](const LearnerId&) { return false; };
+  commits_take = [](const LearnerId&) { return 0ms; };
   on_sent = on_received = [](const LearnerId&, const LearnerId&, const Frame&) {};
   on_connected = [](const LearnerId&, const LearnerId&) {};
   NewHost(1, 0);
@@ -264,8 +265,10 @@ void World::Build(Pod& pod) {
       *pod.loop, *pod.program, job_.data.logical_shards,
       [this, &pod](std::size_t shards) -> Duration {
         if (shards > 0 && program_hangs(pod.id)) return kHang;
-        return Between(10us, 1ms) + Between(speeds_.shard / 2, speeds_.shard) *
-                                        static_cast<std::int64_t>(shards) * pod.slowness;
+        const Duration more = shards == 0 ? commits_take(pod.id) : 0ms;
+        return more + Between(10us, 1ms) +
+               Between(speeds_.shard / 2, speeds_.shard) * static_cast<std::int64_t>(shards) *
+                   pod.slowness;
       },
       [this, &pod](const ShardTask& task) { NoteShard(pod, task); },
       [this, &pod] { CheckState(pod); });

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -249,6 +250,29 @@ TEST(SlicedCheckpoint, WhatIsRemovedInPartIsNotPublished) {
     if (!restored) {
       EXPECT_EQ(restored.error().code, ErrorCode::kNotFound) << removed;
     }
+  }
+}
+
+// One learner publishes it, another takes it for remains; neither knows of the other. Whichever
+// comes first, no manifest is left without what it names.
+TEST(SlicedCheckpoint, WhatIsRemovedWhileItIsPublishedIsNoCheckpoint) {
+  for (const bool publishes_first : {true, false}) {
+    SCOPED_TRACE(publishes_first);
+    MemoryStore store;
+    for (int i = 0; i < kSlices; ++i) ASSERT_TRUE(Save(store, 100, i));
+    ASSERT_EQ(store.objects().erase("step-000000000100-t000000000110-m2.5/manifest.json"), 1U);
+    const auto publish = [&] { (void)PublishSlices(store, LabelAt(100), kSlices); };
+    const auto remove = [&] { RemoveRemains(store, LabelAt(200).position); };
+    // It has looked, and is about to change the first file.
+    bool looked = false;
+    store.fault = [&](std::uint64_t, std::string_view) {
+      if (std::exchange(looked, true)) return Fault::kNone;
+      publishes_first ? remove() : publish();
+      return Fault::kNone;
+    };
+    publishes_first ? publish() : remove();
+    EXPECT_TRUE(looked);
+    EXPECT_TRUE(store.objects().empty());
   }
 }
 

@@ -48,12 +48,14 @@ class CoordinatorCoreTest : public testing::Test {
     return Write(*effects);
   }
 
-  Lines Hello(char name, std::optional<Membership> membership = std::nullopt) {
+  Lines Hello(char name, std::optional<Membership> membership = std::nullopt,
+              std::optional<Membership> before = std::nullopt) {
     connection_[name] = ++last_connection_;
     return Says(name, pliant::Hello{.learner = Id(name),
                                     .ranks = ranks_,
                                     .address = "at",
                                     .membership = membership,
+                                    .before = before,
                                     .has_state = membership.has_value()});
   }
   Lines Says(char name, const LearnerMessage& message) {
@@ -284,6 +286,25 @@ TEST_F(CoordinatorCoreTest, AMemberThatSaysNothingOfItsStateIsWaitedFor) {
               ElementsAre("persist 3", "a: prepare 1.3 a"));
 }
 
+TEST_F(CoordinatorCoreTest, WhoFollowedInTheMembershipBeforeSaysItAgain) {
+  Running("a");
+  Hello('c');
+  Wanted("ac");
+  for (const char name : {'a', 'c'}) Says(name, Prepared{{1, 2}});
+  const auto begin = [&](MembershipId id) {
+    for (const char name : {'a', 'c'}) Says(name, Entered{.membership = MembershipOf(id, "ac")});
+    Says('a', Opened{.membership = id});
+  };
+  begin({1, 2});
+  Says('c', Progress{.membership = MembershipId{1, 2}, .following = true});
+  Says('c', Lost{.membership = {1, 2}, .accused = {Id('a')}});
+  EXPECT_THAT(After(500ms, "ac"), Contains("c: recover 1.3 ac"));
+  begin({1, 3});
+  EXPECT_THAT(Wanted("a", "c"), ElementsAre("c: leave at a boundary"));
+  EXPECT_THAT(Says('c', Progress{.membership = MembershipId{1, 3}, .following = true}),
+              ElementsAre("persist 4", "a: prepare 1.4 a"));
+}
+
 TEST_F(CoordinatorCoreTest, AProposalThatNamesTheDeadIsWithdrawn) {
   Running("a");
   Wanted("abc");
@@ -317,6 +338,18 @@ TEST_F(CoordinatorCoreTest, ASuspendedJobIsNotStartedBeforeItsLastCheckpoint) {
   EXPECT_THAT(Says('a', Left{}), ElementsAre("close a"));
   EXPECT_THAT(After(1s, "bc"), IsEmpty()) << "b waits for the checkpoint";
   EXPECT_THAT(Says('b', Left{}), ElementsAre("close b", "persist 3", "c: prepare 1.3 c"));
+}
+
+TEST_F(CoordinatorCoreTest, ALastCheckpointMayBeWrittenBySomebodyWhoIsOutOfContact) {
+  Running("ab");
+  Wanted("", "ab");
+  Says('a', Entered{.membership = MembershipOf({1, 2}, "")});
+  Wanted("c", "ab");
+  Hello('c');
+  Says('b', Left{});
+  Dies('a');
+  EXPECT_THAT(After(9s, "c"), IsEmpty());
+  EXPECT_THAT(After(2s, "c"), ElementsAre("persist 3", "c: prepare 1.3 c"));
 }
 
 TEST_F(CoordinatorCoreTest, ACrashIsRecoveredFromByThoseWhoAreLeft) {
@@ -516,6 +549,75 @@ TEST_F(CoordinatorCoreTest, WhoStoppedBeforeASwitchIsToldOfIt) {
               ElementsAre("a: recover 1.2 a"));
 }
 
+TEST_F(CoordinatorCoreTest, WhoStopsAfterASwitchIsToldOfIt) {
+  Running("abc");
+  Wanted("a", "bc");
+  Says('a', Prepared{{1, 2}});
+  EXPECT_THAT(Says('c', Entered{.membership = MembershipOf({1, 2}, "a")}), IsEmpty());
+  EXPECT_THAT(Says('a', Lost{.membership = {1, 1}, .accused = {Id('b')}}),
+              ElementsAre("a: recover 1.2 a"));
+}
+
+TEST_F(CoordinatorCoreTest, AnAnnouncedSwitchDoesNotTakePlaceWithTheDead) {
+  Running("ab");
+  Hello('c');
+  Wanted("abc");
+  for (const char name : {'a', 'b', 'c'}) Says(name, Prepared{{1, 2}});
+  Wanted("ab", "", "c");
+  EXPECT_THAT(After(500ms, "ab"),
+              ElementsAre("persist 3", "a: recover 1.3 ab", "b: recover 1.3 ab"));
+}
+
+TEST_F(CoordinatorCoreTest, AnAnnouncementIsLostWithItsConnection) {
+  Running("ab");
+  Hello('c');
+  Wanted("abc");
+  for (const char name : {'b', 'c'}) Says(name, Prepared{{1, 2}});
+  EXPECT_THAT(Says('a', Prepared{{1, 2}}), ElementsAre("a: announce 1.2 abc"));
+  EXPECT_THAT(Dies('a'), ElementsAre("b: announce 1.2 abc"));
+}
+
+// It has no trailer to do it in.
+TEST_F(CoordinatorCoreTest, WhoFollowsAnnouncesNothing) {
+  Running("a");
+  Hello('c');
+  Hello('d');
+  Wanted("acd");
+  for (const char name : {'a', 'c', 'd'}) Says(name, Prepared{{1, 2}});
+  for (const char name : {'a', 'c', 'd'}) {
+    Says(name, Entered{.membership = MembershipOf({1, 2}, "acd")});
+  }
+  for (const char name : {'a', 'd'}) Says(name, Opened{.membership = {1, 2}, .applied_ticks = 9});
+  Says('c', Progress{.membership = MembershipId{1, 2}, .following = true});
+  Wanted("ac", "d");
+  Says('c', Prepared{{1, 3}});
+  EXPECT_THAT(Says('a', Prepared{{1, 3}}), ElementsAre("a: announce 1.3 ac"));
+  EXPECT_THAT(Dies('a'), ElementsAre("d: announce 1.3 ac"));
+}
+
+// By a process of this term that was killed before it had written down how far it had counted.
+TEST_F(CoordinatorCoreTest, AProposalIsWithdrawnWhenAnotherMembershipIsHeardOf) {
+  Running("a");
+  Wanted("ac");
+  EXPECT_THAT(Hello('c'), ElementsAre("persist 2", "a: prepare 1.2 ac", "c: prepare 1.2 ac"));
+  EXPECT_THAT(Says('a', Entered{.membership = MembershipOf({1, 5}, "a")}),
+              ElementsAre("a: withdraw 1.2", "c: withdraw 1.2"));
+}
+
+TEST_F(CoordinatorCoreTest, WhatWasSaidOnAnEarlierConnectionIsSaidAgain) {
+  const Membership one = MembershipOf({1, 1}, "ab");
+  Running("ab");
+  EXPECT_THAT(Wanted("a", "b"),
+              ElementsAre("persist 2", "a: prepare 1.2 a", "b: leave at a boundary"));
+  EXPECT_THAT(Hello('a', one), ElementsAre("close old 1", "a: prepare 1.2 a"));
+  Dies('b');
+  EXPECT_THAT(Hello('b', one), ElementsAre("b: leave at a boundary"));
+  Says('a', Prepared{{1, 2}});
+  EXPECT_THAT(Opens({1, 2}, "a"), ElementsAre("b: leave at once"));
+  Dies('b');
+  EXPECT_THAT(Hello('b', one), ElementsAre("b: leave at once"));
+}
+
 TEST_F(CoordinatorCoreTest, WhoMissedItsMembershipIsToldAgain) {
   Running("ab");
   Dies('b');
@@ -555,6 +657,82 @@ TEST_F(CoordinatorCoreTest, ARestartedOneBringsTheHalfThatWasNotTold) {
   Wanted("ab");
   EXPECT_THAT(Hello('b', MembershipOf({1, 5}, "abc")), IsEmpty());
   EXPECT_THAT(Hello('a', MembershipOf({1, 6}, "ab")), ElementsAre("b: recover 1.6 ab"));
+}
+
+// a left ab for bc, and waits for them to hold its state; b, which may hold it, too, is dead.
+TEST_F(CoordinatorCoreTest, ARestartedOneCallsBackWhoHoldsTheState) {
+  Start({.term = 2});
+  Wanted("c", "a", "b");
+  EXPECT_THAT(Hello('a', MembershipOf({1, 2}, "bc"), MembershipOf({1, 1}, "ab")), IsEmpty());
+  EXPECT_THAT(Hello('c', MembershipOf({1, 2}, "bc")), ElementsAre("a: leave at a boundary"));
+  Says('c', Lost{.membership = {1, 2}, .accused = {Id('b')}});
+  EXPECT_THAT(After(500ms, "ac"),
+              ElementsAre("persist 1", "c: recover 2.1 ca", "a: recover 2.1 ca"));
+}
+
+// a has stopped before bc replaced ab.
+TEST_F(CoordinatorCoreTest, ARestartedOneCallsWhoMissedAMembership) {
+  Start({.term = 2});
+  Wanted("ac", "", "b");
+  Hello('c', MembershipOf({1, 2}, "bc"));
+  Hello('a', MembershipOf({1, 1}, "ab"));
+  EXPECT_THAT(After(500ms, "ac"),
+              ElementsAre("persist 1", "c: recover 2.1 ca", "a: recover 2.1 ca"));
+}
+
+TEST_F(CoordinatorCoreTest, ARestartedOneLetsGoWhomNobodyNeeds) {
+  const Membership one = MembershipOf({1, 1}, "ab");
+  const Membership two = MembershipOf({1, 2}, "bc");
+  const auto goes = ElementsAre("a: leave at once");
+  Start({.term = 2});
+  Wanted("bc", "a");
+  for (const char name : {'b', 'c'}) Hello(name, two);
+  for (const char name : {'b', 'c'}) Says(name, Opened{.membership = {1, 2}});
+  EXPECT_THAT(Hello('a', two, one), goes) << "all hold the state";
+
+  Start({.term = 2});
+  Wanted("bc", "a");
+  Hello('b', MembershipOf({1, 3}, "bc"));
+  EXPECT_THAT(Hello('a', two, one), IsEmpty());
+  EXPECT_THAT(Hello('c', MembershipOf({1, 3}, "bc")), goes) << "nobody waits for what it left";
+}
+
+// b goes on without the tick that only a has.
+TEST_F(CoordinatorCoreTest, WhoWasNotCalledInTimeGoesWhenTheOthersHaveCaughtUp) {
+  Start({.term = 2});
+  Wanted("b", "a");
+  Hello('b', MembershipOf({1, 2}, "b"));
+  Says('b', Opened{.membership = {1, 2}, .applied_ticks = 8});
+  connection_['a'] = ++last_connection_;
+  EXPECT_THAT(Says('a', pliant::Hello{.learner = Id('a'),
+                                      .membership = MembershipOf({1, 1}, "ab"),
+                                      .applied_ticks = 9,
+                                      .has_state = true}),
+              IsEmpty());
+  EXPECT_THAT(Says('b', Progress{.membership = MembershipId{1, 2}, .tick = 9}),
+              ElementsAre("a: leave at once"));
+}
+
+TEST_F(CoordinatorCoreTest, ARestartedOneWaitsForTheLastCheckpoint) {
+  const Membership nobody = MembershipOf({1, 2}, "");
+  Start({.term = 2});
+  Wanted("c", "ab");
+  for (const char name : {'a', 'b'}) Hello(name, nobody, MembershipOf({1, 1}, "ab"));
+  Hello('c');
+  EXPECT_THAT(After(2s, "abc"), IsEmpty());
+  Says('a', Left{});
+  EXPECT_THAT(Says('b', Left{}), ElementsAre("close b", "persist 1", "c: prepare 2.1 c"));
+}
+
+// a was to write it.
+TEST_F(CoordinatorCoreTest, ARestartedOneHasTheLastCheckpointWrittenByThoseWhoAreLeft) {
+  const Membership nobody = MembershipOf({1, 2}, "");
+  Start({.term = 2});
+  Wanted("", "b", "a");
+  EXPECT_THAT(Hello('b', nobody, MembershipOf({1, 1}, "ab")),
+              ElementsAre("b: leave at a boundary"));
+  Says('b', Lost{.membership = {1, 2}, .accused = {Id('a')}});
+  EXPECT_THAT(After(500ms, "b"), ElementsAre("persist 1", "b: recover 2.1 b"));
 }
 
 TEST_F(CoordinatorCoreTest, ARestartedOneDoesNotWaitForever) {
