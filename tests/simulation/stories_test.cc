@@ -1108,5 +1108,29 @@ TEST_F(Stories, ALinkThatStaysBrokenCostsOneLearnerNotTheJob) {
   Complete();
 }
 
+// Its other rank finds the final model and ends. The job completed while there was no coordinator,
+// and the new one never sees both: the operator dismisses the one that waits.
+TEST_F(Stories, ARankThatWaitsGoesWhenTheJobIsComplete) {
+  JobSpec job = kJob;
+  job.ranks = 2;
+  World& world = world_.emplace(90, job, TheReference());
+  const Tick total = Schedule::Make(kJob.data)->total_ticks();
+  world.Want(1);
+  ASSERT_TRUE(world.RunUntil([&] { return world.furthest() > total - 40; }, 5min));
+  world.volume_hangs = [](const LearnerId& of) {
+    return of.name == "l-001" && of.local_rank == 1 ? 20s : 0s;
+  };
+  bool hello = false;
+  world.on_message = [&](const LearnerId& from, const LearnerMessage& message) {
+    hello = hello || (from.name == "l-001" && std::holds_alternative<Hello>(message));
+  };
+  world.Want(2);
+  ASSERT_TRUE(world.RunUntil([&] { return hello; }, 10s));
+  world.coordinator().Kill();
+  ASSERT_TRUE(world.RunUntil([&] { return world.completed(); }, 1min));
+  world.StartCoordinator();
+  EXPECT_TRUE(world.RunUntil([&] { return world.running().empty(); }, 1min)) << world.Describe();
+}
+
 }  // namespace
 }  // namespace pliant::sim

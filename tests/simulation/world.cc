@@ -155,10 +155,20 @@ void World::Operate() {
       pod.wanted = false;
       --live;
     }
+    if (completed_ > 0) DismissIdle();
     PushPlan();
   }
   loop_.PostAfter(Between(speeds_.operator_every / 2, speeds_.operator_every),
                   [this] { Operate(); });
+}
+
+// As the operator does with all that are left. Those that were members are to end by themselves.
+void World::DismissIdle() {
+  for (const auto& [name, pod] : pods_) {
+    const bool idle = std::ranges::all_of(
+        RanksOf(*pod), [](const Pod* rank) { return rank->entered == MembershipId{}; });
+    if (pod->id.local_rank == 0 && idle) Terminate(*pod, job_.grace);
+  }
 }
 
 void World::PushPlan() {

@@ -169,6 +169,7 @@ class World {
   void Leave(Pod& pod, Duration grace);
   void Destroy(Pod& pod);
   void Operate();
+  void DismissIdle();
   void PushPlan();
   void NewHost(std::uint64_t term, std::uint64_t counter);
 
