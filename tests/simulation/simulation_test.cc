@@ -1,8 +1,8 @@
 // The membership protocol under random faults, on virtual time. Without arguments: some hundred
 // seeds. `--seed=N` replays one with its log; `--seeds=N` runs N of them, `--first=N` from there
 // on. PLIANT_SIMULATION_SEEDS is their number where no argument says it. What a seed finds becomes
-// a story: it is bound to the order of all that is posted and drawn, and finds something else, or
-// nothing, after the next change.
+// a story, because the seed itself depends on the order of all that is posted and drawn: after the
+// next change it finds something else, or nothing.
 
 #include <charconv>
 #include <cstdint>

@@ -129,7 +129,7 @@ class World {
   std::function<Status(const LearnerId& by, std::string_view name, std::size_t bytes)> on_read;
   std::function<Duration(const LearnerId& of)> volume_hangs;  // so long, whatever it is asked for
   std::function<bool(const LearnerId& of)> program_hangs;     // at the shard that it begins
-  // Longer, as all that a program does beside shards.
+  // Added to every call of the program that computes no shard.
   std::function<Duration(const LearnerId& of)> commits_take;
   // Before it goes: it may be changed.
   std::function<void(const LearnerId& by, const LearnerId& to, Frame& frame)> on_sent;

@@ -40,13 +40,13 @@ def _parser() -> argparse.ArgumentParser:
         "up",
         "build what is needed, start the cluster, install the operator; again to bring in an edit",
     )
-    up.add_argument(
+    version = up.add_mutually_exclusive_group()
+    version.add_argument(
         "--cluster-only", action="store_true", help="the bare cluster, without the operator"
     )
-    up.add_argument(
+    version.add_argument(
         "--commit",
         metavar="COMMIT",
-        default="",
         help="the operator of this commit, to try an upgrade from it: ./dev up then installs the "
         "present one. Its learners' image is localhost/pliant-at/learner:COMMIT, with 12 digits",
     )
@@ -206,7 +206,7 @@ def _up(arguments: argparse.Namespace) -> None:
     if arguments.cluster_only:
         starting.cluster_only()
     else:
-        starting.up(source_tree.resolve(arguments.commit) if arguments.commit else "")
+        starting.up(None if arguments.commit is None else source_tree.resolve(arguments.commit))
 
 
 def _test(arguments: argparse.Namespace) -> int:

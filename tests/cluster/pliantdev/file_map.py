@@ -31,7 +31,10 @@ _CRD = (
     "operator_test",
     "operator_libcurl_test",
     "operator_simulation_test",
+    "operator_growth_test",
     "operator_story_test",
+    "operator_tenants_test",
+    "operator_truth_test",
 )
 _DEMO = (
     "crd_test",

@@ -1,6 +1,7 @@
 """The files of the source, by git or, where there is none, by what lies there."""
 
 import hashlib
+import re
 import subprocess
 import tempfile
 from pathlib import Path
@@ -28,10 +29,11 @@ def commit() -> str:
     return (git("rev-parse", "--short", "HEAD") or "").strip()
 
 
-def resolve(name: str) -> str:
+def resolve(name: str, root: Path = REPO) -> str:
     """The commit that a name means, abbreviated to the same length each time."""
-    found = (git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}") or "").strip()
-    if not found:
+    asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+    found = (git(*asked, root=root) or "").strip()
+    if not re.fullmatch("[0-9a-f]{40}", found):
         raise DevError(
             f"this checkout does not know the commit {name}",
             remedy="git fetch --unshallow, if its history was cut off",
@@ -39,13 +41,13 @@ def resolve(name: str) -> str:
     return found[:12]
 
 
-def at(commit: str) -> Path:
+def at(commit: str, root: Path = REPO, cache: Path = CACHE) -> Path:
     """The files of a commit, in a folder of their own. They are not to be changed."""
-    folder = CACHE / "commits" / commit
+    folder = cache / "commits" / commit
     if not folder.exists():
-        with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
+        with tempfile.TemporaryDirectory(dir=cache) as scratch:
             archive = Path(scratch, "source.tar")
-            if git("archive", f"--output={archive}", commit) is None:
+            if git("archive", f"--output={archive}", commit, root=root) is None:
                 raise DevError(f"git cannot archive the commit {commit}")
             unpacked = Path(scratch, "source")
             unpacked.mkdir()

@@ -5,8 +5,9 @@ from .progress import phase, say
 from .settings import REPO
 
 
-def up(commit: str = "") -> product.ProductImages:
-    """`commit`: of this repository, whose operator is installed instead of the present one."""
+def up(commit: str | None = None) -> product.ProductImages:
+    """`commit`: as source_tree.resolve gives it, whose operator is installed instead of the present
+    one."""
     preflight.check(cluster=True)
     made = assets.build()
     if commit:

@@ -67,7 +67,11 @@ def write_of(method: str, target: str, body: bytes) -> str | None:
     told = json.loads(body) if body else {}
     if method == "POST":
         name = told["metadata"]["name"]
-        return f"POST {path}/{_NUMBER.sub(_ANY_NUMBER, name) if path.endswith('/pods') else name}"
+        if path.endswith("/pods"):
+            name = _NUMBER.sub(_ANY_NUMBER, name)
+        if path.endswith("/secrets"):  # of a coordinator's term: an operator that dies here leaves it unused
+            name = _NUMBER.sub("", name)
+        return f"POST {path}/{name}"
     if path.endswith("/status"):
         status = told.get("status", {})
         return f"{method} {path} {[status.get(each) for each in _STATUS_FIELDS]}"

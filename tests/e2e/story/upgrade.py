@@ -1,16 +1,18 @@
-"""The operator is upgraded while jobs train, from the last commit whose coordinators could not prove which job they are of
-(docs/decisions/coordinators-prove-their-job.md). Their coordinators are replaced; no learner is restarted and no step is lost."""
+"""The operator is upgraded while jobs train, from the last commit before coordinators proved which job they are of and
+learners had a key of their own (docs/decisions/coordinators-prove-their-job.md). The coordinators of these jobs are replaced;
+no learner is restarted and no step is lost."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from . import container, pace, reference
 from .checks import Check
+from .errors import StoryError
 from .screen import Screen
 from .stage import Stage, with_epochs, with_image
 from .waiting import phases, wait
 
-FROM = "9178485a8bf0"
+FROM = "d4d2a6cd1fab"
 _FORMER_LEARNER = f"localhost/pliant-at/learner:{FROM}"  # as ./dev up --commit names it
 
 _TRAINING = ("alpha", "beta")
@@ -68,7 +70,8 @@ class _Jobs:
         status = self.status(name)
         selector = f"pliant.dev/job={name},pliant.dev/role=learner"
         pods = self._kubectl.json("get", "pods", "-l", selector)["items"]
-        events = self._kubectl.json("get", "events", "--field-selector", f"involvedObject.name={name}")["items"]
+        uid = self._kubectl.json("get", "elastictrainingjob", name)["metadata"]["uid"]
+        events = self._kubectl.json("get", "events", "--field-selector", f"involvedObject.uid={uid}")["items"]
         return Seen(
             {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in pods},
             status.get("coordinatorTerm") or 0,
@@ -99,6 +102,9 @@ def play(stage: Stage, screen: Screen) -> list[Check]:
     jobs = _Jobs(stage, screen)
     try:
         before = _train_under_the_former(stage, screen, jobs)
+    except StoryError as error:
+        screen.say(str(error), "red")  # installing the present one may fail, too
+        raise
     finally:
         screen.say("./dev up: helm upgrade to the present operator")
         container.install_operator(stage)

@@ -1,5 +1,4 @@
 // The lives of jobs, from their submission to their end.
-#include <algorithm>
 #include <chrono>
 #include <string>
 
@@ -159,7 +158,7 @@ TEST_F(OperatorStory, ALostCoordinatorIsReplacedWhileTrainingGoesOn) {
 
 // As an operator left the job that knew one name for all coordinators.
 void MakeOlder(StoryWorld& world, const std::string& job) {
-  world.server.Change("/apis/pliant.dev/v1alpha1/namespaces/team-a/elastictrainingjobs/" + job,
+  world.server.Change(PathOf(job),
                       [](Json& object) { object["status"].erase("credentialsVersion"); });
   for (const char* role : {"learner", "coordinator"}) {
     for (const std::string& pod : world.PodsOf(job, role)) {

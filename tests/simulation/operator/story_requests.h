@@ -42,19 +42,19 @@ inline kube::HttpResponse Refusal(int status, kube::HttpHeaders headers = {}) {
                       .dump()};
 }
 
-using IsSo = std::function<bool(const kube::HttpRequest& request)>;
+using Matches = std::function<bool(const kube::HttpRequest& request)>;
 
-// Requests that are so are answered with this status, undone.
-inline FaultyTransport::Decide AnswerWith(int status, IsSo is_so) {
-  return [status, is_so = std::move(is_so)](const kube::HttpRequest& request) {
-    return is_so(request) ? Fate(Refusal(status)) : Fate(Fault::kNone);
+// Requests that match are answered with this status and not executed.
+inline FaultyTransport::Decide AnswerWith(int status, Matches matches) {
+  return [status, matches = std::move(matches)](const kube::HttpRequest& request) {
+    return matches(request) ? Fate(Refusal(status)) : Fate(Fault::kNone);
   };
 }
 
-// Requests that are so are done, and the server answers late.
-inline FaultyTransport::Decide AnswerLate(IsSo is_so) {
-  return [is_so = std::move(is_so)](const kube::HttpRequest& request) {
-    return is_so(request) ? Fault::kLate : Fault::kNone;
+// Requests that match are executed, and the server answers late.
+inline FaultyTransport::Decide AnswerLate(Matches matches) {
+  return [matches = std::move(matches)](const kube::HttpRequest& request) {
+    return matches(request) ? Fault::kLate : Fault::kNone;
   };
 }
 

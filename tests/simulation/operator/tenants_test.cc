@@ -21,8 +21,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr const char* kJobPath = "/apis/pliant.dev/v1alpha1/namespaces/team-a/elastictrainingjobs/";
-
 class Tenants : public TwoNodes {
  protected:
   Tenants() : TwoNodes(11) {}
@@ -32,11 +30,11 @@ class Tenants : public TwoNodes {
     TwoNodes::TearDown();
   }
 
-  Json Job(const std::string& name) const { return *world.server.Find(kJobPath + name); }
+  Json Job(const std::string& name) const { return *world.server.Find(PathOf(name)); }
 
   // As it is stored when the definition of the resource was another one: nothing is checked.
   void StoreSpec(const std::string& job, const Json& changes) {
-    world.server.Change(kJobPath + job, [&](Json& object) {
+    world.server.Change(PathOf(job), [&](Json& object) {
       object["spec"].merge_patch(changes);
       object["metadata"]["generation"] = object["metadata"].value("generation", 1) + 1;
     });

@@ -12,6 +12,7 @@ from story.faulty_proxy import AFTER, BEFORE, Exchange, Failpoints, Handler, Moo
 
 PODS = "/api/v1/namespaces/demo/pods"
 SERVICES = "/api/v1/namespaces/demo/services"
+SECRETS = "/api/v1/namespaces/demo/secrets"
 JOB = "/apis/pliant.dev/v1alpha1/namespaces/demo/elastictrainingjobs/one"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/pliant-system/leases/pliant-operator"
 POD = json.dumps({"metadata": {"name": "one-0"}}).encode()
@@ -25,6 +26,9 @@ class WriteTest(unittest.TestCase):
         query = "?fieldManager=pliant-operator"
         self.assertEqual(write_of("POST", PODS + query, POD), f"POST {PODS}/one-#")
         self.assertEqual(write_of("PATCH", f"{PODS}/one-0{query}", b"{}"), f"PATCH {PODS}/one-0")
+        for term in (1, 2):  # an operator that dies with it done makes those of the next term
+            secret = json.dumps({"metadata": {"name": f"one-coordinator-{term}"}}).encode()
+            self.assertEqual(write_of("POST", SECRETS + query, secret), f"POST {SECRETS}/one-coordinator")
         running = write_of("PATCH", f"{JOB}/status", status(phase="Running", step=1))
         self.assertEqual(write_of("PATCH", f"{JOB}/status", status(phase="Running", step=2)), running)
         self.assertNotEqual(write_of("PATCH", f"{JOB}/status", status(phase="Resizing")), running)
