@@ -9,7 +9,6 @@
 #include <optional>
 #include <utility>
 
-#include "operator/kube/exec_credentials.h"
 #include "operator/kube/json_fields.h"
 #include "operator/kube/object_json.h"
 #include "operator/kube/token_bucket.h"
@@ -100,11 +99,6 @@ std::optional<WatchEventType> ParseWatchEventType(std::string_view type) {
   return std::nullopt;
 }
 
-std::shared_ptr<CredentialSource> CredentialsOf(const Config& config) {
-  if (config.exec) return config.exec;
-  return std::make_shared<TokenSource>(config.token, config.token_file);
-}
-
 }  // namespace
 
 class KubeClient::Impl {
@@ -112,7 +106,7 @@ class KubeClient::Impl {
   Impl(HttpTransport& transport, const Config& config, ClientOptions options)
       : transport_(transport),
         options_(std::move(options)),
-        credentials_(CredentialsOf(config)),
+        token_(config.token, config.token_file),
         bucket_(options_.requests_per_second, options_.burst) {}
 
   // The body of a successful answer.
@@ -122,9 +116,8 @@ class KubeClient::Impl {
         deadline.value_or(IsWrite(request) ? options_.write_deadline : options_.read_deadline);
     request.body_bytes_max = options_.answer_bytes_max;
     RETURN_IF_ERROR(WaitForTurn(stop));
-    return Exchange(
-        std::move(request), [&](const HttpRequest& ready) { return transport_.Send(ready, stop); },
-        stop);
+    return Exchange(std::move(request),
+                    [&](const HttpRequest& ready) { return transport_.Send(ready, stop); });
   }
 
   KubeResult<std::string> Stream(HttpRequest request, const LineSink& sink, Duration idle,
@@ -133,7 +126,7 @@ class KubeClient::Impl {
     const auto send = [&](const HttpRequest& ready) {
       return transport_.Stream(ready, sink, idle, stop);
     };
-    return Exchange(std::move(request), send, stop);
+    return Exchange(std::move(request), send);
   }
 
   Query WriteQuery(bool dry_run, bool strict = false) const {
@@ -158,25 +151,17 @@ class KubeClient::Impl {
     return {};
   }
 
-  // Sends, and once more if the credential was refused and there is a new one. The request's
-  // deadline is for all of it, also the wait for a credential plugin: who holds the lease has no
-  // more time.
+  // Sends, and once more if the token was refused and there is a new one. The request's deadline is
+  // for both: who holds the lease has no more time.
   template <typename SendOnce>
-  KubeResult<std::string> Exchange(HttpRequest request, const SendOnce& send_once,
-                                   const std::stop_token& stop) {
+  KubeResult<std::string> Exchange(HttpRequest request, const SendOnce& send_once) {
     request.headers.emplace("Accept", kJson);
     request.headers.emplace("User-Agent", options_.user_agent);
     const TimePoint deadline = MonotonicNow() + request.deadline;
-    const auto patience = [&] {
-      return Patience{.most = std::max(deadline - MonotonicNow(), Duration::zero()), .stop = stop};
-    };
     bool renewed = false;
     while (true) {
-      ASSIGN_OR_RETURN(const Credential credential,
-                       credentials_->Get(CredentialSource::Clock::now(), patience()));
-      if (credential.token) {
-        request.headers.insert_or_assign("Authorization", "Bearer " + *credential.token);
-      }
+      ASSIGN_OR_RETURN(const std::string token, token_.Get(TokenSource::Clock::now()));
+      if (!token.empty()) request.headers.insert_or_assign("Authorization", "Bearer " + token);
       if (IsWrite(request) && options_.may_write && !options_.may_write()) {
         return std::unexpected(
             KubeError(ErrorCode::kCancelled, "not sent: this process may not write (any more)"));
@@ -188,7 +173,7 @@ class KubeClient::Impl {
       if (!response) return std::unexpected(KubeError(std::move(response).error()));
       if (response->status / 100 == 2) return std::move(response->body);
       if (response->status == 401 && !std::exchange(renewed, true) &&
-          credentials_->RenewAfterRefusal(credential, CredentialSource::Clock::now(), patience())) {
+          token_.RenewAfterRefusal(token, TokenSource::Clock::now())) {
         continue;
       }
       return std::unexpected(ErrorFromResponse(*response));
@@ -210,7 +195,7 @@ class KubeClient::Impl {
 
   HttpTransport& transport_;
   const ClientOptions options_;
-  const std::shared_ptr<CredentialSource> credentials_;  // synchronises itself
+  TokenSource token_;  // synchronises itself
   std::mutex turn_mutex_;
   TokenBucket bucket_;  // guarded by turn_mutex_
 };

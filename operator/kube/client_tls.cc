@@ -1,6 +1,5 @@
 #include "operator/kube/client_tls.h"
 
-#include <optional>
 #include <utility>
 
 #include <openssl/bio.h>
@@ -8,7 +7,6 @@
 #include <openssl/pem.h>
 #include <openssl/x509_vfy.h>
 
-#include "operator/kube/exec_credentials.h"
 #include "operator/kube/free.h"
 
 namespace pliant::kube {
@@ -116,18 +114,8 @@ Status ClientTls::Apply(SSL_CTX* context, const std::string& server_name,
   if (!config_.client_certificate.empty()) {
     RETURN_IF_ERROR(Identify(context, config_.client_certificate, config_.client_key));
   }
-  const auto given = config_.exec ? config_.exec->identity() : std::nullopt;
-  if (given) {
-    RETURN_IF_ERROR(Identify(context, {.text = given->certificate, .file = ""},
-                             {.text = given->key, .file = ""}));
-  }
   SSL_CTX_set_cert_verify_callback(context, &Verify, &refusal);
   return {};
-}
-
-std::uint64_t ClientTls::identity_serial() const {
-  const auto given = config_.exec ? config_.exec->identity() : std::nullopt;
-  return given ? given->serial : 0;
 }
 
 }  // namespace pliant::kube

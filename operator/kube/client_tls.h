@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -40,10 +39,6 @@ class ClientTls {
   // `refusal` is told how each handshake went, and outlives the last one of `context`.
   // `server_name`: whom the server's certificate has to be for; empty: the library checks it.
   Status Apply(SSL_CTX* context, const std::string& server_name, TlsRefusal& refusal) const;
-
-  // Changes with the certificate that a credential plugin gives: connections that were opened
-  // before show another one. 0 while there is none.
-  std::uint64_t identity_serial() const;
 
  private:
   const Config config_;

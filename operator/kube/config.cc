@@ -3,13 +3,10 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string_view>
-#include <utility>
 
 #include <yaml-cpp/yaml.h>
 
 #include "base/file.h"
-#include "operator/kube/exec_credentials.h"
-#include "operator/kube/kubeconfig_exec.h"
 
 namespace pliant::kube {
 namespace {
@@ -88,7 +85,7 @@ Status RefuseUnsupported(const YAML::Node& cluster, const YAML::Node& user) {
         "certificate-authority or certificate-authority-data");
   }
   if (cluster["tls-server-name"]) return Invalid("tls-server-name of a cluster is not supported");
-  for (const char* field : {"auth-provider", "username", "as"}) {
+  for (const char* field : {"auth-provider", "exec", "username", "as"}) {
     if (user[field]) {
       return Invalid(std::string(field) +
                      " of a user is not supported: use a token or a client certificate");
@@ -101,17 +98,6 @@ Status RefuseUnsupported(const YAML::Node& cluster, const YAML::Node& user) {
 Result<std::string> CheckProxy(std::string proxy) {
   if (proxy.empty() || proxy.starts_with("http://") || proxy.starts_with("socks5://")) return proxy;
   return Invalid("proxy-url is neither an http:// nor a socks5:// URL");  // it may hold a password
-}
-
-Result<std::shared_ptr<ExecCredentials>> ExecOf(const YAML::Node& user, const YAML::Node& cluster,
-                                                const Config& config, const std::string& folder) {
-  const YAML::Node exec = user["exec"];
-  if (!exec || exec.IsNull()) return nullptr;
-  if (!config.token.empty() || !config.token_file.empty() || !config.client_certificate.empty()) {
-    return Invalid("users[].user has exec beside a token or a client certificate: keep one");
-  }
-  ASSIGN_OR_RETURN(ExecPlugin plugin, ParseExec(exec, cluster, config, folder));
-  return std::make_shared<ExecCredentials>(std::move(plugin));
 }
 
 Result<Config> FromYaml(const YAML::Node& root, const std::string& folder) {
@@ -135,7 +121,6 @@ Result<Config> FromYaml(const YAML::Node& root, const std::string& folder) {
   }
   ASSIGN_OR_RETURN(config.proxy_url, CheckProxy(TextOf(cluster, "proxy-url")));
   config.proxy_from_environment = config.proxy_url.empty();
-  ASSIGN_OR_RETURN(config.exec, ExecOf(user, cluster, config, folder));
   config.default_namespace = TextOf(context, "namespace");
   if (config.default_namespace.empty()) config.default_namespace = "default";
 

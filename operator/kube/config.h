@@ -1,14 +1,11 @@
 #pragma once
 
-#include <memory>
 #include <string>
 #include <string_view>
 
 #include "base/result.h"
 
 namespace pliant::kube {
-
-class ExecCredentials;
 
 // PEM text that stands in the configuration itself, or in a file that may be replaced while we run.
 struct PemSource {
@@ -28,10 +25,7 @@ struct Config {
   PemSource client_key;
   bool tls_1_3_only = false;  // else 1.2 too
   std::string token;
-  std::string token_file;  // preferred to `token`; rotated by the kubelet, so read anew
-  // A plugin that gives token and certificate; then none of those above is there. Shared by all who
-  // are given this configuration, so that it runs once for them all.
-  std::shared_ptr<ExecCredentials> exec;
+  std::string token_file;         // preferred to `token`; rotated by the kubelet, so read anew
   std::string default_namespace;  // of the context, or of the pod; "default" if neither says
   std::string proxy_url;          // "http://proxy:3128" or "socks5://..."; empty: the next decides
   bool proxy_from_environment = false;  // $HTTPS_PROXY, unless $NO_PROXY names the server
@@ -40,8 +34,8 @@ struct Config {
 };
 
 // From the current context of a kubeconfig file. kInvalid names the part that is missing, wrong or
-// not supported: certificates that are not verified, user names and passwords, impersonation, plain
-// http to anything but loopback.
+// not supported: certificates that are not verified, user names and passwords, credential plugins,
+// impersonation, plain http to anything but loopback.
 Result<Config> LoadKubeconfig(const std::string& file);
 // The same from the text itself; relative file names are taken from `folder`.
 Result<Config> ParseKubeconfig(const std::string& text, const std::string& folder);

@@ -164,18 +164,10 @@ void StartThreadsOnce() {
 }  // namespace
 
 struct CpprestTransport::Clients {
-  // Those of one identity, with their connections.
-  struct Pools {
-    web::http::client::http_client calls;
-    web::http::client::http_client watches;  // of its own: it holds its connections for minutes
-    std::uint64_t identity_serial = 0;
-  };
+  using Client = web::http::client::http_client;
 
-  Clients(const Config& config, web::http::client::http_client_config with)
-      : server(config.server),
-        tls(config),
-        refusal(std::make_shared<TlsRefusal>()),
-        options(std::move(with)) {
+  Clients(const Config& config, web::http::client::http_client_config options)
+      : server(config.server), tls(config), refusal(std::make_shared<TlsRefusal>()) {
     // The library keeps this function, and so `refusal`, for as long as one of its connections
     // lives: requests that were left behind may outlive this object.
     options.set_ssl_context_callback(
@@ -185,47 +177,32 @@ struct CpprestTransport::Clients {
             throw std::runtime_error(applied.error().message);
           }
         });
-    pools = MakePools(0);
-  }
-
-  std::shared_ptr<Pools> MakePools(std::uint64_t serial) const {
-    return std::make_shared<Pools>(
-        Pools{.calls = {server, options}, .watches = {server, options}, .identity_serial = serial});
-  }
-
-  // A connection keeps the identity with which it was opened.
-  std::shared_ptr<Pools> CurrentPools() {
-    const std::uint64_t serial = tls.identity_serial();
-    const std::lock_guard lock(pools_mutex);
-    if (pools->identity_serial != serial) pools = MakePools(serial);
-    return pools;
+    calls.emplace(server, options);
+    watches.emplace(server, options);
   }
 
   // One request from its beginning to the end of its answer. `sink` may be null: then all bytes go
   // to the response.
-  Result<HttpResponse> Run(web::http::client::http_client Pools::* client,
-                           const HttpRequest& request, const LineSink* sink, Duration idle,
-                           const std::stop_token& stop);
+  Result<HttpResponse> Run(std::optional<Client>& client, const HttpRequest& request,
+                           const LineSink* sink, Duration idle, const std::stop_token& stop);
 
   Error Explain(std::string failure) const;
 
   const std::string server;
   const ClientTls tls;
-  const std::shared_ptr<TlsRefusal> refusal;      // of the connection that was opened last
-  web::http::client::http_client_config options;  // constant after construction
-  std::mutex pools_mutex;
-  std::shared_ptr<Pools> pools;  // guarded by pools_mutex
+  const std::shared_ptr<TlsRefusal> refusal;  // of the connection that was opened last
+  std::optional<Client> calls;                // set once
+  std::optional<Client> watches;              // of its own: it holds its connections for minutes
 };
 
-Result<HttpResponse> CpprestTransport::Clients::Run(web::http::client::http_client Pools::* client,
+Result<HttpResponse> CpprestTransport::Clients::Run(std::optional<Client>& client,
                                                     const HttpRequest& request,
                                                     const LineSink* sink, Duration idle,
                                                     const std::stop_token& stop) {
   if (stop.stop_requested()) return Fail(ErrorCode::kCancelled, "stopped");
   const auto exchange = std::make_shared<HttpExchange>();
   pplx::cancellation_token_source cancel;
-  const std::shared_ptr<Pools> used = CurrentPools();
-  Begin((*used).*client, request, exchange, cancel.get_token());
+  Begin(*client, request, exchange, cancel.get_token());
   return exchange->Follow(
       {.request = request,
        .sink = sink,
@@ -272,12 +249,12 @@ CpprestTransport::CpprestTransport(std::unique_ptr<Clients> clients)
 CpprestTransport::~CpprestTransport() = default;
 
 Result<HttpResponse> CpprestTransport::Send(const HttpRequest& request, std::stop_token stop) {
-  return clients_->Run(&Clients::Pools::calls, request, nullptr, Duration::zero(), stop);
+  return clients_->Run(clients_->calls, request, nullptr, Duration::zero(), stop);
 }
 
 Result<HttpResponse> CpprestTransport::Stream(const HttpRequest& request, const LineSink& sink,
                                               Duration idle, std::stop_token stop) {
-  return clients_->Run(&Clients::Pools::watches, request, &sink, idle, stop);
+  return clients_->Run(clients_->watches, request, &sink, idle, stop);
 }
 
 }  // namespace pliant::kube

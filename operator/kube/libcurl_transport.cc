@@ -80,8 +80,7 @@ struct Transfer {
 // The thread that moves the bytes of requests, and their connections.
 class Loop {
  public:
-  Loop(std::uint64_t serial, long connections_kept)
-      : identity_serial(serial), multi_(curl_multi_init()) {
+  explicit Loop(long connections_kept) : multi_(curl_multi_init()) {
     CHECK(multi_ != nullptr, "no memory");
     curl_multi_setopt(multi_.get(), CURLMOPT_MAXCONNECTS, connections_kept);
     curl_multi_setopt(multi_.get(), CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX);
@@ -115,8 +114,6 @@ class Loop {
       curl_easy_pause(transfer->easy.get(), CURLPAUSE_CONT);
     });
   }
-
-  const std::uint64_t identity_serial;  // with which its connections were opened
 
  private:
   void Post(std::function<void()> task) {
@@ -273,13 +270,10 @@ class LibcurlTransport::Server {
   const std::shared_ptr<Connections> connections_;
 };
 
-// A connection keeps the identity with which it was opened.
 std::shared_ptr<Loop> LibcurlTransport::Connections::CurrentLoop() {
-  const std::uint64_t serial = tls_.identity_serial();
   const std::lock_guard lock(mutex_);
-  if (loop_ == nullptr || loop_->identity_serial != serial) {
-    loop_ =
-        std::make_shared<Loop>(serial, many_servers ? kConnectionsKeptOfMany : kConnectionsKept);
+  if (loop_ == nullptr) {
+    loop_ = std::make_shared<Loop>(many_servers ? kConnectionsKeptOfMany : kConnectionsKept);
   }
   return loop_;
 }

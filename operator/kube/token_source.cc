@@ -21,7 +21,7 @@ Result<std::string> ReadToken(const std::string& path) {
 
 }  // namespace
 
-Result<Credential> TokenSource::Get(Clock::time_point now, const Patience&) {
+Result<std::string> TokenSource::Get(Clock::time_point now) {
   const std::lock_guard lock(mutex_);
   if (!file_.empty() && (!read_at_ || now - *read_at_ >= kRereadAfter)) {
     Result<std::string> read = ReadToken(file_);
@@ -29,17 +29,15 @@ Result<Credential> TokenSource::Get(Clock::time_point now, const Patience&) {
     if (!read && token_.empty()) return std::unexpected(std::move(read).error());
     read_at_ = now;
   }
-  if (token_.empty()) return Credential{};
-  return Credential{.token = token_};
+  return token_;
 }
 
-bool TokenSource::RenewAfterRefusal(const Credential& refused, Clock::time_point now,
-                                    const Patience&) {
+bool TokenSource::RenewAfterRefusal(const std::string& refused, Clock::time_point now) {
   const std::lock_guard lock(mutex_);
   if (file_.empty()) return false;
   if (Result<std::string> read = ReadToken(file_)) token_ = *std::move(read);
   read_at_ = now;
-  return token_ != refused.token;
+  return token_ != refused;
 }
 
 }  // namespace pliant::kube

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -20,7 +19,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "operator/kube/exec_credentials.h"
 #include "operator/kube/transports.h"
 #include "tests/integration/scripted_server.h"
 #include "tests/integration/test_certificates.h"
@@ -788,44 +786,6 @@ TEST_P(TransportTest, AThousandReconnectsLeaveNeitherFilesNorMemoryBehind) {
   // A connection that is kept holds more than 20 KiB.
   EXPECT_LT(MemoryInUse(), memory_before + (std::size_t{6} << 20));
   EXPECT_GT(server_->connections(), 1000);
-}
-
-// A kubeconfig's plugin that gives a certificate: connections with the one before are not used
-// again.
-TEST_P(TransportTest, ANewCertificateOfAPluginIsShownAtOnce) {
-  TempFolder folder;
-  std::string seen;
-  Serve(
-      [&](ServerConnection& connection, const ReceivedRequest& request) {
-        seen = request.client_name;
-        connection.Answer(200, "x");
-      },
-      {.client_certificate_required = true});
-  const auto write = [&](const std::string& name) {
-    const TestCertificate identity = authority_.Issue(name, {});
-    const nlohmann::json answer = {{"kind", "ExecCredential"},
-                                   {"apiVersion", "client.authentication.k8s.io/v1"},
-                                   {"status",
-                                    {{"clientCertificateData", identity.certificate_pem},
-                                     {"clientKeyData", identity.key_pem}}}};
-    return folder.Write("answer", answer.dump());
-  };
-  config_.exec = std::make_shared<ExecCredentials>(
-      ExecPlugin{.api_version = "client.authentication.k8s.io/v1",
-                 .command = {.program = "cat", .arguments = {write("first")}},
-                 .install_hint = ""});
-  Connect();
-  const auto long_ago = CredentialSource::Clock::now() - 1min;
-  const auto first = config_.exec->Get(long_ago);
-  ASSERT_TRUE(first) << first.error();
-  for (int i = 0; i < 10; ++i) ASSERT_TRUE(Get());
-  EXPECT_EQ(seen, "first");
-  // cpprestsdk may not have put the connection back yet when the next request needs one.
-  EXPECT_LE(server_->connections(), GetParam() == TransportKind::kCpprest ? 4 : 1);
-  write("second");
-  ASSERT_TRUE(config_.exec->RenewAfterRefusal(*first, CredentialSource::Clock::now()));
-  ASSERT_TRUE(Get());
-  EXPECT_EQ(seen, "second");
 }
 
 }  // namespace

@@ -3,8 +3,8 @@
 #include <cstdint>
 
 #include "base/result.h"
+#include "trainer/data/shard.h"
 #include "trainer/membership/types.h"
-#include "trainer/runtime/program.h"
 
 namespace pliant {
 

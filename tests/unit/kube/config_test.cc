@@ -1,14 +1,11 @@
 #include "operator/kube/config.h"
 
 #include <cstdlib>
-#include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/file.h"
-#include "operator/kube/exec_credentials.h"
 #include "tests/unit/kube/temp_folder.h"
 
 namespace pliant::kube {
@@ -47,7 +44,6 @@ TEST(Config, TheCurrentContextCounts) {
                     .client_key = {.text = "", .file = "/etc/keys/key.pem"},
                     .token = "",
                     .token_file = "",
-                    .exec = nullptr,
                     .default_namespace = "default",
                     .proxy_url = "",
                     .proxy_from_environment = true}));
@@ -90,6 +86,8 @@ const RefusedCase kRefused[] = {
      "the cluster has no certificate-authority"},
     {"unverified", Kubeconfig("server: 'https://a', insecure-skip-tls-verify: true", "token: t"),
      "insecure-skip-tls-verify is not supported"},
+    {"a credential plugin", Kubeconfig("server: 'https://a', " + kCa, "exec: {command: aws}"),
+     "exec of a user is not supported: use a token or a client certificate"},
     {"plain http", Kubeconfig("server: 'http://10.0.0.1:8080'", "token: t"), "only loopback"},
     {"a name that only begins like loopback", Kubeconfig("server: 'http://localhost.evil'", ""),
      "only loopback"},
@@ -111,96 +109,6 @@ TEST(Config, RefusesWithTheReason) {
     EXPECT_EQ(config.error().code, ErrorCode::kInvalid);
     EXPECT_THAT(config.error().message, HasSubstr(test.sentence));
   }
-}
-
-// The same with a plugin for a user.
-std::string WithPlugin(const std::string& exec, const std::string& beside = "") {
-  return Kubeconfig("server: 'https://a', " + kCa, beside + "exec: {" + exec + "}");
-}
-const std::string kV1 = "apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, ";
-
-const RefusedCase kRefusedPlugins[] = {
-    {"no version", WithPlugin("command: aws"), "exec.apiVersion '' is neither"},
-    {"a version of the past",
-     WithPlugin("apiVersion: client.authentication.k8s.io/v1alpha1, command: aws"),
-     "v1alpha1 is no longer supported: update the plugin"},
-    {"no mode", WithPlugin("apiVersion: client.authentication.k8s.io/v1, command: aws"),
-     "exec.interactiveMode is missing"},
-    {"one that asks",
-     WithPlugin("apiVersion: client.authentication.k8s.io/v1, command: aws, "
-                "interactiveMode: Always"),
-     "nobody is there to answer"},
-    {"no command", WithPlugin(kV1 + "args: [x]"), "exec.command is missing"},
-    {"arguments that are no list", WithPlugin(kV1 + "command: aws, args: x"),
-     "exec.args is no list"},
-    {"a variable without a value", WithPlugin(kV1 + "command: aws, env: [{name: A}]"),
-     "exec.env has an entry without name and value"},
-    {"a variable with a name that is none",
-     WithPlugin(kV1 + "command: aws, env: [{name: A=B, value: x}]"), "exec.env has an entry"},
-    {"another way beside it", WithPlugin(kV1 + "command: aws", "token: secret, "), "keep one"},
-    {"no map", Kubeconfig("server: 'https://a', " + kCa, "exec: aws"), "exec is no map"},
-};
-
-TEST(Config, RefusesPluginsWithTheFieldNamed) {
-  for (const RefusedCase& test : kRefusedPlugins) {
-    SCOPED_TRACE(test.name);
-    const Result<Config> config = ParseKubeconfig(test.text, "/");
-    ASSERT_FALSE(config);
-    EXPECT_EQ(config.error().code, ErrorCode::kInvalid);
-    EXPECT_THAT(config.error().message, HasSubstr(test.sentence));
-  }
-}
-
-// A plugin that writes down what it is told, and gives its argument and a variable as token.
-class PluginTest : public testing::Test {
- protected:
-  PluginTest() {
-    const std::string plugin = folder_.Write("plugin", R"(#!/bin/sh
-echo "$KUBERNETES_EXEC_INFO" > "$(dirname "$0")/told"
-cat << end
-{"kind": "ExecCredential", "apiVersion": "$VERSION", "status": {"token": "$1-$VARIABLE"}}
-end
-)");
-    std::filesystem::permissions(plugin, std::filesystem::perms::owner_all);
-  }
-  std::string Token(const std::string& version, const std::string& more,
-                    const std::string& cluster_more = "") {
-    const Result<Config> config = ParseKubeconfig(
-        Kubeconfig("server: 'https://a', " + kCa + cluster_more,
-                   "exec: {command: ./plugin, interactiveMode: IfAvailable, args: [argument], "
-                   "env: [{name: VARIABLE, value: 7}, {name: VERSION, value: " +
-                       version + "}], apiVersion: " + version + more + "}"),
-        folder_.path());
-    if (!config) return config.error().message;
-    const auto credential = config->exec->Get(CredentialSource::Clock::now());
-    return credential ? credential->token.value_or("") : credential.error().message;
-  }
-  nlohmann::json Told() const {
-    return nlohmann::json::parse(*ReadFile(folder_.path() + "/told"), nullptr, false);
-  }
-
-  const TempFolder folder_;
-};
-
-TEST_F(PluginTest, RunsFromTheKubeconfigsFolderWithItsArgumentsAndVariables) {
-  for (const char* version : {"v1", "v1beta1"}) {
-    EXPECT_EQ(Token("client.authentication.k8s.io/" + std::string(version), ", installHint: null"),
-              "argument-7");
-    EXPECT_EQ(Told(), (nlohmann::json{
-                          {"kind", "ExecCredential"},
-                          {"apiVersion", "client.authentication.k8s.io/" + std::string(version)},
-                          {"spec", {{"interactive", false}}}}));
-  }
-}
-
-TEST_F(PluginTest, IsToldOfTheClusterIfItAsks) {
-  EXPECT_EQ(Token("client.authentication.k8s.io/v1", ", provideClusterInfo: true",
-                  ", extensions: [{name: client.authentication.k8s.io/exec, "
-                  "extension: {audience: [x, '1', 1, true]}}]"),
-            "argument-7");
-  EXPECT_EQ(Told().at("spec").at("cluster"), nlohmann::json::parse(R"({
-    "server": "https://a", "certificate-authority-data": "Q0E=",
-    "config": {"audience": ["x", "1", 1, true]}})"));
 }
 
 TEST(Config, AProxyOfTheClusterComesBeforeThatOfTheEnvironment) {

@@ -16,37 +16,37 @@ TEST(TokenSource, AFileIsReadAnewAfterAMinute) {
   TempFolder folder;
   const std::string file = folder.Write("token", "one\n");
   TokenSource tokens("", file);
-  EXPECT_EQ(tokens.Get(kTokenStart)->token, "one");
+  EXPECT_EQ(tokens.Get(kTokenStart), "one");
   folder.Write("token", "two");
-  EXPECT_EQ(tokens.Get(kTokenStart + 59s)->token, "one");
-  EXPECT_EQ(tokens.Get(kTokenStart + 60s)->token, "two");
+  EXPECT_EQ(tokens.Get(kTokenStart + 59s), "one");
+  EXPECT_EQ(tokens.Get(kTokenStart + 60s), "two");
 }
 
 TEST(TokenSource, ARefusedTokenIsWorthASecondTryOnlyIfTheFileHoldsAnother) {
   TempFolder folder;
   const std::string file = folder.Write("token", "one");
   TokenSource tokens("", file);
-  EXPECT_EQ(tokens.Get(kTokenStart)->token, "one");
-  EXPECT_FALSE(tokens.RenewAfterRefusal({.token = "one"}, kTokenStart));
+  EXPECT_EQ(tokens.Get(kTokenStart), "one");
+  EXPECT_FALSE(tokens.RenewAfterRefusal("one", kTokenStart));
   folder.Write("token", "two");
-  EXPECT_TRUE(tokens.RenewAfterRefusal({.token = "one"}, kTokenStart));
-  EXPECT_EQ(tokens.Get(kTokenStart)->token, "two");
+  EXPECT_TRUE(tokens.RenewAfterRefusal("one", kTokenStart));
+  EXPECT_EQ(tokens.Get(kTokenStart), "two");
 }
 
 TEST(TokenSource, AFileThatVanishesLeavesTheLastTokenInUse) {
   TempFolder folder;
   const std::string file = folder.Write("token", "one");
   TokenSource tokens("", file);
-  EXPECT_EQ(tokens.Get(kTokenStart)->token, "one");
+  EXPECT_EQ(tokens.Get(kTokenStart), "one");
   std::filesystem::remove(file);
-  EXPECT_EQ(tokens.Get(kTokenStart + 1h)->token, "one");
-  EXPECT_FALSE(tokens.RenewAfterRefusal({.token = "one"}, kTokenStart + 1h));
+  EXPECT_EQ(tokens.Get(kTokenStart + 1h), "one");
+  EXPECT_FALSE(tokens.RenewAfterRefusal("one", kTokenStart + 1h));
 }
 
 TEST(TokenSource, NoTokenAtAll) {
-  EXPECT_EQ(TokenSource("", "").Get(kTokenStart)->token, std::nullopt);
-  EXPECT_EQ(TokenSource("fixed", "").Get(kTokenStart)->token, "fixed");
-  EXPECT_FALSE(TokenSource("fixed", "").RenewAfterRefusal({.token = "fixed"}, kTokenStart));
+  EXPECT_EQ(TokenSource("", "").Get(kTokenStart), "");
+  EXPECT_EQ(TokenSource("fixed", "").Get(kTokenStart), "fixed");
+  EXPECT_FALSE(TokenSource("fixed", "").RenewAfterRefusal("fixed", kTokenStart));
   EXPECT_EQ(TokenSource("", "/no/such/file").Get(kTokenStart).error().code, ErrorCode::kUnavailable)
       << "what is not found is the token, not what the request is about";
 }

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace pliant {
+
+enum class TickKind { kTrain, kEvaluate };
+
+// One logical shard of one tick: whoever computes it gets the same result, bit for bit.
+struct ShardTask {
+  TickKind kind = TickKind::kTrain;
+  std::uint64_t epoch = 0;
+  std::uint64_t step = 0;  // optimizer steps committed before this tick
+  int shard = 0;
+  // Which part of the tick's samples, and of how many: shard v of V; in Statistical mode, where a
+  // shard is a learner's whole share, rank r of W.
+  int part = 0;
+  int parts = 1;
+  std::vector<std::uint64_t>
+      samples;             // indices into the training (or test) set; empty: nothing to compute
+  std::uint64_t seed = 0;  // for dropout and augmentation: a hash of (job seed, epoch, step, part)
+};
+
+// Sums over the samples of a shard (not means), so that shards of different sizes add up.
+struct ShardSums {
+  double samples = 0;
+  double loss = 0;
+  double correct = 0;
+  bool operator==(const ShardSums&) const = default;
+};
+
+inline ShardSums operator+(const ShardSums& a, const ShardSums& b) {
+  return {
+      .samples = a.samples + b.samples, .loss = a.loss + b.loss, .correct = a.correct + b.correct};
+}
+
+}  // namespace pliant
