@@ -19,7 +19,7 @@ from .file_map import (
 )
 
 # Two tests of a second always run. Links of documents lead to any file, and they name what programs
-# say; the table of files and that of faults are held against all files.
+# say; sources are measured; the table of files and that of faults are held against all files.
 _ALWAYS = frozenset({"documents_test", "dev_parts_test"})
 # These are compiled for CUDA only, which the graph of a release does not know.
 _CUDA_SOURCES = {"trainer/cuda/kernels.cu", "trainer/collective/nccl_functions.cc"}

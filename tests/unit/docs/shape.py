@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+"""How large the product's classes and files are, and how large they may be.
+
+`shape.py` prints the figures, with `--json` for programs. test_shape.py holds them to the limits below.
+"""
+
+import argparse
+import json
+import math
+import statistics
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import cpp_classes
+
+_ROOT = Path(__file__).resolve().parents[3]
+_PRODUCT = ("base", "operator", "trainer")
+_CODE = (".cc", ".h", ".c", ".cu", ".cuh")
+_SHOWN = 10
+
+Figures = Mapping[tuple[str, str], int]  # of a class or file, and what it is a figure of
+
+FIELDS, METHODS, CYCLE = "fields", "methods", "methods in one cycle of calls"  # of a class
+LINES, MEDIAN = "lines", "lines in the median"
+LIMITS = {FIELDS: 35, METHODS: 60, CYCLE: 10, LINES: 500, MEDIAN: 80}
+
+# What is beyond a limit already. It may not grow; when it has shrunk, so does the number here.
+KNOWN = {
+    ("LearnerLoop::Impl", FIELDS): 103,
+    ("LearnerLoop::Impl", METHODS): 147,
+    ("LearnerLoop::Impl", CYCLE): 62,
+    ("operator/controller/planning_loop.cc", LINES): 634,
+    ("trainer/collective/shm_connection.cc", LINES): 514,
+    ("trainer/membership/coordinator_core.cc", LINES): 1099,
+    ("trainer/runtime/learner_membership.cc", LINES): 534,
+    ("trainer/runtime/pliant.cc", LINES): 702,
+}
+
+
+@dataclass(frozen=True)
+class ClassShape:
+    name: str
+    file: str
+    fields: int
+    methods: int
+    cycle: tuple[str, ...]  # the largest, by name: overloads are one
+
+
+@dataclass(frozen=True)
+class Shape:
+    classes: tuple[ClassShape, ...]
+    lines: Mapping[str, int]  # of each file
+
+    @property
+    def median(self) -> int:
+        return math.ceil(statistics.median(self.lines.values())) if self.lines else 0
+
+
+def largest_cycle(calls: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
+    """The most methods of which each comes to call every other. One that calls itself is none."""
+    reach = {name: _reached(calls, name) for name in calls}
+    cycles = (sorted(each for each in reach[name] if name in reach.get(each, ())) for name in sorted(calls))
+    longest = max(cycles, key=len, default=[])
+    return tuple(longest) if len(longest) > 1 else ()
+
+
+def _reached(calls: Mapping[str, Iterable[str]], begin: str) -> set[str]:
+    found: set[str] = set()
+    ahead = list(calls.get(begin, ()))
+    while ahead:
+        name = ahead.pop()
+        if name not in found:
+            found.add(name)
+            ahead += calls.get(name, ())
+    return found
+
+
+def measure(files: Mapping[str, str]) -> Shape:
+    """`files`: the texts, by path from the root. A class's methods may have their bodies in any of them."""
+    units = [cpp_classes.parse(file, text) for file, text in sorted(files.items())]
+    classes = {each.path: each for unit in units for each in unit.classes}
+    bodies: dict[cpp_classes.Path, list[cpp_classes.Body]] = {}
+    for body in (body for unit in units for body in unit.bodies):
+        if path := _class_of(body, classes):
+            bodies.setdefault(path, []).append(body)
+    return Shape(
+        tuple(_shape_of(each, bodies.get(path, ())) for path, each in classes.items()),
+        {file: len(text.splitlines()) for file, text in files.items()},
+    )
+
+
+def _class_of(body: cpp_classes.Body, classes: Mapping[cpp_classes.Path, object]) -> cpp_classes.Path | None:
+    """Where the name before the function's leads, from the innermost scope outwards."""
+    outermost = 0 if body.qualifiers else len(body.scope)
+    for depth in range(len(body.scope), outermost - 1, -1):
+        path = (*body.scope[:depth], *body.qualifiers)
+        if path in classes:
+            return path
+    return None
+
+
+def _shape_of(of: cpp_classes.Class, bodies: Iterable[cpp_classes.Body]) -> ClassShape:
+    called = frozenset(of.methods) - {of.path[-1]}  # who names the class makes another object
+    calls: dict[str, set[str]] = {}
+    for body in bodies:
+        calls.setdefault(body.name, set()).update(cpp_classes.calls(body, called))
+    name = "::".join(part for part in of.path if part not in ("pliant", of.file))
+    return ClassShape(name, of.file, len(of.fields), len(of.methods), largest_cycle(calls))
+
+
+def figures(shape: Shape) -> dict[tuple[str, str], int]:
+    """All that has a limit. Where two classes have one name, the larger figure counts."""
+    found = {(file, LINES): lines for file, lines in shape.lines.items()}
+    found["all files", MEDIAN] = shape.median
+    for each in shape.classes:
+        for what, figure in ((FIELDS, each.fields), (METHODS, each.methods), (CYCLE, len(each.cycle))):
+            found[each.name, what] = max(figure, found.get((each.name, what), 0))
+    return found
+
+
+def complaints(found: Figures, known: Figures) -> list[str]:
+    said = []
+    for (name, what), figure in sorted(found.items()):
+        noted = known.get((name, what))
+        most = LIMITS[what] if noted is None else noted
+        has = f"{name}: {figure} {what}"
+        if figure > most:
+            said.append(f"{has}, and {most} at most are allowed")
+        elif noted is not None and figure <= LIMITS[what]:
+            said.append(f"{has}, which is allowed: take it out of KNOWN")
+        elif noted is not None and figure < noted:
+            said.append(f"{has}, and KNOWN has {noted}: lower the number")
+    gone = sorted(known.keys() - found.keys())
+    return said + [f"{name}, {what}: there is none: take it out of KNOWN" for name, what in gone]
+
+
+def for_people(shape: Shape) -> str:
+    blocks = [
+        _block("Fields", FIELDS, shape, lambda each: each.fields),
+        _block("Methods", METHODS, shape, lambda each: each.methods),
+        _block("Methods in a cycle of calls", CYCLE, shape, lambda each: len(each.cycle)),
+        _table("Lines", LINES, [(lines, file, "") for file, lines in shape.lines.items()]),
+        f"{len(shape.lines)} files, {sum(shape.lines.values())} lines, {len(shape.classes)} classes. "
+        f"The median file has {shape.median} lines (at most {LIMITS[MEDIAN]}).",
+    ]
+    return "\n\n".join(blocks)
+
+
+def _block(title: str, what: str, shape: Shape, figure: Callable[[ClassShape], int]) -> str:
+    return _table(title, what, [(figure(each), each.name, each.file) for each in shape.classes])
+
+
+def _table(title: str, what: str, rows: Iterable[tuple[int, str, str]]) -> str:
+    """The largest, and all that are beyond the limit: these have a mark."""
+    ordered = sorted(rows, key=lambda row: (-row[0], row[1:]))
+    shown = [row for at, row in enumerate(ordered) if row[0] and (at < _SHOWN or row[0] > LIMITS[what])]
+    width = max((len(name) for _, name, _ in shown), default=0)
+    lines = [
+        f"{'!' if figure > LIMITS[what] else ' '}{figure:5}  {name:{width}}  {file}".rstrip()
+        for figure, name, file in shown
+    ]
+    return "\n".join([f"{title} (at most {LIMITS[what]})", *lines])
+
+
+def for_programs(shape: Shape) -> str:
+    classes = [
+        {"name": each.name, "file": each.file, "fields": each.fields, "methods": each.methods, "cycle": each.cycle}
+        for each in sorted(shape.classes, key=lambda each: (each.name, each.file))
+    ]
+    whole = {"limits": LIMITS, "median": shape.median, "lines": shape.lines, "classes": classes}
+    return json.dumps(whole, indent=1, sort_keys=True)
+
+
+def product() -> dict[str, str]:
+    files = (path for top in _PRODUCT for path in (_ROOT / top).rglob("*") if path.suffix in _CODE)
+    return {str(path.relative_to(_ROOT)): path.read_text() for path in files}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="How large the product's classes and files are.")
+    parser.add_argument("--json", action="store_true", help="for programs")
+    shape = measure(product())
+    print(for_programs(shape) if parser.parse_args().json else for_people(shape))
+
+
+if __name__ == "__main__":
+    main()
