@@ -5,7 +5,8 @@
 
 namespace pliant {
 
-// If `text` is not JSON, the level is right up to the place where a parser stops, which is enough.
+// In text that is not JSON the level is right up to the place where a parser stops; the rest does
+// not matter.
 bool IsNestedTooDeep(std::string_view text) {
   int level = 0;
   bool in_string = false;

@@ -21,7 +21,8 @@ class SlewedClock {
 
  private:
   struct Reading {
-    std::chrono::sys_time<Duration> wall;  // finer than what is shown: a quarter of a moment counts
+    std::chrono::sys_time<Duration>
+        wall;  // finer than milliseconds: a correction may be less than one
     TimePoint steady;
   };
 

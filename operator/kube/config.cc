@@ -86,9 +86,9 @@ Status RefuseUnsupported(const YAML::Node& cluster, const YAML::Node& user) {
   }
   if (cluster["tls-server-name"]) return Invalid("tls-server-name of a cluster is not supported");
   for (const char* field : {"auth-provider", "exec", "username", "as"}) {
-    if (user[field]) {
+    if (const YAML::Node value = user[field]; value && !value.IsNull()) {
       return Invalid(std::string(field) +
-                     " of a user is not supported: use a token or a client certificate");
+                     " of a user is not supported: use token, tokenFile or client-certificate");
     }
   }
   return {};

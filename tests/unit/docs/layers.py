@@ -3,9 +3,10 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
-_ROW = re.compile(r"^\| `(?P<folder>[a-z/]+)` \|.*\| (?P<uses>[^|]+) \|$")
-_NAME = re.compile(r"`([a-z/]+)`")
+_ROW = re.compile(r"^\| `(?P<folder>[a-z0-9_/]+)` \|.*\| (?P<uses>[^|]+) \|$")
+_NAME = re.compile(r"`([a-z0-9_/]+)`")
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
 
 
@@ -62,4 +63,5 @@ def forbidden(files: Mapping[str, str], uses: Mapping[str, frozenset[str]]) -> l
 
 
 def unlisted(files: Iterable[str], uses: Mapping[str, frozenset[str]]) -> list[str]:
-    return sorted(file for file in files if folder_of(file, uses) is None)
+    """Files of folders that are no row of their own."""
+    return sorted(file for file in files if str(PurePosixPath(file).parent) not in uses)

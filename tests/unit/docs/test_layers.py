@@ -50,6 +50,13 @@ class TableTest(unittest.TestCase):
         )
 
 
+    def test_a_folder_in_a_folder_needs_a_row_of_its_own(self) -> None:
+        files = ["operator/main.cc", "operator/api/job.h", "operator/new_2/x.h"]
+        self.assertEqual(layers.unlisted(files, layers.table(_TABLE)), ["operator/new_2/x.h"])
+        uses = layers.table("| `operator/new_2` | new | – |")
+        self.assertEqual(layers.unlisted(["operator/new_2/x.h"], uses), [])
+
+
 class ProductTest(unittest.TestCase):
     def setUp(self) -> None:
         self.uses = layers.table((_ROOT / "docs" / "architecture.md").read_text())

@@ -87,7 +87,7 @@ const RefusedCase kRefused[] = {
     {"unverified", Kubeconfig("server: 'https://a', insecure-skip-tls-verify: true", "token: t"),
      "insecure-skip-tls-verify is not supported"},
     {"a credential plugin", Kubeconfig("server: 'https://a', " + kCa, "exec: {command: aws}"),
-     "exec of a user is not supported: use a token or a client certificate"},
+     "exec of a user is not supported: use token, tokenFile or client-certificate"},
     {"plain http", Kubeconfig("server: 'http://10.0.0.1:8080'", "token: t"), "only loopback"},
     {"a name that only begins like loopback", Kubeconfig("server: 'http://localhost.evil'", ""),
      "only loopback"},
@@ -109,6 +109,13 @@ TEST(Config, RefusesWithTheReason) {
     EXPECT_EQ(config.error().code, ErrorCode::kInvalid);
     EXPECT_THAT(config.error().message, HasSubstr(test.sentence));
   }
+}
+
+TEST(Config, AFieldThatIsNullIsAbsent) {
+  const Result<Config> config =
+      ParseKubeconfig(Kubeconfig("server: 'https://a', " + kCa, "token: t, exec: null"), "/");
+  ASSERT_TRUE(config) << config.error();
+  EXPECT_EQ(config->token, "t");
 }
 
 TEST(Config, AProxyOfTheClusterComesBeforeThatOfTheEnvironment) {
