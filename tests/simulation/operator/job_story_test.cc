@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "operator/controller/names.h"
+#include "tests/simulation/operator/objects.h"
 #include "tests/simulation/operator/story_world.h"
 
 namespace pliant::operator_sim {
