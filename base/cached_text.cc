@@ -17,9 +17,9 @@ void CachedText::Get(Done done) {
   waiting_.push_back(std::move(done));
   if (std::exchange(making_, true)) return;
   begun_ = loop_.Now();
-  make_([this, &loop = loop_, alive = std::weak_ptr(alive_)](std::string text) {
-    loop.Post([this, alive, text = std::move(text)]() mutable {
-      if (alive.lock()) Take(std::move(text));
+  make_([this, &loop = loop_, watch = lifetime_.watch()](std::string text) {
+    loop.Post([this, watch, text = std::move(text)]() mutable {
+      if (!watch.over()) Take(std::move(text));
     });
   });
 }

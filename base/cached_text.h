@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/event_loop.h"
+#include "base/lifetime.h"
 
 namespace pliant {
 
@@ -36,7 +37,7 @@ class CachedText {
   bool making_ = false;
   std::vector<Done> waiting_;
   // What comes after this object is gone is dropped. Last: gone first.
-  const std::shared_ptr<const bool> alive_ = std::make_shared<const bool>(true);
+  const Lifetime lifetime_;
 };
 
 }  // namespace pliant

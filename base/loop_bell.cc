@@ -7,7 +7,7 @@
 
 namespace pliant {
 
-struct LoopBell::State : std::enable_shared_from_this<State> {
+struct LoopBell::State {
   explicit State(std::function<void()> task) : on_ring(std::move(task)) {}
 
   const std::function<void()> on_ring;
@@ -20,18 +20,12 @@ LoopBell::LoopBell(EventLoop& loop, std::function<void()> on_ring)
 
 void LoopBell::Ring() {
   if (state_->rung.exchange(true)) return;
-  // A bare pointer: a task that owned something would take memory.
-  loop_.Post([state = state_.get()] {
-    const std::shared_ptr<State> living = state->shared_from_this();  // the bell may end in it
+  loop_.Post([state = state_] {
     state->rung = false;
     if (!state->ended) state->on_ring();
   });
 }
 
-LoopBell::~LoopBell() {
-  state_->ended = true;
-  // What is on its way comes before this, which keeps what it points to until then.
-  if (state_->rung) loop_.Post([state = std::move(state_)] {});
-}
+LoopBell::~LoopBell() { state_->ended = true; }
 
 }  // namespace pliant

@@ -7,8 +7,8 @@ namespace pliant {
 
 class EventLoop;
 
-// Calls an event loop from other threads, again and again, without taking memory. Rings that the
-// loop has not come to yet are one.
+// Calls an event loop from other threads, again and again. Rings that the loop has not come to yet
+// are one: a thread that is busy wakes it once for many things.
 class LoopBell {
  public:
   // `on_ring` runs on the loop, which outlives the bell.

@@ -1,12 +1,11 @@
 #pragma once
 
 #include <condition_variable>
+#include <deque>
 #include <mutex>
 #include <optional>
 #include <stop_token>
 #include <utility>
-
-#include "base/fifo.h"
 
 namespace pliant {
 
@@ -31,7 +30,9 @@ class Mailbox {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, stop, [this] { return closed_ || !items_.empty(); });
     if (items_.empty() || stop.stop_requested()) return std::nullopt;
-    return items_.take_front();
+    T item = std::move(items_.front());
+    items_.pop_front();
+    return item;
   }
 
   void Close() {
@@ -45,7 +46,7 @@ class Mailbox {
  private:
   std::mutex mutex_;
   std::condition_variable_any changed_;
-  Fifo<T> items_;        // guarded by mutex_
+  std::deque<T> items_;  // guarded by mutex_
   bool closed_ = false;  // guarded by mutex_
 };
 

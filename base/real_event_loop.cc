@@ -15,32 +15,12 @@ struct RealEventLoop::Timer {
 
 RealEventLoop::RealEventLoop() = default;
 
-RealEventLoop::~RealEventLoop() {
-  // Tasks that never ran may own sockets, which need the context.
-  while (!posted_.empty()) posted_.take_front();
-}
+RealEventLoop::~RealEventLoop() = default;
 
 TimePoint RealEventLoop::Now() const { return MonotonicNow(); }
 
 void RealEventLoop::Post(std::function<void()> task) {
-  const std::lock_guard lock(posted_mutex_);
-  posted_.push_back(std::move(task));
-  if (posted_.size() == 1) Wake();
-}
-
-void RealEventLoop::Wake() {
-  boost::asio::post(context_, InMemory(wake_memory_, [this] { RunPosted(); }));
-}
-
-// One task a wake-up: connections, timers and Stop get their turn between two.
-void RealEventLoop::RunPosted() {
-  std::function<void()> task;
-  {
-    const std::lock_guard lock(posted_mutex_);
-    task = posted_.take_front();
-    if (!posted_.empty()) Wake();
-  }
-  task();
+  boost::asio::post(context_, std::move(task));
 }
 
 TimerId RealEventLoop::PostAfter(Duration delay, std::function<void()> task) {

@@ -3,12 +3,9 @@
 #include <boost/asio/io_context.hpp>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 
 #include "base/event_loop.h"
-#include "base/fifo.h"
-#include "base/handler_memory.h"
 
 namespace pliant {
 
@@ -32,14 +29,6 @@ class RealEventLoop final : public EventLoop {
 
  private:
   struct Timer;
-  void Wake();
-  void RunPosted();
-
-  // What Post was given, beside the context: there, a task from another thread takes memory. While
-  // some wait, a wake-up is on its way.
-  HandlerMemory wake_memory_;
-  std::mutex posted_mutex_;
-  Fifo<std::function<void()>> posted_;  // guarded by posted_mutex_
 
   boost::asio::io_context context_{1};
   TimerId last_timer_ = 0;

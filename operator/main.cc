@@ -22,12 +22,13 @@
 #include "base/log.h"
 #include "base/real_event_loop.h"
 #include "base/self_signed.h"
-#include "operator/controller/clock_check.h"
-#include "operator/controller/crash_notes.h"
-#include "operator/controller/leadership.h"
-#include "operator/controller/refused_namespaces.h"
-#include "operator/controller/slewed_clock.h"
-#include "operator/controller/snapshot_json.h"
+#include "base/workers.h"
+#include "operator/controller/process/clock_check.h"
+#include "operator/controller/process/leadership.h"
+#include "operator/controller/process/refused_namespaces.h"
+#include "operator/controller/process/slewed_clock.h"
+#include "operator/controller/rounds/crash_notes.h"
+#include "operator/controller/rounds/snapshot_json.h"
 #include "operator/kube/client.h"
 #include "operator/kube/config.h"
 #include "operator/kube/event_recorder.h"
@@ -179,17 +180,18 @@ int Run(OperatorOptions options) {
     }
   }
   // Destroyed before what their tasks use: the leadership's parts live in this function.
-  controller::Workers api_workers(16);
+  Workers api_workers("calls to the API server", 16);
   const controller::FairCallsOptions pod_making_calls;
-  controller::Workers pod_making_workers(pod_making_calls.at_a_time);
-  controller::Workers coordinator_workers(12);  // as CoordinatorMonitorOptions has it
+  Workers pod_making_workers("calls that make pods", pod_making_calls.at_a_time);
+  // As many as CoordinatorMonitorOptions has calls.
+  Workers coordinator_workers("calls to coordinators", 12);
   controller::Leadership leadership(
       {.loop = loop,
        .table = table,
        .client = client,
-       .api_calls = api_workers.executor(),
-       .pod_making_calls = pod_making_workers.executor(),
-       .coordinator_calls = coordinator_workers.executor(),
+       .api_calls = controller::ExecutorOf(api_workers),
+       .pod_making_calls = controller::ExecutorOf(pod_making_workers),
+       .coordinator_calls = controller::ExecutorOf(coordinator_workers),
        .metrics = metrics,
        .crash_notes = crash_notes.get()},
       {.ns = options.ns,

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
-#include "operator/controller/coordinator_template.h"
+#include "operator/controller/objects/coordinator_template.h"
 
 namespace pliant {
 namespace {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <iterator>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -38,8 +37,6 @@ std::string_view ContentType(PatchType type) {
   switch (type) {
     case PatchType::kMerge:
       return "application/merge-patch+json";
-    case PatchType::kJson:
-      return "application/json-patch+json";
     case PatchType::kApply:
       return "application/apply-patch+yaml";  // JSON is YAML
   }
@@ -233,25 +230,6 @@ KubeResult<ListPage> KubeClient::List(const ResourceType& type, const std::strin
   return page;
 }
 
-KubeResult<ListPage> KubeClient::ListAll(const ResourceType& type, const std::string& ns,
-                                         ListOptions options) {
-  ListPage all;
-  while (true) {
-    KubeResult<ListPage> page = List(type, ns, options);
-    if (!page && page.error().code == ErrorCode::kGone && !options.continue_token.empty()) {
-      all.items.clear();
-      options.limit = 0;
-      options.continue_token.clear();
-      continue;
-    }
-    if (!page) return page;
-    all.resource_version = std::move(page->resource_version);
-    std::ranges::move(page->items, std::back_inserter(all.items));
-    if (page->continue_token.empty()) return all;
-    options.continue_token = std::move(page->continue_token);
-  }
-}
-
 KubeResult<json> KubeClient::Create(const ResourceType& type, const json& object,
                                     const WriteOptions& options) {
   const NamespacedName key = MetaOf(object).key;
@@ -348,10 +326,6 @@ KubeStatus KubeClient::Watch(const ResourceType& type, const std::string& ns,
                     on_line, options.idle, stop));
   if (failure) return std::unexpected(*failure);
   return {};
-}
-
-KubeResult<std::string> KubeClient::GetRaw(const std::string& path, std::stop_token stop) {
-  return impl_->Call({.target = path}, stop);
 }
 
 }  // namespace pliant::kube

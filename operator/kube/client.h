@@ -82,7 +82,6 @@ struct ListPage {
 
 enum class PatchType {
   kMerge,  // RFC 7386: an object; null removes
-  kJson,   // RFC 6902: an array of operations
   kApply,  // server-side apply: the fields that this program owns
 };
 
@@ -115,9 +114,6 @@ class KubeClient {
   // `ns` empty: all namespaces.
   KubeResult<ListPage> List(const ResourceType& type, const std::string& ns,
                             const ListOptions& options = {});
-  // All pages. When the continue token runs out half-way, lists again in one page.
-  KubeResult<ListPage> ListAll(const ResourceType& type, const std::string& ns,
-                               ListOptions options = {});
 
   // The object's metadata names it. kind and apiVersion are added if they are missing.
   // kAlreadyExists may be due to our own request, sent twice: read it.
@@ -138,9 +134,6 @@ class KubeClient {
   // Events go to `sink` on the calling thread. Not rate-limited.
   KubeStatus Watch(const ResourceType& type, const std::string& ns, const WatchOptions& options,
                    const WatchSink& sink, std::stop_token stop = {});
-
-  // The body of GET `path`, such as "/version" or "/readyz".
-  KubeResult<std::string> GetRaw(const std::string& path, std::stop_token stop = {});
 
  private:
   class Impl;

@@ -25,7 +25,7 @@ struct Config {
   PemSource client_key;
   bool tls_1_3_only = false;  // else 1.2 too
   std::string token;
-  std::string token_file;         // preferred to `token`; rotated by the kubelet, so read anew
+  std::string token_file;         // preferred to `token`; read again, as the kubelet rotates it
   std::string default_namespace;  // of the context, or of the pod; "default" if neither says
   std::string proxy_url;          // "http://proxy:3128" or "socks5://..."; empty: the next decides
   bool proxy_from_environment = false;  // $HTTPS_PROXY, unless $NO_PROXY names the server

@@ -166,10 +166,17 @@ void StartThreadsOnce() {
 struct CpprestTransport::Clients {
   using Client = web::http::client::http_client;
 
-  Clients(const Config& config, web::http::client::http_client_config options)
-      : server(config.server), tls(config), refusal(std::make_shared<TlsRefusal>()) {
-    // The library keeps this function, and so `refusal`, for as long as one of its connections
-    // lives: requests that were left behind may outlive this object.
+  using Options = web::http::client::http_client_config;
+
+  Clients(const Config& config, const Options& options)
+      : server(config.server),
+        tls(config),
+        calls(server, WithTls(options)),
+        watches(server, WithTls(options)) {}
+
+  // The library keeps this function, and so `refusal`, for as long as one of its connections lives:
+  // requests that were left behind may outlive this object.
+  Options WithTls(Options options) const {
     options.set_ssl_context_callback(
         [tls = tls, refusal = refusal](boost::asio::ssl::context& context) {
           // An exception is the library's way to refuse a connection.
@@ -177,32 +184,31 @@ struct CpprestTransport::Clients {
             throw std::runtime_error(applied.error().message);
           }
         });
-    calls.emplace(server, options);
-    watches.emplace(server, options);
+    return options;
   }
 
   // One request from its beginning to the end of its answer. `sink` may be null: then all bytes go
   // to the response.
-  Result<HttpResponse> Run(std::optional<Client>& client, const HttpRequest& request,
-                           const LineSink* sink, Duration idle, const std::stop_token& stop);
+  Result<HttpResponse> Run(Client& client, const HttpRequest& request, const LineSink* sink,
+                           Duration idle, const std::stop_token& stop);
 
   Error Explain(std::string failure) const;
 
   const std::string server;
   const ClientTls tls;
-  const std::shared_ptr<TlsRefusal> refusal;  // of the connection that was opened last
-  std::optional<Client> calls;                // set once
-  std::optional<Client> watches;              // of its own: it holds its connections for minutes
+  // Of the connection that was opened last.
+  const std::shared_ptr<TlsRefusal> refusal = std::make_shared<TlsRefusal>();
+  Client calls;
+  Client watches;  // of its own: it holds its connections for minutes
 };
 
-Result<HttpResponse> CpprestTransport::Clients::Run(std::optional<Client>& client,
-                                                    const HttpRequest& request,
+Result<HttpResponse> CpprestTransport::Clients::Run(Client& client, const HttpRequest& request,
                                                     const LineSink* sink, Duration idle,
                                                     const std::stop_token& stop) {
   if (stop.stop_requested()) return Fail(ErrorCode::kCancelled, "stopped");
   const auto exchange = std::make_shared<HttpExchange>();
   pplx::cancellation_token_source cancel;
-  Begin(*client, request, exchange, cancel.get_token());
+  Begin(client, request, exchange, cancel.get_token());
   return exchange->Follow(
       {.request = request,
        .sink = sink,

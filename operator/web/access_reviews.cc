@@ -31,9 +31,9 @@ void AccessReviews::Ask(std::string_view token, std::function<void(Access)> done
   }
   under_way_[hash].push_back(std::move(done));
   run_([this, hash, token = std::string(token), review = review_, &loop = loop_,
-        alive = std::weak_ptr(alive_)] {
-    loop.Post([this, alive, hash, decided = review(token)] {
-      if (alive.lock()) Take(hash, decided);
+        watch = lifetime_.watch()] {
+    loop.Post([this, watch, hash, decided = review(token)] {
+      if (!watch.over()) Take(hash, decided);
     });
   });
 }

@@ -10,7 +10,8 @@
 
 #include "base/event_loop.h"
 #include "base/http_server.h"
-#include "operator/controller/workers.h"
+#include "base/lifetime.h"
+#include "operator/controller/calls/executor.h"
 #include "operator/kube/kube_error.h"
 #include "operator/web/access_cache.h"
 
@@ -41,7 +42,7 @@ class AccessReviews {
   std::map<TokenHash, std::vector<std::function<void(Access)>>> under_way_;
   bool failing_ = false;  // the last review; logged once
   // What comes after this object is gone is dropped. Last: gone first.
-  const std::shared_ptr<const bool> alive_ = std::make_shared<const bool>(true);
+  const Lifetime lifetime_;
 };
 
 }  // namespace pliant::web

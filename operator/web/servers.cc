@@ -5,6 +5,7 @@
 
 #include "base/cached_text.h"
 #include "base/real_event_loop.h"
+#include "base/workers.h"
 #include "operator/web/loop_pulse.h"
 #include "operator/web/routes.h"
 
@@ -84,8 +85,9 @@ class Servers::Impl {
                                     ProbeRoutes([this] { return pulse_.last(); }, &MonotonicNow)));
     decltype(HttpRoute::admit_later) admit;
     if (options.review_metrics) {
-      reviewers_.emplace(kReviewers);
-      reviews_.emplace(side_.loop(), reviewers_->executor(), std::move(options.review_metrics));
+      reviewers_.emplace("access reviews", kReviewers);
+      reviews_.emplace(side_.loop(), controller::ExecutorOf(*reviewers_),
+                       std::move(options.review_metrics));
       admit = [this](std::string_view token, std::function<void(Access)> done) {
         reviews_->Ask(token, std::move(done));
       };
@@ -117,7 +119,7 @@ class Servers::Impl {
   CachedText metrics_;
   CachedText snapshot_;
   std::optional<AccessReviews> reviews_;
-  std::optional<controller::Workers> reviewers_;
+  std::optional<Workers> reviewers_;
   Side probes_;
 };
 

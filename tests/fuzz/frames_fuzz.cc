@@ -8,11 +8,11 @@
 #include "base/check.h"
 #include "base/crc32c.h"
 #include "tests/fuzz/fuzz_target.h"
-#include "trainer/collective/frame_codec.h"
+#include "trainer/collective/frame_format.h"
 #include "trainer/collective/shard_dealing.h"
-#include "trainer/runtime/opening.h"
-#include "trainer/runtime/state_transfer.h"
-#include "trainer/runtime/tick_round.h"
+#include "trainer/protocol/opening.h"
+#include "trainer/protocol/state_transfer.h"
+#include "trainer/protocol/tick_round.h"
 
 namespace pliant {
 namespace {
@@ -53,7 +53,7 @@ void RunHolding(std::span<const std::byte> bytes) {
   opening.OnOpen(1, *holding);
   (void)opening.next();
   CHECK(opening.furthest()->applied_ticks <= kTicks, "nobody is ahead of the job");
-  const ShardDealing dealing = DealMissingShards(kShards, opening.finished(), opening.in_step());
+  const ShardDealing dealing = DealMissingShards(kShards, opening.finished(), opening.in_sync());
   CHECK(IsComplete(dealing.map), "every shard is somebody's");
 }
 
@@ -78,10 +78,7 @@ void RunState(std::span<const std::byte> bytes) {
        .shape = {3},
        .bytes = std::as_writable_bytes(std::span(b))}};
   StateReceiver receiver(shape);
-  PartsReceiver parts(shape, 2);
-  bool from_one = true;
-  bool from_two = true;
-  while (bytes.size() >= 4 && (from_one || from_two)) {
+  while (bytes.size() >= 4) {
     const auto at = [&](std::size_t i) { return std::to_integer<std::uint32_t>(bytes[i]); };
     const std::size_t size = std::min<std::size_t>(at(3), bytes.size() - 4);
     Frame frame{.header = {.kind = FrameKind::kState,
@@ -91,9 +88,7 @@ void RunState(std::span<const std::byte> bytes) {
                            .piece = at(2)},
                 .payload = {.view = bytes.subspan(4, size)}};
     bytes = bytes.subspan(4 + size);
-    from_one = from_one && receiver.OnFrame(frame) && !receiver.done();
-    const auto member = static_cast<int>(frame.header.node % 2);
-    from_two = from_two && parts.OnFrame(member, frame) && !parts.done();
+    if (!receiver.OnFrame(frame) || receiver.done()) return;
   }
 }
 

@@ -47,7 +47,7 @@ std::vector<std::string> fuzz::Seeds() {
       Entered{.membership = kMembership, .applied_ticks = 7},
       Opened{.membership = {2, 5}, .applied_ticks = 8, .pause_seconds = 0.1, .ticks_lost = 1},
       Leaving{20},
-      Lost{.membership = {2, 5}, .tick = 7, .accused = {kId}, .violation = true, .cause = "reset"},
+      Lost{.membership = {2, 5}, .tick = 7, .accused = {kId}, .cause = "reset"},
       Progress{.membership = MembershipId{2, 5},
                .tick = 7,
                .step = 6,

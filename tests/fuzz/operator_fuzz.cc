@@ -8,11 +8,11 @@
 #include "operator/api/node.h"
 #include "operator/api/pod.h"
 #include "operator/api/service.h"
-#include "operator/controller/job_lifecycle.h"
-#include "operator/controller/learner_pod.h"
-#include "operator/controller/names.h"
-#include "operator/controller/progress.h"
-#include "operator/controller/snapshot_builder.h"
+#include "operator/controller/lifecycle/job_lifecycle.h"
+#include "operator/controller/model/names.h"
+#include "operator/controller/model/progress.h"
+#include "operator/controller/objects/learner_pod.h"
+#include "operator/controller/rounds/snapshot_builder.h"
 #include "operator/planner/plan.h"
 #include "tests/fuzz/fuzz_target.h"
 
@@ -68,8 +68,9 @@ void ActOn(const api::ElasticTrainingJob& job) {
     pod.phase = number == 0 ? api::PodPhase::kRunning : api::PodPhase::kFailed;
     view.learners.push_back(pod);
   }
-  view.memory.template_check = TemplateCheck{.generation = job.meta.generation, .accepted = true};
-  view.memory.gpu_seconds = static_cast<double>(job.status.attained_gpu_seconds);
+  view.soft_state.checked_template.check =
+      TemplateCheck{.generation = job.meta.generation, .accepted = true};
+  view.soft_state.meter.gpu_seconds = static_cast<double>(job.status.attained_gpu_seconds);
   planner::ClusterSnapshot snapshot{
       .now = now,
       .nodes =

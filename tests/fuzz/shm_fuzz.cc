@@ -3,8 +3,10 @@
 // that it holds the key (bit 0), and how many descriptors come along (bits 1 and 2).
 
 #include <array>
+#include <boost/asio/local/stream_protocol.hpp>
 #include <chrono>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -14,12 +16,15 @@
 #include "base/check.h"
 #include "base/real_event_loop.h"
 #include "tests/fuzz/fuzz_target.h"
+#include "trainer/collective/connection_driver.h"
 #include "trainer/collective/shared_memory.h"
-#include "trainer/collective/shm_connection.h"
+#include "trainer/collective/shm_frame_codec.h"
 #include "trainer/collective/shm_records.h"
 
 namespace pliant {
 namespace {
+
+using boost::asio::local::stream_protocol;
 
 constexpr std::size_t kBlockBytes = 4096;                  // of the peer's memory
 constexpr std::size_t kPayloadMost = 2048;                 // within it
@@ -45,23 +50,23 @@ Machine& TheMachine() {
 }
 
 // The learner's side: takes everything, reads all of it, and keeps the last frame.
-class Listener final : public PeerConnection::Owner {
+class Listener final : public ConnectionDriver::Owner {
  public:
-  void OnHello(PeerConnection& connection, const PeerHello&) override {
+  void OnHello(ConnectionDriver& connection, const PeerHello&) override {
     const PeerHello answer{.from = kSelf, .to = kPeer};
     connection.Accept(&answer);
   }
-  MutableBytes PlaceFor(const PeerConnection&, const FrameHeader&, std::size_t) override {
+  MutableBytes PlaceFor(const ConnectionDriver&, const FrameHeader&, std::size_t) override {
     return {};
   }
-  void OnConnectionFrame(PeerConnection&, Frame frame) override {
+  void OnConnectionFrame(ConnectionDriver&, Frame frame) override {
     CHECK(frame.header.kind <= kFrameKindLast, "a kind that is known");
     CHECK(frame.payload.view.size() <= kShmInlineMost, "no more than was agreed on");
     for (const std::byte byte : frame.payload.view) sum_ += std::to_integer<std::uint64_t>(byte);
     bytes_ += frame.payload.view.size();
     last_ = std::move(frame);
   }
-  void OnConnectionClosed(PeerConnection&, const PeerLoss&) override {}
+  void OnConnectionClosed(ConnectionDriver&, const PeerLoss&) override {}
   void LetGo() {
     CHECK(sum_ <= 255 * bytes_, "every byte was read");
     last_ = {};
@@ -105,7 +110,7 @@ void RunLoop() {
 }
 
 // As far as a learner with the right key comes: it has given a block, and was lent a payload.
-void Open(int socket, ShmConnection& connection) {
+void Open(int socket, ConnectionDriver& connection) {
   const Machine& machine = TheMachine();
   std::array<char, sizeof(ShmRecord) + sizeof(ShmChallenge)> first{};
   CHECK(::recv(socket, first.data(), first.size(), MSG_WAITALL) == std::ssize(first),
@@ -133,15 +138,16 @@ void RunPeer(std::string_view said, bool proven, std::size_t descriptors) {
   std::array<int, 2> sockets{};
   CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets.data()) == 0, "two ends");
   Listener listener;
-  auto connection = std::make_shared<ShmConnection>(
-      ShmConnection::Socket(machine.loop.context(), boost::asio::local::stream_protocol(),
-                            sockets[0]),
-      listener,
-      ConnectionLimits{.payload_bytes_most = kPayloadMost,
-                       .send_queue_bytes_most = 2 * kSentBytes,
-                       .handshake_timeout = std::chrono::seconds(60),
-                       .unacknowledged_most = {}},
-      machine.pool, machine.memory, machine.key, ShmSide::kAccepts);
+  auto connection = std::make_shared<ConnectionDriver>(
+      stream_protocol::socket(machine.loop.context(), stream_protocol(), sockets[0]), listener,
+      std::chrono::seconds(60), [&machine](int socket, std::function<void()> wake) {
+        return std::make_unique<ShmFrameCodec>(
+            socket,
+            ConnectionLimits{.payload_bytes_most = kPayloadMost,
+                             .send_queue_bytes_most = 2 * kSentBytes,
+                             .unacknowledged_most = {}},
+            machine.pool, machine.memory, machine.key, ShmSide::kAccepts, std::move(wake));
+      });
   connection->Serve();
   if (proven) Open(sockets[1], *connection);
   if (!said.empty()) Say(sockets[1], said, descriptors);
@@ -151,7 +157,7 @@ void RunPeer(std::string_view said, bool proven, std::size_t descriptors) {
   ::close(sockets[1]);
   RunLoop();
   CHECK(connection->closed(), "its end is the connection's");
-  const std::weak_ptr<ShmConnection> watched = connection;
+  const std::weak_ptr<ConnectionDriver> watched = connection;
   connection.reset();
   CHECK(watched.expired(), "nothing waits for a peer that is gone");
 }

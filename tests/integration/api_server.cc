@@ -76,10 +76,11 @@ void ApiServerTest::Install(const json& custom_resource_definition) {
     return installed && IsServed(*installed);
   }));
   const json& spec = definition["spec"];
-  const std::string path = "/apis/" + spec["group"].get<std::string>() + "/" +
-                           spec["versions"][0]["name"].get<std::string>() + "/" +
-                           spec["names"]["plural"].get<std::string>();
-  ASSERT_TRUE(WaitUntil([&] { return client_->GetRaw(path).has_value(); }));
+  const auto group = spec["group"].get<std::string>();
+  const auto version = spec["versions"][0]["name"].get<std::string>();
+  const auto plural = spec["names"]["plural"].get<std::string>();
+  const ResourceType type{group, version, plural, ""};
+  ASSERT_TRUE(WaitUntil([&] { return client_->List(type, "").has_value(); }));
 }
 
 }  // namespace pliant::kube

@@ -28,8 +28,8 @@ TEST_F(KubeEventTest, ANoteIsSeenWithItsObjectAndItsRepetitionsAreCounted) {
   ASSERT_TRUE(recorder.Flush(10s));
   EXPECT_EQ(recorder.dropped(), 0u);
 
-  const auto events = client().ListAll(
-      kCoreEvents, ns(), {.field_selector = "involvedObject.uid=" + MetaOf(*made).uid});
+  const auto events = client().List(kCoreEvents, ns(),
+                                    {.field_selector = "involvedObject.uid=" + MetaOf(*made).uid});
   ASSERT_TRUE(events) << events.error();
   ASSERT_EQ(events->items.size(), 1u);
   const json& event = events->items[0];
@@ -52,8 +52,8 @@ TEST_F(KubeEventTest, ClusterScopedObjectsHaveEventsToo) {
                    .note = "all is well"});
   ASSERT_TRUE(recorder.Flush(10s));
   EXPECT_EQ(recorder.dropped(), 0u);
-  const auto events = client().ListAll(
-      kCoreEvents, "default", {.field_selector = "involvedObject.uid=" + MetaOf(*space).uid});
+  const auto events = client().List(kCoreEvents, "default",
+                                    {.field_selector = "involvedObject.uid=" + MetaOf(*space).uid});
   ASSERT_TRUE(events) << events.error();
   EXPECT_EQ(events->items.size(), 1u);
 }

@@ -161,8 +161,8 @@ TEST_F(LibcurlTransportTest, AnIpv6AddressIsReached) {
   EXPECT_EQ(response->body, "six");
 }
 
-// Of each socket of this process that is connected to the server: after how many seconds of silence
-// it is probed; 0: never.
+// For each socket of this process that is connected to the server: the seconds of silence after
+// which it is probed; 0: never.
 std::vector<int> ProbeTimesOfConnectionsTo(int port) {
   std::vector<int> times;
   for (int descriptor = 3; descriptor < 1024; ++descriptor) {

@@ -330,15 +330,7 @@ HttpResponse MemoryApiServer::Patch(const RequestTarget& target, const std::stri
   if (found == nullptr) return apply ? Create(target, patch) : NotFound(target);
   if (target.subresource == "scale") return PatchScale(target, kind, patch);
   json object = *found;
-  if (content_type.starts_with("application/json-patch")) {
-    try {
-      object = object.patch(patch);
-    } catch (const json::exception& error) {
-      return Wrong(target, {"", error.what()});
-    }
-  } else {
-    object.merge_patch(patch);
-  }
+  object.merge_patch(patch);
   return Replace(target, kind, std::move(object));
 }
 

@@ -6,6 +6,8 @@
 
 #include <openssl/evp.h>
 
+#include "base/base64.h"
+
 namespace pliant::kube {
 namespace {
 
@@ -20,16 +22,6 @@ std::string ToBase64(const std::string& bytes) {
                                    static_cast<int>(bytes.size()));
   text.resize(static_cast<std::size_t>(size));
   return text;
-}
-
-std::string FromBase64(const std::string& text) {
-  std::string bytes(text.size(), '\0');
-  const int size = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()),
-                                   reinterpret_cast<const unsigned char*>(text.data()),
-                                   static_cast<int>(text.size()));
-  const int padding = text.ends_with("==") ? 2 : text.ends_with("=") ? 1 : 0;
-  bytes.resize(static_cast<std::size_t>(std::max(0, size - padding)));
-  return bytes;
 }
 
 bool IsDnsLabel(std::string_view name) {
@@ -55,7 +47,7 @@ void EncodeSecret(json& secret) {
 }
 
 std::string TextInSecret(const json& secret, const std::string& name) {
-  return FromBase64(secret.at("data").at(name));
+  return FromBase64(secret.at("data").at(name)).value();
 }
 
 std::optional<WrongField> FindWrongFieldOfPod(const json& pod) {

@@ -351,7 +351,7 @@ class KerasLoopTest(unittest.TestCase):
         self.assert_same(train((flow, flow)), train((self.images(), self.images())))
 
     def test_operations_need_be_deterministic_in_bitwise_mode_only(self):
-        from pliant._keras.engine import engine_of_backend
+        from pliant._keras.engines import engine_of_backend
 
         for mode, bitwise in (("Statistical", False), ("Bitwise", True)):
             with (

@@ -286,7 +286,7 @@ class LibraryTest(unittest.TestCase):
         ).stdout
 
     def test_it_exports_the_functions_of_its_header_and_nothing_else(self):
-        header = (ROOT / "trainer" / "runtime" / "pliant.h").read_text()
+        header = (ROOT / "trainer" / "binding" / "pliant.h").read_text()
         declared = set(re.findall(r"^PLIANT_API .*?\b(pliant_\w+)\(", header, re.MULTILINE))
         self.assertIn("pliant_open", declared)
         lines = self.said_by("nm", "--dynamic", "--defined-only", "--format=posix").splitlines()

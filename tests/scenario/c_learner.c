@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trainer/runtime/pliant.h"
+#include "trainer/binding/pliant.h"
 
 enum { kFeatures = 40, kTrainSamples = 250, kTestSamples = 50 };
 

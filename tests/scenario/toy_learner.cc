@@ -15,10 +15,10 @@
 
 #include "base/log.h"
 #include "trainer/data/permutation.h"
-#include "trainer/runtime/program.h"
-#include "trainer/runtime/rank_launcher.h"
-#include "trainer/runtime/run_learner.h"
-#include "trainer/runtime/signals.h"
+#include "trainer/process/rank_launcher.h"
+#include "trainer/process/run_learner.h"
+#include "trainer/process/signals.h"
+#include "trainer/protocol/program.h"
 
 namespace pliant {
 namespace {
@@ -145,9 +145,12 @@ int main() {
   const GetEnvironment get = [](const char* name) { return std::getenv(name); };
   const auto environment = ReadLearnerEnvironment(get);
   if (!environment) return FailLearner(TerminationLogPath(get), environment.error());
+  // Values of its own, of which the job may have others.
+  const auto training = ResolveTraining(
+      *environment, {.global_batch_size = environment->global_batch_size.value_or(32),
+                     .seed = environment->seed.value_or(7)});
+  if (!training) return FailLearner(TerminationLogPath(get), training.error());
   ToyProgram program;
-  return RunLearner(program, {.environment = *environment,
-                              .global_batch_size = environment->global_batch_size.value_or(32),
-                              .seed = environment->seed.value_or(7),
-                              .framework = "toy 1"});
+  return RunLearner(program,
+                    {.environment = *environment, .training = *training, .framework = "toy 1"});
 }

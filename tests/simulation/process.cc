@@ -99,9 +99,7 @@ void SimCompute::NextShard(const std::shared_ptr<Tick>& tick) {
   if (tick->given_up || tick->shards == tick->work.tasks.size()) {
     loop_.PostAfter(delay_(0), [this, tick] {
       queue_.front().tick = nullptr;  // nothing is left to be given up
-      if (forgotten_) {
-        // Nobody hears of it.
-      } else if (tick->given_up) {
+      if (tick->given_up) {
         tick->rest(Run(*tick, tick->shards, [](std::size_t, const NodePart&) {}));
       } else {
         tick->done(tick->output);
@@ -122,7 +120,7 @@ void SimCompute::NextPart(const std::shared_ptr<Tick>& tick, Duration every) {
     }
     const NodePart part = std::move(parts.front());
     parts.pop_front();
-    if (!tick->given_up && !forgotten_) tick->on_part(part);
+    if (!tick->given_up) tick->on_part(part);
     NextPart(tick, every);
   });
 }
@@ -140,7 +138,7 @@ TickOutput SimCompute::Run(const Tick& tick, std::size_t shards, const OnPart& o
   return output;
 }
 
-void SimCompute::RunTick(TickWork&& work, Compute::OnPart on_part, DoneTick done) {
+void SimCompute::RunTick(TickWork work, Compute::OnPart on_part, DoneTick done) {
   auto tick = std::make_shared<Tick>();
   tick->number = ++ticks_;
   tick->work = std::move(work);
@@ -167,7 +165,7 @@ void SimCompute::Commit(CommitWork work, DoneStatus done) {
                                                     .buffers = work.buffers.view,
                                                     .sums = work.sums});
              check_();
-             if (!forgotten_) done(status);
+             done(status);
            }});
 }
 
@@ -175,7 +173,7 @@ void SimCompute::Evaluated(EvaluationTask evaluation, DoneStatus done) {
   Enqueue({.tick = nullptr, .work = [this, evaluation, done] {
              const Status status = program_.Evaluated(evaluation);
              check_();
-             if (!forgotten_) done(status);
+             done(status);
            }});
 }
 
@@ -183,7 +181,7 @@ void SimCompute::CopyState(StateSlice slice, Done<std::shared_ptr<const StateCop
   Enqueue({.tick = nullptr, .work = [this, slice, done] {
              auto copy =
                  std::make_shared<const StateCopy>(StateCopy::Of(SliceOf(program_.State(), slice)));
-             if (!forgotten_) done(std::move(copy));
+             done(std::move(copy));
            }});
 }
 
@@ -192,7 +190,7 @@ void SimCompute::LoadState(std::shared_ptr<const StateCopy> state, DoneStatus do
              Status status = pliant::CopyState(state->view(), program_.State());
              if (status) status = program_.LoadedState();
              check_();
-             if (!forgotten_) done(status);
+             done(status);
            }});
 }
 

@@ -107,14 +107,13 @@ class SimCompute final : public Compute {
   const ProgramInfo& info() const override { return program_.info(); }
   const StateDict& state_shape() const override { return shape_; }
   std::optional<ProgramCall> call() const override;  // of shards: all else takes no time
-  void RunTick(TickWork&& work, Compute::OnPart on_part, DoneTick done) override;
+  void RunTick(TickWork work, Compute::OnPart on_part, DoneTick done) override;
   void AbandonTick(std::function<void(TickOutput)> rest) override;
   void Commit(CommitWork work, DoneStatus done) override;
   void Evaluated(EvaluationTask evaluation, DoneStatus done) override;
   bool wants_end() const override { return program_.wants_end(); }
   void CopyState(StateSlice slice, Done<std::shared_ptr<const StateCopy>> done) override;
   void LoadState(std::shared_ptr<const StateCopy> state, DoneStatus done) override;
-  void ForgetCallbacks() override { forgotten_ = true; }
 
  private:
   struct Tick {
@@ -152,7 +151,6 @@ class SimCompute final : public Compute {
   BytePool buffers_{0};          // what is given back is not used again, so that its readers show
   std::deque<Operation> queue_;  // the front one runs
   std::uint64_t ticks_ = 0;      // asked for until now
-  bool forgotten_ = false;       // the callbacks are
 };
 
 }  // namespace pliant::sim

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "trainer/data/schedule.h"
-#include "trainer/runtime/program.h"
+#include "trainer/protocol/program.h"
 
 namespace pliant::sim {
 

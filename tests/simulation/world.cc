@@ -71,7 +71,7 @@ class World::Metrics final : public MetricsSink {
 
 class World::Ledger final : public SampleLedger {
  public:
-  explicit Ledger(World& world) : world_(world) {}
+  Ledger(World& world, LearnerId self) : world_(world), self_(std::move(self)) {}
   void Computed(MembershipId membership, Tick tick, const std::vector<ShardTask>& tasks) override {
     auto& shards = world_.computed_[{tick, membership}];
     for (const ShardTask& task : tasks) {
@@ -81,12 +81,17 @@ class World::Ledger final : public SampleLedger {
     }
   }
   void Committed(MembershipId membership, Tick tick) override {
+    if (world_.trace_.on()) {
+      world_.trace_.Note(world_.loop_.Now(), ToString(self_),
+                         Format("commits tick {} in {}", tick, ToString(membership)));
+    }
     MembershipId& last = world_.committed_[tick];
     last = std::max(last, membership);
   }
 
  private:
   World& world_;
+  const LearnerId self_;
 };
 
 World::World(std::uint64_t seed, JobSpec job, const Reference& reference, Speeds speeds)
@@ -192,13 +197,17 @@ void World::PushPlan() {
 void World::NewHost(std::uint64_t term, std::uint64_t counter) {
   hosts_.push_back(std::make_shared<CoordinatorHost>(
       loop_,
-      CoordinatorOptions{.term = term, .counter = counter, .learners_most = job_.learners_most},
+      CoordinatorOptions{.term = term, .counter = counter, .max_learners = job_.learners_most},
       CoordinatorHost::Hooks{
           .delay = [this] { return Between(50us, speeds_.network_most); },
           .persist = [this, term](std::uint64_t value) { counters_[term] = value; },
           .on_effect =
               [this](CoordinatorHost& host, const CoordinatorEffect& effect) {
                 if (const auto* send = std::get_if<SendMessage>(&effect)) {
+                  if (trace_.on()) {
+                    trace_.Note(loop_.Now(), Format("coordinator {}", host.term()),
+                                Encode(send->message));
+                  }
                   if (const auto* recover = std::get_if<Recover>(&send->message)) {
                     NoteMembership(recover->membership);
                   } else if (const auto* prepare = std::get_if<Prepare>(&send->message)) {
@@ -287,6 +296,7 @@ void World::Build(Pod& pod) {
       [this, &pod](const LearnerId& peer, Frame& frame, bool sent) {
         if (sent) {
           on_sent(pod.id, peer, frame);
+          NoteFrame(pod, "sends", peer, frame);
         } else {
           on_received(pod.id, peer, frame);
         }
@@ -297,7 +307,7 @@ void World::Build(Pod& pod) {
     return volume_hangs(pod.id) + Between(1ms, speeds_.disk_most);
   });
   pod.metrics = std::make_unique<Metrics>(metrics_);
-  pod.ledger = std::make_unique<Ledger>(*this);
+  pod.ledger = std::make_unique<Ledger>(*this, pod.id);
   pod.link = std::make_unique<SimLink>(
       loop_, pod.gate,
       SimLink::Hooks{.delay = [this] { return Between(50us, speeds_.network_most); },
@@ -306,6 +316,9 @@ void World::Build(Pod& pod) {
                      },
                      .on_send =
                          [this, &pod](const LearnerMessage& message) {
+                           if (trace_.on()) {
+                             trace_.Note(loop_.Now(), ToString(pod.id), Encode(message));
+                           }
                            if (const auto* entered = std::get_if<Entered>(&message)) {
                              NoteMembership(entered->membership);
                              pod.entered = entered->membership.id;
@@ -327,7 +340,7 @@ void World::Build(Pod& pod) {
                      .checkpoint_every = job_.checkpoint_every,
                      .checkpoint_slice_bytes = job_.checkpoint_slice_bytes,
                      .check_state_every_steps = 1,
-                     .bucket_sizes = {{16, 16}, {8, 32}, {64, 64}},
+                     .buckets = {.first = 8, .rest = 32},
                      .grace = job_.grace,
                      .step_timeout = job_.step_timeout,
                      .state_slice_bytes = 100,
@@ -345,7 +358,22 @@ void World::Build(Pod& pod) {
   pod.learner->Start();
 }
 
+void World::NoteFrame(const Pod& pod, std::string_view verb, const LearnerId& peer,
+                      const Frame& frame) {
+  if (!trace_.on()) return;
+  const FrameHeader& head = frame.header;
+  trace_.Note(
+      loop_.Now(), ToString(pod.id),
+      Format("{} {}: kind {} of {}, tick {}, {} {} {}, {} bytes {:016x}", verb, ToString(peer),
+             static_cast<int>(head.kind), ToString(head.membership), head.tick, head.bucket,
+             head.node, head.piece, frame.payload.view.size(), DigestOf(frame.payload.view)));
+}
+
 void World::OnExit(Pod& pod, const LearnerExit& exit) {
+  if (trace_.on()) {
+    trace_.Note(loop_.Now(), ToString(pod.id),
+                Format("exits after step {}: {}", exit.step, exit.message));
+  }
   pod.exit = exit;
   if (exit.reason == LeftReason::kFailed && !exit.program_hangs) {
     Wrong(Format("{} failed: {}", pod.id.name, exit.message));

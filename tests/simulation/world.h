@@ -15,6 +15,7 @@
 #include "tests/simulation/coordinators.h"
 #include "tests/simulation/process.h"
 #include "tests/simulation/toy_program.h"
+#include "tests/simulation/trace.h"
 #include "trainer/checkpoint/memory_store.h"
 #include "trainer/collective/memory_transport.h"
 #include "trainer/runtime/learner_loop.h"
@@ -172,6 +173,7 @@ class World {
   void DismissIdle();
   void PushPlan();
   void NewHost(std::uint64_t term, std::uint64_t counter);
+  void NoteFrame(const Pod& pod, std::string_view verb, const LearnerId& peer, const Frame& frame);
 
   // ---- Invariants ----
   void Wrong(const std::string& what);
@@ -187,6 +189,7 @@ class World {
   const Schedule schedule_;
   const Reference& reference_;
   const Speeds speeds_;
+  Trace trace_;
   SimEventLoop loop_;
   std::mt19937_64 random_;
   MemoryNetwork network_;

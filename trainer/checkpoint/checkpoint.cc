@@ -292,22 +292,6 @@ Result<Restored> RestoreNewest(CheckpointStore& store, const JobIdentity& job,
                                           passed_over.size(), passed_over.front()));
 }
 
-Result<Restored> RestorePart(CheckpointStore& store, const JobIdentity& job, std::string_view name,
-                             int reader, int readers) {
-  ASSIGN_OR_RETURN(const std::vector<StoredCheckpoint> steps, ListSteps(store));
-  const auto stored = std::ranges::find(steps, name, &StoredCheckpoint::name);
-  if (stored == steps.end())
-    return Fail(ErrorCode::kNotFound, Format("there is no checkpoint {}", name));
-  ASSIGN_OR_RETURN(Manifest manifest, ReadManifest(store, *stored));
-  RETURN_IF_ERROR(CheckJob(*stored, manifest, job));
-  if (!manifest.parameters_sha256.empty())
-    return Invalid("its hash is of the whole state, which a reader of a part does not see");
-  Result<StateCopy> state =
-      LoadFiles(store, *stored, FilesOfReader(manifest.files, reader, readers));
-  if (!state) return std::unexpected(InContext(stored->name, std::move(state).error()));
-  return Restored{.manifest = std::move(manifest), .state = *std::move(state), .passed_over = {}};
-}
-
 Result<StoredCheckpoint> NewestCheckpoint(CheckpointStore& store) {
   ASSIGN_OR_RETURN(std::vector<StoredCheckpoint> steps, ListSteps(store));
   const auto newest = std::ranges::find_if(steps, &StoredCheckpoint::has_manifest);

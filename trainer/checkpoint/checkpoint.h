@@ -59,12 +59,6 @@ void RemoveRemains(CheckpointStore& store, const TrainingPosition& before);
 Result<Restored> RestoreNewest(CheckpointStore& store, const JobIdentity& job,
                                std::string_view only = {});
 
-// What one of several readers, who read it together, reads of the checkpoint of this name: `state`
-// has the tensors of its files, verified. For checkpoints that several wrote; any error means that
-// one is to read it all.
-Result<Restored> RestorePart(CheckpointStore& store, const JobIdentity& job, std::string_view name,
-                             int reader, int readers);
-
 // The newest checkpoint, which may not verify: a listing tells. kNotFound: there is none.
 Result<StoredCheckpoint> NewestCheckpoint(CheckpointStore& store);
 

@@ -1,13 +1,12 @@
 #include "trainer/checkpoint/checkpointer.h"
 
 #include <algorithm>
-#include <stop_token>
-#include <thread>
 #include <utility>
 
 #include "base/exceptions.h"
+#include "base/lifetime.h"
 #include "base/log.h"
-#include "base/mailbox.h"
+#include "base/workers.h"
 #include "trainer/checkpoint/file_store.h"
 
 namespace pliant {
@@ -66,16 +65,6 @@ class OperationCheckpointer : public Checkpointer {
             for (const std::string& why : restored->passed_over)
               log::Warning("checkpoint does not verify, taking an older one", {{"reason", why}});
           return restored;
-        },
-        std::move(done));
-  }
-
-  void RestorePart(JobIdentity job, std::string name, int reader, int readers,
-                   Done<Restored> done) override {
-    Start<Restored>(
-        kReading,
-        [job, name = std::move(name), reader, readers](CheckpointStore& store) {
-          return pliant::RestorePart(store, job, name, reader, readers);
         },
         std::move(done));
   }
@@ -143,41 +132,26 @@ class ThreadedCheckpointer final : public OperationCheckpointer {
  public:
   ThreadedCheckpointer(EventLoop& loop, std::unique_ptr<CheckpointStore> store,
                        std::optional<ResumeSource> resume)
-      : OperationCheckpointer(std::move(resume)),
-        loop_(loop),
-        store_(std::move(store)),
-        reader_([this](const std::stop_token& stop) { Work(operations_[kReading], stop); }),
-        writer_([this](const std::stop_token& stop) { Work(operations_[kWriting], stop); }) {}
+      : OperationCheckpointer(std::move(resume)), loop_(loop), store_(std::move(store)) {}
   ~ThreadedCheckpointer() override {
-    reader_.request_stop();  // both, before either is waited for
-    writer_.request_stop();
+    for (Workers& lane : lanes_) lane.Stop();  // both, before either is waited for
   }
 
  protected:
   void Enqueue(Lane lane, Operation operation) override {
-    operation.report = [alive = std::weak_ptr(alive_), report = std::move(operation.report)] {
-      if (!alive.expired()) report();
-    };
-    operations_[lane].Put(std::move(operation));
-  }
-
- private:
-  void Work(Mailbox<Operation>& operations, const std::stop_token& stop) {
-    EndOnException("checkpoints", [&] {
-      while (std::optional<Operation> operation = operations.Take(stop)) {
-        operation->work(*store_);
-        operation->work = nullptr;  // gives the state back before the caller hears of it
-        loop_.Post(std::move(operation->report));
-      }
+    operation.report = lifetime_.Guard(std::move(operation.report));
+    lanes_[lane].Run([this, operation = std::move(operation)]() mutable {
+      operation.work(*store_);
+      operation.work = nullptr;  // gives the state back before the caller hears of it
+      loop_.Post(std::move(operation.report));
     });
   }
 
+ private:
   EventLoop& loop_;
-  const std::unique_ptr<CheckpointStore> store_;  // worker threads only
-  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
-  Mailbox<Operation> operations_[2];  // synchronise themselves
-  std::jthread reader_;               // last: joined before the rest is destroyed
-  std::jthread writer_;
+  const std::unique_ptr<CheckpointStore> store_;  // workers only
+  const Lifetime lifetime_;
+  Workers lanes_[2] = {Workers("checkpoints"), Workers("checkpoints")};  // last: use the store
 };
 
 class InLoopCheckpointer final : public OperationCheckpointer {
@@ -189,12 +163,11 @@ class InLoopCheckpointer final : public OperationCheckpointer {
   void Enqueue(Lane lane, Operation operation) override {
     TimePoint& free_at = free_at_[lane];
     free_at = std::max(free_at, loop_.Now()) + delay_();
-    loop_.PostAfter(free_at - loop_.Now(), [&store = store_, alive = std::weak_ptr(alive_),
-                                            operation = std::move(operation)] {
-      if (alive.expired()) return;
-      operation.work(store);
-      operation.report();
-    });
+    loop_.PostAfter(free_at - loop_.Now(),
+                    lifetime_.Guard([&store = store_, operation = std::move(operation)] {
+                      operation.work(store);
+                      operation.report();
+                    }));
   }
 
  private:
@@ -202,7 +175,7 @@ class InLoopCheckpointer final : public OperationCheckpointer {
   CheckpointStore& store_;
   const std::function<Duration()> delay_;
   TimePoint free_at_[2];  // when all that was asked for is done
-  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  const Lifetime lifetime_;
 };
 
 }  // namespace

@@ -34,9 +34,6 @@ class Checkpointer {
                        Done<std::optional<Manifest>> done) = 0;
   virtual void FindNewest(Done<StoredCheckpoint> done) = 0;        // kNotFound: there is none
   virtual void Restore(JobIdentity job, Done<Restored> done) = 0;  // kNotFound: a fresh start
-  // What one of several readers reads of a checkpoint that several wrote.
-  virtual void RestorePart(JobIdentity job, std::string name, int reader, int readers,
-                           Done<Restored> done) = 0;
   // What a job without a checkpoint of its own begins from. kNotFound: nothing, afresh.
   virtual void RestoreFirst(JobIdentity job, Done<Restored> done) = 0;
   virtual void ExportFinal(CheckpointLabel label, std::shared_ptr<const StateCopy> state,

@@ -205,21 +205,4 @@ Result<StateCopy> LoadVerified(CheckpointStore& store, const StoredCheckpoint& s
   return state;
 }
 
-// Large ones first, each to who has least: a model's file and an optimizer's differ in size.
-std::vector<ManifestFile> FilesOfReader(const std::vector<ManifestFile>& files, int reader,
-                                        int readers) {
-  CHECK(reader >= 0 && reader < readers, "one of the readers");
-  std::vector<const ManifestFile*> by_size;
-  for (const ManifestFile& file : files) by_size.push_back(&file);
-  std::ranges::stable_sort(by_size, std::greater(), &ManifestFile::bytes);
-  std::vector<std::uint64_t> dealt(static_cast<std::size_t>(readers));
-  std::vector<ManifestFile> own;
-  for (const ManifestFile* const file : by_size) {
-    const auto least = std::ranges::min_element(dealt);
-    *least += file->bytes;
-    if (least - dealt.begin() == reader) own.push_back(*file);
-  }
-  return own;
-}
-
 }  // namespace pliant

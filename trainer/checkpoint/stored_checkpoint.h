@@ -59,9 +59,4 @@ Result<StateCopy> LoadVerified(CheckpointStore& store, const StoredCheckpoint& s
 Result<StateCopy> LoadFiles(CheckpointStore& store, const StoredCheckpoint& stored,
                             const std::vector<ManifestFile>& files);
 
-// The files that one of several readers reads, the `reader`-th of `readers`. Every file is one
-// reader's; all read about as many bytes, as far as whole files allow it.
-std::vector<ManifestFile> FilesOfReader(const std::vector<ManifestFile>& files, int reader,
-                                        int readers);
-
 }  // namespace pliant

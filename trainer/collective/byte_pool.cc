@@ -51,11 +51,9 @@ MutableBytes BytePool::Take(std::size_t bytes) {
   if (block == nullptr) block = memory_.Allocate(std::size_t{1} << shelf);
   std::byte* const begin = block.get();
   std::shared_ptr<std::byte> owner(
-      begin,
-      [shelves = shelves_, shelf, block = std::move(block)](std::byte*) mutable {
+      begin, [shelves = shelves_, shelf, block = std::move(block)](std::byte*) mutable {
         shelves->GiveBack(std::move(block), shelf);
-      },
-      owners_);
+      });
   return {.owner = std::move(owner), .view = {begin, bytes}};
 }
 

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <memory>
 
-#include "trainer/collective/kept_allocator.h"
 #include "trainer/collective/memory_source.h"
 #include "trainer/collective/peer_transport.h"
 
@@ -23,7 +22,6 @@ class BytePool {
  private:
   struct Shelves;
   std::shared_ptr<Shelves> shelves_;
-  const KeptAllocator<std::byte> owners_;
   MemorySource& memory_;
 };
 

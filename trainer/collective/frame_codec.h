@@ -1,51 +1,73 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
-#include <vector>
+#include <utility>
 
-#include "base/result.h"
+#include "base/event_loop.h"
+#include "trainer/collective/frame_format.h"
+#include "trainer/collective/peer_stream.h"
 #include "trainer/collective/peer_transport.h"
 
-// Frames as bytes on a connection: a head of 64 bytes, little-endian, then the payload.
-//
-//   0  magic "PLF1"     4  kind (1 byte), 3 bytes 0    8  term         16  counter
-//  24  tick            32  bucket     36  node        40  piece       44  4 bytes 0
-//  48  payload bytes   56  CRC-32C of the payload     60  CRC-32C of the 60 bytes before
-//
-// Where the connection itself proves every byte (TLS) the payload has no CRC, 0.
 namespace pliant {
 
-inline constexpr std::size_t kFrameHeadBytes = 64;
-using FrameHead = std::array<std::byte, kFrameHeadBytes>;
-
-// The first frame each way on a connection, which the transport keeps for itself.
-inline constexpr FrameKind kHelloKind{0};
-
-struct FrameHeadFields {
-  FrameHeader header;
-  std::uint64_t payload_bytes = 0;
-  std::uint32_t payload_crc = 0;
-  bool operator==(const FrameHeadFields&) const = default;
+struct ConnectionLimits {
+  std::uint64_t payload_bytes_most = 0;
+  std::uint64_t send_queue_bytes_most = 0;
+  Duration unacknowledged_most{};
 };
 
-FrameHead EncodeFrameHead(const FrameHeadFields& fields);
-// kCorrupt when it is no head: another protocol, damage, or a kind that is not known here.
-Result<FrameHeadFields> DecodeFrameHead(std::span<const std::byte, kFrameHeadBytes> head);
+// Why a codec returned to its connection.
+struct CodecPause {
+  enum class Until {
+    kAsked,     // there is nothing to do, or the connection is closed
+    kNextTurn,  // there is more, but other connections and timers come first
+    kReadable,
+    kWritable,
+    kNever,  // the connection is over: `reason`
+  };
+  Until until = Until::kAsked;
+  std::string reason;
 
-// Who is at the two ends. The payload of the hello frame.
-struct PeerHello {
-  std::uint32_t protocol = 4;
-  LearnerId from;
-  LearnerId to;
-  bool operator==(const PeerHello&) const = default;
+  static CodecPause Asked() { return {}; }
+  static CodecPause NextTurn() { return {.until = Until::kNextTurn, .reason = {}}; }
+  static CodecPause Failed(std::string reason) {
+    return {.until = Until::kNever, .reason = std::move(reason)};
+  }
+  static CodecPause Of(IoResult result);  // which is not kReady
 };
-inline constexpr std::size_t kHelloBytesMost = 4096;
 
-std::vector<std::byte> EncodeHello(const PeerHello& hello);
-Result<PeerHello> DecodeHello(std::span<const std::byte> bytes);
+// What a codec reads goes here.
+class FrameSink {
+ public:
+  virtual ~FrameSink() = default;
+  // As PeerHandler::PlaceFor.
+  virtual MutableBytes PlaceFor(const FrameHeader& header, std::size_t bytes) = 0;
+  // These may close the connection. False: they did, and the codec returns at once.
+  [[nodiscard]] virtual bool OnHello(const PeerHello& hello) = 0;
+  [[nodiscard]] virtual bool OnFrame(Frame frame) = 0;
+};
+
+// Hellos and frames as what travels over one connected, non-blocking socket. It neither waits nor
+// posts: its connection does, as the pauses say. On the loop's thread.
+class FrameCodec {
+ public:
+  virtual ~FrameCodec() = default;
+  // The hello of this side. It goes out when the other side can verify it.
+  virtual void SayHello(const PeerHello& hello) = 0;
+  // The peer's hello is welcome: frames follow.
+  virtual void Open() = 0;
+  // Queues a frame.
+  virtual void Put(Frame frame) = 0;
+  virtual CodecPause WriteSome() = 0;
+  virtual CodecPause ReadSome(FrameSink& sink) = 0;
+
+  // The connection is closed: only Release is called from here on. It lets go of what it has
+  // queued. True: the peer may still read memory of this process until it closes its end, too.
+  [[nodiscard]] virtual bool Close() = 0;
+  // The peer has closed its end, too.
+  virtual void Release() = 0;
+};
 
 }  // namespace pliant

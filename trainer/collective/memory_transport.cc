@@ -127,9 +127,7 @@ Duration MemoryNetwork::TimeOf(std::size_t bytes) const {
 }
 
 void MemoryNetwork::After(Duration delay, std::function<void()> task) {
-  loop_.PostAfter(delay, [alive = std::weak_ptr(alive_), task = std::move(task)] {
-    if (!alive.expired()) task();
-  });
+  loop_.PostAfter(delay, lifetime_.Guard(std::move(task)));
 }
 
 void MemoryNetwork::Dial(const LearnerId& from, const LearnerId& to, std::uint64_t dial) {
@@ -202,7 +200,7 @@ void MemoryNetwork::Garble(const LearnerId& from, const LearnerId& to) {
   if (reader == nullptr) return;
   MemoryTransport::Side& side = reader->sides_[from];
   if (side.connection == 0 || std::exchange(side.broken, true)) return;
-  TellLoss(from, to, side.connection, {.reason = "what came is no frame", .violation = true});
+  TellLoss(from, to, side.connection, {.reason = "what came is no frame"});
   TellLoss(to, from, side.connection, {.reason = kClosed});
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/event_loop.h"
+#include "base/lifetime.h"
 #include "trainer/collective/peer_transport.h"
 
 namespace pliant {
@@ -37,7 +38,7 @@ class MemoryNetwork {
   // Breaks the connection, if there is one, with all frames under way; both sides lose it after a
   // delay. No new one is made until Mend.
   void Cut(const LearnerId& a, const LearnerId& b);
-  // `from` sends what is no frame: `to` breaks the connection, and knows by whose fault.
+  // `from` sends what is no frame: `to` breaks the connection.
   void Garble(const LearnerId& from, const LearnerId& to);
   // Swallows all frames and dials between the two, and tells nobody. Mend breaks the connection, as
   // TCP would after losing data.
@@ -73,7 +74,7 @@ class MemoryNetwork {
   std::map<LearnerId, MemoryTransport*> transports_;  // without those that vanished
   std::map<Link, LinkFault> faults_;
   std::uint64_t last_number_ = 0;  // of connections and dials
-  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  const Lifetime lifetime_;
 };
 
 }  // namespace pliant

@@ -22,15 +22,18 @@ enum class FrameKind : std::uint8_t {
   kOpened,        // the sender holds the state that the membership starts from: lets leavers go
   kAbort,         // the sender stopped this tick: leave it too
   kFinished,      // the final model is published
-  kRestore,       // rank 0: read your part of the checkpoint of this name; without a name: of none,
-                  // any more. To rank 0: why it cannot be read in parts
-  kPart,          // a piece of the sender's part of that checkpoint
-  kPartTaken,     // a batch of those has come; of use or not
   kSliceFailed,   // to rank 0: why the sender's slice of the checkpoint of this tick is not there
 };
-// PeerHello::protocol was not raised for those from kRestore on: learners that train together are
-// of one image, since templates change only while a job is suspended.
+// Numbers may change from version to version: learners that train together are of one image, since
+// templates change only while a job is suspended.
 inline constexpr FrameKind kFrameKindLast = FrameKind::kSliceFailed;
+
+// Whether the payload of such a frame is only added to sums, whatever its bytes are: it may be read
+// while its sender could change it. Follows from the kind, which the receiver acts upon; a mark set
+// by the sender would let a peer change what was already checked.
+constexpr bool IsOnlySummed(FrameKind kind) {
+  return kind == FrameKind::kNode || kind == FrameKind::kRoot;
+}
 
 // Fixed-size head of every frame. Which of `bucket`, `node`, `piece` matter depends on the kind;
 // others are 0.
@@ -62,11 +65,9 @@ struct MutableBytes {
   std::span<std::byte> view;
 };
 
-// Why a connection is gone.
+// Why a connection is gone: it broke, or the peer sent what the protocol does not allow.
 struct PeerLoss {
   std::string reason;
-  // The peer itself sent what the protocol does not allow: no network makes that of what was sent.
-  bool violation = false;
 };
 
 // Called on the transport's event loop, never within a call to the transport.

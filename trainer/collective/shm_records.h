@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "trainer/collective/frame_codec.h"
+#include "trainer/collective/frame_format.h"
 
 namespace pliant {
 

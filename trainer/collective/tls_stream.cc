@@ -21,7 +21,7 @@ namespace pliant {
 namespace {
 
 constexpr std::size_t kKeyBytes = 32;
-constexpr std::string_view kKeyInfo = "pliant peer transport, TLS 1.3 pre-shared key, version 1";
+constexpr std::string_view kTlsKeyInfo = "pliant peer transport, TLS 1.3 pre-shared key, version 1";
 constexpr std::string_view kIdentity = "pliant-learner";
 constexpr std::array<unsigned char, 2> kAes128GcmSha256 = {0x13, 0x01};
 
@@ -53,8 +53,8 @@ Result<Key> DeriveKey(std::string_view peer_key) {
                        EVP_PKEY_CTX_set_hkdf_md(context, EVP_sha256()) == 1 &&
                        EVP_PKEY_CTX_set1_hkdf_key(context, bytes(peer_key),
                                                   static_cast<int>(peer_key.size())) == 1 &&
-                       EVP_PKEY_CTX_add1_hkdf_info(context, bytes(kKeyInfo),
-                                                   static_cast<int>(kKeyInfo.size())) == 1 &&
+                       EVP_PKEY_CTX_add1_hkdf_info(context, bytes(kTlsKeyInfo),
+                                                   static_cast<int>(kTlsKeyInfo.size())) == 1 &&
                        EVP_PKEY_derive(context, key.data(), &size) == 1;
   EVP_PKEY_CTX_free(context);
   if (!derived) return Fail(ErrorCode::kInternal, "derive the peers' key: " + OpenSslError());

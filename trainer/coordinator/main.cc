@@ -59,7 +59,7 @@ int Run(const CoordinatorProcessOptions& options) {
   CoordinatorService service(loop, options.job,
                              {.term = options.term,
                               .counter = *counter,
-                              .learners_most = options.learners_most,
+                              .max_learners = options.max_learners,
                               .unix_offset_seconds = UnixOffsetSeconds(loop)},
                              *std::move(tokens), counter_file, [&](const Error& error) {
                                exit_code = FailWith(error);

@@ -12,7 +12,7 @@ struct CoordinatorProcessOptions {
   std::string job;
   std::string job_uid;
   std::uint64_t term = 0;
-  int learners_most = 0;
+  int max_learners = 0;
   std::filesystem::path tls_dir = "/etc/pliant/tls";
   std::filesystem::path state_dir = "/var/lib/pliant";
   std::string address;  // empty: all

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "trainer/cuda/checksum_word.h"
+#include "trainer/checkpoint/checksum_word.h"
 #include "trainer/cuda/kernels.h"
 
 namespace pliant::cuda {

@@ -97,12 +97,6 @@ ShardTask Schedule::TaskOf(Tick tick, int shard) const {
 }
 
 ShardTask Schedule::PartOf(Tick tick, int part, int parts) const {
-  ShardTask task;
-  PutPart(tick, part, parts, task);
-  return task;
-}
-
-void Schedule::PutPart(Tick tick, int part, int parts, ShardTask& task) const {
   CHECK(part >= 0 && part < parts, "one of the parts");
   const TickPlan plan = At(tick);
   const auto cut = static_cast<std::uint64_t>(parts);
@@ -112,13 +106,13 @@ void Schedule::PutPart(Tick tick, int part, int parts, ShardTask& task) const {
   const std::uint64_t begin = plan.first_sample + index * least + std::min(index, longer);
   const std::uint64_t count = least + (index < longer ? 1 : 0);
 
-  task.kind = plan.kind;
-  task.epoch = plan.epoch;
-  task.step = plan.step;
-  task.shard = part;
-  task.part = part;
-  task.parts = parts;
-  task.samples.clear();
+  ShardTask task{.kind = plan.kind,
+                 .epoch = plan.epoch,
+                 .step = plan.step,
+                 .shard = part,
+                 .part = part,
+                 .parts = parts,
+                 .samples = {}};
   task.samples.reserve(count);
   const bool train = plan.kind == TickKind::kTrain;
   if (train && spec_.order == DataOrder::kShuffled) {
@@ -131,6 +125,7 @@ void Schedule::PutPart(Tick tick, int part, int parts, ShardTask& task) const {
   task.seed = train
                   ? HashWords({spec_.seed, kTrainingShard, plan.epoch, plan.step, index})
                   : HashWords({spec_.seed, kEvaluationShard, plan.epoch, plan.first_sample, index});
+  return task;
 }
 
 }  // namespace pliant

@@ -76,8 +76,6 @@ class Schedule {
   ShardTask TaskOf(Tick tick, int shard) const;  // shard < logical_shards
   // The same cut otherwise: into `parts`, whose sizes differ by at most one. part < parts
   ShardTask PartOf(Tick tick, int part, int parts) const;
-  // The same, in the memory of another task.
-  void PutPart(Tick tick, int part, int parts, ShardTask& task) const;
 
  private:
   explicit Schedule(const DataSpec& spec);

@@ -23,10 +23,11 @@
 #include "trainer/learner/progress.h"
 #include "trainer/learner/samples.h"
 #include "trainer/learner/torch_program.h"
-#include "trainer/runtime/learner_environment.h"
-#include "trainer/runtime/rank_launcher.h"
-#include "trainer/runtime/run_learner.h"
-#include "trainer/runtime/signals.h"
+#include "trainer/process/learner_environment.h"
+#include "trainer/process/rank_launcher.h"
+#include "trainer/process/run_learner.h"
+#include "trainer/process/signals.h"
+#include "trainer/process/training_setup.h"
 
 namespace pliant::learner {
 namespace {
@@ -60,8 +61,6 @@ wrong, or the training diverged: the last line says what and where.
 Examples:
   pliant-learner --model manifests/demo/model.yaml --checkpoint-dir /tmp/digits
   pliant-learner --model cifar10.yaml --data cifar-10-batches-bin --epochs 30)";
-
-constexpr std::uint64_t kGlobalBatchSizeDefault = 256;  // where neither job nor model says it
 
 struct Options {
   std::filesystem::path model;
@@ -105,14 +104,25 @@ void StartAgainUnlessBlasHasOneThread(char** argv) {
   log::Warning("BLAS may use several threads", {{"cause", "the program could not start again"}});
 }
 
+ProgramSettings SettingsOf(const TrainSpec& train) {
+  return {.global_batch_size = train.batch_size,
+          .logical_shards = train.logical_shards,
+          .seed = train.seed,
+          .names = {.global_batch_size = {.program = "train.batchSize of the model",
+                                          .job = "globalBatchSize of the job"},
+                    .logical_shards = {.program = "train.logicalShards of the model",
+                                       .job = "logicalShards of the job"},
+                    .seed = {.program = "train.seed of the model", .job = "seed of the job"}}};
+}
+
 Result<std::unique_ptr<TorchProgram>> BuildProgram(const Options& options, const ModelSpec& model,
-                                                   const RunLearnerOptions& run) {
+                                                   const TrainingSetup& training) {
   const std::filesystem::path folder = options.data.value_or(options.model.parent_path());
   ASSIGN_OR_RETURN(Samples train, ReadSamples(model.data, model.data.train, folder));
   ASSIGN_OR_RETURN(Samples test, ReadSamples(model.data, model.data.test, folder));
-  const std::uint64_t steps_per_epoch = StepsPerEpoch(train.count(), run.global_batch_size);
+  const std::uint64_t steps_per_epoch = StepsPerEpoch(train.count(), training.global_batch_size);
   return TorchProgram::Create(model, std::move(train), std::move(test),
-                              {.seed = run.seed, .steps_per_epoch = steps_per_epoch});
+                              {.seed = training.seed, .steps_per_epoch = steps_per_epoch});
 }
 
 // At a terminal one line that is redrawn, elsewhere a line of the log every so often.
@@ -149,23 +159,17 @@ Result<int> Train(const Options& options, std::unique_ptr<KeptOutput>& output) {
   RETURN_IF_ERROR(CheckCheckpointFolder(run.environment));
   output = KeptOutput::Of(run.environment);
   ASSIGN_OR_RETURN(ModelSpec model, ReadModelFile(options.model));
-  RETURN_IF_ERROR(
-      CheckAgainstJob(model.train, {.global_batch_size = run.environment.global_batch_size,
-                                    .logical_shards = run.environment.logical_shards,
-                                    .seed = run.environment.seed}));
-  if (!run.environment.logical_shards) run.environment.logical_shards = model.train.logical_shards;
+  ASSIGN_OR_RETURN(run.training, ResolveTraining(run.environment, SettingsOf(model.train)));
   if (options.epochs) model.train.epochs = *options.epochs;
-  run.global_batch_size = run.environment.global_batch_size.value_or(
-      model.train.batch_size.value_or(kGlobalBatchSizeDefault));
-  run.seed = run.environment.seed.value_or(model.train.seed.value_or(0));
   run.framework = TorchVersion();
-  ASSIGN_OR_RETURN(const std::unique_ptr<TorchProgram> program, BuildProgram(options, model, run));
+  ASSIGN_OR_RETURN(const std::unique_ptr<TorchProgram> program,
+                   BuildProgram(options, model, run.training));
   if (!run.environment.coordinator) {
     const std::uint64_t steps_per_epoch =
-        StepsPerEpoch(program->info().train_samples, run.global_batch_size);
+        StepsPerEpoch(program->info().train_samples, run.training.global_batch_size);
     run.on_metrics_line = ShowProgress(options, {.epochs = model.train.epochs,
                                                  .steps = model.train.epochs * steps_per_epoch,
-                                                 .batch_size = run.global_batch_size});
+                                                 .batch_size = run.training.global_batch_size});
   }
   run.keep_freed_memory = true;
   run.on_exit = [&output](const LearnerExit& exit, int) {

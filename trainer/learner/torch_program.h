@@ -7,7 +7,7 @@
 #include "base/result.h"
 #include "trainer/learner/model_spec.h"
 #include "trainer/learner/samples.h"
-#include "trainer/runtime/program.h"
+#include "trainer/protocol/program.h"
 
 namespace pliant::learner {
 

@@ -3,26 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
-#include <string_view>
 
 #include "base/check.h"
-#include "base/format.h"
 
 namespace pliant::learner {
-
-Status CheckAgainstJob(const TrainSpec& train, const JobSettings& job) {
-  const auto check = [](std::string_view model_key, const auto& model_value,
-                        std::string_view job_key, const auto& job_value) -> Status {
-    if (!model_value || !job_value || *model_value == *job_value) return {};
-    return Invalid(Format(
-        "train.{} of the model is {}, but {} of the job is {}: remove one or make them equal",
-        model_key, *model_value, job_key, *job_value));
-  };
-  RETURN_IF_ERROR(check("batchSize", train.batch_size, "globalBatchSize", job.global_batch_size));
-  RETURN_IF_ERROR(
-      check("logicalShards", train.logical_shards, "logicalShards", job.logical_shards));
-  return check("seed", train.seed, "seed", job.seed);
-}
 
 double LearningRateAt(const TrainSpec& train, std::uint64_t step, std::uint64_t steps_per_epoch) {
   CHECK(steps_per_epoch > 0, "an epoch has steps");

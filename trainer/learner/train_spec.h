@@ -5,8 +5,6 @@
 #include <variant>
 #include <vector>
 
-#include "base/result.h"
-
 namespace pliant::learner {
 
 // Both as PyTorch defines them.
@@ -57,15 +55,6 @@ struct TrainSpec {
   std::optional<std::uint64_t> seed;
   bool operator==(const TrainSpec&) const = default;
 };
-
-// What the job's spec says, where it says it.
-struct JobSettings {
-  std::optional<std::uint64_t> global_batch_size;
-  std::optional<int> logical_shards;
-  std::optional<std::uint64_t> seed;
-};
-// kInvalid, naming both values, where the model file contradicts the job.
-Status CheckAgainstJob(const TrainSpec& train, const JobSettings& job);
 
 // The learning rate of one optimizer step: a pure function, so there is no position to keep.
 // `step` counts from 0; `steps_per_epoch` is at least 1.

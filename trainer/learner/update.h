@@ -5,7 +5,7 @@
 
 #include "base/result.h"
 #include "trainer/learner/train_spec.h"
-#include "trainer/runtime/program.h"
+#include "trainer/protocol/program.h"
 
 namespace pliant::learner {
 

@@ -1,14 +1,20 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <optional>
+#include <set>
 #include <variant>
 #include <vector>
 
 #include "base/event_loop.h"
 #include "base/result.h"
+#include "trainer/membership/coordinator_options.h"
+#include "trainer/membership/fault_evidence.h"
+#include "trainer/membership/job_report.h"
+#include "trainer/membership/membership_history.h"
 #include "trainer/membership/messages.h"
 #include "trainer/membership/plan.h"
+#include "trainer/membership/proposer.h"
 #include "trainer/membership/roster.h"
 #include "trainer/membership/types.h"
 
@@ -34,33 +40,12 @@ struct CloseConnection {
 using CoordinatorEffect = std::variant<PersistCounter, SendMessage, CloseConnection>;
 using CoordinatorEffects = std::vector<CoordinatorEffect>;
 
-struct CoordinatorOptions {
-  std::uint64_t term = 1;
-  std::uint64_t counter = 0;  // persisted by this term's process before it; 0: none
-  int learners_most = 0;      // members at once; 0: no limit
-  // Unix time less the event loop's time: progress is told in the former.
-  double unix_offset_seconds = 0;
-
-  Duration heartbeat = std::chrono::seconds(1);      // asked of learners
-  Duration silence_most = std::chrono::seconds(10);  // a connection without a message is closed
-  // How long a learner may be without a connection while its membership is broken: when its peers
-  // lost it too, and when they did not.
-  Duration accused_grace = std::chrono::milliseconds(500);
-  Duration reconnect_grace = std::chrono::seconds(3);
-  Duration rebuild_wait = std::chrono::seconds(30);       // for hellos, after a restart
-  Duration join_settle = std::chrono::milliseconds(500);  // more joiners may become ready
-  Duration prepare_timeout = std::chrono::seconds(10);
-  Duration prepare_timeout_leave = std::chrono::seconds(3);  // when somebody waits to leave
-  Duration accusations_settle = std::chrono::milliseconds(200);
-};
-
 // Decides who trains: the only one in a job who issues memberships. A state machine without I/O;
 // its owner reports what happens and does what each call returns. Calls come from one thread, with
 // the time of its event loop.
 class CoordinatorCore {
  public:
-  CoordinatorCore(CoordinatorOptions options, TimePoint now);
-  ~CoordinatorCore();
+  CoordinatorCore(const CoordinatorOptions& options, TimePoint now);
 
   // A plan of the operator. kConflict when a greater one was taken before.
   Result<CoordinatorEffects> SetPlan(const Plan& plan, TimePoint now);
@@ -76,8 +61,55 @@ class CoordinatorCore {
   JobProgress progress() const;
 
  private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  // ---- What learners say ----
+  void OnHello(ConnectionId connection, const Hello& hello, TimePoint now);
+  void On(const LearnerRecord&, const Hello&, TimePoint) {}  // a second one says nothing new
+  void On(const LearnerRecord& learner, const Prepared& prepared, TimePoint now);
+  void On(const LearnerRecord& learner, const Entered& entered, TimePoint now);
+  void On(const LearnerRecord& learner, const Opened& opened, TimePoint now);
+  void On(const LearnerRecord& learner, const Leaving& leaving, TimePoint now);
+  void On(const LearnerRecord& learner, const Lost& lost, TimePoint now);
+  void On(const LearnerRecord& learner, const Progress& progress, TimePoint now);
+  void On(const LearnerRecord& learner, const Left& left, TimePoint now);
+  // A learner has entered `membership`.
+  void Observe(const Membership& membership, TimePoint now);
+  bool IsCurrent(MembershipId id) const;
+
+  // ---- What follows ----
+  // Everything is decided here, from what is known; returns all effects since the last call.
+  CoordinatorEffects Decide(TimePoint now);
+  void CloseSilent(TimePoint now);
+  bool Rebuilt(TimePoint now);
+  void TryRecover(TimePoint now);
+  void OnAllLost();
+  void CheckProposal(TimePoint now);
+  void Propose(TimePoint now);
+  void AnnounceProposal(TimePoint now);
+  void WithdrawProposal();
+  void MakeCurrent(const Membership& membership, bool by_recovery, TimePoint now);
+  void TellLeavers(TimePoint now);
+  void DismissAll();
+
+  // ---- Effects ----
+  void TellOfCurrent(const LearnerId& id);  // if it is a member and has not entered it
+  MembershipId NewId();
+  void Send(const LearnerId& id, CoordinatorMessage message);  // if it is connected
+  void SendLeave(const LearnerId& id, bool at_once);
+  void Refuse(ConnectionId connection, const Problem& problem, TimePoint now);
+  void Close(const LearnerId& id, TimePoint now);
+
+  const CoordinatorOptions options_;
+  const TimePoint started_;
+  bool rebuilt_;           // what learners know was heard
+  bool obsolete_ = false;  // a later coordinator exists: this one does nothing any more
+  std::uint64_t counter_;
+
+  Roster roster_;              // who is there, and who is wanted
+  MembershipHistory history_;  // who trains, and who holds the state
+  FaultEvidence faults_;       // why the current membership has to be replaced at once
+  Proposer proposer_;          // who is to train next
+  JobReport report_;           // what the job's owner is told
+  CoordinatorEffects effects_;
 };
 
 }  // namespace pliant

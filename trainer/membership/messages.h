@@ -75,7 +75,6 @@ struct Lost {
   MembershipId membership;
   Tick tick = 0;
   std::vector<LearnerId> accused;  // none: somebody else gave it up
-  bool violation = false;          // not lost: they sent what the protocol does not allow
   std::string cause;
   bool operator==(const Lost&) const = default;
 };

@@ -249,18 +249,15 @@ Leaving ReadLeaving(JsonFields& fields) { return {fields.Number("graceSeconds")}
 Json Body(const Lost& lost) {
   Json accused = Json::array();
   for (const LearnerId& id : lost.accused) accused.push_back(ToJson(id));
-  Json json = {{"membership", ToString(lost.membership)},
-               {"tick", lost.tick},
-               {"accused", std::move(accused)},
-               {"cause", Words(lost.cause)}};
-  if (lost.violation) json["violation"] = true;
-  return json;
+  return {{"membership", ToString(lost.membership)},
+          {"tick", lost.tick},
+          {"accused", std::move(accused)},
+          {"cause", Words(lost.cause)}};
 }
 Lost ReadLost(JsonFields& fields) {
   Lost lost{.membership = ReadMembershipId(fields, "membership"), .tick = fields.Unsigned("tick")};
   fields.Objects("accused", kMembersMost,
                  [&](JsonFields& item) { lost.accused.push_back(ReadLearnerId(item)); });
-  lost.violation = fields.Has("violation") && fields.Bool("violation");
   lost.cause = fields.String("cause");
   return lost;
 }

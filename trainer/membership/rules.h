@@ -15,18 +15,19 @@
 namespace pliant {
 
 // What becomes of one member of the present membership at the next boundary.
-enum class MemberFate {
+enum class MemberDisposition {
   kStays,
   kLeaves,  // it wants to, or is not wanted; it can still take part until then
   kAbsent,  // cannot be asked: it drops out
 };
 
 // The members of the next membership: those that stay in rank order, then `joiners` as they are
-// given, `members_most` at the most (0: any number). When nobody stays but somebody joins, the
+// given, `max_members` at the most (0: any number). When nobody stays but somebody joins, the
 // first leaver stays for one more membership and is not counted, since a membership takes its state
 // from a member.
-std::vector<Member> NextMembers(const Membership& present, const std::vector<MemberFate>& fates,
-                                const std::vector<Member>& joiners, int members_most);
+std::vector<Member> NextMembers(const Membership& present,
+                                const std::vector<MemberDisposition>& dispositions,
+                                const std::vector<Member>& joiners, int max_members);
 
 // Whose shards take the longest, and how much longer than the median of the others; of equal ones
 // the first. None of fewer than two.
@@ -36,34 +37,18 @@ std::optional<Straggler> FindSlowest(const std::vector<std::pair<LearnerId, doub
 using BrokenLink = std::pair<LearnerId, LearnerId>;
 BrokenLink LinkOf(const LearnerId& a, const LearnerId& b);
 
-// The fewest members without which the rest has no broken link; of equally many the later ranks
-// (exact up to 16 learners with broken links, then the one with the most of them goes first).
-std::set<LearnerId> FewestToRemove(const std::vector<Member>& members,
-                                   const std::set<BrokenLink>& broken);
+// Members without whom no two of the rest have a broken link: a vertex cover of `broken`, chosen
+// greedily. The member with the most broken links goes first, of equal ones the one of which more
+// links `broke_lately`, to whomever, then the later rank. At most H(d) times as many go as
+// necessary, where d is the most broken links of one member and H(d) = 1 + 1/2 + ... + 1/d. The
+// last member that is one of `holders`, of the state, stays; those that it cannot reach go instead.
+std::set<LearnerId> EvictionSet(const std::vector<Member>& members,
+                                const std::set<BrokenLink>& broken,
+                                const std::set<BrokenLink>& broke_lately,
+                                const std::set<LearnerId>& holders);
 
 // Whether a link that broke at these times, the last one now, is not to be tried once more: twice
 // within a minute, or three times within ten.
 bool KeepsBreaking(std::span<const TimePoint> breaks);
-
-// What one member says of another: it sent what the protocol does not allow.
-struct Violation {
-  MembershipId membership;  // in which
-  LearnerId witness;
-  LearnerId accused;
-  auto operator<=>(const Violation&) const = default;
-};
-
-// Whom `members` are to do without for the violations of the membership `present`; those of earlier
-// ones speak for or against the two.
-//
-// One witness alone may have read wrongly, once: it has to say so again, unless more than half of
-// all others say it of the same member. Then that one of the two goes that is at odds with more
-// members (who accuses many, and nobody else does, reads wrongly); of equal ones the one that more
-// accuse. So of two members it is the accused: what is wrong is more often what is sent than what
-// is made of it, and a lie is worth little when its teller is to train alone. If each accuses the
-// other, nobody can tell, and the later rank goes. The last one of `holders`, of the state, stays.
-std::set<LearnerId> FindOffenders(const std::vector<Member>& members,
-                                  const std::set<Violation>& violations, MembershipId present,
-                                  const std::set<LearnerId>& holders);
 
 }  // namespace pliant

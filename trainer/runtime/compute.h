@@ -15,8 +15,8 @@
 #include "trainer/collective/reduction.h"
 #include "trainer/collective/shard_folder.h"
 #include "trainer/collective/tree.h"
-#include "trainer/runtime/program.h"
-#include "trainer/runtime/program_watch.h"
+#include "trainer/protocol/program.h"
+#include "trainer/protocol/program_watch.h"
 
 namespace pliant {
 
@@ -45,14 +45,6 @@ struct TickOutput {
   Bytes buffers;                // that shard 0 wrote; empty when it is not among them
   std::optional<std::uint64_t> state_checksum;  // of the state that the tick began with
   Duration data_wait{};                         // for samples
-
-  void Clear() {  // keeps its memory
-    sums.clear();
-    nodes.clear();
-    buffers = {};
-    state_checksum.reset();
-    data_wait = {};
-  }
 };
 
 struct CommitWork {
@@ -67,13 +59,10 @@ struct CommitWork {
 // that every operation sees the state that the ones before it left. Only a copy of the state is
 // made beside what comes after it, up to the next change of the state. Callbacks run on the event
 // loop, never within the call, and not after the object is destroyed.
-//
-// A tick and its commit take no memory, if their callbacks own nothing: then who gives them says
-// ForgetCallbacks before it goes.
 class Compute {
  public:
   using OnPart = std::function<void(const NodePart&)>;
-  using DoneTick = std::function<void(const Result<TickOutput>&)>;
+  using DoneTick = std::function<void(Result<TickOutput>)>;
   using DoneStatus = std::function<void(Status)>;
   template <typename T>
   using Done = std::function<void(Result<T>)>;
@@ -86,9 +75,8 @@ class Compute {
   virtual std::optional<ProgramCall> call() const = 0;
 
   // In training, `on_part` is called for every bucket of every block of shards as it is finished,
-  // be it while the block's last shard is still computed; `done` comes last. What is left in `work`
-  // is of no use but for its memory.
-  virtual void RunTick(TickWork&& work, OnPart on_part, DoneTick done) = 0;
+  // be it while the block's last shard is still computed; `done` comes last.
+  virtual void RunTick(TickWork work, OnPart on_part, DoneTick done) = 0;
   // Gives up a RunTick that is queued or runs: none of its callbacks is called any more. It ends
   // after the shard under way; then `rest` gets what is finished of it, or nothing if there is no
   // such RunTick.
@@ -101,9 +89,6 @@ class Compute {
   // Of the whole state, or of one slice of it.
   virtual void CopyState(StateSlice slice, Done<std::shared_ptr<const StateCopy>> done) = 0;
   virtual void LoadState(std::shared_ptr<const StateCopy> state, DoneStatus done) = 0;
-
-  // Nothing more is asked of it, and none of the callbacks that it was given is called any more.
-  virtual void ForgetCallbacks() = 0;
 };
 
 // The program on a thread of its own, whose gradients `folder` sums. `loop`, `program` and the

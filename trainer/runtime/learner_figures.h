@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "base/event_loop.h"
+#include "trainer/membership/messages.h"
 
 namespace pliant {
 
@@ -27,5 +29,8 @@ struct LearnerFigures {
   std::uint64_t checkpoints_failed = 0;
   Duration saving{};  // them, beside the training
 };
+
+// A tick's, over those between `then` and `now`. None: there were none.
+std::optional<TickTimes> MeanTimes(const LearnerFigures& then, const LearnerFigures& now);
 
 }  // namespace pliant

@@ -12,15 +12,15 @@
 #include "trainer/checkpoint/checkpointer.h"
 #include "trainer/collective/memory_source.h"
 #include "trainer/collective/peer_transport.h"
+#include "trainer/collective/reduction.h"
 #include "trainer/data/schedule.h"
 #include "trainer/membership/messages.h"
-#include "trainer/runtime/bucket_tuner.h"
+#include "trainer/protocol/metrics.h"
+#include "trainer/protocol/work_split.h"
 #include "trainer/runtime/compute.h"
 #include "trainer/runtime/coordinator_link.h"
 #include "trainer/runtime/learner_figures.h"
-#include "trainer/runtime/metrics.h"
 #include "trainer/runtime/sample_ledger.h"
-#include "trainer/runtime/work_split.h"
 
 namespace pliant {
 
@@ -41,8 +41,7 @@ struct LearnerOptions {
   // Members compare their states so often. 0: never.
   std::uint64_t check_state_every_steps = 100;
 
-  // Of buckets of the gradient: tried at the beginning of each membership. Equal on all learners.
-  std::vector<BucketSizes> bucket_sizes = DefaultBucketSizes();
+  BucketSizes buckets = Reduction::kBucketSizes;  // of the gradient: equal on all learners
 
   Duration grace = std::chrono::seconds(60);            // when the coordinator says leave
   Duration opening_timeout = std::chrono::seconds(10);  // to be connected to all members

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "base/check.h"
-#include "trainer/runtime/state_check.h"
+#include "trainer/protocol/state_check.h"
 
 namespace pliant {
 namespace {

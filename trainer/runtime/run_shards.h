@@ -7,8 +7,8 @@
 #include "base/result.h"
 #include "trainer/collective/byte_pool.h"
 #include "trainer/collective/shard_folder.h"
+#include "trainer/protocol/program.h"
 #include "trainer/runtime/compute.h"
-#include "trainer/runtime/program.h"
 
 namespace pliant {
 

@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 #include "trainer/membership/types.h"
-#include "trainer/runtime/program.h"
+#include "trainer/protocol/program.h"
 
 namespace pliant {
 

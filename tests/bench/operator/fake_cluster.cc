@@ -12,8 +12,8 @@
 #include "base/format.h"
 #include "base/log.h"
 #include "operator/api/time.h"
-#include "operator/controller/action_runner.h"
-#include "operator/controller/names.h"
+#include "operator/controller/actions/action_runner.h"
+#include "operator/controller/model/names.h"
 
 namespace pliant::bench {
 namespace {
@@ -59,7 +59,7 @@ FakeCluster::FakeCluster(kube::KubeClient& client, const controller::MasterKeys&
     : client_(client),
       keys_(keys),
       folder_(std::move(folder)),
-      workers_(8),
+      workers_("a pod of the cluster", 8),
       jobs_(loop_, [](const json& object) { return api::DecodeJob(object, {}); }),
       pods_(loop_, [](const json& object) { return api::DecodePod(object, "nvidia.com/gpu"); }) {
   jobs_.store().OnChange([this](const auto& change) { OnJob(change); });

@@ -15,10 +15,10 @@
 
 #include "base/http_server.h"
 #include "base/real_event_loop.h"
+#include "base/workers.h"
 #include "operator/api/elastic_training_job.h"
 #include "operator/api/pod.h"
-#include "operator/controller/credentials.h"
-#include "operator/controller/workers.h"
+#include "operator/controller/objects/credentials.h"
 #include "operator/kube/client.h"
 #include "operator/kube/informer.h"
 
@@ -97,7 +97,7 @@ class FakeCluster {
   std::set<std::string> ended_;
   int addresses_ = 0;
 
-  controller::Workers workers_;
+  Workers workers_;
   kube::Informer<api::ElasticTrainingJob> jobs_;
   kube::Informer<api::Pod> pods_;
   std::optional<kube::Informer<kube::ObjectMeta>> events_;  // the loop's thread only

@@ -25,7 +25,7 @@
 #include "base/real_event_loop.h"
 #include "trainer/collective/reduction.h"
 #include "trainer/collective/shared_memory.h"
-#include "trainer/collective/tcp_transport.h"
+#include "trainer/collective/socket_transport.h"
 #include "trainer/collective/tree.h"
 
 namespace pliant {
@@ -37,10 +37,10 @@ LearnerId IdOf(int rank) { return {.name = Format("learner-{}", rank), .nonce = 
 
 std::unique_ptr<PeerTransport> NewTransport(RealEventLoop& loop, SharedMemory& memory, int rank,
                                             const std::string& kind, const std::string& folder) {
-  auto made = MakeTcpTransport(loop, {.self = IdOf(rank),
-                                      .peer_key = kind == "plain" ? "" : "a key",
-                                      .shared_memory_folder = kind == "shm" ? folder : "",
-                                      .shared_memory = &memory});
+  auto made = MakeSocketTransport(loop, {.self = IdOf(rank),
+                                         .peer_key = kind == "plain" ? "" : "a key",
+                                         .shared_memory_folder = kind == "shm" ? folder : "",
+                                         .shared_memory = &memory});
   CHECK(made, "loopback has a free port");
   return *std::move(made);
 }

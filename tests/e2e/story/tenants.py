@@ -11,7 +11,7 @@ from .checks import Check
 from .kubectl import Kubectl
 from .screen import Screen
 from .stage import NAMESPACE, Stage, with_epochs
-from .waiting import phases, wait
+from .waiting import wait
 
 _TENANT = f"{NAMESPACE}-other"
 _ACCOUNT = "tenant"
@@ -70,10 +70,7 @@ class _Tenants:
             self.tenant.apply(job)
 
     def wait(self, what: str, probe: Callable[[], bool]) -> None:
-        def told() -> str:
-            return phases(self.admin.json("get", "elastictrainingjobs", "--all-namespaces")["items"])
-
-        wait(self.screen, what, probe, _SECONDS, told)
+        wait(self.admin, self.screen, what, probe, _SECONDS)
 
     def status(self, name: str) -> Mapping:
         kubectl = self.stage.kubectl if name == _VICTIM else self.admin

@@ -10,7 +10,7 @@ from .checks import Check
 from .errors import StoryError
 from .screen import Screen
 from .stage import Stage, with_epochs, with_image
-from .waiting import phases, wait
+from .waiting import wait
 
 FROM = "d4d2a6cd1fab"
 _FORMER_LEARNER = f"localhost/pliant-at/learner:{FROM}"  # as ./dev up --commit names it
@@ -91,10 +91,7 @@ class _Jobs:
         return all((self.status(name).get("step") or 0) > step for name, step in steps.items())
 
     def wait(self, what: str, probe: Callable[[], bool], seconds: float = _SECONDS) -> None:
-        def told() -> str:
-            return phases(self._kubectl.json("get", "elastictrainingjobs")["items"])
-
-        wait(self._screen, what, probe, seconds, told)
+        wait(self._kubectl, self._screen, what, probe, seconds)
 
 
 def play(stage: Stage, screen: Screen) -> list[Check]:
@@ -115,7 +112,7 @@ def play(stage: Stage, screen: Screen) -> list[Check]:
             for name, seen in before.items()
         ),
     )
-    steps = {name: jobs.look(name).step + 10 for name in before}
+    steps = {name: (jobs.status(name).get("step") or 0) + 10 for name in before}
     jobs.wait("both have done ten steps more", lambda: jobs.have_passed(steps))
     found = [went_on(name, seen, jobs.look(name)) for name, seen in before.items()]
     _change_their_sizes(jobs)

@@ -4,22 +4,23 @@ import time
 from collections.abc import Callable
 
 from .errors import StoryError
+from .kubectl import Kubectl
 from .screen import Screen
 
 _LOOK_SECONDS = 1.0
 
 
-def wait(screen: Screen, what: str, probe: Callable[[], bool], seconds: float, told: Callable[[], str]) -> None:
-    """`told`: what is known of the state when it did not come."""
+def wait(kubectl: Kubectl, screen: Screen, what: str, probe: Callable[[], bool], seconds: float) -> None:
+    """When it does not come, the error has what each job says of itself."""
     deadline = time.monotonic() + seconds
     while not probe():
         if time.monotonic() > deadline:
-            raise StoryError(f"not within {seconds:.0f} s: {what}; {told()}")
+            raise StoryError(f"not within {seconds:.0f} s: {what}; {_phases(kubectl)}")
         time.sleep(_LOOK_SECONDS)
     screen.say(f"   {what}", "green")
 
 
-def phases(jobs: list[dict]) -> str:
-    """What each job says of itself, for people. Pure."""
+def _phases(kubectl: Kubectl) -> str:
+    jobs = kubectl.json("get", "elastictrainingjobs", "--all-namespaces")["items"]
     told = [(job["metadata"]["name"], job.get("status", {})) for job in jobs]
     return "; ".join(f"{name}: {status.get('phase')}, {status.get('reason')}" for name, status in told)

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "operator/api/time.h"
-#include "operator/controller/action_runner.h"
+#include "operator/controller/actions/action_runner.h"
 #include "tests/integration/api_server.h"
 #include "tests/integration/operator/deaf_way.h"
 #include "tests/integration/operator/operator_process.h"

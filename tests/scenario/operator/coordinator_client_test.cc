@@ -12,7 +12,7 @@
 #include "base/http_server.h"
 #include "base/real_event_loop.h"
 #include "base/secret.h"
-#include "operator/controller/http_coordinator_client.h"
+#include "operator/controller/coordinators/http_coordinator_client.h"
 #include "tests/unit/tls_listener.h"
 
 namespace pliant::controller {

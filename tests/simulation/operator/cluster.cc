@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/format.h"
-#include "operator/controller/names.h"
+#include "operator/controller/model/names.h"
 #include "tests/simulation/operator/objects.h"
 
 namespace pliant::operator_sim {

@@ -13,6 +13,22 @@ Error CutOff() { return {ErrorCode::kUnavailable, "cut off"}; }
 
 Result<HttpResponse> FaultyTransport::Send(const kube::HttpRequest& request, std::stop_token stop) {
   if (life_.over()) return std::unexpected(CutOff());
+  Result<HttpResponse> answer = Exchange(request, std::move(stop));
+  observe_(request, answer);
+  return answer;
+}
+
+Result<HttpResponse> FaultyTransport::Stream(const kube::HttpRequest& request,
+                                             const kube::LineSink& sink, Duration idle,
+                                             std::stop_token stop) {
+  if (life_.over()) return std::unexpected(CutOff());
+  Result<HttpResponse> answer = Watch(request, sink, idle, std::move(stop));
+  observe_(request, answer);
+  return answer;
+}
+
+Result<HttpResponse> FaultyTransport::Exchange(const kube::HttpRequest& request,
+                                               std::stop_token stop) {
   const Fate fate = decide_(request);
   if (const auto* answer = std::get_if<HttpResponse>(&fate)) return *answer;
   const Fault fault = std::get<Fault>(fate);
@@ -36,10 +52,9 @@ Result<HttpResponse> FaultyTransport::Send(const kube::HttpRequest& request, std
   return answer;
 }
 
-Result<HttpResponse> FaultyTransport::Stream(const kube::HttpRequest& request,
-                                             const kube::LineSink& sink, Duration idle,
-                                             std::stop_token stop) {
-  if (life_.over()) return std::unexpected(CutOff());
+Result<HttpResponse> FaultyTransport::Watch(const kube::HttpRequest& request,
+                                            const kube::LineSink& sink, Duration idle,
+                                            std::stop_token stop) {
   const Fate fate = decide_(request);
   if (const auto* refusal = std::get_if<HttpResponse>(&fate)) return *refusal;
   const Fault fault = std::get<Fault>(fate);

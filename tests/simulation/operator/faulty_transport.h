@@ -18,7 +18,7 @@ enum class Fault {
   kDeathDone,  // it is done, and the process dies before it hears of it
 };
 
-// What becomes of a request. An answer: it comes in place of the server's, and nothing is done.
+// What becomes of a request: a fault, or an answer in place of the server's, which never sees it.
 using Fate = std::variant<Fault, kube::HttpResponse>;
 
 // The life of one process: once it is over nothing that it sends passes, to whomever.
@@ -42,10 +42,17 @@ class Life {
 class FaultyTransport final : public kube::HttpTransport {
  public:
   using Decide = std::function<Fate(const kube::HttpRequest& request)>;
+  // Told of each exchange of a process that lives, as the process sees it.
+  using Observe =
+      std::function<void(const kube::HttpRequest&, const Result<kube::HttpResponse>& answer)>;
 
   // `life` outlives the transport.
-  FaultyTransport(Life& life, std::shared_ptr<kube::HttpTransport> server, Decide decide)
-      : life_(life), server_(std::move(server)), decide_(std::move(decide)) {}
+  FaultyTransport(Life& life, std::shared_ptr<kube::HttpTransport> server, Decide decide,
+                  Observe observe)
+      : life_(life),
+        server_(std::move(server)),
+        decide_(std::move(decide)),
+        observe_(std::move(observe)) {}
 
   Result<kube::HttpResponse> Send(const kube::HttpRequest& request,
                                   std::stop_token stop = {}) override;
@@ -55,9 +62,14 @@ class FaultyTransport final : public kube::HttpTransport {
   int writes() const { return writes_; }  // that arrived
 
  private:
+  Result<kube::HttpResponse> Exchange(const kube::HttpRequest& request, std::stop_token stop);
+  Result<kube::HttpResponse> Watch(const kube::HttpRequest& request, const kube::LineSink& sink,
+                                   Duration idle, std::stop_token stop);
+
   Life& life_;
   const std::shared_ptr<kube::HttpTransport> server_;
   const Decide decide_;
+  const Observe observe_;
   int writes_ = 0;
 };
 

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "operator/controller/names.h"
+#include "operator/controller/model/names.h"
 #include "tests/simulation/operator/objects.h"
 #include "tests/simulation/operator/story_world.h"
 
@@ -70,7 +70,7 @@ TEST_F(OperatorStory, AJobIsSeenInMetricsUntilItHasEnded) {
 TEST_F(OperatorStory, AnOperatorThatIsKilledAtAnyMomentChangesNothing) {
   for (Duration delay = 0ms; delay <= 1s; delay += 125ms) {
     SCOPED_TRACE(ToSeconds(delay));
-    StoryWorld again;
+    StoryWorld again(13);
     const auto kill = [&] {
       again.loop.RunFor(delay);
       again.KillOperator();

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
-#include "operator/controller/names.h"
+#include "operator/controller/model/names.h"
 
 namespace pliant::operator_sim {
 namespace {

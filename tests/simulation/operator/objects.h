@@ -17,7 +17,7 @@ inline constexpr const char* kSecondNamespace = "team-b";
 std::string JobNamed(const kube::NamespacedName& key);
 kube::NamespacedName KeyOf(const std::string& job);
 std::string PathOf(const std::string& job);
-// Of a job itself, and of what is one's by its labels.
+// The job that an object is, or belongs to by its labels.
 std::string JobOf(const nlohmann::json& object);
 // Whether it lies where jobs are: what looks like a job's pod elsewhere is somebody's forgery.
 bool IsAmongJobs(const nlohmann::json& object);

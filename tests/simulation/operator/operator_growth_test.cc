@@ -22,7 +22,7 @@ using JobLife = std::function<void(StoryWorld& world, const std::string& job)>;
 
 // What an operator holds, in bytes, after so many jobs have come and gone.
 std::ptrdiff_t HeldAfter(int jobs, const JobLife& life) {
-  StoryWorld world;
+  StoryWorld world(13);
   for (int i = 0; i < jobs; ++i) {
     const std::string job = Format("job-{:02}", i);
     life(world, job);

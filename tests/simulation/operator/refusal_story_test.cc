@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "operator/controller/names.h"
+#include "operator/controller/model/names.h"
 #include "tests/simulation/operator/story_requests.h"
 #include "tests/simulation/operator/story_world.h"
 
@@ -138,7 +138,7 @@ TEST_F(OperatorStory, AFieldThatTheClusterDoesNotKnowYetIsNotWrittenForEver) {
     ASSERT_EQ(schema["properties"]["status"]["properties"].erase("learnersAsked"), 1U);
   });
   const auto ask_for = [&](std::optional<int> learners) {
-    world.trainings.Define("one", {.steps = 1'000'000, .learners_asked = learners});
+    world.trainings.Define("one", {.steps = kLong.steps, .learners_asked = learners});
   };
   world.Submit("one", {{"elastic", {{"maxLearners", 4}}}});
   ASSERT_TRUE(world.ReachSizes({{"one", 4}}));

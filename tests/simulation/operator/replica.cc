@@ -35,7 +35,8 @@ Replica::Replica(std::string identity, ReplicaParts parts)
       life_(parts_.on_end),
       clock_check_([this] { return clock_.Now(parts_.now(), loop_.Now()); }),
       // The server is the world's.
-      transport_(life_, {std::shared_ptr<void>(), &parts_.server}, parts_.fault),
+      transport_(life_, {std::shared_ptr<void>(), &parts_.server}, parts_.fault,
+                 parts_.on_exchange),
       lease_client_(transport_, ServerConfig(), OptionsOfClient({})),
       client_(transport_, ServerConfig(), OptionsOfClient([this] { return leads(); })),
       jobs_(loop_, [](const nlohmann::json& o) { return api::DecodeJob(o, {}); }),
@@ -62,7 +63,8 @@ Replica::Replica(std::string identity, ReplicaParts parts)
                        -> Result<std::unique_ptr<kube::HttpTransport>> {
                      ASSIGN_OR_RETURN(auto coordinator, parts_.connect(server, ca));
                      return std::make_unique<FaultyTransport>(life_, std::move(coordinator),
-                                                              parts_.coordinator_fault);
+                                                              parts_.coordinator_fault,
+                                                              parts_.on_exchange);
                    }}),
       steps_(lease_client_, {"pliant-system", "pliant-operator"}, identity_, {},
              [this] { return loop_.Now(); }) {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "operator/controller/clock_check.h"
-#include "operator/controller/leadership.h"
-#include "operator/controller/slewed_clock.h"
+#include "operator/controller/process/clock_check.h"
+#include "operator/controller/process/leadership.h"
+#include "operator/controller/process/slewed_clock.h"
 #include "operator/kube/informer.h"
 #include "operator/kube/lease_steps.h"
 #include "operator/metrics/metrics.h"
@@ -24,6 +24,7 @@ struct ReplicaParts {
   std::function<double()> random;      // in [0, 1)
   FaultyTransport::Decide fault;
   FaultyTransport::Decide coordinator_fault;  // of what is sent to them
+  FaultyTransport::Observe on_exchange;       // with the server and with coordinators
   std::function<bool()> webhooks_hang;        // no pod is made meanwhile
   std::function<void(const api::ObjectMeta& job, const controller::JobEvent& event)> on_event;
   controller::HttpCoordinatorClient::Connect connect;

@@ -7,7 +7,7 @@
 
 #include "tests/simulation/operator/faulty_transport.h"
 
-// What stories single out among the operator's requests, and how the API server answers those.
+// Kinds of the operator's requests that stories interfere with, and the answers they get.
 namespace pliant::operator_sim {
 
 inline bool IsDryRun(const kube::HttpRequest& request) {

@@ -4,7 +4,7 @@
 #include <chrono>
 
 #include "base/format.h"
-#include "operator/controller/names.h"
+#include "operator/controller/model/names.h"
 #include "tests/kube/object_rules.h"
 #include "tests/simulation/operator/objects.h"
 #include "tests/unit/certificate_names.h"
@@ -13,12 +13,12 @@ namespace pliant::operator_sim {
 
 using namespace std::chrono_literals;
 
-StoryWorld::StoryWorld() : World(13) { StartOnTwoNodes(); }
+StoryWorld::StoryWorld(std::uint64_t seed) : World(seed) { StartOnTwoNodes(); }
 
 void StoryWorld::Submit(const std::string& job, const Json& spec_changes) {
   Json changes = {{"elastic", {{"maxLearners", 8}}}};
   changes.merge_patch(spec_changes);
-  Submit(job, {.steps = 1'000'000}, changes);
+  Submit(job, kLong, changes);
 }
 
 void StoryWorld::CrashALearner(const std::string& job) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <set>
@@ -13,11 +14,14 @@
 
 namespace pliant::operator_sim {
 
+// Trains for longer than any story lasts.
+inline const TrainingOptions kLong{.steps = 1'000'000};
+
 // The world as the stories have it: two nodes of four GPUs, two replicas of the operator, of which
 // one leads, and what the stories do to them and see of them.
 class StoryWorld : public World {
  public:
-  StoryWorld();
+  explicit StoryWorld(std::uint64_t seed);
 
   // One that trains on until it is told to complete, on eight learners at most.
   using World::Submit;
@@ -48,6 +52,8 @@ class StoryWorld : public World {
 
 class OperatorStory : public testing::Test {
  protected:
+  explicit OperatorStory(std::uint64_t seed = 13) : world(seed) {}
+
   void TearDown() override { EXPECT_FALSE(world.faulty()) << world.Describe(); }
 
   StoryWorld world;

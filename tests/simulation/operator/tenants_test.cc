@@ -11,23 +11,23 @@
 #include <gtest/gtest.h>
 
 #include "base/format.h"
-#include "operator/controller/crash_notes.h"
-#include "operator/controller/names.h"
+#include "operator/controller/model/names.h"
+#include "operator/controller/rounds/crash_notes.h"
 #include "tests/simulation/operator/objects.h"
-#include "tests/simulation/operator/two_nodes.h"
+#include "tests/simulation/operator/sized_story.h"
 
 namespace pliant::operator_sim {
 namespace {
 
 using namespace std::chrono_literals;
 
-class Tenants : public TwoNodes {
+class Tenants : public SizedStory {
  protected:
-  Tenants() : TwoNodes(11) {}
+  Tenants() : SizedStory(11) {}
 
   void TearDown() override {
     EXPECT_EQ(world.deaths(), deaths_expected) << "of the operator\n" << world.Describe();
-    TwoNodes::TearDown();
+    SizedStory::TearDown();
   }
 
   Json Job(const std::string& name) const { return *world.server.Find(PathOf(name)); }

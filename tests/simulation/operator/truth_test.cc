@@ -6,19 +6,19 @@
 
 #include <gtest/gtest.h>
 
-#include "operator/controller/names.h"
+#include "operator/controller/model/names.h"
 #include "tests/kube/request_target.h"
 #include "tests/simulation/operator/objects.h"
-#include "tests/simulation/operator/two_nodes.h"
+#include "tests/simulation/operator/sized_story.h"
 
 namespace pliant::operator_sim {
 namespace {
 
 using namespace std::chrono_literals;
 
-class Truth : public TwoNodes {
+class Truth : public SizedStory {
  protected:
-  Truth() : TwoNodes(12) {}
+  Truth() : SizedStory(12) {}
 
   int LearnersMade(const std::string& job) const {
     return world.Status(job).value("nextLearner", 0);

@@ -57,24 +57,31 @@ TEST_F(OperatorStory, WhatMakesPodsMayTakeLongAndHoldsUpNothingElse) {
   ASSERT_TRUE(world.ReachSizes({{"one", 3}, {"two", 5}}));
 }
 
-// A pod that is really to be made is told of as its check is.
-TEST_F(OperatorStory, APodThatTheServerDoesNotAnswerForIsToldAndAskedForLessAndLess) {
+// The server answers no request that matches, either of two ways: its job is told, and asks at most
+// `tries_max` times in the minute after.
+void ExpectToldAndAskedLess(StoryWorld& world, const Matches& matches, int tries_max) {
   for (const auto& [job, answer] : {std::pair{"one", 500}, {"late", 504}}) {
     int tries = 0;
-    world.interfere = AnswerWith(answer, [&tries](const kube::HttpRequest& request) {
-      tries += MakesLearner(request) ? 1 : 0;
-      return MakesLearner(request);
+    world.interfere = AnswerWith(answer, [&](const kube::HttpRequest& request) {
+      const bool matched = matches(request);
+      tries += matched ? 1 : 0;
+      return matched;
     });
     world.Submit(job);
     ASSERT_TRUE(world.ReachEvent(std::string(job) + ": UnansweredByServer"));
     EXPECT_THAT(world.Status(job).at("conditions").dump(), HasSubstr("failed calling webhook"));
     const int before = tries;
     world.loop.RunFor(60s);
-    EXPECT_LE(tries - before, 8);
+    EXPECT_LE(tries - before, tries_max);
     world.interfere = nullptr;
     ASSERT_TRUE(world.ReachSizes({{job, 8}}));
     world.Delete(job);
   }
+}
+
+// A pod that is really to be made is told of as its check is.
+TEST_F(OperatorStory, APodThatTheServerDoesNotAnswerForIsToldAndAskedForLessAndLess) {
+  ExpectToldAndAskedLess(world, MakesLearner, 8);
 }
 
 TEST_F(OperatorStory, GpusOfPodsThatTheServerDoesNotAnswerForGoToAnother) {
@@ -90,22 +97,7 @@ TEST_F(OperatorStory, GpusOfPodsThatTheServerDoesNotAnswerForGoToAnother) {
 
 // The webhook is asked of each change of a pod: the pods are made, but none may be scheduled.
 TEST_F(OperatorStory, AGateThatTheServerDoesNotAnswerForIsToldAndAskedForLessAndLess) {
-  for (const auto& [job, answer] : {std::pair{"one", 500}, {"late", 504}}) {
-    int tries = 0;
-    world.interfere = AnswerWith(answer, [&tries](const kube::HttpRequest& request) {
-      tries += OpensGate(request) ? 1 : 0;
-      return OpensGate(request);
-    });
-    world.Submit(job);
-    ASSERT_TRUE(world.ReachEvent(std::string(job) + ": UnansweredByServer"));
-    EXPECT_THAT(world.Status(job).at("conditions").dump(), HasSubstr("failed calling webhook"));
-    const int before = tries;
-    world.loop.RunFor(60s);
-    EXPECT_LE(tries - before, 16) << "each twice";
-    world.interfere = nullptr;
-    ASSERT_TRUE(world.ReachSizes({{job, 8}}));
-    world.Delete(job);
-  }
+  ExpectToldAndAskedLess(world, OpensGate, 16);  // each twice
 }
 
 TEST_F(OperatorStory, GpusBehindGatesThatTheServerDoesNotAnswerForGoToAnother) {

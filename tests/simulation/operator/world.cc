@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 
 #include "base/format.h"
-#include "operator/controller/action_runner.h"
-#include "operator/controller/names.h"
+#include "operator/controller/actions/action_runner.h"
+#include "operator/controller/model/names.h"
 #include "tests/kube/yaml_objects.h"
 #include "tests/simulation/operator/objects.h"
 
@@ -167,6 +167,7 @@ void World::Start(std::size_t index) {
                    .fault = [this, index](const kube::HttpRequest& r) { return Decide(index, r); },
                    .coordinator_fault =
                        [this](const kube::HttpRequest& r) { return DecideOnCoordinator(r); },
+                   .on_exchange = std::bind_front(&World::NoteExchange, this),
                    .webhooks_hang = [this] { return webhooks_hang; },
                    .on_event = std::bind_front(&World::OnEvent, this),
                    .connect = [this](const std::string& to, const std::string&)
@@ -175,6 +176,18 @@ void World::Start(std::size_t index) {
                    },
                    .crash_notes = crash_notes,
                    .on_end = [this, index] { loop.Post([this, index] { End(index); }); }});
+}
+
+// Secrets hold random keys: what is in them does not count.
+void World::NoteExchange(const kube::HttpRequest& request,
+                         const Result<kube::HttpResponse>& answer) {
+  if (!trace_.on()) return;
+  const bool secret = request.target.contains("/secrets");
+  const auto digest = [&](std::string_view body) { return secret ? 0 : sim::DigestOf(body); };
+  trace_.Note(loop.Now(), Format("{} {}", ToString(request.method), request.target),
+              answer ? Format("{:016x}: {} {:016x}", digest(request.body), answer->status,
+                              digest(answer->body))
+                     : Format("{:016x}: {}", digest(request.body), answer.error().message));
 }
 
 void World::OnEvent(const api::ObjectMeta& job, const controller::JobEvent& event) {

@@ -17,6 +17,7 @@
 #include "tests/simulation/operator/invariants.h"
 #include "tests/simulation/operator/replica.h"
 #include "tests/simulation/operator/trainings.h"
+#include "tests/simulation/trace.h"
 
 namespace pliant::operator_sim {
 
@@ -89,7 +90,8 @@ class World {
   controller::CrashNotes* crash_notes = nullptr;  // of replicas that start
   std::string refusal;                            // why nobody may make pods now; empty: they may
   bool webhooks_hang = false;                     // what makes pods is not answered now
-  // What becomes of a replica's request; kNone: what chance makes of it. Time may pass within.
+  // Decides on each request of a replica first; kNone leaves it to the random faults. Time may pass
+  // within.
   std::function<Fate(const kube::HttpRequest& request)> interfere;
   std::vector<std::string> events;  // that the operator told: "job: Reason"
 
@@ -110,6 +112,9 @@ class World {
   Fate Decide(std::size_t slot, const kube::HttpRequest& request);
   Fault DecideOnCoordinator(const kube::HttpRequest& request);
 
+  void NoteExchange(const kube::HttpRequest& request, const Result<kube::HttpResponse>& answer);
+
+  sim::Trace trace_;
   kube::KubeClient admin_;
   std::array<Slot, 2> slots_;
   // How many more, and whether it is after the last of them.

@@ -116,7 +116,7 @@ class SelectTest(unittest.TestCase):
             ("operator/CMakeLists.txt", OF_OPERATOR),
             ("tests/scenario/CMakeLists.txt", {"scenario_resize_test"}),
             ("tests/unit/cluster/CMakeLists.txt", {"dev_parts_test"}),
-            ("trainer/runtime/pliant.map", OF_RUNTIME),
+            ("trainer/binding/pliant.map", OF_RUNTIME),
         ):
             with self.subTest(file):
                 self.assertEqual(select([file], GRAPH).by_file[file].tests, tests)

@@ -12,7 +12,7 @@
 #include "base/sim_event_loop.h"
 #include "trainer/collective/memory_transport.h"
 #include "trainer/collective/shared_memory.h"
-#include "trainer/collective/tcp_transport.h"
+#include "trainer/collective/socket_transport.h"
 
 namespace pliant {
 namespace {
@@ -58,8 +58,8 @@ class TcpWorld : public TransportWorld {
   }
 
  protected:
-  std::unique_ptr<PeerTransport> NewTransport(TcpTransportOptions options) {
-    auto transport = MakeTcpTransport(loop_, std::move(options));
+  std::unique_ptr<PeerTransport> NewTransport(SocketTransportOptions options) {
+    auto transport = MakeSocketTransport(loop_, std::move(options));
     CHECK(transport, "loopback has a free port");
     return *std::move(transport);
   }

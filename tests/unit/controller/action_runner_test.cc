@@ -1,4 +1,4 @@
-#include "operator/controller/action_runner.h"
+#include "operator/controller/actions/action_runner.h"
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -118,6 +118,74 @@ TEST_F(SentTwiceTest, ThatTheServerDoesNotAnswerIsNoSignOfAPodsEnd) {
   const BatchResult result = runner_.Run({.job = job_, .actions = {LookForPod{.pod = name}}});
   EXPECT_TRUE(result.error);
   EXPECT_TRUE(result.gone.empty());
+}
+
+// After an answer that does not say whether the pod was made.
+class UnknownOutcomeTest : public SentTwiceTest {
+ protected:
+  static HttpResponse Unwell() { return {.status = 503, .headers = {}, .body = "unwell"}; }
+  static HttpResponse NotFound() {
+    return {.status = 404,
+            .headers = {},
+            .body = R"({"kind": "Status", "code": 404, "reason": "NotFound", "message": "none"})"};
+  }
+  BatchResult Resolve(const Action& action) {
+    return runner_.ResolveUnknownOutcome({.job = job_, .actions = {action}});
+  }
+};
+
+TEST_F(UnknownOutcomeTest, ItIsUnknownOnlyWhereThePlanDependsOnIt) {
+  server_.Answer(HttpMethod::kPost, kPodsPath, Unwell());
+  EXPECT_TRUE(runner_.Run({.job = job_, .actions = {cases_[0].action}}).outcome_unknown);
+  server_.Answer(HttpMethod::kDelete, kPodsPath, Unwell());
+  const BatchResult deletion = runner_.Run({.job = job_, .actions = {DeletePod{.pod = "a"}}});
+  EXPECT_TRUE(deletion.error);
+  EXPECT_FALSE(deletion.outcome_unknown);
+}
+
+TEST_F(UnknownOutcomeTest, APodThatIsThereWasMade) {
+  for (const SentCase& sent : cases_) {
+    Has(sent.pod, kUid);
+    const BatchResult result = Resolve(sent.action);
+    EXPECT_FALSE(result.error);
+    ASSERT_EQ(result.created.size(), 1u);
+    EXPECT_EQ(result.created[0].meta.name, sent.pod);
+  }
+}
+
+TEST_F(UnknownOutcomeTest, APodThatIsNotThereIsNotMadeAgain) {
+  for (const SentCase& sent : cases_) {
+    server_.Answer(HttpMethod::kGet, std::string(kPodsPath) + "/" + sent.pod, NotFound());
+    const BatchResult result = Resolve(sent.action);
+    EXPECT_FALSE(result.error);
+    EXPECT_FALSE(result.outcome_unknown);
+    EXPECT_TRUE(result.created.empty());
+    EXPECT_TRUE(server_.done());
+  }
+}
+
+TEST_F(UnknownOutcomeTest, ItStaysUnknownWhileNobodyAnswers) {
+  const std::string path = std::string(kPodsPath) + "/" + cases_[0].pod;
+  for (const int status : {503, 429}) {
+    server_.Answer(HttpMethod::kGet, path,
+                   HttpResponse{.status = status, .headers = {}, .body = "no"});
+    EXPECT_TRUE(Resolve(cases_[0].action).outcome_unknown) << status;
+  }
+}
+
+TEST_F(UnknownOutcomeTest, AGateIsOpenedOnTheVersionThatWasRead) {
+  const OpenGate open{.pod = cases_[0].pod, .uid = "u", .resource_version = "6"};
+  server_.Answer(HttpMethod::kPatch, std::string(kPodsPath) + "/" + open.pod,
+                 HttpResponse{.status = 500, .headers = {}, .body = "failed calling webhook"});
+  json pod = {
+      {"metadata",
+       {{"namespace", "team-a"}, {"name", open.pod}, {"uid", "u"}, {"resourceVersion", "7"}}}};
+  server_.Answer(HttpMethod::kGet, std::string(kPodsPath) + "/" + open.pod,
+                 HttpResponse{.status = 200, .headers = {}, .body = pod.dump()});
+  const BatchResult result = Resolve(open);
+  EXPECT_FALSE(result.error) << "another version without the gate: an earlier try has opened it";
+  EXPECT_EQ(result.opened.size(), 1u);
+  EXPECT_EQ(result.unanswered, "");
 }
 
 class TemplateCheckTest : public SentTwiceTest {

@@ -1,4 +1,4 @@
-#include "operator/controller/admission.h"
+#include "operator/controller/lifecycle/admission.h"
 
 #include <nlohmann/json.hpp>
 
@@ -55,14 +55,14 @@ TEST(Admission, AsksTheServerOnceAndBelievesIt) {
   EXPECT_EQ(outcome.verdict, std::nullopt);
   EXPECT_THAT(outcome.actions, ElementsAre(Action(CheckTemplate{})));
 
-  view.memory.template_check = TemplateCheck{.generation = 1, .accepted = true};
+  view.soft_state.checked_template.check = TemplateCheck{.generation = 1, .accepted = true};
   outcome = DecideAdmission(view, At(11));
   EXPECT_THAT(outcome.actions, IsEmpty());
   ASSERT_TRUE(outcome.verdict);
   EXPECT_EQ(outcome.verdict->status, api::ConditionStatus::kTrue);
   EXPECT_EQ(outcome.training->logical_shards, 32);
 
-  view.memory.template_check =
+  view.soft_state.checked_template.check =
       TemplateCheck{.generation = 1, .message = "no such class", .refusals = 1, .again_at = At(20)};
   outcome = DecideAdmission(view, At(11));
   EXPECT_EQ(outcome.verdict->reason, "TemplateRefused");
@@ -73,7 +73,7 @@ TEST(Admission, AsksTheServerOnceAndBelievesIt) {
   Edit(view.job).meta.generation = 2;
   EXPECT_EQ(DecideAdmission(view, At(11)).actions.size(), 1u) << "the job was changed";
 
-  view.memory.template_check =
+  view.soft_state.checked_template.check =
       TemplateCheck{.generation = 2, .unanswered = true, .message = "failed calling webhook"};
   outcome = DecideAdmission(view, At(12));
   EXPECT_EQ(outcome.verdict->reason, "TemplateUnchecked");
@@ -84,7 +84,7 @@ TEST(Admission, AsksTheServerOnceAndBelievesIt) {
 TEST(Admission, WhatWasFrozenStays) {
   JobView view{.job = Shared(AdmittedJob(0))};
   Edit(view.job).status.training->logical_shards = 8;
-  view.memory.template_check = TemplateCheck{.generation = 1, .accepted = true};
+  view.soft_state.checked_template.check = TemplateCheck{.generation = 1, .accepted = true};
   EXPECT_EQ(DecideAdmission(view, At(1)).training->logical_shards, 8);
 }
 

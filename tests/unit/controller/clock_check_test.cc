@@ -1,4 +1,4 @@
-#include "operator/controller/clock_check.h"
+#include "operator/controller/process/clock_check.h"
 
 #include <chrono>
 

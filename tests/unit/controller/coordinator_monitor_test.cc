@@ -1,4 +1,4 @@
-#include "operator/controller/coordinator_monitor.h"
+#include "operator/controller/coordinators/coordinator_monitor.h"
 
 #include <functional>
 #include <set>

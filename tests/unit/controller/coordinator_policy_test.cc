@@ -1,4 +1,4 @@
-#include "operator/controller/coordinator_policy.h"
+#include "operator/controller/lifecycle/coordinator_policy.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -41,15 +41,14 @@ TEST(CoordinatorPolicy, ReplacesOneThatIsGoneByAHigherTerm) {
         ElementsAre(Action(PointService{.term = 2, .resource_version = "9"}),
                     Action(CreateSecrets{2, "service-uid"}),
                     Action(PutNetworkPolicies{"service-uid"}), Action(CreateCoordinator{2})));
-    EXPECT_EQ(outcome.tries, 1);
+    EXPECT_EQ(outcome.retry.tries, 1);
     // Not in a hot loop.
     Edit(view.job).status.coordinator_term = 2;
     view.coordinators.clear();
-    view.memory.coordinator_tries = outcome.tries;
-    view.memory.coordinator_not_before = outcome.not_before;
+    view.soft_state.coordinator_retry = outcome.retry;
     const CoordinatorOutcome next = DecideCoordinator(view, true, At(11));
     EXPECT_THAT(next.actions, IsEmpty());
-    EXPECT_EQ(next.look_again, outcome.not_before);
+    EXPECT_EQ(next.look_again, outcome.retry.not_before);
   }
 }
 

@@ -1,10 +1,10 @@
-#include "operator/controller/coordinator_template.h"
+#include "operator/controller/objects/coordinator_template.h"
 
 #include <nlohmann/json.hpp>
 
 #include <gtest/gtest.h>
 
-#include "operator/controller/coordinator_objects.h"
+#include "operator/controller/objects/coordinator_objects.h"
 #include "tests/unit/controller/job_fixture.h"
 
 namespace pliant::controller {

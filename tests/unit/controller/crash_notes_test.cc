@@ -1,4 +1,4 @@
-#include "operator/controller/crash_notes.h"
+#include "operator/controller/rounds/crash_notes.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -62,6 +62,15 @@ TEST_F(CrashNotesTest, AProcessThatDiesLeavesTheJobItWasBusyWith) {
   other.uid = "another";
   EXPECT_EQ(Open()->DeathsAt(other), 0);
   EXPECT_EQ(Open()->DeathsAtPlan(), 0);
+}
+
+TEST_F(CrashNotesTest, AJobAtWhichTwoDiedIsLeftAloneAndThatIsToldByOneMore) {
+  EXPECT_EQ(QuarantineOf(nullptr, job_), Quarantine::kNone);
+  for (const Quarantine want : {Quarantine::kNone, Quarantine::kNone, Quarantine::kToBeTold,
+                                Quarantine::kSilent, Quarantine::kSilent}) {
+    EXPECT_EQ(QuarantineOf(Open().get(), job_), want);
+    DieAt(job_);
+  }
 }
 
 TEST_F(CrashNotesTest, WhatWasDoneIsNoReasonForADeath) {

@@ -1,4 +1,4 @@
-#include "operator/controller/credentials.h"
+#include "operator/controller/objects/credentials.h"
 
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -12,7 +12,7 @@
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
 
-#include "operator/controller/coordinator_objects.h"
+#include "operator/controller/objects/coordinator_objects.h"
 #include "tests/unit/certificate_names.h"
 #include "tests/unit/controller/job_fixture.h"
 

@@ -1,4 +1,4 @@
-#include "operator/controller/failure_policy.h"
+#include "operator/controller/lifecycle/failure_policy.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ api::Pod Failed(int number, int exit_code = 1) {
   return Ended(Learner(number, Life::kRunning), exit_code, "oops");
 }
 
-struct Case {
+struct FailureCase {
   const char* name;
   api::FailureCount before;
   std::int64_t step;
@@ -29,7 +29,7 @@ struct Case {
 };
 
 TEST(FailurePolicy, CountsEachFailureOnceUntilAStepIsCommitted) {
-  const Case kCases[] = {
+  const FailureCase kCases[] = {
       {"nothing failed", {}, 5, {Learner(0, Life::kRunning)}, 0, 0, {}, ""},
       {"the first", {}, 5, {Failed(3)}, 1, 1, {3}, ""},
       {"seen before", {.count = 1, .step = 5, .counted = {3}}, 5, {Failed(3)}, 1, 0, {3}, ""},
@@ -62,7 +62,7 @@ TEST(FailurePolicy, CountsEachFailureOnceUntilAStepIsCommitted) {
       {"permanent", {}, 5, {Failed(3, 2)}, 1, 1, {3}, "PermanentExitCode"},
       {"disruptions never count", {}, 5, {Deleting(Failed(3))}, 0, 0, {}, ""},
   };
-  for (const Case& c : kCases) {
+  for (const FailureCase& c : kCases) {
     const FailureVerdict verdict =
         JudgeFailures(kPolicy, c.before, std::nullopt, c.step, c.learners);
     EXPECT_EQ(verdict.failures.count, c.count) << c.name;

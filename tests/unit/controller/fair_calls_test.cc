@@ -1,4 +1,4 @@
-#include "operator/controller/fair_calls.h"
+#include "operator/controller/calls/fair_calls.h"
 
 #include <chrono>
 #include <functional>

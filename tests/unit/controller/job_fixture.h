@@ -6,9 +6,9 @@
 #include <string>
 #include <utility>
 
-#include "operator/controller/conditions.h"
-#include "operator/controller/job_view.h"
-#include "operator/controller/names.h"
+#include "operator/controller/lifecycle/conditions.h"
+#include "operator/controller/model/job_view.h"
+#include "operator/controller/model/names.h"
 
 // Jobs and pods for tests, in as few words as the test needs.
 namespace pliant::controller {
@@ -191,7 +191,7 @@ inline JobView TrainingView(int size) {
   view.coordinator = Training({});
   for (int number = 0; number < size; ++number) {
     view.learners.push_back(Learner(number, Life::kRunning));
-    for (auto* of : {&view.memory.named, &view.memory.met})
+    for (auto* of : {&view.soft_state.contacts.named, &view.soft_state.contacts.met})
       of->insert("uid-" + std::to_string(number));
     Edit(view.coordinator.progress).members.push_back(Name(number));
     Edit(view.coordinator.progress)

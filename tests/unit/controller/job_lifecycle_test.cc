@@ -1,4 +1,4 @@
-#include "operator/controller/job_lifecycle.h"
+#include "operator/controller/lifecycle/job_lifecycle.h"
 
 #include <set>
 #include <string>
@@ -7,8 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "operator/controller/admission.h"
-#include "operator/controller/job_events.h"
+#include "operator/controller/lifecycle/admission.h"
+#include "operator/controller/lifecycle/job_events.h"
 #include "tests/unit/controller/job_fixture.h"
 
 namespace pliant::controller {
@@ -34,7 +34,7 @@ JobPlan Keep(const JobView& view) {
 // Applies what was decided to what the decision was made of, as if the server had taken it.
 void Apply(const Outcome& outcome, JobView& view) {
   if (outcome.write_status) Edit(view.job).status = outcome.status;
-  view.memory = outcome.memory;
+  view.soft_state = outcome.soft_state;
 }
 
 std::vector<std::string> EventReasons(const JobView& view, const Outcome& outcome) {
@@ -53,7 +53,7 @@ TEST(JobLifecycle, ANewJobIsCheckedThenAdmitted) {
   Apply(outcome, view);
   EXPECT_FALSE(IsPlanned(view));
 
-  view.memory.template_check = TemplateCheck{.generation = 1, .accepted = true};
+  view.soft_state.checked_template.check = TemplateCheck{.generation = 1, .accepted = true};
   EXPECT_TRUE(IsPlanned(view)) << "what it gets goes into the same write";
   outcome = ReconcileJob(view, std::nullopt, kOptions, At(2));
   EXPECT_TRUE(outcome.write_status);
@@ -74,7 +74,7 @@ TEST(JobLifecycle, AJobThatWasAdmittedByAnOlderOperatorKeepsItsKindOfCredentials
   Apply(ReconcileJob(view, std::nullopt, kOptions, At(1)), view);
   ASSERT_FALSE(IsAdmitted(view.job->spec, view.job->status));
   Edit(view.job).spec.suspend = false;
-  view.memory.template_check = TemplateCheck{.generation = 1, .accepted = true};
+  view.soft_state.checked_template.check = TemplateCheck{.generation = 1, .accepted = true};
   const Outcome resumed = ReconcileJob(view, std::nullopt, kOptions, At(2));
   EXPECT_TRUE(IsAdmitted(view.job->spec, resumed.status));
   EXPECT_EQ(resumed.status.coordinator_image, "pliant:1");
@@ -83,7 +83,7 @@ TEST(JobLifecycle, AJobThatWasAdmittedByAnOlderOperatorKeepsItsKindOfCredentials
 
 TEST(JobLifecycle, AdmissionAndTheFirstPlanAreOneWrite) {
   JobView view{.job = Shared(NewJob())};
-  view.memory.template_check = TemplateCheck{.generation = 1, .accepted = true};
+  view.soft_state.checked_template.check = TemplateCheck{.generation = 1, .accepted = true};
   JobPlan plan;
   plan.decision.reason = {planner::ReasonCode::kQueued, "waits for 1 GPU"};
   const Outcome waits = ReconcileJob(view, plan, kOptions, At(2));
@@ -94,7 +94,7 @@ TEST(JobLifecycle, AdmissionAndTheFirstPlanAreOneWrite) {
   EXPECT_FALSE(ReconcileJob(view, plan, kOptions, At(3)).write_status);
 
   JobView lucky{.job = Shared(NewJob())};
-  lucky.memory.template_check = view.memory.template_check;
+  lucky.soft_state.checked_template.check = view.soft_state.checked_template.check;
   plan.decision = {.to = 2, .entitlement = 2, .create = {{"gpu-1"}, {"gpu-1"}}};
   const Outcome starts = ReconcileJob(lucky, plan, kOptions, At(2));
   EXPECT_TRUE(IsAdmitted(lucky.job->spec, starts.status));
@@ -111,7 +111,7 @@ TEST(JobLifecycle, TheSharesOfOthersAreToldLater) {
   plan.decision.reason.sentence = "3 of 8 GPUs: 1/4";
   Outcome outcome = ReconcileJob(view, plan, kOptions, At(6));
   EXPECT_FALSE(outcome.write_status);
-  EXPECT_EQ(outcome.look_again, outcome.memory.figures_due);
+  EXPECT_EQ(outcome.look_again, outcome.soft_state.reporting.next_progress_write);
   Apply(outcome, view);
   outcome = ReconcileJob(view, plan, kOptions, *outcome.look_again);
   EXPECT_TRUE(outcome.write_status);
@@ -142,7 +142,7 @@ TEST(JobLifecycle, ATemplateThatWasChangedUnseenIsAdmittedAnew) {
   outcome = ReconcileJob(view, std::nullopt, kOptions, At(6));
   EXPECT_THAT(outcome.actions, Contains(Action(CheckTemplate{})));
   Apply(outcome, view);
-  view.memory.template_check = TemplateCheck{.generation = 1, .accepted = true};
+  view.soft_state.checked_template.check = TemplateCheck{.generation = 1, .accepted = true};
   outcome = ReconcileJob(view, std::nullopt, kOptions, At(7));
   EXPECT_EQ(outcome.status.admitted_template, view.job->spec.learner_template.hash);
   EXPECT_EQ(outcome.status.conditions[0].reason, "Admitted");
@@ -214,7 +214,7 @@ TEST(JobLifecycle, ThatLessHoldsThanItAsksForIsToldAndTakenBack) {
 
 TEST(JobLifecycle, ARefusedTemplateIsToldOnce) {
   JobView view{.job = Shared(NewJob())};
-  view.memory.template_check =
+  view.soft_state.checked_template.check =
       TemplateCheck{.generation = 1, .message = "spec.containers: required", .again_at = At(100)};
   Outcome outcome = ReconcileJob(view, std::nullopt, kOptions, At(2));
   EXPECT_EQ(outcome.status.reason, "spec.containers: required");
@@ -317,14 +317,14 @@ TEST(JobLifecycle, AnEditIsSeenInEveryConditionAndWrittenOnce) {
 
 TEST(JobLifecycle, WhetherAnEditedJobIsAdmittedIsOpenUntilItWasChecked) {
   JobView view{.job = Shared(NewJob())};
-  view.memory.template_check =
+  view.soft_state.checked_template.check =
       TemplateCheck{.generation = 1, .message = "no such class", .again_at = At(100)};
   Apply(ReconcileJob(view, std::nullopt, kOptions, At(2)), view);
   EXPECT_THAT(OfGeneration(view.job->status, 1), Contains("Admitted"));
   Edit(view.job).meta.generation = 2;
   Apply(ReconcileJob(view, std::nullopt, kOptions, At(3)), view);
   EXPECT_THAT(OfGeneration(view.job->status, 1), ElementsAre("Admitted"));
-  view.memory.template_check =
+  view.soft_state.checked_template.check =
       TemplateCheck{.generation = 2, .message = "no such class", .again_at = At(100)};
   Apply(ReconcileJob(view, std::nullopt, kOptions, At(4)), view);
   EXPECT_THAT(OfGeneration(view.job->status, 1), IsEmpty());
@@ -507,17 +507,17 @@ TEST(JobLifecycle, OfManyThatFailAtOnceThreeAreKept) {
 
 TEST(JobLifecycle, AfterAWithdrawalTheNextGrantHasItsOwnTime) {
   JobView view = TrainingView(2);
-  view.memory.refused_grants = RefusedGrants{.since = At(5), .gates = {}};
+  view.soft_state.refusals.grants = RefusedGrants{.since = At(5), .gates = {}};
   JobPlan plan = Keep(view);
   Apply(ReconcileJob(view, plan, kOptions, At(50)), view);
-  EXPECT_TRUE(view.memory.refused_grants);
+  EXPECT_TRUE(view.soft_state.refusals.grants);
   plan.decision.cap = planner::DemandCap{.learners = 2, .until = At(185)};
   Apply(ReconcileJob(view, plan, kOptions, At(125)), view);
-  EXPECT_FALSE(view.memory.refused_grants);
+  EXPECT_FALSE(view.soft_state.refusals.grants);
   // It is granted more, which is refused too: the cap of before says nothing of that.
-  view.memory.refused_grants = RefusedGrants{.since = At(190), .gates = {}};
+  view.soft_state.refusals.grants = RefusedGrants{.since = At(190), .gates = {}};
   Apply(ReconcileJob(view, plan, kOptions, At(195)), view);
-  EXPECT_TRUE(view.memory.refused_grants);
+  EXPECT_TRUE(view.soft_state.refusals.grants);
 }
 
 TEST(JobLifecycle, AFailureIsCountedAndTold) {
@@ -607,7 +607,7 @@ TEST(JobLifecycle, ALostCoordinatorIsReplacedAndNobodyLeavesMeanwhile) {
 TEST(JobLifecycle, TheEventsOfAPodThatDoesNotMountAreAskedNowAndThen) {
   JobView view = TrainingView(1);
   view.learners[0].conditions = {{.type = "PodReadyToStartContainers"}};
-  view.memory.starting_since[Name(0)] = At(0);
+  view.soft_state.clocks.starting_since[Name(0)] = At(0);
   const FindMountCause ask{.pod = Name(0), .uid = "uid-0"};
   const auto asks = [&](double seconds) {
     return std::ranges::contains(ReconcileJob(view, Keep(view), kOptions, At(seconds)).actions,
@@ -615,7 +615,7 @@ TEST(JobLifecycle, TheEventsOfAPodThatDoesNotMountAreAskedNowAndThen) {
   };
   EXPECT_FALSE(asks(10));
   EXPECT_TRUE(asks(20));
-  view.memory.mount_causes[Name(0)] = {.text = "not found", .asked = At(20)};
+  view.soft_state.mount_causes[Name(0)] = {.text = "not found", .asked = At(20)};
   EXPECT_FALSE(asks(49));
   EXPECT_TRUE(asks(50));
 }

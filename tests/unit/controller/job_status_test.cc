@@ -1,10 +1,10 @@
-#include "operator/controller/job_status.h"
+#include "operator/controller/lifecycle/job_status.h"
 
 #include <functional>
 
 #include <gtest/gtest.h>
 
-#include "operator/controller/problems.h"
+#include "operator/controller/lifecycle/problems.h"
 #include "tests/unit/controller/job_fixture.h"
 
 namespace pliant::controller {
@@ -125,20 +125,20 @@ TEST(Problems, TheMostTellingIsTold) {
       {"not mounted for a while",
        [](JobView& view) {
          view.learners[0].conditions = {{.type = "PodReadyToStartContainers"}};
-         view.memory.starting_since[Name(0)] = At(0);
-         view.memory.mount_causes[Name(0)] = {};
+         view.soft_state.clocks.starting_since[Name(0)] = At(0);
+         view.soft_state.mount_causes[Name(0)] = {};
        },
        "", "VolumeNotMounted"},
       {"not mounted, and not asked why",
        [](JobView& view) {
          view.learners[0].conditions = {{.type = "PodReadyToStartContainers"}};
-         view.memory.starting_since[Name(0)] = At(0);
+         view.soft_state.clocks.starting_since[Name(0)] = At(0);
        },
        "", ""},
       {"not mounted yet",
        [](JobView& view) {
          view.learners[0].conditions = {{.type = "PodReadyToStartContainers"}};
-         view.memory.starting_since[Name(0)] = At(95);
+         view.soft_state.clocks.starting_since[Name(0)] = At(95);
        },
        "", ""},
       {"says nothing to its coordinator",
@@ -173,12 +173,12 @@ TEST(Problems, TheMostTellingIsTold) {
          view.coordinator = {};
        },
        "it crashed", "CoordinatorOutdated"},
-      {"refused", [](JobView& view) { view.memory.refusal = "exceeded quota"; }, "",
+      {"refused", [](JobView& view) { view.soft_state.refusals.message = "exceeded quota"; }, "",
        "RefusedByServer"},
       {"not answered for",
        [](JobView& view) {
-         view.memory.refusal = "failed calling webhook";
-         view.memory.unanswered = true;
+         view.soft_state.refusals.message = "failed calling webhook";
+         view.soft_state.refusals.unanswered = true;
        },
        "", "UnansweredByServer"},
       {"the coordinator's own",
@@ -203,10 +203,10 @@ TEST(Problems, TheMostTellingIsTold) {
 TEST(Problems, WhyAVolumeIsNotMountedIsTheKubeletsWord) {
   JobView view = TrainingView(1);
   view.learners[0].conditions = {{.type = "PodReadyToStartContainers"}};
-  view.memory.starting_since[Name(0)] = At(0);
+  view.soft_state.clocks.starting_since[Name(0)] = At(0);
   ASSERT_EQ(FindUnmounted(view, At(100)), &view.learners[0]);
   EXPECT_EQ(FindUnmounted(view, At(10)), nullptr);
-  view.memory.mount_causes[Name(0)] = {.text = "configmap \"model\" not found"};
+  view.soft_state.mount_causes[Name(0)] = {.text = "configmap \"model\" not found"};
   EXPECT_EQ(FindProblem(view, "", At(100))->message,
             "pod digits-1a2b3-0 waits on node gpu-1: configmap \"model\" not found");
 }
@@ -308,7 +308,7 @@ TEST(Problems, PatienceEndsAtTheEarliest) {
   EXPECT_EQ(WhenPatienceEnds(view, At(100)), std::nullopt);
   view.learners[0].containers[0].running_since = At(70);
   EXPECT_EQ(WhenPatienceEnds(view, At(100)), At(130));
-  view.memory.starting_since[Name(1)] = At(95);
+  view.soft_state.clocks.starting_since[Name(1)] = At(95);
   EXPECT_EQ(WhenPatienceEnds(view, At(100)), At(115));
   view.coordinator.silent_since = At(99);
   EXPECT_EQ(WhenPatienceEnds(view, At(100)), At(114));

@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "base/format.h"
-#include "operator/controller/job_table.h"
+#include "operator/controller/actions/job_table.h"
 #include "tests/unit/controller/job_fixture.h"
 
 // Jobs, pods and Services come, change, go and come again under their names, while batches are

@@ -1,4 +1,4 @@
-#include "operator/controller/job_table.h"
+#include "operator/controller/actions/job_table.h"
 
 #include <gtest/gtest.h>
 
@@ -268,9 +268,9 @@ TEST_F(JobTableTest, LooksAgainOnlyAtJobsThatMayHaveChanged) {
 
   Show(Learner(0, Life::kRunning));
   EXPECT_EQ(refreshed(2), Keys{key});
-  table.Memory(kUid).refusal = "quota";
+  table.SoftState(kUid).refusals.message = "quota";
   EXPECT_EQ(refreshed(3), Keys{key});
-  EXPECT_EQ(View(3).memory.refusal, "quota");
+  EXPECT_EQ(View(3).soft_state.refusals.message, "quota");
   table.LookAt(kUid);
   EXPECT_EQ(refreshed(4), Keys{key});
 
@@ -297,13 +297,13 @@ TEST_F(JobTableTest, LooksAgainOnlyAtJobsThatMayHaveChanged) {
 TEST_F(JobTableTest, AJobMadeAgainUnderItsNameIsAnotherOne) {
   Show(AdmittedJob(1));
   View();
-  table.Memory(kUid).refusal = "quota";
+  table.SoftState(kUid).refusals.message = "quota";
   jobs.Erase({"team-a", "digits"});
   api::ElasticTrainingJob again = NewJob();
   again.meta.uid = "again";
   Show(again);
   EXPECT_EQ(View(1).job->meta.uid, "again");
-  EXPECT_EQ(View(1).memory, JobMemory{});
+  EXPECT_EQ(View(1).soft_state, JobSoftState{});
 }
 
 TEST_F(JobTableTest, AWriteUnderWayIsNotTakenForTheNextJobOfThatName) {

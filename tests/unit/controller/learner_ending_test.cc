@@ -1,4 +1,4 @@
-#include "operator/controller/learner_ending.h"
+#include "operator/controller/model/learner_ending.h"
 
 #include <functional>
 
@@ -9,7 +9,7 @@
 namespace pliant::controller {
 namespace {
 
-struct Case {
+struct EndingCase {
   const char* name;
   api::Pod pod;
   LearnerEnd end;
@@ -23,7 +23,7 @@ api::Pod With(api::Pod pod, const std::function<void(api::Pod&)>& change) {
 
 TEST(LearnerEnding, IsToldFromExitCodeLastWordsAndConditions) {
   const api::Pod running = Learner(0, Life::kRunning);
-  const Case kCases[] = {
+  const EndingCase kCases[] = {
       {"completed", Ended(running, 0, R"({"reason":"Completed","message":"done"})"),
        LearnerEnd::kCompleted, "done"},
       {"drained", Ended(running, 0, R"({"reason":"Drained"})"), LearnerEnd::kDrained, ""},
@@ -82,7 +82,7 @@ TEST(LearnerEnding, IsToldFromExitCodeLastWordsAndConditions) {
             }),
        LearnerEnd::kNodeFault, "UnexpectedAdmissionError"},
   };
-  for (const Case& c : kCases) {
+  for (const EndingCase& c : kCases) {
     const auto ending = EndingOf(c.pod);
     ASSERT_TRUE(ending) << c.name;
     EXPECT_EQ(ending->end, c.end) << c.name;

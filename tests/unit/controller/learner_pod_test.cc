@@ -1,4 +1,4 @@
-#include "operator/controller/learner_pod.h"
+#include "operator/controller/objects/learner_pod.h"
 
 #include <nlohmann/json.hpp>
 

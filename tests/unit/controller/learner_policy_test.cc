@@ -1,4 +1,4 @@
-#include "operator/controller/learner_policy.h"
+#include "operator/controller/lifecycle/learner_policy.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ TEST(LearnerPolicy, WaitsForTheServicesAddress) {
 TEST(LearnerPolicy, NobodyIsMadeForATrainingThatMayBeComplete) {
   JobView view = TrainingView(1);
   view.learners[0] = Ended(view.learners[0], 0, R"({"reason":"Completed"})");
-  view.memory.named.clear();
+  view.soft_state.contacts.named.clear();
   view.coordinator.progress = nullptr;
   EXPECT_THAT(DecideLearners(view, PlanOf({.create = {{"gpu-1"}}}), At(10)).actions, IsEmpty());
   view.coordinator = Training({});
@@ -70,7 +70,7 @@ TEST(LearnerPolicy, TellsTrainingLearnersToGoAndDeletesThemAfterTheirGrace) {
   EXPECT_THAT(told.leaving_since, ElementsAre(Pair(Name(1), At(10))));
   EXPECT_EQ(told.look_again, At(70));
 
-  view.memory.leaving_since = told.leaving_since;
+  view.soft_state.clocks.leaving_since = told.leaving_since;
   const LearnerOutcome overdue = DecideLearners(view, PlanOf({}), At(70));
   EXPECT_THAT(overdue.actions,
               ElementsAre(Action(DeletePod{Name(1), "uid-1", std::chrono::seconds(15),
@@ -97,7 +97,7 @@ TEST(LearnerPolicy, WhoCannotBeToldToGoIsDeletedAfterAWhile) {
   EXPECT_THAT(outcome.actions, IsEmpty());
   EXPECT_THAT(outcome.untold_since, ElementsAre(Pair(Name(1), At(10))));
   EXPECT_EQ(outcome.look_again, At(10 + 60 + 60)) << "its grace, and a minute";
-  view.memory.untold_since = outcome.untold_since;
+  view.soft_state.clocks.untold_since = outcome.untold_since;
   outcome = DecideLearners(view, plan, At(130));
   EXPECT_THAT(outcome.actions,
               ElementsAre(Action(DeletePod{Name(1), "uid-1", std::nullopt,
@@ -111,7 +111,7 @@ TEST(LearnerPolicy, WhoCannotBeToldToGoIsDeletedAfterAWhile) {
 
 TEST(LearnerPolicy, WhoNeverSpokeToTheCoordinatorIsNotWaitedFor) {
   JobView view = TrainingView(2);
-  view.memory.met.erase("uid-1");
+  view.soft_state.contacts.met.erase("uid-1");
   EXPECT_THAT(
       DecideLearners(view, PlanOf({.drop = {Name(1)}}), At(10)).actions,
       ElementsAre(Action(DeletePod{Name(1), "uid-1", std::nullopt, "not granted any more"})));
@@ -126,7 +126,7 @@ TEST(LearnerPolicy, OfLearnersThatNeverWereACoordinatorMaySpeakInVain) {
     Edit(view.coordinator.progress)
         .learners.push_back({.name = name, .pod_uid = "u", .state = "Member"});
   }
-  view.memory.gone = {"u"};
+  view.soft_state.contacts.gone = {"u"};
   EXPECT_THAT(WantedLearners(view, {}),
               ElementsAre(PlannedLearner{Name(0), "uid-0", LearnerWish::kWanted},
                           PlannedLearner{made, "u", LearnerWish::kEnded}));
@@ -144,7 +144,7 @@ TEST(LearnerPolicy, TheCoordinatorHearsOfAllThatExistAndAllThatAreGone) {
     Edit(view.coordinator.progress)
         .learners.push_back({.name = Name(9), .pod_uid = "uid-9", .state = state});
   }
-  view.memory.gone = {"uid-9"};
+  view.soft_state.contacts.gone = {"uid-9"};
   EXPECT_THAT(WantedLearners(view, {}),
               ElementsAre(PlannedLearner{Name(0), "uid-0", LearnerWish::kWanted},
                           PlannedLearner{Name(1), "uid-1", LearnerWish::kLeaving},
@@ -177,10 +177,10 @@ TEST(LearnerPolicy, TheServerIsAskedAboutPodsThatTheStoresMayNotKnow) {
   const PodSearch search = LookForPods(view, At(10));
   EXPECT_THAT(search.actions, ElementsAre(LookForPod{Name(3), ""}, LookForPod{Name(5), "uid-5"}));
   // The answers are not there at once.
-  view.memory.looked_at = search.looked_at;
+  view.soft_state.contacts.searched_at = search.searched_at;
   EXPECT_THAT(LookForPods(view, At(12)).actions, IsEmpty());
   EXPECT_EQ(LookForPods(view, At(12)).look_again, At(15));
-  view.memory.gone = {"uid-5"};
+  view.soft_state.contacts.gone = {"uid-5"};
   EXPECT_THAT(LookForPods(view, At(15)).actions, ElementsAre(LookForPod{Name(3), ""}));
   // Whoever names a thousand learners does not make a thousand requests.
   for (int i = 6; i < 1000; ++i) {

@@ -1,4 +1,4 @@
-#include "operator/controller/mount_cause.h"
+#include "operator/controller/model/mount_cause.h"
 
 #include <nlohmann/json.hpp>
 

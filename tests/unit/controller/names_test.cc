@@ -1,4 +1,4 @@
-#include "operator/controller/names.h"
+#include "operator/controller/model/names.h"
 
 #include <cstdint>
 #include <functional>

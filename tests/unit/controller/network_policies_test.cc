@@ -1,4 +1,4 @@
-#include "operator/controller/network_policies.h"
+#include "operator/controller/objects/network_policies.h"
 
 #include <nlohmann/json.hpp>
 

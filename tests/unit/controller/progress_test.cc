@@ -1,4 +1,4 @@
-#include "operator/controller/progress.h"
+#include "operator/controller/model/progress.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,4 +1,4 @@
-#include "operator/controller/refused_namespaces.h"
+#include "operator/controller/process/refused_namespaces.h"
 
 #include <memory>
 #include <set>

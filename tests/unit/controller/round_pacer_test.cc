@@ -1,4 +1,4 @@
-#include "operator/controller/round_pacer.h"
+#include "operator/controller/rounds/round_pacer.h"
 
 #include <gtest/gtest.h>
 

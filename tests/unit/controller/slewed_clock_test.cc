@@ -1,4 +1,4 @@
-#include "operator/controller/slewed_clock.h"
+#include "operator/controller/process/slewed_clock.h"
 
 #include <chrono>
 

@@ -1,4 +1,4 @@
-#include "operator/controller/snapshot_builder.h"
+#include "operator/controller/rounds/snapshot_builder.h"
 
 #include <cmath>
 #include <cstdint>
@@ -15,9 +15,8 @@
 #include <gtest/gtest.h>
 
 #include "base/format.h"
-#include "operator/controller/job_lifecycle.h"
-#include "operator/controller/job_memory.h"
-#include "operator/controller/snapshot_json.h"
+#include "operator/controller/lifecycle/job_lifecycle.h"
+#include "operator/controller/rounds/snapshot_json.h"
 #include "tests/unit/controller/job_fixture.h"
 
 namespace pliant::controller {
@@ -164,7 +163,7 @@ TEST(SnapshotBuilder, WhatWasAttainedIsBounded) {
       {0, 0}, {-5, 0}, {12.9, 12}, {1e300, 100'000'000'000'000}, {std::nan(""), 0},
   };
   for (const auto& [attained, planned] : kCases) {
-    view.memory.gpu_seconds = attained;
+    view.soft_state.meter.gpu_seconds = attained;
     EXPECT_EQ(PlannerView(view).attained_gpu_seconds, planned) << attained;
   }
 }
@@ -176,10 +175,10 @@ TEST(SnapshotBuilder, LearnersCountForTheirJobNotAsForeign) {
   view.learners[3] = Deleting(view.learners[3]);
   view.learners.push_back(Learner(5, Life::kFailed));
   view.learners.push_back(Deleting(Learner(6, Life::kGated)));
-  view.memory.starting_since[Name(1)] = At(40);
-  view.memory.leaving_since[Name(4)] = At(45);
-  view.memory.nodes["gpu-9"] = {.count = 1, .avoid_until = At(99)};
-  view.memory.refused_grants = RefusedGrants{.since = At(48), .gates = {Name(2)}};
+  view.soft_state.clocks.starting_since[Name(1)] = At(40);
+  view.soft_state.clocks.leaving_since[Name(4)] = At(45);
+  view.soft_state.nodes.strikes["gpu-9"] = {.count = 1, .avoid_until = At(99)};
+  view.soft_state.refusals.grants = RefusedGrants{.since = At(48), .gates = {Name(2)}};
   Edit(view.job).spec.start_timeout = std::chrono::seconds(30);
   std::vector<std::shared_ptr<const api::Pod>> pods;
   for (const api::Pod& pod : view.learners) pods.push_back(std::make_shared<const api::Pod>(pod));
@@ -226,7 +225,7 @@ TEST(SnapshotBuilder, WhatLearnersWereAdmittedWithBeyondTheirTemplateIsThereToo)
   };
   EXPECT_EQ(foreign(), (planner::Resources{.gpus = 1, .cpu_millis = 300, .memory_bytes = 40}));
   // Once it is known what they all need, each counts with that.
-  view.memory.admitted_needs = {
+  view.soft_state.checked_template.admitted_needs = {
       view.job->spec.learner_template.hash,
       std::make_shared<const planner::PodNeeds>(
           planner::PodNeeds{.resources = {.gpus = 1, .cpu_millis = 300, .memory_bytes = 40}})};
@@ -287,7 +286,7 @@ TEST(SnapshotBuilder, FollowsEveryChange) {
 TEST(SnapshotBuilder, AJobIsPlannedAsSoonAsItsTemplateIsAccepted) {
   JobView view{.job = Shared(NewJob())};
   EXPECT_TRUE(PlannerView(view).suspended);
-  view.memory.template_check = TemplateCheck{.generation = 1, .accepted = true};
+  view.soft_state.checked_template.check = TemplateCheck{.generation = 1, .accepted = true};
   EXPECT_FALSE(PlannerView(view).suspended);
   EXPECT_EQ(PlannerView(view).logical_shards, 32);
   Edit(view.job).meta.generation = 2;
@@ -301,57 +300,63 @@ TEST(SnapshotBuilder, AJobThatIsNotAdmittedIsLetGo) {
   EXPECT_TRUE(PlannerView(view).suspended);
 }
 
-TEST(JobMemory, ANodeThatFailsLearnersIsAvoidedForAGrowingTime) {
+TEST(JobSoftState, ANodeThatFailsLearnersIsAvoidedForAGrowingTime) {
   JobView view = TrainingView(0);
   view.learners = {Learner(0, Life::kFailed)};
-  view.memory = Remember(view, At(100));
-  EXPECT_EQ(view.memory.nodes.at("gpu-1").avoid_until, At(105));
-  view.memory = Remember(view, At(101));
-  EXPECT_EQ(view.memory.nodes.at("gpu-1").avoid_until, At(105)) << "each failure strikes once";
+  ObserveJob(view, At(100));
+  EXPECT_EQ(view.soft_state.nodes.strikes.at("gpu-1").avoid_until, At(105));
+  ObserveJob(view, At(101));
+  EXPECT_EQ(view.soft_state.nodes.strikes.at("gpu-1").avoid_until, At(105))
+      << "each failure strikes once";
   view.learners.push_back(Learner(1, Life::kFailed));
   view.learners[1].meta.uid = "another";
-  view.memory = Remember(view, At(102));
-  EXPECT_EQ(view.memory.nodes.at("gpu-1").avoid_until, At(105)) << "it was there already";
+  ObserveJob(view, At(102));
+  EXPECT_EQ(view.soft_state.nodes.strikes.at("gpu-1").avoid_until, At(105))
+      << "it was there already";
   view.learners.push_back(Learner(2, Life::kFailed));
   view.learners[2].meta.uid = "one more";
-  view.memory = Remember(view, At(106));
-  EXPECT_EQ(view.memory.nodes.at("gpu-1").avoid_until, At(116));
+  ObserveJob(view, At(106));
+  EXPECT_EQ(view.soft_state.nodes.strikes.at("gpu-1").avoid_until, At(116));
   view.learners.clear();
-  view.memory = Remember(view, At(900));
-  EXPECT_TRUE(view.memory.nodes.empty()) << "forgiven";
+  ObserveJob(view, At(900));
+  EXPECT_TRUE(view.soft_state.nodes.strikes.empty()) << "forgiven";
 }
 
-TEST(JobMemory, KnowsWhomTheCoordinatorHasNamed) {
+TEST(JobSoftState, KnowsWhomTheCoordinatorHasNamed) {
   JobView view = TrainingView(2);
-  view.memory.named.clear();
+  view.soft_state.contacts.named.clear();
   view.learners.push_back(Learner(2, Life::kRunning));
-  view.memory = Remember(view, At(1));
-  EXPECT_EQ(view.memory.named, (std::set<std::string>{"uid-0", "uid-1"}));
+  ObserveJob(view, At(1));
+  EXPECT_EQ(view.soft_state.contacts.named, (std::set<std::string>{"uid-0", "uid-1"}));
   view.coordinator = {};
   view.learners.erase(view.learners.begin());
-  view.memory = Remember(view, At(2));
-  EXPECT_EQ(view.memory.named, std::set<std::string>{"uid-1"}) << "as long as their pods are there";
+  ObserveJob(view, At(2));
+  EXPECT_EQ(view.soft_state.contacts.named, std::set<std::string>{"uid-1"})
+      << "as long as their pods are there";
   view.learners[0].meta.uid = "another of the name";
-  EXPECT_TRUE(Remember(view, At(3)).named.empty());
+  ObserveJob(view, At(3));
+  EXPECT_TRUE(view.soft_state.contacts.named.empty());
 }
 
-TEST(JobMemory, RemembersSinceWhen) {
+TEST(JobSoftState, RemembersSinceWhen) {
   JobView view = TrainingView(2);
   Edit(view.job).spec.elastic.min_learners = 3;
   Edit(view.job).status.attained_gpu_seconds = 50;
   Edit(view.coordinator.progress).learners[1].state = "Leaving";
   view.learners.push_back(Learner(2, Life::kGated));
-  view.memory = Remember(view, At(10));
-  EXPECT_EQ(view.memory.starting_since.size(), 2u);
-  EXPECT_EQ(view.memory.leaving_since, (std::map<std::string, WallTime>{{Name(1), At(10)}}))
+  ObserveJob(view, At(10));
+  EXPECT_EQ(view.soft_state.clocks.starting_since.size(), 2u);
+  EXPECT_EQ(view.soft_state.clocks.leaving_since,
+            (std::map<std::string, WallTime>{{Name(1), At(10)}}))
       << "an operator that was restarted learns it from the coordinator";
-  EXPECT_EQ(view.memory.below_minimum_since, At(10));
+  EXPECT_EQ(view.soft_state.clocks.below_minimum_since, At(10));
   view.learners.pop_back();
   view.learners.pop_back();
-  view.memory = Remember(view, At(20));
-  EXPECT_TRUE(view.memory.leaving_since.empty());
-  EXPECT_EQ(view.memory.below_minimum_since, At(10));
-  EXPECT_DOUBLE_EQ(view.memory.gpu_seconds, 70) << "two learners ran for ten seconds more";
+  ObserveJob(view, At(20));
+  EXPECT_TRUE(view.soft_state.clocks.leaving_since.empty());
+  EXPECT_EQ(view.soft_state.clocks.below_minimum_since, At(10));
+  EXPECT_DOUBLE_EQ(view.soft_state.meter.gpu_seconds, 70)
+      << "two learners ran for ten seconds more";
 }
 
 }  // namespace

@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "tests/unit/cuda/cuda_driver.h"
+#include "trainer/binding/pliant.h"
 #include "trainer/cuda/cuda_memory.h"
 #include "trainer/cuda/staged_memory.h"
-#include "trainer/runtime/pliant.h"
 
 namespace pliant {
 namespace {

@@ -26,16 +26,7 @@ LINES, MEDIAN = "lines", "lines in the median"
 LIMITS = {FIELDS: 35, METHODS: 60, CYCLE: 10, LINES: 500, MEDIAN: 80}
 
 # What is beyond a limit already. It may not grow; when it has shrunk, so does the number here.
-KNOWN = {
-    ("LearnerLoop::Impl", FIELDS): 103,
-    ("LearnerLoop::Impl", METHODS): 147,
-    ("LearnerLoop::Impl", CYCLE): 62,
-    ("operator/controller/planning_loop.cc", LINES): 634,
-    ("trainer/collective/shm_connection.cc", LINES): 514,
-    ("trainer/membership/coordinator_core.cc", LINES): 1099,
-    ("trainer/runtime/learner_membership.cc", LINES): 534,
-    ("trainer/runtime/pliant.cc", LINES): 702,
-}
+KNOWN: dict[tuple[str, str], int] = {}
 
 
 @dataclass(frozen=True)
@@ -123,10 +114,10 @@ def complaints(found: Figures, known: Figures) -> list[str]:
     said = []
     for (name, what), figure in sorted(found.items()):
         noted = known.get((name, what))
-        most = LIMITS[what] if noted is None else noted
+        allowed = LIMITS[what] if noted is None else noted
         has = f"{name}: {figure} {what}"
-        if figure > most:
-            said.append(f"{has}, and {most} at most are allowed")
+        if figure > allowed:
+            said.append(f"{has}, and {allowed} at most are allowed")
         elif noted is not None and figure <= LIMITS[what]:
             said.append(f"{has}, which is allowed: take it out of KNOWN")
         elif noted is not None and figure < noted:

@@ -6,7 +6,7 @@
 
 #include "trainer/learner/model_spec.h"
 #include "trainer/learner/torch_program.h"
-#include "trainer/runtime/program.h"
+#include "trainer/protocol/program.h"
 
 namespace pliant::learner {
 

@@ -25,8 +25,8 @@
 #include "trainer/collective/reduction.h"
 #include "trainer/collective/shard_folder.h"
 #include "trainer/data/schedule.h"
+#include "trainer/protocol/tick_round.h"
 #include "trainer/runtime/run_shards.h"
-#include "trainer/runtime/tick_round.h"
 
 namespace pliant::learner {
 namespace {
@@ -188,7 +188,7 @@ class Learners {
   };
   using Network = std::deque<Sent>;
 
-  // They differ from tick to tick, as while they are tuned.
+  // They differ from tick to tick: no bit depends on them.
   static BucketSizes BucketsOf(Tick tick) {
     return {.first = 50 * (1 + tick % 3), .rest = 500 * (1 + tick % 2)};
   }

@@ -60,24 +60,5 @@ TEST(LearningRate, CosineEndsAtItsLeast) {
   EXPECT_DOUBLE_EQ(LearningRateAt(train, 16, 4), 0.5);
 }
 
-TEST(TrainSpec, AgreesWithTheJobOrNamesBothValues) {
-  const TrainSpec train = {.optimizer = {}, .schedule = {}, .batch_size = 128, .seed = 3};
-  EXPECT_TRUE(CheckAgainstJob(train, {}));
-  EXPECT_TRUE(CheckAgainstJob({}, {.global_batch_size = 256, .seed = 4}));
-  EXPECT_TRUE(CheckAgainstJob(train, {.global_batch_size = 128, .seed = 3}));
-  EXPECT_EQ(CheckAgainstJob(train, {.global_batch_size = 256, .seed = 3}).error().message,
-            "train.batchSize of the model is 128, but globalBatchSize of the job is 256: remove "
-            "one or make them equal");
-  EXPECT_EQ(CheckAgainstJob({.optimizer = {}, .schedule = {}, .logical_shards = 8},
-                            {.logical_shards = 16})
-                .error()
-                .message,
-            "train.logicalShards of the model is 8, but logicalShards of the job is 16: remove one "
-            "or make them equal");
-  EXPECT_EQ(CheckAgainstJob(train, {.seed = 4}).error().message,
-            "train.seed of the model is 3, but seed of the job is 4: remove one or make them "
-            "equal");
-}
-
 }  // namespace
 }  // namespace pliant::learner

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/unit/membership/learners.h"
 #include "trainer/membership/fingerprint_keys.h"
 
 namespace pliant {
@@ -18,32 +19,18 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::Not;
 
-// Tells the core what happens, in learners' names of one letter, and writes what it does as lines:
-// "a: prepare 1.1 ab", "persist 1", "close a". Where learners have two ranks, "A" is the other of
-// a.
+// Tells the core what happens, and writes what it does as lines: "a: prepare 1.1 ab", "persist 1",
+// "close a".
 class CoordinatorCoreTest : public testing::Test {
  protected:
   using Lines = std::vector<std::string>;
 
   void Start(CoordinatorOptions options) { core_.emplace(options, now_); }
 
-  static LearnerId Id(char name) {
-    const bool second = name >= 'A' && name <= 'Z';
-    return {.name = std::string(1, second ? static_cast<char>(name - 'A' + 'a') : name),
-            .pod_uid = "u",
-            .local_rank = second ? 1 : 0};
-  }
-
   Lines Wanted(const std::string& names, const std::string& leaving = {},
                const std::string& ended = {}) {
-    Plan plan{.version = {1, ++sequence_}};
-    const auto list = [&](const std::string& some, WantedState state) {
-      for (const char name : some) plan.learners.push_back({Id(name).name, "u", state});
-    };
-    list(names, WantedState::kWanted);
-    list(leaving, WantedState::kLeaving);
-    list(ended, WantedState::kEnded);
-    const Result<CoordinatorEffects> effects = core_->SetPlan(plan, now_);
+    const Result<CoordinatorEffects> effects =
+        core_->SetPlan(PlanOf(++sequence_, names, leaving, ended), now_);
     EXPECT_TRUE(effects);
     return Write(*effects);
   }
@@ -76,11 +63,6 @@ class CoordinatorCoreTest : public testing::Test {
     return all;
   }
 
-  static Membership MembershipOf(MembershipId id, const std::string& names) {
-    Membership membership{.id = id};
-    for (const char name : names) membership.members.push_back({Id(name), "at"});
-    return membership;
-  }
   // All of `names` have switched to it, and open it.
   Lines Opens(MembershipId id, const std::string& names, Tick tick = 1) {
     Lines all;
@@ -139,11 +121,7 @@ class CoordinatorCoreTest : public testing::Test {
   static std::string Text(const CoordinatorMessage& message) {
     std::string text(pliant::NameOf(message));
     const auto add = [&](const Membership& membership) {
-      text += " " + ToString(membership.id) + " ";
-      for (const Member& member : membership.members) {
-        const char name = member.id.name.front();
-        text += member.id.local_rank == 0 ? name : static_cast<char>(name - 'a' + 'A');
-      }
+      text += " " + ToString(membership.id) + " " + Names(membership.members);
     };
     if (const auto* prepare = std::get_if<Prepare>(&message)) add(prepare->membership);
     if (const auto* announce = std::get_if<Announce>(&message)) add(announce->membership);
@@ -478,51 +456,81 @@ TEST_F(CoordinatorCoreTest, ALinkThatBreaksEveryFewMinutesIsNotTriedForEver) {
   EXPECT_THAT(breaks({1, 3}), ElementsAre("persist 4", "a: recover 1.4 ac", "c: recover 1.4 ac"));
 }
 
-// Often enough to cost, seldom enough to look like a fault of the moment each time.
-TEST_F(CoordinatorCoreTest, OfTwoWhoSendsWhatIsNotAllowedIsTakenOutForLonger) {
+TEST_F(CoordinatorCoreTest, WhoIsEvictedAgainStaysAwayForLonger) {
   Running("ab");
-  const auto is_accused = [&](MembershipId in) {
-    Says('b', Lost{.membership = in, .accused = {Id('a')}, .violation = true});
+  const auto breaks_twice = [&](std::uint64_t counter) {
+    Says('b', Lost{.membership = {1, counter}, .accused = {Id('a')}});
+    After(500ms, "ab");
+    Opens({1, counter + 1}, "ab");
+    Says('b', Lost{.membership = {1, counter + 1}, .accused = {Id('a')}});
     return After(500ms, "ab");
   };
-  EXPECT_THAT(is_accused({1, 1}),
-              ElementsAre("persist 2", "a: recover 1.2 ab", "b: recover 1.2 ab"))
-      << "one witness, once";
-  Opens({1, 2}, "ab");
-  EXPECT_THAT(After(61s, "ab"), IsEmpty());
-  EXPECT_THAT(is_accused({1, 2}), ElementsAre("persist 3", "b: recover 1.3 b"));
-  Opens({1, 3}, "b");
+  EXPECT_THAT(breaks_twice(1), ElementsAre("persist 3", "a: recover 1.3 a"));
+  Opens({1, 3}, "a");
   EXPECT_THAT(After(4s, "ab"), IsEmpty());
-  EXPECT_THAT(After(1s, "ab"), ElementsAre("persist 4", "b: prepare 1.4 ba", "a: prepare 1.4 ba"));
+  EXPECT_THAT(After(1s, "ab"), ElementsAre("persist 4", "a: prepare 1.4 ab", "b: prepare 1.4 ab"));
   for (const char name : {'a', 'b'}) Says(name, Prepared{{1, 4}});
-  Opens({1, 4}, "ba");
+  Opens({1, 4}, "ab");
   EXPECT_THAT(After(10min, "ab"), IsEmpty());
-  EXPECT_THAT(is_accused({1, 4}), ElementsAre("persist 5", "b: recover 1.5 b"));
-  Opens({1, 5}, "b");
+  EXPECT_THAT(breaks_twice(4), ElementsAre("persist 6", "a: recover 1.6 a"));
+  Opens({1, 6}, "a");
   EXPECT_THAT(After(9s, "ab"), IsEmpty()) << "twice as long";
-  EXPECT_THAT(After(1s, "ab"), Contains("a: prepare 1.6 ba"));
+  EXPECT_THAT(After(1s, "ab"), Contains("a: prepare 1.7 ab"));
 }
 
-TEST_F(CoordinatorCoreTest, WhomMostAccuseIsTakenOutAtOnce) {
+// Whoever of the ends it is that breaks them, or sends what the protocol does not allow.
+TEST_F(CoordinatorCoreTest, WhoseLinksKeepBreakingIsEvictedWhateverItsRank) {
   Running("abc");
-  for (const char witness : {'a', 'c'}) {
-    Says(witness, Lost{.membership = {1, 1}, .accused = {Id('b')}, .violation = true});
-  }
-  EXPECT_THAT(After(500ms, "abc"),
-              ElementsAre("persist 2", "a: recover 1.2 ac", "c: recover 1.2 ac"));
+  const auto is_accused = [&](MembershipId in) {
+    for (const char name : {'b', 'c'}) Says(name, Lost{.membership = in, .accused = {Id('a')}});
+    return After(500ms, "abc");
+  };
+  EXPECT_THAT(is_accused({1, 1}), Contains("a: recover 1.2 abc"));
+  Opens({1, 2}, "abc");
+  EXPECT_THAT(is_accused({1, 2}),
+              ElementsAre("persist 3", "b: recover 1.3 bc", "c: recover 1.3 bc"));
 }
 
-TEST_F(CoordinatorCoreTest, TheStateIsNotTakenOutWithItsOnlyHolder) {
-  Running("a");
-  Hello('b');
-  Wanted("ab");
-  for (const char name : {'a', 'b'}) Says(name, Prepared{{1, 2}});
-  const auto is_accused = [&](MembershipId in) {
-    for (const char name : {'a', 'b'}) Says(name, Entered{.membership = MembershipOf(in, "ab")});
-    Says('b', Lost{.membership = in, .accused = {Id('a')}, .violation = true});
-    return After(500ms, "ab");
+// Not all of them tell at once: who gives up first says so to the others.
+TEST_F(CoordinatorCoreTest, OfABrokenLinkTheEndWithMoreBreaksIsEvicted) {
+  Running("abc");
+  const auto is_accused = [&](MembershipId in, const std::string& by) {
+    for (const char name : by) Says(name, Lost{.membership = in, .accused = {Id('a')}});
+    return After(500ms, "abc");
   };
-  EXPECT_THAT(is_accused({1, 2}), Contains("b: recover 1.3 ab"));
+  EXPECT_THAT(is_accused({1, 1}, "b"), Contains("a: recover 1.2 abc"));
+  Opens({1, 2}, "abc");
+  EXPECT_THAT(is_accused({1, 2}, "c"), Contains("a: recover 1.3 abc"));
+  Opens({1, 3}, "abc");
+  EXPECT_THAT(is_accused({1, 3}, "c"),
+              ElementsAre("persist 4", "b: recover 1.4 bc", "c: recover 1.4 bc"));
+}
+
+// It says nothing but that its link to each of the others is broken.
+TEST_F(CoordinatorCoreTest, WhoAccusesAllOthersGoesItself) {
+  Running("abc");
+  const auto accuses = [&](MembershipId in) {
+    Says('a', Lost{.membership = in, .accused = {Id('a'), Id('b'), Id('c')}});
+    return After(500ms, "abc");
+  };
+  EXPECT_THAT(accuses({1, 1}), Contains("a: recover 1.2 abc"));
+  Opens({1, 2}, "abc");
+  EXPECT_THAT(accuses({1, 2}), ElementsAre("persist 3", "b: recover 1.3 bc", "c: recover 1.3 bc"));
+}
+
+TEST_F(CoordinatorCoreTest, TheStateIsNotEvictedWithItsOnlyHolder) {
+  Running("a");
+  Wanted("abc");
+  for (const char name : {'b', 'c'}) Hello(name);
+  for (const char name : {'a', 'b', 'c'}) Says(name, Prepared{{1, 2}});
+  const auto is_accused = [&](MembershipId in) {
+    for (const char name : {'a', 'b', 'c'}) {
+      Says(name, Entered{.membership = MembershipOf(in, "abc")});
+    }
+    for (const char name : {'b', 'c'}) Says(name, Lost{.membership = in, .accused = {Id('a')}});
+    return After(500ms, "abc");
+  };
+  EXPECT_THAT(is_accused({1, 2}), Contains("a: recover 1.3 abc"));
   EXPECT_THAT(is_accused({1, 3}), ElementsAre("persist 4", "a: recover 1.4 a"));
 }
 
@@ -537,6 +545,9 @@ TEST_F(CoordinatorCoreTest, AnAnnouncedSwitchMayHaveTakenPlaceWhenSomebodyDies) 
   EXPECT_THAT(After(1s, "ab"), IsEmpty()) << "the joiner may be back";
   EXPECT_THAT(After(3s, "ab"), ElementsAre("persist 3", "a: recover 1.3 ab", "b: recover 1.3 ab"))
       << "the leaver may hold what the other needs";
+  Says('a', Lost{.membership = {1, 3}, .accused = {Id('b')}});
+  EXPECT_THAT(After(2900ms, "ab"), IsEmpty()) << "the joiner may hold it, too";
+  EXPECT_THAT(After(200ms, "ab"), Contains("a: recover 1.4 a"));
 }
 
 // The link between a and b broke in the tick at whose end c switched: they wait for a recovery.
@@ -749,6 +760,8 @@ TEST_F(CoordinatorCoreTest, AnOldOneGivesWayToTheNextTerm) {
   EXPECT_THAT(Says('a', Entered{.membership = MembershipOf({2, 1}, "ab")}),
               ElementsAre("close a", "close b"));
   EXPECT_THAT(Hello('a', MembershipOf({2, 1}, "ab")), ElementsAre("close a"));
+  EXPECT_THAT(After(60s), IsEmpty());
+  EXPECT_THAT(Hello('b'), ElementsAre("close b")) << "a new process, that knows of no term";
   EXPECT_THAT(After(60s), IsEmpty());
 }
 

@@ -33,7 +33,7 @@ TEST(Messages, OfLearnersComeBackAsTheyWere) {
       Opened{.membership = {2, 6}, .applied_ticks = 413, .pause_seconds = 0.25, .ticks_lost = 1},
       Leaving{.grace_seconds = 60},
       Lost{.membership = {2, 6}, .tick = 3, .accused = {kA, kB}, .cause = "connection reset"},
-      Lost{.membership = {2, 6}, .accused = {kA}, .violation = true, .cause = "a trailer of 3"},
+      Lost{.membership = {2, 6}, .accused = {kA}, .cause = "a trailer of 3"},
       Lost{.membership = {2, 6}},
       Progress{},
       Progress{.membership = MembershipId{2, 6},
@@ -133,9 +133,6 @@ TEST(Messages, AWrongOneIsRefusedWithItsFieldNamed) {
       {R"({"type": "lost", "membership": "1.1", "tick": 1, "cause": "",
            "accused": [{"name": "a", "podUid": "", "nonce": "0x1"}]})",
        "accused[0].nonce must be hexadecimal"},
-      {R"({"type": "lost", "membership": "1.1", "tick": 1, "accused": [], "cause": "",
-           "violation": 1})",
-       "violation must be true or false"},
       {R"({"type": "entered", "appliedTicks": 1, "membership": {"id": "1.1", "members": [
            {"address": "", "learner": {"name": "a", "podUid": "", "nonce": "1"}},
            {"address": "", "learner": {"name": "a", "podUid": "", "nonce": "1"}}]}})",

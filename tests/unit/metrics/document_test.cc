@@ -10,7 +10,7 @@
 
 #include "operator/metrics/metrics.h"
 #include "trainer/coordinator/job_metrics.h"
-#include "trainer/runtime/learner_metrics.h"
+#include "trainer/process/learner_metrics.h"
 
 namespace pliant {
 namespace {

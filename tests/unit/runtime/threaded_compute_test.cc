@@ -258,27 +258,7 @@ TEST_F(ThreadedComputeTest, NothingOfATickIsLeftInTheNext) {
   loop_.Run();
 }
 
-TEST_F(ThreadedComputeTest, WhatIsForgottenIsDoneAndNotHeardOf) {
-  program_.hold = true;
-  const auto heard = [](auto&&...) { ADD_FAILURE() << "it was to be forgotten"; };
-  const std::vector<float> gradient(kElements, 10);
-  compute_->RunTick(Work(), heard, heard);
-  compute_->CopyState({}, heard);
-  compute_->Commit({.gradient = gradient}, heard);
-  while (program_.shards_run == 0) std::this_thread::yield();
-  compute_->AbandonTick(heard);
-  compute_->ForgetCallbacks();
-  program_.hold = false;
-  const std::function<void()> look = [&] {
-    if (program_.commits > 0) return loop_.Stop();
-    loop_.PostAfter(std::chrono::milliseconds(1), look);
-  };
-  look();
-  loop_.Run();
-}
-
 TEST_F(ThreadedComputeTest, SaysWhatTheProgramIsAt) {
-  using Kind = ProgramCall::Kind;
   EXPECT_EQ(compute_->call(), std::nullopt);
   program_.hold_shard = 2;
   program_.hold_commit = true;
@@ -294,12 +274,12 @@ TEST_F(ThreadedComputeTest, SaysWhatTheProgramIsAt) {
         compute_->Commit({.step = 16, .gradient = gradient}, [&](Status) { loop_.Stop(); });
         loop_.Post([&] {
           EXPECT_EQ(compute_->call(),
-                    (ProgramCall{.kind = Kind::kCommit, .number = 2, .step = 16}));
+                    (ProgramCall{.kind = ProgramCall::Kind::kCommit, .number = 2, .step = 16}));
           program_.hold_commit = false;
         });
       });
   const auto shard = [](int number) {
-    return ProgramCall{.kind = Kind::kTrain, .number = 1, .step = 16, .shard = number};
+    return ProgramCall{.kind = ProgramCall::Kind::kTrain, .number = 1, .step = 16, .shard = number};
   };
   while (program_.shards_run < 1) std::this_thread::yield();
   EXPECT_EQ(compute_->call(), shard(2));

@@ -97,7 +97,7 @@ def _gpu_problem_of_torch() -> str | None:
 
 
 def _gpu_problem_of_keras() -> str | None:
-    from ._keras.engine import engine_of_backend
+    from ._keras.engines import engine_of_backend
 
     return engine_of_backend().gpu_problem()
 

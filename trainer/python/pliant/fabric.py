@@ -14,6 +14,7 @@ from typing import Any
 from . import _parameters
 from ._accelerator import logical_shards, make_folders
 from ._attach import is_keras
+from ._fabric import Framework, Script
 from ._loop import Elastic, Watcher
 from ._say import say
 
@@ -44,17 +45,6 @@ class FabricModel:
     A Keras model has a loss as Keras takes it, which may be a name, and no functions of its own.
     """
 
-    def __new__(cls, model: Any, *_: Any, **__: Any) -> "FabricModel":
-        if cls is not FabricModel:
-            return super().__new__(cls)
-        if is_keras(model):
-            from ._keras.fabric import KerasFabricModel
-
-            return super().__new__(KerasFabricModel)
-        from ._torch.fabric import TorchFabricModel
-
-        return super().__new__(TorchFabricModel)
-
     def __init__(
         self,
         model: Any,
@@ -70,17 +60,13 @@ class FabricModel:
         **others: Any,
     ) -> None:
         _warn_of(others)
-        self._model = model
+        script = Script(model, loss_function, optimizer, fn_step_train, fn_test, fn_args)
+        self._framework = _framework_of(script)
         self._get_datasets = get_datasets
-        self._loss_function = loss_function
-        self._optimizer = optimizer
         self._logger = None if driver_logger is None else _LoggerAdapter(driver_logger)
         callbacks = _as_list(user_callback)
         self._callbacks = [each for each in callbacks if not isinstance(each, Watcher)]
         self._watchers = [each for each in callbacks if isinstance(each, Watcher)]
-        self._fn_step_train = fn_step_train
-        self._fn_test = fn_test
-        self._fn_args = fn_args
         self._collate = batch_collate_function
 
     def train(
@@ -106,7 +92,7 @@ class FabricModel:
         _warn_of(others)
         shards = _logical_shards(engines or engines_number or 1)
         train_data, test_data = self._get_datasets()
-        elastic = self._attach(
+        elastic = self._framework.attach(
             train_data,
             test_data,
             epochs=epochs,
@@ -129,13 +115,14 @@ class FabricModel:
         results = os.environ.get("RESULT_DIR", ".")
         folder = Path(out_dir) if out_dir is not None else Path(results, "model")
         folder.mkdir(parents=True, exist_ok=True)
-        return str(self._save(folder))
+        return str(self._framework.save(folder))
 
     def _register_schedule(self, elastic: Elastic[Any]) -> None:
         """Of the learning rate, where the script has it from pth_parameter_mgr: it is part of the
         training's state, and callbacks step it."""
-        _parameters.tell_of_unused_policy(self._optimizer)
-        schedule = _parameters.schedule_of(self._optimizer)
+        optimizer = self._framework.script.optimizer
+        _parameters.tell_of_unused_policy(optimizer)
+        schedule = _parameters.schedule_of(optimizer)
         if schedule is None:
             return
         elastic.register("learning rate", schedule)
@@ -151,12 +138,12 @@ class FabricModel:
 
     def _run(self, elastic: Elastic[Any]) -> None:
         make_folders()  # callbacks and loggers write to them
-        self._set_training()
+        self._framework.set_training()
         for callback in self._callbacks:
             callback.set_params(
                 {
-                    "optimizer": self._optimizer,
-                    "model": self._model,
+                    "optimizer": self._framework.script.optimizer,
+                    "model": self._framework.script.model,
                     "epochs": elastic.epochs,
                     "stop": elastic.stop,
                 }
@@ -173,7 +160,7 @@ class FabricModel:
         self._call("on_epoch_begin", 0)
         for step in elastic.steps():
             for batch in step:
-                self._train_batch(step, batch)
+                self._framework.train_batch(step, batch)
             step.commit()
             # Before the next step is asked for: what callbacks change (the learning rate) belongs
             # to the step, and so reaches learners that join.
@@ -192,29 +179,15 @@ class FabricModel:
         for callback in self._callbacks:
             getattr(callback, name)(*arguments)
 
-    # ---- Of the framework ----
 
-    def _attach(self, train_data: Any, test_data: Any, **settings: Any) -> Elastic[Any]:
-        raise NotImplementedError
+def _framework_of(script: Script) -> Framework:
+    if is_keras(script.model):
+        from ._keras.fabric import KerasFramework
 
-    def _set_training(self) -> None:
-        """The model is set for training."""
+        return KerasFramework(script)
+    from ._torch.fabric import TorchFramework
 
-    def _train_batch(self, step: Any, batch: Any) -> None:
-        raise NotImplementedError
-
-    def _save(self, folder: Path) -> Path:
-        """The model as the framework keeps it."""
-        raise NotImplementedError
-
-
-def write_file(folder: Path, name: str, write: Callable[[Path], None]) -> Path:
-    """Every learner of the job may do it at once, all with the same content."""
-    path = folder / name
-    scratch = folder / f".{os.uname().nodename}.{os.getpid()}.{name}"
-    write(scratch)
-    scratch.replace(path)
-    return path
+    return TorchFramework(script)
 
 
 class _LoggerAdapter:

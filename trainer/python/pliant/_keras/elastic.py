@@ -17,7 +17,8 @@ from .._workers import Workers
 from ..errors import InvalidProgram
 from ..process import Guard
 from .batches import Batches, Collate, size_of
-from .engine import Engine, engine_of_backend, parts_of
+from .engine import Engine, parts_of
+from .engines import engine_of_backend
 from .final_model import load_final_model
 from .model_state import Gradients, ModelState
 from .objective import Objective

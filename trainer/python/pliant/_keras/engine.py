@@ -76,22 +76,3 @@ def parts_of(batch: Any) -> tuple[Any, Any]:
     if not isinstance(batch, tuple | list) or len(batch) != 2:
         raise InvalidProgram("a sample of the data must be a pair: inputs, truth")
     return batch[0], batch[1]
-
-
-def engine_of_backend() -> type[Engine]:
-    name = keras.backend.backend()
-    if name == "tensorflow":
-        from .with_tensorflow import TensorFlow
-
-        return TensorFlow
-    if name == "jax":
-        from .with_jax import Jax
-
-        return Jax
-    if name == "torch":
-        from .with_torch import Torch
-
-        return Torch
-    raise InvalidProgram(
-        f"Keras runs on {name} here: tensorflow, jax and torch can train (KERAS_BACKEND)"
-    )

@@ -1,45 +1,37 @@
 """FabricModel of a Keras model."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import keras
 
+from .._fabric import Framework, Script, write_file
 from ..errors import InvalidProgram
-from ..fabric import FabricModel, write_file
 from .elastic import KerasElastic, KerasStep, attach
 
 
-class KerasFabricModel(FabricModel):
-    def __init__(
-        self,
-        model: keras.Model,
-        get_datasets: Any,
-        loss_function: Any,
-        optimizer: Any,
-        *arguments: Any,
-        **others: Any,
-    ) -> None:
+class KerasFramework(Framework):
+    def __init__(self, script: Script) -> None:
         # One object: callbacks change what trains.
-        optimizer = keras.optimizers.get(optimizer)
-        super().__init__(model, get_datasets, loss_function, optimizer, *arguments, **others)
-        if self._fn_step_train is not None or self._fn_test is not None:
+        super().__init__(replace(script, optimizer=keras.optimizers.get(script.optimizer)))
+        if script.fn_step_train is not None or script.fn_test is not None:
             raise InvalidProgram(
                 "fn_step_train and fn_test are for PyTorch: a Keras model is trained by its loss"
             )
 
-    def _attach(self, train_data: Any, test_data: Any, **settings: Any) -> KerasElastic:
+    def attach(self, train_data: Any, test_data: Any, **settings: Any) -> KerasElastic:
         return attach(
-            self._model,
-            self._optimizer,
+            self.script.model,
+            self.script.optimizer,
             train_data,
             test_data=test_data,
-            loss=self._loss_function,
+            loss=self.script.loss_function,
             **settings,
         )
 
-    def _train_batch(self, step: KerasStep, batch: Any) -> None:
+    def train_batch(self, step: KerasStep, batch: Any) -> None:
         step.train(batch)
 
-    def _save(self, folder: Path) -> Path:
-        return write_file(folder, "model.keras", self._model.save)
+    def save(self, folder: Path) -> Path:
+        return write_file(folder, "model.keras", self.script.model.save)

@@ -5,68 +5,60 @@ from typing import Any
 
 import torch
 
-from ..fabric import FabricModel, write_file
+from .._fabric import Framework, Script, write_file
 from .batches import to_device
 from .elastic import TorchElastic, TorchStep, attach
 
 
-class TorchFabricModel(FabricModel):
-    def __init__(
-        self,
-        model: torch.nn.Module,
-        get_datasets: Any,
-        loss_function: Any,
-        optimizer: Any,
-        *arguments: Any,
-        **others: Any,
-    ) -> None:
-        super().__init__(model, get_datasets, loss_function, optimizer, *arguments, **others)
+class TorchFramework(Framework):
+    def __init__(self, script: Script) -> None:
+        super().__init__(script)
         if torch.cuda.is_available():
-            model.cuda()
+            script.model.cuda()
         # As custom functions find them.
-        model.get_optimizer = lambda: optimizer
-        model.get_loss_function = lambda: loss_function
+        script.model.get_optimizer = lambda: script.optimizer
+        script.model.get_loss_function = lambda: script.loss_function
 
-    def _attach(self, train_data: Any, test_data: Any, **settings: Any) -> TorchElastic:
+    def attach(self, train_data: Any, test_data: Any, **settings: Any) -> TorchElastic:
         evaluate = None if test_data is None else self._evaluate
         return attach(
-            self._model,
-            self._optimizer,
+            self.script.model,
+            self.script.optimizer,
             train_data,
             test_data=test_data,
             evaluate=evaluate,
             **settings,
         )
 
-    def _set_training(self) -> None:
-        self._model.train()
+    def set_training(self) -> None:
+        self.script.model.train()
 
     def _device(self) -> torch.device:
-        return next(self._model.parameters()).device
+        return next(self.script.model.parameters()).device
 
-    def _train_batch(self, step: TorchStep, batch: Any) -> None:
+    def train_batch(self, step: TorchStep, batch: Any) -> None:
         batch = to_device(batch, self._device())
-        if self._fn_step_train is not None:
-            accuracy, loss = self._fn_step_train(
-                self._model, batch, _accuracy, [batch], self._fn_args
+        if self.script.fn_step_train is not None:
+            accuracy, loss = self.script.fn_step_train(
+                self.script.model, batch, _accuracy, [batch], self.script.fn_args
             )
             step.report(loss, correct=_correct_of(accuracy, len(step.shard.samples)))
             return
         inputs, targets = batch
-        outputs = self._model(inputs)
-        step.backward(self._loss_function(outputs, targets), correct=_correct(outputs, targets))
+        outputs = self.script.model(inputs)
+        step.backward(self.script.loss_function(outputs, targets), correct=_correct(outputs, targets))
 
     def _evaluate(self, batch: Any) -> tuple[Any, Any]:
         batch = to_device(batch, self._device())
-        if self._fn_test is not None:
-            return self._fn_test(self._model, [batch], self._fn_args), 0
+        if self.script.fn_test is not None:
+            return self.script.fn_test(self.script.model, [batch], self.script.fn_args), 0
         inputs, targets = batch
-        outputs = self._model(inputs)
-        return self._loss_function(outputs, targets), _correct(outputs, targets)
+        outputs = self.script.model(inputs)
+        return self.script.loss_function(outputs, targets), _correct(outputs, targets)
 
-    def _save(self, folder: Path) -> Path:
+    def save(self, folder: Path) -> Path:
         return write_file(
-            folder, "model.pt", lambda path: torch.save(self._model.state_dict(), path)
+            folder, "model.pt", lambda path: torch.save(self.script.model.state_dict(), path)
         )
 
 

@@ -1,0 +1,11 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace pliant {
+
+// Nothing if `text` is not base64 (RFC 4648, padded).
+std::optional<std::string> FromBase64(const std::string& text);
+
+}  // namespace pliant

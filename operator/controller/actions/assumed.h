@@ -1,0 +1,129 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "operator/controller/model/job_view.h"
+
+namespace pliant::controller {
+
+// What becomes of an object that the watch has not shown for a while as it was written.
+enum class WhenOverdue {
+  kForget,  // it counts no more: what is decided without it does no harm
+  kAsk,     // it goes on to count, until somebody has asked the server
+};
+
+// Objects as this program has just written them, until the watch has caught up: a decision that did
+// not see its own writes would order them twice. One thread.
+template <typename T>
+class Assumed {
+ public:
+  using Object = std::shared_ptr<const T>;
+
+  explicit Assumed(WhenOverdue when_overdue = WhenOverdue::kForget) : when_overdue_(when_overdue) {}
+
+  // A write is under way: until Settle or Withdraw the object counts as `value`.
+  void Begin(const std::string& key, Object value) { entries_[key].under_way = std::move(value); }
+
+  // It was done. Writes are conditional, so nothing came between the version that was replaced ("":
+  // none, it was created) and `value`: as long as the store still shows that version, or one that
+  // an earlier write replaced, it lags.
+  void Settle(const std::string& key, std::string replaced_version, T value, WallTime now) {
+    Entry& entry = entries_[key];
+    entry.under_way = nullptr;
+    entry.done = std::make_shared<const T>(std::move(value));
+    entry.replaced_versions.push_back(std::move(replaced_version));
+    entry.overdue_at = now + kPatience;
+  }
+
+  // It was not done; what was done before still counts.
+  void Withdraw(const std::string& key) {
+    const auto found = entries_.find(key);
+    if (found == entries_.end()) return;
+    found->second.under_way = nullptr;
+    if (found->second.done == nullptr) entries_.erase(found);
+  }
+
+  // The store showed it, and shows it no more.
+  void Forget(const std::string& key) {
+    const auto found = entries_.find(key);
+    if (found == entries_.end()) return;
+    found->second.ForgetDone();
+    if (found->second.under_way == nullptr) entries_.erase(found);
+  }
+
+  // As Forget, of all that `matches`.
+  template <typename Matches>
+  void ForgetIf(Matches&& matches) {
+    std::erase_if(entries_, [&](auto& item) {
+      Entry& entry = item.second;
+      if (entry.done != nullptr && matches(*entry.done)) entry.ForgetDone();
+      return entry.under_way == nullptr && entry.done == nullptr;
+    });
+  }
+
+  // What `key` is now; `stored` is what the store has, or null.
+  Object Resolve(const std::string& key, Object stored, WallTime now) {
+    const auto found = entries_.find(key);
+    if (found == entries_.end()) return stored;
+    Entry& entry = found->second;
+    const std::string shown = stored == nullptr ? "" : stored->meta.resource_version;
+    // Once it was there, its absence is news.
+    if (!shown.empty()) std::erase(entry.replaced_versions, "");
+    const bool counts = when_overdue_ == WhenOverdue::kAsk || now < entry.overdue_at;
+    const bool lags = std::ranges::contains(entry.replaced_versions, shown) && counts;
+    if (entry.done != nullptr && !lags) entry.ForgetDone();
+    if (entry.under_way != nullptr) return entry.under_way;
+    if (entry.done != nullptr) return entry.done;
+    entries_.erase(found);
+    return stored;
+  }
+
+  // When `key` is overdue, if the store goes on to lag; nothing: nothing that was done counts.
+  std::optional<WallTime> OverdueAt(const std::string& key) const {
+    const auto found = entries_.find(key);
+    if (found == entries_.end() || found->second.done == nullptr) return std::nullopt;
+    return found->second.overdue_at;
+  }
+
+  // The server was asked, and it is as it counts: the store has as long again to show it.
+  void Confirm(const std::string& key, WallTime now) {
+    const auto found = entries_.find(key);
+    if (found != entries_.end()) found->second.overdue_at = now + kPatience;
+  }
+
+  // Those that may be unknown to the store, as they are taken to be.
+  template <typename See>
+  void ForEach(See&& see) const {
+    for (const auto& [key, entry] : entries_) {
+      see(key, entry.under_way != nullptr ? *entry.under_way : *entry.done);
+    }
+  }
+
+ private:
+  // An object that was created and deleted again before the watch told of it would count for ever.
+  static constexpr std::chrono::seconds kPatience{60};
+
+  // At least one of the two objects is there.
+  struct Entry {
+    Object under_way;  // as it will be
+    Object done;       // as it is, though the store may not show it yet
+    std::vector<std::string> replaced_versions;
+    WallTime overdue_at;
+
+    void ForgetDone() {
+      done = nullptr;
+      replaced_versions.clear();
+    }
+  };
+  const WhenOverdue when_overdue_;
+  std::map<std::string, Entry> entries_;
+};
+
+}  // namespace pliant::controller

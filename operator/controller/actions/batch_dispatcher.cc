@@ -1,0 +1,119 @@
+#include "operator/controller/actions/batch_dispatcher.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/log.h"
+
+namespace pliant::controller {
+namespace {
+
+constexpr std::chrono::milliseconds kSoonest{10};
+
+bool MakesPods(const Batch& batch) {
+  return std::ranges::any_of(batch.actions,
+                             [](const Action& each) { return PropertiesOf(each).makes_pod; });
+}
+
+}  // namespace
+
+void LookAgainAt(const std::optional<WallTime>& at, WallTime now, const kube::NamespacedName& job,
+                 kube::WorkQueue& queue) {
+  if (at) queue.AddAfter(job, std::max<Duration>(*at - now, kSoonest));
+}
+
+BatchDispatcher::BatchDispatcher(BatchDispatcherParts parts, BatchDispatcherOptions options)
+    : parts_(std::move(parts)),
+      options_(std::move(options)),
+      pod_making_calls_(parts_.loop, parts_.pod_making_calls, options_.pod_making_calls) {}
+
+void BatchDispatcher::AddJob(const std::string& job_uid, const kube::NamespacedName& key) {
+  jobs_.try_emplace(job_uid, Job{key, RetryState(options_.first_conflict_delay)});
+}
+
+void BatchDispatcher::ForgetJob(const std::string& job_uid) { jobs_.erase(job_uid); }
+
+const kube::NamespacedName* BatchDispatcher::KeyOfJob(const std::string& job_uid) const {
+  const auto job = jobs_.find(job_uid);
+  return job == jobs_.end() ? nullptr : &job->second.key;
+}
+
+std::optional<WallTime> BatchDispatcher::RestsUntil(const std::string& job_uid,
+                                                    WallTime now) const {
+  const WallTime not_before = jobs_.at(job_uid).retry.not_before;
+  return now < not_before ? std::optional(not_before) : std::nullopt;
+}
+
+void BatchDispatcher::Dispatch(InFlightBatch batch) {
+  parts_.table.Begin(batch.batch, options_.now());
+  batch.began = parts_.loop.Now();
+  Run(std::move(batch));
+}
+
+void BatchDispatcher::Run(InFlightBatch batch) {
+  const bool makes_pods = !batch.resolves && MakesPods(*batch.batch);
+  const std::string name_space = batch.batch->job.meta.name_space;
+  auto call = [this, watch = lifetime_.watch(), batch = std::move(batch), &loop = parts_.loop,
+               &runner = parts_.runner] {
+    auto result = std::make_shared<const BatchResult>(
+        batch.resolves ? runner.ResolveUnknownOutcome(*batch.batch) : runner.Run(*batch.batch));
+    loop.Post([this, watch, batch, result] {
+      if (!watch.over()) OnDone(batch, *result);
+    });
+  };
+  if (makes_pods) {
+    pod_making_calls_.Run(name_space, std::move(call));
+  } else {
+    parts_.api_calls(std::move(call));
+  }
+}
+
+void BatchDispatcher::OnDone(const InFlightBatch& batch, const BatchResult& result) {
+  const api::ObjectMeta& job = batch.batch->job.meta;
+  const kube::NamespacedName key{job.name_space, job.name};
+  const WallTime now = options_.now();
+  parts_.table.Settle(*batch.batch, result, now);
+  options_.on_result(batch, result);
+  const auto known = jobs_.find(job.uid);
+  if (known == jobs_.end()) {  // it went meanwhile
+    parts_.queue.Done(key);
+    return;
+  }
+  const NextStep next = StepAfter(result, batch.origin.unanswered, now, known->second.retry);
+  if (next.log_error) {
+    log::Warning("job could not be acted on",
+                 {{"job", kube::ToString(key)}, {"error", result.error->message}});
+  }
+  using enum NextStep::Kind;
+  if (next.kind == kResolve) {
+    ResolveUnknownOutcome(batch, result, next.delay);
+    return;
+  }
+  parts_.queue.Done(key);
+  if (next.kind == kLookAgain) {
+    parts_.queue.Add(key);
+    LookAgainAt(batch.look_again, now, key, parts_.queue);
+  } else if (next.kind != kNothing) {
+    parts_.queue.AddAfter(key, next.delay);
+  }
+}
+
+// Until it is known the job is left alone, and the action counts as done.
+void BatchDispatcher::ResolveUnknownOutcome(const InFlightBatch& batch, const BatchResult& result,
+                                            Duration delay) {
+  auto rest = std::make_shared<Batch>(
+      Batch{.job = batch.batch->job, .actions = {batch.batch->actions[*result.failed]}});
+  if (result.job) rest->job = *result.job;
+  InFlightBatch again{
+      .batch = rest,
+      .resolves = true,
+      .before = {rest, &rest->job},
+      .origin = {.unanswered = batch.origin.unanswered || !result.unanswered.empty()},
+      .began = batch.began};
+  parts_.loop.PostAfter(delay, lifetime_.Guard([this, again = std::move(again)]() mutable {
+    Run(std::move(again));
+  }));
+}
+
+}  // namespace pliant::controller

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/event_loop.h"
+#include "base/lifetime.h"
+#include "operator/controller/actions/action_runner.h"
+#include "operator/controller/actions/job_table.h"
+#include "operator/controller/actions/record_result.h"
+#include "operator/controller/actions/retry_state.h"
+#include "operator/controller/calls/executor.h"
+#include "operator/controller/calls/fair_calls.h"
+#include "operator/kube/work_queue.h"
+
+namespace pliant::controller {
+
+struct InFlightBatch {
+  std::shared_ptr<const Batch> batch;
+  bool resolves = false;  // asks what has become of its only action, whose outcome is unknown
+  std::shared_ptr<const api::ElasticTrainingJob> before;  // on which it was decided
+  BatchOrigin origin;
+  std::optional<WallTime> look_again;
+  std::optional<Duration> wait_ended;  // of a job that is given its first GPUs by it
+  TimePoint began{};
+};
+
+// All outlive the dispatcher.
+struct BatchDispatcherParts {
+  EventLoop& loop;
+  JobTable& table;
+  kube::WorkQueue& queue;
+  const ActionRunner& runner;
+  Executor api_calls;         // for the runner
+  Executor pod_making_calls;  // for it too: apart, because admission webhooks may make them last
+};
+
+struct BatchDispatcherOptions {
+  FairCallsOptions pod_making_calls;  // shared by namespaces
+  Duration first_conflict_delay{};
+  std::function<WallTime()> now;
+  // A batch was tried; also of a job that is gone.
+  std::function<void(const InFlightBatch& batch, const BatchResult& result)> on_result;
+};
+
+// Carries out what was decided on jobs, one batch at a time for each of them, and decides when it
+// is tried again. What has been begun counts as done in the table. The job stays taken from the
+// queue until its batch has ended. Control thread.
+class BatchDispatcher {
+ public:
+  BatchDispatcher(BatchDispatcherParts parts, BatchDispatcherOptions options);
+  BatchDispatcher(const BatchDispatcher&) = delete;
+  BatchDispatcher& operator=(const BatchDispatcher&) = delete;
+
+  // The job is there, and is forgotten when it is gone. What was begun for it ends without a
+  // further try then. Adding it again changes nothing.
+  void AddJob(const std::string& job_uid, const kube::NamespacedName& key);
+  void ForgetJob(const std::string& job_uid);
+  // Null: it is gone, or was not added.
+  const kube::NamespacedName* KeyOfJob(const std::string& job_uid) const;
+  // Until when a job that was added is left alone after a failure. Nothing: it is not.
+  std::optional<WallTime> RestsUntil(const std::string& job_uid, WallTime now) const;
+
+  void Dispatch(InFlightBatch batch);
+
+ private:
+  struct Job {
+    kube::NamespacedName key;
+    RetryState retry;
+  };
+
+  void Run(InFlightBatch batch);
+  void OnDone(const InFlightBatch& batch, const BatchResult& result);
+  void ResolveUnknownOutcome(const InFlightBatch& batch, const BatchResult& result, Duration delay);
+
+  const BatchDispatcherParts parts_;
+  const BatchDispatcherOptions options_;
+  FairCalls pod_making_calls_;
+  std::map<std::string, Job> jobs_;  // by uid
+  const Lifetime lifetime_;
+};
+
+// Has the job looked at when it is time; never if there is none.
+void LookAgainAt(const std::optional<WallTime>& at, WallTime now, const kube::NamespacedName& job,
+                 kube::WorkQueue& queue);
+
+}  // namespace pliant::controller

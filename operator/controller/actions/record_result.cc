@@ -1,0 +1,60 @@
+#include "operator/controller/actions/record_result.h"
+
+#include <span>
+
+#include "base/log.h"
+
+namespace pliant::controller {
+namespace {
+
+void RecordWrite(const Batch& batch, const LastReported& before, const BatchResult& result,
+                 Reporting& reporting) {
+  if (!batch.write_status) return;
+  const api::JobStatus* kept = result.job ? &result.job->status : nullptr;
+  if (!OnStatusWritten(batch.job.status, kept, before, reporting)) return;
+  const api::ObjectMeta& job = batch.job.meta;
+  log::Warning("the cluster's definition of ElasticTrainingJob is older than this operator",
+               {{"job", job.name_space + "/" + job.name}, {"dropped", "status.learnersAsked"}});
+}
+
+void RecordTemplateCheck(const Batch& batch, const BatchResult& result, api::WallTime now,
+                         CheckedTemplate& known) {
+  if (!result.template_unchecked.empty()) {
+    OnTemplateUnchecked(batch.job, result.template_unchecked, known);
+  } else if (result.template_refusal && result.template_refusal->empty()) {
+    OnTemplateAccepted(batch.job, result.admitted_needs, known);
+  } else if (result.template_refusal) {
+    OnTemplateRefused(batch.job, *result.template_refusal, now, known);
+  }
+}
+
+}  // namespace
+
+bool IsAllDone(const BatchResult& result, bool unanswered_before) {
+  const bool unanswered = unanswered_before || !result.unanswered.empty();
+  return !result.error && !(unanswered && result.created.empty() && result.opened.empty());
+}
+
+void RecordResult(const Batch& batch, const BatchOrigin& before, const BatchResult& result,
+                  api::WallTime now, JobSoftState& state) {
+  RecordWrite(batch, before.reported, result, state.reporting);
+  RecordTemplateCheck(batch, result, now, state.checked_template);
+  for (const LookForPod& pod : result.gone) {
+    if (!pod.uid.empty()) state.contacts.gone.insert(pod.uid);
+  }
+  for (const auto& [pod, cause] : result.mount_causes) {
+    state.mount_causes[pod] = {.text = cause, .asked = now};
+  }
+  // The server's refusals are told to the job's owner; what will pass is not.
+  const std::span undone = std::span(batch.actions).subspan(result.failed.value_or(0));
+  if (!result.unanswered.empty()) {
+    OnNoAnswer(batch.job.meta, undone, result.unanswered, now, state.refusals);
+  }
+  if (result.error && kube::IsRefusal(*result.error)) {
+    OnRefusal(undone, result.error->message, now, state.refusals);
+  } else if (IsAllDone(result, before.unanswered)) {
+    OnAllDone(state.refusals);
+  }
+}
+
+}  // namespace pliant::controller

@@ -1,0 +1,22 @@
+#pragma once
+
+#include "operator/controller/actions/action_runner.h"
+#include "operator/controller/model/job_soft_state.h"
+
+namespace pliant::controller {
+
+// How a batch stood before it was tried.
+struct BatchOrigin {
+  LastReported reported;    // before its status was to be written
+  bool unanswered = false;  // the server did not answer the try before
+};
+
+// Whether the whole batch is done. A result without an error does not always mean that: the server
+// may have left a write unanswered, and may have said later that the write was not done.
+bool IsAllDone(const BatchResult& result, bool unanswered_before);
+
+// Takes what came of a batch over into what is known of its job.
+void RecordResult(const Batch& batch, const BatchOrigin& before, const BatchResult& result,
+                  api::WallTime now, JobSoftState& state);
+
+}  // namespace pliant::controller

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/result.h"
+#include "operator/controller/model/names.h"
+#include "operator/controller/model/progress.h"
+
+namespace pliant::controller {
+
+// Where one coordinator is. The job's uid makes the token.
+struct CoordinatorAddress {
+  std::string host;  // an IP address
+  std::string job_uid;
+  std::uint16_t port = kCoordinatorPort;
+  bool operator==(const CoordinatorAddress&) const = default;
+};
+
+// The seam between the operator and the coordinators of all jobs. Blocking; any thread.
+//   kUnavailable, kTimeout  it does not answer; a plan may have been taken
+//   kConflict               a greater plan was taken before
+//   kDenied, kInvalid       the two sides do not understand each other
+class CoordinatorClient {
+ public:
+  virtual ~CoordinatorClient() = default;
+  virtual Result<Progress> PutPlan(const CoordinatorAddress& address,
+                                   const CoordinatorPlan& plan) = 0;
+  virtual Result<Progress> GetProgress(const CoordinatorAddress& address) = 0;
+  // The job or its coordinator is gone: no thread and no queue is kept for it, and a connection at
+  // rest is closed in time. A call that comes nevertheless is made.
+  virtual void Forget(const std::string& job_uid) = 0;
+};
+
+}  // namespace pliant::controller

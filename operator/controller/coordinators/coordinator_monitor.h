@@ -1,0 +1,117 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/backoff.h"
+#include "base/event_loop.h"
+#include "base/lifetime.h"
+#include "operator/controller/calls/executor.h"
+#include "operator/controller/calls/fair_calls.h"
+#include "operator/controller/coordinators/coordinator_client.h"
+#include "operator/controller/model/job_view.h"
+
+namespace pliant::controller {
+
+struct CoordinatorMonitorOptions {
+  std::int64_t lease_transitions = 0;            // orders the plans of successive leaders
+  Duration poll_busy = std::chrono::seconds(1);  // while something changes
+  Duration poll_settled = std::chrono::seconds(5);
+  // One that gave no answer is called again after poll_busy, twice that, and so on up to this: well
+  // below the silence after which it is replaced.
+  Duration poll_silent = std::chrono::seconds(10);
+  // Of calls to those that answer at once, shared by namespaces; and of calls that may each take
+  // until the client's deadline, to those that did not answer, or that took longer than `slow`
+  // last. The executor has threads for both.
+  FairCallsOptions prompt_calls{.at_a_time = 8, .of_one = 4};
+  FairCallsOptions lasting_calls{.at_a_time = 4, .of_one = 2};
+  Duration slow = std::chrono::milliseconds(500);
+  std::function<WallTime()> now;
+  // Control thread: what is known of a job's coordinator has changed in more than figures.
+  std::function<void(const std::string& job_uid)> on_change;
+  // For metrics, after each call: "OK", or the name of the error's code. May be empty.
+  std::function<void(std::string_view result)> on_call;
+};
+
+// Keeps in touch with the coordinators of all jobs: asks for progress, and tells each of them what
+// its job's learners are to do until it has taken that. One call at a time to each. A coordinator
+// runs in its job's namespace, whose owner may have it do anything: those that do not answer, that
+// answer slowly, or that refuse every plan do not hold up the others. Control thread.
+class CoordinatorMonitor {
+ public:
+  // All outlive the monitor.
+  CoordinatorMonitor(EventLoop& loop, Executor executor, CoordinatorClient& client,
+                     CoordinatorMonitorOptions options);
+  ~CoordinatorMonitor();
+  CoordinatorMonitor(const CoordinatorMonitor&) = delete;
+  CoordinatorMonitor& operator=(const CoordinatorMonitor&) = delete;
+
+  // The coordinator of the job, which is in `name_space`, of `term` is at `host` (an IP address).
+  // What was heard of another term is forgotten. Calling it again changes nothing.
+  void Follow(const std::string& job_uid, const std::string& name_space, std::int64_t term,
+              const std::string& host);
+  // There is no coordinator that runs, for now.
+  void Lose(const std::string& job_uid, std::int64_t term);
+  // The job is gone.
+  void Forget(const std::string& job_uid);
+
+  // What the job's coordinator is to know.
+  void Tell(const std::string& job_uid, std::vector<PlannedLearner> learners);
+  // Whether something is about to change, so that progress is worth a closer look.
+  void SetBusy(const std::string& job_uid, bool busy);
+
+  CoordinatorView View(const std::string& job_uid) const;
+
+ private:
+  struct Link {
+    std::string name_space;
+    std::int64_t term = 0;
+    std::string host;  // empty: nobody to ask
+    CoordinatorView view;
+    std::optional<std::vector<PlannedLearner>> wanted;
+    std::optional<std::vector<PlannedLearner>> told;  // taken by this coordinator
+    PlanStamp told_by;                                // the plan that told it
+    PlanStamp last;                                   // the greatest that is known
+    bool busy = true;
+    bool calling = false;
+    bool waiting = false;               // for its turn
+    bool slow = false;                  // its last answer took long
+    int conflicts = 0;                  // plans in a row that it refused
+    Backoff backoff{BackoffOptions{}};  // of calls without an answer of use
+    Duration pause{};                   // after the last of those, if it was one; else zero
+    bool again = false;                 // call again at once
+    bool ask = true;                    // which plan it took last, before it is told another
+    bool refused = false;               // a later leader's plan was taken: this one tells no more
+    std::string last_error;             // as it was logged
+    std::uint64_t generation = 0;       // of term and host: answers of others are dropped
+    TimerId timer = 0;
+  };
+
+  void CallSoon(const std::string& job_uid, Link& link);
+  void Call(const std::string& job_uid);
+  std::function<void()> PrepareCall(const std::string& job_uid, std::uint64_t generation);
+  void OnAnswer(const std::string& job_uid, std::uint64_t generation,
+                std::optional<CoordinatorPlan> plan, Result<Progress> answer);
+  void Hear(Link& link, const std::optional<CoordinatorPlan>& plan, Progress progress);
+  void HearNothing(const std::string& job_uid, Link& link, const Error& error);
+  bool MustTell(const Link& link) const;
+  void Schedule(const std::string& job_uid, Link& link);
+  Duration DelayAfter(const Link& link) const;
+
+  EventLoop& loop_;
+  CoordinatorClient& client_;
+  const CoordinatorMonitorOptions options_;
+  std::map<std::string, Link> links_;
+  std::uint64_t last_generation_ = 0;
+  FairCalls prompt_calls_;
+  FairCalls lasting_calls_;
+  Lifetime lifetime_;
+};
+
+}  // namespace pliant::controller

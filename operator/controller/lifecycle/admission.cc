@@ -1,0 +1,93 @@
+#include "operator/controller/lifecycle/admission.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
+#include "base/format.h"
+
+namespace pliant::controller {
+
+namespace {
+
+// Whether it has learners still that were made of another template than it has now.
+bool HasFormerLearners(const JobView& view) {
+  const std::string& theirs = view.job->status.admitted_template;
+  return !theirs.empty() && theirs != view.job->spec.learner_template.hash && HasLiveLearners(view);
+}
+
+}  // namespace
+
+Result<api::FrozenTraining> FreezeTraining(const api::JobSpec& spec) {
+  const api::TrainingSpec& training = spec.training;
+  const std::int64_t gpus = std::int64_t{spec.elastic.max_learners} * spec.elastic.gpus_per_learner;
+  const auto batch = static_cast<std::uint64_t>(training.global_batch_size);
+  const auto divisor = static_cast<int>(std::uint64_t{1} << std::countr_zero(batch));
+  const auto enough = static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(4 * gpus)));
+  const int shards = training.logical_shards.value_or(std::min(divisor, enough));
+  if (training.global_batch_size % shards != 0) {
+    return Invalid(
+        Format("spec.training.globalBatchSize {} is not a multiple of "
+               "logicalShards {}",
+               training.global_batch_size, shards));
+  }
+  if (shards < gpus) {
+    return Invalid(
+        Format("logicalShards {} is less than maxLearners x gpusPerLearner = {}: "
+               "every GPU needs a shard",
+               shards, gpus));
+  }
+  return api::FrozenTraining{.global_batch_size = training.global_batch_size,
+                             .logical_shards = shards,
+                             .seed = training.seed,
+                             .reproducibility = training.reproducibility};
+}
+
+Result<api::FrozenTraining> FrozenOrNew(const api::ElasticTrainingJob& job) {
+  if (job.status.training) return *job.status.training;
+  return FreezeTraining(job.spec);
+}
+
+std::optional<api::FrozenTraining> TrainingOf(const JobView& view) {
+  const api::JobSpec& spec = view.job->spec;
+  if (IsAdmitted(spec, view.job->status)) return view.job->status.training;
+  if (spec.suspend || !spec.learner_template.error.empty()) return std::nullopt;
+  if (HasFormerLearners(view)) return std::nullopt;
+  const TemplateCheck* check = CurrentTemplateCheck(view);
+  if (check == nullptr || !check->accepted) return std::nullopt;
+  const Result<api::FrozenTraining> training = FrozenOrNew(*view.job);
+  return training ? std::optional(*training) : std::nullopt;
+}
+
+AdmissionOutcome DecideAdmission(const JobView& view, WallTime now) {
+  using enum api::ConditionStatus;
+  if (const std::string& error = view.job->spec.learner_template.error; !error.empty()) {
+    return {.verdict = Verdict{kFalse, "InvalidTemplate", error}};
+  }
+  if (HasFormerLearners(view)) {
+    return {.verdict = Verdict{kFalse, "TemplateChanged",
+                               "its learners were made of another template or volume: they leave, "
+                               "then it goes on with the present one"}};
+  }
+  const Result<api::FrozenTraining> training = FrozenOrNew(*view.job);
+  if (!training) return {.verdict = Verdict{kFalse, "InvalidTraining", training.error().message}};
+
+  const TemplateCheck* check = CurrentTemplateCheck(view);
+  if (check != nullptr && check->accepted) {
+    return {.verdict = Verdict{kTrue, "Admitted", "the pod template was accepted"},
+            .training = *training};
+  }
+  AdmissionOutcome outcome;
+  if (check != nullptr) {
+    outcome.verdict = Verdict{kFalse, check->unanswered ? "TemplateUnchecked" : "TemplateRefused",
+                              check->message};
+  }
+  if (check != nullptr && now < check->again_at) {
+    outcome.look_again = check->again_at;
+  } else {
+    outcome.actions.emplace_back(CheckTemplate{});
+  }
+  return outcome;
+}
+
+}  // namespace pliant::controller

@@ -1,0 +1,42 @@
+#include "operator/controller/lifecycle/conditions.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/utf8.h"
+
+namespace pliant::controller {
+namespace {
+
+constexpr std::size_t kConditionMessageMax = 4096;
+constexpr std::size_t kReasonMax = 1024;  // as the definition of the resource has it
+
+}  // namespace
+
+void SetCondition(api::JobStatus& status, std::string_view type, Verdict verdict,
+                  std::int64_t generation, api::WallTime now) {
+  const auto place = std::ranges::lower_bound(status.conditions, type, {}, &api::Condition::type);
+  const bool known = place != status.conditions.end() && place->type == type;
+  api::Condition& condition =
+      known ? *place : *status.conditions.insert(place, {.type = std::string(type)});
+  if (!known || condition.status != verdict.status) {
+    // API times are whole seconds: a fraction would not read back as written.
+    condition.last_transition = std::chrono::floor<std::chrono::seconds>(now);
+  }
+  condition.status = verdict.status;
+  condition.reason = std::move(verdict.reason);
+  condition.message = CutAtCharacter(verdict.message, kConditionMessageMax);
+  condition.observed_generation = generation;
+}
+
+void SetReason(api::JobStatus& status, std::string_view sentence) {
+  status.reason = CutAtCharacter(sentence, kReasonMax);
+}
+
+bool IsTrue(const api::JobStatus& status, std::string_view type) {
+  const api::Condition* condition = api::FindCondition(status, type);
+  return condition != nullptr && condition->status == api::ConditionStatus::kTrue;
+}
+
+}  // namespace pliant::controller

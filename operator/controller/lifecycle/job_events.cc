@@ -1,0 +1,86 @@
+#include "operator/controller/lifecycle/job_events.h"
+
+#include "base/format.h"
+#include "operator/controller/lifecycle/conditions.h"
+
+namespace pliant::controller {
+namespace {
+
+std::string ReasonOf(const api::JobStatus& status, std::string_view type) {
+  const api::Condition* condition = api::FindCondition(status, type);
+  return condition == nullptr ? "" : condition->reason;
+}
+
+// A condition that is news: of another status or reason than before.
+const api::Condition* News(const api::JobStatus& before, const api::JobStatus& after,
+                           std::string_view type) {
+  const api::Condition* now = api::FindCondition(after, type);
+  const api::Condition* then = api::FindCondition(before, type);
+  if (now == nullptr) return nullptr;
+  const bool same = then != nullptr && then->status == now->status && then->reason == now->reason;
+  return same ? nullptr : now;
+}
+
+bool IsPhaseName(const std::string& reason, const api::JobStatus& status) {
+  return reason == ToString(status.phase);
+}
+
+}  // namespace
+
+std::vector<JobEvent> EventsOf(const api::JobStatus& before, const api::JobStatus& after) {
+  using enum api::ConditionStatus;
+  std::vector<JobEvent> events;
+  if (const auto* admitted = News(before, after, kConditionAdmitted)) {
+    if (admitted->status == kTrue) {
+      events.push_back({.reason = "Admitted", .note = admitted->message});
+    } else if (admitted->reason != "Suspended") {
+      events.push_back({.warning = true, .reason = admitted->reason, .note = admitted->message});
+    }
+  }
+  if (const auto* limited = News(before, after, kConditionLimited);
+      limited != nullptr && limited->status == kTrue) {
+    events.push_back({.reason = limited->reason, .note = limited->message});
+  }
+  if (before.desired_learners != after.desired_learners && !after.finished()) {
+    events.push_back({.reason = "Resizing",
+                      .note = Format("from {} to {} learners: {}", before.desired_learners,
+                                     after.desired_learners, after.reason)});
+  }
+  if (after.coordinator_term > before.coordinator_term && before.coordinator_term > 0) {
+    events.push_back({.reason = "CoordinatorReplaced",
+                      .note = Format("coordinator {} takes over", after.coordinator_term)});
+  }
+  // Problems only: that it progresses in another phase is told by the phase.
+  if (const auto* progressing = News(before, after, kConditionProgressing);
+      progressing != nullptr && progressing->status == kFalse &&
+      !IsPhaseName(progressing->reason, after)) {
+    events.push_back(
+        {.warning = true, .reason = progressing->reason, .note = progressing->message});
+  } else if (after.restarts > before.restarts &&
+             ReasonOf(after, kConditionProgressing) == "LearnerFailed") {
+    events.push_back({.warning = true,
+                      .reason = "LearnerFailed",
+                      .note = api::FindCondition(after, kConditionProgressing)->message});
+  }
+  if (const auto* written = News(before, after, kConditionCheckpointsWritten)) {
+    if (written->status == kFalse) {
+      events.push_back({.warning = true, .reason = written->reason, .note = written->message});
+    } else if (!ReasonOf(before, kConditionCheckpointsWritten).empty()) {
+      events.push_back({.reason = "CheckpointsWritten", .note = written->message});
+    }
+  }
+  if (before.phase == after.phase) return events;
+  if (after.phase == api::JobPhase::kSucceeded) {
+    events.push_back({.reason = "Completed", .note = after.reason});
+  } else if (after.phase == api::JobPhase::kFailed) {
+    events.push_back(
+        {.warning = true, .reason = ReasonOf(after, kConditionFailed), .note = after.reason});
+  } else if (after.phase == api::JobPhase::kSuspended) {
+    events.push_back({.reason = "Suspended", .note = "all learners have left"});
+  } else if (after.phase == api::JobPhase::kRunning && before.phase == api::JobPhase::kStarting) {
+    events.push_back({.reason = "Started", .note = Format("{} learners train", after.learners)});
+  }
+  return events;
+}
+
+}  // namespace pliant::controller

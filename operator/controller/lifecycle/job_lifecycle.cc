@@ -1,0 +1,417 @@
+#include "operator/controller/lifecycle/job_lifecycle.h"
+
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <string_view>
+#include <utility>
+
+#include "base/format.h"
+#include "operator/controller/lifecycle/admission.h"
+#include "operator/controller/lifecycle/conditions.h"
+#include "operator/controller/lifecycle/coordinator_policy.h"
+#include "operator/controller/lifecycle/failure_policy.h"
+#include "operator/controller/lifecycle/job_status.h"
+#include "operator/controller/lifecycle/problems.h"
+#include "operator/controller/model/learner_ending.h"
+#include "operator/controller/model/names.h"
+
+namespace pliant::controller {
+namespace {
+
+void Append(std::vector<Action>&& from, std::vector<Action>& to) {
+  to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+}
+
+// The coordinator needs a moment to hear what learners say last.
+constexpr std::chrono::seconds kLastFigures{10};
+
+struct Completion {
+  std::string parameters_sha256;
+  std::optional<std::int64_t> step;
+};
+
+// Whether the training is complete: a learner or the coordinator says so. Of a learner that the
+// coordinator has never named nobody knows what it trained. (If there is nobody left to ask, new
+// learners find the last checkpoint, and complete.)
+std::optional<Completion> FindCompletion(const JobView& view) {
+  for (const api::Pod& pod : view.learners) {
+    if (!view.soft_state.contacts.named.contains(pod.meta.uid)) continue;
+    const auto ending = EndingOf(pod);
+    if (ending && ending->end == LearnerEnd::kCompleted) {
+      return Completion{ending->parameters_sha256, ending->step};
+    }
+  }
+  const auto& progress = view.coordinator.progress;
+  if (progress && progress->state == CoordinatorState::kCompleted &&
+      !progress->parameters_sha256.empty()) {
+    return Completion{progress->parameters_sha256, progress->step};
+  }
+  return std::nullopt;
+}
+
+void FinishStatus(const JobView& view, api::JobPhase phase, WallTime now, Outcome& outcome) {
+  outcome.status.phase = phase;
+  outcome.status.desired_learners = 0;
+  outcome.status.entitlement = 0;
+  outcome.status.samples_per_second.reset();
+  outcome.status.completion_time = std::chrono::floor<std::chrono::seconds>(now);
+  for (const std::string_view type : {kConditionRunning, kConditionProgressing}) {
+    SetCondition(outcome.status, type,
+                 {api::ConditionStatus::kFalse, std::string(ToString(phase)), ""},
+                 view.job->meta.generation, now);
+  }
+}
+
+void Succeed(const JobView& view, const Completion& completion, WallTime now, Outcome& outcome) {
+  FinishStatus(view, api::JobPhase::kSucceeded, now, outcome);
+  outcome.status.parameters_sha256 = completion.parameters_sha256;
+  if (completion.step > outcome.status.step) outcome.status.step = completion.step;
+  outcome.status.reason = "the training is complete";
+  SetCondition(outcome.status, kConditionComplete,
+               {api::ConditionStatus::kTrue, "Completed", "the training is complete"},
+               view.job->meta.generation, now);
+  // It is complete when its model is on the volume.
+  SetCondition(outcome.status, kConditionCheckpointsWritten,
+               {api::ConditionStatus::kTrue, "Written", "the final model is published"},
+               view.job->meta.generation, now);
+}
+
+void FailForGood(const JobView& view, const FatalFailure& failure, WallTime now, Outcome& outcome) {
+  FinishStatus(view, api::JobPhase::kFailed, now, outcome);
+  SetReason(outcome.status, failure.message);
+  SetCondition(outcome.status, kConditionFailed,
+               {api::ConditionStatus::kTrue, failure.reason, failure.message},
+               view.job->meta.generation, now);
+}
+
+// Whether the coordinator of a completed job may still have figures of its last steps to tell.
+bool HasLastFigures(const JobView& view, WallTime now) {
+  const CoordinatorView& coordinator = view.coordinator;
+  return view.job->status.phase == api::JobPhase::kSucceeded && coordinator.reachable &&
+         coordinator.progress->state != CoordinatorState::kCompleted &&
+         now < TimeOf(view, view.job->status.completion_time).value_or(now) + kLastFigures;
+}
+
+void CollectPods(const JobView& view, Outcome& outcome) {
+  for (const api::Pod* pod : PodsToCollect(view.learners, outcome.status)) {
+    outcome.actions.emplace_back(
+        DeletePod{.pod = pod->meta.name, .uid = pod->meta.uid, .why = "it has ended"});
+  }
+}
+
+// A finished job gets no pod any more; what is left of it goes, but for the ended pods whose logs
+// somebody may want.
+void CleanUp(const JobView& view, WallTime now, Outcome& outcome) {
+  const bool completed = view.job->status.phase == api::JobPhase::kSucceeded;
+  ReportProgress(view, outcome.status);
+  outcome.status.samples_per_second.reset();
+  outcome.status.step = std::max(outcome.status.step, view.job->status.step);
+  LearnerOutcome learners = DismissLearners(view, completed, now);
+  Append(std::move(learners.actions), outcome.actions);
+  KeepEarliest(learners.look_again, outcome.look_again);
+  CollectPods(view, outcome);
+  if (HasLiveLearners(view)) return;  // those who are left need the coordinator to the end
+  if (HasLastFigures(view, now)) {
+    outcome.look_again = now + std::chrono::seconds(1);
+  } else {
+    Append(DecideCoordinator(view, /*needed=*/false, now).actions, outcome.actions);
+    // Its address, its keys and its policies are of no use to anybody any more.
+    if (view.coordinators.empty() && view.service && !view.service->meta.deleted) {
+      outcome.actions.emplace_back(DeleteService{view.service->meta.uid});
+    }
+  }
+}
+
+// What cannot be taken back waits until the clock is known to be right.
+constexpr std::chrono::seconds kAskClockAgain{30};
+
+// The garbage collector removes what the job owns with it.
+void DeleteInTime(const JobView& view, const LifecycleOptions& options, WallTime now,
+                  Outcome& outcome) {
+  const std::optional<WallTime> finished = TimeOf(view, outcome.status.completion_time);
+  if (!view.job->spec.ttl_after_finished || !finished) return;
+  const WallTime due = *finished + *view.job->spec.ttl_after_finished;
+  if (now < due) {
+    KeepEarliest(due, outcome.look_again);
+  } else if (!options.clock_agrees) {
+    KeepEarliest(now + kAskClockAgain, outcome.look_again);
+  } else {
+    outcome.actions.emplace_back(DeleteJob{});
+  }
+}
+
+// Counted as by a Job: from when it last left the queue, so that waiting and suspension are free.
+std::optional<FatalFailure> JudgeDeadline(const JobView& view, const LifecycleOptions& options,
+                                          WallTime now, Outcome& outcome) {
+  const auto& deadline = view.job->spec.active_deadline;
+  const std::optional<WallTime> started = TimeOf(view, view.job->status.start_time);
+  if (!deadline || !started || view.job->spec.suspend) return std::nullopt;
+  if (now < *started + *deadline) {
+    KeepEarliest(*started + *deadline, outcome.look_again);
+    return std::nullopt;
+  }
+  if (!options.clock_agrees) {
+    KeepEarliest(now + kAskClockAgain, outcome.look_again);
+    return std::nullopt;
+  }
+  return FatalFailure{"DeadlineExceeded",
+                      Format("it was active for longer than its activeDeadlineSeconds, {}; "
+                             "its checkpoints are kept",
+                             deadline->count())};
+}
+
+void Admit(const JobView& view, const std::optional<JobPlan>& plan, const LifecycleOptions& options,
+           WallTime now, Outcome& outcome) {
+  if (view.job->spec.suspend) {
+    // Its template may be changed now: it is checked again when the job goes on.
+    outcome.soft_state.checked_template.check.reset();
+    SetCondition(outcome.status, kConditionAdmitted,
+                 {api::ConditionStatus::kFalse, "Suspended", "spec.suspend is true"},
+                 view.job->meta.generation, now);
+    return;
+  }
+  const std::string& present = view.job->spec.learner_template.hash;
+  if (IsAdmitted(view.job->spec, view.job->status)) {
+    outcome.status.admitted_template = present;
+    // Whoever admitted it knew what its learners need, and learners show it. It stays admitted
+    // whatever comes of this.
+    const bool waits = !HasLiveLearners(view) && (!plan || plan->decision.to == 0);
+    if (waits && NeedsAreGuessed(view) && CurrentTemplateCheck(view) == nullptr) {
+      outcome.actions.emplace_back(CheckTemplate{});
+    }
+    return;
+  }
+  AdmissionOutcome admission = DecideAdmission(view, now);
+  Append(std::move(admission.actions), outcome.actions);
+  KeepEarliest(admission.look_again, outcome.look_again);
+  if (!admission.verdict) return;
+  // Of a job that is admitted the plan has more to say.
+  if (!plan || !admission.training) {
+    SetReason(outcome.status, admission.verdict->message);
+  }
+  SetCondition(outcome.status, kConditionAdmitted, *std::move(admission.verdict),
+               view.job->meta.generation, now);
+  if (!admission.training) return;
+  outcome.status.training = admission.training;
+  outcome.status.admitted_template = present;
+  outcome.status.selector = LearnerSelector(view.job->meta);
+  if (outcome.status.coordinator_image.empty()) {
+    outcome.status.coordinator_image = options.coordinator_image;
+    outcome.status.credentials_version = kCredentialsVersion;
+  }
+}
+
+void ProvideCoordinator(const JobView& view, int target, WallTime now, Outcome& outcome) {
+  const bool needed = target > 0 || HasLiveLearners(view);
+  CoordinatorOutcome coordinator = DecideCoordinator(view, needed, now);
+  outcome.status.coordinator_term = coordinator.term;
+  outcome.soft_state.coordinator_retry = coordinator.retry;
+  Append(std::move(coordinator.actions), outcome.actions);
+  KeepEarliest(coordinator.look_again, outcome.look_again);
+}
+
+void ProvideLearners(const JobView& view, const JobPlan& plan, WallTime now, Outcome& outcome) {
+  LearnerOutcome learners = DecideLearners(view, plan, now);
+  outcome.status.next_learner = learners.next_learner;
+  outcome.soft_state.clocks.leaving_since = std::move(learners.leaving_since);
+  outcome.soft_state.clocks.untold_since = std::move(learners.untold_since);
+  Append(std::move(learners.actions), outcome.actions);
+  KeepEarliest(learners.look_again, outcome.look_again);
+  outcome.tell = WantedLearners(view, outcome.soft_state.clocks.leaving_since);
+}
+
+// Before all else that is to be done: that would fail for as long as it is decided on pods that are
+// no more.
+void SearchPods(const JobView& view, WallTime now, Outcome& outcome) {
+  const PodSearch search = LookForPods(view, now);
+  outcome.soft_state.contacts.searched_at = search.searched_at;
+  outcome.actions.insert(outcome.actions.end(), search.actions.begin(), search.actions.end());
+  KeepEarliest(search.look_again, outcome.look_again);
+}
+
+// What stands in a volume's way may be mended at any time.
+constexpr std::chrono::seconds kAskMountAgain{30};
+
+void AskWhyNotMounted(const JobView& view, WallTime now, Outcome& outcome) {
+  const api::Pod* pod = FindUnmounted(view, now);
+  if (pod == nullptr) return;
+  const auto known = view.soft_state.mount_causes.find(pod->meta.name);
+  if (known != view.soft_state.mount_causes.end() && now < known->second.asked + kAskMountAgain) {
+    KeepEarliest(known->second.asked + kAskMountAgain, outcome.look_again);
+    return;
+  }
+  outcome.actions.emplace_back(FindMountCause{.pod = pod->meta.name, .uid = pod->meta.uid});
+}
+
+// The API server keeps what its definition of the resource allows, which may be another version's
+// than ours.
+void ReportReadable(const JobView& view, WallTime now, api::JobStatus& status) {
+  const bool was_told = api::FindCondition(status, kConditionReadable) != nullptr;
+  if (view.unreadable.empty() && !was_told) return;
+  const std::int64_t generation = view.job->meta.generation;
+  if (view.unreadable.empty()) {
+    SetCondition(status, kConditionReadable,
+                 {api::ConditionStatus::kTrue, "Understood", "the job is understood"}, generation,
+                 now);
+    return;
+  }
+  const bool goes_on = view.job->unreadable.empty();
+  SetCondition(
+      status, kConditionReadable,
+      {api::ConditionStatus::kFalse, "NotUnderstood",
+       view.unreadable + (goes_on ? "; until this is mended the job stays what it was before"
+                                  : "; nothing is done for the job until this is mended")},
+      generation, now);
+  if (!goes_on) SetReason(status, view.unreadable);
+}
+
+void EndQuarantine(const JobView& view, WallTime now, api::JobStatus& status) {
+  if (api::FindCondition(status, kConditionQuarantined) == nullptr) return;
+  SetCondition(status, kConditionQuarantined,
+               {api::ConditionStatus::kFalse, "LookedAfter", "the operator looks after it again"},
+               view.job->meta.generation, now);
+}
+
+// That less holds than the job asks for.
+void ReportLimits(const JobView& view, WallTime now, api::JobStatus& status) {
+  const std::string& limited = view.job->spec.limited;
+  if (limited.empty() && api::FindCondition(status, kConditionLimited) == nullptr) return;
+  SetCondition(status, kConditionLimited,
+               limited.empty() ? Verdict{api::ConditionStatus::kFalse, "WithinLimits",
+                                         "all that the job asks for holds"}
+                               : Verdict{api::ConditionStatus::kTrue, "BeyondLimits", limited},
+               view.job->meta.generation, now);
+}
+
+// Whether anybody wants to read it yet: a new job is written of when it is admitted, or refused.
+bool IsWorthTelling(const api::JobStatus& before, const api::JobStatus& after) {
+  return before.phase != api::JobPhase::kNew || after.finished() ||
+         api::FindCondition(after, kConditionAdmitted) != nullptr ||
+         api::FindCondition(after, kConditionReadable) != nullptr;
+}
+
+// All of it was decided on this generation, also what is as it was before: who waits for a
+// condition after an edit waits for its generation. Only whether a job is admitted that was not is
+// open until its template was checked.
+void ObserveGeneration(const api::ElasticTrainingJob& job, api::JobStatus& status) {
+  const bool settled = status.finished() || IsAdmitted(job.spec, status);
+  for (api::Condition& condition : status.conditions) {
+    if (settled || condition.type != kConditionAdmitted) {
+      condition.observed_generation = job.meta.generation;
+    }
+  }
+  status.observed_generation = job.meta.generation;
+}
+
+void FinishOutcome(const JobView& view, const std::optional<JobPlan>& plan, WallTime now,
+                   Outcome& outcome) {
+  const api::JobStatus& before = view.job->status;
+  Reporting& reporting = outcome.soft_state.reporting;
+  if (!IsWorthTelling(before, outcome.status)) return;
+  ObserveGeneration(*view.job, outcome.status);
+  // Whoever led before may have written a moment ago.
+  if (!reporting.last.at) reporting.last.at = now;
+  // The last figures of a finished job do not wait for their turn.
+  const auto written = before.finished() ? std::nullopt : reporting.last.at;
+  const WriteDecision write = DecideWrite(
+      {.before = before,
+       .after = outcome.status,
+       .same_reason = plan && reporting.last.reason == plan->decision.reason.code,
+       .learners_asked_dropped = reporting.learners_asked_dropped &&
+                                 reporting.learners_asked_dropped == outcome.status.learners_asked},
+      view.job->meta.uid, written, now);
+  outcome.write_status = write.write;
+  reporting.next_progress_write = write.due;
+  if (write.write) {
+    // What its owner has edited, and what is to be done, does not wait.
+    const auto wait = WhenWriteIsLeft(now, reporting.budget);
+    const bool can_wait = outcome.actions.empty() && !outcome.status.finished() &&
+                          before.observed_generation == view.job->meta.generation;
+    outcome.write_status = !wait || !can_wait;
+    if (outcome.write_status) {
+      reporting.budget.writes = std::max(0.0, reporting.budget.writes - 1);
+    } else {
+      reporting.next_progress_write = wait;
+    }
+  }
+  if (outcome.write_status) reporting.last.at = now;
+  if (plan && (outcome.write_status || outcome.status.reason == before.reason)) {
+    reporting.last.reason = plan->decision.reason.code;
+  }
+  KeepEarliest(reporting.next_progress_write, outcome.look_again);
+}
+
+}  // namespace
+
+Outcome ReportQuarantine(const JobView& view, WallTime now) {
+  Outcome outcome{.status = view.job->status, .soft_state = view.soft_state};
+  constexpr std::string_view kWhy =
+      "the operator ended twice while it looked at this job, and leaves it alone so that others "
+      "are looked after: its learners train on, nothing else is done; it is tried again when its "
+      "spec is edited, or with the next version of the operator";
+  SetReason(outcome.status, kWhy);
+  SetCondition(outcome.status, kConditionQuarantined,
+               {api::ConditionStatus::kTrue, "OperatorDied", std::string(kWhy)},
+               view.job->meta.generation, now);
+  outcome.write_status = outcome.status != view.job->status;
+  return outcome;
+}
+
+bool IsPlanned(const JobView& view) {
+  if (!view.job->unreadable.empty()) return false;
+  if (view.job->meta.deleted || view.job->status.finished()) return false;
+  return TrainingOf(view).has_value() || HasLiveLearners(view);
+}
+
+Outcome ReconcileJob(const JobView& view, const std::optional<JobPlan>& plan,
+                     const LifecycleOptions& options, WallTime now) {
+  Outcome outcome{.status = view.job->status, .soft_state = view.soft_state};
+  if (view.job->meta.deleted) return outcome;  // the garbage collector ends what it owns
+  if (view.job->status.finished()) {
+    SearchPods(view, now, outcome);
+    CleanUp(view, now, outcome);
+    DeleteInTime(view, options, now, outcome);
+    FinishOutcome(view, std::nullopt, now, outcome);
+    return outcome;
+  }
+  ReportReadable(view, now, outcome.status);
+  EndQuarantine(view, now, outcome.status);
+  if (!view.job->unreadable.empty()) {
+    if (outcome.status.phase == api::JobPhase::kNew) outcome.status.phase = api::JobPhase::kQueued;
+    FinishOutcome(view, std::nullopt, now, outcome);
+    return outcome;
+  }
+
+  ReportLimits(view, now, outcome.status);
+  ReportProgress(view, outcome.status);
+  const FailureVerdict failures =
+      JudgeFailures(view.job->spec.failure_policy, view.job->status.failures,
+                    view.soft_state.lowest_step, CommittedStep(view), view.learners);
+  outcome.status.failures = failures.failures;
+  outcome.soft_state.lowest_step = failures.lowest_step;
+  outcome.status.restarts += failures.newly_failed;
+  if (const auto completion = FindCompletion(view)) {
+    Succeed(view, *completion, now, outcome);
+  } else if (const auto fatal =
+                 failures.fatal ? failures.fatal : JudgeDeadline(view, options, now, outcome)) {
+    FailForGood(view, *fatal, now, outcome);
+  } else {
+    SearchPods(view, now, outcome);
+    if (plan) ReportPlan(plan->decision, now, outcome.status);
+    OnCap(plan ? plan->decision.cap : std::nullopt, outcome.soft_state.refusals);
+    Admit(view, plan, options, now, outcome);
+    ProvideCoordinator(view, plan ? plan->decision.to : 0, now, outcome);
+    if (plan) ProvideLearners(view, *plan, now, outcome);
+    CollectPods(view, outcome);
+    AskWhyNotMounted(view, now, outcome);
+    KeepEarliest(WhenPatienceEnds(view, now), outcome.look_again);
+    outcome.status.phase = PhaseOf(view, plan);
+    ReportConditions(view, plan, failures, now, outcome.status);
+    ReportCheckpoints(view, now, outcome.status);
+  }
+  FinishOutcome(view, plan, now, outcome);
+  return outcome;
+}
+
+}  // namespace pliant::controller

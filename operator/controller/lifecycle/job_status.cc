@@ -1,0 +1,230 @@
+#include "operator/controller/lifecycle/job_status.h"
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <set>
+
+#include "operator/controller/lifecycle/conditions.h"
+#include "operator/controller/lifecycle/problems.h"
+
+namespace pliant::controller {
+namespace {
+
+using std::chrono::floor;
+using std::chrono::seconds;
+
+constexpr seconds kFiguresEvery{30};
+constexpr int kFiguresJitterSeconds = 10;
+
+// Whether the coordinator knows who trains. One that has just started hears of it from the
+// learners; until then those that run go on as they were.
+bool KnowsMembers(const JobView& view) {
+  if (!view.coordinator.progress) return false;
+  if (!view.coordinator.progress->members.empty()) return true;
+  return std::ranges::none_of(view.learners,
+                              [](const api::Pod& pod) { return !pod.ended() && IsRunning(pod); });
+}
+
+// A membership that lost somebody is replaced a moment later.
+int LiveMembers(const JobView& view, const Progress& progress) {
+  const auto live = std::ranges::count_if(view.learners, [&](const api::Pod& pod) {
+    return !pod.ended() && std::ranges::contains(progress.members, pod.meta.name);
+  });
+  return static_cast<int>(live);
+}
+
+std::set<std::string> MembersOf(const Progress& progress) {
+  return {progress.members.begin(), progress.members.end()};
+}
+
+// A learner that is still to be created has no name yet: the sizes differ then.
+bool IsAsWanted(const Progress& progress, const planner::Decision& decision) {
+  const std::set<std::string> wanted(decision.keep.begin(), decision.keep.end());
+  return decision.create.empty() && MembersOf(progress) == wanted;
+}
+
+// While it is not known who trains, the phase stays what it was, as long as somebody may.
+api::JobPhase PhaseWithoutMembers(const JobView& view) {
+  using enum api::JobPhase;
+  const api::JobPhase before = view.job->status.phase;
+  const bool trained = before == kRunning || before == kResizing || before == kRecovering;
+  if (!trained) return kStarting;
+  return HasLiveLearners(view) && !KnowsMembers(view) ? before : kRecovering;
+}
+
+// Whether other jobs' ends would not help it: somebody has to do something.
+bool WaitsInVain(planner::ReasonCode code) {
+  using enum planner::ReasonCode;
+  return code == kNoNodeFits || code == kTooLarge || code == kGrantWithdrawn;
+}
+
+// Whether its learners were given up because of what the condition `told` says: that is worth more
+// than that they were given up, until they are tried again.
+bool StillKept(const std::optional<JobPlan>& plan, const api::Condition* told) {
+  return plan && plan->decision.to == 0 &&
+         plan->decision.reason.code == planner::ReasonCode::kGrantWithdrawn && told != nullptr &&
+         told->status == api::ConditionStatus::kFalse &&
+         told->reason != ToString(api::JobPhase::kQueued);
+}
+
+// What does not count as news.
+void CopyFigures(const api::JobStatus& from, api::JobStatus& to) {
+  to.step = from.step;
+  to.epoch = from.epoch;
+  to.total_steps = from.total_steps;
+  to.samples_per_second = from.samples_per_second;
+  to.loss = from.loss;
+  to.accuracy = from.accuracy;
+  to.last_checkpoint = from.last_checkpoint;
+  to.attained_gpu_seconds = from.attained_gpu_seconds;
+}
+
+// The sentence stands in the condition too of a job that waits.
+void CopyReason(const api::JobStatus& from, api::JobStatus& to) {
+  const auto progressing =
+      std::ranges::find(to.conditions, kConditionProgressing, &api::Condition::type);
+  if (progressing != to.conditions.end() && progressing->message == to.reason) {
+    progressing->message = from.reason;
+  }
+  to.reason = from.reason;
+}
+
+void ReportFigures(const Progress& progress, api::JobStatus& status) {
+  if (progress.step) status.step = progress.step;
+  if (progress.epoch) status.epoch = progress.epoch;
+  if (progress.total_steps) status.total_steps = progress.total_steps;
+  if (progress.loss) status.loss = progress.loss;
+  if (progress.accuracy) status.accuracy = progress.accuracy;
+  status.samples_per_second = progress.samples_per_second;
+  if (progress.last_checkpoint && progress.last_checkpoint->saved) {
+    status.last_checkpoint = progress.last_checkpoint->saved;
+  }
+}
+
+void ReportMembership(const Progress& progress, api::JobStatus& status) {
+  const MembershipId told = ParseMembershipId(status.membership_id);
+  status.resizes += std::ranges::count_if(progress.resizes, [&](const ReportedResize& resize) {
+    return resize.membership > told && resize.from > 0 && resize.to > 0 && resize.from != resize.to;
+  });
+  if (ParseMembershipId(progress.membership_id) > told) {
+    status.membership_id = progress.membership_id;
+  }
+}
+
+}  // namespace
+
+void ReportProgress(const JobView& view, api::JobStatus& status) {
+  status.attained_gpu_seconds = static_cast<std::int64_t>(view.soft_state.meter.gpu_seconds);
+  if (view.coordinator.progress) {
+    const Progress& progress = *view.coordinator.progress;
+    ReportFigures(progress, status);
+    // A coordinator that was restarted does not know until a learner has told it.
+    if (progress.total_steps) status.learners_asked = progress.learners_asked;
+    ReportMembership(progress, status);
+    if (KnowsMembers(view)) status.learners = LiveMembers(view, progress);
+  }
+  if (!HasLiveLearners(view)) {
+    status.learners = 0;
+    status.samples_per_second.reset();
+  }
+}
+
+void ReportPlan(const planner::Decision& decision, WallTime now, api::JobStatus& status) {
+  const int before = status.desired_learners;
+  if (before == 0 && decision.to > 0) status.start_time = floor<seconds>(now);
+  if (before > 0 && decision.to > 0 && before != decision.to) {
+    status.resize_time = floor<seconds>(now);
+  }
+  if (decision.to == 0) {
+    status.start_time.reset();
+    status.resize_time.reset();
+  }
+  status.desired_learners = decision.to;
+  status.entitlement = decision.entitlement;
+  SetReason(status, decision.reason.sentence);
+}
+
+api::JobPhase PhaseOf(const JobView& view, const std::optional<JobPlan>& plan) {
+  using enum api::JobPhase;
+  const bool live = HasLiveLearners(view);
+  if (view.job->spec.suspend) return live ? kResizing : kSuspended;
+  if (!plan || plan->decision.to == 0) return live ? kResizing : kQueued;
+  if (!KnowsMembers(view)) return PhaseWithoutMembers(view);
+  const Progress& progress = *view.coordinator.progress;
+  if (progress.members.empty() || !live) return PhaseWithoutMembers(view);
+  if (progress.state == CoordinatorState::kRecovering) return kRecovering;
+  const bool settled = progress.state == CoordinatorState::kRunning;
+  return settled && IsAsWanted(progress, plan->decision) ? kRunning : kResizing;
+}
+
+void ReportConditions(const JobView& view, const std::optional<JobPlan>& plan,
+                      const FailureVerdict& failures, WallTime now, api::JobStatus& status) {
+  using enum api::ConditionStatus;
+  const std::int64_t generation = view.job->meta.generation;
+  const std::string phase(ToString(status.phase));
+  SetCondition(status, kConditionRunning,
+               status.learners > 0 ? Verdict{kTrue, "Training", "it has members that train"}
+                                   : Verdict{kFalse, phase, "no learner trains"},
+               generation, now);
+
+  const api::Condition* told = api::FindCondition(status, kConditionProgressing);
+  std::string last_failure = failures.newest;
+  if (last_failure.empty() && failures.failures.count > 0 && told != nullptr &&
+      told->reason == "LearnerFailed") {
+    last_failure = told->message;
+  }
+  Verdict verdict{kTrue, phase, ""};
+  if (auto problem = FindProblem(view, last_failure, now)) {
+    if (!problem->detailed && told != nullptr && told->reason == problem->reason) {
+      problem->message = told->message;
+    }
+    verdict = {kFalse, problem->reason, problem->message};
+  } else if (StillKept(plan, told)) {
+    verdict = {told->status, told->reason, told->message};
+  } else if (status.phase == api::JobPhase::kQueued || status.phase == api::JobPhase::kSuspended) {
+    const bool vain = plan && WaitsInVain(plan->decision.reason.code);
+    verdict = {kFalse, vain ? std::string(ToString(plan->decision.reason.code)) : phase,
+               status.reason};
+  }
+  SetCondition(status, kConditionProgressing, std::move(verdict), generation, now);
+}
+
+void ReportCheckpoints(const JobView& view, WallTime now, api::JobStatus& status) {
+  if (!view.coordinator.progress || !view.coordinator.progress->last_checkpoint) return;
+  const ReportedCheckpoint& checkpoint = *view.coordinator.progress->last_checkpoint;
+  Verdict verdict{api::ConditionStatus::kTrue, "Written", "the last checkpoint was written"};
+  if (!checkpoint.error.empty()) {
+    verdict = {api::ConditionStatus::kFalse, checkpoint.reason, checkpoint.error};
+    // Every attempt names another file: that is no news.
+    const api::Condition* told = api::FindCondition(status, kConditionCheckpointsWritten);
+    if (told != nullptr && told->reason == verdict.reason) verdict.message = told->message;
+  }
+  SetCondition(status, kConditionCheckpointsWritten, std::move(verdict), view.job->meta.generation,
+               now);
+}
+
+WriteDecision DecideWrite(const StatusChange& change, const std::string& uid,
+                          const std::optional<WallTime>& figures_written, WallTime now) {
+  const api::JobStatus& before = change.before;
+  const api::JobStatus& after = change.after;
+  api::JobStatus without_figures = after;
+  without_figures.attained_gpu_seconds = before.attained_gpu_seconds;
+  if (change.learners_asked_dropped) without_figures.learners_asked = before.learners_asked;
+  // Of a job that an earlier version admitted it goes along with what else is written.
+  if (before.admitted_template.empty()) without_figures.admitted_template.clear();
+  // Nobody tells that a step was committed: a job that trains is looked at from time to time.
+  if (without_figures == before) {
+    return {.due = after.learners > 0 ? std::optional(now + kFiguresEvery) : std::nullopt};
+  }
+  CopyFigures(before, without_figures);
+  if (change.same_reason) CopyReason(before, without_figures);
+  if (without_figures != before || !figures_written) return {.write = true};
+  // Spread over the jobs, so that a thousand of them do not write in the same second.
+  const auto jitter = std::hash<std::string>{}(uid) % kFiguresJitterSeconds;
+  const WallTime due = *figures_written + kFiguresEvery + seconds(jitter);
+  if (now >= due) return {.write = true};
+  return {.due = due};
+}
+
+}  // namespace pliant::controller

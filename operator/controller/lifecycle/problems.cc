@@ -1,0 +1,186 @@
+#include "operator/controller/lifecycle/problems.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string_view>
+
+#include "base/format.h"
+#include "operator/controller/lifecycle/coordinator_policy.h"
+#include "operator/controller/model/names.h"
+
+namespace pliant::controller {
+namespace {
+
+using std::chrono::seconds;
+
+// Mounting a volume takes a few seconds at most, unless something is wrong with it.
+constexpr seconds kMountTime{20};
+// A coordinator that does not answer for so long is worth a word.
+constexpr seconds kSilence{15};
+// Importing a framework and building a large model takes well under a minute.
+constexpr seconds kHelloTime{60};
+
+bool IsImageProblem(std::string_view waiting) {
+  return waiting == "ErrImagePull" || waiting == "ImagePullBackOff" ||
+         waiting == "InvalidImageName" || waiting == "ErrImageNeverPull" ||
+         waiting == "ImageInspectError" || waiting == "RegistryUnavailable";
+}
+
+bool IsStartProblem(std::string_view waiting) {
+  return waiting == "CreateContainerConfigError" || waiting == "CreateContainerError" ||
+         waiting == "RunContainerError" || waiting == "CrashLoopBackOff";
+}
+
+std::optional<Problem> ContainerProblem(const api::Pod& pod) {
+  for (const api::ContainerStatus& container : pod.containers) {
+    const std::string& waiting = container.waiting_reason;
+    if (IsImageProblem(waiting)) {
+      return Problem{.reason = "ImagePullFailed",
+                     .message = Format("pod {}, container {}: {}", pod.meta.name, container.name,
+                                       container.waiting_message),
+                     .detailed = waiting != "ImagePullBackOff"};
+    }
+    if (IsStartProblem(waiting)) {
+      return Problem{.reason = waiting == "CrashLoopBackOff" ? "CrashLoop" : "ContainerCannotStart",
+                     .message = Format("pod {}, container {}: {}", pod.meta.name, container.name,
+                                       container.waiting_message),
+                     .detailed = waiting != "CrashLoopBackOff"};
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Problem> SchedulingProblem(const api::Pod& pod) {
+  const api::PodCondition* scheduled = api::FindCondition(pod, "PodScheduled");
+  if (scheduled == nullptr || scheduled->status || scheduled->reason != "Unschedulable") {
+    return std::nullopt;
+  }
+  const bool volume = scheduled->message.find("persistentvolumeclaim") != std::string::npos ||
+                      scheduled->message.find("volume node affinity") != std::string::npos;
+  return Problem{.reason = volume ? "VolumeMissing" : "Unschedulable",
+                 .message = Format("pod {}: {}", pod.meta.name, scheduled->message)};
+}
+
+bool IsUnmounted(const api::Pod& pod, const JobSoftState& state, WallTime now) {
+  const auto since = state.clocks.starting_since.find(pod.meta.name);
+  const api::PodCondition* ready = api::FindCondition(pod, "PodReadyToStartContainers");
+  return !pod.ended() && !pod.deleting() && !pod.node_name.empty() &&
+         since != state.clocks.starting_since.end() && now >= since->second + kMountTime &&
+         ready != nullptr && !ready->status;
+}
+
+// Told when the events have been asked: its first message is the one that becomes an event.
+std::optional<Problem> MountProblem(const api::Pod& pod, const JobSoftState& state, WallTime now) {
+  const auto cause = state.mount_causes.find(pod.meta.name);
+  if (!IsUnmounted(pod, state, now) || cause == state.mount_causes.end()) return std::nullopt;
+  const bool known = !cause->second.text.empty();
+  return Problem{.reason = "VolumeNotMounted",
+                 .message = Format("pod {} waits on node {}: {}", pod.meta.name, pod.node_name,
+                                   known ? cause->second.text
+                                         : "its volumes cannot be mounted, or it gets no "
+                                           "network; `kubectl describe pod` says which")};
+}
+
+std::optional<WallTime> RunningSince(const api::Pod& pod, std::string_view name) {
+  const api::ContainerStatus* container = api::FindContainer(pod, name);
+  return container == nullptr ? std::nullopt : container->running_since;
+}
+
+// A program that runs, but does not speak to the coordinator. Only a coordinator that answers can
+// tell, and one that has just started has to be found by the learners first.
+std::optional<Problem> SilenceOf(const JobView& view, const api::Pod& learner, WallTime now) {
+  const CoordinatorView& coordinator = view.coordinator;
+  if (learner.ended() || learner.deleting() || view.coordinators.empty() ||
+      !coordinator.reachable) {
+    return std::nullopt;
+  }
+  const auto runs = RunningSince(learner, kLearnerContainer);
+  const auto heard = RunningSince(view.coordinators.back(), kCoordinatorContainer);
+  if (!runs || !heard || now < std::max(*runs, *heard) + kHelloTime ||
+      std::ranges::contains(coordinator.progress->learners, learner.meta.name,
+                            &ReportedLearner::name)) {
+    return std::nullopt;
+  }
+  return Problem{
+      .reason = "LearnerSilent",
+      .message =
+          Format("learner {} has run for more than {} s and has not spoken to the job's "
+                 "coordinator: it still loads, it hangs, or its program does not use Pliant, or an "
+                 "older version of it; "
+                 "`kubectl logs {}` may tell",
+                 learner.meta.name, kHelloTime.count(), learner.meta.name)};
+}
+
+std::optional<Problem> PodProblem(const api::Pod& pod, const JobSoftState& state, WallTime now) {
+  if (pod.ended() || pod.deleting()) return std::nullopt;
+  if (auto problem = ContainerProblem(pod)) return problem;
+  if (auto problem = SchedulingProblem(pod)) return problem;
+  return MountProblem(pod, state, now);
+}
+
+}  // namespace
+
+const api::Pod* FindUnmounted(const JobView& view, WallTime now) {
+  for (const std::vector<api::Pod>* pods : {&view.coordinators, &view.learners}) {
+    const auto found = std::ranges::find_if(
+        *pods, [&](const api::Pod& pod) { return IsUnmounted(pod, view.soft_state, now); });
+    if (found != pods->end()) return &*found;
+  }
+  return nullptr;
+}
+
+std::optional<WallTime> WhenPatienceEnds(const JobView& view, WallTime now) {
+  std::optional<WallTime> earliest;
+  const auto consider = [&](const std::optional<WallTime>& since, seconds patience) {
+    if (!since || *since + patience <= now) return;
+    if (!earliest || *since + patience < *earliest) earliest = *since + patience;
+  };
+  for (const auto& [pod, since] : view.soft_state.clocks.starting_since)
+    consider(since, kMountTime);
+  for (const api::Pod& pod : view.learners)
+    consider(RunningSince(pod, kLearnerContainer), kHelloTime);
+  for (const api::Pod& pod : view.coordinators) {
+    consider(RunningSince(pod, kCoordinatorContainer), kHelloTime);
+  }
+  consider(view.coordinator.silent_since, kSilence);
+  return earliest;
+}
+
+std::optional<Problem> FindProblem(const JobView& view, const std::string& last_failure,
+                                   WallTime now) {
+  if (HasUnprovenCoordinator(view)) {
+    return Problem{.reason = "CoordinatorOutdated",
+                   .message =
+                       "the job's coordinator was made by an earlier version of the operator, and "
+                       "its certificate does not name the job: it is replaced; training goes on"};
+  }
+  for (const std::vector<api::Pod>* pods : {&view.coordinators, &view.learners}) {
+    for (const api::Pod& pod : *pods) {
+      if (auto problem = PodProblem(pod, view.soft_state, now)) return problem;
+    }
+  }
+  for (const api::Pod& learner : view.learners) {
+    if (auto problem = SilenceOf(view, learner, now)) return problem;
+  }
+  if (!view.soft_state.refusals.message.empty()) {
+    return Problem{
+        .reason = view.soft_state.refusals.unanswered ? "UnansweredByServer" : "RefusedByServer",
+        .message = view.soft_state.refusals.message};
+  }
+  const CoordinatorView& coordinator = view.coordinator;
+  if (coordinator.reachable && coordinator.progress &&
+      !coordinator.progress->problem_reason.empty()) {
+    return Problem{.reason = coordinator.progress->problem_reason,
+                   .message = coordinator.progress->problem_message};
+  }
+  if (!last_failure.empty()) return Problem{.reason = "LearnerFailed", .message = last_failure};
+  if (coordinator.silent_since && now >= *coordinator.silent_since + kSilence) {
+    return Problem{.reason = "CoordinatorUnreachable",
+                   .message =
+                       "the job's coordinator does not answer; training goes on without it, "
+                       "but the job is not resized"};
+  }
+  return std::nullopt;
+}
+
+}  // namespace pliant::controller

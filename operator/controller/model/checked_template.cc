@@ -1,0 +1,60 @@
+#include "operator/controller/model/checked_template.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "operator/controller/model/job_view.h"
+
+namespace pliant::controller {
+namespace {
+
+constexpr std::chrono::seconds kFirstCheckDelay{10};
+constexpr std::chrono::seconds kLongestCheckDelay{300};
+
+bool IsOfThisGeneration(const api::ElasticTrainingJob& job, const CheckedTemplate& known) {
+  return known.check && known.check->generation == job.meta.generation;
+}
+
+}  // namespace
+
+// Learners that live are made of the template that was admitted: another one has to wait until they
+// have left.
+void ObserveTemplate(const JobView& view, CheckedTemplate& known) {
+  if (!IsAdmitted(view.job->spec, view.job->status) || !NeedsAreGuessed(view)) return;
+  const auto newest = std::ranges::find_if(
+      view.learners.rbegin(), view.learners.rend(),
+      [](const api::Pod& pod) { return !pod.ended() && pod.asks.needs != nullptr; });
+  if (newest == view.learners.rend()) return;
+  known.admitted_needs = {view.job->spec.learner_template.hash, newest->asks.needs};
+}
+
+void OnTemplateAccepted(const api::ElasticTrainingJob& job,
+                        std::shared_ptr<const planner::PodNeeds> needs, CheckedTemplate& known) {
+  known.check = TemplateCheck{.generation = job.meta.generation, .accepted = true};
+  if (needs != nullptr) {
+    known.admitted_needs = {job.spec.learner_template.hash, std::move(needs)};
+  }
+}
+
+// What refused it (a quota, a policy, a missing class) may change without a word to us.
+void OnTemplateRefused(const api::ElasticTrainingJob& job, std::string message, WallTime now,
+                       CheckedTemplate& known) {
+  const int refusals = IsOfThisGeneration(job, known) ? known.check->refusals : 0;
+  known.check =
+      TemplateCheck{.generation = job.meta.generation,
+                    .message = std::move(message),
+                    .refusals = refusals + 1,
+                    .again_at = now + std::min(kFirstCheckDelay * (1 << std::min(refusals, 10)),
+                                               kLongestCheckDelay)};
+}
+
+// The owner is told once why nothing happens; what the server has said before says more.
+void OnTemplateUnchecked(const api::ElasticTrainingJob& job, std::string message,
+                         CheckedTemplate& known) {
+  if (IsOfThisGeneration(job, known)) return;
+  known.check = TemplateCheck{
+      .generation = job.meta.generation, .unanswered = true, .message = std::move(message)};
+}
+
+}  // namespace pliant::controller

@@ -1,0 +1,86 @@
+#include "operator/controller/model/job_view.h"
+
+#include <algorithm>
+
+#include "operator/controller/model/names.h"
+
+namespace pliant::controller {
+
+bool IsGated(const api::Pod& learner) {
+  return std::ranges::contains(learner.scheduling_gates, kGate);
+}
+
+const TemplateCheck* CurrentTemplateCheck(const JobView& view) {
+  const std::optional<TemplateCheck>& check = view.soft_state.checked_template.check;
+  return check && check->generation == view.job->meta.generation ? &*check : nullptr;
+}
+
+bool IsRunning(const api::Pod& learner) {
+  const api::ContainerStatus* container = api::FindContainer(learner, kLearnerContainer);
+  return container != nullptr && container->running;
+}
+
+bool HasStarted(const JobView& view, const api::Pod& learner) {
+  return IsRunning(learner) && view.soft_state.contacts.met.contains(learner.meta.uid);
+}
+
+std::string NodeOf(const api::Pod& pod) {
+  return pod.node_name.empty() ? pod.pinned_node : pod.node_name;
+}
+
+void KeepEarliest(const std::optional<WallTime>& time, std::optional<WallTime>& earliest) {
+  if (time && (!earliest || *time < *earliest)) earliest = time;
+}
+
+std::optional<int> LearnersAsked(const JobView& view) {
+  const std::optional<int>& told = view.job->status.learners_asked;
+  return told ? told : view.soft_state.reporting.learners_asked_dropped;
+}
+
+bool HasLiveLearners(const JobView& view) {
+  return !std::ranges::all_of(view.learners, &api::Pod::ended);
+}
+
+namespace {
+
+const AdmittedNeeds* AdmittedNeedsOf(const JobView& view) {
+  const auto& admitted = view.soft_state.checked_template.admitted_needs;
+  const bool present = admitted && admitted->template_hash == view.job->spec.learner_template.hash;
+  return present ? &*admitted : nullptr;
+}
+
+}  // namespace
+
+std::shared_ptr<const planner::PodNeeds> NeedsOfLearner(const JobView& view) {
+  const AdmittedNeeds* admitted = AdmittedNeedsOf(view);
+  return admitted != nullptr ? admitted->needs : view.needs;
+}
+
+bool NeedsAreGuessed(const JobView& view) { return AdmittedNeedsOf(view) == nullptr; }
+
+bool IsAdmitted(const api::JobSpec& spec, const api::JobStatus& status) {
+  const api::Condition* admitted = api::FindCondition(status, "Admitted");
+  if (admitted == nullptr || admitted->status != api::ConditionStatus::kTrue || !status.training) {
+    return false;
+  }
+  const api::LearnerTemplate& present = spec.learner_template;
+  // What an operator admitted that kept no hash, it could read.
+  return status.admitted_template.empty() ? present.error.empty()
+                                          : status.admitted_template == present.hash;
+}
+
+std::optional<WallTime> TimeOf(const JobView& view, const std::optional<WallTime>& in_status) {
+  if (!in_status) return std::nullopt;
+  const auto ahead = view.soft_state.times_ahead.find(*in_status);
+  return ahead == view.soft_state.times_ahead.end() ? *in_status : ahead->second;
+}
+
+std::int64_t CommittedStep(const JobView& view) {
+  std::int64_t step = view.job->status.step.value_or(0);
+  if (view.coordinator.progress) {
+    step = std::max(step, view.coordinator.progress->step.value_or(0));
+  }
+  return step;
+}
+
+}  // namespace pliant::controller

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "operator/api/time.h"
+
+namespace pliant::controller {
+
+struct JobView;
+
+// Since when the learners of a job are where they are, by pod name.
+struct LearnerClocks {
+  std::map<std::string, api::WallTime> starting_since;  // its gate was opened
+  std::map<std::string, api::WallTime> leaving_since;   // it was decided that it goes
+  std::map<std::string, api::WallTime> untold_since;    // the same, of one that could not be told
+  std::optional<api::WallTime> below_minimum_since;     // there are too few
+  bool operator==(const LearnerClocks&) const = default;
+};
+
+void ObserveClocks(const JobView& view, api::WallTime now, LearnerClocks& clocks);
+
+}  // namespace pliant::controller

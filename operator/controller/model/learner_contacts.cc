@@ -1,0 +1,55 @@
+#include "operator/controller/model/learner_contacts.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "operator/controller/model/job_view.h"
+
+namespace pliant::controller {
+namespace {
+
+// Learners that the coordinator names, and whose pods were seen to go or were looked for in vain.
+// Before ObserveNamed, which keeps only those that are there.
+void ObserveGone(const JobView& view, LearnerContacts& contacts) {
+  const auto& progress = view.coordinator.progress;
+  if (!progress) return;
+  std::set<std::string> gone;
+  for (const ReportedLearner& learner : progress->learners) {
+    const bool was_there = contacts.named.contains(learner.pod_uid);
+    if (!was_there && !contacts.gone.contains(learner.pod_uid)) continue;
+    const auto has_uid = [&](const api::Pod& pod) { return pod.meta.uid == learner.pod_uid; };
+    if (std::ranges::none_of(view.learners, has_uid)) gone.insert(learner.pod_uid);
+  }
+  contacts.gone = std::move(gone);
+}
+
+void ObserveNamed(const JobView& view, bool first_look, LearnerContacts& contacts) {
+  const auto& progress = view.coordinator.progress;
+  // An operator that was restarted does not know yet whom the coordinator has named.
+  const bool trained = !view.job->status.membership_id.empty();
+  std::set<std::string> named, met;
+  for (const api::Pod& pod : view.learners) {
+    const auto is_this = [&](const ReportedLearner& learner) {
+      return learner.name == pod.meta.name && learner.pod_uid == pod.meta.uid;
+    };
+    if (contacts.named.contains(pod.meta.uid) ||
+        (progress && std::ranges::any_of(progress->learners, is_this))) {
+      named.insert(pod.meta.uid);
+      met.insert(pod.meta.uid);
+    }
+    if (contacts.met.contains(pod.meta.uid) || (first_look && trained && IsRunning(pod))) {
+      met.insert(pod.meta.uid);
+    }
+  }
+  contacts.named = std::move(named);
+  contacts.met = std::move(met);
+}
+
+}  // namespace
+
+void ObserveContacts(const JobView& view, bool first_look, LearnerContacts& contacts) {
+  ObserveGone(view, contacts);
+  ObserveNamed(view, first_look, contacts);
+}
+
+}  // namespace pliant::controller

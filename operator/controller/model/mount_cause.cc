@@ -1,0 +1,54 @@
+#include "operator/controller/model/mount_cause.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+#include <tuple>
+
+#include "operator/api/fields.h"
+
+namespace pliant::controller {
+namespace {
+
+constexpr std::size_t kTextMax = 1024;
+constexpr std::array<std::string_view, 4> kReasons = {"FailedMount", "FailedAttachVolume",
+                                                      "FailedCreatePodSandBox", "NetworkNotReady"};
+// The kubelet's summary, which names the volumes only. It comes after the sentence that says why.
+constexpr std::string_view kSummary = "Unable to attach or mount volumes";
+
+struct Cause {
+  std::string text;
+  api::WallTime last;
+
+  auto Rank() const { return std::tuple(!text.starts_with(kSummary), last); }
+};
+
+std::optional<Cause> Decode(const nlohmann::json& object) {
+  api::Fields event(object);
+  if (!std::ranges::contains(kReasons, event.String("reason"))) return std::nullopt;
+  Cause cause{.text = event.Sentence("note", kTextMax)};
+  // The kubelet writes events of the older kind, which count in place.
+  cause.last = event.OptionalTime("deprecatedLastTimestamp")
+                   .value_or(event.OptionalTime("eventTime").value_or(api::WallTime{}));
+  return cause;
+}
+
+}  // namespace
+
+void ForgetMounted(const LearnerClocks& clocks, MountCauses& causes) {
+  std::erase_if(causes,
+                [&](const auto& entry) { return !clocks.starting_since.contains(entry.first); });
+}
+
+std::string MountCauseIn(const std::vector<nlohmann::json>& events) {
+  Cause best;
+  for (const nlohmann::json& event : events) {
+    auto cause = Decode(event);
+    if (cause && (best.text.empty() || cause->Rank() > best.Rank())) best = *std::move(cause);
+  }
+  return best.text;
+}
+
+}  // namespace pliant::controller

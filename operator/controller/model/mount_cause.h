@@ -1,0 +1,28 @@
+#pragma once
+
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "operator/api/time.h"
+#include "operator/controller/model/learner_clocks.h"
+
+namespace pliant::controller {
+
+// Why a pod's volumes cannot be mounted.
+struct MountCause {
+  std::string text;  // the kubelet's own; empty: it has not said
+  api::WallTime asked;
+  bool operator==(const MountCause&) const = default;
+};
+using MountCauses = std::map<std::string, MountCause>;  // by pod name
+
+// Keeps those of learners that start.
+void ForgetMounted(const LearnerClocks& clocks, MountCauses& causes);
+
+// The newest and most telling sentence on why a pod's volumes cannot be mounted, or why it gets no
+// network, among the events (events.k8s.io/v1) of that pod; "" if there is none.
+std::string MountCauseIn(const std::vector<nlohmann::json>& events);
+
+}  // namespace pliant::controller

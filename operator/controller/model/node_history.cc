@@ -1,0 +1,53 @@
+#include "operator/controller/model/node_history.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "operator/controller/model/job_view.h"
+#include "operator/controller/model/learner_ending.h"
+
+namespace pliant::controller {
+namespace {
+
+constexpr std::chrono::seconds kFirstAvoidance{5};
+constexpr std::chrono::seconds kLongestAvoidance{600};
+// A node that has been good for so long after its time is forgiven.
+constexpr std::chrono::minutes kForgiveAfter{10};
+
+// A learner that fails on a node that is avoided was placed there before: a node that loses power
+// with four learners on it has failed once.
+void Strike(NodeStrikes& node, WallTime at) {
+  if (at < node.avoid_until) return;
+  const int doublings = std::min(node.count, 10);
+  ++node.count;
+  node.avoid_until = std::max(node.avoid_until,
+                              at + std::min(kFirstAvoidance * (1 << doublings), kLongestAvoidance));
+}
+
+// Whether its end was the will of the operator, or of who deletes pods.
+bool WasSentAway(const JobView& view, const api::Pod& pod) {
+  return pod.deleting() || view.soft_state.clocks.leaving_since.contains(pod.meta.name);
+}
+
+}  // namespace
+
+void ObserveNodes(const JobView& view, WallTime now, NodeHistory& nodes) {
+  std::set<std::string> seen;
+  for (const api::Pod& pod : view.learners) {
+    const auto ending = EndingOf(pod);
+    if (!ending || NodeOf(pod).empty()) continue;
+    if (ending->end == LearnerEnd::kCompleted || ending->end == LearnerEnd::kDisrupted) continue;
+    seen.insert(pod.meta.uid);
+    if (nodes.ends_seen.contains(pod.meta.uid)) continue;
+    // One that says so without having been told is no failure: it may have been told by somebody
+    // else. But its successor waits as that of a failed one, or there would be no end of them.
+    if (ending->end == LearnerEnd::kDrained && WasSentAway(view, pod)) continue;
+    Strike(nodes.strikes[NodeOf(pod)], std::min(now, ending->finished.value_or(now)));
+  }
+  nodes.ends_seen = std::move(seen);
+  std::erase_if(nodes.strikes,
+                [&](const auto& entry) { return entry.second.avoid_until + kForgiveAfter < now; });
+}
+
+}  // namespace pliant::controller

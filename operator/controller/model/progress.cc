@@ -1,0 +1,160 @@
+#include "operator/controller/model/progress.h"
+
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/json.h"
+#include "operator/api/fields.h"
+
+namespace pliant::controller {
+namespace {
+
+using api::Fields;
+
+constexpr std::size_t kLearnersMax = 4096;  // four times what a job may have
+constexpr std::size_t kReportedMessageMax = 1024;
+constexpr std::int64_t kStampMost = std::int64_t{1} << 53;  // plans are counted on from there
+
+std::optional<CoordinatorState> StateOf(std::string_view text) {
+  using enum CoordinatorState;
+  constexpr std::pair<std::string_view, CoordinatorState> kStates[] = {
+      {"Waiting", kWaiting},       {"Running", kRunning}, {"Resizing", kResizing},
+      {"Recovering", kRecovering}, {"Drained", kDrained}, {"Completed", kCompleted}};
+  for (const auto& [name, state] : kStates) {
+    if (name == text) return state;
+  }
+  return std::nullopt;
+}
+
+// A loss that diverged is as good as unknown: it would differ from itself on each comparison.
+std::optional<double> FiniteNumber(Fields& fields, const char* name) {
+  const std::optional<double> number = fields.OptionalNumber(name);
+  return number && std::isfinite(*number) ? number : std::nullopt;
+}
+
+// It becomes the reason of a condition, and comes from a learner: one of a fixed set.
+std::string WriteProblem(std::string_view reason) {
+  for (const std::string_view known : {"VolumeFull", "VolumeReadOnly"}) {
+    if (reason == known) return std::string(known);
+  }
+  return "WriteFailed";
+}
+
+// It becomes the reason of a condition, too, and a coordinator runs in its owner's namespace.
+std::string ProblemReason(std::string_view reason) {
+  if (reason.empty()) return "";
+  for (const std::string_view known : {"Fingerprint", "GpusUnusable", "Protocol"}) {
+    if (reason == known) return std::string(known);
+  }
+  return "LearnerFailed";
+}
+
+int CountOf(Fields& fields, const char* name) { return fields.Int(name, 0, 0, 1 << 20); }
+
+void ReadLists(Fields& root, Progress& progress) {
+  root.Objects("learners", kLearnersMax, [&](Fields& learner) {
+    progress.learners.push_back({.name = learner.String("name", "", 253),
+                                 .pod_uid = learner.String("podUid", "", 128),
+                                 .state = learner.String("state", "", 64)});
+  });
+  root.Objects("resizes", 1024, [&](Fields& resize) {
+    progress.resizes.push_back({.membership = ParseMembershipId(resize.String("membership")),
+                                .from = CountOf(resize, "from"),
+                                .to = CountOf(resize, "to")});
+  });
+}
+
+void ReadFigures(Fields& root, Progress& progress) {
+  progress.step = root.OptionalInt("step", 0, INT64_MAX);
+  progress.epoch = root.OptionalInt("epoch", 0, INT64_MAX);
+  progress.total_steps = root.OptionalInt("totalSteps", 0, INT64_MAX);
+  progress.loss = FiniteNumber(root, "loss");
+  progress.samples_per_second = FiniteNumber(root, "samplesPerSecond");
+  progress.accuracy = FiniteNumber(root, "accuracy");
+  if (const int asked = root.Int("learnersAsked", 0, 0, 1 << 20); asked > 0) {
+    progress.learners_asked = asked;
+  }
+  progress.parameters_sha256 = root.String("parametersSha256", "", 64);
+  root.Object("lastCheckpoint", [&](Fields& checkpoint) {
+    ReportedCheckpoint& reported = progress.last_checkpoint.emplace();
+    reported.error = checkpoint.Sentence("error", kReportedMessageMax);
+    if (!reported.error.empty()) reported.reason = WriteProblem(checkpoint.String("reason"));
+    const auto step = checkpoint.OptionalInt("step", 0, INT64_MAX);
+    const double time = FiniteNumber(checkpoint, "unixSeconds").value_or(0);
+    if (!step || time <= 0) return;  // no attempt has succeeded yet
+    reported.saved = api::SavedCheckpoint{
+        .step = *step,
+        .time = std::chrono::floor<std::chrono::seconds>(api::FromUnixSeconds(time))};
+  });
+}
+
+}  // namespace
+
+std::string_view ToString(LearnerWish wish) {
+  switch (wish) {
+    case LearnerWish::kWanted:
+      return "Wanted";
+    case LearnerWish::kLeaving:
+      return "Leaving";
+    case LearnerWish::kEnded:
+      return "Ended";
+  }
+  return "";
+}
+
+MembershipId ParseMembershipId(std::string_view text) {
+  MembershipId id;
+  const char* end = text.data() + text.size();
+  const auto term = std::from_chars(text.data(), end, id.term);
+  if (term.ec != std::errc{} || term.ptr == end || *term.ptr != '.') return {};
+  const auto counter = std::from_chars(term.ptr + 1, end, id.counter);
+  if (counter.ec != std::errc{} || counter.ptr != end) return {};
+  return id;
+}
+
+Result<Progress> DecodeProgress(std::string_view body) {
+  const auto object = ParseJson(body);
+  if (object.is_discarded()) return Invalid("progress: not JSON");
+  Fields root(object, "progress");
+  Progress progress;
+  progress.term = root.Long("term", 0, 0, INT64_MAX);
+  if (const auto state = StateOf(root.String("state"))) {
+    progress.state = *state;
+  } else {
+    root.Wrong("state", "not a known one");
+  }
+  root.Object("membership", [&](Fields& membership) {
+    progress.membership_id = membership.String("id", "", 64);
+    progress.members = membership.StringList("learners", kLearnersMax);
+  });
+  root.Object("planAccepted", [&](Fields& accepted) {
+    progress.plan_accepted =
+        PlanStamp{.lease_transitions = accepted.Long("leaseTransitions", 0, 0, kStampMost),
+                  .sequence = accepted.Long("sequence", 0, 0, kStampMost)};
+  });
+  ReadFigures(root, progress);
+  ReadLists(root, progress);
+  root.Object("problem", [&](Fields& problem) {
+    progress.problem_reason = ProblemReason(problem.String("reason"));
+    progress.problem_message = problem.Sentence("message", kReportedMessageMax);
+  });
+  if (root.error()) return std::unexpected(*root.error());
+  return progress;
+}
+
+std::string EncodePlan(const CoordinatorPlan& plan) {
+  nlohmann::json learners = nlohmann::json::array();
+  for (const PlannedLearner& learner : plan.learners) {
+    learners.push_back(
+        {{"name", learner.name}, {"podUid", learner.pod_uid}, {"state", ToString(learner.state)}});
+  }
+  return nlohmann::json{{"leaseTransitions", plan.stamp.lease_transitions},
+                        {"sequence", plan.stamp.sequence},
+                        {"learners", std::move(learners)}}
+      .dump();
+}
+
+}  // namespace pliant::controller

@@ -1,0 +1,232 @@
+#include "operator/controller/objects/learner_pod.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+
+#include "base/format.h"
+#include "base/listen_address.h"
+#include "operator/controller/model/names.h"
+
+namespace pliant::controller {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kSecretPath = "/etc/pliant/learner";
+constexpr std::string_view kCheckpointPath = "/checkpoints";
+constexpr int kNodeLostSeconds = 30;
+// A learner needs so long beyond its grace to be told, and to write its last words.
+constexpr int kGraceSlackSeconds = 15;
+constexpr int kGraceMost = 3600;
+
+// The value of `name`, made an object (or a list) if it is none.
+json& ObjectAt(json& parent, const char* name) {
+  json& child = parent[name];
+  if (!child.is_object()) child = json::object();
+  return child;
+}
+json& ListAt(json& parent, const char* name) {
+  json& child = parent[name];
+  if (!child.is_array()) child = json::array();
+  return child;
+}
+
+// A template may hold anything; what is wrong in it the dry run refuses.
+std::string TextAt(const json& object, const char* name) {
+  if (!object.is_object()) return "";
+  const auto found = object.find(name);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+// Ours replaces an item of the same name.
+void PutNamed(json& list, json item) {
+  const std::string name = TextAt(item, "name");
+  std::erase_if(list.get_ref<json::array_t&>(),
+                [&](const json& other) { return TextAt(other, "name") == name; });
+  list.push_back(std::move(item));
+}
+
+json Value(std::string_view name, const std::string& value) {
+  return {{"name", name}, {"value", value}};
+}
+json FromPod(std::string_view name, std::string_view field) {
+  return {{"name", name}, {"valueFrom", {{"fieldRef", {{"fieldPath", field}}}}}};
+}
+
+json Environment(const api::ElasticTrainingJob& job, const api::FrozenTraining& training,
+                 std::int64_t term, const std::string& coordinator_ip) {
+  const api::CheckpointSpec& checkpoint = job.spec.checkpoint;
+  json environment = json::array({
+      Value("PLIANT_COORDINATOR", HostAndPort(coordinator_ip, kCoordinatorPort)),
+      FromPod("PLIANT_LEARNER", "metadata.name"),
+      FromPod("PLIANT_POD_UID", "metadata.uid"),
+      FromPod("PLIANT_POD_IP", "status.podIP"),
+      Value("PLIANT_JOB", job.meta.name_space + "/" + job.meta.name),
+      Value("PLIANT_JOB_UID", job.meta.uid),
+      Value("PLIANT_TERM", std::to_string(term)),
+      Value("PLIANT_TOKEN_FILE", std::string(kSecretPath) + "/token"),
+      Value("PLIANT_PEER_KEY_FILE", std::string(kSecretPath) + "/peer-key"),
+      Value("PLIANT_TLS_DIR", std::string(kSecretPath)),
+      Value("PLIANT_CHECKPOINT_DIR", std::string(kCheckpointPath)),
+      Value("PLIANT_CHECKPOINT_EVERY_STEPS", std::to_string(checkpoint.every_steps)),
+      Value("PLIANT_CHECKPOINT_EVERY_SECONDS", std::to_string(checkpoint.every_seconds)),
+      Value("PLIANT_CHECKPOINT_KEEP", std::to_string(checkpoint.keep)),
+      Value("PLIANT_GLOBAL_BATCH_SIZE", std::to_string(training.global_batch_size)),
+      Value("PLIANT_LOGICAL_SHARDS", std::to_string(training.logical_shards)),
+      Value("PLIANT_SEED", std::to_string(training.seed)),
+      Value("PLIANT_REPRODUCIBILITY", std::string(api::ToString(training.reproducibility))),
+      Value("PLIANT_MIN_LEARNERS", std::to_string(job.spec.elastic.min_learners)),
+      Value("PLIANT_MAX_LEARNERS", std::to_string(job.spec.elastic.max_learners)),
+      Value("PLIANT_RANKS_PER_LEARNER", std::to_string(job.spec.elastic.gpus_per_learner)),
+      Value("PLIANT_GRACE_SECONDS", std::to_string(job.spec.resize.grace_period.count())),
+      Value("PLIANT_STEP_TIMEOUT_SECONDS", std::to_string(job.spec.step_timeout.count())),
+      Value("PLIANT_METRICS_PORT", std::to_string(kLearnerMetricsPort)),
+  });
+  if (!checkpoint.resume_from.empty()) {
+    environment.push_back(Value("PLIANT_RESUME_FROM", checkpoint.resume_from));
+  }
+  return environment;
+}
+
+void OverlayContainer(json& container, json environment, const std::string& gpu_resource,
+                      int gpus) {
+  json& env = ListAt(container, "env");
+  for (json& variable : environment) PutNamed(env, std::move(variable));
+
+  PutNamed(ListAt(container, "ports"),
+           {{"name", "metrics"}, {"containerPort", kLearnerMetricsPort}, {"protocol", "TCP"}});
+
+  json& resources = ObjectAt(container, "resources");
+  ObjectAt(resources, "limits")[gpu_resource] = std::to_string(gpus);
+  // Requests of an extended resource equal its limits; without one here the server fills it in.
+  if (resources.contains("requests") && resources["requests"].is_object()) {
+    resources["requests"].erase(gpu_resource);
+  }
+
+  json& mounts = ListAt(container, "volumeMounts");
+  PutNamed(mounts, {{"name", "pliant-checkpoints"}, {"mountPath", kCheckpointPath}});
+  PutNamed(mounts, {{"name", "pliant-learner"}, {"mountPath", kSecretPath}, {"readOnly", true}});
+  container["terminationMessagePath"] = "/dev/termination-log";
+  // A program that crashes leaves nothing else than what it logged last: a traceback, say.
+  container["terminationMessagePolicy"] = "FallbackToLogsOnError";
+}
+
+// Every term of the required affinity gets the node: terms are alternatives, all of which must hold
+// to it. Without any there is one of ours.
+void PinToNode(json& spec, const std::string& node) {
+  json& required = ObjectAt(ObjectAt(ObjectAt(spec, "affinity"), "nodeAffinity"),
+                            "requiredDuringSchedulingIgnoredDuringExecution");
+  json& terms = ListAt(required, "nodeSelectorTerms");
+  if (terms.empty()) terms.push_back(json::object());
+  for (json& term : terms) {
+    if (!term.is_object()) continue;  // the dry run refuses it
+    ListAt(term, "matchFields")
+        .push_back({{"key", "metadata.name"}, {"operator", "In"}, {"values", {node}}});
+  }
+}
+
+void AddTolerations(json& spec) {
+  json& tolerations = ListAt(spec, "tolerations");
+  for (const char* taint : {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}) {
+    const bool own_wish = std::ranges::any_of(
+        tolerations, [&](const json& toleration) { return TextAt(toleration, "key") == taint; });
+    if (own_wish) continue;
+    tolerations.push_back({{"key", taint},
+                           {"operator", "Exists"},
+                           {"effect", "NoExecute"},
+                           {"tolerationSeconds", kNodeLostSeconds}});
+  }
+}
+
+void AddVolumes(json& spec, const api::ElasticTrainingJob& job, std::int64_t term) {
+  json checkpoints =
+      json::parse(job.spec.checkpoint.volume_json, /*cb=*/nullptr, /*allow_exceptions=*/false);
+  if (!checkpoints.is_object()) checkpoints = json::object();  // the dry run refuses it
+  checkpoints["name"] = "pliant-checkpoints";
+  json& volumes = ListAt(spec, "volumes");
+  PutNamed(volumes, std::move(checkpoints));
+  PutNamed(volumes, {{"name", "pliant-learner"},
+                     {"secret", {{"secretName", LearnerSecretName(job.meta, term)}}}});
+}
+
+}  // namespace
+
+json OwnerReference(const api::ObjectMeta& job) {
+  return {{"apiVersion", kJobApiVersion},
+          {"kind", kJobKind},
+          {"name", job.name},
+          {"uid", job.uid},
+          {"controller", true},
+          {"blockOwnerDeletion", true}};
+}
+
+json ScrapeAnnotations(std::uint16_t port) {
+  return {{"prometheus.io/scrape", "true"},
+          {"prometheus.io/port", std::to_string(port)},
+          {"prometheus.io/path", "/metrics"}};
+}
+
+json JobLabels(const api::ObjectMeta& job) {
+  return {{kLabelManagedBy, kManagedBy}, {kLabelJob, JobLabel(job)}, {kLabelJobUid, job.uid}};
+}
+
+json LearnerPod(const api::ElasticTrainingJob& job, const api::FrozenTraining& training,
+                std::int64_t term, int number, const std::string& node,
+                const std::string& coordinator_ip, const PodDefaults& defaults) {
+  json pod =
+      json::parse(job.spec.learner_template.json, /*cb=*/nullptr, /*allow_exceptions=*/false);
+  if (!pod.is_object()) pod = json::object();
+  pod.erase("status");
+  pod["apiVersion"] = "v1";
+  pod["kind"] = "Pod";
+
+  // Of the template's metadata only labels and annotations go to a pod.
+  json metadata = json::object();
+  for (const char* kept : {"labels", "annotations"}) {
+    if (pod.contains("metadata") && pod["metadata"].is_object() && pod["metadata"].contains(kept)) {
+      metadata[kept] = pod["metadata"][kept];
+    }
+  }
+  metadata["name"] = LearnerPodName(job.meta, number);
+  metadata["namespace"] = job.meta.name_space;
+  metadata["ownerReferences"] = json::array({OwnerReference(job.meta)});
+  json& labels = ObjectAt(metadata, "labels");
+  labels.update(JobLabels(job.meta));
+  labels[std::string(kLabelRole)] = kRoleLearner;
+  labels[std::string(kLabelLearner)] = std::to_string(number);
+  if (defaults.scrape_annotations) {
+    json& annotations = ObjectAt(metadata, "annotations");
+    // A program with figures of its own says itself where they are.
+    if (!annotations.contains("prometheus.io/scrape")) {
+      annotations.update(ScrapeAnnotations(kLearnerMetricsPort));
+    }
+  }
+  pod["metadata"] = std::move(metadata);
+
+  json& spec = ObjectAt(pod, "spec");
+  for (json& container : ListAt(spec, "containers")) {
+    if (TextAt(container, "name") == kLearnerContainer) {
+      OverlayContainer(container, Environment(job, training, term, coordinator_ip),
+                       defaults.gpu_resource, job.spec.elastic.gpus_per_learner);
+    }
+  }
+  spec["restartPolicy"] = "Never";
+  spec["automountServiceAccountToken"] = false;
+  spec["enableServiceLinks"] = false;
+  spec["terminationGracePeriodSeconds"] =
+      std::min<std::int64_t>(job.spec.resize.grace_period.count() + kGraceSlackSeconds, kGraceMost);
+  if (!defaults.priority_class.empty()) {
+    spec["priorityClassName"] = defaults.priority_class;
+    spec.erase("priority");
+    spec.erase("preemptionPolicy");
+  }
+  PutNamed(ListAt(spec, "schedulingGates"), {{"name", kGate}});
+  PinToNode(spec, node);
+  AddTolerations(spec);
+  AddVolumes(spec, job, term);
+  return pod;
+}
+
+}  // namespace pliant::controller

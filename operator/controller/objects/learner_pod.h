@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "operator/api/elastic_training_job.h"
+#include "operator/controller/objects/network_policies.h"
+
+namespace pliant::controller {
+
+// What is the same for the pods of all jobs.
+struct PodDefaults {
+  std::string gpu_resource = "nvidia.com/gpu";
+  std::string priority_class;              // of learners; "": what the template says, or none
+  std::string coordinator_priority_class;  // "": that of learners
+  std::string coordinator_image;           // of this version
+  std::vector<std::string> coordinator_pull_secrets;
+  std::string coordinator_template;   // JSON, checked (coordinator_template.h); ""
+  std::optional<JobNetwork> network;  // none: no network policies are made
+  bool scrape_annotations = false;    // prometheus.io/scrape, port and path
+  api::JobSettings jobs;              // by which the server's answers read as jobs
+};
+
+// The pod of learner `number`: the job's template, overlaid with what a learner needs
+// (docs/contracts.md §3). It is gated, and may run on `node` only. `coordinator_ip`: the cluster IP
+// of the job's Service.
+nlohmann::json LearnerPod(const api::ElasticTrainingJob& job, const api::FrozenTraining& training,
+                          std::int64_t term, int number, const std::string& node,
+                          const std::string& coordinator_ip, const PodDefaults& defaults);
+
+// The owner reference that makes an object end with its job.
+nlohmann::json OwnerReference(const api::ObjectMeta& job);
+// The annotations by which a plain Prometheus finds what serves /metrics there.
+nlohmann::json ScrapeAnnotations(std::uint16_t port);
+// The labels of everything that belongs to a job.
+nlohmann::json JobLabels(const api::ObjectMeta& job);
+
+}  // namespace pliant::controller

@@ -1,0 +1,117 @@
+#include "operator/controller/rounds/cluster_plan.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace pliant::controller {
+namespace {
+
+auto OrderOf(const planner::JobKey& job) { return std::tie(job.name_space, job.name); }
+auto OrderOf(const kube::NamespacedName& job) { return std::tie(job.ns, job.name); }
+
+// Heartbeats change nodes all the time without a difference to us.
+bool SameBesidesVersion(const api::Node& a, const api::Node& b) {
+  api::Node renamed = a;
+  renamed.meta.resource_version = b.meta.resource_version;
+  renamed.meta.generation = b.meta.generation;
+  return renamed == b;
+}
+
+// Whether a pod takes room on other nodes, or more or less of it, than before.
+bool TakesSameRoom(const api::Pod& a, const api::Pod& b) {
+  return a.requests == b.requests && a.node_name == b.node_name && a.ended() == b.ended() &&
+         a.nominated_node_name == b.nominated_node_name && a.scheduling_gates == b.scheduling_gates;
+}
+
+template <typename T, typename Same>
+bool IsAsBefore(const typename kube::Store<T>::Change& change, Same same) {
+  return change.before != nullptr && change.after != nullptr && same(*change.before, *change.after);
+}
+
+// Whether the plan says something of the job that its status does not.
+bool IsNewsFor(const JobView& view, const planner::Decision& decision, WallTime now) {
+  const api::JobStatus& status = view.job->status;
+  if (!decision.ChangesNothing() || decision.to != status.desired_learners ||
+      decision.entitlement != status.entitlement) {
+    return true;
+  }
+  const Reporting& reporting = view.soft_state.reporting;
+  const bool waits = reporting.next_progress_write && now < *reporting.next_progress_write &&
+                     reporting.last.reason == decision.reason.code;
+  return !waits && decision.reason.sentence != status.reason;
+}
+
+}  // namespace
+
+const planner::Decision* DecisionOn(const planner::Plan& plan, const kube::NamespacedName& job) {
+  const auto at = std::ranges::lower_bound(
+      plan.decisions, OrderOf(job), {}, [](const planner::Decision& d) { return OrderOf(d.job); });
+  return at == plan.decisions.end() || OrderOf(at->job) != OrderOf(job) ? nullptr : &*at;
+}
+
+std::optional<JobPlan> PlanOf(const planner::Plan& plan, const kube::NamespacedName& job) {
+  const planner::Decision* decision = DecisionOn(plan, job);
+  if (decision == nullptr) return std::nullopt;
+  JobPlan of_job{.decision = *decision};
+  for (const planner::GateOpening& opening : plan.gates_open) {
+    if (opening.job == decision->job) of_job.open.push_back(opening.learner);
+  }
+  return of_job;
+}
+
+std::vector<kube::NamespacedName> JobsWithNews(const planner::Plan& plan,
+                                               const std::map<kube::NamespacedName, JobView>& views,
+                                               WallTime now) {
+  std::vector<kube::NamespacedName> jobs;
+  auto view = views.begin();  // in the same order as decisions
+  for (const planner::Decision& decision : plan.decisions) {
+    while (OrderOf(view->first) != OrderOf(decision.job)) ++view;
+    if (IsNewsFor(view->second, decision, now)) jobs.push_back(view->first);
+  }
+  for (const planner::GateOpening& opening : plan.gates_open) {
+    jobs.push_back({opening.job.name_space, opening.job.name});
+  }
+  return jobs;
+}
+
+bool ClusterPlan::SeeNode(const kube::Store<api::Node>::Change& change) {
+  if (IsAsBefore<api::Node>(change, SameBesidesVersion)) return false;
+  builder_.SeeNode(change);
+  return true;
+}
+
+bool ClusterPlan::SeePod(const kube::Store<api::Pod>::Change& change) {
+  builder_.SeePod(change);
+  return !IsAsBefore<api::Pod>(change, TakesSameRoom);
+}
+
+// What is used of a quota changes with every pod, and is not read.
+bool ClusterPlan::SeeQuota(const kube::Store<api::ResourceQuota>::Change& change) {
+  const auto same = [](const api::ResourceQuota& a, const api::ResourceQuota& b) {
+    return a.gpus == b.gpus;
+  };
+  if (IsAsBefore<api::ResourceQuota>(change, same)) return false;
+  builder_.SeeQuota(change);
+  return true;
+}
+
+void ClusterPlan::SeeJob(const kube::NamespacedName& key, const JobView* planned, WallTime now) {
+  builder_.SeeJob(key, planned);
+  if (planned != nullptr) TryAlone(*planned, now);
+}
+
+// A process that dies at the plan for all does not say at which job. Once one has, each is planned
+// by itself before it is planned with the others.
+void ClusterPlan::TryAlone(const JobView& view, WallTime now) const {
+  if (crash_notes_ == nullptr || crash_notes_->DeathsAtPlan() == 0) return;
+  std::ignore = planner::MakePlan(
+      {.now = now, .nodes = builder_.snapshot().nodes, .jobs = {PlannerView(view)}}, policy_);
+}
+
+const planner::Plan& ClusterPlan::Make(WallTime now) {
+  const CrashNotes::Mark busy = CrashNotes::BusyWithPlan(crash_notes_);
+  plan_ = planner::MakePlan(builder_.Build(now), policy_, fits_);
+  return plan_;
+}
+
+}  // namespace pliant::controller

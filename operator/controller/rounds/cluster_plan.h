@@ -1,0 +1,57 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "operator/controller/lifecycle/learner_policy.h"
+#include "operator/controller/model/job_view.h"
+#include "operator/controller/rounds/crash_notes.h"
+#include "operator/controller/rounds/snapshot_builder.h"
+#include "operator/kube/store.h"
+#include "operator/planner/fit_memory.h"
+#include "operator/planner/plan.h"
+
+namespace pliant::controller {
+
+// What the plan says of a job; null: nothing, it is not planned.
+const planner::Decision* DecisionOn(const planner::Plan& plan, const kube::NamespacedName& job);
+std::optional<JobPlan> PlanOf(const planner::Plan& plan, const kube::NamespacedName& job);
+
+// Jobs of which the plan says something that their status does not. `views`: of all jobs that are
+// planned, and others.
+std::vector<kube::NamespacedName> JobsWithNews(const planner::Plan& plan,
+                                               const std::map<kube::NamespacedName, JobView>& views,
+                                               WallTime now);
+
+// The plan for all jobs, and what it is made from. Control thread.
+class ClusterPlan {
+ public:
+  // `crash_notes` outlives it; null: nothing is noted.
+  ClusterPlan(planner::Policy policy, CrashNotes* crash_notes)
+      : policy_(policy), crash_notes_(crash_notes) {}
+
+  // A change of the cluster. Whether another plan may come of it.
+  bool SeeNode(const kube::Store<api::Node>::Change& change);
+  bool SeePod(const kube::Store<api::Pod>::Change& change);
+  bool SeeQuota(const kube::Store<api::ResourceQuota>::Change& change);
+  // The job as it is now; null: it is not planned, or gone.
+  void SeeJob(const kube::NamespacedName& key, const JobView* planned, WallTime now);
+
+  const planner::Plan& Make(WallTime now);
+  // As it was made last.
+  const planner::Plan& plan() const { return plan_; }
+  // What it was made from.
+  const planner::ClusterSnapshot& snapshot() const { return builder_.snapshot(); }
+
+ private:
+  void TryAlone(const JobView& view, WallTime now) const;
+
+  const planner::Policy policy_;
+  CrashNotes* const crash_notes_;
+  SnapshotBuilder builder_;
+  planner::FitMemory fits_;
+  planner::Plan plan_;
+};
+
+}  // namespace pliant::controller

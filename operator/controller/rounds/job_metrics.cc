@@ -1,0 +1,71 @@
+#include "operator/controller/rounds/job_metrics.h"
+
+#include <algorithm>
+#include <map>
+
+#include "operator/controller/rounds/cluster_plan.h"
+
+namespace pliant::controller {
+
+metrics::JobFigures FiguresOf(const JobView& view, const planner::Decision* decision) {
+  const planner::Decision planned = decision == nullptr ? planner::Decision{} : *decision;
+  const api::JobStatus& status = view.job->status;
+  const std::int64_t gpus = view.job->spec.elastic.gpus_per_learner;
+  const auto holding = std::ranges::count_if(
+      view.learners, [](const api::Pod& pod) { return !pod.ended() && !IsGated(pod); });
+  metrics::JobFigures figures{.name_space = view.job->meta.name_space,
+                              .name = view.job->meta.name,
+                              .priority = view.job->spec.priority,
+                              .allocated_gpus = holding * gpus,
+                              .desired_gpus = planned.to * gpus,
+                              .entitlement_gpus = planned.entitlement * gpus,
+                              .demand_gpus = planned.demand * gpus,
+                              .step = CommittedStep(view),
+                              .restarts = status.restarts,
+                              .resizes = status.resizes};
+  if (const auto& waiting_since = view.soft_state.meter.waiting_since) {
+    figures.waiting_since = ToSeconds(waiting_since->time_since_epoch());
+  }
+  return figures;
+}
+
+metrics::ReconcileResult ReconcileResultOf(const BatchResult& result) {
+  using enum metrics::ReconcileResult;
+  if (!result.error) return kSuccess;
+  return result.error->code == ErrorCode::kConflict ? kRequeue : kError;
+}
+
+kube::WorkQueueObserver ObserverFor(metrics::Metrics& metrics) {
+  return {.on_add = [&metrics] { metrics.OnQueueAdd(); },
+          .on_take = [&metrics](Duration waited) { metrics.OnQueueTake(waited); },
+          .on_done = [&metrics](Duration worked) { metrics.OnQueueDone(worked); }};
+}
+
+void ReportJobs(const JobTable::Views& views, const planner::Plan& plan,
+                const CrashNotes* crash_notes,
+                const std::function<bool(const std::string& job_uid)>& is_there,
+                metrics::Metrics& metrics) {
+  using enum api::JobPhase;
+  int quarantined = 0;
+  std::map<api::JobPhase, int> phases;
+  for (const auto phase :
+       {kQueued, kStarting, kRunning, kResizing, kRecovering, kSuspended, kSucceeded, kFailed}) {
+    phases[phase] = 0;
+  }
+  for (const auto& [key, view] : views) {
+    if (!is_there(view.job->meta.uid)) continue;
+    if (QuarantineOf(crash_notes, view.job->meta) != Quarantine::kNone) ++quarantined;
+    const api::JobPhase phase = view.job->status.phase;
+    ++phases[phase == kNew ? kQueued : phase];
+    if (view.job->status.finished()) {
+      // Thousands of them may be kept.
+      metrics.RemoveJob(key.ns, key.name);
+      continue;
+    }
+    metrics.SetJob(FiguresOf(view, DecisionOn(plan, key)));
+  }
+  metrics.SetJobsQuarantined(quarantined);
+  for (const auto& [phase, count] : phases) metrics.SetJobsInPhase(ToString(phase), count);
+}
+
+}  // namespace pliant::controller

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "operator/controller/actions/action_runner.h"
+#include "operator/controller/actions/job_table.h"
+#include "operator/controller/rounds/crash_notes.h"
+#include "operator/kube/work_queue.h"
+#include "operator/metrics/metrics.h"
+#include "operator/planner/plan.h"
+
+namespace pliant::controller {
+
+// `decision`: null for a job that is not planned.
+metrics::JobFigures FiguresOf(const JobView& view, const planner::Decision* decision);
+
+metrics::ReconcileResult ReconcileResultOf(const BatchResult& result);
+
+kube::WorkQueueObserver ObserverFor(metrics::Metrics& metrics);
+
+// Brings the figures of all jobs up to date. `is_there`: by uid, whether a job has not just gone.
+void ReportJobs(const JobTable::Views& views, const planner::Plan& plan,
+                const CrashNotes* crash_notes,
+                const std::function<bool(const std::string& job_uid)>& is_there,
+                metrics::Metrics& metrics);
+
+}  // namespace pliant::controller

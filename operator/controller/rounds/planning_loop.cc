@@ -1,0 +1,274 @@
+#include "operator/controller/rounds/planning_loop.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "operator/controller/actions/record_result.h"
+#include "operator/controller/lifecycle/coordinator_policy.h"
+#include "operator/controller/rounds/job_metrics.h"
+
+namespace pliant::controller {
+namespace {
+
+kube::NamespacedName ToKey(const api::ObjectMeta& meta) { return {meta.name_space, meta.name}; }
+
+// Whether it has pods that live: then it changes without a word from the stores.
+bool IsAwake(const JobView& view) { return !view.coordinators.empty() || HasLiveLearners(view); }
+
+// Whether its template is yet to be checked, as it is now.
+bool AwaitsCheck(const JobView& view) {
+  const api::JobSpec& spec = view.job->spec;
+  if (view.job->status.finished() || spec.suspend) return false;
+  if (IsAdmitted(spec, view.job->status) && !NeedsAreGuessed(view)) return false;
+  return spec.learner_template.error.empty() && CurrentTemplateCheck(view) == nullptr;
+}
+
+void LogChanges(const std::string& job, const api::JobStatus& before, const api::JobStatus& after) {
+  if (before.phase != after.phase) {
+    log::Info("job changed phase",
+              {{"job", job}, {"from", ToString(before.phase)}, {"to", ToString(after.phase)}});
+  }
+  if (before.desired_learners != after.desired_learners) {
+    log::Info("job is resized", {{"job", job},
+                                 {"from", before.desired_learners},
+                                 {"to", after.desired_learners},
+                                 {"reason", after.reason}});
+  }
+}
+
+}  // namespace
+
+PlanningLoop::PlanningLoop(PlanningLoopParts parts, PlanningLoopOptions options)
+    : parts_(std::move(parts)),
+      options_(std::move(options)),
+      views_(parts_.table.views()),
+      queue_(
+          parts_.loop, [this] { rounds_.Request(); }, ObserverFor(parts_.metrics)),
+      monitor_(parts_.loop, parts_.coordinator_calls, parts_.coordinators,
+               {.lease_transitions = options_.lease_transitions,
+                .now = options_.now,
+                .on_change =
+                    [this](const std::string& job_uid) {
+                      parts_.table.LookAt(job_uid);
+                      if (const auto* key = dispatcher_.KeyOfJob(job_uid)) queue_.Add(*key);
+                    },
+                .on_call =
+                    [this](std::string_view result) { parts_.metrics.OnCoordinatorCall(result); }}),
+      dispatcher_({.loop = parts_.loop,
+                   .table = parts_.table,
+                   .queue = queue_,
+                   .runner = parts_.runner,
+                   .api_calls = parts_.api_calls,
+                   .pod_making_calls = parts_.pod_making_calls},
+                  {.pod_making_calls = options_.pod_making_calls,
+                   .first_conflict_delay = options_.pace.debounce_most,
+                   .now = options_.now,
+                   .on_result = [this](const InFlightBatch& batch,
+                                       const BatchResult& result) { OnResult(batch, result); }}),
+      plan_(options_.policy, parts_.crash_notes),
+      rounds_(parts_.loop, {.pace = options_.pace,
+                            .now = options_.now,
+                            .is_current = [this] { return parts_.table.stores().current(); },
+                            .run = [this](WallTime now) { return RunRound(now); }}) {
+  const ClusterStores& stores = parts_.table.stores();
+  for (const auto& node : stores.nodes.All()) plan_.SeeNode({ToKey(node->meta), nullptr, node});
+  for (const auto& pod : stores.pods.All()) plan_.SeePod({ToKey(pod->meta), nullptr, pod});
+  for (const auto& quota : stores.quotas.All()) {
+    plan_.SeeQuota({ToKey(quota->meta), nullptr, quota});
+  }
+  for (const auto& job : stores.jobs.All()) queue_.Add(ToKey(job->meta));
+  rounds_.Request();
+}
+
+void PlanningLoop::OnJobChange(const kube::Store<api::ElasticTrainingJob>::Change& change) {
+  if (change.after != nullptr) {
+    queue_.Add(change.key);
+    return;
+  }
+  dispatcher_.ForgetJob(change.before->meta.uid);
+  monitor_.Forget(change.before->meta.uid);
+  queue_.CancelDelay(change.key);  // its time to live may be a week
+  parts_.metrics.RemoveJob(change.key.ns, change.key.name);
+  rounds_.Request();
+}
+
+void PlanningLoop::OnPodChange(const kube::Store<api::Pod>::Change& change) {
+  const bool matters = plan_.SeePod(change);
+  if (const auto owners = parts_.table.OwnersIn(change); !owners.empty()) {
+    LookAt(owners);
+  } else if (matters) {
+    rounds_.Request();
+  }
+}
+
+void PlanningLoop::OnNodeChange(const kube::Store<api::Node>::Change& change) {
+  if (plan_.SeeNode(change)) rounds_.Request();
+}
+
+void PlanningLoop::OnQuotaChange(const kube::Store<api::ResourceQuota>::Change& change) {
+  if (plan_.SeeQuota(change)) rounds_.Request();
+}
+
+void PlanningLoop::OnServiceChange(const kube::Store<api::Service>::Change& change) {
+  LookAt(parts_.table.OwnersIn(change));
+}
+
+void PlanningLoop::LookAt(const std::set<kube::NamespacedName>& jobs) {
+  for (const kube::NamespacedName& job : jobs) queue_.Add(job);
+}
+
+std::optional<WallTime> PlanningLoop::RunRound(WallTime now) {
+  LookAtJobs(now);
+  MakePlan(now);
+  // Beside those who asked for a look, those for whom the plan has news come to have one. A job
+  // whose actions are under way is neither: it comes back when they are done.
+  for (const kube::NamespacedName& job : JobsWithNews(plan_.plan(), views_, now)) queue_.Add(job);
+  while (const auto key = queue_.Take()) {
+    const auto view = views_.find(*key);
+    if (view == views_.end()) {
+      queue_.Done(*key);
+    } else {
+      Reconcile(view->second, PlanOf(plan_.plan(), *key), now);
+    }
+  }
+  parts_.metrics.SetQueueDepth(queue_.depth());
+  return plan_.plan().again_at;
+}
+
+void PlanningLoop::LookAtJobs(WallTime now) {
+  parts_.table.Refresh(now);
+  const std::set<kube::NamespacedName>& refreshed = parts_.table.refreshed();
+  for (const kube::NamespacedName& key : refreshed) {
+    if (!views_.contains(key)) plan_.SeeJob(key, nullptr, now);
+  }
+  for (auto& [key, view] : views_) {
+    if (IsAwake(view) || refreshed.contains(key)) LookAtJob(key, view, now);
+  }
+}
+
+void PlanningLoop::LookAtJob(const kube::NamespacedName& key, JobView& view, WallTime now) {
+  const std::string& uid = view.job->meta.uid;
+  dispatcher_.AddJob(uid, key);
+  if (QuarantineOf(parts_.crash_notes, view.job->meta) != Quarantine::kNone) {
+    plan_.SeeJob(key, nullptr, now);
+    return;
+  }
+  const CrashNotes::Mark busy = CrashNotes::BusyWith(parts_.crash_notes, view.job->meta);
+  view.coordinator = monitor_.View(uid);
+  ObserveJob(view, now);
+  if (AwaitsCheck(view)) {
+    if (const auto* accepted = accepted_.Find(*view.job, now)) {
+      OnTemplateAccepted(*view.job, accepted->needs, view.soft_state.checked_template);
+    }
+  }
+  plan_.SeeJob(key, IsPlanned(view) ? &view : nullptr, now);
+}
+
+void PlanningLoop::MakePlan(WallTime now) {
+  const TimePoint began = parts_.loop.Now();
+  const planner::Plan& plan = plan_.Make(now);
+  parts_.metrics.OnPlan(parts_.loop.Now() - began, plan.capacity_gpus);
+}
+
+void PlanningLoop::Reconcile(const JobView& view, const std::optional<JobPlan>& plan,
+                             WallTime now) {
+  const api::ObjectMeta& job = view.job->meta;
+  const kube::NamespacedName key = ToKey(job);
+  if (const auto rests_until = dispatcher_.RestsUntil(job.uid, now)) {
+    queue_.Done(key);
+    LookAgainAt(rests_until, options_.now(), key, queue_);
+    return;
+  }
+  if (QuarantineOf(parts_.crash_notes, job) != Quarantine::kNone) {
+    TellOfQuarantine(view, now);
+    return;
+  }
+  const CrashNotes::Mark busy = CrashNotes::BusyWith(parts_.crash_notes, job);
+  LifecycleOptions lifecycle = options_.lifecycle;
+  lifecycle.clock_agrees = options_.clock_agrees();
+  Outcome outcome = ReconcileJob(view, plan, lifecycle, now);
+  KeepEarliest(view.overdue_at, outcome.look_again);
+  const LastReported reported_before = view.soft_state.reporting.last;
+  parts_.table.SoftState(job.uid) = std::move(outcome.soft_state);
+  FollowCoordinator(view, outcome);
+  if (outcome.write_status || !outcome.actions.empty()) {
+    Dispatch(view, std::move(outcome), reported_before);
+    return;
+  }
+  queue_.Done(key);
+  LookAgainAt(outcome.look_again, options_.now(), key, queue_);
+}
+
+// In its status, which is all that is written. Whoever died of that too does not try it again.
+void PlanningLoop::TellOfQuarantine(const JobView& view, WallTime now) {
+  const kube::NamespacedName key = ToKey(view.job->meta);
+  if (QuarantineOf(parts_.crash_notes, view.job->meta) == Quarantine::kSilent) {
+    queue_.Done(key);
+    return;
+  }
+  const CrashNotes::Mark busy = CrashNotes::BusyWith(parts_.crash_notes, view.job->meta);
+  Outcome outcome = ReportQuarantine(view, now);
+  if (outcome.write_status) {
+    Dispatch(view, std::move(outcome), view.soft_state.reporting.last);
+  } else {
+    queue_.Done(key);
+  }
+}
+
+void PlanningLoop::FollowCoordinator(const JobView& view, const Outcome& outcome) {
+  const std::string& uid = view.job->meta.uid;
+  const api::Pod* pod = CurrentCoordinator(view);
+  const bool runs = pod != nullptr && !pod->ip.empty() &&
+                    std::ranges::any_of(pod->containers, &api::ContainerStatus::running);
+  if (runs) {
+    monitor_.Follow(uid, view.job->meta.name_space, view.job->status.coordinator_term, pod->ip);
+  } else {
+    monitor_.Lose(uid, view.job->status.coordinator_term);
+  }
+  if (outcome.tell) monitor_.Tell(uid, *outcome.tell);
+  monitor_.SetBusy(uid, outcome.status.phase != api::JobPhase::kRunning);
+}
+
+void PlanningLoop::Dispatch(const JobView& view, Outcome outcome,
+                            const LastReported& reported_before) {
+  auto batch = std::make_shared<Batch>(Batch{.job = *view.job,
+                                             .write_status = outcome.write_status,
+                                             .actions = std::move(outcome.actions)});
+  if (batch->write_status) batch->job.status = outcome.status;
+  std::optional<Duration> wait_ended;
+  const auto& waiting_since = view.soft_state.meter.waiting_since;
+  if (waiting_since && outcome.status.desired_learners > 0) {
+    wait_ended = options_.now() - *waiting_since;
+  }
+  dispatcher_.Dispatch({.batch = std::move(batch),
+                        .before = view.job,
+                        .origin = {.reported = reported_before},
+                        .look_again = outcome.look_again,
+                        .wait_ended = wait_ended});
+}
+
+void PlanningLoop::OnResult(const InFlightBatch& batch, const BatchResult& result) {
+  const api::ObjectMeta& job = batch.batch->job.meta;
+  if (result.job) {
+    if (batch.wait_ended) parts_.metrics.OnWaitEnded(*batch.wait_ended);
+    for (const JobEvent& event : EventsOf(batch.before->status, result.job->status)) {
+      options_.on_event(job, event);
+    }
+    LogChanges(kube::ToString(ToKey(job)), batch.before->status, result.job->status);
+  }
+  if (dispatcher_.KeyOfJob(job.uid) == nullptr) return;  // it went meanwhile
+  const WallTime now = options_.now();
+  RecordResult(*batch.batch, batch.origin, result, now, parts_.table.SoftState(job.uid));
+  if (result.template_refusal == "") accepted_.Add(batch.batch->job, result.admitted_needs, now);
+  parts_.metrics.OnReconcile(ReconcileResultOf(result), parts_.loop.Now() - batch.began);
+}
+
+void PlanningLoop::Report() {
+  ReportJobs(
+      views_, plan_.plan(), parts_.crash_notes,
+      [this](const std::string& uid) { return dispatcher_.KeyOfJob(uid) != nullptr; },
+      parts_.metrics);
+}
+
+}  // namespace pliant::controller

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "base/event_loop.h"
+#include "operator/controller/actions/action_runner.h"
+#include "operator/controller/actions/batch_dispatcher.h"
+#include "operator/controller/actions/job_table.h"
+#include "operator/controller/coordinators/coordinator_monitor.h"
+#include "operator/controller/lifecycle/accepted_templates.h"
+#include "operator/controller/lifecycle/job_events.h"
+#include "operator/controller/lifecycle/job_lifecycle.h"
+#include "operator/controller/rounds/cluster_plan.h"
+#include "operator/controller/rounds/crash_notes.h"
+#include "operator/controller/rounds/rounds.h"
+#include "operator/kube/work_queue.h"
+#include "operator/metrics/metrics.h"
+
+namespace pliant::controller {
+
+struct PlanningLoopOptions {
+  LifecycleOptions lifecycle;
+  planner::Policy policy;
+  RoundPacer::Options pace;
+  FairCallsOptions pod_making_calls;  // shared by namespaces
+  std::int64_t lease_transitions = 0;
+  std::function<WallTime()> now;
+  std::function<bool()> clock_agrees = [] { return true; };  // `now`, with the API server's
+  std::function<void(const api::ObjectMeta& job, const JobEvent& event)> on_event;
+};
+
+// What the loop does with the world; all outlive it.
+struct PlanningLoopParts {
+  EventLoop& loop;
+  JobTable& table;
+  const ActionRunner& runner;
+  Executor api_calls;          // for the runner
+  Executor pod_making_calls;   // for it too: apart, because admission webhooks may make them last
+  Executor coordinator_calls;  // apart, because a coordinator that is gone makes a call last
+  CoordinatorClient& coordinators;
+  metrics::Metrics& metrics;
+  CrashNotes* crash_notes = nullptr;  // null: nothing is noted
+};
+
+// Lets every change of the cluster lead to a plan for all jobs, and each job's part of it to
+// actions: it brings changes, plans, decisions and results to those who deal with them. It exists
+// while its process leads. Control thread.
+class PlanningLoop {
+ public:
+  PlanningLoop(PlanningLoopParts parts, PlanningLoopOptions options);
+  PlanningLoop(const PlanningLoop&) = delete;
+  PlanningLoop& operator=(const PlanningLoop&) = delete;
+
+  // What the stores tell.
+  void OnJobChange(const kube::Store<api::ElasticTrainingJob>::Change& change);
+  void OnPodChange(const kube::Store<api::Pod>::Change& change);
+  void OnNodeChange(const kube::Store<api::Node>::Change& change);
+  void OnServiceChange(const kube::Store<api::Service>::Change& change);
+  void OnQuotaChange(const kube::Store<api::ResourceQuota>::Change& change);
+
+  // What was planned from last.
+  const planner::ClusterSnapshot& snapshot() const { return plan_.snapshot(); }
+  // Brings the figures of all jobs in the metrics up to date: for whoever is about to read them.
+  void Report();
+
+ private:
+  std::optional<WallTime> RunRound(WallTime now);
+  void LookAtJobs(WallTime now);
+  void LookAtJob(const kube::NamespacedName& key, JobView& view, WallTime now);
+  void MakePlan(WallTime now);
+  void Reconcile(const JobView& view, const std::optional<JobPlan>& plan, WallTime now);
+  void TellOfQuarantine(const JobView& view, WallTime now);
+  void FollowCoordinator(const JobView& view, const Outcome& outcome);
+  void Dispatch(const JobView& view, Outcome outcome, const LastReported& reported_before);
+  void OnResult(const InFlightBatch& batch, const BatchResult& result);
+  void LookAt(const std::set<kube::NamespacedName>& jobs);
+
+  const PlanningLoopParts parts_;
+  const PlanningLoopOptions options_;
+  JobTable::Views& views_;
+  kube::WorkQueue queue_;
+  CoordinatorMonitor monitor_;
+  BatchDispatcher dispatcher_;
+  AcceptedTemplates accepted_;
+  ClusterPlan plan_;
+  Rounds rounds_;
+};
+
+}  // namespace pliant::controller

@@ -1,0 +1,320 @@
+#include "operator/controller/rounds/snapshot_builder.h"
+
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <ranges>
+#include <tuple>
+#include <utility>
+
+#include "base/bounded.h"
+#include "operator/controller/lifecycle/admission.h"
+#include "operator/controller/model/names.h"
+#include "operator/planner/feasibility.h"
+
+namespace pliant::controller {
+namespace {
+
+using planner::operator+=;
+using planner::operator-;
+
+planner::Resources Of(const api::Resources& resources) {
+  return {.gpus = resources.gpus,
+          .cpu_millis = resources.cpu_millis,
+          .memory_bytes = resources.memory_bytes};
+}
+
+// Three thousand GPUs for a thousand years; the planner multiplies it by a priority.
+constexpr double kGpuSecondsMax = 1e14;
+
+std::int64_t WholeGpuSeconds(double attained) {
+  return attained > 0 ? static_cast<std::int64_t>(std::min(attained, kGpuSecondsMax)) : 0;
+}
+
+// Whether it says that it belongs to a job.
+bool IsLabelled(const api::Pod& pod) { return pod.meta.labels.contains(std::string(kLabelJobUid)); }
+
+auto KeyOf(const kube::NamespacedName& key) { return std::tie(key.ns, key.name); }
+auto KeyOf(const planner::JobView& job) { return std::tie(job.key.name_space, job.key.name); }
+auto KeyOf(const planner::NodeView& node) {
+  static const std::string no_namespace;
+  return std::tie(no_namespace, node.name);
+}
+
+// `sorted` with what has changed of it; `changes` is empty then.
+template <typename T>
+void Merge(std::map<kube::NamespacedName, std::optional<T>>& changes, std::vector<T>& sorted) {
+  // Most of them only take the place of what they were.
+  std::erase_if(changes, [&](auto& change) {
+    auto& [key, value] = change;
+    const auto at =
+        std::ranges::lower_bound(sorted, KeyOf(key), {}, [](const T& item) { return KeyOf(item); });
+    const bool known = at != sorted.end() && KeyOf(*at) == KeyOf(key);
+    if (known && value) *at = *std::move(value);
+    const bool comes_or_goes = known != value.has_value();
+    return !comes_or_goes;
+  });
+  if (changes.empty()) return;
+  std::vector<T> merged;
+  merged.reserve(sorted.size() + changes.size());
+  auto old = sorted.begin();
+  for (auto& [key, value] : std::exchange(changes, {})) {
+    for (; old != sorted.end() && KeyOf(*old) < KeyOf(key); ++old)
+      merged.push_back(std::move(*old));
+    if (value) {
+      merged.push_back(*std::move(value));
+    } else {
+      ++old;  // it is gone
+    }
+  }
+  std::ranges::move(old, sorted.end(), std::back_inserter(merged));
+  sorted = std::move(merged);
+}
+
+planner::NodeView NodeViewOf(const api::Node& node) {
+  planner::NodeView view{.name = node.meta.name,
+                         .allocatable = Of(node.allocatable),
+                         .labels = node.meta.labels,
+                         .ready = node.ready,
+                         .schedulable = !node.unschedulable};
+  for (const api::NodeTaint& taint : node.taints) {
+    view.taints.push_back({.key = taint.key, .value = taint.value, .effect = taint.effect});
+  }
+  return view;
+}
+
+// Where a pod that is no learner takes room; "" where it takes none yet. One that is held by a gate
+// takes none: also a learner of a job that is gone. Whoever may make a pod may pin it to a node
+// that has no room for it: only those of controllers that pin count before the scheduler has a say.
+std::string RoomTakenOn(const api::Pod& pod) {
+  if (pod.ended()) return "";
+  if (!pod.node_name.empty()) return pod.node_name;
+  if (!pod.scheduling_gates.empty()) return "";
+  if (!pod.nominated_node_name.empty()) return pod.nominated_node_name;
+  const bool pinned_by_controller = pod.of_daemon_set || !pod.meta.owner_uid.empty();
+  return pinned_by_controller ? pod.pinned_node : "";
+}
+
+planner::Resources ExcessOf(const planner::Resources& taken, const planner::Resources& counted) {
+  const planner::Resources more = taken - counted;
+  return {.gpus = std::max<std::int64_t>(more.gpus, 0),
+          .cpu_millis = std::max<std::int64_t>(more.cpu_millis, 0),
+          .memory_bytes = std::max<std::int64_t>(more.memory_bytes, 0)};
+}
+
+// Nothing for a learner that holds nothing: it has ended, or is deleted before it ran.
+std::optional<planner::LearnerView> LearnerViewOf(const api::Pod& pod, const JobView& job) {
+  using enum planner::LearnerState;
+  if (pod.ended() || (IsGated(pod) && pod.deleting())) return std::nullopt;
+  const std::string& name = pod.meta.name;
+  planner::LearnerView view{.name = name, .node = NodeOf(pod), .created = pod.meta.created};
+  if (const auto& progress = job.coordinator.progress) {
+    view.member = std::ranges::contains(progress->members, name);
+  }
+  const auto leaving = job.soft_state.clocks.leaving_since.find(name);
+  const auto starting = job.soft_state.clocks.starting_since.find(name);
+  if (pod.deleting() || leaving != job.soft_state.clocks.leaving_since.end()) {
+    view.state = kLeaving;
+    view.since = pod.deleting() ? *pod.meta.deleted : leaving->second;
+  } else if (IsGated(pod)) {
+    view.state = kGated;
+    view.since = pod.meta.created;
+    const auto& refused = job.soft_state.refusals.grants;
+    view.refused = refused && refused->gates.contains(name);
+  } else {
+    // One that runs may load for as long as it likes before it speaks to the coordinator; but a
+    // coordinator has to be there, and it has as long for that as the learner had to run.
+    const bool runs = HasStarted(job, pod) || (IsRunning(pod) && job.coordinator.reachable);
+    view.state = runs ? kRunning : kStarting;
+    view.since = starting != job.soft_state.clocks.starting_since.end() ? starting->second
+                                                                        : pod.meta.created;
+    const api::ContainerStatus* program = api::FindContainer(pod, kLearnerContainer);
+    if (program != nullptr && program->running_since) {
+      view.since = std::max(view.since, *program->running_since);
+    }
+  }
+  return view;
+}
+
+// How many GPUs a learner has is told by the spec alone, which bounds them.
+planner::PodNeeds NeedsOf(const JobView& view) {
+  const auto known = NeedsOfLearner(view);
+  planner::PodNeeds needs = known ? *known : planner::PodNeeds{};
+  needs.resources.gpus = view.job->spec.elastic.gpus_per_learner;
+  return needs;
+}
+
+}  // namespace
+
+planner::JobView PlannerView(const JobView& view) {
+  const api::ElasticTrainingJob& job = *view.job;
+  const std::optional<api::FrozenTraining> training = TrainingOf(view);
+  planner::JobView planned{
+      .key = {.name_space = job.meta.name_space, .name = job.meta.name, .uid = job.meta.uid},
+      .queue = job.spec.queue,
+      .priority = job.spec.priority,
+      .learners_min = job.spec.elastic.min_learners,
+      .learners_max = job.spec.elastic.max_learners,
+      .learners_asked = LearnersAsked(view),
+      .logical_shards = training ? training->logical_shards : 1,
+      .reproducibility = training && training->reproducibility == api::Reproducibility::kStatistical
+                             ? planner::Reproducibility::kStatistical
+                             : planner::Reproducibility::kBitwise,
+      .needs = NeedsOf(view),
+      // One that lost its admission has its learners still: they are let go.
+      .suspended = job.spec.suspend || !training,
+      .finished = job.status.finished() || job.meta.deleted.has_value(),
+      .submitted = job.meta.created,
+      .waiting_since = view.soft_state.meter.waiting_since,
+      .attained_gpu_seconds = WholeGpuSeconds(view.soft_state.meter.gpu_seconds),
+      .learners_desired = job.status.desired_learners,
+      .started = TimeOf(view, job.status.start_time),
+      .resized = TimeOf(view, job.status.resize_time),
+      .below_minimum_since = view.soft_state.clocks.below_minimum_since,
+      .min_runtime = job.spec.resize.min_runtime,
+      .cooldown = job.spec.resize.cooldown,
+      .start_timeout = job.spec.start_timeout,
+      .cap = view.soft_state.refusals.cap,
+  };
+  if (view.soft_state.refusals.grants)
+    planned.refused_since = view.soft_state.refusals.grants->since;
+  for (const api::Pod& pod : view.learners) {
+    if (auto learner = LearnerViewOf(pod, view)) planned.learners.push_back(*std::move(learner));
+  }
+  for (const auto& [node, strikes] : view.soft_state.nodes.strikes) {
+    planned.avoided.push_back({.node = node, .until = strikes.avoid_until});
+  }
+  return planned;
+}
+
+void SnapshotBuilder::SeeNode(const kube::Store<api::Node>::Change& change) {
+  std::optional<planner::NodeView>& view = changed_nodes_[{"", change.key.name}];
+  view.reset();
+  if (change.after != nullptr && change.after->allocatable.gpus > 0) {
+    view = NodeViewOf(*change.after);
+    view->version = {++node_versions_};
+  }
+}
+
+void SnapshotBuilder::SeePod(const kube::Store<api::Pod>::Change& change) {
+  if (change.before != nullptr && !IsLabelled(*change.before)) {
+    if (const auto there = strangers_.find(RoomTakenOn(*change.before));
+        there != strangers_.end()) {
+      there->second.pods.erase(change.key);
+      there->second.sum.reset();
+      if (there->second.pods.empty()) strangers_.erase(there);
+    }
+  }
+  SeeGpus(change);
+  labelled_.erase(change.key);
+  if (change.after == nullptr) return;
+  if (IsLabelled(*change.after)) {
+    labelled_.emplace(change.key, change.after);
+  } else if (const std::string node = RoomTakenOn(*change.after); !node.empty()) {
+    Strangers& there = strangers_[node];
+    there.pods.insert_or_assign(change.key, Of(change.after->requests));
+    there.sum.reset();
+  }
+}
+
+void SnapshotBuilder::SeeGpus(const kube::Store<api::Pod>::Change& change) {
+  const auto asks = [](const auto& pod) {
+    return pod != nullptr && !IsLabelled(*pod) && !pod->ended() && pod->requests.gpus > 0;
+  };
+  if (asks(change.after)) {
+    others_gpus_[change.key.ns][change.key.name] = change.after->requests.gpus;
+  } else if (asks(change.before)) {
+    const auto of_namespace = others_gpus_.find(change.key.ns);
+    of_namespace->second.erase(change.key.name);
+    if (of_namespace->second.empty()) others_gpus_.erase(of_namespace);
+  }
+}
+
+void SnapshotBuilder::SeeQuota(const kube::Store<api::ResourceQuota>::Change& change) {
+  std::map<std::string, std::int64_t>& of_namespace = quotas_[change.key.ns];
+  of_namespace.erase(change.key.name);
+  if (change.after != nullptr && change.after->gpus) {
+    of_namespace[change.key.name] = *change.after->gpus;
+  }
+  if (of_namespace.empty()) quotas_.erase(change.key.ns);
+}
+
+// The least of a namespace's quotas, without what other pods ask for.
+void SnapshotBuilder::FillBudgets(const Ours& ours) {
+  snapshot_.budgets.clear();
+  for (const auto& [name_space, quotas] : quotas_) {
+    std::int64_t left = std::ranges::min(quotas | std::views::values);
+    if (const auto others = others_gpus_.find(name_space); others != others_gpus_.end()) {
+      for (const auto& [pod, gpus] : others->second) left = BoundedDifference(left, gpus);
+    }
+    for (auto pod = labelled_.lower_bound({name_space, ""});
+         pod != labelled_.end() && pod->first.ns == name_space; ++pod) {
+      const bool counts = !pod->second->ended() && !ours.contains(pod->second->meta.uid);
+      if (counts) left = BoundedDifference(left, pod->second->requests.gpus);
+    }
+    snapshot_.budgets.push_back({name_space, std::max<std::int64_t>(left, 0)});
+  }
+}
+
+const planner::Resources& SnapshotBuilder::Strangers::Sum() {
+  if (!sum) {
+    sum.emplace();
+    for (const auto& [key, taken] : pods) *sum += taken;
+  }
+  return *sum;
+}
+
+void SnapshotBuilder::SeeJob(const kube::NamespacedName& key, const JobView* planned) {
+  learners_.erase(key);
+  if (planned == nullptr) {
+    changed_jobs_[key].reset();
+    return;
+  }
+  changed_jobs_[key] = PlannerView(*planned);
+  if (planned->learners.empty()) return;
+  Learners& learners = learners_[key];
+  learners.needs = NeedsOf(*planned).resources;
+  for (const api::Pod& pod : planned->learners) learners.uids.push_back(pod.meta.uid);
+}
+
+SnapshotBuilder::Ours SnapshotBuilder::OurLearners() const {
+  Ours ours;
+  for (const auto& [job, learners] : learners_) {
+    for (const std::string& uid : learners.uids) ours.emplace(uid, &learners.needs);
+  }
+  return ours;
+}
+
+void SnapshotBuilder::FillForeign(const Ours& ours) {
+  std::map<std::string, planner::Resources> strays;
+  for (const auto& [key, pod] : labelled_) {
+    const std::string node = RoomTakenOn(*pod);
+    if (node.empty()) continue;
+    const auto counted = ours.find(pod->meta.uid);
+    // A learner counts as its job's do. What it was admitted with beyond that is there as well.
+    const planner::Resources stray =
+        counted == ours.end() ? Of(pod->requests) : ExcessOf(Of(pod->requests), *counted->second);
+    if (stray != planner::Resources{}) strays[node] += stray;
+  }
+  for (planner::NodeView& node : snapshot_.nodes) {
+    node.foreign = {};
+    if (const auto here = strangers_.find(node.name); here != strangers_.end()) {
+      node.foreign += here->second.Sum();
+    }
+    if (const auto here = strays.find(node.name); here != strays.end()) {
+      node.foreign += here->second;
+    }
+  }
+}
+
+const planner::ClusterSnapshot& SnapshotBuilder::Build(WallTime now) {
+  snapshot_.now = now;
+  Merge(changed_nodes_, snapshot_.nodes);
+  Merge(changed_jobs_, snapshot_.jobs);
+  const Ours ours = OurLearners();
+  FillForeign(ours);
+  FillBudgets(ours);
+  return snapshot_;
+}
+
+}  // namespace pliant::controller

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "tests/simulation/operator/story_world.h"
+
+namespace pliant::operator_sim {
+
+// A story whose jobs say how small and how large they may be.
+class SizedStory : public OperatorStory {
+ protected:
+  using OperatorStory::OperatorStory;
+
+  void Submit(const std::string& job, int learners_min, int learners_max,
+              Json changes = Json::object()) {
+    changes["elastic"] = {{"minLearners", learners_min}, {"maxLearners", learners_max}};
+    world.Submit(job, changes);
+  }
+
+  // Of whatever phase the job is.
+  bool ReachLearners(const std::string& job, int learners,
+                     Duration limit = std::chrono::minutes(3)) {
+    return world.RunUntil([&] { return world.Learners(job) == learners; }, limit);
+  }
+};
+
+}  // namespace pliant::operator_sim

@@ -1,0 +1,176 @@
+#include "trainer/binding/gradient_intake.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace pliant {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// A program of three parameters, of 2, 0 and 1 elements, that is asked for one training shard.
+class AskedForAShard {
+ public:
+  // `left`: what the shard's gradient is added to; empty: to nothing.
+  explicit AskedForAShard(std::vector<float> left = {}) : left_(std::move(left)) {
+    thread_ = std::jthread([this] {
+      ShardTask task;
+      task.samples = {0};
+      if (left_.empty()) {
+        program_.ComputeShard(task, gradient_, {}, &ready_);
+      } else {
+        program_.AddShard(task, left_, gradient_, added_);
+      }
+    });
+    EXPECT_TRUE(program_.Next(std::nullopt).value_or(false));
+  }
+  ~AskedForAShard() { program_.Refuse({ErrorCode::kCancelled, "the test is over"}); }
+
+  BoundProgram& program() { return program_; }
+  const std::array<float, 3>& gradient() const { return gradient_; }
+  const std::vector<std::pair<std::size_t, std::size_t>>& ready() const { return ready_.ranges; }
+  bool added() const { return added_; }
+
+ private:
+  struct Ready final : GradientSink {
+    void OnReady(ElementRange range) override { ranges.emplace_back(range.begin, range.size); }
+    std::vector<std::pair<std::size_t, std::size_t>> ranges;
+  };
+  static BoundTensor Parameter(const char* name, std::span<float> values) {
+    return {.view = {.name = name,
+                     .dtype = DType::kFloat32,
+                     .shape = {static_cast<std::int64_t>(values.size())},
+                     .bytes = std::as_writable_bytes(values)},
+            .role = TensorRole::kParameter};
+  }
+
+  std::array<float, 3> values_{};
+  const std::vector<float> left_;
+  std::array<float, 3> gradient_{};
+  Ready ready_;
+  bool added_ = false;
+  BoundProgram program_{
+      {},
+      {Parameter("model.a", std::span(values_).first(2)), Parameter("model.b", {}),
+       Parameter("model.c", std::span(values_).last(1))}};
+  std::jthread thread_;  // last: joined before the rest is destroyed
+};
+
+Result<std::span<const std::byte>> NoDevice(const void*, std::size_t) {
+  return Fail(ErrorCode::kInternal, "nothing is on a device");
+}
+
+TEST(GradientIntake, AGradientIsScaledAndReady) {
+  AskedForAShard shard;
+  const std::array<double, 2> a = {1.5, -2};
+  ASSERT_TRUE(
+      PutGradient(shard.program(), 0, a.data(), {.dtype = DType::kFloat64, .scale = 2}, NoDevice));
+  EXPECT_THAT(shard.gradient(), ElementsAre(3, -4, 0));
+  EXPECT_THAT(shard.ready(), ElementsAre(std::pair(0, 2)));
+  EXPECT_THAT(PutGradient(shard.program(), 0, a.data(), {}, NoDevice).error().message,
+              HasSubstr("was handed in before"));
+  EXPECT_THAT(PutGradient(shard.program(), 2, nullptr, {}, NoDevice).error().message,
+              HasSubstr("data is NULL"));
+  EXPECT_TRUE(PutGradient(shard.program(), 1, nullptr, {}, NoDevice)) << "it has no elements";
+}
+
+TEST(GradientIntake, NeighboursAreReadyTogether) {
+  AskedForAShard shard;
+  const std::array<float, 2> a = {1, 2};
+  const float c = 3;
+  const std::array<const void*, 3> all = {a.data(), &c, &c};
+  ASSERT_TRUE(PutGradients(shard.program(), all, {.scale = 0.5}, NoDevice));
+  EXPECT_THAT(shard.gradient(), ElementsAre(0.5, 1, 1.5));
+  EXPECT_THAT(shard.ready(), ElementsAre(std::pair(0, 3)));
+}
+
+TEST(GradientIntake, WhatHasNoGradientIsNotReady) {
+  AskedForAShard shard;
+  const float c = 3;
+  ASSERT_TRUE(
+      PutGradients(shard.program(), std::array<const void*, 3>{nullptr, &c, &c}, {}, NoDevice));
+  EXPECT_THAT(shard.ready(), ElementsAre(std::pair(2, 1)));
+  EXPECT_TRUE(shard.program().CheckNotReady(0, 1));
+}
+
+TEST(GradientIntake, AGapEndsWhatIsReadyTogether) {
+  AskedForAShard shard;
+  const std::array<float, 2> a = {1, 2};
+  const float c = 3;
+  ASSERT_TRUE(PutGradients(shard.program(), std::array<const void*, 3>{a.data(), nullptr, &c}, {},
+                           NoDevice));
+  EXPECT_THAT(shard.ready(), ElementsAre(std::pair(0, 2), std::pair(2, 1)));
+}
+
+TEST(GradientIntake, AllOrNoneAreTaken) {
+  AskedForAShard shard;
+  const std::array<float, 2> a = {1, 2};
+  const float c = 3;
+  ASSERT_TRUE(PutGradient(shard.program(), 2, &c, {}, NoDevice));
+  const std::array<const void*, 3> all = {a.data(), &c, &c};
+  EXPECT_FALSE(PutGradients(shard.program(), all, {}, NoDevice));
+  EXPECT_THAT(shard.gradient(), ElementsAre(0, 0, 3));
+  EXPECT_TRUE(shard.program().CheckNotReady(0, 2));
+}
+
+TEST(GradientIntake, WhatIsOnADeviceIsCopiedFromThere) {
+  AskedForAShard shard;
+  const std::array<float, 2> copy = {4, 8};
+  int on_device = 0;
+  std::vector<std::pair<const void*, std::size_t>> read;
+  const auto device = [&](const void* from, std::size_t bytes) {
+    read.emplace_back(from, bytes);
+    return Result<std::span<const std::byte>>(std::as_bytes(std::span(copy)));
+  };
+  ASSERT_TRUE(
+      PutGradient(shard.program(), 0, &on_device, {.on_device = true, .scale = 0.25}, device));
+  EXPECT_THAT(read, ElementsAre(std::pair<const void*, std::size_t>(&on_device, 8)));
+  EXPECT_THAT(shard.gradient(), ElementsAre(1, 2, 0));
+}
+
+TEST(GradientIntake, AllAreAddedToTheOtherShardOrNone) {
+  const std::array<float, 2> a = {1, 2};
+  const float c = 3;
+  const std::array<const void*, 3> all = {a.data(), &c, &c};
+  const std::array<const void*, 3> not_all = {a.data(), &c, nullptr};
+  {
+    AskedForAShard shard({10, 20, 30});
+    ASSERT_TRUE(PutGradients(shard.program(), all, {.scale = 2}, NoDevice));
+    EXPECT_TRUE(shard.added());
+    EXPECT_THAT(shard.gradient(), ElementsAre(12, 24, 36));
+  }
+  AskedForAShard shard({10, 20, 30});
+  ASSERT_TRUE(PutGradients(shard.program(), not_all, {.scale = 2}, NoDevice));
+  EXPECT_FALSE(shard.added());
+  EXPECT_THAT(shard.gradient(), ElementsAre(2, 4, 0));
+}
+
+TEST(GradientIntake, AddingInOnePassIsToTheBitOfTwo) {
+  constexpr std::size_t kSize = 2048 * 2 + 13;
+  std::vector<float> left(kSize);
+  std::vector<float> values(kSize);
+  for (std::size_t i = 0; i < kSize; ++i) {
+    left[i] = static_cast<float>(i) * 0.37F - 500;
+    values[i] = 1 / (static_cast<float>(i) + 0.3F);
+  }
+  std::vector<float> product(kSize);
+  PutScaled(values.data(), DType::kFloat32, 1.0 / 3, product);
+  std::vector<float> want(kSize);
+  std::ranges::transform(left, product, want.begin(), std::plus());
+  std::vector<float> sum(kSize);
+  AddScaled(left, values.data(), 1.0F / 3, sum);
+  EXPECT_EQ(sum, want);
+}
+
+}  // namespace
+}  // namespace pliant

@@ -1,0 +1,50 @@
+#include "trainer/binding/shard_forecast.h"
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/protocol/uneven_schedule.h"
+#include "trainer/protocol/work_split.h"
+
+namespace pliant {
+namespace {
+
+// What a learner is asked for in one tick tells what it will be asked for in those after it.
+TEST(ShardForecast, KnowsTheNextBatchesInBothModes) {
+  const Schedule schedule = UnevenSchedule();
+  for (const Reproducibility mode : {Reproducibility::kBitwise, Reproducibility::kStatistical}) {
+    const WorkSplit split(schedule, mode);
+    for (const int world : {1, 3}) {
+      std::vector<ShardTask> tasks;  // of rank 0, in order
+      for (Tick tick = 0; tick < schedule.total_ticks(); ++tick) {
+        for (const int shard : split.MapOf(world).ShardsOf(0)) {
+          ShardTask task = split.TaskOf(tick, world, shard);
+          if (!task.samples.empty()) tasks.push_back(std::move(task));
+        }
+      }
+      ShardForecast forecast(schedule, 0);
+      for (std::size_t i = 0; i < tasks.size(); ++i) {
+        forecast.OnTask(tasks[i]);
+        if (tasks[i].step == 0) {
+          EXPECT_FALSE(forecast.After(0)) << "nothing to go by yet";
+          continue;
+        }
+        for (std::size_t ahead = 0; ahead < 3; ++ahead) {
+          const std::optional<ShardTask> told = forecast.After(ahead);
+          ASSERT_EQ(told.has_value(), i + 1 + ahead < tasks.size());
+          if (!told) continue;
+          const ShardTask& want = tasks[i + 1 + ahead];
+          EXPECT_EQ(told->samples, want.samples);
+          EXPECT_EQ(told->seed, want.seed);
+          EXPECT_EQ(told->shard, want.shard);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace pliant

@@ -1,0 +1,182 @@
+#include "operator/controller/actions/batch_dispatcher.h"
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/sim_event_loop.h"
+#include "operator/kube/config.h"
+#include "tests/kube/scripted_transport.h"
+#include "tests/unit/controller/job_fixture.h"
+
+namespace pliant::controller {
+namespace {
+
+using kube::HttpMethod;
+using kube::HttpResponse;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr const char* kCreate = "/api/v1/namespaces/team-a/pods";
+
+class BatchDispatcherTest : public testing::Test {
+ protected:
+  BatchDispatcherTest() {
+    const api::ElasticTrainingJob job = AdmittedJob(1);
+    jobs_.Put({.meta = {.key = key_, .uid = kUid, .resource_version = job.meta.resource_version},
+               .value = Shared(job)});
+    table_.Refresh(Now());
+    dispatcher_->AddJob(kUid, key_);
+  }
+
+  WallTime Now() const {
+    return At(0) + std::chrono::floor<milliseconds>(loop_.Now().time_since_epoch());
+  }
+  const JobView& View() { return table_.Refresh(Now()).at(key_); }
+  // As the queue had it: one at a time.
+  void Dispatch(std::vector<Action> actions) {
+    queue_.Add(key_);
+    ASSERT_EQ(queue_.Take(), key_);
+    dispatcher_->Dispatch(
+        {.batch = std::make_shared<Batch>(Batch{.job = *View().job, .actions = std::move(actions)}),
+         .before = View().job});
+  }
+  void Answer(HttpMethod method, const std::string& target, int status, std::string body) {
+    server_.Answer(method, target,
+                   HttpResponse{.status = status, .headers = {}, .body = std::move(body)});
+  }
+  static std::string PodJson(int number) {
+    return nlohmann::json{
+        {"metadata",
+         {{"namespace", "team-a"},
+          {"name", Name(number)},
+          {"uid", "uid-of-it"},
+          {"resourceVersion", "7"},
+          {"labels", {{kLabelJobUid, kUid}, {kLabelRole, kRoleLearner}, {kLabelLearner, "1"}}},
+          {"ownerReferences",
+           {{{"apiVersion", kJobApiVersion},
+             {"kind", kJobKind},
+             {"name", "digits"},
+             {"controller", true},
+             {"uid", kUid}}}}}}}
+        .dump();
+  }
+  bool IsQueued() {
+    const auto key = queue_.Take();
+    if (key) queue_.Done(*key);
+    return key.has_value();
+  }
+
+  const kube::NamespacedName key_{"team-a", "digits"};
+  const Action create_ = CreateLearner{.number = 1, .node = "gpu-1"};
+  kube::Store<api::ElasticTrainingJob> jobs_;
+  kube::Store<api::Pod> pods_;
+  kube::Store<api::Node> nodes_;
+  kube::Store<api::Service> services_;
+  kube::Store<api::ResourceQuota> quotas_;
+  JobTable table_{{jobs_, pods_, nodes_, services_, quotas_}};
+  SimEventLoop loop_;
+  kube::WorkQueue queue_{loop_, [] {}};
+  kube::ScriptedTransport server_;
+  kube::KubeClient client_{server_, kube::Config{.server = "https://a"}};
+  const ActionRunner runner_{client_, PodDefaults{.gpu_resource = "nvidia.com/gpu"}, MasterKeys{}};
+  int webhook_calls_ = 0;
+  std::vector<BatchResult> results_;
+  std::unique_ptr<BatchDispatcher> dispatcher_ = std::make_unique<BatchDispatcher>(
+      BatchDispatcherParts{.loop = loop_,
+                           .table = table_,
+                           .queue = queue_,
+                           .runner = runner_,
+                           .api_calls = [this](auto task) { loop_.Post(std::move(task)); },
+                           .pod_making_calls =
+                               [this](auto task) {
+                                 ++webhook_calls_;
+                                 loop_.Post(std::move(task));
+                               }},
+      BatchDispatcherOptions{
+          .first_conflict_delay = milliseconds(200),
+          .now = [this] { return Now(); },
+          .on_result = [this](const InFlightBatch&,
+                              const BatchResult& result) { results_.push_back(result); }});
+};
+
+TEST_F(BatchDispatcherTest, WhatIsUnderWayCountsAsDoneAndTheJobIsLookedAtAgain) {
+  Answer(HttpMethod::kPost, kCreate, 201, PodJson(1));
+  Dispatch({create_});
+  EXPECT_EQ(View().learners.size(), 1u);
+  queue_.Add(key_);
+  EXPECT_FALSE(IsQueued()) << "one batch at a time";
+  loop_.RunFor(milliseconds(1));
+  EXPECT_EQ(View().learners.size(), 1u);
+  EXPECT_TRUE(IsQueued());
+  EXPECT_EQ(results_.size(), 1u);
+  EXPECT_FALSE(dispatcher_->RestsUntil(kUid, Now()));
+}
+
+TEST_F(BatchDispatcherTest, WhatAwaitsWebhooksHasThreadsOfItsOwn) {
+  Answer(HttpMethod::kPost, kCreate, 201, PodJson(1));
+  Dispatch({create_});
+  loop_.RunFor(milliseconds(1));
+  EXPECT_EQ(webhook_calls_, 1);
+  EXPECT_TRUE(IsQueued());
+  Answer(HttpMethod::kDelete, kCreate, 200, "{}");
+  Dispatch({DeletePod{.pod = "a"}});
+  loop_.RunFor(milliseconds(1));
+  EXPECT_EQ(webhook_calls_, 1);
+}
+
+TEST_F(BatchDispatcherTest, AJobRestsAfterAFailure) {
+  Answer(HttpMethod::kDelete, kCreate, 503, "unwell");
+  Dispatch({DeletePod{.pod = "a"}});
+  loop_.RunFor(milliseconds(1));
+  EXPECT_EQ(dispatcher_->RestsUntil(kUid, Now()), At(1));
+  EXPECT_FALSE(IsQueued());
+  loop_.RunFor(seconds(1));
+  EXPECT_FALSE(dispatcher_->RestsUntil(kUid, Now()));
+  EXPECT_TRUE(IsQueued());
+}
+
+TEST_F(BatchDispatcherTest, AnUnknownOutcomeIsAskedForUntilItIsKnown) {
+  Answer(HttpMethod::kPost, kCreate, 503, "unwell");
+  Dispatch({create_, CreateLearner{.number = 2, .node = "gpu-1"}});
+  loop_.RunFor(milliseconds(1));
+  EXPECT_EQ(View().learners.size(), 1u) << "the one that nobody knows of counts";
+  const std::string pod = std::string(kCreate) + "/" + Name(1);
+  Answer(HttpMethod::kGet, pod, 503, "unwell");
+  loop_.RunFor(seconds(1));
+  queue_.Add(key_);
+  EXPECT_FALSE(IsQueued()) << "the job is left alone";
+  Answer(HttpMethod::kGet, pod, 404,
+         R"({"kind": "Status", "code": 404, "reason": "NotFound", "message": "none"})");
+  loop_.RunFor(seconds(2));
+  EXPECT_TRUE(server_.done());
+  EXPECT_TRUE(View().learners.empty());
+  EXPECT_TRUE(IsQueued());
+  EXPECT_EQ(results_.size(), 3u);
+}
+
+TEST_F(BatchDispatcherTest, OfAJobThatWentNothingIsTriedAgain) {
+  Answer(HttpMethod::kPost, kCreate, 503, "unwell");
+  Dispatch({create_});
+  jobs_.Erase(key_);
+  dispatcher_->ForgetJob(kUid);
+  EXPECT_EQ(dispatcher_->KeyOfJob(kUid), nullptr);
+  loop_.RunFor(seconds(60));
+  EXPECT_EQ(results_.size(), 1u);
+  EXPECT_EQ(queue_.working(), 0u);
+}
+
+TEST_F(BatchDispatcherTest, ResultsThatComeAfterItAreDropped) {
+  Answer(HttpMethod::kPost, kCreate, 201, PodJson(1));
+  Dispatch({create_});
+  dispatcher_.reset();
+  loop_.RunFor(seconds(1));
+  EXPECT_TRUE(results_.empty());
+}
+
+}  // namespace
+}  // namespace pliant::controller

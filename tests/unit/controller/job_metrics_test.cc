@@ -1,0 +1,62 @@
+#include "operator/controller/rounds/job_metrics.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/controller/job_fixture.h"
+
+namespace pliant::controller {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(JobMetrics, AJobsFiguresAreInGpus) {
+  JobView view = TrainingView(2);
+  Edit(view.job).spec.elastic.gpus_per_learner = 4;
+  Edit(view.job).status.restarts = 3;
+  view.learners.push_back(Learner(2, Life::kGated));
+  view.learners.push_back(Learner(3, Life::kFailed));
+  view.soft_state.meter.waiting_since = At(5);
+  const planner::Decision decision{.to = 3, .entitlement = 2, .demand = 8};
+  const metrics::JobFigures figures = FiguresOf(view, &decision);
+  EXPECT_EQ(figures.allocated_gpus, 8) << "of those that hold some";
+  EXPECT_EQ(figures.desired_gpus, 12);
+  EXPECT_EQ(figures.entitlement_gpus, 8);
+  EXPECT_EQ(figures.demand_gpus, 32);
+  EXPECT_EQ(figures.restarts, 3);
+  EXPECT_EQ(figures.waiting_since, ToSeconds(At(5).time_since_epoch()));
+  EXPECT_EQ(FiguresOf(view, nullptr).desired_gpus, 0);
+}
+
+TEST(JobMetrics, HowABatchCameOut) {
+  using enum metrics::ReconcileResult;
+  EXPECT_EQ(ReconcileResultOf({}), kSuccess);
+  EXPECT_EQ(ReconcileResultOf({.error = kube::KubeError(ErrorCode::kConflict, "")}), kRequeue);
+  EXPECT_EQ(ReconcileResultOf({.error = kube::KubeError(ErrorCode::kDenied, "")}), kError);
+}
+
+TEST(JobMetrics, JobsThatHaveEndedOrWentHaveNoSeries) {
+  JobTable::Views views;
+  for (const char* name : {"fresh", "gone", "over", "trains"}) {
+    api::ElasticTrainingJob job = NewJob();
+    job.meta.name = name;
+    job.meta.uid = name;
+    if (name == std::string("over")) job.status.phase = api::JobPhase::kSucceeded;
+    if (name == std::string("trains")) job.status.phase = api::JobPhase::kRunning;
+    views.insert({{"team-a", name}, JobView{.job = Shared(job)}});
+  }
+  metrics::Metrics metrics;
+  ReportJobs(views, {}, nullptr, [](const std::string& uid) { return uid != "gone"; }, metrics);
+  const std::string text = metrics.Text();
+  EXPECT_THAT(text, HasSubstr("\"fresh\""));
+  EXPECT_THAT(text, HasSubstr("\"trains\""));
+  EXPECT_THAT(text, Not(HasSubstr("\"gone\"")));
+  EXPECT_THAT(text, Not(HasSubstr("\"over\"")));
+  EXPECT_THAT(text, HasSubstr("phase=\"Queued\"} 1"));
+  EXPECT_THAT(text, HasSubstr("phase=\"Succeeded\"} 1"));
+  EXPECT_THAT(text, HasSubstr("phase=\"Failed\"} 0"));
+}
+
+}  // namespace
+}  // namespace pliant::controller

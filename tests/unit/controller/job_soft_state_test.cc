@@ -1,0 +1,145 @@
+#include "operator/controller/model/job_soft_state.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/controller/job_fixture.h"
+
+namespace pliant::controller {
+namespace {
+
+// What is remembered after the job was seen at `seconds` as it is now.
+void See(JobView& view, double seconds) { ObserveJob(view, At(seconds)); }
+
+TEST(JobSoftState, AJobWaitsFromItsSubmissionUntilItIsPlanned) {
+  JobView view{.job = Shared(AdmittedJob(0))};
+  See(view, 5);
+  EXPECT_EQ(view.soft_state.meter.waiting_since, At(0));
+  See(view, 9);
+  EXPECT_EQ(view.soft_state.meter.waiting_since, At(0));
+  Edit(view.job).status.desired_learners = 2;
+  See(view, 10);
+  EXPECT_FALSE(view.soft_state.meter.waiting_since);
+}
+
+TEST(JobSoftState, AJobThatGaveItsGpusBackWaitsFromThen) {
+  JobView view = TrainingView(2);
+  See(view, 5);
+  Edit(view.job).spec.suspend = true;
+  Edit(view.job).status.desired_learners = 0;
+  See(view, 10);
+  EXPECT_FALSE(view.soft_state.meter.waiting_since) << "it wants none";
+  Edit(view.job).spec.suspend = false;
+  See(view, 60);
+  EXPECT_EQ(view.soft_state.meter.waiting_since, At(60));
+}
+
+TEST(JobSoftState, ALearnerIsGoneWhenItWasThereAndTheCoordinatorStillNamesIt) {
+  JobView view = TrainingView(2);
+  Edit(view.coordinator.progress).learners = {
+      {.name = "a", .pod_uid = "uid-0", .state = "Member"},
+      {.name = "b", .pod_uid = "uid-1", .state = "Member"},
+      {.name = "c", .pod_uid = "unseen", .state = "Member"}};
+  See(view, 1);
+  EXPECT_TRUE(view.soft_state.contacts.gone.empty());
+  view.learners.pop_back();
+  for (const double at : {2, 3}) {
+    See(view, at);
+    EXPECT_EQ(view.soft_state.contacts.gone, std::set<std::string>{"uid-1"});
+  }
+  auto& named = Edit(view.coordinator.progress).learners;
+  named.erase(named.begin() + 1);
+  See(view, 4);
+  EXPECT_TRUE(view.soft_state.contacts.gone.empty()) << "nobody asks any more";
+}
+
+TEST(JobSoftState, WhatLearnersNeedIsReadFromThoseThatLive) {
+  const auto needs = [](std::int64_t cpu) {
+    return api::SharedNeeds{std::make_shared<const planner::PodNeeds>(
+        planner::PodNeeds{.resources = {.gpus = 1, .cpu_millis = cpu}})};
+  };
+  JobView view = TrainingView(2);
+  view.needs = view.job->spec.learner_template.needs;
+  view.learners[0].asks = needs(100);
+  view.learners[1].asks = needs(200);
+  EXPECT_TRUE(NeedsAreGuessed(view));
+  See(view, 1);
+  EXPECT_FALSE(NeedsAreGuessed(view));
+  EXPECT_EQ(NeedsOfLearner(view)->resources.cpu_millis, 200) << "of the newest";
+  // Of another template they say nothing.
+  SetTemplate(R"({"spec":{"containers":[{"name":"learner","image":"example/train:2"}]}})",
+              Edit(view.job).spec);
+  Edit(view.job).status.admitted_template = "another";
+  See(view, 2);
+  EXPECT_TRUE(NeedsAreGuessed(view));
+  EXPECT_EQ(NeedsOfLearner(view), view.needs);
+}
+
+// A leader whose clock was an hour ahead has written them.
+TEST(JobSoftState, ATimeThatLiesAheadCountsFromWhenItWasReadFirst) {
+  JobView view = TrainingView(1);
+  Edit(view.job).status.start_time = At(5);
+  Edit(view.job).status.resize_time = At(3600);
+  See(view, 10);
+  EXPECT_EQ(TimeOf(view, view.job->status.start_time), At(5));
+  EXPECT_EQ(TimeOf(view, view.job->status.resize_time), At(10));
+  See(view, 4000);
+  EXPECT_EQ(TimeOf(view, view.job->status.resize_time), At(10));
+  EXPECT_EQ(TimeOf(view, std::nullopt), std::nullopt);
+  Edit(view.job).status.resize_time = At(4100);
+  See(view, 4050);
+  EXPECT_EQ(TimeOf(view, view.job->status.resize_time), At(4050));
+  EXPECT_EQ(view.soft_state.times_ahead.size(), 1u);
+}
+
+TEST(JobSoftState, AfterARestartOfTheOperatorAJobThatHasTrainedWaitsFromNow) {
+  JobView view{.job = Shared(AdmittedJob(0))};
+  Edit(view.job).status.attained_gpu_seconds = 100;
+  See(view, 500);
+  EXPECT_EQ(view.soft_state.meter.waiting_since, At(500));
+}
+
+TEST(JobSoftState, ANewLeaderLearnsFromThePodsWhatAJobHasAttained) {
+  JobView view = TrainingView(2);
+  Edit(view.job).spec.elastic.gpus_per_learner = 4;
+  Edit(view.job).status.attained_gpu_seconds = 100;
+  for (api::Pod& pod : view.learners) pod.containers[0].running_since = At(50);
+  See(view, 60);
+  EXPECT_DOUBLE_EQ(view.soft_state.meter.gpu_seconds, 100) << "its status says more";
+  view.soft_state = {};
+  See(view, 150);
+  EXPECT_DOUBLE_EQ(view.soft_state.meter.gpu_seconds, 800);
+}
+
+TEST(JobSoftState, AJobAttainsGpuSecondsAlsoWhileNobodyLooks) {
+  JobView view = TrainingView(2);
+  See(view, 0);
+  view.learners.pop_back();  // just now
+  See(view, 100);
+  EXPECT_DOUBLE_EQ(view.soft_state.meter.gpu_seconds, 200);
+  See(view, 110);
+  EXPECT_DOUBLE_EQ(view.soft_state.meter.gpu_seconds, 210);
+}
+
+TEST(JobSoftState, ANodeThatALearnerLeftUnaskedIsAvoidedAsIfItHadFailedThere) {
+  JobView view = TrainingView(2);
+  See(view, 5);
+  view.soft_state.clocks.leaving_since[Name(1)] = At(6);
+  view.learners = {Learner(0, Life::kSucceeded, "gpu-1"), Learner(1, Life::kSucceeded, "gpu-2")};
+  for (const double seconds : {10.0, 20.0}) {
+    See(view, seconds);
+    ASSERT_TRUE(view.soft_state.nodes.strikes.contains("gpu-1"));
+    EXPECT_EQ(view.soft_state.nodes.strikes.at("gpu-1").count, 1);
+    EXPECT_EQ(view.soft_state.nodes.strikes.at("gpu-1").avoid_until, At(15));
+    EXPECT_FALSE(view.soft_state.nodes.strikes.contains("gpu-2")) << "it was told to leave";
+  }
+}
+
+TEST(JobSoftState, AFinishedJobDoesNotWait) {
+  JobView view{.job = Shared(AdmittedJob(0))};
+  Edit(view.job).status.phase = api::JobPhase::kSucceeded;
+  See(view, 5);
+  EXPECT_FALSE(view.soft_state.meter.waiting_since);
+}
+
+}  // namespace
+}  // namespace pliant::controller

@@ -1,0 +1,105 @@
+#include "operator/controller/actions/record_result.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/controller/job_fixture.h"
+
+namespace pliant::controller {
+namespace {
+
+kube::KubeError RefusedByQuota() {
+  kube::KubeError error(ErrorCode::kDenied, "quota");
+  error.http_status = 403;
+  return error;
+}
+
+kube::KubeError Unwell() { return {ErrorCode::kUnavailable, "unwell"}; }
+
+TEST(RecordResult, WhenAllIsDone) {
+  const struct {
+    const char* name;
+    BatchResult result;
+    bool unanswered_before;
+    bool all_done;
+  } kCases[] = {
+      {"no error", {}, false, true},
+      {"an error", {.error = Unwell()}, false, false},
+      {"after no answer it was not there", {}, true, false},
+      {"after no answer it was there", {.created = {Learner(0, Life::kGated)}}, true, true},
+      {"a gate that nobody answers for", {.unanswered = "webhook"}, false, false},
+      {"a gate that is open after all",
+       {.opened = {Learner(0, Life::kStarting)}, .unanswered = "webhook"},
+       false,
+       true},
+  };
+  for (const auto& c : kCases) {
+    EXPECT_EQ(IsAllDone(c.result, c.unanswered_before), c.all_done) << c.name;
+  }
+}
+
+TEST(RecordResult, TheOwnerIsToldWhatTheServerRefusesAndNotWhatPasses) {
+  const struct {
+    const char* name;
+    BatchResult result;
+    std::string message;
+    bool unanswered;
+  } kCases[] = {
+      {"done", {}, "", false},
+      {"refused", {.error = RefusedByQuota(), .failed = 0}, "quota", false},
+      {"a conflict",
+       {.error = kube::KubeError(ErrorCode::kConflict, "changed"), .failed = 0},
+       "before",
+       false},
+      {"unwell", {.error = Unwell(), .failed = 0}, "before", false},
+      {"no answer", {.error = Unwell(), .failed = 0, .unanswered = "webhook"}, "webhook", true},
+      {"no answer, then a refusal",
+       {.error = RefusedByQuota(), .failed = 0, .unanswered = "webhook"},
+       "quota",
+       false},
+  };
+  for (const auto& c : kCases) {
+    JobSoftState state;
+    state.refusals.message = "before";
+    RecordResult({.job = AdmittedJob(1), .actions = {CreateLearner{.number = 0}}}, {}, c.result,
+                 At(5), state);
+    EXPECT_EQ(state.refusals.message, c.message) << c.name;
+    EXPECT_EQ(state.refusals.unanswered, c.unanswered) << c.name;
+  }
+}
+
+TEST(RecordResult, OnlyWhatWasNotDoneIsRefused) {
+  const Batch batch{.job = AdmittedJob(2),
+                    .actions = {OpenGate{.pod = "a"}, OpenGate{.pod = "b"}, OpenGate{.pod = "c"}}};
+  JobSoftState state;
+  RecordResult(batch, {}, {.error = RefusedByQuota(), .failed = 1}, At(5), state);
+  EXPECT_EQ(state.refusals.grants->gates, (std::set<std::string>{"b", "c"}));
+  state = {};
+  RecordResult(batch, {}, {.error = RefusedByQuota()}, At(5), state);
+  EXPECT_EQ(state.refusals.grants->gates.size(), 3u)
+      << "the status was refused, before all of them";
+}
+
+TEST(RecordResult, AFailedWriteOfStatusReportsNothing) {
+  const BatchOrigin before{.reported = {.at = At(1)}};
+  for (const bool write_status : {false, true}) {
+    JobSoftState state{.reporting = {.last = {.at = At(9)}}};
+    RecordResult({.job = AdmittedJob(1), .write_status = write_status}, before, {.error = Unwell()},
+                 At(9), state);
+    EXPECT_EQ(state.reporting.last.at, write_status ? At(1) : At(9));
+  }
+}
+
+TEST(RecordResult, WhatWasAskedIsKnown) {
+  JobSoftState state;
+  RecordResult({.job = AdmittedJob(1)}, {},
+               {.gone = {{.pod = "a", .uid = "uid-a"}, {.pod = "b", .uid = ""}},
+                .template_refusal = "no such class",
+                .mount_causes = {{"a", "no such volume"}}},
+               At(5), state);
+  EXPECT_EQ(state.contacts.gone, std::set<std::string>{"uid-a"});
+  EXPECT_EQ(state.mount_causes.at("a"), (MountCause{.text = "no such volume", .asked = At(5)}));
+  EXPECT_EQ(state.checked_template.check->message, "no such class");
+}
+
+}  // namespace
+}  // namespace pliant::controller

@@ -1,0 +1,96 @@
+"""Which Python module of a package imports which, wherever in its text, whether any come back to themselves, and which
+names are imported that no module has. Pure."""
+
+import ast
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
+
+
+def module_of(file: str) -> str:
+    """`file`: a path from the folder that holds the package."""
+    path = PurePosixPath(file).with_suffix("")
+    return ".".join(path.parts[:-1] if path.name == "__init__" else path.parts)
+
+
+def imports(files: Mapping[str, str]) -> dict[str, frozenset[str]]:
+    """Of each module those of the same package that it imports. `files`: the texts, by path."""
+    modules = {module_of(file): file for file in files}
+    return {
+        module: frozenset(
+            found
+            for base, name in _imported(ast.parse(files[file]), _package_of(module, file))
+            for found in [_existing(base, name, modules)]
+            if found is not None and found != module
+        )
+        for module, file in modules.items()
+    }
+
+
+def circles(graph: Mapping[str, frozenset[str]]) -> list[tuple[str, ...]]:
+    """Modules that import one another, by way of others too; each set once, in order."""
+    reach = {module: _reachable(graph, module) for module in graph}
+    together = {
+        tuple(sorted(other for other in reach[module] if module in reach[other]))
+        for module in graph
+        if module in reach[module]
+    }
+    return sorted(together)
+
+
+def missing(package: Mapping[str, str], users: Mapping[str, str]) -> list[str]:
+    """`from MODULE import NAME` in `users` where MODULE is of the package and binds no such NAME. Both: texts, by path."""
+    modules = {module_of(file): file for file in package}
+    bound = {module: _bound(ast.parse(package[file])) for module, file in modules.items()}
+    return sorted(
+        f"{user}: from {base} import {name}"
+        for user, text in users.items()
+        for base, name in _imported(ast.parse(text), _package_of(module_of(user), user))
+        if base.split(".")[0] in {module.split(".")[0] for module in modules}
+        if name and f"{base}.{name}" not in modules and name not in bound.get(base, ())
+    )
+
+
+def _bound(tree: ast.AST) -> frozenset[str]:
+    """What a module's text binds, in functions too: a name that a function alone binds is seldom imported."""
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names.update(alias.asname or alias.name.split(".")[0] for alias in node.names)
+    return frozenset(names)
+
+
+def _package_of(module: str, file: str) -> str:
+    return module if file.endswith("__init__.py") else module.rpartition(".")[0]
+
+
+def _imported(tree: ast.AST, package: str) -> Iterator[tuple[str, str]]:
+    """Each module named, and what of it ("" for all)."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, "") for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            parents = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            base = ".".join([*parents, *([node.module] if node.module else [])])
+            yield from ((base, alias.name) for alias in node.names)
+
+
+def _existing(base: str, name: str, modules: Mapping[str, str]) -> str | None:
+    for candidate in (f"{base}.{name}", base):
+        if candidate in modules:
+            return candidate
+    return None
+
+
+def _reachable(graph: Mapping[str, frozenset[str]], start: str) -> set[str]:
+    found: set[str] = set()
+    left = list(graph[start])
+    while left:
+        module = left.pop()
+        if module not in found:
+            found.add(module)
+            left.extend(graph[module])
+    return found

@@ -1,0 +1,75 @@
+#include "trainer/protocol/metrics.h"
+
+#include <cmath>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace pliant {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+using testing::Not;
+
+// An epoch of 3 optimizer steps of 4 samples, then an evaluation of two ticks.
+MetricsAccumulator::Commit CommitOf(Tick tick, Duration at, double loss = 2) {
+  const Tick in_epoch = tick % 5;
+  const bool train = in_epoch < 3;
+  return {.tick = tick,
+          .plan = {.kind = train ? TickKind::kTrain : TickKind::kEvaluate,
+                   .epoch = tick / 5,
+                   .step = tick / 5 * 3 + std::min<Tick>(in_epoch, 3),
+                   .samples = 4,
+                   .last_of_kind = in_epoch == 2 || in_epoch == 4},
+          .sums = {.samples = 4, .loss = loss, .correct = 3},
+          .learners = 2,
+          .membership = {1, 4},
+          .now = TimePoint(at),
+          .unix_seconds = 1000 + ToSeconds(at)};
+}
+
+TEST(Metrics, ATrainingLineIsDueOnceASecondAndAtAnEpochsEnd) {
+  MetricsAccumulator metrics;
+  EXPECT_FALSE(metrics.OnCommit(CommitOf(0, 0s)));
+  EXPECT_FALSE(metrics.OnCommit(CommitOf(1, 500ms)));
+  const auto line = metrics.OnCommit(CommitOf(2, 600ms, 5));
+  ASSERT_TRUE(line);
+  EXPECT_EQ(*line, R"({"accuracy":0.75,"epoch":0,"kind":"train","learners":2,"loss":0.75,)"
+                   R"("membership":"1.4","samplesPerSecond":13.333333333333334,"step":3,"tick":2,)"
+                   R"("unixSeconds":1000.6})");
+  EXPECT_DOUBLE_EQ(metrics.loss().value(), 0.75);
+  EXPECT_FALSE(metrics.OnCommit(CommitOf(5, 10s))) << "the clock starts anew behind an evaluation";
+  EXPECT_TRUE(metrics.OnCommit(CommitOf(6, 11s)));
+}
+
+TEST(Metrics, AnEvaluationIsOneLineOverAllItsTicks) {
+  MetricsAccumulator metrics;
+  EXPECT_FALSE(metrics.OnCommit(CommitOf(3, 1s)));
+  const auto line = metrics.OnCommit(CommitOf(4, 2s, 6));
+  ASSERT_TRUE(line);
+  EXPECT_THAT(*line, HasSubstr(R"("kind":"test")"));
+  EXPECT_THAT(*line, HasSubstr(R"("loss":1.0)"));
+  EXPECT_THAT(*line, HasSubstr(R"("samples":8.0)"));
+  EXPECT_EQ(metrics.accuracy(), 0.75);
+  EXPECT_EQ(metrics.evaluated_epoch(), 0U);
+  EXPECT_EQ(metrics.evaluation(), ShardSums{});
+}
+
+TEST(Metrics, WhoTakesOverInAnEvaluationGoesOnWithIt) {
+  MetricsAccumulator first;
+  first.OnCommit(CommitOf(3, 1s));
+  MetricsAccumulator second;
+  second.Restart(first.evaluation());
+  EXPECT_EQ(second.OnCommit(CommitOf(4, 2s)), first.OnCommit(CommitOf(4, 2s)));
+}
+
+TEST(Metrics, ALossThatOverflowedIsLeftOut) {
+  MetricsAccumulator metrics;
+  const auto line = metrics.OnCommit(CommitOf(2, 1s, std::nan("")));
+  ASSERT_TRUE(line);
+  EXPECT_THAT(*line, Not(HasSubstr("loss")));
+}
+
+}  // namespace
+}  // namespace pliant

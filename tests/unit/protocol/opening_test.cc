@@ -1,0 +1,189 @@
+#include "trainer/protocol/opening.h"
+
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace pliant {
+namespace {
+
+using Next = Opening::Next;
+
+const Holding kNothing{};
+// Through a boundary.
+Holding At(Tick ticks) { return {.has_state = true, .applied_ticks = ticks, .current = true}; }
+// After a crash.
+Holding LeftAt(Tick ticks) { return {.has_state = true, .applied_ticks = ticks}; }
+
+TEST(Opening, WaitsUntilAllHaveSaidWhatTheyHold) {
+  Opening opening(3, 0, At(4));
+  EXPECT_EQ(opening.next(), Next::kWait);
+  opening.OnOpen(2, At(4));
+  EXPECT_EQ(opening.next(), Next::kWait);
+  opening.OnOpen(1, At(4));
+  EXPECT_EQ(opening.next(), Next::kHold);
+}
+
+TEST(Opening, BeginsWhenAllAreReady) {
+  Opening opening(2, 1, At(4));
+  opening.OnOpen(0, At(4));
+  opening.OnOpened(0);  // the other may be quicker
+  EXPECT_EQ(opening.next(), Next::kHold);
+  opening.SetTold();
+  EXPECT_EQ(opening.next(), Next::kBegin);
+}
+
+TEST(Opening, ALinkIsNotTriedForEver) {
+  Opening opening(3, 1, At(4));
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(opening.OnLinkLost(0));
+  EXPECT_FALSE(opening.OnLinkLost(0));
+  EXPECT_TRUE(opening.OnLinkLost(2)) << "of each on its own";
+}
+
+TEST(Opening, WhoIsBehindFollows) {
+  const struct {
+    const char* name;
+    Holding rank0;
+    Holding own;  // rank 1
+    Holding rank2;
+    Next want;
+    std::vector<bool> in_sync;
+  } kCases[] = {
+      {"all hold it", At(5), At(5), At(5), Next::kHold, {true, true, true}},
+      {"one tick behind", At(5), At(4), At(5), Next::kHold, {true, false, true}},
+      {"only the last has it", At(3), At(4), At(5), Next::kHold, {false, false, true}},
+      {"a joiner", At(4), kNothing, At(4), Next::kHold, {true, false, true}},
+      {"a state at tick 0 is a state", At(0), kNothing, At(0), Next::kHold, {true, false, true}},
+      {"this one is furthest", At(3), At(4), kNothing, Next::kHold, {false, true, false}},
+      {"without any state rank 0 makes one", kNothing, kNothing, kNothing, Next::kWait, {}},
+  };
+  for (const auto& test : kCases) {
+    Opening opening(3, 1, test.own);
+    opening.OnOpen(0, test.rank0);
+    opening.OnOpen(2, test.rank2);
+    EXPECT_EQ(opening.next(), test.want) << test.name;
+    if (!test.in_sync.empty()) {
+      EXPECT_EQ(opening.in_sync(), test.in_sync) << test.name;
+    }
+  }
+}
+
+// It announces, and writes checkpoints and metrics.
+TEST(Opening, RankZeroTakesTheStateFirst) {
+  Opening zero(3, 0, At(4));
+  Opening two(3, 2, kNothing);
+  for (Opening* const opening : {&zero, &two}) opening->OnOpen(1, At(5));
+  two.OnOpen(0, At(4));
+  zero.OnOpen(2, kNothing);
+  EXPECT_EQ(zero.next(), Next::kFetch);
+  EXPECT_EQ(zero.source(), 1);
+  EXPECT_EQ(two.next(), Next::kHold);
+  two.SetTold();
+  two.OnOpened(1);
+  EXPECT_EQ(two.next(), Next::kWait) << "for rank 0";
+  zero.SetOwn(At(5));
+  EXPECT_EQ(zero.next(), Next::kHold);
+  two.OnOpen(0, zero.own());
+  two.OnOpened(0);
+  EXPECT_EQ(two.next(), Next::kBegin);
+  EXPECT_EQ(two.in_sync(), (std::vector<bool>{true, true, false}));
+}
+
+TEST(Opening, RankZeroRestoresWhenNobodyHasAState) {
+  Opening zero(2, 0, kNothing);
+  Opening one(2, 1, kNothing);
+  zero.OnOpen(1, one.own());
+  one.OnOpen(0, zero.own());
+  EXPECT_EQ(zero.next(), Next::kRestore);
+  zero.SetOwn(At(30));
+  EXPECT_EQ(zero.next(), Next::kHold);
+  one.OnOpen(0, zero.own());
+  EXPECT_EQ(one.next(), Next::kHold);
+  EXPECT_EQ(one.in_sync(), (std::vector<bool>{true, false}));
+}
+
+TEST(Opening, AfterACrashRankZeroLooksForACheckpointThatIsAhead) {
+  Opening zero(2, 0, LeftAt(3));
+  Opening one(2, 1, LeftAt(4));
+  zero.OnOpen(1, one.own());
+  one.OnOpen(0, zero.own());
+  EXPECT_EQ(zero.next(), Next::kRestore);
+  EXPECT_EQ(one.next(), Next::kWait);
+  EXPECT_EQ(zero.furthest(), LeftAt(4));
+  zero.SetOwn(At(3));  // there is none
+  one.OnOpen(0, zero.own());
+  EXPECT_EQ(zero.next(), Next::kFetch);
+  EXPECT_EQ(zero.source(), 1);
+  EXPECT_EQ(one.next(), Next::kHold);
+}
+
+// Of a tick that was given up. Who was behind comes with the state, and with nothing of the tick
+// after it.
+TEST(Opening, CountsWhatIsFinishedOfTheTickThatItBeginsWith) {
+  Holding ahead = LeftAt(5);
+  ahead.finished = {4};
+  Holding behind = LeftAt(4);
+  behind.finished = {5, 6};
+  Opening opening(3, 0, ahead);
+  opening.OnOpen(1, behind);
+  opening.OnOpen(2, ahead);
+  using Nodes = std::vector<std::vector<NodeIndex>>;
+  EXPECT_EQ(opening.finished(), (Nodes{{4}, {}, {4}}));
+  opening.OnOpen(1, LeftAt(5));
+  EXPECT_EQ(opening.finished(), (Nodes{{4}, {}, {4}}));
+  // A checkpoint was ahead.
+  opening.SetOwn(At(9));
+  EXPECT_EQ(opening.finished(), (Nodes{{}, {}, {}}));
+}
+
+TEST(Opening, AloneItNeedsNobody) {
+  Opening opening(1, 0, kNothing);
+  EXPECT_EQ(opening.next(), Next::kRestore);
+  opening.SetOwn(At(0));
+  EXPECT_EQ(opening.next(), Next::kHold);
+  opening.SetTold();
+  EXPECT_EQ(opening.next(), Next::kBegin);
+}
+
+TEST(Holding, TravelsInAFrame) {
+  const Holding holding{.has_state = true,
+                        .applied_ticks = 77,
+                        .current = true,
+                        .evaluation = {.samples = 12, .loss = 0.5, .correct = 11},
+                        .last_line = R"({"tick":76})",
+                        .finished = {2, 12}};
+  const Bytes bytes = EncodeHolding(holding);
+  const Result<Holding> back = DecodeHolding(bytes.view, 77, 8);
+  ASSERT_TRUE(back) << back.error();
+  EXPECT_EQ(*back, holding);
+  EXPECT_FALSE(DecodeHolding(bytes.view.first(bytes.view.size() - 1), 77, 8));
+  EXPECT_FALSE(DecodeHolding({}, 77, 8));
+}
+
+TEST(Holding, OfAnotherJobIsRefused) {
+  const struct {
+    const char* name;
+    Holding holding;
+    Tick total_ticks;
+    int logical_shards;
+    bool taken;
+  } kCases[] = {
+      {"of the job's end", At(77), 77, 8, true},
+      {"of a tick after it", At(78), 77, 8, false},
+      {"of one where numbers end", At(~Tick{0}), 77, 8, false},
+      {"even without a state", {.applied_ticks = 78}, 77, 8, false},
+      {"with the last node of the tree", {.finished = {15}}, 77, 8, true},
+      {"with one after it", {.finished = {16}}, 77, 8, false},
+      {"with none", {.finished = {0}}, 77, 8, false},
+      {"with a part of a tick of which nothing is kept", {.finished = {1}}, 77, 0, false},
+      {"with nothing of it", {.has_state = true, .applied_ticks = 3}, 77, 0, true},
+  };
+  for (const auto& c : kCases) {
+    const Bytes bytes = EncodeHolding(c.holding);
+    EXPECT_EQ(DecodeHolding(bytes.view, c.total_ticks, c.logical_shards).has_value(), c.taken)
+        << c.name;
+  }
+}
+
+}  // namespace
+}  // namespace pliant

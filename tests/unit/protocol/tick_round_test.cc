@@ -1,0 +1,147 @@
+#include "trainer/protocol/tick_round.h"
+
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace pliant {
+namespace {
+
+const LearnerId kA{.name = "a", .pod_uid = "u", .nonce = 1};
+const Membership kNext{.id = {1, 9}, .members = {{kA, "x:1"}}};
+const Membership kLater{.id = {2, 1}, .members = {}};
+
+Trailer TrailerOf(const ShardMap& map, int rank) {
+  Trailer trailer;
+  for (const int shard : map.ShardsOf(rank)) {
+    trailer.shards.push_back(
+        {.shard = shard, .sums = {.samples = 2, .loss = 0.1 * (shard + 1), .correct = 1}});
+  }
+  return trailer;
+}
+
+std::vector<bool> All(const ShardMap& map) {
+  return std::vector<bool>(static_cast<std::size_t>(map.world_size()), true);
+}
+
+TEST(Trailer, TravelsInAFrame) {
+  const Trailer kTrailers[] = {
+      {},
+      {.shards = {{.shard = 3, .sums = {.samples = 4, .loss = 0.25, .correct = 2}}},
+       .last_call = true,
+       .announced = kNext},
+      {.shards = {}, .last_call = false, .announced = kLater},
+      {.in_sync = false},
+      {.came_in_sync = {3, 5}},
+      {.shards = {}, .save = true, .state_checksum = 0},
+  };
+  for (const Trailer& trailer : kTrailers) {
+    const Bytes bytes = EncodeTrailer(trailer);
+    const Result<Trailer> back = DecodeTrailer(bytes.view);
+    ASSERT_TRUE(back) << back.error();
+    EXPECT_EQ(*back, trailer);
+    for (std::size_t size = 0; size < bytes.view.size(); ++size) {
+      EXPECT_FALSE(DecodeTrailer(bytes.view.first(size))) << size;
+    }
+  }
+}
+
+TEST(TickRound, IsDoneWithAllTrailersAndTheBuffers) {
+  const ShardMap map = AssignShards(4, 3);
+  TickRound round(map, 1, /*needs_buffers=*/true, All(map));
+  EXPECT_EQ(round.buffers_rank(), 0);
+  EXPECT_TRUE(round.OnTrailer(2, TrailerOf(map, 2)));
+  round.OnLocal(TrailerOf(map, 1), {});
+  EXPECT_TRUE(round.OnTrailer(0, TrailerOf(map, 0)));
+  EXPECT_FALSE(round.done());
+  EXPECT_TRUE(round.OnBuffers(0, {}));
+  EXPECT_TRUE(round.done());
+}
+
+TEST(TickRound, SumsAreTheSameForEveryWorldSize) {
+  TickOutcome alone;
+  for (int world = 1; world <= 9; ++world) {
+    const ShardMap map = AssignShards(8, world);
+    TickRound round(map, world - 1, false, All(map));
+    for (int rank = 0; rank + 1 < world; ++rank) {
+      ASSERT_TRUE(round.OnTrailer(rank, TrailerOf(map, rank)));
+    }
+    round.OnLocal(TrailerOf(map, world - 1), {});
+    ASSERT_TRUE(round.done());
+    if (world == 1) alone = round.Outcome();
+    EXPECT_EQ(round.Outcome().sums, alone.sums) << world;
+    EXPECT_EQ(round.Outcome().sums.samples, 16) << world;
+  }
+}
+
+TEST(TickRound, AllReadTheSameAnnouncement) {
+  const ShardMap map = AssignShards(4, 2);
+  Trailer first = TrailerOf(map, 0);
+  Trailer second = TrailerOf(map, 1);
+  first.announced = kNext;
+  second.announced = kLater;
+  for (const int self : {0, 1}) {
+    TickRound round(map, self, false, All(map));
+    round.OnLocal(self == 0 ? first : second, {});
+    ASSERT_TRUE(round.OnTrailer(1 - self, self == 0 ? second : first));
+    EXPECT_EQ(round.Outcome().announced, kLater) << "the newest of them";
+  }
+}
+
+TEST(TickRound, TheLastCallIsUnanimous) {
+  const ShardMap map = AssignShards(2, 2);
+  for (const bool other : {false, true}) {
+    TickRound round(map, 0, false, All(map));
+    Trailer own = TrailerOf(map, 0);
+    own.last_call = true;
+    round.OnLocal(own, {});
+    Trailer theirs = TrailerOf(map, 1);
+    theirs.last_call = other;
+    ASSERT_TRUE(round.OnTrailer(1, theirs));
+    EXPECT_EQ(round.Outcome().last_call, other);
+  }
+}
+
+TEST(TickRound, RefusesWhatAPeerHasNotToSend) {
+  const ShardMap map = AssignShards(4, 2);
+  TickRound round(map, 0, true, All(map));
+  EXPECT_FALSE(round.OnTrailer(1, TrailerOf(map, 0))) << "the shards of another rank";
+  EXPECT_FALSE(round.OnTrailer(1, {})) << "no shards";
+  EXPECT_FALSE(round.OnBuffers(1, {})) << "shard 0 is not its";
+  EXPECT_TRUE(round.OnTrailer(1, TrailerOf(map, 1)));
+  EXPECT_FALSE(round.OnTrailer(1, TrailerOf(map, 1))) << "twice";
+}
+
+// Rank 1 follows: its trailer says how far it has come, and is of no tick.
+TEST(TickRound, NobodyWaitsForAFollower) {
+  const std::vector<bool> in_sync = {true, false, true};
+  const ShardMap map = AssignShardsAmong(4, in_sync);
+  TickRound round(map, 0, false, in_sync);
+  EXPECT_FALSE(round.OnTrailer(1, {}));
+  Trailer own = TrailerOf(map, 0);
+  own.last_call = true;
+  round.OnLocal(own, {});
+  EXPECT_FALSE(round.done());
+  Trailer theirs = TrailerOf(map, 2);
+  theirs.last_call = true;
+  theirs.came_in_sync = {1};
+  ASSERT_TRUE(round.OnTrailer(2, theirs));
+  ASSERT_TRUE(round.done());
+  EXPECT_TRUE(round.Outcome().last_call);
+  EXPECT_EQ(round.Outcome().came_in_sync, std::vector{1}) << "who heard it tells the others";
+  EXPECT_EQ(round.Outcome().sums.samples, 8);
+}
+
+TEST(TickRound, OnlyFollowersComeInStep) {
+  const std::vector<bool> in_sync = {true, true, false};
+  const ShardMap map = AssignShardsAmong(4, in_sync);
+  for (const int named : {-1, 0, 3}) {
+    TickRound round(map, 0, false, in_sync);
+    Trailer trailer = TrailerOf(map, 1);
+    trailer.came_in_sync = {named};
+    EXPECT_FALSE(round.OnTrailer(1, trailer)) << named;
+  }
+}
+
+}  // namespace
+}  // namespace pliant

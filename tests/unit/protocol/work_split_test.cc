@@ -1,0 +1,67 @@
+#include "trainer/protocol/work_split.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/protocol/uneven_schedule.h"
+
+namespace pliant {
+namespace {
+
+TEST(WorkSplit, BitwiseIsTheShardsOfTheJobForAnySize) {
+  const Schedule schedule = UnevenSchedule();
+  const WorkSplit split(schedule, Reproducibility::kBitwise);
+  for (const int world : {1, 3, 16, 20}) {
+    EXPECT_EQ(split.MapOf(world), AssignShards(16, world));
+    for (int shard = 0; shard < 16; ++shard) {
+      EXPECT_EQ(split.TaskOf(1, world, shard).samples, schedule.TaskOf(1, shard).samples);
+      EXPECT_EQ(split.TaskOf(1, world, shard).seed, schedule.TaskOf(1, shard).seed);
+    }
+  }
+}
+
+TEST(WorkSplit, StatisticalIsOneBatchALearnerOfAboutEqualSize) {
+  const Schedule schedule = UnevenSchedule();
+  const WorkSplit split(schedule, Reproducibility::kStatistical);
+  for (int world = 1; world <= 16; ++world) {
+    const ShardMap map = split.MapOf(world);
+    ASSERT_TRUE(IsComplete(map));
+    EXPECT_EQ(map.world_size(), world);
+    for (Tick tick = 0; tick < schedule.total_ticks(); ++tick) {
+      SCOPED_TRACE(testing::Message() << "tick " << tick << ", " << world << " learners");
+      std::vector<std::uint64_t> used;
+      std::size_t least = 1000;
+      std::size_t most = 0;
+      for (int rank = 0; rank < world; ++rank) {
+        ASSERT_EQ(map.blocks_of_rank[rank].size(), 1U) << "one node to send";
+        std::size_t batches = 0;
+        std::size_t samples = 0;
+        for (const int shard : map.ShardsOf(rank)) {
+          const ShardTask task = split.TaskOf(tick, world, shard);
+          EXPECT_EQ(task.shard, shard);
+          batches += task.samples.empty() ? 0 : 1;
+          samples += task.samples.size();
+          used.insert(used.end(), task.samples.begin(), task.samples.end());
+        }
+        EXPECT_LE(batches, 1U);
+        least = std::min(least, samples);
+        most = std::max(most, samples);
+      }
+      EXPECT_LE(most - least, 1U);
+      EXPECT_FALSE(split.TaskOf(tick, world, 0).samples.empty()) << "whose buffers are kept";
+
+      std::vector<std::uint64_t> all;
+      for (int shard = 0; shard < 16; ++shard) {
+        const ShardTask task = schedule.TaskOf(tick, shard);
+        all.insert(all.end(), task.samples.begin(), task.samples.end());
+      }
+      EXPECT_EQ(used, all) << "the samples of the tick, each once, in their order";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace pliant

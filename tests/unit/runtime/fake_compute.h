@@ -1,0 +1,103 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "base/event_loop.h"
+#include "base/lifetime.h"
+#include "trainer/runtime/compute.h"
+
+namespace pliant {
+
+// A program of some tensors; commits add the gradient to its weights. Like the threaded Compute it
+// does one operation after the other, each in `time`, and tells of it from the loop. It computes no
+// ticks: those that are asked for fail, or never end (simulation/process.h has one that does).
+class FakeCompute final : public Compute {
+ public:
+  explicit FakeCompute(EventLoop& loop) : loop_(loop) {}
+
+  Duration time = std::chrono::milliseconds(10);
+  std::optional<Error> fault;      // that what ends from now on ends with
+  std::vector<std::string> asked;  // in order
+  std::vector<std::string> done;   // likewise
+
+  std::array<float, 4> weights{};
+  std::array<float, 4> bias{};
+  std::array<float, 4> momentum{};
+
+  const ProgramInfo& info() const override { return info_; }
+  const StateDict& state_shape() const override { return state_; }
+  std::optional<ProgramCall> call() const override { return std::nullopt; }
+  bool wants_end() const override { return false; }
+
+  void RunTick(TickWork /*work*/, OnPart /*on_part*/, DoneTick done_tick) override {
+    Enqueue("tick", [this, done_tick = std::move(done_tick)] {
+      if (fault) done_tick(std::unexpected(*fault));
+    });
+  }
+  void AbandonTick(std::function<void(TickOutput)> rest) override {
+    Enqueue("abandon", [rest = std::move(rest)] { rest({}); });
+  }
+  void Commit(CommitWork work, DoneStatus done_status) override {
+    Enqueue("commit " + std::to_string(work.step),
+            [this, gradient = work.gradient, done_status = std::move(done_status)] {
+              if (fault) return done_status(std::unexpected(*fault));
+              // Only now, as the gradient stays valid until then.
+              for (std::size_t i = 0; i < std::min(weights.size(), gradient.size()); ++i)
+                weights[i] += gradient[i];
+              done_status({});
+            });
+  }
+  void Evaluated(EvaluationTask evaluation, DoneStatus done_status) override {
+    Enqueue("evaluated " + std::to_string(evaluation.epoch),
+            [this, done_status = std::move(done_status)] {
+              done_status(fault ? Status(std::unexpected(*fault)) : Status());
+            });
+  }
+  void CopyState(StateSlice slice, Done<std::shared_ptr<const StateCopy>> done_copy) override {
+    Enqueue("copy " + std::to_string(slice.index) + "/" + std::to_string(slice.count),
+            [this, slice, done_copy = std::move(done_copy)] {
+              if (fault) return done_copy(std::unexpected(*fault));
+              done_copy(std::make_shared<const StateCopy>(StateCopy::Of(SliceOf(state_, slice))));
+            });
+  }
+  void LoadState(std::shared_ptr<const StateCopy> state, DoneStatus done_status) override {
+    Enqueue("load", [this, state = std::move(state), done_status = std::move(done_status)] {
+      if (fault) return done_status(std::unexpected(*fault));
+      done_status(pliant::CopyState(state->view(), state_));
+    });
+  }
+
+ private:
+  void Enqueue(std::string name, std::function<void()> end) {
+    asked.push_back(name);
+    free_at_ = std::max(free_at_, loop_.Now()) + time;
+    loop_.PostAfter(free_at_ - loop_.Now(),
+                    lifetime_.Guard([this, name = std::move(name), end = std::move(end)] {
+                      done.push_back(name);
+                      end();
+                    }));
+  }
+
+  EventLoop& loop_;
+  const StateDict state_ = {
+      {.name = "model.weights", .shape = {4}, .bytes = std::as_writable_bytes(std::span(weights))},
+      {.name = "model.bias", .shape = {4}, .bytes = std::as_writable_bytes(std::span(bias))},
+      {.name = "optimizer.momentum",
+       .shape = {4},
+       .bytes = std::as_writable_bytes(std::span(momentum))}};
+  const ProgramInfo info_{.gradient_elements = 4, .name = "fake"};
+  TimePoint free_at_{};
+  const Lifetime lifetime_;
+};
+
+}  // namespace pliant

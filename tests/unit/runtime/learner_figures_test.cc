@@ -1,0 +1,78 @@
+#include "trainer/runtime/learner_figures.h"
+
+#include <gtest/gtest.h>
+
+#include "trainer/runtime/tick_stopwatch.h"
+
+namespace pliant {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr LearnerFigures kThen{.ticks = 10,
+                               .shards = 40,
+                               .computing = seconds(5),
+                               .data_waiting = seconds(1),
+                               .waiting = seconds(2),
+                               .committing = seconds(3),
+                               .bytes_sent = 1000,
+                               .bytes_received = 500};
+
+TEST(MeanTimes, AreOfTheTicksSinceThen) {
+  LearnerFigures now = kThen;
+  EXPECT_EQ(MeanTimes(kThen, now), std::nullopt) << "there were none";
+  now.shards = 44;
+  EXPECT_EQ(MeanTimes(kThen, now), std::nullopt);
+  now.ticks = 12;
+  now.shards = 48;
+  now.computing = seconds(9);
+  now.data_waiting = seconds(2);
+  now.waiting = seconds(8);
+  now.committing = seconds(4);
+  now.bytes_sent = 1200;
+  now.bytes_received = 504;
+  EXPECT_EQ(MeanTimes(kThen, now), (TickTimes{.shard_seconds = 0.5,
+                                              .compute_seconds = 2,
+                                              .data_wait_seconds = 0.5,
+                                              .wait_seconds = 3,
+                                              .commit_seconds = 0.5,
+                                              .sent_bytes = 100,
+                                              .received_bytes = 2}));
+}
+
+TEST(MeanTimes, WhoComputedNoShardHasNoTimeOfOne) {
+  LearnerFigures now = kThen;
+  ++now.ticks;
+  EXPECT_EQ(MeanTimes(kThen, now), TickTimes{});
+}
+
+TEST(TickStopwatch, TellsWhereTheTimeOfATickWent) {
+  const TimePoint began{seconds(100)};
+  TickStopwatch stopwatch(began);
+  stopwatch.OnComputed(began + seconds(3));
+  stopwatch.AddDataWait(milliseconds(250));
+  stopwatch.AddDataWait(milliseconds(250));
+  stopwatch.OnComplete(began + seconds(5));
+  LearnerFigures figures = kThen;
+  stopwatch.CountInto(figures, began + seconds(9));
+  EXPECT_EQ(figures.computing, kThen.computing + seconds(3));
+  EXPECT_EQ(figures.data_waiting, kThen.data_waiting + milliseconds(500));
+  EXPECT_EQ(figures.waiting, kThen.waiting + seconds(2));
+  EXPECT_EQ(figures.committing, kThen.committing + seconds(4));
+  EXPECT_EQ(figures.ticks, kThen.ticks) << "those are for others to count";
+}
+
+TEST(TickStopwatch, WhoComputesNothingOnlyWaits) {
+  const TimePoint began{seconds(100)};
+  TickStopwatch stopwatch(began);
+  stopwatch.OnComplete(began + seconds(5));
+  LearnerFigures figures;
+  stopwatch.CountInto(figures, began + seconds(5));
+  EXPECT_EQ(figures.computing, Duration::zero());
+  EXPECT_EQ(figures.waiting, seconds(5));
+  EXPECT_EQ(figures.committing, Duration::zero());
+}
+
+}  // namespace
+}  // namespace pliant

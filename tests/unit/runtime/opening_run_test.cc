@@ -1,0 +1,615 @@
+#include "trainer/runtime/opening_run.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/format.h"
+#include "base/sim_event_loop.h"
+#include "tests/unit/runtime/fake_checkpointer.h"
+#include "tests/unit/runtime/fake_compute.h"
+#include "tests/unit/runtime/fake_peer_transport.h"
+
+namespace pliant {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using Lines = std::vector<std::string>;
+
+constexpr Duration kOpeningTimeout = seconds(20);
+constexpr Tick kTotalTicks = 20;
+constexpr MembershipId kOpens{3, 1};
+
+// As many ticks as optimizer steps.
+Schedule ScheduleOfSteps() {
+  return *Schedule::Make({.train_samples = 64,
+                          .test_samples = 0,
+                          .epochs = 5,
+                          .global_batch_size = 16,
+                          .logical_shards = 8,
+                          .seed = 1});
+}
+Holding ByBoundary(Tick ticks) {
+  return {.has_state = true, .applied_ticks = ticks, .current = true};
+}
+Holding AfterCrash(Tick ticks) { return {.has_state = true, .applied_ticks = ticks}; }
+
+// Rank `self` of so many, with an owner that carries out what follows when a call is over, as the
+// learner does.
+struct OpeningOf final : OpeningRun::Owner {
+  OpeningOf(int world_size, int self, const Holding& own) : self_id{IdOfRank(self)} {
+    Membership membership{.id = kOpens, .members = {}};
+    for (int rank = 0; rank < world_size; ++rank)
+      membership.members.push_back({.id = IdOfRank(rank), .address = "x:1"});
+    view.Enter(std::move(membership), {});
+    run.emplace(OpeningRun::Options{.membership = kOpens,
+                                    .world_size = world_size,
+                                    .self = self,
+                                    .job = {},
+                                    .bitwise = true,
+                                    .timeout = kOpeningTimeout},
+                OpeningRun::Parts{.tasks = tasks,
+                                  .compute = compute,
+                                  .checkpointer = checkpointer,
+                                  .schedule = schedule,
+                                  .peers = peers,
+                                  .states = states,
+                                  .volume_retry = volume_retry,
+                                  .owner = *this},
+                own);
+  }
+
+  void OnOpeningNews() override { news = true; }
+  void OnReady() override { ready = true; }
+  void OnAbsent(const std::vector<int>& ranks) override {
+    for (const int rank : ranks) told.push_back(Format("absent {}", rank));
+  }
+  void OnViolation(int rank, std::string cause) override {
+    told.push_back(Format("violation of {}: {}", rank, cause));
+  }
+  void Fail(const Error& error) override { told.push_back("failed: " + error.message); }
+  void OnFreshStart() override { told.emplace_back("fresh start"); }
+  void LoadState(std::shared_ptr<const StateCopy> state, Holding holding) override {
+    told.push_back(Format("load {}", holding.applied_ticks));
+    loading = true;
+    compute.LoadState(std::move(state), tasks.Guard<Status>([this, holding](const Status& status) {
+      ASSERT_TRUE(status);
+      loading = false;
+      run->OnLoaded(holding);
+    }));
+  }
+
+  static LearnerId IdOfRank(int rank) {
+    return {.name = "learner-" + std::to_string(rank), .pod_uid = "u", .nonce = 1};
+  }
+  void CarryOut() {
+    while (!loading && std::exchange(news, false)) run->Advance();
+  }
+  // One that all are connected to.
+  void BeginConnected() {
+    for (int rank = 0; rank < view.current().world_size(); ++rank) {
+      if (!view.IsSelf(view.member(rank))) transport.connected.insert(IdOfRank(rank));
+    }
+    run->Begin();
+    news = true;
+    CarryOut();
+  }
+  void Hears(int rank, const Holding& holding) {
+    ASSERT_TRUE(run->OnOpenFrame(
+        rank, {.header = {.kind = FrameKind::kOpen}, .payload = EncodeHolding(holding)}));
+    CarryOut();
+  }
+  void HearsReady(int rank) {
+    run->OnOpenedFrame(rank);
+    CarryOut();
+  }
+  void Connects(int rank) {
+    transport.connected.insert(IdOfRank(rank));
+    run->OnConnected(rank);
+    CarryOut();
+  }
+  std::vector<Frame> SentTo(int rank, FrameKind kind) const {
+    return transport.SentTo(IdOfRank(rank), kind);
+  }
+  // What this one last said that it holds.
+  Holding SaidTo(int rank) const {
+    const std::vector<Frame> frames = SentTo(rank, FrameKind::kOpen);
+    if (frames.empty()) return {};
+    return DecodeHolding(frames.back().payload.view, kTotalTicks, 8).value();
+  }
+  // The state of another, whose tensors are filled with `value`.
+  std::vector<Frame> StateFrames(Tick applied, float value = 0.5F) const {
+    auto state = std::make_shared<StateCopy>(StateCopy::Like(compute.state_shape()));
+    for (const TensorView& tensor : state->view()) {
+      for (std::size_t at = 0; at < tensor.bytes.size(); at += sizeof(value))
+        std::memcpy(&tensor.bytes[at], &value, sizeof(value));
+    }
+    std::vector<Frame> frames;
+    StateSender(kOpens, applied, state).SendAll([&](Frame frame) {
+      frames.push_back(std::move(frame));
+    });
+    return frames;
+  }
+  void HearsState(int rank, const std::vector<Frame>& frames) {
+    for (const Frame& frame : frames) run->OnStateFrame(rank, frame);
+    CarryOut();
+  }
+
+  const LearnerId self_id;
+  SimEventLoop loop;
+  Tasks tasks{loop, [this] { CarryOut(); }};
+  FakeCompute compute{loop};
+  FakeCheckpointer checkpointer{loop};
+  FakePeerTransport transport;
+  const Schedule schedule = ScheduleOfSteps();
+  MembershipView view{self_id};
+  Position group;
+  LearnerFigures figures;
+  Peers peers{&transport, view, group, figures};
+  StateServer states{1U << 20,
+                     [this](int rank, Frame frame) { peers.SendTo(rank, std::move(frame)); }};
+  VolumeRetry volume_retry;
+  Lines told;
+  bool ready = false;
+  bool news = false;
+  bool loading = false;
+  std::optional<OpeningRun> run;
+};
+
+// ---- What the members hold ----
+
+TEST(OpeningRun, BeginsWhenAllHoldTheStateAndSaidSo) {
+  OpeningOf it(2, 1, ByBoundary(6));
+  it.BeginConnected();
+  EXPECT_EQ(it.SaidTo(0), ByBoundary(6));
+  it.Hears(0, ByBoundary(6));
+  EXPECT_EQ(it.SentTo(0, FrameKind::kOpened).size(), 1U);
+  EXPECT_FALSE(it.ready);
+  it.HearsReady(0);
+  EXPECT_TRUE(it.ready);
+  EXPECT_EQ(it.SentTo(0, FrameKind::kOpened).size(), 1U) << "once";
+  EXPECT_EQ(it.told, Lines{});
+  EXPECT_EQ(it.checkpointer.asked, Lines{}) << "after a boundary nobody looks at the volume";
+}
+
+TEST(OpeningRun, AFrameThatDoesNotSayWhatAMemberHoldsIsInvalid) {
+  OpeningOf it(2, 1, ByBoundary(6));
+  EXPECT_FALSE(it.run->OnOpenFrame(0, {.header = {.kind = FrameKind::kOpen}, .payload = {}}));
+  EXPECT_FALSE(it.run->OnOpenFrame(
+      0, {.header = {.kind = FrameKind::kOpen}, .payload = EncodeHolding(AfterCrash(21))}))
+      << "a tick that the job has not";
+}
+
+// ---- Connections ----
+
+TEST(OpeningRun, WaitsForAllConnectionsEvenWhenAllAreReady) {
+  OpeningOf it(3, 1, ByBoundary(6));
+  it.transport.connected = {it.IdOfRank(0)};
+  it.run->Begin();
+  for (const int rank : {0, 2}) {
+    it.Hears(rank, ByBoundary(6));
+    it.HearsReady(rank);
+  }
+  EXPECT_FALSE(it.ready);
+  it.Connects(2);
+  EXPECT_TRUE(it.ready);
+  EXPECT_EQ(it.SaidTo(2), ByBoundary(6));
+  EXPECT_EQ(it.SentTo(2, FrameKind::kOpened).size(), 1U) << "what was said before did not arrive";
+}
+
+TEST(OpeningRun, TellsOfMembersThatDoNotComeInTime) {
+  OpeningOf it(4, 1, ByBoundary(6));
+  it.transport.connected = {it.IdOfRank(0)};
+  it.run->Begin();
+  it.loop.RunFor(kOpeningTimeout / 2);
+  it.Connects(3);
+  it.loop.RunFor(kOpeningTimeout / 2 - milliseconds(1));
+  EXPECT_EQ(it.told, Lines{});
+  it.loop.RunFor(milliseconds(300));
+  EXPECT_EQ(it.told, Lines{"absent 2"});
+  EXPECT_EQ(it.loop.pending(), 0U) << "it is not said again";
+}
+
+TEST(OpeningRun, ALinkThatBreaksIsGivenLessTimeThanANewOne) {
+  OpeningOf it(2, 1, ByBoundary(6));
+  it.BeginConnected();
+  it.loop.RunFor(seconds(5));
+  EXPECT_TRUE(it.run->OnLost(0));
+  it.loop.RunFor(milliseconds(900));
+  EXPECT_EQ(it.told, Lines{});
+  it.loop.RunFor(milliseconds(400));
+  EXPECT_EQ(it.told, Lines{"absent 0"});
+}
+
+TEST(OpeningRun, ALinkThatIsMadeAgainInTimeIsAllRight) {
+  OpeningOf it(2, 1, ByBoundary(6));
+  it.BeginConnected();
+  EXPECT_TRUE(it.run->OnLost(0));
+  it.loop.RunFor(milliseconds(500));
+  const std::size_t said = it.SentTo(0, FrameKind::kOpen).size();
+  it.Connects(0);
+  EXPECT_EQ(it.SentTo(0, FrameKind::kOpen).size(), said + 1) << "it may not have been heard";
+  it.loop.RunFor(kOpeningTimeout * 2);
+  EXPECT_EQ(it.told, Lines{});
+}
+
+TEST(OpeningRun, GivesUpALinkThatBreaksAgainAndAgain) {
+  OpeningOf it(2, 1, ByBoundary(6));
+  it.BeginConnected();
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(it.run->OnLost(0));
+    it.Connects(0);
+  }
+  EXPECT_FALSE(it.run->OnLost(0));
+}
+
+// ---- A state from another member ----
+
+TEST(OpeningRun, RankZeroTakesTheFurthestState) {
+  OpeningOf it(3, 0, AfterCrash(4));
+  it.BeginConnected();
+  it.Hears(1, ByBoundary(5));
+  it.Hears(2, ByBoundary(6));
+  EXPECT_EQ(it.SentTo(2, FrameKind::kStateRequest).size(), 1U);
+  EXPECT_EQ(it.SentTo(1, FrameKind::kStateRequest).size(), 0U);
+  it.HearsState(1, it.StateFrames(5, 0.25F));
+  EXPECT_EQ(it.told, Lines{}) << "nobody asked rank 1";
+  it.HearsState(2, it.StateFrames(6));
+  EXPECT_EQ(it.told, Lines{"load 6"});
+  it.loop.RunFor(seconds(1));
+  EXPECT_EQ(it.compute.weights.front(), 0.5F);
+  EXPECT_EQ(it.SaidTo(1).applied_ticks, 6U) << "the others hear of it";
+  EXPECT_EQ(it.SaidTo(2).applied_ticks, 6U);
+  EXPECT_EQ(it.SentTo(2, FrameKind::kStateRequest).size(), 1U);
+  EXPECT_EQ(it.SentTo(1, FrameKind::kOpened).size(), 1U);
+}
+
+TEST(OpeningRun, OthersThanRankZeroTakeNoStateBeforeTicksBegin) {
+  OpeningOf it(2, 1, AfterCrash(4));
+  it.BeginConnected();
+  it.Hears(0, ByBoundary(6));
+  EXPECT_TRUE(it.SentTo(0, FrameKind::kStateRequest).empty());
+  EXPECT_EQ(it.SentTo(0, FrameKind::kOpened).size(), 1U);
+}
+
+TEST(OpeningRun, AsksForTheNextBatchOfAState) {
+  OpeningOf it(2, 0, AfterCrash(4));
+  it.BeginConnected();
+  it.Hears(1, ByBoundary(6));
+  StateSender sender(kOpens, 6,
+                     std::make_shared<const StateCopy>(StateCopy::Of(it.compute.state_shape())));
+  std::size_t requests = 1;
+  for (; !sender.done(); ++requests) {
+    EXPECT_EQ(it.SentTo(1, FrameKind::kStateRequest).size(), requests);
+    sender.SendBatch(16, [&](const Frame& frame) { it.run->OnStateFrame(1, frame); });
+  }
+  const std::vector<Frame> sent = it.SentTo(1, FrameKind::kStateRequest);
+  EXPECT_EQ(sent.size(), requests - 1) << "not after the last one";
+  EXPECT_EQ(sent[0].header.node, 0U) << "from its beginning";
+  EXPECT_EQ(sent[1].header.node, kLastOfBatch) << "what comes next";
+  EXPECT_EQ(it.told, Lines{"load 6"});
+}
+
+TEST(OpeningRun, BeginsAStateAgainOnANewConnection) {
+  OpeningOf it(2, 0, AfterCrash(4));
+  it.BeginConnected();
+  it.Hears(1, ByBoundary(6));
+  const std::vector<Frame> first = it.StateFrames(6, 0.25F);
+  ASSERT_GE(first.size(), 3U);
+  it.run->OnStateFrame(1, first[0]);
+  EXPECT_TRUE(it.run->OnLost(1));
+  it.Connects(1);
+  EXPECT_EQ(it.SentTo(1, FrameKind::kStateRequest).size(), 2U);
+  it.run->OnStateFrame(1, first[1]);  // what remains of the first answer is passed over
+  it.HearsState(1, it.StateFrames(6));
+  it.loop.RunFor(seconds(1));
+  EXPECT_EQ(it.told, Lines{"load 6"});
+  EXPECT_EQ(it.compute.weights.front(), 0.5F);
+}
+
+TEST(OpeningRun, AStateThatCannotBeIsAViolation) {
+  const struct {
+    const char* name;
+    std::function<std::vector<Frame>(const OpeningOf&)> frames;
+    std::string want;
+  } kCases[] = {
+      {"it does not fit",
+       [](const OpeningOf& it) {
+         auto frames = it.StateFrames(6);
+         frames.erase(frames.begin() + 1);
+         frames.resize(2);
+         return frames;
+       },
+       "violation of 1: a piece of another tensor"},
+      {"of a tick that is none", [](const OpeningOf& it) { return it.StateFrames(21); },
+       "violation of 1: a state of a tick that the job has not"},
+  };
+  for (const auto& test : kCases) {
+    SCOPED_TRACE(test.name);
+    OpeningOf it(2, 0, AfterCrash(4));
+    it.BeginConnected();
+    it.Hears(1, ByBoundary(6));
+    it.HearsState(1, test.frames(it));
+    EXPECT_EQ(it.told, Lines{test.want});
+  }
+}
+
+TEST(OpeningRun, SendsItsOwnStateToWhoAsks) {
+  OpeningOf it(2, 1, ByBoundary(6));
+  it.BeginConnected();
+  it.run->ServeState(0, /*has_state=*/false, 6);
+  it.loop.RunFor(seconds(1));
+  EXPECT_EQ(it.compute.asked, Lines{}) << "it has none";
+  it.run->ServeState(0, /*has_state=*/true, 6);
+  it.loop.RunFor(seconds(1));
+  const std::vector<Frame> frames = it.SentTo(0, FrameKind::kState);
+  ASSERT_FALSE(frames.empty());
+  EXPECT_EQ(frames.back().header.tick, 6U);
+  EXPECT_EQ(frames.back().header.membership, kOpens);
+
+  it.compute.fault = Error{ErrorCode::kInternal, "out of memory"};
+  it.run->ServeState(0, /*has_state=*/true, 6);
+  it.loop.RunFor(seconds(1));
+  EXPECT_EQ(it.told, Lines{"failed: out of memory"});
+}
+
+// ---- The volume ----
+
+StoredCheckpoint CheckpointOfStep(std::uint64_t step) {
+  return {.name = "step", .step = step, .tick = step};
+}
+
+TEST(OpeningRun, RankZeroBeginsFromTheNewestCheckpointUnlessAMemberIsAsFar) {
+  const std::optional<Tick> kNobody;
+  const std::optional<std::uint64_t> kNone;
+  const auto none = [](OpeningOf&) -> Result<Restored> {
+    return Fail(ErrorCode::kNotFound, "there is none");
+  };
+  const auto corrupt = [](OpeningOf&) -> Result<Restored> {
+    return Fail(ErrorCode::kCorrupt, "step-5: crc32c");
+  };
+  const auto of = [](std::uint64_t step, Tick tick) {
+    return [=](OpeningOf& it) -> Result<Restored> {
+      return Restored{.manifest = {.position = {.step = step, .tick = tick, .membership = {2, 2}}},
+                      .state = StateCopy::Like(it.compute.state_shape()),
+                      .passed_over = {}};
+    };
+  };
+  const std::string other = "the checkpoint of step 8 is of a job with other data or epochs";
+  const Lines kReads{"find newest", "restore"};
+  const Lines kLooks{"find newest"};
+  const struct {
+    const char* name;
+    std::optional<Tick> held;  // by the other member
+    std::optional<std::uint64_t> newest;
+    std::function<Result<Restored>(OpeningOf&)> restored;
+    Lines asked;
+    Lines told;
+    std::optional<Tick> begins;  // what rank 0 then says that the membership begins with
+  } kCases[] = {
+      {"there is nothing",
+       kNobody,
+       kNone,
+       none,
+       {"find newest", "restore first"},
+       {"fresh start"},
+       0},
+      {"another job's", kNobody, kNone, of(0, 0), {"find newest", "restore first"}, {"load 0"}, 0},
+      {"a checkpoint", kNobody, 5, of(5, 5), kReads, {"load 5"}, 5},
+      {"one that is ahead", 4, 5, of(5, 5), kReads, {"load 5"}, 5},
+      {"one that is as far", 5, 5, of(5, 5), kLooks, {}, std::nullopt},
+      {"one that is behind", 6, 5, of(5, 5), kLooks, {}, std::nullopt},
+      {"none, but a member's state", 6, kNone, none, kLooks, {}, std::nullopt},
+      {"the newest does not verify, one that is behind does",
+       6,
+       9,
+       of(5, 5),
+       kReads,
+       {},
+       std::nullopt},
+      {"none verifies, but a member's state is there", 6, 9, corrupt, kReads, {}, std::nullopt},
+      {"none verifies", kNobody, 9, corrupt, kReads, {"failed: step-5: crc32c"}, std::nullopt},
+      {"of other data", kNobody, 8, of(8, 9), kReads, {"failed: " + other}, std::nullopt},
+      {"of more epochs", kNobody, 8, of(8, 21), kReads, {"failed: " + other}, std::nullopt},
+      {"of other data, ahead of a member's state",
+       6,
+       8,
+       of(8, 9),
+       kReads,
+       {"failed: " + other},
+       std::nullopt},
+  };
+  for (const auto& test : kCases) {
+    SCOPED_TRACE(test.name);
+    OpeningOf it(2, 0, {});
+    const auto restored = [&] { return test.restored(it); };
+    it.checkpointer.restored = it.checkpointer.first = restored;
+    if (test.newest) it.checkpointer.newest = [&] { return CheckpointOfStep(*test.newest); };
+    it.BeginConnected();
+    EXPECT_EQ(it.checkpointer.asked, Lines{}) << "not before it knows what the others hold";
+    const Holding held = test.held ? AfterCrash(*test.held) : Holding{};
+    it.Hears(1, held);
+    it.Hears(1, held);  // it may say so again: this one looks once
+    it.loop.RunFor(seconds(1));
+    EXPECT_EQ(it.checkpointer.asked, test.asked);
+    EXPECT_EQ(it.told, test.told);
+    const bool failed = !test.told.empty() && test.told.front().starts_with("failed");
+    const Holding said = it.SaidTo(1);
+    EXPECT_EQ(said.current, !failed) << "all hear that nothing is ahead";
+    EXPECT_EQ(said.has_state, test.begins.has_value());
+    EXPECT_EQ(said.applied_ticks, test.begins.value_or(0));
+    const bool fetches = !failed && !test.begins;
+    EXPECT_EQ(it.SentTo(1, FrameKind::kStateRequest).size(), fetches ? 1U : 0U);
+  }
+}
+
+TEST(OpeningRun, OnlyRankZeroLooksAtTheVolume) {
+  OpeningOf it(2, 1, AfterCrash(4));
+  it.BeginConnected();
+  it.Hears(0, AfterCrash(4));
+  EXPECT_EQ(it.checkpointer.asked, Lines{});
+}
+
+TEST(OpeningRun, InStatisticalModeAStateIsOfTheMembershipThatWroteIt) {
+  for (const bool bitwise : {true, false}) {
+    SCOPED_TRACE(bitwise);
+    OpeningOf it(2, 0, {});
+    it.run.emplace(OpeningRun::Options{.membership = kOpens,
+                                       .world_size = 2,
+                                       .self = 0,
+                                       .job = {},
+                                       .bitwise = bitwise,
+                                       .timeout = kOpeningTimeout},
+                   OpeningRun::Parts{.tasks = it.tasks,
+                                     .compute = it.compute,
+                                     .checkpointer = it.checkpointer,
+                                     .schedule = it.schedule,
+                                     .peers = it.peers,
+                                     .states = it.states,
+                                     .volume_retry = it.volume_retry,
+                                     .owner = it},
+                   Holding{});
+    it.checkpointer.newest = [] { return CheckpointOfStep(5); };
+    it.checkpointer.restored = [&] {
+      return Restored{.manifest = {.position = {.step = 5, .tick = 5, .membership = {2, 2}}},
+                      .state = StateCopy::Like(it.compute.state_shape()),
+                      .passed_over = {"step-6: crc32c"}};
+    };
+    it.BeginConnected();
+    it.Hears(1, {});
+    it.loop.RunFor(seconds(1));
+    EXPECT_EQ(it.SaidTo(1).lineage, bitwise ? MembershipId{} : (MembershipId{2, 2}));
+    const Frame nodes{.header = {.kind = FrameKind::kOpen},
+                      .payload = EncodeHolding({.has_state = true, .finished = {9}})};
+    EXPECT_EQ(it.run->OnOpenFrame(1, nodes).has_value(), bitwise)
+        << "another number of ranks cuts a tick otherwise";
+  }
+}
+
+TEST(OpeningRun, MembersWithAStateDoNotStandStillForAVolumeThatHangs) {
+  OpeningOf it(2, 0, AfterCrash(6));
+  it.checkpointer.time = seconds(30);
+  it.checkpointer.newest = [] { return CheckpointOfStep(9); };
+  it.BeginConnected();
+  it.Hears(1, AfterCrash(6));
+  it.loop.RunFor(milliseconds(2900));
+  EXPECT_FALSE(it.SaidTo(1).current);
+  it.loop.RunFor(milliseconds(200));
+  EXPECT_TRUE(it.SaidTo(1).current);
+  EXPECT_EQ(it.SentTo(1, FrameKind::kOpened).size(), 1U);
+  it.loop.RunFor(seconds(60));
+  EXPECT_EQ(it.checkpointer.asked, Lines{"find newest"}) << "the answer came too late";
+  EXPECT_EQ(it.told, Lines{});
+}
+
+TEST(OpeningRun, WithoutAStateThereIsNothingElseToWaitFor) {
+  OpeningOf it(2, 0, {});
+  it.checkpointer.time = seconds(30);
+  it.checkpointer.newest = [] { return CheckpointOfStep(5); };
+  it.BeginConnected();
+  it.Hears(1, {});
+  it.loop.RunFor(seconds(19));
+  EXPECT_FALSE(it.SaidTo(1).current);
+  EXPECT_EQ(it.checkpointer.asked.size(), 1U);
+  it.loop.RunFor(seconds(12));
+  EXPECT_EQ(it.checkpointer.asked, (Lines{"find newest", "restore"}));
+}
+
+TEST(OpeningRun, WithAStateAVolumeThatFailsIsPassedOver) {
+  for (const bool looks : {true, false}) {
+    SCOPED_TRACE(looks ? "looking" : "reading");
+    OpeningOf it(2, 0, AfterCrash(6));
+    it.checkpointer.newest = [looks]() -> Result<StoredCheckpoint> {
+      if (looks) return Fail(ErrorCode::kUnavailable, "stale handle");
+      return CheckpointOfStep(9);
+    };
+    it.checkpointer.restored = [] { return Fail(ErrorCode::kUnavailable, "stale handle"); };
+    it.BeginConnected();
+    it.Hears(1, AfterCrash(6));
+    it.loop.RunFor(seconds(20));
+    EXPECT_TRUE(it.SaidTo(1).current);
+    EXPECT_EQ(it.checkpointer.asked,
+              looks ? Lines{"find newest"} : Lines({"find newest", "restore"}));
+    EXPECT_EQ(it.told, Lines{});
+  }
+}
+
+TEST(OpeningRun, AVolumeThatAnswersHasNotFailedInARow) {
+  OpeningOf it(2, 0, AfterCrash(6));
+  while (it.volume_retry.OnFailed()) {
+  }
+  it.checkpointer.newest = [] { return CheckpointOfStep(3); };
+  it.BeginConnected();
+  it.Hears(1, AfterCrash(6));
+  it.loop.RunFor(seconds(1));
+  EXPECT_TRUE(it.SaidTo(1).current);
+  EXPECT_TRUE(it.volume_retry.OnFailed());
+}
+
+TEST(OpeningRun, WithoutAStateAVolumeThatFailsIsTriedAgainSoOften) {
+  for (const bool looks : {true, false}) {
+    SCOPED_TRACE(looks ? "looking" : "reading");
+    OpeningOf it(1, 0, {});
+    int left = 1000;  // tries that fail
+    const auto fails = [&] { return left-- > 0; };
+    it.checkpointer.newest = [&]() -> Result<StoredCheckpoint> {
+      if (looks && fails()) return Fail(ErrorCode::kUnavailable, "stale handle");
+      return CheckpointOfStep(5);
+    };
+    it.checkpointer.restored = [&]() -> Result<Restored> {
+      if (!looks && fails()) return Fail(ErrorCode::kUnavailable, "stale handle");
+      return Restored{.manifest = {.position = {.step = 5, .tick = 5}},
+                      .state = StateCopy::Like(it.compute.state_shape()),
+                      .passed_over = {}};
+    };
+    it.run->Advance();
+    it.loop.RunFor(milliseconds(8900));
+    EXPECT_EQ(it.told, Lines{});
+    it.loop.RunFor(seconds(5));
+    EXPECT_EQ(it.told, Lines{"failed: checkpoint volume: stale handle"});
+    EXPECT_EQ(std::ranges::count(it.checkpointer.asked, "find newest"), 10);
+
+    // One that answers in time.
+    OpeningOf well(1, 0, {});
+    well.checkpointer.newest = it.checkpointer.newest;
+    well.checkpointer.restored = it.checkpointer.restored;
+    left = 9;
+    well.run->Advance();
+    well.loop.RunFor(seconds(20));
+    EXPECT_EQ(well.told, Lines{"load 5"});
+    EXPECT_TRUE(well.ready);
+    EXPECT_TRUE(well.volume_retry.OnFailed()) << "what was before does not count any more";
+  }
+}
+
+TEST(OpeningRun, OneThatIsGivenUpHearsNothing) {
+  OpeningOf it(2, 0, {});
+  it.checkpointer.newest = [] { return CheckpointOfStep(5); };
+  it.run->Begin();
+  it.Hears(1, {});
+  it.run->ServeState(1, true, 4);
+  it.run.reset();
+  it.loop.RunFor(seconds(60));
+  EXPECT_EQ(it.told, Lines{});
+  EXPECT_TRUE(it.SentTo(1, FrameKind::kState).empty());
+}
+
+TEST(OpeningRun, AloneItBeginsWithWhatItHolds) {
+  OpeningOf it(1, 0, ByBoundary(6));
+  it.news = true;
+  it.CarryOut();
+  EXPECT_TRUE(it.ready);
+}
+
+}  // namespace
+}  // namespace pliant

@@ -1,0 +1,524 @@
+#include "trainer/runtime/tick_runner.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/format.h"
+#include "base/sim_event_loop.h"
+#include "tests/simulation/process.h"
+#include "tests/simulation/toy_program.h"
+#include "tests/unit/runtime/fake_compute.h"
+#include "tests/unit/runtime/fake_peer_transport.h"
+#include "trainer/protocol/wire.h"
+
+namespace pliant {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr Duration kShardTime = milliseconds(12);
+constexpr Tick kFirstStep = 0;
+constexpr Tick kSecondStep = 1;
+constexpr Tick kFirstEvaluation = 2;
+
+// Two optimizer steps an epoch, each of four shards of four samples, and two ticks of evaluation.
+const DataSpec kData{.train_samples = 32,
+                     .test_samples = 32,
+                     .epochs = 3,
+                     .global_batch_size = 16,
+                     .logical_shards = 4,
+                     .seed = 5};
+
+LearnerId Ticking(int rank) { return {.name = Format("learner-{}", rank), .nonce = 1}; }
+
+// One learner, as rank `self` of memberships of so many.
+struct TickerOf final : TickRunner::Owner, SampleLedger {
+  TickerOf(SimEventLoop& event_loop, int world_size, int self, std::uint64_t check_every = 0)
+      : loop(event_loop), self_rank(self), view(Ticking(self)) {
+    Enter({1, 1}, world_size);
+    for (int rank = 0; rank < world_size; ++rank)
+      if (rank != self) transport.connected.insert(Ticking(rank));
+    runner.emplace(TickRunner::Options{.buckets = {.first = 16, .rest = 16},
+                                       .check_state_every_steps = check_every},
+                   TickRunner::Parts{.tasks = tasks,
+                                     .compute = compute,
+                                     .ledger = this,
+                                     .gradients = HeapMemory(),
+                                     .split = split,
+                                     .peers = peers,
+                                     .aborted = [this] { ++times_aborted; }});
+  }
+
+  Trailer MakeTrailer() override { return says; }
+  void OnComputed() override { ++times_computed; }
+  void OnTickFailed(const Error& error) override { failed = error; }
+  void Computed(MembershipId membership, Tick tick, const std::vector<ShardTask>& given) override {
+    std::string line = Format("{} tick {}:", ToString(membership), tick);
+    for (const ShardTask& task : given) line += Format(" {}", task.shard);
+    ledger.push_back(line);
+  }
+  void Committed(MembershipId /*membership*/, Tick /*tick*/) override {}
+
+  void Enter(MembershipId id, int world_size) {
+    Membership membership{.id = id, .members = {}};
+    for (int rank = 0; rank < world_size; ++rank)
+      membership.members.push_back({.id = Ticking(rank), .address = "x:1"});
+    view.Enter(std::move(membership), {});
+  }
+  // `finished`, by rank, of the tick. `in_sync`: empty, for all.
+  void Begin(Tick tick, const std::vector<std::vector<NodeIndex>>& finished = {},
+             std::vector<bool> in_sync = {}) {
+    const auto ranks = static_cast<std::size_t>(view.current().world_size());
+    if (in_sync.empty()) in_sync.assign(ranks, true);
+    team =
+        MakeTeam(view.current(), std::move(in_sync),
+                 finished.empty() ? std::vector<std::vector<NodeIndex>>(ranks) : finished, split);
+    group.applied_ticks = tick;
+    computed_shards.clear();
+    times_computed = times_aborted = 0;
+    runner->Begin({.membership = view.current().id,
+                   .number = tick,
+                   .plan = schedule.At(tick),
+                   .self = self_rank,
+                   .team = &team,
+                   .owner = this});
+  }
+  void Compute() {
+    runner->ComputePart();
+    loop.RunFor(seconds(1));
+  }
+  void ComputeTick(Tick tick) {
+    Begin(tick);
+    Compute();
+  }
+  // Takes what `from` has sent to it since it was taken last.
+  void Take(TickerOf& from) {
+    const std::vector<FakePeerTransport::Sent> sent = from.transport.sent;
+    std::erase_if(from.transport.sent,
+                  [&](const FakePeerTransport::Sent& one) { return one.to == Ticking(self_rank); });
+    for (const FakePeerTransport::Sent& one : sent) {
+      if (one.to != Ticking(self_rank)) continue;
+      const Status status = runner->OnFrame(from.self_rank, one.frame);
+      ASSERT_TRUE(status) << status.error();
+    }
+  }
+  Trailer TrailerTo(int rank) const {
+    const std::vector<Frame> frames = transport.SentTo(Ticking(rank), FrameKind::kTrailer);
+    EXPECT_EQ(frames.size(), 1U);
+    return frames.empty() ? Trailer{} : DecodeTrailer(frames.back().payload.view).value();
+  }
+  std::vector<float> Gradient() const {
+    return {runner->gradient().begin(), runner->gradient().end()};
+  }
+  void Commit(const std::optional<EvaluationTask>& evaluation = {}) {
+    bool committed = false;
+    runner->Commit(runner->Outcome(), evaluation,
+                   [&](const Status& status) { committed = status.has_value(); });
+    EXPECT_TRUE(runner->committing());
+    EXPECT_FALSE(runner->complete()) << "it is committed once";
+    loop.RunFor(seconds(1));
+    EXPECT_TRUE(committed);
+    EXPECT_FALSE(runner->committing());
+    runner->ForgetPartial();
+  }
+
+  SimEventLoop& loop;
+  const int self_rank;
+  Tasks tasks{loop, [] {}};
+  sim::ToyProgram program{kData};
+  std::vector<int> computed_shards;  // since the tick began
+  sim::SimCompute compute{loop,
+                          program,
+                          kData.logical_shards,
+                          [](std::size_t shards) { return static_cast<int>(shards) * kShardTime; },
+                          [this](const ShardTask& task) { computed_shards.push_back(task.shard); },
+                          [] {}};
+  const Schedule schedule = *Schedule::Make(kData);
+  const WorkSplit split{schedule, Reproducibility::kBitwise};
+  FakePeerTransport transport;
+  MembershipView view;
+  Position group;
+  LearnerFigures figures;
+  Peers peers{&transport, view, group, figures};
+  Team team;
+  Trailer says;
+  int times_aborted = 0;
+  int times_computed = 0;
+  std::optional<Error> failed;
+  std::vector<std::string> ledger;
+  std::optional<TickRunner> runner;
+};
+
+// What one that computes alone comes to.
+struct Alone {
+  std::vector<float> gradient;
+  ShardSums sums;
+};
+Alone WhatComesOf(Tick tick) {
+  SimEventLoop loop;
+  TickerOf alone(loop, 1, 0);
+  for (Tick before = 0; before < tick; ++before) {
+    alone.ComputeTick(before);
+    alone.Commit();
+  }
+  alone.ComputeTick(tick);
+  EXPECT_TRUE(alone.runner->complete());
+  return {.gradient = alone.Gradient(), .sums = alone.runner->Outcome().sums};
+}
+
+TEST(TickRunner, AloneItIsCompleteWithItsOwnPart) {
+  SimEventLoop loop;
+  TickerOf it(loop, 1, 0);
+  it.Begin(kFirstStep);
+  EXPECT_FALSE(it.runner->complete());
+  it.Compute();
+  EXPECT_EQ(it.times_computed, 1);
+  EXPECT_EQ(it.computed_shards, (std::vector<int>{0, 1, 2, 3}));
+  ASSERT_TRUE(it.runner->complete());
+  EXPECT_EQ(it.runner->Outcome().sums.samples, 16);
+  EXPECT_TRUE(it.transport.sent.empty());
+  it.Commit();
+  EXPECT_EQ(it.program.steps(), 1U);
+  it.ComputeTick(kSecondStep);
+  LearnerFigures figures;
+  it.runner->CountInto(figures);
+  EXPECT_EQ(figures.samples, 16U) << "of this tick alone";
+}
+
+TEST(TickRunner, AStepIsCompleteWithTrailersBuffersAndGradient) {
+  SimEventLoop loop;
+  TickerOf first(loop, 2, 0);
+  TickerOf second(loop, 2, 1);
+  first.ComputeTick(kFirstStep);
+  second.ComputeTick(kFirstStep);
+  const auto hears = [&](FrameKind kind) {
+    for (const Frame& frame : first.transport.SentTo(Ticking(1), kind))
+      ASSERT_TRUE(second.runner->OnFrame(0, frame));
+  };
+  hears(FrameKind::kTrailer);
+  EXPECT_FALSE(second.runner->complete());
+  hears(FrameKind::kBuffers);
+  EXPECT_FALSE(second.runner->complete());
+  hears(FrameKind::kNode);
+  EXPECT_FALSE(second.runner->complete()) << "the other's pieces are not finished";
+  first.Take(second);
+  hears(FrameKind::kRoot);
+  EXPECT_TRUE(second.runner->complete());
+}
+
+TEST(TickRunner, TwoComeToTheSameAsOne) {
+  const Alone alone = WhatComesOf(kFirstStep);
+  SimEventLoop loop;
+  TickerOf first(loop, 2, 0);
+  TickerOf second(loop, 2, 1);
+  first.ComputeTick(kFirstStep);
+  second.Begin(kFirstStep);
+  second.Take(first);  // the other may be ahead
+  EXPECT_FALSE(first.runner->complete());
+  second.Compute();
+  first.Take(second);
+  second.Take(first);
+  first.Take(second);
+  for (TickerOf* const it : {&first, &second}) {
+    ASSERT_TRUE(it->runner->complete());
+    EXPECT_EQ(it->Gradient(), alone.gradient);
+    EXPECT_EQ(it->runner->Outcome().sums, alone.sums);
+    it->Commit();
+  }
+  EXPECT_EQ(first.program.Hash(), second.program.Hash()) << "with the buffers of shard 0";
+}
+
+TEST(TickRunner, ItsTrailerHasItsShardsAndWhatTheLearnerSays) {
+  SimEventLoop loop;
+  TickerOf first(loop, 2, 0);
+  first.says = {.save = true, .last_call = true, .came_in_sync = {1}};
+  first.ComputeTick(kFirstStep);
+  const Trailer trailer = first.TrailerTo(1);
+  EXPECT_TRUE(trailer.save);
+  EXPECT_TRUE(trailer.last_call);
+  EXPECT_EQ(trailer.came_in_sync, std::vector<int>{1});
+  EXPECT_FALSE(trailer.state_checksum) << "nobody asked for it";
+  ASSERT_EQ(trailer.shards.size(), 2U);
+  for (const int shard : {0, 1}) {
+    EXPECT_EQ(trailer.shards[static_cast<std::size_t>(shard)].shard, shard);
+    EXPECT_EQ(trailer.shards[static_cast<std::size_t>(shard)].sums.samples, 4);
+  }
+  EXPECT_EQ(first.transport.SentTo(Ticking(1), FrameKind::kBuffers).size(), 1U);
+
+  TickerOf second(loop, 2, 1);
+  second.ComputeTick(kFirstStep);
+  EXPECT_EQ(second.TrailerTo(0).shards.front().shard, 2);
+  EXPECT_TRUE(second.transport.SentTo(Ticking(0), FrameKind::kBuffers).empty())
+      << "only who computes shard 0 has them";
+}
+
+TEST(TickRunner, StatesAreComparedNowAndThenIfThereIsAnybodyToCompareWith) {
+  const struct {
+    const char* name;
+    std::uint64_t every;
+    std::vector<bool> in_sync;
+    Tick tick;
+    bool want;
+  } kCases[] = {
+      {"never", 0, {true, true}, kSecondStep, false},
+      {"at the first step all begin alike", 1, {true, true}, kFirstStep, false},
+      {"each step", 1, {true, true}, kSecondStep, true},
+      {"each second step", 2, {true, true}, kSecondStep, false},
+      {"not in an evaluation", 1, {true, true}, kFirstEvaluation, false},
+      {"the other catches up", 1, {true, false}, kSecondStep, false},
+  };
+  for (const auto& test : kCases) {
+    SCOPED_TRACE(test.name);
+    SimEventLoop loop;
+    TickerOf it(loop, 2, 0, test.every);
+    sim::ToyProgram& program = it.program;
+    for (Tick step = 0; step < std::min(test.tick, kFirstEvaluation); ++step) {
+      const std::vector<float> gradient(sim::ToyProgram::kParameters, 0.1F);
+      const std::vector<std::byte> buffers(program.info().buffer_bytes);
+      ASSERT_TRUE(program.Commit({.step = step, .gradient = gradient, .buffers = buffers}));
+    }
+    it.Begin(test.tick, {}, test.in_sync);
+    it.Compute();
+    EXPECT_EQ(it.TrailerTo(1).state_checksum.has_value(), test.want);
+  }
+}
+
+TEST(TickRunner, AnEvaluationHasSumsAndNoGradient) {
+  const Alone alone = WhatComesOf(kFirstEvaluation);
+  SimEventLoop loop;
+  TickerOf first(loop, 2, 0);
+  TickerOf second(loop, 2, 1);
+  // Both with the state of one that took the two steps alone.
+  TickerOf model(loop, 1, 0);
+  for (const Tick step : {kFirstStep, kSecondStep}) {
+    model.ComputeTick(step);
+    model.Commit();
+  }
+  for (TickerOf* const it : {&first, &second}) {
+    ASSERT_TRUE(CopyState(model.program.State(), it->program.State()));
+    ASSERT_TRUE(it->program.LoadedState());
+    it->ComputeTick(kFirstEvaluation);
+    EXPECT_EQ(it->runner->OnFrame(1 - it->self_rank, {.header = {.kind = FrameKind::kNode}})
+                  .error()
+                  .message,
+              "a gradient in an evaluation");
+    EXPECT_EQ(it->transport.sent.size(), 1U) << "a trailer, and nothing else";
+  }
+  first.Take(second);
+  second.Take(first);
+  for (TickerOf* const it : {&first, &second}) {
+    ASSERT_TRUE(it->runner->complete());
+    EXPECT_EQ(it->runner->Outcome().sums, alone.sums);
+    it->Commit(EvaluationTask{.epoch = 0, .step = 2, .sums = alone.sums});
+    EXPECT_EQ(it->program.position(), (std::pair<std::int64_t, std::int64_t>(2, 1)));
+    LearnerFigures figures;
+    it->runner->CountInto(figures);
+    EXPECT_EQ(figures.ticks, 1U);
+    EXPECT_EQ(figures.shards, 2U);
+    EXPECT_EQ(figures.steps, 0U);
+    EXPECT_EQ(figures.samples, 0U);
+    EXPECT_TRUE(it->ledger.empty()) << "it is of training";
+  }
+}
+
+// ---- A tick that is given up ----
+
+TEST(TickRunner, KeepsWhatIsFinishedOfATickThatIsGivenUp) {
+  for (const Tick tick : {kFirstStep, kFirstEvaluation}) {
+    SCOPED_TRACE(tick);
+    const Alone alone = WhatComesOf(tick);
+    SimEventLoop loop;
+    TickerOf it(loop, 1, 0);
+    for (Tick before = 0; before < tick; ++before) {
+      it.ComputeTick(before);
+      it.Commit();
+    }
+    it.Begin(tick);
+    it.runner->ComputePart();
+    loop.RunFor(2 * kShardTime + kShardTime / 2);
+    it.runner->Abort();
+    it.runner->Abort();
+    EXPECT_TRUE(it.runner->aborting());
+    EXPECT_EQ(it.times_aborted, 0) << "a shard is under way";
+    loop.RunFor(seconds(1));
+    EXPECT_EQ(it.times_aborted, 1) << "once";
+    EXPECT_FALSE(it.runner->aborting());
+    EXPECT_EQ(it.computed_shards, (std::vector<int>{0, 1, 2}));
+    EXPECT_EQ(it.times_computed, 0) << "it says nothing of a tick that is over";
+
+    it.Enter({1, 2}, 1);
+    it.Begin(tick, {it.runner->partial().node_indices()});
+    it.Compute();
+    EXPECT_EQ(it.computed_shards, std::vector<int>{3});
+    ASSERT_TRUE(it.runner->complete());
+    EXPECT_EQ(it.runner->Outcome().sums, alone.sums);
+    if (tick == kFirstStep) {
+      EXPECT_EQ(it.Gradient(), alone.gradient);
+      EXPECT_EQ(it.ledger.back(), "1.2 tick 0: 0 1 2 3") << "it gives all of them to the tick";
+    }
+    LearnerFigures figures;
+    it.runner->CountInto(figures);
+    EXPECT_EQ(figures.shards, 4U);
+    EXPECT_EQ(figures.shards_kept, 3U);
+  }
+}
+
+TEST(TickRunner, WhatTwoHaveFinishedIsNotComputedAgain) {
+  const Alone alone = WhatComesOf(kFirstStep);
+  SimEventLoop loop;
+  TickerOf first(loop, 2, 0);
+  TickerOf second(loop, 2, 1);
+  first.Begin(kFirstStep);
+  second.ComputeTick(kFirstStep);
+  first.runner->ComputePart();
+  loop.RunFor(kShardTime / 2);
+  first.runner->Abort();
+  loop.RunFor(seconds(1));
+  second.runner->Abort();
+  loop.RunFor(seconds(1));
+  EXPECT_EQ(second.times_aborted, 0) << "nothing is computed: there is nothing to wait for";
+
+  const std::vector<std::vector<NodeIndex>> finished{first.runner->partial().node_indices(),
+                                                     second.runner->partial().node_indices()};
+  for (TickerOf* const it : {&first, &second}) {
+    it->transport.sent.clear();
+    it->Enter({1, 2}, 2);
+    it->Begin(kFirstStep, finished);
+  }
+  first.Compute();
+  second.Compute();
+  EXPECT_EQ(first.computed_shards.size() + second.computed_shards.size(), 1U);
+  EXPECT_EQ(second.times_computed, 1) << "also without anything to compute";
+  for (int i = 0; i < 2; ++i) {
+    first.Take(second);
+    second.Take(first);
+  }
+  for (TickerOf* const it : {&first, &second}) {
+    ASSERT_TRUE(it->runner->complete());
+    EXPECT_EQ(it->Gradient(), alone.gradient);
+    EXPECT_EQ(it->runner->Outcome().sums, alone.sums);
+    it->Commit();
+  }
+  EXPECT_EQ(first.program.Hash(), second.program.Hash());
+}
+
+TEST(TickRunner, OfAnotherStateNothingIsKept) {
+  SimEventLoop loop;
+  TickerOf it(loop, 1, 0);
+  it.Begin(kFirstStep);
+  it.runner->ComputePart();
+  loop.RunFor(kShardTime + kShardTime / 2);
+  it.runner->Abort();
+  loop.RunFor(seconds(1));
+  EXPECT_FALSE(it.runner->partial().nodes().empty());
+  it.runner->ForgetPartial();
+  EXPECT_TRUE(it.runner->partial().nodes().empty());
+  it.ComputeTick(kFirstStep);
+  EXPECT_EQ(it.computed_shards.size(), 4U);
+}
+
+// ---- What others send ----
+
+TEST(TickRunner, TakesNothingThatARankHasNotToSend) {
+  SimEventLoop loop;
+  TickerOf first(loop, 2, 0);
+  TickerOf second(loop, 2, 1);
+  second.ComputeTick(kFirstStep);
+  first.Begin(kFirstStep);
+  const Frame trailer = second.transport.SentTo(Ticking(0), FrameKind::kTrailer).front();
+  Frame node = second.transport.SentTo(Ticking(0), FrameKind::kNode).front();
+  EXPECT_FALSE(first.runner->OnFrame(
+      1, {.header = {.kind = FrameKind::kTrailer}, .payload = TextPayload("no trailer")}));
+  EXPECT_FALSE(first.runner->OnFrame(1, {.header = {.kind = FrameKind::kBuffers}, .payload = {}}))
+      << "shard 0 is not its";
+  EXPECT_TRUE(first.runner->OnFrame(1, trailer));
+  EXPECT_FALSE(first.runner->OnFrame(1, trailer)) << "twice";
+  EXPECT_TRUE(first.runner->OnFrame(1, node));
+  EXPECT_FALSE(first.runner->OnFrame(1, node)) << "twice";
+  ++node.header.tick;
+  EXPECT_FALSE(first.runner->OnFrame(1, node)) << "of another tick";
+}
+
+TEST(TickRunner, WhatIsFinishedElsewhereIsWrittenToItsPlace) {
+  SimEventLoop loop;
+  TickerOf first(loop, 2, 0);
+  TickerOf second(loop, 2, 1);
+  first.ComputeTick(kFirstStep);
+  second.ComputeTick(kFirstStep);
+  second.Take(first);
+  const Frame root = second.transport.SentTo(Ticking(0), FrameKind::kRoot).front();
+  const std::size_t bytes = root.payload.view.size();
+  EXPECT_EQ(first.runner->PlaceFor(1, root.header, bytes).view.size(), bytes);
+  EXPECT_EQ(first.runner->PlaceFor(1, root.header, bytes + 64).view.size(), 0U);
+  first.Begin(kFirstEvaluation);
+  EXPECT_EQ(first.runner->PlaceFor(1, root.header, bytes).view.size(), 0U)
+      << "an evaluation has no place for it";
+}
+
+TEST(TickRunner, TellsOfAProgramThatFails) {
+  SimEventLoop loop;
+  TickerOf it(loop, 1, 0);
+  FakeCompute compute(loop);
+  compute.fault = Error{ErrorCode::kInternal, "no such sample"};
+  TickRunner runner({.buckets = {.first = 16, .rest = 16}}, {.tasks = it.tasks,
+                                                             .compute = compute,
+                                                             .gradients = HeapMemory(),
+                                                             .split = it.split,
+                                                             .peers = it.peers,
+                                                             .aborted = [] {}});
+  it.Begin(kFirstStep);
+  runner.Begin({.membership = {1, 1},
+                .number = kFirstStep,
+                .plan = it.schedule.At(kFirstStep),
+                .self = 0,
+                .team = &it.team,
+                .owner = &it});
+  runner.ComputePart();
+  loop.RunFor(seconds(1));
+  ASSERT_TRUE(it.failed);
+  EXPECT_EQ(it.failed->message, "no such sample");
+  EXPECT_EQ(it.times_computed, 0);
+  EXPECT_FALSE(runner.complete());
+}
+
+TEST(TickRunner, CountsWholeTicks) {
+  SimEventLoop loop;
+  TickerOf first(loop, 2, 0);
+  TickerOf second(loop, 2, 1);
+  second.ComputeTick(kFirstStep);
+  first.Begin(kFirstStep);
+  first.runner->ComputePart();
+  EXPECT_TRUE(loop.RunUntilTrue([&] { return first.times_computed == 1; }, seconds(1)));
+  loop.RunFor(milliseconds(100));
+  first.Take(second);
+  second.Take(first);
+  first.Take(second);
+  ASSERT_TRUE(first.runner->complete());
+  first.runner->NoteComplete();
+  first.runner->Commit(first.runner->Outcome(), {}, [](const Status&) {});
+  loop.RunFor(milliseconds(5));
+  LearnerFigures figures;
+  first.runner->CountInto(figures);
+  first.runner->CountInto(figures);  // as of a second one
+  EXPECT_EQ(figures.ticks, 2U);
+  EXPECT_EQ(figures.steps, 2U);
+  EXPECT_EQ(figures.shards, 4U);
+  EXPECT_EQ(figures.samples, 16U);
+  EXPECT_EQ(figures.shards_kept, 0U);
+  EXPECT_NEAR(ToSeconds(figures.computing), 4 * ToSeconds(kShardTime), 1e-6);
+  EXPECT_EQ(figures.waiting, 2 * milliseconds(100));
+  EXPECT_EQ(figures.committing, 2 * milliseconds(5));
+}
+
+}  // namespace
+}  // namespace pliant

@@ -1,0 +1,233 @@
+#include "trainer/binding/abi_structs.h"
+
+#include <filesystem>
+#include <limits>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include "base/overloaded.h"
+
+namespace pliant {
+namespace {
+
+constexpr std::int32_t kMaxDimensions = 64;
+
+Result<TensorRole> RoleOf(std::int32_t role) {
+  switch (role) {
+    case PLIANT_PARAMETER:
+      return TensorRole::kParameter;
+    case PLIANT_BUFFER:
+      return TensorRole::kBuffer;
+    case PLIANT_STATE:
+      return TensorRole::kState;
+    default:
+      return Invalid(Format("tensor->role is {}", role));
+  }
+}
+
+Result<DType> DTypeOf(std::int32_t dtype) {
+  switch (dtype) {
+    case PLIANT_FLOAT32:
+      return DType::kFloat32;
+    case PLIANT_FLOAT64:
+      return DType::kFloat64;
+    case PLIANT_FLOAT16:
+      return DType::kFloat16;
+    case PLIANT_BFLOAT16:
+      return DType::kBFloat16;
+    case PLIANT_INT64:
+      return DType::kInt64;
+    case PLIANT_INT32:
+      return DType::kInt32;
+    case PLIANT_UINT8:
+      return DType::kUInt8;
+    case PLIANT_BOOL:
+      return DType::kBool;
+    default:
+      return Invalid(Format("dtype is {}", dtype));
+  }
+}
+
+Status CheckDevice(std::int32_t device) {
+  if (device == PLIANT_CPU || device == PLIANT_CUDA) return {};
+  return Invalid(Format("device is {}", device));
+}
+
+std::int32_t ReasonOf(const LearnerSession::Ending& ending) {
+  if (ending.interrupted) return PLIANT_INTERRUPTED;
+  switch (ending.reason) {
+    case LeftReason::kCompleted:
+      return PLIANT_COMPLETED;
+    case LeftReason::kDrained:
+      return PLIANT_DRAINED;
+    case LeftReason::kFailed:
+      return PLIANT_LEARNER_FAILED;
+  }
+  return PLIANT_LEARNER_FAILED;
+}
+
+pliant_work WorkOf(std::int32_t kind, std::uint64_t epoch, std::uint64_t step,
+                   const ShardSums& sums) {
+  pliant_work work{};
+  work.kind = kind;
+  work.epoch = epoch;
+  work.step = step;
+  work.samples_sum = sums.samples;
+  work.loss_sum = sums.loss;
+  work.correct_sum = sums.correct;
+  return work;
+}
+
+}  // namespace
+
+std::string TextOr(const char* text, const char* otherwise) {
+  return text != nullptr ? text : otherwise;
+}
+
+LearnerSession::Options OptionsOf(const pliant_options& options) {
+  return {.name = TextOr(options.name, "program"),
+          .framework = TextOr(options.framework, "unknown"),
+          .gpu_problem = TextOr(options.gpu_problem, ""),
+          .checkpoint_dir = options.checkpoint_dir != nullptr
+                                ? std::optional<std::filesystem::path>(options.checkpoint_dir)
+                                : std::nullopt,
+          .take_signals = options.leave_signals == 0,
+          .keep_freed_memory = options.keep_freed_memory != 0};
+}
+
+LearnerSession::Training TrainingOf(const pliant_training& training) {
+  LearnerSession::Training described = {
+      .train_samples = training.train_samples,
+      .test_samples = training.test_samples,
+      .epochs = training.epochs,
+      .settings = {.last_batch = training.drop_last != 0 ? LastBatch::kDrop : LastBatch::kKeep,
+                   .order = training.in_order != 0 ? DataOrder::kAsItLies : DataOrder::kShuffled},
+      .hears_evaluations = training.hears_evaluations != 0};
+  ProgramSettings& settings = described.settings;
+  if (training.global_batch_size != 0) settings.global_batch_size = training.global_batch_size;
+  if (training.logical_shards != 0) settings.logical_shards = training.logical_shards;
+  if (training.has_seed != 0) settings.seed = training.seed;
+  return described;
+}
+
+Result<BoundTensor> TensorOf(const pliant_tensor& tensor) {
+  if (tensor.name == nullptr || *tensor.name == '\0') return Invalid("tensor->name is missing");
+  const std::string name = tensor.name;
+  const auto wrong = [&](std::string_view what) {
+    return Invalid(Format("tensor {}: {}", name, what));
+  };
+  RETURN_IF_ERROR(CheckDevice(tensor.device));
+  ASSIGN_OR_RETURN(const TensorRole role, RoleOf(tensor.role));
+  if (role == TensorRole::kParameter && !name.starts_with(kModelPrefix)) {
+    return wrong(
+        "a parameter's name begins with \"model.\": otherwise it would be in no final "
+        "model, and learners would not compare it");
+  }
+  ASSIGN_OR_RETURN(const DType dtype, DTypeOf(tensor.dtype));
+  if (tensor.dimensions < 0 || tensor.dimensions > kMaxDimensions) return wrong("dimensions");
+  if (tensor.dimensions > 0 && tensor.shape == nullptr) return wrong("shape is NULL");
+  BoundTensor bound = {.view = {.name = name, .dtype = dtype, .shape = {}, .bytes = {}},
+                       .role = role};
+  std::size_t bytes = SizeOf(dtype);
+  for (std::int32_t i = 0; i < tensor.dimensions; ++i) {
+    const std::int64_t extent = tensor.shape[i];
+    if (extent < 0) return wrong("a negative extent");
+    if (extent > 0 &&
+        bytes > std::numeric_limits<std::int64_t>::max() / static_cast<std::size_t>(extent)) {
+      return wrong("too large");
+    }
+    bytes *= static_cast<std::size_t>(extent);
+    bound.view.shape.push_back(extent);
+  }
+  if (bytes > 0 && tensor.data == nullptr) return wrong("data is NULL");
+  bound.view.bytes = {static_cast<std::byte*>(tensor.data), bytes};
+  return bound;
+}
+
+Result<GradientFormat> GradientFormatOf(std::int32_t dtype, std::int32_t device, double scale) {
+  RETURN_IF_ERROR(CheckDevice(device));
+  if (dtype != PLIANT_FLOAT32 && dtype != PLIANT_FLOAT64) {
+    return Invalid(Format("a gradient's dtype is {}: float32 and float64 are taken", dtype));
+  }
+  return GradientFormat{.dtype = dtype == PLIANT_FLOAT32 ? DType::kFloat32 : DType::kFloat64,
+                        .on_device = device == PLIANT_CUDA,
+                        .scale = scale};
+}
+
+pliant_job JobOf(const LearnerEnvironment& environment, const std::string& folder) {
+  pliant_job job{};
+  job.alone = environment.coordinator ? 0 : 1;
+  job.bitwise = environment.reproducibility == Reproducibility::kBitwise ? 1 : 0;
+  job.max_learners = MaxLearnersOf(environment);
+  job.logical_shards = environment.logical_shards.value_or(0);
+  job.global_batch_size = environment.global_batch_size.value_or(0);
+  job.seed = environment.seed.value_or(0);
+  job.has_seed = environment.seed ? 1 : 0;
+  job.job = environment.job.c_str();
+  job.learner = environment.learner.c_str();
+  job.checkpoint_dir = folder.c_str();
+  return job;
+}
+
+pliant_plan PlanOf(const Schedule& schedule) {
+  pliant_plan plan{};
+  plan.global_batch_size = schedule.spec().global_batch_size;
+  plan.steps_per_epoch = schedule.steps_per_epoch();
+  plan.total_steps = schedule.total_steps();
+  plan.seed = schedule.spec().seed;
+  plan.logical_shards = schedule.spec().logical_shards;
+  return plan;
+}
+
+pliant_work WorkOf(const ShardTask& task) {
+  pliant_work work{};
+  work.kind = task.kind == TickKind::kTrain ? PLIANT_TRAIN : PLIANT_EVALUATE;
+  work.shard = task.shard;
+  work.epoch = task.epoch;
+  work.step = task.step;
+  work.samples = task.samples.data();
+  work.sample_count = task.samples.size();
+  work.seed = task.seed;
+  return work;
+}
+
+pliant_work WorkOf(const Work& from) {
+  return std::visit(Overloaded{[](const ShardWork& shard) {
+                                 pliant_work work = WorkOf(shard.task);
+                                 work.gradient = shard.gradient.data();
+                                 work.gradient_elements = shard.gradient.size();
+                                 work.travels_early = shard.sink != nullptr ? 1 : 0;
+                                 return work;
+                               },
+                               [](const CommitTask& commit) {
+                                 pliant_work work =
+                                     WorkOf(PLIANT_COMMIT, commit.epoch, commit.step, commit.sums);
+                                 work.reduced = commit.gradient.data();
+                                 work.gradient_elements = commit.gradient.size();
+                                 return work;
+                               },
+                               [](const EvaluationTask& evaluation) {
+                                 return WorkOf(PLIANT_EVALUATED, evaluation.epoch, evaluation.step,
+                                               evaluation.sums);
+                               },
+                               [](const LoadedWork&) {
+                                 pliant_work work{};
+                                 work.kind = PLIANT_LOADED;
+                                 return work;
+                               }},
+                    from);
+}
+
+pliant_end EndOf(const LearnerSession::Ending& ending) {
+  pliant_end end{};
+  end.reason = ReasonOf(ending);
+  end.exit_code = ending.exit_code;
+  end.step = ending.step;
+  end.message = ending.message.c_str();
+  end.parameters_sha256 = ending.parameters_sha256.c_str();
+  return end;
+}
+
+}  // namespace pliant

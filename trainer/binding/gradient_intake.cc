@@ -1,0 +1,90 @@
+#include "trainer/binding/gradient_intake.h"
+
+#include <algorithm>
+#include <array>
+
+#include "trainer/collective/float_environment.h"
+#include "trainer/collective/float_loops.h"
+
+namespace pliant {
+namespace {
+
+// From wherever it is.
+Status PutScaledFrom(const void* data, const GradientFormat& format, std::span<float> to,
+                     const ReadDevice& read_device) {
+  if (format.on_device) {
+    ASSIGN_OR_RETURN(const std::span<const std::byte> copy,
+                     read_device(data, to.size() * SizeOf(format.dtype)));
+    data = copy.data();
+  }
+  PutScaled(data, format.dtype, format.scale, to);
+  return {};
+}
+
+// All of a shard's gradients, on the way to where they are summed up with another's: this saves a
+// pass over memory. False: that cannot be.
+bool AddAllScaled(BoundProgram& program, std::span<const void* const> data,
+                  const GradientFormat& format) {
+  if (format.dtype != DType::kFloat32 || format.on_device || !program.can_add()) return false;
+  if (std::ranges::contains(data, nullptr)) return false;
+  for (std::size_t i = 0; i < data.size(); ++i) {
+    AddScaled(program.LeftOf(i), static_cast<const float*>(data[i]),
+              static_cast<float>(format.scale), program.GradientOf(i));
+  }
+  program.Added();
+  return true;
+}
+
+}  // namespace
+
+Status PutGradient(BoundProgram& program, std::size_t parameter, const void* data,
+                   const GradientFormat& format, const ReadDevice& read_device) {
+  RETURN_IF_ERROR(program.CheckNotReady(parameter, 1));
+  const std::span<float> to = program.GradientOf(parameter);
+  if (data == nullptr && !to.empty()) return Invalid("data is NULL");
+  RETURN_IF_ERROR(PutScaledFrom(data, format, to, read_device));
+  program.GradientsReady(parameter, 1);
+  return {};
+}
+
+Status PutGradients(BoundProgram& program, std::span<const void* const> data,
+                    const GradientFormat& format, const ReadDevice& read_device) {
+  for (std::size_t i = 0; i < data.size(); ++i) {
+    if (data[i] != nullptr) RETURN_IF_ERROR(program.CheckNotReady(i, 1));
+  }
+  if (!AddAllScaled(program, data, format)) {
+    for (std::size_t i = 0; i < data.size(); ++i) {
+      if (data[i] == nullptr) continue;
+      RETURN_IF_ERROR(PutScaledFrom(data[i], format, program.GradientOf(i), read_device));
+    }
+  }
+  // All or none, and neighbours together.
+  for (std::size_t first = 0, i = 0; i <= data.size(); ++i) {
+    if (i < data.size() && data[i] != nullptr) continue;
+    program.GradientsReady(first, i - first);
+    first = i + 1;
+  }
+  return {};
+}
+
+void PutScaled(const void* data, DType dtype, double scale, std::span<float> to) {
+  if (dtype == DType::kFloat32) {
+    const auto* const from = static_cast<const float*>(data);
+    return MultiplyInto(to.data(), from, static_cast<float>(scale), to.size());
+  }
+  const auto* from = static_cast<const double*>(data);
+  for (float& value : to) value = static_cast<float>(*from++ * scale);
+}
+
+void AddScaled(std::span<const float> left, const float* values, float scale,
+               std::span<float> out) {
+  std::array<float, 2048> product;  // stays in the cache
+  for (std::size_t begin = 0; begin < out.size(); begin += product.size()) {
+    const std::size_t size = std::min(product.size(), out.size() - begin);
+    MultiplyInto(product.data(), values + begin, scale, size);
+    const FloatEnvironment environment;
+    AddInto(out.data() + begin, left.data() + begin, product.data(), size);
+  }
+}
+
+}  // namespace pliant

@@ -1,0 +1,259 @@
+#include "trainer/binding/learner_session.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <utility>
+#include <variant>
+
+#include <unistd.h>
+
+#include "base/exceptions.h"
+#include "base/log.h"
+#include "trainer/collective/float_environment.h"
+#include "trainer/cuda/cuda_memory.h"
+#include "trainer/process/rank_launcher.h"
+#include "trainer/process/signals.h"
+
+namespace pliant {
+namespace {
+
+// A program that never asks for its lines loses the oldest.
+constexpr std::size_t kMetricsLinesMost = 10000;
+
+// Signals, the log and the termination message belong to the process.
+std::atomic<bool> g_open = false;
+
+}  // namespace
+
+Result<std::unique_ptr<LearnerSession>> LearnerSession::Open(Options options) {
+  if (g_open.exchange(true)) {
+    return pliant::Fail(ErrorCode::kConflict, "this process has a learner already: close it first");
+  }
+  // A job's logs are collected; those of a program that trains alone are read as they come.
+  const bool alone = std::getenv("PLIANT_COORDINATOR") == nullptr;
+  log::Configure(alone ? log::Format::kText : log::Format::kJson, log::Level::kInfo);
+  LaunchRanks(std::getenv);
+  if (options.take_signals) HoldStopSignals();
+  auto environment = ReadLearnerEnvironment(std::getenv);
+  const auto refuse = [&](const Error& error) {
+    FailLearner(TerminationLogPath(std::getenv), error);
+    if (options.take_signals) ReleaseStopSignals();
+    g_open = false;
+    return std::unexpected(error);
+  };
+  if (!environment) return refuse(environment.error());
+  // A job's volume is what its other learners read, and what stays when the pod goes.
+  if (options.checkpoint_dir && !environment->coordinator) {
+    environment->checkpoint_dir = *options.checkpoint_dir;
+  }
+  if (const Status writable = CheckCheckpointFolder(*environment); !writable) {
+    return refuse(writable.error());
+  }
+  return std::unique_ptr<LearnerSession>(
+      new LearnerSession(std::move(options), *std::move(environment)));
+}
+
+LearnerSession::LearnerSession(Options options, LearnerEnvironment environment)
+    : name_(std::move(options.name)) {
+  run_.environment = std::move(environment);
+  run_.framework = std::move(options.framework);
+  run_.gpu_problem = std::move(options.gpu_problem);
+  run_.take_signals = options.take_signals;
+  run_.keep_freed_memory = options.keep_freed_memory;
+  const std::filesystem::path& checkpoints = run_.environment.checkpoint_dir;
+  folder_ = checkpoints / run_.environment.job_uid;
+  output_ = KeptOutput::Of(run_.environment);
+  if (options.checkpoint_dir && *options.checkpoint_dir != checkpoints) {
+    log::Warning("the program's checkpoint folder is not used: checkpoints go to the job's volume",
+                 {{"program", options.checkpoint_dir->string()}, {"volume", checkpoints.string()}});
+  }
+}
+
+LearnerSession::~LearnerSession() {
+  GiveUp();
+  if (thread_.joinable()) thread_.join();
+  if (run_.take_signals) ReleaseStopSignals();
+  g_open = false;
+}
+
+Status LearnerSession::Describe(const Training& training) {
+  if (program_) return pliant::Fail(ErrorCode::kConflict, "the learner has started");
+  ASSIGN_OR_RETURN(const TrainingSetup setup, ResolveTraining(run_.environment, training.settings));
+  ProgramInfo info{.train_samples = training.train_samples,
+                   .test_samples = training.test_samples,
+                   .epochs = training.epochs,
+                   .name = name_,
+                   .hears_evaluations = training.hears_evaluations};
+  ASSIGN_OR_RETURN(Schedule schedule, ScheduleOf(setup, info));
+  const bool alone = !run_.environment.coordinator;
+  const bool bitwise = run_.environment.reproducibility == Reproducibility::kBitwise;
+  forecast_.emplace(schedule, !alone ? 0 : bitwise ? setup.logical_shards : 1);
+  run_.training = setup;
+  schedule_ = std::move(schedule);
+  info_ = std::move(info);
+  return {};
+}
+
+Status LearnerSession::Register(BoundTensor tensor) {
+  if (program_) return pliant::Fail(ErrorCode::kConflict, "the learner has started");
+  tensors_.push_back(std::move(tensor));
+  return {};
+}
+
+Status LearnerSession::RegisterOnDevice(BoundTensor tensor, void* device, std::size_t bytes) {
+  if (bytes > 0) {
+    ASSIGN_OR_RETURN(std::shared_ptr<DeviceMemory> devices, Devices());
+    auto staged = StagedMemory::Make(std::move(devices), device, bytes);
+    if (!staged) {
+      return std::unexpected(InContext("tensor " + tensor.view.name, std::move(staged).error()));
+    }
+    tensor.staged = *std::move(staged);
+    tensor.view.bytes = tensor.staged->copy();
+  }
+  return Register(std::move(tensor));
+}
+
+Result<std::shared_ptr<DeviceMemory>> LearnerSession::Devices() {
+  if (!devices_) {
+    ASSIGN_OR_RETURN(devices_, OpenCudaMemory());
+  }
+  return devices_;
+}
+
+Result<std::span<const std::byte>> LearnerSession::ReadDevice(const void* device,
+                                                              std::size_t bytes) {
+  if (bytes == 0) return std::span<const std::byte>();
+  ASSIGN_OR_RETURN(const std::shared_ptr<DeviceMemory> devices, Devices());
+  if (staging_bytes_ < bytes) {
+    ASSIGN_OR_RETURN(staging_, devices->AllocateStaging(device, bytes));
+    staging_bytes_ = bytes;
+  }
+  RETURN_IF_ERROR(devices->Read(device, {staging_.get(), bytes}));
+  return std::span<const std::byte>(staging_.get(), bytes);
+}
+
+int LearnerSession::registered(TensorRole role) const {
+  return static_cast<int>(std::ranges::count(tensors_, role, &BoundTensor::role));
+}
+
+Status LearnerSession::Start() {
+  if (program_ || ending() != nullptr) {
+    return pliant::Fail(ErrorCode::kConflict, "the learner has started");
+  }
+  if (!info_) {
+    return pliant::Fail(ErrorCode::kConflict, "the training was not described");
+  }
+  RETURN_IF_ERROR(BoundProgram::Check(tensors_));
+  for (const BoundTensor& tensor : tensors_) {
+    if (tensor.staged) RETURN_IF_ERROR(tensor.staged->Read());
+  }
+  program_ = std::make_unique<BoundProgram>(*info_, tensors_);
+  Status begun = CatchAll([this] { thread_ = std::jthread([this] { Run(); }); });
+  if (!begun) program_.reset();  // nobody would ever ask it
+  return begun;
+}
+
+// The runtime's thread.
+void LearnerSession::Run() {
+  const FloatEnvironment environment;  // and those of the threads that begin here
+  Ending ending;
+  if (Status trained = CatchAll([&] { Train(ending); }); !trained) {
+    ending = {.message = std::move(trained).error().message, .parameters_sha256 = ""};
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    control_.reset();
+    ending_ = std::move(ending);
+  }
+  program_->End();
+}
+
+void LearnerSession::Train(Ending& ending) {
+  RunLearnerOptions run = run_;
+  run.on_metrics_line = [this](std::string_view line) {
+    const std::lock_guard lock(mutex_);
+    metrics_lines_.emplace_back(line);
+    if (metrics_lines_.size() > kMetricsLinesMost) metrics_lines_.pop_front();
+  };
+  run.on_start = [this](LearnerControl control) {
+    const std::lock_guard lock(mutex_);
+    if (failure_) control.fail(*failure_);
+    if (leave_) control.leave();
+    if (learners_asked_) control.ask_for_learners(*learners_asked_);
+    control_ = std::move(control);
+  };
+  run.on_exit = [this, &ending](const LearnerExit& exit, int exit_code) {
+    if (exit.program_hangs && output_) output_->Flush();
+    ending = {.reason = exit.reason,
+              .interrupted = exit.reason != LeftReason::kFailed && exit_code != 0,
+              .exit_code = exit_code,
+              .step = exit.step,
+              .message = exit.message,
+              .parameters_sha256 = exit.parameters_sha256};
+  };
+  RunLearner(*program_, run);
+}
+
+Result<bool> LearnerSession::Next(std::optional<Duration> most) {
+  ASSIGN_OR_RETURN(const bool taken, program_->Next(most));
+  if (!taken) return false;
+  if (const auto* const shard = std::get_if<ShardWork>(program_->work())) {
+    forecast_->OnTask(shard->task);
+  }
+  return true;
+}
+
+const LearnerSession::Ending* LearnerSession::ending() const {
+  const std::lock_guard lock(mutex_);
+  return ending_ ? &*ending_ : nullptr;  // written once
+}
+
+std::optional<std::string> LearnerSession::NextMetricsLine() {
+  const std::lock_guard lock(mutex_);
+  if (metrics_lines_.empty()) return std::nullopt;
+  std::string line = std::move(metrics_lines_.front());
+  metrics_lines_.pop_front();
+  return line;
+}
+
+void LearnerSession::Fail(const Error& error) {
+  if (!program_) {  // it never ran
+    const int exit_code = FailLearner(run_.environment.termination_log, error);
+    const std::lock_guard lock(mutex_);
+    ending_ = Ending{.reason = LeftReason::kFailed,
+                     .exit_code = exit_code,
+                     .message = error.message,
+                     .parameters_sha256 = ""};
+    return;
+  }
+  if (FailRuntime(error)) program_->Refuse(error);
+}
+
+bool LearnerSession::FailRuntime(const Error& error) {
+  const std::lock_guard lock(mutex_);
+  if (ending_ || failure_) return false;
+  failure_ = error;
+  if (control_) control_->fail(error);
+  return true;
+}
+
+void LearnerSession::GiveUp() {
+  if (!thread_.joinable()) return;
+  const Error error{ErrorCode::kCancelled, "the program ended before the training did"};
+  if (FailRuntime(error)) program_->Abandon(error);
+}
+
+void LearnerSession::Leave() {
+  const std::lock_guard lock(mutex_);
+  leave_ = true;
+  if (control_) control_->leave();
+}
+
+void LearnerSession::AskForLearners(int learners) {
+  const std::lock_guard lock(mutex_);
+  learners_asked_ = learners;
+  if (control_) control_->ask_for_learners(learners);
+}
+
+}  // namespace pliant

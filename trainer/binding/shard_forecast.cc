@@ -1,0 +1,57 @@
+#include "trainer/binding/shard_forecast.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace pliant {
+
+ShardForecast::ShardForecast(const Schedule& schedule, int parts) : schedule_(schedule) {
+  for (int part = 0; part < parts; ++part) {
+    per_tick_.push_back({.shard = part, .part = part, .parts = parts});
+  }
+}
+
+Tick ShardForecast::TickOf(const ShardTask& task) const {
+  const Tick epoch_began = task.epoch * schedule_.ticks_per_epoch();
+  const std::uint64_t steps = schedule_.steps_per_epoch();
+  if (task.kind == TickKind::kTrain) return epoch_began + task.step - task.epoch * steps;
+  return epoch_began + steps + task.samples.front() / schedule_.spec().global_batch_size;
+}
+
+void ShardForecast::OnTask(const ShardTask& task) {
+  const Tick tick = TickOf(task);
+  if (tick_ != tick) {
+    // One with fewer samples than shards leaves some shards out.
+    const auto parts = static_cast<std::uint64_t>(of_tick_.empty() ? 1 : of_tick_.front().parts);
+    if (tick_ && *tick_ + 1 == tick && schedule_.At(*tick_).samples >= parts) {
+      std::swap(per_tick_, of_tick_);
+    }
+    of_tick_.clear();
+    tick_ = tick;
+  }
+  of_tick_.push_back({.shard = task.shard, .part = task.part, .parts = task.parts});
+}
+
+std::optional<ShardTask> ShardForecast::After(std::uint64_t ahead) const {
+  if (!tick_) return std::nullopt;
+  const auto last = std::ranges::find(per_tick_, of_tick_.back());
+  if (last == per_tick_.end()) return std::nullopt;
+  const auto from = static_cast<std::uint64_t>(std::distance(per_tick_.begin(), last));
+  // Empty shards are not asked for: those that are there are counted one by one.
+  std::uint64_t left = ahead;
+  Tick tick = *tick_;
+  std::uint64_t place = from + 1;
+  for (; tick < schedule_.total_ticks(); ++tick, place = 0) {
+    for (; place < per_tick_.size(); ++place) {
+      const Part& part = per_tick_[place];
+      ShardTask task = schedule_.PartOf(tick, part.part, part.parts);
+      if (task.samples.empty()) continue;
+      task.shard = part.shard;
+      if (left-- == 0) return task;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace pliant

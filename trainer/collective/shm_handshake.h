@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "trainer/collective/shm_records.h"
+
+namespace pliant {
+
+// The beginning of a connection by shared memory. Each side draws a challenge; then the side that
+// dialled and after it the other say their hellos, each with a proof that it holds the peers' key,
+// over both challenges. Pure: it takes and gives the payloads of records.
+class ShmHandshake {
+ public:
+  // `challenge`: what this side has drawn.
+  ShmHandshake(const ShmKey& key, ShmSide side, const ShmChallenge& challenge)
+      : key_(key), side_(side), challenge_(challenge) {}
+
+  // Goes out before anything else.
+  const ShmChallenge& challenge() const { return challenge_; }
+  Status OnChallenge(std::span<const std::byte> payload);
+
+  // The hello that this side is to say.
+  void Say(const PeerHello& hello) { hello_ = hello; }
+  // The payload of its record, once, and not before the peer's challenge has come.
+  std::optional<std::vector<std::byte>> TakeHello();
+  // The peer's hello, if its proof holds.
+  Result<PeerHello> OnHello(std::span<const std::byte> payload) const;
+
+  // The peer's hello is welcome: frames follow.
+  void Open();
+  bool open() const { return phase_ == Phase::kOpen; }
+  // Whether the peer may send such a record now.
+  bool Expects(ShmRecordType type) const;
+
+ private:
+  enum class Phase { kChallenge, kHello, kOpen };
+  ShmProof Prove(ShmSide prover, std::span<const std::byte> hello) const;
+
+  const ShmKey key_;
+  const ShmSide side_;
+  const ShmChallenge challenge_;
+  ShmChallenge peer_challenge_{};
+  std::optional<PeerHello> hello_;  // until it is taken
+  Phase phase_ = Phase::kChallenge;
+};
+
+}  // namespace pliant

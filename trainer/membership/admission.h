@@ -1,0 +1,20 @@
+#pragma once
+
+#include <optional>
+
+#include "trainer/membership/messages.h"
+#include "trainer/membership/plan.h"
+#include "trainer/membership/roster.h"
+
+namespace pliant {
+
+struct Refusal {
+  Problem problem;
+  bool lists_learner = false;  // progress shows the learner as refused
+  bool operator==(const Refusal&) const = default;
+};
+
+// Whether a learner may take part, with those that are connected; none: it may.
+std::optional<Refusal> CheckAdmission(const Roster& roster, const Hello& hello);
+
+}  // namespace pliant

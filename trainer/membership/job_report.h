@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/event_loop.h"
+#include "trainer/membership/fault_evidence.h"
+#include "trainer/membership/membership_history.h"
+#include "trainer/membership/messages.h"
+#include "trainer/membership/plan.h"
+#include "trainer/membership/proposer.h"
+#include "trainer/membership/resize_log.h"
+#include "trainer/membership/roster.h"
+
+namespace pliant {
+
+// What the coordinator tells of its job (GET /v1/progress), as far as it is not in what it decides
+// by.
+class JobReport {
+ public:
+  explicit JobReport(double unix_offset_seconds) : unix_offset_seconds_(unix_offset_seconds) {}
+
+  const Problem& problem() const { return problem_; }
+  void SetProblem(Problem problem, TimePoint now);
+  void SetFigures(const Progress::Figures& figures) { figures_ = figures; }
+
+  // From learners of `from`, none before the first membership, to those of `to`.
+  void BeginResize(Resize::Kind kind, const std::optional<Membership>& from, const Membership& to,
+                   TimePoint requested);
+  // A learner opened a membership; `was_member`: of the one before, too.
+  void OnOpened(const Opened& opened, bool was_member);
+  void OnAllOpened(MembershipId membership, TimePoint now);
+  // A learner told how far it is.
+  void UpdateCommitted(const Roster& roster, const MembershipHistory& history, TimePoint now);
+  void OnCompleted(const Left& left);
+  bool completed() const { return completed_; }
+  // Whether the last members left with a checkpoint.
+  void SetDrained(bool drained) { drained_ = drained; }
+
+  JobProgress Compose(std::uint64_t term, const Roster& roster, const MembershipHistory& history,
+                      const Proposer& proposer, const FaultEvidence& faults) const;
+
+ private:
+  JobState State(const MembershipHistory& history, const Proposer& proposer,
+                 const FaultEvidence& faults) const;
+  double Unix(TimePoint time) const {
+    return ToSeconds(time.time_since_epoch()) + unix_offset_seconds_;
+  }
+
+  const double unix_offset_seconds_;
+  bool completed_ = false;
+  bool drained_ = false;
+  ResizeLog resizes_;
+  Problem problem_;
+  TimePoint problem_at_{};  // when it came last
+  std::string parameters_sha256_;
+  std::optional<Progress::Figures> figures_;
+  std::optional<Tick> tick_;  // committed, as far as is known
+  std::optional<std::uint64_t> step_;
+};
+
+}  // namespace pliant

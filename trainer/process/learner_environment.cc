@@ -1,0 +1,256 @@
+#include "trainer/process/learner_environment.h"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <limits>
+#include <string_view>
+
+#include "base/file.h"
+#include "trainer/collective/reduction.h"
+
+namespace pliant {
+namespace {
+
+constexpr std::uint64_t kMostSeconds = 365 * 24 * 3600;
+constexpr int kMostLearners = 1 << 16;
+constexpr int kMaxLearnersDefault = 8;  // of a job
+constexpr std::uint64_t kMinBucketBytes = std::uint64_t{4} << 10;
+constexpr std::uint64_t kMaxBucketBytes = std::uint64_t{1} << 30;
+
+class Reader {
+ public:
+  explicit Reader(const GetEnvironment& get) : get_(get) {}
+
+  std::optional<std::string> Text(const char* name) const {
+    const char* const value = get_(name);
+    if (value == nullptr || *value == '\0') return std::nullopt;
+    return value;
+  }
+
+  // With a coordinator, what it needs beside its address.
+  Result<std::string> Needed(const char* name, std::string_view what) const {
+    auto value = Text(name);
+    if (value) return *std::move(value);
+    return Invalid(std::string(name) + " is not set: with PLIANT_COORDINATOR it must be " +
+                   std::string(what));
+  }
+
+  template <typename T>
+  Status Number(const char* name, std::uint64_t least, std::uint64_t most, T& into) const {
+    const auto text = Text(name);
+    if (!text) return {};
+    std::uint64_t value = 0;
+    const char* const end = text->data() + text->size();
+    const auto [rest, error] = std::from_chars(text->data(), end, value);
+    if (error != std::errc() || rest != end || value < least || value > most) {
+      return Invalid(std::string(name) + " is '" + *text + "': it must be a whole number from " +
+                     std::to_string(least) + " to " + std::to_string(most));
+    }
+    into = static_cast<T>(value);
+    return {};
+  }
+
+  template <typename T>
+  Status Number(const char* name, std::uint64_t least, std::uint64_t most,
+                std::optional<T>& into) const {
+    if (!Text(name)) return {};
+    T value{};
+    RETURN_IF_ERROR(Number(name, least, most, value));
+    into = value;
+    return {};
+  }
+
+  Status Seconds(const char* name, std::uint64_t least, Duration& into) const {
+    std::optional<std::uint64_t> seconds;
+    RETURN_IF_ERROR(Number(name, least, kMostSeconds, seconds));
+    if (seconds) into = std::chrono::seconds(*seconds);
+    return {};
+  }
+
+ private:
+  const GetEnvironment& get_;
+};
+
+// "10.0.0.1:8443", "name:8443" or "[::1]:8443".
+Result<LearnerEnvironment::Coordinator> ParseAddress(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  std::uint16_t port = 0;
+  if (colon != text.npos) {
+    const char* const end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data() + colon + 1, end, port);
+    if (error != std::errc() || rest != end) port = 0;
+  }
+  if (colon == 0 || port == 0) {
+    return Invalid("PLIANT_COORDINATOR is '" + text + "': it must be host:port");
+  }
+  std::string host = text.substr(0, colon);
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
+    host = host.substr(1, host.size() - 2);
+  }
+  return LearnerEnvironment::Coordinator{.host = std::move(host), .port = std::to_string(port)};
+}
+
+// What is in the file that the variable `name` names.
+Result<std::string> ReadKey(const Reader& reader, const char* name, std::string_view what) {
+  ASSIGN_OR_RETURN(const std::string path, reader.Needed(name, what));
+  auto key = ReadFile(path);
+  if (!key) return std::unexpected(InContext(name, std::move(key).error()));
+  while (!key->empty() && (key->back() == '\n' || key->back() == '\r')) key->pop_back();
+  if (key->empty()) return Invalid(std::string(name) + ": " + path + " is empty");
+  return key;
+}
+
+Status ReadCoordinator(const Reader& reader, LearnerEnvironment& environment) {
+  const auto address = reader.Text("PLIANT_COORDINATOR");
+  if (!address) return {};
+  ASSIGN_OR_RETURN(LearnerEnvironment::Coordinator coordinator, ParseAddress(*address));
+  ASSIGN_OR_RETURN(environment.learner, reader.Needed("PLIANT_LEARNER", "the name of this pod"));
+  ASSIGN_OR_RETURN(environment.job_uid, reader.Needed("PLIANT_JOB_UID", "the uid of the job"));
+  ASSIGN_OR_RETURN(environment.pod_ip,
+                   reader.Needed("PLIANT_POD_IP", "the address at which peers reach this pod"));
+  ASSIGN_OR_RETURN(coordinator.token,
+                   ReadKey(reader, "PLIANT_TOKEN_FILE", "the file that holds the learners' token"));
+  ASSIGN_OR_RETURN(
+      coordinator.peer_key,
+      ReadKey(reader, "PLIANT_PEER_KEY_FILE", "the file that holds the key of the job's learners"));
+  ASSIGN_OR_RETURN(const std::string tls_dir,
+                   reader.Needed("PLIANT_TLS_DIR", "the folder that holds ca.crt"));
+  coordinator.ca_file = std::filesystem::path(tls_dir) / "ca.crt";
+  if (auto ca = ReadFile(coordinator.ca_file); !ca) {
+    return std::unexpected(InContext("PLIANT_TLS_DIR", std::move(ca).error()));
+  }
+  RETURN_IF_ERROR(reader.Number("PLIANT_TERM", 0, std::numeric_limits<std::uint64_t>::max(),
+                                coordinator.term_least));
+  environment.coordinator = std::move(coordinator);
+  return {};
+}
+
+Status ReadTraining(const Reader& reader, LearnerEnvironment& environment) {
+  RETURN_IF_ERROR(reader.Number("PLIANT_GLOBAL_BATCH_SIZE", 1, std::uint64_t{1} << 32,
+                                environment.global_batch_size));
+  RETURN_IF_ERROR(
+      reader.Number("PLIANT_LOGICAL_SHARDS", 1, kMostLearners, environment.logical_shards));
+  RETURN_IF_ERROR(
+      reader.Number("PLIANT_SEED", 0, std::numeric_limits<std::uint64_t>::max(), environment.seed));
+  RETURN_IF_ERROR(reader.Number("PLIANT_MIN_LEARNERS", 1, kMostLearners, environment.min_learners));
+  RETURN_IF_ERROR(reader.Number("PLIANT_MAX_LEARNERS", 1, kMostLearners, environment.max_learners));
+  if (environment.logical_shards &&
+      !std::has_single_bit(static_cast<unsigned>(*environment.logical_shards))) {
+    return Invalid("PLIANT_LOGICAL_SHARDS is " + std::to_string(*environment.logical_shards) +
+                   ": it must be a power of two");
+  }
+  const std::string mode = reader.Text("PLIANT_REPRODUCIBILITY").value_or("Bitwise");
+  if (mode != "Bitwise" && mode != "Statistical") {
+    return Invalid("PLIANT_REPRODUCIBILITY is '" + mode + "': it must be Bitwise or Statistical");
+  }
+  environment.reproducibility =
+      mode == "Bitwise" ? Reproducibility::kBitwise : Reproducibility::kStatistical;
+  return {};
+}
+
+// Without the job's coordinator; its uid says where its checkpoints are.
+Status ReadReplay(const Reader& reader, LearnerEnvironment& environment) {
+  const auto text = reader.Text("PLIANT_VERIFY_REPLAY");
+  if (!text) return {};
+  auto range = ParseReplayRange(*text);
+  if (!range) return std::unexpected(InContext("PLIANT_VERIFY_REPLAY", std::move(range).error()));
+  environment.replay = *range;
+  environment.job_uid = reader.Text("PLIANT_JOB_UID").value_or(environment.job_uid);
+  return {};
+}
+
+Status ReadCheckpoints(const Reader& reader, LearnerEnvironment& environment) {
+  if (const auto folder = reader.Text("PLIANT_CHECKPOINT_DIR")) {
+    environment.checkpoint_dir = *folder;
+  } else if (environment.coordinator) {
+    return Invalid(
+        "PLIANT_CHECKPOINT_DIR is not set: it must be the folder where the volume of "
+        "spec.checkpoint is mounted");
+  }
+  if (const auto folder = reader.Text("PLIANT_RESUME_FROM")) {
+    environment.resume_from = environment.checkpoint_dir / *folder;
+  }
+  RETURN_IF_ERROR(reader.Number("PLIANT_CHECKPOINT_EVERY_STEPS", 0, std::uint64_t{1} << 40,
+                                environment.checkpoint_every_steps));
+  RETURN_IF_ERROR(
+      reader.Seconds("PLIANT_CHECKPOINT_EVERY_SECONDS", 0, environment.checkpoint_every));
+  RETURN_IF_ERROR(reader.Number("PLIANT_CHECKPOINT_SLICE_BYTES", 1, std::uint64_t{1} << 50,
+                                environment.checkpoint_slice_bytes));
+  RETURN_IF_ERROR(reader.Number("PLIANT_CHECK_STATE_EVERY_STEPS", 0, std::uint64_t{1} << 40,
+                                environment.check_state_every_steps));
+  return reader.Number("PLIANT_CHECKPOINT_KEEP", 1, 10000, environment.checkpoints_kept);
+}
+
+}  // namespace
+
+std::filesystem::path TerminationLogPath(const GetEnvironment& get) {
+  const Reader reader(get);
+  if (auto path = reader.Text("PLIANT_TERMINATION_LOG")) return *std::move(path);
+  return reader.Text("PLIANT_COORDINATOR") ? "/dev/termination-log" : "";
+}
+
+Result<LearnerEnvironment> ReadLearnerEnvironment(const GetEnvironment& get) {
+  const Reader reader(get);
+  LearnerEnvironment environment;
+  RETURN_IF_ERROR(ReadCoordinator(reader, environment));
+  environment.pod_uid = reader.Text("PLIANT_POD_UID").value_or("");
+  environment.job = reader.Text("PLIANT_JOB").value_or("");
+  environment.image = reader.Text("PLIANT_IMAGE").value_or("");
+  environment.shared_memory_dir = reader.Text("PLIANT_SHARED_MEMORY_DIR").value_or("");
+  environment.ledger_dir = reader.Text("PLIANT_SAMPLE_LEDGER").value_or("");
+  environment.pace_file = reader.Text("PLIANT_PACE_FILE").value_or("");
+  environment.termination_log = TerminationLogPath(get);
+  RETURN_IF_ERROR(reader.Number("PLIANT_RANKS_PER_LEARNER", 1, kRanksPerLearnerMost,
+                                environment.ranks_per_learner));
+  RETURN_IF_ERROR(reader.Number("PLIANT_LOCAL_RANK", 0, environment.ranks_per_learner - 1,
+                                environment.local_rank));
+  RETURN_IF_ERROR(reader.Number("PLIANT_NONCE", 0, std::numeric_limits<std::uint64_t>::max(),
+                                environment.nonce));
+  if (environment.ranks_per_learner > 1 && !environment.coordinator) {
+    return Invalid(
+        "PLIANT_RANKS_PER_LEARNER is more than 1: without a coordinator a program trains alone, in "
+        "one process");
+  }
+  RETURN_IF_ERROR(ReadTraining(reader, environment));
+  RETURN_IF_ERROR(ReadCheckpoints(reader, environment));
+  RETURN_IF_ERROR(ReadReplay(reader, environment));
+  RETURN_IF_ERROR(reader.Number("PLIANT_BUCKET_BYTES", kMinBucketBytes, kMaxBucketBytes,
+                                environment.bucket_bytes));
+  RETURN_IF_ERROR(reader.Seconds("PLIANT_GRACE_SECONDS", 0, environment.grace));
+  RETURN_IF_ERROR(reader.Seconds("PLIANT_STEP_TIMEOUT_SECONDS", 0, environment.step_timeout));
+  RETURN_IF_ERROR(reader.Number("PLIANT_METRICS_PORT", 0, 65535, environment.metrics_port));
+  return environment;
+}
+
+Result<ReplayRange> ParseReplayRange(const std::string& text) {
+  const std::size_t dash = text.find('-');
+  ReplayRange range;
+  const auto number = [](std::string_view digits, std::uint64_t& into) {
+    const auto [rest, error] = std::from_chars(digits.begin(), digits.end(), into);
+    return error == std::errc() && rest == digits.end();
+  };
+  const bool open = dash == text.npos;
+  const bool understood = number(std::string_view(text).substr(0, dash), range.from) &&
+                          (open || number(std::string_view(text).substr(dash + 1), range.to));
+  if (!understood || (!open && range.to <= range.from)) {
+    return Invalid("'" + text +
+                   "' is no range of steps to compute again: it must be FROM or FROM-TO, the steps "
+                   "of checkpoints");
+  }
+  return range;
+}
+
+BucketSizes BucketSizesOf(const LearnerEnvironment& environment) {
+  BucketSizes sizes = Reduction::kBucketSizes;
+  if (!environment.bucket_bytes) return sizes;
+  sizes.rest = *environment.bucket_bytes / sizeof(float);
+  sizes.first = std::min(sizes.first, sizes.rest);
+  return sizes;
+}
+
+int MaxLearnersOf(const LearnerEnvironment& environment) {
+  return environment.max_learners.value_or(environment.coordinator ? kMaxLearnersDefault : 1);
+}
+
+}  // namespace pliant

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "base/event_loop.h"
+#include "base/result.h"
+#include "trainer/collective/buckets.h"
+#include "trainer/process/replay_range.h"
+#include "trainer/protocol/work_split.h"
+
+namespace pliant {
+
+// What the operator tells a learner's process (docs/contracts.md §3). Without a coordinator the
+// process trains alone, and everything has a default.
+struct LearnerEnvironment {
+  struct Coordinator {
+    std::string host;
+    std::string port;
+    std::filesystem::path ca_file;
+    std::string token;             // the learners', read from its file; for the coordinator
+    std::string peer_key;          // read from its file; for the other learners
+    std::uint64_t term_least = 0;  // coordinators of lower terms are not obeyed
+  };
+  std::optional<Coordinator> coordinator;  // none: alone
+
+  std::string learner = "local";  // name and uid of the pod
+  std::string pod_uid;
+  std::string pod_ip = "127.0.0.1";
+  int ranks_per_learner = 1;  // processes, one a GPU
+  int local_rank = 0;
+  std::optional<std::uint64_t> nonce;  // of the learner, from its launcher; none: drawn here
+  std::string job;
+  std::string job_uid = "local";
+
+  std::filesystem::path checkpoint_dir = "checkpoints";
+  std::uint64_t checkpoint_every_steps = 0;             // 0: not by steps
+  Duration checkpoint_every = std::chrono::minutes(5);  // zero: not by time
+  int checkpoints_kept = 3;
+  std::uint64_t checkpoint_slice_bytes = std::uint64_t{1} << 30;  // what is worth a writer
+  std::uint64_t check_state_every_steps = 100;                    // 0: never
+  // The folder of another job, or of a checkpoint, to begin from. Empty: none.
+  std::filesystem::path resume_from;
+
+  // Set: nothing is trained. Steps are computed again, alone, and compared with checkpoints.
+  std::optional<ReplayRange> replay;
+
+  // Absent: the program's own values.
+  std::optional<std::uint64_t> global_batch_size;
+  std::optional<int> logical_shards;
+  std::optional<std::uint64_t> seed;
+  Reproducibility reproducibility = Reproducibility::kBitwise;
+  int min_learners = 1;
+  std::optional<int> max_learners;  // none: it does not say
+
+  std::optional<std::uint64_t> bucket_bytes;  // of the gradient; equal on all learners
+
+  Duration grace = std::chrono::seconds(60);
+  Duration step_timeout{};  // one call to the program may take so long; zero: any time
+  // Learners of one machine that may open it reach each other by shared memory. Empty: by TCP.
+  std::filesystem::path shared_memory_dir;
+  std::filesystem::path ledger_dir;           // empty: no ledger of samples is kept
+  std::filesystem::path pace_file;            // PacedProgram's; empty: none
+  std::optional<std::uint16_t> metrics_port;  // none: no /metrics; 0: any free one
+  std::filesystem::path termination_log;      // empty: alone, nobody reads one
+  std::string image;                          // digest of the container image, where it is told
+};
+
+// The value of a variable, or nullptr: std::getenv.
+using GetEnvironment = std::function<const char*(const char* name)>;
+
+// kInvalid, naming the variable and what it should be. An empty variable counts as absent.
+Result<LearnerEnvironment> ReadLearnerEnvironment(const GetEnvironment& get);
+
+// "20", "20-60": see ReplayRange.
+Result<ReplayRange> ParseReplayRange(const std::string& text);
+
+// Where the termination message goes, also when the rest of the environment is wrong.
+std::filesystem::path TerminationLogPath(const GetEnvironment& get);
+
+// How the gradient is cut into buckets.
+BucketSizes BucketSizesOf(const LearnerEnvironment& environment);
+
+// That the job may have; alone, 1.
+int MaxLearnersOf(const LearnerEnvironment& environment);
+
+}  // namespace pliant

@@ -1,0 +1,112 @@
+#include "trainer/process/learner_metrics.h"
+
+#include "base/metric_registry.h"
+
+namespace pliant {
+namespace {
+
+using prometheus::Counter;
+
+void Show(std::uint64_t count, Counter& counter) { RaiseTo(counter, static_cast<double>(count)); }
+void Show(Duration time, Counter& counter) { RaiseTo(counter, ToSeconds(time)); }
+
+}  // namespace
+
+// Counters only: a cluster has many learners, and of each histogram a dozen series a learner.
+struct LearnerMetrics::Families {
+  explicit Families(const std::string& job) : registry(JobMetricLabels(job)) {}
+
+  MetricRegistry registry;  // before its families
+
+  prometheus::Gauge& member =
+      registry.AddGauges("pliant_learner_member", {}, "1 while the learner trains, else 0.")
+          .Add({});
+  Counter& steps = registry
+                       .AddCounters("pliant_learner_steps_total", {},
+                                    "Optimizer steps that the learner took part in.")
+                       .Add({});
+  Counter& samples = registry
+                         .AddCounters("pliant_learner_samples_total", {},
+                                      "Training samples that the learner computed, in these steps.")
+                         .Add({});
+  Counter& computing =
+      registry
+          .AddCounters("pliant_learner_compute_seconds_total", {},
+                       "Time in which the learner computed its shards of training and evaluation.")
+          .Add({});
+  Counter& data_waiting =
+      registry
+          .AddCounters("pliant_learner_data_wait_seconds_total", {},
+                       "Of the time in which it computed, that in which it waited for samples.")
+          .Add({});
+  Counter& waiting = registry
+                         .AddCounters("pliant_learner_wait_seconds_total", {},
+                                      "Time in which it was done and waited for other learners.")
+                         .Add({});
+  Counter& committing =
+      registry
+          .AddCounters("pliant_learner_commit_seconds_total", {}, "Time of the optimizer's steps.")
+          .Add({});
+  Counter& pausing = registry
+                         .AddCounters("pliant_learner_pause_seconds_total", {},
+                                      "Time between the last step before a change of the "
+                                      "membership and the first one after it.")
+                         .Add({});
+  Counter& given_up =
+      registry
+          .AddCounters("pliant_learner_ticks_given_up_total", {},
+                       "Steps and evaluations that were given up because a learner was lost, and "
+                       "taken up again without it.")
+          .Add({});
+  Counter& kept =
+      registry
+          .AddCounters("pliant_learner_shards_kept_total", {},
+                       "Shards that were finished when their step was given up, and that the "
+                       "learner did not compute again.")
+          .Add({});
+  Counter& sent =
+      registry.AddCounters("pliant_learner_sent_bytes_total", {}, "Sent to other learners.")
+          .Add({});
+  Counter& received =
+      registry
+          .AddCounters("pliant_learner_received_bytes_total", {}, "Received from other learners.")
+          .Add({});
+  MetricRegistry::Counters& checkpoints =
+      registry.AddCounters("pliant_learner_checkpoints_total", {"result"},
+                           "Checkpoints that the learner wrote, or failed to write, for the job.");
+  Counter& saved = checkpoints.Add({{"result", "success"}});
+  Counter& not_saved = checkpoints.Add({{"result", "error"}});
+  Counter& saving = registry
+                        .AddCounters("pliant_learner_checkpoint_seconds_total", {},
+                                     "Time that writing them took, beside the training.")
+                        .Add({});
+};
+
+LearnerMetrics::LearnerMetrics(const std::string& job)
+    : families_(std::make_unique<Families>(job)) {}
+LearnerMetrics::~LearnerMetrics() = default;
+
+std::string LearnerMetrics::Serialize(const LearnerFigures& figures) {
+  families_->member.Set(figures.member ? 1 : 0);
+  Show(figures.steps, families_->steps);
+  Show(figures.samples, families_->samples);
+  Show(figures.computing, families_->computing);
+  Show(figures.data_waiting, families_->data_waiting);
+  Show(figures.waiting, families_->waiting);
+  Show(figures.committing, families_->committing);
+  Show(figures.pausing, families_->pausing);
+  Show(figures.ticks_given_up, families_->given_up);
+  Show(figures.shards_kept, families_->kept);
+  Show(figures.bytes_sent, families_->sent);
+  Show(figures.bytes_received, families_->received);
+  Show(figures.checkpoints, families_->saved);
+  Show(figures.checkpoints_failed, families_->not_saved);
+  Show(figures.saving, families_->saving);
+  return families_->registry.Text();
+}
+
+std::vector<MetricFamily> LearnerMetrics::families() const {
+  return families_->registry.families();
+}
+
+}  // namespace pliant

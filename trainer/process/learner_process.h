@@ -1,0 +1,75 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "base/http_server.h"
+#include "base/real_event_loop.h"
+#include "base/result.h"
+#include "trainer/checkpoint/checkpointer.h"
+#include "trainer/collective/peer_transport.h"
+#include "trainer/collective/shared_memory.h"
+#include "trainer/data/schedule.h"
+#include "trainer/process/control_port.h"
+#include "trainer/process/learner_metrics.h"
+#include "trainer/process/paced_program.h"
+#include "trainer/process/run_learner.h"
+#include "trainer/process/signals.h"
+#include "trainer/process/websocket_link.h"
+#include "trainer/protocol/program.h"
+#include "trainer/runtime/compute.h"
+#include "trainer/runtime/learner_loop.h"
+#include "trainer/runtime/sample_ledger.h"
+
+namespace pliant {
+
+// The parts of a learner that trains, wired together, and the event loop that they run on.
+class LearnerProcess {
+ public:
+  // `program` and `options` outlive it.
+  LearnerProcess(Program& program, const RunLearnerOptions& options, Schedule schedule);
+
+  // Opens what may be refused: the port for peers, memory, files.
+  Status Prepare();
+  // After Prepare, once: trains on the calling thread. None: SIGINT came twice.
+  std::optional<LearnerExit> Run();
+  // Whether it was Ctrl-C that ended it.
+  bool interrupted() const { return interrupted_; }
+
+ private:
+  Status OpenTransport();
+  Status OpenCompute();
+  Status OpenLedger();
+  void MakeLearner();
+  void OnSignal(int signal);
+  void LogStart() const;
+
+  const RunLearnerOptions& options_;
+  const LearnerEnvironment& environment_;
+  const Schedule schedule_;
+  const LearnerId self_;
+
+  // In the order of who uses whom: later ones are destroyed first.
+  SharedMemory shared_memory_;
+  MemorySource& gradients_;
+  RealEventLoop loop_;
+  std::unique_ptr<PeerTransport> transport_;  // nullptr: alone
+  std::unique_ptr<WebSocketLink> link_;       // nullptr: alone
+  std::unique_ptr<Checkpointer> checkpointer_;
+  std::unique_ptr<MetricsSink> metrics_file_;
+  std::unique_ptr<MetricsSink> metrics_;
+  Program& program_;
+  PacedProgram paced_;
+  std::unique_ptr<Compute> compute_;
+  std::unique_ptr<SampleLedger> ledger_;  // nullptr: not kept
+  std::optional<LearnerExit> exit_;
+  std::optional<LearnerLoop> learner_;
+  LearnerMetrics learner_metrics_;
+  std::unique_ptr<HttpServer> server_;  // nullptr: no metrics are served
+  int signals_seen_ = 0;
+  bool interrupted_ = false;
+  std::optional<StopSignals> signals_;
+  std::optional<ControlPort> port_;
+};
+
+}  // namespace pliant

@@ -1,0 +1,214 @@
+#include "trainer/process/output_keeper.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/exceptions.h"
+#include "base/format.h"
+
+namespace pliant {
+namespace {
+
+// So long nothing is tried after the file could not be written.
+constexpr auto kPause = std::chrono::seconds(1);
+
+// Shared by the object and its thread: the thread may be stuck in the volume when the object goes.
+struct Shared {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::string waiting;
+  std::size_t left_out = 0;  // bytes
+  bool writes = false;       // the thread has taken something, and is not back
+  bool stopped = false;
+};
+
+bool WriteAll(int file, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = write(file, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+// Of a learner: nothing else is ever removed.
+bool IsKeptOutput(const std::filesystem::directory_entry& entry) {
+  std::error_code error;
+  const std::string name = entry.path().filename().string();
+  return entry.is_regular_file(error) && !entry.is_symlink(error) &&
+         (name.ends_with(".log") || name.ends_with(".log.1"));
+}
+
+// The oldest go.
+void RemoveOthers(const std::filesystem::path& path, std::size_t files_most) {
+  std::error_code error;
+  std::vector<std::pair<std::filesystem::file_time_type, std::filesystem::path>> files;
+  for (const auto& entry : std::filesystem::directory_iterator(path.parent_path(), error)) {
+    if (entry.path() != path && IsKeptOutput(entry))
+      files.emplace_back(entry.last_write_time(error), entry.path());
+  }
+  if (files.size() <= files_most) return;
+  std::ranges::sort(files);
+  for (std::size_t i = 0; i + files_most < files.size(); ++i) {
+    std::filesystem::remove(files[i].second, error);
+  }
+}
+
+// The thread's own.
+class OutputFile {
+ public:
+  OutputFile(std::filesystem::path path, std::size_t bytes_most)
+      : path_(std::move(path)), bytes_most_(bytes_most) {}
+  ~OutputFile() { Close(); }
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  bool Append(std::string_view text) {
+    if (file_ >= 0 && IsRemoved()) Close();
+    if (file_ < 0 && !Open()) return false;
+    if (bytes_ > 0 && bytes_ + text.size() > bytes_most_) TurnOver();
+    if (file_ < 0) return false;
+    if (!WriteAll(file_, text)) {
+      Close();
+      return false;
+    }
+    bytes_ += text.size();
+    return true;
+  }
+
+ private:
+  // As the oldest, where this learner was quiet while more than `files_most` others came.
+  bool IsRemoved() const {
+    struct stat status = {};
+    return fstat(file_, &status) != 0 || status.st_nlink == 0;
+  }
+
+  bool Open() {
+    std::error_code error;
+    std::filesystem::create_directories(path_.parent_path(), error);
+    file_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (file_ < 0) return false;
+    bytes_ = static_cast<std::size_t>(std::max<off_t>(lseek(file_, 0, SEEK_END), 0));
+    return true;
+  }
+
+  void TurnOver() {
+    Close();
+    std::error_code error;
+    std::filesystem::path before = path_;
+    before += ".1";
+    std::filesystem::rename(path_, before, error);
+    if (error || !Open()) return;
+    const std::string notice = Format(
+        "pliant: this file was full; what was before is in {}, and what was before "
+        "that is gone\n",
+        before.filename().string());
+    if (WriteAll(file_, notice)) bytes_ += notice.size();
+  }
+
+  void Close() {
+    if (file_ >= 0) close(file_);
+    file_ = -1;
+  }
+
+  const std::filesystem::path path_;
+  const std::size_t bytes_most_;
+  int file_ = -1;
+  std::size_t bytes_ = 0;
+};
+
+void Run(const std::shared_ptr<Shared>& shared, const std::filesystem::path& path,
+         const OutputKeeperOptions& options) {
+  CatchAll([&] { RemoveOthers(path, options.files_most); });  // what it cannot list stays
+  OutputFile file(path, options.file_bytes_most);
+  std::unique_lock lock(shared->mutex);
+  while (true) {
+    shared->changed.wait(lock, [&] { return shared->stopped || !shared->waiting.empty(); });
+    if (shared->waiting.empty()) return;
+    std::string text = std::exchange(shared->waiting, {});
+    const std::size_t left_out = std::exchange(shared->left_out, 0);
+    shared->writes = true;
+    lock.unlock();
+    const auto append = [&]() -> Result<bool> {
+      if (left_out > 0) {
+        text.insert(0, Format("pliant: {} bytes could not be written here\n", left_out));
+      }
+      return file.Append(text);
+    };
+    const bool written = CatchAll(append).value_or(false);
+    lock.lock();
+    shared->writes = false;
+    if (!written) {
+      shared->left_out += left_out + text.size();
+      if (shared->stopped) {
+        shared->changed.notify_all();
+        return;
+      }
+      shared->changed.wait_for(lock, kPause, [&] { return shared->stopped; });
+    }
+    shared->changed.notify_all();
+  }
+}
+
+class ThreadedKeeper final : public OutputKeeper {
+ public:
+  ThreadedKeeper(const std::filesystem::path& path, const OutputKeeperOptions& options)
+      : options_(options) {
+    // Not joined: it may hang for as long as its volume does.
+    std::thread([shared = shared_, path, options] {
+      CatchAll([&] { Run(shared, path, options); });  // else nothing is kept, which costs lines
+    }).detach();
+  }
+
+  ~ThreadedKeeper() override {
+    {
+      const std::lock_guard lock(shared_->mutex);
+      shared_->stopped = true;
+    }
+    shared_->changed.notify_all();
+    Flush();
+  }
+
+  void Flush() override {
+    std::unique_lock lock(shared_->mutex);
+    shared_->changed.wait_for(lock, options_.flush_most,
+                              [this] { return shared_->waiting.empty() && !shared_->writes; });
+  }
+
+  void Keep(std::string_view text) override {
+    {
+      const std::lock_guard lock(shared_->mutex);
+      if (shared_->waiting.size() + text.size() > options_.waiting_bytes_most) {
+        shared_->left_out += text.size();
+        return;
+      }
+      shared_->waiting += text;
+    }
+    shared_->changed.notify_all();
+  }
+
+ private:
+  const OutputKeeperOptions options_;
+  const std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
+};
+
+}  // namespace
+
+std::unique_ptr<OutputKeeper> NewOutputKeeper(const std::filesystem::path& path,
+                                              OutputKeeperOptions options) {
+  return std::make_unique<ThreadedKeeper>(path, options);
+}
+
+}  // namespace pliant

@@ -1,0 +1,76 @@
+#include "trainer/process/training_setup.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/format.h"
+
+namespace pliant {
+namespace {
+
+constexpr std::uint64_t kGlobalBatchSizeDefault = 256;
+constexpr std::uint64_t kMaxGlobalBatchSize = std::uint64_t{1} << 32U;
+
+// The job's value, which the program may repeat.
+template <typename T>
+Result<std::optional<T>> Settle(const SettingName& name, const std::optional<T>& job,
+                                const std::optional<T>& program) {
+  if (job && program && *job != *program) {
+    return Invalid(Format("{} is {}, but {} is {}: remove one or make them equal", name.program,
+                          *program, name.job, *job));
+  }
+  return job ? job : program;
+}
+
+int LogicalShardsOf(const LearnerEnvironment& environment, std::uint64_t global_batch_size,
+                    std::optional<int> settled) {
+  if (settled) return *settled;
+  // Whoever trains alone and expects nobody gets what a loop without us would do.
+  if (!environment.coordinator && !environment.max_learners) return 1;
+  return DefaultLogicalShards(global_batch_size,
+                              MaxLearnersOf(environment) * environment.ranks_per_learner);
+}
+
+}  // namespace
+
+Result<TrainingSetup> ResolveTraining(const LearnerEnvironment& environment,
+                                      const ProgramSettings& program) {
+  ASSIGN_OR_RETURN(const auto batch,
+                   Settle(program.names.global_batch_size, environment.global_batch_size,
+                          program.global_batch_size));
+  ASSIGN_OR_RETURN(const auto shards, Settle(program.names.logical_shards,
+                                             environment.logical_shards, program.logical_shards));
+  ASSIGN_OR_RETURN(const auto seed, Settle(program.names.seed, environment.seed, program.seed));
+  const std::uint64_t global_batch_size = batch.value_or(kGlobalBatchSizeDefault);
+  if (global_batch_size > kMaxGlobalBatchSize) {
+    return Invalid(Format("the global batch size is {}: it must be at most {}", global_batch_size,
+                          kMaxGlobalBatchSize));
+  }
+  const int logical_shards = LogicalShardsOf(environment, global_batch_size, shards);
+  const int min_ranks = environment.min_learners * environment.ranks_per_learner;
+  return TrainingSetup{.global_batch_size = global_batch_size,
+                       .logical_shards = logical_shards,
+                       .max_shards_of_learner = (logical_shards - 1) / min_ranks + 1,
+                       .seed = seed.value_or(0),
+                       .last_batch = program.last_batch,
+                       .order = program.order};
+}
+
+Result<Schedule> ScheduleOf(const TrainingSetup& setup, const ProgramInfo& info) {
+  return Schedule::Make({.train_samples = info.train_samples,
+                         .test_samples = info.test_samples,
+                         .epochs = info.epochs,
+                         .global_batch_size = setup.global_batch_size,
+                         .logical_shards = setup.logical_shards,
+                         .seed = setup.seed,
+                         .last_batch = setup.last_batch,
+                         .order = setup.order});
+}
+
+int DefaultLogicalShards(std::uint64_t global_batch_size, int max_ranks) {
+  const std::uint64_t divides = std::uint64_t{1} << std::countr_zero(global_batch_size);
+  const std::uint64_t wanted = std::bit_ceil(std::uint64_t{4} * static_cast<unsigned>(max_ranks));
+  return static_cast<int>(std::min(divides, wanted));
+}
+
+}  // namespace pliant

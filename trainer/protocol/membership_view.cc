@@ -1,0 +1,127 @@
+#include "trainer/protocol/membership_view.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace pliant {
+
+void Loss::Merge(const Loss& other) {
+  if (accused.empty() && !other.accused.empty()) cause = other.cause;
+  std::ranges::copy_if(other.accused, std::back_inserter(accused),
+                       [this](const LearnerId& id) { return !std::ranges::contains(accused, id); });
+}
+
+// ---- The present one ----
+
+void MembershipView::Enter(Membership membership, std::vector<Member> left_behind) {
+  left_behind_ = std::move(left_behind);
+  current_ = std::move(membership);
+  newest_ = current_;
+  announcement_.reset();
+  entry_.reset();
+  loss_.reset();
+  DropOldProposal(current_.id);
+}
+
+void MembershipView::Release(const Membership& membership) {
+  newest_ = membership;
+  announcement_.reset();
+  DropOldProposal(membership.id);
+}
+
+void MembershipView::DropOldProposal(MembershipId entered) {
+  if (proposal_ && proposal_->membership.id <= entered) proposal_.reset();
+}
+
+std::vector<Member> MembershipView::TakeLeavers(const std::vector<bool>& in_sync) {
+  const auto is_behind = [&](const Member& member) {
+    const std::optional<int> rank = current_.RankOf(member.id);
+    return rank && !in_sync[static_cast<std::size_t>(*rank)];
+  };
+  if (std::ranges::any_of(left_behind_, is_behind)) return {};
+  std::vector<Member> leavers = std::exchange(left_behind_, {});
+  // Those who stayed are not to be told.
+  std::erase_if(leavers, [&](const Member& member) { return current_.RankOf(member.id); });
+  return leavers;
+}
+
+std::vector<Member> MembershipView::LeftBehindBy(const Membership& next,
+                                                 const std::vector<bool>& in_sync) const {
+  std::vector<Member> members = left_behind_;
+  for (std::size_t rank = 0; rank < in_sync.size(); ++rank) {
+    const Member& member = current_.members[rank];
+    if (in_sync[rank] || !next.RankOf(member.id)) members.push_back(member);
+  }
+  return members;
+}
+
+// ---- The proposed one ----
+
+bool MembershipView::Propose(Membership membership, std::optional<MembershipId> replaces) {
+  if (!IsNews(membership.id) || !membership.RankOf(self_)) return false;
+  if (announcement_ && announcement_->id < membership.id) announcement_.reset();
+  proposal_ = Proposal{.membership = std::move(membership), .replaces = replaces};
+  return true;
+}
+
+bool MembershipView::Withdraw(MembershipId id) {
+  if (!proposal_ || proposal_->membership.id != id) return false;
+  proposal_.reset();
+  return true;
+}
+
+bool MembershipView::SetPrepared() { return !std::exchange(proposal_->prepared, true); }
+
+bool MembershipView::AllStay() const {
+  return !proposal_ || std::ranges::all_of(current_.members, [&](const Member& member) {
+    return proposal_->membership.RankOf(member.id).has_value();
+  });
+}
+
+// ---- What has to wait ----
+
+bool MembershipView::MayEnter(MembershipId id) const {
+  return IsNews(id) && (!entry_ || id > entry_->id);
+}
+
+void MembershipView::PutOffLoss(Loss loss) {
+  if (loss_) {
+    loss_->Merge(loss);
+  } else {
+    loss_ = std::move(loss);
+  }
+}
+
+// ---- Peers ----
+
+MembershipView::Fate MembershipView::FateOf(const FrameHeader& header, Standing standing) const {
+  const MembershipId id = header.membership;
+  // A member of the proposed membership has switched. For a learner that does not work in the one
+  // that it replaces, this is the announcement.
+  if (proposal_ && id == proposal_->membership.id &&
+      (current_.id != proposal_->replaces || standing.stopped)) {
+    return Fate::kHoldAndEnter;
+  }
+  if (standing.released && header.kind == FrameKind::kOpened && id >= newest_->id) {
+    return Fate::kSetFree;
+  }
+  if (IsNews(id) && id > MembershipId{}) return Fate::kHold;
+  if (entry_ || standing.frames_wait) return Fate::kHold;
+  return id == current_.id ? Fate::kDeliver : Fate::kDrop;
+}
+
+std::set<LearnerId> MembershipView::NeededPeers() const {
+  std::set<LearnerId> needed;
+  const auto need = [&](const std::vector<Member>& members) {
+    for (const Member& member : members) needed.insert(member.id);
+  };
+  need(current_.members);
+  need(left_behind_);
+  if (newest_) need(newest_->members);
+  if (entry_) need(entry_->members);
+  if (proposal_) need(proposal_->membership.members);
+  return needed;
+}
+
+}  // namespace pliant

@@ -1,0 +1,76 @@
+#include "trainer/protocol/metrics.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace pliant {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr Duration kLineEvery = std::chrono::seconds(1);
+
+Json MetricsLine(std::string_view kind, const MetricsAccumulator::Commit& commit,
+                 const ShardSums& sums) {
+  Json line = {{"kind", kind},
+               {"step", commit.plan.step + (commit.plan.kind == TickKind::kTrain ? 1 : 0)},
+               {"tick", commit.tick},
+               {"epoch", commit.plan.epoch},
+               {"learners", commit.learners},
+               {"membership", ToString(commit.membership)},
+               {"unixSeconds", commit.unix_seconds}};
+  // A loss that overflowed is left out: JSON has no such number.
+  if (std::isfinite(sums.loss)) line["loss"] = sums.loss / sums.samples;
+  line["accuracy"] = sums.correct / sums.samples;
+  return line;
+}
+
+}  // namespace
+
+std::optional<std::string> MetricsAccumulator::OnCommit(const Commit& commit) {
+  return commit.plan.kind == TickKind::kTrain ? OnTrain(commit) : OnEvaluate(commit);
+}
+
+std::optional<std::string> MetricsAccumulator::OnTrain(const Commit& commit) {
+  evaluation_ = {};
+  train_ = train_ + commit.sums;
+  // The first commit after a pause only starts the clock.
+  if (!window_start_) {
+    window_start_ = commit.now;
+  } else {
+    samples_measured_ += commit.sums.samples;
+  }
+  const Duration window = commit.now - *window_start_;
+  if (window < kLineEvery && !commit.plan.last_of_kind) return std::nullopt;
+  loss_ = train_.loss / train_.samples;
+  if (window > Duration::zero()) samples_per_second_ = samples_measured_ / ToSeconds(window);
+  Json line = MetricsLine("train", commit, train_);
+  if (samples_per_second_) line["samplesPerSecond"] = *samples_per_second_;
+  train_ = {};
+  samples_measured_ = 0;
+  window_start_ = commit.now;
+  // An evaluation follows: its time is not that of training.
+  if (commit.plan.last_of_kind) window_start_.reset();
+  return line.dump();
+}
+
+std::optional<std::string> MetricsAccumulator::OnEvaluate(const Commit& commit) {
+  evaluation_ = evaluation_ + commit.sums;
+  if (!commit.plan.last_of_kind) return std::nullopt;
+  const ShardSums sums = std::exchange(evaluation_, {});
+  accuracy_ = sums.correct / sums.samples;
+  evaluated_epoch_ = commit.plan.epoch;
+  Json line = MetricsLine("test", commit, sums);
+  line["samples"] = sums.samples;
+  return line.dump();
+}
+
+void MetricsAccumulator::Restart(const ShardSums& evaluation) {
+  train_ = {};
+  samples_measured_ = 0;
+  window_start_.reset();
+  evaluation_ = evaluation;
+}
+
+}  // namespace pliant

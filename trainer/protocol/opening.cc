@@ -1,0 +1,146 @@
+#include "trainer/protocol/opening.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "trainer/protocol/wire.h"
+
+namespace pliant {
+
+namespace {
+
+// A peer may notice late that its connection of an earlier membership was over, and a network may
+// fail for a moment. One that breaks every connection must not keep the membership from opening.
+constexpr int kMaxLinksLost = 3;
+
+// Two states of one place are the same.
+using StatePlace = std::pair<Tick, MembershipId>;
+StatePlace Place(const Holding& holding) { return {holding.applied_ticks, holding.lineage}; }
+
+}  // namespace
+
+Bytes EncodeHolding(const Holding& holding) {
+  WireWriter writer;
+  writer.Put(static_cast<std::uint8_t>(holding.has_state));
+  writer.Put(static_cast<std::uint8_t>(holding.current));
+  writer.Put(holding.applied_ticks);
+  writer.Put(holding.lineage.term);
+  writer.Put(holding.lineage.counter);
+  writer.Put(holding.evaluation.samples);
+  writer.Put(holding.evaluation.loss);
+  writer.Put(holding.evaluation.correct);
+  writer.PutText(holding.last_line);
+  writer.Put(static_cast<std::uint32_t>(holding.finished.size()));
+  for (const NodeIndex node : holding.finished) writer.Put(node);
+  return writer.Take();
+}
+
+Result<Holding> DecodeHolding(std::span<const std::byte> bytes, Tick total_ticks,
+                              int logical_shards) {
+  WireReader reader(bytes);
+  Holding holding;
+  holding.has_state = reader.Get<std::uint8_t>() != 0;
+  holding.current = reader.Get<std::uint8_t>() != 0;
+  holding.applied_ticks = reader.Get<Tick>();
+  holding.lineage.term = reader.Get<std::uint64_t>();
+  holding.lineage.counter = reader.Get<std::uint64_t>();
+  holding.evaluation.samples = reader.Get<double>();
+  holding.evaluation.loss = reader.Get<double>();
+  holding.evaluation.correct = reader.Get<double>();
+  holding.last_line = reader.GetText();
+  const auto count = reader.Get<std::uint32_t>();
+  for (std::uint32_t i = 0; i < count && reader.ok(); ++i) {
+    holding.finished.push_back(reader.Get<NodeIndex>());
+  }
+  if (holding.applied_ticks > total_ticks) {
+    return Invalid("an opening frame with a tick that the job has not");
+  }
+  const auto nodes = 2 * static_cast<NodeIndex>(logical_shards);
+  if (std::ranges::any_of(holding.finished,
+                          [&](NodeIndex node) { return node == 0 || node >= nodes; })) {
+    return Invalid("an opening frame with a node that is none");
+  }
+  if (!reader.at_end()) return Invalid("an opening frame of another size");
+  return holding;
+}
+
+Opening::Opening(int world_size, int self, Holding own)
+    : self_(self), peers_(static_cast<std::size_t>(world_size)) {
+  SetOwn(own);
+}
+
+void Opening::OnOpen(int rank, const Holding& holding) {
+  peers_[static_cast<std::size_t>(rank)].holding = holding;
+}
+
+void Opening::OnOpened(int rank) { peers_[static_cast<std::size_t>(rank)].opened = true; }
+
+bool Opening::OnLinkLost(int rank) {
+  return ++peers_[static_cast<std::size_t>(rank)].links_lost <= kMaxLinksLost;
+}
+
+void Opening::SetOwn(const Holding& own) { OnOpen(self_, own); }
+
+std::optional<int> Opening::Furthest() const {
+  std::optional<int> furthest;
+  StatePlace most;
+  for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
+    const std::optional<Holding>& holding = peers_[rank].holding;
+    if (!holding || !holding->has_state) continue;
+    if (furthest && Place(*holding) <= most) continue;
+    furthest = static_cast<int>(rank);
+    most = Place(*holding);
+  }
+  return furthest;
+}
+
+Opening::Next Opening::next() const {
+  if (!std::ranges::all_of(peers_, [](const Peer& peer) { return peer.holding.has_value(); })) {
+    return Next::kWait;
+  }
+  const bool settled =
+      std::ranges::any_of(peers_, [](const Peer& peer) { return peer.holding->current; });
+  if (!settled) return self_ == 0 ? Next::kRestore : Next::kWait;
+  // Nobody's state: rank 0 is about to say that it has one.
+  if (!Furthest()) return Next::kWait;
+  if (self_ == 0 && !in_sync().front()) return Next::kFetch;
+  if (!told_) return Next::kHold;
+  const bool all_opened = std::ranges::all_of(peers_, [&](const Peer& peer) {
+    return peer.opened || &peer == &peers_[static_cast<std::size_t>(self_)];
+  });
+  return all_opened ? Next::kBegin : Next::kWait;
+}
+
+std::optional<Holding> Opening::furthest() const {
+  const std::optional<int> rank = Furthest();
+  if (!rank) return std::nullopt;
+  return peers_[static_cast<std::size_t>(*rank)].holding;
+}
+
+std::vector<std::vector<NodeIndex>> Opening::finished() const {
+  std::vector<std::vector<NodeIndex>> finished;
+  const std::vector<bool> in_sync = this->in_sync();
+  for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
+    finished.push_back(in_sync[rank] ? peers_[rank].holding->finished : std::vector<NodeIndex>{});
+  }
+  return finished;
+}
+
+std::vector<bool> Opening::in_sync() const {
+  const std::optional<Holding> most = furthest();
+  CHECK(most.has_value(), "ticks begin with a state");
+  std::vector<bool> in_sync;
+  for (const Peer& peer : peers_) {
+    in_sync.push_back(peer.holding->has_state && Place(*peer.holding) == Place(*most));
+  }
+  return in_sync;
+}
+
+int Opening::source() const {
+  const std::optional<int> furthest = Furthest();
+  CHECK(furthest.has_value(), "somebody has a state when it is to be fetched");
+  return *furthest;
+}
+
+}  // namespace pliant

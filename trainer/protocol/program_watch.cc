@@ -1,0 +1,43 @@
+#include "trainer/protocol/program_watch.h"
+
+#include <utility>
+
+#include "base/format.h"
+
+namespace pliant {
+
+std::string ToString(const ProgramCall& call) {
+  switch (call.kind) {
+    case ProgramCall::Kind::kTrain:
+      return Format("shard {} of step {}", call.shard, call.step + 1);
+    case ProgramCall::Kind::kEvaluate:
+      return Format("shard {} of the evaluation after step {}", call.shard, call.step);
+    case ProgramCall::Kind::kCommit:
+      return Format("the update of step {}", call.step + 1);
+    case ProgramCall::Kind::kEvaluated:
+      return Format("what follows the evaluation after step {}", call.step);
+    case ProgramCall::Kind::kLoad:
+      return "a state that it was given";
+  }
+  std::unreachable();
+}
+
+std::optional<std::string> ProgramWatch::Look(const std::optional<ProgramCall>& call,
+                                              TimePoint now) {
+  // Who could not look for long stood still itself, and its program with it: a process that was
+  // stopped, a machine that slept.
+  const bool stood_still = now - looked_ >= most_ / 2;
+  looked_ = now;
+  if (!call || call != call_ || stood_still) {
+    call_ = call;
+    since_ = now;
+    return std::nullopt;
+  }
+  if (now - since_ < most_) return std::nullopt;
+  return Format(
+      "StepTimeout: its program has worked at {} for {:.0f} s: it hangs, or needs a longer "
+      "spec.stepTimeoutSeconds",
+      ToString(*call), ToSeconds(now - since_));
+}
+
+}  // namespace pliant

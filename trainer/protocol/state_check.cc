@@ -1,0 +1,38 @@
+#include "trainer/protocol/state_check.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "trainer/checkpoint/checksum.h"
+#include "trainer/data/permutation.h"
+
+namespace pliant {
+
+std::uint64_t StateChecksum(const StateDict& state) {
+  std::uint64_t checksum = 0;
+  for (const TensorView& tensor : state) {
+    if (!tensor.name.starts_with(kModelPrefix) && !tensor.name.starts_with("optimizer.")) continue;
+    checksum = HashWords({checksum, cuda::ChecksumOf(tensor.bytes)});
+  }
+  return checksum;
+}
+
+std::vector<int> DifferingRanks(std::span<const std::optional<std::uint64_t>> checksum_of_rank) {
+  std::optional<std::uint64_t> held_by_most;
+  std::ptrdiff_t most = 0;
+  for (const std::optional<std::uint64_t>& checksum : checksum_of_rank) {
+    if (!checksum) continue;
+    const auto holders = std::ranges::count(checksum_of_rank, checksum);
+    if (holders <= most) continue;
+    most = holders;
+    held_by_most = checksum;
+  }
+  std::vector<int> differing;
+  for (std::size_t rank = 0; rank < checksum_of_rank.size(); ++rank) {
+    const std::optional<std::uint64_t>& checksum = checksum_of_rank[rank];
+    if (checksum && checksum != held_by_most) differing.push_back(static_cast<int>(rank));
+  }
+  return differing;
+}
+
+}  // namespace pliant

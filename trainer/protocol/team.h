@@ -1,0 +1,36 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "trainer/collective/shard_dealing.h"
+#include "trainer/collective/tree.h"
+#include "trainer/membership/types.h"
+#include "trainer/protocol/work_split.h"
+
+namespace pliant {
+
+// Who of a membership does what in its ticks: the same on all members.
+struct Team {
+  std::vector<bool> in_sync;         // by rank: holds the state; all others catch up
+  std::vector<int> learner_of_rank;  // the first rank of the same learner: they share a machine
+  int learners = 0;
+  ShardMap map;
+  // In place of `map` in the membership's first tick, of which shards may be finished already.
+  std::optional<ShardDealing> redo;
+
+  const ShardMap& tick_map() const { return redo ? redo->map : map; }
+  int members_in_sync() const;
+  bool IsInSync(int rank) const { return in_sync[static_cast<std::size_t>(rank)]; }
+
+  // The first tick is over.
+  void OnCommitted() { redo.reset(); }
+  // These ranks compute from the next tick on.
+  void OnCameInSync(const std::vector<int>& ranks, const WorkSplit& split);
+};
+
+// `finished`, by rank: nodes of the first tick's tree that the members brought along.
+Team MakeTeam(const Membership& membership, std::vector<bool> in_sync,
+              const std::vector<std::vector<NodeIndex>>& finished, const WorkSplit& split);
+
+}  // namespace pliant

@@ -1,0 +1,151 @@
+#include "trainer/protocol/tick_round.h"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "base/check.h"
+#include "trainer/membership/messages.h"
+#include "trainer/protocol/state_check.h"
+#include "trainer/protocol/wire.h"
+
+namespace pliant {
+
+Bytes EncodeTrailer(const Trailer& trailer) {
+  WireWriter writer;
+  writer.Put(static_cast<std::uint8_t>(trailer.save));
+  writer.Put(static_cast<std::uint8_t>(trailer.last_call));
+  writer.Put(static_cast<std::uint8_t>(trailer.state_checksum.has_value()));
+  writer.Put(trailer.state_checksum.value_or(0));
+  writer.PutText(trailer.announced ? EncodeMembership(*trailer.announced) : "");
+  writer.Put(static_cast<std::uint32_t>(trailer.shards.size()));
+  for (const Trailer::Shard& shard : trailer.shards) {
+    writer.Put(static_cast<std::int32_t>(shard.shard));
+    writer.Put(shard.sums.samples);
+    writer.Put(shard.sums.loss);
+    writer.Put(shard.sums.correct);
+  }
+  writer.Put(static_cast<std::uint8_t>(trailer.in_sync));
+  writer.Put(static_cast<std::uint32_t>(trailer.came_in_sync.size()));
+  for (const int rank : trailer.came_in_sync) writer.Put(static_cast<std::int32_t>(rank));
+  return writer.Take();
+}
+
+Result<Trailer> DecodeTrailer(std::span<const std::byte> bytes) {
+  WireReader reader(bytes);
+  Trailer trailer;
+  trailer.save = reader.Get<std::uint8_t>() != 0;
+  trailer.last_call = reader.Get<std::uint8_t>() != 0;
+  const bool has_checksum = reader.Get<std::uint8_t>() != 0;
+  const auto checksum = reader.Get<std::uint64_t>();
+  if (has_checksum) trailer.state_checksum = checksum;
+  const std::string_view announced = reader.GetText();
+  if (!announced.empty()) {
+    ASSIGN_OR_RETURN(trailer.announced, DecodeMembership(announced));
+  }
+  const auto count = reader.Get<std::uint32_t>();
+  for (std::uint32_t i = 0; i < count && reader.ok(); ++i) {
+    Trailer::Shard shard{.shard = reader.Get<std::int32_t>()};
+    shard.sums.samples = reader.Get<double>();
+    shard.sums.loss = reader.Get<double>();
+    shard.sums.correct = reader.Get<double>();
+    trailer.shards.push_back(shard);
+  }
+  trailer.in_sync = reader.Get<std::uint8_t>() != 0;
+  const auto came = reader.Get<std::uint32_t>();
+  for (std::uint32_t i = 0; i < came && reader.ok(); ++i) {
+    trailer.came_in_sync.push_back(reader.Get<std::int32_t>());
+  }
+  if (!reader.at_end()) return Invalid("a trailer of another size");
+  return trailer;
+}
+
+ShardSums SumShards(std::span<const ShardSums> by_shard) {
+  return SumTree(by_shard, std::plus<ShardSums>());
+}
+
+void TickRound::Begin(const ShardMap& map, int self, bool needs_buffers,
+                      const std::vector<bool>& in_sync) {
+  const auto ranks = static_cast<std::size_t>(map.world_size());
+  CHECK(in_sync.size() == ranks, "each rank is in step, or follows");
+  self_ = self;
+  needs_buffers_ = needs_buffers;
+  heard_.assign(ranks, false);
+  in_sync_ = in_sync;
+  missing_ = static_cast<int>(std::ranges::count(in_sync, true));
+  sums_.assign(static_cast<std::size_t>(map.logical_shards), {});
+  buffers_.reset();
+  save_ = false;
+  last_call_ = true;
+  announced_.reset();
+  state_checksums_.assign(ranks, std::nullopt);
+  came_in_sync_.clear();
+  if (map_ == map) return;
+  map_ = map;
+  shards_of_rank_.clear();
+  buffers_rank_ = 0;
+  for (int rank = 0; rank < map.world_size(); ++rank) {
+    shards_of_rank_.push_back(map.ShardsOf(rank));
+    if (std::ranges::find(shards_of_rank_.back(), 0) != shards_of_rank_.back().end()) {
+      buffers_rank_ = rank;
+    }
+  }
+}
+
+void TickRound::OnLocal(const Trailer& trailer, Bytes buffers) {
+  CHECK(!local_done(), "a tick is computed once");
+  Take(self_, trailer);
+  if (buffers_rank_ == self_) buffers_ = std::move(buffers);
+}
+
+Status TickRound::OnTrailer(int rank, const Trailer& trailer) {
+  if (!in_sync_[static_cast<std::size_t>(rank)]) return Invalid("a trailer of a follower");
+  if (heard_[static_cast<std::size_t>(rank)]) return Invalid("a second trailer");
+  const std::vector<int>& expected = shards_of_rank_[static_cast<std::size_t>(rank)];
+  if (!std::ranges::equal(trailer.shards, expected, {}, &Trailer::Shard::shard)) {
+    return Invalid("a trailer with the shards of another rank");
+  }
+  if (std::ranges::any_of(trailer.came_in_sync, [&](int came) {
+        return came < 0 || came >= std::ssize(in_sync_) || in_sync_[static_cast<std::size_t>(came)];
+      })) {
+    return Invalid("a trailer that names no followers");
+  }
+  if (trailer.save && rank != 0) return Invalid("a checkpoint that is not its to ask for");
+  Take(rank, trailer);
+  return {};
+}
+
+void TickRound::Take(int rank, const Trailer& trailer) {
+  heard_[static_cast<std::size_t>(rank)] = true;
+  --missing_;
+  for (const Trailer::Shard& shard : trailer.shards) {
+    sums_[static_cast<std::size_t>(shard.shard)] = shard.sums;
+  }
+  save_ |= trailer.save;
+  came_in_sync_.insert(trailer.came_in_sync.begin(), trailer.came_in_sync.end());
+  state_checksums_[static_cast<std::size_t>(rank)] = trailer.state_checksum;
+  last_call_ &= trailer.last_call;
+  if (trailer.announced && (!announced_ || announced_->id < trailer.announced->id)) {
+    announced_ = trailer.announced;
+  }
+}
+
+Status TickRound::OnBuffers(int rank, Bytes buffers) {
+  if (rank != buffers_rank_ || !needs_buffers_ || buffers_) {
+    return Invalid("buffers that it has not to send");
+  }
+  buffers_ = std::move(buffers);
+  return {};
+}
+
+TickOutcome TickRound::Outcome() const {
+  CHECK(done(), "a tick has an outcome when all trailers are there");
+  return {.sums = SumShards(sums_),
+          .save = save_,
+          .last_call = last_call_,
+          .announced = announced_,
+          .differing = DifferingRanks(state_checksums_),
+          .came_in_sync = {came_in_sync_.begin(), came_in_sync_.end()}};
+}
+
+}  // namespace pliant

@@ -1,0 +1,35 @@
+#pragma once
+
+#include "trainer/collective/tree.h"
+#include "trainer/data/schedule.h"
+
+namespace pliant {
+
+enum class Reproducibility {
+  kBitwise,      // the same bits for any number of learners
+  kStatistical,  // equal up to rounding is enough
+};
+
+// How the work of a tick is shared among the ranks of a membership.
+//
+// Bitwise: V shards, each computed by itself and added along the tree over V. Statistical: a rank's
+// share of the samples is one batch, and one leaf of a tree that is just large enough for the
+// ranks; what follows depends on their number, but still is the same bits on all of them.
+class WorkSplit {
+ public:
+  WorkSplit(const Schedule& schedule, Reproducibility reproducibility)
+      : schedule_(schedule), reproducibility_(reproducibility) {}
+
+  bool bitwise() const { return reproducibility_ == Reproducibility::kBitwise; }
+  ShardMap MapOf(int world_size) const;
+  // Of a shard of MapOf, or of a map over the same shards.
+  ShardTask TaskOf(Tick tick, int world_size, int shard) const;
+
+ private:
+  int LeavesFor(int world_size) const;
+
+  const Schedule& schedule_;
+  const Reproducibility reproducibility_;
+};
+
+}  // namespace pliant

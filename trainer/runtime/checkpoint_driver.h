@@ -1,0 +1,100 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "base/result.h"
+#include "trainer/checkpoint/checkpointer.h"
+#include "trainer/membership/messages.h"
+#include "trainer/protocol/slice_failure.h"
+#include "trainer/runtime/checkpoint_schedule.h"
+#include "trainer/runtime/compute.h"
+#include "trainer/runtime/learner_figures.h"
+#include "trainer/runtime/tasks.h"
+
+namespace pliant {
+
+// A checkpoint that members write together, as one of them sees it.
+struct CheckpointSave {
+  CheckpointLabel label;
+  StateSlice slice;     // this member's rank, of the members that write
+  Tick tick = 0;        // applied ticks of its state
+  LearnerId rank_zero;  // who tells of it
+};
+
+// Writes checkpoints, or this learner's slices of them, from the copy of the state to the manifest.
+// Lives as long as the learner.
+class CheckpointDriver {
+ public:
+  struct Parts {  // borrowed
+    Tasks& tasks;
+    Compute& compute;
+    Checkpointer& checkpointer;
+    LearnerFigures& figures;
+  };
+  // Says to rank 0 why this learner's slice is not there: rank 0 alone is heard when it says why
+  // there is no checkpoint.
+  using TellFailure = std::function<void(const CheckpointSave& save, const Error& error)>;
+  using Done = std::function<void(bool saved)>;
+
+  // `kept`: checkpoints. `unix_offset_seconds`: Unix time less the loop's time.
+  CheckpointDriver(CheckpointPolicy policy, int kept, double unix_offset_seconds, Parts parts,
+                   TellFailure tell_failure);
+
+  // `recovery`: not by a boundary.
+  void OnEntered(bool recovery);
+  bool Due(const TickPlan& plan, Tick ticks) const {
+    return schedule_.Due(plan, ticks, saving_, parts_.tasks.Now());
+  }
+
+  // Writes this member's slice, if it has one. The state does not change before the copy is made.
+  // `done` is for rank 0: the checkpoint is there, or it is not.
+  void Save(CheckpointSave save, Done done);
+  void OnSliceFailed(const LearnerId& peer, SliceFailure failure);
+  // Of the final model: told like that of a checkpoint.
+  void NoteWriteError(const Error& error);
+
+  bool saving() const { return saving_; }
+  bool writing() const { return writing_ > 0; }
+  // Runs `task` when no copy and no write is under way any more. The newest task counts.
+  void WhenWritten(std::function<void()> task) { when_written_ = std::move(task); }
+  std::optional<Tick> saved_tick() const { return saved_tick_; }
+  const std::optional<CheckpointReport>& report() const { return report_; }
+
+ private:
+  struct Running {
+    CheckpointSave save;
+    TimePoint began{};
+    std::uint64_t recoveries = 0;  // before it
+    Done done;
+  };
+  using Written = Result<std::optional<Manifest>>;
+
+  void OnWritten(const std::shared_ptr<Running>& running, Written written);
+  // Whoever writes the last slice publishes them all; rank 0 looks for that until `by`.
+  void AwaitSlices(const std::shared_ptr<Running>& running, TimePoint by);
+  void OnLooked(const std::shared_ptr<Running>& running, TimePoint by, Written published);
+  void End(const Running& running, const Written& saved);
+  Error WhyIncomplete(const Running& running) const;
+  double UnixNow() const;
+
+  const int kept_;
+  const double unix_offset_seconds_;
+  const Parts parts_;
+  const TellFailure tell_failure_;
+  CheckpointSchedule schedule_;
+  bool saving_ = false;
+  int writing_ = 0;  // copies and writes of the state, or its slices, under way
+  std::function<void()> when_written_;
+  std::uint64_t recoveries_ = 0;
+  std::optional<Tick> saved_tick_;
+  std::optional<CheckpointReport> report_;  // none: none was tried
+  struct HeardFailure {
+    SliceFailure failure;
+    std::uint64_t recoveries = 0;  // a tick may be saved again after one
+  };
+  std::optional<HeardFailure> heard_;  // of another, as it told last
+};
+
+}  // namespace pliant

@@ -1,0 +1,33 @@
+#include "trainer/runtime/checkpoint_label.h"
+
+#include <utility>
+
+namespace pliant {
+
+JobIdentity JobOf(const DataSpec& spec) {
+  return {.seed = spec.seed,
+          .global_batch_size = spec.global_batch_size,
+          .logical_shards = spec.logical_shards,
+          .train_samples = spec.train_samples,
+          .test_samples = spec.test_samples};
+}
+
+CheckpointLabel LabelOf(const Schedule& schedule, Tick applied, MembershipId membership,
+                        std::string framework) {
+  // An evaluation is done again as a whole. Until its end, when the program hears of it and may
+  // change the state, that is as before it.
+  const Tick total = schedule.total_ticks();
+  Tick tick = applied;
+  while (tick > 0 && tick < total && schedule.At(tick).kind == TickKind::kEvaluate &&
+         schedule.At(tick - 1).kind == TickKind::kEvaluate) {
+    --tick;
+  }
+  return {.position = {.step = schedule.StepsBefore(applied),
+                       .tick = tick,
+                       .epoch = tick < total ? schedule.At(tick).epoch : schedule.spec().epochs,
+                       .membership = membership},
+          .job = JobOf(schedule.spec()),
+          .framework = std::move(framework)};
+}
+
+}  // namespace pliant

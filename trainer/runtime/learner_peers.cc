@@ -1,0 +1,170 @@
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/log.h"
+#include "trainer/runtime/learner_loop_impl.h"
+
+namespace pliant {
+
+// ---- Connections ----
+
+void LearnerLoop::Impl::OnPeerConnected(const LearnerId& peer) {
+  if (phase_ == Phase::kExited) return;
+  CheckPrepared();
+  const std::optional<int> rank = view_.current().RankOf(peer);
+  if (opening_ && rank) opening_->OnConnected(*rank);
+  CarryOut();
+}
+
+void LearnerLoop::Impl::OnPeerLost(const LearnerId& peer, const PeerLoss& loss) {
+  if (phase_ == Phase::kExited) return;
+  HandleLost(peer, loss);
+  CarryOut();
+}
+
+void LearnerLoop::Impl::HandleLost(const LearnerId& peer, const PeerLoss& loss) {
+  if (const auto& proposal = view_.proposal()) {
+    for (const Member& member : proposal->membership.members) {
+      if (member.id == peer) peers_.Connect(member);
+    }
+  }
+  const std::optional<int> rank = view_.current().RankOf(peer);
+  if (!rank) return;
+  switch (phase_) {
+    case Phase::kOpening:
+      if (!opening_->OnLost(*rank)) return OnViolation(*rank, loss.reason);
+      return peers_.Connect(view_.current().members[static_cast<std::size_t>(*rank)]);
+    case Phase::kTicking:
+    case Phase::kDraining:
+    case Phase::kFinishing:
+      return Then(LossStep{{.accused = {peer}, .cause = loss.reason}});
+    default:
+      return;
+  }
+}
+
+MutableBytes LearnerLoop::Impl::PlaceFor(const LearnerId& peer, const FrameHeader& header,
+                                         std::size_t bytes) {
+  if (phase_ != Phase::kTicking) return {};
+  const std::optional<int> rank = view_.current().RankOf(peer);
+  return rank ? ticks_.PlaceFor(*rank, header, bytes) : MutableBytes{};
+}
+
+void LearnerLoop::Impl::OnFrame(const LearnerId& peer, Frame frame) {
+  figures_.bytes_received += frame.payload.view.size();
+  Take(peer, std::move(frame));
+  CarryOut();
+}
+
+void LearnerLoop::Impl::Take(const LearnerId& peer, Frame frame) {
+  if (phase_ == Phase::kExited) return;
+  using Fate = MembershipView::Fate;
+  switch (view_.FateOf(frame.header, {.stopped = phase_ == Phase::kStopped,
+                                      .released = phase_ == Phase::kReleased,
+                                      .frames_wait = early_due_})) {
+    case Fate::kDeliver:
+      return Deliver(peer, frame);
+    case Fate::kHold:
+      return Hold(peer, std::move(frame));
+    case Fate::kHoldAndEnter:
+      Hold(peer, std::move(frame));
+      return Then(EnterStep{view_.proposal()->membership});
+    case Fate::kSetFree:
+      phase_ = Phase::kIdle;
+      return LeaveWhenFree();
+    case Fate::kDrop:
+      return;
+  }
+}
+
+void LearnerLoop::Impl::Hold(const LearnerId& peer, Frame frame) {
+  const bool to_come = view_.ComesEarly(frame.header);
+  if (early_.Hold(peers_.Shared(peer), std::move(frame), to_come)) return;
+  const PeerLoss loss{.reason = "it sends more ahead than it can have to say"};
+  if (view_.current().RankOf(peer))
+    return Then(LossStep{{.accused = {peer}, .cause = loss.reason}});
+  const LearnerId lost = peer;  // the transport may have lent it with the connection
+  peers_.Disconnect(lost);
+  HandleLost(lost, loss);
+}
+
+// Not within this call: what is held may lead on to the next membership.
+void LearnerLoop::Impl::TakeEarlyFramesSoon() {
+  if (std::exchange(early_due_, true)) return;
+  tasks_.After(Duration::zero(), [this] {
+    early_due_ = false;
+    Then(Step::kAdvanceOpening);
+    Then(Step::kTakeEarlyFrames);
+  });
+}
+
+void LearnerLoop::Impl::TakeEarlyFrames() {
+  const MembershipId known = view_.newest()->id;
+  // Some are held again, and a tick that they complete delivers those.
+  for (HeldFrames::Held& held : early_.TakeAll()) {
+    if (held.frame.header.membership < known) continue;
+    Take(*held.peer, std::move(held.frame));
+    CarryOut();
+  }
+}
+
+void LearnerLoop::Impl::Deliver(const LearnerId& peer, const Frame& frame) {
+  const std::optional<int> rank = view_.current().RankOf(peer);
+  if (!rank) return;
+  switch (frame.header.kind) {
+    case FrameKind::kOpen:
+      if (!opening_) return;
+      if (const Status status = opening_->OnOpenFrame(*rank, frame); !status) {
+        OnViolation(*rank, status.error().message);
+      }
+      return;
+    case FrameKind::kOpened:
+      if (opening_) opening_->OnOpenedFrame(*rank);
+      return;
+    case FrameKind::kStateRequest:
+      return opening_ && frame.header.node != kLastOfBatch
+                 ? opening_->ServeState(*rank, state_.own.has_state, state_.applied())
+                 : states_.SendNext(*rank);
+    case FrameKind::kState:
+      if (catching_up()) return training_->OnStateFrame(*rank, frame);
+      // One that catches up is sent the state when the others begin.
+      if (opening_ && view_.rank() != 0) return Hold(peer, frame);
+      if (opening_ && !loading_) opening_->OnStateFrame(*rank, frame);
+      return;
+    case FrameKind::kSliceFailed:
+      return checkpoints_.OnSliceFailed(peer, DecodeSliceFailure(frame));
+    case FrameKind::kAbort:
+      return Then(LossStep{{.cause = peer.name + " gave up"}});
+    case FrameKind::kFinished: {
+      if (*rank != 0) return;
+      const auto text = frame.payload.view;
+      if (phase_ == Phase::kFinishing) {
+        return Complete({reinterpret_cast<const char*>(text.data()), text.size()});
+      }
+      if (phase_ == Phase::kDraining) {
+        return Exit({.reason = LeftReason::kDrained, .message = "left with a checkpoint"});
+      }
+      // It is at its end already.
+      if (IsMember()) Hold(peer, frame);
+      return;
+    }
+    case FrameKind::kNode:
+    case FrameKind::kRoot:
+    case FrameKind::kBuffers:
+    case FrameKind::kTrailer:
+      if (!IsMember()) return;
+      if (phase_ == Phase::kOpening || frame.header.tick > state_.applied() || committing()) {
+        // Others are ahead, by one tick at most, since they need this learner's trailer for the
+        // next; if it catches up, by some more.
+        Hold(peer, frame);
+        if (phase_ == Phase::kTicking) Then(Step::kCommit);
+      } else {
+        training_->OnTickFrame(*rank, frame);
+      }
+      return;
+  }
+}
+
+}  // namespace pliant

@@ -1,0 +1,253 @@
+#include "trainer/runtime/opening_run.h"
+
+#include <utility>
+
+#include "base/format.h"
+#include "base/log.h"
+
+namespace pliant {
+namespace {
+
+constexpr Duration kConnectionsCheck = std::chrono::milliseconds(200);
+// A connection that worked and broke while a membership opens is given less time than a new one.
+constexpr Duration kMaxReconnect = std::chrono::seconds(1);
+// Members that hold a state do not stand still for a volume that hangs.
+constexpr Duration kVolumeTimeout = std::chrono::seconds(3);
+
+}  // namespace
+
+OpeningRun::OpeningRun(Options options, Parts parts, Holding own)
+    : options_(std::move(options)),
+      parts_(parts),
+      opening_(options_.world_size, options_.self, std::move(own)) {}
+
+// ---- Connections ----
+
+void OpeningRun::Begin() {
+  for (int rank = 0; rank < options_.world_size; ++rank) {
+    if (rank != options_.self) missing_since_.emplace(rank, parts_.tasks.Now());
+  }
+  for (const int rank : parts_.peers.ConnectedRanks()) {
+    missing_since_.erase(rank);
+    parts_.peers.SendTo(rank, FrameKind::kOpen, EncodeHolding(opening_.own()));
+  }
+  CheckConnections();
+}
+
+void OpeningRun::CheckConnections() {
+  std::vector<int> absent;
+  for (const auto& [rank, since] : missing_since_) {
+    if (parts_.tasks.Now() - since >= options_.timeout) absent.push_back(rank);
+  }
+  if (!absent.empty()) return parts_.owner.OnAbsent(absent);
+  parts_.tasks.After(kConnectionsCheck, lifetime_.Guard([this] { CheckConnections(); }));
+}
+
+void OpeningRun::OnConnected(int rank) {
+  missing_since_.erase(rank);
+  // What was said on an earlier connection may be lost.
+  parts_.peers.SendTo(rank, FrameKind::kOpen, EncodeHolding(opening_.own()));
+  if (opening_.told()) parts_.peers.SendTo(rank, FrameKind::kOpened, {});
+  if (fetching_from_ == rank) Fetch(rank);
+  parts_.owner.OnOpeningNews();
+}
+
+bool OpeningRun::OnLost(int rank) {
+  if (!opening_.OnLinkLost(rank)) return false;
+  // The peer may not have noticed yet that the connection it had with us was over.
+  missing_since_[rank] = parts_.tasks.Now() - options_.timeout + kMaxReconnect;
+  return true;
+}
+
+// ---- What the members hold ----
+
+Status OpeningRun::OnOpenFrame(int rank, const Frame& frame) {
+  ASSIGN_OR_RETURN(const Holding holding,
+                   DecodeHolding(frame.payload.view, parts_.schedule.total_ticks(),
+                                 options_.bitwise ? parts_.schedule.spec().logical_shards : 0));
+  opening_.OnOpen(rank, holding);
+  parts_.owner.OnOpeningNews();
+  return {};
+}
+
+void OpeningRun::OnOpenedFrame(int rank) {
+  opening_.OnOpened(rank);
+  parts_.owner.OnOpeningNews();
+}
+
+void OpeningRun::Advance() {
+  switch (opening_.next()) {
+    case Opening::Next::kWait:
+      return;
+    case Opening::Next::kRestore:
+      return LookForCheckpoint();
+    case Opening::Next::kFetch:
+      if (fetching_from_ != opening_.source()) Fetch(opening_.source());
+      return;
+    case Opening::Next::kHold:
+      opening_.SetTold();
+      parts_.peers.SendToAll(FrameKind::kOpened, {});
+      return parts_.owner.OnOpeningNews();
+    case Opening::Next::kBegin:
+      // Wait for all connections: that this one is ready is not said again once ticks begin.
+      if (missing_since_.empty()) parts_.owner.OnReady();
+      return;
+  }
+}
+
+// ---- A state from another member ----
+
+void OpeningRun::Fetch(int source) {
+  fetching_from_ = source;
+  receiver_.reset();
+  parts_.peers.SendTo(source, FrameKind::kStateRequest, {});
+}
+
+void OpeningRun::ServeState(int rank, bool has_state, Tick applied) {
+  if (!has_state) return;
+  parts_.compute.CopyState(
+      {}, parts_.tasks.Guard<Result<std::shared_ptr<const StateCopy>>>(lifetime_.Guard(
+              [this, rank, applied](const Result<std::shared_ptr<const StateCopy>>& state) {
+                if (!state) return parts_.owner.Fail(state.error());
+                parts_.states.Begin(rank, StateSender(options_.membership, applied, *state));
+              })));
+}
+
+void OpeningRun::OnStateFrame(int rank, const Frame& frame) {
+  if (fetching_from_ != rank) return;
+  if (!receiver_) {
+    // What remains of an answer to an earlier request is passed over.
+    if ((frame.header.node & kFirstStateFrame) == 0) return;
+    fetched_ = std::make_shared<StateCopy>(StateCopy::Like(parts_.compute.state_shape()));
+    receiver_.emplace(fetched_->view());
+  }
+  if (const Status status = receiver_->OnFrame(frame); !status) {
+    return parts_.owner.OnViolation(rank, status.error().message);
+  }
+  if ((frame.header.node & kLastOfBatch) != 0) parts_.peers.AskForMoreState(rank);
+  if (!receiver_->done()) return;
+  if (receiver_->applied_ticks() > parts_.schedule.total_ticks()) {
+    return parts_.owner.OnViolation(rank, "a state of a tick that the job has not");
+  }
+  Holding holding = *opening_.holding(rank);
+  holding.has_state = true;
+  holding.applied_ticks = receiver_->applied_ticks();
+  holding.current = opening_.own().current;
+  holding.finished.clear();
+  receiver_.reset();
+  parts_.owner.LoadState(std::exchange(fetched_, nullptr), std::move(holding));
+}
+
+void OpeningRun::OnLoaded(const Holding& holding) {
+  fetching_from_.reset();
+  opening_.SetOwn(holding);
+  // The others may have waited for rank 0 to have one at all.
+  SayWhatItHolds();
+  parts_.owner.OnOpeningNews();
+}
+
+// ---- A checkpoint ----
+
+// Rank 0, when nobody came here by a boundary: after a crash, or at a start. Those who are left may
+// be behind the newest checkpoint, when all who were ahead were lost.
+void OpeningRun::LookForCheckpoint() {
+  if (std::exchange(looking_, true)) return;
+  volume_answered_ = false;
+  auto answer = lifetime_.Guard([this](const Result<StoredCheckpoint>& newest) {
+    if (!std::exchange(volume_answered_, true)) OnNewest(newest);
+  });
+  parts_.checkpointer.FindNewest(parts_.tasks.Guard<Result<StoredCheckpoint>>(answer));
+  if (!opening_.furthest()) return;
+  parts_.tasks.After(kVolumeTimeout, [answer]() mutable {
+    answer(Result<StoredCheckpoint>(Fail(ErrorCode::kTimeout, "the volume does not answer")));
+  });
+}
+
+void OpeningRun::LookAgain(const Error& error) {
+  if (!parts_.volume_retry.OnFailed()) {
+    return parts_.owner.Fail(InContext("checkpoint volume", error));
+  }
+  log::Warning("checkpoint volume cannot be read", {{"cause", error.message}});
+  parts_.tasks.After(VolumeRetry::kPause, lifetime_.Guard([this] {
+    looking_ = false;
+    LookForCheckpoint();
+  }));
+}
+
+void OpeningRun::OnNewest(const Result<StoredCheckpoint>& newest) {
+  const std::optional<Holding> furthest = opening_.furthest();
+  if (!newest && newest.error().code != ErrorCode::kNotFound) {
+    if (!furthest) return LookAgain(newest.error());
+    log::Warning("checkpoints cannot be looked at, going on without",
+                 {{"cause", newest.error().message}});
+    return Settle();
+  }
+  const auto restored =
+      parts_.tasks.Guard<Result<Restored>>(lifetime_.Guard([this](Result<Restored> found) {
+        const bool must_have_it = !opening_.furthest();
+        if (!found && found.error().code == ErrorCode::kUnavailable && must_have_it) {
+          return LookAgain(found.error());
+        }
+        OnRestored(std::move(found));
+      }));
+  if (!newest && !furthest) return parts_.checkpointer.RestoreFirst(options_.job, restored);
+  if (!newest ||
+      (furthest && newest->step <= parts_.schedule.StepsBefore(furthest->applied_ticks))) {
+    parts_.volume_retry.OnAnswered();
+    return Settle();
+  }
+  parts_.checkpointer.Restore(options_.job, restored);
+}
+
+void OpeningRun::OnRestored(Result<Restored> restored) {
+  const std::optional<Holding> furthest = opening_.furthest();
+  if (restored || restored.error().code != ErrorCode::kUnavailable) {
+    parts_.volume_retry.OnAnswered();
+  }
+  if (!restored && restored.error().code == ErrorCode::kNotFound && !furthest) {
+    log::Info("starting afresh");
+    parts_.owner.OnFreshStart();
+    opening_.SetOwn({.has_state = true});
+    return Settle();
+  }
+  if (!restored) {
+    // Without a state there is nothing else to go on from, and a fresh start would undo everything.
+    if (!furthest) return parts_.owner.Fail(restored.error());
+    log::Warning("checkpoint passed over", {{"cause", restored.error().message}});
+    return Settle();
+  }
+  for (const std::string& passed_over : restored->passed_over) {
+    log::Warning("checkpoint passed over", {{"cause", passed_over}});
+  }
+  const TrainingPosition& position = restored->manifest.position;
+  if (!IsOfThisSchedule(position)) {
+    return parts_.owner.Fail(
+        {ErrorCode::kInvalid,
+         Format("the checkpoint of step {} is of a job with other data or epochs", position.step)});
+  }
+  // Newer ones may not have verified.
+  if (furthest && position.step <= parts_.schedule.StepsBefore(furthest->applied_ticks)) {
+    return Settle();
+  }
+  log::Info("restored", {{"step", position.step}, {"membership", ToString(position.membership)}});
+  parts_.owner.LoadState(std::make_shared<const StateCopy>(std::move(restored->state)),
+                         {.has_state = true,
+                          .applied_ticks = position.tick,
+                          .lineage = options_.bitwise ? MembershipId{} : position.membership,
+                          .current = true});
+}
+
+bool OpeningRun::IsOfThisSchedule(const TrainingPosition& position) const {
+  return position.tick <= parts_.schedule.total_ticks() &&
+         parts_.schedule.StepsBefore(position.tick) == position.step;
+}
+
+void OpeningRun::Settle() {
+  Holding own = opening_.own();
+  own.current = true;
+  opening_.SetOwn(own);
+  SayWhatItHolds();
+  parts_.owner.OnOpeningNews();
+}
+
+}  // namespace pliant

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "trainer/collective/peer_transport.h"
+#include "trainer/protocol/membership_view.h"
+#include "trainer/runtime/learner_figures.h"
+#include "trainer/runtime/position.h"
+
+namespace pliant {
+
+// The links of a learner to others, by rank of its present membership. Lives as long as the
+// learner.
+class Peers {
+ public:
+  // All are borrowed. `transport`: none for a learner that trains alone. `group`: where the ticks
+  // of the membership stand, which most frames say.
+  Peers(PeerTransport* transport, const MembershipView& view, const Position& group,
+        LearnerFigures& figures)
+      : transport_(transport), view_(view), group_(group), figures_(figures) {}
+
+  bool alone() const { return transport_ == nullptr; }
+
+  // Wants links to all other members; repeating it is harmless.
+  void Connect(const Membership& membership);
+  void Connect(const Member& member) { transport_->Connect(member); }  // again
+  // Drops links that no membership needs.
+  void DropUnneeded();
+  void Disconnect(const LearnerId& peer) { transport_->Disconnect(peer); }
+  bool ConnectedToAll(const Membership& membership) const;
+  std::vector<int> ConnectedRanks() const;
+  // A name that early frames share.
+  std::shared_ptr<const LearnerId> Shared(const LearnerId& peer) const;
+
+  void Send(const LearnerId& peer, Frame frame);
+  void SendTo(int rank, Frame frame) { Send(view_.member(rank), std::move(frame)); }
+  void SendTo(int rank, FrameKind kind, Bytes payload = {}) {
+    SendTo(rank, FrameOf(kind, std::move(payload)));
+  }
+  void SendToAll(FrameKind kind, Bytes payload = {}) { SendToAll(FrameOf(kind, payload)); }
+  void SendToAll(const Frame& frame);
+  // Of a state that this learner takes.
+  void AskForMoreState(int rank);
+  // With the present membership and tick.
+  Frame FrameOf(FrameKind kind, Bytes payload = {}) const;
+
+ private:
+  PeerTransport* const transport_;
+  const MembershipView& view_;
+  const Position& group_;
+  LearnerFigures& figures_;
+  // Peers that a link is wanted to, in order.
+  std::vector<std::shared_ptr<const LearnerId>> wanted_;
+};
+
+}  // namespace pliant

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <functional>
+#include <type_traits>
+#include <utility>
+
+#include "base/event_loop.h"
+#include "base/lifetime.h"
+
+namespace pliant {
+
+// The event loop as one learner uses it: what it has posted, and what it has given away to be
+// called back, does nothing once the learner has exited or is gone.
+class Tasks {
+ public:
+  // `after_each` runs after each of them.
+  Tasks(EventLoop& loop, std::function<void()> after_each)
+      : loop_(loop), after_each_(std::move(after_each)) {}
+
+  TimePoint Now() const { return loop_.Now(); }
+  void After(Duration delay, std::function<void()> task) {
+    loop_.PostAfter(delay, [this, watch = lifetime_.watch(), task = std::move(task)] {
+      if (watch.over()) return;
+      task();
+      if (!watch.over()) after_each_();
+    });
+  }
+  template <typename T>
+  std::function<void(T)> Guard(std::type_identity_t<std::function<void(T)>> callback) const {
+    return [this, watch = lifetime_.watch(), callback = std::move(callback)](T value) {
+      if (watch.over()) return;
+      callback(std::forward<T>(value));
+      if (!watch.over()) after_each_();
+    };
+  }
+  // What was asked for until now is over.
+  void End() { lifetime_.Renew(); }
+
+ private:
+  EventLoop& loop_;
+  const std::function<void()> after_each_;
+  Lifetime lifetime_;
+};
+
+}  // namespace pliant

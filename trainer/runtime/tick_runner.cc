@@ -1,0 +1,170 @@
+#include "trainer/runtime/tick_runner.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace pliant {
+
+TickRunner::TickRunner(Options options, Parts parts)
+    : options_(options),
+      parts_(std::move(parts)),
+      reduction_(
+          parts_.compute.info().gradient_elements,
+          [this](int rank, Frame frame) { parts_.peers.SendTo(rank, std::move(frame)); },
+          parts_.gradients) {}
+
+void TickRunner::Begin(const Start& tick) {
+  tick_ = tick;
+  stopwatch_ = TickStopwatch(parts_.tasks.Now());
+  samples_computed_ = 0;
+  partial_.Ask({});
+  const Team& team = *tick_.team;
+  const bool train = tick_.plan.kind == TickKind::kTrain;
+  round_.Begin(team.tick_map(), tick_.self, train && parts_.compute.info().buffer_bytes > 0,
+               team.in_sync);
+  if (!train) return;
+  reduction_.Begin({.membership = tick_.membership,
+                    .tick = tick_.number,
+                    .map = &team.tick_map(),
+                    .self = tick_.self,
+                    .divisor = static_cast<float>(tick_.plan.samples),
+                    .buckets = options_.buckets,
+                    .host_of_rank = &team.learner_of_rank});
+}
+
+void TickRunner::ComputePart() {
+  TickWork work = MakeWork();
+  if (work.kind == TickKind::kTrain) {
+    const ShardMap& map = tick_.team->tick_map();
+    const auto& own = map.blocks_of_rank[static_cast<std::size_t>(tick_.self)];
+    for (const HeldNode& node : partial_.nodes()) {
+      const ShardBlock block = BlockOf(map.logical_shards, node.node);
+      if (std::ranges::contains(own, block)) reduction_.AddLocal(node);
+    }
+  }
+  computing_ = true;
+  parts_.compute.RunTick(
+      std::move(work), parts_.tasks.Guard<const NodePart&>([this](const NodePart& part) {
+        reduction_.AddLocal(part.node, part.bucket);
+      }),
+      parts_.tasks.Guard<Result<TickOutput>>([this](const Result<TickOutput>& output) {
+        if (!output) return tick_.owner->OnTickFailed(output.error());
+        OnOutput(*output);
+      }));
+}
+
+TickWork TickRunner::MakeWork() {
+  const Team& team = *tick_.team;
+  const ShardMap& map = team.tick_map();
+  const auto self = static_cast<std::size_t>(tick_.self);
+  const std::vector<int>& own = round_.shards_of(tick_.self);
+  const int computing = team.members_in_sync();
+  // A member that computes alone has nobody to send to, nor to compare its state with.
+  const std::uint64_t check_every = computing > 1 ? options_.check_state_every_steps : 0;
+  const TickPlan& plan = tick_.plan;
+  TickWork work{.kind = plan.kind,
+                .logical_shards = map.logical_shards,
+                .blocks = team.redo ? team.redo->to_compute[self] : map.blocks_of_rank[self],
+                .tasks = {},
+                .check_state = plan.kind == TickKind::kTrain && check_every > 0 && plan.step > 0 &&
+                               plan.step % check_every == 0,
+                .buckets = options_.buckets,
+                .parts_early = computing > 1};
+  const auto tasks_of = [&](const std::vector<int>& shards) {
+    std::vector<ShardTask> tasks;
+    for (const int shard : shards) {
+      tasks.push_back(parts_.split.TaskOf(tick_.number, computing, shard));
+    }
+    return tasks;
+  };
+  work.tasks = tasks_of(partial_.Ask(own));
+  if (parts_.ledger != nullptr) ledger_tasks_ = tasks_of(own);
+  return work;
+}
+
+void TickRunner::OnOutput(const TickOutput& output) {
+  stopwatch_.OnComputed(parts_.tasks.Now());
+  stopwatch_.AddDataWait(output.data_wait);
+  computing_ = false;
+  const TickKind kind = tick_.plan.kind;
+  partial_.Add(kind, tick_.team->map.logical_shards, output);
+  if (parts_.ledger != nullptr && kind == TickKind::kTrain) {
+    parts_.ledger->Computed(tick_.membership, tick_.number, ledger_tasks_);
+  }
+  Trailer trailer = tick_.owner->MakeTrailer();
+  trailer.state_checksum = output.state_checksum;
+  for (const int shard : round_.shards_of(tick_.self)) {
+    trailer.shards.push_back({.shard = shard, .sums = partial_.SumsOf(shard)});
+    samples_computed_ += trailer.shards.back().sums.samples;
+  }
+  const bool has_buffers = kind == TickKind::kTrain && parts_.compute.info().buffer_bytes > 0;
+  if (has_buffers && round_.buffers_rank() == tick_.self) {
+    parts_.peers.SendToAll(FrameKind::kBuffers, partial_.buffers());
+  }
+  parts_.peers.SendToAll(FrameKind::kTrailer, EncodeTrailer(trailer));
+  round_.OnLocal(trailer, partial_.buffers());
+  tick_.owner->OnComputed();
+}
+
+void TickRunner::Abort() {
+  if (!computing_ || std::exchange(aborting_, true)) return;
+  parts_.compute.AbandonTick(parts_.tasks.Guard<TickOutput>([this](const TickOutput& rest) {
+    computing_ = aborting_ = false;
+    partial_.Add(tick_.plan.kind, tick_.team->map.logical_shards, rest);
+    parts_.aborted();
+  }));
+}
+
+Status TickRunner::OnFrame(int rank, const Frame& frame) {
+  switch (frame.header.kind) {
+    case FrameKind::kTrailer: {
+      ASSIGN_OR_RETURN(const Trailer trailer, DecodeTrailer(frame.payload.view));
+      return round_.OnTrailer(rank, trailer);
+    }
+    case FrameKind::kBuffers:
+      return round_.OnBuffers(rank, frame.payload);
+    default:
+      if (tick_.plan.kind != TickKind::kTrain) return Invalid("a gradient in an evaluation");
+      return reduction_.OnFrame(rank, frame);
+  }
+}
+
+MutableBytes TickRunner::PlaceFor(int rank, const FrameHeader& header, std::size_t bytes) {
+  if (tick_.plan.kind != TickKind::kTrain) return {};
+  return reduction_.PlaceFor(rank, header, bytes);
+}
+
+bool TickRunner::complete() const {
+  if (committing_ || !round_.done()) return false;
+  return tick_.plan.kind != TickKind::kTrain || reduction_.done();
+}
+
+void TickRunner::Commit(const TickOutcome& outcome, const std::optional<EvaluationTask>& evaluation,
+                        std::function<void(Status)> done) {
+  committing_ = true;
+  const auto committed = parts_.tasks.Guard<Status>([this, done = std::move(done)](Status status) {
+    committing_ = false;
+    done(std::move(status));
+  });
+  if (evaluation) return parts_.compute.Evaluated(*evaluation, committed);
+  parts_.compute.Commit({.epoch = tick_.plan.epoch,
+                         .step = tick_.plan.step,
+                         .gradient = reduction_.root(),
+                         .buffers = round_.buffers(),
+                         .sums = outcome.sums},
+                        committed);
+}
+
+void TickRunner::CountInto(LearnerFigures& figures) const {
+  stopwatch_.CountInto(figures, parts_.tasks.Now());
+  ++figures.ticks;
+  figures.shards += round_.shards_of(tick_.self).size();
+  figures.shards_kept += partial_.shards_kept();
+  if (tick_.plan.kind != TickKind::kTrain) return;
+  ++figures.steps;
+  figures.samples += static_cast<std::uint64_t>(samples_computed_);
+}
+
+}  // namespace pliant

@@ -1,0 +1,218 @@
+#include "trainer/runtime/training.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/format.h"
+#include "base/log.h"
+#include "trainer/checkpoint/state_slice.h"
+
+namespace pliant {
+
+Training::Training(Options options, Parts parts, const Opening& opening)
+    : options_(options),
+      parts_(parts),
+      membership_(parts.view.current().id),
+      rank_(parts.view.rank()),
+      team_(MakeTeam(parts.view.current(), opening.in_sync(), opening.finished(), parts.split)),
+      // All begin where the furthest stands.
+      progress_(team_.in_sync.size(), opening.furthest()->applied_ticks, options.max_backlog) {
+  TrainingState& state = parts_.state;
+  if (!team_.IsInSync(rank_)) {
+    state.group = PositionOf(*opening.furthest());
+    state.ended_at.reset();  // its own stop request does not apply to their state
+    state.metrics.Restart(state.group.evaluation);
+    catch_up_.emplace(
+        CatchUp::Parts{.tasks = parts_.tasks, .compute = parts_.compute, .owner = *this},
+        state.group, StateSources(), options_.max_backlog);
+  }
+}
+
+void Training::Begin() {
+  ReleaseLeavers();
+  if (rank_ == 0) TakeOverMetrics();
+  ServeThoseBehind();
+}
+
+// Those who left may exit once all who stayed, and held the state before, hold it again. Joiners do
+// not know them.
+void Training::ReleaseLeavers() {
+  for (const Member& leaver : parts_.view.TakeLeavers(team_.in_sync)) {
+    parts_.peers.Send(leaver.id, parts_.peers.FrameOf(FrameKind::kOpened));
+  }
+}
+
+// The rank 0 before may have died before it wrote the line of the last tick, or after it wrote
+// those of ticks that nobody else has.
+void Training::TakeOverMetrics() {
+  const std::string& last_line = parts_.state.group.last_line;
+  parts_.metrics.CutFrom(last_line.empty() ? applied() : applied() - 1);
+  if (!last_line.empty()) parts_.metrics.Append(applied() - 1, last_line);
+}
+
+void Training::Leave() {
+  stage_ = Stage::kOver;
+  opened_reported_ = false;
+  EndCatchUp();
+}
+
+// ---- Ticks ----
+
+void Training::BeginTick() {
+  parts_.ticks.Begin({.membership = membership_,
+                      .number = applied(),
+                      .plan = parts_.state.schedule.At(applied()),
+                      .self = rank_,
+                      .team = &team_,
+                      .owner = this});
+  if (catch_up_) {
+    AdvanceCatchUp();
+    ReportCatchUp();
+  } else {
+    parts_.ticks.ComputePart();
+  }
+  parts_.owner.OnTickBegun();
+}
+
+Trailer Training::MakeTrailer() {
+  Trailer trailer = parts_.owner.TrailerHead(parts_.ticks.plan());
+  trailer.came_in_sync = progress_.NewlyInSync(team_.in_sync);
+  return trailer;
+}
+
+void Training::OnTickFrame(int rank, const Frame& frame) {
+  const bool of_one_behind = !team_.IsInSync(rank) && frame.header.kind == FrameKind::kTrailer;
+  if (!of_one_behind && frame.header.tick != applied()) return;
+  const Status taken =
+      of_one_behind ? OnTrailerOfOneBehind(rank, frame) : parts_.ticks.OnFrame(rank, frame);
+  if (!taken) return parts_.owner.OnViolation(rank, taken.error().message);
+  parts_.owner.OnTickNews();
+}
+
+void Training::CommitWhenComplete() {
+  TickRunner& ticks = parts_.ticks;
+  if (stage_ != Stage::kTicking || committing() || !ticks.complete()) return;
+  const TickOutcome outcome = ticks.Outcome();
+  // All switch at the same tick; who catches up begins again there.
+  if (!outcome.announced && MustWaitForThoseBehind()) return;
+  ticks.NoteComplete();
+  if (catch_up_) return OnMissed(outcome);
+  if (!outcome.differing.empty() && DiffersFromOthers(outcome.differing)) return;
+  const std::optional<EvaluationTask> evaluation = EvaluationEndedBy(outcome);
+  if (ticks.plan().kind == TickKind::kEvaluate && !evaluation) return OnCommitted(outcome);
+  ticks.Commit(outcome, evaluation, [this, outcome](const Status& status) {
+    if (!status) return parts_.owner.Fail(status.error());
+    RecordStopRequest(applied() + 1);
+    OnCommitted(outcome);
+  });
+}
+
+std::optional<EvaluationTask> Training::EvaluationEndedBy(const TickOutcome& outcome) const {
+  const TickPlan& plan = parts_.ticks.plan();
+  if (plan.kind != TickKind::kEvaluate || !plan.last_of_kind) return std::nullopt;
+  if (!parts_.compute.info().hears_evaluations) return std::nullopt;
+  return EvaluationTask{.epoch = plan.epoch,
+                        .step = plan.step,
+                        .sums = parts_.state.metrics.evaluation() + outcome.sums};
+}
+
+// Every member comes to the same verdict. One that differs fails for good: it would spoil every
+// step from here on, and may have spoiled those since the states were compared last.
+bool Training::DiffersFromOthers(const std::vector<int>& differing) {
+  const std::uint64_t step = parts_.ticks.plan().step;
+  for (const int rank : differing) {
+    log::Error("a learner's state differs",
+               {{"learner", parts_.view.member(rank).name},
+                {"step", step},
+                {"comparedEverySteps", options_.check_state_every_steps}});
+  }
+  if (!std::ranges::contains(differing, rank_)) return false;
+  parts_.owner.Fail(
+      {ErrorCode::kCorrupt,
+       Format("its state at step {} is not that of the other learners: a program whose results "
+              "depend on more than its input, or a machine that computes or remembers wrongly",
+              step)});
+  return true;
+}
+
+// The tick is final: all members commit identical results.
+void Training::OnCommitted(const TickOutcome& outcome) {
+  TrainingState& state = parts_.state;
+  const TimePoint now = parts_.tasks.Now();
+  parts_.ticks.CountInto(parts_.figures);
+  if (parts_.ledger != nullptr && parts_.ticks.plan().kind == TickKind::kTrain) {
+    parts_.ledger->Committed(membership_, applied());
+  }
+  NoteOutcome(outcome);
+  ++state.group.applied_ticks;
+  state.own = state.group;
+  parts_.ticks.ForgetPartial();
+  team_.OnCommitted();
+  if (!opened_reported_) {
+    pause_seconds_ = state.last_commit ? ToSeconds(now - *state.last_commit) : 0;
+    if (state.last_commit) parts_.figures.pausing += now - *state.last_commit;
+    ReportOpened();
+  }
+  state.max_applied = std::max(state.max_applied, applied());
+  state.last_commit = now;
+  Boundary(outcome);
+}
+
+void Training::NoteOutcome(const TickOutcome& outcome) {
+  TrainingState& state = parts_.state;
+  const TimePoint now = parts_.tasks.Now();
+  TickPlan plan = parts_.ticks.plan();
+  plan.last_of_kind |= applied() + 1 == state.ended_at;
+  state.group.last_line = state.metrics
+                              .OnCommit({.tick = applied(),
+                                         .plan = plan,
+                                         .sums = outcome.sums,
+                                         .learners = team_.learners,
+                                         .membership = membership_,
+                                         .now = now,
+                                         .unix_seconds = ToSeconds(now.time_since_epoch()) +
+                                                         options_.unix_offset_seconds})
+                              .value_or("");
+  state.group.evaluation = state.metrics.evaluation();
+  if (!parts_.split.bitwise()) state.group.lineage = membership_;
+  if (state.group.last_line.empty() || rank_ != 0) return;
+  parts_.metrics.Append(applied(), state.group.last_line);
+  if (plan.kind != TickKind::kEvaluate) return;
+  log::Info("epoch done", {{"epoch", plan.epoch},
+                           {"step", plan.step},
+                           {"accuracy", state.metrics.accuracy().value_or(0)},
+                           {"learners", team_.learners}});
+}
+
+void Training::Boundary(const TickOutcome& outcome) {
+  if (!outcome.came_in_sync.empty()) {
+    team_.OnCameInSync(outcome.came_in_sync, parts_.split);
+    ReleaseLeavers();
+  }
+  parts_.owner.OnBoundary(outcome);
+}
+
+int Training::CheckpointSlices(std::size_t slice_bytes) const {
+  const auto first_behind = std::ranges::find(team_.in_sync, false);
+  return SlicesFor(options_.state_bytes, slice_bytes,
+                   static_cast<int>(first_behind - team_.in_sync.begin()));
+}
+
+std::optional<Opened> Training::opened() const {
+  if (!opened_reported_) return std::nullopt;
+  return Opened{
+      .membership = membership_, .applied_ticks = applied(), .pause_seconds = pause_seconds_};
+}
+
+void Training::ReportOpened() {
+  const bool done = parts_.state.own.has_state && !catch_up_ && parts_.state.at_the_end();
+  const Tick began = done ? applied() : applied() - 1;
+  const Tick max_applied = parts_.state.max_applied;
+  opened_reported_ = true;
+  parts_.session.Send(Opened{.membership = membership_,
+                             .applied_ticks = applied(),
+                             .pause_seconds = pause_seconds_,
+                             .ticks_lost = max_applied - std::min(max_applied, began)});
+}
+
+}  // namespace pliant

@@ -1,0 +1,175 @@
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "trainer/checkpoint/state_slice.h"
+#include "trainer/runtime/training.h"
+
+// A member that does not hold the state of its membership catches up: it computes no shards, and
+// nobody waits for it. The others send it their committed state as of the membership's beginning,
+// each a slice, and of every tick what all get: the reduced gradient, the buffers, the trailers.
+// When the state is there it applies the ticks since then, and says that it is in sync; who hears
+// of it repeats it in its trailer, so that all know it after the same tick.
+
+namespace pliant {
+
+// ---- The others ----
+
+std::vector<int> Training::StateSources() const {
+  std::vector<int> sources;
+  for (std::size_t rank = 0; rank < team_.in_sync.size(); ++rank) {
+    if (team_.in_sync[rank]) sources.push_back(static_cast<int>(rank));
+  }
+  sources.resize(static_cast<std::size_t>(SlicesFor(
+      options_.state_bytes, options_.state_slice_bytes, static_cast<int>(sources.size()))));
+  return sources;
+}
+
+// The copy is made beside the first forward.
+void Training::ServeThoseBehind() {
+  const std::vector<int> sources = StateSources();
+  const auto own = std::ranges::find(sources, rank_);
+  if (own == sources.end() || !std::ranges::contains(team_.in_sync, false)) return;
+  const StateSlice slice{.index = static_cast<int>(own - sources.begin()),
+                         .count = static_cast<int>(sources.size())};
+  parts_.compute.CopyState(
+      slice,
+      parts_.tasks.Guard<Result<std::shared_ptr<const StateCopy>>>(lifetime_.Guard(
+          [this, applied = applied()](const Result<std::shared_ptr<const StateCopy>>& state) {
+            if (!state) return parts_.owner.Fail(state.error());
+            if (stage_ == Stage::kOver) return;
+            for (std::size_t rank = 0; rank < team_.in_sync.size(); ++rank) {
+              if (team_.in_sync[rank]) continue;
+              parts_.states.Begin(static_cast<int>(rank),
+                                  StateSender(membership_, applied, *state));
+            }
+          })));
+}
+
+Status Training::OnTrailerOfOneBehind(int rank, const Frame& frame) {
+  ASSIGN_OR_RETURN(const Trailer trailer, DecodeTrailer(frame.payload.view));
+  progress_.OnTrailer(rank, frame.header.tick, trailer.in_sync);
+  return {};
+}
+
+// What a member that catches up has not taken yet is in memory, here or there. But nobody who is
+// about to leave waits for it: it begins again then.
+bool Training::MustWaitForThoseBehind() const {
+  if (catch_up_ || parts_.owner.OthersGoOn() || !parts_.view.AllStay()) return false;
+  return progress_.IsAnyFarBehind(team_.in_sync, applied());
+}
+
+// ---- The one that catches up ----
+
+void Training::OnStateFrame(int rank, const Frame& frame) {
+  if (!catch_up_ || !catch_up_->wants_state()) return;
+  if (const Status status = catch_up_->OnState(rank, frame); !status) {
+    return parts_.owner.OnViolation(rank, status.error().message);
+  }
+  if ((frame.header.node & kLastOfBatch) != 0) parts_.peers.AskForMoreState(rank);
+  catch_up_->LoadIfWhole();
+}
+
+void Training::OnStateLoaded(const Position& position) {
+  parts_.state.own = position;
+  RecordStopRequest(position.applied_ticks);
+  // Until now it was of use: had the state not come, the next membership might have begun with the
+  // tick that it belongs to.
+  parts_.ticks.ForgetPartial();
+}
+
+void Training::OnMissedTickApplied(const MissedTick& tick, bool last) {
+  Position& own = parts_.state.own;
+  if (parts_.ledger != nullptr && tick.plan.kind == TickKind::kTrain && !last) {
+    parts_.ledger->Committed(membership_, own.applied_ticks);
+  }
+  own = tick.after;
+  const bool changed = tick.plan.kind == TickKind::kTrain || tick.evaluation;
+  if (changed) RecordStopRequest(own.applied_ticks);
+}
+
+// A tick is complete.
+void Training::OnMissed(const TickOutcome& outcome) {
+  const TickRunner& ticks = parts_.ticks;
+  MissedTick tick{.plan = ticks.plan(),
+                  .gradient = {},
+                  .buffers = ticks.buffers(),
+                  .sums = outcome.sums,
+                  .evaluation = EvaluationEndedBy(outcome),
+                  .after = parts_.state.group};
+  ++tick.after.applied_ticks;
+  if (tick.plan.kind == TickKind::kTrain) {
+    // The reduction uses its buffer again.
+    tick.gradient = FloatBuffer(ticks.gradient().size());
+    std::ranges::copy(ticks.gradient(), tick.gradient.view().begin());
+  }
+  if (std::ranges::contains(outcome.came_in_sync, rank_)) {
+    catch_up_->OnLastCompleted(outcome);
+    catch_up_->OnCompleted(std::move(tick));
+    return AdvanceCatchUp();
+  }
+  NoteOutcome(outcome);
+  ++parts_.state.group.applied_ticks;
+  tick.after = parts_.state.group;
+  catch_up_->OnCompleted(std::move(tick));
+  team_.OnCommitted();
+  Boundary(outcome);
+}
+
+void Training::AdvanceCatchUp() {
+  if (!catch_up_) return;
+  catch_up_->Advance();
+  const bool nothing_more_comes = catch_up_->coming_in_sync() || stage_ == Stage::kFinishing;
+  if (nothing_more_comes && catch_up_->up_to_date()) FinishCatchUp();
+}
+
+void Training::OnCatchUpStep() {
+  if (catch_up_->ended()) {
+    AbandonCatchUp();
+    return parts_.owner.OnCatchUpAbandoned();
+  }
+  // The others have known since they committed it that this was the last one.
+  if (stage_ == Stage::kTicking && !committing() && parts_.state.at_the_end()) {
+    return parts_.owner.OnAllApplied();
+  }
+  AdvanceCatchUp();
+  ReportCatchUp();
+}
+
+void Training::ReportCatchUp() {
+  if (!catch_up_ || stage_ != Stage::kTicking) return;
+  const std::optional<CatchUp::Report> report = catch_up_->NextReport(applied());
+  if (!report) return;
+  // Stamped with the tick before: none of the others is behind that, so that nobody sets the frame
+  // aside as one that came early.
+  Frame frame =
+      parts_.peers.FrameOf(FrameKind::kTrailer, EncodeTrailer({.in_sync = report->in_sync}));
+  frame.header.tick = applied() - std::min<Tick>(applied(), 1);
+  parts_.peers.SendToAll(frame);
+}
+
+void Training::FinishCatchUp() {
+  const std::optional<TickOutcome> last = catch_up_->last();
+  CHECK(parts_.state.own.applied_ticks == applied() + (last ? 1 : 0), "it has applied all ticks");
+  catch_up_.reset();
+  log::Info("in sync", {{"membership", ToString(membership_)}, {"tick", applied()}});
+  if (last) return OnCommitted(*last);
+  ReportOpened();  // no tick is left
+}
+
+void Training::EndCatchUp() {
+  if (!catch_up_) return;
+  catch_up_->End();
+  if (!catch_up_->busy()) AbandonCatchUp();
+}
+
+// It is left with what its own state has come to.
+void Training::AbandonCatchUp() {
+  TrainingState& state = parts_.state;
+  state.MoveTo(state.own);
+  RecordStopRequest(state.own.applied_ticks);
+  catch_up_.reset();
+}
+
+}  // namespace pliant
