@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "trainer/runtime/run_shards.h"
+#include "trainer/runtime/shard_stepper.h"
 
 namespace pliant::sim {
 

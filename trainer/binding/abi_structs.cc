@@ -195,7 +195,7 @@ pliant_work WorkOf(const ShardTask& task) {
 
 pliant_work WorkOf(const Work& from) {
   return std::visit(Overloaded{[](const ShardWork& shard) {
-                                 pliant_work work = WorkOf(shard.task);
+                                 pliant_work work = WorkOf(*shard.task);
                                  work.gradient = shard.gradient.data();
                                  work.gradient_elements = shard.gradient.size();
                                  work.travels_early = shard.sink != nullptr ? 1 : 0;

@@ -12,10 +12,10 @@
 #include "trainer/binding/gradient_intake.h"
 #include "trainer/binding/learner_session.h"
 #include "trainer/binding/pliant.h"
-#include "trainer/binding/work_exchange.h"
 #include "trainer/data/schedule.h"
 #include "trainer/data/shard.h"
 #include "trainer/process/learner_environment.h"
+#include "trainer/runtime/operation.h"
 
 // The structs of pliant.h, and what they are here. What is wrong with one is kInvalid and named.
 // Pointers in what the caller gets lead into what it was made of.

@@ -65,54 +65,23 @@ BoundProgram::BoundProgram(ProgramInfo info, std::vector<BoundTensor> tensors)
   ready_.resize(gradients_.size());
 }
 
-// ---- Program ----
-
-Result<ShardSums> BoundProgram::ComputeShard(const ShardTask& task, std::span<float> gradient,
-                                             std::span<std::byte> buffers, GradientSink* sink) {
-  return exchange_.Ask(
-      ShardWork{.task = task, .gradient = gradient, .buffers = buffers, .sink = sink, .left = {}});
-}
-
-Result<ShardSums> BoundProgram::AddShard(const ShardTask& task, std::span<const float> left,
-                                         std::span<float> gradient, bool& added) {
-  added = false;
-  return exchange_.Ask(
-      ShardWork{.task = task, .gradient = gradient, .buffers = {}, .left = left, .added = &added});
-}
-
-Status BoundProgram::Commit(const CommitTask& task) { return Ask(task); }
-
-Status BoundProgram::Evaluated(const EvaluationTask& task) { return Ask(task); }
-
-StateDict BoundProgram::State() { return state_; }
-
-Status BoundProgram::LoadedState() { return Ask(LoadedWork{}); }
-
-Status BoundProgram::Ask(const Work& work) {
-  auto done = exchange_.Ask(work);
-  if (!done) return std::unexpected(std::move(done).error());
-  return {};
-}
-
 // ---- The owner's thread ----
 
-Result<bool> BoundProgram::Next(std::optional<Duration> most) {
-  CHECK(!at_hand_, "the work before was answered");
-  at_hand_ = exchange_.Take(most, work_);
-  if (!at_hand_) return false;
+Result<bool> BoundProgram::Next(std::optional<Duration> max) {
+  if (!thread_.Next(max)) return false;
   std::ranges::fill(ready_, false);
-  if (const Status prepared = Prepare(); !prepared) {
+  if (const Status prepared = Prepare(*work()); !prepared) {
     Refuse(prepared.error());
     return std::unexpected(prepared.error());
   }
   return true;
 }
 
-Status BoundProgram::Prepare() {
-  if (std::holds_alternative<LoadedWork>(work_)) {
+Status BoundProgram::Prepare(const Work& work) {
+  if (std::holds_alternative<LoadedWork>(work)) {
     RETURN_IF_ERROR(CopyToDevice(/*buffers=*/false));
   }
-  const auto* const commit = std::get_if<CommitTask>(&work_);
+  const auto* const commit = std::get_if<CommitTask>(&work);
   if (commit != nullptr && !commit->buffers.empty()) return ShowNewBuffers(commit->buffers);
   return RestoreBuffers();
 }
@@ -164,7 +133,7 @@ void BoundProgram::GradientsReady(std::size_t first, std::size_t count) {
 
 Status BoundProgram::ShardDone(const ShardSums& sums) {
   Status saved;
-  if (shard().task.kind == TickKind::kTrain) {
+  if (shard().task->kind == TickKind::kTrain) {
     for (std::size_t i = 0; i < gradients_.size(); ++i) {
       if (!ready_[i]) std::ranges::fill(GradientOf(i), 0.0F);
     }
@@ -187,19 +156,13 @@ Status BoundProgram::Evaluated() {
 
 Status BoundProgram::Loaded() { return AnswerChange({}); }
 
-void BoundProgram::Refuse(const Error& error) {
-  at_hand_ = false;
-  exchange_.Refuse(error);
-}
-
 Status BoundProgram::Answer(const Status& copied, const ShardSums& sums) {
-  if (!copied) {
+  if (copied) {
+    thread_.Answer(sums);
+  } else {
     Refuse(copied.error());
-    return copied;
   }
-  at_hand_ = false;
-  exchange_.Answer(sums);
-  return {};
+  return copied;
 }
 
 Status BoundProgram::AnswerChange(const Status& copied) {

@@ -10,11 +10,13 @@
 #include <vector>
 
 #include "base/result.h"
-#include "trainer/binding/work_exchange.h"
 #include "trainer/checkpoint/state_copy.h"
 #include "trainer/checkpoint/state_dict.h"
 #include "trainer/cuda/staged_memory.h"
 #include "trainer/protocol/program.h"
+#include "trainer/runtime/operation.h"
+#include "trainer/runtime/program_thread.h"
+#include "trainer/runtime/pulled_thread.h"
 
 namespace pliant {
 
@@ -32,8 +34,8 @@ struct BoundTensor {
   std::shared_ptr<StagedMemory> staged = nullptr;  // none: host memory
 };
 
-// A Program whose work is done by a thread of its owner's, which fetches it: the other way round,
-// for frameworks and languages that want to own their loop.
+// A program whose work is done by a thread of its owner's, which fetches it: for frameworks and
+// languages that want to own their loop.
 //
 // Buffers are held twice: what is committed here, and the program's own. A shard finds them as
 // committed and may change them. A commit finds those that shard 0 left; with what it makes of them
@@ -41,33 +43,29 @@ struct BoundTensor {
 //
 // What is on a device is copied by the owner's thread alone: from there when it answers, to there
 // before it is given work. In between the copies in host memory hold what is committed.
-class BoundProgram final : public Program {
+class BoundProgram final : public ProgramView {
  public:
   // kInvalid: two tensors have one name, or none is a parameter.
   static Status Check(const std::vector<BoundTensor>& tensors);
   // `info` needs no sizes: they follow from the tensors.
   BoundProgram(ProgramInfo info, std::vector<BoundTensor> tensors);
 
-  // ---- Program: the runtime's threads ----
+  // ---- ProgramView ----
   const ProgramInfo& info() const override { return info_; }
-  Result<ShardSums> ComputeShard(const ShardTask& task, std::span<float> gradient,
-                                 std::span<std::byte> buffers, GradientSink* sink) override;
-  Result<ShardSums> AddShard(const ShardTask& task, std::span<const float> left,
-                             std::span<float> gradient, bool& added) override;
+  StateDict State() override { return state_; }
   Duration data_wait() const override { return data_wait_.load(); }
-  Status Commit(const CommitTask& task) override;
-  Status Evaluated(const EvaluationTask& task) override;
   bool wants_end() const override { return wants_end_.load(); }
-  StateDict State() override;
-  Status LoadedState() override;
+
+  // Where its work comes from.
+  ProgramThread& thread() { return thread_; }
 
   // ---- The owner's thread ----
 
-  // Waits for work, as WorkExchange::Take. The work before must have been answered. An error of a
-  // device here, and in an answer, is the end of the program: whoever asks gets it.
-  Result<bool> Next(std::optional<Duration> most);
-  // What is to be answered; null: nothing.
-  const Work* work() const { return at_hand_ ? &work_ : nullptr; }
+  // Waits for work, as PulledThread::Next. An error of a device here, and in an answer, is the end
+  // of the program: it is refused.
+  Result<bool> Next(std::optional<Duration> max);
+  // What is to be answered; nullptr: nothing.
+  const Work* work() const { return thread_.work(); }
 
   // Of a training shard: where a parameter's gradient goes.
   std::size_t parameters() const { return gradients_.size(); }
@@ -89,15 +87,13 @@ class BoundProgram final : public Program {
   Status Loaded();                          // answers LoadedWork
   // Before one of these three: the training is complete with it.
   void Stop() { stop_ = true; }
-  // Instead of any answer, and when there is none to give: whoever asks gets this error.
-  void Refuse(const Error& error);
+  // As PulledThread::Refuse.
+  void Refuse(const Error& error) { thread_.Refuse(error); }
 
   // ---- Any thread ----
 
-  // As Refuse, for an owner that answers no more.
-  void Abandon(const Error& error) { exchange_.Refuse(error); }
   // Nothing more comes.
-  void End() { exchange_.End(); }
+  void End() { thread_.End(); }
 
  private:
   struct Part {
@@ -105,9 +101,8 @@ class BoundProgram final : public Program {
     std::size_t size = 0;
   };
 
-  Status Ask(const Work& work);
-  const ShardWork& shard() const { return std::get<ShardWork>(work_); }
-  Status Prepare();
+  const ShardWork& shard() const { return std::get<ShardWork>(*work()); }
+  Status Prepare(const Work& work);
   Status RestoreBuffers();
   Status ShowNewBuffers(std::span<const std::byte> from);
   Status CommitBuffers();
@@ -127,14 +122,12 @@ class BoundProgram final : public Program {
   StateCopy committed_buffers_;
   StateDict state_;
 
-  WorkExchange exchange_;  // synchronises itself
+  PulledThread thread_{*this};  // synchronises itself
   // Written by the owner's thread only.
   std::atomic<Duration> data_wait_{};
   std::atomic<bool> wants_end_ = false;
 
   // The owner's thread only.
-  Work work_;
-  bool at_hand_ = false;     // work_ is to be answered
   std::vector<bool> ready_;  // by parameter
   bool stop_ = false;
 };

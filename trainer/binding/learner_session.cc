@@ -24,6 +24,8 @@ constexpr std::size_t kMetricsLinesMost = 10000;
 // Signals, the log and the termination message belong to the process.
 std::atomic<bool> g_open = false;
 
+Error GivenUp() { return {ErrorCode::kCancelled, "the program ended before the training did"}; }
+
 }  // namespace
 
 Result<std::unique_ptr<LearnerSession>> LearnerSession::Open(Options options) {
@@ -72,6 +74,7 @@ LearnerSession::LearnerSession(Options options, LearnerEnvironment environment)
 
 LearnerSession::~LearnerSession() {
   GiveUp();
+  if (program_) program_->Refuse(GivenUp());  // what it has not answered
   if (thread_.joinable()) thread_.join();
   if (run_.take_signals) ReleaseStopSignals();
   g_open = false;
@@ -192,14 +195,14 @@ void LearnerSession::Train(Ending& ending) {
               .message = exit.message,
               .parameters_sha256 = exit.parameters_sha256};
   };
-  RunLearner(*program_, run);
+  RunLearner(program_->thread(), run);
 }
 
 Result<bool> LearnerSession::Next(std::optional<Duration> most) {
   ASSIGN_OR_RETURN(const bool taken, program_->Next(most));
   if (!taken) return false;
   if (const auto* const shard = std::get_if<ShardWork>(program_->work())) {
-    forecast_->OnTask(shard->task);
+    forecast_->OnTask(*shard->task);
   }
   return true;
 }
@@ -239,9 +242,7 @@ bool LearnerSession::FailRuntime(const Error& error) {
 }
 
 void LearnerSession::GiveUp() {
-  if (!thread_.joinable()) return;
-  const Error error{ErrorCode::kCancelled, "the program ended before the training did"};
-  if (FailRuntime(error)) program_->Abandon(error);
+  if (thread_.joinable()) FailRuntime(GivenUp());
 }
 
 void LearnerSession::Leave() {

@@ -91,7 +91,8 @@ class LearnerSession {
   }
   // The program cannot go on.
   void Fail(const Error& error);
-  // What has not ended does. Beside calls of other threads, such as one that waits in Next.
+  // What has not ended does, once the work at hand is answered or this object is destroyed. Beside
+  // calls of other threads, such as one that waits in Next.
   void GiveUp();
   void Leave();
   // 0: as many as there are.

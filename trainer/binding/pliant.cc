@@ -163,7 +163,7 @@ Result<BoundProgram*> ProgramAt(LearnerSession& session) {
 // A training shard's program, and its parameters [first, first + count) exist.
 Result<BoundProgram*> ProgramWith(LearnerSession& session, std::int32_t first, std::int32_t count) {
   ASSIGN_OR_RETURN(BoundProgram* const program, ProgramAt<ShardWork>(session));
-  if (std::get<ShardWork>(*program->work()).task.kind != pliant::TickKind::kTrain) {
+  if (std::get<ShardWork>(*program->work()).task->kind != pliant::TickKind::kTrain) {
     return std::unexpected(NotAtHand());
   }
   const auto most = static_cast<std::int64_t>(program->parameters());

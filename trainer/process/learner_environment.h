@@ -63,7 +63,7 @@ struct LearnerEnvironment {
   // Learners of one machine that may open it reach each other by shared memory. Empty: by TCP.
   std::filesystem::path shared_memory_dir;
   std::filesystem::path ledger_dir;           // empty: no ledger of samples is kept
-  std::filesystem::path pace_file;            // PacedProgram's; empty: none
+  std::filesystem::path pace_file;            // PacedThread's; empty : none
   std::optional<std::uint16_t> metrics_port;  // none: no /metrics; 0: any free one
   std::filesystem::path termination_log;      // empty: alone, nobody reads one
   std::string image;                          // digest of the container image, where it is told

@@ -133,15 +133,15 @@ LearnerId IdOf(const LearnerEnvironment& environment) {
 
 }  // namespace
 
-LearnerProcess::LearnerProcess(Program& program, const RunLearnerOptions& options,
+LearnerProcess::LearnerProcess(ProgramThread& thread, const RunLearnerOptions& options,
                                Schedule schedule)
     : options_(options),
       environment_(options.environment),
       schedule_(std::move(schedule)),
       self_(IdOf(environment_)),
       gradients_(environment_.shared_memory_dir.empty() ? HeapMemory() : shared_memory_),
-      program_(program),
-      paced_(program, environment_.pace_file),
+      thread_(thread),
+      paced_(thread, environment_.pace_file),
       learner_metrics_(environment_.job) {}
 
 Status LearnerProcess::Prepare() {
@@ -171,9 +171,9 @@ Status LearnerProcess::OpenTransport() {
 }
 
 Status LearnerProcess::OpenCompute() {
-  ASSIGN_OR_RETURN(ShardFolder folder, MakeFolder(program_.info(), options_, gradients_));
-  Program& computed = environment_.pace_file.empty() ? program_ : paced_;
-  compute_ = NewThreadedCompute(loop_, computed, std::move(folder));
+  ASSIGN_OR_RETURN(ShardFolder folder, MakeFolder(info(), options_, gradients_));
+  ProgramThread& thread = environment_.pace_file.empty() ? thread_ : paced_;
+  compute_ = NewThreadedCompute(loop_, thread, std::move(folder));
   return {};
 }
 
@@ -186,7 +186,7 @@ Status LearnerProcess::OpenLedger() {
 }
 
 void LearnerProcess::MakeLearner() {
-  learner_.emplace(MakeLearnerOptions(program_.info(), options_, self_, loop_), schedule_,
+  learner_.emplace(MakeLearnerOptions(info(), options_, self_, loop_), schedule_,
                    LearnerParts{.loop = loop_,
                                 .link = link_.get(),
                                 .transport = transport_.get(),
@@ -230,7 +230,7 @@ void LearnerProcess::OnSignal(int signal) {
 void LearnerProcess::LogStart() const {
   log::Info("learner starts", {{"learner", ToString(self_)},
                                {"job", environment_.job},
-                               {"program", program_.info().name},
+                               {"program", info().name},
                                {"alone", !environment_.coordinator},
                                {"address", transport_ ? transport_->address() : ""},
                                {"metricsPort", server_ ? server_->port() : 0},

@@ -12,13 +12,13 @@
 #include "trainer/data/schedule.h"
 #include "trainer/process/control_port.h"
 #include "trainer/process/learner_metrics.h"
-#include "trainer/process/paced_program.h"
+#include "trainer/process/paced_thread.h"
 #include "trainer/process/run_learner.h"
 #include "trainer/process/signals.h"
 #include "trainer/process/websocket_link.h"
-#include "trainer/protocol/program.h"
 #include "trainer/runtime/compute.h"
 #include "trainer/runtime/learner_loop.h"
+#include "trainer/runtime/program_thread.h"
 #include "trainer/runtime/sample_ledger.h"
 
 namespace pliant {
@@ -26,8 +26,8 @@ namespace pliant {
 // The parts of a learner that trains, wired together, and the event loop that they run on.
 class LearnerProcess {
  public:
-  // `program` and `options` outlive it.
-  LearnerProcess(Program& program, const RunLearnerOptions& options, Schedule schedule);
+  // `thread` and `options` outlive it.
+  LearnerProcess(ProgramThread& thread, const RunLearnerOptions& options, Schedule schedule);
 
   // Opens what may be refused: the port for peers, memory, files.
   Status Prepare();
@@ -37,6 +37,7 @@ class LearnerProcess {
   bool interrupted() const { return interrupted_; }
 
  private:
+  const ProgramInfo& info() const { return thread_.program().info(); }
   Status OpenTransport();
   Status OpenCompute();
   Status OpenLedger();
@@ -58,8 +59,8 @@ class LearnerProcess {
   std::unique_ptr<Checkpointer> checkpointer_;
   std::unique_ptr<MetricsSink> metrics_file_;
   std::unique_ptr<MetricsSink> metrics_;
-  Program& program_;
-  PacedProgram paced_;
+  ProgramThread& thread_;
+  PacedThread paced_;
   std::unique_ptr<Compute> compute_;
   std::unique_ptr<SampleLedger> ledger_;  // nullptr: not kept
   std::optional<LearnerExit> exit_;

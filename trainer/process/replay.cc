@@ -26,12 +26,13 @@ class NoMetrics final : public MetricsSink {
 
 }  // namespace
 
-Result<std::string> VerifyReplay(Program& program, const Schedule& schedule,
+Result<std::string> VerifyReplay(ProgramThread& thread, const Schedule& schedule,
                                  const RunLearnerOptions& options) {
   const LearnerEnvironment& environment = options.environment;
   if (environment.reproducibility != Reproducibility::kBitwise) {
     return Invalid("only a job in bitwise mode can be computed again with the same bits");
   }
+  const ProgramInfo info = thread.program().info();
   RealEventLoop loop;
   FileStore store(environment.checkpoint_dir / environment.job_uid);
   std::optional<Result<std::string>> verdict;
@@ -43,7 +44,7 @@ Result<std::string> VerifyReplay(Program& program, const Schedule& schedule,
                    ReplayChecker::Open(loop, store, *environment.replay, end));
   NoMetrics metrics;
   const auto compute = NewThreadedCompute(
-      loop, program, ShardFolder(program.info().gradient_elements, schedule.spec().logical_shards));
+      loop, thread, ShardFolder(info.gradient_elements, schedule.spec().logical_shards));
   LearnerLoop learner(
       {.self = {environment.learner, environment.pod_uid, 0},
        .framework = options.framework,
@@ -56,7 +57,7 @@ Result<std::string> VerifyReplay(Program& program, const Schedule& schedule,
   if (options.take_signals) signals.emplace(loop, stop);
   ControlPort port(loop, learner, environment.grace);
   if (options.on_start) options.on_start(port.control());
-  log::Info("steps are computed again", {{"program", program.info().name},
+  log::Info("steps are computed again", {{"program", info.name},
                                          {"fromStep", environment.replay->from},
                                          {"framework", options.framework}});
   learner.Start();

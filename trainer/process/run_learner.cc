@@ -106,18 +106,18 @@ int Refuse(const RunLearnerOptions& options, const Error& error) {
              {.reason = LeftReason::kFailed, .code = error.code, .message = error.message});
 }
 
-int Train(Program& program, const RunLearnerOptions& options) {
+int Train(ProgramThread& thread, const RunLearnerOptions& options) {
   const LearnerEnvironment& environment = options.environment;
   const auto refuse = [&](const Error& error) { return Refuse(options, error); };
-  auto schedule = ScheduleOf(options.training, program.info());
+  auto schedule = ScheduleOf(options.training, thread.program().info());
   if (!schedule) return refuse(schedule.error());
   if (environment.replay) {
-    const auto verdict = VerifyReplay(program, *schedule, options);
+    const auto verdict = VerifyReplay(thread, *schedule, options);
     if (!verdict) return refuse(verdict.error());
     return End(options, {.reason = LeftReason::kDrained, .message = *verdict});
   }
 
-  LearnerProcess process(program, options, *schedule);
+  LearnerProcess process(thread, options, *schedule);
   if (const Status prepared = process.Prepare(); !prepared) return refuse(prepared.error());
   const std::optional<LearnerExit> exit = process.Run();
   if (!exit) {
@@ -132,12 +132,16 @@ int Train(Program& program, const RunLearnerOptions& options) {
 
 }  // namespace
 
-int RunLearner(Program& program, const RunLearnerOptions& options) {
+int RunLearner(ProgramThread& thread, const RunLearnerOptions& options) {
   if (options.take_signals) HoldStopSignals();
   if (options.keep_freed_memory) KeepFreedMemory();
-  const auto code = CatchAll([&]() -> Result<int> { return Train(program, options); });
+  const auto code = CatchAll([&]() -> Result<int> { return Train(thread, options); });
   // What it held is let go of by now: there is memory again for the last words.
   return code ? *code : Refuse(options, code.error());
+}
+
+int RunLearner(Program& program, const RunLearnerOptions& options) {
+  return RunLearner(*NewProgramThread(program), options);
 }
 
 }  // namespace pliant

@@ -13,6 +13,7 @@
 #include "trainer/process/training_setup.h"
 #include "trainer/protocol/program.h"
 #include "trainer/runtime/learner_loop.h"
+#include "trainer/runtime/program_thread.h"
 
 namespace pliant {
 
@@ -72,9 +73,11 @@ class KeptOutput {
 // a coordinator, alone. SIGTERM (alone also SIGINT) makes it leave at the next boundary; alone it
 // writes a checkpoint first, and SIGINT's exit code is then 130. Writes the termination message.
 // Returns the exit code of docs/contracts.md §3. The calling thread becomes the runtime's: it takes
-// signals, sends heartbeats and serves peers, while the program computes on another. Does not
+// signals, sends heartbeats and serves peers, while the program computes on `thread`. Does not
 // return, but ends the process, when the program has been at one piece of work for longer than the
 // job's step timeout.
+int RunLearner(ProgramThread& thread, const RunLearnerOptions& options);
+// The same, with a thread that calls `program`.
 int RunLearner(Program& program, const RunLearnerOptions& options);
 
 // For what goes wrong before that (the model cannot be built, a setting is wrong): logs it, writes

@@ -52,14 +52,29 @@ class GradientSink {
   ~GradientSink() = default;
 };
 
-// A model in training, as the runtime sees it: what a framework binding implements. The runtime
-// calls it from one compute thread, one call at a time. State changes only in Commit, in Evaluated
-// and after LoadedState.
-class Program {
+// What the runtime reads of a model in training, whoever calls whom.
+class ProgramView {
  public:
-  virtual ~Program() = default;
+  virtual ~ProgramView() = default;
   virtual const ProgramInfo& info() const = 0;
 
+  // The committed state. Its bytes change only while the program commits, ends an evaluation or
+  // loads: what it loads is written through these views first.
+  virtual StateDict State() = 0;
+
+  // How long it has waited for samples, in all. Between two shards.
+  virtual Duration data_wait() const { return {}; }
+
+  // Whether the training is complete with the state as it is, before its epochs are over. Follows
+  // from the state, so that all who hold it find the same.
+  virtual bool wants_end() const { return false; }
+};
+
+// A model in training that is called: what a native binding implements. The runtime calls it from
+// one compute thread, one call at a time. State changes only in Commit, in Evaluated and after
+// LoadedState.
+class Program : public ProgramView {
+ public:
   // Forward (and backward, in training) of one shard from the committed state. In training, writes
   // the gradient of the *sum* of the samples' losses to `gradient` (gradient_elements, overwritten)
   // and, for shard 0, the buffers after its forward to `buffers` (buffer_bytes; empty for other
@@ -79,21 +94,13 @@ class Program {
     return ComputeShard(task, gradient, {}, nullptr);
   }
 
-  // How long it has waited for samples, in all. Between two shards.
-  virtual Duration data_wait() const { return {}; }
-
   // One optimizer step, then the buffers. Elementwise: equal inputs give equal bits everywhere.
   virtual Status Commit(const CommitTask& task) = 0;
 
   // An epoch was evaluated: for a program that decides on it, or keeps something of it.
   virtual Status Evaluated(const EvaluationTask&) { return {}; }
 
-  // Whether the training is complete with the state as it is, before its epochs are over. Follows
-  // from the state, so that all who hold it find the same.
-  virtual bool wants_end() const { return false; }
-
-  // The committed state. Writing through its views and then calling LoadedState replaces it.
-  virtual StateDict State() = 0;
+  // Another state was written through the views of State.
   virtual Status LoadedState() = 0;
 };
 

@@ -20,6 +20,8 @@
 
 namespace pliant {
 
+class ProgramThread;
+
 // One learner's part of one tick.
 struct TickWork {
   TickKind kind = TickKind::kTrain;
@@ -91,8 +93,9 @@ class Compute {
   virtual void LoadState(std::shared_ptr<const StateCopy> state, DoneStatus done) = 0;
 };
 
-// The program on a thread of its own, whose gradients `folder` sums. `loop`, `program` and the
-// folder's memory outlive it; destroying it waits for the shard or the commit under way.
-std::unique_ptr<Compute> NewThreadedCompute(EventLoop& loop, Program& program, ShardFolder folder);
+// The program of `thread`, whose gradients `folder` sums. `loop`, `thread` and the folder's memory
+// outlive it. Destroying it stops the thread: it waits for the shard or the commit under way.
+std::unique_ptr<Compute> NewThreadedCompute(EventLoop& loop, ProgramThread& thread,
+                                            ShardFolder folder);
 
 }  // namespace pliant

@@ -17,7 +17,9 @@
 #include "base/workers.h"
 #include "trainer/collective/byte_pool.h"
 #include "trainer/runtime/compute.h"
-#include "trainer/runtime/run_shards.h"
+#include "trainer/runtime/operation.h"
+#include "trainer/runtime/program_thread.h"
+#include "trainer/runtime/shard_stepper.h"
 
 namespace pliant {
 namespace {
@@ -45,25 +47,54 @@ class SpareCopy : public std::enable_shared_from_this<SpareCopy> {
   std::unique_ptr<StateCopy> spare_;  // guarded by mutex_
 };
 
+// A change of the state is one piece of work.
+class ChangeStepper final : public Operation {
+ public:
+  // `begin` runs on the program's thread.
+  explicit ChangeStepper(std::function<Result<Work>()> begin) : begin_(std::move(begin)) {}
+
+  std::optional<Work> Next() override {
+    if (over_) return std::nullopt;
+    Result<Work> work = begin_();
+    if (work) return *std::move(work);
+    Done(std::unexpected(std::move(work).error()));
+    return std::nullopt;
+  }
+  void Done(Result<ShardSums> sums) override {
+    over_ = true;
+    begin_ = nullptr;  // what the work read is of no use any more
+    if (!sums) status_ = std::unexpected(std::move(sums).error());
+  }
+  bool over() const override { return over_; }
+
+  const Status& status() const { return status_; }
+
+ private:
+  std::function<Result<Work>()> begin_;
+  bool over_ = false;
+  Status status_;
+};
+
 // For the buffers that the model writes in a tick.
 constexpr std::size_t kBuffersKeptBytes = std::size_t{64} << 20;
 
-// The loop hands one operation at a time to the thread, so that what the loop prepares for a tick
-// (ShardFolder::Begin) never meets the tick before it.
+// The loop hands one operation at a time to the program's thread, so that what the loop prepares
+// for a tick (ShardFolder::Begin) never meets the tick before it.
 class ThreadedCompute final : public Compute {
  public:
-  ThreadedCompute(EventLoop& loop, Program& program, ShardFolder folder)
+  ThreadedCompute(EventLoop& loop, ProgramThread& thread, ShardFolder folder)
       : loop_(loop),
-        program_(program),
-        info_(program.info()),
-        state_(program.State()),
+        thread_(thread),
+        program_(thread.program()),
+        info_(program_.info()),
+        state_(program_.State()),
         folder_(std::move(folder)),
         bell_(loop, [this] { OnBell(); }) {}
 
   ~ThreadedCompute() override {
     control_.abandoned = true;
-    worker_.Stop();  // both, before either is waited for
-    copier_.Stop();
+    copier_.Stop();  // before either is waited for
+    thread_.Stop();
   }
 
   const ProgramInfo& info() const override { return info_; }
@@ -73,11 +104,12 @@ class ThreadedCompute final : public Compute {
     if (const auto* const change = std::get_if<Change>(&running_)) {
       return ProgramCall{.kind = change->kind, .number = operations_, .step = change->step};
     }
-    const auto* const tick = std::get_if<TickOperation>(&running_);
-    if (tick == nullptr || tick->work.tasks.empty()) return std::nullopt;
-    // What comes before the first is counted with it.
-    const std::size_t begun = control_.begun.load(std::memory_order_relaxed);
-    const ShardTask& task = tick->work.tasks[std::max<std::size_t>(begun, 1) - 1];
+    const auto* const tick = std::get_if<RunningTick>(&running_);
+    if (tick == nullptr || tick->asked.work.tasks.empty()) return std::nullopt;
+    const std::vector<ShardTask>& tasks = tick->asked.work.tasks;
+    // What follows the last is counted with it.
+    const std::size_t done = control_.done.load(std::memory_order_relaxed);
+    const ShardTask& task = tasks[std::min(done, tasks.size() - 1)];
     const bool train = task.kind == TickKind::kTrain;
     return ProgramCall{.kind = train ? ProgramCall::Kind::kTrain : ProgramCall::Kind::kEvaluate,
                        .number = operations_,
@@ -86,15 +118,14 @@ class ThreadedCompute final : public Compute {
   }
 
   void RunTick(TickWork work, OnPart on_part, DoneTick done) override {
-    Enqueue(TickOperation{
-        .work = std::move(work), .on_part = std::move(on_part), .done = std::move(done)});
+    Enqueue(
+        AskedTick{.work = std::move(work), .on_part = std::move(on_part), .done = std::move(done)});
   }
 
   void AbandonTick(std::function<void(TickOutput)> rest) override {
-    std::erase_if(queue_, [](const Operation& queued) {
-      return std::holds_alternative<TickOperation>(queued);
-    });
-    if (!std::holds_alternative<TickOperation>(running_)) {
+    std::erase_if(queue_,
+                  [](const Asked& queued) { return std::holds_alternative<AskedTick>(queued); });
+    if (!std::holds_alternative<RunningTick>(running_)) {
       return Post([rest = std::move(rest)] { rest({}); });
     }
     CHECK(rest_ == nullptr, "a tick is given up once");
@@ -106,21 +137,20 @@ class ThreadedCompute final : public Compute {
     const std::uint64_t step = work.step;
     Enqueue(Change{.kind = ProgramCall::Kind::kCommit,
                    .step = step,
-                   .run =
-                       [this, work = std::move(work)] {
-                         return program_.Commit({.epoch = work.epoch,
-                                                 .step = work.step,
-                                                 .gradient = work.gradient,
-                                                 .buffers = work.buffers.view,
-                                                 .sums = work.sums});
-                       },
+                   .stepper = NewChange([work = std::move(work)] {
+                     return CommitTask{.epoch = work.epoch,
+                                       .step = work.step,
+                                       .gradient = work.gradient,
+                                       .buffers = work.buffers.view,
+                                       .sums = work.sums};
+                   }),
                    .done = std::move(done)});
   }
 
   void Evaluated(EvaluationTask evaluation, DoneStatus done) override {
     Enqueue(Change{.kind = ProgramCall::Kind::kEvaluated,
                    .step = evaluation.step,
-                   .run = [this, evaluation] { return program_.Evaluated(evaluation); },
+                   .stepper = NewChange([evaluation] { return evaluation; }),
                    .done = std::move(done)});
   }
 
@@ -145,40 +175,54 @@ class ThreadedCompute final : public Compute {
   }
 
   void LoadState(std::shared_ptr<const StateCopy> state, DoneStatus done) override {
-    Change change{.kind = ProgramCall::Kind::kLoad, .done = std::move(done)};
-    change.run = [this, state = std::move(state)]() mutable -> Status {
+    auto begin = [this, state = std::move(state)]() mutable -> Result<Work> {
       // Let go of here: to give gigabytes back would hold the loop up.
       const std::shared_ptr<const StateCopy> given = std::exchange(state, nullptr);
       RETURN_IF_ERROR(pliant::CopyState(given->view(), program_.State()));
-      return program_.LoadedState();
+      return LoadedWork{};
     };
-    Enqueue(std::move(change));
+    Enqueue(Change{.kind = ProgramCall::Kind::kLoad,
+                   .stepper = NewChange(std::move(begin)),
+                   .done = std::move(done)});
   }
 
  private:
-  struct TickOperation {
+  struct AskedTick {
     TickWork work;
     OnPart on_part;
     DoneTick done;
+  };
+  struct RunningTick {
+    RunningTick(ThreadedCompute& compute, AskedTick tick)
+        : asked(std::move(tick)),
+          stepper(compute.program_, compute.folder_, compute.buffers_, asked.work, compute.control_,
+                  [&compute](NodePart part) { compute.HandOver(std::move(part)); }) {}
+
+    AskedTick asked;
+    ShardStepper stepper;  // works on `asked`
   };
   // On the thread of copies.
   struct Copy {
     std::function<void()> run;
   };
-  // Of the state, on the compute thread.
+  // Of the state, on the program's thread.
   struct Change {
     ProgramCall::Kind kind = ProgramCall::Kind::kCommit;
     std::uint64_t step = 0;
-    std::function<Status()> run = nullptr;
+    std::unique_ptr<ChangeStepper> stepper;
     DoneStatus done = nullptr;
   };
-  using Operation = std::variant<TickOperation, Copy, Change>;
+  using Asked = std::variant<AskedTick, Copy, Change>;
 
   struct Idle {};
   struct TickOver {};  // its callback runs
-  using Running = std::variant<Idle, TickOperation, TickOver, Change>;
+  using Running = std::variant<Idle, RunningTick, TickOver, Change>;
 
   // ---- On the loop's thread ----
+
+  static std::unique_ptr<ChangeStepper> NewChange(std::function<Result<Work>()> begin) {
+    return std::make_unique<ChangeStepper>(std::move(begin));
+  }
 
   template <typename T>
   void Enqueue(T operation) {
@@ -193,28 +237,24 @@ class ThreadedCompute final : public Compute {
     if (queue_.empty()) return;
     // A copy under way sees the state as it is now.
     if (std::holds_alternative<Change>(queue_.front()) && copies_running_ > 0) return;
-    Operation next = std::move(queue_.front());
+    Asked next = std::move(queue_.front());
     queue_.pop_front();
     ++operations_;
-    std::visit(Overloaded{[this](TickOperation& tick) { Begin(std::move(tick)); },
+    std::visit(Overloaded{[this](AskedTick& tick) { Begin(std::move(tick)); },
                           [this](Copy& copy) { Begin(std::move(copy)); },
                           [this](Change& change) { Begin(std::move(change)); }},
                next);
   }
 
-  void Begin(TickOperation tick) {
+  void Begin(AskedTick tick) {
     control_.abandoned = false;
-    control_.begun = 0;
+    control_.done = 0;
     if (tick.work.kind == TickKind::kTrain) {
       folder_.Begin(tick.work.logical_shards, tick.work.blocks, tick.work.buckets);
     }
-    const TickWork& work = running_.emplace<TickOperation>(std::move(tick)).work;
-    worker_.Run([this, &work] {
-      RunOnThread([&] {
-        return RunShards(
-            program_, folder_, buffers_, work, control_,
-            [this](NodePart part) { HandOver(std::move(part)); }, output_);
-      });
+    ShardStepper& stepper = running_.emplace<RunningTick>(*this, std::move(tick)).stepper;
+    thread_.Run(stepper, [this, &stepper](Status stepped) {
+      Over([&] { return stepped ? stepper.End(output_) : std::move(stepped); });
     });
   }
 
@@ -225,12 +265,11 @@ class ThreadedCompute final : public Compute {
   }
 
   void Begin(Change change) {
-    const std::function<Status()>& run = running_.emplace<Change>(std::move(change)).run;
-    worker_.Run([this, &run] {
-      RunOnThread([&] {
-        Status done = run();
+    ChangeStepper& stepper = *running_.emplace<Change>(std::move(change)).stepper;
+    thread_.Run(stepper, [this, &stepper](Status stepped) {
+      Over([&] {
         ended_wanted_ = program_.wants_end();
-        return done;
+        return stepped ? stepper.status() : std::move(stepped);
       });
     });
   }
@@ -245,8 +284,8 @@ class ThreadedCompute final : public Compute {
       over = std::exchange(over_, false);
     }
     for (const NodePart& part : parts) {
-      const auto* const tick = std::get_if<TickOperation>(&running_);
-      if (tick != nullptr && rest_ == nullptr) tick->on_part(part);
+      const auto* const tick = std::get_if<RunningTick>(&running_);
+      if (tick != nullptr && rest_ == nullptr) tick->asked.on_part(part);
     }
     if (over) End();
   }
@@ -254,12 +293,11 @@ class ThreadedCompute final : public Compute {
   // Who is told may destroy this object.
   void End() {
     const Lifetime::Watch watch = lifetime_.watch();
-    if (auto* const tick = std::get_if<TickOperation>(&running_)) {
-      EndTick(std::move(tick->done));
+    if (auto* const tick = std::get_if<RunningTick>(&running_)) {
+      EndTick(std::move(tick->asked.done));
     } else {
       auto& change = std::get<Change>(running_);
       wants_end_ = ended_wanted_;
-      change.run = nullptr;  // what it reads is of no use any more
       const DoneStatus done = std::move(change.done);
       done(std::move(result_));
     }
@@ -279,15 +317,17 @@ class ThreadedCompute final : public Compute {
     }
   }
 
-  // ---- On the compute thread, or the one that it has the program's work done by ----
+  // ---- On the program's thread ----
 
-  void RunOnThread(const std::function<Status()>& run) {
-    result_ = CatchAll(run);
-    {
-      const std::lock_guard lock(mutex_);
-      over_ = true;
-    }
-    bell_.Ring();
+  void Over(const std::function<Status()>& result) {
+    EndOnException("computation", [&] {
+      result_ = result();
+      {
+        const std::lock_guard lock(mutex_);
+        over_ = true;
+      }
+      bell_.Ring();
+    });
   }
 
   void HandOver(NodePart part) {
@@ -303,12 +343,13 @@ class ThreadedCompute final : public Compute {
   void Post(std::function<void()> task) { loop_.Post(lifetime_.Guard(std::move(task))); }
 
   EventLoop& loop_;
-  Program& program_;
+  ProgramThread& thread_;
+  ProgramView& program_;
   const ProgramInfo info_;
   const StateDict state_;  // borrowed from the program, for its life
 
   // Loop's thread only.
-  std::deque<Operation> queue_;
+  std::deque<Asked> queue_;
   std::uint64_t operations_ = 0;  // begun until now
   int copies_running_ = 0;
   bool wants_end_ = false;
@@ -333,15 +374,14 @@ class ThreadedCompute final : public Compute {
   TickControl control_;  // of the running tick
   // Synchronise themselves.
   LoopBell bell_;
-  // Last: they use the rest.
-  Workers copier_{"copies of the state"};
-  Workers worker_{"computation"};
+  Workers copier_{"copies of the state"};  // last: it uses the rest
 };
 
 }  // namespace
 
-std::unique_ptr<Compute> NewThreadedCompute(EventLoop& loop, Program& program, ShardFolder folder) {
-  return std::make_unique<ThreadedCompute>(loop, program, std::move(folder));
+std::unique_ptr<Compute> NewThreadedCompute(EventLoop& loop, ProgramThread& thread,
+                                            ShardFolder folder) {
+  return std::make_unique<ThreadedCompute>(loop, thread, std::move(folder));
 }
 
 }  // namespace pliant

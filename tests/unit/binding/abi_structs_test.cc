@@ -130,13 +130,13 @@ TEST(AbiStructs, WorkSaysWhatIsToBeDone) {
   EXPECT_EQ(ahead.gradient, nullptr);
 
   std::array<float, 2> gradient{};
-  const pliant_work shard = WorkOf(Work(ShardWork{.task = task, .gradient = gradient}));
+  const pliant_work shard = WorkOf(Work(ShardWork{.task = &task, .gradient = gradient}));
   EXPECT_EQ(shard.shard, 3);
   EXPECT_EQ(shard.gradient, gradient.data());
   EXPECT_EQ(shard.gradient_elements, 2);
   EXPECT_EQ(shard.travels_early, 0);
   task.kind = TickKind::kEvaluate;
-  EXPECT_EQ(WorkOf(Work(ShardWork{.task = task})).kind, PLIANT_EVALUATE);
+  EXPECT_EQ(WorkOf(Work(ShardWork{.task = &task})).kind, PLIANT_EVALUATE);
 
   const pliant_work commit =
       WorkOf(Work(CommitTask{.epoch = 2, .step = 20, .gradient = gradient, .sums = {8, 4, 2}}));

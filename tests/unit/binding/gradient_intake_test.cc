@@ -4,8 +4,8 @@
 #include <array>
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <span>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -19,22 +19,13 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 // A program of three parameters, of 2, 0 and 1 elements, that is asked for one training shard.
-class AskedForAShard {
+class AskedForAShard final : public Operation {
  public:
   // `left`: what the shard's gradient is added to; empty: to nothing.
   explicit AskedForAShard(std::vector<float> left = {}) : left_(std::move(left)) {
-    thread_ = std::jthread([this] {
-      ShardTask task;
-      task.samples = {0};
-      if (left_.empty()) {
-        program_.ComputeShard(task, gradient_, {}, &ready_);
-      } else {
-        program_.AddShard(task, left_, gradient_, added_);
-      }
-    });
+    program_.thread().Run(*this, [](Status) {});
     EXPECT_TRUE(program_.Next(std::nullopt).value_or(false));
   }
-  ~AskedForAShard() { program_.Refuse({ErrorCode::kCancelled, "the test is over"}); }
 
   BoundProgram& program() { return program_; }
   const std::array<float, 3>& gradient() const { return gradient_; }
@@ -42,6 +33,17 @@ class AskedForAShard {
   bool added() const { return added_; }
 
  private:
+  std::optional<Work> Next() override {
+    return ShardWork{.task = &task_,
+                     .gradient = gradient_,
+                     .buffers = {},
+                     .sink = left_.empty() ? &ready_ : nullptr,
+                     .left = left_,
+                     .added = &added_};
+  }
+  void Done(Result<ShardSums>) override {}
+  bool over() const override { return false; }
+
   struct Ready final : GradientSink {
     void OnReady(ElementRange range) override { ranges.emplace_back(range.begin, range.size); }
     std::vector<std::pair<std::size_t, std::size_t>> ranges;
@@ -54,6 +56,7 @@ class AskedForAShard {
             .role = TensorRole::kParameter};
   }
 
+  const ShardTask task_{.samples = {0}};
   std::array<float, 3> values_{};
   const std::vector<float> left_;
   std::array<float, 3> gradient_{};
@@ -63,7 +66,6 @@ class AskedForAShard {
       {},
       {Parameter("model.a", std::span(values_).first(2)), Parameter("model.b", {}),
        Parameter("model.c", std::span(values_).last(1))}};
-  std::jthread thread_;  // last: joined before the rest is destroyed
 };
 
 Result<std::span<const std::byte>> NoDevice(const void*, std::size_t) {

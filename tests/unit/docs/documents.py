@@ -45,6 +45,20 @@ class Document:
         return str(self.path.relative_to(REPO)) if self.path.is_relative_to(REPO) else str(self.path)
 
 
+_CODE = re.compile(r"`([^`]+)`")
+
+
+def gone_paths(document: Document) -> list[str]:
+    """What the last column of a table calls a path, and is neither a folder nor a file, with or without its suffix."""
+    return [
+        f"{document.name}:{number}: {path}"
+        for number, line in document.prose
+        if line.startswith("|")
+        for path in _CODE.findall(line.rstrip(" |").rpartition(" | ")[2])
+        if "/" in path and not (REPO / path).exists() and not list(REPO.glob(f"{path}.*"))
+    ]
+
+
 def parse(path: Path, text: str) -> Document:
     prose: list[tuple[int, str]] = []
     fences: list[Fence] = []

@@ -30,6 +30,12 @@ class DocumentsTest(unittest.TestCase):
     def test_links_and_anchors_lead_somewhere(self) -> None:
         self.assert_none([problem for each in DOCUMENTS for problem in documents.broken_links(each)])
 
+    def test_old_names_lead_to_what_is_there(self) -> None:
+        (names,) = [each for each in DOCUMENTS if each.name == "docs/old-names.md"]
+        self.assert_none(documents.gone_paths(names))
+        moved = documents.parse(names.path, "| `base/a` | `base`, `base/log`, `base/log.h`, `base/nowhere`: `Log` |\n")
+        self.assertEqual(documents.gone_paths(moved), ["docs/old-names.md:1: base/nowhere"])
+
     def test_fields_are_in_the_schema(self) -> None:
         schema = documents.job_schema()
         found = [(each, number, path) for each in DOCUMENTS for number, path in documents.field_paths(each)]

@@ -26,7 +26,7 @@
 #include "trainer/collective/shard_folder.h"
 #include "trainer/data/schedule.h"
 #include "trainer/protocol/tick_round.h"
-#include "trainer/runtime/run_shards.h"
+#include "trainer/runtime/shard_stepper.h"
 
 namespace pliant::learner {
 namespace {

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "base/file.h"
 #include "base/format.h"
 #include "tests/unit/process/one_weight.h"
+#include "trainer/runtime/program_thread.h"
 
 namespace pliant {
 namespace {
@@ -31,8 +33,10 @@ class LearnerProcessTest : public testing::Test {
   ~LearnerProcessTest() override { std::filesystem::remove_all(folder_); }
 
   LearnerProcess& Make(std::uint64_t epochs = 1) {
+    process_.reset();
     program_.emplace(epochs);
-    return process_.emplace(*program_, options_,
+    thread_ = NewProgramThread(*program_);
+    return process_.emplace(*thread_, options_,
                             ScheduleOf(options_.training, program_->info()).value());
   }
 
@@ -40,6 +44,7 @@ class LearnerProcessTest : public testing::Test {
       std::filesystem::temp_directory_path() / Format("learner-process-{}", getpid());
   RunLearnerOptions options_;
   std::optional<OneWeight> program_;
+  std::unique_ptr<ProgramThread> thread_;
   std::optional<LearnerProcess> process_;
 };
 

@@ -13,8 +13,11 @@
 
 #include <gtest/gtest.h>
 
+#include "base/exceptions.h"
 #include "base/real_event_loop.h"
 #include "trainer/runtime/compute.h"
+#include "trainer/runtime/program_thread.h"
+#include "trainer/runtime/pulled_thread.h"
 
 namespace pliant {
 namespace {
@@ -90,7 +93,33 @@ TickWork Work() {
   return work;
 }
 
-class ThreadedComputeTest : public testing::Test {
+// Calls the program, or fetches its work for it.
+class ComputeThread {
+ public:
+  ComputeThread(Program& program, bool pulled) : pulled_thread_(program) {
+    if (!pulled) {
+      calling_thread_ = NewProgramThread(program);
+      return;
+    }
+    puller_ = std::jthread([this, &program] {
+      while (pulled_thread_.Next(std::nullopt)) {
+        pulled_thread_.Answer(CatchAll([&] { return Call(program, *pulled_thread_.work()); }));
+      }
+    });
+  }
+  ~ComputeThread() { pulled_thread_.End(); }
+
+  ProgramThread& operator*() {
+    return calling_thread_ ? *calling_thread_ : static_cast<ProgramThread&>(pulled_thread_);
+  }
+
+ private:
+  std::unique_ptr<ProgramThread> calling_thread_;
+  PulledThread pulled_thread_;
+  std::jthread puller_;  // last: joined before the rest is destroyed
+};
+
+class ThreadedComputeTest : public testing::TestWithParam<bool> {
  protected:
   float Total(const std::shared_ptr<const StateCopy>& state) {
     float total = 0;
@@ -100,11 +129,16 @@ class ThreadedComputeTest : public testing::Test {
 
   RealEventLoop loop_;
   CountingProgram program_;
+  ComputeThread thread_{program_, GetParam()};
   std::unique_ptr<Compute> compute_ =
-      NewThreadedCompute(loop_, program_, ShardFolder(kElements, kShards));
+      NewThreadedCompute(loop_, *thread_, ShardFolder(kElements, kShards));
 };
 
-TEST_F(ThreadedComputeTest, TellsWhetherTheStateIsTheLastOne) {
+INSTANTIATE_TEST_SUITE_P(Threads, ThreadedComputeTest, testing::Bool(), [](const auto& pulled) {
+  return std::string(pulled.param ? "Pulled" : "Calling");
+});
+
+TEST_P(ThreadedComputeTest, TellsWhetherTheStateIsTheLastOne) {
   const std::vector<float> gradient(kElements, 10);
   std::vector<bool> wanted;
   std::shared_ptr<const StateCopy> first;
@@ -125,7 +159,7 @@ TEST_F(ThreadedComputeTest, TellsWhetherTheStateIsTheLastOne) {
   EXPECT_EQ(wanted, (std::vector{false, true, false}));
 }
 
-TEST_F(ThreadedComputeTest, RunsOneOperationAfterTheOther) {
+TEST_P(ThreadedComputeTest, RunsOneOperationAfterTheOther) {
   std::vector<NodePart> parts;
   const std::vector<float> gradient(kElements, 10);
   compute_->RunTick(
@@ -160,7 +194,7 @@ TEST_F(ThreadedComputeTest, RunsOneOperationAfterTheOther) {
   loop_.Run();
 }
 
-TEST_F(ThreadedComputeTest, TheProgramSaysWhatIsFinalEarlyIfSomebodyWaitsForIt) {
+TEST_P(ThreadedComputeTest, TheProgramSaysWhatIsFinalEarlyIfSomebodyWaitsForIt) {
   int parts = 0;
   const auto run = [&](bool early, std::function<void()> next) {
     TickWork work = Work();
@@ -186,7 +220,7 @@ TEST_F(ThreadedComputeTest, TheProgramSaysWhatIsFinalEarlyIfSomebodyWaitsForIt) 
 }
 
 // The loop for the tick, the thread of copies for a copy, and the compute thread for the program.
-TEST_F(ThreadedComputeTest, WaitsTakeNoProcessor) {
+TEST_P(ThreadedComputeTest, WaitsTakeNoProcessor) {
   const auto processor_time = [] {
     timespec used{};
     EXPECT_EQ(::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used), 0);
@@ -200,7 +234,7 @@ TEST_F(ThreadedComputeTest, WaitsTakeNoProcessor) {
   EXPECT_LT(processor_time() - before, std::chrono::milliseconds(200)) << "of 400";
 }
 
-TEST_F(ThreadedComputeTest, AnAbandonedTickIsNotHeardOfAgain) {
+TEST_P(ThreadedComputeTest, AnAbandonedTickIsNotHeardOfAgain) {
   program_.hold = true;
   bool next_done = false;
   compute_->RunTick(
@@ -231,7 +265,7 @@ TEST_F(ThreadedComputeTest, AnAbandonedTickIsNotHeardOfAgain) {
   EXPECT_EQ(program_.shards_run, 1 + kShards) << "the abandoned one ended after its shard";
 }
 
-TEST_F(ThreadedComputeTest, NothingOfATickIsLeftInTheNext) {
+TEST_P(ThreadedComputeTest, NothingOfATickIsLeftInTheNext) {
   program_.hold = true;
   TickWork with_all = Work();
   with_all.check_state = true;
@@ -258,7 +292,7 @@ TEST_F(ThreadedComputeTest, NothingOfATickIsLeftInTheNext) {
   loop_.Run();
 }
 
-TEST_F(ThreadedComputeTest, SaysWhatTheProgramIsAt) {
+TEST_P(ThreadedComputeTest, SaysWhatTheProgramIsAt) {
   EXPECT_EQ(compute_->call(), std::nullopt);
   program_.hold_shard = 2;
   program_.hold_commit = true;
@@ -291,7 +325,7 @@ TEST_F(ThreadedComputeTest, SaysWhatTheProgramIsAt) {
   EXPECT_EQ(compute_->call(), std::nullopt);
 }
 
-TEST_F(ThreadedComputeTest, ACopyIsMadeBesideTheNextTickAndBeforeTheNextChange) {
+TEST_P(ThreadedComputeTest, ACopyIsMadeBesideTheNextTickAndBeforeTheNextChange) {
   program_.hold = true;
   std::vector<std::string> order;
   const std::vector<float> gradient = {10, 10, 10};
@@ -312,7 +346,7 @@ TEST_F(ThreadedComputeTest, ACopyIsMadeBesideTheNextTickAndBeforeTheNextChange) 
   EXPECT_EQ(order, (std::vector<std::string>{"copy", "tick", "commit"}));
 }
 
-TEST_F(ThreadedComputeTest, AnOperationWaitsForACopyOnlyIfItChangesTheState) {
+TEST_P(ThreadedComputeTest, AnOperationWaitsForACopyOnlyIfItChangesTheState) {
   const std::vector<float> gradient = {10, 10, 10};
   int commits = 0;
   for (int i = 0; i < 100; ++i) {
@@ -327,7 +361,7 @@ TEST_F(ThreadedComputeTest, AnOperationWaitsForACopyOnlyIfItChangesTheState) {
   EXPECT_EQ(commits, 100);
 }
 
-TEST_F(ThreadedComputeTest, ACopyOutlivesIt) {
+TEST_P(ThreadedComputeTest, ACopyOutlivesIt) {
   std::shared_ptr<const StateCopy> kept;
   compute_->CopyState({}, [&](Result<std::shared_ptr<const StateCopy>> copy) {
     kept = *copy;
@@ -338,7 +372,7 @@ TEST_F(ThreadedComputeTest, ACopyOutlivesIt) {
   EXPECT_EQ(Total(kept), 0);
 }
 
-TEST_F(ThreadedComputeTest, OfATickThatIsOverNothingIsLeftToGiveUp) {
+TEST_P(ThreadedComputeTest, OfATickThatIsOverNothingIsLeftToGiveUp) {
   compute_->RunTick(
       Work(), [](const NodePart&) {},
       [&](Result<TickOutput> output) {
@@ -353,7 +387,7 @@ TEST_F(ThreadedComputeTest, OfATickThatIsOverNothingIsLeftToGiveUp) {
 
 // The program goes on only when the loop has its first bucket: that would never be, if a bucket
 // waited for its shard.
-TEST_F(ThreadedComputeTest, ABucketLeavesBeforeItsShardIsDone) {
+TEST_P(ThreadedComputeTest, ABucketLeavesBeforeItsShardIsDone) {
   program_.says_last = true;
   program_.hold_after_saying = true;
   std::vector<std::uint32_t> buckets;
@@ -375,7 +409,7 @@ TEST_F(ThreadedComputeTest, ABucketLeavesBeforeItsShardIsDone) {
   EXPECT_EQ(buckets, (std::vector<std::uint32_t>{0, 1, 2}));
 }
 
-TEST_F(ThreadedComputeTest, GivenUpAfterABucketNothingFollows) {
+TEST_P(ThreadedComputeTest, GivenUpAfterABucketNothingFollows) {
   program_.says_last = true;
   program_.hold_after_saying = true;
   int parts = 0;
@@ -400,7 +434,7 @@ TEST_F(ThreadedComputeTest, GivenUpAfterABucketNothingFollows) {
   EXPECT_EQ(parts, 1 + 3);
 }
 
-TEST_F(ThreadedComputeTest, AProgramThatFailsAfterABucketFailsTheTick) {
+TEST_P(ThreadedComputeTest, AProgramThatFailsAfterABucketFailsTheTick) {
   program_.says_last = true;
   program_.fails_after_saying = true;
   int parts = 0;
@@ -414,7 +448,7 @@ TEST_F(ThreadedComputeTest, AProgramThatFailsAfterABucketFailsTheTick) {
   EXPECT_EQ(parts, 1);
 }
 
-TEST_F(ThreadedComputeTest, AProgramsErrorIsTheTicks) {
+TEST_P(ThreadedComputeTest, AProgramsErrorIsTheTicks) {
   program_.failing_shard = 2;
   compute_->RunTick(
       Work(), [](const NodePart&) {},
@@ -426,7 +460,7 @@ TEST_F(ThreadedComputeTest, AProgramsErrorIsTheTicks) {
   loop_.Run();
 }
 
-TEST_F(ThreadedComputeTest, WhatIsThrownIsTheOperationsError) {
+TEST_P(ThreadedComputeTest, WhatIsThrownIsTheOperationsError) {
   program_.throwing_shard = 2;
   program_.throws_in_commit = true;
   const std::vector<float> gradient(kElements, 10);
@@ -462,12 +496,13 @@ class EndlessProgram final : public Program {
   std::byte byte_{};
 };
 
-TEST_F(ThreadedComputeTest, ACopyForWhichThereIsNoMemoryIsAnError) {
+TEST_P(ThreadedComputeTest, ACopyForWhichThereIsNoMemoryIsAnError) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "their allocator ends the process";
 #endif
   EndlessProgram program;
-  const auto compute = NewThreadedCompute(loop_, program, ShardFolder(kElements, kShards));
+  ComputeThread thread(program, GetParam());
+  const auto compute = NewThreadedCompute(loop_, *thread, ShardFolder(kElements, kShards));
   Error heard;
   compute->CopyState({}, [&](const Result<std::shared_ptr<const StateCopy>>& copy) {
     heard = copy.error();
@@ -477,7 +512,7 @@ TEST_F(ThreadedComputeTest, ACopyForWhichThereIsNoMemoryIsAnError) {
   EXPECT_EQ(heard, (Error{ErrorCode::kUnavailable, "out of memory"}));
 }
 
-TEST_F(ThreadedComputeTest, DestroyedItCallsNobody) {
+TEST_P(ThreadedComputeTest, DestroyedItCallsNobody) {
   compute_->RunTick(
       Work(), [](const NodePart&) { ADD_FAILURE(); }, [](Result<TickOutput>) { ADD_FAILURE(); });
   compute_.reset();

@@ -1,4 +1,4 @@
-#include "trainer/process/paced_program.h"
+#include "trainer/process/paced_thread.h"
 
 #include <algorithm>
 #include <array>
@@ -9,6 +9,7 @@
 #include <system_error>
 #include <thread>
 #include <utility>
+#include <variant>
 
 #include "base/format.h"
 #include "base/log.h"
@@ -30,7 +31,7 @@ Result<Duration> ReadPace(const std::filesystem::path& file) {
   in.read(read.data(), read.size());
   std::string_view text(read.data(), static_cast<std::size_t>(in.gcount()));
   while (text.ends_with('\n')) text.remove_suffix(1);
-  const auto most = std::chrono::duration_cast<std::chrono::milliseconds>(PacedProgram::kMost);
+  const auto most = std::chrono::duration_cast<std::chrono::milliseconds>(PacedThread::kMost);
   std::uint64_t value = 0;
   const auto [rest, error] = std::from_chars(text.begin(), text.end(), value);
   if (error != std::errc() || rest != text.end() || text.size() == read.size() ||
@@ -43,35 +44,36 @@ Result<Duration> ReadPace(const std::filesystem::path& file) {
   return std::chrono::milliseconds(value);
 }
 
-PacedProgram::PacedProgram(Program& program, std::filesystem::path file)
-    : program_(program), file_(std::move(file)) {}
+PacedThread::PacedThread(ProgramThread& thread, std::filesystem::path file)
+    : thread_(thread), file_(std::move(file)) {}
 
-Result<ShardSums> PacedProgram::ComputeShard(const ShardTask& task, std::span<float> gradient,
-                                             std::span<std::byte> buffers, GradientSink* sink) {
-  const Clock::time_point begin = Clock::now();
-  auto sums = program_.ComputeShard(task, gradient, buffers, sink);
-  if (sums) AwaitPace(task.kind, begin);
-  return sums;
+void PacedThread::Run(Operation& operation, Over over) {
+  operation_ = &operation;
+  thread_.Run(*this, std::move(over));
 }
 
-Result<ShardSums> PacedProgram::AddShard(const ShardTask& task, std::span<const float> left,
-                                         std::span<float> gradient, bool& added) {
-  const Clock::time_point begin = Clock::now();
-  auto sums = program_.AddShard(task, left, gradient, added);
-  if (sums) AwaitPace(task.kind, begin);
-  return sums;
+std::optional<Work> PacedThread::Next() {
+  std::optional<Work> work = operation_->Next();
+  const auto* const shard = work ? std::get_if<ShardWork>(&*work) : nullptr;
+  begun_.reset();
+  if (shard != nullptr && shard->task->kind == TickKind::kTrain) begun_ = Clock::now();
+  return work;
 }
 
-void PacedProgram::AwaitPace(TickKind kind, Clock::time_point begin) {
-  if (kind != TickKind::kTrain) return;
+void PacedThread::Done(Result<ShardSums> sums) {
+  if (sums && begun_) AwaitPace();
+  operation_->Done(std::move(sums));
+}
+
+void PacedThread::AwaitPace() const {
   while (true) {
-    const auto left = begin + Pace() - Clock::now();
+    const auto left = *begun_ + Pace() - Clock::now();
     if (left <= left.zero()) return;
     std::this_thread::sleep_for(std::min<Clock::duration>(left, kLook));
   }
 }
 
-Duration PacedProgram::Pace() {
+Duration PacedThread::Pace() const {
   const auto pace = ReadPace(file_);
   if (pace) {
     told_ = false;

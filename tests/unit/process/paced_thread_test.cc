@@ -1,10 +1,15 @@
-#include "trainer/process/paced_program.h"
+#include "trainer/process/paced_thread.h"
 
+#include <array>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <future>
+#include <memory>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -28,47 +33,73 @@ class QuickProgram final : public Program {
   ProgramInfo info_{.gradient_elements = 1};
 };
 
-class PacedProgramTest : public testing::Test {
+class OneShard final : public Operation {
+ public:
+  OneShard(const ShardTask& task, bool add) : task_(task), add_(add) {}
+
+  std::optional<Work> Next() override {
+    if (sums_) return std::nullopt;
+    ShardWork work{.task = &task_, .gradient = {}, .buffers = {}, .left = {}};
+    if (add_) {
+      work.left = left_;
+      work.added = &added_;
+    }
+    return work;
+  }
+  void Done(Result<ShardSums> sums) override { sums_ = std::move(sums); }
+  bool over() const override { return sums_.has_value(); }
+
+  const Result<ShardSums>& sums() const { return *sums_; }
+
+ private:
+  const ShardTask task_;
+  const bool add_;
+  const std::array<float, 1> left_{};
+  bool added_ = false;
+  std::optional<Result<ShardSums>> sums_;
+};
+
+class PacedThreadTest : public testing::Test {
  protected:
-  PacedProgramTest() { std::filesystem::remove(file_); }
-  ~PacedProgramTest() override { std::filesystem::remove(file_); }
+  PacedThreadTest() { std::filesystem::remove(file_); }
+  ~PacedThreadTest() override { std::filesystem::remove(file_); }
 
   void Write(const std::string& text) {
     const std::filesystem::path next = file_.string() + ".next";
     std::ofstream(next) << text;
     std::filesystem::rename(next, file_);
   }
-  std::chrono::nanoseconds Take(const ShardTask& task) {
+  // How long it takes to do `task`, alone or added to another.
+  std::chrono::nanoseconds Take(const ShardTask& task, bool add = false) {
     const auto begin = std::chrono::steady_clock::now();
-    const auto sums = paced_.ComputeShard(task, {}, {}, nullptr);
-    if (sums) {
-      EXPECT_EQ(sums->samples, 3);
-    }
+    OneShard shard(task, add);
+    std::promise<Status> over;
+    paced_.Run(shard, [&](Status status) { over.set_value(std::move(status)); });
+    EXPECT_TRUE(over.get_future().get());
+    EXPECT_EQ(shard.sums().has_value(), task.step != 1);
     return std::chrono::steady_clock::now() - begin;
   }
 
   const std::filesystem::path file_ = std::filesystem::path(testing::TempDir()) /
                                       testing::UnitTest::GetInstance()->current_test_info()->name();
   QuickProgram program_;
-  PacedProgram paced_{program_, file_};
+  const std::unique_ptr<ProgramThread> thread_ = NewProgramThread(program_);
+  PacedThread paced_{*thread_, file_};
 };
 
-TEST_F(PacedProgramTest, ATrainingShardTakesAtLeastSoLong) {
+TEST_F(PacedThreadTest, ATrainingShardTakesAtLeastSoLong) {
   Write("30\n");
   EXPECT_GE(Take({}), 30ms);
-  bool added = false;
-  const auto begin = std::chrono::steady_clock::now();
-  EXPECT_TRUE(paced_.AddShard({}, {}, {}, added));
-  EXPECT_GE(std::chrono::steady_clock::now() - begin, 30ms);
+  EXPECT_GE(Take({}, /*add=*/true), 30ms);
 }
 
-TEST_F(PacedProgramTest, WhatIsNoTrainingOrFailsIsNotKept) {
+TEST_F(PacedThreadTest, WhatIsNoTrainingOrFailsIsNotKept) {
   Write("10000");
   EXPECT_LT(Take({.kind = TickKind::kEvaluate}), 5s);
   EXPECT_LT(Take({.step = 1}), 5s);
 }
 
-TEST_F(PacedProgramTest, TheShardUnderWayIsLetGo) {
+TEST_F(PacedThreadTest, TheShardUnderWayIsLetGo) {
   Write("10000");
   std::jthread release([this] {
     std::this_thread::sleep_for(100ms);
@@ -79,7 +110,7 @@ TEST_F(PacedProgramTest, TheShardUnderWayIsLetGo) {
   EXPECT_LT(took, 8s);
 }
 
-TEST_F(PacedProgramTest, ReadsWholeMilliseconds) {
+TEST_F(PacedThreadTest, ReadsWholeMilliseconds) {
   EXPECT_EQ(ReadPace(file_), 0ms) << "there is none";
   struct Case {
     const char* text;

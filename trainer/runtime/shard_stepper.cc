@@ -1,0 +1,141 @@
+#include "trainer/runtime/shard_stepper.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "base/check.h"
+#include "trainer/collective/float_environment.h"
+#include "trainer/protocol/state_check.h"
+#include "trainer/runtime/program_thread.h"
+
+namespace pliant {
+
+// Hands out the buckets of a block while its last shard is computed.
+class ShardStepper::BlockParts final : public GradientSink {
+ public:
+  BlockParts(ShardFolder& folder, const OnPart& on_part)
+      : folder_(folder),
+        on_part_(on_part),
+        node_(folder.block_node()),
+        buckets_missing_(folder.buckets().count()) {}
+
+  void OnReady(ElementRange range) override {
+    folder_.FoldReady(range, [this](std::uint32_t bucket) { HandOut(bucket); });
+  }
+  void Finish() {
+    folder_.FoldRest([this](std::uint32_t bucket) { HandOut(bucket); });
+  }
+
+ private:
+  void HandOut(std::uint32_t bucket) {
+    --buckets_missing_;
+    on_part_({.node = node_, .bucket = bucket, .last = buckets_missing_ == 0});
+  }
+
+  ShardFolder& folder_;
+  const OnPart& on_part_;
+  const HeldNode node_;
+  std::uint32_t buckets_missing_;
+};
+
+ShardStepper::ShardStepper(ProgramView& program, ShardFolder& folder, BytePool& buffers,
+                           const TickWork& work, TickControl& control, OnPart on_part)
+    : program_(program),
+      folder_(folder),
+      buffers_(buffers),
+      work_(work),
+      control_(control),
+      on_part_(std::move(on_part)) {}
+
+ShardStepper::~ShardStepper() = default;
+
+bool ShardStepper::over() const {
+  return !status_ || next_ == work_.tasks.size() || control_.abandoned;
+}
+
+std::optional<Work> ShardStepper::Next() {
+  if (!std::exchange(begun_, true)) Begin();
+  if (over()) return std::nullopt;
+  return WorkOn(task());
+}
+
+void ShardStepper::Begin() {
+  if (work_.check_state) output_.state_checksum = StateChecksum(program_.State());
+  output_.sums.reserve(work_.tasks.size());
+  if (work_.kind == TickKind::kTrain && !work_.tasks.empty() && work_.tasks.front().shard == 0) {
+    written_ = buffers_.Take(program_.info().buffer_bytes);
+    std::ranges::fill(written_.view, std::byte{0});
+  }
+  waited_ = program_.data_wait();
+  PassEmptyShards();
+}
+
+Work ShardStepper::WorkOn(const ShardTask& task) {
+  ShardWork work{.task = &task, .gradient = {}, .buffers = {}, .left = {}};
+  if (task.kind == TickKind::kEvaluate) return work;
+  CHECK(folder_.next_shard() == task.shard, "shards are computed in the order of their blocks");
+  added_ = false;
+  work.gradient = folder_.Leaf();
+  if (folder_.completes_block()) parts_ = std::make_unique<BlockParts>(folder_, on_part_);
+  if (const auto left = folder_.left_sibling(); !left.empty()) {
+    CHECK(task.shard > 0, "shard 0 is nobody's right sibling");
+    work.left = left;
+    work.added = &added_;
+    return work;
+  }
+  if (task.shard == 0) work.buffers = written_.view;
+  if (work_.parts_early) work.sink = parts_.get();
+  return work;
+}
+
+void ShardStepper::Done(Result<ShardSums> sums) {
+  if (sums) {
+    Finish(*sums);
+    PassEmptyShards();
+  } else {
+    status_ = std::unexpected(std::move(sums).error());
+  }
+  parts_.reset();
+}
+
+void ShardStepper::PassEmptyShards() {
+  while (!over() && task().samples.empty()) {
+    if (task().kind == TickKind::kTrain) {
+      const Work work = WorkOn(task());
+      std::ranges::fill(std::get<ShardWork>(work).gradient, 0.0F);
+    }
+    Finish({});
+  }
+}
+
+void ShardStepper::Finish(const ShardSums& sums) {
+  const FloatEnvironment environment;  // this may be the program's thread
+  if (task().kind == TickKind::kTrain) {
+    if (parts_) std::exchange(parts_, nullptr)->Finish();
+    folder_.Fold(std::exchange(added_, false));
+  }
+  output_.sums.push_back(sums);
+  ++next_;
+  control_.done.store(next_, std::memory_order_relaxed);
+}
+
+Status ShardStepper::End(TickOutput& output) {
+  output_.data_wait = program_.data_wait() - waited_;
+  if (work_.kind == TickKind::kTrain) folder_.CopySums(output_.nodes);
+  if (!output_.sums.empty()) output_.buffers = {.owner = written_.owner, .view = written_.view};
+  output = std::move(output_);
+  if (status_ && next_ < work_.tasks.size()) {
+    return Fail(ErrorCode::kCancelled, "the tick was given up");
+  }
+  return status_;
+}
+
+Status RunShards(Program& program, ShardFolder& folder, BytePool& buffers, const TickWork& work,
+                 TickControl& control, ShardStepper::OnPart on_part, TickOutput& output) {
+  ShardStepper stepper(program, folder, buffers, work, control, std::move(on_part));
+  Perform(program, stepper);
+  return stepper.End(output);
+}
+
+}  // namespace pliant

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "base/result.h"
+#include "trainer/collective/byte_pool.h"
+#include "trainer/collective/shard_folder.h"
+#include "trainer/protocol/program.h"
+#include "trainer/runtime/compute.h"
+#include "trainer/runtime/operation.h"
+
+namespace pliant {
+
+// Between the thread that computes and others.
+struct TickControl {
+  std::atomic<bool> abandoned = false;
+  std::atomic<std::size_t> done = 0;  // of the tasks
+};
+
+// One learner's part of a tick, shard after shard. For training, `folder` has begun with the work's
+// blocks and buckets, and `on_part` gets every finished bucket of one, on the thread that the
+// program says it on. The model's buffers lie in memory of `buffers`. Over once abandoned.
+class ShardStepper final : public Operation {
+ public:
+  using OnPart = std::function<void(NodePart)>;
+
+  // All of these outlive it.
+  ShardStepper(ProgramView& program, ShardFolder& folder, BytePool& buffers, const TickWork& work,
+               TickControl& control, OnPart on_part);
+  ~ShardStepper() override;
+
+  std::optional<Work> Next() override;
+  void Done(Result<ShardSums> sums) override;
+  bool over() const override;
+
+  // Once it is over: what is finished, and how it ended. kCancelled: it was abandoned before the
+  // last shard was done.
+  Status End(TickOutput& output);
+
+ private:
+  class BlockParts;
+
+  const ShardTask& task() const { return work_.tasks[next_]; }
+  void Begin();
+  Work WorkOn(const ShardTask& task);
+  // What has no samples is nothing to compute.
+  void PassEmptyShards();
+  void Finish(const ShardSums& sums);
+
+  ProgramView& program_;
+  ShardFolder& folder_;
+  BytePool& buffers_;
+  const TickWork& work_;
+  TickControl& control_;
+  const OnPart on_part_;
+
+  bool begun_ = false;
+  Duration waited_{};  // for samples, when it began
+  MutableBytes written_;
+  TickOutput output_;
+  Status status_;
+
+  // Of the shard under way.
+  std::size_t next_ = 0;               // its task
+  std::unique_ptr<BlockParts> parts_;  // where it completes a block
+  bool added_ = false;
+};
+
+// All of it, by calls to `program` on the calling thread.
+Status RunShards(Program& program, ShardFolder& folder, BytePool& buffers, const TickWork& work,
+                 TickControl& control, ShardStepper::OnPart on_part, TickOutput& output);
+
+}  // namespace pliant
