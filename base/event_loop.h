@@ -26,9 +26,11 @@ TimePoint MonotonicNow();
 // Names a timer so that it can be cancelled. Never reused by one loop; 0 names none.
 using TimerId = std::uint64_t;
 
-// One thread of control and its time. Tasks run one at a time, those of Post in the order posted,
-// and so timers of equal times. On a SimEventLoop, which tests own and drive, that holds between
-// the two as well; on a RealEventLoop, which programs own, a timer that is due may overtake tasks.
+// One thread of control and its time. Tasks run one at a time, those that one thread posts in the
+// order posted, and so timers of equal times. On a SimEventLoop, which tests own and drive, that
+// holds between the two as well. On a RealEventLoop, which programs own, a task of another thread
+// may overtake those of the loop's own, a timer that is due may overtake tasks, and what is posted
+// at one time all runs before sockets and timers have their turn.
 class EventLoop {
  public:
   virtual ~EventLoop() = default;

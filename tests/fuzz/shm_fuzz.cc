@@ -54,7 +54,7 @@ class Listener final : public ConnectionDriver::Owner {
  public:
   void OnHello(ConnectionDriver& connection, const PeerHello&) override {
     const PeerHello answer{.from = kSelf, .to = kPeer};
-    connection.Accept(&answer);
+    connection.Accept(std::make_shared<const LearnerId>(kPeer), &answer);
   }
   MutableBytes PlaceFor(const ConnectionDriver&, const FrameHeader&, std::size_t) override {
     return {};

@@ -14,7 +14,7 @@ from torch import nn
 from torch.utils.data import TensorDataset
 
 import pliant
-from pliant import _loop
+from pliant import _nonfinite
 from pliant._learner import Shard
 from pliant.errors import Diverged, InvalidProgram, PliantError
 
@@ -281,7 +281,7 @@ class AttachTest(unittest.TestCase):
                 scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
                 self.make(scaler=scaler, on_nonfinite=policy)
                 with (
-                    mock.patch.object(_loop, "_SKIPS_IN_A_ROW_MOST", 2),
+                    mock.patch.object(_nonfinite, "_SKIPS_IN_A_ROW_MAX", 2),
                     contextlib.redirect_stderr(io.StringIO()),
                 ):
                     if said is None:

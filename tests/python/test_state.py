@@ -21,7 +21,7 @@ import pliant
 import torch
 from pliant import process
 from pliant._array_memory import ArrayMemory
-from pliant._loop import States
+from pliant._states import States
 from pliant._plain_state import PlainMemory, decode, encode
 from pliant._seeds import mix
 from pliant._torch.mirror import Mirror

@@ -2,7 +2,6 @@
 
 #include "trainer/binding/pliant.h"
 
-#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <condition_variable>

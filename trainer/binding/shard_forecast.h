@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "trainer/data/schedule.h"
-#include "trainer/protocol/program.h"
+#include "trainer/data/shard.h"
 
 namespace pliant {
 

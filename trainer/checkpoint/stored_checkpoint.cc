@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <functional>
 #include <set>
 #include <span>
 #include <utility>
 
-#include "base/check.h"
 #include "base/crc32c.h"
 #include "base/format.h"
 #include "trainer/checkpoint/checkpoint.h"
@@ -158,6 +156,9 @@ bool AllPresent(const StoredCheckpoint& stored, const Manifest& manifest) {
   });
 }
 
+namespace {
+
+// The tensors of these files, each file verified by its checksum.
 Result<StateCopy> LoadFiles(CheckpointStore& store, const StoredCheckpoint& stored,
                             const std::vector<ManifestFile>& listed_files) {
   std::vector<OpenFile> files;
@@ -193,6 +194,8 @@ Result<StateCopy> LoadFiles(CheckpointStore& store, const StoredCheckpoint& stor
   }
   return state;
 }
+
+}  // namespace
 
 Result<StateCopy> LoadVerified(CheckpointStore& store, const StoredCheckpoint& stored,
                                const Manifest& manifest) {

@@ -55,8 +55,5 @@ bool AllPresent(const StoredCheckpoint& stored, const Manifest& manifest);
 // with their prefix. kCorrupt, with the file named.
 Result<StateCopy> LoadVerified(CheckpointStore& store, const StoredCheckpoint& stored,
                                const Manifest& manifest);
-// The tensors of some of its files, each file verified by its checksum.
-Result<StateCopy> LoadFiles(CheckpointStore& store, const StoredCheckpoint& stored,
-                            const std::vector<ManifestFile>& files);
 
 }  // namespace pliant

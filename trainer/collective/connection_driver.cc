@@ -62,9 +62,10 @@ void ConnectionDriver::Begin(const PeerHello* hello) {
   Advance();
 }
 
-void ConnectionDriver::Accept(const PeerHello* hello) {
+void ConnectionDriver::Accept(std::shared_ptr<const LearnerId> peer, const PeerHello* hello) {
   CHECK(!closed() && codec_ != nullptr && !open_, "a hello came");
   open_ = true;
+  peer_ = std::move(peer);
   timer_.cancel();
   codec_->Open();
   if (hello == nullptr) return;

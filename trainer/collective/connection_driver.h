@@ -49,8 +49,10 @@ class ConnectionDriver final : public std::enable_shared_from_this<ConnectionDri
   void Dial(const Endpoint& address, const PeerHello& hello);
   // Begins on a socket that was accepted.
   void Serve();
-  // The hello that came is welcome. An accepting side answers with `hello`.
-  void Accept(const PeerHello* hello);
+  // The hello that came is `peer`'s, and welcome. An accepting side answers with `hello`.
+  void Accept(std::shared_ptr<const LearnerId> peer, const PeerHello* hello);
+  // Who is at the other end; nullptr before Accept.
+  const std::shared_ptr<const LearnerId>& peer() const { return peer_; }
   // Once it was accepted.
   void Send(Frame frame);
   // Silent: the owner hears nothing more.
@@ -75,6 +77,7 @@ class ConnectionDriver final : public std::enable_shared_from_this<ConnectionDri
   Owner* owner_;  // null: closed
   const Duration handshake_timeout_;
   const MakeCodec make_codec_;
+  std::shared_ptr<const LearnerId> peer_;
   boost::asio::steady_timer timer_;
   std::shared_ptr<ConnectionWaker> waker_;  // null until it is connected
   std::unique_ptr<FrameCodec> codec_;       // null until it is connected

@@ -75,15 +75,19 @@ IoResult DescriptorStream::Write() {
       if (with_descriptor) out_descriptors_.pop_front();
       out_sent_ += static_cast<std::size_t>(sent);
     } else if (sent < 0 && WouldBlock()) {
+      ForgetSent();
       return {.state = IoState::kWantWrite, .reason = {}};
     } else if (errno != EINTR) {
       return ClosedByError();
     }
   }
-  out_begin_ += out_.size();
-  out_.clear();
-  out_sent_ = 0;
+  ForgetSent();
   return {};
+}
+
+void DescriptorStream::ForgetSent() {
+  out_begin_ += out_sent_;
+  out_.erase(out_.begin(), out_.begin() + static_cast<std::ptrdiff_t>(std::exchange(out_sent_, 0)));
 }
 
 IoResult DescriptorStream::Read() {
@@ -114,7 +118,7 @@ IoResult DescriptorStream::Read() {
     }
   }
   if (got == 0) return Closed("the peer closed the connection");
-  // Also when this process may open no more files: then it is not the peer's fault.
+  // This process may open no more files, or the peer sent more descriptors than there is room for.
   if ((message.msg_flags & MSG_CTRUNC) != 0) return Closed("the kernel withheld descriptors");
   if (in_descriptors_.size() > kMaxDescriptors)
     return Closed("the peer sent more descriptors than it named");

@@ -28,8 +28,8 @@ class DescriptorStream {
   void Put(std::span<const std::byte> bytes);
   // The descriptor of `block` goes with the byte that is put next.
   void PutDescriptor(std::shared_ptr<const SharedBlock> block);
-  // Bytes that were put since all were written.
-  std::size_t queued_bytes() const { return out_.size(); }
+  // Bytes that were put and are not written.
+  std::size_t queued_bytes() const { return out_.size() - out_sent_; }
   // kReady: all that was put is written.
   IoResult Write();
   // Nothing is written any more: lets go of blocks whose descriptors have not gone.
@@ -48,6 +48,8 @@ class DescriptorStream {
     std::uint64_t at = 0;  // sent with this byte of the stream
     std::shared_ptr<const SharedBlock> block;
   };
+
+  void ForgetSent();
 
   const int socket_;
   std::vector<std::byte> out_;

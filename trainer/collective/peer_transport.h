@@ -28,10 +28,10 @@ enum class FrameKind : std::uint8_t {
 // templates change only while a job is suspended.
 inline constexpr FrameKind kFrameKindLast = FrameKind::kSliceFailed;
 
-// Whether the payload of such a frame is only added to sums, whatever its bytes are: it may be read
-// while its sender could change it. Follows from the kind, which the receiver acts upon; a mark set
-// by the sender would let a peer change what was already checked.
-constexpr bool IsOnlySummed(FrameKind kind) {
+// Whether the payload of such a frame is part of a gradient, which is added up or taken whatever
+// its bytes are, once: it may be read while its sender could change it. Follows from the kind,
+// which the receiver acts upon; a mark set by the sender would let a peer change what was checked.
+constexpr bool IsGradient(FrameKind kind) {
   return kind == FrameKind::kNode || kind == FrameKind::kRoot;
 }
 

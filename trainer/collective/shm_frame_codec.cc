@@ -61,6 +61,7 @@ bool ShmFrameCodec::PutHello() {
 }
 
 void ShmFrameCodec::Put(Frame frame) {
+  if (lacks_memory_) return;  // no gap: nothing follows a frame that is lost
   const std::span<const std::byte> payload = frame.payload.view;
   // First what it has read, which makes room for what the peer does when this frame is there.
   PutReturns();
@@ -100,7 +101,7 @@ CodecPause ShmFrameCodec::WriteSome() {
     return CodecPause::Failed(Format("{} bytes wait to be read", queued));
   if (lender_.loans() > kMaxLoans) return CodecPause::Failed("the peer keeps what it was lent");
   IoResult written = stream_.Write();
-  // What was put before it is on its way.
+  // What was put before the frame that is lost is on its way.
   if (lacks_memory_) return CodecPause::Failed("the kernel gives no shared memory");
   if (written.state != IoState::kReady) return CodecPause::Of(std::move(written));
   return CodecPause::Asked();
@@ -190,8 +191,8 @@ ShmFrameCodec::Stop ShmFrameCodec::TakeFrame(const ShmRecord& record,
   Frame frame{.header = *header, .payload = {}};
   if (record.block != 0) {
     Result<Bytes> borrowed =
-        borrower_.Borrow(record, IsOnlySummed(header->kind) ? ShmBorrower::Access::kInPlace
-                                                            : ShmBorrower::Access::kCopy);
+        borrower_.Borrow(record, IsGradient(header->kind) ? ShmBorrower::Access::kInPlace
+                                                          : ShmBorrower::Access::kCopy);
     if (!borrowed) return CodecPause::Failed(borrowed.error().message);
     frame.payload = *std::move(borrowed);
   } else if (!payload.empty()) {

@@ -23,7 +23,7 @@ namespace pliant {
 // are until the reader says that it is done. The socket's end is the peer's end.
 //
 // Nothing that a peer writes is believed: lengths and places are checked against what it gave,
-// which cannot shrink. A payload that is more than summed is copied before anybody looks at it: the
+// which cannot shrink. A payload that is no gradient is copied before anybody looks at it: the
 // peer could change it between a check and its use.
 class ShmFrameCodec final : public FrameCodec {
  public:

@@ -7,7 +7,6 @@
 #include <span>
 #include <string_view>
 #include <type_traits>
-#include <vector>
 
 #include "trainer/collective/frame_format.h"
 

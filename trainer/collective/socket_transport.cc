@@ -86,7 +86,6 @@ class SocketTransport final : public PeerTransport, public ConnectionDriver::Own
         random_(std::random_device{}()) {}
 
   ~SocketTransport() override {
-    lifetime_.Renew();
     error_code ignored;
     acceptor_.close(ignored);
     shm_acceptor_.close(ignored);
@@ -326,7 +325,7 @@ class SocketTransport final : public PeerTransport, public ConnectionDriver::Own
     }
     peer.connection = accepted;
     const PeerHello answer = HelloTo(hello.from);
-    connection.Accept(&answer);
+    connection.Accept(peer.id, &answer);
     Open(hello.from, peer);
   }
 
@@ -338,7 +337,7 @@ class SocketTransport final : public PeerTransport, public ConnectionDriver::Own
       connection.Close();
       return OnConnectionClosed(connection, {.reason = "another learner answers at its address"});
     }
-    connection.Accept(nullptr);
+    connection.Accept(found->second.id, nullptr);
     Open(found->first, found->second);
   }
 
@@ -349,16 +348,13 @@ class SocketTransport final : public PeerTransport, public ConnectionDriver::Own
 
   MutableBytes PlaceFor(const ConnectionDriver& connection, const FrameHeader& header,
                         std::size_t bytes) override {
-    const auto found = FindByConnection(connection);
-    CHECK(found != peers_.end(), "a connection that is not closed is a peer's");
-    return handler_->PlaceFor(found->first, header, bytes);
+    return handler_->PlaceFor(*connection.peer(), header, bytes);
   }
 
   void OnConnectionFrame(ConnectionDriver& connection, Frame frame) override {
-    const auto found = FindByConnection(connection);
-    CHECK(found != peers_.end(), "a connection that is not closed is a peer's");
-    const std::shared_ptr<const LearnerId> id = found->second.id;
-    handler_->OnFrame(*id, std::move(frame));
+    // The handler may drop the connection.
+    const std::shared_ptr<const LearnerId> peer = connection.peer();
+    handler_->OnFrame(*peer, std::move(frame));
   }
 
   void OnConnectionClosed(ConnectionDriver& connection, const PeerLoss& loss) override {
@@ -417,7 +413,7 @@ class SocketTransport final : public PeerTransport, public ConnectionDriver::Own
   bool accept_fails_ = false;
   std::optional<TimePoint> last_complaint_;
   std::mt19937_64 random_;
-  Lifetime lifetime_;
+  const Lifetime lifetime_;
 };
 
 }  // namespace

@@ -210,12 +210,6 @@ void CoordinatorService::LogMessage(ConnectionId id, const LearnerMessage& messa
                           {"accused", lost.accused.empty() ? "" : ToString(lost.accused.front())},
                           {"cause", lost.cause}});
           },
-          [id](const Left& left) {
-            log::Info("learner left", {{"connection", id},
-                                       {"reason", ToString(left.reason)},
-                                       {"ticks", left.applied_ticks},
-                                       {"message", left.message}});
-          },
           [id](const auto& other) {
             log::Debug("message", {{"connection", id}, {"type", NameOf(LearnerMessage(other))}});
           }},
@@ -241,10 +235,6 @@ void CoordinatorService::LogEffect(const SendMessage& send) {
     if (std::exchange(logged_proposal_, recover->membership.id) != recover->membership.id) {
       log_membership("recovery with the members that are left", recover->membership);
     }
-  } else if (const auto* const refused = std::get_if<Refused>(&send.message)) {
-    log::Warning("learner refused", {{"connection", send.connection},
-                                     {"reason", refused->reason},
-                                     {"message", refused->message}});
   }
 }
 

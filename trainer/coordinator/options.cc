@@ -17,7 +17,7 @@ CoordinatorProcessOptions ParseOptionsOrExit(int argc, char** argv) {
       ->envname("PLIANT_TERM")
       ->required()
       ->check(CLI::PositiveNumber);
-  app.add_option("--max-learners", options.max_learners, "members at once; 0: no limit")
+  app.add_option("--max-learners", options.max_learners, "learners at once; 0: no limit")
       ->envname("PLIANT_MAX_LEARNERS")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--tls-dir", options.tls_dir,

@@ -275,7 +275,7 @@ void CoordinatorCore::AnnounceProposal(TimePoint now) {
   const Proposal& proposal = *proposer_.proposal();
   const Announce announce{proposal.membership, proposal.replaces};
   if (proposal.replaces) {
-    if (const auto announcer = proposer_.ChooseAnnouncer(roster_, history_)) {
+    if (const auto announcer = proposer_.Announce(roster_, history_)) {
       Send(*announcer, announce);
     }
     return;
@@ -358,7 +358,8 @@ void CoordinatorCore::SendLeave(const LearnerId& id, bool at_once) {
 void CoordinatorCore::Refuse(ConnectionId connection, const Problem& problem, TimePoint now) {
   report_.SetProblem(problem, now);
   const auto& [reason, message] = report_.problem();
-  log::Warning("learner refused", {{"reason", reason}, {"cause", message}});
+  log::Warning("learner refused",
+               {{"connection", connection}, {"reason", reason}, {"cause", message}});
   effects_.push_back(SendMessage{connection, Refused{.reason = reason, .message = message}});
   effects_.push_back(CloseConnection{connection});
 }

@@ -10,7 +10,7 @@ namespace pliant {
 struct CoordinatorOptions {
   std::uint64_t term = 1;
   std::uint64_t counter = 0;  // persisted by this term's process before it; 0: none
-  int max_learners = 0;       // members at once; 0: no limit
+  int max_learners = 0;       // learners at once; 0: no limit
   // Unix time less the event loop's time: progress is told in the former.
   double unix_offset_seconds = 0;
 

@@ -15,8 +15,8 @@
 
 namespace pliant {
 
-// What the coordinator tells of its job (GET /v1/progress), as far as it is not in what it decides
-// by.
+// What the coordinator tells of its job (GET /v1/progress) that follows from no other part; whether
+// the job is complete is known here alone.
 class JobReport {
  public:
   explicit JobReport(double unix_offset_seconds) : unix_offset_seconds_(unix_offset_seconds) {}

@@ -147,13 +147,14 @@ Proposer::Check Proposer::CheckProposal(const Roster& roster, const MembershipHi
   return {.verdict = Verdict::kWithdraw, .late = std::move(missing)};
 }
 
-std::optional<LearnerId> Proposer::ChooseAnnouncer(const Roster& roster,
-                                                   const MembershipHistory& history) {
+std::optional<LearnerId> Proposer::Announce(const Roster& roster,
+                                            const MembershipHistory& history) {
   // Rank 0, unless it cannot be reached: whoever announces, all read it. One that catches up has
   // no trailer to do it in.
   for (const Member& member : history.current()->members) {
     if (!roster.Connected(member.id) || !history.HasOpened(member.id)) continue;
-    return proposal_->announced_to = member.id;
+    proposal_->announced_to = member.id;
+    return member.id;
   }
   return std::nullopt;
 }

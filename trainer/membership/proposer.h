@@ -58,8 +58,8 @@ class Proposer {
     bool operator==(const Check&) const = default;
   };
   Check CheckProposal(const Roster& roster, const MembershipHistory& history, TimePoint now);
-  // To whom it is announced, of the membership that it replaces; none: nobody can be reached.
-  std::optional<LearnerId> ChooseAnnouncer(const Roster& roster, const MembershipHistory& history);
+  // Notes to whom it is announced, of the membership that it replaces; none: nobody can be reached.
+  std::optional<LearnerId> Announce(const Roster& roster, const MembershipHistory& history);
 
   void Drop() { proposal_.reset(); }
   void ClearRequest() { requested_.reset(); }

@@ -13,7 +13,7 @@ constexpr Duration kFirstBackoff = std::chrono::seconds(5);
 // It doubles so often at most: after missed proposals, and after evictions.
 constexpr int kMaxBackoffDoublings = 5;
 constexpr int kMaxQuarantineDoublings = 8;
-// Evictions further apart than this do not add up.
+// So long after the end of the last pause an eviction counts as the first.
 constexpr Duration kEvictionMemory = std::chrono::hours(1);
 // A record of a learner that nothing was heard of for so long is dropped.
 constexpr Duration kForgetAfter = std::chrono::minutes(10);

@@ -43,7 +43,7 @@ struct LearnerRecord {
   bool listed = false;             // by a plan, at any time
 
   int missed_proposals = 0;   // in a row: not prepared in time
-  int evictions = 0;          // since an hour without one
+  int evictions = 0;          // none: the last pause for one ended an hour ago
   TimePoint backoff_until{};  // no joiner until then
 
   bool connected() const { return connection != 0; }

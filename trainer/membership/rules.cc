@@ -23,13 +23,13 @@ std::map<LearnerId, int> LinksOfEach(const std::set<BrokenLink>& links) {
 
 }  // namespace
 
-std::vector<Member> NextMembers(const Membership& present,
+std::vector<Member> NextMembers(const Membership& current,
                                 const std::vector<MemberDisposition>& dispositions,
                                 const std::vector<Member>& joiners, int max_members) {
-  CHECK(dispositions.size() == present.members.size(), "every member has a disposition");
+  CHECK(dispositions.size() == current.members.size(), "every member has a disposition");
   std::vector<Member> next;
   for (std::size_t rank = 0; rank < dispositions.size(); ++rank) {
-    if (dispositions[rank] == MemberDisposition::kStays) next.push_back(present.members[rank]);
+    if (dispositions[rank] == MemberDisposition::kStays) next.push_back(current.members[rank]);
   }
   std::size_t room = joiners.size();
   if (max_members > 0) {
@@ -39,7 +39,7 @@ std::vector<Member> NextMembers(const Membership& present,
   if (next.empty() && room > 0) {
     const auto bridge = std::ranges::find(dispositions, MemberDisposition::kLeaves);
     if (bridge != dispositions.end()) {
-      next.push_back(present.members[static_cast<std::size_t>(bridge - dispositions.begin())]);
+      next.push_back(current.members[static_cast<std::size_t>(bridge - dispositions.begin())]);
     }
   }
   next.insert(next.end(), joiners.begin(), joiners.begin() + static_cast<std::ptrdiff_t>(room));

@@ -14,7 +14,7 @@
 // Who is to be a member, as functions of values.
 namespace pliant {
 
-// What becomes of one member of the present membership at the next boundary.
+// What becomes of one member of the current membership at the next boundary.
 enum class MemberDisposition {
   kStays,
   kLeaves,  // it wants to, or is not wanted; it can still take part until then
@@ -25,7 +25,7 @@ enum class MemberDisposition {
 // given, `max_members` at the most (0: any number). When nobody stays but somebody joins, the
 // first leaver stays for one more membership and is not counted, since a membership takes its state
 // from a member.
-std::vector<Member> NextMembers(const Membership& present,
+std::vector<Member> NextMembers(const Membership& current,
                                 const std::vector<MemberDisposition>& dispositions,
                                 const std::vector<Member>& joiners, int max_members);
 
@@ -40,8 +40,9 @@ BrokenLink LinkOf(const LearnerId& a, const LearnerId& b);
 // Members without whom no two of the rest have a broken link: a vertex cover of `broken`, chosen
 // greedily. The member with the most broken links goes first, of equal ones the one of which more
 // links `broke_lately`, to whomever, then the later rank. At most H(d) times as many go as
-// necessary, where d is the most broken links of one member and H(d) = 1 + 1/2 + ... + 1/d. The
-// last member that is one of `holders`, of the state, stays; those that it cannot reach go instead.
+// necessary (Chvátal 1979), where d is the most broken links of one member and H(d) = 1 + 1/2 +
+// ... + 1/d; but the last member that is one of `holders`, of the state, stays, and those that it
+// cannot reach go instead.
 std::set<LearnerId> EvictionSet(const std::vector<Member>& members,
                                 const std::set<BrokenLink>& broken,
                                 const std::set<BrokenLink>& broke_lately,

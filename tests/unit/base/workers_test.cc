@@ -1,6 +1,10 @@
 #include "base/workers.h"
 
+#include <chrono>
 #include <latch>
+#include <optional>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -35,6 +39,25 @@ TEST(Workers, DropWhatHasNotBegunAndWaitForWhatHas) {
     stopped.count_down();
   }
   EXPECT_TRUE(first);
+  EXPECT_FALSE(second);
+}
+
+TEST(Workers, AsTheyAreUnlessToldOtherwiseTheyDropWhatHasNotBegun) {
+  std::latch begun(1);
+  std::latch ends(1);
+  bool second = false;
+  std::optional<Workers> workers(std::in_place, "latches");
+  workers->Run([&] {
+    begun.count_down();
+    ends.wait();
+  });
+  workers->Run([&] { second = true; });
+  begun.wait();
+  std::jthread release([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the destructor waits by then
+    ends.count_down();
+  });
+  workers.reset();
   EXPECT_FALSE(second);
 }
 

@@ -72,8 +72,11 @@ class ConnectionDriverTest : public testing::Test, public ConnectionDriver::Owne
     Run();
   }
 
-  void OnHello(ConnectionDriver& connection, const PeerHello&) override {
-    connection.Accept(accept_with_ ? &*accept_with_ : nullptr);
+  void OnHello(ConnectionDriver& connection, const PeerHello& hello) override {
+    EXPECT_EQ(connection.peer(), nullptr);
+    connection.Accept(std::make_shared<const LearnerId>(hello.from),
+                      accept_with_ ? &*accept_with_ : nullptr);
+    EXPECT_EQ(*connection.peer(), hello.from);
   }
   MutableBytes PlaceFor(const ConnectionDriver&, const FrameHeader&, std::size_t) override {
     return {};

@@ -319,8 +319,8 @@ TEST_F(ShmTransportTest, AnotherKeyIsNotLetIn) {
 // One end of a connection whose other end is the test: it says what no learner would.
 class HostilePeerTest : public testing::Test, public ConnectionDriver::Owner {
  protected:
-  void OnHello(ConnectionDriver& connection, const PeerHello&) override {
-    connection.Accept(nullptr);
+  void OnHello(ConnectionDriver& connection, const PeerHello& hello) override {
+    connection.Accept(std::make_shared<const LearnerId>(hello.from), nullptr);
     open_ = true;
   }
   MutableBytes PlaceFor(const ConnectionDriver&, const FrameHeader&, std::size_t) override {
@@ -481,7 +481,7 @@ TEST_F(HostilePeerTest, ItsDescriptorsAreNotHoarded) {
 }
 
 // A process that may open no more files is not given what an honest peer sent.
-TEST_F(HostilePeerTest, ItIsNotBlamedForWhatTheKernelWithholds) {
+TEST_F(HostilePeerTest, WhatTheKernelWithholdsEndsTheConnection) {
   Open();
   const auto block = SharedBlock::Make(1, 4096);
   Say({.type = ShmRecordType::kBlock, .block = 1, .bytes = 4096}, {}, (*block)->descriptor());
@@ -493,6 +493,33 @@ TEST_F(HostilePeerTest, ItIsNotBlamedForWhatTheKernelWithholds) {
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_TRUE(connection_->closed());
   EXPECT_THAT(loss_.reason, HasSubstr("withheld descriptors"));
+}
+
+TEST_F(HostilePeerTest, ItMayNotKeepEverythingThatItWasLent) {
+  Open();
+  const std::vector<std::byte> payload(kLarge);
+  for (int i = 0; i < 3; ++i) connection_->Send({.payload = {.owner = {}, .view = payload}});
+  Run();
+  EXPECT_FALSE(connection_->closed()) << loss_.reason;
+  connection_->Send({.payload = {.owner = {}, .view = payload}});
+  Run();
+  EXPECT_TRUE(connection_->closed());
+  EXPECT_THAT(loss_.reason, HasSubstr("bytes wait to be read"));
+}
+
+TEST_F(HostilePeerTest, ItMayNotGiveAnyNumberOfBlocks) {
+  constexpr std::uint64_t kMany = 4096;
+  Open();
+  const auto block = SharedBlock::Make(1, 4096);
+  for (std::uint64_t id = 1; id <= kMany + 1; ++id) {
+    ASSERT_FALSE(connection_->closed()) << loss_.reason;
+    Say({.type = ShmRecordType::kBlock, .block = id, .bytes = 4096}, {}, (*block)->descriptor());
+    loop_.context().restart();
+    loop_.context().poll();
+  }
+  Run();
+  EXPECT_TRUE(connection_->closed());
+  EXPECT_THAT(loss_.reason, HasSubstr("too many"));
 }
 
 TEST_F(HostilePeerTest, ItMayGo) {

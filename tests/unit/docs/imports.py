@@ -38,15 +38,17 @@ def circles(graph: Mapping[str, frozenset[str]]) -> list[tuple[str, ...]]:
 
 
 def missing(package: Mapping[str, str], users: Mapping[str, str]) -> list[str]:
-    """`from MODULE import NAME` in `users` where MODULE is of the package and binds no such NAME. Both: texts, by path."""
+    """What `users` import of the package, and it does not have: a module, or a name that the module does not bind. Both:
+    texts, by path."""
     modules = {module_of(file): file for file in package}
     bound = {module: _bound(ast.parse(package[file])) for module, file in modules.items()}
+    packages = {module.split(".")[0] for module in modules}
     return sorted(
-        f"{user}: from {base} import {name}"
+        f"{user}: from {base} import {name}" if name else f"{user}: import {base}"
         for user, text in users.items()
         for base, name in _imported(ast.parse(text), _package_of(module_of(user), user))
-        if base.split(".")[0] in {module.split(".")[0] for module in modules}
-        if name and f"{base}.{name}" not in modules and name not in bound.get(base, ())
+        if base.split(".")[0] in packages
+        if (f"{base}.{name}" not in modules and name not in bound.get(base, ()) if name else base not in modules)
     )
 
 

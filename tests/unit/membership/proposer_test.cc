@@ -200,12 +200,12 @@ TEST_F(ProposerTest, IsAnnouncedByOneThatHoldsTheState) {
   roster_.SetPlan(PlanOf(2, "ab", "c"));
   Propose();
   EXPECT_EQ(proposer_.announced_membership(), std::nullopt);
-  EXPECT_EQ(proposer_.ChooseAnnouncer(roster_, history_), Id('b'));
+  EXPECT_EQ(proposer_.Announce(roster_, history_), Id('b'));
   EXPECT_EQ(proposer_.announced_membership(), MembershipOf({1, 2}, "ba"));
   roster_.Disconnect(Id('b'), kNow);
-  EXPECT_EQ(proposer_.ChooseAnnouncer(roster_, history_), Id('c'));
+  EXPECT_EQ(proposer_.Announce(roster_, history_), Id('c'));
   roster_.Disconnect(Id('c'), kNow);
-  EXPECT_EQ(proposer_.ChooseAnnouncer(roster_, history_), std::nullopt);
+  EXPECT_EQ(proposer_.Announce(roster_, history_), std::nullopt);
   EXPECT_TRUE(proposer_.announced()) << "it may have reached the one before";
 }
 

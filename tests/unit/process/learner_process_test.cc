@@ -74,7 +74,10 @@ TEST_F(LearnerProcessTest, WhatCannotBeOpenedIsRefusedBeforeItStarts) {
   options_.environment.ledger_dir.clear();
   options_.environment.coordinator.emplace();
   options_.environment.pod_ip = "192.0.2.1";  // of no machine
-  EXPECT_FALSE(Make().Prepare());
+  options_.environment.coordinator->peer_key = std::string(32, 'k');
+  const Status listen = Make().Prepare();
+  ASSERT_FALSE(listen);
+  EXPECT_THAT(listen.error().message, HasSubstr("listen on 192.0.2.1"));
 }
 
 TEST_F(LearnerProcessTest, OneOfSeveralRanksHasALedgerOfItsOwn) {

@@ -3,30 +3,22 @@ their batches, and commit."""
 
 import abc
 import contextlib
-import inspect
 import math
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Generic, TypeVar
 
 from ._learner import Commit, Ending, Evaluated, Learner, Loaded, Shard
-from ._say import say
+from ._nonfinite import takes_step
+from ._notices import Notices
+from ._numbers import one_number
 from ._settings import Settings, whole_or_none
-from .errors import Diverged, InvalidProgram, PliantError, TrainingFailed
+from ._states import Counters, Stateful
+from .errors import InvalidProgram, PliantError, TrainingFailed
 from .process import Guard
 
-# With "skip", a training that only skips has gone wrong for good.
-_SKIPS_IN_A_ROW_MOST = 100
 _LEARNERS_MAX = 1 << 16
-
-
-@runtime_checkable
-class Stateful(Protocol):
-    """A schedule, a scaler, a metric: anything whose state goes with the training's."""
-
-    def state_dict(self) -> dict[str, Any]: ...
-    def load_state_dict(self, state_dict: dict[str, Any]) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -50,44 +42,6 @@ class Watcher:
 
     def end(self) -> None:
         """On every learner, however it ends."""
-
-
-class States:
-    """What was registered, by name."""
-
-    def __init__(self) -> None:
-        self._by_name: dict[str, Stateful] = {}
-
-    def add(self, name: str, what: Stateful) -> None:
-        if not isinstance(what, Stateful):
-            raise InvalidProgram(f"{name} has no state_dict and load_state_dict")
-        if name in self._by_name:
-            raise InvalidProgram(f"there are two states of the name {name}")
-        self._by_name[name] = what
-
-    def plain(self) -> dict[str, Any]:
-        return {name: _without_functions(what.state_dict()) for name, what in self._by_name.items()}
-
-    def restore(self, plain: dict[str, Any]) -> None:
-        for name, what in self._by_name.items():
-            if name not in plain:
-                raise InvalidProgram(f"the state that was taken over knows no {name}")
-            own = _functions_in(what.state_dict())
-            what.load_state_dict({**own, **plain[name]} if own else plain[name])
-
-
-def _functions_in(state: Any) -> dict[Any, Any]:
-    """What a program says of itself: it is the same in each of its processes, and stays with them.
-    PyTorch's OneCycleLR hands over a function before 2.2."""
-    items = state.items() if isinstance(state, dict) else ()
-    return {name: value for name, value in items if inspect.isroutine(value)}
-
-
-def _without_functions(state: Any) -> Any:
-    functions = _functions_in(state)
-    if not functions:
-        return state
-    return {name: value for name, value in state.items() if name not in functions}
 
 
 class Step:
@@ -193,28 +147,6 @@ class Step:
 StepT = TypeVar("StepT", bound=Step)
 
 
-def loss_and_correct(said: Any) -> tuple[float, float]:
-    """What `evaluate` returned: the loss, or the loss and how many samples are right."""
-    if isinstance(said, tuple) and len(said) == 2:
-        return one_number("the loss that evaluate returned", said[0]), one_number(
-            "the number of right samples that evaluate returned", said[1]
-        )
-    if said is None or isinstance(said, tuple):
-        raise InvalidProgram(
-            f"evaluate returned {'None' if said is None else f'{len(said)} values'}: it returns "
-            "the loss of the batch, or (loss, how many of its samples are right)"
-        )
-    return one_number("the loss that evaluate returned", said), 0.0
-
-
-def one_number(what: str, value: Any) -> float:
-    """Of a number, or a tensor of one."""
-    try:
-        return float(value)
-    except (TypeError, ValueError, RuntimeError):
-        raise InvalidProgram(f"{what} is a {type(value).__name__}: it must be one number") from None
-
-
 class Elastic(abc.ABC, Generic[StepT]):
     """A training that learners may join and leave. Made by `attach`.
 
@@ -259,7 +191,9 @@ class Elastic(abc.ABC, Generic[StepT]):
             drop_last=settings.drop_last,
             in_order=in_order,
         )
-        self._names_shards = settings.logical_shards is not None
+        self._notices = Notices(
+            self.job, self.plan, names_shards=settings.logical_shards is not None
+        )
         self.epochs = settings.epochs
         self.evaluates = test_samples > 0
         self._loss_is_mean = loss_is_mean
@@ -273,8 +207,6 @@ class Elastic(abc.ABC, Generic[StepT]):
         self._loss = 0.0
         self._correct = 0.0
         self._loss_known = False
-        self._told_of_loss = False
-        self._told_where = False
         self.ending: Ending | None = None
         self.on_metrics: list[Callable[[dict[str, Any]], None]] = []
         self.on_evaluation: list[Callable[[Evaluation], None]] = []
@@ -348,7 +280,7 @@ class Elastic(abc.ABC, Generic[StepT]):
         Elastic.present = self
         step: StepT | None = None
         try:
-            self._say_what_a_batch_is()
+            self._notices.what_a_batch_is()
             self._guard.at_close(self._release)
             self._prepare()
             self._learner.start()
@@ -356,7 +288,7 @@ class Elastic(abc.ABC, Generic[StepT]):
                 work = self._next_of_step()
                 if isinstance(work, Ending):
                     return self._end(work)
-                self._say_where_it_goes_on(work.step)
+                self._notices.where_it_goes_on(work.step)
                 step = self._make_step(work)
                 yield step
                 ending, step = step._finish(), None
@@ -366,52 +298,12 @@ class Elastic(abc.ABC, Generic[StepT]):
             if not self._learner.closed:
                 if step is not None and step._ended:
                     step._finish()
-                self._say_that_the_loop_was_left()
+                if not self._counters.stopped:
+                    self._notices.the_loop_was_left(self._step)
             raise
         except PliantError as error:
             self._guard.fail(error)
             raise
-
-    # ---- What people are told ----
-
-    def _say_what_a_batch_is(self) -> None:
-        """Where the program did not choose it: some layers and losses look at a whole batch."""
-        shards, samples = self.plan.logical_shards, self.plan.global_batch_size
-        if shards == 1 or self._names_shards:
-            return
-        say(
-            f"a batch of {samples} samples is computed as {shards} logical shards of "
-            f"{samples // shards}: BatchNorm, mixup and losses over pairs of samples see "
-            f"{samples // shards} at a time (logical_shards of pliant.attach, of a job "
-            "spec.training.logicalShards)"
-        )
-
-    def _say_where_it_goes_on(self, step: int) -> None:
-        if self._told_where:
-            return
-        self._told_where = True
-        if self.job.alone and step > 0:
-            say(
-                f"goes on from step {step} of {self.total_steps} in {self.job.checkpoint_dir}; "
-                "another checkpoint_dir, or none of that folder, begins anew"
-            )
-
-    def _say_that_it_was_complete(self, step: int) -> None:
-        if self.job.alone and not self._told_where:
-            say(
-                f"complete already: {self.job.checkpoint_dir} holds the training's end, after step "
-                f"{step}. No step was taken, and settings that are new had no effect; another "
-                "checkpoint_dir, or none of that folder, begins anew"
-            )
-
-    def _say_that_the_loop_was_left(self) -> None:
-        if self._counters.stopped or self._step + 1 >= self.total_steps:
-            return
-        say(
-            f"the loop over the steps was left after step {self._step} of {self.total_steps}: the "
-            "training is not complete, and there is no final model. elastic.stop() before the next "
-            "step ends it with one"
-        )
 
     def close(self) -> None:
         """Gives up what has not ended, and lets go of the model."""
@@ -521,9 +413,8 @@ class Elastic(abc.ABC, Generic[StepT]):
 
     def _end_shard(self, shard: Shard) -> None:
         self._end_batch(shard)
-        if not self._loss_known and not self._told_of_loss:
-            self._told_of_loss = True
-            say("no loss is reported: step.backward(loss) does it")
+        if not self._loss_known:
+            self._notices.no_loss_is_reported()
         self._answer(shard, self._loss, self._correct)
 
     def _answer(self, shard: Shard, loss: float, correct: float) -> None:
@@ -532,38 +423,9 @@ class Elastic(abc.ABC, Generic[StepT]):
         self._learner.shard_done(samples=count, loss=total, correct=correct)
 
     def _judge(self, commit: Commit, *, scaled: bool = False) -> bool:
-        """Whether the step is taken: decided on what all learners have in common, so all decide
-        alike. `scaled`: a scaler looks at the gradient, too. Where it is not finite it skips the
-        step and lowers its scale, which is how it finds the one that fits: that is wrong only when
-        it does not end. No scale makes a loss finite."""
-        loss = commit.loss / commit.samples
-        what = "" if math.isfinite(loss) else f"its loss is {loss}"
-        adapts = scaled and not what
-        if not what and not self._gradient_is_finite():
-            what = "its gradient is not finite"
-        if not what:
-            self._counters.nonfinite_in_a_row = 0
-            return True
-        in_a_row = self._counters.nonfinite_in_a_row + 1
-        advice = (
-            "the training diverges, or its data are wrong: a lower learning rate, a warm-up or "
-            "max_norm may help"
+        return takes_step(
+            commit, self._on_nonfinite, self._counters, self._gradient_is_finite, scaled=scaled
         )
-        if self._on_nonfinite == "stop" and not adapts:
-            raise Diverged(f"step {commit.step} cannot be taken, {what}: {advice}")
-        if self._on_nonfinite != "warn" and in_a_row > _SKIPS_IN_A_ROW_MOST:
-            raise Diverged(
-                f"step {commit.step} cannot be taken, {what}, nor could the "
-                f"{_SKIPS_IN_A_ROW_MOST} before it: {advice}"
-            )
-        self._counters.nonfinite_in_a_row = in_a_row
-        if adapts:
-            return True  # to the scaler
-        skip = self._on_nonfinite == "skip"
-        if in_a_row == 1:
-            done = "skipped" if skip else "taken"
-            say(f"step {commit.step} is {done} although {what}")
-        return not skip
 
     def _hear_of(self, evaluated: Evaluated) -> None:
         evaluation = Evaluation(
@@ -609,12 +471,11 @@ class Elastic(abc.ABC, Generic[StepT]):
         if ending.reason == "Failed":
             raise TrainingFailed(ending.message, ending.exit_code)
         if ending.reason == "Interrupted":
-            if self.job.alone:
-                say(f"interrupted: the next run goes on from {self.job.checkpoint_dir}")
+            self._notices.interrupted()
             raise KeyboardInterrupt
         if ending.reason == "Drained":
             raise SystemExit(0)
-        self._say_that_it_was_complete(ending.step)
+        self._notices.it_was_complete(ending.step)
         if self._steps_taken < ending.step:
             self._load_final()
 
@@ -626,21 +487,6 @@ class Elastic(abc.ABC, Generic[StepT]):
             if ending.reason == "Completed":
                 raise
             traceback.print_exc()  # how the training ended counts for more
-
-
-class Counters:
-    """What is counted over steps, and is state as the rest."""
-
-    def __init__(self) -> None:
-        self.nonfinite_in_a_row = 0
-        self.learners_asked = 0
-        self.stopped = False
-
-    def state_dict(self) -> dict[str, Any]:
-        return dict(vars(self))
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        vars(self).update(state_dict)
 
 
 def request_learners(learners: int | None) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import _native
 from .._learner import Commit, Learner
-from .._loop import States
+from .._states import States
 from .._plain_state import PlainMemory
 from .._seeds import mix
 from ..errors import InvalidProgram

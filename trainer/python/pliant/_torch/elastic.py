@@ -9,7 +9,9 @@ import torch
 import torch.multiprocessing
 
 from .._learner import Commit, Learner, Shard
-from .._loop import Elastic, Stateful, Step, loss_and_correct, one_number
+from .._loop import Elastic, Step
+from .._numbers import loss_and_correct, one_number
+from .._states import Stateful
 from .._seeds import mix
 from .._settings import (
     LossReduction,

@@ -8,7 +8,7 @@ import torch
 
 from .. import _native
 from .._learner import Learner
-from .._loop import Stateful, States
+from .._states import Stateful, States
 from .._plain_state import PlainMemory
 from ..errors import InvalidProgram
 from .mirror import Mirror, RareChanges

@@ -1,0 +1,62 @@
+"""What people are told while the loop goes on, each once."""
+
+from ._learner import Job, Plan
+from ._say import say
+
+
+class Notices:
+    def __init__(self, job: Job, plan: Plan, *, names_shards: bool) -> None:
+        """`names_shards`: the program chose the number of logical shards."""
+        self._job = job
+        self._plan = plan
+        self._names_shards = names_shards
+        self._told_where = False
+        self._told_of_loss = False
+
+    def what_a_batch_is(self) -> None:
+        """Where the program did not choose it: some layers and losses look at a whole batch."""
+        shards, samples = self._plan.logical_shards, self._plan.global_batch_size
+        if shards == 1 or self._names_shards:
+            return
+        say(
+            f"a batch of {samples} samples is computed as {shards} logical shards of "
+            f"{samples // shards}: BatchNorm, mixup and losses over pairs of samples see "
+            f"{samples // shards} at a time (logical_shards of pliant.attach, of a job "
+            "spec.training.logicalShards)"
+        )
+
+    def where_it_goes_on(self, step: int) -> None:
+        if self._told_where:
+            return
+        self._told_where = True
+        if self._job.alone and step > 0:
+            say(
+                f"goes on from step {step} of {self._plan.total_steps} in {self._job.checkpoint_dir}; "
+                "another checkpoint_dir, or none of that folder, begins anew"
+            )
+
+    def no_loss_is_reported(self) -> None:
+        if not self._told_of_loss:
+            self._told_of_loss = True
+            say("no loss is reported: step.backward(loss) does it")
+
+    def it_was_complete(self, step: int) -> None:
+        """Unless it was trained on here."""
+        if self._job.alone and not self._told_where:
+            say(
+                f"complete already: {self._job.checkpoint_dir} holds the training's end, after step "
+                f"{step}. No step was taken, and settings that are new had no effect; another "
+                "checkpoint_dir, or none of that folder, begins anew"
+            )
+
+    def interrupted(self) -> None:
+        if self._job.alone:
+            say(f"interrupted: the next run goes on from {self._job.checkpoint_dir}")
+
+    def the_loop_was_left(self, step: int) -> None:
+        if step + 1 < self._plan.total_steps:
+            say(
+                f"the loop over the steps was left after step {step} of {self._plan.total_steps}: the "
+                "training is not complete, and there is no final model. elastic.stop() before the next "
+                "step ends it with one"
+            )

@@ -1,0 +1,67 @@
+"""What goes with a training's state beside the model and its optimizer."""
+
+import inspect
+from typing import Any, Protocol, runtime_checkable
+
+from .errors import InvalidProgram
+
+
+@runtime_checkable
+class Stateful(Protocol):
+    """A schedule, a scaler, a metric: anything whose state goes with the training's."""
+
+    def state_dict(self) -> dict[str, Any]: ...
+    def load_state_dict(self, state_dict: dict[str, Any]) -> Any: ...
+
+
+class States:
+    """What was registered, by name."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, Stateful] = {}
+
+    def add(self, name: str, what: Stateful) -> None:
+        if not isinstance(what, Stateful):
+            raise InvalidProgram(f"{name} has no state_dict and load_state_dict")
+        if name in self._by_name:
+            raise InvalidProgram(f"there are two states of the name {name}")
+        self._by_name[name] = what
+
+    def plain(self) -> dict[str, Any]:
+        return {name: _without_functions(what.state_dict()) for name, what in self._by_name.items()}
+
+    def restore(self, plain: dict[str, Any]) -> None:
+        for name, what in self._by_name.items():
+            if name not in plain:
+                raise InvalidProgram(f"the state that was taken over knows no {name}")
+            own = _functions_in(what.state_dict())
+            what.load_state_dict({**own, **plain[name]} if own else plain[name])
+
+
+def _functions_in(state: Any) -> dict[Any, Any]:
+    """What a program says of itself: it is the same in each of its processes, and stays with them.
+    PyTorch's OneCycleLR hands over a function before 2.2."""
+    items = state.items() if isinstance(state, dict) else ()
+    return {name: value for name, value in items if inspect.isroutine(value)}
+
+
+def _without_functions(state: Any) -> Any:
+    functions = _functions_in(state)
+    if not functions:
+        return state
+    return {name: value for name, value in state.items() if name not in functions}
+
+
+class Counters:
+    """What is counted over steps, and is state as the rest."""
+
+    def __init__(self) -> None:
+        self.nonfinite_in_a_row = 0
+        self.learners_asked = 0
+        self.stopped = False
+
+    def state_dict(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        vars(self).update(state_dict)
