@@ -882,6 +882,40 @@ TEST_F(Stories, ALearnerThatHangsIsReplaced) {
   Complete();
 }
 
+// l-001 is dropped and keeps its state. The other goes on, writes a checkpoint that is ahead of
+// that, and dies. Were the checkpoint passed over for one read that failed, its steps would be
+// lost.
+TEST_F(Stories, AReadThatFailsOnceDoesNotUndoWhatACheckpointHolds) {
+  World& world = Begin(17, 2);
+  const MembershipId before = opened_;
+  Pod& kept = world.pod("l-001");
+  const Tick held = kept.learner->applied_ticks();
+  world.OperatorPause(true);
+  world.Stall(kept, 1h);
+  ASSERT_TRUE(world.RunUntil([&] { return opened_ > before && Size() == 1; }, 1min));
+  ASSERT_TRUE(world.RunUntil([&] { return world.newest_step() > held + 10; }, 1min));
+  world.Kill(world.pod("l-000"));
+  const StoredCheckpoint newest = *NewestCheckpoint(world.store);
+  const Tick saved = ReadManifest(world.store, newest)->position.tick;
+  int failed = 0;
+  world.on_read = [&](const LearnerId&, std::string_view, std::size_t) -> Status {
+    if (++failed > 1) return {};
+    return Fail(ErrorCode::kUnavailable, "stale file handle");
+  };
+  std::optional<Tick> begins_with;
+  then_ = [&](const LearnerId&, const LearnerMessage& message) {
+    const auto* const opened = std::get_if<Opened>(&message);
+    if (opened != nullptr && !begins_with) begins_with = opened->applied_ticks - 1;
+  };
+  world.MendAll();
+  ASSERT_TRUE(world.RunUntil([&] { return begins_with.has_value(); }, 1min)) << world.Describe();
+  EXPECT_GT(failed, 1);
+  EXPECT_EQ(begins_with, saved);
+  then_ = nullptr;
+  world.OperatorPause(false);
+  Complete();
+}
+
 // It lives and says so; nobody else can tell that it will not go on.
 TEST_F(Stories, ALearnerWhoseProgramHangsGivesUp) {
   JobSpec job = kJob;

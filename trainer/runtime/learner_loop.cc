@@ -110,7 +110,7 @@ void LearnerLoop::Impl::FindFinalThenStart() {
       log::Warning("checkpoint volume cannot be read", {{"cause", final.error().message}});
       return tasks_.After(VolumeRetry::kPause, [this] { FindFinalThenStart(); });
     }
-    volume_retry_.OnAnswered();
+    volume_retry_.Reset();
     phase_ = Phase::kIdle;
     if (parts_.link == nullptr) {
       // Alone: a membership of one, for good.

@@ -525,22 +525,52 @@ TEST(OpeningRun, WithoutAStateThereIsNothingElseToWaitFor) {
   EXPECT_EQ(it.checkpointer.asked, (Lines{"find newest", "restore"}));
 }
 
-TEST(OpeningRun, WithAStateAVolumeThatFailsIsPassedOver) {
-  for (const bool looks : {true, false}) {
-    SCOPED_TRACE(looks ? "looking" : "reading");
+TEST(OpeningRun, WithAStateAVolumeThatFailsIsTriedAgainAndThenPassedOver) {
+  struct Case {
+    std::string name;
+    int looks_fail = 0;  // so many of them, one after the other
+    int reads_fail = 0;
+    ErrorCode code = ErrorCode::kUnavailable;
+    int looks = 0;  // what is asked for
+    int reads = 0;
+    Duration decided_after{};  // a tenth of a second more at most
+    Lines told;
+  };
+  constexpr int kForever = 1000;
+  const Case kCases[] = {
+      {"one look fails", 1, 0, ErrorCode::kUnavailable, 2, 1, seconds(1), {"load 9"}},
+      {"no look may be had", kForever, 0, ErrorCode::kDenied, 1, 0, seconds(0), {}},
+      {"looks fail for long", 5, 0, ErrorCode::kUnavailable, 3, 0, seconds(3), {}},
+      {"one read fails", 0, 1, ErrorCode::kUnavailable, 2, 2, seconds(1), {"load 9"}},
+      {"nine reads fail", 0, 9, ErrorCode::kUnavailable, 10, 10, seconds(9), {"load 9"}},
+      {"all reads fail", 0, kForever, ErrorCode::kUnavailable, 10, 10, seconds(9), {}},
+      {"it does not verify", 0, kForever, ErrorCode::kCorrupt, 1, 1, seconds(0), {}},
+  };
+  for (const Case& test : kCases) {
+    SCOPED_TRACE(test.name);
     OpeningOf it(2, 0, AfterCrash(6));
-    it.checkpointer.newest = [looks]() -> Result<StoredCheckpoint> {
-      if (looks) return Fail(ErrorCode::kUnavailable, "stale handle");
+    it.checkpointer.newest = [&, left = test.looks_fail]() mutable -> Result<StoredCheckpoint> {
+      if (left-- > 0) return Fail(test.code, "stale handle");
       return CheckpointOfStep(9);
     };
-    it.checkpointer.restored = [] { return Fail(ErrorCode::kUnavailable, "stale handle"); };
+    it.checkpointer.restored = [&, left = test.reads_fail]() mutable -> Result<Restored> {
+      if (left-- > 0) return Fail(test.code, "stale handle");
+      return Restored{.manifest = {.position = {.step = 9, .tick = 9}},
+                      .state = StateCopy::Like(it.compute.state_shape()),
+                      .passed_over = {}};
+    };
     it.BeginConnected();
     it.Hears(1, AfterCrash(6));
-    it.loop.RunFor(seconds(20));
+    it.loop.RunFor(test.decided_after - milliseconds(1));
+    EXPECT_FALSE(it.SaidTo(1).current);
+    it.loop.RunFor(milliseconds(500));
     EXPECT_TRUE(it.SaidTo(1).current);
-    EXPECT_EQ(it.checkpointer.asked,
-              looks ? Lines{"find newest"} : Lines({"find newest", "restore"}));
-    EXPECT_EQ(it.told, Lines{});
+    EXPECT_EQ(it.SaidTo(1).applied_ticks, test.told.empty() ? 6U : 9U);
+    it.loop.RunFor(seconds(60));
+    EXPECT_EQ(std::ranges::count(it.checkpointer.asked, "find newest"), test.looks);
+    EXPECT_EQ(std::ranges::count(it.checkpointer.asked, "restore"), test.reads);
+    EXPECT_EQ(it.told, test.told);
+    EXPECT_TRUE(it.volume_retry.OnFailed()) << "the next opening tries as often";
   }
 }
 
