@@ -32,7 +32,6 @@ void CatchUp::Advance() {
       continue;
     }
     busy_ = true;
-    // The tick is kept until the program has done with its gradient.
     const auto done = parts_.tasks.Guard<Status>([this, tick, last](const Status& applied) {
       if (!applied) return parts_.owner.OnCatchUpFailed(applied.error());
       parts_.owner.OnMissedTickApplied(tick, last);
@@ -44,7 +43,7 @@ void CatchUp::Advance() {
     } else {
       parts_.compute.Commit({.epoch = tick.plan.epoch,
                              .step = tick.plan.step,
-                             .gradient = tick.gradient.view(),
+                             .gradient = tick.gradient,
                              .buffers = tick.buffers,
                              .sums = tick.sums},
                             done);

@@ -4,13 +4,13 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "base/event_loop.h"
 #include "base/result.h"
 #include "trainer/checkpoint/state_copy.h"
 #include "trainer/checkpoint/state_slice.h"
+#include "trainer/collective/buffer_pool.h"
 #include "trainer/collective/peer_transport.h"
 #include "trainer/collective/reduction.h"
 #include "trainer/collective/shard_folder.h"
@@ -52,7 +52,7 @@ struct TickOutput {
 struct CommitWork {
   std::uint64_t epoch = 0;
   std::uint64_t step = 0;
-  std::span<const float> gradient;  // stays valid until the commit is done
+  FloatBuffer gradient;
   Bytes buffers;
   ShardSums sums;
 };

@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/check.h"
 #include "base/event_loop.h"
 #include "base/lifetime.h"
 #include "trainer/runtime/compute.h"
@@ -51,9 +50,9 @@ class FakeCompute final : public Compute {
     Enqueue("commit " + std::to_string(work.step),
             [this, gradient = work.gradient, done_status = std::move(done_status)] {
               if (fault) return done_status(std::unexpected(*fault));
-              // Only now, as the gradient stays valid until then.
-              for (std::size_t i = 0; i < std::min(weights.size(), gradient.size()); ++i)
-                weights[i] += gradient[i];
+              const auto values = gradient.view();
+              for (std::size_t i = 0; i < std::min(weights.size(), values.size()); ++i)
+                weights[i] += values[i];
               done_status({});
             });
   }
