@@ -296,16 +296,25 @@ void LearnerLoop::Impl::LeaveWhenFree() {
 }
 
 void LearnerLoop::Impl::LeaveUnlessFinal() {
+  // Then others may need what it holds, whatever became of that membership since.
+  const auto called_back = [this, newest = view_.newest()] {
+    return view_.newest() != newest || view_.entry_put_off();
+  };
   // A checkpoint of several would be worth nothing without its slice.
-  if (checkpoints_.writing()) return checkpoints_.WhenWritten([this] { LeaveUnlessFinal(); });
-  parts_.checkpointer.FindFinal(tasks_.Guard<Result<Manifest>>([this](Result<Manifest> final) {
-    if (final) {
-      state_.own.applied_ticks = final->position.tick;
-      return Complete(final->parameters_sha256);
-    }
-    if (IsMember()) return;  // it was called back meanwhile
-    Exit({.reason = LeftReason::kDrained, .message = "left as asked"});
-  }));
+  if (checkpoints_.writing()) {
+    return checkpoints_.WhenWritten([this, called_back] {
+      if (!called_back()) LeaveUnlessFinal();
+    });
+  }
+  parts_.checkpointer.FindFinal(
+      tasks_.Guard<Result<Manifest>>([this, called_back](Result<Manifest> final) {
+        if (final) {
+          state_.own.applied_ticks = final->position.tick;
+          return Complete(final->parameters_sha256);
+        }
+        if (called_back()) return;
+        Exit({.reason = LeftReason::kDrained, .message = "left as asked"});
+      }));
 }
 
 void LearnerLoop::Impl::Fail(const Error& error) {
