@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/check.h"
+
 namespace pliant {
 
 CatchUp::CatchUp(Parts parts, Position from, const std::vector<int>& sources, Tick max_backlog)
@@ -9,6 +11,10 @@ CatchUp::CatchUp(Parts parts, Position from, const std::vector<int>& sources, Ti
       from_(std::move(from)),
       max_backlog_(max_backlog),
       state_(parts.compute.state_shape(), sources) {}
+
+CatchUp::~CatchUp() {
+  CHECK(!busy_ || parts_.tasks.ended(), "it is given up when the program is done with it");
+}
 
 void CatchUp::LoadIfWhole() {
   if (!state_.done()) return;

@@ -27,7 +27,8 @@ struct MissedTick {
 
 // A member without the state of its membership: takes the state from those that have it, each a
 // slice, and applies the ticks that they have completed since then. Lives until it is in sync, or
-// the membership ends.
+// the membership ends. What the program is at calls back into it: it is not destroyed while it is
+// busy(), unless the tasks have ended.
 class CatchUp {
  public:
   class Owner {
@@ -56,6 +57,7 @@ class CatchUp {
   // `from`: where the state stands that comes from `sources`, by rank. While `max_backlog` ticks
   // wait here for it, it says nothing, so that the others wait.
   CatchUp(Parts parts, Position from, const std::vector<int>& sources, Tick max_backlog);
+  ~CatchUp();
 
   // Of a kState frame. kInvalid: not what the source has to send.
   Status OnState(int source, const Frame& frame) { return state_.OnFrame(source, frame); }

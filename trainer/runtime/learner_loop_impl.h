@@ -43,6 +43,8 @@ class LearnerLoop::Impl final : public PeerHandler,
  public:
   Impl(LearnerOptions options, Schedule schedule, LearnerParts parts,
        std::function<void(LearnerExit)> on_exit);
+  // Also in mid tick, as by a signal: nothing is heard of what the program is at.
+  ~Impl() override { tasks_.End(); }
 
   void Start();
   void RequestLeave(Duration grace);

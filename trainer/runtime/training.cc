@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.h"
 #include "base/format.h"
 #include "base/log.h"
 #include "trainer/checkpoint/state_slice.h"
@@ -26,6 +27,11 @@ Training::Training(Options options, Parts parts, const Opening& opening)
         CatchUp::Parts{.tasks = parts_.tasks, .compute = parts_.compute, .owner = *this},
         state.group, StateSources(), options_.max_backlog);
   }
+}
+
+Training::~Training() {
+  const bool busy = parts_.ticks.busy() || (catch_up_ && catch_up_->busy());
+  CHECK(!busy || parts_.tasks.ended(), "a membership is left when the program is done with it");
 }
 
 void Training::Begin() {

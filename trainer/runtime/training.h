@@ -53,7 +53,8 @@ struct TrainingState {
 
 // The work of an open membership: tick after tick, up to the boundary that leads out of it. A
 // member without the state catches up meanwhile. Lives from when all members are ready until the
-// learner enters another membership; what leads there is its owner's to decide.
+// learner enters another membership; what leads there is its owner's to decide. What the program is
+// at calls back into it: it is not destroyed before that is over, unless the tasks have ended.
 class Training final : public TickRunner::Owner, public CatchUp::Owner {
  public:
   // Calls come within calls to the training, and from the event loop.
@@ -97,6 +98,7 @@ class Training final : public TickRunner::Owner, public CatchUp::Owner {
 
   // Of the view's present membership, whose members are ready.
   Training(Options options, Parts parts, const Opening& opening);
+  ~Training() override;
 
   // Sends states to those that lack them. Ticks do not begin yet.
   void Begin();

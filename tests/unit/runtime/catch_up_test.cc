@@ -41,6 +41,8 @@ struct CatchingUp final : CatchUp::Owner {
                      std::vector<int>{0, 2}, kBacklog);
   }
 
+  ~CatchingUp() override { tasks.End(); }
+
   void OnStateLoaded(const Position& position) override {
     told.push_back("loaded " + std::to_string(position.applied_ticks));
   }
