@@ -165,7 +165,13 @@ void LearnerLoop::Impl::Obey(const CoordinatorMessage& message) {
                                            refused.message)});
                  },
                  [&](const Prepare& prepare) { Propose(prepare.membership, prepare.replaces); },
-                 [&](const Announce& announce) { OnAnnounce(announce); },
+                 [&](const Announce& announce) {
+                   if (!view_.IsNews(announce.membership.id)) return;
+                   if (!announce.replaces) return Then(EnterStep{announce.membership});
+                   if (view_.current().id == *announce.replaces && IsMember()) {
+                     view_.SetAnnouncement(announce.membership);
+                   }
+                 },
                  [&](const Withdraw& withdraw) {
                    if (view_.Withdraw(withdraw.membership)) peers_.DropUnneeded();
                  },
@@ -180,14 +186,6 @@ void LearnerLoop::Impl::Obey(const CoordinatorMessage& message) {
                  }},
       message);
   CarryOut();
-}
-
-void LearnerLoop::Impl::OnAnnounce(const Announce& announce) {
-  if (!view_.IsNews(announce.membership.id)) return;
-  if (!announce.replaces) return Then(EnterStep{announce.membership});
-  if (view_.current().id == *announce.replaces && IsMember()) {
-    view_.SetAnnouncement(announce.membership);
-  }
 }
 
 Progress LearnerLoop::Impl::MakeProgress() {

@@ -161,7 +161,6 @@ void LearnerLoop::Impl::BeginTraining() {
   training_.emplace(Training::Options{.state_bytes = state_bytes_,
                                       .state_slice_bytes = options_.state_slice_bytes,
                                       .max_backlog = max_backlog_,
-                                      .check_state_every_steps = options_.check_state_every_steps,
                                       .unix_offset_seconds = options_.unix_offset_seconds},
                     Training::Parts{.tasks = tasks_,
                                     .compute = parts_.compute,

@@ -87,6 +87,7 @@ class TickRunner {
   // What was finished is of no use: the state has moved on.
   void ForgetPartial() { partial_.Clear(); }
 
+  std::uint64_t check_state_every_steps() const { return options_.check_state_every_steps; }
   const TickPlan& plan() const { return tick_.plan; }
   std::span<const float> gradient() const { return reduction_.root(); }  // complete(), of a step
   Bytes buffers() const { return round_.buffers(); }

@@ -130,7 +130,7 @@ bool Training::DiffersFromOthers(const std::vector<int>& differing) {
     log::Error("a learner's state differs",
                {{"learner", parts_.view.member(rank).name},
                 {"step", step},
-                {"comparedEverySteps", options_.check_state_every_steps}});
+                {"comparedEverySteps", parts_.ticks.check_state_every_steps()}});
   }
   if (!std::ranges::contains(differing, rank_)) return false;
   parts_.owner.Fail(
@@ -211,8 +211,7 @@ std::optional<Opened> Training::opened() const {
 }
 
 void Training::ReportOpened() {
-  const bool done = parts_.state.own.has_state && !catch_up_ && parts_.state.at_the_end();
-  const Tick began = done ? applied() : applied() - 1;
+  const Tick began = parts_.state.done() ? applied() : applied() - 1;
   const Tick max_applied = parts_.state.max_applied;
   opened_reported_ = true;
   parts_.session.Send(Opened{.membership = membership_,

@@ -49,6 +49,7 @@ struct TrainingState {
   Tick applied() const { return group.applied_ticks; }
   std::uint64_t step() const { return schedule.StepsBefore(own.applied_ticks); }
   bool at_the_end() const { return applied() == schedule.total_ticks() || applied() == ended_at; }
+  bool done() const { return own.has_state && at_the_end(); }  // of one that does not catch up
 };
 
 // The work of an open membership: tick after tick, up to the boundary that leads out of it. A
@@ -92,7 +93,6 @@ class Training final : public TickRunner::Owner, public CatchUp::Owner {
     std::size_t state_bytes = 0;
     std::size_t state_slice_bytes = 0;  // what is worth a sender
     Tick max_backlog = 4;               // ticks that others may be ahead of one that catches up
-    std::uint64_t check_state_every_steps = 0;
     double unix_offset_seconds = 0;
   };
 
