@@ -60,8 +60,8 @@ void RunHolding(std::span<const std::byte> bytes) {
 void RunTrailer(std::span<const std::byte> bytes) {
   const auto trailer = DecodeTrailer(bytes);
   if (!trailer) return;
-  TickRound round(AssignShards(kShards, 3), /*self=*/0, /*needs_buffers=*/true,
-                  {true, true, false});
+  TickRound round;
+  round.Begin(AssignShards(kShards, 3), /*self=*/0, /*needs_buffers=*/true, {true, true, false});
   (void)round.OnTrailer(1, *trailer);
   (void)round.OnBuffers(2, {});
   (void)round.done();

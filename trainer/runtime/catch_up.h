@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -47,7 +48,7 @@ class CatchUp {
     Compute& compute;
     Owner& owner;
   };
-  // What the others are to hear: it follows up to here.
+  // What the others are to hear: it has caught up to here.
   struct Report {
     Tick applied = 0;  // by the members in sync
     bool in_sync = false;
@@ -64,9 +65,11 @@ class CatchUp {
   void LoadIfWhole();
   bool wants_state() const { return !ended_ && !loaded_ && !busy_; }
 
-  void OnCompleted(MissedTick tick) { backlog_.push_back(std::move(tick)); }
-  // The tick that was completed last is the one after which it is in sync.
-  void OnLastCompleted(const TickOutcome& outcome) { last_ = outcome; }
+  // `last`, of a tick after which it is in sync: what came of that.
+  void OnCompleted(MissedTick tick, std::optional<TickOutcome> last = std::nullopt) {
+    backlog_.push_back(std::move(tick));
+    last_ = std::move(last);
+  }
   bool coming_in_sync() const { return last_.has_value(); }
   const std::optional<TickOutcome>& last() const { return last_; }
 

@@ -33,11 +33,10 @@ struct TickWork {
   bool parts_early = true;  // others wait for a block's buckets; else they come when all are done
 };
 
-// A bucket of a block's sum. The others may still be written to, unless it is the last.
+// A bucket of a block's sum. The others may still be written to.
 struct NodePart {
   HeldNode node;
   std::uint32_t bucket = 0;
-  bool last = false;
 };
 
 // What is finished of it.

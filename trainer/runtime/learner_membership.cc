@@ -115,9 +115,9 @@ void LearnerLoop::Impl::Enter(Membership membership, std::vector<Member> before)
 
 void LearnerLoop::Impl::SwitchTo(const Membership& membership) {
   if (membership.members.empty() || !membership.RankOf(options_.self)) return Release(membership);
-  // Who follows does not hold the state of this boundary.
+  // Who catches up does not hold the state of this boundary.
   if (catching_up()) return Then(EnterStep{membership});
-  Enter(membership, view_.LeftBehindBy(membership, training_->in_sync()));
+  Enter(membership, view_.MembersToAnswerFor(membership, training_->in_sync()));
 }
 
 // The next membership does not name this learner.

@@ -47,7 +47,7 @@ void OpeningRun::OnConnected(int rank) {
   missing_since_.erase(rank);
   // What was said on an earlier connection may be lost.
   parts_.peers.SendTo(rank, FrameKind::kOpen, EncodeHolding(opening_.own()));
-  if (opening_.told()) parts_.peers.SendTo(rank, FrameKind::kOpened, {});
+  if (opening_.said_ready()) parts_.peers.SendTo(rank, FrameKind::kOpened, {});
   if (fetching_from_ == rank) Fetch(rank);
   parts_.owner.OnOpeningNews();
 }
@@ -84,8 +84,8 @@ void OpeningRun::Advance() {
     case Opening::Next::kFetch:
       if (fetching_from_ != opening_.source()) Fetch(opening_.source());
       return;
-    case Opening::Next::kHold:
-      opening_.SetTold();
+    case Opening::Next::kSayReady:
+      opening_.SetSaidReady();
       parts_.peers.SendToAll(FrameKind::kOpened, {});
       return parts_.owner.OnOpeningNews();
     case Opening::Next::kBegin:

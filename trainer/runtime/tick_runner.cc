@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/check.h"
-
 namespace pliant {
 
 TickRunner::TickRunner(Options options, Parts parts)

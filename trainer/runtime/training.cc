@@ -1,7 +1,6 @@
 #include "trainer/runtime/training.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "base/check.h"
 #include "base/format.h"

@@ -21,15 +21,15 @@ TEST(Opening, WaitsUntilAllHaveSaidWhatTheyHold) {
   opening.OnOpen(2, At(4));
   EXPECT_EQ(opening.next(), Next::kWait);
   opening.OnOpen(1, At(4));
-  EXPECT_EQ(opening.next(), Next::kHold);
+  EXPECT_EQ(opening.next(), Next::kSayReady);
 }
 
 TEST(Opening, BeginsWhenAllAreReady) {
   Opening opening(2, 1, At(4));
   opening.OnOpen(0, At(4));
   opening.OnOpened(0);  // the other may be quicker
-  EXPECT_EQ(opening.next(), Next::kHold);
-  opening.SetTold();
+  EXPECT_EQ(opening.next(), Next::kSayReady);
+  opening.SetSaidReady();
   EXPECT_EQ(opening.next(), Next::kBegin);
 }
 
@@ -40,7 +40,7 @@ TEST(Opening, ALinkIsNotTriedForEver) {
   EXPECT_TRUE(opening.OnLinkLost(2)) << "of each on its own";
 }
 
-TEST(Opening, WhoIsBehindFollows) {
+TEST(Opening, WhoIsBehindCatchesUp) {
   const struct {
     const char* name;
     Holding rank0;
@@ -49,12 +49,17 @@ TEST(Opening, WhoIsBehindFollows) {
     Next want;
     std::vector<bool> in_sync;
   } kCases[] = {
-      {"all hold it", At(5), At(5), At(5), Next::kHold, {true, true, true}},
-      {"one tick behind", At(5), At(4), At(5), Next::kHold, {true, false, true}},
-      {"only the last has it", At(3), At(4), At(5), Next::kHold, {false, false, true}},
-      {"a joiner", At(4), kNothing, At(4), Next::kHold, {true, false, true}},
-      {"a state at tick 0 is a state", At(0), kNothing, At(0), Next::kHold, {true, false, true}},
-      {"this one is furthest", At(3), At(4), kNothing, Next::kHold, {false, true, false}},
+      {"all hold it", At(5), At(5), At(5), Next::kSayReady, {true, true, true}},
+      {"one tick behind", At(5), At(4), At(5), Next::kSayReady, {true, false, true}},
+      {"only the last has it", At(3), At(4), At(5), Next::kSayReady, {false, false, true}},
+      {"a joiner", At(4), kNothing, At(4), Next::kSayReady, {true, false, true}},
+      {"a state at tick 0 is a state",
+       At(0),
+       kNothing,
+       At(0),
+       Next::kSayReady,
+       {true, false, true}},
+      {"this one is furthest", At(3), At(4), kNothing, Next::kSayReady, {false, true, false}},
       {"without any state rank 0 makes one", kNothing, kNothing, kNothing, Next::kWait, {}},
   };
   for (const auto& test : kCases) {
@@ -77,12 +82,12 @@ TEST(Opening, RankZeroTakesTheStateFirst) {
   zero.OnOpen(2, kNothing);
   EXPECT_EQ(zero.next(), Next::kFetch);
   EXPECT_EQ(zero.source(), 1);
-  EXPECT_EQ(two.next(), Next::kHold);
-  two.SetTold();
+  EXPECT_EQ(two.next(), Next::kSayReady);
+  two.SetSaidReady();
   two.OnOpened(1);
   EXPECT_EQ(two.next(), Next::kWait) << "for rank 0";
   zero.SetOwn(At(5));
-  EXPECT_EQ(zero.next(), Next::kHold);
+  EXPECT_EQ(zero.next(), Next::kSayReady);
   two.OnOpen(0, zero.own());
   two.OnOpened(0);
   EXPECT_EQ(two.next(), Next::kBegin);
@@ -96,9 +101,9 @@ TEST(Opening, RankZeroRestoresWhenNobodyHasAState) {
   one.OnOpen(0, zero.own());
   EXPECT_EQ(zero.next(), Next::kRestore);
   zero.SetOwn(At(30));
-  EXPECT_EQ(zero.next(), Next::kHold);
+  EXPECT_EQ(zero.next(), Next::kSayReady);
   one.OnOpen(0, zero.own());
-  EXPECT_EQ(one.next(), Next::kHold);
+  EXPECT_EQ(one.next(), Next::kSayReady);
   EXPECT_EQ(one.in_sync(), (std::vector<bool>{true, false}));
 }
 
@@ -114,7 +119,7 @@ TEST(Opening, AfterACrashRankZeroLooksForACheckpointThatIsAhead) {
   one.OnOpen(0, zero.own());
   EXPECT_EQ(zero.next(), Next::kFetch);
   EXPECT_EQ(zero.source(), 1);
-  EXPECT_EQ(one.next(), Next::kHold);
+  EXPECT_EQ(one.next(), Next::kSayReady);
 }
 
 // Of a tick that was given up. Who was behind comes with the state, and with nothing of the tick
@@ -140,8 +145,8 @@ TEST(Opening, AloneItNeedsNobody) {
   Opening opening(1, 0, kNothing);
   EXPECT_EQ(opening.next(), Next::kRestore);
   opening.SetOwn(At(0));
-  EXPECT_EQ(opening.next(), Next::kHold);
-  opening.SetTold();
+  EXPECT_EQ(opening.next(), Next::kSayReady);
+  opening.SetSaidReady();
   EXPECT_EQ(opening.next(), Next::kBegin);
 }
 

@@ -15,6 +15,7 @@
 
 #include "base/format.h"
 #include "base/sim_event_loop.h"
+#include "tests/unit/protocol/state_frames.h"
 #include "tests/unit/runtime/fake_checkpointer.h"
 #include "tests/unit/runtime/fake_compute.h"
 #include "tests/unit/runtime/fake_peer_transport.h"
@@ -134,11 +135,7 @@ struct OpeningOf final : OpeningRun::Owner {
       for (std::size_t at = 0; at < tensor.bytes.size(); at += sizeof(value))
         std::memcpy(&tensor.bytes[at], &value, sizeof(value));
     }
-    std::vector<Frame> frames;
-    StateSender(kOpens, applied, state).SendAll([&](Frame frame) {
-      frames.push_back(std::move(frame));
-    });
-    return frames;
+    return pliant::StateFrames(kOpens, applied, std::move(state));
   }
   void HearsState(int rank, const std::vector<Frame>& frames) {
     for (const Frame& frame : frames) run->OnStateFrame(rank, frame);
