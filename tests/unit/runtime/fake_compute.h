@@ -25,6 +25,7 @@ class FakeCompute final : public Compute {
   explicit FakeCompute(EventLoop& loop) : loop_(loop) {}
 
   Duration time = std::chrono::milliseconds(10);
+  std::optional<ProgramCall> at;   // that the program is at
   std::optional<Error> fault;      // that what ends from now on ends with
   std::vector<std::string> asked;  // in order
   std::vector<std::string> done;   // likewise
@@ -35,7 +36,7 @@ class FakeCompute final : public Compute {
 
   const ProgramInfo& info() const override { return info_; }
   const StateDict& state_shape() const override { return state_; }
-  std::optional<ProgramCall> call() const override { return std::nullopt; }
+  std::optional<ProgramCall> call() const override { return at; }
   bool wants_end() const override { return false; }
 
   void RunTick(TickWork /*work*/, OnPart /*on_part*/, DoneTick done_tick) override {
