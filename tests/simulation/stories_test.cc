@@ -988,7 +988,7 @@ TEST_F(Stories, WhoOpensWithWhatCannotBeIsAccused) {
     world.on_sent = [&](const LearnerId& by, const LearnerId&, Frame& frame) {
       if (by != liar || frame.header.kind != FrameKind::kOpen || lies == 2) return;
       ++lies;
-      Holding lie{.has_state = true, .applied_ticks = Tick{1} << 60, .current = true};
+      Holding lie{.position = {.has_state = true, .applied_ticks = Tick{1} << 60}, .current = true};
       if (mode == Reproducibility::kStatistical) {
         // Of the tree over the job's shards, not of the one over its learners.
         lie = DecodeHolding(frame.payload.view, 1'000'000, job.data.logical_shards).value();

@@ -7,24 +7,18 @@
 #include "trainer/collective/peer_transport.h"
 #include "trainer/collective/tree.h"
 #include "trainer/membership/types.h"
-#include "trainer/protocol/program.h"
+#include "trainer/protocol/position.h"
 
 namespace pliant {
 
 // What a learner brings into a membership.
 struct Holding {
-  bool has_state = false;
-  Tick applied_ticks = 0;
-  // In Statistical mode, the membership that committed the last of them: done again by others, a
-  // tick has another result. In bitwise mode 0.0.
-  MembershipId lineage;
+  Position position;  // of its program's state
   // Nothing is ahead of what the members hold: it came here by a boundary that it committed, or it
   // is rank 0 and has looked at the checkpoints.
   bool current = false;
-  ShardSums evaluation;   // of the ticks of the running evaluation: they are not part of the state
-  std::string last_line;  // of metrics, of the tick before; "" if it has none
-  // What it finished of the tick after these, before that was given up: nodes of the tree, none of
-  // which contains another.
+  // What it finished of the tick after that position, before that was given up: nodes of the tree,
+  // none of which contains another.
   std::vector<NodeIndex> finished;
   bool operator==(const Holding&) const = default;
 };

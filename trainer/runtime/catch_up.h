@@ -8,10 +8,10 @@
 #include "base/result.h"
 #include "trainer/collective/buffer_pool.h"
 #include "trainer/data/schedule.h"
+#include "trainer/protocol/position.h"
 #include "trainer/protocol/state_transfer.h"
 #include "trainer/protocol/tick_round.h"
 #include "trainer/runtime/compute.h"
-#include "trainer/runtime/position.h"
 #include "trainer/runtime/tasks.h"
 
 namespace pliant {

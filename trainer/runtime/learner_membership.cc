@@ -104,7 +104,9 @@ void LearnerLoop::Impl::Enter(Membership membership, std::vector<Member> before)
                                      .states = states_,
                                      .volume_retry = volume_retry_,
                                      .owner = *this},
-                   HoldingOf(state_.own, /*current=*/by_boundary, ticks_.partial().node_indices()));
+                   Holding{.position = state_.own,
+                           .current = by_boundary,
+                           .finished = ticks_.partial().node_indices()});
   if (!peers_.alone()) {
     peers_.DropUnneeded();
     peers_.Connect(view_.current());
@@ -145,7 +147,7 @@ void LearnerLoop::Impl::LoadState(std::shared_ptr<const StateCopy> state, Holdin
   parts_.compute.LoadState(std::move(state), tasks_.Guard<Status>([this, holding](Status status) {
     loading_ = false;
     if (!status) return Fail(status.error());
-    state_.MoveTo(PositionOf(holding));
+    state_.MoveTo(holding.position);
     state_.RecordStopRequest(parts_.compute, state_.applied());
     state_.max_applied = std::max(state_.max_applied, state_.applied());
     ticks_.ForgetPartial();

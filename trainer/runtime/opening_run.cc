@@ -130,8 +130,8 @@ void OpeningRun::OnStateFrame(int rank, const Frame& frame) {
     return parts_.owner.OnViolation(rank, "a state of a tick that the job has not");
   }
   Holding holding = *opening_.holding(rank);
-  holding.has_state = true;
-  holding.applied_ticks = receiver_->applied_ticks();
+  holding.position.has_state = true;
+  holding.position.applied_ticks = receiver_->applied_ticks();
   holding.current = opening_.own().current;
   holding.finished.clear();
   receiver_.reset();
@@ -189,7 +189,7 @@ void OpeningRun::OnNewest(const Result<StoredCheckpoint>& newest) {
       }));
   if (!newest && !furthest) return parts_.checkpointer.RestoreFirst(options_.job, restored);
   if (!newest ||
-      (furthest && newest->step <= parts_.schedule.StepsBefore(furthest->applied_ticks))) {
+      (furthest && newest->step <= parts_.schedule.StepsBefore(furthest->position.applied_ticks))) {
     return Settle();
   }
   parts_.checkpointer.Restore(options_.job, restored);
@@ -207,7 +207,7 @@ void OpeningRun::OnRestored(Result<Restored> restored) {
   if (!restored && restored.error().code == ErrorCode::kNotFound && !furthest) {
     log::Info("starting afresh");
     parts_.owner.OnFreshStart();
-    opening_.SetOwn({.has_state = true});
+    opening_.SetOwn({.position = {.has_state = true}});
     return Settle();
   }
   if (!restored) {
@@ -230,16 +230,17 @@ void OpeningRun::OnRestored(Result<Restored> restored) {
          Format("the checkpoint of step {} is of a job with other data or epochs", position.step)});
   }
   // Newer ones may not have verified.
-  if (furthest && position.step <= parts_.schedule.StepsBefore(furthest->applied_ticks)) {
+  if (furthest && position.step <= parts_.schedule.StepsBefore(furthest->position.applied_ticks)) {
     return Settle();
   }
   parts_.volume_retry.Reset();
   log::Info("restored", {{"step", position.step}, {"membership", ToString(position.membership)}});
-  parts_.owner.LoadState(std::make_shared<const StateCopy>(std::move(restored->state)),
-                         {.has_state = true,
-                          .applied_ticks = position.tick,
-                          .lineage = options_.bitwise ? MembershipId{} : position.membership,
-                          .current = true});
+  parts_.owner.LoadState(
+      std::make_shared<const StateCopy>(std::move(restored->state)),
+      {.position = {.has_state = true,
+                    .applied_ticks = position.tick,
+                    .lineage = options_.bitwise ? MembershipId{} : position.membership},
+       .current = true});
 }
 
 bool OpeningRun::IsOfThisSchedule(const TrainingPosition& position) const {

@@ -16,10 +16,11 @@ Training::Training(Options options, Parts parts, const Opening& opening)
       rank_(parts.view.rank()),
       team_(MakeTeam(parts.view.current(), opening.in_sync(), opening.finished(), parts.split)),
       // All begin where the furthest stands.
-      progress_(team_.in_sync.size(), opening.furthest()->applied_ticks, options.max_backlog) {
+      progress_(team_.in_sync.size(), opening.furthest()->position.applied_ticks,
+                options.max_backlog) {
   TrainingState& state = parts_.state;
   if (!team_.IsInSync(rank_)) {
-    state.group = PositionOf(*opening.furthest());
+    state.group = opening.furthest()->position;
     state.ended_at.reset();  // its own stop request does not apply to their state
     state.metrics.Restart(state.group.evaluation);
     catch_up_.emplace(

@@ -11,9 +11,11 @@ using Next = Opening::Next;
 
 const Holding kNothing{};
 // Through a boundary.
-Holding At(Tick ticks) { return {.has_state = true, .applied_ticks = ticks, .current = true}; }
+Holding At(Tick ticks) {
+  return {.position = {.has_state = true, .applied_ticks = ticks}, .current = true};
+}
 // After a crash.
-Holding LeftAt(Tick ticks) { return {.has_state = true, .applied_ticks = ticks}; }
+Holding LeftAt(Tick ticks) { return {.position = {.has_state = true, .applied_ticks = ticks}}; }
 
 TEST(Opening, WaitsUntilAllHaveSaidWhatTheyHold) {
   Opening opening(3, 0, At(4));
@@ -151,11 +153,12 @@ TEST(Opening, AloneItNeedsNobody) {
 }
 
 TEST(Holding, TravelsInAFrame) {
-  const Holding holding{.has_state = true,
-                        .applied_ticks = 77,
+  const Holding holding{.position = {.has_state = true,
+                                     .applied_ticks = 77,
+                                     .lineage = {3, 4},
+                                     .evaluation = {.samples = 12, .loss = 0.5, .correct = 11},
+                                     .last_line = R"({"tick":76})"},
                         .current = true,
-                        .evaluation = {.samples = 12, .loss = 0.5, .correct = 11},
-                        .last_line = R"({"tick":76})",
                         .finished = {2, 12}};
   const Bytes bytes = EncodeHolding(holding);
   const Result<Holding> back = DecodeHolding(bytes.view, 77, 8);
@@ -176,12 +179,12 @@ TEST(Holding, OfAnotherJobIsRefused) {
       {"of the job's end", At(77), 77, 8, true},
       {"of a tick after it", At(78), 77, 8, false},
       {"of one where numbers end", At(~Tick{0}), 77, 8, false},
-      {"even without a state", {.applied_ticks = 78}, 77, 8, false},
+      {"even without a state", {.position = {.applied_ticks = 78}}, 77, 8, false},
       {"with the last node of the tree", {.finished = {15}}, 77, 8, true},
       {"with one after it", {.finished = {16}}, 77, 8, false},
       {"with none", {.finished = {0}}, 77, 8, false},
       {"with a part of a tick of which nothing is kept", {.finished = {1}}, 77, 0, false},
-      {"with nothing of it", {.has_state = true, .applied_ticks = 3}, 77, 0, true},
+      {"with nothing of it", {.position = {.has_state = true, .applied_ticks = 3}}, 77, 0, true},
   };
   for (const auto& c : kCases) {
     const Bytes bytes = EncodeHolding(c.holding);

@@ -41,9 +41,9 @@ Schedule ScheduleOfSteps() {
                           .seed = 1});
 }
 Holding ByBoundary(Tick ticks) {
-  return {.has_state = true, .applied_ticks = ticks, .current = true};
+  return {.position = {.has_state = true, .applied_ticks = ticks}, .current = true};
 }
-Holding AfterCrash(Tick ticks) { return {.has_state = true, .applied_ticks = ticks}; }
+Holding AfterCrash(Tick ticks) { return {.position = {.has_state = true, .applied_ticks = ticks}}; }
 
 // Rank `self` of so many, with an owner that carries out what follows when a call is over, as the
 // learner does.
@@ -81,7 +81,7 @@ struct OpeningOf final : OpeningRun::Owner {
   void Fail(const Error& error) override { told.push_back("failed: " + error.message); }
   void OnFreshStart() override { told.emplace_back("fresh start"); }
   void LoadState(std::shared_ptr<const StateCopy> state, Holding holding) override {
-    told.push_back(Format("load {}", holding.applied_ticks));
+    told.push_back(Format("load {}", holding.position.applied_ticks));
     loading = true;
     compute.LoadState(std::move(state), tasks.Guard<Status>([this, holding](const Status& status) {
       ASSERT_TRUE(status);
@@ -265,8 +265,8 @@ TEST(OpeningRun, RankZeroTakesTheFurthestState) {
   EXPECT_EQ(it.told, Lines{"load 6"});
   it.loop.RunFor(seconds(1));
   EXPECT_EQ(it.compute.weights.front(), 0.5F);
-  EXPECT_EQ(it.SaidTo(1).applied_ticks, 6U) << "the others hear of it";
-  EXPECT_EQ(it.SaidTo(2).applied_ticks, 6U);
+  EXPECT_EQ(it.SaidTo(1).position.applied_ticks, 6U) << "the others hear of it";
+  EXPECT_EQ(it.SaidTo(2).position.applied_ticks, 6U);
   EXPECT_EQ(it.SentTo(2, FrameKind::kStateRequest).size(), 1U);
   EXPECT_EQ(it.SentTo(1, FrameKind::kOpened).size(), 1U);
 }
@@ -443,8 +443,8 @@ TEST(OpeningRun, RankZeroBeginsFromTheNewestCheckpointUnlessAMemberIsAsFar) {
     const bool failed = !test.told.empty() && test.told.front().starts_with("failed");
     const Holding said = it.SaidTo(1);
     EXPECT_EQ(said.current, !failed) << "all hear that nothing is ahead";
-    EXPECT_EQ(said.has_state, test.begins.has_value());
-    EXPECT_EQ(said.applied_ticks, test.begins.value_or(0));
+    EXPECT_EQ(said.position.has_state, test.begins.has_value());
+    EXPECT_EQ(said.position.applied_ticks, test.begins.value_or(0));
     const bool fetches = !failed && !test.begins;
     EXPECT_EQ(it.SentTo(1, FrameKind::kStateRequest).size(), fetches ? 1U : 0U);
   }
@@ -485,9 +485,9 @@ TEST(OpeningRun, InStatisticalModeAStateIsOfTheMembershipThatWroteIt) {
     it.BeginConnected();
     it.Hears(1, {});
     it.loop.RunFor(seconds(1));
-    EXPECT_EQ(it.SaidTo(1).lineage, bitwise ? MembershipId{} : (MembershipId{2, 2}));
+    EXPECT_EQ(it.SaidTo(1).position.lineage, bitwise ? MembershipId{} : (MembershipId{2, 2}));
     const Frame nodes{.header = {.kind = FrameKind::kOpen},
-                      .payload = EncodeHolding({.has_state = true, .finished = {9}})};
+                      .payload = EncodeHolding({.position = {.has_state = true}, .finished = {9}})};
     EXPECT_EQ(it.run->OnOpenFrame(1, nodes).has_value(), bitwise)
         << "another number of ranks cuts a tick otherwise";
   }
@@ -562,7 +562,7 @@ TEST(OpeningRun, WithAStateAVolumeThatFailsIsTriedAgainAndThenPassedOver) {
     EXPECT_FALSE(it.SaidTo(1).current);
     it.loop.RunFor(milliseconds(500));
     EXPECT_TRUE(it.SaidTo(1).current);
-    EXPECT_EQ(it.SaidTo(1).applied_ticks, test.told.empty() ? 6U : 9U);
+    EXPECT_EQ(it.SaidTo(1).position.applied_ticks, test.told.empty() ? 6U : 9U);
     it.loop.RunFor(seconds(60));
     EXPECT_EQ(std::ranges::count(it.checkpointer.asked, "find newest"), test.looks);
     EXPECT_EQ(std::ranges::count(it.checkpointer.asked, "restore"), test.reads);

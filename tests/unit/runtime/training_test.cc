@@ -44,10 +44,9 @@ Membership MembershipOf(MembershipId id, int world_size) {
   return membership;
 }
 Holding HeldAt(Tick ticks, std::string last_line = "") {
-  return {.has_state = true,
-          .applied_ticks = ticks,
-          .current = true,
-          .last_line = std::move(last_line)};
+  return {
+      .position = {.has_state = true, .applied_ticks = ticks, .last_line = std::move(last_line)},
+      .current = true};
 }
 
 // Rank `self` of a membership whose members hold `held`, by rank, with an owner that commits when
@@ -64,9 +63,9 @@ struct TrainingOf final : Training::Owner, CoordinatorSession::Owner, MetricsSin
       opening.OnOpen(rank, held[static_cast<std::size_t>(rank)]);
       if (rank != self) transport.connected.insert(Trainee(rank));
     }
-    for (Tick step = 0; step < held[static_cast<std::size_t>(self)].applied_ticks; ++step)
+    for (Tick step = 0; step < held[static_cast<std::size_t>(self)].position.applied_ticks; ++step)
       Step(step, gradient);
-    state.MoveTo(PositionOf(opening.own()));
+    state.MoveTo(opening.own().position);
     training.emplace(
         Training::Options{.state_bytes = 100, .state_slice_bytes = 1, .max_backlog = kBacklog},
         Training::Parts{.tasks = tasks,
