@@ -294,7 +294,7 @@ void LearnerLoop::Impl::LeaveWhenFree() {
 }
 
 void LearnerLoop::Impl::LeaveUnlessFinal() {
-  // Then others may need what it holds, whatever became of that membership since.
+  // Who is called back stays: others may need what it holds, whatever became of that membership.
   const auto called_back = [this, newest = view_.newest()] {
     return view_.newest() != newest || view_.entry_put_off();
   };

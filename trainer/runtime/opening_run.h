@@ -89,7 +89,7 @@ class OpeningRun {
   void Look();
   bool LooksAgain(const Error& error);  // after a pause; false: it was tried often enough
   void OnNewest(const Result<StoredCheckpoint>& newest);
-  void GoOnWithout(const Error& error);
+  void GoOnWithout(const Error& error);  // fails, where nobody holds a state
   void OnRestored(Result<Restored> restored);
   bool IsOfThisSchedule(const TrainingPosition& position) const;
   void Settle();  // nothing is ahead of what the members hold
