@@ -49,10 +49,10 @@ void RunHolding(std::span<const std::byte> bytes) {
   const Bytes again = EncodeHolding(*holding);
   CHECK(DecodeHolding(again.view, kTicks, kShards).has_value(),
         "what was read can be written and read");
-  Opening opening(2, 0, {.has_state = true, .applied_ticks = 4, .current = true});
+  Opening opening(2, 0, {.position = {.has_state = true, .applied_ticks = 4}, .current = true});
   opening.OnOpen(1, *holding);
   (void)opening.next();
-  CHECK(opening.furthest()->applied_ticks <= kTicks, "nobody is ahead of the job");
+  CHECK(opening.furthest()->position.applied_ticks <= kTicks, "nobody is ahead of the job");
   const ShardDealing dealing = DealMissingShards(kShards, opening.finished(), opening.in_sync());
   CHECK(IsComplete(dealing.map), "every shard is somebody's");
 }
@@ -60,8 +60,8 @@ void RunHolding(std::span<const std::byte> bytes) {
 void RunTrailer(std::span<const std::byte> bytes) {
   const auto trailer = DecodeTrailer(bytes);
   if (!trailer) return;
-  TickRound round(AssignShards(kShards, 3), /*self=*/0, /*needs_buffers=*/true,
-                  {true, true, false});
+  TickRound round;
+  round.Begin(AssignShards(kShards, 3), /*self=*/0, /*needs_buffers=*/true, {true, true, false});
   (void)round.OnTrailer(1, *trailer);
   (void)round.OnBuffers(2, {});
   (void)round.done();
@@ -104,11 +104,10 @@ std::vector<std::string> fuzz::Seeds() {
                                                      .piece = 4},
                                           .payload_bytes = 4096,
                                           .payload_crc = 0xdeadbeef});
-  const Bytes holding = EncodeHolding({.has_state = true,
-                                       .applied_ticks = 4,
-                                       .current = true,
-                                       .last_line = "{\"tick\":3}",
-                                       .finished = {3, 9}});
+  const Bytes holding = EncodeHolding(
+      {.position = {.has_state = true, .applied_ticks = 4, .last_line = "{\"tick\":3}"},
+       .current = true,
+       .finished = {3, 9}});
   const Bytes trailer = EncodeTrailer(
       {.shards = {{.shard = 3, .sums = {1, 2, 3}}, {.shard = 4, .sums = {4, 5, 6}}},
        .announced = Membership{.id = {2, 6}, .members = {{.id = id, .address = "h:1"}}}});

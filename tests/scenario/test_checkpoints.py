@@ -116,7 +116,7 @@ class SlicesTest(ScenarioTest):
         job.wait_for_members(learners)
         return learners
 
-    def test_one_reads_it_and_the_others_follow(self):
+    def test_one_reads_it_and_the_others_catch_up(self):
         job, step = self.suspended_job()
         learners = self.resume(job)
         self.assert_resumed_at(learners, step)

@@ -161,7 +161,7 @@ void SimCompute::Commit(CommitWork work, DoneStatus done) {
   Enqueue({.tick = nullptr, .work = [this, work = std::move(work), done] {
              const Status status = program_.Commit({.epoch = work.epoch,
                                                     .step = work.step,
-                                                    .gradient = work.gradient,
+                                                    .gradient = work.gradient.view(),
                                                     .buffers = work.buffers.view,
                                                     .sums = work.sums});
              check_();

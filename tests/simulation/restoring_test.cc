@@ -1,5 +1,5 @@
 // Stories of a start from a checkpoint that several learners wrote: rank 0 reads all of it, and the
-// others follow.
+// others catch up.
 
 #include <algorithm>
 #include <functional>
@@ -49,7 +49,7 @@ class Restoring : public testing::Test {
     World& world = *world_;
     first_ = {};
     opened_at_.clear();
-    followers_.clear();
+    catching_up_.clear();
     read_by_.clear();
     bytes_read_.clear();
     world.Want(kLearners);
@@ -69,7 +69,7 @@ class Restoring : public testing::Test {
         opened_at_.emplace(from.name, world_->loop().Now());
       }
       const auto* progress = std::get_if<Progress>(&message);
-      if (progress != nullptr && progress->following) followers_.insert(from.name);
+      if (progress != nullptr && progress->following) catching_up_.insert(from.name);
     };
     world.on_read = [this](const LearnerId& by, std::string_view name, std::size_t bytes) {
       if (!name.ends_with(".safetensors")) return Status();
@@ -106,16 +106,16 @@ class Restoring : public testing::Test {
   Membership first_;  // of those who start
   Tick begins_with_ = 0;
   std::map<std::string, TimePoint> opened_at_;
-  std::set<std::string> followers_;
+  std::set<std::string> catching_up_;
   std::map<std::string, std::set<std::string>> read_by_;  // by file
   std::map<std::string, std::size_t> bytes_read_;
 };
 
-TEST_F(Restoring, RankZeroReadsEveryByteOnceAndTheOthersFollow) {
+TEST_F(Restoring, RankZeroReadsEveryByteOnceAndTheOthersCatchUp) {
   Begin(1);
   Resumes(TickOf(newest_));
   EXPECT_EQ(first_.world_size(), kLearners);
-  EXPECT_EQ(followers_.size(), kLearners - 1U);
+  EXPECT_EQ(catching_up_.size(), kLearners - 1U);
   for (const auto& [file, bytes] : newest_.files) {
     if (!file.ends_with(".safetensors")) continue;
     const std::string name = PathIn(newest_.name, file);

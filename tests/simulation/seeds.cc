@@ -67,7 +67,7 @@ JobSpec DrawJob(std::uint64_t seed, std::mt19937_64& random) {
           .reproducibility =
               random() % 4 == 0 ? Reproducibility::kStatistical : Reproducibility::kBitwise,
           .grace = std::chrono::seconds(2 + random() % 20),
-          // Some followers hold the others back, some do not.
+          // Some who catch up hold the others back, some do not.
           .backlog_bytes = data.epochs % 8 == 0 ? 0U : 1U << 20,
           .ranks = HasLaterKinds(seed) && seed % 2 == 1 ? 2 : 1};
 }

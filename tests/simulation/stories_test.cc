@@ -600,7 +600,7 @@ TEST_F(Stories, NobodyWaitsForTheStateOfAJoiner) {
   };
   world.on_shard = [&](const LearnerId& by, const ShardTask&) {
     if (by.name < "l-002") return;
-    EXPECT_TRUE(in_sync.contains(by.name)) << by.name << " computes before it is in step";
+    EXPECT_TRUE(in_sync.contains(by.name)) << by.name << " computes before it is in sync";
   };
   Tick furthest = world.furthest();
   TimePoint advanced = world.loop().Now();
@@ -625,20 +625,20 @@ TEST_F(Stories, NobodyWaitsForTheStateOfAJoiner) {
   Complete();
 }
 
-TEST_F(Stories, AFollowerThatIsFarBehindHoldsTheOthersBack) {
+TEST_F(Stories, WhoCatchesUpFromFarBehindHoldsTheOthersBack) {
   World& world = Begin(36, 2, {.shard = 10ms}, WithALargeState(256 << 10, 0));
   world.network().bytes_per_second = kSlow;
   world.Want(3);
   ASSERT_TRUE(world.RunUntil([&] { return entered_["l-002"].world_size() == 3; }, 20s));
   const Tick entered = world.furthest();
   ASSERT_TRUE(world.RunUntil([&] { return Size() == 3; }, 60s)) << world.Describe();
-  EXPECT_LT(world.furthest() - entered, 16) << "four wait at the follower, as many on the way";
+  EXPECT_LT(world.furthest() - entered, 16) << "four wait at the joiner, as many on the way";
   Complete();
 }
 
 // Two train, the state of a third comes over slow links, for many seconds. Whoever is to leave goes
 // as if there were no third: also when that one has held the others back.
-TEST_F(Stories, ALeaveDoesNotWaitForAFollower) {
+TEST_F(Stories, ALeaveDoesNotWaitForWhoCatchesUp) {
   struct Case {
     std::string leaver;
     std::size_t backlog_bytes;  // 0: the others are held back soon
@@ -650,7 +650,7 @@ TEST_F(Stories, ALeaveDoesNotWaitForAFollower) {
     world.network().bytes_per_second = kSlow;
     world.Want(3);
     ASSERT_TRUE(world.RunUntil([&] { return entered_["l-002"].world_size() == 3; }, 20s));
-    const MembershipId follows = entered_["l-002"].id;
+    const MembershipId catches_up = entered_["l-002"].id;
     world.loop().RunFor(2s);
     ASSERT_EQ(Size(), 2) << "its state is on its way";
     world.OperatorPause(true);
@@ -662,7 +662,7 @@ TEST_F(Stories, ALeaveDoesNotWaitForAFollower) {
     ASSERT_TRUE(world.RunUntil([&] { return world.furthest() > then + 3; }, 1s))
         << world.Describe();
     world.network().bytes_per_second.reset();
-    ASSERT_TRUE(world.RunUntil([&] { return Size() == 2 && opened_ > follows; }, 20s))
+    ASSERT_TRUE(world.RunUntil([&] { return Size() == 2 && opened_ > catches_up; }, 20s))
         << world.Describe();
     EXPECT_EQ(world.state_losses(), 0);
     world.OperatorPause(false);
@@ -671,7 +671,7 @@ TEST_F(Stories, ALeaveDoesNotWaitForAFollower) {
   }
 }
 
-// The others are its followers.
+// The other catches up with it.
 TEST_F(Stories, TheLastThatHoldsTheStateLeavesWhenAnotherDoes) {
   World& world = Begin(35, 1, {.shard = 10ms}, WithALargeState(128 << 10, 0));
   world.network().bytes_per_second = kSlow;
@@ -690,8 +690,9 @@ TEST_F(Stories, TheLastThatHoldsTheStateLeavesWhenAnotherDoes) {
   EXPECT_EQ(world.state_losses(), 0);
 }
 
-// l-001 leaves. l-002 has missed the tick at whose end the others switched, and follows l-000.
-// Before the state has come l-000 dies, and with it the coordinator that knew l-001 as a member.
+// l-001 leaves. l-002 has missed the tick at whose end the others switched, and catches up with
+// l-000. Before the state has come l-000 dies, and with it the coordinator that knew l-001 as a
+// member.
 TEST_F(Stories, ANewCoordinatorCallsALeaverBack) {
   for (const bool keeps_counter : {true, false}) {
     then_ = nullptr;
@@ -700,13 +701,13 @@ TEST_F(Stories, ANewCoordinatorCallsALeaverBack) {
     world.on_sent = [](const LearnerId& by, const LearnerId& to, Frame& frame) {
       if (by.name == "l-000" && to.name == "l-002" && Announces(frame)) Lose(frame);
     };
-    bool follows = false;
+    bool catches_up = false;
     std::optional<Membership> recovered;
     then_ = [&](const LearnerId& from, const LearnerMessage& message) {
       if (const auto* const progress = std::get_if<Progress>(&message)) {
-        follows = follows || (from.name == "l-002" && progress->following);
+        catches_up = catches_up || (from.name == "l-002" && progress->following);
       } else if (const auto* const entered = std::get_if<Entered>(&message)) {
-        if (follows && from.name == "l-001") recovered = entered->membership;
+        if (catches_up && from.name == "l-001") recovered = entered->membership;
       }
     };
     world.network().bytes_per_second = kSlow;
@@ -716,7 +717,7 @@ TEST_F(Stories, ANewCoordinatorCallsALeaverBack) {
     const Tick held = world.furthest();
     ASSERT_EQ(world.pod("l-002").applied, held - 1);
     world.CutFor(world.pod("l-000").id, world.pod("l-002").id, 3ms, false);
-    ASSERT_TRUE(world.RunUntil([&] { return follows; }, 10s)) << world.Describe();
+    ASSERT_TRUE(world.RunUntil([&] { return catches_up; }, 10s)) << world.Describe();
     world.loop().RunFor(300ms);
     ASSERT_TRUE(world.pod("l-001").running) << "it is needed until the state has come";
     world.Kill(world.pod("l-000"));
@@ -784,9 +785,9 @@ TEST_F(Stories, AnotherIsLostWhileTheShardsOfTheFirstAreComputed) {
   Complete();
 }
 
-// l-000 is a tick ahead of the others. They follow it, and it dies before its state has come: they
-// have computed their part of that tick.
-TEST_F(Stories, WhoFollowsInVainComputesNothingAgain) {
+// l-000 is a tick ahead of the others. They catch up with it, and it dies before its state has
+// come: they have computed their part of that tick.
+TEST_F(Stories, WhoCatchesUpInVainComputesNothingAgain) {
   World& world = Begin(74, 3, {.shard = 30ms}, WithALargeState(128 << 10, 1 << 20));
   const MembershipId before = opened_;
   const Tick struck = world.furthest() + 2;
@@ -806,13 +807,13 @@ TEST_F(Stories, WhoFollowsInVainComputesNothingAgain) {
     ASSERT_EQ(world.pod(other).applied, struck);
     world.CutFor(world.pod("l-000").id, world.pod(other).id, 3ms, false);
   }
-  std::set<std::string> following;
+  std::set<std::string> catching_up;
   then_ = [&](const LearnerId& from, const LearnerMessage& message) {
     const auto* const progress = std::get_if<Progress>(&message);
-    if (progress != nullptr && progress->following) following.insert(from.name);
+    if (progress != nullptr && progress->following) catching_up.insert(from.name);
   };
-  ASSERT_TRUE(world.RunUntil([&] { return following.size() == 2; }, 10s)) << world.Describe();
-  EXPECT_EQ(following, (std::set<std::string>{"l-001", "l-002"}));
+  ASSERT_TRUE(world.RunUntil([&] { return catching_up.size() == 2; }, 10s)) << world.Describe();
+  EXPECT_EQ(catching_up, (std::set<std::string>{"l-001", "l-002"}));
   world.OperatorPause(true);
   world.Kill(world.pod("l-000"));
   world.network().bytes_per_second.reset();
@@ -879,6 +880,40 @@ TEST_F(Stories, ALearnerThatHangsIsReplaced) {
   world.Stall(world.pod("l-001"), 1min);
   ASSERT_TRUE(world.RunUntil([&] { return opened_ > before && Size() == 2; }, 40s))
       << world.Describe();
+  Complete();
+}
+
+// l-001 is dropped and keeps its state. The other goes on, writes a checkpoint that is ahead of
+// that, and dies. Were the checkpoint passed over for one read that failed, its steps would be
+// lost.
+TEST_F(Stories, AReadThatFailsOnceDoesNotUndoWhatACheckpointHolds) {
+  World& world = Begin(17, 2);
+  const MembershipId before = opened_;
+  Pod& kept = world.pod("l-001");
+  const Tick held = kept.learner->applied_ticks();
+  world.OperatorPause(true);
+  world.Stall(kept, 1h);
+  ASSERT_TRUE(world.RunUntil([&] { return opened_ > before && Size() == 1; }, 1min));
+  ASSERT_TRUE(world.RunUntil([&] { return world.newest_step() > held + 10; }, 1min));
+  world.Kill(world.pod("l-000"));
+  const StoredCheckpoint newest = *NewestCheckpoint(world.store);
+  const Tick saved = ReadManifest(world.store, newest)->position.tick;
+  int failed = 0;
+  world.on_read = [&](const LearnerId&, std::string_view, std::size_t) -> Status {
+    if (++failed > 1) return {};
+    return Fail(ErrorCode::kUnavailable, "stale file handle");
+  };
+  std::optional<Tick> begins_with;
+  then_ = [&](const LearnerId&, const LearnerMessage& message) {
+    const auto* const opened = std::get_if<Opened>(&message);
+    if (opened != nullptr && !begins_with) begins_with = opened->applied_ticks - 1;
+  };
+  world.MendAll();
+  ASSERT_TRUE(world.RunUntil([&] { return begins_with.has_value(); }, 1min)) << world.Describe();
+  EXPECT_GT(failed, 1);
+  EXPECT_EQ(begins_with, saved);
+  then_ = nullptr;
+  world.OperatorPause(false);
   Complete();
 }
 
@@ -953,7 +988,7 @@ TEST_F(Stories, WhoOpensWithWhatCannotBeIsAccused) {
     world.on_sent = [&](const LearnerId& by, const LearnerId&, Frame& frame) {
       if (by != liar || frame.header.kind != FrameKind::kOpen || lies == 2) return;
       ++lies;
-      Holding lie{.has_state = true, .applied_ticks = Tick{1} << 60, .current = true};
+      Holding lie{.position = {.has_state = true, .applied_ticks = Tick{1} << 60}, .current = true};
       if (mode == Reproducibility::kStatistical) {
         // Of the tree over the job's shards, not of the one over its learners.
         lie = DecodeHolding(frame.payload.view, 1'000'000, job.data.logical_shards).value();

@@ -4,7 +4,7 @@
 
 #include "trainer/checkpoint/checksum_word.h"
 
-namespace pliant::cuda {
+namespace pliant {
 
 std::uint64_t ChecksumOf(std::span<const std::byte> bytes) {
   constexpr std::size_t kWord = sizeof(std::uint64_t);
@@ -13,14 +13,14 @@ std::uint64_t ChecksumOf(std::span<const std::byte> bytes) {
   for (std::size_t i = 0; i < whole; ++i) {
     std::uint64_t word = 0;
     std::memcpy(&word, bytes.data() + i * kWord, kWord);
-    sum += ChecksumOfWord(word, i);
+    sum += cuda::ChecksumOfWord(word, i);
   }
   if (const std::size_t rest = bytes.size() % kWord; rest > 0) {
     std::uint64_t word = 0;  // the last one is filled up with zeros
     std::memcpy(&word, bytes.data() + whole * kWord, rest);
-    sum += ChecksumOfWord(word, whole);
+    sum += cuda::ChecksumOfWord(word, whole);
   }
   return sum;
 }
 
-}  // namespace pliant::cuda
+}  // namespace pliant

@@ -19,7 +19,7 @@ enum class FrameKind : std::uint8_t {
   kRoot,          // a finished piece of the root (all-gather)
   kBuffers,       // the buffers that shard 0 wrote
   kTrailer,       // end of a tick
-  kOpened,        // the sender holds the state that the membership starts from: lets leavers go
+  kOpened,        // the sender is ready to begin; of a later membership: lets leavers go
   kAbort,         // the sender stopped this tick: leave it too
   kFinished,      // the final model is published
   kSliceFailed,   // to rank 0: why the sender's slice of the checkpoint of this tick is not there
@@ -44,7 +44,7 @@ struct FrameHeader {
   std::uint32_t bucket = 0;
   std::uint32_t node = 0;   // tree node: heap index, root 1, children 2i and 2i+1; of states: flags
                             // of kSliceFailed: the ErrorCode
-  std::uint32_t piece = 0;  // rank that finishes the piece; for kState the slice
+  std::uint32_t piece = 0;  // rank that finishes the piece
   bool operator==(const FrameHeader&) const = default;
 };
 

@@ -83,6 +83,8 @@ class Reduction {
   bool done() const { return world_size() > 0 && pieces_missing_ == 0; }
   // The mean over the samples. Complete when done(); unchanged until the next Begin.
   std::span<const float> root() const { return root_.view(); }
+  // The same, for who may outlive this: while it is held, the next Begin takes another buffer.
+  const FloatBuffer& shared_root() const { return root_; }
 
  private:
   struct Input {

@@ -106,7 +106,7 @@ struct Progress {
   std::optional<MembershipId> membership;  // the one it takes part in now
   Tick tick = 0;                           // applied ticks
   std::uint64_t step = 0;
-  bool following = false;          // its state is still on its way; the others go on without it
+  bool following = false;          // it catches up: the others go on without it
   std::optional<TickTimes> times;  // none: no tick since the last one
   struct Figures {
     std::uint64_t epoch = 0;

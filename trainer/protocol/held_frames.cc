@@ -34,8 +34,8 @@ std::vector<HeldFrames::Held> HeldFrames::TakeAll() {
 }
 
 HeldFrames::Limits LimitsFor(const SizesOfJob& sizes) {
-  // Until all members are there, they say what they hold, and send of a state or a checkpoint what
-  // may be under way.
+  // Until all members are there, they say what they hold, and send of a state what may be under
+  // way.
   const std::size_t openings = kOpeningsMost * static_cast<std::size_t>(kBatchesUnderWay) *
                                (sizes.state_batch_bytes + kStatePieceBytes);
   // Of a tick a peer sends its pieces of the root, and of each node that it computed what goes to

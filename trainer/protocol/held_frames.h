@@ -45,7 +45,7 @@ struct SizesOfJob {
   std::size_t gradient_bytes = 0;
   std::size_t buffer_bytes = 0;  // of the model
   std::size_t logical_shards = 1;
-  std::size_t ticks_ahead = 0;        // that others may be of a follower
+  std::size_t ticks_ahead = 0;        // that others may be of one that catches up
   std::size_t state_batch_bytes = 0;  // as in LearnerOptions
 };
 HeldFrames::Limits LimitsFor(const SizesOfJob& sizes);

@@ -14,8 +14,8 @@ void Loss::Merge(const Loss& other) {
 
 // ---- The present one ----
 
-void MembershipView::Enter(Membership membership, std::vector<Member> left_behind) {
-  left_behind_ = std::move(left_behind);
+void MembershipView::Enter(Membership membership, std::vector<Member> previous_members) {
+  previous_members_ = std::move(previous_members);
   current_ = std::move(membership);
   newest_ = current_;
   announcement_.reset();
@@ -39,16 +39,16 @@ std::vector<Member> MembershipView::TakeLeavers(const std::vector<bool>& in_sync
     const std::optional<int> rank = current_.RankOf(member.id);
     return rank && !in_sync[static_cast<std::size_t>(*rank)];
   };
-  if (std::ranges::any_of(left_behind_, is_behind)) return {};
-  std::vector<Member> leavers = std::exchange(left_behind_, {});
+  if (std::ranges::any_of(previous_members_, is_behind)) return {};
+  std::vector<Member> leavers = std::exchange(previous_members_, {});
   // Those who stayed are not to be told.
   std::erase_if(leavers, [&](const Member& member) { return current_.RankOf(member.id); });
   return leavers;
 }
 
-std::vector<Member> MembershipView::LeftBehindBy(const Membership& next,
-                                                 const std::vector<bool>& in_sync) const {
-  std::vector<Member> members = left_behind_;
+std::vector<Member> MembershipView::MembersToAnswerFor(const Membership& next,
+                                                       const std::vector<bool>& in_sync) const {
+  std::vector<Member> members = previous_members_;
   for (std::size_t rank = 0; rank < in_sync.size(); ++rank) {
     const Member& member = current_.members[rank];
     if (in_sync[rank] || !next.RankOf(member.id)) members.push_back(member);
@@ -117,7 +117,7 @@ std::set<LearnerId> MembershipView::NeededPeers() const {
     for (const Member& member : members) needed.insert(member.id);
   };
   need(current_.members);
-  need(left_behind_);
+  need(previous_members_);
   if (newest_) need(newest_->members);
   if (entry_) need(entry_->members);
   if (proposal_) need(proposal_->membership.members);

@@ -58,15 +58,17 @@ class MembershipView {
   const std::optional<Membership>& newest() const { return newest_; }
   bool IsNews(MembershipId id) const { return !newest_ || id > newest_->id; }
 
-  void Enter(Membership membership, std::vector<Member> left_behind);
+  // `previous_members`: as MembersToAnswerFor says; none: it is not entered at a boundary.
+  void Enter(Membership membership, std::vector<Member> previous_members);
   // Switches to one that does not name this learner.
   void Release(const Membership& membership);
   // Those who left by a boundary, and who may go when those who stayed hold the state again. Taken
   // once none of them is behind.
   std::vector<Member> TakeLeavers(const std::vector<bool>& in_sync);
-  // Whom `next` leaves behind, at a boundary: those in sync, for whose state the leavers wait, and
-  // who leaves. They may have to wait for those of the boundary before, too.
-  std::vector<Member> LeftBehindBy(const Membership& next, const std::vector<bool>& in_sync) const;
+  // Who must hold the state again in `next`, entered at a boundary, or be told that they may go:
+  // all in sync, and all who go; those of the boundary before, too, if they were not answered yet.
+  std::vector<Member> MembersToAnswerFor(const Membership& next,
+                                         const std::vector<bool>& in_sync) const;
 
   // ---- The proposed one ----
   // Whether it is news for this learner.
@@ -100,7 +102,7 @@ class MembershipView {
   const LearnerId self_;
   Membership current_;
   std::optional<Membership> newest_;
-  std::vector<Member> left_behind_;
+  std::vector<Member> previous_members_;  // who must hold the state again, or be told to go
   std::optional<Proposal> proposal_;
   std::optional<Membership> announcement_;
   std::optional<Membership> entry_;

@@ -16,21 +16,23 @@ constexpr int kMaxLinksLost = 3;
 
 // Two states of one place are the same.
 using StatePlace = std::pair<Tick, MembershipId>;
-StatePlace Place(const Holding& holding) { return {holding.applied_ticks, holding.lineage}; }
+StatePlace Place(const Holding& holding) {
+  return {holding.position.applied_ticks, holding.position.lineage};
+}
 
 }  // namespace
 
 Bytes EncodeHolding(const Holding& holding) {
   WireWriter writer;
-  writer.Put(static_cast<std::uint8_t>(holding.has_state));
+  writer.Put(static_cast<std::uint8_t>(holding.position.has_state));
   writer.Put(static_cast<std::uint8_t>(holding.current));
-  writer.Put(holding.applied_ticks);
-  writer.Put(holding.lineage.term);
-  writer.Put(holding.lineage.counter);
-  writer.Put(holding.evaluation.samples);
-  writer.Put(holding.evaluation.loss);
-  writer.Put(holding.evaluation.correct);
-  writer.PutText(holding.last_line);
+  writer.Put(holding.position.applied_ticks);
+  writer.Put(holding.position.lineage.term);
+  writer.Put(holding.position.lineage.counter);
+  writer.Put(holding.position.evaluation.samples);
+  writer.Put(holding.position.evaluation.loss);
+  writer.Put(holding.position.evaluation.correct);
+  writer.PutText(holding.position.last_line);
   writer.Put(static_cast<std::uint32_t>(holding.finished.size()));
   for (const NodeIndex node : holding.finished) writer.Put(node);
   return writer.Take();
@@ -40,20 +42,20 @@ Result<Holding> DecodeHolding(std::span<const std::byte> bytes, Tick total_ticks
                               int logical_shards) {
   WireReader reader(bytes);
   Holding holding;
-  holding.has_state = reader.Get<std::uint8_t>() != 0;
+  holding.position.has_state = reader.Get<std::uint8_t>() != 0;
   holding.current = reader.Get<std::uint8_t>() != 0;
-  holding.applied_ticks = reader.Get<Tick>();
-  holding.lineage.term = reader.Get<std::uint64_t>();
-  holding.lineage.counter = reader.Get<std::uint64_t>();
-  holding.evaluation.samples = reader.Get<double>();
-  holding.evaluation.loss = reader.Get<double>();
-  holding.evaluation.correct = reader.Get<double>();
-  holding.last_line = reader.GetText();
+  holding.position.applied_ticks = reader.Get<Tick>();
+  holding.position.lineage.term = reader.Get<std::uint64_t>();
+  holding.position.lineage.counter = reader.Get<std::uint64_t>();
+  holding.position.evaluation.samples = reader.Get<double>();
+  holding.position.evaluation.loss = reader.Get<double>();
+  holding.position.evaluation.correct = reader.Get<double>();
+  holding.position.last_line = reader.GetText();
   const auto count = reader.Get<std::uint32_t>();
   for (std::uint32_t i = 0; i < count && reader.ok(); ++i) {
     holding.finished.push_back(reader.Get<NodeIndex>());
   }
-  if (holding.applied_ticks > total_ticks) {
+  if (holding.position.applied_ticks > total_ticks) {
     return Invalid("an opening frame with a tick that the job has not");
   }
   const auto nodes = 2 * static_cast<NodeIndex>(logical_shards);
@@ -87,7 +89,7 @@ std::optional<int> Opening::Furthest() const {
   StatePlace most;
   for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
     const std::optional<Holding>& holding = peers_[rank].holding;
-    if (!holding || !holding->has_state) continue;
+    if (!holding || !holding->position.has_state) continue;
     if (furthest && Place(*holding) <= most) continue;
     furthest = static_cast<int>(rank);
     most = Place(*holding);
@@ -105,7 +107,7 @@ Opening::Next Opening::next() const {
   // Nobody's state: rank 0 is about to say that it has one.
   if (!Furthest()) return Next::kWait;
   if (self_ == 0 && !in_sync().front()) return Next::kFetch;
-  if (!told_) return Next::kHold;
+  if (!said_ready_) return Next::kSayReady;
   const bool all_opened = std::ranges::all_of(peers_, [&](const Peer& peer) {
     return peer.opened || &peer == &peers_[static_cast<std::size_t>(self_)];
   });
@@ -132,7 +134,7 @@ std::vector<bool> Opening::in_sync() const {
   CHECK(most.has_value(), "ticks begin with a state");
   std::vector<bool> in_sync;
   for (const Peer& peer : peers_) {
-    in_sync.push_back(peer.holding->has_state && Place(*peer.holding) == Place(*most));
+    in_sync.push_back(peer.holding->position.has_state && Place(*peer.holding) == Place(*most));
   }
   return in_sync;
 }

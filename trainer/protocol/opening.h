@@ -7,24 +7,18 @@
 #include "trainer/collective/peer_transport.h"
 #include "trainer/collective/tree.h"
 #include "trainer/membership/types.h"
-#include "trainer/protocol/program.h"
+#include "trainer/protocol/position.h"
 
 namespace pliant {
 
 // What a learner brings into a membership.
 struct Holding {
-  bool has_state = false;
-  Tick applied_ticks = 0;
-  // In Statistical mode, the membership that committed the last of them: done again by others, a
-  // tick has another result. In bitwise mode 0.0.
-  MembershipId lineage;
+  Position position;  // of its program's state
   // Nothing is ahead of what the members hold: it came here by a boundary that it committed, or it
   // is rank 0 and has looked at the checkpoints.
   bool current = false;
-  ShardSums evaluation;   // of the ticks of the running evaluation: they are not part of the state
-  std::string last_line;  // of metrics, of the tick before; "" if it has none
-  // What it finished of the tick after these, before that was given up: nodes of the tree, none of
-  // which contains another.
+  // What it finished of the tick after that position, before that was given up: nodes of the tree,
+  // none of which contains another.
   std::vector<NodeIndex> finished;
   bool operator==(const Holding&) const = default;
 };
@@ -40,8 +34,8 @@ Result<Holding> DecodeHolding(std::span<const std::byte> bytes, Tick total_ticks
 // furthest state, of theirs and of the checkpoints (of those with as many ticks the one of the
 // newest membership), is the one to start from. Rank 0 takes it from the lowest rank that holds it;
 // ticks begin when it has, with what is left of the one that was given up. Who else does not hold
-// it follows: the state comes to it while the others go on. Without I/O: it is told what happens,
-// and says what to do.
+// it catches up: the state comes to it while the others go on. Without I/O: it is told what
+// happens, and says what to do.
 class Opening {
  public:
   Opening(int world_size, int self, Holding own);
@@ -53,12 +47,12 @@ class Opening {
   bool OnLinkLost(int rank);
 
   enum class Next {
-    kWait,     // for others
-    kRestore,  // this one, rank 0: look for a checkpoint that is ahead of all, or make a first
-               // state
-    kFetch,    // this one, rank 0: the state of source()
-    kHold,     // this one is ready to begin: tell the others, once
-    kBegin,    // all are
+    kWait,      // for others
+    kRestore,   // this one, rank 0: look for a checkpoint that is ahead of all, or make a first
+                // state
+    kFetch,     // this one, rank 0: the state of source()
+    kSayReady,  // to the others, once
+    kBegin,     // all are
   };
   Next next() const;
   int source() const;  // with kFetch
@@ -67,11 +61,11 @@ class Opening {
   // By rank: what is finished of the tick that the membership begins with. The same on all members,
   // with kBegin.
   std::vector<std::vector<NodeIndex>> finished() const;
-  // By rank, likewise: whether it holds the state that ticks begin with. All others follow.
+  // By rank, likewise: whether it holds the state that ticks begin with. All others catch up.
   std::vector<bool> in_sync() const;
 
-  void SetTold() { told_ = true; }  // the others know that this one is ready
-  bool told() const { return told_; }
+  void SetSaidReady() { said_ready_ = true; }
+  bool said_ready() const { return said_ready_; }
   const Holding& own() const { return peers_[static_cast<std::size_t>(self_)].holding.value(); }
   const std::optional<Holding>& holding(int rank) const {
     return peers_[static_cast<std::size_t>(rank)].holding;
@@ -86,7 +80,7 @@ class Opening {
   std::optional<int> Furthest() const;  // the lowest rank that holds the furthest state
 
   int self_;
-  bool told_ = false;
+  bool said_ready_ = false;
   std::vector<Peer> peers_;  // by rank
 };
 

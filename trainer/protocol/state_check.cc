@@ -12,7 +12,7 @@ std::uint64_t StateChecksum(const StateDict& state) {
   std::uint64_t checksum = 0;
   for (const TensorView& tensor : state) {
     if (!tensor.name.starts_with(kModelPrefix) && !tensor.name.starts_with("optimizer.")) continue;
-    checksum = HashWords({checksum, cuda::ChecksumOf(tensor.bytes)});
+    checksum = HashWords({checksum, ChecksumOf(tensor.bytes)});
   }
   return checksum;
 }

@@ -2,12 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
-#include <string_view>
 #include <utility>
 
 #include "base/check.h"
-#include "base/format.h"
 #include "trainer/checkpoint/state_slice.h"
 
 namespace pliant {
@@ -26,7 +23,6 @@ void StateSender::SendBatch(std::size_t bytes, const Send& send) {
   for (std::size_t sent = 0; !done_ && sent < bytes;) {
     while (header_.bucket < tensors.size() && offset_ == tensors[header_.bucket].bytes.size()) {
       ++header_.bucket;
-      header_.piece = 0;
       offset_ = 0;
     }
     done_ = header_.bucket == tensors.size();
@@ -37,16 +33,11 @@ void StateSender::SendBatch(std::size_t bytes, const Send& send) {
       frame.payload = {.owner = state_, .view = rest.first(size)};
       offset_ += size;
       sent += size;
-      ++header_.piece;
     }
     if (!done_ && sent >= bytes) frame.header.node |= kLastOfBatch;
     header_.node = 0;
     send(std::move(frame));
   }
-}
-
-void StateSender::SendAll(const Send& send) {
-  while (!done_) SendBatch(kStatePieceBytes, send);
 }
 
 Status StateReceiver::OnFrame(const Frame& frame) {

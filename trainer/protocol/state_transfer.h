@@ -5,7 +5,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -22,13 +21,13 @@ inline constexpr std::size_t kStatePieceBytes = std::size_t{4} << 20;
 // While one travels the next is asked for.
 inline constexpr int kBatchesUnderWay = 2;
 
-// In header.node of kState and kPart frames, and the second of a kStateRequest for what comes next.
+// In header.node of kState frames, and the second of a kStateRequest for what comes next.
 inline constexpr std::uint32_t kFirstStateFrame = 1;
 inline constexpr std::uint32_t kLastOfBatch = 2;  // what comes next is sent when it is asked for
 
 // Sends a state, or a slice of one, in batches, so that what is sent meanwhile need not wait for
-// the whole of it. Nothing is copied: header.bucket is the tensor, piece the part of it; the last
-// frame of all has the number of tensors as bucket and no payload.
+// the whole of it. Nothing is copied: header.bucket is the tensor; the last frame of all has
+// the number of tensors as bucket and no payload.
 class StateSender {
  public:
   using Send = std::function<void(Frame)>;
@@ -38,7 +37,6 @@ class StateSender {
   bool done() const { return done_; }
   // So many bytes, or all that is left.
   void SendBatch(std::size_t bytes, const Send& send);
-  void SendAll(const Send& send);
 
  private:
   FrameHeader header_;  // of the next frame

@@ -67,7 +67,7 @@ ShardSums SumShards(std::span<const ShardSums> by_shard) {
 void TickRound::Begin(const ShardMap& map, int self, bool needs_buffers,
                       const std::vector<bool>& in_sync) {
   const auto ranks = static_cast<std::size_t>(map.world_size());
-  CHECK(in_sync.size() == ranks, "each rank is in step, or follows");
+  CHECK(in_sync.size() == ranks, "each rank is in sync, or catches up");
   self_ = self;
   needs_buffers_ = needs_buffers;
   heard_.assign(ranks, false);
@@ -99,7 +99,7 @@ void TickRound::OnLocal(const Trailer& trailer, Bytes buffers) {
 }
 
 Status TickRound::OnTrailer(int rank, const Trailer& trailer) {
-  if (!in_sync_[static_cast<std::size_t>(rank)]) return Invalid("a trailer of a follower");
+  if (!in_sync_[static_cast<std::size_t>(rank)]) return Invalid("a trailer of one that catches up");
   if (heard_[static_cast<std::size_t>(rank)]) return Invalid("a second trailer");
   const std::vector<int>& expected = shards_of_rank_[static_cast<std::size_t>(rank)];
   if (!std::ranges::equal(trailer.shards, expected, {}, &Trailer::Shard::shard)) {
@@ -108,7 +108,7 @@ Status TickRound::OnTrailer(int rank, const Trailer& trailer) {
   if (std::ranges::any_of(trailer.came_in_sync, [&](int came) {
         return came < 0 || came >= std::ssize(in_sync_) || in_sync_[static_cast<std::size_t>(came)];
       })) {
-    return Invalid("a trailer that names no followers");
+    return Invalid("a trailer that names one that does not catch up");
   }
   if (trailer.save && rank != 0) return Invalid("a checkpoint that is not its to ask for");
   Take(rank, trailer);

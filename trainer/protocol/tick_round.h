@@ -14,8 +14,8 @@
 
 namespace pliant {
 
-// The end of a tick, as one member sends it to all others. Of a follower, whose state is still on
-// its way (FollowedState), nobody waits for it; it says how far that has come.
+// The end of a tick, as one member sends it to all others. Nobody waits for that of a member that
+// catches up; it says how far that has come.
 struct Trailer {
   struct Shard {
     int shard = 0;
@@ -28,8 +28,8 @@ struct Trailer {
   bool last_call = false;
   std::optional<Membership> announced;          // to switch to, at the end of this tick
   std::optional<std::uint64_t> state_checksum;  // of the state before this tick, now and then
-  bool in_sync = true;            // false: a follower that does not hold the state before this tick
-  std::vector<int> came_in_sync;  // followers of which the sender has heard that they do
+  bool in_sync = true;            // it holds the state before this tick; if not, it catches up
+  std::vector<int> came_in_sync;  // ranks of which the sender has heard that they do now
   bool operator==(const Trailer&) const = default;
 };
 
@@ -43,7 +43,7 @@ struct TickOutcome {
   bool last_call = false;
   std::optional<Membership> announced;
   std::vector<int> differing;     // ranks whose state is not that of the others
-  std::vector<int> came_in_sync;  // ranks that follow no more, ascending
+  std::vector<int> came_in_sync;  // ranks that have caught up, ascending
 };
 
 // The sums on whose order nothing may depend: in double, along the tree over shards.
@@ -53,11 +53,7 @@ ShardSums SumShards(std::span<const ShardSums> by_shard);
 // used for tick after tick.
 class TickRound {
  public:
-  TickRound() = default;
-  TickRound(const ShardMap& map, int self, bool needs_buffers, const std::vector<bool>& in_sync) {
-    Begin(map, self, needs_buffers, in_sync);
-  }
-  // `needs_buffers`: shard 0 writes some in this tick. `in_sync`, by rank: all but followers.
+  // `needs_buffers`: shard 0 writes some in this tick. `in_sync`, by rank.
   void Begin(const ShardMap& map, int self, bool needs_buffers, const std::vector<bool>& in_sync);
 
   void OnLocal(const Trailer& trailer, Bytes buffers);

@@ -9,7 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/result.h"
 #include "trainer/collective/peer_transport.h"
 
 namespace pliant {

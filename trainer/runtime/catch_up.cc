@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/check.h"
+
 namespace pliant {
 
 CatchUp::CatchUp(Parts parts, Position from, const std::vector<int>& sources, Tick max_backlog)
@@ -9,6 +11,10 @@ CatchUp::CatchUp(Parts parts, Position from, const std::vector<int>& sources, Ti
       from_(std::move(from)),
       max_backlog_(max_backlog),
       state_(parts.compute.state_shape(), sources) {}
+
+CatchUp::~CatchUp() {
+  CHECK(!busy_ || parts_.tasks.ended(), "it is given up when the program is done with it");
+}
 
 void CatchUp::LoadIfWhole() {
   if (!state_.done()) return;
@@ -32,7 +38,6 @@ void CatchUp::Advance() {
       continue;
     }
     busy_ = true;
-    // The tick is kept until the program has done with its gradient.
     const auto done = parts_.tasks.Guard<Status>([this, tick, last](const Status& applied) {
       if (!applied) return parts_.owner.OnCatchUpFailed(applied.error());
       parts_.owner.OnMissedTickApplied(tick, last);
@@ -44,7 +49,7 @@ void CatchUp::Advance() {
     } else {
       parts_.compute.Commit({.epoch = tick.plan.epoch,
                              .step = tick.plan.step,
-                             .gradient = tick.gradient.view(),
+                             .gradient = tick.gradient,
                              .buffers = tick.buffers,
                              .sums = tick.sums},
                             done);

@@ -2,15 +2,16 @@
 
 #include <deque>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
 #include "trainer/collective/buffer_pool.h"
 #include "trainer/data/schedule.h"
+#include "trainer/protocol/position.h"
 #include "trainer/protocol/state_transfer.h"
 #include "trainer/protocol/tick_round.h"
 #include "trainer/runtime/compute.h"
-#include "trainer/runtime/position.h"
 #include "trainer/runtime/tasks.h"
 
 namespace pliant {
@@ -27,7 +28,8 @@ struct MissedTick {
 
 // A member without the state of its membership: takes the state from those that have it, each a
 // slice, and applies the ticks that they have completed since then. Lives until it is in sync, or
-// the membership ends.
+// the membership ends. What the program is at calls back into it: it is not destroyed while it is
+// busy(), unless the tasks have ended.
 class CatchUp {
  public:
   class Owner {
@@ -46,7 +48,7 @@ class CatchUp {
     Compute& compute;
     Owner& owner;
   };
-  // What the others are to hear: it follows up to here.
+  // What the others are to hear: it has caught up to here.
   struct Report {
     Tick applied = 0;  // by the members in sync
     bool in_sync = false;
@@ -56,15 +58,18 @@ class CatchUp {
   // `from`: where the state stands that comes from `sources`, by rank. While `max_backlog` ticks
   // wait here for it, it says nothing, so that the others wait.
   CatchUp(Parts parts, Position from, const std::vector<int>& sources, Tick max_backlog);
+  ~CatchUp();
 
   // Of a kState frame. kInvalid: not what the source has to send.
   Status OnState(int source, const Frame& frame) { return state_.OnFrame(source, frame); }
   void LoadIfWhole();
   bool wants_state() const { return !ended_ && !loaded_ && !busy_; }
 
-  void OnCompleted(MissedTick tick) { backlog_.push_back(std::move(tick)); }
-  // The tick that was completed last is the one after which it is in sync.
-  void OnLastCompleted(const TickOutcome& outcome) { last_ = outcome; }
+  // `last`, of a tick after which it is in sync: what came of that.
+  void OnCompleted(MissedTick tick, std::optional<TickOutcome> last = std::nullopt) {
+    backlog_.push_back(std::move(tick));
+    last_ = std::move(last);
+  }
   bool coming_in_sync() const { return last_.has_value(); }
   const std::optional<TickOutcome>& last() const { return last_; }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.h"
 #include "base/format.h"
 #include "base/log.h"
 #include "trainer/checkpoint/volume_error.h"
@@ -50,6 +51,11 @@ void CheckpointDriver::Save(CheckpointSave save, Done done) {
                                        OnWritten(running, std::move(written));
                                      }));
                                }));
+}
+
+void CheckpointDriver::WhenWritten(std::function<void()> task) {
+  CHECK(writing(), "there is something to wait for");
+  when_written_ = std::move(task);
 }
 
 void CheckpointDriver::OnWritten(const std::shared_ptr<Running>& running, Written written) {

@@ -57,8 +57,9 @@ class CheckpointDriver {
 
   bool saving() const { return saving_; }
   bool writing() const { return writing_ > 0; }
-  // Runs `task` when no copy and no write is under way any more. The newest task counts.
-  void WhenWritten(std::function<void()> task) { when_written_ = std::move(task); }
+  // Only while writing(): runs `task` when no copy and no write is under way any more. The newest
+  // task counts.
+  void WhenWritten(std::function<void()> task);
   std::optional<Tick> saved_tick() const { return saved_tick_; }
   const std::optional<CheckpointReport>& report() const { return report_; }
 

@@ -4,13 +4,13 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "base/event_loop.h"
 #include "base/result.h"
 #include "trainer/checkpoint/state_copy.h"
 #include "trainer/checkpoint/state_slice.h"
+#include "trainer/collective/buffer_pool.h"
 #include "trainer/collective/peer_transport.h"
 #include "trainer/collective/reduction.h"
 #include "trainer/collective/shard_folder.h"
@@ -33,11 +33,10 @@ struct TickWork {
   bool parts_early = true;  // others wait for a block's buckets; else they come when all are done
 };
 
-// A bucket of a block's sum. The others may still be written to, unless it is the last.
+// A bucket of a block's sum. The others may still be written to.
 struct NodePart {
   HeldNode node;
   std::uint32_t bucket = 0;
-  bool last = false;
 };
 
 // What is finished of it.
@@ -52,7 +51,7 @@ struct TickOutput {
 struct CommitWork {
   std::uint64_t epoch = 0;
   std::uint64_t step = 0;
-  std::span<const float> gradient;  // stays valid until the commit is done
+  FloatBuffer gradient;
   Bytes buffers;
   ShardSums sums;
 };

@@ -1,6 +1,5 @@
 #include "trainer/runtime/coordinator_session.h"
 
-#include <utility>
 #include <variant>
 
 #include "base/log.h"

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <functional>
 #include <utility>
 
@@ -27,6 +26,7 @@ void LearnerLoop::Impl::Finish() {
   final_model_.Poll();
   if (std::optional<Loss> loss = view_.TakeLoss()) Then(LossStep{*std::move(loss)});
   Then(Step::kAdvanceCatchUp);
+  // No call: it comes after the loss, which may stop this learner.
   Then(Step::kTakeEarlyFramesSoon);
 }
 
@@ -61,7 +61,7 @@ void LearnerLoop::Impl::Drain() {
   if (view_.rank() == 0) return SaveLast(slices);
   SaveCheckpoint(slices, [](bool) {});
   if (std::optional<Loss> loss = view_.TakeLoss()) Then(LossStep{*std::move(loss)});
-  Then(Step::kTakeEarlyFramesSoon);
+  Then(Step::kTakeEarlyFramesSoon);  // as in Finish
 }
 
 void LearnerLoop::Impl::SaveLast(int slices) {

@@ -110,7 +110,7 @@ void LearnerLoop::Impl::FindFinalThenStart() {
       log::Warning("checkpoint volume cannot be read", {{"cause", final.error().message}});
       return tasks_.After(VolumeRetry::kPause, [this] { FindFinalThenStart(); });
     }
-    volume_retry_.OnAnswered();
+    volume_retry_.Reset();
     phase_ = Phase::kIdle;
     if (parts_.link == nullptr) {
       // Alone: a membership of one, for good.
@@ -165,7 +165,13 @@ void LearnerLoop::Impl::Obey(const CoordinatorMessage& message) {
                                            refused.message)});
                  },
                  [&](const Prepare& prepare) { Propose(prepare.membership, prepare.replaces); },
-                 [&](const Announce& announce) { OnAnnounce(announce); },
+                 [&](const Announce& announce) {
+                   if (!view_.IsNews(announce.membership.id)) return;
+                   if (!announce.replaces) return Then(EnterStep{announce.membership});
+                   if (view_.current().id == *announce.replaces && IsMember()) {
+                     view_.SetAnnouncement(announce.membership);
+                   }
+                 },
                  [&](const Withdraw& withdraw) {
                    if (view_.Withdraw(withdraw.membership)) peers_.DropUnneeded();
                  },
@@ -180,14 +186,6 @@ void LearnerLoop::Impl::Obey(const CoordinatorMessage& message) {
                  }},
       message);
   CarryOut();
-}
-
-void LearnerLoop::Impl::OnAnnounce(const Announce& announce) {
-  if (!view_.IsNews(announce.membership.id)) return;
-  if (!announce.replaces) return Then(EnterStep{announce.membership});
-  if (view_.current().id == *announce.replaces && IsMember()) {
-    view_.SetAnnouncement(announce.membership);
-  }
 }
 
 Progress LearnerLoop::Impl::MakeProgress() {
@@ -296,16 +294,25 @@ void LearnerLoop::Impl::LeaveWhenFree() {
 }
 
 void LearnerLoop::Impl::LeaveUnlessFinal() {
+  // Who is called back stays: others may need what it holds, whatever became of that membership.
+  const auto called_back = [this, newest = view_.newest()] {
+    return view_.newest() != newest || view_.entry_put_off();
+  };
   // A checkpoint of several would be worth nothing without its slice.
-  if (checkpoints_.writing()) return checkpoints_.WhenWritten([this] { LeaveUnlessFinal(); });
-  parts_.checkpointer.FindFinal(tasks_.Guard<Result<Manifest>>([this](Result<Manifest> final) {
-    if (final) {
-      state_.own.applied_ticks = final->position.tick;
-      return Complete(final->parameters_sha256);
-    }
-    if (IsMember()) return;  // it was called back meanwhile
-    Exit({.reason = LeftReason::kDrained, .message = "left as asked"});
-  }));
+  if (checkpoints_.writing()) {
+    return checkpoints_.WhenWritten([this, called_back] {
+      if (!called_back()) LeaveUnlessFinal();
+    });
+  }
+  parts_.checkpointer.FindFinal(
+      tasks_.Guard<Result<Manifest>>([this, called_back](Result<Manifest> final) {
+        if (final) {
+          state_.own.applied_ticks = final->position.tick;
+          return Complete(final->parameters_sha256);
+        }
+        if (called_back()) return;
+        Exit({.reason = LeftReason::kDrained, .message = "left as asked"});
+      }));
 }
 
 void LearnerLoop::Impl::Fail(const Error& error) {

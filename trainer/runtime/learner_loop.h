@@ -3,10 +3,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
-#include <vector>
 
 #include "base/event_loop.h"
 #include "trainer/checkpoint/checkpointer.h"

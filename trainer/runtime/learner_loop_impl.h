@@ -1,12 +1,9 @@
 #pragma once
 
-#include <algorithm>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -35,7 +32,8 @@ namespace pliant {
 //   learner_loop.cc        its life: start, what the coordinator says, leaving, exit
 //   learner_membership.cc  into and out of memberships: proposals, opening, training, loss of peers
 //   learner_peers.cc       connections, and what becomes of the frames that come over them
-//   learner_ending.cc      the end of the job, and of a membership whose members all leave
+//   learner_ending.cc      checkpoints; the end of the job, and of a membership whose members all
+//                          leave
 class LearnerLoop::Impl final : public PeerHandler,
                                 public CoordinatorSession::Owner,
                                 public OpeningRun::Owner,
@@ -43,6 +41,8 @@ class LearnerLoop::Impl final : public PeerHandler,
  public:
   Impl(LearnerOptions options, Schedule schedule, LearnerParts parts,
        std::function<void(LearnerExit)> on_exit);
+  // Also in mid tick, as by a signal: nothing is heard of what the program is at.
+  ~Impl() override { tasks_.End(); }
 
   void Start();
   void RequestLeave(Duration grace);
@@ -58,14 +58,15 @@ class LearnerLoop::Impl final : public PeerHandler,
     kOpening,    // has entered a membership
     kTicking,    // all its members hold the state
     kStopped,    // gave up; waits for another membership
-    kReleased,   // the membership switched to does not name it: it may be asked for its state yet
-    kDraining,   // the membership switched to is empty: checkpoint, then leave
+    kReleased,   // the membership switched to does not name it: it may be called back yet
+    kDraining,   // all its members leave: checkpoint, then leave
     kFinishing,  // all ticks are applied: publishes the final model, or waits for it
     kExited,
   };
 
-  // What follows from what was heard or has been done. It is carried out when that is over: no part
-  // of the learner changes while one of its functions runs.
+  // What follows from what was heard or has been done. It is carried out when that is over, so that
+  // no part of the learner is made or destroyed while one of its functions runs. Only an exit is at
+  // once: it destroys no part.
   enum class Step {
     kAdvanceOpening,
     kBeginTraining,
@@ -99,7 +100,6 @@ class LearnerLoop::Impl final : public PeerHandler,
   std::vector<LearnerMessage> Greeting() override;
   Progress MakeProgress() override;
   void Obey(const CoordinatorMessage& message) override;
-  void OnAnnounce(const Announce& announce);
 
   // ---- Leaving (learner_loop.cc) ----
   void FindFinalThenStart();
@@ -107,7 +107,7 @@ class LearnerLoop::Impl final : public PeerHandler,
   void LeaveUnlessFinal();  // Completed when the final model is there, else Drained
   void Exit(LearnerExit exit);
 
-  // ---- Peers (learner_membership.cc) ----
+  // ---- Peers (learner_peers.cc) ----
   void OnPeerConnected(const LearnerId& peer) override;
   MutableBytes PlaceFor(const LearnerId& peer, const FrameHeader& header,
                         std::size_t bytes) override;
@@ -119,11 +119,11 @@ class LearnerLoop::Impl final : public PeerHandler,
   void Deliver(const LearnerId& peer, const Frame& frame);  // of the present membership
   void TakeEarlyFrames();
   void TakeEarlyFramesSoon();
+
+  // ---- Into and out of memberships (learner_membership.cc) ----
   // Gives the membership up, and says so to all.
   void Stop(Loss loss);
   void OnLoss(Loss loss);  // now or, while a commit is under way, after it
-
-  // ---- Into and out of memberships (learner_membership.cc) ----
   // The membership whose entry was put off, if there is one.
   void EnterNow();
   void Propose(Membership membership, std::optional<MembershipId> replaces);
@@ -154,11 +154,11 @@ class LearnerLoop::Impl final : public PeerHandler,
   void OnCatchUpAbandoned() override { EnterNow(); }
   bool OthersGoOn() const override;
 
-  // ---- The end (learner_ending.cc) ----
-  void Finish();
-  void Complete(const std::string& parameters_sha256);
+  // ---- Checkpoints, and the end (learner_ending.cc) ----
   // Its slice, if it has one. `done` is for rank 0: the checkpoint is there, or it is not.
   void SaveCheckpoint(int slices, std::function<void(bool saved)> done);
+  void Finish();
+  void Complete(const std::string& parameters_sha256);
   void Drain();
   void SaveLast(int slices);
 
@@ -167,7 +167,7 @@ class LearnerLoop::Impl final : public PeerHandler,
     return phase_ == Phase::kOpening || phase_ == Phase::kTicking;
   }
   bool catching_up() const { return training_ && training_->catching_up(); }
-  bool done() const { return state_.own.has_state && !catching_up() && state_.at_the_end(); }
+  bool done() const { return !catching_up() && state_.done(); }
   // What the program holds is changing to what follows from the tick.
   bool committing() const { return training_ && training_->committing(); }
   CheckpointLabel Label() const {

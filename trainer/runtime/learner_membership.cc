@@ -104,7 +104,9 @@ void LearnerLoop::Impl::Enter(Membership membership, std::vector<Member> before)
                                      .states = states_,
                                      .volume_retry = volume_retry_,
                                      .owner = *this},
-                   HoldingOf(state_.own, /*current=*/by_boundary, ticks_.partial().node_indices()));
+                   Holding{.position = state_.own,
+                           .current = by_boundary,
+                           .finished = ticks_.partial().node_indices()});
   if (!peers_.alone()) {
     peers_.DropUnneeded();
     peers_.Connect(view_.current());
@@ -115,9 +117,9 @@ void LearnerLoop::Impl::Enter(Membership membership, std::vector<Member> before)
 
 void LearnerLoop::Impl::SwitchTo(const Membership& membership) {
   if (membership.members.empty() || !membership.RankOf(options_.self)) return Release(membership);
-  // Who follows does not hold the state of this boundary.
+  // Who catches up does not hold the state of this boundary.
   if (catching_up()) return Then(EnterStep{membership});
-  Enter(membership, view_.LeftBehindBy(membership, training_->in_sync()));
+  Enter(membership, view_.MembersToAnswerFor(membership, training_->in_sync()));
 }
 
 // The next membership does not name this learner.
@@ -145,7 +147,7 @@ void LearnerLoop::Impl::LoadState(std::shared_ptr<const StateCopy> state, Holdin
   parts_.compute.LoadState(std::move(state), tasks_.Guard<Status>([this, holding](Status status) {
     loading_ = false;
     if (!status) return Fail(status.error());
-    state_.MoveTo(PositionOf(holding));
+    state_.MoveTo(holding.position);
     state_.RecordStopRequest(parts_.compute, state_.applied());
     state_.max_applied = std::max(state_.max_applied, state_.applied());
     ticks_.ForgetPartial();
@@ -161,7 +163,6 @@ void LearnerLoop::Impl::BeginTraining() {
   training_.emplace(Training::Options{.state_bytes = state_bytes_,
                                       .state_slice_bytes = options_.state_slice_bytes,
                                       .max_backlog = max_backlog_,
-                                      .check_state_every_steps = options_.check_state_every_steps,
                                       .unix_offset_seconds = options_.unix_offset_seconds},
                     Training::Parts{.tasks = tasks_,
                                     .compute = parts_.compute,

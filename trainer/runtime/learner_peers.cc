@@ -1,9 +1,6 @@
-#include <algorithm>
 #include <optional>
-#include <string>
 #include <utility>
 
-#include "base/log.h"
 #include "trainer/runtime/learner_loop_impl.h"
 
 namespace pliant {

@@ -11,7 +11,7 @@ namespace {
 constexpr Duration kConnectionsCheck = std::chrono::milliseconds(200);
 // A connection that worked and broke while a membership opens is given less time than a new one.
 constexpr Duration kMaxReconnect = std::chrono::seconds(1);
-// Members that hold a state do not stand still for a volume that hangs.
+// Members that hold a state stand still for a volume so long, until it says what is there.
 constexpr Duration kVolumeTimeout = std::chrono::seconds(3);
 
 }  // namespace
@@ -47,7 +47,7 @@ void OpeningRun::OnConnected(int rank) {
   missing_since_.erase(rank);
   // What was said on an earlier connection may be lost.
   parts_.peers.SendTo(rank, FrameKind::kOpen, EncodeHolding(opening_.own()));
-  if (opening_.told()) parts_.peers.SendTo(rank, FrameKind::kOpened, {});
+  if (opening_.said_ready()) parts_.peers.SendTo(rank, FrameKind::kOpened, {});
   if (fetching_from_ == rank) Fetch(rank);
   parts_.owner.OnOpeningNews();
 }
@@ -84,8 +84,8 @@ void OpeningRun::Advance() {
     case Opening::Next::kFetch:
       if (fetching_from_ != opening_.source()) Fetch(opening_.source());
       return;
-    case Opening::Next::kHold:
-      opening_.SetTold();
+    case Opening::Next::kSayReady:
+      opening_.SetSaidReady();
       parts_.peers.SendToAll(FrameKind::kOpened, {});
       return parts_.owner.OnOpeningNews();
     case Opening::Next::kBegin:
@@ -130,8 +130,8 @@ void OpeningRun::OnStateFrame(int rank, const Frame& frame) {
     return parts_.owner.OnViolation(rank, "a state of a tick that the job has not");
   }
   Holding holding = *opening_.holding(rank);
-  holding.has_state = true;
-  holding.applied_ticks = receiver_->applied_ticks();
+  holding.position.has_state = true;
+  holding.position.applied_ticks = receiver_->applied_ticks();
   holding.current = opening_.own().current;
   holding.finished.clear();
   receiver_.reset();
@@ -151,68 +151,72 @@ void OpeningRun::OnLoaded(const Holding& holding) {
 // Rank 0, when nobody came here by a boundary: after a crash, or at a start. Those who are left may
 // be behind the newest checkpoint, when all who were ahead were lost.
 void OpeningRun::LookForCheckpoint() {
-  if (std::exchange(looking_, true)) return;
-  volume_answered_ = false;
-  auto answer = lifetime_.Guard([this](const Result<StoredCheckpoint>& newest) {
-    if (!std::exchange(volume_answered_, true)) OnNewest(newest);
-  });
-  parts_.checkpointer.FindNewest(parts_.tasks.Guard<Result<StoredCheckpoint>>(answer));
-  if (!opening_.furthest()) return;
-  parts_.tasks.After(kVolumeTimeout, [answer]() mutable {
-    answer(Result<StoredCheckpoint>(Fail(ErrorCode::kTimeout, "the volume does not answer")));
-  });
+  if (!std::exchange(looking_, true)) Look();
 }
 
-void OpeningRun::LookAgain(const Error& error) {
-  if (!parts_.volume_retry.OnFailed()) {
-    return parts_.owner.Fail(InContext("checkpoint volume", error));
+void OpeningRun::Look() {
+  if (opening_.furthest() && !std::exchange(answer_awaited_, true)) {
+    parts_.tasks.After(kVolumeTimeout, look_.Guard([this] {
+      GoOnWithout({ErrorCode::kTimeout, "the volume does not answer in time"});
+    }));
   }
+  parts_.checkpointer.FindNewest(parts_.tasks.Guard<Result<StoredCheckpoint>>(
+      look_.Guard([this](const Result<StoredCheckpoint>& newest) { OnNewest(newest); })));
+}
+
+// What cannot be read now may be read in a moment, and may be ahead of what the members hold.
+bool OpeningRun::LooksAgain(const Error& error) {
+  if (!parts_.volume_retry.OnFailed()) return false;
   log::Warning("checkpoint volume cannot be read", {{"cause", error.message}});
-  parts_.tasks.After(VolumeRetry::kPause, lifetime_.Guard([this] {
-    looking_ = false;
-    LookForCheckpoint();
-  }));
+  parts_.tasks.After(VolumeRetry::kPause, look_.Guard([this] { Look(); }));
+  return true;
 }
 
 void OpeningRun::OnNewest(const Result<StoredCheckpoint>& newest) {
   const std::optional<Holding> furthest = opening_.furthest();
   if (!newest && newest.error().code != ErrorCode::kNotFound) {
-    if (!furthest) return LookAgain(newest.error());
-    log::Warning("checkpoints cannot be looked at, going on without",
-                 {{"cause", newest.error().message}});
-    return Settle();
+    const bool may_pass = !furthest || newest.error().code == ErrorCode::kUnavailable;
+    if (may_pass && LooksAgain(newest.error())) return;
+    return GoOnWithout(newest.error());
   }
+  look_.Renew();
+  answer_awaited_ = false;
   const auto restored =
       parts_.tasks.Guard<Result<Restored>>(lifetime_.Guard([this](Result<Restored> found) {
-        const bool must_have_it = !opening_.furthest();
-        if (!found && found.error().code == ErrorCode::kUnavailable && must_have_it) {
-          return LookAgain(found.error());
-        }
+        const bool may_pass = !found && found.error().code == ErrorCode::kUnavailable;
+        if (may_pass && LooksAgain(found.error())) return;
         OnRestored(std::move(found));
       }));
   if (!newest && !furthest) return parts_.checkpointer.RestoreFirst(options_.job, restored);
   if (!newest ||
-      (furthest && newest->step <= parts_.schedule.StepsBefore(furthest->applied_ticks))) {
-    parts_.volume_retry.OnAnswered();
+      (furthest && newest->step <= parts_.schedule.StepsBefore(furthest->position.applied_ticks))) {
     return Settle();
   }
   parts_.checkpointer.Restore(options_.job, restored);
 }
 
+void OpeningRun::GoOnWithout(const Error& error) {
+  look_.Renew();
+  if (!opening_.furthest()) return parts_.owner.Fail(InContext("checkpoint volume", error));
+  log::Warning("checkpoints cannot be looked at, going on without", {{"cause", error.message}});
+  Settle();
+}
+
 void OpeningRun::OnRestored(Result<Restored> restored) {
   const std::optional<Holding> furthest = opening_.furthest();
-  if (restored || restored.error().code != ErrorCode::kUnavailable) {
-    parts_.volume_retry.OnAnswered();
-  }
   if (!restored && restored.error().code == ErrorCode::kNotFound && !furthest) {
     log::Info("starting afresh");
     parts_.owner.OnFreshStart();
-    opening_.SetOwn({.has_state = true});
+    opening_.SetOwn({.position = {.has_state = true}});
     return Settle();
   }
   if (!restored) {
     // Without a state there is nothing else to go on from, and a fresh start would undo everything.
-    if (!furthest) return parts_.owner.Fail(restored.error());
+    if (!furthest) {
+      const bool read = restored.error().code != ErrorCode::kUnavailable;
+      return parts_.owner.Fail(read ? restored.error()
+                                    : InContext("checkpoint volume", std::move(restored).error()));
+    }
     log::Warning("checkpoint passed over", {{"cause", restored.error().message}});
     return Settle();
   }
@@ -226,15 +230,17 @@ void OpeningRun::OnRestored(Result<Restored> restored) {
          Format("the checkpoint of step {} is of a job with other data or epochs", position.step)});
   }
   // Newer ones may not have verified.
-  if (furthest && position.step <= parts_.schedule.StepsBefore(furthest->applied_ticks)) {
+  if (furthest && position.step <= parts_.schedule.StepsBefore(furthest->position.applied_ticks)) {
     return Settle();
   }
+  parts_.volume_retry.Reset();
   log::Info("restored", {{"step", position.step}, {"membership", ToString(position.membership)}});
-  parts_.owner.LoadState(std::make_shared<const StateCopy>(std::move(restored->state)),
-                         {.has_state = true,
-                          .applied_ticks = position.tick,
-                          .lineage = options_.bitwise ? MembershipId{} : position.membership,
-                          .current = true});
+  parts_.owner.LoadState(
+      std::make_shared<const StateCopy>(std::move(restored->state)),
+      {.position = {.has_state = true,
+                    .applied_ticks = position.tick,
+                    .lineage = options_.bitwise ? MembershipId{} : position.membership},
+       .current = true});
 }
 
 bool OpeningRun::IsOfThisSchedule(const TrainingPosition& position) const {
@@ -243,6 +249,7 @@ bool OpeningRun::IsOfThisSchedule(const TrainingPosition& position) const {
 }
 
 void OpeningRun::Settle() {
+  parts_.volume_retry.Reset();
   Holding own = opening_.own();
   own.current = true;
   opening_.SetOwn(own);

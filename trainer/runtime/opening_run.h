@@ -86,9 +86,11 @@ class OpeningRun {
   void CheckConnections();  // now, and from now on
   void Fetch(int source);
   void LookForCheckpoint();
+  void Look();
+  bool LooksAgain(const Error& error);  // after a pause; false: it was tried often enough
   void OnNewest(const Result<StoredCheckpoint>& newest);
+  void GoOnWithout(const Error& error);  // fails, where nobody holds a state
   void OnRestored(Result<Restored> restored);
-  void LookAgain(const Error& error);
   bool IsOfThisSchedule(const TrainingPosition& position) const;
   void Settle();  // nothing is ahead of what the members hold
   void SayWhatItHolds() { parts_.peers.SendToAll(FrameKind::kOpen, EncodeHolding(opening_.own())); }
@@ -101,8 +103,10 @@ class OpeningRun {
   std::optional<int> fetching_from_;
   std::shared_ptr<StateCopy> fetched_;
   std::optional<StateReceiver> receiver_;  // into it
-  bool looking_ = false;                   // at the checkpoints
-  bool volume_answered_ = false;
+  // At the checkpoints.
+  bool looking_ = false;
+  bool answer_awaited_ = false;  // for kVolumeTimeout: which is the newest
+  Lifetime look_;                // until it is known
   const Lifetime lifetime_;
 };
 

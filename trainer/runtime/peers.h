@@ -5,8 +5,8 @@
 
 #include "trainer/collective/peer_transport.h"
 #include "trainer/protocol/membership_view.h"
+#include "trainer/protocol/position.h"
 #include "trainer/runtime/learner_figures.h"
-#include "trainer/runtime/position.h"
 
 namespace pliant {
 

@@ -15,10 +15,7 @@ namespace pliant {
 class ShardStepper::BlockParts final : public GradientSink {
  public:
   BlockParts(ShardFolder& folder, const OnPart& on_part)
-      : folder_(folder),
-        on_part_(on_part),
-        node_(folder.block_node()),
-        buckets_missing_(folder.buckets().count()) {}
+      : folder_(folder), on_part_(on_part), node_(folder.block_node()) {}
 
   void OnReady(ElementRange range) override {
     folder_.FoldReady(range, [this](std::uint32_t bucket) { HandOut(bucket); });
@@ -28,15 +25,11 @@ class ShardStepper::BlockParts final : public GradientSink {
   }
 
  private:
-  void HandOut(std::uint32_t bucket) {
-    --buckets_missing_;
-    on_part_({.node = node_, .bucket = bucket, .last = buckets_missing_ == 0});
-  }
+  void HandOut(std::uint32_t bucket) { on_part_({.node = node_, .bucket = bucket}); }
 
   ShardFolder& folder_;
   const OnPart& on_part_;
   const HeldNode node_;
-  std::uint32_t buckets_missing_;
 };
 
 ShardStepper::ShardStepper(ProgramView& program, ShardFolder& folder, BytePool& buffers,

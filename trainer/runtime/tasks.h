@@ -34,12 +34,17 @@ class Tasks {
     };
   }
   // What was asked for until now is over.
-  void End() { lifetime_.Renew(); }
+  void End() {
+    ended_ = true;
+    lifetime_.Renew();
+  }
+  bool ended() const { return ended_; }
 
  private:
   EventLoop& loop_;
   const std::function<void()> after_each_;
   Lifetime lifetime_;
+  bool ended_ = false;
 };
 
 }  // namespace pliant

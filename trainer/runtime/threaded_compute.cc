@@ -140,7 +140,7 @@ class ThreadedCompute final : public Compute {
                    .stepper = NewChange([work = std::move(work)] {
                      return CommitTask{.epoch = work.epoch,
                                        .step = work.step,
-                                       .gradient = work.gradient,
+                                       .gradient = work.gradient.view(),
                                        .buffers = work.buffers.view,
                                        .sums = work.sums};
                    }),

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/check.h"
-
 namespace pliant {
 
 TickRunner::TickRunner(Options options, Parts parts)
@@ -151,7 +149,7 @@ void TickRunner::Commit(const TickOutcome& outcome, const std::optional<Evaluati
   if (evaluation) return parts_.compute.Evaluated(*evaluation, committed);
   parts_.compute.Commit({.epoch = tick_.plan.epoch,
                          .step = tick_.plan.step,
-                         .gradient = reduction_.root(),
+                         .gradient = reduction_.shared_root(),
                          .buffers = round_.buffers(),
                          .sums = outcome.sums},
                         committed);

@@ -55,7 +55,7 @@ class TickRunner {
     Tick number = 0;  // applied ticks before it
     TickPlan plan;
     int self = 0;  // rank
-    // Borrowed until the tick is over.
+    // Borrowed until the tick is over, and the runner not busy() with it any more.
     const Team* team = nullptr;
     Owner* owner = nullptr;
   };
@@ -87,10 +87,13 @@ class TickRunner {
   // What was finished is of no use: the state has moved on.
   void ForgetPartial() { partial_.Clear(); }
 
+  std::uint64_t check_state_every_steps() const { return options_.check_state_every_steps; }
   const TickPlan& plan() const { return tick_.plan; }
   std::span<const float> gradient() const { return reduction_.root(); }  // complete(), of a step
   Bytes buffers() const { return round_.buffers(); }
   const PartialTick& partial() const { return partial_; }
+  // Compute is at something of the tick, and will call its owner.
+  bool busy() const { return computing_ || committing_; }
   bool aborting() const { return aborting_; }
   bool committing() const { return committing_; }
 

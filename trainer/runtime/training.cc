@@ -1,8 +1,8 @@
 #include "trainer/runtime/training.h"
 
 #include <algorithm>
-#include <utility>
 
+#include "base/check.h"
 #include "base/format.h"
 #include "base/log.h"
 #include "trainer/checkpoint/state_slice.h"
@@ -16,16 +16,22 @@ Training::Training(Options options, Parts parts, const Opening& opening)
       rank_(parts.view.rank()),
       team_(MakeTeam(parts.view.current(), opening.in_sync(), opening.finished(), parts.split)),
       // All begin where the furthest stands.
-      progress_(team_.in_sync.size(), opening.furthest()->applied_ticks, options.max_backlog) {
+      progress_(team_.in_sync.size(), opening.furthest()->position.applied_ticks,
+                options.max_backlog) {
   TrainingState& state = parts_.state;
   if (!team_.IsInSync(rank_)) {
-    state.group = PositionOf(*opening.furthest());
+    state.group = opening.furthest()->position;
     state.ended_at.reset();  // its own stop request does not apply to their state
     state.metrics.Restart(state.group.evaluation);
     catch_up_.emplace(
         CatchUp::Parts{.tasks = parts_.tasks, .compute = parts_.compute, .owner = *this},
         state.group, StateSources(), options_.max_backlog);
   }
+}
+
+Training::~Training() {
+  const bool busy = parts_.ticks.busy() || (catch_up_ && catch_up_->busy());
+  CHECK(!busy || parts_.tasks.ended(), "a membership is left when the program is done with it");
 }
 
 void Training::Begin() {
@@ -124,7 +130,7 @@ bool Training::DiffersFromOthers(const std::vector<int>& differing) {
     log::Error("a learner's state differs",
                {{"learner", parts_.view.member(rank).name},
                 {"step", step},
-                {"comparedEverySteps", options_.check_state_every_steps}});
+                {"comparedEverySteps", parts_.ticks.check_state_every_steps()}});
   }
   if (!std::ranges::contains(differing, rank_)) return false;
   parts_.owner.Fail(
@@ -205,8 +211,7 @@ std::optional<Opened> Training::opened() const {
 }
 
 void Training::ReportOpened() {
-  const bool done = parts_.state.own.has_state && !catch_up_ && parts_.state.at_the_end();
-  const Tick began = done ? applied() : applied() - 1;
+  const Tick began = parts_.state.done() ? applied() : applied() - 1;
   const Tick max_applied = parts_.state.max_applied;
   opened_reported_ = true;
   parts_.session.Send(Opened{.membership = membership_,

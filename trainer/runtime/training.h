@@ -11,13 +11,13 @@
 #include "trainer/protocol/membership_view.h"
 #include "trainer/protocol/metrics.h"
 #include "trainer/protocol/opening.h"
+#include "trainer/protocol/position.h"
 #include "trainer/protocol/state_server.h"
 #include "trainer/protocol/team.h"
 #include "trainer/runtime/catch_up.h"
 #include "trainer/runtime/coordinator_session.h"
 #include "trainer/runtime/learner_figures.h"
 #include "trainer/runtime/peers.h"
-#include "trainer/runtime/position.h"
 #include "trainer/runtime/tasks.h"
 #include "trainer/runtime/tick_runner.h"
 
@@ -49,11 +49,13 @@ struct TrainingState {
   Tick applied() const { return group.applied_ticks; }
   std::uint64_t step() const { return schedule.StepsBefore(own.applied_ticks); }
   bool at_the_end() const { return applied() == schedule.total_ticks() || applied() == ended_at; }
+  bool done() const { return own.has_state && at_the_end(); }  // of one that does not catch up
 };
 
 // The work of an open membership: tick after tick, up to the boundary that leads out of it. A
 // member without the state catches up meanwhile. Lives from when all members are ready until the
-// learner enters another membership; what leads there is its owner's to decide.
+// learner enters another membership; what leads there is its owner's to decide. What the program is
+// at calls back into it: it is not destroyed before that is over, unless the tasks have ended.
 class Training final : public TickRunner::Owner, public CatchUp::Owner {
  public:
   // Calls come within calls to the training, and from the event loop.
@@ -91,12 +93,12 @@ class Training final : public TickRunner::Owner, public CatchUp::Owner {
     std::size_t state_bytes = 0;
     std::size_t state_slice_bytes = 0;  // what is worth a sender
     Tick max_backlog = 4;               // ticks that others may be ahead of one that catches up
-    std::uint64_t check_state_every_steps = 0;
     double unix_offset_seconds = 0;
   };
 
   // Of the view's present membership, whose members are ready.
   Training(Options options, Parts parts, const Opening& opening);
+  ~Training() override;
 
   // Sends states to those that lack them. Ticks do not begin yet.
   void Begin();

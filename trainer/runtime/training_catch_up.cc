@@ -105,8 +105,7 @@ void Training::OnMissed(const TickOutcome& outcome) {
     std::ranges::copy(ticks.gradient(), tick.gradient.view().begin());
   }
   if (std::ranges::contains(outcome.came_in_sync, rank_)) {
-    catch_up_->OnLastCompleted(outcome);
-    catch_up_->OnCompleted(std::move(tick));
+    catch_up_->OnCompleted(std::move(tick), outcome);
     return AdvanceCatchUp();
   }
   NoteOutcome(outcome);

@@ -11,7 +11,8 @@ class VolumeRetry {
 
   // A try has failed. Whether there is to be another one, after the pause.
   bool OnFailed() { return ++failed_ < kMaxTries; }
-  void OnAnswered() { failed_ = 0; }
+  // It was read, or is done without.
+  void Reset() { failed_ = 0; }
 
  private:
   static constexpr int kMaxTries = 10;

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-namespace pliant::cuda {
+namespace pliant {
 namespace {
 
 TEST(Checksum, ChangesWithEveryBitAndPlace) {
@@ -39,4 +39,4 @@ TEST(Checksum, ZerosOfDifferentLengthsDiffer) {
 }
 
 }  // namespace
-}  // namespace pliant::cuda
+}  // namespace pliant

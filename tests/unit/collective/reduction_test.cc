@@ -352,7 +352,7 @@ TEST(Reduction, HostsSendEachSumOnce) {
       {"as many hosts as ranks", 8, {3, 1, 2, 0}, 6, 6},
       {"of different sizes", 8, {0, 0, 0, 1}, 3, 2.25},
       {"neighbours on different hosts have no sum in common", 4, {0, 1, 0, 1}, 4, 3},
-      {"a host that only follows", 8, {0, 0, 1, 1}, 2, 1, {true, true, false, false}},
+      {"a host that only catches up", 8, {0, 0, 1, 1}, 2, 1, {true, true, false, false}},
       {"a rank that does not compute speaks for none",
        8,
        {0, 0, 1, 1},

@@ -134,7 +134,7 @@ class Learners {
     std::vector<TickRound> rounds;
     std::vector<std::unique_ptr<Reduction>> reductions;
     for (int rank = 0; rank < map.world_size(); ++rank) {
-      rounds.emplace_back(map, rank, train, std::vector<bool>(count(), true));
+      rounds.emplace_back().Begin(map, rank, train, std::vector<bool>(count(), true));
       reductions.push_back(
           std::make_unique<Reduction>(members_.front()->program->info().gradient_elements,
                                       [&network, rank](int to, Frame frame) {

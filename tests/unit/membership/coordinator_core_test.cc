@@ -589,7 +589,7 @@ TEST_F(CoordinatorCoreTest, AnAnnouncementIsLostWithItsConnection) {
 }
 
 // It has no trailer to do it in.
-TEST_F(CoordinatorCoreTest, WhoFollowsAnnouncesNothing) {
+TEST_F(CoordinatorCoreTest, WhoCatchesUpAnnouncesNothing) {
   Running("a");
   Hello('c');
   Hello('d');

@@ -67,8 +67,8 @@ TEST(HeldFrames, TheLimitsLeaveRoomForWhoRunsAhead) {
   const HeldFrames::Limits limits = LimitsFor(job);
   EXPECT_GT(limits.openings, 2 * 2 * kBatch) << "two batches, each with a piece more than it asks";
   EXPECT_LT(limits.openings, std::size_t{256} << 20) << "whatever the gradient is";
-  const std::size_t to_a_follower = (job.ticks_ahead + 2) * (job.gradient_bytes + job.buffer_bytes);
-  EXPECT_GT(limits.ticks, to_a_follower);
+  const std::size_t to_one_behind = (job.ticks_ahead + 2) * (job.gradient_bytes + job.buffer_bytes);
+  EXPECT_GT(limits.ticks, to_one_behind);
   const std::size_t half_of_each_leaf = job.logical_shards * job.gradient_bytes / 2;
   EXPECT_GT(limits.ticks, half_of_each_leaf + job.gradient_bytes);
   EXPECT_LT(limits.ticks, 40 * job.gradient_bytes);

@@ -252,7 +252,7 @@ TEST(MembershipView, ABoundaryLeavesBehindThoseInSyncAndThoseWhoGo) {
   for (const auto& test : kCases) {
     SCOPED_TRACE(test.name);
     const MembershipView view = ViewIn("sab", test.left_behind);
-    EXPECT_EQ(NamesOf(view.LeftBehindBy(Of(kSecond, test.next), test.in_sync)), test.want);
+    EXPECT_EQ(NamesOf(view.MembersToAnswerFor(Of(kSecond, test.next), test.in_sync)), test.want);
   }
 }
 

@@ -11,9 +11,11 @@ using Next = Opening::Next;
 
 const Holding kNothing{};
 // Through a boundary.
-Holding At(Tick ticks) { return {.has_state = true, .applied_ticks = ticks, .current = true}; }
+Holding At(Tick ticks) {
+  return {.position = {.has_state = true, .applied_ticks = ticks}, .current = true};
+}
 // After a crash.
-Holding LeftAt(Tick ticks) { return {.has_state = true, .applied_ticks = ticks}; }
+Holding LeftAt(Tick ticks) { return {.position = {.has_state = true, .applied_ticks = ticks}}; }
 
 TEST(Opening, WaitsUntilAllHaveSaidWhatTheyHold) {
   Opening opening(3, 0, At(4));
@@ -21,15 +23,15 @@ TEST(Opening, WaitsUntilAllHaveSaidWhatTheyHold) {
   opening.OnOpen(2, At(4));
   EXPECT_EQ(opening.next(), Next::kWait);
   opening.OnOpen(1, At(4));
-  EXPECT_EQ(opening.next(), Next::kHold);
+  EXPECT_EQ(opening.next(), Next::kSayReady);
 }
 
 TEST(Opening, BeginsWhenAllAreReady) {
   Opening opening(2, 1, At(4));
   opening.OnOpen(0, At(4));
   opening.OnOpened(0);  // the other may be quicker
-  EXPECT_EQ(opening.next(), Next::kHold);
-  opening.SetTold();
+  EXPECT_EQ(opening.next(), Next::kSayReady);
+  opening.SetSaidReady();
   EXPECT_EQ(opening.next(), Next::kBegin);
 }
 
@@ -40,7 +42,7 @@ TEST(Opening, ALinkIsNotTriedForEver) {
   EXPECT_TRUE(opening.OnLinkLost(2)) << "of each on its own";
 }
 
-TEST(Opening, WhoIsBehindFollows) {
+TEST(Opening, WhoIsBehindCatchesUp) {
   const struct {
     const char* name;
     Holding rank0;
@@ -49,12 +51,17 @@ TEST(Opening, WhoIsBehindFollows) {
     Next want;
     std::vector<bool> in_sync;
   } kCases[] = {
-      {"all hold it", At(5), At(5), At(5), Next::kHold, {true, true, true}},
-      {"one tick behind", At(5), At(4), At(5), Next::kHold, {true, false, true}},
-      {"only the last has it", At(3), At(4), At(5), Next::kHold, {false, false, true}},
-      {"a joiner", At(4), kNothing, At(4), Next::kHold, {true, false, true}},
-      {"a state at tick 0 is a state", At(0), kNothing, At(0), Next::kHold, {true, false, true}},
-      {"this one is furthest", At(3), At(4), kNothing, Next::kHold, {false, true, false}},
+      {"all hold it", At(5), At(5), At(5), Next::kSayReady, {true, true, true}},
+      {"one tick behind", At(5), At(4), At(5), Next::kSayReady, {true, false, true}},
+      {"only the last has it", At(3), At(4), At(5), Next::kSayReady, {false, false, true}},
+      {"a joiner", At(4), kNothing, At(4), Next::kSayReady, {true, false, true}},
+      {"a state at tick 0 is a state",
+       At(0),
+       kNothing,
+       At(0),
+       Next::kSayReady,
+       {true, false, true}},
+      {"this one is furthest", At(3), At(4), kNothing, Next::kSayReady, {false, true, false}},
       {"without any state rank 0 makes one", kNothing, kNothing, kNothing, Next::kWait, {}},
   };
   for (const auto& test : kCases) {
@@ -77,12 +84,12 @@ TEST(Opening, RankZeroTakesTheStateFirst) {
   zero.OnOpen(2, kNothing);
   EXPECT_EQ(zero.next(), Next::kFetch);
   EXPECT_EQ(zero.source(), 1);
-  EXPECT_EQ(two.next(), Next::kHold);
-  two.SetTold();
+  EXPECT_EQ(two.next(), Next::kSayReady);
+  two.SetSaidReady();
   two.OnOpened(1);
   EXPECT_EQ(two.next(), Next::kWait) << "for rank 0";
   zero.SetOwn(At(5));
-  EXPECT_EQ(zero.next(), Next::kHold);
+  EXPECT_EQ(zero.next(), Next::kSayReady);
   two.OnOpen(0, zero.own());
   two.OnOpened(0);
   EXPECT_EQ(two.next(), Next::kBegin);
@@ -96,9 +103,9 @@ TEST(Opening, RankZeroRestoresWhenNobodyHasAState) {
   one.OnOpen(0, zero.own());
   EXPECT_EQ(zero.next(), Next::kRestore);
   zero.SetOwn(At(30));
-  EXPECT_EQ(zero.next(), Next::kHold);
+  EXPECT_EQ(zero.next(), Next::kSayReady);
   one.OnOpen(0, zero.own());
-  EXPECT_EQ(one.next(), Next::kHold);
+  EXPECT_EQ(one.next(), Next::kSayReady);
   EXPECT_EQ(one.in_sync(), (std::vector<bool>{true, false}));
 }
 
@@ -114,7 +121,7 @@ TEST(Opening, AfterACrashRankZeroLooksForACheckpointThatIsAhead) {
   one.OnOpen(0, zero.own());
   EXPECT_EQ(zero.next(), Next::kFetch);
   EXPECT_EQ(zero.source(), 1);
-  EXPECT_EQ(one.next(), Next::kHold);
+  EXPECT_EQ(one.next(), Next::kSayReady);
 }
 
 // Of a tick that was given up. Who was behind comes with the state, and with nothing of the tick
@@ -140,17 +147,18 @@ TEST(Opening, AloneItNeedsNobody) {
   Opening opening(1, 0, kNothing);
   EXPECT_EQ(opening.next(), Next::kRestore);
   opening.SetOwn(At(0));
-  EXPECT_EQ(opening.next(), Next::kHold);
-  opening.SetTold();
+  EXPECT_EQ(opening.next(), Next::kSayReady);
+  opening.SetSaidReady();
   EXPECT_EQ(opening.next(), Next::kBegin);
 }
 
 TEST(Holding, TravelsInAFrame) {
-  const Holding holding{.has_state = true,
-                        .applied_ticks = 77,
+  const Holding holding{.position = {.has_state = true,
+                                     .applied_ticks = 77,
+                                     .lineage = {3, 4},
+                                     .evaluation = {.samples = 12, .loss = 0.5, .correct = 11},
+                                     .last_line = R"({"tick":76})"},
                         .current = true,
-                        .evaluation = {.samples = 12, .loss = 0.5, .correct = 11},
-                        .last_line = R"({"tick":76})",
                         .finished = {2, 12}};
   const Bytes bytes = EncodeHolding(holding);
   const Result<Holding> back = DecodeHolding(bytes.view, 77, 8);
@@ -171,12 +179,12 @@ TEST(Holding, OfAnotherJobIsRefused) {
       {"of the job's end", At(77), 77, 8, true},
       {"of a tick after it", At(78), 77, 8, false},
       {"of one where numbers end", At(~Tick{0}), 77, 8, false},
-      {"even without a state", {.applied_ticks = 78}, 77, 8, false},
+      {"even without a state", {.position = {.applied_ticks = 78}}, 77, 8, false},
       {"with the last node of the tree", {.finished = {15}}, 77, 8, true},
       {"with one after it", {.finished = {16}}, 77, 8, false},
       {"with none", {.finished = {0}}, 77, 8, false},
       {"with a part of a tick of which nothing is kept", {.finished = {1}}, 77, 0, false},
-      {"with nothing of it", {.has_state = true, .applied_ticks = 3}, 77, 0, true},
+      {"with nothing of it", {.position = {.has_state = true, .applied_ticks = 3}}, 77, 0, true},
   };
   for (const auto& c : kCases) {
     const Bytes bytes = EncodeHolding(c.holding);

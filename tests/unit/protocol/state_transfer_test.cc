@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/protocol/state_frames.h"
 #include "trainer/checkpoint/state_slice.h"
 
 namespace pliant {
@@ -27,10 +28,7 @@ struct State {
 };
 
 std::vector<Frame> FramesOf(State& state) {
-  std::vector<Frame> frames;
-  StateSender({1, 2}, 77, std::make_shared<const StateCopy>(StateCopy::Of(state.dict())))
-      .SendAll([&](Frame frame) { frames.push_back(std::move(frame)); });
-  return frames;
+  return StateFrames({1, 2}, 77, std::make_shared<const StateCopy>(StateCopy::Of(state.dict())));
 }
 
 TEST(StateTransfer, ArrivesAsItWasSent) {
@@ -87,11 +85,11 @@ TEST(StateTransfer, ComesInSlicesOfSeveral) {
   for (int index = 0; index < 3; ++index) {
     EXPECT_FALSE(receiver.done());
     const StateDict slice = SliceOf(sent.dict(), {.index = index, .count = 3});
-    StateSender({1, 2}, 77, std::make_shared<const StateCopy>(StateCopy::Of(slice)))
-        .SendAll([&](const Frame& frame) {
-          ASSERT_TRUE(receiver.OnFrame(sources[static_cast<std::size_t>(index)], frame));
-          EXPECT_FALSE(receiver.OnFrame(1, frame)) << "it has no slice";
-        });
+    for (const Frame& frame :
+         StateFrames({1, 2}, 77, std::make_shared<const StateCopy>(StateCopy::Of(slice)))) {
+      ASSERT_TRUE(receiver.OnFrame(sources[static_cast<std::size_t>(index)], frame));
+      EXPECT_FALSE(receiver.OnFrame(1, frame)) << "it has no slice";
+    }
   }
   ASSERT_TRUE(receiver.done());
   State received(std::byte{0});

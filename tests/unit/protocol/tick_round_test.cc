@@ -24,6 +24,13 @@ std::vector<bool> All(const ShardMap& map) {
   return std::vector<bool>(static_cast<std::size_t>(map.world_size()), true);
 }
 
+TickRound RoundOf(const ShardMap& map, int self, bool needs_buffers,
+                  const std::vector<bool>& in_sync) {
+  TickRound round;
+  round.Begin(map, self, needs_buffers, in_sync);
+  return round;
+}
+
 TEST(Trailer, TravelsInAFrame) {
   const Trailer kTrailers[] = {
       {},
@@ -48,7 +55,7 @@ TEST(Trailer, TravelsInAFrame) {
 
 TEST(TickRound, IsDoneWithAllTrailersAndTheBuffers) {
   const ShardMap map = AssignShards(4, 3);
-  TickRound round(map, 1, /*needs_buffers=*/true, All(map));
+  TickRound round = RoundOf(map, 1, /*needs_buffers=*/true, All(map));
   EXPECT_EQ(round.buffers_rank(), 0);
   EXPECT_TRUE(round.OnTrailer(2, TrailerOf(map, 2)));
   round.OnLocal(TrailerOf(map, 1), {});
@@ -62,7 +69,7 @@ TEST(TickRound, SumsAreTheSameForEveryWorldSize) {
   TickOutcome alone;
   for (int world = 1; world <= 9; ++world) {
     const ShardMap map = AssignShards(8, world);
-    TickRound round(map, world - 1, false, All(map));
+    TickRound round = RoundOf(map, world - 1, false, All(map));
     for (int rank = 0; rank + 1 < world; ++rank) {
       ASSERT_TRUE(round.OnTrailer(rank, TrailerOf(map, rank)));
     }
@@ -81,7 +88,7 @@ TEST(TickRound, AllReadTheSameAnnouncement) {
   first.announced = kNext;
   second.announced = kLater;
   for (const int self : {0, 1}) {
-    TickRound round(map, self, false, All(map));
+    TickRound round = RoundOf(map, self, false, All(map));
     round.OnLocal(self == 0 ? first : second, {});
     ASSERT_TRUE(round.OnTrailer(1 - self, self == 0 ? second : first));
     EXPECT_EQ(round.Outcome().announced, kLater) << "the newest of them";
@@ -91,7 +98,7 @@ TEST(TickRound, AllReadTheSameAnnouncement) {
 TEST(TickRound, TheLastCallIsUnanimous) {
   const ShardMap map = AssignShards(2, 2);
   for (const bool other : {false, true}) {
-    TickRound round(map, 0, false, All(map));
+    TickRound round = RoundOf(map, 0, false, All(map));
     Trailer own = TrailerOf(map, 0);
     own.last_call = true;
     round.OnLocal(own, {});
@@ -104,7 +111,7 @@ TEST(TickRound, TheLastCallIsUnanimous) {
 
 TEST(TickRound, RefusesWhatAPeerHasNotToSend) {
   const ShardMap map = AssignShards(4, 2);
-  TickRound round(map, 0, true, All(map));
+  TickRound round = RoundOf(map, 0, true, All(map));
   EXPECT_FALSE(round.OnTrailer(1, TrailerOf(map, 0))) << "the shards of another rank";
   EXPECT_FALSE(round.OnTrailer(1, {})) << "no shards";
   EXPECT_FALSE(round.OnBuffers(1, {})) << "shard 0 is not its";
@@ -112,11 +119,11 @@ TEST(TickRound, RefusesWhatAPeerHasNotToSend) {
   EXPECT_FALSE(round.OnTrailer(1, TrailerOf(map, 1))) << "twice";
 }
 
-// Rank 1 follows: its trailer says how far it has come, and is of no tick.
-TEST(TickRound, NobodyWaitsForAFollower) {
+// Rank 1 catches up: its trailer says how far it has come, and is of no tick.
+TEST(TickRound, NobodyWaitsForOneThatCatchesUp) {
   const std::vector<bool> in_sync = {true, false, true};
   const ShardMap map = AssignShardsAmong(4, in_sync);
-  TickRound round(map, 0, false, in_sync);
+  TickRound round = RoundOf(map, 0, false, in_sync);
   EXPECT_FALSE(round.OnTrailer(1, {}));
   Trailer own = TrailerOf(map, 0);
   own.last_call = true;
@@ -132,11 +139,11 @@ TEST(TickRound, NobodyWaitsForAFollower) {
   EXPECT_EQ(round.Outcome().sums.samples, 8);
 }
 
-TEST(TickRound, OnlyFollowersComeInStep) {
+TEST(TickRound, OnlyWhoCatchesUpComesInSync) {
   const std::vector<bool> in_sync = {true, true, false};
   const ShardMap map = AssignShardsAmong(4, in_sync);
   for (const int named : {-1, 0, 3}) {
-    TickRound round(map, 0, false, in_sync);
+    TickRound round = RoundOf(map, 0, false, in_sync);
     Trailer trailer = TrailerOf(map, 1);
     trailer.came_in_sync = {named};
     EXPECT_FALSE(round.OnTrailer(1, trailer)) << named;

@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "base/sim_event_loop.h"
+#include "tests/unit/protocol/state_frames.h"
 #include "tests/unit/runtime/fake_compute.h"
 
 namespace pliant {
@@ -41,6 +42,8 @@ struct CatchingUp final : CatchUp::Owner {
                      std::vector<int>{0, 2}, kBacklog);
   }
 
+  ~CatchingUp() override { tasks.End(); }
+
   void OnStateLoaded(const Position& position) override {
     told.push_back("loaded " + std::to_string(position.applied_ticks));
   }
@@ -62,12 +65,9 @@ struct CatchingUp final : CatchUp::Owner {
       for (std::size_t at = 0; at < tensor.bytes.size(); at += sizeof(value))
         std::memcpy(&tensor.bytes[at], &value, sizeof(value));
     }
-    std::vector<Frame> frames;
-    StateSender({1, 2}, kBegan,
-                std::make_shared<const StateCopy>(
-                    StateCopy::Of(SliceOf(state.view(), {.index = index, .count = 2}))))
-        .SendAll([&](Frame frame) { frames.push_back(std::move(frame)); });
-    return frames;
+    return StateFrames({1, 2}, kBegan,
+                       std::make_shared<const StateCopy>(
+                           StateCopy::Of(SliceOf(state.view(), {.index = index, .count = 2}))));
   }
   void TakeSlice(int source, int index) {
     for (const Frame& frame : Slice(index)) ASSERT_TRUE(catch_up->OnState(source, frame));
@@ -157,8 +157,7 @@ TEST(CatchUp, IsInSyncAfterTheTickThatTheOthersCompletedLast) {
   it.TakeState();
   it.catch_up->OnCompleted(it.Tick(10));
   EXPECT_FALSE(it.catch_up->coming_in_sync());
-  it.catch_up->OnLastCompleted({.came_in_sync = {1}});
-  it.catch_up->OnCompleted(it.Tick(11));
+  it.catch_up->OnCompleted(it.Tick(11), TickOutcome{.came_in_sync = {1}});
   EXPECT_TRUE(it.catch_up->coming_in_sync());
   it.loop.RunFor(seconds(1));
   EXPECT_EQ(it.told, (Told{"loaded 10", "applied 11", "applied 12 last"}));
@@ -170,8 +169,7 @@ TEST(CatchUp, TheLastTickMayBeOneThatOnlySumsUp) {
   CatchingUp it;
   it.TakeState();
   it.loop.RunFor(kStep);
-  it.catch_up->OnLastCompleted({});
-  it.catch_up->OnCompleted(it.Tick(10, TickKind::kEvaluate));
+  it.catch_up->OnCompleted(it.Tick(10, TickKind::kEvaluate), TickOutcome{});
   it.catch_up->Advance();
   EXPECT_EQ(it.told.back(), "applied 11 last");
   EXPECT_TRUE(it.catch_up->up_to_date());
@@ -219,7 +217,7 @@ TEST(CatchUp, SaysNothingMoreOnceAllKnowThatItIsComingInSync) {
   CatchingUp it;
   it.TakeState();
   it.loop.RunFor(kStep);
-  it.catch_up->OnLastCompleted({});
+  it.catch_up->OnCompleted(it.Tick(10), TickOutcome{});
   EXPECT_EQ(it.catch_up->NextReport(10), std::nullopt);
 }
 

@@ -91,7 +91,7 @@ TEST(CheckpointDriver, WritesAWholeStateAndSaysSo) {
   EXPECT_EQ(it.loop.pending(), 0U);
 }
 
-TEST(CheckpointDriver, WhoHasNoSliceWritesNothingButKnowsWhenOneBegan) {
+TEST(CheckpointDriver, WhoHasNoSliceWritesNothing) {
   Driving it;
   it.Save({.index = 2, .count = 2});
   EXPECT_FALSE(it.driver.saving());

@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/check.h"
 #include "base/event_loop.h"
 #include "base/lifetime.h"
 #include "trainer/runtime/compute.h"
@@ -26,6 +25,7 @@ class FakeCompute final : public Compute {
   explicit FakeCompute(EventLoop& loop) : loop_(loop) {}
 
   Duration time = std::chrono::milliseconds(10);
+  std::optional<ProgramCall> at;   // that the program is at
   std::optional<Error> fault;      // that what ends from now on ends with
   std::vector<std::string> asked;  // in order
   std::vector<std::string> done;   // likewise
@@ -36,7 +36,7 @@ class FakeCompute final : public Compute {
 
   const ProgramInfo& info() const override { return info_; }
   const StateDict& state_shape() const override { return state_; }
-  std::optional<ProgramCall> call() const override { return std::nullopt; }
+  std::optional<ProgramCall> call() const override { return at; }
   bool wants_end() const override { return false; }
 
   void RunTick(TickWork /*work*/, OnPart /*on_part*/, DoneTick done_tick) override {
@@ -51,9 +51,9 @@ class FakeCompute final : public Compute {
     Enqueue("commit " + std::to_string(work.step),
             [this, gradient = work.gradient, done_status = std::move(done_status)] {
               if (fault) return done_status(std::unexpected(*fault));
-              // Only now, as the gradient stays valid until then.
-              for (std::size_t i = 0; i < std::min(weights.size(), gradient.size()); ++i)
-                weights[i] += gradient[i];
+              const auto values = gradient.view();
+              for (std::size_t i = 0; i < std::min(weights.size(), values.size()); ++i)
+                weights[i] += values[i];
               done_status({});
             });
   }

@@ -15,6 +15,7 @@
 
 #include "base/format.h"
 #include "base/sim_event_loop.h"
+#include "tests/unit/protocol/state_frames.h"
 #include "tests/unit/runtime/fake_checkpointer.h"
 #include "tests/unit/runtime/fake_compute.h"
 #include "tests/unit/runtime/fake_peer_transport.h"
@@ -40,9 +41,9 @@ Schedule ScheduleOfSteps() {
                           .seed = 1});
 }
 Holding ByBoundary(Tick ticks) {
-  return {.has_state = true, .applied_ticks = ticks, .current = true};
+  return {.position = {.has_state = true, .applied_ticks = ticks}, .current = true};
 }
-Holding AfterCrash(Tick ticks) { return {.has_state = true, .applied_ticks = ticks}; }
+Holding AfterCrash(Tick ticks) { return {.position = {.has_state = true, .applied_ticks = ticks}}; }
 
 // Rank `self` of so many, with an owner that carries out what follows when a call is over, as the
 // learner does.
@@ -80,7 +81,7 @@ struct OpeningOf final : OpeningRun::Owner {
   void Fail(const Error& error) override { told.push_back("failed: " + error.message); }
   void OnFreshStart() override { told.emplace_back("fresh start"); }
   void LoadState(std::shared_ptr<const StateCopy> state, Holding holding) override {
-    told.push_back(Format("load {}", holding.applied_ticks));
+    told.push_back(Format("load {}", holding.position.applied_ticks));
     loading = true;
     compute.LoadState(std::move(state), tasks.Guard<Status>([this, holding](const Status& status) {
       ASSERT_TRUE(status);
@@ -134,11 +135,7 @@ struct OpeningOf final : OpeningRun::Owner {
       for (std::size_t at = 0; at < tensor.bytes.size(); at += sizeof(value))
         std::memcpy(&tensor.bytes[at], &value, sizeof(value));
     }
-    std::vector<Frame> frames;
-    StateSender(kOpens, applied, state).SendAll([&](Frame frame) {
-      frames.push_back(std::move(frame));
-    });
-    return frames;
+    return pliant::StateFrames(kOpens, applied, std::move(state));
   }
   void HearsState(int rank, const std::vector<Frame>& frames) {
     for (const Frame& frame : frames) run->OnStateFrame(rank, frame);
@@ -268,8 +265,8 @@ TEST(OpeningRun, RankZeroTakesTheFurthestState) {
   EXPECT_EQ(it.told, Lines{"load 6"});
   it.loop.RunFor(seconds(1));
   EXPECT_EQ(it.compute.weights.front(), 0.5F);
-  EXPECT_EQ(it.SaidTo(1).applied_ticks, 6U) << "the others hear of it";
-  EXPECT_EQ(it.SaidTo(2).applied_ticks, 6U);
+  EXPECT_EQ(it.SaidTo(1).position.applied_ticks, 6U) << "the others hear of it";
+  EXPECT_EQ(it.SaidTo(2).position.applied_ticks, 6U);
   EXPECT_EQ(it.SentTo(2, FrameKind::kStateRequest).size(), 1U);
   EXPECT_EQ(it.SentTo(1, FrameKind::kOpened).size(), 1U);
 }
@@ -446,8 +443,8 @@ TEST(OpeningRun, RankZeroBeginsFromTheNewestCheckpointUnlessAMemberIsAsFar) {
     const bool failed = !test.told.empty() && test.told.front().starts_with("failed");
     const Holding said = it.SaidTo(1);
     EXPECT_EQ(said.current, !failed) << "all hear that nothing is ahead";
-    EXPECT_EQ(said.has_state, test.begins.has_value());
-    EXPECT_EQ(said.applied_ticks, test.begins.value_or(0));
+    EXPECT_EQ(said.position.has_state, test.begins.has_value());
+    EXPECT_EQ(said.position.applied_ticks, test.begins.value_or(0));
     const bool fetches = !failed && !test.begins;
     EXPECT_EQ(it.SentTo(1, FrameKind::kStateRequest).size(), fetches ? 1U : 0U);
   }
@@ -488,9 +485,9 @@ TEST(OpeningRun, InStatisticalModeAStateIsOfTheMembershipThatWroteIt) {
     it.BeginConnected();
     it.Hears(1, {});
     it.loop.RunFor(seconds(1));
-    EXPECT_EQ(it.SaidTo(1).lineage, bitwise ? MembershipId{} : (MembershipId{2, 2}));
+    EXPECT_EQ(it.SaidTo(1).position.lineage, bitwise ? MembershipId{} : (MembershipId{2, 2}));
     const Frame nodes{.header = {.kind = FrameKind::kOpen},
-                      .payload = EncodeHolding({.has_state = true, .finished = {9}})};
+                      .payload = EncodeHolding({.position = {.has_state = true}, .finished = {9}})};
     EXPECT_EQ(it.run->OnOpenFrame(1, nodes).has_value(), bitwise)
         << "another number of ranks cuts a tick otherwise";
   }
@@ -525,22 +522,52 @@ TEST(OpeningRun, WithoutAStateThereIsNothingElseToWaitFor) {
   EXPECT_EQ(it.checkpointer.asked, (Lines{"find newest", "restore"}));
 }
 
-TEST(OpeningRun, WithAStateAVolumeThatFailsIsPassedOver) {
-  for (const bool looks : {true, false}) {
-    SCOPED_TRACE(looks ? "looking" : "reading");
+TEST(OpeningRun, WithAStateAVolumeThatFailsIsTriedAgainAndThenPassedOver) {
+  struct Case {
+    std::string name;
+    int looks_fail = 0;  // so many of them, one after the other
+    int reads_fail = 0;
+    ErrorCode code = ErrorCode::kUnavailable;
+    int looks = 0;  // what is asked for
+    int reads = 0;
+    Duration decided_after{};  // a tenth of a second more at most
+    Lines told;
+  };
+  constexpr int kForever = 1000;
+  const Case kCases[] = {
+      {"one look fails", 1, 0, ErrorCode::kUnavailable, 2, 1, seconds(1), {"load 9"}},
+      {"no look may be had", kForever, 0, ErrorCode::kDenied, 1, 0, seconds(0), {}},
+      {"looks fail for long", 5, 0, ErrorCode::kUnavailable, 3, 0, seconds(3), {}},
+      {"one read fails", 0, 1, ErrorCode::kUnavailable, 2, 2, seconds(1), {"load 9"}},
+      {"nine reads fail", 0, 9, ErrorCode::kUnavailable, 10, 10, seconds(9), {"load 9"}},
+      {"all reads fail", 0, kForever, ErrorCode::kUnavailable, 10, 10, seconds(9), {}},
+      {"it does not verify", 0, kForever, ErrorCode::kCorrupt, 1, 1, seconds(0), {}},
+  };
+  for (const Case& test : kCases) {
+    SCOPED_TRACE(test.name);
     OpeningOf it(2, 0, AfterCrash(6));
-    it.checkpointer.newest = [looks]() -> Result<StoredCheckpoint> {
-      if (looks) return Fail(ErrorCode::kUnavailable, "stale handle");
+    it.checkpointer.newest = [&, left = test.looks_fail]() mutable -> Result<StoredCheckpoint> {
+      if (left-- > 0) return Fail(test.code, "stale handle");
       return CheckpointOfStep(9);
     };
-    it.checkpointer.restored = [] { return Fail(ErrorCode::kUnavailable, "stale handle"); };
+    it.checkpointer.restored = [&, left = test.reads_fail]() mutable -> Result<Restored> {
+      if (left-- > 0) return Fail(test.code, "stale handle");
+      return Restored{.manifest = {.position = {.step = 9, .tick = 9}},
+                      .state = StateCopy::Like(it.compute.state_shape()),
+                      .passed_over = {}};
+    };
     it.BeginConnected();
     it.Hears(1, AfterCrash(6));
-    it.loop.RunFor(seconds(20));
+    it.loop.RunFor(test.decided_after - milliseconds(1));
+    EXPECT_FALSE(it.SaidTo(1).current);
+    it.loop.RunFor(milliseconds(500));
     EXPECT_TRUE(it.SaidTo(1).current);
-    EXPECT_EQ(it.checkpointer.asked,
-              looks ? Lines{"find newest"} : Lines({"find newest", "restore"}));
-    EXPECT_EQ(it.told, Lines{});
+    EXPECT_EQ(it.SaidTo(1).position.applied_ticks, test.told.empty() ? 6U : 9U);
+    it.loop.RunFor(seconds(60));
+    EXPECT_EQ(std::ranges::count(it.checkpointer.asked, "find newest"), test.looks);
+    EXPECT_EQ(std::ranges::count(it.checkpointer.asked, "restore"), test.reads);
+    EXPECT_EQ(it.told, test.told);
+    EXPECT_TRUE(it.volume_retry.OnFailed()) << "the next opening tries as often";
   }
 }
 

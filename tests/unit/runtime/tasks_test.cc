@@ -88,9 +88,9 @@ TEST(VolumeRetry, TriesTenTimesInARow) {
   VolumeRetry retry;
   for (int i = 0; i < 9; ++i) EXPECT_TRUE(retry.OnFailed()) << i;
   EXPECT_FALSE(retry.OnFailed());
-  retry.OnAnswered();
+  retry.Reset();
   for (int i = 0; i < 9; ++i) EXPECT_TRUE(retry.OnFailed()) << i;
-  retry.OnAnswered();
+  retry.Reset();
   EXPECT_TRUE(retry.OnFailed());
 }
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -15,6 +16,7 @@
 
 #include "base/exceptions.h"
 #include "base/real_event_loop.h"
+#include "trainer/collective/buffer_pool.h"
 #include "trainer/runtime/compute.h"
 #include "trainer/runtime/program_thread.h"
 #include "trainer/runtime/pulled_thread.h"
@@ -46,6 +48,7 @@ class CountingProgram final : public Program {
     return ShardSums{.samples = 1, .loss = static_cast<double>(task.shard)};
   }
   Status Commit(const CommitTask& task) override {
+    committing = true;
     while (hold_commit) std::this_thread::yield();
     if (throws_in_commit) throw std::runtime_error("what a library throws");
     total_ += task.gradient[0];
@@ -62,6 +65,8 @@ class CountingProgram final : public Program {
   }
   Status LoadedState() override { return {}; }
 
+  float total() const { return total_; }
+
   std::atomic<int> shards_run = 0;
   std::atomic<int> sinks_given = 0;
   std::atomic<int> commits = 0;
@@ -69,6 +74,7 @@ class CountingProgram final : public Program {
   std::atomic<bool> hold = false;
   std::atomic<int> hold_shard = -1;
   std::atomic<bool> hold_commit = false;
+  std::atomic<bool> committing = false;
   bool says_last = false;  // that the last element is final
   std::atomic<bool> hold_after_saying = false;
   bool fails_after_saying = false;
@@ -80,6 +86,12 @@ class CountingProgram final : public Program {
   ProgramInfo info_{.gradient_elements = kElements, .buffer_bytes = 2, .name = "counting"};
   float total_ = 0;
 };
+
+FloatBuffer Filled(float value) {
+  FloatBuffer buffer(kElements);
+  std::ranges::fill(buffer.view(), value);
+  return buffer;
+}
 
 constexpr int kShards = 4;
 
@@ -139,7 +151,7 @@ INSTANTIATE_TEST_SUITE_P(Threads, ThreadedComputeTest, testing::Bool(), [](const
 });
 
 TEST_P(ThreadedComputeTest, TellsWhetherTheStateIsTheLastOne) {
-  const std::vector<float> gradient(kElements, 10);
+  const FloatBuffer gradient = Filled(10);
   std::vector<bool> wanted;
   std::shared_ptr<const StateCopy> first;
   const auto note = [&](Status status) {
@@ -161,7 +173,7 @@ TEST_P(ThreadedComputeTest, TellsWhetherTheStateIsTheLastOne) {
 
 TEST_P(ThreadedComputeTest, RunsOneOperationAfterTheOther) {
   std::vector<NodePart> parts;
-  const std::vector<float> gradient(kElements, 10);
+  const FloatBuffer gradient = Filled(10);
   compute_->RunTick(
       Work(), [&](const NodePart& part) { parts.push_back(part); },
       [&](Result<TickOutput> output) {
@@ -174,7 +186,6 @@ TEST_P(ThreadedComputeTest, RunsOneOperationAfterTheOther) {
         for (std::uint32_t i = 0; i < 3; ++i) {
           EXPECT_EQ(parts[i].node.node, kRootNode);
           EXPECT_EQ(parts[i].bucket, i);
-          EXPECT_EQ(parts[i].last, i == 2);
           for (const float element : parts[i].node.sum.view()) EXPECT_EQ(element, 1 + 2 + 3 + 4);
         }
         compute_->Commit({.gradient = gradient}, [](Status status) { EXPECT_TRUE(status); });
@@ -296,7 +307,7 @@ TEST_P(ThreadedComputeTest, SaysWhatTheProgramIsAt) {
   EXPECT_EQ(compute_->call(), std::nullopt);
   program_.hold_shard = 2;
   program_.hold_commit = true;
-  const std::vector<float> gradient(kElements, 10);
+  const FloatBuffer gradient = Filled(10);
   TickWork last_two = Work();
   last_two.blocks = {{.first = 2, .count = 2}};
   last_two.tasks.erase(last_two.tasks.begin(), last_two.tasks.begin() + 2);
@@ -328,7 +339,7 @@ TEST_P(ThreadedComputeTest, SaysWhatTheProgramIsAt) {
 TEST_P(ThreadedComputeTest, ACopyIsMadeBesideTheNextTickAndBeforeTheNextChange) {
   program_.hold = true;
   std::vector<std::string> order;
-  const std::vector<float> gradient = {10, 10, 10};
+  const FloatBuffer gradient = Filled(10);
   compute_->CopyState({}, [&](Result<std::shared_ptr<const StateCopy>> copy) {
     ASSERT_TRUE(copy);
     EXPECT_EQ(Total(*copy), 0) << "not what the commit after it made";
@@ -347,7 +358,7 @@ TEST_P(ThreadedComputeTest, ACopyIsMadeBesideTheNextTickAndBeforeTheNextChange) 
 }
 
 TEST_P(ThreadedComputeTest, AnOperationWaitsForACopyOnlyIfItChangesTheState) {
-  const std::vector<float> gradient = {10, 10, 10};
+  const FloatBuffer gradient = Filled(10);
   int commits = 0;
   for (int i = 0; i < 100; ++i) {
     compute_->CopyState({}, [&, i](Result<std::shared_ptr<const StateCopy>> copy) {
@@ -463,7 +474,7 @@ TEST_P(ThreadedComputeTest, AProgramsErrorIsTheTicks) {
 TEST_P(ThreadedComputeTest, WhatIsThrownIsTheOperationsError) {
   program_.throwing_shard = 2;
   program_.throws_in_commit = true;
-  const std::vector<float> gradient(kElements, 10);
+  const FloatBuffer gradient = Filled(10);
   std::vector<Error> heard;
   compute_->RunTick(
       Work(), [](const NodePart&) {},
@@ -510,6 +521,24 @@ TEST_P(ThreadedComputeTest, ACopyForWhichThereIsNoMemoryIsAnError) {
   });
   loop_.Run();
   EXPECT_EQ(heard, (Error{ErrorCode::kUnavailable, "out of memory"}));
+}
+
+// As at a second Ctrl-C: who asked for the commit is gone while the program is at it.
+TEST_P(ThreadedComputeTest, AGradientIsKeptUntilItIsCommitted) {
+  program_.hold_commit = true;
+  std::optional<FloatBuffer> gradient = Filled(10);
+  const std::weak_ptr<float[]> kept = gradient->owner();
+  compute_->Commit({.gradient = *gradient}, [](const Status&) { ADD_FAILURE(); });
+  gradient.reset();
+  while (!program_.committing) std::this_thread::yield();
+  EXPECT_FALSE(kept.expired());
+  std::jthread letting_go([this] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    program_.hold_commit = false;
+  });
+  compute_.reset();  // waits for it
+  EXPECT_TRUE(kept.expired());
+  EXPECT_EQ(program_.total(), 10);
 }
 
 TEST_P(ThreadedComputeTest, DestroyedItCallsNobody) {

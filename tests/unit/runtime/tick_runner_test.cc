@@ -491,6 +491,20 @@ TEST(TickRunner, TellsOfAProgramThatFails) {
   EXPECT_FALSE(runner.complete());
 }
 
+TEST(TickRunner, ACommitDoesNotNeedTheRunner) {
+  SimEventLoop loop;
+  TickerOf stays(loop, 1, 0);
+  TickerOf goes(loop, 1, 0);
+  stays.ComputeTick(kFirstStep);
+  stays.Commit();
+  goes.ComputeTick(kFirstStep);
+  goes.runner->Commit(goes.runner->Outcome(), {}, [](const Status&) { ADD_FAILURE(); });
+  goes.tasks.End();
+  goes.runner.reset();
+  loop.RunFor(seconds(1));
+  EXPECT_EQ(goes.program.Hash(), stays.program.Hash());
+}
+
 TEST(TickRunner, CountsWholeTicks) {
   SimEventLoop loop;
   TickerOf first(loop, 2, 0);

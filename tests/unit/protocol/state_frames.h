@@ -1,0 +1,22 @@
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "trainer/protocol/state_transfer.h"
+
+namespace pliant {
+
+// All of a state, or of a slice of one, as a sender sends it.
+inline std::vector<Frame> StateFrames(MembershipId membership, Tick applied_ticks,
+                                      std::shared_ptr<const StateCopy> state) {
+  std::vector<Frame> frames;
+  StateSender sender(membership, applied_ticks, std::move(state));
+  while (!sender.done()) {
+    sender.SendBatch(kStatePieceBytes, [&](Frame frame) { frames.push_back(std::move(frame)); });
+  }
+  return frames;
+}
+
+}  // namespace pliant

@@ -1,0 +1,47 @@
+#include "trainer/runtime/checkpoint_label.h"
+
+#include <cstdint>
+
+#include <gtest/gtest.h>
+
+namespace pliant {
+namespace {
+
+// Of an epoch the ticks 0 and 1 are steps, 2 and 3 its evaluation.
+const DataSpec kData{.train_samples = 32,
+                     .test_samples = 32,
+                     .epochs = 2,
+                     .global_batch_size = 16,
+                     .logical_shards = 4,
+                     .seed = 5};
+
+TEST(LabelOf, GoesBackToTheBeginningOfAnEvaluation) {
+  const Schedule schedule = *Schedule::Make(kData);
+  ASSERT_EQ(schedule.total_ticks(), 8U);
+  const struct {
+    const char* name;
+    Tick applied;
+    TrainingPosition want;
+  } kCases[] = {
+      {"nothing is done", 0, {.step = 0, .tick = 0, .epoch = 0}},
+      {"between two steps", 1, {.step = 1, .tick = 1, .epoch = 0}},
+      {"before an evaluation", 2, {.step = 2, .tick = 2, .epoch = 0}},
+      {"within it", 3, {.step = 2, .tick = 2, .epoch = 0}},
+      {"after it", 4, {.step = 2, .tick = 4, .epoch = 1}},
+      {"within the last one", 7, {.step = 4, .tick = 6, .epoch = 1}},
+      {"at the end", 8, {.step = 4, .tick = 8, .epoch = 2}},
+  };
+  for (const auto& test : kCases) {
+    SCOPED_TRACE(test.name);
+    const CheckpointLabel label = LabelOf(schedule, test.applied, {3, 1}, "toy");
+    EXPECT_EQ(label.position.step, test.want.step);
+    EXPECT_EQ(label.position.tick, test.want.tick);
+    EXPECT_EQ(label.position.epoch, test.want.epoch);
+    EXPECT_EQ(label.position.membership, (MembershipId{3, 1}));
+    EXPECT_EQ(label.job, JobOf(kData));
+    EXPECT_EQ(label.framework, "toy");
+  }
+}
+
+}  // namespace
+}  // namespace pliant

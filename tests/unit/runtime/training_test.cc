@@ -1,0 +1,285 @@
+#include "trainer/runtime/training.h"
+
+#include <array>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/format.h"
+#include "base/sim_event_loop.h"
+#include "tests/simulation/process.h"
+#include "tests/simulation/toy_program.h"
+#include "tests/unit/runtime/fake_peer_transport.h"
+
+namespace pliant {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using Lines = std::vector<std::string>;
+
+constexpr Tick kBacklog = 2;
+constexpr MembershipId kOpened{2, 7};
+
+// Ten optimizer steps, each of four shards.
+const DataSpec kSteps{.train_samples = 32,
+                      .test_samples = 0,
+                      .epochs = 5,
+                      .global_batch_size = 16,
+                      .logical_shards = 4,
+                      .seed = 5};
+
+LearnerId Trainee(int rank) { return {.name = Format("learner-{}", rank), .nonce = 1}; }
+Membership MembershipOf(MembershipId id, int world_size) {
+  Membership membership{.id = id, .members = {}};
+  for (int rank = 0; rank < world_size; ++rank)
+    membership.members.push_back({.id = Trainee(rank), .address = "x:1"});
+  return membership;
+}
+Holding HeldAt(Tick ticks, std::string last_line = "") {
+  return {
+      .position = {.has_state = true, .applied_ticks = ticks, .last_line = std::move(last_line)},
+      .current = true};
+}
+
+// Rank `self` of a membership whose members hold `held`, by rank, with an owner that commits when
+// it is told to, as the learner does, and leaves all else to the test.
+struct TrainingOf final : Training::Owner, CoordinatorSession::Owner, MetricsSink {
+  // Its program has come to what it holds by steps whose gradients were `gradient`.
+  TrainingOf(SimEventLoop& event_loop, int self, const std::vector<Holding>& held,
+             float gradient = 0.1F)
+      : loop(event_loop), self_rank(self), view(Trainee(self)) {
+    const int world_size = static_cast<int>(held.size());
+    view.Enter(MembershipOf(kOpened, world_size), {});
+    Opening opening(world_size, self, held[static_cast<std::size_t>(self)]);
+    for (int rank = 0; rank < world_size; ++rank) {
+      opening.OnOpen(rank, held[static_cast<std::size_t>(rank)]);
+      if (rank != self) transport.connected.insert(Trainee(rank));
+    }
+    for (Tick step = 0; step < held[static_cast<std::size_t>(self)].position.applied_ticks; ++step)
+      Step(step, gradient);
+    state.MoveTo(opening.own().position);
+    training.emplace(
+        Training::Options{.state_bytes = 100, .state_slice_bytes = 1, .max_backlog = kBacklog},
+        Training::Parts{.tasks = tasks,
+                        .compute = compute,
+                        .metrics = *this,
+                        .split = split,
+                        .view = view,
+                        .peers = peers,
+                        .states = states,
+                        .ticks = ticks,
+                        .session = session,
+                        .figures = figures,
+                        .state = state,
+                        .owner = *this},
+        opening);
+  }
+  ~TrainingOf() override { tasks.End(); }
+
+  Trailer TrailerHead(const TickPlan& /*plan*/) override { return says; }
+  void OnTickBegun() override {}
+  void OnTickNews() override { Commit(); }
+  void OnBoundary(const TickOutcome& /*outcome*/) override { ++boundaries; }
+  void OnAllApplied() override { told.emplace_back("all applied"); }
+  void OnCatchUpAbandoned() override { told.emplace_back("abandoned"); }
+  bool OthersGoOn() const override { return others_go_on; }
+  void OnViolation(int rank, std::string cause) override {
+    told.push_back(Format("violation of {}: {}", rank, cause));
+  }
+  void Fail(const Error& error) override { failed = error; }
+  std::vector<LearnerMessage> Greeting() override { return {}; }
+  Progress MakeProgress() override { return {}; }
+  void Obey(const CoordinatorMessage& /*message*/) override {}
+  void Append(Tick tick, std::string_view line) override {
+    metrics.push_back(Format("append {} {}", tick, line));
+  }
+  void CutFrom(Tick tick) override { metrics.push_back(Format("cut {}", tick)); }
+
+  void Step(Tick step, float value) {
+    const std::vector<float> gradient(sim::ToyProgram::kParameters, value);
+    const std::vector<std::byte> buffers(program.info().buffer_bytes);
+    ASSERT_TRUE(program.Commit({.step = step, .gradient = gradient, .buffers = buffers}));
+  }
+  void Commit() { training->CommitWhenComplete(); }
+  // One tick with what it can do by itself.
+  void ComputeTick() {
+    training->BeginTick();
+    loop.RunFor(seconds(1));
+  }
+  // Takes what `from` has sent to it since it was taken last.
+  void Take(TrainingOf& from) {
+    const std::vector<FakePeerTransport::Sent> sent = from.transport.sent;
+    std::erase_if(from.transport.sent,
+                  [&](const FakePeerTransport::Sent& one) { return one.to == Trainee(self_rank); });
+    for (const FakePeerTransport::Sent& one : sent) {
+      if (one.to == Trainee(self_rank)) training->OnTickFrame(from.self_rank, one.frame);
+    }
+  }
+  std::size_t StateFramesTo(int rank) const {
+    return transport.SentTo(Trainee(rank), FrameKind::kState).size();
+  }
+
+  SimEventLoop& loop;
+  const int self_rank;
+  Tasks tasks{loop, [] {}};
+  sim::ToyProgram program{kSteps};
+  sim::SimCompute compute{loop,
+                          program,
+                          kSteps.logical_shards,
+                          [](std::size_t) { return milliseconds(10); },
+                          [](const ShardTask&) {},
+                          [] {}};
+  const Schedule schedule = *Schedule::Make(kSteps);
+  const WorkSplit split{schedule, Reproducibility::kBitwise};
+  TrainingState state{schedule};
+  FakePeerTransport transport;
+  MembershipView view;
+  LearnerFigures figures;
+  Peers peers{&transport, view, state.group, figures};
+  StateServer states{std::size_t{1} << 20,
+                     [this](int rank, Frame frame) { peers.SendTo(rank, std::move(frame)); }};
+  TickRunner ticks{{.buckets = {.first = 16, .rest = 16}, .check_state_every_steps = 1},
+                   {.tasks = tasks,
+                    .compute = compute,
+                    .gradients = HeapMemory(),
+                    .split = split,
+                    .peers = peers,
+                    .aborted = [] {}}};
+  CoordinatorSession session{nullptr, tasks, 0, *this};
+  Trailer says;
+  bool others_go_on = false;
+  int boundaries = 0;
+  Lines metrics;
+  Lines told;
+  std::optional<Error> failed;
+  std::optional<Training> training;
+};
+
+// ---- The beginning ----
+
+TEST(Training, RankZeroTakesMetricsOver) {
+  const struct {
+    const char* name;
+    int self;
+    Holding held;
+    Lines want;
+  } kCases[] = {
+      {"no line is known", 0, HeldAt(5), {"cut 5"}},
+      {"at the first tick", 0, HeldAt(0), {"cut 0"}},
+      {"the line of the last tick may be missing", 0, HeldAt(5, "{}"), {"cut 4", "append 4 {}"}},
+      {"others write none", 1, HeldAt(5, "{}"), {}},
+  };
+  for (const auto& test : kCases) {
+    SCOPED_TRACE(test.name);
+    SimEventLoop loop;
+    TrainingOf it(loop, test.self, {test.held, test.held});
+    it.training->Begin();
+    EXPECT_EQ(it.metrics, test.want);
+  }
+}
+
+TEST(Training, ServesThoseBehindUnlessItIsLeft) {
+  for (const bool leaves : {false, true}) {
+    SimEventLoop loop;
+    TrainingOf it(loop, 0, {HeldAt(3), HeldAt(2), HeldAt(3)});
+    it.training->Begin();
+    EXPECT_EQ(it.StateFramesTo(1), 0U) << "not before it has a copy";
+    if (leaves) it.training->Leave();
+    loop.RunFor(seconds(1));
+    EXPECT_EQ(it.StateFramesTo(1) > 0, !leaves);
+    EXPECT_EQ(it.StateFramesTo(2), 0U) << "it holds the state";
+  }
+}
+
+// ---- A tick is committed ----
+
+TEST(Training, WhoseStateDiffersFailsAndTheOthersGoOn) {
+  SimEventLoop loop;
+  const std::vector<Holding> held(3, HeldAt(1));
+  std::array<TrainingOf, 3> members = {TrainingOf(loop, 0, held), TrainingOf(loop, 1, held),
+                                       TrainingOf(loop, 2, held, 0.5F)};
+  for (TrainingOf& it : members) it.training->BeginTick();
+  loop.RunFor(seconds(1));
+  for (int round = 0; round < 3; ++round) {  // nodes, then roots
+    for (TrainingOf& it : members) {
+      for (TrainingOf& from : members) it.Take(from);
+    }
+  }
+  loop.RunFor(seconds(1));
+  for (const TrainingOf& it : members) {
+    SCOPED_TRACE(it.self_rank);
+    const bool differs = it.self_rank == 2;
+    EXPECT_EQ(it.failed.has_value(), differs);
+    EXPECT_EQ(it.boundaries, differs ? 0 : 1);
+    EXPECT_EQ(it.told, Lines{});
+  }
+  EXPECT_EQ(members[2].failed->code, ErrorCode::kCorrupt);
+}
+
+// That a tick is complete may be told more than once; what it led to may be the last.
+TEST(Training, ATickIsCommittedOnceWhateverItLeadsTo) {
+  const struct {
+    const char* name;
+    std::function<void(Training&)> ends;
+  } kCases[] = {
+      {"it is left", [](Training& training) { training.Leave(); }},
+      {"all leave", [](Training& training) { training.Drain(); }},
+      {"no tick is left", [](Training& training) { training.Finish(); }},
+  };
+  for (const auto& test : kCases) {
+    SCOPED_TRACE(test.name);
+    SimEventLoop loop;
+    TrainingOf it(loop, 0, {HeldAt(0)});
+    it.training->Begin();
+    it.ComputeTick();
+    EXPECT_EQ(it.boundaries, 1);
+    EXPECT_EQ(it.program.steps(), 1U);
+    test.ends(*it.training);
+    it.Commit();
+    loop.RunFor(seconds(1));
+    EXPECT_EQ(it.boundaries, 1);
+    EXPECT_EQ(it.program.steps(), 1U);
+  }
+}
+
+TEST(Training, OneThatIsFarBehindIsWaitedFor) {
+  const struct {
+    const char* name;
+    std::function<void(TrainingOf&)> before;
+    Tick want;  // ticks committed, of five
+  } kCases[] = {
+      {"so many ticks wait at it", [](TrainingOf&) {}, 3},
+      {"unless it begins again with the next tick",
+       [](TrainingOf& it) { it.says.announced = MembershipOf({2, 8}, 2); }, 5},
+      {"unless others have gone on", [](TrainingOf& it) { it.others_go_on = true; }, 5},
+      {"unless somebody is about to leave",
+       [](TrainingOf& it) { ASSERT_TRUE(it.view.Propose(MembershipOf({2, 8}, 1), kOpened)); }, 5},
+  };
+  for (const auto& test : kCases) {
+    SCOPED_TRACE(test.name);
+    SimEventLoop loop;
+    TrainingOf it(loop, 0, {HeldAt(0), {}});
+    it.training->Begin();
+    test.before(it);
+    for (int tick = 0; tick < 5 && it.boundaries == tick; ++tick) it.ComputeTick();
+    EXPECT_EQ(it.state.applied(), test.want);
+    EXPECT_EQ(it.told, Lines{});
+    if (test.want == 5) continue;
+    // It says that it has come a tick further.
+    it.training->OnTickFrame(1, {.header = {.kind = FrameKind::kTrailer, .tick = 1},
+                                 .payload = EncodeTrailer({.in_sync = false})});
+    loop.RunFor(seconds(1));
+    EXPECT_EQ(it.state.applied(), test.want + 1);
+  }
+}
+
+}  // namespace
+}  // namespace pliant
