@@ -14,9 +14,17 @@ void Loss::Merge(const Loss& other) {
 
 // ---- The present one ----
 
+std::optional<int> MembershipView::RankOf(const LearnerId& learner) const {
+  const auto found = ranks_.find(learner);
+  if (found == ranks_.end()) return std::nullopt;
+  return found->second;
+}
+
 void MembershipView::Enter(Membership membership, std::vector<Member> previous_members) {
   previous_members_ = std::move(previous_members);
   current_ = std::move(membership);
+  ranks_.clear();
+  for (const Member& member : current_.members) ranks_.emplace(member.id, std::ssize(ranks_));
   newest_ = current_;
   announcement_.reset();
   entry_.reset();
@@ -36,13 +44,13 @@ void MembershipView::DropOldProposal(MembershipId entered) {
 
 std::vector<Member> MembershipView::TakeLeavers(const std::vector<bool>& in_sync) {
   const auto is_behind = [&](const Member& member) {
-    const std::optional<int> rank = current_.RankOf(member.id);
+    const std::optional<int> rank = RankOf(member.id);
     return rank && !in_sync[static_cast<std::size_t>(*rank)];
   };
   if (std::ranges::any_of(previous_members_, is_behind)) return {};
   std::vector<Member> leavers = std::exchange(previous_members_, {});
   // Those who stayed are not to be told.
-  std::erase_if(leavers, [&](const Member& member) { return current_.RankOf(member.id); });
+  std::erase_if(leavers, [&](const Member& member) { return RankOf(member.id); });
   return leavers;
 }
 

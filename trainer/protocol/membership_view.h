@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -49,7 +50,9 @@ class MembershipView {
 
   // ---- The present one: that it takes part in, or took part in last. 0.0: none ----
   const Membership& current() const { return current_; }
-  int rank() const { return *current_.RankOf(self_); }
+  int rank() const { return *RankOf(self_); }
+  // As Membership::RankOf; asked for each frame.
+  std::optional<int> RankOf(const LearnerId& learner) const;
   const LearnerId& member(int rank) const {
     return current_.members[static_cast<std::size_t>(rank)].id;
   }
@@ -101,6 +104,7 @@ class MembershipView {
 
   const LearnerId self_;
   Membership current_;
+  std::map<LearnerId, int> ranks_;  // in current_
   std::optional<Membership> newest_;
   std::vector<Member> previous_members_;  // who must hold the state again, or be told to go
   std::optional<Proposal> proposal_;

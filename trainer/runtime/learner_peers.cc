@@ -10,7 +10,7 @@ namespace pliant {
 void LearnerLoop::Impl::OnPeerConnected(const LearnerId& peer) {
   if (phase_ == Phase::kExited) return;
   CheckPrepared();
-  const std::optional<int> rank = view_.current().RankOf(peer);
+  const std::optional<int> rank = view_.RankOf(peer);
   if (opening_ && rank) opening_->OnConnected(*rank);
   CarryOut();
 }
@@ -27,7 +27,7 @@ void LearnerLoop::Impl::HandleLost(const LearnerId& peer, const PeerLoss& loss) 
       if (member.id == peer) peers_.Connect(member);
     }
   }
-  const std::optional<int> rank = view_.current().RankOf(peer);
+  const std::optional<int> rank = view_.RankOf(peer);
   if (!rank) return;
   switch (phase_) {
     case Phase::kOpening:
@@ -45,7 +45,7 @@ void LearnerLoop::Impl::HandleLost(const LearnerId& peer, const PeerLoss& loss) 
 MutableBytes LearnerLoop::Impl::PlaceFor(const LearnerId& peer, const FrameHeader& header,
                                          std::size_t bytes) {
   if (phase_ != Phase::kTicking) return {};
-  const std::optional<int> rank = view_.current().RankOf(peer);
+  const std::optional<int> rank = view_.RankOf(peer);
   return rank ? ticks_.PlaceFor(*rank, header, bytes) : MutableBytes{};
 }
 
@@ -80,7 +80,7 @@ void LearnerLoop::Impl::Hold(const LearnerId& peer, Frame frame) {
   const bool to_come = view_.ComesEarly(frame.header);
   if (early_.Hold(peers_.Shared(peer), std::move(frame), to_come)) return;
   const PeerLoss loss{.reason = "it sends more ahead than it can have to say"};
-  if (view_.current().RankOf(peer))
+  if (view_.RankOf(peer))
     return Then(LossStep{{.accused = {peer}, .cause = loss.reason}});
   const LearnerId lost = peer;  // the transport may have lent it with the connection
   peers_.Disconnect(lost);
@@ -108,7 +108,7 @@ void LearnerLoop::Impl::TakeEarlyFrames() {
 }
 
 void LearnerLoop::Impl::Deliver(const LearnerId& peer, const Frame& frame) {
-  const std::optional<int> rank = view_.current().RankOf(peer);
+  const std::optional<int> rank = view_.RankOf(peer);
   if (!rank) return;
   switch (frame.header.kind) {
     case FrameKind::kOpen:
