@@ -29,10 +29,18 @@ BatchDispatcher::BatchDispatcher(BatchDispatcherParts parts, BatchDispatcherOpti
       pod_making_calls_(parts_.loop, parts_.pod_making_calls, options_.pod_making_calls) {}
 
 void BatchDispatcher::AddJob(const std::string& job_uid, const kube::NamespacedName& key) {
-  jobs_.try_emplace(job_uid, Job{key, RetryState(options_.first_conflict_delay)});
+  jobs_.try_emplace(
+      job_uid, Job{.key = key, .retry = RetryState(options_.first_conflict_delay), .waits = {}});
 }
 
-void BatchDispatcher::ForgetJob(const std::string& job_uid) { jobs_.erase(job_uid); }
+void BatchDispatcher::ForgetJob(const std::string& job_uid) {
+  const auto job = jobs_.extract(job_uid);
+  if (!job || !job.mapped().waits) return;
+  const Wait& wait = *job.mapped().waits;
+  parts_.loop.Cancel(wait.timer);
+  parts_.table.Settle(*wait.batch, {}, options_.now());
+  parts_.queue.Done(job.mapped().key);
+}
 
 const kube::NamespacedName* BatchDispatcher::KeyOfJob(const std::string& job_uid) const {
   const auto job = jobs_.find(job_uid);
@@ -87,7 +95,7 @@ void BatchDispatcher::OnDone(const InFlightBatch& batch, const BatchResult& resu
   }
   using enum NextStep::Kind;
   if (next.kind == kResolve) {
-    ResolveUnknownOutcome(batch, result, next.delay);
+    ResolveUnknownOutcome(batch, result, next.delay, known->second);
     return;
   }
   parts_.queue.Done(key);
@@ -101,7 +109,7 @@ void BatchDispatcher::OnDone(const InFlightBatch& batch, const BatchResult& resu
 
 // Until it is known the job is left alone, and the action counts as done.
 void BatchDispatcher::ResolveUnknownOutcome(const InFlightBatch& batch, const BatchResult& result,
-                                            Duration delay) {
+                                            Duration delay, Job& job) {
   auto rest = std::make_shared<Batch>(
       Batch{.job = batch.batch->job, .actions = {batch.batch->actions[*result.failed]}});
   if (result.job) rest->job = *result.job;
@@ -111,9 +119,12 @@ void BatchDispatcher::ResolveUnknownOutcome(const InFlightBatch& batch, const Ba
       .before = {rest, &rest->job},
       .origin = {.unanswered = batch.origin.unanswered || !result.unanswered.empty()},
       .began = batch.began};
-  parts_.loop.PostAfter(delay, lifetime_.Guard([this, again = std::move(again)]() mutable {
-    Run(std::move(again));
-  }));
+  const TimerId timer = parts_.loop.PostAfter(
+      delay, lifetime_.Guard([this, &waits = job.waits, again = std::move(again)]() mutable {
+        waits.reset();
+        Run(std::move(again));
+      }));
+  job.waits = Wait{timer, std::move(rest)};
 }
 
 }  // namespace pliant::controller

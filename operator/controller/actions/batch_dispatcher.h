@@ -55,8 +55,9 @@ class BatchDispatcher {
   BatchDispatcher(const BatchDispatcher&) = delete;
   BatchDispatcher& operator=(const BatchDispatcher&) = delete;
 
-  // The job is there, and is forgotten when it is gone. What was begun for it ends without a
-  // further try then. Adding it again changes nothing.
+  // The job is there, and is forgotten when it is gone from the stores. What was begun for it ends
+  // without a further try then: one that is made under its name does not wait for more than the
+  // answer to a request that has been sent. Adding it again changes nothing.
   void AddJob(const std::string& job_uid, const kube::NamespacedName& key);
   void ForgetJob(const std::string& job_uid);
   // Null: it is gone, or was not added.
@@ -67,14 +68,21 @@ class BatchDispatcher {
   void Dispatch(InFlightBatch batch);
 
  private:
+  // Until it is asked what has become of an action.
+  struct Wait {
+    TimerId timer = 0;
+    std::shared_ptr<const Batch> batch;
+  };
   struct Job {
     kube::NamespacedName key;
     RetryState retry;
+    std::optional<Wait> waits;
   };
 
   void Run(InFlightBatch batch);
   void OnDone(const InFlightBatch& batch, const BatchResult& result);
-  void ResolveUnknownOutcome(const InFlightBatch& batch, const BatchResult& result, Duration delay);
+  void ResolveUnknownOutcome(const InFlightBatch& batch, const BatchResult& result, Duration delay,
+                             Job& job);
 
   const BatchDispatcherParts parts_;
   const BatchDispatcherOptions options_;

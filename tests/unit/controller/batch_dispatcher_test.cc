@@ -170,6 +170,27 @@ TEST_F(BatchDispatcherTest, OfAJobThatWentNothingIsTriedAgain) {
   EXPECT_EQ(queue_.working(), 0u);
 }
 
+TEST_F(BatchDispatcherTest, AJobThatIsMadeAgainDoesNotWaitForWhatItsPredecessorWouldHaveAsked) {
+  Answer(HttpMethod::kPost, kCreate, 503, "unwell");
+  Dispatch({create_});
+  loop_.RunFor(milliseconds(1));
+  EXPECT_EQ(View().learners.size(), 1u) << "nobody knows of it yet";
+  jobs_.Erase(key_);
+  dispatcher_->ForgetJob(kUid);
+  EXPECT_EQ(queue_.working(), 0u);
+
+  api::ElasticTrainingJob again = AdmittedJob(1);
+  again.meta.uid = "another";
+  jobs_.Put(
+      {.meta = {.key = key_, .uid = "another", .resource_version = "9"}, .value = Shared(again)});
+  queue_.Add(key_);
+  EXPECT_TRUE(View().learners.empty());
+  dispatcher_->AddJob("another", key_);
+  EXPECT_TRUE(IsQueued());
+  loop_.RunFor(seconds(60));
+  EXPECT_EQ(results_.size(), 1u) << "nothing more is asked for the one that went";
+}
+
 TEST_F(BatchDispatcherTest, ResultsThatComeAfterItAreDropped) {
   Answer(HttpMethod::kPost, kCreate, 201, PodJson(1));
   Dispatch({create_});
