@@ -40,10 +40,10 @@ void RecordResult(const Batch& batch, const BatchOrigin& before, const BatchResu
   RecordWrite(batch, before.reported, result, state.reporting);
   RecordTemplateCheck(batch, result, now, state.checked_template);
   for (const LookForPod& pod : result.gone) {
-    if (!pod.uid.empty()) state.contacts.gone.insert(pod.uid);
+    if (!pod.uid.empty()) OnPodGone(pod.uid, state.contacts);
   }
   for (const auto& [pod, cause] : result.mount_causes) {
-    state.mount_causes[pod] = {.text = cause, .asked = now};
+    OnMountCause(pod, cause, now, state.mount_causes);
   }
   // The server's refusals are told to the job's owner; what will pass is not.
   const std::span undone = std::span(batch.actions).subspan(result.failed.value_or(0));
