@@ -71,9 +71,8 @@ class BatchCalls {
     const json patch = {
         {"metadata", {{"resourceVersion", job_->meta.resource_version}, {"uid", job_->meta.uid}}},
         {"status", api::EncodeStatus(job_->status)}};
-    ASSIGN_OR_RETURN(const json written,
-                     client_.Patch(kJobs, KeyOf(job_->meta.name), kube::PatchType::kMerge, patch,
-                                   {.subresource = "status"}));
+    ASSIGN_OR_RETURN(const json written, client_.Patch(kJobs, KeyOf(job_->meta.name), patch,
+                                                       {.subresource = "status"}));
     ASSIGN_OR_RETURN(result_.job, api::DecodeJob(written, defaults_.jobs));
     return {};
   }
@@ -178,9 +177,8 @@ class BatchCalls {
   }
 
   kube::KubeStatus Do(const PointService& action) {
-    const auto service =
-        client_.Patch(kube::kServices, KeyOf(CoordinatorName(job_->meta)), kube::PatchType::kMerge,
-                      PointServicePatch(action.term, action.resource_version));
+    const auto service = client_.Patch(kube::kServices, KeyOf(CoordinatorName(job_->meta)),
+                                       PointServicePatch(action.term, action.resource_version));
     if (!service) return std::unexpected(InContext("point the Service", service.error()));
     ASSIGN_OR_RETURN(result_.service, api::DecodeService(*service));
     return {};
@@ -215,8 +213,7 @@ class BatchCalls {
     const json patch = {
         {"metadata", {{"uid", action.uid}, {"resourceVersion", action.resource_version}}},
         {"spec", {{"schedulingGates", std::move(gates)}}}};
-    const auto opened =
-        client_.Patch(kube::kPods, KeyOf(action.pod), kube::PatchType::kMerge, patch);
+    const auto opened = client_.Patch(kube::kPods, KeyOf(action.pod), patch);
     if (!opened) {
       const std::string what = "open the gate of " + action.pod;
       result_.unanswered = WhyUnanswered(what, opened.error());
@@ -393,8 +390,7 @@ class BatchCalls {
                           {"ownerReferences", metadata.at("ownerReferences")},
                           {"labels", metadata.at("labels")}}},
                         {"spec", policy.at("spec")}};
-    const auto patched =
-        client_.Patch(kube::kNetworkPolicies, KeyOf(name), kube::PatchType::kMerge, patch);
+    const auto patched = client_.Patch(kube::kNetworkPolicies, KeyOf(name), patch);
     if (!patched) {
       return std::unexpected(InContext("renew NetworkPolicy " + name, patched.error()));
     }

@@ -10,6 +10,7 @@
 #include "base/format.h"
 #include "operator/controller/actions/action_runner.h"
 #include "operator/controller/model/names.h"
+#include "tests/kube/kinds.h"
 #include "tests/kube/yaml_objects.h"
 #include "tests/simulation/operator/objects.h"
 
@@ -118,8 +119,7 @@ void World::Submit(const std::string& job, const TrainingOptions& training,
 }
 
 void World::Edit(const std::string& job, const Json& spec_changes) {
-  std::ignore = admin_.Patch(controller::kJobs, KeyOf(job), kube::PatchType::kMerge,
-                             {{"spec", spec_changes}});
+  std::ignore = admin_.Patch(controller::kJobs, KeyOf(job), {{"spec", spec_changes}});
 }
 
 void World::Delete(const std::string& job) {
