@@ -10,22 +10,21 @@
 #include "base/lifetime.h"
 #include "operator/controller/actions/action_runner.h"
 #include "operator/controller/actions/job_table.h"
-#include "operator/controller/actions/record_result.h"
 #include "operator/controller/actions/retry_state.h"
 #include "operator/controller/calls/executor.h"
 #include "operator/controller/calls/fair_calls.h"
+#include "operator/controller/model/reporting.h"
 #include "operator/kube/work_queue.h"
 
 namespace pliant::controller {
 
-struct InFlightBatch {
+// What was decided to be done for one job.
+struct BatchOrder {
   std::shared_ptr<const Batch> batch;
-  bool resolves = false;  // asks what has become of its only action, whose outcome is unknown
-  std::shared_ptr<const api::ElasticTrainingJob> before;  // on which it was decided
-  BatchOrigin origin;
-  std::optional<WallTime> look_again;
+  std::shared_ptr<const api::ElasticTrainingJob> job_before;  // on which it was decided
+  LastReported reported_before;        // of the job, before its status was to be written
+  std::optional<WallTime> look_again;  // at the latest, once it is done
   std::optional<Duration> wait_ended;  // of a job that is given its first GPUs by it
-  TimePoint began{};
 };
 
 // All outlive the dispatcher.
@@ -42,13 +41,14 @@ struct BatchDispatcherOptions {
   FairCallsOptions pod_making_calls;  // shared by namespaces
   Duration first_conflict_delay{};
   std::function<WallTime()> now;
-  // A batch was tried; also of a job that is gone.
-  std::function<void(const InFlightBatch& batch, const BatchResult& result)> on_result;
+  // A batch was tried, or it was asked what has become of it; also of a job that is gone. `took`:
+  // since it was ordered.
+  std::function<void(const BatchOrder& order, const BatchResult& result, Duration took)> on_result;
 };
 
 // Carries out what was decided on jobs, one batch at a time for each of them, and decides when it
-// is tried again. What has been begun counts as done in the table. The job stays taken from the
-// queue until its batch has ended. Control thread.
+// is tried again. What has been begun counts as done in the table, and what came of it is known of
+// the job there. The job stays taken from the queue until its batch has ended. Control thread.
 class BatchDispatcher {
  public:
   BatchDispatcher(BatchDispatcherParts parts, BatchDispatcherOptions options);
@@ -65,9 +65,16 @@ class BatchDispatcher {
   // Until when a job that was added is left alone after a failure. Nothing: it is not.
   std::optional<WallTime> RestsUntil(const std::string& job_uid, WallTime now) const;
 
-  void Dispatch(InFlightBatch batch);
+  void Dispatch(BatchOrder order);
 
  private:
+  struct Try {
+    BatchOrder order;
+    std::shared_ptr<const Batch> batch;  // the order's; or its one action whose outcome is unknown
+    bool resolves = false;               // only asks what has become of it
+    bool unanswered_before = false;      // the server did not answer the try before
+    TimePoint ordered{};
+  };
   // Until it is asked what has become of an action.
   struct Wait {
     TimerId timer = 0;
@@ -79,10 +86,9 @@ class BatchDispatcher {
     std::optional<Wait> waits;
   };
 
-  void Run(InFlightBatch batch);
-  void OnDone(const InFlightBatch& batch, const BatchResult& result);
-  void ResolveUnknownOutcome(const InFlightBatch& batch, const BatchResult& result, Duration delay,
-                             Job& job);
+  void Run(Try tried);
+  void OnDone(const Try& tried, const BatchResult& result);
+  void ResolveUnknownOutcome(const Try& tried, const BatchResult& result, Duration delay, Job& job);
 
   const BatchDispatcherParts parts_;
   const BatchDispatcherOptions options_;

@@ -35,9 +35,9 @@ bool IsAllDone(const BatchResult& result, bool unanswered_before) {
   return !result.error && !(unanswered && result.created.empty() && result.opened.empty());
 }
 
-void RecordResult(const Batch& batch, const BatchOrigin& before, const BatchResult& result,
-                  api::WallTime now, JobSoftState& state) {
-  RecordWrite(batch, before.reported, result, state.reporting);
+void RecordResult(const Batch& batch, const LastReported& reported_before, bool unanswered_before,
+                  const BatchResult& result, api::WallTime now, JobSoftState& state) {
+  RecordWrite(batch, reported_before, result, state.reporting);
   RecordTemplateCheck(batch, result, now, state.checked_template);
   for (const LookForPod& pod : result.gone) {
     if (!pod.uid.empty()) OnPodGone(pod.uid, state.contacts);
@@ -52,7 +52,7 @@ void RecordResult(const Batch& batch, const BatchOrigin& before, const BatchResu
   }
   if (result.error && kube::IsRefusal(*result.error)) {
     OnRefusal(undone, result.error->message, now, state.refusals);
-  } else if (IsAllDone(result, before.unanswered)) {
+  } else if (IsAllDone(result, unanswered_before)) {
     OnAllDone(state.refusals);
   }
 }

@@ -75,7 +75,7 @@ class PlanningLoop {
   void TellOfQuarantine(const JobView& view, WallTime now);
   void FollowCoordinator(const JobView& view, const Outcome& outcome);
   void Dispatch(const JobView& view, Outcome outcome, const LastReported& reported_before);
-  void OnResult(const InFlightBatch& batch, const BatchResult& result);
+  void OnResult(const BatchOrder& order, const BatchResult& result, Duration took);
   void LookAt(const std::set<kube::NamespacedName>& jobs);
 
   const PlanningLoopParts parts_;

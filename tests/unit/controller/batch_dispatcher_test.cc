@@ -43,7 +43,7 @@ class BatchDispatcherTest : public testing::Test {
     ASSERT_EQ(queue_.Take(), key_);
     dispatcher_->Dispatch(
         {.batch = std::make_shared<Batch>(Batch{.job = *View().job, .actions = std::move(actions)}),
-         .before = View().job});
+         .job_before = View().job});
   }
   void Answer(HttpMethod method, const std::string& target, int status, std::string body) {
     server_.Answer(method, target,
@@ -97,11 +97,10 @@ class BatchDispatcherTest : public testing::Test {
                                  ++webhook_calls_;
                                  loop_.Post(std::move(task));
                                }},
-      BatchDispatcherOptions{
-          .first_conflict_delay = milliseconds(200),
-          .now = [this] { return Now(); },
-          .on_result = [this](const InFlightBatch&,
-                              const BatchResult& result) { results_.push_back(result); }});
+      BatchDispatcherOptions{.first_conflict_delay = milliseconds(200),
+                             .now = [this] { return Now(); },
+                             .on_result = [this](const BatchOrder&, const BatchResult& result,
+                                                 Duration) { results_.push_back(result); }});
 };
 
 TEST_F(BatchDispatcherTest, WhatIsUnderWayCountsAsDoneAndTheJobIsLookedAtAgain) {
