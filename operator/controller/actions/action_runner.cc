@@ -407,6 +407,11 @@ class BatchCalls {
 
 }  // namespace
 
+bool IsAllDone(const BatchResult& result, bool unanswered_before) {
+  const bool unanswered = unanswered_before || !result.unanswered.empty();
+  return !result.error && !(unanswered && result.created.empty() && result.opened.empty());
+}
+
 BatchResult ActionRunner::Run(const Batch& batch) const {
   BatchResult result;
   BatchCalls calls({client_, defaults_, keys_}, batch, result);

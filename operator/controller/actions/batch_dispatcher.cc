@@ -5,12 +5,11 @@
 #include <utility>
 
 #include "base/log.h"
+#include "operator/controller/actions/look_again.h"
 #include "operator/controller/actions/record_result.h"
 
 namespace pliant::controller {
 namespace {
-
-constexpr std::chrono::milliseconds kSoonest{10};
 
 bool MakesPods(const Batch& batch) {
   return std::ranges::any_of(batch.actions,
@@ -18,11 +17,6 @@ bool MakesPods(const Batch& batch) {
 }
 
 }  // namespace
-
-void LookAgainAt(const std::optional<WallTime>& at, WallTime now, const kube::NamespacedName& job,
-                 kube::WorkQueue& queue) {
-  if (at) queue.AddAfter(job, std::max<Duration>(*at - now, kSoonest));
-}
 
 BatchDispatcher::BatchDispatcher(BatchDispatcherParts parts, BatchDispatcherOptions options)
     : parts_(std::move(parts)),

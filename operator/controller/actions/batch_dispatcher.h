@@ -97,8 +97,4 @@ class BatchDispatcher {
   const Lifetime lifetime_;
 };
 
-// Has the job looked at when it is time; never if there is none.
-void LookAgainAt(const std::optional<WallTime>& at, WallTime now, const kube::NamespacedName& job,
-                 kube::WorkQueue& queue);
-
 }  // namespace pliant::controller

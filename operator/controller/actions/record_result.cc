@@ -30,11 +30,6 @@ void RecordTemplateCheck(const Batch& batch, const BatchResult& result, api::Wal
 
 }  // namespace
 
-bool IsAllDone(const BatchResult& result, bool unanswered_before) {
-  const bool unanswered = unanswered_before || !result.unanswered.empty();
-  return !result.error && !(unanswered && result.created.empty() && result.opened.empty());
-}
-
 void RecordResult(const Batch& batch, const LastReported& reported_before, bool unanswered_before,
                   const BatchResult& result, api::WallTime now, JobSoftState& state) {
   RecordWrite(batch, reported_before, result, state.reporting);

@@ -5,10 +5,6 @@
 
 namespace pliant::controller {
 
-// Whether the whole batch is done. A result without an error does not always mean that: the server
-// may have left a write unanswered, and may have said later that the write was not done.
-bool IsAllDone(const BatchResult& result, bool unanswered_before);
-
 // Takes what came of a batch over into what is known of its job. `reported_before`: before its
 // status was to be written. `unanswered_before`: the server did not answer the try before.
 void RecordResult(const Batch& batch, const LastReported& reported_before, bool unanswered_before,

@@ -5,8 +5,10 @@
 #include <utility>
 
 #include "base/log.h"
+#include "operator/controller/actions/look_again.h"
 #include "operator/controller/lifecycle/coordinator_policy.h"
 #include "operator/controller/rounds/job_metrics.h"
+#include "operator/controller/rounds/loop_metrics.h"
 
 namespace pliant::controller {
 namespace {

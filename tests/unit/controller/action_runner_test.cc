@@ -329,5 +329,27 @@ TEST(ActionRunner, WhatTheServerAnswersHoldsUnderTheAdministratorsSettings) {
   EXPECT_EQ(result.job->spec.start_timeout, std::chrono::seconds(900));
 }
 
+TEST(ActionRunner, WhenAllIsDone) {
+  const struct {
+    const char* name;
+    BatchResult result;
+    bool unanswered_before;
+    bool all_done;
+  } kCases[] = {
+      {"no error", {}, false, true},
+      {"an error", {.error = kube::KubeError(ErrorCode::kUnavailable, "unwell")}, false, false},
+      {"after no answer it was not there", {}, true, false},
+      {"after no answer it was there", {.created = {Learner(0, Life::kGated)}}, true, true},
+      {"a gate that nobody answers for", {.unanswered = "webhook"}, false, false},
+      {"a gate that is open after all",
+       {.opened = {Learner(0, Life::kStarting)}, .unanswered = "webhook"},
+       false,
+       true},
+  };
+  for (const auto& c : kCases) {
+    EXPECT_EQ(IsAllDone(c.result, c.unanswered_before), c.all_done) << c.name;
+  }
+}
+
 }  // namespace
 }  // namespace pliant::controller

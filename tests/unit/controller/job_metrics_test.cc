@@ -30,13 +30,6 @@ TEST(JobMetrics, AJobsFiguresAreInGpus) {
   EXPECT_EQ(FiguresOf(view, nullptr).desired_gpus, 0);
 }
 
-TEST(JobMetrics, HowABatchCameOut) {
-  using enum metrics::ReconcileResult;
-  EXPECT_EQ(ReconcileResultOf({}), kSuccess);
-  EXPECT_EQ(ReconcileResultOf({.error = kube::KubeError(ErrorCode::kConflict, "")}), kRequeue);
-  EXPECT_EQ(ReconcileResultOf({.error = kube::KubeError(ErrorCode::kDenied, "")}), kError);
-}
-
 TEST(JobMetrics, JobsThatHaveEndedOrWentHaveNoSeries) {
   JobTable::Views views;
   for (const char* name : {"fresh", "gone", "over", "trains"}) {

@@ -15,28 +15,6 @@ kube::KubeError RefusedByQuota() {
 
 kube::KubeError Unwell() { return {ErrorCode::kUnavailable, "unwell"}; }
 
-TEST(RecordResult, WhenAllIsDone) {
-  const struct {
-    const char* name;
-    BatchResult result;
-    bool unanswered_before;
-    bool all_done;
-  } kCases[] = {
-      {"no error", {}, false, true},
-      {"an error", {.error = Unwell()}, false, false},
-      {"after no answer it was not there", {}, true, false},
-      {"after no answer it was there", {.created = {Learner(0, Life::kGated)}}, true, true},
-      {"a gate that nobody answers for", {.unanswered = "webhook"}, false, false},
-      {"a gate that is open after all",
-       {.opened = {Learner(0, Life::kStarting)}, .unanswered = "webhook"},
-       false,
-       true},
-  };
-  for (const auto& c : kCases) {
-    EXPECT_EQ(IsAllDone(c.result, c.unanswered_before), c.all_done) << c.name;
-  }
-}
-
 TEST(RecordResult, TheOwnerIsToldWhatTheServerRefusesAndNotWhatPasses) {
   const struct {
     const char* name;
