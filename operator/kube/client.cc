@@ -33,16 +33,6 @@ KubeResult<json> Decode(const std::string& body) {
   return value;
 }
 
-std::string_view ContentType(PatchType type) {
-  switch (type) {
-    case PatchType::kMerge:
-      return "application/merge-patch+json";
-    case PatchType::kApply:
-      return "application/apply-patch+yaml";  // JSON is YAML
-  }
-  return kJson;
-}
-
 class Query {
  public:
   Query& Add(std::string_view name, std::string_view value) {
@@ -259,14 +249,12 @@ KubeResult<json> KubeClient::Update(const ResourceType& type, const json& object
 }
 
 KubeResult<json> KubeClient::Patch(const ResourceType& type, const NamespacedName& key,
-                                   PatchType patch_type, const json& patch,
-                                   const WriteOptions& options) {
-  Query query = impl_->WriteQuery(options.dry_run);
-  if (patch_type == PatchType::kApply) query.Add("force", "true");
+                                   const json& patch, const WriteOptions& options) {
+  const Query query = impl_->WriteQuery(options.dry_run);
   ASSIGN_OR_RETURN(const std::string body,
                    impl_->Call({.method = HttpMethod::kPatch,
                                 .target = ObjectPath(type, key, options.subresource) + query.text(),
-                                .headers = {{"Content-Type", std::string(ContentType(patch_type))}},
+                                .headers = {{"Content-Type", "application/merge-patch+json"}},
                                 .body = Encode(patch)},
                                options.stop, options.deadline));
   return Decode(body);

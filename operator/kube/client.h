@@ -80,11 +80,6 @@ struct ListPage {
   std::string continue_token;         // empty on the last page
 };
 
-enum class PatchType {
-  kMerge,  // RFC 7386: an object; null removes
-  kApply,  // server-side apply: the fields that this program owns
-};
-
 struct WatchOptions {
   std::string label_selector;
   std::string field_selector;
@@ -122,10 +117,10 @@ class KubeClient {
   // Replaces. With metadata.resourceVersion, kConflict if the object has changed since.
   KubeResult<nlohmann::json> Update(const ResourceType& type, const nlohmann::json& object,
                                     const WriteOptions& options = {});
-  // A merge patch that holds metadata.resourceVersion or metadata.uid is conditional on them.
+  // A merge patch (RFC 7386: an object; null removes). One that holds metadata.resourceVersion or
+  // metadata.uid is conditional on them.
   KubeResult<nlohmann::json> Patch(const ResourceType& type, const NamespacedName& key,
-                                   PatchType patch_type, const nlohmann::json& patch,
-                                   const WriteOptions& options = {});
+                                   const nlohmann::json& patch, const WriteOptions& options = {});
   // Success means that deletion has begun: the object may live on for its grace period.
   KubeStatus Delete(const ResourceType& type, const NamespacedName& key,
                     const DeleteOptions& options = {});

@@ -121,7 +121,7 @@ class EventRecorder::Impl {
         return;
       case EventSeries::Action::kUpdateSeries: {
         const json patch = {{"series", {{"count", event.count}, {"lastObservedTime", wall_time}}}};
-        Finish(client_.Patch(kEvents, NameOf(event), PatchType::kMerge, patch, {.stop = stop}));
+        Finish(client_.Patch(kEvents, NameOf(event), patch, {.stop = stop}));
         return;
       }
     }

@@ -47,15 +47,11 @@ inline constexpr ResourceType kPods{"", "v1", "pods", "Pod"};
 inline constexpr ResourceType kServices{"", "v1", "services", "Service"};
 inline constexpr ResourceType kResourceQuotas{"", "v1", "resourcequotas", "ResourceQuota"};
 inline constexpr ResourceType kSecrets{"", "v1", "secrets", "Secret"};
-inline constexpr ResourceType kConfigMaps{"", "v1", "configmaps", "ConfigMap"};
-inline constexpr ResourceType kNamespaces{"", "v1", "namespaces", "Namespace", false};
 inline constexpr ResourceType kNodes{"", "v1", "nodes", "Node", false};
 inline constexpr ResourceType kLeases{"coordination.k8s.io", "v1", "leases", "Lease"};
 inline constexpr ResourceType kEvents{"events.k8s.io", "v1", "events", "Event"};
 inline constexpr ResourceType kNetworkPolicies{"networking.k8s.io", "v1", "networkpolicies",
                                                "NetworkPolicy"};
-inline constexpr ResourceType kCustomResourceDefinitions{
-    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", false};
 
 // The path of all objects of a kind in `ns`, or in all namespaces if it is empty; percent-encoded.
 std::string CollectionPath(const ResourceType& type, std::string_view ns);

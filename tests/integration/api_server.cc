@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/format.h"
+#include "tests/kube/kinds.h"
 
 namespace pliant::kube {
 namespace {
@@ -63,19 +64,15 @@ void ApiServerTest::TearDown() {
   if (!ns_.empty()) std::ignore = client_->Delete(kNamespaces, {"", ns_});
 }
 
-void ApiServerTest::Install(const json& custom_resource_definition) {
-  json definition = custom_resource_definition;
-  definition["apiVersion"] = ApiVersion(kCustomResourceDefinitions);
-  definition["kind"] = kCustomResourceDefinitions.kind;
+void ApiServerTest::Install(const json& definition) {
   const NamespacedName key = MetaOf(definition).key;
-  const auto applied =
-      client_->Patch(kCustomResourceDefinitions, key, PatchType::kApply, definition);
-  ASSERT_TRUE(applied) << applied.error();
+  const auto put = PutDefinition(*client_, definition);
+  ASSERT_TRUE(put) << put.error();
   ASSERT_TRUE(WaitUntil([&] {
     auto installed = client_->Get(kCustomResourceDefinitions, key);
     return installed && IsServed(*installed);
   }));
-  const json& spec = definition["spec"];
+  const json& spec = definition.at("spec");
   const auto group = spec["group"].get<std::string>();
   const auto version = spec["versions"][0]["name"].get<std::string>();
   const auto plural = spec["names"]["plural"].get<std::string>();

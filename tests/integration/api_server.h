@@ -44,7 +44,7 @@ class ApiServerTest : public testing::Test {
   }
 
   // Creates the definition, or makes it what is given, and waits until its kind is served.
-  void Install(const nlohmann::json& custom_resource_definition);
+  void Install(const nlohmann::json& definition);
 
  private:
   static Result<Config> ConfigOfServer();

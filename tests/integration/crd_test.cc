@@ -52,8 +52,7 @@ class JobDefinitionTest : public ApiServerTest {
 
   // The same for a change of an object that is stored. `patch` is a merge patch.
   std::string RefusalOfChange(const std::string& name, const std::string& patch) {
-    const auto changed =
-        client().Patch(kJobs, Key(name), PatchType::kMerge, json::parse(patch), {.dry_run = true});
+    const auto changed = client().Patch(kJobs, Key(name), json::parse(patch), {.dry_run = true});
     return changed ? "" : changed.error().message;
   }
 
@@ -347,9 +346,8 @@ TEST_F(JobDefinitionTest, StatusIsWrittenApartAndGuarded) {
   const json made = Store(Job(R"({"status": {"learners": 3}})"));
   EXPECT_FALSE(made.contains("status")) << "the status comes from the operator alone";
   const auto write = [this](const std::string& status) {
-    const auto written =
-        client().Patch(kJobs, Key("job"), PatchType::kMerge, {{"status", json::parse(status)}},
-                       {.subresource = "status"});
+    const auto written = client().Patch(kJobs, Key("job"), {{"status", json::parse(status)}},
+                                        {.subresource = "status"});
     return written ? written->at("status").dump() : written.error().message;
   };
   EXPECT_THAT(
@@ -373,21 +371,20 @@ TEST_F(JobDefinitionTest, StatusIsWrittenApartAndGuarded) {
 
 TEST_F(JobDefinitionTest, ScaleSetsTheMaximumAndShowsTheLearners) {
   Store(Job());
-  const auto status =
-      client().Patch(kJobs, Key("job"), PatchType::kMerge,
-                     {{"status", {{"learners", 3}, {"selector", "pliant.dev/job=job"}}}},
-                     {.subresource = "status"});
+  const auto status = client().Patch(
+      kJobs, Key("job"), {{"status", {{"learners", 3}, {"selector", "pliant.dev/job=job"}}}},
+      {.subresource = "status"});
   ASSERT_TRUE(status) << status.error();
   auto scale = client().Get(kJobs, Key("job"), "scale");
   ASSERT_TRUE(scale) << scale.error();
   EXPECT_EQ(scale->at("spec").at("replicas"), 8);
   EXPECT_EQ(scale->at("status").at("replicas"), 3);
   EXPECT_EQ(scale->at("status").at("selector"), "pliant.dev/job=job");
-  ASSERT_TRUE(client().Patch(kJobs, Key("job"), PatchType::kMerge, {{"spec", {{"replicas", 5}}}},
-                             {.subresource = "scale"}));
+  ASSERT_TRUE(
+      client().Patch(kJobs, Key("job"), {{"spec", {{"replicas", 5}}}}, {.subresource = "scale"}));
   EXPECT_EQ(client().Get(kJobs, Key("job"))->at("spec").at("elastic").at("maxLearners"), 5);
-  EXPECT_FALSE(client().Patch(kJobs, Key("job"), PatchType::kMerge, {{"spec", {{"replicas", 0}}}},
-                              {.subresource = "scale"}))
+  EXPECT_FALSE(
+      client().Patch(kJobs, Key("job"), {{"spec", {{"replicas", 0}}}}, {.subresource = "scale"}))
       << "a job cannot be scaled to nothing: it is suspended";
 }
 

@@ -4,6 +4,7 @@
 
 #include "tests/integration/api_server.h"
 #include "tests/integration/widgets.h"
+#include "tests/kube/kinds.h"
 
 namespace pliant::kube {
 namespace {
@@ -43,27 +44,20 @@ TEST_F(KubeClientTest, AnObjectsLife) {
   EXPECT_EQ(client().Delete(kConfigMaps, Key("a")).error().code, ErrorCode::kNotFound);
 }
 
-TEST_F(KubeClientTest, PatchesOfTwoKinds) {
+TEST_F(KubeClientTest, APatchIsMergedOnTheVersionThatWasRead) {
   const auto made = client().Create(kConfigMaps, ConfigMap("a", "one"));
   ASSERT_TRUE(made) << made.error();
   const auto merged =
-      client().Patch(kConfigMaps, Key("a"), PatchType::kMerge,
+      client().Patch(kConfigMaps, Key("a"),
                      {{"metadata", {{"resourceVersion", MetaOf(*made).resource_version}}},
                       {"data", {{"value", nullptr}, {"other", "two"}}}});
   ASSERT_TRUE(merged) << merged.error();
   EXPECT_EQ((*merged)["data"], (json{{"other", "two"}}));
   const auto stale =
-      client().Patch(kConfigMaps, Key("a"), PatchType::kMerge,
+      client().Patch(kConfigMaps, Key("a"),
                      {{"metadata", {{"resourceVersion", MetaOf(*made).resource_version}}},
                       {"data", {{"other", "three"}}}});
   EXPECT_EQ(stale.error().code, ErrorCode::kConflict);
-  json mine = ConfigMap("a", "applied");
-  mine["apiVersion"] = "v1";
-  mine["kind"] = "ConfigMap";
-  const auto applied = client().Patch(kConfigMaps, Key("a"), PatchType::kApply, mine);
-  ASSERT_TRUE(applied) << applied.error();
-  EXPECT_EQ((*applied)["data"], (json{{"other", "two"}, {"value", "applied"}}))
-      << "what others own stays";
 }
 
 TEST_F(KubeClientTest, AWrongObjectIsRefusedWithItsFieldNamed) {
@@ -139,12 +133,11 @@ TEST_F(KubeClientTest, StatusAndScaleAreTheirOwnDoors) {
   ASSERT_TRUE(scale) << scale.error();
   EXPECT_EQ((*scale)["spec"]["replicas"], 2);
   EXPECT_EQ((*scale)["status"]["replicas"], 1);
-  ASSERT_TRUE(client().Patch(kWidgets, Key("w"), PatchType::kMerge, {{"spec", {{"replicas", 5}}}},
-                             {.subresource = "scale"}));
+  ASSERT_TRUE(
+      client().Patch(kWidgets, Key("w"), {{"spec", {{"replicas", 5}}}}, {.subresource = "scale"}));
   EXPECT_EQ((*client().Get(kWidgets, Key("w")))["spec"]["size"], 5);
 
-  const auto refused =
-      client().Patch(kWidgets, Key("w"), PatchType::kMerge, {{"spec", {{"size", 99}}}});
+  const auto refused = client().Patch(kWidgets, Key("w"), {{"spec", {{"size", 99}}}});
   EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);
   EXPECT_THAT(refused.error().message, HasSubstr("spec.size"));
 }

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include "tests/integration/api_server.h"
+#include "tests/kube/kinds.h"
 
 namespace pliant::kube {
 namespace {

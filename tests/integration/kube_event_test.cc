@@ -3,6 +3,7 @@
 
 #include "operator/kube/event_recorder.h"
 #include "tests/integration/api_server.h"
+#include "tests/kube/kinds.h"
 
 namespace pliant::kube {
 namespace {

@@ -91,8 +91,7 @@ TEST_F(KubeLeaseTest, ACrashedLeaderIsFollowedWhenItsLeaseEnds) {
 TEST_F(KubeLeaseTest, ALeaderThatIsDeposedStopsAtOnce) {
   auto first = Start("first");
   ASSERT_TRUE(WaitUntil([&] { return first->transitions == 0; }));
-  ASSERT_TRUE(client().Patch(kLeases, Key("leader"), PatchType::kMerge,
-                             {{"spec", {{"holderIdentity", "usurper"}}}}));
+  ASSERT_TRUE(client().Patch(kLeases, Key("leader"), {{"spec", {{"holderIdentity", "usurper"}}}}));
   EXPECT_TRUE(WaitUntil([&] { return first->lost.load(); }));
   EXPECT_FALSE(first->elector->MayWrite());
   EXPECT_EQ(Lease()["holderIdentity"], "usurper");

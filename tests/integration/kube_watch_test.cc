@@ -12,6 +12,7 @@
 #include "operator/kube/informer.h"
 #include "tests/integration/api_server.h"
 #include "tests/integration/widgets.h"
+#include "tests/kube/kinds.h"
 
 namespace pliant::kube {
 namespace {
@@ -31,8 +32,7 @@ class KubeWatchTest : public ApiServerTest {
 TEST_F(KubeWatchTest, TellsOfEveryChangeInOrder) {
   const std::string start = Version();
   ASSERT_TRUE(client().Create(kConfigMaps, ConfigMap("a")));
-  ASSERT_TRUE(
-      client().Patch(kConfigMaps, Key("a"), PatchType::kMerge, {{"data", {{"value", "y"}}}}));
+  ASSERT_TRUE(client().Patch(kConfigMaps, Key("a"), {{"data", {{"value", "y"}}}}));
   ASSERT_TRUE(client().Delete(kConfigMaps, Key("a")));
   std::vector<WatchEventType> seen;
   const auto watched = client().Watch(
@@ -235,8 +235,7 @@ TEST_P(KubeInformerTest, MissesNothingThroughCutsAndExpiry) {
   ASSERT_TRUE(client().Delete(kWidgets, Key("deleted")));
   ASSERT_TRUE(client().Delete(kWidgets, Key("replaced")));
   ASSERT_TRUE(client().Create(kWidgets, widget("replaced", 2)));
-  ASSERT_TRUE(
-      client().Patch(kWidgets, Key("changed"), PatchType::kMerge, {{"spec", {{"size", 3}}}}));
+  ASSERT_TRUE(client().Patch(kWidgets, Key("changed"), {{"spec", {{"size", 3}}}}));
   cutting.MendFromLongAgo();
   ASSERT_TRUE(run_until([&] { return widgets.store().Find(Key("deleted")) == nullptr; }));
   EXPECT_THAT(told, testing::UnorderedElementsAre("deleted: 1 > none", "changed: 1 > 3",

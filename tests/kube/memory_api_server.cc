@@ -158,10 +158,8 @@ HttpResponse MemoryApiServer::Answer(const HttpRequest& request) {
       return Create(*target, body);
     case HttpMethod::kPut:
       return Update(*target, body);
-    case HttpMethod::kPatch: {
-      const auto type = request.headers.find("Content-Type");
-      return Patch(*target, type == request.headers.end() ? "" : type->second, body);
-    }
+    case HttpMethod::kPatch:
+      return Patch(*target, body);
     case HttpMethod::kDelete:
       return Delete(*target, body);
   }
@@ -322,12 +320,10 @@ HttpResponse MemoryApiServer::Update(const RequestTarget& target, json object) {
   return Replace(target, *KindOf(target), std::move(object));
 }
 
-HttpResponse MemoryApiServer::Patch(const RequestTarget& target, const std::string& content_type,
-                                    const json& patch) {
+HttpResponse MemoryApiServer::Patch(const RequestTarget& target, const json& patch) {
   const Kind kind = *KindOf(target);
   const Object found = Find(target.Path());
-  const bool apply = content_type.starts_with("application/apply-patch");
-  if (found == nullptr) return apply ? Create(target, patch) : NotFound(target);
+  if (found == nullptr) return NotFound(target);
   if (target.subresource == "scale") return PatchScale(target, kind, patch);
   json object = *found;
   object.merge_patch(patch);

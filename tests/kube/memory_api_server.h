@@ -43,7 +43,7 @@ struct MemoryApiServerOptions {
 // passes.
 //
 // Not modelled: authorization, quotas but of GPUs, admission (but for `mutate` and `refuse`), CEL
-// rules, ownership of fields (an apply is a merge), and a list's pages are of different instants.
+// rules, ownership of fields, and a list's pages are of different instants.
 //
 // Any thread; `on_change`, `mutate` and `refuse` run within the call that causes them.
 class MemoryApiServer final : public HttpTransport {
@@ -98,8 +98,7 @@ class MemoryApiServer final : public HttpTransport {
   HttpResponse Create(const RequestTarget& target, Json object);
   std::string ExceededQuota(const RequestTarget& target, const Json& pod) const;
   HttpResponse Update(const RequestTarget& target, Json object);
-  HttpResponse Patch(const RequestTarget& target, const std::string& content_type,
-                     const Json& patch);
+  HttpResponse Patch(const RequestTarget& target, const Json& patch);
   HttpResponse PatchScale(const RequestTarget& target, const Kind& kind, const Json& patch);
   HttpResponse Delete(const RequestTarget& target, const Json& options);
   HttpResponse Replace(const RequestTarget& target, const Kind& kind, Json object);

@@ -10,11 +10,12 @@
 namespace pliant::sim {
 
 // Everything that happens in one simulated world, in order: of learners their messages, frames with
-// payloads and committed ticks, of operators what they exchange with others. Two versions of the
+// payloads and committed ticks, of operators what they exchange with others and what they tell of
+// jobs. Two versions of the
 // code with equal traces behave the same, which is how a change that only moves code is proven. Of
 // a world that was the n-th of its test, a line "suite.test n events digest" is appended to the
 // file that PLIANT_TRACES names, when the world ends; PLIANT_TRACE_LINES names a file for the
-// events themselves. Without either it does nothing.
+// events themselves.
 class Trace {
  public:
   Trace();
@@ -22,7 +23,9 @@ class Trace {
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;
 
+  // Whether somebody reads it: a world that makes nothing of its digest need note nothing else.
   bool on() const { return digests_.is_open() || lines_.is_open(); }
+  std::uint64_t digest() const { return digest_; }
   void Note(TimePoint at, std::string_view who, std::string_view what);
 
  private:

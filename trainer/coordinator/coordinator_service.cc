@@ -7,16 +7,12 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/overloaded.h"
 #include "base/real_event_loop.h"
 #include "base/secret.h"
 
 namespace pliant {
 namespace {
-
-template <typename... Functions>
-struct Overloaded : Functions... {
-  using Functions::operator()...;
-};
 
 Result<std::string> ReadToken(const std::filesystem::path& path) {
   ASSIGN_OR_RETURN(std::string token, ReadFile(path));

@@ -7,17 +7,13 @@
 
 #include "base/check.h"
 #include "base/format.h"
+#include "base/overloaded.h"
 
 namespace pliant::learner {
 namespace {
 
 // More than any layer of a model that one CPU or GPU can hold; keeps products within 63 bits.
 constexpr std::int64_t kElementsMost = std::int64_t{1} << 40;
-
-template <typename... Visitors>
-struct Overloaded : Visitors... {
-  using Visitors::operator()...;
-};
 
 using ShapeOrReason = std::expected<Shape, std::string>;
 using ShapeOrError = std::expected<Shape, LayerError>;

@@ -71,9 +71,8 @@ class BatchCalls {
     const json patch = {
         {"metadata", {{"resourceVersion", job_->meta.resource_version}, {"uid", job_->meta.uid}}},
         {"status", api::EncodeStatus(job_->status)}};
-    ASSIGN_OR_RETURN(const json written,
-                     client_.Patch(kJobs, KeyOf(job_->meta.name), kube::PatchType::kMerge, patch,
-                                   {.subresource = "status"}));
+    ASSIGN_OR_RETURN(const json written, client_.Patch(kJobs, KeyOf(job_->meta.name), patch,
+                                                       {.subresource = "status"}));
     ASSIGN_OR_RETURN(result_.job, api::DecodeJob(written, defaults_.jobs));
     return {};
   }
@@ -85,14 +84,11 @@ class BatchCalls {
     return std::visit([this](const auto& what) { return Do(what); }, action);
   }
 
-  // What has become of it. A gate is opened on the version of the pod that was read: that cannot be
-  // done twice.
+  // What has become of it; the outcome stays unknown if nobody says.
   kube::KubeStatus Resolve(const Action& action) {
     const auto* gate = std::get_if<OpenGate>(&action);
-    if (gate == nullptr) return FindCreated(EffectOf(action, job_->meta, {})->name);
-    kube::KubeStatus done = Do(*gate);
-    if (!result_.unanswered.empty()) done = LookAtGate(*gate);
-    return done;
+    return gate != nullptr ? ResolveGate(*gate)
+                           : FindCreated(EffectOf(action, job_->meta, {})->name);
   }
 
  private:
@@ -181,9 +177,8 @@ class BatchCalls {
   }
 
   kube::KubeStatus Do(const PointService& action) {
-    const auto service =
-        client_.Patch(kube::kServices, KeyOf(CoordinatorName(job_->meta)), kube::PatchType::kMerge,
-                      PointServicePatch(action.term, action.resource_version));
+    const auto service = client_.Patch(kube::kServices, KeyOf(CoordinatorName(job_->meta)),
+                                       PointServicePatch(action.term, action.resource_version));
     if (!service) return std::unexpected(InContext("point the Service", service.error()));
     ASSIGN_OR_RETURN(result_.service, api::DecodeService(*service));
     return {};
@@ -218,8 +213,7 @@ class BatchCalls {
     const json patch = {
         {"metadata", {{"uid", action.uid}, {"resourceVersion", action.resource_version}}},
         {"spec", {{"schedulingGates", std::move(gates)}}}};
-    const auto opened =
-        client_.Patch(kube::kPods, KeyOf(action.pod), kube::PatchType::kMerge, patch);
+    const auto opened = client_.Patch(kube::kPods, KeyOf(action.pod), patch);
     if (!opened) {
       const std::string what = "open the gate of " + action.pod;
       result_.unanswered = WhyUnanswered(what, opened.error());
@@ -316,8 +310,15 @@ class BatchCalls {
     return pod;
   }
 
-  kube::KubeStatus FindCreated(const std::string& name) {
+  // As ReadPod, of one whose state nobody knows before.
+  kube::KubeResult<api::Pod> ReadPodInDoubt(const std::string& name) {
     kube::KubeResult<api::Pod> found = ReadPod(name);
+    result_.outcome_unknown = !found && TellsNothing(found.error());
+    return found;
+  }
+
+  kube::KubeStatus FindCreated(const std::string& name) {
+    kube::KubeResult<api::Pod> found = ReadPodInDoubt(name);
     if (!found && found.error().code == ErrorCode::kNotFound) return {};
     if (!found) return std::unexpected(found.error());
     if (!IsControlledBy(found->meta, job_->meta)) return std::unexpected(TakenName("pod", name));
@@ -325,10 +326,26 @@ class BatchCalls {
     return {};
   }
 
+  // A gate is opened on the version of the pod that was read: that cannot be done twice. Who
+  // refuses another try says nothing of the one before it: an admission webhook comes before the
+  // version.
+  kube::KubeStatus ResolveGate(const OpenGate& action) {
+    const kube::KubeStatus done = Do(action);
+    if (done || IsGone(done.error()) || done.error().code == ErrorCode::kCancelled) return done;
+    const bool tried = !LeavesUnknown(done.error()) && done.error().code != ErrorCode::kThrottled;
+    if (!tried && result_.unanswered.empty()) {
+      result_.outcome_unknown = true;
+      return done;
+    }
+    RETURN_IF_ERROR(LookAtGate(action));
+    const bool refused = result_.unanswered.empty() && result_.opened.empty();
+    return refused ? done : kube::KubeStatus();
+  }
+
   // Whether it is open, as the pod says: all else that the job needs, word to its owner among it,
   // does not wait until an admission webhook answers.
   kube::KubeStatus LookAtGate(const OpenGate& action) {
-    ASSIGN_OR_RETURN(api::Pod pod, ReadPod(action.pod));
+    ASSIGN_OR_RETURN(api::Pod pod, ReadPodInDoubt(action.pod));
     if (pod.meta.uid == action.uid && pod.meta.resource_version == action.resource_version) {
       return {};
     }
@@ -373,8 +390,7 @@ class BatchCalls {
                           {"ownerReferences", metadata.at("ownerReferences")},
                           {"labels", metadata.at("labels")}}},
                         {"spec", policy.at("spec")}};
-    const auto patched =
-        client_.Patch(kube::kNetworkPolicies, KeyOf(name), kube::PatchType::kMerge, patch);
+    const auto patched = client_.Patch(kube::kNetworkPolicies, KeyOf(name), patch);
     if (!patched) {
       return std::unexpected(InContext("renew NetworkPolicy " + name, patched.error()));
     }
@@ -390,6 +406,11 @@ class BatchCalls {
 };
 
 }  // namespace
+
+bool IsAllDone(const BatchResult& result, bool unanswered_before) {
+  const bool unanswered = unanswered_before || !result.unanswered.empty();
+  return !result.error && !(unanswered && result.created.empty() && result.opened.empty());
+}
 
 BatchResult ActionRunner::Run(const Batch& batch) const {
   BatchResult result;
@@ -419,8 +440,6 @@ BatchResult ActionRunner::ResolveUnknownOutcome(const Batch& batch) const {
   if (done) return result;
   result.error = done.error();
   result.failed = 0;
-  result.outcome_unknown =
-      LeavesUnknown(done.error()) || done.error().code == ErrorCode::kThrottled;
   return result;
 }
 

@@ -55,6 +55,10 @@ struct BatchResult {
   std::map<std::string, std::string> mount_causes;  // by pod name; "" if no event tells
 };
 
+// Whether the whole batch is done. A result without an error does not always mean that: the server
+// may have left a write unanswered, and may have said later that the write was not done.
+bool IsAllDone(const BatchResult& result, bool unanswered_before);
+
 // All that writes to the API server for jobs is done here. Writes are conditional, each on its own
 // object: on the version or uid that was read, or on nothing being there under a name that only
 // this job uses (docs/decisions/status-is-written-first.md). Nothing that somebody else made is

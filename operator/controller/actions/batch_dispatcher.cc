@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "base/log.h"
+#include "operator/controller/actions/look_again.h"
+#include "operator/controller/actions/record_result.h"
 
 namespace pliant::controller {
 namespace {
-
-constexpr std::chrono::milliseconds kSoonest{10};
 
 bool MakesPods(const Batch& batch) {
   return std::ranges::any_of(batch.actions,
@@ -18,21 +18,24 @@ bool MakesPods(const Batch& batch) {
 
 }  // namespace
 
-void LookAgainAt(const std::optional<WallTime>& at, WallTime now, const kube::NamespacedName& job,
-                 kube::WorkQueue& queue) {
-  if (at) queue.AddAfter(job, std::max<Duration>(*at - now, kSoonest));
-}
-
 BatchDispatcher::BatchDispatcher(BatchDispatcherParts parts, BatchDispatcherOptions options)
     : parts_(std::move(parts)),
       options_(std::move(options)),
       pod_making_calls_(parts_.loop, parts_.pod_making_calls, options_.pod_making_calls) {}
 
 void BatchDispatcher::AddJob(const std::string& job_uid, const kube::NamespacedName& key) {
-  jobs_.try_emplace(job_uid, Job{key, RetryState(options_.first_conflict_delay)});
+  jobs_.try_emplace(
+      job_uid, Job{.key = key, .retry = RetryState(options_.first_conflict_delay), .waits = {}});
 }
 
-void BatchDispatcher::ForgetJob(const std::string& job_uid) { jobs_.erase(job_uid); }
+void BatchDispatcher::ForgetJob(const std::string& job_uid) {
+  const auto job = jobs_.extract(job_uid);
+  if (!job || !job.mapped().waits) return;
+  const Wait& wait = *job.mapped().waits;
+  parts_.loop.Cancel(wait.timer);
+  parts_.table.Settle(*wait.batch, {}, options_.now());
+  parts_.queue.Done(job.mapped().key);
+}
 
 const kube::NamespacedName* BatchDispatcher::KeyOfJob(const std::string& job_uid) const {
   const auto job = jobs_.find(job_uid);
@@ -45,21 +48,21 @@ std::optional<WallTime> BatchDispatcher::RestsUntil(const std::string& job_uid,
   return now < not_before ? std::optional(not_before) : std::nullopt;
 }
 
-void BatchDispatcher::Dispatch(InFlightBatch batch) {
-  parts_.table.Begin(batch.batch, options_.now());
-  batch.began = parts_.loop.Now();
-  Run(std::move(batch));
+void BatchDispatcher::Dispatch(BatchOrder order) {
+  parts_.table.Begin(order.batch, options_.now());
+  auto batch = order.batch;
+  Run({.order = std::move(order), .batch = std::move(batch), .ordered = parts_.loop.Now()});
 }
 
-void BatchDispatcher::Run(InFlightBatch batch) {
-  const bool makes_pods = !batch.resolves && MakesPods(*batch.batch);
-  const std::string name_space = batch.batch->job.meta.name_space;
-  auto call = [this, watch = lifetime_.watch(), batch = std::move(batch), &loop = parts_.loop,
+void BatchDispatcher::Run(Try tried) {
+  const bool makes_pods = !tried.resolves && MakesPods(*tried.batch);
+  const std::string name_space = tried.batch->job.meta.name_space;
+  auto call = [this, watch = lifetime_.watch(), tried = std::move(tried), &loop = parts_.loop,
                &runner = parts_.runner] {
     auto result = std::make_shared<const BatchResult>(
-        batch.resolves ? runner.ResolveUnknownOutcome(*batch.batch) : runner.Run(*batch.batch));
-    loop.Post([this, watch, batch, result] {
-      if (!watch.over()) OnDone(batch, *result);
+        tried.resolves ? runner.ResolveUnknownOutcome(*tried.batch) : runner.Run(*tried.batch));
+    loop.Post([this, watch, tried, result] {
+      if (!watch.over()) OnDone(tried, *result);
     });
   };
   if (makes_pods) {
@@ -69,51 +72,55 @@ void BatchDispatcher::Run(InFlightBatch batch) {
   }
 }
 
-void BatchDispatcher::OnDone(const InFlightBatch& batch, const BatchResult& result) {
-  const api::ObjectMeta& job = batch.batch->job.meta;
+void BatchDispatcher::OnDone(const Try& tried, const BatchResult& result) {
+  const api::ObjectMeta& job = tried.batch->job.meta;
   const kube::NamespacedName key{job.name_space, job.name};
   const WallTime now = options_.now();
-  parts_.table.Settle(*batch.batch, result, now);
-  options_.on_result(batch, result);
+  parts_.table.Settle(*tried.batch, result, now);
+  options_.on_result(tried.order, result, parts_.loop.Now() - tried.ordered);
   const auto known = jobs_.find(job.uid);
   if (known == jobs_.end()) {  // it went meanwhile
     parts_.queue.Done(key);
     return;
   }
-  const NextStep next = StepAfter(result, batch.origin.unanswered, now, known->second.retry);
+  RecordResult(*tried.batch, tried.order.reported_before, tried.unanswered_before, result, now,
+               parts_.table.SoftState(job.uid));
+  const NextStep next = StepAfter(result, tried.unanswered_before, now, known->second.retry);
   if (next.log_error) {
     log::Warning("job could not be acted on",
                  {{"job", kube::ToString(key)}, {"error", result.error->message}});
   }
   using enum NextStep::Kind;
   if (next.kind == kResolve) {
-    ResolveUnknownOutcome(batch, result, next.delay);
+    ResolveUnknownOutcome(tried, result, next.delay, known->second);
     return;
   }
   parts_.queue.Done(key);
   if (next.kind == kLookAgain) {
     parts_.queue.Add(key);
-    LookAgainAt(batch.look_again, now, key, parts_.queue);
+    LookAgainAt(tried.order.look_again, now, key, parts_.queue);
   } else if (next.kind != kNothing) {
     parts_.queue.AddAfter(key, next.delay);
   }
 }
 
 // Until it is known the job is left alone, and the action counts as done.
-void BatchDispatcher::ResolveUnknownOutcome(const InFlightBatch& batch, const BatchResult& result,
-                                            Duration delay) {
+void BatchDispatcher::ResolveUnknownOutcome(const Try& tried, const BatchResult& result,
+                                            Duration delay, Job& job) {
   auto rest = std::make_shared<Batch>(
-      Batch{.job = batch.batch->job, .actions = {batch.batch->actions[*result.failed]}});
+      Batch{.job = tried.batch->job, .actions = {tried.batch->actions[*result.failed]}});
   if (result.job) rest->job = *result.job;
-  InFlightBatch again{
-      .batch = rest,
-      .resolves = true,
-      .before = {rest, &rest->job},
-      .origin = {.unanswered = batch.origin.unanswered || !result.unanswered.empty()},
-      .began = batch.began};
-  parts_.loop.PostAfter(delay, lifetime_.Guard([this, again = std::move(again)]() mutable {
-    Run(std::move(again));
-  }));
+  Try again = tried;
+  again.batch = rest;
+  again.resolves = true;
+  again.unanswered_before = tried.unanswered_before || !result.unanswered.empty();
+  again.order.look_again.reset();  // it was for when all is done
+  const TimerId timer = parts_.loop.PostAfter(
+      delay, lifetime_.Guard([this, &waits = job.waits, again = std::move(again)]() mutable {
+        waits.reset();
+        Run(std::move(again));
+      }));
+  job.waits = Wait{timer, std::move(rest)};
 }
 
 }  // namespace pliant::controller

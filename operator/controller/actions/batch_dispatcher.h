@@ -10,22 +10,21 @@
 #include "base/lifetime.h"
 #include "operator/controller/actions/action_runner.h"
 #include "operator/controller/actions/job_table.h"
-#include "operator/controller/actions/record_result.h"
 #include "operator/controller/actions/retry_state.h"
 #include "operator/controller/calls/executor.h"
 #include "operator/controller/calls/fair_calls.h"
+#include "operator/controller/model/reporting.h"
 #include "operator/kube/work_queue.h"
 
 namespace pliant::controller {
 
-struct InFlightBatch {
+// What was decided to be done for one job.
+struct BatchOrder {
   std::shared_ptr<const Batch> batch;
-  bool resolves = false;  // asks what has become of its only action, whose outcome is unknown
-  std::shared_ptr<const api::ElasticTrainingJob> before;  // on which it was decided
-  BatchOrigin origin;
-  std::optional<WallTime> look_again;
+  std::shared_ptr<const api::ElasticTrainingJob> job_before;  // on which it was decided
+  LastReported reported_before;        // of the job, before its status was to be written
+  std::optional<WallTime> look_again;  // at the latest, once it is done
   std::optional<Duration> wait_ended;  // of a job that is given its first GPUs by it
-  TimePoint began{};
 };
 
 // All outlive the dispatcher.
@@ -42,21 +41,23 @@ struct BatchDispatcherOptions {
   FairCallsOptions pod_making_calls;  // shared by namespaces
   Duration first_conflict_delay{};
   std::function<WallTime()> now;
-  // A batch was tried; also of a job that is gone.
-  std::function<void(const InFlightBatch& batch, const BatchResult& result)> on_result;
+  // A batch was tried, or it was asked what has become of it; also of a job that is gone. `took`:
+  // since it was ordered.
+  std::function<void(const BatchOrder& order, const BatchResult& result, Duration took)> on_result;
 };
 
 // Carries out what was decided on jobs, one batch at a time for each of them, and decides when it
-// is tried again. What has been begun counts as done in the table. The job stays taken from the
-// queue until its batch has ended. Control thread.
+// is tried again. What has been begun counts as done in the table, and what came of it is known of
+// the job there. The job stays taken from the queue until its batch has ended. Control thread.
 class BatchDispatcher {
  public:
   BatchDispatcher(BatchDispatcherParts parts, BatchDispatcherOptions options);
   BatchDispatcher(const BatchDispatcher&) = delete;
   BatchDispatcher& operator=(const BatchDispatcher&) = delete;
 
-  // The job is there, and is forgotten when it is gone. What was begun for it ends without a
-  // further try then. Adding it again changes nothing.
+  // The job is there, and is forgotten when it is gone from the stores. What was begun for it ends
+  // without a further try then: one that is made under its name does not wait for more than the
+  // answer to a request that has been sent. Adding it again changes nothing.
   void AddJob(const std::string& job_uid, const kube::NamespacedName& key);
   void ForgetJob(const std::string& job_uid);
   // Null: it is gone, or was not added.
@@ -64,17 +65,30 @@ class BatchDispatcher {
   // Until when a job that was added is left alone after a failure. Nothing: it is not.
   std::optional<WallTime> RestsUntil(const std::string& job_uid, WallTime now) const;
 
-  void Dispatch(InFlightBatch batch);
+  void Dispatch(BatchOrder order);
 
  private:
+  struct Try {
+    BatchOrder order;
+    std::shared_ptr<const Batch> batch;  // the order's; or its one action whose outcome is unknown
+    bool resolves = false;               // only asks what has become of it
+    bool unanswered_before = false;      // the server did not answer the try before
+    TimePoint ordered{};
+  };
+  // Until it is asked what has become of an action.
+  struct Wait {
+    TimerId timer = 0;
+    std::shared_ptr<const Batch> batch;
+  };
   struct Job {
     kube::NamespacedName key;
     RetryState retry;
+    std::optional<Wait> waits;
   };
 
-  void Run(InFlightBatch batch);
-  void OnDone(const InFlightBatch& batch, const BatchResult& result);
-  void ResolveUnknownOutcome(const InFlightBatch& batch, const BatchResult& result, Duration delay);
+  void Run(Try tried);
+  void OnDone(const Try& tried, const BatchResult& result);
+  void ResolveUnknownOutcome(const Try& tried, const BatchResult& result, Duration delay, Job& job);
 
   const BatchDispatcherParts parts_;
   const BatchDispatcherOptions options_;
@@ -82,9 +96,5 @@ class BatchDispatcher {
   std::map<std::string, Job> jobs_;  // by uid
   const Lifetime lifetime_;
 };
-
-// Has the job looked at when it is time; never if there is none.
-void LookAgainAt(const std::optional<WallTime>& at, WallTime now, const kube::NamespacedName& job,
-                 kube::WorkQueue& queue);
 
 }  // namespace pliant::controller

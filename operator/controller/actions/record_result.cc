@@ -30,20 +30,15 @@ void RecordTemplateCheck(const Batch& batch, const BatchResult& result, api::Wal
 
 }  // namespace
 
-bool IsAllDone(const BatchResult& result, bool unanswered_before) {
-  const bool unanswered = unanswered_before || !result.unanswered.empty();
-  return !result.error && !(unanswered && result.created.empty() && result.opened.empty());
-}
-
-void RecordResult(const Batch& batch, const BatchOrigin& before, const BatchResult& result,
-                  api::WallTime now, JobSoftState& state) {
-  RecordWrite(batch, before.reported, result, state.reporting);
+void RecordResult(const Batch& batch, const LastReported& reported_before, bool unanswered_before,
+                  const BatchResult& result, api::WallTime now, JobSoftState& state) {
+  RecordWrite(batch, reported_before, result, state.reporting);
   RecordTemplateCheck(batch, result, now, state.checked_template);
   for (const LookForPod& pod : result.gone) {
-    if (!pod.uid.empty()) state.contacts.gone.insert(pod.uid);
+    if (!pod.uid.empty()) OnPodGone(pod.uid, state.contacts);
   }
   for (const auto& [pod, cause] : result.mount_causes) {
-    state.mount_causes[pod] = {.text = cause, .asked = now};
+    OnMountCause(pod, cause, now, state.mount_causes);
   }
   // The server's refusals are told to the job's owner; what will pass is not.
   const std::span undone = std::span(batch.actions).subspan(result.failed.value_or(0));
@@ -52,7 +47,7 @@ void RecordResult(const Batch& batch, const BatchOrigin& before, const BatchResu
   }
   if (result.error && kube::IsRefusal(*result.error)) {
     OnRefusal(undone, result.error->message, now, state.refusals);
-  } else if (IsAllDone(result, before.unanswered)) {
+  } else if (IsAllDone(result, unanswered_before)) {
     OnAllDone(state.refusals);
   }
 }

@@ -5,18 +5,9 @@
 
 namespace pliant::controller {
 
-// How a batch stood before it was tried.
-struct BatchOrigin {
-  LastReported reported;    // before its status was to be written
-  bool unanswered = false;  // the server did not answer the try before
-};
-
-// Whether the whole batch is done. A result without an error does not always mean that: the server
-// may have left a write unanswered, and may have said later that the write was not done.
-bool IsAllDone(const BatchResult& result, bool unanswered_before);
-
-// Takes what came of a batch over into what is known of its job.
-void RecordResult(const Batch& batch, const BatchOrigin& before, const BatchResult& result,
-                  api::WallTime now, JobSoftState& state);
+// Takes what came of a batch over into what is known of its job. `reported_before`: before its
+// status was to be written. `unanswered_before`: the server did not answer the try before.
+void RecordResult(const Batch& batch, const LastReported& reported_before, bool unanswered_before,
+                  const BatchResult& result, api::WallTime now, JobSoftState& state);
 
 }  // namespace pliant::controller

@@ -5,7 +5,6 @@
 
 #include "base/backoff.h"
 #include "operator/controller/actions/action_runner.h"
-#include "operator/controller/actions/record_result.h"
 
 namespace pliant::controller {
 

@@ -24,6 +24,10 @@ std::string WhyUnanswered(std::string_view undone, const kube::KubeError& error)
 // Whether the write may have been done, or be done yet.
 bool LeavesUnknown(const kube::KubeError& error);
 
+// Whether a read of an object that failed says nothing of it. That there is none is an answer, and
+// so is one that is there and not understood; of a read that was called off nobody wants one.
+bool TellsNothing(const kube::KubeError& error);
+
 // Whether what was to be deleted is no more, or is another one by now.
 bool IsGone(const kube::KubeError& error);
 

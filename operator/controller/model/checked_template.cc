@@ -18,15 +18,23 @@ bool IsOfThisGeneration(const api::ElasticTrainingJob& job, const CheckedTemplat
 
 }  // namespace
 
+const AdmittedNeeds* AdmittedNeedsOf(const api::ElasticTrainingJob& job,
+                                     const CheckedTemplate& known) {
+  const auto& admitted = known.admitted_needs;
+  const bool present = admitted && admitted->template_hash == job.spec.learner_template.hash;
+  return present ? &*admitted : nullptr;
+}
+
 // Learners that live are made of the template that was admitted: another one has to wait until they
 // have left.
-void ObserveTemplate(const JobView& view, CheckedTemplate& known) {
-  if (!IsAdmitted(view.job->spec, view.job->status) || !NeedsAreGuessed(view)) return;
+void ObserveTemplate(const api::ElasticTrainingJob& job, const std::vector<api::Pod>& learners,
+                     CheckedTemplate& known) {
+  if (!IsAdmitted(job.spec, job.status) || AdmittedNeedsOf(job, known) != nullptr) return;
   const auto newest = std::ranges::find_if(
-      view.learners.rbegin(), view.learners.rend(),
+      learners.rbegin(), learners.rend(),
       [](const api::Pod& pod) { return !pod.ended() && pod.asks.needs != nullptr; });
-  if (newest == view.learners.rend()) return;
-  known.admitted_needs = {view.job->spec.learner_template.hash, newest->asks.needs};
+  if (newest == learners.rend()) return;
+  known.admitted_needs = {job.spec.learner_template.hash, newest->asks.needs};
 }
 
 void OnTemplateAccepted(const api::ElasticTrainingJob& job,

@@ -4,12 +4,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "operator/api/elastic_training_job.h"
+#include "operator/api/pod.h"
 
 namespace pliant::controller {
-
-struct JobView;
 
 // The API server's answer to CheckTemplate.
 struct TemplateCheck {
@@ -36,7 +36,13 @@ struct CheckedTemplate {
   bool operator==(const CheckedTemplate&) const = default;
 };
 
-void ObserveTemplate(const JobView& view, CheckedTemplate& known);
+// What is known of the learners of the job's present template; null: nothing. It points into
+// `known`.
+const AdmittedNeeds* AdmittedNeedsOf(const api::ElasticTrainingJob& job,
+                                     const CheckedTemplate& known);
+
+void ObserveTemplate(const api::ElasticTrainingJob& job, const std::vector<api::Pod>& learners,
+                     CheckedTemplate& known);
 
 // The job's template is right, by itself or as that of another job. `needs` of a learner; null:
 // they were not shown.

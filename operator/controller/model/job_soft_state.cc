@@ -7,14 +7,14 @@ namespace pliant::controller {
 void ObserveJob(JobView& view, WallTime now) {
   JobSoftState& state = view.soft_state;
   const bool first_look = !state.meter.until;
-  ObserveNodes(view, now, state.nodes);
+  ObserveNodes(view.learners, state.clocks, now, state.nodes);
   ObserveClocks(view, now, state.clocks);
   ForgetMounted(state.clocks, state.mount_causes);
   ObserveContacts(view, first_look, state.contacts);
   ObserveReported(view.coordinator.progress.get(), state.reporting);
-  ObserveService(view, now, state.meter);
+  ObserveService(*view.job, view.learners, now, state.meter);
   ObserveTimes(view.job->status, now, state.times_ahead);
-  ObserveTemplate(view, state.checked_template);
+  ObserveTemplate(*view.job, view.learners, state.checked_template);
   if (view.coordinator.reachable) state.coordinator_retry.tries = 0;
 }
 

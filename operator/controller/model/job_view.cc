@@ -41,22 +41,14 @@ bool HasLiveLearners(const JobView& view) {
   return !std::ranges::all_of(view.learners, &api::Pod::ended);
 }
 
-namespace {
-
-const AdmittedNeeds* AdmittedNeedsOf(const JobView& view) {
-  const auto& admitted = view.soft_state.checked_template.admitted_needs;
-  const bool present = admitted && admitted->template_hash == view.job->spec.learner_template.hash;
-  return present ? &*admitted : nullptr;
-}
-
-}  // namespace
-
 std::shared_ptr<const planner::PodNeeds> NeedsOfLearner(const JobView& view) {
-  const AdmittedNeeds* admitted = AdmittedNeedsOf(view);
+  const AdmittedNeeds* admitted = AdmittedNeedsOf(*view.job, view.soft_state.checked_template);
   return admitted != nullptr ? admitted->needs : view.needs;
 }
 
-bool NeedsAreGuessed(const JobView& view) { return AdmittedNeedsOf(view) == nullptr; }
+bool NeedsAreGuessed(const JobView& view) {
+  return AdmittedNeedsOf(*view.job, view.soft_state.checked_template) == nullptr;
+}
 
 bool IsAdmitted(const api::JobSpec& spec, const api::JobStatus& status) {
   const api::Condition* admitted = api::FindCondition(status, "Admitted");

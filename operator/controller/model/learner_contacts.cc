@@ -52,4 +52,6 @@ void ObserveContacts(const JobView& view, bool first_look, LearnerContacts& cont
   ObserveNamed(view, first_look, contacts);
 }
 
+void OnPodGone(const std::string& uid, LearnerContacts& contacts) { contacts.gone.insert(uid); }
+
 }  // namespace pliant::controller

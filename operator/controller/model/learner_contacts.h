@@ -22,5 +22,7 @@ struct LearnerContacts {
 
 // `first_look`: this program sees the job for the first time.
 void ObserveContacts(const JobView& view, bool first_look, LearnerContacts& contacts);
+// The server was asked, and does not have the pod.
+void OnPodGone(const std::string& uid, LearnerContacts& contacts);
 
 }  // namespace pliant::controller

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 #include "operator/api/fields.h"
 
@@ -40,6 +41,11 @@ std::optional<Cause> Decode(const nlohmann::json& object) {
 void ForgetMounted(const LearnerClocks& clocks, MountCauses& causes) {
   std::erase_if(causes,
                 [&](const auto& entry) { return !clocks.starting_since.contains(entry.first); });
+}
+
+void OnMountCause(const std::string& pod, std::string text, api::WallTime now,
+                  MountCauses& causes) {
+  causes[pod] = {.text = std::move(text), .asked = now};
 }
 
 std::string MountCauseIn(const std::vector<nlohmann::json>& events) {

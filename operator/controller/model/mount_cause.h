@@ -21,6 +21,9 @@ using MountCauses = std::map<std::string, MountCause>;  // by pod name
 // Keeps those of learners that start.
 void ForgetMounted(const LearnerClocks& clocks, MountCauses& causes);
 
+// The events of the pod were asked for, and tell `text`; "": nothing.
+void OnMountCause(const std::string& pod, std::string text, api::WallTime now, MountCauses& causes);
+
 // The newest and most telling sentence on why a pod's volumes cannot be mounted, or why it gets no
 // network, among the events (events.k8s.io/v1) of that pod; "" if there is none.
 std::string MountCauseIn(const std::vector<nlohmann::json>& events);

@@ -26,15 +26,16 @@ void Strike(NodeStrikes& node, WallTime at) {
 }
 
 // Whether its end was the will of the operator, or of who deletes pods.
-bool WasSentAway(const JobView& view, const api::Pod& pod) {
-  return pod.deleting() || view.soft_state.clocks.leaving_since.contains(pod.meta.name);
+bool WasSentAway(const LearnerClocks& clocks, const api::Pod& pod) {
+  return pod.deleting() || clocks.leaving_since.contains(pod.meta.name);
 }
 
 }  // namespace
 
-void ObserveNodes(const JobView& view, WallTime now, NodeHistory& nodes) {
+void ObserveNodes(const std::vector<api::Pod>& learners, const LearnerClocks& clocks, WallTime now,
+                  NodeHistory& nodes) {
   std::set<std::string> seen;
-  for (const api::Pod& pod : view.learners) {
+  for (const api::Pod& pod : learners) {
     const auto ending = EndingOf(pod);
     if (!ending || NodeOf(pod).empty()) continue;
     if (ending->end == LearnerEnd::kCompleted || ending->end == LearnerEnd::kDisrupted) continue;
@@ -42,7 +43,7 @@ void ObserveNodes(const JobView& view, WallTime now, NodeHistory& nodes) {
     if (nodes.ends_seen.contains(pod.meta.uid)) continue;
     // One that says so without having been told is no failure: it may have been told by somebody
     // else. But its successor waits as that of a failed one, or there would be no end of them.
-    if (ending->end == LearnerEnd::kDrained && WasSentAway(view, pod)) continue;
+    if (ending->end == LearnerEnd::kDrained && WasSentAway(clocks, pod)) continue;
     Strike(nodes.strikes[NodeOf(pod)], std::min(now, ending->finished.value_or(now)));
   }
   nodes.ends_seen = std::move(seen);

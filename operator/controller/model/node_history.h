@@ -3,12 +3,13 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
+#include "operator/api/pod.h"
 #include "operator/api/time.h"
+#include "operator/controller/model/learner_clocks.h"
 
 namespace pliant::controller {
-
-struct JobView;
 
 // A node on which this job's learners failed.
 struct NodeStrikes {
@@ -23,7 +24,8 @@ struct NodeHistory {
   bool operator==(const NodeHistory&) const = default;
 };
 
-// While it is known who of the ended learners was told to leave: before ObserveClocks.
-void ObserveNodes(const JobView& view, api::WallTime now, NodeHistory& nodes);
+// `clocks`: as they were before these learners ended, which tell who of them was told to leave.
+void ObserveNodes(const std::vector<api::Pod>& learners, const LearnerClocks& clocks,
+                  api::WallTime now, NodeHistory& nodes);
 
 }  // namespace pliant::controller

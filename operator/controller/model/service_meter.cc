@@ -20,42 +20,44 @@ double GpuSecondsOf(const std::vector<api::Pod>& learners, WallTime now) {
   return sum;
 }
 
-void ObserveWaiting(const JobView& view, WallTime now, ServiceMeter& meter) {
-  const api::JobStatus& status = view.job->status;
-  const bool waits = status.desired_learners == 0 && !view.job->spec.suspend && !status.finished();
+void ObserveWaiting(const api::ElasticTrainingJob& job, WallTime now, ServiceMeter& meter) {
+  const api::JobStatus& status = job.status;
+  const bool waits = status.desired_learners == 0 && !job.spec.suspend && !status.finished();
   if (!waits) {
     meter.waiting_since.reset();
   } else if (!meter.waiting_since) {
     // A job that this program sees for the first time, and that never had a GPU, has waited all its
     // life.
     const bool seen = meter.until.has_value();
-    meter.waiting_since = seen || status.attained_gpu_seconds > 0 ? now : view.job->meta.created;
+    meter.waiting_since = seen || status.attained_gpu_seconds > 0 ? now : job.meta.created;
   }
 }
 
 // A GPU counts from when its learner's program runs. What was attained is not written for its own
 // sake: a new leader learns the rest from the pods.
-void ObserveGpuSeconds(const JobView& view, WallTime now, ServiceMeter& meter) {
+void ObserveGpuSeconds(const api::ElasticTrainingJob& job, const std::vector<api::Pod>& learners,
+                       WallTime now, ServiceMeter& meter) {
   meter.gpu_seconds =
-      std::max(meter.gpu_seconds, static_cast<double>(view.job->status.attained_gpu_seconds));
-  const int gpus = view.job->spec.elastic.gpus_per_learner;
+      std::max(meter.gpu_seconds, static_cast<double>(job.status.attained_gpu_seconds));
+  const int gpus = job.spec.elastic.gpus_per_learner;
   if (!meter.until) {
-    meter.gpu_seconds = std::max(meter.gpu_seconds, gpus * GpuSecondsOf(view.learners, now));
+    meter.gpu_seconds = std::max(meter.gpu_seconds, gpus * GpuSecondsOf(learners, now));
   } else if (now > *meter.until) {
     const auto passed = std::chrono::duration<double>(now - *meter.until).count();
     meter.gpu_seconds += passed * static_cast<double>(meter.gpus);
   }
   meter.until = now;
-  meter.gpus = gpus * std::ranges::count_if(view.learners, [](const api::Pod& pod) {
+  meter.gpus = gpus * std::ranges::count_if(learners, [](const api::Pod& pod) {
                  return !pod.ended() && IsRunning(pod);
                });
 }
 
 }  // namespace
 
-void ObserveService(const JobView& view, WallTime now, ServiceMeter& meter) {
-  ObserveWaiting(view, now, meter);
-  ObserveGpuSeconds(view, now, meter);
+void ObserveService(const api::ElasticTrainingJob& job, const std::vector<api::Pod>& learners,
+                    WallTime now, ServiceMeter& meter) {
+  ObserveWaiting(job, now, meter);
+  ObserveGpuSeconds(job, learners, now, meter);
 }
 
 }  // namespace pliant::controller

@@ -2,12 +2,12 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
-#include "operator/api/time.h"
+#include "operator/api/elastic_training_job.h"
+#include "operator/api/pod.h"
 
 namespace pliant::controller {
-
-struct JobView;
 
 // What a job has been given of the cluster, and since when it waits.
 struct ServiceMeter {
@@ -18,6 +18,7 @@ struct ServiceMeter {
   bool operator==(const ServiceMeter&) const = default;
 };
 
-void ObserveService(const JobView& view, api::WallTime now, ServiceMeter& meter);
+void ObserveService(const api::ElasticTrainingJob& job, const std::vector<api::Pod>& learners,
+                    api::WallTime now, ServiceMeter& meter);
 
 }  // namespace pliant::controller

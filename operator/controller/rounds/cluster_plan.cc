@@ -101,11 +101,12 @@ void ClusterPlan::SeeJob(const kube::NamespacedName& key, const JobView* planned
 }
 
 // A process that dies at the plan for all does not say at which job. Once one has, each is planned
-// by itself before it is planned with the others.
-void ClusterPlan::TryAlone(const JobView& view, WallTime now) const {
+// by itself before it is planned with the others: in the first round, too, after which a process
+// that dies of it has no other.
+void ClusterPlan::TryAlone(const JobView& view, WallTime now) {
   if (crash_notes_ == nullptr || crash_notes_->DeathsAtPlan() == 0) return;
   std::ignore = planner::MakePlan(
-      {.now = now, .nodes = builder_.snapshot().nodes, .jobs = {PlannerView(view)}}, policy_);
+      {.now = now, .nodes = builder_.Nodes(), .jobs = {PlannerView(view)}}, policy_);
 }
 
 const planner::Plan& ClusterPlan::Make(WallTime now) {

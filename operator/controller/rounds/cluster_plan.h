@@ -45,7 +45,7 @@ class ClusterPlan {
   const planner::ClusterSnapshot& snapshot() const { return builder_.snapshot(); }
 
  private:
-  void TryAlone(const JobView& view, WallTime now) const;
+  void TryAlone(const JobView& view, WallTime now);
 
   const planner::Policy policy_;
   CrashNotes* const crash_notes_;

@@ -29,18 +29,6 @@ metrics::JobFigures FiguresOf(const JobView& view, const planner::Decision* deci
   return figures;
 }
 
-metrics::ReconcileResult ReconcileResultOf(const BatchResult& result) {
-  using enum metrics::ReconcileResult;
-  if (!result.error) return kSuccess;
-  return result.error->code == ErrorCode::kConflict ? kRequeue : kError;
-}
-
-kube::WorkQueueObserver ObserverFor(metrics::Metrics& metrics) {
-  return {.on_add = [&metrics] { metrics.OnQueueAdd(); },
-          .on_take = [&metrics](Duration waited) { metrics.OnQueueTake(waited); },
-          .on_done = [&metrics](Duration worked) { metrics.OnQueueDone(worked); }};
-}
-
 void ReportJobs(const JobTable::Views& views, const planner::Plan& plan,
                 const CrashNotes* crash_notes,
                 const std::function<bool(const std::string& job_uid)>& is_there,

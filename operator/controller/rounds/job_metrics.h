@@ -3,10 +3,8 @@
 #include <functional>
 #include <string>
 
-#include "operator/controller/actions/action_runner.h"
 #include "operator/controller/actions/job_table.h"
 #include "operator/controller/rounds/crash_notes.h"
-#include "operator/kube/work_queue.h"
 #include "operator/metrics/metrics.h"
 #include "operator/planner/plan.h"
 
@@ -14,10 +12,6 @@ namespace pliant::controller {
 
 // `decision`: null for a job that is not planned.
 metrics::JobFigures FiguresOf(const JobView& view, const planner::Decision* decision);
-
-metrics::ReconcileResult ReconcileResultOf(const BatchResult& result);
-
-kube::WorkQueueObserver ObserverFor(metrics::Metrics& metrics);
 
 // Brings the figures of all jobs up to date. `is_there`: by uid, whether a job has not just gone.
 void ReportJobs(const JobTable::Views& views, const planner::Plan& plan,

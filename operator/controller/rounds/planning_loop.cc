@@ -1,12 +1,14 @@
 #include "operator/controller/rounds/planning_loop.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "base/log.h"
-#include "operator/controller/actions/record_result.h"
+#include "operator/controller/actions/look_again.h"
 #include "operator/controller/lifecycle/coordinator_policy.h"
 #include "operator/controller/rounds/job_metrics.h"
+#include "operator/controller/rounds/loop_metrics.h"
 
 namespace pliant::controller {
 namespace {
@@ -64,8 +66,7 @@ PlanningLoop::PlanningLoop(PlanningLoopParts parts, PlanningLoopOptions options)
                   {.pod_making_calls = options_.pod_making_calls,
                    .first_conflict_delay = options_.pace.debounce_most,
                    .now = options_.now,
-                   .on_result = [this](const InFlightBatch& batch,
-                                       const BatchResult& result) { OnResult(batch, result); }}),
+                   .on_result = std::bind_front(&PlanningLoop::OnResult, this)}),
       plan_(options_.policy, parts_.crash_notes),
       rounds_(parts_.loop, {.pace = options_.pace,
                             .now = options_.now,
@@ -242,26 +243,26 @@ void PlanningLoop::Dispatch(const JobView& view, Outcome outcome,
     wait_ended = options_.now() - *waiting_since;
   }
   dispatcher_.Dispatch({.batch = std::move(batch),
-                        .before = view.job,
-                        .origin = {.reported = reported_before},
+                        .job_before = view.job,
+                        .reported_before = reported_before,
                         .look_again = outcome.look_again,
                         .wait_ended = wait_ended});
 }
 
-void PlanningLoop::OnResult(const InFlightBatch& batch, const BatchResult& result) {
-  const api::ObjectMeta& job = batch.batch->job.meta;
+void PlanningLoop::OnResult(const BatchOrder& order, const BatchResult& result, Duration took) {
+  const api::ObjectMeta& job = order.batch->job.meta;
   if (result.job) {
-    if (batch.wait_ended) parts_.metrics.OnWaitEnded(*batch.wait_ended);
-    for (const JobEvent& event : EventsOf(batch.before->status, result.job->status)) {
+    if (order.wait_ended) parts_.metrics.OnWaitEnded(*order.wait_ended);
+    for (const JobEvent& event : EventsOf(order.job_before->status, result.job->status)) {
       options_.on_event(job, event);
     }
-    LogChanges(kube::ToString(ToKey(job)), batch.before->status, result.job->status);
+    LogChanges(kube::ToString(ToKey(job)), order.job_before->status, result.job->status);
   }
   if (dispatcher_.KeyOfJob(job.uid) == nullptr) return;  // it went meanwhile
-  const WallTime now = options_.now();
-  RecordResult(*batch.batch, batch.origin, result, now, parts_.table.SoftState(job.uid));
-  if (result.template_refusal == "") accepted_.Add(batch.batch->job, result.admitted_needs, now);
-  parts_.metrics.OnReconcile(ReconcileResultOf(result), parts_.loop.Now() - batch.began);
+  if (result.template_refusal == "") {
+    accepted_.Add(order.batch->job, result.admitted_needs, options_.now());
+  }
+  parts_.metrics.OnReconcile(ReconcileResultOf(result), took);
 }
 
 void PlanningLoop::Report() {

@@ -10,9 +10,9 @@
 #include "operator/controller/actions/batch_dispatcher.h"
 #include "operator/controller/actions/job_table.h"
 #include "operator/controller/coordinators/coordinator_monitor.h"
-#include "operator/controller/lifecycle/accepted_templates.h"
 #include "operator/controller/lifecycle/job_events.h"
 #include "operator/controller/lifecycle/job_lifecycle.h"
+#include "operator/controller/rounds/accepted_templates.h"
 #include "operator/controller/rounds/cluster_plan.h"
 #include "operator/controller/rounds/crash_notes.h"
 #include "operator/controller/rounds/rounds.h"
@@ -75,7 +75,7 @@ class PlanningLoop {
   void TellOfQuarantine(const JobView& view, WallTime now);
   void FollowCoordinator(const JobView& view, const Outcome& outcome);
   void Dispatch(const JobView& view, Outcome outcome, const LastReported& reported_before);
-  void OnResult(const InFlightBatch& batch, const BatchResult& result);
+  void OnResult(const BatchOrder& order, const BatchResult& result, Duration took);
   void LookAt(const std::set<kube::NamespacedName>& jobs);
 
   const PlanningLoopParts parts_;

@@ -307,9 +307,14 @@ void SnapshotBuilder::FillForeign(const Ours& ours) {
   }
 }
 
+const std::vector<planner::NodeView>& SnapshotBuilder::Nodes() {
+  Merge(changed_nodes_, snapshot_.nodes);
+  return snapshot_.nodes;
+}
+
 const planner::ClusterSnapshot& SnapshotBuilder::Build(WallTime now) {
   snapshot_.now = now;
-  Merge(changed_nodes_, snapshot_.nodes);
+  Nodes();
   Merge(changed_jobs_, snapshot_.jobs);
   const Ours ours = OurLearners();
   FillForeign(ours);

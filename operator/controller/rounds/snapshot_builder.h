@@ -31,6 +31,9 @@ class SnapshotBuilder {
   void SeeJob(const kube::NamespacedName& key, const JobView* planned);
 
   const planner::ClusterSnapshot& Build(WallTime now);
+  // Those that are there now. What others take of one that was not there at the last Build is not
+  // counted yet.
+  const std::vector<planner::NodeView>& Nodes();
   // As it was built last.
   const planner::ClusterSnapshot& snapshot() const { return snapshot_; }
 

@@ -135,7 +135,7 @@ void FakeCluster::KeepReady(const std::stop_token& stop) {
                           {"message", "it is said to be"},
                           {"lastHeartbeatTime", api::FormatTime(Now())}};
       std::ignore = client_.Patch(
-          kube::kNodes, {"", name}, kube::PatchType::kMerge,
+          kube::kNodes, {"", name},
           {{"status",
             {{"allocatable", amount}, {"capacity", amount}, {"conditions", json::array({ready})}}}},
           {.subresource = "status"});
@@ -207,7 +207,7 @@ void FakeCluster::Run(const api::Pod& pod) {
                                  {.subresource = "binding"});
     const json running = {{"running", {{"startedAt", api::FormatTime(Now())}}}};
     std::ignore = client_.Patch(
-        kube::kPods, key, kube::PatchType::kMerge,
+        kube::kPods, key,
         {{"status",
           {{"phase", "Running"},
            {"podIP", address},
@@ -222,7 +222,7 @@ void FakeCluster::End(const kube::NamespacedName& pod, const char* reason) {
   workers_.Run([this, pod, reason] {
     const json words = {{"reason", reason}, {"parametersSha256", std::string(64, 'a')}};
     std::ignore = client_.Patch(
-        kube::kPods, pod, kube::PatchType::kMerge,
+        kube::kPods, pod,
         {{"status",
           {{"phase", "Succeeded"},
            {"containerStatuses",

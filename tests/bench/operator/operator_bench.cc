@@ -35,6 +35,7 @@
 #include "tests/bench/operator/processes.h"
 #include "tests/bench/operator/rows.h"
 #include "tests/integration/operator/operator_process.h"
+#include "tests/kube/kinds.h"
 #include "tests/kube/yaml_objects.h"
 
 namespace pliant::bench {
@@ -125,11 +126,10 @@ class Bench {
     for (const char* ns : {kNamespace, kSystem}) {
       std::ignore = client_.Create(kube::kNamespaces, {{"metadata", {{"name", ns}}}});
     }
-    json definition = kube::LoadYamlObjects(std::string(PLIANT_SOURCE_DIR) +
-                                            "/crds/pliant.dev_elastictrainingjobs.yaml")
-                          ->at(0);
-    std::ignore = client_.Patch(kube::kCustomResourceDefinitions, kube::MetaOf(definition).key,
-                                kube::PatchType::kApply, definition);
+    const json definition = kube::LoadYamlObjects(std::string(PLIANT_SOURCE_DIR) +
+                                                  "/crds/pliant.dev_elastictrainingjobs.yaml")
+                                ->at(0);
+    std::ignore = kube::PutDefinition(client_, definition);
     CHECK(WaitUntil([&] { return client_.List(controller::kJobs, kNamespace).has_value(); }, 30s),
           "the API server serves jobs");
     const auto keys = controller::LoadOrMakeKeys(
@@ -257,7 +257,7 @@ class Bench {
       const bool up = edit % 2 == 0;
       const auto patched = client_.Patch(
           controller::kJobs, {kNamespace, Format("elastic-{}", edit / 2 % kElasticJobs)},
-          kube::PatchType::kMerge, {{"spec", {{"priority", up ? 10'000 : 5'000}}}});
+          {{"spec", {{"priority", up ? 10'000 : 5'000}}}});
       const bool planned =
           patched && WaitUntil([&] { return cluster_->last_size_change() > began; }, kEditMost);
       to_plan.push_back(1000 * (planned ? cluster_->last_size_change() - began

@@ -26,6 +26,7 @@
 #include "tests/integration/operator/deaf_way.h"
 #include "tests/integration/operator/operator_process.h"
 #include "tests/integration/test_certificates.h"
+#include "tests/kube/kinds.h"
 #include "tests/kube/yaml_objects.h"
 #include "tests/unit/kube/temp_folder.h"
 
@@ -152,8 +153,8 @@ class OperatorTest : public kube::ApiServerTest {
                {"restartCount", 0},
                {"state",
                 {{"terminated", {{"exitCode", exit_code}, {"message", last_words.dump()}}}}}}})}};
-    const auto patched = client().Patch(kube::kPods, Key(pod), kube::PatchType::kMerge,
-                                        {{"status", status}}, {.subresource = "status"});
+    const auto patched =
+        client().Patch(kube::kPods, Key(pod), {{"status", status}}, {.subresource = "status"});
     ASSERT_TRUE(patched) << patched.error();
   }
 
@@ -174,7 +175,7 @@ class OperatorTest : public kube::ApiServerTest {
                               {"message", "it is said to be"},
                               {"lastHeartbeatTime", now}};
       for (const std::string& node : nodes_) {
-        std::ignore = client().Patch(kube::kNodes, {"", node}, kube::PatchType::kMerge,
+        std::ignore = client().Patch(kube::kNodes, {"", node},
                                      {{"status",
                                        {{"allocatable", amount},
                                         {"capacity", amount},
@@ -260,7 +261,7 @@ TEST_F(OperatorTest, ATemplateThatTheServerRefusesIsToldByConditionAndEvent) {
 
 TEST_F(OperatorTest, AJobInANamespaceOfRestrictedPodsHasItsNetworkToItself) {
   const auto restricted = client().Patch(
-      kube::kNamespaces, {"", ns()}, kube::PatchType::kMerge,
+      kube::kNamespaces, {"", ns()},
       {{"metadata", {{"labels", {{"pod-security.kubernetes.io/enforce", "restricted"}}}}}});
   ASSERT_TRUE(restricted) << restricted.error();
 
@@ -295,7 +296,7 @@ TEST_F(OperatorTest, AJobInANamespaceOfRestrictedPodsHasItsNetworkToItself) {
 
   // The next coordinator's policies replace what somebody changed.
   const std::string name = policies().at(0).at("metadata").at("name");
-  ASSERT_TRUE(client().Patch(kube::kNetworkPolicies, Key(name), kube::PatchType::kMerge,
+  ASSERT_TRUE(client().Patch(kube::kNetworkPolicies, Key(name),
                              {{"spec", {{"ingress", json::array({json::object()})}}}}));
   ASSERT_TRUE(client().Delete(kube::kPods, Key(Pods("coordinator").at(0)["metadata"]["name"])));
   EXPECT_TRUE(kube::WaitUntil(

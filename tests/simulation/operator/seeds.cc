@@ -145,9 +145,9 @@ class Story {
   }
 
   std::string Describe() const {
-    return Format("{} jobs, {:.0f} s, {} writes, {} deaths of the operator", wanted_.size(),
-                  ToSeconds(world_.loop.Now().time_since_epoch()), world_.writes(),
-                  world_.deaths());
+    return Format("{} jobs, {:.0f} s, {} writes, {} deaths of the operator, trace {:016x}",
+                  wanted_.size(), ToSeconds(world_.loop.Now().time_since_epoch()), world_.writes(),
+                  world_.deaths(), world_.digest());
   }
 
  private:

@@ -7,7 +7,8 @@
 namespace pliant::operator_sim {
 
 // Some random jobs under random faults (safety phase), then without them (liveness phase). Whatever
-// goes wrong fails the running test. Returns what happened, for the curious.
+// goes wrong fails the running test. Returns what happened, for the curious; its end is the digest
+// of all that the operator exchanged and told.
 std::string RunSeed(std::uint64_t seed);
 
 // The same jobs each time, with the process killed that makes the `write`-th write, those to the

@@ -10,6 +10,7 @@
 #include "base/format.h"
 #include "operator/controller/actions/action_runner.h"
 #include "operator/controller/model/names.h"
+#include "tests/kube/kinds.h"
 #include "tests/kube/yaml_objects.h"
 #include "tests/simulation/operator/objects.h"
 
@@ -118,8 +119,7 @@ void World::Submit(const std::string& job, const TrainingOptions& training,
 }
 
 void World::Edit(const std::string& job, const Json& spec_changes) {
-  std::ignore = admin_.Patch(controller::kJobs, KeyOf(job), kube::PatchType::kMerge,
-                             {{"spec", spec_changes}});
+  std::ignore = admin_.Patch(controller::kJobs, KeyOf(job), {{"spec", spec_changes}});
 }
 
 void World::Delete(const std::string& job) {
@@ -167,9 +167,9 @@ void World::Start(std::size_t index) {
                    .fault = [this, index](const kube::HttpRequest& r) { return Decide(index, r); },
                    .coordinator_fault =
                        [this](const kube::HttpRequest& r) { return DecideOnCoordinator(r); },
-                   .on_exchange = std::bind_front(&World::NoteExchange, this),
+                   .on_exchange = std::bind_front(&World::NoteExchange, this, index),
                    .webhooks_hang = [this] { return webhooks_hang; },
-                   .on_event = std::bind_front(&World::OnEvent, this),
+                   .on_event = std::bind_front(&World::OnEvent, this, index),
                    .connect = [this](const std::string& to, const std::string&)
                        -> Result<std::unique_ptr<kube::HttpTransport>> {
                      return std::make_unique<CoordinatorConnection>(trainings, HostOf(to));
@@ -179,19 +179,24 @@ void World::Start(std::size_t index) {
 }
 
 // Secrets hold random keys: what is in them does not count.
-void World::NoteExchange(const kube::HttpRequest& request,
+void World::NoteExchange(std::size_t index, const kube::HttpRequest& request,
                          const Result<kube::HttpResponse>& answer) {
-  if (!trace_.on()) return;
   const bool secret = request.target.contains("/secrets");
   const auto digest = [&](std::string_view body) { return secret ? 0 : sim::DigestOf(body); };
-  trace_.Note(loop.Now(), Format("{} {}", ToString(request.method), request.target),
-              answer ? Format("{:016x}: {} {:016x}", digest(request.body), answer->status,
-                              digest(answer->body))
-                     : Format("{:016x}: {}", digest(request.body), answer.error().message));
+  const std::string came =
+      answer ? Format("{} {:016x}", answer->status, digest(answer->body)) : answer.error().message;
+  trace_.Note(loop.Now(), Format("replica-{}", index),
+              Format("{} {} {:016x}: {}", ToString(request.method), request.target,
+                     digest(request.body), came));
 }
 
-void World::OnEvent(const api::ObjectMeta& job, const controller::JobEvent& event) {
-  events.push_back(JobNamed({job.name_space, job.name}) + ": " + event.reason);
+void World::OnEvent(std::size_t index, const api::ObjectMeta& job,
+                    const controller::JobEvent& event) {
+  const std::string name = JobNamed({job.name_space, job.name});
+  events.push_back(name + ": " + event.reason);
+  trace_.Note(
+      loop.Now(), Format("replica-{}", index),
+      Format("{} {} {}: {}", event.warning ? "warns" : "tells", name, event.reason, event.note));
 }
 
 void World::End(std::size_t index) {

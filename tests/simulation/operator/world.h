@@ -78,6 +78,8 @@ class World {
   bool RunUntil(const std::function<bool()>& done, Duration limit);
   bool faulty() const { return !invariants.violations().empty(); }
   std::string Describe() const;
+  // Of all that replicas have exchanged and told so far.
+  std::uint64_t digest() const { return trace_.digest(); }
 
   SimEventLoop loop;
   Random random;
@@ -106,13 +108,15 @@ class World {
 
   api::WallTime Now() const;
   void OnChange(const std::string& path, const kube::MemoryApiServer::Object& object);
-  void OnEvent(const api::ObjectMeta& job, const controller::JobEvent& event);
+  void OnEvent(std::size_t slot, const api::ObjectMeta& job, const controller::JobEvent& event);
   void Start(std::size_t slot);
   void End(std::size_t slot);
   Fate Decide(std::size_t slot, const kube::HttpRequest& request);
   Fault DecideOnCoordinator(const kube::HttpRequest& request);
 
-  void NoteExchange(const kube::HttpRequest& request, const Result<kube::HttpResponse>& answer);
+  // Of a replica, as OnEvent.
+  void NoteExchange(std::size_t slot, const kube::HttpRequest& request,
+                    const Result<kube::HttpResponse>& answer);
 
   sim::Trace trace_;
   kube::KubeClient admin_;

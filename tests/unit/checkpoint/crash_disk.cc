@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "base/overloaded.h"
 
 namespace pliant {
 namespace {
@@ -18,11 +19,6 @@ namespace {
 std::string ParentOf(const std::string& path) { return path.substr(0, path.rfind('/')); }
 
 DiskRecorder* the_recorder = nullptr;
-
-template <typename... Ts>
-struct Overloaded : Ts... {
-  using Ts::operator()...;
-};
 
 }  // namespace
 

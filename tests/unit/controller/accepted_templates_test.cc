@@ -1,4 +1,4 @@
-#include "operator/controller/lifecycle/accepted_templates.h"
+#include "operator/controller/rounds/accepted_templates.h"
 
 #include <functional>
 

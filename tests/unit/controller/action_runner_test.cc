@@ -1,6 +1,7 @@
 #include "operator/controller/actions/action_runner.h"
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,15 +33,19 @@ class SentTwiceTest : public testing::Test {
 
   // The server has the pod, which belongs to `owner_uid`.
   BatchResult Run(const SentCase& sent, const std::string& owner_uid) {
-    server_.Answer(HttpMethod::kPost, kPodsPath,
-                   HttpResponse{.status = 409,
-                                .headers = {},
-                                .body = R"({"kind": "Status", "status": "Failure", "code": 409,
-                                            "reason": "AlreadyExists", "message": "taken"})"});
+    server_.Answer(HttpMethod::kPost, kPodsPath, Taken("AlreadyExists"));
     Has(sent.pod, owner_uid);
     Batch batch{.job = job_};
     batch.actions.push_back(sent.action);
     return runner_.Run(batch);
+  }
+
+  static HttpResponse Taken(const std::string& reason) {
+    return {.status = 409,
+            .headers = {},
+            .body = R"({"kind": "Status", "status": "Failure", "code": 409, "message": "taken",
+                        "reason": ")" +
+                    reason + R"("})"};
   }
 
   void Has(const std::string& name, const std::string& owner_uid) {
@@ -123,7 +128,8 @@ TEST_F(SentTwiceTest, ThatTheServerDoesNotAnswerIsNoSignOfAPodsEnd) {
 // After an answer that does not say whether the pod was made.
 class UnknownOutcomeTest : public SentTwiceTest {
  protected:
-  static HttpResponse Unwell() { return {.status = 503, .headers = {}, .body = "unwell"}; }
+  static HttpResponse No(int status) { return {.status = status, .headers = {}, .body = "no"}; }
+  static HttpResponse Unwell() { return No(503); }
   static HttpResponse NotFound() {
     return {.status = 404,
             .headers = {},
@@ -166,26 +172,66 @@ TEST_F(UnknownOutcomeTest, APodThatIsNotThereIsNotMadeAgain) {
 
 TEST_F(UnknownOutcomeTest, ItStaysUnknownWhileNobodyAnswers) {
   const std::string path = std::string(kPodsPath) + "/" + cases_[0].pod;
-  for (const int status : {503, 429}) {
-    server_.Answer(HttpMethod::kGet, path,
-                   HttpResponse{.status = status, .headers = {}, .body = "no"});
+  for (const int status : {503, 429, 401, 403, 400}) {
+    server_.Answer(HttpMethod::kGet, path, No(status));
     EXPECT_TRUE(Resolve(cases_[0].action).outcome_unknown) << status;
   }
 }
 
-TEST_F(UnknownOutcomeTest, AGateIsOpenedOnTheVersionThatWasRead) {
-  const OpenGate open{.pod = cases_[0].pod, .uid = "u", .resource_version = "6"};
-  server_.Answer(HttpMethod::kPatch, std::string(kPodsPath) + "/" + open.pod,
-                 HttpResponse{.status = 500, .headers = {}, .body = "failed calling webhook"});
-  json pod = {
-      {"metadata",
-       {{"namespace", "team-a"}, {"name", open.pod}, {"uid", "u"}, {"resourceVersion", "7"}}}};
-  server_.Answer(HttpMethod::kGet, std::string(kPodsPath) + "/" + open.pod,
-                 HttpResponse{.status = 200, .headers = {}, .body = pod.dump()});
-  const BatchResult result = Resolve(open);
-  EXPECT_FALSE(result.error) << "another version without the gate: an earlier try has opened it";
-  EXPECT_EQ(result.opened.size(), 1u);
-  EXPECT_EQ(result.unanswered, "");
+TEST_F(UnknownOutcomeTest, AnotherOnesPodIsAnAnswer) {
+  Has(cases_[0].pod, "another");
+  const BatchResult result = Resolve(cases_[0].action);
+  EXPECT_TRUE(result.error);
+  EXPECT_FALSE(result.outcome_unknown);
+}
+
+// A gate is opened on the version of the pod that was read, here 6. What an admission webhook says
+// of another try tells nothing of the one before it: the pod itself does.
+TEST_F(UnknownOutcomeTest, WhatBecameOfAGate) {
+  const std::string gated = R"("spec": {"schedulingGates": [{"name": "pliant.dev/gate"}]})";
+  const auto pod = [](const std::string& version, const std::string& spec) {
+    return HttpResponse{.status = 200,
+                        .headers = {},
+                        .body = R"({"metadata": {"namespace": "team-a", "name": "a", "uid": "u",
+                                    "resourceVersion": ")" +
+                                version + R"("}, )" + spec + "}"};
+  };
+  const struct {
+    const char* name;
+    HttpResponse patched;
+    std::optional<HttpResponse> shown;  // nothing: nobody looks
+    bool opened;
+    bool unknown;
+    std::optional<ErrorCode> error;
+  } kCases[] = {
+      {"it is open now", pod("7", R"("spec": {})"), {}, true, false, {}},
+      {"another version", Taken("Conflict"), {}, false, false, ErrorCode::kConflict},
+      {"the pod is gone", NotFound(), {}, false, false, ErrorCode::kNotFound},
+      {"unwell", Unwell(), {}, false, true, ErrorCode::kUnavailable},
+      {"throttled", No(429), {}, false, true, ErrorCode::kThrottled},
+      {"a webhook fails, opened before", No(500), pod("7", R"("spec": {})"), true, false, {}},
+      {"a webhook fails, not opened", No(500), pod("6", gated), false, false, {}},
+      {"a webhook fails, changed", No(500), pod("7", gated), false, false, ErrorCode::kConflict},
+      {"a webhook fails, no look", No(500), Unwell(), false, true, ErrorCode::kUnavailable},
+      {"refused, opened before", No(403), pod("7", R"("spec": {})"), true, false, {}},
+      {"refused, not opened", No(403), pod("6", gated), false, false, ErrorCode::kDenied},
+      {"refused, changed", No(422), pod("7", gated), false, false, ErrorCode::kConflict},
+      {"refused, gone", No(403), NotFound(), false, false, ErrorCode::kNotFound},
+      {"nobody may look", No(403), No(403), false, true, ErrorCode::kDenied},
+      {"who asks is not known", No(401), No(401), false, true, ErrorCode::kDenied},
+  };
+  const OpenGate open{.pod = "a", .uid = "u", .resource_version = "6"};
+  for (const auto& c : kCases) {
+    SCOPED_TRACE(c.name);
+    server_.Answer(HttpMethod::kPatch, std::string(kPodsPath) + "/a", c.patched);
+    if (c.shown) server_.Answer(HttpMethod::kGet, std::string(kPodsPath) + "/a", *c.shown);
+    const BatchResult result = Resolve(open);
+    EXPECT_EQ(result.opened.size(), c.opened ? 1u : 0u);
+    EXPECT_EQ(result.outcome_unknown, c.unknown);
+    EXPECT_EQ(result.error ? std::optional(result.error->code) : std::nullopt, c.error);
+    EXPECT_TRUE(!c.opened || result.unanswered.empty());
+    EXPECT_TRUE(server_.done());
+  }
 }
 
 class TemplateCheckTest : public SentTwiceTest {
@@ -281,6 +327,28 @@ TEST(ActionRunner, WhatTheServerAnswersHoldsUnderTheAdministratorsSettings) {
   ASSERT_TRUE(result.job);
   EXPECT_EQ(result.job->spec.resize.min_runtime, std::chrono::seconds(600));
   EXPECT_EQ(result.job->spec.start_timeout, std::chrono::seconds(900));
+}
+
+TEST(ActionRunner, WhenAllIsDone) {
+  const struct {
+    const char* name;
+    BatchResult result;
+    bool unanswered_before;
+    bool all_done;
+  } kCases[] = {
+      {"no error", {}, false, true},
+      {"an error", {.error = kube::KubeError(ErrorCode::kUnavailable, "unwell")}, false, false},
+      {"after no answer it was not there", {}, true, false},
+      {"after no answer it was there", {.created = {Learner(0, Life::kGated)}}, true, true},
+      {"a gate that nobody answers for", {.unanswered = "webhook"}, false, false},
+      {"a gate that is open after all",
+       {.opened = {Learner(0, Life::kStarting)}, .unanswered = "webhook"},
+       false,
+       true},
+  };
+  for (const auto& c : kCases) {
+    EXPECT_EQ(IsAllDone(c.result, c.unanswered_before), c.all_done) << c.name;
+  }
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ class BatchDispatcherTest : public testing::Test {
     ASSERT_EQ(queue_.Take(), key_);
     dispatcher_->Dispatch(
         {.batch = std::make_shared<Batch>(Batch{.job = *View().job, .actions = std::move(actions)}),
-         .before = View().job});
+         .job_before = View().job});
   }
   void Answer(HttpMethod method, const std::string& target, int status, std::string body) {
     server_.Answer(method, target,
@@ -97,11 +97,10 @@ class BatchDispatcherTest : public testing::Test {
                                  ++webhook_calls_;
                                  loop_.Post(std::move(task));
                                }},
-      BatchDispatcherOptions{
-          .first_conflict_delay = milliseconds(200),
-          .now = [this] { return Now(); },
-          .on_result = [this](const InFlightBatch&,
-                              const BatchResult& result) { results_.push_back(result); }});
+      BatchDispatcherOptions{.first_conflict_delay = milliseconds(200),
+                             .now = [this] { return Now(); },
+                             .on_result = [this](const BatchOrder&, const BatchResult& result,
+                                                 Duration) { results_.push_back(result); }});
 };
 
 TEST_F(BatchDispatcherTest, WhatIsUnderWayCountsAsDoneAndTheJobIsLookedAtAgain) {
@@ -168,6 +167,27 @@ TEST_F(BatchDispatcherTest, OfAJobThatWentNothingIsTriedAgain) {
   loop_.RunFor(seconds(60));
   EXPECT_EQ(results_.size(), 1u);
   EXPECT_EQ(queue_.working(), 0u);
+}
+
+TEST_F(BatchDispatcherTest, AJobThatIsMadeAgainDoesNotWaitForWhatItsPredecessorWouldHaveAsked) {
+  Answer(HttpMethod::kPost, kCreate, 503, "unwell");
+  Dispatch({create_});
+  loop_.RunFor(milliseconds(1));
+  EXPECT_EQ(View().learners.size(), 1u) << "nobody knows of it yet";
+  jobs_.Erase(key_);
+  dispatcher_->ForgetJob(kUid);
+  EXPECT_EQ(queue_.working(), 0u);
+
+  api::ElasticTrainingJob again = AdmittedJob(1);
+  again.meta.uid = "another";
+  jobs_.Put(
+      {.meta = {.key = key_, .uid = "another", .resource_version = "9"}, .value = Shared(again)});
+  queue_.Add(key_);
+  EXPECT_TRUE(View().learners.empty());
+  dispatcher_->AddJob("another", key_);
+  EXPECT_TRUE(IsQueued());
+  loop_.RunFor(seconds(60));
+  EXPECT_EQ(results_.size(), 1u) << "nothing more is asked for the one that went";
 }
 
 TEST_F(BatchDispatcherTest, ResultsThatComeAfterItAreDropped) {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/controller/dying_processes.h"
 #include "tests/unit/controller/job_fixture.h"
 
 namespace pliant::controller {
@@ -134,6 +135,38 @@ TEST(ClusterPlan, WhatIsSeenIsPlanned) {
   EXPECT_EQ(plan.plan().capacity_gpus, 4);
   plan.SeeJob(key, nullptr, At(11));
   EXPECT_TRUE(plan.Make(At(11)).decisions.empty());
+}
+
+// A fault of the planner that one job triggers: the planner divides by the priorities of those who
+// share the GPUs of a queue, and no job that was read has none.
+TEST(ClusterPlan, OnceAProcessHasDiedAtThePlanTheNextDiesAtTheJob) {
+  const DyingProcesses processes;
+  api::Node node{.ready = true, .allocatable = {.gpus = 4}};
+  node.meta.name = "gpu-1";
+  JobView good = TrainingView(2);
+  JobView deadly = TrainingView(0);
+  Edit(good.job).meta.uid = "good";
+  Edit(good.job).spec.queue = "another";
+  Edit(deadly.job).spec.priority = 0;
+  const auto make_plan = [&](CrashNotes* notes) {
+    ClusterPlan plan({}, notes);
+    plan.SeeNode({{"", "gpu-1"}, nullptr, Shared(node)});
+    for (const JobView* view : {&good, &deadly}) {
+      const api::ObjectMeta& job = view->job->meta;
+      const CrashNotes::Mark busy = CrashNotes::BusyWith(notes, job);
+      plan.SeeJob({job.name_space, job.uid}, view, At(10));
+    }
+    plan.Make(At(10));
+  };
+  processes.DieOf(make_plan);
+  EXPECT_EQ(processes.Notes()->DeathsAtPlan(), 1);
+  EXPECT_EQ(processes.Notes()->DeathsAt(deadly.job->meta), 0);
+  for (const int deaths : {1, 2}) {
+    processes.DieOf(make_plan);
+    EXPECT_EQ(processes.Notes()->DeathsAt(deadly.job->meta), deaths);
+  }
+  EXPECT_EQ(processes.Notes()->DeathsAtPlan(), 1);
+  EXPECT_EQ(processes.Notes()->DeathsAt(good.job->meta), 0);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/unit/controller/dying_processes.h"
 #include "tests/unit/controller/job_fixture.h"
 
 namespace pliant::controller {
@@ -29,13 +30,6 @@ TEST(JobMetrics, AJobsFiguresAreInGpus) {
   EXPECT_EQ(FiguresOf(view, nullptr).desired_gpus, 0);
 }
 
-TEST(JobMetrics, HowABatchCameOut) {
-  using enum metrics::ReconcileResult;
-  EXPECT_EQ(ReconcileResultOf({}), kSuccess);
-  EXPECT_EQ(ReconcileResultOf({.error = kube::KubeError(ErrorCode::kConflict, "")}), kRequeue);
-  EXPECT_EQ(ReconcileResultOf({.error = kube::KubeError(ErrorCode::kDenied, "")}), kError);
-}
-
 TEST(JobMetrics, JobsThatHaveEndedOrWentHaveNoSeries) {
   JobTable::Views views;
   for (const char* name : {"fresh", "gone", "over", "trains"}) {
@@ -56,6 +50,29 @@ TEST(JobMetrics, JobsThatHaveEndedOrWentHaveNoSeries) {
   EXPECT_THAT(text, HasSubstr("phase=\"Queued\"} 1"));
   EXPECT_THAT(text, HasSubstr("phase=\"Succeeded\"} 1"));
   EXPECT_THAT(text, HasSubstr("phase=\"Failed\"} 0"));
+}
+
+TEST(JobMetrics, JobsAtWhichProcessesDiedAreCounted) {
+  const DyingProcesses processes;
+  JobTable::Views views;
+  for (const char* name : {"deadly", "fine", "gone"}) {
+    api::ElasticTrainingJob job = NewJob();
+    job.meta.name = name;
+    job.meta.uid = name;
+    views.insert({{"team-a", name}, JobView{.job = Shared(job)}});
+  }
+  const auto reported = [&] {
+    metrics::Metrics metrics;
+    const auto is_there = [](const std::string& uid) { return uid != "gone"; };
+    ReportJobs(views, {}, processes.Notes().get(), is_there, metrics);
+    return metrics.Text();
+  };
+  for (const char* quarantined : {"0", "0", "1", "1"}) {
+    EXPECT_THAT(reported(), HasSubstr(std::string("\npliant_jobs_quarantined ") + quarantined));
+    for (const char* name : {"deadly", "gone"}) {
+      processes.DieAt(views.at({"team-a", name}).job->meta);
+    }
+  }
 }
 
 }  // namespace

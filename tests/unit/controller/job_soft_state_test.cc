@@ -141,5 +141,64 @@ TEST(JobSoftState, AFinishedJobDoesNotWait) {
   EXPECT_FALSE(view.soft_state.meter.waiting_since);
 }
 
+TEST(JobSoftState, ANodeThatFailsLearnersIsAvoidedForAGrowingTime) {
+  JobView view = TrainingView(0);
+  view.learners = {Learner(0, Life::kFailed)};
+  See(view, 100);
+  EXPECT_EQ(view.soft_state.nodes.strikes.at("gpu-1").avoid_until, At(105));
+  See(view, 101);
+  EXPECT_EQ(view.soft_state.nodes.strikes.at("gpu-1").avoid_until, At(105))
+      << "each failure strikes once";
+  view.learners.push_back(Learner(1, Life::kFailed));
+  view.learners[1].meta.uid = "another";
+  See(view, 102);
+  EXPECT_EQ(view.soft_state.nodes.strikes.at("gpu-1").avoid_until, At(105))
+      << "it was there already";
+  view.learners.push_back(Learner(2, Life::kFailed));
+  view.learners[2].meta.uid = "one more";
+  See(view, 106);
+  EXPECT_EQ(view.soft_state.nodes.strikes.at("gpu-1").avoid_until, At(116));
+  view.learners.clear();
+  See(view, 900);
+  EXPECT_TRUE(view.soft_state.nodes.strikes.empty()) << "forgiven";
+}
+
+TEST(JobSoftState, KnowsWhomTheCoordinatorHasNamed) {
+  JobView view = TrainingView(2);
+  view.soft_state.contacts.named.clear();
+  view.learners.push_back(Learner(2, Life::kRunning));
+  See(view, 1);
+  EXPECT_EQ(view.soft_state.contacts.named, (std::set<std::string>{"uid-0", "uid-1"}));
+  view.coordinator = {};
+  view.learners.erase(view.learners.begin());
+  See(view, 2);
+  EXPECT_EQ(view.soft_state.contacts.named, std::set<std::string>{"uid-1"})
+      << "as long as their pods are there";
+  view.learners[0].meta.uid = "another of the name";
+  See(view, 3);
+  EXPECT_TRUE(view.soft_state.contacts.named.empty());
+}
+
+TEST(JobSoftState, RemembersSinceWhen) {
+  JobView view = TrainingView(2);
+  Edit(view.job).spec.elastic.min_learners = 3;
+  Edit(view.job).status.attained_gpu_seconds = 50;
+  Edit(view.coordinator.progress).learners[1].state = "Leaving";
+  view.learners.push_back(Learner(2, Life::kGated));
+  See(view, 10);
+  EXPECT_EQ(view.soft_state.clocks.starting_since.size(), 2u);
+  EXPECT_EQ(view.soft_state.clocks.leaving_since,
+            (std::map<std::string, WallTime>{{Name(1), At(10)}}))
+      << "an operator that was restarted learns it from the coordinator";
+  EXPECT_EQ(view.soft_state.clocks.below_minimum_since, At(10));
+  view.learners.pop_back();
+  view.learners.pop_back();
+  See(view, 20);
+  EXPECT_TRUE(view.soft_state.clocks.leaving_since.empty());
+  EXPECT_EQ(view.soft_state.clocks.below_minimum_since, At(10));
+  EXPECT_DOUBLE_EQ(view.soft_state.meter.gpu_seconds, 70)
+      << "two learners ran for ten seconds more";
+}
+
 }  // namespace
 }  // namespace pliant::controller

@@ -15,28 +15,6 @@ kube::KubeError RefusedByQuota() {
 
 kube::KubeError Unwell() { return {ErrorCode::kUnavailable, "unwell"}; }
 
-TEST(RecordResult, WhenAllIsDone) {
-  const struct {
-    const char* name;
-    BatchResult result;
-    bool unanswered_before;
-    bool all_done;
-  } kCases[] = {
-      {"no error", {}, false, true},
-      {"an error", {.error = Unwell()}, false, false},
-      {"after no answer it was not there", {}, true, false},
-      {"after no answer it was there", {.created = {Learner(0, Life::kGated)}}, true, true},
-      {"a gate that nobody answers for", {.unanswered = "webhook"}, false, false},
-      {"a gate that is open after all",
-       {.opened = {Learner(0, Life::kStarting)}, .unanswered = "webhook"},
-       false,
-       true},
-  };
-  for (const auto& c : kCases) {
-    EXPECT_EQ(IsAllDone(c.result, c.unanswered_before), c.all_done) << c.name;
-  }
-}
-
 TEST(RecordResult, TheOwnerIsToldWhatTheServerRefusesAndNotWhatPasses) {
   const struct {
     const char* name;
@@ -60,8 +38,8 @@ TEST(RecordResult, TheOwnerIsToldWhatTheServerRefusesAndNotWhatPasses) {
   for (const auto& c : kCases) {
     JobSoftState state;
     state.refusals.message = "before";
-    RecordResult({.job = AdmittedJob(1), .actions = {CreateLearner{.number = 0}}}, {}, c.result,
-                 At(5), state);
+    RecordResult({.job = AdmittedJob(1), .actions = {CreateLearner{.number = 0}}}, {}, false,
+                 c.result, At(5), state);
     EXPECT_EQ(state.refusals.message, c.message) << c.name;
     EXPECT_EQ(state.refusals.unanswered, c.unanswered) << c.name;
   }
@@ -71,27 +49,27 @@ TEST(RecordResult, OnlyWhatWasNotDoneIsRefused) {
   const Batch batch{.job = AdmittedJob(2),
                     .actions = {OpenGate{.pod = "a"}, OpenGate{.pod = "b"}, OpenGate{.pod = "c"}}};
   JobSoftState state;
-  RecordResult(batch, {}, {.error = RefusedByQuota(), .failed = 1}, At(5), state);
+  RecordResult(batch, {}, false, {.error = RefusedByQuota(), .failed = 1}, At(5), state);
   EXPECT_EQ(state.refusals.grants->gates, (std::set<std::string>{"b", "c"}));
   state = {};
-  RecordResult(batch, {}, {.error = RefusedByQuota()}, At(5), state);
+  RecordResult(batch, {}, false, {.error = RefusedByQuota()}, At(5), state);
   EXPECT_EQ(state.refusals.grants->gates.size(), 3u)
       << "the status was refused, before all of them";
 }
 
 TEST(RecordResult, AFailedWriteOfStatusReportsNothing) {
-  const BatchOrigin before{.reported = {.at = At(1)}};
+  const LastReported before{.at = At(1)};
   for (const bool write_status : {false, true}) {
     JobSoftState state{.reporting = {.last = {.at = At(9)}}};
-    RecordResult({.job = AdmittedJob(1), .write_status = write_status}, before, {.error = Unwell()},
-                 At(9), state);
+    RecordResult({.job = AdmittedJob(1), .write_status = write_status}, before, false,
+                 {.error = Unwell()}, At(9), state);
     EXPECT_EQ(state.reporting.last.at, write_status ? At(1) : At(9));
   }
 }
 
 TEST(RecordResult, WhatWasAskedIsKnown) {
   JobSoftState state;
-  RecordResult({.job = AdmittedJob(1)}, {},
+  RecordResult({.job = AdmittedJob(1)}, {}, false,
                {.gone = {{.pod = "a", .uid = "uid-a"}, {.pod = "b", .uid = ""}},
                 .template_refusal = "no such class",
                 .mount_causes = {{"a", "no such volume"}}},

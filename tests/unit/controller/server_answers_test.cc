@@ -44,29 +44,36 @@ TEST(ServerAnswers, WhatAnErrorMeans) {
     kube::KubeError error;
     bool refuses_pod;
     bool leaves_unknown;
+    bool tells_nothing;
     bool gone;
     std::string unanswered;
   } kCases[] = {
-      {"invalid", ErrorOf(ErrorCode::kInvalid, 422), true, false, false, ""},
-      {"forbidden", ErrorOf(ErrorCode::kDenied, 403), true, false, false, ""},
-      {"who asks is not known", ErrorOf(ErrorCode::kDenied, 401), false, false, false, ""},
-      {"no namespace", ErrorOf(ErrorCode::kNotFound, 404), true, false, true, ""},
-      {"conflict", ErrorOf(ErrorCode::kConflict, 409), true, false, true, ""},
-      {"a conflict that was found here", ErrorOf(ErrorCode::kConflict, 0), false, false, true, ""},
-      {"throttled", ErrorOf(ErrorCode::kThrottled, 429), false, false, false, ""},
-      {"a webhook failed", ErrorOf(ErrorCode::kUnavailable, 500, "failed calling webhook"), false,
-       true, false, "failed calling webhook"},
-      {"unwell", ErrorOf(ErrorCode::kUnavailable, 503), false, true, false, ""},
-      {"no connection", ErrorOf(ErrorCode::kUnavailable, 0), false, true, false, ""},
-      {"an answer that is not understood", ErrorOf(ErrorCode::kInternal, 0), false, true, false,
+      {"invalid", ErrorOf(ErrorCode::kInvalid, 422), true, false, true, false, ""},
+      {"an object that is not understood", ErrorOf(ErrorCode::kInvalid, 0), false, false, false,
+       false, ""},
+      {"forbidden", ErrorOf(ErrorCode::kDenied, 403), true, false, true, false, ""},
+      {"who asks is not known", ErrorOf(ErrorCode::kDenied, 401), false, false, true, false, ""},
+      {"no namespace", ErrorOf(ErrorCode::kNotFound, 404), true, false, false, true, ""},
+      {"conflict", ErrorOf(ErrorCode::kConflict, 409), true, false, true, true, ""},
+      {"a conflict that was found here", ErrorOf(ErrorCode::kConflict, 0), false, false, true, true,
        ""},
-      {"no answer in time", ErrorOf(ErrorCode::kTimeout, 0, "12 s"), false, true, false,
+      {"throttled", ErrorOf(ErrorCode::kThrottled, 429), false, false, true, false, ""},
+      {"a webhook failed", ErrorOf(ErrorCode::kUnavailable, 500, "failed calling webhook"), false,
+       true, true, false, "failed calling webhook"},
+      {"unwell", ErrorOf(ErrorCode::kUnavailable, 503), false, true, true, false, ""},
+      {"no connection", ErrorOf(ErrorCode::kUnavailable, 0), false, true, true, false, ""},
+      {"an answer that is not understood", ErrorOf(ErrorCode::kInternal, 0), false, true, true,
+       false, ""},
+      {"no answer in time", ErrorOf(ErrorCode::kTimeout, 0, "12 s"), false, true, true, false,
        "the API server did not create pod a in time, as when an admission webhook does not "
        "answer: 12 s"},
+      {"this process may not write", ErrorOf(ErrorCode::kCancelled, 0), false, false, false, false,
+       ""},
   };
   for (const auto& c : kCases) {
     EXPECT_EQ(RefusesPod(c.error), c.refuses_pod) << c.name;
     EXPECT_EQ(LeavesUnknown(c.error), c.leaves_unknown) << c.name;
+    EXPECT_EQ(TellsNothing(c.error), c.tells_nothing) << c.name;
     EXPECT_EQ(IsGone(c.error), c.gone) << c.name;
     EXPECT_EQ(WhyUnanswered("create pod a", c.error), c.unanswered) << c.name;
   }

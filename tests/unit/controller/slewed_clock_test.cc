@@ -11,8 +11,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TimePoint Steady(double seconds) {
-  return TimePoint{} + std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
+TimePoint Steady(double at) {
+  return TimePoint{} + std::chrono::duration_cast<Duration>(std::chrono::duration<double>(at));
 }
 
 TEST(SlewedClock, ShowsTheMachinesTime) {

@@ -80,20 +80,11 @@ TEST_F(ClientTest, WritesNameTheirFieldManagerAndCarryTheType) {
   EXPECT_GT(LastRequest().deadline, Duration(10s)) << "unless it does no harm";
 }
 
-TEST_F(ClientTest, PatchesByType) {
-  struct PatchCase {
-    PatchType type;
-    std::string content_type;
-    std::string target_end;
-  };
-  for (const PatchCase& test :
-       {PatchCase{PatchType::kMerge, "application/merge-patch+json", "=pliant-operator"},
-        PatchCase{PatchType::kApply, "application/apply-patch+yaml", "&force=true"}}) {
-    transport_.Answer(HttpMethod::kPatch, "/", Ok(SomePod()));
-    ASSERT_TRUE(client_.Patch(kPods, kKey, test.type, json::object()));
-    EXPECT_EQ(LastRequest().headers.at("Content-Type"), test.content_type);
-    EXPECT_TRUE(LastRequest().target.ends_with(test.target_end)) << LastRequest().target;
-  }
+TEST_F(ClientTest, PatchesAreMerged) {
+  transport_.Answer(HttpMethod::kPatch, "/", Ok(SomePod()));
+  ASSERT_TRUE(client_.Patch(kPods, kKey, json::object()));
+  EXPECT_EQ(LastRequest().headers.at("Content-Type"), "application/merge-patch+json");
+  EXPECT_TRUE(LastRequest().target.ends_with("=pliant-operator")) << LastRequest().target;
 }
 
 TEST_F(ClientTest, DeletesUnderPreconditions) {
@@ -225,7 +216,7 @@ TEST(Client, NoWriteLeavesWithoutPermission) {
   KubeClient client(transport, Config{.server = "https://a"}, {.may_write = [&] { return leads; }});
   EXPECT_EQ(client.Create(kPods, SomePod()).error().code, ErrorCode::kCancelled);
   EXPECT_EQ(client.Update(kPods, SomePod()).error().code, ErrorCode::kCancelled);
-  EXPECT_EQ(client.Patch(kPods, kKey, PatchType::kMerge, {}).error().code, ErrorCode::kCancelled);
+  EXPECT_EQ(client.Patch(kPods, kKey, json::object()).error().code, ErrorCode::kCancelled);
   EXPECT_EQ(client.Delete(kPods, kKey).error().code, ErrorCode::kCancelled);
   EXPECT_TRUE(transport.requests().empty());
   transport.AnswerRest([](const HttpRequest&) { return Ok(SomePod()); });

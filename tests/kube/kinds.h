@@ -1,0 +1,30 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "operator/kube/client.h"
+
+// Kinds of Kubernetes that only tests meet.
+namespace pliant::kube {
+
+inline constexpr ResourceType kConfigMaps{"", "v1", "configmaps", "ConfigMap"};
+inline constexpr ResourceType kNamespaces{"", "v1", "namespaces", "Namespace", false};
+inline constexpr ResourceType kCustomResourceDefinitions{
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", false};
+
+// Makes a definition, or makes the one that is there define the same.
+inline KubeResult<nlohmann::json> PutDefinition(KubeClient& client,
+                                                const nlohmann::json& definition) {
+  while (true) {
+    auto made = client.Create(kCustomResourceDefinitions, definition);
+    if (made || made.error().code != ErrorCode::kAlreadyExists) return made;
+    ASSIGN_OR_RETURN(nlohmann::json there,
+                     client.Get(kCustomResourceDefinitions, MetaOf(definition).key));
+    there["spec"] = definition.at("spec");
+    auto put = client.Update(kCustomResourceDefinitions, there);
+    // The server itself writes to its status.
+    if (put || put.error().code != ErrorCode::kConflict) return put;
+  }
+}
+
+}  // namespace pliant::kube
