@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "trainer/runtime/shard_stepper.h"
+#include "tests/simulation/run_shards.h"
 
 namespace pliant::sim {
 
@@ -129,10 +129,9 @@ TickOutput SimCompute::Run(const Tick& tick, std::size_t shards, const OnPart& o
   TickWork work = tick.work;
   work.tasks.resize(shards);
   if (work.kind == TickKind::kTrain) folder_.Begin(work.logical_shards, work.blocks, work.buckets);
-  TickControl control;
   TickOutput output;
   const Status status = RunShards(
-      program_, folder_, buffers_, work, control,
+      program_, folder_, buffers_, work,
       [&](const NodePart& part) { on_part(output.sums.size(), part); }, output);
   CHECK(status.has_value(), "the toy program does not fail");
   return output;

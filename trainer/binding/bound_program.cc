@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/exceptions.h"
 #include "base/format.h"
 
 namespace pliant {
@@ -121,14 +122,18 @@ Status BoundProgram::CheckNotReady(std::size_t first, std::size_t count) const {
   return {};
 }
 
-void BoundProgram::GradientsReady(std::size_t first, std::size_t count) {
-  if (count == 0) return;
+Status BoundProgram::GradientsReady(std::size_t first, std::size_t count) {
+  if (count == 0) return {};
   for (std::size_t i = first; i < first + count; ++i) ready_[i] = true;
   GradientSink* const sink = shard().sink;
-  if (sink == nullptr) return;
+  if (sink == nullptr) return {};
   const Part& last = gradients_[first + count - 1];
   const std::size_t begin = gradients_[first].offset;
-  sink->OnReady({.begin = begin, .size = last.offset + last.size - begin});
+  // A bucket that was added up and not handed out would be missing for ever.
+  Status handed_out =
+      CatchAll([&] { sink->OnReady({.begin = begin, .size = last.offset + last.size - begin}); });
+  if (!handed_out) Refuse(handed_out.error());
+  return handed_out;
 }
 
 Status BoundProgram::ShardDone(const ShardSums& sums) {

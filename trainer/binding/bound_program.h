@@ -78,7 +78,8 @@ class BoundProgram final : public ProgramView {
   // kInvalid: one of these was said to be ready in this shard.
   Status CheckNotReady(std::size_t first, std::size_t count) const;
   // They are written, and will not change any more: what can travel does from here on.
-  void GradientsReady(std::size_t first, std::size_t count);
+  // An error ends the program: it is refused.
+  Status GradientsReady(std::size_t first, std::size_t count);
 
   void DataWaited(Duration time) { data_wait_ = data_wait_.load() + time; }
   Status ShardDone(const ShardSums& sums);  // answers ShardWork
@@ -92,6 +93,8 @@ class BoundProgram final : public ProgramView {
 
   // ---- Any thread ----
 
+  // As PulledThread::Close.
+  void Close(const Error& error) { thread_.Close(error); }
   // Nothing more comes.
   void End() { thread_.End(); }
 

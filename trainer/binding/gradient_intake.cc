@@ -43,8 +43,7 @@ Status PutGradient(BoundProgram& program, std::size_t parameter, const void* dat
   const std::span<float> to = program.GradientOf(parameter);
   if (data == nullptr && !to.empty()) return Invalid("data is NULL");
   RETURN_IF_ERROR(PutScaledFrom(data, format, to, read_device));
-  program.GradientsReady(parameter, 1);
-  return {};
+  return program.GradientsReady(parameter, 1);
 }
 
 Status PutGradients(BoundProgram& program, std::span<const void* const> data,
@@ -61,7 +60,7 @@ Status PutGradients(BoundProgram& program, std::span<const void* const> data,
   // All or none, and neighbours together.
   for (std::size_t first = 0, i = 0; i <= data.size(); ++i) {
     if (i < data.size() && data[i] != nullptr) continue;
-    program.GradientsReady(first, i - first);
+    RETURN_IF_ERROR(program.GradientsReady(first, i - first));
     first = i + 1;
   }
   return {};

@@ -151,9 +151,13 @@ Status LearnerSession::Start() {
   for (const BoundTensor& tensor : tensors_) {
     if (tensor.staged) RETURN_IF_ERROR(tensor.staged->Read());
   }
-  program_ = std::make_unique<BoundProgram>(*info_, tensors_);
+  const auto set_program = [this](std::unique_ptr<BoundProgram> program) {
+    const std::lock_guard lock(mutex_);  // for GiveUp
+    program_ = std::move(program);
+  };
+  set_program(std::make_unique<BoundProgram>(*info_, tensors_));
   Status begun = CatchAll([this] { thread_ = std::jthread([this] { Run(); }); });
-  if (!begun) program_.reset();  // nobody would ever ask it
+  if (!begun) set_program(nullptr);  // nobody would ever ask it
   return begun;
 }
 
@@ -242,7 +246,9 @@ bool LearnerSession::FailRuntime(const Error& error) {
 }
 
 void LearnerSession::GiveUp() {
-  if (thread_.joinable()) FailRuntime(GivenUp());
+  FailRuntime(GivenUp());
+  const std::lock_guard lock(mutex_);
+  if (program_) program_->Close(GivenUp());
 }
 
 void LearnerSession::Leave() {

@@ -114,7 +114,7 @@ class LearnerSession {
   std::optional<Schedule> schedule_;
   std::optional<ShardForecast> forecast_;
   std::vector<BoundTensor> tensors_;
-  std::unique_ptr<BoundProgram> program_;
+  std::unique_ptr<BoundProgram> program_;  // set under mutex_, by the one thread that reads it else
   std::shared_ptr<DeviceMemory> devices_;  // nullptr: not needed until now
   std::shared_ptr<std::byte> staging_;     // of gradients
   std::size_t staging_bytes_ = 0;

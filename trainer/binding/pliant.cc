@@ -286,8 +286,7 @@ pliant_status pliant_gradients_ready(pliant_learner* learner, int32_t first_para
     ASSIGN_OR_RETURN(BoundProgram* const program, ProgramWith(session, first_parameter, count));
     const auto first = static_cast<std::size_t>(first_parameter);
     RETURN_IF_ERROR(program->CheckNotReady(first, static_cast<std::size_t>(count)));
-    program->GradientsReady(first, static_cast<std::size_t>(count));
-    return PLIANT_OK;
+    return OkOr(program->GradientsReady(first, static_cast<std::size_t>(count)));
   });
 }
 

@@ -293,7 +293,8 @@ typedef struct pliant_work {
   int32_t reserved;
 } pliant_work;
 
-/* Waits for what is to be done, at most so long (negative: for ever; 0: not at all).
+/* Waits for work, at most this many seconds (negative: without limit; 0: not at all). Work that has
+ * come is prepared within the call, which may take as long as a copy of the state.
  * PLIANT_NOTHING: nothing yet. The work before must have been answered. Once PLIANT_END was
  * yielded, it always is. */
 PLIANT_API pliant_status pliant_next(pliant_learner* learner, double seconds, pliant_work* work);

@@ -7,11 +7,12 @@
 namespace pliant {
 
 std::string ToString(const ProgramCall& call) {
+  const std::string shard = call.shard ? Format("shard {} of ", *call.shard) : "";
   switch (call.kind) {
     case ProgramCall::Kind::kTrain:
-      return Format("shard {} of step {}", call.shard, call.step + 1);
+      return Format("{}step {}", shard, call.step + 1);
     case ProgramCall::Kind::kEvaluate:
-      return Format("shard {} of the evaluation after step {}", call.shard, call.step);
+      return Format("{}the evaluation after step {}", shard, call.step);
     case ProgramCall::Kind::kCommit:
       return Format("the update of step {}", call.step + 1);
     case ProgramCall::Kind::kEvaluated:

@@ -14,11 +14,11 @@ struct ProgramCall {
   Kind kind = Kind::kTrain;
   std::uint64_t number = 0;  // of what Compute was asked for: the same may be asked for again
   std::uint64_t step = 0;    // optimizer steps committed before it
-  int shard = 0;             // kTrain, kEvaluate
+  std::optional<int> shard;  // of kTrain and kEvaluate; none: it has none to compute
   bool operator==(const ProgramCall&) const = default;
 };
 
-// For people: "shard 3 of step 17".
+// For people: "shard 3 of step 17", "step 17".
 std::string ToString(const ProgramCall& call);
 
 // Finds a program that hangs, by a look at it every so often. Without I/O.

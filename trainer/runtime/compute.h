@@ -25,6 +25,7 @@ class ProgramThread;
 // One learner's part of one tick.
 struct TickWork {
   TickKind kind = TickKind::kTrain;
+  std::uint64_t step = 0;          // optimizer steps committed before it
   int logical_shards = 1;          // leaves of the tree
   std::vector<ShardBlock> blocks;  // of its rank
   std::vector<ShardTask> tasks;    // the shards of the blocks, in order

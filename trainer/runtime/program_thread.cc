@@ -31,7 +31,8 @@ class CallingThread final : public ProgramThread {
  private:
   Program& program_;
   // Begins with the first operation, so that it inherits what the runtime has settled for its own
-  // thread by then: signals, and how floats are rounded.
+  // thread by then: signals, and how floats are rounded. A system that has no thread left fails
+  // that operation's learner.
   std::optional<Workers> worker_;
 };
 

@@ -23,8 +23,8 @@ class ProgramThread {
   // Has the program do `operation`, which lives until `over` is called: once, on any thread, maybe
   // within this call. The one before is over.
   virtual void Run(Operation& operation, Over over) = 0;
-  // Withdraws what the program is not at, and waits for the piece of work that it is at. `over` is
-  // not called any more after it, and Run not again.
+  // Of an operation that is over after the piece of work at hand: withdraws what the program is not
+  // at, and waits for that piece. `over` is not called any more after it, and Run not again.
   virtual void Stop() = 0;
 };
 

@@ -31,24 +31,40 @@ bool PulledThread::Next(std::optional<Duration> max) {
   const auto deadline =
       max.transform([](Duration time) { return std::chrono::steady_clock::now() + time; });
   const auto ready = [this] { return given_ || ended_; };
-  do {
-    std::unique_lock lock(mutex_);
-    if (deadline) {
-      changed_.wait_until(lock, *deadline, ready);
-    } else {
-      changed_.wait(lock, ready);
+  while (true) {
+    {
+      std::unique_lock lock(mutex_);
+      if (deadline) {
+        changed_.wait_until(lock, *deadline, ready);
+      } else {
+        changed_.wait(lock, ready);
+      }
+      if (!given_) return false;
+      at_it_ = true;
     }
-    if (!given_) return false;
-    at_it_ = true;
-  } while (!Step());
-  return true;
+    if (const auto refused = refusal()) {
+      Finish(std::unexpected(*refused));
+    } else if (Step()) {
+      return true;
+    }
+  }
 }
 
 bool PulledThread::Step() {
   const Status stepped = CatchAll([this] { work_ = given_->operation->Next(); });
-  if (work_) return true;
-  Finish(stepped);
-  return false;
+  if (!work_) {
+    Finish(stepped);
+    return false;
+  }
+  // It may have taken a while.
+  const auto refused = refusal();
+  if (refused) Answer(std::unexpected(*refused));
+  return !refused;
+}
+
+std::optional<Error> PulledThread::refusal() {
+  const std::lock_guard lock(mutex_);
+  return refusal_;
 }
 
 void PulledThread::Answer(Result<ShardSums> sums) {
@@ -60,10 +76,15 @@ void PulledThread::Answer(Result<ShardSums> sums) {
   LetGo();
 }
 
+void PulledThread::Close(const Error& error) {
+  const std::lock_guard lock(mutex_);
+  if (!refusal_) refusal_ = error;
+}
+
 void PulledThread::Refuse(const Error& error) {
+  Close(error);
   {
     const std::lock_guard lock(mutex_);
-    if (!refusal_) refusal_ = error;
     if (!given_) return;
     at_it_ = true;
   }

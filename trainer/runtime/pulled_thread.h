@@ -39,6 +39,8 @@ class PulledThread final : public ProgramThread {
 
   // ---- Any thread ----
 
+  // As Refuse, but what the program is at is answered first: it gets no more work.
+  void Close(const Error& error);
   // Nothing more comes.
   void End();
 
@@ -50,6 +52,7 @@ class PulledThread final : public ProgramThread {
 
   // What is given is stepped. False: to its end.
   bool Step();
+  std::optional<Error> refusal();
   // What is given is over.
   void Finish(Status done);
   // Nobody is at what is given.
@@ -60,8 +63,12 @@ class PulledThread final : public ProgramThread {
   std::mutex mutex_;
   std::condition_variable changed_;
   // Guarded by mutex_.
-  std::optional<Given> given_;  // while the program's thread is at it, that thread's alone
-  bool at_it_ = false;          // the program's thread steps it, or has work of it at hand
+  // From Run to the end of the operation. Finish empties it before it calls `over`, which may lead
+  // to the next Run at once.
+  std::optional<Given> given_;
+  // The program's thread steps given_, has work of it at hand, or calls its `over`: nobody else
+  // touches a given_ that it found then.
+  bool at_it_ = false;
   std::optional<Error> refusal_;
   bool ended_ = false;
 

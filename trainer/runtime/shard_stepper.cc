@@ -7,7 +7,6 @@
 #include "base/check.h"
 #include "trainer/collective/float_environment.h"
 #include "trainer/protocol/state_check.h"
-#include "trainer/runtime/program_thread.h"
 
 namespace pliant {
 
@@ -122,13 +121,6 @@ Status ShardStepper::End(TickOutput& output) {
     return Fail(ErrorCode::kCancelled, "the tick was given up");
   }
   return status_;
-}
-
-Status RunShards(Program& program, ShardFolder& folder, BytePool& buffers, const TickWork& work,
-                 TickControl& control, ShardStepper::OnPart on_part, TickOutput& output) {
-  ShardStepper stepper(program, folder, buffers, work, control, std::move(on_part));
-  Perform(program, stepper);
-  return stepper.End(output);
 }
 
 }  // namespace pliant

@@ -70,8 +70,4 @@ class ShardStepper final : public Operation {
   bool added_ = false;
 };
 
-// All of it, by calls to `program` on the calling thread.
-Status RunShards(Program& program, ShardFolder& folder, BytePool& buffers, const TickWork& work,
-                 TickControl& control, ShardStepper::OnPart on_part, TickOutput& output);
-
 }  // namespace pliant

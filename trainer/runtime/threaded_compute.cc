@@ -105,16 +105,16 @@ class ThreadedCompute final : public Compute {
       return ProgramCall{.kind = change->kind, .number = operations_, .step = change->step};
     }
     const auto* const tick = std::get_if<RunningTick>(&running_);
-    if (tick == nullptr || tick->asked.work.tasks.empty()) return std::nullopt;
-    const std::vector<ShardTask>& tasks = tick->asked.work.tasks;
-    // What follows the last is counted with it.
+    if (tick == nullptr) return std::nullopt;
+    const TickWork& work = tick->asked.work;
+    const bool train = work.kind == TickKind::kTrain;
+    ProgramCall call{.kind = train ? ProgramCall::Kind::kTrain : ProgramCall::Kind::kEvaluate,
+                     .number = operations_,
+                     .step = work.step};
+    // What follows the last is counted with it. Without shards it has still to be fetched.
     const std::size_t done = control_.done.load(std::memory_order_relaxed);
-    const ShardTask& task = tasks[std::min(done, tasks.size() - 1)];
-    const bool train = task.kind == TickKind::kTrain;
-    return ProgramCall{.kind = train ? ProgramCall::Kind::kTrain : ProgramCall::Kind::kEvaluate,
-                       .number = operations_,
-                       .step = task.step,
-                       .shard = task.shard};
+    if (!work.tasks.empty()) call.shard = work.tasks[std::min(done, work.tasks.size() - 1)].shard;
+    return call;
   }
 
   void RunTick(TickWork work, OnPart on_part, DoneTick done) override {
@@ -321,7 +321,7 @@ class ThreadedCompute final : public Compute {
 
   void Over(const std::function<Status()>& result) {
     EndOnException("computation", [&] {
-      result_ = result();
+      result_ = CatchAll(result);
       {
         const std::lock_guard lock(mutex_);
         over_ = true;

@@ -63,6 +63,7 @@ TickWork TickRunner::MakeWork() {
   const std::uint64_t check_every = computing > 1 ? options_.check_state_every_steps : 0;
   const TickPlan& plan = tick_.plan;
   TickWork work{.kind = plan.kind,
+                .step = plan.step,
                 .logical_shards = map.logical_shards,
                 .blocks = team.redo ? team.redo->to_compute[self] : map.blocks_of_rank[self],
                 .tasks = {},

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <functional>
+#include <new>
 #include <optional>
 #include <span>
 #include <utility>
@@ -30,6 +31,7 @@ class AskedForAShard final : public Operation {
   BoundProgram& program() { return program_; }
   const std::array<float, 3>& gradient() const { return gradient_; }
   const std::vector<std::pair<std::size_t, std::size_t>>& ready() const { return ready_.ranges; }
+  void LackMemory() { ready_.lacks_memory = true; }
   bool added() const { return added_; }
 
  private:
@@ -41,11 +43,15 @@ class AskedForAShard final : public Operation {
                      .left = left_,
                      .added = &added_};
   }
-  void Done(Result<ShardSums>) override {}
-  bool over() const override { return false; }
+  void Done(Result<ShardSums>) override { over_ = true; }
+  bool over() const override { return over_; }
 
   struct Ready final : GradientSink {
-    void OnReady(ElementRange range) override { ranges.emplace_back(range.begin, range.size); }
+    void OnReady(ElementRange range) override {
+      if (lacks_memory) throw std::bad_alloc();
+      ranges.emplace_back(range.begin, range.size);
+    }
+    bool lacks_memory = false;
     std::vector<std::pair<std::size_t, std::size_t>> ranges;
   };
   static BoundTensor Parameter(const char* name, std::span<float> values) {
@@ -62,6 +68,7 @@ class AskedForAShard final : public Operation {
   std::array<float, 3> gradient_{};
   Ready ready_;
   bool added_ = false;
+  bool over_ = false;
   BoundProgram program_{
       {},
       {Parameter("model.a", std::span(values_).first(2)), Parameter("model.b", {}),
@@ -84,6 +91,16 @@ TEST(GradientIntake, AGradientIsScaledAndReady) {
   EXPECT_THAT(PutGradient(shard.program(), 2, nullptr, {}, NoDevice).error().message,
               HasSubstr("data is NULL"));
   EXPECT_TRUE(PutGradient(shard.program(), 1, nullptr, {}, NoDevice)) << "it has no elements";
+}
+
+TEST(GradientIntake, WhatCannotTravelEndsTheProgram) {
+  AskedForAShard shard;
+  const std::array<float, 2> a = {1, 2};
+  const float c = 3;
+  shard.LackMemory();
+  const std::array<const void*, 3> all = {a.data(), nullptr, &c};
+  EXPECT_EQ(PutGradients(shard.program(), all, {}, NoDevice).error().code, ErrorCode::kUnavailable);
+  EXPECT_EQ(shard.program().work(), nullptr);
 }
 
 TEST(GradientIntake, NeighboursAreReadyTogether) {

@@ -719,6 +719,24 @@ TEST_F(PliantTest, LeavesAtABoundaryWhenSignalled) {
   EXPECT_STREQ(end.message, "left with a checkpoint");
 }
 
+TEST_F(PliantTest, OneThatFetchesNoMoreWorkMayEnd) {
+  pliant_close(std::exchange(learner_, nullptr));
+  ASSERT_EQ(setenv("PLIANT_GRACE_SECONDS", "1", 1), 0);
+  Open();
+  ASSERT_EQ(unsetenv("PLIANT_GRACE_SECONDS"), 0);
+  Start();
+  ASSERT_EQ(Next().kind, PLIANT_TRAIN);
+  ASSERT_EQ(pliant_shard_done(learner_, 1, 0, 0), PLIANT_OK);
+  ASSERT_EQ(pliant_leave(learner_), PLIANT_OK);
+  pliant_end end{.struct_size = sizeof end};
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (pliant_get_end(learner_, &end) == PLIANT_ORDER) {
+    ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "it waits for a pliant_next";
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_EQ(Next(0).kind, PLIANT_END);
+}
+
 TEST_F(PliantTest, ClosedInTheMiddle) {
   Start();
   EXPECT_EQ(Next().kind, PLIANT_TRAIN);

@@ -18,6 +18,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/simulation/run_shards.h"
 #include "tests/unit/learner/one_learner.h"
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/checkpoint/memory_store.h"
@@ -26,7 +27,6 @@
 #include "trainer/collective/shard_folder.h"
 #include "trainer/data/schedule.h"
 #include "trainer/protocol/tick_round.h"
-#include "trainer/runtime/shard_stepper.h"
 
 namespace pliant::learner {
 namespace {
@@ -202,10 +202,9 @@ class Learners {
                   .buckets = BucketsOf(tick)};
     for (const int shard : map.ShardsOf(rank)) work.tasks.push_back(schedule.TaskOf(tick, shard));
     if (work.kind == TickKind::kTrain) member.folder.Begin(kShards, work.blocks, work.buckets);
-    TickControl control;
     TickOutput output;
     const Status status = RunShards(
-        *member.program, member.folder, buffers_, work, control,
+        *member.program, member.folder, buffers_, work,
         [&](const NodePart& part) { reduction.AddLocal(part.node, part.bucket); }, output);
     if (!status) return ADD_FAILURE() << status.error(), void();
     Trailer trailer;

@@ -13,6 +13,8 @@
 
 #include <gtest/gtest.h>
 
+#include "trainer/runtime/pulled_thread.h"
+
 namespace pliant {
 namespace {
 using namespace std::chrono_literals;
@@ -91,6 +93,20 @@ TEST_F(PacedThreadTest, ATrainingShardTakesAtLeastSoLong) {
   Write("30\n");
   EXPECT_GE(Take({}), 30ms);
   EXPECT_GE(Take({}, /*add=*/true), 30ms);
+}
+
+TEST_F(PacedThreadTest, AProgramThatFetchesItsWorkIsKeptWithItsAnswer) {
+  Write("30\n");
+  PulledThread pulled(program_);
+  PacedThread paced(pulled, file_);
+  OneShard shard({}, /*add=*/false);
+  std::optional<Status> over;
+  paced.Run(shard, [&](Status status) { over = std::move(status); });
+  ASSERT_TRUE(pulled.Next(0ms));
+  const auto begin = std::chrono::steady_clock::now();
+  pulled.Answer(ShardSums{});
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, 25ms);
+  EXPECT_EQ(over, Status()) << "at once, not when more is fetched";
 }
 
 TEST_F(PacedThreadTest, WhatIsNoTrainingOrFailsIsNotKept) {

@@ -72,6 +72,7 @@ TEST(ProgramWatch, SaysWhatItHangsAt) {
     const char* want;
   } kCases[] = {
       {{.kind = Kind::kTrain, .step = 16, .shard = 3}, "shard 3 of step 17"},
+      {{.kind = Kind::kTrain, .step = 16}, "step 17"},
       {{.kind = Kind::kEvaluate, .step = 16, .shard = 3},
        "shard 3 of the evaluation after step 16"},
       {{.kind = Kind::kCommit, .step = 16}, "the update of step 17"},

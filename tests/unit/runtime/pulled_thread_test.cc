@@ -169,6 +169,71 @@ TEST_F(PulledThreadTest, WhoRefusesEndsWhatItHasNotFetchedAndAllThatFollows) {
   EXPECT_THAT(offered.heard, IsEmpty());
 }
 
+TEST_F(PulledThreadTest, ClosedItHandsOutNoMoreWork) {
+  Evaluations two(2);
+  Run(two);
+  ASSERT_TRUE(thread_.Next(0ms));
+  thread_.Close({ErrorCode::kCancelled, "closed"});
+  EXPECT_EQ(Epoch(), 0) << "what is at hand is answered first";
+  thread_.Answer(ShardSums{});
+  EXPECT_FALSE(thread_.Next(0ms));
+  EXPECT_THAT(two.heard, ElementsAre("done"));
+  EXPECT_THAT(over_, ElementsAre("closed"));
+}
+
+TEST_F(PulledThreadTest, ClosedWhileWorkIsPreparedItDoesNotHandItOut) {
+  struct Closing final : Operation {
+    explicit Closing(PulledThread& thread) : closed(thread) {}
+    std::optional<Work> Next() override {
+      closed.Close({ErrorCode::kCancelled, "closed"});
+      return LoadedWork{};
+    }
+    void Done(Result<ShardSums> sums) override { heard = sums.error().message; }
+    bool over() const override { return !heard.empty(); }
+    PulledThread& closed;
+    std::string heard;
+  } closing(thread_);
+  Run(closing);
+  EXPECT_FALSE(thread_.Next(0ms));
+  EXPECT_EQ(closing.heard, "closed");
+  EXPECT_THAT(over_, ElementsAre("done"));
+}
+
+TEST_F(PulledThreadTest, TheNextOperationMayComeWhileTheOneBeforeEnds) {
+  Evaluations first(1);
+  Evaluations next(1);
+  thread_.Run(first, [&](const Status&) { Run(next); });
+  ASSERT_TRUE(thread_.Next(0ms));
+  thread_.Answer(ShardSums{});
+  ASSERT_TRUE(thread_.Next(0ms));
+  thread_.Answer(ShardSums{});
+  EXPECT_THAT(next.heard, ElementsAre("done"));
+  EXPECT_THAT(over_, ElementsAre("done"));
+}
+
+TEST_F(PulledThreadTest, StopWaitsForWhoIsToldOfTheEnd) {
+  Evaluations one(1);
+  std::promise<void> told;
+  std::promise<void> goes_on;
+  thread_.Run(one, [&](const Status&) {
+    told.set_value();
+    goes_on.get_future().wait();
+  });
+  std::jthread program([&] {
+    ASSERT_TRUE(thread_.Next(0ms));
+    thread_.Answer(ShardSums{});
+  });
+  told.get_future().wait();
+  std::atomic<bool> stopped = false;
+  std::jthread runtime([&] {
+    thread_.Stop();
+    stopped = true;
+  });
+  std::this_thread::sleep_for(20ms);
+  EXPECT_FALSE(stopped);
+  goes_on.set_value();
+}
+
 TEST_F(PulledThreadTest, WhatIsThrownEndsTheOperation) {
   Evaluations next(1);
   next.throws_in_next = true;

@@ -59,7 +59,10 @@ class CountingProgram final : public Program {
     total_ += static_cast<float>(task.sums.loss);
     return {};
   }
-  bool wants_end() const override { return total_ > 11; }
+  bool wants_end() const override {
+    if (throws_in_wants_end) throw std::bad_alloc();
+    return total_ > 11;
+  }
   StateDict State() override {
     return {{.name = "model.total", .bytes = std::as_writable_bytes(std::span(&total_, 1))}};
   }
@@ -81,6 +84,7 @@ class CountingProgram final : public Program {
   int failing_shard = -1;
   int throwing_shard = -1;
   bool throws_in_commit = false;
+  bool throws_in_wants_end = false;
 
  private:
   ProgramInfo info_{.gradient_elements = kElements, .buffer_bytes = 2, .name = "counting"};
@@ -311,7 +315,7 @@ TEST_P(ThreadedComputeTest, SaysWhatTheProgramIsAt) {
   TickWork last_two = Work();
   last_two.blocks = {{.first = 2, .count = 2}};
   last_two.tasks.erase(last_two.tasks.begin(), last_two.tasks.begin() + 2);
-  for (ShardTask& task : last_two.tasks) task.step = 16;
+  last_two.step = 16;
   compute_->RunTick(
       std::move(last_two), [](const NodePart&) {},
       [&](const Result<TickOutput>&) {
@@ -539,6 +543,32 @@ TEST_P(ThreadedComputeTest, AGradientIsKeptUntilItIsCommitted) {
   compute_.reset();  // waits for it
   EXPECT_TRUE(kept.expired());
   EXPECT_EQ(program_.total(), 10);
+}
+
+TEST_P(ThreadedComputeTest, WhatIsThrownAtTheEndOfAnOperationIsItsError) {
+  program_.throws_in_wants_end = true;
+  const FloatBuffer gradient = Filled(10);
+  Error heard;
+  compute_->Commit({.gradient = gradient}, [&](const Status& status) {
+    heard = status.error();
+    loop_.Stop();
+  });
+  loop_.Run();
+  EXPECT_EQ(heard, (Error{ErrorCode::kUnavailable, "out of memory"}));
+}
+
+// Until the program has fetched it, if it fetches its work.
+TEST_P(ThreadedComputeTest, ATickWithoutShardsIsACall) {
+  compute_->RunTick(
+      {.step = 7, .blocks = {}, .tasks = {}}, [](const NodePart&) {},
+      [&](const Result<TickOutput>& output) {
+        EXPECT_TRUE(output);
+        EXPECT_EQ(compute_->call(), std::nullopt);
+        loop_.Stop();
+      });
+  EXPECT_EQ(compute_->call(), (ProgramCall{.number = 1, .step = 7}));
+  EXPECT_EQ(ToString(*compute_->call()), "step 8");
+  loop_.Run();
 }
 
 TEST_P(ThreadedComputeTest, DestroyedItCallsNobody) {

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <utility>
+
+#include "trainer/runtime/program_thread.h"
+#include "trainer/runtime/shard_stepper.h"
+
+namespace pliant {
+
+// A whole ShardStepper, by calls to `program` on the calling thread.
+inline Status RunShards(Program& program, ShardFolder& folder, BytePool& buffers,
+                        const TickWork& work, ShardStepper::OnPart on_part, TickOutput& output) {
+  TickControl control;
+  ShardStepper stepper(program, folder, buffers, work, control, std::move(on_part));
+  Perform(program, stepper);
+  return stepper.End(output);
+}
+
+}  // namespace pliant
