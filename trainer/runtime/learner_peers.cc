@@ -80,8 +80,7 @@ void LearnerLoop::Impl::Hold(const LearnerId& peer, Frame frame) {
   const bool to_come = view_.ComesEarly(frame.header);
   if (early_.Hold(peers_.Shared(peer), std::move(frame), to_come)) return;
   const PeerLoss loss{.reason = "it sends more ahead than it can have to say"};
-  if (view_.RankOf(peer))
-    return Then(LossStep{{.accused = {peer}, .cause = loss.reason}});
+  if (view_.RankOf(peer)) return Then(LossStep{{.accused = {peer}, .cause = loss.reason}});
   const LearnerId lost = peer;  // the transport may have lent it with the connection
   peers_.Disconnect(lost);
   HandleLost(lost, loss);

@@ -73,6 +73,8 @@ _ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("docs/python-api.md", ("python_state_test",)),
     ("trainer/python/README.md", ("python_wheel_test",)),
     ("*.md", ()),
+    ("LICENSE", ("python_wheel_test",)),
+    ("NOTICE", ("python_wheel_test",)),
     # What Kubernetes reads.
     ("crds/*", (*_CRD, CHART)),
     ("helm/pliant/files/crds/*", ("crd_test", CHART)),

@@ -276,7 +276,7 @@ class _Reader:
         return at
 
     def _outside_classes(self, at: int, end: int, path: Path) -> Iterator[str]:
-        """The tokens of a function, but for those of the classes in it, which are measured."""
+        """The tokens of a function, except for those of the classes in it, which are measured."""
         while at < end:
             if (
                 self._tokens[at] in _CLASS

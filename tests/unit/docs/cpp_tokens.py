@@ -1,7 +1,7 @@
 """C++ as a list of tokens, without comments and preprocessor lines. Pure."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 _TOKEN = re.compile(
@@ -36,11 +36,16 @@ class Code:
     partner: Sequence[int]  # of a bracket: where the other one is; of anything else: 0
 
 
+def matches(text: str) -> Iterator[re.Match[str]]:
+    """All of the text, comments too: a string's `lastgroup` is "text", that of what is no token "nothing"."""
+    return _TOKEN.finditer(text)
+
+
 def tokens_of(text: str) -> list[str]:
     """Every string and character is `""`."""
     return [
         '""' if match.lastgroup == "text" else match[0]
-        for match in _TOKEN.finditer(text)
+        for match in matches(text)
         if match.lastgroup != "nothing"
     ]
 

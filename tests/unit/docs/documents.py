@@ -1,4 +1,4 @@
-"""What the documents say, as data: links, fences, field paths, names. Pure, but for reading files."""
+"""What the documents say, as data: links, fences, field paths, names. Pure, except for reading files."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -57,6 +57,18 @@ def gone_paths(document: Document) -> list[str]:
         for path in _CODE.findall(line.rstrip(" |").rpartition(" | ")[2])
         if "/" in path and not (REPO / path).exists() and not list(REPO.glob(f"{path}.*"))
     ]
+
+
+def undescribed(schema: Mapping[str, Any], path: str = "") -> Iterator[str]:
+    """Fields, items and values below `schema` without a description that is a sentence."""
+    below = {f"{path}.{name}": field for name, field in schema.get("properties", {}).items()}
+    for each, mark in (("items", "[]"), ("additionalProperties", "{}")):
+        if isinstance(schema.get(each), Mapping):
+            below[path + mark] = schema[each]
+    for name, field in below.items():
+        if not field.get("description", "").endswith("."):
+            yield name
+        yield from undescribed(field, name)
 
 
 def parse(path: Path, text: str) -> Document:

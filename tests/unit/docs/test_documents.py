@@ -15,7 +15,9 @@ DOCUMENTS = [
     documents.read(path)
     for path in [
         REPO / "README.md",
+        REPO / "CHANGELOG.md",
         REPO / "CONTRIBUTING.md",
+        REPO / "SECURITY.md",
         REPO / "helm" / "pliant" / "README.md",
         REPO / "tests" / "cluster" / "README.md",
         *sorted((REPO / "docs").rglob("*.md")),
@@ -35,6 +37,20 @@ class DocumentsTest(unittest.TestCase):
         self.assert_none(documents.gone_paths(names))
         moved = documents.parse(names.path, "| `base/a` | `base`, `base/log`, `base/log.h`, `base/nowhere`: `Log` |\n")
         self.assertEqual(documents.gone_paths(moved), ["docs/old-names.md:1: base/nowhere"])
+
+    def test_each_field_of_the_schema_is_described(self) -> None:
+        # The API server allows no text there, and has its own.
+        self.assertEqual(list(documents.undescribed(documents.job_schema())), [".metadata"])
+        told = {"description": "A text."}
+        schema = {
+            "properties": {
+                "a": {"description": "A text"},
+                "b": told,
+                "c": {**told, "items": {"properties": {"d": {}, "e": told}}},
+                "f": {**told, "additionalProperties": told},
+            }
+        }
+        self.assertEqual(list(documents.undescribed(schema)), [".a", ".c[]", ".c[].d"])
 
     def test_fields_are_in_the_schema(self) -> None:
         schema = documents.job_schema()
