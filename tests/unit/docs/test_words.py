@@ -20,7 +20,7 @@ class PlacesTest(unittest.TestCase):
             ("no-subject", ["a.cc:1: Of two lines that are one comment.", "b.py:3: Who asks."]),
             ("give-up", ["a.cc:3: given up"]),
             ("but-for", ["a.cc:4: But for this."]),
-            ("anew", ['a.cc:5: "made anew // no comment"', 'b.py:2: """Anew."""', "c.md:2: It begins anew."]),
+            ("anew", ['a.cc:5: "made anew // no comment"', "b.py:2: Anew.", "c.md:2: It begins anew."]),
             ("is-told", ["c.md:1: # Who is told"]),
             ("most-least", ["a.cc:3: elements_most", "a.cc:6: kLinesMost", "b.py:4: name_least"]),
         ):

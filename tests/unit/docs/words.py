@@ -6,6 +6,7 @@ docs/style.md has the rules.
 """
 
 import argparse
+import ast
 import io
 import re
 import tokenize
@@ -99,10 +100,15 @@ def _of_python(text: str) -> Iterator[Passage]:
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
             yield Passage(COMMENT, token.start[0], token.string.lstrip("# "))
-        elif token.type in (tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)):
-            yield Passage(PROSE, token.start[0], token.string)
-        elif token.type == tokenize.NAME:
-            yield Passage(NAME, token.start[0], token.string)
+    # Not tokens: those of an f-string depend on the version of Python.
+    for node in ast.walk(ast.parse(text)):
+        line = getattr(node, "lineno", 0)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield Passage(PROSE, line, node.value)
+        for field in ("id", "arg", "attr", "name"):
+            name = getattr(node, field, None)
+            if isinstance(name, str):
+                yield Passage(NAME, line, name)
 
 
 def places(wording: Wording, files: Mapping[str, str]) -> list[str]:
