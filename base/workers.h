@@ -12,8 +12,7 @@ namespace pliant {
 // Threads for work that may block, which begin it in the order in which it comes.
 class Workers {
  public:
-  // What becomes of work that has not begun when the workers are destroyed. What has begun is
-  // waited for.
+  // Whether the destructor drops or finishes work that has not begun. It waits for work that has.
   enum class AtEnd { kDrop, kFinish };
 
   // An exception of a task ends the process; `what` says in the log what was done.

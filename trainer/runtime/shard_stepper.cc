@@ -49,7 +49,7 @@ bool ShardStepper::over() const {
 std::optional<Work> ShardStepper::Next() {
   if (!std::exchange(begun_, true)) Begin();
   if (over()) return std::nullopt;
-  return WorkOn(task());
+  return WorkOnTask();
 }
 
 void ShardStepper::Begin() {
@@ -63,20 +63,21 @@ void ShardStepper::Begin() {
   PassEmptyShards();
 }
 
-Work ShardStepper::WorkOn(const ShardTask& task) {
-  ShardWork work{.task = &task, .gradient = {}, .buffers = {}, .left = {}};
-  if (task.kind == TickKind::kEvaluate) return work;
-  CHECK(folder_.next_shard() == task.shard, "shards are computed in the order of their blocks");
+ShardWork ShardStepper::WorkOnTask() {
+  const int shard = task().shard;
+  ShardWork work{.task = &task(), .gradient = {}, .buffers = {}, .left = {}};
+  if (task().kind == TickKind::kEvaluate) return work;
+  CHECK(folder_.next_shard() == shard, "shards are computed in the order of their blocks");
   added_ = false;
   work.gradient = folder_.Leaf();
   if (folder_.completes_block()) parts_ = std::make_unique<BlockParts>(folder_, on_part_);
   if (const auto left = folder_.left_sibling(); !left.empty()) {
-    CHECK(task.shard > 0, "shard 0 is nobody's right sibling");
+    CHECK(shard > 0, "shard 0 is nobody's right sibling");
     work.left = left;
     work.added = &added_;
     return work;
   }
-  if (task.shard == 0) work.buffers = written_.view;
+  if (shard == 0) work.buffers = written_.view;
   if (work_.parts_early) work.sink = parts_.get();
   return work;
 }
@@ -93,10 +94,7 @@ void ShardStepper::Done(Result<ShardSums> sums) {
 
 void ShardStepper::PassEmptyShards() {
   while (!over() && task().samples.empty()) {
-    if (task().kind == TickKind::kTrain) {
-      const Work work = WorkOn(task());
-      std::ranges::fill(std::get<ShardWork>(work).gradient, 0.0F);
-    }
+    std::ranges::fill(WorkOnTask().gradient, 0.0F);  // an evaluation has none
     Finish({});
   }
 }

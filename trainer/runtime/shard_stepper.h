@@ -46,7 +46,7 @@ class ShardStepper final : public Operation {
 
   const ShardTask& task() const { return work_.tasks[next_]; }
   void Begin();
-  Work WorkOn(const ShardTask& task);
+  ShardWork WorkOnTask();
   // What has no samples is nothing to compute.
   void PassEmptyShards();
   void Finish(const ShardSums& sums);

@@ -49,7 +49,7 @@ def _words(pattern: str, instead: str, limit: int) -> Wording:
 
 
 WORDINGS = {
-    "no-subject": Wording(re.compile(r"\A(?:Of|Who|Whoever|What|Those)\b"), (COMMENT,), "a subject, then a verb", 557),
+    "no-subject": Wording(re.compile(r"\A(?:Of|Who|Whoever|What|Those)\b"), (COMMENT,), "a subject, then a verb", 556),
     "so-long": _words(r"(?:for|after|waits?) so (?:long|many)|so (?:many|long|often) (?:at|as) most", "N seconds, at most N", 23),
     "but-for": _words("but for", "except, apart from", 28),
     "anew": _words("anew", "again, from the beginning", 73),

@@ -101,6 +101,12 @@ struct TickerOf final : TickRunner::Owner, SampleLedger {
     Begin(tick);
     Compute();
   }
+  void CommitTicksBefore(Tick tick) {
+    for (Tick before = 0; before < tick; ++before) {
+      ComputeTick(before);
+      Commit();
+    }
+  }
   // Takes what `from` has sent to it since it was taken last.
   void Take(TickerOf& from) {
     const std::vector<FakePeerTransport::Sent> sent = from.transport.sent;
@@ -167,10 +173,7 @@ struct Alone {
 Alone WhatComesOf(Tick tick) {
   SimEventLoop loop;
   TickerOf alone(loop, 1, 0);
-  for (Tick before = 0; before < tick; ++before) {
-    alone.ComputeTick(before);
-    alone.Commit();
-  }
+  alone.CommitTicksBefore(tick);
   alone.ComputeTick(tick);
   EXPECT_TRUE(alone.runner->complete());
   return {.gradient = alone.Gradient(), .sums = alone.runner->Outcome().sums};
@@ -339,10 +342,7 @@ TEST(TickRunner, KeepsWhatIsFinishedOfATickThatIsGivenUp) {
     const Alone alone = WhatComesOf(tick);
     SimEventLoop loop;
     TickerOf it(loop, 1, 0);
-    for (Tick before = 0; before < tick; ++before) {
-      it.ComputeTick(before);
-      it.Commit();
-    }
+    it.CommitTicksBefore(tick);
     it.Begin(tick);
     it.runner->ComputePart();
     loop.RunFor(2 * kShardTime + kShardTime / 2);
