@@ -12,7 +12,7 @@ using boost::system::error_code;
 using TcpStream = boost::beast::tcp_stream;
 
 // What a client that is being refused may still send before the connection is cut.
-constexpr std::size_t kDiscardedBytesMost = 8 * 1024 * 1024;
+constexpr std::size_t kMaxDiscardedBytes = 8 * 1024 * 1024;
 
 }  // namespace
 
@@ -73,7 +73,7 @@ asio::awaitable<void> ByteStream::ShutDown() {
   // get to read the last answer.
   std::array<char, 16384> discarded;
   const auto buffer = asio::buffer(discarded);
-  for (std::size_t total = 0; !error && total < kDiscardedBytesMost;) {
+  for (std::size_t total = 0; !error && total < kMaxDiscardedBytes;) {
     auto [read_error, bytes] = co_await impl_->tcp.async_read_some(buffer, kAwait);
     error = read_error;
     total += bytes;

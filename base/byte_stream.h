@@ -61,7 +61,7 @@ class ByteStream {
   // Says that nothing more will be sent, and waits for the other side to say the same.
   boost::asio::awaitable<void> ShutDown();
 
-  // As asio's AsyncReadStream and AsyncWriteStream; at most kBuffersMost buffers at once.
+  // As asio's AsyncReadStream and AsyncWriteStream; at most kMaxBuffers buffers at once.
   template <typename Buffers, typename Token>
   auto async_read_some(const Buffers& buffers, Token&& token) {
     return boost::asio::async_initiate<Token, Transferred>(
@@ -76,9 +76,9 @@ class ByteStream {
   }
 
  private:
-  static constexpr std::size_t kBuffersMost = 4;
-  using MutableBuffers = std::array<boost::asio::mutable_buffer, kBuffersMost>;
-  using ConstBuffers = std::array<boost::asio::const_buffer, kBuffersMost>;
+  static constexpr std::size_t kMaxBuffers = 4;
+  using MutableBuffers = std::array<boost::asio::mutable_buffer, kMaxBuffers>;
+  using ConstBuffers = std::array<boost::asio::const_buffer, kMaxBuffers>;
   using Handler = boost::asio::any_completion_handler<Transferred>;
   struct Impl;
 

@@ -145,9 +145,9 @@ PLIANT_WIDE_TARGET inline __m128i Fold(__m128i value, __m128i by, __m128i onto) 
 }
 
 constexpr std::size_t kVector = 64;
-constexpr std::size_t kWideLeast = 8 * kVector;  // below, folding up costs more than it saves
+constexpr std::size_t kMinWide = 8 * kVector;  // below, folding up costs more than it saves
 
-// At least kWideLeast bytes.
+// At least kMinWide bytes.
 PLIANT_WIDE_TARGET std::uint32_t Crc32cWide(std::span<const std::byte> data, std::uint32_t crc) {
   static constexpr FoldBy kPastFour = MakeFold(4 * kVector);
   static constexpr FoldBy kPastOne = MakeFold(kVector);
@@ -225,7 +225,7 @@ std::uint32_t Crc32c(std::span<const std::byte> data, std::uint32_t crc) {
   static const bool has_instruction = __builtin_cpu_supports("sse4.2");
   static const bool has_wide =
       has_instruction && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("vpclmulqdq");
-  if (has_wide && data.size() >= kWideLeast) return Crc32cWide(data, crc);
+  if (has_wide && data.size() >= kMinWide) return Crc32cWide(data, crc);
   if (has_instruction) return Crc32cSse42(data, crc);
 #elif defined(__aarch64__)
   static const bool has_instruction = (::getauxval(AT_HWCAP) & HWCAP_CRC32) != 0;

@@ -57,7 +57,7 @@ void MetricRegistry::Note(std::string name, std::string type, LabelNames labels,
   families_.push_back({std::move(name), std::move(type), std::move(labels), std::move(help)});
 }
 
-void RaiseTo(prometheus::Counter& counter, double value) {
+void SetAtLeast(prometheus::Counter& counter, double value) {
   if (value > counter.Value()) counter.Increment(value - counter.Value());
 }
 

@@ -60,7 +60,7 @@ class MetricRegistry {
 };
 
 // Raises a counter to what somebody else counts; never lowers it.
-void RaiseTo(prometheus::Counter& counter, double value);
+void SetAtLeast(prometheus::Counter& counter, double value);
 
 // By which the series of all programs name a job, given as "<namespace>/<name>". Not "job" and
 // "namespace": those are the scraped target's own in most configurations.

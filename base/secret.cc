@@ -4,7 +4,7 @@
 
 namespace pliant {
 
-bool SameSecret(std::string_view offered, std::string_view secret) {
+bool ConstantTimeEquals(std::string_view offered, std::string_view secret) {
   if (secret.empty() || offered.size() != secret.size()) return false;
   return CRYPTO_memcmp(offered.data(), secret.data(), secret.size()) == 0;
 }

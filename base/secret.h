@@ -6,6 +6,6 @@ namespace pliant {
 
 // Takes the same time wherever the two differ, so that a token cannot be guessed byte by byte.
 // Nothing equals an empty secret: a token that was never set admits nobody.
-bool SameSecret(std::string_view offered, std::string_view secret);
+bool ConstantTimeEquals(std::string_view offered, std::string_view secret);
 
 }  // namespace pliant

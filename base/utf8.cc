@@ -25,12 +25,12 @@ std::size_t CharacterBytes(std::string_view text) {
 
 }  // namespace
 
-std::string CutAtCharacter(std::string_view text, std::size_t bytes_most) {
+std::string CutAtCharacter(std::string_view text, std::size_t max_bytes) {
   std::string cut;
   while (!text.empty()) {
     const std::size_t bytes = CharacterBytes(text);
     const std::string_view character = bytes == 0 ? kReplacement : text.substr(0, bytes);
-    if (cut.size() + character.size() > bytes_most) break;
+    if (cut.size() + character.size() > max_bytes) break;
     cut += character;
     text.remove_prefix(bytes == 0 ? 1 : bytes);
   }

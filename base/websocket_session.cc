@@ -16,7 +16,7 @@ namespace beast = boost::beast;
 namespace websocket = boost::beast::websocket;
 using boost::system::error_code;
 
-constexpr std::size_t kReasonBytesMost = 123;  // of the protocol
+constexpr std::size_t kMaxReasonBytes = 123;  // of the protocol
 
 std::string Reason(const error_code& error) {
   if (error == websocket::error::closed) return "closed by the other side";
@@ -125,7 +125,7 @@ void WebSocketSession::Send(std::string text) {
 void WebSocketSession::Close(std::string_view reason) {
   if (ending_) return;
   ending_ = true;
-  goodbye_ = ended_because_ = CutAtCharacter(reason, kReasonBytesMost);
+  goodbye_ = ended_because_ = CutAtCharacter(reason, kMaxReasonBytes);
   StartWriting();
 }
 

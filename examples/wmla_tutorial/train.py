@@ -24,7 +24,7 @@ from fabric_model import FabricModel  # noqa: E402
 ENGINES_NUMBER = 8  # the most GPUs that it uses
 
 train_data_dir = test_data_dir = "/tmp"
-images_most = 50_000
+max_images = 50_000
 
 
 class Cifar10(Dataset):
@@ -50,7 +50,7 @@ def read_rows(folder, pattern, made_up):
     files = [file for each in folders for file in sorted(each.glob(pattern))]
     if files:
         rows = np.concatenate([np.fromfile(file, np.uint8) for file in files])
-        return rows.reshape(-1, 3073)[:images_most]
+        return rows.reshape(-1, 3073)[:max_images]
     print(f"no {pattern} in {folder}: made-up images are used", file=sys.stderr)
     rows = np.random.default_rng(made_up).integers(0, 100, (made_up, 3073), np.uint8)
     rows[:, 0] = np.arange(made_up) % 10
@@ -60,8 +60,8 @@ def read_rows(folder, pattern, made_up):
 
 def getDatasets():
     return (
-        Cifar10(read_rows(train_data_dir, "data_batch_*.bin", min(images_most, 2000)), training=True),
-        Cifar10(read_rows(test_data_dir, "test_batch.bin", min(images_most, 100)), training=False),
+        Cifar10(read_rows(train_data_dir, "data_batch_*.bin", min(max_images, 2000)), training=True),
+        Cifar10(read_rows(test_data_dir, "test_batch.bin", min(max_images, 100)), training=False),
     )
 
 
@@ -112,17 +112,17 @@ class Logger(LoggerCallback):
 
 
 def main():
-    global train_data_dir, test_data_dir, images_most
+    global train_data_dir, test_data_dir, max_images
     parser = argparse.ArgumentParser()
     parser.add_argument("--train_dir", default="", help="where results are written")
     parser.add_argument("--weights", default="", help="a folder with weights to begin with (*.pth)")
-    parser.add_argument("--most", type=int, default=images_most, help="images to use, to try it out")
+    parser.add_argument("--most", type=int, default=max_images, help="images to use, to try it out")
     args, _ = parser.parse_known_args()
 
     sys.path.insert(0, args.train_dir + "/../")
     import pth_parameter_mgr
 
-    images_most = args.most
+    max_images = args.most
     train_data_dir = pth_parameter_mgr.getTrainData(False)
     test_data_dir = pth_parameter_mgr.getTestData(False)
 

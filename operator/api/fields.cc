@@ -55,8 +55,8 @@ std::string Fields::String(const char* name, std::string fallback, std::size_t l
   return text;
 }
 
-std::string Fields::Sentence(const char* name, std::size_t bytes_most) {
-  return CutAtCharacter(String(name, "", std::string::npos), bytes_most);
+std::string Fields::Sentence(const char* name, std::size_t max_bytes) {
+  return CutAtCharacter(String(name, "", std::string::npos), max_bytes);
 }
 
 std::string Fields::StringOrNumber(const char* name, std::string fallback) {

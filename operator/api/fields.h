@@ -27,7 +27,7 @@ class Fields {
   std::string String(const char* name, std::string fallback = "", std::size_t length_max = 65536);
   // A sentence for people, cut to its beginning: that it is long is no reason not to understand the
   // object.
-  std::string Sentence(const char* name, std::size_t bytes_most);
+  std::string Sentence(const char* name, std::size_t max_bytes);
   // A string, or a number as it is written: both serve as a quantity.
   std::string StringOrNumber(const char* name, std::string fallback = "");
   bool Bool(const char* name, bool fallback = false);

@@ -26,12 +26,12 @@ ConditionStatus ConditionStatusOf(std::string_view text) {
 }
 
 // They are counted on from what is read.
-constexpr std::int64_t kCountMost = std::int64_t{1} << 53;
-constexpr int kNextLearnerMost = 1 << 30;
+constexpr std::int64_t kMaxCount = std::int64_t{1} << 53;
+constexpr int kMaxNextLearner = 1 << 30;
 
 int Count(Fields& fields, const char* name) { return fields.Int(name, 0, 0, INT32_MAX); }
 std::int64_t LongCount(Fields& fields, const char* name) {
-  return fields.Long(name, 0, 0, kCountMost);
+  return fields.Long(name, 0, 0, kMaxCount);
 }
 
 json OrNull(const std::string& text) { return text.empty() ? json() : json(text); }
@@ -103,7 +103,7 @@ void ReadStatus(Fields& fields, JobStatus& status) {
   status.coordinator_term = LongCount(fields, "coordinatorTerm");
   status.coordinator_image = fields.String("coordinatorImage", "", 1024);
   status.credentials_version = fields.Int("credentialsVersion", 1, 1, INT32_MAX);
-  status.next_learner = fields.Int("nextLearner", 0, 0, kNextLearnerMost);
+  status.next_learner = fields.Int("nextLearner", 0, 0, kMaxNextLearner);
   status.admitted_template = fields.String("admittedTemplate", "", 64);
   ReadProgress(fields, status);
   status.resizes = LongCount(fields, "resizes");

@@ -28,8 +28,8 @@ constexpr std::size_t kTolerationsMax = 64;
 constexpr std::size_t kNodeLabelsMax = 64;
 
 // More than a node has. The planner adds up what hundreds of learners ask for.
-constexpr std::int64_t kCpuMillisMost = std::int64_t{1} << 32;
-constexpr std::int64_t kMemoryBytesMost = std::int64_t{1} << 48;
+constexpr std::int64_t kMaxCpuMillis = std::int64_t{1} << 32;
+constexpr std::int64_t kMaxMemoryBytes = std::int64_t{1} << 48;
 
 std::optional<planner::NodeOperator> OperatorOf(std::string_view text) {
   using enum planner::NodeOperator;
@@ -89,8 +89,8 @@ void ReadAffinity(Fields& spec, planner::PodNeeds& needs) {
 void ReadPodSpec(Fields& spec, const std::string& gpu_resource, planner::PodNeeds& needs) {
   const Resources requests = ReadPodRequests(spec, gpu_resource);
   if (!gpu_resource.empty()) needs.resources.gpus = requests.gpus;
-  needs.resources.cpu_millis = std::min(requests.cpu_millis, kCpuMillisMost);
-  needs.resources.memory_bytes = std::min(requests.memory_bytes, kMemoryBytesMost);
+  needs.resources.cpu_millis = std::min(requests.cpu_millis, kMaxCpuMillis);
+  needs.resources.memory_bytes = std::min(requests.memory_bytes, kMaxMemoryBytes);
   needs.node_selector = spec.Strings("nodeSelector", kNodeLabelsMax);
   spec.Objects("tolerations", kTolerationsMax, [&](Fields& toleration) {
     needs.tolerations.push_back(ReadToleration(toleration));

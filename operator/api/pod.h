@@ -93,7 +93,7 @@ const PodCondition* FindCondition(const Pod& pod, std::string_view type);
 const ContainerStatus* FindContainer(const Pod& pod, std::string_view name);
 
 // `gpu_resource`: the extended resource that counts as GPU, such as "nvidia.com/gpu". What is not
-// understood of a pod is left out, but for what it takes of its node: a quantity that cannot be
+// understood of a pod is left out, except for what it takes of its node: a quantity that cannot be
 // read counts as the greatest.
 Result<Pod> DecodePod(const nlohmann::json& object, const std::string& gpu_resource);
 

@@ -97,7 +97,7 @@ enum class WatchEventType { kAdded, kModified, kDeleted, kBookmark };
 using WatchSink = std::function<bool(WatchEventType type, nlohmann::json& object)>;
 
 // Calls to one API server: objects are JSON as the server has them; the caller decodes what it
-// needs. Blocking; any thread. It tries nothing twice, but for a credential that the server no
+// needs. Blocking; any thread. It tries nothing twice, except for a credential that the server no
 // longer takes while there is a new one. `transport` outlives the client.
 class KubeClient {
  public:

@@ -12,8 +12,8 @@ using std::chrono::steady_clock;
 
 // Bytes of an answer that wait for the caller; then the library stops reading from the socket.
 constexpr std::size_t kWaitingBytesMax = std::size_t{1} << 20;
-// A cancelled request ends at once, but for one that waits for the resolver, which cannot be called
-// back: that one is left behind.
+// A cancelled request ends at once, except for one that waits for the resolver, which cannot be
+// called back: that one is left behind.
 constexpr auto kCancelGrace = std::chrono::seconds(1);
 
 }  // namespace

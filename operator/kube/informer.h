@@ -48,7 +48,7 @@ class Informer {
 
   Item DecodeItem(const nlohmann::json& object) const;
   // Runs `change` on the control thread, unless the informer is gone by then.
-  void Tell(std::function<void(Store<T>&)> change) const {
+  void Update(std::function<void(Store<T>&)> change) const {
     control_.Post([known = std::weak_ptr<Store<T>>(store_), change = std::move(change)] {
       if (const auto store = known.lock()) change(*store);
     });
@@ -84,27 +84,28 @@ ReflectorSink Informer<T>::Sink(std::function<void(std::string_view reason)> on_
       .on_listed = [this, listed](const nlohmann::json& o) { listed->push_back(DecodeItem(o)); },
       .on_list_end =
           [this, listed, ns] {
-            Tell([items = std::exchange(*listed, {}), ns](Store<T>& store) mutable {
+            Update([items = std::exchange(*listed, {}), ns](Store<T>& store) mutable {
               store.ReplaceAll(std::move(items), ns);
             });
           },
       .on_changed =
           [this](const nlohmann::json& object) {
-            Tell([item = DecodeItem(object)](Store<T>& store) mutable {
+            Update([item = DecodeItem(object)](Store<T>& store) mutable {
               store.Put(std::move(item));
             });
           },
       .on_deleted =
           [this](const nlohmann::json& object) {
-            Tell([key = MetaOf(object).key](Store<T>& store) { store.Erase(key); });
+            Update([key = MetaOf(object).key](Store<T>& store) { store.Erase(key); });
           },
-      .on_interrupted = [this, ns] { Tell([ns](Store<T>& store) { store.SetBehind(true, ns); }); },
-      .on_resumed = [this, ns] { Tell([ns](Store<T>& store) { store.SetBehind(false, ns); }); },
+      .on_interrupted = [this,
+                         ns] { Update([ns](Store<T>& store) { store.SetBehind(true, ns); }); },
+      .on_resumed = [this, ns] { Update([ns](Store<T>& store) { store.SetBehind(false, ns); }); },
       .on_refused =
           [this, ns](bool refused) {
             // Who may follow nothing at all has to wait until he may.
             if (ns.empty()) return;
-            Tell([ns, refused](Store<T>& store) { store.SetRefused(refused, ns); });
+            Update([ns, refused](Store<T>& store) { store.SetRefused(refused, ns); });
           },
       .on_restart = std::move(on_restart)};
 }

@@ -13,10 +13,10 @@ namespace {
 using nlohmann::json;
 
 // No server means more than this; a number beyond it is nonsense.
-constexpr std::chrono::seconds kWaitMost = std::chrono::hours(24);
+constexpr std::chrono::seconds kMaxWait = std::chrono::hours(24);
 
 std::optional<Duration> Wait(int seconds) {
-  if (seconds <= 0 || seconds > kWaitMost.count()) return std::nullopt;
+  if (seconds <= 0 || seconds > kMaxWait.count()) return std::nullopt;
   return std::chrono::seconds(seconds);
 }
 

@@ -46,7 +46,7 @@ class LibcurlTransports {
 
  private:
   std::mutex mutex_;
-  Config common_;  // but for the server; guarded by mutex_
+  Config common_;  // except for the server; guarded by mutex_
   std::shared_ptr<LibcurlTransport::Connections> connections_;  // guarded by mutex_
 };
 

@@ -107,7 +107,7 @@ KubeResult<std::optional<std::string>> ReflectorSteps::StreamList(const std::sto
   const WatchOptions options{.label_selector = options_.label_selector,
                              .field_selector = options_.field_selector,
                              .initial_events = true,
-                             .timeout = options_.timing.watch_least,
+                             .timeout = options_.timing.min_watch,
                              .idle = options_.timing.list_idle};
   std::optional<std::string> resource_version;
   bool knows_no_lists = false;
@@ -190,7 +190,7 @@ void ReflectorSteps::Resumed() {
 void ReflectorSteps::Refused() {
   const TimePoint now = clock_();
   if (!refusals_began_) refusals_began_ = now;
-  if (refused_ || now - *refusals_began_ < options_.timing.refused_least) return;
+  if (refused_ || now - *refusals_began_ < options_.timing.min_refused) return;
   refused_ = true;
   if (sink_.on_refused) sink_.on_refused(true);
 }

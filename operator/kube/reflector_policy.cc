@@ -41,14 +41,14 @@ ReflectorPolicy::Step ReflectorPolicy::AfterStreamedListError(const std::optiona
 }
 
 void ReflectorPolicy::OnEvent(std::string_view resource_version) {
-  told_something_ = true;
+  received_something_ = true;
   if (!resource_version.empty()) resource_version_ = resource_version;
 }
 
 ReflectorPolicy::Step ReflectorPolicy::AfterWatch(const std::optional<KubeError>& error,
                                                   TimePoint began, TimePoint now, double random) {
   if (!error) {
-    if (told_something_ || now - began >= timing_.watch_too_short) return Watch(random);
+    if (received_something_ || now - began >= timing_.watch_too_short) return Watch(random);
     Step step = Watch(random);
     step.wait = Delay(KubeError(ErrorCode::kUnavailable, ""), now, random);
     step.restart_reason = "TooShort";
@@ -69,12 +69,12 @@ ReflectorPolicy::Step ReflectorPolicy::AfterWatch(const std::optional<KubeError>
 }
 
 ReflectorPolicy::Step ReflectorPolicy::Watch(double random) {
-  told_something_ = false;
-  const Duration spread = timing_.watch_most - timing_.watch_least;
+  received_something_ = false;
+  const Duration spread = timing_.max_watch - timing_.min_watch;
   return {
       .action = Action::kWatch,
       .resource_version = resource_version_,
-      .watch_timeout = timing_.watch_least + std::chrono::duration_cast<Duration>(spread * random)};
+      .watch_timeout = timing_.min_watch + std::chrono::duration_cast<Duration>(spread * random)};
 }
 
 bool ReflectorPolicy::FailedLately(TimePoint now) const {

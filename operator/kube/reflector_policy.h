@@ -12,8 +12,8 @@ namespace pliant::kube {
 
 struct ReflectorTiming {
   // A random time between the two, so that the watches of many clients do not end together.
-  Duration watch_least = std::chrono::minutes(5);
-  Duration watch_most = std::chrono::minutes(10);
+  Duration min_watch = std::chrono::minutes(5);
+  Duration max_watch = std::chrono::minutes(10);
   // Bookmarks come about once a minute; a connection that is silent for this long is dead. What is
   // known may be this old, and counts as current all the same.
   Duration watch_idle = std::chrono::seconds(75);
@@ -27,7 +27,7 @@ struct ReflectorTiming {
   Duration watch_too_short = std::chrono::seconds(1);
   // Refusals count when there was nothing else for this long: a server that has just begun may know
   // no rights yet.
-  Duration refused_least = std::chrono::seconds(10);
+  Duration min_refused = std::chrono::seconds(10);
 };
 
 // What a reflector does next, decided from how the last step ended. Pure: time and randomness are
@@ -77,7 +77,7 @@ class ReflectorPolicy {
   Backoff backoff_;
   std::optional<TimePoint> last_error_;
   std::string resource_version_;
-  bool told_something_ = false;  // in this watch
+  bool received_something_ = false;  // in this watch
 };
 
 }  // namespace pliant::kube

@@ -68,7 +68,7 @@ class Store {
         std::ranges::count_if(refused_, [this](auto& ns) { return !listed_.contains(ns); });
     return listed_.size() + static_cast<std::size_t>(never_listed) >= lists_expected_;
   }
-  // Whether this is also all that there is to know, but for what is on its way.
+  // Whether this is also all that there is to know, except for what is on its way.
   bool current() const { return synced() && std::ranges::includes(refused_, behind_); }
   const std::set<std::string>& refused() const { return refused_; }
   std::size_t size() const {
@@ -98,7 +98,7 @@ class Store {
 
   bool IsShown(const NamespacedName& key) const { return !hidden_.contains(key.ns); }
   void Reindex(const Change& change);
-  void Tell(const Change& change);
+  void Notify(const Change& change);
   void Announce(const Change& change);
 
   std::vector<Handler> handlers_;
@@ -121,7 +121,7 @@ void Store<T>::Put(Item item) {
     const Change change{meta.key, nullptr, item.value};
     items_.emplace(std::move(meta.key), Known{std::move(meta.uid), std::move(meta.resource_version),
                                               std::move(item.value)});
-    Tell(change);
+    Notify(change);
     return;
   }
   Known& known = found->second;
@@ -135,13 +135,13 @@ void Store<T>::Put(Item item) {
   const Change change{std::move(meta.key), known.value, item.value};
   known.resource_version = std::move(meta.resource_version);
   known.value = std::move(item.value);
-  Tell(change);
+  Notify(change);
 }
 
 template <typename T>
 void Store<T>::Erase(const NamespacedName& key) {
   auto gone = items_.extract(key);
-  if (gone) Tell({gone.key(), gone.mapped().value, nullptr});
+  if (gone) Notify({gone.key(), gone.mapped().value, nullptr});
 }
 
 template <typename T>
@@ -218,7 +218,7 @@ void Store<T>::Reindex(const Change& change) {
 }
 
 template <typename T>
-void Store<T>::Tell(const Change& change) {
+void Store<T>::Notify(const Change& change) {
   if (IsShown(change.key)) Announce(change);
 }
 

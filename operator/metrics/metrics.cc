@@ -45,35 +45,34 @@ struct JobSeries {
   const char* name;
   MetricType type;
   const char* help;
-  std::optional<double> (*value)(const JobFigures& job);
+  std::optional<double> (*value)(const JobStats& job);
 };
 
 template <auto kMember>
-std::optional<double> ValueOf(const JobFigures& job) {
+std::optional<double> ValueOf(const JobStats& job) {
   return static_cast<double>(job.*kMember);
 }
 
 constexpr JobSeries kJobSeries[] = {
     {"pliant_job_allocated_gpus", MetricType::Gauge, "GPUs that a job's learners hold.",
-     ValueOf<&JobFigures::allocated_gpus>},
+     ValueOf<&JobStats::allocated_gpus>},
     {"pliant_job_desired_gpus", MetricType::Gauge, "GPUs that the plan gives a job.",
-     ValueOf<&JobFigures::desired_gpus>},
+     ValueOf<&JobStats::desired_gpus>},
     {"pliant_job_entitlement_gpus", MetricType::Gauge, "GPUs that are fair for a job.",
-     ValueOf<&JobFigures::entitlement_gpus>},
+     ValueOf<&JobStats::entitlement_gpus>},
     {"pliant_job_demand_gpus", MetricType::Gauge, "GPUs that a job could use now.",
-     ValueOf<&JobFigures::demand_gpus>},
-    {"pliant_job_priority", MetricType::Gauge, "Priority of a job.",
-     ValueOf<&JobFigures::priority>},
+     ValueOf<&JobStats::demand_gpus>},
+    {"pliant_job_priority", MetricType::Gauge, "Priority of a job.", ValueOf<&JobStats::priority>},
     {"pliant_job_step", MetricType::Gauge, "Last committed step of a job.",
-     ValueOf<&JobFigures::step>},
+     ValueOf<&JobStats::step>},
     {"pliant_job_waiting_since_timestamp_seconds", MetricType::Gauge,
      "Unix time since when a job waits for its first GPU; absent while it does not.",
-     [](const JobFigures& job) { return job.waiting_since; }},
+     [](const JobStats& job) { return job.waiting_since; }},
     {"pliant_job_restarts_total", MetricType::Counter,
      "Learners of a job that were replaced after a failure, over its life.",
-     ValueOf<&JobFigures::restarts>},
+     ValueOf<&JobStats::restarts>},
     {"pliant_job_resizes_total", MetricType::Counter,
-     "Changes of a job's size while it trained, over its life.", ValueOf<&JobFigures::resizes>},
+     "Changes of a job's size while it trained, over its life.", ValueOf<&JobStats::resizes>},
 };
 
 }  // namespace
@@ -144,7 +143,7 @@ struct Metrics::Families {
   Gauges& heap =
       registry.AddGauges("pliant_heap_bytes", {},
                          "Memory that the operator has allocated and not freed: without what the "
-                         "allocator keeps for later, but for some 200 KiB of each thread.");
+                         "allocator keeps for later, except for some 200 KiB of each thread.");
 
   Families() {
     for (const JobSeries& series : kJobSeries) {
@@ -168,7 +167,7 @@ struct Metrics::Families {
   }
 
   std::mutex mutex;
-  std::map<std::pair<std::string, std::string>, JobFigures> jobs;  // guarded by mutex
+  std::map<std::pair<std::string, std::string>, JobStats> jobs;  // guarded by mutex
 };
 
 Metrics::Metrics() : families_(std::make_unique<Families>()) {
@@ -217,9 +216,9 @@ void Metrics::OnPlan(Duration took, std::int64_t capacity_gpus) {
   families_->capacity.Add({}).Set(static_cast<double>(capacity_gpus));
 }
 
-void Metrics::SetJob(const JobFigures& job) {
+void Metrics::SetJob(const JobStats& job) {
   const std::lock_guard lock(families_->mutex);
-  JobFigures& known = families_->jobs[{job.name_space, job.name}];
+  JobStats& known = families_->jobs[{job.name_space, job.name}];
   const auto [restarts, resizes] = std::pair(known.restarts, known.resizes);
   known = job;
   known.restarts = std::max(job.restarts, restarts);
@@ -244,7 +243,7 @@ void Metrics::OnCoordinatorCall(std::string_view result) {
 }
 
 void Metrics::SetEventsDropped(std::uint64_t dropped) {
-  RaiseTo(families_->events_dropped.Add({}), static_cast<double>(dropped));
+  SetAtLeast(families_->events_dropped.Add({}), static_cast<double>(dropped));
 }
 
 void Metrics::SetJobsQuarantined(int count) {

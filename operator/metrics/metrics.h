@@ -13,7 +13,7 @@
 namespace pliant::metrics {
 
 // What is told of one job. Its series are gone with it.
-struct JobFigures {
+struct JobStats {
   std::string name_space;
   std::string name;
   int priority = 0;
@@ -55,7 +55,7 @@ class Metrics {
 
   void OnReconcile(ReconcileResult result, Duration took);
   void OnPlan(Duration took, std::int64_t capacity_gpus);
-  void SetJob(const JobFigures& job);
+  void SetJob(const JobStats& job);
   // A job that has ended, or is gone. Doing it again changes nothing.
   void RemoveJob(const std::string& name_space, const std::string& name);
   void SetJobsQuarantined(int count);

@@ -19,7 +19,7 @@ Assignment::Assignment(const Model& model)
       exhausted_(model.fits.size()) {
   for (const Node& node : model.nodes) {
     free_gpus_ += node.room.gpus;
-    overhang_gpus_ += std::max<std::int64_t>(node.standing_gpus - node.room.gpus, 0);
+    overcommitted_gpus_ += std::max<std::int64_t>(node.held_gpus - node.room.gpus, 0);
   }
   for (const GpuBudget& budget : model.budgets) budget_left_.push_back(budget.gpus);
 }
@@ -137,7 +137,7 @@ bool Assignment::AddOne(JobIndex job) {
 }
 
 bool Assignment::Add(JobIndex job, LearnerCount learners) {
-  if (learners * model_.jobs[job].needs().gpus > free_gpus_ + overhang_gpus_) return false;
+  if (learners * model_.jobs[job].needs().gpus > free_gpus_ + overcommitted_gpus_) return false;
   if (!IsInBudget(job, learners)) return false;
   journal_.clear();
   for (LearnerCount added = 0; added < learners; ++added) {
@@ -153,17 +153,17 @@ void Assignment::Undo() {
   for (const auto& [job, node, was_put] : std::views::reverse(changes)) {
     was_put ? Take(job, node) : Put(job, node);
   }
-  SomebodyWent();
+  ResetSearchCache();
 }
 
-void Assignment::SomebodyWent() {
+void Assignment::ResetSearchCache() {
   std::ranges::fill(cursor_, 0);
   std::ranges::fill(exhausted_, false);
 }
 
 void Assignment::OpenAll() {
   std::ranges::fill(closed_, false);
-  SomebodyWent();
+  ResetSearchCache();
 }
 
 // Breadth first over "who could stand where": the shortest chain in which the job takes the place

@@ -68,7 +68,7 @@ class Assignment {
   void Take(JobIndex job, NodeIndex node);
   bool AddOne(JobIndex job);
   void Undo();
-  void SomebodyWent();
+  void ResetSearchCache();
   bool AddByMoving(JobIndex job, Migration migration);
 
   const Model& model_;
@@ -78,7 +78,7 @@ class Assignment {
   std::vector<char> closed_;                // by node
   std::vector<std::int64_t> budget_left_;   // GPUs, by budget
   std::int64_t free_gpus_ = 0;
-  std::int64_t overhang_gpus_ =
+  std::int64_t overcommitted_gpus_ =
       0;  // held by learners that may stay, but where nothing is granted anew
   std::vector<Change> journal_;  // since the last Add began
   // By fit. Nodes before the cursor are full for it; an exhausted fit gets nothing more, unless

@@ -18,7 +18,8 @@ namespace {
 bool CostsAMinimum(const Sharing& with, const Sharing& without) {
   return std::ranges::any_of(std::views::zip(with.shares, without.shares), [](const auto& pair) {
     const auto& [protected_share, share] = pair;
-    return share.standing == Standing::kAdmitted && protected_share.standing != Standing::kAdmitted;
+    return share.standing == AdmissionState::kAdmitted &&
+           protected_share.standing != AdmissionState::kAdmitted;
   });
 }
 
@@ -26,7 +27,7 @@ bool AnyJobHas(const Model& model, std::optional<LearnerCount> Job::* size) {
   return std::ranges::any_of(model.jobs, [&](const Job& job) { return (job.*size).has_value(); });
 }
 
-// What is fair, but for jobs that are not to be disturbed now; none if there are no such jobs.
+// What is fair, except for jobs that are not to be disturbed now; none if there are no such jobs.
 std::optional<Sharing> ShareWithProtection(const Model& model, const Policy& policy,
                                            const Sharing& fair) {
   std::optional<Sharing> fresh;

@@ -62,7 +62,7 @@ class Builder {
     }
     SetBudgets();
     for (const Node& node : model_.nodes) {
-      model_.capacity_gpus += std::max(node.room.gpus, node.standing_gpus);
+      model_.capacity_gpus += std::max(node.room.gpus, node.held_gpus);
     }
     return std::move(model_);
   }
@@ -261,7 +261,7 @@ class Builder {
       ++at->learners;
       if (each.learner->state == LearnerState::kGated) continue;
       ++at->started;
-      model_.nodes[each.node].standing_gpus += job.needs().gpus;
+      model_.nodes[each.node].held_gpus += job.needs().gpus;
     }
   }
 

@@ -24,7 +24,7 @@ struct Node {
   // may keep them.
   Resources room;
   std::int64_t occupied_gpus = 0;  // by learners' pods this moment, leavers included
-  std::int64_t standing_gpus =
+  std::int64_t held_gpus =
       0;  // the same without leavers; more than its room when the node lost GPUs
 };
 

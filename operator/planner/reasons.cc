@@ -173,33 +173,33 @@ std::string WhyNoNodeFits(const ReasonFacts& facts) {
 Reason WhyThisSize(const ReasonFacts& facts) {
   const Job& job = facts.model.jobs[facts.job];
   switch (facts.given.standing) {
-    case Standing::kInactive:
+    case AdmissionState::kInactive:
       if (job.view->finished) return {ReasonCode::kFinished, "finished"};
       return {ReasonCode::kSuspended, "suspended by spec.suspend"};
-    case Standing::kAdmitted:
+    case AdmissionState::kAdmitted:
       return Admitted(facts);
-    case Standing::kBelowMinimum:
+    case AdmissionState::kBelowMinimum:
       return {ReasonCode::kBelowMinimum,
               Sentence(Gpus(facts), "its minimum of ", MinimumNeeds(job),
                        " is not free any more; keeps what it has for a while")};
-    case Standing::kReleased:
+    case AdmissionState::kReleased:
       return {ReasonCode::kReleased, Sentence("could not have its minimum of ", MinimumNeeds(job),
                                               " for too long: checkpointed and queued")};
-    case Standing::kCapped:
+    case AdmissionState::kCapped:
       return {ReasonCode::kGrantWithdrawn,
               Sentence("its learners were granted GPUs but did not start in time; tried again at ",
                        UtcTime(job.cap->until))};
-    case Standing::kQueued:
+    case AdmissionState::kQueued:
       return {ReasonCode::kQueued, Sentence("waits for ", MinimumNeeds(job),
                                             ": the jobs that run cannot be shrunk that far")};
-    case Standing::kQueuedBehind:
+    case AdmissionState::kQueuedBehind:
       return {ReasonCode::kQueuedBehind,
               Sentence("waits for ", MinimumNeeds(job), ": other jobs are before it")};
-    case Standing::kOverBudget:
+    case AdmissionState::kOverBudget:
       return {ReasonCode::kQuota, Sentence("waits for ", MinimumNeeds(job), ": ", Budget(facts))};
-    case Standing::kNoNodeFits:
+    case AdmissionState::kNoNodeFits:
       return {ReasonCode::kNoNodeFits, WhyNoNodeFits(facts)};
-    case Standing::kTooLarge:
+    case AdmissionState::kTooLarge:
       return {ReasonCode::kTooLarge,
               Sentence("its minimum of ", MinimumNeeds(job),
                        " would not fit if nobody else ran: the nodes that it can use take ",

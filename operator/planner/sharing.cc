@@ -26,7 +26,7 @@ struct NextSize {
 
 // `left` comes after `right`. Of equal claims the one goes first that makes no change, then the
 // older job.
-struct ComesAfter {
+struct LowerClaim {
   bool operator()(const NextSize& left, const NextSize& right) const {
     const std::int64_t left_claim = left.priority * right.divisor;
     const std::int64_t right_claim = right.priority * left.divisor;
@@ -55,10 +55,10 @@ class Sharer {
     for (const JobIndex job : present) Protect(job);
     for (const JobIndex job : passing_) GiveMinimum(job);
     for (const JobIndex job : present) {
-      const bool lacks = result_.shares[job].standing == Standing::kBelowMinimum;
+      const bool lacks = result_.shares[job].standing == AdmissionState::kBelowMinimum;
       // It is released after a while, if it still does.
       if (!lacks || !result_.assignment.IsInBudget(job, Lacks(job))) continue;
-      if (WhyItWaits(job) == Standing::kQueued) Await(job, /*reserves=*/true);
+      if (WhyItWaits(job) == AdmissionState::kQueued) AddToQueue(job, /*reserves=*/true);
     }
     for (const JobIndex job : WaitingJobs()) AdmitWaiting(job);
     result_.assignment.OpenAll();
@@ -86,7 +86,7 @@ class Sharer {
  private:
   // What a job's turn depends on, side by side: thousands are sorted for each plan, and their views
   // lie far apart.
-  struct Turn {
+  struct AdmissionKey {
     bool lacks_minimum = false;  // having been admitted
     std::int64_t attained_gpu_seconds = 0;
     std::int64_t priority = 0;
@@ -94,14 +94,14 @@ class Sharer {
     JobIndex job = 0;
 
     // Least attained service first: GPU-seconds by priority; then who was submitted earlier.
-    bool operator<(const Turn& other) const {
+    bool operator<(const AdmissionKey& other) const {
       return std::tuple(lacks_minimum, attained_gpu_seconds * other.priority, submitted, job) <
              std::tuple(other.lacks_minimum, other.attained_gpu_seconds * priority, other.submitted,
                         other.job);
     }
   };
 
-  Turn TurnOf(JobIndex job) const {
+  AdmissionKey AdmissionKeyOf(JobIndex job) const {
     const JobView& view = *model_.jobs[job].view;
     return {.attained_gpu_seconds = view.attained_gpu_seconds,
             .priority = view.priority,
@@ -109,21 +109,21 @@ class Sharer {
             .job = job};
   }
 
-  static std::vector<JobIndex> InOrder(std::vector<Turn> turns) {
+  static std::vector<JobIndex> InOrder(std::vector<AdmissionKey> turns) {
     std::ranges::sort(turns, std::less());
     std::vector<JobIndex> jobs;
     jobs.reserve(turns.size());
-    for (const Turn& turn : turns) jobs.push_back(turn.job);
+    for (const AdmissionKey& turn : turns) jobs.push_back(turn.job);
     return jobs;
   }
 
   // A job that has its minimum does not lose it to one that has not.
   std::vector<JobIndex> PresentJobs() const {
-    std::vector<Turn> turns;
+    std::vector<AdmissionKey> turns;
     for (JobIndex job = 0; job < std::ssize(model_.jobs); ++job) {
       const Job& of = model_.jobs[job];
       if (!of.active || !of.admitted_before()) continue;
-      turns.push_back(TurnOf(job));
+      turns.push_back(AdmissionKeyOf(job));
       turns.back().lacks_minimum = std::ssize(of.held) < of.minimum;
     }
     return InOrder(std::move(turns));
@@ -131,11 +131,11 @@ class Sharer {
 
   // New ones, and those that have just lost their place.
   std::vector<JobIndex> WaitingJobs() const {
-    std::vector<Turn> turns;
+    std::vector<AdmissionKey> turns;
     for (JobIndex job = 0; job < std::ssize(model_.jobs); ++job) {
-      const Standing standing = result_.shares[job].standing;
-      if (!model_.jobs[job].active || standing == Standing::kAdmitted) continue;
-      if (standing != Standing::kBelowMinimum) turns.push_back(TurnOf(job));
+      const AdmissionState standing = result_.shares[job].standing;
+      if (!model_.jobs[job].active || standing == AdmissionState::kAdmitted) continue;
+      if (standing != AdmissionState::kBelowMinimum) turns.push_back(AdmissionKeyOf(job));
     }
     return InOrder(std::move(turns));
   }
@@ -143,7 +143,7 @@ class Sharer {
   bool GiveMinimum(JobIndex job) {
     const Job& of = model_.jobs[job];
     if (of.demand < of.minimum || !result_.assignment.Add(job, of.minimum)) return false;
-    result_.shares[job].standing = Standing::kAdmitted;
+    result_.shares[job].standing = AdmissionState::kAdmitted;
     return true;
   }
 
@@ -153,7 +153,7 @@ class Sharer {
     const std::optional<WallTime>& since = of.view->below_minimum_since;
     const bool too_long = since && model_.snapshot->now - *since >= policy_.below_minimum_grace;
     if (too_long) {
-      result_.shares[job].standing = Standing::kReleased;
+      result_.shares[job].standing = AdmissionState::kReleased;
       return;
     }
     for (const HeldAt& held : of.held_at) {
@@ -164,7 +164,7 @@ class Sharer {
     }
     // With nothing left to keep it has lost its place, and waits like others.
     if (result_.assignment.LearnersOf(job) > 0) {
-      result_.shares[job].standing = Standing::kBelowMinimum;
+      result_.shares[job].standing = AdmissionState::kBelowMinimum;
     }
   }
 
@@ -183,18 +183,18 @@ class Sharer {
     return model_.jobs[job].minimum - result_.assignment.LearnersOf(job);
   }
 
-  Standing WhyItWaits(JobIndex job) const {
+  AdmissionState WhyItWaits(JobIndex job) const {
     const Job& of = model_.jobs[job];
     const Fit& fit = model_.fits[of.fit];
-    if (fit.slots == 0) return Standing::kNoNodeFits;
-    if (fit.slots < of.minimum) return Standing::kTooLarge;
-    return of.demand < of.minimum ? Standing::kCapped : Standing::kQueued;
+    if (fit.slots == 0) return AdmissionState::kNoNodeFits;
+    if (fit.slots < of.minimum) return AdmissionState::kTooLarge;
+    return of.demand < of.minimum ? AdmissionState::kCapped : AdmissionState::kQueued;
   }
 
   // Nobody who comes later is admitted to a node that a job waits for: small jobs could keep a
   // large one waiting for ever. Those who run may grow meanwhile. What they leave idle is kept for
   // the job from time to time only.
-  void Await(JobIndex job, bool reserves) {
+  void AddToQueue(JobIndex job, bool reserves) {
     const bool is_closed = std::exchange(fit_is_closed_[model_.jobs[job].fit], true);
     if (is_closed && !reserves) return;
     for (const NodeIndex node : model_.fits[model_.jobs[job].fit].nodes) {
@@ -229,26 +229,26 @@ class Sharer {
   }
 
   void AdmitWaiting(JobIndex job) {
-    Standing why = WhyItWaits(job);
-    if (why == Standing::kQueued) {
+    AdmissionState why = WhyItWaits(job);
+    if (why == AdmissionState::kQueued) {
       if (GiveMinimum(job)) return;
       // Whoever waits for his own namespace keeps no node from others.
       if (!result_.assignment.IsInBudget(job, model_.jobs[job].minimum)) {
-        why = Standing::kOverBudget;
+        why = AdmissionState::kOverBudget;
       } else if (IsBehind(job)) {
-        why = Standing::kQueuedBehind;
+        why = AdmissionState::kQueuedBehind;
         behind_.push_back(job);
-        Await(job, /*reserves=*/false);
+        AddToQueue(job, /*reserves=*/false);
       } else {
-        Await(job, Reserves(*model_.jobs[job].view));
+        AddToQueue(job, Reserves(*model_.jobs[job].view));
       }
     }
-    Standing& standing = result_.shares[job].standing;
-    if (standing != Standing::kReleased) standing = why;
+    AdmissionState& standing = result_.shares[job].standing;
+    if (standing != AdmissionState::kReleased) standing = why;
   }
 
   bool IsAdmitted(JobIndex job) const {
-    return result_.shares[job].standing == Standing::kAdmitted;
+    return result_.shares[job].standing == AdmissionState::kAdmitted;
   }
 
   // The size that the job would like next; none if it has all that it may have.
@@ -268,7 +268,7 @@ class Sharer {
   }
 
   void FillByPriority() {
-    std::priority_queue<NextSize, std::vector<NextSize>, ComesAfter> next;
+    std::priority_queue<NextSize, std::vector<NextSize>, LowerClaim> next;
     for (JobIndex job = 0; job < std::ssize(model_.jobs); ++job) {
       if (!IsAdmitted(job)) continue;
       if (const auto first = Next(job)) next.push(*first);

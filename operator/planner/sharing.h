@@ -10,7 +10,7 @@
 // some.
 namespace pliant::planner {
 
-enum class Standing {
+enum class AdmissionState {
   kInactive,      // suspended or finished
   kAdmitted,      // has its minimum or more
   kBelowMinimum,  // was admitted and cannot have its minimum any more: it keeps what it has for a
@@ -34,7 +34,7 @@ enum class StoppedBy {
 };
 
 struct Share {
-  Standing standing = Standing::kInactive;
+  AdmissionState standing = AdmissionState::kInactive;
   LearnerCount learners = 0;
   StoppedBy stopped_by = StoppedBy::kDemand;
 };

@@ -28,8 +28,8 @@ def apply(text: str, fault: Fault) -> str:
 # fmt: off
 FAULTS = tuple(Fault(*row) for row in (
     # base
-    ("base/utf8.cc", "cut.size() + character.size() > bytes_most",
-     "cut.size() + character.size() >= bytes_most"),
+    ("base/utf8.cc", "cut.size() + character.size() > max_bytes",
+     "cut.size() + character.size() >= max_bytes"),
     ("base/mailbox.h", "items_.empty() || stop.stop_requested()) return", "items_.empty()) return"),
     ("base/http_server.cc", 'ErrorResponse(405, "this path', 'ErrorResponse(404, "this path'),
     ("base/http_server.cc", "conversations_ >= self->options_.connections_max",

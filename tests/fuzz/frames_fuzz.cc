@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kShards = 8;
 
-enum Kind : char { kHead, kHello, kHolding, kTrailer, kState, kKinds };
+enum Kind : char { kHead, kHello, kStateSummary, kTrailer, kState, kKinds };
 
 std::string Seed(Kind kind, std::span<const std::byte> bytes) {
   return std::string(1, kind) + fuzz::TextOf(bytes);
@@ -44,16 +44,17 @@ void RunHead(std::span<const std::byte> bytes) {
 // Of two members one holds the state of tick 4, the other sends this.
 void RunHolding(std::span<const std::byte> bytes) {
   constexpr Tick kTicks = 100;
-  const auto holding = DecodeHolding(bytes, kTicks, kShards);
+  const auto holding = DecodeStateSummary(bytes, kTicks, kShards);
   if (!holding) return;
-  const Bytes again = EncodeHolding(*holding);
-  CHECK(DecodeHolding(again.view, kTicks, kShards).has_value(),
+  const Bytes again = EncodeStateSummary(*holding);
+  CHECK(DecodeStateSummary(again.view, kTicks, kShards).has_value(),
         "what was read can be written and read");
   Opening opening(2, 0, {.position = {.has_state = true, .applied_ticks = 4}, .current = true});
   opening.OnOpen(1, *holding);
   (void)opening.next();
   CHECK(opening.furthest()->position.applied_ticks <= kTicks, "nobody is ahead of the job");
-  const ShardDealing dealing = DealMissingShards(kShards, opening.finished(), opening.in_sync());
+  const ShardDealing dealing =
+      ReassignMissingShards(kShards, opening.finished(), opening.in_sync());
   CHECK(IsComplete(dealing.map), "every shard is somebody's");
 }
 
@@ -104,16 +105,16 @@ std::vector<std::string> fuzz::Seeds() {
                                                      .piece = 4},
                                           .payload_bytes = 4096,
                                           .payload_crc = 0xdeadbeef});
-  const Bytes holding = EncodeHolding(
+  const Bytes holding = EncodeStateSummary(
       {.position = {.has_state = true, .applied_ticks = 4, .last_line = "{\"tick\":3}"},
        .current = true,
        .finished = {3, 9}});
   const Bytes trailer = EncodeTrailer(
       {.shards = {{.shard = 3, .sums = {1, 2, 3}}, {.shard = 4, .sums = {4, 5, 6}}},
        .announced = Membership{.id = {2, 6}, .members = {{.id = id, .address = "h:1"}}}});
-  std::vector<std::string> seeds = {Seed(kHead, head),
-                                    Seed(kHello, EncodeHello({.from = id, .to = id})),
-                                    Seed(kHolding, holding.view), Seed(kTrailer, trailer.view)};
+  std::vector<std::string> seeds = {
+      Seed(kHead, head), Seed(kHello, EncodeHello({.from = id, .to = id})),
+      Seed(kStateSummary, holding.view), Seed(kTrailer, trailer.view)};
   std::string state(1, kState);
   const std::array<float, 4> a{1, 2, 3, 4};
   state += std::string({0, 1, 0, 16}) + TextOf(std::as_bytes(std::span(a)));
@@ -138,7 +139,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         CHECK(again && *again == *hello, "what was read can be written and read");
       }
       break;
-    case kHolding:
+    case kStateSummary:
       RunHolding(bytes);
       break;
     case kTrailer:

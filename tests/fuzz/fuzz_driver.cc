@@ -27,7 +27,7 @@
 namespace {
 
 constexpr std::uint64_t kRuns = 50'000;
-constexpr std::size_t kBytesMost = 4096;
+constexpr std::size_t kMaxBytes = 4096;
 
 // What parsers stumble over.
 constexpr std::array<std::string_view, 24> kWords = {"null",
@@ -71,7 +71,7 @@ class Mutator {
     random_.seed(number);
     std::string input = seeds_[Below(seeds_.size())];
     for (std::size_t i = 1 + Below(4); i > 0; --i) Change(input);
-    input.resize(std::min(input.size(), kBytesMost));
+    input.resize(std::min(input.size(), kMaxBytes));
     return input;
   }
 

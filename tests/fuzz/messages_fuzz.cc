@@ -25,7 +25,7 @@ void CheckRoundTrip(std::string_view text, Decode decode, auto encode) {
 }  // namespace
 
 std::vector<std::string> fuzz::Seeds() {
-  const Progress::Figures figures{
+  const Progress::Stats stats{
       .epoch = 3,
       .total_steps = 1200,
       .samples = 5,
@@ -52,7 +52,7 @@ std::vector<std::string> fuzz::Seeds() {
                .tick = 7,
                .step = 6,
                .times = TickTimes{1, 2, 3, 4, 5, 6, 7},
-               .figures = figures},
+               .stats = stats},
       Left{.applied_ticks = 9, .reason = LeftReason::kCompleted, .parameters_sha256 = "ab"}};
   const CoordinatorMessage from_coordinators[] = {Welcome{.term = 2, .heartbeat_seconds = 1},
                                                   Refused{.reason = "Protocol", .message = "no"},

@@ -27,9 +27,9 @@ namespace {
 using boost::asio::local::stream_protocol;
 
 constexpr std::size_t kBlockBytes = 4096;                  // of the peer's memory
-constexpr std::size_t kPayloadMost = 2048;                 // within it
+constexpr std::size_t kMaxPayload = 2048;                  // within it
 constexpr std::size_t kSentBytes = std::size_t{64} << 10;  // too large for the socket
-constexpr std::size_t kDescriptorsMost = 3;
+constexpr std::size_t kMaxDescriptors = 3;
 constexpr std::uint64_t kBlock = 1;  // what the peer has given before
 const LearnerId kSelf{.name = "a", .pod_uid = "u", .nonce = 5};
 const LearnerId kPeer{.name = "b", .pod_uid = "v", .nonce = 6};
@@ -56,12 +56,12 @@ class Listener final : public ConnectionDriver::Owner {
     const PeerHello answer{.from = kSelf, .to = kPeer};
     connection.Accept(std::make_shared<const LearnerId>(kPeer), &answer);
   }
-  MutableBytes PlaceFor(const ConnectionDriver&, const FrameHeader&, std::size_t) override {
+  MutableBytes ReceiveBufferFor(const ConnectionDriver&, const FrameHeader&, std::size_t) override {
     return {};
   }
   void OnConnectionFrame(ConnectionDriver&, Frame frame) override {
     CHECK(frame.header.kind <= kFrameKindLast, "a kind that is known");
-    CHECK(frame.payload.view.size() <= kShmInlineMost, "no more than was agreed on");
+    CHECK(frame.payload.view.size() <= kMaxShmInline, "no more than was agreed on");
     for (const std::byte byte : frame.payload.view) sum_ += std::to_integer<std::uint64_t>(byte);
     bytes_ += frame.payload.view.size();
     last_ = std::move(frame);
@@ -87,7 +87,7 @@ void Say(int socket, std::string_view text, std::size_t descriptors = 0) {
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
-  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int) * kDescriptorsMost)> control{};
+  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int) * kMaxDescriptors)> control{};
   if (descriptors > 0) {
     message.msg_control = control.data();
     message.msg_controllen = CMSG_SPACE(sizeof(int) * descriptors);
@@ -143,9 +143,9 @@ void RunPeer(std::string_view said, bool proven, std::size_t descriptors) {
       std::chrono::seconds(60), [&machine](int socket, std::function<void()> wake) {
         return std::make_unique<ShmFrameCodec>(
             socket,
-            ConnectionLimits{.payload_bytes_most = kPayloadMost,
-                             .send_queue_bytes_most = 2 * kSentBytes,
-                             .unacknowledged_most = {}},
+            ConnectionLimits{.max_payload_bytes = kMaxPayload,
+                             .max_send_queue_bytes = 2 * kSentBytes,
+                             .max_unacknowledged = {}},
             machine.pool, machine.memory, machine.key, ShmSide::kAccepts, std::move(wake));
       });
   connection->Serve();
@@ -195,6 +195,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size == 0) return 0;
   const std::size_t first = data[0];
   RunPeer(fuzz::TextOf(data, size).substr(1), /*proven=*/(first & 1U) != 0,
-          (first >> 1U) & kDescriptorsMost);
+          (first >> 1U) & kMaxDescriptors);
   return 0;
 }

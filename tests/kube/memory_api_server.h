@@ -42,8 +42,8 @@ struct MemoryApiServerOptions {
 // graceful deletion and garbage collection. It passes the conformance tests that the real one
 // passes.
 //
-// Not modelled: authorization, quotas but of GPUs, admission (but for `mutate` and `refuse`), CEL
-// rules, ownership of fields, and a list's pages are of different instants.
+// Not modelled: authorization, quotas but of GPUs, admission (except for `mutate` and `refuse`),
+// CEL rules, ownership of fields, and a list's pages are of different instants.
 //
 // Any thread; `on_change`, `mutate` and `refuse` run within the call that causes them.
 class MemoryApiServer final : public HttpTransport {

@@ -15,7 +15,7 @@ struct WrongField {
 // fields that the schema does not name, and fills in defaults.
 void PruneAndDefault(const nlohmann::json& schema, nlohmann::json& value);
 
-// The first field that is not as the schema says, but for those that are as they were `before`
+// The first field that is not as the schema says, except for those that are as they were `before`
 // (null: nothing was): those stay as they were stored, whatever the schema says since. Of patterns
 // and of rules in CEL nothing is known here.
 std::optional<WrongField> FindWrongField(const nlohmann::json& schema, const nlohmann::json& value,

@@ -30,7 +30,7 @@ RC_GTEST_PROP(ShardDealing, IsCompleteAndEvenAndWastesNothing, ()) {
   std::vector<bool> computes;
   for (int rank = 0; rank < world_size; ++rank) computes.push_back(Draw(0, 3) > 0);
   computes[static_cast<std::size_t>(Draw(0, world_size - 1))] = true;
-  const ShardDealing dealing = DealMissingShards(shards, finished, computes);
+  const ShardDealing dealing = ReassignMissingShards(shards, finished, computes);
 
   RC_ASSERT(dealing.map.world_size() == world_size);
   RC_ASSERT(IsComplete(dealing.map));

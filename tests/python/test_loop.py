@@ -445,7 +445,7 @@ class WatcherTest(Loop):
                 with (
                     contextlib.redirect_stderr(shown),
                     mock.patch.multiple(
-                        _event_files, _END_SECONDS=seconds, _LINES_WAITING_MOST=most
+                        _event_files, _END_SECONDS=seconds, _MAX_LINES_WAITING=most
                     ),
                 ):
                     self.assertIsNotNone(self.train())

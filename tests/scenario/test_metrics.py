@@ -51,7 +51,7 @@ class MetricsTest(ScenarioTest):
         job.wait_for_step(step + 20)
 
         seen = [self.scrape(learner) for learner in learners]
-        # All take part in the same steps, but for one that is under way.
+        # All take part in the same steps, except for one that is under way.
         steps = [each[f"pliant_learner_steps_total{JOB}}}"] for each in seen]
         self.assertGreaterEqual(min(steps), 20)
         for each in seen:

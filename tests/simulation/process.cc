@@ -43,7 +43,7 @@ void GatedTransport::OnPeerLost(const LearnerId& peer, const PeerLoss& loss) {
   gate_->Run([this, peer, loss] { handler_->OnPeerLost(peer, loss); });
 }
 
-SimCompute::SimCompute(EventLoop& loop, Program& program, int shards_most,
+SimCompute::SimCompute(EventLoop& loop, Program& program, int max_shards,
                        std::function<Duration(std::size_t shards)> delay,
                        std::function<void(const ShardTask&)> on_shard, std::function<void()> check)
     : loop_(loop),
@@ -52,7 +52,7 @@ SimCompute::SimCompute(EventLoop& loop, Program& program, int shards_most,
       delay_(std::move(delay)),
       on_shard_(std::move(on_shard)),
       check_(std::move(check)),
-      folder_(program.info().gradient_elements, shards_most) {}
+      folder_(program.info().gradient_elements, max_shards) {}
 
 std::optional<ProgramCall> SimCompute::call() const {
   if (queue_.empty() || queue_.front().tick == nullptr) return std::nullopt;
@@ -146,7 +146,7 @@ void SimCompute::RunTick(TickWork work, Compute::OnPart on_part, DoneTick done) 
   Enqueue({.tick = std::move(tick), .work = {}});
 }
 
-void SimCompute::AbandonTick(std::function<void(TickOutput)> rest) {
+void SimCompute::AbortTick(std::function<void(TickOutput)> rest) {
   const std::shared_ptr<Tick> running = queue_.empty() ? nullptr : queue_.front().tick;
   std::erase_if(queue_, [&](const Operation& operation) {
     return operation.tick != nullptr && operation.tick != running;

@@ -12,8 +12,8 @@
 #include "base/event_loop.h"
 #include "trainer/checkpoint/checkpointer.h"
 #include "trainer/collective/byte_pool.h"
+#include "trainer/collective/gradient_accumulator.h"
 #include "trainer/collective/peer_transport.h"
-#include "trainer/collective/shard_folder.h"
 #include "trainer/runtime/compute.h"
 #include "trainer/runtime/coordinator_link.h"
 
@@ -100,7 +100,7 @@ class GatedTransport final : public PeerTransport, private PeerHandler {
 // after every change of its state.
 class SimCompute final : public Compute {
  public:
-  SimCompute(EventLoop& loop, Program& program, int shards_most,
+  SimCompute(EventLoop& loop, Program& program, int max_shards,
              std::function<Duration(std::size_t shards)> delay,
              std::function<void(const ShardTask&)> on_shard, std::function<void()> check);
 
@@ -108,7 +108,7 @@ class SimCompute final : public Compute {
   const StateDict& state_shape() const override { return shape_; }
   std::optional<ProgramCall> call() const override;  // of shards: all else takes no time
   void RunTick(TickWork work, Compute::OnPart on_part, DoneTick done) override;
-  void AbandonTick(std::function<void(TickOutput)> rest) override;
+  void AbortTick(std::function<void(TickOutput)> rest) override;
   void Commit(CommitWork work, DoneStatus done) override;
   void Evaluated(EvaluationTask evaluation, DoneStatus done) override;
   bool wants_end() const override { return program_.wants_end(); }
@@ -147,7 +147,7 @@ class SimCompute final : public Compute {
   const std::function<Duration(std::size_t shards)> delay_;
   const std::function<void(const ShardTask&)> on_shard_;
   const std::function<void()> check_;
-  ShardFolder folder_;
+  GradientAccumulator accumulator_;
   BytePool buffers_{0};          // what is given back is not used again, so that its readers show
   std::deque<Operation> queue_;  // the front one runs
   std::uint64_t ticks_ = 0;      // asked for until now

@@ -29,7 +29,7 @@ const JobSpec kRestoredJob{.data = {.train_samples = 75,
                                     .global_batch_size = 16,
                                     .logical_shards = 8,
                                     .seed = 3},
-                           .learners_most = kLearners,
+                           .max_learners = kLearners,
                            .checkpoint_every_steps = 10,
                            .checkpoint_slice_bytes = 1,
                            .ballast_bytes = 8 << 10};

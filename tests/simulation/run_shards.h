@@ -8,10 +8,10 @@
 namespace pliant {
 
 // A whole ShardStepper, by calls to `program` on the calling thread.
-inline Status RunShards(Program& program, ShardFolder& folder, BytePool& buffers,
+inline Status RunShards(Program& program, GradientAccumulator& accumulator, BytePool& buffers,
                         const TickWork& work, ShardStepper::OnPart on_part, TickOutput& output) {
   TickControl control;
-  ShardStepper stepper(program, folder, buffers, work, control, std::move(on_part));
+  ShardStepper stepper(program, accumulator, buffers, work, control, std::move(on_part));
   Perform(program, stepper);
   return stepper.End(output);
 }

@@ -35,7 +35,7 @@ const Reference& ReferenceOf(const DataSpec& data, const Habits& habits) {
 Habits HabitsOf(std::uint64_t seed, const Schedule& schedule) {
   const std::uint64_t hash = HashWords({seed, 1});
   const bool ends_early = hash % 4 == 0;
-  return {.hears_evaluations = hash / 4 % 4 == 0,
+  return {.wants_evaluation_results = hash / 4 % 4 == 0,
           .ends_at_step = ends_early ? 1 + hash / 16 % schedule.total_steps() : 0};
 }
 
@@ -61,7 +61,7 @@ JobSpec DrawJob(std::uint64_t seed, std::mt19937_64& random) {
                       .logical_shards = shards,
                       .seed = 7};
   return {.data = data,
-          .learners_most = 2 + static_cast<int>(random() % 4),
+          .max_learners = 2 + static_cast<int>(random() % 4),
           .checkpoint_every_steps = 1 + random() % 12,
           .checkpoint_slice_bytes = std::size_t{1} << (random() % 2 == 0 ? 0 : 30),
           .reproducibility =
@@ -140,7 +140,7 @@ class Chaos {
       for (Pod* const pod : world_.running()) world_.Kill(*pod);
     }
     if (now(mix_.suspend)) world_.Want(0);
-    if (now(mix_.scale)) world_.Want(1 + world_.Pick(job_.learners_most));
+    if (now(mix_.scale)) world_.Want(1 + world_.Pick(job_.max_learners));
     if (now(mix_.cut)) {
       WithOne([&](Pod& a) {
         WithOne([&](Pod& b) {
@@ -245,11 +245,11 @@ std::string RunSeed(std::uint64_t seed) {
   std::mt19937_64 random(seed);
   JobSpec job = DrawJob(seed, random);
   job.habits = HabitsOf(seed, *Schedule::Make(job.data));
-  const Speeds speeds{.network_most = std::chrono::milliseconds(1 + random() % 40),
+  const Speeds speeds{.max_network = std::chrono::milliseconds(1 + random() % 40),
                       .shard = std::chrono::milliseconds(5 + random() % 60),
                       .slowness = seed % 4 == 0 ? 5 : 1};
   World world(random(), job, ReferenceOf(job.data, job.habits), speeds);
-  world.Want(1 + world.Pick(job.learners_most));
+  world.Want(1 + world.Pick(job.max_learners));
   {
     Chaos chaos(world, job, HasLaterKinds(seed));
     const Duration round = 200ms;
@@ -260,7 +260,7 @@ std::string RunSeed(std::uint64_t seed) {
     }
     chaos.Stop();
     // From here on nothing goes wrong: the job completes, and everybody goes.
-    world.Want(1 + world.Pick(job.learners_most));
+    world.Want(1 + world.Pick(job.max_learners));
     const bool completed = world.RunUntil([&] { return world.completed(); }, 10min);
     if (!completed && !world.faulty()) {
       ADD_FAILURE() << "the job does not complete\n" << world.Describe();

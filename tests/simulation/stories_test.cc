@@ -31,7 +31,7 @@ const JobSpec kJob{.data = {.train_samples = 75,
                             .global_batch_size = 16,
                             .logical_shards = 8,
                             .seed = 3},
-                   .learners_most = 6,
+                   .max_learners = 6,
                    .checkpoint_every_steps = 10};
 
 const Reference& TheReference() {
@@ -110,7 +110,7 @@ TEST_F(Stories, NothingHappens) {
 // A learner that enters because of a frame has not handled it when the next one is read.
 TEST_F(Stories, FramesOfAPeerStayInOrderWhenTimersAreLate) {
   for (std::uint64_t seed = 200; seed < 220 && !HasFailure(); ++seed) {
-    Begin(seed, 2, {.timers_late = 1, .timers_late_most = 200ms});
+    Begin(seed, 2, {.timers_late = 1, .max_timers_late = 200ms});
   }
 }
 
@@ -181,7 +181,7 @@ TEST_F(Stories, AllThatLeaveAtOnceSaveWithEachOther) {
   JobSpec job = kJob;
   job.checkpoint_slice_bytes = 1;
   job.checkpoint_every_steps = 1'000;
-  World& world = Begin(31, 3, {.disk_most = 500ms}, job);
+  World& world = Begin(31, 3, {.max_disk = 500ms}, job);
   const std::uint64_t before = world.furthest();
   world.Want(0);
   ASSERT_TRUE(world.RunUntil([&] { return world.running().empty(); }, 30s)) << world.Describe();
@@ -197,7 +197,7 @@ TEST_F(Stories, AWriterThatDiesCostsItsCheckpointOnly) {
   JobSpec job = kJob;
   job.checkpoint_slice_bytes = 1;
   for (std::uint64_t seed = 40; seed < 47 && !HasFailure(); ++seed) {
-    World& world = Begin(seed, 3, {.shard = 30ms, .disk_most = 300ms}, job);
+    World& world = Begin(seed, 3, {.shard = 30ms, .max_disk = 300ms}, job);
     ASSERT_TRUE(world.RunUntil([&] { return world.store.operations() > seed % 7; }, 30s));
     KillSoon(world.running().back()->id);
     ASSERT_TRUE(world.RunUntil([&] { return Size() == 3; }, 30s)) << world.Describe();
@@ -237,8 +237,8 @@ TEST_F(Stories, AFullVolumeStopsNothing) {
   ASSERT_TRUE(world.RunUntil([&] { return world.newest_step() > 0; }, 30s));
   world.store.capacity = BytesIn(world);
   const auto report = [&] {
-    const auto figures = world.coordinator().core().progress().figures;
-    return figures && figures->last_checkpoint ? *figures->last_checkpoint : CheckpointReport{};
+    const auto stats = world.coordinator().core().progress().stats;
+    return stats && stats->last_checkpoint ? *stats->last_checkpoint : CheckpointReport{};
   };
   ASSERT_TRUE(world.RunUntil([&] { return report().reason == "VolumeFull"; }, 1min));
   EXPECT_TRUE(report().error.ends_with("No space left on device")) << report().error;
@@ -266,8 +266,8 @@ TEST_F(Stories, ThatAnotherWriterHasNoRoomIsTold) {
     return MemoryStore::Fault::kNone;
   };
   const auto report = [&] {
-    const auto figures = world.coordinator().core().progress().figures;
-    return figures && figures->last_checkpoint ? *figures->last_checkpoint : CheckpointReport{};
+    const auto stats = world.coordinator().core().progress().stats;
+    return stats && stats->last_checkpoint ? *stats->last_checkpoint : CheckpointReport{};
   };
   ASSERT_TRUE(world.RunUntil([&] { return !report().reason.empty(); }, 1min));
   EXPECT_EQ(report().reason, "VolumeFull") << report().error;
@@ -286,9 +286,9 @@ TEST_F(Stories, WithoutRoomForTheFinalModelTheJobWaitsForIt) {
   ASSERT_TRUE(world.RunUntil([&] { return world.furthest() == total; }, 5min));
   ASSERT_FALSE(world.RunUntil([&] { return world.completed(); }, 3min));
   EXPECT_FALSE(world.faulty());
-  const auto figures = world.coordinator().core().progress().figures;
-  ASSERT_TRUE(figures && figures->last_checkpoint);
-  EXPECT_EQ(figures->last_checkpoint->reason, "VolumeFull");
+  const auto stats = world.coordinator().core().progress().stats;
+  ASSERT_TRUE(stats && stats->last_checkpoint);
+  EXPECT_EQ(stats->last_checkpoint->reason, "VolumeFull");
   world.store.capacity.reset();
   Complete();
 }
@@ -569,7 +569,7 @@ TEST_F(Stories, OnlyTheShardsOfALostLearnerAreComputedAgain) {
     }
     EXPECT_TRUE(again == 0 || again == lost) << again << " of " << lost;
     for (Pod* const pod : world.running()) {
-      kept += static_cast<int>(pod->learner->figures().shards_kept);
+      kept += static_cast<int>(pod->learner->stats().shards_kept);
     }
     world.OperatorPause(false);
     Complete();
@@ -988,13 +988,14 @@ TEST_F(Stories, WhoOpensWithWhatCannotBeIsAccused) {
     world.on_sent = [&](const LearnerId& by, const LearnerId&, Frame& frame) {
       if (by != liar || frame.header.kind != FrameKind::kOpen || lies == 2) return;
       ++lies;
-      Holding lie{.position = {.has_state = true, .applied_ticks = Tick{1} << 60}, .current = true};
+      StateSummary lie{.position = {.has_state = true, .applied_ticks = Tick{1} << 60},
+                       .current = true};
       if (mode == Reproducibility::kStatistical) {
         // Of the tree over the job's shards, not of the one over its learners.
-        lie = DecodeHolding(frame.payload.view, 1'000'000, job.data.logical_shards).value();
+        lie = DecodeStateSummary(frame.payload.view, 1'000'000, job.data.logical_shards).value();
         lie.finished = {12};
       }
-      frame.payload = EncodeHolding(lie);
+      frame.payload = EncodeStateSummary(lie);
     };
     std::set<LearnerId> accused;
     then_ = [&](const LearnerId&, const LearnerMessage& message) {

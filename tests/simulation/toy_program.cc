@@ -56,7 +56,7 @@ ToyProgram::ToyProgram(const DataSpec& data, std::size_t ballast_bytes, Habits h
             .gradient_elements = kParameters,
             .buffer_bytes = sizeof(buffers_),
             .name = "toy",
-            .hears_evaluations = habits.hears_evaluations},
+            .wants_evaluation_results = habits.wants_evaluation_results},
       habits_(habits),
       ballast_(ballast_bytes > 0 ? 4 : 0, std::vector(ballast_bytes / 4, kBallast)) {
   for (std::size_t i = 0; i < kParameters; ++i) weights_[i] = Noise(data.seed, i);
@@ -158,7 +158,7 @@ Reference ComputeReference(const Schedule& schedule, Habits habits) {
     const TickPlan plan = schedule.At(tick);
     reference.ticks = tick + 1;
     if (plan.kind == TickKind::kEvaluate) {
-      if (!habits.hears_evaluations) continue;
+      if (!habits.wants_evaluation_results) continue;
       std::vector<ShardSums> sums;
       for (int shard = 0; shard < shards; ++shard) {
         sums.push_back(*program.ComputeShard(schedule.TaskOf(tick, shard), {}, {}, nullptr));

@@ -15,7 +15,7 @@ namespace pliant::sim {
 
 // What a program does beside training.
 struct Habits {
-  bool hears_evaluations = false;
+  bool wants_evaluation_results = false;
   std::uint64_t ends_at_step = 0;  // 0: when its epochs are over
   auto operator<=>(const Habits&) const = default;
 };
@@ -44,7 +44,7 @@ class ToyProgram final : public Program {
   std::uint64_t steps() const { return static_cast<std::uint64_t>(steps_); }
   // How far it is: steps, and evaluations that it heard of.
   std::pair<std::int64_t, std::int64_t> position() const { return {steps_, evaluations_}; }
-  std::uint64_t Hash();  // of the whole state, but for the ballast
+  std::uint64_t Hash();  // of the whole state, except for the ballast
 
  private:
   ProgramInfo info_;

@@ -101,7 +101,7 @@ World::World(std::uint64_t seed, JobSpec job, const Reference& reference, Speeds
       speeds_(speeds),
       random_(seed),
       network_(loop_, [this](const LearnerId&, const LearnerId&) {
-        return Between(50us, speeds_.network_most);
+        return Between(50us, speeds_.max_network);
       }) {
   on_message = [](const LearnerId&, const LearnerMessage&) {};
   on_effect = [](CoordinatorHost&, const CoordinatorEffect&) { return true; };
@@ -186,7 +186,7 @@ void World::PushPlan() {
                                                                  : WantedState::kLeaving;
     plan.learners.push_back({.name = name, .pod_uid = pod->id.pod_uid, .state = state});
   }
-  loop_.PostAfter(Between(0ms, speeds_.network_most),
+  loop_.PostAfter(Between(0ms, speeds_.max_network),
                   [host = std::weak_ptr(hosts_.back()), plan = std::move(plan)] {
                     if (const auto living = host.lock()) living->PushPlan(plan);
                   });
@@ -197,9 +197,9 @@ void World::PushPlan() {
 void World::NewHost(std::uint64_t term, std::uint64_t counter) {
   hosts_.push_back(std::make_shared<CoordinatorHost>(
       loop_,
-      CoordinatorOptions{.term = term, .counter = counter, .max_learners = job_.learners_most},
+      CoordinatorOptions{.term = term, .counter = counter, .max_learners = job_.max_learners},
       CoordinatorHost::Hooks{
-          .delay = [this] { return Between(50us, speeds_.network_most); },
+          .delay = [this] { return Between(50us, speeds_.max_network); },
           .persist = [this, term](std::uint64_t value) { counters_[term] = value; },
           .on_effect =
               [this](CoordinatorHost& host, const CoordinatorEffect& effect) {
@@ -255,7 +255,7 @@ void World::AddPod() {
     pod->running = true;
     Pod* const added = pod.get();
     pods_.emplace(rank == 0 ? first.name : Format("{}.{}", first.name, rank), std::move(pod));
-    loop_.PostAfter(Between(1ms, speeds_.pod_start_most), [this, added] {
+    loop_.PostAfter(Between(1ms, speeds_.max_pod_start), [this, added] {
       if (added->running) Build(*added);
     });
   }
@@ -277,7 +277,7 @@ bool World::Runs(const Pod& pod) const {
 void World::Build(Pod& pod) {
   pod.gate = std::make_shared<Gate>();
   pod.loop = std::make_unique<GatedLoop>(loop_, pod.gate, [this] {
-    return Chance(speeds_.timers_late) ? Between(0ms, speeds_.timers_late_most) : 0ms;
+    return Chance(speeds_.timers_late) ? Between(0ms, speeds_.max_timers_late) : 0ms;
   });
   pod.program = std::make_unique<ToyProgram>(job_.data, job_.ballast_bytes, job_.habits);
   pod.compute = std::make_unique<SimCompute>(
@@ -304,13 +304,13 @@ void World::Build(Pod& pod) {
       [this, &pod](const LearnerId& peer) { on_connected(pod.id, peer); });
   pod.volume = std::make_unique<Volume>(*this, pod.id);
   pod.checkpointer = NewInLoopCheckpointer(*pod.loop, *pod.volume, [this, &pod] {
-    return volume_hangs(pod.id) + Between(1ms, speeds_.disk_most);
+    return volume_hangs(pod.id) + Between(1ms, speeds_.max_disk);
   });
   pod.metrics = std::make_unique<Metrics>(metrics_);
   pod.ledger = std::make_unique<Ledger>(*this, pod.id);
   pod.link = std::make_unique<SimLink>(
       loop_, pod.gate,
-      SimLink::Hooks{.delay = [this] { return Between(50us, speeds_.network_most); },
+      SimLink::Hooks{.delay = [this] { return Between(50us, speeds_.max_network); },
                      .service = [this]() -> std::shared_ptr<CoordinatorHost> {
                        return service ? hosts_[*service] : hosts_.back();
                      },
@@ -536,7 +536,7 @@ void World::NoteMembership(const Membership& membership) {
 // went on without it, or would, because another rank of its learner was lost.
 void World::CheckHolders(const Pod& gone, bool gracefully) {
   const TimePoint known =
-      loop_.Now() - speeds_.network_most - speeds_.disk_most - 2 * speeds_.timers_late_most;
+      loop_.Now() - speeds_.max_network - speeds_.max_disk - 2 * speeds_.max_timers_late;
   Look();
   if (!gone.holds_state) return;
   Tick most = 0;

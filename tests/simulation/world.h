@@ -24,20 +24,20 @@ namespace pliant::sim {
 
 // How long things take; what a seed varies.
 struct Speeds {
-  Duration network_most = std::chrono::milliseconds(5);
+  Duration max_network = std::chrono::milliseconds(5);
   Duration shard = std::chrono::milliseconds(10);
   int slowness = 1;  // of every third learner: so many times as long it takes for a shard
-  Duration disk_most = std::chrono::milliseconds(50);
-  Duration pod_start_most = std::chrono::milliseconds(500);
+  Duration max_disk = std::chrono::milliseconds(50);
+  Duration max_pod_start = std::chrono::milliseconds(500);
   Duration operator_every = std::chrono::milliseconds(200);
   double timers_late = 0.2;  // how many of them
-  Duration timers_late_most = std::chrono::milliseconds(30);
+  Duration max_timers_late = std::chrono::milliseconds(30);
 };
 
 struct JobSpec {
   DataSpec data;
   Habits habits;
-  int learners_most = 5;
+  int max_learners = 5;
   std::uint64_t checkpoint_every_steps = 10;
   Duration checkpoint_every{};
   std::size_t checkpoint_slice_bytes = std::size_t{1} << 30;

@@ -103,7 +103,7 @@ LearnerSession::Training TrainingOf(const pliant_training& training) {
       .epochs = training.epochs,
       .settings = {.last_batch = training.drop_last != 0 ? LastBatch::kDrop : LastBatch::kKeep,
                    .order = training.in_order != 0 ? DataOrder::kAsItLies : DataOrder::kShuffled},
-      .hears_evaluations = training.hears_evaluations != 0};
+      .wants_evaluation_results = training.wants_evaluation_results != 0};
   ProgramSettings& settings = described.settings;
   if (training.global_batch_size != 0) settings.global_batch_size = training.global_batch_size;
   if (training.logical_shards != 0) settings.logical_shards = training.logical_shards;

@@ -19,7 +19,7 @@ namespace pliant {
 namespace {
 
 // A program that never asks for its lines loses the oldest.
-constexpr std::size_t kMetricsLinesMost = 10000;
+constexpr std::size_t kMaxMetricsLines = 10000;
 
 // Signals, the log and the termination message belong to the process.
 std::atomic<bool> g_open = false;
@@ -87,7 +87,7 @@ Status LearnerSession::Describe(const Training& training) {
                    .test_samples = training.test_samples,
                    .epochs = training.epochs,
                    .name = name_,
-                   .hears_evaluations = training.hears_evaluations};
+                   .wants_evaluation_results = training.wants_evaluation_results};
   ASSIGN_OR_RETURN(Schedule schedule, ScheduleOf(setup, info));
   const bool alone = !run_.environment.coordinator;
   const bool bitwise = run_.environment.reproducibility == Reproducibility::kBitwise;
@@ -181,7 +181,7 @@ void LearnerSession::Train(Ending& ending) {
   run.on_metrics_line = [this](std::string_view line) {
     const std::lock_guard lock(mutex_);
     metrics_lines_.emplace_back(line);
-    if (metrics_lines_.size() > kMetricsLinesMost) metrics_lines_.pop_front();
+    if (metrics_lines_.size() > kMaxMetricsLines) metrics_lines_.pop_front();
   };
   run.on_start = [this](LearnerControl control) {
     const std::lock_guard lock(mutex_);

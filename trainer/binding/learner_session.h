@@ -25,7 +25,7 @@
 namespace pliant {
 
 // A learner whose program owns its loop: what stands behind pliant.h. The runtime runs on a thread
-// of its own. Used by one thread, but for Leave, AskForLearners and KeepOutput.
+// of its own. Used by one thread, except for Leave, AskForLearners and KeepOutput.
 class LearnerSession {
  public:
   struct Options {
@@ -41,7 +41,7 @@ class LearnerSession {
     std::uint64_t test_samples = 0;
     std::uint64_t epochs = 0;
     ProgramSettings settings;
-    bool hears_evaluations = false;
+    bool wants_evaluation_results = false;
   };
   struct Ending {
     LeftReason reason = LeftReason::kFailed;

@@ -48,8 +48,8 @@
  * hold what shard 0 left, and may change with the rest; a step that is not taken leaves them as
  * they were.
  *
- * Threads. One learner is used from one thread at a time, but for the functions said to be for any
- * thread. A process has one learner at a time. The library never calls back.
+ * Threads. One learner is used from one thread at a time, except for the functions said to be for
+ * any thread. A process has one learner at a time. The library never calls back.
  *
  * Errors. Functions return PLIANT_OK or an error, whose sentence pliant_last_error() has for the
  * calling thread. Nothing throws, and nothing but SIGKILL and the program itself ends the process;
@@ -181,7 +181,7 @@ typedef struct pliant_training {
    * data that are read from front to back. Otherwise in an order drawn from the seed. */
   int32_t in_order;
   /* Since 5. Not 0: after each evaluation PLIANT_EVALUATED is yielded. */
-  int32_t hears_evaluations;
+  int32_t wants_evaluation_results;
 } pliant_training;
 
 PLIANT_API pliant_status pliant_describe(pliant_learner* learner, const pliant_training* training);

@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // The kernel takes at most IOV_MAX parts and 2 GiB a call.
-constexpr std::size_t kPartsMost = 256;
+constexpr std::size_t kMaxParts = 256;
 
 std::unexpected<Error> SystemError(const fs::path& path, std::string_view doing, int error) {
   return std::unexpected(VolumeError(Format("{} {}", doing, path.string()), error));
@@ -52,7 +52,7 @@ Status WriteAll(const fs::path& path, int descriptor,
       left.push_back({.iov_base = const_cast<std::byte*>(part.data()), .iov_len = part.size()});
   std::size_t first = 0;
   while (first < left.size()) {
-    const std::size_t count = std::min(kPartsMost, left.size() - first);
+    const std::size_t count = std::min(kMaxParts, left.size() - first);
     const ssize_t written = ::writev(descriptor, &left[first], static_cast<int>(count));
     if (written < 0) {
       if (errno == EINTR) continue;

@@ -15,7 +15,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::uint64_t kFormat = 1;
-constexpr std::size_t kFilesMost = 100'000;
+constexpr std::size_t kMaxFiles = 100'000;
 
 std::unexpected<Error> Corrupt(std::string_view field) {
   return Fail(ErrorCode::kCorrupt, Format("manifest: {} is missing or wrong", field));
@@ -83,7 +83,7 @@ Json FilesJson(const std::vector<ManifestFile>& files) {
 
 Result<std::vector<ManifestFile>> FilesIn(const Json& json) {
   const auto files = json.find("files");
-  if (files == json.end() || !files->is_array() || files->size() > kFilesMost)
+  if (files == json.end() || !files->is_array() || files->size() > kMaxFiles)
     return Corrupt("files");
   std::vector<ManifestFile> decoded;
   for (const Json& file : *files) {

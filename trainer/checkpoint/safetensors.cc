@@ -104,7 +104,7 @@ Result<std::uint64_t> DecodeHeaderLength(std::span<const std::byte, kLengthBytes
   std::uint64_t length = 0;
   for (std::size_t i = 0; i < kLengthBytes; ++i)
     length |= std::to_integer<std::uint64_t>(bytes[i]) << 8 * i;
-  if (length > kHeaderBytesMost || file_bytes < kLengthBytes || length > file_bytes - kLengthBytes)
+  if (length > kMaxHeaderBytes || file_bytes < kLengthBytes || length > file_bytes - kLengthBytes)
     return Corrupt(Format("a header of {} bytes in a file of {}", length, file_bytes));
   return length;
 }

@@ -16,7 +16,7 @@
 namespace pliant::safetensors {
 
 inline constexpr std::size_t kLengthBytes = 8;
-inline constexpr std::uint64_t kHeaderBytesMost = 100'000'000;  // as the reference reader allows
+inline constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;  // as the reference reader allows
 
 struct TensorInfo {
   std::string name;

@@ -7,8 +7,8 @@
 
 namespace pliant {
 
-int SlicesFor(std::size_t state_bytes, std::size_t slice_bytes_least, int learners) {
-  const std::size_t whole = state_bytes / std::max<std::size_t>(slice_bytes_least, 1);
+int SlicesFor(std::size_t state_bytes, std::size_t min_slice_bytes, int learners) {
+  const std::size_t whole = state_bytes / std::max<std::size_t>(min_slice_bytes, 1);
   return static_cast<int>(std::clamp<std::size_t>(whole, 1, static_cast<std::size_t>(learners)));
 }
 

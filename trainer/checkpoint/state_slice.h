@@ -14,7 +14,7 @@ struct StateSlice {
 };
 
 // How many learners write a checkpoint: small ones are not worth the files.
-int SlicesFor(std::size_t state_bytes, std::size_t slice_bytes_least, int learners);
+int SlicesFor(std::size_t state_bytes, std::size_t min_slice_bytes, int learners);
 
 // The tensors of one slice, the model's and the others each in runs of about equal bytes, in the
 // order of `state`. Every tensor is in one slice, whole; a slice may have none.

@@ -15,7 +15,7 @@
 namespace pliant {
 namespace {
 
-constexpr std::uint64_t kTextBytesMost = 16 << 20;
+constexpr std::uint64_t kMaxTextBytes = 16 << 20;
 constexpr std::size_t kReadBytes = std::size_t{8} << 20;
 
 bool IsModelSlice(std::string_view file) { return file.starts_with("model-"); }
@@ -135,7 +135,7 @@ Result<std::string> ReadText(CheckpointStore& store, const StoredCheckpoint& sto
   const auto found = stored.files.find(name);
   if (found == stored.files.end())
     return Fail(ErrorCode::kNotFound, Format("{} has no {}", stored.name, name));
-  if (found->second > kTextBytesMost)
+  if (found->second > kMaxTextBytes)
     return Fail(ErrorCode::kCorrupt, Format("{}: {} bytes are too many", name, found->second));
   std::string text(found->second, '\0');
   RETURN_IF_ERROR(

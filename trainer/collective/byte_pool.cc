@@ -17,7 +17,7 @@ using Block = std::shared_ptr<std::byte>;
 
 // Blocks of a power of two of bytes, by its logarithm.
 struct BytePool::Shelves {
-  explicit Shelves(std::size_t most) : kept_most(most) {}
+  explicit Shelves(std::size_t most) : max_kept(most) {}
 
   Block Take(std::size_t shelf) {
     const std::lock_guard lock(mutex);
@@ -31,19 +31,19 @@ struct BytePool::Shelves {
   void GiveBack(Block block, std::size_t shelf) {
     const std::lock_guard lock(mutex);
     const std::size_t bytes = std::size_t{1} << shelf;
-    if (bytes > kept_most - std::min(kept, kept_most)) return;
+    if (bytes > max_kept - std::min(kept, max_kept)) return;
     blocks[shelf].push_back(std::move(block));
     kept += bytes;
   }
 
-  const std::size_t kept_most;
+  const std::size_t max_kept;
   std::mutex mutex;
   std::array<std::vector<Block>, 64> blocks;  // guarded by mutex
   std::size_t kept = 0;                       // bytes in blocks; guarded by mutex
 };
 
-BytePool::BytePool(std::size_t kept_bytes_most, MemorySource& memory)
-    : shelves_(std::make_shared<Shelves>(kept_bytes_most)), memory_(memory) {}
+BytePool::BytePool(std::size_t max_kept_bytes, MemorySource& memory)
+    : shelves_(std::make_shared<Shelves>(max_kept_bytes)), memory_(memory) {}
 
 MutableBytes BytePool::Take(std::size_t bytes) {
   const auto shelf = static_cast<std::size_t>(std::bit_width(std::max(bytes, kLeastBytes) - 1));

@@ -14,8 +14,8 @@ namespace pliant {
 // and may outlive the pool.
 class BytePool {
  public:
-  // Keeps at most `kept_bytes_most` bytes that nobody uses. `memory` outlives the pool.
-  explicit BytePool(std::size_t kept_bytes_most, MemorySource& memory = HeapMemory());
+  // Keeps at most `max_kept_bytes` bytes that nobody uses. `memory` outlives the pool.
+  explicit BytePool(std::size_t max_kept_bytes, MemorySource& memory = HeapMemory());
 
   MutableBytes Take(std::size_t bytes);  // contents undefined
 

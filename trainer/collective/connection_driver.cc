@@ -155,8 +155,8 @@ void ConnectionDriver::Follow(const CodecPause& pause) {
   }
 }
 
-MutableBytes ConnectionDriver::PlaceFor(const FrameHeader& header, std::size_t bytes) {
-  return owner_->PlaceFor(*this, header, bytes);
+MutableBytes ConnectionDriver::ReceiveBufferFor(const FrameHeader& header, std::size_t bytes) {
+  return owner_->ReceiveBufferFor(*this, header, bytes);
 }
 
 bool ConnectionDriver::OnHello(const PeerHello& hello) {

@@ -29,9 +29,9 @@ class ConnectionDriver final : public std::enable_shared_from_this<ConnectionDri
     virtual ~Owner() = default;
     // The peer said who it is. The owner answers with Accept or Close.
     virtual void OnHello(ConnectionDriver& connection, const PeerHello& hello) = 0;
-    // As PeerHandler::PlaceFor.
-    virtual MutableBytes PlaceFor(const ConnectionDriver& connection, const FrameHeader& header,
-                                  std::size_t bytes) = 0;
+    // As PeerHandler::ReceiveBufferFor.
+    virtual MutableBytes ReceiveBufferFor(const ConnectionDriver& connection,
+                                          const FrameHeader& header, std::size_t bytes) = 0;
     virtual void OnConnectionFrame(ConnectionDriver& connection, Frame frame) = 0;
     // Once, unless the owner closed it itself.
     virtual void OnConnectionClosed(ConnectionDriver& connection, const PeerLoss& loss) = 0;
@@ -69,7 +69,7 @@ class ConnectionDriver final : public std::enable_shared_from_this<ConnectionDri
   void Linger();
   void End(const std::string& reason);
 
-  MutableBytes PlaceFor(const FrameHeader& header, std::size_t bytes) override;
+  MutableBytes ReceiveBufferFor(const FrameHeader& header, std::size_t bytes) override;
   bool OnHello(const PeerHello& hello) override;
   bool OnFrame(Frame frame) override;
 

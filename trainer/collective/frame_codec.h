@@ -13,9 +13,9 @@
 namespace pliant {
 
 struct ConnectionLimits {
-  std::uint64_t payload_bytes_most = 0;
-  std::uint64_t send_queue_bytes_most = 0;
-  Duration unacknowledged_most{};
+  std::uint64_t max_payload_bytes = 0;
+  std::uint64_t max_send_queue_bytes = 0;
+  Duration max_unacknowledged{};
 };
 
 // Why a codec returned to its connection.
@@ -42,8 +42,8 @@ struct CodecPause {
 class FrameSink {
  public:
   virtual ~FrameSink() = default;
-  // As PeerHandler::PlaceFor.
-  virtual MutableBytes PlaceFor(const FrameHeader& header, std::size_t bytes) = 0;
+  // As PeerHandler::ReceiveBufferFor.
+  virtual MutableBytes ReceiveBufferFor(const FrameHeader& header, std::size_t bytes) = 0;
   // These may close the connection. False: they did, and the codec returns at once.
   [[nodiscard]] virtual bool OnHello(const PeerHello& hello) = 0;
   [[nodiscard]] virtual bool OnFrame(Frame frame) = 0;

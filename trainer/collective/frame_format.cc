@@ -115,7 +115,7 @@ Result<PeerHello> DecodeHello(std::span<const std::byte> bytes) {
     take(id->nonce);
     std::uint32_t local_rank = 0;
     take(local_rank);
-    whole = whole && local_rank < kRanksPerLearnerMost;
+    whole = whole && local_rank < kMaxRanksPerLearner;
     id->local_rank = static_cast<int>(local_rank);
   }
   if (!whole || !bytes.empty()) return Fail(ErrorCode::kCorrupt, "the peer's hello is malformed");

@@ -43,7 +43,7 @@ struct PeerHello {
   LearnerId to;
   bool operator==(const PeerHello&) const = default;
 };
-inline constexpr std::size_t kHelloBytesMost = 4096;
+inline constexpr std::size_t kMaxHelloBytes = 4096;
 
 std::vector<std::byte> EncodeHello(const PeerHello& hello);
 Result<PeerHello> DecodeHello(std::span<const std::byte> bytes);

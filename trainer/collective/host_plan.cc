@@ -60,15 +60,15 @@ HostPlan::HostPlan(const ShardMap& map, const std::vector<int>& host_of_rank) : 
       blocks.insert(blocks.end(), own.begin(), own.end());
       if (!own.empty()) computing.push_back(rank);
     }
-    speakers_.push_back(computing.empty() ? of_host : std::move(computing));
+    relays_.push_back(computing.empty() ? of_host : std::move(computing));
     merged_.push_back(Merge(map.logical_shards, blocks));
   }
 }
 
-int HostPlan::SpeakerOf(int rank, int piece) const {
+int HostPlan::RelayOf(int rank, int piece) const {
   if (SameHost(rank, piece)) return piece;
-  const std::vector<int>& speakers = speakers_[Index(host_of_rank_[Index(rank)])];
-  return speakers[Index(piece) % speakers.size()];
+  const std::vector<int>& relays = relays_[Index(host_of_rank_[Index(rank)])];
+  return relays[Index(piece) % relays.size()];
 }
 
 ShardMap HostPlan::InputsOf(int rank) const {
@@ -87,7 +87,7 @@ ShardMap HostPlan::InputsOf(int rank) const {
   for (const int host : first_of_host_) {
     if (SameHost(rank, host)) continue;
     for (const HostNode& merged : MergedBy(host)) {
-      inputs.blocks_of_rank[Index(SpeakerOf(host, rank))].push_back(
+      inputs.blocks_of_rank[Index(RelayOf(host, rank))].push_back(
           BlockOf(map_.logical_shards, merged.node));
     }
   }

@@ -28,7 +28,7 @@ class HostPlan {
   // Whose frames a rank gets, and who gets its frames, about the piece that `piece` finishes: on
   // the host of `rank`. `piece` itself, if that is there. Of the ranks that compute, where some do:
   // nobody waits for the others.
-  int SpeakerOf(int rank, int piece) const;
+  int RelayOf(int rank, int piece) const;
   // The first rank of each host.
   const std::vector<int>& hosts() const { return first_of_host_; }
 
@@ -45,7 +45,7 @@ class HostPlan {
   ShardMap map_;
   std::vector<int> host_of_rank_;  // numbers from 0, in the order of their first ranks
   std::vector<int> first_of_host_;
-  std::vector<std::vector<int>> speakers_;     // by host
+  std::vector<std::vector<int>> relays_;       // by host
   std::vector<std::vector<HostNode>> merged_;  // by host
 };
 

@@ -21,8 +21,8 @@ class MemorySource {
 MemorySource& HeapMemory();
 
 // Has the kernel put pages behind all of `memory` now, not when they are first written: where there
-// is no room for them, it shows here. Keeps what stands in it, but for a few bytes on old kernels,
-// so call it before there is anything. Takes about 0.3 s a GB.
+// is no room for them, it shows here. Keeps what stands in it, except for a few bytes on old
+// kernels, so call it before there is anything. Takes about 0.3 s a GB.
 Status Populate(std::span<std::byte> memory);
 
 }  // namespace pliant

@@ -9,7 +9,7 @@ namespace {
 
 // The first with ncclCommInitRankConfig: only a non-blocking communicator can be aborted whenever a
 // peer is lost.
-constexpr int kVersionLeast = 21400;
+constexpr int kMinVersion = 21400;
 
 }  // namespace
 
@@ -29,9 +29,9 @@ Result<NcclLibrary> NcclLibrary::Load(const std::string& path) {
   }
   library.handle_ = std::shared_ptr<void>(handle, [](void* opened) { ::dlclose(opened); });
   ASSIGN_OR_RETURN(int (*const get_version)(int*), library.Find<int(int*)>("ncclGetVersion"));
-  if (get_version(&library.version_) != 0 || library.version_ < kVersionLeast)
+  if (get_version(&library.version_) != 0 || library.version_ < kMinVersion)
     return Invalid(Format("NCCL {} in {} is too old: at least {} is needed",
-                          NcclVersionText(library.version_), path, NcclVersionText(kVersionLeast)));
+                          NcclVersionText(library.version_), path, NcclVersionText(kMinVersion)));
   return library;
 }
 

@@ -77,8 +77,8 @@ class PeerHandler {
   // Where a payload of `bytes` that comes in next is to go, so that it need not be copied there; an
   // empty view: memory of the transport. It is garbage until OnFrame, which may never come; the
   // transport keeps the owner until then. Not every transport asks.
-  virtual MutableBytes PlaceFor(const LearnerId& /*peer*/, const FrameHeader& /*header*/,
-                                std::size_t /*bytes*/) {
+  virtual MutableBytes ReceiveBufferFor(const LearnerId& /*peer*/, const FrameHeader& /*header*/,
+                                        std::size_t /*bytes*/) {
     return {};
   }
   virtual void OnPeerConnected(const LearnerId& peer) = 0;

@@ -11,7 +11,7 @@
 namespace pliant {
 namespace {
 
-constexpr std::size_t kVectorMost = 64;
+constexpr std::size_t kMaxVector = 64;
 
 class PlainStream final : public PeerStream {
  public:
@@ -31,8 +31,8 @@ class PlainStream final : public PeerStream {
   }
 
   IoResult Write(std::span<const std::span<const std::byte>> parts) override {
-    std::array<iovec, kVectorMost> vector{};
-    const std::size_t count = std::min(parts.size(), kVectorMost);
+    std::array<iovec, kMaxVector> vector{};
+    const std::size_t count = std::min(parts.size(), kMaxVector);
     for (std::size_t i = 0; i < count; ++i)
       vector[i] = {.iov_base = const_cast<std::byte*>(parts[i].data()), .iov_len = parts[i].size()};
     msghdr message{};

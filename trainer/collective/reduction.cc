@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kFloatsPerCacheLine = 16;
 // A root that is larger than a core's own cache is not there any more when the commit reads it.
-constexpr std::size_t kStreamedLeast = std::size_t{1} << 20;
+constexpr std::size_t kMinStreamed = std::size_t{1} << 20;
 
 Bytes BytesOf(const FloatBuffer& values, ElementRange range) {
   return {.owner = std::shared_ptr<const void>(values.owner(), values.view().data()),
@@ -51,7 +51,7 @@ Reduction::Reduction(std::size_t elements, SendFrame send, MemorySource& memory)
     : elements_(elements),
       send_(std::move(send)),
       memory_(memory),
-      streams_(elements >= kStreamedLeast),
+      streams_(elements >= kMinStreamed),
       roots_(elements, 1, memory),
       merged_(0, 0, memory) {}
 
@@ -79,11 +79,11 @@ void Reduction::Begin(const TickInfo& info) {
     bucket.pieces_held.assign(static_cast<std::size_t>(world_size()), false);
     for (int rank = 0; rank < world_size(); ++rank)
       if (PieceOfBucket(bucket, rank).size > 0) ++pieces_missing_;
-    bucket.gatherings.resize(static_cast<std::size_t>(gatherings_));
-    for (std::size_t i = 0; i < bucket.gatherings.size(); ++i) {
+    bucket.local_reductions.resize(static_cast<std::size_t>(gatherings_));
+    for (std::size_t i = 0; i < bucket.local_reductions.size(); ++i) {
       const std::size_t parts = merges_[i % merges_.size()].parts.size();
-      bucket.gatherings[i].inputs.assign(parts, {});
-      bucket.gatherings[i].missing = parts;
+      bucket.local_reductions[i].inputs.assign(parts, {});
+      bucket.local_reductions[i].missing = parts;
     }
   }
   PlaceGatherings();
@@ -100,7 +100,7 @@ void Reduction::PlaceGatherings() {
       const int first = gathering_of_rank_[static_cast<std::size_t>(rank)];
       if (first < 0) continue;
       for (std::size_t merge = 0; merge < merges_.size(); ++merge)
-        bucket.gatherings[static_cast<std::size_t>(first) + merge].place = place;
+        bucket.local_reductions[static_cast<std::size_t>(first) + merge].place = place;
       const std::size_t lines =
           (PieceOfBucket(bucket, rank).size + kFloatsPerCacheLine - 1) / kFloatsPerCacheLine;
       place += lines * kFloatsPerCacheLine;
@@ -127,9 +127,9 @@ void Reduction::MakePlan(const TickInfo& info) {
   for (const std::vector<ShardBlock>& blocks : map_.blocks_of_rank)
     piece_of_rank_.push_back(blocks.empty() ? -1 : pieces_++);
   MakeMerges();
-  std::size_t inputs_most = tree_.nodes().size();
-  for (const Merge& merge : merges_) inputs_most = std::max(inputs_most, merge.parts.size());
-  input_values_.resize(inputs_most);
+  std::size_t max_inputs = tree_.nodes().size();
+  for (const Merge& merge : merges_) max_inputs = std::max(max_inputs, merge.parts.size());
+  input_values_.resize(max_inputs);
 }
 
 void Reduction::MakeMerges() {
@@ -157,8 +157,7 @@ void Reduction::MakeMerges() {
   if (merges_.empty()) return;
   for (int rank = 0; rank < world_size(); ++rank) {
     const auto index = static_cast<std::size_t>(rank);
-    if (piece_of_rank_[index] < 0 || rank == self_ || plan_.SpeakerOf(self_, rank) != self_)
-      continue;
+    if (piece_of_rank_[index] < 0 || rank == self_ || plan_.RelayOf(self_, rank) != self_) continue;
     gathering_of_rank_[index] = gatherings_;
     gatherings_ += static_cast<int>(merges_.size());
   }
@@ -188,13 +187,13 @@ void Reduction::AddLocal(const HeldNode& node, std::uint32_t bucket) {
     const ElementRange piece = PieceOfBucket(buckets_[bucket], rank);
     if (piece.size == 0) continue;
     Bytes bytes = BytesOf(node.sum, piece);
-    const int to = merge ? plan_.SpeakerOf(self_, rank) : rank;
+    const int to = merge ? plan_.RelayOf(self_, rank) : rank;
     if (to != self_) {
       SendNode(to, bucket, node.node, rank, std::move(bytes));
     } else if (rank == self_) {
       AddInput(bucket, static_cast<std::size_t>(tree_.IndexOf(node.node)), std::move(bytes));
     } else {
-      AddPart(bucket, rank, *merge, node.node, std::move(bytes));
+      AddLocalPart(bucket, rank, *merge, node.node, std::move(bytes));
     }
   }
 }
@@ -236,7 +235,8 @@ Status Reduction::OnFrame(int rank, const Frame& frame) {
   }
 }
 
-MutableBytes Reduction::PlaceFor(int rank, const FrameHeader& header, std::size_t bytes) const {
+MutableBytes Reduction::ReceiveBufferFor(int rank, const FrameHeader& header,
+                                         std::size_t bytes) const {
   if (header.kind != FrameKind::kRoot || world_size() == 0 || header.membership != membership_ ||
       header.tick != tick_ || rank < 0 || rank >= world_size() || rank == self_ ||
       !SpeaksFor(rank, header.piece) || header.bucket >= buckets_.size())
@@ -253,8 +253,8 @@ MutableBytes Reduction::PlaceFor(int rank, const FrameHeader& header, std::size_
 bool Reduction::SpeaksFor(int rank, std::uint32_t piece) const {
   if (piece >= static_cast<std::uint32_t>(world_size())) return false;
   const int of = static_cast<int>(piece);
-  const int speaker = plan_.SpeakerOf(self_, of);
-  return rank == (speaker == self_ ? of : speaker);
+  const int relay = plan_.RelayOf(self_, of);
+  return rank == (relay == self_ ? of : relay);
 }
 
 Status Reduction::TakeNode(int rank, const Frame& frame) {
@@ -297,10 +297,10 @@ Status Reduction::TakePart(int rank, const Frame& frame) {
   const auto part = static_cast<std::size_t>(std::ranges::find(parts, header.node) - parts.begin());
   if (merges_[*merge].rank_of_part[part] != rank)
     return Invalid(Format("rank {} sent node {}, which is not its own", rank, header.node));
-  if (GatheringOf(header.bucket, piece_of, *merge).inputs[part].held)
+  if (LocalReductionOf(header.bucket, piece_of, *merge).inputs[part].held)
     return Fail(ErrorCode::kAlreadyExists, Format("rank {} sent node {} of bucket {} twice", rank,
                                                   header.node, header.bucket));
-  AddPart(header.bucket, piece_of, *merge, header.node, Aligned(frame.payload));
+  AddLocalPart(header.bucket, piece_of, *merge, header.node, Aligned(frame.payload));
   return {};
 }
 
@@ -357,7 +357,7 @@ void Reduction::FinishPiece(std::uint32_t index) {
   --pieces_missing_;
   for (int turn = 1; turn < world_size(); ++turn) {
     const int rank = (self_ + turn) % world_size();
-    if (plan_.SameHost(rank, self_) || plan_.SpeakerOf(rank, self_) == rank)
+    if (plan_.SameHost(rank, self_) || plan_.RelayOf(rank, self_) == rank)
       SendRoot(rank, index, self_);
   }
 }
@@ -372,28 +372,29 @@ void Reduction::SendRoot(int rank, std::uint32_t bucket, int piece) {
                .payload = BytesOf(root_, PieceOfBucket(buckets_[bucket], piece))});
 }
 
-Reduction::Gathering& Reduction::GatheringOf(std::uint32_t bucket, int piece, std::size_t merge) {
+Reduction::LocalReduction& Reduction::LocalReductionOf(std::uint32_t bucket, int piece,
+                                                       std::size_t merge) {
   const int first = gathering_of_rank_[static_cast<std::size_t>(piece)];
-  return buckets_[bucket].gatherings[static_cast<std::size_t>(first) + merge];
+  return buckets_[bucket].local_reductions[static_cast<std::size_t>(first) + merge];
 }
 
-void Reduction::AddPart(std::uint32_t bucket, int piece, std::size_t index_of_merge, NodeIndex part,
-                        Bytes bytes) {
+void Reduction::AddLocalPart(std::uint32_t bucket, int piece, std::size_t index_of_merge,
+                             NodeIndex part, Bytes bytes) {
   const Merge& merge = merges_[index_of_merge];
-  Gathering& gathering = GatheringOf(bucket, piece, index_of_merge);
+  LocalReduction& local_reduction = LocalReductionOf(bucket, piece, index_of_merge);
   const auto index =
       static_cast<std::size_t>(std::ranges::find(merge.parts, part) - merge.parts.begin());
-  CHECK(!gathering.inputs[index].held, "each node is given once");
-  gathering.inputs[index] = {.bytes = std::move(bytes), .held = true};
-  if (--gathering.missing > 0) return;
-  const ElementRange range{.begin = gathering.place,
+  CHECK(!local_reduction.inputs[index].held, "each node is given once");
+  local_reduction.inputs[index] = {.bytes = std::move(bytes), .held = true};
+  if (--local_reduction.missing > 0) return;
+  const ElementRange range{.begin = local_reduction.place,
                            .size = PieceOfBucket(buckets_[bucket], piece).size};
-  for (std::size_t i = 0; i < gathering.inputs.size(); ++i)
-    input_values_[i] = {reinterpret_cast<const float*>(gathering.inputs[i].bytes.view.data()),
+  for (std::size_t i = 0; i < local_reduction.inputs.size(); ++i)
+    input_values_[i] = {reinterpret_cast<const float*>(local_reduction.inputs[i].bytes.view.data()),
                         range.size};
-  merges_[index_of_merge].tree.Sum(std::span(input_values_).first(gathering.inputs.size()), 1,
+  merges_[index_of_merge].tree.Sum(std::span(input_values_).first(local_reduction.inputs.size()), 1,
                                    merge.sum.view().subspan(range.begin, range.size));
-  for (Input& input : gathering.inputs) input.bytes = {};
+  for (Input& input : local_reduction.inputs) input.bytes = {};
   SendNode(piece, bucket, merge.node, piece, BytesOf(merge.sum, range));
 }
 

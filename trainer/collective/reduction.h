@@ -10,9 +10,9 @@
 #include "base/result.h"
 #include "trainer/collective/buckets.h"
 #include "trainer/collective/buffer_pool.h"
+#include "trainer/collective/gradient_accumulator.h"
 #include "trainer/collective/host_plan.h"
 #include "trainer/collective/peer_transport.h"
-#include "trainer/collective/shard_folder.h"
 #include "trainer/collective/tree.h"
 #include "trainer/collective/tree_sum.h"
 
@@ -77,7 +77,7 @@ class Reduction {
 
   // Where the payload of a kRoot frame goes that is welcome: its place in the root, which OnFrame
   // then need not copy. An empty view for all others.
-  MutableBytes PlaceFor(int rank, const FrameHeader& header, std::size_t bytes) const;
+  MutableBytes ReceiveBufferFor(int rank, const FrameHeader& header, std::size_t bytes) const;
 
   const BucketLayout& buckets() const { return layout_; }
   bool done() const { return world_size() > 0 && pieces_missing_ == 0; }
@@ -91,7 +91,7 @@ class Reduction {
     Bytes bytes;  // let go of when it was added
     bool held = false;
   };
-  struct Gathering {        // of the parts of one node, of a piece that this rank speaks for
+  struct LocalReduction {   // of the parts of one node, of a piece that this rank speaks for
     std::size_t place = 0;  // of their sum, in that of the node
     std::size_t missing = 0;
     std::vector<Input> inputs;
@@ -101,7 +101,7 @@ class Reduction {
     std::size_t inputs_missing = 0;
     std::vector<Input> inputs;      // this rank's piece of every node, in tree_'s order
     std::vector<bool> pieces_held;  // of the root, by rank
-    std::vector<Gathering> gatherings;
+    std::vector<LocalReduction> local_reductions;
   };
   // A node of this host that another host is to get, of one piece.
   struct Merge {
@@ -124,11 +124,11 @@ class Reduction {
   Status TakePart(int rank, const Frame& frame);
   Status TakeRoot(int rank, const Frame& frame);
   void AddInput(std::uint32_t bucket, std::size_t input, Bytes bytes);
-  void AddPart(std::uint32_t bucket, int piece, std::size_t index_of_merge, NodeIndex part,
-               Bytes bytes);
+  void AddLocalPart(std::uint32_t bucket, int piece, std::size_t index_of_merge, NodeIndex part,
+                    Bytes bytes);
   void FinishPiece(std::uint32_t bucket);
   void SendRoot(int rank, std::uint32_t bucket, int piece);
-  Gathering& GatheringOf(std::uint32_t bucket, int piece, std::size_t merge);
+  LocalReduction& LocalReductionOf(std::uint32_t bucket, int piece, std::size_t merge);
   bool SpeaksFor(int rank, std::uint32_t piece) const;
 
   const std::size_t elements_;

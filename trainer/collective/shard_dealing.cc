@@ -33,9 +33,9 @@ std::vector<ShardBlock> BlocksOf(std::span<const int> shards) {
 
 }  // namespace
 
-ShardDealing DealMissingShards(int logical_shards,
-                               const std::vector<std::vector<NodeIndex>>& finished,
-                               const std::vector<bool>& computes) {
+ShardDealing ReassignMissingShards(int logical_shards,
+                                   const std::vector<std::vector<NodeIndex>>& finished,
+                                   const std::vector<bool>& computes) {
   CHECK(computes.size() == finished.size(), "all of each rank");
   std::vector<Finished> candidates;
   for (std::size_t rank = 0; rank < finished.size(); ++rank) {

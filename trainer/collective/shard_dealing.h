@@ -18,8 +18,8 @@ struct ShardDealing {
 // which are some: their numbers differ by at most one, the first ranks have more. `finished`, by
 // rank, are nodes of the tree; of those that overlap the greatest counts, of equal ones that of the
 // lowest rank. When none is finished this is AssignShardsAmong.
-ShardDealing DealMissingShards(int logical_shards,
-                               const std::vector<std::vector<NodeIndex>>& finished,
-                               const std::vector<bool>& computes);
+ShardDealing ReassignMissingShards(int logical_shards,
+                                   const std::vector<std::vector<NodeIndex>>& finished,
+                                   const std::vector<bool>& computes);
 
 }  // namespace pliant

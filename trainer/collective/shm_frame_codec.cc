@@ -11,7 +11,7 @@
 namespace pliant {
 namespace {
 
-static_assert(DescriptorStream::kReadBytes >= 2 * (kShmInlineMost + sizeof(ShmRecord)));
+static_assert(DescriptorStream::kReadBytes >= 2 * (kMaxShmInline + sizeof(ShmRecord)));
 // A turn of the loop takes in payloads of this much, so that what follows from them is on its way
 // while the next ones are worked on.
 constexpr std::size_t kShmTurnBytes = std::size_t{512} << 10;
@@ -30,7 +30,7 @@ ShmFrameCodec::ShmFrameCodec(int socket, const ConnectionLimits& limits, BytePoo
       pool_(pool),
       handshake_(key, side, DrawShmChallenge()),
       lender_(memory),
-      borrower_(pool, limits.payload_bytes_most, std::move(wake)),
+      borrower_(pool, limits.max_payload_bytes, std::move(wake)),
       stream_(socket) {
   const ShmChallenge& challenge = handshake_.challenge();
   PutRecord({.type = ShmRecordType::kChallenge, .bytes = challenge.size()}, challenge);
@@ -67,7 +67,7 @@ void ShmFrameCodec::Put(Frame frame) {
   PutReturns();
   ShmRecord record = RecordOf(frame.header);
   record.bytes = payload.size();
-  if (payload.size() <= kShmInlineMost) return PutRecord(record, payload);
+  if (payload.size() <= kMaxShmInline) return PutRecord(record, payload);
 
   const std::optional<ShmLender::Loan> loan = lender_.Lend(std::move(frame.payload));
   if (!loan) {
@@ -97,7 +97,7 @@ void ShmFrameCodec::PutReturns() {
 CodecPause ShmFrameCodec::WriteSome() {
   PutReturns();
   const std::uint64_t queued = lender_.bytes() + stream_.queued_bytes();
-  if (queued > limits_.send_queue_bytes_most)
+  if (queued > limits_.max_send_queue_bytes)
     return CodecPause::Failed(Format("{} bytes wait to be read", queued));
   if (lender_.loans() > kMaxLoans) return CodecPause::Failed("the peer keeps what it was lent");
   IoResult written = stream_.Write();
@@ -128,7 +128,7 @@ ShmFrameCodec::Stop ShmFrameCodec::TakeRecords(FrameSink& sink, std::size_t& tur
     std::size_t size = sizeof(record);
     if (record.has_payload()) {
       const std::uint64_t most =
-          handshake_.open() ? kShmInlineMost : sizeof(ShmProof) + kHelloBytesMost;
+          handshake_.open() ? kMaxShmInline : sizeof(ShmProof) + kMaxHelloBytes;
       if (record.bytes > most)
         return CodecPause::Failed(
             Format("a record of {} bytes, at most {} are allowed", record.bytes, most));
@@ -196,7 +196,7 @@ ShmFrameCodec::Stop ShmFrameCodec::TakeFrame(const ShmRecord& record,
     if (!borrowed) return CodecPause::Failed(borrowed.error().message);
     frame.payload = *std::move(borrowed);
   } else if (!payload.empty()) {
-    MutableBytes space = sink.PlaceFor(*header, payload.size());
+    MutableBytes space = sink.ReceiveBufferFor(*header, payload.size());
     if (space.view.empty()) space = pool_.Take(payload.size());
     std::ranges::copy(payload, space.view.begin());
     frame.payload = {.owner = std::move(space.owner), .view = space.view};

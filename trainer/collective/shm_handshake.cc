@@ -30,7 +30,7 @@ Result<PeerHello> ShmHandshake::OnHello(std::span<const std::byte> payload) cons
   const auto hello = payload.subspan(sizeof(ShmProof));
   const ShmSide peer = side_ == ShmSide::kDials ? ShmSide::kAccepts : ShmSide::kDials;
   const ShmProof proof = Prove(peer, hello);
-  if (!SameSecret(TextOf(payload.first(proof.size())), TextOf(proof)))
+  if (!ConstantTimeEquals(TextOf(payload.first(proof.size())), TextOf(proof)))
     return Fail(ErrorCode::kDenied, "the peer did not prove that it has the peers' key");
   return DecodeHello(hello);
 }

@@ -46,7 +46,7 @@ static_assert(std::is_trivially_copyable_v<ShmRecord> &&
               std::has_unique_object_representations_v<ShmRecord>);
 
 // A payload up to this size goes over the socket: to hand over a place costs as much.
-inline constexpr std::size_t kShmInlineMost = std::size_t{32} << 10;
+inline constexpr std::size_t kMaxShmInline = std::size_t{32} << 10;
 
 ShmRecord RecordOf(const FrameHeader& header);
 // Empty: no frame of learners.

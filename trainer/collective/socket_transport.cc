@@ -20,7 +20,7 @@
 #include "base/real_event_loop.h"
 #include "trainer/collective/connection_driver.h"
 #include "trainer/collective/shm_frame_codec.h"
-#include "trainer/collective/shm_meeting_place.h"
+#include "trainer/collective/shm_rendezvous.h"
 #include "trainer/collective/tcp_frame_codec.h"
 
 namespace pliant {
@@ -31,7 +31,7 @@ using boost::asio::local::stream_protocol;
 using boost::system::error_code;
 
 // Connections that have not said yet who they are: the rest waits in the kernel's queue.
-constexpr std::size_t kStrangersMost = 256;
+constexpr std::size_t kMaxStrangers = 256;
 // So long each of them is left to do so where there are that many: all of a large job may dial at
 // once.
 constexpr Duration kStrangerPatience = std::chrono::milliseconds(500);
@@ -90,7 +90,8 @@ class SocketTransport final : public PeerTransport, public ConnectionDriver::Own
     acceptor_.close(ignored);
     shm_acceptor_.close(ignored);
     if (place_) std::remove(place_->PathOf(options_.self).c_str());
-    for (const Stranger& stranger : strangers_) stranger.connection->Close();
+    for (const Unauthenticated& unauthenticated : unauthenticated_)
+      unauthenticated.connection->Close();
     for (auto& [id, peer] : peers_) {
       loop_.Cancel(peer.redial);
       if (peer.connection != nullptr) peer.connection->Close();
@@ -114,7 +115,7 @@ class SocketTransport final : public PeerTransport, public ConnectionDriver::Own
 
   // Beside TCP, for those on this machine; where the kernel gives no memory to share, TCP alone.
   Status ListenShm() {
-    auto place = ShmMeetingPlace::Open(options_.shared_memory_folder);
+    auto place = ShmRendezvous::Open(options_.shared_memory_folder);
     if (!place) return std::unexpected(std::move(place).error());
     if (const Status gives = options_.shared_memory->Probe(); !gives) {
       TellThatNothingIsShared(gives.error().message);
@@ -162,7 +163,7 @@ class SocketTransport final : public PeerTransport, public ConnectionDriver::Own
   void Send(const LearnerId& id, Frame frame) override {
     const auto found = peers_.find(id);
     if (found == peers_.end() || !found->second.open) return;
-    CHECK(frame.payload.view.size() <= options_.payload_bytes_most, "peers would refuse the frame");
+    CHECK(frame.payload.view.size() <= options_.max_payload_bytes, "peers would refuse the frame");
     found->second.connection->Send(std::move(frame));
   }
 
@@ -180,15 +181,15 @@ class SocketTransport final : public PeerTransport, public ConnectionDriver::Own
   };
 
   // One that was accepted and has not said hello.
-  struct Stranger {
+  struct Unauthenticated {
     std::shared_ptr<ConnectionDriver> connection;
     TimePoint since;
   };
 
   ConnectionLimits limits() const {
-    return {.payload_bytes_most = options_.payload_bytes_most,
-            .send_queue_bytes_most = options_.send_queue_bytes_most,
-            .unacknowledged_most = options_.unacknowledged_most};
+    return {.max_payload_bytes = options_.max_payload_bytes,
+            .max_send_queue_bytes = options_.max_send_queue_bytes,
+            .max_unacknowledged = options_.max_unacknowledged};
   }
 
   std::shared_ptr<ConnectionDriver> NewTcpConnection(ConnectionDriver::Socket socket,
@@ -221,10 +222,10 @@ class SocketTransport final : public PeerTransport, public ConnectionDriver::Own
         [this, watch = lifetime_.watch()](const error_code& error, tcp::socket socket) {
           if (watch.over() || error == boost::asio::error::operation_aborted) return;
           if (!Accepted(error)) return Later([this] { AcceptNext(); });
-          const auto stranger = NewTcpConnection(std::move(socket), TlsKey::Side::kAccepts);
-          strangers_.push_back({.connection = stranger, .since = loop_.Now()});
+          const auto unauthenticated = NewTcpConnection(std::move(socket), TlsKey::Side::kAccepts);
+          unauthenticated_.push_back({.connection = unauthenticated, .since = loop_.Now()});
           AcceptNext();
-          stranger->Serve();
+          unauthenticated->Serve();
         });
   }
 
@@ -235,20 +236,20 @@ class SocketTransport final : public PeerTransport, public ConnectionDriver::Own
         [this, watch = lifetime_.watch()](const error_code& error, stream_protocol::socket socket) {
           if (watch.over() || error == boost::asio::error::operation_aborted) return;
           if (!Accepted(error)) return Later([this] { AcceptNextShm(); });
-          const auto stranger = NewShmConnection(std::move(socket), ShmSide::kAccepts);
-          strangers_.push_back({.connection = stranger, .since = loop_.Now()});
+          const auto unauthenticated = NewShmConnection(std::move(socket), ShmSide::kAccepts);
+          unauthenticated_.push_back({.connection = unauthenticated, .since = loop_.Now()});
           AcceptNextShm();
-          stranger->Serve();
+          unauthenticated->Serve();
         });
   }
 
   // For one more stranger. The oldest goes: who only connects keeps no learner out.
   bool HasRoom() {
-    if (strangers_.size() < kStrangersMost) return true;
-    const Stranger& oldest = strangers_.front();
+    if (unauthenticated_.size() < kMaxStrangers) return true;
+    const Unauthenticated& oldest = unauthenticated_.front();
     if (loop_.Now() - oldest.since < kStrangerPatience) return false;
     oldest.connection->Close();
-    strangers_.pop_front();
+    unauthenticated_.pop_front();
     ComplainOfStranger("it did not say who it is, and others wait");
     return true;
   }
@@ -308,10 +309,10 @@ class SocketTransport final : public PeerTransport, public ConnectionDriver::Own
   }
 
   void OnHello(ConnectionDriver& connection, const PeerHello& hello) override {
-    const auto stranger = FindStranger(connection);
-    if (stranger == strangers_.end()) return OnAnswer(connection, hello);
-    const std::shared_ptr<ConnectionDriver> accepted = stranger->connection;
-    strangers_.erase(stranger);
+    const auto unauthenticated = FindUnauthenticated(connection);
+    if (unauthenticated == unauthenticated_.end()) return OnAnswer(connection, hello);
+    const std::shared_ptr<ConnectionDriver> accepted = unauthenticated->connection;
+    unauthenticated_.erase(unauthenticated);
     const auto found = peers_.find(hello.from);
     if (hello.to != options_.self || hello.from < options_.self || found == peers_.end())
       return connection.Close();
@@ -346,9 +347,9 @@ class SocketTransport final : public PeerTransport, public ConnectionDriver::Own
     handler_->OnPeerConnected(LearnerId(id));
   }
 
-  MutableBytes PlaceFor(const ConnectionDriver& connection, const FrameHeader& header,
-                        std::size_t bytes) override {
-    return handler_->PlaceFor(*connection.peer(), header, bytes);
+  MutableBytes ReceiveBufferFor(const ConnectionDriver& connection, const FrameHeader& header,
+                                std::size_t bytes) override {
+    return handler_->ReceiveBufferFor(*connection.peer(), header, bytes);
   }
 
   void OnConnectionFrame(ConnectionDriver& connection, Frame frame) override {
@@ -358,8 +359,9 @@ class SocketTransport final : public PeerTransport, public ConnectionDriver::Own
   }
 
   void OnConnectionClosed(ConnectionDriver& connection, const PeerLoss& loss) override {
-    if (const auto stranger = FindStranger(connection); stranger != strangers_.end()) {
-      strangers_.erase(stranger);
+    if (const auto unauthenticated = FindUnauthenticated(connection);
+        unauthenticated != unauthenticated_.end()) {
+      unauthenticated_.erase(unauthenticated);
       ComplainOfStranger(loss.reason);
       return;
     }
@@ -387,9 +389,9 @@ class SocketTransport final : public PeerTransport, public ConnectionDriver::Own
     log::Warning("connection refused", {{"reason", reason}});
   }
 
-  std::list<Stranger>::iterator FindStranger(const ConnectionDriver& connection) {
-    return std::ranges::find_if(strangers_, [&](const Stranger& stranger) {
-      return stranger.connection.get() == &connection;
+  std::list<Unauthenticated>::iterator FindUnauthenticated(const ConnectionDriver& connection) {
+    return std::ranges::find_if(unauthenticated_, [&](const Unauthenticated& unauthenticated) {
+      return unauthenticated.connection.get() == &connection;
     });
   }
 
@@ -404,12 +406,12 @@ class SocketTransport final : public PeerTransport, public ConnectionDriver::Own
   const ShmKey shm_key_;
   tcp::acceptor acceptor_;
   stream_protocol::acceptor shm_acceptor_;
-  std::optional<ShmMeetingPlace> place_;
+  std::optional<ShmRendezvous> place_;
   std::string address_;
   PeerHandler* handler_ = nullptr;
   BytePool pool_{kPoolKeptBytes};
   std::map<LearnerId, Peer> peers_;
-  std::list<Stranger> strangers_;  // the oldest first
+  std::list<Unauthenticated> unauthenticated_;  // the oldest first
   bool accept_fails_ = false;
   std::optional<TimePoint> last_complaint_;
   std::mt19937_64 random_;

@@ -30,10 +30,10 @@ struct SocketTransportOptions {
   std::string shared_memory_folder;
   SharedMemory* shared_memory = nullptr;
 
-  std::uint64_t payload_bytes_most = std::uint64_t{1} << 30;      // of one frame
-  std::uint64_t send_queue_bytes_most = std::uint64_t{16} << 30;  // of one peer, then it is dropped
+  std::uint64_t max_payload_bytes = std::uint64_t{1} << 30;      // of one frame
+  std::uint64_t max_send_queue_bytes = std::uint64_t{16} << 30;  // of one peer, then it is dropped
   Duration handshake_timeout = std::chrono::seconds(5);
-  Duration unacknowledged_most = std::chrono::seconds(10);  // then the kernel drops the connection
+  Duration max_unacknowledged = std::chrono::seconds(10);  // then the kernel drops the connection
   BackoffOptions dial_backoff = {.first = std::chrono::milliseconds(20),
                                  .most = std::chrono::seconds(2)};
 };

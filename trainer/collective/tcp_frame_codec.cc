@@ -19,19 +19,19 @@ namespace {
 constexpr std::size_t kTcpTurnBytes = std::size_t{4} << 20;
 // The checksum follows the bytes while they are in cache.
 constexpr std::size_t kTcpReadBytes = std::size_t{256} << 10;
-constexpr std::size_t kPartsMost = 64;
+constexpr std::size_t kMaxParts = 64;
 // Heads are made for this much ahead, so that the checksum leaves in cache what is sent next.
 constexpr std::size_t kGatherBytes = std::size_t{256} << 10;
 
 // A peer whose machine vanished shows in seconds, both when this side sends and when it only waits.
 // Buffer sizes are left to the kernel: a fixed one would switch off its tuning, below a lower
 // limit.
-void TuneSocket(int socket, Duration unacknowledged_most) {
+void TuneSocket(int socket, Duration max_unacknowledged) {
   const auto set = [socket](int level, int option, int value) {
     ::setsockopt(socket, level, option, &value, sizeof(value));  // an optimisation only
   };
   const auto milliseconds =
-      std::chrono::duration_cast<std::chrono::milliseconds>(unacknowledged_most).count();
+      std::chrono::duration_cast<std::chrono::milliseconds>(max_unacknowledged).count();
   set(IPPROTO_TCP, TCP_NODELAY, 1);
   set(IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(milliseconds));
   set(SOL_SOCKET, SO_KEEPALIVE, 1);
@@ -48,7 +48,7 @@ TcpFrameCodec::TcpFrameCodec(int socket, const ConnectionLimits& limits, BytePoo
       pool_(pool),
       key_(std::move(key)),
       stream_(key_ == nullptr ? NewPlainStream(socket) : key_->NewStream(socket, side)) {
-  TuneSocket(socket, limits_.unacknowledged_most);
+  TuneSocket(socket, limits_.max_unacknowledged);
 }
 
 void TcpFrameCodec::SayHello(const PeerHello& hello) {
@@ -97,7 +97,7 @@ std::optional<CodecPause> TcpFrameCodec::TakeHead(FrameSink& sink) {
   const Result<FrameHeadFields> fields = DecodeFrameHead(head_);
   if (!fields) return CodecPause::Failed(fields.error().message);
   const std::uint64_t most =
-      phase_ == Phase::kOpen ? limits_.payload_bytes_most : std::uint64_t{kHelloBytesMost};
+      phase_ == Phase::kOpen ? limits_.max_payload_bytes : std::uint64_t{kMaxHelloBytes};
   if (fields->payload_bytes > most)
     return CodecPause::Failed(
         Format("a frame of {} bytes, at most {} are allowed", fields->payload_bytes, most));
@@ -109,7 +109,8 @@ std::optional<CodecPause> TcpFrameCodec::TakeHead(FrameSink& sink) {
   payload_crc_ = 0;
   payload_ = {};
   if (fields_.payload_bytes == 0) return TakePayload(sink);
-  if (phase_ == Phase::kOpen) payload_ = sink.PlaceFor(fields_.header, fields_.payload_bytes);
+  if (phase_ == Phase::kOpen)
+    payload_ = sink.ReceiveBufferFor(fields_.header, fields_.payload_bytes);
   if (payload_.view.empty()) payload_ = pool_.Take(fields_.payload_bytes);
   CHECK(payload_.view.size() == fields_.payload_bytes, "a place is as large as the payload");
   return std::nullopt;
@@ -142,7 +143,7 @@ CodecPause TcpFrameCodec::WriteSome() {
     if (secured.state != IoState::kReady) return CodecPause::Of(std::move(secured));
     phase_ = Phase::kHello;
   }
-  if (queued_bytes_ > limits_.send_queue_bytes_most)
+  if (queued_bytes_ > limits_.max_send_queue_bytes)
     return CodecPause::Failed(Format("{} bytes wait to be sent", queued_bytes_));
   std::size_t turn = 0;
   while (!queue_.empty()) {
@@ -166,7 +167,7 @@ void TcpFrameCodec::GatherParts() {
   std::size_t gathered = 0;
   for (std::size_t i = 0; i < queue_.size(); ++i) {
     // No further than a turn: checksums of frames whose turn is far would go through memory twice.
-    if (parts_.size() + 2 > kPartsMost || gathered >= kGatherBytes) break;
+    if (parts_.size() + 2 > kMaxParts || gathered >= kGatherBytes) break;
     Outgoing& outgoing = queue_[i];
     const std::span<const std::byte> payload = outgoing.frame.payload.view;
     if (!std::exchange(outgoing.has_head, true))

@@ -27,7 +27,8 @@ int TreeSum::IndexOf(NodeIndex node) const {
 }
 
 // Adds the additions below `node`; returns the operand that holds it. A row for each depth is
-// enough but for right children: the left sibling's row is still in use then, so a depth has two.
+// enough except for right children: the left sibling's row is still in use then, so a depth has
+// two.
 std::uint32_t TreeSum::Plan(NodeIndex node, std::uint32_t depth) {
   const int input = IndexOf(node);
   if (input >= 0) return static_cast<std::uint32_t>(input);

@@ -55,16 +55,17 @@ void CoordinatorService::Start() {
 
 std::vector<HttpRoute> CoordinatorService::ApiRoutes() {
   const auto operator_only = [this](std::string_view token) {
-    if (SameSecret(token, tokens_.operator_token)) return Access::kGranted;
-    return SameSecret(token, tokens_.learner_token) ? Access::kForbidden : Access::kUnknown;
+    if (ConstantTimeEquals(token, tokens_.operator_token)) return Access::kGranted;
+    return ConstantTimeEquals(token, tokens_.learner_token) ? Access::kForbidden : Access::kUnknown;
   };
   const auto learner_only = [this](std::string_view token) {
-    if (SameSecret(token, tokens_.learner_token)) return Access::kGranted;
-    return SameSecret(token, tokens_.operator_token) ? Access::kForbidden : Access::kUnknown;
+    if (ConstantTimeEquals(token, tokens_.learner_token)) return Access::kGranted;
+    return ConstantTimeEquals(token, tokens_.operator_token) ? Access::kForbidden
+                                                             : Access::kUnknown;
   };
   const auto both = [this](std::string_view token) {
-    const bool known =
-        SameSecret(token, tokens_.operator_token) || SameSecret(token, tokens_.learner_token);
+    const bool known = ConstantTimeEquals(token, tokens_.operator_token) ||
+                       ConstantTimeEquals(token, tokens_.learner_token);
     return known ? Access::kGranted : Access::kUnknown;
   };
   return {

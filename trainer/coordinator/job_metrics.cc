@@ -188,21 +188,21 @@ std::string JobMetrics::Serialize(const JobProgress& progress, std::size_t conne
     f.slowdown.Remove(&slowdown);
   }
   f.NameStraggler(progress);
-  if (progress.figures) {
-    const Progress::Figures& figures = *progress.figures;
-    f.epoch.Add({}).Set(static_cast<double>(figures.epoch));
-    f.steps_wanted.Add({}).Set(static_cast<double>(figures.total_steps));
-    if (figures.samples) CountSamples(*figures.samples);
-    Families::SetIfKnown(f.loss, figures.loss);
+  if (progress.stats) {
+    const Progress::Stats& stats = *progress.stats;
+    f.epoch.Add({}).Set(static_cast<double>(stats.epoch));
+    f.steps_wanted.Add({}).Set(static_cast<double>(stats.total_steps));
+    if (stats.samples) CountSamples(*stats.samples);
+    Families::SetIfKnown(f.loss, stats.loss);
     const bool trains = progress.membership && progress.membership->world_size() > 0;
-    f.speed.Add({}).Set(trains ? figures.samples_per_second.value_or(0) : 0);
-    Families::SetIfKnown(f.accuracy, figures.accuracy);
-    if (figures.last_checkpoint) {
-      if (figures.last_checkpoint->unix_seconds > 0) {  // one has succeeded
-        f.checkpoint_step.Add({}).Set(static_cast<double>(figures.last_checkpoint->step));
-        f.checkpoint_time.Add({}).Set(figures.last_checkpoint->unix_seconds);
+    f.speed.Add({}).Set(trains ? stats.samples_per_second.value_or(0) : 0);
+    Families::SetIfKnown(f.accuracy, stats.accuracy);
+    if (stats.last_checkpoint) {
+      if (stats.last_checkpoint->unix_seconds > 0) {  // one has succeeded
+        f.checkpoint_step.Add({}).Set(static_cast<double>(stats.last_checkpoint->step));
+        f.checkpoint_time.Add({}).Set(stats.last_checkpoint->unix_seconds);
       }
-      f.checkpoint_failing.Add({}).Set(!figures.last_checkpoint->error.empty());
+      f.checkpoint_failing.Add({}).Set(!stats.last_checkpoint->error.empty());
     }
   }
   return f.registry.Text();

@@ -42,8 +42,8 @@ Result<std::unique_ptr<HttpServer>> ListenTls(RealEventLoop& loop, CoordinatorSe
                              .port = options.port,
                              .tls = TlsFiles{.certificate = options.tls_dir / "tls.crt",
                                              .key = options.tls_dir / "tls.key"},
-                             .body_bytes_max = kPlanBytesMost,
-                             .websocket = {.message_bytes_max = kMessageBytesMost}},
+                             .body_bytes_max = kMaxPlanBytes,
+                             .websocket = {.message_bytes_max = kMaxMessageBytes}},
                             service.ApiRoutes());
 }
 

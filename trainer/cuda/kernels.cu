@@ -9,11 +9,11 @@ namespace {
 
 constexpr int kThreads = 256;
 // Enough to fill every GPU there is; each thread then strides over the rest.
-constexpr std::size_t kBlocksMost = 4096;
+constexpr std::size_t kMaxBlocks = 4096;
 
 int BlocksFor(std::size_t items) {
   return static_cast<int>(
-      std::clamp<std::size_t>((items + kThreads - 1) / kThreads, 1, kBlocksMost));
+      std::clamp<std::size_t>((items + kThreads - 1) / kThreads, 1, kMaxBlocks));
 }
 
 bool IsAligned(const void* pointer) {
@@ -36,7 +36,7 @@ __global__ void TreeSumKernel(const __grid_constant__ TreeSumShape shape,
                               Value* __restrict__ out, std::size_t count) {
   const std::size_t stride = std::size_t{gridDim.x} * blockDim.x;
   for (std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += stride) {
-    Value stack[kTreeDepthMost];
+    Value stack[kMaxTreeDepth];
     int depth = 0;
     for (int input = 0; input < shape.inputs; ++input) {
       Value value = __ldcs(reinterpret_cast<const Value*>(inputs.of[input]) + i);
@@ -69,14 +69,14 @@ __global__ void ChecksumKernel(const std::uint64_t* __restrict__ words, std::siz
 
 cudaError_t LaunchTreeSum(const TreeSumShape& shape, const TreeSumInputs& inputs, float divisor,
                           float* out, std::size_t elements, cudaStream_t stream) {
-  if (shape.inputs < 1 || shape.inputs > kTreeInputsMost) return cudaErrorInvalidValue;
+  if (shape.inputs < 1 || shape.inputs > kMaxTreeInputs) return cudaErrorInvalidValue;
   if (elements == 0) return cudaSuccess;
   bool vectors = elements % 4 == 0 && IsAligned(out);
   int depth = 0;
   for (int i = 0; i < shape.inputs; ++i) {
     vectors = vectors && IsAligned(inputs.of[i]);
     depth += 1 - shape.additions[i];
-    if (depth < 1 || depth > kTreeDepthMost) return cudaErrorInvalidValue;
+    if (depth < 1 || depth > kMaxTreeDepth) return cudaErrorInvalidValue;
   }
   if (depth != 1) return cudaErrorInvalidValue;
   if (vectors)

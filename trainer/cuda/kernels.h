@@ -9,17 +9,17 @@
 // only: nvcc reads this.
 namespace pliant::cuda {
 
-inline constexpr int kTreeInputsMost = 128;
-inline constexpr int kTreeDepthMost = 24;
+inline constexpr int kMaxTreeInputs = 128;
+inline constexpr int kMaxTreeDepth = 24;
 
 // The arguments of a tree sum that do not change with the data: from a MergePlan.
 struct TreeSumShape {
   int inputs = 0;
-  std::uint8_t additions[kTreeInputsMost] = {};
+  std::uint8_t additions[kMaxTreeInputs] = {};
 };
 
 struct TreeSumInputs {
-  const float* of[kTreeInputsMost] = {};
+  const float* of[kMaxTreeInputs] = {};
 };
 
 // out[i] = (sum along the tree of inputs[...][i]) / divisor: the bits of the processor's TreeSum.

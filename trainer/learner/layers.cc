@@ -13,7 +13,7 @@ namespace pliant::learner {
 namespace {
 
 // More than any layer of a model that one CPU or GPU can hold; keeps products within 63 bits.
-constexpr std::int64_t kElementsMost = std::int64_t{1} << 40;
+constexpr std::int64_t kMaxElements = std::int64_t{1} << 40;
 
 using ShapeOrReason = std::expected<Shape, std::string>;
 using ShapeOrError = std::expected<Shape, LayerError>;
@@ -104,7 +104,7 @@ ShapeOrError Infer(const Layer& layer, const std::string& name, const Shape& in)
     return InferResidual(*residual, name, in);
   }
   auto shape = InferPlain(layer, in);
-  if (shape && Elements(*shape) > kElementsMost) {
+  if (shape && Elements(*shape) > kMaxElements) {
     shape = std::unexpected(Format("its output of {} is too large", ToString(*shape)));
   }
   if (shape) return *std::move(shape);

@@ -22,8 +22,8 @@ constexpr std::string_view kResidualKeys[] = {"layers", "shortcut"};
 
 // An alias (*name) can stand for many layers, and those for many more: a bound on what they all
 // amount to. Residuals in residuals are bounded for the sake of those who recurse.
-constexpr int kLayersMost = 10'000;
-constexpr int kDepthMost = 8;
+constexpr int kMaxLayers = 10'000;
+constexpr int kMaxDepth = 8;
 
 class Reader {
  public:
@@ -40,8 +40,8 @@ class Reader {
  private:
   // A layer is its kind ("relu"), or its kind with settings ("conv: {out: 16, kernel: 3}").
   Layer Read(const YAML::Node& node) {
-    if (++layers_ > kLayersMost) {
-      throw Wrong{node.Mark(), Format("layers: expected at most {}", kLayersMost)};
+    if (++layers_ > kMaxLayers) {
+      throw Wrong{node.Mark(), Format("layers: expected at most {}", kMaxLayers)};
     }
     const bool has_settings = node.IsMap() && node.size() == 1 && node.begin()->first.IsScalar();
     if (!node.IsScalar() && !has_settings) {
@@ -88,8 +88,8 @@ class Reader {
 
   Residual ReadResidual(const YAML::Node& node) {
     const Mapping fields(node, "residual", kResidualKeys);
-    if (depth_ == kDepthMost) {
-      throw Wrong{node.Mark(), Format("residual: expected at most {} in each other", kDepthMost)};
+    if (depth_ == kMaxDepth) {
+      throw Wrong{node.Mark(), Format("residual: expected at most {} in each other", kMaxDepth)};
     }
     ++depth_;
     Residual residual;

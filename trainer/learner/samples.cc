@@ -15,7 +15,7 @@ namespace pliant::learner {
 namespace {
 
 // Data sets are held in memory whole: a file beyond this is a mistake.
-constexpr std::uintmax_t kFileBytesMost = std::uintmax_t{64} << 30;
+constexpr std::uintmax_t kMaxFileBytes = std::uintmax_t{64} << 30;
 
 Result<std::vector<std::uint8_t>> ReadBytes(const std::filesystem::path& path) {
   const auto fail = [&](std::string_view why) {
@@ -27,8 +27,8 @@ Result<std::vector<std::uint8_t>> ReadBytes(const std::filesystem::path& path) {
   if (!std::filesystem::is_regular_file(status)) return fail("expected a file");
   const std::uintmax_t size = std::filesystem::file_size(path, error);
   if (error) return fail(error.message());
-  if (size > kFileBytesMost) {
-    return fail(Format("it has {} bytes: expected at most {}", size, kFileBytesMost));
+  if (size > kMaxFileBytes) {
+    return fail(Format("it has {} bytes: expected at most {}", size, kMaxFileBytes));
   }
   std::ifstream file(path, std::ios::binary);
   if (!file) return fail(std::strerror(errno));

@@ -40,9 +40,9 @@ Result<bool> Judge(const TrainSpec& train, std::uint64_t step, const std::string
     return Invalid(Format("step {} cannot be taken, {}: {}", step, what, kAdvice));
   }
   const bool skip = train.on_non_finite_loss == OnNonFiniteLoss::kSkip;
-  if (skip && in_a_row > kSkipsInARowMost) {
+  if (skip && in_a_row > kMaxSkipsInARow) {
     return Invalid(Format("step {} cannot be taken, {}, nor could the {} steps before it: {}", step,
-                          what, kSkipsInARowMost, kAdvice));
+                          what, kMaxSkipsInARow, kAdvice));
   }
   counters.non_finite_in_a_row = in_a_row;
   if (in_a_row == 1) {

@@ -21,7 +21,7 @@ struct UpdateState {
 };
 
 // With skip, a training that only skips has gone wrong for good.
-inline constexpr std::int64_t kSkipsInARowMost = 100;
+inline constexpr std::int64_t kMaxSkipsInARow = 100;
 
 // Takes one optimizer step: schedule, clipping, optimizer, and what train.onNonFiniteLoss says of a
 // step whose reduced loss or gradient is not finite. It decides on what all learners have in

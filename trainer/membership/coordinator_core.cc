@@ -36,7 +36,7 @@ Result<CoordinatorEffects> CoordinatorCore::SetPlan(const Plan& plan, TimePoint 
 CoordinatorEffects CoordinatorCore::OnMessage(ConnectionId connection,
                                               const LearnerMessage& message, TimePoint now) {
   if (const LearnerRecord* const learner = roster_.OfConnection(connection)) {
-    roster_.Hear(learner->id, now);
+    roster_.RecordHeard(learner->id, now);
     std::visit([&](const auto& value) { On(*learner, value, now); }, message);
   } else if (const auto* hello = std::get_if<Hello>(&message); hello != nullptr && !obsolete_) {
     OnHello(connection, *hello, now);
@@ -127,7 +127,7 @@ void CoordinatorCore::On(const LearnerRecord& learner, const Progress& progress,
   if (!history_.IsMember(learner.id) || progress.membership != history_.current()->id) return;
   history_.OnProgress(learner.id, progress, now);
   roster_.SetWork(learner.id, progress.step, progress.times);
-  if (progress.figures) report_.SetFigures(*progress.figures);
+  if (progress.stats) report_.SetStats(*progress.stats);
   report_.UpdateCommitted(roster_, history_, now);
 }
 
@@ -310,7 +310,7 @@ void CoordinatorCore::MakeCurrent(const Membership& membership, bool by_recovery
   for (const Member& member : membership.members) roster_.Add(member.id, now);
   log::Info("membership", {{"id", ToString(membership.id)}, {"members", membership.world_size()}});
   // Members that have not entered it yet may not know of it: send Recover. Of a planned one they
-  // hear at the boundary, but for those who stopped before they came to it.
+  // hear at the boundary, except for those who stopped before they came to it.
   for (const Member& member : membership.members) {
     if (!planned || stopped.contains(member.id)) TellOfCurrent(member.id);
   }

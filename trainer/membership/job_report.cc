@@ -39,7 +39,7 @@ LearnerState StateOf(const LearnerRecord& learner, const MembershipHistory& hist
 // Two fingerprints may fill a message each: a problem is cut to what a learner reads of a refusal.
 void JobReport::SetProblem(Problem problem, TimePoint now) {
   problem_ = std::move(problem);
-  problem_.message = CutAtCharacter(problem_.message, kTextBytesMost);
+  problem_.message = CutAtCharacter(problem_.message, kMaxTextBytes);
   problem_at_ = now;
 }
 
@@ -87,7 +87,7 @@ void JobReport::OnCompleted(const Left& left) {
   completed_ = true;
   parameters_sha256_ = left.parameters_sha256;
   tick_ = left.applied_ticks;
-  if (figures_) step_ = figures_->total_steps;
+  if (stats_) step_ = stats_->total_steps;
 }
 
 JobState JobReport::State(const MembershipHistory& history, const Proposer& proposer,
@@ -108,7 +108,7 @@ JobProgress JobReport::Compose(std::uint64_t term, const Roster& roster,
                        .plan_accepted = {},
                        .tick = tick_,
                        .step = step_,
-                       .figures = figures_,
+                       .stats = stats_,
                        .resizes = resizes_.resizes(),
                        .problem = problem_.reason.empty()
                                       ? UnusedGpus(roster, history).value_or(Problem{})

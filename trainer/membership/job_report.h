@@ -23,7 +23,7 @@ class JobReport {
 
   const Problem& problem() const { return problem_; }
   void SetProblem(Problem problem, TimePoint now);
-  void SetFigures(const Progress::Figures& figures) { figures_ = figures; }
+  void SetStats(const Progress::Stats& stats) { stats_ = stats; }
 
   // From learners of `from`, none before the first membership, to those of `to`.
   void BeginResize(Resize::Kind kind, const std::optional<Membership>& from, const Membership& to,
@@ -55,7 +55,7 @@ class JobReport {
   Problem problem_;
   TimePoint problem_at_{};  // when it came last
   std::string parameters_sha256_;
-  std::optional<Progress::Figures> figures_;
+  std::optional<Progress::Stats> stats_;
   std::optional<Tick> tick_;  // committed, as far as is known
   std::optional<std::uint64_t> step_;
 };

@@ -43,7 +43,7 @@ const Json* JsonFields::Find(std::string_view name) {
   return nullptr;
 }
 
-std::string JsonFields::String(std::string_view name, std::size_t bytes_most) {
+std::string JsonFields::String(std::string_view name, std::size_t max_bytes) {
   const Json* value = Find(name);
   if (value == nullptr) return {};
   const auto* text = value->get_ptr<const std::string*>();
@@ -51,8 +51,8 @@ std::string JsonFields::String(std::string_view name, std::size_t bytes_most) {
     Wrong(name, "must be a string");
     return {};
   }
-  if (text->size() > bytes_most) {
-    Wrong(name, Format("is longer than {} bytes", bytes_most));
+  if (text->size() > max_bytes) {
+    Wrong(name, Format("is longer than {} bytes", max_bytes));
     return {};
   }
   return *text;
@@ -90,13 +90,13 @@ void JsonFields::Object(std::string_view name, const std::function<void(JsonFiel
   read(fields);
 }
 
-void JsonFields::Objects(std::string_view name, std::size_t items_most,
+void JsonFields::Objects(std::string_view name, std::size_t max_items,
                          const std::function<void(JsonFields&)>& read) {
   const Json* value = Find(name);
   if (value == nullptr) return;
   if (!value->is_array()) return Wrong(name, "must be an array");
-  if (value->size() > items_most) {
-    return Wrong(name, Format("has more than {} items", items_most));
+  if (value->size() > max_items) {
+    return Wrong(name, Format("has more than {} items", max_items));
   }
   std::size_t index = 0;
   for (const Json& item : *value) {
@@ -105,21 +105,21 @@ void JsonFields::Objects(std::string_view name, std::size_t items_most,
   }
 }
 
-void JsonFields::Strings(std::string_view name, std::size_t items_most,
+void JsonFields::Strings(std::string_view name, std::size_t max_items,
                          const std::function<void(std::string, std::string)>& read) {
   const Json* value = Find(name);
   if (value == nullptr) return;
   if (!value->is_object()) return Wrong(name, "must be an object");
-  if (value->size() > items_most) {
-    return Wrong(name, Format("has more than {} fields", items_most));
+  if (value->size() > max_items) {
+    return Wrong(name, Format("has more than {} fields", max_items));
   }
   JsonFields fields(*value, PathOf(name), fault_);
   for (const auto& [key, item] : value->items()) read(key, fields.String(key));
 }
 
-Status ReadJsonObject(std::string_view text, std::size_t bytes_most,
+Status ReadJsonObject(std::string_view text, std::size_t max_bytes,
                       const std::function<void(JsonFields&)>& read) {
-  if (text.size() > bytes_most) return Invalid(Format("it is longer than {} bytes", bytes_most));
+  if (text.size() > max_bytes) return Invalid(Format("it is longer than {} bytes", max_bytes));
   if (IsNestedTooDeep(text)) {
     return Invalid(Format("it is nested more than {} levels deep", kJsonLevelsMax));
   }

@@ -12,7 +12,7 @@
 
 namespace pliant {
 
-inline constexpr std::size_t kTextBytesMost = 4096;  // of a field that says no other
+inline constexpr std::size_t kMaxTextBytes = 4096;  // of a field that says no other
 
 // Reads the fields of one JSON object from a peer that may be wrong. The first fault is kept, with
 // the path of its field, and everything read after it is empty: a decoder reads all its fields and
@@ -23,17 +23,17 @@ class JsonFields {
   JsonFields(const nlohmann::json& object, std::string path, std::optional<Error>& fault);
 
   // These must be there.
-  std::string String(std::string_view name, std::size_t bytes_most = kTextBytesMost);
+  std::string String(std::string_view name, std::size_t max_bytes = kMaxTextBytes);
   std::uint64_t Unsigned(std::string_view name);
   double Number(std::string_view name);  // finite
   bool Bool(std::string_view name);
   // Calls `read` with the fields of the object `name`.
   void Object(std::string_view name, const std::function<void(JsonFields&)>& read);
   // Calls `read` for every item of the array `name`, each of which must be an object.
-  void Objects(std::string_view name, std::size_t items_most,
+  void Objects(std::string_view name, std::size_t max_items,
                const std::function<void(JsonFields&)>& read);
   // Calls `read` with every name and value of the object `name`, whose values must be strings.
-  void Strings(std::string_view name, std::size_t items_most,
+  void Strings(std::string_view name, std::size_t max_items,
                const std::function<void(std::string, std::string)>& read);
 
   // Absent and null are the same.
@@ -55,19 +55,19 @@ class JsonFields {
 
 // Parses `text` and reads the object in it. kInvalid, with the field named.
 template <typename T>
-Result<T> ReadJson(std::string_view text, std::size_t bytes_most,
+Result<T> ReadJson(std::string_view text, std::size_t max_bytes,
                    const std::function<T(JsonFields&)>& read);
 
 // As ReadJson, for the untyped part of it.
-Status ReadJsonObject(std::string_view text, std::size_t bytes_most,
+Status ReadJsonObject(std::string_view text, std::size_t max_bytes,
                       const std::function<void(JsonFields&)>& read);
 
 template <typename T>
-Result<T> ReadJson(std::string_view text, std::size_t bytes_most,
+Result<T> ReadJson(std::string_view text, std::size_t max_bytes,
                    const std::function<T(JsonFields&)>& read) {
   std::optional<T> value;
   RETURN_IF_ERROR(
-      ReadJsonObject(text, bytes_most, [&](JsonFields& fields) { value.emplace(read(fields)); }));
+      ReadJsonObject(text, max_bytes, [&](JsonFields& fields) { value.emplace(read(fields)); }));
   return *std::move(value);
 }
 

@@ -17,7 +17,7 @@
 namespace pliant {
 
 inline constexpr int kProtocolVersion = 2;
-inline constexpr std::size_t kMessageBytesMost = 256 << 10;
+inline constexpr std::size_t kMaxMessageBytes = 256 << 10;
 
 // What must be equal on all learners of a job: "gpu", "cpu", "framework", ...
 using Fingerprint = std::map<std::string, std::string>;
@@ -108,7 +108,7 @@ struct Progress {
   std::uint64_t step = 0;
   bool following = false;          // it catches up: the others go on without it
   std::optional<TickTimes> times;  // none: no tick since the last one
-  struct Figures {
+  struct Stats {
     std::uint64_t epoch = 0;
     std::uint64_t total_steps = 0;
     std::optional<std::uint64_t> samples;  // of training, in the committed steps
@@ -118,9 +118,9 @@ struct Progress {
     std::optional<std::uint64_t> evaluated_epoch;
     std::optional<CheckpointReport> last_checkpoint;
     std::optional<int> learners_asked;  // that the program wants to train on
-    bool operator==(const Figures&) const = default;
+    bool operator==(const Stats&) const = default;
   };
-  std::optional<Figures> figures;
+  std::optional<Stats> stats;
   bool operator==(const Progress&) const = default;
 };
 

@@ -14,15 +14,15 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kNameBytesMost = 253;  // of a Kubernetes object
-constexpr std::size_t kMembersMost = 4096;
-constexpr std::size_t kFingerprintMost = 64;
+constexpr std::size_t kMaxNameBytes = 253;  // of a Kubernetes object
+constexpr std::size_t kMaxMembers = 4096;
+constexpr std::size_t kMaxFingerprint = 64;
 
 // ---- Values that several messages hold ----
 
 // Words for people may be an exception's, of any length: a message that is refused for them would
 // be lost with all else that it says.
-std::string Words(std::string_view text) { return CutAtCharacter(text, kTextBytesMost); }
+std::string Words(std::string_view text) { return CutAtCharacter(text, kMaxTextBytes); }
 
 Json ToJson(const LearnerId& id) {
   Json json = {{"name", id.name}, {"podUid", id.pod_uid}, {"nonce", Format("{:x}", id.nonce)}};
@@ -31,8 +31,8 @@ Json ToJson(const LearnerId& id) {
 }
 
 LearnerId ReadLearnerId(JsonFields& fields) {
-  LearnerId id{.name = fields.String("name", kNameBytesMost),
-               .pod_uid = fields.String("podUid", kNameBytesMost)};
+  LearnerId id{.name = fields.String("name", kMaxNameBytes),
+               .pod_uid = fields.String("podUid", kMaxNameBytes)};
   const std::string nonce = fields.String("nonce", 16);
   const char* const end = nonce.data() + nonce.size();
   const auto parsed = std::from_chars(nonce.data(), end, id.nonce, 16);
@@ -42,8 +42,8 @@ LearnerId ReadLearnerId(JsonFields& fields) {
   if (id.name.empty()) fields.Wrong("name", "must not be empty");
   if (fields.Has("localRank")) {
     const std::uint64_t rank = fields.Unsigned("localRank");
-    if (rank >= kRanksPerLearnerMost) fields.Wrong("localRank", "must be less than 16");
-    id.local_rank = static_cast<int>(std::min<std::uint64_t>(rank, kRanksPerLearnerMost - 1));
+    if (rank >= kMaxRanksPerLearner) fields.Wrong("localRank", "must be less than 16");
+    id.local_rank = static_cast<int>(std::min<std::uint64_t>(rank, kMaxRanksPerLearner - 1));
   }
   return id;
 }
@@ -78,7 +78,7 @@ Json ToJson(const Membership& membership) {
 
 Membership ReadMembership(JsonFields& fields) {
   Membership membership{.id = ReadMembershipId(fields, "id")};
-  fields.Objects("members", kMembersMost, [&](JsonFields& item) {
+  fields.Objects("members", kMaxMembers, [&](JsonFields& item) {
     Member member{.id = ReadLearnerId(item, "learner"), .address = item.String("address", 256)};
     if (membership.RankOf(member.id)) item.Wrong("learner", "is listed twice");
     membership.members.push_back(std::move(member));
@@ -118,39 +118,38 @@ std::optional<double> ReadNumber(JsonFields& fields, std::string_view name) {
   return fields.Number(name);
 }
 
-Json ToJson(const Progress::Figures& figures) {
-  Json json = {{"epoch", figures.epoch}, {"totalSteps", figures.total_steps}};
-  if (figures.samples) json["samples"] = *figures.samples;
-  PutNumber(json, "loss", figures.loss);
-  PutNumber(json, "samplesPerSecond", figures.samples_per_second);
-  PutNumber(json, "accuracy", figures.accuracy);
-  if (figures.evaluated_epoch) json["evaluatedEpoch"] = *figures.evaluated_epoch;
-  if (figures.learners_asked) json["learnersAsked"] = *figures.learners_asked;
-  if (figures.last_checkpoint) json["lastCheckpoint"] = ToJson(*figures.last_checkpoint);
+Json ToJson(const Progress::Stats& stats) {
+  Json json = {{"epoch", stats.epoch}, {"totalSteps", stats.total_steps}};
+  if (stats.samples) json["samples"] = *stats.samples;
+  PutNumber(json, "loss", stats.loss);
+  PutNumber(json, "samplesPerSecond", stats.samples_per_second);
+  PutNumber(json, "accuracy", stats.accuracy);
+  if (stats.evaluated_epoch) json["evaluatedEpoch"] = *stats.evaluated_epoch;
+  if (stats.learners_asked) json["learnersAsked"] = *stats.learners_asked;
+  if (stats.last_checkpoint) json["lastCheckpoint"] = ToJson(*stats.last_checkpoint);
   return json;
 }
 
-constexpr std::uint64_t kLearnersAskedMost = 1 << 20;
-constexpr double kHeartbeatSecondsMost = 3600;
+constexpr std::uint64_t kMaxLearnersAsked = 1 << 20;
+constexpr double kMaxHeartbeatSeconds = 3600;
 
-Progress::Figures ReadFigures(JsonFields& fields) {
-  Progress::Figures figures{.epoch = fields.Unsigned("epoch"),
-                            .total_steps = fields.Unsigned("totalSteps"),
-                            .loss = ReadNumber(fields, "loss"),
-                            .samples_per_second = ReadNumber(fields, "samplesPerSecond"),
-                            .accuracy = ReadNumber(fields, "accuracy")};
-  if (fields.Has("samples")) figures.samples = fields.Unsigned("samples");
-  if (fields.Has("evaluatedEpoch")) figures.evaluated_epoch = fields.Unsigned("evaluatedEpoch");
+Progress::Stats ReadStats(JsonFields& fields) {
+  Progress::Stats stats{.epoch = fields.Unsigned("epoch"),
+                        .total_steps = fields.Unsigned("totalSteps"),
+                        .loss = ReadNumber(fields, "loss"),
+                        .samples_per_second = ReadNumber(fields, "samplesPerSecond"),
+                        .accuracy = ReadNumber(fields, "accuracy")};
+  if (fields.Has("samples")) stats.samples = fields.Unsigned("samples");
+  if (fields.Has("evaluatedEpoch")) stats.evaluated_epoch = fields.Unsigned("evaluatedEpoch");
   if (fields.Has("learnersAsked")) {
-    figures.learners_asked =
-        static_cast<int>(std::min(fields.Unsigned("learnersAsked"), kLearnersAskedMost));
+    stats.learners_asked =
+        static_cast<int>(std::min(fields.Unsigned("learnersAsked"), kMaxLearnersAsked));
   }
   if (fields.Has("lastCheckpoint")) {
-    fields.Object("lastCheckpoint", [&](JsonFields& inner) {
-      figures.last_checkpoint = ReadCheckpointReport(inner);
-    });
+    fields.Object("lastCheckpoint",
+                  [&](JsonFields& inner) { stats.last_checkpoint = ReadCheckpointReport(inner); });
   }
-  return figures;
+  return stats;
 }
 
 Json ToJson(const TickTimes& times) {
@@ -203,11 +202,11 @@ Hello ReadHello(JsonFields& fields) {
   hello.learner = ReadLearnerId(fields, "learner");
   if (hello.protocol != kProtocolVersion) return hello;
   const std::uint64_t ranks = fields.Has("ranks") ? fields.Unsigned("ranks") : 1;
-  hello.ranks = static_cast<int>(std::clamp<std::uint64_t>(ranks, 1, kRanksPerLearnerMost));
-  if (ranks < 1 || ranks > kRanksPerLearnerMost) fields.Wrong("ranks", "must be 1 to 16");
+  hello.ranks = static_cast<int>(std::clamp<std::uint64_t>(ranks, 1, kMaxRanksPerLearner));
+  if (ranks < 1 || ranks > kMaxRanksPerLearner) fields.Wrong("ranks", "must be 1 to 16");
   if (hello.learner.local_rank >= hello.ranks) fields.Wrong("learner", "has no such local rank");
   hello.address = fields.String("address", 256);
-  fields.Strings("fingerprint", kFingerprintMost, [&](std::string name, std::string value) {
+  fields.Strings("fingerprint", kMaxFingerprint, [&](std::string name, std::string value) {
     hello.fingerprint.emplace(std::move(name), std::move(value));
   });
   if (fields.Has("membership")) hello.membership = ReadMembership(fields, "membership");
@@ -256,7 +255,7 @@ Json Body(const Lost& lost) {
 }
 Lost ReadLost(JsonFields& fields) {
   Lost lost{.membership = ReadMembershipId(fields, "membership"), .tick = fields.Unsigned("tick")};
-  fields.Objects("accused", kMembersMost,
+  fields.Objects("accused", kMaxMembers,
                  [&](JsonFields& item) { lost.accused.push_back(ReadLearnerId(item)); });
   lost.cause = fields.String("cause");
   return lost;
@@ -268,7 +267,7 @@ Json Body(const Progress& progress) {
                {"step", progress.step}};
   if (progress.following) json["following"] = true;
   if (progress.times) json["times"] = ToJson(*progress.times);
-  if (progress.figures) json["figures"] = ToJson(*progress.figures);
+  if (progress.stats) json["figures"] = ToJson(*progress.stats);
   return json;
 }
 Progress ReadProgress(JsonFields& fields) {
@@ -280,7 +279,7 @@ Progress ReadProgress(JsonFields& fields) {
     fields.Object("times", [&](JsonFields& inner) { progress.times = ReadTickTimes(inner); });
   }
   if (fields.Has("figures")) {
-    fields.Object("figures", [&](JsonFields& inner) { progress.figures = ReadFigures(inner); });
+    fields.Object("figures", [&](JsonFields& inner) { progress.stats = ReadStats(inner); });
   }
   return progress;
 }
@@ -305,8 +304,8 @@ Welcome ReadWelcome(JsonFields& fields) {
   const Welcome welcome{.term = fields.Unsigned("term"),
                         .heartbeat_seconds = fields.Number("heartbeatSeconds")};
   // A learner counts it in nanoseconds.
-  if (welcome.heartbeat_seconds < 0 || welcome.heartbeat_seconds > kHeartbeatSecondsMost) {
-    fields.Wrong("heartbeatSeconds", Format("must be at most {}", kHeartbeatSecondsMost));
+  if (welcome.heartbeat_seconds < 0 || welcome.heartbeat_seconds > kMaxHeartbeatSeconds) {
+    fields.Wrong("heartbeatSeconds", Format("must be at most {}", kMaxHeartbeatSeconds));
   }
   return welcome;
 }
@@ -409,17 +408,17 @@ std::string Encode(const LearnerMessage& message) { return EncodeTyped(message);
 std::string Encode(const CoordinatorMessage& message) { return EncodeTyped(message); }
 
 Result<LearnerMessage> DecodeLearnerMessage(std::string_view json) {
-  return ReadJson<LearnerMessage>(json, kMessageBytesMost, ReadLearnerMessage);
+  return ReadJson<LearnerMessage>(json, kMaxMessageBytes, ReadLearnerMessage);
 }
 
 Result<CoordinatorMessage> DecodeCoordinatorMessage(std::string_view json) {
-  return ReadJson<CoordinatorMessage>(json, kMessageBytesMost, ReadCoordinatorMessage);
+  return ReadJson<CoordinatorMessage>(json, kMaxMessageBytes, ReadCoordinatorMessage);
 }
 
 std::string EncodeMembership(const Membership& membership) { return WriteJson(ToJson(membership)); }
 
 Result<Membership> DecodeMembership(std::string_view json) {
-  return ReadJson<Membership>(json, kMessageBytesMost,
+  return ReadJson<Membership>(json, kMaxMessageBytes,
                               [](JsonFields& fields) { return ReadMembership(fields); });
 }
 

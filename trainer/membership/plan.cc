@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kLearnersMost = 16384;
+constexpr std::size_t kMaxLearners = 16384;
 
 constexpr std::array<std::pair<WantedState, std::string_view>, 3> kWantedStates = {{
     {WantedState::kWanted, "Wanted"},
@@ -35,16 +35,16 @@ void Put(Json& object, const char* name, const std::optional<double>& value) {
   if (value && std::isfinite(*value)) object[name] = *value;
 }
 
-void PutFigures(Json& json, const Progress::Figures& figures) {
-  json["epoch"] = figures.epoch;
-  json["totalSteps"] = figures.total_steps;
-  if (figures.samples) json["samples"] = *figures.samples;
-  Put(json, "loss", figures.loss);
-  Put(json, "samplesPerSecond", figures.samples_per_second);
-  Put(json, "accuracy", figures.accuracy);
-  if (figures.evaluated_epoch) json["evaluatedEpoch"] = *figures.evaluated_epoch;
-  if (figures.learners_asked) json["learnersAsked"] = *figures.learners_asked;
-  if (const auto& checkpoint = figures.last_checkpoint) {
+void PutStats(Json& json, const Progress::Stats& stats) {
+  json["epoch"] = stats.epoch;
+  json["totalSteps"] = stats.total_steps;
+  if (stats.samples) json["samples"] = *stats.samples;
+  Put(json, "loss", stats.loss);
+  Put(json, "samplesPerSecond", stats.samples_per_second);
+  Put(json, "accuracy", stats.accuracy);
+  if (stats.evaluated_epoch) json["evaluatedEpoch"] = *stats.evaluated_epoch;
+  if (stats.learners_asked) json["learnersAsked"] = *stats.learners_asked;
+  if (const auto& checkpoint = stats.last_checkpoint) {
     json["lastCheckpoint"] = {{"step", checkpoint->step},
                               {"membership", ToString(checkpoint->membership)},
                               {"unixSeconds", checkpoint->unix_seconds},
@@ -103,11 +103,11 @@ std::string_view ToString(LearnerState state) {
 }
 
 Result<Plan> DecodePlan(std::string_view json) {
-  return ReadJson<Plan>(json, kPlanBytesMost, [](JsonFields& fields) {
+  return ReadJson<Plan>(json, kMaxPlanBytes, [](JsonFields& fields) {
     Plan plan{.version = {.lease_transitions = fields.Unsigned("leaseTransitions"),
                           .sequence = fields.Unsigned("sequence")}};
     std::set<std::pair<std::string, std::string>> seen;
-    fields.Objects("learners", kLearnersMost, [&](JsonFields& item) {
+    fields.Objects("learners", kMaxLearners, [&](JsonFields& item) {
       PlannedLearner learner{.name = item.String("name", 253),
                              .pod_uid = item.String("podUid", 253),
                              .state = ReadWantedState(item)};
@@ -144,7 +144,7 @@ std::string Encode(const JobProgress& progress) {
   }
   if (progress.tick) json["tick"] = *progress.tick;
   if (progress.step) json["step"] = *progress.step;
-  if (progress.figures) PutFigures(json, *progress.figures);
+  if (progress.stats) PutStats(json, *progress.stats);
   for (const LearnerProgress& learner : progress.learners) {
     Json item = {{"name", learner.id.name},
                  {"podUid", learner.id.pod_uid},

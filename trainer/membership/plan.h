@@ -15,7 +15,7 @@
 // as JSON.
 namespace pliant {
 
-inline constexpr std::size_t kPlanBytesMost = 1 << 20;
+inline constexpr std::size_t kMaxPlanBytes = 1 << 20;
 
 // Orders the plans of a job: lease transitions of the operator, then its counter.
 struct PlanVersion {
@@ -97,7 +97,7 @@ struct JobProgress {
   std::optional<PlanVersion> plan_accepted;
   std::optional<Tick> tick;
   std::optional<std::uint64_t> step;
-  std::optional<Progress::Figures> figures;
+  std::optional<Progress::Stats> stats;
   std::vector<LearnerProgress> learners;
   std::optional<Straggler> slowest;  // none: fewer than two tell their times
   std::vector<Resize> resizes;       // the last 64

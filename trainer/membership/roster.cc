@@ -160,7 +160,7 @@ void Roster::Refuse(const LearnerId& id, TimePoint now) {
 
 // ---- What learners say ----
 
-void Roster::Hear(const LearnerId& id, TimePoint now) { Mutable(id).heard = now; }
+void Roster::RecordHeard(const LearnerId& id, TimePoint now) { Mutable(id).heard = now; }
 
 void Roster::SetEntered(const LearnerId& id, MembershipId membership) {
   LearnerRecord& learner = Mutable(id);
@@ -197,16 +197,16 @@ void Roster::MarkLeaveSent(const LearnerId& id, bool at_once) {
 
 void Roster::BackOff(const LearnerId& id, TimePoint now) {
   const int doublings = std::min(Mutable(id).missed_proposals++, kMaxBackoffDoublings);
-  KeepAway(id, kFirstBackoff * (1 << doublings), now);
+  HoldBack(id, kFirstBackoff * (1 << doublings), now);
 }
 
 void Roster::Quarantine(const LearnerId& id, TimePoint now) {
   LearnerRecord& learner = Mutable(id);
   if (now - learner.backoff_until >= kEvictionMemory) learner.evictions = 0;
-  KeepAway(id, kFirstBackoff * (1 << std::min(learner.evictions++, kMaxQuarantineDoublings)), now);
+  HoldBack(id, kFirstBackoff * (1 << std::min(learner.evictions++, kMaxQuarantineDoublings)), now);
 }
 
-void Roster::KeepAway(const LearnerId& id, Duration pause, TimePoint now) {
+void Roster::HoldBack(const LearnerId& id, Duration pause, TimePoint now) {
   for (LearnerRecord* const rank : RanksOf(id)) {
     rank->backoff_until = std::max(rank->backoff_until, now + pause);
   }

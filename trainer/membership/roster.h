@@ -82,7 +82,7 @@ class Roster {
   void Refuse(const LearnerId& id, TimePoint now);
 
   // ---- What learners say ----
-  void Hear(const LearnerId& id, TimePoint now);
+  void RecordHeard(const LearnerId& id, TimePoint now);
   void SetEntered(const LearnerId& id, MembershipId membership);
   void SetAppliedTicks(const LearnerId& id, Tick applied_ticks);
   void SetWork(const LearnerId& id, std::uint64_t step, const std::optional<TickTimes>& times);
@@ -106,7 +106,7 @@ class Roster {
   std::optional<WantedState> PlannedState(const LearnerId& id) const;
   LearnerRecord& Mutable(const LearnerId& id);
   std::vector<LearnerRecord*> RanksOf(const LearnerId& rank);  // of its learner, known ones
-  void KeepAway(const LearnerId& id, Duration pause, TimePoint now);
+  void HoldBack(const LearnerId& id, Duration pause, TimePoint now);
 
   std::optional<Plan> plan_;
   std::map<std::pair<std::string, std::string>, WantedState> planned_;  // by name and pod uid

@@ -20,7 +20,7 @@ struct LearnerId {
   auto operator<=>(const LearnerId&) const = default;
 };
 
-inline constexpr int kRanksPerLearnerMost = 16;
+inline constexpr int kMaxRanksPerLearner = 16;
 
 bool SameLearner(const LearnerId& a, const LearnerId& b);  // whichever of its ranks
 

@@ -9,7 +9,7 @@ namespace pliant {
 namespace {
 
 // The most that the C library takes. Larger blocks are mapped one by one, and given back.
-constexpr int kMappedLeast = 32 << 20;
+constexpr int kMinMapped = 32 << 20;
 constexpr int kNever = -1;
 
 }  // namespace
@@ -20,7 +20,7 @@ void KeepFreedMemory() {
   }
 #if defined(__GLIBC__)
   // Both: with one of them set the other does not follow the program's use any more.
-  ::mallopt(M_MMAP_THRESHOLD, kMappedLeast);
+  ::mallopt(M_MMAP_THRESHOLD, kMinMapped);
   ::mallopt(M_TRIM_THRESHOLD, kNever);
 #endif
 }

@@ -121,7 +121,7 @@ Status ReadCoordinator(const Reader& reader, LearnerEnvironment& environment) {
     return std::unexpected(InContext("PLIANT_TLS_DIR", std::move(ca).error()));
   }
   RETURN_IF_ERROR(reader.Number("PLIANT_TERM", 0, std::numeric_limits<std::uint64_t>::max(),
-                                coordinator.term_least));
+                                coordinator.min_term));
   environment.coordinator = std::move(coordinator);
   return {};
 }
@@ -201,7 +201,7 @@ Result<LearnerEnvironment> ReadLearnerEnvironment(const GetEnvironment& get) {
   environment.ledger_dir = reader.Text("PLIANT_SAMPLE_LEDGER").value_or("");
   environment.pace_file = reader.Text("PLIANT_PACE_FILE").value_or("");
   environment.termination_log = TerminationLogPath(get);
-  RETURN_IF_ERROR(reader.Number("PLIANT_RANKS_PER_LEARNER", 1, kRanksPerLearnerMost,
+  RETURN_IF_ERROR(reader.Number("PLIANT_RANKS_PER_LEARNER", 1, kMaxRanksPerLearner,
                                 environment.ranks_per_learner));
   RETURN_IF_ERROR(reader.Number("PLIANT_LOCAL_RANK", 0, environment.ranks_per_learner - 1,
                                 environment.local_rank));

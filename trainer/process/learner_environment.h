@@ -21,9 +21,9 @@ struct LearnerEnvironment {
     std::string host;
     std::string port;
     std::filesystem::path ca_file;
-    std::string token;             // the learners', read from its file; for the coordinator
-    std::string peer_key;          // read from its file; for the other learners
-    std::uint64_t term_least = 0;  // coordinators of lower terms are not obeyed
+    std::string token;           // the learners', read from its file; for the coordinator
+    std::string peer_key;        // read from its file; for the other learners
+    std::uint64_t min_term = 0;  // coordinators of lower terms are not obeyed
   };
   std::optional<Coordinator> coordinator;  // none: alone
 

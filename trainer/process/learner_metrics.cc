@@ -7,8 +7,10 @@ namespace {
 
 using prometheus::Counter;
 
-void Show(std::uint64_t count, Counter& counter) { RaiseTo(counter, static_cast<double>(count)); }
-void Show(Duration time, Counter& counter) { RaiseTo(counter, ToSeconds(time)); }
+void Show(std::uint64_t count, Counter& counter) {
+  SetAtLeast(counter, static_cast<double>(count));
+}
+void Show(Duration time, Counter& counter) { SetAtLeast(counter, ToSeconds(time)); }
 
 }  // namespace
 
@@ -86,22 +88,22 @@ LearnerMetrics::LearnerMetrics(const std::string& job)
     : families_(std::make_unique<Families>(job)) {}
 LearnerMetrics::~LearnerMetrics() = default;
 
-std::string LearnerMetrics::Serialize(const LearnerFigures& figures) {
-  families_->member.Set(figures.member ? 1 : 0);
-  Show(figures.steps, families_->steps);
-  Show(figures.samples, families_->samples);
-  Show(figures.computing, families_->computing);
-  Show(figures.data_waiting, families_->data_waiting);
-  Show(figures.waiting, families_->waiting);
-  Show(figures.committing, families_->committing);
-  Show(figures.pausing, families_->pausing);
-  Show(figures.ticks_given_up, families_->given_up);
-  Show(figures.shards_kept, families_->kept);
-  Show(figures.bytes_sent, families_->sent);
-  Show(figures.bytes_received, families_->received);
-  Show(figures.checkpoints, families_->saved);
-  Show(figures.checkpoints_failed, families_->not_saved);
-  Show(figures.saving, families_->saving);
+std::string LearnerMetrics::Serialize(const LearnerStats& stats) {
+  families_->member.Set(stats.member ? 1 : 0);
+  Show(stats.steps, families_->steps);
+  Show(stats.samples, families_->samples);
+  Show(stats.computing, families_->computing);
+  Show(stats.data_waiting, families_->data_waiting);
+  Show(stats.waiting, families_->waiting);
+  Show(stats.committing, families_->committing);
+  Show(stats.pausing, families_->pausing);
+  Show(stats.ticks_given_up, families_->given_up);
+  Show(stats.shards_kept, families_->kept);
+  Show(stats.bytes_sent, families_->sent);
+  Show(stats.bytes_received, families_->received);
+  Show(stats.checkpoints, families_->saved);
+  Show(stats.checkpoints_failed, families_->not_saved);
+  Show(stats.saving, families_->saving);
   return families_->registry.Text();
 }
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/metric_family.h"
-#include "trainer/runtime/learner_figures.h"
+#include "trainer/runtime/learner_stats.h"
 
 namespace pliant {
 
@@ -16,7 +16,7 @@ class LearnerMetrics {
   ~LearnerMetrics();
 
   // The text of /metrics.
-  std::string Serialize(const LearnerFigures& figures);
+  std::string Serialize(const LearnerStats& stats);
   std::vector<MetricFamily> families() const;
 
  private:

@@ -14,7 +14,7 @@
 #include "base/format.h"
 #include "base/log.h"
 #include "trainer/checkpoint/file_store.h"
-#include "trainer/collective/shard_folder.h"
+#include "trainer/collective/gradient_accumulator.h"
 #include "trainer/collective/socket_transport.h"
 #include "trainer/membership/fingerprint_keys.h"
 #include "trainer/process/fingerprint.h"
@@ -42,7 +42,7 @@ LearnerOptions MakeLearnerOptions(const ProgramInfo& info, const RunLearnerOptio
   return {.self = self,
           .ranks = environment.ranks_per_learner,
           .fingerprint = std::move(fingerprint),
-          .term_least = environment.coordinator ? environment.coordinator->term_least : 0,
+          .min_term = environment.coordinator ? environment.coordinator->min_term : 0,
           .framework = options.framework,
           .reproducibility = environment.reproducibility,
           .checkpoint_every_steps = environment.checkpoint_every_steps,
@@ -98,13 +98,13 @@ std::unique_ptr<HttpServer> ServeMetrics(RealEventLoop& loop, const LearnerEnvir
 
 // Its memory is taken now, while nobody waits for this learner: not when the job is shrunk, in mid
 // step, where a memory limit would lose the step and the learner.
-Result<ShardFolder> MakeFolder(const ProgramInfo& info, const RunLearnerOptions& options,
-                               MemorySource& gradients) {
+Result<GradientAccumulator> MakeFolder(const ProgramInfo& info, const RunLearnerOptions& options,
+                                       MemorySource& gradients) {
   // Statistical: a batch, and a leaf that fills the tree up.
   const bool bitwise = options.environment.reproducibility == Reproducibility::kBitwise;
   const int shards_ever = bitwise ? options.training.logical_shards : 2;
   const int max_shards = bitwise ? options.training.max_shards_of_learner : 2;
-  const std::size_t bytes = ShardFolder::BytesFor(info.gradient_elements, max_shards);
+  const std::size_t bytes = GradientAccumulator::BytesFor(info.gradient_elements, max_shards);
   const auto no_room = [&](std::string_view why) {
     return Fail(ErrorCode::kUnavailable,
                 Format("no room for the gradients of {} shards, {} bytes: {}. A higher memory "
@@ -115,10 +115,10 @@ Result<ShardFolder> MakeFolder(const ProgramInfo& info, const RunLearnerOptions&
   // A limit that is met ends the process without a word: this is what its log ends with.
   log::Info("takes the memory for gradients", {{"bytes", bytes}, {"shards", max_shards}});
   try {
-    ShardFolder folder(info.gradient_elements, shards_ever, gradients);
-    if (const Status taken = folder.Populate(max_shards); !taken)
+    GradientAccumulator accumulator(info.gradient_elements, shards_ever, gradients);
+    if (const Status taken = accumulator.Populate(max_shards); !taken)
       return no_room(taken.error().message);
-    return folder;
+    return accumulator;
   } catch (const std::bad_alloc&) {
     return no_room("the address space is used up");
   }
@@ -146,12 +146,13 @@ LearnerProcess::LearnerProcess(ProgramThread& thread, const RunLearnerOptions& o
 
 Status LearnerProcess::Prepare() {
   RETURN_IF_ERROR(OpenTransport());
-  const std::filesystem::path folder = environment_.checkpoint_dir / environment_.job_uid;
+  const std::filesystem::path accumulator = environment_.checkpoint_dir / environment_.job_uid;
   std::optional<ResumeSource> resume;
   if (!environment_.resume_from.empty()) resume = ResumeFromFolder(environment_.resume_from);
   checkpointer_ = NewThreadedCheckpointer(
-      loop_, std::make_unique<FileStore>(folder, Format("{:x}", DrawNonce())), std::move(resume));
-  metrics_file_ = NewBackgroundMetrics(NewMetricsFile(folder / "metrics.jsonl"));
+      loop_, std::make_unique<FileStore>(accumulator, Format("{:x}", DrawNonce())),
+      std::move(resume));
+  metrics_file_ = NewBackgroundMetrics(NewMetricsFile(accumulator / "metrics.jsonl"));
   metrics_ = NewShownMetrics(*metrics_file_, options_.on_metrics_line);
   RETURN_IF_ERROR(OpenCompute());
   return OpenLedger();
@@ -171,9 +172,9 @@ Status LearnerProcess::OpenTransport() {
 }
 
 Status LearnerProcess::OpenCompute() {
-  ASSIGN_OR_RETURN(ShardFolder folder, MakeFolder(info(), options_, gradients_));
+  ASSIGN_OR_RETURN(GradientAccumulator accumulator, MakeFolder(info(), options_, gradients_));
   ProgramThread& thread = environment_.pace_file.empty() ? thread_ : paced_;
-  compute_ = NewThreadedCompute(loop_, thread, std::move(folder));
+  compute_ = NewThreadedCompute(loop_, thread, std::move(accumulator));
   return {};
 }
 
@@ -208,7 +209,7 @@ void LearnerProcess::MakeLearner() {
 std::optional<LearnerExit> LearnerProcess::Run() {
   MakeLearner();
   server_ = ServeMetrics(loop_, environment_,
-                         [this] { return learner_metrics_.Serialize(learner_->figures()); });
+                         [this] { return learner_metrics_.Serialize(learner_->stats()); });
   if (options_.take_signals) signals_.emplace(loop_, [this](int signal) { OnSignal(signal); });
   port_.emplace(loop_, *learner_, environment_.grace);
   if (options_.on_start) options_.on_start(port_->control());

@@ -52,16 +52,16 @@ bool IsKeptOutput(const std::filesystem::directory_entry& entry) {
 }
 
 // The oldest go.
-void RemoveOthers(const std::filesystem::path& path, std::size_t files_most) {
+void RemoveOthers(const std::filesystem::path& path, std::size_t max_files) {
   std::error_code error;
   std::vector<std::pair<std::filesystem::file_time_type, std::filesystem::path>> files;
   for (const auto& entry : std::filesystem::directory_iterator(path.parent_path(), error)) {
     if (entry.path() != path && IsKeptOutput(entry))
       files.emplace_back(entry.last_write_time(error), entry.path());
   }
-  if (files.size() <= files_most) return;
+  if (files.size() <= max_files) return;
   std::ranges::sort(files);
-  for (std::size_t i = 0; i + files_most < files.size(); ++i) {
+  for (std::size_t i = 0; i + max_files < files.size(); ++i) {
     std::filesystem::remove(files[i].second, error);
   }
 }
@@ -69,8 +69,8 @@ void RemoveOthers(const std::filesystem::path& path, std::size_t files_most) {
 // The thread's own.
 class OutputFile {
  public:
-  OutputFile(std::filesystem::path path, std::size_t bytes_most)
-      : path_(std::move(path)), bytes_most_(bytes_most) {}
+  OutputFile(std::filesystem::path path, std::size_t max_bytes)
+      : path_(std::move(path)), max_bytes_(max_bytes) {}
   ~OutputFile() { Close(); }
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
@@ -78,7 +78,7 @@ class OutputFile {
   bool Append(std::string_view text) {
     if (file_ >= 0 && IsRemoved()) Close();
     if (file_ < 0 && !Open()) return false;
-    if (bytes_ > 0 && bytes_ + text.size() > bytes_most_) TurnOver();
+    if (bytes_ > 0 && bytes_ + text.size() > max_bytes_) TurnOver();
     if (file_ < 0) return false;
     if (!WriteAll(file_, text)) {
       Close();
@@ -89,7 +89,7 @@ class OutputFile {
   }
 
  private:
-  // As the oldest, where this learner was quiet while more than `files_most` others came.
+  // As the oldest, where this learner was quiet while more than `max_files` others came.
   bool IsRemoved() const {
     struct stat status = {};
     return fstat(file_, &status) != 0 || status.st_nlink == 0;
@@ -124,15 +124,15 @@ class OutputFile {
   }
 
   const std::filesystem::path path_;
-  const std::size_t bytes_most_;
+  const std::size_t max_bytes_;
   int file_ = -1;
   std::size_t bytes_ = 0;
 };
 
 void Run(const std::shared_ptr<Shared>& shared, const std::filesystem::path& path,
          const OutputKeeperOptions& options) {
-  CatchAll([&] { RemoveOthers(path, options.files_most); });  // what it cannot list stays
-  OutputFile file(path, options.file_bytes_most);
+  CatchAll([&] { RemoveOthers(path, options.max_files); });  // what it cannot list stays
+  OutputFile file(path, options.max_file_bytes);
   std::unique_lock lock(shared->mutex);
   while (true) {
     shared->changed.wait(lock, [&] { return shared->stopped || !shared->waiting.empty(); });
@@ -183,14 +183,14 @@ class ThreadedKeeper final : public OutputKeeper {
 
   void Flush() override {
     std::unique_lock lock(shared_->mutex);
-    shared_->changed.wait_for(lock, options_.flush_most,
+    shared_->changed.wait_for(lock, options_.max_flush,
                               [this] { return shared_->waiting.empty() && !shared_->writes; });
   }
 
   void Keep(std::string_view text) override {
     {
       const std::lock_guard lock(shared_->mutex);
-      if (shared_->waiting.size() + text.size() > options_.waiting_bytes_most) {
+      if (shared_->waiting.size() + text.size() > options_.max_waiting_bytes) {
         shared_->left_out += text.size();
         return;
       }

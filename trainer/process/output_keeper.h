@@ -11,13 +11,13 @@ namespace pliant {
 
 struct OutputKeeperOptions {
   // Of the file and, when it is full, of the one before it, ".1".
-  std::size_t file_bytes_most = 4 << 20;
+  std::size_t max_file_bytes = 4 << 20;
   // Of what is not written yet. A volume that hangs, or is full, costs lines, never time.
-  std::size_t waiting_bytes_most = 1 << 20;
+  std::size_t max_waiting_bytes = 1 << 20;
   // Files of other learners that are left in the folder: the newest.
-  std::size_t files_most = 64;
+  std::size_t max_files = 64;
   // How long the end waits for what is not written.
-  Duration flush_most = std::chrono::seconds(2);
+  Duration max_flush = std::chrono::seconds(2);
 };
 
 // Keeps a copy of what a learner says in a file beside the checkpoints: `kubectl logs` ends with

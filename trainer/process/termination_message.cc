@@ -30,11 +30,11 @@ std::string Encode(const TerminationMessage& message) {
   // What a character takes in JSON depends on it, so the cut is searched: halve what may be kept.
   std::size_t fits = 0;
   std::size_t too_long = message.message.size();
-  if (encoded.size() <= kTerminationBytesMost) return encoded;
+  if (encoded.size() <= kMaxTerminationBytes) return encoded;
   while (fits + 1 < too_long) {
     const std::size_t middle = (fits + too_long) / 2;
     const std::string cut = message.message.substr(0, middle) + std::string(kEllipsis);
-    (Dump(message, cut).size() <= kTerminationBytesMost ? fits : too_long) = middle;
+    (Dump(message, cut).size() <= kMaxTerminationBytes ? fits : too_long) = middle;
   }
   while (fits > 0 && ContinuesCharacter(message.message[fits])) --fits;
   return Dump(message, message.message.substr(0, fits) + std::string(kEllipsis));

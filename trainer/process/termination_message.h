@@ -11,7 +11,7 @@
 namespace pliant {
 
 // What Kubernetes keeps of a pod's termination log.
-inline constexpr std::size_t kTerminationBytesMost = 4096;
+inline constexpr std::size_t kMaxTerminationBytes = 4096;
 
 // How a learner ended, for the operator (docs/contracts.md §3).
 struct TerminationMessage {
@@ -21,7 +21,7 @@ struct TerminationMessage {
   std::string parameters_sha256;
 };
 
-// JSON of at most kTerminationBytesMost bytes: a longer message is cut, at a whole character.
+// JSON of at most kMaxTerminationBytes bytes: a longer message is cut, at a whole character.
 std::string Encode(const TerminationMessage& message);
 
 Status WriteTerminationMessage(const std::filesystem::path& path,

@@ -16,13 +16,13 @@ constexpr int kMaxLinksLost = 3;
 
 // Two states of one place are the same.
 using StatePlace = std::pair<Tick, MembershipId>;
-StatePlace Place(const Holding& holding) {
+StatePlace Place(const StateSummary& holding) {
   return {holding.position.applied_ticks, holding.position.lineage};
 }
 
 }  // namespace
 
-Bytes EncodeHolding(const Holding& holding) {
+Bytes EncodeStateSummary(const StateSummary& holding) {
   WireWriter writer;
   writer.Put(static_cast<std::uint8_t>(holding.position.has_state));
   writer.Put(static_cast<std::uint8_t>(holding.current));
@@ -38,10 +38,10 @@ Bytes EncodeHolding(const Holding& holding) {
   return writer.Take();
 }
 
-Result<Holding> DecodeHolding(std::span<const std::byte> bytes, Tick total_ticks,
-                              int logical_shards) {
+Result<StateSummary> DecodeStateSummary(std::span<const std::byte> bytes, Tick total_ticks,
+                                        int logical_shards) {
   WireReader reader(bytes);
-  Holding holding;
+  StateSummary holding;
   holding.position.has_state = reader.Get<std::uint8_t>() != 0;
   holding.current = reader.Get<std::uint8_t>() != 0;
   holding.position.applied_ticks = reader.Get<Tick>();
@@ -67,12 +67,12 @@ Result<Holding> DecodeHolding(std::span<const std::byte> bytes, Tick total_ticks
   return holding;
 }
 
-Opening::Opening(int world_size, int self, Holding own)
+Opening::Opening(int world_size, int self, StateSummary own)
     : self_(self), peers_(static_cast<std::size_t>(world_size)) {
   SetOwn(own);
 }
 
-void Opening::OnOpen(int rank, const Holding& holding) {
+void Opening::OnOpen(int rank, const StateSummary& holding) {
   peers_[static_cast<std::size_t>(rank)].holding = holding;
 }
 
@@ -82,13 +82,13 @@ bool Opening::OnLinkLost(int rank) {
   return ++peers_[static_cast<std::size_t>(rank)].links_lost <= kMaxLinksLost;
 }
 
-void Opening::SetOwn(const Holding& own) { OnOpen(self_, own); }
+void Opening::SetOwn(const StateSummary& own) { OnOpen(self_, own); }
 
 std::optional<int> Opening::Furthest() const {
   std::optional<int> furthest;
   StatePlace most;
   for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
-    const std::optional<Holding>& holding = peers_[rank].holding;
+    const std::optional<StateSummary>& holding = peers_[rank].holding;
     if (!holding || !holding->position.has_state) continue;
     if (furthest && Place(*holding) <= most) continue;
     furthest = static_cast<int>(rank);
@@ -114,7 +114,7 @@ Opening::Next Opening::next() const {
   return all_opened ? Next::kBegin : Next::kWait;
 }
 
-std::optional<Holding> Opening::furthest() const {
+std::optional<StateSummary> Opening::furthest() const {
   const std::optional<int> rank = Furthest();
   if (!rank) return std::nullopt;
   return peers_[static_cast<std::size_t>(*rank)].holding;
@@ -130,7 +130,7 @@ std::vector<std::vector<NodeIndex>> Opening::finished() const {
 }
 
 std::vector<bool> Opening::in_sync() const {
-  const std::optional<Holding> most = furthest();
+  const std::optional<StateSummary> most = furthest();
   CHECK(most.has_value(), "ticks begin with a state");
   std::vector<bool> in_sync;
   for (const Peer& peer : peers_) {

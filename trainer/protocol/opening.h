@@ -12,7 +12,7 @@
 namespace pliant {
 
 // What a learner brings into a membership.
-struct Holding {
+struct StateSummary {
   Position position;  // of its program's state
   // Nothing is ahead of what the members hold: it came here by a boundary that it committed, or it
   // is rank 0 and has looked at the checkpoints.
@@ -20,15 +20,15 @@ struct Holding {
   // What it finished of the tick after that position, before that was given up: nodes of the tree,
   // none of which contains another.
   std::vector<NodeIndex> finished;
-  bool operator==(const Holding&) const = default;
+  bool operator==(const StateSummary&) const = default;
 };
 
-Bytes EncodeHolding(const Holding& holding);
+Bytes EncodeStateSummary(const StateSummary& holding);
 // kInvalid, too, when it is of a tick that the job has not, or has nodes that a tree over so many
 // shards has not. No shards: nothing can be finished of a tick, as in Statistical mode, where
 // another membership cuts it otherwise.
-Result<Holding> DecodeHolding(std::span<const std::byte> bytes, Tick total_ticks,
-                              int logical_shards);
+Result<StateSummary> DecodeStateSummary(std::span<const std::byte> bytes, Tick total_ticks,
+                                        int logical_shards);
 
 // How a membership opens, seen by one of its members: all tell each other what they hold; the
 // furthest state, of theirs and of the checkpoints (of those with as many ticks the one of the
@@ -38,11 +38,11 @@ Result<Holding> DecodeHolding(std::span<const std::byte> bytes, Tick total_ticks
 // happens, and says what to do.
 class Opening {
  public:
-  Opening(int world_size, int self, Holding own);
+  Opening(int world_size, int self, StateSummary own);
 
-  void OnOpen(int rank, const Holding& holding);  // again: what counts is the newest
-  void OnOpened(int rank);                        // is ready to begin
-  void SetOwn(const Holding& own);                // after loading it, from a checkpoint or a peer
+  void OnOpen(int rank, const StateSummary& holding);  // again: what counts is the newest
+  void OnOpened(int rank);                             // is ready to begin
+  void SetOwn(const StateSummary& own);  // after loading it, from a checkpoint or a peer
   // The link to `rank` broke. False: too often to be tried once more.
   bool OnLinkLost(int rank);
 
@@ -57,7 +57,7 @@ class Opening {
   Next next() const;
   int source() const;  // with kFetch
   // What the furthest of those who have a state holds.
-  std::optional<Holding> furthest() const;
+  std::optional<StateSummary> furthest() const;
   // By rank: what is finished of the tick that the membership begins with. The same on all members,
   // with kBegin.
   std::vector<std::vector<NodeIndex>> finished() const;
@@ -66,14 +66,16 @@ class Opening {
 
   void SetSaidReady() { said_ready_ = true; }
   bool said_ready() const { return said_ready_; }
-  const Holding& own() const { return peers_[static_cast<std::size_t>(self_)].holding.value(); }
-  const std::optional<Holding>& holding(int rank) const {
+  const StateSummary& own() const {
+    return peers_[static_cast<std::size_t>(self_)].holding.value();
+  }
+  const std::optional<StateSummary>& holding(int rank) const {
     return peers_[static_cast<std::size_t>(rank)].holding;
   }
 
  private:
   struct Peer {
-    std::optional<Holding> holding;
+    std::optional<StateSummary> holding;
     bool opened = false;
     int links_lost = 0;
   };

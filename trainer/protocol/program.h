@@ -35,10 +35,10 @@ struct ProgramInfo {
   std::uint64_t train_samples = 0;
   std::uint64_t test_samples = 0;
   std::uint64_t epochs = 0;
-  std::size_t gradient_elements = 0;  // fp32
-  std::size_t buffer_bytes = 0;       // mutable buffers of the model (BatchNorm statistics)
-  std::string name;                   // for people
-  bool hears_evaluations = false;     // Evaluated is called
+  std::size_t gradient_elements = 0;      // fp32
+  std::size_t buffer_bytes = 0;           // mutable buffers of the model (BatchNorm statistics)
+  std::string name;                       // for people
+  bool wants_evaluation_results = false;  // Evaluated is called
 };
 
 // Takes note of what is finished of a gradient while the rest is still computed, so that it can

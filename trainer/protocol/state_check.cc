@@ -18,19 +18,19 @@ std::uint64_t StateChecksum(const StateDict& state) {
 }
 
 std::vector<int> DifferingRanks(std::span<const std::optional<std::uint64_t>> checksum_of_rank) {
-  std::optional<std::uint64_t> held_by_most;
+  std::optional<std::uint64_t> majority_checksum;
   std::ptrdiff_t most = 0;
   for (const std::optional<std::uint64_t>& checksum : checksum_of_rank) {
     if (!checksum) continue;
     const auto holders = std::ranges::count(checksum_of_rank, checksum);
     if (holders <= most) continue;
     most = holders;
-    held_by_most = checksum;
+    majority_checksum = checksum;
   }
   std::vector<int> differing;
   for (std::size_t rank = 0; rank < checksum_of_rank.size(); ++rank) {
     const std::optional<std::uint64_t>& checksum = checksum_of_rank[rank];
-    if (checksum && checksum != held_by_most) differing.push_back(static_cast<int>(rank));
+    if (checksum && checksum != majority_checksum) differing.push_back(static_cast<int>(rank));
   }
   return differing;
 }

@@ -10,7 +10,7 @@
 namespace pliant {
 
 // Over parameters, buffers and the optimizer's state: learners that agree on it hold the same bits,
-// but for chance of 2^-64. What else a program keeps may differ from learner to learner.
+// except for chance of 2^-64. What else a program keeps may differ from learner to learner.
 std::uint64_t StateChecksum(const StateDict& state);
 
 // The ranks whose state is not the one that most of them hold; of two states that equally many

@@ -38,7 +38,7 @@ Team MakeTeam(const Membership& membership, std::vector<bool> in_sync,
             .map = {},
             .redo = {}};
   team.map = MapAmong(team.in_sync, split);
-  team.redo = DealMissingShards(team.map.logical_shards, finished, team.in_sync);
+  team.redo = ReassignMissingShards(team.map.logical_shards, finished, team.in_sync);
   return team;
 }
 

@@ -14,7 +14,7 @@ namespace pliant {
 Bytes EncodeTrailer(const Trailer& trailer) {
   WireWriter writer;
   writer.Put(static_cast<std::uint8_t>(trailer.save));
-  writer.Put(static_cast<std::uint8_t>(trailer.last_call));
+  writer.Put(static_cast<std::uint8_t>(trailer.may_drain));
   writer.Put(static_cast<std::uint8_t>(trailer.state_checksum.has_value()));
   writer.Put(trailer.state_checksum.value_or(0));
   writer.PutText(trailer.announced ? EncodeMembership(*trailer.announced) : "");
@@ -35,7 +35,7 @@ Result<Trailer> DecodeTrailer(std::span<const std::byte> bytes) {
   WireReader reader(bytes);
   Trailer trailer;
   trailer.save = reader.Get<std::uint8_t>() != 0;
-  trailer.last_call = reader.Get<std::uint8_t>() != 0;
+  trailer.may_drain = reader.Get<std::uint8_t>() != 0;
   const bool has_checksum = reader.Get<std::uint8_t>() != 0;
   const auto checksum = reader.Get<std::uint64_t>();
   if (has_checksum) trailer.state_checksum = checksum;
@@ -76,7 +76,7 @@ void TickRound::Begin(const ShardMap& map, int self, bool needs_buffers,
   sums_.assign(static_cast<std::size_t>(map.logical_shards), {});
   buffers_.reset();
   save_ = false;
-  last_call_ = true;
+  may_drain_ = true;
   announced_.reset();
   state_checksums_.assign(ranks, std::nullopt);
   came_in_sync_.clear();
@@ -124,7 +124,7 @@ void TickRound::Take(int rank, const Trailer& trailer) {
   save_ |= trailer.save;
   came_in_sync_.insert(trailer.came_in_sync.begin(), trailer.came_in_sync.end());
   state_checksums_[static_cast<std::size_t>(rank)] = trailer.state_checksum;
-  last_call_ &= trailer.last_call;
+  may_drain_ &= trailer.may_drain;
   if (trailer.announced && (!announced_ || announced_->id < trailer.announced->id)) {
     announced_ = trailer.announced;
   }
@@ -142,7 +142,7 @@ TickOutcome TickRound::Outcome() const {
   CHECK(done(), "a tick has an outcome when all trailers are there");
   return {.sums = SumShards(sums_),
           .save = save_,
-          .last_call = last_call_,
+          .may_drain = may_drain_,
           .announced = announced_,
           .differing = DifferingRanks(state_checksums_),
           .came_in_sync = {came_in_sync_.begin(), came_in_sync_.end()}};

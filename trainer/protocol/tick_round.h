@@ -25,7 +25,7 @@ struct Trailer {
   std::vector<Shard> shards;  // that the sender computed
   bool save = false;          // from rank 0: all of them write a checkpoint after this tick
   // It has to leave, and nobody arranges it: when all say so they write a checkpoint and go.
-  bool last_call = false;
+  bool may_drain = false;
   std::optional<Membership> announced;          // to switch to, at the end of this tick
   std::optional<std::uint64_t> state_checksum;  // of the state before this tick, now and then
   bool in_sync = true;            // it holds the state before this tick; if not, it catches up
@@ -40,7 +40,7 @@ Result<Trailer> DecodeTrailer(std::span<const std::byte> bytes);
 struct TickOutcome {
   ShardSums sums;  // over all shards, along the tree
   bool save = false;
-  bool last_call = false;
+  bool may_drain = false;
   std::optional<Membership> announced;
   std::vector<int> differing;     // ranks whose state is not that of the others
   std::vector<int> came_in_sync;  // ranks that have caught up, ascending
@@ -84,7 +84,7 @@ class TickRound {
   std::vector<ShardSums> sums_;  // by shard
   std::optional<Bytes> buffers_;
   bool save_ = false;
-  bool last_call_ = true;
+  bool may_drain_ = true;
   std::optional<Membership> announced_;
   std::vector<std::optional<std::uint64_t>> state_checksums_;  // by rank
   std::set<int> came_in_sync_;

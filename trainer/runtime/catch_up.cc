@@ -60,9 +60,10 @@ void CatchUp::Advance() {
 std::optional<CatchUp::Report> CatchUp::NextReport(Tick applied) {
   if (coming_in_sync() || backlog_.size() >= max_backlog_) return std::nullopt;
   const std::size_t to_apply = backlog_.size() + (busy_ ? 1 : 0);
-  const Report now{.applied = applied, .in_sync = told_.in_sync || (loaded_ && to_apply <= 1)};
-  if (now == told_) return std::nullopt;
-  told_ = now;
+  const Report now{.applied = applied,
+                   .in_sync = last_reported_.in_sync || (loaded_ && to_apply <= 1)};
+  if (now == last_reported_) return std::nullopt;
+  last_reported_ = now;
   return now;
 }
 

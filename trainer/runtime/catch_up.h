@@ -95,7 +95,7 @@ class CatchUp {
   bool ended_ = false;
   std::deque<MissedTick> backlog_;
   std::optional<TickOutcome> last_;
-  Report told_;
+  Report last_reported_;
 };
 
 }  // namespace pliant

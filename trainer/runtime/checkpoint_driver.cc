@@ -111,8 +111,8 @@ void CheckpointDriver::End(const Running& running, const Written& saved) {
   const CheckpointSave& save = running.save;
   saving_ = false;
   if (save.slice.index > 0 && saved) return;
-  parts_.figures.saving += parts_.tasks.Now() - running.began;
-  ++(saved ? parts_.figures.checkpoints : parts_.figures.checkpoints_failed);
+  parts_.stats.saving += parts_.tasks.Now() - running.began;
+  ++(saved ? parts_.stats.checkpoints : parts_.stats.checkpoints_failed);
   if (saved) {
     schedule_.OnSaved();
     saved_tick_ = save.tick;

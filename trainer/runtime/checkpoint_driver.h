@@ -10,7 +10,7 @@
 #include "trainer/protocol/slice_failure.h"
 #include "trainer/runtime/checkpoint_schedule.h"
 #include "trainer/runtime/compute.h"
-#include "trainer/runtime/learner_figures.h"
+#include "trainer/runtime/learner_stats.h"
 #include "trainer/runtime/tasks.h"
 
 namespace pliant {
@@ -31,7 +31,7 @@ class CheckpointDriver {
     Tasks& tasks;
     Compute& compute;
     Checkpointer& checkpointer;
-    LearnerFigures& figures;
+    LearnerStats& stats;
   };
   // Says to rank 0 why this learner's slice is not there: rank 0 alone is heard when it says why
   // there is no checkpoint.

@@ -11,12 +11,12 @@
 #include "trainer/checkpoint/state_copy.h"
 #include "trainer/checkpoint/state_slice.h"
 #include "trainer/collective/buffer_pool.h"
+#include "trainer/collective/gradient_accumulator.h"
 #include "trainer/collective/peer_transport.h"
 #include "trainer/collective/reduction.h"
-#include "trainer/collective/shard_folder.h"
 #include "trainer/collective/tree.h"
+#include "trainer/protocol/hang_detector.h"
 #include "trainer/protocol/program.h"
-#include "trainer/protocol/program_watch.h"
 
 namespace pliant {
 
@@ -82,7 +82,7 @@ class Compute {
   // Gives up a RunTick that is queued or runs: none of its callbacks is called any more. It ends
   // after the shard under way; then `rest` gets what is finished of it, or nothing if there is no
   // such RunTick.
-  virtual void AbandonTick(std::function<void(TickOutput)> rest) = 0;
+  virtual void AbortTick(std::function<void(TickOutput)> rest) = 0;
 
   virtual void Commit(CommitWork work, DoneStatus done) = 0;
   virtual void Evaluated(EvaluationTask evaluation, DoneStatus done) = 0;
@@ -96,6 +96,6 @@ class Compute {
 // The program of `thread`, whose gradients `folder` sums. `loop`, `thread` and the folder's memory
 // outlive it. Destroying it stops the thread: it waits for the shard or the commit under way.
 std::unique_ptr<Compute> NewThreadedCompute(EventLoop& loop, ProgramThread& thread,
-                                            ShardFolder folder);
+                                            GradientAccumulator accumulator);
 
 }  // namespace pliant

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "trainer/protocol/program_watch.h"
+#include "trainer/protocol/hang_detector.h"
 #include "trainer/runtime/compute.h"
 #include "trainer/runtime/tasks.h"
 
@@ -29,7 +29,7 @@ class HangWatch {
     tasks_.After(watch_.pause(), [this] { Look(); });
   }
 
-  ProgramWatch watch_;
+  HangDetector watch_;
   Tasks& tasks_;
   const Compute& compute_;
   const std::function<void(std::string)> on_hang_;

@@ -64,7 +64,7 @@ LearnerLoop::Impl::Impl(LearnerOptions options, Schedule schedule, LearnerParts 
                    {.tasks = tasks_,
                     .compute = parts.compute,
                     .checkpointer = parts.checkpointer,
-                    .figures = figures_},
+                    .stats = stats_},
                    [this](const CheckpointSave& save, const Error& error) {
                      peers_.Send(save.rank_zero,
                                  EncodeSliceFailure(view_.current().id,
@@ -192,12 +192,12 @@ Progress LearnerLoop::Impl::MakeProgress() {
   Progress progress{.tick = state_.own.applied_ticks,
                     .step = state_.step(),
                     .following = catching_up(),
-                    .times = MeanTimes(reported_, figures_)};
-  reported_ = figures_;
+                    .times = MeanTimes(reported_, stats_)};
+  reported_ = stats_;
   if (IsMember() || phase_ == Phase::kFinishing) progress.membership = view_.current().id;
   if (progress.membership && view_.rank() == 0) {
     const Tick tick = std::min<Tick>(state_.applied(), schedule_.total_ticks() - 1);
-    progress.figures = Progress::Figures{
+    progress.stats = Progress::Stats{
         .epoch = schedule_.At(tick).epoch,
         .total_steps = state_.at_the_end() ? state_.step() : schedule_.total_steps(),
         .samples = schedule_.SamplesBefore(state_.applied()),
@@ -206,15 +206,15 @@ Progress LearnerLoop::Impl::MakeProgress() {
         .accuracy = state_.metrics.accuracy(),
         .evaluated_epoch = state_.metrics.evaluated_epoch(),
         .last_checkpoint = checkpoints_.report()};
-    if (learners_asked_ > 0) progress.figures->learners_asked = learners_asked_;
+    if (learners_asked_ > 0) progress.stats->learners_asked = learners_asked_;
   }
   return progress;
 }
 
-LearnerFigures LearnerLoop::Impl::figures() const {
-  LearnerFigures figures = figures_;
-  figures.member = IsMember();
-  return figures;
+LearnerStats LearnerLoop::Impl::stats() const {
+  LearnerStats stats = stats_;
+  stats.member = IsMember();
+  return stats;
 }
 
 // ---- What follows ----
@@ -350,6 +350,6 @@ void LearnerLoop::AskForLearners(int learners) { impl_->AskForLearners(learners)
 void LearnerLoop::RequestLeave(Duration grace) { impl_->RequestLeave(grace); }
 void LearnerLoop::Fail(const Error& error) { impl_->Fail(error); }
 Tick LearnerLoop::applied_ticks() const { return impl_->applied_ticks(); }
-LearnerFigures LearnerLoop::figures() const { return impl_->figures(); }
+LearnerStats LearnerLoop::stats() const { return impl_->stats(); }
 
 }  // namespace pliant

@@ -17,7 +17,7 @@
 #include "trainer/protocol/work_split.h"
 #include "trainer/runtime/compute.h"
 #include "trainer/runtime/coordinator_link.h"
-#include "trainer/runtime/learner_figures.h"
+#include "trainer/runtime/learner_stats.h"
 #include "trainer/runtime/sample_ledger.h"
 
 namespace pliant {
@@ -26,8 +26,8 @@ struct LearnerOptions {
   LearnerId self;
   int ranks = 1;  // of its learner
   Fingerprint fingerprint;
-  std::uint64_t term_least = 0;  // coordinators of lower terms are not obeyed
-  std::string framework;         // written to checkpoints
+  std::uint64_t min_term = 0;  // coordinators of lower terms are not obeyed
+  std::string framework;       // written to checkpoints
   Reproducibility reproducibility = Reproducibility::kBitwise;
 
   std::uint64_t checkpoint_every_steps = 0;  // 0: not by steps
@@ -97,7 +97,7 @@ class LearnerLoop {
   void Fail(const Error& error);
 
   Tick applied_ticks() const;
-  LearnerFigures figures() const;
+  LearnerStats stats() const;
 
  private:
   class Impl;

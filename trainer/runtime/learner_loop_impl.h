@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "trainer/protocol/held_frames.h"
+#include "trainer/protocol/early_frames.h"
 #include "trainer/protocol/membership_view.h"
 #include "trainer/protocol/state_server.h"
 #include "trainer/protocol/tick_round.h"
@@ -49,7 +49,7 @@ class LearnerLoop::Impl final : public PeerHandler,
   void AskForLearners(int learners) { learners_asked_ = learners; }
   void Fail(const Error& error) override;
   Tick applied_ticks() const { return state_.own.applied_ticks; }
-  LearnerFigures figures() const;
+  LearnerStats stats() const;
 
  private:
   enum class Phase {
@@ -109,8 +109,8 @@ class LearnerLoop::Impl final : public PeerHandler,
 
   // ---- Peers (learner_peers.cc) ----
   void OnPeerConnected(const LearnerId& peer) override;
-  MutableBytes PlaceFor(const LearnerId& peer, const FrameHeader& header,
-                        std::size_t bytes) override;
+  MutableBytes ReceiveBufferFor(const LearnerId& peer, const FrameHeader& header,
+                                std::size_t bytes) override;
   void OnFrame(const LearnerId& peer, Frame frame) override;
   void OnPeerLost(const LearnerId& peer, const PeerLoss& loss) override;
   void HandleLost(const LearnerId& peer, const PeerLoss& loss);
@@ -142,7 +142,7 @@ class LearnerLoop::Impl final : public PeerHandler,
     Then(StopStep{{.accused = {view_.member(rank)}, .cause = std::move(cause)}});
   }
   void OnFreshStart() override { state_.MoveTo({.has_state = true}); }
-  void LoadState(std::shared_ptr<const StateCopy> state, Holding holding) override;
+  void LoadState(std::shared_ptr<const StateCopy> state, StateSummary holding) override;
 
   // ---- Training (learner_membership.cc) ----
   void BeginTraining();
@@ -184,7 +184,7 @@ class LearnerLoop::Impl final : public PeerHandler,
   Tasks tasks_{parts_.loop, [this] { CarryOut(); }};
   std::vector<Move> moves_;  // in order
 
-  CoordinatorSession session_{parts_.link, tasks_, options_.term_least, *this};
+  CoordinatorSession session_{parts_.link, tasks_, options_.min_term, *this};
 
   // Leaving.
   std::optional<TimePoint> gone_by_;  // none: it was not asked to leave
@@ -193,12 +193,12 @@ class LearnerLoop::Impl final : public PeerHandler,
   HangWatch hang_watch_;
 
   TrainingState state_{schedule_};
-  LearnerFigures figures_;   // without `member`
-  LearnerFigures reported_;  // as of the last heartbeat
+  LearnerStats stats_;     // without `member`
+  LearnerStats reported_;  // as of the last heartbeat
   MembershipView view_{options_.self};
-  Peers peers_{parts_.transport, view_, state_.group, figures_};
+  Peers peers_{parts_.transport, view_, state_.group, stats_};
   std::optional<Lost> lost_;  // why it is stopped: said again on a new connection
-  HeldFrames early_;          // frames of memberships and ticks to come
+  EarlyFrames early_;         // frames of memberships and ticks to come
   bool early_due_ = false;    // no frame may overtake them
 
   const Tick max_backlog_;  // ticks that others may be ahead of one that catches up

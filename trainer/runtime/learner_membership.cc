@@ -26,7 +26,7 @@ void LearnerLoop::Impl::Stop(Loss loss) {
                 {"tick", state_.applied()},
                 {"lost", loss.accused.empty() ? std::string() : loss.accused.front().name},
                 {"cause", loss.cause}});
-  if (phase_ == Phase::kTicking) ++figures_.ticks_given_up;
+  if (phase_ == Phase::kTicking) ++stats_.ticks_given_up;
   const bool writes_pending = phase_ == Phase::kDraining || phase_ == Phase::kFinishing;
   phase_ = Phase::kStopped;
   ticks_.Abort();
@@ -104,9 +104,9 @@ void LearnerLoop::Impl::Enter(Membership membership, std::vector<Member> before)
                                      .states = states_,
                                      .volume_retry = volume_retry_,
                                      .owner = *this},
-                   Holding{.position = state_.own,
-                           .current = by_boundary,
-                           .finished = ticks_.partial().node_indices()});
+                   StateSummary{.position = state_.own,
+                                .current = by_boundary,
+                                .finished = ticks_.partial().node_indices()});
   if (!peers_.alone()) {
     peers_.DropUnneeded();
     peers_.Connect(view_.current());
@@ -142,7 +142,7 @@ void LearnerLoop::Impl::OnAbsent(const std::vector<int>& ranks) {
   Then(StopStep{std::move(loss)});
 }
 
-void LearnerLoop::Impl::LoadState(std::shared_ptr<const StateCopy> state, Holding holding) {
+void LearnerLoop::Impl::LoadState(std::shared_ptr<const StateCopy> state, StateSummary holding) {
   loading_ = true;
   parts_.compute.LoadState(std::move(state), tasks_.Guard<Status>([this, holding](Status status) {
     loading_ = false;
@@ -174,7 +174,7 @@ void LearnerLoop::Impl::BeginTraining() {
                                     .states = states_,
                                     .ticks = ticks_,
                                     .session = session_,
-                                    .figures = figures_,
+                                    .stats = stats_,
                                     .state = state_,
                                     .owner = *this},
                     opening_->opening());
@@ -190,13 +190,13 @@ Trailer LearnerLoop::Impl::TrailerHead(const TickPlan& plan) {
   return {.shards = {},
           .save = view_.rank() == 0 && checkpoints_.Due(plan, state_.applied() + 1),
           // Without a coordinator nobody arranges who goes on: if all leave, they save and go.
-          .last_call = drain_vote_ || (gone_by_ && !session_.linked()),
+          .may_drain = drain_vote_ || (gone_by_ && !session_.linked()),
           .announced = view_.announcement()};
 }
 
 // One that knows of somebody who leaves has begun the next tick.
 bool LearnerLoop::Impl::OthersGoOn() const {
-  return std::ranges::any_of(early_.frames(), [&](const HeldFrames::Held& held) {
+  return std::ranges::any_of(early_.frames(), [&](const EarlyFrames::Held& held) {
     const FrameHeader& header = held.frame.header;
     return header.membership == view_.current().id && header.tick > state_.applied();
   });
@@ -211,7 +211,7 @@ void LearnerLoop::Impl::OnBoundary(const TickOutcome& outcome) {
   if (outcome.announced && outcome.announced->id > view_.current().id) {
     return Then(SwitchStep{*outcome.announced});
   }
-  if (outcome.last_call) return Then(Step::kDrain);
+  if (outcome.may_drain) return Then(Step::kDrain);
   if (std::optional<Loss> loss = view_.TakeLoss()) return Then(StopStep{*std::move(loss)});
   Then(Step::kBeginTick);
 }

@@ -42,15 +42,15 @@ void LearnerLoop::Impl::HandleLost(const LearnerId& peer, const PeerLoss& loss) 
   }
 }
 
-MutableBytes LearnerLoop::Impl::PlaceFor(const LearnerId& peer, const FrameHeader& header,
-                                         std::size_t bytes) {
+MutableBytes LearnerLoop::Impl::ReceiveBufferFor(const LearnerId& peer, const FrameHeader& header,
+                                                 std::size_t bytes) {
   if (phase_ != Phase::kTicking) return {};
   const std::optional<int> rank = view_.RankOf(peer);
-  return rank ? ticks_.PlaceFor(*rank, header, bytes) : MutableBytes{};
+  return rank ? ticks_.ReceiveBufferFor(*rank, header, bytes) : MutableBytes{};
 }
 
 void LearnerLoop::Impl::OnFrame(const LearnerId& peer, Frame frame) {
-  figures_.bytes_received += frame.payload.view.size();
+  stats_.bytes_received += frame.payload.view.size();
   Take(peer, std::move(frame));
   CarryOut();
 }
@@ -99,7 +99,7 @@ void LearnerLoop::Impl::TakeEarlyFramesSoon() {
 void LearnerLoop::Impl::TakeEarlyFrames() {
   const MembershipId known = view_.newest()->id;
   // Some are held again, and a tick that they complete delivers those.
-  for (HeldFrames::Held& held : early_.TakeAll()) {
+  for (EarlyFrames::Held& held : early_.TakeAll()) {
     if (held.frame.header.membership < known) continue;
     Take(*held.peer, std::move(held.frame));
     CarryOut();

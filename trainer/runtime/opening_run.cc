@@ -16,7 +16,7 @@ constexpr Duration kVolumeTimeout = std::chrono::seconds(3);
 
 }  // namespace
 
-OpeningRun::OpeningRun(Options options, Parts parts, Holding own)
+OpeningRun::OpeningRun(Options options, Parts parts, StateSummary own)
     : options_(std::move(options)),
       parts_(parts),
       opening_(options_.world_size, options_.self, std::move(own)) {}
@@ -29,7 +29,7 @@ void OpeningRun::Begin() {
   }
   for (const int rank : parts_.peers.ConnectedRanks()) {
     missing_since_.erase(rank);
-    parts_.peers.SendTo(rank, FrameKind::kOpen, EncodeHolding(opening_.own()));
+    parts_.peers.SendTo(rank, FrameKind::kOpen, EncodeStateSummary(opening_.own()));
   }
   CheckConnections();
 }
@@ -46,7 +46,7 @@ void OpeningRun::CheckConnections() {
 void OpeningRun::OnConnected(int rank) {
   missing_since_.erase(rank);
   // What was said on an earlier connection may be lost.
-  parts_.peers.SendTo(rank, FrameKind::kOpen, EncodeHolding(opening_.own()));
+  parts_.peers.SendTo(rank, FrameKind::kOpen, EncodeStateSummary(opening_.own()));
   if (opening_.said_ready()) parts_.peers.SendTo(rank, FrameKind::kOpened, {});
   if (fetching_from_ == rank) Fetch(rank);
   parts_.owner.OnOpeningNews();
@@ -62,9 +62,10 @@ bool OpeningRun::OnLost(int rank) {
 // ---- What the members hold ----
 
 Status OpeningRun::OnOpenFrame(int rank, const Frame& frame) {
-  ASSIGN_OR_RETURN(const Holding holding,
-                   DecodeHolding(frame.payload.view, parts_.schedule.total_ticks(),
-                                 options_.bitwise ? parts_.schedule.spec().logical_shards : 0));
+  ASSIGN_OR_RETURN(
+      const StateSummary holding,
+      DecodeStateSummary(frame.payload.view, parts_.schedule.total_ticks(),
+                         options_.bitwise ? parts_.schedule.spec().logical_shards : 0));
   opening_.OnOpen(rank, holding);
   parts_.owner.OnOpeningNews();
   return {};
@@ -129,7 +130,7 @@ void OpeningRun::OnStateFrame(int rank, const Frame& frame) {
   if (receiver_->applied_ticks() > parts_.schedule.total_ticks()) {
     return parts_.owner.OnViolation(rank, "a state of a tick that the job has not");
   }
-  Holding holding = *opening_.holding(rank);
+  StateSummary holding = *opening_.holding(rank);
   holding.position.has_state = true;
   holding.position.applied_ticks = receiver_->applied_ticks();
   holding.current = opening_.own().current;
@@ -138,7 +139,7 @@ void OpeningRun::OnStateFrame(int rank, const Frame& frame) {
   parts_.owner.LoadState(std::exchange(fetched_, nullptr), std::move(holding));
 }
 
-void OpeningRun::OnLoaded(const Holding& holding) {
+void OpeningRun::OnLoaded(const StateSummary& holding) {
   fetching_from_.reset();
   opening_.SetOwn(holding);
   // The others may have waited for rank 0 to have one at all.
@@ -173,7 +174,7 @@ bool OpeningRun::LooksAgain(const Error& error) {
 }
 
 void OpeningRun::OnNewest(const Result<StoredCheckpoint>& newest) {
-  const std::optional<Holding> furthest = opening_.furthest();
+  const std::optional<StateSummary> furthest = opening_.furthest();
   if (!newest && newest.error().code != ErrorCode::kNotFound) {
     const bool may_pass = !furthest || newest.error().code == ErrorCode::kUnavailable;
     if (may_pass && LooksAgain(newest.error())) return;
@@ -203,7 +204,7 @@ void OpeningRun::GoOnWithout(const Error& error) {
 }
 
 void OpeningRun::OnRestored(Result<Restored> restored) {
-  const std::optional<Holding> furthest = opening_.furthest();
+  const std::optional<StateSummary> furthest = opening_.furthest();
   if (!restored && restored.error().code == ErrorCode::kNotFound && !furthest) {
     log::Info("starting afresh");
     parts_.owner.OnFreshStart();
@@ -250,7 +251,7 @@ bool OpeningRun::IsOfThisSchedule(const TrainingPosition& position) const {
 
 void OpeningRun::Settle() {
   parts_.volume_retry.Reset();
-  Holding own = opening_.own();
+  StateSummary own = opening_.own();
   own.current = true;
   opening_.SetOwn(own);
   SayWhatItHolds();

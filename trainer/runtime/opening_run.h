@@ -41,7 +41,7 @@ class OpeningRun {
     // Nobody holds a state, and there is no checkpoint: the program's first one is to begin from.
     virtual void OnFreshStart() = 0;
     // The program is to go on from this state; then OnLoaded is to be called.
-    virtual void LoadState(std::shared_ptr<const StateCopy> state, Holding holding) = 0;
+    virtual void LoadState(std::shared_ptr<const StateCopy> state, StateSummary holding) = 0;
   };
   struct Parts {  // borrowed
     Tasks& tasks;
@@ -62,7 +62,7 @@ class OpeningRun {
     Duration timeout{};  // to be connected to all members
   };
 
-  OpeningRun(Options options, Parts parts, Holding own);
+  OpeningRun(Options options, Parts parts, StateSummary own);
 
   // Says what it holds to those that are connected, and waits for the others.
   void Begin();
@@ -78,7 +78,7 @@ class OpeningRun {
   void OnStateFrame(int rank, const Frame& frame);
   // Sends this one's state, from its beginning.
   void ServeState(int rank, bool has_state, Tick applied);
-  void OnLoaded(const Holding& holding);
+  void OnLoaded(const StateSummary& holding);
 
   const Opening& opening() const { return opening_; }
 
@@ -93,7 +93,9 @@ class OpeningRun {
   void OnRestored(Result<Restored> restored);
   bool IsOfThisSchedule(const TrainingPosition& position) const;
   void Settle();  // nothing is ahead of what the members hold
-  void SayWhatItHolds() { parts_.peers.SendToAll(FrameKind::kOpen, EncodeHolding(opening_.own())); }
+  void SayWhatItHolds() {
+    parts_.peers.SendToAll(FrameKind::kOpen, EncodeStateSummary(opening_.own()));
+  }
 
   const Options options_;
   const Parts parts_;

@@ -61,7 +61,7 @@ std::shared_ptr<const LearnerId> Peers::Shared(const LearnerId& peer) const {
 }
 
 void Peers::Send(const LearnerId& peer, Frame frame) {
-  figures_.bytes_sent += frame.payload.view.size();
+  stats_.bytes_sent += frame.payload.view.size();
   transport_->Send(peer, std::move(frame));
 }
 

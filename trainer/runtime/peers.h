@@ -6,7 +6,7 @@
 #include "trainer/collective/peer_transport.h"
 #include "trainer/protocol/membership_view.h"
 #include "trainer/protocol/position.h"
-#include "trainer/runtime/learner_figures.h"
+#include "trainer/runtime/learner_stats.h"
 
 namespace pliant {
 
@@ -17,8 +17,8 @@ class Peers {
   // All are borrowed. `transport`: none for a learner that trains alone. `group`: where the ticks
   // of the membership stand, which most frames say.
   Peers(PeerTransport* transport, const MembershipView& view, const Position& group,
-        LearnerFigures& figures)
-      : transport_(transport), view_(view), group_(group), figures_(figures) {}
+        LearnerStats& stats)
+      : transport_(transport), view_(view), group_(group), stats_(stats) {}
 
   bool alone() const { return transport_ == nullptr; }
 
@@ -49,7 +49,7 @@ class Peers {
   PeerTransport* const transport_;
   const MembershipView& view_;
   const Position& group_;
-  LearnerFigures& figures_;
+  LearnerStats& stats_;
   // Peers that a link is wanted to, in order.
   std::vector<std::shared_ptr<const LearnerId>> wanted_;
 };

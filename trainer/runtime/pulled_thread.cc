@@ -73,7 +73,7 @@ void PulledThread::Answer(Result<ShardSums> sums) {
   Operation& operation = *given_->operation;
   const Status stepped = CatchAll([&] { operation.Done(std::move(sums)); });
   if (!stepped || operation.over()) return Finish(stepped);
-  LetGo();
+  ReleaseProgram();
 }
 
 void PulledThread::Close(const Error& error) {
@@ -100,10 +100,10 @@ void PulledThread::Finish(Status done) {
     given_.reset();
   }
   over(std::move(done));
-  LetGo();
+  ReleaseProgram();
 }
 
-void PulledThread::LetGo() {
+void PulledThread::ReleaseProgram() {
   const std::lock_guard lock(mutex_);
   at_it_ = false;
   changed_.notify_all();

@@ -56,7 +56,7 @@ class PulledThread final : public ProgramThread {
   // What is given is over.
   void Finish(Status done);
   // Nobody is at what is given.
-  void LetGo();
+  void ReleaseProgram();
 
   ProgramView& program_;
 

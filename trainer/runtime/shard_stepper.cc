@@ -13,28 +13,29 @@ namespace pliant {
 // Hands out the buckets of a block while its last shard is computed.
 class ShardStepper::BlockParts final : public GradientSink {
  public:
-  BlockParts(ShardFolder& folder, const OnPart& on_part)
-      : folder_(folder), on_part_(on_part), node_(folder.block_node()) {}
+  BlockParts(GradientAccumulator& accumulator, const OnPart& on_part)
+      : accumulator_(accumulator), on_part_(on_part), node_(accumulator.block_node()) {}
 
   void OnReady(ElementRange range) override {
-    folder_.FoldReady(range, [this](std::uint32_t bucket) { HandOut(bucket); });
+    accumulator_.AccumulateReady(range, [this](std::uint32_t bucket) { HandOut(bucket); });
   }
   void Finish() {
-    folder_.FoldRest([this](std::uint32_t bucket) { HandOut(bucket); });
+    accumulator_.AccumulateRest([this](std::uint32_t bucket) { HandOut(bucket); });
   }
 
  private:
   void HandOut(std::uint32_t bucket) { on_part_({.node = node_, .bucket = bucket}); }
 
-  ShardFolder& folder_;
+  GradientAccumulator& accumulator_;
   const OnPart& on_part_;
   const HeldNode node_;
 };
 
-ShardStepper::ShardStepper(ProgramView& program, ShardFolder& folder, BytePool& buffers,
-                           const TickWork& work, TickControl& control, OnPart on_part)
+ShardStepper::ShardStepper(ProgramView& program, GradientAccumulator& accumulator,
+                           BytePool& buffers, const TickWork& work, TickControl& control,
+                           OnPart on_part)
     : program_(program),
-      folder_(folder),
+      accumulator_(accumulator),
       buffers_(buffers),
       work_(work),
       control_(control),
@@ -67,11 +68,11 @@ ShardWork ShardStepper::WorkOnTask() {
   const int shard = task().shard;
   ShardWork work{.task = &task(), .gradient = {}, .buffers = {}, .left = {}};
   if (task().kind == TickKind::kEvaluate) return work;
-  CHECK(folder_.next_shard() == shard, "shards are computed in the order of their blocks");
+  CHECK(accumulator_.next_shard() == shard, "shards are computed in the order of their blocks");
   added_ = false;
-  work.gradient = folder_.Leaf();
-  if (folder_.completes_block()) parts_ = std::make_unique<BlockParts>(folder_, on_part_);
-  if (const auto left = folder_.left_sibling(); !left.empty()) {
+  work.gradient = accumulator_.Leaf();
+  if (accumulator_.completes_block()) parts_ = std::make_unique<BlockParts>(accumulator_, on_part_);
+  if (const auto left = accumulator_.left_sibling(); !left.empty()) {
     CHECK(shard > 0, "shard 0 is nobody's right sibling");
     work.left = left;
     work.added = &added_;
@@ -103,7 +104,7 @@ void ShardStepper::Finish(const ShardSums& sums) {
   const FloatEnvironment environment;  // this may be the program's thread
   if (task().kind == TickKind::kTrain) {
     if (parts_) std::exchange(parts_, nullptr)->Finish();
-    folder_.Fold(std::exchange(added_, false));
+    accumulator_.Accumulate(std::exchange(added_, false));
   }
   output_.sums.push_back(sums);
   ++next_;
@@ -112,7 +113,7 @@ void ShardStepper::Finish(const ShardSums& sums) {
 
 Status ShardStepper::End(TickOutput& output) {
   output_.data_wait = program_.data_wait() - waited_;
-  if (work_.kind == TickKind::kTrain) folder_.CopySums(output_.nodes);
+  if (work_.kind == TickKind::kTrain) accumulator_.CopySums(output_.nodes);
   if (!output_.sums.empty()) output_.buffers = {.owner = written_.owner, .view = written_.view};
   output = std::move(output_);
   if (status_ && next_ < work_.tasks.size()) {

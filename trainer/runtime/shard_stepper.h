@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 #include "trainer/collective/byte_pool.h"
-#include "trainer/collective/shard_folder.h"
+#include "trainer/collective/gradient_accumulator.h"
 #include "trainer/protocol/program.h"
 #include "trainer/runtime/compute.h"
 #include "trainer/runtime/operation.h"
@@ -29,8 +29,8 @@ class ShardStepper final : public Operation {
   using OnPart = std::function<void(NodePart)>;
 
   // All of these outlive it.
-  ShardStepper(ProgramView& program, ShardFolder& folder, BytePool& buffers, const TickWork& work,
-               TickControl& control, OnPart on_part);
+  ShardStepper(ProgramView& program, GradientAccumulator& accumulator, BytePool& buffers,
+               const TickWork& work, TickControl& control, OnPart on_part);
   ~ShardStepper() override;
 
   std::optional<Work> Next() override;
@@ -52,7 +52,7 @@ class ShardStepper final : public Operation {
   void Finish(const ShardSums& sums);
 
   ProgramView& program_;
-  ShardFolder& folder_;
+  GradientAccumulator& accumulator_;
   BytePool& buffers_;
   const TickWork& work_;
   TickControl& control_;

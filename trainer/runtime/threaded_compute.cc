@@ -12,7 +12,7 @@
 #include "base/check.h"
 #include "base/exceptions.h"
 #include "base/lifetime.h"
-#include "base/loop_bell.h"
+#include "base/loop_notifier.h"
 #include "base/overloaded.h"
 #include "base/workers.h"
 #include "trainer/collective/byte_pool.h"
@@ -79,17 +79,17 @@ class ChangeStepper final : public Operation {
 constexpr std::size_t kBuffersKeptBytes = std::size_t{64} << 20;
 
 // The loop hands one operation at a time to the program's thread, so that what the loop prepares
-// for a tick (ShardFolder::Begin) never meets the tick before it.
+// for a tick (GradientAccumulator::Begin) never meets the tick before it.
 class ThreadedCompute final : public Compute {
  public:
-  ThreadedCompute(EventLoop& loop, ProgramThread& thread, ShardFolder folder)
+  ThreadedCompute(EventLoop& loop, ProgramThread& thread, GradientAccumulator accumulator)
       : loop_(loop),
         thread_(thread),
         program_(thread.program()),
         info_(program_.info()),
         state_(program_.State()),
-        folder_(std::move(folder)),
-        bell_(loop, [this] { OnBell(); }) {}
+        accumulator_(std::move(accumulator)),
+        notifier_(loop, [this] { OnBell(); }) {}
 
   ~ThreadedCompute() override {
     control_.abandoned = true;
@@ -122,7 +122,7 @@ class ThreadedCompute final : public Compute {
         AskedTick{.work = std::move(work), .on_part = std::move(on_part), .done = std::move(done)});
   }
 
-  void AbandonTick(std::function<void(TickOutput)> rest) override {
+  void AbortTick(std::function<void(TickOutput)> rest) override {
     std::erase_if(queue_,
                   [](const Asked& queued) { return std::holds_alternative<AskedTick>(queued); });
     if (!std::holds_alternative<RunningTick>(running_)) {
@@ -195,7 +195,8 @@ class ThreadedCompute final : public Compute {
   struct RunningTick {
     RunningTick(ThreadedCompute& compute, AskedTick tick)
         : asked(std::move(tick)),
-          stepper(compute.program_, compute.folder_, compute.buffers_, asked.work, compute.control_,
+          stepper(compute.program_, compute.accumulator_, compute.buffers_, asked.work,
+                  compute.control_,
                   [&compute](NodePart part) { compute.HandOver(std::move(part)); }) {}
 
     AskedTick asked;
@@ -250,7 +251,7 @@ class ThreadedCompute final : public Compute {
     control_.abandoned = false;
     control_.done = 0;
     if (tick.work.kind == TickKind::kTrain) {
-      folder_.Begin(tick.work.logical_shards, tick.work.blocks, tick.work.buckets);
+      accumulator_.Begin(tick.work.logical_shards, tick.work.blocks, tick.work.buckets);
     }
     ShardStepper& stepper = running_.emplace<RunningTick>(*this, std::move(tick)).stepper;
     thread_.Run(stepper, [this, &stepper](Status stepped) {
@@ -326,7 +327,7 @@ class ThreadedCompute final : public Compute {
         const std::lock_guard lock(mutex_);
         over_ = true;
       }
-      bell_.Ring();
+      notifier_.Notify();
     });
   }
 
@@ -336,7 +337,7 @@ class ThreadedCompute final : public Compute {
       const std::lock_guard lock(mutex_);
       parts_.push_back(std::move(part));
     }
-    bell_.Ring();
+    notifier_.Notify();
   }
 
   // Not after this object is destroyed.
@@ -358,7 +359,7 @@ class ThreadedCompute final : public Compute {
 
   // Handed over with each operation, and back when it is over.
   Running running_;
-  ShardFolder folder_;
+  GradientAccumulator accumulator_;
   BytePool buffers_{kBuffersKeptBytes};
   TickOutput output_;
   Status result_;
@@ -373,15 +374,15 @@ class ThreadedCompute final : public Compute {
 
   TickControl control_;  // of the running tick
   // Synchronise themselves.
-  LoopBell bell_;
+  LoopNotifier notifier_;
   Workers copier_{"copies of the state"};  // last: it uses the rest
 };
 
 }  // namespace
 
 std::unique_ptr<Compute> NewThreadedCompute(EventLoop& loop, ProgramThread& thread,
-                                            ShardFolder folder) {
-  return std::make_unique<ThreadedCompute>(loop, thread, std::move(folder));
+                                            GradientAccumulator accumulator) {
+  return std::make_unique<ThreadedCompute>(loop, thread, std::move(accumulator));
 }
 
 }  // namespace pliant

@@ -109,7 +109,7 @@ void TickRunner::OnOutput(const TickOutput& output) {
 
 void TickRunner::Abort() {
   if (!computing_ || std::exchange(aborting_, true)) return;
-  parts_.compute.AbandonTick(parts_.tasks.Guard<TickOutput>([this](const TickOutput& rest) {
+  parts_.compute.AbortTick(parts_.tasks.Guard<TickOutput>([this](const TickOutput& rest) {
     computing_ = aborting_ = false;
     partial_.Add(tick_.plan.kind, tick_.team->map.logical_shards, rest);
     parts_.aborted();
@@ -130,9 +130,9 @@ Status TickRunner::OnFrame(int rank, const Frame& frame) {
   }
 }
 
-MutableBytes TickRunner::PlaceFor(int rank, const FrameHeader& header, std::size_t bytes) {
+MutableBytes TickRunner::ReceiveBufferFor(int rank, const FrameHeader& header, std::size_t bytes) {
   if (tick_.plan.kind != TickKind::kTrain) return {};
-  return reduction_.PlaceFor(rank, header, bytes);
+  return reduction_.ReceiveBufferFor(rank, header, bytes);
 }
 
 bool TickRunner::complete() const {
@@ -156,14 +156,14 @@ void TickRunner::Commit(const TickOutcome& outcome, const std::optional<Evaluati
                         committed);
 }
 
-void TickRunner::CountInto(LearnerFigures& figures) const {
-  stopwatch_.CountInto(figures, parts_.tasks.Now());
-  ++figures.ticks;
-  figures.shards += round_.shards_of(tick_.self).size();
-  figures.shards_kept += partial_.shards_kept();
+void TickRunner::CountInto(LearnerStats& stats) const {
+  stopwatch_.CountInto(stats, parts_.tasks.Now());
+  ++stats.ticks;
+  stats.shards += round_.shards_of(tick_.self).size();
+  stats.shards_kept += partial_.shards_kept();
   if (tick_.plan.kind != TickKind::kTrain) return;
-  ++figures.steps;
-  figures.samples += static_cast<std::uint64_t>(samples_computed_);
+  ++stats.steps;
+  stats.samples += static_cast<std::uint64_t>(samples_computed_);
 }
 
 }  // namespace pliant

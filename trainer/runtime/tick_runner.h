@@ -13,7 +13,7 @@
 #include "trainer/protocol/team.h"
 #include "trainer/protocol/tick_round.h"
 #include "trainer/runtime/compute.h"
-#include "trainer/runtime/learner_figures.h"
+#include "trainer/runtime/learner_stats.h"
 #include "trainer/runtime/partial_tick.h"
 #include "trainer/runtime/peers.h"
 #include "trainer/runtime/sample_ledger.h"
@@ -72,7 +72,7 @@ class TickRunner {
   // Of the running tick. kInvalid, kConflict, kAlreadyExists: not what `rank` has to send.
   Status OnFrame(int rank, const Frame& frame);
   // As of PeerHandler.
-  MutableBytes PlaceFor(int rank, const FrameHeader& header, std::size_t bytes);
+  MutableBytes ReceiveBufferFor(int rank, const FrameHeader& header, std::size_t bytes);
 
   // All parts are there, and no commit has begun.
   bool complete() const;
@@ -83,7 +83,7 @@ class TickRunner {
   void Commit(const TickOutcome& outcome, const std::optional<EvaluationTask>& evaluation,
               std::function<void(Status)> done);
   // The tick counts, for figures.
-  void CountInto(LearnerFigures& figures) const;
+  void CountInto(LearnerStats& stats) const;
   // What was finished is of no use: the state has moved on.
   void ForgetPartial() { partial_.Clear(); }
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/event_loop.h"
-#include "trainer/runtime/learner_figures.h"
+#include "trainer/runtime/learner_stats.h"
 
 namespace pliant {
 
@@ -16,11 +16,11 @@ class TickStopwatch {
   void OnComplete(TimePoint now) { complete_ = now; }        // the others' parts, too
   void AddDataWait(Duration wait) { data_waited_ += wait; }  // within the computing
 
-  void CountInto(LearnerFigures& figures, TimePoint committed) const {
-    figures.computing += computed_ - began_;
-    figures.data_waiting += data_waited_;
-    figures.waiting += complete_ - computed_;
-    figures.committing += committed - complete_;
+  void CountInto(LearnerStats& stats, TimePoint committed) const {
+    stats.computing += computed_ - began_;
+    stats.data_waiting += data_waited_;
+    stats.waiting += complete_ - computed_;
+    stats.committing += committed - complete_;
   }
 
  private:

@@ -116,7 +116,7 @@ void Training::CommitWhenComplete() {
 std::optional<EvaluationTask> Training::EvaluationEndedBy(const TickOutcome& outcome) const {
   const TickPlan& plan = parts_.ticks.plan();
   if (plan.kind != TickKind::kEvaluate || !plan.last_of_kind) return std::nullopt;
-  if (!parts_.compute.info().hears_evaluations) return std::nullopt;
+  if (!parts_.compute.info().wants_evaluation_results) return std::nullopt;
   return EvaluationTask{.epoch = plan.epoch,
                         .step = plan.step,
                         .sums = parts_.state.metrics.evaluation() + outcome.sums};
@@ -145,7 +145,7 @@ bool Training::DiffersFromOthers(const std::vector<int>& differing) {
 void Training::OnCommitted(const TickOutcome& outcome) {
   TrainingState& state = parts_.state;
   const TimePoint now = parts_.tasks.Now();
-  parts_.ticks.CountInto(parts_.figures);
+  parts_.ticks.CountInto(parts_.stats);
   if (parts_.ledger != nullptr && parts_.ticks.plan().kind == TickKind::kTrain) {
     parts_.ledger->Committed(membership_, applied());
   }
@@ -156,7 +156,7 @@ void Training::OnCommitted(const TickOutcome& outcome) {
   team_.OnCommitted();
   if (!opened_reported_) {
     pause_seconds_ = state.last_commit ? ToSeconds(now - *state.last_commit) : 0;
-    if (state.last_commit) parts_.figures.pausing += now - *state.last_commit;
+    if (state.last_commit) parts_.stats.pausing += now - *state.last_commit;
     ReportOpened();
   }
   state.max_applied = std::max(state.max_applied, applied());

@@ -16,7 +16,7 @@
 #include "trainer/protocol/team.h"
 #include "trainer/runtime/catch_up.h"
 #include "trainer/runtime/coordinator_session.h"
-#include "trainer/runtime/learner_figures.h"
+#include "trainer/runtime/learner_stats.h"
 #include "trainer/runtime/peers.h"
 #include "trainer/runtime/tasks.h"
 #include "trainer/runtime/tick_runner.h"
@@ -85,7 +85,7 @@ class Training final : public TickRunner::Owner, public CatchUp::Owner {
     StateServer& states;
     TickRunner& ticks;
     CoordinatorSession& session;
-    LearnerFigures& figures;
+    LearnerStats& stats;
     TrainingState& state;
     Owner& owner;
   };

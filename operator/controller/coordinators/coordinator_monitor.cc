@@ -10,7 +10,7 @@ namespace pliant::controller {
 namespace {
 
 // A predecessor with the same lease may have told it something in between: once, twice.
-constexpr int kConflictsMost = 3;
+constexpr int kMaxConflicts = 3;
 
 // What everybody but the figures in status waits for.
 bool IsNews(const CoordinatorView& before, const CoordinatorView& after) {
@@ -58,7 +58,7 @@ void CoordinatorMonitor::Follow(const std::string& job_uid, const std::string& n
     // Another coordinator knows nothing of what this one was told. That it is silent counts from
     // now.
     link.view = {};
-    link.told.reset();
+    link.acknowledged.reset();
     link.term = term;
   }
   link.host = host;
@@ -76,7 +76,7 @@ void CoordinatorMonitor::Follow(const std::string& job_uid, const std::string& n
   CallSoon(job_uid, link);
 }
 
-void CoordinatorMonitor::Lose(const std::string& job_uid, std::int64_t term) {
+void CoordinatorMonitor::Disconnect(const std::string& job_uid, std::int64_t term) {
   const auto found = links_.find(job_uid);
   if (found == links_.end()) return;  // as most jobs that wait: they need no coordinator yet
   Link& link = found->second;
@@ -87,7 +87,7 @@ void CoordinatorMonitor::Lose(const std::string& job_uid, std::int64_t term) {
   link.host.clear();
   link.view.reachable = false;
   link.view.silent_since.reset();
-  link.told.reset();
+  link.acknowledged.reset();
   link.generation = ++last_generation_;
   link.calling = false;
   link.waiting = false;
@@ -102,11 +102,12 @@ void CoordinatorMonitor::Forget(const std::string& job_uid) {
   client_.Forget(job_uid);
 }
 
-void CoordinatorMonitor::Tell(const std::string& job_uid, std::vector<PlannedLearner> learners) {
+void CoordinatorMonitor::SetDesired(const std::string& job_uid,
+                                    std::vector<PlannedLearner> learners) {
   if (learners.empty() && !links_.contains(job_uid)) return;
   Link& link = links_[job_uid];
-  if (link.wanted == learners) return;
-  link.wanted = std::move(learners);
+  if (link.desired == learners) return;
+  link.desired = std::move(learners);
   if (MustTell(link)) CallSoon(job_uid, link);
 }
 
@@ -124,7 +125,7 @@ CoordinatorView CoordinatorMonitor::View(const std::string& job_uid) const {
 }
 
 bool CoordinatorMonitor::MustTell(const Link& link) const {
-  return link.wanted && link.told != link.wanted && !link.refused;
+  return link.desired && link.acknowledged != link.desired && !link.refused;
 }
 
 void CoordinatorMonitor::CallSoon(const std::string& job_uid, Link& link) {
@@ -164,7 +165,7 @@ std::function<void()> CoordinatorMonitor::PrepareCall(const std::string& job_uid
   if (MustTell(link) && !link.ask) {
     plan = CoordinatorPlan{.stamp = {.lease_transitions = options_.lease_transitions,
                                      .sequence = link.last.sequence + 1},
-                           .learners = *link.wanted};
+                           .learners = *link.desired};
     link.last = plan->stamp;
   }
   return [this, watch = lifetime_.watch(), job_uid, plan, generation, began = loop_.Now(),
@@ -197,23 +198,24 @@ void CoordinatorMonitor::OnAnswer(const std::string& job_uid, std::uint64_t gene
     answer = Fail(ErrorCode::kUnavailable, "a coordinator of another term answers");
   }
   if (answer) {
-    Hear(link, plan, *std::move(answer));
+    OnProgress(link, plan, *std::move(answer));
   } else {
-    HearNothing(job_uid, link, answer.error());
+    OnCallFailed(job_uid, link, answer.error());
   }
   const bool news = IsNews(before, link.view);
   Schedule(job_uid, link);
   if (news) options_.on_change(job_uid);
 }
 
-void CoordinatorMonitor::Hear(Link& link, const std::optional<CoordinatorPlan>& plan,
-                              Progress progress) {
+void CoordinatorMonitor::OnProgress(Link& link, const std::optional<CoordinatorPlan>& plan,
+                                    Progress progress) {
   if (plan) {
-    link.told = plan->learners;
-    link.told_by = plan->stamp;
+    link.acknowledged = plan->learners;
+    link.acknowledged_stamp = plan->stamp;
     link.conflicts = 0;
-  } else if (link.told && (!progress.plan_accepted || *progress.plan_accepted < link.told_by)) {
-    link.told.reset();  // its process was restarted in place, and has forgotten
+  } else if (link.acknowledged &&
+             (!progress.plan_accepted || *progress.plan_accepted < link.acknowledged_stamp)) {
+    link.acknowledged.reset();  // its process was restarted in place, and has forgotten
   }
   link.ask = false;
   if (progress.plan_accepted) {
@@ -226,7 +228,7 @@ void CoordinatorMonitor::Hear(Link& link, const std::optional<CoordinatorPlan>& 
   link.view.progress = std::make_shared<const Progress>(std::move(progress));
   // One that refuses each plan is of no more use than one that says nothing, however well it
   // answers questions.
-  if (link.conflicts >= kConflictsMost && !link.refused) return;
+  if (link.conflicts >= kMaxConflicts && !link.refused) return;
   link.backoff.Reset();
   link.pause = {};
   link.last_error.clear();
@@ -234,10 +236,10 @@ void CoordinatorMonitor::Hear(Link& link, const std::optional<CoordinatorPlan>& 
   link.view.reachable = true;
 }
 
-void CoordinatorMonitor::HearNothing(const std::string& job_uid, Link& link, const Error& error) {
+void CoordinatorMonitor::OnCallFailed(const std::string& job_uid, Link& link, const Error& error) {
   link.ask = true;
   // It is there, and took a greater plan before: it is asked for that one.
-  if (error.code == ErrorCode::kConflict && ++link.conflicts < kConflictsMost) {
+  if (error.code == ErrorCode::kConflict && ++link.conflicts < kMaxConflicts) {
     link.again = true;
     return;
   }

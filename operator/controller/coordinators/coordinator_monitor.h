@@ -57,12 +57,12 @@ class CoordinatorMonitor {
   void Follow(const std::string& job_uid, const std::string& name_space, std::int64_t term,
               const std::string& host);
   // There is no coordinator that runs, for now.
-  void Lose(const std::string& job_uid, std::int64_t term);
+  void Disconnect(const std::string& job_uid, std::int64_t term);
   // The job is gone.
   void Forget(const std::string& job_uid);
 
   // What the job's coordinator is to know.
-  void Tell(const std::string& job_uid, std::vector<PlannedLearner> learners);
+  void SetDesired(const std::string& job_uid, std::vector<PlannedLearner> learners);
   // Whether something is about to change, so that progress is worth a closer look.
   void SetBusy(const std::string& job_uid, bool busy);
 
@@ -74,10 +74,10 @@ class CoordinatorMonitor {
     std::int64_t term = 0;
     std::string host;  // empty: nobody to ask
     CoordinatorView view;
-    std::optional<std::vector<PlannedLearner>> wanted;
-    std::optional<std::vector<PlannedLearner>> told;  // taken by this coordinator
-    PlanStamp told_by;                                // the plan that told it
-    PlanStamp last;                                   // the greatest that is known
+    std::optional<std::vector<PlannedLearner>> desired;
+    std::optional<std::vector<PlannedLearner>> acknowledged;  // taken by this coordinator
+    PlanStamp acknowledged_stamp;                             // the plan that told it
+    PlanStamp last;                                           // the greatest that is known
     bool busy = true;
     bool calling = false;
     bool waiting = false;               // for its turn
@@ -98,8 +98,8 @@ class CoordinatorMonitor {
   std::function<void()> PrepareCall(const std::string& job_uid, std::uint64_t generation);
   void OnAnswer(const std::string& job_uid, std::uint64_t generation,
                 std::optional<CoordinatorPlan> plan, Result<Progress> answer);
-  void Hear(Link& link, const std::optional<CoordinatorPlan>& plan, Progress progress);
-  void HearNothing(const std::string& job_uid, Link& link, const Error& error);
+  void OnProgress(Link& link, const std::optional<CoordinatorPlan>& plan, Progress progress);
+  void OnCallFailed(const std::string& job_uid, Link& link, const Error& error);
   bool MustTell(const Link& link) const;
   void Schedule(const std::string& job_uid, Link& link);
   Duration DelayAfter(const Link& link) const;

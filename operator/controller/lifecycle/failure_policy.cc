@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kFailedPodsKept = 3;
 // As the definition of the resource has it.
-constexpr std::ptrdiff_t kCountedMost = 4096;
+constexpr std::ptrdiff_t kMaxCounted = 4096;
 
 bool Counts(LearnerEnd end) { return end == LearnerEnd::kFailed; }
 
@@ -60,15 +60,17 @@ FailureVerdict JudgeFailures(const api::FailurePolicy& policy, const api::Failur
     }
   }
   std::ranges::sort(verdict.failures.counted);
-  if (std::ssize(verdict.failures.counted) > kCountedMost) {
+  if (std::ssize(verdict.failures.counted) > kMaxCounted) {
     verdict.failures.counted.erase(verdict.failures.counted.begin(),
-                                   verdict.failures.counted.end() - kCountedMost);
+                                   verdict.failures.counted.end() - kMaxCounted);
   }
   if (!verdict.fatal && verdict.newly_failed > 0 && verdict.failures.count > policy.max_failures) {
     verdict.fatal = FatalFailure{
-        "TooManyFailures", Format("{} failures without a newly committed step, {} are borne; "
-                                  "the last: {}",
-                                  verdict.failures.count, policy.max_failures, verdict.newest)};
+        "TooManyFailures",
+        Format(
+            "{} failures without a newly committed step, and spec.failurePolicy.maxFailures is {}; "
+            "the last: {}",
+            verdict.failures.count, policy.max_failures, verdict.newest)};
   }
   return verdict;
 }

@@ -24,7 +24,7 @@ void Append(std::vector<Action>&& from, std::vector<Action>& to) {
 }
 
 // The coordinator needs a moment to hear what learners say last.
-constexpr std::chrono::seconds kLastFigures{10};
+constexpr std::chrono::seconds kLastStats{10};
 
 struct Completion {
   std::string parameters_sha256;
@@ -86,11 +86,11 @@ void FailForGood(const JobView& view, const FatalFailure& failure, WallTime now,
 }
 
 // Whether the coordinator of a completed job may still have figures of its last steps to tell.
-bool HasLastFigures(const JobView& view, WallTime now) {
+bool HasLastStats(const JobView& view, WallTime now) {
   const CoordinatorView& coordinator = view.coordinator;
   return view.job->status.phase == api::JobPhase::kSucceeded && coordinator.reachable &&
          coordinator.progress->state != CoordinatorState::kCompleted &&
-         now < TimeOf(view, view.job->status.completion_time).value_or(now) + kLastFigures;
+         now < TimeOf(view, view.job->status.completion_time).value_or(now) + kLastStats;
 }
 
 void CollectPods(const JobView& view, Outcome& outcome) {
@@ -100,19 +100,19 @@ void CollectPods(const JobView& view, Outcome& outcome) {
   }
 }
 
-// A finished job gets no pod any more; what is left of it goes, but for the ended pods whose logs
-// somebody may want.
+// A finished job gets no pod any more; what is left of it goes, except for the ended pods whose
+// logs somebody may want.
 void CleanUp(const JobView& view, WallTime now, Outcome& outcome) {
   const bool completed = view.job->status.phase == api::JobPhase::kSucceeded;
   ReportProgress(view, outcome.status);
   outcome.status.samples_per_second.reset();
   outcome.status.step = std::max(outcome.status.step, view.job->status.step);
-  LearnerOutcome learners = DismissLearners(view, completed, now);
+  LearnerOutcome learners = TerminateLearners(view, completed, now);
   Append(std::move(learners.actions), outcome.actions);
   KeepEarliest(learners.look_again, outcome.look_again);
   CollectPods(view, outcome);
   if (HasLiveLearners(view)) return;  // those who are left need the coordinator to the end
-  if (HasLastFigures(view, now)) {
+  if (HasLastStats(view, now)) {
     outcome.look_again = now + std::chrono::seconds(1);
   } else {
     Append(DecideCoordinator(view, /*needed=*/false, now).actions, outcome.actions);
@@ -215,10 +215,10 @@ void ProvideLearners(const JobView& view, const JobPlan& plan, WallTime now, Out
   LearnerOutcome learners = DecideLearners(view, plan, now);
   outcome.status.next_learner = learners.next_learner;
   outcome.soft_state.clocks.leaving_since = std::move(learners.leaving_since);
-  outcome.soft_state.clocks.untold_since = std::move(learners.untold_since);
+  outcome.soft_state.clocks.unnotified_since = std::move(learners.unnotified_since);
   Append(std::move(learners.actions), outcome.actions);
   KeepEarliest(learners.look_again, outcome.look_again);
-  outcome.tell = WantedLearners(view, outcome.soft_state.clocks.leaving_since);
+  outcome.desired = WantedLearners(view, outcome.soft_state.clocks.leaving_since);
 }
 
 // Before all else that is to be done: that would fail for as long as it is decided on pods that are
@@ -260,8 +260,8 @@ void ReportReadable(const JobView& view, WallTime now, api::JobStatus& status) {
   SetCondition(
       status, kConditionReadable,
       {api::ConditionStatus::kFalse, "NotUnderstood",
-       view.unreadable + (goes_on ? "; until this is mended the job stays what it was before"
-                                  : "; nothing is done for the job until this is mended")},
+       view.unreadable + (goes_on ? "; until this is corrected the job stays what it was before"
+                                  : "; nothing is done for the job until this is corrected")},
       generation, now);
   if (!goes_on) SetReason(status, view.unreadable);
 }
@@ -285,7 +285,7 @@ void ReportLimits(const JobView& view, WallTime now, api::JobStatus& status) {
 }
 
 // Whether anybody wants to read it yet: a new job is written of when it is admitted, or refused.
-bool IsWorthTelling(const api::JobStatus& before, const api::JobStatus& after) {
+bool ShouldWriteStatus(const api::JobStatus& before, const api::JobStatus& after) {
   return before.phase != api::JobPhase::kNew || after.finished() ||
          api::FindCondition(after, kConditionAdmitted) != nullptr ||
          api::FindCondition(after, kConditionReadable) != nullptr;
@@ -308,7 +308,7 @@ void FinishOutcome(const JobView& view, const std::optional<JobPlan>& plan, Wall
                    Outcome& outcome) {
   const api::JobStatus& before = view.job->status;
   Reporting& reporting = outcome.soft_state.reporting;
-  if (!IsWorthTelling(before, outcome.status)) return;
+  if (!ShouldWriteStatus(before, outcome.status)) return;
   ObserveGeneration(*view.job, outcome.status);
   // Whoever led before may have written a moment ago.
   if (!reporting.last.at) reporting.last.at = now;
@@ -405,7 +405,7 @@ Outcome ReconcileJob(const JobView& view, const std::optional<JobPlan>& plan,
     if (plan) ProvideLearners(view, *plan, now, outcome);
     CollectPods(view, outcome);
     AskWhyNotMounted(view, now, outcome);
-    KeepEarliest(WhenPatienceEnds(view, now), outcome.look_again);
+    KeepEarliest(NextProblemCheck(view, now), outcome.look_again);
     outcome.status.phase = PhaseOf(view, plan);
     ReportConditions(view, plan, failures, now, outcome.status);
     ReportCheckpoints(view, now, outcome.status);

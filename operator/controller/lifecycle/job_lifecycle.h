@@ -22,7 +22,7 @@ struct Outcome {
   bool write_status = false;
   std::vector<Action> actions;  // in this order; the first that fails ends them
   // What the coordinator is to know of the learners; nothing: tell it nothing new.
-  std::optional<std::vector<PlannedLearner>> tell;
+  std::optional<std::vector<PlannedLearner>> desired;
   JobSoftState soft_state;             // as it is once the status is written
   std::optional<WallTime> look_again;  // when time alone may change the answer
 };

@@ -14,8 +14,8 @@ namespace {
 using std::chrono::floor;
 using std::chrono::seconds;
 
-constexpr seconds kFiguresEvery{30};
-constexpr int kFiguresJitterSeconds = 10;
+constexpr seconds kStatsEvery{30};
+constexpr int kStatsJitterSeconds = 10;
 
 // Whether the coordinator knows who trains. One that has just started hears of it from the
 // learners; until then those that run go on as they were.
@@ -54,7 +54,7 @@ api::JobPhase PhaseWithoutMembers(const JobView& view) {
 }
 
 // Whether other jobs' ends would not help it: somebody has to do something.
-bool WaitsInVain(planner::ReasonCode code) {
+bool NeedsUserAction(planner::ReasonCode code) {
   using enum planner::ReasonCode;
   return code == kNoNodeFits || code == kTooLarge || code == kGrantWithdrawn;
 }
@@ -69,7 +69,7 @@ bool StillKept(const std::optional<JobPlan>& plan, const api::Condition* told) {
 }
 
 // What does not count as news.
-void CopyFigures(const api::JobStatus& from, api::JobStatus& to) {
+void CopyStats(const api::JobStatus& from, api::JobStatus& to) {
   to.step = from.step;
   to.epoch = from.epoch;
   to.total_steps = from.total_steps;
@@ -90,7 +90,7 @@ void CopyReason(const api::JobStatus& from, api::JobStatus& to) {
   to.reason = from.reason;
 }
 
-void ReportFigures(const Progress& progress, api::JobStatus& status) {
+void ReportStats(const Progress& progress, api::JobStatus& status) {
   if (progress.step) status.step = progress.step;
   if (progress.epoch) status.epoch = progress.epoch;
   if (progress.total_steps) status.total_steps = progress.total_steps;
@@ -118,7 +118,7 @@ void ReportProgress(const JobView& view, api::JobStatus& status) {
   status.attained_gpu_seconds = static_cast<std::int64_t>(view.soft_state.meter.gpu_seconds);
   if (view.coordinator.progress) {
     const Progress& progress = *view.coordinator.progress;
-    ReportFigures(progress, status);
+    ReportStats(progress, status);
     // A coordinator that was restarted does not know until a learner has told it.
     if (progress.total_steps) status.learners_asked = progress.learners_asked;
     ReportMembership(progress, status);
@@ -183,7 +183,7 @@ void ReportConditions(const JobView& view, const std::optional<JobPlan>& plan,
   } else if (StillKept(plan, told)) {
     verdict = {told->status, told->reason, told->message};
   } else if (status.phase == api::JobPhase::kQueued || status.phase == api::JobPhase::kSuspended) {
-    const bool vain = plan && WaitsInVain(plan->decision.reason.code);
+    const bool vain = plan && NeedsUserAction(plan->decision.reason.code);
     verdict = {kFalse, vain ? std::string(ToString(plan->decision.reason.code)) : phase,
                status.reason};
   }
@@ -205,7 +205,7 @@ void ReportCheckpoints(const JobView& view, WallTime now, api::JobStatus& status
 }
 
 WriteDecision DecideWrite(const StatusChange& change, const std::string& uid,
-                          const std::optional<WallTime>& figures_written, WallTime now) {
+                          const std::optional<WallTime>& stats_written, WallTime now) {
   const api::JobStatus& before = change.before;
   const api::JobStatus& after = change.after;
   api::JobStatus without_figures = after;
@@ -215,14 +215,14 @@ WriteDecision DecideWrite(const StatusChange& change, const std::string& uid,
   if (before.admitted_template.empty()) without_figures.admitted_template.clear();
   // Nobody tells that a step was committed: a job that trains is looked at from time to time.
   if (without_figures == before) {
-    return {.due = after.learners > 0 ? std::optional(now + kFiguresEvery) : std::nullopt};
+    return {.due = after.learners > 0 ? std::optional(now + kStatsEvery) : std::nullopt};
   }
-  CopyFigures(before, without_figures);
+  CopyStats(before, without_figures);
   if (change.same_reason) CopyReason(before, without_figures);
-  if (without_figures != before || !figures_written) return {.write = true};
+  if (without_figures != before || !stats_written) return {.write = true};
   // Spread over the jobs, so that a thousand of them do not write in the same second.
-  const auto jitter = std::hash<std::string>{}(uid) % kFiguresJitterSeconds;
-  const WallTime due = *figures_written + kFiguresEvery + seconds(jitter);
+  const auto jitter = std::hash<std::string>{}(uid) % kStatsJitterSeconds;
+  const WallTime due = *stats_written + kStatsEvery + seconds(jitter);
   if (now >= due) return {.write = true};
   return {.due = due};
 }

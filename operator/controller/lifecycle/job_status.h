@@ -40,6 +40,6 @@ struct WriteDecision {
   std::optional<WallTime> due;  // when there are figures to be written, or may be
 };
 WriteDecision DecideWrite(const StatusChange& change, const std::string& uid,
-                          const std::optional<WallTime>& figures_written, WallTime now);
+                          const std::optional<WallTime>& stats_written, WallTime now);
 
 }  // namespace pliant::controller

@@ -18,14 +18,14 @@ using std::chrono::seconds;
 // What is left to a learner that outlived its grace: the kubelet ends it then.
 constexpr seconds kLastGrace{15};
 // A coordinator that is not reached for so long may take longer to be replaced.
-constexpr seconds kUntoldMost{60};
+constexpr seconds kMaxUnnotified{60};
 
 // A coordinator may name whom it likes: what that costs the API server is bounded.
 constexpr std::size_t kSearchMax = 16;
 constexpr seconds kSearchEvery{5};
 
 // More than leave a job at once.
-constexpr std::size_t kGoneMost = 2048;
+constexpr std::size_t kMaxGone = 2048;
 
 // Whether the job ever had a learner of this name.
 bool WasMade(const JobView& view, const std::string& name) {
@@ -55,8 +55,8 @@ DeletePod Delete(const api::Pod& pod, std::string why,
   return {.pod = pod.meta.name, .uid = pod.meta.uid, .grace = grace, .why = std::move(why)};
 }
 
-void LetGo(const JobView& view, const std::vector<std::string>& dropped, WallTime now,
-           LearnerOutcome& outcome) {
+void DrainDropped(const JobView& view, const std::vector<std::string>& dropped, WallTime now,
+                  LearnerOutcome& outcome) {
   for (const std::string& name : dropped) {
     const api::Pod* pod = FindLive(view, name);
     if (pod == nullptr || pod->deleting()) continue;
@@ -65,11 +65,11 @@ void LetGo(const JobView& view, const std::vector<std::string>& dropped, WallTim
     } else if (view.coordinator.reachable) {
       outcome.leaving_since.emplace(name, now);
     } else {
-      const auto before = view.soft_state.clocks.untold_since.find(name);
+      const auto before = view.soft_state.clocks.unnotified_since.find(name);
       const WallTime since =
-          before == view.soft_state.clocks.untold_since.end() ? now : before->second;
-      const WallTime due = since + view.job->spec.resize.grace_period + kUntoldMost;
-      outcome.untold_since.emplace(name, since);
+          before == view.soft_state.clocks.unnotified_since.end() ? now : before->second;
+      const WallTime due = since + view.job->spec.resize.grace_period + kMaxUnnotified;
+      outcome.unnotified_since.emplace(name, since);
       if (now >= due) {
         outcome.actions.emplace_back(Delete(*pod, "its coordinator cannot tell it to leave"));
       } else {
@@ -140,14 +140,14 @@ void Create(const JobView& view, const std::vector<planner::NewLearner>& granted
 LearnerOutcome DecideLearners(const JobView& view, const JobPlan& plan, WallTime now) {
   LearnerOutcome outcome{.next_learner = view.job->status.next_learner,
                          .leaving_since = view.soft_state.clocks.leaving_since};
-  LetGo(view, plan.decision.drop, now, outcome);
+  DrainDropped(view, plan.decision.drop, now, outcome);
   EndOverdue(view, now, outcome);
   Open(view, plan.open, outcome);
   Create(view, plan.decision.create, outcome);
   return outcome;
 }
 
-LearnerOutcome DismissLearners(const JobView& view, bool completed, WallTime now) {
+LearnerOutcome TerminateLearners(const JobView& view, bool completed, WallTime now) {
   LearnerOutcome outcome{.next_learner = view.job->status.next_learner,
                          .leaving_since = view.soft_state.clocks.leaving_since};
   const WallTime due = TimeOf(view, view.job->status.completion_time).value_or(now) +
@@ -195,9 +195,9 @@ std::vector<PlannedLearner> WantedLearners(const JobView& view,
     if (pod.meta.uid.empty()) continue;  // its creation is under way
     PlannedLearner learner{.name = pod.meta.name, .pod_uid = pod.meta.uid};
     if (pod.ended()) {
-      learner.state = LearnerWish::kEnded;
+      learner.state = DesiredLearnerState::kEnded;
     } else if (pod.deleting() || leaving.contains(pod.meta.name)) {
-      learner.state = LearnerWish::kLeaving;
+      learner.state = DesiredLearnerState::kLeaving;
     }
     learners.push_back(std::move(learner));
   }
@@ -205,12 +205,13 @@ std::vector<PlannedLearner> WantedLearners(const JobView& view,
     std::size_t gone = 0;
     for (const ReportedLearner& known : view.coordinator.progress->learners) {
       // It speaks of whom it likes.
-      if (!WasMade(view, known.name) || gone == kGoneMost) continue;
+      if (!WasMade(view, known.name) || gone == kMaxGone) continue;
       if (Exists(view, known)) continue;
-      LearnerWish state = LearnerWish::kEnded;
+      DesiredLearnerState state = DesiredLearnerState::kEnded;
       if (!view.soft_state.contacts.gone.contains(known.pod_uid)) {
         // That the stores do not show it yet is no sign of its end: it stays what it is.
-        state = known.state == "Leaving" ? LearnerWish::kLeaving : LearnerWish::kWanted;
+        state =
+            known.state == "Leaving" ? DesiredLearnerState::kLeaving : DesiredLearnerState::kWanted;
       }
       learners.push_back({known.name, known.pod_uid, state});
       ++gone;

@@ -22,7 +22,7 @@ struct LearnerOutcome {
   int next_learner = 0;  // the status' nextLearner to be, written before the actions
   std::vector<Action> actions;
   std::map<std::string, WallTime> leaving_since;  // to be remembered, as is the next
-  std::map<std::string, WallTime> untold_since;
+  std::map<std::string, WallTime> unnotified_since;
   std::optional<WallTime> look_again;
 };
 
@@ -34,7 +34,7 @@ struct LearnerOutcome {
 LearnerOutcome DecideLearners(const JobView& view, const JobPlan& plan, WallTime now);
 
 // The same for a job that has ended: whoever is left goes, after the grace if it `completed`.
-LearnerOutcome DismissLearners(const JobView& view, bool completed, WallTime now);
+LearnerOutcome TerminateLearners(const JobView& view, bool completed, WallTime now);
 
 // Pods of which the stores may not know the truth: those that they have not shown for long as they
 // were written, and those that the coordinator names and nobody has seen. A few at a time.

@@ -16,7 +16,7 @@ using std::chrono::seconds;
 // Mounting a volume takes a few seconds at most, unless something is wrong with it.
 constexpr seconds kMountTime{20};
 // A coordinator that does not answer for so long is worth a word.
-constexpr seconds kSilence{15};
+constexpr seconds kUnreachableAfter{15};
 // Importing a framework and building a large model takes well under a minute.
 constexpr seconds kHelloTime{60};
 
@@ -129,11 +129,11 @@ const api::Pod* FindUnmounted(const JobView& view, WallTime now) {
   return nullptr;
 }
 
-std::optional<WallTime> WhenPatienceEnds(const JobView& view, WallTime now) {
+std::optional<WallTime> NextProblemCheck(const JobView& view, WallTime now) {
   std::optional<WallTime> earliest;
-  const auto consider = [&](const std::optional<WallTime>& since, seconds patience) {
-    if (!since || *since + patience <= now) return;
-    if (!earliest || *since + patience < *earliest) earliest = *since + patience;
+  const auto consider = [&](const std::optional<WallTime>& since, seconds timeout) {
+    if (!since || *since + timeout <= now) return;
+    if (!earliest || *since + timeout < *earliest) earliest = *since + timeout;
   };
   for (const auto& [pod, since] : view.soft_state.clocks.starting_since)
     consider(since, kMountTime);
@@ -142,7 +142,7 @@ std::optional<WallTime> WhenPatienceEnds(const JobView& view, WallTime now) {
   for (const api::Pod& pod : view.coordinators) {
     consider(RunningSince(pod, kCoordinatorContainer), kHelloTime);
   }
-  consider(view.coordinator.silent_since, kSilence);
+  consider(view.coordinator.silent_since, kUnreachableAfter);
   return earliest;
 }
 
@@ -174,7 +174,7 @@ std::optional<Problem> FindProblem(const JobView& view, const std::string& last_
                    .message = coordinator.progress->problem_message};
   }
   if (!last_failure.empty()) return Problem{.reason = "LearnerFailed", .message = last_failure};
-  if (coordinator.silent_since && now >= *coordinator.silent_since + kSilence) {
+  if (coordinator.silent_since && now >= *coordinator.silent_since + kUnreachableAfter) {
     return Problem{.reason = "CoordinatorUnreachable",
                    .message =
                        "the job's coordinator does not answer; training goes on without it, "

@@ -24,7 +24,7 @@ const api::Pod* FindUnmounted(const JobView& view, WallTime now);
 
 // When something that takes its time becomes a problem, unless it is done by then: nobody else
 // would have the job looked at.
-std::optional<WallTime> WhenPatienceEnds(const JobView& view, WallTime now);
+std::optional<WallTime> NextProblemCheck(const JobView& view, WallTime now);
 
 // The most telling problem; nothing if there is none. `last_failure`: what befell the newest failed
 // learner, if one was counted.

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kTerminationMessageMax = 512;
 
-struct LastWords {
+struct ExitReport {
   std::string reason;
   std::string message;
   std::optional<std::int64_t> step;
@@ -31,7 +31,7 @@ std::string LastLine(std::string_view text) {
 
 // What the program wrote before it exited, or logged last before it crashed. A program that is not
 // ours may write anything.
-LastWords ReadLastWords(const std::string& text) {
+ExitReport ReadExitReport(const std::string& text) {
   const std::string line = LastLine(text);
   const auto object = ParseJson(line);
   if (!object.is_object()) return {.message = CutAtCharacter(line, kTerminationMessageMax)};
@@ -77,9 +77,9 @@ std::optional<LearnerEnding> EndingOf(const api::Pod& pod) {
   LearnerEnding ending;
   const api::ContainerStatus* container = api::FindContainer(pod, kLearnerContainer);
   const bool ran = container != nullptr && container->terminated.has_value();
-  LastWords words;
+  ExitReport words;
   if (ran) {
-    words = ReadLastWords(container->terminated->message);
+    words = ReadExitReport(container->terminated->message);
     ending.exit_code = container->terminated->exit_code;
     ending.finished = container->terminated->finished;
     ending.step = words.step;

@@ -100,7 +100,7 @@ bool IsControlledBy(const api::ObjectMeta& object, const api::ObjectMeta& job) {
 
 bool IsLearnerOf(const api::Pod& pod, const api::ObjectMeta& job) {
   const std::optional<int> number = LearnerNumber(pod);
-  return IsPodOf(pod, job, kRoleLearner) && number && *number < kLearnerNumberMost &&
+  return IsPodOf(pod, job, kRoleLearner) && number && *number < kMaxLearnerNumber &&
          pod.meta.name == LearnerPodName(job, *number);
 }
 

@@ -31,7 +31,7 @@ inline constexpr std::string_view kRoleCoordinator = "coordinator";
 inline constexpr std::string_view kRoleLearner = "learner";
 
 // Numbers stay below it, also where somebody else wrote the label.
-inline constexpr int kLearnerNumberMost = 1 << 30;
+inline constexpr int kMaxLearnerNumber = 1 << 30;
 
 inline constexpr std::string_view kGate = "pliant.dev/gpu";
 inline constexpr std::string_view kLearnerContainer = "learner";

@@ -16,7 +16,7 @@ using api::Fields;
 
 constexpr std::size_t kLearnersMax = 4096;  // four times what a job may have
 constexpr std::size_t kReportedMessageMax = 1024;
-constexpr std::int64_t kStampMost = std::int64_t{1} << 53;  // plans are counted on from there
+constexpr std::int64_t kMaxStamp = std::int64_t{1} << 53;  // plans are counted on from there
 
 std::optional<CoordinatorState> StateOf(std::string_view text) {
   using enum CoordinatorState;
@@ -67,7 +67,7 @@ void ReadLists(Fields& root, Progress& progress) {
   });
 }
 
-void ReadFigures(Fields& root, Progress& progress) {
+void ReadStats(Fields& root, Progress& progress) {
   progress.step = root.OptionalInt("step", 0, INT64_MAX);
   progress.epoch = root.OptionalInt("epoch", 0, INT64_MAX);
   progress.total_steps = root.OptionalInt("totalSteps", 0, INT64_MAX);
@@ -93,13 +93,13 @@ void ReadFigures(Fields& root, Progress& progress) {
 
 }  // namespace
 
-std::string_view ToString(LearnerWish wish) {
+std::string_view ToString(DesiredLearnerState wish) {
   switch (wish) {
-    case LearnerWish::kWanted:
+    case DesiredLearnerState::kWanted:
       return "Wanted";
-    case LearnerWish::kLeaving:
+    case DesiredLearnerState::kLeaving:
       return "Leaving";
-    case LearnerWish::kEnded:
+    case DesiredLearnerState::kEnded:
       return "Ended";
   }
   return "";
@@ -132,10 +132,10 @@ Result<Progress> DecodeProgress(std::string_view body) {
   });
   root.Object("planAccepted", [&](Fields& accepted) {
     progress.plan_accepted =
-        PlanStamp{.lease_transitions = accepted.Long("leaseTransitions", 0, 0, kStampMost),
-                  .sequence = accepted.Long("sequence", 0, 0, kStampMost)};
+        PlanStamp{.lease_transitions = accepted.Long("leaseTransitions", 0, 0, kMaxStamp),
+                  .sequence = accepted.Long("sequence", 0, 0, kMaxStamp)};
   });
-  ReadFigures(root, progress);
+  ReadStats(root, progress);
   ReadLists(root, progress);
   root.Object("problem", [&](Fields& problem) {
     progress.problem_reason = ProblemReason(problem.String("reason"));

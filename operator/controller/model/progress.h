@@ -14,13 +14,13 @@
 // What the operator and a job's coordinator tell each other (docs/contracts.md §2).
 namespace pliant::controller {
 
-enum class LearnerWish { kWanted, kLeaving, kEnded };
-std::string_view ToString(LearnerWish wish);
+enum class DesiredLearnerState { kWanted, kLeaving, kEnded };
+std::string_view ToString(DesiredLearnerState wish);
 
 struct PlannedLearner {
   std::string name;
   std::string pod_uid;
-  LearnerWish state = LearnerWish::kWanted;
+  DesiredLearnerState state = DesiredLearnerState::kWanted;
   auto operator<=>(const PlannedLearner&) const = default;
 };
 

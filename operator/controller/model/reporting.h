@@ -15,7 +15,7 @@ struct LastReported {
   bool operator==(const LastReported&) const = default;
 };
 
-// How often what a coordinator says goes to status. Twice a second at most, but for bursts.
+// How often what a coordinator says goes to status. Twice a second at most, except for bursts.
 struct WriteBudget {
   double writes = 60;               // that are left
   std::optional<api::WallTime> at;  // then

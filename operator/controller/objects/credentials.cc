@@ -171,11 +171,11 @@ Result<Certificate> MakeLeaf(EVP_PKEY* key, X509* authority, EVP_PKEY* authority
 }
 
 bool IsHostLabel(std::string_view text) {
-  constexpr std::size_t kHostLabelMost = 63;
+  constexpr std::size_t kMaxHostLabel = 63;
   const auto allowed = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-';
   };
-  return !text.empty() && text.size() <= kHostLabelMost && std::ranges::all_of(text, allowed);
+  return !text.empty() && text.size() <= kMaxHostLabel && std::ranges::all_of(text, allowed);
 }
 
 std::string_view LabelOf(KeyUse use) {

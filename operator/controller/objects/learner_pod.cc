@@ -19,7 +19,7 @@ constexpr std::string_view kCheckpointPath = "/checkpoints";
 constexpr int kNodeLostSeconds = 30;
 // A learner needs so long beyond its grace to be told, and to write its last words.
 constexpr int kGraceSlackSeconds = 15;
-constexpr int kGraceMost = 3600;
+constexpr int kMaxGrace = 3600;
 
 // The value of `name`, made an object (or a list) if it is none.
 json& ObjectAt(json& parent, const char* name) {
@@ -216,7 +216,7 @@ json LearnerPod(const api::ElasticTrainingJob& job, const api::FrozenTraining& t
   spec["automountServiceAccountToken"] = false;
   spec["enableServiceLinks"] = false;
   spec["terminationGracePeriodSeconds"] =
-      std::min<std::int64_t>(job.spec.resize.grace_period.count() + kGraceSlackSeconds, kGraceMost);
+      std::min<std::int64_t>(job.spec.resize.grace_period.count() + kGraceSlackSeconds, kMaxGrace);
   if (!defaults.priority_class.empty()) {
     spec["priorityClassName"] = defaults.priority_class;
     spec.erase("priority");

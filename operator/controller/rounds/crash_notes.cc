@@ -122,10 +122,10 @@ int CrashNotes::DeathsAtPlan() const {
 }
 
 Quarantine QuarantineOf(const CrashNotes* notes, const api::ObjectMeta& job) {
-  constexpr int kDeathsMost = 2;
+  constexpr int kMaxDeaths = 2;
   const int deaths = notes == nullptr ? 0 : notes->DeathsAt(job);
-  if (deaths < kDeathsMost) return Quarantine::kNone;
-  return deaths == kDeathsMost ? Quarantine::kToBeTold : Quarantine::kSilent;
+  if (deaths < kMaxDeaths) return Quarantine::kNone;
+  return deaths == kMaxDeaths ? Quarantine::kToBeTold : Quarantine::kSilent;
 }
 
 }  // namespace pliant::controller

@@ -7,26 +7,26 @@
 
 namespace pliant::controller {
 
-metrics::JobFigures FiguresOf(const JobView& view, const planner::Decision* decision) {
+metrics::JobStats StatsOf(const JobView& view, const planner::Decision* decision) {
   const planner::Decision planned = decision == nullptr ? planner::Decision{} : *decision;
   const api::JobStatus& status = view.job->status;
   const std::int64_t gpus = view.job->spec.elastic.gpus_per_learner;
   const auto holding = std::ranges::count_if(
       view.learners, [](const api::Pod& pod) { return !pod.ended() && !IsGated(pod); });
-  metrics::JobFigures figures{.name_space = view.job->meta.name_space,
-                              .name = view.job->meta.name,
-                              .priority = view.job->spec.priority,
-                              .allocated_gpus = holding * gpus,
-                              .desired_gpus = planned.to * gpus,
-                              .entitlement_gpus = planned.entitlement * gpus,
-                              .demand_gpus = planned.demand * gpus,
-                              .step = CommittedStep(view),
-                              .restarts = status.restarts,
-                              .resizes = status.resizes};
+  metrics::JobStats stats{.name_space = view.job->meta.name_space,
+                          .name = view.job->meta.name,
+                          .priority = view.job->spec.priority,
+                          .allocated_gpus = holding * gpus,
+                          .desired_gpus = planned.to * gpus,
+                          .entitlement_gpus = planned.entitlement * gpus,
+                          .demand_gpus = planned.demand * gpus,
+                          .step = CommittedStep(view),
+                          .restarts = status.restarts,
+                          .resizes = status.resizes};
   if (const auto& waiting_since = view.soft_state.meter.waiting_since) {
-    figures.waiting_since = ToSeconds(waiting_since->time_since_epoch());
+    stats.waiting_since = ToSeconds(waiting_since->time_since_epoch());
   }
-  return figures;
+  return stats;
 }
 
 void ReportJobs(const JobTable::Views& views, const planner::Plan& plan,
@@ -50,7 +50,7 @@ void ReportJobs(const JobTable::Views& views, const planner::Plan& plan,
       metrics.RemoveJob(key.ns, key.name);
       continue;
     }
-    metrics.SetJob(FiguresOf(view, DecisionOn(plan, key)));
+    metrics.SetJob(StatsOf(view, DecisionOn(plan, key)));
   }
   metrics.SetJobsQuarantined(quarantined);
   for (const auto& [phase, count] : phases) metrics.SetJobsInPhase(ToString(phase), count);

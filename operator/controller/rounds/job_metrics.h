@@ -11,7 +11,7 @@
 namespace pliant::controller {
 
 // `decision`: null for a job that is not planned.
-metrics::JobFigures FiguresOf(const JobView& view, const planner::Decision* decision);
+metrics::JobStats StatsOf(const JobView& view, const planner::Decision* decision);
 
 // Brings the figures of all jobs up to date. `is_there`: by uid, whether a job has not just gone.
 void ReportJobs(const JobTable::Views& views, const planner::Plan& plan,

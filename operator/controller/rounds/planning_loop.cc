@@ -64,7 +64,7 @@ PlanningLoop::PlanningLoop(PlanningLoopParts parts, PlanningLoopOptions options)
                    .api_calls = parts_.api_calls,
                    .pod_making_calls = parts_.pod_making_calls},
                   {.pod_making_calls = options_.pod_making_calls,
-                   .first_conflict_delay = options_.pace.debounce_most,
+                   .first_conflict_delay = options_.pace.max_debounce,
                    .now = options_.now,
                    .on_result = std::bind_front(&PlanningLoop::OnResult, this)}),
       plan_(options_.policy, parts_.crash_notes),
@@ -225,9 +225,9 @@ void PlanningLoop::FollowCoordinator(const JobView& view, const Outcome& outcome
   if (runs) {
     monitor_.Follow(uid, view.job->meta.name_space, view.job->status.coordinator_term, pod->ip);
   } else {
-    monitor_.Lose(uid, view.job->status.coordinator_term);
+    monitor_.Disconnect(uid, view.job->status.coordinator_term);
   }
-  if (outcome.tell) monitor_.Tell(uid, *outcome.tell);
+  if (outcome.desired) monitor_.SetDesired(uid, *outcome.desired);
   monitor_.SetBusy(uid, outcome.status.phase != api::JobPhase::kRunning);
 }
 

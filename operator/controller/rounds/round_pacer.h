@@ -19,10 +19,10 @@ class RoundPacer {
  public:
   struct Options {
     Duration debounce = std::chrono::milliseconds(20);
-    Duration debounce_most = std::chrono::milliseconds(200);
+    Duration max_debounce = std::chrono::milliseconds(200);
     Duration flood_after = std::chrono::seconds(3);
-    int pauses_in_flood = 3;                              // times what the round took ...
-    Duration flood_pause_most = std::chrono::seconds(1);  // ... unless it took longer than this
+    int pauses_in_flood = 3;                             // times what the round took ...
+    Duration max_flood_pause = std::chrono::seconds(1);  // ... unless it took longer than this
   };
 
   explicit RoundPacer(Options options) : options_(options) {}
@@ -31,17 +31,17 @@ class RoundPacer {
   TimePoint OnChange(TimePoint now) {
     if (!first_change_) first_change_ = now;
     const TimePoint settled =
-        std::min(now + options_.debounce, *first_change_ + options_.debounce_most);
+        std::min(now + options_.debounce, *first_change_ + options_.max_debounce);
     return std::max({now, settled, pause_ends_});
   }
 
   // The round begins: what changes from now on is for the next.
   void OnRound() { first_change_.reset(); }
   void OnRoundDone(TimePoint began, TimePoint now) {
-    if (began > pause_ends_ + options_.debounce_most) quiet_until_ = began;
+    if (began > pause_ends_ + options_.max_debounce) quiet_until_ = began;
     const Duration took = now - began;
     const bool flood = began - quiet_until_ >= options_.flood_after;
-    const Duration longer = std::min(took * options_.pauses_in_flood, options_.flood_pause_most);
+    const Duration longer = std::min(took * options_.pauses_in_flood, options_.max_flood_pause);
     pause_ends_ = now + (flood ? std::max(took, longer) : took);
   }
 

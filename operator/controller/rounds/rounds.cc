@@ -28,7 +28,7 @@ void Rounds::Request() {
 void Rounds::Run() {
   pacer_.OnRound();
   if (!options_.is_current()) {
-    round_timer_ = loop_.PostAfter(options_.pace.debounce_most, [this] { Request(); });
+    round_timer_ = loop_.PostAfter(options_.pace.max_debounce, [this] { Request(); });
     return;
   }
   const TimePoint began = loop_.Now();

@@ -198,11 +198,11 @@ void SnapshotBuilder::SeeNode(const kube::Store<api::Node>::Change& change) {
 
 void SnapshotBuilder::SeePod(const kube::Store<api::Pod>::Change& change) {
   if (change.before != nullptr && !IsLabelled(*change.before)) {
-    if (const auto there = strangers_.find(RoomTakenOn(*change.before));
-        there != strangers_.end()) {
+    if (const auto there = foreign_usage_.find(RoomTakenOn(*change.before));
+        there != foreign_usage_.end()) {
       there->second.pods.erase(change.key);
       there->second.sum.reset();
-      if (there->second.pods.empty()) strangers_.erase(there);
+      if (there->second.pods.empty()) foreign_usage_.erase(there);
     }
   }
   SeeGpus(change);
@@ -211,7 +211,7 @@ void SnapshotBuilder::SeePod(const kube::Store<api::Pod>::Change& change) {
   if (IsLabelled(*change.after)) {
     labelled_.emplace(change.key, change.after);
   } else if (const std::string node = RoomTakenOn(*change.after); !node.empty()) {
-    Strangers& there = strangers_[node];
+    ForeignUsage& there = foreign_usage_[node];
     there.pods.insert_or_assign(change.key, Of(change.after->requests));
     there.sum.reset();
   }
@@ -256,7 +256,7 @@ void SnapshotBuilder::FillBudgets(const Ours& ours) {
   }
 }
 
-const planner::Resources& SnapshotBuilder::Strangers::Sum() {
+const planner::Resources& SnapshotBuilder::ForeignUsage::Sum() {
   if (!sum) {
     sum.emplace();
     for (const auto& [key, taken] : pods) *sum += taken;
@@ -298,7 +298,7 @@ void SnapshotBuilder::FillForeign(const Ours& ours) {
   }
   for (planner::NodeView& node : snapshot_.nodes) {
     node.foreign = {};
-    if (const auto here = strangers_.find(node.name); here != strangers_.end()) {
+    if (const auto here = foreign_usage_.find(node.name); here != foreign_usage_.end()) {
       node.foreign += here->second.Sum();
     }
     if (const auto here = strays.find(node.name); here != strays.end()) {

@@ -43,7 +43,7 @@ class SnapshotBuilder {
 
   // Pods on one node that are not labelled as ours. What they take is summed up anew when one of
   // them changes: sums stay at their bounds, so that nothing can be taken off them again.
-  struct Strangers {
+  struct ForeignUsage {
     std::map<kube::NamespacedName, planner::Resources> pods;
     std::optional<planner::Resources> sum;
 
@@ -66,7 +66,7 @@ class SnapshotBuilder {
   Changes<planner::NodeView> changed_nodes_;  // since the last Build, as is the next
   std::uint64_t node_versions_ = 0;
   Changes<planner::JobView> changed_jobs_;
-  std::map<std::string, Strangers> strangers_;  // by node
+  std::map<std::string, ForeignUsage> foreign_usage_;  // by node
   // Pods that say that they belong to a job. Whether they do is seen each time: jobs come and go.
   std::map<kube::NamespacedName, std::shared_ptr<const api::Pod>> labelled_;
   std::map<kube::NamespacedName, Learners> learners_;                  // by planned job

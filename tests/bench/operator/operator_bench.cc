@@ -49,7 +49,7 @@ constexpr const char* kSystem = "bench-system";
 constexpr int kThreads = 8;
 constexpr int kElasticJobs = 8;
 // An edit that shows no effect for so long counts as having taken it.
-constexpr std::chrono::seconds kEditMost{20};
+constexpr std::chrono::seconds kMaxEdit{20};
 
 struct Sizes {
   int queues = 30;  // 5 cohorts of 6
@@ -259,13 +259,13 @@ class Bench {
           controller::kJobs, {kNamespace, Format("elastic-{}", edit / 2 % kElasticJobs)},
           {{"spec", {{"priority", up ? 10'000 : 5'000}}}});
       const bool planned =
-          patched && WaitUntil([&] { return cluster_->last_size_change() > began; }, kEditMost);
+          patched && WaitUntil([&] { return cluster_->last_size_change() > began; }, kMaxEdit);
       to_plan.push_back(1000 * (planned ? cluster_->last_size_change() - began
-                                        : static_cast<double>(kEditMost.count())));
+                                        : static_cast<double>(kMaxEdit.count())));
       const bool told =
-          patched && WaitUntil([&] { return cluster_->last_plan() > began; }, kEditMost);
+          patched && WaitUntil([&] { return cluster_->last_plan() > began; }, kMaxEdit);
       to_coordinator.push_back(
-          1000 * (told ? cluster_->last_plan() - began : static_cast<double>(kEditMost.count())));
+          1000 * (told ? cluster_->last_plan() - began : static_cast<double>(kMaxEdit.count())));
       if (!planned || !told) ++without_effect;
       Settle();
       changes += cluster_->job_changes() - changes_before - (patched ? 1 : 0);
@@ -318,7 +318,7 @@ class Bench {
             .aim = 200},
            rows_);
     Report({.name = Format("priority edits without effect within {} s, each counted as such",
-                           kEditMost.count()),
+                           kMaxEdit.count()),
             .value = without_effect,
             .unit = "",
             .aim = 0},

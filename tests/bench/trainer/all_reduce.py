@@ -29,7 +29,7 @@ _KINDS = ("plain", "tls", "shm")
 
 _ROUNDS = 6
 _QUICK_ROUNDS = 2
-_QUICK_MOST = 4 * _MIB
+_MAX_QUICK = 4 * _MIB
 _GLOO = Path(__file__).with_name("gloo_worker.py")
 
 
@@ -57,7 +57,7 @@ def _of_world(binaries: Path, world: int, quick: bool) -> Iterator[Row]:
         )
         gloo.ask("peers")
         for name, size in _SIZES.items():
-            if quick and size > _QUICK_MOST:
+            if quick and size > _MAX_QUICK:
                 continue
             yield from _of_size(world, name, size, [*groups, gloo], quick)
 

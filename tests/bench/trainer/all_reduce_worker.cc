@@ -112,10 +112,10 @@ class Worker final : public PeerHandler {
     std::cerr << ToString(peer) << ": " << loss.reason << '\n';
     std::exit(1);
   }
-  MutableBytes PlaceFor(const LearnerId& peer, const FrameHeader& header,
-                        std::size_t bytes) override {
+  MutableBytes ReceiveBufferFor(const LearnerId& peer, const FrameHeader& header,
+                                std::size_t bytes) override {
     if (reduction_ == nullptr || header.tick != tick_) return {};
-    return reduction_->PlaceFor(RankOf(peer), header, bytes);
+    return reduction_->ReceiveBufferFor(RankOf(peer), header, bytes);
   }
   void OnFrame(const LearnerId& peer, Frame frame) override {
     if (frame.header.kind == FrameKind::kTrailer) {

@@ -1,4 +1,4 @@
-"""Pods that say what is not true, for a Prometheus that runs by the demo's configuration but for
+"""Pods that say what is not true, for a Prometheus that runs by the demo's configuration except for
 where it finds pods."""
 
 import contextlib

@@ -22,8 +22,8 @@ _STORM_SECONDS = 15.0  # that refusals last: pauses between tries grow with them
 _HEADER = (
     "the way to the API server", "resized after", "steps", "requests", "a second at most", "writes", "of those in vain",
 )  # fmt: skip
-_A_SECOND_MOST = 30  # requests; ten make an operator that has just started
-_WRITES_MOST = 30
+_MAX_A_SECOND = 30  # requests; ten make an operator that has just started
+_MAX_WRITES = 30
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,9 @@ class Answer:
 
     def storms(self) -> list[str]:
         found = []
-        if (most := busiest_second(self.seen)) > _A_SECOND_MOST:
+        if (most := busiest_second(self.seen)) > _MAX_A_SECOND:
             found.append(f"{self.trouble}: {most} requests in one second")
-        if (most := len(writes(self.seen))) > _WRITES_MOST:
+        if (most := len(writes(self.seen))) > _MAX_WRITES:
             found.append(f"{self.trouble}: {most} writes for one resize")
         return found
 

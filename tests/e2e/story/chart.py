@@ -79,9 +79,9 @@ def _cells(cells: Sequence[int | None], style: Style) -> str:
     return text
 
 
-def time_step(seconds: float, marks_most: float) -> int:
+def time_step(seconds: float, max_marks: float) -> int:
     """A round number of seconds between marks of an axis."""
-    return next((each for each in (5, 10, 15, 30, 60, 120, 300) if seconds / each <= marks_most), 600)
+    return next((each for each in (5, 10, 15, 30, 60, 120, 300) if seconds / each <= max_marks), 600)
 
 
 def _time_axis(seconds: float, columns: int) -> str:

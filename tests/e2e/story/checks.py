@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from .world import Job, Resize, World
 
-ACCURACY_LEAST = 0.95
+MIN_ACCURACY = 0.95
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,11 @@ def check_outcomes(outcomes: Sequence[Outcome]) -> list[Check]:
     accuracy = [
         f"{each.name} has a test accuracy of {each.accuracy}"
         for each in outcomes
-        if each.accuracy is None or each.accuracy <= ACCURACY_LEAST
+        if each.accuracy is None or each.accuracy <= MIN_ACCURACY
     ]
     return [
         *check_training(outcomes),
-        Check(f"every test accuracy is above {ACCURACY_LEAST:.0%}", tuple(accuracy)),
+        Check(f"every test accuracy is above {MIN_ACCURACY:.0%}", tuple(accuracy)),
     ]
 
 

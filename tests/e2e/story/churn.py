@@ -17,8 +17,8 @@ from .watcher import Watcher
 from .world import World
 
 _SEED = 8
-_JOBS_MOST = 5
-_EPOCHS_MOST = 12
+_MAX_JOBS = 5
+_MAX_EPOCHS = 12
 _PAUSE_SECONDS = 1.5  # between two changes
 _LOOKS = 6  # at the operator, the first when it is warm
 _WARM_SHARE = 0.2  # of the time: libraries and caches fill
@@ -70,7 +70,7 @@ class Crowd:
         ended = sorted(name for name, each in world.trainings.items() if each.job.finished) if world else []
         if ended:
             self._delete("delete a job that ended", ended)
-        elif len(running) < 2 or (len(running) < _JOBS_MOST and self.chance.random() < 0.5):
+        elif len(running) < 2 or (len(running) < _MAX_JOBS and self.chance.random() < 0.5):
             self._make()
         else:
             change = self.chance.choice((self._scale, self._prefer, self._suspend, self._resume, self._remove_pod))
@@ -80,7 +80,7 @@ class Crowd:
 
     def _make(self) -> None:
         self.made += 1
-        job = with_epochs(self.stage.manifest("training-1"), self.chance.randint(1, _EPOCHS_MOST))
+        job = with_epochs(self.stage.manifest("training-1"), self.chance.randint(1, _MAX_EPOCHS))
         job["metadata"]["name"] = f"churn-{self.made}"
         job["spec"]["elastic"]["maxLearners"] = self.chance.randint(1, 4)
         job["spec"]["resize"] = {"gracePeriodSeconds": 10, "cooldownSeconds": 0}

@@ -9,7 +9,7 @@ from .errors import StoryError
 from .kubectl import Kubectl
 from .stage import Stage
 
-_SECONDS_MOST = 60.0
+_MAX_SECONDS = 60.0
 _LOOK_SECONDS = 0.2
 
 
@@ -33,7 +33,7 @@ def kill(stage: Stage, kubectl: Kubectl, pod_name: str) -> None:
 
     before = restarts()
     signal(stage, kubectl, pod_name, "SIGKILL")
-    deadline = time.monotonic() + _SECONDS_MOST
+    deadline = time.monotonic() + _MAX_SECONDS
     while time.monotonic() < deadline:
         if restarts() != before:
             return

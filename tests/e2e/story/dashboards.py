@@ -13,7 +13,7 @@ from .errors import StoryError
 # GET of a path below /api/v1, with its query string: the JSON of the answer.
 GetJson = Callable[[str], Mapping]
 
-_POINTS_MOST = 10_000  # of a series in one answer; Prometheus gives 11,000
+_MAX_POINTS = 10_000  # of a series in one answer; Prometheus gives 11,000
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def expand(expression: str, dashboard: Mapping, window: str) -> str:
 
 def ask(get: GetJson, dashboard: Mapping, begin: float, end: float, window: str) -> list[Answer]:
     """What each query gives between two times (Unix seconds)."""
-    step = max(5.0, (end - begin) / _POINTS_MOST)
+    step = max(5.0, (end - begin) / _MAX_POINTS)
     answers = []
     for query in queries(dashboard):
         text = expand(query.expression, dashboard, window)

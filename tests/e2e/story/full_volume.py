@@ -53,8 +53,8 @@ def _fill_and_free(scene: Scene) -> tuple[str, ...]:
     scene.say("the volume is filled")
     _run(scene.stage, f"dd if=/dev/zero of={_BALLAST} bs=4k 2>&1 | grep -q 'No space left'")
     full = scene.wait("a condition says that it is full", lambda each: _is_told(each, "VolumeFull"))
-    at_least = (full.progress.step or 0) + 2 * _CHECKPOINT_STEPS
-    scene.wait("it trains on without checkpoints", lambda each: (each.progress.step or 0) >= at_least)
+    min_step = (full.progress.step or 0) + 2 * _CHECKPOINT_STEPS
+    scene.wait("it trains on without checkpoints", lambda each: (each.progress.step or 0) >= min_step)
     scene.say("the volume is freed")
     _run(scene.stage, f"rm {_BALLAST}")
     scene.wait(

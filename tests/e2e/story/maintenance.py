@@ -77,7 +77,7 @@ def _drain(scene: Scene) -> None:
     kubectl = scene.stage.kubectl
     scene.say(f"kubectl drain {node}")
     try:
-        # As docs/operations.md has it, but for the jobs' pods only: the operator's replicas stay where other moments
+        # As docs/operations.md has it, except for the jobs' pods only: the operator's replicas stay where other moments
         # expect them.
         pods = "--pod-selector=app.kubernetes.io/managed-by=pliant"
         limit = f"--timeout={_DRAIN_SECONDS:.0f}s"

@@ -8,7 +8,7 @@ from . import pace
 from .errors import StoryError
 from .kubectl import Kubectl
 
-_SECONDS_MOST = 3600.0
+_MAX_SECONDS = 3600.0
 _LOOK_SECONDS = 1.0
 
 # By the pod that gave it, as JSON without its name: several moments train the same.
@@ -91,13 +91,13 @@ def _program(pod: Mapping) -> str:
 
 
 def _await_hash(kubectl: Kubectl, name: str) -> str:
-    deadline = time.monotonic() + _SECONDS_MOST
+    deadline = time.monotonic() + _MAX_SECONDS
     while time.monotonic() < deadline:
         status = kubectl.json("get", "pod", name)["status"]
         if status.get("phase") in ("Succeeded", "Failed"):
             return hash_of(name, status)
         time.sleep(_LOOK_SECONDS)
-    raise StoryError(f"the undisturbed run {name} took more than {_SECONDS_MOST:.0f} s")
+    raise StoryError(f"the undisturbed run {name} took more than {_MAX_SECONDS:.0f} s")
 
 
 def hash_of(name: str, status: Mapping) -> str:

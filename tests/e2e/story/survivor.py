@@ -48,14 +48,14 @@ def play(stage: Stage, screen: Screen) -> list[checks.Check]:
 class Break:
     """The training stood still: the step that must not be lost, and the one that its next learners began with."""
 
-    step_least: int
+    min_step: int
     step_restored: int
     time: float  # Unix seconds of its end
 
     def problems(self) -> tuple[str, ...]:
-        if self.step_restored >= self.step_least:
+        if self.step_restored >= self.min_step:
             return ()
-        return (f"it went on at step {self.step_restored}, although {self.step_least} was saved",)
+        return (f"it went on at step {self.step_restored}, although {self.min_step} was saved",)
 
 
 def _suspend(scene: Scene, job: Mapping) -> Break:
@@ -83,8 +83,8 @@ def _vanish(scene: Scene) -> Break:
     return _break(scene, ready.progress.checkpoint_step or 0)
 
 
-def _break(scene: Scene, step_least: int) -> Break:
-    return Break(step_least, restored_step(scene.logs()), scene.watcher.worlds()[-1].time)
+def _break(scene: Scene, min_step: int) -> Break:
+    return Break(min_step, restored_step(scene.logs()), scene.watcher.worlds()[-1].time)
 
 
 def _saved(training: Training) -> bool:

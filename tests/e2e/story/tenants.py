@@ -31,7 +31,7 @@ _QUOTA = {
 
 @dataclass(frozen=True)
 class Seen:
-    """What must not change but for the step."""
+    """What must not change except for the step."""
 
     pods: Mapping[str, str]  # of the victim: uids, by name
     restarts: int  # of the operator's containers

@@ -9,7 +9,7 @@ from .errors import StoryError
 from .world import COORDINATOR_PORT, Job, Pod, Progress, Resize, World, coordinator_of, make_world
 
 _INTERVAL_SECONDS = 0.5
-_BLIND_SECONDS_MOST = 60.0  # that the API server may be away, before waiting for a state is hopeless
+_MAX_BLIND_SECONDS = 60.0  # that the API server may be away, before waiting for a state is hopeless
 
 
 class Watcher:
@@ -56,7 +56,7 @@ class Watcher:
                         raise StoryError(f"waited until {what}, but {why}")
                 seen = len(self._worlds)
                 last = self._worlds[-1].time if self._worlds else None
-                if last is not None and time.time() - last > _BLIND_SECONDS_MOST:
+                if last is not None and time.time() - last > _MAX_BLIND_SECONDS:
                     raise StoryError(f"waited until {what}, but the API server has been away for a minute")
                 left = deadline - time.monotonic()
                 if left <= 0:

@@ -54,7 +54,7 @@ class CoordinatorClientTest : public testing::TestWithParam<Way> {
     std::ofstream(folder_ / "tls.crt") << credentials->certificate;
     std::ofstream(folder_ / "tls.key") << credentials->key;
     const auto admit = [token = credentials->operator_token](std::string_view offered) {
-      return SameSecret(offered, token) ? Access::kGranted : Access::kUnknown;
+      return ConstantTimeEquals(offered, token) ? Access::kGranted : Access::kUnknown;
     };
     auto server = HttpServer::Listen(
         loop_,

@@ -12,9 +12,9 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr const char* kGpu = "nvidia.com/gpu";
-constexpr milliseconds kWatchDelayMost{60};
-constexpr milliseconds kApiCallMost{20};
-constexpr milliseconds kCoordinatorCallMost{40};
+constexpr milliseconds kMaxWatchDelay{60};
+constexpr milliseconds kMaxApiCall{20};
+constexpr milliseconds kMaxCoordinatorCall{40};
 constexpr milliseconds kWebhookLook{100};
 
 kube::Config ServerConfig() { return {.server = "https://memory"}; }
@@ -48,9 +48,9 @@ Replica::Replica(std::string identity, ReplicaParts parts)
       leadership_({.loop = loop_,
                    .table = table_,
                    .client = client_,
-                   .api_calls = ExecutorOf(kApiCallMost),
+                   .api_calls = ExecutorOf(kMaxApiCall),
                    .pod_making_calls = [this](auto task) { MakePods(std::move(task)); },
-                   .coordinator_calls = ExecutorOf(kCoordinatorCallMost),
+                   .coordinator_calls = ExecutorOf(kMaxCoordinatorCall),
                    .metrics = metrics_,
                    .crash_notes = parts_.crash_notes},
                   {.ns = "pliant-system",
@@ -94,7 +94,7 @@ controller::Executor Replica::ExecutorOf(Duration most) {
 
 void Replica::MakePods(std::function<void()> task) {
   if (!parts_.webhooks_hang()) {
-    ExecutorOf(kApiCallMost)(std::move(task));
+    ExecutorOf(kMaxApiCall)(std::move(task));
     return;
   }
   loop_.PostAfter(kWebhookLook, [this, task = std::move(task)] { MakePods(task); });
@@ -114,7 +114,7 @@ void Replica::Follow(kube::Informer<T>& informer, const kube::ResourceType& type
 void Replica::OnServerChange(const std::string& path) {
   for (const auto& follower : followers_) {
     if (follower->timer != 0 || !kube::IsIn(follower->collection, path)) continue;
-    const auto delay = std::chrono::duration_cast<Duration>(kWatchDelayMost * parts_.random());
+    const auto delay = std::chrono::duration_cast<Duration>(kMaxWatchDelay * parts_.random());
     follower->timer = loop_.PostAfter(delay, [this, &f = *follower] { Poll(f); });
   }
 }

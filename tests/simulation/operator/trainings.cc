@@ -55,7 +55,7 @@ void Trainings::OnStart(const std::string& pod) {
       cluster_.EndProgram(pod, code, {{"reason", "Failed"}, {"message", "as it was told"}});
     });
   } else if (training.complete) {
-    cluster_.EndProgram(pod, 0, LastWords(training, "Completed"));
+    cluster_.EndProgram(pod, 0, ExitReport(training, "Completed"));
   } else {
     Look(uid, 2s);
   }
@@ -75,7 +75,7 @@ void Trainings::OnStopSignal(const std::string& pod) {
         still->step = still->saved = StepNow(*still);  // it has said that it leaves
         still->since = loop_.Now();
       }
-      cluster_.EndProgram(pod, 0, LastWords(*still, "Drained"));
+      cluster_.EndProgram(pod, 0, ExitReport(*still, "Drained"));
     });
   }
 }
@@ -143,7 +143,7 @@ void Trainings::Resize(const std::string& uid) {
   if (all_leave) training.saved = training.step;  // a checkpoint comes first
   SetMembers(training, std::move(members));
   for (const std::string& leaver : leavers) {
-    cluster_.EndProgram(leaver, 0, LastWords(training, "Drained"));
+    cluster_.EndProgram(leaver, 0, ExitReport(training, "Drained"));
   }
   AwaitCompletion(uid);
 }
@@ -182,11 +182,11 @@ void Trainings::Complete(Training& training) {
   training.step = StepNow(training);
   training.complete = true;
   for (const std::string& member : std::vector(training.members)) {
-    cluster_.EndProgram(member, 0, LastWords(training, "Completed"));
+    cluster_.EndProgram(member, 0, ExitReport(training, "Completed"));
   }
 }
 
-Json Trainings::LastWords(const Training& training, const char* reason) {
+Json Trainings::ExitReport(const Training& training, const char* reason) {
   return {{"reason", reason},
           {"message", "bye"},
           {"step", StepNow(training)},

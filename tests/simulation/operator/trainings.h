@@ -83,7 +83,7 @@ class Trainings {
   void Complete(Training& training);
   void AwaitCompletion(const std::string& uid);
   Json Report(const std::string& uid, Coordinator& coordinator);
-  Json LastWords(const Training& training, const char* reason);
+  Json ExitReport(const Training& training, const char* reason);
 
   EventLoop& loop_;
   kube::MemoryApiServer& server_;

@@ -30,11 +30,11 @@ TEST(File, WritesAndReads) {
 }
 
 TEST(Secret, OnlyTheWholeSecretIsTheSame) {
-  EXPECT_TRUE(SameSecret("abc", "abc"));
+  EXPECT_TRUE(ConstantTimeEquals("abc", "abc"));
   for (const char* offered : {"", "ab", "abcd", "abd", "ABC"}) {
-    EXPECT_FALSE(SameSecret(offered, "abc")) << offered;
+    EXPECT_FALSE(ConstantTimeEquals(offered, "abc")) << offered;
   }
-  EXPECT_FALSE(SameSecret("", "")) << "an empty secret admits nobody";
+  EXPECT_FALSE(ConstantTimeEquals("", "")) << "an empty secret admits nobody";
 }
 
 }  // namespace

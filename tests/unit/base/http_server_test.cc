@@ -31,8 +31,8 @@ using testing::StartsWith;
 constexpr std::size_t kBodyMax = 1000;
 
 Access AdmitTokens(std::string_view token) {
-  if (SameSecret(token, "operator")) return Access::kGranted;
-  if (SameSecret(token, "learner")) return Access::kForbidden;
+  if (ConstantTimeEquals(token, "operator")) return Access::kGranted;
+  if (ConstantTimeEquals(token, "learner")) return Access::kForbidden;
   return Access::kUnknown;
 }
 

@@ -9,7 +9,7 @@ TEST(Utf8, IsCutBetweenCharacters) {
   const struct {
     const char* name;
     std::string text;
-    std::size_t bytes_most;
+    std::size_t max_bytes;
     std::string want;
   } kCases[] = {
       {"nothing", "", 4, ""},
@@ -32,10 +32,10 @@ TEST(Utf8, IsCutBetweenCharacters) {
       {"what replaces it must fit too", "ab\xFF", 4, "ab"},
   };
   for (const auto& c : kCases) {
-    const std::string cut = CutAtCharacter(c.text, c.bytes_most);
+    const std::string cut = CutAtCharacter(c.text, c.max_bytes);
     EXPECT_EQ(cut, c.want) << c.name;
-    EXPECT_LE(cut.size(), c.bytes_most) << c.name;
-    EXPECT_EQ(CutAtCharacter(cut, c.bytes_most), cut) << c.name;
+    EXPECT_LE(cut.size(), c.max_bytes) << c.name;
+    EXPECT_EQ(CutAtCharacter(cut, c.max_bytes), cut) << c.name;
   }
 }
 

@@ -72,19 +72,19 @@ class WebSocketTest : public testing::Test {
  protected:
   void Listen(HttpServerOptions options = {}) {
     options.address = "127.0.0.1";
-    auto server = HttpServer::Listen(loop_, options,
-                                     {{.method = "GET",
-                                       .path = "/socket",
-                                       .admit =
-                                           [](std::string_view token) {
-                                             return SameSecret(token, "secret") ? Access::kGranted
-                                                                                : Access::kUnknown;
-                                           },
-                                       .accept =
-                                           [this](std::shared_ptr<WebSocket> socket) {
-                                             server_side_.socket = std::move(socket);
-                                             return server_side_.Callbacks();
-                                           }}});
+    auto server = HttpServer::Listen(
+        loop_, options,
+        {{.method = "GET",
+          .path = "/socket",
+          .admit =
+              [](std::string_view token) {
+                return ConstantTimeEquals(token, "secret") ? Access::kGranted : Access::kUnknown;
+              },
+          .accept =
+              [this](std::shared_ptr<WebSocket> socket) {
+                server_side_.socket = std::move(socket);
+                return server_side_.Callbacks();
+              }}});
     ASSERT_TRUE(server) << server.error();
     server_ = *std::move(server);
   }

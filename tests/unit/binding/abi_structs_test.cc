@@ -52,13 +52,13 @@ TEST(AbiStructs, ZeroIsWhatAProgramDoesNotSay) {
                                                    .seed = 0,
                                                    .drop_last = 1,
                                                    .in_order = 1,
-                                                   .hears_evaluations = 1});
+                                                   .wants_evaluation_results = 1});
   EXPECT_EQ(all.settings.global_batch_size, 32);
   EXPECT_EQ(all.settings.logical_shards, 4);
   EXPECT_EQ(all.settings.seed, 0);
   EXPECT_EQ(all.settings.last_batch, LastBatch::kDrop);
   EXPECT_EQ(all.settings.order, DataOrder::kAsItLies);
-  EXPECT_TRUE(all.hears_evaluations);
+  EXPECT_TRUE(all.wants_evaluation_results);
 
   const LearnerSession::Options unsaid = OptionsOf({});
   EXPECT_EQ(unsaid.name, "program");

@@ -476,7 +476,7 @@ TEST_F(PliantTest, ACommitMayChangeBuffers) {
                       .epochs = 3,
                       .global_batch_size = 4,
                       .logical_shards = 4,
-                      .hears_evaluations = 1}),
+                      .wants_evaluation_results = 1}),
             PLIANT_OK);
   ASSERT_EQ(Register(Tensor("model.w")), PLIANT_OK);
   RegisterMean(statistic);
@@ -516,7 +516,7 @@ TEST_F(PliantTest, AProgramHearsOfEvaluationsAndEndsWithOne) {
                       .global_batch_size = 4,
                       .logical_shards = 4,
                       .in_order = 1,
-                      .hears_evaluations = 1}),
+                      .wants_evaluation_results = 1}),
             PLIANT_OK);
   ASSERT_EQ(Register(Tensor("model.w")), PLIANT_OK);
   ASSERT_EQ(pliant_start(learner_), PLIANT_OK);
@@ -569,7 +569,7 @@ pliant_end TrainUntil(pliant_learner* learner, pliant_tensor tensor, std::option
                                     .epochs = 9,
                                     .global_batch_size = 4,
                                     .logical_shards = 4,
-                                    .hears_evaluations = 1};
+                                    .wants_evaluation_results = 1};
   EXPECT_EQ(pliant_describe(learner, &training), PLIANT_OK);
   auto* const values = static_cast<float*>(tensor.data);
   values[0] = 0;

@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kKeep = 2;
-constexpr std::size_t kOutcomesMost = 400;  // of one instant
+constexpr std::size_t kMaxOutcomes = 400;  // of one instant
 
 Result<Manifest> SaveAndPrune(CheckpointStore& store, std::uint64_t step, int keep) {
   TrainingState state(step);
@@ -114,7 +114,7 @@ TEST_F(CrashSafety, AfterACrashAtAnyInstantTheNewestCheckpointOrTheOneBeforeIsTh
     SCOPED_TRACE("crash before event " + std::to_string(k));
     const auto& phase =
         *std::ranges::find_last_if(phases, [&](const Phase& p) { return p.begin <= k; }).begin();
-    disk.ForEachOutcome(kOutcomesMost, random, [&](const CrashDisk::Files& files) {
+    disk.ForEachOutcome(kMaxOutcomes, random, [&](const CrashDisk::Files& files) {
       if (HasFailure()) return;
       ++outcomes;
       MemoryStore found = StoreOf(files);

@@ -50,7 +50,7 @@ TEST(Safetensors, LengthsThatCannotBeAreRefused) {
   EXPECT_FALSE(LengthOf(9, 16));
   EXPECT_FALSE(LengthOf(1, 7));
   EXPECT_FALSE(LengthOf(UINT64_MAX, UINT64_MAX));
-  EXPECT_FALSE(LengthOf(kHeaderBytesMost + 1, UINT64_MAX));
+  EXPECT_FALSE(LengthOf(kMaxHeaderBytes + 1, UINT64_MAX));
 }
 
 TEST(Safetensors, HeadersThatDoNotFitAreRefused) {

@@ -78,7 +78,7 @@ class ConnectionDriverTest : public testing::Test, public ConnectionDriver::Owne
                       accept_with_ ? &*accept_with_ : nullptr);
     EXPECT_EQ(*connection.peer(), hello.from);
   }
-  MutableBytes PlaceFor(const ConnectionDriver&, const FrameHeader&, std::size_t) override {
+  MutableBytes ReceiveBufferFor(const ConnectionDriver&, const FrameHeader&, std::size_t) override {
     return {};
   }
   void OnConnectionFrame(ConnectionDriver& connection, Frame) override {

@@ -44,7 +44,7 @@ class World {
   World(int shards, int world_size, std::size_t elements, const BucketSizes& sizes)
       : sizes_(sizes) {
     for (int rank = 0; rank < world_size; ++rank) {
-      folders_.push_back(std::make_unique<ShardFolder>(elements, shards));
+      accumulators_.push_back(std::make_unique<GradientAccumulator>(elements, shards));
       reductions_.push_back(std::make_unique<Reduction>(
           elements,
           [this, rank](int to, Frame frame) {
@@ -77,25 +77,27 @@ class World {
 
   // Computes all shards of a rank and gives their nodes to its reduction.
   void Compute(int rank, const std::vector<std::vector<float>>& leaves) {
-    ShardFolder& folder = *folders_[static_cast<std::size_t>(rank)];
-    folder.Begin(map_.logical_shards, map_.blocks_of_rank[static_cast<std::size_t>(rank)], sizes_);
-    while (!folder.done()) {
-      std::ranges::copy(leaves[static_cast<std::size_t>(folder.next_shard())],
-                        folder.Leaf().begin());
-      if (folder.Fold() != 0) at(rank).AddLocal(folder.finished().back());
+    GradientAccumulator& accumulator = *accumulators_[static_cast<std::size_t>(rank)];
+    accumulator.Begin(map_.logical_shards, map_.blocks_of_rank[static_cast<std::size_t>(rank)],
+                      sizes_);
+    while (!accumulator.done()) {
+      std::ranges::copy(leaves[static_cast<std::size_t>(accumulator.next_shard())],
+                        accumulator.Leaf().begin());
+      if (accumulator.Accumulate() != 0) at(rank).AddLocal(accumulator.finished().back());
     }
   }
 
   // The same, as a backward pass does it that finishes elements in an order of its own.
   void ComputeInParts(int rank, const std::vector<std::vector<float>>& leaves,
                       std::mt19937& random) {
-    ShardFolder& folder = *folders_[static_cast<std::size_t>(rank)];
-    folder.Begin(map_.logical_shards, map_.blocks_of_rank[static_cast<std::size_t>(rank)], sizes_);
-    while (!folder.done()) {
-      const std::vector<float>& leaf = leaves[static_cast<std::size_t>(folder.next_shard())];
-      std::ranges::fill(folder.Leaf(), std::nanf(""));
-      if (folder.completes_block()) {
-        const HeldNode node = folder.block_node();
+    GradientAccumulator& accumulator = *accumulators_[static_cast<std::size_t>(rank)];
+    accumulator.Begin(map_.logical_shards, map_.blocks_of_rank[static_cast<std::size_t>(rank)],
+                      sizes_);
+    while (!accumulator.done()) {
+      const std::vector<float>& leaf = leaves[static_cast<std::size_t>(accumulator.next_shard())];
+      std::ranges::fill(accumulator.Leaf(), std::nanf(""));
+      if (accumulator.completes_block()) {
+        const HeldNode node = accumulator.block_node();
         const auto add = [&](std::uint32_t bucket) {
           at(rank).AddLocal(node, bucket);
           if (random() % 2 == 0) DeliverOne(random);
@@ -103,14 +105,14 @@ class World {
         std::vector<ElementRange> parts = Cut(leaf.size(), random);
         for (const ElementRange& part : parts) {
           std::ranges::copy(std::span(leaf).subspan(part.begin, part.size),
-                            folder.Leaf().begin() + static_cast<std::ptrdiff_t>(part.begin));
-          if (random() % 4 != 0) folder.FoldReady(part, add);
+                            accumulator.Leaf().begin() + static_cast<std::ptrdiff_t>(part.begin));
+          if (random() % 4 != 0) accumulator.AccumulateReady(part, add);
         }
-        folder.FoldRest(add);
+        accumulator.AccumulateRest(add);
       } else {
-        std::ranges::copy(leaf, folder.Leaf().begin());
+        std::ranges::copy(leaf, accumulator.Leaf().begin());
       }
-      folder.Fold();
+      accumulator.Accumulate();
     }
   }
 
@@ -148,7 +150,7 @@ class World {
 
   const BucketSizes sizes_;
   ShardMap map_;
-  std::vector<std::unique_ptr<ShardFolder>> folders_;
+  std::vector<std::unique_ptr<GradientAccumulator>> accumulators_;
   CountedMemory memory_;
   std::vector<std::unique_ptr<Reduction>> reductions_;
   std::vector<Sent> sent_;
@@ -299,17 +301,17 @@ TEST(Reduction, TakesOtherBucketsInTheNextTick) {
   std::mt19937 random(27);
   const auto leaves = RandomLeaves(4, 200, random);
   Reduction reduction(200, [](int, Frame) { FAIL() << "alone nothing is sent"; });
-  ShardFolder folder(200, 4);
+  GradientAccumulator accumulator(200, 4);
   const ShardMap map = AssignShards(4, 1);
   for (const BucketSizes& sizes : {BucketSizes{16, 32}, {200, 200}, {64, 16}, {16, 32}}) {
     reduction.Begin({.map = &map, .divisor = 4, .buckets = sizes});
-    folder.Begin(map.logical_shards, map.blocks_of_rank[0], sizes);
-    while (!folder.done()) {
-      std::ranges::copy(leaves[static_cast<std::size_t>(folder.next_shard())],
-                        folder.Leaf().begin());
-      folder.Fold();
+    accumulator.Begin(map.logical_shards, map.blocks_of_rank[0], sizes);
+    while (!accumulator.done()) {
+      std::ranges::copy(leaves[static_cast<std::size_t>(accumulator.next_shard())],
+                        accumulator.Leaf().begin());
+      accumulator.Accumulate();
     }
-    reduction.AddLocal(folder.finished().back());
+    reduction.AddLocal(accumulator.finished().back());
     ASSERT_TRUE(reduction.done());
     EXPECT_EQ(RootOf(reduction), PlainMean(leaves, 4));
   }
@@ -561,7 +563,7 @@ TEST(Reduction, GivesAPlaceToWhatIsWelcomeOnly) {
   std::mt19937 random(26);
   const auto leaves = RandomLeaves(2, 64, random);
   World world(2, 2, 64, 64);
-  EXPECT_TRUE(world.at(0).PlaceFor(1, {.kind = FrameKind::kRoot}, 128).view.empty());
+  EXPECT_TRUE(world.at(0).ReceiveBufferFor(1, {.kind = FrameKind::kRoot}, 128).view.empty());
   world.Begin(AssignShards(2, 2), 3, 1);
   world.Compute(0, leaves);
   world.Compute(1, leaves);
@@ -571,14 +573,14 @@ TEST(Reduction, GivesAPlaceToWhatIsWelcomeOnly) {
     world.sent().pop_back();
     Reduction& to = world.at(next.to);
     const std::size_t size = next.frame.payload.view.size();
-    const MutableBytes place = to.PlaceFor(next.from, next.frame.header, size);
+    const MutableBytes place = to.ReceiveBufferFor(next.from, next.frame.header, size);
     ASSERT_EQ(place.view.empty(), next.frame.header.kind != FrameKind::kRoot);
     if (!place.view.empty()) {
       ++placed;
       const auto refused = [&](int rank, void (*change)(FrameHeader&), std::size_t bytes) {
         FrameHeader header = next.frame.header;
         change(header);
-        return to.PlaceFor(rank, header, bytes).view.empty();
+        return to.ReceiveBufferFor(rank, header, bytes).view.empty();
       };
       const auto nothing = [](FrameHeader&) {};
       EXPECT_TRUE(refused(next.from, nothing, size - 4));
@@ -593,7 +595,8 @@ TEST(Reduction, GivesAPlaceToWhatIsWelcomeOnly) {
       next.frame.payload = {.owner = place.owner, .view = place.view};
     }
     ASSERT_TRUE(to.OnFrame(next.from, next.frame));
-    EXPECT_TRUE(to.PlaceFor(next.from, next.frame.header, size).view.empty()) << "it is there";
+    EXPECT_TRUE(to.ReceiveBufferFor(next.from, next.frame.header, size).view.empty())
+        << "it is there";
   }
   EXPECT_EQ(placed, 2);
   EXPECT_EQ(RootOf(world.at(0)), PlainMean(leaves, 1));

@@ -51,7 +51,7 @@ TEST(ShardDealing, DealsWhatNobodyHasFinished) {
       for (const ShardBlock block : blocks) finished.back().push_back(NodeOf(8, block));
     }
     const ShardDealing dealing =
-        DealMissingShards(8, finished, std::vector<bool>(finished.size(), true));
+        ReassignMissingShards(8, finished, std::vector<bool>(finished.size(), true));
     EXPECT_TRUE(IsComplete(dealing.map));
     if (test.to_compute.empty()) {
       EXPECT_EQ(dealing.map, AssignShards(8, 3));
@@ -67,9 +67,9 @@ TEST(ShardDealing, FollowersComputeNothing) {
   const std::vector<bool> computes = {true, false, true};
   EXPECT_EQ(AssignShardsAmong(8, computes).blocks_of_rank,
             (std::vector<Blocks>{{{0, 4}}, {}, {{4, 4}}}));
-  const ShardDealing nothing = DealMissingShards(8, {{}, {}, {}}, computes);
+  const ShardDealing nothing = ReassignMissingShards(8, {{}, {}, {}}, computes);
   EXPECT_EQ(nothing.map, AssignShardsAmong(8, computes));
-  const ShardDealing rest = DealMissingShards(8, {{NodeOf(8, {0, 4})}, {}, {}}, computes);
+  const ShardDealing rest = ReassignMissingShards(8, {{NodeOf(8, {0, 4})}, {}, {}}, computes);
   EXPECT_TRUE(IsComplete(rest.map));
   EXPECT_EQ(rest.to_compute, (std::vector<Blocks>{{{4, 2}}, {}, {{6, 2}}}));
 }

@@ -26,7 +26,7 @@
 #include "trainer/collective/connection_driver.h"
 #include "trainer/collective/shared_memory.h"
 #include "trainer/collective/shm_frame_codec.h"
-#include "trainer/collective/shm_meeting_place.h"
+#include "trainer/collective/shm_rendezvous.h"
 #include "trainer/collective/socket_transport.h"
 
 namespace pliant {
@@ -81,15 +81,15 @@ TEST(MappedBlock, RefusesWhatCanShrink) {
   EXPECT_FALSE(MappedBlock::Map((*block)->descriptor(), 0));
 }
 
-TEST(ShmMeetingPlace, IsTheSameForAllWhoOpenTheFolder) {
+TEST(ShmRendezvous, IsTheSameForAllWhoOpenTheFolder) {
   const auto folder = std::filesystem::temp_directory_path();
-  const auto place = ShmMeetingPlace::Open(folder);
+  const auto place = ShmRendezvous::Open(folder);
   ASSERT_TRUE(place);
-  EXPECT_EQ(place->tag(), ShmMeetingPlace::Open(folder / ".")->tag());
-  EXPECT_NE(place->tag(), ShmMeetingPlace::Open("/")->tag());
+  EXPECT_EQ(place->tag(), ShmRendezvous::Open(folder / ".")->tag());
+  EXPECT_NE(place->tag(), ShmRendezvous::Open("/")->tag());
   EXPECT_NE(place->PathOf(Learner(1)), place->PathOf(Learner(2)));
-  EXPECT_FALSE(ShmMeetingPlace::Open(folder / "absent"));
-  EXPECT_FALSE(ShmMeetingPlace::Open("/" + std::string(100, 'x')));
+  EXPECT_FALSE(ShmRendezvous::Open(folder / "absent"));
+  EXPECT_FALSE(ShmRendezvous::Open("/" + std::string(100, 'x')));
 }
 
 // Two learners that share a folder, each with memory of its own.
@@ -323,7 +323,7 @@ class HostilePeerTest : public testing::Test, public ConnectionDriver::Owner {
     connection.Accept(std::make_shared<const LearnerId>(hello.from), nullptr);
     open_ = true;
   }
-  MutableBytes PlaceFor(const ConnectionDriver&, const FrameHeader&, std::size_t) override {
+  MutableBytes ReceiveBufferFor(const ConnectionDriver&, const FrameHeader&, std::size_t) override {
     return {};
   }
   void OnConnectionFrame(ConnectionDriver&, Frame frame) override {
@@ -343,9 +343,9 @@ class HostilePeerTest : public testing::Test, public ConnectionDriver::Owner {
         [this](int connected, std::function<void()> wake) {
           return std::make_unique<ShmFrameCodec>(
               connected,
-              ConnectionLimits{.payload_bytes_most = kLarge,
-                               .send_queue_bytes_most = 4 * kLarge,
-                               .unacknowledged_most = {}},
+              ConnectionLimits{.max_payload_bytes = kLarge,
+                               .max_send_queue_bytes = 4 * kLarge,
+                               .max_unacknowledged = {}},
               pool_, memory_, key_, ShmSide::kAccepts, std::move(wake));
         });
     connection_->Serve();
@@ -428,7 +428,7 @@ TEST_F(HostilePeerTest, ItsPlacesAreChecked) {
       {"a record that is none", {.type = ShmRecordType{7}}, "protocol"},
       {"a second hello", {.type = ShmRecordType::kHello}, "protocol"},
       {"a long inline payload",
-       {.kind = 1, .bytes = kShmInlineMost + 1},
+       {.kind = 1, .bytes = kMaxShmInline + 1},
        "at most 32768 are allowed"},
       {"a return of nothing", {.type = ShmRecordType::kReturn, .offset = 1}, "not lent"},
       {"a block without memory",

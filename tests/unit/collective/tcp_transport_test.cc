@@ -184,7 +184,7 @@ TEST_F(TcpTransportTest, DropsAConnectionWithBytesThatAreWrong) {
       {"a second hello", "out of turn",
        [](RawPeer& raw) { raw.SendFrame(kHelloKind, EncodeHello({.from = Learner(9)})); }},
   };
-  world_.options.payload_bytes_most = 1 << 20;
+  world_.options.max_payload_bytes = 1 << 20;
   for (const Case& c : cases) {
     SCOPED_TRACE(c.name);
     Recorder learner(world_, Learner(1));
@@ -331,7 +331,7 @@ TEST_F(TcpTransportTest, AHalfOpenConnectionGivesWayToTheNextDial) {
 }
 
 TEST_F(TcpTransportTest, APeerThatDoesNotReadIsDropped) {
-  world_.options.send_queue_bytes_most = 8 << 20;
+  world_.options.max_send_queue_bytes = 8 << 20;
   Recorder learner(world_, Learner(1));
   const auto raw = JoinRaw(learner);
   const auto owned = std::make_shared<std::vector<std::byte>>(1 << 20);

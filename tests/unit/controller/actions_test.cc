@@ -14,7 +14,7 @@ TEST(Actions, WhatAnActionMakesOfAnObject) {
   const struct {
     const char* name;
     Action action;
-    std::optional<Effect> want;  // but for the pod
+    std::optional<Effect> want;  // except for the pod
   } kCases[] = {
       {"checks change nothing", CheckTemplate{}, {}},
       {"questions change nothing", LookForPod{.pod = Name(1), .uid = ""}, {}},

@@ -71,8 +71,8 @@ const std::vector<PlannedLearner> kTwo = {{.name = "a", .pod_uid = "u1"},
 TEST_F(CoordinatorMonitorTest, AsksFirstThenTellsOnce) {
   coordinator.progress.plan_accepted = PlanStamp{3, 40};  // of this leader before its restart
   monitor.Follow(kUid, "team-a", 1, "10.1.0.9");
-  monitor.Tell(kUid, kTwo);
-  monitor.Tell(kUid, kTwo);
+  monitor.SetDesired(kUid, kTwo);
+  monitor.SetDesired(kUid, kTwo);
   loop.RunFor(milliseconds(100));
   ASSERT_EQ(coordinator.plans.size(), 1u);
   EXPECT_EQ(coordinator.plans[0].stamp, (PlanStamp{3, 41}));
@@ -119,7 +119,7 @@ TEST_F(CoordinatorMonitorTest, ASilentOneIsCalledLessAndLess) {
   EXPECT_NEAR(coordinator.questions, 9, 1) << "after 0, 1, 3, 7, 15, 25 s and so on";
 
   coordinator.questions = 0;
-  monitor.Tell(kUid, kTwo);
+  monitor.SetDesired(kUid, kTwo);
   loop.RunFor(milliseconds(100));
   EXPECT_EQ(coordinator.questions, 1) << "with something new to tell it is tried at once";
   monitor.SetBusy(kUid, false);
@@ -147,7 +147,7 @@ TEST_F(CoordinatorMonitorTest, APlanThatGotNoAnswerIsToldAgainUnderANewNumber) {
   monitor.Follow(kUid, "team-a", 1, "10.1.0.9");
   loop.RunFor(milliseconds(100));
   coordinator.error = Error{ErrorCode::kTimeout, "no answer"};
-  monitor.Tell(kUid, kTwo);
+  monitor.SetDesired(kUid, kTwo);
   loop.RunFor(milliseconds(100));
   coordinator.error.reset();
   loop.RunFor(seconds(3));
@@ -158,9 +158,9 @@ TEST_F(CoordinatorMonitorTest, APlanThatGotNoAnswerIsToldAgainUnderANewNumber) {
 
 TEST_F(CoordinatorMonitorTest, ASuccessorIsToldEverythingAnew) {
   monitor.Follow(kUid, "team-a", 1, "10.1.0.9");
-  monitor.Tell(kUid, kTwo);
+  monitor.SetDesired(kUid, kTwo);
   loop.RunFor(milliseconds(100));
-  monitor.Lose(kUid, 1);
+  monitor.Disconnect(kUid, 1);
   EXPECT_FALSE(monitor.View(kUid).reachable);
   coordinator.progress = {.term = 2};
   monitor.Follow(kUid, "team-a", 2, "10.1.0.10");
@@ -173,7 +173,7 @@ TEST_F(CoordinatorMonitorTest, ASuccessorIsToldEverythingAnew) {
 
 TEST_F(CoordinatorMonitorTest, ACoordinatorThatForgotIsToldAgain) {
   monitor.Follow(kUid, "team-a", 1, "10.1.0.9");
-  monitor.Tell(kUid, kTwo);
+  monitor.SetDesired(kUid, kTwo);
   loop.RunFor(milliseconds(100));
   ASSERT_EQ(coordinator.plans.size(), 1u);
   // Its container was restarted between two looks: same pod, same address.
@@ -194,7 +194,7 @@ TEST_F(CoordinatorMonitorTest, AnotherTermsAnswerCountsAsNone) {
 TEST_F(CoordinatorMonitorTest, ALeaderThatWasSucceededFallsSilent) {
   coordinator.progress.plan_accepted = PlanStamp{4, 1};
   monitor.Follow(kUid, "team-a", 1, "10.1.0.9");
-  monitor.Tell(kUid, kTwo);
+  monitor.SetDesired(kUid, kTwo);
   loop.RunFor(seconds(5));
   EXPECT_THAT(coordinator.plans, ElementsAre());
 }
@@ -210,7 +210,7 @@ TEST_F(CoordinatorMonitorTest, NoConnectionIsKeptToACoordinatorThatIsGone) {
   monitor.Follow(kUid, "team-a", 1, "10.1.0.9");
   loop.RunFor(milliseconds(100));
   EXPECT_THAT(coordinator.connected, ElementsAre(kUid));
-  monitor.Lose(kUid, 1);
+  monitor.Disconnect(kUid, 1);
   EXPECT_THAT(coordinator.connected, ElementsAre()) << "a finished job may be kept for days";
   monitor.Follow(kUid, "team-a", 2, "10.1.0.10");
   loop.RunFor(milliseconds(100));
@@ -222,7 +222,7 @@ TEST_F(CoordinatorMonitorTest, NoConnectionIsKeptToACoordinatorThatIsGone) {
 TEST_F(CoordinatorMonitorTest, ACallThatWaitedForItsTurnLeavesNoConnectionBehind) {
   using Leave = std::function<void()>;
   for (const Leave& leave :
-       {Leave([&] { monitor.Lose(kUid, 1); }), Leave([&] { monitor.Forget(kUid); })}) {
+       {Leave([&] { monitor.Disconnect(kUid, 1); }), Leave([&] { monitor.Forget(kUid); })}) {
     coordinator.questions = 0;
     monitor.Follow(kUid, "team-a", 1, "10.1.0.9");
     loop.RunFor(milliseconds(1));  // a worker has it, but calls after five
@@ -236,7 +236,7 @@ TEST_F(CoordinatorMonitorTest, ACallThatWaitedForItsTurnLeavesNoConnectionBehind
 TEST_F(CoordinatorMonitorTest, OneThatRefusesEveryPlanIsOfNoUse) {
   coordinator.refuses = true;
   monitor.Follow(kUid, "team-a", 1, "10.1.0.9");
-  monitor.Tell(kUid, kTwo);
+  monitor.SetDesired(kUid, kTwo);
   loop.RunFor(seconds(10));
   EXPECT_FALSE(monitor.View(kUid).reachable);
   ASSERT_TRUE(monitor.View(kUid).silent_since);
@@ -257,7 +257,7 @@ TEST_F(CoordinatorMonitorTest, ARefusalOrTwoAreNoReasonToGiveItUp) {
   monitor.Follow(kUid, "team-a", 1, "10.1.0.9");
   loop.RunFor(milliseconds(100));
   coordinator.progress.plan_accepted = PlanStamp{3, 9};  // by a predecessor that still lived
-  monitor.Tell(kUid, kTwo);
+  monitor.SetDesired(kUid, kTwo);
   loop.RunFor(milliseconds(100));
   EXPECT_EQ(coordinator.progress.plan_accepted, (PlanStamp{3, 10}));
   EXPECT_TRUE(monitor.View(kUid).reachable);
@@ -314,7 +314,7 @@ TEST(CoordinatorMonitor, SlowOnesDoNotHoldUpOthers) {
   }
   for (int plan = 1; plan <= 60; ++plan) {
     loop.RunFor(milliseconds(900));
-    monitor.Tell(kUid, {{.name = "a", .pod_uid = std::to_string(plan)}});
+    monitor.SetDesired(kUid, {{.name = "a", .pod_uid = std::to_string(plan)}});
     loop.RunFor(milliseconds(100));
     ASSERT_EQ(client.plans_taken, plan) << "told within 100 ms";
   }
@@ -336,7 +336,7 @@ TEST(CoordinatorMonitor, SilentOnesDoNotHoldUpOthers) {
     monitor.Follow("silent-" + std::to_string(i), "team-b", 1, "10.2.0.1");
   for (int plan = 1; plan <= 120; ++plan) {
     loop.RunFor(milliseconds(900));
-    monitor.Tell(kUid, {{.name = "a", .pod_uid = std::to_string(plan)}});
+    monitor.SetDesired(kUid, {{.name = "a", .pod_uid = std::to_string(plan)}});
     loop.RunFor(milliseconds(100));
     ASSERT_EQ(client.plans_taken, plan) << "told within 100 ms";
   }

@@ -360,8 +360,8 @@ TEST(JobLifecycle, AShrinkIsToldToTheCoordinatorNotToThePods) {
   plan.decision.reason = {planner::ReasonCode::kFairShare, "2 of 4 GPUs"};
   const Outcome outcome = ReconcileJob(view, plan, kOptions, At(50));
   EXPECT_THAT(outcome.actions, IsEmpty());
-  ASSERT_TRUE(outcome.tell);
-  EXPECT_EQ((*outcome.tell)[2].state, LearnerWish::kLeaving);
+  ASSERT_TRUE(outcome.desired);
+  EXPECT_EQ((*outcome.desired)[2].state, DesiredLearnerState::kLeaving);
   EXPECT_EQ(outcome.status.phase, api::JobPhase::kResizing);
   EXPECT_EQ(outcome.status.resize_time, At(50));
   EXPECT_THAT(EventReasons(view, outcome), Contains("Resizing"));
@@ -566,7 +566,7 @@ TEST(JobLifecycle, ASuspendedJobDrainsThenGivesUpItsCoordinator) {
   EXPECT_EQ(outcome.status.phase, api::JobPhase::kResizing);
   EXPECT_EQ(outcome.status.desired_learners, 0);
   EXPECT_FALSE(IsTrue(outcome.status, kConditionAdmitted));
-  EXPECT_EQ((*outcome.tell)[0].state, LearnerWish::kLeaving);
+  EXPECT_EQ((*outcome.desired)[0].state, DesiredLearnerState::kLeaving);
   Apply(outcome, view);
 
   view.learners = {Learner(0, Life::kSucceeded), Learner(1, Life::kSucceeded)};
@@ -599,7 +599,7 @@ TEST(JobLifecycle, ALostCoordinatorIsReplacedAndNobodyLeavesMeanwhile) {
   plan.decision.to = 1;
   const Outcome outcome = ReconcileJob(view, plan, kOptions, At(20));
   EXPECT_THAT(outcome.actions, Contains(Action(CreateCoordinator{2})));
-  EXPECT_EQ((*outcome.tell)[1].state, LearnerWish::kWanted);
+  EXPECT_EQ((*outcome.desired)[1].state, DesiredLearnerState::kWanted);
   EXPECT_EQ(outcome.status.learners, 2) << "they go on training";
   EXPECT_THAT(EventReasons(view, outcome), Contains("CoordinatorReplaced"));
 }

@@ -20,14 +20,14 @@ TEST(JobMetrics, AJobsFiguresAreInGpus) {
   view.learners.push_back(Learner(3, Life::kFailed));
   view.soft_state.meter.waiting_since = At(5);
   const planner::Decision decision{.to = 3, .entitlement = 2, .demand = 8};
-  const metrics::JobFigures figures = FiguresOf(view, &decision);
-  EXPECT_EQ(figures.allocated_gpus, 8) << "of those that hold some";
-  EXPECT_EQ(figures.desired_gpus, 12);
-  EXPECT_EQ(figures.entitlement_gpus, 8);
-  EXPECT_EQ(figures.demand_gpus, 32);
-  EXPECT_EQ(figures.restarts, 3);
-  EXPECT_EQ(figures.waiting_since, ToSeconds(At(5).time_since_epoch()));
-  EXPECT_EQ(FiguresOf(view, nullptr).desired_gpus, 0);
+  const metrics::JobStats stats = StatsOf(view, &decision);
+  EXPECT_EQ(stats.allocated_gpus, 8) << "of those that hold some";
+  EXPECT_EQ(stats.desired_gpus, 12);
+  EXPECT_EQ(stats.entitlement_gpus, 8);
+  EXPECT_EQ(stats.demand_gpus, 32);
+  EXPECT_EQ(stats.restarts, 3);
+  EXPECT_EQ(stats.waiting_since, ToSeconds(At(5).time_since_epoch()));
+  EXPECT_EQ(StatsOf(view, nullptr).desired_gpus, 0);
 }
 
 TEST(JobMetrics, JobsThatHaveEndedOrWentHaveNoSeries) {

@@ -305,14 +305,14 @@ TEST(JobStatus, IsWrittenForWhatIsNewsAndSeldomForFigures) {
 TEST(Problems, PatienceEndsAtTheEarliest) {
   JobView view = TrainingView(2);
   view.coordinators[0].containers[0].running_since = At(0);
-  EXPECT_EQ(WhenPatienceEnds(view, At(100)), std::nullopt);
+  EXPECT_EQ(NextProblemCheck(view, At(100)), std::nullopt);
   view.learners[0].containers[0].running_since = At(70);
-  EXPECT_EQ(WhenPatienceEnds(view, At(100)), At(130));
+  EXPECT_EQ(NextProblemCheck(view, At(100)), At(130));
   view.soft_state.clocks.starting_since[Name(1)] = At(95);
-  EXPECT_EQ(WhenPatienceEnds(view, At(100)), At(115));
+  EXPECT_EQ(NextProblemCheck(view, At(100)), At(115));
   view.coordinator.silent_since = At(99);
-  EXPECT_EQ(WhenPatienceEnds(view, At(100)), At(114));
-  EXPECT_EQ(WhenPatienceEnds(view, At(114)), At(115)) << "what has become a problem is told";
+  EXPECT_EQ(NextProblemCheck(view, At(100)), At(114));
+  EXPECT_EQ(NextProblemCheck(view, At(114)), At(115)) << "what has become a problem is told";
 }
 
 TEST(Problems, AnImageThatBacksOffKeepsItsFirstMessage) {

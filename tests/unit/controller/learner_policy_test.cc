@@ -95,9 +95,9 @@ TEST(LearnerPolicy, WhoCannotBeToldToGoIsDeletedAfterAWhile) {
   const JobPlan plan = PlanOf({.drop = {Name(1)}});
   LearnerOutcome outcome = DecideLearners(view, plan, At(10));
   EXPECT_THAT(outcome.actions, IsEmpty());
-  EXPECT_THAT(outcome.untold_since, ElementsAre(Pair(Name(1), At(10))));
+  EXPECT_THAT(outcome.unnotified_since, ElementsAre(Pair(Name(1), At(10))));
   EXPECT_EQ(outcome.look_again, At(10 + 60 + 60)) << "its grace, and a minute";
-  view.soft_state.clocks.untold_since = outcome.untold_since;
+  view.soft_state.clocks.unnotified_since = outcome.unnotified_since;
   outcome = DecideLearners(view, plan, At(130));
   EXPECT_THAT(outcome.actions,
               ElementsAre(Action(DeletePod{Name(1), "uid-1", std::nullopt,
@@ -105,7 +105,7 @@ TEST(LearnerPolicy, WhoCannotBeToldToGoIsDeletedAfterAWhile) {
   view.coordinator.reachable = true;
   outcome = DecideLearners(view, plan, At(130));
   EXPECT_THAT(outcome.actions, IsEmpty());
-  EXPECT_THAT(outcome.untold_since, IsEmpty());
+  EXPECT_THAT(outcome.unnotified_since, IsEmpty());
   EXPECT_THAT(outcome.leaving_since, ElementsAre(Pair(Name(1), At(130)))) << "it has its grace";
 }
 
@@ -128,8 +128,8 @@ TEST(LearnerPolicy, OfLearnersThatNeverWereACoordinatorMaySpeakInVain) {
   }
   view.soft_state.contacts.gone = {"u"};
   EXPECT_THAT(WantedLearners(view, {}),
-              ElementsAre(PlannedLearner{Name(0), "uid-0", LearnerWish::kWanted},
-                          PlannedLearner{made, "u", LearnerWish::kEnded}));
+              ElementsAre(PlannedLearner{Name(0), "uid-0", DesiredLearnerState::kWanted},
+                          PlannedLearner{made, "u", DesiredLearnerState::kEnded}));
 }
 
 TEST(LearnerPolicy, TheCoordinatorHearsOfAllThatExistAndAllThatAreGone) {
@@ -146,12 +146,12 @@ TEST(LearnerPolicy, TheCoordinatorHearsOfAllThatExistAndAllThatAreGone) {
   }
   view.soft_state.contacts.gone = {"uid-9"};
   EXPECT_THAT(WantedLearners(view, {}),
-              ElementsAre(PlannedLearner{Name(0), "uid-0", LearnerWish::kWanted},
-                          PlannedLearner{Name(1), "uid-1", LearnerWish::kLeaving},
-                          PlannedLearner{Name(2), "uid-2", LearnerWish::kEnded},
-                          PlannedLearner{Name(3), "uid-3", LearnerWish::kWanted},
-                          PlannedLearner{Name(9), "uid-9", LearnerWish::kEnded}));
-  EXPECT_EQ(WantedLearners(view, {{Name(0), At(1)}})[0].state, LearnerWish::kLeaving);
+              ElementsAre(PlannedLearner{Name(0), "uid-0", DesiredLearnerState::kWanted},
+                          PlannedLearner{Name(1), "uid-1", DesiredLearnerState::kLeaving},
+                          PlannedLearner{Name(2), "uid-2", DesiredLearnerState::kEnded},
+                          PlannedLearner{Name(3), "uid-3", DesiredLearnerState::kWanted},
+                          PlannedLearner{Name(9), "uid-9", DesiredLearnerState::kEnded}));
+  EXPECT_EQ(WantedLearners(view, {{Name(0), At(1)}})[0].state, DesiredLearnerState::kLeaving);
 }
 
 // A watch may be a minute behind: the coordinator knows of learners before this program does.
@@ -162,9 +162,9 @@ TEST(LearnerPolicy, OneThatNobodyHasSeenEndStaysWhatItIs) {
   named.push_back({.name = Name(5), .pod_uid = "uid-5", .state = "Member"});
   named.push_back({.name = Name(6), .pod_uid = "uid-6", .state = "Leaving"});
   EXPECT_THAT(WantedLearners(view, {}),
-              ElementsAre(PlannedLearner{Name(0), "uid-0", LearnerWish::kWanted},
-                          PlannedLearner{Name(5), "uid-5", LearnerWish::kWanted},
-                          PlannedLearner{Name(6), "uid-6", LearnerWish::kLeaving}));
+              ElementsAre(PlannedLearner{Name(0), "uid-0", DesiredLearnerState::kWanted},
+                          PlannedLearner{Name(5), "uid-5", DesiredLearnerState::kWanted},
+                          PlannedLearner{Name(6), "uid-6", DesiredLearnerState::kLeaving}));
 }
 
 TEST(LearnerPolicy, TheServerIsAskedAboutPodsThatTheStoresMayNotKnow) {
@@ -194,12 +194,12 @@ TEST(LearnerPolicy, ACompletedJobsLearnersMayFinishTheirLastWords) {
   JobView view = TrainingView(1);
   view.learners.push_back(Learner(1, Life::kGated));
   Edit(view.job).status.completion_time = At(100);
-  const LearnerOutcome early = DismissLearners(view, /*completed=*/true, At(101));
+  const LearnerOutcome early = TerminateLearners(view, /*completed=*/true, At(101));
   EXPECT_THAT(early.actions,
               ElementsAre(Action(DeletePod{Name(1), "uid-1", {}, "its job has ended"})));
   EXPECT_EQ(early.look_again, At(160));
-  EXPECT_EQ(DismissLearners(view, true, At(160)).actions.size(), 2u);
-  EXPECT_EQ(DismissLearners(view, /*completed=*/false, At(101)).actions.size(), 2u);
+  EXPECT_EQ(TerminateLearners(view, true, At(160)).actions.size(), 2u);
+  EXPECT_EQ(TerminateLearners(view, /*completed=*/false, At(101)).actions.size(), 2u);
 }
 
 }  // namespace

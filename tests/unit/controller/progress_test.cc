@@ -112,10 +112,11 @@ TEST(Progress, MembershipIdsAreOrdered) {
 }
 
 TEST(Plan, IsWrittenAsTheContractSays) {
-  EXPECT_EQ(nlohmann::json::parse(EncodePlan(
-                {.stamp = {3, 17},
-                 .learners = {{.name = "a", .pod_uid = "u", .state = LearnerWish::kLeaving}}})),
-            nlohmann::json::parse(R"({"leaseTransitions": 3, "sequence": 17,
+  EXPECT_EQ(
+      nlohmann::json::parse(EncodePlan(
+          {.stamp = {3, 17},
+           .learners = {{.name = "a", .pod_uid = "u", .state = DesiredLearnerState::kLeaving}}})),
+      nlohmann::json::parse(R"({"leaseTransitions": 3, "sequence": 17,
                 "learners": [{"name": "a", "podUid": "u", "state": "Leaving"}]})"));
 }
 

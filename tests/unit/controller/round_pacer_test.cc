@@ -19,7 +19,7 @@ class RoundPacerTest : public testing::Test {
   Duration DueAfter(Duration change) { return pacer_.OnChange(kStart + change) - kStart; }
 
   RoundPacer pacer_{
-      {.debounce = 20ms, .debounce_most = 200ms, .flood_after = 1s, .pauses_in_flood = 3}};
+      {.debounce = 20ms, .max_debounce = 200ms, .flood_after = 1s, .pauses_in_flood = 3}};
 };
 
 TEST_F(RoundPacerTest, AChangeWaitsForItsFellowsButNotForEver) {

@@ -24,12 +24,12 @@ JobProgress Running() {
 TEST(JobMetrics, ShowsWhatTheProgressSays) {
   JobMetrics metrics("team/digits");
   JobProgress progress = Running();
-  progress.figures =
-      Progress::Figures{.epoch = 3,
-                        .total_steps = 40,
-                        .loss = 0.25,
-                        .samples_per_second = 512,
-                        .last_checkpoint = CheckpointReport{.step = 8, .unix_seconds = 1.5e9}};
+  progress.stats =
+      Progress::Stats{.epoch = 3,
+                      .total_steps = 40,
+                      .loss = 0.25,
+                      .samples_per_second = 512,
+                      .last_checkpoint = CheckpointReport{.step = 8, .unix_seconds = 1.5e9}};
   EXPECT_THAT(metrics.Serialize(progress, 3),
               AllOf(HasSubstr("pliant_train_step{" + kJob + "} 10\n"),
                     HasSubstr("pliant_train_members{" + kJob + "} 2\n"),
@@ -55,7 +55,7 @@ TEST(JobMetrics, WhatIsNotKnownYetIsAbsent) {
 TEST(JobMetrics, ACheckpointThatFailedIsNone) {
   JobMetrics metrics("team/digits");
   JobProgress progress = Running();
-  progress.figures = Progress::Figures{.last_checkpoint = CheckpointReport{.error = "disk full"}};
+  progress.stats = Progress::Stats{.last_checkpoint = CheckpointReport{.error = "disk full"}};
   EXPECT_THAT(metrics.Serialize(progress, 2),
               AllOf(HasSubstr("pliant_checkpoint_failing{" + kJob + "} 1\n"),
                     Not(HasSubstr("pliant_checkpoint_last_success"))));
@@ -88,7 +88,7 @@ TEST(JobMetrics, CountsSamplesThatAreDoneAgainToo) {
   JobMetrics metrics("team/digits");
   JobProgress progress = Running();
   const auto text_at = [&](std::uint64_t samples) {
-    progress.figures = Progress::Figures{.samples = samples};
+    progress.stats = Progress::Stats{.samples = samples};
     return metrics.Serialize(progress, 2);
   };
   const std::string name = "pliant_train_samples_total{" + kJob + "} ";
@@ -100,7 +100,7 @@ TEST(JobMetrics, CountsSamplesThatAreDoneAgainToo) {
 TEST(JobMetrics, WhoDoesNotTrainHasNoSpeed) {
   JobMetrics metrics("team/digits");
   JobProgress progress = Running();
-  progress.figures = Progress::Figures{.samples_per_second = 512};
+  progress.stats = Progress::Stats{.samples_per_second = 512};
   const std::string name = "pliant_train_samples_per_second{" + kJob + "} ";
   EXPECT_THAT(metrics.Serialize(progress, 2), HasSubstr(name + "512\n"));
   progress.membership.reset();

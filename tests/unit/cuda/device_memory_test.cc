@@ -114,7 +114,7 @@ class DeviceMemoryTest : public testing::Test {
                                       .epochs = 3,
                                       .global_batch_size = 8,
                                       .logical_shards = 4,
-                                      .hears_evaluations = 1};
+                                      .wants_evaluation_results = 1};
     ASSERT_EQ(pliant_describe(learner_, &training), PLIANT_OK) << pliant_last_error();
   }
   pliant_status Register(const char* name, int32_t role, void* data, int32_t device,
@@ -142,7 +142,7 @@ class DeviceMemoryTest : public testing::Test {
   // Trains in `folder`, from what is there; leaves after so many commits. `driver`: none: in host
   // memory.
   Outcome Train(const CudaDriver* driver, const std::string& folder,
-                std::optional<int> commits_most = std::nullopt) {
+                std::optional<int> max_commits = std::nullopt) {
     Open(folder);
     Tensor bias(driver, {0.25, -0.25});
     Tensor weights(driver, {1, 2, 3, 4, 5});
@@ -203,7 +203,7 @@ class DeviceMemoryTest : public testing::Test {
         momentum.Write(m);
         weights.Write(w);
         EXPECT_EQ(pliant_committed(learner_, 1), PLIANT_OK) << pliant_last_error();
-        if (++commits == commits_most) {
+        if (++commits == max_commits) {
           EXPECT_EQ(pliant_leave(learner_), PLIANT_OK);
         }
       } else if (work.kind == PLIANT_EVALUATE) {

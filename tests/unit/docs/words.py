@@ -51,14 +51,14 @@ def _words(pattern: str, instead: str, limit: int) -> Wording:
 WORDINGS = {
     "no-subject": Wording(re.compile(r"\A(?:Of|Who|Whoever|What|Those)\b"), (COMMENT,), "a subject, then a verb", 556),
     "so-long": _words(r"(?:for|after|waits?) so (?:long|many)|so (?:many|long|often) (?:at|as) most", "N seconds, at most N", 23),
-    "but-for": _words("but for", "except, apart from", 28),
+    "but-for": _words("but for", "except, apart from", 0),
     "anew": _words("anew", "again, from the beginning", 73),
-    "mend": _words("mend(?:s|ed|ing)?", "fix, repair", 8),
+    "mend": _words("mend(?:s|ed|ing)?", "fix, repair", 6),
     "is-told": _words("(?:is|are|was|were|be|being|been) told", "receives, is notified", 153),
     "give-up": _words("(?:gives?|gave|given|giving) (?:it |them |that )?up", "abort, time out, abandon", 79),
     "all-the-same": _words("all the same|for good|of (?:no )?use", "still, permanently, useful", 49),
-    "archaic": _words("nought|borne|whither|thereof|hence", "0, tolerated, so", 2),
-    "most-least": Wording(re.compile(r"(?:[a-z0-9]_(?:most|least)_?|k[A-Z]\w*(?:Most|Least))\Z"), (NAME,), "max, min", 342),
+    "archaic": _words("nought|borne|whither|thereof|hence", "0, tolerated, so", 1),
+    "most-least": Wording(re.compile(r"(?:[a-z0-9]_(?:most|least)_?|k[A-Z]\w*(?:Most|Least))\Z"), (NAME,), "max, min", 0),
 }  # fmt: skip
 
 

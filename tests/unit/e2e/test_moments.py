@@ -52,7 +52,7 @@ class BreakTest(unittest.TestCase):
     def test_what_was_saved_must_not_be_lost(self) -> None:
         for restored, holds in ((51, True), (50, True), (49, False), (0, False)):
             with self.subTest(restored=restored):
-                self.assertEqual(Break(step_least=50, step_restored=restored, time=0.0).problems() == (), holds)
+                self.assertEqual(Break(min_step=50, step_restored=restored, time=0.0).problems() == (), holds)
 
     def test_learners_log_which_checkpoint_they_took_up(self) -> None:
         logs = '{"message":"entered","tick":0}\nno json\n{"message":"restored","step":40,"tick":47}\n'

@@ -85,7 +85,7 @@ class InformerTest : public testing::Test {
   ScriptedTransport transport_;
   KubeClient client_{transport_, Config{.server = "https://a"}, {.requests_per_second = 0}};
   ReflectorOptions options_{.stream_lists = false,
-                            .timing = {.watch_least = 300s, .watch_most = 300s}};
+                            .timing = {.min_watch = 300s, .max_watch = 300s}};
   std::vector<std::string> told_;
   std::vector<std::string> restarts_;
   Informer<Pod> informer_{loop_, DecodePod};

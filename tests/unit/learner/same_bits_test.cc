@@ -23,8 +23,8 @@
 #include "trainer/checkpoint/checkpoint.h"
 #include "trainer/checkpoint/memory_store.h"
 #include "trainer/checkpoint/state_copy.h"
+#include "trainer/collective/gradient_accumulator.h"
 #include "trainer/collective/reduction.h"
-#include "trainer/collective/shard_folder.h"
 #include "trainer/data/schedule.h"
 #include "trainer/protocol/tick_round.h"
 
@@ -173,13 +173,13 @@ class Learners {
  private:
   struct Member {
     explicit Member(std::unique_ptr<TorchProgram> made)
-        : program(std::move(made)), folder(program->info().gradient_elements, kShards) {}
+        : program(std::move(made)), accumulator(program->info().gradient_elements, kShards) {}
     void Load(const StateDict& state) {
       EXPECT_TRUE(CopyState(state, program->State()));
       EXPECT_TRUE(program->LoadedState());
     }
     std::unique_ptr<TorchProgram> program;
-    ShardFolder folder;
+    GradientAccumulator accumulator;
   };
   struct Sent {
     int from = 0;
@@ -201,10 +201,10 @@ class Learners {
                   .tasks = {},
                   .buckets = BucketsOf(tick)};
     for (const int shard : map.ShardsOf(rank)) work.tasks.push_back(schedule.TaskOf(tick, shard));
-    if (work.kind == TickKind::kTrain) member.folder.Begin(kShards, work.blocks, work.buckets);
+    if (work.kind == TickKind::kTrain) member.accumulator.Begin(kShards, work.blocks, work.buckets);
     TickOutput output;
     const Status status = RunShards(
-        *member.program, member.folder, buffers_, work,
+        *member.program, member.accumulator, buffers_, work,
         [&](const NodePart& part) { reduction.AddLocal(part.node, part.bucket); }, output);
     if (!status) return ADD_FAILURE() << status.error(), void();
     Trailer trailer;

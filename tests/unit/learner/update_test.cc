@@ -92,7 +92,7 @@ TEST(Update, SkipLeavesEverythingButTheCounter) {
 TEST(Update, ATrainingThatOnlySkipsStops) {
   Training training;
   training.train.on_non_finite_loss = OnNonFiniteLoss::kSkip;
-  for (int i = 0; i < kSkipsInARowMost; ++i) EXPECT_EQ(training.Step({1, 1}, kNan), false);
+  for (int i = 0; i < kMaxSkipsInARow; ++i) EXPECT_EQ(training.Step({1, 1}, kNan), false);
   const auto taken = training.Step({1, 1}, kNan);
   ASSERT_FALSE(taken);
   EXPECT_THAT(taken.error().message,

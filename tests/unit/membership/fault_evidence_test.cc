@@ -38,7 +38,7 @@ class FaultEvidenceTest : public testing::Test {
     for (const char name : accused) ids.push_back(Id(name));
     for (const char reporter : reporters) {
       faults_->Report(Id(reporter), ids, At(at));
-      roster_.Hear(Id(reporter), At(at));
+      roster_.RecordHeard(Id(reporter), At(at));
     }
   }
   bool Detect(double at) { return faults_->Detect(history_, std::nullopt, roster_, At(at)); }
@@ -55,7 +55,7 @@ class FaultEvidenceTest : public testing::Test {
   // Breaks the link between the two, and goes on with who is left.
   std::string Breaks(const std::string& link, double at) {
     Report(link.substr(0, 1), link.substr(1), at);
-    for (const auto& [id, unused] : roster_.learners()) roster_.Hear(id, At(at + 0.1));
+    for (const auto& [id, unused] : roster_.learners()) roster_.RecordHeard(id, At(at + 0.1));
     const std::string text = Resolve(at + 0.5);
     faults_->Reset();
     return text;
@@ -111,7 +111,7 @@ TEST_F(FaultEvidenceTest, WaitsForThoseWhoMayComeBack) {
     if (!test.opened) Enter("abcd", 11, false);
     if (test.gone_at > 0) roster_.Disconnect(Id('c'), At(test.gone_at));
     Report("a", test.accused, 20);
-    for (const char name : std::string("bd")) roster_.Hear(Id(name), At(20.1));
+    for (const char name : std::string("bd")) roster_.RecordHeard(Id(name), At(20.1));
     EXPECT_EQ(Resolve(test.settled_at - 0.01), "wait");
     EXPECT_EQ(Resolve(test.settled_at), test.gone_at > 0 ? "abd" : "abcd");
   }
@@ -128,7 +128,7 @@ TEST_F(FaultEvidenceTest, DoesNotWaitWhenAllHaveReported) {
 TEST_F(FaultEvidenceTest, TheAccusedHaveToSpeak) {
   Report("abd", "c", 20);
   EXPECT_EQ(Resolve(25), "wait") << "it is connected, and may hang";
-  roster_.Hear(Id('c'), At(25));
+  roster_.RecordHeard(Id('c'), At(25));
   EXPECT_EQ(Resolve(25), "abcd");
 }
 

@@ -36,24 +36,24 @@ TEST(Messages, OfLearnersComeBackAsTheyWere) {
       Lost{.membership = {2, 6}, .accused = {kA}, .cause = "a trailer of 3"},
       Lost{.membership = {2, 6}},
       Progress{},
-      Progress{.membership = MembershipId{2, 6},
-               .tick = 9,
-               .step = 8,
-               .following = true,
-               .figures = Progress::Figures{.epoch = 1,
-                                            .total_steps = 100,
-                                            .samples = 2048,
-                                            .loss = 0.5,
-                                            .samples_per_second = 1e4,
-                                            .accuracy = 0.97,
-                                            .evaluated_epoch = 0,
-                                            .last_checkpoint =
-                                                CheckpointReport{.step = 8,
-                                                                 .membership = {2, 6},
-                                                                 .unix_seconds = 1790000000.5,
-                                                                 .error = "disk full",
-                                                                 .reason = "VolumeFull"},
-                                            .learners_asked = 2}},
+      Progress{
+          .membership = MembershipId{2, 6},
+          .tick = 9,
+          .step = 8,
+          .following = true,
+          .stats = Progress::Stats{.epoch = 1,
+                                   .total_steps = 100,
+                                   .samples = 2048,
+                                   .loss = 0.5,
+                                   .samples_per_second = 1e4,
+                                   .accuracy = 0.97,
+                                   .evaluated_epoch = 0,
+                                   .last_checkpoint = CheckpointReport{.step = 8,
+                                                                       .membership = {2, 6},
+                                                                       .unix_seconds = 1790000000.5,
+                                                                       .error = "disk full",
+                                                                       .reason = "VolumeFull"},
+                                   .learners_asked = 2}},
       Progress{.times = TickTimes{0.01, 0.08, 0.003, 0.004, 0.002, 8e5, 9e5}},
       Left{.applied_ticks = 100,
            .reason = LeftReason::kCompleted,
@@ -88,11 +88,11 @@ TEST(Messages, OfTheCoordinatorComeBackAsTheyWere) {
 }
 
 TEST(Messages, ALossThatIsNoNumberIsLeftOut) {
-  const Progress progress{.figures = Progress::Figures{.loss = std::nan(""), .accuracy = 0.5}};
+  const Progress progress{.stats = Progress::Stats{.loss = std::nan(""), .accuracy = 0.5}};
   const Result<LearnerMessage> back = DecodeLearnerMessage(Encode(LearnerMessage(progress)));
   ASSERT_TRUE(back) << back.error();
-  EXPECT_EQ(std::get<Progress>(*back).figures->loss, std::nullopt);
-  EXPECT_EQ(std::get<Progress>(*back).figures->accuracy, 0.5);
+  EXPECT_EQ(std::get<Progress>(*back).stats->loss, std::nullopt);
+  EXPECT_EQ(std::get<Progress>(*back).stats->accuracy, 0.5);
 }
 
 TEST(Messages, OfAnotherProtocolTheHelloIsReadAsFarAsRefusingItNeeds) {
@@ -164,7 +164,7 @@ TEST(Messages, AHeartbeatIsATimeThatCanBeWaited) {
 }
 
 TEST(Messages, SizeAndCountsAreLimited) {
-  EXPECT_FALSE(DecodeLearnerMessage(std::string(kMessageBytesMost + 1, ' ')));
+  EXPECT_FALSE(DecodeLearnerMessage(std::string(kMaxMessageBytes + 1, ' ')));
   const Hello far{.learner = kA, .address = std::string(257, 'x')};
   EXPECT_FALSE(DecodeLearnerMessage(Encode(LearnerMessage(far))));
   Hello hello{.learner = kA};

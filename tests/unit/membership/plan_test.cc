@@ -67,7 +67,7 @@ TEST(JobProgress, IsWrittenAsTheContractShowsIt) {
       .plan_accepted = PlanVersion{3, 17},
       .tick = 412,
       .step = 400,
-      .figures = Progress::Figures{.epoch = 16, .total_steps = 1200, .loss = 0.5},
+      .stats = Progress::Stats{.epoch = 16, .total_steps = 1200, .loss = 0.5},
       .learners = {{.id = learner, .state = LearnerState::kMember, .step = 400}},
       .resizes = {{.membership = {2, 5},
                    .from = 2,

@@ -77,11 +77,11 @@ TEST(Document, HasTheCoordinatorsMetrics) {
   metrics.CountMessage("hello");
   const JobProgress progress{
       .step = 1,
-      .figures = Progress::Figures{.samples = 1,
-                                   .loss = 1,
-                                   .samples_per_second = 1,
-                                   .accuracy = 1,
-                                   .last_checkpoint = CheckpointReport{.unix_seconds = 1}},
+      .stats = Progress::Stats{.samples = 1,
+                               .loss = 1,
+                               .samples_per_second = 1,
+                               .accuracy = 1,
+                               .last_checkpoint = CheckpointReport{.unix_seconds = 1}},
       .learners = {LearnerProgress{.times = TickTimes{}}},
       .slowest = Straggler{.slowdown = 2}};
   EXPECT_EQ(SeriesIn(metrics.Serialize(progress, 1)), SeriesOf(metrics.families()));

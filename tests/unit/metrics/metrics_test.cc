@@ -25,7 +25,7 @@ TEST(Metrics, AJobsSeriesGoWithIt) {
 
 TEST(Metrics, ALifesCountsOnlyGrow) {
   Metrics metrics;
-  const JobFigures job{.name_space = "a", .name = "one", .restarts = 2, .resizes = 7};
+  const JobStats job{.name_space = "a", .name = "one", .restarts = 2, .resizes = 7};
   metrics.SetJob(job);
   metrics.SetJob(job);
   metrics.SetJob({.name_space = "a", .name = "one", .restarts = 3, .resizes = 6});

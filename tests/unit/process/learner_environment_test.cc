@@ -75,7 +75,7 @@ TEST_F(LearnerEnvironmentTest, TakesWhatTheOperatorSets) {
   EXPECT_EQ(environment->coordinator->token, "0a1b") << "without the line's end";
   EXPECT_EQ(environment->coordinator->peer_key, "2c3d");
   EXPECT_EQ(environment->coordinator->ca_file, folder_ / "ca.crt");
-  EXPECT_EQ(environment->coordinator->term_least, 3U);
+  EXPECT_EQ(environment->coordinator->min_term, 3U);
   EXPECT_EQ(environment->learner, "digits-1a2b3-4");
   EXPECT_EQ(environment->pod_uid, "pod-uid");
   EXPECT_EQ(environment->pod_ip, "10.244.1.9");

@@ -62,7 +62,7 @@ TEST_F(OutputKeeperTest, WhatWasSaidBeforeAFlushIsThere) {
 TEST_F(OutputKeeperTest, FilesAreOfLimitedSize) {
   const auto path = folder_ / "learner-1.log";
   for (int i = 0; i < 20; ++i) {
-    NewOutputKeeper(path, {.file_bytes_most = 1000})->Keep(std::string(99, 'a' + i) + "\n");
+    NewOutputKeeper(path, {.max_file_bytes = 1000})->Keep(std::string(99, 'a' + i) + "\n");
   }
   EXPECT_LE(std::filesystem::file_size(path), 1000U);
   EXPECT_LE(std::filesystem::file_size(folder_ / "learner-1.log.1"), 1000U);
@@ -74,7 +74,7 @@ TEST_F(OutputKeeperTest, TheOldestFilesGo) {
   std::ofstream(folder_ / "somebody's") << "x";
   for (int i = 0; i < 9; ++i) {
     const auto path = folder_ / Format("learner-{}.log", i);
-    NewOutputKeeper(path, {.files_most = 3})->Keep("x\n");
+    NewOutputKeeper(path, {.max_files = 3})->Keep("x\n");
     std::filesystem::last_write_time(
         path, std::filesystem::file_time_type::clock::now() - std::chrono::hours(9 - i));
   }
@@ -109,7 +109,7 @@ TEST_F(OutputKeeperTest, AVolumeThatIsFullCostsLinesOnly) {
   const auto path = folder_ / "learner-1.log";
   std::filesystem::create_directory(path);  // what cannot be opened
   {
-    const auto keeper = NewOutputKeeper(path, {.waiting_bytes_most = 100});
+    const auto keeper = NewOutputKeeper(path, {.max_waiting_bytes = 100});
     for (int i = 0; i < 10; ++i) keeper->Keep(std::string(60, 'x'));
   }
   EXPECT_TRUE(std::filesystem::is_directory(path));
@@ -121,7 +121,7 @@ TEST_F(OutputKeeperTest, AVolumeThatHangsKeepsNobody) {
   const auto begin = std::chrono::steady_clock::now();
   {
     const auto keeper = NewOutputKeeper(
-        path, {.waiting_bytes_most = 1000, .flush_most = std::chrono::milliseconds(50)});
+        path, {.max_waiting_bytes = 1000, .max_flush = std::chrono::milliseconds(50)});
     for (int i = 0; i < 100; ++i) keeper->Keep(std::string(99, 'x'));
   }
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));

@@ -30,11 +30,11 @@ TEST(TerminationMessage, ALongMessageIsCutAtACharacter) {
   for (const std::string& piece : kPieces) {
     for (const int shift : {0, 1, 2, 3}) {
       std::string message(static_cast<std::size_t>(shift), '.');
-      while (message.size() < 3 * kTerminationBytesMost) message += piece;
+      while (message.size() < 3 * kMaxTerminationBytes) message += piece;
       const std::string encoded = Encode({.message = message, .parameters_sha256 = "ab12"});
       SCOPED_TRACE(encoded.substr(0, 60));
-      EXPECT_LE(encoded.size(), kTerminationBytesMost);
-      EXPECT_GT(encoded.size(), kTerminationBytesMost - 20) << "as much of it as fits";
+      EXPECT_LE(encoded.size(), kMaxTerminationBytes);
+      EXPECT_GT(encoded.size(), kMaxTerminationBytes - 20) << "as much of it as fits";
       const auto json = nlohmann::json::parse(encoded, nullptr, false);
       ASSERT_FALSE(json.is_discarded());
       EXPECT_EQ(json["parametersSha256"], "ab12");

@@ -9,13 +9,15 @@ namespace {
 
 using Next = Opening::Next;
 
-const Holding kNothing{};
+const StateSummary kNothing{};
 // Through a boundary.
-Holding At(Tick ticks) {
+StateSummary At(Tick ticks) {
   return {.position = {.has_state = true, .applied_ticks = ticks}, .current = true};
 }
 // After a crash.
-Holding LeftAt(Tick ticks) { return {.position = {.has_state = true, .applied_ticks = ticks}}; }
+StateSummary LeftAt(Tick ticks) {
+  return {.position = {.has_state = true, .applied_ticks = ticks}};
+}
 
 TEST(Opening, WaitsUntilAllHaveSaidWhatTheyHold) {
   Opening opening(3, 0, At(4));
@@ -45,9 +47,9 @@ TEST(Opening, ALinkIsNotTriedForEver) {
 TEST(Opening, WhoIsBehindCatchesUp) {
   const struct {
     const char* name;
-    Holding rank0;
-    Holding own;  // rank 1
-    Holding rank2;
+    StateSummary rank0;
+    StateSummary own;  // rank 1
+    StateSummary rank2;
     Next want;
     std::vector<bool> in_sync;
   } kCases[] = {
@@ -127,9 +129,9 @@ TEST(Opening, AfterACrashRankZeroLooksForACheckpointThatIsAhead) {
 // Of a tick that was given up. Who was behind comes with the state, and with nothing of the tick
 // after it.
 TEST(Opening, CountsWhatIsFinishedOfTheTickThatItBeginsWith) {
-  Holding ahead = LeftAt(5);
+  StateSummary ahead = LeftAt(5);
   ahead.finished = {4};
-  Holding behind = LeftAt(4);
+  StateSummary behind = LeftAt(4);
   behind.finished = {5, 6};
   Opening opening(3, 0, ahead);
   opening.OnOpen(1, behind);
@@ -152,26 +154,26 @@ TEST(Opening, AloneItNeedsNobody) {
   EXPECT_EQ(opening.next(), Next::kBegin);
 }
 
-TEST(Holding, TravelsInAFrame) {
-  const Holding holding{.position = {.has_state = true,
-                                     .applied_ticks = 77,
-                                     .lineage = {3, 4},
-                                     .evaluation = {.samples = 12, .loss = 0.5, .correct = 11},
-                                     .last_line = R"({"tick":76})"},
-                        .current = true,
-                        .finished = {2, 12}};
-  const Bytes bytes = EncodeHolding(holding);
-  const Result<Holding> back = DecodeHolding(bytes.view, 77, 8);
+TEST(StateSummary, TravelsInAFrame) {
+  const StateSummary holding{.position = {.has_state = true,
+                                          .applied_ticks = 77,
+                                          .lineage = {3, 4},
+                                          .evaluation = {.samples = 12, .loss = 0.5, .correct = 11},
+                                          .last_line = R"({"tick":76})"},
+                             .current = true,
+                             .finished = {2, 12}};
+  const Bytes bytes = EncodeStateSummary(holding);
+  const Result<StateSummary> back = DecodeStateSummary(bytes.view, 77, 8);
   ASSERT_TRUE(back) << back.error();
   EXPECT_EQ(*back, holding);
-  EXPECT_FALSE(DecodeHolding(bytes.view.first(bytes.view.size() - 1), 77, 8));
-  EXPECT_FALSE(DecodeHolding({}, 77, 8));
+  EXPECT_FALSE(DecodeStateSummary(bytes.view.first(bytes.view.size() - 1), 77, 8));
+  EXPECT_FALSE(DecodeStateSummary({}, 77, 8));
 }
 
-TEST(Holding, OfAnotherJobIsRefused) {
+TEST(StateSummary, OfAnotherJobIsRefused) {
   const struct {
     const char* name;
-    Holding holding;
+    StateSummary holding;
     Tick total_ticks;
     int logical_shards;
     bool taken;
@@ -187,8 +189,8 @@ TEST(Holding, OfAnotherJobIsRefused) {
       {"with nothing of it", {.position = {.has_state = true, .applied_ticks = 3}}, 77, 0, true},
   };
   for (const auto& c : kCases) {
-    const Bytes bytes = EncodeHolding(c.holding);
-    EXPECT_EQ(DecodeHolding(bytes.view, c.total_ticks, c.logical_shards).has_value(), c.taken)
+    const Bytes bytes = EncodeStateSummary(c.holding);
+    EXPECT_EQ(DecodeStateSummary(bytes.view, c.total_ticks, c.logical_shards).has_value(), c.taken)
         << c.name;
   }
 }

@@ -48,7 +48,7 @@ TEST(StateTransfer, ArrivesAsItWasSent) {
   EXPECT_EQ(received.small, sent.small);
 }
 
-// Each batch ends with a frame that says so, but for the last: then all is there.
+// Each batch ends with a frame that says so, except for the last: then all is there.
 TEST(StateTransfer, WaitsBetweenBatchesToBeAskedForMore) {
   for (const std::size_t batch : {kStatePieceBytes / 2, kStatePieceBytes, 2 * kStatePieceBytes,
                                   2 * kStatePieceBytes + 4, 10 * kStatePieceBytes}) {

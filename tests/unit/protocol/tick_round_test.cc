@@ -35,9 +35,9 @@ TEST(Trailer, TravelsInAFrame) {
   const Trailer kTrailers[] = {
       {},
       {.shards = {{.shard = 3, .sums = {.samples = 4, .loss = 0.25, .correct = 2}}},
-       .last_call = true,
+       .may_drain = true,
        .announced = kNext},
-      {.shards = {}, .last_call = false, .announced = kLater},
+      {.shards = {}, .may_drain = false, .announced = kLater},
       {.in_sync = false},
       {.came_in_sync = {3, 5}},
       {.shards = {}, .save = true, .state_checksum = 0},
@@ -100,12 +100,12 @@ TEST(TickRound, TheLastCallIsUnanimous) {
   for (const bool other : {false, true}) {
     TickRound round = RoundOf(map, 0, false, All(map));
     Trailer own = TrailerOf(map, 0);
-    own.last_call = true;
+    own.may_drain = true;
     round.OnLocal(own, {});
     Trailer theirs = TrailerOf(map, 1);
-    theirs.last_call = other;
+    theirs.may_drain = other;
     ASSERT_TRUE(round.OnTrailer(1, theirs));
-    EXPECT_EQ(round.Outcome().last_call, other);
+    EXPECT_EQ(round.Outcome().may_drain, other);
   }
 }
 
@@ -126,15 +126,15 @@ TEST(TickRound, NobodyWaitsForOneThatCatchesUp) {
   TickRound round = RoundOf(map, 0, false, in_sync);
   EXPECT_FALSE(round.OnTrailer(1, {}));
   Trailer own = TrailerOf(map, 0);
-  own.last_call = true;
+  own.may_drain = true;
   round.OnLocal(own, {});
   EXPECT_FALSE(round.done());
   Trailer theirs = TrailerOf(map, 2);
-  theirs.last_call = true;
+  theirs.may_drain = true;
   theirs.came_in_sync = {1};
   ASSERT_TRUE(round.OnTrailer(2, theirs));
   ASSERT_TRUE(round.done());
-  EXPECT_TRUE(round.Outcome().last_call);
+  EXPECT_TRUE(round.Outcome().may_drain);
   EXPECT_EQ(round.Outcome().came_in_sync, std::vector{1}) << "who heard it tells the others";
   EXPECT_EQ(round.Outcome().sums.samples, 8);
 }

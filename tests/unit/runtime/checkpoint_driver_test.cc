@@ -32,14 +32,14 @@ struct Driving {
   Tasks tasks{loop, [] {}};
   FakeCompute compute{loop};
   FakeCheckpointer checkpointer{loop};
-  LearnerFigures figures;
+  LearnerStats stats;
   std::vector<std::string> told;  // to rank 0
   std::vector<bool> done;
   CheckpointDriver driver{
       {.every_steps = 10},
       /*kept=*/3,
       kUnixOffset,
-      {.tasks = tasks, .compute = compute, .checkpointer = checkpointer, .figures = figures},
+      {.tasks = tasks, .compute = compute, .checkpointer = checkpointer, .stats = stats},
       [this](const CheckpointSave& save, const Error& error) {
         told.push_back(save.rank_zero.name + ": " + error.message);
       }};
@@ -86,8 +86,8 @@ TEST(CheckpointDriver, WritesAWholeStateAndSaysSo) {
                                                    .unix_seconds = kUnixOffset + 100.03,
                                                    .error = "",
                                                    .reason = ""}));
-  EXPECT_EQ(it.figures.checkpoints, 1U);
-  EXPECT_EQ(it.figures.saving, kCopyTime + kWriteTime);
+  EXPECT_EQ(it.stats.checkpoints, 1U);
+  EXPECT_EQ(it.stats.saving, kCopyTime + kWriteTime);
   EXPECT_EQ(it.loop.pending(), 0U);
 }
 
@@ -107,7 +107,7 @@ TEST(CheckpointDriver, TimeCountsFromTheLastOneThatBeganWhoeverWritesIt) {
                            {.tasks = it.tasks,
                             .compute = it.compute,
                             .checkpointer = it.checkpointer,
-                            .figures = it.figures},
+                            .stats = it.stats},
                            [](const CheckpointSave&, const Error&) {});
   by_time.OnEntered(true);
   it.loop.RunFor(seconds(59));
@@ -154,7 +154,7 @@ TEST(CheckpointDriver, OthersAreDoneWithTheirSlices) {
   EXPECT_FALSE(it.driver.saving());
   EXPECT_TRUE(it.done.empty()) << "rank 0 alone is told";
   EXPECT_FALSE(it.driver.saved_tick());
-  EXPECT_EQ(it.figures.checkpoints, 0U) << "rank 0 counts it";
+  EXPECT_EQ(it.stats.checkpoints, 0U) << "rank 0 counts it";
   EXPECT_EQ(it.loop.pending(), 0U);
 }
 
@@ -181,7 +181,7 @@ TEST(CheckpointDriver, ASliceThatDoesNotComeIsAFailure) {
     EXPECT_EQ(it.driver.report()->error, "not all of its 2 slices were written");
     EXPECT_EQ(it.driver.report()->reason, "WriteFailed");
     EXPECT_FALSE(it.driver.saved_tick());
-    EXPECT_EQ(it.figures.checkpoints_failed, 1U);
+    EXPECT_EQ(it.stats.checkpoints_failed, 1U);
     EXPECT_TRUE(it.told.empty()) << "rank 0 need not tell itself";
   }
 }
@@ -298,7 +298,7 @@ TEST(CheckpointDriver, ARecoveryGivesUpOneWhoseSlicesAreMissing) {
     if (!recovery) continue;
     EXPECT_FALSE(it.done.front());
     EXPECT_FALSE(it.driver.report()) << "it did not fail";
-    EXPECT_EQ(it.figures.checkpoints_failed, 0U);
+    EXPECT_EQ(it.stats.checkpoints_failed, 0U);
     EXPECT_TRUE(it.DueOutOfTurn()) << "at once";
     EXPECT_EQ(it.loop.pending(), 0U);
   }

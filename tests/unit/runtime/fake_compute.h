@@ -44,7 +44,7 @@ class FakeCompute final : public Compute {
       if (fault) done_tick(std::unexpected(*fault));
     });
   }
-  void AbandonTick(std::function<void(TickOutput)> rest) override {
+  void AbortTick(std::function<void(TickOutput)> rest) override {
     Enqueue("abandon", [rest = std::move(rest)] { rest({}); });
   }
   void Commit(CommitWork work, DoneStatus done_status) override {

@@ -40,15 +40,17 @@ Schedule ScheduleOfSteps() {
                           .logical_shards = 8,
                           .seed = 1});
 }
-Holding ByBoundary(Tick ticks) {
+StateSummary ByBoundary(Tick ticks) {
   return {.position = {.has_state = true, .applied_ticks = ticks}, .current = true};
 }
-Holding AfterCrash(Tick ticks) { return {.position = {.has_state = true, .applied_ticks = ticks}}; }
+StateSummary AfterCrash(Tick ticks) {
+  return {.position = {.has_state = true, .applied_ticks = ticks}};
+}
 
 // Rank `self` of so many, with an owner that carries out what follows when a call is over, as the
 // learner does.
 struct OpeningOf final : OpeningRun::Owner {
-  OpeningOf(int world_size, int self, const Holding& own) : self_id{IdOfRank(self)} {
+  OpeningOf(int world_size, int self, const StateSummary& own) : self_id{IdOfRank(self)} {
     Membership membership{.id = kOpens, .members = {}};
     for (int rank = 0; rank < world_size; ++rank)
       membership.members.push_back({.id = IdOfRank(rank), .address = "x:1"});
@@ -80,7 +82,7 @@ struct OpeningOf final : OpeningRun::Owner {
   }
   void Fail(const Error& error) override { told.push_back("failed: " + error.message); }
   void OnFreshStart() override { told.emplace_back("fresh start"); }
-  void LoadState(std::shared_ptr<const StateCopy> state, Holding holding) override {
+  void LoadState(std::shared_ptr<const StateCopy> state, StateSummary holding) override {
     told.push_back(Format("load {}", holding.position.applied_ticks));
     loading = true;
     compute.LoadState(std::move(state), tasks.Guard<Status>([this, holding](const Status& status) {
@@ -105,9 +107,9 @@ struct OpeningOf final : OpeningRun::Owner {
     news = true;
     CarryOut();
   }
-  void Hears(int rank, const Holding& holding) {
+  void Hears(int rank, const StateSummary& holding) {
     ASSERT_TRUE(run->OnOpenFrame(
-        rank, {.header = {.kind = FrameKind::kOpen}, .payload = EncodeHolding(holding)}));
+        rank, {.header = {.kind = FrameKind::kOpen}, .payload = EncodeStateSummary(holding)}));
     CarryOut();
   }
   void HearsReady(int rank) {
@@ -123,10 +125,10 @@ struct OpeningOf final : OpeningRun::Owner {
     return transport.SentTo(IdOfRank(rank), kind);
   }
   // What this one last said that it holds.
-  Holding SaidTo(int rank) const {
+  StateSummary SaidTo(int rank) const {
     const std::vector<Frame> frames = SentTo(rank, FrameKind::kOpen);
     if (frames.empty()) return {};
-    return DecodeHolding(frames.back().payload.view, kTotalTicks, 8).value();
+    return DecodeStateSummary(frames.back().payload.view, kTotalTicks, 8).value();
   }
   // The state of another, whose tensors are filled with `value`.
   std::vector<Frame> StateFrames(Tick applied, float value = 0.5F) const {
@@ -151,8 +153,8 @@ struct OpeningOf final : OpeningRun::Owner {
   const Schedule schedule = ScheduleOfSteps();
   MembershipView view{self_id};
   Position group;
-  LearnerFigures figures;
-  Peers peers{&transport, view, group, figures};
+  LearnerStats stats;
+  Peers peers{&transport, view, group, stats};
   StateServer states{1U << 20,
                      [this](int rank, Frame frame) { peers.SendTo(rank, std::move(frame)); }};
   VolumeRetry volume_retry;
@@ -183,7 +185,7 @@ TEST(OpeningRun, AFrameThatDoesNotSayWhatAMemberHoldsIsInvalid) {
   OpeningOf it(2, 1, ByBoundary(6));
   EXPECT_FALSE(it.run->OnOpenFrame(0, {.header = {.kind = FrameKind::kOpen}, .payload = {}}));
   EXPECT_FALSE(it.run->OnOpenFrame(
-      0, {.header = {.kind = FrameKind::kOpen}, .payload = EncodeHolding(AfterCrash(21))}))
+      0, {.header = {.kind = FrameKind::kOpen}, .payload = EncodeStateSummary(AfterCrash(21))}))
       << "a tick that the job has not";
 }
 
@@ -434,14 +436,14 @@ TEST(OpeningRun, RankZeroBeginsFromTheNewestCheckpointUnlessAMemberIsAsFar) {
     if (test.newest) it.checkpointer.newest = [&] { return CheckpointOfStep(*test.newest); };
     it.BeginConnected();
     EXPECT_EQ(it.checkpointer.asked, Lines{}) << "not before it knows what the others hold";
-    const Holding held = test.held ? AfterCrash(*test.held) : Holding{};
+    const StateSummary held = test.held ? AfterCrash(*test.held) : StateSummary{};
     it.Hears(1, held);
     it.Hears(1, held);  // it may say so again: this one looks once
     it.loop.RunFor(seconds(1));
     EXPECT_EQ(it.checkpointer.asked, test.asked);
     EXPECT_EQ(it.told, test.told);
     const bool failed = !test.told.empty() && test.told.front().starts_with("failed");
-    const Holding said = it.SaidTo(1);
+    const StateSummary said = it.SaidTo(1);
     EXPECT_EQ(said.current, !failed) << "all hear that nothing is ahead";
     EXPECT_EQ(said.position.has_state, test.begins.has_value());
     EXPECT_EQ(said.position.applied_ticks, test.begins.value_or(0));
@@ -475,7 +477,7 @@ TEST(OpeningRun, InStatisticalModeAStateIsOfTheMembershipThatWroteIt) {
                                      .states = it.states,
                                      .volume_retry = it.volume_retry,
                                      .owner = it},
-                   Holding{});
+                   StateSummary{});
     it.checkpointer.newest = [] { return CheckpointOfStep(5); };
     it.checkpointer.restored = [&] {
       return Restored{.manifest = {.position = {.step = 5, .tick = 5, .membership = {2, 2}}},
@@ -486,8 +488,9 @@ TEST(OpeningRun, InStatisticalModeAStateIsOfTheMembershipThatWroteIt) {
     it.Hears(1, {});
     it.loop.RunFor(seconds(1));
     EXPECT_EQ(it.SaidTo(1).position.lineage, bitwise ? MembershipId{} : (MembershipId{2, 2}));
-    const Frame nodes{.header = {.kind = FrameKind::kOpen},
-                      .payload = EncodeHolding({.position = {.has_state = true}, .finished = {9}})};
+    const Frame nodes{
+        .header = {.kind = FrameKind::kOpen},
+        .payload = EncodeStateSummary({.position = {.has_state = true}, .finished = {9}})};
     EXPECT_EQ(it.run->OnOpenFrame(1, nodes).has_value(), bitwise)
         << "another number of ranks cuts a tick otherwise";
   }

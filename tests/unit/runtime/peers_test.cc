@@ -32,8 +32,8 @@ struct Linking {
   FakePeerTransport transport;
   MembershipView view{PeerOf('s')};
   Position group{.applied_ticks = 7};
-  LearnerFigures figures;
-  Peers peers{&transport, view, group, figures};
+  LearnerStats stats;
+  Peers peers{&transport, view, group, stats};
 
   explicit Linking(const std::string& connected = "") {
     view.Enter(PeersOf({1, 5}, "asb"), {});
@@ -83,7 +83,7 @@ TEST(Peers, AFrameIsOfThePresentMembershipAndTick) {
   EXPECT_EQ(it.transport.sent[0].frame.header,
             (FrameHeader{.kind = FrameKind::kFinished, .membership = {1, 5}, .tick = 9}));
   EXPECT_EQ(TextOfPayload(it.transport.sent[0].frame.payload), "abc");
-  EXPECT_EQ(it.figures.bytes_sent, 3U);
+  EXPECT_EQ(it.stats.bytes_sent, 3U);
 }
 
 TEST(Peers, SendsToAllMembersButItself) {
@@ -92,7 +92,7 @@ TEST(Peers, SendsToAllMembersButItself) {
   ASSERT_EQ(it.transport.sent.size(), 2U);
   EXPECT_EQ(it.transport.sent[0].to, PeerOf('a'));
   EXPECT_EQ(it.transport.sent[1].to, PeerOf('b'));
-  EXPECT_EQ(it.figures.bytes_sent, 8U);
+  EXPECT_EQ(it.stats.bytes_sent, 8U);
 }
 
 TEST(Peers, AsksForTheNextBatchOfAState) {
@@ -117,8 +117,8 @@ TEST(Peers, AloneThereAreNone) {
   MembershipView view(PeerOf('s'));
   view.Enter(PeersOf({1, 1}, "s"), {});
   const Position group;
-  LearnerFigures figures;
-  Peers peers(nullptr, view, group, figures);
+  LearnerStats stats;
+  Peers peers(nullptr, view, group, stats);
   EXPECT_TRUE(peers.alone());
   peers.Connect(view.current());
   peers.DropUnneeded();

@@ -43,8 +43,8 @@ class ShardStepperTest : public testing::Test {
       work_.tasks.push_back({.shard = shard, .samples = {}});
       if (!std::ranges::contains(empty, shard)) work_.tasks.back().samples = {7};
     }
-    folder_.Begin(work_.logical_shards, work_.blocks, work_.buckets);
-    stepper_.emplace(program_, folder_, buffers_, work_, control_,
+    accumulator_.Begin(work_.logical_shards, work_.blocks, work_.buckets);
+    stepper_.emplace(program_, accumulator_, buffers_, work_, control_,
                      [this](const NodePart& part) { parts_.push_back(part.node.node); });
   }
   // The shard that is to be computed next.
@@ -65,7 +65,7 @@ class ShardStepperTest : public testing::Test {
   }
 
   OneParameter program_;
-  ShardFolder folder_{2, kShards};
+  GradientAccumulator accumulator_{2, kShards};
   BytePool buffers_{0};
   TickWork work_;
   TickControl control_;

@@ -147,7 +147,7 @@ class ThreadedComputeTest : public testing::TestWithParam<bool> {
   CountingProgram program_;
   ComputeThread thread_{program_, GetParam()};
   std::unique_ptr<Compute> compute_ =
-      NewThreadedCompute(loop_, *thread_, ShardFolder(kElements, kShards));
+      NewThreadedCompute(loop_, *thread_, GradientAccumulator(kElements, kShards));
 };
 
 INSTANTIATE_TEST_SUITE_P(Threads, ThreadedComputeTest, testing::Bool(), [](const auto& pulled) {
@@ -260,7 +260,7 @@ TEST_P(ThreadedComputeTest, AnAbandonedTickIsNotHeardOfAgain) {
       [](Result<TickOutput>) { ADD_FAILURE() << "the end of an abandoned tick"; });
   while (program_.shards_run == 0) std::this_thread::yield();
   std::optional<TickOutput> rest;
-  compute_->AbandonTick([&](TickOutput output) { rest = std::move(output); });
+  compute_->AbortTick([&](TickOutput output) { rest = std::move(output); });
   compute_->RunTick(
       Work(), [](const NodePart&) {},
       [&](Result<TickOutput> output) {
@@ -286,7 +286,7 @@ TEST_P(ThreadedComputeTest, NothingOfATickIsLeftInTheNext) {
   with_all.check_state = true;
   compute_->RunTick(std::move(with_all), [](const NodePart&) {}, [](const Result<TickOutput>&) {});
   while (program_.shards_run == 0) std::this_thread::yield();
-  compute_->AbandonTick([](const TickOutput& rest) {
+  compute_->AbortTick([](const TickOutput& rest) {
     EXPECT_TRUE(rest.state_checksum);
     EXPECT_FALSE(rest.buffers.view.empty());
   });
@@ -392,7 +392,7 @@ TEST_P(ThreadedComputeTest, OfATickThatIsOverNothingIsLeftToGiveUp) {
       Work(), [](const NodePart&) {},
       [&](Result<TickOutput> output) {
         EXPECT_TRUE(output);
-        compute_->AbandonTick([&](const TickOutput& rest) {
+        compute_->AbortTick([&](const TickOutput& rest) {
           EXPECT_TRUE(rest.sums.empty());
           loop_.Stop();
         });
@@ -433,7 +433,7 @@ TEST_P(ThreadedComputeTest, GivenUpAfterABucketNothingFollows) {
       Work(),
       [&](const NodePart&) {
         ++parts;
-        compute_->AbandonTick([&](const TickOutput& rest) { rest_shards = rest.sums.size(); });
+        compute_->AbortTick([&](const TickOutput& rest) { rest_shards = rest.sums.size(); });
         program_.says_last = false;
         program_.hold_after_saying = false;
         compute_->RunTick(
@@ -517,7 +517,7 @@ TEST_P(ThreadedComputeTest, ACopyForWhichThereIsNoMemoryIsAnError) {
 #endif
   EndlessProgram program;
   ComputeThread thread(program, GetParam());
-  const auto compute = NewThreadedCompute(loop_, *thread, ShardFolder(kElements, kShards));
+  const auto compute = NewThreadedCompute(loop_, *thread, GradientAccumulator(kElements, kShards));
   Error heard;
   compute->CopyState({}, [&](const Result<std::shared_ptr<const StateCopy>>& copy) {
     heard = copy.error();

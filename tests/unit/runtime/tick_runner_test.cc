@@ -154,8 +154,8 @@ struct TickerOf final : TickRunner::Owner, SampleLedger {
   FakePeerTransport transport;
   MembershipView view;
   Position group;
-  LearnerFigures figures;
-  Peers peers{&transport, view, group, figures};
+  LearnerStats stats;
+  Peers peers{&transport, view, group, stats};
   Team team;
   Trailer says;
   int times_aborted = 0;
@@ -193,9 +193,9 @@ TEST(TickRunner, AloneItIsCompleteWithItsOwnPart) {
   it.Commit();
   EXPECT_EQ(it.program.steps(), 1U);
   it.ComputeTick(kSecondStep);
-  LearnerFigures figures;
-  it.runner->CountInto(figures);
-  EXPECT_EQ(figures.samples, 16U) << "of this tick alone";
+  LearnerStats stats;
+  it.runner->CountInto(stats);
+  EXPECT_EQ(stats.samples, 16U) << "of this tick alone";
 }
 
 TEST(TickRunner, AStepIsCompleteWithTrailersBuffersAndGradient) {
@@ -244,11 +244,11 @@ TEST(TickRunner, TwoComeToTheSameAsOne) {
 TEST(TickRunner, ItsTrailerHasItsShardsAndWhatTheLearnerSays) {
   SimEventLoop loop;
   TickerOf first(loop, 2, 0);
-  first.says = {.save = true, .last_call = true, .came_in_sync = {1}};
+  first.says = {.save = true, .may_drain = true, .came_in_sync = {1}};
   first.ComputeTick(kFirstStep);
   const Trailer trailer = first.TrailerTo(1);
   EXPECT_TRUE(trailer.save);
-  EXPECT_TRUE(trailer.last_call);
+  EXPECT_TRUE(trailer.may_drain);
   EXPECT_EQ(trailer.came_in_sync, std::vector<int>{1});
   EXPECT_FALSE(trailer.state_checksum) << "nobody asked for it";
   ASSERT_EQ(trailer.shards.size(), 2U);
@@ -324,12 +324,12 @@ TEST(TickRunner, AnEvaluationHasSumsAndNoGradient) {
     EXPECT_EQ(it->runner->Outcome().sums, alone.sums);
     it->Commit(EvaluationTask{.epoch = 0, .step = 2, .sums = alone.sums});
     EXPECT_EQ(it->program.position(), (std::pair<std::int64_t, std::int64_t>(2, 1)));
-    LearnerFigures figures;
-    it->runner->CountInto(figures);
-    EXPECT_EQ(figures.ticks, 1U);
-    EXPECT_EQ(figures.shards, 2U);
-    EXPECT_EQ(figures.steps, 0U);
-    EXPECT_EQ(figures.samples, 0U);
+    LearnerStats stats;
+    it->runner->CountInto(stats);
+    EXPECT_EQ(stats.ticks, 1U);
+    EXPECT_EQ(stats.shards, 2U);
+    EXPECT_EQ(stats.steps, 0U);
+    EXPECT_EQ(stats.samples, 0U);
     EXPECT_TRUE(it->ledger.empty()) << "it is of training";
   }
 }
@@ -366,10 +366,10 @@ TEST(TickRunner, KeepsWhatIsFinishedOfATickThatIsGivenUp) {
       EXPECT_EQ(it.Gradient(), alone.gradient);
       EXPECT_EQ(it.ledger.back(), "1.2 tick 0: 0 1 2 3") << "it gives all of them to the tick";
     }
-    LearnerFigures figures;
-    it.runner->CountInto(figures);
-    EXPECT_EQ(figures.shards, 4U);
-    EXPECT_EQ(figures.shards_kept, 3U);
+    LearnerStats stats;
+    it.runner->CountInto(stats);
+    EXPECT_EQ(stats.shards, 4U);
+    EXPECT_EQ(stats.shards_kept, 3U);
   }
 }
 
@@ -458,10 +458,10 @@ TEST(TickRunner, WhatIsFinishedElsewhereIsWrittenToItsPlace) {
   second.Take(first);
   const Frame root = second.transport.SentTo(Ticking(0), FrameKind::kRoot).front();
   const std::size_t bytes = root.payload.view.size();
-  EXPECT_EQ(first.runner->PlaceFor(1, root.header, bytes).view.size(), bytes);
-  EXPECT_EQ(first.runner->PlaceFor(1, root.header, bytes + 64).view.size(), 0U);
+  EXPECT_EQ(first.runner->ReceiveBufferFor(1, root.header, bytes).view.size(), bytes);
+  EXPECT_EQ(first.runner->ReceiveBufferFor(1, root.header, bytes + 64).view.size(), 0U);
   first.Begin(kFirstEvaluation);
-  EXPECT_EQ(first.runner->PlaceFor(1, root.header, bytes).view.size(), 0U)
+  EXPECT_EQ(first.runner->ReceiveBufferFor(1, root.header, bytes).view.size(), 0U)
       << "an evaluation has no place for it";
 }
 
@@ -521,17 +521,17 @@ TEST(TickRunner, CountsWholeTicks) {
   first.runner->NoteComplete();
   first.runner->Commit(first.runner->Outcome(), {}, [](const Status&) {});
   loop.RunFor(milliseconds(5));
-  LearnerFigures figures;
-  first.runner->CountInto(figures);
-  first.runner->CountInto(figures);  // as of a second one
-  EXPECT_EQ(figures.ticks, 2U);
-  EXPECT_EQ(figures.steps, 2U);
-  EXPECT_EQ(figures.shards, 4U);
-  EXPECT_EQ(figures.samples, 16U);
-  EXPECT_EQ(figures.shards_kept, 0U);
-  EXPECT_NEAR(ToSeconds(figures.computing), 4 * ToSeconds(kShardTime), 1e-6);
-  EXPECT_EQ(figures.waiting, 2 * milliseconds(100));
-  EXPECT_EQ(figures.committing, 2 * milliseconds(5));
+  LearnerStats stats;
+  first.runner->CountInto(stats);
+  first.runner->CountInto(stats);  // as of a second one
+  EXPECT_EQ(stats.ticks, 2U);
+  EXPECT_EQ(stats.steps, 2U);
+  EXPECT_EQ(stats.shards, 4U);
+  EXPECT_EQ(stats.samples, 16U);
+  EXPECT_EQ(stats.shards_kept, 0U);
+  EXPECT_NEAR(ToSeconds(stats.computing), 4 * ToSeconds(kShardTime), 1e-6);
+  EXPECT_EQ(stats.waiting, 2 * milliseconds(100));
+  EXPECT_EQ(stats.committing, 2 * milliseconds(5));
 }
 
 }  // namespace

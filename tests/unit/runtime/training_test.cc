@@ -43,7 +43,7 @@ Membership MembershipOf(MembershipId id, int world_size) {
     membership.members.push_back({.id = Trainee(rank), .address = "x:1"});
   return membership;
 }
-Holding HeldAt(Tick ticks, std::string last_line = "") {
+StateSummary HeldAt(Tick ticks, std::string last_line = "") {
   return {
       .position = {.has_state = true, .applied_ticks = ticks, .last_line = std::move(last_line)},
       .current = true};
@@ -53,7 +53,7 @@ Holding HeldAt(Tick ticks, std::string last_line = "") {
 // it is told to, as the learner does, and leaves all else to the test.
 struct TrainingOf final : Training::Owner, CoordinatorSession::Owner, MetricsSink {
   // Its program has come to what it holds by steps whose gradients were `gradient`.
-  TrainingOf(SimEventLoop& event_loop, int self, const std::vector<Holding>& held,
+  TrainingOf(SimEventLoop& event_loop, int self, const std::vector<StateSummary>& held,
              float gradient = 0.1F)
       : loop(event_loop), self_rank(self), view(Trainee(self)) {
     const int world_size = static_cast<int>(held.size());
@@ -77,7 +77,7 @@ struct TrainingOf final : Training::Owner, CoordinatorSession::Owner, MetricsSin
                         .states = states,
                         .ticks = ticks,
                         .session = session,
-                        .figures = figures,
+                        .stats = stats,
                         .state = state,
                         .owner = *this},
         opening);
@@ -142,8 +142,8 @@ struct TrainingOf final : Training::Owner, CoordinatorSession::Owner, MetricsSin
   TrainingState state{schedule};
   FakePeerTransport transport;
   MembershipView view;
-  LearnerFigures figures;
-  Peers peers{&transport, view, state.group, figures};
+  LearnerStats stats;
+  Peers peers{&transport, view, state.group, stats};
   StateServer states{std::size_t{1} << 20,
                      [this](int rank, Frame frame) { peers.SendTo(rank, std::move(frame)); }};
   TickRunner ticks{{.buckets = {.first = 16, .rest = 16}, .check_state_every_steps = 1},
@@ -169,7 +169,7 @@ TEST(Training, RankZeroTakesMetricsOver) {
   const struct {
     const char* name;
     int self;
-    Holding held;
+    StateSummary held;
     Lines want;
   } kCases[] = {
       {"no line is known", 0, HeldAt(5), {"cut 5"}},
@@ -203,7 +203,7 @@ TEST(Training, ServesThoseBehindUnlessItIsLeft) {
 
 TEST(Training, WhoseStateDiffersFailsAndTheOthersGoOn) {
   SimEventLoop loop;
-  const std::vector<Holding> held(3, HeldAt(1));
+  const std::vector<StateSummary> held(3, HeldAt(1));
   std::array<TrainingOf, 3> members = {TrainingOf(loop, 0, held), TrainingOf(loop, 1, held),
                                        TrainingOf(loop, 2, held, 0.5F)};
   for (TrainingOf& it : members) it.training->BeginTick();

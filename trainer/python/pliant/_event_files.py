@@ -11,7 +11,7 @@ from typing import Any
 from ._say import say
 
 # Minutes of them: what waits longer waits for a volume that hangs, and has a bound.
-_LINES_WAITING_MOST = 1000
+_MAX_LINES_WAITING = 1000
 _END_SECONDS = 5.0
 
 
@@ -21,7 +21,7 @@ class EventFiles:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._lines: queue.Queue[tuple[dict[str, Any], dict[str, float]] | None] = queue.Queue(
-            _LINES_WAITING_MOST
+            _MAX_LINES_WAITING
         )
         self._over = False  # nothing more is written
         self._told = False

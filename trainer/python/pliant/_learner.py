@@ -105,7 +105,7 @@ _REASONS = {
 class Learner:
     """One learner: describe it, register its state, start it, then do the work that `next` gives.
 
-    Used from one thread, but for what is said to be for any. `close` waits for such calls.
+    Used from one thread, except for what is said to be for any. `close` waits for such calls.
     """
 
     def __init__(

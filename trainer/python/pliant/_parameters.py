@@ -22,8 +22,8 @@ from ._say import say
 
 _FILE = "PLIANT_PARAMETERS"
 _PREFIX = "PLIANT_PARAMETER_"
-_FILE_BYTES_MOST = 1 << 20
-_COUNT_MOST = 1 << 24
+_MAX_FILE_BYTES = 1 << 20
+_MAX_COUNT = 1 << 24
 
 # What each sets, if it is not said otherwise. Others of torch need more than gradients (LBFGS), or
 # have no use for these keys.
@@ -94,7 +94,7 @@ def _number(accepted: str, fits: Callable[[float], bool]) -> Callable[[Any], flo
 
 
 def _milestones(value: Any) -> list[int]:
-    whole = _whole(1, _COUNT_MOST)
+    whole = _whole(1, _MAX_COUNT)
     try:
         epochs = [whole(each) for each in value] if isinstance(value, list) else []
     except _Unfit:
@@ -132,19 +132,19 @@ _KEYS: dict[str, Callable[[Any], Any]] = {
     "trainData": _text,
     "testData": _text,
     "validationData": _text,
-    "epochs": _whole(1, _COUNT_MOST),
-    "trainBatchSize": _whole(1, _COUNT_MOST),
-    "testBatchSize": _whole(1, _COUNT_MOST),
+    "epochs": _whole(1, _MAX_COUNT),
+    "trainBatchSize": _whole(1, _MAX_COUNT),
+    "testBatchSize": _whole(1, _MAX_COUNT),
     "optimizer": _optimizer,
     "learningRate": _positive,
     "momentum": _below_one,
     "weightDecay": _not_negative,
     "learningRatePolicy": _policy,
-    "stepSize": _whole(1, _COUNT_MOST),
+    "stepSize": _whole(1, _MAX_COUNT),
     "milestones": _milestones,
     "gamma": _share,
     "power": _positive,
-    "patience": _whole(0, _COUNT_MOST),
+    "patience": _whole(0, _MAX_COUNT),
 }
 _TEXTS = ("trainData", "testData", "validationData", "optimizer", "learningRatePolicy")
 
@@ -217,11 +217,11 @@ def _object_in(path: str) -> dict[str, Any]:
         if not S_ISREG(os.stat(path).st_mode):
             raise wrong(f"{problem}: it is not a file")
         with open(path, "rb") as file:
-            data = file.read(_FILE_BYTES_MOST + 1)
+            data = file.read(_MAX_FILE_BYTES + 1)
     except (OSError, ValueError) as error:  # ValueError: a path with a NUL
         raise wrong(f"{problem}: {error}") from None
-    if len(data) > _FILE_BYTES_MOST:
-        raise wrong(f"{problem} of at most {_FILE_BYTES_MOST} bytes: it has more")
+    if len(data) > _MAX_FILE_BYTES:
+        raise wrong(f"{problem} of at most {_MAX_FILE_BYTES} bytes: it has more")
     try:
         content = json.loads(data, object_pairs_hook=once)
     except _Unfit as unfit:

@@ -18,7 +18,7 @@ from .errors import InvalidProgram
 
 _TAG = "__pliant__"
 
-_ROOM_LEAST = 1 << 14
+_MIN_ROOM = 1 << 14
 _LENGTH_BYTES = 8
 
 # Of an array at a path: where it is kept. None: it is written with the rest.
@@ -53,7 +53,7 @@ class PlainMemory:
         encode(first, look)
         # Texts grow: numbers that begin as 0 become long.
         length = 4 * len(encode(value, look_again))
-        room = max(_ROOM_LEAST, 1 << length.bit_length())
+        room = max(_MIN_ROOM, 1 << length.bit_length())
         self._memory = (ctypes.c_ubyte * room)()
         self.write(value)
         learner.register(

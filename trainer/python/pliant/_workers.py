@@ -23,7 +23,7 @@ from .errors import PliantError
 from .process import last_line
 
 _BATCHES_PER_WORKER = 2
-_BYTES_AHEAD_MOST = 1 << 30
+_MAX_BYTES_AHEAD = 1 << 30
 # So long a worker, or who waits for one, may not notice that the other is gone.
 _WATCH_SECONDS = 2.0
 
@@ -127,7 +127,7 @@ class Workers:
         if self._batch_bytes == 0:
             return 1  # which tells what they weigh
         depth = _BATCHES_PER_WORKER * self._count
-        return max(1, min(depth, _BYTES_AHEAD_MOST // self._batch_bytes))
+        return max(1, min(depth, _MAX_BYTES_AHEAD // self._batch_bytes))
 
     def _take_result(self) -> None:
         try:

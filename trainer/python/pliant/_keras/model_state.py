@@ -18,7 +18,7 @@ from ..errors import InvalidProgram
 from .engine import Engine
 from .names import names_of_optimizer, names_of_weights
 
-_SEED_MOST = (1 << 31) - 1  # fits every type that a seed may have
+_MAX_SEED = (1 << 31) - 1  # fits every type that a seed may have
 
 
 class Mirrors:
@@ -97,7 +97,7 @@ class ModelState:
 
     def set_seeds(self, seed: int) -> None:
         for i, variable in enumerate(self._seeds):
-            words = [mix(seed, i, j) & _SEED_MOST for j in range(variable.shape[0])]
+            words = [mix(seed, i, j) & _MAX_SEED for j in range(variable.shape[0])]
             variable.assign(np.array(words).astype(str(variable.dtype)))
 
     def restore_buffers(self) -> None:

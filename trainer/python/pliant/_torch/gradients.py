@@ -12,7 +12,7 @@ from .._learner import Commit, Learner, Shard
 from ..errors import InvalidProgram
 
 # Places in which gradients are made: as many as a learner has shards, and few in practice.
-_PLACES_MOST = 64
+_MAX_PLACES = 64
 
 
 def _views(flat: torch.Tensor, parameters: Sequence[torch.Tensor]) -> list[torch.Tensor]:
@@ -132,7 +132,7 @@ class Gradients:
 
     def _place(self, address: int) -> list[torch.Tensor]:
         if address not in self._places:
-            if len(self._places) >= _PLACES_MOST:
+            if len(self._places) >= _MAX_PLACES:
                 self._places.clear()
             memory = _native.floats_at(address, self._elements)
             flat = torch.frombuffer(memory, dtype=torch.float32)

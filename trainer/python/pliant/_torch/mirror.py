@@ -72,7 +72,7 @@ class RareChanges:
 
 
 def _sums(tensor: torch.Tensor) -> torch.Tensor:
-    """Of the tensor's bits, by row and by column: whatever changes shows in them, but for rare
+    """Of the tensor's bits, by row and by column: whatever changes shows in them, except for rare
     coincidences."""
     widths = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
     bits = tensor.contiguous().view(widths.get(tensor.element_size(), torch.uint8))

@@ -1,4 +1,4 @@
-#include "trainer/runtime/learner_figures.h"
+#include "trainer/runtime/learner_stats.h"
 
 #include <gtest/gtest.h>
 
@@ -10,17 +10,17 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr LearnerFigures kThen{.ticks = 10,
-                               .shards = 40,
-                               .computing = seconds(5),
-                               .data_waiting = seconds(1),
-                               .waiting = seconds(2),
-                               .committing = seconds(3),
-                               .bytes_sent = 1000,
-                               .bytes_received = 500};
+constexpr LearnerStats kThen{.ticks = 10,
+                             .shards = 40,
+                             .computing = seconds(5),
+                             .data_waiting = seconds(1),
+                             .waiting = seconds(2),
+                             .committing = seconds(3),
+                             .bytes_sent = 1000,
+                             .bytes_received = 500};
 
 TEST(MeanTimes, AreOfTheTicksSinceThen) {
-  LearnerFigures now = kThen;
+  LearnerStats now = kThen;
   EXPECT_EQ(MeanTimes(kThen, now), std::nullopt) << "there were none";
   now.shards = 44;
   EXPECT_EQ(MeanTimes(kThen, now), std::nullopt);
@@ -42,7 +42,7 @@ TEST(MeanTimes, AreOfTheTicksSinceThen) {
 }
 
 TEST(MeanTimes, WhoComputedNoShardHasNoTimeOfOne) {
-  LearnerFigures now = kThen;
+  LearnerStats now = kThen;
   ++now.ticks;
   EXPECT_EQ(MeanTimes(kThen, now), TickTimes{});
 }
@@ -54,24 +54,24 @@ TEST(TickStopwatch, TellsWhereTheTimeOfATickWent) {
   stopwatch.AddDataWait(milliseconds(250));
   stopwatch.AddDataWait(milliseconds(250));
   stopwatch.OnComplete(began + seconds(5));
-  LearnerFigures figures = kThen;
-  stopwatch.CountInto(figures, began + seconds(9));
-  EXPECT_EQ(figures.computing, kThen.computing + seconds(3));
-  EXPECT_EQ(figures.data_waiting, kThen.data_waiting + milliseconds(500));
-  EXPECT_EQ(figures.waiting, kThen.waiting + seconds(2));
-  EXPECT_EQ(figures.committing, kThen.committing + seconds(4));
-  EXPECT_EQ(figures.ticks, kThen.ticks) << "those are for others to count";
+  LearnerStats stats = kThen;
+  stopwatch.CountInto(stats, began + seconds(9));
+  EXPECT_EQ(stats.computing, kThen.computing + seconds(3));
+  EXPECT_EQ(stats.data_waiting, kThen.data_waiting + milliseconds(500));
+  EXPECT_EQ(stats.waiting, kThen.waiting + seconds(2));
+  EXPECT_EQ(stats.committing, kThen.committing + seconds(4));
+  EXPECT_EQ(stats.ticks, kThen.ticks) << "those are for others to count";
 }
 
 TEST(TickStopwatch, WhoComputesNothingOnlyWaits) {
   const TimePoint began{seconds(100)};
   TickStopwatch stopwatch(began);
   stopwatch.OnComplete(began + seconds(5));
-  LearnerFigures figures;
-  stopwatch.CountInto(figures, began + seconds(5));
-  EXPECT_EQ(figures.computing, Duration::zero());
-  EXPECT_EQ(figures.waiting, seconds(5));
-  EXPECT_EQ(figures.committing, Duration::zero());
+  LearnerStats stats;
+  stopwatch.CountInto(stats, began + seconds(5));
+  EXPECT_EQ(stats.computing, Duration::zero());
+  EXPECT_EQ(stats.waiting, seconds(5));
+  EXPECT_EQ(stats.committing, Duration::zero());
 }
 
 }  // namespace

@@ -10,9 +10,9 @@ namespace pliant {
 
 // A folder in which the learners of one machine find each other's sockets: whoever can open it is
 // on the machine, and is let in by who may give access to folders.
-class ShmMeetingPlace {
+class ShmRendezvous {
  public:
-  static Result<ShmMeetingPlace> Open(const std::filesystem::path& folder);
+  static Result<ShmRendezvous> Open(const std::filesystem::path& folder);
 
   // The same for all who opened this folder on this machine, and for nobody else, also when the
   // folder lies on a network.
@@ -21,7 +21,7 @@ class ShmMeetingPlace {
   std::string PathOf(const LearnerId& learner) const;
 
  private:
-  ShmMeetingPlace(std::filesystem::path folder, std::string tag);
+  ShmRendezvous(std::filesystem::path folder, std::string tag);
   std::filesystem::path folder_;
   std::string tag_;
 };

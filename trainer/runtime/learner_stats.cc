@@ -1,8 +1,8 @@
-#include "trainer/runtime/learner_figures.h"
+#include "trainer/runtime/learner_stats.h"
 
 namespace pliant {
 
-std::optional<TickTimes> MeanTimes(const LearnerFigures& then, const LearnerFigures& now) {
+std::optional<TickTimes> MeanTimes(const LearnerStats& then, const LearnerStats& now) {
   if (now.ticks == then.ticks) return std::nullopt;
   const auto ticks = static_cast<double>(now.ticks - then.ticks);
   const double computing = ToSeconds(now.computing - then.computing);

@@ -1,4 +1,4 @@
-#include "trainer/collective/shard_folder.h"
+#include "trainer/collective/gradient_accumulator.h"
 
 #include <algorithm>
 #include <array>
@@ -23,17 +23,17 @@ std::size_t BuffersOfBlock(int shards) {
 
 }  // namespace
 
-ShardFolder::ShardFolder(std::size_t elements, int shards_most, MemorySource& memory)
-    : pool_(elements, BuffersOfBlock(shards_most), memory) {}
+GradientAccumulator::GradientAccumulator(std::size_t elements, int max_shards, MemorySource& memory)
+    : pool_(elements, BuffersOfBlock(max_shards), memory) {}
 
-Status ShardFolder::Populate(int shards) { return pool_.Populate(BuffersOfBlock(shards)); }
+Status GradientAccumulator::Populate(int shards) { return pool_.Populate(BuffersOfBlock(shards)); }
 
-std::size_t ShardFolder::BytesFor(std::size_t elements, int shards) {
+std::size_t GradientAccumulator::BytesFor(std::size_t elements, int shards) {
   return BuffersOfBlock(shards) * elements * sizeof(float);
 }
 
-void ShardFolder::Begin(int logical_shards, std::span<const ShardBlock> blocks,
-                        const BucketSizes& sizes) {
+void GradientAccumulator::Begin(int logical_shards, std::span<const ShardBlock> blocks,
+                                const BucketSizes& sizes) {
   logical_shards_ = logical_shards;
   finished_.clear();
   stack_.clear();
@@ -53,17 +53,17 @@ void ShardFolder::Begin(int logical_shards, std::span<const ShardBlock> blocks,
   NextLeaf();
 }
 
-int ShardFolder::next_shard() const {
+int GradientAccumulator::next_shard() const {
   CHECK(!done(), "a shard is left");
   return blocks_[block_].first + shard_in_block_;
 }
 
-HeldNode ShardFolder::block_node() const {
+HeldNode GradientAccumulator::block_node() const {
   CHECK(completes_block(), "the sums of a block are complete with its last leaf");
   return {.node = NodeOf(logical_shards_, blocks_[block_]), .sum = leaf_};
 }
 
-void ShardFolder::FoldReady(ElementRange range, const OnBucket& on_bucket) {
+void GradientAccumulator::AccumulateReady(ElementRange range, const OnBucket& on_bucket) {
   CHECK(completes_block(), "the sums of a block are complete with its last leaf");
   if (range.size == 0) return;
   CHECK(range.end() <= layout_.elements(), "elements of the gradient");
@@ -80,7 +80,7 @@ void ShardFolder::FoldReady(ElementRange range, const OnBucket& on_bucket) {
   }
 }
 
-void ShardFolder::FoldRest(const OnBucket& on_bucket) {
+void GradientAccumulator::AccumulateRest(const OnBucket& on_bucket) {
   CHECK(completes_block(), "the sums of a block are complete with its last leaf");
   for (std::uint32_t bucket = 0; bucket < layout_.count(); ++bucket) {
     if (std::exchange(not_ready_[bucket], 0) == 0) continue;
@@ -92,7 +92,7 @@ void ShardFolder::FoldRest(const OnBucket& on_bucket) {
 // The leaf is the last of its block, so every partial sum is a left sibling of what is below it:
 // left + (left + (left + leaf)), piece by piece through the cache. It takes the leaf's place: the
 // partial sums stay good, should the shard come to nothing.
-void ShardFolder::FoldBucket(ElementRange range) {
+void GradientAccumulator::FoldBucket(ElementRange range) {
   if (stack_.empty()) return;
   const FloatEnvironment environment;  // this may be the program's thread
   std::array<float, kChunk> scratch;
@@ -108,16 +108,16 @@ void ShardFolder::FoldBucket(ElementRange range) {
   }
 }
 
-std::span<const float> ShardFolder::left_sibling() const {
+std::span<const float> GradientAccumulator::left_sibling() const {
   if (completes_block() || stack_.empty()) return {};
   const NodeIndex leaf = NodeOf(logical_shards_, {.first = next_shard(), .count = 1});
   return stack_.back().node + 1 == leaf ? stack_.back().sum.view() : std::span<const float>();
 }
 
-NodeIndex ShardFolder::Fold(bool added) {
+NodeIndex GradientAccumulator::Accumulate(bool added) {
   CHECK(!added || !left_sibling().empty(), "it was added to something");
   if (completes_block()) {
-    FoldRest([](std::uint32_t) {});
+    AccumulateRest([](std::uint32_t) {});
     finished_.push_back(block_node());
     for (HeldNode& left : stack_) spare_.push_back(std::move(left.sum));
     stack_.clear();
@@ -146,12 +146,12 @@ NodeIndex ShardFolder::Fold(bool added) {
   return 0;
 }
 
-void ShardFolder::CopySums(std::vector<HeldNode>& to) const {
+void GradientAccumulator::CopySums(std::vector<HeldNode>& to) const {
   to.assign(finished_.begin(), finished_.end());
   to.insert(to.end(), stack_.begin(), stack_.end());
 }
 
-void ShardFolder::NextLeaf() {
+void GradientAccumulator::NextLeaf() {
   if (done()) return;
   CHECK(!spare_.empty(), "Begin took enough buffers");
   leaf_ = std::move(spare_.back());

@@ -9,16 +9,16 @@ class EventLoop;
 
 // Calls an event loop from other threads, again and again. Rings that the loop has not come to yet
 // are one: a thread that is busy wakes it once for many things.
-class LoopBell {
+class LoopNotifier {
  public:
-  // `on_ring` runs on the loop, which outlives the bell.
-  LoopBell(EventLoop& loop, std::function<void()> on_ring);
-  // On the loop's thread: `on_ring` does not run any more.
-  ~LoopBell();
-  LoopBell(const LoopBell&) = delete;
-  LoopBell& operator=(const LoopBell&) = delete;
+  // `on_notify` runs on the loop, which outlives the notifier.
+  LoopNotifier(EventLoop& loop, std::function<void()> on_notify);
+  // On the loop's thread: `on_notify` does not run any more.
+  ~LoopNotifier();
+  LoopNotifier(const LoopNotifier&) = delete;
+  LoopNotifier& operator=(const LoopNotifier&) = delete;
 
-  void Ring();  // any thread
+  void Notify();  // any thread
 
  private:
   struct State;

@@ -1,4 +1,4 @@
-#include "trainer/protocol/program_watch.h"
+#include "trainer/protocol/hang_detector.h"
 
 #include <optional>
 #include <string>
@@ -22,7 +22,7 @@ struct Seen {
 
 // Looks at each second in between, as a loop does.
 std::optional<Duration> FoundAt(const std::vector<Seen>& story, Duration until) {
-  ProgramWatch watch(kMost);
+  HangDetector watch(kMost);
   std::optional<ProgramCall> call;
   std::size_t next = 0;
   for (Duration now = 0s; now <= until; now += watch.pause()) {
@@ -32,7 +32,7 @@ std::optional<Duration> FoundAt(const std::vector<Seen>& story, Duration until) 
   return std::nullopt;
 }
 
-TEST(ProgramWatch, FindsOneCallThatTakesTooLong) {
+TEST(HangDetector, FindsOneCallThatTakesTooLong) {
   const ProgramCall shard{.kind = Kind::kTrain, .number = 1, .step = 16, .shard = 3};
   const ProgramCall next{.kind = Kind::kTrain, .number = 1, .step = 16, .shard = 4};
   const ProgramCall again{.kind = Kind::kTrain, .number = 2, .step = 16, .shard = 3};
@@ -53,8 +53,8 @@ TEST(ProgramWatch, FindsOneCallThatTakesTooLong) {
   for (const auto& [what, story, found] : kCases) EXPECT_EQ(FoundAt(story, 1min), found) << what;
 }
 
-TEST(ProgramWatch, TimeInWhichNobodyLookedDoesNotCount) {
-  ProgramWatch watch(kMost);
+TEST(HangDetector, TimeInWhichNobodyLookedDoesNotCount) {
+  HangDetector watch(kMost);
   const ProgramCall shard{.number = 1};
   const TimePoint began{1h};
   EXPECT_FALSE(watch.Look(shard, began));
@@ -66,7 +66,7 @@ TEST(ProgramWatch, TimeInWhichNobodyLookedDoesNotCount) {
   EXPECT_TRUE(watch.Look(shard, began + 1h + kMost)) << "it goes on, the program does not";
 }
 
-TEST(ProgramWatch, SaysWhatItHangsAt) {
+TEST(HangDetector, SaysWhatItHangsAt) {
   const struct {
     ProgramCall call;
     const char* want;
@@ -80,7 +80,7 @@ TEST(ProgramWatch, SaysWhatItHangsAt) {
       {{.kind = Kind::kLoad}, "a state that it was given"},
   };
   for (const auto& [call, want] : kCases) {
-    ProgramWatch watch(1s);
+    HangDetector watch(1s);
     std::optional<std::string> found;
     for (Duration now = 1h; !found && now < 1h + 10s; now += watch.pause()) {
       found = watch.Look(call, TimePoint(now));
@@ -91,9 +91,9 @@ TEST(ProgramWatch, SaysWhatItHangsAt) {
   }
 }
 
-TEST(ProgramWatch, ZeroIsNoLimit) {
-  EXPECT_FALSE(ProgramWatch(Duration::zero()).watches());
-  EXPECT_TRUE(ProgramWatch(1s).watches());
+TEST(HangDetector, ZeroIsNoLimit) {
+  EXPECT_FALSE(HangDetector(Duration::zero()).watches());
+  EXPECT_TRUE(HangDetector(1s).watches());
 }
 
 }  // namespace

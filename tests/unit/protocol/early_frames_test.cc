@@ -1,4 +1,4 @@
-#include "trainer/protocol/held_frames.h"
+#include "trainer/protocol/early_frames.h"
 
 #include <cstddef>
 #include <memory>
@@ -23,16 +23,16 @@ Frame FrameOf(Tick tick, std::size_t bytes) {
           .payload = {.owner = nullptr, .view = std::span(nowhere, bytes)}};
 }
 
-std::vector<Tick> TicksOf(const std::vector<HeldFrames::Held>& held) {
+std::vector<Tick> TicksOf(const std::vector<EarlyFrames::Held>& held) {
   std::vector<Tick> ticks;
-  for (const HeldFrames::Held& each : held) ticks.push_back(each.frame.header.tick);
+  for (const EarlyFrames::Held& each : held) ticks.push_back(each.frame.header.tick);
   return ticks;
 }
 
-constexpr std::size_t kHead = HeldFrames::kFrameBytes;
+constexpr std::size_t kHead = EarlyFrames::kFrameBytes;
 
-TEST(HeldFrames, HoldsSoMuchOfEachPeer) {
-  HeldFrames held({.openings = 2 * (kHead + 100), .ticks = 3 * (kHead + 100)});
+TEST(EarlyFrames, HoldsSoMuchOfEachPeer) {
+  EarlyFrames held({.openings = 2 * (kHead + 100), .ticks = 3 * (kHead + 100)});
   const auto one = Peer("one");
   const auto other = Peer("other");
   EXPECT_TRUE(held.Hold(one, FrameOf(1, 100), true));
@@ -45,8 +45,8 @@ TEST(HeldFrames, HoldsSoMuchOfEachPeer) {
   EXPECT_TRUE(held.Hold(one, FrameOf(6, 200), true)) << "it begins anew";
 }
 
-TEST(HeldFrames, WhatWasTakenCountsNoMore) {
-  HeldFrames held({.openings = 0, .ticks = kHead + 100});
+TEST(EarlyFrames, WhatWasTakenCountsNoMore) {
+  EarlyFrames held({.openings = 0, .ticks = kHead + 100});
   const auto peer = Peer("one");
   for (Tick tick = 0; tick < 5; ++tick) {
     EXPECT_TRUE(held.Hold(peer, FrameOf(tick, 100), false));
@@ -57,14 +57,14 @@ TEST(HeldFrames, WhatWasTakenCountsNoMore) {
 }
 
 // What a peer that does as it should may have sent.
-TEST(HeldFrames, TheLimitsLeaveRoomForWhoRunsAhead) {
+TEST(EarlyFrames, TheLimitsLeaveRoomForWhoRunsAhead) {
   constexpr std::size_t kBatch = std::size_t{4} << 20;
   const SizesOfJob job{.gradient_bytes = 400'000'000,
                        .buffer_bytes = 100'000,
                        .logical_shards = 32,
                        .ticks_ahead = 4,
                        .state_batch_bytes = kBatch};
-  const HeldFrames::Limits limits = LimitsFor(job);
+  const EarlyFrames::Limits limits = LimitsFor(job);
   EXPECT_GT(limits.openings, 2 * 2 * kBatch) << "two batches, each with a piece more than it asks";
   EXPECT_LT(limits.openings, std::size_t{256} << 20) << "whatever the gradient is";
   const std::size_t to_one_behind = (job.ticks_ahead + 2) * (job.gradient_bytes + job.buffer_bytes);

@@ -13,7 +13,7 @@ namespace pliant {
 // Frames that came before their time: of memberships that this learner has not entered, and of
 // ticks of its own that it has not come to. A peer can have only so much to say ahead, for it soon
 // needs an answer to go on; who sends more counts wrongly, or wants to fill this one's memory.
-class HeldFrames {
+class EarlyFrames {
  public:
   struct Held {
     std::shared_ptr<const LearnerId> peer;
@@ -26,7 +26,7 @@ class HeldFrames {
   };
   static constexpr std::size_t kFrameBytes = 256;  // that a frame counts beside its payload
 
-  explicit HeldFrames(Limits limits) : limits_(limits) {}
+  explicit EarlyFrames(Limits limits) : limits_(limits) {}
 
   // False: it is too much of this peer, of which nothing is held now.
   bool Hold(std::shared_ptr<const LearnerId> peer, Frame frame, bool of_membership_to_come);
@@ -48,6 +48,6 @@ struct SizesOfJob {
   std::size_t ticks_ahead = 0;        // that others may be of one that catches up
   std::size_t state_batch_bytes = 0;  // as in LearnerOptions
 };
-HeldFrames::Limits LimitsFor(const SizesOfJob& sizes);
+EarlyFrames::Limits LimitsFor(const SizesOfJob& sizes);
 
 }  // namespace pliant

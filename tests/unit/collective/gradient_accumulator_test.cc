@@ -1,4 +1,4 @@
-#include "trainer/collective/shard_folder.h"
+#include "trainer/collective/gradient_accumulator.h"
 
 #include <algorithm>
 #include <cmath>
@@ -26,34 +26,36 @@ void Fill(std::span<float> leaf, int shard) {
 }
 
 // `adds`: whoever writes a leaf adds it to its left sibling, where it may.
-class ShardFolderOfMaps : public testing::TestWithParam<bool> {};
-INSTANTIATE_TEST_SUITE_P(, ShardFolderOfMaps, testing::Bool());
+class GradientAccumulatorOfMaps : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(, GradientAccumulatorOfMaps, testing::Bool());
 
-TEST_P(ShardFolderOfMaps, FinishesTheirBlocks) {
+TEST_P(GradientAccumulatorOfMaps, FinishesTheirBlocks) {
   constexpr int kShards = 16;
-  ShardFolder folder(kElements, kShards);
+  GradientAccumulator accumulator(kElements, kShards);
   for (int world = 1; world <= kShards + 1; ++world) {
     const ShardMap map = AssignShards(kShards, world);
     for (int rank = 0; rank < world; ++rank) {
       SCOPED_TRACE("rank " + std::to_string(rank) + " of " + std::to_string(world));
       const auto& blocks = map.blocks_of_rank[static_cast<std::size_t>(rank)];
-      folder.Begin(kShards, blocks, kOneBucket);
+      accumulator.Begin(kShards, blocks, kOneBucket);
       std::vector<int> order;
       std::vector<NodeIndex> reported;
-      while (!folder.done()) {
-        order.push_back(folder.next_shard());
-        Fill(folder.Leaf(), folder.next_shard());
-        const std::span<const float> left = folder.left_sibling();
-        EXPECT_EQ(!left.empty(), folder.next_shard() % 2 == 1 && !folder.completes_block());
+      while (!accumulator.done()) {
+        order.push_back(accumulator.next_shard());
+        Fill(accumulator.Leaf(), accumulator.next_shard());
+        const std::span<const float> left = accumulator.left_sibling();
+        EXPECT_EQ(!left.empty(),
+                  accumulator.next_shard() % 2 == 1 && !accumulator.completes_block());
         const bool added = GetParam() && !left.empty();
-        if (added) AddFloats(left, folder.Leaf(), folder.Leaf());
-        if (const NodeIndex node = folder.Fold(added); node != 0) reported.push_back(node);
+        if (added) AddFloats(left, accumulator.Leaf(), accumulator.Leaf());
+        if (const NodeIndex node = accumulator.Accumulate(added); node != 0)
+          reported.push_back(node);
       }
       EXPECT_EQ(order, map.ShardsOf(rank));
-      ASSERT_EQ(folder.finished().size(), blocks.size());
+      ASSERT_EQ(accumulator.finished().size(), blocks.size());
       ASSERT_EQ(reported.size(), blocks.size());
       for (std::size_t i = 0; i < blocks.size(); ++i) {
-        const HeldNode& node = folder.finished()[i];
+        const HeldNode& node = accumulator.finished()[i];
         EXPECT_EQ(node.node, NodeOf(kShards, blocks[i]));
         EXPECT_EQ(node.node, reported[i]);
         const float want = static_cast<float>(((1 << blocks[i].count) - 1) << blocks[i].first);
@@ -63,46 +65,46 @@ TEST_P(ShardFolderOfMaps, FinishesTheirBlocks) {
   }
 }
 
-TEST(ShardFolder, AddsLeftBeforeRight) {
+TEST(GradientAccumulator, AddsLeftBeforeRight) {
   // In fp32 (1e8 + 1) + (-1e8 + 1) is 0, while any other order of these four gives 1 or 2.
   const float leaves[] = {1e8F, 1.0F, -1e8F, 1.0F};
-  ShardFolder folder(1, 4);
+  GradientAccumulator accumulator(1, 4);
   const ShardBlock all{.first = 0, .count = 4};
-  folder.Begin(4, {&all, 1}, kOneBucket);
+  accumulator.Begin(4, {&all, 1}, kOneBucket);
   for (const float leaf : leaves) {
-    folder.Leaf()[0] = leaf;
-    folder.Fold();
+    accumulator.Leaf()[0] = leaf;
+    accumulator.Accumulate();
   }
-  EXPECT_EQ(folder.finished().front().sum.view()[0], 0.0F);
+  EXPECT_EQ(accumulator.finished().front().sum.view()[0], 0.0F);
 }
 
-TEST(ShardFolder, CountsAnEmptyShardAsZeros) {
-  ShardFolder folder(kElements, 2);
+TEST(GradientAccumulator, CountsAnEmptyShardAsZeros) {
+  GradientAccumulator accumulator(kElements, 2);
   const ShardBlock all{.first = 0, .count = 2};
-  folder.Begin(2, {&all, 1}, kOneBucket);
-  std::ranges::fill(folder.Leaf(), -0.0F);
-  folder.Fold();
-  std::ranges::fill(folder.Leaf(), 0.0F);
-  EXPECT_EQ(folder.Fold(), kRootNode);
-  for (const float value : folder.finished().front().sum.view()) {
+  accumulator.Begin(2, {&all, 1}, kOneBucket);
+  std::ranges::fill(accumulator.Leaf(), -0.0F);
+  accumulator.Accumulate();
+  std::ranges::fill(accumulator.Leaf(), 0.0F);
+  EXPECT_EQ(accumulator.Accumulate(), kRootNode);
+  for (const float value : accumulator.finished().front().sum.view()) {
     EXPECT_EQ(value, 0.0F);
     EXPECT_FALSE(std::signbit(value)) << "-0 + 0 is 0: the addition is really done";
   }
 }
 
 // Only what is final is touched, and a bucket is named when the last of its elements is.
-TEST(ShardFolder, FoldsABucketAsSoonAsItIsReady) {
-  ShardFolder folder(kElements, 4);
+TEST(GradientAccumulator, FoldsABucketAsSoonAsItIsReady) {
+  GradientAccumulator accumulator(kElements, 4);
   const ShardBlock all{.first = 0, .count = 4};
-  folder.Begin(4, {&all, 1}, {.first = 8, .rest = 16});  // [32, 40), [16, 32), [0, 16)
+  accumulator.Begin(4, {&all, 1}, {.first = 8, .rest = 16});  // [32, 40), [16, 32), [0, 16)
   for (int shard = 0; shard < 3; ++shard) {
-    EXPECT_FALSE(folder.completes_block());
-    Fill(folder.Leaf(), shard);
-    EXPECT_EQ(folder.Fold(), 0U);
+    EXPECT_FALSE(accumulator.completes_block());
+    Fill(accumulator.Leaf(), shard);
+    EXPECT_EQ(accumulator.Accumulate(), 0U);
   }
-  ASSERT_TRUE(folder.completes_block());
-  Fill(folder.Leaf(), 3);
-  const HeldNode node = folder.block_node();
+  ASSERT_TRUE(accumulator.completes_block());
+  Fill(accumulator.Leaf(), 3);
+  const HeldNode node = accumulator.block_node();
   EXPECT_EQ(node.node, kRootNode);
   struct Step {
     ElementRange said;
@@ -113,10 +115,11 @@ TEST(ShardFolder, FoldsABucketAsSoonAsItIsReady) {
   std::vector<std::uint32_t> finished;
   for (const Step& step : steps) {
     finished.clear();
-    folder.FoldReady(step.said, [&](std::uint32_t bucket) { finished.push_back(bucket); });
+    accumulator.AccumulateReady(step.said,
+                                [&](std::uint32_t bucket) { finished.push_back(bucket); });
     EXPECT_EQ(finished, step.finished) << "at " << step.said.begin;
     for (const std::uint32_t bucket : finished) {
-      const ElementRange range = folder.buckets().RangeOf(bucket);
+      const ElementRange range = accumulator.buckets().RangeOf(bucket);
       for (const float value : node.sum.view().subspan(range.begin, range.size)) {
         EXPECT_EQ(value, 15.0F);
       }
@@ -124,37 +127,38 @@ TEST(ShardFolder, FoldsABucketAsSoonAsItIsReady) {
   }
   // Should the shard fail, what was summed before is as it was.
   std::vector<HeldNode> sums;
-  folder.CopySums(sums);
+  accumulator.CopySums(sums);
   ASSERT_EQ(sums.size(), 2U);
   for (const float value : sums[0].sum.view()) EXPECT_EQ(value, 3.0F);
   for (const float value : sums[1].sum.view()) EXPECT_EQ(value, 4.0F);
   finished.clear();
-  folder.FoldRest([&](std::uint32_t bucket) { finished.push_back(bucket); });
+  accumulator.AccumulateRest([&](std::uint32_t bucket) { finished.push_back(bucket); });
   EXPECT_EQ(finished, std::vector<std::uint32_t>{2});
-  EXPECT_EQ(folder.Fold(), kRootNode);
-  for (const float value : folder.finished().front().sum.view()) EXPECT_EQ(value, 15.0F);
+  EXPECT_EQ(accumulator.Accumulate(), kRootNode);
+  for (const float value : accumulator.finished().front().sum.view()) EXPECT_EQ(value, 15.0F);
 }
 
-TEST(ShardFolderDeathTest, RefusesWhatIsSaidTwice) {
-  ShardFolder folder(kElements, 1);
+TEST(GradientAccumulatorDeathTest, RefusesWhatIsSaidTwice) {
+  GradientAccumulator accumulator(kElements, 1);
   const ShardBlock all{.first = 0, .count = 1};
   const auto nothing = [](std::uint32_t) {};
-  folder.Begin(1, {&all, 1}, kOneBucket);
-  folder.FoldReady({.begin = 0, .size = 30}, nothing);
-  EXPECT_DEATH(folder.FoldReady({.begin = 20, .size = 20}, nothing), "final once");
-  EXPECT_DEATH(folder.FoldReady({.begin = 30, .size = 11}, nothing), "elements of the gradient");
+  accumulator.Begin(1, {&all, 1}, kOneBucket);
+  accumulator.AccumulateReady({.begin = 0, .size = 30}, nothing);
+  EXPECT_DEATH(accumulator.AccumulateReady({.begin = 20, .size = 20}, nothing), "final once");
+  EXPECT_DEATH(accumulator.AccumulateReady({.begin = 30, .size = 11}, nothing),
+               "elements of the gradient");
 }
 
-TEST(ShardFolder, TakesNewBuffersOnlyForThoseStillRead) {
-  ShardFolder folder(kElements, 8);
+TEST(GradientAccumulator, TakesNewBuffersOnlyForThoseStillRead) {
+  GradientAccumulator accumulator(kElements, 8);
   const ShardBlock block{.first = 0, .count = 2};
   const auto run = [&] {
-    folder.Begin(8, {&block, 1}, kOneBucket);
+    accumulator.Begin(8, {&block, 1}, kOneBucket);
     for (int i = 0; i < 2; ++i) {
-      Fill(folder.Leaf(), i);
-      folder.Fold();
+      Fill(accumulator.Leaf(), i);
+      accumulator.Accumulate();
     }
-    return folder.finished().front().sum;
+    return accumulator.finished().front().sum;
   };
   const FloatBuffer under_way = run();  // as a send queue holds it after an aborted tick
   for (int i = 0; i < 3; ++i) EXPECT_NE(run().owner(), under_way.owner());
@@ -193,19 +197,19 @@ double ResidentPart(std::span<const float> memory) {
 // Larger than what the C library ever keeps for another call: its pages are the kernel's to give.
 constexpr std::size_t kLargeElements = std::size_t{10} << 20;
 
-TEST(ShardFolder, HoldsTheMemoryThatSoManyShardsNeed) {
+TEST(GradientAccumulator, HoldsTheMemoryThatSoManyShardsNeed) {
   SharedMemory shared;
   for (MemorySource* const memory : {&HeapMemory(), static_cast<MemorySource*>(&shared)}) {
     SCOPED_TRACE(memory == &shared ? "shared" : "of the heap");
-    ShardFolder folder(kLargeElements, 8, *memory);
-    ASSERT_TRUE(folder.Populate(2));
-    EXPECT_EQ(ShardFolder::BytesFor(kLargeElements, 2), 2 * kLargeElements * sizeof(float));
+    GradientAccumulator accumulator(kLargeElements, 8, *memory);
+    ASSERT_TRUE(accumulator.Populate(2));
+    EXPECT_EQ(GradientAccumulator::BytesFor(kLargeElements, 2), 2 * kLargeElements * sizeof(float));
     const ShardBlock two{.first = 0, .count = 2};
-    folder.Begin(8, {&two, 1}, kOneBucket);
-    EXPECT_EQ(ResidentPart(folder.Leaf()), 1.0) << "before anybody wrote there";
+    accumulator.Begin(8, {&two, 1}, kOneBucket);
+    EXPECT_EQ(ResidentPart(accumulator.Leaf()), 1.0) << "before anybody wrote there";
     const ShardBlock all{.first = 0, .count = 8};
-    folder.Begin(8, {&all, 1}, kOneBucket);
-    EXPECT_LT(ResidentPart(folder.Leaf()), 0.5) << "of what only more shards need";
+    accumulator.Begin(8, {&all, 1}, kOneBucket);
+    EXPECT_LT(ResidentPart(accumulator.Leaf()), 0.5) << "of what only more shards need";
   }
 }
 

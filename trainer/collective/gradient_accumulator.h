@@ -23,15 +23,15 @@ struct HeldNode {
 // like a binary counter: two siblings become their parent at once. So k shards need ⌊log2 k⌋ + 1
 // buffers, and nothing is allocated while they last.
 //
-// A tick: Begin; then for every shard of the rank, in order: write to Leaf(), Fold(). Where there
-// is a left sibling to which the leaf is added next, whoever writes the leaf may write the sum of
-// both in its place. A shard that completes a block is folded bucket by bucket, while what is left
-// of it is still computed. One thread at a time; frames made of what is finished may live on
-// elsewhere.
-class ShardFolder {
+// A tick: Begin; then for every shard of the rank, in order: write to Leaf(), Accumulate(). Where
+// there is a left sibling to which the leaf is added next, whoever writes the leaf may write the
+// sum of both in its place. A shard that completes a block is folded bucket by bucket, while what
+// is left of it is still computed. One thread at a time; frames made of what is finished may live
+// on elsewhere.
+class GradientAccumulator {
  public:
-  // Reserves what `shards_most` shards on this learner need. More shards still work, by allocation.
-  ShardFolder(std::size_t elements, int shards_most, MemorySource& memory = HeapMemory());
+  // Reserves what `max_shards` shards on this learner need. More shards still work, by allocation.
+  GradientAccumulator(std::size_t elements, int max_shards, MemorySource& memory = HeapMemory());
 
   // Has pages behind what `shards` of them need. Before the first Begin.
   Status Populate(int shards);
@@ -47,7 +47,7 @@ class ShardFolder {
   bool done() const { return block_ == blocks_.size(); }
   // Where its gradient goes: all elements are to be written.
   std::span<float> Leaf() { return leaf_.view(); }
-  // What the leaf is added to, if it is another leaf, and not by FoldReady; else empty.
+  // What the leaf is added to, if it is another leaf, and not by AccumulateReady; else empty.
   std::span<const float> left_sibling() const;
 
   const BucketLayout& buckets() const { return layout_; }
@@ -55,16 +55,16 @@ class ShardFolder {
   bool completes_block() const { return shard_in_block_ + 1 == blocks_[block_].count; }
   // These elements of such a leaf are final; none is said twice. Every bucket of which all are is
   // taken into the sums and named: there, the block's node is final, too.
-  void FoldReady(ElementRange range, const OnBucket& on_bucket);
+  void AccumulateReady(ElementRange range, const OnBucket& on_bucket);
   // The same for all that was not said yet.
-  void FoldRest(const OnBucket& on_bucket);
+  void AccumulateRest(const OnBucket& on_bucket);
   // Such a leaf's block; its sum is final where it was folded.
   HeldNode block_node() const;
 
-  // The leaf is final as a whole, and is taken into the sums, but for what was already. Returns the
-  // node of the block that it completed, or 0. An empty shard is a leaf of zeros: it is added like
-  // any other. `added`: it holds the sum with its left sibling already.
-  NodeIndex Fold(bool added = false);
+  // The leaf is final as a whole, and is taken into the sums, except for what was already. Returns
+  // the node of the block that it completed, or 0. An empty shard is a leaf of zeros: it is added
+  // like any other. `added`: it holds the sum with its left sibling already.
+  NodeIndex Accumulate(bool added = false);
 
   // The finished blocks, by their first shard: not written again before the next Begin.
   const std::vector<HeldNode>& finished() const { return finished_; }

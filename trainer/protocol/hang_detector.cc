@@ -1,4 +1,4 @@
-#include "trainer/protocol/program_watch.h"
+#include "trainer/protocol/hang_detector.h"
 
 #include <utility>
 
@@ -23,7 +23,7 @@ std::string ToString(const ProgramCall& call) {
   std::unreachable();
 }
 
-std::optional<std::string> ProgramWatch::Look(const std::optional<ProgramCall>& call,
+std::optional<std::string> HangDetector::Look(const std::optional<ProgramCall>& call,
                                               TimePoint now) {
   // Who could not look for long stood still itself, and its program with it: a process that was
   // stopped, a machine that slept.

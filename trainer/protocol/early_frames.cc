@@ -1,4 +1,4 @@
-#include "trainer/protocol/held_frames.h"
+#include "trainer/protocol/early_frames.h"
 
 #include <utility>
 
@@ -8,14 +8,14 @@ namespace pliant {
 namespace {
 
 // Several memberships may be tried while this learner is busy with the one before.
-constexpr std::size_t kOpeningsMost = 8;
+constexpr std::size_t kMaxOpenings = 8;
 // The one under way, the next one, and what their ends overlap.
-constexpr std::size_t kTicksMost = 4;
+constexpr std::size_t kMaxTicks = 4;
 
 }  // namespace
 
-bool HeldFrames::Hold(std::shared_ptr<const LearnerId> peer, Frame frame,
-                      bool of_membership_to_come) {
+bool EarlyFrames::Hold(std::shared_ptr<const LearnerId> peer, Frame frame,
+                       bool of_membership_to_come) {
   Limits& bytes = bytes_[*peer];
   std::size_t& held = of_membership_to_come ? bytes.openings : bytes.ticks;
   held += kFrameBytes + frame.payload.view.size();
@@ -28,21 +28,21 @@ bool HeldFrames::Hold(std::shared_ptr<const LearnerId> peer, Frame frame,
   return false;
 }
 
-std::vector<HeldFrames::Held> HeldFrames::TakeAll() {
+std::vector<EarlyFrames::Held> EarlyFrames::TakeAll() {
   for (auto& [peer, bytes] : bytes_) bytes = {};
   return std::exchange(frames_, {});
 }
 
-HeldFrames::Limits LimitsFor(const SizesOfJob& sizes) {
+EarlyFrames::Limits LimitsFor(const SizesOfJob& sizes) {
   // Until all members are there, they say what they hold, and send of a state what may be under
   // way.
-  const std::size_t openings = kOpeningsMost * static_cast<std::size_t>(kBatchesUnderWay) *
+  const std::size_t openings = kMaxOpenings * static_cast<std::size_t>(kBatchesUnderWay) *
                                (sizes.state_batch_bytes + kStatePieceBytes);
   // Of a tick a peer sends its pieces of the root, and of each node that it computed what goes to
   // this one: half of it at most, where they are two.
   const std::size_t tick = sizes.gradient_bytes + sizes.buffer_bytes;
   return {.openings = openings,
-          .ticks = openings + (sizes.logical_shards / 2 + sizes.ticks_ahead + kTicksMost) * tick};
+          .ticks = openings + (sizes.logical_shards / 2 + sizes.ticks_ahead + kMaxTicks) * tick};
 }
 
 }  // namespace pliant

@@ -9,7 +9,7 @@
 namespace pliant {
 
 // What a learner has done since its process began, for metrics. Everything but `member` only grows.
-struct LearnerFigures {
+struct LearnerStats {
   bool member = false;               // takes part in a membership now
   std::uint64_t ticks = 0;           // that it took part in, steps and evaluations
   std::uint64_t shards = 0;          // of them, that it computed
@@ -31,6 +31,6 @@ struct LearnerFigures {
 };
 
 // A tick's, over those between `then` and `now`. None: there were none.
-std::optional<TickTimes> MeanTimes(const LearnerFigures& then, const LearnerFigures& now);
+std::optional<TickTimes> MeanTimes(const LearnerStats& then, const LearnerStats& now);
 
 }  // namespace pliant

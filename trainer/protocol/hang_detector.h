@@ -22,10 +22,10 @@ struct ProgramCall {
 std::string ToString(const ProgramCall& call);
 
 // Finds a program that hangs, by a look at it every so often. Without I/O.
-class ProgramWatch {
+class HangDetector {
  public:
   // One call may take so long; zero: any time.
-  explicit ProgramWatch(Duration most) : most_(most) {}
+  explicit HangDetector(Duration most) : most_(most) {}
 
   bool watches() const { return most_ > Duration::zero(); }
   // How far apart looks should be: so late, or twice as late at most, a hang is found.

@@ -1,4 +1,4 @@
-#include "trainer/collective/shm_meeting_place.h"
+#include "trainer/collective/shm_rendezvous.h"
 
 #include <span>
 #include <utility>
@@ -14,7 +14,7 @@ namespace pliant {
 namespace {
 
 constexpr std::string_view kSuffix = ".sock";
-constexpr std::size_t kNameMost = 64;  // of a socket, with the slash
+constexpr std::size_t kMaxName = 64;  // of a socket, with the slash
 
 std::string NameOf(const LearnerId& learner) {
   const std::string text = Format("{}/{}/{}", learner.name, learner.pod_uid, learner.local_rank);
@@ -23,11 +23,11 @@ std::string NameOf(const LearnerId& learner) {
 
 }  // namespace
 
-ShmMeetingPlace::ShmMeetingPlace(std::filesystem::path folder, std::string tag)
+ShmRendezvous::ShmRendezvous(std::filesystem::path folder, std::string tag)
     : folder_(std::move(folder)), tag_(std::move(tag)) {}
 
-Result<ShmMeetingPlace> ShmMeetingPlace::Open(const std::filesystem::path& folder) {
-  const std::size_t most = sizeof(sockaddr_un::sun_path) - kNameMost;
+Result<ShmRendezvous> ShmRendezvous::Open(const std::filesystem::path& folder) {
+  const std::size_t most = sizeof(sockaddr_un::sun_path) - kMaxName;
   if (folder.native().size() > most)
     return Invalid(
         Format("'{}' is too long for sockets: at most {} characters", folder.native(), most));
@@ -36,11 +36,11 @@ Result<ShmMeetingPlace> ShmMeetingPlace::Open(const std::filesystem::path& folde
     return Invalid(Format("'{}' is no folder", folder.native()));
   ASSIGN_OR_RETURN(std::string boot, ReadFile("/proc/sys/kernel/random/boot_id"));
   boot += Format("{:x}/{:x}", status.st_dev, status.st_ino);
-  return ShmMeetingPlace(
-      folder, Format("{:08x}{:x}", Crc32c(std::as_bytes(std::span(boot))), status.st_ino));
+  return ShmRendezvous(folder,
+                       Format("{:08x}{:x}", Crc32c(std::as_bytes(std::span(boot))), status.st_ino));
 }
 
-std::string ShmMeetingPlace::PathOf(const LearnerId& learner) const {
+std::string ShmRendezvous::PathOf(const LearnerId& learner) const {
   return folder_ / (NameOf(learner) + std::string(kSuffix));
 }
 

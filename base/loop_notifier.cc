@@ -1,0 +1,31 @@
+#include "base/loop_notifier.h"
+
+#include <atomic>
+#include <utility>
+
+#include "base/event_loop.h"
+
+namespace pliant {
+
+struct LoopNotifier::State {
+  explicit State(std::function<void()> task) : on_notify(std::move(task)) {}
+
+  const std::function<void()> on_notify;
+  std::atomic<bool> rung = false;
+  bool ended = false;  // loop's thread
+};
+
+LoopNotifier::LoopNotifier(EventLoop& loop, std::function<void()> on_notify)
+    : loop_(loop), state_(std::make_shared<State>(std::move(on_notify))) {}
+
+void LoopNotifier::Notify() {
+  if (state_->rung.exchange(true)) return;
+  loop_.Post([state = state_] {
+    state->rung = false;
+    if (!state->ended) state->on_notify();
+  });
+}
+
+LoopNotifier::~LoopNotifier() { state_->ended = true; }
+
+}  // namespace pliant
