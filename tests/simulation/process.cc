@@ -52,7 +52,7 @@ SimCompute::SimCompute(EventLoop& loop, Program& program, int max_shards,
       delay_(std::move(delay)),
       on_shard_(std::move(on_shard)),
       check_(std::move(check)),
-      folder_(program.info().gradient_elements, max_shards) {}
+      accumulator_(program.info().gradient_elements, max_shards) {}
 
 std::optional<ProgramCall> SimCompute::call() const {
   if (queue_.empty() || queue_.front().tick == nullptr) return std::nullopt;
@@ -128,10 +128,10 @@ void SimCompute::NextPart(const std::shared_ptr<Tick>& tick, Duration every) {
 TickOutput SimCompute::Run(const Tick& tick, std::size_t shards, const OnPart& on_part) {
   TickWork work = tick.work;
   work.tasks.resize(shards);
-  if (work.kind == TickKind::kTrain) folder_.Begin(work.logical_shards, work.blocks, work.buckets);
+  if (work.kind == TickKind::kTrain) accumulator_.Begin(work.logical_shards, work.blocks, work.buckets);
   TickOutput output;
   const Status status = RunShards(
-      program_, folder_, buffers_, work,
+      program_, accumulator_, buffers_, work,
       [&](const NodePart& part) { on_part(output.sums.size(), part); }, output);
   CHECK(status.has_value(), "the toy program does not fail");
   return output;
