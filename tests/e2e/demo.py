@@ -23,6 +23,7 @@ def main() -> int:
     parser.add_argument(
         "--html", metavar="FILE", type=Path, help="write the chart of GPU slots to this file too, as a web page"
     )
+    parser.add_argument("--svg", metavar="FILE", type=Path, help="write the chart of GPU slots to this file too, as SVG")
     parser.add_argument(
         "--dashboards",
         action="store_true",
@@ -46,6 +47,8 @@ def main() -> int:
         arguments.json.write_text(json.dumps(ending.to_json(told), indent=2) + "\n")
     if arguments.html:
         arguments.html.write_text(ending.to_html(told))
+    if arguments.svg:
+        arguments.svg.write_text(ending.to_svg(told))
     if not told.held:
         failed = [check.name for check in told.checks if not check.holds]
         print(f"demo: does not hold: {'; '.join(failed)}", file=sys.stderr)

@@ -40,10 +40,17 @@ def show_dashboard(answers: Sequence[dashboards.Answer], screen: Screen) -> None
 
 
 def to_html(told: Told) -> str:
-    changes = chart.held_over_time(told.worlds, told.names)
+    return html_chart.page(*_drawn(told), "GPUs of two trainings over time")
+
+
+def to_svg(told: Told) -> str:
+    return html_chart.picture(*_drawn(told))
+
+
+def _drawn(told: Told) -> tuple[list[chart.Held], float, Sequence[str], int, list[html_chart.Event]]:
     events = [html_chart.Event(request.time, request.label) for request in told.requests]
-    title = "GPUs of two trainings over time"
-    return html_chart.page(changes, told.worlds[-1].time, told.names, GPUS_TOTAL, events, title)
+    changes = chart.held_over_time(told.worlds, told.names)
+    return changes, told.worlds[-1].time, told.names, GPUS_TOTAL, events
 
 
 def to_json(told: Told) -> dict:

@@ -1,4 +1,4 @@
-"""GPU slots over time as a web page that needs nothing else: no script, no font, no picture from elsewhere. Pure."""
+"""GPU slots over time, as a web page and as an SVG file. Neither loads a script, a font or a picture. Pure."""
 
 import html
 from collections.abc import Sequence
@@ -12,6 +12,7 @@ _PATTERNS = ("", "M0 6L6 0", "M3 0V6", "M0 3H6", "M0 0L6 6", "M0 3H6M3 0V6")
 
 _WIDTH, _HEIGHT = 960, 360
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44, 16, 28, 36
+_LEGEND = 28  # height of the legend of a picture of its own
 
 
 @dataclass(frozen=True)
@@ -37,9 +38,37 @@ def page(
     ]
     head = [
         '<meta charset="utf-8"><meta name="viewport" content="width=device-width">',
-        f"<title>{html.escape(title)}</title><style>{_STYLE}</style>",
+        f"<title>{html.escape(title)}</title><style>{_COLOUR_STYLE}{_PAGE_STYLE}{_PICTURE_STYLE}</style>",
     ]
     lines = ['<!doctype html>\n<html lang="en"><head>', *head, "</head><body>", *body, "</body></html>"]
+    return "\n".join(lines) + "\n"
+
+
+def picture(changes: Sequence[Held], end: float, names: Sequence[str], slots_total: int, events: Sequence[Event]) -> str:
+    """The same picture as a file of its own, with its legend; the events' texts stand below the axis."""
+    begin = changes[0].time
+    scale = _Scale(begin, max(end, begin + 1), slots_total)
+    legend, x = [], _LEFT
+    for index, name in enumerate(names):
+        boxes = "".join(f'<rect x="{x}" y="8" width="24" height="14" {fill}/>' for fill in _fills(index))
+        legend.append(f'{boxes}<text class="label" x="{x + 30}" y="19">{html.escape(name)}</text>')
+        x += 60 + 8 * len(name)
+    rows = [
+        f'<text class="label" x="{_LEFT}" y="{_LEGEND + _HEIGHT + 20 * number}">'
+        f"{number}: at {event.time - begin:.0f} s: {html.escape(event.text)}</text>"
+        for number, event in enumerate(events, 1)
+    ]
+    height = _LEGEND + _HEIGHT + 20 * len(events) + (12 if events else 0)
+    inner = _picture(changes, scale, names, events).replace("<svg ", f'<svg y="{_LEGEND}" width="{_WIDTH}" height="{_HEIGHT}" ')
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" font-family="system-ui, sans-serif">',
+        f"<style>{_COLOUR_STYLE}{_PICTURE_STYLE}</style>",
+        f'<rect width="{_WIDTH}" height="{height}" class="page"/>',
+        *legend,
+        inner,
+        *rows,
+        "</svg>",
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -153,16 +182,21 @@ def _table(changes: Sequence[Held], end: float, names: Sequence[str]) -> str:
     return f"<details><summary>GPUs held, as a table</summary>{table}</details>"
 
 
-_STYLE = """
+_COLOUR_STYLE = """
 :root { color-scheme: light dark; --text: #1b1f24; --page: #ffffff; --grid: #d0d7de; --quiet: #57606a; }
 @media (prefers-color-scheme: dark) { :root { --text: #e6edf3; --page: #0d1117; --grid: #30363d; --quiet: #9198a1; } }
-body { font: 15px/1.5 system-ui, sans-serif; color: var(--text); background: var(--page); max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; }
-svg { max-width: 100%; height: auto; vertical-align: middle; }
+"""
+_PICTURE_STYLE = """
+.page { fill: var(--page); } .label { fill: var(--text); font-size: 13px; }
 .grid { stroke: var(--grid); } .axis { fill: var(--quiet); font-size: 12px; }
 .hatch { stroke: #ffffff; stroke-opacity: .55; stroke-width: 1.2; fill: none; }
 .event line { stroke: var(--text); stroke-dasharray: 4 3; } .event circle { fill: var(--text); }
 .event text { fill: var(--page); font-size: 12px; font-weight: 600; text-anchor: middle; }
+"""
+_PAGE_STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--text); background: var(--page); max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; }
+svg { max-width: 100%; height: auto; vertical-align: middle; }
 .legend { list-style: none; padding: 0; display: flex; flex-wrap: wrap; gap: 1.5rem; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; } td, th { padding: .1rem .8rem; text-align: right; border-bottom: 1px solid var(--grid); }
 """

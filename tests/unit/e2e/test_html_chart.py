@@ -51,5 +51,14 @@ class HtmlChartTest(unittest.TestCase):
         self.assertIn("prefers-color-scheme: dark", page())
         self.assertIn("color-scheme: light dark", page())
 
+    def test_the_picture_is_a_file_of_its_own_with_its_legend_and_events(self) -> None:
+        text = html_chart.picture(CHANGES, 130.0, NAMES, 8, (Event(110.0, "apply <2>"),))
+        root = ElementTree.fromstring(text)
+        self.assertEqual(root.get("viewBox"), "0 0 960 420")
+        written = [each.text for each in root.iter("{http://www.w3.org/2000/svg}text")]
+        for expected in (*NAMES, "1: at 10 s: apply <2>", "GPUs"):
+            self.assertIn(expected, written)
+        self.assertNotRegex(text.replace("http://www.w3.org/2000/svg", ""), r"https?:|<script|<link|@import|url\((?!#)")
+
     def test_without_events_there_is_no_list_of_them(self) -> None:
         self.assertNotIn("<ol>", page(events=()))
