@@ -78,7 +78,7 @@ FAULTS = tuple(Fault(*row) for row in (
     ("helm/pliant/values.yaml", "replicas: 2", "replicas: two"),
     ("manifests/demo/model.yaml", "- linear: {out: 10}", "- linear: {outputs: 10}"),
     # Documents
-    ("docs/user-guide.md", "| `spec.priority` |", "| `spec.weight` |"),
+    ("docs/tasks/submit-a-job.md", "| `spec.priority` |", "| `spec.weight` |"),
     ("docs/python-api.md", "is made of the docstrings", "is made of docstrings"),
     # Tests and their tools
     ("tests/kube/selectors.cc", "(lookup(name) == std::string(value))",

@@ -51,9 +51,9 @@ class FaultsTest(unittest.TestCase):
         )
 
     def test_each_is_in_a_file_with_readers(self) -> None:
-        """The user guide's are the tests of the documents, which always run."""
+        """The tests of the documents read the task pages, and always run."""
         for fault in faults.FAULTS:
-            if fault.file != "docs/user-guide.md":
+            if not fault.file.startswith("docs/tasks/"):
                 self.assertTrue(file_map.readers(fault.file), fault.file)
 
 
