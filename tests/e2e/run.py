@@ -24,6 +24,7 @@ from story import (
     faults,
     full_volume,
     maintenance,
+    pages,
     plot,
     ranks,
     survivor,
@@ -79,6 +80,7 @@ _MOMENTS: dict[str, Moment] = {
     "bad jobs, and deletion": bad_jobs.play,
 }
 _LONG_LOCAL_MOMENTS: dict[str, Moment] = {
+    "the commands of the documents": pages.play,
     "what one tenant does costs another nothing": tenants.play,
     f"an upgrade from {upgrade.FROM} while jobs train": upgrade.play,
     "an operator that dies before and after each of its writes": deadly_writes.play,

@@ -72,6 +72,7 @@ _ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("docs/python.md", ("python_examples_test",)),
     ("docs/python-api.md", ("python_state_test",)),
     ("trainer/python/README.md", ("python_wheel_test",)),
+    ("docs/images/*", ()),
     ("*.md", ()),
     ("LICENSE", ("python_wheel_test",)),
     ("NOTICE", ("python_wheel_test",)),
@@ -84,6 +85,7 @@ _ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("manifests/render", (CHART,)),
     ("manifests/examples/*", ("crd_test", "model_test", CHART)),
     ("manifests/demo/*", (*_DEMO, "e2e_parts_test", CHART, E2E)),
+    ("manifests/quickstart/*", (CHART,)),
     # Examples.
     ("examples/keras_cnn/*.py", (*_EXAMPLES, *KERAS)),
     ("examples/char_transformer/*.py", (*_EXAMPLES, E2E)),

@@ -1,7 +1,7 @@
 """What the documents say, as data: links, fences, field paths, names. Pure, except for reading files."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,9 @@ import yaml
 REPO = Path(__file__).resolve().parents[3]
 CRD = REPO / "crds" / "pliant.dev_elastictrainingjobs.yaml"
 JOB_KIND = "ElasticTrainingJob"
+CELL_MAX = 200  # characters
 
-_FENCE = re.compile(r"^```(\w*)\s*$")
+_FENCE = re.compile(r"^```(\w*)(?: ([\w=./-]+))?\s*$")
 _LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#{1,6} +(.+?) *$")
 _FIELD = re.compile(r"(?<![\w./-])(?:spec|status)(?:\.[A-Za-z]\w*)+")
@@ -20,7 +21,7 @@ _FIELD = re.compile(r"(?<![\w./-])(?:spec|status)(?:\.[A-Za-z]\w*)+")
 _JOB_COMMAND = re.compile(r"\b(?:etj|elastictrainingjobs?)\b")
 _COMMAND_FIELD = re.compile(r"(?<=\.)(?:spec|status)(?:\.[A-Za-z]\w*)+")
 _PATCH = re.compile(r"-p '(\{.*?\})'(?:\s|$)")
-_METRIC = re.compile(r"\bpliant_[a-z_]+")
+_METRIC = re.compile(r"\bpliant_[a-z_]+\b(?!\()")
 _SERIES_OF_HISTOGRAM = re.compile(r"_(?:bucket|sum|count)$")
 _ROW_NAME = re.compile(r"^\| `([^`]+)` \|")
 _VALUE = re.compile(r"`([a-z]\w*(?:\.\w+)+)(?:[=:][^`]*)?`")
@@ -32,6 +33,7 @@ class Fence:
     language: str
     line: int  # of its beginning
     text: str
+    mark: str = ""  # what follows the language
 
 
 @dataclass(frozen=True)
@@ -75,15 +77,16 @@ def parse(path: Path, text: str) -> Document:
     prose: list[tuple[int, str]] = []
     fences: list[Fence] = []
     language: str | None = None
+    mark = ""
     begin, inside = 0, []
     for number, line in enumerate(text.splitlines(), 1):
         fence = _FENCE.match(line)
         if language is None and fence:
-            language, begin, inside = fence[1], number, []
+            language, mark, begin, inside = fence[1], fence[2] or "", number, []
         elif language is None:
             prose.append((number, line))
         elif line.strip() == "```":
-            fences.append(Fence(language, begin, "\n".join(inside)))
+            fences.append(Fence(language, begin, "\n".join(inside), mark))
             language = None
         else:
             inside.append(line)
@@ -111,6 +114,27 @@ def anchors(document: Document) -> set[str]:
             unique = f"{slug}-{number}"
         found.add(unique)
     return found
+
+
+def who_runs(document: Document, run_pages: Collection[str]) -> Iterator[str]:
+    """Fences of commands that neither belong to a page that a test runs, nor name their test, nor say that nothing runs them."""
+    for fence in document.fences:
+        if fence.language != "sh" or fence.mark == "not-run":
+            continue
+        runner = fence.mark.removeprefix("run-by=")
+        if fence.mark and runner != fence.mark and (REPO / runner).is_file():
+            continue
+        if fence.mark or document.name not in run_pages:
+            yield f"{document.name}:{fence.line}: mark it run-by=FILE or not-run"
+
+
+def wide_cells(document: Document) -> Iterator[str]:
+    """Cells of tables that are too long to be read as cells."""
+    for number, line in document.prose:
+        if line.startswith("|"):
+            for cell in line.strip("|").split(" | "):
+                if len(cell.strip()) > CELL_MAX:
+                    yield f"{document.name}:{number}: a cell of {len(cell.strip())} characters"
 
 
 def broken_links(document: Document) -> Iterator[str]:

@@ -5,11 +5,12 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import api_page
 import documents
 import yaml
 from documents import REPO
 
-from story import spoilt
+from story import pages, spoilt
 
 DOCUMENTS = [
     documents.read(path)
@@ -18,6 +19,7 @@ DOCUMENTS = [
         REPO / "CHANGELOG.md",
         REPO / "CONTRIBUTING.md",
         REPO / "SECURITY.md",
+        REPO / "examples" / "README.md",
         REPO / "helm" / "pliant" / "README.md",
         REPO / "tests" / "cluster" / "README.md",
         *sorted((REPO / "docs").rglob("*.md")),
@@ -31,6 +33,24 @@ class DocumentsTest(unittest.TestCase):
 
     def test_links_and_anchors_lead_somewhere(self) -> None:
         self.assert_none([problem for each in DOCUMENTS for problem in documents.broken_links(each)])
+
+    def test_each_command_is_run_or_marked_as_not_run(self) -> None:
+        run_pages = {*pages.TASKS, pages.QUICK_START}
+        self.assertLessEqual(run_pages, {each.name for each in DOCUMENTS})
+        self.assert_none([problem for each in DOCUMENTS for problem in documents.who_runs(each, run_pages)])
+        text = "```sh\na\n```\n```sh not-run\nb\n```\n```sh run-by=README.md\nc\n```\n```sh run-by=absent\nd\n```\n"
+        told = documents.who_runs(documents.parse(REPO / "docs" / "x.md", text), run_pages)
+        self.assertEqual([each.split(" ")[0] for each in told], ["docs/x.md:1:", "docs/x.md:10:"])
+
+    def test_no_cell_of_a_table_is_too_long(self) -> None:
+        self.assert_none([problem for each in DOCUMENTS for problem in documents.wide_cells(each)])
+        document = documents.parse(REPO / "docs" / "x.md", f"| a | {'b' * 201} |\n{'c' * 300}\n")
+        self.assertEqual(list(documents.wide_cells(document)), ["docs/x.md:1: a cell of 201 characters"])
+
+    def test_the_api_page_is_made_of_the_schema(self) -> None:
+        made = api_page.page(yaml.safe_load(documents.CRD.read_text()))
+        written = (REPO / "docs" / "api.md").read_text()
+        self.assertEqual(written, made, "python3 tests/unit/docs/api_page.py > docs/api.md")
 
     def test_old_names_lead_to_what_is_there(self) -> None:
         (names,) = [each for each in DOCUMENTS if each.name == "docs/old-names.md"]
