@@ -14,6 +14,7 @@ _LOOK_SECONDS = 1.0
 # By the pod that gave it, as JSON without its name: several moments train the same.
 _known: dict[str, str] = {}
 _running: dict[str, str] = {}  # of those that give it later, the names
+_UNKNOWN_EXIT = 255  # the kubelet's exit code of a container that it found gone
 
 
 def pod(job: Mapping) -> dict:
@@ -80,7 +81,12 @@ def parameter_hashes(kubectl: Kubectl, jobs: Sequence[Mapping]) -> list[str]:
     for program in programs:
         if program not in _known:
             name = _running[program]
-            _known[program] = _await_hash(kubectl, name)
+            status = _await_end(kubectl, name)
+            if was_lost(status):  # a moment took its node away: nothing of it depends on where it runs
+                del _running[program]
+                begin(kubectl, [job for job in jobs if _program(pod(job)) == program])
+                status = _await_end(kubectl, name)
+            _known[program] = hash_of(name, status)
             kubectl.run("delete", "pod", name, "--wait=false")
             del _running[program]
     return [_known[program] for program in programs]
@@ -90,14 +96,20 @@ def _program(pod: Mapping) -> str:
     return json.dumps(pod["spec"], sort_keys=True)
 
 
-def _await_hash(kubectl: Kubectl, name: str) -> str:
+def _await_end(kubectl: Kubectl, name: str) -> Mapping:
     deadline = time.monotonic() + _MAX_SECONDS
     while time.monotonic() < deadline:
         status = kubectl.json("get", "pod", name)["status"]
         if status.get("phase") in ("Succeeded", "Failed"):
-            return hash_of(name, status)
+            return status
         time.sleep(_LOOK_SECONDS)
     raise StoryError(f"the undisturbed run {name} took more than {_MAX_SECONDS:.0f} s")
+
+
+def was_lost(status: Mapping) -> bool:
+    """Whether the pod's container went with its node. Pure."""
+    ended = [each["state"].get("terminated", {}) for each in status.get("containerStatuses", ())]
+    return any(each.get("exitCode") == _UNKNOWN_EXIT and not each.get("message") for each in ended)
 
 
 def hash_of(name: str, status: Mapping) -> str:

@@ -104,6 +104,26 @@ class ReferenceTest(unittest.TestCase):
         reference.parameter_hashes(kubectl, [third])
         self.assertEqual(kubectl.apply.call_count, 4, "its pod was deleted meanwhile")
 
+    def test_one_that_goes_with_its_node_is_run_again_and_one_that_fails_is_not(self) -> None:
+        self.addCleanup(reference._known.clear)
+        lost = {"containerStatuses": [{"state": {"terminated": {"exitCode": 255}}}]}
+        message = json.dumps({"reason": "Completed", "parametersSha256": "ab"})
+        ended = {"containerStatuses": [{"state": {"terminated": {"message": message, "exitCode": 0}}}]}
+        job = copy.deepcopy(JOB)
+        job["spec"]["training"]["seed"] = 4
+        kubectl = unittest.mock.Mock()
+        kubectl.json.side_effect = [
+            {"status": {"phase": "Failed", **lost}},
+            {"status": {"phase": "Running"}},
+            {"status": {"phase": "Succeeded", **ended}},
+        ]
+        with unittest.mock.patch.object(reference.time, "sleep"):
+            self.assertEqual(reference.parameter_hashes(kubectl, [job]), ["ab"])
+        self.assertEqual(kubectl.apply.call_count, 2)
+        killed = {"containerStatuses": [{"state": {"terminated": {"exitCode": 137}}}]}
+        self.assertFalse(reference.was_lost(killed))
+        self.assertFalse(reference.was_lost({}))
+
     def test_the_hash_comes_from_the_termination_message(self) -> None:
         def status(message: str, code: int) -> dict:
             return {"containerStatuses": [{"state": {"terminated": {"message": message, "exitCode": code}}}]}
