@@ -10,60 +10,62 @@
 #include "operator/api/meta.h"
 #include "operator/api/pod.h"
 
-// What a decision on a job can ask for. Values: a test compares them; the action runner alone knows
-// how each is done. All else that the operator has to know of an action stands here, with it.
+// The actions that a decision on a job can request. They are values, so that tests can compare
+// them. Only the action runner knows how each is carried out; all else that the operator needs to
+// know about an action is declared here.
 namespace pliant::controller {
 
 struct ActionProperties {
-  bool makes_pod = false;        // pods' admission webhooks have a say in it: some take seconds
-  bool needs_template = false;   // of the job's pods, which is too large to be kept
+  bool makes_pod = false;        // pod admission webhooks are called: some take seconds
+  bool needs_template = false;   // the job's pod template, which is too large to keep
   bool serves_learners = false;  // granted learners wait for it
-  // What is planned next depends on whether it was done: a pod that was created counts, and one
-  // whose gate is open holds its GPUs.
+  // The next plan depends on whether it was done: a created pod counts, and a pod whose gate is
+  // open holds its GPUs.
   bool must_be_known = false;
 };
 
-// What an action makes of one object of the job. It counts from when the action is begun until the
-// stores show it.
+// The change that an action makes to one object of the job. Decisions assume it from the start of
+// the action until the stores show it.
 struct Effect {
   enum class Kind : std::uint8_t { kPodCreated, kGateOpened, kPodDeleted, kServiceDeleted };
 
   Kind kind = Kind::kPodCreated;
-  std::string name;                     // of the pod or the Service
-  api::Pod pod;                         // kPodCreated: as far as a decision needs to know it
-  std::string replaced_version;         // kGateOpened: of the pod
+  std::string name;                     // the pod's or the Service's
+  api::Pod pod;                         // kPodCreated: the fields that decisions read
+  std::string replaced_version;         // kGateOpened: the pod's resourceVersion before
   std::vector<std::string> gates_left;  // kGateOpened
   bool operator==(const Effect&) const = default;
 };
 
-// Has the API server check a learner's pod without keeping it.
+// Asks the API server to check a learner's pod without creating it (dry run).
 struct CheckTemplate {
   static constexpr ActionProperties kProperties{.makes_pod = true, .needs_template = true};
   bool operator==(const CheckTemplate&) const = default;
 };
-// Asks the events of a pod why its volumes cannot be mounted.
+// Reads the events of a pod to find why its volumes cannot be mounted.
 struct FindMountCause {
   static constexpr ActionProperties kProperties{};
   std::string pod;
   std::string uid;
   bool operator==(const FindMountCause&) const = default;
 };
-// Asks whether the job has this pod, where what the stores show of it may be old.
+// Asks the API server whether the job has this pod, because the stores may be out of date.
 struct LookForPod {
   static constexpr ActionProperties kProperties{};
   std::string pod;
-  std::string uid;  // "": whichever has the name
+  std::string uid;  // "": any pod of this name
   bool operator==(const LookForPod&) const = default;
 };
-// Makes both Secrets of a term. They belong to the job's Service, and go with it; so do the network
-// policies. Empty `service_uid`: to the one that was made just before.
+// Creates both Secrets of a term. The job's Service owns them, like the network policies, so that
+// they are deleted with it. Empty `service_uid`: the Service that was created just before is the
+// owner.
 struct CreateSecrets {
   static constexpr ActionProperties kProperties{.serves_learners = true};
   std::int64_t term = 0;
   std::string service_uid;
   bool operator==(const CreateSecrets&) const = default;
 };
-// Makes the job's network policies, or renews them, if the operator is to make any.
+// Creates or updates the job's network policies, if the operator is configured to.
 struct PutNetworkPolicies {
   static constexpr ActionProperties kProperties{.serves_learners = true};
   std::string service_uid;
@@ -74,14 +76,14 @@ struct CreateService {
   std::int64_t term = 0;
   bool operator==(const CreateService&) const = default;
 };
-// Lets the Service lead to the coordinator of another term.
+// Points the Service to the coordinator of another term.
 struct PointService {
   static constexpr ActionProperties kProperties{.serves_learners = true};
   std::int64_t term = 0;
   std::string resource_version;
   bool operator==(const PointService&) const = default;
 };
-// With all that belongs to it.
+// Deletes the Service and, by garbage collection, the objects that it owns.
 struct DeleteService {
   static constexpr ActionProperties kProperties{};
   std::string uid;
@@ -117,12 +119,12 @@ struct DeletePod {
   static constexpr ActionProperties kProperties{};
   std::string pod;
   std::string uid;
-  std::optional<std::chrono::seconds> grace;  // other than the pod's own
+  std::optional<std::chrono::seconds> grace;  // if not the pod's own
   std::string why;                            // for the log
   Effect EffectOn(const api::ObjectMeta& job, api::WallTime now) const;
   bool operator==(const DeletePod&) const = default;
 };
-// The job itself: it has finished, and its time is up.
+// Deletes the job itself, ttlSecondsAfterFinished after it has finished.
 struct DeleteJob {
   static constexpr ActionProperties kProperties{};
   bool operator==(const DeleteJob&) const = default;
@@ -134,8 +136,8 @@ using Action = std::variant<CheckTemplate, FindMountCause, LookForPod, CreateSec
 
 const ActionProperties& PropertiesOf(const Action& action);
 
-// Of `action` on `job`, if it is begun `now`; nothing: it changes no pod and does not delete the
-// Service.
+// The effect of `action` on `job` if it begins `now`; nullopt: it changes no pod and does not
+// delete the Service.
 std::optional<Effect> EffectOf(const Action& action, const api::ObjectMeta& job, api::WallTime now);
 
 }  // namespace pliant::controller

@@ -25,8 +25,7 @@ const AdmittedNeeds* AdmittedNeedsOf(const api::ElasticTrainingJob& job,
   return present ? &*admitted : nullptr;
 }
 
-// Learners that live are made of the template that was admitted: another one has to wait until they
-// have left.
+// Live learners were made from the admitted template: another one has to wait until they have left.
 void ObserveTemplate(const api::ElasticTrainingJob& job, const std::vector<api::Pod>& learners,
                      CheckedTemplate& known) {
   if (!IsAdmitted(job.spec, job.status) || AdmittedNeedsOf(job, known) != nullptr) return;
@@ -45,7 +44,8 @@ void OnTemplateAccepted(const api::ElasticTrainingJob& job,
   }
 }
 
-// What refused it (a quota, a policy, a missing class) may change without a word to us.
+// The check is repeated, since its cause (a quota, a policy, a missing class) may disappear without
+// any event for us.
 void OnTemplateRefused(const api::ElasticTrainingJob& job, std::string message, WallTime now,
                        CheckedTemplate& known) {
   const int refusals = IsOfThisGeneration(job, known) ? known.check->refusals : 0;
@@ -57,7 +57,8 @@ void OnTemplateRefused(const api::ElasticTrainingJob& job, std::string message, 
                                                kLongestCheckDelay)};
 }
 
-// The owner is told once why nothing happens; what the server has said before says more.
+// Keeps an earlier result of this generation: an answer of the server says more than a failed
+// check, and one report of a failed check is enough.
 void OnTemplateUnchecked(const api::ElasticTrainingJob& job, std::string message,
                          CheckedTemplate& known) {
   if (IsOfThisGeneration(job, known)) return;

@@ -4,10 +4,10 @@
 
 namespace pliant::controller {
 
-// How a job's coordinator is replaced: less and less quickly.
+// Back-off between replacements of a job's coordinator.
 struct CoordinatorRetry {
-  int tries = 0;             // since one could be reached
-  api::WallTime not_before;  // the next
+  int tries = 0;             // since a coordinator was last reachable
+  api::WallTime not_before;  // earliest time of the next try
   bool operator==(const CoordinatorRetry&) const = default;
 };
 

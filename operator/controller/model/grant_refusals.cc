@@ -27,7 +27,8 @@ void OnNoAnswer(const api::ObjectMeta& job, std::span<const Action> undone,
   OnRefusal(undone, message, now, refusals);
   refusals.unanswered = true;
   if (undone.empty() || !refusals.grants) return;
-  // Until it is clear that there is none the pod counts, but it is nothing to build on.
+  // The pod may exist: it counts until the server says that it does not, but nothing may rely on
+  // it.
   if (const auto* learner = std::get_if<CreateLearner>(&undone.front())) {
     refusals.grants->gates.insert(LearnerPodName(job, learner->number));
   }

@@ -11,34 +11,34 @@
 
 namespace pliant::controller {
 
-// Granted learners that could not be made, or let through their gates, because the API server
-// refused something.
+// Granted learners whose pods could not be created, or whose gates could not be opened, because the
+// API server refused a request.
 struct RefusedGrants {
-  api::WallTime since;          // without success in between
-  std::set<std::string> gates;  // of these learners they could not be opened, if there are any
+  api::WallTime since;          // the first refusal since the last success
+  std::set<std::string> gates;  // pods, if they exist, whose gates stayed closed
   bool operator==(const RefusedGrants&) const = default;
 };
 
-// What the API server would not do, and what became of the grants that it held up.
+// What the API server refused to do, and what happened to the grants that this blocked.
 struct GrantRefusals {
-  std::string message;      // why it would not do what was asked last; empty: it did
-  bool unanswered = false;  // it did not say so, nor anything else
+  std::string message;      // why the last request failed; empty: it succeeded
+  bool unanswered = false;  // the server gave no answer at all
   std::optional<RefusedGrants> grants;
-  std::optional<planner::DemandCap> cap;  // what the planner has withdrawn of the job's demand
+  std::optional<planner::DemandCap> cap;  // the planner's limit on the job's demand
   bool operator==(const GrantRefusals&) const = default;
 };
 
-// The API server has refused the first of `undone`, or the write of status before it, in these
-// words: the others were not tried.
+// The API server refused the first of `undone`, or the write of status before it, with this
+// `message`: the other actions were not tried.
 void OnRefusal(std::span<const Action> undone, const std::string& message, api::WallTime now,
                GrantRefusals& refusals);
-// It did not say whether it made the first of them, a pod of `job`.
+// The API server did not say whether it created the first of `undone`, a pod of `job`.
 void OnNoAnswer(const api::ObjectMeta& job, std::span<const Action> undone,
                 const std::string& message, api::WallTime now, GrantRefusals& refusals);
-// All was done that was decided.
+// All actions of the decision were done.
 void OnAllDone(GrantRefusals& refusals);
-// The planner's present cap. What it withdraws is not refused any more: the next grant has a time
-// of its own.
+// Takes the planner's current cap. Grants that a new cap withdraws no longer count as refused: the
+// next grant has a `since` of its own.
 void OnCap(const std::optional<planner::DemandCap>& cap, GrantRefusals& refusals);
 
 }  // namespace pliant::controller

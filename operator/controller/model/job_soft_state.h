@@ -17,8 +17,8 @@
 
 namespace pliant::controller {
 
-// What is known of a job beyond its objects: in memory only. A new leader finds all of it out
-// again, or it only costs time. Each part is changed by the functions beside it, and by the
+// The operator's knowledge of a job beyond its objects. In memory only: a new leader rebuilds it,
+// or its loss only costs time. Each part is changed by the functions declared with it, and by the
 // decision that owns it.
 struct JobSoftState {
   LearnerClocks clocks;
@@ -31,14 +31,14 @@ struct JobSoftState {
   Reporting reporting;
   ServiceMeter meter;
   TimesAhead times_ahead;
-  // The lowest committed step that was seen since the newest failure was counted: it falls when the
-  // job is restored from a checkpoint.
+  // The lowest committed step seen since the newest failure was counted. It falls when the job is
+  // restored from a checkpoint.
   std::optional<std::int64_t> lowest_step;
   bool operator==(const JobSoftState&) const = default;
 };
 
-// Takes over what the job's objects and its coordinator show now. Before planning, which asks for
-// it.
+// Updates the soft state from the job's objects and its coordinator. Call it before planning, which
+// reads the result.
 void ObserveJob(JobView& view, api::WallTime now);
 
 }  // namespace pliant::controller

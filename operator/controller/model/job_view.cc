@@ -56,7 +56,7 @@ bool IsAdmitted(const api::JobSpec& spec, const api::JobStatus& status) {
     return false;
   }
   const api::LearnerTemplate& present = spec.learner_template;
-  // What an operator admitted that kept no hash, it could read.
+  // An older operator stored no hash, and admitted only a template that it could read.
   return status.admitted_template.empty() ? present.error.empty()
                                           : status.admitted_template == present.hash;
 }

@@ -26,7 +26,7 @@ void ObserveStarts(const JobView& view, WallTime now, LearnerClocks& clocks) {
 void ObserveLeavers(const JobView& view, WallTime now, LearnerClocks& clocks) {
   std::erase_if(clocks.leaving_since,
                 [&](const auto& entry) { return FindLiveLearner(view, entry.first) == nullptr; });
-  // After a restart of the operator the coordinator still knows whom it was told to let go.
+  // After a restart of the operator the coordinator still reports which learners are leaving.
   if (!view.coordinator.progress) return;
   for (const ReportedLearner& learner : view.coordinator.progress->learners) {
     if (learner.state == "Leaving" && FindLiveLearner(view, learner.name) != nullptr) {

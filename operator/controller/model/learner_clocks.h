@@ -10,12 +10,12 @@ namespace pliant::controller {
 
 struct JobView;
 
-// Since when the learners of a job are where they are, by pod name.
+// Since when the learners of a job are in their states, by pod name.
 struct LearnerClocks {
   std::map<std::string, api::WallTime> starting_since;    // its gate was opened
-  std::map<std::string, api::WallTime> leaving_since;     // it was decided that it goes
-  std::map<std::string, api::WallTime> unnotified_since;  // the same, of one that could not be told
-  std::optional<api::WallTime> below_minimum_since;       // there are too few
+  std::map<std::string, api::WallTime> leaving_since;     // it was decided that it leaves
+  std::map<std::string, api::WallTime> unnotified_since;  // the same, coordinator unreachable
+  std::optional<api::WallTime> below_minimum_since;       // fewer learners than minLearners
   bool operator==(const LearnerClocks&) const = default;
 };
 

@@ -8,8 +8,8 @@
 namespace pliant::controller {
 namespace {
 
-// Learners that the coordinator names, and whose pods were seen to go or were looked for in vain.
-// Before ObserveNamed, which keeps only those that are there.
+// Keeps, in `gone`, learners that the coordinator still reports although their pods disappeared or
+// a search did not find them. Call it before ObserveNamed, which keeps only existing pods.
 void ObserveGone(const JobView& view, LearnerContacts& contacts) {
   const auto& progress = view.coordinator.progress;
   if (!progress) return;
@@ -25,7 +25,7 @@ void ObserveGone(const JobView& view, LearnerContacts& contacts) {
 
 void ObserveNamed(const JobView& view, bool first_look, LearnerContacts& contacts) {
   const auto& progress = view.coordinator.progress;
-  // An operator that was restarted does not know yet whom the coordinator has named.
+  // A restarted operator does not know yet which learners the coordinator has reported.
   const bool trained = !view.job->status.membership_id.empty();
   std::set<std::string> named, met;
   for (const api::Pod& pod : view.learners) {

@@ -29,8 +29,8 @@ std::string LastLine(std::string_view text) {
   return std::string(text.substr(text.rfind('\n') + 1));
 }
 
-// What the program wrote before it exited, or logged last before it crashed. A program that is not
-// ours may write anything.
+// Reads what the program wrote before it exited, or logged last before it crashed. A program that
+// is not ours may write anything.
 ExitReport ReadExitReport(const std::string& text) {
   const std::string line = LastLine(text);
   const auto object = ParseJson(line);
@@ -51,7 +51,8 @@ std::string WordsFor(int exit_code) {
   return exit_code == 0 ? "it ended without having been told to" : "it left no message";
 }
 
-// A learner that never ran: whichever container ended before it, usually one of initContainers.
+// For a learner that never ran: describes the container that failed before it, usually an init
+// container.
 std::string WordsOfOthers(const api::Pod& pod) {
   for (const api::ContainerStatus& container : pod.containers) {
     if (!container.terminated || container.terminated->exit_code == 0) continue;
@@ -102,7 +103,7 @@ std::optional<LearnerEnding> EndingOf(const api::Pod& pod) {
   } else if (IsDisruption(pod)) {
     ending.end = LearnerEnd::kDisrupted;
   } else if (ran && container->terminated->reason == "ContainerStatusUnknown") {
-    // The kubelet came back, and the container was gone: nobody knows how it ended.
+    // The kubelet restarted, and the container was gone: how it ended is unknown.
     ending.end = LearnerEnd::kNodeFault;
     ending.message = "its node restarted, or lost it";
   } else if (!ran && !pod.reason.empty()) {  // "UnexpectedAdmissionError", "OutOfcpu", "NodeLost"

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kTextMax = 1024;
 constexpr std::array<std::string_view, 4> kReasons = {"FailedMount", "FailedAttachVolume",
                                                       "FailedCreatePodSandBox", "NetworkNotReady"};
-// The kubelet's summary, which names the volumes only. It comes after the sentence that says why.
+// The kubelet's summary, which only names the volumes. It follows the event that says why.
 constexpr std::string_view kSummary = "Unable to attach or mount volumes";
 
 struct Cause {
@@ -30,7 +30,8 @@ std::optional<Cause> Decode(const nlohmann::json& object) {
   api::Fields event(object);
   if (!std::ranges::contains(kReasons, event.String("reason"))) return std::nullopt;
   Cause cause{.text = event.Sentence("note", kTextMax)};
-  // The kubelet writes events of the older kind, which count in place.
+  // The kubelet writes events of the older API: a repetition updates count and time of the same
+  // event.
   cause.last = event.OptionalTime("deprecatedLastTimestamp")
                    .value_or(event.OptionalTime("eventTime").value_or(api::WallTime{}));
   return cause;

@@ -12,19 +12,19 @@ namespace pliant::controller {
 
 // Why a pod's volumes cannot be mounted.
 struct MountCause {
-  std::string text;  // the kubelet's own; empty: it has not said
+  std::string text;  // the kubelet's message; empty: none so far
   api::WallTime asked;
   bool operator==(const MountCause&) const = default;
 };
 using MountCauses = std::map<std::string, MountCause>;  // by pod name
 
-// Keeps those of learners that start.
+// Keeps only the causes of learners that are starting.
 void ForgetMounted(const LearnerClocks& clocks, MountCauses& causes);
 
-// The events of the pod were asked for, and tell `text`; "": nothing.
+// The events of the pod were read, and give `text` as the cause; "": none.
 void OnMountCause(const std::string& pod, std::string text, api::WallTime now, MountCauses& causes);
 
-// The newest and most telling sentence on why a pod's volumes cannot be mounted, or why it gets no
+// The newest and most specific message on why a pod's volumes cannot be mounted, or why it gets no
 // network, among the events (events.k8s.io/v1) of that pod; "" if there is none.
 std::string MountCauseIn(const std::vector<nlohmann::json>& events);
 

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kNameMax = 63;
 
-// FNV-1a: stable over versions and machines, which is all that is asked of it.
+// FNV-1a: stable over versions and machines, which is all that is needed.
 std::string Hash(std::string_view text) {
   std::uint32_t hash = 2166136261u;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;

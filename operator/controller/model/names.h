@@ -8,8 +8,8 @@
 #include "operator/api/meta.h"
 #include "operator/api/pod.h"
 
-// The names and labels of what belongs to a job (docs/contracts.md §1). They follow from the job
-// alone, so that a create that was done twice meets its own object.
+// The names and labels of a job's objects (docs/contracts.md §1). They follow from the job alone,
+// so that a repeated create meets its own object.
 namespace pliant::controller {
 
 inline constexpr std::string_view kJobKind = "ElasticTrainingJob";
@@ -30,33 +30,36 @@ inline constexpr std::string_view kLabelCredentials = "pliant.dev/credentials";
 inline constexpr std::string_view kRoleCoordinator = "coordinator";
 inline constexpr std::string_view kRoleLearner = "learner";
 
-// Numbers stay below it, also where somebody else wrote the label.
+// Learner numbers stay below this, even if somebody else wrote the label.
 inline constexpr int kMaxLearnerNumber = 1 << 30;
 
 inline constexpr std::string_view kGate = "pliant.dev/gpu";
 inline constexpr std::string_view kLearnerContainer = "learner";
 inline constexpr std::string_view kCoordinatorContainer = "coordinator";
-// In certificates of version 1 the name of every coordinator, and the domain of the names of
-// version 2.
+// Certificates of version 1 give every coordinator this name; in version 2 it is the domain of the
+// names.
 inline constexpr std::string_view kCoordinatorDomain = "coordinator.pliant.internal";
-// How a coordinator's certificate names it. 1: as all others. 2: by its job (CoordinatorHost).
+// How a certificate names its coordinator. 1: all have the same name. 2: by its job
+// (CoordinatorHost).
 inline constexpr int kCredentialsVersion = 2;
 inline constexpr std::uint16_t kCoordinatorPort = 8443;
 inline constexpr std::uint16_t kCoordinatorPlainPort = 9090;
 inline constexpr std::uint16_t kCoordinatorProbePort = 8081;
 inline constexpr std::uint16_t kLearnerMetricsPort = 9090;
 
-std::string CoordinatorName(const api::ObjectMeta& job);  // its Service, its policy
+std::string CoordinatorName(const api::ObjectMeta& job);  // also its policy's name
 std::string CoordinatorPodName(const api::ObjectMeta& job, std::int64_t term);
-// "<uid>.coordinator.pliant.internal": whom a job's coordinator proves to be in the TLS handshake.
+// "<uid>.coordinator.pliant.internal": the name that a job's coordinator proves in the TLS
+// handshake.
 std::string CoordinatorHost(std::string_view job_uid);
-// Of a term: nobody can have made one of the name before, and none is written twice.
+// Secrets have the term in their names: nobody can have made one of the name before, and none is
+// written twice.
 std::string CoordinatorSecretName(const api::ObjectMeta& job, std::int64_t term);
 std::string LearnerSecretName(const api::ObjectMeta& job, std::int64_t term);
 std::string LearnerPolicyName(const api::ObjectMeta& job);
 std::string LearnerPodName(const api::ObjectMeta& job, int number);
 
-// The name, cut and hashed if it is longer than a label's value may be.
+// The job's name, cut and hashed if it is too long for a label value.
 std::string JobLabel(const api::ObjectMeta& job);
 // "pliant.dev/job-uid=…,pliant.dev/role=learner"
 std::string LearnerSelector(const api::ObjectMeta& job);
@@ -64,13 +67,14 @@ std::string LearnerSelector(const api::ObjectMeta& job);
 // The number in a pod's learner label, or the term in a coordinator's; nothing if there is none.
 std::optional<int> LearnerNumber(const api::Pod& pod);
 std::optional<std::int64_t> CoordinatorTerm(const api::Pod& pod);
-// Whether the coordinator's certificate names its job. Operators of version 1 did not label theirs.
+// Whether the coordinator's certificate names its job. Operators of version 1 did not set the
+// label.
 bool NamesItsJob(const api::Pod& coordinator);
 // Whether `object` is in the job's namespace and says that the job controls it.
 bool IsControlledBy(const api::ObjectMeta& object, const api::ObjectMeta& job);
-// Whether the operator would have made `pod` for the job: it is controlled by it, and has the
-// labels and the name of its number. Labels and references alone are written by whoever may make a
-// pod.
+// Whether `pod` is as the operator makes it for the job: the job controls it, and it has the labels
+// and the name of its number. Labels and references alone prove nothing: anybody who may create a
+// pod can write them.
 bool IsLearnerOf(const api::Pod& pod, const api::ObjectMeta& job);
 bool IsCoordinatorOf(const api::Pod& pod, const api::ObjectMeta& job);
 

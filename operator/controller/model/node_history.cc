@@ -12,11 +12,11 @@ namespace {
 
 constexpr std::chrono::seconds kFirstAvoidance{5};
 constexpr std::chrono::seconds kLongestAvoidance{600};
-// A node that has been good for so long after its time is forgiven.
+// A node's strikes are forgotten this long after its avoidance ended.
 constexpr std::chrono::minutes kForgiveAfter{10};
 
-// A learner that fails on a node that is avoided was placed there before: a node that loses power
-// with four learners on it has failed once.
+// A learner that fails on an avoided node was placed there before the avoidance: a node that loses
+// power with four learners on it has failed once.
 void Strike(NodeStrikes& node, WallTime at) {
   if (at < node.avoid_until) return;
   const int doublings = std::min(node.count, 10);
@@ -25,7 +25,7 @@ void Strike(NodeStrikes& node, WallTime at) {
                               at + std::min(kFirstAvoidance * (1 << doublings), kLongestAvoidance));
 }
 
-// Whether its end was the will of the operator, or of who deletes pods.
+// Whether the operator asked it to leave, or somebody deleted its pod.
 bool WasSentAway(const LearnerClocks& clocks, const api::Pod& pod) {
   return pod.deleting() || clocks.leaving_since.contains(pod.meta.name);
 }
@@ -41,8 +41,9 @@ void ObserveNodes(const std::vector<api::Pod>& learners, const LearnerClocks& cl
     if (ending->end == LearnerEnd::kCompleted || ending->end == LearnerEnd::kDisrupted) continue;
     seen.insert(pod.meta.uid);
     if (nodes.ends_seen.contains(pod.meta.uid)) continue;
-    // One that says so without having been told is no failure: it may have been told by somebody
-    // else. But its successor waits as that of a failed one, or there would be no end of them.
+    // A learner that reports a drain which the operator did not request has not failed: somebody
+    // else may have requested it. But its successor waits like that of a failed one, or learners
+    // would be replaced without end.
     if (ending->end == LearnerEnd::kDrained && WasSentAway(clocks, pod)) continue;
     Strike(nodes.strikes[NodeOf(pod)], std::min(now, ending->finished.value_or(now)));
   }

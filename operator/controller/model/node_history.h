@@ -20,11 +20,12 @@ struct NodeStrikes {
 
 struct NodeHistory {
   std::map<std::string, NodeStrikes> strikes;  // by node
-  std::set<std::string> ends_seen;  // uids of ended pods that struck their node, or did not
+  std::set<std::string> ends_seen;             // uids of ended pods that were judged already
   bool operator==(const NodeHistory&) const = default;
 };
 
-// `clocks`: as they were before these learners ended, which tell who of them was told to leave.
+// `clocks`: as they were before these learners ended; they show which of them had been asked to
+// leave.
 void ObserveNodes(const std::vector<api::Pod>& learners, const LearnerClocks& clocks,
                   api::WallTime now, NodeHistory& nodes);
 

@@ -16,7 +16,7 @@ using api::Fields;
 
 constexpr std::size_t kLearnersMax = 4096;  // four times what a job may have
 constexpr std::size_t kReportedMessageMax = 1024;
-constexpr std::int64_t kMaxStamp = std::int64_t{1} << 53;  // plans are counted on from there
+constexpr std::int64_t kMaxStamp = std::int64_t{1} << 53;  // plans are numbered from there on
 
 std::optional<CoordinatorState> StateOf(std::string_view text) {
   using enum CoordinatorState;
@@ -29,13 +29,13 @@ std::optional<CoordinatorState> StateOf(std::string_view text) {
   return std::nullopt;
 }
 
-// A loss that diverged is as good as unknown: it would differ from itself on each comparison.
+// A number that is not finite counts as unknown: NaN would differ from itself on each comparison.
 std::optional<double> FiniteNumber(Fields& fields, const char* name) {
   const std::optional<double> number = fields.OptionalNumber(name);
   return number && std::isfinite(*number) ? number : std::nullopt;
 }
 
-// It becomes the reason of a condition, and comes from a learner: one of a fixed set.
+// Returns one of a fixed set: the reason comes from a learner, and becomes that of a condition.
 std::string WriteProblem(std::string_view reason) {
   for (const std::string_view known : {"VolumeFull", "VolumeReadOnly"}) {
     if (reason == known) return std::string(known);
@@ -43,7 +43,8 @@ std::string WriteProblem(std::string_view reason) {
   return "WriteFailed";
 }
 
-// It becomes the reason of a condition, too, and a coordinator runs in its owner's namespace.
+// Returns one of a fixed set, too: the reason comes from a coordinator, which runs in its owner's
+// namespace.
 std::string ProblemReason(std::string_view reason) {
   if (reason.empty()) return "";
   for (const std::string_view known : {"Fingerprint", "GpusUnusable", "Protocol"}) {

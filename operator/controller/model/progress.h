@@ -11,7 +11,7 @@
 #include "operator/api/elastic_training_job.h"
 #include "operator/api/time.h"
 
-// What the operator and a job's coordinator tell each other (docs/contracts.md §2).
+// The messages between the operator and a job's coordinator (docs/contracts.md §2).
 namespace pliant::controller {
 
 enum class DesiredLearnerState { kWanted, kLeaving, kEnded };
@@ -24,7 +24,7 @@ struct PlannedLearner {
   auto operator<=>(const PlannedLearner&) const = default;
 };
 
-// Plans are ordered: a coordinator refuses one that is older than what it took.
+// The order of plans: a coordinator refuses one that is older than the last that it took.
 struct PlanStamp {
   std::int64_t lease_transitions = 0;
   std::int64_t sequence = 0;
@@ -39,13 +39,13 @@ struct CoordinatorPlan {
 
 enum class CoordinatorState { kWaiting, kRunning, kResizing, kRecovering, kDrained, kCompleted };
 
-// "term.counter"; the default is before all.
+// "term.counter"; the default precedes all others.
 struct MembershipId {
   std::int64_t term = 0;
   std::int64_t counter = 0;
   auto operator<=>(const MembershipId&) const = default;
 };
-// The default for a text that is no id, also for "".
+// Returns the default for a text that is no id, also for "".
 MembershipId ParseMembershipId(std::string_view text);
 
 struct ReportedLearner {
@@ -63,8 +63,8 @@ struct ReportedResize {
 };
 
 struct ReportedCheckpoint {
-  std::optional<api::SavedCheckpoint> saved;  // the newest; nothing: none yet
-  // Of the last attempt; empty if it succeeded.
+  std::optional<api::SavedCheckpoint> saved;  // the newest; nullopt: none yet
+  // The error of the last attempt; empty if it succeeded.
   std::string error;
   std::string reason;  // "VolumeFull", "VolumeReadOnly" or "WriteFailed"
   bool operator==(const ReportedCheckpoint&) const = default;
@@ -82,7 +82,7 @@ struct Progress {
   std::optional<double> loss;
   std::optional<double> samples_per_second;
   std::optional<double> accuracy;
-  std::optional<int> learners_asked;  // that the program wants to train on
+  std::optional<int> learners_asked;  // number that the program wants to train on
   std::optional<ReportedCheckpoint> last_checkpoint;
   std::vector<ReportedLearner> learners;
   std::vector<ReportedResize> resizes;

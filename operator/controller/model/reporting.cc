@@ -29,7 +29,7 @@ void ObserveReported(const Progress* progress, Reporting& reporting) {
 bool OnStatusWritten(const api::JobStatus& sent, const api::JobStatus* kept,
                      const LastReported& before, Reporting& reporting) {
   if (kept == nullptr) {
-    // Nothing was told: the next try is not to take it for old news.
+    // Nothing was reported: the next try must not treat it as old news.
     reporting.last = before;
     return false;
   }

@@ -8,17 +8,18 @@
 
 namespace pliant::controller {
 
-// What this program wrote to status last.
+// The last write of status by this process.
 struct LastReported {
-  std::optional<api::WallTime> at;            // nothing: nothing yet
-  std::optional<planner::ReasonCode> reason;  // of the sentence in status
+  std::optional<api::WallTime> at;            // nullopt: nothing written yet
+  std::optional<planner::ReasonCode> reason;  // of the message in status.reason
   bool operator==(const LastReported&) const = default;
 };
 
-// How often what a coordinator says goes to status. Twice a second at most, except for bursts.
+// Limits the writes of status that a coordinator's reports cause: one in two seconds, after a
+// burst.
 struct WriteBudget {
-  double writes = 60;               // that are left
-  std::optional<api::WallTime> at;  // then
+  double writes = 60;               // that were left
+  std::optional<api::WallTime> at;  // at this time
   bool operator==(const WriteBudget&) const = default;
 };
 
@@ -26,20 +27,21 @@ struct Reporting {
   LastReported last;
   std::optional<api::WallTime> next_progress_write;
   WriteBudget budget;
-  // What the program asked for, where the cluster's definition of the resource is older than this
-  // operator: it was written to status and came back without.
+  // The number that the program asked for, if the cluster's CRD is older than this operator: it was
+  // written to status, and the server dropped it.
   std::optional<int> learners_asked_dropped;
   bool operator==(const Reporting&) const = default;
 };
 
-// Fills the budget up to `now`. When it has a write again, if it has none.
+// Refills the budget up to `now`. Returns when a write is available again; nullopt: one is
+// available.
 std::optional<api::WallTime> WhenWriteIsLeft(api::WallTime now, WriteBudget& budget);
 
-// What was dropped counts until the program asks for another number.
+// Forgets a dropped number once the program asks for another.
 void ObserveReported(const Progress* progress, Reporting& reporting);
 
-// `sent` was written, and the server has `kept` of it; null: it could not be written, and what was
-// reported `before` counts again. Whether it is news that the server drops learnersAsked.
+// `sent` was written, and the server stored `kept`; null: the write failed, and what was reported
+// `before` counts again. Returns whether it is news that the server drops learnersAsked.
 bool OnStatusWritten(const api::JobStatus& sent, const api::JobStatus* kept,
                      const LastReported& before, Reporting& reporting);
 

@@ -9,7 +9,7 @@
 namespace pliant::controller {
 namespace {
 
-// What a job that runs has attained at least, as far as its pods tell.
+// Seconds that live learners have run, from their pods: a running job has attained at least that.
 double GpuSecondsOf(const std::vector<api::Pod>& learners, WallTime now) {
   double sum = 0;
   for (const api::Pod& pod : learners) {
@@ -26,15 +26,15 @@ void ObserveWaiting(const api::ElasticTrainingJob& job, WallTime now, ServiceMet
   if (!waits) {
     meter.waiting_since.reset();
   } else if (!meter.waiting_since) {
-    // A job that this program sees for the first time, and that never had a GPU, has waited all its
-    // life.
+    // A job that this process sees for the first time, and that never had a GPU, has waited since
+    // its creation.
     const bool seen = meter.until.has_value();
     meter.waiting_since = seen || status.attained_gpu_seconds > 0 ? now : job.meta.created;
   }
 }
 
-// A GPU counts from when its learner's program runs. What was attained is not written for its own
-// sake: a new leader learns the rest from the pods.
+// A GPU counts from when its learner's program runs. Attained time alone causes no write of status:
+// a new leader finds the rest in the pods.
 void ObserveGpuSeconds(const api::ElasticTrainingJob& job, const std::vector<api::Pod>& learners,
                        WallTime now, ServiceMeter& meter) {
   meter.gpu_seconds =

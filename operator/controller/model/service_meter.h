@@ -9,12 +9,12 @@
 
 namespace pliant::controller {
 
-// What a job has been given of the cluster, and since when it waits.
+// GPU time that a job has had, and since when it waits.
 struct ServiceMeter {
-  double gpu_seconds = 0;  // attained until then:
+  double gpu_seconds = 0;  // attained until `until`
   std::optional<api::WallTime> until;
-  std::int64_t gpus = 0;                       // used since then
-  std::optional<api::WallTime> waiting_since;  // for its first GPU; nothing: it does not
+  std::int64_t gpus = 0;                       // in use since `until`
+  std::optional<api::WallTime> waiting_since;  // for GPUs; nullopt: it does not wait
   bool operator==(const ServiceMeter&) const = default;
 };
 
