@@ -17,8 +17,8 @@ namespace {
 
 using nlohmann::json;
 
-// An admission webhook has 10 s, unless it says otherwise. A pod that comes late does no harm: it
-// is gated, or of a term that may be over.
+// Admission webhooks have 10 s by default. A pod that is created late does no harm: it is gated, or
+// its term may be over.
 constexpr std::chrono::seconds kPodDeadline{12};
 
 api::WallTime Now() {
@@ -56,8 +56,8 @@ struct ServerAccess {
   const MasterKeys& keys;
 };
 
-// The calls to the API server that one batch takes. How each action is done stands here, and only
-// here. All that it is given outlives it.
+// The calls to the API server that one batch needs. Only this class implements the actions. All
+// constructor arguments outlive it.
 class BatchCalls {
  public:
   BatchCalls(ServerAccess server, const Batch& batch, BatchResult& result)
@@ -84,7 +84,7 @@ class BatchCalls {
     return std::visit([this](const auto& what) { return Do(what); }, action);
   }
 
-  // What has become of it; the outcome stays unknown if nobody says.
+  // Finds the outcome of `action`; it stays unknown if the server does not say.
   kube::KubeStatus Resolve(const Action& action) {
     const auto* gate = std::get_if<OpenGate>(&action);
     return gate != nullptr ? ResolveGate(*gate)
@@ -102,12 +102,12 @@ class BatchCalls {
       result_.template_refusal = "";
       LookAtAdmitted(*checked);
     } else if (LacksGpusOfQuota(checked.error(), defaults_.gpu_resource)) {
-      // Quotas are looked at last, when all else was found to be right.
+      // The server checks quotas last, after it has found all else to be right.
       result_.template_refusal = "";
     } else if (RefusesPod(checked.error())) {
       result_.template_refusal = checked.error().message;
     } else if (checked.error().code == ErrorCode::kAlreadyExists) {
-      result_.template_refusal = "";  // a name is only taken once all else was found to be right
+      result_.template_refusal = "";  // the server takes names last, too
     } else {
       result_.template_unchecked = WhyUnanswered("check the pod template", checked.error());
       return std::unexpected(InContext("check the pod template", checked.error()));
@@ -115,7 +115,7 @@ class BatchCalls {
     return {};
   }
 
-  // It explains what is wrong already: what goes wrong here stops nothing else.
+  // Only explains a problem that exists already: an error here stops nothing else.
   kube::KubeStatus Do(const FindMountCause& action) {
     std::string& cause = result_.mount_causes[action.pod];
     const auto page = client_.List(kube::kEvents, job_->meta.name_space,
@@ -229,7 +229,7 @@ class BatchCalls {
     kube::DeleteOptions options{.uid = action.uid};
     if (action.grace) options.grace_period = *action.grace;
     const auto deleted = client_.Delete(kube::kPods, KeyOf(action.pod), options);
-    // Gone, or another one by now: either way the one that was meant is no more.
+    // Gone, or replaced by another one: in both cases the pod that was meant no longer exists.
     if (!deleted && !IsGone(deleted.error())) {
       return std::unexpected(InContext("delete pod " + action.pod, deleted.error()));
     }
@@ -239,7 +239,8 @@ class BatchCalls {
   }
 
   kube::KubeStatus Do(const DeleteJob&) {
-    // Only as it was read: who has raised its time meanwhile keeps it.
+    // Only the version that was read: if ttlSecondsAfterFinished was raised meanwhile, the job
+    // stays.
     const api::ObjectMeta& read = result_.job ? result_.job->meta : job_->meta;
     const auto deleted = client_.Delete(
         kJobs, KeyOf(read.name), {.uid = read.uid, .resource_version = read.resource_version});
@@ -256,7 +257,7 @@ class BatchCalls {
 
   std::string JobName() const { return job_->meta.name_space + "/" + job_->meta.name; }
 
-  // kConflict: it is not the job that was decided on.
+  // kConflict: the job has another template than the decision was about.
   kube::KubeStatus FetchTemplate() {
     const auto found = client_.Get(kJobs, KeyOf(job_->meta.name));
     if (!found) return std::unexpected(InContext("fetch the template of the job", found.error()));
@@ -271,10 +272,10 @@ class BatchCalls {
     return {};
   }
 
-  // What the server would keep may be more than was sent: webhooks, defaults and classes add to it.
+  // The server may admit more than was sent: webhooks, defaults and classes add to it.
   void LookAtAdmitted(const json& pod) {
     auto needs = api::ReadNeedsOfPod(pod, defaults_.gpu_resource);
-    if (!needs) return;  // then what the template says is all that is known
+    if (!needs) return;  // then only the template's own needs are known
     const std::int64_t gpus = needs->resources.gpus;
     if (gpus != job_->spec.elastic.gpus_per_learner) {
       result_.template_refusal = Format(
@@ -310,7 +311,7 @@ class BatchCalls {
     return pod;
   }
 
-  // As ReadPod, of one whose state nobody knows before.
+  // As ReadPod, for a pod whose state is unknown until then.
   kube::KubeResult<api::Pod> ReadPodInDoubt(const std::string& name) {
     kube::KubeResult<api::Pod> found = ReadPod(name);
     result_.outcome_unknown = !found && TellsNothing(found.error());
@@ -326,9 +327,9 @@ class BatchCalls {
     return {};
   }
 
-  // A gate is opened on the version of the pod that was read: that cannot be done twice. Who
-  // refuses another try says nothing of the one before it: an admission webhook comes before the
-  // version.
+  // Opening a gate is conditional on the version of the pod that was read, so it cannot be done
+  // twice. A refusal of another try says nothing about the one before: admission webhooks run
+  // before the version is checked.
   kube::KubeStatus ResolveGate(const OpenGate& action) {
     const kube::KubeStatus done = Do(action);
     if (done || IsGone(done.error()) || done.error().code == ErrorCode::kCancelled) return done;
@@ -342,8 +343,8 @@ class BatchCalls {
     return refused ? done : kube::KubeStatus();
   }
 
-  // Whether it is open, as the pod says: all else that the job needs, word to its owner among it,
-  // does not wait until an admission webhook answers.
+  // Reads from the pod whether the gate is open: all else that the job needs, including messages to
+  // its owner, must not wait until an admission webhook answers.
   kube::KubeStatus LookAtGate(const OpenGate& action) {
     ASSIGN_OR_RETURN(api::Pod pod, ReadPodInDoubt(action.pod));
     if (pod.meta.uid == action.uid && pod.meta.resource_version == action.resource_version) {
@@ -358,8 +359,9 @@ class BatchCalls {
     return {};
   }
 
-  // Its name is of this term, which no other attempt has. The operator may not read it: whether one
-  // that is there already is ours, nobody can say, and the next attempt makes another.
+  // The Secret's name contains the term, which no other attempt has. The operator may not read
+  // Secrets, so it cannot know whether an existing one is ours: the next attempt creates another
+  // one.
   kube::KubeStatus CreateSecret(const json& secret) {
     const auto created = client_.Create(kube::kSecrets, secret);
     if (created) return {};
@@ -370,7 +372,7 @@ class BatchCalls {
     return std::unexpected(InContext("create Secret " + name, created.error()));
   }
 
-  // One that is there and is the job's holds what an operator of other settings put there.
+  // An existing policy of the job is updated: an operator with other settings may have written it.
   kube::KubeStatus PutNetworkPolicy(const json& policy) {
     const auto created = client_.Create(kube::kNetworkPolicies, policy);
     if (created) return {};

@@ -13,14 +13,14 @@
 
 namespace pliant::controller {
 
-// What becomes of an object that the watch has not shown for a while as it was written.
+// The fate of an object that the watch has not shown for a while as it was written.
 enum class WhenOverdue {
-  kForget,  // it counts no more: what is decided without it does no harm
-  kAsk,     // it goes on to count, until somebody has asked the server
+  kForget,  // it no longer counts: decisions without it do no harm
+  kAsk,     // it still counts, until the server has been asked
 };
 
-// Objects as this program has just written them, until the watch has caught up: a decision that did
-// not see its own writes would order them twice. One thread.
+// Objects as this process has just written them, until the watch has caught up: a decision that did
+// not see earlier writes would request them again. One thread.
 template <typename T>
 class Assumed {
  public:
@@ -31,8 +31,8 @@ class Assumed {
   // A write is under way: until Settle or Withdraw the object counts as `value`.
   void Begin(const std::string& key, Object value) { entries_[key].under_way = std::move(value); }
 
-  // It was done. Writes are conditional, so nothing came between the version that was replaced ("":
-  // none, it was created) and `value`: as long as the store still shows that version, or one that
+  // The write was done. Writes are conditional, so no other version lies between the replaced one
+  // ("": none, the object was created) and `value`: while the store shows that version, or one that
   // an earlier write replaced, it lags.
   void Settle(const std::string& key, std::string replaced_version, T value, WallTime now) {
     Entry& entry = entries_[key];
@@ -42,7 +42,7 @@ class Assumed {
     entry.overdue_at = now + kPatience;
   }
 
-  // It was not done; what was done before still counts.
+  // The write was not done; what was done before still counts.
   void Withdraw(const std::string& key) {
     const auto found = entries_.find(key);
     if (found == entries_.end()) return;
@@ -50,7 +50,7 @@ class Assumed {
     if (found->second.done == nullptr) entries_.erase(found);
   }
 
-  // The store showed it, and shows it no more.
+  // The store showed the object, and no longer does.
   void Forget(const std::string& key) {
     const auto found = entries_.find(key);
     if (found == entries_.end()) return;
@@ -58,7 +58,7 @@ class Assumed {
     if (found->second.under_way == nullptr) entries_.erase(found);
   }
 
-  // As Forget, of all that `matches`.
+  // As Forget, for each object that `matches`.
   template <typename Matches>
   void ForgetIf(Matches&& matches) {
     std::erase_if(entries_, [&](auto& item) {
@@ -68,13 +68,13 @@ class Assumed {
     });
   }
 
-  // What `key` is now; `stored` is what the store has, or null.
+  // Returns the object that counts for `key`; `stored` is the store's, or null.
   Object Resolve(const std::string& key, Object stored, WallTime now) {
     const auto found = entries_.find(key);
     if (found == entries_.end()) return stored;
     Entry& entry = found->second;
     const std::string shown = stored == nullptr ? "" : stored->meta.resource_version;
-    // Once it was there, its absence is news.
+    // The store has shown the object: its absence is news from now on.
     if (!shown.empty()) std::erase(entry.replaced_versions, "");
     const bool counts = when_overdue_ == WhenOverdue::kAsk || now < entry.overdue_at;
     const bool lags = std::ranges::contains(entry.replaced_versions, shown) && counts;
@@ -85,20 +85,20 @@ class Assumed {
     return stored;
   }
 
-  // When `key` is overdue, if the store goes on to lag; nothing: nothing that was done counts.
+  // When `key` becomes overdue if the store continues to lag; nullopt: no completed write counts.
   std::optional<WallTime> OverdueAt(const std::string& key) const {
     const auto found = entries_.find(key);
     if (found == entries_.end() || found->second.done == nullptr) return std::nullopt;
     return found->second.overdue_at;
   }
 
-  // The server was asked, and it is as it counts: the store has as long again to show it.
+  // The server has the object as it counts here: the store gets kPatience again to show it.
   void Confirm(const std::string& key, WallTime now) {
     const auto found = entries_.find(key);
     if (found != entries_.end()) found->second.overdue_at = now + kPatience;
   }
 
-  // Those that may be unknown to the store, as they are taken to be.
+  // Visits the objects that the store may not show yet, as they count here.
   template <typename See>
   void ForEach(See&& see) const {
     for (const auto& [key, entry] : entries_) {
@@ -107,7 +107,8 @@ class Assumed {
   }
 
  private:
-  // An object that was created and deleted again before the watch told of it would count for ever.
+  // Without a limit, an object that was created and deleted before the watch showed it would count
+  // forever.
   static constexpr std::chrono::seconds kPatience{60};
 
   // At least one of the two objects is there.

@@ -79,7 +79,7 @@ void BatchDispatcher::OnDone(const Try& tried, const BatchResult& result) {
   parts_.table.Settle(*tried.batch, result, now);
   options_.on_result(tried.order, result, parts_.loop.Now() - tried.ordered);
   const auto known = jobs_.find(job.uid);
-  if (known == jobs_.end()) {  // it went meanwhile
+  if (known == jobs_.end()) {  // the job has gone meanwhile
     parts_.queue.Done(key);
     return;
   }
@@ -104,7 +104,7 @@ void BatchDispatcher::OnDone(const Try& tried, const BatchResult& result) {
   }
 }
 
-// Until it is known the job is left alone, and the action counts as done.
+// Until the outcome is known, nothing else is done for the job, and the action counts as done.
 void BatchDispatcher::ResolveUnknownOutcome(const Try& tried, const BatchResult& result,
                                             Duration delay, Job& job) {
   auto rest = std::make_shared<Batch>(
@@ -114,7 +114,7 @@ void BatchDispatcher::ResolveUnknownOutcome(const Try& tried, const BatchResult&
   again.batch = rest;
   again.resolves = true;
   again.unanswered_before = tried.unanswered_before || !result.unanswered.empty();
-  again.order.look_again.reset();  // it was for when all is done
+  again.order.look_again.reset();  // it applied to the completed batch
   const TimerId timer = parts_.loop.PostAfter(
       delay, lifetime_.Guard([this, &waits = job.waits, again = std::move(again)]() mutable {
         waits.reset();

@@ -18,13 +18,13 @@
 
 namespace pliant::controller {
 
-// What was decided to be done for one job.
+// An order to carry out a decision on one job.
 struct BatchOrder {
   std::shared_ptr<const Batch> batch;
-  std::shared_ptr<const api::ElasticTrainingJob> job_before;  // on which it was decided
-  LastReported reported_before;        // of the job, before its status was to be written
-  std::optional<WallTime> look_again;  // at the latest, once it is done
-  std::optional<Duration> wait_ended;  // of a job that is given its first GPUs by it
+  std::shared_ptr<const api::ElasticTrainingJob> job_before;  // that the decision used
+  LastReported reported_before;                               // before this write of status
+  std::optional<WallTime> look_again;  // after the batch is done, by this time
+  std::optional<Duration> wait_ended;  // the wait, if it ends with this batch
 };
 
 // All outlive the dispatcher.
@@ -34,35 +34,35 @@ struct BatchDispatcherParts {
   kube::WorkQueue& queue;
   const ActionRunner& runner;
   Executor api_calls;         // for the runner
-  Executor pod_making_calls;  // for it too: apart, because admission webhooks may make them last
+  Executor pod_making_calls;  // also for the runner; apart, since admission webhooks may be slow
 };
 
 struct BatchDispatcherOptions {
-  FairCallsOptions pod_making_calls;  // shared by namespaces
+  FairCallsOptions pod_making_calls;  // shared fairly by namespaces
   Duration first_conflict_delay{};
   std::function<WallTime()> now;
-  // A batch was tried, or it was asked what has become of it; also of a job that is gone. `took`:
-  // since it was ordered.
+  // Called when a batch was tried or its outcome was queried, even if the job is gone. `took`:
+  // since the order.
   std::function<void(const BatchOrder& order, const BatchResult& result, Duration took)> on_result;
 };
 
-// Carries out what was decided on jobs, one batch at a time for each of them, and decides when it
-// is tried again. What has been begun counts as done in the table, and what came of it is known of
-// the job there. The job stays taken from the queue until its batch has ended. Control thread.
+// Carries out decisions on jobs, one batch at a time for each job, and decides when to retry. In
+// the table a batch counts as done once begun, and its result is recorded there in the job's soft
+// state. The job stays taken from the queue until its batch has ended. Control thread.
 class BatchDispatcher {
  public:
   BatchDispatcher(BatchDispatcherParts parts, BatchDispatcherOptions options);
   BatchDispatcher(const BatchDispatcher&) = delete;
   BatchDispatcher& operator=(const BatchDispatcher&) = delete;
 
-  // The job is there, and is forgotten when it is gone from the stores. What was begun for it ends
-  // without a further try then: one that is made under its name does not wait for more than the
-  // answer to a request that has been sent. Adding it again changes nothing.
+  // Called when a job appears, and when it is gone from the stores. A batch of a forgotten job is
+  // not retried: a new job of its name waits only for the answer to a request already sent. Adding
+  // a job again changes nothing.
   void AddJob(const std::string& job_uid, const kube::NamespacedName& key);
   void ForgetJob(const std::string& job_uid);
-  // Null: it is gone, or was not added.
+  // Null: the job is gone, or was not added.
   const kube::NamespacedName* KeyOfJob(const std::string& job_uid) const;
-  // Until when a job that was added is left alone after a failure. Nothing: it is not.
+  // Until when an added job backs off after a failure; nullopt: it does not.
   std::optional<WallTime> RestsUntil(const std::string& job_uid, WallTime now) const;
 
   void Dispatch(BatchOrder order);
@@ -70,12 +70,12 @@ class BatchDispatcher {
  private:
   struct Try {
     BatchOrder order;
-    std::shared_ptr<const Batch> batch;  // the order's; or its one action whose outcome is unknown
-    bool resolves = false;               // only asks what has become of it
+    std::shared_ptr<const Batch> batch;  // the order's, or its one action of unknown outcome
+    bool resolves = false;               // only finds the outcome of that action
     bool unanswered_before = false;      // the server did not answer the try before
     TimePoint ordered{};
   };
-  // Until it is asked what has become of an action.
+  // The wait before the outcome of an action is queried.
   struct Wait {
     TimerId timer = 0;
     std::shared_ptr<const Batch> batch;

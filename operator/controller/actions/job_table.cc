@@ -18,7 +18,7 @@ kube::NamespacedName Parsed(const std::string& key) {
   return {key.substr(0, slash), key.substr(slash + 1)};
 }
 
-// The job as it is acted on: with the spec that was understood last, if there is one.
+// The job to act on: with the last spec that was understood, if there is one.
 std::shared_ptr<const api::ElasticTrainingJob> KeepReadable(
     std::shared_ptr<const api::ElasticTrainingJob> job,
     const std::shared_ptr<const api::ElasticTrainingJob>& before) {
@@ -37,7 +37,7 @@ JobTable::JobTable(ClusterStores stores)
         const bool ours = pod.meta.labels.contains(std::string(kLabelJobUid));
         return ours ? std::vector<std::string>{pod.meta.owner_uid} : std::vector<std::string>{};
       })) {
-  // The stores tell that an object is gone, however little of its life was seen.
+  // The stores report every deletion, even of an object that they showed only briefly.
   stores_.jobs.OnChange([this](const auto& change) {
     if (change.after == nullptr) ForgetJob(change.before->meta);
     if (in_use_) stale_.insert(change.key);
@@ -52,20 +52,19 @@ JobTable::JobTable(ClusterStores stores)
   });
 }
 
-// Nobody asks any more what was written of it, nor of what it owned: some of that may never be
-// shown.
+// Drops what was written of the job and of its objects: the stores may never show some of that.
 void JobTable::ForgetJob(const api::ObjectMeta& job) {
   assumed_jobs_.Forget(KeyIn(job, job.name));
   assumed_services_.Forget(KeyIn(job, CoordinatorName(job)));
   assumed_pods_.ForgetIf([&](const api::Pod& pod) { return pod.meta.owner_uid == job.uid; });
 }
 
-// A job that is not known yet is seen anew anyway.
+// A job that has no view yet gets one in the next Refresh anyway.
 void JobTable::LookAt(const std::string& job_uid) {
   if (const auto key = keys_.find(job_uid); key != keys_.end()) stale_.insert(key->second);
 }
 
-// What was written counts until the stores show it, or for a while: time alone may end that.
+// A write counts until the stores show it, or for a limited time: so time alone may change a view.
 void JobTable::LookAtAssumed() {
   assumed_jobs_.ForEach(
       [this](const std::string&, const api::ElasticTrainingJob& job) { LookAt(job.meta.uid); });
@@ -166,7 +165,7 @@ JobTable::Views& JobTable::Refresh(WallTime now) {
     }
     if (stored == nullptr) continue;
     auto job = assumed_jobs_.Resolve(kube::ToString(key), stored, now);
-    // A write to one that had the name before may still be under way.
+    // A write to an earlier job of this name may still be under way.
     if (job->meta.uid != stored->meta.uid) job = stored;
     keys_.insert_or_assign(job->meta.uid, key);
     views_.insert_or_assign(key, ViewOf(std::move(job), std::move(before), assumed, now));
@@ -235,7 +234,8 @@ void JobTable::Settle(const Batch& batch, const BatchResult& result, WallTime no
   for (const api::Pod& pod : result.found) SettleFound(pod, now);
   for (const LookForPod& pod : result.gone) {
     const std::string key = KeyIn(job, pod.pod);
-    // What the store shows still is about to go: until then it counts as it was written.
+    // If the store still shows the pod, it will soon drop it: until then it counts as it was
+    // written.
     if (stores_.pods.Find(Parsed(key)) == nullptr) {
       assumed_pods_.Forget(key);
     } else {
@@ -254,8 +254,8 @@ void JobTable::Settle(const Effect& effect, const api::ObjectMeta& job, const Ba
     case Effect::Kind::kGateOpened: {
       const auto open = FindPod(key, now);
       if (error && error->code == ErrorCode::kConflict && open != nullptr) {
-        // It is another version by now, perhaps because an earlier try was done: until the store
-        // shows that one, the pod may hold its GPUs.
+        // The pod has a newer version, perhaps because an earlier try was done: until the store
+        // shows that version, the pod may hold its GPUs.
         assumed_pods_.Settle(key, effect.replaced_version, *open, now);
       } else {
         SettleWritten(key, effect.replaced_version, result.opened, now);
@@ -293,13 +293,13 @@ void JobTable::SettlePodDeleted(const std::string& key, bool done, WallTime now)
   assumed_pods_.Withdraw(key);
   if (!done || known == nullptr || !known->deleting()) return;
   const auto stored = stores_.pods.Find(Parsed(key));
-  // What is gone from the store as well needs no memory, unless its creation is not seen yet.
+  // A pod that the store no longer has need not be kept, unless its creation is not seen yet.
   if (stored == nullptr && FindPod(key, now) == nullptr) return;
   if (stored != nullptr && stored->deleting()) return;
   assumed_pods_.Settle(key, stored == nullptr ? "" : stored->meta.resource_version, *known, now);
 }
 
-// The server has it. It may be newer than what was written, or than what the store shows.
+// The server has the pod. It may be newer than what was written, or than what the store shows.
 void JobTable::SettleFound(const api::Pod& pod, WallTime now) {
   const std::string key = KeyIn(pod.meta, pod.meta.name);
   const auto stored = stores_.pods.Find(Parsed(key));

@@ -16,10 +16,10 @@
 
 namespace pliant::controller {
 
-// What the operator follows of the cluster. All outlive whoever is given this.
+// The stores of all objects that the operator watches. They outlive every user of this struct.
 struct ClusterStores {
   kube::Store<api::ElasticTrainingJob>& jobs;
-  kube::Store<api::Pod>& pods;  // of everybody
+  kube::Store<api::Pod>& pods;  // all of the cluster
   kube::Store<api::Node>& nodes;
   kube::Store<api::Service>& services;  // of jobs
   kube::Store<api::ResourceQuota>& quotas;
@@ -33,32 +33,33 @@ struct ClusterStores {
   }
 };
 
-// Puts together what is known of each job: what the stores show, what this program has just done or
-// is doing, and what it remembers. A job is looked at again only when something about it may have
-// changed: there may be thousands that wait. Control thread.
+// Combines what is known of each job: what the stores show, what this process has just done or is
+// doing, and the job's soft state. A job is looked at again only when something about it may have
+// changed, since thousands may wait. Control thread.
 class JobTable {
  public:
   using Views = std::map<kube::NamespacedName, JobView>;
 
-  // Before the first object comes into the stores.
+  // Construct it before the first object enters the stores.
   explicit JobTable(ClusterStores stores);
 
-  // All jobs as they are now. What their coordinators say is for the caller to fill in, and stays
-  // as it was filled in.
+  // Returns all jobs as they are now. The caller fills in what their coordinators report, and
+  // Refresh keeps that.
   Views& Refresh(WallTime now);
-  // Those that the last Refresh saw anew, and those that went.
+  // Jobs whose views the last Refresh has rebuilt or dropped.
   const std::set<kube::NamespacedName>& refreshed() const { return refreshed_; }
 
   Views& views() { return views_; }
 
-  // Of a job that the last Refresh has seen, which is then seen anew by the next.
+  // The soft state of a job that the last Refresh has seen; the next one rebuilds the job's view.
   JobSoftState& SoftState(const std::string& job_uid);
 
-  // Something about the job may have changed that the stores do not show.
+  // Has the next Refresh rebuild the job's view: something may have changed that the stores do not
+  // show.
   void LookAt(const std::string& job_uid);
 
-  // Of the jobs seen those to which an object belongs or belonged, from a change that its store
-  // tells: it may change hands.
+  // The jobs seen that own or owned the object of `change`, which comes from a store: the owner may
+  // change.
   template <typename Change>
   std::set<kube::NamespacedName> OwnersIn(const Change& change) const {
     std::set<kube::NamespacedName> owners;
@@ -71,10 +72,10 @@ class JobTable {
     return owners;
   }
 
-  // What the batch orders counts as done until it has been tried.
+  // The batch counts as done until it has been tried.
   void Begin(const std::shared_ptr<const Batch>& batch, WallTime now);
-  // It was tried: what was done counts until the stores show it. The action whose outcome is
-  // unknown goes on to count as done. Of a job that is gone nothing counts any more.
+  // The batch was tried: what was done counts until the stores show it. An action of unknown
+  // outcome still counts as done. If the job is gone, nothing counts any longer.
   void Settle(const Batch& batch, const BatchResult& result, WallTime now);
 
   const ClusterStores& stores() const { return stores_; }
@@ -104,15 +105,15 @@ class JobTable {
   const ClusterStores stores_;
   const kube::Store<api::Pod>::IndexId pods_by_owner_;
   Assumed<api::ElasticTrainingJob> assumed_jobs_;
-  // By "namespace/name", as all three. A pod that is made twice, or forgotten while it runs, is
-  // harm done.
+  // Keys are "namespace/name" in all three. To create a pod twice, or to forget one that runs, does
+  // harm.
   Assumed<api::Pod> assumed_pods_{WhenOverdue::kAsk};
   Assumed<api::Service> assumed_services_;
   Views views_;
   std::map<std::string, kube::NamespacedName, std::less<>> keys_;  // of the views, by uid
-  std::set<kube::NamespacedName> stale_;                           // to be seen anew
+  std::set<kube::NamespacedName> stale_;                           // views to rebuild
   std::set<kube::NamespacedName> refreshed_;
-  bool in_use_ = false;  // a replica that stands by keeps no views
+  bool in_use_ = false;  // a standby replica keeps no views
 };
 
 }  // namespace pliant::controller

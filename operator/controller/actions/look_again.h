@@ -7,7 +7,7 @@
 
 namespace pliant::controller {
 
-// Has the job looked at when it is time; never if there is none.
+// Requeues the job for time `at`; nullopt: never.
 void LookAgainAt(const std::optional<api::WallTime>& at, api::WallTime now,
                  const kube::NamespacedName& job, kube::WorkQueue& queue);
 

@@ -40,7 +40,7 @@ void RecordResult(const Batch& batch, const LastReported& reported_before, bool 
   for (const auto& [pod, cause] : result.mount_causes) {
     OnMountCause(pod, cause, now, state.mount_causes);
   }
-  // The server's refusals are told to the job's owner; what will pass is not.
+  // The job's owner gets to see refusals of the server, but no errors that pass by themselves.
   const std::span undone = std::span(batch.actions).subspan(result.failed.value_or(0));
   if (!result.unanswered.empty()) {
     OnNoAnswer(batch.job.meta, undone, result.unanswered, now, state.refusals);

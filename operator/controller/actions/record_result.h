@@ -5,8 +5,8 @@
 
 namespace pliant::controller {
 
-// Takes what came of a batch over into what is known of its job. `reported_before`: before its
-// status was to be written. `unanswered_before`: the server did not answer the try before.
+// Records the result of a batch in its job's soft state. `reported_before`: the last report before
+// this write of status. `unanswered_before`: the server did not answer the try before.
 void RecordResult(const Batch& batch, const LastReported& reported_before, bool unanswered_before,
                   const BatchResult& result, api::WallTime now, JobSoftState& state);
 

@@ -15,8 +15,8 @@ constexpr BackoffOptions kFailureBackoff{
 constexpr BackoffOptions kRefusalBackoff{
     .first = seconds(5), .most = minutes(5), .factor = 2, .jitter = 0};
 
-// Before the next try. The server may ask for more than is usual, but not that the job is left
-// alone for hours: an admission webhook speaks here, too.
+// The delay before the next try. The server may ask for more than is usual, but not for hours: its
+// Retry-After may come from an admission webhook.
 Duration DelayAfter(const kube::KubeError& error, Backoff& backoff) {
   const Duration asked = error.retry_after.value_or(Duration::zero());
   return std::max(backoff.Next(0), std::min(asked, kRefusalBackoff.most));
@@ -54,7 +54,7 @@ NextStep StepAfter(const BatchResult& result, bool unanswered_before, api::WallT
             .log_error = news};
   }
   if (error.code == ErrorCode::kConflict || error.code == ErrorCode::kNotFound) {
-    // If what the watch tells is not understood, that will not end.
+    // The delay grows: if the object in the watch cannot be understood, the conflict will not end.
     return {.kind = NextStep::Kind::kLookLater, .delay = retry.conflicts.Next(0)};
   }
   if (error.code == ErrorCode::kCancelled) return {.kind = NextStep::Kind::kNothing};

@@ -8,28 +8,28 @@
 
 namespace pliant::controller {
 
-// How the tries to act on one job went of late.
+// The recent failures of actions on one job, for its back-off.
 struct RetryState {
   explicit RetryState(Duration first_conflict_delay);
 
   Backoff failures;
   Backoff conflicts;
-  api::WallTime not_before;  // the job is left alone until then; WallTime{}: nothing has failed
-  std::string last_error;    // as it was logged
+  api::WallTime not_before;  // back-off ends then; WallTime{}: nothing has failed
+  std::string last_error;    // the last one that was logged
 };
 
-// What follows a batch that was tried.
+// The next step after a batch was tried.
 struct NextStep {
   enum class Kind : std::uint8_t {
-    kLookAgain,  // at once: what was done may call for more
-    kLookLater,  // after `delay`: it was decided on what is no more, and the watch is about to tell
-    kRest,       // the job is left alone for `delay`
-    kResolve,    // after `delay` the server is asked what has become of the action that failed
-    kNothing,    // this process does not lead any more
+    kLookAgain,  // at once: what was done may require more
+    kLookLater,  // after `delay`: the decision used old objects, and the watch will show new ones
+    kRest,       // the job backs off for `delay`
+    kResolve,    // after `delay` the outcome of the failed action is queried
+    kNothing,    // this process is no longer the leader
   };
   Kind kind = Kind::kLookAgain;
   Duration delay{};
-  bool log_error = false;  // it is another one than was logged
+  bool log_error = false;  // it differs from the one logged last
   bool operator==(const NextStep&) const = default;
 };
 

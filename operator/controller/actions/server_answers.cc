@@ -6,7 +6,7 @@
 
 namespace pliant::controller {
 
-// There is no other sign of it than the server's sentence, "... exceeded quota: NAME, requested:
+// The only sign of it is the server's message, "... exceeded quota: NAME, requested:
 // requests.nvidia.com/gpu=1, used: ..., limited: ...", which lists what is exceeded.
 bool LacksGpusOfQuota(const kube::KubeError& error, std::string_view gpu_resource) {
   if (error.http_status != 403 || !error.message.contains("exceeded quota: ")) return false;

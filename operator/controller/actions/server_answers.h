@@ -5,30 +5,30 @@
 
 #include "operator/kube/kube_error.h"
 
-// What the API server's errors mean to somebody who asked it to write.
+// The meaning of the API server's errors.
 namespace pliant::controller {
 
-// Whether a quota has no GPUs left, and that is all: the job's namespace holds them, which the plan
-// is about.
+// Whether the only obstacle is a quota without GPUs left: the job's namespace holds them, and the
+// plan handles that.
 bool LacksGpusOfQuota(const kube::KubeError& error, std::string_view gpu_resource);
 
-// Whether it will not have this pod, now or later; all other errors mean that it could not be
+// Whether the server refuses this pod, now and later; all other errors mean that it could not be
 // asked.
 bool RefusesPod(const kube::KubeError& error);
 
-// What the job's owner is told of a write of a pod that the server did not answer for: so it says
-// that an admission webhook did not answer, or it still waits for one. "": all else passes by
-// itself. `undone`: "create pod digits-3".
+// The message for the job's owner when the server did not answer a write of a pod: it says that an
+// admission webhook did not answer, or it still waits for one. "": all other errors pass by
+// themselves. `undone`: "create pod digits-3".
 std::string WhyUnanswered(std::string_view undone, const kube::KubeError& error);
 
-// Whether the write may have been done, or be done yet.
+// Whether the write may have been done, or may still be done.
 bool LeavesUnknown(const kube::KubeError& error);
 
-// Whether a read of an object that failed says nothing of it. That there is none is an answer, and
-// so is one that is there and not understood; of a read that was called off nobody wants one.
+// Whether the failed read of an object says nothing about it. "Not found" is an answer, and so is
+// an object that cannot be understood; a cancelled read needs no answer.
 bool TellsNothing(const kube::KubeError& error);
 
-// Whether what was to be deleted is no more, or is another one by now.
+// Whether the object no longer exists, or is another one by now.
 bool IsGone(const kube::KubeError& error);
 
 }  // namespace pliant::controller

@@ -47,12 +47,12 @@ inline constexpr std::uint16_t kCoordinatorPlainPort = 9090;
 inline constexpr std::uint16_t kCoordinatorProbePort = 8081;
 inline constexpr std::uint16_t kLearnerMetricsPort = 9090;
 
-std::string CoordinatorName(const api::ObjectMeta& job);  // also its policy's name
+std::string CoordinatorName(const api::ObjectMeta& job);  // names its Service and its policy
 std::string CoordinatorPodName(const api::ObjectMeta& job, std::int64_t term);
 // "<uid>.coordinator.pliant.internal": the name that a job's coordinator proves in the TLS
 // handshake.
 std::string CoordinatorHost(std::string_view job_uid);
-// Secrets have the term in their names: nobody can have made one of the name before, and none is
+// Secrets have the term in their names: no earlier attempt made one of the name, and none is
 // written twice.
 std::string CoordinatorSecretName(const api::ObjectMeta& job, std::int64_t term);
 std::string LearnerSecretName(const api::ObjectMeta& job, std::int64_t term);
