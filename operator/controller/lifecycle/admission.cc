@@ -10,7 +10,7 @@ namespace pliant::controller {
 
 namespace {
 
-// Whether it has learners still that were made of another template than it has now.
+// Whether the job still has learners that were made from another template than its current one.
 bool HasFormerLearners(const JobView& view) {
   const std::string& theirs = view.job->status.admitted_template;
   return !theirs.empty() && theirs != view.job->spec.learner_template.hash && HasLiveLearners(view);

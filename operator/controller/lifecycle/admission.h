@@ -10,25 +10,25 @@
 
 namespace pliant::controller {
 
-// What the job's result will depend on. logicalShards, if absent, is the largest power of two that
-// divides the global batch, at most the next one from 4 · maxLearners · gpusPerLearner on.
-// kInvalid when the two do not fit together.
+// The settings that the job's result depends on. logicalShards, if absent, is the largest power of
+// two that divides the global batch, but at most 4 · maxLearners · gpusPerLearner, rounded up to a
+// power of two. kInvalid if they do not fit together.
 Result<api::FrozenTraining> FreezeTraining(const api::JobSpec& spec);
 
-// What it was frozen to before stays, whatever the job may ask for since.
+// Settings that were frozen before stay, whatever the spec has asked for since.
 Result<api::FrozenTraining> FrozenOrNew(const api::ElasticTrainingJob& job);
 
-// Whether a job that is not suspended may be given learners.
+// Whether a job that is not suspended may get learners.
 struct AdmissionOutcome {
-  std::optional<Verdict> verdict;               // of condition Admitted; nothing: not known yet
+  std::optional<Verdict> verdict;               // of condition Admitted; nullopt: not known yet
   std::optional<api::FrozenTraining> training;  // if it is admitted
   std::vector<Action> actions;
   std::optional<WallTime> look_again;
 };
 AdmissionOutcome DecideAdmission(const JobView& view, WallTime now);
 
-// With what a job trains that is admitted, or is as soon as its status can be written: both go
-// there at once. Nothing: it is not.
+// The frozen settings of a job that is admitted, or will be with the next write of its status,
+// which contains both. nullopt: it is not.
 std::optional<api::FrozenTraining> TrainingOf(const JobView& view);
 
 }  // namespace pliant::controller

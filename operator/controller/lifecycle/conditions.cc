@@ -10,7 +10,7 @@ namespace pliant::controller {
 namespace {
 
 constexpr std::size_t kConditionMessageMax = 4096;
-constexpr std::size_t kReasonMax = 1024;  // as the definition of the resource has it
+constexpr std::size_t kReasonMax = 1024;  // as in the CRD
 
 }  // namespace
 

@@ -7,10 +7,11 @@
 
 namespace pliant::controller {
 
-// Conditions of a job, and what their reasons may be.
-inline constexpr std::string_view kConditionReadable = "Readable";        // once it was not
-inline constexpr std::string_view kConditionQuarantined = "Quarantined";  // once it was
-inline constexpr std::string_view kConditionLimited = "Limited";          // once it was
+// The types of a job's conditions. Readable appears once it was false, Quarantined and Limited once
+// they were true.
+inline constexpr std::string_view kConditionReadable = "Readable";
+inline constexpr std::string_view kConditionQuarantined = "Quarantined";
+inline constexpr std::string_view kConditionLimited = "Limited";
 inline constexpr std::string_view kConditionAdmitted = "Admitted";
 inline constexpr std::string_view kConditionRunning = "Running";
 inline constexpr std::string_view kConditionProgressing = "Progressing";
@@ -21,16 +22,16 @@ inline constexpr std::string_view kConditionFailed = "Failed";
 struct Verdict {
   api::ConditionStatus status = api::ConditionStatus::kUnknown;
   std::string reason;   // CamelCase
-  std::string message;  // says the same as long as the facts are the same
+  std::string message;  // the same as long as the facts are
 };
 
-// Sets a condition, keeping the list sorted by type. Its time changes only when its status does;
-// nothing changes when the verdict is what it was.
+// Sets a condition, keeping the list sorted by type. Its transition time changes only with its
+// status; nothing changes if the verdict is the same.
 void SetCondition(api::JobStatus& status, std::string_view type, Verdict verdict,
                   std::int64_t generation, api::WallTime now);
 
-// Why the job has the size that it has. As in a condition, a text that comes from elsewhere is cut,
-// and reads back as it was written: otherwise it would be news for ever.
+// Sets why the job has its size. As in a condition, a text that comes from elsewhere is cut, so
+// that it reads back as it was written: otherwise it would be news forever.
 void SetReason(api::JobStatus& status, std::string_view sentence);
 
 bool IsTrue(const api::JobStatus& status, std::string_view type);

@@ -23,8 +23,8 @@ bool ProgramRuns(const api::Pod& pod) {
   return std::ranges::any_of(pod.containers, &api::ContainerStatus::running);
 }
 
-// When a coordinator that runs and does not answer is given up; nothing if it answers. The more
-// were given up in a row, the longer: the fault may be ours.
+// When a coordinator that runs but does not answer is replaced; nullopt if it answers. The time
+// grows with each replacement in a row: the fault may be ours.
 std::optional<WallTime> GivenUpAt(const JobView& view, const api::Pod& current) {
   if (!view.coordinator.silent_since || !ProgramRuns(current)) return std::nullopt;
   return *view.coordinator.silent_since + kSilenceMax +
@@ -91,8 +91,8 @@ CoordinatorOutcome DecideCoordinator(const JobView& view, bool needed, WallTime 
     outcome.look_again = outcome.retry.not_before;
     return outcome;
   }
-  // The term in status was raised for a pod that may have existed, and may live on unseen: only a
-  // higher one is safe.
+  // The term in status was raised for a pod that may have been created and may still run unseen:
+  // only a higher term is safe.
   ++outcome.term;
   outcome.retry.not_before = now + Delay(outcome.retry.tries);
   ++outcome.retry.tries;

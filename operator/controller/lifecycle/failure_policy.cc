@@ -11,7 +11,7 @@ namespace pliant::controller {
 namespace {
 
 constexpr std::size_t kFailedPodsKept = 3;
-// As the definition of the resource has it.
+// As in the CRD.
 constexpr std::ptrdiff_t kMaxCounted = 4096;
 
 bool Counts(LearnerEnd end) { return end == LearnerEnd::kFailed; }
@@ -22,7 +22,7 @@ std::string Describe(const api::Pod& pod, const LearnerEnding& ending) {
                 ending.message);
 }
 
-// Adds all but the newest `kept` of `pods`, which are in the order of their numbers.
+// Adds all but the newest `kept` of `pods`, which are sorted by number.
 void CollectAllBut(std::size_t kept, const std::vector<const api::Pod*>& pods,
                    std::vector<const api::Pod*>& collected) {
   const std::size_t rest = pods.size() - std::min(kept, pods.size());

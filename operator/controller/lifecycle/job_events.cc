@@ -11,7 +11,7 @@ std::string ReasonOf(const api::JobStatus& status, std::string_view type) {
   return condition == nullptr ? "" : condition->reason;
 }
 
-// A condition that is news: of another status or reason than before.
+// The condition, if its status or reason is another than before; else null.
 const api::Condition* News(const api::JobStatus& before, const api::JobStatus& after,
                            std::string_view type) {
   const api::Condition* now = api::FindCondition(after, type);
@@ -50,7 +50,7 @@ std::vector<JobEvent> EventsOf(const api::JobStatus& before, const api::JobStatu
     events.push_back({.reason = "CoordinatorReplaced",
                       .note = Format("coordinator {} takes over", after.coordinator_term)});
   }
-  // Problems only: that it progresses in another phase is told by the phase.
+  // Problems only: for a job that progresses, the phase says enough.
   if (const auto* progressing = News(before, after, kConditionProgressing);
       progressing != nullptr && progressing->status == kFalse &&
       !IsPhaseName(progressing->reason, after)) {

@@ -14,8 +14,8 @@ struct JobEvent {
   bool operator==(const JobEvent&) const = default;
 };
 
-// What a change of status tells the job's owner. Since it follows from the status alone, a restart
-// of the operator tells nothing twice.
+// The events for the job's owner that follow from a change of status. They follow from the status
+// alone, so a restart of the operator repeats none.
 std::vector<JobEvent> EventsOf(const api::JobStatus& before, const api::JobStatus& after);
 
 }  // namespace pliant::controller

@@ -23,7 +23,7 @@ void Append(std::vector<Action>&& from, std::vector<Action>& to) {
   to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
 }
 
-// The coordinator needs a moment to hear what learners say last.
+// The coordinator needs a moment to receive the learners' last messages.
 constexpr std::chrono::seconds kLastStats{10};
 
 struct Completion {
@@ -31,9 +31,9 @@ struct Completion {
   std::optional<std::int64_t> step;
 };
 
-// Whether the training is complete: a learner or the coordinator says so. Of a learner that the
-// coordinator has never named nobody knows what it trained. (If there is nobody left to ask, new
-// learners find the last checkpoint, and complete.)
+// Whether the training is complete, as a learner or the coordinator reports. A learner that the
+// coordinator has never named does not count: it is unknown what it trained. (If neither is left,
+// new learners find the last checkpoint, and complete.)
 std::optional<Completion> FindCompletion(const JobView& view) {
   for (const api::Pod& pod : view.learners) {
     if (!view.soft_state.contacts.named.contains(pod.meta.uid)) continue;
@@ -71,7 +71,7 @@ void Succeed(const JobView& view, const Completion& completion, WallTime now, Ou
   SetCondition(outcome.status, kConditionComplete,
                {api::ConditionStatus::kTrue, "Completed", "the training is complete"},
                view.job->meta.generation, now);
-  // It is complete when its model is on the volume.
+  // The training is complete only when its model is on the volume.
   SetCondition(outcome.status, kConditionCheckpointsWritten,
                {api::ConditionStatus::kTrue, "Written", "the final model is published"},
                view.job->meta.generation, now);
@@ -85,7 +85,7 @@ void FailForGood(const JobView& view, const FatalFailure& failure, WallTime now,
                view.job->meta.generation, now);
 }
 
-// Whether the coordinator of a completed job may still have figures of its last steps to tell.
+// Whether the coordinator of a completed job may still report stats of the last steps.
 bool HasLastStats(const JobView& view, WallTime now) {
   const CoordinatorView& coordinator = view.coordinator;
   return view.job->status.phase == api::JobPhase::kSucceeded && coordinator.reachable &&
@@ -100,8 +100,7 @@ void CollectPods(const JobView& view, Outcome& outcome) {
   }
 }
 
-// A finished job gets no pod any more; what is left of it goes, except for the ended pods whose
-// logs somebody may want.
+// Removes what is left of a finished job, except ended pods whose logs somebody may want.
 void CleanUp(const JobView& view, WallTime now, Outcome& outcome) {
   const bool completed = view.job->status.phase == api::JobPhase::kSucceeded;
   ReportProgress(view, outcome.status);
@@ -111,22 +110,22 @@ void CleanUp(const JobView& view, WallTime now, Outcome& outcome) {
   Append(std::move(learners.actions), outcome.actions);
   KeepEarliest(learners.look_again, outcome.look_again);
   CollectPods(view, outcome);
-  if (HasLiveLearners(view)) return;  // those who are left need the coordinator to the end
+  if (HasLiveLearners(view)) return;  // they need the coordinator to the end
   if (HasLastStats(view, now)) {
     outcome.look_again = now + std::chrono::seconds(1);
   } else {
     Append(DecideCoordinator(view, /*needed=*/false, now).actions, outcome.actions);
-    // Its address, its keys and its policies are of no use to anybody any more.
+    // Nobody needs its address, its keys and its policies any longer.
     if (view.coordinators.empty() && view.service && !view.service->meta.deleted) {
       outcome.actions.emplace_back(DeleteService{view.service->meta.uid});
     }
   }
 }
 
-// What cannot be taken back waits until the clock is known to be right.
+// Irreversible actions wait until the clock is known to be right.
 constexpr std::chrono::seconds kAskClockAgain{30};
 
-// The garbage collector removes what the job owns with it.
+// The garbage collector then removes what the job owns.
 void DeleteInTime(const JobView& view, const LifecycleOptions& options, WallTime now,
                   Outcome& outcome) {
   const std::optional<WallTime> finished = TimeOf(view, outcome.status.completion_time);
@@ -141,7 +140,8 @@ void DeleteInTime(const JobView& view, const LifecycleOptions& options, WallTime
   }
 }
 
-// Counted as by a Job: from when it last left the queue, so that waiting and suspension are free.
+// Counted as in a Kubernetes Job: from when it last left the queue, so that waiting and suspension
+// do not count.
 std::optional<FatalFailure> JudgeDeadline(const JobView& view, const LifecycleOptions& options,
                                           WallTime now, Outcome& outcome) {
   const auto& deadline = view.job->spec.active_deadline;
@@ -164,7 +164,7 @@ std::optional<FatalFailure> JudgeDeadline(const JobView& view, const LifecycleOp
 void Admit(const JobView& view, const std::optional<JobPlan>& plan, const LifecycleOptions& options,
            WallTime now, Outcome& outcome) {
   if (view.job->spec.suspend) {
-    // Its template may be changed now: it is checked again when the job goes on.
+    // Its template may be changed now: it is checked again when the job is resumed.
     outcome.soft_state.checked_template.check.reset();
     SetCondition(outcome.status, kConditionAdmitted,
                  {api::ConditionStatus::kFalse, "Suspended", "spec.suspend is true"},
@@ -174,8 +174,9 @@ void Admit(const JobView& view, const std::optional<JobPlan>& plan, const Lifecy
   const std::string& present = view.job->spec.learner_template.hash;
   if (IsAdmitted(view.job->spec, view.job->status)) {
     outcome.status.admitted_template = present;
-    // Whoever admitted it knew what its learners need, and learners show it. It stays admitted
-    // whatever comes of this.
+    // The operator that admitted the job knew what its learners need, and live learners show it; a
+    // waiting job has none, so its template is checked again. It stays admitted whatever the
+    // result.
     const bool waits = !HasLiveLearners(view) && (!plan || plan->decision.to == 0);
     if (waits && NeedsAreGuessed(view) && CurrentTemplateCheck(view) == nullptr) {
       outcome.actions.emplace_back(CheckTemplate{});
@@ -186,7 +187,7 @@ void Admit(const JobView& view, const std::optional<JobPlan>& plan, const Lifecy
   Append(std::move(admission.actions), outcome.actions);
   KeepEarliest(admission.look_again, outcome.look_again);
   if (!admission.verdict) return;
-  // Of a job that is admitted the plan has more to say.
+  // For an admitted job the plan's reason says more.
   if (!plan || !admission.training) {
     SetReason(outcome.status, admission.verdict->message);
   }
@@ -221,8 +222,8 @@ void ProvideLearners(const JobView& view, const JobPlan& plan, WallTime now, Out
   outcome.desired = WantedLearners(view, outcome.soft_state.clocks.leaving_since);
 }
 
-// Before all else that is to be done: that would fail for as long as it is decided on pods that are
-// no more.
+// These actions come first: all others would fail as long as they are decided on pods that no
+// longer exist.
 void SearchPods(const JobView& view, WallTime now, Outcome& outcome) {
   const PodSearch search = LookForPods(view, now);
   outcome.soft_state.contacts.searched_at = search.searched_at;
@@ -230,7 +231,7 @@ void SearchPods(const JobView& view, WallTime now, Outcome& outcome) {
   KeepEarliest(search.look_again, outcome.look_again);
 }
 
-// What stands in a volume's way may be mended at any time.
+// The obstacle to a mount may be removed at any time.
 constexpr std::chrono::seconds kAskMountAgain{30};
 
 void AskWhyNotMounted(const JobView& view, WallTime now, Outcome& outcome) {
@@ -244,8 +245,7 @@ void AskWhyNotMounted(const JobView& view, WallTime now, Outcome& outcome) {
   outcome.actions.emplace_back(FindMountCause{.pod = pod->meta.name, .uid = pod->meta.uid});
 }
 
-// The API server keeps what its definition of the resource allows, which may be another version's
-// than ours.
+// The API server accepts what its CRD allows, which may be of another version than ours.
 void ReportReadable(const JobView& view, WallTime now, api::JobStatus& status) {
   const bool was_told = api::FindCondition(status, kConditionReadable) != nullptr;
   if (view.unreadable.empty() && !was_told) return;
@@ -273,7 +273,7 @@ void EndQuarantine(const JobView& view, WallTime now, api::JobStatus& status) {
                view.job->meta.generation, now);
 }
 
-// That less holds than the job asks for.
+// Reports whether less holds than the job asks for.
 void ReportLimits(const JobView& view, WallTime now, api::JobStatus& status) {
   const std::string& limited = view.job->spec.limited;
   if (limited.empty() && api::FindCondition(status, kConditionLimited) == nullptr) return;
@@ -284,16 +284,16 @@ void ReportLimits(const JobView& view, WallTime now, api::JobStatus& status) {
                view.job->meta.generation, now);
 }
 
-// Whether anybody wants to read it yet: a new job is written of when it is admitted, or refused.
+// Whether there is something to report: for a new job, once it is admitted or refused.
 bool ShouldWriteStatus(const api::JobStatus& before, const api::JobStatus& after) {
   return before.phase != api::JobPhase::kNew || after.finished() ||
          api::FindCondition(after, kConditionAdmitted) != nullptr ||
          api::FindCondition(after, kConditionReadable) != nullptr;
 }
 
-// All of it was decided on this generation, also what is as it was before: who waits for a
-// condition after an edit waits for its generation. Only whether a job is admitted that was not is
-// open until its template was checked.
+// All conditions were decided on this generation, also unchanged ones: a user who waits for a
+// condition after an edit waits for its observedGeneration. Only Admitted, of a job that was not
+// admitted, is open until the template was checked.
 void ObserveGeneration(const api::ElasticTrainingJob& job, api::JobStatus& status) {
   const bool settled = status.finished() || IsAdmitted(job.spec, status);
   for (api::Condition& condition : status.conditions) {
@@ -310,9 +310,9 @@ void FinishOutcome(const JobView& view, const std::optional<JobPlan>& plan, Wall
   Reporting& reporting = outcome.soft_state.reporting;
   if (!ShouldWriteStatus(before, outcome.status)) return;
   ObserveGeneration(*view.job, outcome.status);
-  // Whoever led before may have written a moment ago.
+  // The previous leader may have written a moment ago.
   if (!reporting.last.at) reporting.last.at = now;
-  // The last figures of a finished job do not wait for their turn.
+  // The last stats of a finished job are written without delay.
   const auto written = before.finished() ? std::nullopt : reporting.last.at;
   const WriteDecision write = DecideWrite(
       {.before = before,
@@ -324,7 +324,8 @@ void FinishOutcome(const JobView& view, const std::optional<JobPlan>& plan, Wall
   outcome.write_status = write.write;
   reporting.next_progress_write = write.due;
   if (write.write) {
-    // What its owner has edited, and what is to be done, does not wait.
+    // A write does not wait if the owner has edited the job, if it has finished, or if there are
+    // actions.
     const auto wait = WhenWriteIsLeft(now, reporting.budget);
     const bool can_wait = outcome.actions.empty() && !outcome.status.finished() &&
                           before.observed_generation == view.job->meta.generation;
@@ -367,7 +368,7 @@ bool IsPlanned(const JobView& view) {
 Outcome ReconcileJob(const JobView& view, const std::optional<JobPlan>& plan,
                      const LifecycleOptions& options, WallTime now) {
   Outcome outcome{.status = view.job->status, .soft_state = view.soft_state};
-  if (view.job->meta.deleted) return outcome;  // the garbage collector ends what it owns
+  if (view.job->meta.deleted) return outcome;  // the garbage collector removes what it owns
   if (view.job->status.finished()) {
     SearchPods(view, now, outcome);
     CleanUp(view, now, outcome);

@@ -17,8 +17,8 @@ using std::chrono::seconds;
 constexpr seconds kStatsEvery{30};
 constexpr int kStatsJitterSeconds = 10;
 
-// Whether the coordinator knows who trains. One that has just started hears of it from the
-// learners; until then those that run go on as they were.
+// Whether the coordinator knows which learners train. A new coordinator finds out from the
+// learners; until then running learners continue as they were.
 bool KnowsMembers(const JobView& view) {
   if (!view.coordinator.progress) return false;
   if (!view.coordinator.progress->members.empty()) return true;
@@ -26,7 +26,7 @@ bool KnowsMembers(const JobView& view) {
                               [](const api::Pod& pod) { return !pod.ended() && IsRunning(pod); });
 }
 
-// A membership that lost somebody is replaced a moment later.
+// Ended members do not count: a membership that lost one is replaced a moment later.
 int LiveMembers(const JobView& view, const Progress& progress) {
   const auto live = std::ranges::count_if(view.learners, [&](const api::Pod& pod) {
     return !pod.ended() && std::ranges::contains(progress.members, pod.meta.name);
@@ -44,7 +44,7 @@ bool IsAsWanted(const Progress& progress, const planner::Decision& decision) {
   return decision.create.empty() && MembersOf(progress) == wanted;
 }
 
-// While it is not known who trains, the phase stays what it was, as long as somebody may.
+// While it is unknown which learners train, the phase stays what it was, as long as some may.
 api::JobPhase PhaseWithoutMembers(const JobView& view) {
   using enum api::JobPhase;
   const api::JobPhase before = view.job->status.phase;
@@ -53,14 +53,14 @@ api::JobPhase PhaseWithoutMembers(const JobView& view) {
   return HasLiveLearners(view) && !KnowsMembers(view) ? before : kRecovering;
 }
 
-// Whether other jobs' ends would not help it: somebody has to do something.
+// Whether the end of other jobs would not help: a person has to do something.
 bool NeedsUserAction(planner::ReasonCode code) {
   using enum planner::ReasonCode;
   return code == kNoNodeFits || code == kTooLarge || code == kGrantWithdrawn;
 }
 
-// Whether its learners were given up because of what the condition `told` says: that is worth more
-// than that they were given up, until they are tried again.
+// Whether the grant was withdrawn because of the problem in condition `told`: that says more than
+// the withdrawal, until learners are tried again.
 bool StillKept(const std::optional<JobPlan>& plan, const api::Condition* told) {
   return plan && plan->decision.to == 0 &&
          plan->decision.reason.code == planner::ReasonCode::kGrantWithdrawn && told != nullptr &&
@@ -68,7 +68,7 @@ bool StillKept(const std::optional<JobPlan>& plan, const api::Condition* told) {
          told->reason != ToString(api::JobPhase::kQueued);
 }
 
-// What does not count as news.
+// Copies the fields that do not count as news.
 void CopyStats(const api::JobStatus& from, api::JobStatus& to) {
   to.step = from.step;
   to.epoch = from.epoch;
@@ -80,7 +80,7 @@ void CopyStats(const api::JobStatus& from, api::JobStatus& to) {
   to.attained_gpu_seconds = from.attained_gpu_seconds;
 }
 
-// The sentence stands in the condition too of a job that waits.
+// The condition of a waiting job has the same text.
 void CopyReason(const api::JobStatus& from, api::JobStatus& to) {
   const auto progressing =
       std::ranges::find(to.conditions, kConditionProgressing, &api::Condition::type);
@@ -119,7 +119,7 @@ void ReportProgress(const JobView& view, api::JobStatus& status) {
   if (view.coordinator.progress) {
     const Progress& progress = *view.coordinator.progress;
     ReportStats(progress, status);
-    // A coordinator that was restarted does not know until a learner has told it.
+    // A restarted coordinator has no number until a learner has reported it.
     if (progress.total_steps) status.learners_asked = progress.learners_asked;
     ReportMembership(progress, status);
     if (KnowsMembers(view)) status.learners = LiveMembers(view, progress);
@@ -196,7 +196,7 @@ void ReportCheckpoints(const JobView& view, WallTime now, api::JobStatus& status
   Verdict verdict{api::ConditionStatus::kTrue, "Written", "the last checkpoint was written"};
   if (!checkpoint.error.empty()) {
     verdict = {api::ConditionStatus::kFalse, checkpoint.reason, checkpoint.error};
-    // Every attempt names another file: that is no news.
+    // The message of each attempt names another file: that is no news.
     const api::Condition* told = api::FindCondition(status, kConditionCheckpointsWritten);
     if (told != nullptr && told->reason == verdict.reason) verdict.message = told->message;
   }
@@ -211,16 +211,16 @@ WriteDecision DecideWrite(const StatusChange& change, const std::string& uid,
   api::JobStatus without_figures = after;
   without_figures.attained_gpu_seconds = before.attained_gpu_seconds;
   if (change.learners_asked_dropped) without_figures.learners_asked = before.learners_asked;
-  // Of a job that an earlier version admitted it goes along with what else is written.
+  // If an earlier version admitted the job, the hash is only written along with another change.
   if (before.admitted_template.empty()) without_figures.admitted_template.clear();
-  // Nobody tells that a step was committed: a job that trains is looked at from time to time.
+  // No event announces a committed step: a job that trains is looked at from time to time.
   if (without_figures == before) {
     return {.due = after.learners > 0 ? std::optional(now + kStatsEvery) : std::nullopt};
   }
   CopyStats(before, without_figures);
   if (change.same_reason) CopyReason(before, without_figures);
   if (without_figures != before || !stats_written) return {.write = true};
-  // Spread over the jobs, so that a thousand of them do not write in the same second.
+  // The jitter keeps a thousand jobs from writing in the same second.
   const auto jitter = std::hash<std::string>{}(uid) % kStatsJitterSeconds;
   const WallTime due = *stats_written + kStatsEvery + seconds(jitter);
   if (now >= due) return {.write = true};

@@ -15,16 +15,17 @@ namespace {
 
 using std::chrono::seconds;
 
-// What is left to a learner that outlived its grace: the kubelet ends it then.
+// Time left to a learner that outlived its grace period: then the kubelet kills it.
 constexpr seconds kLastGrace{15};
-// A coordinator that is not reached for so long may take longer to be replaced.
+// Added to the grace period while the coordinator is unreachable: to replace it may take longer
+// than this.
 constexpr seconds kMaxUnnotified{60};
 
-// A coordinator may name whom it likes: what that costs the API server is bounded.
+// A coordinator may name any learner: these bound what that costs the API server.
 constexpr std::size_t kSearchMax = 16;
 constexpr seconds kSearchEvery{5};
 
-// More than leave a job at once.
+// More than ever leave a job at once.
 constexpr std::size_t kMaxGone = 2048;
 
 // Whether the job ever had a learner of this name.
@@ -105,8 +106,8 @@ void Open(const JobView& view, const std::vector<std::string>& names, LearnerOut
   }
 }
 
-// Whether learners say that the training is complete, and the coordinator, which knows whether they
-// were its learners, is yet to be heard.
+// Whether learners report that the training is complete, but the coordinator, which knows whether
+// they were its learners, has not reported yet.
 bool MayBeComplete(const JobView& view) {
   return !view.coordinator.progress &&
          std::ranges::any_of(view.learners, [](const api::Pod& learner) {
@@ -117,13 +118,13 @@ bool MayBeComplete(const JobView& view) {
 
 void Create(const JobView& view, const std::vector<planner::NewLearner>& granted,
             LearnerOutcome& outcome) {
-  // A learner is born with the address of its coordinator; the Service's is known soon.
+  // A learner's pod contains the address of the coordinator's Service, which is known soon.
   if (!view.service || view.service->cluster_ip.empty()) return;
-  // Its Secrets are made before a coordinator's pod is: with that one, those of the learners are
-  // there, too.
+  // Secrets are created before a coordinator's pod: if the pod exists, the learners' Secret exists,
+  // too.
   if (CurrentCoordinator(view) == nullptr) return;
   if (MayBeComplete(view)) return;
-  // Numbers go up also when pods of a higher number exist: status may have been restored from a
+  // New numbers are also above those of all existing pods: status may have been restored from a
   // backup.
   for (const api::Pod& pod : view.learners) {
     outcome.next_learner = std::max(outcome.next_learner, LearnerNumber(pod).value_or(-1) + 1);
@@ -154,7 +155,7 @@ LearnerOutcome TerminateLearners(const JobView& view, bool completed, WallTime n
                        view.job->spec.resize.grace_period;
   for (const api::Pod& pod : view.learners) {
     if (pod.ended() || pod.deleting()) continue;
-    // Learners of a complete job are about to exit by themselves, with their last words.
+    // Learners of a complete job are about to exit by themselves, with a termination message.
     if (completed && IsRunning(pod) && now < due) {
       KeepEarliest(due, outcome.look_again);
     } else {
@@ -204,12 +205,12 @@ std::vector<PlannedLearner> WantedLearners(const JobView& view,
   if (view.coordinator.progress) {
     std::size_t gone = 0;
     for (const ReportedLearner& known : view.coordinator.progress->learners) {
-      // It speaks of whom it likes.
+      // The coordinator may name any learner.
       if (!WasMade(view, known.name) || gone == kMaxGone) continue;
       if (Exists(view, known)) continue;
       DesiredLearnerState state = DesiredLearnerState::kEnded;
       if (!view.soft_state.contacts.gone.contains(known.pod_uid)) {
-        // That the stores do not show it yet is no sign of its end: it stays what it is.
+        // A pod that the stores do not show yet has not ended for that reason: its state stays.
         state =
             known.state == "Leaving" ? DesiredLearnerState::kLeaving : DesiredLearnerState::kWanted;
       }
@@ -218,7 +219,7 @@ std::vector<PlannedLearner> WantedLearners(const JobView& view,
     }
   }
   std::ranges::sort(learners);
-  // A process that came back is reported beside the one before it.
+  // A process that came back is reported along with the one before it.
   const auto twice = std::ranges::unique(learners);
   learners.erase(twice.begin(), twice.end());
   return learners;

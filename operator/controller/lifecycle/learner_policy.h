@@ -11,43 +11,45 @@
 
 namespace pliant::controller {
 
-// What the plan says of one job.
+// The part of a plan for one job.
 struct JobPlan {
   planner::Decision decision;
   std::vector<std::string> open;  // names of learners whose gates may open now
 };
 
-// What is to be done about a job's learners.
+// The decision about a job's learners.
 struct LearnerOutcome {
-  int next_learner = 0;  // the status' nextLearner to be, written before the actions
+  int next_learner = 0;  // the new status.nextLearner, written before the actions
   std::vector<Action> actions;
-  std::map<std::string, WallTime> leaving_since;  // to be remembered, as is the next
+  std::map<std::string, WallTime> leaving_since;  // to be stored, like the next
   std::map<std::string, WallTime> unnotified_since;
   std::optional<WallTime> look_again;
 };
 
-// Creates what was granted, opens gates, lets go what was dropped: a learner that has started is
-// told by way of the coordinator, and deleted only when it outlives its grace; one that has not is
-// deleted at once. While the coordinator cannot be reached nobody is told; but nobody keeps his
-// GPUs for that for longer than his grace and a minute: who is deleted leaves, too, after a
-// checkpoint if he is the last.
+// Creates granted learners, opens gates, and drains dropped learners: one that has started is asked
+// to leave through the coordinator, and deleted only when it outlives its grace period; one that
+// has not started is deleted at once. While the coordinator is unreachable, a learner keeps its
+// GPUs no longer than its grace period and a minute: then it is deleted, and leaves, too, after a
+// checkpoint if it is the last.
 LearnerOutcome DecideLearners(const JobView& view, const JobPlan& plan, WallTime now);
 
-// The same for a job that has ended: whoever is left goes, after the grace if it `completed`.
+// The same for a job that has ended: deletes the remaining learners; if it `completed`, running
+// ones first have their grace period.
 LearnerOutcome TerminateLearners(const JobView& view, bool completed, WallTime now);
 
-// Pods of which the stores may not know the truth: those that they have not shown for long as they
-// were written, and those that the coordinator names and nobody has seen. A few at a time.
+// Searches for pods that the stores may not show correctly: pods that they have long failed to show
+// as they were written, and pods that the coordinator names and the stores never showed. A few at a
+// time.
 struct PodSearch {
   std::vector<LookForPod> actions;
-  std::optional<WallTime> searched_at;  // to be remembered
+  std::optional<WallTime> searched_at;  // to be stored
   std::optional<WallTime> look_again;
 };
 PodSearch LookForPods(const JobView& view, WallTime now);
 
-// What the coordinator is to be told: all learners that exist, and those it still speaks of: they
-// have ended if they were seen to go, or were looked for in vain. `leaving`: by name, beside those
-// whose pods are being deleted.
+// The learners of the plan for the coordinator: all that exist, and those that it still reports.
+// The latter have ended if their pods disappeared or a search did not find them. `leaving`: by
+// name, in addition to those whose pods are being deleted.
 std::vector<PlannedLearner> WantedLearners(const JobView& view,
                                            const std::map<std::string, WallTime>& leaving);
 

@@ -15,7 +15,7 @@ using std::chrono::seconds;
 
 // Mounting a volume takes a few seconds at most, unless something is wrong with it.
 constexpr seconds kMountTime{20};
-// A coordinator that does not answer for so long is worth a word.
+// A coordinator that has not answered for this long is reported.
 constexpr seconds kUnreachableAfter{15};
 // Importing a framework and building a large model takes well under a minute.
 constexpr seconds kHelloTime{60};
@@ -69,7 +69,8 @@ bool IsUnmounted(const api::Pod& pod, const JobSoftState& state, WallTime now) {
          ready != nullptr && !ready->status;
 }
 
-// Told when the events have been asked: its first message is the one that becomes an event.
+// Reported only after the pod's events were read: the first message is the one that becomes an
+// event.
 std::optional<Problem> MountProblem(const api::Pod& pod, const JobSoftState& state, WallTime now) {
   const auto cause = state.mount_causes.find(pod.meta.name);
   if (!IsUnmounted(pod, state, now) || cause == state.mount_causes.end()) return std::nullopt;
@@ -86,8 +87,8 @@ std::optional<WallTime> RunningSince(const api::Pod& pod, std::string_view name)
   return container == nullptr ? std::nullopt : container->running_since;
 }
 
-// A program that runs, but does not speak to the coordinator. Only a coordinator that answers can
-// tell, and one that has just started has to be found by the learners first.
+// Finds a program that runs but does not contact the coordinator. Only a coordinator that answers
+// can show that, and the learners have to find a new one first.
 std::optional<Problem> SilenceOf(const JobView& view, const api::Pod& learner, WallTime now) {
   const CoordinatorView& coordinator = view.coordinator;
   if (learner.ended() || learner.deleting() || view.coordinators.empty() ||
