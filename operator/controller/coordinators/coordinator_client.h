@@ -9,7 +9,7 @@
 
 namespace pliant::controller {
 
-// Where one coordinator is. The job's uid makes the token.
+// The address of one coordinator. The token follows from the job's uid.
 struct CoordinatorAddress {
   std::string host;  // an IP address
   std::string job_uid;
@@ -27,8 +27,8 @@ class CoordinatorClient {
   virtual Result<Progress> PutPlan(const CoordinatorAddress& address,
                                    const CoordinatorPlan& plan) = 0;
   virtual Result<Progress> GetProgress(const CoordinatorAddress& address) = 0;
-  // The job or its coordinator is gone: no thread and no queue is kept for it, and a connection at
-  // rest is closed in time. A call that comes nevertheless is made.
+  // Releases all that is kept for a job that is gone, or whose coordinator is: no thread, no queue,
+  // and in time no idle connection. A later call is still made.
   virtual void Forget(const std::string& job_uid) = 0;
 };
 

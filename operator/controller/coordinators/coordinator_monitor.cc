@@ -9,10 +9,10 @@
 namespace pliant::controller {
 namespace {
 
-// A predecessor with the same lease may have told it something in between: once, twice.
+// An earlier process with the same lease may have sent it a plan in between, once or twice.
 constexpr int kMaxConflicts = 3;
 
-// What everybody but the figures in status waits for.
+// Whether more than stats has changed.
 bool IsNews(const CoordinatorView& before, const CoordinatorView& after) {
   if (before.reachable != after.reachable ||
       before.silent_since.has_value() != after.silent_since.has_value() ||
@@ -22,7 +22,7 @@ bool IsNews(const CoordinatorView& before, const CoordinatorView& after) {
   if (after.progress == nullptr) return false;
   const Progress& a = *before.progress;
   const Progress& b = *after.progress;
-  // What the last attempt at a checkpoint failed of; that one more was written is a figure.
+  // Why the last attempt at a checkpoint failed; another written checkpoint is one of the stats.
   const auto trouble = [](const Progress& progress) {
     return progress.last_checkpoint ? progress.last_checkpoint->reason : "";
   };
@@ -55,8 +55,7 @@ void CoordinatorMonitor::Follow(const std::string& job_uid, const std::string& n
   if (link.term == term && link.host == host) return;
   link.name_space = name_space;
   if (link.term != term) {
-    // Another coordinator knows nothing of what this one was told. That it is silent counts from
-    // now.
+    // A new coordinator has none of the plans sent to the earlier one. Its silence counts from now.
     link.view = {};
     link.acknowledged.reset();
     link.term = term;
@@ -78,7 +77,7 @@ void CoordinatorMonitor::Follow(const std::string& job_uid, const std::string& n
 
 void CoordinatorMonitor::Disconnect(const std::string& job_uid, std::int64_t term) {
   const auto found = links_.find(job_uid);
-  if (found == links_.end()) return;  // as most jobs that wait: they need no coordinator yet
+  if (found == links_.end()) return;  // like most waiting jobs: they need no coordinator yet
   Link& link = found->second;
   if (link.term == term && link.host.empty()) return;
   if (link.term != term) link.view.progress.reset();
@@ -115,7 +114,7 @@ void CoordinatorMonitor::SetBusy(const std::string& job_uid, bool busy) {
   const auto found = links_.find(job_uid);
   if (found == links_.end() || found->second.busy == busy) return;
   found->second.busy = busy;
-  // One that is silent is called as often as it may be.
+  // A silent coordinator is already called as often as its back-off allows.
   if (busy && found->second.view.reachable) CallSoon(job_uid, found->second);
 }
 
@@ -150,7 +149,7 @@ void CoordinatorMonitor::Call(const std::string& job_uid) {
   });
 }
 
-// What is told is what is to be told when its turn has come.
+// Builds the plan when the call's turn has come, so that it is the newest.
 std::function<void()> CoordinatorMonitor::PrepareCall(const std::string& job_uid,
                                                       std::uint64_t generation) {
   const auto found = links_.find(job_uid);
@@ -159,8 +158,8 @@ std::function<void()> CoordinatorMonitor::PrepareCall(const std::string& job_uid
   link.waiting = false;
   link.calling = true;
   link.again = false;
-  // The first question to a coordinator is which plan it took last: a predecessor with the same
-  // lease may have counted further than we know.
+  // The first call to a coordinator asks which plan it took last: an earlier process with the same
+  // lease may have numbered plans further than we know.
   std::optional<CoordinatorPlan> plan;
   if (MustTell(link) && !link.ask) {
     plan = CoordinatorPlan{.stamp = {.lease_transitions = options_.lease_transitions,
@@ -187,8 +186,7 @@ void CoordinatorMonitor::OnAnswer(const std::string& job_uid, std::uint64_t gene
                                   std::optional<CoordinatorPlan> plan, Result<Progress> answer) {
   if (options_.on_call) options_.on_call(answer ? "OK" : ToString(answer.error().code));
   const auto found = links_.find(job_uid);
-  // A call that was waiting for its turn when the coordinator was lost has opened a connection
-  // anew.
+  // A call that waited for its turn when the coordinator was lost has opened a new connection.
   if (found == links_.end() || found->second.host.empty()) client_.Forget(job_uid);
   if (found == links_.end() || found->second.generation != generation) return;
   Link& link = found->second;
@@ -215,7 +213,7 @@ void CoordinatorMonitor::OnProgress(Link& link, const std::optional<CoordinatorP
     link.conflicts = 0;
   } else if (link.acknowledged &&
              (!progress.plan_accepted || *progress.plan_accepted < link.acknowledged_stamp)) {
-    link.acknowledged.reset();  // its process was restarted in place, and has forgotten
+    link.acknowledged.reset();  // its process restarted in place and lost the plan
   }
   link.ask = false;
   if (progress.plan_accepted) {
@@ -226,8 +224,8 @@ void CoordinatorMonitor::OnProgress(Link& link, const std::optional<CoordinatorP
     link.refused = accepted.lease_transitions > options_.lease_transitions;
   }
   link.view.progress = std::make_shared<const Progress>(std::move(progress));
-  // One that refuses each plan is of no more use than one that says nothing, however well it
-  // answers questions.
+  // A coordinator that refuses every plan is treated like a silent one, even if it answers other
+  // calls.
   if (link.conflicts >= kMaxConflicts && !link.refused) return;
   link.backoff.Reset();
   link.pause = {};
@@ -238,7 +236,7 @@ void CoordinatorMonitor::OnProgress(Link& link, const std::optional<CoordinatorP
 
 void CoordinatorMonitor::OnCallFailed(const std::string& job_uid, Link& link, const Error& error) {
   link.ask = true;
-  // It is there, and took a greater plan before: it is asked for that one.
+  // The coordinator is alive, and took a greater plan before: ask which one.
   if (error.code == ErrorCode::kConflict && ++link.conflicts < kMaxConflicts) {
     link.again = true;
     return;

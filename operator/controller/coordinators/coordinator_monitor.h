@@ -23,26 +23,26 @@ struct CoordinatorMonitorOptions {
   std::int64_t lease_transitions = 0;            // orders the plans of successive leaders
   Duration poll_busy = std::chrono::seconds(1);  // while something changes
   Duration poll_settled = std::chrono::seconds(5);
-  // One that gave no answer is called again after poll_busy, twice that, and so on up to this: well
-  // below the silence after which it is replaced.
+  // A coordinator that gave no answer is called again after poll_busy, twice that, and so on up to
+  // this: well below the silence after which it is replaced.
   Duration poll_silent = std::chrono::seconds(10);
-  // Of calls to those that answer at once, shared by namespaces; and of calls that may each take
-  // until the client's deadline, to those that did not answer, or that took longer than `slow`
-  // last. The executor has threads for both.
+  // Prompt calls go to coordinators that answer at once. Lasting calls, to those that did not
+  // answer, or that took longer than `slow` last, may each take until the client's deadline. Both
+  // are shared by namespaces, and the executor has threads for both.
   FairCallsOptions prompt_calls{.at_a_time = 8, .of_one = 4};
   FairCallsOptions lasting_calls{.at_a_time = 4, .of_one = 2};
   Duration slow = std::chrono::milliseconds(500);
   std::function<WallTime()> now;
-  // Control thread: what is known of a job's coordinator has changed in more than figures.
+  // Called on the control thread when a job's CoordinatorView has changed in more than stats.
   std::function<void(const std::string& job_uid)> on_change;
   // For metrics, after each call: "OK", or the name of the error's code. May be empty.
   std::function<void(std::string_view result)> on_call;
 };
 
-// Keeps in touch with the coordinators of all jobs: asks for progress, and tells each of them what
-// its job's learners are to do until it has taken that. One call at a time to each. A coordinator
-// runs in its job's namespace, whose owner may have it do anything: those that do not answer, that
-// answer slowly, or that refuse every plan do not hold up the others. Control thread.
+// Keeps in touch with the coordinators of all jobs: polls their progress, and sends each its plan
+// until it has taken that. One call at a time to each. A coordinator runs in its job's namespace,
+// whose owner may make it do anything: one that does not answer, answers slowly, or refuses every
+// plan does not delay the others. Control thread.
 class CoordinatorMonitor {
  public:
   // All outlive the monitor.
@@ -52,18 +52,19 @@ class CoordinatorMonitor {
   CoordinatorMonitor(const CoordinatorMonitor&) = delete;
   CoordinatorMonitor& operator=(const CoordinatorMonitor&) = delete;
 
-  // The coordinator of the job, which is in `name_space`, of `term` is at `host` (an IP address).
-  // What was heard of another term is forgotten. Calling it again changes nothing.
+  // Connects to the coordinator of `term` of the job, which is in `name_space`, at `host` (an IP
+  // address). Forgets what a coordinator of another term has reported. Calling it again changes
+  // nothing.
   void Follow(const std::string& job_uid, const std::string& name_space, std::int64_t term,
               const std::string& host);
-  // There is no coordinator that runs, for now.
+  // The job has no running coordinator for now.
   void Disconnect(const std::string& job_uid, std::int64_t term);
   // The job is gone.
   void Forget(const std::string& job_uid);
 
-  // What the job's coordinator is to know.
+  // The learners of the next plan for the job's coordinator.
   void SetDesired(const std::string& job_uid, std::vector<PlannedLearner> learners);
-  // Whether something is about to change, so that progress is worth a closer look.
+  // Whether something is about to change, so that progress is polled more often.
   void SetBusy(const std::string& job_uid, bool busy);
 
   CoordinatorView View(const std::string& job_uid) const;
@@ -72,24 +73,24 @@ class CoordinatorMonitor {
   struct Link {
     std::string name_space;
     std::int64_t term = 0;
-    std::string host;  // empty: nobody to ask
+    std::string host;  // empty: none to call
     CoordinatorView view;
     std::optional<std::vector<PlannedLearner>> desired;
     std::optional<std::vector<PlannedLearner>> acknowledged;  // taken by this coordinator
-    PlanStamp acknowledged_stamp;                             // the plan that told it
-    PlanStamp last;                                           // the greatest that is known
+    PlanStamp acknowledged_stamp;                             // of that plan
+    PlanStamp last;                                           // the greatest known stamp
     bool busy = true;
     bool calling = false;
-    bool waiting = false;               // for its turn
+    bool waiting = false;               // a call waits for its turn
     bool slow = false;                  // its last answer took long
-    int conflicts = 0;                  // plans in a row that it refused
-    Backoff backoff{BackoffOptions{}};  // of calls without an answer of use
-    Duration pause{};                   // after the last of those, if it was one; else zero
+    int conflicts = 0;                  // plans that it refused in a row
+    Backoff backoff{BackoffOptions{}};  // of calls without a useful answer
+    Duration pause{};                   // after a call without one; else zero
     bool again = false;                 // call again at once
-    bool ask = true;                    // which plan it took last, before it is told another
-    bool refused = false;               // a later leader's plan was taken: this one tells no more
-    std::string last_error;             // as it was logged
-    std::uint64_t generation = 0;       // of term and host: answers of others are dropped
+    bool ask = true;                    // first ask which plan it took last
+    bool refused = false;               // it took a later leader's plan: send no more
+    std::string last_error;             // the last one that was logged
+    std::uint64_t generation = 0;       // of term and host: older answers are dropped
     TimerId timer = 0;
   };
 

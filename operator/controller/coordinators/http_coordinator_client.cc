@@ -9,10 +9,10 @@
 namespace pliant::controller {
 namespace {
 
-// An answer takes milliseconds; a coordinator that is gone must not hold a worker for long.
+// An answer takes milliseconds; a coordinator that is gone must not block a worker for long.
 constexpr std::chrono::seconds kDeadline{3};
-// Some hundred bytes a learner. A coordinator runs in its owner's namespace: it may say what it
-// wants, but not fill the operator's memory.
+// A few hundred bytes per learner. A coordinator runs in its owner's namespace: it may send
+// anything, but must not fill the operator's memory.
 constexpr std::size_t kAnswerBytesMax = std::size_t{1} << 20;
 
 Error ErrorOf(const kube::HttpResponse& response) {
@@ -62,7 +62,7 @@ Result<Progress> HttpCoordinatorClient::Call(const CoordinatorAddress& address,
 }
 
 void HttpCoordinatorClient::Forget(const std::string& job_uid) {
-  std::shared_ptr<kube::HttpTransport> last;  // goes after the lock is released
+  std::shared_ptr<kube::HttpTransport> last;  // destroyed after the lock is released
   const std::lock_guard lock(mutex_);
   if (auto link = links_.extract(job_uid)) last = std::move(link.mapped().transport);
 }

@@ -12,9 +12,10 @@
 
 namespace pliant::controller {
 
-// Talks to coordinators over TLS. In the handshake each proves that it is of the job that is meant:
-// its certificate is of the operator's own authority and for CoordinatorHost, so that neither DNS
-// nor the address matters. Nothing, the job's token least of all, is sent before. Any thread.
+// Calls coordinators over TLS. In the handshake each proves that it belongs to the intended job:
+// its certificate is signed by the operator's own authority and is for CoordinatorHost, so that
+// neither DNS nor the address matters. Nothing is sent before, least of all the job's token. Any
+// thread.
 class HttpCoordinatorClient final : public CoordinatorClient {
  public:
   // Connects to a server such as "https://10.0.0.7:8443", trusting `ca_certificate` (PEM) alone.
@@ -35,8 +36,8 @@ class HttpCoordinatorClient final : public CoordinatorClient {
   const MasterKeys keys_;
   const Connect connect_;
   std::mutex mutex_;
-  // By job: a job has one coordinator at a time, so that old connections end with it. Guarded by
-  // mutex_.
+  // By job uid. A job has one coordinator at a time, so that old connections end with it. Guarded
+  // by mutex_.
   struct Link {
     std::string server;
     std::shared_ptr<kube::HttpTransport> transport;
@@ -44,7 +45,7 @@ class HttpCoordinatorClient final : public CoordinatorClient {
   std::map<std::string, Link> links_;
 };
 
-// Connects by `make`. TLS 1.3 only: both ends are ours.
+// Connects with `make`, with TLS 1.3 only: both ends are ours.
 HttpCoordinatorClient::Connect ConnectBy(kube::TransportMaker make);
 
 }  // namespace pliant::controller
