@@ -12,15 +12,15 @@
 
 namespace pliant::controller {
 
-// Of one owner a quarter: who keeps its own calls waiting, by a slow admission webhook, leaves the
-// others threads for theirs.
+// At most a quarter of the threads per owner: one with a slow admission webhook must leave threads
+// for the others.
 struct FairCallsOptions {
   int at_a_time = 32;  // as many as the executor has threads
-  int of_one = 8;      // owner at a time
+  int of_one = 8;      // of one owner at a time
 };
 
-// Lets owners share an executor's threads: each has its turn, with the calls of one in the order in
-// which they came. Control thread.
+// Shares an executor's threads among owners: they take turns, and the calls of one owner start in
+// the order in which they came. Control thread.
 class FairCalls {
  public:
   // `loop` outlives all calls.
@@ -29,8 +29,8 @@ class FairCalls {
   FairCalls& operator=(const FairCalls&) = delete;
 
   void Run(const std::string& owner, std::function<void()> call);
-  // The same of a call that is worked out when its turn comes, on the control thread. An empty one:
-  // there is none any more.
+  // As Run, for a call that is built when its turn comes, on the control thread. An empty one: it
+  // is no longer needed.
   using Prepare = std::function<std::function<void()>()>;
   void RunWhatIsDue(const std::string& owner, Prepare prepare);
 
@@ -41,7 +41,7 @@ class FairCalls {
   };
   using Owners = std::map<std::string, Owner>;
 
-  // Whose turn it is; the end: nobody's, for now.
+  // The owner whose turn it is; end(): no owner may start a call now.
   Owners::iterator Next();
   void Begin();
   void OnEnd(const std::string& owner);
@@ -50,7 +50,7 @@ class FairCalls {
   const Executor executor_;
   const FairCallsOptions options_;
   Owners owners_;     // with calls that wait or are under way
-  std::string last_;  // whose turn it was
+  std::string last_;  // the owner that had the last turn
   int under_way_ = 0;
   const Lifetime lifetime_;
 };
