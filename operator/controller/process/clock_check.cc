@@ -11,7 +11,7 @@ void ClockCheck::OnDate(std::string_view date, Duration took) {
   const auto told = api::ParseHttpDate(date);
   if (!told) return;
   const api::WallTime now = now_();
-  // It was that second at the server at some time between the request and its answer.
+  // The server's clock showed that second at some time between the request and its answer.
   const api::WallTime earliest = now - std::chrono::ceil<milliseconds>(took);
   milliseconds ahead{};
   if (*told > now) ahead = now - *told;

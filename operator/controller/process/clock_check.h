@@ -10,20 +10,21 @@
 
 namespace pliant::controller {
 
-// Whether this process' clock agrees with the API server's. Some of what a clock decides cannot be
-// taken back: a job that fails for good, or is deleted. Any thread.
+// Whether this process's clock agrees with the API server's. Some decisions by the clock are
+// irreversible: a job fails permanently, or is deleted. Any thread.
 class ClockCheck {
  public:
   static constexpr std::chrono::seconds kTolerance{30};
 
-  // `now`: of the clock that is checked; any thread.
+  // `now` reads the clock that is checked; any thread.
   explicit ClockCheck(std::function<api::WallTime()> now) : now_(std::move(now)) {}
 
-  // An answer that took so long had this "Date" header; "": it had none.
+  // An answer came `took` after its request and had this "Date" header; "": it had none.
   void OnDate(std::string_view date, Duration took);
-  // How far this process' clock is ahead of the server's, by the last answer; 0 if it may be right.
+  // How far this process's clock is ahead of the server's, by the last answer; 0 if it may be
+  // right.
   std::chrono::milliseconds ahead() const;
-  // True as long as no server has told its time.
+  // True until a server has sent its time.
   bool Agrees() const { return std::chrono::abs(ahead()) <= kTolerance; }
 
  private:

@@ -9,7 +9,7 @@
 namespace pliant::controller {
 namespace {
 
-// What a predecessor that has just gone did last is still on its way to the stores.
+// The last writes of the previous leader may still be on their way to the stores.
 constexpr std::chrono::milliseconds kSettleTime{500};
 
 }  // namespace

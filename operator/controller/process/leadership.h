@@ -29,13 +29,14 @@ struct LeadershipParts {
   CrashNotes* crash_notes = nullptr;  // null: nothing is noted
 };
 
-// What a process does from its election on: it gets the keys, then it plans. Control thread.
+// Runs a process from its election on: it loads the keys, then it plans. Control thread.
 class Leadership {
  public:
-  // All parts outlive it; calls that run on the executors must have ended before it goes.
+  // All parts outlive it; calls that run on the executors must have ended before it is destroyed.
   Leadership(LeadershipParts parts, LeadershipOptions options);
 
-  // Once: this process leads, the `transitions`-th time that leaders changed.
+  // Called once, when this process becomes the leader. `transitions`: how often the leader has
+  // changed.
   void Begin(int transitions);
 
   // Null before the keys are there.
@@ -48,8 +49,8 @@ class Leadership {
   const LeadershipParts parts_;
   LeadershipOptions options_;
   Backoff backoff_{BackoffOptions{.jitter = 0}};
-  std::string last_error_;  // as it was logged
-  // Made once there are keys, in this order.
+  std::string last_error_;  // the last one that was logged
+  // Created once the keys are loaded, in this order.
   std::unique_ptr<HttpCoordinatorClient> coordinators_;
   std::unique_ptr<ActionRunner> runner_;
   std::unique_ptr<PlanningLoop> planning_;

@@ -13,8 +13,8 @@ RefusedNamespaces::RefusedNamespaces(ClusterStores stores) : stores_(stores) {
   stores_.quotas.OnRefusal([this] { Update(); });
 }
 
-// Rights are given and taken for each kind by itself, and watches that were open stay so for
-// minutes: one kind that cannot be followed is enough.
+// Rights are granted and removed for each kind separately, and open watches continue for minutes:
+// one kind that cannot be watched is enough.
 void RefusedNamespaces::Update() {
   std::set<std::string> refused = stores_.jobs.refused();
   refused.insert(stores_.pods.refused().begin(), stores_.pods.refused().end());

@@ -7,13 +7,13 @@
 
 namespace pliant::controller {
 
-// The watched namespaces that the server keeps from this program: each was deleted, or what gave
-// the rights in it. The jobs of all others are not to wait for that. What was known of its own
-// grows old, so that they are left alone, as if they were not there; its pods are taken to be as
-// they were seen last, because they may still hold their GPUs. Control thread.
+// The watched namespaces to which the API server refuses access: each was deleted, or the
+// operator's rights in it were removed. Jobs in other namespaces must not wait for that. The data
+// on its own jobs grows old, so they are left alone, as if they did not exist; its pods count as
+// they were last seen, because they may still hold their GPUs. Control thread.
 class RefusedNamespaces {
  public:
-  // The stores outlive it. Before the first object comes into them.
+  // The stores outlive it. Construct it before the first object enters them.
   explicit RefusedNamespaces(ClusterStores stores);
   RefusedNamespaces(const RefusedNamespaces&) = delete;
   RefusedNamespaces& operator=(const RefusedNamespaces&) = delete;

@@ -14,7 +14,7 @@ api::WallTime SlewedClock::Now(api::WallTime system, TimePoint steady) {
     return system;
   }
   const Duration passed = steady - last_->steady;
-  // Another thread may have read its clocks earlier and come later.
+  // Another thread may have read its clocks earlier and arrived later.
   if (passed > Duration::zero()) {
     const Duration slew_max = passed / 4;
     const auto straight = last_->wall + passed;

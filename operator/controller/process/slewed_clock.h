@@ -10,13 +10,12 @@
 namespace pliant::controller {
 
 // Wall time that never jumps. Timeouts of jobs are differences of wall times, because some of them
-// outlive the process; if somebody sets the machine's clock, they would all be over at once. This
-// clock goes on at its own pace, and follows the machine's by running at most a quarter faster or
+// outlive the process; if somebody sets the machine's clock, they would all expire at once. This
+// clock continues at its own pace, and follows the machine's by running at most a quarter faster or
 // slower ("slewing"). Any thread.
 class SlewedClock {
  public:
-  // `system` and `steady`: what the machine's two clocks show now. Never less than was returned
-  // before.
+  // `system` and `steady`: what the machine's two clocks show now. Never returns less than before.
   api::WallTime Now(api::WallTime system, TimePoint steady);
 
  private:
