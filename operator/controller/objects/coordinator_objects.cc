@@ -35,7 +35,7 @@ json TermSelector(const api::ObjectMeta& job, std::int64_t term) {
       {kLabelJobUid, job.uid}, {kLabelRole, kRoleCoordinator}, {kLabelTerm, std::to_string(term)}};
 }
 
-// maxLearners may be raised while the coordinator runs; its job's shards never become more.
+// maxLearners may be raised while the coordinator runs, but the job's number of shards never grows.
 int LearnersEver(const api::ElasticTrainingJob& job) {
   const auto& training = job.status.training;
   return training ? training->logical_shards / job.spec.elastic.gpus_per_learner
@@ -72,8 +72,8 @@ json Container(const api::ElasticTrainingJob& job, std::int64_t term, const std:
   };
 }
 
-// A job keeps the image that it began with, and a coordinator of an earlier version has no port for
-// probes of its own: it is not probed then. One that hangs is replaced by the operator anyway.
+// A job keeps the image that it began with, and a coordinator of an earlier version has no separate
+// port for probes: it gets no probe. The operator replaces a coordinator that hangs anyway.
 void AddProbe(json& container, const std::string& image, const PodDefaults& defaults) {
   if (image != defaults.coordinator_image) return;
   container["ports"].push_back({{"name", "probes"}, {"containerPort", kCoordinatorProbePort}});
@@ -130,8 +130,8 @@ json CoordinatorService(const api::ObjectMeta& job, std::int64_t term) {
           {"metadata", Metadata(job, CoordinatorName(job), kRoleCoordinator, OwnerReference(job))},
           {"spec",
            {{"selector", TermSelector(job, term)},
-            // A coordinator that is not there yet refuses the connection, and learners try again:
-            // that is quicker than to wait for a probe.
+            // A coordinator that is not up yet refuses the connection, and learners retry: that is
+            // faster than waiting for a probe.
             {"publishNotReadyAddresses", true},
             {"ports", json::array({{{"name", "coordinator"},
                                     {"port", kCoordinatorPort},
@@ -159,12 +159,14 @@ json CoordinatorPod(const api::ElasticTrainingJob& job, std::int64_t term, const
       {"automountServiceAccountToken", false},
       {"enableServiceLinks", false},
       {"terminationGracePeriodSeconds", 10},
-      // The image has a user, and clusters that give each namespace users of its own refuse others.
+      // No runAsUser: the image has a user, and clusters that assign users to each namespace refuse
+      // others.
       {"securityContext",
        {{"runAsNonRoot", true}, {"seccompProfile", {{"type", "RuntimeDefault"}}}}},
       {"tolerations", Tolerations()},
       {"containers", json::array({std::move(container)})},
-      // Whoever that user is reads the files, which are root's. Nobody else is in this pod.
+      // The files belong to root, and any user of the container must read them. No other user is in
+      // this pod.
       {"volumes",
        {{{"name", "tls"},
          {"secret",

@@ -8,10 +8,11 @@
 #include "operator/controller/objects/credentials.h"
 #include "operator/controller/objects/learner_pod.h"
 
-// The objects beside a job's learners (docs/contracts.md §1, §2).
+// A job's objects apart from its learners (docs/contracts.md §1, §2).
 namespace pliant::controller {
 
-// What goes with the job's Service, which is deleted when the job has ended, is owned by it.
+// The owner reference to the job's Service: objects with it are deleted with the Service, when the
+// job has ended.
 nlohmann::json ServiceReference(const api::ObjectMeta& job, const std::string& service_uid);
 
 nlohmann::json CoordinatorSecret(const api::ObjectMeta& job, std::int64_t term,
@@ -19,7 +20,8 @@ nlohmann::json CoordinatorSecret(const api::ObjectMeta& job, std::int64_t term,
 nlohmann::json LearnerSecret(const api::ObjectMeta& job, std::int64_t term,
                              const std::string& service_uid, const JobCredentials& credentials);
 
-// Its selector names the term: while an old coordinator lives on, learners reach the new one only.
+// Its selector names the term: while an old coordinator still runs, learners reach only the new
+// one.
 nlohmann::json CoordinatorService(const api::ObjectMeta& job, std::int64_t term);
 // A merge patch that points the Service at `term`, if it still is as it was read.
 nlohmann::json PointServicePatch(std::int64_t term, const std::string& resource_version);

@@ -23,7 +23,7 @@ struct Field {
   Kind kind;
 };
 
-// All else is the operator's. What is inside of these the API server checks.
+// The fields that may be set; the operator sets all others. The API server checks their content.
 constexpr Field kTemplateFields[] = {{"metadata", Kind::object}, {"spec", Kind::object}};
 constexpr Field kMetadataFields[] = {{"annotations", Kind::object}, {"labels", Kind::object}};
 constexpr Field kPodFields[] = {
@@ -51,7 +51,7 @@ std::string Names(std::span<const Field> fields) {
   return names;
 }
 
-// `at`: the path of `object`, with a point behind it; empty for the template itself.
+// `at`: the path of `object`, with a dot at its end; empty for the template itself.
 Status CheckFields(const json& object, const std::string& at, std::span<const Field> fields) {
   for (const auto& [name, value] : object.items()) {
     const auto field = std::ranges::find(fields, name, &Field::name);
@@ -65,7 +65,7 @@ Status CheckFields(const json& object, const std::string& at, std::span<const Fi
   return {};
 }
 
-// Empty if it is absent.
+// The field's value; an empty object if it is absent.
 json At(const json& object, const char* name) { return object.value(name, json::object()); }
 
 Status CheckTexts(const json& object, const std::string& path) {
@@ -88,7 +88,7 @@ Status CheckMetadata(const json& metadata) {
   return {};
 }
 
-// The items are objects that are told apart by the text of `key`.
+// Checks that the items are objects, and that `key`, which identifies them, is a string.
 Status CheckItems(const json& list, const std::string& path, const char* key, bool needed) {
   for (const json& item : list) {
     const bool right =
@@ -133,7 +133,7 @@ json Take(json& object, const char* name) {
   return list;
 }
 
-// Adds to a list what it does not have by this key.
+// Appends the items of `more` whose `key` the list does not have.
 void AddMissing(json more, const char* key, json& object, const char* name) {
   for (json& item : more) {
     json& list = object[name];
@@ -163,7 +163,8 @@ void AddCoordinatorTemplate(const std::string& text, json& pod) {
     for (json& variable : Take(changes, "env")) container["env"].push_back(std::move(variable));
     container.merge_patch(changes);
   }
-  // How soon a coordinator leaves a node that is lost they may say themselves.
+  // The administrator's tolerations come first: they may set how soon a coordinator leaves a lost
+  // node.
   json tolerations = Take(spec, "tolerations");
   std::swap(tolerations, ours["tolerations"]);
   AddMissing(std::move(tolerations), "key", ours, "tolerations");

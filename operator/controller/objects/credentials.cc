@@ -32,7 +32,7 @@ using Certificate = std::unique_ptr<X509, Deleter>;
 using Extension = std::unique_ptr<X509_EXTENSION, Deleter>;
 
 constexpr std::chrono::hours kValidity{24 * 365 * 20};
-// Clocks of nodes differ; a certificate must not be of the future on any of them.
+// Clocks of nodes differ, and a certificate must be valid already on all of them.
 constexpr std::chrono::hours kBackdated{24};
 
 std::string Hex(const unsigned char* bytes, std::size_t count) {
@@ -128,7 +128,7 @@ bool AddExtension(X509* certificate, X509* issuer, int id, const std::string& va
   return extension && X509_add_ext(certificate, extension.get(), -1) == 1;
 }
 
-// An unsigned certificate with all that both kinds have; null if OpenSSL failed.
+// An unsigned certificate with the fields of both kinds; null if OpenSSL failed.
 Certificate NewCertificate(const std::string& common_name, EVP_PKEY* key, api::WallTime now) {
   Certificate made(X509_new());
   const bool good = made && X509_set_version(made.get(), X509_VERSION_3) == 1 &&
@@ -152,8 +152,8 @@ Result<Certificate> MakeAuthority(EVP_PKEY* key, api::WallTime now) {
   return made;
 }
 
-// `names` as OpenSSL's configuration has them: "DNS:a,DNS:b". The common name is nobody's host
-// name: there are clients that would take it for one.
+// `names` as OpenSSL's configuration has them: "DNS:a,DNS:b". The common name is no host name,
+// since some clients would take it for one.
 Result<Certificate> MakeLeaf(EVP_PKEY* key, X509* authority, EVP_PKEY* authority_key,
                              const std::string& names, api::WallTime now) {
   Certificate made = NewCertificate("pliant coordinator", key, now);

@@ -6,8 +6,8 @@
 #include "base/result.h"
 #include "operator/api/time.h"
 
-// Who may talk to a job's coordinator (DESIGN "Fences"): one certificate authority and one master
-// key, which the operator keeps in a Secret of its own; all else is derived from them.
+// The credentials of a job's coordinator and its clients. The operator keeps one certificate
+// authority and one master key in a Secret of its own; all others are derived from them.
 namespace pliant::controller {
 
 struct MasterKeys {
@@ -18,31 +18,31 @@ struct MasterKeys {
   bool operator==(const MasterKeys&) const = default;
 };
 
-// What the two Secrets of a job hold.
+// The content of the two Secrets of a job.
 struct JobCredentials {
   std::string ca_certificate;
   std::string certificate;  // the coordinator's
   std::string key;
   std::string operator_token;
   std::string learner_token;
-  std::string peer_key;  // of its learners among themselves; the coordinator does not have it
+  std::string peer_key;  // between its learners; the coordinator does not have it
 };
 
 enum class KeyUse { kOperator, kLearner, kPeers };
 
-// New ones, from the system's source of randomness. Valid for twenty years from `now` on: nobody
-// renews them.
+// Makes new keys, from the system's source of randomness. They are valid for twenty years from
+// `now` on: nobody renews them.
 Result<MasterKeys> MakeMasterKeys(api::WallTime now);
-// kInvalid, with what is wrong, unless they can be used.
+// kInvalid, with the reason, if they cannot be used.
 Status CheckMasterKeys(const MasterKeys& keys);
 
 // Lower-case hex HMAC-SHA256 of "<uid>/operator", "<uid>/learner" or "<uid>/peers": none of them
-// tells anything of another.
+// reveals another.
 std::string DeriveJobKey(std::string_view master_key, std::string_view job_uid, KeyUse use);
 
-// With a new key and a certificate for CoordinatorHost, which ends with its authority. Of a job of
-// `version` 1 (kCredentialsVersion) it is also for the name of all coordinators: that is what the
-// learners of such a job ask for. kInvalid if `job_uid` cannot be part of a host name.
+// Makes a new key, and a certificate for CoordinatorHost that expires with its authority. For a job
+// of `version` 1 (kCredentialsVersion) it is also for the name that all coordinators share, which
+// the learners of such a job ask for. kInvalid if `job_uid` cannot be part of a host name.
 Result<JobCredentials> MakeJobCredentials(const MasterKeys& keys, std::string_view job_uid,
                                           int version, api::WallTime now);
 

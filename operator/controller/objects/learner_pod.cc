@@ -17,11 +17,11 @@ using nlohmann::json;
 constexpr std::string_view kSecretPath = "/etc/pliant/learner";
 constexpr std::string_view kCheckpointPath = "/checkpoints";
 constexpr int kNodeLostSeconds = 30;
-// A learner needs so long beyond its grace to be told, and to write its last words.
+// Added to the grace period: time to notify a learner, and for its termination message.
 constexpr int kGraceSlackSeconds = 15;
 constexpr int kMaxGrace = 3600;
 
-// The value of `name`, made an object (or a list) if it is none.
+// The value of `name`, replaced by an empty object (or list) if it is none.
 json& ObjectAt(json& parent, const char* name) {
   json& child = parent[name];
   if (!child.is_object()) child = json::object();
@@ -33,14 +33,14 @@ json& ListAt(json& parent, const char* name) {
   return child;
 }
 
-// A template may hold anything; what is wrong in it the dry run refuses.
+// A template may contain anything; the dry run refuses what is wrong in it.
 std::string TextAt(const json& object, const char* name) {
   if (!object.is_object()) return "";
   const auto found = object.find(name);
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-// Ours replaces an item of the same name.
+// Our item replaces one of the same name.
 void PutNamed(json& list, json item) {
   const std::string name = TextAt(item, "name");
   std::erase_if(list.get_ref<json::array_t&>(),
@@ -100,7 +100,8 @@ void OverlayContainer(json& container, json environment, const std::string& gpu_
 
   json& resources = ObjectAt(container, "resources");
   ObjectAt(resources, "limits")[gpu_resource] = std::to_string(gpus);
-  // Requests of an extended resource equal its limits; without one here the server fills it in.
+  // The request of an extended resource must equal its limit; without a request the server fills it
+  // in.
   if (resources.contains("requests") && resources["requests"].is_object()) {
     resources["requests"].erase(gpu_resource);
   }
@@ -109,12 +110,12 @@ void OverlayContainer(json& container, json environment, const std::string& gpu_
   PutNamed(mounts, {{"name", "pliant-checkpoints"}, {"mountPath", kCheckpointPath}});
   PutNamed(mounts, {{"name", "pliant-learner"}, {"mountPath", kSecretPath}, {"readOnly", true}});
   container["terminationMessagePath"] = "/dev/termination-log";
-  // A program that crashes leaves nothing else than what it logged last: a traceback, say.
+  // A program that crashes leaves only what it logged last, for example a traceback.
   container["terminationMessagePolicy"] = "FallbackToLogsOnError";
 }
 
-// Every term of the required affinity gets the node: terms are alternatives, all of which must hold
-// to it. Without any there is one of ours.
+// Adds the node to every term of the required affinity, since terms are alternatives. If there is
+// none, adds a term.
 void PinToNode(json& spec, const std::string& node) {
   json& required = ObjectAt(ObjectAt(ObjectAt(spec, "affinity"), "nodeAffinity"),
                             "requiredDuringSchedulingIgnoredDuringExecution");
@@ -182,7 +183,7 @@ json LearnerPod(const api::ElasticTrainingJob& job, const api::FrozenTraining& t
   pod["apiVersion"] = "v1";
   pod["kind"] = "Pod";
 
-  // Of the template's metadata only labels and annotations go to a pod.
+  // Only labels and annotations of the template's metadata go to a pod.
   json metadata = json::object();
   for (const char* kept : {"labels", "annotations"}) {
     if (pod.contains("metadata") && pod["metadata"].is_object() && pod["metadata"].contains(kept)) {
@@ -198,7 +199,7 @@ json LearnerPod(const api::ElasticTrainingJob& job, const api::FrozenTraining& t
   labels[std::string(kLabelLearner)] = std::to_string(number);
   if (defaults.scrape_annotations) {
     json& annotations = ObjectAt(metadata, "annotations");
-    // A program with figures of its own says itself where they are.
+    // A program with metrics of its own has its own annotations.
     if (!annotations.contains("prometheus.io/scrape")) {
       annotations.update(ScrapeAnnotations(kLearnerMetricsPort));
     }

@@ -11,17 +11,17 @@
 
 namespace pliant::controller {
 
-// What is the same for the pods of all jobs.
+// The settings that the pods of all jobs share.
 struct PodDefaults {
   std::string gpu_resource = "nvidia.com/gpu";
   std::string priority_class;              // of learners; "": what the template says, or none
   std::string coordinator_priority_class;  // "": that of learners
-  std::string coordinator_image;           // of this version
+  std::string coordinator_image;           // of this operator's version
   std::vector<std::string> coordinator_pull_secrets;
   std::string coordinator_template;   // JSON, checked (coordinator_template.h); ""
   std::optional<JobNetwork> network;  // none: no network policies are made
   bool scrape_annotations = false;    // prometheus.io/scrape, port and path
-  api::JobSettings jobs;              // by which the server's answers read as jobs
+  api::JobSettings jobs;              // to decode jobs in the server's answers
 };
 
 // The pod of learner `number`: the job's template, overlaid with what a learner needs
@@ -31,9 +31,9 @@ nlohmann::json LearnerPod(const api::ElasticTrainingJob& job, const api::FrozenT
                           std::int64_t term, int number, const std::string& node,
                           const std::string& coordinator_ip, const PodDefaults& defaults);
 
-// The owner reference that makes an object end with its job.
+// The owner reference by which an object is deleted with its job.
 nlohmann::json OwnerReference(const api::ObjectMeta& job);
-// The annotations by which a plain Prometheus finds what serves /metrics there.
+// The annotations by which a plain Prometheus finds /metrics at `port`.
 nlohmann::json ScrapeAnnotations(std::uint16_t port);
 // The labels of everything that belongs to a job.
 nlohmann::json JobLabels(const api::ObjectMeta& job);

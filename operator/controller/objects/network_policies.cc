@@ -20,7 +20,8 @@ json PodsOf(const api::ObjectMeta& job, std::string_view role) {
 // A peer of the job's own namespace.
 json Peer(json labels) { return {{"podSelector", {{"matchLabels", std::move(labels)}}}}; }
 
-// The labels are the chart's; the namespace's name is a label that nobody can give to another one.
+// The chart sets the labels; nobody can give the label with the namespace's name to another
+// namespace.
 json Operator(const JobNetwork& network) {
   json peer = Peer({{kLabelPartOf, kPartOf}, {kLabelComponent, kOperatorComponent}});
   peer["namespaceSelector"] = {
@@ -34,7 +35,7 @@ json From(json peers, json ports) {
   return {{"from", std::move(peers)}, {"ports", std::move(ports)}};
 }
 
-// A rule without peers would let everybody in.
+// A rule without peers would admit everybody.
 void AddMetricsRule(json& rules, const JobNetwork& network, std::uint16_t port) {
   json peers = json::parse(network.metrics_from);
   if (!peers.empty()) rules.push_back(From(std::move(peers), Ports(port)));
@@ -55,7 +56,7 @@ json Policy(const api::ObjectMeta& job, const std::string& service_uid, const st
           {"spec", std::move(spec)}};
 }
 
-// It answers, and never calls.
+// A coordinator answers connections, and never opens one.
 json CoordinatorPolicy(const api::ObjectMeta& job, const std::string& service_uid,
                        const JobNetwork& network) {
   json ingress = json::array({From(
@@ -69,7 +70,7 @@ json CoordinatorPolicy(const api::ObjectMeta& job, const std::string& service_ui
 
 json LearnerPolicy(const api::ObjectMeta& job, const std::string& service_uid,
                    const JobNetwork& network) {
-  // On whatever port: each learner chooses its own.
+  // On any port: each learner chooses its own.
   json ingress = json::array({{{"from", json::array({Peer(PodsOf(job, kRoleLearner))})}}});
   AddMetricsRule(ingress, network, kLearnerMetricsPort);
   json spec = {{"policyTypes", {"Ingress"}},
