@@ -10,11 +10,11 @@
 
 namespace pliant::controller {
 
-// Pod templates that the API server has lately found to be right. Jobs often come in hundreds of
-// one template, and asking about each is a third of what their admission costs. What the server
-// goes by (a quota, a policy) may change without a word to us, so an answer is good for a minute;
-// what is refused after all, is when the pods are made, and told then. The job's name, its labels
-// and what else the operator itself puts into a pod do not count. Control thread.
+// Pod templates that the API server has recently accepted. Jobs often come in hundreds with one
+// template, and checking each is a third of the cost of their admission. The server's rules (a
+// quota, a policy) may change without any event for us, so an answer is valid for a minute; a later
+// refusal comes when the pods are created, and is reported then. The job's name, its labels and all
+// else that the operator itself puts into a pod do not count. Control thread.
 class AcceptedTemplates {
  public:
   static constexpr std::chrono::seconds kGoodFor{60};
@@ -27,12 +27,12 @@ class AcceptedTemplates {
     WallTime at;
     std::shared_ptr<const planner::PodNeeds> needs;
   };
-  // Null: nothing is known of its template.
+  // Null: no valid answer for its template.
   const Accepted* Find(const api::ElasticTrainingJob& job, WallTime now) const;
   std::size_t size() const { return accepted_.size(); }
 
  private:
-  std::map<std::string, Accepted> accepted_;  // by all that tenants have a say in
+  std::map<std::string, Accepted> accepted_;  // by all that tenants can set
 };
 
 }  // namespace pliant::controller

@@ -9,7 +9,7 @@ namespace {
 auto OrderOf(const planner::JobKey& job) { return std::tie(job.name_space, job.name); }
 auto OrderOf(const kube::NamespacedName& job) { return std::tie(job.ns, job.name); }
 
-// Heartbeats change nodes all the time without a difference to us.
+// Heartbeats change nodes all the time, which makes no difference to us.
 bool SameBesidesVersion(const api::Node& a, const api::Node& b) {
   api::Node renamed = a;
   renamed.meta.resource_version = b.meta.resource_version;
@@ -17,7 +17,7 @@ bool SameBesidesVersion(const api::Node& a, const api::Node& b) {
   return renamed == b;
 }
 
-// Whether a pod takes room on other nodes, or more or less of it, than before.
+// Whether a pod takes the same room, on the same nodes, as before.
 bool TakesSameRoom(const api::Pod& a, const api::Pod& b) {
   return a.requests == b.requests && a.node_name == b.node_name && a.ended() == b.ended() &&
          a.nominated_node_name == b.nominated_node_name && a.scheduling_gates == b.scheduling_gates;
@@ -85,7 +85,7 @@ bool ClusterPlan::SeePod(const kube::Store<api::Pod>::Change& change) {
   return !IsAsBefore<api::Pod>(change, TakesSameRoom);
 }
 
-// What is used of a quota changes with every pod, and is not read.
+// The used part of a quota changes with every pod, and is not read.
 bool ClusterPlan::SeeQuota(const kube::Store<api::ResourceQuota>::Change& change) {
   const auto same = [](const api::ResourceQuota& a, const api::ResourceQuota& b) {
     return a.gpus == b.gpus;
@@ -100,9 +100,9 @@ void ClusterPlan::SeeJob(const kube::NamespacedName& key, const JobView* planned
   if (planned != nullptr) TryAlone(*planned, now);
 }
 
-// A process that dies at the plan for all does not say at which job. Once one has, each is planned
-// by itself before it is planned with the others: in the first round, too, after which a process
-// that dies of it has no other.
+// A process that crashes at the plan for all jobs does not show which job caused it. Once one has,
+// each job is planned alone before it is planned with the others: also in the first round, because
+// a process that crashes there has no second one.
 void ClusterPlan::TryAlone(const JobView& view, WallTime now) {
   if (crash_notes_ == nullptr || crash_notes_->DeathsAtPlan() == 0) return;
   std::ignore = planner::MakePlan(

@@ -14,24 +14,24 @@
 
 namespace pliant::controller {
 
-// What the plan says of a job; null: nothing, it is not planned.
+// The plan's decision on a job; null: it is not planned.
 const planner::Decision* DecisionOn(const planner::Plan& plan, const kube::NamespacedName& job);
 std::optional<JobPlan> PlanOf(const planner::Plan& plan, const kube::NamespacedName& job);
 
-// Jobs of which the plan says something that their status does not. `views`: of all jobs that are
-// planned, and others.
+// Jobs for which the plan says something that their status does not. `views` has all planned jobs,
+// and others.
 std::vector<kube::NamespacedName> JobsWithNews(const planner::Plan& plan,
                                                const std::map<kube::NamespacedName, JobView>& views,
                                                WallTime now);
 
-// The plan for all jobs, and what it is made from. Control thread.
+// The plan for all jobs, and its input. Control thread.
 class ClusterPlan {
  public:
   // `crash_notes` outlives it; null: nothing is noted.
   ClusterPlan(planner::Policy policy, CrashNotes* crash_notes)
       : policy_(policy), crash_notes_(crash_notes) {}
 
-  // A change of the cluster. Whether another plan may come of it.
+  // Take over a change of the cluster. Return whether it may change the plan.
   bool SeeNode(const kube::Store<api::Node>::Change& change);
   bool SeePod(const kube::Store<api::Pod>::Change& change);
   bool SeeQuota(const kube::Store<api::ResourceQuota>::Change& change);
@@ -39,9 +39,9 @@ class ClusterPlan {
   void SeeJob(const kube::NamespacedName& key, const JobView* planned, WallTime now);
 
   const planner::Plan& Make(WallTime now);
-  // As it was made last.
+  // The plan that was made last.
   const planner::Plan& plan() const { return plan_; }
-  // What it was made from.
+  // The input of that plan.
   const planner::ClusterSnapshot& snapshot() const { return builder_.snapshot(); }
 
  private:

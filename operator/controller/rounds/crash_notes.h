@@ -13,12 +13,13 @@
 namespace pliant::controller {
 
 // Keeps in a file what the control thread is busy with, so that the next process of the same pod
-// knows at which job this one died. It is the last resort against a fault of ours that one job
-// triggers: without it that job would stop the operator for all, again and again. The file is
-// mapped: a note outlives the process, however that ends, and costs no system call. One thread.
+// knows at which job this one crashed. It is the last resort against a fault of ours that one job
+// triggers: without it that job would stop the operator for all jobs, again and again. The file is
+// memory-mapped: a note outlives the process, however that ends, and costs no system call. One
+// thread.
 class CrashNotes {
  public:
-  // As long as it lives, the thread is busy with what it was made for.
+  // While it exists, the thread is busy with the noted work.
   class Mark {
    public:
     explicit Mark(CrashNotes* notes) : notes_(notes) {}
@@ -32,8 +33,8 @@ class CrashNotes {
     CrashNotes* notes_;
   };
 
-  // Reads what the process before left, and counts it. A file that holds anything else is begun
-  // anew. kUnavailable: it cannot be written.
+  // Reads the note that the process before left, and counts it as a crash. A file of another format
+  // is reset. kUnavailable: it cannot be written.
   static Result<std::unique_ptr<CrashNotes>> Open(const std::string& file);
   ~CrashNotes();
   CrashNotes(const CrashNotes&) = delete;
@@ -41,10 +42,11 @@ class CrashNotes {
 
   // One at a time. `notes` may be null: nothing is noted then.
   [[nodiscard]] static Mark BusyWith(CrashNotes* notes, const api::ObjectMeta& job);
-  // With the plan for all jobs together.
+  // Notes work on the plan for all jobs together.
   [[nodiscard]] static Mark BusyWithPlan(CrashNotes* notes);
 
-  // How many processes died at the job as it is now: one whose spec was edited is another one.
+  // How many processes crashed at the job as it is now: after an edit of its spec it counts as
+  // another one.
   int DeathsAt(const api::ObjectMeta& job) const;
   int DeathsAtPlan() const;
 
@@ -59,8 +61,8 @@ class CrashNotes {
   std::map<std::string, int, std::less<>> deaths_;  // by key, as they were when the process began
 };
 
-// Two processes died while they were busy with a job: the third does other jobs' business, and says
-// so once. Whoever died of that, too, does not try it again.
+// After two processes have crashed at a job, the third leaves it alone, and reports that once. If
+// that crashes, too, it is not tried again.
 enum class Quarantine : std::uint8_t { kNone, kToBeTold, kSilent };
 
 // `notes`: null: there are none.

@@ -46,7 +46,7 @@ void ReportJobs(const JobTable::Views& views, const planner::Plan& plan,
     const api::JobPhase phase = view.job->status.phase;
     ++phases[phase == kNew ? kQueued : phase];
     if (view.job->status.finished()) {
-      // Thousands of them may be kept.
+      // Thousands of finished jobs may be kept: they get no metrics of their own.
       metrics.RemoveJob(key.ns, key.name);
       continue;
     }

@@ -13,7 +13,7 @@ namespace pliant::controller {
 // `decision`: null for a job that is not planned.
 metrics::JobStats StatsOf(const JobView& view, const planner::Decision* decision);
 
-// Brings the figures of all jobs up to date. `is_there`: by uid, whether a job has not just gone.
+// Updates the metrics of all jobs. `is_there`: whether the job of this uid still exists.
 void ReportJobs(const JobTable::Views& views, const planner::Plan& plan,
                 const CrashNotes* crash_notes,
                 const std::function<bool(const std::string& job_uid)>& is_there,

@@ -4,7 +4,7 @@
 #include "operator/kube/work_queue.h"
 #include "operator/metrics/metrics.h"
 
-// What the metrics are told of the planning loop itself.
+// Metrics of the planning loop itself.
 namespace pliant::controller {
 
 metrics::ReconcileResult ReconcileResultOf(const BatchResult& result);

@@ -15,10 +15,10 @@ namespace {
 
 kube::NamespacedName ToKey(const api::ObjectMeta& meta) { return {meta.name_space, meta.name}; }
 
-// Whether it has pods that live: then it changes without a word from the stores.
+// Whether it has live pods: then it may change without an event from the stores.
 bool IsAwake(const JobView& view) { return !view.coordinators.empty() || HasLiveLearners(view); }
 
-// Whether its template is yet to be checked, as it is now.
+// Whether its current template still has to be checked.
 bool AwaitsCheck(const JobView& view) {
   const api::JobSpec& spec = view.job->spec;
   if (view.job->status.finished() || spec.suspend) return false;
@@ -89,7 +89,7 @@ void PlanningLoop::OnJobChange(const kube::Store<api::ElasticTrainingJob>::Chang
   }
   dispatcher_.ForgetJob(change.before->meta.uid);
   monitor_.Forget(change.before->meta.uid);
-  queue_.CancelDelay(change.key);  // its time to live may be a week
+  queue_.CancelDelay(change.key);  // its ttlSecondsAfterFinished may be a week
   parts_.metrics.RemoveJob(change.key.ns, change.key.name);
   rounds_.Request();
 }
@@ -122,8 +122,8 @@ void PlanningLoop::LookAt(const std::set<kube::NamespacedName>& jobs) {
 std::optional<WallTime> PlanningLoop::RunRound(WallTime now) {
   LookAtJobs(now);
   MakePlan(now);
-  // Beside those who asked for a look, those for whom the plan has news come to have one. A job
-  // whose actions are under way is neither: it comes back when they are done.
+  // Jobs for which the plan has news join those in the queue. A job whose actions are under way is
+  // not taken from it now: it comes back when they are done.
   for (const kube::NamespacedName& job : JobsWithNews(plan_.plan(), views_, now)) queue_.Add(job);
   while (const auto key = queue_.Take()) {
     const auto view = views_.find(*key);
@@ -201,7 +201,8 @@ void PlanningLoop::Reconcile(const JobView& view, const std::optional<JobPlan>& 
   LookAgainAt(outcome.look_again, options_.now(), key, queue_);
 }
 
-// In its status, which is all that is written. Whoever died of that too does not try it again.
+// Reports it in the job's status, and writes nothing else. If a process crashed at that, too, it is
+// not tried again.
 void PlanningLoop::TellOfQuarantine(const JobView& view, WallTime now) {
   const kube::NamespacedName key = ToKey(view.job->meta);
   if (QuarantineOf(parts_.crash_notes, view.job->meta) == Quarantine::kSilent) {
@@ -258,7 +259,7 @@ void PlanningLoop::OnResult(const BatchOrder& order, const BatchResult& result, 
     }
     LogChanges(kube::ToString(ToKey(job)), order.job_before->status, result.job->status);
   }
-  if (dispatcher_.KeyOfJob(job.uid) == nullptr) return;  // it went meanwhile
+  if (dispatcher_.KeyOfJob(job.uid) == nullptr) return;  // the job has gone meanwhile
   if (result.template_refusal == "") {
     accepted_.Add(order.batch->job, result.admitted_needs, options_.now());
   }

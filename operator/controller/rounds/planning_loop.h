@@ -25,45 +25,45 @@ struct PlanningLoopOptions {
   LifecycleOptions lifecycle;
   planner::Policy policy;
   RoundPacer::Options pace;
-  FairCallsOptions pod_making_calls;  // shared by namespaces
+  FairCallsOptions pod_making_calls;  // shared fairly by namespaces
   std::int64_t lease_transitions = 0;
   std::function<WallTime()> now;
-  std::function<bool()> clock_agrees = [] { return true; };  // `now`, with the API server's
+  std::function<bool()> clock_agrees = [] { return true; };  // `now`, with the API server's clock
   std::function<void(const api::ObjectMeta& job, const JobEvent& event)> on_event;
 };
 
-// What the loop does with the world; all outlive it.
+// The parts that the loop uses; all outlive it.
 struct PlanningLoopParts {
   EventLoop& loop;
   JobTable& table;
   const ActionRunner& runner;
   Executor api_calls;          // for the runner
-  Executor pod_making_calls;   // for it too: apart, because admission webhooks may make them last
-  Executor coordinator_calls;  // apart, because a coordinator that is gone makes a call last
+  Executor pod_making_calls;   // also for the runner; apart, since admission webhooks may be slow
+  Executor coordinator_calls;  // apart, since calls to a lost coordinator take long
   CoordinatorClient& coordinators;
   metrics::Metrics& metrics;
   CrashNotes* crash_notes = nullptr;  // null: nothing is noted
 };
 
-// Lets every change of the cluster lead to a plan for all jobs, and each job's part of it to
-// actions: it brings changes, plans, decisions and results to those who deal with them. It exists
-// while its process leads. Control thread.
+// Turns every change of the cluster into a plan for all jobs, and each job's part of it into
+// actions: it passes changes, plans, decisions and results to the parts that handle them. It exists
+// while its process is the leader. Control thread.
 class PlanningLoop {
  public:
   PlanningLoop(PlanningLoopParts parts, PlanningLoopOptions options);
   PlanningLoop(const PlanningLoop&) = delete;
   PlanningLoop& operator=(const PlanningLoop&) = delete;
 
-  // What the stores tell.
+  // Called for changes in the stores.
   void OnJobChange(const kube::Store<api::ElasticTrainingJob>::Change& change);
   void OnPodChange(const kube::Store<api::Pod>::Change& change);
   void OnNodeChange(const kube::Store<api::Node>::Change& change);
   void OnServiceChange(const kube::Store<api::Service>::Change& change);
   void OnQuotaChange(const kube::Store<api::ResourceQuota>::Change& change);
 
-  // What was planned from last.
+  // The input of the last plan.
   const planner::ClusterSnapshot& snapshot() const { return plan_.snapshot(); }
-  // Brings the figures of all jobs in the metrics up to date: for whoever is about to read them.
+  // Updates the metrics of all jobs. Called before they are read.
   void Report();
 
  private:

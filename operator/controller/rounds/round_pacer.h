@@ -8,13 +8,13 @@
 
 namespace pliant::controller {
 
-// When the next of the rounds is due in which all jobs are planned. A change waits for its fellows,
-// so long after the newest and at most so long after the first; and between two rounds there is a
-// pause as long as the first of them took, so that the control thread has time for others. A change
-// that comes out of quiet waits for no more than that. Where rounds have followed each other for
-// long, the pause is a few times as long: in a flood of changes what a round costs is better spent
-// on what is asked of the API server, often on the same machine, and each round plans more of them;
-// but a second is enough.
+// Decides when the next round, which plans all jobs, is due. A change waits for others: `debounce`
+// after the newest and at most `max_debounce` after the first. After a round there is a pause as
+// long as the round took, so that the control thread has time for other work. A change after a
+// quiet time waits for no more than that. After rounds have followed each other for `flood_after`,
+// the pause is `pauses_in_flood` times as long, but `max_flood_pause` is enough: in a flood of
+// changes the time of a round is better spent on requests to the API server, often on the same
+// machine, and each round plans more of the changes.
 class RoundPacer {
  public:
   struct Options {
@@ -27,7 +27,7 @@ class RoundPacer {
 
   explicit RoundPacer(Options options) : options_(options) {}
 
-  // Something has changed: when the round is due.
+  // Something has changed. Returns when the round is due.
   TimePoint OnChange(TimePoint now) {
     if (!first_change_) first_change_ = now;
     const TimePoint settled =
@@ -35,7 +35,7 @@ class RoundPacer {
     return std::max({now, settled, pause_ends_});
   }
 
-  // The round begins: what changes from now on is for the next.
+  // The round begins: changes from now on are for the next.
   void OnRound() { first_change_.reset(); }
   void OnRoundDone(TimePoint began, TimePoint now) {
     if (began > pause_ends_ + options_.max_debounce) quiet_until_ = began;

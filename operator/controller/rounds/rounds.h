@@ -12,16 +12,16 @@ namespace pliant::controller {
 struct RoundsOptions {
   RoundPacer::Options pace;
   std::function<api::WallTime()> now;
-  // Whether the stores are up to date. What is absent from one that was not listed yet may well
-  // exist; and what a predecessor did while the store could not follow is not seen.
+  // Whether the stores are up to date. An object that is absent from a store without a list yet may
+  // well exist; and a store that lost its watch does not show what an earlier leader did.
   std::function<bool()> is_current;
-  // Plans all jobs and acts on those that have news. When time alone may change the plan; nothing:
-  // never.
+  // Plans all jobs and acts on those that have news. Returns when time alone may change the plan;
+  // nullopt: never.
   std::function<std::optional<api::WallTime>(api::WallTime now)> run;
 };
 
-// When all jobs are planned: a while after something has changed, or when time may change the plan.
-// Control thread.
+// Starts a round, which plans all jobs, shortly after something has changed, or when time may
+// change the plan. Control thread.
 class Rounds {
  public:
   // `loop` outlives the rounds.
@@ -30,7 +30,7 @@ class Rounds {
   Rounds(const Rounds&) = delete;
   Rounds& operator=(const Rounds&) = delete;
 
-  // Something has changed. The round is a task of its own.
+  // Something has changed. The round runs as a task of its own.
   void Request();
 
  private:

@@ -31,7 +31,7 @@ std::int64_t WholeGpuSeconds(double attained) {
   return attained > 0 ? static_cast<std::int64_t>(std::min(attained, kGpuSecondsMax)) : 0;
 }
 
-// Whether it says that it belongs to a job.
+// Whether its labels say that it belongs to a job.
 bool IsLabelled(const api::Pod& pod) { return pod.meta.labels.contains(std::string(kLabelJobUid)); }
 
 auto KeyOf(const kube::NamespacedName& key) { return std::tie(key.ns, key.name); }
@@ -41,10 +41,10 @@ auto KeyOf(const planner::NodeView& node) {
   return std::tie(no_namespace, node.name);
 }
 
-// `sorted` with what has changed of it; `changes` is empty then.
+// Applies `changes` to `sorted`, and empties them.
 template <typename T>
 void Merge(std::map<kube::NamespacedName, std::optional<T>>& changes, std::vector<T>& sorted) {
-  // Most of them only take the place of what they were.
+  // Most changes only replace an item.
   std::erase_if(changes, [&](auto& change) {
     auto& [key, value] = change;
     const auto at =
@@ -83,9 +83,10 @@ planner::NodeView NodeViewOf(const api::Node& node) {
   return view;
 }
 
-// Where a pod that is no learner takes room; "" where it takes none yet. One that is held by a gate
-// takes none: also a learner of a job that is gone. Whoever may make a pod may pin it to a node
-// that has no room for it: only those of controllers that pin count before the scheduler has a say.
+// The node where a pod that is no learner takes room; "": it takes none yet. A gated pod takes
+// none, not even a learner of a job that is gone. Anybody who may create a pod may pin it to a node
+// that has no room for it: so before the scheduler has decided, only pins of pods with a controller
+// count.
 std::string RoomTakenOn(const api::Pod& pod) {
   if (pod.ended()) return "";
   if (!pod.node_name.empty()) return pod.node_name;
@@ -102,7 +103,7 @@ planner::Resources ExcessOf(const planner::Resources& taken, const planner::Reso
           .memory_bytes = std::max<std::int64_t>(more.memory_bytes, 0)};
 }
 
-// Nothing for a learner that holds nothing: it has ended, or is deleted before it ran.
+// nullopt for a learner that holds nothing: it has ended, or is deleted before it ran.
 std::optional<planner::LearnerView> LearnerViewOf(const api::Pod& pod, const JobView& job) {
   using enum planner::LearnerState;
   if (pod.ended() || (IsGated(pod) && pod.deleting())) return std::nullopt;
@@ -122,8 +123,8 @@ std::optional<planner::LearnerView> LearnerViewOf(const api::Pod& pod, const Job
     const auto& refused = job.soft_state.refusals.grants;
     view.refused = refused && refused->gates.contains(name);
   } else {
-    // One that runs may load for as long as it likes before it speaks to the coordinator; but a
-    // coordinator has to be there, and it has as long for that as the learner had to run.
+    // A running learner may load for any time before it contacts the coordinator. But a coordinator
+    // has to be reachable, and it has the same time for that as the learner had to run.
     const bool runs = HasStarted(job, pod) || (IsRunning(pod) && job.coordinator.reachable);
     view.state = runs ? kRunning : kStarting;
     view.since = starting != job.soft_state.clocks.starting_since.end() ? starting->second
@@ -136,7 +137,7 @@ std::optional<planner::LearnerView> LearnerViewOf(const api::Pod& pod, const Job
   return view;
 }
 
-// How many GPUs a learner has is told by the spec alone, which bounds them.
+// The number of GPUs of a learner comes from the spec alone, which bounds it.
 planner::PodNeeds NeedsOf(const JobView& view) {
   const auto known = NeedsOfLearner(view);
   planner::PodNeeds needs = known ? *known : planner::PodNeeds{};
@@ -161,7 +162,7 @@ planner::JobView PlannerView(const JobView& view) {
                              ? planner::Reproducibility::kStatistical
                              : planner::Reproducibility::kBitwise,
       .needs = NeedsOf(view),
-      // One that lost its admission has its learners still: they are let go.
+      // A job that lost its admission still has learners: they are drained.
       .suspended = job.spec.suspend || !training,
       .finished = job.status.finished() || job.meta.deleted.has_value(),
       .submitted = job.meta.created,
@@ -239,7 +240,7 @@ void SnapshotBuilder::SeeQuota(const kube::Store<api::ResourceQuota>::Change& ch
   if (of_namespace.empty()) quotas_.erase(change.key.ns);
 }
 
-// The least of a namespace's quotas, without what other pods ask for.
+// A namespace's budget is the least of its quotas, minus the GPUs that other pods ask for.
 void SnapshotBuilder::FillBudgets(const Ours& ours) {
   snapshot_.budgets.clear();
   for (const auto& [name_space, quotas] : quotas_) {
@@ -291,7 +292,7 @@ void SnapshotBuilder::FillForeign(const Ours& ours) {
     const std::string node = RoomTakenOn(*pod);
     if (node.empty()) continue;
     const auto counted = ours.find(pod->meta.uid);
-    // A learner counts as its job's do. What it was admitted with beyond that is there as well.
+    // A learner counts with its job's needs; what it was admitted with beyond those is foreign use.
     const planner::Resources stray =
         counted == ours.end() ? Of(pod->requests) : ExcessOf(Of(pod->requests), *counted->second);
     if (stray != planner::Resources{}) strays[node] += stray;

@@ -6,8 +6,8 @@
 
 namespace pliant::controller {
 
-// The planner's input as JSON, for /debug/snapshot: all of it but the uids of jobs, by which others
-// could pass for their owners.
+// The planner's input as JSON, for /debug/snapshot: all of it except the uids of jobs, with which
+// others could pass for their owners.
 std::string SnapshotJson(const planner::ClusterSnapshot& snapshot);
 
 }  // namespace pliant::controller
