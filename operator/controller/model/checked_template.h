@@ -22,7 +22,7 @@ struct TemplateCheck {
   bool operator==(const TemplateCheck&) const = default;
 };
 
-// What a learner needs of its node, by its pod as the API server would admit it or has admitted it.
+// A learner's needs of its node, by its pod as the API server would admit it or has admitted it.
 struct AdmittedNeeds {
   std::string template_hash;  // hash of the template that the pod was made from
   std::shared_ptr<const planner::PodNeeds> needs;

@@ -19,7 +19,7 @@ struct RefusedGrants {
   bool operator==(const RefusedGrants&) const = default;
 };
 
-// What the API server refused to do, and what happened to the grants that this blocked.
+// The requests that the API server refused, and the grants that this blocked.
 struct GrantRefusals {
   std::string message;      // why the last request failed; empty: it succeeded
   bool unanswered = false;  // the server gave no answer at all

@@ -16,7 +16,7 @@ namespace pliant::controller {
 
 using api::WallTime;
 
-// What the job's coordinator has reported, and whether it answers.
+// The reports of the job's coordinator, and whether it answers.
 struct CoordinatorView {
   std::shared_ptr<const Progress> progress;  // the newest of the current term; null: none yet
   std::optional<WallTime> silent_since;      // has not answered since then; nullopt: it answers
