@@ -247,7 +247,8 @@ class BatchCalls {
     if (!deleted && deleted.error().code != ErrorCode::kNotFound) {
       return std::unexpected(InContext("delete the job", deleted.error()));
     }
-    log::Info("job deleted", {{"job", JobName()}, {"why", "its ttlSecondsAfterFinished are over"}});
+    log::Info("job deleted",
+              {{"job", JobName()}, {"why", "its ttlSecondsAfterFinished have passed"}});
     return {};
   }
 
@@ -394,7 +395,7 @@ class BatchCalls {
                         {"spec", policy.at("spec")}};
     const auto patched = client_.Patch(kube::kNetworkPolicies, KeyOf(name), patch);
     if (!patched) {
-      return std::unexpected(InContext("renew NetworkPolicy " + name, patched.error()));
+      return std::unexpected(InContext("update NetworkPolicy " + name, patched.error()));
     }
     return {};
   }

@@ -87,7 +87,7 @@ void BatchDispatcher::OnDone(const Try& tried, const BatchResult& result) {
                parts_.table.SoftState(job.uid));
   const NextStep next = StepAfter(result, tried.unanswered_before, now, known->second.retry);
   if (next.log_error) {
-    log::Warning("job could not be acted on",
+    log::Warning("an action on a job failed",
                  {{"job", kube::ToString(key)}, {"error", result.error->message}});
   }
   using enum NextStep::Kind;

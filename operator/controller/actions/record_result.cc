@@ -13,7 +13,7 @@ void RecordWrite(const Batch& batch, const LastReported& before, const BatchResu
   const api::JobStatus* kept = result.job ? &result.job->status : nullptr;
   if (!OnStatusWritten(batch.job.status, kept, before, reporting)) return;
   const api::ObjectMeta& job = batch.job.meta;
-  log::Warning("the cluster's definition of ElasticTrainingJob is older than this operator",
+  log::Warning("the CRD of ElasticTrainingJob is older than this operator: apply the newer CRD",
                {{"job", job.name_space + "/" + job.name}, {"dropped", "status.learnersAsked"}});
 }
 

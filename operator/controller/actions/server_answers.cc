@@ -25,8 +25,8 @@ std::string WhyUnanswered(std::string_view undone, const kube::KubeError& error)
   if (error.http_status == 500) return error.message;
   if (error.code != ErrorCode::kTimeout) return "";
   return Format(
-      "the API server did not {} in time, as when an admission webhook does not answer: {}", undone,
-      error.message);
+      "the API server did not {} in time, perhaps because an admission webhook does not answer: {}",
+      undone, error.message);
 }
 
 bool LeavesUnknown(const kube::KubeError& error) {

@@ -242,7 +242,7 @@ void CoordinatorMonitor::OnCallFailed(const std::string& job_uid, Link& link, co
     return;
   }
   if (link.last_error != error.message) {
-    log::Info("coordinator gives no answer of use",
+    log::Info("coordinator gave no useful answer",
               {{"job_uid", job_uid}, {"term", link.term}, {"error", error.message}});
     link.last_error = error.message;
   }

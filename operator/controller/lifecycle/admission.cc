@@ -65,9 +65,10 @@ AdmissionOutcome DecideAdmission(const JobView& view, WallTime now) {
     return {.verdict = Verdict{kFalse, "InvalidTemplate", error}};
   }
   if (HasFormerLearners(view)) {
-    return {.verdict = Verdict{kFalse, "TemplateChanged",
-                               "its learners were made of another template or volume: they leave, "
-                               "then it goes on with the present one"}};
+    return {.verdict =
+                Verdict{kFalse, "TemplateChanged",
+                        "its learners were made from another template or volume: they leave, "
+                        "then the job continues with the current one"}};
   }
   const Result<api::FrozenTraining> training = FrozenOrNew(*view.job);
   if (!training) return {.verdict = Verdict{kFalse, "InvalidTraining", training.error().message}};

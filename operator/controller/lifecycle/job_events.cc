@@ -47,8 +47,9 @@ std::vector<JobEvent> EventsOf(const api::JobStatus& before, const api::JobStatu
                                      after.desired_learners, after.reason)});
   }
   if (after.coordinator_term > before.coordinator_term && before.coordinator_term > 0) {
-    events.push_back({.reason = "CoordinatorReplaced",
-                      .note = Format("coordinator {} takes over", after.coordinator_term)});
+    events.push_back(
+        {.reason = "CoordinatorReplaced",
+         .note = Format("the coordinator of term {} takes over", after.coordinator_term)});
   }
   // Problems only: for a job that progresses, the phase says enough.
   if (const auto* progressing = News(before, after, kConditionProgressing);

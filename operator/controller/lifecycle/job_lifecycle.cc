@@ -156,7 +156,7 @@ std::optional<FatalFailure> JudgeDeadline(const JobView& view, const LifecycleOp
     return std::nullopt;
   }
   return FatalFailure{"DeadlineExceeded",
-                      Format("it was active for longer than its activeDeadlineSeconds, {}; "
+                      Format("it was active for longer than spec.activeDeadlineSeconds, {} s; "
                              "its checkpoints are kept",
                              deadline->count())};
 }
@@ -257,19 +257,19 @@ void ReportReadable(const JobView& view, WallTime now, api::JobStatus& status) {
     return;
   }
   const bool goes_on = view.job->unreadable.empty();
-  SetCondition(
-      status, kConditionReadable,
-      {api::ConditionStatus::kFalse, "NotUnderstood",
-       view.unreadable + (goes_on ? "; until this is corrected the job stays what it was before"
-                                  : "; nothing is done for the job until this is corrected")},
-      generation, now);
+  SetCondition(status, kConditionReadable,
+               {api::ConditionStatus::kFalse, "NotUnderstood",
+                view.unreadable +
+                    (goes_on ? "; until this is corrected the job continues with its previous spec"
+                             : "; nothing is done for the job until this is corrected")},
+               generation, now);
   if (!goes_on) SetReason(status, view.unreadable);
 }
 
 void EndQuarantine(const JobView& view, WallTime now, api::JobStatus& status) {
   if (api::FindCondition(status, kConditionQuarantined) == nullptr) return;
   SetCondition(status, kConditionQuarantined,
-               {api::ConditionStatus::kFalse, "LookedAfter", "the operator looks after it again"},
+               {api::ConditionStatus::kFalse, "LookedAfter", "the operator handles the job again"},
                view.job->meta.generation, now);
 }
 
@@ -279,7 +279,7 @@ void ReportLimits(const JobView& view, WallTime now, api::JobStatus& status) {
   if (limited.empty() && api::FindCondition(status, kConditionLimited) == nullptr) return;
   SetCondition(status, kConditionLimited,
                limited.empty() ? Verdict{api::ConditionStatus::kFalse, "WithinLimits",
-                                         "all that the job asks for holds"}
+                                         "no limit reduces what the job asks for"}
                                : Verdict{api::ConditionStatus::kTrue, "BeyondLimits", limited},
                view.job->meta.generation, now);
 }
@@ -348,9 +348,9 @@ void FinishOutcome(const JobView& view, const std::optional<JobPlan>& plan, Wall
 Outcome ReportQuarantine(const JobView& view, WallTime now) {
   Outcome outcome{.status = view.job->status, .soft_state = view.soft_state};
   constexpr std::string_view kWhy =
-      "the operator ended twice while it looked at this job, and leaves it alone so that others "
-      "are looked after: its learners train on, nothing else is done; it is tried again when its "
-      "spec is edited, or with the next version of the operator";
+      "the operator crashed twice while it handled this job, and leaves it alone to protect other "
+      "jobs: its learners continue to train, nothing else is done; edit its spec to have it tried "
+      "again, or install the next version of the operator";
   SetReason(outcome.status, kWhy);
   SetCondition(outcome.status, kConditionQuarantined,
                {api::ConditionStatus::kTrue, "OperatorDied", std::string(kWhy)},

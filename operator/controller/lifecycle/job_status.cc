@@ -164,7 +164,7 @@ void ReportConditions(const JobView& view, const std::optional<JobPlan>& plan,
   const std::int64_t generation = view.job->meta.generation;
   const std::string phase(ToString(status.phase));
   SetCondition(status, kConditionRunning,
-               status.learners > 0 ? Verdict{kTrue, "Training", "it has members that train"}
+               status.learners > 0 ? Verdict{kTrue, "Training", "its learners train"}
                                    : Verdict{kFalse, phase, "no learner trains"},
                generation, now);
 

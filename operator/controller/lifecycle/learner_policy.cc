@@ -62,7 +62,7 @@ void DrainDropped(const JobView& view, const std::vector<std::string>& dropped, 
     const api::Pod* pod = FindLive(view, name);
     if (pod == nullptr || pod->deleting()) continue;
     if (!HasStarted(view, *pod)) {
-      outcome.actions.emplace_back(Delete(*pod, "not granted any more"));
+      outcome.actions.emplace_back(Delete(*pod, "no longer granted"));
     } else if (view.coordinator.reachable) {
       outcome.leaving_since.emplace(name, now);
     } else {
@@ -72,7 +72,8 @@ void DrainDropped(const JobView& view, const std::vector<std::string>& dropped, 
       const WallTime due = since + view.job->spec.resize.grace_period + kMaxUnnotified;
       outcome.unnotified_since.emplace(name, since);
       if (now >= due) {
-        outcome.actions.emplace_back(Delete(*pod, "its coordinator cannot tell it to leave"));
+        outcome.actions.emplace_back(
+            Delete(*pod, "its coordinator is unreachable and cannot ask it to leave"));
       } else {
         KeepEarliest(due, outcome.look_again);
       }
@@ -86,7 +87,8 @@ void EndOverdue(const JobView& view, WallTime now, LearnerOutcome& outcome) {
     if (pod == nullptr || pod->deleting()) continue;
     const WallTime due = since + view.job->spec.resize.grace_period;
     if (now >= due) {
-      outcome.actions.emplace_back(Delete(*pod, "did not leave within its grace", kLastGrace));
+      outcome.actions.emplace_back(
+          Delete(*pod, "did not leave within its grace period", kLastGrace));
     } else {
       KeepEarliest(due, outcome.look_again);
     }

@@ -104,12 +104,11 @@ std::optional<Problem> SilenceOf(const JobView& view, const api::Pod& learner, W
   }
   return Problem{
       .reason = "LearnerSilent",
-      .message =
-          Format("learner {} has run for more than {} s and has not spoken to the job's "
-                 "coordinator: it still loads, it hangs, or its program does not use Pliant, or an "
-                 "older version of it; "
-                 "`kubectl logs {}` may tell",
-                 learner.meta.name, kHelloTime.count(), learner.meta.name)};
+      .message = Format(
+          "learner {} has run for more than {} s and has not contacted the job's "
+          "coordinator: it still loads, it hangs, or its program does not use Pliant, or uses "
+          "an older version of it; see `kubectl logs {}`",
+          learner.meta.name, kHelloTime.count(), learner.meta.name)};
 }
 
 std::optional<Problem> PodProblem(const api::Pod& pod, const JobSoftState& state, WallTime now) {
@@ -150,10 +149,11 @@ std::optional<WallTime> NextProblemCheck(const JobView& view, WallTime now) {
 std::optional<Problem> FindProblem(const JobView& view, const std::string& last_failure,
                                    WallTime now) {
   if (HasUnprovenCoordinator(view)) {
-    return Problem{.reason = "CoordinatorOutdated",
-                   .message =
-                       "the job's coordinator was made by an earlier version of the operator, and "
-                       "its certificate does not name the job: it is replaced; training goes on"};
+    return Problem{
+        .reason = "CoordinatorOutdated",
+        .message =
+            "the job's coordinator was made by an earlier version of the operator, and "
+            "its certificate does not name the job: it is being replaced; training continues"};
   }
   for (const std::vector<api::Pod>* pods : {&view.coordinators, &view.learners}) {
     for (const api::Pod& pod : *pods) {
@@ -178,8 +178,8 @@ std::optional<Problem> FindProblem(const JobView& view, const std::string& last_
   if (coordinator.silent_since && now >= *coordinator.silent_since + kUnreachableAfter) {
     return Problem{.reason = "CoordinatorUnreachable",
                    .message =
-                       "the job's coordinator does not answer; training goes on without it, "
-                       "but the job is not resized"};
+                       "the job's coordinator does not answer; training continues without it, "
+                       "but the job cannot be resized"};
   }
   return std::nullopt;
 }

@@ -48,7 +48,8 @@ bool IsDisruption(const api::Pod& pod) {
 }
 
 std::string WordsFor(int exit_code) {
-  return exit_code == 0 ? "it ended without having been told to" : "it left no message";
+  return exit_code == 0 ? "its program ended before the training was complete"
+                        : "it left no message";
 }
 
 // For a learner that never ran: describes the container that failed before it, usually an init
@@ -62,7 +63,7 @@ std::string WordsOfOthers(const api::Pod& pod) {
                   DescribeExitCode(ended.exit_code),
                   words.empty() ? WordsFor(ended.exit_code) : words);
   }
-  return "it ended before its program began";
+  return "it ended before its program started";
 }
 
 }  // namespace

@@ -125,7 +125,7 @@ Result<Progress> DecodeProgress(std::string_view body) {
   if (const auto state = StateOf(root.String("state"))) {
     progress.state = *state;
   } else {
-    root.Wrong("state", "not a known one");
+    root.Wrong("state", "not a known state");
   }
   root.Object("membership", [&](Fields& membership) {
     progress.membership_id = membership.String("id", "", 64);

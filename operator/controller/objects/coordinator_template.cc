@@ -39,7 +39,7 @@ constexpr Field kContainerFields[] = {{"env", Kind::array},
                                       {"securityContext", Kind::object}};
 
 std::string_view NameOf(Kind kind) {
-  return kind == Kind::object ? "an object" : kind == Kind::array ? "a list" : "a text";
+  return kind == Kind::object ? "an object" : kind == Kind::array ? "a list" : "a string";
 }
 
 std::string Names(std::span<const Field> fields) {
@@ -70,7 +70,7 @@ json At(const json& object, const char* name) { return object.value(name, json::
 
 Status CheckTexts(const json& object, const std::string& path) {
   for (const auto& [name, value] : object.items()) {
-    if (!value.is_string()) return Invalid(Format("{}[{}] is not a text", path, name));
+    if (!value.is_string()) return Invalid(Format("{}[{}] is not a string", path, name));
   }
   return {};
 }
@@ -82,7 +82,7 @@ Status CheckMetadata(const json& metadata) {
   RETURN_IF_ERROR(CheckTexts(labels, "metadata.labels"));
   for (const auto& [name, value] : labels.items()) {
     if (name.starts_with(kOurLabels) || name == kLabelManagedBy) {
-      return Invalid(Format("metadata.labels[{}] is the operator's", name));
+      return Invalid(Format("metadata.labels[{}] is reserved for the operator", name));
     }
   }
   return {};
@@ -93,7 +93,7 @@ Status CheckItems(const json& list, const std::string& path, const char* key, bo
   for (const json& item : list) {
     const bool right =
         item.is_object() && (item.contains(key) ? item.at(key).is_string() : !needed);
-    if (!right) return Invalid(Format("{} has an item whose {} is no text", path, key));
+    if (!right) return Invalid(Format("{} has an item whose {} is not a string", path, key));
   }
   return {};
 }
@@ -103,7 +103,8 @@ Status CheckContainers(const json& containers) {
   RETURN_IF_ERROR(CheckItems(containers, "spec.containers", "name", /*needed=*/true));
   const json& container = containers.at(0);
   if (containers.size() > 1 || container.at("name") != kCoordinatorContainer) {
-    return Invalid(Format("spec.containers can only be one, named {}", kCoordinatorContainer));
+    return Invalid(
+        Format("spec.containers can have only one container, named {}", kCoordinatorContainer));
   }
   RETURN_IF_ERROR(CheckFields(container, "spec.containers[0].", kContainerFields));
   const json environment = At(container, "env");
@@ -111,7 +112,7 @@ Status CheckContainers(const json& containers) {
   for (const json& variable : environment) {
     const std::string name = variable.at("name");
     if (name.starts_with(kOurVariables)) {
-      return Invalid(Format("spec.containers[0].env[{}] is the operator's", name));
+      return Invalid(Format("spec.containers[0].env[{}] is reserved for the operator", name));
     }
   }
   return {};
@@ -147,7 +148,7 @@ void AddMissing(json more, const char* key, json& object, const char* name) {
 
 Status CheckCoordinatorTemplate(const std::string& text) {
   const json read = json::parse(text, /*cb=*/nullptr, /*allow_exceptions=*/false);
-  if (!read.is_object()) return Invalid("it is no JSON object");
+  if (!read.is_object()) return Invalid("it is not a JSON object");
   RETURN_IF_ERROR(CheckFields(read, "", kTemplateFields));
   RETURN_IF_ERROR(CheckMetadata(At(read, "metadata")));
   return CheckPod(At(read, "spec"));

@@ -22,11 +22,11 @@ void ClockCheck::OnDate(std::string_view date, Duration took) {
   const bool agrees = std::chrono::abs(ahead_) <= kTolerance;
   if (agreed && !agrees) {
     log::Warning(
-        "this clock and the API server's disagree: no job is failed or deleted for its "
-        "time until they agree",
+        "the operator's clock and the API server's disagree: until they agree no job is "
+        "failed or deleted because of a time limit",
         {{"ahead_seconds", std::chrono::floor<seconds>(ahead).count()}});
   } else if (!agreed && agrees) {
-    log::Info("this clock and the API server's agree again");
+    log::Info("the operator's clock and the API server's agree again");
   }
 }
 

@@ -51,7 +51,7 @@ void Leadership::GetKeys() {
 void Leadership::OnKeys(const Result<MasterKeys>& keys) {
   if (!keys) {
     if (keys.error().message != last_error_) {
-      log::Error("no keys: nothing can be done before they are there",
+      log::Error("the operator's keys cannot be loaded: no job is handled until they are",
                  {{"error", keys.error().message}});
       last_error_ = keys.error().message;
     }

@@ -22,12 +22,12 @@ void RefusedNamespaces::Update() {
   refused.insert(stores_.quotas.refused().begin(), stores_.quotas.refused().end());
   for (const std::string& ns : refused) {
     if (refused_.contains(ns)) continue;
-    log::Warning("the server refuses a watched namespace; its jobs are left alone",
+    log::Warning("the API server refuses access to a watched namespace; its jobs are left alone",
                  {{"namespace", ns}});
   }
   for (const std::string& ns : refused_) {
     if (refused.contains(ns)) continue;
-    log::Info("a watched namespace is followed again", {{"namespace", ns}});
+    log::Info("a watched namespace is accessible again", {{"namespace", ns}});
   }
   refused_ = std::move(refused);
   stores_.jobs.Hide(refused_);

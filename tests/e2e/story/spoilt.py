@@ -250,14 +250,14 @@ BAD_JOBS = (
         _program("true"),
         "Failed",
         "TooManyFailures",
-        "it ended without having been told to",
+        "its program ended before the training was complete",
     ),
     BadJob(
         "a program that hangs, or does not use Pliant",
         _program("exec sleep 600"),
         "Progressing",
         "LearnerSilent",
-        "has not spoken to the job's coordinator",
+        "has not contacted the job's coordinator",
     ),
     # A learner whose input is wrong.
     BadJob(

@@ -55,7 +55,7 @@ TEST(LearnerEnding, IsToldFromExitCodeLastWordsAndConditions) {
             }),
        LearnerEnd::kFailed, "container fetch exited with code 3: 404"},
       {"exit 0 in silence: a program that is no learner", Ended(running, 0, ""),
-       LearnerEnd::kFailed, "it ended without having been told to"},
+       LearnerEnd::kFailed, "its program ended before the training was complete"},
       {"claims completion, but failed", Ended(running, 1, R"({"reason":"Completed"})"),
        LearnerEnd::kFailed, "it left no message"},
       {"last words of wrong kinds", Ended(running, 1, R"({"reason":5,"message":[1]})"),

@@ -74,7 +74,7 @@ TEST(LearnerPolicy, TellsTrainingLearnersToGoAndDeletesThemAfterTheirGrace) {
   const LearnerOutcome overdue = DecideLearners(view, PlanOf({}), At(70));
   EXPECT_THAT(overdue.actions,
               ElementsAre(Action(DeletePod{Name(1), "uid-1", std::chrono::seconds(15),
-                                           "did not leave within its grace"})));
+                                           "did not leave within its grace period"})));
 }
 
 TEST(LearnerPolicy, NobodyIsToldToGoWhileTheCoordinatorCannotBeReached) {
@@ -83,9 +83,8 @@ TEST(LearnerPolicy, NobodyIsToldToGoWhileTheCoordinatorCannotBeReached) {
   view.coordinator.reachable = false;
   const LearnerOutcome outcome = DecideLearners(view, PlanOf({.drop = {Name(1), Name(2)}}), At(10));
   EXPECT_THAT(outcome.leaving_since, IsEmpty());
-  EXPECT_THAT(
-      outcome.actions,
-      ElementsAre(Action(DeletePod{Name(2), "uid-2", std::nullopt, "not granted any more"})))
+  EXPECT_THAT(outcome.actions,
+              ElementsAre(Action(DeletePod{Name(2), "uid-2", std::nullopt, "no longer granted"})))
       << "one that does not run yet is not part of any membership";
 }
 
@@ -99,9 +98,10 @@ TEST(LearnerPolicy, WhoCannotBeToldToGoIsDeletedAfterAWhile) {
   EXPECT_EQ(outcome.look_again, At(10 + 60 + 60)) << "its grace, and a minute";
   view.soft_state.clocks.unnotified_since = outcome.unnotified_since;
   outcome = DecideLearners(view, plan, At(130));
-  EXPECT_THAT(outcome.actions,
-              ElementsAre(Action(DeletePod{Name(1), "uid-1", std::nullopt,
-                                           "its coordinator cannot tell it to leave"})));
+  EXPECT_THAT(
+      outcome.actions,
+      ElementsAre(Action(DeletePod{Name(1), "uid-1", std::nullopt,
+                                   "its coordinator is unreachable and cannot ask it to leave"})));
   view.coordinator.reachable = true;
   outcome = DecideLearners(view, plan, At(130));
   EXPECT_THAT(outcome.actions, IsEmpty());
@@ -112,9 +112,8 @@ TEST(LearnerPolicy, WhoCannotBeToldToGoIsDeletedAfterAWhile) {
 TEST(LearnerPolicy, WhoNeverSpokeToTheCoordinatorIsNotWaitedFor) {
   JobView view = TrainingView(2);
   view.soft_state.contacts.met.erase("uid-1");
-  EXPECT_THAT(
-      DecideLearners(view, PlanOf({.drop = {Name(1)}}), At(10)).actions,
-      ElementsAre(Action(DeletePod{Name(1), "uid-1", std::nullopt, "not granted any more"})));
+  EXPECT_THAT(DecideLearners(view, PlanOf({.drop = {Name(1)}}), At(10)).actions,
+              ElementsAre(Action(DeletePod{Name(1), "uid-1", std::nullopt, "no longer granted"})));
 }
 
 TEST(LearnerPolicy, OfLearnersThatNeverWereACoordinatorMaySpeakInVain) {

@@ -91,7 +91,7 @@ TEST(Progress, NamesWhatIsWrong) {
   for (const auto& [body, message] : {
            std::pair{"", "progress: not JSON"},
            std::pair{"[]", "progress: not an object"},
-           std::pair{R"({"state": "Dreaming"})", "progress.state: not a known one"},
+           std::pair{R"({"state": "Dreaming"})", "progress.state: not a known state"},
            std::pair{R"({"state": "Running", "term": -1})",
                      "progress.term: not a whole number from 0 to 9223372036854775807"},
            std::pair{R"({"state": "Running", "membership": {"learners": [1]}})",

@@ -65,7 +65,7 @@ TEST(ServerAnswers, WhatAnErrorMeans) {
       {"an answer that is not understood", ErrorOf(ErrorCode::kInternal, 0), false, true, true,
        false, ""},
       {"no answer in time", ErrorOf(ErrorCode::kTimeout, 0, "12 s"), false, true, true, false,
-       "the API server did not create pod a in time, as when an admission webhook does not "
+       "the API server did not create pod a in time, perhaps because an admission webhook does not "
        "answer: 12 s"},
       {"this process may not write", ErrorOf(ErrorCode::kCancelled, 0), false, false, false, false,
        ""},
