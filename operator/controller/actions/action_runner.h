@@ -41,7 +41,7 @@ struct BatchResult {
   std::vector<api::Pod> created;
   std::vector<api::Pod> opened;
   std::vector<std::string> deleted;  // names of pods whose deletion has begun
-  std::vector<api::Pod> found;       // by LookForPod
+  std::vector<api::Pod> found;       // pods that LookForPod found
   std::vector<LookForPod> gone;      // searched pods that the server does not have
   bool service_deleted = false;
   // For the job's owner: why the server did not say whether it created the pod, or opened its gate;
@@ -56,7 +56,7 @@ struct BatchResult {
 };
 
 // Whether the whole batch is done. A result without an error does not always mean that: the server
-// may have left a write unanswered, and may have said later that the write was not done.
+// may not have answered a write, and may have said later that it was not done.
 bool IsAllDone(const BatchResult& result, bool unanswered_before);
 
 // Makes all writes to the API server for jobs. Each write is conditional on its own object: on the

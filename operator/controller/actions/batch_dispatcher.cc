@@ -114,7 +114,7 @@ void BatchDispatcher::ResolveUnknownOutcome(const Try& tried, const BatchResult&
   again.batch = rest;
   again.resolves = true;
   again.unanswered_before = tried.unanswered_before || !result.unanswered.empty();
-  again.order.look_again.reset();  // it applied to the completed batch
+  again.order.look_again.reset();  // it is for a batch that is all done
   const TimerId timer = parts_.loop.PostAfter(
       delay, lifetime_.Guard([this, &waits = job.waits, again = std::move(again)]() mutable {
         waits.reset();

@@ -24,7 +24,7 @@ struct BatchOrder {
   std::shared_ptr<const api::ElasticTrainingJob> job_before;  // that the decision used
   LastReported reported_before;                               // before this write of status
   std::optional<WallTime> look_again;  // after the batch is done, by this time
-  std::optional<Duration> wait_ended;  // the wait, if it ends with this batch
+  std::optional<Duration> wait_ended;  // the job's wait, if this batch ends it
 };
 
 // All outlive the dispatcher.

@@ -19,7 +19,7 @@ namespace pliant::controller {
 // The stores of all objects that the operator watches. They outlive every user of this struct.
 struct ClusterStores {
   kube::Store<api::ElasticTrainingJob>& jobs;
-  kube::Store<api::Pod>& pods;  // all of the cluster
+  kube::Store<api::Pod>& pods;  // all pods of the cluster
   kube::Store<api::Node>& nodes;
   kube::Store<api::Service>& services;  // of jobs
   kube::Store<api::ResourceQuota>& quotas;

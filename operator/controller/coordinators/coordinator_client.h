@@ -27,8 +27,8 @@ class CoordinatorClient {
   virtual Result<Progress> PutPlan(const CoordinatorAddress& address,
                                    const CoordinatorPlan& plan) = 0;
   virtual Result<Progress> GetProgress(const CoordinatorAddress& address) = 0;
-  // Releases all that is kept for a job that is gone, or whose coordinator is: no thread, no queue,
-  // and in time no idle connection. A later call is still made.
+  // Releases what is kept for a job that is gone, or whose coordinator is: its thread and queue,
+  // and in time an idle connection. A later call is still made.
   virtual void Forget(const std::string& job_uid) = 0;
 };
 

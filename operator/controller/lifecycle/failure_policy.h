@@ -34,8 +34,8 @@ FailureVerdict JudgeFailures(const api::FailurePolicy& policy, const api::Failur
 
 // The ended pods that a job with this status no longer needs: all that were drained or disrupted,
 // and all failed ones except the newest three, whose logs somebody may want. Pods that their node
-// refused or lost have no logs: they are kept only if less than three failed ones are. While the
-// job has not finished, a failed pod stays until it is counted.
+// refused or lost have no logs: they only fill up the three places. While the job has not finished,
+// a failed pod stays until it is counted.
 std::vector<const api::Pod*> PodsToCollect(const std::vector<api::Pod>& learners,
                                            const api::JobStatus& status);
 

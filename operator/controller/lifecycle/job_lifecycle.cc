@@ -140,8 +140,8 @@ void DeleteInTime(const JobView& view, const LifecycleOptions& options, WallTime
   }
 }
 
-// Counted as in a Kubernetes Job: from when it last left the queue, so that waiting and suspension
-// do not count.
+// The time counts as in a Kubernetes Job: from when it last left the queue, so that waiting and
+// suspension do not count.
 std::optional<FatalFailure> JudgeDeadline(const JobView& view, const LifecycleOptions& options,
                                           WallTime now, Outcome& outcome) {
   const auto& deadline = view.job->spec.active_deadline;

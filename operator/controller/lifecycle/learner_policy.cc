@@ -212,7 +212,7 @@ std::vector<PlannedLearner> WantedLearners(const JobView& view,
       if (Exists(view, known)) continue;
       DesiredLearnerState state = DesiredLearnerState::kEnded;
       if (!view.soft_state.contacts.gone.contains(known.pod_uid)) {
-        // A pod that the stores do not show yet has not ended for that reason: its state stays.
+        // The stores may not show the pod yet: that is no sign of its end, and its state stays.
         state =
             known.state == "Leaving" ? DesiredLearnerState::kLeaving : DesiredLearnerState::kWanted;
       }

@@ -17,7 +17,7 @@ namespace pliant::controller {
 
 struct ActionProperties {
   bool makes_pod = false;        // pod admission webhooks are called: some take seconds
-  bool needs_template = false;   // the job's pod template, which is too large to keep
+  bool needs_template = false;   // it reads the job's pod template, too large to keep
   bool serves_learners = false;  // granted learners wait for it
   // The next plan depends on whether it was done: a created pod counts, and a pod whose gate is
   // open holds its GPUs.
@@ -30,7 +30,7 @@ struct Effect {
   enum class Kind : std::uint8_t { kPodCreated, kGateOpened, kPodDeleted, kServiceDeleted };
 
   Kind kind = Kind::kPodCreated;
-  std::string name;                     // the pod's or the Service's
+  std::string name;                     // the name of the pod or the Service
   api::Pod pod;                         // kPodCreated: the fields that decisions read
   std::string replaced_version;         // kGateOpened: the pod's resourceVersion before
   std::vector<std::string> gates_left;  // kGateOpened

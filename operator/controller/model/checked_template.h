@@ -13,12 +13,12 @@ namespace pliant::controller {
 
 // The API server's answer to CheckTemplate.
 struct TemplateCheck {
-  std::int64_t generation = 0;  // generation of the job that was checked
+  std::int64_t generation = 0;  // of the job that was checked
   bool accepted = false;
   bool unanswered = false;  // the check itself failed: the template may be right or wrong
   std::string message;      // the server's own message, if it refused or failed
-  int refusals = 0;         // this many in a row
-  api::WallTime again_at;   // the next check is not earlier
+  int refusals = 0;         // in a row
+  api::WallTime again_at;   // earliest time of the next check
   bool operator==(const TemplateCheck&) const = default;
 };
 

@@ -54,7 +54,7 @@ bool IsRunning(const api::Pod& learner);
 bool HasStarted(const JobView& view, const api::Pod& learner);
 // The node where it runs or will run; "": not known.
 std::string NodeOf(const api::Pod& pod);
-// Lowers `earliest`, when something has to be looked at again, to `time`; nullopt: never.
+// Sets `earliest`, when to look at the job again, to `time` if that is earlier; nullopt: never.
 void KeepEarliest(const std::optional<WallTime>& time, std::optional<WallTime>& earliest);
 // The number of learners that the job's program wants to train on; nullopt: any number.
 std::optional<int> LearnersAsked(const JobView& view);

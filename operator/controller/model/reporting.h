@@ -15,11 +15,11 @@ struct LastReported {
   bool operator==(const LastReported&) const = default;
 };
 
-// Limits the writes of status that a coordinator's reports cause: one in two seconds, after a
-// burst.
+// Limits the writes of status that a coordinator's reports cause: a burst of at most 60, then one
+// every 2 s.
 struct WriteBudget {
-  double writes = 60;               // that were left
-  std::optional<api::WallTime> at;  // at this time
+  double writes = 60;               // left at time `at`
+  std::optional<api::WallTime> at;  // when `writes` was computed
   bool operator==(const WriteBudget&) const = default;
 };
 

@@ -23,7 +23,8 @@ nlohmann::json LearnerSecret(const api::ObjectMeta& job, std::int64_t term,
 // Its selector names the term: while an old coordinator still runs, learners reach only the new
 // one.
 nlohmann::json CoordinatorService(const api::ObjectMeta& job, std::int64_t term);
-// A merge patch that points the Service at `term`, if it still is as it was read.
+// A merge patch that points the Service at `term`, if the Service is still the version that was
+// read.
 nlohmann::json PointServicePatch(std::int64_t term, const std::string& resource_version);
 
 nlohmann::json CoordinatorPod(const api::ElasticTrainingJob& job, std::int64_t term,

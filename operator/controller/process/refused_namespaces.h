@@ -9,8 +9,8 @@ namespace pliant::controller {
 
 // The watched namespaces to which the API server refuses access: each was deleted, or the
 // operator's rights in it were removed. Jobs in other namespaces must not wait for that. The data
-// on its own jobs grows old, so they are left alone, as if they did not exist; its pods count as
-// they were last seen, because they may still hold their GPUs. Control thread.
+// on jobs in a refused namespace grows old, so they are left alone, as if they did not exist; the
+// pods there count as they were last seen, because they may still hold their GPUs. Control thread.
 class RefusedNamespaces {
  public:
   // The stores outlive it. Construct it before the first object enters them.

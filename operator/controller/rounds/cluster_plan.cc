@@ -28,7 +28,7 @@ bool IsAsBefore(const typename kube::Store<T>::Change& change, Same same) {
   return change.before != nullptr && change.after != nullptr && same(*change.before, *change.after);
 }
 
-// Whether the plan says something of the job that its status does not.
+// Whether the plan says something about the job that its status does not.
 bool IsNewsFor(const JobView& view, const planner::Decision& decision, WallTime now) {
   const api::JobStatus& status = view.job->status;
   if (!decision.ChangesNothing() || decision.to != status.desired_learners ||

@@ -65,7 +65,7 @@ class CrashNotes {
 // that crashes, too, it is not tried again.
 enum class Quarantine : std::uint8_t { kNone, kToBeTold, kSilent };
 
-// `notes`: null: there are none.
+// Null `notes`: there are none.
 Quarantine QuarantineOf(const CrashNotes* notes, const api::ObjectMeta& job);
 
 }  // namespace pliant::controller

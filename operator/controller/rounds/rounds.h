@@ -12,8 +12,8 @@ namespace pliant::controller {
 struct RoundsOptions {
   RoundPacer::Options pace;
   std::function<api::WallTime()> now;
-  // Whether the stores are up to date. An object that is absent from a store without a list yet may
-  // well exist; and a store that lost its watch does not show what an earlier leader did.
+  // Whether the stores are up to date. An object that is absent from a store that was not listed
+  // yet may well exist; and a store that lost its watch does not show what an earlier leader did.
   std::function<bool()> is_current;
   // Plans all jobs and acts on those that have news. Returns when time alone may change the plan;
   // nullopt: never.
