@@ -14,7 +14,7 @@ JOB_KIND = "ElasticTrainingJob"
 CELL_MAX = 200  # characters
 
 _FENCE = re.compile(r"^```(\w*)(?: ([\w=./-]+))?\s*$")
-_LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#{1,6} +(.+?) *$")
 _FIELD = re.compile(r"(?<![\w./-])(?:spec|status)(?:\.[A-Za-z]\w*)+")
 # In a command, of a job: jsonpath and columns begin with a point.
