@@ -22,24 +22,24 @@ struct MissedTick {
   FloatBuffer gradient;
   Bytes buffers;
   ShardSums sums;
-  std::optional<EvaluationTask> evaluation;  // that it ended, if the program hears of it
+  std::optional<EvaluationTask> evaluation;  // ended by this tick, if the program wants its result
   Position after;
 };
 
-// A member without the state of its membership: takes the state from those that have it, each a
-// slice, and applies the ticks that they have completed since then. Lives until it is in sync, or
-// the membership ends. What the program is at calls back into it: it is not destroyed while it is
-// busy(), unless the tasks have ended.
+// The catch-up of a member that lacks its membership's state. It receives the state from the
+// members that hold it, one slice from each, and applies the ticks that they have completed since
+// then. Lives until the member is in sync, or the membership ends. A running call to the program
+// calls back into it: it must not be destroyed while busy(), unless the tasks have ended.
 class CatchUp {
  public:
   class Owner {
    public:
     virtual ~Owner() = default;
     virtual void OnStateLoaded(const Position& position) = 0;
-    // Of the program's state, or of the sums that belong to it. `last`: it is in sync after this.
+    // The tick was applied to the program's state, or to the sums that belong to it. `last`: the
+    // member is in sync after it.
     virtual void OnMissedTickApplied(const MissedTick& tick, bool last) = 0;
-    // The program is done with what it was asked to do: the next step is the owner's, which may
-    // destroy this.
+    // The program has ended its call. The owner decides what follows, and may destroy this.
     virtual void OnCatchUpStep() = 0;
     virtual void OnCatchUpFailed(const Error& error) = 0;
   };
@@ -48,24 +48,24 @@ class CatchUp {
     Compute& compute;
     Owner& owner;
   };
-  // What the others are to hear: it has caught up to here.
+  // How far this member has caught up, for the others.
   struct Report {
-    Tick applied = 0;  // by the members in sync
+    Tick applied = 0;  // ticks applied by the members in sync
     bool in_sync = false;
     bool operator==(const Report&) const = default;
   };
 
-  // `from`: where the state stands that comes from `sources`, by rank. While `max_backlog` ticks
-  // wait here for it, it says nothing, so that the others wait.
+  // `from`: position of the state that `sources` (ranks) send. While `max_backlog` ticks wait here
+  // to be applied, nothing is reported, so that the others wait.
   CatchUp(Parts parts, Position from, const std::vector<int>& sources, Tick max_backlog);
   ~CatchUp();
 
-  // Of a kState frame. kInvalid: not what the source has to send.
+  // Handles a kState frame. kInvalid: not what the source should send.
   Status OnState(int source, const Frame& frame) { return state_.OnFrame(source, frame); }
   void LoadIfWhole();
   bool wants_state() const { return !ended_ && !loaded_ && !busy_; }
 
-  // `last`, of a tick after which it is in sync: what came of that.
+  // `last`: set for the tick after which this member is in sync; the outcome of that tick.
   void OnCompleted(MissedTick tick, std::optional<TickOutcome> last = std::nullopt) {
     backlog_.push_back(std::move(tick));
     last_ = std::move(last);
@@ -73,14 +73,15 @@ class CatchUp {
   bool coming_in_sync() const { return last_.has_value(); }
   const std::optional<TickOutcome>& last() const { return last_; }
 
-  // Has the program do what can be done.
+  // Has the program apply the next tick, if that is possible now.
   void Advance();
-  // It has applied all that was completed.
+  // All completed ticks are applied.
   bool up_to_date() const { return loaded_ && !busy_ && backlog_.empty(); }
-  // News for the others after so many ticks of theirs, if there are any. Counts as told.
+  // The report to send when the members in sync have applied `applied` ticks; none if nothing has
+  // changed. It is recorded as sent.
   std::optional<Report> NextReport(Tick applied);
 
-  // Nothing is begun any more. What the program is at is waited for: then OnCatchUpStep comes.
+  // Begins no further calls to the program. When the running one ends, OnCatchUpStep is called.
   void End();
   bool busy() const { return busy_; }
   bool ended() const { return ended_; }
@@ -91,7 +92,7 @@ class CatchUp {
   const Tick max_backlog_;
   SlicedStateReceiver state_;
   bool loaded_ = false;
-  bool busy_ = false;  // the program is at something
+  bool busy_ = false;  // a call to the program is running
   bool ended_ = false;
   std::deque<MissedTick> backlog_;
   std::optional<TickOutcome> last_;

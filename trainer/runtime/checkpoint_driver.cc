@@ -12,7 +12,8 @@ namespace pliant {
 namespace {
 
 constexpr Duration kSlicesPoll = std::chrono::milliseconds(250);
-// Other learners write as much as this one: one that takes three times as long does not come.
+// Other learners write as much as this one. After three times its duration, and at least
+// kMinSlicesTimeout, missing slices count as lost.
 constexpr Duration kMinSlicesTimeout = std::chrono::seconds(10);
 constexpr int kSlicesTimeoutFactor = 3;
 
@@ -83,7 +84,7 @@ void CheckpointDriver::OnLooked(const std::shared_ptr<Running>& running, TimePoi
                                 Written published) {
   if (!published || *published) return End(*running, published);
   if (running->recoveries != recoveries_) {
-    // Its writer may be gone. Those who are left begin another at the next boundary.
+    // A writer may be gone. The remaining members begin another checkpoint at the next boundary.
     log::Info("checkpoint given up with its membership",
               {{"step", running->save.label.position.step}});
     saving_ = false;

@@ -15,12 +15,12 @@
 
 namespace pliant {
 
-// A checkpoint that members write together, as one of them sees it.
+// One member's part of a checkpoint that members write together.
 struct CheckpointSave {
   CheckpointLabel label;
   StateSlice slice;     // this member's rank, of the members that write
   Tick tick = 0;        // applied ticks of its state
-  LearnerId rank_zero;  // who tells of it
+  LearnerId rank_zero;  // reports the checkpoint
 };
 
 // Writes checkpoints, or this learner's slices of them, from the copy of the state to the manifest.
@@ -33,32 +33,32 @@ class CheckpointDriver {
     Checkpointer& checkpointer;
     LearnerStats& stats;
   };
-  // Says to rank 0 why this learner's slice is not there: rank 0 alone is heard when it says why
-  // there is no checkpoint.
+  // Sends to rank 0 why this learner's slice is missing: only rank 0 reports why a checkpoint
+  // failed.
   using TellFailure = std::function<void(const CheckpointSave& save, const Error& error)>;
   using Done = std::function<void(bool saved)>;
 
-  // `kept`: checkpoints. `unix_offset_seconds`: Unix time less the loop's time.
+  // `kept`: how many checkpoints are kept. `unix_offset_seconds`: Unix time minus the loop's time.
   CheckpointDriver(CheckpointPolicy policy, int kept, double unix_offset_seconds, Parts parts,
                    TellFailure tell_failure);
 
-  // `recovery`: not by a boundary.
+  // `recovery`: the membership was not entered at a boundary.
   void OnEntered(bool recovery);
   bool Due(const TickPlan& plan, Tick ticks) const {
     return schedule_.Due(plan, ticks, saving_, parts_.tasks.Now());
   }
 
   // Writes this member's slice, if it has one. The state does not change before the copy is made.
-  // `done` is for rank 0: the checkpoint is there, or it is not.
+  // `done` is for rank 0: whether the checkpoint is there.
   void Save(CheckpointSave save, Done done);
   void OnSliceFailed(const LearnerId& peer, SliceFailure failure);
-  // Of the final model: told like that of a checkpoint.
+  // Reports a write error, also one of the final model, like that of a checkpoint.
   void NoteWriteError(const Error& error);
 
   bool saving() const { return saving_; }
   bool writing() const { return writing_ > 0; }
-  // Only while writing(): runs `task` when no copy and no write is under way any more. The newest
-  // task counts.
+  // Only while writing(): runs `task` when no copy or write is running any longer. A later task
+  // replaces an earlier one.
   void WhenWritten(std::function<void()> task);
   std::optional<Tick> saved_tick() const { return saved_tick_; }
   const std::optional<CheckpointReport>& report() const { return report_; }
@@ -67,13 +67,14 @@ class CheckpointDriver {
   struct Running {
     CheckpointSave save;
     TimePoint began{};
-    std::uint64_t recoveries = 0;  // before it
+    std::uint64_t recoveries = 0;  // before this save
     Done done;
   };
   using Written = Result<std::optional<Manifest>>;
 
   void OnWritten(const std::shared_ptr<Running>& running, Written written);
-  // Whoever writes the last slice publishes them all; rank 0 looks for that until `by`.
+  // The member that writes the last slice publishes the checkpoint; rank 0 looks for that until
+  // `by`.
   void AwaitSlices(const std::shared_ptr<Running>& running, TimePoint by);
   void OnLooked(const std::shared_ptr<Running>& running, TimePoint by, Written published);
   void End(const Running& running, const Written& saved);
@@ -86,16 +87,16 @@ class CheckpointDriver {
   const TellFailure tell_failure_;
   CheckpointSchedule schedule_;
   bool saving_ = false;
-  int writing_ = 0;  // copies and writes of the state, or its slices, under way
+  int writing_ = 0;  // running copies and writes of the state, or of its slices
   std::function<void()> when_written_;
   std::uint64_t recoveries_ = 0;
   std::optional<Tick> saved_tick_;
-  std::optional<CheckpointReport> report_;  // none: none was tried
+  std::optional<CheckpointReport> report_;  // none: no checkpoint was tried
   struct HeardFailure {
     SliceFailure failure;
     std::uint64_t recoveries = 0;  // a tick may be saved again after one
   };
-  std::optional<HeardFailure> heard_;  // of another, as it told last
+  std::optional<HeardFailure> heard_;  // the last one that another member reported
 };
 
 }  // namespace pliant

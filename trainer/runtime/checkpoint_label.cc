@@ -14,8 +14,8 @@ JobIdentity JobOf(const DataSpec& spec) {
 
 CheckpointLabel LabelOf(const Schedule& schedule, Tick applied, MembershipId membership,
                         std::string framework) {
-  // An evaluation is done again as a whole. Until its end, when the program hears of it and may
-  // change the state, that is as before it.
+  // An evaluation is repeated as a whole. Until its end, when the program receives the result and
+  // may change the state, the state is as before it.
   const Tick total = schedule.total_ticks();
   Tick tick = applied;
   while (tick > 0 && tick < total && schedule.At(tick).kind == TickKind::kEvaluate &&

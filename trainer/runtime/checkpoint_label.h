@@ -7,10 +7,10 @@
 
 namespace pliant {
 
-// What must be equal of two jobs, that one can go on from the other's checkpoint.
+// The fields that must be equal in two jobs so that one can continue from the other's checkpoint.
 JobIdentity JobOf(const DataSpec& spec);
 
-// Of a state after `applied` ticks. Within an evaluation the position is the evaluation's
+// The label of a state after `applied` ticks. Within an evaluation the position is the evaluation's
 // beginning.
 CheckpointLabel LabelOf(const Schedule& schedule, Tick applied, MembershipId membership,
                         std::string framework);

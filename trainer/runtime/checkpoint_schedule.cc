@@ -7,7 +7,7 @@ void CheckpointSchedule::OnEntered(TimePoint now) {
 }
 
 bool CheckpointSchedule::Due(const TickPlan& plan, Tick ticks, bool saving, TimePoint now) const {
-  // Each of these counts, also while another is under way.
+  // These are always due, even while another save is running.
   if (policy_.at.contains(ticks)) return true;
   if (plan.kind != TickKind::kTrain || saving) return false;
   if (again_at_ && now >= *again_at_) return true;

@@ -13,31 +13,32 @@ namespace pliant {
 struct CheckpointPolicy {
   std::uint64_t every_steps = 0;  // 0: not by steps
   Duration every{};               // zero: not by time
-  std::set<Tick> at;              // besides, after so many ticks
+  std::set<Tick> at;              // also after these numbers of ticks
 };
 
-// When a checkpoint is due. Every member keeps one, because any of them may be rank 0 next.
+// Decides when a checkpoint is due. Every member has one, because any of them may be rank 0 next.
 class CheckpointSchedule {
  public:
   explicit CheckpointSchedule(CheckpointPolicy policy) : policy_(std::move(policy)) {}
 
-  // The learner has entered a membership. Time counts from the first one: where memberships change
-  // often, none would last until a checkpoint is due.
+  // The learner has entered a membership. Only the first one starts the timer: if each did,
+  // frequent changes would prevent checkpoints.
   void OnEntered(TimePoint now);
 
-  // After the tick of `plan`, when `ticks` are applied. `saving`: one is under way.
+  // Whether one is due after the tick of `plan`, with `ticks` ticks applied. `saving`: a save is
+  // running.
   bool Due(const TickPlan& plan, Tick ticks, bool saving, TimePoint now) const;
 
-  void OnBegun(TimePoint now) { last_ = now; }  // whoever writes it
+  void OnBegun(TimePoint now) { last_ = now; }  // also if other members write it
   void OnSaved();
   void OnFailed(TimePoint now);  // the next try is due after a growing pause
-  // Given up with its membership, and not because it could not be written.
+  // The save was aborted with its membership, not because of a write error.
   void OnSuperseded(TimePoint now) { again_at_ = now; }
 
  private:
   const CheckpointPolicy policy_;
   std::optional<TimePoint> last_;
-  // After a failure: before the next one is due, if that is far away.
+  // After a failure: when to try again, unless the next checkpoint is due earlier.
   std::optional<TimePoint> again_at_;
   Backoff backoff_{{.first = std::chrono::seconds(10), .most = std::chrono::minutes(5)}};
 };

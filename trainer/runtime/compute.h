@@ -27,26 +27,26 @@ struct TickWork {
   TickKind kind = TickKind::kTrain;
   std::uint64_t step = 0;          // optimizer steps committed before it
   int logical_shards = 1;          // leaves of the tree
-  std::vector<ShardBlock> blocks;  // of its rank
+  std::vector<ShardBlock> blocks;  // of this learner's rank
   std::vector<ShardTask> tasks;    // the shards of the blocks, in order
   bool check_state = false;        // TickOutput::state_checksum is wanted
   BucketSizes buckets = Reduction::kBucketSizes;
-  bool parts_early = true;  // others wait for a block's buckets; else they come when all are done
+  bool parts_early = true;  // hand out each finished bucket; false: when its block is done
 };
 
-// A bucket of a block's sum. The others may still be written to.
+// A finished bucket of a block's sum. The block's other buckets may still be written.
 struct NodePart {
   HeldNode node;
   std::uint32_t bucket = 0;
 };
 
-// What is finished of it.
+// The finished part of a TickWork.
 struct TickOutput {
-  std::vector<ShardSums> sums;  // of the first tasks, in their order
-  std::vector<HeldNode> nodes;  // of training: each of these shards is in one of them
-  Bytes buffers;                // that shard 0 wrote; empty when it is not among them
+  std::vector<ShardSums> sums;  // of the finished tasks: the first ones, in order
+  std::vector<HeldNode> nodes;  // in training: each finished shard is in one of them
+  Bytes buffers;                // written by shard 0; empty if that is not finished
   std::optional<std::uint64_t> state_checksum;  // of the state that the tick began with
-  Duration data_wait{};                         // for samples
+  Duration data_wait{};                         // waiting for samples
 };
 
 struct CommitWork {
@@ -57,10 +57,10 @@ struct CommitWork {
   ShardSums sums;
 };
 
-// Runs a Program away from the event loop, one operation after the other in the order asked, so
-// that every operation sees the state that the ones before it left. Only a copy of the state is
-// made beside what comes after it, up to the next change of the state. Callbacks run on the event
-// loop, never within the call, and not after the object is destroyed.
+// Runs a Program off the event loop, one operation at a time in the order of the calls, so that
+// each operation sees the state that the earlier ones left. Only CopyState runs in parallel with
+// later operations, up to the next one that changes the state. Callbacks run on the event loop,
+// never within the call, and not after the object is destroyed.
 class Compute {
  public:
   using OnPart = std::function<void(const NodePart&)>;
@@ -71,30 +71,31 @@ class Compute {
 
   virtual ~Compute() = default;
   virtual const ProgramInfo& info() const = 0;
-  // Names, types and shapes of the program's state. Its bytes are not for others to touch.
+  // Names, types and shapes of the program's state. Callers must not touch its bytes.
   virtual const StateDict& state_shape() const = 0;
-  // What the program is at. None: it waits, or what runs needs no more of it.
+  // The running call to the program. None: the program is idle, or its result is no longer needed.
   virtual std::optional<ProgramCall> call() const = 0;
 
-  // In training, `on_part` is called for every bucket of every block of shards as it is finished,
-  // be it while the block's last shard is still computed; `done` comes last.
+  // In training, `on_part` is called for each bucket of each block when it is finished, possibly
+  // while the block's last shard is still being computed. `done` is called last.
   virtual void RunTick(TickWork work, OnPart on_part, DoneTick done) = 0;
-  // Gives up a RunTick that is queued or runs: none of its callbacks is called any more. It ends
-  // after the shard under way; then `rest` gets what is finished of it, or nothing if there is no
-  // such RunTick.
+  // Aborts the queued or running RunTick: its callbacks are no longer called. It ends after the
+  // current shard; then `rest` receives what is finished. If no RunTick is running, `rest` receives
+  // an empty output.
   virtual void AbortTick(std::function<void(TickOutput)> rest) = 0;
 
   virtual void Commit(CommitWork work, DoneStatus done) = 0;
   virtual void Evaluated(EvaluationTask evaluation, DoneStatus done) = 0;
-  // As Program's, of the state that the change which was done last left.
+  // Program::wants_end as of the last completed change of the state.
   virtual bool wants_end() const = 0;
-  // Of the whole state, or of one slice of it.
+  // Copies the whole state, or one slice of it.
   virtual void CopyState(StateSlice slice, Done<std::shared_ptr<const StateCopy>> done) = 0;
   virtual void LoadState(std::shared_ptr<const StateCopy> state, DoneStatus done) = 0;
 };
 
-// The program of `thread`, whose gradients `folder` sums. `loop`, `thread` and the folder's memory
-// outlive it. Destroying it stops the thread: it waits for the shard or the commit under way.
+// Runs the program of `thread`; `accumulator` sums its gradients. `loop`, `thread` and the
+// accumulator's memory outlive the result. Its destructor stops the thread: it waits for the
+// running shard or commit.
 std::unique_ptr<Compute> NewThreadedCompute(EventLoop& loop, ProgramThread& thread,
                                             GradientAccumulator accumulator);
 

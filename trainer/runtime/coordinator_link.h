@@ -10,23 +10,24 @@ namespace pliant {
 class CoordinatorHandler {
  public:
   virtual ~CoordinatorHandler() = default;
-  // A new connection: nothing was sent on it yet.
+  // A new connection is open: nothing was sent on it yet.
   virtual void OnCoordinatorConnected() = 0;
   virtual void OnCoordinatorMessage(CoordinatorMessage message) = 0;
-  // The connection is gone, with all messages under way. Once per connection.
+  // The connection is lost, with all messages in flight. Called once per connection.
   virtual void OnCoordinatorDisconnected(std::string_view reason) = 0;
 };
 
-// A learner's connection to its coordinator. It dials, with back-off, as long as it lives, also
-// after a connection that worked has ended. All members are called on the event loop.
+// A learner's connection to its coordinator. As long as the link lives it dials, with back-off,
+// also after a working connection has ended. All members are called on the event loop.
 class CoordinatorLink {
  public:
   virtual ~CoordinatorLink() = default;
   virtual void Start(CoordinatorHandler* handler) = 0;  // borrowed
   // Queues a message. Dropped when there is no connection.
   virtual void Send(const LearnerMessage& message) = 0;
-  // Ends the connection, if any, after sending what is queued, and dials anew after a pause
-  // (without OnCoordinatorDisconnected): it leads to a coordinator that is not to be obeyed.
+  // Closes the connection, if any, after sending queued messages, and dials again after a pause,
+  // without calling OnCoordinatorDisconnected: the connection leads to a coordinator that is not to
+  // be obeyed.
   virtual void Redial() = 0;
 };
 

@@ -40,13 +40,14 @@ void CoordinatorSession::OnCoordinatorDisconnected(std::string_view reason) {
 void CoordinatorSession::OnCoordinatorMessage(CoordinatorMessage message) {
   if (!linked_) return;
   if (const auto* const welcome = std::get_if<Welcome>(&message)) return OnWelcome(*welcome);
-  // Its term is checked once: memberships that it passes on may be of a coordinator before it.
+  // The term is checked once, in Welcome: memberships that the coordinator passes on may come from
+  // an earlier one.
   if (welcomed_ || std::holds_alternative<Refused>(message)) owner_.Obey(message);
 }
 
 void CoordinatorSession::OnWelcome(const Welcome& welcome) {
   if (welcome.term < term_) {
-    // The coordinator before the one that is known: it has not noticed yet that it is over.
+    // An earlier coordinator than the known one: it has not noticed yet that it was replaced.
     log::Warning("old coordinator", {{"term", welcome.term}, {"known", term_}});
     Disconnect();
     link_->Redial();

@@ -9,23 +9,23 @@
 
 namespace pliant {
 
-// What a learner and its coordinators say to each other, from one connection to the next: who is to
-// be obeyed, what a new connection begins with, and heartbeats. Lives as long as the learner.
+// The exchange between a learner and its coordinators, across connections: which coordinator is
+// obeyed, what a new connection begins with, and heartbeats. Lives as long as the learner.
 class CoordinatorSession final : public CoordinatorHandler {
  public:
   class Owner {
    public:
     virtual ~Owner() = default;
-    // What a new connection begins with: a Hello, and what may have been lost with the connection
-    // before, or with its reader.
+    // The first messages of a new connection: a Hello, and what may have been lost with the
+    // previous connection, or with the coordinator that read it.
     virtual std::vector<LearnerMessage> Greeting() = 0;
     virtual Progress MakeProgress() = 0;
-    // Of a coordinator that is to be obeyed; no Welcome.
+    // Carries out a message, not a Welcome, of a coordinator that is obeyed.
     virtual void Obey(const CoordinatorMessage& message) = 0;
   };
 
-  // `link`, none for a learner that trains alone, and all others are borrowed. Coordinators of
-  // terms below `min_term` are not obeyed.
+  // All are borrowed; `link`: none for a learner that trains alone. Coordinators of terms below
+  // `min_term` are not obeyed.
   CoordinatorSession(CoordinatorLink* link, Tasks& tasks, std::uint64_t min_term, Owner& owner)
       : link_(link), tasks_(tasks), owner_(owner), term_(min_term) {}
 
@@ -34,7 +34,7 @@ class CoordinatorSession final : public CoordinatorHandler {
   void Send(const LearnerMessage& message);
   void SendProgress() { Send(owner_.MakeProgress()); }
   bool linked() const { return linked_; }
-  // Nothing is heard any more, and no heartbeat sent.
+  // From here on messages are ignored, and no heartbeat is sent.
   void End();
 
  private:
@@ -43,7 +43,7 @@ class CoordinatorSession final : public CoordinatorHandler {
   void OnCoordinatorDisconnected(std::string_view reason) override;
   void OnWelcome(const Welcome& welcome);
   void Disconnect();
-  void SendHeartbeat();  // now, and from now on
+  void SendHeartbeat();  // now, then periodically
 
   CoordinatorLink* const link_;
   Tasks& tasks_;
@@ -53,7 +53,7 @@ class CoordinatorSession final : public CoordinatorHandler {
   bool ended_ = false;
   std::uint64_t term_;  // the highest seen
   Duration heartbeat_every_ = std::chrono::seconds(1);
-  std::uint64_t heartbeat_round_ = 0;  // a timer of an earlier one does nothing
+  std::uint64_t heartbeat_round_ = 0;  // timers of earlier rounds do nothing
 };
 
 }  // namespace pliant

@@ -14,7 +14,7 @@ constexpr Duration kPollEvery = std::chrono::seconds(2);
 
 void FinalModel::Publish(CheckpointLabel label) {
   if (std::exchange(publishing_, true)) return;
-  // An earlier rank 0 may have done it, and died before it said so.
+  // An earlier rank 0 may have published it, and died before it reported that.
   parts_.checkpointer.FindFinal(parts_.tasks.Guard<Result<Manifest>>(
       [this, label = std::move(label)](Result<Manifest> model) {
         if (model) return hooks_.found(*model);

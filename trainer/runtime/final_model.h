@@ -10,8 +10,8 @@
 
 namespace pliant {
 
-// The trained model on the volume: that it is there, not the word of rank 0, is what completes the
-// job. Lives as long as the learner.
+// The trained model on the volume. The job is complete when the model is there, not when rank 0
+// says so. Lives as long as the learner.
 class FinalModel {
  public:
   struct Parts {  // borrowed
@@ -21,16 +21,16 @@ class FinalModel {
   };
   struct Hooks {
     std::function<void(const Manifest& model)> found;  // perhaps published by this learner
-    std::function<bool()> wanted;                      // whether to go on looking for it
+    std::function<bool()> wanted;                      // whether to continue to look for it
     std::function<void(const Error& why)> not_published;
     std::function<void()> try_again;  // after a pause, which grows
   };
 
   FinalModel(Parts parts, Hooks hooks) : parts_(parts), hooks_(std::move(hooks)) {}
 
-  // Rank 0, with the state that the program holds. Does nothing while it is at it.
+  // For rank 0: publishes the program's state. Does nothing if it is publishing already.
   void Publish(CheckpointLabel label);
-  // Looks for it now and then, as long as it is wanted. Does nothing while it does.
+  // Looks for the model periodically while it is wanted. Does nothing if it is looking already.
   void Poll();
 
  private:

@@ -10,11 +10,12 @@
 
 namespace pliant {
 
-// Looks at what the program is at, and tells once when that takes too long. Meanwhile the learner
-// lives and says so: nobody else can tell that it will not go on.
+// Checks the running call to the program, and reports once if it takes too long. During a hang the
+// learner still sends heartbeats, so nobody else can detect it.
 class HangWatch {
  public:
-  // `timeout`: for one call to the program; zero: any time. `on_hang` gets a sentence.
+  // `timeout`: maximum duration of one call to the program; zero: no limit. `on_hang` receives a
+  // sentence.
   HangWatch(Duration timeout, Tasks& tasks, const Compute& compute,
             std::function<void(std::string hang)> on_hang)
       : watch_(timeout), tasks_(tasks), compute_(compute), on_hang_(std::move(on_hang)) {}

@@ -26,7 +26,7 @@ void LearnerLoop::Impl::Finish() {
   final_model_.Poll();
   if (std::optional<Loss> loss = view_.TakeLoss()) Then(LossStep{*std::move(loss)});
   Then(Step::kAdvanceCatchUp);
-  // No call: it comes after the loss, which may stop this learner.
+  // Not called directly: it comes after the loss, which may stop this learner.
   Then(Step::kTakeEarlyFramesSoon);
 }
 
@@ -55,7 +55,7 @@ void LearnerLoop::Impl::Drain() {
   phase_ = Phase::kDraining;
   training_->Drain();
   log::Info("draining", {{"tick", state_.applied()}});
-  // A bound, also for those who were not asked one by one.
+  // Sets a deadline, also for learners that were not asked individually.
   RequestLeave(options_.grace);
   const int slices = training_->CheckpointSlices(options_.checkpoint_slice_bytes);
   if (view_.rank() == 0) return SaveLast(slices);
@@ -70,7 +70,7 @@ void LearnerLoop::Impl::SaveLast(int slices) {
     return tasks_.After(kLastSaveRetry / 20, [this, slices] { SaveLast(slices); });
   if (checkpoints_.saved_tick() != state_.applied()) {
     return SaveCheckpoint(slices, [this](bool saved) {
-      // Whoever did not write its slice does not try again: now it is for this one to write all.
+      // A member that did not write its slice does not retry: now rank 0 writes everything.
       tasks_.After(saved ? Duration::zero() : kLastSaveRetry, [this] { SaveLast(1); });
     });
   }

@@ -14,12 +14,12 @@
 namespace pliant {
 namespace {
 
-// So long an exit waits for what was sent last to go out.
+// How long an exit waits for the last messages to go out.
 constexpr Duration kLinger = std::chrono::milliseconds(250);
 
 std::uint64_t CountOf(const LearnerParts& parts) { return parts.compute.info().gradient_elements; }
 
-// How many ticks the others may be ahead of one that catches up.
+// How many ticks the others may be ahead of a member that catches up.
 Tick MaxBacklog(std::size_t backlog_bytes, std::uint64_t gradient_elements) {
   return std::clamp<Tick>(backlog_bytes / std::max<std::uint64_t>(gradient_elements * 4, 1), 4, 64);
 }
@@ -97,7 +97,7 @@ void LearnerLoop::Impl::Start() {
   FindFinalThenStart();
 }
 
-// A learner that comes after the end has nothing to do.
+// A learner that starts after the end of the job has nothing to do.
 void LearnerLoop::Impl::FindFinalThenStart() {
   parts_.checkpointer.FindFinal(tasks_.Guard<Result<Manifest>>([this](Result<Manifest> final) {
     if (final) {
@@ -113,7 +113,7 @@ void LearnerLoop::Impl::FindFinalThenStart() {
     volume_retry_.Reset();
     phase_ = Phase::kIdle;
     if (parts_.link == nullptr) {
-      // Alone: a membership of one, for good.
+      // Alone: a permanent membership of one.
       Then(EnterStep{
           {.id = {.term = 0, .counter = 1}, .members = {{.id = options_.self, .address = ""}}}});
     } else if (gone_by_) {
@@ -127,7 +127,7 @@ void LearnerLoop::Impl::FindFinalThenStart() {
 // ---- The coordinator ----
 
 std::vector<LearnerMessage> LearnerLoop::Impl::Greeting() {
-  // Others open the newest membership, or write a checkpoint, and may fail to.
+  // The others may fail to open the newest membership, or to write a checkpoint.
   const bool may_be_needed = phase_ == Phase::kReleased || phase_ == Phase::kDraining ||
                              (phase_ == Phase::kStopped && lost_);
   const bool is_newest = view_.newest() && view_.newest()->id == view_.current().id;
@@ -157,7 +157,7 @@ std::vector<LearnerMessage> LearnerLoop::Impl::Greeting() {
 
 void LearnerLoop::Impl::Obey(const CoordinatorMessage& message) {
   std::visit(
-      Overloaded{[](const Welcome& /*welcome*/) {},  // the session's
+      Overloaded{[](const Welcome& /*welcome*/) {},  // handled by the session
                  [&](const Refused& refused) {
                    Exit({.reason = LeftReason::kFailed,
                          .code = ErrorCode::kDenied,
@@ -220,9 +220,9 @@ LearnerStats LearnerLoop::Impl::stats() const {
 // ---- What follows ----
 
 void LearnerLoop::Impl::CarryOut() {
-  if (moves_.empty()) return;  // as after most buckets and frames: making a deque takes memory
+  if (moves_.empty()) return;  // the usual case: making a deque allocates memory
   std::deque<Move> moves;
-  const auto take_new = [&] {  // what follows from a move comes before what was to come after it
+  const auto take_new = [&] {  // moves that a move causes come before the other queued ones
     moves.insert(moves.begin(), std::make_move_iterator(moves_.begin()),
                  std::make_move_iterator(moves_.end()));
     moves_.clear();
@@ -276,7 +276,7 @@ void LearnerLoop::Impl::RequestLeave(Duration grace) {
   if (!gone_by_) log::Info("leaving", {{"graceSeconds", ToSeconds(grace)}});
   gone_by_ = by;
   session_.Send(Leaving{ToSeconds(grace)});
-  // Half of the grace is the coordinator's to arrange it.
+  // The coordinator has half of the grace period to arrange the leave.
   tasks_.After(grace / 2, [this] { drain_vote_ = true; });
   tasks_.After(grace, [this] {
     Exit({.reason = LeftReason::kDrained,
@@ -288,17 +288,18 @@ void LearnerLoop::Impl::RequestLeave(Duration grace) {
 }
 
 void LearnerLoop::Impl::LeaveWhenFree() {
-  // Not while it starts: the final model may be there. Not while it is a member, or holds a state
-  // that others may need.
+  // Not while it starts: the final model may exist. Not while it is a member, or holds a state that
+  // others may need.
   if (phase_ == Phase::kIdle && gone_by_ && !view_.entry_put_off()) LeaveUnlessFinal();
 }
 
 void LearnerLoop::Impl::LeaveUnlessFinal() {
-  // Who is called back stays: others may need what it holds, whatever became of that membership.
+  // A learner that is called back stays: others may need its state, whatever happens to that
+  // membership.
   const auto called_back = [this, newest = view_.newest()] {
     return view_.newest() != newest || view_.entry_put_off();
   };
-  // A checkpoint of several would be worth nothing without its slice.
+  // A checkpoint that several members write is worthless without this learner's slice.
   if (checkpoints_.writing()) {
     return checkpoints_.WhenWritten([this, called_back] {
       if (!called_back()) LeaveUnlessFinal();
@@ -330,7 +331,7 @@ void LearnerLoop::Impl::Exit(LearnerExit exit) {
                      .message = exit.message,
                      .parameters_sha256 = exit.parameters_sha256});
   ticks_.Abort();
-  // From here on every callback finds the learner gone; only the exit itself is left.
+  // From here on no callback runs; only the exit itself is left.
   session_.End();
   tasks_.End();
   tasks_.After(parts_.link == nullptr ? Duration::zero() : kLinger,

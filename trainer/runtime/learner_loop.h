@@ -24,7 +24,7 @@ namespace pliant {
 
 struct LearnerOptions {
   LearnerId self;
-  int ranks = 1;  // of its learner
+  int ranks = 1;  // in its learner
   Fingerprint fingerprint;
   std::uint64_t min_term = 0;  // coordinators of lower terms are not obeyed
   std::string framework;       // written to checkpoints
@@ -32,26 +32,26 @@ struct LearnerOptions {
 
   std::uint64_t checkpoint_every_steps = 0;  // 0: not by steps
   Duration checkpoint_every{};               // zero: not by time
-  std::set<Tick> checkpoint_at;              // besides, after so many ticks
+  std::set<Tick> checkpoint_at;              // also after these numbers of ticks
   int checkpoints_kept = 3;
-  std::size_t checkpoint_slice_bytes = std::size_t{1} << 30;  // what is worth a writer of its own
+  std::size_t checkpoint_slice_bytes = std::size_t{1} << 30;  // minimum bytes per writer
 
-  // Members compare their states so often. 0: never.
+  // Steps between two comparisons of the members' states. 0: never.
   std::uint64_t check_state_every_steps = 100;
 
   BucketSizes buckets = Reduction::kBucketSizes;  // of the gradient: equal on all learners
 
-  Duration grace = std::chrono::seconds(60);            // when the coordinator says leave
-  Duration opening_timeout = std::chrono::seconds(10);  // to be connected to all members
-  // One call to the program may take so long. Zero: any time.
+  Duration grace = std::chrono::seconds(60);            // after the coordinator asks to leave
+  Duration opening_timeout = std::chrono::seconds(10);  // for connecting to all members
+  // Maximum duration of one call to the program. Zero: no limit.
   Duration step_timeout{};
-  // Of the state that is sent to a learner while the others go on: what is worth a sender, and what
-  // is sent before more is asked for.
+  // The state that is sent to a learner that catches up: minimum bytes per sender, and bytes after
+  // which the receiver asks for more.
   std::size_t state_slice_bytes = std::size_t{1} << 20;
   std::size_t state_batch_bytes = std::size_t{4} << 20;
-  // Of the gradients that wait there for the state; four of them, if that is more.
+  // Maximum memory of that learner for gradients not applied yet; at least four gradients.
   std::size_t backlog_bytes = std::size_t{256} << 20;
-  // Unix time less the event loop's time.
+  // Unix time minus the event loop's time.
   double unix_offset_seconds = 0;
 };
 
@@ -70,17 +70,17 @@ struct LearnerParts {
 // How a learner ended.
 struct LearnerExit {
   LeftReason reason = LeftReason::kDrained;
-  // With kFailed: kInvalid when the program or its input is wrong, and trying again is of no use.
+  // With kFailed: kInvalid when the program or its input is wrong, so that a retry cannot help.
   ErrorCode code = ErrorCode::kInternal;
   std::uint64_t step = 0;
   std::string message;
   std::string parameters_sha256;
-  bool program_hangs = false;  // it will not come back: nobody is to wait for it
+  bool program_hangs = false;  // its call will not return: do not wait for it
 };
 
 // A learner's elastic loop: takes part in one membership after the other until the job is complete
-// or it is to leave. It owns no thread: everything happens on the event loop, compute and disk
-// behind their seams.
+// or the learner has to leave. It owns no thread: everything runs on the event loop; compute and
+// disk are behind interfaces.
 class LearnerLoop {
  public:
   // `on_exit` is called once, on the event loop; nothing happens after it.
@@ -89,11 +89,11 @@ class LearnerLoop {
   ~LearnerLoop();
 
   void Start();
-  // SIGTERM: go at the next boundary, at the latest when the grace is over.
+  // For SIGTERM: leaves at the next boundary, at the latest when the grace period is over.
   void RequestLeave(Duration grace);
-  // The program wants to train on so many; 0: on as many as there are. Told by rank 0.
+  // How many learners the program wants to train on; 0: all that there are. Rank 0 reports it.
   void AskForLearners(int learners);
-  // What trains has failed outside of what Compute was asked to do.
+  // The program has failed outside of a call from Compute.
   void Fail(const Error& error);
 
   Tick applied_ticks() const;

@@ -28,10 +28,10 @@
 
 namespace pliant {
 
-// One idea a file:
-//   learner_loop.cc        its life: start, what the coordinator says, leaving, exit
+// One topic per file:
+//   learner_loop.cc        start, the coordinator's messages, leaving, exit
 //   learner_membership.cc  into and out of memberships: proposals, opening, training, loss of peers
-//   learner_peers.cc       connections, and what becomes of the frames that come over them
+//   learner_peers.cc       connections, and the frames that arrive on them
 //   learner_ending.cc      checkpoints; the end of the job, and of a membership whose members all
 //                          leave
 class LearnerLoop::Impl final : public PeerHandler,
@@ -41,7 +41,7 @@ class LearnerLoop::Impl final : public PeerHandler,
  public:
   Impl(LearnerOptions options, Schedule schedule, LearnerParts parts,
        std::function<void(LearnerExit)> on_exit);
-  // Also in mid tick, as by a signal: nothing is heard of what the program is at.
+  // Possibly in the middle of a tick, as after a signal: running calls then do not call back.
   ~Impl() override { tasks_.End(); }
 
   void Start();
@@ -57,16 +57,16 @@ class LearnerLoop::Impl final : public PeerHandler,
     kIdle,       // takes part in nothing
     kOpening,    // has entered a membership
     kTicking,    // all its members hold the state
-    kStopped,    // gave up; waits for another membership
-    kReleased,   // the membership switched to does not name it: it may be called back yet
-    kDraining,   // all its members leave: checkpoint, then leave
+    kStopped,    // aborted its membership; waits for another
+    kReleased,   // not in the next membership; may still be called back
+    kDraining,   // all members leave: checkpoint, then exit
     kFinishing,  // all ticks are applied: publishes the final model, or waits for it
     kExited,
   };
 
-  // What follows from what was heard or has been done. It is carried out when that is over, so that
-  // no part of the learner is made or destroyed while one of its functions runs. Only an exit is at
-  // once: it destroys no part.
+  // A consequence of an event. It is carried out when the event's handler has returned, so that no
+  // part of the learner is created or destroyed while one of its functions runs. Only an exit is
+  // immediate: it destroys no part.
   enum class Step {
     kAdvanceOpening,
     kBeginTraining,
@@ -104,7 +104,7 @@ class LearnerLoop::Impl final : public PeerHandler,
   // ---- Leaving (learner_loop.cc) ----
   void FindFinalThenStart();
   void LeaveWhenFree();     // at once, if nothing depends on this learner
-  void LeaveUnlessFinal();  // Completed when the final model is there, else Drained
+  void LeaveUnlessFinal();  // completed if the final model exists, else drained
   void Exit(LearnerExit exit);
 
   // ---- Peers (learner_peers.cc) ----
@@ -114,21 +114,21 @@ class LearnerLoop::Impl final : public PeerHandler,
   void OnFrame(const LearnerId& peer, Frame frame) override;
   void OnPeerLost(const LearnerId& peer, const PeerLoss& loss) override;
   void HandleLost(const LearnerId& peer, const PeerLoss& loss);
-  void Take(const LearnerId& peer, Frame frame);  // new, or held until now
+  void Take(const LearnerId& peer, Frame frame);  // new, or held so far
   void Hold(const LearnerId& peer, Frame frame);
-  void Deliver(const LearnerId& peer, const Frame& frame);  // of the present membership
+  void Deliver(const LearnerId& peer, const Frame& frame);  // of the current membership
   void TakeEarlyFrames();
   void TakeEarlyFramesSoon();
 
   // ---- Into and out of memberships (learner_membership.cc) ----
-  // Gives the membership up, and says so to all.
+  // Aborts the membership, and notifies its members and the coordinator.
   void Stop(Loss loss);
-  void OnLoss(Loss loss);  // now or, while a commit is under way, after it
-  // The membership whose entry was put off, if there is one.
+  void OnLoss(Loss loss);  // stops now or, during a commit, after it
+  // Enters the membership whose entry was put off, if there is one.
   void EnterNow();
   void Propose(Membership membership, std::optional<MembershipId> replaces);
   void CheckPrepared();
-  // `before`: the members of the membership that it switches from, at a boundary.
+  // `before`, when it switches at a boundary: MembershipView::MembersToAnswerFor; else empty.
   void Enter(Membership membership, std::vector<Member> before = {});
   void SwitchTo(const Membership& membership);
   void Release(const Membership& membership);
@@ -155,7 +155,8 @@ class LearnerLoop::Impl final : public PeerHandler,
   bool OthersGoOn() const override;
 
   // ---- Checkpoints, and the end (learner_ending.cc) ----
-  // Its slice, if it has one. `done` is for rank 0: the checkpoint is there, or it is not.
+  // Writes this member's slice, if it has one. `done` is for rank 0: whether the checkpoint is
+  // there.
   void SaveCheckpoint(int slices, std::function<void(bool saved)> done);
   void Finish();
   void Complete(const std::string& parameters_sha256);
@@ -163,12 +164,12 @@ class LearnerLoop::Impl final : public PeerHandler,
   void SaveLast(int slices);
 
   // ---- Small things ----
-  bool IsMember() const {  // of a membership that works, or tries to
+  bool IsMember() const {  // of a membership that trains or opens
     return phase_ == Phase::kOpening || phase_ == Phase::kTicking;
   }
   bool catching_up() const { return training_ && training_->catching_up(); }
   bool done() const { return !catching_up() && state_.done(); }
-  // What the program holds is changing to what follows from the tick.
+  // The program's state is changing to that after the tick.
   bool committing() const { return training_ && training_->committing(); }
   CheckpointLabel Label() const {
     return LabelOf(schedule_, state_.applied(), view_.current().id, options_.framework);
@@ -188,7 +189,7 @@ class LearnerLoop::Impl final : public PeerHandler,
 
   // Leaving.
   std::optional<TimePoint> gone_by_;  // none: it was not asked to leave
-  bool drain_vote_ = false;           // half of its grace is over: it votes for leaving together
+  bool drain_vote_ = false;           // half of its grace is over: it votes to drain
   VolumeRetry volume_retry_;
   HangWatch hang_watch_;
 
@@ -197,13 +198,13 @@ class LearnerLoop::Impl final : public PeerHandler,
   LearnerStats reported_;  // as of the last heartbeat
   MembershipView view_{options_.self};
   Peers peers_{parts_.transport, view_, state_.group, stats_};
-  std::optional<Lost> lost_;  // why it is stopped: said again on a new connection
-  EarlyFrames early_;         // frames of memberships and ticks to come
-  bool early_due_ = false;    // no frame may overtake them
+  std::optional<Lost> lost_;  // why it is stopped; repeated on a new connection
+  EarlyFrames early_;         // frames of later memberships and ticks
+  bool early_due_ = false;    // they will be taken soon; no frame may overtake them
 
-  const Tick max_backlog_;  // ticks that others may be ahead of one that catches up
-  bool loading_ = false;    // a state to go on from
-  StateServer states_;      // of this learner, on their way to others
+  const Tick max_backlog_;  // ticks that the others may be ahead during catch-up
+  bool loading_ = false;    // loads a state to continue from
+  StateServer states_;      // states that this learner sends to others
   int learners_asked_ = 0;
 
   // Checkpoints and the end.
@@ -212,7 +213,7 @@ class LearnerLoop::Impl final : public PeerHandler,
   FinalModel final_model_;
   TickRunner ticks_;
 
-  // Of the present membership: while it opens, and from then on. Last: they use the rest.
+  // Parts of the current membership: while it opens, and after that. Last: they use the rest.
   std::optional<OpeningRun> opening_;
   std::optional<Training> training_;
 };

@@ -10,7 +10,8 @@ namespace pliant {
 
 void LearnerLoop::Impl::OnLoss(Loss loss) {
   if (phase_ == Phase::kDraining || phase_ == Phase::kFinishing) {
-    // Who writes is needed; the others may go when their part is done.
+    // Rank 0 completes the checkpoint or the model: it is needed. The others may go when their part
+    // is done.
     if (view_.rank() != 0 && std::ranges::contains(loss.accused, view_.member(0)))
       Stop(std::move(loss));
     return;
@@ -34,7 +35,7 @@ void LearnerLoop::Impl::Stop(Loss loss) {
   states_.Clear();
   opening_.reset();
   if (!writes_pending) peers_.SendToAll(FrameKind::kAbort);
-  // Of a drain, the coordinator knows the empty membership as the newest.
+  // In a drain the newest membership is the empty one; the coordinator has it as the newest, too.
   lost_ = Lost{.membership = view_.newest()->id,
                .tick = state_.applied(),
                .accused = std::move(loss.accused),
@@ -71,7 +72,7 @@ void LearnerLoop::Impl::Enter(Membership membership, std::vector<Member> before)
   ticks_.Abort();
   if (training_ && !committing()) training_->EndCatchUp();
   if (committing() || loading_ || ticks_.aborting() || catching_up()) {
-    // What it holds is changing, and is to be told to the others as it will be.
+    // This learner's state is changing. It enters after that, so that it announces the final state.
     peers_.Connect(membership);
     return view_.PutOffEntry(std::move(membership));
   }
@@ -88,7 +89,7 @@ void LearnerLoop::Impl::Enter(Membership membership, std::vector<Member> before)
   session_.Send(Entered{.membership = view_.current(), .applied_ticks = state_.applied()});
 
   states_.Clear();
-  // Another number of ranks cuts the samples otherwise.
+  // With another number of ranks the samples are cut differently.
   if (!split_.bitwise()) ticks_.ForgetPartial();
   opening_.emplace(OpeningRun::Options{.membership = view_.current().id,
                                        .world_size = view_.current().world_size(),
@@ -117,7 +118,7 @@ void LearnerLoop::Impl::Enter(Membership membership, std::vector<Member> before)
 
 void LearnerLoop::Impl::SwitchTo(const Membership& membership) {
   if (membership.members.empty() || !membership.RankOf(options_.self)) return Release(membership);
-  // Who catches up does not hold the state of this boundary.
+  // A member that catches up does not hold the state of this boundary.
   if (catching_up()) return Then(EnterStep{membership});
   Enter(membership, view_.MembersToAnswerFor(membership, training_->in_sync()));
 }
@@ -180,7 +181,7 @@ void LearnerLoop::Impl::BeginTraining() {
                     opening_->opening());
   opening_.reset();
   training_->Begin();
-  if (catching_up()) session_.SendProgress();  // now: somebody may wait to leave
+  if (catching_up()) session_.SendProgress();  // now: another learner may wait to leave
   if (!state_.at_the_end()) return Then(Step::kBeginTick);
   if (done()) training_->ReportOpened();
   Then(Step::kFinish);
@@ -189,12 +190,13 @@ void LearnerLoop::Impl::BeginTraining() {
 Trailer LearnerLoop::Impl::TrailerHead(const TickPlan& plan) {
   return {.shards = {},
           .save = view_.rank() == 0 && checkpoints_.Due(plan, state_.applied() + 1),
-          // Without a coordinator nobody arranges who goes on: if all leave, they save and go.
+          // Without a coordinator nobody arranges who continues: if all have to leave, they save
+          // and exit.
           .may_drain = drain_vote_ || (gone_by_ && !session_.linked()),
           .announced = view_.announcement()};
 }
 
-// One that knows of somebody who leaves has begun the next tick.
+// A member that received news of a leaver did not wait: it has begun the next tick.
 bool LearnerLoop::Impl::OthersGoOn() const {
   return std::ranges::any_of(early_.frames(), [&](const EarlyFrames::Held& held) {
     const FrameHeader& header = held.frame.header;

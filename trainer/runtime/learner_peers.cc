@@ -81,12 +81,12 @@ void LearnerLoop::Impl::Hold(const LearnerId& peer, Frame frame) {
   if (early_.Hold(peers_.Shared(peer), std::move(frame), to_come)) return;
   const PeerLoss loss{.reason = "it sends more ahead than it can have to say"};
   if (view_.RankOf(peer)) return Then(LossStep{{.accused = {peer}, .cause = loss.reason}});
-  const LearnerId lost = peer;  // the transport may have lent it with the connection
+  const LearnerId lost = peer;  // a copy: `peer` may end with the connection
   peers_.Disconnect(lost);
   HandleLost(lost, loss);
 }
 
-// Not within this call: what is held may lead on to the next membership.
+// Not within this call: early frames may lead to the next membership.
 void LearnerLoop::Impl::TakeEarlyFramesSoon() {
   if (std::exchange(early_due_, true)) return;
   tasks_.After(Duration::zero(), [this] {
@@ -98,7 +98,7 @@ void LearnerLoop::Impl::TakeEarlyFramesSoon() {
 
 void LearnerLoop::Impl::TakeEarlyFrames() {
   const MembershipId known = view_.newest()->id;
-  // Some are held again, and a tick that they complete delivers those.
+  // Some frames are held again: those of a later tick, which takes them when it begins.
   for (EarlyFrames::Held& held : early_.TakeAll()) {
     if (held.frame.header.membership < known) continue;
     Take(*held.peer, std::move(held.frame));
@@ -125,7 +125,7 @@ void LearnerLoop::Impl::Deliver(const LearnerId& peer, const Frame& frame) {
                  : states_.SendNext(*rank);
     case FrameKind::kState:
       if (catching_up()) return training_->OnStateFrame(*rank, frame);
-      // One that catches up is sent the state when the others begin.
+      // The others send the state as soon as they begin, also to a member that is still opening.
       if (opening_ && view_.rank() != 0) return Hold(peer, frame);
       if (opening_ && !loading_) opening_->OnStateFrame(*rank, frame);
       return;
@@ -142,7 +142,7 @@ void LearnerLoop::Impl::Deliver(const LearnerId& peer, const Frame& frame) {
       if (phase_ == Phase::kDraining) {
         return Exit({.reason = LeftReason::kDrained, .message = "left with a checkpoint"});
       }
-      // It is at its end already.
+      // Rank 0 is at the end already; this member will be.
       if (IsMember()) Hold(peer, frame);
       return;
     }
@@ -152,8 +152,8 @@ void LearnerLoop::Impl::Deliver(const LearnerId& peer, const Frame& frame) {
     case FrameKind::kTrailer:
       if (!IsMember()) return;
       if (phase_ == Phase::kOpening || frame.header.tick > state_.applied() || committing()) {
-        // Others are ahead, by one tick at most, since they need this learner's trailer for the
-        // next; if it catches up, by some more.
+        // Others may be ahead: by at most one tick, since they need this learner's trailer for the
+        // next; by more if it catches up.
         Hold(peer, frame);
         if (phase_ == Phase::kTicking) Then(Step::kCommit);
       } else {

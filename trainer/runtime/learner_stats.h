@@ -8,18 +8,18 @@
 
 namespace pliant {
 
-// What a learner has done since its process began, for metrics. Everything but `member` only grows.
+// A learner's work since its process began, for metrics. Everything except `member` only grows.
 struct LearnerStats {
   bool member = false;               // takes part in a membership now
-  std::uint64_t ticks = 0;           // that it took part in, steps and evaluations
-  std::uint64_t shards = 0;          // of them, that it computed
+  std::uint64_t ticks = 0;           // that it took part in: steps, and those of evaluations
+  std::uint64_t shards = 0;          // that it computed in these ticks
   std::uint64_t steps = 0;           // optimizer steps that it took part in
-  std::uint64_t samples = 0;         // of them, that it computed
-  std::uint64_t ticks_given_up = 0;  // because a peer was lost
-  std::uint64_t shards_kept = 0;     // of `shards`: finished before their tick was given up
+  std::uint64_t samples = 0;         // that it computed in these steps
+  std::uint64_t ticks_given_up = 0;  // aborted because a peer was lost
+  std::uint64_t shards_kept = 0;     // part of `shards`: finished before their tick was aborted
   // Where the time of its ticks went.
   Duration computing{};     // its shards
-  Duration data_waiting{};  // of that, for their samples
+  Duration data_waiting{};  // part of `computing`: waiting for samples
   Duration waiting{};       // for what others compute
   Duration committing{};    // the optimizer
   Duration pausing{};       // between the last commit in a membership and the first in the next
@@ -27,10 +27,10 @@ struct LearnerStats {
   std::uint64_t bytes_received = 0;
   std::uint64_t checkpoints = 0;
   std::uint64_t checkpoints_failed = 0;
-  Duration saving{};  // them, beside the training
+  Duration saving{};  // writing checkpoints, in parallel with training
 };
 
-// A tick's, over those between `then` and `now`. None: there were none.
+// Mean times of one tick between `then` and `now`. None: there was no tick.
 std::optional<TickTimes> MeanTimes(const LearnerStats& then, const LearnerStats& now);
 
 }  // namespace pliant

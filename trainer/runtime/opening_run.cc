@@ -9,9 +9,9 @@ namespace pliant {
 namespace {
 
 constexpr Duration kConnectionsCheck = std::chrono::milliseconds(200);
-// A connection that worked and broke while a membership opens is given less time than a new one.
+// A connection that worked and broke while a membership opens gets less time than a new one.
 constexpr Duration kMaxReconnect = std::chrono::seconds(1);
-// Members that hold a state stand still for a volume so long, until it says what is there.
+// How long members that hold a state wait for the volume to name its newest checkpoint.
 constexpr Duration kVolumeTimeout = std::chrono::seconds(3);
 
 }  // namespace
@@ -45,7 +45,7 @@ void OpeningRun::CheckConnections() {
 
 void OpeningRun::OnConnected(int rank) {
   missing_since_.erase(rank);
-  // What was said on an earlier connection may be lost.
+  // Messages on an earlier connection may be lost.
   parts_.peers.SendTo(rank, FrameKind::kOpen, EncodeStateSummary(opening_.own()));
   if (opening_.said_ready()) parts_.peers.SendTo(rank, FrameKind::kOpened, {});
   if (fetching_from_ == rank) Fetch(rank);
@@ -54,7 +54,7 @@ void OpeningRun::OnConnected(int rank) {
 
 bool OpeningRun::OnLost(int rank) {
   if (!opening_.OnLinkLost(rank)) return false;
-  // The peer may not have noticed yet that the connection it had with us was over.
+  // The peer may not have noticed yet that its connection to this member broke.
   missing_since_[rank] = parts_.tasks.Now() - options_.timeout + kMaxReconnect;
   return true;
 }
@@ -90,7 +90,7 @@ void OpeningRun::Advance() {
       parts_.peers.SendToAll(FrameKind::kOpened, {});
       return parts_.owner.OnOpeningNews();
     case Opening::Next::kBegin:
-      // Wait for all connections: that this one is ready is not said again once ticks begin.
+      // Wait for all connections: readiness is not sent again once ticks begin.
       if (missing_since_.empty()) parts_.owner.OnReady();
       return;
   }
@@ -117,7 +117,7 @@ void OpeningRun::ServeState(int rank, bool has_state, Tick applied) {
 void OpeningRun::OnStateFrame(int rank, const Frame& frame) {
   if (fetching_from_ != rank) return;
   if (!receiver_) {
-    // What remains of an answer to an earlier request is passed over.
+    // Skip the rest of an answer to an earlier request.
     if ((frame.header.node & kFirstStateFrame) == 0) return;
     fetched_ = std::make_shared<StateCopy>(StateCopy::Like(parts_.compute.state_shape()));
     receiver_.emplace(fetched_->view());
@@ -142,15 +142,15 @@ void OpeningRun::OnStateFrame(int rank, const Frame& frame) {
 void OpeningRun::OnLoaded(const StateSummary& holding) {
   fetching_from_.reset();
   opening_.SetOwn(holding);
-  // The others may have waited for rank 0 to have one at all.
+  // The others may have waited for rank 0 to have a state.
   SayWhatItHolds();
   parts_.owner.OnOpeningNews();
 }
 
 // ---- A checkpoint ----
 
-// Rank 0, when nobody came here by a boundary: after a crash, or at a start. Those who are left may
-// be behind the newest checkpoint, when all who were ahead were lost.
+// For rank 0, when nobody came here by a boundary: after a crash, or at a start. The remaining
+// members may be behind the newest checkpoint, if all that were ahead were lost.
 void OpeningRun::LookForCheckpoint() {
   if (!std::exchange(looking_, true)) Look();
 }
@@ -165,7 +165,8 @@ void OpeningRun::Look() {
       look_.Guard([this](const Result<StoredCheckpoint>& newest) { OnNewest(newest); })));
 }
 
-// What cannot be read now may be read in a moment, and may be ahead of what the members hold.
+// A checkpoint that cannot be read now may be readable in a moment, and may be ahead of the
+// members' states.
 bool OpeningRun::LooksAgain(const Error& error) {
   if (!parts_.volume_retry.OnFailed()) return false;
   log::Warning("checkpoint volume cannot be read", {{"cause", error.message}});
@@ -212,7 +213,8 @@ void OpeningRun::OnRestored(Result<Restored> restored) {
     return Settle();
   }
   if (!restored) {
-    // Without a state there is nothing else to go on from, and a fresh start would undo everything.
+    // Nobody holds a state, so nothing else can be continued, and a fresh start would undo
+    // everything.
     if (!furthest) {
       const bool read = restored.error().code != ErrorCode::kUnavailable;
       return parts_.owner.Fail(read ? restored.error()
@@ -230,7 +232,7 @@ void OpeningRun::OnRestored(Result<Restored> restored) {
         {ErrorCode::kInvalid,
          Format("the checkpoint of step {} is of a job with other data or epochs", position.step)});
   }
-  // Newer ones may not have verified.
+  // Newer checkpoints may have failed verification.
   if (furthest && position.step <= parts_.schedule.StepsBefore(furthest->position.applied_ticks)) {
     return Settle();
   }

@@ -20,27 +20,27 @@
 
 namespace pliant {
 
-// The opening of one membership by one of its members: says what it holds, and hears it of the
-// others; rank 0 finds what to begin from: a state that a member holds or, when nobody came here by
-// a boundary, the newest checkpoint, which it reads as a whole. Lives until all are ready, or the
-// membership is given up.
+// One member's part in the opening of a membership: it sends a summary of its state, and receives
+// those of the others. Rank 0 finds the state to begin from: one that a member holds or, when
+// nobody came here by a boundary, the newest checkpoint, which it reads as a whole. Lives until all
+// are ready, or the membership is aborted.
 class OpeningRun {
  public:
-  // Calls come within calls to the run, and from the event loop. The owner destroys the run only
-  // when they are over.
+  // Called from within calls to the run, and from the event loop. The owner destroys the run only
+  // after they have returned.
   class Owner {
    public:
     virtual ~Owner() = default;
-    // Advance is to be called.
+    // Call Advance.
     virtual void OnOpeningNews() = 0;
-    // Ticks may begin: Advance says so again and again until they do.
+    // Ticks may begin. Each Advance repeats this call until they do.
     virtual void OnReady() = 0;
     virtual void OnAbsent(const std::vector<int>& ranks) = 0;
     virtual void OnViolation(int rank, std::string cause) = 0;
     virtual void Fail(const Error& error) = 0;
-    // Nobody holds a state, and there is no checkpoint: the program's first one is to begin from.
+    // Nobody holds a state and there is no checkpoint: begin from the program's initial state.
     virtual void OnFreshStart() = 0;
-    // The program is to go on from this state; then OnLoaded is to be called.
+    // Load this state into the program, then call OnLoaded.
     virtual void LoadState(std::shared_ptr<const StateCopy> state, StateSummary holding) = 0;
   };
   struct Parts {  // borrowed
@@ -59,40 +59,40 @@ class OpeningRun {
     int self = 0;  // rank
     JobIdentity job;
     bool bitwise = true;
-    Duration timeout{};  // to be connected to all members
+    Duration timeout{};  // for connecting to all members
   };
 
   OpeningRun(Options options, Parts parts, StateSummary own);
 
-  // Says what it holds to those that are connected, and waits for the others.
+  // Sends its summary to connected members, and waits for the others.
   void Begin();
-  // Does what can be done. Not while a state is being loaded.
+  // Takes the next step, if possible. Not to be called while a state is being loaded.
   void Advance();
 
   void OnConnected(int rank);
-  // The link is to be made again. False: it broke too often; the membership is to be given up.
+  // True: connect again. False: the link broke too often; abort the membership.
   bool OnLost(int rank);
-  // kInvalid: not what the rank has to send.
+  // kInvalid: not what the rank should send.
   Status OnOpenFrame(int rank, const Frame& frame);
   void OnOpenedFrame(int rank);
   void OnStateFrame(int rank, const Frame& frame);
-  // Sends this one's state, from its beginning.
+  // Sends this member's state to `rank`, from the beginning.
   void ServeState(int rank, bool has_state, Tick applied);
   void OnLoaded(const StateSummary& holding);
 
   const Opening& opening() const { return opening_; }
 
  private:
-  void CheckConnections();  // now, and from now on
+  void CheckConnections();  // now, then periodically
   void Fetch(int source);
   void LookForCheckpoint();
   void Look();
-  bool LooksAgain(const Error& error);  // after a pause; false: it was tried often enough
+  bool LooksAgain(const Error& error);  // after a pause; false: no tries left
   void OnNewest(const Result<StoredCheckpoint>& newest);
-  void GoOnWithout(const Error& error);  // fails, where nobody holds a state
+  void GoOnWithout(const Error& error);  // fails if nobody holds a state
   void OnRestored(Result<Restored> restored);
   bool IsOfThisSchedule(const TrainingPosition& position) const;
-  void Settle();  // nothing is ahead of what the members hold
+  void Settle();  // no checkpoint is ahead of the members' states
   void SayWhatItHolds() {
     parts_.peers.SendToAll(FrameKind::kOpen, EncodeStateSummary(opening_.own()));
   }
@@ -101,14 +101,14 @@ class OpeningRun {
   const Parts parts_;
   Opening opening_;
   std::map<int, TimePoint> missing_since_;  // ranks without a connection
-  // Of the state that is fetched from another member.
+  // The state that is being fetched from another member.
   std::optional<int> fetching_from_;
   std::shared_ptr<StateCopy> fetched_;
-  std::optional<StateReceiver> receiver_;  // into it
-  // At the checkpoints.
+  std::optional<StateReceiver> receiver_;  // writes to fetched_
+  // The search for a checkpoint.
   bool looking_ = false;
-  bool answer_awaited_ = false;  // for kVolumeTimeout: which is the newest
-  Lifetime look_;                // until it is known
+  bool answer_awaited_ = false;  // the timer of kVolumeTimeout runs
+  Lifetime look_;                // voids callbacks of a search that has ended
   const Lifetime lifetime_;
 };
 

@@ -9,7 +9,7 @@
 namespace pliant {
 namespace {
 
-// Where it stands among peers in order, or would.
+// The place of `id` among sorted peers, or where it would be.
 auto PlaceOf(auto& peers, const LearnerId& id) {
   return std::ranges::lower_bound(peers, id, {},
                                   [](const auto& peer) -> const LearnerId& { return *peer; });

@@ -10,27 +10,27 @@
 
 namespace pliant {
 
-// The links of a learner to others, by rank of its present membership. Lives as long as the
+// A learner's links to other members, by rank in its current membership. Lives as long as the
 // learner.
 class Peers {
  public:
-  // All are borrowed. `transport`: none for a learner that trains alone. `group`: where the ticks
-  // of the membership stand, which most frames say.
+  // All are borrowed. `transport`: none for a learner that trains alone. `group`: the position of
+  // the membership's ticks, which most frames carry.
   Peers(PeerTransport* transport, const MembershipView& view, const Position& group,
         LearnerStats& stats)
       : transport_(transport), view_(view), group_(group), stats_(stats) {}
 
   bool alone() const { return transport_ == nullptr; }
 
-  // Wants links to all other members; repeating it is harmless.
+  // Connects to all other members; repeating it is harmless.
   void Connect(const Membership& membership);
-  void Connect(const Member& member) { transport_->Connect(member); }  // again
+  void Connect(const Member& member) { transport_->Connect(member); }  // connects again
   // Drops links that no membership needs.
   void DropUnneeded();
   void Disconnect(const LearnerId& peer) { transport_->Disconnect(peer); }
   bool ConnectedToAll(const Membership& membership) const;
   std::vector<int> ConnectedRanks() const;
-  // A name that early frames share.
+  // One copy of the name, which early frames share.
   std::shared_ptr<const LearnerId> Shared(const LearnerId& peer) const;
 
   void Send(const LearnerId& peer, Frame frame);
@@ -40,9 +40,9 @@ class Peers {
   }
   void SendToAll(FrameKind kind, Bytes payload = {}) { SendToAll(FrameOf(kind, payload)); }
   void SendToAll(const Frame& frame);
-  // Of a state that this learner takes.
+  // Asks `rank` for more of the state that this learner receives.
   void AskForMoreState(int rank);
-  // With the present membership and tick.
+  // A frame with the current membership and tick.
   Frame FrameOf(FrameKind kind, Bytes payload = {}) const;
 
  private:
@@ -50,7 +50,7 @@ class Peers {
   const MembershipView& view_;
   const Position& group_;
   LearnerStats& stats_;
-  // Peers that a link is wanted to, in order.
+  // Peers that are to be connected, sorted.
   std::vector<std::shared_ptr<const LearnerId>> wanted_;
 };
 

@@ -30,9 +30,9 @@ class CallingThread final : public ProgramThread {
 
  private:
   Program& program_;
-  // Begins with the first operation, so that it inherits what the runtime has settled for its own
-  // thread by then: signals, and how floats are rounded. A system that has no thread left fails
-  // that operation's learner.
+  // Starts with the first operation, so that it inherits the settings that the runtime has made for
+  // its own thread by then: signals, and how floats are rounded. If the system cannot create a
+  // thread, the learner of that operation fails.
   std::optional<Workers> worker_;
 };
 

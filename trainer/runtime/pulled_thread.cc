@@ -56,7 +56,7 @@ bool PulledThread::Step() {
     Finish(stepped);
     return false;
   }
-  // It may have taken a while.
+  // Next may have taken a while.
   const auto refused = refusal();
   if (refused) Answer(std::unexpected(*refused));
   return !refused;

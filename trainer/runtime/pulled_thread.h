@@ -12,8 +12,8 @@
 
 namespace pliant {
 
-// The thread of a program that fetches its work: the runtime's operations are stepped by who calls
-// Next and Answer.
+// The thread of a program that fetches its work: the calls of Next and Answer step the runtime's
+// operations.
 class PulledThread final : public ProgramThread {
  public:
   // Borrows `program`.
@@ -26,22 +26,22 @@ class PulledThread final : public ProgramThread {
 
   // ---- The program's thread ----
 
-  // Waits for work, at most so long (without `max`: for ever). False: none in this time, or no
-  // more. The work before must have been answered.
+  // Waits for work, at most `max` (none: for ever). False: no work in this time, or never again.
+  // The previous work must have been answered.
   bool Next(std::optional<Duration> max);
-  // What is to be answered; nullptr: nothing.
+  // The work to answer; nullptr: none.
   const Work* work() const { return work_ ? &*work_ : nullptr; }
-  // How the work has ended.
+  // Reports how the work has ended.
   void Answer(Result<ShardSums> sums);
-  // Instead of any answer, and when there is none to give: no work is done from now on, and each
+  // Instead of an answer, or when there is no work to answer: no work is done from now on, and each
   // operation ends with this error.
   void Refuse(const Error& error);
 
   // ---- Any thread ----
 
-  // As Refuse, but what the program is at is answered first: it gets no more work.
+  // As Refuse, but the program still answers the work that it has. It gets no more.
   void Close(const Error& error);
-  // Nothing more comes.
+  // No more work comes.
   void End();
 
  private:
@@ -50,12 +50,12 @@ class PulledThread final : public ProgramThread {
     Over over;
   };
 
-  // What is given is stepped. False: to its end.
+  // Takes the next work of given_. False: there is none.
   bool Step();
   std::optional<Error> refusal();
-  // What is given is over.
+  // Ends given_.
   void Finish(Status done);
-  // Nobody is at what is given.
+  // The program's thread no longer uses given_.
   void ReleaseProgram();
 
   ProgramView& program_;
@@ -63,11 +63,11 @@ class PulledThread final : public ProgramThread {
   std::mutex mutex_;
   std::condition_variable changed_;
   // Guarded by mutex_.
-  // From Run to the end of the operation. Finish empties it before it calls `over`, which may lead
-  // to the next Run at once.
+  // Set from Run to the end of the operation. Finish clears it before it calls `over`, which may
+  // call the next Run at once.
   std::optional<Given> given_;
-  // The program's thread steps given_, has work of it at hand, or calls its `over`: nobody else
-  // touches a given_ that it found then.
+  // The program's thread steps given_, has work of it, or calls its `over`. Meanwhile no other
+  // thread touches that given_.
   bool at_it_ = false;
   std::optional<Error> refusal_;
   bool ended_ = false;

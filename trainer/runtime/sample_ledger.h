@@ -10,20 +10,20 @@
 
 namespace pliant {
 
-// Which samples a training used, for those who want to see that none is left out or taken twice. Of
-// a tick that is told as committed by several memberships the last one counts; all of its members
-// together have told of each sample once.
+// Records which samples a training used, to verify that none is left out or used twice. If several
+// memberships record a tick as committed, the last one counts: all of its members together have
+// recorded each sample once.
 class SampleLedger {
  public:
   virtual ~SampleLedger() = default;
-  // What this learner gives to a tick of training; told before anybody can commit it.
+  // This learner's samples of a training tick. Recorded before anybody can commit the tick.
   virtual void Computed(MembershipId membership, Tick tick,
                         const std::vector<ShardTask>& tasks) = 0;
   virtual void Committed(MembershipId membership, Tick tick) = 0;
 };
 
-// A file of JSON lines (docs/contracts.md §5), written at once: a process that is killed leaves
-// nothing out. kUnavailable, kDenied: it cannot be written.
+// A file of JSON lines (docs/contracts.md §5). Each is written at once, so that a killed process
+// leaves none out. kUnavailable: it cannot be written.
 Result<std::unique_ptr<SampleLedger>> NewSampleLedgerFile(const std::filesystem::path& path);
 
 }  // namespace pliant

@@ -15,15 +15,15 @@
 
 namespace pliant {
 
-// Between the thread that computes and others.
+// Shared between the thread that computes and others.
 struct TickControl {
   std::atomic<bool> abandoned = false;
-  std::atomic<std::size_t> done = 0;  // of the tasks
+  std::atomic<std::size_t> done = 0;  // number of finished tasks
 };
 
-// One learner's part of a tick, shard after shard. For training, `folder` has begun with the work's
-// blocks and buckets, and `on_part` gets every finished bucket of one, on the thread that the
-// program says it on. The model's buffers lie in memory of `buffers`. Over once abandoned.
+// One learner's part of a tick, shard after shard. For training, `accumulator` has begun with the
+// work's blocks and buckets; `on_part` receives each finished bucket of a block, on the thread on
+// which the program reports it. The model's buffers are memory of `buffers`. Over once abandoned.
 class ShardStepper final : public Operation {
  public:
   using OnPart = std::function<void(NodePart)>;
@@ -37,8 +37,8 @@ class ShardStepper final : public Operation {
   void Done(Result<ShardSums> sums) override;
   bool over() const override;
 
-  // Once it is over: what is finished, and how it ended. kCancelled: it was abandoned before the
-  // last shard was done.
+  // Called once it is over: moves the finished part to `output`, and returns how it ended.
+  // kCancelled: it was abandoned before the last shard was done.
   Status End(TickOutput& output);
 
  private:
@@ -47,7 +47,7 @@ class ShardStepper final : public Operation {
   const ShardTask& task() const { return work_.tasks[next_]; }
   void Begin();
   ShardWork WorkOnTask();
-  // What has no samples is nothing to compute.
+  // Finishes shards that have no samples: there is nothing to compute.
   void PassEmptyShards();
   void Finish(const ShardSums& sums);
 
@@ -59,14 +59,14 @@ class ShardStepper final : public Operation {
   const OnPart on_part_;
 
   bool begun_ = false;
-  Duration waited_{};  // for samples, when it began
+  Duration waited_{};  // the program's data_wait when this began
   MutableBytes written_;
   TickOutput output_;
   Status status_;
 
-  // Of the shard under way.
-  std::size_t next_ = 0;               // its task
-  std::unique_ptr<BlockParts> parts_;  // where it completes a block
+  // The current shard.
+  std::size_t next_ = 0;               // index of its task
+  std::unique_ptr<BlockParts> parts_;  // if it completes a block
   bool added_ = false;
 };
 

@@ -9,11 +9,11 @@
 
 namespace pliant {
 
-// The event loop as one learner uses it: what it has posted, and what it has given away to be
-// called back, does nothing once the learner has exited or is gone.
+// The event loop as one learner uses it: posted tasks and guarded callbacks do nothing once the
+// learner has exited or is destroyed.
 class Tasks {
  public:
-  // `after_each` runs after each of them.
+  // `after_each` runs after each task and each guarded callback.
   Tasks(EventLoop& loop, std::function<void()> after_each)
       : loop_(loop), after_each_(std::move(after_each)) {}
 
@@ -33,7 +33,7 @@ class Tasks {
       if (!watch.over()) after_each_();
     };
   }
-  // What was asked for until now is over.
+  // Cancels all tasks and callbacks until now.
   void End() {
     ended_ = true;
     lifetime_.Renew();

@@ -24,8 +24,8 @@
 namespace pliant {
 namespace {
 
-// Memory for a copy of the state: the newest one that came back is used again, for fresh memory
-// costs as much as the copy.
+// Memory for a copy of the state. The copy released last is used again, because fresh memory costs
+// as much as the copying.
 class SpareCopy : public std::enable_shared_from_this<SpareCopy> {
  public:
   std::shared_ptr<StateCopy> Take() {
@@ -62,7 +62,7 @@ class ChangeStepper final : public Operation {
   }
   void Done(Result<ShardSums> sums) override {
     over_ = true;
-    begin_ = nullptr;  // what the work read is of no use any more
+    begin_ = nullptr;  // its input is no longer needed
     if (!sums) status_ = std::unexpected(std::move(sums).error());
   }
   bool over() const override { return over_; }
@@ -75,11 +75,11 @@ class ChangeStepper final : public Operation {
   Status status_;
 };
 
-// For the buffers that the model writes in a tick.
+// Memory kept for the buffers that the model writes in a tick.
 constexpr std::size_t kBuffersKeptBytes = std::size_t{64} << 20;
 
 // The loop hands one operation at a time to the program's thread, so that what the loop prepares
-// for a tick (GradientAccumulator::Begin) never meets the tick before it.
+// for a tick (GradientAccumulator::Begin) never overlaps with the previous tick.
 class ThreadedCompute final : public Compute {
  public:
   ThreadedCompute(EventLoop& loop, ProgramThread& thread, GradientAccumulator accumulator)
@@ -93,7 +93,7 @@ class ThreadedCompute final : public Compute {
 
   ~ThreadedCompute() override {
     control_.abandoned = true;
-    copier_.Stop();  // before either is waited for
+    copier_.Stop();  // drops queued copies before either thread is waited for
     thread_.Stop();
   }
 
@@ -111,7 +111,8 @@ class ThreadedCompute final : public Compute {
     ProgramCall call{.kind = train ? ProgramCall::Kind::kTrain : ProgramCall::Kind::kEvaluate,
                      .number = operations_,
                      .step = work.step};
-    // What follows the last is counted with it. Without shards it has still to be fetched.
+    // Work after the last shard counts as that shard. Without shards the tick must still be
+    // fetched.
     const std::size_t done = control_.done.load(std::memory_order_relaxed);
     if (!work.tasks.empty()) call.shard = work.tasks[std::min(done, work.tasks.size() - 1)].shard;
     return call;
@@ -176,7 +177,7 @@ class ThreadedCompute final : public Compute {
 
   void LoadState(std::shared_ptr<const StateCopy> state, DoneStatus done) override {
     auto begin = [this, state = std::move(state)]() mutable -> Result<Work> {
-      // Let go of here: to give gigabytes back would hold the loop up.
+      // Released on this thread: freeing gigabytes would block the loop.
       const std::shared_ptr<const StateCopy> given = std::exchange(state, nullptr);
       RETURN_IF_ERROR(pliant::CopyState(given->view(), program_.State()));
       return LoadedWork{};
@@ -202,11 +203,11 @@ class ThreadedCompute final : public Compute {
     AskedTick asked;
     ShardStepper stepper;  // works on `asked`
   };
-  // On the thread of copies.
+  // Runs on the copier's thread.
   struct Copy {
     std::function<void()> run;
   };
-  // Of the state, on the program's thread.
+  // A change of the state, on the program's thread.
   struct Change {
     ProgramCall::Kind kind = ProgramCall::Kind::kCommit;
     std::uint64_t step = 0;
@@ -216,7 +217,7 @@ class ThreadedCompute final : public Compute {
   using Asked = std::variant<AskedTick, Copy, Change>;
 
   struct Idle {};
-  struct TickOver {};  // its callback runs
+  struct TickOver {};  // the tick's callback runs
   using Running = std::variant<Idle, RunningTick, TickOver, Change>;
 
   // ---- On the loop's thread ----
@@ -236,7 +237,7 @@ class ThreadedCompute final : public Compute {
   void BeginNext() {
     running_ = Idle{};
     if (queue_.empty()) return;
-    // A copy under way sees the state as it is now.
+    // A running copy must see the state as it is now.
     if (std::holds_alternative<Change>(queue_.front()) && copies_running_ > 0) return;
     Asked next = std::move(queue_.front());
     queue_.pop_front();
@@ -275,7 +276,7 @@ class ThreadedCompute final : public Compute {
     });
   }
 
-  // Something was finished of the running operation, or all of it.
+  // A part of the running operation is finished, or all of it.
   void OnBell() {
     bool over = false;
     std::vector<NodePart> parts;
@@ -291,7 +292,7 @@ class ThreadedCompute final : public Compute {
     if (over) End();
   }
 
-  // Who is told may destroy this object.
+  // The callback may destroy this object.
   void End() {
     const Lifetime::Watch watch = lifetime_.watch();
     if (auto* const tick = std::get_if<RunningTick>(&running_)) {
@@ -306,7 +307,7 @@ class ThreadedCompute final : public Compute {
   }
 
   void EndTick(DoneTick done) {
-    running_ = TickOver{};  // nothing is left to be given up
+    running_ = TickOver{};  // nothing is left to abort
     const std::function<void(TickOutput)> rest = std::exchange(rest_, nullptr);
     TickOutput output = std::exchange(output_, {});
     if (rest != nullptr) {
@@ -340,7 +341,7 @@ class ThreadedCompute final : public Compute {
     notifier_.Notify();
   }
 
-  // Not after this object is destroyed.
+  // Does nothing after this object is destroyed.
   void Post(std::function<void()> task) { loop_.Post(lifetime_.Guard(std::move(task))); }
 
   EventLoop& loop_;
@@ -351,19 +352,19 @@ class ThreadedCompute final : public Compute {
 
   // Loop's thread only.
   std::deque<Asked> queue_;
-  std::uint64_t operations_ = 0;  // begun until now
+  std::uint64_t operations_ = 0;  // begun so far
   int copies_running_ = 0;
   bool wants_end_ = false;
-  std::function<void(TickOutput)> rest_;  // of the tick that was given up, until it ends
+  std::function<void(TickOutput)> rest_;  // of the aborted tick, until that ends
   const Lifetime lifetime_;
 
-  // Handed over with each operation, and back when it is over.
+  // Handed to the program's thread with each operation, and back when that is over.
   Running running_;
   GradientAccumulator accumulator_;
   BytePool buffers_{kBuffersKeptBytes};
   TickOutput output_;
   Status result_;
-  bool ended_wanted_ = false;  // the program wants it, after the change
+  bool ended_wanted_ = false;  // the program's wants_end after the change
 
   std::mutex mutex_;
   std::vector<NodePart> parts_;  // guarded by mutex_

@@ -59,7 +59,7 @@ TickWork TickRunner::MakeWork() {
   const auto self = static_cast<std::size_t>(tick_.self);
   const std::vector<int>& own = round_.shards_of(tick_.self);
   const int computing = team.members_in_sync();
-  // A member that computes alone has nobody to send to, nor to compare its state with.
+  // A member that computes alone has nobody to send to or to compare its state with.
   const std::uint64_t check_every = computing > 1 ? options_.check_state_every_steps : 0;
   const TickPlan& plan = tick_.plan;
   TickWork work{.kind = plan.kind,

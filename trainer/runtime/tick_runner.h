@@ -22,9 +22,9 @@
 
 namespace pliant {
 
-// The running tick of a learner: its own part, what the others send of theirs, and the commit of
-// what comes of it. Lives as long as the learner, because its buffers are used again in each tick,
-// and because what was finished of an aborted tick is of use in the next membership.
+// The running tick of a learner: computes its own part, receives the others' parts, and commits the
+// result. Lives as long as the learner, because its buffers are used again in each tick, and
+// because the finished part of an aborted tick is used in the next membership.
 class TickRunner {
  public:
   struct Options {
@@ -40,13 +40,13 @@ class TickRunner {
     Peers& peers;
     std::function<void()> aborted;
   };
-  // What the runner asks of the learner, from the event loop, never within a call to the runner.
+  // Called from the event loop, never within a call to the runner.
   class Owner {
    public:
     virtual ~Owner() = default;
-    // What this learner says at the end of the tick, beside its shards.
+    // This learner's trailer for the tick, without its shards.
     virtual Trailer MakeTrailer() = 0;
-    // Its part is computed and sent.
+    // This learner's part is computed and sent.
     virtual void OnComputed() = 0;
     virtual void OnTickFailed(const Error& error) = 0;
   };
@@ -55,36 +55,38 @@ class TickRunner {
     Tick number = 0;  // applied ticks before it
     TickPlan plan;
     int self = 0;  // rank
-    // Borrowed until the tick is over, and the runner not busy() with it any more.
+    // Borrowed until the tick is over and the runner is no longer busy() with it.
     const Team* team = nullptr;
     Owner* owner = nullptr;
   };
 
   TickRunner(Options options, Parts parts);
 
-  // From here on frames of the tick are taken.
+  // From here on the runner accepts frames of the tick.
   void Begin(const Start& tick);
-  // This learner's part, less what it has finished already.
+  // Computes this learner's part, except what it has finished already.
   void ComputePart();
-  // Ends the tick; no part of it is sent any more. Parts::aborted is called when what is finished
-  // of it is kept; not, if nothing is computed. Aborting it again does nothing.
+  // Aborts the tick; no further part of it is sent. Parts::aborted is called when the finished part
+  // is saved; not if nothing is being computed. A repeated call does nothing.
   void Abort();
-  // Of the running tick. kInvalid, kConflict, kAlreadyExists: not what `rank` has to send.
+  // For a frame of the running tick. kInvalid, kConflict, kAlreadyExists: not what `rank` should
+  // send.
   Status OnFrame(int rank, const Frame& frame);
-  // As of PeerHandler.
+  // As in PeerHandler.
   MutableBytes ReceiveBufferFor(int rank, const FrameHeader& header, std::size_t bytes);
 
-  // All parts are there, and no commit has begun.
+  // All parts have arrived, and no commit has begun.
   bool complete() const;
   TickOutcome Outcome() const { return round_.Outcome(); }  // complete()
   void NoteComplete() { stopwatch_.OnComplete(parts_.tasks.Now()); }
-  // Has the program apply a step or, with `evaluation`, hear of the evaluation that the tick ended.
-  // Not for a tick of an evaluation of which the program hears nothing.
+  // Has the program apply a step or, with `evaluation`, gives it the result of the evaluation that
+  // the tick ended. Not to be called for a tick of an evaluation whose result the program does not
+  // receive.
   void Commit(const TickOutcome& outcome, const std::optional<EvaluationTask>& evaluation,
               std::function<void(Status)> done);
-  // The tick counts, for figures.
+  // Adds the tick to the statistics.
   void CountInto(LearnerStats& stats) const;
-  // What was finished is of no use: the state has moved on.
+  // Discards the finished part: the state has moved on.
   void ForgetPartial() { partial_.Clear(); }
 
   std::uint64_t check_state_every_steps() const { return options_.check_state_every_steps; }
@@ -92,7 +94,7 @@ class TickRunner {
   std::span<const float> gradient() const { return reduction_.root(); }  // complete(), of a step
   Bytes buffers() const { return round_.buffers(); }
   const PartialTick& partial() const { return partial_; }
-  // Compute is at something of the tick, and will call its owner.
+  // Compute works on the tick, and will call the tick's owner.
   bool busy() const { return computing_ || committing_; }
   bool aborting() const { return aborting_; }
   bool committing() const { return committing_; }
@@ -108,10 +110,10 @@ class TickRunner {
   PartialTick partial_;
   TickStopwatch stopwatch_;
   Start tick_;
-  std::vector<ShardTask> ledger_tasks_;  // that it gives to the tick, if there is a ledger
+  std::vector<ShardTask> ledger_tasks_;  // of this learner in the tick, if there is a ledger
   double samples_computed_ = 0;
-  bool computing_ = false;  // compute has the tick, even if it asks for no shard
-  bool aborting_ = false;   // and is told to stop after the shard under way
+  bool computing_ = false;  // Compute has the tick, even one without shards
+  bool aborting_ = false;   // and has to stop after the current shard
   bool committing_ = false;
 };
 

@@ -5,8 +5,8 @@
 
 namespace pliant {
 
-// Where the time of one tick goes. It is counted when the tick is over, so that figures are of
-// whole ticks.
+// Measures where the time of one tick goes. It is added to the statistics when the tick is over, so
+// that these cover whole ticks.
 class TickStopwatch {
  public:
   TickStopwatch() = default;

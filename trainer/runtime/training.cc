@@ -15,7 +15,7 @@ Training::Training(Options options, Parts parts, const Opening& opening)
       membership_(parts.view.current().id),
       rank_(parts.view.rank()),
       team_(MakeTeam(parts.view.current(), opening.in_sync(), opening.finished(), parts.split)),
-      // All begin where the furthest stands.
+      // All begin at the furthest position.
       progress_(team_.in_sync.size(), opening.furthest()->position.applied_ticks,
                 options.max_backlog) {
   TrainingState& state = parts_.state;
@@ -40,16 +40,16 @@ void Training::Begin() {
   ServeThoseBehind();
 }
 
-// Those who left may exit once all who stayed, and held the state before, hold it again. Joiners do
-// not know them.
+// Leavers may exit once all remaining members that held the state before hold it again. Joiners do
+// not know the leavers.
 void Training::ReleaseLeavers() {
   for (const Member& leaver : parts_.view.TakeLeavers(team_.in_sync)) {
     parts_.peers.Send(leaver.id, parts_.peers.FrameOf(FrameKind::kOpened));
   }
 }
 
-// The rank 0 before may have died before it wrote the line of the last tick, or after it wrote
-// those of ticks that nobody else has.
+// The previous rank 0 may have died before it wrote the line of the last tick, or after it wrote
+// lines of ticks that no other member has.
 void Training::TakeOverMetrics() {
   const std::string& last_line = parts_.state.group.last_line;
   parts_.metrics.CutFrom(last_line.empty() ? applied() : applied() - 1);
@@ -99,7 +99,7 @@ void Training::CommitWhenComplete() {
   TickRunner& ticks = parts_.ticks;
   if (stage_ != Stage::kTicking || committing() || !ticks.complete()) return;
   const TickOutcome outcome = ticks.Outcome();
-  // All switch at the same tick; who catches up begins again there.
+  // All switch at the same tick; a member that catches up starts again there.
   if (!outcome.announced && MustWaitForThoseBehind()) return;
   ticks.NoteComplete();
   if (catch_up_) return OnMissed(outcome);
@@ -122,8 +122,8 @@ std::optional<EvaluationTask> Training::EvaluationEndedBy(const TickOutcome& out
                         .sums = parts_.state.metrics.evaluation() + outcome.sums};
 }
 
-// Every member comes to the same verdict. One that differs fails for good: it would spoil every
-// step from here on, and may have spoiled those since the states were compared last.
+// Every member comes to the same verdict. One that differs fails permanently: it would spoil all
+// further steps, and may have spoiled those since the states were last compared.
 bool Training::DiffersFromOthers(const std::vector<int>& differing) {
   const std::uint64_t step = parts_.ticks.plan().step;
   for (const int rank : differing) {

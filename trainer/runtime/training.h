@@ -28,49 +28,49 @@ struct TrainingState {
   explicit TrainingState(const Schedule& of_job) : schedule(of_job) {}
 
   const Schedule& schedule;  // borrowed
-  Position own;              // of the program's state
-  Position group;  // of the membership's ticks: ahead of `own` while this learner catches up
-  // After how many ticks the program wants no more. One that catches up learns of it with the
-  // state.
+  Position own;              // where the program's state stands
+  Position group;            // where the membership's ticks stand: ahead of `own` during catch-up
+  // The applied ticks after which the program wants to stop, if it does. During catch-up this
+  // becomes known with the state.
   std::optional<Tick> ended_at;
-  MetricsAccumulator metrics;  // of the group's ticks
-  Tick max_applied = 0;        // that this learner ever had
+  MetricsAccumulator metrics;  // over the group's ticks
+  Tick max_applied = 0;        // the highest applied() so far
   std::optional<TimePoint> last_commit;
 
-  // The program's state is of `position`, and so is what comes next.
+  // The program's state stands at `position`, and the next tick follows it.
   void MoveTo(const Position& position) {
     own = group = position;
     metrics.Restart(position.evaluation);
   }
-  // Whether the program wants no more, whose state after so many ticks is there.
+  // Records whether the program wants to stop. Its state is that after `ticks` ticks.
   void RecordStopRequest(const Compute& compute, Tick ticks) {
     ended_at = compute.wants_end() ? std::optional(ticks) : std::nullopt;
   }
   Tick applied() const { return group.applied_ticks; }
   std::uint64_t step() const { return schedule.StepsBefore(own.applied_ticks); }
   bool at_the_end() const { return applied() == schedule.total_ticks() || applied() == ended_at; }
-  bool done() const { return own.has_state && at_the_end(); }  // of one that does not catch up
+  bool done() const { return own.has_state && at_the_end(); }  // not valid during catch-up
 };
 
-// The work of an open membership: tick after tick, up to the boundary that leads out of it. A
-// member without the state catches up meanwhile. Lives from when all members are ready until the
-// learner enters another membership; what leads there is its owner's to decide. What the program is
-// at calls back into it: it is not destroyed before that is over, unless the tasks have ended.
+// Runs the ticks of one membership, up to the boundary at which the learner leaves it. A member
+// without the state catches up meanwhile. Lives from when all members are ready until the learner
+// enters another membership; the owner decides when. Running calls to the program call back into
+// it: it must not be destroyed before they end, unless the tasks have ended.
 class Training final : public TickRunner::Owner, public CatchUp::Owner {
  public:
-  // Calls come within calls to the training, and from the event loop.
+  // Called from within calls to the training, and from the event loop.
   class Owner {
    public:
     virtual ~Owner() = default;
-    // What this learner says at the end of a tick, beside its shards and who came in sync.
+    // The trailer of a tick, without the shards and the ranks that came in sync.
     virtual Trailer TrailerHead(const TickPlan& plan) = 0;
-    virtual void OnTickBegun() = 0;  // frames that came early may be of it
-    virtual void OnTickNews() = 0;   // CommitWhenComplete is to be called
-    // Between two ticks: all members that get here know the same.
+    virtual void OnTickBegun() = 0;  // early frames may belong to it
+    virtual void OnTickNews() = 0;   // call CommitWhenComplete
+    // Between two ticks. All members that reach this boundary have the same outcome.
     virtual void OnBoundary(const TickOutcome& outcome) = 0;
-    virtual void OnAllApplied() = 0;        // of one that catches up: no tick is left to come
-    virtual void OnCatchUpAbandoned() = 0;  // what the program holds stands still from here on
-    virtual bool OthersGoOn() const = 0;    // somebody has begun the next tick
+    virtual void OnAllApplied() = 0;        // during catch-up: no further tick will come
+    virtual void OnCatchUpAbandoned() = 0;  // the program's state no longer changes
+    virtual bool OthersGoOn() const = 0;    // another member has begun the next tick
     virtual void OnViolation(int rank, std::string cause) = 0;
     virtual void Fail(const Error& error) = 0;
   };
@@ -91,40 +91,40 @@ class Training final : public TickRunner::Owner, public CatchUp::Owner {
   };
   struct Options {
     std::size_t state_bytes = 0;
-    std::size_t state_slice_bytes = 0;  // what is worth a sender
-    Tick max_backlog = 4;               // ticks that others may be ahead of one that catches up
+    std::size_t state_slice_bytes = 0;  // minimum bytes per sender
+    Tick max_backlog = 4;               // ticks that the others may be ahead during catch-up
     double unix_offset_seconds = 0;
   };
 
-  // Of the view's present membership, whose members are ready.
+  // For the view's current membership, whose members are ready.
   Training(Options options, Parts parts, const Opening& opening);
   ~Training() override;
 
-  // Sends states to those that lack them. Ticks do not begin yet.
+  // Sends the state to members that lack it. Does not begin ticks yet.
   void Begin();
   void BeginTick();
   void CommitWhenComplete();
   void AdvanceCatchUp();
   void Finish() { stage_ = Stage::kFinishing; }  // no tick is left
   void Drain() { stage_ = Stage::kOver; }        // all members leave
-  // It is left, or given up.
+  // The learner leaves the membership, or aborts it.
   void Leave();
-  // Nothing more is begun of it. What the program is at is waited for: catching_up() until then.
+  // Begins no further calls to the program. catching_up() stays true until the running one ends.
   void EndCatchUp();
 
-  // Of a tick frame of the present membership.
+  // `frame` is a tick frame of the current membership.
   void OnTickFrame(int rank, const Frame& frame);
   void OnStateFrame(int rank, const Frame& frame);  // while it catches up
 
-  // What the program holds is changing to what follows from the tick.
+  // The program's state is changing to that after the tick.
   bool committing() const {
     return parts_.ticks.committing() || (catch_up_ && catch_up_->coming_in_sync());
   }
   bool catching_up() const { return catch_up_.has_value(); }
   const std::vector<bool>& in_sync() const { return team_.in_sync; }
-  // By how many members a checkpoint is written: the first ones. Rank 0 never catches up.
+  // How many members write a checkpoint: the first ones by rank. Rank 0 never catches up.
   int CheckpointSlices(std::size_t slice_bytes) const;
-  // To be said again on a new connection, once it was said.
+  // The report to repeat on a new connection to the coordinator. None: not sent yet.
   std::optional<Opened> opened() const;
   void ReportOpened();
 
@@ -137,7 +137,7 @@ class Training final : public TickRunner::Owner, public CatchUp::Owner {
   void OnTickFailed(const Error& error) override { parts_.owner.Fail(error); }
   void ReleaseLeavers();
   void TakeOverMetrics();
-  // What the epoch's evaluation came to, if this tick was its last and the program hears of it.
+  // The result of the epoch's evaluation, if this tick was its last and the program wants it.
   std::optional<EvaluationTask> EvaluationEndedBy(const TickOutcome& outcome) const;
   bool DiffersFromOthers(const std::vector<int>& differing);
   void OnCommitted(const TickOutcome& outcome);
@@ -166,7 +166,7 @@ class Training final : public TickRunner::Owner, public CatchUp::Owner {
   const int rank_;
   Stage stage_ = Stage::kTicking;
   Team team_;
-  CatchUpProgress progress_;  // of others
+  CatchUpProgress progress_;  // of the other members
   std::optional<CatchUp> catch_up_;
   bool opened_reported_ = false;
   double pause_seconds_ = 0;  // from the last commit before the membership to the first one in it

@@ -8,9 +8,9 @@
 
 // A member that does not hold the state of its membership catches up: it computes no shards, and
 // nobody waits for it. The others send it their committed state as of the membership's beginning,
-// each a slice, and of every tick what all get: the reduced gradient, the buffers, the trailers.
-// When the state is there it applies the ticks since then, and says that it is in sync; who hears
-// of it repeats it in its trailer, so that all know it after the same tick.
+// each one slice. Of every tick it receives what all receive: the reduced gradient, the buffers,
+// the trailers. When the state has arrived it applies the ticks since then, and reports that it is
+// in sync. The others repeat that in their trailers, so that all know it after the same tick.
 
 namespace pliant {
 
@@ -26,7 +26,7 @@ std::vector<int> Training::StateSources() const {
   return sources;
 }
 
-// The copy is made beside the first forward.
+// The copy is made in parallel with the first forward pass.
 void Training::ServeThoseBehind() {
   const std::vector<int> sources = StateSources();
   const auto own = std::ranges::find(sources, rank_);
@@ -53,8 +53,8 @@ Status Training::OnTrailerOfOneBehind(int rank, const Frame& frame) {
   return {};
 }
 
-// What a member that catches up has not taken yet is in memory, here or there. But nobody who is
-// about to leave waits for it: it begins again then.
+// Ticks that a member has yet to apply occupy memory, here or there, so the others wait. They do
+// not wait when somebody is about to leave: catch-up starts again then.
 bool Training::MustWaitForThoseBehind() const {
   if (catch_up_ || parts_.owner.OthersGoOn() || !parts_.view.AllStay()) return false;
   return progress_.IsAnyFarBehind(team_.in_sync, applied());
@@ -74,8 +74,8 @@ void Training::OnStateFrame(int rank, const Frame& frame) {
 void Training::OnStateLoaded(const Position& position) {
   parts_.state.own = position;
   RecordStopRequest(position.applied_ticks);
-  // Until now it was of use: had the state not come, the next membership might have begun with the
-  // tick that it belongs to.
+  // The partial tick was needed until now: had the state not arrived, the next membership might
+  // have begun with that tick.
   parts_.ticks.ForgetPartial();
 }
 
@@ -89,7 +89,7 @@ void Training::OnMissedTickApplied(const MissedTick& tick, bool last) {
   if (changed) RecordStopRequest(own.applied_ticks);
 }
 
-// A tick is complete.
+// A tick is complete; this member only stores it.
 void Training::OnMissed(const TickOutcome& outcome) {
   const TickRunner& ticks = parts_.ticks;
   MissedTick tick{.plan = ticks.plan(),
@@ -100,7 +100,7 @@ void Training::OnMissed(const TickOutcome& outcome) {
                   .after = parts_.state.group};
   ++tick.after.applied_ticks;
   if (tick.plan.kind == TickKind::kTrain) {
-    // The reduction uses its buffer again.
+    // Copied, because the reduction uses its buffer again.
     tick.gradient = FloatBuffer(ticks.gradient().size());
     std::ranges::copy(ticks.gradient(), tick.gradient.view().begin());
   }
@@ -128,7 +128,7 @@ void Training::OnCatchUpStep() {
     AbandonCatchUp();
     return parts_.owner.OnCatchUpAbandoned();
   }
-  // The others have known since they committed it that this was the last one.
+  // The others knew when they committed it that this tick was the last.
   if (stage_ == Stage::kTicking && !committing() && parts_.state.at_the_end()) {
     return parts_.owner.OnAllApplied();
   }
@@ -140,8 +140,8 @@ void Training::ReportCatchUp() {
   if (!catch_up_ || stage_ != Stage::kTicking) return;
   const std::optional<CatchUp::Report> report = catch_up_->NextReport(applied());
   if (!report) return;
-  // Stamped with the tick before: none of the others is behind that, so that nobody sets the frame
-  // aside as one that came early.
+  // Stamped with the previous tick: none of the others is behind that, so nobody holds the frame as
+  // an early one.
   Frame frame =
       parts_.peers.FrameOf(FrameKind::kTrailer, EncodeTrailer({.in_sync = report->in_sync}));
   frame.header.tick = applied() - std::min<Tick>(applied(), 1);
@@ -163,7 +163,7 @@ void Training::EndCatchUp() {
   if (!catch_up_->busy()) AbandonCatchUp();
 }
 
-// It is left with what its own state has come to.
+// The learner keeps its own state, as far as that has come.
 void Training::AbandonCatchUp() {
   TrainingState& state = parts_.state;
   state.MoveTo(state.own);

@@ -4,14 +4,14 @@
 
 namespace pliant {
 
-// How often a volume that cannot be read is tried again, in a row.
+// Limits how often in a row an unreadable volume is tried again.
 class VolumeRetry {
  public:
   static constexpr Duration kPause = std::chrono::seconds(1);
 
-  // A try has failed. Whether there is to be another one, after the pause.
+  // A try has failed. Returns whether to try again after the pause.
   bool OnFailed() { return ++failed_ < kMaxTries; }
-  // It was read, or is done without.
+  // The volume was read, or the learner continues without it.
   void Reset() { failed_ = 0; }
 
  private:
