@@ -11,7 +11,7 @@
 
 namespace pliant {
 
-// Passes what other threads ask on to the loop, for as long as there is one.
+// Passes requests of other threads on to the event loop, as long as this object lives.
 class ControlPort {
  public:
   ControlPort(RealEventLoop& loop, LearnerLoop& learner, Duration grace)

@@ -62,13 +62,13 @@ Fingerprint MakeFingerprint(const LearnerEnvironment& environment, const std::st
                             const ProgramInfo& info, std::string_view cpuinfo) {
   Fingerprint fingerprint;
   fingerprint["framework"] = framework;
-  // A learner with another data set, such as one that is mounted from elsewhere, would spoil every
-  // step, and all would hold the same wrong state.
+  // A learner with another data set, for example one mounted from elsewhere, would spoil every
+  // step, and all learners would hold the same wrong state.
   fingerprint["trainSamples"] = std::to_string(info.train_samples);
   fingerprint["testSamples"] = std::to_string(info.test_samples);
   fingerprint["epochs"] = std::to_string(info.epochs);
   fingerprint["gradientElements"] = std::to_string(info.gradient_elements);
-  // Frames name buckets by number.
+  // Frames name buckets by number, so their sizes must be equal.
   fingerprint["bucketBytes"] = std::to_string(BucketSizesOf(environment).rest * sizeof(float));
   // Equal bits are promised on one CPU model; equality up to rounding on any.
   if (environment.reproducibility == Reproducibility::kBitwise) {

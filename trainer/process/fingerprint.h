@@ -9,12 +9,13 @@
 
 namespace pliant {
 
-// What decides which kernels a math library picks: vendor, family and model of the first processor,
-// and its vector instructions; from the text of /proc/cpuinfo. "unknown" when it says none of it.
+// The properties of the CPU by which a math library selects kernels: vendor, family and model of
+// the first processor, and its vector instructions; from the text of /proc/cpuinfo. "unknown" if
+// the text has none of them.
 std::string DescribeCpu(std::string_view cpuinfo);
 
-// Equal on two learners that compute the same bits. `framework` names the library that computes,
-// and its version; `info` is of the program.
+// The fingerprint is equal on two learners that compute the same bits. `framework`: the library
+// that computes, and its version.
 Fingerprint MakeFingerprint(const LearnerEnvironment& environment, const std::string& framework,
                             const ProgramInfo& info, std::string_view cpuinfo);
 

@@ -8,7 +8,7 @@
 namespace pliant {
 namespace {
 
-// The most that the C library takes. Larger blocks are mapped one by one, and given back.
+// The maximum that the C library accepts. Larger blocks are mapped one by one, and returned.
 constexpr int kMinMapped = 32 << 20;
 constexpr int kNever = -1;
 
@@ -19,7 +19,7 @@ void KeepFreedMemory() {
     if (std::getenv(name) != nullptr) return;
   }
 #if defined(__GLIBC__)
-  // Both: with one of them set the other does not follow the program's use any more.
+  // Set both: once one is set, the library no longer adapts the other to the program's use.
   ::mallopt(M_MMAP_THRESHOLD, kMinMapped);
   ::mallopt(M_TRIM_THRESHOLD, kNever);
 #endif

@@ -28,7 +28,7 @@ class Reader {
     return value;
   }
 
-  // With a coordinator, what it needs beside its address.
+  // A variable that is required with a coordinator, apart from its address.
   Result<std::string> Needed(const char* name, std::string_view what) const {
     auto value = Text(name);
     if (value) return *std::move(value);
@@ -91,7 +91,7 @@ Result<LearnerEnvironment::Coordinator> ParseAddress(const std::string& text) {
   return LearnerEnvironment::Coordinator{.host = std::move(host), .port = std::to_string(port)};
 }
 
-// What is in the file that the variable `name` names.
+// The content of the file that the variable `name` names.
 Result<std::string> ReadKey(const Reader& reader, const char* name, std::string_view what) {
   ASSIGN_OR_RETURN(const std::string path, reader.Needed(name, what));
   auto key = ReadFile(path);
@@ -149,7 +149,7 @@ Status ReadTraining(const Reader& reader, LearnerEnvironment& environment) {
   return {};
 }
 
-// Without the job's coordinator; its uid says where its checkpoints are.
+// A replay uses no coordinator. The job's uid says where its checkpoints are.
 Status ReadReplay(const Reader& reader, LearnerEnvironment& environment) {
   const auto text = reader.Text("PLIANT_VERIFY_REPLAY");
   if (!text) return {};

@@ -14,8 +14,8 @@
 
 namespace pliant {
 
-// What the operator tells a learner's process (docs/contracts.md §3). Without a coordinator the
-// process trains alone, and everything has a default.
+// The settings that the operator gives to a learner's process (docs/contracts.md §3). Without a
+// coordinator the process trains alone, and every setting has a default.
 struct LearnerEnvironment {
   struct Coordinator {
     std::string host;
@@ -30,7 +30,7 @@ struct LearnerEnvironment {
   std::string learner = "local";  // name and uid of the pod
   std::string pod_uid;
   std::string pod_ip = "127.0.0.1";
-  int ranks_per_learner = 1;  // processes, one a GPU
+  int ranks_per_learner = 1;  // processes, one per GPU
   int local_rank = 0;
   std::optional<std::uint64_t> nonce;  // of the learner, from its launcher; none: drawn here
   std::string job;
@@ -40,7 +40,7 @@ struct LearnerEnvironment {
   std::uint64_t checkpoint_every_steps = 0;             // 0: not by steps
   Duration checkpoint_every = std::chrono::minutes(5);  // zero: not by time
   int checkpoints_kept = 3;
-  std::uint64_t checkpoint_slice_bytes = std::uint64_t{1} << 30;  // what is worth a writer
+  std::uint64_t checkpoint_slice_bytes = std::uint64_t{1} << 30;  // minimum bytes per writer
   std::uint64_t check_state_every_steps = 100;                    // 0: never
   // The folder of another job, or of a checkpoint, to begin from. Empty: none.
   std::filesystem::path resume_from;
@@ -54,19 +54,19 @@ struct LearnerEnvironment {
   std::optional<std::uint64_t> seed;
   Reproducibility reproducibility = Reproducibility::kBitwise;
   int min_learners = 1;
-  std::optional<int> max_learners;  // none: it does not say
+  std::optional<int> max_learners;  // none: not set
 
   std::optional<std::uint64_t> bucket_bytes;  // of the gradient; equal on all learners
 
   Duration grace = std::chrono::seconds(60);
-  Duration step_timeout{};  // one call to the program may take so long; zero: any time
-  // Learners of one machine that may open it reach each other by shared memory. Empty: by TCP.
+  Duration step_timeout{};  // maximum for one call to the program; zero: no limit
+  // Learners on one machine that can open this folder use shared memory. Empty: they use TCP.
   std::filesystem::path shared_memory_dir;
   std::filesystem::path ledger_dir;           // empty: no ledger of samples is kept
-  std::filesystem::path pace_file;            // PacedThread's; empty : none
+  std::filesystem::path pace_file;            // for PacedThread; empty: none
   std::optional<std::uint16_t> metrics_port;  // none: no /metrics; 0: any free one
   std::filesystem::path termination_log;      // empty: alone, nobody reads one
-  std::string image;                          // digest of the container image, where it is told
+  std::string image;                          // digest of the container image; empty: unknown
 };
 
 // The value of a variable, or nullptr: std::getenv.
@@ -78,13 +78,13 @@ Result<LearnerEnvironment> ReadLearnerEnvironment(const GetEnvironment& get);
 // "20", "20-60": see ReplayRange.
 Result<ReplayRange> ParseReplayRange(const std::string& text);
 
-// Where the termination message goes, also when the rest of the environment is wrong.
+// The path of the termination message, also when the rest of the environment is wrong.
 std::filesystem::path TerminationLogPath(const GetEnvironment& get);
 
 // How the gradient is cut into buckets.
 BucketSizes BucketSizesOf(const LearnerEnvironment& environment);
 
-// That the job may have; alone, 1.
+// The most learners that the job may have; alone, 1.
 int MaxLearnersOf(const LearnerEnvironment& environment);
 
 }  // namespace pliant

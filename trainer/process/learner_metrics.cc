@@ -14,7 +14,7 @@ void Show(Duration time, Counter& counter) { SetAtLeast(counter, ToSeconds(time)
 
 }  // namespace
 
-// Counters only: a cluster has many learners, and of each histogram a dozen series a learner.
+// Counters only: a cluster has many learners, and each histogram has a dozen series per learner.
 struct LearnerMetrics::Families {
   explicit Families(const std::string& job) : registry(JobMetricLabels(job)) {}
 

@@ -9,7 +9,7 @@
 
 namespace pliant {
 
-// A learner's figures for Prometheus (docs/metrics.md).
+// A learner's metrics for Prometheus (docs/metrics.md).
 class LearnerMetrics {
  public:
   explicit LearnerMetrics(const std::string& job);  // "<namespace>/<name>"

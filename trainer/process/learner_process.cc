@@ -25,7 +25,8 @@ namespace {
 
 constexpr std::string_view kCoordinatorDomain = "coordinator.pliant.internal";
 constexpr std::string_view kLearnerPath = "/v1/learner";
-// For the last message to reach the coordinator; without it the closed connection says enough.
+// Time for the last message to reach the coordinator. If it does not arrive, the coordinator sees
+// the closed connection.
 constexpr auto kFarewell = std::chrono::seconds(1);
 
 double UnixOffsetSeconds(const EventLoop& loop) {
@@ -59,7 +60,8 @@ LearnerOptions MakeLearnerOptions(const ProgramInfo& info, const RunLearnerOptio
           .unix_offset_seconds = UnixOffsetSeconds(loop)};
 }
 
-// The server's certificate has to name the learner's own job: the token is sent to no other.
+// The server's certificate has to name the learner's own job, so that the token is sent to no
+// other.
 WebSocketLinkOptions MakeLinkOptions(const LearnerEnvironment::Coordinator& coordinator,
                                      std::string_view job_uid) {
   return {.endpoint = {.host = coordinator.host,
@@ -71,11 +73,11 @@ WebSocketLinkOptions MakeLinkOptions(const LearnerEnvironment::Coordinator& coor
                            .server_name = Format("{}.{}", job_uid, kCoordinatorDomain)}}};
 }
 
-// None where it was not asked for. A port that is taken, for example by the program itself, is no
-// reason not to train.
+// nullptr if no port is set. A port that is taken, for example by the program itself, does not
+// prevent training.
 std::unique_ptr<HttpServer> ServeMetrics(RealEventLoop& loop, const LearnerEnvironment& environment,
                                          std::function<std::string()> text) {
-  // A pod has one such port.
+  // A pod has one such port, served by local rank 0.
   if (!environment.metrics_port || environment.local_rank > 0) return nullptr;
   std::vector<HttpRoute> routes;
   routes.push_back({.method = "GET",
@@ -96,11 +98,11 @@ std::unique_ptr<HttpServer> ServeMetrics(RealEventLoop& loop, const LearnerEnvir
   return *std::move(server);
 }
 
-// Its memory is taken now, while nobody waits for this learner: not when the job is shrunk, in mid
-// step, where a memory limit would lose the step and the learner.
+// The memory is allocated now, while nobody waits for this learner. If it were allocated when the
+// job shrinks, in the middle of a step, a memory limit would cost the step and the learner.
 Result<GradientAccumulator> MakeFolder(const ProgramInfo& info, const RunLearnerOptions& options,
                                        MemorySource& gradients) {
-  // Statistical: a batch, and a leaf that fills the tree up.
+  // Statistical mode: one leaf for the batch, and one that fills up the tree.
   const bool bitwise = options.environment.reproducibility == Reproducibility::kBitwise;
   const int shards_ever = bitwise ? options.training.logical_shards : 2;
   const int max_shards = bitwise ? options.training.max_shards_of_learner : 2;
@@ -112,7 +114,8 @@ Result<GradientAccumulator> MakeFolder(const ProgramInfo& info, const RunLearner
                        "spec.elastic.minLearners",
                        max_shards, bytes, why));
   };
-  // A limit that is met ends the process without a word: this is what its log ends with.
+  // A process that exceeds its memory limit is killed without a message: then this is the last line
+  // of its log.
   log::Info("takes the memory for gradients", {{"bytes", bytes}, {"shards", max_shards}});
   try {
     GradientAccumulator accumulator(info.gradient_elements, shards_ever, gradients);
@@ -220,7 +223,7 @@ std::optional<LearnerExit> LearnerProcess::Run() {
 }
 
 void LearnerProcess::OnSignal(int signal) {
-  // Who asks a second time at a terminal does not want to wait.
+  // A second request, by Ctrl-C: the user does not want to wait.
   if (++signals_seen_ > 1 && signal == SIGINT) return loop_.Stop();
   if (signals_seen_ > 1) return;
   interrupted_ = signal == SIGINT && !environment_.coordinator;

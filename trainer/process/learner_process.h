@@ -29,11 +29,11 @@ class LearnerProcess {
   // `thread` and `options` outlive it.
   LearnerProcess(ProgramThread& thread, const RunLearnerOptions& options, Schedule schedule);
 
-  // Opens what may be refused: the port for peers, memory, files.
+  // Opens what can fail: the port for peers, memory, files.
   Status Prepare();
-  // After Prepare, once: trains on the calling thread. None: SIGINT came twice.
+  // Trains on the calling thread. Called once, after Prepare. None: SIGINT came twice.
   std::optional<LearnerExit> Run();
-  // Whether it was Ctrl-C that ended it.
+  // Whether Ctrl-C ended it.
   bool interrupted() const { return interrupted_; }
 
  private:
@@ -50,7 +50,7 @@ class LearnerProcess {
   const Schedule schedule_;
   const LearnerId self_;
 
-  // In the order of who uses whom: later ones are destroyed first.
+  // A member uses only earlier ones, and is destroyed before them.
   SharedMemory shared_memory_;
   MemorySource& gradients_;
   RealEventLoop loop_;

@@ -25,7 +25,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// How much of the file's end is read at first; four times as much each time that it is too little.
+// How much of the file's end is read at first; four times as much after each read that is too
+// short.
 constexpr off_t kTailBytes = 16 << 10;
 
 class Descriptor {
@@ -58,8 +59,8 @@ struct EndedLine {
   off_t end = 0;
 };
 
-// The last line that ends and that `wanted` takes; lines come in the order of their ticks, so it is
-// near the end of a file that may be long. The error is the system's.
+// The last complete line that `wanted` accepts. Lines are in the order of their ticks, so it is
+// near the end of a file that may be long. The error is an errno.
 std::expected<std::optional<EndedLine>, int> LastLine(int file, off_t size,
                                                       const std::function<bool(Tick)>& wanted) {
   for (off_t window = kTailBytes;; window *= 4) {
@@ -87,8 +88,8 @@ class MetricsFile final : public MetricsSink {
   void Append(Tick tick, std::string_view line) override {
     std::error_code ignored;
     if (!made_) fs::create_directories(path_.parent_path(), ignored);
-    // Opened for each line, at most some a second: another learner may have cut it or written to
-    // it.
+    // Opened for each line, at most a few times per second: another learner may have cut it or
+    // written to it.
     const Descriptor file(path_, O_RDWR | O_APPEND | O_CREAT);
     struct stat now{};
     if (!file.open() || ::fstat(file.value(), &now) != 0) return Report(errno);
@@ -135,8 +136,8 @@ class MetricsFile final : public MetricsSink {
   }
 
   const fs::path path_;
-  bool made_ = false;  // its directory
-  // Of the file as this learner left it: while nobody else touches it, its end need not be read.
+  bool made_ = false;  // the directory exists
+  // The file as this learner left it: while nobody else changes it, its end need not be read.
   ino_t inode_ = 0;
   off_t size_ = -1;
   std::optional<Tick> last_;

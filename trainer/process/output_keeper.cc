@@ -20,7 +20,7 @@
 namespace pliant {
 namespace {
 
-// So long nothing is tried after the file could not be written.
+// After a failed write nothing is tried for this time.
 constexpr auto kPause = std::chrono::seconds(1);
 
 // Shared by the object and its thread: the thread may be stuck in the volume when the object goes.
@@ -29,7 +29,7 @@ struct Shared {
   std::condition_variable changed;
   std::string waiting;
   std::size_t left_out = 0;  // bytes
-  bool writes = false;       // the thread has taken something, and is not back
+  bool writes = false;       // the thread has taken text, and is still writing it
   bool stopped = false;
 };
 
@@ -43,7 +43,7 @@ bool WriteAll(int file, std::string_view text) {
   return true;
 }
 
-// Of a learner: nothing else is ever removed.
+// Whether it is a file of a learner: nothing else is ever removed.
 bool IsKeptOutput(const std::filesystem::directory_entry& entry) {
   std::error_code error;
   const std::string name = entry.path().filename().string();
@@ -51,7 +51,7 @@ bool IsKeptOutput(const std::filesystem::directory_entry& entry) {
          (name.ends_with(".log") || name.ends_with(".log.1"));
 }
 
-// The oldest go.
+// Removes the oldest files.
 void RemoveOthers(const std::filesystem::path& path, std::size_t max_files) {
   std::error_code error;
   std::vector<std::pair<std::filesystem::file_time_type, std::filesystem::path>> files;
@@ -66,7 +66,7 @@ void RemoveOthers(const std::filesystem::path& path, std::size_t max_files) {
   }
 }
 
-// The thread's own.
+// Used by the thread only.
 class OutputFile {
  public:
   OutputFile(std::filesystem::path path, std::size_t max_bytes)
@@ -89,7 +89,8 @@ class OutputFile {
   }
 
  private:
-  // As the oldest, where this learner was quiet while more than `max_files` others came.
+  // Another learner removes this file as one of the oldest, if this learner was quiet while more
+  // than `max_files` others came.
   bool IsRemoved() const {
     struct stat status = {};
     return fstat(file_, &status) != 0 || status.st_nlink == 0;
@@ -131,7 +132,7 @@ class OutputFile {
 
 void Run(const std::shared_ptr<Shared>& shared, const std::filesystem::path& path,
          const OutputKeeperOptions& options) {
-  CatchAll([&] { RemoveOthers(path, options.max_files); });  // what it cannot list stays
+  CatchAll([&] { RemoveOthers(path, options.max_files); });  // files that it cannot list stay
   OutputFile file(path, options.max_file_bytes);
   std::unique_lock lock(shared->mutex);
   while (true) {
@@ -166,9 +167,10 @@ class ThreadedKeeper final : public OutputKeeper {
  public:
   ThreadedKeeper(const std::filesystem::path& path, const OutputKeeperOptions& options)
       : options_(options) {
-    // Not joined: it may hang for as long as its volume does.
+    // Not joined: it may hang as long as its volume does.
     std::thread([shared = shared_, path, options] {
-      CatchAll([&] { Run(shared, path, options); });  // else nothing is kept, which costs lines
+      CatchAll(
+          [&] { Run(shared, path, options); });  // on an error nothing is kept: only lines are lost
     }).detach();
   }
 

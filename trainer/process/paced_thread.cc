@@ -19,7 +19,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// So often a shard that is kept looks at the file again.
+// How often a waiting shard reads the file again.
 constexpr std::chrono::milliseconds kLook(20);
 
 }  // namespace

@@ -11,13 +11,12 @@
 
 namespace pliant {
 
-// A thread whose program's training shards take at least as long as a file says, in whole
-// milliseconds: a rehearsal on processors of what takes that long on GPUs. The file may change at
-// any time, and holds for the shard under way; where there is none, nothing waits. The bits are the
-// program's.
+// Makes each training shard of a program take at least as long as a file says, in whole
+// milliseconds, to rehearse on CPUs what takes that long on GPUs. The file may change at any time,
+// also for the current shard; without it nothing waits. The bits stay the program's.
 class PacedThread final : public ProgramThread, private Operation {
  public:
-  static constexpr Duration kMost = std::chrono::seconds(10);  // so long a shard may be kept
+  static constexpr Duration kMost = std::chrono::seconds(10);  // maximum time of a shard
 
   // Borrows `thread`.
   PacedThread(ProgramThread& thread, std::filesystem::path file);
@@ -37,15 +36,15 @@ class PacedThread final : public ProgramThread, private Operation {
   ProgramThread& thread_;
   const std::filesystem::path file_;
 
-  // Of the operation that runs.
+  // The running operation.
   Operation* operation_ = nullptr;
-  // When the training shard under way began; none is.
+  // When the current training shard began; none: there is none.
   std::optional<std::chrono::steady_clock::time_point> begun_;
-  mutable bool told_ = false;  // that the file makes no sense
+  mutable bool told_ = false;  // the invalid file was logged
 };
 
-// What the file says: none, if it is not there.
-// kInvalid: something else than a whole number of milliseconds up to PacedThread::kMost.
+// The time in the file; zero without a file. kInvalid: not a whole number of milliseconds up to
+// PacedThread::kMost.
 Result<Duration> ReadPace(const std::filesystem::path& file);
 
 }  // namespace pliant

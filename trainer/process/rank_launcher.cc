@@ -31,8 +31,8 @@ namespace {
 
 constexpr const char* kRanks = "PLIANT_RANKS_PER_LEARNER";
 constexpr const char* kLocalRank = "PLIANT_LOCAL_RANK";
-constexpr const char* kLauncher = "PLIANT_LAUNCHER";  // its process
-// Ranks that were asked to leave are gone by their grace, and a moment.
+constexpr const char* kLauncher = "PLIANT_LAUNCHER";  // its process id
+// After their grace period and this time, ranks that were asked to leave are killed.
 constexpr Duration kBeyondGrace = std::chrono::seconds(5);
 
 std::vector<std::string> Split(std::string_view text, char separator) {
@@ -67,7 +67,7 @@ std::filesystem::path TerminationLogOf(const std::string& folder, int rank) {
   return std::filesystem::path(folder) / Format("termination-{}", rank);
 }
 
-// One process, and the descriptor that tells when it has ended.
+// One process, and the descriptor that becomes readable when it has ended.
 struct Rank {
   pid_t process = -1;
   std::unique_ptr<boost::asio::posix::stream_descriptor> end;
@@ -121,7 +121,7 @@ class Launcher {
                           Pointers(arguments).data(), Pointers(variables).data());
     if (errno != 0) return false;
     started.running = true;
-    // Not by its wrapper: the C library's header has it mangled for C++.
+    // Not through the wrapper function: the C library's header lacks extern "C" for it.
     const auto descriptor = static_cast<int>(::syscall(SYS_pidfd_open, started.process, 0));
     if (descriptor < 0) return false;
     started.end =
@@ -154,7 +154,7 @@ class Launcher {
     }
   }
 
-  // What the rank that decides has to say is what the learner says.
+  // The decisive rank's termination message becomes the learner's.
   void Conclude() const {
     if (environment_.termination_log.empty()) return;
     const auto message = ReadFile(TerminationLogOf(folder_, fates_.decisive_rank()));
@@ -190,7 +190,7 @@ std::vector<std::string> EnvironmentOfRank(const std::vector<std::string>& envir
     if (name == "PLIANT_SHARED_MEMORY_DIR" && !value.empty()) shared = value;
     if (name == "CUDA_VISIBLE_DEVICES") {
       const std::vector<std::string> visible = Split(value, ',');
-      // With fewer than ranks there is nothing to share out: the program says what is wrong.
+      // With fewer GPUs than ranks nothing can be divided: the program reports what is wrong.
       gpu = std::ssize(visible) >= ranks ? visible[static_cast<std::size_t>(rank)] : value;
     }
     if (!std::ranges::contains(own, name)) result.push_back(variable);
@@ -222,10 +222,10 @@ void LaunchRanks(const GetEnvironment& get) {
     return;
   }
   auto environment = ReadLearnerEnvironment(get);
-  // What is wrong with it is told by who reads it next.
+  // A wrong environment is reported by the code that reads it next.
   if (!environment || environment->ranks_per_learner == 1) return;
   HoldStopSignals();
-  // Not through what others do at a process's end: all of that is the ranks' to do.
+  // Not std::exit: all exit handlers are for the ranks to run.
   ::_exit(Launcher(environment->ranks_per_learner, *environment).Run());
 }
 

@@ -9,24 +9,26 @@
 
 namespace pliant {
 
-// A learner of several GPUs is as many processes of one program, its ranks, under this process.
+// A learner with several GPUs runs one process (rank) of the same program per GPU, under this
+// process.
 
-// What makes a process a rank, over the environment that the learner was started with: its local
-// rank, the learner's nonce, one GPU of those that are visible, and a folder of the pod in which
-// ranks meet to share memory, unless there is one already.
+// The environment of a rank: that of the learner, plus the rank's local rank, the learner's nonce,
+// one of the visible GPUs, a termination log of its own, and a folder of the pod in which ranks
+// meet to share memory, unless one is set already.
 std::vector<std::string> EnvironmentOfRank(const std::vector<std::string>& environment, int rank,
                                            int ranks, std::uint64_t nonce,
                                            const std::string& folder);
 
-// Who is to be stopped, and how it all ends, as the ranks end one after the other. Without I/O.
+// Decides, as the ranks end one after the other, when to stop the others and how the learner ends.
+// Without I/O.
 class RankFates {
  public:
   explicit RankFates(int ranks) : running_(ranks) {}
 
-  // True: the others are to be asked to leave. When one has failed they are of no use.
+  // True: ask the others to leave. After one has failed they cannot continue.
   bool OnEnd(int rank, int exit_code);
   bool all_ended() const { return running_ == 0; }
-  // Whose end is the learner's: the first that failed, else rank 0.
+  // The rank whose end counts as the learner's: the first that failed, else rank 0.
   int decisive_rank() const { return first_failed_.value_or(0); }
   int exit_code() const { return exit_code_; }
 
@@ -36,9 +38,9 @@ class RankFates {
   int exit_code_ = 0;
 };
 
-// In the process that is a learner of several ranks: starts this program again once for each of
-// them, passes stop signals on, and ends with them: it does not return. In any other, and in a
-// rank, it does nothing. To be called first of all.
+// In the launcher of a learner with several ranks: starts this program again once per rank, passes
+// stop signals on, and ends with the ranks; it does not return. In a rank: makes it end with its
+// launcher. In any other process it does nothing. Must be called first of all.
 void LaunchRanks(const GetEnvironment& get);
 
 }  // namespace pliant

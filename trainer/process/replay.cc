@@ -17,7 +17,7 @@
 namespace pliant {
 namespace {
 
-// Those of the job stay as they are.
+// The job's own metrics stay as they are.
 class NoMetrics final : public MetricsSink {
  public:
   void Append(Tick, std::string_view) override {}

@@ -10,10 +10,10 @@
 namespace pliant {
 
 // Computes steps of a job again, alone, from one of its checkpoints (options.environment.replay),
-// and compares with those that the job wrote later. Returns what was the same. kCorrupt: what was
-// not. The volume is only read. A program that meets the same steps in the same process gets the
-// same bits, or something is wrong: with memory, with a device, or with the program. Other kinds of
-// CPU, libraries or numbers of threads may differ without anything being wrong.
+// and compares with later checkpoints of the job. Returns what was the same. kCorrupt: what was
+// not. The volume is only read. In an equal process a program gets the same bits for the same
+// steps; if not, memory, a device or the program is faulty. With another kind of CPU, other
+// libraries or another number of threads the bits may differ without a fault.
 Result<std::string> VerifyReplay(ProgramThread& thread, const Schedule& schedule,
                                  const RunLearnerOptions& options);
 

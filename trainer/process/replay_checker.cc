@@ -17,7 +17,8 @@ Result<std::unique_ptr<ReplayChecker>> ReplayChecker::Open(EventLoop& loop, Chec
   std::erase_if(steps, [](const StoredCheckpoint& stored) { return !stored.has_manifest(); });
   std::ranges::reverse(steps);
   std::unique_ptr<ReplayChecker> checker(new ReplayChecker(loop, store, std::move(verdict)));
-  // Of one step it is the last: what a newer membership wrote, or what an evaluation left.
+  // If a step has several, the last one counts: a newer membership wrote it, or it holds what an
+  // evaluation left.
   const auto from = std::ranges::find_last(steps, range.from, &StoredCheckpoint::step);
   if (from.empty()) {
     return Fail(ErrorCode::kNotFound, Format("no checkpoint of step {}", range.from));
@@ -25,7 +26,7 @@ Result<std::unique_ptr<ReplayChecker>> ReplayChecker::Open(EventLoop& loop, Chec
   checker->from_ = from.front();
   for (StoredCheckpoint& stored : steps) {
     if (stored.step <= range.from || (range.to > 0 && stored.step > range.to)) continue;
-    // Not all names say it.
+    // Not all names contain the tick.
     ASSIGN_OR_RETURN(const Manifest manifest, ReadManifest(store, stored));
     stored.tick = manifest.position.tick;
     checker->ticks_.insert(stored.tick);

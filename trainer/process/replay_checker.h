@@ -18,19 +18,19 @@
 
 namespace pliant {
 
-// What a learner writes its checkpoints to while it computes a job's steps again, alone: it gives
-// out the checkpoint to begin from, and compares those that were written then with those that would
-// be written now. The volume is only read. Works on the event loop, which nobody else waits for.
+// The checkpointer of a learner that computes a job's steps again, alone: it restores the
+// checkpoint to begin from, and compares the job's later checkpoints with those that would be
+// written now. The volume is only read. Works on the event loop, which nobody else waits for.
 class ReplayChecker final : public Checkpointer {
  public:
-  // Called once: what was found the same, or kCorrupt with the first difference.
+  // Called once: with what was the same, or kCorrupt and the first difference.
   using Verdict = std::function<void(Result<std::string>)>;
 
   // kNotFound: no checkpoint to begin from, or none to compare.
   static Result<std::unique_ptr<ReplayChecker>> Open(EventLoop& loop, CheckpointStore& store,
                                                      const ReplayRange& range, Verdict verdict);
 
-  // After so many ticks the checkpoints were written that are to be compared.
+  // The numbers of ticks after which the checkpoints to compare were written.
   const std::set<Tick>& ticks() const { return ticks_; }
 
   void Save(CheckpointLabel label, StateSlice slice, std::shared_ptr<const StateCopy> state,
@@ -59,8 +59,8 @@ class ReplayChecker final : public Checkpointer {
   CheckpointStore& store_;
   Verdict verdict_;  // empty once it was called
   StoredCheckpoint from_;
-  std::vector<StoredCheckpoint> targets_;  // those to compare yet, the first ones first
-  bool final_ = false;                     // the final model, too
+  std::vector<StoredCheckpoint> targets_;  // still to compare, the first ones first
+  bool final_ = false;                     // compare the final model, too
   std::set<Tick> ticks_;
   std::uint64_t compared_ = 0;
   const Lifetime lifetime_;

@@ -19,7 +19,7 @@
 namespace pliant {
 namespace {
 
-constexpr int kInterruptedExitCode = 130;  // as shells know it
+constexpr int kInterruptedExitCode = 130;  // as shells report SIGINT
 
 int ExitCodeOf(ErrorCode code) {
   return code == ErrorCode::kInvalid || code == ErrorCode::kNotFound ? 2 : 1;
@@ -125,7 +125,7 @@ int Train(ProgramThread& thread, const RunLearnerOptions& options) {
     return kInterruptedExitCode;
   }
   const int code = End(options, *exit, process.interrupted());
-  // Its thread cannot be joined, and uses what the process holds.
+  // The program's thread cannot be joined, and still uses parts of `process`.
   if (exit->program_hangs) std::_Exit(code);
   return code;
 }
@@ -136,7 +136,7 @@ int RunLearner(ProgramThread& thread, const RunLearnerOptions& options) {
   if (options.take_signals) HoldStopSignals();
   if (options.keep_freed_memory) KeepFreedMemory();
   const auto code = CatchAll([&]() -> Result<int> { return Train(thread, options); });
-  // What it held is let go of by now: there is memory again for the last words.
+  // Train has released its memory by now: there is enough for the termination message.
   return code ? *code : Refuse(options, code.error());
 }
 

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::array<int, 2> kStopSignals = {SIGTERM, SIGINT};
 
-// What the handler uses is set before it is installed and stays for the process's life.
+// The handler's data are set before it is installed, and stay for the process's life.
 std::atomic<pid_t> g_owner = 0;
 std::atomic<int> g_read_end = -1;
 std::atomic<int> g_write_end = -1;
@@ -33,10 +33,10 @@ void OnSignal(int signal) {
   const int error = errno;
   if (::getpid() == g_owner) {
     const auto number = static_cast<unsigned char>(signal);
-    // A full pipe holds enough of them.
+    // A full pipe holds enough signals already.
     [[maybe_unused]] const ssize_t written = ::write(g_write_end, &number, 1);
   } else {
-    // A forked child: its end is not ours.
+    // A forked child: the signal acts on it as usual.
     ::signal(signal, SIG_DFL);
     ::raise(signal);
   }
@@ -93,7 +93,7 @@ class StopSignals::Impl : public std::enable_shared_from_this<Impl> {
     on_signal_ = nullptr;
     boost::system::error_code ignored;
     file_.cancel(ignored);
-    file_.release();  // the pipe stays: signals that come later find it
+    file_.release();  // the pipe stays open for later signals
   }
 
  private:

@@ -17,7 +17,7 @@ std::string Dump(const TerminationMessage& message, std::string_view text) {
   nlohmann::ordered_json json = {
       {"reason", ToString(message.reason)}, {"step", message.step}, {"message", text}};
   if (!message.parameters_sha256.empty()) json["parametersSha256"] = message.parameters_sha256;
-  // Bytes that are no UTF-8 become U+FFFD: messages quote file names and library errors.
+  // Bytes that are not UTF-8 become U+FFFD: messages quote file names and library errors.
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -27,7 +27,7 @@ bool ContinuesCharacter(char byte) { return (static_cast<unsigned char>(byte) & 
 
 std::string Encode(const TerminationMessage& message) {
   std::string encoded = Dump(message, message.message);
-  // What a character takes in JSON depends on it, so the cut is searched: halve what may be kept.
+  // The size of a character in JSON depends on the character: find the cut by bisection.
   std::size_t fits = 0;
   std::size_t too_long = message.message.size();
   if (encoded.size() <= kMaxTerminationBytes) return encoded;

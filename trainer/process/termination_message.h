@@ -10,7 +10,7 @@
 
 namespace pliant {
 
-// What Kubernetes keeps of a pod's termination log.
+// Kubernetes keeps this many bytes of a container's termination message.
 inline constexpr std::size_t kMaxTerminationBytes = 4096;
 
 // How a learner ended, for the operator (docs/contracts.md §3).

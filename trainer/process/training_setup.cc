@@ -25,7 +25,7 @@ Result<std::optional<T>> Settle(const SettingName& name, const std::optional<T>&
 int LogicalShardsOf(const LearnerEnvironment& environment, std::uint64_t global_batch_size,
                     std::optional<int> settled) {
   if (settled) return *settled;
-  // Whoever trains alone and expects nobody gets what a loop without us would do.
+  // A program that trains alone and expects no other learners gets what a plain training loop does.
   if (!environment.coordinator && !environment.max_learners) return 1;
   return DefaultLogicalShards(global_batch_size,
                               MaxLearnersOf(environment) * environment.ranks_per_learner);

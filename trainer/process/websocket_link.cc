@@ -39,7 +39,7 @@ class WebSocketLink::Impl : public std::enable_shared_from_this<Impl> {
     if (socket_) std::exchange(socket_, nullptr)->Close("the learner ends");
   }
 
-  // The link is destroyed.
+  // Called when the link is destroyed.
   void Abandon() {
     handler_ = nullptr;
     finished_ = nullptr;
@@ -70,7 +70,7 @@ class WebSocketLink::Impl : public std::enable_shared_from_this<Impl> {
       return {};
     }
     if (!socket) {
-      // The same trouble is told once, however often it is tried.
+      // The same error in a row is logged once.
       if (std::exchange(last_error_, socket.error().message) != socket.error().message) {
         log::Warning("no connection to the coordinator, trying again",
                      {{"error", socket.error().message}});
@@ -110,7 +110,7 @@ class WebSocketLink::Impl : public std::enable_shared_from_this<Impl> {
     if (handler_ != nullptr) handler_->OnCoordinatorDisconnected(reason);
   }
 
-  // Ends the connection without a word to the handler.
+  // Closes the connection without calling the handler.
   void Forget(std::string_view reason) {
     ++attempt_;
     std::exchange(socket_, nullptr)->Close(reason);
@@ -126,7 +126,7 @@ class WebSocketLink::Impl : public std::enable_shared_from_this<Impl> {
   std::minstd_rand random_{std::random_device{}()};
   CoordinatorHandler* handler_ = nullptr;  // none: not started, or finished
   std::shared_ptr<WebSocket> socket_;      // none: not connected
-  std::uint64_t attempt_ = 0;              // callbacks of older ones are void
+  std::uint64_t attempt_ = 0;              // callbacks of earlier ones are ignored
   TimePoint connected_at_;
   std::string last_error_;
   std::function<void()> finished_;

@@ -17,11 +17,11 @@ struct WebSocketLinkOptions {
                             .idle_timeout = std::chrono::seconds(10)};
   BackoffOptions backoff = {.first = std::chrono::milliseconds(100),
                             .most = std::chrono::seconds(3)};
-  // A connection that lasted so long counts as good: the back-off starts over after it.
+  // A connection that lasted at least this long counts as good: the back-off starts over after it.
   Duration good_after = std::chrono::seconds(5);
 };
 
-// The link as a WebSocket.
+// The link to the coordinator over a WebSocket.
 class WebSocketLink final : public CoordinatorLink {
  public:
   // `loop` outlives it.
@@ -32,8 +32,8 @@ class WebSocketLink final : public CoordinatorLink {
   void Send(const LearnerMessage& message) override;
   void Redial() override;
 
-  // For the end of the process: sends what is queued, then calls `done`, at the latest after
-  // `most`, and never within the call. The handler is not called any more.
+  // For the end of the process: sends queued messages, then calls `done`, after `most` at the
+  // latest, and never within the call. The handler is no longer called.
   void Finish(Duration most, std::function<void()> done);
 
  private:
