@@ -51,7 +51,7 @@ class FaultsTest(ScenarioTest):
         learners = [*job.start_learners([0, 1]), job.start_learner(2, TOY_FLIP_BIT_AT_STEP="59")]
         job.plan(learners)
         self.assertEqual(learners[2].exit_code(), 1)
-        self.assertIn("its state at step 60 is not that of the other learners",
+        self.assertIn("its state at step 60 differs from that of the other learners",
                       learners[2].termination()["message"])
         for learner in learners[:2]:
             job.wait(f"{learner.name} says so", lambda: learner.logged("a learner's state differs"))

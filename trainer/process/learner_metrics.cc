@@ -39,12 +39,14 @@ struct LearnerMetrics::Families {
   Counter& data_waiting =
       registry
           .AddCounters("pliant_learner_data_wait_seconds_total", {},
-                       "Of the time in which it computed, that in which it waited for samples.")
+                       "Part of the compute time in which the learner waited for samples.")
           .Add({});
-  Counter& waiting = registry
-                         .AddCounters("pliant_learner_wait_seconds_total", {},
-                                      "Time in which it was done and waited for other learners.")
-                         .Add({});
+  Counter& waiting =
+      registry
+          .AddCounters("pliant_learner_wait_seconds_total", {},
+                       "Time in which the learner had finished its shards and waited for "
+                       "other learners.")
+          .Add({});
   Counter& committing =
       registry
           .AddCounters("pliant_learner_commit_seconds_total", {}, "Time of the optimizer's steps.")
@@ -57,13 +59,13 @@ struct LearnerMetrics::Families {
   Counter& given_up =
       registry
           .AddCounters("pliant_learner_ticks_given_up_total", {},
-                       "Steps and evaluations that were given up because a learner was lost, and "
-                       "taken up again without it.")
+                       "Steps and evaluations that were aborted because a learner was lost, and "
+                       "repeated without it.")
           .Add({});
   Counter& kept =
       registry
           .AddCounters("pliant_learner_shards_kept_total", {},
-                       "Shards that were finished when their step was given up, and that the "
+                       "Shards that were finished when their step was aborted, and that the "
                        "learner did not compute again.")
           .Add({});
   Counter& sent =
@@ -78,10 +80,12 @@ struct LearnerMetrics::Families {
                            "Checkpoints that the learner wrote, or failed to write, for the job.");
   Counter& saved = checkpoints.Add({{"result", "success"}});
   Counter& not_saved = checkpoints.Add({{"result", "error"}});
-  Counter& saving = registry
-                        .AddCounters("pliant_learner_checkpoint_seconds_total", {},
-                                     "Time that writing them took, beside the training.")
-                        .Add({});
+  Counter& saving =
+      registry
+          .AddCounters("pliant_learner_checkpoint_seconds_total", {},
+                       "Time in which the learner wrote checkpoints, in parallel with the "
+                       "training.")
+          .Add({});
 };
 
 LearnerMetrics::LearnerMetrics(const std::string& job)

@@ -109,9 +109,8 @@ Result<GradientAccumulator> MakeFolder(const ProgramInfo& info, const RunLearner
   const std::size_t bytes = GradientAccumulator::BytesFor(info.gradient_elements, max_shards);
   const auto no_room = [&](std::string_view why) {
     return Fail(ErrorCode::kUnavailable,
-                Format("no room for the gradients of {} shards, {} bytes: {}. A higher memory "
-                       "limit of the learner's container helps, or a higher "
-                       "spec.elastic.minLearners",
+                Format("no room for the gradients of {} shards, {} bytes: {}. Raise the memory "
+                       "limit of the learner's container, or spec.elastic.minLearners",
                        max_shards, bytes, why));
   };
   // A process that exceeds its memory limit is killed without a message: then this is the last line

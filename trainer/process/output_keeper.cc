@@ -112,10 +112,9 @@ class OutputFile {
     before += ".1";
     std::filesystem::rename(path_, before, error);
     if (error || !Open()) return;
-    const std::string notice = Format(
-        "pliant: this file was full; what was before is in {}, and what was before "
-        "that is gone\n",
-        before.filename().string());
+    const std::string notice =
+        Format("pliant: this file was full; earlier lines are in {}, and older ones are deleted\n",
+               before.filename().string());
     if (WriteAll(file_, notice)) bytes_ += notice.size();
   }
 

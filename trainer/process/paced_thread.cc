@@ -36,10 +36,10 @@ Result<Duration> ReadPace(const std::filesystem::path& file) {
   const auto [rest, error] = std::from_chars(text.begin(), text.end(), value);
   if (error != std::errc() || rest != text.end() || text.size() == read.size() ||
       value > static_cast<std::uint64_t>(most.count())) {
-    return Invalid(Format(
-        "PLIANT_PACE_FILE: {} must hold a whole number of milliseconds from 0 to {}, the least "
-        "time of a shard",
-        file.string(), most.count()));
+    return Invalid(
+        Format("PLIANT_PACE_FILE: {} must hold a whole number of milliseconds from 0 to {}, the "
+               "minimum time of a shard",
+               file.string(), most.count()));
   }
   return std::chrono::milliseconds(value);
 }
@@ -80,7 +80,7 @@ Duration PacedThread::Pace() const {
     return *pace;
   }
   if (!std::exchange(told_, true))
-    log::Warning("no pace is kept", {{"cause", pace.error().message}});
+    log::Warning("the pace file is ignored", {{"cause", pace.error().message}});
   return Duration::zero();
 }
 

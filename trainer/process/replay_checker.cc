@@ -60,10 +60,9 @@ void ReplayChecker::CompareUpTo(const TrainingPosition& position, const StateDic
   while (verdict_ && !targets_.empty() && targets_.front().tick <= position.tick) {
     const StoredCheckpoint then = std::move(targets_.front());
     targets_.erase(targets_.begin());
-    Judge(then.step,
-          then.tick == position.tick
-              ? CompareWith(then, now)
-              : Fail(ErrorCode::kUnavailable, Format("step {} was passed over", then.step)));
+    Judge(then.step, then.tick == position.tick
+                         ? CompareWith(then, now)
+                         : Fail(ErrorCode::kUnavailable, Format("step {} was skipped", then.step)));
   }
 }
 

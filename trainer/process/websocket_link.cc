@@ -27,7 +27,7 @@ class WebSocketLink::Impl : public std::enable_shared_from_this<Impl> {
 
   void Redial() {
     if (!socket_) return;  // it is dialling, or about to
-    Forget("another coordinator is wanted");
+    Forget("this coordinator is outdated");
     DialLater();
   }
 

@@ -13,7 +13,7 @@ CatchUp::CatchUp(Parts parts, Position from, const std::vector<int>& sources, Ti
       state_(parts.compute.state_shape(), sources) {}
 
 CatchUp::~CatchUp() {
-  CHECK(!busy_ || parts_.tasks.ended(), "it is given up when the program is done with it");
+  CHECK(!busy_ || parts_.tasks.ended(), "it is destroyed only after the program's call has ended");
 }
 
 void CatchUp::LoadIfWhole() {

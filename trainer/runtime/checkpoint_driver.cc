@@ -85,7 +85,7 @@ void CheckpointDriver::OnLooked(const std::shared_ptr<Running>& running, TimePoi
   if (!published || *published) return End(*running, published);
   if (running->recoveries != recoveries_) {
     // A writer may be gone. The remaining members begin another checkpoint at the next boundary.
-    log::Info("checkpoint given up with its membership",
+    log::Info("checkpoint aborted with its membership",
               {{"step", running->save.label.position.step}});
     saving_ = false;
     schedule_.OnSuperseded(parts_.tasks.Now());

@@ -48,7 +48,8 @@ void CoordinatorSession::OnCoordinatorMessage(CoordinatorMessage message) {
 void CoordinatorSession::OnWelcome(const Welcome& welcome) {
   if (welcome.term < term_) {
     // An earlier coordinator than the known one: it has not noticed yet that it was replaced.
-    log::Warning("old coordinator", {{"term", welcome.term}, {"known", term_}});
+    log::Warning("outdated coordinator, dialling again",
+                 {{"term", welcome.term}, {"known", term_}});
     Disconnect();
     link_->Redial();
     return;

@@ -281,8 +281,8 @@ void LearnerLoop::Impl::RequestLeave(Duration grace) {
   tasks_.After(grace, [this] {
     Exit({.reason = LeftReason::kDrained,
           .message = phase_ == Phase::kDraining
-                         ? "its grace was over before a checkpoint was written"
-                         : "its grace was over before it came to a boundary"});
+                         ? "its grace period ended before a checkpoint was written"
+                         : "its grace period ended before it came to a boundary"});
   });
   LeaveWhenFree();
 }

@@ -79,7 +79,7 @@ void LearnerLoop::Impl::Take(const LearnerId& peer, Frame frame) {
 void LearnerLoop::Impl::Hold(const LearnerId& peer, Frame frame) {
   const bool to_come = view_.ComesEarly(frame.header);
   if (early_.Hold(peers_.Shared(peer), std::move(frame), to_come)) return;
-  const PeerLoss loss{.reason = "it sends more ahead than it can have to say"};
+  const PeerLoss loss{.reason = "it sent more early frames than the protocol allows"};
   if (view_.RankOf(peer)) return Then(LossStep{{.accused = {peer}, .cause = loss.reason}});
   const LearnerId lost = peer;  // a copy: `peer` may end with the connection
   peers_.Disconnect(lost);
@@ -132,7 +132,7 @@ void LearnerLoop::Impl::Deliver(const LearnerId& peer, const Frame& frame) {
     case FrameKind::kSliceFailed:
       return checkpoints_.OnSliceFailed(peer, DecodeSliceFailure(frame));
     case FrameKind::kAbort:
-      return Then(LossStep{{.cause = peer.name + " gave up"}});
+      return Then(LossStep{{.cause = peer.name + " aborted the membership"}});
     case FrameKind::kFinished: {
       if (*rank != 0) return;
       const auto text = frame.payload.view;

@@ -128,7 +128,7 @@ void OpeningRun::OnStateFrame(int rank, const Frame& frame) {
   if ((frame.header.node & kLastOfBatch) != 0) parts_.peers.AskForMoreState(rank);
   if (!receiver_->done()) return;
   if (receiver_->applied_ticks() > parts_.schedule.total_ticks()) {
-    return parts_.owner.OnViolation(rank, "a state of a tick that the job has not");
+    return parts_.owner.OnViolation(rank, "a state of a tick that the job does not have");
   }
   StateSummary holding = *opening_.holding(rank);
   holding.position.has_state = true;
@@ -200,7 +200,7 @@ void OpeningRun::OnNewest(const Result<StoredCheckpoint>& newest) {
 void OpeningRun::GoOnWithout(const Error& error) {
   look_.Renew();
   if (!opening_.furthest()) return parts_.owner.Fail(InContext("checkpoint volume", error));
-  log::Warning("checkpoints cannot be looked at, going on without", {{"cause", error.message}});
+  log::Warning("checkpoints cannot be read, continuing without them", {{"cause", error.message}});
   Settle();
 }
 

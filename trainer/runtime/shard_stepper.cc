@@ -117,7 +117,7 @@ Status ShardStepper::End(TickOutput& output) {
   if (!output_.sums.empty()) output_.buffers = {.owner = written_.owner, .view = written_.view};
   output = std::move(output_);
   if (status_ && next_ < work_.tasks.size()) {
-    return Fail(ErrorCode::kCancelled, "the tick was given up");
+    return Fail(ErrorCode::kCancelled, "the tick was aborted");
   }
   return status_;
 }

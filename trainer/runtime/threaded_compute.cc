@@ -129,7 +129,7 @@ class ThreadedCompute final : public Compute {
     if (!std::holds_alternative<RunningTick>(running_)) {
       return Post([rest = std::move(rest)] { rest({}); });
     }
-    CHECK(rest_ == nullptr, "a tick is given up once");
+    CHECK(rest_ == nullptr, "a tick is aborted once");
     control_.abandoned = true;
     rest_ = std::move(rest);
   }

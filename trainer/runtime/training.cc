@@ -31,7 +31,7 @@ Training::Training(Options options, Parts parts, const Opening& opening)
 
 Training::~Training() {
   const bool busy = parts_.ticks.busy() || (catch_up_ && catch_up_->busy());
-  CHECK(!busy || parts_.tasks.ended(), "a membership is left when the program is done with it");
+  CHECK(!busy || parts_.tasks.ended(), "it is destroyed only after the program's call has ended");
 }
 
 void Training::Begin() {
@@ -135,8 +135,8 @@ bool Training::DiffersFromOthers(const std::vector<int>& differing) {
   if (!std::ranges::contains(differing, rank_)) return false;
   parts_.owner.Fail(
       {ErrorCode::kCorrupt,
-       Format("its state at step {} is not that of the other learners: a program whose results "
-              "depend on more than its input, or a machine that computes or remembers wrongly",
+       Format("its state at step {} differs from that of the other learners: the program's results "
+              "depend on more than its input, or its machine has a faulty CPU, GPU or memory",
               step)});
   return true;
 }

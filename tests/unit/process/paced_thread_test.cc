@@ -141,10 +141,11 @@ TEST_F(PacedThreadTest, ReadsWholeMilliseconds) {
     Write(wrong);
     const auto pace = ReadPace(file_);
     ASSERT_FALSE(pace) << wrong;
-    EXPECT_EQ(pace.error().message,
-              "PLIANT_PACE_FILE: " + file_.string() +
-                  " must hold a whole number of milliseconds from 0 to 10000, the least time of a "
-                  "shard");
+    EXPECT_EQ(
+        pace.error().message,
+        "PLIANT_PACE_FILE: " + file_.string() +
+            " must hold a whole number of milliseconds from 0 to 10000, the minimum time of a "
+            "shard");
     EXPECT_LT(Take({}), 5s) << "nothing waits";
   }
 }

@@ -331,7 +331,7 @@ TEST(OpeningRun, AStateThatCannotBeIsAViolation) {
        },
        "violation of 1: a piece of another tensor"},
       {"of a tick that is none", [](const OpeningOf& it) { return it.StateFrames(21); },
-       "violation of 1: a state of a tick that the job has not"},
+       "violation of 1: a state of a tick that the job does not have"},
   };
   for (const auto& test : kCases) {
     SCOPED_TRACE(test.name);
