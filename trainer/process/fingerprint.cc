@@ -62,7 +62,7 @@ Fingerprint MakeFingerprint(const LearnerEnvironment& environment, const std::st
                             const ProgramInfo& info, std::string_view cpuinfo) {
   Fingerprint fingerprint;
   fingerprint["framework"] = framework;
-  // A learner with another data set, for example one mounted from elsewhere, would spoil every
+  // A learner with another data set, for example one mounted from elsewhere, would corrupt every
   // step, and all learners would hold the same wrong state.
   fingerprint["trainSamples"] = std::to_string(info.train_samples);
   fingerprint["testSamples"] = std::to_string(info.test_samples);

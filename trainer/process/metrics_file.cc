@@ -106,7 +106,7 @@ class MetricsFile final : public MetricsSink {
     const ssize_t written = ::write(file.value(), text.data(), text.size());
     if (written != static_cast<ssize_t>(text.size())) {
       const int error = written < 0 ? errno : ENOSPC;
-      // Half a line would spoil the next one.
+      // Half a line would corrupt the next one.
       if (written > 0 && ::ftruncate(file.value(), now.st_size) != 0) size_ = -1;
       return Report(error);
     }

@@ -20,8 +20,8 @@ struct LearnerStats {
   // Where the time of its ticks went.
   Duration computing{};     // its shards
   Duration data_waiting{};  // part of `computing`: waiting for samples
-  Duration waiting{};       // for what others compute
-  Duration committing{};    // the optimizer
+  Duration waiting{};       // for the other learners
+  Duration committing{};    // in the optimizer
   Duration pausing{};       // between the last commit in a membership and the first in the next
   std::uint64_t bytes_sent = 0;  // to peers
   std::uint64_t bytes_received = 0;

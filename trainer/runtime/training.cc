@@ -122,8 +122,8 @@ std::optional<EvaluationTask> Training::EvaluationEndedBy(const TickOutcome& out
                         .sums = parts_.state.metrics.evaluation() + outcome.sums};
 }
 
-// Every member comes to the same verdict. One that differs fails permanently: it would spoil all
-// further steps, and may have spoiled those since the states were last compared.
+// Every member comes to the same verdict. One that differs fails permanently: it would corrupt all
+// further steps, and may have corrupted those since the states were last compared.
 bool Training::DiffersFromOthers(const std::vector<int>& differing) {
   const std::uint64_t step = parts_.ticks.plan().step;
   for (const int rank : differing) {

@@ -23,7 +23,7 @@
 
 namespace pliant {
 
-// Where a learner's training stands, from one membership to the next.
+// The progress of a learner's training, across memberships.
 struct TrainingState {
   explicit TrainingState(const Schedule& of_job) : schedule(of_job) {}
 
