@@ -100,8 +100,9 @@ std::unique_ptr<HttpServer> ServeMetrics(RealEventLoop& loop, const LearnerEnvir
 
 // The memory is allocated now, while nobody waits for this learner. If it were allocated when the
 // job shrinks, in the middle of a step, a memory limit would cost the step and the learner.
-Result<GradientAccumulator> MakeFolder(const ProgramInfo& info, const RunLearnerOptions& options,
-                                       MemorySource& gradients) {
+Result<GradientAccumulator> MakeAccumulator(const ProgramInfo& info,
+                                            const RunLearnerOptions& options,
+                                            MemorySource& gradients) {
   // Statistical mode: one leaf for the batch, and one that fills up the tree.
   const bool bitwise = options.environment.reproducibility == Reproducibility::kBitwise;
   const int shards_ever = bitwise ? options.training.logical_shards : 2;
@@ -148,13 +149,12 @@ LearnerProcess::LearnerProcess(ProgramThread& thread, const RunLearnerOptions& o
 
 Status LearnerProcess::Prepare() {
   RETURN_IF_ERROR(OpenTransport());
-  const std::filesystem::path accumulator = environment_.checkpoint_dir / environment_.job_uid;
+  const std::filesystem::path folder = environment_.checkpoint_dir / environment_.job_uid;
   std::optional<ResumeSource> resume;
   if (!environment_.resume_from.empty()) resume = ResumeFromFolder(environment_.resume_from);
   checkpointer_ = NewThreadedCheckpointer(
-      loop_, std::make_unique<FileStore>(accumulator, Format("{:x}", DrawNonce())),
-      std::move(resume));
-  metrics_file_ = NewBackgroundMetrics(NewMetricsFile(accumulator / "metrics.jsonl"));
+      loop_, std::make_unique<FileStore>(folder, Format("{:x}", DrawNonce())), std::move(resume));
+  metrics_file_ = NewBackgroundMetrics(NewMetricsFile(folder / "metrics.jsonl"));
   metrics_ = NewShownMetrics(*metrics_file_, options_.on_metrics_line);
   RETURN_IF_ERROR(OpenCompute());
   return OpenLedger();
@@ -174,7 +174,7 @@ Status LearnerProcess::OpenTransport() {
 }
 
 Status LearnerProcess::OpenCompute() {
-  ASSIGN_OR_RETURN(GradientAccumulator accumulator, MakeFolder(info(), options_, gradients_));
+  ASSIGN_OR_RETURN(GradientAccumulator accumulator, MakeAccumulator(info(), options_, gradients_));
   ProgramThread& thread = environment_.pace_file.empty() ? thread_ : paced_;
   compute_ = NewThreadedCompute(loop_, thread, std::move(accumulator));
   return {};

@@ -8,6 +8,8 @@ from .plot import Told
 from .screen import Screen
 from .stage import GPUS_TOTAL
 
+_EVENTS = {"apply": "is applied", "priority": "has its priority doubled", "end of": "completes"}
+
 
 def show(told: Told, screen: Screen) -> None:
     style = screen.style
@@ -47,8 +49,14 @@ def to_svg(told: Told) -> str:
     return html_chart.picture(*_drawn(told))
 
 
+def event_text(label: str, names: Sequence[str]) -> str:
+    """What a label such as "apply 1" means, with the training's name."""
+    what, _, number = label.rpartition(" ")
+    return f"{names[int(number) - 1]} {_EVENTS[what]}" if what in _EVENTS else label
+
+
 def _drawn(told: Told) -> tuple[list[chart.Held], float, Sequence[str], int, list[html_chart.Event]]:
-    events = [html_chart.Event(request.time, request.label) for request in told.requests]
+    events = [html_chart.Event(request.time, event_text(request.label, told.names)) for request in told.requests]
     changes = chart.held_over_time(told.worlds, told.names)
     return changes, told.worlds[-1].time, told.names, GPUS_TOTAL, events
 

@@ -2,7 +2,7 @@ import re
 import unittest
 import xml.etree.ElementTree as ElementTree
 
-from story import html_chart
+from story import ending, html_chart
 from story.chart import Held
 from story.html_chart import Event
 
@@ -59,6 +59,11 @@ class HtmlChartTest(unittest.TestCase):
         for expected in (*NAMES, "1: at 10 s: apply <2>", "GPUs"):
             self.assertIn(expected, written)
         self.assertNotRegex(text.replace("http://www.w3.org/2000/svg", ""), r"https?:|<script|<link|@import|url\((?!#)")
+
+    def test_events_name_the_training(self) -> None:
+        for label, text in (("apply 2", "training-2 is applied"), ("end of 1", "training-1 completes"), ("other", "other")):
+            with self.subTest(label=label):
+                self.assertEqual(ending.event_text(label, NAMES), text)
 
     def test_without_events_there_is_no_list_of_them(self) -> None:
         self.assertNotIn("<ol>", page(events=()))
