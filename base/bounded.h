@@ -4,7 +4,8 @@
 
 namespace pliant {
 
-// Sums and differences that stay at the bounds of the type, where the exact one is beyond them.
+// Saturating sums and differences: a result that the type cannot hold becomes its minimum or
+// maximum.
 inline std::int64_t BoundedSum(std::int64_t a, std::int64_t b) {
   std::int64_t sum = 0;
   if (!__builtin_add_overflow(a, b, &sum)) return sum;

@@ -11,7 +11,7 @@ namespace asio = boost::asio;
 using boost::system::error_code;
 using TcpStream = boost::beast::tcp_stream;
 
-// What a client that is being refused may still send before the connection is cut.
+// A client that is being refused may still send this much before the connection is cut.
 constexpr std::size_t kMaxDiscardedBytes = 8 * 1024 * 1024;
 
 }  // namespace
@@ -69,8 +69,8 @@ asio::awaitable<void> ByteStream::ShutDown() {
   }
   error_code error;
   impl_->tcp.socket().shutdown(Socket::shutdown_send, error);
-  // Closing with unread bytes under way would reset the connection, and the other side might never
-  // get to read the last answer.
+  // Closing with unread bytes would reset the connection, and the other side might never read the
+  // last answer.
   std::array<char, 16384> discarded;
   const auto buffer = asio::buffer(discarded);
   for (std::size_t total = 0; !error && total < kMaxDiscardedBytes;) {

@@ -26,7 +26,7 @@ namespace pliant {
 // Errors come back as values: auto [error, ...] = co_await x.async_y(..., kAwait).
 inline constexpr auto kAwait = boost::asio::as_tuple(boost::asio::use_awaitable);
 
-// An exception that leaves a coroutine is a bug: it goes on through the event loop's Run.
+// An exception that leaves a coroutine is a bug: it propagates through the event loop's Run.
 inline void RethrowBug(std::exception_ptr bug) {
   if (bug) std::rethrow_exception(bug);
 }
@@ -47,21 +47,21 @@ class ByteStream {
   executor_type get_executor();
   Socket& socket();
 
-  // What is under way, or is begun later, fails with a timeout after this time, and the connection
-  // is closed.
+  // Every operation, running or started later, fails with a timeout after this time, and the
+  // connection is closed.
   void ExpiresAfter(Duration duration);
   void ExpiresNever();
   void Close();
   std::string PeerName() const;
 
-  // Nothing to do for a plain connection. A client checks that the server's certificate is for
-  // `server_name`; the context says whom it trusts.
+  // Do nothing on a plain connection. A client checks that the server's certificate is for
+  // `server_name`; the context defines which certificates it trusts.
   boost::asio::awaitable<boost::system::error_code> AcceptTls();
   boost::asio::awaitable<boost::system::error_code> ConnectTls(std::string server_name);
-  // Says that nothing more will be sent, and waits for the other side to say the same.
+  // Signals that nothing more will be sent, and waits until the other side does the same.
   boost::asio::awaitable<void> ShutDown();
 
-  // As asio's AsyncReadStream and AsyncWriteStream; at most kMaxBuffers buffers at once.
+  // asio's AsyncReadStream and AsyncWriteStream; at most kMaxBuffers buffers per call.
   template <typename Buffers, typename Token>
   auto async_read_some(const Buffers& buffers, Token&& token) {
     return boost::asio::async_initiate<Token, Transferred>(
@@ -101,12 +101,12 @@ class ByteStream {
   std::unique_ptr<Impl> impl_;
 };
 
-// What Beast's WebSocket asks of the connection below it.
+// Beast's WebSocket requires these functions of the connection below it.
 void beast_close_socket(ByteStream& stream);
 void teardown(boost::beast::role_type role, ByteStream& stream, boost::system::error_code& error);
 template <typename Handler>
 void async_teardown(boost::beast::role_type, ByteStream& stream, Handler&& handler) {
-  // The closing handshake of the WebSocket is over: nothing of value can still come.
+  // The closing handshake of the WebSocket is over: nothing useful can still arrive.
   stream.Close();
   boost::asio::post(stream.get_executor(), [handler = std::forward<Handler>(handler)]() mutable {
     handler(boost::system::error_code());

@@ -10,7 +10,7 @@ CachedText::CachedText(EventLoop& loop, Duration life,
 
 void CachedText::Get(Done done) {
   if (text_ && !making_ && loop_.Now() - begun_ < life_) {
-    const auto text = text_;  // `done` may ask again
+    const auto text = text_;  // `done` may call Get again
     done(*text);
     return;
   }

@@ -4,8 +4,8 @@
 
 namespace pliant {
 
-// Prints the condition, the reason and the place, then aborts. For bugs only: whatever the world
-// can cause is a Result.
+// Prints the condition, the reason and the place, then aborts. For bugs only: an error that the
+// environment can cause is a Result.
 [[noreturn]] void CheckFailed(const char* condition, std::string_view why, const char* file,
                               int line);
 

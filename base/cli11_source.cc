@@ -1,4 +1,4 @@
-// What CLI11_COMPILE leaves out of the headers.
+// Compiles the code that CLI11_COMPILE leaves out of the headers.
 #include <CLI/impl/App_inl.hpp>
 #include <CLI/impl/Argv_inl.hpp>
 #include <CLI/impl/Config_inl.hpp>

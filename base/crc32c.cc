@@ -18,7 +18,8 @@ static_assert(std::endian::native == std::endian::little, "words are read as the
 
 constexpr std::uint32_t kPolynomial = 0x82f63b78;  // 0x1edc6f41, bits reflected
 
-// The state of a CRC is linear over GF(2): a map of states is known by what it makes of each byte.
+// The state of a CRC is linear over GF(2), so a map of states is defined by its value for each
+// byte.
 using ByteTable = std::array<std::uint32_t, 256>;
 using StateMap = std::array<ByteTable, 4>;
 
@@ -40,7 +41,7 @@ constexpr std::uint32_t StepOneBit(std::uint32_t state) {
   return (state >> 1) ^ ((state & 1) != 0 ? kPolynomial : 0);
 }
 
-// What 2^`log2_bytes` zero bytes make of a state.
+// The map that 2^`log2_bytes` zero bytes apply to a state.
 constexpr StateMap MapOfZeros(int log2_bytes) {
   std::array<std::uint32_t, 32> columns{};
   for (std::size_t bit = 0; bit < 32; ++bit) {
@@ -57,7 +58,7 @@ constexpr StateMap MapOfZeros(int log2_bytes) {
   return map;
 }
 
-// kSlices[k][b]: what byte b followed by k zero bytes makes of state 0.
+// kSlices[k][b]: the state after byte b and k zero bytes, starting from state 0.
 constexpr std::array<ByteTable, 8> MakeSlices() {
   std::array<ByteTable, 8> slices{};
   for (std::uint32_t byte = 0; byte < 256; ++byte) {
@@ -78,8 +79,9 @@ std::uint64_t LoadWord(const std::byte* data) {
 
 #if defined(__x86_64__)
 
-// The instruction takes three cycles but one can start in each: three parts are worked on at once,
-// and joined by moving the states of the first two past the zeros that stand for what follows.
+// The instruction takes three cycles, but one can start in each cycle. So three parts are processed
+// at once. They are joined by moving the states of the first two past the zeros that stand for the
+// bytes that follow.
 constexpr int kLog2Part = 10;
 constexpr std::size_t kPart = std::size_t{1} << kLog2Part;
 
@@ -108,10 +110,10 @@ constexpr std::size_t kPart = std::size_t{1} << kLog2Part;
   return ~static_cast<std::uint32_t>(state);
 }
 
-// Carry-less multiplication moves a whole vector past what follows it, so that the memory is what
-// limits: a CRC does not change when 128 bits are replaced, that much further on, by what they are
-// modulo the polynomial. Multiplying 64 bits by a constant of 32, both reflected, gives the product
-// times x^33, which the constants make up for.
+// Carry-less multiplication moves a whole vector past the bytes that follow it, so that memory is
+// the limit: a CRC does not change when 128 bits are replaced by their value modulo the polynomial,
+// added at a later place in the data. Multiplying 64 bits by a constant of 32 bits, both reflected,
+// gives the product times x^33; the constants compensate for this.
 constexpr std::uint32_t PowerOfX(std::size_t exponent) {
   std::uint32_t power = std::uint32_t{1} << 31;  // x^0, bits reflected
   for (std::size_t i = 0; i < exponent; ++i) power = StepOneBit(power);
@@ -145,9 +147,9 @@ PLIANT_WIDE_TARGET inline __m128i Fold(__m128i value, __m128i by, __m128i onto) 
 }
 
 constexpr std::size_t kVector = 64;
-constexpr std::size_t kMinWide = 8 * kVector;  // below, folding up costs more than it saves
+constexpr std::size_t kMinWide = 8 * kVector;  // below, the final folding costs more than it saves
 
-// At least kMinWide bytes.
+// `data` has at least kMinWide bytes.
 PLIANT_WIDE_TARGET std::uint32_t Crc32cWide(std::span<const std::byte> data, std::uint32_t crc) {
   static constexpr FoldBy kPastFour = MakeFold(4 * kVector);
   static constexpr FoldBy kPastOne = MakeFold(kVector);

@@ -8,7 +8,7 @@ namespace pliant {
 
 using Duration = std::chrono::nanoseconds;
 
-// The clock of an event loop: monotonic, of no meaning outside its process (or its simulation).
+// The clock of an event loop: monotonic, without meaning outside its process (or its simulation).
 struct LoopClock {
   using duration = Duration;
   using rep = duration::rep;
@@ -23,14 +23,14 @@ double ToSeconds(Duration duration);
 // The time of every RealEventLoop, for threads that have no loop.
 TimePoint MonotonicNow();
 
-// Names a timer so that it can be cancelled. Never reused by one loop; 0 names none.
+// Identifies a timer so that it can be cancelled. A loop never reuses an id; 0 is no timer.
 using TimerId = std::uint64_t;
 
-// One thread of control and its time. Tasks run one at a time, those that one thread posts in the
-// order posted, and so timers of equal times. On a SimEventLoop, which tests own and drive, that
-// holds between the two as well. On a RealEventLoop, which programs own, a task of another thread
-// may overtake those of the loop's own, a timer that is due may overtake tasks, and what is posted
-// at one time all runs before sockets and timers have their turn.
+// One thread of control and its time. Tasks run one at a time. Tasks posted by one thread run in
+// the order posted, and so do timers that are due at the same time. On a SimEventLoop, which tests
+// own and drive, this order also holds between tasks and timers. On a RealEventLoop, which programs
+// own, a task from another thread may overtake the loop's own tasks, a timer that is due may
+// overtake tasks, and all tasks posted at one time run before sockets and timers are served.
 class EventLoop {
  public:
   virtual ~EventLoop() = default;

@@ -13,7 +13,7 @@ Error ErrorOf(ErrorCode code, const std::exception& error) noexcept {
   try {
     return {code, error.what()};
   } catch (...) {
-    return {code, "out of memory"};  // short, so that it lies in the string itself
+    return {code, "out of memory"};  // short enough to need no allocation
   }
 }
 

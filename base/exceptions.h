@@ -7,12 +7,12 @@
 
 namespace pliant {
 
-// The exception that is being handled, as an error: kUnavailable where the machine refused (memory,
-// a file, a thread), else kInternal. In a catch clause.
+// The exception that is being handled, as an error: kUnavailable if the machine refused a resource
+// (memory, a file, a thread), else kInternal. For use in a catch clause.
 Error CaughtError() noexcept;
 
-// What `body` returns, a Result or nothing; what it throws is an error, too. Threads do their work
-// in this, because an exception that left one would end the process.
+// Returns the result of `body` (a Result or void); an exception that it throws becomes an error.
+// Threads run their work in this, because an exception that leaves a thread would end the process.
 template <typename Body>
 auto CatchAll(const Body& body) noexcept {
   using Returned = std::invoke_result_t<const Body&>;
@@ -32,8 +32,8 @@ auto CatchAll(const Body& body) noexcept {
 // Ends the process with exit code 1, and a line on standard error that names the thread.
 [[noreturn]] void EndProcess(const char* thread, const Error& error) noexcept;
 
-// All that a thread does for which others wait. Where there is not even the memory to tell them of
-// an error, they would wait for ever: the process ends.
+// For the whole body of a thread that others wait for. If there is not even memory to report an
+// error, they would wait forever: the process ends instead.
 template <typename Body>
 void EndOnException(const char* thread, const Body& body) noexcept {
   if (const Status done = CatchAll(body); !done) EndProcess(thread, done.error());

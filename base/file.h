@@ -12,7 +12,7 @@ namespace pliant {
 Result<std::string> ReadFile(const std::filesystem::path& path);
 
 // After a crash at any moment the file holds either its old content or the new one: a temporary
-// file beside it is written, synced and renamed over it, then the directory is synced.
+// file next to it is written, synced and renamed over it, then the directory is synced.
 Status WriteFileAtomically(const std::filesystem::path& path, std::string_view content);
 
 }  // namespace pliant

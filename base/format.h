@@ -8,7 +8,7 @@ namespace pliant {
 
 std::string FormatArguments(std::string_view format, std::format_args arguments);
 
-// std::format, whose code, of thousands of instructions, is compiled once and not in every file.
+// Like std::format. Its code, thousands of instructions, is compiled once instead of in every file.
 template <typename... Arguments>
 std::string Format(std::format_string<Arguments...> format, Arguments&&... arguments) {
   return FormatArguments(format.get(), std::make_format_args(arguments...));

@@ -30,7 +30,8 @@ using Parser = http::request_parser<http::string_body>;
 
 constexpr std::size_t kHeaderBytesMax = 16 * 1024;
 constexpr auto kGoodbyeTimeout = std::chrono::seconds(2);
-constexpr int kRefusalsMax = 16;  // connections at a time that are told that they are too many
+// Connections that are being refused with 503 at the same time.
+constexpr int kRefusalsMax = 16;
 constexpr auto kAcceptRetry = std::chrono::milliseconds(100);
 
 std::string_view View(boost::core::string_view text) { return {text.data(), text.size()}; }
@@ -114,7 +115,7 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
     stopped_ = true;
     error_code ignored;
     acceptor_.close(ignored);
-    // Closing ends the coroutines, which take themselves off the list: so not while walking it.
+    // Closing ends the coroutines, which remove themselves from the list: iterate over another one.
     const auto closers = std::exchange(connections_, {});
     for (const auto& [id, close] : closers) close();
   }
@@ -125,7 +126,7 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
   }
 
  private:
-  // A connection's place on the list of those that Stop closes.
+  // A connection's entry in the list of connections that Stop closes.
   class Registration {
    public:
     Registration(Core& core, std::function<void()> close) : core_(core), id_(++core.last_id_) {
@@ -166,7 +167,7 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
       if (self->stopped_) break;
       const bool failed_before = std::exchange(fails, static_cast<bool>(error));
       if (error) {
-        // Out of descriptors, most likely: without a pause this would spin.
+        // Most likely the process is out of descriptors: without a pause this loop would spin.
         if (!failed_before)
           log::Warning("cannot accept a connection",
                        {{"server", self->options_.name}, {"error", error.message()}});
@@ -196,7 +197,7 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
     }
   }
 
-  // Counts itself for as long as it is there.
+  // Increments a count for its lifetime.
   template <typename Number>
   class Counted {
    public:
@@ -209,7 +210,7 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
     Number& count_;
   };
 
-  // One connection too many.
+  // Answers a connection above `connections_max` with 503.
   static asio::awaitable<void> Refuse(std::shared_ptr<Core> self, ByteStream stream) {
     const Counted counted(self->refusals_);
     Registration registration(*self, [&stream] { stream.Close(); });
@@ -280,7 +281,7 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
     co_await stream.ShutDown();
   }
 
-  // Waits for what `begin` is to give by its argument; nothing if that takes too long.
+  // Waits for the value that `begin` passes to its argument; nullopt if that takes too long.
   template <typename Value, typename Begin>
   static asio::awaitable<std::optional<Value>> Later(std::shared_ptr<Core> self,
                                                      const Begin& begin) {
@@ -346,7 +347,7 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
     const Status accepted = co_await session->Accept(std::move(request));
     if (!accepted || self->stopped_) co_return;
     const WebSocketCallbacks callbacks = route.accept(session);
-    // Owners of a stopped server may be gone.
+    // The owners of a stopped server may be destroyed.
     WebSocketCallbacks guarded{.on_message =
                                    [&self, &callbacks](std::string text) {
                                      if (!self->stopped_ && callbacks.on_message)

@@ -39,24 +39,25 @@ enum class Access {
   kGranted,
   kUnknown,    // no token, or not one of ours: 401
   kForbidden,  // a token of ours that has no right to this: 403
-  kUndecided,  // nobody could tell: 503
+  kUndecided,  // the token could not be checked: 503
 };
 
-// What one path serves. Functions are called on the event loop and must not block. Those called
-// ..._later answer by `done`, once, on any thread; 503 if that takes longer than `answer_timeout`.
+// The service of one path. Functions are called on the event loop and must not block. Functions
+// named ..._later answer by calling `done`, once, on any thread; after `answer_timeout` the server
+// answers 503.
 struct HttpRoute {
   std::string method;  // "GET", "PUT", ...
   std::string path;    // matched whole
   std::function<ServerResponse(const ServerRequest&)> handle;
   // Instead of `handle`.
   std::function<void(const ServerRequest&, std::function<void(ServerResponse)> done)> handle_later;
-  // Asked with the bearer token before the body is read. None: everybody may.
+  // Called with the bearer token before the body is read. None: no token is needed.
   std::function<Access(std::string_view token)> admit;
   // Instead of `admit`.
   std::function<void(std::string_view token, std::function<void(Access)> done)> admit_later;
   // Instead of `handle`: the path is a WebSocket (method "GET").
   std::function<WebSocketCallbacks(std::shared_ptr<WebSocket>)> accept;
-  // Its answers may have megabytes: counts against `large_answers_max`.
+  // Answers may have megabytes: they count against `large_answers_max`.
   bool large = false;
 };
 
@@ -73,27 +74,29 @@ struct TlsPem {
 
 struct HttpServerOptions {
   std::string name = "http";  // for logs
-  std::string address;        // empty: all addresses, of IPv6 too where the machine has it
-  std::uint16_t port = 0;     // 0: any free one, see port()
+  // Empty: all addresses, also IPv6 ones if the machine has IPv6.
+  std::string address;
+  std::uint16_t port = 0;  // 0: any free one, see port()
   // Files are read again when they change. None: plain.
   std::optional<std::variant<TlsFiles, TlsPem>> tls;
   std::size_t body_bytes_max = 1024 * 1024;
   Duration request_timeout =
       std::chrono::seconds(15);  // for the TLS handshake, and to read a request
-  Duration answer_timeout = std::chrono::seconds(10);  // of routes that answer later
+  Duration answer_timeout = std::chrono::seconds(10);  // of routes with ..._later
   Duration idle_timeout = std::chrono::seconds(60);    // between two requests of a connection
-  // More are refused with 503 as far as that is cheap, else closed unanswered.
+  // Connections above this are refused with 503 if that is cheap, else closed without an answer.
   std::size_t connections_max = 1024;
-  std::size_t large_answers_max = 2;  // at a time; further requests for such get 503
+  std::size_t large_answers_max = 2;  // at the same time; further requests get 503
   WebSocketLimits websocket;
 };
 
-// A small HTTP/1.1 and WebSocket server on a RealEventLoop. It answers 4xx by itself to whatever is
-// no request for a route: malformed, too large, too slow, not found, wrong method, not admitted.
+// A small HTTP/1.1 and WebSocket server on a RealEventLoop. It answers with 4xx by itself if a
+// request matches no route: malformed, too large, too slow, not found, wrong method, not admitted.
 class HttpServer {
  public:
-  // Listens at once. On the thread of the loop, or before the loop runs; likewise destruction,
-  // which closes all connections (callbacks are not called any more). `loop` outlives the server.
+  // Listens at once. Called on the thread of the loop, or before the loop runs; the same holds for
+  // destruction, which closes all connections (callbacks are no longer called). `loop` outlives the
+  // server.
   static Result<std::unique_ptr<HttpServer>> Listen(RealEventLoop& loop, HttpServerOptions options,
                                                     std::vector<HttpRoute> routes);
   ~HttpServer();

@@ -5,15 +5,15 @@
 
 namespace pliant {
 
-// The deepest nesting of objects and arrays that is accepted in JSON that others wrote. Nothing of
-// ours is a tenth as deep.
+// The deepest nesting of objects and arrays that is accepted in JSON from others. Ours is not even
+// a tenth as deep.
 inline constexpr int kJsonLevelsMax = 100;
 
 // Whether `text` is nested deeper. Printing, copying and comparing a value recurse for each level,
 // so that a deep value overflows the stack.
 bool IsNestedTooDeep(std::string_view text);
 
-// A discarded value if `text` is not JSON or is nested too deep.
+// Returns a discarded value if `text` is not JSON or is nested too deep.
 nlohmann::json ParseJson(std::string_view text);
 
 }  // namespace pliant

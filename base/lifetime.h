@@ -5,11 +5,12 @@
 
 namespace pliant {
 
-// The life of an object, as callbacks that it has given away know it: what is guarded by it does
-// nothing once it is over. A member of that object. Callbacks run on the thread that ends it.
+// Guards the callbacks that an object has given away: a guarded callback does nothing once the
+// lifetime is over. A member of that object. Callbacks run on the thread that ends the lifetime.
 class Lifetime {
  public:
-  // Outlives the object, to ask whether that still lives: after a call that may have destroyed it.
+  // Outlives the object and tells whether it still exists, for use after a call that may have
+  // destroyed it.
   class Watch {
    public:
     bool over() const { return alive_.expired(); }
@@ -26,7 +27,7 @@ class Lifetime {
 
   Watch watch() const { return Watch(alive_); }
 
-  // `callback`, which must return nothing.
+  // Wraps `callback`, which must return void.
   template <typename Callback>
   auto Guard(Callback callback) const {
     return [watch = watch(), callback = std::move(callback)]<typename... T>(T&&... values) mutable {
@@ -34,7 +35,7 @@ class Lifetime {
     };
   }
 
-  // Ends all that was guarded until now; what is guarded from here on lives.
+  // Disables all callbacks guarded until now; callbacks guarded from here on work.
   void Renew() { alive_ = std::make_shared<const bool>(true); }
 
  private:

@@ -34,7 +34,7 @@ spdlog::level::level_enum ToSpdlog(Level level) {
   return spdlog::level::info;
 }
 
-// Shows lines to somebody else as well.
+// Passes a copy of each line to a function.
 class CopySink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
   void Set(std::function<void(std::string_view)> copy) {
@@ -70,7 +70,7 @@ spdlog::logger& Logger() {
   return *logger;
 }
 
-// The line below the log. A log line takes its place, and it is drawn anew below that.
+// The line below the log. It is erased before a log line is written, and drawn again below it.
 class StatusBelow {
  public:
   void Set(std::string_view line) {
@@ -90,7 +90,7 @@ class StatusBelow {
   void Erase() const {
     if (!line_.empty()) std::fputs("\r\x1b[K", stderr);
   }
-  // Not more than fits: a line that is broken in two could not be erased.
+  // Cuts the line at the width of the terminal: a line that wraps could not be erased.
   void Draw() const {
     if (line_.empty()) return;
     winsize size{};
@@ -108,7 +108,7 @@ StatusBelow& TheStatus() {
   return status;
 }
 
-// Bytes from outside may be no UTF-8: they must not stop a log line.
+// Bytes from outside may not be UTF-8: they must not prevent a log line.
 std::string Json(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
@@ -120,8 +120,8 @@ Value::Value(double value) : text_(nlohmann::json(value).dump()) {}
 void Configure(Format format, Level least) {
   g_format = format;
   Logger().set_level(ToSpdlog(least));
-  // In JSON the message of this file holds the whole object but its head, which spdlog's pattern
-  // writes.
+  // In JSON the text of Write holds the whole object except its beginning, which comes from
+  // spdlog's pattern.
   Logger().set_pattern(format == Format::kJson
                            ? R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l",%v})"
                            : "%Y-%m-%dT%H:%M:%S.%e%z %-7l %v");

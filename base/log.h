@@ -39,17 +39,17 @@ struct Pair {
   Value value;
 };
 
-// Once, before other threads log. Lines go to standard error.
+// Called once, before other threads log. Lines go to standard error.
 void Configure(Format format, Level least);
 // "debug", "info", "warning" or "error"; kInfo for anything else.
 Level ParseLevel(std::string_view name);
 
-// Each line, as it is written, also goes to `copy`, on the thread that logs; nothing: to nobody any
-// more. Not from within `copy`.
+// Each line, as it is written, also goes to `copy`, on the thread that logs; an empty function ends
+// that. Not to be called from within `copy`.
 void CopyLinesTo(std::function<void(std::string_view line)> copy);
 
-// A line below the log for who sits at a terminal: drawn over the one before it, and kept below
-// what is logged. Empty: there is none any more.
+// Shows a line below the log for a person at a terminal. It replaces the previous one and stays
+// below new log lines. Empty: removes it.
 void ShowStatus(std::string_view line);
 
 void Write(Level level, std::string_view message, std::initializer_list<Pair> facts);

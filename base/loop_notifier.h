@@ -7,13 +7,13 @@ namespace pliant {
 
 class EventLoop;
 
-// Calls an event loop from other threads, again and again. Rings that the loop has not come to yet
-// are one: a thread that is busy wakes it once for many things.
+// Calls an event loop from other threads, any number of times. Notifications that the loop has not
+// handled yet are merged: a busy thread wakes the loop once for many events.
 class LoopNotifier {
  public:
   // `on_notify` runs on the loop, which outlives the notifier.
   LoopNotifier(EventLoop& loop, std::function<void()> on_notify);
-  // On the loop's thread: `on_notify` does not run any more.
+  // Called on the loop's thread; `on_notify` does not run after it.
   ~LoopNotifier();
   LoopNotifier(const LoopNotifier&) = delete;
   LoopNotifier& operator=(const LoopNotifier&) = delete;

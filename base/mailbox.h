@@ -9,12 +9,12 @@
 
 namespace pliant {
 
-// An unbounded queue between threads. Take blocks; a closed mailbox hands out what it still holds,
-// then nothing.
+// An unbounded queue between threads. Take blocks; after Close it returns the remaining items, then
+// nullopt.
 template <typename T>
 class Mailbox {
  public:
-  // Dropped when the mailbox is closed.
+  // Drops the item if the mailbox is closed.
   void Put(T item) {
     {
       const std::lock_guard lock(mutex_);
@@ -24,8 +24,8 @@ class Mailbox {
     changed_.notify_one();
   }
 
-  // Blocks until there is an item, the mailbox is closed or `stop` is requested (the last two give
-  // nothing).
+  // Blocks until there is an item, the mailbox is closed or `stop` is requested (the last two
+  // return nullopt).
   std::optional<T> Take(std::stop_token stop = {}) {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, stop, [this] { return closed_ || !items_.empty(); });

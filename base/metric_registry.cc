@@ -42,7 +42,7 @@ std::string MetricRegistry::Text() const {
   std::ostringstream text;
   const prometheus::TextSerializer serializer;
   serializer.Serialize(text, registry_.Collect());
-  // One family at a time: the series of all of them take many times their text.
+  // One family at a time: the series of all families take many times the memory of their text.
   for (const Collected& collected : collected_) {
     std::vector<prometheus::MetricFamily> one{collected.family};
     one.front().metric = collected.collect();

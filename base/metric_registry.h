@@ -16,8 +16,8 @@
 
 namespace pliant {
 
-// prometheus-cpp's registry, which also knows what was registered with it, with series or without.
-// Families are registered from one thread; their series are set from any.
+// prometheus-cpp's registry, which also lists all registered families, even those without series.
+// Families are registered from one thread; their series may be set from any.
 class MetricRegistry {
  public:
   using Counters = prometheus::Family<prometheus::Counter>;
@@ -28,14 +28,14 @@ class MetricRegistry {
   // `constant`: labels that all series have.
   explicit MetricRegistry(prometheus::Labels constant = {});
 
-  // `labels`: the names that each of its series is given beside the constant ones.
+  // `labels`: the label names of each series besides the constant ones.
   Counters& AddCounters(const std::string& name, const LabelNames& labels, const std::string& help);
   Gauges& AddGauges(const std::string& name, const LabelNames& labels, const std::string& help);
   Histograms& AddHistograms(const std::string& name, const LabelNames& labels,
                             const std::string& help);
 
-  // A family whose series `collect` makes each time that they are read, with all of their labels:
-  // thousands of them as objects take far more than what they are made of.
+  // A family whose series `collect` makes at each scrape, with all of their labels: thousands of
+  // series kept as objects need far more memory than the data that they are made from.
   void AddCollected(const std::string& name, prometheus::MetricType type, const LabelNames& labels,
                     const std::string& help,
                     std::function<std::vector<prometheus::ClientMetric>()> collect);
@@ -59,11 +59,11 @@ class MetricRegistry {
   std::vector<MetricFamily> families_;
 };
 
-// Raises a counter to what somebody else counts; never lowers it.
+// Raises a counter to a total counted elsewhere; never lowers it.
 void SetAtLeast(prometheus::Counter& counter, double value);
 
-// By which the series of all programs name a job, given as "<namespace>/<name>". Not "job" and
-// "namespace": those are the scraped target's own in most configurations.
+// The labels that name a job in the series of all programs; a job is given as "<namespace>/<name>".
+// Not "job" and "namespace": most configurations use those for the scraped target.
 inline constexpr const char* kJobNamespaceLabel = "job_namespace";
 inline constexpr const char* kJobNameLabel = "job_name";
 prometheus::Labels JobMetricLabels(const std::string& job);

@@ -2,7 +2,7 @@
 
 namespace pliant {
 
-// Functions of one argument each, for std::visit.
+// Combines functions of one argument each, for std::visit.
 template <typename... Functions>
 struct Overloaded : Functions... {
   using Functions::operator()...;

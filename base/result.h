@@ -10,15 +10,15 @@ namespace pliant {
 
 // The caller's next move picks the code.
 enum class ErrorCode {
-  kInvalid,        // the input is wrong: say so where its owner reads it, do not retry
+  kInvalid,        // the input is wrong: report it to its owner, do not retry
   kNotFound,       // fine when deleting
-  kAlreadyExists,  // read it: an earlier try may have made it
-  kConflict,       // read again, decide again
+  kAlreadyExists,  // read it: an earlier attempt may have created it
+  kConflict,       // read again and decide again
   kGone,           // list again
-  kDenied,         // credentials or rights: renew them, or tell the administrator
+  kDenied,         // credentials or rights: renew them, or notify the administrator
   kThrottled,      // wait as long as the server asked
   kUnavailable,    // back off and try again
-  kTimeout,        // back off and try again; it may have been done
+  kTimeout,        // back off and try again; the request may have been carried out
   kCancelled,      // the caller asked for it
   kCorrupt,        // stored bytes do not verify: use the copy before them
   kInternal,       // a bug on one of the two sides
@@ -26,7 +26,7 @@ enum class ErrorCode {
 
 std::string_view ToString(ErrorCode code);
 
-// A code for the program and a sentence for the person who reads it.
+// A code for the program and a sentence for a person.
 struct Error {
   ErrorCode code = ErrorCode::kInternal;
   std::string message;
@@ -47,7 +47,7 @@ inline std::unexpected<Error> Invalid(std::string message) {
   return Fail(ErrorCode::kInvalid, std::move(message));
 }
 
-// The same error, with what was being done put before its sentence: "read config: no such file".
+// The same error with the failed operation in front: "read config: no such file".
 inline Error InContext(std::string_view doing, Error error) {
   error.message.insert(0, std::string(doing) + ": ");
   return error;

@@ -15,7 +15,7 @@
 namespace pliant {
 namespace {
 
-constexpr std::chrono::days kBefore{1};  // clocks differ
+constexpr std::chrono::days kBefore{1};  // tolerates differing clocks
 constexpr std::chrono::days kAfter{3650};
 
 template <auto Free>
@@ -49,7 +49,7 @@ bool Sign(X509* made, EVP_PKEY* key, const std::string& host, std::chrono::sys_s
   X509_NAME* const name = X509_get_subject_name(made);
   const auto* const text = reinterpret_cast<const unsigned char*>(host.c_str());
   const auto at = [](std::chrono::sys_seconds time) { return time.time_since_epoch().count(); };
-  // The common name holds 64 bytes; the name that counts is the alternative one.
+  // The common name holds 64 bytes; clients check the alternative name.
   return number && BN_to_ASN1_INTEGER(number.get(), X509_get_serialNumber(made)) != nullptr &&
          X509_set_version(made, X509_VERSION_3) == 1 &&
          ASN1_TIME_set(X509_getm_notBefore(made), at(now - kBefore)) != nullptr &&

@@ -8,8 +8,8 @@
 
 namespace pliant {
 
-// A new key and a certificate for `host` that it signs itself: what is sent is encrypted, and the
-// client has to know otherwise whom it talks to. Valid for ten years from a day before `now`.
+// Makes a new key and a self-signed certificate for `host`. The traffic is encrypted, but the
+// client needs another way to verify the server. Valid for ten years from one day before `now`.
 Result<TlsPem> MakeSelfSigned(const std::string& host, std::chrono::sys_seconds now);
 
 }  // namespace pliant

@@ -10,7 +10,8 @@
 
 namespace pliant {
 
-// Virtual time: a task takes none, and time jumps to the next task. Single-threaded (Post too).
+// An event loop with virtual time: a task takes no time, and time jumps to the next task.
+// Single-threaded (Post too).
 class SimEventLoop final : public EventLoop {
  public:
   TimePoint Now() const override { return now_; }
@@ -18,18 +19,19 @@ class SimEventLoop final : public EventLoop {
   TimerId PostAfter(Duration delay, std::function<void()> task) override;
   void Cancel(TimerId timer) override;
 
-  // Runs the next task. False when there is none.
+  // Runs the next task. Returns false if there is none.
   bool RunOne();
-  // Runs what is due until `end`, and leaves the time there.
+  // Runs the tasks that are due until `end`, then sets the time to `end`.
   void RunUntil(TimePoint end);
   void RunFor(Duration duration) { RunUntil(now_ + duration); }
-  // Runs until `done` holds after a task, for at most `limit` of virtual time. Whether it came to
-  // hold.
+  // Runs tasks until `done` returns true, for at most `limit` of virtual time. Returns whether it
+  // did.
   bool RunUntilTrue(const std::function<bool()>& done, Duration limit);
   std::size_t pending() const { return tasks_.size(); }
 
  private:
-  // The timer id breaks ties, so tasks of one instant run in the order in which they were posted.
+  // The timer id breaks ties, so tasks that are due at the same time run in the order in which they
+  // were posted.
   using Key = std::pair<TimePoint, TimerId>;
 
   TimePoint now_{};

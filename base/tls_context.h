@@ -13,15 +13,15 @@
 
 namespace pliant {
 
-// TLS between processes of ours: version 1.3 only, since no end is older. For the .cc files of
-// servers and clients only: pulls asio in.
+// TLS between Pliant's processes: version 1.3 only, since both ends support it. For the .cc files
+// of servers and clients only: pulls asio in.
 
-// A server's certificate and key, always as the files have them now.
+// A server's certificate and key, always the current content of the files.
 class ServerTlsContext {
  public:
   explicit ServerTlsContext(std::variant<TlsFiles, TlsPem> source) : source_(std::move(source)) {}
 
-  // Files that cannot be used, for example half-written ones, leave the context as it was; only the
+  // Files that cannot be used, for example half-written ones, leave the context unchanged; only the
   // first call can fail.
   Result<std::shared_ptr<boost::asio::ssl::context>> Current();
 
@@ -31,7 +31,7 @@ class ServerTlsContext {
   static Result<std::shared_ptr<boost::asio::ssl::context>> Make(const TlsPem& pem);
 
   const std::variant<TlsFiles, TlsPem> source_;
-  std::optional<TlsPem> tried_;  // so that bad files are reported once
+  std::optional<TlsPem> tried_;  // the last files tried, so that bad ones are reported once
   std::shared_ptr<boost::asio::ssl::context> current_;
 };
 

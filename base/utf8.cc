@@ -5,7 +5,8 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
-// Of the character that `text`, which is not empty, begins with; 0: it begins with none.
+// The length of the first character of `text`, which is not empty; 0 if it begins with no valid
+// one.
 std::size_t CharacterBytes(std::string_view text) {
   const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
   const unsigned char lead = byte(0);

@@ -28,7 +28,7 @@ Error Unavailable(std::string_view doing, const error_code& error) {
 }
 
 Error TlsError(const error_code& error) {
-  // Only a certificate that does not verify is worth another code: the rest may pass.
+  // Only a certificate that does not verify gets another code: other errors may pass.
   const bool denied =
       error.category() == asio::error::get_ssl_category() &&
       ERR_GET_REASON(static_cast<unsigned long>(error.value())) == SSL_R_CERTIFICATE_VERIFY_FAILED;

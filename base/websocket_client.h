@@ -27,9 +27,10 @@ struct WebSocketEndpoint {
   std::optional<Tls> tls;
 };
 
-// Connects, and calls `done` once, never within the call: with the open connection (its callbacks
-// are then what `done` returns) or with the error (what `done` returns is not used): kDenied for a
-// refused token or certificate, kUnavailable for what may pass. `loop` outlives the connection.
+// Connects, and calls `done` once, never within this call. On success `done` receives the open
+// connection and returns its callbacks. On failure it receives the error, and its return value is
+// ignored: kDenied for a rejected token or certificate, kUnavailable for errors that may pass.
+// `loop` outlives the connection.
 void ConnectWebSocket(RealEventLoop& loop, WebSocketEndpoint endpoint, WebSocketLimits limits,
                       std::function<WebSocketCallbacks(Result<std::shared_ptr<WebSocket>>)> done);
 

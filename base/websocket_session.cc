@@ -16,7 +16,7 @@ namespace beast = boost::beast;
 namespace websocket = boost::beast::websocket;
 using boost::system::error_code;
 
-constexpr std::size_t kMaxReasonBytes = 123;  // of the protocol
+constexpr std::size_t kMaxReasonBytes = 123;  // limit of the protocol
 
 std::string Reason(const error_code& error) {
   if (error == websocket::error::closed) return "closed by the other side";
@@ -28,7 +28,7 @@ std::string Reason(const error_code& error) {
   return error.message();
 }
 
-// The server's own words, where it gave any.
+// The reason for a failed handshake: the status of the server if it answered.
 Error Declined(const websocket::response_type& response, const error_code& error) {
   if (error != websocket::error::upgrade_declined) {
     return {ErrorCode::kUnavailable, "WebSocket handshake: " + Reason(error)};
@@ -46,13 +46,13 @@ struct WebSocketSession::Stream {
   explicit Stream(ByteStream stream) : websocket(std::move(stream)) {}
   void CloseSocket() { websocket.next_layer().Close(); }
 
-  // Neither compression nor its memory is wanted for small messages on a cluster's network.
+  // Without compression: small messages on a cluster's network are not worth its memory.
   boost::beast::websocket::stream<ByteStream, false> websocket;
 };
 
 WebSocketSession::WebSocketSession(ByteStream stream, WebSocketLimits limits, beast::role_type role)
     : limits_(limits), peer_(stream.PeerName()) {
-  // From here on the WebSocket layer has its own timer; two on one socket would fight.
+  // The WebSocket layer has its own timer from here on; two on one socket would conflict.
   stream.ExpiresNever();
   stream_ = std::make_unique<Stream>(std::move(stream));
   auto timeout = websocket::stream_base::timeout::suggested(role);
@@ -97,7 +97,7 @@ asio::awaitable<void> WebSocketSession::Run(WebSocketCallbacks callbacks) {
     }
     std::string text(static_cast<const char*>(buffer.data().data()), bytes);
     buffer.consume(bytes);
-    // What comes after the decision to end the connection is no longer wanted.
+    // Messages that arrive after the decision to end the connection are dropped.
     if (ending_) continue;
     if (!stream_->websocket.got_text()) {
       Close("binary messages are not understood");
@@ -143,7 +143,7 @@ void WebSocketSession::StartWriting() {
   asio::co_spawn(stream_->websocket.get_executor(), Write(shared_from_this()), &RethrowBug);
 }
 
-// At most one of these runs.
+// At most one instance of this coroutine runs.
 asio::awaitable<void> WebSocketSession::Write(std::shared_ptr<WebSocketSession> self) {
   auto& stream = self->stream_->websocket;
   while (self->open_ && !self->queue_.empty()) {
@@ -160,7 +160,7 @@ asio::awaitable<void> WebSocketSession::Write(std::shared_ptr<WebSocketSession> 
     websocket::close_reason reason(websocket::close_code::normal);
     reason.reason = self->goodbye_;
     auto [error] = co_await stream.async_close(reason, kAwait);
-    // Run sees the end by itself, unless the goodbye could not be said.
+    // Run detects the end by itself, unless the close frame could not be sent.
     if (error) self->Drop(self->goodbye_);
   }
   self->writing_ = false;

@@ -18,8 +18,8 @@
 
 namespace pliant {
 
-// Both ends of a WebSocket are alike once the handshake is over. Kept alive by Run, and by whoever
-// sends.
+// One end of a WebSocket; both are alike once the handshake is over. Run keeps it alive, and so
+// does every owner that sends.
 class WebSocketSession final : public WebSocket,
                                public std::enable_shared_from_this<WebSocketSession> {
  public:
@@ -27,7 +27,7 @@ class WebSocketSession final : public WebSocket,
   ~WebSocketSession() override;
 
   using Request = boost::beast::http::request<boost::beast::http::string_body>;
-  // One of the two comes first.
+  // One of these two is called first.
   boost::asio::awaitable<Status> Accept(Request request);
   boost::asio::awaitable<Status> Connect(std::string host, std::string path,
                                          std::string bearer_token);
@@ -52,8 +52,8 @@ class WebSocketSession final : public WebSocket,
   std::deque<std::string> queue_;  // the front is being written while `writing_`
   std::size_t queued_bytes_ = 0;
   bool writing_ = false;
-  bool ending_ = false;  // no more texts in either direction
-  bool open_ = true;     // the socket
+  bool ending_ = false;  // no texts are sent or delivered any longer
+  bool open_ = true;     // whether the socket is open
   std::string goodbye_;
   std::string ended_because_;
 };

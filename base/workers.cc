@@ -19,7 +19,7 @@ Workers::Workers(std::string what, int threads, AtEnd at_end) : at_end_(at_end) 
 Workers::~Workers() {
   if (at_end_ == AtEnd::kDrop) Stop();
   tasks_.Close();
-  // Without this the threads' destructors would stop them, and drop what is left.
+  // Without this, the threads' destructors would request a stop and drop the remaining tasks.
   for (std::jthread& thread : threads_) thread.join();
 }
 

@@ -9,20 +9,21 @@
 
 namespace pliant {
 
-// Threads for work that may block, which begin it in the order in which it comes.
+// Threads for work that may block. Tasks start in the order in which they are added.
 class Workers {
  public:
-  // Whether the destructor drops or finishes work that has not begun. It waits for work that has.
+  // Whether the destructor drops or finishes tasks that have not started. It always waits for
+  // running tasks.
   enum class AtEnd { kDrop, kFinish };
 
-  // An exception of a task ends the process; `what` says in the log what was done.
+  // An exception from a task ends the process; `what` names the work in that message.
   explicit Workers(std::string what, int threads = 1, AtEnd at_end = AtEnd::kDrop);
   ~Workers();
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
   void Run(std::function<void()> task) { tasks_.Put(std::move(task)); }  // any thread
-  // Drops what has not begun, without waiting.
+  // Drops tasks that have not started, without waiting.
   void Stop();
 
  private:
