@@ -7,9 +7,9 @@
 namespace pliant {
 namespace {
 
-// Several memberships may be tried while this learner is busy with the one before.
+// Several memberships may be tried while this learner is busy with an earlier one.
 constexpr std::size_t kMaxOpenings = 8;
-// The one under way, the next one, and what their ends overlap.
+// The running tick, the next one, and an allowance for ticks that overlap at their ends.
 constexpr std::size_t kMaxTicks = 4;
 
 }  // namespace
@@ -34,12 +34,12 @@ std::vector<EarlyFrames::Held> EarlyFrames::TakeAll() {
 }
 
 EarlyFrames::Limits LimitsFor(const SizesOfJob& sizes) {
-  // Until all members are there, they say what they hold, and send of a state what may be under
-  // way.
+  // Until all members have arrived, a peer sends its state summary and the batches of a state that
+  // may be in flight.
   const std::size_t openings = kMaxOpenings * static_cast<std::size_t>(kBatchesUnderWay) *
                                (sizes.state_batch_bytes + kStatePieceBytes);
-  // Of a tick a peer sends its pieces of the root, and of each node that it computed what goes to
-  // this one: half of it at most, where they are two.
+  // For each tick a peer sends its pieces of the root, and this learner's share of each node that
+  // the peer computed: at most half of it when there are two learners.
   const std::size_t tick = sizes.gradient_bytes + sizes.buffer_bytes;
   return {.openings = openings,
           .ticks = openings + (sizes.logical_shards / 2 + sizes.ticks_ahead + kMaxTicks) * tick};

@@ -10,42 +10,44 @@
 
 namespace pliant {
 
-// Frames that came before their time: of memberships that this learner has not entered, and of
-// ticks of its own that it has not come to. A peer can have only so much to say ahead, for it soon
-// needs an answer to go on; who sends more counts wrongly, or wants to fill this one's memory.
+// Frames that arrived early: for memberships that this learner has not entered, and for ticks of
+// its own membership that it has not reached. A peer can send only a limited amount ahead, because
+// it soon needs an answer to continue. A peer that sends more has a bug, or tries to fill this
+// learner's memory.
 class EarlyFrames {
  public:
   struct Held {
     std::shared_ptr<const LearnerId> peer;
     Frame frame;
   };
-  // Of one peer, in bytes.
+  // Limits for one peer, in bytes.
   struct Limits {
-    std::size_t openings = 0;  // of memberships to come
-    std::size_t ticks = 0;     // of the present one
+    std::size_t openings = 0;  // for later memberships
+    std::size_t ticks = 0;     // for the current one
   };
-  static constexpr std::size_t kFrameBytes = 256;  // that a frame counts beside its payload
+  static constexpr std::size_t kFrameBytes = 256;  // counted per frame, besides its payload
 
   explicit EarlyFrames(Limits limits) : limits_(limits) {}
 
-  // False: it is too much of this peer, of which nothing is held now.
+  // Returns false if the peer exceeds a limit; all its frames are then dropped.
   bool Hold(std::shared_ptr<const LearnerId> peer, Frame frame, bool of_membership_to_come);
-  // In the order they came.
+  // In order of arrival.
   const std::vector<Held>& frames() const { return frames_; }
   std::vector<Held> TakeAll();
 
  private:
   const Limits limits_;
   std::vector<Held> frames_;
-  std::map<LearnerId, Limits> bytes_;  // held, by peer: who was met stays, so that it costs once
+  // Held bytes by peer. Entries stay, so that each peer is allocated once.
+  std::map<LearnerId, Limits> bytes_;
 };
 
-// What the limits follow from.
+// The sizes that determine the limits.
 struct SizesOfJob {
   std::size_t gradient_bytes = 0;
-  std::size_t buffer_bytes = 0;  // of the model
+  std::size_t buffer_bytes = 0;  // the model's buffers
   std::size_t logical_shards = 1;
-  std::size_t ticks_ahead = 0;        // that others may be of one that catches up
+  std::size_t ticks_ahead = 0;        // by which others may be ahead of one that catches up
   std::size_t state_batch_bytes = 0;  // as in LearnerOptions
 };
 EarlyFrames::Limits LimitsFor(const SizesOfJob& sizes);

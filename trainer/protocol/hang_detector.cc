@@ -25,8 +25,8 @@ std::string ToString(const ProgramCall& call) {
 
 std::optional<std::string> HangDetector::Look(const std::optional<ProgramCall>& call,
                                               TimePoint now) {
-  // Who could not look for long stood still itself, and its program with it: a process that was
-  // stopped, a machine that slept.
+  // If the last check is long ago, this process itself stood still, and its program with it: the
+  // process was stopped, or the machine slept.
   const bool stood_still = now - looked_ >= most_ / 2;
   looked_ = now;
   if (!call || call != call_ || stood_still) {

@@ -8,36 +8,37 @@
 
 namespace pliant {
 
-// A call to the program that has not come back.
+// A call to the program that has not returned.
 struct ProgramCall {
   enum class Kind { kTrain, kEvaluate, kCommit, kEvaluated, kLoad };
   Kind kind = Kind::kTrain;
-  std::uint64_t number = 0;  // of what Compute was asked for: the same may be asked for again
+  // The number of the request to Compute: an equal request may follow.
+  std::uint64_t number = 0;
   std::uint64_t step = 0;    // optimizer steps committed before it
-  std::optional<int> shard;  // of kTrain and kEvaluate; none: it has none to compute
+  std::optional<int> shard;  // of kTrain and kEvaluate; none: there is no shard to compute
   bool operator==(const ProgramCall&) const = default;
 };
 
 // For people: "shard 3 of step 17", "step 17".
 std::string ToString(const ProgramCall& call);
 
-// Finds a program that hangs, by a look at it every so often. Without I/O.
+// Detects a program that hangs, by checking it at intervals. Without I/O.
 class HangDetector {
  public:
-  // One call may take so long; zero: any time.
+  // `most`: the longest time for one call; zero: no limit.
   explicit HangDetector(Duration most) : most_(most) {}
 
   bool watches() const { return most_ > Duration::zero(); }
-  // How far apart looks should be: so late, or twice as late at most, a hang is found.
+  // The interval between checks. A hang is found one interval late, at most two.
   Duration pause() const { return most_ / 20; }
 
-  // What the program has been at for too long, as a sentence. None: it works, or waits for work.
+  // A sentence that names the call that takes too long. None: the program works, or waits for work.
   std::optional<std::string> Look(const std::optional<ProgramCall>& call, TimePoint now);
 
  private:
   const Duration most_;
-  std::optional<ProgramCall> call_;  // at the look before
-  TimePoint since_{};                // it was seen first
+  std::optional<ProgramCall> call_;  // at the previous check
+  TimePoint since_{};                // when that call was first seen
   TimePoint looked_{};
 };
 

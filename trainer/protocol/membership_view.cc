@@ -12,7 +12,7 @@ void Loss::Merge(const Loss& other) {
                        [this](const LearnerId& id) { return !std::ranges::contains(accused, id); });
 }
 
-// ---- The present one ----
+// ---- The current one ----
 
 std::optional<int> MembershipView::RankOf(const LearnerId& learner) const {
   const auto found = ranks_.find(learner);
@@ -49,7 +49,7 @@ std::vector<Member> MembershipView::TakeLeavers(const std::vector<bool>& in_sync
   };
   if (std::ranges::any_of(previous_members_, is_behind)) return {};
   std::vector<Member> leavers = std::exchange(previous_members_, {});
-  // Those who stayed are not to be told.
+  // Members that stayed are not notified.
   std::erase_if(leavers, [&](const Member& member) { return RankOf(member.id); });
   return leavers;
 }
@@ -87,7 +87,7 @@ bool MembershipView::AllStay() const {
   });
 }
 
-// ---- What has to wait ----
+// ---- Events that wait ----
 
 bool MembershipView::MayEnter(MembershipId id) const {
   return IsNews(id) && (!entry_ || id > entry_->id);
@@ -105,8 +105,8 @@ void MembershipView::PutOffLoss(Loss loss) {
 
 MembershipView::Fate MembershipView::FateOf(const FrameHeader& header, Standing standing) const {
   const MembershipId id = header.membership;
-  // A member of the proposed membership has switched. For a learner that does not work in the one
-  // that it replaces, this is the announcement.
+  // A member of the proposed membership has switched. For a learner that does not work in the
+  // replaced membership, this frame is the announcement.
   if (proposal_ && id == proposal_->membership.id &&
       (current_.id != proposal_->replaces || standing.stopped)) {
     return Fate::kHoldAndEnter;

@@ -12,18 +12,18 @@
 
 namespace pliant {
 
-// Why a learner gives its membership up.
+// Why a learner aborts its membership.
 struct Loss {
-  std::vector<LearnerId> accused;  // each once; none: a peer gave up
-  std::string cause;               // of the first of them
+  std::vector<LearnerId> accused;  // each once; empty: a peer aborted
+  std::string cause;               // for the first accused one
 
-  // `other` came later. What accuses somebody tells more than that a peer gave up.
+  // `other` came later. A loss that accuses a learner tells more than the abort of a peer.
   void Merge(const Loss& other);
   bool operator==(const Loss&) const = default;
 };
 
-// The memberships of one learner: the one that it takes part in, the one proposed, the one that it
-// is to enter when it is free to. Decides what becomes of a frame of any of them. Without I/O.
+// The memberships of one learner: the one that it takes part in, the proposed one, and the one that
+// it enters once it is free to. Decides how a frame of any of them is handled. Without I/O.
 class MembershipView {
  public:
   struct Proposal {
@@ -31,62 +31,63 @@ class MembershipView {
     std::optional<MembershipId> replaces;
     bool prepared = false;  // connected to all of its members
   };
-  // What is to be done with a frame.
+  // The decision on a frame.
   enum class Fate {
-    kDeliver,       // it is of the present membership
-    kHold,          // it came early
-    kHoldAndEnter,  // likewise; it says that the proposed membership has begun
+    kDeliver,       // it belongs to the current membership
+    kHold,          // it arrived early
+    kHoldAndEnter,  // the same, and it shows that the proposed membership has begun
     kSetFree,       // all members of the membership that let this learner go hold the state
     kDrop,
   };
-  // How far the learner is, as far as that matters for a frame.
+  // The parts of the learner's progress that matter for a frame.
   struct Standing {
-    bool stopped = false;      // it gave its membership up
+    bool stopped = false;      // it aborted its membership
     bool released = false;     // the newest membership does not name it
-    bool frames_wait = false;  // early frames are to be taken first
+    bool frames_wait = false;  // early frames must be handled first
   };
 
   explicit MembershipView(LearnerId self) : self_(std::move(self)) {}
 
-  // ---- The present one: that it takes part in, or took part in last. 0.0: none ----
+  // ---- The current one: the learner takes part in it, or did last. 0.0: none ----
   const Membership& current() const { return current_; }
   int rank() const { return *RankOf(self_); }
-  // As Membership::RankOf; asked for each frame.
+  // Like Membership::RankOf, but fast: it is called for each frame.
   std::optional<int> RankOf(const LearnerId& learner) const;
   const LearnerId& member(int rank) const {
     return current_.members[static_cast<std::size_t>(rank)].id;
   }
   bool IsSelf(const LearnerId& id) const { return id == self_; }
-  // Entered, or switched to: not always with this learner in it.
+  // The newest membership entered or switched to; this learner may not be a member of it.
   const std::optional<Membership>& newest() const { return newest_; }
   bool IsNews(MembershipId id) const { return !newest_ || id > newest_->id; }
 
-  // `previous_members`: as MembersToAnswerFor says; none: it is not entered at a boundary.
+  // `previous_members`: from MembersToAnswerFor; empty if it is not entered at a boundary.
   void Enter(Membership membership, std::vector<Member> previous_members);
-  // Switches to one that does not name this learner.
+  // Switches to a membership that does not contain this learner.
   void Release(const Membership& membership);
-  // Those who left by a boundary, and who may go when those who stayed hold the state again. Taken
-  // once none of them is behind.
+  // Returns, once, the members that left at a boundary and may now exit: all that stayed hold the
+  // state again. Empty while one of those is behind.
   std::vector<Member> TakeLeavers(const std::vector<bool>& in_sync);
-  // Who must hold the state again in `next`, entered at a boundary, or be told that they may go:
-  // all in sync, and all who go; those of the boundary before, too, if they were not answered yet.
+  // The members to wait for or to notify when `next` is entered at a boundary: those in sync must
+  // hold the state again, those that leave are notified that they may exit. Includes those of the
+  // boundary before that were not answered yet.
   std::vector<Member> MembersToAnswerFor(const Membership& next,
                                          const std::vector<bool>& in_sync) const;
 
   // ---- The proposed one ----
-  // Whether it is news for this learner.
+  // Returns whether it is new for this learner.
   bool Propose(Membership membership, std::optional<MembershipId> replaces);
   bool Withdraw(MembershipId id);
   const std::optional<Proposal>& proposal() const { return proposal_; }
-  // Whether it was not prepared before.
+  // Returns whether it was not prepared before.
   bool SetPrepared();
-  // Whether all members stay, as far as is known.
+  // Whether all members stay, as far as this learner knows.
   bool AllStay() const;
-  // For the next trailer, of rank 0.
+  // Sets the announcement for the next trailer of rank 0.
   void SetAnnouncement(Membership membership) { announcement_ = std::move(membership); }
   const std::optional<Membership>& announcement() const { return announcement_; }
 
-  // ---- What has to wait: until what the learner holds stands still ----
+  // ---- Events that wait until the learner's state stops changing ----
   bool MayEnter(MembershipId id) const;
   void PutOffEntry(Membership membership) { entry_ = std::move(membership); }
   bool entry_put_off() const { return entry_.has_value(); }
@@ -106,7 +107,7 @@ class MembershipView {
   Membership current_;
   std::map<LearnerId, int> ranks_;  // in current_
   std::optional<Membership> newest_;
-  std::vector<Member> previous_members_;  // who must hold the state again, or be told to go
+  std::vector<Member> previous_members_;  // see MembersToAnswerFor
   std::optional<Proposal> proposal_;
   std::optional<Membership> announcement_;
   std::optional<Membership> entry_;

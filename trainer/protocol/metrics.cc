@@ -20,7 +20,7 @@ Json MetricsLine(std::string_view kind, const MetricsAccumulator::Commit& commit
                {"learners", commit.learners},
                {"membership", ToString(commit.membership)},
                {"unixSeconds", commit.unix_seconds}};
-  // A loss that overflowed is left out: JSON has no such number.
+  // A loss that overflowed is omitted: JSON has no such number.
   if (std::isfinite(sums.loss)) line["loss"] = sums.loss / sums.samples;
   line["accuracy"] = sums.correct / sums.samples;
   return line;
@@ -50,7 +50,7 @@ std::optional<std::string> MetricsAccumulator::OnTrain(const Commit& commit) {
   train_ = {};
   samples_measured_ = 0;
   window_start_ = commit.now;
-  // An evaluation follows: its time is not that of training.
+  // An evaluation follows: its time does not count as training.
   if (commit.plan.last_of_kind) window_start_.reset();
   return line.dump();
 }

@@ -12,18 +12,18 @@
 
 namespace pliant {
 
-// Where metrics.jsonl goes. Called by rank 0 only.
+// Writes metrics.jsonl. Called by rank 0 only.
 class MetricsSink {
  public:
   virtual ~MetricsSink() = default;
-  // One JSON object, without the line's end. Dropped when there is one of `tick` or later: a rank 0
-  // that leaves may come to it after its successor.
+  // Appends one JSON object, without the end of line. Dropped if a line of `tick` or later exists:
+  // a rank 0 that leaves may write after its successor.
   virtual void Append(Tick tick, std::string_view line) = 0;
-  virtual void CutFrom(Tick tick) = 0;  // after a restore: lines of `tick` and later go
+  virtual void CutFrom(Tick tick) = 0;  // after a restore: drops lines of `tick` and later
 };
 
-// Sums up committed ticks to the lines of metrics.jsonl and to the figures of progress. Every
-// member keeps one, so that any of them can go on as rank 0.
+// Sums up committed ticks into the lines of metrics.jsonl and the statistics of progress. Every
+// member keeps one, so that any of them can continue as rank 0.
 class MetricsAccumulator {
  public:
   struct Commit {
@@ -36,15 +36,16 @@ class MetricsAccumulator {
     double unix_seconds = 0;
   };
 
-  // A line, when one is due: of training at most once a second and at an epoch's last step, of an
-  // evaluation at its end.
+  // Returns a line when one is due: for training at most once a second and at an epoch's last step,
+  // for an evaluation at its end.
   std::optional<std::string> OnCommit(const Commit& commit);
 
-  // The state of another learner, or of a checkpoint, was taken over, with its running evaluation.
+  // Call it when the state of another learner or of a checkpoint was loaded, with its running
+  // evaluation.
   void Restart(const ShardSums& evaluation);
   const ShardSums& evaluation() const { return evaluation_; }
 
-  // As of the newest line; accuracy of the newest finished evaluation.
+  // As of the newest line; accuracy is of the newest finished evaluation.
   std::optional<double> loss() const { return loss_; }
   std::optional<double> samples_per_second() const { return samples_per_second_; }
   std::optional<double> accuracy() const { return accuracy_; }
@@ -57,7 +58,7 @@ class MetricsAccumulator {
   ShardSums train_;              // since the last line
   double samples_measured_ = 0;  // since window_start_
   std::optional<TimePoint> window_start_;
-  ShardSums evaluation_;  // of the running one
+  ShardSums evaluation_;  // of the running evaluation
   std::optional<double> loss_;
   std::optional<double> samples_per_second_;
   std::optional<double> accuracy_;

@@ -10,11 +10,12 @@ namespace pliant {
 
 namespace {
 
-// A peer may notice late that its connection of an earlier membership was over, and a network may
-// fail for a moment. One that breaks every connection must not keep the membership from opening.
+// A link may break harmlessly: a peer notices late that its connection of an earlier membership has
+// ended, or the network fails for a moment. But a peer whose connections always break must not keep
+// the membership from opening.
 constexpr int kMaxLinksLost = 3;
 
-// Two states of one place are the same.
+// Two states with the same place are equal.
 using StatePlace = std::pair<Tick, MembershipId>;
 StatePlace Place(const StateSummary& holding) {
   return {holding.position.applied_ticks, holding.position.lineage};
@@ -104,7 +105,7 @@ Opening::Next Opening::next() const {
   const bool settled =
       std::ranges::any_of(peers_, [](const Peer& peer) { return peer.holding->current; });
   if (!settled) return self_ == 0 ? Next::kRestore : Next::kWait;
-  // Nobody's state: rank 0 is about to say that it has one.
+  // No member has a state: rank 0 is about to report that it has one.
   if (!Furthest()) return Next::kWait;
   if (self_ == 0 && !in_sync().front()) return Next::kFetch;
   if (!said_ready_) return Next::kSayReady;

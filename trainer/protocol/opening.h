@@ -11,57 +11,57 @@
 
 namespace pliant {
 
-// What a learner brings into a membership.
+// The state that a learner brings into a membership.
 struct StateSummary {
   Position position;  // of its program's state
-  // Nothing is ahead of what the members hold: it came here by a boundary that it committed, or it
-  // is rank 0 and has looked at the checkpoints.
+  // No state is ahead of the members' states: this learner came through a boundary that it
+  // committed, or it is rank 0 and has checked the checkpoints.
   bool current = false;
-  // What it finished of the tick after that position, before that was given up: nodes of the tree,
-  // none of which contains another.
+  // The nodes that it finished of the tick after that position, before that tick was aborted; none
+  // of them contains another.
   std::vector<NodeIndex> finished;
   bool operator==(const StateSummary&) const = default;
 };
 
 Bytes EncodeStateSummary(const StateSummary& holding);
-// kInvalid, too, when it is of a tick that the job has not, or has nodes that a tree over so many
-// shards has not. No shards: nothing can be finished of a tick, as in Statistical mode, where
-// another membership cuts it otherwise.
+// kInvalid also if the tick is beyond the end of the job, or if a tree over `logical_shards` shards
+// does not have one of the nodes. 0 shards: a tick cannot have finished nodes, as in Statistical
+// mode, where each membership splits it differently.
 Result<StateSummary> DecodeStateSummary(std::span<const std::byte> bytes, Tick total_ticks,
                                         int logical_shards);
 
-// How a membership opens, seen by one of its members: all tell each other what they hold; the
-// furthest state, of theirs and of the checkpoints (of those with as many ticks the one of the
-// newest membership), is the one to start from. Rank 0 takes it from the lowest rank that holds it;
-// ticks begin when it has, with what is left of the one that was given up. Who else does not hold
-// it catches up: the state comes to it while the others go on. Without I/O: it is told what
-// happens, and says what to do.
+// The opening of a membership, seen by one of its members. All send each other their state
+// summaries. Ticks start from the furthest state among them and the checkpoints (of states with
+// equally many ticks, the one of the newest membership). Rank 0 fetches it from the lowest rank
+// that holds it; ticks begin once it has it, with the rest of the aborted tick. Every other member
+// without it catches up: it receives the state while the others continue. Without I/O: the owner
+// reports events, and carries out next().
 class Opening {
  public:
   Opening(int world_size, int self, StateSummary own);
 
-  void OnOpen(int rank, const StateSummary& holding);  // again: what counts is the newest
-  void OnOpened(int rank);                             // is ready to begin
-  void SetOwn(const StateSummary& own);  // after loading it, from a checkpoint or a peer
-  // The link to `rank` broke. False: too often to be tried once more.
+  void OnOpen(int rank, const StateSummary& holding);  // a later one replaces it
+  void OnOpened(int rank);                             // `rank` is ready to begin
+  void SetOwn(const StateSummary& own);                // after a load from a checkpoint or a peer
+  // The link to `rank` broke. Returns false if it broke too often to be tried once more.
   bool OnLinkLost(int rank);
 
   enum class Next {
-    kWait,      // for others
-    kRestore,   // this one, rank 0: look for a checkpoint that is ahead of all, or make a first
-                // state
-    kFetch,     // this one, rank 0: the state of source()
-    kSayReady,  // to the others, once
-    kBegin,     // all are
+    kWait,  // for others
+    // This member, rank 0, looks for a checkpoint that is ahead of all, or creates a first state.
+    kRestore,
+    kFetch,     // this member, rank 0, fetches the state of source()
+    kSayReady,  // this member sends kOpened to the others, once
+    kBegin,     // all are ready
   };
   Next next() const;
   int source() const;  // with kFetch
-  // What the furthest of those who have a state holds.
+  // The summary of the furthest state among the members.
   std::optional<StateSummary> furthest() const;
-  // By rank: what is finished of the tick that the membership begins with. The same on all members,
-  // with kBegin.
+  // By rank: the finished nodes of the tick that the membership begins with. The same on all
+  // members. Valid with kBegin.
   std::vector<std::vector<NodeIndex>> finished() const;
-  // By rank, likewise: whether it holds the state that ticks begin with. All others catch up.
+  // By rank, likewise: whether it holds the state from which ticks begin. All others catch up.
   std::vector<bool> in_sync() const;
 
   void SetSaidReady() { said_ready_ = true; }

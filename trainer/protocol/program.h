@@ -19,18 +19,18 @@ struct CommitTask {
   std::span<const float>
       gradient;  // mean over the samples of the global batch, parameters in StateDict order
   std::span<const std::byte>
-      buffers;     // what shard 0 wrote (ComputeShard), to become the committed buffers
-  ShardSums sums;  // over all shards: equal on all learners, so a decision on them is, too
+      buffers;     // shard 0's output (ComputeShard); they become the committed buffers
+  ShardSums sums;  // over all shards: equal on all learners, and so is a decision based on them
 };
 
-// What the evaluation of an epoch came to.
+// The result of the evaluation of an epoch.
 struct EvaluationTask {
   std::uint64_t epoch = 0;
   std::uint64_t step = 0;  // optimizer steps committed before it
-  ShardSums sums;          // over the test set: equal on all learners, too
+  ShardSums sums;          // over the test set: equal on all learners
 };
 
-// What does not change while a job trains. Equal on all learners of a job.
+// Constants of a job. Equal on all its learners.
 struct ProgramInfo {
   std::uint64_t train_samples = 0;
   std::uint64_t test_samples = 0;
@@ -38,55 +38,55 @@ struct ProgramInfo {
   std::size_t gradient_elements = 0;      // fp32
   std::size_t buffer_bytes = 0;           // mutable buffers of the model (BatchNorm statistics)
   std::string name;                       // for people
-  bool wants_evaluation_results = false;  // Evaluated is called
+  bool wants_evaluation_results = false;  // whether Evaluated is called
 };
 
-// Takes note of what is finished of a gradient while the rest is still computed, so that it can
-// travel meanwhile.
+// Receives finished ranges of a gradient while the rest is still computed, so that they can be sent
+// meanwhile.
 class GradientSink {
  public:
-  // These elements of the gradient will not be written again. None is said twice.
+  // These elements of the gradient will not be written again. No element is reported twice.
   virtual void OnReady(ElementRange range) = 0;
 
  protected:
   ~GradientSink() = default;
 };
 
-// What the runtime reads of a model in training, whoever calls whom.
+// The properties of a model in training that the runtime reads, whether the runtime calls the
+// program or the program calls the runtime.
 class ProgramView {
  public:
   virtual ~ProgramView() = default;
   virtual const ProgramInfo& info() const = 0;
 
   // The committed state. Its bytes change only while the program commits, ends an evaluation or
-  // loads: what it loads is written through these views first.
+  // loads a state, which is first written through these views.
   virtual StateDict State() = 0;
 
-  // How long it has waited for samples, in all. Between two shards.
+  // Total time spent waiting for samples. Called between two shards.
   virtual Duration data_wait() const { return {}; }
 
-  // Whether the training is complete with the state as it is, before its epochs are over. Follows
-  // from the state, so that all who hold it find the same.
+  // Whether the training is complete with the current state, before its last epoch. Determined by
+  // the state, so that all learners that hold it agree.
   virtual bool wants_end() const { return false; }
 };
 
-// A model in training that is called: what a native binding implements. The runtime calls it from
-// one compute thread, one call at a time. State changes only in Commit, in Evaluated and after
+// A model in training that the runtime calls; a native binding implements it. The runtime calls it
+// from one compute thread, one call at a time. State changes only in Commit, in Evaluated and after
 // LoadedState.
 class Program : public ProgramView {
  public:
   // Forward (and backward, in training) of one shard from the committed state. In training, writes
   // the gradient of the *sum* of the samples' losses to `gradient` (gradient_elements, overwritten)
   // and, for shard 0, the buffers after its forward to `buffers` (buffer_bytes; empty for other
-  // shards). Evaluation touches neither. `sink`, where there is one, may be told of what is
-  // finished before the end, in any order and by the thread that computes; what it was not told of
-  // is finished at the end.
+  // shards). Evaluation touches neither. `sink`, if there is one, may receive finished ranges
+  // early, in any order, on the thread that computes; the other ranges are finished at the end.
   virtual Result<ShardSums> ComputeShard(const ShardTask& task, std::span<float> gradient,
                                          std::span<std::byte> buffers, GradientSink* sink) = 0;
 
-  // The same of a shard whose gradient is added to `left` next, and does not travel before: where
-  // that saves a pass, left + gradient may be written in the gradient's place, rounded as two
-  // operations, if `added` says so.
+  // Like ComputeShard, for a shard whose gradient is added to `left` next and is not sent before.
+  // If that saves a pass, the program may write left + gradient to `gradient`, rounded as two
+  // operations, and set `added`.
   virtual Result<ShardSums> AddShard(const ShardTask& task, std::span<const float> left,
                                      std::span<float> gradient, bool& added) {
     (void)left;
@@ -97,10 +97,10 @@ class Program : public ProgramView {
   // One optimizer step, then the buffers. Elementwise: equal inputs give equal bits everywhere.
   virtual Status Commit(const CommitTask& task) = 0;
 
-  // An epoch was evaluated: for a program that decides on it, or keeps something of it.
+  // Called after an epoch was evaluated, for a program that uses or stores the result.
   virtual Status Evaluated(const EvaluationTask&) { return {}; }
 
-  // Another state was written through the views of State.
+  // Called after another state was written through the views of State.
   virtual Status LoadedState() = 0;
 };
 

@@ -9,7 +9,7 @@
 namespace pliant {
 namespace {
 
-constexpr std::size_t kMaxErrorBytes = 1024;  // that is kept of what a peer says
+constexpr std::size_t kMaxErrorBytes = 1024;  // kept of a peer's error
 
 }  // namespace
 

@@ -11,10 +11,10 @@ struct SliceFailure {
   Error error;
 };
 
-// For rank 0 of `membership`.
+// The frame goes to rank 0 of `membership`.
 Frame EncodeSliceFailure(MembershipId membership, const SliceFailure& failure);
-// Of a kSliceFailed frame. Whatever it says is taken; an error that is too long is cut at its
-// beginning, because its end says what is wrong with the volume.
+// Decodes a kSliceFailed frame; any content is accepted. The beginning of a long error is cut off,
+// because its end names the fault of the volume.
 SliceFailure DecodeSliceFailure(const Frame& frame);
 
 }  // namespace pliant

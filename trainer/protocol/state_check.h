@@ -9,12 +9,13 @@
 
 namespace pliant {
 
-// Over parameters, buffers and the optimizer's state: learners that agree on it hold the same bits,
-// except for chance of 2^-64. What else a program keeps may differ from learner to learner.
+// The checksum of parameters, buffers and the optimizer's state: learners with equal checksums hold
+// the same bits, with a probability of error of 2^-64. Other data of a program may differ between
+// learners.
 std::uint64_t StateChecksum(const StateDict& state);
 
-// The ranks whose state is not the one that most of them hold; of two states that equally many
-// hold, the one of the lowest rank counts. Who said nothing is not judged.
+// The ranks whose state differs from the most common one; of two equally common states, the one of
+// the lowest rank counts. Ranks without a checksum are not judged.
 std::vector<int> DifferingRanks(std::span<const std::optional<std::uint64_t>> checksum_of_rank);
 
 }  // namespace pliant

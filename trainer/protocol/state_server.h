@@ -9,8 +9,8 @@
 
 namespace pliant {
 
-// The states that a member is sending to others, by their ranks: batch after batch, each when the
-// receiver asks for it.
+// The states that a member is sending to others, by rank: batch after batch, each when the receiver
+// requests it.
 class StateServer {
  public:
   using SendTo = std::function<void(int rank, Frame frame)>;
@@ -18,12 +18,12 @@ class StateServer {
   StateServer(std::size_t batch_bytes, SendTo send_to)
       : batch_bytes_(batch_bytes), send_to_(std::move(send_to)) {}
 
-  // Sends the first batches. What was being sent to that rank is over.
+  // Sends the first batches. Replaces a transfer to that rank that is still running.
   void Begin(int rank, StateSender sender) {
     senders_.insert_or_assign(rank, std::move(sender));
     for (int i = 0; i < kBatchesUnderWay; ++i) SendNext(rank);
   }
-  // Nothing, if nothing is left for it.
+  // Does nothing if nothing is left for it.
   void SendNext(int rank) {
     const auto found = senders_.find(rank);
     if (found == senders_.end()) return;

@@ -14,20 +14,21 @@
 
 namespace pliant {
 
-// Committed state from one learner to another, tensor by tensor in pieces. Both have the same
-// tensors: they run the same program.
+// Transfers committed state from one learner to another, tensor by tensor in pieces. Both have the
+// same tensors, because they run the same program.
 inline constexpr std::size_t kStatePieceBytes = std::size_t{4} << 20;
 
-// While one travels the next is asked for.
+// While one batch is sent, the next is requested.
 inline constexpr int kBatchesUnderWay = 2;
 
-// In header.node of kState frames, and the second of a kStateRequest for what comes next.
+// Flags in header.node of kState frames. kLastOfBatch also marks a kStateRequest for the next
+// batch.
 inline constexpr std::uint32_t kFirstStateFrame = 1;
-inline constexpr std::uint32_t kLastOfBatch = 2;  // what comes next is sent when it is asked for
+inline constexpr std::uint32_t kLastOfBatch = 2;  // the next batch is sent when it is requested
 
-// Sends a state, or a slice of one, in batches, so that what is sent meanwhile need not wait for
-// the whole of it. Nothing is copied: header.bucket is the tensor; the last frame of all has
-// the number of tensors as bucket and no payload.
+// Sends a state, or a slice of one, in batches, so that other frames need not wait for all of it.
+// Nothing is copied: header.bucket is the tensor; the very last frame has the number of tensors as
+// bucket and no payload.
 class StateSender {
  public:
   using Send = std::function<void(Frame)>;
@@ -35,39 +36,39 @@ class StateSender {
   StateSender(MembershipId membership, Tick applied_ticks, std::shared_ptr<const StateCopy> state);
 
   bool done() const { return done_; }
-  // So many bytes, or all that is left.
+  // Sends this many bytes, or the rest if it is shorter.
   void SendBatch(std::size_t bytes, const Send& send);
 
  private:
   FrameHeader header_;  // of the next frame
   std::shared_ptr<const StateCopy> state_;
-  std::size_t offset_ = 0;  // in the tensor under way
+  std::size_t offset_ = 0;  // in the current tensor
   bool done_ = false;
 };
 
-// Puts the pieces together.
+// Assembles the pieces.
 class StateReceiver {
  public:
-  // Into `tensors`, which are borrowed.
+  // Writes to `tensors`, which are borrowed.
   explicit StateReceiver(StateDict tensors) : tensors_(std::move(tensors)) {}
 
-  // kInvalid when it does not fit. Frames come in the order sent.
+  // kInvalid if it does not fit. Frames arrive in the order sent.
   Status OnFrame(const Frame& frame);
   bool done() const { return done_; }
   Tick applied_ticks() const { return applied_ticks_; }
 
  private:
   StateDict tensors_;
-  std::size_t tensor_ = 0;  // the one under way
+  std::size_t tensor_ = 0;  // the current one
   std::size_t offset_ = 0;  // in it
   Tick applied_ticks_ = 0;
   bool done_ = false;
 };
 
-// The same from several learners, each its slice of the state.
+// Receives a state from several learners, one slice from each.
 class SlicedStateReceiver {
  public:
-  // `shape`: a state of the same tensors. Slice i comes from sources[i].
+  // `shape`: a state with the same tensors. Slice i comes from sources[i].
   SlicedStateReceiver(const StateDict& shape, const std::vector<int>& sources);
 
   Status OnFrame(int source, const Frame& frame);

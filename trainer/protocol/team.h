@@ -10,20 +10,20 @@
 
 namespace pliant {
 
-// Who of a membership does what in its ticks: the same on all members.
+// The division of work among the members of a membership: the same on all members.
 struct Team {
   std::vector<bool> in_sync;         // by rank: holds the state; all others catch up
   std::vector<int> learner_of_rank;  // the first rank of the same learner: they share a machine
   int learners = 0;
   ShardMap map;
-  // In place of `map` in the membership's first tick, of which shards may be finished already.
+  // Replaces `map` in the membership's first tick, some of whose shards may be finished already.
   std::optional<ShardDealing> redo;
 
   const ShardMap& tick_map() const { return redo ? redo->map : map; }
   int members_in_sync() const;
   bool IsInSync(int rank) const { return in_sync[static_cast<std::size_t>(rank)]; }
 
-  // The first tick is over.
+  // Call it after each committed tick; the first one ends `redo`.
   void OnCommitted() { redo.reset(); }
   // These ranks compute from the next tick on.
   void OnCameInSync(const std::vector<int>& ranks, const WorkSplit& split);

@@ -14,29 +14,30 @@
 
 namespace pliant {
 
-// The end of a tick, as one member sends it to all others. Nobody waits for that of a member that
-// catches up; it says how far that has come.
+// The end of a tick, as one member sends it to all others. No member waits for the trailer of one
+// that catches up; that trailer reports how far it has come.
 struct Trailer {
   struct Shard {
     int shard = 0;
     ShardSums sums;
     bool operator==(const Shard&) const = default;
   };
-  std::vector<Shard> shards;  // that the sender computed
+  std::vector<Shard> shards;  // computed by the sender
   bool save = false;          // from rank 0: all of them write a checkpoint after this tick
-  // It has to leave, and nobody arranges it: when all say so they write a checkpoint and go.
+  // The sender must leave, and no coordinator arranges it: when all members set this, they write a
+  // checkpoint and leave.
   bool may_drain = false;
   std::optional<Membership> announced;          // to switch to, at the end of this tick
-  std::optional<std::uint64_t> state_checksum;  // of the state before this tick, now and then
-  bool in_sync = true;            // it holds the state before this tick; if not, it catches up
-  std::vector<int> came_in_sync;  // ranks of which the sender has heard that they do now
+  std::optional<std::uint64_t> state_checksum;  // of the state before this tick, at intervals
+  bool in_sync = true;            // it holds the state before this tick; else it catches up
+  std::vector<int> came_in_sync;  // ranks that reported to the sender that they are in sync
   bool operator==(const Trailer&) const = default;
 };
 
 Bytes EncodeTrailer(const Trailer& trailer);
 Result<Trailer> DecodeTrailer(std::span<const std::byte> bytes);
 
-// What a completed tick says, equal on all members.
+// The result of a completed tick, equal on all members.
 struct TickOutcome {
   ShardSums sums;  // over all shards, along the tree
   bool save = false;
@@ -46,18 +47,19 @@ struct TickOutcome {
   std::vector<int> came_in_sync;  // ranks that have caught up, ascending
 };
 
-// The sums on whose order nothing may depend: in double, along the tree over shards.
+// Sums in double along the tree over shards, so that the result does not depend on the order of
+// arrival.
 ShardSums SumShards(std::span<const ShardSums> by_shard);
 
-// Gathers what belongs to one tick beside the gradient: trailers and the buffers of shard 0. One is
-// used for tick after tick.
+// Collects the parts of one tick other than the gradient: trailers and the buffers of shard 0. One
+// object serves all ticks in turn.
 class TickRound {
  public:
-  // `needs_buffers`: shard 0 writes some in this tick. `in_sync`, by rank.
+  // `needs_buffers`: shard 0 writes buffers in this tick. `in_sync` is by rank.
   void Begin(const ShardMap& map, int self, bool needs_buffers, const std::vector<bool>& in_sync);
 
   void OnLocal(const Trailer& trailer, Bytes buffers);
-  // kInvalid: not what `rank` has to send.
+  // kInvalid if `rank` should not have sent it.
   Status OnTrailer(int rank, const Trailer& trailer);
   Status OnBuffers(int rank, Bytes buffers);
 
@@ -65,7 +67,7 @@ class TickRound {
   bool done() const { return missing_ == 0 && (!needs_buffers_ || buffers_.has_value()); }
   TickOutcome Outcome() const;  // done()
   Bytes buffers() const { return buffers_.value_or(Bytes{}); }
-  int buffers_rank() const { return buffers_rank_; }  // who computes shard 0
+  int buffers_rank() const { return buffers_rank_; }  // the rank that computes shard 0
   const std::vector<int>& shards_of(int rank) const {
     return shards_of_rank_[static_cast<std::size_t>(rank)];
   }

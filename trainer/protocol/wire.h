@@ -13,7 +13,7 @@
 
 namespace pliant {
 
-// A payload that is a text.
+// Makes a payload from a text.
 inline Bytes TextPayload(std::string_view text) {
   const auto owner = std::make_shared<const std::string>(text);
   return {.owner = owner, .view = std::as_bytes(std::span(*owner))};
@@ -22,7 +22,7 @@ inline std::string_view TextOfPayload(const Bytes& payload) {
   return {reinterpret_cast<const char*>(payload.view.data()), payload.view.size()};
 }
 
-// Writes the payload of a small frame: little-endian, as all machines of a job are.
+// Writes the payload of a small frame: little-endian, like all machines of a job.
 class WireWriter {
  public:
   template <typename T>
@@ -46,7 +46,7 @@ class WireWriter {
   std::vector<std::byte> bytes_;
 };
 
-// Reads it. Past the end everything is zero, and ok() tells.
+// Reads such a payload. Past its end every value is zero and ok() is false.
 class WireReader {
  public:
   explicit WireReader(std::span<const std::byte> bytes) : bytes_(bytes) {}

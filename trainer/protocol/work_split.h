@@ -10,11 +10,11 @@ enum class Reproducibility {
   kStatistical,  // equal up to rounding is enough
 };
 
-// How the work of a tick is shared among the ranks of a membership.
+// The division of a tick's work among the ranks of a membership.
 //
 // Bitwise: V shards, each computed by itself and added along the tree over V. Statistical: a rank's
-// share of the samples is one batch, and one leaf of a tree that is just large enough for the
-// ranks; what follows depends on their number, but still is the same bits on all of them.
+// share of the samples is one batch and one leaf, in a tree that is just large enough for the
+// ranks; the result depends on their number, but is still the same bits on all of them.
 class WorkSplit {
  public:
   WorkSplit(const Schedule& schedule, Reproducibility reproducibility)
@@ -22,7 +22,7 @@ class WorkSplit {
 
   bool bitwise() const { return reproducibility_ == Reproducibility::kBitwise; }
   ShardMap MapOf(int world_size) const;
-  // Of a shard of MapOf, or of a map over the same shards.
+  // The task of a shard of MapOf, or of a map over the same shards.
   ShardTask TaskOf(Tick tick, int world_size, int shard) const;
 
  private:
