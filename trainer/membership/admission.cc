@@ -18,7 +18,7 @@ std::string ValueOf(const Fingerprint& fingerprint, const std::string& name) {
   return found == fingerprint.end() ? std::string("nothing") : "\"" + found->second + "\"";
 }
 
-// "; cpu is "avx2", not nothing".
+// For example: "; cpu is "avx2", not nothing".
 std::string Differences(const Fingerprint& own, const Fingerprint& other) {
   Fingerprint names = own;
   names.insert(other.begin(), other.end());

@@ -14,7 +14,7 @@ struct Refusal {
   bool operator==(const Refusal&) const = default;
 };
 
-// Whether a learner may take part, with those that are connected; none: it may.
+// Checks a learner against the connected ones; none: it may take part.
 std::optional<Refusal> CheckAdmission(const Roster& roster, const Hello& hello);
 
 }  // namespace pliant

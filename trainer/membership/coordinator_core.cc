@@ -28,7 +28,7 @@ Result<CoordinatorEffects> CoordinatorCore::SetPlan(const Plan& plan, TimePoint 
                 Format("plan {}.{} was taken before", taken->version.lease_transitions,
                        taken->version.sequence));
   }
-  // The same pair again is the same plan again: an answer that was lost.
+  // An equal version is the same plan again: the answer was lost.
   if (!taken || taken->version < plan.version) roster_.SetPlan(plan);
   return Decide(now);
 }
@@ -55,7 +55,7 @@ CoordinatorEffects CoordinatorCore::OnDisconnected(ConnectionId connection, Time
 
 CoordinatorEffects CoordinatorCore::OnTimer(TimePoint now) { return Decide(now); }
 
-// ---- What learners say ----
+// ---- Messages of learners ----
 
 void CoordinatorCore::OnHello(ConnectionId connection, const Hello& hello, TimePoint now) {
   if (const std::optional<Refusal> refusal = CheckAdmission(roster_, hello)) {
@@ -95,7 +95,7 @@ void CoordinatorCore::On(const LearnerRecord& learner, const Opened& opened, Tim
   roster_.SetAppliedTicks(learner.id, std::max(learner.applied_ticks, opened.applied_ticks));
   if (!history_.IsMember(learner.id) || !IsCurrent(opened.membership)) return;
   const bool was_member = history_.AddOpened(learner.id, opened.applied_ticks);
-  if (!was_member) roster_.ClearStep(learner.id);  // of a membership long ago
+  if (!was_member) roster_.ClearStep(learner.id);  // from a much earlier membership
   report_.OnOpened(opened, was_member);
   report_.UpdateCommitted(roster_, history_, now);
   if (!history_.AllOpened()) return;
@@ -164,7 +164,7 @@ void CoordinatorCore::Observe(const Membership& membership, TimePoint now) {
   if (!history_.current() || history_.current()->id < membership.id) {
     return MakeCurrent(membership, false, now);
   }
-  // Its members may hold the state that those of the current one need.
+  // Its members may hold the state that members of the current one need.
   history_.Observe(membership);
 }
 
@@ -229,7 +229,7 @@ void CoordinatorCore::TryRecover(TimePoint now) {
     roster_.Quarantine(id, now);
   }
   if (proposer_.proposal() && !announced) WithdrawProposal();
-  // Its members may have entered it, and are waited for until another one has opened.
+  // Its members may have entered it; they are waited for until another membership has opened.
   if (announced) history_.AddSuperseded(*announced);
   proposer_.Drop();
   if (recovery->survivors.empty()) return OnAllLost();
@@ -246,12 +246,12 @@ void CoordinatorCore::OnAllLost() {
   }
   history_.Clear();
   faults_.Reset();
-  roster_.ClearBackoffs();  // nobody trains whom they could disturb
+  roster_.ClearBackoffs();  // no learner trains that they could disturb
 }
 
 void CoordinatorCore::CheckProposal(TimePoint now) {
   if (proposer_.announced()) {
-    // The announcement is lost with the connection that it was sent on.
+    // The announcement is lost if the connection that carried it ended.
     if (!roster_.Connected(*proposer_.proposal()->announced_to)) AnnounceProposal(now);
     return;
   }
@@ -309,8 +309,8 @@ void CoordinatorCore::MakeCurrent(const Membership& membership, bool by_recovery
   report_.SetDrained(false);
   for (const Member& member : membership.members) roster_.Add(member.id, now);
   log::Info("membership", {{"id", ToString(membership.id)}, {"members", membership.world_size()}});
-  // Members that have not entered it yet may not know of it: send Recover. Of a planned one they
-  // hear at the boundary, except for those who stopped before they came to it.
+  // Members that have not entered it yet may not know of it: send Recover. Members of a planned one
+  // receive it at the boundary, except those that stopped before the boundary.
   for (const Member& member : membership.members) {
     if (!planned || stopped.contains(member.id)) TellOfCurrent(member.id);
   }
@@ -319,7 +319,7 @@ void CoordinatorCore::MakeCurrent(const Membership& membership, bool by_recovery
 void CoordinatorCore::TellLeavers(TimePoint now) {
   for (const auto& [id, at_once] : FindDepartures(roster_, history_, proposer_, now)) {
     SendLeave(id, at_once);
-    roster_.MarkLeaving(id);  // it cannot take that back
+    roster_.MarkLeaving(id);  // it cannot withdraw that
   }
 }
 

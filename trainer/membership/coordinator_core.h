@@ -18,9 +18,9 @@
 
 namespace pliant {
 
-// What the coordinator's process is to do, in this order.
+// The effects that the coordinator's process carries out, in this order.
 
-// Write the counter to stable storage; what follows may only happen when it is there.
+// Write the counter to stable storage; later effects may happen only once it is stored.
 struct PersistCounter {
   std::uint64_t counter = 0;
   bool operator==(const PersistCounter&) const = default;
@@ -30,7 +30,7 @@ struct SendMessage {
   CoordinatorMessage message;
   bool operator==(const SendMessage&) const = default;
 };
-// Send what is queued, then close. No Disconnected is reported for it.
+// Send the queued messages, then close. No Disconnected is reported for it.
 struct CloseConnection {
   ConnectionId connection = 0;
   bool operator==(const CloseConnection&) const = default;
@@ -38,20 +38,20 @@ struct CloseConnection {
 using CoordinatorEffect = std::variant<PersistCounter, SendMessage, CloseConnection>;
 using CoordinatorEffects = std::vector<CoordinatorEffect>;
 
-// Decides who trains: the only one in a job who issues memberships. A state machine without I/O;
-// its owner reports what happens and does what each call returns. Calls come from one thread, with
-// the time of its event loop.
+// Decides which learners train; the only source of memberships in a job. A state machine without
+// I/O: its owner reports events and carries out the effects that each call returns. Calls come from
+// one thread, with the time of its event loop.
 class CoordinatorCore {
  public:
   CoordinatorCore(const CoordinatorOptions& options, TimePoint now);
 
-  // A plan of the operator. kConflict when a greater one was taken before.
+  // Takes a plan of the operator. kConflict if a newer one was accepted before.
   Result<CoordinatorEffects> SetPlan(const Plan& plan, TimePoint now);
   // The first message of a connection is Hello; anything else before it closes the connection.
   CoordinatorEffects OnMessage(ConnectionId connection, const LearnerMessage& message,
                                TimePoint now);
   CoordinatorEffects OnDisconnected(ConnectionId connection, TimePoint now);
-  // Call it every kPollInterval: all decisions that wait for time to pass are taken here.
+  // Call it every kPollInterval: it makes all decisions that wait for time to pass.
   CoordinatorEffects OnTimer(TimePoint now);
 
   static constexpr Duration kPollInterval = std::chrono::milliseconds(100);
@@ -59,9 +59,9 @@ class CoordinatorCore {
   JobProgress progress() const;
 
  private:
-  // ---- What learners say ----
+  // ---- Messages of learners ----
   void OnHello(ConnectionId connection, const Hello& hello, TimePoint now);
-  void On(const LearnerRecord&, const Hello&, TimePoint) {}  // a second one says nothing new
+  void On(const LearnerRecord&, const Hello&, TimePoint) {}  // a second one is ignored
   void On(const LearnerRecord& learner, const Prepared& prepared, TimePoint now);
   void On(const LearnerRecord& learner, const Entered& entered, TimePoint now);
   void On(const LearnerRecord& learner, const Opened& opened, TimePoint now);
@@ -73,8 +73,8 @@ class CoordinatorCore {
   void Observe(const Membership& membership, TimePoint now);
   bool IsCurrent(MembershipId id) const;
 
-  // ---- What follows ----
-  // Everything is decided here, from what is known; returns all effects since the last call.
+  // ---- Decisions ----
+  // Makes all decisions from the current knowledge; returns all effects since the last call.
   CoordinatorEffects Decide(TimePoint now);
   void CloseSilent(TimePoint now);
   bool Rebuilt(TimePoint now);
@@ -89,7 +89,7 @@ class CoordinatorCore {
   void DismissAll();
 
   // ---- Effects ----
-  void TellOfCurrent(const LearnerId& id);  // if it is a member and has not entered it
+  void TellOfCurrent(const LearnerId& id);  // if `id` is a member and has not entered it
   MembershipId NewId();
   void Send(const LearnerId& id, CoordinatorMessage message);  // if it is connected
   void SendLeave(const LearnerId& id, bool at_once);
@@ -98,15 +98,15 @@ class CoordinatorCore {
 
   const CoordinatorOptions options_;
   const TimePoint started_;
-  bool rebuilt_;           // what learners know was heard
-  bool obsolete_ = false;  // a later coordinator exists: this one does nothing any more
+  bool rebuilt_;           // the state was rebuilt from the learners' hellos
+  bool obsolete_ = false;  // a later coordinator exists: this one does nothing
   std::uint64_t counter_;
 
-  Roster roster_;              // who is there, and who is wanted
-  MembershipHistory history_;  // who trains, and who holds the state
-  FaultEvidence faults_;       // why the current membership has to be replaced at once
-  Proposer proposer_;          // who is to train next
-  JobReport report_;           // what the job's owner is told
+  Roster roster_;              // known learners, and which are wanted
+  MembershipHistory history_;  // which learners train, and which hold the state
+  FaultEvidence faults_;       // reasons to replace the current membership at once
+  Proposer proposer_;          // the next membership
+  JobReport report_;           // the progress reported to the operator
   CoordinatorEffects effects_;
 };
 

@@ -5,8 +5,8 @@
 namespace pliant {
 namespace {
 
-// A learner that no plan has listed yet is not sent away before: a pod may be quicker than the plan
-// that lists it.
+// A learner that no plan has listed yet is not dismissed before this time: a pod may start before
+// the plan that lists it arrives.
 constexpr Duration kUnlistedGrace = std::chrono::seconds(30);
 
 }  // namespace
@@ -28,7 +28,7 @@ std::vector<Departure> FindDepartures(const Roster& roster, const MembershipHist
     if (!in_use) {
       const Duration connected_for = now - learner.connection_changed_at;
       if (!learner.listed && connected_for < kUnlistedGrace) continue;
-      // It is ahead of the current membership: let it leave only when they have caught up.
+      // It is ahead of the current membership: it may leave only when the members have caught up.
       if (history.training() && learner.applied_ticks > history.furthest()) continue;
     }
     departures.push_back({.id = id, .at_once = !in_use});

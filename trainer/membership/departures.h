@@ -15,11 +15,11 @@ bool InUse(const LearnerId& id, const MembershipHistory& history, const Proposer
 
 struct Departure {
   LearnerId id;
-  bool at_once = false;  // nothing depends on it; otherwise it goes at the next boundary
+  bool at_once = false;  // nothing depends on it; otherwise it leaves at the next boundary
   bool operator==(const Departure&) const = default;
 };
 
-// The connected learners that are to leave: the plan does not want them, or they said so.
+// The connected learners that must leave: the plan does not want them, or they requested it.
 std::vector<Departure> FindDepartures(const Roster& roster, const MembershipHistory& history,
                                       const Proposer& proposer, TimePoint now);
 

@@ -6,7 +6,7 @@
 namespace pliant {
 namespace {
 
-// How long the times at which a link broke count, so that a fault every few minutes adds up.
+// How long a break of a link counts, so that a fault every few minutes accumulates.
 constexpr Duration kBreakMemory = std::chrono::hours(1);
 // How long a link that kept breaking counts as broken.
 constexpr Duration kLinkMemory = std::chrono::seconds(60);
@@ -30,8 +30,9 @@ bool FaultEvidence::Detect(const MembershipHistory& history,
                            const std::optional<Membership>& announced, const Roster& roster,
                            TimePoint now) {
   if (!history.current()) return false;
-  // Out of contact for long, and nothing goes on: it is dead or hangs, and its peers, if it has
-  // any, have not noticed. (While ticks are committed only its connection to here is broken.)
+  // Out of contact for long while no tick advances: it is dead or hangs, and its peers, if it has
+  // any, have not noticed. (If ticks are committed, only its connection to the coordinator is
+  // broken.)
   const auto hangs = [&](const Member& member) {
     const LearnerRecord& learner = roster.At(member.id);
     return !learner.connected() &&
@@ -75,7 +76,7 @@ std::optional<Recovery> FaultEvidence::Resolve(const std::vector<Member>& candid
   const std::set<LearnerId> evicted =
       EvictionSet(*survivors, broken, broke_lately, history.state_holders());
   std::erase_if(*survivors, [&](const Member& member) { return evicted.contains(member.id); });
-  // Ranks join and leave together, also when some of them are lost: unless those that are left of
+  // Ranks join and leave together, even if some of them are lost, unless the remaining ranks of
   // such learners are the only ones that hold the state.
   std::vector<Member> whole = *survivors;
   roster.RemoveIncompleteLearners(whole);
@@ -100,20 +101,22 @@ std::optional<std::vector<Member>> FaultEvidence::Survivors(const std::vector<Me
     const LearnerRecord* const learner = roster.Find(member.id);
     const bool is_accused = accused.contains(member.id);
     if (learner != nullptr && learner->connected()) {
-      // It has to speak since then; if it never does, its connection is closed for its silence.
+      // It must send a message after the break; if it never does, its connection is closed for
+      // silence.
       if (is_accused && learner->heard <= *broken_since_) settled = false;
       all_reported &= accused_by_.contains(member.id);
       survivors.push_back(member);
       continue;
     }
-    // Peers and coordinator lost it together: the process died, not one link. Should it be alive,
-    // it joins again.
+    // Peers and coordinator lost it together: the process died, not one link. If it is alive, it
+    // joins again.
     if (state_is_safe && is_accused && learner != nullptr &&
         learner->connection_changed_at + kSameMoment >= *broken_since_) {
       continue;
     }
     const Duration grace = is_accused ? options_.accused_grace : options_.reconnect_grace;
-    // From its end or, when the connection ended long ago, from the loss: it may be dialing.
+    // Counts from the end of its connection or, if that ended long ago, from the loss: it may be
+    // dialing.
     const TimePoint from =
         learner == nullptr ? started_ : std::max(learner->connection_changed_at, *broken_since_);
     if (now - from < grace) settled = false;
@@ -128,7 +131,7 @@ std::set<BrokenLink> FaultEvidence::BrokenLinks(const std::vector<Member>& survi
   const auto survives = [&](const LearnerId& id) {
     return std::ranges::contains(survivors, id, &Member::id);
   };
-  std::set<BrokenLink> lost;  // both ends may tell of it
+  std::set<BrokenLink> lost;  // both ends may report it
   for (const auto& [reporter, by_reporter] : accused_by_) {
     for (const LearnerId& other : by_reporter) {
       if (survives(reporter) && survives(other)) lost.insert(LinkOf(reporter, other));

@@ -2,9 +2,9 @@
 
 namespace pliant {
 
-// Why a learner cannot use the GPUs that its container holds. The coordinator tells the job's
-// owner. The only one that may differ among learners: it is about what containers hold, and those
-// that compute alike need not hold the same.
+// The reason why a learner cannot use the GPUs of its container. The coordinator reports it to the
+// job's owner. The only key that may differ among learners: it describes the container, and
+// learners that compute alike may have different containers.
 inline constexpr const char* kFingerprintGpuProblem = "gpuProblem";
 
 }  // namespace pliant

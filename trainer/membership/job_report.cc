@@ -36,7 +36,8 @@ LearnerState StateOf(const LearnerRecord& learner, const MembershipHistory& hist
 
 }  // namespace
 
-// Two fingerprints may fill a message each: a problem is cut to what a learner reads of a refusal.
+// Two fingerprints may fill a message each, so the text is cut to the length that a learner accepts
+// in a refusal.
 void JobReport::SetProblem(Problem problem, TimePoint now) {
   problem_ = std::move(problem);
   problem_.message = CutAtCharacter(problem_.message, kMaxTextBytes);
@@ -63,7 +64,7 @@ void JobReport::OnAllOpened(MembershipId membership, TimePoint now) {
   resizes_.Running(membership, Unix(now), step_.value_or(0));
 }
 
-// Committed is what every member has applied.
+// A tick counts as committed when every member has applied it.
 void JobReport::UpdateCommitted(const Roster& roster, const MembershipHistory& history,
                                 TimePoint now) {
   if (!history.training() || !history.AllOpened()) return;
@@ -72,14 +73,13 @@ void JobReport::UpdateCommitted(const Roster& roster, const MembershipHistory& h
   for (const Member& member : history.current()->members) {
     const LearnerRecord& learner = roster.At(member.id);
     tick = std::min(tick, learner.applied_ticks);
-    step = std::min(step, learner.step);  // none is the least
+    step = std::min(step, learner.step);  // none compares as the lowest
   }
   const bool advanced = tick_ && *tick_ < tick;
   tick_ = tick;
-  // Progress after the problem: the job got over it.
+  // Progress after the problem: clear it.
   if (advanced && now - problem_at_ >= kProblemKept) problem_ = {};
-  // Members say their ticks first: a job that goes on does not go back to step 0 until they say
-  // more.
+  // Members report their ticks before their steps: until then the job must not fall back to step 0.
   if (step) step_ = step;
 }
 
@@ -129,7 +129,7 @@ JobProgress JobReport::Compose(std::uint64_t term, const Roster& roster,
     const double seconds = learner.times->shard_seconds;
     // With more learners than shards some compute nothing.
     if (seconds > 0) shard_seconds.emplace_back(id, seconds);
-    // For a learner of several ranks report its slowest.
+    // For a learner with several ranks, report its slowest one.
     std::optional<TickTimes>& times = progress.learners.back().times;
     if (!times || times->shard_seconds < seconds) times = learner.times;
   }

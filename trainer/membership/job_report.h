@@ -15,8 +15,8 @@
 
 namespace pliant {
 
-// What the coordinator tells of its job (GET /v1/progress) that follows from no other part; whether
-// the job is complete is known here alone.
+// The parts of the job's progress (GET /v1/progress) that no other class holds. Only this class
+// knows whether the job is complete.
 class JobReport {
  public:
   explicit JobReport(double unix_offset_seconds) : unix_offset_seconds_(unix_offset_seconds) {}
@@ -25,17 +25,18 @@ class JobReport {
   void SetProblem(Problem problem, TimePoint now);
   void SetStats(const Progress::Stats& stats) { stats_ = stats; }
 
-  // From learners of `from`, none before the first membership, to those of `to`.
+  // Begins a resize from the learners of `from` (none before the first membership) to those of
+  // `to`.
   void BeginResize(Resize::Kind kind, const std::optional<Membership>& from, const Membership& to,
                    TimePoint requested);
-  // A learner opened a membership; `was_member`: of the one before, too.
+  // A learner opened a membership; `was_member`: it was also in the previous one.
   void OnOpened(const Opened& opened, bool was_member);
   void OnAllOpened(MembershipId membership, TimePoint now);
-  // A learner told how far it is.
+  // Call it when a learner has reported its ticks.
   void UpdateCommitted(const Roster& roster, const MembershipHistory& history, TimePoint now);
   void OnCompleted(const Left& left);
   bool completed() const { return completed_; }
-  // Whether the last members left with a checkpoint.
+  // Sets whether the last members left with a checkpoint.
   void SetDrained(bool drained) { drained_ = drained; }
 
   JobProgress Compose(std::uint64_t term, const Roster& roster, const MembershipHistory& history,
@@ -53,10 +54,10 @@ class JobReport {
   bool drained_ = false;
   ResizeLog resizes_;
   Problem problem_;
-  TimePoint problem_at_{};  // when it came last
+  TimePoint problem_at_{};  // when it last occurred
   std::string parameters_sha256_;
   std::optional<Progress::Stats> stats_;
-  std::optional<Tick> tick_;  // committed, as far as is known
+  std::optional<Tick> tick_;  // committed, as far as reported
   std::optional<std::uint64_t> step_;
 };
 

@@ -12,17 +12,17 @@
 
 namespace pliant {
 
-inline constexpr std::size_t kMaxTextBytes = 4096;  // of a field that says no other
+inline constexpr std::size_t kMaxTextBytes = 4096;  // default for one field
 
-// Reads the fields of one JSON object from a peer that may be wrong. The first fault is kept, with
-// the path of its field, and everything read after it is empty: a decoder reads all its fields and
-// asks once. For .cc files of this folder.
+// Reads the fields of one JSON object from a peer that may be faulty. The first error is kept, with
+// the path of its field, and a faulty field reads as empty: a decoder reads all its fields and
+// checks once. For .cc files of this folder.
 class JsonFields {
  public:
-  // `object` and `fault` outlive it. Whether `object` is one is checked here.
+  // `object` and `fault` outlive it. If `object` is not an object, that is the first error.
   JsonFields(const nlohmann::json& object, std::string path, std::optional<Error>& fault);
 
-  // These must be there.
+  // These fields must be present.
   std::string String(std::string_view name, std::size_t max_bytes = kMaxTextBytes);
   std::uint64_t Unsigned(std::string_view name);
   double Number(std::string_view name);  // finite
@@ -36,15 +36,15 @@ class JsonFields {
   void Strings(std::string_view name, std::size_t max_items,
                const std::function<void(std::string, std::string)>& read);
 
-  // Absent and null are the same.
+  // Whether a field is present. Null counts as absent.
   bool Has(std::string_view name) const;
 
-  // Notes a fault of field `name`, in words that go on from its path: "must be ...".
+  // Records an error of field `name`. The message is its path and `what`: "must be ...".
   void Wrong(std::string_view name, std::string_view what);
   bool ok() const { return !fault_.has_value(); }
 
  private:
-  // Nothing, with a fault noted, when it is absent.
+  // Null if the field is absent, which is recorded as an error.
   const nlohmann::json* Find(std::string_view name);
   std::string PathOf(std::string_view name) const;
 
@@ -58,7 +58,7 @@ template <typename T>
 Result<T> ReadJson(std::string_view text, std::size_t max_bytes,
                    const std::function<T(JsonFields&)>& read);
 
-// As ReadJson, for the untyped part of it.
+// The untyped part of ReadJson.
 Status ReadJsonObject(std::string_view text, std::size_t max_bytes,
                       const std::function<void(JsonFields&)>& read);
 
@@ -71,7 +71,7 @@ Result<T> ReadJson(std::string_view text, std::size_t max_bytes,
   return *std::move(value);
 }
 
-// One line, without exceptions: what is not UTF-8 is replaced.
+// Writes one line. Never throws: bytes that are not UTF-8 are replaced.
 std::string WriteJson(const nlohmann::json& value);
 
 }  // namespace pliant

@@ -19,7 +19,7 @@ bool MembershipHistory::IsMember(const LearnerId& id) const {
   return current_ && Lists(*current_, id);
 }
 
-// ---- What happens ----
+// ---- Events ----
 
 void MembershipHistory::MakeCurrent(Membership membership, bool by_recovery, TimePoint now) {
   if (training()) superseded_.push_back(*std::move(current_));
@@ -79,7 +79,7 @@ void MembershipHistory::Trim(const Roster& roster) {
   std::set<LearnerId> newer_ones;
   std::deque<Membership> kept;
   for (auto it = superseded_.rbegin(); it != superseded_.rend(); ++it) {
-    bool brings_somebody = it == superseded_.rbegin();  // tells who was a member before
+    bool brings_somebody = it == superseded_.rbegin();  // needed by AddOpened
     for (const Member& member : it->members) {
       const LearnerRecord* const learner = roster.Find(member.id);
       const bool gone = learner != nullptr && learner->gone();

@@ -12,29 +12,31 @@
 #include "base/result.h"
 #include "trainer/membership/types.h"
 
-// What learners and their coordinator say to each other (docs/contracts.md §4), as values and as
+// The messages between learners and their coordinator (docs/contracts.md §4), as values and as
 // JSON.
 namespace pliant {
 
 inline constexpr int kProtocolVersion = 2;
 inline constexpr std::size_t kMaxMessageBytes = 256 << 10;
 
-// What must be equal on all learners of a job: "gpu", "cpu", "framework", ...
+// Properties that must be equal on all learners of a job: "gpu", "cpu", "framework", ...
 using Fingerprint = std::map<std::string, std::string>;
 
 // ---- From a learner ----
 
-// First on every connection: the learner's model is built, and it can take part.
+// The first message on every connection: the learner's model is built, and it can take part.
 struct Hello {
   int protocol = kProtocolVersion;
   LearnerId learner;
   int ranks = 1;        // of its learner
   std::string address;  // of its peer transport
   Fingerprint fingerprint;
-  std::optional<Membership> membership;  // the newest one it entered: a new coordinator learns of
-                                         // it, with its members, from here
-  std::optional<Membership> before;  // the one that it was a member of last, if it is not one of
-                                     // `membership` and its state may still be needed
+  // The newest membership it entered, with its members: a new coordinator rebuilds its state from
+  // it.
+  std::optional<Membership> membership;
+  // The last one of which it was a member, if it is not in `membership` and its state may still be
+  // needed.
+  std::optional<Membership> before;
   Tick applied_ticks = 0;
   bool has_state = false;
   bool leaving = false;
@@ -42,39 +44,40 @@ struct Hello {
   bool operator==(const Hello&) const = default;
 };
 
-// Connected to all other members of the proposal.
+// The learner is connected to all other members of the proposal.
 struct Prepared {
   MembershipId membership;
   bool operator==(const Prepared&) const = default;
 };
 
-// Has switched to a membership; it opens now.
+// The learner has switched to a membership, which opens now.
 struct Entered {
   Membership membership;
   Tick applied_ticks = 0;
   bool operator==(const Entered&) const = default;
 };
 
-// Holds the state, and has committed a tick with all who do (or there is none left to do).
+// The learner holds the state, and has committed a tick with all others in sync (or no tick is
+// left).
 struct Opened {
   MembershipId membership;
   Tick applied_ticks = 0;
-  double pause_seconds = 0;      // between the last commit before and the first one in it
-  std::uint64_t ticks_lost = 0;  // committed by this learner before, and to be done again
+  double pause_seconds = 0;      // from the last commit before it to the first one in it
+  std::uint64_t ticks_lost = 0;  // committed by this learner before, and to be repeated
   bool operator==(const Opened&) const = default;
 };
 
-// Wants to go at the next boundary, and will be gone after the grace.
+// The learner wants to leave at the next boundary, and exits after the grace period at the latest.
 struct Leaving {
   double grace_seconds = 0;
   bool operator==(const Leaving&) const = default;
 };
 
-// The running tick (or the opening) of the membership is given up.
+// The running tick (or the opening) of the membership is aborted.
 struct Lost {
   MembershipId membership;
   Tick tick = 0;
-  std::vector<LearnerId> accused;  // none: somebody else gave it up
+  std::vector<LearnerId> accused;  // empty: another member aborted it
   std::string cause;
   bool operator==(const Lost&) const = default;
 };
@@ -83,17 +86,17 @@ struct CheckpointReport {
   std::uint64_t step = 0;
   MembershipId membership;
   double unix_seconds = 0;
-  // Of the last try, if it failed; the rest is of the last success.
+  // The error of the last attempt, if it failed; the other fields describe the last success.
   std::string error;
   std::string reason;  // "VolumeFull", "VolumeReadOnly", "WriteFailed"
   bool operator==(const CheckpointReport&) const = default;
 };
 
-// Where a member's time went: means over the ticks since its last heartbeat.
+// The time that a member spent, as means over the ticks since its last heartbeat.
 struct TickTimes {
   double shard_seconds = 0;      // to compute one shard
   double compute_seconds = 0;    // its shards
-  double data_wait_seconds = 0;  // of that, for their samples
+  double data_wait_seconds = 0;  // part of compute_seconds, for their samples
   double wait_seconds = 0;       // for the shards of others, and for the reduction
   double commit_seconds = 0;
   double sent_bytes = 0;  // to peers
@@ -101,13 +104,13 @@ struct TickTimes {
   bool operator==(const TickTimes&) const = default;
 };
 
-// Heartbeat of every learner; rank 0 fills in the figures.
+// Heartbeat of every learner; rank 0 fills in `stats`.
 struct Progress {
   std::optional<MembershipId> membership;  // the one it takes part in now
   Tick tick = 0;                           // applied ticks
   std::uint64_t step = 0;
-  bool following = false;          // it catches up: the others go on without it
-  std::optional<TickTimes> times;  // none: no tick since the last one
+  bool following = false;          // it catches up: the others continue without it
+  std::optional<TickTimes> times;  // none: no tick since the last heartbeat
   struct Stats {
     std::uint64_t epoch = 0;
     std::uint64_t total_steps = 0;
@@ -117,7 +120,7 @@ struct Progress {
     std::optional<double> accuracy;  // of the newest finished evaluation
     std::optional<std::uint64_t> evaluated_epoch;
     std::optional<CheckpointReport> last_checkpoint;
-    std::optional<int> learners_asked;  // that the program wants to train on
+    std::optional<int> learners_asked;  // number that the program wants
     bool operator==(const Stats&) const = default;
   };
   std::optional<Stats> stats;
@@ -127,7 +130,7 @@ struct Progress {
 enum class LeftReason { kDrained, kCompleted, kFailed };
 std::string_view ToString(LeftReason reason);
 
-// Last: about to exit.
+// The last message: the learner is about to exit.
 struct Left {
   Tick applied_ticks = 0;
   LeftReason reason = LeftReason::kDrained;
@@ -141,14 +144,14 @@ using LearnerMessage =
 
 // ---- From the coordinator ----
 
-// The hello was taken.
+// The hello was accepted.
 struct Welcome {
   std::uint64_t term = 0;
-  double heartbeat_seconds = 0;  // a Progress at least that often
+  double heartbeat_seconds = 0;  // the longest time between two Progress
   bool operator==(const Welcome&) const = default;
 };
 
-// Exit, with this message.
+// The learner must exit, with this message.
 struct Refused {
   std::string reason;
   std::string message;
@@ -162,29 +165,29 @@ struct Prepare {
   bool operator==(const Prepare&) const = default;
 };
 
-// All are prepared. To rank 0 of the membership it replaces: announce the switch in the next
-// trailer. When it replaces none, to all its members: enter it.
+// All are prepared. Sent to rank 0 of the replaced membership, which announces the switch in its
+// next trailer. If it replaces none, sent to all its members, which enter it.
 struct Announce {
   Membership membership;
   std::optional<MembershipId> replaces;
   bool operator==(const Announce&) const = default;
 };
 
-// The proposal is void.
+// The proposal is withdrawn.
 struct Withdraw {
   MembershipId membership;
   bool operator==(const Withdraw&) const = default;
 };
 
-// Enter at once, in the midst of a tick.
+// Enter at once, in the middle of a tick.
 struct Recover {
   Membership membership;
   bool operator==(const Recover&) const = default;
 };
 
-// Not wanted any more.
+// The learner is no longer wanted.
 struct Leave {
-  bool at_once = false;  // nothing depends on it; otherwise: a member goes at the next boundary
+  bool at_once = false;  // nothing depends on it; otherwise a member leaves at the next boundary
   bool operator==(const Leave&) const = default;
 };
 
@@ -200,7 +203,7 @@ std::string Encode(const CoordinatorMessage& message);
 Result<LearnerMessage> DecodeLearnerMessage(std::string_view json);
 Result<CoordinatorMessage> DecodeCoordinatorMessage(std::string_view json);
 
-// A membership in a form of its own: the announcement of a switch travels in a trailer.
+// A membership as a text of its own: a trailer announces a switch with it.
 std::string EncodeMembership(const Membership& membership);
 Result<Membership> DecodeMembership(std::string_view json);
 

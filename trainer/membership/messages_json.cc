@@ -14,14 +14,14 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t kMaxNameBytes = 253;  // of a Kubernetes object
+constexpr std::size_t kMaxNameBytes = 253;  // limit of Kubernetes
 constexpr std::size_t kMaxMembers = 4096;
 constexpr std::size_t kMaxFingerprint = 64;
 
 // ---- Values that several messages hold ----
 
-// Words for people may be an exception's, of any length: a message that is refused for them would
-// be lost with all else that it says.
+// Text for people may be an exception's, of any length. It is cut: otherwise the receiver would
+// reject it with the rest of the message.
 std::string Words(std::string_view text) { return CutAtCharacter(text, kMaxTextBytes); }
 
 Json ToJson(const LearnerId& id) {
@@ -108,7 +108,7 @@ CheckpointReport ReadCheckpointReport(JsonFields& fields) {
           .reason = fields.Has("reason") ? fields.String("reason", 64) : ""};
 }
 
-// A number that is not known, or not one (a loss that overflowed), is left out.
+// A number that is unknown, or not finite (a loss that overflowed), is omitted.
 void PutNumber(Json& object, const char* name, const std::optional<double>& value) {
   if (value && std::isfinite(*value)) object[name] = *value;
 }
@@ -179,7 +179,7 @@ LeftReason ReadLeftReason(JsonFields& fields, std::string_view name) {
   return LeftReason::kFailed;
 }
 
-// ---- Messages: one type of message a pair ----
+// ---- Messages: a pair of functions per type ----
 
 Json Body(const Hello& hello) {
   return {{"protocol", hello.protocol},
@@ -198,7 +198,8 @@ Json Body(const Hello& hello) {
 Hello ReadHello(JsonFields& fields) {
   Hello hello;
   hello.protocol = static_cast<int>(std::min<std::uint64_t>(fields.Unsigned("protocol"), 1 << 30));
-  // Only what says who it is and what it speaks is read of another protocol: enough to refuse it.
+  // From another protocol version only the id and the version are read: enough to refuse the
+  // learner.
   hello.learner = ReadLearnerId(fields, "learner");
   if (hello.protocol != kProtocolVersion) return hello;
   const std::uint64_t ranks = fields.Has("ranks") ? fields.Unsigned("ranks") : 1;
@@ -303,7 +304,7 @@ Json Body(const Welcome& welcome) {
 Welcome ReadWelcome(JsonFields& fields) {
   const Welcome welcome{.term = fields.Unsigned("term"),
                         .heartbeat_seconds = fields.Number("heartbeatSeconds")};
-  // A learner counts it in nanoseconds.
+  // Bounded, because a learner counts it in nanoseconds.
   if (welcome.heartbeat_seconds < 0 || welcome.heartbeat_seconds > kMaxHeartbeatSeconds) {
     fields.Wrong("heartbeatSeconds", Format("must be at most {}", kMaxHeartbeatSeconds));
   }

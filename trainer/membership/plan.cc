@@ -30,7 +30,7 @@ WantedState ReadWantedState(JsonFields& fields) {
   return WantedState::kWanted;
 }
 
-// A number that is not known, or not one, is left out.
+// A number that is unknown or not finite is omitted.
 void Put(Json& object, const char* name, const std::optional<double>& value) {
   if (value && std::isfinite(*value)) object[name] = *value;
 }

@@ -11,13 +11,13 @@
 #include "trainer/membership/messages.h"
 #include "trainer/membership/types.h"
 
-// What the operator and a job's coordinator say to each other (docs/contracts.md §2), as values and
+// The messages between the operator and a job's coordinator (docs/contracts.md §2), as values and
 // as JSON.
 namespace pliant {
 
 inline constexpr std::size_t kMaxPlanBytes = 1 << 20;
 
-// Orders the plans of a job: lease transitions of the operator, then its counter.
+// Orders the plans of a job: by the operator's lease transitions, then by its counter.
 struct PlanVersion {
   std::uint64_t lease_transitions = 0;
   std::uint64_t sequence = 0;
@@ -52,21 +52,21 @@ std::string_view ToString(JobState state);
 enum class LearnerState { kReady, kPreparing, kMember, kLeaving, kRefused };
 std::string_view ToString(LearnerState state);
 
-// From here on the slowest member is worth a word.
+// The slowest member is reported from this slowdown on.
 inline constexpr double kStragglerSlowdown = 1.5;
 
 struct LearnerProgress {
   LearnerId id;
   LearnerState state = LearnerState::kReady;
   std::uint64_t step = 0;
-  std::optional<TickTimes> times;  // of a member: of its slowest rank, where it has several
+  std::optional<TickTimes> times;  // of a member: of its slowest rank
   bool operator==(const LearnerProgress&) const = default;
 };
 
-// The member that the others wait for: of a learner of several ranks, one of them.
+// The member that the others wait for; for a learner with several ranks, one of these.
 struct Straggler {
   LearnerId id;
-  double slowdown = 1;  // its time for a shard, by the median of the others'
+  double slowdown = 1;  // its time for a shard, divided by the median of the others
   bool operator==(const Straggler&) const = default;
 };
 
@@ -99,7 +99,7 @@ struct JobProgress {
   std::optional<std::uint64_t> step;
   std::optional<Progress::Stats> stats;
   std::vector<LearnerProgress> learners;
-  std::optional<Straggler> slowest;  // none: fewer than two tell their times
+  std::optional<Straggler> slowest;  // none: fewer than two report their times
   std::vector<Resize> resizes;       // the last 64
   Problem problem;
   std::string parameters_sha256;

@@ -8,7 +8,7 @@
 namespace pliant {
 namespace {
 
-// No proposal follows sooner after one that members of the current membership did not prepare for.
+// The minimum time to the next proposal after members of the current membership missed one.
 constexpr Duration kMinPause = std::chrono::seconds(5);
 
 std::vector<Member> Joiners(const Roster& roster, const MembershipHistory& history, TimePoint now) {
@@ -51,7 +51,7 @@ std::optional<std::vector<MemberDisposition>> Proposer::Dispositions(const Roste
       dispositions.push_back(stays ? MemberDisposition::kStays : MemberDisposition::kLeaves);
       if (stays) whole.push_back(member);
     } else if (now - learner.connection_changed_at < options_.max_silence) {
-      return std::nullopt;  // it may be back in a moment
+      return std::nullopt;  // it may reconnect soon
     } else {
       dispositions.push_back(MemberDisposition::kAbsent);
     }
@@ -78,7 +78,7 @@ std::optional<Proposer::Draft> Proposer::Next(const Roster& roster,
     if (!known) return std::nullopt;
     dispositions = *std::move(known);
   } else if (!history.Drained(roster, options_.max_silence, now)) {
-    return std::nullopt;  // those who leave are writing a checkpoint
+    return std::nullopt;  // the members that leave are writing a checkpoint
   }
   const std::vector<Member> joiners = Joiners(roster, history, now);
   Draft draft{.members = NextMembers(current, dispositions, joiners,
@@ -101,7 +101,7 @@ std::optional<Proposer::Draft> Proposer::Next(const Roster& roster,
     if (!held) return std::nullopt;
   }
   if (!draft.somebody_leaves && !roster.AllOfPlanConnected()) {
-    // Learners that become ready one after the other are taken in together.
+    // Learners that become ready shortly after each other join together.
     for (const Member& joiner : joiners) {
       const TimePoint ready_since = roster.At(joiner.id).connection_changed_at;
       if (now - ready_since < options_.join_settle) return std::nullopt;
@@ -149,8 +149,8 @@ Proposer::Check Proposer::CheckProposal(const Roster& roster, const MembershipHi
 
 std::optional<LearnerId> Proposer::Announce(const Roster& roster,
                                             const MembershipHistory& history) {
-  // Rank 0, unless it cannot be reached: whoever announces, all read it. One that catches up has
-  // no trailer to do it in.
+  // Rank 0, unless it cannot be reached: all members read an announcement from any member. One that
+  // catches up has no trailer to announce it in.
   for (const Member& member : history.current()->members) {
     if (!roster.Connected(member.id) || !history.HasOpened(member.id)) continue;
     proposal_->announced_to = member.id;

@@ -13,18 +13,19 @@
 
 namespace pliant {
 
-// A membership that its members prepare for.
+// A membership for which its members prepare.
 struct Proposal {
   Membership membership;
   std::optional<MembershipId> replaces;
-  std::set<LearnerId> leavers;  // members of it all the same: bridges
+  std::set<LearnerId> leavers;  // bridges: members that stay only to pass on the state
   std::set<LearnerId> prepared;
   TimePoint requested{};
   TimePoint deadline{};
   std::optional<LearnerId> announced_to;  // whose trailer announces it
 };
 
-// Who is to train next, by plan and by what learners say; and whether all of them are prepared.
+// Chooses the next membership from the plan and the learners' messages, and tracks whether its
+// members are prepared.
 class Proposer {
  public:
   explicit Proposer(const CoordinatorOptions& options) : options_(options) {}
@@ -32,25 +33,26 @@ class Proposer {
   const std::optional<Proposal>& proposal() const { return proposal_; }
   bool Proposes(const LearnerId& id) const;  // it is a member of the proposal
   bool announced() const { return proposal_ && proposal_->announced_to; }
-  // The members of it, once it was announced: they may have entered it.
+  // The proposed membership, once it was announced: its members may have entered it.
   std::optional<Membership> announced_membership() const;
 
   struct Draft {
     std::vector<Member> members;
     bool somebody_leaves = false;
   };
-  // Whom to propose now; none: the current membership is right, or it is too early for another.
+  // The members to propose now; none: the current membership is right, or it is too early for
+  // another.
   std::optional<Draft> Next(const Roster& roster, const MembershipHistory& history, TimePoint now);
-  // Makes it the proposal.
+  // Makes the draft the proposal.
   const Proposal& Begin(Draft draft, MembershipId id, const Roster& roster,
                         const MembershipHistory& history, TimePoint now);
-  // Whether the proposal was waiting for it.
+  // Returns whether the proposal waits for this learner.
   bool OnPrepared(const LearnerId& id, MembershipId membership);
 
   enum class Verdict {
     kWait,      // for members to prepare
     kAnnounce,  // all are prepared
-    kWithdraw,  // somebody does not want to, or took too long
+    kWithdraw,  // a member is gone or no longer wanted, or took too long
   };
   struct Check {
     Verdict verdict = Verdict::kWait;
@@ -58,21 +60,22 @@ class Proposer {
     bool operator==(const Check&) const = default;
   };
   Check CheckProposal(const Roster& roster, const MembershipHistory& history, TimePoint now);
-  // Notes to whom it is announced, of the membership that it replaces; none: nobody can be reached.
+  // Selects the member of the replaced membership that announces the proposal; none: no member can
+  // be reached.
   std::optional<LearnerId> Announce(const Roster& roster, const MembershipHistory& history);
 
   void Drop() { proposal_.reset(); }
   void ClearRequest() { requested_.reset(); }
 
  private:
-  // What becomes of the current members; none while that is not clear.
+  // What happens to each current member; none while that is not clear.
   std::optional<std::vector<MemberDisposition>> Dispositions(const Roster& roster,
                                                              const Membership& current,
                                                              TimePoint now) const;
 
   const CoordinatorOptions options_;
   std::optional<Proposal> proposal_;
-  std::optional<TimePoint> requested_;  // since when another membership is wanted
+  std::optional<TimePoint> requested_;  // the time since which another membership is wanted
   TimePoint propose_after_{};
 };
 

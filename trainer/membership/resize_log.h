@@ -13,10 +13,10 @@ class ResizeLog {
   static constexpr std::size_t kKept = 64;
 
   void Begin(Resize resize);
-  // A learner of `membership` opened it; `pause_seconds` when it was a member before.
+  // A learner of `membership` opened it; `pause_seconds` is set if it was a member before.
   void Opened(MembershipId membership, std::optional<double> pause_seconds,
               std::uint64_t steps_lost);
-  // All its members have.
+  // All its members have opened it.
   void Running(MembershipId membership, double unix_seconds, std::uint64_t step);
 
   std::vector<Resize> resizes() const { return {resizes_.begin(), resizes_.end()}; }

@@ -10,12 +10,12 @@ namespace pliant {
 namespace {
 
 constexpr Duration kFirstBackoff = std::chrono::seconds(5);
-// It doubles so often at most: after missed proposals, and after evictions.
+// The maximum number of doublings: after missed proposals, and after evictions.
 constexpr int kMaxBackoffDoublings = 5;
 constexpr int kMaxQuarantineDoublings = 8;
-// So long after the end of the last pause an eviction counts as the first.
+// An eviction this long after the end of the last back-off counts as the first.
 constexpr Duration kEvictionMemory = std::chrono::hours(1);
-// A record of a learner that nothing was heard of for so long is dropped.
+// The record of a learner that was away for longer than this is dropped.
 constexpr Duration kForgetAfter = std::chrono::minutes(10);
 
 }  // namespace
@@ -128,7 +128,7 @@ std::vector<ConnectionId> Roster::Connect(ConnectionId connection, const Hello& 
   }
   Add(hello.learner, now);
   LearnerRecord& learner = Mutable(hello.learner);
-  disconnect(learner);  // it dialed anew before the end of its old connection was noticed
+  disconnect(learner);  // it dialed again before the end of its old connection was noticed
   of_connection_[connection] = hello.learner;
   learner.connection = connection;
   learner.connection_changed_at = now;
@@ -140,7 +140,7 @@ std::vector<ConnectionId> Roster::Connect(ConnectionId connection, const Hello& 
   if (hello.leaving) MarkLeaving(hello.learner);
   learner.refused = false;
   if (hello.membership) SetEntered(hello.learner, hello.membership->id);
-  // What was said on an earlier connection may not have arrived.
+  // Messages sent on an earlier connection may not have arrived.
   learner.leave_now_sent = false;
   learner.leave_sent = false;
   return replaced;
@@ -158,7 +158,7 @@ void Roster::Refuse(const LearnerId& id, TimePoint now) {
   Mutable(id).refused = true;
 }
 
-// ---- What learners say ----
+// ---- Messages of learners ----
 
 void Roster::RecordHeard(const LearnerId& id, TimePoint now) { Mutable(id).heard = now; }
 
@@ -184,7 +184,7 @@ void Roster::SetLeft(const LearnerId& id, LeftReason reason) { Mutable(id).left 
 
 void Roster::SetPrepared(const LearnerId& id) { Mutable(id).missed_proposals = 0; }
 
-// ---- What the coordinator makes of it ----
+// ---- Decisions of the coordinator ----
 
 void Roster::MarkLeaving(const LearnerId& id) {
   for (LearnerRecord* const rank : RanksOf(id)) rank->leaving = true;

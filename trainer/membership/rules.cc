@@ -8,7 +8,8 @@
 namespace pliant {
 namespace {
 
-// A link that breaks again within the former, or twice within the latter, is not tried once more.
+// A link that breaks again within the first time, or twice within the second, is not tried once
+// more.
 constexpr Duration kBreaksAgain = std::chrono::minutes(1);
 constexpr Duration kBreaksTwice = std::chrono::minutes(10);
 

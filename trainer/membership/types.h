@@ -8,13 +8,13 @@
 
 namespace pliant {
 
-// One process of one learner pod. A pod that restarts its process, or a name used by another pod,
-// is another learner. A learner of several GPUs has a process for each: its ranks, which differ in
-// `local_rank` alone, and join and leave together.
+// One process of one learner pod. A pod that restarts its process is another learner, and so is a
+// pod that reuses a name. A learner with several GPUs has one process for each: its ranks, which
+// differ only in `local_rank`, and join and leave together.
 struct LearnerId {
   std::string name;         // the pod's name, never reused within a job
-  std::string pod_uid;      // empty when it runs without Kubernetes
-  std::uint64_t nonce = 0;  // drawn at the learner's start
+  std::string pod_uid;      // empty without Kubernetes
+  std::uint64_t nonce = 0;  // random, drawn when the learner starts
   int local_rank = 0;
 
   auto operator<=>(const LearnerId&) const = default;
@@ -22,15 +22,15 @@ struct LearnerId {
 
 inline constexpr int kMaxRanksPerLearner = 16;
 
-bool SameLearner(const LearnerId& a, const LearnerId& b);  // whichever of its ranks
+bool SameLearner(const LearnerId& a, const LearnerId& b);  // any of its ranks
 
 // "name/nonce in hex", and the local rank if it is not 0: for logs and errors.
 std::string ToString(const LearnerId& id);
 
-// Grows with every membership of a job: first by coordinator (term), then by its counter.
+// Increases with every membership of a job: first by coordinator (term), then by its counter.
 struct MembershipId {
-  std::uint64_t term =
-      0;  // of the coordinator that issued it; raised by the operator before it creates one
+  // Identifies the issuing coordinator; the operator raises it before it creates a coordinator.
+  std::uint64_t term = 0;
   std::uint64_t counter = 0;  // persisted by the coordinator before it is sent
 
   auto operator<=>(const MembershipId&) const = default;
@@ -46,7 +46,7 @@ struct Member {
   bool operator==(const Member&) const = default;
 };
 
-// Who trains: the rank of a member is its index.
+// The learners that train: the rank of a member is its index.
 struct Membership {
   MembershipId id;
   std::vector<Member> members;
@@ -54,7 +54,7 @@ struct Membership {
   bool operator==(const Membership&) const = default;
   std::optional<int> RankOf(const LearnerId& learner) const;
   int world_size() const { return static_cast<int>(members.size()); }
-  int learners() const;  // whose ranks they are
+  int learners() const;  // number of learners whose ranks these are
 };
 
 // The index of a round of work that ends with a trailer: an optimizer step, or a slice of an

@@ -51,7 +51,7 @@ class Opening {
     // This member, rank 0, looks for a checkpoint that is ahead of all, or creates a first state.
     kRestore,
     kFetch,     // this member, rank 0, fetches the state of source()
-    kSayReady,  // this member sends kOpened to the others, once
+    kSayReady,  // this member reports that it is ready to the others, once
     kBegin,     // all are ready
   };
   Next next() const;
