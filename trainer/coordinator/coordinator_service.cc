@@ -84,7 +84,7 @@ std::vector<HttpRoute> CoordinatorService::ApiRoutes() {
 }
 
 std::vector<HttpRoute> CoordinatorService::StatusRoutes() {
-  std::vector<HttpRoute> routes = ProbeRoutes();  // where earlier operators look for it
+  std::vector<HttpRoute> routes = ProbeRoutes();  // earlier operators probe this port
   routes.push_back({.method = "GET", .path = "/progress", .handle = [this](const ServerRequest&) {
                       return ShowProgress();
                     }});
@@ -99,7 +99,7 @@ std::vector<HttpRoute> CoordinatorService::StatusRoutes() {
   return routes;
 }
 
-// That it is answered on the event loop says that the loop moves.
+// The event loop answers, so an answer shows that the loop is running.
 std::vector<HttpRoute> CoordinatorService::ProbeRoutes() {
   return {{.method = "GET", .path = "/healthz", .handle = [](const ServerRequest&) {
              return ServerResponse{.body = "ok\n", .content_type = "text/plain; charset=utf-8"};
@@ -223,7 +223,7 @@ void CoordinatorService::LogEffect(const SendMessage& send) {
                         {"size", membership.learners()},
                         {"members", members}});
   };
-  // One line a membership, not one a member.
+  // One line per membership, not per member.
   if (const auto* const prepare = std::get_if<Prepare>(&send.message)) {
     if (std::exchange(logged_proposal_, prepare->membership.id) != prepare->membership.id) {
       log_membership("membership proposed", prepare->membership);

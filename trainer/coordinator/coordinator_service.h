@@ -25,15 +25,15 @@ struct CoordinatorTokens {
   std::string learner_token;   // may take part and read progress
 };
 
-// From the files operator-token and learner-token of `folder`.
+// Reads the files operator-token and learner-token in `folder`.
 Result<CoordinatorTokens> ReadCoordinatorTokens(const std::filesystem::path& folder);
 
-// Joins the decisions of CoordinatorCore to the world: requests and messages in, messages and the
-// persisted counter out. Everything happens on the event loop.
+// Connects CoordinatorCore to the outside: requests and messages in, messages and the persisted
+// counter out. Everything runs on the event loop.
 class CoordinatorService {
  public:
   // `loop` outlives the service. `on_fatal` is called when the counter cannot be persisted: then no
-  // membership may be issued any more, and the process is to end.
+  // membership may be issued any longer, and the process must end.
   CoordinatorService(RealEventLoop& loop, const std::string& job, CoordinatorOptions options,
                      CoordinatorTokens tokens, CounterFile counter_file,
                      std::function<void(const Error&)> on_fatal);
@@ -42,8 +42,8 @@ class CoordinatorService {
 
   void Start();
 
-  // Of docs/contracts.md §2: for operator and learners, the plain, read-only ones, and kubelet's.
-  // The service outlives the servers.
+  // The routes of docs/contracts.md §2: for operator and learners; the plain, read-only ones; and
+  // the kubelet's. The service outlives the servers.
   std::vector<HttpRoute> ApiRoutes();
   std::vector<HttpRoute> StatusRoutes();
   static std::vector<HttpRoute> ProbeRoutes();

@@ -7,17 +7,17 @@
 
 namespace pliant {
 
-// The counter of the newest membership that this term's coordinator may have sent: on stable
+// The counter of the newest membership that this term's coordinator may have sent. It is on stable
 // storage, so that a restarted process never issues the same membership id again.
 class CounterFile {
  public:
-  // `folder` is made if needed.
+  // `folder` is created if needed.
   CounterFile(std::filesystem::path folder, std::uint64_t term);
 
-  // 0 when this term has not written any: a new term starts over. kConflict when a higher term has
-  // written here, kCorrupt when the file cannot be understood.
+  // Returns 0 if this term has not written a counter: a new term starts from 0. kConflict if a
+  // higher term has written here, kCorrupt if the file is not a counter.
   Result<std::uint64_t> Read() const;
-  // When it returns without error the counter survives a crash of the machine.
+  // After it returns without an error, the counter survives a crash of the machine.
   Status Write(std::uint64_t counter) const;
 
  private:

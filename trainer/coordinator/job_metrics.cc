@@ -27,13 +27,14 @@ std::string_view ToString(Resize::Kind kind) {
 struct JobMetrics::Families {
   explicit Families(const std::string& job) : registry(JobMetricLabels(job)) {}
 
-  // A series that is not known yet is absent, not 0.
+  // A series whose value is unknown is absent, not 0.
   template <typename T>
   static void SetIfKnown(MetricRegistry::Gauges& family, const std::optional<T>& value) {
     if (value) family.Add({}).Set(static_cast<double>(*value));
   }
 
-  // Only of one that the others wait for: of equals another one is the slowest each time.
+  // Names a straggler only if the others wait for it: among equals, another one is the slowest each
+  // time.
   void NameStraggler(const JobProgress& progress) {
     for (prometheus::Gauge* const series : std::exchange(straggler_series, {})) {
       straggler.Remove(series);
@@ -90,7 +91,7 @@ struct JobMetrics::Families {
   MetricRegistry::Gauges& straggler = registry.AddGauges(
       "pliant_train_straggler_seconds", {"learner", "rank", "part"},
       "Where the time of the straggler's ticks goes, by the rank of its learner and the part.");
-  std::vector<prometheus::Gauge*> straggler_series;  // of the one that was seen last
+  std::vector<prometheus::Gauge*> straggler_series;  // series of the straggler seen last
   MetricRegistry::Gauges& checkpoint_time =
       registry.AddGauges("pliant_checkpoint_last_success_timestamp_seconds", {},
                          "Unix time of the newest checkpoint.");
@@ -121,7 +122,7 @@ JobMetrics::JobMetrics(const std::string& job) : families_(std::make_unique<Fami
   families_->refused_messages.Add({});
   families_->refused_plans.Add({});
   families_->steps_lost.Add({});
-  families_->samples.Add({});  // a job that never commits a step is to be seen
+  families_->samples.Add({});  // visible even if the job never commits a step
   for (const auto kind : {Resize::Kind::kPlanned, Resize::Kind::kRecovery}) {
     const prometheus::Labels labels{{"kind", std::string(ToString(kind))}};
     families_->resizes.Add(labels);
@@ -141,7 +142,7 @@ void JobMetrics::CountRefusedPlan() { families_->refused_plans.Add({}).Increment
 void JobMetrics::Observe(const JobProgress& progress) {
   for (std::size_t i = 0; i < progress.resizes.size(); ++i) {
     const Resize& resize = progress.resizes[i];
-    // Its figures may still grow until the next one begins or all members have reported.
+    // Its values may still grow until the next one begins or all members have reported.
     const bool settled = i + 1 < progress.resizes.size() || progress.state == JobState::kRunning;
     if (!settled || !resize.running_unix_seconds) continue;
     if (!observed_.insert(resize.membership).second) continue;
@@ -160,7 +161,7 @@ void JobMetrics::Observe(const JobProgress& progress) {
   }
 }
 
-// What is told goes back when all learners are lost at once and a checkpoint is taken up.
+// The reported number falls when all learners were lost at once and a checkpoint was restored.
 void JobMetrics::CountSamples(std::uint64_t samples) {
   if (samples > samples_seen_) {
     families_->samples.Add({}).Increment(static_cast<double>(samples - samples_seen_));

@@ -12,18 +12,18 @@
 
 namespace pliant {
 
-// A job's figures for Prometheus (docs/metrics.md). Everything that a progress says is taken from
-// the newest one when somebody asks; only what it cannot say is counted.
+// A job's metrics for Prometheus (docs/metrics.md). Values that a progress contains come from the
+// newest one at each scrape; only the others are counted here.
 class JobMetrics {
  public:
   explicit JobMetrics(const std::string& job);  // "<namespace>/<name>"
   ~JobMetrics();
 
-  void CountMessage(std::string_view name);  // taken from a learner
-  void CountRefusedMessage();                // not understood
+  void CountMessage(std::string_view name);  // accepted from a learner
+  void CountRefusedMessage();                // could not be decoded
   void CountRefusedPlan();
 
-  // The text of /metrics. `connections`: learners' connections that are open.
+  // The text of /metrics. `connections`: number of open connections of learners.
   std::string Serialize(const JobProgress& progress, std::size_t connections);
   std::vector<MetricFamily> families() const;
 
@@ -35,7 +35,7 @@ class JobMetrics {
 
   std::unique_ptr<Families> families_;
   std::set<MembershipId> observed_;  // resizes that are in the histograms
-  std::uint64_t samples_seen_ = 0;   // as the newest progress told
+  std::uint64_t samples_seen_ = 0;   // in the newest progress
 };
 
 }  // namespace pliant

@@ -14,12 +14,12 @@
 namespace pliant {
 namespace {
 
-// On each of the two plain ports: a few scrapers, or kubelet.
+// Connections on each of the two plain ports: a few scrapers, or the kubelet.
 constexpr std::size_t kStatusConnectionsMax = 16;
 
-// Learners keep training without a coordinator, and everything that the next one needs is with them
-// or on disk: so nothing is to be done first. A handler, because the first process of a container
-// has no default one.
+// Exits at once: learners keep training without a coordinator, and the next one finds everything
+// with them or on disk. A handler is needed because the first process of a container has no default
+// action for signals.
 void ExitOnStopSignals() {
   for (const int signal : {SIGTERM, SIGINT}) std::signal(signal, [](int) { ::_exit(0); });
 }

@@ -23,8 +23,8 @@ struct CoordinatorProcessOptions {
   log::Format log_format = log::Format::kJson;
 };
 
-// From the command line and, where that is silent, the environment of docs/contracts.md §2. Prints
-// help or what is wrong, and exits, when there is nothing to run.
+// Reads the command line and, for options not given there, the environment (docs/contracts.md §2).
+// Prints help or an error and exits if there is nothing to run.
 CoordinatorProcessOptions ParseOptionsOrExit(int argc, char** argv);
 
 }  // namespace pliant
