@@ -26,13 +26,13 @@ constexpr int kFine = 0;
 constexpr int kTrouble = 1;
 constexpr int kWrongUsage = 2;
 
-// One checkpoint, or the final model, as it is shown.
+// One checkpoint, or the final model, as shown to the user.
 struct Found {
   fs::path job;  // its folder
   StoredCheckpoint stored;
   std::optional<Manifest> manifest;
   std::string state;    // "complete", "verified", "incomplete", "damaged"
-  std::string problem;  // of a damaged one
+  std::string problem;  // set if it is damaged
 
   bool is_final() const { return stored.name == kFinalDirectory; }
 };
@@ -41,7 +41,7 @@ bool IsCheckpointName(const std::string& name) {
   return name.starts_with(kStepPrefix) || name == kFinalDirectory;
 }
 
-// By what their manifest says; their bytes are not read.
+// Reads only the manifest and the list of files, not their bytes.
 Found Look(CheckpointStore& store, const fs::path& job, StoredCheckpoint stored) {
   Found found{.job = job, .stored = std::move(stored), .state = "incomplete"};
   if (!found.stored.has_manifest()) return found;
@@ -66,7 +66,7 @@ void Verify(Found& found) {
   if (!state) found.problem = state.error().message;
 }
 
-// What a job's folder holds: the final model, then checkpoints, the newest first.
+// The content of a job's folder: the final model, then the checkpoints, newest first.
 Result<std::vector<Found>> LookInJob(const fs::path& job) {
   FileStore store(job);
   std::vector<Found> all;
@@ -77,7 +77,7 @@ Result<std::vector<Found>> LookInJob(const fs::path& job) {
   return all;
 }
 
-// `folder`: one checkpoint, a job's, or a volume with those of many.
+// `folder`: the folder of one checkpoint or of a job, or a volume with the folders of several jobs.
 Result<std::vector<Found>> LookInto(const fs::path& folder) {
   std::error_code error;
   if (!fs::is_directory(folder, error)) {
@@ -183,7 +183,7 @@ Result<int> VerifyAll(const fs::path& folder, bool as_json, std::ostream& out) {
   return some && std::ranges::none_of(all, IsDamaged) ? kFine : kTrouble;
 }
 
-// Of several the final model, else the newest checkpoint; one that does not verify is passed over.
+// Exports the final model, else the newest checkpoint; one that does not verify is skipped.
 Result<int> Export(const fs::path& folder, const fs::path& file, bool as_json, std::ostream& out,
                    std::ostream& err) {
   ASSIGN_OR_RETURN(const std::vector<Found> all, LookInto(folder));
