@@ -68,7 +68,7 @@ class Proposer {
   void ClearRequest() { requested_.reset(); }
 
  private:
-  // What happens to each current member; none while that is not clear.
+  // The fate of each current member; none while that is not clear.
   std::optional<std::vector<MemberDisposition>> Dispositions(const Roster& roster,
                                                              const Membership& current,
                                                              TimePoint now) const;

@@ -14,7 +14,7 @@
 // The rules of membership, as functions of values.
 namespace pliant {
 
-// What happens to one member of the current membership at the next boundary.
+// The fate of one member of the current membership at the next boundary.
 enum class MemberDisposition {
   kStays,
   kLeaves,  // it wants to leave or is not wanted; until then it can take part
