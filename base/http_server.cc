@@ -53,13 +53,13 @@ bool IsParseError(const error_code& error) {
 ServerResponse AnswerToParseError(const error_code& error) {
   if (error == http::error::body_limit) return ErrorResponse(413, "the body is too large");
   if (error == http::error::header_limit) return ErrorResponse(431, "the header is too large");
-  return ErrorResponse(400, "no valid HTTP request: " + error.message());
+  return ErrorResponse(400, "not a valid HTTP request: " + error.message());
 }
 
 ServerResponse AnswerToRefused(Access access) {
   if (access == Access::kUnknown) return ErrorResponse(401, "a valid bearer token is needed");
   if (access == Access::kForbidden) return ErrorResponse(403, "this token may not do that");
-  return ErrorResponse(503, "nobody could tell what this token may do");
+  return ErrorResponse(503, "the token could not be checked; try again later");
 }
 
 http::response<http::string_body> ToBeast(ServerResponse answer, unsigned version, bool keep_alive,
@@ -102,7 +102,7 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
     if (!options_.address.empty()) {
       error_code error;
       const auto address = asio::ip::make_address(options_.address, error);
-      if (error) return Invalid("'" + options_.address + "' is no IP address");
+      if (error) return Invalid("'" + options_.address + "' is not an IP address");
       return OpenAt(tcp::endpoint(address, options_.port));
     }
     if (OpenAt(tcp::endpoint(tcp::v6(), options_.port))) return {};
@@ -262,7 +262,7 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
         if (read_error) {
           answer = AnswerToParseError(read_error);
         } else if (route->large && self->large_answers_ >= self->options_.large_answers_max) {
-          answer = ErrorResponse(503, "too many such answers are under way");
+          answer = ErrorResponse(503, "too many large answers are in progress; try again later");
         } else {
           if (route->large) large.emplace(self->large_answers_);
           answer = co_await Handle(self, *route, ToRequest(parser.release()));
@@ -385,7 +385,7 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
       *route = &candidate;
       return {};
     }
-    if (path_known) return ErrorResponse(405, "this path does not know that method");
+    if (path_known) return ErrorResponse(405, "this path does not support that method");
     return ErrorResponse(404, "there is no such path");
   }
 

@@ -75,7 +75,7 @@ Result<TlsPem> MakeSelfSigned(const std::string& host, std::chrono::sys_seconds 
           1;
   if (!good) {
     ERR_clear_error();
-    return Fail(ErrorCode::kInternal, "a certificate for " + host + " cannot be made");
+    return Fail(ErrorCode::kInternal, "a certificate for " + host + " could not be created");
   }
   return TlsPem{.certificate = TextOf(certificate_text.get()), .key = TextOf(key_text.get())};
 }

@@ -64,7 +64,7 @@ Result<std::shared_ptr<ssl::context>> ServerTlsContext::Make(const TlsPem& pem) 
   auto context = NewContext(ssl::context::tls_server);
   boost::system::error_code error;
   context->use_certificate_chain(boost::asio::buffer(pem.certificate), error);
-  if (error) return Invalid("the certificate is no PEM certificate: " + error.message());
+  if (error) return Invalid("the certificate is not a PEM certificate: " + error.message());
   context->use_private_key(boost::asio::buffer(pem.key), ssl::context::pem, error);
   if (error) return Invalid("the key does not fit the certificate: " + error.message());
   return context;
@@ -76,7 +76,7 @@ Result<std::shared_ptr<ssl::context>> MakeClientTlsContext(const std::filesystem
   boost::system::error_code error;
   context->add_certificate_authority(boost::asio::buffer(ca), error);
   if (error) {
-    return Invalid(ca_file.string() + " is no PEM certificate: " + error.message());
+    return Invalid(ca_file.string() + " is not a PEM certificate: " + error.message());
   }
   context->set_verify_mode(ssl::verify_peer, error);
   if (error) return Fail(ErrorCode::kInternal, "TLS: " + error.message());

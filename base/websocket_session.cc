@@ -35,7 +35,7 @@ Error Declined(const websocket::response_type& response, const error_code& error
   }
   const unsigned status = response.result_int();
   std::string message = "the server answers " + std::to_string(status);
-  if (status == 401) message += ": it does not know this token";
+  if (status == 401) message += ": the token is not valid";
   if (status == 403) message += ": this token may not do that";
   return {status == 401 || status == 403 ? ErrorCode::kDenied : ErrorCode::kUnavailable, message};
 }
@@ -100,7 +100,7 @@ asio::awaitable<void> WebSocketSession::Run(WebSocketCallbacks callbacks) {
     // Messages that arrive after the decision to end the connection are dropped.
     if (ending_) continue;
     if (!stream_->websocket.got_text()) {
-      Close("binary messages are not understood");
+      Close("binary messages are not supported");
       continue;
     }
     if (callbacks.on_message) callbacks.on_message(std::move(text));
@@ -116,7 +116,7 @@ void WebSocketSession::Send(std::string text) {
   queued_bytes_ += text.size();
   queue_.push_back(std::move(text));
   if (queued_bytes_ > limits_.queued_bytes_max) {
-    Drop("it does not read what is sent");
+    Drop("the peer does not read its messages");
     return;
   }
   StartWriting();

@@ -194,7 +194,7 @@ class StrangersTest(ScenarioTest):
         wrong.write_text("guess")
         learner = self.job.start_learner(0, PLIANT_TOKEN_FILE=str(wrong))
         self.job.plan([learner])
-        self.job.wait("the learner says so", lambda: "does not know this token" in learner.log.read_text())
+        self.job.wait("the learner says so", lambda: "the token is not valid" in learner.log.read_text())
         self.assertEqual(self.job.progress()["learners"], [])
         learner.terminate()
         self.assertEqual(learner.exit_code(), 0, "it has nothing to finish")

@@ -138,7 +138,7 @@ void CoordinatorService::OnMessage(ConnectionId id, std::string_view text) {
   const auto message = DecodeLearnerMessage(text);
   if (!message) {
     metrics_.CountRefusedMessage();
-    log::Warning("a learner's message is not understood",
+    log::Warning("cannot decode a learner's message",
                  {{"peer", connection->second->peer()}, {"error", message.error().message}});
     connection->second->Close(message.error().message);
     return;
@@ -179,7 +179,7 @@ void CoordinatorService::Do(const CoordinatorEffects& effects) {
                           [this](const CloseConnection& close) {
                             const auto found = connections_.find(close.connection);
                             if (found == connections_.end()) return;
-                            found->second->Close("not needed any more");
+                            found->second->Close("no longer needed");
                             connections_.erase(found);
                           }},
                effect);
@@ -200,7 +200,7 @@ void CoordinatorService::LogMessage(ConnectionId id, const LearnerMessage& messa
                       {{"connection", id}, {"graceSeconds", leaving.grace_seconds}});
           },
           [id](const Lost& lost) {
-            log::Warning("learner gave up a tick",
+            log::Warning("learner aborted a tick",
                          {{"connection", id},
                           {"membership", ToString(lost.membership)},
                           {"tick", lost.tick},
@@ -230,7 +230,7 @@ void CoordinatorService::LogEffect(const SendMessage& send) {
     }
   } else if (const auto* const recover = std::get_if<Recover>(&send.message)) {
     if (std::exchange(logged_proposal_, recover->membership.id) != recover->membership.id) {
-      log_membership("recovery with the members that are left", recover->membership);
+      log_membership("recovery with the remaining members", recover->membership);
     }
   }
 }

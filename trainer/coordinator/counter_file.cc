@@ -42,12 +42,12 @@ Result<std::uint64_t> CounterFile::Read() const {
   Content content;
   if (!Parse(*text, content)) {
     return Fail(ErrorCode::kCorrupt,
-                path_.string() + " is no membership counter: remove it and raise the term");
+                path_.string() + " is not a membership counter: remove it and raise the term");
   }
   if (content.term > term_) {
     return Fail(ErrorCode::kConflict,
                 path_.string() + " is of term " + std::to_string(content.term) +
-                    ": a coordinator of term " + std::to_string(term_) + " is not wanted any more");
+                    ": this coordinator of term " + std::to_string(term_) + " is obsolete");
   }
   return content.term == term_ ? content.counter : 0;
 }

@@ -67,16 +67,17 @@ struct JobMetrics::Families {
   MetricRegistry::Gauges& steps_wanted =
       registry.AddGauges("pliant_train_steps_wanted", {}, "Optimizer steps of the job.");
   MetricRegistry::Gauges& epoch =
-      registry.AddGauges("pliant_train_epoch", {}, "Pass over the data that is under way.");
+      registry.AddGauges("pliant_train_epoch", {}, "Current pass over the data.");
   MetricRegistry::Gauges& loss =
-      registry.AddGauges("pliant_train_loss", {}, "Mean training loss of late.");
+      registry.AddGauges("pliant_train_loss", {}, "Recent mean training loss.");
   MetricRegistry::Gauges& accuracy = registry.AddGauges(
       "pliant_train_accuracy", {}, "Test accuracy of the newest evaluation, from 0 to 1.");
   MetricRegistry::Counters& samples = registry.AddCounters(
       "pliant_train_samples_total", {},
-      "Training samples of committed steps, over the life of the job, those done again too.");
-  MetricRegistry::Gauges& speed = registry.AddGauges(
-      "pliant_train_samples_per_second", {}, "Training samples committed per second of late.");
+      "Training samples of committed steps since the job was created, including repeated steps.");
+  MetricRegistry::Gauges& speed =
+      registry.AddGauges("pliant_train_samples_per_second", {},
+                         "Recent rate of committed training samples per second.");
   MetricRegistry::Gauges& members =
       registry.AddGauges("pliant_train_members", {}, "Learners that train now.");
   MetricRegistry::Gauges& connections = registry.AddGauges(
@@ -87,32 +88,33 @@ struct JobMetrics::Families {
       "pliant_train_state", {"state"}, "1 for the state that the job is in, 0 for the others.");
   MetricRegistry::Gauges& slowdown = registry.AddGauges(
       "pliant_train_slowest_learner_ratio", {},
-      "Time that the slowest learner takes for a shard, by the median of the others'.");
+      "Time of the slowest learner for a shard, divided by the median of the others.");
   MetricRegistry::Gauges& straggler = registry.AddGauges(
       "pliant_train_straggler_seconds", {"learner", "rank", "part"},
-      "Where the time of the straggler's ticks goes, by the rank of its learner and the part.");
+      "Mean time of the straggler in each part of a tick, by its local rank and the part.");
   std::vector<prometheus::Gauge*> straggler_series;  // series of the straggler seen last
   MetricRegistry::Gauges& checkpoint_time =
       registry.AddGauges("pliant_checkpoint_last_success_timestamp_seconds", {},
                          "Unix time of the newest checkpoint.");
   MetricRegistry::Gauges& checkpoint_step = registry.AddGauges(
       "pliant_checkpoint_last_success_step", {}, "Step of the newest checkpoint.");
-  MetricRegistry::Gauges& checkpoint_failing = registry.AddGauges(
-      "pliant_checkpoint_failing", {}, "1 when the last try to write a checkpoint failed, else 0.");
+  MetricRegistry::Gauges& checkpoint_failing =
+      registry.AddGauges("pliant_checkpoint_failing", {},
+                         "1 if the last attempt to write a checkpoint failed, else 0.");
   MetricRegistry::Counters& resizes = registry.AddCounters(
       "pliant_train_resizes_total", {"kind"}, "Changes of the membership, planned or to recover.");
   MetricRegistry::Counters& steps_lost = registry.AddCounters(
-      "pliant_train_steps_lost_total", {}, "Committed steps that had to be done again.");
+      "pliant_train_steps_lost_total", {}, "Committed steps that had to be repeated.");
   MetricRegistry::Histograms& pause = registry.AddHistograms(
       "pliant_train_pause_seconds", {"kind"},
       "Longest time between two commits of a surviving learner around a change.");
   MetricRegistry::Histograms& resize_time = registry.AddHistograms(
       "pliant_train_resize_seconds", {"kind"}, "From the request of a change to its first commit.");
   MetricRegistry::Counters& messages = registry.AddCounters(
-      "pliant_coordinator_messages_total", {"type"}, "Messages taken from learners, by type.");
+      "pliant_coordinator_messages_total", {"type"}, "Messages accepted from learners, by type.");
   MetricRegistry::Counters& refused_messages =
       registry.AddCounters("pliant_coordinator_refused_messages_total", {},
-                           "Messages of learners that were not understood.");
+                           "Messages of learners that could not be decoded.");
   MetricRegistry::Counters& refused_plans =
       registry.AddCounters("pliant_coordinator_refused_plans_total", {},
                            "Plans of the operator that were invalid or outdated.");

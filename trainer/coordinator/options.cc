@@ -9,31 +9,33 @@ namespace pliant {
 CoordinatorProcessOptions ParseOptionsOrExit(int argc, char** argv) {
   CoordinatorProcessOptions options;
   CLI::App app(
-      "Decides who trains: the one process of a job that issues memberships. The operator pushes "
-      "plans to it, learners connect to it.");
+      "The coordinator of one job: decides which learners train and issues memberships. The "
+      "operator pushes plans to it, learners connect to it.");
   app.add_option("--job", options.job, "<namespace>/<name> of the job")->envname("PLIANT_JOB");
   app.add_option("--job-uid", options.job_uid, "uid of the job")->envname("PLIANT_JOB_UID");
-  app.add_option("--term", options.term, "raised by the operator before it creates a coordinator")
+  app.add_option("--term", options.term,
+                 "number of this coordinator; the operator increases it for each new one")
       ->envname("PLIANT_TERM")
       ->required()
       ->check(CLI::PositiveNumber);
-  app.add_option("--max-learners", options.max_learners, "learners at once; 0: no limit")
+  app.add_option("--max-learners", options.max_learners, "maximum number of learners; 0: no limit")
       ->envname("PLIANT_MAX_LEARNERS")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--tls-dir", options.tls_dir,
-                 "holds tls.crt, tls.key, operator-token and learner-token")
+                 "folder with tls.crt, tls.key, operator-token and learner-token")
       ->envname("PLIANT_TLS_DIR")
       ->capture_default_str();
-  app.add_option("--state-dir", options.state_dir, "keeps the membership counter")
+  app.add_option("--state-dir", options.state_dir, "folder for the membership counter")
       ->envname("PLIANT_STATE_DIR")
       ->capture_default_str();
-  app.add_option("--address", options.address, "address to listen on; none: all");
-  app.add_option("--port", options.port, "for operator and learners (TLS); 0: any")
+  app.add_option("--address", options.address, "address to listen on; default: all addresses");
+  app.add_option("--port", options.port, "port for operator and learners (TLS); 0: any free port")
       ->capture_default_str();
   app.add_option("--status-port", options.status_port,
-                 "for /metrics and /progress (plain, read only); 0: any")
+                 "port for /metrics and /progress (plain, read-only); 0: any free port")
       ->capture_default_str();
-  app.add_option("--probe-port", options.probe_port, "for kubelet's /healthz; 0: any")
+  app.add_option("--probe-port", options.probe_port,
+                 "port for the kubelet's /healthz; 0: any free port")
       ->capture_default_str();
   const std::map<std::string, log::Level> levels = {{"debug", log::Level::kDebug},
                                                     {"info", log::Level::kInfo},

@@ -25,7 +25,7 @@ Result<CoordinatorEffects> CoordinatorCore::SetPlan(const Plan& plan, TimePoint 
   const std::optional<Plan>& taken = roster_.plan();
   if (taken && plan.version < taken->version) {
     return Fail(ErrorCode::kConflict,
-                Format("plan {}.{} was taken before", taken->version.lease_transitions,
+                Format("a newer plan, {}.{}, was accepted before", taken->version.lease_transitions,
                        taken->version.sequence));
   }
   // An equal version is the same plan again: the answer was lost.

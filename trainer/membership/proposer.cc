@@ -112,7 +112,7 @@ std::optional<Proposer::Draft> Proposer::Next(const Roster& roster,
 
 const Proposal& Proposer::Begin(Draft draft, MembershipId id, const Roster& roster,
                                 const MembershipHistory& history, TimePoint now) {
-  CHECK(requested_.has_value(), "what is proposed is wanted");
+  CHECK(requested_.has_value(), "a proposal follows a request");
   Proposal proposal{.requested = *requested_,
                     .deadline = now + (draft.somebody_leaves ? options_.prepare_timeout_leave
                                                              : options_.prepare_timeout)};

@@ -63,7 +63,7 @@ const LearnerRecord* Roster::Find(const LearnerId& id) const {
 
 const LearnerRecord& Roster::At(const LearnerId& id) const {
   const LearnerRecord* const learner = Find(id);
-  CHECK(learner != nullptr, "a member, or who is connected, is known");
+  CHECK(learner != nullptr, "members and connected learners have a record");
   return *learner;
 }
 
@@ -210,7 +210,7 @@ void Roster::HoldBack(const LearnerId& id, Duration pause, TimePoint now) {
   for (LearnerRecord* const rank : RanksOf(id)) {
     rank->backoff_until = std::max(rank->backoff_until, now + pause);
   }
-  log::Warning("learner is not asked for a while",
+  log::Warning("learner backs off before it may join",
                {{"learner", id.name}, {"seconds", ToSeconds(pause)}});
 }
 
@@ -228,7 +228,7 @@ void Roster::Forget(const std::function<bool(const LearnerId&)>& in_use, TimePoi
 
 LearnerRecord& Roster::Mutable(const LearnerId& id) {
   const auto found = learners_.find(id);
-  CHECK(found != learners_.end(), "what is said of a learner is of one that is known");
+  CHECK(found != learners_.end(), "the learner has a record");
   return found->second;
 }
 

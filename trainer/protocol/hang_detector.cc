@@ -16,9 +16,9 @@ std::string ToString(const ProgramCall& call) {
     case ProgramCall::Kind::kCommit:
       return Format("the update of step {}", call.step + 1);
     case ProgramCall::Kind::kEvaluated:
-      return Format("what follows the evaluation after step {}", call.step);
+      return Format("the result of the evaluation after step {}", call.step);
     case ProgramCall::Kind::kLoad:
-      return "a state that it was given";
+      return "loading a state";
   }
   std::unreachable();
 }

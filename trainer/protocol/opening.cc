@@ -57,14 +57,14 @@ Result<StateSummary> DecodeStateSummary(std::span<const std::byte> bytes, Tick t
     holding.finished.push_back(reader.Get<NodeIndex>());
   }
   if (holding.position.applied_ticks > total_ticks) {
-    return Invalid("an opening frame with a tick that the job has not");
+    return Invalid("an opening frame with a tick beyond the end of the job");
   }
   const auto nodes = 2 * static_cast<NodeIndex>(logical_shards);
   if (std::ranges::any_of(holding.finished,
                           [&](NodeIndex node) { return node == 0 || node >= nodes; })) {
-    return Invalid("an opening frame with a node that is none");
+    return Invalid("an opening frame with an invalid node");
   }
-  if (!reader.at_end()) return Invalid("an opening frame of another size");
+  if (!reader.at_end()) return Invalid("an opening frame of the wrong size");
   return holding;
 }
 
@@ -142,7 +142,7 @@ std::vector<bool> Opening::in_sync() const {
 
 int Opening::source() const {
   const std::optional<int> furthest = Furthest();
-  CHECK(furthest.has_value(), "somebody has a state when it is to be fetched");
+  CHECK(furthest.has_value(), "a member has a state before it is fetched");
   return *furthest;
 }
 

@@ -18,7 +18,7 @@ StateSender::StateSender(MembershipId membership, Tick applied_ticks,
       state_(std::move(state)) {}
 
 void StateSender::SendBatch(std::size_t bytes, const Send& send) {
-  CHECK(!done_, "something is left");
+  CHECK(!done_, "some state is left to send");
   const StateDict& tensors = state_->view();
   for (std::size_t sent = 0; !done_ && sent < bytes;) {
     while (header_.bucket < tensors.size() && offset_ == tensors[header_.bucket].bytes.size()) {
@@ -48,7 +48,7 @@ Status StateReceiver::OnFrame(const Frame& frame) {
   }
   if (done_ || frame.header.bucket != tensor_) return Invalid("a piece of another tensor");
   if (tensor_ == tensors_.size()) {
-    if (!payload.empty()) return Invalid("more state than there is");
+    if (!payload.empty()) return Invalid("more state than expected");
     done_ = true;
     applied_ticks_ = frame.header.tick;
     return {};
@@ -73,7 +73,7 @@ SlicedStateReceiver::SlicedStateReceiver(const StateDict& shape, const std::vect
 
 Status SlicedStateReceiver::OnFrame(int source, const Frame& frame) {
   const auto slice = slice_of_.find(source);
-  if (slice == slice_of_.end()) return Invalid("state from one that has none to send");
+  if (slice == slice_of_.end()) return Invalid("state from a member that should not send any");
   return slice->second.OnFrame(frame);
 }
 

@@ -56,7 +56,7 @@ Result<Trailer> DecodeTrailer(std::span<const std::byte> bytes) {
   for (std::uint32_t i = 0; i < came && reader.ok(); ++i) {
     trailer.came_in_sync.push_back(reader.Get<std::int32_t>());
   }
-  if (!reader.at_end()) return Invalid("a trailer of another size");
+  if (!reader.at_end()) return Invalid("a trailer of the wrong size");
   return trailer;
 }
 
@@ -99,7 +99,7 @@ void TickRound::OnLocal(const Trailer& trailer, Bytes buffers) {
 }
 
 Status TickRound::OnTrailer(int rank, const Trailer& trailer) {
-  if (!in_sync_[static_cast<std::size_t>(rank)]) return Invalid("a trailer of one that catches up");
+  if (!in_sync_[static_cast<std::size_t>(rank)]) return Invalid("a trailer of a rank catching up");
   if (heard_[static_cast<std::size_t>(rank)]) return Invalid("a second trailer");
   const std::vector<int>& expected = shards_of_rank_[static_cast<std::size_t>(rank)];
   if (!std::ranges::equal(trailer.shards, expected, {}, &Trailer::Shard::shard)) {
@@ -108,9 +108,9 @@ Status TickRound::OnTrailer(int rank, const Trailer& trailer) {
   if (std::ranges::any_of(trailer.came_in_sync, [&](int came) {
         return came < 0 || came >= std::ssize(in_sync_) || in_sync_[static_cast<std::size_t>(came)];
       })) {
-    return Invalid("a trailer that names one that does not catch up");
+    return Invalid("a trailer that names a member that does not catch up");
   }
-  if (trailer.save && rank != 0) return Invalid("a checkpoint that is not its to ask for");
+  if (trailer.save && rank != 0) return Invalid("a checkpoint request from a rank other than 0");
   Take(rank, trailer);
   return {};
 }
@@ -132,7 +132,7 @@ void TickRound::Take(int rank, const Trailer& trailer) {
 
 Status TickRound::OnBuffers(int rank, Bytes buffers) {
   if (rank != buffers_rank_ || !needs_buffers_ || buffers_) {
-    return Invalid("buffers that it has not to send");
+    return Invalid("buffers that it should not send");
   }
   buffers_ = std::move(buffers);
   return {};

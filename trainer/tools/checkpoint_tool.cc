@@ -103,7 +103,7 @@ Result<std::vector<Found>> LookInto(const fs::path& folder) {
   }
   if (all.empty()) {
     return Fail(ErrorCode::kNotFound,
-                Format("{}: no checkpoint, nor a job's folder that has one", path.string()));
+                Format("{}: contains no checkpoint and no job folder with one", path.string()));
   }
   return all;
 }
@@ -189,8 +189,8 @@ Result<int> Export(const fs::path& folder, const fs::path& file, bool as_json, s
   ASSIGN_OR_RETURN(const std::vector<Found> all, LookInto(folder));
   for (const Found& found : all) {
     if (found.job != all.front().job) {
-      return Invalid(
-          Format("{}: it holds the checkpoints of several jobs: name one", folder.string()));
+      return Invalid(Format("{}: contains the checkpoints of several jobs: name the folder of one",
+                            folder.string()));
     }
   }
   for (const Found& found : all) {
@@ -229,7 +229,7 @@ int RunCheckpointTool(int argc, const char* const* argv, std::ostream& out, std:
       "folder of a job on it (named by the job's uid), or that of one checkpoint.",
       "pliant-checkpoint");
   app.footer(
-      "Exit codes: 0 all is well; 1 something is missing, damaged, or cannot be read or written; "
+      "Exit codes: 0 success; 1 something is missing, damaged, or cannot be read or written; "
       "2 wrong usage.");
   app.require_subcommand(1);
   fs::path folder;
@@ -237,16 +237,16 @@ int RunCheckpointTool(int argc, const char* const* argv, std::ostream& out, std:
   bool as_json = false;
   const auto command = [&](const char* name, const char* what) {
     CLI::App* const added = app.add_subcommand(name, what);
-    added->add_option("FOLDER", folder, "where to look")->required();
-    added->add_flag("--json", as_json, "for programs");
+    added->add_option("FOLDER", folder, "the folder to read")->required();
+    added->add_flag("--json", as_json, "print JSON, for programs");
     return added;
   };
-  const CLI::App* const list = command("list", "Shows what is there, without reading all of it");
-  const CLI::App* const verify =
-      command("verify", "Reads everything and compares all checksums; 1 if one is damaged");
+  const CLI::App* const list = command("list", "Lists the checkpoints without reading their data");
+  const CLI::App* const verify = command(
+      "verify", "Reads everything and compares all checksums; exits with 1 if one is damaged");
   CLI::App* const exporting =
       command("export",
-              "Writes the model alone, of the final model or the newest checkpoint that verifies");
+              "Writes only the model, from the final model or the newest checkpoint that verifies");
   exporting->add_option("FILE", file, "the safetensors file to write")->required();
   try {
     app.parse(argc, argv);

@@ -76,8 +76,8 @@ TEST(HangDetector, SaysWhatItHangsAt) {
       {{.kind = Kind::kEvaluate, .step = 16, .shard = 3},
        "shard 3 of the evaluation after step 16"},
       {{.kind = Kind::kCommit, .step = 16}, "the update of step 17"},
-      {{.kind = Kind::kEvaluated, .step = 16}, "what follows the evaluation after step 16"},
-      {{.kind = Kind::kLoad}, "a state that it was given"},
+      {{.kind = Kind::kEvaluated, .step = 16}, "the result of the evaluation after step 16"},
+      {{.kind = Kind::kLoad}, "loading a state"},
   };
   for (const auto& [call, want] : kCases) {
     HangDetector watch(1s);
