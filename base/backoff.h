@@ -11,13 +11,13 @@ struct BackoffOptions {
   double jitter = 1.0;  // a delay d becomes d · (1 + jitter·r), r in [0, 1)
 };
 
-// Growing delays between tries. The caller passes the randomness in, so that a simulation can be
+// Growing delays between attempts. The caller passes the randomness in, so that a simulation can be
 // replayed.
 class Backoff {
  public:
   explicit Backoff(BackoffOptions options) : options_(options), next_(options.first) {}
 
-  // The delay before the next try; `random` in [0, 1). The delays after it are longer, up to `most`
+  // The delay before the next attempt; `random` in [0, 1). Later delays are longer, up to `most`
   // (before jitter).
   Duration Next(double random);
   void Reset() { next_ = options_.first; }

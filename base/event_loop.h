@@ -36,13 +36,13 @@ class EventLoop {
   virtual ~EventLoop() = default;
   virtual TimePoint Now() const = 0;
 
-  // Runs `task` soon, never within the call. The one member that other threads may call.
+  // Runs `task` soon, never within the call. The only member function that other threads may call.
   virtual void Post(std::function<void()> task) = 0;
 
   // Runs `task` after `delay` (at once if it is not positive, but never within the call).
   virtual TimerId PostAfter(Duration delay, std::function<void()> task) = 0;
 
-  // The task will not run, if it has not begun. Unknown ids are ignored.
+  // Cancels a task that has not started. Unknown ids are ignored.
   virtual void Cancel(TimerId timer) = 0;
 };
 

@@ -8,7 +8,7 @@
 
 namespace pliant {
 
-// The whole file; for small ones (tokens, certificates, counters).
+// Reads the whole file; for small ones (tokens, certificates, counters).
 Result<std::string> ReadFile(const std::filesystem::path& path);
 
 // After a crash at any moment the file holds either its old content or the new one: a temporary

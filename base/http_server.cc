@@ -179,7 +179,7 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
       error_code ignored;
       socket.set_option(tcp::no_delay(true), ignored);
       if (self->conversations_ >= self->options_.connections_max) {
-        // Under TLS the refusal would cost a handshake.
+        // Under TLS the refusal would cost a handshake, so the connection is only closed.
         if (!self->tls_ && self->refusals_ < kRefusalsMax) {
           asio::co_spawn(self->context_, Refuse(self, ByteStream(std::move(socket))), &RethrowBug);
         }
@@ -372,7 +372,7 @@ class HttpServer::Core : public std::enable_shared_from_this<Core> {
     return methods;
   }
 
-  // The route of a request, or why there is none.
+  // Finds the route of a request; if there is none, returns the error response.
   ServerResponse FindRoute(const Parser& parser, const HttpRoute** route) const {
     const std::string_view target = View(parser.get().target());
     const std::string_view path = target.substr(0, target.find('?'));

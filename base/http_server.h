@@ -37,8 +37,8 @@ ServerResponse ErrorResponse(int status, std::string_view message);
 
 enum class Access {
   kGranted,
-  kUnknown,    // no token, or not one of ours: 401
-  kForbidden,  // a token of ours that has no right to this: 403
+  kUnknown,    // no token, or an unknown one: 401
+  kForbidden,  // a known token without the right: 403
   kUndecided,  // the token could not be checked: 503
 };
 
@@ -47,7 +47,7 @@ enum class Access {
 // answers 503.
 struct HttpRoute {
   std::string method;  // "GET", "PUT", ...
-  std::string path;    // matched whole
+  std::string path;    // must match completely
   std::function<ServerResponse(const ServerRequest&)> handle;
   // Instead of `handle`.
   std::function<void(const ServerRequest&, std::function<void(ServerResponse)> done)> handle_later;

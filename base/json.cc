@@ -5,7 +5,7 @@
 
 namespace pliant {
 
-// In text that is not JSON the level is right up to the place where a parser stops; the rest does
+// In text that is not JSON, the level is right up to the place where a parser stops; the rest does
 // not matter.
 bool IsNestedTooDeep(std::string_view text) {
   int level = 0;

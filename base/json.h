@@ -9,8 +9,8 @@ namespace pliant {
 // a tenth as deep.
 inline constexpr int kJsonLevelsMax = 100;
 
-// Whether `text` is nested deeper. Printing, copying and comparing a value recurse for each level,
-// so that a deep value overflows the stack.
+// Whether `text` is nested deeper than that. Printing, copying and comparing a value recurse for
+// each level, so a deep value would overflow the stack.
 bool IsNestedTooDeep(std::string_view text);
 
 // Returns a discarded value if `text` is not JSON or is nested too deep.

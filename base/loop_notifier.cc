@@ -12,7 +12,7 @@ struct LoopNotifier::State {
 
   const std::function<void()> on_notify;
   std::atomic<bool> rung = false;
-  bool ended = false;  // loop's thread
+  bool ended = false;  // used on the loop's thread only
 };
 
 LoopNotifier::LoopNotifier(EventLoop& loop, std::function<void()> on_notify)

@@ -22,7 +22,7 @@ class RealEventLoop final : public EventLoop {
 
   // Runs tasks on the calling thread until Stop; from then on that is the loop's thread.
   void Run();
-  // Run returns after the task that is running. Any thread.
+  // Makes Run return after the running task. Called from any thread.
   void Stop();
 
   boost::asio::io_context& context() { return context_; }

@@ -35,7 +35,7 @@ class ServerTlsContext {
   std::shared_ptr<boost::asio::ssl::context> current_;
 };
 
-// Trusts `ca_file` alone.
+// A context that trusts only `ca_file`.
 Result<std::shared_ptr<boost::asio::ssl::context>> MakeClientTlsContext(
     const std::filesystem::path& ca_file);
 

@@ -20,12 +20,12 @@ struct WebSocketLimits {
   Duration handshake_timeout = std::chrono::seconds(10);
 };
 
-// One open connection that carries texts, in order. Used on its event loop only.
+// One open connection that carries texts, in order. Used only on its event loop.
 class WebSocket {
  public:
   virtual ~WebSocket() = default;
 
-  // Queues a text. Dropped when the connection is closing or closed.
+  // Queues a text. Drops it if the connection is closing or closed.
   virtual void Send(std::string text) = 0;
   // Sends the queue, then closes with this reason (at most 123 bytes of it).
   virtual void Close(std::string_view reason) = 0;

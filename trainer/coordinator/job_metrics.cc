@@ -60,7 +60,7 @@ struct JobMetrics::Families {
     set("commit", times.commit_seconds);
   }
 
-  MetricRegistry registry;  // before its families
+  MetricRegistry registry;  // declared before its families
 
   MetricRegistry::Gauges& step =
       registry.AddGauges("pliant_train_step", {}, "Optimizer steps committed.");
@@ -201,7 +201,7 @@ std::string JobMetrics::Serialize(const JobProgress& progress, std::size_t conne
     f.speed.Add({}).Set(trains ? stats.samples_per_second.value_or(0) : 0);
     Families::SetIfKnown(f.accuracy, stats.accuracy);
     if (stats.last_checkpoint) {
-      if (stats.last_checkpoint->unix_seconds > 0) {  // one has succeeded
+      if (stats.last_checkpoint->unix_seconds > 0) {  // a checkpoint has succeeded
         f.checkpoint_step.Add({}).Set(static_cast<double>(stats.last_checkpoint->step));
         f.checkpoint_time.Add({}).Set(stats.last_checkpoint->unix_seconds);
       }

@@ -15,7 +15,7 @@ struct CoordinatorProcessOptions {
   int max_learners = 0;
   std::filesystem::path tls_dir = "/etc/pliant/tls";
   std::filesystem::path state_dir = "/var/lib/pliant";
-  std::string address;  // empty: all
+  std::string address;  // empty: all addresses
   std::uint16_t port = 8443;
   std::uint16_t status_port = 9090;
   std::uint16_t probe_port = 8081;

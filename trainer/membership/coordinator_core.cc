@@ -118,7 +118,8 @@ void CoordinatorCore::On(const LearnerRecord& learner, const Lost& lost, TimePoi
                {"cause", lost.cause}});
     faults_.Report(learner.id, lost.accused, now);
   } else if (lost.membership < history_.current()->id) {
-    TellOfCurrent(learner.id);  // others completed the tick and switched; this one could not
+    // The others completed the tick and switched, but this one could not.
+    TellOfCurrent(learner.id);
   }
 }
 

@@ -22,8 +22,9 @@ struct CoordinatorOptions {
   Duration accused_grace = std::chrono::milliseconds(500);
   Duration reconnect_grace = std::chrono::seconds(3);
   Duration accusations_settle = std::chrono::milliseconds(200);  // more members may report
-  Duration rebuild_wait = std::chrono::seconds(30);              // for hellos, after a restart
-  Duration join_settle = std::chrono::milliseconds(500);         // more joiners may become ready
+  // After a restart, the wait for hellos.
+  Duration rebuild_wait = std::chrono::seconds(30);
+  Duration join_settle = std::chrono::milliseconds(500);  // more joiners may become ready
   Duration prepare_timeout = std::chrono::seconds(10);
   Duration prepare_timeout_leave = std::chrono::seconds(3);  // when a learner waits to leave
 };

@@ -28,7 +28,7 @@ using Fingerprint = std::map<std::string, std::string>;
 struct Hello {
   int protocol = kProtocolVersion;
   LearnerId learner;
-  int ranks = 1;        // of its learner
+  int ranks = 1;        // number of ranks of its learner
   std::string address;  // of its peer transport
   Fingerprint fingerprint;
   // The newest membership it entered, with its members: a new coordinator rebuilds its state from
@@ -94,10 +94,10 @@ struct CheckpointReport {
 
 // The time that a member spent, as means over the ticks since its last heartbeat.
 struct TickTimes {
-  double shard_seconds = 0;      // to compute one shard
-  double compute_seconds = 0;    // its shards
+  double shard_seconds = 0;      // time to compute one shard
+  double compute_seconds = 0;    // time to compute its shards
   double data_wait_seconds = 0;  // part of compute_seconds, for their samples
-  double wait_seconds = 0;       // for the shards of others, and for the reduction
+  double wait_seconds = 0;       // wait for the shards of others, and for the reduction
   double commit_seconds = 0;
   double sent_bytes = 0;  // to peers
   double received_bytes = 0;
@@ -114,7 +114,7 @@ struct Progress {
   struct Stats {
     std::uint64_t epoch = 0;
     std::uint64_t total_steps = 0;
-    std::optional<std::uint64_t> samples;  // of training, in the committed steps
+    std::optional<std::uint64_t> samples;  // training samples of the committed steps
     std::optional<double> loss;
     std::optional<double> samples_per_second;
     std::optional<double> accuracy;  // of the newest finished evaluation

@@ -76,7 +76,7 @@ struct Resize {
   int from = 0;
   int to = 0;
   double requested_unix_seconds = 0;
-  std::optional<double> running_unix_seconds;  // none: not yet
+  std::optional<double> running_unix_seconds;  // none: it is not running yet
   std::optional<double> longest_pause_seconds;
   std::uint64_t steps_lost = 0;
   std::uint64_t step = 0;

@@ -73,7 +73,7 @@ std::optional<Proposer::Draft> Proposer::Next(const Roster& roster,
   const Membership current = history.training() ? *history.current() : Membership{};
   std::vector<MemberDisposition> dispositions;
   if (history.training()) {
-    if (!history.AllOpenedOrCatchUp()) return std::nullopt;  // one change after the other
+    if (!history.AllOpenedOrCatchUp()) return std::nullopt;  // one change at a time
     auto known = Dispositions(roster, current, now);
     if (!known) return std::nullopt;
     dispositions = *std::move(known);
@@ -92,8 +92,8 @@ std::optional<Proposer::Draft> Proposer::Next(const Roster& roster,
     return disposition != MemberDisposition::kStays;
   });
   if (history.training() && !history.AllOpened()) {
-    // A transfer of the state starts over with each membership. A leave does not wait for its end;
-    // a join does, and so does the last member that holds the state.
+    // Each membership restarts a transfer of the state. A leave does not wait for its end; a join
+    // does, and so does the last member that holds the state.
     if (!draft.somebody_leaves) return std::nullopt;
     history.OrderStateHoldersFirst(draft.members);
     const bool held = draft.members.empty() ? history.StateIsSafe(roster)

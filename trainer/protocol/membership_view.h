@@ -36,13 +36,13 @@ class MembershipView {
     kDeliver,       // it belongs to the current membership
     kHold,          // it arrived early
     kHoldAndEnter,  // the same, and it shows that the proposed membership has begun
-    kSetFree,       // all members of the membership that let this learner go hold the state
+    kSetFree,       // all members of the membership that released this learner hold the state
     kDrop,
   };
   // The parts of the learner's progress that matter for a frame.
   struct Standing {
     bool stopped = false;      // it aborted its membership
-    bool released = false;     // the newest membership does not name it
+    bool released = false;     // the newest membership does not contain it
     bool frames_wait = false;  // early frames must be handled first
   };
 

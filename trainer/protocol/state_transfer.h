@@ -60,7 +60,7 @@ class StateReceiver {
  private:
   StateDict tensors_;
   std::size_t tensor_ = 0;  // the current one
-  std::size_t offset_ = 0;  // in it
+  std::size_t offset_ = 0;  // in the current tensor
   Tick applied_ticks_ = 0;
   bool done_ = false;
 };

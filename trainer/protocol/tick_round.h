@@ -23,7 +23,7 @@ struct Trailer {
     bool operator==(const Shard&) const = default;
   };
   std::vector<Shard> shards;  // computed by the sender
-  bool save = false;          // from rank 0: all of them write a checkpoint after this tick
+  bool save = false;          // from rank 0: all members write a checkpoint after this tick
   // The sender must leave, and no coordinator arranges it: when all members set this, they write a
   // checkpoint and leave.
   bool may_drain = false;
@@ -65,7 +65,7 @@ class TickRound {
 
   bool local_done() const { return heard_[static_cast<std::size_t>(self_)]; }
   bool done() const { return missing_ == 0 && (!needs_buffers_ || buffers_.has_value()); }
-  TickOutcome Outcome() const;  // done()
+  TickOutcome Outcome() const;  // requires done()
   Bytes buffers() const { return buffers_.value_or(Bytes{}); }
   int buffers_rank() const { return buffers_rank_; }  // the rank that computes shard 0
   const std::vector<int>& shards_of(int rank) const {
@@ -78,7 +78,7 @@ class TickRound {
   int self_ = 0;
   ShardMap map_;
   std::vector<std::vector<int>> shards_of_rank_;  // of map_
-  int buffers_rank_ = 0;                          // likewise
+  int buffers_rank_ = 0;                          // from map_
   bool needs_buffers_ = false;
   std::vector<bool> heard_;  // by rank
   std::vector<bool> in_sync_;
