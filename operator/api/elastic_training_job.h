@@ -40,7 +40,7 @@ struct CheckpointSpec {
   int every_steps = 200;
   int every_seconds = 300;
   int keep = 3;
-  std::string resume_from;  // a job's uid, or a path; empty: begin afresh
+  std::string resume_from;  // a job's uid, or a path; empty: start from the beginning
 
   bool operator==(const CheckpointSpec&) const = default;
 };
@@ -54,7 +54,7 @@ struct ResizeSpec {
 };
 
 struct FailurePolicy {
-  int max_failures = 10;  // without a newly committed step
+  int max_failures = 10;  // in a row, without a newly committed step between them
   std::vector<int> permanent_exit_codes;
 
   bool operator==(const FailurePolicy&) const = default;
@@ -69,22 +69,24 @@ struct JobSpec {
   CheckpointSpec checkpoint;
   ResizeSpec resize;
   FailurePolicy failure_policy;
-  std::chrono::seconds start_timeout{300};                 // then a grant is withdrawn
-  std::chrono::seconds step_timeout{1800};                 // then a program hangs
+  // after it a grant whose learners have not started is withdrawn
+  std::chrono::seconds start_timeout{300};
+  std::chrono::seconds step_timeout{1800};  // a program that takes longer for a step counts as hung
   std::optional<std::chrono::seconds> active_deadline;     // since it last left the queue
-  std::optional<std::chrono::seconds> ttl_after_finished;  // then it is deleted
+  std::optional<std::chrono::seconds> ttl_after_finished;  // after it the job is deleted
   LearnerTemplate learner_template;
-  // What of `resize` the job asked more of than is allowed, a sentence for its owner; "": nothing.
+  // A sentence for the job's owner: which fields of `resize` were above the cluster's maximum and
+  // were reduced to it; "": none.
   std::string limited;
 
   bool operator==(const JobSpec&) const = default;
 };
 
-// What the cluster's administrator says for all jobs.
+// The administrator's settings for all jobs.
 struct JobSettings {
-  std::chrono::seconds start_timeout{300};  // of a job that does not say
+  std::chrono::seconds start_timeout{300};  // of a job that does not set it
   std::optional<std::chrono::seconds> ttl_after_finished;
-  // Nobody keeps GPUs from others for longer than an hour by any one of these.
+  // None of these lets a job keep GPUs from others for longer than an hour.
   ResizeSpec resize_max{.grace_period = std::chrono::seconds(3585),
                         .min_runtime = std::chrono::hours(1),
                         .cooldown = std::chrono::hours(1)};
@@ -93,7 +95,7 @@ struct JobSettings {
 };
 
 enum class JobPhase {
-  kNew,  // nothing was decided yet: absent in the object
+  kNew,  // nothing is decided yet; absent in the object
   kQueued,
   kStarting,
   kRunning,
@@ -119,7 +121,7 @@ struct Condition {
   bool operator==(const Condition&) const = default;
 };
 
-// What the result depends on, derived once and then frozen.
+// The settings that the result depends on: derived once, at admission, and then frozen.
 struct FrozenTraining {
   std::int64_t global_batch_size = 0;
   int logical_shards = 1;
@@ -132,9 +134,9 @@ struct FrozenTraining {
 // Failures of learners since a step was last committed.
 struct FailureCount {
   int count = 0;
-  std::int64_t step = 0;  // the last committed step when the newest of them was counted
-  // Numbers of the failed pods that still exist and have been counted: each counts once, also when
-  // the operator restarts.
+  std::int64_t step = 0;  // the last committed step when the newest failure was counted
+  // Numbers of the failed pods that still exist and are already counted, so that each counts once,
+  // even if the operator restarts.
   std::vector<int> counted;
 
   bool operator==(const FailureCount&) const = default;
@@ -158,14 +160,14 @@ struct JobStatus {
   std::optional<FrozenTraining> training;
   std::int64_t coordinator_term = 0;
   std::string coordinator_image;
-  int credentials_version = 1;  // how its coordinators prove which job they are of
+  int credentials_version = 1;  // version of how its coordinators prove which job they belong to
   int next_learner = 0;
-  // LearnerTemplate::hash of what was admitted, of which its learners were made. Empty: it was
-  // never admitted, or by an operator that kept no hash.
+  // LearnerTemplate::hash of the admitted template, from which its learners were made. Empty: the
+  // job was never admitted, or an operator that kept no hash admitted it.
   std::string admitted_template;
 
   std::string membership_id;
-  std::optional<int> learners_asked;  // that the program wants to train on
+  std::optional<int> learners_asked;  // number of learners that the program requested
   std::optional<std::int64_t> step;
   std::optional<std::int64_t> epoch;
   std::optional<std::int64_t> total_steps;
@@ -195,16 +197,16 @@ struct ElasticTrainingJob {
   ObjectMeta meta;
   JobSpec spec;
   JobStatus status;
-  // Which field of the spec is missing, of a wrong kind, or out of its range: the spec is not to be
-  // acted on then. Empty: it was understood.
+  // The field of the spec that is missing, has a wrong type, or is out of range: then the spec must
+  // not be acted on. Empty: the spec was understood.
   std::string unreadable;
 
   bool operator==(const ElasticTrainingJob&) const = default;
 };
 
-// kInvalid if its metadata or its status is not understood. A status that was written by a newer
-// version reads as far as it is understood. The spec reads as it holds under `settings`, whatever
-// the object says: so nobody acts on more than is allowed.
+// kInvalid if its metadata or its status is not understood. Of a status that a newer version wrote,
+// the known fields are read. The spec is returned with the limits of `settings` applied, so that no
+// caller acts on more than is allowed.
 Result<ElasticTrainingJob> DecodeJob(const nlohmann::json& object, const JobSettings& settings);
 
 // The status as JSON for a merge patch: fields without a value are null, which removes them.

@@ -10,8 +10,8 @@
 namespace pliant::api {
 namespace {
 
-// Of the value, not of its text: objects of many owners come in one list, in which a deep one may
-// cost no other.
+// Checks the parsed value, not the text: one list holds objects of many owners, and a deeply nested
+// one must not affect the others.
 bool IsDeeperThan(const nlohmann::json& value, int levels) {
   if (!value.is_structured()) return false;
   return levels == 0 || std::ranges::any_of(value, [levels](const nlohmann::json& item) {

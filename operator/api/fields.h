@@ -14,8 +14,8 @@
 
 namespace pliant::api {
 
-// Reads the fields of a JSON object. A field that is absent or null has its default; one of the
-// wrong kind or size has it too, and the first such is kept as error, named by its path.
+// Reads the fields of a JSON object. A field that is absent or null gets its default. So does one
+// of the wrong type or size; the first such field becomes the error, which names its path.
 class Fields {
  public:
   // `object` outlives the reader; anything but an object reads as an empty one, with an error.
@@ -25,10 +25,9 @@ class Fields {
   const nlohmann::json* Find(const char* name) const;
   bool Has(const char* name) const { return Find(name) != nullptr; }
   std::string String(const char* name, std::string fallback = "", std::size_t length_max = 65536);
-  // A sentence for people, cut to its beginning: that it is long is no reason not to understand the
-  // object.
+  // A sentence for people, truncated: a long text must not make the object unreadable.
   std::string Sentence(const char* name, std::size_t max_bytes);
-  // A string, or a number as it is written: both serve as a quantity.
+  // A string, or a number as it is written: a quantity may be either.
   std::string StringOrNumber(const char* name, std::string fallback = "");
   bool Bool(const char* name, bool fallback = false);
   std::int64_t Long(const char* name, std::int64_t fallback, std::int64_t least, std::int64_t most);
@@ -46,10 +45,10 @@ class Fields {
   void Object(const char* name, const std::function<void(Fields&)>& read);
   void Objects(const char* name, std::size_t count_max, const std::function<void(Fields&)>& read);
   // The field as JSON text; "" if it is absent. It may be nested up to 100 levels deep, so that
-  // functions that call themselves for each level may be used on it.
+  // recursive functions are safe on it.
   std::string Raw(const char* name, std::size_t length_max);
 
-  // For what cannot be told by type and range alone.
+  // Sets the error for a rule that type and range alone do not cover.
   void Wrong(const char* name, std::string_view why);
   const std::optional<Error>& error() const { return error_; }
 

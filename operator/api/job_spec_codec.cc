@@ -54,7 +54,8 @@ void ReadResize(Fields& fields, ResizeSpec& resize) {
   resize.cooldown = std::chrono::seconds(fields.Int("cooldownSeconds", 30, 0, 3600));
 }
 
-// A job that asks for more stays valid: it may be older than the limit. What was cut, a sentence.
+// Applies the maximums. A job that asks for more stays valid, because it may be older than the
+// limit. Returns a sentence on what was reduced; "" if nothing.
 std::string Limit(const ResizeSpec& max, ResizeSpec& resize) {
   std::string cut;
   const auto limit = [&cut](const char* name, std::chrono::seconds allowed,

@@ -16,7 +16,7 @@ JobPhase PhaseOf(std::string_view text) {
   for (const JobPhase phase : kPhases) {
     if (ToString(phase) == text) return phase;
   }
-  return JobPhase::kNew;  // also what a newer version may have written
+  return JobPhase::kNew;  // also for a phase that a newer version wrote
 }
 
 ConditionStatus ConditionStatusOf(std::string_view text) {
@@ -25,7 +25,7 @@ ConditionStatus ConditionStatusOf(std::string_view text) {
   return ConditionStatus::kUnknown;
 }
 
-// They are counted on from what is read.
+// Bounds of counters read from a status: counting continues from them and must not overflow.
 constexpr std::int64_t kMaxCount = std::int64_t{1} << 53;
 constexpr int kMaxNextLearner = 1 << 30;
 
@@ -37,7 +37,7 @@ std::int64_t LongCount(Fields& fields, const char* name) {
 json OrNull(const std::string& text) { return text.empty() ? json() : json(text); }
 json OrNull(const std::optional<std::int64_t>& number) { return number ? json(*number) : json(); }
 json OrNull(const std::optional<WallTime>& time) { return time ? json(FormatTime(*time)) : json(); }
-// JSON has no NaN: a loss that diverged is left out.
+// JSON has no NaN: a diverged loss is left out.
 json OrNull(const std::optional<double>& number) {
   return number && std::isfinite(*number) ? json(*number) : json();
 }
@@ -126,7 +126,7 @@ void ReadStatus(Fields& fields, JobStatus& status) {
          .last_transition = condition.OptionalTime("lastTransitionTime").value_or(WallTime{}),
          .observed_generation = LongCount(condition, "observedGeneration")});
   });
-  status.conditions.shrink_to_fit();  // thousands of jobs are kept
+  status.conditions.shrink_to_fit();  // thousands of jobs are kept in memory
 }
 
 json EncodeStatus(const JobStatus& status) {

@@ -18,16 +18,17 @@
 namespace pliant::api {
 namespace {
 
-// As the definition of the resource has them. Each node is compared with all of this, for each
-// template, in each plan.
+// The limits of the custom resource definition. Every plan compares each node with all of this, for
+// each template.
 constexpr std::size_t kTermsMax = 20;
-constexpr std::size_t kExpressionsMax = 50;  // of a term
-constexpr std::size_t kValuesMax = 256;      // of an expression
-constexpr std::size_t kAllValuesMax = 2048;  // of all expressions
+constexpr std::size_t kExpressionsMax = 50;  // per term
+constexpr std::size_t kValuesMax = 256;      // per expression
+constexpr std::size_t kAllValuesMax = 2048;  // in all expressions together
 constexpr std::size_t kTolerationsMax = 64;
 constexpr std::size_t kNodeLabelsMax = 64;
 
-// More than a node has. The planner adds up what hundreds of learners ask for.
+// More than any node has, and small enough that the planner can add up the requests of hundreds of
+// learners without overflow.
 constexpr std::int64_t kMaxCpuMillis = std::int64_t{1} << 32;
 constexpr std::int64_t kMaxMemoryBytes = std::int64_t{1} << 48;
 
@@ -60,7 +61,8 @@ planner::Toleration ReadToleration(Fields& toleration) {
           .exists = toleration.String("operator", "Equal") == "Exists"};
 }
 
-// A term that names nodes by their fields, as the operator does, holds on those nodes.
+// A term with only matchFields names nodes, as the operator's own pods do. The planner does not
+// evaluate it: such a term counts as "any node".
 void ReadAffinity(Fields& spec, planner::PodNeeds& needs) {
   bool any_node = false;
   std::size_t values = 0;
@@ -98,12 +100,12 @@ void ReadPodSpec(Fields& spec, const std::string& gpu_resource, planner::PodNeed
   ReadAffinity(spec, needs);
 }
 
-// What a learner of the job asks of its node, as far as the planner understands a pod template.
+// What a learner of the job needs from its node, as far as the planner understands a pod template.
 Result<planner::PodNeeds> ReadNeeds(const nlohmann::json& pod_template, int gpus_per_learner) {
   Fields root(pod_template, "spec.template");
   planner::PodNeeds needs{.resources = {.gpus = gpus_per_learner}};
   root.Object("spec", [&](Fields& pod) {
-    // The GPUs of its container follow from gpusPerLearner, whatever the template says.
+    // The GPU count comes from gpusPerLearner, whatever the template says.
     ReadPodSpec(pod, /*gpu_resource=*/"", needs);
   });
   if (root.error()) return std::unexpected(*root.error());

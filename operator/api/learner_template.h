@@ -10,28 +10,29 @@
 
 namespace pliant::api {
 
-// What a job's learners are made of, as its owner wrote it.
+// The pod template of a job's learners, as its owner wrote it.
 struct LearnerTemplate {
-  // A tenant may write hundreds of KiB into each of a thousand jobs: such texts are not kept, but
-  // fetched when a pod is made.
+  // Larger texts are not kept in memory but fetched when a pod is created: a tenant may write
+  // hundreds of KiB into each of a thousand jobs.
   static constexpr std::size_t kKeptBytesMax = std::size_t{16} << 10;
 
-  std::string json;  // spec.template: a PodTemplateSpec, as it is; "" if it is larger
-  // Of the template and of spec.checkpoint.volume: learners of two hashes are made of different
-  // things.
+  // spec.template: a PodTemplateSpec, unchanged; "" if it is larger than kKeptBytesMax
+  std::string json;
+  // Hash of the template and of spec.checkpoint.volume. If it changes, new learners differ from old
+  // ones.
   std::string hash;
-  // Of one learner; null if the template asks for something that is no such thing.
+  // Needs of one learner; null if the template has a field that is not valid.
   std::shared_ptr<const planner::PodNeeds> needs;
-  std::string error;  // the field that is wrong; empty if there are needs
+  std::string error;  // names the wrong field; empty if `needs` is set
 
-  // The rest follows from these.
+  // The other members follow from these two.
   bool operator==(const LearnerTemplate& other) const {
     return json == other.json && hash == other.hash;
   }
 };
 
-// What a pod asks of its node as the API server has it: with what was added on the way in
-// (tolerations, defaults, sidecars). GPUs are those of all its containers.
+// Needs of an existing pod, including what admission added (tolerations, defaults, sidecars). GPUs
+// are those of all its containers.
 Result<planner::PodNeeds> ReadNeedsOfPod(const nlohmann::json& pod,
                                          const std::string& gpu_resource);
 

@@ -18,17 +18,19 @@ struct ObjectMeta {
   std::string resource_version;  // opaque: compare for equality only
   std::int64_t generation = 0;
   WallTime created;
-  std::optional<WallTime> deleted;            // when its deletion is due; it lives on until then
-  std::map<std::string, std::string> labels;  // only those that the kind's decoder keeps
-  // Of the ElasticTrainingJob that says to control it; empty: none does. Anybody who may make the
-  // object may write this.
+  // deletionTimestamp: when deletion is due; the object exists until then
+  std::optional<WallTime> deleted;
+  std::map<std::string, std::string> labels;  // only those that the decoder of this kind keeps
+  // The ElasticTrainingJob named as its controller; empty: none. Not trusted: anyone who may create
+  // the object can write this.
   std::string owner_uid;
   std::string owner_name;
 
   bool operator==(const ObjectMeta&) const = default;
 };
 
-// kInvalid if `object` is no JSON object with a metadata.name. `label_prefix`: the labels to keep.
+// kInvalid if `object` is no JSON object with a metadata.name. Only labels that begin with
+// `label_prefix` are kept.
 Result<ObjectMeta> DecodeMeta(const nlohmann::json& object, std::string_view label_prefix);
 
 }  // namespace pliant::api

@@ -10,7 +10,8 @@
 namespace pliant::api {
 namespace {
 
-// More than an object of the API server can hold: a pod of many parts takes room like any other.
+// More than an object of the API server can hold, so that the resources of a pod with many parts
+// are counted too.
 constexpr std::size_t kListMax = 65536;
 constexpr std::size_t kMessageMax = 1 << 16;
 

@@ -14,7 +14,7 @@
 
 namespace pliant::api {
 
-// What a pod takes from its node, or a node offers.
+// Resources that a pod uses or a node offers.
 struct Resources {
   std::int64_t gpus = 0;
   std::int64_t cpu_millis = 0;
@@ -46,7 +46,8 @@ struct ContainerStatus {
   bool running = false;
   std::optional<WallTime> running_since;
   int restarts = 0;
-  std::string waiting_reason;  // "ContainerCreating", "ImagePullBackOff"; empty unless it waits
+  // "ContainerCreating", "ImagePullBackOff"; empty if it is not waiting
+  std::string waiting_reason;
   std::string waiting_message;
   std::optional<Termination> terminated;
 
@@ -55,7 +56,7 @@ struct ContainerStatus {
 
 enum class PodPhase { kPending, kRunning, kSucceeded, kFailed, kUnknown };
 
-// What a pod asks of its node, shared by those that hold the pod.
+// A pod's needs, shared by all holders of the pod.
 struct SharedNeeds {
   std::shared_ptr<const planner::PodNeeds> needs;  // null: not read
 
@@ -65,19 +66,19 @@ struct SharedNeeds {
   }
 };
 
-// Of a pod without a label of pliant.dev only the room that it takes is of interest, and there may
-// be tens of thousands: of its status no more than `phase` and `nominated_node_name` are read.
+// For a pod without a pliant.dev label only the resources that it uses matter, and there may be
+// tens of thousands: of its status only `phase` and `nominated_node_name` are read.
 struct Pod {
   ObjectMeta meta;  // with the labels of pliant.dev
   Resources requests;
-  SharedNeeds asks;                 // of a pod with a label of pliant.dev, if they can be read
-  std::string node_name;            // where it is bound; empty before
-  std::string nominated_node_name;  // where the scheduler makes room for it
+  SharedNeeds asks;                 // set for a pod with a pliant.dev label whose needs can be read
+  std::string node_name;            // the node it is bound to; empty if it is not bound
+  std::string nominated_node_name;  // where the scheduler is making room for it by preemption
   std::string pinned_node;  // the only node that its required affinity allows, if that names one
   bool of_daemon_set = false;
   std::vector<std::string> scheduling_gates;
   PodPhase phase = PodPhase::kPending;
-  std::string reason;  // of the phase: "Evicted", "UnexpectedAdmissionError"
+  std::string reason;  // of the phase, such as "Evicted" or "UnexpectedAdmissionError"
   std::string message;
   std::string ip;
   std::vector<PodCondition> conditions;
@@ -92,9 +93,9 @@ struct Pod {
 const PodCondition* FindCondition(const Pod& pod, std::string_view type);
 const ContainerStatus* FindContainer(const Pod& pod, std::string_view name);
 
-// `gpu_resource`: the extended resource that counts as GPU, such as "nvidia.com/gpu". What is not
-// understood of a pod is left out, except for what it takes of its node: a quantity that cannot be
-// read counts as the greatest.
+// `gpu_resource`: the extended resource that counts as GPU, such as "nvidia.com/gpu". Fields that
+// are not understood are left out, except the resources that the pod uses: a quantity that cannot
+// be read counts as the largest one.
 Result<Pod> DecodePod(const nlohmann::json& object, const std::string& gpu_resource);
 
 }  // namespace pliant::api

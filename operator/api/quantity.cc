@@ -39,7 +39,7 @@ std::optional<double> FactorOf(std::string_view suffix) {
   return std::nullopt;
 }
 
-// Reads "e3" or "E-2"; nothing if it is no exponent.
+// Reads "e3" or "E-2"; nullopt if it is not an exponent.
 std::optional<double> FactorOfExponent(std::string_view text) {
   if (text.size() < 2 || (text[0] != 'e' && text[0] != 'E')) return std::nullopt;
   text.remove_prefix(text[1] == '+' ? 2 : 1);
@@ -58,9 +58,9 @@ Result<std::int64_t> Parse(std::string_view text, double units) {
   if (digits == 0 || error != std::errc{} || end != text.data() + digits || !factor) {
     return Invalid("\"" + CutAtCharacter(text, 64) + "\" is no quantity such as 500m, 2 or 16Gi");
   }
-  // Zero of anything is zero, also of what is beyond a double: "0e400".
+  // 0 times any factor is 0, even if the factor exceeds a double ("0e400").
   const double value = number == 0 ? 0 : number * *factor * units;
-  // The nearest double of "0.1" times 1000 may lie a hair above 100: that is no reason to round up.
+  // The nearest double of "0.1" times 1000 may be slightly above 100; it must not be rounded up.
   const double rounded =
       std::abs(value - std::round(value)) < 1e-6 ? std::round(value) : std::ceil(value);
   if (rounded >= 0x1p63) return std::numeric_limits<std::int64_t>::max();

@@ -15,7 +15,7 @@ Result<ResourceQuota> DecodeResourceQuota(const nlohmann::json& object,
   root.Object("spec", [&](Fields& spec) {
     if (spec.Has("scopes") || spec.Has("scopeSelector")) return;
     spec.Object("hard", [&](Fields& hard) {
-      // Of an extended resource there is a quota of requests only.
+      // Kubernetes has quotas of extended resources for requests only.
       const std::string name = "requests." + gpu_resource;
       const std::string text = hard.StringOrNumber(name.c_str());
       if (text.empty()) return;

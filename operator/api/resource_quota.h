@@ -12,8 +12,9 @@ namespace pliant::api {
 
 struct ResourceQuota {
   ObjectMeta meta;
-  // That all pods of its namespace may ask for together; nothing: it says nothing of GPUs, or it is
-  // of some pods only (spec.scopes, spec.scopeSelector), which learners may or may not be.
+  // GPUs that all pods of its namespace may request together. Absent: the quota does not limit
+  // GPUs, or it applies to some pods only (spec.scopes, spec.scopeSelector), which may or may not
+  // include learners.
   std::optional<std::int64_t> gpus;
 
   bool operator==(const ResourceQuota&) const = default;

@@ -34,8 +34,7 @@ std::int64_t ReadQuantity(Fields& list, const char* name,
   return 0;
 }
 
-// A request that is not given equals the limit; the API server fills that in for pods, not for
-// templates.
+// A missing request equals the limit. The API server fills it in for pods, but not for templates.
 Resources ReadRequests(Fields& container, const std::string& gpu_resource) {
   Resources requests, limits;
   container.Object("resources", [&](Fields& resources) {
@@ -48,8 +47,8 @@ Resources ReadRequests(Fields& container, const std::string& gpu_resource) {
   return requests;
 }
 
-// What the kubelet has set aside for containers, by name. While one is resized in place that may be
-// more than it asks for.
+// Resources that the kubelet has allocated, by container name. During an in-place resize they may
+// exceed the container's request.
 using SetAside = std::map<std::string, Resources>;
 
 SetAside ReadSetAside(Fields& status, const std::string& gpu_resource) {
@@ -74,17 +73,17 @@ Resources ReadPod(Fields& spec, const SetAside& set_aside, const std::string& gp
     const auto present = set_aside.find(container.String("name"));
     return present == set_aside.end() ? requests : Larger(requests, present->second);
   };
-  Resources together;  // containers that run side by side
+  Resources together;  // containers, which run at the same time
   spec.Objects("containers", kContainersMax,
                [&](Fields& container) { together = Sum(together, read_container(container)); });
-  Resources sidecars;  // init containers that stay
-  Resources starting;  // the most that an init container takes, with the sidecars before it
+  Resources sidecars;  // init containers that keep running
+  Resources starting;  // the largest init container, with the sidecars started before it
   spec.Objects("initContainers", kContainersMax, [&](Fields& container) {
     const Resources own = read_container(container);
     starting = Larger(starting, Sum(own, sidecars));
     if (container.String("restartPolicy") == "Always") sidecars = Sum(sidecars, own);
   });
-  // What the pod asks for as a whole is at least what its containers do.
+  // Pod-level requests, if set, are at least the sum of those of its containers.
   const Resources all =
       Larger(Larger(Sum(together, sidecars), starting), ReadRequests(spec, gpu_resource));
   return Sum(all, ReadResources(spec, "overhead", gpu_resource));

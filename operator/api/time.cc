@@ -11,7 +11,7 @@
 namespace pliant::api {
 namespace {
 
-// Takes `digits` digits off the front. False if they are not there.
+// Removes `digits` digits from the front; false if they are not there.
 bool TakeNumber(std::string_view& text, std::size_t digits, int& number) {
   if (text.size() < digits) return false;
   const auto [end, error] = std::from_chars(text.data(), text.data() + digits, number);
@@ -26,7 +26,7 @@ bool TakeChar(std::string_view& text, char c) {
   return true;
 }
 
-// Nothing if there is no such time. A leap second is the one after it.
+// nullopt if there is no such time. A leap second becomes the second after it.
 std::optional<WallTime> TimeOf(std::chrono::year_month_day date, int h, int min, int s) {
   if (!date.ok() || h > 23 || min > 59 || s > 60) return std::nullopt;
   return std::chrono::sys_days(date) + std::chrono::hours(h) + std::chrono::minutes(min) +
@@ -85,7 +85,7 @@ Result<WallTime> ParseHttpDate(std::string_view text) {
   };
   int d = 0, y = 0, h = 0, min = 0, s = 0;
   if (rest.size() < 3) return wrong();
-  rest.remove_prefix(3);  // the day of the week says nothing new
+  rest.remove_prefix(3);  // the day of the week is redundant
   if (!take(", ") || !TakeNumber(rest, 2, d) || !take(" ")) return wrong();
   const std::size_t month_at = kMonths.find(rest.substr(0, 3));
   if (rest.size() < 3 || month_at % 3 != 0 || month_at == std::string_view::npos) return wrong();

@@ -8,18 +8,19 @@
 
 namespace pliant::api {
 
-// Wall time as API objects carry it. Compared with other API times only, never with a loop's clock.
+// Wall time as API objects carry it. Compare it with other API times only, never with a loop's
+// clock.
 using WallTime = std::chrono::sys_time<std::chrono::milliseconds>;
 
 // "2026-01-02T03:04:05Z", with or without a fraction or an offset. Fractions are cut to
 // milliseconds.
 Result<WallTime> ParseTime(std::string_view text);
-// The form of RFC 9110 that servers send: "Sun, 06 Nov 1994 08:49:37 GMT".
+// The RFC 9110 form that servers send: "Sun, 06 Nov 1994 08:49:37 GMT".
 Result<WallTime> ParseHttpDate(std::string_view text);
 // Whole seconds, as metav1.Time has them.
 std::string FormatTime(WallTime time);
-// Of a finite number, which may come from anybody: what lies outside of 1970 to 9999 becomes the
-// nearest time within.
+// `seconds` is finite and may come from an untrusted source: a value outside the years 1970 to 9999
+// becomes the nearest time within.
 WallTime FromUnixSeconds(double seconds);
 
 }  // namespace pliant::api
