@@ -20,7 +20,7 @@ using nlohmann::json;
 
 constexpr std::string_view kJson = "application/json";
 
-// Text from users may be no UTF-8: the server shall refuse it, not the encoder abort.
+// Text from users may not be UTF-8. The server should reject it; the encoder must not abort.
 std::string Encode(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
@@ -77,7 +77,7 @@ KubeResult<WatchLine> DecodeWatchLine(std::string_view line) {
   return WatchLine{std::move(type), std::move(*object)};
 }
 
-// Nothing for a type that a later server may invent.
+// nullopt for a type that a later server version may add.
 std::optional<WatchEventType> ParseWatchEventType(std::string_view type) {
   if (type == "ADDED") return WatchEventType::kAdded;
   if (type == "MODIFIED") return WatchEventType::kModified;
@@ -138,8 +138,8 @@ class KubeClient::Impl {
     return {};
   }
 
-  // Sends, and once more if the token was refused and there is a new one. The request's deadline is
-  // for both: who holds the lease has no more time.
+  // Sends, and retries once if the token was rejected and there is a new one. The request's
+  // deadline covers both attempts: a lease holder has no more time.
   template <typename SendOnce>
   KubeResult<std::string> Exchange(HttpRequest request, const SendOnce& send_once) {
     request.headers.emplace("Accept", kJson);

@@ -22,46 +22,46 @@ struct RequestReport {
   HttpMethod method = HttpMethod::kGet;
   std::string_view code;  // "200", or "<error>" when there was no answer
   Duration took{};
-  std::string_view date;  // the server's own, as it has told it; "" of a stream, which lasts
+  std::string_view date;  // the answer's Date header; "" for a stream, which lasts long
 };
 
 struct ClientOptions {
-  // Goes to User-Agent.
+  // The User-Agent header.
   std::string user_agent = "pliant-operator";
-  // The owner of what Apply sets, and of the fields of other writes.
+  // The field manager of all writes.
   std::string field_manager = "pliant-operator";
-  // Requests a second and burst, all threads together; no limit if the rate is 0. The lease has a
-  // client of its own, so that it never waits behind other calls.
+  // Requests per second and burst, for all threads together; a rate of 0 means no limit. The lease
+  // has its own client, so that it never waits behind other calls.
   double requests_per_second = 50;
   int burst = 100;
   Duration read_deadline = std::chrono::seconds(30);
-  // Short, because a write that is under way when the lease is lost cannot be called back: it must
-  // have ended before another replica may begin.
+  // Short: a write in flight when the lease is lost cannot be recalled, so it must have ended
+  // before another replica may begin.
   Duration write_deadline = std::chrono::seconds(4);
-  // A longer answer is kInvalid; lines of a watch have a limit of their own.
+  // A longer answer is kInvalid; lines of a watch have their own limit.
   std::size_t answer_bytes_max = std::size_t{256} << 20;
-  // Asked before each write leaves, also before its second try. False: kCancelled, nothing is sent.
+  // Called before each write is sent, also before its retry. False: kCancelled, nothing is sent.
   // Any thread.
   std::function<bool()> may_write;
-  // Called after each exchange, on the thread of the caller.
+  // Called after each exchange, on the caller's thread.
   std::function<void(const RequestReport&)> on_request;
 };
 
 struct WriteOptions {
   std::string_view subresource;  // "status", "scale"
-  bool dry_run = false;          // the server does all checks and keeps nothing
+  bool dry_run = false;          // the server performs all checks and stores nothing
   bool strict = false;           // Create: fields that the server does not know are an error
-  // Other than the client's: for a write that does no harm when it comes late.
+  // Overrides the client's deadline, for a write that is harmless if it arrives late.
   std::optional<Duration> deadline;
   std::stop_token stop;
 };
 
 struct DeleteOptions {
-  // Preconditions; kConflict if the object is another one or has changed.
+  // Preconditions; kConflict if it is another object or has changed.
   std::string uid;
   std::string resource_version;
-  std::optional<Duration> grace_period;  // whole seconds; zero kills at once
-  bool foreground = false;               // dependents first
+  std::optional<Duration> grace_period;  // whole seconds; 0 kills at once
+  bool foreground = false;               // deletes dependents first
   bool dry_run = false;
   std::stop_token stop;
 };
@@ -69,13 +69,13 @@ struct DeleteOptions {
 struct ListOptions {
   std::string label_selector;
   std::string field_selector;
-  int limit = 500;             // objects a page; 0: all in one
-  std::string continue_token;  // of the page before
+  int limit = 500;             // objects per page; 0: all in one page
+  std::string continue_token;  // from the previous page
   std::stop_token stop;
 };
 
 struct ListPage {
-  std::vector<nlohmann::json> items;  // without kind and apiVersion, as the server gives them
+  std::vector<nlohmann::json> items;  // without kind and apiVersion, as the server returns them
   std::string resource_version;       // of the whole list: a watch may begin here
   std::string continue_token;         // empty on the last page
 };
@@ -84,21 +84,21 @@ struct WatchOptions {
   std::string label_selector;
   std::string field_selector;
   std::string resource_version;
-  // All objects that there are come first, as kAdded; a bookmark with the annotation
-  // k8s.io/initial-events-end ends them. kInvalid from a server that does not do that.
+  // The existing objects come first, as kAdded; a bookmark with the annotation
+  // k8s.io/initial-events-end ends them. kInvalid from a server that does not support this.
   bool initial_events = false;
-  Duration timeout = std::chrono::minutes(5);  // after which the server ends the watch
+  Duration timeout = std::chrono::minutes(5);  // the server ends the watch after it
   Duration idle = std::chrono::seconds(75);    // bookmarks come about once a minute
-  std::function<void()> on_open;               // the server has begun to answer
+  std::function<void()> on_open;               // called when the server begins to answer
 };
 
 enum class WatchEventType { kAdded, kModified, kDeleted, kBookmark };
 // False ends the watch. The object may be moved from.
 using WatchSink = std::function<bool(WatchEventType type, nlohmann::json& object)>;
 
-// Calls to one API server: objects are JSON as the server has them; the caller decodes what it
-// needs. Blocking; any thread. It tries nothing twice, except for a credential that the server no
-// longer takes while there is a new one. `transport` outlives the client.
+// Calls to one API server. Objects are the server's JSON; the caller decodes what it needs.
+// Blocking; any thread. It retries only when the server rejects the token and the token file holds
+// a new one. `transport` outlives the client.
 class KubeClient {
  public:
   KubeClient(HttpTransport& transport, const Config& config, ClientOptions options = {});
@@ -106,22 +106,22 @@ class KubeClient {
 
   KubeResult<nlohmann::json> Get(const ResourceType& type, const NamespacedName& key,
                                  std::string_view subresource = "", std::stop_token stop = {});
-  // `ns` empty: all namespaces.
+  // Empty `ns`: all namespaces.
   KubeResult<ListPage> List(const ResourceType& type, const std::string& ns,
                             const ListOptions& options = {});
 
   // The object's metadata names it. kind and apiVersion are added if they are missing.
-  // kAlreadyExists may be due to our own request, sent twice: read it.
+  // kAlreadyExists may be due to our own request, sent twice: read the object.
   KubeResult<nlohmann::json> Create(const ResourceType& type, const nlohmann::json& object,
                                     const WriteOptions& options = {});
-  // Replaces. With metadata.resourceVersion, kConflict if the object has changed since.
+  // Replaces the object. With metadata.resourceVersion: kConflict if it has changed since.
   KubeResult<nlohmann::json> Update(const ResourceType& type, const nlohmann::json& object,
                                     const WriteOptions& options = {});
-  // A merge patch (RFC 7386: an object; null removes). One that holds metadata.resourceVersion or
-  // metadata.uid is conditional on them.
+  // A merge patch (RFC 7386: an object; null removes a field). If it has metadata.resourceVersion
+  // or metadata.uid, it is conditional on them.
   KubeResult<nlohmann::json> Patch(const ResourceType& type, const NamespacedName& key,
                                    const nlohmann::json& patch, const WriteOptions& options = {});
-  // Success means that deletion has begun: the object may live on for its grace period.
+  // Success means that deletion has begun: the object may exist until its grace period ends.
   KubeStatus Delete(const ResourceType& type, const NamespacedName& key,
                     const DeleteOptions& options = {});
 

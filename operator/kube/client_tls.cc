@@ -25,7 +25,7 @@ Certificate NextCertificate(const Bio& bio) {
   return Certificate(PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr));
 }
 
-// OpenSSL keeps what went wrong in a queue of its own for each thread.
+// OpenSSL keeps errors in a queue per thread.
 std::unexpected<Error> Wrong(const std::string& what) {
   char reason[256] = "";
   if (const unsigned long code = ERR_get_error(); code != 0) {
@@ -44,7 +44,7 @@ Status TrustOnly(SSL_CTX* context, const PemSource& source) {
     X509_STORE_add_cert(store.get(), certificate.get());
     ++trusted;
   }
-  ERR_clear_error();  // the end of the text is an error to OpenSSL
+  ERR_clear_error();  // OpenSSL reports the end of the text as an error
   if (trusted == 0) return Invalid("no certificate in the certificate authority");
   SSL_CTX_set_cert_store(context, store.release());
   return {};
@@ -64,7 +64,7 @@ Status Identify(SSL_CTX* context, const PemSource& chain, const PemSource& key_s
   }
   ERR_clear_error();
   const Bio key_bio = OpenBio(key_pem);
-  // An empty pass phrase, so that an encrypted key is an error and no question on the terminal.
+  // An empty pass phrase: an encrypted key is an error, not a prompt on the terminal.
   const Key key(PEM_read_bio_PrivateKey(key_bio.get(), nullptr, nullptr, const_cast<char*>("")));
   if (!key) return Wrong("the client key is no PEM key (it may not be encrypted)");
   if (SSL_CTX_use_PrivateKey(context, key.get()) != 1 || SSL_CTX_check_private_key(context) != 1) {
@@ -73,14 +73,14 @@ Status Identify(SSL_CTX* context, const PemSource& chain, const PemSource& key_s
   return {};
 }
 
-// Verifies as OpenSSL does (with the check of the host name that the library hooked in), and keeps
+// Verifies as OpenSSL does, including the host name check that the library installed, and stores
 // the reason.
 int Verify(X509_STORE_CTX* chain, void* refusal) {
   const int verified = X509_verify_cert(chain);
   std::string reason;
   if (verified <= 0) {
     const int code = X509_STORE_CTX_get_error(chain);
-    // The library's check of the host name refuses without a code.
+    // The library's host name check fails without an error code.
     const bool name =
         code == X509_V_OK || code == X509_V_ERR_UNSPECIFIED || code == X509_V_ERR_HOSTNAME_MISMATCH;
     reason = name ? "it is not for this host name" : X509_verify_cert_error_string(code);
@@ -104,7 +104,7 @@ std::string TlsRefusal::Get() const {
 Status ClientTls::Apply(SSL_CTX* context, const std::string& server_name,
                         TlsRefusal& refusal) const {
   SSL_CTX_set_min_proto_version(context, config_.tls_1_3_only ? TLS1_3_VERSION : TLS1_2_VERSION);
-  // No second handshake on a connection that carries requests: `refusal` may be gone by then.
+  // No renegotiation on a connection that carries requests: `refusal` may be destroyed by then.
   SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION);
   RETURN_IF_ERROR(TrustOnly(context, config_.certificate_authority));
   if (!server_name.empty() &&

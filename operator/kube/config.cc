@@ -25,7 +25,7 @@ bool IsLoopback(std::string_view host) {
   return host == "localhost" || host.starts_with("127.") || host == "[::1]";
 }
 
-// Scheme, host and port; all else would be a server that this client cannot speak to.
+// Accepts scheme, host and port only: this client supports no other part of a URL.
 Result<std::string> CheckServer(std::string server) {
   if (server.ends_with('/')) server.pop_back();
   const std::size_t scheme_end = server.find("://");
@@ -48,7 +48,7 @@ std::string TextOf(const YAML::Node& node, const char* field) {
   return value && value.IsScalar() ? value.Scalar() : "";
 }
 
-// The entry called `name` of a list such as `clusters`, without its name: [{name: n, cluster: {}}].
+// The content of the entry called `name` in a list such as `clusters`: [{name: n, cluster: {}}].
 Result<YAML::Node> Entry(const YAML::Node& root, const char* list, const char* what,
                          const std::string& name) {
   const YAML::Node entries = root[list];
@@ -94,7 +94,8 @@ Status RefuseUnsupported(const YAML::Node& cluster, const YAML::Node& user) {
   return {};
 }
 
-// Proxies that speak TLS themselves would be asked for a certificate of the cluster's authority.
+// Proxies that speak TLS are not supported: they would need a certificate from the cluster's
+// authority.
 Result<std::string> CheckProxy(std::string proxy) {
   if (proxy.empty() || proxy.starts_with("http://") || proxy.starts_with("socks5://")) return proxy;
   return Invalid("proxy-url is neither an http:// nor a socks5:// URL");  // it may hold a password

@@ -7,41 +7,42 @@
 
 namespace pliant::kube {
 
-// PEM text that stands in the configuration itself, or in a file that may be replaced while we run.
+// PEM text, either inline in the configuration or in a file that may be replaced while we run.
 struct PemSource {
   std::string text;
-  std::string file;  // read anew each time, if `text` is empty
+  std::string file;  // read each time if `text` is empty
 
   bool empty() const { return text.empty() && file.empty(); }
   Result<std::string> Read() const;
   bool operator==(const PemSource&) const = default;
 };
 
-// How to reach one API server, and as whom.
+// How to reach one API server, and the credentials for it.
 struct Config {
   std::string server;  // "https://10.0.0.1:6443": scheme, host and port only
   PemSource certificate_authority;
-  PemSource client_certificate;  // this and the key, or neither
+  PemSource client_certificate;  // set together with the key, or both empty
   PemSource client_key;
-  bool tls_1_3_only = false;  // else 1.2 too
+  bool tls_1_3_only = false;  // otherwise also TLS 1.2
   std::string token;
-  std::string token_file;         // preferred to `token`; read again, as the kubelet rotates it
-  std::string default_namespace;  // of the context, or of the pod; "default" if neither says
-  std::string proxy_url;          // "http://proxy:3128" or "socks5://..."; empty: the next decides
+  std::string token_file;  // preferred to `token`; read repeatedly, as the kubelet rotates it
+  std::string default_namespace;  // of the context or of the pod; "default" if neither sets it
+  std::string proxy_url;  // "http://proxy:3128" or "socks5://..."; empty: see the next field
   bool proxy_from_environment = false;  // $HTTPS_PROXY, unless $NO_PROXY names the server
 
   bool operator==(const Config&) const = default;
 };
 
-// From the current context of a kubeconfig file. kInvalid names the part that is missing, wrong or
-// not supported: certificates that are not verified, user names and passwords, credential plugins,
-// impersonation, plain http to anything but loopback.
+// Reads the current context of a kubeconfig file. kInvalid names the part that is missing, wrong or
+// not supported. Not supported: unverified certificates, user names and passwords, credential
+// plugins, impersonation, and plain http except to loopback.
 Result<Config> LoadKubeconfig(const std::string& file);
-// The same from the text itself; relative file names are taken from `folder`.
+// The same from the text of a kubeconfig; relative file names are relative to `folder`.
 Result<Config> ParseKubeconfig(const std::string& text, const std::string& folder);
 
-// What a pod finds: the service account's token, namespace and certificate authority, and the
-// server's address (its name on IPv6 clusters, because cpprestsdk takes no IPv6 literals).
+// The in-cluster configuration of a pod: the service account's token, namespace and certificate
+// authority, and the server's address (its name on IPv6 clusters, because cpprestsdk accepts no
+// IPv6 literals).
 Result<Config> LoadInClusterConfig(
     const std::string& account_folder = "/var/run/secrets/kubernetes.io/serviceaccount");
 

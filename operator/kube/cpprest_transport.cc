@@ -20,13 +20,13 @@ namespace {
 
 namespace streams = concurrency::streams;
 
-// The library's threads only move bytes; what may take long runs on the callers' threads.
+// The library's threads only move bytes; slow work runs on the callers' threads.
 constexpr int kThreads = 4;
-// Ours are the deadlines. The library's own is an idle time, and only a net below them.
+// We enforce the deadlines. The library's timeout is an idle time and only a safety net.
 constexpr auto kLibraryTimeout = std::chrono::hours(1);
 
-// Where the library writes the body of an answer: the default one has no limit, and reading lines
-// from it is twenty times slower.
+// The buffer into which the library writes the body of an answer. Its default buffer has no limit,
+// and reading lines from it is 20 times slower.
 class BodyBuffer final : public streams::details::streambuf_state_manager<std::uint8_t> {
  public:
   explicit BodyBuffer(std::shared_ptr<HttpExchange> exchange)
@@ -112,8 +112,8 @@ web::http::http_request ToLibrary(const HttpRequest& request,
   return made;
 }
 
-// Ends of tasks arrive here, on the library's threads. Each task's exception has to be looked at:
-// the library aborts the program for one that nobody saw.
+// Tasks complete here, on the library's threads. Each task's exception must be observed: the
+// library aborts the program for an unobserved one.
 void Begin(web::http::client::http_client& client, const HttpRequest& request,
            const std::shared_ptr<HttpExchange>& exchange,
            const pplx::cancellation_token& cancelled) {
@@ -155,7 +155,7 @@ Status CheckSupported(const Config& config) {
   return {};
 }
 
-// Before the library starts its threads by itself, of which there would be 40.
+// Must run before the library starts its own threads: it would start 40.
 void StartThreadsOnce() {
   static std::once_flag once;
   std::call_once(once, [] { crossplat::threadpool::initialize_with_threads(kThreads); });
@@ -174,12 +174,12 @@ struct CpprestTransport::Clients {
         calls(server, WithTls(options)),
         watches(server, WithTls(options)) {}
 
-  // The library keeps this function, and so `refusal`, for as long as one of its connections lives:
-  // requests that were left behind may outlive this object.
+  // The library keeps this function, and thus `refusal`, as long as one of its connections lives:
+  // abandoned requests may outlive this object.
   Options WithTls(Options options) const {
     options.set_ssl_context_callback(
         [tls = tls, refusal = refusal](boost::asio::ssl::context& context) {
-          // An exception is the library's way to refuse a connection.
+          // The library rejects a connection when this throws.
           if (const Status applied = tls.Apply(context.native_handle(), "", *refusal); !applied) {
             throw std::runtime_error(applied.error().message);
           }
@@ -187,8 +187,7 @@ struct CpprestTransport::Clients {
     return options;
   }
 
-  // One request from its beginning to the end of its answer. `sink` may be null: then all bytes go
-  // to the response.
+  // Runs one request to the end of its answer. If `sink` is null, all bytes go to the response.
   Result<HttpResponse> Run(Client& client, const HttpRequest& request, const LineSink* sink,
                            Duration idle, const std::stop_token& stop);
 
@@ -196,10 +195,10 @@ struct CpprestTransport::Clients {
 
   const std::string server;
   const ClientTls tls;
-  // Of the connection that was opened last.
+  // For the connection that was opened last.
   const std::shared_ptr<TlsRefusal> refusal = std::make_shared<TlsRefusal>();
   Client calls;
-  Client watches;  // of its own: it holds its connections for minutes
+  Client watches;  // a separate client: it holds its connections for minutes
 };
 
 Result<HttpResponse> CpprestTransport::Clients::Run(Client& client, const HttpRequest& request,
@@ -215,8 +214,7 @@ Result<HttpResponse> CpprestTransport::Clients::Run(Client& client, const HttpRe
        .idle = idle,
        .stop = stop,
        .server = server,
-       // From this thread: cancelling from one of the library's own may
-       // dead-lock it.
+       // Cancel on this thread: cancelling on one of the library's threads may deadlock it.
        .cancel = [&cancel] { cancel.cancel(); },
        .explain = [this](std::string failure) { return Explain(std::move(failure)); }});
 }
@@ -237,7 +235,7 @@ Result<std::unique_ptr<CpprestTransport>> CpprestTransport::Make(const Config& c
   StartThreadsOnce();
   web::http::client::http_client_config options;
   options.set_timeout(kLibraryTimeout);
-  options.set_max_redirects(0);  // it would take the bearer token along to any other origin
+  options.set_max_redirects(0);  // it would send the bearer token to any other origin
   try {
     auto clients = std::make_unique<Clients>(config, options);
     if (config.server.starts_with("https://")) {

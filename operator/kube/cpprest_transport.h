@@ -7,9 +7,9 @@
 
 namespace pliant::kube {
 
-// HttpTransport over cpprestsdk; its .cc file is the only one that names that library.
-// Trusts the configured certificate authority alone. Certificates and keys that lie in files are
-// read anew for each connection. HTTP/1.1; no IPv6 literals, no proxies.
+// HttpTransport over cpprestsdk; its .cc file is the only one that names that library. Trusts only
+// the configured certificate authority. Certificate and key files are read for each connection.
+// HTTP/1.1; no IPv6 literals, no proxies.
 class CpprestTransport final : public HttpTransport {
  public:
   // kInvalid when the certificates or the key cannot be read or do not belong together.

@@ -25,12 +25,12 @@ constexpr std::size_t kNoteBytesMax = 1024;
 constexpr std::size_t kInstanceBytesMax = 128;
 constexpr std::size_t kNameBytesMax = 253;
 
-// Deterministic for one event: a request that is sent twice finds its own work.
+// Deterministic for one event, so that a request sent twice finds the event that it created.
 NamespacedName NameOf(const EventSeries::Decision& event) {
   const NamespacedName& object = event.note.regarding.meta.key;
   const std::string suffix = Format(".{:016x}", event.id);
   std::string name = object.name.substr(0, kNameBytesMax - suffix.size());
-  name.erase(name.find_last_not_of("-.") + 1);  // no part of a name may end so
+  name.erase(name.find_last_not_of("-.") + 1);  // no part of a name may end with them
   return {object.ns.empty() ? "default" : object.ns, name + suffix};
 }
 
@@ -133,7 +133,7 @@ class EventRecorder::Impl {
       return;
     }
     const KubeError& error = written.error();
-    // Sent twice, or an event whose time to live is over.
+    // The request was sent twice, or the event's time to live has ended.
     if (error.code == ErrorCode::kAlreadyExists || error.code == ErrorCode::kNotFound) return;
     ++dropped_;
     if (error.code == ErrorCode::kCancelled || failure_ == error.message) return;
@@ -145,7 +145,7 @@ class EventRecorder::Impl {
   const EventRecorderOptions options_;
   std::atomic<std::uint64_t> dropped_{0};
 
-  // Own thread only.
+  // The recorder's thread only.
   EventSeries series_;
   std::string failure_;  // what was logged last
 

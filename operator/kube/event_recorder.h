@@ -13,25 +13,26 @@ struct EventRecorderOptions {
   std::string controller = "pliant.dev/operator";  // reportingController
   std::string instance;                            // reportingInstance: the pod's name
   EventSeries::Options series;
-  std::size_t waiting_max = 1000;  // notes not yet written; more are dropped
+  std::size_t waiting_max = 1000;  // maximum of notes not yet written; further ones are dropped
 };
 
-// Writes events.k8s.io/v1 events from a thread of its own. Events are for people: they are dropped
-// rather than waited for, and a failure to write one is logged, never returned.
+// Writes events.k8s.io/v1 events on its own thread. Events are for people: the caller never waits
+// for them, excess ones are dropped, and a failed write is logged, never returned.
 class EventRecorder {
  public:
   // `client` outlives the recorder.
   EventRecorder(KubeClient& client, EventRecorderOptions options);
-  // Drops what waits.
+  // Drops waiting notes.
   ~EventRecorder();
 
   // Never blocks. Any thread.
   void Record(EventNote note);
 
-  // Waits until what was recorded is written, at most `limit`. For shutdown. Whether it is.
+  // For shutdown: waits at most `limit` until all recorded notes are written. Returns whether they
+  // are.
   bool Flush(Duration limit);
 
-  // Notes lost: over the rate, over the queue's limit, or refused by the server.
+  // Number of lost notes: over the rate, over the queue's limit, or rejected by the server.
   std::uint64_t dropped() const;
 
  private:

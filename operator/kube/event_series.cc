@@ -7,8 +7,8 @@
 namespace pliant::kube {
 namespace {
 
-// With thousands of notes a second and thousands of series, going through them for each note would
-// be all that the thread does.
+// With thousands of notes per second and thousands of series, a scan for each note would use all of
+// the thread's time.
 constexpr std::chrono::seconds kFlushEvery{1};
 
 }  // namespace
@@ -24,7 +24,7 @@ EventSeries::Decision EventSeries::OnNote(const EventNote& note, TimePoint now) 
     Series& series = known->second;
     ++series.count;
     series.last_note = now;
-    // The second of a kind makes it a series, which is worth knowing at once.
+    // The second note makes it a series: write that at once.
     if (series.count == 2 || now - series.last_write >= options_.write_every) {
       return WriteCount(series, now);
     }

@@ -15,50 +15,54 @@ namespace pliant::kube {
 
 enum class EventType { kNormal, kWarning };
 
-// What an event is about.
+// The object that an event is about.
 struct EventSubject {
   ResourceType type;
   ObjectMeta meta;
 };
 
-// Something worth telling the owner of an object, as `kubectl describe` shows it.
+// A message for the owner of an object, as `kubectl describe` shows it.
 struct EventNote {
   EventSubject regarding;
   EventType type = EventType::kNormal;
-  std::string reason;  // CamelCase, of a fixed set: "Resized"
+  std::string reason;  // CamelCase, from a fixed set: "Resized"
   std::string action;  // what was being done: "Plan"
-  std::string note;    // a sentence; cut at 1 KiB
+  std::string note;    // a sentence; truncated at 1 KiB
 };
 
-// When a note becomes a new event, when it only counts up an earlier one, and when it is dropped.
-// Pure: time is an argument.
+// Decides whether a note becomes a new event, increments the count of an earlier one, or is
+// dropped. Pure: time is an argument.
 class EventSeries {
  public:
   struct Options {
-    Duration series_end = std::chrono::minutes(6);    // without a repetition: the next begins anew
-    Duration write_every = std::chrono::minutes(1);   // a series' count is written at most so often
-    double events_per_second_per_object = 1.0 / 300;  // new events of one object, after a burst
+    // a series ends after this time without a repetition
+    Duration series_end = std::chrono::minutes(6);
+    // minimum time between two writes of a series' count
+    Duration write_every = std::chrono::minutes(1);
+    // rate of new events per object, after a burst
+    double events_per_second_per_object = 1.0 / 300;
     int burst_per_object = 25;
-    std::size_t series_max = 1000;  // followed at a time; the one quiet for longest goes first
-    // Whose rates are followed at a time, about: between half as many and all of those that had
-    // events last. Where more than that have events in turn, each has its burst again, and the
-    // client's limit of requests is what holds.
+    // maximum of series tracked; the one idle for longest is evicted first
+    std::size_t series_max = 1000;
+    // Approximate number of objects whose rates are tracked: between half of this and all of it,
+    // most recent ones first. If more objects than this have events in turn, each gets its burst
+    // again, and only the client's request limit applies.
     std::size_t objects_max = 2000;
   };
   enum class Action { kNothing, kCreate, kUpdateSeries, kDrop };
   struct Decision {
     Action action = Action::kNothing;
-    std::uint64_t id = 0;  // of the event: unlike any other's
+    std::uint64_t id = 0;  // unique id of the event
     EventNote note;
-    int count = 1;  // kUpdateSeries: so many notes in all, at least two
+    int count = 1;  // kUpdateSeries: the number of notes so far, at least two
   };
 
-  // `first_id`: larger than those of earlier processes.
+  // `first_id`: larger than all ids of earlier processes.
   EventSeries(Options options, std::uint64_t first_id) : options_(options), next_id_(first_id) {}
 
   Decision OnNote(const EventNote& note, TimePoint now);
-  // Counts that have not been written for long enough. Forgets series that have ended. Asked again
-  // within a second it has nothing.
+  // Returns the counts that are due to be written, and removes series that have ended. Returns
+  // nothing if called again within one second.
   std::vector<Decision> Flush(TimePoint now);
 
  private:
@@ -83,9 +87,10 @@ class EventSeries {
   const Options options_;
   std::uint64_t next_id_;
   std::map<Key, Series> series_;
-  std::optional<TimePoint> flushed_;  // last
-  // Of objects, by uid. When there are enough of them in the first, it becomes the second, and the
-  // second is forgotten: whoever goes on to have events is found in time.
+  std::optional<TimePoint> flushed_;  // the last Flush that was not skipped
+  // Rate limits by object uid, in two generations. When `limits_` is full it becomes
+  // `older_limits_`, and the old one is dropped. An object with further events moves back to
+  // `limits_`.
   std::map<std::string, TokenBucket> limits_;
   std::map<std::string, TokenBucket> older_limits_;
 };

@@ -2,7 +2,7 @@
 
 namespace pliant::kube {
 
-// How a std::unique_ptr lets go of what a C library made.
+// Deleter of a std::unique_ptr for objects of a C library.
 template <auto free>
 struct Free {
   void operator()(auto* object) const { free(object); }

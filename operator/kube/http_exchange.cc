@@ -10,10 +10,10 @@ namespace {
 
 using std::chrono::steady_clock;
 
-// Bytes of an answer that wait for the caller; then the library stops reading from the socket.
+// Maximum of bytes that wait for the caller; beyond it the library stops reading from the socket.
 constexpr std::size_t kWaitingBytesMax = std::size_t{1} << 20;
-// A cancelled request ends at once, except for one that waits for the resolver, which cannot be
-// called back: that one is left behind.
+// A cancelled request ends at once, except one that waits for the resolver, which cannot be
+// interrupted: that request is abandoned after this time.
 constexpr auto kCancelGrace = std::chrono::seconds(1);
 
 }  // namespace
@@ -55,7 +55,7 @@ HttpExchange::Event HttpExchange::Next(Deadline deadline, const std::stop_token&
   std::unique_lock lock(mutex_);
   const auto happened = [this] { return ended_ || (head_ && (!head_taken_ || !waiting_.empty())); };
   const bool any = changed_.wait_until(lock, stop, deadline, happened);
-  // Also when there is always something: a flood must not outlive its time.
+  // Check even if there is always something to read: a flood of data must not extend the deadline.
   if (stop.stop_requested()) return Event::kStopped;
   if (!any || (!ended_ && steady_clock::now() >= deadline)) return Event::kTimeout;
   if (head_ && !head_taken_) return Event::kHead;
@@ -136,7 +136,7 @@ Result<HttpResponse> HttpExchange::Follow(const Following& following) {
         std::unique_lock lock(mutex_);
         if (failure_) return std::unexpected(following.explain(*failure_));
         lock.unlock();
-        // A library may take the orderly end of a connection for that of a head.
+        // A library may mistake the orderly end of a connection for the end of a head.
         if (response.status == 0) {
           return std::unexpected(following.explain("the answer ended within its head"));
         }

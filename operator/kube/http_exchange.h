@@ -13,8 +13,8 @@
 
 namespace pliant::kube {
 
-// What the thread of an HTTP library and the caller of one request share: the library's thread only
-// moves bytes in here, what may take long runs on the caller's.
+// State shared by the thread of an HTTP library and the caller of one request. The library's thread
+// only moves bytes in; slow work runs on the caller's thread.
 class HttpExchange {
  public:
   static constexpr std::size_t kLineBytesMax = std::size_t{16} << 20;
@@ -23,22 +23,22 @@ class HttpExchange {
   struct Following {
     const HttpRequest& request;
     const LineSink* sink = nullptr;  // null: all bytes go to the response
-    Duration idle{};                 // as Stream has it
+    Duration idle{};                 // as in HttpTransport::Stream
     std::stop_token stop;
     std::string server;            // for errors
-    std::function<void()> cancel;  // ends the request soon; on the caller's thread
+    std::function<void()> cancel;  // makes the request end soon; called on the caller's thread
     std::function<Error(std::string failure)> explain;
   };
 
-  // The caller's side, all of it: blocks until the answer has ended, or is no longer waited for.
+  // The whole caller's side: blocks until the answer has ended or the wait for it is aborted.
   Result<HttpResponse> Follow(const Following& following);
 
   // The library's side.
 
   void SetHead(int status, HttpHeaders headers);
-  // Whether there is room for more. What comes nevertheless is taken.
+  // Returns whether there is room for more. Bytes are accepted even if there is none.
   bool Write(std::string_view bytes);
-  // Calls `on_room` when there is room: at once, or later on the caller's thread.
+  // Calls `on_room` when there is room: immediately, or later on the caller's thread.
   void OnRoom(std::function<void()> on_room);
   void SetEnd(std::optional<std::string> failure);
 
@@ -46,8 +46,7 @@ class HttpExchange {
   enum class Event { kHead, kBytes, kEnd, kTimeout, kStopped };
   using Deadline = std::chrono::steady_clock::time_point;
 
-  // The next thing that happened: first the head, then bytes, then the end (which may also come
-  // first).
+  // The next event: first the head, then bytes, then the end, which may also come first.
   Event Next(Deadline deadline, const std::stop_token& stop);
   HttpResponse TakeHead();
   std::string TakeBytes();
@@ -56,14 +55,14 @@ class HttpExchange {
 
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
-  // All guarded by mutex_.
+  // The following are guarded by mutex_.
   std::optional<HttpResponse> head_;
   bool head_taken_ = false;
   std::string waiting_;
   std::function<void()> on_room_;
   bool ended_ = false;
   std::optional<std::string> failure_;
-  bool left_behind_ = false;  // what still comes is dropped
+  bool left_behind_ = false;  // bytes that still arrive are dropped
 };
 
 }  // namespace pliant::kube

@@ -10,11 +10,11 @@
 #include "base/event_loop.h"
 #include "base/result.h"
 
-// The seam between the Kubernetes client and the library that speaks HTTP. Plain values only: no
-// name of that library passes.
+// The interface between the Kubernetes client and the HTTP library. Plain values only: it uses no
+// name of that library.
 namespace pliant::kube {
 
-// Header names are compared without regard to case.
+// Compares header names ignoring case.
 struct LessIgnoringCase {
   using is_transparent = void;
   bool operator()(std::string_view a, std::string_view b) const;
@@ -27,15 +27,15 @@ std::string_view ToString(HttpMethod method);
 struct HttpRequest {
   HttpMethod method = HttpMethod::kGet;
   std::string target;  // path and query, percent-encoded: "/api/v1/pods?limit=500"
-  // A Host header names whom the server's certificate has to be for, in place of its address.
+  // A Host header sets the name that the server's certificate must be for, instead of its address.
   HttpHeaders headers;
   std::string body;
-  // Send: from the call to the last byte of the answer. Stream: to the head of the answer.
+  // Send: from the call to the last byte of the answer. Stream: from the call to the head of the
+  // answer.
   Duration deadline = std::chrono::seconds(30);
-  // An answer that is longer is given up, with kInvalid; lines of a stream have a limit of their
-  // own.
+  // A longer answer is aborted with kInvalid; lines of a stream have their own limit.
   std::size_t body_bytes_max = std::size_t{256} << 20;
-  // Stream: called before the first line of a successful answer, when its head has come.
+  // Stream: called when the head of a successful answer has arrived, before its first line.
   std::function<void()> on_open;
 };
 
@@ -45,7 +45,7 @@ struct HttpResponse {
   std::string body;
 };
 
-// Takes one line of a streamed answer, without its line end. False ends the stream.
+// Receives one line of a streamed answer, without its line end. False ends the stream.
 using LineSink = std::function<bool(std::string_view line)>;
 
 // One server. All members may be called from any thread at the same time; both block the caller.
@@ -62,10 +62,10 @@ class HttpTransport {
   // Redirects are answers, never followed.
   virtual Result<HttpResponse> Send(const HttpRequest& request, std::stop_token stop = {}) = 0;
 
-  // Hands each line of a successful (2xx) answer to `sink` as it arrives, on the calling thread,
-  // and returns when the server ended the answer or `sink` wanted no more; the response then has no
-  // body. An answer of another status goes to the response's body, none of it to `sink`.
-  // `idle`: the longest time without a byte, after the head of the answer.
+  // Passes each line of a successful (2xx) answer to `sink` as it arrives, on the calling thread.
+  // Returns when the server ends the answer or `sink` returns false; the response then has no body.
+  // An answer with another status goes to the response's body, none of it to `sink`. `idle`: the
+  // longest time without a byte, after the head of the answer.
   virtual Result<HttpResponse> Stream(const HttpRequest& request, const LineSink& sink,
                                       Duration idle, std::stop_token stop = {}) = 0;
 };

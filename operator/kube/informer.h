@@ -28,15 +28,15 @@ class Informer {
   Informer(EventLoop& control, Decode decode)
       : control_(control), decode_(std::move(decode)), store_(std::make_shared<Store<T>>()) {}
 
-  // Once, after the store's handlers and indexes were added. `client` outlives the informer. With
-  // `namespaces` only objects there are followed, each namespace by itself: whoever may not list
-  // all may list these.
+  // Call once, after the store's handlers and indexes were added. `client` outlives the informer.
+  // With `namespaces` only objects there are followed, each namespace by its own reflector: this
+  // works without the right to list all namespaces.
   void Start(KubeClient& client, const ResourceType& type, ReflectorOptions options = {},
              std::function<void(std::string_view reason)> on_restart = {},
              const std::vector<std::string>& namespaces = {});
 
-  // What Start has a reflector of `ns` (empty: of all namespaces) tell: for whoever takes the
-  // reflector's steps himself.
+  // The sink that Start gives to the reflector of `ns` (empty: all namespaces), for callers that
+  // run the reflector's steps themselves.
   ReflectorSink Sink(std::function<void(std::string_view reason)> on_restart = {},
                      const std::string& ns = "");
 
@@ -47,7 +47,7 @@ class Informer {
   using Item = typename Store<T>::Item;
 
   Item DecodeItem(const nlohmann::json& object) const;
-  // Runs `change` on the control thread, unless the informer is gone by then.
+  // Runs `change` on the control thread, unless the informer is destroyed by then.
   void Update(std::function<void(Store<T>&)> change) const {
     control_.Post([known = std::weak_ptr<Store<T>>(store_), change = std::move(change)] {
       if (const auto store = known.lock()) change(*store);
@@ -103,7 +103,8 @@ ReflectorSink Informer<T>::Sink(std::function<void(std::string_view reason)> on_
       .on_resumed = [this, ns] { Update([ns](Store<T>& store) { store.SetBehind(false, ns); }); },
       .on_refused =
           [this, ns](bool refused) {
-            // Who may follow nothing at all has to wait until he may.
+            // An informer of all namespaces has nothing else to follow: it keeps waiting for
+            // permission.
             if (ns.empty()) return;
             Update([ns, refused](Store<T>& store) { store.SetRefused(refused, ns); });
           },

@@ -3,11 +3,12 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-// Fields of objects that came from outside: what is missing or of another type reads as nothing.
+// Reads fields of untrusted objects: a field that is missing or has another type reads as empty or
+// 0.
 namespace pliant::kube {
 
 std::string StringAt(const nlohmann::json& object, const char* name);
-// 0 also for a number that no int holds.
+// Also 0 for a number that does not fit an int.
 int IntAt(const nlohmann::json& object, const char* name);
 
 }  // namespace pliant::kube

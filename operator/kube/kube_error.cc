@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-// No server means more than this; a number beyond it is nonsense.
+// A longer wait is not plausible and is ignored.
 constexpr std::chrono::seconds kMaxWait = std::chrono::hours(24);
 
 std::optional<Duration> Wait(int seconds) {
@@ -50,7 +50,7 @@ ErrorCode CodeFor(int http_status, std::string_view reason) {
   }
 }
 
-// Each wrong field, where the server's sentence does not name it already.
+// The wrong fields that the server's sentence does not already name.
 std::string FieldsNotNamed(const json& details, const std::string& sentence) {
   std::string fields;
   const auto causes = details.find("causes");
@@ -64,7 +64,7 @@ std::string FieldsNotNamed(const json& details, const std::string& sentence) {
   return fields;
 }
 
-// From a Status object; `http_status` counts where the object does not say.
+// From a Status object; `http_status` is used if the object has no code.
 KubeError FromStatus(const json& status, int http_status) {
   std::string sentence = StringAt(status, "message");
   const std::string reason = StringAt(status, "reason");
@@ -85,7 +85,7 @@ KubeError FromStatus(const json& status, int http_status) {
   return error;
 }
 
-// Only the form that the API server uses: seconds, no date.
+// Reads only the form that the API server uses: seconds, not a date.
 std::optional<Duration> RetryAfterHeader(const HttpHeaders& headers) {
   const auto header = headers.find("Retry-After");
   if (header == headers.end()) return std::nullopt;
@@ -104,7 +104,7 @@ KubeError ErrorFromResponse(const HttpResponse& response) {
   if (body.is_object() && body.contains("status")) {
     error = FromStatus(body, response.status);
   } else {
-    // A proxy, or the server before it is up: the beginning of a plain text says what.
+    // A proxy answered, or the server before it is ready: quote the beginning of the plain text.
     error = FromStatus(json::object(), response.status);
     const std::string text = CutAtCharacter(response.body, 200);
     if (!text.empty()) error.message += ": " + text;

@@ -12,25 +12,25 @@
 
 namespace pliant::kube {
 
-// An error of a call to the API server. It converts to Error, so that callers who need the code and
-// the sentence only pass it on by RETURN_IF_ERROR and ASSIGN_OR_RETURN.
+// An error of a call to the API server. It converts to Error, so that callers that need only the
+// code and the sentence can use RETURN_IF_ERROR and ASSIGN_OR_RETURN.
 struct KubeError : Error {
   KubeError(Error error) : Error(std::move(error)) {}  // NOLINT: implicit, as Error converts
   KubeError(ErrorCode error_code, std::string sentence) : Error{error_code, std::move(sentence)} {}
 
-  int http_status = 0;                  // 0 when there was no answer
-  std::string reason;                   // of the server's Status object: "AlreadyExists", "Expired"
-  std::optional<Duration> retry_after;  // how long the server asked to wait
+  int http_status = 0;  // 0 when there was no answer
+  std::string reason;   // from the server's Status object: "AlreadyExists", "Expired"
+  std::optional<Duration> retry_after;  // the time that the server asks to wait
 };
 
-// Whether what was asked for is not to be had. That the server does not know who asks (401), or
-// that there is no credential to ask with, is the caller's own trouble.
+// Whether the server refuses this request itself. A rejected credential (401), or having none, does
+// not count: the request may succeed with another one.
 inline bool IsRefusal(const KubeError& error) {
   return error.code == ErrorCode::kInvalid ||
          (error.code == ErrorCode::kDenied && error.http_status == 403);
 }
 
-// As of any error; what the server said beside its sentence stays.
+// As for any Error; the other fields of the server's answer are kept.
 inline KubeError InContext(std::string_view doing, KubeError error) {
   error.message.insert(0, std::string(doing) + ": ");
   return error;

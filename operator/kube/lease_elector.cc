@@ -49,7 +49,7 @@ class LeaseElector::Impl {
     }
   }
 
-  // After Run has returned.
+  // Call after Run has returned.
   void Release() {
     const std::optional<LeaseRecord> released = steps_.StopLeading(WallTime());
     Publish();
@@ -80,7 +80,7 @@ class LeaseElector::Impl {
   EventLoop& control_;
   const LeaseElectorOptions options_;
 
-  // The elector's thread only; the caller's of Release after it has ended.
+  // The elector's thread only; after it has ended, the thread that calls Release.
   LeaseSteps steps_;
   std::mt19937_64 random_;
 

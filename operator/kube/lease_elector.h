@@ -13,37 +13,38 @@ namespace pliant::kube {
 
 struct LeaseElectorOptions {
   NamespacedName lease;
-  std::string identity;  // of this process: unlike any other's, also after a restart
+  std::string identity;  // of this process: unique, and different after a restart
   LeaseTiming timing;
-  // On the control thread, once each. `transitions` orders the leaders: a fence for those who
-  // compare it.
+  // Both are called on the control thread, at most once. `transitions` orders the leaders and
+  // serves as a fencing token.
   std::function<void(int transitions)> on_elected;
-  // Leadership is lost: the program has to end at once. Not called after Release.
+  // Leadership is lost: the program must exit at once. Not called after Release.
   std::function<void()> on_lost;
 };
 
-// Takes part in the election of one leader, on a thread of its own. The lease is no fence: writes
-// are asked of MayWrite one by one, and are conditional on what the writer has read.
+// Takes part in leader election, on its own thread. The lease alone is not a fence: MayWrite is
+// checked before each write, and writes are conditional on the version that was read.
 class LeaseElector {
  public:
-  // For a client of its own: without write guard and rate limit, and with deadlines that leave time
-  // for several tries.
+  // Options of the elector's own client: no write guard, no rate limit, and deadlines that leave
+  // time for several tries.
   static ClientOptions OptionsOfClient();
 
-  // Begins at once. `client` and `control` outlive the elector.
+  // Starts at once. `client` and `control` outlive the elector.
   LeaseElector(KubeClient& client, EventLoop& control, LeaseElectorOptions options);
-  // Does not release: a crash looks the same.
+  // Does not release the lease: to other replicas it looks like a crash.
   ~LeaseElector();
 
-  // Whether this process leads at this instant. By the clock, so that a process that was stopped
-  // for a while knows it before its elector has run again. Any thread.
+  // Whether this process leads now. It compares with the clock, so that the answer is right even if
+  // the process was paused and its elector has not run since. Any thread.
   bool MayWrite() const;
 
-  // Stops taking part and, if this process led, empties the lease, so that another replica leads
-  // within its retry time. Blocks for a few seconds at most. MayWrite is false from its beginning.
+  // Stops taking part and, if this process led, clears the lease's holder, so that another replica
+  // leads within its retry time. Blocks for a few seconds at most. MayWrite is false from the start
+  // of this call.
   void Release();
 
-  // Who leads as far as this process knows; "" if nobody. Any thread.
+  // The leader's identity as last seen; "" if there is none. Any thread.
   std::string Leader() const;
 
  private:

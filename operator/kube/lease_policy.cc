@@ -56,7 +56,7 @@ void LeasePolicy::OnRead(const std::optional<LeaseRecord>& seen, TimePoint now) 
   expires_in_.reset();
   next_ = Next::kTake;
   if (!seen_ || seen_->holder.empty() || seen_->holder == identity_) return;
-  leads_until_ = TimePoint::min();  // if this replica led: it was declared dead
+  leads_until_ = TimePoint::min();  // if this replica led, others have declared it dead
   const Duration lease =
       seen_->duration_seconds > 0 ? std::chrono::seconds(seen_->duration_seconds) : timing_.lease;
   if (changed_at_ + lease <= now) return;
@@ -79,7 +79,7 @@ void LeasePolicy::OnWritten(bool success, TimePoint began, TimePoint now) {
   transitions_ = writing_.transitions;
   changed_at_ = now;
   next_ = Next::kRenewLater;
-  if (Lost(now)) return;  // too late: someone may have acted on that already
+  if (Lost(now)) return;  // too late: something may already have acted on the loss
   leads_until_ = began + timing_.renew_deadline;
   has_led_ = has_led_ || Leads(now);
 }

@@ -51,7 +51,7 @@ Duration LeaseSteps::Next(const std::string& wall_time, double random,
   const LeasePolicy::Step step = policy_.NextStep(wall_time, random);
   switch (step.action) {
     case LeasePolicy::Action::kWait: {
-      // While it leads, it has to notice in time that it does no more.
+      // A leader must notice in time that its leadership has ended.
       const TimePoint now = clock_();
       return policy_.Leads(now) ? std::min(step.wait, policy_.leads_until() - now) : step.wait;
     }
@@ -75,7 +75,7 @@ std::optional<LeaseRecord> LeaseSteps::StopLeading(const std::string& wall_time)
 }
 
 void LeaseSteps::WriteReleased(const LeaseRecord& released) {
-  // Read it first: the last renewal may have been stopped half-way.
+  // Read the lease first: the last renewal may have been aborted half-way.
   KubeResult<json> lease = client_.Get(kLeases, name_);
   if (lease && RecordOf(*lease).holder == identity_) {
     *lease_ = *std::move(lease);
@@ -106,7 +106,8 @@ bool LeaseSteps::Create(const LeaseRecord& record, const std::stop_token& stop) 
   return Keep(client_.Create(kLeases, lease, {.stop = stop}));
 }
 
-// Keeps what else the object holds, and its resource version, on which the write is conditional.
+// Keeps the other fields of the object, including the resource version, on which the write is
+// conditional.
 bool LeaseSteps::Replace(const LeaseRecord& record, const std::stop_token& stop) {
   json lease = *lease_;
   lease["spec"] = SpecOf(record);

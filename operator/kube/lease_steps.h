@@ -12,21 +12,21 @@
 
 namespace pliant::kube {
 
-// Does what the lease's policy says, one request at a time. One thread, which it blocks.
+// Performs the actions of LeasePolicy, one request at a time. One thread, which it blocks.
 class LeaseSteps {
  public:
-  // `client` outlives the steps; `clock` tells the time by which the lease runs out.
+  // `client` outlives this object; the lease expires by `clock`.
   LeaseSteps(KubeClient& client, NamespacedName lease, std::string identity, LeaseTiming timing,
              std::function<TimePoint()> clock = MonotonicNow);
   ~LeaseSteps();
 
-  // The next request, or none. How long to wait before the one after it. `wall_time` is written to
-  // the lease for people to read; `random` in [0, 1).
+  // Sends the next request, if there is one, and returns how long to wait before the next call.
+  // `wall_time` is written to the lease for people to read; `random` in [0, 1).
   Duration Next(const std::string& wall_time, double random, const std::stop_token& stop = {});
 
-  // Stops leading: `policy` leads no more when it returns what is to be written.
+  // Stops leading, and returns the record to write. `policy` no longer leads when this returns.
   std::optional<LeaseRecord> StopLeading(const std::string& wall_time);
-  // Writes it, if the lease is still ours.
+  // Writes that record, if the lease is still ours.
   void WriteReleased(const LeaseRecord& released);
 
   const LeasePolicy& policy() const { return policy_; }

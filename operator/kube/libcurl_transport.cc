@@ -25,14 +25,13 @@
 namespace pliant::kube {
 namespace {
 
-// While nothing goes over them; the library closes those that rest for two minutes by itself.
+// Maximum of idle connections kept; the library itself closes those idle for two minutes.
 constexpr long kConnectionsKept = 32;
-constexpr long kConnectionsKeptOfMany = 1024;  // one for each of many servers
+constexpr long kConnectionsKeptOfMany = 1024;  // one per server
 constexpr int kPollMilliseconds = 10'000;
 
-// A connection on which nothing comes is probed from then on; after so many probes without an
-// answer it is given up. Without that a watch on a path that drops packets is silent until its idle
-// time is over.
+// TCP keepalive: an idle connection is probed, and closed after kProbesMax probes without an
+// answer. Without it, a watch on a path that drops packets stays silent until its idle time ends.
 constexpr long kProbeAfterSeconds = 15;
 constexpr long kProbeEverySeconds = 5;
 constexpr long kProbesMax = 3;
@@ -53,30 +52,30 @@ void Set(const Easy& easy, CURLoption option, auto value) {
   CHECK(set == CURLE_OK, curl_easy_strerror(set));
 }
 
-// One request, in the hands of its loop from Begin to its end.
+// One request. Its loop owns it from Begin to its end.
 struct Transfer {
   explicit Transfer(const ClientTls& client_tls) : tls(client_tls) {}
 
   const std::shared_ptr<HttpExchange> exchange = std::make_shared<HttpExchange>();
   const ClientTls& tls;
-  TlsRefusal refusal;  // of the connection that was opened for it, if one was
+  TlsRefusal refusal;  // of the connection opened for it, if one was opened
   std::string body;    // of the request
   Headers headers;     // of the request
-  Headers connect_to;  // where the server is, if not at its name
-  // That name. The library itself checks it too late: after the handshake, to which it belongs.
+  Headers connect_to;  // the server's address, if it differs from its name
+  // The server's name. We check it, because the library checks it only after the handshake.
   std::string server_name;
   char failure[CURL_ERROR_SIZE] = "";
-  std::function<void()> resume;  // has the loop go on reading
-  // The loop's thread only:
+  std::function<void()> resume;  // makes the loop continue reading
+  // The following are for the loop's thread only:
   int status = 0;
   HttpHeaders answer_headers;
   bool head_complete = false;
-  std::string tls_failure;  // what is wrong with our own certificates
+  std::string tls_failure;  // error of our own certificates
   bool resting = false;
   Easy easy;  // last: it uses the rest
 };
 
-// The thread that moves the bytes of requests, and their connections.
+// The thread that transfers requests, and their connections.
 class Loop {
  public:
   explicit Loop(long connections_kept) : multi_(curl_multi_init()) {
@@ -93,7 +92,7 @@ class Loop {
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
 
-  // Any thread. Each transfer's exchange is told of its end.
+  // Any thread. Each transfer's exchange gets SetEnd when the transfer ends.
   void Begin(std::shared_ptr<Transfer> transfer) {
     Post([this, transfer = std::move(transfer)] {
       CURL* const easy = transfer->easy.get();
@@ -163,7 +162,7 @@ class Loop {
 
   void End(CURL* easy, std::optional<std::string> failure) {
     const auto found = transfers_.find(easy);
-    if (found == transfers_.end()) return;  // it has ended before it was cancelled
+    if (found == transfers_.end()) return;  // it ended before it was cancelled
     const std::shared_ptr<Transfer> transfer = found->second;
     transfers_.erase(found);
     curl_multi_remove_handle(multi_.get(), easy);
@@ -177,8 +176,8 @@ class Loop {
   std::jthread thread_;  // last: joined before the rest is destroyed
 };
 
-// A line of the head, which begins anew with each status line: those of proxies are not shown to
-// us, those of 1xx answers are passed over.
+// Handles one line of a head. Each status line begins a new head: heads of 1xx answers are skipped,
+// and libcurl does not pass on those of proxies.
 std::size_t OnHeader(const char* bytes, std::size_t size, std::size_t count, void* user) {
   auto& transfer = *static_cast<Transfer*>(user);
   std::string_view line(bytes, size * count);
@@ -202,7 +201,7 @@ std::size_t OnHeader(const char* bytes, std::size_t size, std::size_t count, voi
 
 std::size_t OnBytes(const char* bytes, std::size_t size, std::size_t count, void* user) {
   auto& transfer = *static_cast<Transfer*>(user);
-  if (transfer.resting) return CURL_WRITEFUNC_PAUSE;  // they are handed over again
+  if (transfer.resting) return CURL_WRITEFUNC_PAUSE;  // libcurl passes these bytes again later
   if (!transfer.exchange->Write({bytes, size * count})) {
     transfer.resting = true;
     transfer.exchange->OnRoom(transfer.resume);
@@ -227,8 +226,7 @@ void StartLibraryOnce() {
 
 }  // namespace
 
-// What moves the requests of transports that have the same trust and identity, to one server or to
-// many.
+// The loop shared by transports with the same trust and identity, to one server or to many.
 class LibcurlTransport::Connections {
  public:
   Connections(const Config& config, bool to_many) : many_servers(to_many), tls_(config) {}
@@ -255,14 +253,13 @@ class LibcurlTransport::Server {
   Server(const Config& config, std::shared_ptr<Connections> connections)
       : config_(config), connections_(std::move(connections)) {}
 
-  // One request from its beginning to the end of its answer. `sink` may be null: then all bytes go
-  // to the response.
+  // Runs one request to the end of its answer. If `sink` is null, all bytes go to the response.
   Result<HttpResponse> Run(const HttpRequest& request, const LineSink* sink, Duration idle,
                            const std::stop_token& stop);
 
  private:
   std::shared_ptr<Transfer> MakeTransfer(const HttpRequest& request) const;
-  // `refusal`: of the server's certificate, if it was refused.
+  // `refusal`: why the server's certificate was rejected; "" if it was not.
   Error Explain(std::string failure, std::string refusal) const;
 
   const Config config_;
@@ -277,7 +274,7 @@ std::shared_ptr<Loop> LibcurlTransport::Connections::CurrentLoop() {
   return loop_;
 }
 
-// No new request goes over its connections; it ends with the last of those that are under way.
+// No new request uses the loop's connections. The loop ends with the last request in flight.
 void LibcurlTransport::Connections::Retire(const std::shared_ptr<Loop>& loop) {
   const std::lock_guard lock(mutex_);
   if (loop_ == loop) loop_.reset();
@@ -290,8 +287,8 @@ std::shared_ptr<Transfer> LibcurlTransport::Server::MakeTransfer(const HttpReque
   const Easy& easy = transfer->easy;
   CHECK(easy != nullptr, "no memory");
 
-  // The name that the certificate has to be for stands in the URL; the connection goes to the
-  // server's address all the same.
+  // The URL has the name that the certificate must be for; the connection still goes to the
+  // server's address.
   std::string authority = config_.server.substr(config_.server.find("://") + 3);
   const std::string scheme = config_.server.substr(0, config_.server.find("://") + 3);
   if (const auto host = request.headers.find("Host"); host != request.headers.end()) {
@@ -306,20 +303,21 @@ std::shared_ptr<Transfer> LibcurlTransport::Server::MakeTransfer(const HttpReque
   Set(easy, CURLOPT_URL, (scheme + authority + request.target).c_str());
   Set(easy, CURLOPT_PATH_AS_IS, 1L);
   Set(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-  Set(easy, CURLOPT_FOLLOWLOCATION, 0L);  // it would take the bearer token along
-  // To one of many servers a connection carries one request at a time: a request that is given up
-  // takes its connection along, and costs the others nothing.
+  Set(easy, CURLOPT_FOLLOWLOCATION, 0L);  // it would forward the bearer token
+  // With many servers a connection carries one request at a time: an aborted request closes its
+  // connection without affecting the others.
   Set(easy, CURLOPT_HTTP_VERSION,
       static_cast<long>(connections_->many_servers ? CURL_HTTP_VERSION_1_1
                                                    : CURL_HTTP_VERSION_2TLS));
-  Set(easy, CURLOPT_PIPEWAIT, 1L);  // for the connection that is being opened, rather than a second
+  // wait for the connection being opened, rather than open a second one
+  Set(easy, CURLOPT_PIPEWAIT, 1L);
 
   Set(easy, CURLOPT_CUSTOMREQUEST, std::string(ToString(request.method)).c_str());
   const bool may_have_body = request.method != HttpMethod::kGet;
   if (!request.body.empty() || may_have_body) {
     Set(easy, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(transfer->body.size()));
     Set(easy, CURLOPT_POSTFIELDS, transfer->body.c_str());
-    Add(transfer->headers, "Expect:");  // no waiting for leave to send
+    Add(transfer->headers, "Expect:");  // send the body without waiting for "100 Continue"
     if (!request.headers.contains("Content-Type")) {
       Add(transfer->headers, "Content-Type: application/json");
     }
@@ -327,23 +325,23 @@ std::shared_ptr<Transfer> LibcurlTransport::Server::MakeTransfer(const HttpReque
   for (const auto& [name, value] : request.headers) Add(transfer->headers, name + ": " + value);
   Set(easy, CURLOPT_HTTPHEADER, transfer->headers.get());
 
-  // All trust and identity comes from our own callback.
+  // Our own callback sets the trusted certificates and the client's certificate.
   Set(easy, CURLOPT_CAINFO, static_cast<const char*>(nullptr));
   Set(easy, CURLOPT_CAPATH, static_cast<const char*>(nullptr));
   Set(easy, CURLOPT_SSL_CTX_FUNCTION, &OnTlsContext);
   Set(easy, CURLOPT_SSL_CTX_DATA, static_cast<void*>(transfer.get()));
-  Set(easy, CURLOPT_SSL_SESSIONID_CACHE, 0L);  // a session resumed would show an old certificate
+  Set(easy, CURLOPT_SSL_SESSIONID_CACHE, 0L);  // a resumed session would keep an old certificate
 
   if (!config_.proxy_url.empty()) {
     Set(easy, CURLOPT_PROXY, config_.proxy_url.c_str());
-    Set(easy, CURLOPT_NOPROXY, "");  // what the configuration says counts, not $NO_PROXY
+    Set(easy, CURLOPT_NOPROXY, "");  // the configured proxy is used regardless of $NO_PROXY
   } else if (!config_.proxy_from_environment) {
     Set(easy, CURLOPT_PROXY, "");
   }
   Set(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
 
   Set(easy, CURLOPT_NOSIGNAL, 1L);
-  Set(easy, CURLOPT_QUICK_EXIT, 1L);  // who is cancelled does not wait for the resolver
+  Set(easy, CURLOPT_QUICK_EXIT, 1L);  // a cancelled request does not wait for the resolver
   Set(easy, CURLOPT_CONNECTTIMEOUT_MS, 0L);
   Set(easy, CURLOPT_TCP_KEEPALIVE, 1L);
   Set(easy, CURLOPT_TCP_KEEPIDLE, kProbeAfterSeconds);
@@ -362,7 +360,7 @@ Result<HttpResponse> LibcurlTransport::Server::Run(const HttpRequest& request, c
   if (stop.stop_requested()) return Fail(ErrorCode::kCancelled, "stopped");
   const std::shared_ptr<Loop> loop = connections_->CurrentLoop();
   const std::shared_ptr<Transfer> transfer = MakeTransfer(request);
-  // Called by Follow, below, at the latest.
+  // Not called after Follow, below, has returned, so that the reference to the loop is valid.
   transfer->resume = [&loop = *loop, going_on = std::weak_ptr(transfer)] {
     if (const auto resumed = going_on.lock()) loop.Resume(resumed);
   };
@@ -378,7 +376,7 @@ Result<HttpResponse> LibcurlTransport::Server::Run(const HttpRequest& request, c
                                       [&](std::string failure) {
                                         return Explain(std::move(failure), transfer->refusal.Get());
                                       }});
-  // Nobody knows whether a connection that was silent for so long still is one.
+  // A connection that was silent until the timeout may be dead: do not reuse it.
   if (!response && response.error().code == ErrorCode::kTimeout && !connections_->many_servers) {
     connections_->Retire(loop);
   }
@@ -390,7 +388,7 @@ Error LibcurlTransport::Server::Explain(std::string failure, std::string refusal
   const bool wrong_name = failure.starts_with(curl_easy_strerror(CURLE_PEER_FAILED_VERIFICATION));
   const bool no_handshake = failure.starts_with(curl_easy_strerror(CURLE_SSL_CONNECT_ERROR));
   if (!wrong_name && !no_handshake) refusal.clear();
-  // The library itself compares the names, after OpenSSL has found the certificate good.
+  // The library compares the names itself, after OpenSSL has accepted the certificate.
   if (wrong_name && refusal.empty()) refusal = "it is not for this host name";
   if (!refusal.empty()) {
     sentence += " (the server's certificate was refused: " + refusal + ")";

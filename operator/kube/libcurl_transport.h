@@ -9,9 +9,8 @@
 namespace pliant::kube {
 
 // HttpTransport over libcurl; its .cc file is the only one that names that library. HTTP/2 where
-// the server speaks it, so that all watches share a connection; IPv6; proxies. Trusts the
-// configured certificate authority alone. Certificates and keys that lie in files are read anew for
-// each connection.
+// the server supports it, so that all watches share a connection; IPv6; proxies. Trusts only the
+// configured certificate authority. Certificate and key files are read for each connection.
 class LibcurlTransport final : public HttpTransport {
  public:
   // kInvalid when the certificates or the key cannot be read or do not belong together.
@@ -33,20 +32,19 @@ class LibcurlTransport final : public HttpTransport {
   const std::unique_ptr<Server> server_;
 };
 
-// Makes transports to many servers that each have few requests. Those made after one another with
-// the same trust and identity share a thread, and what is kept of connections; they speak HTTP/1.1.
-// Any thread.
+// Makes transports to many servers that each get few requests. Consecutive ones with the same trust
+// and identity share a thread and a connection cache; they use HTTP/1.1. Any thread.
 class LibcurlTransports {
  public:
   LibcurlTransports();
   ~LibcurlTransports();
 
-  // As LibcurlTransport::Make does.
+  // Returns the same errors as LibcurlTransport::Make.
   Result<std::unique_ptr<HttpTransport>> Make(const Config& config);
 
  private:
   std::mutex mutex_;
-  Config common_;  // except for the server; guarded by mutex_
+  Config common_;  // without the server; guarded by mutex_
   std::shared_ptr<LibcurlTransport::Connections> connections_;  // guarded by mutex_
 };
 

@@ -13,7 +13,7 @@ LineSplitter::Outcome LineSplitter::Feed(std::string_view piece) {
     }
     bool more = true;
     if (begun_.empty()) {
-      more = sink_(part);  // the common case: nothing is copied
+      more = sink_(part);  // the common case, without a copy
     } else {
       begun_ += part;
       more = sink_(begun_);

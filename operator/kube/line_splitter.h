@@ -8,7 +8,7 @@
 
 namespace pliant::kube {
 
-// Cuts a stream of bytes into lines, wherever the pieces in which it arrives end.
+// Splits a stream of bytes into lines, independently of the pieces in which it arrives.
 class LineSplitter {
  public:
   enum class Outcome { kMore, kStopped, kLineTooLong };
@@ -16,15 +16,15 @@ class LineSplitter {
   LineSplitter(const LineSink& sink, std::size_t line_bytes_max)
       : sink_(sink), line_bytes_max_(line_bytes_max) {}
 
-  // kMore until the sink wants no more, or a line grows beyond the limit.
+  // kMore until the sink returns false or a line exceeds the limit.
   Outcome Feed(std::string_view piece);
-  // The stream has ended: hands over what came after the last line end, if anything.
+  // The stream has ended: passes on the text after the last line end, if there is any.
   Outcome Finish();
 
  private:
   const LineSink& sink_;
   const std::size_t line_bytes_max_;
-  std::string begun_;  // a line whose end has not come yet
+  std::string begun_;  // a line whose end has not arrived yet
 };
 
 }  // namespace pliant::kube

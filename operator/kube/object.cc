@@ -8,7 +8,7 @@
 namespace pliant::kube {
 namespace {
 
-// RFC 3986 §2.3: what stands for itself everywhere in a URL.
+// RFC 3986 §2.3: characters that need no escaping anywhere in a URL.
 bool IsUnreserved(char c) {
   return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' ||
          c == '.' || c == '_' || c == '~';

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-// What all Kubernetes objects share.
+// Common parts of all Kubernetes objects.
 namespace pliant::kube {
 
 // The key of an object among those of its kind. `ns` is empty for cluster-scoped objects.
@@ -42,7 +42,7 @@ struct ResourceType {
 };
 std::string ApiVersion(const ResourceType& type);  // "v1", "apps/v1"
 
-// The kinds that Kubernetes itself defines and that this program meets.
+// The kinds of Kubernetes itself that this program uses.
 inline constexpr ResourceType kPods{"", "v1", "pods", "Pod"};
 inline constexpr ResourceType kServices{"", "v1", "services", "Service"};
 inline constexpr ResourceType kResourceQuotas{"", "v1", "resourcequotas", "ResourceQuota"};

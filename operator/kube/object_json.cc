@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-// Builds the value from what the library's parser tells.
+// Builds the value from the events of the library's parser.
 class Builder final : public nlohmann::json_sax<json> {
  public:
   bool null() override { return Put(nullptr); }
@@ -48,7 +48,7 @@ class Builder final : public nlohmann::json_sax<json> {
     bool is_metadata = false;
   };
 
-  // Puts the value where it belongs.
+  // Inserts the value into its parent.
   json& Place(json&& value) {
     if (open_.empty()) return root_ = std::move(value);
     json& parent = *open_.back().value;
@@ -88,10 +88,10 @@ class Builder final : public nlohmann::json_sax<json> {
 
   json root_;
   std::vector<OpenValue> open_;  // from the root to the innermost
-  json* slot_ = nullptr;         // of the key that was named last
+  json* slot_ = nullptr;         // of the last key
   bool next_is_metadata_ = false;
   bool leaves_out_next_ = false;
-  int depth_left_out_ = 0;  // so many values are open that are left out
+  int depth_left_out_ = 0;  // number of open values that are left out
 };
 
 }  // namespace

@@ -5,8 +5,8 @@
 
 namespace pliant::kube {
 
-// JSON of the API server, without the history of objects' fields (metadata.managedFields): it is
-// often longer than the rest, and nobody here reads it. Discarded if the text is no JSON.
+// Parses JSON of the API server without metadata.managedFields, which is often longer than the rest
+// and not used here. A discarded value if the text is not JSON.
 nlohmann::json ParseWithoutHistory(std::string_view text);
 
 }  // namespace pliant::kube

@@ -70,7 +70,7 @@ Duration ReflectorSteps::Next(double random, const std::stop_token& stop) {
     std::optional<KubeError> error;
     if (!watched) {
       error = watched.error();
-      // That a watch runs out, or the position with it, is no trouble.
+      // An expired resource version is normal: it is not logged.
       error->code == ErrorCode::kGone ? Interrupted() : Failed("watch", *error);
     }
     step_ = policy_.AfterWatch(error, began, clock_(), random);
@@ -87,7 +87,7 @@ KubeResult<std::string> ReflectorSteps::List(const std::stop_token& stop) {
   while (true) {
     KubeResult<ListPage> page = client_.List(type_, options_.ns, options);
     if (!page && page.error().code == ErrorCode::kGone && !options.continue_token.empty()) {
-      // The list changed too much between two pages: all of it in one.
+      // The continue token expired between two pages: fetch the whole list in one page.
       options.limit = 0;
       options.continue_token.clear();
       sink_.on_list_begin();
@@ -124,7 +124,8 @@ KubeResult<std::optional<std::string>> ReflectorSteps::StreamList(const std::sto
         deleted_meanwhile.insert_or_assign(MetaOf(object).key, std::move(object));
         return true;
       case WatchEventType::kBookmark:
-        // The first bookmark is the last of the list, or there will never be one.
+        // The first bookmark ends the list. If it has no such annotation, the server does not
+        // support streamed lists.
         if (EndsInitialEvents(object)) resource_version = MetaOf(object).resource_version;
         knows_no_lists = !resource_version;
         return false;
@@ -139,7 +140,7 @@ KubeResult<std::optional<std::string>> ReflectorSteps::StreamList(const std::sto
   }
   if (!watched) return std::unexpected(watched.error());
   if (knows_no_lists) return std::nullopt;
-  // It outlasted its time, or the server is about to stop: the next may be streamed again.
+  // The list timed out, or the server is stopping: the next list may be streamed again.
   return std::unexpected(KubeError(ErrorCode::kUnavailable, "the streamed list has no end"));
 }
 
@@ -158,7 +159,7 @@ KubeStatus ReflectorSteps::WatchFrom(const ReflectorPolicy::Step& step,
                              .idle = options_.timing.watch_idle,
                              .on_open = [this] {
                                Resumed();
-                               Allowed();  // a list alone keeps nobody up to date
+                               Allowed();  // a list alone does not keep the store up to date
                              }};
   const auto on_event = [this](WatchEventType event, const nlohmann::json& object) {
     switch (event) {
@@ -202,7 +203,7 @@ void ReflectorSteps::Allowed() {
 
 void ReflectorSteps::Failed(std::string_view doing, const KubeError& error) {
   Interrupted();
-  // 401 is another matter: then the server does not know us, whatever we ask for.
+  // 401 is different: the server does not accept our credentials for any request.
   if (error.http_status == 403) {
     Refused();
   } else {

@@ -13,10 +13,10 @@
 
 namespace pliant::kube {
 
-// What a reflector tells, in the order in which it happened, on the reflector's own thread.
+// Callbacks of a reflector, in the order of the events, on the reflector's thread.
 struct ReflectorSink {
-  // A list in three parts. When it ends, objects that it did not name are gone. A list that breaks
-  // off begins anew.
+  // A list in three parts. When it ends, objects that it did not name no longer exist. An
+  // interrupted list starts again with on_list_begin.
   std::function<void()> on_list_begin;
   std::function<void(const nlohmann::json& object)> on_listed;
   std::function<void()> on_list_end;
@@ -24,15 +24,16 @@ struct ReflectorSink {
   std::function<void(const nlohmann::json& object)> on_changed;  // added or modified
   std::function<void(const nlohmann::json& object)> on_deleted;
 
-  // What was told may be behind from now on, for want of an answer; then: no more. May be empty.
+  // on_interrupted: the objects may be out of date from now on, because the server does not answer.
+  // on_resumed: they are up to date again. May be empty.
   std::function<void()> on_interrupted;
   std::function<void()> on_resumed;
 
-  // The server keeps saying that this program may not follow them (403), which may be so for ever;
-  // then: that it may. May be empty.
+  // true: the server keeps refusing access to the objects (403), perhaps permanently. false: it
+  // allows it again. May be empty.
   std::function<void(bool refused)> on_refused;
 
-  // For metrics: it had to list or watch again, with the reason in a word or two. May be empty.
+  // For metrics: it had to list or watch again, with a short reason. May be empty.
   std::function<void(std::string_view reason)> on_restart;
 };
 
@@ -40,25 +41,27 @@ struct ReflectorOptions {
   std::string ns;  // empty: all namespaces
   std::string label_selector;
   std::string field_selector;
-  bool stream_lists = true;  // where the server can
+  bool stream_lists = true;  // where the server supports it
   ReflectorTiming timing;
 };
 
 // Follows all objects of one kind, one list or one watch at a time: lists them, then watches, and
-// lists again when the watch cannot be continued. Lists are streams where the server can, so that
-// neither side ever holds a whole one as text. Never gives up; it logs what keeps it from
-// working once a change. One thread, which it blocks.
+// lists again when the watch cannot be continued. Lists are streamed where the server supports it,
+// so that neither side holds a whole list as text. It retries forever and logs each new problem
+// once. One thread, which it blocks.
 class ReflectorSteps {
  public:
-  // `client` outlives the steps; `clock` tells the time of the waits.
+  // `client` outlives this object; waits are measured with `clock`.
   ReflectorSteps(KubeClient& client, const ResourceType& type, ReflectorOptions options,
                  ReflectorSink sink, std::function<TimePoint()> clock = MonotonicNow);
 
-  // The next list or watch, to its end. How long to wait then. `random` in [0, 1).
+  // Runs the next list or watch to its end. Returns how long to wait before the next call. `random`
+  // in [0, 1).
   Duration Next(double random, const std::stop_token& stop = {});
 
  private:
-  // The list's resource version; of a streamed one, nothing if the server does not know how to.
+  // Return the list's resource version; StreamList returns nullopt if the server does not support
+  // streamed lists.
   KubeResult<std::string> List(const std::stop_token& stop);
   KubeResult<std::optional<std::string>> StreamList(const std::stop_token& stop);
   void EndList();
@@ -78,18 +81,18 @@ class ReflectorSteps {
   ReflectorPolicy policy_;
   ReflectorPolicy::Step step_;
   bool interrupted_ = false;
-  bool refused_ = false;                     // as told
-  std::optional<TimePoint> refusals_began_;  // nothing but refusals since
-  std::string failure_;                      // what was logged last; empty while all is well
+  bool refused_ = false;                     // as last reported to the sink
+  std::optional<TimePoint> refusals_began_;  // since then every answer was a refusal
+  std::string failure_;                      // the error logged last; empty while it works
 };
 
-// The same on a thread of its own.
+// Runs ReflectorSteps on its own thread.
 class Reflector {
  public:
-  // Begins at once. `client` outlives the reflector.
+  // Starts at once. `client` outlives the reflector.
   Reflector(KubeClient& client, const ResourceType& type, ReflectorOptions options,
             ReflectorSink sink);
-  // Waits for the thread, which stops its request at once.
+  // Waits for the thread, which cancels its request at once.
   ~Reflector() = default;
 
  private:

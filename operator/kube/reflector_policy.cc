@@ -5,9 +5,9 @@
 namespace pliant::kube {
 namespace {
 
-// Whether a watch may go on where this error ended it. Of all other errors a list is the cure: the
-// position is too old, or (after a restore of the server's data) too new, or what came made no
-// sense.
+// Whether a watch may continue at its resource version after this error. All other errors need a
+// new list: the version is too old, or too new (after a restore of the server's data), or the
+// answer was not valid.
 bool MayGoOn(const KubeError& error) {
   if (error.code == ErrorCode::kThrottled || error.code == ErrorCode::kUnavailable) return true;
   return error.http_status == 0 &&
@@ -36,7 +36,7 @@ ReflectorPolicy::Step ReflectorPolicy::AfterStreamedListError(const std::optiona
     streams_lists_ = false;
     return {.action = Action::kList};
   }
-  // In pages, whatever it was: to get on counts more than to get on well.
+  // Whatever the error was, try pages next: completing the list matters more than streaming it.
   return AfterListError(*error, now, random);
 }
 
@@ -60,7 +60,7 @@ ReflectorPolicy::Step ReflectorPolicy::AfterWatch(const std::optional<KubeError>
     step.restart_reason = std::string(ToString(error->code));
     return step;
   }
-  // To be told that the position is too old is part of the order of things, once.
+  // A first "resource version too old" is normal: list again without a delay.
   const bool at_once = error->code == ErrorCode::kGone && !FailedLately(now);
   const Duration delay = Delay(*error, now, random);
   return {.action = NextList(),

@@ -14,19 +14,19 @@
 
 namespace pliant::kube {
 
-// What this program knows of the objects of one kind: the latest state that it has seen of each.
-// Objects are immutable; readers may keep them. One thread (the control thread).
+// The informer cache of one kind: the latest state seen of each object. Objects are immutable;
+// readers may keep them. One thread (the control thread).
 template <typename T>
 class Store {
  public:
   struct Item {
     ObjectMeta meta;
-    // Null: the object exists, but what came could not be decoded. The store then keeps the state
-    // before it: an object that is not understood must not look deleted.
+    // Null: the object exists but could not be decoded. The store then keeps its previous state: an
+    // object that is not understood must not look deleted.
     std::shared_ptr<const T> value;
   };
-  // At least one of the two is there. An object that was deleted and made again under the same name
-  // is told as two changes.
+  // At least one of `before` and `after` is set. An object that was deleted and created again under
+  // the same name is reported as two changes.
   struct Change {
     NamespacedName key;
     std::shared_ptr<const T> before;
@@ -36,7 +36,8 @@ class Store {
   using KeysOf = std::function<std::vector<std::string>(const T&)>;
   enum class IndexId : std::size_t {};
 
-  // All before the first object. Handlers run within Put, Erase and ReplaceAll, after the change.
+  // Add handlers and indexes before the first object. Handlers run within Put, Erase and
+  // ReplaceAll, after the change.
   void OnChange(Handler handler) { handlers_.push_back(std::move(handler)); }
   IndexId AddIndex(KeysOf keys_of) {
     indexes_.push_back({std::move(keys_of), {}});
@@ -45,30 +46,31 @@ class Store {
 
   void Put(Item item);
   void Erase(const NamespacedName& key);
-  // The state of all, or of all in the namespace `ns`, from a list: what it does not name is gone.
+  // Sets the state of all objects, or of all in the namespace `ns`, from a list: objects that it
+  // does not name are removed.
   void ReplaceAll(std::vector<Item> items, const std::string& ns = "");
-  // Whether it is known that news may be missing, in `ns` if it is followed by itself.
+  // Sets whether updates may be missing; in `ns` only, if that namespace has its own reflector.
   void SetBehind(bool behind, const std::string& ns = "") {
     behind ? static_cast<void>(behind_.insert(ns)) : static_cast<void>(behind_.erase(ns));
   }
-  // Whether the server keeps `ns`, which is followed by itself, from us. What was seen of it stays,
-  // and nobody waits for more of it.
+  // Sets whether the server refuses us access to `ns`, which has its own reflector. Objects already
+  // seen stay, and synced() does not wait for this namespace.
   void SetRefused(bool refused, const std::string& ns);
-  // Namespaces whose objects are not shown: handlers are told that they go, and when they are
-  // shown again that they come. What they are is kept up meanwhile.
+  // Sets the namespaces whose objects are hidden. Handlers see hidden objects as removed, and as
+  // added when they are shown again. Their state is kept up to date meanwhile.
   void Hide(std::set<std::string> namespaces);
   void OnRefusal(std::function<void()> handler) { on_refusal_ = std::move(handler); }
-  // There will be so many lists, one for each namespace. Before the first of them.
+  // Sets the number of lists to expect, one per namespace. Call before the first list.
   void ExpectLists(std::size_t count) { lists_expected_ = count; }
 
-  // Whether all has been listed that the server does not refuse. Before that, what is absent here
-  // may well exist.
+  // Whether everything that the server does not refuse has been listed. Before that, an object that
+  // is absent here may exist.
   bool synced() const {
     const auto never_listed =
         std::ranges::count_if(refused_, [this](auto& ns) { return !listed_.contains(ns); });
     return listed_.size() + static_cast<std::size_t>(never_listed) >= lists_expected_;
   }
-  // Whether this is also all that there is to know, except for what is on its way.
+  // Whether the store is synced and also up to date, apart from updates in flight.
   bool current() const { return synced() && std::ranges::includes(refused_, behind_); }
   const std::set<std::string>& refused() const { return refused_; }
   std::size_t size() const {
@@ -80,12 +82,13 @@ class Store {
     const auto found = items_.find(key);
     return found == items_.end() || !IsShown(key) ? nullptr : found->second.value;
   }
-  // In the order of the keys.
+  // Sorted by key.
   std::vector<std::shared_ptr<const T>> All() const;
   std::vector<std::shared_ptr<const T>> Lookup(IndexId index, const std::string& index_key) const;
 
  private:
-  // Of a key of items_, without the key itself: there are tens of thousands.
+  // The value type of items_. It has no key of its own, because there are tens of thousands of
+  // objects.
   struct Known {
     std::string uid;
     std::string resource_version;
@@ -130,7 +133,7 @@ void Store<T>::Put(Item item) {
     Put(std::move(item));
     return;
   }
-  // A relist brings everything again: what has not changed is no news.
+  // A relist returns every object again: an unchanged one is not a change.
   if (item.value == nullptr || known.resource_version == meta.resource_version) return;
   const Change change{std::move(meta.key), known.value, item.value};
   known.resource_version = std::move(meta.resource_version);

@@ -6,13 +6,13 @@
 
 namespace pliant::kube {
 
-// Lets `burst` through at once and then `rate` a second; the rest wait in order of arrival. The
-// caller waits; this only counts. A rate of 0 lets all through.
+// A rate limiter: lets `burst` through at once and then `rate` per second, in order of arrival. It
+// only counts; the caller waits. A rate of 0 means no limit.
 class TokenBucket {
  public:
   TokenBucket(double rate, int burst) : rate_(rate), burst_(burst), tokens_(burst) {}
 
-  // Takes a token and says how long to wait until it may be used.
+  // Takes a token and returns how long to wait until it may be used.
   Duration Reserve(TimePoint now) {
     if (rate_ <= 0) return Duration::zero();
     Refill(now);
@@ -40,8 +40,8 @@ class TokenBucket {
 
   double rate_;
   double burst_;
-  double tokens_;         // negative: promised ahead
-  TimePoint refilled_{};  // full at first, so that any beginning will do
+  double tokens_;         // negative: reserved in advance
+  TimePoint refilled_{};  // the bucket starts full, so that any start time will do
 };
 
 }  // namespace pliant::kube

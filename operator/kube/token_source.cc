@@ -5,14 +5,13 @@
 namespace pliant::kube {
 namespace {
 
-// Always kUnavailable: an answer of the server, such as that an object is not there, is none of
-// these.
+// Errors are always kUnavailable: a code such as kNotFound would look like an answer of the server.
 Result<std::string> ReadToken(const std::string& path) {
   Result<std::string> read = ReadFile(path);
   if (!read) return Fail(ErrorCode::kUnavailable, "no token: " + read.error().message);
   std::string token = *std::move(read);
   token.erase(token.find_last_not_of(" \r\n\t") + 1);
-  // A line end inside would end the header that carries it.
+  // A line end inside the token would end the header that carries it.
   if (token.empty() || token.find_first_of("\r\n") != std::string::npos) {
     return Fail(ErrorCode::kUnavailable, "no token in " + path);
   }

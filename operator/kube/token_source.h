@@ -9,21 +9,21 @@
 
 namespace pliant::kube {
 
-// A bearer token that stands in the configuration or in a file. The file is read again once a
-// minute, because the kubelet replaces it long before the token ends. Any thread.
+// A bearer token from the configuration or from a file. The file is read again once a minute,
+// because the kubelet replaces it long before the token expires. Any thread.
 class TokenSource {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Neither given: there is no token (client certificates do the work).
+  // If both are empty there is no token (client certificates are used).
   TokenSource(std::string token, std::string file)
       : token_(std::move(token)), file_(std::move(file)) {}
 
-  // "" if there is none. A file that cannot be read any more leaves the last one in use; without
-  // one: kUnavailable.
+  // "" if there is none. If the file can no longer be read, the last token stays in use;
+  // kUnavailable if there was none.
   Result<std::string> Get(Clock::time_point now);
-  // The server refused `refused`: reads the file. Whether there is another one now, so that a
-  // second try makes sense.
+  // The server rejected the token `refused`: reads the file again. Returns whether it now holds
+  // another token, so that a retry makes sense.
   bool RenewAfterRefusal(const std::string& refused, Clock::time_point now);
 
  private:

@@ -21,8 +21,8 @@ TransportMaker TransportsToMany(TransportKind kind) {
       return shared->Make(config);
     };
   }
-  // All transports of this library have their threads in common. It takes no IPv6 literals, which
-  // nobody has chosen: pods have the addresses that they have.
+  // All transports of this library share threads. It accepts no IPv6 literals, but a pod's address
+  // may be one: libcurl serves those.
   return [kind, literals = std::make_shared<LibcurlTransports>()](
              const Config& config) -> Result<std::unique_ptr<HttpTransport>> {
     if (config.server.contains("://[")) return literals->Make(config);

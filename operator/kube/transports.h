@@ -8,15 +8,15 @@
 
 namespace pliant::kube {
 
-// The libraries that can carry the requests; they pass the same conformance tests.
+// The supported HTTP libraries; they pass the same conformance tests.
 enum class TransportKind { kCpprest, kLibcurl };
 
-// A connection of its own to the server that `config` names. kInvalid when the certificates or the
-// key cannot be read or do not belong together, or the library cannot do what `config` asks for.
+// A transport to the server that `config` names. kInvalid when the certificates or the key cannot
+// be read or do not belong together, or the library does not support what `config` needs.
 Result<std::unique_ptr<HttpTransport>> MakeTransport(TransportKind kind, const Config& config);
 
-// The same for many servers that each have few requests, such as the coordinators of jobs: threads
-// are shared, so that there are no more of them for more servers. Any thread.
+// The same for many servers that each get few requests, such as the coordinators of jobs: threads
+// are shared, so that their number does not grow with the servers. Any thread.
 using TransportMaker = std::function<Result<std::unique_ptr<HttpTransport>>(const Config& config)>;
 TransportMaker TransportsToMany(TransportKind kind);
 
