@@ -34,7 +34,7 @@ LearnerCount Assignment::LearnersOn(JobIndex job, NodeIndex node) const {
   return at == claims_[job].end() ? 0 : at->learners;
 }
 
-// The next learner of the job on this node is one that holds its GPUs there already.
+// Whether the job's next learner on this node is one that already holds its GPUs there.
 bool Assignment::WouldStand(JobIndex job, NodeIndex node) const {
   const Job& of = model_.jobs[job];
   return !of.held_at.empty() && LearnersOn(job, node) < of.StartedAt(node);
@@ -43,8 +43,8 @@ bool Assignment::WouldStand(JobIndex job, NodeIndex node) const {
 bool Assignment::FitsOn(JobIndex job, NodeIndex node) const {
   if (closed_[node]) return false;
   const NodeUse& use = uses_[node];
-  // Those who stand there stay, also where nothing is granted anew; but nobody is added to an
-  // overfull node.
+  // A learner that is already there stays, even if the node takes no new ones. But once a new
+  // learner was placed there, all others must fit too.
   if (use.fresh_gpus == 0 && WouldStand(job, node)) return true;
   return Fits(use.taken + model_.jobs[job].needs(), model_.nodes[node].room);
 }
@@ -166,13 +166,13 @@ void Assignment::OpenAll() {
   ResetSearchCache();
 }
 
-// Breadth first over "who could stand where": the shortest chain in which the job takes the place
-// of a second one, which takes the place of a third, ..., and the last one finds room.
+// Breadth-first search for the shortest chain of moves: the job takes the place of a second job's
+// learner, which takes the place of a third's, ..., and the last one finds room.
 bool Assignment::AddByMoving(JobIndex job, Migration migration) {
   struct Step {
     NodeIndex node;
-    JobIndex mover;  // is to stand on `node`
-    int freed_by;    // the step whose node it leaves for that; -1: it is the one to be added
+    JobIndex mover;  // gets a learner on `node`
+    int freed_by;    // the step whose node it leaves; -1: it is the job to add to
   };
   std::vector<Step> steps;
   std::vector<char> seen_node(model_.nodes.size());
@@ -197,8 +197,8 @@ bool Assignment::AddByMoving(JobIndex job, Migration migration) {
   for (int index = 0; index < std::ssize(steps); ++index) {
     const Step step = steps[index];
     if (FitsOn(step.mover, step.node)) {
-      // From the end of the chain to its beginning: each goes to the place that the one before has
-      // left.
+      // From the end of the chain to its start: each learner moves to the place that the previous
+      // one has left.
       for (int at = index; at != -1; at = steps[at].freed_by) {
         if (steps[at].freed_by != -1) Take(steps[at].mover, steps[steps[at].freed_by].node);
         Put(steps[at].mover, steps[at].node);

@@ -8,48 +8,48 @@
 
 namespace pliant::planner {
 
-// So many learners of a job on a node. The first of them are those that stand there already, the
-// rest are to be created.
+// A number of learners of one job on one node. The first ones are those already there, the rest are
+// to be created.
 struct Claim {
   NodeIndex node = 0;
   LearnerCount learners = 0;
   bool operator==(const Claim&) const = default;
 };
 
-// An assignment of learners to nodes that never gives a node more than its room, and grows by one
-// learner at a time.
+// An assignment of learners to nodes that never exceeds a node's room and grows by one learner at a
+// time.
 //
-// Because jobs may differ in the nodes that they can use, a place for one may have to be made by
-// letting another stand elsewhere. Add finds such a chain of moves if there is one (for learners of
-// equal needs; differing ones may hide it), as in bipartite matching: so what a job gets does not
-// depend on which nodes the jobs before it happened to take.
+// Jobs may differ in the nodes that they can use, so placing one job may require moving another.
+// Add finds such a chain of moves if there is one, as in bipartite matching (for learners of equal
+// needs; with different needs it may miss one). So what a job gets does not depend on which nodes
+// the jobs before it took.
 class Assignment {
  public:
-  explicit Assignment(const Model& model);  // outlives the assignment
+  explicit Assignment(const Model& model);  // `model` outlives the assignment
 
   LearnerCount LearnersOf(JobIndex job) const { return total_[job]; }
   std::span<const Claim> ClaimsOf(JobIndex job) const { return claims_[job]; }
 
-  // How many more learners of the job's kind the node takes, and how many of those at once, before
-  // anybody has left.
+  // How many more learners like the job's fit on the node; and how many of those fit at once,
+  // before any present learner has left.
   std::int64_t SlotsOn(JobIndex job, NodeIndex node) const;
   std::int64_t FreeSlotsOn(JobIndex job, NodeIndex node) const;
 
   std::int64_t free_gpus() const { return free_gpus_; }
-  // Whether the budget of its namespace has so many more learners of the job.
+  // Whether the budget of its namespace allows `learners` more learners of the job.
   bool IsInBudget(JobIndex job, LearnerCount learners) const;
 
-  bool AddOn(JobIndex job, NodeIndex node);           // one learner on this node, if it fits
-  bool Add(JobIndex job, LearnerCount learners = 1);  // so many somewhere, all or none
+  bool AddOn(JobIndex job, NodeIndex node);           // adds one learner on this node, if it fits
+  bool Add(JobIndex job, LearnerCount learners = 1);  // adds `learners` on any nodes, all or none
 
-  // Nobody is added to a closed node; but one learner may still take another's place there.
+  // No learner is added to a closed node, but one may still replace another there.
   void Close(NodeIndex node) { closed_[node] = true; }
   void OpenAll();
 
  private:
   struct NodeUse {
     Resources taken;
-    std::int64_t fresh_gpus = 0;  // of those who do not hold their GPUs yet
+    std::int64_t fresh_gpus = 0;  // of learners that do not hold their GPUs yet
     std::vector<JobIndex> jobs;   // with a claim here, in order of arrival
   };
   struct Change {
@@ -57,7 +57,7 @@ class Assignment {
     NodeIndex node = 0;
     bool was_put = false;  // otherwise taken
   };
-  enum class Migration { kNever, kAllowed };  // of learners that hold their GPUs
+  enum class Migration { kNever, kAllowed };  // whether learners that hold their GPUs may move
 
   LearnerCount LearnersOn(JobIndex job, NodeIndex node) const;
   bool WouldStand(JobIndex job, NodeIndex node) const;
@@ -78,11 +78,10 @@ class Assignment {
   std::vector<char> closed_;                // by node
   std::vector<std::int64_t> budget_left_;   // GPUs, by budget
   std::int64_t free_gpus_ = 0;
-  std::int64_t overcommitted_gpus_ =
-      0;  // held by learners that may stay, but where nothing is granted anew
-  std::vector<Change> journal_;  // since the last Add began
-  // By fit. Nodes before the cursor are full for it; an exhausted fit gets nothing more, unless
-  // somebody goes.
+  std::int64_t overcommitted_gpus_ = 0;  // held by learners that may stay, beyond their node's room
+  std::vector<Change> journal_;          // changes since the last Add began
+  // By fit. Nodes before the cursor are full for it. An exhausted fit gets no more learners unless
+  // one is removed.
   std::vector<std::size_t> cursor_;
   std::vector<char> exhausted_;
 };

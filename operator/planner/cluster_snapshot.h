@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-// What the planner sees: one value, built by the controller from its stores, with nothing behind
-// it. It compares and prints, so that a test, a log and a replay all speak of the same thing.
+// The planner's input: one plain value that the controller builds from its stores. It compares and
+// prints, so that a test, a log and a replay show the same thing.
 namespace pliant::planner {
 
 // Wall time, because times such as a job's last resize come from API objects and outlive the
@@ -27,7 +27,7 @@ struct JobKey {
 };
 std::ostream& operator<<(std::ostream& out, const JobKey& key);  // "team-a/resnet"
 
-// What one pod takes, or one node offers.
+// Resources that a pod uses or a node offers.
 struct Resources {
   std::int64_t gpus = 0;
   std::int64_t cpu_millis = 0;
@@ -42,8 +42,8 @@ struct Taint {
   auto operator<=>(const Taint&) const = default;
 };
 
-// Another number whenever labels or taints of a node may have changed, and another one for each
-// node; 0: nobody counts. It is no part of what a node is.
+// A number that changes whenever the labels or taints of a node may have changed, and that differs
+// between nodes; 0: unknown. Comparing nodes ignores it.
 struct NodeVersion {
   std::uint64_t number = 0;
   bool operator==(const NodeVersion&) const { return true; }
@@ -52,8 +52,8 @@ struct NodeVersion {
 struct NodeView {
   std::string name;
   Resources allocatable;
-  // Of all pods bound (or nominated) to the node that are not learners: other people's, daemons',
-  // coordinators'.
+  // Used by all pods bound (or nominated) to the node that are not learners: pods of other
+  // workloads, daemons, coordinators.
   Resources foreign;
   std::map<std::string, std::string> labels;
   std::vector<Taint> taints;
@@ -64,8 +64,8 @@ struct NodeView {
 };
 
 struct Toleration {
-  std::string key;      // empty with `exists`: every key
-  std::string value;    // unless `exists`
+  std::string key;      // empty, with `exists`: every key
+  std::string value;    // ignored if `exists`
   std::string effect;   // empty: every effect
   bool exists = false;  // operator Exists; otherwise Equal
   auto operator<=>(const Toleration&) const = default;
@@ -81,28 +81,29 @@ struct NodeRequirement {
   auto operator<=>(const NodeRequirement&) const = default;
 };
 
-// What a learner's pod asks of its node. Of a template's scheduling rules these are understood:
-// resource requests (GPUs, CPU, memory), tolerations, nodeSelector, and the matchExpressions of
-// required node affinity. The others (matchFields, affinity between pods, topology spread, other
-// extended resources) are left to the scheduler: a pod that it cannot place does not start, and its
-// grant is withdrawn.
+// What a learner's pod needs from its node. The planner understands these scheduling rules of a
+// template: resource requests (GPUs, CPU, memory), tolerations, nodeSelector, and the
+// matchExpressions of required node affinity. It leaves the others (matchFields, affinity between
+// pods, topology spread, other extended resources) to the scheduler: a pod that the scheduler
+// cannot place does not start, and its grant is withdrawn.
 struct PodNeeds {
   Resources resources;  // `gpus` is the job's gpusPerLearner
   std::vector<Toleration> tolerations;
   std::map<std::string, std::string> node_selector;
   std::vector<std::vector<NodeRequirement>>
-      node_affinity;  // one term must hold, all of its requirements; none: any node
+      node_affinity;  // one term must hold with all of its requirements; empty: any node
   auto operator<=>(const PodNeeds&) const = default;
 };
 
 enum class Reproducibility { kBitwise, kStatistical };
 
 enum class LearnerState {
-  kGated,     // created, bound to nothing: it holds no GPU yet, but a claim on its planned node
+  kGated,     // created but not bound: it holds no GPU yet, only a claim on its planned node
   kStarting,  // its gate is open: it holds GPUs
   kRunning,   // its container runs
-  kLeaving,   // told to go, or being deleted: it holds its GPUs until its pod has ended, and is no
-              // part of the job any more
+  // asked to leave, or being deleted: it holds its GPUs until its pod has ended, and is no longer
+  // part of the job
+  kLeaving,
 };
 
 // A learner pod that has not ended.
@@ -112,17 +113,17 @@ struct LearnerView {
   LearnerState state = LearnerState::kGated;
   WallTime created;
   WallTime since;        // when it entered `state`; for kStarting: when its gate was opened
-  bool member = false;   // of the newest membership
-  bool refused = false;  // kGated: the API server would not have its gate opened
+  bool member = false;   // whether it is in the newest membership
+  bool refused = false;  // kGated: the API server refused to open its gate
   bool operator==(const LearnerView&) const = default;
 };
 
-// A job whose granted learners did not start may not demand more than `learners` for a while
-// (DESIGN §6.5).
+// A job whose granted learners did not start in time may not demand more than `learners` until
+// `until`.
 struct DemandCap {
   LearnerCount learners = 0;
   WallTime until;
-  int strikes = 1;  // how often in a row: each doubles the while
+  int strikes = 1;  // times in a row that this happened: each doubles the duration
   bool operator==(const DemandCap&) const = default;
 };
 
@@ -139,39 +140,41 @@ struct JobView {
   int priority = 5000;
   LearnerCount learners_min = 1;
   LearnerCount learners_max = 1;
-  std::optional<LearnerCount> learners_asked;  // that its program wants to train on
+  std::optional<LearnerCount> learners_asked;  // number of learners that its program requested
   int logical_shards = 1;                      // as frozen in status.training
   Reproducibility reproducibility = Reproducibility::kBitwise;
   PodNeeds needs;  // needs.resources.gpus is gpusPerLearner
 
   bool suspended = false;
-  bool finished = false;  // succeeded, failed for good, or being deleted
+  bool finished = false;  // succeeded, failed permanently, or being deleted
 
   WallTime submitted;
-  std::optional<WallTime> waiting_since;  // for its first GPU; nothing: since it was submitted
+  // since when it waits for its first GPU; absent: since `submitted`
+  std::optional<WallTime> waiting_since;
   std::int64_t attained_gpu_seconds = 0;
-  // The size last decided for it, 0 while it is queued: from status.desiredLearners. A job with
+  // The size last decided for it, from status.desiredLearners; 0 while it is queued. A job with
   // more than 0 is admitted, even if all of its learners were just lost.
   LearnerCount learners_desired = 0;
-  std::optional<WallTime> started;  // of its present run: when it last left the queue
+  std::optional<WallTime> started;  // start of its present run: when it last left the queue
   std::optional<WallTime> resized;  // when learners_desired last changed while it ran
   std::optional<WallTime>
-      below_minimum_since;  // has had fewer than learners_min learners since then
+      below_minimum_since;  // since when it has had fewer than learners_min learners
   Seconds min_runtime{0};
   Seconds cooldown{30};
-  // A learner that is kStarting for so long, or refused, is withdrawn.
+  // The grant of a learner that is kStarting, or refused, for this long is withdrawn.
   Seconds start_timeout{120};
-  // Since when the API server refuses what the learners granted to it need: their pods, the opening
-  // of their gates. Nothing: it does not.
+  // Since when the API server refuses to create pods, or to open gates, of learners granted to the
+  // job. Absent: it does not refuse.
   std::optional<WallTime> refused_since;
 
   std::vector<LearnerView> learners;
-  std::optional<DemandCap> cap;  // Decision::cap of the plan before
+  std::optional<DemandCap> cap;  // Decision::cap of the previous plan
   std::vector<AvoidedNode> avoided;
   bool operator==(const JobView&) const = default;
 };
 
-// How many GPUs the jobs of a namespace may hold together. What they hold already they keep.
+// Maximum number of GPUs that the jobs of a namespace may hold together. Jobs keep GPUs that they
+// already hold.
 struct GpuBudget {
   std::string name_space;
   std::int64_t gpus = 0;
@@ -180,9 +183,9 @@ struct GpuBudget {
 
 struct ClusterSnapshot {
   WallTime now;
-  std::vector<NodeView> nodes;     // those that may offer GPUs; in any order
-  std::vector<JobView> jobs;       // all of them, finished ones too; in any order
-  std::vector<GpuBudget> budgets;  // of namespaces that have one; in any order
+  std::vector<NodeView> nodes;     // nodes that may offer GPUs; in any order
+  std::vector<JobView> jobs;       // all jobs, including finished ones; in any order
+  std::vector<GpuBudget> budgets;  // of the namespaces that have one; in any order
   bool operator==(const ClusterSnapshot&) const = default;
 };
 

@@ -14,7 +14,7 @@ std::optional<std::int64_t> WholeNumber(std::string_view text) {
   return value;
 }
 
-// Gt and Lt: both sides are whole numbers, otherwise the requirement does not hold.
+// Gt and Lt: both sides must be whole numbers, otherwise the requirement does not hold.
 bool Compares(const NodeRequirement& requirement, const std::string& label) {
   if (requirement.values.size() != 1) return false;
   const auto left = WholeNumber(label);

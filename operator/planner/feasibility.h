@@ -8,8 +8,8 @@
 
 namespace pliant::planner {
 
-// Why a node cannot run a pod even if no other learner were there, in the order in which they are
-// looked at.
+// Why a node cannot run a pod even if it had no other learner, in the order in which they are
+// checked.
 enum class Obstacle : std::uint8_t {
   kNone,
   kNotReady,
@@ -20,12 +20,13 @@ enum class Obstacle : std::uint8_t {
   kCpu,
   kMemory
 };
-std::string_view ToString(Obstacle obstacle);  // of nodes: "not ready", "with too little memory"
+// describes nodes: "not ready", "with too little memory"
+std::string_view ToString(Obstacle obstacle);
 
 Obstacle ObstacleOn(const NodeView& node, const PodNeeds& needs);
-// Of labels and taints alone: kTaint, kLabels or kNone.
+// Checks labels and taints only: kTaint, kLabels or kNone.
 Obstacle ObstacleInLooks(const NodeView& node, const PodNeeds& needs);
-// The same as ObstacleOn, where `looks` is what ObstacleInLooks says.
+// The same as ObstacleOn; `looks` is the result of ObstacleInLooks.
 Obstacle ObstacleOn(const NodeView& node, const PodNeeds& needs, Obstacle looks);
 
 bool Tolerates(const std::vector<Toleration>& tolerations, const Taint& taint);
@@ -39,8 +40,8 @@ inline bool Fits(const Resources& needs, const Resources& room) {
 // How many times `needs` fits into `room`. `needs` has at least one GPU.
 std::int64_t TimesIn(const Resources& room, const Resources& needs);
 
-// A quantity beyond all bounds reads as the greatest number, and anybody may ask for two of them:
-// sums and differences stay at the bounds.
+// A quantity that is too large reads as the largest number, and users may request several such:
+// sums and differences saturate.
 inline Resources& operator+=(Resources& sum, const Resources& more) {
   sum.gpus = BoundedSum(sum.gpus, more.gpus);
   sum.cpu_millis = BoundedSum(sum.cpu_millis, more.cpu_millis);

@@ -10,25 +10,25 @@
 
 namespace pliant::planner {
 
-// Which nodes' labels and taints suit which pods, remembered from plan to plan. A tenant's template
-// may hold a thousand expressions and two thousand values: it is compared with a node when one of
-// the two is new, and not in each plan. What comes out of a plan does not depend on it.
+// A cache, across plans, of which nodes' labels and taints suit which pods. A tenant's template may
+// have a thousand expressions and two thousand values: it is compared with a node only when one of
+// the two is new, not in each plan. The cache does not change the result of a plan.
 class FitMemory {
  public:
-  // A plan begins: what the one before did not ask for is forgotten.
+  // Call when a plan begins: removes the entries that the previous plan did not use.
   void BeginPlan();
-  // What labels and taints of each node say to `needs`: kTaint, kLabels or kNone. It is quicker if
-  // `nodes` are mostly those of the plan before, in their order; null: there is no such node.
+  // Checks labels and taints of each node against `needs`: kTaint, kLabels or kNone. Faster if
+  // `nodes` are mostly those of the previous plan in the same order; null: there is no such node.
   std::vector<Obstacle> Compare(const PodNeeds& needs, std::span<const NodeView* const> nodes);
   std::uint64_t comparisons() const { return comparisons_; }  // so far
 
  private:
   struct Seen {
-    std::uint64_t version = 0;  // of the node; 0: none yet
+    std::uint64_t version = 0;  // of the node; 0: not compared yet
     Obstacle obstacle = Obstacle::kNone;
   };
   struct Entry {
-    std::uint64_t plan = 0;  // that asked last
+    std::uint64_t plan = 0;  // the last plan that used this entry
     std::vector<Seen> nodes;
   };
 

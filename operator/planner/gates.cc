@@ -41,7 +41,7 @@ std::vector<GateOpening> OpenGates(const ClusterSnapshot& snapshot,
       }
     }
   }
-  // Who waits longest goes first.
+  // The learner that has waited longest goes first.
   std::ranges::sort(candidates, [](const Candidate& left, const Candidate& right) {
     return std::tie(left.learner->created, left.job->key, left.learner->name) <
            std::tie(right.learner->created, right.job->key, right.learner->name);

@@ -14,7 +14,7 @@
 namespace pliant::planner {
 namespace {
 
-// Someone has its minimum without the protection, but not with it.
+// Whether some job has its minimum without the protection but not with it.
 bool CostsAMinimum(const Sharing& with, const Sharing& without) {
   return std::ranges::any_of(std::views::zip(with.shares, without.shares), [](const auto& pair) {
     const auto& [protected_share, share] = pair;
@@ -27,7 +27,8 @@ bool AnyJobHas(const Model& model, std::optional<LearnerCount> Job::* size) {
   return std::ranges::any_of(model.jobs, [&](const Job& job) { return (job.*size).has_value(); });
 }
 
-// What is fair, except for jobs that are not to be disturbed now; none if there are no such jobs.
+// The fair sharing, changed so that it leaves protected jobs alone; nullopt if there are no such
+// jobs.
 std::optional<Sharing> ShareWithProtection(const Model& model, const Policy& policy,
                                            const Sharing& fair) {
   std::optional<Sharing> fresh;
@@ -41,7 +42,7 @@ std::optional<Sharing> ShareWithProtection(const Model& model, const Policy& pol
   return fresh;
 }
 
-// The learners of one job, by what becomes of them.
+// Sorts the learners of one job into `keep`, `drop` and `create`.
 void SortLearners(const Model& model, JobIndex index, const Assignment& placed,
                   Decision& decision) {
   const Job& job = model.jobs[index];

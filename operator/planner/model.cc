@@ -13,7 +13,7 @@
 namespace pliant::planner {
 namespace {
 
-// What decides which nodes a job may use.
+// Everything that decides which nodes a job may use.
 struct FitKey {
   const PodNeeds* needs = nullptr;
   std::vector<std::string_view> avoided;  // sorted
@@ -79,7 +79,7 @@ class Builder {
     }
     const auto by_name = [](const Node& left, const Node& right) { return left.name < right.name; };
     std::ranges::sort(model_.nodes, by_name);
-    // A node that is not there (any more) is as good as one that is not ready.
+    // A node that does not exist (any longer) is treated like one that is not ready.
     std::vector<std::string_view> missing;
     for (const JobView& job : snapshot_.jobs) {
       for (const LearnerView& learner : job.learners) {
@@ -109,12 +109,11 @@ class Builder {
     const auto by_key = [](const Job& left, const Job& right) {
       return left.view->key < right.view->key;
     };
-    // Stores hand them out in this order already; comparing names is most of the cost of sorting
-    // them.
+    // Stores already return them in this order; most of the cost of sorting is comparing names.
     if (!std::ranges::is_sorted(model_.jobs, by_key)) std::ranges::sort(model_.jobs, by_key);
   }
 
-  // A quota that was lowered ends nobody.
+  // A lowered quota does not evict running learners.
   void SetBudgets() {
     model_.budgets = snapshot_.budgets;
     std::vector<std::int64_t> held(model_.budgets.size());
@@ -182,12 +181,13 @@ class Builder {
         AgainAt(learner.since + view.start_timeout);
       }
     }
-    // Learners whose pods are refused were never made: what is present is all that it can have.
+    // Learners whose pods are refused were never created: the job can only have those that are
+    // present.
     const bool refused = RefusedForTooLong(view);
     if (view.refused_since && !refused) AgainAt(*view.refused_since + view.start_timeout);
     if (job.withdrawn > 0 || refused) {
       const int strikes = job.cap ? job.cap->strikes + 1 : 1;
-      // Doubled with every strike, without ever overflowing.
+      // Doubled with every strike, without overflow.
       Seconds pause = policy_.first_cap;
       for (int strike = 1; strike < strikes && pause < policy_.longest_cap; ++strike) pause *= 2;
       job.cap = DemandCap{.learners = job.present - job.withdrawn,
@@ -196,8 +196,7 @@ class Builder {
     } else if (job.cap && job.cap->until <= snapshot_.now) {
       const auto running =
           std::ranges::count(view.learners, LearnerState::kRunning, &LearnerView::state);
-      // It got further than the time before: what was wrong is over. Otherwise the strikes stay in
-      // mind.
+      // More learners run than the cap allowed: the problem is over. Otherwise keep the strikes.
       if (running > job.cap->learners) job.cap.reset();
     }
     if (job.cap && job.cap->until > snapshot_.now) AgainAt(job.cap->until);
@@ -222,7 +221,7 @@ class Builder {
     }
   }
 
-  // A learner that holds its GPUs may stay wherever it is; one that waits for them only where it
+  // A learner that holds its GPUs may stay wherever it is; a gated one only on a node where it
   // could be created too.
   bool MayStay(const Job& job, const LearnerView& learner) const {
     if (learner.state == LearnerState::kLeaving || NotStartedInTime(*job.view, learner)) {
@@ -246,8 +245,8 @@ class Builder {
     for (Held& each : held) {
       each.neighbours = static_cast<LearnerCount>(std::ranges::count(held, each.node, &Held::node));
     }
-    // Who comes late leaves first: learners that do not train yet, then those on the nodes with the
-    // fewest.
+    // The last ones leave first: learners that do not train yet, then those on nodes with the
+    // fewest learners of the job.
     std::ranges::sort(held, [](const Held& left, const Held& right) {
       return std::tuple(StateRank(*left.learner), -left.neighbours, left.node,
                         left.learner->created, std::string_view(left.learner->name)) <

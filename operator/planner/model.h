@@ -9,38 +9,38 @@
 #include "operator/planner/fit_memory.h"
 #include "operator/planner/plan.h"
 
-// The snapshot as the steps of planning use it: sorted, indexed, and with everything worked out
-// that depends on one job or one node alone. It points into the snapshot, which outlives it.
+// The snapshot in the form that the planning steps use: sorted, indexed, and with everything
+// precomputed that depends on one job or one node alone. It points into the snapshot, which
+// outlives it.
 namespace pliant::planner {
 
 using NodeIndex = int;
 using JobIndex = int;
 
 struct Node {
-  const NodeView* view =
-      nullptr;  // null: some learner runs there, but the snapshot has no such node
+  const NodeView* view = nullptr;  // null: a learner runs there, but the snapshot has no such node
   std::string_view name;
-  // What learners may take: nothing where none may be granted anew. Who holds GPUs on such a node
-  // may keep them.
+  // Resources that learners may use; 0 on a node that takes no new learners. A learner that holds
+  // GPUs on such a node may keep them.
   Resources room;
-  std::int64_t occupied_gpus = 0;  // by learners' pods this moment, leavers included
+  std::int64_t occupied_gpus = 0;  // used by learners' pods now, including those that leave
   std::int64_t held_gpus =
-      0;  // the same without leavers; more than its room when the node lost GPUs
+      0;  // the same without those that leave; more than `room` if the node lost GPUs
 };
 
 // Learners of one job on one node that may stay there.
 struct HeldAt {
   NodeIndex node = 0;
   LearnerCount started = 0;   // they hold their GPUs
-  LearnerCount learners = 0;  // with the gated ones
+  LearnerCount learners = 0;  // including gated ones
 };
 
-// Jobs that may use the same nodes in the same way.
+// A class of jobs with equal constraints: they may use the same nodes in the same way.
 struct Fit {
   Resources needs;
   std::vector<NodeIndex> nodes;
-  std::int64_t slots = 0;  // learners that fit on the nodes if nobody else is there
-  // Of all nodes, whether a learner's failures there are a reason to avoid it or not.
+  std::int64_t slots = 0;  // learners that fit on the nodes if they are empty
+  // Obstacles by node, for all nodes; that learners failed on a node is not counted here.
   std::vector<Obstacle> obstacles;
 };
 
@@ -48,19 +48,20 @@ enum class DemandLimit { kMaximum, kShards, kProgram, kCap };
 
 struct Job {
   const JobView* view = nullptr;
-  bool active = false;  // neither suspended nor finished: it takes part in the sharing
+  bool active = false;  // takes part in the sharing: neither suspended nor finished
   int fit = 0;
-  std::optional<int> budget;  // of its namespace; nothing: it has none
+  std::optional<int> budget;  // of its namespace; absent: it has none
   LearnerCount minimum = 1;
   LearnerCount demand = 1;
   DemandLimit limit = DemandLimit::kMaximum;
-  LearnerCount present = 0;                    // learners that do not leave, wherever they are
-  std::vector<const LearnerView*> held;        // those that may stay, the ones to keep first
-  std::vector<HeldAt> held_at;                 // the same, by node, in the order of their first
-  std::optional<DemandCap> cap;                // for the next snapshot
-  LearnerCount withdrawn = 0;                  // learners that did not start in time, just now
-  std::optional<LearnerCount> protected_size;  // is not shrunk below: it is fresh
-  std::optional<LearnerCount> frozen_size;     // is left alone: it was resized a moment ago
+  LearnerCount present = 0;              // learners that do not leave, wherever they are
+  std::vector<const LearnerView*> held;  // learners that may stay, those to keep first at the front
+  std::vector<HeldAt> held_at;   // the same by node, in the order of each node's first learner
+  std::optional<DemandCap> cap;  // to be returned with the next snapshot
+  LearnerCount withdrawn = 0;    // learners found now that did not start in time
+  // not shrunk below this size: it is in its minimum runtime
+  std::optional<LearnerCount> protected_size;
+  std::optional<LearnerCount> frozen_size;  // kept at this size: it is in its cooldown
 
   bool admitted_before() const { return view->learners_desired > 0 || present > 0; }
   const Resources& needs() const { return view->needs.resources; }
@@ -77,7 +78,7 @@ struct Model {
   std::int64_t capacity_gpus = 0;
   std::optional<WallTime> again_at;
 
-  NodeIndex NodeNamed(std::string_view name) const;  // where it is, or would be
+  NodeIndex NodeNamed(std::string_view name) const;  // its index, or where it would be
 };
 
 Model MakeModel(const ClusterSnapshot& snapshot, const Policy& policy, FitMemory& memory);

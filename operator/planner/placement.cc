@@ -19,8 +19,9 @@ std::optional<NodeIndex> BestNode(const Model& model, const Assignment& placed, 
     if (slots == 0) continue;
     const std::int64_t free = placed.FreeSlotsOn(job, node);
     const bool has_neighbours = std::ranges::contains(placed.ClaimsOf(job), node, &Claim::node);
-    // Where all of them can start at once; where all of them can stand; beside learners of the job;
-    // then the node that they fill best, or, when none takes them all, the one that takes most.
+    // In order of preference: all of them can start at once; all of them fit; the job already has
+    // learners there; then the node that they fill best or, if none takes them all, the one that
+    // takes most.
     const bool all_fit = slots >= wanted;
     const auto score =
         std::tuple(free >= wanted, all_fit, has_neighbours, all_fit ? -slots : slots, free);
@@ -48,7 +49,7 @@ Assignment Place(const Model& model, const Sharing& sharing) {
   const auto missing = [&](JobIndex job) {
     return sharing.shares[job].learners - placed.LearnersOf(job);
   };
-  // 1. Learners that hold their GPUs, then those that wait for them.
+  // 1. Learners that hold their GPUs, then gated ones.
   for (const bool gated : {false, true}) {
     for (JobIndex job = 0; job < std::ssize(model.jobs); ++job) {
       for (const LearnerView* learner : model.jobs[job].held) {
@@ -59,15 +60,15 @@ Assignment Place(const Model& model, const Sharing& sharing) {
       }
     }
   }
-  // 2. New ones, the largest groups first: they are the hardest to keep together.
+  // 2. New learners, the largest groups first: they are the hardest to keep together.
   std::vector<std::pair<LearnerCount, JobIndex>> groups;
   for (JobIndex job = 0; job < std::ssize(model.jobs); ++job) {
     if (missing(job) > 0) groups.emplace_back(-missing(job), job);
   }
   std::ranges::sort(groups);
   for (const auto& [size, job] : groups) {
-    // With needs that differ in CPU or memory, a prettier placement may not exist; the sharing's
-    // own is always right.
+    // If needs differ in CPU or memory, a tighter placement may not exist; the sharing's own is
+    // always valid.
     if (!PlaceNew(model, placed, job, -size)) return sharing.assignment;
   }
   return placed;

@@ -5,8 +5,8 @@
 
 namespace pliant::planner {
 
-// Places the learners of a sharing: who runs stays if its job keeps so many, and new learners of a
-// job stand together on few nodes.
+// Places the learners of a sharing on nodes. Running learners stay where they are, as far as their
+// job keeps that many; new learners of a job are packed on few nodes.
 Assignment Place(const Model& model, const Sharing& sharing);
 
 }  // namespace pliant::planner

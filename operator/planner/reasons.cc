@@ -18,8 +18,7 @@
 namespace pliant::planner {
 namespace {
 
-// Sentences are made for every job of every plan, and std::format is several times slower than
-// this.
+// A sentence is built for every job in every plan, and std::format is several times slower.
 void Append(std::string& text, std::string_view part) { text += part; }
 void Append(std::string& text, std::integral auto number) {
   char digits[24];
@@ -105,7 +104,7 @@ Reason AtDemand(const ReasonFacts& facts) {
           Sentence(Gpus(facts), "all that it asks for (maxLearners ", job.view->learners_max, ")")};
 }
 
-// The minimum is more than priority alone would give.
+// Whether the minimum is more than priority alone would give.
 bool MinimumIsAboveShare(const ReasonFacts& facts) {
   const Job& job = facts.model.jobs[facts.job];
   return facts.given.learners == job.minimum && job.minimum * job.needs().gpus * facts.priorities >

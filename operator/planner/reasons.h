@@ -6,13 +6,13 @@
 
 namespace pliant::planner {
 
-// All that the reason for one job's size depends on.
+// Everything that the reason for one job's size depends on.
 struct ReasonFacts {
   const Model& model;
   JobIndex job = 0;
-  const Share& fair;            // what it would get were nobody protected
+  const Share& fair;            // what it would get if no job were protected
   const Share& given;           // what it gets
-  std::int64_t priorities = 0;  // of all jobs of its queue that are given something
+  std::int64_t priorities = 0;  // sum over all jobs of its queue that get learners
 };
 
 Reason WhyThisSize(const ReasonFacts& facts);

@@ -13,19 +13,18 @@
 namespace pliant::planner {
 namespace {
 
-// The next learners that a job may get, and its claim to the last GPU of them by Sainte-Laguë's
-// rule.
+// The next size that a job may get, and its claim to the last GPU of it by Sainte-Laguë's rule.
 struct NextSize {
   JobIndex job = 0;
   LearnerCount to = 0;
   std::int64_t priority = 0;
   std::int64_t divisor = 1;  // 2 * GPUs held + 1, if a learner has one GPU
-  bool keeps = false;        // the job has these learners already
+  bool keeps = false;        // the job already has these learners
   WallTime submitted;
 };
 
-// `left` comes after `right`. Of equal claims the one goes first that makes no change, then the
-// older job.
+// True if `left` comes after `right`. Among equal claims the one that changes nothing goes first,
+// then the older job.
 struct LowerClaim {
   bool operator()(const NextSize& left, const NextSize& right) const {
     const std::int64_t left_claim = left.priority * right.divisor;
@@ -37,7 +36,7 @@ struct LowerClaim {
 
 class Sharer {
  public:
-  // `passing`: jobs that take what is idle, though another one waits for it.
+  // `passing`: jobs that get idle GPUs although another job waits for them.
   Sharer(const Model& model, const Policy& policy, Protection protection,
          std::vector<JobIndex> passing)
       : model_(model),
@@ -56,7 +55,7 @@ class Sharer {
     for (const JobIndex job : passing_) GiveMinimum(job);
     for (const JobIndex job : present) {
       const bool lacks = result_.shares[job].standing == AdmissionState::kBelowMinimum;
-      // It is released after a while, if it still does.
+      // If it still lacks its minimum after the grace period, it is released.
       if (!lacks || !result_.assignment.IsInBudget(job, Lacks(job))) continue;
       if (WhyItWaits(job) == AdmissionState::kQueued) AddToQueue(job, /*reserves=*/true);
     }
@@ -69,7 +68,7 @@ class Sharer {
     return result_;
   }
 
-  // After Run: jobs that wait behind others, and whose minimums fit into what is left all the same.
+  // Call after Run: jobs that wait behind others but whose minimums fit into what is left.
   std::vector<JobIndex> WhoMayPass() {
     std::vector<JobIndex> passing;
     if (behind_.empty() || result_.assignment.free_gpus() == 0) return passing;
@@ -84,16 +83,17 @@ class Sharer {
   }
 
  private:
-  // What a job's turn depends on, side by side: thousands are sorted for each plan, and their views
-  // lie far apart.
+  // The sort key of a job, copied into one place: each plan sorts thousands, and their views are
+  // spread in memory.
   struct AdmissionKey {
-    bool lacks_minimum = false;  // having been admitted
+    bool lacks_minimum = false;  // although it was admitted before
     std::int64_t attained_gpu_seconds = 0;
     std::int64_t priority = 0;
     WallTime submitted;
     JobIndex job = 0;
 
-    // Least attained service first: GPU-seconds by priority; then who was submitted earlier.
+    // Least attained service first: GPU-seconds divided by priority; then the job submitted
+    // earlier.
     bool operator<(const AdmissionKey& other) const {
       return std::tuple(lacks_minimum, attained_gpu_seconds * other.priority, submitted, job) <
              std::tuple(other.lacks_minimum, other.attained_gpu_seconds * priority, other.submitted,
@@ -117,7 +117,8 @@ class Sharer {
     return jobs;
   }
 
-  // A job that has its minimum does not lose it to one that has not.
+  // Admitted jobs. A job that has its minimum goes first, so that it does not lose it to one that
+  // lacks it.
   std::vector<JobIndex> PresentJobs() const {
     std::vector<AdmissionKey> turns;
     for (JobIndex job = 0; job < std::ssize(model_.jobs); ++job) {
@@ -129,7 +130,7 @@ class Sharer {
     return InOrder(std::move(turns));
   }
 
-  // New ones, and those that have just lost their place.
+  // New jobs, and those that have just lost their place.
   std::vector<JobIndex> WaitingJobs() const {
     std::vector<AdmissionKey> turns;
     for (JobIndex job = 0; job < std::ssize(model_.jobs); ++job) {
@@ -162,13 +163,13 @@ class Sharer {
         if (!result_.assignment.AddOn(job, held.node)) break;
       }
     }
-    // With nothing left to keep it has lost its place, and waits like others.
+    // With no learner left to keep, it has lost its place and waits like the others.
     if (result_.assignment.LearnersOf(job) > 0) {
       result_.shares[job].standing = AdmissionState::kBelowMinimum;
     }
   }
 
-  // Gives a protected job its present size before anybody else is looked at.
+  // Gives a protected job its present size before other jobs are considered.
   void Protect(JobIndex job) {
     const Job& of = model_.jobs[job];
     if (protection_ == Protection::kNobody || !IsAdmitted(job)) return;
@@ -191,9 +192,9 @@ class Sharer {
     return of.demand < of.minimum ? AdmissionState::kCapped : AdmissionState::kQueued;
   }
 
-  // Nobody who comes later is admitted to a node that a job waits for: small jobs could keep a
-  // large one waiting for ever. Those who run may grow meanwhile. What they leave idle is kept for
-  // the job from time to time only.
+  // No later job is admitted to a node that a job waits for: otherwise small jobs could keep a
+  // large one waiting forever. Running jobs may still grow. GPUs that they leave idle are reserved
+  // for the waiting job only from time to time (`reserves`).
   void AddToQueue(JobIndex job, bool reserves) {
     const bool is_closed = std::exchange(fit_is_closed_[model_.jobs[job].fit], true);
     if (is_closed && !reserves) return;
@@ -217,7 +218,7 @@ class Sharer {
     return reserves;
   }
 
-  // Whether some node that the job can use is awaited.
+  // Whether another job waits for a node that this job can use.
   bool IsBehind(JobIndex job) {
     const int fit = model_.jobs[job].fit;
     if (fit_is_awaited_.empty()) return false;
@@ -232,7 +233,7 @@ class Sharer {
     AdmissionState why = WhyItWaits(job);
     if (why == AdmissionState::kQueued) {
       if (GiveMinimum(job)) return;
-      // Whoever waits for his own namespace keeps no node from others.
+      // A job that waits for its namespace's budget does not block nodes for others.
       if (!result_.assignment.IsInBudget(job, model_.jobs[job].minimum)) {
         why = AdmissionState::kOverBudget;
       } else if (IsBehind(job)) {
@@ -251,7 +252,7 @@ class Sharer {
     return result_.shares[job].standing == AdmissionState::kAdmitted;
   }
 
-  // The size that the job would like next; none if it has all that it may have.
+  // The next size for the job; nullopt if it has all that it may have.
   std::optional<NextSize> Next(JobIndex job) const {
     const Job& of = model_.jobs[job];
     const LearnerCount now = result_.assignment.LearnersOf(job);
@@ -275,7 +276,7 @@ class Sharer {
     }
     struct Refusal {
       JobIndex job;
-      std::int64_t grants;  // made before it
+      std::int64_t grants;  // number of grants made before this refusal
     };
     std::vector<Refusal> refusals;
     std::int64_t grants = 0;
@@ -297,7 +298,8 @@ class Sharer {
       ++grants;
       if (const auto following = Next(top.job)) next.push(*following);
     }
-    // Whoever was refused while others still got some, or while some are left, lacks nodes.
+    // A job that was refused while others still got GPUs, or while GPUs are left, lacks suitable
+    // nodes.
     for (const Refusal& refusal : refusals) {
       const bool left = result_.assignment.free_gpus() >= model_.jobs[refusal.job].needs().gpus;
       if (refusal.grants < grants || left) {
@@ -311,11 +313,12 @@ class Sharer {
   const Protection protection_;
   const std::vector<JobIndex> passing_;
   Sharing result_;
-  std::vector<JobIndex> behind_;  // in their order
+  std::vector<JobIndex> behind_;  // in admission order
   std::vector<char> node_is_awaited_;
   std::vector<char> node_is_reserved_;
-  std::vector<char> fit_is_closed_;                  // all of its nodes are awaited
-  std::vector<std::optional<bool>> fit_is_awaited_;  // by fit, as far as known; empty: nobody waits
+  std::vector<char> fit_is_closed_;  // some job waits for all of its nodes
+  // by fit, computed on demand; empty: no job waits
+  std::vector<std::optional<bool>> fit_is_awaited_;
 };
 
 }  // namespace
@@ -325,7 +328,7 @@ Sharing ShareOut(const Model& model, const Policy& policy, Protection protection
   Sharing sharing = sharer.Run();
   std::vector<JobIndex> passing = sharer.WhoMayPass();
   if (passing.empty()) return sharing;
-  // Those who pass take part in the sharing from then on, as they will in the next plan.
+  // Passing jobs then take part in the sharing, as they will in the next plan.
   return Sharer(model, policy, protection, std::move(passing)).Run();
 }
 

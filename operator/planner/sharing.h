@@ -6,30 +6,30 @@
 #include "operator/planner/assignment.h"
 #include "operator/planner/model.h"
 
-// Who gets how many learners. On which nodes is decided later; here it only matters that there are
-// some.
+// Decides how many learners each job gets. Their nodes are chosen later; here it only matters that
+// they fit somewhere.
 namespace pliant::planner {
 
 enum class AdmissionState {
-  kInactive,      // suspended or finished
-  kAdmitted,      // has its minimum or more
-  kBelowMinimum,  // was admitted and cannot have its minimum any more: it keeps what it has for a
-                  // while
-  kReleased,      // the same, for too long
+  kInactive,  // suspended or finished
+  kAdmitted,  // has its minimum or more
+  // was admitted and can no longer have its minimum: it keeps what it has for a while
+  kBelowMinimum,
+  kReleased,      // the same, for longer than the grace period
   kCapped,        // waits: its demand is capped below its minimum
   kQueued,        // waits: its minimum is not free
-  kQueuedBehind,  // the same, and a job before it waits for the same nodes
-  kOverBudget,    // waits: its namespace may not hold so many GPUs
+  kQueuedBehind,  // waits: its minimum is not free, and a job before it waits for the same nodes
+  kOverBudget,    // waits: its minimum would exceed its namespace's GPU budget
   kNoNodeFits,    // no node could ever run one of its learners
-  kTooLarge,      // its minimum would not fit even if nobody else were there
+  kTooLarge,      // its minimum would not fit even if no other job ran
 };
 
-// Why an admitted job does not get one learner more.
+// Why an admitted job does not get one more learner.
 enum class StoppedBy {
   kDemand,  // it does not want more
-  kOthers,  // the next GPU was due to another job, or there is none
-  kSizes,   // GPUs are left, but too few for the next size that is faster
-  kNodes,   // others got more after it, on nodes that it cannot use
+  kOthers,  // the next GPU went to another job, or none is left
+  kSizes,   // GPUs are left, but too few for the next faster size
+  kNodes,   // other jobs got more after it, on nodes that it cannot use
   kBudget,  // its namespace may not hold more GPUs
 };
 
@@ -42,12 +42,12 @@ struct Share {
 struct Sharing {
   std::vector<Share> shares;         // by job
   Assignment assignment;             // one way to place them
-  std::optional<WallTime> again_at;  // when time alone changes it
+  std::optional<WallTime> again_at;  // when the passing of time alone changes the sharing
 };
 
-// Whom a sharing leaves alone.
+// Which jobs a sharing protects.
 enum class Protection {
-  kNobody,          // what is fair
+  kNobody,          // the fair sharing
   kFresh,           // jobs in their minimum runtime are not shrunk
   kFreshAndFrozen,  // and jobs in their cooldown are not changed
 };
