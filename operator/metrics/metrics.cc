@@ -40,7 +40,7 @@ const char* NameOf(ReconcileResult result) {
   return "";
 }
 
-// What is told of each job. Its value may be absent.
+// A metric of each job. Its value may be absent.
 struct JobSeries {
   const char* name;
   MetricType type;

@@ -12,27 +12,27 @@
 
 namespace pliant::metrics {
 
-// What is told of one job. Its series are gone with it.
+// The metrics of one job. Its series are removed with it.
 struct JobStats {
   std::string name_space;
   std::string name;
   int priority = 0;
-  std::int64_t allocated_gpus = 0;    // of its learners that hold some
-  std::int64_t desired_gpus = 0;      // that the plan gives it
-  std::int64_t entitlement_gpus = 0;  // that are fair for it
-  std::int64_t demand_gpus = 0;       // that it could use
+  std::int64_t allocated_gpus = 0;    // held by its learners
+  std::int64_t desired_gpus = 0;      // granted to it by the plan
+  std::int64_t entitlement_gpus = 0;  // its fair share
+  std::int64_t demand_gpus = 0;       // that it could use now
   std::int64_t step = 0;
-  std::int64_t restarts = 0;  // over its life, as is the next
+  std::int64_t restarts = 0;  // since the job was created; so is the next
   std::int64_t resizes = 0;
-  std::optional<double> waiting_since;  // Unix seconds; nothing: it does not wait for GPUs
+  std::optional<double> waiting_since;  // Unix seconds; absent: it does not wait for GPUs
 };
 
 enum class ReconcileResult { kSuccess, kError, kRequeue };
 
 // Every metric of the operator (docs/metrics.md). Names are those of client-go and
-// controller-runtime where they have one, so that existing dashboards work. A job's namespace and
-// name are the only labels that users choose; what is told by pod or node is for others to tell.
-// Any thread.
+// controller-runtime where these have one, so that existing dashboards work. A job's namespace and
+// name are the only labels that users choose. There are no metrics per pod or node: other exporters
+// have those. Any thread.
 class Metrics {
  public:
   Metrics();
@@ -40,7 +40,7 @@ class Metrics {
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
 
-  // All of them in the text format that Prometheus reads.
+  // All metrics in Prometheus' text format.
   std::string Text() const;
   std::vector<MetricFamily> families() const;
 
@@ -56,11 +56,11 @@ class Metrics {
   void OnReconcile(ReconcileResult result, Duration took);
   void OnPlan(Duration took, std::int64_t capacity_gpus);
   void SetJob(const JobStats& job);
-  // A job that has ended, or is gone. Doing it again changes nothing.
+  // For a job that has ended or was deleted. Idempotent.
   void RemoveJob(const std::string& name_space, const std::string& name);
   void SetJobsQuarantined(int count);
   void SetJobsInPhase(std::string_view phase, int count);
-  // A job was given GPUs after it had waited for them.
+  // A job got GPUs after it had waited for them.
   void OnWaitEnded(Duration waited);
   void OnCoordinatorCall(std::string_view result);
   void SetEventsDropped(std::uint64_t dropped);
