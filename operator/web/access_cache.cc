@@ -24,7 +24,7 @@ void AccessCache::Put(const TokenHash& token, Access access, TimePoint now) {
   std::erase_if(entries_, [now](const auto& entry) { return entry.second.until <= now; });
   const bool granted = access == Access::kGranted;
   if (entries_.size() >= kEntriesMax && !entries_.contains(token)) {
-    // The first to go: refusals before grants, then what ends first.
+    // Evict refusals before grants, then the entry that expires first.
     const auto victim = std::ranges::min_element(entries_, {}, [](const auto& entry) {
       return std::tuple(entry.second.access == Access::kGranted, entry.second.until);
     });

@@ -15,7 +15,8 @@ using TokenHash = std::array<unsigned char, 32>;  // SHA-256
 
 TokenHash HashOf(std::string_view token);
 
-// What was decided of tokens, for a short time: a token that is revoked is let in for that long.
+// Caches access decisions by token for a short time: a revoked token keeps its access for up to
+// kGrantedFor.
 class AccessCache {
  public:
   static constexpr Duration kGrantedFor = std::chrono::seconds(60);
@@ -23,7 +24,7 @@ class AccessCache {
   static constexpr std::size_t kEntriesMax = 128;
 
   std::optional<Access> Find(const TokenHash& token, TimePoint now) const;
-  // A refusal never takes the place of a grant: guessed tokens push out nobody.
+  // A refusal never evicts a grant, so that guessed tokens cannot push out valid ones.
   void Put(const TokenHash& token, Access access, TimePoint now);
   std::size_t size() const { return entries_.size(); }
 

@@ -21,7 +21,7 @@ bool IsTrue(const json& object, const char* name) {
   return found != object.end() && found->is_boolean() && found->get<bool>();
 }
 
-// Null if there is none: the server did not decide.
+// Null if the review has no status: the server did not decide.
 const json* StatusIn(const json& review) {
   const auto found = review.is_object() ? review.find("status") : review.end();
   return found != review.end() && found->is_object() ? &*found : nullptr;

@@ -39,7 +39,7 @@ void AccessReviews::Ask(std::string_view token, std::function<void(Access)> done
 }
 
 void AccessReviews::Take(const TokenHash& token, const kube::KubeResult<Access>& decided) {
-  // Without the server's sentence: it might quote what it was sent.
+  // Do not log the server's sentence: it might quote the token.
   if (std::exchange(failing_, !decided) != failing_) {
     if (decided) {
       log::Info("the API server reviews tokens again", {});

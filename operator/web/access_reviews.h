@@ -17,14 +17,14 @@
 
 namespace pliant::web {
 
-// Decides by the API server who is let in. Tokens are neither kept nor logged. Everything on the
+// Lets the API server decide who gets access. Tokens are neither stored nor logged. All on the
 // thread of `loop`, which outlives this.
 class AccessReviews {
  public:
   static constexpr std::size_t kUnderWayMax = 32;
   using Review = std::function<kube::KubeResult<Access>(const std::string& token)>;
 
-  // `review` asks the server, and blocks; it is called by `run`.
+  // `review` asks the server and blocks; `run` calls it.
   AccessReviews(EventLoop& loop, controller::Executor run, Review review);
   AccessReviews(const AccessReviews&) = delete;
   AccessReviews& operator=(const AccessReviews&) = delete;
@@ -40,8 +40,8 @@ class AccessReviews {
   const Review review_;
   AccessCache cache_;
   std::map<TokenHash, std::vector<std::function<void(Access)>>> under_way_;
-  bool failing_ = false;  // the last review; logged once
-  // What comes after this object is gone is dropped. Last: gone first.
+  bool failing_ = false;  // whether the last review failed; logged once
+  // Results that arrive after this object is destroyed are dropped. Last member: destroyed first.
   const Lifetime lifetime_;
 };
 

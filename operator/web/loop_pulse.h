@@ -9,19 +9,19 @@
 
 namespace pliant::web {
 
-// What a loop said of itself last: for others to tell whether it still moves.
+// The last sign of life of a loop, from which others see whether it still runs.
 struct Pulse {
   TimePoint at{};
-  std::string not_ready;  // why it is not ready; "" if it is
+  std::string not_ready;  // why it is not ready; "" if it is ready
 };
 
-// Asks a loop every second.
+// Records a sign of life of a loop every second.
 class LoopPulse {
  public:
   static constexpr Duration kPeriod = std::chrono::seconds(1);
 
-  // On the loop's thread, or before the loop runs. `loop` outlives this or runs no more.
-  // `not_ready` is called on its thread.
+  // Call on the loop's thread, or before the loop runs. `loop` outlives this or no longer runs.
+  // `not_ready` is called on the loop's thread.
   LoopPulse(EventLoop& loop, std::function<std::string()> not_ready);
 
   // Any thread.

@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* kText = "text/plain; charset=utf-8";
 
-// Why the loop is not to be relied on; "" if it is.
+// Why the loop counts as hung; "" if it does not.
 std::string Hangs(const Pulse& pulse, TimePoint now) {
   const Duration silent = now - pulse.at;
   if (silent <= kHungAfter) return {};

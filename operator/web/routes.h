@@ -10,17 +10,19 @@
 
 namespace pliant::web {
 
-// A loop that has said nothing for so long hangs; a plan for many jobs takes seconds.
+// A loop that has been silent for longer than this counts as hung; a plan for many jobs takes
+// seconds.
 inline constexpr Duration kHungAfter = std::chrono::seconds(30);
 
-// GET /healthz: the control loop moves; it may be busy. GET /readyz: and it is ready.
+// GET /healthz: the control loop runs; it may be busy. GET /readyz: it runs and is ready.
 std::vector<HttpRoute> ProbeRoutes(std::function<Pulse()> pulse, std::function<TimePoint()> now);
 
-// GET /metrics, for those whom `admit` lets in; none: for everybody. `text` outlives the routes.
+// GET /metrics, for requests that `admit` accepts; empty `admit`: for everyone. `text` outlives the
+// routes.
 std::vector<HttpRoute> MetricsRoutes(CachedText& text, decltype(HttpRoute::admit_later) admit);
 
-// GET /debug/snapshot: what the planner saw last, as JSON; "" if nothing yet. `text` outlives the
-// routes.
+// GET /debug/snapshot: the planner's last input, as JSON; 404 while `text` is empty. `text`
+// outlives the routes.
 std::vector<HttpRoute> DebugRoutes(CachedText& text);
 
 }  // namespace pliant::web

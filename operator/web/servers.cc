@@ -12,9 +12,9 @@
 namespace pliant::web {
 namespace {
 
-// A few scrapers, and a person who looks.
+// A few scrapers and one person.
 constexpr std::size_t kConnectionsMax = 16;
-// Kubelet has one at a time; a little more for those who look by hand.
+// The kubelet has one at a time; the others are for people.
 constexpr std::size_t kProbeConnectionsMax = 16;
 constexpr Duration kTextLife = std::chrono::seconds(1);
 constexpr int kReviewers = 2;
@@ -34,7 +34,7 @@ class Side {
     thread_.join();
   }
 
-  // Before Begin. The port.
+  // Call before Begin. Returns the port.
   Result<std::uint16_t> Listen(HttpServerOptions options, std::vector<HttpRoute> routes) {
     ASSIGN_OR_RETURN(auto server, HttpServer::Listen(loop_, std::move(options), std::move(routes)));
     servers_.push_back(std::move(server));
@@ -47,11 +47,11 @@ class Side {
 
  private:
   RealEventLoop loop_;
-  std::vector<std::unique_ptr<HttpServer>> servers_;  // loop's thread only, once that runs
+  std::vector<std::unique_ptr<HttpServer>> servers_;  // loop's thread only, once it runs
   std::jthread thread_;                               // last: joined before the rest is destroyed
 };
 
-// Takes what it needs on the control loop, and writes the text on `loop`.
+// Takes the data on the control loop and writes the text on `loop`.
 std::function<void(std::function<void(std::string)>)> ByWayOf(EventLoop& control, EventLoop& loop,
                                                               TextSource source) {
   return [&control, &loop, source = std::move(source)](std::function<void(std::string)> done) {
@@ -71,7 +71,7 @@ class Servers::Impl {
         snapshot_(side_.loop(), kTextLife, ByWayOf(control, side_.loop(), sources.snapshot)) {}
 
   ~Impl() {
-    // Then nobody asks any more for what is destroyed next.
+    // After these nothing uses the members that are destroyed next.
     probes_.End();
     side_.End();
   }
@@ -114,8 +114,8 @@ class Servers::Impl {
 
  private:
   LoopPulse pulse_;  // synchronises itself
-  Side side_;        // of metrics and the debugger's view
-  // On its thread, as are the reviews.
+  Side side_;        // serves metrics and the debug view
+  // Used on the thread of side_, as is reviews_.
   CachedText metrics_;
   CachedText snapshot_;
   std::optional<AccessReviews> reviews_;

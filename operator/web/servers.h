@@ -15,30 +15,32 @@
 
 namespace pliant::web {
 
-// Called on the control loop, where it takes what it needs; what it gives writes the text, on the
-// servers' thread.
+// Called on the control loop, where it takes the data it needs. The function that it returns writes
+// the text on the servers' thread.
 using TextSource = std::function<std::function<std::string()>()>;
 
 struct Sources {
-  TextSource metrics;                      // in Prometheus' text format
-  TextSource snapshot;                     // what the planner saw last, as JSON; "" if nothing yet
-  std::function<std::string()> not_ready;  // on the control loop: why it is not; "" if it is
+  TextSource metrics;   // in Prometheus' text format
+  TextSource snapshot;  // the planner's last input, as JSON; "" if there is none yet
+  // on the control loop: why the operator is not ready; "" if it is
+  std::function<std::string()> not_ready;
 };
 
 struct ServersOptions {
   ListenAddress probes;
   ListenAddress metrics;
   std::optional<std::variant<TlsFiles, TlsPem>> metrics_tls;
-  AccessReviews::Review review_metrics;  // none: everybody may read them
+  AccessReviews::Review review_metrics;  // empty: everyone may read them
   std::uint16_t debug_port = 0;          // on loopback only
 };
 
-// The operator's HTTP: the probes on a thread of their own, so that nothing which others ask for is
-// in their way; metrics and the debugger's view on another one. Neither waits for the control loop,
-// and the control loop serves nobody: it is asked for what changed, once a second at most.
+// The operator's HTTP servers: the probes on their own thread, so that no other request delays
+// them; metrics and the debug view on another thread. Neither thread blocks on the control loop,
+// and the control loop serves no request: it is asked for changes at most once a second.
 class Servers {
  public:
-  // Listens, and serves at once. Before `control` runs; it runs no more when the servers end.
+  // Listens and serves at once. Call before `control` runs; `control` no longer runs when the
+  // servers are destroyed.
   static Result<std::unique_ptr<Servers>> Start(EventLoop& control, ServersOptions options,
                                                 const Sources& sources);
   ~Servers();
