@@ -1,4 +1,4 @@
-// The operator: a parts list. What is decided is decided elsewhere.
+// The operator: a parts list. Decisions are made elsewhere.
 
 #include <atomic>
 #include <boost/asio/signal_set.hpp>
@@ -46,22 +46,23 @@ namespace {
 constexpr const char* kLease = "pliant-operator";
 constexpr std::chrono::seconds kLastEvents{1};
 
-// Bursts make and free much: a list of all pods, the text of all metrics. By itself glibc keeps
-// what was freed, apart for each thread, and large blocks too once some were freed.
+// Makes glibc return freed memory. Lists of all pods and the text of all metrics allocate in
+// bursts. By default glibc keeps what was freed, per thread, and after the first large blocks were
+// freed it keeps large ones too.
 void GiveBurstsBack() {
-  constexpr int kLargeBlock = 8 << 20;  // larger than what a plan takes: those pages are kept
+  constexpr int kLargeBlock = 8 << 20;  // larger than what a plan allocates: those pages are kept
   mallopt(M_ARENA_MAX, 2);
   mallopt(M_MMAP_THRESHOLD, kLargeBlock);
   mallopt(M_TRIM_THRESHOLD, kLargeBlock);
 }
 
-// Small blocks and those that were mapped by themselves.
+// Bytes allocated now: small blocks, and blocks with their own mapping.
 std::size_t HeapBytes() {
   const struct mallinfo2 info = mallinfo2();
   return info.uordblks + info.hblkhd;
 }
 
-// The same for all of this process.
+// One clock for the whole process.
 controller::WallTime Now() {
   static controller::SlewedClock clock;
   const auto system =
@@ -69,7 +70,8 @@ controller::WallTime Now() {
   return clock.Now(system, MonotonicNow());
 }
 
-// A process that was restarted in the same pod is another one to the lease.
+// Unique per process: a restarted process in the same pod must not look like the old one to the
+// lease.
 std::string ProcessIdentity(const std::string& name) {
   return Format("{}_{:08x}", name, std::random_device{}());
 }
@@ -86,7 +88,7 @@ std::optional<controller::JobNetwork> NetworkOf(const OperatorOptions& options) 
                                 .learner_egress = options.job_learner_egress};
 }
 
-// Whoever may read metrics shows a token: not over a plain connection.
+// Clients that read metrics send a token, so authentication needs TLS.
 Result<web::ServersOptions> ServersFor(const OperatorOptions& options, kube::KubeClient& reviews) {
   web::ServersOptions servers{.probes = options.probe_address,
                               .metrics = options.metrics_address,
@@ -127,8 +129,8 @@ int Run(OperatorOptions options) {
   metrics::Metrics metrics;
   int exit_code = 0;
 
-  // Whether this process may write is asked of the elector before each write; there is none yet
-  // when the client is made.
+  // The elector is asked before each write whether this process may write. It does not exist yet
+  // when the client is created.
   std::atomic<const kube::LeaseElector*> elector_if_any{nullptr};
   controller::ClockCheck clock_check(Now);
   const auto on_request = [&metrics, &clock_check](const kube::RequestReport& report) {
@@ -183,7 +185,7 @@ int Run(OperatorOptions options) {
   Workers api_workers("calls to the API server", 16);
   const controller::FairCallsOptions pod_making_calls;
   Workers pod_making_workers("calls that make pods", pod_making_calls.at_a_time);
-  // As many as CoordinatorMonitorOptions has calls.
+  // The number of concurrent calls in CoordinatorMonitorOptions.
   Workers coordinator_workers("calls to coordinators", 12);
   controller::Leadership leadership(
       {.loop = loop,
@@ -223,7 +225,8 @@ int Run(OperatorOptions options) {
                         }},
        .connect = controller::ConnectBy(kube::TransportsToMany(library))});
 
-  // Standbys review too; and few: who is known is not asked about again at once.
+  // A client of its own: standbys review tokens too. A low rate suffices, because decisions are
+  // cached.
   kube::KubeClient reviews(**transport, *config,
                            {.requests_per_second = 10,
                             .burst = 20,
@@ -303,8 +306,8 @@ int Run(OperatorOptions options) {
     elector.Release();
   }
   log::Info("stopped", {{"exit_code", exit_code}});
-  // Requests may still be under way on the library's threads, and a leader that stops must be gone
-  // quickly: nothing that the rest of the process could do is worth the wait.
+  // Requests may still be in flight on the library's threads, and a leader that stops must exit
+  // quickly: no cleanup is worth the wait.
   std::_Exit(exit_code);
 }
 

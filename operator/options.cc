@@ -35,7 +35,7 @@ void AddSeconds(CLI::App& app, const std::string& name, std::chrono::seconds& va
       ->check(CLI::Range(min, max));
 }
 
-// Bounds as the definition of the resource has them.
+// The bounds are those of the custom resource definition.
 void AddJobSettings(CLI::App& app, api::JobSettings& jobs) {
   AddSeconds(app, "--job-start-timeout-seconds", jobs.start_timeout, 10, 86400,
              "startTimeoutSeconds of jobs that do not say");
