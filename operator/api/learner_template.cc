@@ -100,7 +100,7 @@ void ReadPodSpec(Fields& spec, const std::string& gpu_resource, planner::PodNeed
   ReadAffinity(spec, needs);
 }
 
-// What a learner of the job needs from its node, as far as the planner understands a pod template.
+// The needs of a learner on its node, as far as the planner understands a pod template.
 Result<planner::PodNeeds> ReadNeeds(const nlohmann::json& pod_template, int gpus_per_learner) {
   Fields root(pod_template, "spec.template");
   planner::PodNeeds needs{.resources = {.gpus = gpus_per_learner}};

@@ -81,7 +81,7 @@ struct NodeRequirement {
   auto operator<=>(const NodeRequirement&) const = default;
 };
 
-// What a learner's pod needs from its node. The planner understands these scheduling rules of a
+// The needs of a learner's pod on its node. The planner understands these scheduling rules of a
 // template: resource requests (GPUs, CPU, memory), tolerations, nodeSelector, and the
 // matchExpressions of required node affinity. It leaves the others (matchFields, affinity between
 // pods, topology spread, other extended resources) to the scheduler: a pod that the scheduler
