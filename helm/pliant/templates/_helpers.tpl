@@ -1,4 +1,4 @@
-{{/* The name of everything that belongs to one release: "pliant" for a release of that name. */}}
+{{/* The name of all objects of one release: "pliant" for a release of that name. */}}
 {{- define "pliant.fullname" -}}
 {{- if contains .Chart.Name .Release.Name -}}
 {{- .Release.Name | trunc 50 | trimSuffix "-" -}}
@@ -41,44 +41,44 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 
-{{/* What the operator does with the jobs of a namespace, or of all. */}}
+{{/* The operator's rights on the jobs of one namespace, or of all. */}}
 {{- define "pliant.jobRules" -}}
-# Deleted when their ttlSecondsAfterFinished are over.
+# Jobs are deleted after their ttlSecondsAfterFinished.
 - apiGroups: [pliant.dev]
   resources: [elastictrainingjobs]
   verbs: [list, watch, delete]
 - apiGroups: [pliant.dev]
   resources: [elastictrainingjobs/status]
   verbs: [patch]
-# To be named as the owner of pods, which a job's deletion then waits for.
+# Needed to set the job as a pod's owner such that its deletion waits for the pod (blockOwnerDeletion).
 - apiGroups: [pliant.dev]
   resources: [elastictrainingjobs/finalizers]
   verbs: [update]
-# Coordinators and learners; and, to know which GPUs are taken, everybody's pods.
+# Coordinators and learners; and all other pods, to know which GPUs are in use.
 - apiGroups: [""]
   resources: [pods]
   verbs: [get, list, watch, create, patch, delete]
-# How many GPUs a namespace's jobs may hold together.
+# To know how many GPUs a namespace's jobs may hold together.
 - apiGroups: [""]
   resources: [resourcequotas]
   verbs: [list, watch]
-# The coordinators' addresses. They go when their job has ended, and take its Secrets and policies with them.
+# Services of coordinators. They are deleted when their job has ended, and with them the Secrets and policies that they own.
 - apiGroups: [""]
   resources: [services]
   verbs: [get, list, watch, create, patch, delete]
-# A job's keys are made anew with each coordinator, in Secrets of names of their own: none is read, or written twice.
+# Each coordinator gets new keys in a Secret with a new name: no Secret of a job is read, or written twice.
 - apiGroups: [""]
   resources: [secrets]
   verbs: [create]
 {{- if .Values.networkPolicy.jobs.enabled }}
-# The policies of jobs' pods are made anew with them.
+# Network policies of jobs' pods. They are updated with each new coordinator.
 - apiGroups: [networking.k8s.io]
   resources: [networkpolicies]
   verbs: [get, create, patch]
 {{- end }}
 - apiGroups: [events.k8s.io]
   resources: [events]
-  # Why a volume cannot be mounted stands in a pod's events only.
+  # list: only a pod's events say why a volume cannot be mounted.
   verbs: [create, patch, list]
 {{- end -}}
 
