@@ -1,5 +1,5 @@
-// docs/metrics.md and the programs' registries say the same, in both directions; and what is
-// registered is what is served, with the labels that were promised.
+// docs/metrics.md lists exactly the metrics that the programs register, and the programs serve
+// exactly these, with the documented labels.
 
 #include "tests/unit/metrics/document.h"
 
@@ -23,7 +23,7 @@ std::vector<MetricFamily> ByName(std::vector<MetricFamily> families) {
   return families;
 }
 
-// Names tell units, so that nobody has to look them up.
+// A metric's name ends with its unit.
 std::string UnitOf(const std::string& name) {
   for (const auto& [part, unit] : {std::pair("_seconds", "seconds"), std::pair("_gpus", "GPUs"),
                                    std::pair("_bytes", "bytes")}) {
