@@ -109,7 +109,8 @@ Result<web::ServersOptions> ServersFor(const OperatorOptions& options, kube::Kub
 int Run(OperatorOptions options) {
   const auto config = kube::LoadConfig(options.kubeconfig);
   if (!config) {
-    log::Error("no way to reach the API server", {{"error", config.error().message}});
+    log::Error("cannot reach the API server: check --kubeconfig or the service account",
+               {{"error", config.error().message}});
     return 1;
   }
   if (options.ns.empty()) options.ns = config->default_namespace;
@@ -120,7 +121,7 @@ int Run(OperatorOptions options) {
   auto transport = kube::MakeTransport(library, *config);
   auto lease_transport = kube::MakeTransport(library, *config);
   if (!transport || !lease_transport) {
-    log::Error("no way to reach the API server",
+    log::Error("cannot reach the API server: check --kubeconfig or the service account",
                {{"error", (!transport ? transport : lease_transport).error().message}});
     return 1;
   }
@@ -177,8 +178,9 @@ int Run(OperatorOptions options) {
     if (opened) {
       crash_notes = *std::move(opened);
     } else {
-      log::Warning("a job at which this process dies will not be known",
-                   {{"error", opened.error().message}});
+      log::Warning(
+          "cannot open --crash-notes: a job that crashes this process will not be quarantined",
+          {{"error", opened.error().message}});
     }
   }
   // Destroyed before what their tasks use: the leadership's parts live in this function.
@@ -234,7 +236,8 @@ int Run(OperatorOptions options) {
                             .on_request = on_request});
   auto servers_options = ServersFor(options, reviews);
   if (!servers_options) {
-    log::Error("cannot serve", {{"error", servers_options.error().message}});
+    log::Error("cannot serve probes, metrics and debug view",
+               {{"error", servers_options.error().message}});
     return 1;
   }
   const auto servers = web::Servers::Start(
@@ -256,7 +259,7 @@ int Run(OperatorOptions options) {
        .not_ready =
            [&stores] { return std::string(stores.synced() ? "" : "still listing objects"); }});
   if (!servers) {
-    log::Error("cannot serve", {{"error", servers.error().message}});
+    log::Error("cannot serve probes, metrics and debug view", {{"error", servers.error().message}});
     return 1;
   }
 

@@ -16,7 +16,7 @@ namespace {
 const CLI::Validator kJsonList(
     [](const std::string& text) {
       const auto list = nlohmann::json::parse(text, /*cb=*/nullptr, /*allow_exceptions=*/false);
-      return list.is_array() ? std::string() : "\"" + text + "\" is no JSON list";
+      return list.is_array() ? std::string() : "\"" + text + "\" is not a JSON list";
     },
     "JSON list");
 
@@ -38,11 +38,11 @@ void AddSeconds(CLI::App& app, const std::string& name, std::chrono::seconds& va
 // The bounds are those of the custom resource definition.
 void AddJobSettings(CLI::App& app, api::JobSettings& jobs) {
   AddSeconds(app, "--job-start-timeout-seconds", jobs.start_timeout, 10, 86400,
-             "startTimeoutSeconds of jobs that do not say");
+             "startTimeoutSeconds of jobs that do not set it");
   app.add_option_function<std::int64_t>(
          "--job-ttl-seconds-after-finished",
          [&jobs](std::int64_t seconds) { jobs.ttl_after_finished = std::chrono::seconds(seconds); },
-         "ttlSecondsAfterFinished of jobs that do not say; by default they stay")
+         "ttlSecondsAfterFinished of jobs that do not set it; by default finished jobs are kept")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{315'360'000}));
   AddSeconds(app, "--job-min-runtime-seconds-max", jobs.resize_max.min_runtime, 0, 86400,
              "Maximum of resize.minRuntimeSeconds; a job that asks for more gets this");
@@ -65,8 +65,9 @@ OperatorOptions ParseOptionsOrExit(int argc, char** argv) {
       "Shares a cluster's GPUs among ElasticTrainingJobs and resizes them while they train.",
       "pliant-operator"};
   app.option_defaults()->always_capture_default();
-  app.add_option("--namespace", options.ns,
-                 "Namespace of the operator's lease and keys; by default that of its account");
+  app.add_option(
+      "--namespace", options.ns,
+      "Namespace of the operator's lease and keys; by default that of its service account");
   app.add_option("--identity", options.identity,
                  "Name of this replica in the lease and in events; by default the host's name");
   app.add_option("--coordinator-image", options.coordinator_image,
@@ -76,58 +77,59 @@ OperatorOptions ParseOptionsOrExit(int argc, char** argv) {
                  "Secret in a job's namespace with which its coordinator's image is pulled; may be "
                  "repeated");
   app.add_option("--coordinator-pod-template", options.coordinator_template,
-                 "What is added to coordinators' pods: a part of a PodTemplateSpec, as JSON")
+                 "Part of a PodTemplateSpec, as JSON, that is merged into coordinators' pods")
       ->check(kCoordinatorTemplate);
   app.add_option("--watch-namespace", options.watch_namespaces,
-                 "Namespace whose jobs are looked after; may be repeated. By default those of all. "
-                 "GPUs that pods elsewhere hold are not seen then");
+                 "Namespace whose jobs the operator manages; may be repeated. By default all "
+                 "namespaces. If it is set, GPUs held by pods of other namespaces are not seen");
   app.add_option("--metrics-address", metrics_address, "Address of /metrics");
   auto* const authentication =
       app.add_flag("--metrics-authentication", options.metrics_authentication,
-                   "Serve /metrics over TLS, and to those only whose bearer token may get that "
-                   "path: by TokenReview and SubjectAccessReview");
+                   "Serve /metrics over TLS, and only to clients whose bearer token may get that "
+                   "path (by TokenReview and SubjectAccessReview)");
   app.add_option("--metrics-tls-dir", options.metrics_tls_dir,
-                 "Folder with tls.crt and tls.key for it; by default a certificate is made at "
-                 "each start")
+                 "Folder with tls.crt and tls.key for --metrics-authentication; by default a "
+                 "certificate is created at each start")
       ->needs(authentication);
   app.add_option("--probe-address", probe_address, "Address of /healthz and /readyz");
   app.add_option("--debug-port", options.debug_port,
-                 "Port of /debug/snapshot, on loopback only; 0: any");
+                 "Port of /debug/snapshot, on loopback only; 0: any free port");
   app.add_option("--log-format", format)->check(CLI::IsMember({"text", "json"}));
   app.add_option("--log-level", level)->check(CLI::IsMember({"debug", "info", "warning", "error"}));
   app.add_option("--learner-priority-class", options.learner_priority_class,
-                 "PriorityClass of learners; by default what a template says");
+                 "PriorityClass of learners; by default that of the job's template");
   app.add_option("--coordinator-priority-class", options.coordinator_priority_class,
                  "PriorityClass of coordinators; by default that of learners");
   AddJobSettings(app, options.jobs);
   app.add_flag("--job-network-policies", options.job_network_policies,
-               "Let a job's pods talk to each other and to the operator, and to whom the next two "
-               "name");
-  app.add_option("--job-metrics-from", options.job_metrics_from,
-                 "Who may read the metrics of jobs' pods: a JSON list of NetworkPolicy peers")
+               "Create NetworkPolicies with each job: its pods may talk to each other, to the "
+               "operator, and to what the next two options allow");
+  app.add_option(
+         "--job-metrics-from", options.job_metrics_from,
+         "Peers that may read the metrics of jobs' pods: a JSON list of NetworkPolicy peers")
       ->check(kJsonList);
   app.add_option("--job-learner-egress", options.job_learner_egress,
-                 "What learners may reach beside their job: a JSON list of NetworkPolicy egress "
-                 "rules; by default everything")
+                 "Destinations that learners may reach besides their job: a JSON list of "
+                 "NetworkPolicy egress rules; by default all")
       ->check(kJsonList);
   app.add_flag("--scrape-annotations", options.scrape_annotations,
                "Annotate learners and coordinators with prometheus.io/scrape, port and path");
   app.add_option("--kubeconfig", options.kubeconfig,
                  "By default $KUBECONFIG, or the pod's service account");
   app.add_option("--kubernetes-transport", transport,
-                 "Library that speaks to the API server and to coordinators: cpprest, or libcurl, "
-                 "which also knows HTTP/2, IPv6 addresses and proxies")
+                 "HTTP library for the API server and coordinators: cpprest, or libcurl, which "
+                 "also supports HTTP/2, IPv6 addresses and proxies")
       ->check(CLI::IsMember({"cpprest", "libcurl"}));
   app.add_option("--api-requests-per-second", options.api_requests_per_second,
-                 "Most requests to the API server, besides watches and the lease; twice as many in "
-                 "a burst")
+                 "Maximum of requests per second to the API server, without watches and the lease; "
+                 "a burst may have twice as many")
       ->check(CLI::Range(1, 100'000));
   app.add_option("--crash-notes", options.crash_notes,
-                 "File that outlives the process, in which it notes what it is busy with: a job at "
-                 "which it died twice is left alone");
+                 "File that outlives the process and in which it notes the job that it processes: "
+                 "a job that crashed it twice is not processed again");
   app.add_option("--lease-seconds", options.lease_seconds,
-                 "How long another replica waits for a leader that gives no sign. A leader that "
-                 "cannot renew the lease for two thirds of it ends itself")
+                 "Seconds that another replica waits for a silent leader before it takes over. A "
+                 "leader that cannot renew the lease for two thirds of this time exits")
       ->check(CLI::Range(3, 3600));
   app.add_option("--resource-name", options.gpu_resource, "Extended resource that counts as GPU");
   try {

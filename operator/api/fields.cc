@@ -124,7 +124,7 @@ std::vector<int> Fields::Ints(const char* name, int least, int most, std::size_t
     const auto number =
         item.is_number_integer() ? item.get<std::int64_t>() : std::int64_t{least} - 1;
     if (number < least || number > most) {
-      Wrong(name, "holds what is not a whole number from " + std::to_string(least) + " to " +
+      Wrong(name, "has an item that is not a whole number from " + std::to_string(least) + " to " +
                       std::to_string(most));
       return {};
     }

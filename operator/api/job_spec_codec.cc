@@ -43,7 +43,8 @@ void ReadCheckpoint(Fields& fields, CheckpointSpec& checkpoint) {
   fields.Object("resumeFrom", [&](Fields& source) {
     const std::string uid = source.String("jobUid", "", 36);
     const std::string path = source.String("path", "", 4096);
-    if (uid.empty() == path.empty()) source.Wrong("jobUid", "exactly one of it and path is needed");
+    if (uid.empty() == path.empty())
+      source.Wrong("jobUid", "exactly one of jobUid and path must be set");
     checkpoint.resume_from = uid.empty() ? path : uid;
   });
 }

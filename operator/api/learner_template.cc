@@ -49,7 +49,7 @@ planner::NodeRequirement ReadRequirement(Fields& expression) {
   if (const auto op = OperatorOf(expression.String("operator"))) {
     requirement.op = *op;
   } else {
-    expression.Wrong("operator", "none of In, NotIn, Exists, DoesNotExist, Gt and Lt");
+    expression.Wrong("operator", "must be In, NotIn, Exists, DoesNotExist, Gt or Lt");
   }
   return requirement;
 }

@@ -150,8 +150,9 @@ class KubeClient::Impl {
       ASSIGN_OR_RETURN(const std::string token, token_.Get(TokenSource::Clock::now()));
       if (!token.empty()) request.headers.insert_or_assign("Authorization", "Bearer " + token);
       if (IsWrite(request) && options_.may_write && !options_.may_write()) {
-        return std::unexpected(
-            KubeError(ErrorCode::kCancelled, "not sent: this process may not write (any more)"));
+        return std::unexpected(KubeError(
+            ErrorCode::kCancelled,
+            "not sent: this process may not write, because it does not lead (or no longer leads)"));
       }
       const TimePoint began = MonotonicNow();
       request.deadline = std::max(deadline - began, Duration::zero());

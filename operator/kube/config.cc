@@ -161,7 +161,8 @@ Result<Config> LoadInClusterConfig(const std::string& account_folder) {
   std::string host = Environment("KUBERNETES_SERVICE_HOST");
   std::string port = Environment("KUBERNETES_SERVICE_PORT");
   if (host.empty()) {
-    return Invalid("KUBERNETES_SERVICE_HOST is not set: this is no pod; name a kubeconfig");
+    return Invalid(
+        "KUBERNETES_SERVICE_HOST is not set: this is not a pod; set --kubeconfig or KUBECONFIG");
   }
   if (host.find(':') != std::string::npos) host = "kubernetes.default.svc";
   if (port.empty()) port = "443";

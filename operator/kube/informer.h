@@ -117,7 +117,7 @@ auto Informer<T>::DecodeItem(const nlohmann::json& object) const -> Item {
   if (Result<T> decoded = decode_(object)) {
     item.value = std::make_shared<const T>(*std::move(decoded));
   } else {
-    log::Warning("object not understood; its last known state stays in use",
+    log::Warning("cannot decode object; its last known state stays in use",
                  {{"object", ToString(item.meta.key)}, {"error", decoded.error().message}});
   }
   return item;

@@ -81,7 +81,7 @@ void LeaseSteps::WriteReleased(const LeaseRecord& released) {
     *lease_ = *std::move(lease);
     if (Replace(released, {})) return;
   }
-  log::Warning("lease not released; another replica has to wait for its end",
+  log::Warning("lease not released; another replica must wait until it expires",
                {{"lease", ToString(name_)}});
 }
 
@@ -134,7 +134,7 @@ void LeaseSteps::Failed(std::string_view what, const KubeError& error) {
 
 void LeaseSteps::Healthy() {
   if (std::exchange(failing_, false)) {
-    log::Info("lease reached again", {{"lease", ToString(name_)}});
+    log::Info("lease accessible again", {{"lease", ToString(name_)}});
   }
 }
 

@@ -60,7 +60,8 @@ Duration ReflectorSteps::Next(double random, const std::stop_token& stop) {
       if (policy_.streams_lists()) {
         Failed("list", *error);
       } else {
-        log::Info("the server streams no lists; they come in pages", {{"kind", type_.kind}});
+        log::Info("the server does not support streamed lists; listing in pages",
+                  {{"kind", type_.kind}});
       }
     }
   } else {
@@ -211,16 +212,17 @@ void ReflectorSteps::Failed(std::string_view doing, const KubeError& error) {
   }
   if (failure_ == error.message) return;
   failure_ = error.message;
-  log::Warning("cannot follow objects; trying on", {{"kind", type_.kind},
-                                                    {"namespace", options_.ns},
-                                                    {"doing", doing},
-                                                    {"error", error.message}});
+  log::Warning("cannot list or watch objects; retrying", {{"kind", type_.kind},
+                                                          {"namespace", options_.ns},
+                                                          {"doing", doing},
+                                                          {"error", error.message}});
 }
 
 void ReflectorSteps::Recovered() {
   if (failure_.empty()) return;
   failure_.clear();
-  log::Info("following objects again", {{"kind", type_.kind}, {"namespace", options_.ns}});
+  log::Info("listing and watching objects again",
+            {{"kind", type_.kind}, {"namespace", options_.ns}});
 }
 
 Reflector::Reflector(KubeClient& client, const ResourceType& type, ReflectorOptions options,

@@ -56,9 +56,9 @@ std::optional<double> ValueOf(const JobStats& job) {
 constexpr JobSeries kJobSeries[] = {
     {"pliant_job_allocated_gpus", MetricType::Gauge, "GPUs that a job's learners hold.",
      ValueOf<&JobStats::allocated_gpus>},
-    {"pliant_job_desired_gpus", MetricType::Gauge, "GPUs that the plan gives a job.",
+    {"pliant_job_desired_gpus", MetricType::Gauge, "GPUs that the plan assigns to a job.",
      ValueOf<&JobStats::desired_gpus>},
-    {"pliant_job_entitlement_gpus", MetricType::Gauge, "GPUs that are fair for a job.",
+    {"pliant_job_entitlement_gpus", MetricType::Gauge, "GPUs in the fair share of a job.",
      ValueOf<&JobStats::entitlement_gpus>},
     {"pliant_job_demand_gpus", MetricType::Gauge, "GPUs that a job could use now.",
      ValueOf<&JobStats::demand_gpus>},
@@ -66,13 +66,13 @@ constexpr JobSeries kJobSeries[] = {
     {"pliant_job_step", MetricType::Gauge, "Last committed step of a job.",
      ValueOf<&JobStats::step>},
     {"pliant_job_waiting_since_timestamp_seconds", MetricType::Gauge,
-     "Unix time since when a job waits for its first GPU; absent while it does not.",
+     "Unix time since when a job has waited for its first GPU; absent while it does not wait.",
      [](const JobStats& job) { return job.waiting_since; }},
     {"pliant_job_restarts_total", MetricType::Counter,
-     "Learners of a job that were replaced after a failure, over its life.",
+     "Learners of a job that were replaced after a failure, since the job was created.",
      ValueOf<&JobStats::restarts>},
     {"pliant_job_resizes_total", MetricType::Counter,
-     "Changes of a job's size while it trained, over its life.", ValueOf<&JobStats::resizes>},
+     "Resizes of a job while it trained, since the job was created.", ValueOf<&JobStats::resizes>},
 };
 
 }  // namespace
@@ -92,9 +92,9 @@ struct Metrics::Families {
   Histograms& request_seconds =
       registry.AddHistograms("rest_client_request_duration_seconds", {"verb"},
                              "Duration of requests to the API server, by method.");
-  Counters& reflector_restarts = registry.AddCounters(
-      "pliant_reflector_restarts_total", {"kind", "reason"},
-      "Times that objects had to be listed or watched anew, by kind and reason.");
+  Counters& reflector_restarts =
+      registry.AddCounters("pliant_reflector_restarts_total", {"kind", "reason"},
+                           "Lists and watches that had to be started again, by kind and reason.");
 
   Gauges& queue_depth = registry.AddGauges("workqueue_depth", {"controller", "name"},
                                            "Jobs that wait for a decision.");
@@ -105,7 +105,7 @@ struct Metrics::Families {
                              "How long a job waited for a decision.");
   Histograms& work_seconds =
       registry.AddHistograms("workqueue_work_duration_seconds", {"controller", "name"},
-                             "How long deciding on a job, and acting on it, took.");
+                             "Time to decide on a job and to act on the decision.");
 
   Counters& reconciles =
       registry.AddCounters("controller_runtime_reconcile_total", {"controller", "result"},
@@ -113,37 +113,36 @@ struct Metrics::Families {
   Counters& reconcile_errors =
       registry.AddCounters("controller_runtime_reconcile_errors_total", {"controller"},
                            "Decisions that could not be acted on.");
-  Histograms& reconcile_seconds =
-      registry.AddHistograms("controller_runtime_reconcile_time_seconds", {"controller"},
-                             "How long acting on a decision took.");
+  Histograms& reconcile_seconds = registry.AddHistograms(
+      "controller_runtime_reconcile_time_seconds", {"controller"}, "Time to act on a decision.");
 
   Histograms& plan_seconds = registry.AddHistograms("pliant_plan_duration_seconds", {},
-                                                    "How long one plan for all jobs took.");
-  Gauges& capacity =
-      registry.AddGauges("pliant_capacity_gpus", {}, "GPUs that there are to share.");
+                                                    "Time to make one plan for all jobs.");
+  Gauges& capacity = registry.AddGauges("pliant_capacity_gpus", {},
+                                        "GPUs available to jobs, including those that they hold.");
   Gauges& phases = registry.AddGauges("pliant_jobs", {"phase"}, "Jobs, by phase.");
   Histograms& wait_seconds =
       registry.AddHistograms("pliant_job_wait_seconds", {},
-                             "How long jobs had waited when they were given their first GPU, "
-                             "since they were submitted, resumed or vacated.");
+                             "How long jobs waited for their first GPU after they were submitted, "
+                             "resumed or queued again.");
   Counters& coordinator_calls =
       registry.AddCounters("pliant_coordinator_requests_total", {"result"},
                            "Requests to jobs' coordinators, by result.");
-  Counters& events_dropped =
-      registry.AddCounters("pliant_events_dropped_total", {}, "Events that were never written.");
+  Counters& events_dropped = registry.AddCounters(
+      "pliant_events_dropped_total", {}, "Kubernetes events that were dropped and never written.");
   Gauges& jobs_quarantined = registry.AddGauges(
       "pliant_jobs_quarantined", {},
-      "Jobs that are left alone because the operator died twice while it looked at them.");
+      "Jobs that the operator does not process because it crashed twice while processing them.");
   Gauges& namespaces_refused = registry.AddGauges(
       "pliant_watched_namespaces_refused", {},
-      "Namespaces to watch that the API server refuses; their jobs are left alone.");
-  Gauges& clock_ahead = registry.AddGauges(
-      "pliant_clock_ahead_seconds", {},
-      "How far the operator's clock is ahead of the API server's: 0 if both may be right.");
+      "Watched namespaces that the API server denies access to; their jobs are not processed.");
+  Gauges& clock_ahead = registry.AddGauges("pliant_clock_ahead_seconds", {},
+                                           "How far the operator's clock is ahead of the API "
+                                           "server's; 0 within the error of measurement.");
   Gauges& heap =
       registry.AddGauges("pliant_heap_bytes", {},
-                         "Memory that the operator has allocated and not freed: without what the "
-                         "allocator keeps for later, except for some 200 KiB of each thread.");
+                         "Memory that the operator has allocated and not freed, without memory "
+                         "that the allocator keeps for reuse, except about 200 KiB per thread.");
 
   Families() {
     for (const JobSeries& series : kJobSeries) {

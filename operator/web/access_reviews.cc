@@ -44,9 +44,10 @@ void AccessReviews::Take(const TokenHash& token, const kube::KubeResult<Access>&
     if (decided) {
       log::Info("the API server reviews tokens again", {});
     } else {
-      log::Warning("the API server does not review tokens: nobody new may read metrics",
-                   {{"error", ToString(decided.error().code)},
-                    {"http_status", decided.error().http_status}});
+      log::Warning(
+          "the API server does not review tokens: new clients cannot read metrics until it does",
+          {{"error", ToString(decided.error().code)},
+           {"http_status", decided.error().http_status}});
     }
   }
   const Access access = decided.value_or(Access::kUndecided);

@@ -63,9 +63,9 @@ struct JobMetrics::Families {
   MetricRegistry registry;  // declared before its families
 
   MetricRegistry::Gauges& step =
-      registry.AddGauges("pliant_train_step", {}, "Optimizer steps committed.");
+      registry.AddGauges("pliant_train_step", {}, "Last committed optimizer step.");
   MetricRegistry::Gauges& steps_wanted =
-      registry.AddGauges("pliant_train_steps_wanted", {}, "Optimizer steps of the job.");
+      registry.AddGauges("pliant_train_steps_wanted", {}, "Optimizer steps of the whole training.");
   MetricRegistry::Gauges& epoch =
       registry.AddGauges("pliant_train_epoch", {}, "Current pass over the data.");
   MetricRegistry::Gauges& loss =
@@ -102,14 +102,15 @@ struct JobMetrics::Families {
       registry.AddGauges("pliant_checkpoint_failing", {},
                          "1 if the last attempt to write a checkpoint failed, else 0.");
   MetricRegistry::Counters& resizes = registry.AddCounters(
-      "pliant_train_resizes_total", {"kind"}, "Changes of the membership, planned or to recover.");
+      "pliant_train_resizes_total", {"kind"}, "Membership changes, by kind: planned or recovery.");
   MetricRegistry::Counters& steps_lost = registry.AddCounters(
       "pliant_train_steps_lost_total", {}, "Committed steps that had to be repeated.");
   MetricRegistry::Histograms& pause = registry.AddHistograms(
       "pliant_train_pause_seconds", {"kind"},
-      "Longest time between two commits of a surviving learner around a change.");
-  MetricRegistry::Histograms& resize_time = registry.AddHistograms(
-      "pliant_train_resize_seconds", {"kind"}, "From the request of a change to its first commit.");
+      "Longest time between two commits of a surviving learner around a membership change.");
+  MetricRegistry::Histograms& resize_time =
+      registry.AddHistograms("pliant_train_resize_seconds", {"kind"},
+                             "Time from the request of a membership change to its first commit.");
   MetricRegistry::Counters& messages = registry.AddCounters(
       "pliant_coordinator_messages_total", {"type"}, "Messages accepted from learners, by type.");
   MetricRegistry::Counters& refused_messages =
@@ -117,7 +118,7 @@ struct JobMetrics::Families {
                            "Messages of learners that could not be decoded.");
   MetricRegistry::Counters& refused_plans =
       registry.AddCounters("pliant_coordinator_refused_plans_total", {},
-                           "Plans of the operator that were invalid or outdated.");
+                           "Plans from the operator that were rejected as invalid or outdated.");
 };
 
 JobMetrics::JobMetrics(const std::string& job) : families_(std::make_unique<Families>(job)) {

@@ -27,14 +27,17 @@ struct LearnerMetrics::Families {
                        .AddCounters("pliant_learner_steps_total", {},
                                     "Optimizer steps that the learner took part in.")
                        .Add({});
-  Counter& samples = registry
-                         .AddCounters("pliant_learner_samples_total", {},
-                                      "Training samples that the learner computed, in these steps.")
-                         .Add({});
+  Counter& samples =
+      registry
+          .AddCounters(
+              "pliant_learner_samples_total", {},
+              "Training samples that the learner computed in the steps that it took part in.")
+          .Add({});
   Counter& computing =
       registry
-          .AddCounters("pliant_learner_compute_seconds_total", {},
-                       "Time in which the learner computed its shards of training and evaluation.")
+          .AddCounters(
+              "pliant_learner_compute_seconds_total", {},
+              "Time that the learner spent computing its shards of training and evaluation.")
           .Add({});
   Counter& data_waiting =
       registry
@@ -47,15 +50,16 @@ struct LearnerMetrics::Families {
                        "Time in which the learner had finished its shards and waited for "
                        "other learners.")
           .Add({});
-  Counter& committing =
+  Counter& committing = registry
+                            .AddCounters("pliant_learner_commit_seconds_total", {},
+                                         "Time that the learner spent in optimizer updates.")
+                            .Add({});
+  Counter& pausing =
       registry
-          .AddCounters("pliant_learner_commit_seconds_total", {}, "Time of the optimizer's steps.")
+          .AddCounters(
+              "pliant_learner_pause_seconds_total", {},
+              "Time between the last step before a membership change and the first one after it.")
           .Add({});
-  Counter& pausing = registry
-                         .AddCounters("pliant_learner_pause_seconds_total", {},
-                                      "Time between the last step before a change of the "
-                                      "membership and the first one after it.")
-                         .Add({});
   Counter& given_up =
       registry
           .AddCounters("pliant_learner_ticks_given_up_total", {},
@@ -69,15 +73,15 @@ struct LearnerMetrics::Families {
                        "learner did not compute again.")
           .Add({});
   Counter& sent =
-      registry.AddCounters("pliant_learner_sent_bytes_total", {}, "Sent to other learners.")
+      registry.AddCounters("pliant_learner_sent_bytes_total", {}, "Bytes sent to other learners.")
           .Add({});
-  Counter& received =
-      registry
-          .AddCounters("pliant_learner_received_bytes_total", {}, "Received from other learners.")
-          .Add({});
+  Counter& received = registry
+                          .AddCounters("pliant_learner_received_bytes_total", {},
+                                       "Bytes received from other learners.")
+                          .Add({});
   MetricRegistry::Counters& checkpoints =
       registry.AddCounters("pliant_learner_checkpoints_total", {"result"},
-                           "Checkpoints that the learner wrote, or failed to write, for the job.");
+                           "Checkpoints that the learner wrote or failed to write, by result.");
   Counter& saved = checkpoints.Add({{"result", "success"}});
   Counter& not_saved = checkpoints.Add({{"result", "error"}});
   Counter& saving =

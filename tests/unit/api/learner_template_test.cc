@@ -101,8 +101,8 @@ TEST(LearnerTemplate, NamesTheFieldThatIsWrong) {
       {R"({"spec": {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
            "nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "in"}]}]}}}}})",
        "spec.template.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution."
-       "nodeSelectorTerms[0].matchExpressions[0].operator: none of In, NotIn, Exists, "
-       "DoesNotExist, Gt and Lt"},
+       "nodeSelectorTerms[0].matchExpressions[0].operator: must be In, NotIn, Exists, "
+       "DoesNotExist, Gt or Lt"},
       {with_terms({{{"matchExpressions", many_values}}}),
        "spec.template.spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution."
        "nodeSelectorTerms[0].matchExpressions[8].values: more than 2048 in all terms"},
