@@ -77,7 +77,7 @@ def bounded(text: str) -> str:
 def play(stage: Stage, screen: Screen) -> list[checks.Check]:
     stage.clear()
     with tempfile.TemporaryDirectory() as scratch:
-        shell = _Shell(stage, Path(scratch), screen)
+        shell = _Shell(Path(scratch), screen)
         administration = _administration(shell)
         tasks = _tasks(stage, shell)
         screen.say("   the commands of the task pages have run", "green")
@@ -92,14 +92,10 @@ def play(stage: Stage, screen: Screen) -> list[checks.Check]:
 class _Shell:
     """A user's, in a folder with the repository's manifests, whose kubeconfig may be changed."""
 
-    def __init__(self, stage: Stage, folder: Path, screen: Screen) -> None:
+    def __init__(self, folder: Path, screen: Screen) -> None:
         self._folder = folder
         self._screen = screen
-        name, _, tag = stage.learner_image.rpartition(":")
-        shutil.copytree(REPO / "manifests", folder / "manifests")
-        quick = folder / "manifests" / "quickstart" / "kustomization.yaml"
-        said = "newName: localhost/pliant/learner, newTag: 0.1.0"
-        quick.write_text(quick.read_text().replace(said, f"newName: {name}, newTag: {tag}"))
+        (folder / "manifests").symlink_to(REPO / "manifests")
         kubeconfig = folder / "kubeconfig"
         shutil.copy(os.environ["KUBECONFIG"], kubeconfig)
         programs = Path(os.environ["PLIANT_KUBECTL"]).parent
@@ -108,7 +104,7 @@ class _Shell:
             "KUBECONFIG": str(kubeconfig),
             "PATH": f"{programs}:{os.environ['PATH']}",
         }
-        self._variables = ""
+        self._variables: dict[str, str] = {}  # the lines that set them
 
     def write(self, name: str, content: str) -> None:
         (self._folder / name).write_text(content)
@@ -116,7 +112,8 @@ class _Shell:
     def run(self, script: Script) -> list[str]:
         """What is off: nothing, if all of its commands succeed. Variables are those of the scripts before it."""
         self._screen.say(f"   {script.page}: {script.text.strip().splitlines()[0]}")
-        text = f"set -e\n{self._variables}{bounded(script.text)}"
+        used = [line for name, line in self._variables.items() if f"${name}" in script.text]
+        text = f"set -e\n{''.join(used)}{bounded(script.text)}"
         process = subprocess.Popen(
             ["bash", "-c", text], cwd=self._folder, env=self._environment, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
@@ -128,7 +125,7 @@ class _Shell:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)  # what it has left in the background, too
         said = process.stdout.read() if process.stdout else ""
-        self._variables += "".join(re.findall(r"^(?:export )?\w+=.*\n", script.text, re.MULTILINE))
+        self._variables |= {name: line for line, name in re.findall(r"^((?:export )?(\w+)=.*\n)", script.text, re.MULTILINE)}
         if code == 0:
             return []
         ending = f"exit status {code}" if code is not None else f"not within {_SECONDS:.0f} s"
@@ -172,7 +169,8 @@ def _clear(kubectl: Kubectl) -> None:
 def _quick_start(stage: Stage, shell: _Shell, screen: Screen) -> list[str]:
     """The nodes of this cluster have a device plugin for their GPUs, so what the page patches is another resource."""
     kubectl = stage.kubectl
-    text = (REPO / QUICK_START).read_text().replace("nvidia.com/gpu", _PATCHED).replace("nvidia\\.com", "example\\.com")
+    text = (REPO / QUICK_START).read_text().replace("localhost/pliant/learner:0.1.0", stage.learner_image)
+    text = text.replace("nvidia.com/gpu", _PATCHED).replace("nvidia\\.com", "example\\.com")
     now, last = scripts(QUICK_START, text)
     problems = []
     for script in now:
