@@ -11,7 +11,7 @@ constexpr std::size_t kFloatsPerCacheLine = 16;
 
 std::size_t DownToLine(std::size_t elements) { return elements - elements % kFloatsPerCacheLine; }
 
-// How far down a bucket reaches that ends at `end`.
+// Where a bucket begins that ends at `end`.
 std::size_t BeginOf(std::size_t end, std::size_t size) {
   return size >= end ? 0 : DownToLine(end - size);
 }
@@ -22,8 +22,8 @@ BucketLayout::BucketLayout(std::size_t elements, const BucketSizes& sizes) : ele
   CHECK(sizes.first > 0 && sizes.rest > 0, "a bucket holds something");
   if (elements == 0) return;
   first_begin_ = BeginOf(elements, sizes.first);
-  // Equal cuts compare equal: where the first bucket is all, or the second one the rest, no larger
-  // size makes a difference.
+  // Equal cuts must compare equal: once the first bucket covers everything, or the second one the
+  // rest, a larger size makes no difference.
   rest_ = std::min(DownToLine(sizes.rest + kFloatsPerCacheLine - 1), first_begin_);
   count_ = 1;
   if (first_begin_ > 0) count_ += static_cast<std::uint32_t>((first_begin_ + rest_ - 1) / rest_);

@@ -13,17 +13,17 @@ struct ElementRange {
   bool operator==(const ElementRange&) const = default;
 };
 
-// How large buckets are, in elements. Of no influence on the bits of a sum, but the same on all
-// members of a membership: frames name buckets by number.
+// Bucket sizes, in elements. They do not influence the bits of a sum, but are equal on all members
+// of a membership: frames name buckets by number.
 struct BucketSizes {
-  std::size_t first = 0;  // small, so that something travels soon
+  std::size_t first = 0;  // small, so that sending starts early
   std::size_t rest = 0;
   bool operator==(const BucketSizes&) const = default;
 };
 
-// A flat gradient cut into buckets, each reduced by itself. They are numbered from the end of the
-// vector, since a backward pass finishes the last parameters first. All begin on a cache line (16
-// floats): sizes are rounded up to whole ones.
+// A flat gradient cut into buckets, each reduced separately. They are numbered from the end of the
+// vector, since a backward pass finishes the last parameters first. All begin on a cache-line
+// boundary (16 floats): sizes are rounded up to whole lines.
 class BucketLayout {
  public:
   BucketLayout() = default;
@@ -33,11 +33,11 @@ class BucketLayout {
   std::uint32_t count() const { return count_; }
   ElementRange RangeOf(std::uint32_t bucket) const;      // bucket < count()
   std::uint32_t BucketOf(std::size_t element) const;     // element < elements()
-  bool operator==(const BucketLayout&) const = default;  // equal cuts, whatever sizes they are from
+  bool operator==(const BucketLayout&) const = default;  // compares cuts, whatever their sizes
 
  private:
   std::size_t elements_ = 0;
-  std::size_t first_begin_ = 0;  // of bucket 0
+  std::size_t first_begin_ = 0;  // where bucket 0 begins
   std::size_t rest_ = 0;
   std::uint32_t count_ = 0;
 };

@@ -31,8 +31,9 @@ Status BufferPool::Populate(std::size_t buffers) {
 }
 
 FloatBuffer BufferPool::Take() {
-  // The copy that is returned counts up by an atomic read-modify-write with acquire order
-  // (libstdc++), so whatever the last holder did with the buffer on its thread has happened before.
+  // The copy that is returned increments the count by an atomic read-modify-write with acquire
+  // order (libstdc++), so everything that the last holder did with the buffer on its thread has
+  // happened before.
   for (const FloatBuffer& buffer : buffers_)
     if (!buffer.shared()) return buffer;
   return buffers_.emplace_back(buffer_size_, *memory_);

@@ -10,12 +10,13 @@
 
 namespace pliant {
 
-// Floats on a cache-line boundary, kept alive by all who still read them: a send queue, or a peer
-// in the same process.
+// Floats on a cache-line boundary. Everything that still reads them keeps them alive: a send queue,
+// or a peer in the same process.
 class FloatBuffer {
  public:
   FloatBuffer() = default;
-  explicit FloatBuffer(std::size_t size, MemorySource& memory = HeapMemory());  // undefined
+  // The contents are undefined.
+  explicit FloatBuffer(std::size_t size, MemorySource& memory = HeapMemory());
 
   std::span<float> view() const { return {data_.get(), size_}; }
   const std::shared_ptr<float[]>& owner() const { return data_; }
@@ -27,16 +28,16 @@ class FloatBuffer {
   std::size_t size_ = 0;
 };
 
-// Buffers of one size that are used again once nobody else holds them. After an aborted tick a send
-// queue may still hold a buffer: it is left alone, and another one takes its place. Others may let
-// go of buffers on any thread; Take is called on one thread at a time.
+// Recycles buffers of one size once nobody else holds them. After an aborted tick a send queue may
+// still hold a buffer: it stays untouched, and another one takes its place. Holders may release
+// buffers on any thread; Take is called on one thread at a time.
 class BufferPool {
  public:
   // `memory` outlives it.
   BufferPool(std::size_t buffer_size, std::size_t reserve, MemorySource& memory = HeapMemory());
 
-  // Has pages behind the first `buffers` of those reserved, which Take gives out before others.
-  // Before the first Take.
+  // Makes the kernel allocate the pages of the first `buffers` reserved buffers, which Take returns
+  // before others. Call it before the first Take.
   Status Populate(std::size_t buffers);
 
   FloatBuffer Take();

@@ -15,7 +15,7 @@ using Block = std::shared_ptr<std::byte>;
 
 }  // namespace
 
-// Blocks of a power of two of bytes, by its logarithm.
+// Unused blocks, by the binary logarithm of their size, which is a power of two of bytes.
 struct BytePool::Shelves {
   explicit Shelves(std::size_t most) : max_kept(most) {}
 

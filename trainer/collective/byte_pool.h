@@ -9,12 +9,12 @@
 
 namespace pliant {
 
-// Memory for received payloads, on cache-line boundaries. What was let go of is kept and given out
-// again, so that steps of equal shape take no fresh pages. Buffers may be let go of on any thread,
-// and may outlive the pool.
+// Memory for received payloads, on cache-line boundaries. Released buffers are kept and recycled,
+// so that steps of equal shape take no new pages. Buffers may be released on any thread, and may
+// outlive the pool.
 class BytePool {
  public:
-  // Keeps at most `max_kept_bytes` bytes that nobody uses. `memory` outlives the pool.
+  // Keeps at most `max_kept_bytes` unused bytes. `memory` outlives the pool.
   explicit BytePool(std::size_t max_kept_bytes, MemorySource& memory = HeapMemory());
 
   MutableBytes Take(std::size_t bytes);  // contents undefined

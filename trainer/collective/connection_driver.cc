@@ -94,8 +94,9 @@ void ConnectionDriver::Close() {
   }
 }
 
-// The peer may be about to read memory of this process before it learns that this side has closed:
-// it must find there what it was told of. Its own close, or its end, says that it will not read.
+// The peer may be about to read memory of this process before it notices that this side has closed:
+// the payloads that were announced to it must still be there. When the peer closes its end, or its
+// process ends, it will no longer read.
 void ConnectionDriver::Linger() {
   std::array<std::byte, kLingerBytes> unread;
   ssize_t got = 0;
@@ -135,7 +136,7 @@ void ConnectionDriver::FlushSoon() {
 }
 
 void ConnectionDriver::Advance() {
-  const auto self = shared_from_this();  // an owner may let go of it in any call
+  const auto self = shared_from_this();  // an owner may release the connection in any call
   Follow(codec_->WriteSome());
   if (!closed()) Follow(codec_->ReadSome(*this));
 }

@@ -12,9 +12,9 @@
 
 namespace pliant {
 
-// One connection that carries frames: proves who is at its ends, exchanges hellos, then moves
-// frames both ways. What travels over the socket is its codec's matter; when to write, to read, to
-// wait and to give up is decided here. Lives until it is closed and the loop has let go of it. On
+// One connection that carries frames: authenticates both ends, exchanges hellos, then moves frames
+// in both directions. Its codec decides which bytes travel over the socket; this class decides when
+// to write, read, wait and time out. Lives until it is closed and the loop has released it. Runs on
 // the loop's thread.
 class ConnectionDriver final : public std::enable_shared_from_this<ConnectionDriver>,
                                private FrameSink {
@@ -22,40 +22,41 @@ class ConnectionDriver final : public std::enable_shared_from_this<ConnectionDri
   using Socket = boost::asio::generic::stream_protocol::socket;
   using Endpoint = boost::asio::generic::stream_protocol::endpoint;
 
-  // What a connection tells its owner; the last thing that it does before it returns to the loop,
-  // or followed by a check whether it was closed meanwhile.
+  // Notifications of a connection to its owner. After each of them the connection returns to the
+  // loop, or checks whether it was closed meanwhile.
   class Owner {
    public:
     virtual ~Owner() = default;
-    // The peer said who it is. The owner answers with Accept or Close.
+    // The peer's hello has arrived. The owner answers with Accept or Close.
     virtual void OnHello(ConnectionDriver& connection, const PeerHello& hello) = 0;
-    // As PeerHandler::ReceiveBufferFor.
+    // See PeerHandler::ReceiveBufferFor.
     virtual MutableBytes ReceiveBufferFor(const ConnectionDriver& connection,
                                           const FrameHeader& header, std::size_t bytes) = 0;
     virtual void OnConnectionFrame(ConnectionDriver& connection, Frame frame) = 0;
-    // Once, unless the owner closed it itself.
+    // Called once, unless the owner itself closed the connection.
     virtual void OnConnectionClosed(ConnectionDriver& connection, const PeerLoss& loss) = 0;
   };
 
-  // Called once, when the socket is connected. `wake`: has the connection write and read; from any
-  // thread, also when the connection is gone.
+  // Called once, when the socket is connected. `wake` makes the connection write and read; it may
+  // be called on any thread, also when the connection no longer exists.
   using MakeCodec =
       std::function<std::unique_ptr<FrameCodec>(int socket, std::function<void()> wake)>;
 
-  // `owner` is there until it is closed.
+  // `owner` exists until the connection is closed.
   ConnectionDriver(Socket socket, Owner& owner, Duration handshake_timeout, MakeCodec make_codec);
 
-  // Connects to `address`, then says `hello`.
+  // Connects to `address`, then sends `hello`.
   void Dial(const Endpoint& address, const PeerHello& hello);
-  // Begins on a socket that was accepted.
+  // Starts on an accepted socket.
   void Serve();
-  // The hello that came is `peer`'s, and welcome. An accepting side answers with `hello`.
+  // Accepts the received hello, which is `peer`'s. The side that accepted the socket answers with
+  // `hello`; the side that dialled passes nullptr.
   void Accept(std::shared_ptr<const LearnerId> peer, const PeerHello* hello);
-  // Who is at the other end; nullptr before Accept.
+  // The learner at the other end; nullptr before Accept.
   const std::shared_ptr<const LearnerId>& peer() const { return peer_; }
-  // Once it was accepted.
+  // Allowed after Accept only.
   void Send(Frame frame);
-  // Silent: the owner hears nothing more.
+  // The owner receives no further calls.
   void Close();
   bool closed() const { return owner_ == nullptr; }
 
@@ -64,7 +65,7 @@ class ConnectionDriver final : public std::enable_shared_from_this<ConnectionDri
   void Begin(const PeerHello* hello);
   void Wait(Socket::wait_type what, bool& waiting);
   void FlushSoon();
-  void Advance();  // as far as it goes now
+  void Advance();  // writes and reads as much as possible now
   void Follow(const CodecPause& pause);
   void Linger();
   void End(const std::string& reason);
@@ -74,14 +75,14 @@ class ConnectionDriver final : public std::enable_shared_from_this<ConnectionDri
   bool OnFrame(Frame frame) override;
 
   Socket socket_;
-  Owner* owner_;  // null: closed
+  Owner* owner_;  // null when closed
   const Duration handshake_timeout_;
   const MakeCodec make_codec_;
   std::shared_ptr<const LearnerId> peer_;
   boost::asio::steady_timer timer_;
   std::shared_ptr<ConnectionWaker> waker_;  // null until it is connected
   std::unique_ptr<FrameCodec> codec_;       // null until it is connected
-  bool open_ = false;                       // the hellos were said
+  bool open_ = false;                       // the peer's hello was accepted
   bool awaits_readable_ = false;
   bool awaits_writable_ = false;
   bool flush_posted_ = false;

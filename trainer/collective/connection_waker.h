@@ -9,14 +9,14 @@
 
 namespace pliant {
 
-// Has a connection go on, from any thread. May outlive it and its loop.
+// Makes a connection continue, from any thread. May outlive it and its loop.
 class ConnectionWaker : public std::enable_shared_from_this<ConnectionWaker> {
  public:
   // `advance` runs on the loop of `context`.
   ConnectionWaker(boost::asio::io_context& context, std::function<void()> advance)
       : context_(context), advance_(std::move(advance)) {}
 
-  // One call of `advance` follows what any number of Wakes before it report.
+  // All calls of Wake before `advance` runs cause one call of it.
   void Wake() {
     const std::lock_guard lock(mutex_);
     if (ended_ || std::exchange(posted_, true)) return;
@@ -29,7 +29,7 @@ class ConnectionWaker : public std::enable_shared_from_this<ConnectionWaker> {
     });
   }
 
-  // Nothing is posted any more: the loop may be gone from here on.
+  // Nothing is posted from here on: the loop may no longer exist.
   void End() {
     const std::lock_guard lock(mutex_);
     ended_ = true;
@@ -39,7 +39,7 @@ class ConnectionWaker : public std::enable_shared_from_this<ConnectionWaker> {
   boost::asio::io_context& context_;
   const std::function<void()> advance_;
   std::mutex mutex_;
-  bool posted_ = false;  // guarded by mutex_: advance_ is on its way
+  bool posted_ = false;  // guarded by mutex_; a call of advance_ is posted
   bool ended_ = false;   // guarded by mutex_
 };
 

@@ -14,7 +14,7 @@
 namespace pliant {
 namespace {
 
-constexpr std::size_t kMaxDescriptors = 16;  // that came and were not taken yet
+constexpr std::size_t kMaxDescriptors = 16;  // received and not taken yet
 
 IoResult Closed(std::string reason) {
   return {.state = IoState::kClosed, .reason = std::move(reason)};
@@ -24,7 +24,7 @@ IoResult ClosedByError() { return Closed(std::generic_category().message(errno))
 
 bool WouldBlock() { return errno == EAGAIN || errno == EWOULDBLOCK; }
 
-// As sendmsg. `descriptor` goes with the first byte; -1: none.
+// Like sendmsg. `descriptor` is sent with the first byte; -1: none.
 ssize_t SendBytes(int socket, std::span<const std::byte> bytes, int descriptor) {
   iovec part{.iov_base = const_cast<std::byte*>(bytes.data()), .iov_len = bytes.size()};
   msghdr message{};
@@ -118,7 +118,7 @@ IoResult DescriptorStream::Read() {
     }
   }
   if (got == 0) return Closed("the peer closed the connection");
-  // This process may open no more files, or the peer sent more descriptors than there is room for.
+  // This process has reached its limit of open files, or the peer sent more descriptors than fit.
   if ((message.msg_flags & MSG_CTRUNC) != 0) return Closed("the kernel withheld descriptors");
   if (in_descriptors_.size() > kMaxDescriptors)
     return Closed("the peer sent more descriptors than it named");

@@ -13,26 +13,26 @@
 
 namespace pliant {
 
-// Bytes each way over a Unix socket that somebody else watches and closes, with descriptors of
-// memory among them.
+// Bytes in both directions over a Unix socket, with memory descriptors among them. The owner polls
+// and closes the socket.
 class DescriptorStream {
  public:
-  // received() has room for this much.
+  // The capacity of received().
   static constexpr std::size_t kReadBytes = std::size_t{128} << 10;
 
   explicit DescriptorStream(int socket);
-  ~DescriptorStream();  // closes the descriptors that nobody took
+  ~DescriptorStream();  // closes the descriptors that were not taken
   DescriptorStream(const DescriptorStream&) = delete;
   DescriptorStream& operator=(const DescriptorStream&) = delete;
 
   void Put(std::span<const std::byte> bytes);
-  // The descriptor of `block` goes with the byte that is put next.
+  // The descriptor of `block` is sent with the byte that is put next.
   void PutDescriptor(std::shared_ptr<const SharedBlock> block);
-  // Bytes that were put and are not written.
+  // Bytes that were put but not written yet.
   std::size_t queued_bytes() const { return out_.size() - out_sent_; }
   // kReady: all that was put is written.
   IoResult Write();
-  // Nothing is written any more: lets go of blocks whose descriptors have not gone.
+  // Nothing is written from here on: releases blocks whose descriptors were not sent.
   void DropBlocks() { out_descriptors_.clear(); }
 
   // kReady: there is more in received().
@@ -40,7 +40,7 @@ class DescriptorStream {
   // Valid until the next Read.
   std::span<const std::byte> received() const;
   void Consume(std::size_t bytes) { in_begin_ += bytes; }
-  // The first descriptor that came and was not taken. The caller closes it.
+  // The first received descriptor that was not taken. The caller closes it.
   std::optional<int> TakeDescriptor();
 
  private:
@@ -53,7 +53,7 @@ class DescriptorStream {
 
   const int socket_;
   std::vector<std::byte> out_;
-  std::size_t out_sent_ = 0;     // of out_
+  std::size_t out_sent_ = 0;     // bytes of out_
   std::uint64_t out_begin_ = 0;  // bytes of the stream before out_
   std::deque<OutgoingDescriptor> out_descriptors_;
 

@@ -8,11 +8,12 @@
 
 namespace pliant {
 
-// While it lives, its thread computes with floats as IEEE 754 has it: rounded to nearest, and small
-// numbers are not taken for zero. A program may have it otherwise for its own threads
+// While it exists, its thread computes with floats as IEEE 754 specifies: rounded to nearest, and
+// small numbers are not flushed to zero. A program may set this differently for its own threads
 // (torch.set_flush_denormal, a library compiled with -ffast-math), and threads inherit it; but sums
-// must have the same bits on whichever thread and whichever learner they are made. What is made
-// within is to be called, not inlined: compilers do not know that this changes their operations.
+// must have the same bits on every thread and every learner. Code in its scope must call the
+// arithmetic as functions that are not inlined: compilers do not know that this class changes their
+// operations.
 class FloatEnvironment {
  public:
 #if defined(__x86_64__)
@@ -30,7 +31,7 @@ class FloatEnvironment {
 
  private:
 #if defined(__x86_64__)
-  static constexpr unsigned kDefault = 0x1F80;  // of MXCSR: every exception is masked, no more
+  static constexpr unsigned kDefault = 0x1F80;  // MXCSR: all exceptions masked, nothing else
   const unsigned before_;
 #else
   std::fenv_t before_;

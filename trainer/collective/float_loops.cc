@@ -14,15 +14,16 @@ namespace {
 
 #define PLIANT_AVX2 [[gnu::target("avx2")]]
 
-// A power of two whose reciprocal is one too: the product is then the same real number as the
-// quotient, and so are its bits.
+// Whether `divisor` is a power of two whose reciprocal is one too: the product is then the same
+// real number as the quotient, and so are its bits.
 bool DividesAsProduct(float divisor) {
   int exponent = 0;
   return std::frexp(divisor, &exponent) == 0.5F && exponent > -100 && exponent < 100;
 }
 
 constexpr std::size_t kLanes = 8;
-// Streams end at every page for the processor's own prefetching; this far ahead it goes on.
+// The processor's own prefetching stops at every page; prefetching this many floats ahead continues
+// it.
 constexpr std::size_t kAhead = 256;
 
 const bool kHasAvx2 = __builtin_cpu_supports("avx2");
@@ -36,7 +37,7 @@ PLIANT_AVX2 inline void Prefetch(const float* values) {
   _mm_prefetch(reinterpret_cast<const char*>(values + kAhead), _MM_HINT_T0);
 }
 
-// Each returns how many elements it did: all but a rest below a cache line.
+// Each returns how many elements it processed: all except a remainder below a cache line.
 
 PLIANT_AVX2 std::size_t AddWide(float* out, const float* left, const float* right,
                                 std::size_t size) {
@@ -155,7 +156,7 @@ void CopyStreamed(float* out, const float* values, std::size_t size) {
 #if defined(__x86_64__)
   if (kHasAvx2) {
     done = CopyWide(out, values, size);
-    _mm_sfence();  // others may be told at once that it is there
+    _mm_sfence();  // others may be notified at once that it is there
   }
 #endif
   if (done < size) std::memcpy(out + done, values + done, (size - done) * sizeof(float));

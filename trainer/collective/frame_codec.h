@@ -21,11 +21,11 @@ struct ConnectionLimits {
 // Why a codec returned to its connection.
 struct CodecPause {
   enum class Until {
-    kAsked,     // there is nothing to do, or the connection is closed
+    kAsked,     // nothing to do until the next call, or the connection is closed
     kNextTurn,  // there is more, but other connections and timers come first
     kReadable,
     kWritable,
-    kNever,  // the connection is over: `reason`
+    kNever,  // the connection has failed: `reason`
   };
   Until until = Until::kAsked;
   std::string reason;
@@ -35,38 +35,39 @@ struct CodecPause {
   static CodecPause Failed(std::string reason) {
     return {.until = Until::kNever, .reason = std::move(reason)};
   }
-  static CodecPause Of(IoResult result);  // which is not kReady
+  static CodecPause Of(IoResult result);  // `result` is not kReady
 };
 
-// What a codec reads goes here.
+// Receives what a codec reads.
 class FrameSink {
  public:
   virtual ~FrameSink() = default;
-  // As PeerHandler::ReceiveBufferFor.
+  // See PeerHandler::ReceiveBufferFor.
   virtual MutableBytes ReceiveBufferFor(const FrameHeader& header, std::size_t bytes) = 0;
-  // These may close the connection. False: they did, and the codec returns at once.
+  // These calls may close the connection. They then return false, and the codec returns at once.
   [[nodiscard]] virtual bool OnHello(const PeerHello& hello) = 0;
   [[nodiscard]] virtual bool OnFrame(Frame frame) = 0;
 };
 
-// Hellos and frames as what travels over one connected, non-blocking socket. It neither waits nor
-// posts: its connection does, as the pauses say. On the loop's thread.
+// Converts hellos and frames to and from the bytes on one connected, non-blocking socket. It
+// neither waits nor posts tasks: its connection does, as each CodecPause says. Runs on the loop's
+// thread.
 class FrameCodec {
  public:
   virtual ~FrameCodec() = default;
-  // The hello of this side. It goes out when the other side can verify it.
+  // Queues this side's hello. It is sent when the other side can verify it.
   virtual void SayHello(const PeerHello& hello) = 0;
-  // The peer's hello is welcome: frames follow.
+  // The peer's hello was accepted: frames follow.
   virtual void Open() = 0;
   // Queues a frame.
   virtual void Put(Frame frame) = 0;
   virtual CodecPause WriteSome() = 0;
   virtual CodecPause ReadSome(FrameSink& sink) = 0;
 
-  // The connection is closed: only Release is called from here on. It lets go of what it has
-  // queued. True: the peer may still read memory of this process until it closes its end, too.
+  // The connection is closed: drops what is queued. Only Release is called after this. True: the
+  // peer may still read memory of this process until it closes its end too.
   [[nodiscard]] virtual bool Close() = 0;
-  // The peer has closed its end, too.
+  // The peer has closed its end too.
   virtual void Release() = 0;
 };
 

@@ -16,13 +16,14 @@
 //  24  tick            32  bucket     36  node        40  piece       44  4 bytes 0
 //  48  payload bytes   56  CRC-32C of the payload     60  CRC-32C of the 60 bytes before
 //
-// Where the connection itself proves every byte (TLS) the payload has no CRC, 0.
+// Where the connection itself authenticates every byte (TLS) the payload has no CRC: the field is
+// 0.
 namespace pliant {
 
 inline constexpr std::size_t kFrameHeadBytes = 64;
 using FrameHead = std::array<std::byte, kFrameHeadBytes>;
 
-// The first frame each way on a connection, which the transport keeps for itself.
+// The kind of the first frame in each direction, which the transport does not pass on.
 inline constexpr FrameKind kHelloKind{0};
 
 struct FrameHeadFields {
@@ -33,10 +34,10 @@ struct FrameHeadFields {
 };
 
 FrameHead EncodeFrameHead(const FrameHeadFields& fields);
-// kCorrupt when it is no head: another protocol, damage, or a kind that is not known here.
+// kCorrupt when it is not a head: another protocol, damaged bytes, or an unknown kind.
 Result<FrameHeadFields> DecodeFrameHead(std::span<const std::byte, kFrameHeadBytes> head);
 
-// Who is at the two ends. The payload of the hello frame.
+// The learners at the two ends of a connection. The payload of the hello frame.
 struct PeerHello {
   std::uint32_t protocol = 4;
   LearnerId from;

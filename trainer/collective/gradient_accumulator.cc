@@ -15,8 +15,9 @@ namespace {
 
 constexpr std::size_t kChunk = 2048;  // floats: 8 KiB of each operand
 
-// A block of 2^a shards takes a partial sum for each of its a levels, and the leaf. A rank whose
-// shards are no power of two has blocks of falling size, and takes no more than for the first.
+// A block of 2^a shards needs a partial sum for each of its a levels, and the leaf. A rank whose
+// number of shards is not a power of two has blocks of decreasing size, and needs no more buffers
+// than for the first.
 std::size_t BuffersOfBlock(int shards) {
   return static_cast<std::size_t>(std::bit_width(static_cast<unsigned>(shards)));
 }
@@ -44,8 +45,8 @@ void GradientAccumulator::Begin(int logical_shards, std::span<const ShardBlock> 
   shard_in_block_ = 0;
   layout_ = BucketLayout(pool_.buffer_size(), sizes);
 
-  // Finished blocks keep one buffer each. With blocks of falling size, as AssignShards makes them,
-  // the most is what the first one takes.
+  // Finished blocks keep one buffer each. With blocks of decreasing size, as AssignShards makes
+  // them, the maximum is what the first one needs.
   std::size_t buffers = 0;
   for (std::size_t i = 0; i < blocks.size(); ++i)
     buffers = std::max(buffers, i + BuffersOfBlock(blocks[i].count));
@@ -89,9 +90,9 @@ void GradientAccumulator::AccumulateRest(const OnBucket& on_bucket) {
   }
 }
 
-// The leaf is the last of its block, so every partial sum is a left sibling of what is below it:
-// left + (left + (left + leaf)), piece by piece through the cache. It takes the leaf's place: the
-// partial sums stay good, should the shard come to nothing.
+// The leaf is the last of its block, so every partial sum is the left sibling of the sum below it:
+// left + (left + (left + leaf)), computed in chunks that fit the cache. The result replaces the
+// leaf. The partial sums stay valid in case the shard is not finished.
 void GradientAccumulator::FoldBucket(ElementRange range) {
   if (stack_.empty()) return;
   const FloatEnvironment environment;  // this may be the program's thread

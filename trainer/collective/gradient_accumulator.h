@@ -21,19 +21,20 @@ struct HeldNode {
 
 // Sums one learner's leaves (gradients of the sum over a shard's samples) as they are computed,
 // like a binary counter: two siblings become their parent at once. So k shards need ⌊log2 k⌋ + 1
-// buffers, and nothing is allocated while they last.
+// buffers, and nothing is allocated while these suffice.
 //
-// A tick: Begin; then for every shard of the rank, in order: write to Leaf(), Accumulate(). Where
-// there is a left sibling to which the leaf is added next, whoever writes the leaf may write the
-// sum of both in its place. A shard that completes a block is folded bucket by bucket, while what
-// is left of it is still computed. One thread at a time; frames made of what is finished may live
-// on elsewhere.
+// A tick: Begin; then for every shard of the rank, in order: write to Leaf(), Accumulate(). If the
+// leaf is added to a left sibling next, its writer may write the sum of both instead. A shard that
+// completes a block is accumulated bucket by bucket, while the rest of it is still computed. Used
+// by one thread at a time; frames made of finished sums may stay in use elsewhere.
 class GradientAccumulator {
  public:
-  // Reserves what `max_shards` shards on this learner need. More shards still work, by allocation.
+  // Reserves the buffers for `max_shards` shards on this learner. More shards work too, but
+  // allocate.
   GradientAccumulator(std::size_t elements, int max_shards, MemorySource& memory = HeapMemory());
 
-  // Has pages behind what `shards` of them need. Before the first Begin.
+  // Makes the kernel allocate the pages of the buffers for `shards` shards. Call it before the
+  // first Begin.
   Status Populate(int shards);
   static std::size_t BytesFor(std::size_t elements, int shards);
 
@@ -42,34 +43,36 @@ class GradientAccumulator {
   // Drops what is held and starts over with these blocks of shards (one rank's part of a ShardMap).
   void Begin(int logical_shards, std::span<const ShardBlock> blocks, const BucketSizes& sizes);
 
-  // The shard that is wanted next; none left when done().
+  // The next shard to compute. Not allowed when done().
   int next_shard() const;
   bool done() const { return block_ == blocks_.size(); }
-  // Where its gradient goes: all elements are to be written.
+  // The memory for its gradient: the caller writes all elements.
   std::span<float> Leaf() { return leaf_.view(); }
-  // What the leaf is added to, if it is another leaf, and not by AccumulateReady; else empty.
+  // The left sibling that the leaf is added to, if it is a leaf too; empty if there is none, or if
+  // AccumulateReady adds it.
   std::span<const float> left_sibling() const;
 
   const BucketLayout& buckets() const { return layout_; }
-  // Whether the leaf is its block's last: all sums of the block are complete with it.
+  // Whether the leaf is the last of its block: all sums of the block are complete with it.
   bool completes_block() const { return shard_in_block_ + 1 == blocks_[block_].count; }
-  // These elements of such a leaf are final; none is said twice. Every bucket of which all are is
-  // taken into the sums and named: there, the block's node is final, too.
+  // Marks elements of such a leaf as final; each is marked once. Every bucket whose elements are
+  // all final is added to the sums and passed to `on_bucket`: there, the block's node is final,
+  // too.
   void AccumulateReady(ElementRange range, const OnBucket& on_bucket);
-  // The same for all that was not said yet.
+  // The same for all elements that are not marked yet.
   void AccumulateRest(const OnBucket& on_bucket);
-  // Such a leaf's block; its sum is final where it was folded.
+  // The node of such a leaf's block; its sum is final where it was accumulated.
   HeldNode block_node() const;
 
-  // The leaf is final as a whole, and is taken into the sums, except for what was already. Returns
-  // the node of the block that it completed, or 0. An empty shard is a leaf of zeros: it is added
-  // like any other. `added`: it holds the sum with its left sibling already.
+  // The whole leaf is final: adds to the sums what was not added yet. Returns the node of the block
+  // that it completed, or 0. An empty shard is a leaf of zeros: it is added like any other.
+  // `added`: the leaf already holds the sum with its left sibling.
   NodeIndex Accumulate(bool added = false);
 
-  // The finished blocks, by their first shard: not written again before the next Begin.
+  // The finished blocks, by their first shard. They do not change before the next Begin.
   const std::vector<HeldNode>& finished() const { return finished_; }
-  // All that was taken into the sums: the finished blocks and what there is of the one under way.
-  // Buffers that are held when the next Begin comes are not written again; others take their place.
+  // Copies all sums: the finished blocks and the partial sums of the current one. Buffers that are
+  // still held at the next Begin are not written again; others take their place.
   void CopySums(std::vector<HeldNode>& to) const;
 
  private:
@@ -80,12 +83,12 @@ class GradientAccumulator {
   BufferPool pool_;
   std::vector<FloatBuffer> spare_;  // taken from the pool for this tick, not in use
   std::vector<ShardBlock> blocks_;  // of this tick
-  std::size_t block_ = 0;           // the one under way
+  std::size_t block_ = 0;           // the current one
   int shard_in_block_ = 0;
   FloatBuffer leaf_;
   BucketLayout layout_;
   std::vector<std::size_t> not_ready_;  // elements of the leaf, by bucket; a block's last leaf only
-  std::vector<HeldNode> stack_;         // of the block under way: left siblings, larger ones first
+  std::vector<HeldNode> stack_;         // left siblings in the current block, larger ones first
   std::vector<HeldNode> finished_;
 };
 

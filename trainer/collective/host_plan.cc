@@ -9,14 +9,15 @@
 namespace pliant {
 namespace {
 
-// Two nodes that are the children of a third are that one, until there are none.
+// Replaces two children by their parent, until there are no such pairs left.
 std::vector<HostNode> Merge(int logical_shards, const std::vector<ShardBlock>& blocks) {
   std::map<NodeIndex, std::vector<NodeIndex>> parts_of;
   for (const ShardBlock& block : blocks) {
     const NodeIndex node = NodeOf(logical_shards, block);
     parts_of[node] = {node};
   }
-  // A parent's number is lower than its children's, and right ones are odd: the deepest come first.
+  // A parent's number is lower than its children's, and right children are odd: this order visits
+  // the deepest first.
   for (auto right = 2 * static_cast<NodeIndex>(logical_shards) - 1; right > kRootNode; right -= 2) {
     const auto second = parts_of.find(right);
     const auto first = parts_of.find(right - 1);

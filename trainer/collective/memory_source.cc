@@ -12,8 +12,8 @@ namespace pliant {
 namespace {
 
 constexpr std::align_val_t kCacheLine{64};
-// Large buffers are passed over from end to end many times a step: with huge pages, without a miss
-// of the address translation every 4 KiB.
+// Large buffers are read or written from end to end many times a step: huge pages avoid a TLB miss
+// every 4 KiB.
 constexpr std::align_val_t kHugePage{std::size_t{2} << 20};
 constexpr std::size_t kMinHuge = std::size_t{4} << 20;
 
@@ -27,11 +27,11 @@ class Heap final : public MemorySource {
   }
 };
 
-// A write makes the kernel find a page for it.
+// A write makes the kernel allocate the page.
 void WriteEachPage(std::span<std::byte> memory, std::size_t page) {
   volatile std::byte* const bytes = memory.data();
   for (std::size_t at = 0; at < memory.size(); at += page) bytes[at] = std::byte{0};
-  bytes[memory.size() - 1] = std::byte{0};  // where it does not begin with a page
+  bytes[memory.size() - 1] = std::byte{0};  // the last page, if `memory` is not page-aligned
 }
 
 }  // namespace

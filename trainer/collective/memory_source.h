@@ -8,21 +8,21 @@
 
 namespace pliant {
 
-// Where the buffers of gradients and payloads come from.
+// The source of the memory of gradients and payloads.
 class MemorySource {
  public:
   virtual ~MemorySource() = default;
-  // On a cache-line boundary, contents undefined. Its last owner may let go of it on any thread,
-  // also when the source is gone.
+  // The memory is on a cache-line boundary, contents undefined. Its last owner may release it on
+  // any thread, also when the source no longer exists.
   virtual std::shared_ptr<std::byte> Allocate(std::size_t bytes) = 0;
 };
 
-// Of this process alone.
+// Private memory of this process.
 MemorySource& HeapMemory();
 
-// Has the kernel put pages behind all of `memory` now, not when they are first written: where there
-// is no room for them, it shows here. Keeps what stands in it, except for a few bytes on old
-// kernels, so call it before there is anything. Takes about 0.3 s a GB.
+// Makes the kernel allocate all pages of `memory` now, not when they are first written, so that a
+// lack of memory shows here. Keeps the contents, except for a few bytes on old kernels, so call it
+// before `memory` is used. Takes about 0.3 s per GB.
 Status Populate(std::span<std::byte> memory);
 
 }  // namespace pliant

@@ -73,14 +73,14 @@ class MemoryTransport final : public PeerTransport {
  private:
   friend class MemoryNetwork;
 
-  // This learner's side of the connection with a peer. Both sides have the same number; what
-  // belongs to an older number is dropped.
+  // This learner's side of the connection with a peer. Both sides have the same number; events with
+  // an older number are dropped.
   struct Side {
     bool wanted = false;
-    std::uint64_t dial = 0;        // the tries that go on; of those before, nothing counts
+    std::uint64_t dial = 0;        // the current series of tries; earlier ones are ignored
     std::uint64_t connection = 0;  // 0: none
-    bool broken = false;           // nothing arrives any more, and the loss is on its way
-    TimePoint last_arrival;        // of what was sent to the peer: later frames come no earlier
+    bool broken = false;           // nothing arrives any longer, and the loss is being reported
+    TimePoint last_arrival;        // of frames sent to the peer: later ones do not arrive earlier
   };
 
   bool present() const { return network_.Find(self_) == this; }
@@ -141,7 +141,7 @@ void MemoryNetwork::OnDialArrived(const LearnerId& from, const LearnerId& to, st
   MemoryTransport::Side* const side = acceptor == nullptr ? nullptr : &acceptor->sides_[from];
   if (side == nullptr || Faulty(from, to) || !side->wanted || side->connection != 0) {
     After(kRedialDelay, [=, this] { Dial(from, to, dial); });
-    // The peer would not dial if it knew of the connection that this side still has.
+    // The peer dials only if it has lost the connection that this side still has.
     if (side != nullptr && !Faulty(from, to) && side->connection != 0)
       acceptor->Lose(from, side->connection, {.reason = "the peer has lost the connection"});
     return;
@@ -149,7 +149,7 @@ void MemoryNetwork::OnDialArrived(const LearnerId& from, const LearnerId& to, st
   const std::uint64_t connection = ++last_number_;
   const Duration back = delay_of_(to, from);
   side->connection = connection;
-  side->last_arrival = loop_.Now() + back;  // its frames come behind the news of the connection
+  side->last_arrival = loop_.Now() + back;  // its frames arrive after the answer to the dial
   After(back, [=, this] { OnAccepted(from, to, dial, connection); });
   acceptor->handler_->OnPeerConnected(from);
 }
@@ -177,7 +177,7 @@ void MemoryNetwork::TellLoss(const LearnerId& from, const LearnerId& to, std::ui
                              PeerLoss loss) {
   After(delay_of_(from, to), [=, this, loss = std::move(loss)] {
     MemoryTransport* const transport = Find(to);
-    // A silent link carries no news of a loss either: Mend tells.
+    // A silent link does not report a loss either; the end of the fault does.
     const auto fault = faults_.find(LinkOf(from, to));
     if (fault != faults_.end() && fault->second == LinkFault::kSilent) return;
     if (transport != nullptr) transport->Lose(from, connection, loss);

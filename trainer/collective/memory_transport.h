@@ -17,34 +17,34 @@ namespace pliant {
 class MemoryTransport;
 
 // Learners of one process, connected in memory: for simulations and unit tests. Everything happens
-// on one event loop, in an order that follows from the delays alone. Frames are passed without a
-// copy; those of one connection keep their order whatever their delays.
+// on one event loop, in an order that depends only on the delays. Frames are passed without a copy;
+// those of one connection keep their order whatever their delays.
 class MemoryNetwork {
  public:
-  // How long something takes from one learner to the other; asked once for each frame, dial and
-  // loss. A simulation draws it from its seed. A loss may overtake frames, which are lost then.
+  // The delay from one learner to the other; called once for each frame, dial and loss. A
+  // simulation draws it from its seed. A loss may overtake frames, which are lost then.
   using DelayOf = std::function<Duration(const LearnerId& from, const LearnerId& to)>;
 
   MemoryNetwork(EventLoop& loop, DelayOf delay_of);
   ~MemoryNetwork();
 
-  // From each learner to each other one; none: payloads take no time.
+  // The bandwidth from each learner to each other one; nullopt: payloads take no time.
   std::optional<double> bytes_per_second;
 
-  // Destroying it is the death of the process: peers lose the connection after a delay. At most one
-  // of an id at a time; gone before the network.
+  // Destroying it simulates the death of the process: peers lose the connection after a delay. At
+  // most one per id at a time; destroyed before the network.
   std::unique_ptr<PeerTransport> NewTransport(const LearnerId& self);
 
-  // Breaks the connection, if there is one, with all frames under way; both sides lose it after a
-  // delay. No new one is made until Mend.
+  // Breaks the connection, if there is one, and drops all frames in flight; both sides lose it
+  // after a delay. No new connection is made while the fault lasts.
   void Cut(const LearnerId& a, const LearnerId& b);
-  // `from` sends what is no frame: `to` breaks the connection.
+  // `from` sends bytes that are not a frame: `to` breaks the connection.
   void Garble(const LearnerId& from, const LearnerId& to);
-  // Swallows all frames and dials between the two, and tells nobody. Mend breaks the connection, as
-  // TCP would after losing data.
+  // Drops all frames and dials between the two without notice. When the fault ends the connection
+  // breaks, as TCP would after losing data.
   void Silence(const LearnerId& a, const LearnerId& b);
   void Mend(const LearnerId& a, const LearnerId& b);
-  // The machine vanishes: its transport does nothing more, and peers hear nothing.
+  // The machine vanishes: its transport does nothing more, and peers are not notified.
   void Vanish(const LearnerId& learner);
 
  private:
@@ -61,7 +61,7 @@ class MemoryNetwork {
   // Runs `task` after `delay` unless the network is gone by then.
   void After(Duration delay, std::function<void()> task);
   void Dial(const LearnerId& from, const LearnerId& to, std::uint64_t dial);
-  // What arrives at `to`, and, if `to` takes the connection, back at `from`.
+  // The dial arrives at `to`; if `to` accepts it, the answer arrives at `from`.
   void OnDialArrived(const LearnerId& from, const LearnerId& to, std::uint64_t dial);
   void OnAccepted(const LearnerId& from, const LearnerId& to, std::uint64_t dial,
                   std::uint64_t connection);
@@ -73,7 +73,7 @@ class MemoryNetwork {
   const DelayOf delay_of_;
   std::map<LearnerId, MemoryTransport*> transports_;  // without those that vanished
   std::map<Link, LinkFault> faults_;
-  std::uint64_t last_number_ = 0;  // of connections and dials
+  std::uint64_t last_number_ = 0;  // numbers connections and dials
   const Lifetime lifetime_;
 };
 

@@ -7,8 +7,9 @@
 
 namespace pliant {
 
-// What the NCCL transport calls, with the types of NCCL's own header (builds with PLIANT_CUDA
-// only). It moves bytes; sums are ours, because no sum of NCCL's is independent of the world size.
+// The functions that the NCCL transport calls, with the types of NCCL's own header (builds with
+// PLIANT_CUDA only). NCCL only moves bytes; our code computes the sums, because no NCCL reduction
+// is independent of the world size.
 struct NcclFunctions {
   decltype(&ncclGetErrorString) get_error_string = nullptr;
   decltype(&ncclGetUniqueId) get_unique_id = nullptr;

@@ -7,8 +7,8 @@
 namespace pliant {
 namespace {
 
-// The first with ncclCommInitRankConfig: only a non-blocking communicator can be aborted whenever a
-// peer is lost.
+// The first version with ncclCommInitRankConfig: only a non-blocking communicator can be aborted
+// whenever a peer is lost.
 constexpr int kMinVersion = 21400;
 
 }  // namespace

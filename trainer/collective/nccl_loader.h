@@ -7,22 +7,22 @@
 
 namespace pliant {
 
-// NCCL, opened at run time: a learner without GPUs needs none, and one program works with every
-// version that its image brings. Nothing of ours is linked with it.
+// NCCL, loaded at run time: a learner without GPUs does not need it, and one program works with
+// every version that its image provides. No code of ours is linked with it.
 class NcclLibrary {
  public:
-  // kNotFound when it is not installed, kInvalid when it is older than what is needed; both say
-  // what to do. `path`: a name for the dynamic linker, or a file.
+  // kNotFound when it is not installed, kInvalid when it is older than required; both messages say
+  // what to do. `path`: a library name for the dynamic linker, or a file.
   static Result<NcclLibrary> Load(const std::string& path = "libnccl.so.2");
 
   int version() const { return version_; }  // 22809: 2.28.9
-  // Calls that came later than what is required: without them a communicator is made anew.
+  // Functions newer than the required version: without them a new communicator is created.
   bool can_shrink() const { return version_ >= 22703; }
   bool can_revoke() const { return version_ >= 22807; }
   bool can_grow() const { return version_ >= 22902; }
 
-  // The function `name` as what the caller says it is (see nccl_functions.h). kInvalid when this
-  // version does not have it.
+  // The function `name`, with the type that the caller states (see nccl_functions.h). kInvalid when
+  // this version does not have it.
   template <typename Function>
   Result<Function*> Find(const char* name) const {
     ASSIGN_OR_RETURN(void* const symbol, FindSymbol(name));
@@ -33,7 +33,7 @@ class NcclLibrary {
   NcclLibrary() = default;
   Result<void*> FindSymbol(const char* name) const;
 
-  std::shared_ptr<void> handle_;  // stays open while somebody has it
+  std::shared_ptr<void> handle_;  // the library stays open while this is held
   int version_ = 0;
 };
 

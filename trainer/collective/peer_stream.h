@@ -11,39 +11,39 @@
 namespace pliant {
 
 enum class IoState {
-  kReady,      // went on; there may be more to do at once
-  kWantRead,   // nothing more until the socket can be read
-  kWantWrite,  // nothing more until the socket can be written
+  kReady,      // made progress; more may be possible at once
+  kWantRead,   // no progress until the socket is readable
+  kWantWrite,  // no progress until the socket is writable
   kClosed,     // `reason` says why
 };
 
 struct IoResult {
   IoState state = IoState::kReady;
-  std::size_t bytes = 0;  // read, or taken over for writing
+  std::size_t bytes = 0;  // read, or accepted for writing
   std::string reason;
 };
 
-// Bytes each way over a non-blocking socket that somebody else watches and closes.
+// Bytes in both directions over a non-blocking socket, which the owner polls and closes.
 class PeerStream {
  public:
   virtual ~PeerStream() = default;
-  // Call until kReady, before the others.
+  // Call it until kReady, before the others.
   virtual IoResult Handshake() = 0;
   virtual IoResult Read(std::span<std::byte> out) = 0;
-  // Takes over bytes of `parts`, in order. With kWantWrite, some of the bytes taken may not be on
-  // their way: call it (or Flush) again.
+  // Accepts bytes of `parts`, in order. With kWantWrite some of the accepted bytes may not be sent
+  // yet: call it (or Flush) again.
   virtual IoResult Write(std::span<const std::span<const std::byte>> parts) = 0;
-  // kReady: the kernel has everything that was taken over.
+  // kReady: the kernel has all accepted bytes.
   virtual IoResult Flush() = 0;
-  // Whether every byte that Read gives is proven to be the one that was written.
+  // Whether every byte that Read returns is proven to be the one that was written.
   virtual bool authenticates() const = 0;
 };
 
 std::unique_ptr<PeerStream> NewPlainStream(int socket);
 
 // TLS 1.3 in which both ends prove that they hold the same peers' key: an external pre-shared key
-// derived from it, with an ephemeral Diffie-Hellman exchange, so that recorded traffic stays closed
-// when the key leaks. No certificates.
+// derived from it, with an ephemeral Diffie-Hellman exchange, so that recorded traffic stays secret
+// if the key leaks later. There are no certificates.
 class TlsKey {
  public:
   static Result<TlsKey> FromPeerKey(std::string_view peer_key);

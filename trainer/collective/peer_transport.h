@@ -10,27 +10,28 @@
 
 namespace pliant {
 
-// What a frame between two learners carries.
+// The content of a frame between two learners.
 enum class FrameKind : std::uint8_t {
-  kOpen = 1,      // opening of a membership: the sender's applied ticks and what it holds
-  kStateRequest,  // ask for committed state; node: from its beginning, or what comes next
+  kOpen = 1,      // opening of a membership: how many ticks the sender has applied, what it holds
+  kStateRequest,  // request for committed state; node: from its beginning, or the next batch
   kState,         // a slice of committed state
   kNode,          // a piece of a tree node, to the member that finishes that piece (reduce-scatter)
   kRoot,          // a finished piece of the root (all-gather)
   kBuffers,       // the buffers that shard 0 wrote
   kTrailer,       // end of a tick
-  kOpened,        // the sender is ready to begin; of a later membership: lets leavers go
-  kAbort,         // the sender stopped this tick: leave it too
+  kOpened,        // the sender is ready to begin; in a later membership: leavers may exit
+  kAbort,         // the sender aborted this tick: the receiver aborts it too
   kFinished,      // the final model is published
-  kSliceFailed,   // to rank 0: why the sender's slice of the checkpoint of this tick is not there
+  kSliceFailed,   // to rank 0: why the sender's slice of this tick's checkpoint is missing
 };
-// Numbers may change from version to version: learners that train together are of one image, since
+// Numbers may change between versions: learners that train together run the same image, since
 // templates change only while a job is suspended.
 inline constexpr FrameKind kFrameKindLast = FrameKind::kSliceFailed;
 
-// Whether the payload of such a frame is part of a gradient, which is added up or taken whatever
-// its bytes are, once: it may be read while its sender could change it. Follows from the kind,
-// which the receiver acts upon; a mark set by the sender would let a peer change what was checked.
+// Whether the payload is part of a gradient. Such a payload is added up or stored once, whatever
+// its bytes are, so it may be read while its sender could still change it. The answer follows from
+// the kind, which the receiver acts upon; with a flag set by the sender, a peer could change what
+// was checked.
 constexpr bool IsGradient(FrameKind kind) {
   return kind == FrameKind::kNode || kind == FrameKind::kRoot;
 }
@@ -42,13 +43,13 @@ struct FrameHeader {
   MembershipId membership;
   Tick tick = 0;
   std::uint32_t bucket = 0;
-  std::uint32_t node = 0;   // tree node: heap index, root 1, children 2i and 2i+1; of states: flags
-                            // of kSliceFailed: the ErrorCode
+  std::uint32_t node = 0;   // tree node: heap index, root 1, children 2i and 2i+1; in state frames:
+                            // flags; in kSliceFailed: the ErrorCode
   std::uint32_t piece = 0;  // rank that finishes the piece
   bool operator==(const FrameHeader&) const = default;
 };
 
-// Bytes that somebody keeps alive: sent and received without a copy at this seam.
+// Bytes and the owner that keeps them alive. This interface sends and receives them without a copy.
 struct Bytes {
   std::shared_ptr<const void> owner;
   std::span<const std::byte> view;
@@ -59,13 +60,13 @@ struct Frame {
   Bytes payload;
 };
 
-// The same, to be written.
+// The same, writable.
 struct MutableBytes {
   std::shared_ptr<void> owner;
   std::span<std::byte> view;
 };
 
-// Why a connection is gone: it broke, or the peer sent what the protocol does not allow.
+// Why a connection was lost: it broke, or the peer sent what the protocol does not allow.
 struct PeerLoss {
   std::string reason;
 };
@@ -74,9 +75,10 @@ struct PeerLoss {
 class PeerHandler {
  public:
   virtual ~PeerHandler() = default;
-  // Where a payload of `bytes` that comes in next is to go, so that it need not be copied there; an
-  // empty view: memory of the transport. It is garbage until OnFrame, which may never come; the
-  // transport keeps the owner until then. Not every transport asks.
+  // The memory that receives the next payload, of `bytes` bytes, so that it need not be copied
+  // there later; with an empty view the transport uses its own. The contents are undefined until
+  // OnFrame, which may never come; the transport keeps the owner until then. Not every transport
+  // calls this.
   virtual MutableBytes ReceiveBufferFor(const LearnerId& /*peer*/, const FrameHeader& /*header*/,
                                         std::size_t /*bytes*/) {
     return {};
@@ -84,8 +86,8 @@ class PeerHandler {
   virtual void OnPeerConnected(const LearnerId& peer) = 0;
   // Frames of one peer arrive in the order sent, each once, whole, and with a valid checksum.
   virtual void OnFrame(const LearnerId& peer, Frame frame) = 0;
-  // The connection is gone, with all frames under way. Once per connection; nothing is retried
-  // until Connect.
+  // The connection and all frames in flight are lost. Called once per connection; nothing is
+  // retried until Connect.
   virtual void OnPeerLost(const LearnerId& peer, const PeerLoss& loss) = 0;
 };
 
@@ -93,19 +95,20 @@ class PeerHandler {
 class PeerTransport {
  public:
   virtual ~PeerTransport() = default;
-  virtual void SetHandler(PeerHandler* handler) = 0;  // borrowed, before anything else
+  virtual void SetHandler(PeerHandler* handler) = 0;  // borrowed; called before any other member
 
   // Where peers reach this learner, "ip:port".
   virtual std::string address() const = 0;
 
-  // Wants a connection to `peer`. Of two learners the one with the greater id dials; the other
-  // accepts, and refuses who it did not Connect to. Both call this. Repeating it is harmless; after
-  // OnPeerLost it tries again. A dial that fails is tried again, with a delay, until Disconnect.
+  // Requests a connection to `peer`. Both learners call this: the one with the greater id dials;
+  // the other accepts, and refuses learners that it did not Connect to. Repeating it is harmless;
+  // after OnPeerLost it connects again. A failed dial is retried, with a delay, until Disconnect.
   virtual void Connect(const Member& peer) = 0;
-  virtual void Disconnect(const LearnerId& peer) = 0;  // no OnPeerLost for it
+  virtual void Disconnect(const LearnerId& peer) = 0;  // does not call OnPeerLost
   virtual bool Connected(const LearnerId& peer) const = 0;
 
-  // Queues a frame. Dropped when there is no connection: OnPeerLost has told, or will tell, of it.
+  // Queues a frame. It is dropped when there is no connection: OnPeerLost has reported the loss, or
+  // will.
   virtual void Send(const LearnerId& peer, Frame frame) = 0;
 };
 

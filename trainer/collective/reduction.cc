@@ -12,7 +12,7 @@ namespace pliant {
 namespace {
 
 constexpr std::size_t kFloatsPerCacheLine = 16;
-// A root that is larger than a core's own cache is not there any more when the commit reads it.
+// A root that is larger than a core's own cache is no longer in it when the commit reads it.
 constexpr std::size_t kMinStreamed = std::size_t{1} << 20;
 
 Bytes BytesOf(const FloatBuffer& values, ElementRange range) {
@@ -24,7 +24,7 @@ bool IsAligned(const Bytes& bytes) {
   return reinterpret_cast<std::uintptr_t>(bytes.view.data()) % alignof(float) == 0;
 }
 
-// These bytes, or a copy where floats can lie.
+// Returns these bytes, or a copy that is aligned for floats.
 Bytes Aligned(const Bytes& bytes) {
   if (IsAligned(bytes)) return bytes;
   const FloatBuffer copy(bytes.view.size() / sizeof(float));
@@ -70,7 +70,7 @@ void Reduction::Begin(const TickInfo& info) {
     for (std::uint32_t index = 0; index < layout_.count(); ++index)
       buckets_[index].range = layout_.RangeOf(index);
   }
-  root_ = {};  // before Take, which may give it back
+  root_ = {};  // before Take, which may return the same buffer
   root_ = roots_.Take();
   pieces_missing_ = 0;
   for (Bucket& bucket : buckets_) {
@@ -89,10 +89,10 @@ void Reduction::Begin(const TickInfo& info) {
   PlaceGatherings();
 }
 
-// The sums of a node's pieces lie behind each other, on boundaries of cache lines: a whole gradient
-// for each node would be many times what this rank writes of it.
+// The sums of a node's pieces lie one after another, on cache-line boundaries: a whole gradient for
+// each node would be many times what this rank writes of it.
 void Reduction::PlaceGatherings() {
-  for (Merge& merge : merges_) merge.sum = {};  // before Take, which may give it back
+  for (Merge& merge : merges_) merge.sum = {};  // before Take, which may return the same buffer
   if (gatherings_ == 0) return;
   std::size_t place = 0;
   for (Bucket& bucket : buckets_) {
@@ -138,7 +138,7 @@ void Reduction::MakeMerges() {
   gathering_of_rank_.assign(map_.blocks_of_rank.size(), -1);
   if (plan_.hosts().size() == 1) return;
   for (const HostNode& merged : plan_.MergedBy(self_)) {
-    // A node and what is below it is a tree of its own.
+    // A node and everything below it form a tree.
     const ShardBlock whole = BlockOf(map_.logical_shards, merged.node);
     std::vector<ShardBlock> below;
     Merge merge{
@@ -181,7 +181,7 @@ void Reduction::AddLocal(const HeldNode& node, std::uint32_t bucket) {
         "a node that the map gives to this learner");
   const std::optional<std::size_t> merge = MergeOf(node.node);
   CHECK(bucket < layout_.count(), "one of the buckets");
-  // Ranks in turn, beginning behind this one, so that not all send to rank 0 first.
+  // Ranks in turn, beginning after this one, so that not all send to rank 0 first.
   for (int turn = 1; turn <= world_size(); ++turn) {
     const int rank = (self_ + turn) % world_size();
     const ElementRange piece = PieceOfBucket(buckets_[bucket], rank);
@@ -243,13 +243,13 @@ MutableBytes Reduction::ReceiveBufferFor(int rank, const FrameHeader& header,
     return {};
   const Bucket& bucket = buckets_[header.bucket];
   const ElementRange piece = PieceOfBucket(bucket, static_cast<int>(header.piece));
-  // What is held is read already, and not written again whatever a peer sends.
+  // A piece that is held is already being read, and is not written again whatever a peer sends.
   if (bucket.pieces_held[header.piece] || bytes != piece.size * sizeof(float)) return {};
   return {.owner = std::shared_ptr<void>(root_.owner(), root_.view().data()),
           .view = std::as_writable_bytes(root_.view().subspan(piece.begin, piece.size))};
 }
 
-// Whether this rank gets that piece of the root from `rank`.
+// Whether this rank receives that piece of the root from `rank`.
 bool Reduction::SpeaksFor(int rank, std::uint32_t piece) const {
   if (piece >= static_cast<std::uint32_t>(world_size())) return false;
   const int of = static_cast<int>(piece);
@@ -279,7 +279,7 @@ Status Reduction::TakeNode(int rank, const Frame& frame) {
   return {};
 }
 
-// A node of a rank of this host, for a piece that this one speaks for.
+// Takes a node from a rank of this host, for a piece that this rank relays.
 Status Reduction::TakePart(int rank, const Frame& frame) {
   const FrameHeader& header = frame.header;
   const std::optional<std::size_t> merge = MergeOf(header.node);
@@ -323,7 +323,7 @@ Status Reduction::TakeRoot(int rank, const Frame& frame) {
                 Format("rank {} sent its piece of bucket {} twice", rank, header.bucket));
   float* const place = root_.view().data() + piece.begin;
   const auto* const values = reinterpret_cast<const float*>(frame.payload.view.data());
-  if (place != values) {  // it was not received there
+  if (place != values) {  // it was not received in place
     if (streams_ && IsAligned(frame.payload))
       CopyStreamed(place, values, piece.size);
     else

@@ -28,17 +28,17 @@ ElementRange PieceOf(std::size_t elements, int pieces, int piece);
 // The vector is cut into buckets, every bucket into W pieces. A learner sends piece j of each of
 // its nodes to rank j (kNode), which finishes the tree on its piece, divides by the number of
 // samples and sends the result to all (kRoot). Buckets travel independently: those that a backward
-// pass finished first while it goes on, and adding overlaps with receiving. Sums are out of place:
-// what is given in is never written, and stays good for another try under another membership.
+// pass finishes first are sent while it continues, and adding overlaps with receiving. Sums are out
+// of place: inputs are never written, and stay valid for another try under another membership.
 //
-// Ranks that share a host add up among themselves first what goes to other hosts (HostPlan): a node
-// goes to the rank that speaks for its piece, which sends their sum to the one that finishes it;
-// and of two hosts one rank gets a finished piece and passes it on.
+// Ranks that share a host first add up what goes to other hosts (HostPlan): each sends its node to
+// the relay of the piece, which sends the sum to the rank that finishes the piece. On every other
+// host one rank receives the finished piece and passes it on.
 //
-// Whom the map gives no shards gets the root like all others, but has no piece of it: nobody waits
-// for such a rank.
+// A rank to which the map gives no shards receives the root like all others, but finishes no piece
+// of it: no rank waits for it.
 //
-// Lives as long as the learner; buffers are used again in every tick. On the event loop's thread.
+// Lives as long as the learner; buffers are reused in every tick. Runs on the event loop's thread.
 class Reduction {
  public:
   using SendFrame = std::function<void(int rank, Frame frame)>;
@@ -52,47 +52,49 @@ class Reduction {
     MembershipId membership;
     Tick tick = 0;
     const ShardMap* map = nullptr;  // complete; borrowed during Begin only
-    int self = 0;                   // rank
+    int self = 0;                   // this learner's rank
     float divisor = 1;              // samples in the tick
     BucketSizes buckets = kBucketSizes;
-    const std::vector<int>* host_of_rank = nullptr;  // as in HostPlan; borrowed; none: all differ
+    const std::vector<int>* host_of_rank = nullptr;  // see HostPlan; borrowed; null: all differ
   };
 
   Reduction(std::size_t elements, SendFrame send, MemorySource& memory = HeapMemory());
 
-  // Drops what is under way. From here on OnFrame takes frames of this tick, even before the local
-  // nodes are there; frames of other memberships and ticks are for the caller to hold or drop.
+  // Drops the tick in progress. From here on OnFrame takes frames of this tick, even before the
+  // local nodes are there; the caller keeps or drops frames of other memberships and ticks.
   void Begin(const TickInfo& info);
 
-  // A finished bucket of a node of this learner, one of its blocks in the map: sends its pieces.
-  // Each once, in any order. Its other buckets may still be written to.
+  // Sends the pieces of a finished bucket of one of this learner's nodes, which is one of its
+  // blocks in the map. Each bucket is added once, in any order. The node's other buckets may still
+  // be written to.
   void AddLocal(const HeldNode& node, std::uint32_t bucket);
-  // All buckets of one that is finished.
+  // The same for all buckets of a finished node.
   void AddLocal(const HeldNode& node);
 
-  // A kNode or kRoot frame of `rank`. An error leaves everything as it was: kConflict for one of
+  // Takes a kNode or kRoot frame of `rank`. An error changes nothing: kConflict for a frame of
   // another membership or tick, kAlreadyExists for one that was taken before, kInvalid for one that
   // does not fit the map (the peer is wrong: the tick cannot finish with it).
   Status OnFrame(int rank, const Frame& frame);
 
-  // Where the payload of a kRoot frame goes that is welcome: its place in the root, which OnFrame
-  // then need not copy. An empty view for all others.
+  // The memory for the payload of an expected kRoot frame: its place in the root, so that OnFrame
+  // need not copy it. An empty view for all others.
   MutableBytes ReceiveBufferFor(int rank, const FrameHeader& header, std::size_t bytes) const;
 
   const BucketLayout& buckets() const { return layout_; }
   bool done() const { return world_size() > 0 && pieces_missing_ == 0; }
   // The mean over the samples. Complete when done(); unchanged until the next Begin.
   std::span<const float> root() const { return root_.view(); }
-  // The same, for who may outlive this: while it is held, the next Begin takes another buffer.
+  // The same, for holders that may outlive this: while it is held, the next Begin takes another
+  // buffer.
   const FloatBuffer& shared_root() const { return root_; }
 
  private:
   struct Input {
-    Bytes bytes;  // let go of when it was added
+    Bytes bytes;  // released once it was added
     bool held = false;
   };
-  struct LocalReduction {   // of the parts of one node, of a piece that this rank speaks for
-    std::size_t place = 0;  // of their sum, in that of the node
+  struct LocalReduction {   // of one node's parts, for a piece that this rank relays
+    std::size_t place = 0;  // of their sum, in Merge::sum
     std::size_t missing = 0;
     std::vector<Input> inputs;
   };
@@ -103,13 +105,13 @@ class Reduction {
     std::vector<bool> pieces_held;  // of the root, by rank
     std::vector<LocalReduction> local_reductions;
   };
-  // A node of this host that another host is to get, of one piece.
+  // A node that this host sums up and sends to other hosts as one sum.
   struct Merge {
     NodeIndex node = 0;
-    TreeSum tree;                   // of its parts, with numbers of their own
-    std::vector<NodeIndex> parts;   // in the tree's order
+    TreeSum tree;                   // of its parts; its node numbers are its own
+    std::vector<NodeIndex> parts;   // in `tree`'s order
     std::vector<int> rank_of_part;  // likewise
-    FloatBuffer sum;                // of the pieces that this rank speaks for, and no others
+    FloatBuffer sum;                // only of the pieces that this rank relays
   };
 
   int world_size() const { return map_.world_size(); }
@@ -118,7 +120,7 @@ class Reduction {
   void MakeMerges();
   void PlaceGatherings();
   void SendNode(int rank, std::uint32_t bucket, NodeIndex node, int piece, Bytes bytes);
-  // Which of merges_ it is a part of.
+  // The index of the merge in merges_ that has this part.
   std::optional<std::size_t> MergeOf(NodeIndex part) const;
   Status TakeNode(int rank, const Frame& frame);
   Status TakePart(int rank, const Frame& frame);
@@ -134,12 +136,12 @@ class Reduction {
   const std::size_t elements_;
   const SendFrame send_;
   MemorySource& memory_;
-  const bool streams_;  // what others finished
+  const bool streams_;  // copies finished pieces of others past the caches
   BufferPool roots_;
   BucketLayout layout_;
-  std::vector<Bucket> buckets_;  // as layout_
+  std::vector<Bucket> buckets_;  // as in layout_
 
-  // Of the present tick.
+  // State of the current tick.
   MembershipId membership_;
   Tick tick_ = 0;
   int self_ = 0;
@@ -147,19 +149,20 @@ class Reduction {
   FloatBuffer root_;
   std::size_t pieces_missing_ = 0;
 
-  // Of the present map, hosts and rank, made anew only when they change.
+  // Derived from the current map, hosts and rank; rebuilt only when they change.
   ShardMap map_;
   std::vector<int> host_of_rank_;
   HostPlan plan_;
-  std::vector<Merge> merges_;           // of this host, where there are others
-  std::vector<int> gathering_of_rank_;  // by piece, the first of so many as merges_; -1: none
-  int gatherings_ = 0;                  // of each bucket
-  BufferPool merged_;                   // sums of merges_
+  std::vector<Merge> merges_;  // of this host; empty if there are no others
+  // By piece: the index of the first of its merges_.size() local reductions; -1: none.
+  std::vector<int> gathering_of_rank_;
+  int gatherings_ = 0;  // local reductions of each bucket
+  BufferPool merged_;   // buffers for Merge::sum
   TreeSum tree_;
   std::vector<int> rank_of_input_;                    // in tree_'s order
   std::vector<int> piece_of_rank_;                    // -1: none
   int pieces_ = 0;                                    // of each bucket
-  std::vector<std::span<const float>> input_values_;  // room for FinishPiece
+  std::vector<std::span<const float>> input_values_;  // scratch
 };
 
 }  // namespace pliant

@@ -16,7 +16,7 @@ struct Finished {
   int rank = 0;
 };
 
-// The fewest blocks that make up `shards`, which ascend.
+// The fewest blocks that cover exactly `shards`, which ascend.
 std::vector<ShardBlock> BlocksOf(std::span<const int> shards) {
   std::vector<ShardBlock> blocks;
   while (!shards.empty()) {
@@ -53,8 +53,8 @@ ShardDealing ReassignMissingShards(int logical_shards,
       .map = {.logical_shards = logical_shards,
               .blocks_of_rank = std::vector<std::vector<ShardBlock>>(finished.size())},
       .to_compute = {}};
-  // Two nodes of a tree are disjoint, or one contains the other: with the greatest first, what is
-  // passed over is covered as a whole.
+  // Two nodes of a tree are disjoint, or one contains the other: with the largest first, a node
+  // that is skipped is covered completely.
   std::ranges::sort(candidates, {}, [](const Finished& candidate) {
     return std::tuple(-candidate.block.count, candidate.block.first, candidate.rank);
   });

@@ -15,7 +15,8 @@
 namespace pliant {
 namespace {
 
-// MFD_NOEXEC_SEAL, which headers may lack. Where vm.memfd_noexec is 2 a file without it is refused.
+// MFD_NOEXEC_SEAL, which headers may lack. With vm.memfd_noexec=2 the kernel refuses a file without
+// it.
 constexpr unsigned kNoExecSeal = 0x0008U;
 
 int MakeMemoryFile() {
@@ -94,7 +95,7 @@ std::string SharedMemory::refusal() const {
 }
 
 std::shared_ptr<std::byte> SharedMemory::Allocate(std::size_t bytes) {
-  // A block of no bytes cannot be mapped, and nobody needs to read it.
+  // A block of 0 bytes cannot be mapped, and no peer needs to read it.
   if (bytes == 0) return HeapMemory().Allocate(bytes);
   const std::string before = refusal();
   auto made = Make(bytes);

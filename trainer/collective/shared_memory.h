@@ -15,8 +15,8 @@
 
 namespace pliant {
 
-// Memory that other processes can map when they are handed its descriptor. Nobody can shrink it, so
-// that reading what was mapped never fails.
+// Memory that other processes can map when they receive its descriptor. No process can shrink it,
+// so that reading mapped memory never fails.
 class SharedBlock {
  public:
   static Result<std::shared_ptr<const SharedBlock>> Make(std::uint64_t id, std::size_t bytes);
@@ -24,7 +24,7 @@ class SharedBlock {
   SharedBlock(const SharedBlock&) = delete;
   SharedBlock& operator=(const SharedBlock&) = delete;
 
-  std::uint64_t id() const { return id_; }  // within its process
+  std::uint64_t id() const { return id_; }  // unique within its process
   int descriptor() const { return descriptor_; }
   std::span<std::byte> view() const { return view_; }
 
@@ -37,12 +37,11 @@ class SharedBlock {
   const std::span<std::byte> view_;
 };
 
-// A block of another process, to be read. What stands in it is that process's to change at any
-// time.
+// A block of another process, mapped for reading. That process may change the contents at any time.
 class MappedBlock {
  public:
-  // Of `bytes`, from a descriptor that a peer sent; it is not needed any more afterwards. Refuses
-  // what can shrink, or is shorter.
+  // Maps `bytes` bytes of a descriptor that a peer sent; the caller may close it afterwards.
+  // Refuses memory that can shrink or is shorter.
   static Result<std::shared_ptr<const MappedBlock>> Map(int descriptor, std::uint64_t bytes);
   ~MappedBlock();
   MappedBlock(const MappedBlock&) = delete;
@@ -55,19 +54,19 @@ class MappedBlock {
   const std::span<const std::byte> view_;
 };
 
-// Gives out shared memory, a block for each call, and knows it again: so a transport can tell what
-// a peer may read where it lies. Any thread.
+// Allocates shared memory, a block for each call, and finds the block of a payload: so a transport
+// knows what a peer can read in place. Any thread.
 class SharedMemory final : public MemorySource {
  public:
   using MakeBlock = std::function<Result<std::shared_ptr<const SharedBlock>>(std::uint64_t id,
                                                                              std::size_t bytes)>;
   SharedMemory();
-  explicit SharedMemory(MakeBlock make);  // which is called on any thread
-  // Where the kernel gives none, memory of the heap.
+  explicit SharedMemory(MakeBlock make);  // `make` is called on any thread
+  // Uses heap memory if the kernel gives no shared memory.
   std::shared_ptr<std::byte> Allocate(std::size_t bytes) override;
-  // Whether the kernel gives any; if not, why.
+  // Whether the kernel gives shared memory; if not, the error says why.
   Status Probe();
-  // Why it gave none when it was asked last; empty: it gave some.
+  // Why the kernel refused the last request; empty: it did not.
   std::string refusal() const;
 
   struct Place {

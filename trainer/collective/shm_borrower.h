@@ -15,15 +15,16 @@
 
 namespace pliant {
 
-// The payloads that one peer has lent, in blocks of its memory that are mapped here. Nothing that
-// the peer says is believed: every place is checked against the block, which cannot shrink.
+// The payloads that one peer has lent, in blocks of its memory that are mapped here. The peer is
+// not trusted: every offset and size is checked against the block, which cannot shrink.
 class ShmBorrower {
  public:
-  // `pool` outlives it. `wake`: a payload was read, so there is something in TakeReturns. It may be
-  // called on any thread, also when the borrower is gone.
+  // `pool` outlives it. `wake` is called when a payload was read, so that TakeReturns has something
+  // to return; on any thread, also when the borrower no longer exists.
   ShmBorrower(BytePool& pool, std::uint64_t max_payload_bytes, std::function<void()> wake);
 
-  // The block that `record` names is the memory file `descriptor`, which is not needed afterwards.
+  // Maps the memory file `descriptor` as the block that `record` names. The caller may close the
+  // descriptor afterwards.
   Status Map(const ShmRecord& record, int descriptor);
   Status Forget(std::uint64_t block);
 
@@ -31,10 +32,10 @@ class ShmBorrower {
     kInPlace,  // the peer may change the payload while it is read
     kCopy,
   };
-  // The payload that `record` names. It is returned when its last owner lets go of it or, of a
-  // copy, at once.
+  // Borrows the payload that `record` names. It is returned to the peer when its last owner
+  // releases it or, if it is copied, at once.
   Result<Bytes> Borrow(const ShmRecord& record, Access access);
-  // The numbers of payloads to be returned. `numbers` is empty.
+  // Moves the numbers of payloads to return into `numbers`, which is empty before.
   void TakeReturns(std::vector<std::uint64_t>& numbers) { returns_->MoveTo(numbers); }
 
  private:

@@ -12,10 +12,10 @@ namespace pliant {
 namespace {
 
 static_assert(DescriptorStream::kReadBytes >= 2 * (kMaxShmInline + sizeof(ShmRecord)));
-// A turn of the loop takes in payloads of this much, so that what follows from them is on its way
-// while the next ones are worked on.
+// A turn of the loop takes in payloads of about this size, so that the frames that follow from them
+// are sent while the next payloads are processed.
 constexpr std::size_t kShmTurnBytes = std::size_t{512} << 10;
-constexpr std::size_t kMaxLoans = std::size_t{1} << 20;  // since the first that was not returned
+constexpr std::size_t kMaxLoans = std::size_t{1} << 20;  // from the first that was not returned
 
 std::span<const std::byte> BytesOf(const ShmRecord& record) {
   return std::as_bytes(std::span(&record, 1));
@@ -61,9 +61,9 @@ bool ShmFrameCodec::PutHello() {
 }
 
 void ShmFrameCodec::Put(Frame frame) {
-  if (lacks_memory_) return;  // no gap: nothing follows a frame that is lost
+  if (lacks_memory_) return;  // no gap: no frame follows a lost one
   const std::span<const std::byte> payload = frame.payload.view;
-  // First what it has read, which makes room for what the peer does when this frame is there.
+  // Return first what was read: this makes room for what the peer does when this frame arrives.
   PutReturns();
   ShmRecord record = RecordOf(frame.header);
   record.bytes = payload.size();
@@ -101,7 +101,7 @@ CodecPause ShmFrameCodec::WriteSome() {
     return CodecPause::Failed(Format("{} bytes wait to be read", queued));
   if (lender_.loans() > kMaxLoans) return CodecPause::Failed("the peer keeps what it was lent");
   IoResult written = stream_.Write();
-  // What was put before the frame that is lost is on its way.
+  // Write before failing: the records before the lost frame still reach the peer.
   if (lacks_memory_) return CodecPause::Failed("the kernel gives no shared memory");
   if (written.state != IoState::kReady) return CodecPause::Of(std::move(written));
   return CodecPause::Asked();
@@ -118,7 +118,7 @@ CodecPause ShmFrameCodec::ReadSome(FrameSink& sink) {
   }
 }
 
-// All that are whole. `turn_bytes`: of the payloads since the turn began.
+// Takes all complete records. `turn_bytes`: of the payloads since the turn began.
 ShmFrameCodec::Stop ShmFrameCodec::TakeRecords(FrameSink& sink, std::size_t& turn_bytes) {
   while (stream_.received().size() >= sizeof(ShmRecord)) {
     if (turn_bytes >= kShmTurnBytes) return CodecPause::NextTurn();

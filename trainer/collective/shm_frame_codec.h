@@ -18,16 +18,16 @@
 
 namespace pliant {
 
-// Between processes of one machine: a Unix socket carries heads, small payloads and descriptors of
-// memory; large payloads are read where they lie in the sender's memory, which keeps them as they
-// are until the reader says that it is done. The socket's end is the peer's end.
+// The codec between processes of one machine. A Unix socket carries heads, small payloads and
+// memory descriptors. Large payloads are read in place in the sender's memory; the sender keeps
+// them unchanged until the reader returns them. When the socket closes, the peer is gone.
 //
-// Nothing that a peer writes is believed: lengths and places are checked against what it gave,
-// which cannot shrink. A payload that is no gradient is copied before anybody looks at it: the
-// peer could change it between a check and its use.
+// Peers are not trusted: lengths and offsets are checked against the blocks that the peer sent,
+// which cannot shrink. A payload that is not a gradient is copied before it is read: the peer could
+// change it between a check and its use.
 class ShmFrameCodec final : public FrameCodec {
  public:
-  // `pool` and `memory` are there until it is closed. `key`: what both ends must have. `wake`: see
+  // `pool` and `memory` exist until it is closed. `key`: both ends must hold it. `wake`: see
   // ConnectionDriver::MakeCodec.
   ShmFrameCodec(int socket, const ConnectionLimits& limits, BytePool& pool, SharedMemory& memory,
                 const ShmKey& key, ShmSide side, std::function<void()> wake);
@@ -41,7 +41,7 @@ class ShmFrameCodec final : public FrameCodec {
   void Release() override { lender_.ReturnAll(); }
 
  private:
-  using Stop = std::optional<CodecPause>;  // empty: go on
+  using Stop = std::optional<CodecPause>;  // empty: continue
 
   void PutRecord(const ShmRecord& record, std::span<const std::byte> payload = {});
   bool PutHello();  // false: not yet
@@ -60,8 +60,8 @@ class ShmFrameCodec final : public FrameCodec {
   ShmLender lender_;
   ShmBorrower borrower_;
   DescriptorStream stream_;
-  bool lacks_memory_ = false;            // the kernel gave none for a payload that was to be sent
-  std::vector<std::uint64_t> returned_;  // room for PutReturns
+  bool lacks_memory_ = false;            // the kernel gave no shared memory for a payload
+  std::vector<std::uint64_t> returned_;  // scratch of PutReturns
 };
 
 }  // namespace pliant

@@ -52,7 +52,7 @@ bool ShmHandshake::Expects(ShmRecordType type) const {
     case ShmRecordType::kReturn:
       return phase_ == Phase::kOpen;
   }
-  return false;  // none that is known
+  return false;  // an unknown type
 }
 
 ShmProof ShmHandshake::Prove(ShmSide prover, std::span<const std::byte> hello) const {

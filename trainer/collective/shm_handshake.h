@@ -10,27 +10,28 @@
 
 namespace pliant {
 
-// The beginning of a connection by shared memory. Each side draws a challenge; then the side that
-// dialled and after it the other say their hellos, each with a proof that it holds the peers' key,
-// over both challenges. Pure: it takes and gives the payloads of records.
+// The handshake of a shared-memory connection. Each side draws a challenge; then the side that
+// dialled and after it the other send their hellos, each with a proof over both challenges that it
+// holds the peers' key. Pure: it takes and returns the payloads of records.
 class ShmHandshake {
  public:
-  // `challenge`: what this side has drawn.
+  // `challenge`: the one that this side has drawn.
   ShmHandshake(const ShmKey& key, ShmSide side, const ShmChallenge& challenge)
       : key_(key), side_(side), challenge_(challenge) {}
 
-  // Goes out before anything else.
+  // Sent before anything else.
   const ShmChallenge& challenge() const { return challenge_; }
   Status OnChallenge(std::span<const std::byte> payload);
 
-  // The hello that this side is to say.
+  // Sets the hello that this side will send.
   void Say(const PeerHello& hello) { hello_ = hello; }
-  // The payload of its record, once, and not before the peer's challenge has come.
+  // The payload of the hello's record; returned once, and only after the peer's challenge has
+  // arrived.
   std::optional<std::vector<std::byte>> TakeHello();
-  // The peer's hello, if its proof holds.
+  // The peer's hello, if its proof is valid.
   Result<PeerHello> OnHello(std::span<const std::byte> payload) const;
 
-  // The peer's hello is welcome: frames follow.
+  // The peer's hello was accepted: frames follow.
   void Open();
   bool open() const { return phase_ == Phase::kOpen; }
   // Whether the peer may send such a record now.

@@ -28,7 +28,7 @@ std::optional<ShmLender::Loan> ShmLender::Lend(Bytes payload) {
   return loan;
 }
 
-// Whether the block is new to the peer. Blocks that are gone leave the list with the next new one.
+// Whether the block is new to the peer. Released blocks leave the list with the next new one.
 bool ShmLender::Announce(const std::shared_ptr<const SharedBlock>& block,
                          std::vector<std::uint64_t>& forgotten) {
   if (announced_.contains(block->id())) return false;
@@ -42,7 +42,7 @@ bool ShmLender::Announce(const std::shared_ptr<const SharedBlock>& block,
 }
 
 Status ShmLender::Return(std::uint64_t number) {
-  const std::uint64_t place = number - first_;  // far too large for one before the first
+  const std::uint64_t place = number - first_;  // wraps to a huge value for a number before first_
   if (place >= loans_.size() || loans_[place].bytes == 0)
     return Invalid("the peer returned what it was not lent");
   bytes_ -= loans_[place].bytes;

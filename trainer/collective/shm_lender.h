@@ -14,8 +14,8 @@
 
 namespace pliant {
 
-// The payloads that one peer may read in this process's memory: each stays as it is until the peer
-// returns it. Knows which blocks of memory the peer has been told of.
+// The payloads that one peer may read in this process's memory. Each stays unchanged until the peer
+// returns it. Also tracks which blocks of memory were announced to the peer.
 class ShmLender {
  public:
   // `memory` outlives it.
@@ -23,19 +23,19 @@ class ShmLender {
 
   struct Loan {
     std::shared_ptr<const SharedBlock> block;
-    std::size_t offset = 0;                // of the payload in it
-    bool announce = false;                 // the peer is to be given the block first
-    std::vector<std::uint64_t> forgotten;  // the peer is to be told that these are gone
+    std::size_t offset = 0;                // of the payload in the block
+    bool announce = false;                 // the block must be sent to the peer first
+    std::vector<std::uint64_t> forgotten;  // ids of released blocks, to send to the peer
   };
   // Lends a payload, or a copy of it if it does not lie in shared memory. Empty: the kernel gives
-  // none to copy it to.
+  // no shared memory for the copy.
   std::optional<Loan> Lend(Bytes payload);
   // Loans are numbered from 1, in their order. kInvalid: there is no such loan.
   Status Return(std::uint64_t number);
   void ReturnAll() { loans_.clear(); }
 
   std::uint64_t bytes() const { return bytes_; }
-  // Since the first that was not returned.
+  // The number of loans since the first that was not returned.
   std::size_t loans() const { return loans_.size(); }
 
  private:
@@ -49,7 +49,7 @@ class ShmLender {
   SharedMemory& memory_;
   BytePool staging_;  // for payloads that do not lie in shared memory
   std::map<std::uint64_t, std::weak_ptr<const SharedBlock>> announced_;
-  std::deque<Lent> loans_;   // mostly returned in order; the first is not
+  std::deque<Lent> loans_;   // mostly returned in order; the first is not returned yet
   std::uint64_t first_ = 1;  // the number of the first in loans_
   std::uint64_t bytes_ = 0;
 };

@@ -12,15 +12,15 @@
 
 namespace pliant {
 
-// What travels over the socket between two processes of one machine: records, some with a payload
-// behind them. Both ends have the same processor, so a record is its bytes.
+// Records travel over the socket between two processes of one machine, some of them followed by a
+// payload. Both ends run on the same processor, so a record is sent as its bytes in memory.
 enum class ShmRecordType : std::uint32_t {
   kChallenge = 0x314d4853,  // "SHM1"; first each way. Payload: ShmChallenge
   kHello,                   // payload: ShmProof, then the hello
-  kBlock,                   // `block` of `bytes`: its descriptor comes along
-  kForget,                  // `block` is not used any more
-  kFrame,   // `bytes` of payload: behind it, or (`block` > 0) in a block from `offset`
-  kReturn,  // `offset`: the number of a payload in a block that was read
+  kBlock,                   // `block` of `bytes`; its descriptor is sent with it
+  kForget,                  // `block` is no longer used
+  kFrame,   // `bytes` of payload: after the record, or (`block` > 0) in a block at `offset`
+  kReturn,  // `offset`: the number of the payload in a block that was read
 };
 
 struct ShmRecord {
@@ -45,16 +45,16 @@ struct ShmRecord {
 static_assert(std::is_trivially_copyable_v<ShmRecord> &&
               std::has_unique_object_representations_v<ShmRecord>);
 
-// A payload up to this size goes over the socket: to hand over a place costs as much.
+// A payload up to this size is sent over the socket: lending it would cost as much.
 inline constexpr std::size_t kMaxShmInline = std::size_t{32} << 10;
 
 ShmRecord RecordOf(const FrameHeader& header);
-// Empty: no frame of learners.
+// Empty: not a frame between learners.
 std::optional<FrameHeader> HeaderOf(const ShmRecord& record);
 
-std::string_view TextOf(std::span<const std::byte> bytes);  // the same ones
+std::string_view TextOf(std::span<const std::byte> bytes);  // not a copy
 
-// Both ends prove that they hold the same peers' key, each over what the other has drawn.
+// Both ends prove that they hold the same peers' key, over the challenges that both have drawn.
 using ShmKey = std::array<unsigned char, 32>;
 using ShmChallenge = std::array<std::byte, 32>;
 using ShmProof = std::array<std::byte, 32>;
@@ -62,7 +62,7 @@ enum class ShmSide : unsigned char { kDials, kAccepts };
 
 ShmKey ShmKeyOf(std::string_view peer_key);
 ShmChallenge DrawShmChallenge();
-// Of the side `prover`, that it says `hello`.
+// The proof of the side `prover` that it sends `hello`.
 ShmProof ProveShm(const ShmKey& key, ShmSide prover, const ShmChallenge& dialler,
                   const ShmChallenge& acceptor, std::span<const std::byte> hello);
 

@@ -14,7 +14,7 @@ namespace pliant {
 namespace {
 
 constexpr std::string_view kSuffix = ".sock";
-constexpr std::size_t kMaxName = 64;  // of a socket, with the slash
+constexpr std::size_t kMaxName = 64;  // of a socket's name, with the slash
 
 std::string NameOf(const LearnerId& learner) {
   const std::string text = Format("{}/{}/{}", learner.name, learner.pod_uid, learner.local_rank);

@@ -8,16 +8,16 @@
 
 namespace pliant {
 
-// A folder in which the learners of one machine find each other's sockets: whoever can open it is
-// on the machine, and is let in by who may give access to folders.
+// A folder in which the learners of one machine find each other's sockets. A process that can open
+// it runs on this machine and was given access to the folder.
 class ShmRendezvous {
  public:
   static Result<ShmRendezvous> Open(const std::filesystem::path& folder);
 
-  // The same for all who opened this folder on this machine, and for nobody else, also when the
-  // folder lies on a network.
+  // The same for all processes that opened this folder on this machine, and for no others, even if
+  // the folder is on a network.
   const std::string& tag() const { return tag_; }
-  // Where a learner listens.
+  // The socket on which a learner listens.
   std::string PathOf(const LearnerId& learner) const;
 
  private:

@@ -8,7 +8,7 @@
 
 namespace pliant {
 
-// The numbers of borrowed payloads that have been read. Their readers may be other threads, and
+// The numbers of borrowed payloads that have been read. Their readers may run on other threads, and
 // outlive the connection.
 class ShmReturnQueue {
  public:
@@ -23,7 +23,7 @@ class ShmReturnQueue {
     wake_();
   }
 
-  // Those since the last call. `numbers` is empty.
+  // Moves the numbers since the last call into `numbers`, which is empty before.
   void MoveTo(std::vector<std::uint64_t>& numbers) {
     const std::lock_guard lock(mutex_);
     numbers.swap(numbers_);

@@ -30,10 +30,10 @@ using boost::asio::ip::tcp;
 using boost::asio::local::stream_protocol;
 using boost::system::error_code;
 
-// Connections that have not said yet who they are: the rest waits in the kernel's queue.
+// Max accepted connections that have not sent a hello; the rest waits in the kernel's queue.
 constexpr std::size_t kMaxStrangers = 256;
-// So long each of them is left to do so where there are that many: all of a large job may dial at
-// once.
+// Time that each of them has for its hello when there are that many: all learners of a large job
+// may dial at once.
 constexpr Duration kStrangerPatience = std::chrono::milliseconds(500);
 constexpr std::size_t kPoolKeptBytes = std::size_t{256} << 20;
 constexpr Duration kAcceptPause = std::chrono::milliseconds(100);
@@ -113,7 +113,8 @@ class SocketTransport final : public PeerTransport, public ConnectionDriver::Own
     return {};
   }
 
-  // Beside TCP, for those on this machine; where the kernel gives no memory to share, TCP alone.
+  // Also listens for learners on this machine; if the kernel gives no shared memory, only TCP is
+  // used.
   Status ListenShm() {
     auto place = ShmRendezvous::Open(options_.shared_memory_folder);
     if (!place) return std::unexpected(std::move(place).error());
@@ -168,19 +169,19 @@ class SocketTransport final : public PeerTransport, public ConnectionDriver::Own
   }
 
  private:
-  // One that Connect asked for and that was not lost since.
+  // A peer for which Connect was called and that was not lost since.
   struct Peer {
-    std::shared_ptr<const LearnerId> id;  // outlives this, which a handler may have erased
+    std::shared_ptr<const LearnerId> id;  // outlives this struct, which a handler may erase
     std::string address;
     Backoff backoff;
-    std::shared_ptr<ConnectionDriver> connection;  // open, or dialled and on its way
+    std::shared_ptr<ConnectionDriver> connection;  // open, or being dialled
     bool open = false;
     TimerId redial = 0;
-    bool over_tcp = false;     // by shared memory it could not be reached
-    std::string last_problem;  // of dialling: said once
+    bool over_tcp = false;     // shared memory failed: the next dial uses TCP
+    std::string last_problem;  // of dialling; logged once
   };
 
-  // One that was accepted and has not said hello.
+  // An accepted connection that has not sent its hello.
   struct Unauthenticated {
     std::shared_ptr<ConnectionDriver> connection;
     TimePoint since;
@@ -243,7 +244,8 @@ class SocketTransport final : public PeerTransport, public ConnectionDriver::Own
         });
   }
 
-  // For one more stranger. The oldest goes: who only connects keeps no learner out.
+  // Whether there is room for one more unauthenticated connection. Closes the oldest if its time is
+  // over: a client that only connects keeps no learner out.
   bool HasRoom() {
     if (unauthenticated_.size() < kMaxStrangers) return true;
     const Unauthenticated& oldest = unauthenticated_.front();
@@ -254,7 +256,7 @@ class SocketTransport final : public PeerTransport, public ConnectionDriver::Own
     return true;
   }
 
-  // Says once why not: out of descriptors, most likely.
+  // Logs a failure once; the likely cause is a lack of file descriptors.
   bool Accepted(const error_code& error) {
     const bool failed_before = std::exchange(accept_fails_, static_cast<bool>(error));
     if (error && !failed_before)
@@ -262,13 +264,13 @@ class SocketTransport final : public PeerTransport, public ConnectionDriver::Own
     return !error;
   }
 
-  // Those that wait may be served later: without a pause this would spin.
+  // Waiting connections can be accepted later: without a pause this would spin.
   void Later(std::function<void()> accept) {
     loop_.PostAfter(kAcceptPause, lifetime_.Guard(std::move(accept)));
   }
 
-  // A connection by shared memory would be lost again as soon as there is something to send. Who
-  // dials this learner finds no socket, and takes TCP.
+  // A connection by shared memory would be lost again as soon as there is something to send. Peers
+  // that dial this learner find no socket, and use TCP.
   void StopSharing(const std::string& refusal) {
     error_code ignored;
     shm_acceptor_.close(ignored);
@@ -318,7 +320,7 @@ class SocketTransport final : public PeerTransport, public ConnectionDriver::Own
       return connection.Close();
     Peer& peer = found->second;
     if (peer.connection != nullptr) {
-      // The peer would not dial if it knew of the connection that this side still has.
+      // The peer dials only if it has lost the connection that this side still has.
       connection.Close();
       const std::shared_ptr<ConnectionDriver> old = peer.connection;
       old->Close();
@@ -330,7 +332,7 @@ class SocketTransport final : public PeerTransport, public ConnectionDriver::Own
     Open(hello.from, peer);
   }
 
-  // The side that dialled hears who answered.
+  // The side that dialled receives the hello of the learner that answers.
   void OnAnswer(ConnectionDriver& connection, const PeerHello& hello) {
     const auto found = FindByConnection(connection);
     CHECK(found != peers_.end(), "a connection that is not closed is a peer's");
@@ -380,8 +382,8 @@ class SocketTransport final : public PeerTransport, public ConnectionDriver::Own
     handler_->OnPeerLost(id, loss);
   }
 
-  // A wrong key, a scanner, or a peer that gave up: of use to whoever looks for the reason, but no
-  // more than once a second.
+  // The cause is a wrong key, a scanner, or a peer that timed out. It is logged for diagnosis, at
+  // most once a second.
   void ComplainOfStranger(const std::string& reason) {
     const TimePoint now = loop_.Now();
     if (last_complaint_ && now - *last_complaint_ < std::chrono::seconds(1)) return;

@@ -15,17 +15,19 @@
 namespace pliant {
 namespace {
 
-// A turn of the loop reads or writes at most this much, so that other peers and timers get theirs.
+// A turn of the loop reads or writes at most this much, so that other peers and timers get their
+// turn.
 constexpr std::size_t kTcpTurnBytes = std::size_t{4} << 20;
-// The checksum follows the bytes while they are in cache.
+// Bytes per read: the checksum is computed while they are in the cache.
 constexpr std::size_t kTcpReadBytes = std::size_t{256} << 10;
 constexpr std::size_t kMaxParts = 64;
-// Heads are made for this much ahead, so that the checksum leaves in cache what is sent next.
+// Heads are made for this much ahead, so that a payload is still in the cache from its checksum
+// when it is sent.
 constexpr std::size_t kGatherBytes = std::size_t{256} << 10;
 
-// A peer whose machine vanished shows in seconds, both when this side sends and when it only waits.
-// Buffer sizes are left to the kernel: a fixed one would switch off its tuning, below a lower
-// limit.
+// Makes the loss of a peer's machine visible within seconds, both when this side sends and when it
+// only waits. Buffer sizes are left to the kernel: a fixed size would turn off its tuning, and its
+// maximum is lower.
 void TuneSocket(int socket, Duration max_unacknowledged) {
   const auto set = [socket](int level, int option, int value) {
     ::setsockopt(socket, level, option, &value, sizeof(value));  // an optimisation only
@@ -92,7 +94,7 @@ CodecPause TcpFrameCodec::ReadSome(FrameSink& sink) {
   return CodecPause::NextTurn();  // TLS may hold bytes that no longer make the socket readable
 }
 
-// A whole head came.
+// A whole head has arrived.
 std::optional<CodecPause> TcpFrameCodec::TakeHead(FrameSink& sink) {
   const Result<FrameHeadFields> fields = DecodeFrameHead(head_);
   if (!fields) return CodecPause::Failed(fields.error().message);
@@ -116,7 +118,7 @@ std::optional<CodecPause> TcpFrameCodec::TakeHead(FrameSink& sink) {
   return std::nullopt;
 }
 
-// A whole payload came.
+// A whole payload has arrived.
 std::optional<CodecPause> TcpFrameCodec::TakePayload(FrameSink& sink) {
   if (payload_crc_ != fields_.payload_crc)
     return CodecPause::Failed("the payload of a frame has a wrong checksum");
@@ -160,13 +162,14 @@ CodecPause TcpFrameCodec::WriteSome() {
   return CodecPause::Asked();
 }
 
-// What goes out next, into parts_.
+// Fills parts_ with what is sent next.
 void TcpFrameCodec::GatherParts() {
   parts_.clear();
   std::size_t skip = sent_;
   std::size_t gathered = 0;
   for (std::size_t i = 0; i < queue_.size(); ++i) {
-    // No further than a turn: checksums of frames whose turn is far would go through memory twice.
+    // No further than a turn: payloads that are sent much later would be read from memory twice,
+    // for the checksum and for sending.
     if (parts_.size() + 2 > kMaxParts || gathered >= kGatherBytes) break;
     Outgoing& outgoing = queue_[i];
     const std::span<const std::byte> payload = outgoing.frame.payload.view;

@@ -14,10 +14,10 @@
 
 namespace pliant {
 
-// Over TCP: frames as frame_format.h has them, through TLS where there is a key.
+// The codec for TCP: frames as frame_format.h defines them, through TLS if there is a key.
 class TcpFrameCodec final : public FrameCodec {
  public:
-  // `pool` is there until it is closed. Without a key it is plain.
+  // `pool` exists until it is closed. Without a key the connection is plain.
   TcpFrameCodec(int socket, const ConnectionLimits& limits, BytePool& pool,
                 std::shared_ptr<const TlsKey> key, TlsKey::Side side);
 
@@ -34,9 +34,9 @@ class TcpFrameCodec final : public FrameCodec {
   struct Outgoing {
     Frame frame;
     FrameHead head;
-    bool has_head = false;  // made when its turn comes: the checksum reads all of the payload
+    bool has_head = false;  // the head is made late: its checksum reads all of the payload
   };
-  // Empty: go on.
+  // Empty: continue.
   std::optional<CodecPause> TakeHead(FrameSink& sink);
   std::optional<CodecPause> TakePayload(FrameSink& sink);
   void GatherParts();
@@ -48,18 +48,18 @@ class TcpFrameCodec final : public FrameCodec {
   const std::unique_ptr<PeerStream> stream_;
   Phase phase_ = Phase::kSecuring;
 
-  // The frame that is coming in: its head, then its payload.
+  // The frame that is being received: its head, then its payload.
   FrameHead head_{};
   FrameHeadFields fields_;
   bool has_head_ = false;
-  std::size_t received_ = 0;  // of the head or of the payload
+  std::size_t received_ = 0;  // bytes of the head or of the payload
   MutableBytes payload_;
   std::uint32_t payload_crc_ = 0;
 
   std::deque<Outgoing> queue_;
-  std::size_t sent_ = 0;  // of the first in queue_: head and payload
+  std::size_t sent_ = 0;  // bytes of the first in queue_: head and payload
   std::uint64_t queued_bytes_ = 0;
-  std::vector<std::span<const std::byte>> parts_;  // room for WriteSome
+  std::vector<std::span<const std::byte>> parts_;  // scratch of WriteSome
 };
 
 }  // namespace pliant

@@ -26,7 +26,7 @@ constexpr std::string_view kIdentity = "pliant-learner";
 constexpr std::array<unsigned char, 2> kAes128GcmSha256 = {0x13, 0x01};
 
 constexpr std::size_t kRecordBytes = SSL3_RT_MAX_PLAIN_LENGTH;
-// Several records a system call, each way.
+// Several records per system call, in each direction.
 constexpr std::size_t kSendBufferBytes = std::size_t{256} << 10;
 constexpr std::size_t kReceiveBufferBytes = std::size_t{256} << 10;
 
@@ -78,7 +78,7 @@ SSL_SESSION* NewPskSession(SSL* ssl) {
 int UsePsk(SSL* ssl, const EVP_MD* hash, const unsigned char** identity, std::size_t* size,
            SSL_SESSION** session) {
   *session = nullptr;
-  // After a retry the hash is settled; ours is the only one on offer.
+  // After a HelloRetryRequest the hash is fixed; ours is the only one on offer.
   if (hash != nullptr && EVP_MD_get_type(hash) != NID_sha256) return 1;
   *session = NewPskSession(ssl);
   *identity = reinterpret_cast<const unsigned char*>(kIdentity.data());
@@ -112,8 +112,8 @@ Result<SslContext> NewContext(const SSL_METHOD* method, Key* key) {
   return context;
 }
 
-// The socket as OpenSSL sees it. Records gather in a buffer until Flush: one system call then
-// carries many, and writing to a closed socket raises no signal.
+// The socket as OpenSSL sees it. Records are collected in a buffer until Flush: one system call
+// then sends many, and writing to a closed socket raises no signal.
 class SocketBuffer {
  public:
   explicit SocketBuffer(int socket) : socket_(socket) { pending_.reserve(kSendBufferBytes); }
@@ -162,7 +162,7 @@ class SocketBuffer {
   int Write(BIO* bio, const char* data, std::size_t size) {
     BIO_clear_retry_flags(bio);
     if (pending_.size() + size > kSendBufferBytes && Flush().state != IoState::kReady) {
-      // An error shows itself again at the next Flush.
+      // The next Flush reports an error again.
       BIO_set_retry_write(bio);
       return -1;
     }
@@ -191,7 +191,7 @@ class SocketBuffer {
 
   const int socket_;
   std::vector<char> pending_;
-  std::size_t sent_ = 0;  // of pending_
+  std::size_t sent_ = 0;  // bytes of pending_
   std::string read_error_;
 };
 
@@ -214,7 +214,7 @@ class TlsStream final : public PeerStream {
     ERR_clear_error();
     const int done = SSL_do_handshake(ssl_.get());
     const IoResult handshake = done == 1 ? IoResult{} : Explain(done);
-    // Also an alert that says why it failed is to reach the peer.
+    // An alert that says why the handshake failed must reach the peer, too.
     const IoResult flushed = socket_.Flush();
     if (handshake.state == IoState::kClosed) return handshake;
     if (flushed.state != IoState::kReady) return flushed;
@@ -233,8 +233,8 @@ class TlsStream final : public PeerStream {
   }
 
   IoResult Write(std::span<const std::span<const std::byte>> parts) override {
-    // Heads of frames and short payloads share a record; long payloads are encrypted where they
-    // lie.
+    // Heads of frames and short payloads share a record; long payloads are encrypted without a copy
+    // before.
     std::span<const std::byte> next = parts.front();
     if (next.size() < kRecordBytes && parts.size() > 1) {
       std::size_t size = 0;
@@ -253,7 +253,7 @@ class TlsStream final : public PeerStream {
     if (done == 1) return {.bytes = bytes};
     IoResult result = Explain(done);
     if (result.state != IoState::kWantWrite) return result;
-    const IoResult flushed = socket_.Flush();  // says what is wrong, if it is not just full
+    const IoResult flushed = socket_.Flush();  // reports an error unless the socket is only full
     return flushed.state == IoState::kReady ? IoResult{} : flushed;
   }
 
@@ -303,7 +303,7 @@ Result<TlsKey> TlsKey::FromPeerKey(std::string_view peer_key) {
   ASSIGN_OR_RETURN(contexts->key, DeriveKey(peer_key));
   ASSIGN_OR_RETURN(contexts->dials, NewContext(TLS_client_method(), &contexts->key));
   ASSIGN_OR_RETURN(contexts->accepts, NewContext(TLS_server_method(), &contexts->key));
-  // Nobody has a certificate; one that is presented instead of the key is not believed.
+  // No learner has a certificate; one that is presented instead of the key is rejected.
   SSL_CTX_set_verify(contexts->dials.get(), SSL_VERIFY_PEER, nullptr);
   return TlsKey(std::move(contexts));
 }

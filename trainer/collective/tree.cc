@@ -41,8 +41,8 @@ ShardMap AssignShards(int logical_shards, int world_size) {
       .logical_shards = logical_shards,
       .blocks_of_rank = std::vector<std::vector<ShardBlock>>(static_cast<std::size_t>(world_size))};
   const int least = logical_shards / world_size;
-  const int longer = logical_shards % world_size;  // ranks with one more
-  // Blocks of falling size one behind the other: each begins at a multiple of its size.
+  const int longer = logical_shards % world_size;  // number of ranks with one more
+  // Blocks of decreasing size, one after another: each begins at a multiple of its size.
   int first = 0;
   for (int count = logical_shards; count >= 1; count /= 2) {
     for (int rank = 0; rank < world_size; ++rank) {

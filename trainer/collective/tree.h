@@ -11,8 +11,8 @@
 namespace pliant {
 
 // The fixed binary tree over V logical shards (a power of two) along which gradients are summed:
-// node = left + right. Who computes which node does not change a bit of the root.
-// Nodes have heap numbers: root 1, children 2i and 2i+1, leaf of shard v: V + v.
+// node = left + right. Which rank computes which node does not change a bit of the root. Nodes have
+// heap numbers: root 1, children 2i and 2i+1, leaf of shard v: V + v.
 using NodeIndex = std::uint32_t;
 
 inline constexpr NodeIndex kRootNode = 1;
@@ -29,31 +29,31 @@ NodeIndex NodeOf(int logical_shards, ShardBlock block);
 // `node` is between 1 and 2V - 1.
 ShardBlock BlockOf(int logical_shards, NodeIndex node);
 
-// Who computes which shards. Every shard belongs to one block of one rank; a rank's blocks are
-// listed by their first shard, and may be none.
+// Which rank computes which shards. Every shard belongs to one block of one rank. A rank's blocks
+// are listed by their first shard; a rank may have none.
 struct ShardMap {
   int logical_shards = 0;
   std::vector<std::vector<ShardBlock>> blocks_of_rank;
 
   bool operator==(const ShardMap&) const = default;
   int world_size() const { return static_cast<int>(blocks_of_rank.size()); }
-  // In the order in which the rank computes them.
+  // The shards of `rank`, in the order in which it computes them.
   std::vector<int> ShardsOf(int rank) const;
 };
 
-// Shares V shards among W ranks: sizes differ by at most one (the first V mod W ranks have one
-// more), each a sum of distinct powers of two, each power an aligned block; larger blocks stand
-// before smaller ones, so all are aligned. With W > V the last ranks have none.
+// Divides V shards among W ranks. Their numbers differ by at most one (the first V mod W ranks have
+// one more). Each number is a sum of distinct powers of two, each power an aligned block; larger
+// blocks come before smaller ones, so all are aligned. With W > V the last ranks have none.
 ShardMap AssignShards(int logical_shards, int world_size);
 
-// The same among the ranks for which `computes` is true, which are some; the others have none.
+// The same among the ranks for which `computes` is true, at least one; the others have none.
 ShardMap AssignShardsAmong(int logical_shards, const std::vector<bool>& computes);
 
 // Whether every shard is in exactly one block, and every block is a node of the tree.
 bool IsComplete(const ShardMap& map);
 
-// The plain tree over one value a shard: what everything else must equal. For the few numbers that
-// travel in a trailer (loss, sample counts), where speed does not matter.
+// The tree over one value per shard, written plainly: all other sums must equal it. For the few
+// numbers that travel in a trailer (loss, sample counts), where speed does not matter.
 template <typename T, typename Add>
 T SumTree(std::span<const T> leaves, const Add& add) {
   CHECK(std::has_single_bit(leaves.size()), "the tree has a power of two of leaves");

@@ -26,8 +26,8 @@ int TreeSum::IndexOf(NodeIndex node) const {
   return found == nodes_.end() ? -1 : static_cast<int>(found - nodes_.begin());
 }
 
-// Adds the additions below `node`; returns the operand that holds it. A row for each depth is
-// enough except for right children: the left sibling's row is still in use then, so a depth has
+// Appends the additions below `node`; returns the operand that holds its sum. A row for each depth
+// is enough except for right children: the left sibling's row is still in use then, so a depth has
 // two.
 std::uint32_t TreeSum::Plan(NodeIndex node, std::uint32_t depth) {
   const int input = IndexOf(node);

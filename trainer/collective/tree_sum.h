@@ -13,24 +13,24 @@ namespace pliant {
 void AddFloats(std::span<const float> left, std::span<const float> right, std::span<float> out);
 
 // Finishes the tree over nodes that together cover all shards, in one pass over memory: every input
-// is read once, the result is written once, and what is between stays in cache.
+// is read once, the result is written once, and intermediate sums stay in the cache.
 class TreeSum {
  public:
   TreeSum() = default;
-  // The blocks of `map`, which is complete.
+  // The nodes are the blocks of `map`, which is complete.
   explicit TreeSum(const ShardMap& map);
 
   // In the order of their first shards: the order of the inputs of Sum.
   const std::vector<NodeIndex>& nodes() const { return nodes_; }
-  // Where a node stands in nodes(); -1 when it is none of them.
+  // The index of a node in nodes(); -1 when it is none of them.
   int IndexOf(NodeIndex node) const;
 
-  // out[i] = (sum along the tree)[i] / divisor. `inputs` as nodes(); all have the size of `out`,
-  // and none overlaps with it.
+  // out[i] = (sum along the tree)[i] / divisor. `inputs` are in the order of nodes(); all have the
+  // size of `out`, and none overlaps with it.
   void Sum(std::span<const std::span<const float>> inputs, float divisor, std::span<float> out);
 
  private:
-  // Operands below nodes_.size() are inputs, those from there on scratch rows.
+  // Operands below nodes_.size() are inputs; the others are scratch rows.
   struct Addition {
     std::uint32_t left = 0;
     std::uint32_t right = 0;
