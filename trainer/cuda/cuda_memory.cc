@@ -13,7 +13,7 @@
 namespace pliant {
 namespace {
 
-// Of the driver's interface, which is stable: cuda.h is no part of the build.
+// Types and constants of the driver's interface. It is stable, so the build does not need cuda.h.
 using DevicePointer = std::uint64_t;
 using Context = void*;
 constexpr int kSuccess = 0;
@@ -50,7 +50,7 @@ struct Driver {
     return Fail(ErrorCode::kUnavailable, Format("CUDA: {}: {}", what, name));
   }
 
-  // It is the thread's for the time of `body`.
+  // Makes `context` the thread's current context while `body` runs.
   template <typename Body>
   Status In(Context context, const Body& body) const {
     RETURN_IF_ERROR(Check(context_push(context), "a context"));
@@ -63,7 +63,7 @@ struct Driver {
 
 Result<Driver> Open(const std::string& path) {
   Driver driver;
-  // It has threads of its own: it is never closed.
+  // The driver has threads of its own: it is never closed.
   void* const handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (handle == nullptr) {
     const char* const error = ::dlerror();
@@ -112,7 +112,7 @@ class CudaMemory final : public DeviceMemory {
     }));
     return std::shared_ptr<std::byte>(static_cast<std::byte*>(memory),
                                       [driver = driver_, context](std::byte* unused) {
-                                        // When the process ends the driver may be gone before.
+                                        // At the end of the process the driver may already be gone.
                                         std::ignore = driver->In(context, [&]() -> Status {
                                           driver->host_free(unused);
                                           return {};
@@ -123,7 +123,7 @@ class CudaMemory final : public DeviceMemory {
   Status Read(const void* device, std::span<std::byte> to) override {
     ASSIGN_OR_RETURN(const Context context, ContextOf(device));
     return driver_->In(context, [&]() -> Status {
-      // Of all streams: whichever writes it.
+      // Waits for all streams: any of them may write the memory.
       RETURN_IF_ERROR(driver_->Check(driver_->context_synchronize(), "what the device was told"));
       return driver_->Check(driver_->copy_to_host(to.data(), AddressOf(device), to.size()),
                             "a copy to the host");
@@ -133,7 +133,7 @@ class CudaMemory final : public DeviceMemory {
   Status Write(std::span<const std::byte> from, void* device) override {
     ASSIGN_OR_RETURN(const Context context, ContextOf(device));
     return driver_->In(context, [&]() -> Status {
-      // What still reads it is not to find what comes next.
+      // Work that still reads the old contents must finish first.
       RETURN_IF_ERROR(driver_->Check(driver_->context_synchronize(), "what the device was told"));
       return driver_->Check(driver_->copy_to_device(AddressOf(device), from.data(), from.size()),
                             "a copy to the device");
@@ -141,7 +141,7 @@ class CudaMemory final : public DeviceMemory {
   }
 
  private:
-  // That the memory belongs to. kInvalid: it is no device memory.
+  // The context that the memory belongs to. kInvalid: it is not device memory.
   Result<Context> ContextOf(const void* device_memory) {
     const DevicePointer pointer = AddressOf(device_memory);
     std::uint32_t type = 0;
@@ -156,7 +156,7 @@ class CudaMemory final : public DeviceMemory {
       RETURN_IF_ERROR(driver_->Check(owned, "the context of a pointer"));
       if (context != nullptr) return context;
     }
-    // It is of a memory pool or was mapped, and belongs to a device.
+    // Memory of a pool, and mapped memory, belongs to a device, not to a context.
     int ordinal = 0;
     int device = 0;
     RETURN_IF_ERROR(
@@ -173,7 +173,7 @@ class CudaMemory final : public DeviceMemory {
   }
 
   const std::shared_ptr<const Driver> driver_;
-  std::map<int, Context> primary_of_;  // by device: kept while the process lives
+  std::map<int, Context> primary_of_;  // by device; kept while the process lives
 };
 
 }  // namespace

@@ -8,9 +8,10 @@
 
 namespace pliant {
 
-// The memory of this machine's NVIDIA GPUs, by the driver, which is opened at run time: a learner
-// without GPUs needs none, and nothing of ours is linked with it. kUnavailable, saying what to do,
-// when there is no driver or no GPU. `path`: a name for the dynamic linker, or a file.
+// The memory of this machine's NVIDIA GPUs, accessed through the driver. The driver is loaded at
+// run time: a learner without GPUs does not need it, and no code of ours is linked with it.
+// kUnavailable when there is no driver or no GPU; the message says what to do. `path`: a library
+// name for the dynamic linker, or a file.
 Result<std::shared_ptr<DeviceMemory>> OpenCudaMemory(const std::string& path = "libcuda.so.1");
 
 }  // namespace pliant

@@ -20,7 +20,7 @@ bool IsAligned(const void* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer) % sizeof(float4) == 0;
 }
 
-// Rounded as IEEE says, whatever the compiler's flags.
+// Rounds as IEEE 754 specifies, whatever the compiler's flags.
 __device__ float Add(float a, float b) { return __fadd_rn(a, b); }
 __device__ float4 Add(float4 a, float4 b) {
   return {Add(a.x, b.x), Add(a.y, b.y), Add(a.z, b.z), Add(a.w, b.w)};
@@ -62,7 +62,7 @@ __global__ void ChecksumKernel(const std::uint64_t* __restrict__ words, std::siz
     part += ChecksumOfWord(last, whole);
   }
   for (int offset = 16; offset > 0; offset /= 2) part += __shfl_down_sync(0xffffffff, part, offset);
-  if (threadIdx.x % 32 == 0) atomicAdd(sum, part);  // integers: any order gives the same
+  if (threadIdx.x % 32 == 0) atomicAdd(sum, part);  // integers: every order gives the same sum
 }
 
 }  // namespace

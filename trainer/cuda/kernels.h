@@ -22,7 +22,7 @@ struct TreeSumInputs {
   const float* of[kMaxTreeInputs] = {};
 };
 
-// out[i] = (sum along the tree of inputs[...][i]) / divisor: the bits of the processor's TreeSum.
+// out[i] = (sum along the tree of inputs[...][i]) / divisor: the same bits as TreeSum on the CPU.
 // `out` overlaps with no input. Vectors of four are used where all pointers allow it.
 cudaError_t LaunchTreeSum(const TreeSumShape& shape, const TreeSumInputs& inputs, float divisor,
                           float* out, std::size_t elements, cudaStream_t stream);

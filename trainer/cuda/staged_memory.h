@@ -9,8 +9,7 @@
 
 namespace pliant {
 
-// A program's memory on a device, and its copy in host memory, which is what the library works
-// with.
+// A program's memory on a device, and its copy in host memory. The library works with the copy.
 class StagedMemory {
  public:
   // kInvalid: there is no device memory at `device`.
@@ -20,7 +19,7 @@ class StagedMemory {
   std::span<std::byte> copy() const { return {staging_.get(), bytes_}; }
 
   Status Read();   // into the copy
-  Status Write();  // from it
+  Status Write();  // from the copy
 
  private:
   StagedMemory(std::shared_ptr<DeviceMemory> devices, void* device, std::size_t bytes,
