@@ -24,7 +24,7 @@ BufferPool::BufferPool(std::size_t buffer_size, std::size_t reserve, MemorySourc
 }
 
 Status BufferPool::Populate(std::size_t buffers) {
-  CHECK(buffers <= buffers_.size(), "so many are reserved");
+  CHECK(buffers <= buffers_.size(), "at least this many buffers are reserved");
   for (std::size_t i = 0; i < buffers; ++i)
     RETURN_IF_ERROR(pliant::Populate(std::as_writable_bytes(buffers_[i].view())));
   return {};

@@ -45,7 +45,7 @@ void ConnectionDriver::StartTimer() {
   timer_.expires_after(handshake_timeout_);
   timer_.async_wait([self = shared_from_this()](const error_code& error) {
     if (!error && !self->closed() && !self->open_)
-      self->End("no answer within the handshake's time");
+      self->End("no answer before the handshake timeout");
   });
 }
 

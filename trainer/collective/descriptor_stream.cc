@@ -119,7 +119,8 @@ IoResult DescriptorStream::Read() {
   }
   if (got == 0) return Closed("the peer closed the connection");
   // This process has reached its limit of open files, or the peer sent more descriptors than fit.
-  if ((message.msg_flags & MSG_CTRUNC) != 0) return Closed("the kernel withheld descriptors");
+  if ((message.msg_flags & MSG_CTRUNC) != 0)
+    return Closed("the kernel withheld descriptors: too many open files, or too many sent at once");
   if (in_descriptors_.size() > kMaxDescriptors)
     return Closed("the peer sent more descriptors than it named");
   in_end_ += static_cast<std::size_t>(got);

@@ -15,7 +15,7 @@ CodecPause CodecPause::Of(IoResult result) {
     case IoState::kReady:
       break;
   }
-  CHECK(false, "who can go on does not pause");
+  CHECK(false, "a codec that can continue does not pause");
   return {};
 }
 

@@ -200,7 +200,7 @@ void MemoryNetwork::Garble(const LearnerId& from, const LearnerId& to) {
   if (reader == nullptr) return;
   MemoryTransport::Side& side = reader->sides_[from];
   if (side.connection == 0 || std::exchange(side.broken, true)) return;
-  TellLoss(from, to, side.connection, {.reason = "what came is no frame"});
+  TellLoss(from, to, side.connection, {.reason = "the peer sent bytes that are not a frame"});
   TellLoss(to, from, side.connection, {.reason = kClosed});
 }
 

@@ -231,7 +231,7 @@ Status Reduction::OnFrame(int rank, const Frame& frame) {
       return TakeRoot(rank, frame);
     default:
       return Invalid(
-          Format("frame kind {} is no part of a reduction", static_cast<int>(header.kind)));
+          Format("frame kind {} does not belong to a reduction", static_cast<int>(header.kind)));
   }
 }
 
@@ -290,8 +290,8 @@ Status Reduction::TakePart(int rank, const Frame& frame) {
       gathering_of_rank_[header.piece] < 0 || piece.size == 0 ||
       frame.payload.view.size() != piece.size * sizeof(float))
     return Invalid(
-        Format("rank {} sent {} bytes of node {} for piece {}, for which this rank "
-               "does not speak, or of another size",
+        Format("rank {} sent {} bytes of node {} for piece {}: this rank does not relay "
+               "that piece, or the size is wrong",
                rank, frame.payload.view.size(), header.node, header.piece));
   const std::vector<NodeIndex>& parts = merges_[*merge].parts;
   const auto part = static_cast<std::size_t>(std::ranges::find(parts, header.node) - parts.begin());

@@ -36,7 +36,7 @@ std::vector<ShardBlock> BlocksOf(std::span<const int> shards) {
 ShardDealing ReassignMissingShards(int logical_shards,
                                    const std::vector<std::vector<NodeIndex>>& finished,
                                    const std::vector<bool>& computes) {
-  CHECK(computes.size() == finished.size(), "all of each rank");
+  CHECK(computes.size() == finished.size(), "one entry per rank in both");
   std::vector<Finished> candidates;
   for (std::size_t rank = 0; rank < finished.size(); ++rank) {
     for (const NodeIndex node : finished[rank]) {

@@ -56,11 +56,12 @@ SharedBlock::~SharedBlock() {
 
 Result<std::shared_ptr<const MappedBlock>> MappedBlock::Map(int descriptor, std::uint64_t bytes) {
   const int seals = ::fcntl(descriptor, F_GET_SEALS);
-  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) return Invalid("a block that can shrink");
+  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0)
+    return Invalid("the peer sent a block that can shrink");
   struct stat status{};
   if (::fstat(descriptor, &status) != 0 || bytes == 0 ||
       bytes > static_cast<std::uint64_t>(status.st_size))
-    return Invalid(Format("a block of {} bytes, not {}", status.st_size, bytes));
+    return Invalid(Format("the peer sent a block of {} bytes, not {}", status.st_size, bytes));
   void* const memory = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, descriptor, 0);
   if (memory == MAP_FAILED) return Failed("map a peer's block");
   return std::shared_ptr<const MappedBlock>(

@@ -99,7 +99,8 @@ CodecPause ShmFrameCodec::WriteSome() {
   const std::uint64_t queued = lender_.bytes() + stream_.queued_bytes();
   if (queued > limits_.max_send_queue_bytes)
     return CodecPause::Failed(Format("{} bytes wait to be read", queued));
-  if (lender_.loans() > kMaxLoans) return CodecPause::Failed("the peer keeps what it was lent");
+  if (lender_.loans() > kMaxLoans)
+    return CodecPause::Failed("the peer does not return the payloads that it was lent");
   IoResult written = stream_.Write();
   // Write before failing: the records before the lost frame still reach the peer.
   if (lacks_memory_) return CodecPause::Failed("the kernel gives no shared memory");
@@ -178,7 +179,7 @@ ShmFrameCodec::Stop ShmFrameCodec::TakeHello(std::span<const std::byte> payload,
 
 ShmFrameCodec::Stop ShmFrameCodec::TakeBlock(const ShmRecord& record) {
   const std::optional<int> descriptor = stream_.TakeDescriptor();
-  if (!descriptor) return CodecPause::Failed("the peer named a block and gave none");
+  if (!descriptor) return CodecPause::Failed("the peer announced a block without its descriptor");
   const Status mapped = borrower_.Map(record, *descriptor);
   ::close(*descriptor);
   return FailUnless(mapped);

@@ -9,7 +9,8 @@ namespace pliant {
 
 Status ShmHandshake::OnChallenge(std::span<const std::byte> payload) {
   CHECK(phase_ == Phase::kChallenge, "one challenge");
-  if (payload.size() != peer_challenge_.size()) return Invalid("a challenge of another size");
+  if (payload.size() != peer_challenge_.size())
+    return Invalid("the peer's challenge has the wrong size");
   std::ranges::copy(payload, peer_challenge_.begin());
   phase_ = Phase::kHello;
   return {};

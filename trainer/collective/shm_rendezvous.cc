@@ -29,11 +29,11 @@ ShmRendezvous::ShmRendezvous(std::filesystem::path folder, std::string tag)
 Result<ShmRendezvous> ShmRendezvous::Open(const std::filesystem::path& folder) {
   const std::size_t most = sizeof(sockaddr_un::sun_path) - kMaxName;
   if (folder.native().size() > most)
-    return Invalid(
-        Format("'{}' is too long for sockets: at most {} characters", folder.native(), most));
+    return Invalid(Format("the path '{}' is too long for sockets: use at most {} characters",
+                          folder.native(), most));
   struct stat status{};
   if (::stat(folder.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
-    return Invalid(Format("'{}' is no folder", folder.native()));
+    return Invalid(Format("'{}' is not a folder", folder.native()));
   ASSIGN_OR_RETURN(std::string boot, ReadFile("/proc/sys/kernel/random/boot_id"));
   boot += Format("{:x}/{:x}", status.st_dev, status.st_ino);
   return ShmRendezvous(folder,

@@ -252,7 +252,7 @@ class SocketTransport final : public PeerTransport, public ConnectionDriver::Own
     if (loop_.Now() - oldest.since < kStrangerPatience) return false;
     oldest.connection->Close();
     unauthenticated_.pop_front();
-    ComplainOfStranger("it did not say who it is, and others wait");
+    ComplainOfStranger("it sent no hello, and other connections are waiting");
     return true;
   }
 
@@ -282,7 +282,7 @@ class SocketTransport final : public PeerTransport, public ConnectionDriver::Own
   static void TellThatNothingIsShared(const std::string& refusal) {
     log::Warning("shared memory is not used",
                  {{"reason", refusal},
-                  {"cost", "gradients go by TCP on this machine, too: sums take longer"},
+                  {"cost", "gradients use TCP on this machine too: reductions take longer"},
                   {"remedy", "allow memfd_create (seccomp), or raise the limit of open files"}});
   }
 
@@ -426,17 +426,18 @@ Result<std::unique_ptr<PeerTransport>> MakeSocketTransport(RealEventLoop& loop,
                                                            SocketTransportOptions options) {
   error_code error;
   const auto listen_ip = boost::asio::ip::make_address(options.listen_ip, error);
-  if (error) return Invalid(Format("listen ip '{}' is no address", options.listen_ip));
+  if (error) return Invalid(Format("listen ip '{}' is not an IP address", options.listen_ip));
   const auto advertise_ip = boost::asio::ip::make_address(
       options.advertise_ip.empty() ? options.listen_ip : options.advertise_ip, error);
-  if (error) return Invalid(Format("advertised ip '{}' is no address", options.advertise_ip));
+  if (error)
+    return Invalid(Format("advertised ip '{}' is not an IP address", options.advertise_ip));
   std::shared_ptr<const TlsKey> key;
   if (!options.peer_key.empty()) {
     ASSIGN_OR_RETURN(TlsKey derived, TlsKey::FromPeerKey(options.peer_key));
     key = std::make_shared<const TlsKey>(std::move(derived));
   } else if (!listen_ip.is_loopback()) {
-    return Invalid(
-        Format("without a key peers are served on loopback only, not on {}", options.listen_ip));
+    return Invalid(Format("without a peer key the listen ip must be a loopback address, not {}",
+                          options.listen_ip));
   }
   const bool shares = !options.shared_memory_folder.empty();
   CHECK(!shares || options.shared_memory != nullptr, "shared memory to share");

@@ -36,7 +36,7 @@ std::vector<int> ShardMap::ShardsOf(int rank) const {
 
 ShardMap AssignShards(int logical_shards, int world_size) {
   CHECK(IsPowerOfTwo(logical_shards), "a power of two of logical shards");
-  CHECK(world_size >= 1, "somebody computes");
+  CHECK(world_size >= 1, "at least one rank computes");
   ShardMap map{
       .logical_shards = logical_shards,
       .blocks_of_rank = std::vector<std::vector<ShardBlock>>(static_cast<std::size_t>(world_size))};

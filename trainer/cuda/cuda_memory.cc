@@ -25,8 +25,8 @@ constexpr std::uint32_t kMemoryTypeDevice = 2;
 constexpr unsigned kHostAllocPortable = 1;
 
 constexpr std::string_view kRemedy =
-    "start the learner where there is an NVIDIA GPU with its driver (in Kubernetes: the pod asks "
-    "for nvidia.com/gpu, the node has NVIDIA's container toolkit), or hand in host memory "
+    "run the learner on a machine that has an NVIDIA GPU with its driver (in Kubernetes: the pod "
+    "requests nvidia.com/gpu, the node has NVIDIA's container toolkit), or pass host memory "
     "(PLIANT_CPU)";
 
 struct Driver {
@@ -53,7 +53,7 @@ struct Driver {
   // Makes `context` the thread's current context while `body` runs.
   template <typename Body>
   Status In(Context context, const Body& body) const {
-    RETURN_IF_ERROR(Check(context_push(context), "a context"));
+    RETURN_IF_ERROR(Check(context_push(context), "set the current context"));
     const Status status = body();
     Context popped = nullptr;
     context_pop(&popped);
@@ -124,7 +124,7 @@ class CudaMemory final : public DeviceMemory {
     ASSIGN_OR_RETURN(const Context context, ContextOf(device));
     return driver_->In(context, [&]() -> Status {
       // Waits for all streams: any of them may write the memory.
-      RETURN_IF_ERROR(driver_->Check(driver_->context_synchronize(), "what the device was told"));
+      RETURN_IF_ERROR(driver_->Check(driver_->context_synchronize(), "earlier work on the device"));
       return driver_->Check(driver_->copy_to_host(to.data(), AddressOf(device), to.size()),
                             "a copy to the host");
     });
@@ -134,7 +134,7 @@ class CudaMemory final : public DeviceMemory {
     ASSIGN_OR_RETURN(const Context context, ContextOf(device));
     return driver_->In(context, [&]() -> Status {
       // Work that still reads the old contents must finish first.
-      RETURN_IF_ERROR(driver_->Check(driver_->context_synchronize(), "what the device was told"));
+      RETURN_IF_ERROR(driver_->Check(driver_->context_synchronize(), "earlier work on the device"));
       return driver_->Check(driver_->copy_to_device(AddressOf(device), from.data(), from.size()),
                             "a copy to the device");
     });

@@ -213,7 +213,7 @@ TEST_F(ConnectionDriverTest, WhatFailsIsToldOnceAndEndsIt) {
 TEST_F(ConnectionDriverTest, WithoutAHelloItEndsAfterItsTime) {
   Serve(std::chrono::milliseconds(10));
   RunUntil([&] { return !losses_.empty(); });
-  EXPECT_THAT(losses_, ElementsAre("no answer within the handshake's time"));
+  EXPECT_THAT(losses_, ElementsAre("no answer before the handshake timeout"));
 }
 
 TEST_F(ConnectionDriverTest, AnOwnerMayCloseItInAFrame) {

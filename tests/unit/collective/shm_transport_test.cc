@@ -433,7 +433,7 @@ TEST_F(HostilePeerTest, ItsPlacesAreChecked) {
       {"a return of nothing", {.type = ShmRecordType::kReturn, .offset = 1}, "not lent"},
       {"a block without memory",
        {.type = ShmRecordType::kBlock, .block = 2, .bytes = 64},
-       "gave none"},
+       "without its descriptor"},
       {"an unknown block forgotten", {.type = ShmRecordType::kForget, .block = 2}, "never gave"},
   };
   const auto block = SharedBlock::Make(1, 4096);
