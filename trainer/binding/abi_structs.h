@@ -17,11 +17,12 @@
 #include "trainer/process/learner_environment.h"
 #include "trainer/runtime/operation.h"
 
-// The structs of pliant.h, and what they are here. What is wrong with one is kInvalid and named.
-// Pointers in what the caller gets lead into what it was made of.
+// Conversion between the structs of pliant.h and this library's types. A wrong value is kInvalid,
+// and the message names the field. Pointers in a struct for the caller point into the value that it
+// was made from.
 namespace pliant {
 
-// As much as the caller knows of a struct; the rest is zero.
+// Copies the fields that the caller's version of the struct has; the rest is zero.
 template <typename T>
 Result<T> ReadStruct(const T* from, const char* name) {
   if (from == nullptr) return Invalid(Format("{} is NULL", name));
@@ -35,7 +36,7 @@ Result<T> ReadStruct(const T* from, const char* name) {
   return copy;
 }
 
-// Writes as much as the caller knows of a struct. Its size stays what the caller set.
+// Writes the fields that the caller's version of the struct has. Its struct_size stays unchanged.
 template <typename T>
 Status WriteStruct(T from, T* to, const char* name) {
   ASSIGN_OR_RETURN(const T known, ReadStruct(to, name));
@@ -44,15 +45,15 @@ Status WriteStruct(T from, T* to, const char* name) {
   return {};
 }
 
-// What the caller gives.
+// From the caller.
 std::string TextOr(const char* text, const char* otherwise);
 LearnerSession::Options OptionsOf(const pliant_options& options);
 LearnerSession::Training TrainingOf(const pliant_training& training);
-// Its bytes are where the caller said, on whatever device that is.
+// The tensor's bytes are the caller's memory, which may be on a device.
 Result<BoundTensor> TensorOf(const pliant_tensor& tensor);
 Result<GradientFormat> GradientFormatOf(std::int32_t dtype, std::int32_t device, double scale);
 
-// What the caller gets. Its struct_size is WriteStruct's to set.
+// To the caller. WriteStruct sets struct_size.
 pliant_job JobOf(const LearnerEnvironment& environment, const std::string& folder);
 pliant_plan PlanOf(const Schedule& schedule);
 pliant_work WorkOf(const ShardTask& task);

@@ -87,7 +87,7 @@ Status BoundProgram::Prepare(const Work& work) {
   return RestoreBuffers();
 }
 
-// A commit begins with the buffers that it is to commit, if it is taken.
+// Shows the program the buffers that this commit will commit if the step is taken.
 Status BoundProgram::ShowNewBuffers(std::span<const std::byte> from) {
   for (const TensorView& buffer : live_buffers_) {
     Copy(from.first(buffer.bytes.size()), buffer.bytes);
@@ -129,7 +129,8 @@ Status BoundProgram::GradientsReady(std::size_t first, std::size_t count) {
   if (sink == nullptr) return {};
   const Part& last = gradients_[first + count - 1];
   const std::size_t begin = gradients_[first].offset;
-  // A bucket that was added up and not handed out would be missing for ever.
+  // A bucket that was summed up but not sent would never be sent: after an exception the program
+  // cannot continue.
   Status handed_out =
       CatchAll([&] { sink->OnReady({.begin = begin, .size = last.offset + last.size - begin}); });
   if (!handed_out) Refuse(handed_out.error());
@@ -198,7 +199,7 @@ Status BoundProgram::RestoreBuffers() {
   return CopyToDevice(/*buffers=*/true);
 }
 
-// What the program holds is what is committed.
+// The program's buffers become the committed ones.
 Status BoundProgram::CommitBuffers() {
   RETURN_IF_ERROR(CopyFromDevice(/*buffers=*/true));
   for (std::size_t i = 0; i < live_buffers_.size(); ++i) {
@@ -207,7 +208,7 @@ Status BoundProgram::CommitBuffers() {
   return {};
 }
 
-// To nowhere, unless it is shard 0.
+// `to` is empty unless this is shard 0.
 Status BoundProgram::SaveBuffers(std::span<std::byte> to) {
   if (to.empty()) return {};
   RETURN_IF_ERROR(CopyFromDevice(/*buffers=*/true));

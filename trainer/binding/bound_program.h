@@ -26,28 +26,29 @@ enum class TensorRole {
   kState,      // anything else
 };
 
-// A tensor of a program: its bytes are the program's own memory or, where that is on a device, the
-// copy of it.
+// A tensor of a program. Its bytes are the program's own memory or, if that is on a device, a copy
+// in host memory.
 struct BoundTensor {
   TensorView view;
   TensorRole role = TensorRole::kState;
-  std::shared_ptr<StagedMemory> staged = nullptr;  // none: host memory
+  std::shared_ptr<StagedMemory> staged = nullptr;  // nullptr: the tensor is in host memory
 };
 
-// A program whose work is done by a thread of its owner's, which fetches it: for frameworks and
-// languages that want to own their loop.
+// A program whose owner's thread fetches the work and does it: for frameworks and languages that
+// want to own their loop.
 //
-// Buffers are held twice: what is committed here, and the program's own. A shard finds them as
-// committed and may change them. A commit finds those that shard 0 left; with what it makes of them
-// they are committed. So it is with an evaluation that is over.
+// Buffers exist twice: the committed ones here, and the program's own. Before each shard the
+// program's are set to the committed ones; the shard may change them. A commit begins with those
+// that shard 0 left; the values after the commit become the committed ones. The same holds after an
+// evaluation.
 //
-// What is on a device is copied by the owner's thread alone: from there when it answers, to there
-// before it is given work. In between the copies in host memory hold what is committed.
+// Only the owner's thread copies memory of a device: to the host when it answers, to the device
+// before it receives work. In between the copies in host memory hold the committed state.
 class BoundProgram final : public ProgramView {
  public:
-  // kInvalid: two tensors have one name, or none is a parameter.
+  // kInvalid: two tensors have the same name, or there is no parameter to train.
   static Status Check(const std::vector<BoundTensor>& tensors);
-  // `info` needs no sizes: they follow from the tensors.
+  // Sets the sizes in `info` from the tensors.
   BoundProgram(ProgramInfo info, std::vector<BoundTensor> tensors);
 
   // ---- ProgramView ----
@@ -56,29 +57,30 @@ class BoundProgram final : public ProgramView {
   Duration data_wait() const override { return data_wait_.load(); }
   bool wants_end() const override { return wants_end_.load(); }
 
-  // Where its work comes from.
+  // The runtime gives work to this thread.
   ProgramThread& thread() { return thread_; }
 
   // ---- The owner's thread ----
 
-  // Waits for work, as PulledThread::Next. An error of a device here, and in an answer, is the end
-  // of the program: it is refused.
+  // Waits for work, as PulledThread::Next. A device error here or in an answer ends the program
+  // (Refuse).
   Result<bool> Next(std::optional<Duration> max);
-  // What is to be answered; nullptr: nothing.
+  // The work that is not answered yet; nullptr: none.
   const Work* work() const { return thread_.work(); }
 
-  // Of a training shard: where a parameter's gradient goes.
   std::size_t parameters() const { return gradients_.size(); }
+  // In a training shard: the memory for a parameter's gradient.
   std::span<float> GradientOf(std::size_t parameter);
-  // Of a training shard: whether all gradients are added to others next, and none is ready yet.
-  // Whoever writes the sums in the gradients' places, of all parameters, calls Added.
+  // In a training shard: whether its whole gradient is next added to LeftOf, and no part of it is
+  // ready yet. Then the caller may write the sums of all parameters in place of the gradients; it
+  // calls Added after that.
   bool can_add() const;
   std::span<const float> LeftOf(std::size_t parameter) const;
   void Added() { *shard().added = true; }
-  // kInvalid: one of these was said to be ready in this shard.
+  // kInvalid: GradientsReady was called for one of them in this shard.
   Status CheckNotReady(std::size_t first, std::size_t count) const;
-  // They are written, and will not change any more: what can travel does from here on.
-  // An error ends the program: it is refused.
+  // These gradients are final; buckets that are complete may be sent from now on.
+  // An error ends the program (Refuse).
   Status GradientsReady(std::size_t first, std::size_t count);
 
   void DataWaited(Duration time) { data_wait_ = data_wait_.load() + time; }
@@ -86,7 +88,7 @@ class BoundProgram final : public ProgramView {
   Status Committed(bool taken);             // answers CommitTask
   Status Evaluated();                       // answers EvaluationTask
   Status Loaded();                          // answers LoadedWork
-  // Before one of these three: the training is complete with it.
+  // Called before one of the last three answers: the training is complete with that answer.
   void Stop() { stop_ = true; }
   // As PulledThread::Refuse.
   void Refuse(const Error& error) { thread_.Refuse(error); }
@@ -95,7 +97,7 @@ class BoundProgram final : public ProgramView {
 
   // As PulledThread::Close.
   void Close(const Error& error) { thread_.Close(error); }
-  // Nothing more comes.
+  // No more work will come.
   void End() { thread_.End(); }
 
  private:
@@ -111,10 +113,11 @@ class BoundProgram final : public ProgramView {
   Status CommitBuffers();
   Status SaveBuffers(std::span<std::byte> to);
   Status Adopt(bool taken);
-  // Of the tensors that are on a device: of the buffers, or of all others.
+  // Copy the tensors that are on a device: either the buffers, or all others.
   Status CopyFromDevice(bool buffers);
   Status CopyToDevice(bool buffers);
-  // `copied`: what the answer leaves has reached host memory; else it is no answer.
+  // `copied`: whether the state after the answer was copied to host memory; on an error the program
+  // is refused instead.
   Status Answer(const Status& copied, const ShardSums& sums);
   Status AnswerChange(const Status& copied);
 

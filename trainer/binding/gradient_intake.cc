@@ -9,7 +9,7 @@
 namespace pliant {
 namespace {
 
-// From wherever it is.
+// Like PutScaled; `data` may also be on a device.
 Status PutScaledFrom(const void* data, const GradientFormat& format, std::span<float> to,
                      const ReadDevice& read_device) {
   if (format.on_device) {
@@ -21,8 +21,8 @@ Status PutScaledFrom(const void* data, const GradientFormat& format, std::span<f
   return {};
 }
 
-// All of a shard's gradients, on the way to where they are summed up with another's: this saves a
-// pass over memory. False: that cannot be.
+// Copies all of a shard's gradients and adds them to LeftOf at the same time, which saves a pass
+// over memory. False: not possible for these; nothing was written.
 bool AddAllScaled(BoundProgram& program, std::span<const void* const> data,
                   const GradientFormat& format) {
   if (format.dtype != DType::kFloat32 || format.on_device || !program.can_add()) return false;
@@ -57,7 +57,7 @@ Status PutGradients(BoundProgram& program, std::span<const void* const> data,
       RETURN_IF_ERROR(PutScaledFrom(data[i], format, program.GradientOf(i), read_device));
     }
   }
-  // All or none, and neighbours together.
+  // Only after all were copied; one call for each run of adjacent parameters.
   for (std::size_t first = 0, i = 0; i <= data.size(); ++i) {
     if (i < data.size() && data[i] != nullptr) continue;
     RETURN_IF_ERROR(program.GradientsReady(first, i - first));

@@ -18,7 +18,7 @@
 namespace pliant {
 namespace {
 
-// A program that never asks for its lines loses the oldest.
+// If the program never fetches its lines, the oldest are dropped.
 constexpr std::size_t kMaxMetricsLines = 10000;
 
 // Signals, the log and the termination message belong to the process.
@@ -32,7 +32,7 @@ Result<std::unique_ptr<LearnerSession>> LearnerSession::Open(Options options) {
   if (g_open.exchange(true)) {
     return pliant::Fail(ErrorCode::kConflict, "this process has a learner already: close it first");
   }
-  // A job's logs are collected; those of a program that trains alone are read as they come.
+  // JSON for a job, whose logs are collected; text for a person who trains alone and reads them.
   const bool alone = std::getenv("PLIANT_COORDINATOR") == nullptr;
   log::Configure(alone ? log::Format::kText : log::Format::kJson, log::Level::kInfo);
   LaunchRanks(std::getenv);
@@ -45,7 +45,7 @@ Result<std::unique_ptr<LearnerSession>> LearnerSession::Open(Options options) {
     return std::unexpected(error);
   };
   if (!environment) return refuse(environment.error());
-  // A job's volume is what its other learners read, and what stays when the pod goes.
+  // In a job the volume always wins: the other learners read it, and it outlives the pod.
   if (options.checkpoint_dir && !environment->coordinator) {
     environment->checkpoint_dir = *options.checkpoint_dir;
   }
@@ -74,7 +74,7 @@ LearnerSession::LearnerSession(Options options, LearnerEnvironment environment)
 
 LearnerSession::~LearnerSession() {
   GiveUp();
-  if (program_) program_->Refuse(GivenUp());  // what it has not answered
+  if (program_) program_->Refuse(GivenUp());  // ends work that was not answered
   if (thread_.joinable()) thread_.join();
   if (run_.take_signals) ReleaseStopSignals();
   g_open = false;
@@ -157,13 +157,13 @@ Status LearnerSession::Start() {
   };
   set_program(std::make_unique<BoundProgram>(*info_, tensors_));
   Status begun = CatchAll([this] { thread_ = std::jthread([this] { Run(); }); });
-  if (!begun) set_program(nullptr);  // nobody would ever ask it
+  if (!begun) set_program(nullptr);  // no runtime would ever give it work
   return begun;
 }
 
 // The runtime's thread.
 void LearnerSession::Run() {
-  const FloatEnvironment environment;  // and those of the threads that begin here
+  const FloatEnvironment environment;  // also for the threads that this one starts
   Ending ending;
   if (Status trained = CatchAll([&] { Train(ending); }); !trained) {
     ending = {.message = std::move(trained).error().message, .parameters_sha256 = ""};
@@ -225,7 +225,7 @@ std::optional<std::string> LearnerSession::NextMetricsLine() {
 }
 
 void LearnerSession::Fail(const Error& error) {
-  if (!program_) {  // it never ran
+  if (!program_) {  // the runtime never ran
     const int exit_code = FailLearner(run_.environment.termination_log, error);
     const std::lock_guard lock(mutex_);
     ending_ = Ending{.reason = LeftReason::kFailed,

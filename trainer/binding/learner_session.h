@@ -24,8 +24,8 @@
 
 namespace pliant {
 
-// A learner whose program owns its loop: what stands behind pliant.h. The runtime runs on a thread
-// of its own. Used by one thread, except for Leave, AskForLearners and KeepOutput.
+// A learner whose program owns its loop: the implementation of pliant.h. The runtime runs on a
+// thread of its own. One thread uses it, except for Leave, AskForLearners, KeepOutput and GiveUp.
 class LearnerSession {
  public:
   struct Options {
@@ -52,9 +52,9 @@ class LearnerSession {
     std::string parameters_sha256;
   };
 
-  // kConflict: there is one in this process.
+  // kConflict: this process has one already.
   static Result<std::unique_ptr<LearnerSession>> Open(Options options);
-  // Gives up what has not ended.
+  // Ends the learner if it has not ended, and waits for the runtime's thread.
   ~LearnerSession();
   LearnerSession(const LearnerSession&) = delete;
   LearnerSession& operator=(const LearnerSession&) = delete;
@@ -63,67 +63,70 @@ class LearnerSession {
   // The folder of the job's checkpoints.
   const std::filesystem::path& folder() const { return folder_; }
 
-  // ---- Before Start. kConflict: not now ----
+  // ---- Before Start. kConflict: it was called later ----
   Status Describe(const Training& training);
   Status Register(BoundTensor tensor);
-  // The same, of memory on a device: the tensor's bytes will be its copy.
+  // The same for memory on a device: the tensor's bytes become a copy in host memory.
   Status RegisterOnDevice(BoundTensor tensor, void* device, std::size_t bytes);
   Status Start();
 
   int registered(TensorRole role) const;
-  // What was described; nullptr before.
+  // nullptr before Describe.
   const Schedule* schedule() const { return schedule_ ? &*schedule_ : nullptr; }
 
   // ---- After Start ----
-  // nullptr before.
+  // nullptr before Start.
   BoundProgram* program() { return program_.get(); }
+  // As BoundProgram::Next.
   Result<bool> Next(std::optional<Duration> most);
-  // A copy of what is on a device. Valid until the next call.
+  // Copies memory of a device to the host. The copy is valid until the next call.
   Result<std::span<const std::byte>> ReadDevice(const void* device, std::size_t bytes);
-  // Once nothing more comes.
+  // nullptr: the learner has not ended.
   const Ending* ending() const;
   std::optional<ShardTask> Forecast(std::uint64_t ahead) const { return forecast_->After(ahead); }
   std::optional<std::string> NextMetricsLine();
 
-  // Goes beside the checkpoints, where there is a job. Any thread; never waits.
+  // Stores the text next to the checkpoints, if there is a job. Any thread; never waits.
   void KeepOutput(std::string_view text) {
     if (output_) output_->Keep(text);
   }
-  // The program cannot go on.
+  // The program cannot continue: the learner ends with this error.
   void Fail(const Error& error);
-  // What has not ended does, once the work at hand is answered or this object is destroyed. Beside
-  // calls of other threads, such as one that waits in Next.
+  // Ends the learner, if it has not ended, once the current work is answered or this object is
+  // destroyed. May run while another thread is in a call, for example waits in Next.
   void GiveUp();
   void Leave();
-  // 0: as many as there are.
+  // 0: as many as it can get.
   void AskForLearners(int learners);
 
  private:
   LearnerSession(Options options, LearnerEnvironment environment);
   void Run();
   void Train(Ending& ending);
-  // False: it has ended, or failed, before.
+  // False: it had ended or failed before.
   bool FailRuntime(const Error& error);
   Result<std::shared_ptr<DeviceMemory>> Devices();
 
   const std::string name_;
   RunLearnerOptions run_;
-  std::unique_ptr<KeptOutput> output_;  // nullptr: nobody keeps it
+  std::unique_ptr<KeptOutput> output_;  // nullptr: the output is not stored
   std::filesystem::path folder_;
   std::optional<ProgramInfo> info_;
   std::optional<Schedule> schedule_;
   std::optional<ShardForecast> forecast_;
   std::vector<BoundTensor> tensors_;
-  std::unique_ptr<BoundProgram> program_;  // set under mutex_, by the one thread that reads it else
-  std::shared_ptr<DeviceMemory> devices_;  // nullptr: not needed until now
-  std::shared_ptr<std::byte> staging_;     // of gradients
+  // Set under mutex_ by the program's thread, which reads it without the lock.
+  std::unique_ptr<BoundProgram> program_;
+  std::shared_ptr<DeviceMemory> devices_;  // nullptr: no device was used yet
+  std::shared_ptr<std::byte> staging_;     // for gradients
   std::size_t staging_bytes_ = 0;
 
   mutable std::mutex mutex_;
   // Guarded by mutex_.
-  std::optional<LearnerControl> control_;  // while it runs
-  std::optional<Error> failure_;           // given before it ran
-  bool leave_ = false;                     // asked before it ran
+  std::optional<LearnerControl> control_;  // while the runtime runs
+  // These three may be set before the runtime runs; it receives them when it starts.
+  std::optional<Error> failure_;
+  bool leave_ = false;
   std::optional<int> learners_asked_;
   std::optional<Ending> ending_;
   std::deque<std::string> metrics_lines_;

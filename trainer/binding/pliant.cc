@@ -1,4 +1,4 @@
-// The C interface: checks arguments, turns errors into codes, and nothing else.
+// The C interface: only checks arguments and converts errors to codes.
 
 #include "trainer/binding/pliant.h"
 
@@ -21,7 +21,7 @@
 
 struct pliant_learner {
   std::unique_ptr<pliant::LearnerSession> session;
-  // What was handed out as pointers.
+  // Pointers to these were handed out.
   std::string folder;
   std::string metrics_line;
   std::optional<pliant::ShardTask> forecast;
@@ -68,7 +68,7 @@ pliant_status CodeOf(ErrorCode code) {
   }
 }
 
-// Keeps the sentence of an error without ever throwing.
+// Stores the message of an error; never throws.
 pliant_status Keep(pliant_status code, std::string_view sentence) noexcept {
   try {
     t_last_error = sentence;
@@ -78,7 +78,7 @@ pliant_status Keep(pliant_status code, std::string_view sentence) noexcept {
   return code;
 }
 
-// Runs the body of a function of the interface: nothing that is thrown leaves it.
+// Runs the body of an interface function. No exception leaves it.
 template <typename Body>
 pliant_status Guarded(const Body& body) noexcept {
   t_last_error.clear();
@@ -87,15 +87,15 @@ pliant_status Guarded(const Body& body) noexcept {
   return Keep(CodeOf(result.error().code), result.error().message);
 }
 
-// The learner that is open, of which a process has one, and the calls that are under way on it:
-// some functions are for any thread, and such a call may come when another thread closes it.
+// The open learner, one a process, and the calls that run on it: some functions are for any thread,
+// so a call may come while another thread closes the learner.
 class OpenLearner {
  public:
   void Set(const pliant_learner* learner) {
     const std::lock_guard lock(mutex_);
     learner_ = learner;
   }
-  // kConflict: it is closed, and `learner` points to nothing.
+  // kConflict: the learner is closed, and `learner` is dangling.
   Status BeginCall(const pliant_learner* learner) {
     const std::lock_guard lock(mutex_);
     if (learner != learner_) return Fail(ErrorCode::kConflict, "the learner is closed");
@@ -106,7 +106,7 @@ class OpenLearner {
     const std::lock_guard lock(mutex_);
     if (--calls_ == 0) idle_.notify_all();
   }
-  // No call begins from now on. False: it is closed already, or NULL.
+  // From now on no call begins. False: the learner is already closed, or NULL.
   bool Close(const pliant_learner* learner) {
     const std::lock_guard lock(mutex_);
     if (learner == nullptr || learner != learner_) return false;
@@ -128,7 +128,7 @@ class OpenLearner {
 
 OpenLearner g_open;
 
-// The same, of a function of a learner: it is there until the call ends.
+// The same for a function that takes a learner, which exists until the call ends.
 template <typename Body>
 pliant_status Guarded(const pliant_learner* learner, const Body& body) noexcept {
   return Guarded([&]() -> Result<pliant_status> {
@@ -148,7 +148,7 @@ Result<pliant_status> OkOr(Status status) {
 
 Error NotAtHand() { return {ErrorCode::kConflict, "this does not answer the work at hand"}; }
 
-// The program, if the work at hand is one of these.
+// The program, if the current work is of one of these types.
 template <typename... Answered>
 Result<BoundProgram*> ProgramAt(LearnerSession& session) {
   BoundProgram* const program = session.program();
@@ -159,7 +159,7 @@ Result<BoundProgram*> ProgramAt(LearnerSession& session) {
   return program;
 }
 
-// A training shard's program, and its parameters [first, first + count) exist.
+// The program, if the current work is a training shard and parameters [first, first + count) exist.
 Result<BoundProgram*> ProgramWith(LearnerSession& session, std::int32_t first, std::int32_t count) {
   ASSIGN_OR_RETURN(BoundProgram* const program, ProgramAt<ShardWork>(session));
   if (std::get<ShardWork>(*program->work()).task->kind != pliant::TickKind::kTrain) {

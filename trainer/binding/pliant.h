@@ -1,11 +1,11 @@
-/* pliant.h: the C interface by which any framework trains elastically.
+/* pliant.h: the C interface through which any framework trains elastically.
  *
- * A program describes its training, registers the tensors that it consists of, and then asks for
- * work and does it, until there is none:
+ * A program describes its training, registers the tensors of its state, and then fetches work and
+ * does it until PLIANT_END:
  *
  *   pliant_learner* learner;
- *   pliant_open(&options, &learner);          the job's settings come from the environment;
- *                                             with none, the same program trains alone
+ *   pliant_open(&options, &learner);          reads the job's settings from the environment;
+ *                                             without a job the same program trains alone
  *   pliant_describe(learner, &training);      samples, epochs, batch size
  *   pliant_register(learner, &tensor, 0);     each parameter, buffer, optimizer state ...
  *   pliant_start(learner);
@@ -13,7 +13,7 @@
  *     pliant_next(learner, -1, &work);        waits
  *     switch (work.kind) {
  *       case PLIANT_TRAIN:                    forward and backward of one logical shard
- *         ... write gradients to work.gradient, or pliant_put_gradient() each ...
+ *         ... write gradients to work.gradient, or call pliant_put_gradient() for each ...
  *         pliant_shard_done(learner, samples, loss, correct);
  *         break;
  *       case PLIANT_EVALUATE:                 forward of one shard of the test set
@@ -22,7 +22,7 @@
  *       case PLIANT_COMMIT:                   one optimizer step from work.reduced
  *         pliant_committed(learner, 1);
  *         break;
- *       case PLIANT_LOADED:                   the registered memory holds another state now
+ *       case PLIANT_LOADED:                   the registered memory now holds another state
  *         pliant_loaded(learner);
  *         break;
  *       case PLIANT_END:
@@ -32,37 +32,36 @@
  *     }
  *   }
  *
- * Steps and shards. A global batch is cut into a fixed number of logical shards, and who computes
- * a shard changes nothing: its samples, its seed and its result are the same. After the last of
- * this learner's shards, pliant_next waits for the others' and yields the commit. If the others
- * change meanwhile, by plan or by a crash, it yields shards of the same step again, those that are
- * missing then, or another state (PLIANT_LOADED) and a later step. A program that does what it is
- * given, in the order in which it is given, is right in all cases: there is nothing else to know
- * of memberships.
+ * Steps and shards. A global batch is cut into a fixed number of logical shards. The result does
+ * not depend on which learner computes a shard: its samples and its seed are the same everywhere.
+ * After the last of this learner's shards, pliant_next waits for the shards of the other learners
+ * and yields the commit. If the membership changes meanwhile, as planned or after a crash,
+ * pliant_next yields the missing shards of the same step, or another state (PLIANT_LOADED) and a
+ * later step. A program that does the work it is given, in that order, is right in all cases: it
+ * needs to know nothing else about memberships.
  *
- * State. What is registered is the whole training state: it changes only between PLIANT_COMMIT and
- * pliant_committed (PLIANT_EVALUATED and pliant_evaluated), or is replaced before PLIANT_LOADED.
- * The library reads it at other times, from threads of its own. Buffers (what a forward pass
- * changes, as BatchNorm's statistics) are the exception: the forward may write to them freely,
- * because the library sets them back to what is committed before each shard. In PLIANT_COMMIT they
- * hold what shard 0 left, and may change with the rest; a step that is not taken leaves them as
- * they were.
+ * State. The registered tensors are the whole training state. The program changes them only between
+ * PLIANT_COMMIT and pliant_committed (and between PLIANT_EVALUATED and pliant_evaluated); the
+ * library replaces them before PLIANT_LOADED. At other times the library reads them from threads of
+ * its own. Buffers (tensors that a forward pass changes, like BatchNorm's statistics) are the
+ * exception: the forward may write to them freely, because the library restores their committed
+ * values before each shard. In PLIANT_COMMIT they hold the values that shard 0 left, and may change
+ * with the rest. A step that is not taken leaves them unchanged.
  *
- * Threads. One learner is used from one thread at a time, except for the functions said to be for
- * any thread. A process has one learner at a time. The library never calls back.
+ * Threads. Use a learner from one thread at a time, except for the functions marked "Any thread". A
+ * process has one learner at a time. The library never calls back.
  *
- * Errors. Functions return PLIANT_OK or an error, whose sentence pliant_last_error() has for the
- * calling thread. Nothing throws, and nothing but SIGKILL and the program itself ends the process;
- * but in a job with a step timeout a program that has not answered for so long hangs, and the
- * library ends its process with exit code 1. So it does, with a line on standard error, where one
- * of its threads has no memory left even to say so; before that, a lack of memory is an error of
- * the call, or how the learner ends.
+ * Errors. Functions return PLIANT_OK or an error; pliant_last_error() has the message for the
+ * calling thread. Nothing throws. The library ends the process in two cases only: with exit code 1
+ * when a job has a step timeout and the program does not answer within it (the program hangs); and,
+ * after a line on standard error, when one of its threads has too little memory left even to report
+ * that. Otherwise a lack of memory is an error of the call, or it ends the learner.
  *
- * Versions. Structs begin with their size, which the caller sets to sizeof: fields are only ever
- * added at the end, and what an older caller does not know has its zero meaning. Unknown kinds of
- * work are not yielded unless the program asks for them. PLIANT_ABI_VERSION grows when something
- * is added; a library that could not serve older callers would have another name. (Versions 3 and 4
- * were never released: what was built with their headers is to be built again.)
+ * Versions. Every struct begins with its size, which the caller sets to its sizeof. New fields are
+ * only added at the end, and a field that an older caller does not have counts as zero. A new kind
+ * of work is yielded only to a program that requests it. PLIANT_ABI_VERSION increases with each
+ * addition; a library that could not serve older callers would get another name. (Versions 3 and 4
+ * were never released: rebuild programs that were built with their headers.)
  */
 #ifndef PLIANT_H_
 #define PLIANT_H_
@@ -88,16 +87,16 @@ typedef struct pliant_learner pliant_learner;
 
 enum {
   PLIANT_OK = 0,
-  PLIANT_NOTHING = 1,  /* there is none, or not in the time given: no error */
-  PLIANT_INVALID = -1, /* an argument or a setting is wrong: the sentence names it */
-  PLIANT_ORDER = -2,   /* not now: the sentence says what is expected */
-  PLIANT_FAILED = -3,  /* the machine refuses: memory, a device, a file */
+  PLIANT_NOTHING = 1,  /* nothing is available, or not within the given time; not an error */
+  PLIANT_INVALID = -1, /* an argument or a setting is wrong: the message names it */
+  PLIANT_ORDER = -2,   /* the call is not allowed in this state: the message says why */
+  PLIANT_FAILED = -3,  /* the system failed: memory, a device, a file */
   PLIANT_INTERNAL = -4 /* a bug */
 };
 typedef int32_t pliant_status;
 
-/* The sentence of the last error on this thread, "" if there was none. Valid until the thread's
- * next call. Any thread. */
+/* The error message of this thread's last call, "" if it succeeded. Valid until the thread's next
+ * call. Any thread. */
 PLIANT_API const char* pliant_last_error(void);
 
 PLIANT_API int32_t pliant_abi_version(void);
@@ -108,55 +107,57 @@ PLIANT_API const char* pliant_version(void);
 
 typedef struct pliant_options {
   size_t struct_size;
-  /* Of the program, for people: "resnet18". NULL: "program". */
+  /* The program's name, for people: "resnet18". NULL: "program". */
   const char* name;
-  /* What computes, with its version and whatever else the bits depend on: "torch 2.6.0 threads=1".
-   * Learners of a bitwise job must have the same. NULL: "unknown". */
+  /* The framework with its version and all else that affects the bits of a result:
+   * "torch 2.6.0 threads=1". It must be equal on all learners of a bitwise job. NULL: "unknown". */
   const char* framework;
-  /* Where checkpoints go, alone. NULL: PLIANT_CHECKPOINT_DIR, else ./checkpoints. In a job always
-   * PLIANT_CHECKPOINT_DIR, which is its volume. */
+  /* The directory for checkpoints of a program that trains alone. NULL: PLIANT_CHECKPOINT_DIR, else
+   * ./checkpoints. Ignored in a job, which always uses PLIANT_CHECKPOINT_DIR, its volume. */
   const char* checkpoint_dir;
-  /* Not 0: leave SIGTERM, and SIGINT, to the program, which then calls pliant_leave. Otherwise both
-   * make this learner leave at the next boundary, from pliant_open until pliant_close; children
-   * that are forked keep the default. */
+  /* Not 0: the program handles SIGTERM and SIGINT itself and then calls pliant_leave. 0: from
+   * pliant_open until pliant_close both make this learner leave at the next boundary; forked
+   * children keep the default. */
   int32_t leave_signals;
   int32_t reserved;
-  /* Since 3. Why the program cannot use the GPUs that its container holds, for a condition of the
+  /* Since version 3. Why the program cannot use the GPUs of its container, for a condition of the
    * job: "torch 2.6.0 was built without CUDA". NULL: it can, or there are none. */
   const char* gpu_problem;
-  /* Since 5. Not 0: from pliant_start on, and after pliant_close, too, what this process frees is
-   * used again by it, and not given back to the system (mallopt of glibc, M_TRIM_THRESHOLD and
-   * M_MMAP_THRESHOLD), unless the environment sets the C library's thresholds. Each shard frees
-   * its activations and gradients, and the next one would have the pages cleared and mapped anew: a
-   * tenth of a step. For a process that trains, not for a host of which training is a part. */
+  /* Since version 5. Not 0: from pliant_start on, also after pliant_close, this process keeps the
+   * memory that it frees for reuse and does not return it to the system (glibc's mallopt,
+   * M_TRIM_THRESHOLD and M_MMAP_THRESHOLD), unless the environment sets the C library's thresholds.
+   * Each shard frees its activations and gradients; for the next one the system would map and clear
+   * the pages again, which costs a tenth of a step. Set it in a process that only trains, not in a
+   * larger application. */
   int32_t keep_freed_memory;
   int32_t reserved2;
 } pliant_options;
 
-/* Reads the environment (docs/contracts.md §3). `options` may be NULL. */
+/* Reads the environment (docs/contracts.md §3). `options` may be NULL. The caller owns `*learner`
+ * and frees it with pliant_close. */
 PLIANT_API pliant_status pliant_open(const pliant_options* options, pliant_learner** learner);
 
-/* Ends this learner's part at once if it has not ended, and frees it. NULL is fine. Calls that are
- * under way on other threads are waited for, pliant_next with PLIANT_END; a later one is refused
- * with PLIANT_ORDER, and to close it again does nothing, until another learner is opened. */
+/* Ends the learner at once if it has not ended, and frees it. NULL is allowed. Waits for running
+ * calls of other threads; pliant_next then yields PLIANT_END. Until another learner is opened, a
+ * later call returns PLIANT_ORDER, and closing the learner again does nothing. */
 PLIANT_API void pliant_close(pliant_learner* learner);
 
 typedef struct pliant_job {
   size_t struct_size;
-  int32_t alone;   /* no coordinator: nobody joins */
-  int32_t bitwise; /* the result must not depend on the number of learners */
+  int32_t alone;   /* not 0: there is no coordinator, and no other learner joins */
+  int32_t bitwise; /* not 0: the result must not depend on the number of learners */
   int32_t max_learners;
-  int32_t logical_shards;     /* 0: the job does not say */
-  uint64_t global_batch_size; /* 0: the job does not say */
+  int32_t logical_shards;     /* 0: the job does not set it */
+  uint64_t global_batch_size; /* 0: the job does not set it */
   uint64_t seed;
-  int32_t has_seed; /* 0: the job does not say */
+  int32_t has_seed; /* 0: the job sets no seed */
   int32_t reserved;
-  const char* job; /* "<namespace>/<name>", "" alone; the strings live as the learner */
+  const char* job; /* "<namespace>/<name>", "" alone; the strings live as long as the learner */
   const char* learner;
-  const char* checkpoint_dir; /* of the job: with the job's uid */
+  const char* checkpoint_dir; /* this job's own: it ends with the job's uid */
 } pliant_job;
 
-/* What the environment says. `job->struct_size` is set by the caller. */
+/* The job's settings, as the environment has them. The caller sets `job->struct_size`. */
 PLIANT_API pliant_status pliant_get_job(const pliant_learner* learner, pliant_job* job);
 
 /* ---- Description, before pliant_start ---- */
@@ -166,21 +167,22 @@ typedef struct pliant_training {
   uint64_t train_samples;
   uint64_t test_samples; /* 0: no evaluation */
   uint64_t epochs;
-  /* 0: the job's, else 256. One that contradicts the job's is an error. */
+  /* 0: the job's value, else 256. A value that differs from the job's is an error. */
   uint64_t global_batch_size;
-  /* 0: the job's, else, alone, 1; else the largest power of two that divides the global batch, at
-   * most the next one ≥ 4 · max_learners. One that contradicts the job's is an error. */
+  /* 0: the job's value; without one, 1 for a program that trains alone, else the largest power of
+   * two that divides the global batch, but no more than the first power of two ≥ 4 · the maximum
+   * number of training processes. A value that differs from the job's is an error. */
   int32_t logical_shards;
-  int32_t has_seed; /* 0: the job's, else 0 */
+  int32_t has_seed; /* 0: `seed` is not set; the job's seed is used, else 0 */
   uint64_t seed;
-  /* Not 0: samples that do not fill the last global batch of an epoch are left out. Otherwise they
+  /* Not 0: samples that do not fill the last global batch of an epoch are dropped. Otherwise they
    * make a smaller batch, whose shards may have few samples, or none. */
   int32_t drop_last;
   int32_t reserved;
-  /* Since 5. Not 0: an epoch goes through the training set as it lies (0, 1, 2 ...), which suits
-   * data that are read from front to back. Otherwise in an order drawn from the seed. */
+  /* Since version 5. Not 0: an epoch reads the training set in index order (0, 1, 2 ...), which
+   * suits data that are read from front to back. 0: in an order drawn from the seed. */
   int32_t in_order;
-  /* Since 5. Not 0: after each evaluation PLIANT_EVALUATED is yielded. */
+  /* Since version 5. Not 0: PLIANT_EVALUATED is yielded after each evaluation. */
   int32_t wants_evaluation_results;
 } pliant_training;
 
@@ -196,14 +198,14 @@ typedef struct pliant_plan {
   int32_t reserved;
 } pliant_plan;
 
-/* What follows from the description and the job. */
+/* The plan that follows from the description and the job's settings. */
 PLIANT_API pliant_status pliant_get_plan(const pliant_learner* learner, pliant_plan* plan);
 
-/* What a registered tensor is. */
+/* The role of a registered tensor. */
 enum {
   PLIANT_PARAMETER = 1, /* has a gradient, which is float32 whatever the parameter's type */
   PLIANT_BUFFER = 2,    /* the forward pass changes it */
-  PLIANT_STATE = 3      /* anything else: optimizer, schedule, parameters that are frozen ... */
+  PLIANT_STATE = 3      /* anything else: optimizer, schedule, frozen parameters ... */
 };
 
 enum {
@@ -217,39 +219,41 @@ enum {
   PLIANT_BOOL = 8
 };
 
-/* Where memory is. Since 5, PLIANT_CUDA: an NVIDIA GPU's, of any context of this process, copied
- * through host memory for now. It is only touched within calls, on the program's thread, which wait
- * for all that its context was told to do before (cuCtxSynchronize), and return when the copy is
- * made: the program need not order its streams. Read by pliant_start (all that is registered),
- * pliant_put_gradient, pliant_put_gradients, pliant_shard_done (buffers, if it was shard 0),
- * pliant_committed and pliant_evaluated; written by pliant_next, and buffers by pliant_committed,
- * too. When such a copy fails in an answer or in pliant_next, this learner
- * ends. Its context lives until pliant_close. work.gradient and work.reduced are host memory.
- * PLIANT_FAILED, with the remedy, where there is no driver. */
+/* Where memory is. PLIANT_CUDA, since version 5: memory of an NVIDIA GPU, in any context of this
+ * process, copied through host memory for now. The context must live until pliant_close. The
+ * library touches such memory only within calls, on the program's thread. A call first waits for
+ * all earlier work of the context (cuCtxSynchronize) and returns when the copy is complete, so the
+ * program need not order its streams. These calls read it: pliant_start (all registered tensors),
+ * pliant_put_gradient, pliant_put_gradients, pliant_shard_done (the buffers, after shard 0),
+ * pliant_committed and pliant_evaluated. These write it: pliant_next, and pliant_committed (the
+ * buffers). If such a copy fails in an answer or in pliant_next, this learner ends. work.gradient
+ * and work.reduced are host memory. Without a driver calls return PLIANT_FAILED; the message names
+ * the remedy. */
 enum { PLIANT_CPU = 0, PLIANT_CUDA = 1 };
 
 typedef struct pliant_tensor {
   size_t struct_size;
-  /* Unique. Those that begin with "model." are the model: they go to the model file of a checkpoint
-   * and to the final model, and their hash is the training's. A parameter's must begin so, and so
-   * should that of a buffer that the model is saved with. The others go to the optimizer file.
-   * Learners compare "model." and "optimizer.": what is not alike on all of them has another. */
+  /* Unique. Tensors named "model.…" are the model: they go to the model file of a checkpoint and to
+   * the final model, and their hash is the hash of the training. A parameter's name must begin with
+   * "model.", and so should that of a buffer that is saved with the model. All other tensors go to
+   * the optimizer file. Learners compare the tensors named "model.…" and "optimizer.…": give a
+   * tensor that differs between learners another prefix. */
   const char* name;
   int32_t role;
   int32_t dtype;
   int32_t dimensions; /* 0: a scalar */
   int32_t device;
   const int64_t* shape;
-  void* data; /* contiguous; stays where it is until pliant_close */
+  void* data; /* contiguous; owned by the caller; must stay in place until pliant_close */
 } pliant_tensor;
 
-/* The order must be the same on all learners. `index` (may be NULL): counts those of the same role,
- * from 0. */
+/* Register the tensors in the same order on all learners. `index` (may be NULL) receives this
+ * tensor's number among those of its role, from 0. */
 PLIANT_API pliant_status pliant_register(pliant_learner* learner, const pliant_tensor* tensor,
                                          int32_t* index);
 
-/* The learner's own threads begin: it says hello to its coordinator or, alone, looks for a
- * checkpoint to go on from. The registered memory must hold the state that training starts with,
+/* Starts the learner's own threads: it connects to its coordinator or, when it trains alone, looks
+ * for a checkpoint to continue from. The registered memory must hold the initial training state,
  * the same on all learners. */
 PLIANT_API pliant_status pliant_start(pliant_learner* learner);
 
@@ -261,7 +265,7 @@ enum {
   PLIANT_COMMIT = 3,
   PLIANT_LOADED = 4,
   PLIANT_END = 5,
-  PLIANT_EVALUATED = 6 /* since 3, to who asks for it: an epoch's evaluation is over */
+  PLIANT_EVALUATED = 6 /* since version 3, with wants_evaluation_results: an evaluation is over */
 };
 
 typedef struct pliant_work {
@@ -270,117 +274,118 @@ typedef struct pliant_work {
   int32_t shard; /* TRAIN, EVALUATE */
   uint64_t epoch;
   uint64_t step; /* optimizer steps committed before */
-  /* TRAIN, EVALUATE: indices into the training set or the test set. Never none. */
+  /* TRAIN, EVALUATE: indices into the training set or the test set. Never empty. */
   const uint64_t* samples;
   size_t sample_count;
   /* TRAIN: a hash of (the job's seed, epoch, step, shard), for dropout and augmentation. */
   uint64_t seed;
-  /* TRAIN: where the gradient of the *sum* of the samples' losses goes, the parameters' gradients
-   * behind each other in the order of their registration. What is not handed in counts as zero. */
+  /* TRAIN: memory for the gradient of the *sum* of the samples' losses: the gradients of all
+   * parameters, one after another, in the order of registration. Parameters that were not handed in
+   * count as zero. */
   float* gradient;
-  /* COMMIT: the mean gradient over the samples of the global batch, laid out alike. Not to be
-   * written. Valid, as all pointers here, until the work is answered. */
+  /* COMMIT: the mean gradient over the samples of the global batch, in the same layout. Read-only.
+   * All pointers in this struct are valid until the work is answered. */
   const float* reduced;
   size_t gradient_elements;
-  /* COMMIT, EVALUATED: sums over the samples of the global batch or the test set, equal on all
-   * learners: a decision made on them is, too. */
+  /* COMMIT, EVALUATED: sums over the samples of the global batch or the test set. They are equal on
+   * all learners, and so is a decision based on them. */
   double samples_sum;
   double loss_sum;
   double correct_sum;
-  /* Since 2. TRAIN: not 0: gradients that are handed in travel at once. 0: they wait for another
-   * shard, so that handing them in before the end gains nothing. */
+  /* Since version 2. TRAIN: not 0: gradients are sent as soon as they are handed in. 0: they wait
+   * for another shard, so handing them in before the end gains nothing. */
   int32_t travels_early;
   int32_t reserved;
 } pliant_work;
 
-/* Waits for work, at most this many seconds (negative: without limit; 0: not at all). Work that has
- * come is prepared within the call, which may take as long as a copy of the state.
- * PLIANT_NOTHING: nothing yet. The work before must have been answered. Once PLIANT_END was
- * yielded, it always is. */
+/* Waits for work, at most this many seconds (negative: without limit; 0: does not wait). The call
+ * also prepares the work, which may take as long as a copy of the state. PLIANT_NOTHING: no work
+ * yet. The previous work must have been answered. After PLIANT_END every call yields PLIANT_END. */
 PLIANT_API pliant_status pliant_next(pliant_learner* learner, double seconds, pliant_work* work);
 
-/* TRAIN: the gradients of these parameters are in work.gradient and will not change: they may be on
- * their way to other learners when this returns, while the backward pass goes on, so it pays to
- * hand each in as it comes, those that were registered last first. One that was handed in before in
- * this shard is refused (PLIANT_INVALID). */
+/* TRAIN: hands in the gradients of these parameters: they are in work.gradient and will not change.
+ * They may be sent to other learners at once, while the backward pass continues, so hand in each as
+ * soon as it is final, the last registered first. A gradient can be handed in once a shard; again
+ * is an error (PLIANT_INVALID). */
 PLIANT_API pliant_status pliant_gradients_ready(pliant_learner* learner, int32_t first_parameter,
                                                 int32_t count);
 
-/* TRAIN: the same for one parameter, whose gradient is elsewhere (contiguous, of the parameter's
- * shape): it is multiplied by `scale` on its way. A program whose loss is the mean over the shard's
- * samples hands in their number. `dtype`: PLIANT_FLOAT32 or PLIANT_FLOAT64. */
+/* TRAIN: hands in the gradient of one parameter from `data` (contiguous, of the parameter's shape).
+ * It is copied to work.gradient, multiplied by `scale`: a program whose loss is the mean over the
+ * shard's samples passes their number. `dtype`: PLIANT_FLOAT32 or PLIANT_FLOAT64. */
 PLIANT_API pliant_status pliant_put_gradient(pliant_learner* learner, int32_t parameter,
                                              const void* data, int32_t dtype, int32_t device,
                                              double scale);
 
-/* Since 4. TRAIN: the same for all parameters in one call, for a shard whose gradients do not
- * travel early. `data` has an entry for each, in the order of their registration; NULL: it is not
- * handed in. What work.gradient holds from then on is the runtime's. */
+/* Since version 4. TRAIN: the same for all parameters in one call, for a shard with travels_early
+ * 0. `data` has one entry for each parameter, in the order of registration; NULL: this gradient is
+ * not handed in. From then on the contents of work.gradient belong to the library. */
 PLIANT_API pliant_status pliant_put_gradients(pliant_learner* learner, const void* const* data,
                                               int32_t dtype, int32_t device, double scale);
 
-/* TRAIN, EVALUATE: how long the program waited for the samples of the shard at hand, for progress
- * and metrics. Before it is answered; what it says twice adds up. */
+/* TRAIN, EVALUATE: reports how long the program waited for the samples of the current shard, for
+ * progress and metrics. Call it before the answer; several calls add up. */
 PLIANT_API pliant_status pliant_data_waited(pliant_learner* learner, double seconds);
 
-/* Answers TRAIN and EVALUATE. Sums over the shard's samples, not means. `samples`: how many of them
- * count, commonly all. */
+/* Answers TRAIN and EVALUATE. `loss` and `correct` are sums over the shard's samples, not means.
+ * `samples`: how many samples count, usually all. */
 PLIANT_API pliant_status pliant_shard_done(pliant_learner* learner, double samples, double loss,
                                            double correct);
 
-/* Answers COMMIT. `taken` 0: the program decided, on what all learners have in common, to skip the
- * step: the buffers stay as they were, too. */
+/* Answers COMMIT. `taken` 0: the program skipped the step; the buffers stay unchanged, too. All
+ * learners must decide the same, from values that are equal on all of them. */
 PLIANT_API pliant_status pliant_committed(pliant_learner* learner, int32_t taken);
 
-/* Answers EVALUATED, on all learners alike: what is registered may change before, as in a commit.
- */
+/* Answers EVALUATED. Before this call the program may change the registered tensors as in a commit,
+ * in the same way on all learners. */
 PLIANT_API pliant_status pliant_evaluated(pliant_learner* learner);
 
-/* Before the answer to COMMIT, EVALUATED or LOADED: the training is complete with the state that
- * the answer leaves, whatever epochs are left. To be called alike on all learners, so on what they
- * have in common; and again when a state is loaded with which it is complete, so the program keeps
- * that in its state. */
+/* Call before the answer to COMMIT, EVALUATED or LOADED: the training is complete with the state
+ * after that answer, even if epochs are left. All learners must decide this alike, from values that
+ * are equal on all of them. Call it again when a complete state is loaded: so keep the decision in
+ * the registered state. */
 PLIANT_API pliant_status pliant_stop(pliant_learner* learner);
 
 /* Answers LOADED. */
 PLIANT_API pliant_status pliant_loaded(pliant_learner* learner);
 
-/* Instead of any answer, and at any other time: the program cannot go on. `wrong_input` not 0:
- * trying again would not help. The learner ends as failed with this message; the others go on
- * without it. */
+/* Instead of an answer, or at any other time: the program cannot continue. `wrong_input` not 0: a
+ * retry would not help. The learner ends as failed with this message; the others continue without
+ * it. */
 PLIANT_API pliant_status pliant_fail(pliant_learner* learner, int32_t wrong_input,
                                      const char* message);
 
 /* Makes this learner leave at the next boundary, as SIGTERM does. Any thread. */
 PLIANT_API pliant_status pliant_leave(pliant_learner* learner);
 
-/* Application-driven elasticity: the program wants to train on so many learners from now on, within
- * the job's limits and what is fair for it; 0: on as many as there are for it. To be called alike
- * on all learners; the first learner of a membership tells it. No promise: the job may stay as it
- * is. Any thread. */
+/* Application-driven elasticity: the program requests this number of learners from now on, within
+ * the job's limits and its fair share; 0: as many as it can get. Call it alike on all learners; the
+ * first learner of a membership reports it. It is only a request: the job may keep its size. Any
+ * thread. */
 PLIANT_API pliant_status pliant_request_learners(pliant_learner* learner, int32_t learners);
 
 /* ---- Data ahead ---- */
 
-/* The shard that, if nothing changes, pliant_next will yield `ahead` shards after the one it
- * yielded last (0: right after): so that its samples can be read before. Fills kind, shard, epoch,
- * step, seed and samples, which are valid until the next call of this function. PLIANT_NOTHING: it
- * cannot be told (yet), or there is none. A forecast: shards that come are to be computed whatever
- * it said. */
+/* Predicts a shard, so that its samples can be read ahead: the one that pliant_next will yield
+ * `ahead` shards after the one it yields next (0: the next one), if nothing changes. Fills kind,
+ * shard, epoch, step, seed and samples, which are valid until the next call of this function.
+ * PLIANT_NOTHING: unknown (yet), or there is none. It is only a forecast: compute the shards that
+ * pliant_next yields, whatever was predicted. */
 PLIANT_API pliant_status pliant_forecast(pliant_learner* learner, uint64_t ahead,
                                          pliant_work* work);
 
-/* ---- What is reported ---- */
+/* ---- Reports ---- */
 
-/* Text that the program writes to its output is kept beside the checkpoints too, with the library's
- * own log, where the learner is one of a job (docs/contracts.md §5). A copy: what the program
- * prints it still prints. Never waits for the volume. Any thread, but not a forked child. */
+/* Stores a copy of the program's output next to the checkpoints, together with the library's own
+ * log, if the learner belongs to a job (docs/contracts.md §5). The program still prints its output
+ * itself. Never waits for the volume. Any thread, but not a forked child. */
 PLIANT_API pliant_status pliant_keep_output(pliant_learner* learner, const char* text,
                                             size_t bytes);
 
 /* The next line of metrics.jsonl that this learner wrote (docs/contracts.md §5), PLIANT_NOTHING if
- * there is none. Only the first learner of a membership writes some, so what is made of them
- * (progress, event files) is made once. Valid until the next call of this function. */
+ * there is none. Only the first learner of a membership writes lines, so a program that shows or
+ * stores them (progress, event files) does so once a job. `*line` is valid until the next call of
+ * this function. */
 PLIANT_API pliant_status pliant_next_metrics(pliant_learner* learner, const char** line);
 
 enum {
@@ -395,11 +400,11 @@ typedef struct pliant_end {
   int32_t reason;
   int32_t exit_code; /* of the process (docs/contracts.md §3) */
   uint64_t step;
-  const char* message; /* the strings live as the learner */
+  const char* message; /* the strings live as long as the learner */
   const char* parameters_sha256;
 } pliant_end;
 
-/* How it ended, after PLIANT_END. */
+/* How the learner ended; available after PLIANT_END. */
 PLIANT_API pliant_status pliant_get_end(const pliant_learner* learner, pliant_end* end);
 
 #ifdef __cplusplus

@@ -22,7 +22,7 @@ Tick ShardForecast::TickOf(const ShardTask& task) const {
 void ShardForecast::OnTask(const ShardTask& task) {
   const Tick tick = TickOf(task);
   if (tick_ != tick) {
-    // One with fewer samples than shards leaves some shards out.
+    // A tick with fewer samples than shards has empty shards, so its list is not complete.
     const auto parts = static_cast<std::uint64_t>(of_tick_.empty() ? 1 : of_tick_.front().parts);
     if (tick_ && *tick_ + 1 == tick && schedule_.At(*tick_).samples >= parts) {
       std::swap(per_tick_, of_tick_);
@@ -38,7 +38,7 @@ std::optional<ShardTask> ShardForecast::After(std::uint64_t ahead) const {
   const auto last = std::ranges::find(per_tick_, of_tick_.back());
   if (last == per_tick_.end()) return std::nullopt;
   const auto from = static_cast<std::uint64_t>(std::distance(per_tick_.begin(), last));
-  // Empty shards are not asked for: those that are there are counted one by one.
+  // Empty shards are never given out, so count only those with samples.
   std::uint64_t left = ahead;
   Tick tick = *tick_;
   std::uint64_t place = from + 1;

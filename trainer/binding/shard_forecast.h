@@ -9,17 +9,17 @@
 
 namespace pliant {
 
-// Guesses which parts a learner will be asked for, from those that it was asked for: they are the
-// same in every tick of a membership.
+// Predicts which shards a learner will get from those that it got: they are the same in every tick
+// of a membership.
 class ShardForecast {
  public:
-  // `parts`: of every tick, when nobody else computes any; else 0.
+  // `parts`: the number of shards of every tick if this learner computes all of them; else 0.
   ShardForecast(const Schedule& schedule, int parts);
 
   void OnTask(const ShardTask& task);
 
-  // The task `ahead` tasks after the one after the last. None: it cannot be told, or the training
-  // ends before.
+  // The task that follows the last one after `ahead` others. None: it cannot be predicted, or the
+  // training ends before it.
   std::optional<ShardTask> After(std::uint64_t ahead) const;
 
  private:
@@ -32,9 +32,9 @@ class ShardForecast {
   Tick TickOf(const ShardTask& task) const;
 
   const Schedule schedule_;
-  std::vector<Part> of_tick_;   // in the present tick, up to now
-  std::vector<Part> per_tick_;  // in the newest complete one
-  std::optional<Tick> tick_;    // the present one
+  std::vector<Part> of_tick_;   // in the current tick, so far
+  std::vector<Part> per_tick_;  // in the newest complete tick
+  std::optional<Tick> tick_;    // the current tick
 };
 
 }  // namespace pliant
