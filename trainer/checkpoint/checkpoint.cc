@@ -20,11 +20,11 @@ std::string SliceText(StateSlice slice) {
   return Format("{:05}-of-{:05}", slice.index + 1, slice.count);
 }
 
-// Names the files of a slice, when they are there.
+// The file that lists the files of a slice. It is written after them.
 std::string ListName(StateSlice slice) { return Format("slice-{}.json", SliceText(slice)); }
 
-// The tick, too: an evaluation may change the state, and belongs to no step. So one name is one
-// state, and the files of another are never in the way.
+// The name has the tick, too: an evaluation may change the state without a step. So each name
+// stands for one state, and files of different states never collide.
 std::string NameOf(const TrainingPosition& position) {
   return Format("{}{:012}-t{:012}-m{}", kStepPrefix, position.step, position.tick,
                 ToString(position.membership));
@@ -44,8 +44,8 @@ struct TensorFile {
 };
 
 TensorFile MakeFile(std::string_view name, StateDict tensors) {
-  // Wider types first, as the reference writer does: then all begin at a multiple of their size, as
-  // readers that map the file need it.
+  // Wider types first, as the reference writer does: then every tensor begins at a multiple of its
+  // element size, which readers that map the file need.
   std::ranges::sort(tensors, [](const TensorView& a, const TensorView& b) {
     return std::pair(SizeOf(b.dtype), std::string_view(a.name)) <
            std::pair(SizeOf(a.dtype), std::string_view(b.name));
@@ -56,7 +56,7 @@ TensorFile MakeFile(std::string_view name, StateDict tensors) {
 
 bool IsOfModel(const TensorView& tensor) { return tensor.name.starts_with(kModelPrefix); }
 
-// The model's tensors carry in files the names that its framework gave them.
+// In files the model's tensors have the names that their framework gave them.
 StateDict ModelOf(const StateDict& state) {
   StateDict model;
   for (const TensorView& tensor : state) {
@@ -74,7 +74,7 @@ StateDict RestOf(const StateDict& state) {
   return rest;
 }
 
-// A model's file is there in any case: a reader may look for it.
+// The model's file is written even if it has no tensors: a reader may expect it.
 std::vector<TensorFile> FilesOf(StateSlice slice, const StateDict& tensors) {
   return {MakeFile(Format("model-{}.safetensors", SliceText(slice)), ModelOf(tensors)),
           MakeFile(Format("optimizer-{}.safetensors", SliceText(slice)), RestOf(tensors))};
@@ -89,8 +89,8 @@ ManifestFile Describe(const TensorFile& file) {
   return described;
 }
 
-// Writes files and then the manifest into `directory`, which has no manifest or this one. What it
-// could not end it leaves to the caller.
+// Writes the files and then the manifest into `directory`, which has no manifest or one of this
+// state. On failure the caller removes what was written.
 Result<Manifest> WriteInto(CheckpointStore& store, std::string_view directory,
                            const std::vector<TensorFile>& files, const CheckpointLabel& label,
                            const StateDict& state) {
@@ -100,16 +100,17 @@ Result<Manifest> WriteInto(CheckpointStore& store, std::string_view directory,
                     .parameters_sha256 = ParametersSha256(state)};
   for (const TensorFile& file : files) manifest.files.push_back(Describe(file));
 
-  // The same state may be saved again: within an evaluation, whose position is its beginning, or
-  // after a crash whose checkpoint was complete already. Files that a valid manifest names are
-  // never written over.
+  // The same state may be saved again: during an evaluation, whose position is its beginning, or
+  // after a crash if the checkpoint was already complete. Files that a valid manifest names are
+  // never overwritten.
   ASSIGN_OR_RETURN(const StoredCheckpoint present, FindDirectory(store, directory));
   bool write_files = true;
   if (present.has_manifest()) {
     const Result<Manifest> known = ReadManifest(store, present);
     const bool whole = known && AllPresent(present, *known);
-    // One that several wrote, after this learner gave up waiting for them, is the same state. To
-    // write it once more its manifest would have to go first: with none, if the write then fails.
+    // Slices that were completed after this learner had timed out waiting for them hold the same
+    // state. To rewrite them would first remove the manifest, and if the write then failed there
+    // would be no checkpoint.
     if (whole && known->parameters_sha256.empty()) return *known;
     write_files = !whole || known->files != manifest.files;
     if (write_files) RETURN_IF_ERROR(store.Remove(PathIn(directory, kManifestName)));
@@ -127,14 +128,14 @@ Result<Manifest> WriteInto(CheckpointStore& store, std::string_view directory,
 Status RemoveDirectory(CheckpointStore& store, const StoredCheckpoint& stored) {
   // The manifest first: without it the rest is no checkpoint.
   if (stored.has_manifest()) RETURN_IF_ERROR(store.Remove(PathIn(stored.name, kManifestName)));
-  // Then the lists of its slices, which stand last: without them nobody publishes what is left.
+  // Then the lists of its slices, which sort last: without them no learner publishes the rest.
   for (const auto& [file, bytes] : std::views::reverse(stored.files))
     if (file != kManifestName) RETURN_IF_ERROR(store.Remove(PathIn(stored.name, file)));
-  // The last of its slices may have come meanwhile.
+  // Another learner may have written the last slice, and so the manifest, meanwhile.
   return stored.has_manifest() ? Status() : store.Remove(PathIn(stored.name, kManifestName));
 }
 
-// The manifest that all files are there for, if any.
+// The manifest, if there is a valid one and all its files are present.
 Result<std::optional<Manifest>> FindPublished(CheckpointStore& store, std::string_view directory) {
   ASSIGN_OR_RETURN(const StoredCheckpoint present, FindDirectory(store, directory));
   if (!present.has_manifest()) return std::nullopt;
@@ -155,15 +156,15 @@ Status WriteSlice(CheckpointStore& store, std::string_view directory, StateSlice
   return store.Put(PathIn(directory, ListName(slice)), {&part, 1});
 }
 
-// Files without a manifest are worth nothing, and take the room that the next attempt needs. As far
-// as they can be removed: why they could not be written is what is told.
+// Files without a manifest are worthless and take the space that the next attempt needs. Errors of
+// the removal are ignored: the caller reports why the write failed.
 void RemoveUnpublished(CheckpointStore& store, std::string_view directory) {
   const auto present = FindDirectory(store, directory);
   if (present && !present->has_manifest()) (void)RemoveDirectory(store, *present);
 }
 
-// What others were writing when they were killed: as large as the model, and of no use. Of a
-// directory that is not pruned.
+// Removes files that learners were writing when they were killed: each may be as large as the
+// model. For a directory that is never pruned.
 void RemoveTemporaries(CheckpointStore& store, std::string_view directory) {
   const auto present = FindDirectory(store, directory);
   if (!present) return;
@@ -175,7 +176,7 @@ void RemoveTemporaries(CheckpointStore& store, std::string_view directory) {
 Status CheckJob(const StoredCheckpoint& stored, const Manifest& manifest, const JobIdentity& job) {
   std::string theirs;
   std::string ours;
-  // What is not known is no difference.
+  // An unknown value matches any.
   const auto compare = [&](std::string_view name, std::optional<std::uint64_t> their_value,
                            std::optional<std::uint64_t> our_value) {
     if (!their_value || !our_value || *their_value == *our_value) return;
@@ -195,7 +196,7 @@ Status CheckJob(const StoredCheckpoint& stored, const Manifest& manifest, const 
       Format("checkpoint {} was written with {}; this job has {}", stored.name, theirs, ours));
 }
 
-// All of a checkpoint, or, if the store lets it, nothing.
+// Writes a whole checkpoint. On failure it leaves nothing, as far as the store can remove files.
 Result<Manifest> Publish(CheckpointStore& store, std::string_view directory,
                          const std::vector<TensorFile>& files, const CheckpointLabel& label,
                          const StateDict& state) {
@@ -220,10 +221,11 @@ Result<std::optional<Manifest>> SaveSlice(CheckpointStore& store, const Checkpoi
   const std::vector<TensorFile> files = FilesOf(slice, tensors);
   const Status written = WriteSlice(store, directory, slice, files);
   if (written) return PublishSlices(store, label, slice.count);
-  // Once its list is there, others may have published what it names, though its Put did not say so.
+  // The list may have been stored although its Put failed. Then others may have published the files
+  // that it names, so they must stay.
   const auto present = FindDirectory(store, directory);
   if (present && !present->files.contains(ListName(slice))) {
-    // As far as they can be removed: why they could not be written is what is told.
+    // Errors of the removal are ignored: the caller reports why the write failed.
     for (const TensorFile& file : files) (void)store.Remove(PathIn(directory, file.name));
   }
   return std::unexpected(written.error());
@@ -243,13 +245,13 @@ Result<std::optional<Manifest>> PublishSlices(CheckpointStore& store, const Chec
     ASSIGN_OR_RETURN(const std::vector<ManifestFile> files, DecodeFiles(text));
     std::ranges::copy(files, std::back_inserter(manifest.files));
   }
-  // Somebody takes it for remains, or has begun to.
+  // A file is missing: another learner is removing the directory as remains.
   if (!AllPresent(present, manifest)) return std::nullopt;
-  // Of two that get here both write the same.
+  // Two learners that get here write the same bytes.
   const std::string text = EncodeManifest(manifest);
   const auto part = std::as_bytes(std::span(text));
   RETURN_IF_ERROR(store.Put(PathIn(directory, kManifestName), {&part, 1}));
-  // Or has done so meanwhile.
+  // Such a removal may have begun meanwhile.
   ASSIGN_OR_RETURN(const StoredCheckpoint whole, FindDirectory(store, directory));
   if (AllPresent(whole, manifest)) return manifest;
   RETURN_IF_ERROR(store.Remove(PathIn(directory, kManifestName)));
@@ -273,7 +275,7 @@ Result<Restored> RestoreNewest(CheckpointStore& store, const JobIdentity& job,
   std::vector<std::string> passed_over;
   for (const StoredCheckpoint& stored : steps) {
     if (!only.empty() && stored.name != only) continue;
-    if (!stored.has_manifest()) continue;  // an attempt that did not end: never a checkpoint
+    if (!stored.has_manifest()) continue;  // an unfinished attempt, never a checkpoint
     Result<Manifest> manifest = ReadManifest(store, stored);
     if (manifest) RETURN_IF_ERROR(CheckJob(stored, *manifest, job));
     Result<StateCopy> state = manifest ? LoadVerified(store, stored, *manifest)
@@ -282,7 +284,7 @@ Result<Restored> RestoreNewest(CheckpointStore& store, const JobIdentity& job,
       return Restored{.manifest = *std::move(manifest),
                       .state = *std::move(state),
                       .passed_over = std::move(passed_over)};
-    // What cannot be read now is no reason to lose steps: the caller tries again.
+    // A read error may be temporary, and an older checkpoint would lose steps: the caller retries.
     if (state.error().code != ErrorCode::kCorrupt && state.error().code != ErrorCode::kNotFound)
       return std::unexpected(std::move(state).error());
     passed_over.push_back(InContext(stored.name, std::move(state).error()).message);
@@ -302,7 +304,7 @@ Result<StoredCheckpoint> NewestCheckpoint(CheckpointStore& store) {
 Status PruneTo(CheckpointStore& store, const TrainingPosition& written, int keep) {
   ASSIGN_OR_RETURN(const std::vector<StoredCheckpoint> steps, ListSteps(store));
   for (const StoredCheckpoint& stored : steps)
-    if (stored.membership > written.membership) return {};  // theirs to prune
+    if (stored.membership > written.membership) return {};  // the newer membership prunes
   int kept = 0;
   for (const StoredCheckpoint& stored : steps) {
     const bool ahead = std::tie(stored.step, stored.tick) > std::tie(written.step, written.tick);

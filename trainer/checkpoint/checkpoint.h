@@ -15,7 +15,7 @@
 
 namespace pliant {
 
-// What a checkpoint says of itself, beside its state.
+// The metadata that a checkpoint stores with its state.
 struct CheckpointLabel {
   TrainingPosition position;
   JobIdentity job;
@@ -33,47 +33,45 @@ struct Restored {
 std::string ParametersSha256(const StateDict& state);
 
 // Writes step-…/{model,optimizer}-00001-of-00001.safetensors and then manifest.json. A crash at any
-// point leaves the checkpoints before it as they were. If it cannot be written in full, as on a
-// full volume, its files are removed. One that is published in slices stays as it is.
+// point leaves the earlier checkpoints unchanged. If the checkpoint cannot be written completely,
+// as on a full volume, its files are removed. One that is published in slices stays as it is.
 Result<Manifest> SaveCheckpoint(CheckpointStore& store, const CheckpointLabel& label,
                                 const StateDict& state);
 
-// The same by several learners at once, each with its slice of one state: every one writes its
-// files and then slice-….json, which names them, and whoever finds all of those publishes the
-// manifest. So no learner waits for another, and none is needed once its slice is written. None:
-// slices are missing yet.
+// The same by several learners at once, each with its slice of one state. Each writes its files and
+// then slice-….json, which lists them; a learner that finds all lists publishes the manifest. So no
+// learner waits for another, and none is needed after its slice is written. None: slices are still
+// missing.
 Result<std::optional<Manifest>> SaveSlice(CheckpointStore& store, const CheckpointLabel& label,
                                           StateSlice slice, const StateDict& tensors);
-// Publishes a checkpoint of which all slices are written, unless it is published.
+// Publishes a checkpoint if all its slices are written and it is not published yet.
 Result<std::optional<Manifest>> PublishSlices(CheckpointStore& store, const CheckpointLabel& label,
                                               int slices);
 
-// Removes, as far as the store lets it, what attempts before this one left without a manifest:
-// those of earlier memberships, and of earlier ticks of the same.
+// Removes, as far as the store allows, what unfinished attempts left without a manifest: attempts
+// of earlier memberships, and of earlier ticks of this membership.
 void RemoveRemains(CheckpointStore& store, const TrainingPosition& before);
 
-// The newest checkpoint of which everything verifies. kNotFound when there is none at all, kCorrupt
-// when none of them verifies, kInvalid when the newest one is of a job with another seed, global
-// batch size, number of shards or of samples.
-// `only`: no other than the one of this name.
+// The newest checkpoint that verifies completely. kNotFound: there is none at all. kCorrupt: none
+// of them verifies. kInvalid: the newest one was written with another seed, global batch size,
+// number of shards or number of samples. `only`: considers only the checkpoint of this name.
 Result<Restored> RestoreNewest(CheckpointStore& store, const JobIdentity& job,
                                std::string_view only = {});
 
-// The newest checkpoint, which may not verify: a listing tells. kNotFound: there is none.
+// The newest checkpoint of the listing, not verified. kNotFound: there is none.
 Result<StoredCheckpoint> NewestCheckpoint(CheckpointStore& store);
 
-// Removes all but the newest `keep` (at least 1) checkpoints up to `written`, remains of attempts,
-// and what an older membership left ahead of it, which did not verify when this job went back
-// behind it. Does nothing when a newer membership has written.
+// Keeps the newest `keep` (at least 1) checkpoints up to `written`. Removes the older ones, remains
+// of attempts, and those that an older membership left ahead of `written`: they did not verify, so
+// the job restarted from an earlier one. Does nothing if a newer membership has written.
 Status PruneTo(CheckpointStore& store, const TrainingPosition& written, int keep);
 
-// final/{model.safetensors, manifest.json}: the model for its users, any safetensors reader reads
-// it.
+// Writes final/{model.safetensors, manifest.json}: the trained model, for any safetensors reader.
 Result<Manifest> ExportFinal(CheckpointStore& store, const CheckpointLabel& label,
                              const StateDict& state);
-// The model alone, as in a checkpoint and in final/.
+// Writes only the model, in the format of a checkpoint and of final/.
 Status WriteModel(CheckpointStore& store, std::string_view name, const StateDict& state);
-// The manifest of a final model whose file is there in full. kNotFound: not published.
+// The manifest of the final model. kNotFound: not published. kCorrupt: its file is incomplete.
 Result<Manifest> ReadFinal(CheckpointStore& store);
 
 }  // namespace pliant

@@ -12,7 +12,7 @@
 namespace pliant {
 namespace {
 
-// Works on the store, then tells of it on the loop.
+// `work` uses the store; `report` then runs on the loop.
 struct Operation {
   std::function<void(CheckpointStore&)> work;
   std::function<void()> report;
@@ -20,7 +20,7 @@ struct Operation {
 
 enum Lane { kReading, kWriting };
 
-// What both kinds do; they differ in where and when an operation runs.
+// The part that both kinds share; they differ in where and when an operation runs.
 class OperationCheckpointer : public Checkpointer {
  public:
   explicit OperationCheckpointer(std::optional<ResumeSource> resume) : resume_(std::move(resume)) {}
@@ -31,7 +31,7 @@ class OperationCheckpointer : public Checkpointer {
         kWriting,
         [label = std::move(label), slice, state = std::move(state), keep](CheckpointStore& store) {
           auto manifest = SaveSlice(store, label, slice, state->view());
-          // Of learners that died while they wrote: room for the next try.
+          // Files of learners that died while writing: this makes room for the next attempt.
           if (!manifest) RemoveRemains(store, label.position);
           Prune(store, manifest, keep);
           return manifest;
@@ -94,12 +94,12 @@ class OperationCheckpointer : public Checkpointer {
   virtual void Enqueue(Lane lane, Operation operation) = 0;
 
  private:
-  // After a checkpoint that is complete.
+  // Only prunes after a complete checkpoint.
   static void Prune(CheckpointStore& store, const Result<std::optional<Manifest>>& saved,
                     int keep) {
     if (!saved || !*saved) return;
     const Status pruned = PruneTo(store, (*saved)->position, keep);
-    // The checkpoint stands: what could not be removed is tried again after the next one.
+    // The new checkpoint is valid; the removal is retried after the next one.
     if (!pruned) log::Warning("old checkpoints stay", {{"reason", pruned.error().message}});
   }
 
@@ -108,12 +108,12 @@ class OperationCheckpointer : public Checkpointer {
     Result<Restored> restored = RestoreNewest(*resume_->store, job, resume_->only);
     if (restored) return restored;
     Error error = std::move(restored).error();
-    // It was asked for: without it nothing else is right.
+    // The job names this source: if it is missing, to start afresh would be wrong.
     if (error.code == ErrorCode::kNotFound) error.code = ErrorCode::kInvalid;
     return std::unexpected(InContext("resume from " + resume_->name, std::move(error)));
   }
 
-  const std::optional<ResumeSource> resume_;  // its store: in the lane of reading only
+  const std::optional<ResumeSource> resume_;  // its store is used only in the reading lane
 
   template <typename T>
   void Start(Lane lane, std::function<Result<T>(CheckpointStore&)> work, Done<T> done) {
@@ -134,7 +134,7 @@ class ThreadedCheckpointer final : public OperationCheckpointer {
                        std::optional<ResumeSource> resume)
       : OperationCheckpointer(std::move(resume)), loop_(loop), store_(std::move(store)) {}
   ~ThreadedCheckpointer() override {
-    for (Workers& lane : lanes_) lane.Stop();  // both, before either is waited for
+    for (Workers& lane : lanes_) lane.Stop();  // stop both before waiting for either
   }
 
  protected:
@@ -142,7 +142,7 @@ class ThreadedCheckpointer final : public OperationCheckpointer {
     operation.report = lifetime_.Guard(std::move(operation.report));
     lanes_[lane].Run([this, operation = std::move(operation)]() mutable {
       operation.work(*store_);
-      operation.work = nullptr;  // gives the state back before the caller hears of it
+      operation.work = nullptr;  // releases the state before the caller is notified
       loop_.Post(std::move(operation.report));
     });
   }
@@ -174,7 +174,7 @@ class InLoopCheckpointer final : public OperationCheckpointer {
   EventLoop& loop_;
   CheckpointStore& store_;
   const std::function<Duration()> delay_;
-  TimePoint free_at_[2];  // when all that was asked for is done
+  TimePoint free_at_[2];  // when all requested operations of the lane are done
   const Lifetime lifetime_;
 };
 

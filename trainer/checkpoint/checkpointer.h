@@ -14,10 +14,10 @@
 
 namespace pliant {
 
-// Checkpoints without waiting for the disk. What writes is done one after the other in the order
-// asked, and so is what reads, beside it: a recovery does not wait for a checkpoint that is being
-// written. `done` runs on the event loop, never within the call, and not after the checkpointer is
-// destroyed.
+// Reads and writes checkpoints without blocking the caller. Writes run one after another in the
+// order of the calls, and so do reads, in parallel to the writes: a recovery does not wait for a
+// checkpoint that is being written. `done` runs on the event loop, never within the call, and not
+// after the checkpointer is destroyed.
 class Checkpointer {
  public:
   template <typename T>
@@ -25,39 +25,40 @@ class Checkpointer {
 
   virtual ~Checkpointer() = default;
 
-  // Writes a slice of a checkpoint, `state`; when it is complete, removes all but the newest
-  // `keep`. None: other learners' slices are missing yet.
+  // Writes `state`, a slice of a checkpoint. When the checkpoint is complete, removes all but the
+  // newest `keep`. None: slices of other learners are still missing.
   virtual void Save(CheckpointLabel label, StateSlice slice, std::shared_ptr<const StateCopy> state,
                     int keep, Done<std::optional<Manifest>> done) = 0;
-  // As at the end of Save, once more.
+  // Repeats the end of Save: publishes the checkpoint if all slices are there, and prunes.
   virtual void Publish(CheckpointLabel label, int slices, int keep,
                        Done<std::optional<Manifest>> done) = 0;
   virtual void FindNewest(Done<StoredCheckpoint> done) = 0;        // kNotFound: there is none
   virtual void Restore(JobIdentity job, Done<Restored> done) = 0;  // kNotFound: a fresh start
-  // What a job without a checkpoint of its own begins from. kNotFound: nothing, afresh.
+  // Restores the ResumeSource, for a job without a checkpoint of its own. kNotFound: the job has no
+  // source and starts afresh.
   virtual void RestoreFirst(JobIdentity job, Done<Restored> done) = 0;
   virtual void ExportFinal(CheckpointLabel label, std::shared_ptr<const StateCopy> state,
                            Done<Manifest> done) = 0;
   virtual void FindFinal(Done<Manifest> done) = 0;  // kNotFound: not published
 };
 
-// Where a job begins that was told to go on from another's checkpoint.
+// The checkpoint of another job from which this job starts.
 struct ResumeSource {
   std::string name;  // for people
   std::unique_ptr<CheckpointStore> store;
-  std::string only;  // this checkpoint; empty: the newest
+  std::string only;  // the name of the checkpoint; empty: the newest
 };
-// `folder`: that of a job, or of one of its checkpoints.
+// `folder`: the folder of a job's checkpoints, or of one checkpoint.
 ResumeSource ResumeFromFolder(const std::filesystem::path& folder);
 
-// Works on two threads of its own. Destroying it waits for the operations that are under way; those
-// after them are dropped. `store` takes calls of both.
+// Works on two threads of its own, which both call `store`. Its destructor waits for the running
+// operations and drops the queued ones.
 std::unique_ptr<Checkpointer> NewThreadedCheckpointer(EventLoop& loop,
                                                       std::unique_ptr<CheckpointStore> store,
                                                       std::optional<ResumeSource> resume = {});
 
-// For simulations: works on the loop itself, when `delay()` has passed; a learner that dies
-// meanwhile has done nothing. `store` is borrowed: it is the volume, which outlives learners.
+// For simulations: works on the loop itself, after `delay()`; for a learner that dies before that
+// nothing happens. `store` is borrowed: it is the volume, which outlives learners.
 std::unique_ptr<Checkpointer> NewInLoopCheckpointer(EventLoop& loop, CheckpointStore& store,
                                                     std::function<Duration()> delay);
 

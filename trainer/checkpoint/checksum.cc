@@ -16,7 +16,7 @@ std::uint64_t ChecksumOf(std::span<const std::byte> bytes) {
     sum += cuda::ChecksumOfWord(word, i);
   }
   if (const std::size_t rest = bytes.size() % kWord; rest > 0) {
-    std::uint64_t word = 0;  // the last one is filled up with zeros
+    std::uint64_t word = 0;  // the last word is padded with zeros
     std::memcpy(&word, bytes.data() + whole * kWord, rest);
     sum += cuda::ChecksumOfWord(word, whole);
   }

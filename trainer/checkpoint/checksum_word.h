@@ -10,8 +10,8 @@
 
 namespace pliant::cuda {
 
-// What the 64-bit word at `index` adds to the checksum (mod 2^64): SplitMix64's finaliser over the
-// word and its place.
+// The value that the 64-bit word at `index` adds to the checksum (mod 2^64): SplitMix64's finaliser
+// over the word and its position.
 PLIANT_HOST_DEVICE inline std::uint64_t ChecksumOfWord(std::uint64_t word, std::uint64_t index) {
   std::uint64_t z = word + (index + 1) * 0x9e3779b97f4a7c15;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;

@@ -87,7 +87,7 @@ Status SyncDirectory(const fs::path& path) {
   return {};
 }
 
-// Makes `path` and what is above it, down from `root`'s parent; new names survive a crash.
+// Creates `path` and its missing parents; the new names survive a crash.
 Status MakeDirectories(const fs::path& path) {
   std::error_code error;
   if (fs::is_directory(path, error)) return {};
@@ -97,8 +97,8 @@ Status MakeDirectories(const fs::path& path) {
   return path.has_parent_path() ? SyncDirectory(path.parent_path()) : Status();
 }
 
-// The files below `directory`, by their names from `root` on. Directory by directory: one that
-// another learner prunes meanwhile is left out, and nothing else with it.
+// The files below `directory`, with names relative to `root`. It lists directory by directory, so
+// that only a directory that another learner prunes meanwhile is left out.
 Status ListFiles(const fs::path& root, const fs::path& directory,
                  std::vector<StoredObject>& found) {
   std::error_code error;
@@ -136,7 +136,7 @@ Status FileStore::Put(std::string_view name, std::span<const std::span<const std
     return {};
   }();
   if (!written) {
-    ::unlink(temporary.c_str());  // on a full volume its bytes are the ones that others need
+    ::unlink(temporary.c_str());  // on a full volume others need its space
     return written;
   }
   return SyncDirectory(path.parent_path());
@@ -163,7 +163,7 @@ Status FileStore::Read(std::string_view name, std::uint64_t offset, std::span<st
 
 Result<std::vector<StoredObject>> FileStore::List(std::string_view prefix) {
   std::vector<StoredObject> found;
-  // Below the directory that the prefix names in full.
+  // Only below the directory that the prefix names completely.
   RETURN_IF_ERROR(ListFiles(root_, root_ / fs::path(prefix).parent_path(), found));
   std::erase_if(found,
                 [&](const StoredObject& object) { return !object.name.starts_with(prefix); });
@@ -175,7 +175,7 @@ Status FileStore::Remove(std::string_view name) {
   const fs::path path = root_ / name;
   if (::unlink(path.c_str()) != 0 && errno != ENOENT && errno != ENOTDIR)
     return SystemError(path, "remove", errno);
-  // A directory without objects is nothing: gone with its last one.
+  // Removes directories that have no objects now.
   for (fs::path directory = path.parent_path(); directory != root_;
        directory = directory.parent_path())
     if (::rmdir(directory.c_str()) != 0) break;

@@ -8,15 +8,15 @@
 
 namespace pliant {
 
-// Of files that are being written. One that stays, since its writer was killed, is pruned with its
-// directory; or it is overwritten, if the writer has no name of its own.
+// The suffix of a file that is being written. If its writer is killed, the file stays until its
+// directory is pruned; or until the next Put overwrites it, if writers have no name of their own.
 inline constexpr std::string_view kTemporarySuffix = ".part";
 
-// A directory. An object is written to a temporary file beside its name, flushed, and renamed.
+// A store in a directory. An object is written to a temporary file next to it, synced, and renamed.
 class FileStore final : public CheckpointStore {
  public:
-  // `root` is made when something is first put into it. Who puts objects of the same name at a time
-  // as others do, as who publishes slices may, has a name of its own for the temporary files.
+  // The first Put creates `root`. `writer` becomes part of the names of temporary files; it must be
+  // unique if several writers may put the same object at once, as learners that publish slices do.
   explicit FileStore(std::filesystem::path root, std::string_view writer = {});
 
   Status Put(std::string_view name, std::span<const std::span<const std::byte>> parts) override;

@@ -60,7 +60,7 @@ Result<ManifestFile> DecodeFile(const Json& json) {
   ManifestFile file;
   if (!json.is_object()) return Corrupt("files");
   RETURN_IF_ERROR(Get(json, "name", file.name));
-  // A manifest names what stands beside it, and nothing elsewhere.
+  // A manifest names only files in its own directory.
   if (file.name.empty() || file.name.front() == '.' || file.name.find('/') != std::string::npos ||
       file.name.find('\0') != std::string::npos)
     return Corrupt("files.name");

@@ -14,16 +14,16 @@ namespace pliant {
 // A volume in memory, for tests and simulations, with faults on demand.
 class MemoryStore final : public CheckpointStore {
  public:
-  // What becomes of one operation that writes (Put or Remove).
+  // The fault of one operation that writes (Put or Remove).
   enum class Fault {
     kNone,
     kFail,      // it returns kUnavailable and did nothing
     kFailDone,  // it returns kUnavailable, but it was done
-    kFailTorn,  // it returns kUnavailable, and left a torn object: no store promises that much
+    kFailTorn,  // it returns kUnavailable and left a torn object, which a real store never does
   };
-  // Asked before every Put and Remove with its number (from 0) and name.
+  // Called before every Put and Remove, with the operation's number (from 0) and the object's name.
   std::function<Fault(std::uint64_t operation, std::string_view name)> fault;
-  // A Put that would need more bytes in all fails as on a full volume.
+  // The maximum sum of all objects' bytes. A Put beyond it fails as on a full volume.
   std::optional<std::uint64_t> capacity;
 
   Status Put(std::string_view name, std::span<const std::span<const std::byte>> parts) override;

@@ -29,7 +29,7 @@ std::optional<DType> ParseDType(std::string_view name) {
   return std::nullopt;
 }
 
-// Nothing when it is more than 64 bits can say.
+// None if the number does not fit into 64 bits.
 std::optional<std::uint64_t> BytesOf(DType dtype, const std::vector<std::int64_t>& shape) {
   std::uint64_t bytes = SizeOf(dtype);
   for (const std::int64_t extent : shape)

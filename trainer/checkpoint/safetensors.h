@@ -12,7 +12,7 @@
 #include "trainer/checkpoint/state_dict.h"
 
 // The safetensors format (github.com/huggingface/safetensors): eight bytes with the length of a
-// JSON header, the header, then the tensors' bytes one behind the other without gaps.
+// JSON header, the header, then the tensors' bytes one after another without gaps.
 namespace pliant::safetensors {
 
 inline constexpr std::size_t kLengthBytes = 8;
@@ -22,7 +22,7 @@ struct TensorInfo {
   std::string name;
   DType dtype = DType::kFloat32;
   std::vector<std::int64_t> shape;
-  std::uint64_t begin = 0;  // in the bytes behind the header
+  std::uint64_t begin = 0;  // offset in the bytes after the header
   std::uint64_t end = 0;
   bool operator==(const TensorInfo&) const = default;
 };
@@ -34,17 +34,18 @@ struct Header {
 };
 
 // Length and header of a file whose tensors' bytes follow in the order of `tensors`. The header is
-// padded with spaces, so that they begin at a multiple of 8.
+// padded with spaces, so that these bytes begin at a multiple of 8.
 std::string EncodeHeader(const StateDict& tensors,
                          const std::map<std::string, std::string>& metadata);
 
-// The length of the header, from the first eight bytes. kCorrupt when it cannot be one of a file of
+// The length of the header, from the first eight bytes. kCorrupt: it is impossible in a file of
 // `file_bytes`.
 Result<std::uint64_t> DecodeHeaderLength(std::span<const std::byte, kLengthBytes> bytes,
                                          std::uint64_t file_bytes);
 
-// `json`: the header without its length; `data_bytes`: what follows it. kCorrupt unless the tensors
-// have distinct names and fill the data exactly, each with as many bytes as dtype and shape say.
+// `json`: the header without its length; `data_bytes`: the size of the data after it. kCorrupt
+// unless the tensors have distinct names and sizes that match their dtype and shape, and fill the
+// data exactly.
 Result<Header> DecodeHeader(std::string_view json, std::uint64_t data_bytes);
 
 }  // namespace pliant::safetensors

@@ -35,7 +35,8 @@ void StateCopy::Free::operator()(std::byte* memory) const { std::free(memory); }
 StateCopy StateCopy::Like(const StateDict& state) {
   StateCopy copy;
   for (const TensorView& tensor : state) copy.bytes_ += Padded(tensor.bytes.size());
-  // Zeroed page by page when it is written to: many gigabytes at a time would hold the caller up.
+  // calloc, because the system then zeroes each page only when it is first written: to zero many
+  // gigabytes at once would block the caller.
   std::size_t room = copy.bytes_ + kAlignment;
   copy.memory_.reset(static_cast<std::byte*>(std::calloc(room, 1)));
   if (copy.memory_ == nullptr) throw std::bad_alloc();

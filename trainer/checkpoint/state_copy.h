@@ -11,7 +11,7 @@
 
 namespace pliant {
 
-// Training state in memory of its own: what is written while training goes on, or was read.
+// Training state in memory of its own: to be written while training continues, or read from a file.
 class StateCopy {
  public:
   StateCopy() = default;
@@ -19,7 +19,7 @@ class StateCopy {
   static StateCopy Like(const StateDict& state);
   static StateCopy Of(const StateDict& state);
 
-  // Takes over the bytes of `state`; allocates only when its tensors differ from those held.
+  // Copies the bytes of `state`; allocates only if its tensors' names, types or shapes changed.
   void CopyFrom(const StateDict& state);
 
   // Borrowed from this object; stays valid when it is moved.
@@ -31,7 +31,7 @@ class StateCopy {
     void operator()(std::byte* memory) const;
   };
 
-  std::unique_ptr<std::byte, Free> memory_;  // in it every tensor begins on a cache line
+  std::unique_ptr<std::byte, Free> memory_;  // every tensor in it begins on a cache line
   std::size_t bytes_ = 0;
   StateDict view_;
 };

@@ -13,8 +13,8 @@ enum class DType { kFloat32, kFloat64, kFloat16, kBFloat16, kInt64, kInt32, kUIn
 std::string_view ToString(DType dtype);  // as safetensors names them: "F32", "I64", ...
 std::size_t SizeOf(DType dtype);
 
-// Tensors whose names begin so are the model. In files and in the hash they stand without it, by
-// the names that their framework knows.
+// The prefix of the model's tensors. Files and the hash use their names without it, as their
+// framework names them.
 inline constexpr std::string_view kModelPrefix = "model.";
 
 // One named tensor of the training state. Borrowed: `bytes` points into the program's memory and
@@ -28,9 +28,9 @@ struct TensorView {
   std::span<std::byte> bytes;       // contiguous, row-major, little-endian
 };
 
-// Everything that a learner must take over to continue bit for bit, in an order that is the same on
-// every learner. Names that begin with "model." go to the model file of a checkpoint, all others to
-// the optimizer file.
+// All state that a learner needs to continue bit for bit, in an order that is the same on every
+// learner. Tensors named "model.…" go to the model file of a checkpoint, all others to the
+// optimizer file.
 using StateDict = std::vector<TensorView>;
 
 }  // namespace pliant

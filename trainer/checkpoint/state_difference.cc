@@ -14,7 +14,7 @@ const TensorView* Find(const StateDict& state, const std::string& name) {
   return found == state.end() ? nullptr : &*found;
 }
 
-// Of one tensor; none: the same bits.
+// The difference in one tensor. None: the bits are equal.
 std::optional<StateDifference> Compare(const TensorView& expected, const TensorView* found) {
   StateDifference difference{.tensor = expected.name};
   if (found == nullptr || found->dtype != expected.dtype || found->shape != expected.shape) {

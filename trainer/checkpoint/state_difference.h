@@ -8,17 +8,17 @@
 
 namespace pliant {
 
-// Where two states part.
+// The first difference between two states.
 struct StateDifference {
-  std::string tensor;          // the first that differs, in the order of the first state
-  std::uint64_t element = 0;   // of it, the first
-  std::uint64_t elements = 0;  // of it, how many; 0: it is not there, or of another shape
-  std::uint64_t tensors = 0;   // how many differ in all
+  std::string tensor;          // the first tensor that differs, in the order of the first state
+  std::uint64_t element = 0;   // the index of its first element that differs
+  std::uint64_t elements = 0;  // the number of such elements; 0: missing, or other type or shape
+  std::uint64_t tensors = 0;   // the number of tensors that differ
   bool operator==(const StateDifference&) const = default;
 };
 std::string ToString(const StateDifference& difference);
 
-// None: they are the same bits.
+// None: all bits are equal.
 std::optional<StateDifference> FindDifference(const StateDict& expected, const StateDict& found);
 
 }  // namespace pliant

@@ -19,7 +19,7 @@ StateDict SliceOf(const StateDict& state, StateSlice slice) {
   };
   std::array<std::size_t, 2> total{};
   for (const TensorView& tensor : state) total[is_model(tensor)] += tensor.bytes.size();
-  // A tensor goes where its middle lies. Their order stays: the whole state is one slice, too.
+  // A tensor goes to the slice in which its middle lies. The order stays, also with one slice.
   std::array<std::size_t, 2> begin{};
   StateDict own;
   for (const TensorView& tensor : state) {

@@ -13,11 +13,11 @@ struct StateSlice {
   bool operator==(const StateSlice&) const = default;
 };
 
-// How many learners write a checkpoint: small ones are not worth the files.
+// The number of learners that write a checkpoint: for a small state fewer files are better.
 int SlicesFor(std::size_t state_bytes, std::size_t min_slice_bytes, int learners);
 
-// The tensors of one slice, the model's and the others each in runs of about equal bytes, in the
-// order of `state`. Every tensor is in one slice, whole; a slice may have none.
+// The tensors of one slice, in the order of `state`. The model's tensors and the others are each
+// cut into runs of about equal bytes. Each tensor is whole, in one slice; a slice may be empty.
 StateDict SliceOf(const StateDict& state, StateSlice slice);
 
 }  // namespace pliant

@@ -17,24 +17,24 @@ struct StoredObject {
   bool operator==(const StoredObject&) const = default;
 };
 
-// Where checkpoints lie: a flat set of named objects, as an object store or a directory offers it.
-// Names are relative, with '/' between their parts. Nothing is ever renamed by the caller.
+// The storage of checkpoints: a flat set of named objects, as in an object store or a directory.
+// Names are relative, with '/' between their parts. The caller never renames an object.
 class CheckpointStore {
  public:
   virtual ~CheckpointStore() = default;
 
-  // Writes an object from `parts`, one behind the other. When it returns without error the object
-  // survives a crash of the machine; until then the object is the one before, if any, or this one.
+  // Writes an object from `parts`, one after another. When it returns without error the object
+  // survives a crash of the machine; before that a reader finds either the old object or this one.
   virtual Status Put(std::string_view name, std::span<const std::span<const std::byte>> parts) = 0;
 
   // Fills `out` from `offset` on. kNotFound: no such object. kCorrupt: it is shorter.
   virtual Status Read(std::string_view name, std::uint64_t offset, std::span<std::byte> out) = 0;
 
-  // The objects whose names begin with `prefix`, in order of name. A Put that did not end may have
-  // left one of another name.
+  // The objects whose names begin with `prefix`, in order of name. An interrupted Put may have left
+  // an object under another name.
   virtual Result<std::vector<StoredObject>> List(std::string_view prefix) = 0;
 
-  // Fine when there is none.
+  // A missing object is no error.
   virtual Status Remove(std::string_view name) = 0;
 };
 

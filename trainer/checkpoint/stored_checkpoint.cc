@@ -20,10 +20,10 @@ constexpr std::size_t kReadBytes = std::size_t{8} << 20;
 
 bool IsModelSlice(std::string_view file) { return file.starts_with("model-"); }
 
-// Of a checkpoint or of the final model.
+// Whether it is a model file, of a checkpoint or of the final model.
 bool IsOfModel(std::string_view file) { return IsModelSlice(file) || file == kFinalFile; }
 
-// Takes `prefix` and the number behind it off the front of `text`.
+// Removes `prefix` and the number after it from the front of `text`.
 bool TakeNumber(std::string_view& text, std::string_view prefix, std::uint64_t& number) {
   if (!text.starts_with(prefix)) return false;
   const char* const end = text.data() + text.size();
@@ -42,7 +42,7 @@ std::optional<StoredCheckpoint> ParseDirectory(std::string_view name) {
   return stored;
 }
 
-// Reads `out.size()` bytes at `offset` and goes on with the checksum.
+// Reads `out.size()` bytes at `offset` and adds them to the checksum.
 Status ReadChecked(CheckpointStore& store, std::string_view path, std::uint64_t offset,
                    std::span<std::byte> out, std::uint32_t& crc) {
   for (std::size_t done = 0; done < out.size(); done += kReadBytes) {
@@ -59,7 +59,7 @@ struct OpenFile {
   std::string path;
   std::uint64_t data_begin = 0;
   safetensors::Header header;
-  std::uint32_t crc = 0;  // of what was read
+  std::uint32_t crc = 0;  // of the bytes read so far
 };
 
 Result<OpenFile> Open(CheckpointStore& store, std::string_view directory,
@@ -200,7 +200,7 @@ Result<StateCopy> LoadFiles(CheckpointStore& store, const StoredCheckpoint& stor
 Result<StateCopy> LoadVerified(CheckpointStore& store, const StoredCheckpoint& stored,
                                const Manifest& manifest) {
   ASSIGN_OR_RETURN(StateCopy state, LoadFiles(store, stored, manifest.files));
-  if (manifest.parameters_sha256.empty()) return state;  // of slices: no learner saw all of it
+  if (manifest.parameters_sha256.empty()) return state;  // in slices: no learner had all of it
   const std::string sha256 = ParametersSha256(state.view());
   if (sha256 != manifest.parameters_sha256)
     return Fail(ErrorCode::kCorrupt, Format("parameters have hash {}, the manifest says {}", sha256,

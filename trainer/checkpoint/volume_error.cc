@@ -9,7 +9,7 @@
 namespace pliant {
 namespace {
 
-// No room, and no room for this user or this file.
+// No space on the volume, in the user's quota, or for a file of this size.
 constexpr int kFull[] = {ENOSPC, EDQUOT, EFBIG};
 
 std::string Words(int system_error) { return std::generic_category().message(system_error); }
@@ -33,8 +33,8 @@ Error VolumeError(std::string_view doing, int system_error) {
   return {.code = CodeOf(system_error), .message = Format("{}: {}", doing, Words(system_error))};
 }
 
-// A full volume is one more that is tried again later, so it has no code of its own: its words
-// tell.
+// A full volume is retried later like other errors, so it has no error code of its own; the
+// system's message identifies it.
 std::string_view WriteProblemOf(const Error& error) {
   if (error.code == ErrorCode::kDenied) return "VolumeReadOnly";
   const bool full = std::ranges::any_of(

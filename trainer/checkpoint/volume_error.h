@@ -7,10 +7,10 @@
 
 namespace pliant {
 
-// What the system says of a volume: "write /checkpoints/x: No space left on device".
+// A system error on a volume, as in "write /checkpoints/x: No space left on device".
 Error VolumeError(std::string_view doing, int system_error);
 
-// Why a checkpoint could not be written, as a job's condition names it: "VolumeFull",
+// The reason in the job's condition if a checkpoint could not be written: "VolumeFull",
 // "VolumeReadOnly" or "WriteFailed".
 std::string_view WriteProblemOf(const Error& error);
 
