@@ -10,7 +10,7 @@
 namespace pliant {
 namespace {
 
-// Ticks, steps and positions stay far from the end of 64 bits.
+// With these limits ticks, steps and positions do not overflow 64 bits.
 constexpr std::uint64_t kMostSamples = std::uint64_t{1} << 48;
 constexpr std::uint64_t kMostTicks = std::uint64_t{1} << 62;
 

@@ -10,16 +10,17 @@ namespace pliant {
 
 inline constexpr int kMostLogicalShards = 1 << 16;
 
-// What becomes of the samples that do not fill the last global batch of an epoch.
+// Whether to keep the samples that do not fill the last global batch of an epoch.
 enum class LastBatch { kKeep, kDrop };
 
-// In which order an epoch goes through the training set.
+// The order in which an epoch reads the training set.
 enum class DataOrder {
   kShuffled,  // drawn from (seed, epoch)
-  kAsItLies,  // for data that are read from front to back
+  kAsItLies,  // index order, for data that are read from front to back
 };
 
-// Everything that the order of the data depends on. Who trains, and how many, is not among it.
+// All settings that the order of the data depends on. It does not depend on the learners or on
+// their number.
 struct DataSpec {
   std::uint64_t train_samples = 0;
   std::uint64_t test_samples = 0;  // 0: no evaluation
@@ -36,14 +37,14 @@ struct DataSpec {
 std::uint64_t StepsPerEpoch(std::uint64_t train_samples, std::uint64_t global_batch_size,
                             LastBatch last_batch = LastBatch::kKeep);
 
-// kInvalid, with the field named.
+// kInvalid: the message names the field.
 Status Validate(const DataSpec& spec);
 
 struct TickPlan {
   TickKind kind = TickKind::kTrain;
   std::uint64_t epoch = 0;
   std::uint64_t step = 0;          // optimizer steps before this tick
-  std::uint64_t first_sample = 0;  // its place in the epoch's order (or in the test set)
+  std::uint64_t first_sample = 0;  // its position in the epoch's order (or in the test set)
   std::uint64_t samples = 0;       // in this tick, over all shards; never 0
   bool last_of_kind = false;       // the epoch's last optimizer step, or last slice of evaluation
   bool last_of_epoch = false;
@@ -51,13 +52,13 @@ struct TickPlan {
 };
 
 // Which samples belong to which tick and shard. An epoch is its optimizer steps, over the training
-// set in its order (DataOrder), and then its evaluation, over the test set as it lies.
+// set in its order (DataOrder), and then its evaluation, over the test set in index order.
 // Both are cut into ticks of `global_batch_size` samples (the last one may be short), and every
 // tick into V shards: the first n mod V of them get one sample more, so sizes differ by at most one
 // and shard 0, whose buffers are kept, is never empty.
 //
 // A pure function with random access: nothing is stored or advanced, so a learner that joins or
-// resumes asks for its tick as everybody else does.
+// resumes computes its tick like all others.
 class Schedule {
  public:
   static Result<Schedule> Make(const DataSpec& spec);
@@ -70,11 +71,11 @@ class Schedule {
 
   // Optimizer steps in the first `ticks` ticks (at most total_ticks).
   std::uint64_t StepsBefore(Tick ticks) const;
-  // Training samples in them, each as often as it is used.
+  // Training samples in these ticks; a sample counts each time that it is used.
   std::uint64_t SamplesBefore(Tick ticks) const;
   TickPlan At(Tick tick) const;                  // tick < total_ticks
   ShardTask TaskOf(Tick tick, int shard) const;  // shard < logical_shards
-  // The same cut otherwise: into `parts`, whose sizes differ by at most one. part < parts
+  // The same with the tick cut into `parts`, whose sizes differ by at most one. part < parts
   ShardTask PartOf(Tick tick, int part, int parts) const;
 
  private:

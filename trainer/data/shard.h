@@ -7,14 +7,14 @@ namespace pliant {
 
 enum class TickKind { kTrain, kEvaluate };
 
-// One logical shard of one tick: whoever computes it gets the same result, bit for bit.
+// One logical shard of one tick. Every learner that computes it gets the same result, bit for bit.
 struct ShardTask {
   TickKind kind = TickKind::kTrain;
   std::uint64_t epoch = 0;
   std::uint64_t step = 0;  // optimizer steps committed before this tick
   int shard = 0;
-  // Which part of the tick's samples, and of how many: shard v of V; in Statistical mode, where a
-  // shard is a learner's whole share, rank r of W.
+  // The task is one of `parts` parts of the tick's samples: shard v of V; in Statistical mode,
+  // where a shard is a learner's whole share, rank r of W.
   int part = 0;
   int parts = 1;
   std::vector<std::uint64_t>
