@@ -6,8 +6,8 @@
 
 namespace pliant::learner {
 
-// The one of `words` that `typed` was most likely meant to be: at most a third of its letters
-// differ (by insertion, deletion, replacement or a swap of neighbours; case does not count).
+// The word of `words` that the user most likely meant by `typed`: at most a third of its letters
+// differ (by insertion, deletion, replacement or a swap of neighbours; case is ignored).
 std::optional<std::string_view> ClosestWord(std::string_view typed,
                                             std::span<const std::string_view> words);
 

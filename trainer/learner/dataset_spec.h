@@ -17,7 +17,7 @@ enum class DataKind {
 // The files of the training or the test set, as written in the model file.
 struct DataFiles {
   std::vector<std::filesystem::path> images;  // in this order; IDX: one
-  std::filesystem::path labels;               // IDX only: the others hold them beside the images
+  std::filesystem::path labels;               // IDX only: other files hold images and labels
   bool operator==(const DataFiles&) const = default;
 };
 
@@ -28,10 +28,10 @@ struct Normalize {
   bool operator==(const Normalize&) const = default;
 };
 
-// What training does to its images, drawn anew for each in every epoch.
+// Random changes of the training images, drawn again for each image in every epoch.
 struct Augment {
   std::int64_t crop_padding = 0;  // black pixels added on each side, before a crop to the old size
-  bool horizontal_flip = false;   // of every other image
+  bool horizontal_flip = false;   // of each image with probability 1/2
   bool operator==(const Augment&) const = default;
 };
 

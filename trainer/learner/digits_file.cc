@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kDigitPixels = kDigitSide * kDigitSide;
 
-// Takes a whole number of 0..most off the front of `line`.
+// Removes a whole number of 0..most from the front of `line`.
 bool TakeNumber(std::string_view& line, int most, int& number) {
   const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), number);
   if (error != std::errc() || number < 0 || number > most) return false;

@@ -9,7 +9,7 @@ namespace pliant::learner {
 
 void FillDropoutMask(std::uint64_t key, double rate, std::span<float> mask) {
   CHECK(rate >= 0 && rate < 1, "some values stay");
-  constexpr double kDraws = 4294967296.0;  // 2^32: one word is two draws
+  constexpr double kDraws = 4294967296.0;  // 2^32: a 64-bit word holds two draws
   const auto drop_below = static_cast<std::uint64_t>(rate * kDraws);
   const auto kept = static_cast<float>(1 / (1 - rate));
   RandomStream stream(key);

@@ -5,8 +5,8 @@
 
 namespace pliant::learner {
 
-// Fills `mask` with 0, with the probability `rate` (below 1), or 1 / (1 - rate): what dropout
-// multiplies a layer's values with. The same for the same key.
+// Fills `mask` with the factors that dropout multiplies a layer's values with: 0 with probability
+// `rate` (below 1), else 1 / (1 - rate). The same key gives the same mask.
 void FillDropoutMask(std::uint64_t key, double rate, std::span<float> mask);
 
 }  // namespace pliant::learner

@@ -8,7 +8,7 @@
 namespace pliant::learner {
 namespace {
 
-constexpr std::uint32_t kMagicOfDimension = 0x00000800;  // unsigned bytes; plus the dimensions
+constexpr std::uint32_t kMagicOfDimension = 0x00000800;  // of unsigned bytes; add the dimensions
 constexpr std::uint32_t kMostSide = 65536;
 constexpr std::uint8_t kGzipMagic[] = {0x1f, 0x8b};
 

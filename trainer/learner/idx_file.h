@@ -9,15 +9,15 @@
 
 namespace pliant::learner {
 
-// A file and how errors call it.
+// The contents of a file, and its name in errors.
 struct NamedBytes {
   std::span<const std::uint8_t> bytes;
   std::string origin;
 };
 
 // IDX, the format of MNIST: a file of images (magic number 0x00000803: bytes in three dimensions)
-// and one of labels (0x00000801), with big-endian counts. Nothing is allocated by a count that the
-// file's size does not bear out.
+// and one of labels (0x00000801), with big-endian counts. A count is checked against the file's
+// size before anything is allocated.
 Result<Samples> ParseIdx(const NamedBytes& images, const NamedBytes& labels, std::int64_t classes);
 
 }  // namespace pliant::learner

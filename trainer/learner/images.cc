@@ -10,7 +10,7 @@
 namespace pliant::learner {
 namespace {
 
-constexpr std::uint64_t kPlacement = 1;  // keeps its draws apart from others of the same seed
+constexpr std::uint64_t kPlacement = 1;  // separates these draws from others of the same seed
 
 double Brightest(DataKind kind) { return kind == DataKind::kDigits ? kDigitBrightest : 255; }
 

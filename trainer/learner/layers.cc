@@ -12,7 +12,7 @@
 namespace pliant::learner {
 namespace {
 
-// More than any layer of a model that one CPU or GPU can hold; keeps products within 63 bits.
+// More than a layer of any model that fits into one CPU or GPU; keeps products within 63 bits.
 constexpr std::int64_t kMaxElements = std::int64_t{1} << 40;
 
 using ShapeOrReason = std::expected<Shape, std::string>;
@@ -42,7 +42,7 @@ ShapeOrReason Slide(std::string_view kind, const Shape& in, std::int64_t channel
   return out;
 }
 
-// A layer that holds no others.
+// For a layer that contains no other layers.
 ShapeOrReason InferPlain(const Layer& layer, const Shape& in) {
   return std::visit(
       Overloaded{

@@ -10,7 +10,7 @@
 
 namespace pliant::learner {
 
-// One sample without its batch dimension: {channels, height, width}, or {features} once flat.
+// One sample without its batch dimension: {channels, height, width}, or {features} after flatten.
 using Shape = std::vector<std::int64_t>;
 std::string ToString(const Shape& shape);  // "16x8x8"
 std::int64_t Elements(const Shape& shape);
@@ -50,7 +50,7 @@ struct Dropout {
   bool operator==(const Dropout&) const = default;
 };
 struct Layer;
-// layers(x) + shortcut(x); without a shortcut, x itself.
+// layers(x) + shortcut(x); without a shortcut, layers(x) + x.
 struct Residual {
   std::vector<Layer> layers;
   std::vector<Layer> shortcut;
@@ -58,25 +58,26 @@ struct Residual {
 };
 using AnyLayer =
     std::variant<Conv, Linear, BatchNorm, Relu, MaxPool, AvgPool, Flatten, Dropout, Residual>;
-// A type of its own, so that a Residual can hold some.
+// A class, which can be declared before it is complete, so that a Residual can contain layers.
 struct Layer : AnyLayer {
   using AnyLayer::AnyLayer;
 };
 std::string_view KindOf(const Layer& layer);  // as the model file spells it: "max_pool"
 
-// "conv2": the kind, and which of its kind in its list it is. With the residual around it
-// ("residual1.conv2", "residual1.shortcut.conv1") it names the layer's tensors in checkpoints.
+// "conv2": the kind, and the layer's number among those of its kind in its list. With the name of
+// the residual around it ("residual1.conv2", "residual1.shortcut.conv1") it names the layer's
+// tensors in checkpoints.
 std::vector<std::string> LayerNames(const std::vector<Layer>& layers);
 
 struct LayerError {
-  // Where the layer stands: its index in the list and, if that is a residual and what is wrong lies
-  // in it, 0 for its layers or 1 for its shortcut, and the index there; and so on.
+  // The path to the wrong layer: its index in the list. If the error is inside a residual, its
+  // index is followed by 0 for its layers or 1 for its shortcut, and the index there; and so on.
   std::vector<std::size_t> place;
   std::string message;
   bool operator==(const LayerError&) const = default;
 };
 
-// The shape that each layer gives, or the first layer that cannot take the shape before it.
+// The output shape of each layer, or an error for the first layer that does not fit its input.
 std::expected<std::vector<Shape>, LayerError> InferShapes(const Shape& input,
                                                           const std::vector<Layer>& layers);
 

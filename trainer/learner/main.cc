@@ -92,8 +92,9 @@ void AddOptions(CLI::App& app, Options& options) {
       ->type_name("STEP[-STEP]");
 }
 
-// OpenBLAS starts its threads while the program is loaded, before main. The learner computes on one
-// thread, and others would take the signals that it holds for the runtime.
+// Sets OPENBLAS_NUM_THREADS and restarts the program, since OpenBLAS starts its threads while the
+// program is loaded, before main. The learner computes on one thread, and others would receive the
+// signals that it holds for the runtime.
 void StartAgainUnlessBlasHasOneThread(char** argv) {
   const char* threads = std::getenv("OPENBLAS_NUM_THREADS");
   if (threads != nullptr && std::string_view(threads) == "1") return;
@@ -125,7 +126,7 @@ Result<std::unique_ptr<TorchProgram>> BuildProgram(const Options& options, const
                               {.seed = training.seed, .steps_per_epoch = steps_per_epoch});
 }
 
-// At a terminal one line that is redrawn, elsewhere a line of the log every so often.
+// At a terminal one line that is redrawn, elsewhere a log line every --progress-seconds.
 std::function<void(std::string_view)> ShowProgress(const Options& options,
                                                    const Progress::Job& job) {
   const auto progress = std::make_shared<Progress>(job);
@@ -147,7 +148,7 @@ std::function<void(std::string_view)> ShowProgress(const Options& options,
   };
 }
 
-// What is logged from here on goes to `output` too.
+// Creates `output`, which also stores the log from then on.
 Result<int> Train(const Options& options, std::unique_ptr<KeptOutput>& output) {
   RunLearnerOptions run;
   ASSIGN_OR_RETURN(run.environment, ReadLearnerEnvironment([&](const char* name) -> const char* {

@@ -53,7 +53,7 @@ Shape ReadInput(const YAML::Node& node) {
 
 // ---- train ----
 
-// A setting of the one is not silently ignored with the other.
+// Refuses settings of another choice (`of`), so that they are not silently ignored.
 void RefuseKeys(const Mapping& fields, std::initializer_list<std::string_view> keys,
                 std::string_view of, std::string_view given) {
   for (const std::string_view key : keys) {
@@ -210,7 +210,7 @@ DatasetSpec ReadData(const YAML::Node& node, const Shape& input) {
   } else {
     RefuseKeys(fields, {"classes"}, "idx", kDataKinds[kind]);
   }
-  // IDX: the files say the size later, and it must be the model's.
+  // IDX: the size is read from the files later, and must then equal the model's.
   const Shape images =
       ShapeOf(data.kind).value_or(input.size() == 3 ? input : Shape{1, 65536, 65536});
   if (const YAML::Node normalize = fields.Find("normalize")) {
@@ -224,7 +224,7 @@ DatasetSpec ReadData(const YAML::Node& node, const Shape& input) {
 
 // ---- The whole ----
 
-// The layers must take the data's images and end in one value a class.
+// The layers must accept the data's images and end with one value for each class.
 void CheckShapes(const ModelSpec& model, const YAML::Node& input, const YAML::Node& layers) {
   if (const auto images = ShapeOf(model.data.kind)) {
     if (const Status fits = CheckInput(model.input, *images); !fits) {

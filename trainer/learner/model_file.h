@@ -12,7 +12,7 @@ namespace pliant::learner {
 // Reads and checks a model file (docs/native-learner.md describes it). Errors are
 // "file:line:column: what is wrong and what is expected". Data paths are returned as written.
 Result<ModelSpec> ReadModelFile(const std::filesystem::path& path);
-// The same for a text; `origin` stands for the file in errors.
+// The same for a text; errors name it `origin`.
 Result<ModelSpec> ParseModel(const std::string& text, std::string_view origin);
 
 }  // namespace pliant::learner

@@ -7,7 +7,7 @@
 #include "trainer/learner/layers.h"
 #include "trainer/learner/train_spec.h"
 
-// What a model file says, as a value: no YAML, no torch.
+// The contents of a model file as a value: no YAML, no torch.
 namespace pliant::learner {
 
 struct ModelSpec {

@@ -10,11 +10,11 @@
 namespace pliant::learner {
 namespace {
 
-// PyTorch's defaults, so that a model file means what its author knows from there.
+// PyTorch's defaults, which the author of a model file expects.
 constexpr double kBatchNormMomentum = 0.1;
 constexpr double kBatchNormEpsilon = 1e-5;
 
-constexpr std::uint64_t kDropout = 2;  // keeps its draws apart from others of the same seed
+constexpr std::uint64_t kDropout = 2;  // separates these draws from others of the same seed
 
 at::ScalarType TorchType(DType dtype) {
   switch (dtype) {
@@ -27,7 +27,7 @@ at::ScalarType TorchType(DType dtype) {
   }
 }
 
-// What a layer owns, in this order.
+// The parameters of a layer, in this order.
 std::vector<TensorArena::Slot> ParametersOf(const Layer& layer, const Shape& in) {
   if (const auto* conv = std::get_if<Conv>(&layer)) {
     return {{"weight", DType::kFloat32, {conv->out, in[0], conv->kernel, conv->kernel}},
@@ -65,8 +65,8 @@ TensorArena::TensorArena(std::vector<Slot> slots) : slots_(std::move(slots)) {
     const at::ScalarType type = TorchType(slots_[i].dtype);
     const auto length =
         static_cast<std::int64_t>(at::elementSize(type)) * Elements(slots_[i].shape);
-    // variable_data: each view counts its own in-place changes, else autograd would take the update
-    // of one buffer for a change of all others.
+    // variable_data: each view gets its own version counter. Otherwise autograd would take an
+    // in-place update of one buffer for a change of all others.
     tensors_.push_back(memory_.narrow(0, static_cast<std::int64_t>(offsets_[i]), length)
                            .view(type)
                            .view(slots_[i].shape)

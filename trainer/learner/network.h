@@ -11,11 +11,11 @@
 #include "trainer/learner/model_spec.h"
 #include "trainer/learner/torch.h"
 
-// Includes torch: for the two files that compute with it.
+// Includes torch's headers: include it only in the two files that compute with torch.
 namespace pliant::learner {
 
-// One fixed piece of memory cut into named tensors, so that a whole set of them is copied, reduced
-// or stepped as one array.
+// One fixed block of memory, divided into named tensors, so that a whole set of them can be copied,
+// reduced or updated as one array.
 class TensorArena {
  public:
   struct Slot {
@@ -28,8 +28,8 @@ class TensorArena {
   const std::vector<Slot>& slots() const { return slots_; }
   const std::vector<at::Tensor>& tensors() const { return tensors_; }
   std::span<std::byte> bytes() const;
-  std::span<float> floats() const;  // of an arena of fp32 tensors: no gaps between them
-  // The tensors under prefix + name + suffix.
+  std::span<float> floats() const;  // only if all tensors are fp32: then there are no gaps
+  // The tensors, named prefix + name + suffix.
   StateDict Views(std::string_view prefix, std::string_view suffix) const;
 
  private:
@@ -53,31 +53,31 @@ class Network {
 
   struct Pass {
     const std::vector<at::Tensor>& parameters;
-    const std::vector<at::Tensor>& buffers;  // in training they take in this batch's statistics
+    const std::vector<at::Tensor>& buffers;  // training updates them with this batch's statistics
     bool training = false;
-    std::uint64_t seed = 0;  // of what dropout draws, in training
+    std::uint64_t seed = 0;  // for dropout, in training
   };
   // One row of scores a sample.
   at::Tensor Forward(at::Tensor values, const Pass& pass) const {
     return Run(steps_, values, pass);
   }
 
-  // The smallest batch to train on: the variance of a single value, which batch_norm would meet in
-  // a batch of one sample, does not exist.
+  // The smallest batch to train on. It is 2 if some batch_norm has one value a sample and channel:
+  // the variance of a single value does not exist.
   std::int64_t SamplesLeast() const;
 
  private:
   struct Step {
     std::string name;
-    Layer layer;  // a residual's layers are below
+    Layer layer;  // for a residual its layers are in `layers` and `shortcut`
     Shape in;
     std::size_t parameter = 0;  // index of its first parameter
     std::size_t buffer = 0;     // index of its first buffer
-    std::uint64_t number = 0;   // in the whole model
+    std::uint64_t number = 0;   // index of the step in the whole model
     std::vector<Step> layers;
     std::vector<Step> shortcut;
   };
-  // What the steps before it own.
+  // Totals of the steps made so far.
   struct Count {
     std::size_t parameters = 0;
     std::size_t buffers = 0;

@@ -66,7 +66,7 @@ void OptimizerStep(const Optimizer& optimizer, const StepSettings& settings,
 }
 
 double GradientNorm(std::span<const float> gradient) {
-  // Independent sums, so that the additions need not wait for each other.
+  // Independent sums, so that the additions can run in parallel.
   constexpr std::size_t kSums = 8;
   double sums[kSums] = {};
   std::size_t i = 0;

@@ -9,7 +9,7 @@
 
 namespace pliant::learner {
 
-// What a person who trains alone wants to know, gathered from the lines of metrics.jsonl
+// The progress of a training without a job, for people, collected from the lines of metrics.jsonl
 // (docs/contracts.md).
 class Progress {
  public:
@@ -22,8 +22,8 @@ class Progress {
 
   void OnMetricsLine(std::string_view line);
 
-  // "epoch 3/10  step 412/1570  [=====>              ]  loss 1.2034  …", for a terminal that shows
-  // one line, redrawn.
+  // "epoch 3/10  step 412/1570  [=====>              ]  loss 1.2034  …", for one line of a terminal
+  // that is redrawn.
   std::string StatusLine() const;
 
   std::uint64_t step() const { return step_; }
@@ -43,7 +43,7 @@ class Progress {
   std::optional<double> test_accuracy_;
 };
 
-// True at most once in `every`, and never if that is zero.
+// Due is true at most once in `every`, and never if `every` is zero.
 class Pace {
  public:
   explicit Pace(Duration every) : every_(every) {}

@@ -20,8 +20,8 @@ constexpr std::string_view kPoolKeys[] = {"kernel", "stride"};
 constexpr std::string_view kDropoutKeys[] = {"rate"};
 constexpr std::string_view kResidualKeys[] = {"layers", "shortcut"};
 
-// An alias (*name) can stand for many layers, and those for many more: a bound on what they all
-// amount to. Residuals in residuals are bounded for the sake of those who recurse.
+// A YAML alias (*name) can stand for many layers, and each of them for many more, so their total is
+// limited. The nesting of residuals is limited because code recurses into them.
 constexpr int kMaxLayers = 10'000;
 constexpr int kMaxDepth = 8;
 

@@ -14,7 +14,7 @@
 namespace pliant::learner {
 namespace {
 
-// Data sets are held in memory whole: a file beyond this is a mistake.
+// A whole data set is held in memory: a larger file is a mistake.
 constexpr std::uintmax_t kMaxFileBytes = std::uintmax_t{64} << 30;
 
 Result<std::vector<std::uint8_t>> ReadBytes(const std::filesystem::path& path) {

@@ -20,14 +20,14 @@ struct Samples {
   bool operator==(const Samples&) const = default;
 };
 
-// Reads a set's files, which lie below `folder`. kInvalid: "file: what is wrong", with the line or
-// the offset.
+// Reads the files of a data set, which are below `folder`. kInvalid: "file: what is wrong", with
+// the line or the offset.
 Result<Samples> ReadSamples(const DatasetSpec& spec, const DataFiles& files,
                             const std::filesystem::path& folder);
 
-// The size of the images, where the kind of data has only one.
+// The size of the images, if this kind of data has only one size.
 std::optional<Shape> ShapeOf(DataKind kind);
-// kInvalid if a model of that input cannot take such images, as they are or as one row.
+// kInvalid: a model with this input cannot take these images, neither as they are nor as one row.
 Status CheckInput(const Shape& input, const Shape& images);
 
 }  // namespace pliant::learner

@@ -1,7 +1,7 @@
 #pragma once
 
-// The parts of torch that the learner uses. They bring a CHECK macro in glog's manner; here CHECK
-// is ours.
+// The parts of torch that the learner uses. They define a CHECK macro in the style of glog; here
+// CHECK is ours.
 // clang-format off
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>

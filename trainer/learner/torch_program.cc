@@ -20,19 +20,19 @@
 namespace pliant::learner {
 namespace {
 
-// The number of threads decides how sums inside a kernel are cut, so it is part of the result.
+// The number of threads decides how a kernel splits its sums, so the result depends on it.
 void UseOneThreadDeterministically() {
   static const bool once = [] {
     at::set_num_threads(1);
     at::set_num_interop_threads(1);
-    // OpenBLAS built on pthreads does not listen to the OpenMP call that torch makes.
+    // OpenBLAS built on pthreads ignores the OpenMP call that torch makes.
     using SetThreads = void (*)(int);
     if (auto* set = reinterpret_cast<SetThreads>(dlsym(RTLD_DEFAULT, "openblas_set_num_threads"))) {
       set(1);
     }
     at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
-    // That also fills fresh memory, which only shows reads of what was never written: no kernel
-    // that is used here has them, and every temporary would be written twice.
+    // The call above also fills new memory, which only helps to find reads of uninitialised memory.
+    // No kernel used here has such reads, and every temporary would be written twice.
     at::globalContext().setDeterministicFillUninitializedMemory(false);
     return true;
   }();
@@ -44,7 +44,7 @@ struct Batch {
   at::Tensor labels;
 };
 
-// Torch's errors carry a backtrace; people read the sentence.
+// The message without the backtrace that torch's errors have.
 std::string Sentence(const std::exception& error) {
   const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
   return torch_error != nullptr ? torch_error->what_without_backtrace() : error.what();
@@ -88,7 +88,7 @@ struct TorchProgram::Impl {
     }
   }
 
-  // `augment_seed`: as they lie when it is absent.
+  // Without `augment_seed` the images are not augmented.
   Batch Gather(const Samples& from, const std::vector<std::uint64_t>& indices,
                std::optional<std::uint64_t> augment_seed) const {
     const auto count = static_cast<std::int64_t>(indices.size());
@@ -140,7 +140,7 @@ struct TorchProgram::Impl {
     const std::size_t offset_;  // in the flat gradient
   };
 
-  // While what the kernel wrote is in the cache.
+  // Copies the gradient while the kernel's output is still in the cache.
   void TakeGradient(const at::Tensor& parameter, std::size_t offset) {
     const at::Tensor dense = parameter.grad().contiguous();
     const auto size = static_cast<std::size_t>(dense.numel());
@@ -173,7 +173,7 @@ struct TorchProgram::Impl {
   }
 
   static at::Tensor Loss(const Batch& batch, const at::Tensor& scores, double smoothing) {
-    constexpr std::int64_t kIgnoreNone = -100;  // torch's default: no label is that
+    constexpr std::int64_t kIgnoreNone = -100;  // torch's default: no label has this value
     return at::cross_entropy_loss(scores, batch.labels, /*weight=*/{}, at::Reduction::Sum,
                                   kIgnoreNone, smoothing);
   }
@@ -194,17 +194,17 @@ struct TorchProgram::Impl {
   // Committed state.
   TensorArena parameters;
   TensorArena buffers;
-  std::vector<TensorArena> optimizer;  // one an array of its state
+  std::vector<TensorArena> optimizer;  // one for each array of its state
   std::vector<std::span<float>> optimizer_floats;
   UpdateState::Counters counters;
-  // What the running shard's forward makes of the buffers.
+  // The buffers as changed by the forward of the current shard.
   TensorArena scratch;
   const ProgramInfo info;
-  // Where its backward pass writes.
+  // The destination of the current shard's backward pass.
   std::span<float> gradient_out;
   std::size_t gradient_missing = 0;
   GradientSink* sink = nullptr;
-  Duration data_wait{};  // for samples, in all
+  Duration data_wait{};  // total time spent on reading samples
 };
 
 std::string TorchVersion() { return "libtorch " TORCH_VERSION; }

@@ -11,21 +11,21 @@
 
 namespace pliant::learner {
 
-// "libtorch 2.6.0": learners that are to compute the same bits must have the same.
+// "libtorch 2.6.0". It must be equal on all learners that are to compute the same bits.
 std::string TorchVersion();
 
-// A model file's model in training on libtorch's CPU kernels.
+// Trains the model of a model file with libtorch's CPU kernels.
 //
-// Bits do not depend on who computes: torch runs on one thread with its deterministic algorithms,
-// every shard is a batch of its own, and what a forward changes (batch_norm's statistics) is
-// scratch until Commit.
+// The bits do not depend on which learner computes: torch runs on one thread with its deterministic
+// algorithms, every shard is a batch of its own, and buffers that a forward changes (batch_norm's
+// statistics) are scratch until Commit.
 class TorchProgram final : public Program {
  public:
   struct Options {
-    std::uint64_t seed = 0;             // of the first parameters
+    std::uint64_t seed = 0;             // for the initial parameters
     std::uint64_t steps_per_epoch = 1;  // for the learning rate's schedule
   };
-  // kInvalid if `model` cannot be built, or not for these samples.
+  // kInvalid: `model` cannot be built, or does not fit these samples.
   static Result<std::unique_ptr<TorchProgram>> Create(const ModelSpec& model, Samples train,
                                                       Samples test, const Options& options);
   ~TorchProgram() override;
@@ -39,7 +39,7 @@ class TorchProgram final : public Program {
   Status LoadedState() override;
 
  private:
-  struct Impl;  // keeps torch's headers out of everybody else's compile
+  struct Impl;  // keeps torch's headers out of other files
   explicit TorchProgram(std::unique_ptr<Impl> impl);
 
   std::unique_ptr<Impl> impl_;

@@ -7,22 +7,22 @@
 
 namespace pliant::learner {
 
-// Both as PyTorch defines them.
+// Sgd and AdamW as PyTorch defines them.
 struct Sgd {
   double momentum = 0;
   bool nesterov = false;
   bool operator==(const Sgd&) const = default;
 };
 struct AdamW {
-  double beta1 = 0.9;    // of the average gradient
-  double beta2 = 0.999;  // of the average squared gradient
+  double beta1 = 0.9;    // decay of the average gradient
+  double beta2 = 0.999;  // decay of the average squared gradient
   double epsilon = 1e-8;
   bool operator==(const AdamW&) const = default;
 };
 using Optimizer = std::variant<Sgd, AdamW>;
 
-// How the learning rate goes, in epochs, so that it does not depend on the batch size. It starts
-// with a straight line from almost nothing to train.learningRate, over `warmup_epochs`.
+// The course of the learning rate, in epochs, so that it does not depend on the batch size. During
+// `warmup_epochs` it rises linearly from almost 0 to train.learningRate.
 struct LearningRateSchedule {
   enum class Kind { kConstant, kStep, kCosine };
   Kind kind = Kind::kConstant;
@@ -33,10 +33,10 @@ struct LearningRateSchedule {
   bool operator==(const LearningRateSchedule&) const = default;
 };
 
-// What becomes of a step whose loss or gradient is not a finite number.
+// How to handle a step whose loss or gradient is not a finite number.
 enum class OnNonFiniteLoss {
-  kStop,  // the training fails, saying so
-  kSkip,  // nothing is learnt from the step's samples
+  kStop,  // the training fails with an error
+  kSkip,  // the step is skipped: its samples have no effect
   kWarn,  // the step is taken
 };
 
@@ -46,10 +46,10 @@ struct TrainSpec {
   double weight_decay = 0;
   Optimizer optimizer;
   LearningRateSchedule schedule;
-  std::optional<double> clip_norm;  // the longest gradient, as a whole
+  std::optional<double> clip_norm;  // the maximum norm of the whole gradient
   double label_smoothing = 0;
   OnNonFiniteLoss on_non_finite_loss = OnNonFiniteLoss::kStop;
-  // Of the job; a model file may repeat them, and then they must agree.
+  // Settings of the job. A model file may repeat them; they must then be equal.
   std::optional<std::uint64_t> batch_size;
   std::optional<int> logical_shards;
   std::optional<std::uint64_t> seed;

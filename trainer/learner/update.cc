@@ -12,7 +12,7 @@
 namespace pliant::learner {
 namespace {
 
-// As PyTorch's clip_grad_norm_ has it: a gradient of zeros is not divided by zero.
+// As in PyTorch's clip_grad_norm_: prevents division by zero for a gradient of zeros.
 constexpr double kNormEpsilon = 1e-6;
 
 float GradientScale(const TrainSpec& train, double norm) {
@@ -20,7 +20,7 @@ float GradientScale(const TrainSpec& train, double norm) {
   return static_cast<float>(std::min(1.0, *train.clip_norm / (norm + kNormEpsilon)));
 }
 
-// Nothing when all is finite.
+// Empty if all is finite.
 std::string WhatIsNotFinite(double loss, double norm) {
   if (std::isnan(loss)) return "its loss is not a number";
   if (std::isinf(loss)) return "its loss is infinite";
@@ -32,7 +32,7 @@ constexpr std::string_view kAdvice =
     "the training diverges, or its data are wrong: lower train.learningRate, warm it up "
     "(train.schedule) or set train.clipNorm";
 
-// Whether the step is taken in spite of it.
+// Whether the step is taken although its loss or gradient is not finite.
 Result<bool> Judge(const TrainSpec& train, std::uint64_t step, const std::string& what,
                    UpdateState::Counters& counters) {
   const std::int64_t in_a_row = counters.non_finite_in_a_row + 1;

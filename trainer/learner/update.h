@@ -9,7 +9,7 @@
 
 namespace pliant::learner {
 
-// What an update changes: committed state, as long as the training.
+// The committed state that an update changes. It lives as long as the training.
 struct UpdateState {
   struct Counters {
     std::int64_t updates = 0;              // steps taken
@@ -20,13 +20,13 @@ struct UpdateState {
   Counters* counters = nullptr;
 };
 
-// With skip, a training that only skips has gone wrong for good.
+// After this many skipped steps in a row the training has failed permanently (policy skip).
 inline constexpr std::int64_t kMaxSkipsInARow = 100;
 
-// Takes one optimizer step: schedule, clipping, optimizer, and what train.onNonFiniteLoss says of a
-// step whose reduced loss or gradient is not finite. It decides on what all learners have in
-// common, so all decide alike. False: the step was skipped, and nothing but the counters changed.
-// kInvalid: the training is to stop, and the message says why.
+// Takes one optimizer step: schedule, clipping, optimizer, and train.onNonFiniteLoss for a step
+// whose reduced loss or gradient is not finite. The decision uses only values that are equal on all
+// learners, so all decide alike. False: the step was skipped, and only the counters changed.
+// kInvalid: the training must stop, and the message says why.
 Result<bool> Update(const TrainSpec& train, std::uint64_t steps_per_epoch, const CommitTask& task,
                     const UpdateState& state);
 

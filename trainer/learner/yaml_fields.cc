@@ -25,7 +25,7 @@ std::string Joined(std::span<const std::string_view> words) {
   return text;
 }
 
-// The elements of a list, or the one value in the place of a list.
+// The elements of a list, or a single value given instead of a list.
 std::vector<YAML::Node> ElementsOf(const YAML::Node& node, std::string_view name) {
   if (!node.IsSequence()) return {node};
   if (node.size() == 0) {

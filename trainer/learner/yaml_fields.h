@@ -10,18 +10,18 @@
 
 #include <yaml-cpp/yaml.h>
 
-// Reads checked values out of YAML: for the files that read a model.
+// Reads and checks values of YAML, for the files that read a model.
 namespace pliant::learner {
 
-// Thrown where the text is wrong, caught in ParseModel.
+// Thrown at a mistake in the text, caught in ParseModel.
 struct Wrong {
   YAML::Mark mark;
   std::string message;
 };
 
-// "'x'", "a list", "nothing": a node as messages call it.
+// A node's text in messages: "'x'", "a list", "nothing".
 std::string Quoted(const YAML::Node& node);
-// "unknown layer 'x': did you mean 'y'?", or what is known.
+// "unknown layer 'x': did you mean 'y'?", or a list of the known words.
 std::string Unknown(std::string_view what, std::string_view typed,
                     std::span<const std::string_view> known);
 
@@ -44,10 +44,10 @@ std::int64_t ReadWhole(const YAML::Node& node, std::string_view name, WholeRange
 double ReadReal(const YAML::Node& node, std::string_view name, RealRange range);
 bool ReadBool(const YAML::Node& node, std::string_view name);
 std::string ReadText(const YAML::Node& node, std::string_view name);
-// One value, or a list of at least one.
+// Read one value, or a list of at least one.
 std::vector<double> ReadReals(const YAML::Node& node, std::string_view name, RealRange range);
 std::vector<std::string> ReadTexts(const YAML::Node& node, std::string_view name);
-// Its index among `words`.
+// The word's index in `words`.
 std::size_t ReadWord(const YAML::Node& node, std::string_view name, std::string_view what,
                      std::span<const std::string_view> words);
 
@@ -78,7 +78,7 @@ class Mapping {
     if (!node) return std::nullopt;
     return ReadReal(node, In(key), range);
   }
-  bool OptionalBool(std::string_view key) const {  // false where it is not given
+  bool OptionalBool(std::string_view key) const {  // false if it is missing
     const YAML::Node node = Find(key);
     return node && ReadBool(node, In(key));
   }
