@@ -1,6 +1,6 @@
-"""A small transformer that learns which character of a text comes next.
+"""A small transformer that predicts the next character of a text.
 
-Alone: python train.py --text some.txt        (without --text: a text that it makes up)
+Without a cluster: python train.py --text some.txt        (without --text: a generated text)
 """
 
 import argparse
@@ -13,7 +13,7 @@ from torch.utils.data import Dataset
 
 
 class Windows(Dataset):
-    """Pieces of a text, and the same pieces one character later."""
+    """Pieces of a text, and the same pieces shifted by one character."""
 
     def __init__(self, codes: torch.Tensor, length: int) -> None:
         self.codes, self.length = codes, length

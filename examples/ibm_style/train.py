@@ -1,6 +1,6 @@
-"""A script in the style of those for IBM Watson Machine Learning Accelerator: nothing in it knows of Pliant.
+"""A script in the style of IBM Watson Machine Learning Accelerator. Nothing in it mentions Pliant.
 
-Alone: python train.py
+Without a cluster: python train.py
 """
 
 import argparse

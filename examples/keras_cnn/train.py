@@ -1,6 +1,6 @@
-"""A small Keras CNN with BatchNorm, dropout and augmentation, that tells stripes of four widths apart.
+"""A small Keras CNN with BatchNorm, dropout and augmentation that recognises stripes of four widths.
 
-Alone: python train.py        (KERAS_BACKEND=tensorflow, jax or torch)
+Without a cluster: python train.py        (KERAS_BACKEND=tensorflow, jax or torch)
 """
 
 import argparse
@@ -8,11 +8,11 @@ import argparse
 import numpy as np
 import pliant
 
-import keras  # isort: skip  (after pliant, which settles how many threads there are)
+import keras  # isort: skip  (after pliant, which sets the number of threads)
 
 
 def stripes(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Images of 16 pixels with noise, and how wide their stripes are."""
+    """Noisy images of 16 x 16 pixels with stripes, and a label for the width of the stripes."""
     random = np.random.default_rng(seed)
     labels = np.arange(count) % 4
     waves = np.sin(np.arange(16) * (labels[:, None] + 1.0) / 2 + random.uniform(0, 6, (count, 1)))

@@ -1,6 +1,6 @@
 """ResNet-18 on CIFAR-10 (the binary version: data_batch_*.bin, test_batch.bin).
 
-Alone: python train.py        (--data: the folder; without one there made-up images, to try it out)
+Without a cluster: python train.py        (--data: the folder of the files; without one: made-up images, to try it)
 """
 
 import argparse
@@ -16,7 +16,7 @@ from torch.utils.data import Dataset
 
 
 def made_up(count: int) -> np.ndarray:
-    """Rows as in the files: noise that gets brighter with the label, to try it out without data."""
+    """Rows in the format of the files, to try the script without data: noise, brighter for higher labels."""
     rows = np.random.default_rng(count).integers(0, 100, (count, 3073), np.uint8)
     rows[:, 0] = np.arange(count) % 10
     rows[:, 1:] += 15 * rows[:, :1]
@@ -38,7 +38,7 @@ def rows_of(files: list[Path]) -> np.ndarray:
 
 
 class Cifar10(Dataset):
-    """Images as they lie in the files; in training flipped and cropped by chance."""
+    """Images in the order of the files; in training flipped and cropped at random."""
 
     def __init__(self, rows: np.ndarray, augment: bool) -> None:
         self.labels = rows[:, 0].astype(np.int64)
@@ -78,7 +78,7 @@ class Block(nn.Module):
 
 
 def resnet18() -> nn.Module:
-    """For images of 32 pixels: a first convolution of 3 by 3, no pooling after it."""
+    """For images of 32 x 32 pixels: the first convolution is 3 x 3, with no pooling after it."""
     layers: list[nn.Module] = [nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.BatchNorm2d(64), nn.ReLU()]
     inside = 64
     for out, stride in ((64, 1), (128, 2), (256, 2), (512, 2)):

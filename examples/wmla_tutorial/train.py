@@ -1,8 +1,8 @@
-"""ResNet-18 on CIFAR-10 as Watson Machine Learning Accelerator's tutorial for elastic training tells it: nothing in it
-knows of Pliant.
+"""ResNet-18 on CIFAR-10 as in Watson Machine Learning Accelerator's tutorial for elastic training. Nothing in it
+mentions Pliant.
 
-Alone: FABRIC_HOME=/usr/local python train.py     (DATA_DIR: a folder with the binary version of CIFAR-10; without one
-there made-up images, to try it out)
+Without a cluster: FABRIC_HOME=/usr/local python train.py     (DATA_DIR: a folder with the binary version of CIFAR-10;
+without files there: made-up images, to try it)
 """
 
 import argparse
@@ -21,7 +21,7 @@ from callbacks import LoggerCallback  # noqa: E402
 from emetrics import EMetrics  # noqa: E402
 from fabric_model import FabricModel  # noqa: E402
 
-ENGINES_NUMBER = 8  # the most GPUs that it uses
+ENGINES_NUMBER = 8  # the maximum number of GPUs
 
 train_data_dir = test_data_dir = "/tmp"
 max_images = 50_000
@@ -45,7 +45,7 @@ class Cifar10(Dataset):
 
 
 def read_rows(folder, pattern, made_up):
-    """Of all files there; of none, so many made-up rows."""
+    """The rows of all files found; without files, `made_up` generated rows."""
     folders = [Path(folder), Path(folder, "cifar-10-batches-bin")]
     files = [file for each in folders for file in sorted(each.glob(pattern))]
     if files:
@@ -54,7 +54,7 @@ def read_rows(folder, pattern, made_up):
     print(f"no {pattern} in {folder}: made-up images are used", file=sys.stderr)
     rows = np.random.default_rng(made_up).integers(0, 100, (made_up, 3073), np.uint8)
     rows[:, 0] = np.arange(made_up) % 10
-    rows[:, 1:] += 15 * rows[:, :1]  # brighter with the label
+    rows[:, 1:] += 15 * rows[:, :1]  # brighter for higher labels
     return rows
 
 
@@ -84,7 +84,7 @@ class Block(nn.Module):
 
 
 def resnet18():
-    """For small images: its first convolution is of 3 x 3, and no pooling follows."""
+    """For small images: the first convolution is 3 x 3, with no pooling after it."""
     layers = [nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.BatchNorm2d(64), nn.ReLU()]
     for inside, out in ((64, 64), (64, 128), (128, 256), (256, 512)):
         layers += [Block(inside, out, out // inside), Block(out, out, 1)]
@@ -92,7 +92,7 @@ def resnet18():
 
 
 def find_weights(folder):
-    """The file that a training begins with, a final one of another training before others; None: there is none."""
+    """The file of initial weights, preferably the final model of another training; None: there is none."""
     files = sorted(Path(folder).glob("*.pth")) if folder else []
     final = [file for file in files if file.name.startswith("model_epoch_final")]
     return next(iter(final + files), None)
