@@ -3,7 +3,8 @@ add_compile_options(-Wall -Wextra -Wpedantic -Wshadow
                     $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor> $<$<COMPILE_LANGUAGE:CXX>:-Woverloaded-virtual>
                     -Wno-missing-field-initializers -Werror)
 if(CMAKE_UNITY_BUILD)
-  # Several files are compiled as one, in which a class of a header may have members of types that its file alone knows.
+  # A unity build includes .cc files in another one. GCC then takes their classes for classes of a header, and warns if
+  # these have members of types that are local to their file.
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
 endif()
 # Compiled once: base/asio_source.cc, base/beast_source.cc.
@@ -29,15 +30,15 @@ if(PLIANT_SANITIZE)
   add_compile_options(-fsanitize=${PLIANT_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${PLIANT_SANITIZE})
   if(PLIANT_SANITIZE MATCHES "thread")
-    # ThreadSanitizer knows no fences; asio's mutexes order the same.
+    # ThreadSanitizer does not support fences; asio's mutexes give the same order.
     add_compile_definitions(BOOST_ASIO_DISABLE_FENCED_BLOCK)
     add_compile_options(-Wno-tsan)
   endif()
   if(PLIANT_SANITIZE MATCHES "undefined")
-    # vptr takes objects of templates that cpprestsdk's library made for others. Null is found by AddressSanitizer,
-    # alignment is x86's to bear; the two are half of the code that a compiler has to make.
+    # vptr has false positives for objects of templates that cpprestsdk's library instantiated. AddressSanitizer finds
+    # null pointers, and x86 allows unaligned access; these two checks are half of the code that the compiler generates.
     add_compile_options(-fno-sanitize=vptr,null,alignment)
-    # A number that is no integer's, or too large for one: not in what GCC calls undefined.
+    # A floating-point number that the integer type cannot hold: GCC does not include this check in `undefined`.
     add_compile_options(-fsanitize=float-cast-overflow)
   endif()
 endif()

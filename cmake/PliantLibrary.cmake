@@ -1,5 +1,5 @@
 # pliant_library(NAME SOURCES a.cc ... LINK other ... [PRIVATE_LINK third-party ...])
-# One static library a folder. Headers are included by their path from the root of the repository.
+# One static library for each folder. Headers are included by their path from the root of the repository.
 function(pliant_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK;PRIVATE_LINK" ${ARGN})
   if(ARG_SOURCES)

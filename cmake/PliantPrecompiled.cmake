@@ -1,12 +1,12 @@
-# The big headers, read once for all files instead of once by each. Off, like CMAKE_UNITY_BUILD, where files that forgot
-# an #include are looked for: preset dev.
+# The big headers, parsed once for all files instead of once for each. Off, like CMAKE_UNITY_BUILD, in preset dev, which
+# finds files that lack an #include.
 option(PLIANT_PRECOMPILE "Precompile the big headers (for ccache set CCACHE_SLOPPINESS=pch_defines,time_macros)" OFF)
 
-# pliant_precompile(TARGET library|program|test): what one of these reads.
+# pliant_precompile(TARGET library|program|test): adds the precompiled headers for this kind of target.
 function(pliant_precompile target kind)
   if(PLIANT_PRECOMPILE)
     target_precompile_headers(${target} REUSE_FROM pliant_${kind}_headers)
-    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)  # ccache wants it
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)  # required by ccache
   endif()
 endfunction()
 
@@ -16,7 +16,8 @@ if(PLIANT_PRECOMPILE)
     <algorithm> <array> <chrono> <cstdint> <deque> <expected> <filesystem> <format> <fstream> <functional> <map> <memory>
     <optional> <random> <set> <span> <string> <string_view> <thread> <utility> <variant> <vector>)
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/precompiled.cc CONTENT "int main() {}\n")
-  # A program's code is made for another place than a library's (-fPIE, -fPIC), and a test's is not optimised.
+  # Each kind has its own options, so its own precompiled headers: programs have -fPIE, libraries -fPIC, and tests are
+  # not optimised.
   add_library(pliant_library_headers OBJECT ${CMAKE_BINARY_DIR}/precompiled.cc)
   target_precompile_headers(pliant_library_headers PRIVATE ${standard_headers})
   target_compile_options(pliant_library_headers PRIVATE -fpch-preprocess)

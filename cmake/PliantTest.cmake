@@ -3,10 +3,10 @@ foreach(label unit scenario property simulation integration python)
   add_custom_target(${label}_tests)
 endforeach()
 
-# A test's own code runs for milliseconds and is long to optimise: it is not. What it tests is.
+# A test's own code runs for milliseconds and would take long to optimise, so it is not. The code under test is.
 set(PLIANT_TEST_OPTIONS -O0 -U_FORTIFY_SOURCE)
 
-# A second thread ends the program, but with AddressSanitizer, which has its own pthread_create.
+# A second thread ends the program. Not with sanitizers: AddressSanitizer has its own pthread_create.
 function(pliant_one_thread program)
   if(NOT PLIANT_SANITIZE)
     target_sources(${program} PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit/one_thread.cc)
@@ -15,8 +15,8 @@ endfunction()
 
 # pliant_test(NAME SOURCES a_test.cc ... LINK libs ... [LABEL unit|scenario|property|simulation|integration|python] [TIMEOUT seconds]
 #             [ONE_THREAD])
-# One GoogleTest program, registered as one ctest of the given label (default: the name of the folder it stands in).
-# ONE_THREAD: it never has a second one, which would end it; so ThreadSanitizer has nothing to find in it, and it is left out there.
+# One GoogleTest program, registered as one ctest with the given label (default: the name of its folder).
+# ONE_THREAD: a second thread ends the program. ThreadSanitizer would find nothing in it, so its builds leave it out.
 function(pliant_test name)
   cmake_parse_arguments(ARG "ONE_THREAD" "LABEL;TIMEOUT" "SOURCES;LINK" ${ARGN})
   if(ARG_ONE_THREAD AND PLIANT_SANITIZE MATCHES "thread")
@@ -26,7 +26,7 @@ function(pliant_test name)
     get_filename_component(ARG_LABEL ${CMAKE_CURRENT_SOURCE_DIR} NAME)
   endif()
   if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 400)  # ends what hangs, not what a busy machine is slow with
+    set(ARG_TIMEOUT 400)  # ends a hung test, but not one that is slow on a busy machine
   endif()
   add_executable(${name} ${ARG_SOURCES})
   if(ARG_ONE_THREAD)
