@@ -53,7 +53,7 @@ def main() -> None:
     parser.add_argument("--text", type=Path)
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument(
-        "--batch-size", type=int, help="of the global batch (default: the job's, else 256)"
+        "--batch-size", type=int, help="size of the global batch (default: the job's, else 256)"
     )
     parser.add_argument("--length", type=int, default=64)
     parser.add_argument("--width", type=int, default=128)

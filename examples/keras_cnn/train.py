@@ -48,7 +48,7 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=2000)
     parser.add_argument("--width", type=int, default=16)
     parser.add_argument(
-        "--batch-size", type=int, help="of the global batch (default: the job's, else 256)"
+        "--batch-size", type=int, help="size of the global batch (default: the job's, else 256)"
     )
     options = parser.parse_args()
 

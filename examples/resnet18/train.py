@@ -33,7 +33,7 @@ def default_data() -> Path:
 
 def rows_of(files: list[Path]) -> np.ndarray:
     if not files:
-        raise FileNotFoundError("no data_batch_*.bin there: --data is the folder, or made-up")
+        raise FileNotFoundError("no data_batch_*.bin found: set --data to the folder or made-up")
     return np.concatenate([np.fromfile(file, np.uint8).reshape(-1, 3073) for file in files])
 
 
@@ -92,9 +92,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path)
     parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument(
-        "--batch-size", type=int, help="of the global batch (default: the job's, else 256)"
+        "--batch-size", type=int, help="size of the global batch (default: the job's, else 256)"
     )
-    parser.add_argument("--most", type=int, default=50_000, help="samples to use, to try it out")
+    parser.add_argument("--most", type=int, default=50_000, help="maximum number of samples")
     options = parser.parse_args()
 
     torch.manual_seed(0)

@@ -116,7 +116,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--train_dir", default="", help="where results are written")
     parser.add_argument("--weights", default="", help="a folder with weights to begin with (*.pth)")
-    parser.add_argument("--most", type=int, default=max_images, help="images to use, to try it out")
+    parser.add_argument("--most", type=int, default=max_images, help="maximum number of images")
     args, _ = parser.parse_known_args()
 
     sys.path.insert(0, args.train_dir + "/../")

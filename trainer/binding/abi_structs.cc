@@ -22,7 +22,8 @@ Result<TensorRole> RoleOf(std::int32_t role) {
     case PLIANT_STATE:
       return TensorRole::kState;
     default:
-      return Invalid(Format("tensor->role is {}", role));
+      return Invalid(Format(
+          "tensor->role is {}: it must be PLIANT_PARAMETER, PLIANT_BUFFER or PLIANT_STATE", role));
   }
 }
 
@@ -45,13 +46,13 @@ Result<DType> DTypeOf(std::int32_t dtype) {
     case PLIANT_BOOL:
       return DType::kBool;
     default:
-      return Invalid(Format("dtype is {}", dtype));
+      return Invalid(Format("dtype is {}: it must be one of PLIANT_FLOAT32 to PLIANT_BOOL", dtype));
   }
 }
 
 Status CheckDevice(std::int32_t device) {
   if (device == PLIANT_CPU || device == PLIANT_CUDA) return {};
-  return Invalid(Format("device is {}", device));
+  return Invalid(Format("device is {}: it must be PLIANT_CPU or PLIANT_CUDA", device));
 }
 
 std::int32_t ReasonOf(const LearnerSession::Ending& ending) {
@@ -121,21 +122,22 @@ Result<BoundTensor> TensorOf(const pliant_tensor& tensor) {
   ASSIGN_OR_RETURN(const TensorRole role, RoleOf(tensor.role));
   if (role == TensorRole::kParameter && !name.starts_with(kModelPrefix)) {
     return wrong(
-        "a parameter's name begins with \"model.\": otherwise it would be in no final "
-        "model, and learners would not compare it");
+        "a parameter's name must begin with \"model.\": otherwise the final model would lack "
+        "it, and learners would not compare it");
   }
   ASSIGN_OR_RETURN(const DType dtype, DTypeOf(tensor.dtype));
-  if (tensor.dimensions < 0 || tensor.dimensions > kMaxDimensions) return wrong("dimensions");
+  if (tensor.dimensions < 0 || tensor.dimensions > kMaxDimensions)
+    return wrong("dimensions must be from 0 to 64");
   if (tensor.dimensions > 0 && tensor.shape == nullptr) return wrong("shape is NULL");
   BoundTensor bound = {.view = {.name = name, .dtype = dtype, .shape = {}, .bytes = {}},
                        .role = role};
   std::size_t bytes = SizeOf(dtype);
   for (std::int32_t i = 0; i < tensor.dimensions; ++i) {
     const std::int64_t extent = tensor.shape[i];
-    if (extent < 0) return wrong("a negative extent");
+    if (extent < 0) return wrong("its shape has a negative extent");
     if (extent > 0 &&
         bytes > std::numeric_limits<std::int64_t>::max() / static_cast<std::size_t>(extent)) {
-      return wrong("too large");
+      return wrong("its shape is too large: the size in bytes must be below 2^63");
     }
     bytes *= static_cast<std::size_t>(extent);
     bound.view.shape.push_back(extent);
@@ -148,7 +150,8 @@ Result<BoundTensor> TensorOf(const pliant_tensor& tensor) {
 Result<GradientFormat> GradientFormatOf(std::int32_t dtype, std::int32_t device, double scale) {
   RETURN_IF_ERROR(CheckDevice(device));
   if (dtype != PLIANT_FLOAT32 && dtype != PLIANT_FLOAT64) {
-    return Invalid(Format("a gradient's dtype is {}: float32 and float64 are taken", dtype));
+    return Invalid(
+        Format("a gradient's dtype is {}: it must be PLIANT_FLOAT32 or PLIANT_FLOAT64", dtype));
   }
   return GradientFormat{.dtype = dtype == PLIANT_FLOAT32 ? DType::kFloat32 : DType::kFloat64,
                         .on_device = device == PLIANT_CUDA,

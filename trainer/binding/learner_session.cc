@@ -81,7 +81,7 @@ LearnerSession::~LearnerSession() {
 }
 
 Status LearnerSession::Describe(const Training& training) {
-  if (program_) return pliant::Fail(ErrorCode::kConflict, "the learner has started");
+  if (program_) return pliant::Fail(ErrorCode::kConflict, "the learner has already started");
   ASSIGN_OR_RETURN(const TrainingSetup setup, ResolveTraining(run_.environment, training.settings));
   ProgramInfo info{.train_samples = training.train_samples,
                    .test_samples = training.test_samples,
@@ -99,7 +99,7 @@ Status LearnerSession::Describe(const Training& training) {
 }
 
 Status LearnerSession::Register(BoundTensor tensor) {
-  if (program_) return pliant::Fail(ErrorCode::kConflict, "the learner has started");
+  if (program_) return pliant::Fail(ErrorCode::kConflict, "the learner has already started");
   tensors_.push_back(std::move(tensor));
   return {};
 }
@@ -142,10 +142,11 @@ int LearnerSession::registered(TensorRole role) const {
 
 Status LearnerSession::Start() {
   if (program_ || ending() != nullptr) {
-    return pliant::Fail(ErrorCode::kConflict, "the learner has started");
+    return pliant::Fail(ErrorCode::kConflict, "the learner has already started");
   }
   if (!info_) {
-    return pliant::Fail(ErrorCode::kConflict, "the training was not described");
+    return pliant::Fail(ErrorCode::kConflict,
+                        "the training was not described: call pliant_describe first");
   }
   RETURN_IF_ERROR(BoundProgram::Check(tensors_));
   for (const BoundTensor& tensor : tensors_) {

@@ -146,7 +146,7 @@ Result<pliant_status> OkOr(Status status) {
   return PLIANT_OK;
 }
 
-Error NotAtHand() { return {ErrorCode::kConflict, "this does not answer the work at hand"}; }
+Error NotAtHand() { return {ErrorCode::kConflict, "this call does not fit the current work"}; }
 
 // The program, if the current work is of one of these types.
 template <typename... Answered>
@@ -167,7 +167,8 @@ Result<BoundProgram*> ProgramWith(LearnerSession& session, std::int32_t first, s
   }
   const auto most = static_cast<std::int64_t>(program->parameters());
   if (first < 0 || count < 0 || std::int64_t{first} + count > most) {
-    return Invalid(Format("parameters {} to {} of {}", first, std::int64_t{first} + count, most));
+    return Invalid(Format("parameters [{}, {}) are out of range: the program registered {}", first,
+                          std::int64_t{first} + count, most));
   }
   return program;
 }
@@ -229,7 +230,9 @@ pliant_status pliant_describe(pliant_learner* learner, const pliant_training* tr
 pliant_status pliant_get_plan(const pliant_learner* learner, pliant_plan* plan) {
   return Guarded(learner, [&](LearnerSession& session) -> Result<pliant_status> {
     const pliant::Schedule* const schedule = session.schedule();
-    if (schedule == nullptr) return Fail(ErrorCode::kConflict, "the training was not described");
+    if (schedule == nullptr)
+      return Fail(ErrorCode::kConflict,
+                  "the training was not described: call pliant_describe first");
     return OkOr(WriteStruct(PlanOf(*schedule), plan, "plan"));
   });
 }
@@ -261,10 +264,10 @@ pliant_status pliant_next(pliant_learner* learner, double seconds, pliant_work* 
   return Guarded(learner, [&](LearnerSession& session) -> Result<pliant_status> {
     if (std::isnan(seconds)) return Invalid("seconds is not a number");
     if (session.program() == nullptr) {
-      return Fail(ErrorCode::kConflict, "the learner was not started");
+      return Fail(ErrorCode::kConflict, "the learner was not started: call pliant_start first");
     }
     if (session.program()->work()) {
-      return Fail(ErrorCode::kConflict, "the work before was not answered");
+      return Fail(ErrorCode::kConflict, "the previous work was not answered");
     }
     RETURN_IF_ERROR(ReadStruct(work, "work").transform([](const pliant_work&) {}));
     std::optional<pliant::Duration> most;
@@ -315,7 +318,7 @@ pliant_status pliant_data_waited(pliant_learner* learner, double seconds) {
   return Guarded(learner, [&](LearnerSession& session) -> Result<pliant_status> {
     ASSIGN_OR_RETURN(BoundProgram* const program, ProgramAt<ShardWork>(session));
     if (!(seconds >= 0 && seconds < kForeverSeconds)) {
-      return Invalid("the time waited for samples must be seconds, and not less than none");
+      return Invalid("seconds, the time waited for samples, must be at least 0 and below 1e9");
     }
     program->DataWaited(
         std::chrono::duration_cast<pliant::Duration>(std::chrono::duration<double>(seconds)));
@@ -378,7 +381,7 @@ pliant_status pliant_leave(pliant_learner* learner) {
 
 pliant_status pliant_request_learners(pliant_learner* learner, int32_t learners) {
   return Guarded(learner, [&](LearnerSession& session) -> Result<pliant_status> {
-    if (learners < 0) return Invalid(Format("learners is {}", learners));
+    if (learners < 0) return Invalid(Format("learners is {}: it must be at least 0", learners));
     session.AskForLearners(learners);
     return PLIANT_OK;
   });
@@ -395,7 +398,7 @@ pliant_status pliant_keep_output(pliant_learner* learner, const char* text, size
 pliant_status pliant_forecast(pliant_learner* learner, uint64_t ahead, pliant_work* work) {
   return Guarded(learner, [&](LearnerSession& session) -> Result<pliant_status> {
     if (session.program() == nullptr) {
-      return Fail(ErrorCode::kConflict, "the learner was not started");
+      return Fail(ErrorCode::kConflict, "the learner was not started: call pliant_start first");
     }
     learner->forecast = session.Forecast(ahead);
     if (!learner->forecast) return PLIANT_NOTHING;

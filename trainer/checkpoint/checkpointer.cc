@@ -100,11 +100,12 @@ class OperationCheckpointer : public Checkpointer {
     if (!saved || !*saved) return;
     const Status pruned = PruneTo(store, (*saved)->position, keep);
     // The new checkpoint is valid; the removal is retried after the next one.
-    if (!pruned) log::Warning("old checkpoints stay", {{"reason", pruned.error().message}});
+    if (!pruned)
+      log::Warning("old checkpoints could not be removed", {{"reason", pruned.error().message}});
   }
 
   Result<Restored> RestoreFromSource(const JobIdentity& job) const {
-    if (!resume_) return Fail(ErrorCode::kNotFound, "it is to begin afresh");
+    if (!resume_) return Fail(ErrorCode::kNotFound, "there is no checkpoint to resume from");
     Result<Restored> restored = RestoreNewest(*resume_->store, job, resume_->only);
     if (restored) return restored;
     Error error = std::move(restored).error();

@@ -132,7 +132,7 @@ Result<Manifest> DecodeManifest(std::string_view text) {
   RETURN_IF_ERROR(Get(json, "format", format));
   if (format != kFormat)
     return Fail(ErrorCode::kCorrupt,
-                Format("manifest: format {} is not known here, only {}", format, kFormat));
+                Format("manifest: format {} is not supported, only {}", format, kFormat));
   if (const auto complete = json.find("complete"); complete == json.end() || *complete != true)
     return Corrupt("complete");
 

@@ -105,7 +105,8 @@ Result<std::uint64_t> DecodeHeaderLength(std::span<const std::byte, kLengthBytes
   for (std::size_t i = 0; i < kLengthBytes; ++i)
     length |= std::to_integer<std::uint64_t>(bytes[i]) << 8 * i;
   if (length > kMaxHeaderBytes || file_bytes < kLengthBytes || length > file_bytes - kLengthBytes)
-    return Corrupt(Format("a header of {} bytes in a file of {}", length, file_bytes));
+    return Corrupt(
+        Format("a header of {} bytes does not fit a file of {} bytes", length, file_bytes));
   return length;
 }
 

@@ -33,7 +33,7 @@ std::optional<StateDifference> Compare(const TensorView& expected, const TensorV
 
 std::string ToString(const StateDifference& difference) {
   const std::string how = difference.elements == 0
-                              ? "is missing or of another shape"
+                              ? "is missing or has another type or shape"
                               : Format("differs in {} of its elements, the first is number {}",
                                        difference.elements, difference.element);
   return Format("{} {}; tensors that differ: {}", difference.tensor, how, difference.tensors);

@@ -168,7 +168,7 @@ Result<StateCopy> LoadFiles(CheckpointStore& store, const StoredCheckpoint& stor
     const auto present = stored.files.find(listed.name);
     if (present == stored.files.end() || present->second != listed.bytes)
       return Fail(ErrorCode::kCorrupt,
-                  Format("{} does not have {} bytes", listed.name, listed.bytes));
+                  Format("{} is missing or does not have {} bytes", listed.name, listed.bytes));
     ASSIGN_OR_RETURN(OpenFile file, Open(store, stored.name, listed));
     const std::string_view prefix = IsOfModel(listed.name) ? kModelPrefix : "";
     for (const safetensors::TensorInfo& tensor : file.header.tensors) {
@@ -177,7 +177,7 @@ Result<StateCopy> LoadFiles(CheckpointStore& store, const StoredCheckpoint& stor
                         .shape = tensor.shape,
                         .bytes = {static_cast<std::byte*>(nullptr), tensor.end - tensor.begin}});
       if (!names.insert(layout.back().name).second)
-        return Fail(ErrorCode::kCorrupt, Format("tensor {} is there twice", layout.back().name));
+        return Fail(ErrorCode::kCorrupt, Format("tensor {} is stored twice", layout.back().name));
     }
     files.push_back(std::move(file));
   }

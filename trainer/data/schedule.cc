@@ -44,11 +44,12 @@ Status Validate(const DataSpec& spec) {
                           spec.global_batch_size, spec.logical_shards));
   if (spec.last_batch == LastBatch::kDrop && spec.train_samples < spec.global_batch_size)
     return Invalid(
-        Format("lastBatch: Drop leaves nothing of {} samples in batches of {}: Keep is needed",
+        Format("lastBatch: Drop would drop all {} samples, fewer than a batch of {}: use Keep",
                spec.train_samples, spec.global_batch_size));
   if (spec.epochs > kMostTicks / (CeilDivide(spec.train_samples, spec.global_batch_size) +
                                   CeilDivide(spec.test_samples, spec.global_batch_size)))
-    return Invalid(Format("epochs: {} are too many", spec.epochs));
+    return Invalid(
+        Format("epochs: {} is too large: it would make more than 2^62 steps", spec.epochs));
   return {};
 }
 

@@ -56,8 +56,8 @@ Result<Idx> ParseHeader(const NamedBytes& file, std::size_t dimensions, std::str
   idx.values = bytes.subspan(header);
   if (values != idx.values.size()) {
     return Invalid(Format(
-        "{}: offset 4: {} {} do not fit a file of {} bytes behind its header of {}: it is cut "
-        "short, or no IDX file",
+        "{}: offset 4: {} {} do not fit the {} bytes after the header of {} bytes: the file is "
+        "truncated, or not an IDX file",
         origin, idx.sizes[0], what, idx.values.size(), header));
   }
   return idx;

@@ -92,7 +92,7 @@ ShapeOrError InferResidual(const Residual& residual, const std::string& name, co
       .place = {},
       .message = Format(
           "layer {}: its layers give {}, but {} gives {}, and the two are added: {}", name,
-          ToString(*out), residual.shortcut.empty() ? "the way around them" : "its shortcut",
+          ToString(*out), residual.shortcut.empty() ? "the unchanged input" : "its shortcut",
           ToString(*around),
           residual.shortcut.empty()
               ? Format("give it a shortcut such as [conv: {{out: {}, kernel: 1}}]", (*out)[0])

@@ -36,8 +36,8 @@ constexpr char kDescription[] =
     R"(Trains a model described in YAML (docs/native-learner.md), as one learner of a job or alone.
 
 In a pod of an ElasticTrainingJob everything else comes from the environment that the operator sets. Elsewhere it
-trains alone, writes checkpoints, metrics.jsonl and the final model below --checkpoint-dir, and takes up the newest
-checkpoint that it finds there. Ctrl-C stops it at the next step, with a checkpoint; twice, at once.)";
+trains alone, writes checkpoints, metrics.jsonl and the final model below --checkpoint-dir, and continues from the
+newest checkpoint there. Ctrl-C stops it after the current step, with a checkpoint; a second Ctrl-C stops it at once.)";
 
 constexpr char kFooter[] = R"(A model file:
   name: digits
@@ -50,13 +50,13 @@ constexpr char kFooter[] = R"(A model file:
   train: {epochs: 20, batchSize: 256, seed: 0, optimizer: sgd, learningRate: 0.05, momentum: 0.9}
   data: {kind: digits, train: digits-train.csv, test: digits-test.csv}      # or cifar10, idx
 
-What wins: --epochs over the file's train.epochs. Batch size, logical shards and seed belong to the job: a file may
-repeat the job's values, and other ones are an error. Alone, they are PLIANT_GLOBAL_BATCH_SIZE, PLIANT_LOGICAL_SHARDS
-and PLIANT_SEED, else the file's train.batchSize, logicalShards and seed, else 256, 1 and 0. With the
-same three, one learner alone gets the bits of a job.
+Precedence: --epochs overrides the file's train.epochs. Batch size, logical shards and seed belong to the job: a file
+may repeat the job's values, but other values are an error. Without a job they come from PLIANT_GLOBAL_BATCH_SIZE,
+PLIANT_LOGICAL_SHARDS and PLIANT_SEED, else from the file's train.batchSize, logicalShards and seed, else they are 256,
+1 and 0. With the same three values a learner alone gets the same bits as a job.
 
-Exit codes: 0 done, or stopped by SIGTERM; 130 stopped by Ctrl-C; 1 failed, may work when tried again; 2 the model, the data or the settings are
-wrong, or the training diverged: the last line says what and where.
+Exit codes: 0 done, or stopped by SIGTERM; 130 stopped by Ctrl-C; 1 failed, a retry may help; 2 the model, the data or
+the settings are wrong, or the training diverged: the last line says what and where.
 
 Examples:
   pliant-learner --model manifests/demo/model.yaml --checkpoint-dir /tmp/digits
@@ -81,14 +81,15 @@ void AddOptions(CLI::App& app, Options& options) {
   app.add_option("--checkpoint-dir", options.checkpoint_dir,
                  "where checkpoints go (default: PLIANT_CHECKPOINT_DIR, else ./checkpoints)")
       ->type_name("DIR");
-  app.add_option("--progress-seconds", options.progress_seconds,
-                 "alone, and not at a terminal: how often progress is logged; 0: never")
+  app.add_option(
+         "--progress-seconds", options.progress_seconds,
+         "seconds between log lines with the progress, without a job and a terminal; 0: none")
       ->capture_default_str()
       ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{86'400}))
       ->type_name("N");
   app.add_option("--verify-replay", options.verify_replay,
-                 "train nothing: compute the steps from one checkpoint to later ones again, and "
-                 "compare. Exit code 1: they differ. Also PLIANT_VERIFY_REPLAY")
+                 "do not train: compute the steps from one checkpoint to later ones again, and "
+                 "compare. Exit code 1: they differ. Also set by PLIANT_VERIFY_REPLAY")
       ->type_name("STEP[-STEP]");
 }
 
@@ -102,7 +103,7 @@ void StartAgainUnlessBlasHasOneThread(char** argv) {
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
   execv(self.c_str(), argv);
-  log::Warning("BLAS may use several threads", {{"cause", "the program could not start again"}});
+  log::Warning("BLAS may use several threads", {{"cause", "the program could not restart itself"}});
 }
 
 ProgramSettings SettingsOf(const TrainSpec& train) {

@@ -89,7 +89,8 @@ class Reader {
   Residual ReadResidual(const YAML::Node& node) {
     const Mapping fields(node, "residual", kResidualKeys);
     if (depth_ == kMaxDepth) {
-      throw Wrong{node.Mark(), Format("residual: expected at most {} in each other", kMaxDepth)};
+      throw Wrong{node.Mark(),
+                  Format("residual: expected at most {} nested in each other", kMaxDepth)};
     }
     ++depth_;
     Residual residual;

@@ -46,7 +46,7 @@ Result<bool> Judge(const TrainSpec& train, std::uint64_t step, const std::string
   }
   counters.non_finite_in_a_row = in_a_row;
   if (in_a_row == 1) {
-    log::Warning(skip ? "step skipped" : "step taken that is not finite",
+    log::Warning(skip ? "step skipped" : "step with a non-finite loss or gradient taken",
                  {{"step", step}, {"cause", what}});
   }
   return !skip;

@@ -179,7 +179,7 @@ TEST_F(PliantTest, WrongTensorsAreNamed) {
   pliant_tensor tensor = Tensor("model.w");
   tensor.name = nullptr;
   EXPECT_THAT(refused(tensor), HasSubstr("name is missing"));
-  EXPECT_THAT(refused(Tensor("w")), HasSubstr("w: a parameter's name begins with \"model.\""));
+  EXPECT_THAT(refused(Tensor("w")), HasSubstr("w: a parameter's name must begin with \"model.\""));
   EXPECT_THAT(refused(Tensor("modelw")), HasSubstr("modelw: a parameter's name"));
   EXPECT_EQ(Register(Tensor("buffers.mask", PLIANT_BUFFER)), PLIANT_OK);
   tensor = Tensor("model.w");

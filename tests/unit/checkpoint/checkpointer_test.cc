@@ -139,7 +139,7 @@ TEST(RestoreFirst, IsFromTheJobOrTheCheckpointThatWasNamed) {
   for (const std::uint64_t step : {100U, 200U})
     ASSERT_TRUE(SaveCheckpoint(store, LabelAt(step), StateAt(step)->view()));
 
-  EXPECT_EQ(First(std::nullopt), "NotFound it is to begin afresh");
+  EXPECT_EQ(First(std::nullopt), "NotFound there is no checkpoint to resume from");
   EXPECT_EQ(First(ResumeFromFolder(job)), "200");
   EXPECT_EQ(First(ResumeFromFolder(job / "")), "200");
   EXPECT_EQ(First(ResumeFromFolder(job / "step-000000000100-t000000000110-m2.5")), "100");

@@ -122,15 +122,14 @@ TEST(Idx, WhatIsWrongIsSaidWithItsOffset) {
        "i: offset 12: 131072 columns: expected 1 to 65536"},
       {"a count that would need more memory than there is",
        BigEndian({0x803, 0xffffffff, 0x10000, 0x10000}) + pixels, kLabels,
-       "i: offset 4: 4294967295 images do not fit a file of 12 bytes behind its header of 16: it "
-       "is "
-       "cut short, or no IDX file"},
+       "i: offset 4: 4294967295 images do not fit the 12 bytes after the header of 16 bytes: the "
+       "file is truncated, or not an IDX file"},
       {"a missing last pixel", Bytes(kImages.begin(), kImages.end() - 1), kLabels,
-       "i: offset 4: 2 images do not fit a file of 11 bytes behind its header of 16: it is cut "
-       "short, or no IDX file"},
+       "i: offset 4: 2 images do not fit the 11 bytes after the header of 16 bytes: the file is "
+       "truncated, or not an IDX file"},
       {"one pixel too many", kImages + Bytes{0}, kLabels,
-       "i: offset 4: 2 images do not fit a file of 13 bytes behind its header of 16: it is cut "
-       "short, or no IDX file"},
+       "i: offset 4: 2 images do not fit the 13 bytes after the header of 16 bytes: the file is "
+       "truncated, or not an IDX file"},
       {"labels of another set", kImages, BigEndian({0x801, 3}) + Bytes{4, 0, 1},
        "l: offset 4: 3 labels, but i has 2 images"},
       {"a label that is no class", kImages, BigEndian({0x801, 2}) + Bytes{4, 10},

@@ -62,7 +62,7 @@ const MisfitCase kMisfits[] = {
     {"a residual that grows, without a shortcut",
      {Residual{.layers = {Conv{.out = 4, .kernel = 1}}, .shortcut = {}}},
      {{0},
-      "layer residual1: its layers give 4x8x8, but the way around them gives 1x8x8, and the two "
+      "layer residual1: its layers give 4x8x8, but the unchanged input gives 1x8x8, and the two "
       "are added: give it a shortcut such as [conv: {out: 4, kernel: 1}]"}},
     {"a residual and a shortcut that differ",
      {Relu{}, Residual{.layers = {Conv{.out = 4, .kernel = 1}},

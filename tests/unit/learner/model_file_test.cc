@@ -322,7 +322,7 @@ TEST(ModelFile, BombsAreDefused) {
   const auto too_deep = with_layers("  - " + deep + "\n");
   ASSERT_FALSE(too_deep);
   EXPECT_THAT(too_deep.error().message,
-              testing::HasSubstr("residual: expected at most 8 in each other"));
+              testing::HasSubstr("residual: expected at most 8 nested in each other"));
 
   const auto brackets = with_layers("  - " + std::string(100'000, '[') + "\n");
   EXPECT_FALSE(brackets);
