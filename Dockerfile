@@ -1,13 +1,13 @@
-# Pliant's images. Debian 13 throughout, so that what is compiled against runs.
+# Pliant's images. All use Debian 13, so that programs run with the libraries that they were compiled against.
 #
 #   build          compilers and libraries; ./dev compiles and tests inside it, the source mounted
 #   compile        the programs, from the source in the build context
-#   operator-base  what the operator and the coordinator need to run
-#   learner-base   what the native learner needs to run: libtorch with OpenBLAS, no compilers
-#   learner-pytorch-base  what Python programs need to run: Debian's PyTorch and torchvision with OpenBLAS or, by
-#                  --build-arg TORCH=2.8.0, that version of PyPI's, with CUDA; and tensorboard
-#   learner-tensorflow-base  what Keras programs need to run: PyPI's TensorFlow for CPUs or, by --build-arg TENSORFLOW=tensorflow[and-cuda],
-#                  with CUDA; and tensorboard
+#   operator-base  the libraries of the operator and the coordinator
+#   learner-base   the libraries of the native learner: libtorch with OpenBLAS, no compilers
+#   learner-pytorch-base  the libraries of Python programs: Debian's PyTorch and torchvision with OpenBLAS or, with
+#                  --build-arg TORCH=2.8.0, PyPI's PyTorch of that version, with CUDA; and tensorboard
+#   learner-tensorflow-base  the libraries of Keras programs: PyPI's TensorFlow for CPUs or, with
+#                  --build-arg TENSORFLOW=tensorflow[and-cuda], for CUDA; and tensorboard
 #   operator, learner, learner-pytorch, learner-tensorflow   the images that a cluster runs
 #
 #   docker build --target operator -t pliant/operator .
@@ -15,7 +15,7 @@
 #   docker build --target learner-pytorch -t pliant/learner-pytorch .
 #   docker build --target learner-tensorflow -t pliant/learner-tensorflow .
 #
-# Package mirrors and certificates of the building machine come in as secrets for the length of a command and are not kept.
+# Commands receive package mirrors and certificates of the building machine as secrets, which do not stay in the images.
 
 ARG BASE=debian:trixie-slim
 
@@ -30,8 +30,8 @@ RUN --mount=type=secret,id=apt-sources,target=/etc/apt/sources.list \
 USER 65532:65532
 ENTRYPOINT ["/usr/local/bin/pliant-operator"]
 
-# Debian's libtorch brings Open MPI, which brings UCX, which brings AMD's GPU runtime with a compiler of 200 MB: UCX loads
-# it when it is there, and nothing here needs it.
+# Debian's libtorch depends on Open MPI, that on UCX, and that on AMD's GPU runtime with a compiler of 200 MB. UCX loads
+# that runtime only if it is there, and nothing here needs it.
 FROM ${BASE} AS learner-base
 RUN --mount=type=secret,id=apt-sources,target=/etc/apt/sources.list \
     --mount=type=secret,id=settings \
@@ -41,12 +41,13 @@ RUN --mount=type=secret,id=apt-sources,target=/etc/apt/sources.list \
         libopenblas0-pthread libprometheus-cpp-core1.0 libspdlog1.15 libssl3t64 libtorch2.6 libyaml-cpp0.8 \
     && dpkg --purge --force-depends libamdhip64-5 libamd-comgr2 libllvm17t64 \
     && rm -rf /var/lib/apt/lists/* /var/cache/apt/*
-# A learner computes on one thread; told by the environment, BLAS starts no others.
+# A learner computes on one thread; with this variable BLAS starts no others.
 ENV OPENBLAS_NUM_THREADS=1
 USER 65532:65532
 ENTRYPOINT ["/usr/local/bin/pliant-learner"]
 
-# The wheels of PyPI bring CUDA's libraries; Debian's PyTorch computes on the CPU. Debian has no tensorboard, which pliant.TensorBoard writes with.
+# PyPI's wheels include CUDA's libraries; Debian's PyTorch computes on the CPU. Debian lacks tensorboard, which
+# pliant.TensorBoard needs.
 FROM ${BASE} AS learner-pytorch-base
 ARG TORCH=debian
 RUN --mount=type=secret,id=apt-sources,target=/etc/apt/sources.list \
@@ -61,7 +62,7 @@ RUN --mount=type=secret,id=apt-sources,target=/etc/apt/sources.list \
     && if [ "${TORCH}" = debian ]; then apt-get purge -y --auto-remove python3-pip \
        && dpkg --purge --force-depends libamdhip64-5 libamd-comgr2 libllvm17t64; fi \
     && rm -rf /var/lib/apt/lists/* /var/cache/apt/*
-# As pliant.attach asks for by default; told by the environment, BLAS starts no others.
+# The number of threads that pliant.attach sets by default; with these variables BLAS starts no others.
 ENV OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONUNBUFFERED=1
 WORKDIR /program
 USER 65532:65532
@@ -78,7 +79,7 @@ RUN --mount=type=secret,id=apt-sources,target=/etc/apt/sources.list \
         "${TENSORFLOW}==2.21.*" "keras==3.15.*" "safetensors==0.8.*" "tensorboard==2.20.*" \
     && apt-get purge -y --auto-remove python3-pip \
     && rm -rf /var/lib/apt/lists/* /var/cache/apt/*
-# As pliant asks for by default.
+# The number of threads that pliant sets by default.
 ENV OMP_NUM_THREADS=1 TF_NUM_INTRAOP_THREADS=1 TF_NUM_INTEROP_THREADS=1 TF_CPP_MIN_LOG_LEVEL=2 PYTHONUNBUFFERED=1
 WORKDIR /program
 USER 65532:65532
@@ -121,7 +122,7 @@ COPY --from=compile /src/build/release/bin/pliant-operator /src/build/release/bi
 FROM learner-base AS learner
 COPY --from=compile /src/build/release/bin/pliant-learner /src/build/release/bin/pliant-checkpoint /usr/local/bin/
 
-# FABRIC_HOME: scripts of the old product look for it there before they import anything.
+# FABRIC_HOME: scripts of the old product look for that product there before they import anything.
 FROM learner-pytorch-base AS learner-pytorch
 ENV FABRIC_HOME=/usr/local
 COPY --from=compile /python /usr/local/lib/python3.13/dist-packages

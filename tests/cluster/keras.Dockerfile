@@ -1,6 +1,6 @@
-# What the tests of Keras over PyTorch and over JAX need: the image of PyTorch programs, with Keras and JAX for CPUs beside it.
-# Keras is that of learner-tensorflow-base. A file of its own: only tests need it. pip is only unpacked: apt would first mend what
-# that image left out.
+# For the tests of Keras on PyTorch and on JAX: the image of PyTorch programs, with Keras and JAX for CPUs added. Keras has
+# the version of learner-tensorflow-base. A file of its own, because only tests need it. pip is only unpacked: apt would
+# first reinstall the packages that that image removed.
 ARG BASE
 FROM ${BASE}
 USER 0:0

@@ -1,5 +1,5 @@
-# Debian's Prometheus with promtool, for ./dev demo --dashboards and the check of the alerts. A file of its own: nothing
-# else is built anew when it changes, and nothing else needs it.
+# Debian's Prometheus with promtool, for ./dev demo --dashboards and the check of the alerts. A file of its own: its
+# changes rebuild nothing else, and nothing else needs it.
 
 ARG BASE=debian:trixie-slim
 

@@ -1,4 +1,4 @@
-# A product image from programs that ./dev has compiled already: the base is a stage of the Dockerfile at the root.
+# A product image from programs that ./dev has already compiled. BASE is a stage of the root's Dockerfile.
 ARG BASE
 FROM ${BASE}
 COPY . /usr/local/bin/
