@@ -8,7 +8,7 @@
 namespace pliant::sim {
 namespace {
 
-// When something sent now arrives, behind what was sent before.
+// Arrival time of a message sent now: never before the messages that were sent earlier.
 Duration InOrder(TimePoint& last, TimePoint now, Duration delay) {
   last = std::max(last, now + delay);
   return last - now;

@@ -17,7 +17,7 @@ namespace pliant::sim {
 class CoordinatorHost;
 class SimLink;
 
-// One connection of a learner with a coordinator. Texts of one direction arrive in order.
+// One connection between a learner and a coordinator. Messages of one direction arrive in order.
 struct Connection {
   ConnectionId id = 0;
   std::weak_ptr<CoordinatorHost> host;
@@ -32,7 +32,7 @@ class CoordinatorHost : public std::enable_shared_from_this<CoordinatorHost> {
   struct Hooks {
     std::function<Duration()> delay;
     std::function<void(std::uint64_t counter)> persist;
-    // Before every effect; false: the process dies here.
+    // Called before every effect; false kills the process at this point.
     std::function<bool(CoordinatorHost& host, const CoordinatorEffect& effect)> on_effect;
   };
 
@@ -43,7 +43,7 @@ class CoordinatorHost : public std::enable_shared_from_this<CoordinatorHost> {
   void PushPlan(const Plan& plan);
   bool alive() const { return alive_; }
   void Kill();
-  void Drop(ConnectionId connection);  // as a network would
+  void Drop(ConnectionId connection);  // as a network fault would
   std::uint64_t term() const { return options_.term; }
   const CoordinatorCore& core() const { return core_; }
   std::vector<std::shared_ptr<Connection>> connections() const;
@@ -65,12 +65,12 @@ class CoordinatorHost : public std::enable_shared_from_this<CoordinatorHost> {
   std::map<ConnectionId, std::shared_ptr<Connection>> connections_;
 };
 
-// A learner's connection: dials whatever coordinator the job's Service leads to.
+// A learner's connection. It dials the coordinator that the job's Service selects at that moment.
 class SimLink final : public CoordinatorLink {
  public:
   struct Hooks {
     std::function<Duration()> delay;
-    std::function<std::shared_ptr<CoordinatorHost>()> service;  // null: nobody answers
+    std::function<std::shared_ptr<CoordinatorHost>()> service;  // null: no coordinator answers
     std::function<void(const LearnerMessage& message)> on_send;
   };
   SimLink(EventLoop& loop, std::shared_ptr<Gate> gate, Hooks hooks);
@@ -88,7 +88,7 @@ class SimLink final : public CoordinatorLink {
   void DialAfter(Duration delay);
   void CloseOwnSide();
 
-  EventLoop& loop_;  // the world's
+  EventLoop& loop_;  // shared with the whole world
   GatedLoop gated_;
   const std::shared_ptr<Gate> gate_;
   const Hooks hooks_;

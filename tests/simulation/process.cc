@@ -74,7 +74,7 @@ void SimCompute::Enqueue(Operation operation) {
 void SimCompute::BeginNext() {
   if (queue_.empty()) return;
   if (const std::shared_ptr<Tick> tick = queue_.front().tick) {
-    // What comes out does not depend on when: it is told as the time passes.
+    // The result does not depend on timing: compute it now, report its parts as time passes.
     tick->parts.resize(tick->work.tasks.size());
     tick->output =
         Run(*tick, tick->work.tasks.size(),
@@ -83,8 +83,8 @@ void SimCompute::BeginNext() {
   }
   loop_.PostAfter(delay_(0), [this] {
     const std::function<void()> work = std::move(queue_.front().work);
-    // The operation counts as running until it is done, so that its callbacks cannot start the
-    // next.
+    // The operation counts as running until it has finished, so that its callbacks cannot start the
+    // next one.
     work();
     EndOperation();
   });
@@ -98,7 +98,7 @@ void SimCompute::EndOperation() {
 void SimCompute::NextShard(const std::shared_ptr<Tick>& tick) {
   if (tick->given_up || tick->shards == tick->work.tasks.size()) {
     loop_.PostAfter(delay_(0), [this, tick] {
-      queue_.front().tick = nullptr;  // nothing is left to be given up
+      queue_.front().tick = nullptr;  // too late to abort it
       if (tick->given_up) {
         tick->rest(Run(*tick, tick->shards, [](std::size_t, const NodePart&) {}));
       } else {

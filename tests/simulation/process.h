@@ -17,11 +17,11 @@
 #include "trainer/runtime/compute.h"
 #include "trainer/runtime/coordinator_link.h"
 
-// The parts of a simulated process: everything that happens to it goes through its gate.
+// The parts of a simulated process. Everything that happens to the process goes through its gate.
 namespace pliant::sim {
 
-// A process that is stopped (SIGSTOP, a machine that hangs) does nothing, and catches up later. One
-// that is dead, whose gate is gone, does nothing any more.
+// A stopped process (SIGSTOP, a hung machine) does nothing, and runs everything that waited when it
+// resumes. A dead process has no gate and does nothing.
 class Gate {
  public:
   void Run(std::function<void()> task) {
@@ -40,8 +40,8 @@ class Gate {
   std::deque<std::function<void()>> waiting_;
 };
 
-// Tasks and timers come late by what `late` draws, as behind the frames that one read of a socket
-// brings: only the order among tasks that were posted for at once is kept.
+// Delays tasks and timers by what `late` draws, as if they queued behind the frames of one socket
+// read. Only tasks that were posted for immediate execution keep their order.
 class GatedLoop final : public EventLoop {
  public:
   GatedLoop(
@@ -57,10 +57,11 @@ class GatedLoop final : public EventLoop {
   EventLoop& loop_;
   const std::shared_ptr<Gate> gate_;
   const std::function<Duration()> late_;
-  TimePoint posted_last_{};  // when the last of those for at once is due
+  TimePoint posted_last_{};  // when the last immediate task is due
 };
 
-// `see` sees what is sent, and may change it, and what comes; `meet` every connection that is made.
+// Calls `see` with each frame sent (it may change the frame) and received, and `meet` for every new
+// connection.
 class GatedTransport final : public PeerTransport, private PeerHandler {
  public:
   using See = std::function<void(const LearnerId& peer, Frame& frame, bool sent)>;
@@ -96,8 +97,8 @@ class GatedTransport final : public PeerTransport, private PeerHandler {
   PeerHandler* handler_ = nullptr;
 };
 
-// A Program on virtual time. `on_shard` sees every shard that it computed, `check` the program
-// after every change of its state.
+// Runs a Program on virtual time. It calls `on_shard` with every computed shard, and `check` after
+// every change of the program's state.
 class SimCompute final : public Compute {
  public:
   SimCompute(EventLoop& loop, Program& program, int max_shards,
@@ -106,7 +107,8 @@ class SimCompute final : public Compute {
 
   const ProgramInfo& info() const override { return program_.info(); }
   const StateDict& state_shape() const override { return shape_; }
-  std::optional<ProgramCall> call() const override;  // of shards: all else takes no time
+  std::optional<ProgramCall> call() const override;  // only while it computes a shard: other calls
+                                                     // take no time
   void RunTick(TickWork work, Compute::OnPart on_part, DoneTick done) override;
   void AbortTick(std::function<void(TickOutput)> rest) override;
   void Commit(CommitWork work, DoneStatus done) override;
@@ -122,22 +124,22 @@ class SimCompute final : public Compute {
     Compute::OnPart on_part;
     DoneTick done;
     Result<TickOutput> output;
-    std::vector<std::deque<NodePart>> parts;  // of each shard: not told yet
-    std::size_t shards = 0;                   // computed until now
+    std::vector<std::deque<NodePart>> parts;  // per shard: parts not yet reported
+    std::size_t shards = 0;                   // computed so far
     bool given_up = false;
     std::function<void(TickOutput)> rest;
   };
   struct Operation {
-    std::shared_ptr<Tick> tick;  // none: something else
+    std::shared_ptr<Tick> tick;  // null: another operation
     std::function<void()> work;
   };
   void Enqueue(Operation operation);
   void BeginNext();
   void EndOperation();
   void NextShard(const std::shared_ptr<Tick>& tick);
-  // Tells a part of it after so long, then the next.
+  // Reports one part after the time `every`, then the next.
   void NextPart(const std::shared_ptr<Tick>& tick, Duration every);
-  // The first `shards` of them.
+  // Computes the first `shards` shards of the tick.
   using OnPart = std::function<void(std::size_t shard, const NodePart& part)>;
   TickOutput Run(const Tick& tick, std::size_t shards, const OnPart& on_part);
 
@@ -148,9 +150,10 @@ class SimCompute final : public Compute {
   const std::function<void(const ShardTask&)> on_shard_;
   const std::function<void()> check_;
   GradientAccumulator accumulator_;
-  BytePool buffers_{0};          // what is given back is not used again, so that its readers show
-  std::deque<Operation> queue_;  // the front one runs
-  std::uint64_t ticks_ = 0;      // asked for until now
+  BytePool buffers_{0};          // released buffers are not reused, so that a late reader is
+                                 // detected
+  std::deque<Operation> queue_;  // the front operation runs
+  std::uint64_t ticks_ = 0;      // requested so far
 };
 
 }  // namespace pliant::sim

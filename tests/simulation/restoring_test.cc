@@ -1,4 +1,4 @@
-// Stories of a start from a checkpoint that several learners wrote: rank 0 reads all of it, and the
+// Stories of a start from a checkpoint that several learners wrote. Rank 0 reads all of it, and the
 // others catch up.
 
 #include <algorithm>
@@ -43,7 +43,8 @@ class Restoring : public testing::Test {
  protected:
   static void SetUpTestSuite() { log::Configure(log::Format::kText, log::Level::kError); }
 
-  // Four train until there are `checkpoints`, then all are killed. Who comes next is not up yet.
+  // Four learners train until there are `checkpoints`, then all are killed. Their successors are
+  // not up yet.
   World& Begin(std::uint64_t seed, std::size_t checkpoints = 1) {
     world_.emplace(seed, kRestoredJob, RestoredReference(), Speeds{.shard = 30ms});
     World& world = *world_;
@@ -65,7 +66,7 @@ class Restoring : public testing::Test {
         if (on_first_) on_first_();
       }
       if (const auto* opened = std::get_if<Opened>(&message)) {
-        if (opened_at_.empty()) begins_with_ = opened->applied_ticks - 1;  // told after a tick
+        if (opened_at_.empty()) begins_with_ = opened->applied_ticks - 1;  // reported after a tick
         opened_at_.emplace(from.name, world_->loop().Now());
       }
       const auto* progress = std::get_if<Progress>(&message);
@@ -87,7 +88,7 @@ class Restoring : public testing::Test {
   Tick TickOf(const StoredCheckpoint& stored) {
     return ReadManifest(world_->store, stored)->position.tick;
   }
-  // All train again, on the state of `tick`.
+  // All members train again, from the state of `tick`.
   void Resumes(Tick tick) {
     ASSERT_TRUE(world_->RunUntil([&] { return opened_at_.size() >= kLearners; }, 60s))
         << world_->Describe();
@@ -103,7 +104,7 @@ class Restoring : public testing::Test {
   StoredCheckpoint newest_;
   std::map<std::string, std::vector<std::byte>> stored_;
   std::function<void()> on_first_;
-  Membership first_;  // of those who start
+  Membership first_;  // membership of the learners that start
   Tick begins_with_ = 0;
   std::map<std::string, TimePoint> opened_at_;
   std::set<std::string> catching_up_;
@@ -144,7 +145,7 @@ TEST_F(Restoring, AMissingFileLeadsToTheCheckpointBefore) {
   Complete();
 }
 
-// The state takes a second to come; one dies, or a link breaks, at some time before that.
+// The state takes one second to arrive; before that, one member dies or a link breaks.
 TEST_F(Restoring, AMemberThatDiesMeanwhileIsReplaced) {
   int incomplete = 0;
   for (std::uint64_t seed = 10; seed < 34 && !HasFailure(); ++seed) {

@@ -7,7 +7,7 @@
 
 namespace pliant {
 
-// A whole ShardStepper, by calls to `program` on the calling thread.
+// Runs a ShardStepper to the end, calling `program` on the calling thread.
 inline Status RunShards(Program& program, GradientAccumulator& accumulator, BytePool& buffers,
                         const TickWork& work, ShardStepper::OnPart on_part, TickOutput& output) {
   TickControl control;

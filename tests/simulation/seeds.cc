@@ -20,7 +20,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// References by data: many seeds share one.
+// References by data: many seeds share one reference.
 const Reference& ReferenceOf(const DataSpec& data, const Habits& habits) {
   static std::map<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, int, Habits>, Reference>
       known;
@@ -31,7 +31,7 @@ const Reference& ReferenceOf(const DataSpec& data, const Habits& habits) {
   return known.emplace(key, ComputeReference(*Schedule::Make(data), habits)).first->second;
 }
 
-// Not drawn: the other seeds stay what they were.
+// Not drawn from the generator, so that the other seeds stay the same.
 Habits HabitsOf(std::uint64_t seed, const Schedule& schedule) {
   const std::uint64_t hash = HashWords({seed, 1});
   const bool ends_early = hash % 4 == 0;
@@ -39,11 +39,12 @@ Habits HabitsOf(std::uint64_t seed, const Schedule& schedule) {
           .ends_at_step = ends_early ? 1 + hash / 16 % schedule.total_steps() : 0};
 }
 
-// A quarter of the seeds has kinds of jobs and faults that came later: any rest, learners of two
-// ranks, a network in two. The others stay what they were.
+// A quarter of the seeds use jobs and faults that were added later: any size of the last batch,
+// learners of two ranks, a network split in two. The other seeds stay the same.
 bool HasLaterKinds(std::uint64_t seed) { return seed % 8 == 4 || seed % 8 == 5; }
 
-// Of the last batch of an epoch. Of 11 of 16 each shard has one; the fewest leave most without.
+// Samples in the last batch of an epoch. With 11 of 16 every shard has a sample; the smallest sizes
+// leave most shards without one.
 std::uint64_t RestOf(std::uint64_t seed, int shards) {
   if (!HasLaterKinds(seed)) return 11;
   const auto all = static_cast<std::uint64_t>(shards);
@@ -53,7 +54,7 @@ std::uint64_t RestOf(std::uint64_t seed, int shards) {
 
 JobSpec DrawJob(std::uint64_t seed, std::mt19937_64& random) {
   const int shards = 1 << (1 + random() % 3);
-  // 2 to 5 steps an epoch, most last ones short; with and without evaluations of 1 or 2 ticks.
+  // 2 to 5 steps per epoch, most last batches short; with and without evaluations of 1 or 2 ticks.
   const DataSpec data{.train_samples = 16U * (1 + random() % 4) + RestOf(seed, shards),
                       .test_samples = (random() % 3) * 12,
                       .epochs = 8 + random() % 3 * 4,
@@ -67,12 +68,13 @@ JobSpec DrawJob(std::uint64_t seed, std::mt19937_64& random) {
           .reproducibility =
               random() % 4 == 0 ? Reproducibility::kStatistical : Reproducibility::kBitwise,
           .grace = std::chrono::seconds(2 + random() % 20),
-          // Some who catch up hold the others back, some do not.
+          // In some jobs a member that catches up holds the others back, in some it does not.
           .backlog_bytes = data.epochs % 8 == 0 ? 0U : 1U << 20,
           .ranks = HasLaterKinds(seed) && seed % 2 == 1 ? 2 : 1};
 }
 
-// Each seed has its own mixture: most faults at all times together would leave no time for others.
+// The rates of faults. Each seed has its own mixture: all faults at high rates would leave no time
+// for training.
 struct Mixture {
   double kill = 0;
   double vanish = 0;
@@ -84,13 +86,13 @@ struct Mixture {
   double cut = 0;
   double drop_coordinator_connection = 0;
   double kill_coordinator = 0;
-  double kill_coordinator_midway = 0;  // of what it does at once
-  double second_coordinator = 0;       // while the old one lives on
+  double kill_coordinator_midway = 0;  // between the effects of one event
+  double second_coordinator = 0;       // while the old coordinator still runs
   double disk = 0;
-  double split = 0;  // the learners' network, in two
+  double split = 0;  // splits the learners' network in two
 };
 
-// `later_kinds`: of faults, too.
+// `later_kinds`: draw the later faults, too.
 Mixture DrawMixture(World& world, bool later_kinds) {
   const auto maybe = [&](double most) {
     return world.Chance(0.4) ? most * world.Pick(100) / 100 : 0;
@@ -127,7 +129,7 @@ class Chaos {
     };
   }
 
-  // One round of faults, each with its rate a second.
+  // One round of faults. Rates are per second.
   void Round(double seconds) {
     const auto now = [&](double rate) { return world_.Chance(rate * seconds); };
     if (now(mix_.kill)) WithOne([&](Pod& pod) { world_.Kill(pod); });
@@ -161,11 +163,12 @@ class Chaos {
     if (now(mix_.kill_coordinator)) KillCoordinator();
     if (now(mix_.kill_coordinator_midway)) effects_to_death_ = 1 + world_.Pick(12);
     if (now(mix_.second_coordinator)) SecondCoordinator();
-    // Seeds without it draw nothing for it.
+    // Seeds without this fault must not draw a number for it.
     if (mix_.split > 0 && now(mix_.split)) Split();
   }
 
-  // Whether nobody can be taken for lost who is not. (Who is left of a learner is.)
+  // Whether no living learner can be taken for lost. (The remaining ranks of a learner that lost
+  // one can.)
   bool OneMembershipAtATime() const {
     return mix_.stall == 0 && mix_.vanish == 0 && mix_.cut == 0 &&
            mix_.drop_coordinator_connection == 0 && mix_.kill_coordinator == 0 &&
@@ -189,7 +192,7 @@ class Chaos {
       act(*pods[static_cast<std::size_t>(world_.Pick(static_cast<int>(pods.size())))]);
   }
 
-  // Each learner is on one of two sides, with all its ranks; the coordinator sees both.
+  // Each learner is on one of two sides, with all its ranks; the coordinator reaches both.
   void Split() {
     const bool silent = world_.Chance(0.3);
     const Duration time = world_.Between(1ms, silent ? 10s : 20s);
@@ -222,12 +225,12 @@ class Chaos {
     }
   }
 
-  // The operator takes the old one for dead: it is cut off from the operator only.
+  // The operator believes that the old coordinator is dead: only the operator cannot reach it.
   void SecondCoordinator() {
     if (!world_.coordinator().alive()) return;
     const std::size_t old = world_.hosts().size() - 1;
     world_.StartCoordinator();
-    if (world_.Chance(0.5)) world_.service = old;  // the Service has not noticed
+    if (world_.Chance(0.5)) world_.service = old;  // the Service still selects the old one
     world_.loop().PostAfter(world_.Between(100ms, 15s), [this] { world_.service.reset(); });
     world_.loop().PostAfter(world_.Between(1s, 30s), [this, old] { world_.hosts()[old]->Kill(); });
   }
@@ -259,7 +262,7 @@ std::string RunSeed(std::uint64_t seed) {
       world.loop().RunFor(round);
     }
     chaos.Stop();
-    // From here on nothing goes wrong: the job completes, and everybody goes.
+    // From here on no fault occurs: the job completes and all learners leave.
     world.Want(1 + world.Pick(job.max_learners));
     const bool completed = world.RunUntil([&] { return world.completed(); }, 10min);
     if (!completed && !world.faulty()) {

@@ -5,8 +5,8 @@
 
 namespace pliant::sim {
 
-// One random job under random faults (safety phase), then without them (liveness phase). Whatever
-// goes wrong fails the running test. Returns what happened, for the curious.
+// Runs one random job under random faults (safety phase), then without them (liveness phase). Any
+// error fails the running test. Returns a summary of what happened.
 std::string RunSeed(std::uint64_t seed);
 
 }  // namespace pliant::sim

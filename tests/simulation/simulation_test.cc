@@ -1,8 +1,8 @@
-// The membership protocol under random faults, on virtual time. Without arguments: some hundred
-// seeds. `--seed=N` replays one with its log; `--seeds=N` runs N of them, `--first=N` from there
-// on. PLIANT_SIMULATION_SEEDS is their number where no argument says it. What a seed finds becomes
-// a story, because the seed itself depends on the order of all that is posted and drawn: after the
-// next change it finds something else, or nothing.
+// The membership protocol under random faults, on virtual time. Without arguments it runs some
+// hundred seeds. `--seed=N` replays one seed with its log; `--seeds=N` runs N seeds, `--first=N`
+// starts from seed N. PLIANT_SIMULATION_SEEDS is the default number of seeds. A failure that a seed
+// finds becomes a story, because a seed depends on the order of all posted tasks and drawn numbers:
+// after the next change the same seed finds something else, or nothing.
 
 #include <charconv>
 #include <cstdint>
@@ -23,7 +23,7 @@ std::optional<std::uint64_t> only_seed;
 std::uint64_t first_seed = 1;
 std::uint64_t seeds = 500;
 
-// Runs one seed; on a failure says how to see it again.
+// Runs one seed. On a failure prints how to replay it.
 bool Simulate(std::uint64_t seed) {
   const std::string story = RunSeed(seed);
   if (only_seed) std::cout << "seed " << seed << ": " << story << "\n";

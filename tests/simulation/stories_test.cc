@@ -68,7 +68,7 @@ class Stories : public testing::Test {
     EXPECT_TRUE(world_->RunUntil([&] { return world_->furthest() > 5; }, 10s));
     return *world_;
   }
-  // Members of the newest membership that all of them opened.
+  // Size of the newest membership that all its members opened.
   int Size() const {
     return opened_.counter == 0 ? 0 : world_->members_of().at(opened_).world_size();
   }
@@ -81,13 +81,13 @@ class Stories : public testing::Test {
   void KillSoon(const LearnerId& id) {
     world_->loop().Post([this, id] { world_->Kill(world_->pod(id.name)); });
   }
-  // No membership has this id: who receives it passes over it.
+  // Makes the receiver ignore the frame: no membership has this id.
   static void Lose(Frame& frame) { frame.header.membership = {}; }
   static bool Announces(const Frame& frame) {
     return frame.header.kind == FrameKind::kTrailer &&
            DecodeTrailer(frame.payload.view).value().announced.has_value();
   }
-  // All that run have switched to the membership without members: a checkpoint is written.
+  // All running learners have switched to the membership without members: a checkpoint is written.
   bool AllDrain() {
     return std::ranges::all_of(world_->running(), [this](const Pod* pod) {
       return entered_[pod->id.name].members.empty();
@@ -107,7 +107,8 @@ TEST_F(Stories, NothingHappens) {
   EXPECT_EQ(world_->state_losses(), 0);
 }
 
-// A learner that enters because of a frame has not handled it when the next one is read.
+// A learner that enters a membership because of a frame has not handled that frame when the next
+// one is read.
 TEST_F(Stories, FramesOfAPeerStayInOrderWhenTimersAreLate) {
   for (std::uint64_t seed = 200; seed < 220 && !HasFailure(); ++seed) {
     Begin(seed, 2, {.timers_late = 1, .max_timers_late = 200ms});
@@ -124,11 +125,11 @@ TEST_F(Stories, GrowingAndShrinkingLosesNothing) {
   Complete();
 }
 
-// Others come, go and die; between those that stay no connection is made again.
+// Other learners join, leave and die; the learners that stay keep the connections between them.
 TEST_F(Stories, WhoStaysKeepsItsConnections) {
   World& world = Begin(40, 3);
   const Membership stay = world.members_of().at(opened_);
-  std::map<LearnerId, int> met;  // by newcomers: those that stay
+  std::map<LearnerId, int> met;  // per newcomer: the learners that stay
   world.on_connected = [&](const LearnerId& by, const LearnerId& peer) {
     if (!stay.RankOf(peer)) return;
     EXPECT_FALSE(stay.RankOf(by)) << ToString(by) << " connects to " << ToString(peer) << " again";
@@ -157,7 +158,7 @@ std::uint64_t BytesIn(World& world) {
   return bytes;
 }
 
-// The files of the newest checkpoint that is complete.
+// Number of files of the newest complete checkpoint.
 std::size_t FilesOfNewest(World& world) {
   const auto steps = ListSteps(world.store);
   if (!steps) return 0;
@@ -176,7 +177,7 @@ TEST_F(Stories, ALargeStateIsSavedBySeveralAndRestored) {
   Complete();
 }
 
-// The learner that leaves at the boundary of a checkpoint writes its slice before it goes.
+// A learner that leaves at the boundary of a checkpoint writes its slice before it exits.
 TEST_F(Stories, AllThatLeaveAtOnceSaveWithEachOther) {
   JobSpec job = kJob;
   job.checkpoint_slice_bytes = 1;
@@ -192,7 +193,7 @@ TEST_F(Stories, AllThatLeaveAtOnceSaveWithEachOther) {
   Complete();
 }
 
-// Nobody waits for the slice of a learner that is dead; there is another checkpoint soon.
+// No member waits for the slice of a dead learner; the next checkpoint follows soon.
 TEST_F(Stories, AWriterThatDiesCostsItsCheckpointOnly) {
   JobSpec job = kJob;
   job.checkpoint_slice_bytes = 1;
@@ -207,8 +208,8 @@ TEST_F(Stories, AWriterThatDiesCostsItsCheckpointOnly) {
   }
 }
 
-// No membership lasts as long as the time between two checkpoints; and who is rank 0 may be another
-// one each time.
+// No membership lasts as long as the time between two checkpoints, and rank 0 may be another
+// learner each time.
 TEST_F(Stories, CheckpointsByTimeComeHoweverOftenMembershipsChange) {
   JobSpec job = kJob;
   job.checkpoint_every_steps = 0;
@@ -230,8 +231,8 @@ TEST_F(Stories, CheckpointsByTimeComeHoweverOftenMembershipsChange) {
   }
 }
 
-// Training goes on, the checkpoints before stay; the first attempt after there is room succeeds,
-// and comes soon.
+// Training continues and earlier checkpoints stay. Once there is room, the next attempt succeeds,
+// and it comes soon.
 TEST_F(Stories, AFullVolumeStopsNothing) {
   World& world = Begin(20, 3);
   ASSERT_TRUE(world.RunUntil([&] { return world.newest_step() > 0; }, 30s));
@@ -254,7 +255,7 @@ TEST_F(Stories, AFullVolumeStopsNothing) {
   Complete();
 }
 
-// Rank 0's slice fits.
+// Rank 0's own slice fits.
 TEST_F(Stories, ThatAnotherWriterHasNoRoomIsTold) {
   JobSpec job = kJob;
   job.checkpoint_slice_bytes = 1;
@@ -307,8 +308,8 @@ TEST_F(Stories, AJoinerDiesBetweenPreparedAndTheSwitch) {
   Complete();
 }
 
-// The leaver and one other complete the tick, the third does not; then the other dies, and only the
-// leaver, who is on its way out, has the state.
+// The leaver and one other member complete the tick, the third does not. Then the other dies, and
+// only the leaver, which is about to exit, has the state.
 TEST_F(Stories, ALeaverIsCalledBackWhenTheOnlyOtherHolderDies) {
   int told = 0;
   for (std::uint64_t seed = 100; seed < 140 && told < 3; ++seed) {
@@ -321,7 +322,7 @@ TEST_F(Stories, ALeaverIsCalledBackWhenTheOnlyOtherHolderDies) {
       const auto* const entered = std::get_if<Entered>(&message);
       if (entered == nullptr || struck || entered->membership.id == before) return;
       switched.insert(from.name);
-      // l-001 leaves; l-000 has switched, l-002 has not: now what is on its way to it is lost.
+      // l-001 leaves. l-000 has switched, l-002 has not: from now on frames to l-002 are lost.
       if (switched != std::set<std::string>{"l-000", "l-001"}) return;
       struck = true;
       world.CutFor(world.pod("l-000").id, world.pod("l-002").id, 1min, false);
@@ -350,14 +351,14 @@ TEST_F(Stories, ALeaverIsCalledBackWhenTheOnlyOtherHolderDies) {
   EXPECT_GE(told, 3) << "the story was not told";
 }
 
-// l-002 leaves. The link of the others breaks in the tick at whose end it switches: they have said
-// that they wait for a recovery when the coordinator hears of the switch.
+// l-002 leaves. The link between the others breaks in the tick at whose end it switches: when the
+// coordinator learns of the switch, they have already reported that they wait for a recovery.
 TEST_F(Stories, WhoStoppedBeforeASwitchIsToldOfIt) {
   World& world = Begin(77, 3, {.shard = 30ms, .slowness = 3});  // l-001 is the last in each tick
   const MembershipId before = opened_;
   const LearnerId first = world.pod("l-000").id;
   const LearnerId second = world.pod("l-001").id;
-  std::optional<Tick> last;  // of the membership before
+  std::optional<Tick> last;  // tick of the membership before
   world.on_sent = [&](const LearnerId& by, const LearnerId& to, Frame& frame) {
     if (frame.header.kind != FrameKind::kTrailer || frame.header.membership != before) return;
     if (by.name == "l-002") return;
@@ -365,12 +366,13 @@ TEST_F(Stories, WhoStoppedBeforeASwitchIsToldOfIt) {
     if (frame.header.tick != last) return;
     if (to.name != "l-002") return Lose(frame);
     if (by == first) return;
-    // With this l-002 has all that it needs. It looks at it when the others have told of the loss.
+    // With this frame l-002 has all that it needs. It handles it only after the others have
+    // reported the loss.
     world.loop().Post([&] { world.Stall(world.pod("l-002"), 60ms); });
     world.loop().PostAfter(15ms, [&] { world.CutFor(first, second, 3ms, false); });
   };
   bool switched = false;
-  std::set<std::string> stopped;  // before that
+  std::set<std::string> stopped;  // before the switch
   then_ = [&](const LearnerId& from, const LearnerMessage& message) {
     if (std::holds_alternative<Lost>(message) && !switched) stopped.insert(from.name);
     switched = switched || (std::holds_alternative<Entered>(message) && from.name == "l-002");
@@ -385,7 +387,7 @@ TEST_F(Stories, WhoStoppedBeforeASwitchIsToldOfIt) {
   EXPECT_EQ(world.state_losses(), 0);
 }
 
-// All leave, and wait for rank 0 to write. It dies, alone or with the coordinator that could say
+// All leave, and wait for rank 0 to write. Rank 0 dies, alone or with the coordinator that knew
 // whose checkpoint it was.
 TEST_F(Stories, TheLastCheckpointIsWrittenByThoseWhoAreLeft) {
   for (const bool coordinator_dies : {false, true}) {
@@ -409,7 +411,7 @@ TEST_F(Stories, TheLastCheckpointIsWrittenByThoseWhoAreLeft) {
   }
 }
 
-// Without it the next learners would begin with an older checkpoint.
+// Otherwise the next learners would start from an older checkpoint.
 TEST_F(Stories, ANewCoordinatorWaitsForTheLastCheckpoint) {
   World& world = Begin(73, 3);
   world.volume_hangs = [](const LearnerId& of) { return of.name == "l-000" ? 5s : 0s; };
@@ -423,7 +425,7 @@ TEST_F(Stories, ANewCoordinatorWaitsForTheLastCheckpoint) {
   world.Want(2);
   std::optional<Tick> begins_with;
   then_ = [&](const LearnerId&, const LearnerMessage& message) {
-    const auto* const opened = std::get_if<Opened>(&message);  // told after a tick
+    const auto* const opened = std::get_if<Opened>(&message);  // reported after a tick
     if (opened != nullptr && !begins_with) begins_with = opened->applied_ticks - 1;
   };
   ASSERT_TRUE(world.RunUntil([&] { return begins_with.has_value(); }, 30s)) << world.Describe();
@@ -460,8 +462,8 @@ TEST_F(Stories, TheCoordinatorDiesAfterTellingHalfOfTheLearners) {
 
 TEST_F(Stories, AnOldCoordinatorLivesOnBesideTheNewOne) {
   World& world = Begin(6, 4);
-  // Two of the learners come to the new one; the other two stay with the old one, which nobody
-  // told.
+  // Two of the learners connect to the new coordinator. The other two stay with the old one, which
+  // nobody has notified.
   world.StartCoordinator();
   const auto old = world.hosts()[0];
   const auto connections = old->connections();
@@ -536,11 +538,11 @@ TEST_F(Stories, TrainingGoesOnWithoutACoordinator) {
   Complete();
 }
 
-// Who computed which shards of one optimizer step.
+// For one optimizer step: the learners that computed each shard.
 using Computed = std::map<int, std::vector<std::string>>;
 
-// Whatever the instant, those who are left compute what only the lost one had, and what nobody had
-// begun; each shard once.
+// At whatever instant a learner is lost, the others compute each shard that only the lost one had,
+// or that nobody had begun, exactly once.
 TEST_F(Stories, OnlyTheShardsOfALostLearnerAreComputedAgain) {
   int kept = 0;
   for (int instant = 1; instant <= 8 && !HasFailure(); ++instant) {
@@ -557,7 +559,7 @@ TEST_F(Stories, OnlyTheShardsOfALostLearnerAreComputedAgain) {
     world.OperatorPause(true);
     ASSERT_TRUE(world.RunUntil([&] { return Size() == 2; }, 10s)) << world.Describe();
     ASSERT_EQ(computed.size(), 8U);
-    // What it sent before it died may have been all that they needed of it.
+    // The others may already have received all that they needed from it before it died.
     std::size_t lost = 0;
     std::size_t again = 0;
     for (auto& [shard, by] : computed) {
@@ -579,7 +581,7 @@ TEST_F(Stories, OnlyTheShardsOfALostLearnerAreComputedAgain) {
 
 constexpr double kSlow = 64 << 10;
 
-// Of a transfer that takes as long as dozens of ticks.
+// A state whose transfer takes as long as dozens of ticks.
 JobSpec WithALargeState(std::size_t ballast_bytes, std::size_t backlog_bytes) {
   JobSpec job = kJob;
   job.ballast_bytes = ballast_bytes;
@@ -588,7 +590,7 @@ JobSpec WithALargeState(std::size_t ballast_bytes, std::size_t backlog_bytes) {
   return job;
 }
 
-// The state of joiners comes over slow links while the others train on.
+// The state of joiners is transferred over slow links while the others continue to train.
 TEST_F(Stories, NobodyWaitsForTheStateOfAJoiner) {
   World& world = Begin(32, 2, {.shard = 30ms}, WithALargeState(128 << 10, 1 << 20));
   world.network().bytes_per_second = kSlow;
@@ -636,12 +638,12 @@ TEST_F(Stories, WhoCatchesUpFromFarBehindHoldsTheOthersBack) {
   Complete();
 }
 
-// Two train, the state of a third comes over slow links, for many seconds. Whoever is to leave goes
-// as if there were no third: also when that one has held the others back.
+// Two learners train; the state of a third is transferred over slow links for many seconds. A
+// leaver exits as if there were no third learner, even if that one has held the others back.
 TEST_F(Stories, ALeaveDoesNotWaitForWhoCatchesUp) {
   struct Case {
     std::string leaver;
-    std::size_t backlog_bytes;  // 0: the others are held back soon
+    std::size_t backlog_bytes;  // 0: the others are soon held back
   };
   for (const auto& [leaver, backlog_bytes] :
        {Case{"l-000", 0}, Case{"l-001", 0}, Case{"l-002", 0}, Case{"l-000", 1 << 20}}) {
@@ -671,7 +673,7 @@ TEST_F(Stories, ALeaveDoesNotWaitForWhoCatchesUp) {
   }
 }
 
-// The other catches up with it.
+// The last holder waits until the other has caught up with it.
 TEST_F(Stories, TheLastThatHoldsTheStateLeavesWhenAnotherDoes) {
   World& world = Begin(35, 1, {.shard = 10ms}, WithALargeState(128 << 10, 0));
   world.network().bytes_per_second = kSlow;
@@ -691,7 +693,7 @@ TEST_F(Stories, TheLastThatHoldsTheStateLeavesWhenAnotherDoes) {
 }
 
 // l-001 leaves. l-002 has missed the tick at whose end the others switched, and catches up with
-// l-000. Before the state has come l-000 dies, and with it the coordinator that knew l-001 as a
+// l-000. Before the state has arrived, l-000 dies, and with it the coordinator that knew l-001 as a
 // member.
 TEST_F(Stories, ANewCoordinatorCallsALeaverBack) {
   for (const bool keeps_counter : {true, false}) {
@@ -724,7 +726,7 @@ TEST_F(Stories, ANewCoordinatorCallsALeaverBack) {
     world.coordinator().Kill();
     world.network().bytes_per_second.reset();
     world.loop().RunFor(500ms);
-    world.Stall(world.pod("l-002"), 300ms);  // the leaver is heard first
+    world.Stall(world.pod("l-002"), 300ms);  // the leaver's message arrives first
     if (keeps_counter) {
       world.RestartCoordinator();
     } else {
@@ -785,8 +787,8 @@ TEST_F(Stories, AnotherIsLostWhileTheShardsOfTheFirstAreComputed) {
   Complete();
 }
 
-// l-000 is a tick ahead of the others. They catch up with it, and it dies before its state has
-// come: they have computed their part of that tick.
+// l-000 is one tick ahead of the others. They catch up with it, and it dies before its state has
+// arrived: the others have already computed their part of that tick.
 TEST_F(Stories, WhoCatchesUpInVainComputesNothingAgain) {
   World& world = Begin(74, 3, {.shard = 30ms}, WithALargeState(128 << 10, 1 << 20));
   const MembershipId before = opened_;
@@ -829,8 +831,9 @@ TEST_F(Stories, WhoCatchesUpInVainComputesNothingAgain) {
   EXPECT_EQ(world.state_losses(), 0);
 }
 
-// l-001 dies when the others have all that they need of the tick. l-000 has committed it and wants
-// a recovery, l-002 is about to: it says so, too, or the recovery is there before.
+// l-001 dies when the others have all that they need for the tick. l-000 has committed it and
+// requests a recovery. l-002 is about to commit: it requests the recovery too, or the recovery
+// arrives first.
 TEST_F(Stories, WhatIsBeingCommittedIsCommittedWhoeverIsLost) {
   for (const Duration takes : {Duration(100ms), Duration(1s)}) {
     then_ = nullptr;
@@ -883,8 +886,8 @@ TEST_F(Stories, ALearnerThatHangsIsReplaced) {
   Complete();
 }
 
-// l-001 is dropped and keeps its state. The other goes on, writes a checkpoint that is ahead of
-// that, and dies. Were the checkpoint passed over for one read that failed, its steps would be
+// l-001 is dropped and keeps its state. The other continues, writes a checkpoint that is ahead of
+// that state, and dies. If one failed read made the start skip the checkpoint, its steps would be
 // lost.
 TEST_F(Stories, AReadThatFailsOnceDoesNotUndoWhatACheckpointHolds) {
   World& world = Begin(17, 2);
@@ -917,7 +920,7 @@ TEST_F(Stories, AReadThatFailsOnceDoesNotUndoWhatACheckpointHolds) {
   Complete();
 }
 
-// It lives and says so; nobody else can tell that it will not go on.
+// The learner is alive and reports so; no other process can detect that it makes no progress.
 TEST_F(Stories, ALearnerWhoseProgramHangsGivesUp) {
   JobSpec job = kJob;
   job.step_timeout = 20s;
@@ -947,7 +950,7 @@ TEST_F(Stories, ALearnerWhoseProgramHangsGivesUp) {
   EXPECT_EQ(world.state_losses(), 0);
 }
 
-// It is waited for: late data are no reason to take a learner for lost.
+// The others wait for it: late data are no reason to treat a learner as lost.
 TEST_F(Stories, ASlowLearnerIsNamedAndStays) {
   World& world = Begin(14, 3, {.shard = 10ms, .slowness = 8});
   const Tick then = world.furthest();
@@ -960,7 +963,7 @@ TEST_F(Stories, ASlowLearnerIsNamedAndStays) {
   Complete();
 }
 
-// All of them reach the coordinator.
+// The coordinator reaches all of them.
 TEST_F(Stories, OfTwoHalvesThatDoNotHearEachOtherOneGoesOn) {
   World& world = Begin(15, 4);
   const Tick then = world.furthest();
@@ -977,7 +980,8 @@ TEST_F(Stories, OfTwoHalvesThatDoNotHearEachOtherOneGoesOn) {
   Complete();
 }
 
-// A member that counts wrongly, or lies: nobody follows it where the job does not lead.
+// A member with wrong arithmetic, or one that lies, announces an impossible state: no member
+// follows it.
 TEST_F(Stories, WhoOpensWithWhatCannotBeIsAccused) {
   for (const Reproducibility mode : {Reproducibility::kBitwise, Reproducibility::kStatistical}) {
     JobSpec job = kJob;
@@ -991,7 +995,7 @@ TEST_F(Stories, WhoOpensWithWhatCannotBeIsAccused) {
       StateSummary lie{.position = {.has_state = true, .applied_ticks = Tick{1} << 60},
                        .current = true};
       if (mode == Reproducibility::kStatistical) {
-        // Of the tree over the job's shards, not of the one over its learners.
+        // Node 12 is of the tree over the job's shards, not of the tree over its learners.
         lie = DecodeStateSummary(frame.payload.view, 1'000'000, job.data.logical_shards).value();
         lie.finished = {12};
       }
@@ -1013,7 +1017,7 @@ TEST_F(Stories, WhoOpensWithWhatCannotBeIsAccused) {
   }
 }
 
-// Rank 0, to all others; the first of them to notice gives up the tick for all.
+// Rank 0 sends wrong frames to all others. The first that notices aborts the tick for all.
 TEST_F(Stories, WhoKeepsSendingWrongFramesGoes) {
   for (std::uint64_t seed = 300; seed < 310; ++seed) {
     World& world = Begin(seed, 3, {.shard = 60ms});
@@ -1039,8 +1043,8 @@ TEST_F(Stories, WhoKeepsSendingWrongFramesGoes) {
   }
 }
 
-// The transport itself sees that it is no frame. Nobody can tell which end is wrong, so that the
-// later rank goes, as for any link.
+// The transport itself detects that the bytes are no frame. It is unknown which end is wrong, so
+// the later rank is evicted, as for any link.
 TEST_F(Stories, OfTwoWithWrongFramesBetweenThemOneGoes) {
   World& world = Begin(62, 2, {.shard = 60ms});
   const std::vector<Member> members = world.members_of().at(opened_).members;
@@ -1058,7 +1062,7 @@ TEST_F(Stories, OfTwoWithWrongFramesBetweenThemOneGoes) {
   Complete();
 }
 
-// It dials again each time, so that nobody misses it for long.
+// It reconnects each time, so no peer misses it for long.
 TEST_F(Stories, WhoSendsNoFramesWhileAMembershipOpensDoesNotKeepItFromOpening) {
   World& world = Begin(63, 2, {.shard = 60ms});
   const LearnerId wrong = world.running().back()->id;
@@ -1080,7 +1084,8 @@ TEST_F(Stories, WhoSendsNoFramesWhileAMembershipOpensDoesNotKeepItFromOpening) {
   Complete();
 }
 
-// Of a membership that nobody else has heard of, to be kept until it comes.
+// It sends frames for a membership that no other member knows, which must be buffered until that
+// one opens.
 TEST_F(Stories, WhoSendsMoreAheadThanItCanHaveToSayIsAccused) {
   World& world = Begin(61, 3);
   const MembershipId before = opened_;
@@ -1116,7 +1121,7 @@ TEST_F(Stories, ALinkThatBreaksOnceCostsNobody) {
     const auto* const lost = std::get_if<Lost>(&message);
     if (lost != nullptr && !lost->accused.empty()) tell.insert(from.name);
   };
-  // Neither end hears of it from another before it has seen it.
+  // Each end detects the break itself, before another member reports it.
   for (const std::string other : {"l-000", "l-003"}) world.Stall(world.pod(other), 100ms);
   world.CutFor(world.pod("l-001").id, world.pod("l-002").id, 3ms, false);
   ASSERT_TRUE(world.RunUntil([&] { return opened_ > before.id; }, 20s)) << world.Describe();
@@ -1126,8 +1131,8 @@ TEST_F(Stories, ALinkThatBreaksOnceCostsNobody) {
   Complete();
 }
 
-// While a membership opens, the link of l-000 and l-001 breaks: l-000 has heard that the other is
-// ready, and the other has not. Then l-000 hears it from l-002, too.
+// While a membership opens, the link between l-000 and l-001 breaks: l-000 knows that l-001 is
+// ready, but not the other way round. Then l-002 announces to l-000 that it is ready, too.
 TEST_F(Stories, NobodyBeginsBeforeTheOthersCanHearThatItIsReady) {
   World& world = Begin(76, 4);
   const MembershipId before = opened_;
@@ -1168,8 +1173,8 @@ TEST_F(Stories, ALinkThatStaysBrokenCostsOneLearnerNotTheJob) {
   Complete();
 }
 
-// Its other rank finds the final model and ends. The job completed while there was no coordinator,
-// and the new one never sees both: the operator dismisses the one that waits.
+// Its other rank finds the final model and exits. The job completed while there was no coordinator,
+// so the new coordinator never sees both ranks: the operator deletes the waiting one.
 TEST_F(Stories, ARankThatWaitsGoesWhenTheJobIsComplete) {
   JobSpec job = kJob;
   job.ranks = 2;

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::byte kBallast{7};
 
-// In [-1, 1), of full precision, so that sums depend on their order.
+// Returns a value in [-1, 1) of full precision, so that sums depend on their order.
 float Noise(std::uint64_t a, std::uint64_t b) {
   return static_cast<float>(HashWords({a, b}) >> 40) / static_cast<float>(1 << 23) - 1.0F;
 }
@@ -31,7 +31,8 @@ TensorView View(std::string name, DType dtype, std::array<T, N>& values) {
           .bytes = std::as_writable_bytes(std::span(values))};
 }
 
-// In parts and an order of the shard's own; some say nothing of some.
+// Reports parts of a shard's gradient in an order of its own. Some parts of some shards go
+// unreported.
 void SayReady(const ShardTask& task, GradientSink& sink) {
   std::vector<ElementRange> parts;
   for (std::size_t begin = 0; begin < ToyProgram::kParameters;) {

@@ -13,21 +13,21 @@
 
 namespace pliant::sim {
 
-// What a program does beside training.
+// What a program does apart from training.
 struct Habits {
   bool wants_evaluation_results = false;
-  std::uint64_t ends_at_step = 0;  // 0: when its epochs are over
+  std::uint64_t ends_at_step = 0;  // 0: when all epochs have ended
   auto operator<=>(const Habits&) const = default;
 };
 
-// A small model whose state tells of every mistake: it depends on each sample, on the order of all
-// sums, on the buffers of shard 0, on the number of steps and, if it hears of them, on evaluations.
+// A small model whose state reveals every mistake: it depends on each sample, on the order of all
+// sums, on the buffers of shard 0, on the number of steps and, if it receives them, on evaluations.
 class ToyProgram final : public Program {
  public:
   static constexpr std::size_t kParameters = 40;
   static constexpr std::size_t kBuffers = 6;
 
-  // `ballast_bytes`: of state that does not change, to be transferred all the same.
+  // `ballast_bytes`: size of state that never changes but is transferred too.
   explicit ToyProgram(const DataSpec& data, std::size_t ballast_bytes = 0, Habits habits = {});
 
   const ProgramInfo& info() const override { return info_; }
@@ -42,9 +42,9 @@ class ToyProgram final : public Program {
   Status LoadedState() override;
 
   std::uint64_t steps() const { return static_cast<std::uint64_t>(steps_); }
-  // How far it is: steps, and evaluations that it heard of.
+  // Number of applied steps, and of evaluations received.
   std::pair<std::int64_t, std::int64_t> position() const { return {steps_, evaluations_}; }
-  std::uint64_t Hash();  // of the whole state, except for the ballast
+  std::uint64_t Hash();  // of the whole state without the ballast
 
  private:
   ProgramInfo info_;
@@ -57,11 +57,11 @@ class ToyProgram final : public Program {
   std::vector<std::vector<std::byte>> ballast_;
 };
 
-// What an undisturbed training comes to, computed without any of the runtime.
+// The result of an undisturbed training, computed without any part of the runtime.
 struct Reference {
   std::map<std::pair<std::int64_t, std::int64_t>, std::uint64_t> hash_at;  // position
   std::string parameters_sha256;                                           // at the end
-  Tick ticks = 0;                                                          // until then
+  Tick ticks = 0;                                                          // total number of ticks
 };
 Reference ComputeReference(const Schedule& schedule, Habits habits = {});
 

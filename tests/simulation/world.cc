@@ -15,11 +15,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// After so long TCP gives up a connection to a machine that does not answer.
+// A TCP connection to a machine that does not answer times out after this time.
 constexpr Duration kTcpTimeout = 10s;
-// Of a program that hangs: longer than any story.
+// Duration of a hung program's call: longer than any story.
 constexpr Duration kHang = 24h;
-// So long after its grace a launcher waits for the ranks of a learner that has lost one.
+// After the grace period a launcher waits this much longer for the remaining ranks of a learner
+// that lost one.
 constexpr Duration kBeyondGrace = 5s;
 
 Schedule MakeSchedule(const DataSpec& data) {
@@ -30,7 +31,7 @@ Schedule MakeSchedule(const DataSpec& data) {
 
 }  // namespace
 
-// The store, as one learner has it mounted.
+// The checkpoint store, as one learner has it mounted.
 class World::Volume final : public CheckpointStore {
  public:
   Volume(World& world, LearnerId self) : world_(world), self_(std::move(self)) {}
@@ -51,7 +52,7 @@ class World::Volume final : public CheckpointStore {
   const LearnerId self_;
 };
 
-// metrics.jsonl, as the volume keeps it.
+// metrics.jsonl on the volume.
 class World::Metrics final : public MetricsSink {
  public:
   explicit Metrics(std::vector<std::string>& lines) : lines_(lines) {}
@@ -153,7 +154,7 @@ void World::Operate() {
       if (Runs(*pod) && pod->wanted && !pod->terminating) ++live;
     }
     for (; completed_ == 0 && live < wanted_; ++live) AddPod();
-    // The youngest go first.
+    // The youngest pods leave first.
     for (auto it = pods_.rbegin(); it != pods_.rend() && live > wanted_; ++it) {
       Pod& pod = *it->second;
       if (pod.id.local_rank > 0 || !Runs(pod) || !pod.wanted || pod.terminating) continue;
@@ -167,7 +168,7 @@ void World::Operate() {
                   [this] { Operate(); });
 }
 
-// As the operator does with all that are left. Those that were members are to end by themselves.
+// The operator deletes the pods that were never members. Members end by themselves.
 void World::DismissIdle() {
   for (const auto& [name, pod] : pods_) {
     const bool idle = std::ranges::all_of(
@@ -385,7 +386,7 @@ void World::OnExit(Pod& pod, const LearnerExit& exit) {
       Wrong(pod.id.name + " completed with another model");
     }
   }
-  // Not within its own callback.
+  // Destroyed later, because its own callback is running.
   loop_.Post([this, &pod] { Destroy(pod); });
 }
 
@@ -408,7 +409,7 @@ void World::Destroy(Pod& pod) {
 void World::Kill(Pod& pod) {
   if (!pod.running) return;
   Die(pod);
-  // As its launcher does: without one of them the other ranks are of no use.
+  // As the launcher does: the other ranks cannot train without this one.
   for (Pod* const rank : RanksOf(pod)) {
     if (!rank->running) continue;
     Leave(*rank, job_.grace);
@@ -428,7 +429,7 @@ void World::Vanish(Pod& pod) {
   if (!pod.running || pod.gate == nullptr || pod.vanished) return;
   log::Info("vanished", {{"learner", pod.id.name}});
   for (Pod* const rank : RanksOf(pod)) {
-    if (rank->gate == nullptr) {  // not begun, or gone
+    if (rank->gate == nullptr) {  // not started yet, or gone
       Destroy(*rank);
       continue;
     }
@@ -494,12 +495,12 @@ void World::Wrong(const std::string& what) {
   ADD_FAILURE() << what << " (at " << ToSeconds(loop_.Now().time_since_epoch()) << " s)";
 }
 
-// The state of everybody is the one of the undisturbed training when that was as far: no
-// sample was lost, doubled or taken in another order, no buffers or sums were wrong.
+// Every learner has the state of the undisturbed training at the same position: no sample was lost,
+// used twice or used in another order, and no buffer or sum was wrong.
 void World::CheckState(Pod& pod) {
   const auto known = reference_.hash_at.find(pod.program->position());
-  // In Statistical mode a step has other bits for other sizes; that all members of one hold the
-  // same is what they themselves compare.
+  // In Statistical mode the bits of a step depend on the size of the membership. Members of one
+  // membership compare their states themselves.
   if (bitwise() && (known == reference_.hash_at.end() || pod.program->Hash() != known->second)) {
     Wrong(Format("{} has another state after step {}", pod.id.name, pod.program->steps()));
   }
@@ -507,7 +508,7 @@ void World::CheckState(Pod& pod) {
   CheckProgress();
 }
 
-// Whatever happens in the midst of a tick, no learner computes a shard of it twice.
+// No learner computes a shard of a tick twice, whatever happens during the tick.
 void World::NoteShard(Pod& pod, const ShardTask& task) {
   on_shard(pod.id, task);
   if (task.samples.empty() || !bitwise()) return;
@@ -531,9 +532,10 @@ void World::NoteMembership(const Membership& membership) {
   }
 }
 
-// Who leaves in order leaves nothing behind that nobody else has. It cannot know of a death in the
-// last instants, while it looked for a final model and went; and it counts as lost where training
-// went on without it, or would, because another rank of its learner was lost.
+// A learner that leaves gracefully is never the only holder of a state. Two exceptions: it cannot
+// know of a death in the last instants, while it looked for a final model and exited; and it counts
+// as lost when another rank of its learner was lost, because training continued without it, or
+// would have.
 void World::CheckHolders(const Pod& gone, bool gracefully) {
   const TimePoint known =
       loop_.Now() - speeds_.max_network - speeds_.max_disk - 2 * speeds_.max_timers_late;
@@ -568,7 +570,7 @@ std::uint64_t World::newest_step() {
   return newest ? newest->step : 0;
 }
 
-// The coordinator reports what is committed, and nothing else.
+// The coordinator reports only committed progress.
 void World::CheckProgress() {
   Look();
   const std::shared_ptr<CoordinatorHost>& host = hosts_.back();
@@ -589,7 +591,8 @@ std::string World::Describe() const {
   return text + Encode(hosts_.back()->core().progress());
 }
 
-// Each sample of each epoch was used once, whatever happened. (A last batch of an epoch is short.)
+// Each sample was used once per epoch, whatever happened. (The last batch of an epoch may be
+// short.)
 void World::CheckLedger() {
   std::vector<int> used(job_.data.train_samples);
   for (Tick tick = 0; tick < reference_.ticks; ++tick) {

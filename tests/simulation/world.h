@@ -22,15 +22,15 @@
 
 namespace pliant::sim {
 
-// How long things take; what a seed varies.
+// Durations and delays; a seed varies them.
 struct Speeds {
   Duration max_network = std::chrono::milliseconds(5);
   Duration shard = std::chrono::milliseconds(10);
-  int slowness = 1;  // of every third learner: so many times as long it takes for a shard
+  int slowness = 1;  // factor on the shard time of every third learner
   Duration max_disk = std::chrono::milliseconds(50);
   Duration max_pod_start = std::chrono::milliseconds(500);
   Duration operator_every = std::chrono::milliseconds(200);
-  double timers_late = 0.2;  // how many of them
+  double timers_late = 0.2;  // fraction of timers that are late
   Duration max_timers_late = std::chrono::milliseconds(30);
 };
 
@@ -46,15 +46,15 @@ struct JobSpec {
   std::size_t ballast_bytes = 0;
   std::size_t state_batch_bytes = 50;
   std::size_t backlog_bytes = 0;
-  int ranks = 1;  // of each learner: processes of its pod
+  int ranks = 1;  // processes (ranks) per learner pod
   Duration step_timeout{};
 };
 
 // One shard of one tick: kind, optimizer steps before it, shard, first sample.
 using ShardKey = std::tuple<TickKind, std::uint64_t, int, std::uint64_t>;
 
-// One learner pod and its process. Of several ranks each has such a record; what the operator knows
-// of the pod stands in the first one's.
+// One learner pod and its process. With several ranks, each rank has such a record; what the
+// operator knows about the pod stands in the record of the first rank.
 struct Pod {
   LearnerId id;
   int slowness = 1;
@@ -68,24 +68,24 @@ struct Pod {
   std::unique_ptr<MetricsSink> metrics;
   std::unique_ptr<SampleLedger> ledger;
   std::unique_ptr<SimLink> link;
-  std::unique_ptr<LearnerLoop> learner;  // last: gone before what it borrows
+  std::unique_ptr<LearnerLoop> learner;  // last: destroyed before the objects that it borrows
 
   bool running = false;
-  bool wanted = true;        // by the operator
+  bool wanted = true;        // the operator wants it
   bool terminating = false;  // its deletion has begun
-  bool told = false;         // by SIGTERM
+  bool told = false;         // SIGTERM was sent
   bool end_seen = false;     // the operator knows that it has ended
   bool vanished = false;     // its machine is gone; nobody has noticed
   bool holds_state = false;
-  Tick applied = 0;  // when it was looked at last
+  Tick applied = 0;  // at the last look
   MembershipId entered;
   std::set<ShardKey> computed;
   std::optional<TimePoint> killed_at;
   std::optional<LearnerExit> exit;
 };
 
-// A job with its operator, coordinators, learners and volume, on virtual time, and what must always
-// hold: a fault of it fails the running test, once. Nothing is random but what `seed` draws.
+// A job with its operator, coordinators, learners and volume, on virtual time, and the invariants.
+// The first violation fails the running test. All randomness comes from `seed`.
 class World {
  public:
   World(std::uint64_t seed, JobSpec job, const Reference& reference, Speeds speeds = {});
@@ -99,40 +99,42 @@ class World {
   bool Chance(double probability);
   int Pick(int count);  // in [0, count)
 
-  // ---- The operator: replaces what ends, until the job is complete ----
+  // ---- The operator: replaces learners that end, until the job is complete ----
   void Want(int learners);
   void OperatorPause(bool paused) { operator_paused_ = paused; }
 
   // ---- Coordinators ----
   CoordinatorHost& coordinator() { return *hosts_.back(); }  // the newest, dead or alive
-  void StartCoordinator();                                   // of a new term
-  void RestartCoordinator();                                 // the same pod: it kept its counter
-  // Which of them new connections lead to; none: the newest.
+  void StartCoordinator();                                   // with a new term
+  void RestartCoordinator();                                 // restarts the container of the same
+                                                             // pod, which keeps its counter
+  // Index of the coordinator that new connections reach; none: the newest.
   std::optional<std::size_t> service;
   const std::vector<std::shared_ptr<CoordinatorHost>>& hosts() const { return hosts_; }
 
   // ---- Learners ----
   Pod& pod(std::string_view name);
   std::vector<Pod*> running();
-  void Kill(Pod& pod);    // without notice; the other ranks of its learner are told to leave
-  void Vanish(Pod& pod);  // with its machine: peers notice after their time-out
+  void Kill(Pod& pod);    // without notice; the other ranks of its learner receive SIGTERM
+  void Vanish(Pod& pod);  // with its machine: peers notice after their timeout
   void Stall(Pod& pod, Duration duration);
-  void Terminate(Pod& pod, Duration grace);  // all its ranks
+  void Terminate(Pod& pod, Duration grace);  // sends SIGTERM to all its ranks
   MemoryNetwork& network() { return network_; }
   void CutFor(const LearnerId& a, const LearnerId& b, Duration duration, bool silent);
   void MendAll();
 
-  // ---- Hooks for stories: after the message was queued; before the effect is done ----
+  // ---- Hooks for stories: called after the message was queued, or before the effect is done ----
   std::function<void(const LearnerId& from, const LearnerMessage& message)> on_message;
   std::function<bool(CoordinatorHost& host, const CoordinatorEffect& effect)> on_effect;
-  std::function<void(const LearnerId& by, const ShardTask& task)> on_shard;  // computed
-  // Before it is read; an error is what the reader gets.
+  std::function<void(const LearnerId& by, const ShardTask& task)> on_shard;  // after the shard was
+                                                                             // computed
+  // Called before a read; an error is returned to the reader.
   std::function<Status(const LearnerId& by, std::string_view name, std::size_t bytes)> on_read;
-  std::function<Duration(const LearnerId& of)> volume_hangs;  // so long, whatever it is asked for
+  std::function<Duration(const LearnerId& of)> volume_hangs;  // delay of every volume operation
   std::function<bool(const LearnerId& of)> program_hangs;     // at the shard that it begins
-  // Added to every call of the program that computes no shard.
+  // Added to the time of every call of the program that computes no shard.
   std::function<Duration(const LearnerId& of)> commits_take;
-  // Before it goes: it may be changed.
+  // Called before the frame is sent, and may change it.
   std::function<void(const LearnerId& by, const LearnerId& to, Frame& frame)> on_sent;
   std::function<void(const LearnerId& by, const LearnerId& from, const Frame& frame)> on_received;
   std::function<void(const LearnerId& by, const LearnerId& peer)> on_connected;
@@ -140,21 +142,22 @@ class World {
 
   // ---- What was seen ----
   bool completed() const { return completed_ > 0; }
-  std::uint64_t newest_step();  // that a checkpoint is of; 0: there is none
-  Tick furthest() {             // tick that anybody ever applied
+  std::uint64_t newest_step();  // step of the newest checkpoint; 0: there is none
+  Tick furthest() {             // the highest tick that any learner ever applied
     Look();
     return furthest_;
   }
   int memberships() const { return static_cast<int>(members_of_.size()); }
   const std::map<MembershipId, Membership>& members_of() const { return members_of_; }
   bool bitwise() const { return job_.reproducibility == Reproducibility::kBitwise; }
-  int state_losses() const { return state_losses_; }  // times that all who held a state were lost
+  int state_losses() const { return state_losses_; }  // number of times that all holders of the
+                                                      // state were lost
   bool faulty() const { return faulty_; }
   const std::vector<std::string>& metrics() const { return metrics_; }
-  // Whether every pod has ended and the final model is the one of the reference; if no two
-  // memberships can have been at work at a time, also whether metrics.jsonl is whole.
+  // Checks that every pod has ended and that the final model is the one of the reference. If no two
+  // memberships can have been active at the same time, also checks that metrics.jsonl is complete.
   void CheckTheEnd(bool one_at_a_time = true);
-  std::string Describe() const;  // who is in which state: for the person who looks at a failure
+  std::string Describe() const;  // the state of each learner, for a person who debugs a failure
 
  private:
   class Volume;
@@ -163,8 +166,8 @@ class World {
 
   void AddPod();
   void Build(Pod& pod);
-  std::vector<Pod*> RanksOf(const Pod& pod) const;  // of its learner, itself among them
-  bool Runs(const Pod& pod) const;                  // any of them
+  std::vector<Pod*> RanksOf(const Pod& pod) const;  // all ranks of its learner, including itself
+  bool Runs(const Pod& pod) const;                  // whether any rank of its learner runs
   void OnExit(Pod& pod, const LearnerExit& exit);
   void Die(Pod& pod);
   void Leave(Pod& pod, Duration grace);
@@ -177,9 +180,9 @@ class World {
 
   // ---- Invariants ----
   void Wrong(const std::string& what);
-  void CheckState(Pod& pod);  // after it changed
+  void CheckState(Pod& pod);  // called after the state changed
   void NoteShard(Pod& pod, const ShardTask& task);
-  void Look();  // how far everybody is
+  void Look();  // records the progress of every learner
   void NoteMembership(const Membership& membership);
   void CheckHolders(const Pod& gone, bool gracefully);
   void CheckProgress();
@@ -196,7 +199,7 @@ class World {
   std::set<std::pair<LearnerId, LearnerId>> cut_;
 
   std::vector<std::shared_ptr<CoordinatorHost>> hosts_;
-  std::map<std::uint64_t, std::uint64_t> counters_;  // persisted, by term
+  std::map<std::uint64_t, std::uint64_t> counters_;  // persisted coordinator counters, by term
 
   int wanted_ = 0;
   int last_pod_ = 0;
@@ -205,12 +208,13 @@ class World {
   std::map<std::string, std::unique_ptr<Pod>> pods_;
 
   std::map<MembershipId, Membership> members_of_;
-  MembershipId opened_;  // the newest that somebody trained in
+  MembershipId opened_;  // the newest membership that a learner trained in
   std::vector<std::string> metrics_;
-  // Shards by tick and membership, with their samples; and who committed the tick last.
+  // Samples of each computed shard, by tick and membership; and the membership that committed the
+  // tick last.
   std::map<std::pair<Tick, MembershipId>, std::map<int, std::vector<std::uint64_t>>> computed_;
   std::map<Tick, MembershipId> committed_;
-  std::optional<std::string> ended_with_;  // the hash of the parameters
+  std::optional<std::string> ended_with_;  // SHA-256 of the final parameters
   Tick furthest_ = 0;
   int state_losses_ = 0;
   int completed_ = 0;

@@ -78,7 +78,7 @@ std::vector<std::string> Cluster::NodeNames() const {
   return names;
 }
 
-// Says of the node what its kubelet would, or, when that is silent, its controller.
+// Writes the status that the kubelet would, or, when the kubelet is silent, the node controller.
 void Cluster::WriteNode(const std::string& name) {
   const Node& node = nodes_.at(name);
   const Json status = {
@@ -140,7 +140,7 @@ void Cluster::RemoveNode(const std::string& name) {
   PowerOff(name);
   nodes_.at(name).known = false;
   server_.Remove(NodePath(name));
-  // Pods of a node that is gone are collected.
+  // The garbage collector removes the pods of a removed node.
   loop_.PostAfter(Between(random_, 1s, 20s), [this, name] {
     if (nodes_.at(name).known) return;
     for (const auto& [path, pod] : server_.All(kPods)) {
@@ -237,7 +237,7 @@ void Cluster::Start(const std::string& path, const Json& pod) {
   Pull(path, uid);
 }
 
-// Tries until it has the image.
+// Retries until the image is available.
 void Cluster::Pull(const std::string& path, const std::string& uid) {
   const auto found = programs_.find(path);
   if (found == programs_.end() || found->second.uid != uid) return;
@@ -306,7 +306,7 @@ void Cluster::EndProgram(const std::string& pod, int exit_code, const Json& last
   const auto object = server_.Find(pod);
   if (object == nullptr) return;
   if (!IsLearner(*object)) {
-    Look(pod, 2s);  // it is removed if it is being deleted, else started again
+    Look(pod, 2s);  // the pod is removed if it is being deleted; otherwise the container restarts
     return;
   }
   server_.Change(pod, [&](Json& changed) {

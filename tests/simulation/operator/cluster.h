@@ -14,7 +14,7 @@ namespace pliant::operator_sim {
 using Json = nlohmann::json;
 using Random = std::mt19937_64;
 
-// In [least, most].
+// Returns a duration in [least, most].
 Duration Between(Random& random, Duration least, Duration most);
 bool Chance(Random& random, double probability);
 
@@ -22,21 +22,21 @@ std::string LabelOf(const Json& object, std::string_view label);
 bool IsLearner(const Json& pod);
 bool IsGated(const Json& pod);
 bool HasEnded(const Json& pod);
-// Where it runs, or may run only; "" if that is open.
+// The node on which the pod runs, or the only one on which it may run; "" if it is not decided.
 std::string NodeOf(const Json& pod);
 
-// What runs on the nodes: the scheduler, kubelets, the controllers of nodes and garbage. They see
-// the API server's objects a little late, and change them as the real ones do.
+// The components that act on pods: the scheduler, kubelets, the node controller and the garbage
+// collector. They see the API server's objects a little late, and change them as the real ones do.
 class Cluster {
  public:
-  // All outlive it.
+  // All arguments outlive it.
   Cluster(EventLoop& loop, kube::MemoryApiServer& server, Random& random);
 
   void AddNode(const std::string& name, int gpus);
-  // Everything on it is dead at once; the others learn of it later.
+  // Everything on the node dies at once; other components notice later.
   void PowerOff(const std::string& name);
   void PowerOn(const std::string& name);
-  void RemoveNode(const std::string& name);  // from the cluster; PowerOn brings it back
+  void RemoveNode(const std::string& name);  // removes the object; PowerOn adds it again
   void SetCordoned(const std::string& name, bool cordoned);
   void SetUnhealthyGpus(const std::string& name, int count);
   int GpusOf(const std::string& name) const { return nodes_.at(name).gpus; }
@@ -45,7 +45,7 @@ class Cluster {
   // The main program of a pod ends, if it runs.
   void EndProgram(const std::string& pod, int exit_code, const Json& last_words,
                   const std::string& reason = "");
-  // Of a container that is started again, as a coordinator's is.
+  // Ends a container that restarts, as a coordinator's does.
   void CrashProgram(const std::string& pod);
   bool Runs(const std::string& pod) const;
   std::string AddressOf(const std::string& pod) const;
@@ -53,14 +53,14 @@ class Cluster {
 
   void OnChange(const std::string& path, const kube::MemoryApiServer::Object& object);
 
-  // A program has started, is asked to end, or has ended.
+  // Called when a program has started, receives SIGTERM, or has ended.
   std::function<void(const std::string& pod)> on_start;
   std::function<void(const std::string& pod)> on_stop_signal;
   std::function<void(const std::string& pod)> on_end;
-  // Whether the next start of a learner fails as a kubelet's refusal does.
+  // Whether the kubelet refuses to start the next learner.
   std::function<bool()> refuse_start = [] { return false; };
   bool has_images = true;  // whether kubelets can pull them
-  // Whether there is one for this pod, by itself.
+  // Whether the image of this pod can be pulled.
   std::function<bool(const Json& pod)> has_image = [](const Json&) { return true; };
 
  private:
@@ -68,7 +68,7 @@ class Cluster {
     int gpus = 0;
     int unhealthy = 0;
     bool on = true;
-    bool known = true;  // there is an object for it
+    bool known = true;  // its Node object exists
     int power_cycles = 0;
   };
   struct Program {

@@ -12,19 +12,20 @@ namespace pliant::operator_sim {
 enum class Fault {
   kNone,
   kCut,        // the request does not arrive, or the watch breaks off after some lines
-  kCutDone,    // it is done, the answer does not arrive
-  kLate,       // it is done, the answer does not come in time
+  kCutDone,    // the request is executed, the answer does not arrive
+  kLate,       // the request is executed, the answer arrives after the deadline
   kDeath,      // the process dies just before the request leaves
-  kDeathDone,  // it is done, and the process dies before it hears of it
+  kDeathDone,  // the request is executed, and the process dies before the answer arrives
 };
 
-// What becomes of a request: a fault, or an answer in place of the server's, which never sees it.
+// The outcome of a request: a fault, or an answer in place of the server's, which never receives
+// it.
 using Fate = std::variant<Fault, kube::HttpResponse>;
 
-// The life of one process: once it is over nothing that it sends passes, to whomever.
+// The life of one process. After its end nothing that the process sends arrives anywhere.
 class Life {
  public:
-  // `on_death`: the process is to end, though not within this call.
+  // `on_death`: the process must be destroyed, but not within this call.
   explicit Life(std::function<void()> on_death) : on_death_(std::move(on_death)) {}
 
   void End() {
@@ -38,11 +39,11 @@ class Life {
   bool over_ = false;
 };
 
-// What one process has between itself and one server.
+// The transport between one process and one server.
 class FaultyTransport final : public kube::HttpTransport {
  public:
   using Decide = std::function<Fate(const kube::HttpRequest& request)>;
-  // Told of each exchange of a process that lives, as the process sees it.
+  // Receives each exchange of a living process, as the process sees it.
   using Observe =
       std::function<void(const kube::HttpRequest&, const Result<kube::HttpResponse>& answer)>;
 
@@ -59,7 +60,7 @@ class FaultyTransport final : public kube::HttpTransport {
   Result<kube::HttpResponse> Stream(const kube::HttpRequest& request, const kube::LineSink& sink,
                                     Duration idle, std::stop_token stop = {}) override;
 
-  int writes() const { return writes_; }  // that arrived
+  int writes() const { return writes_; }  // number of writes that arrived
 
  private:
   Result<kube::HttpResponse> Exchange(const kube::HttpRequest& request, std::stop_token stop);

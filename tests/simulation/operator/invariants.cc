@@ -78,7 +78,7 @@ void Invariants::OnPod(const std::string& path, const Json& pod) {
   if (!IsGated(pod) && !HasEnded(pod)) CheckNode(NodeOf(pod));
 }
 
-// A pod that holds a GPU, or may take it at any moment.
+// Counts pods that hold a GPU, or may take one at any moment.
 void Invariants::CheckNode(const std::string& node) {
   int held = 0;
   for (const auto& [path, pod] : server_.All(kPods)) {
@@ -90,7 +90,7 @@ void Invariants::CheckNode(const std::string& node) {
   }
 }
 
-// Those who leave are no part of the job any more; before that it never has more than it asked for.
+// Leaving learners do not count. The others are never more than the job asked for.
 void Invariants::CheckSize(const std::string& job_uid, const JobSeen& job) {
   int gated = 0;
   for (const auto& [path, pod] : server_.All(kPods)) {

@@ -11,16 +11,15 @@
 
 namespace pliant::operator_sim {
 
-// What must always hold of the objects (DESIGN §11, as far as the operator answers for it), checked
-// after every change.
+// The invariants of the objects for which the operator is responsible, checked after every change.
 class Invariants {
  public:
-  // `gpus_of`: that a node has in all.
+  // `gpus_of`: the number of GPUs of a node.
   Invariants(kube::MemoryApiServer& server, std::function<int(const std::string& node)> gpus_of)
       : server_(server), gpus_of_(std::move(gpus_of)) {}
 
-  // From now on no job has fewer learners than its minimum, unless it has none: nothing takes any
-  // away. Otherwise one that lost learners may keep the rest for a while.
+  // From now on no job has fewer learners than its minimum, unless it has none: the story takes no
+  // learner away. Without this, a job that lost learners may keep the rest for a while.
   void DemandMinimums() { always_minimum_ = true; }
   void OnChange(const std::string& path, const kube::MemoryApiServer::Object& object);
   void Violated(const std::string& what) { violations_.push_back(what); }
@@ -28,12 +27,12 @@ class Invariants {
 
  private:
   struct JobSeen {
-    std::string name;  // as JobOf() has it
+    std::string name;  // in the form of JobOf()
     bool finished = false;
     std::string phase;
-    int least = 1;  // of all minimums and maximums that it had
+    int least = 1;  // the lowest and highest of all minimums and maximums that it ever had
     int most = 1;
-    int learners = 0;  // that it ever had
+    int learners = 0;  // learners created so far
     std::map<std::string, std::int64_t> counters;
   };
 
@@ -46,8 +45,10 @@ class Invariants {
   const std::function<int(const std::string& node)> gpus_of_;
   std::map<std::string, JobSeen> jobs_;  // by uid
   bool always_minimum_ = false;
-  std::map<std::string, std::string> names_;  // of pods, with the uid that had it
-  // Of coordinators, by the job's uid and their term, under which they number its memberships.
+  std::map<std::string, std::string> names_;  // pod names, with the uid of the pod that had the
+                                              // name
+  // Coordinator pods by job uid and term. The term numbers the memberships that a coordinator
+  // issues.
   std::map<std::pair<std::string, std::string>, std::string> terms_;
   std::vector<std::string> violations_;
 };

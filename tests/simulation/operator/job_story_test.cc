@@ -1,4 +1,4 @@
-// The lives of jobs, from their submission to their end.
+// The lives of jobs, from submission to the end.
 #include <chrono>
 #include <string>
 
@@ -17,8 +17,8 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 
-// The main story: alone 8; a second, equal one: 4 and 4; its priority doubled: 3 and 5; the first
-// completes: 8.
+// The main story: one job alone has 8 learners; with a second, equal job they have 4 and 4; after
+// its priority is doubled, 3 and 5; when the first completes, the second has 8.
 TEST_F(OperatorStory, TwoTrainingsShareTheCluster) {
   world.Submit("one");
   ASSERT_TRUE(world.ReachSizes({{"one", 8}})) << world.Describe();
@@ -66,7 +66,7 @@ TEST_F(OperatorStory, AJobIsSeenInMetricsUntilItHasEnded) {
   EXPECT_THAT(text, HasSubstr("pliant_jobs{phase=\"Succeeded\"} 1\n"));
 }
 
-// The same, with the operator killed after each change, at ever other moments.
+// The same story with the operator killed after each change, at varying moments.
 TEST_F(OperatorStory, AnOperatorThatIsKilledAtAnyMomentChangesNothing) {
   for (Duration delay = 0ms; delay <= 1s; delay += 125ms) {
     SCOPED_TRACE(ToSeconds(delay));
@@ -126,7 +126,7 @@ TEST_F(OperatorStory, SuspendGivesEverythingBackAndResumeGoesOn) {
   ASSERT_TRUE(world.ReachSizes({{"one", 8}}));
 }
 
-// Its shards were frozen for 8 when it was admitted first.
+// The number of its shards was fixed for 8 learners when it was first admitted.
 TEST_F(OperatorStory, AJobThatWasScaledBeyondItsShardsIsSuspendedAndResumed) {
   world.Submit("one", {{"training", {{"logicalShards", 8}}}});
   ASSERT_TRUE(world.ReachSizes({{"one", 8}}));
@@ -157,7 +157,8 @@ TEST_F(OperatorStory, ALostCoordinatorIsReplacedWhileTrainingGoesOn) {
   EXPECT_THAT(world.events, Contains("one: CoordinatorReplaced"));
 }
 
-// As an operator left the job that knew one name for all coordinators.
+// Restores the job to the form of an older operator, which used one certificate name for all
+// coordinators.
 void MakeOlder(StoryWorld& world, const std::string& job) {
   world.server.Change(PathOf(job),
                       [](Json& object) { object["status"].erase("credentialsVersion"); });
@@ -235,7 +236,7 @@ TEST_F(OperatorStory, AMissingImageIsToldAndItsGrantIsWithdrawn) {
   };
   world.Submit("bad");
   ASSERT_TRUE(world.ReachEvent("bad: ImagePullFailed"));
-  // After the start timeout the GPUs go to somebody who can use them.
+  // After the start timeout the GPUs go to a job that can use them.
   world.Submit("good", {{"elastic", {{"minLearners", 8}}}});
   ASSERT_TRUE(world.ReachSizes({{"good", 8}}));
 }

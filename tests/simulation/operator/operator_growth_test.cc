@@ -1,4 +1,4 @@
-// What an operator keeps of jobs that came and went: nothing, however many they were.
+// An operator keeps nothing in memory about deleted jobs, however many there were.
 
 #include <chrono>
 #include <cstddef>
@@ -17,10 +17,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The whole life of a job of this name.
+// Runs the whole life of a job of this name.
 using JobLife = std::function<void(StoryWorld& world, const std::string& job)>;
 
-// What an operator holds, in bytes, after so many jobs have come and gone.
+// Bytes that an operator holds after `jobs` jobs were created and deleted.
 std::ptrdiff_t HeldAfter(int jobs, const JobLife& life) {
   StoryWorld world(13);
   for (int i = 0; i < jobs; ++i) {
@@ -30,7 +30,8 @@ std::ptrdiff_t HeldAfter(int jobs, const JobLife& life) {
     world.Delete(job);
     world.loop.RunFor(2s);
   }
-  // What was asked of anybody is answered; what is to be done of a job in an hour is not.
+  // Within this time all requests are answered. Anything scheduled for an hour ahead is still held,
+  // and counts.
   world.loop.RunFor(90s);
   const std::ptrdiff_t before = LiveBytes();
   world.KillOperator();
@@ -43,7 +44,7 @@ void ExpectNoGrowth(const JobLife& life) {
   const std::ptrdiff_t few = HeldAfter(kFew, life);
   ASSERT_GT(few, 1000) << "an operator holds something";
   const std::ptrdiff_t many = HeldAfter(kMany, life);
-  // The least that anything would keep of a job is its name as a key.
+  // Any entry per job would need at least its name as a key.
   EXPECT_LT(many - few, (kMany - kFew) * 64) << "bytes";
 }
 

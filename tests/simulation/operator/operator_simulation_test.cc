@@ -1,10 +1,10 @@
-// The whole operator under random faults, on virtual time. Without arguments: the kept seeds, some
-// random ones, and a leader that dies at its writes, to the API server (every fifth) and to
-// coordinators (every second), the last of them included. `--seed=N` replays one with its log;
-// `--seeds=N` (or PLIANT_OPERATOR_SEEDS) runs N of them, `--first=N` from there on; with
-// `--every-write` no write is left out (`./dev test all` does so). A change that is to leave the
-// operator's behaviour as it is leaves the lines that every world appends to the file which
-// PLIANT_TRACES names (tests/simulation/trace.h).
+// The whole operator under random faults, on virtual time. Without arguments it runs the kept
+// seeds, some random ones, and stories in which the leader dies at one of its writes: every fifth
+// write to the API server, every second plan to a coordinator, the last of each included.
+// `--seed=N` replays one seed with its log; `--seeds=N` (or PLIANT_OPERATOR_SEEDS) runs N seeds,
+// `--first=N` starts from seed N; `--every-write` leaves no write out (`./dev test all` uses it). A
+// change that keeps the operator's behaviour also keeps the lines that every world appends to the
+// file named by PLIANT_TRACES (tests/simulation/trace.h).
 
 #include <charconv>
 #include <cstdint>
@@ -27,7 +27,7 @@ std::uint64_t seeds = 30;
 int writes_between_deaths = 5;  // --every-write: 1, as of plans
 int plans_between_deaths = 2;
 
-// Runs one seed; on a failure says how to see it again.
+// Runs one seed. On a failure prints how to replay it.
 bool Simulate(std::uint64_t seed) {
   const std::string story = RunSeed(seed);
   if (only_seed) std::cout << "seed " << seed << ": " << story << "\n";
@@ -36,7 +36,7 @@ bool Simulate(std::uint64_t seed) {
   return false;
 }
 
-// Seeds that found bugs, kept for good.
+// Seeds that found bugs, kept permanently.
 constexpr std::uint64_t kRegressions[] = {14,  31,  211, 213, 294,  403, 421,
                                           604, 652, 805, 844, 1003, 1128};
 

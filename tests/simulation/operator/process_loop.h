@@ -7,8 +7,8 @@
 
 namespace pliant::operator_sim {
 
-// The event loop of one process amid the world's: it can be stopped and continued (SIGSTOP), and
-// what is left in it goes with the process.
+// The event loop of one process in the world's loop. It can be stopped and continued (SIGSTOP,
+// SIGCONT), and its remaining tasks are dropped with the process.
 class ProcessLoop final : public EventLoop {
  public:
   explicit ProcessLoop(EventLoop& world) : world_(world) {}
@@ -21,7 +21,7 @@ class ProcessLoop final : public EventLoop {
   TimerId PostAfter(Duration delay, std::function<void()> task) override;
   void Cancel(TimerId timer) override;
 
-  // What is due before then runs then.
+  // Tasks that are due before `time` run at `time`.
   void StopUntil(TimePoint time) { stopped_until_ = time; }
 
  private:

@@ -1,4 +1,5 @@
-// What the API server refuses, and what it drops: the job is told, and the others have its GPUs.
+// Requests that the API server refuses, and fields that it drops: the job's status reports it, and
+// other jobs get its GPUs.
 #include <chrono>
 #include <optional>
 #include <string>
@@ -49,7 +50,7 @@ TEST_F(OperatorStory, JobsOfOneTemplateAreCheckedOnceAMinute) {
   EXPECT_EQ(world.dry_runs(), 3) << "what the server goes by may have changed";
 }
 
-// It was right a moment ago, and is refused when its pods are made.
+// The template was valid a moment ago, and is refused when its pods are created.
 TEST_F(OperatorStory, WhatIsNotAskedAboutIsToldWhenItIsRefused) {
   world.Submit("one");
   ASSERT_TRUE(world.ReachSizes({{"one", 8}}));
@@ -60,7 +61,7 @@ TEST_F(OperatorStory, WhatIsNotAskedAboutIsToldWhenItIsRefused) {
   ASSERT_TRUE(world.ReachSizes({{"one", 4}, {"two", 4}}));
 }
 
-// An operator whose own credentials ran out has nothing to say of a job.
+// An error in the operator's own credentials is not a verdict on a job.
 TEST_F(OperatorStory, ThatTheOperatorIsNotKnownIsNoRefusalOfTheJob) {
   const auto not_known = AnswerWith(401, [](const kube::HttpRequest& request) {
     return request.target.find("/team-a/pods") != std::string::npos;
@@ -93,7 +94,7 @@ TEST_F(OperatorStory, AServerThatRefusesPodsIsAskedLessAndLess) {
   ASSERT_TRUE(world.ReachSizes({{"one", 4}}));
 }
 
-// Something lets the one job have two learners, and is no ResourceQuota that could be read.
+// Something other than a readable ResourceQuota limits this one job to two learners.
 TEST_F(OperatorStory, GpusThatAQuotaRefusesToOneJobGoToAnother) {
   world.server.refuse = [&](const std::string&, const Json& object) {
     const bool limited = IsLearner(object) && LabelOf(object, controller::kLabelJob) == "limited";
@@ -128,7 +129,7 @@ TEST_F(OperatorStory, GpusOfLearnersWhoseGatesAreRefusedGoToAnother) {
   ASSERT_TRUE(world.ReachSizes({{"denied", 4}, {"other", 4}}));
 }
 
-// The operator is upgraded first: what it writes of a new field comes back without.
+// The operator is upgraded before the CRD: the server drops a new field that the operator writes.
 TEST_F(OperatorStory, AFieldThatTheClusterDoesNotKnowYetIsNotWrittenForEver) {
   constexpr const char* kDefinition =
       "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/elastictrainingjobs.pliant.dev";
@@ -150,9 +151,9 @@ TEST_F(OperatorStory, AFieldThatTheClusterDoesNotKnowYetIsNotWrittenForEver) {
   EXPECT_LE(world.Writes() - before, 4) << "progress, at most every 30 s";
   EXPECT_EQ(world.Learners("one"), 2);
   EXPECT_FALSE(world.Status("one").contains("learnersAsked")) << "the server drops it";
-  ask_for({});  // all again
+  ask_for({});  // all learners again
   ASSERT_TRUE(world.ReachSizes({{"one", 4}}));
-  // The definition is upgraded too.
+  // The CRD is upgraded too.
   world.server.Change(kDefinition, [&](Json& definition) { definition = upgraded; });
   ask_for(3);
   ASSERT_TRUE(world.ReachSizes({{"one", 3}}));

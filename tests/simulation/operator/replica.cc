@@ -21,11 +21,11 @@ kube::Config ServerConfig() { return {.server = "https://memory"}; }
 
 }  // namespace
 
-// One of its reflectors.
+// One reflector, with its timer.
 struct Replica::Follower {
   std::string collection;
   kube::ReflectorSteps steps;
-  TimerId timer = 0;  // 0: it waits for something to happen
+  TimerId timer = 0;  // 0: it waits for an event
 };
 
 Replica::Replica(std::string identity, ReplicaParts parts)
@@ -34,7 +34,7 @@ Replica::Replica(std::string identity, ReplicaParts parts)
       loop_(parts_.loop),
       life_(parts_.on_end),
       clock_check_([this] { return clock_.Now(parts_.now(), loop_.Now()); }),
-      // The server is the world's.
+      // The server is owned by the world.
       transport_(life_, {std::shared_ptr<void>(), &parts_.server}, parts_.fault,
                  parts_.on_exchange),
       lease_client_(transport_, ServerConfig(), OptionsOfClient({})),
@@ -126,7 +126,8 @@ void Replica::Poll(Follower& follower) {
         loop_.PostAfter(frozen_until_ - loop_.Now(), [this, &follower] { Poll(follower); });
     return;
   }
-  // At most: a watch that is told that its position is gone, a list, and a watch from there on.
+  // Three steps at most: a watch that fails because its position is gone, a list, and a watch from
+  // there on.
   Duration wait{};
   for (int step = 0; step < 3 && wait == Duration::zero(); ++step) {
     wait = follower.steps.Next(parts_.random());

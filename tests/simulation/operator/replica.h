@@ -16,39 +16,39 @@
 
 namespace pliant::operator_sim {
 
-// What a replica needs of the world.
+// Dependencies of a replica on the world.
 struct ReplicaParts {
   EventLoop& loop;
   kube::HttpTransport& server;
-  std::function<api::WallTime()> now;  // what its machine's clock shows
+  std::function<api::WallTime()> now;  // time of its machine's clock
   std::function<double()> random;      // in [0, 1)
   FaultyTransport::Decide fault;
-  FaultyTransport::Decide coordinator_fault;  // of what is sent to them
+  FaultyTransport::Decide coordinator_fault;  // faults of requests to coordinators
   FaultyTransport::Observe on_exchange;       // with the server and with coordinators
-  std::function<bool()> webhooks_hang;        // no pod is made meanwhile
+  std::function<bool()> webhooks_hang;        // while true, no pod is created
   std::function<void(const api::ObjectMeta& job, const controller::JobEvent& event)> on_event;
   controller::HttpCoordinatorClient::Connect connect;
   controller::CrashNotes* crash_notes = nullptr;
-  // The process has ended; it is to be destroyed, though not within this call.
+  // The process has ended and must be destroyed, but not within this call.
   std::function<void()> on_end;
 };
 
-// One process of the operator: everything that its main() puts together but the threads. Its
-// reflectors and its elector take their steps on the world's time.
+// One operator process: everything that its main() connects, without the threads. Its reflectors
+// and its elector run their steps on the world's time.
 class Replica {
  public:
   Replica(std::string identity, ReplicaParts parts);
   ~Replica();
 
-  // Objects of the collection changed at the server: the watch tells of them a little later.
+  // Objects of the collection changed at the server; the watch reports them a little later.
   void OnServerChange(const std::string& path);
   void StopUntil(TimePoint time) { loop_.StopUntil(time); }
-  // Nothing comes on any of its watches until then, without a sign of it.
+  // No watch of it delivers anything before `time`, and no connection breaks.
   void FreezeWatchesUntil(TimePoint time) { frozen_until_ = time; }
-  // As after SIGTERM: it gives its lease back.
+  // As after SIGTERM: the replica releases its lease.
   void Release();
 
-  // As its /metrics shows them. It leads.
+  // The text of its /metrics. The replica leads.
   std::string Metrics();
 
   bool leads() const { return steps_.policy().Leads(loop_.Now()); }

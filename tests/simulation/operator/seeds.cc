@@ -26,11 +26,12 @@ constexpr Duration kRound = 250ms;
 
 enum class End { kSucceeds, kFails, kSucceedsOrFails, kSuspended, kQueued, kGone };
 
-// Each seed has its own mixture: most faults at all times together would leave no time for others.
+// The rates of faults. Each seed has its own mixture: all faults at high rates would leave no time
+// for training.
 struct Mixture {
-  double api = 0;  // of each request
+  double api = 0;  // probability per request
   double watch = 0;
-  double forget = 0;  // the rest: rates a second
+  double forget = 0;  // this one and the rest: rates per second
   double kill_operator = 0;
   double kill_at_write = 0;
   double stop_operator = 0;
@@ -54,20 +55,20 @@ struct Mixture {
   double out_of_memory = 0;
   double refuse_pods = 0;
   double lose_images = 0;
-  // Of another tenant, with a job of its own.
+  // Actions of another tenant, which has a job of its own.
   double forge_pod = 0;
   double spoil_template = 0;
   double flood = 0;
 };
 
-// What its owner may have the coordinator of that job do.
+// What the owner of that job may make its coordinator do.
 const TrainingOptions kLiars[] = {{.has_no_coordinator = true},
                                   {.refuses_plans = true},
                                   {.flaps = true},
                                   {.ignores_stop_signal = true}};
 constexpr const char* kLiar = "liar";
 
-// Templates that the definition of the resource does not take any more, but may have taken once.
+// Templates that the CRD no longer accepts, but may have accepted once.
 const char* const kSpoilt[] = {R"({"template": {"spec": {"nodeSelector": {"gpu": true}}}})",
                                R"({"template": {"spec": {"nodeSelector": null, "containers": [
         {"name": "learner", "image": "x", "resources": {"limits": {"memory": "64GB"}}}]}}})",
@@ -77,8 +78,8 @@ const char* const kSpoilt[] = {R"({"template": {"spec": {"nodeSelector": {"gpu":
                                R"({"priority": 7000, "template": {"spec": {"nodeSelector": null,
         "containers": [{"name": "learner", "image": "y"}]}}})"};
 
-// Two sevenths of the seeds have jobs of the same names in a second namespace, which came later.
-// The others, all that are kept among them, stay what they were.
+// Two sevenths of the seeds have jobs of the same names in a second namespace, which was added
+// later. The other seeds, among them all kept ones, stay the same.
 bool HasSecondNamespace(std::uint64_t seed) { return seed % 7 >= 5; }
 
 class Story {
@@ -129,11 +130,11 @@ class Story {
     if (!world_.RunUntil([&] { return AllEnded(); }, 60min)) {
       return Complain("not every job comes to its end");
     }
-    // Then nothing happens any more.
+    // From then on nothing happens.
     if (!world_.RunUntil([&] { return world_.PodsOf("", "learner").empty(); }, 5min)) {
       return Complain("some learners stay");
     }
-    world_.loop.RunFor(2min);  // a watch that is silent is noticed by then
+    world_.loop.RunFor(2min);  // a silent watch is detected within this time
     const int before = world_.writes_besides_lease();
     world_.loop.RunFor(2min);
     if (world_.writes_besides_lease() != before) {
@@ -337,7 +338,7 @@ class Story {
     }
   }
 
-  // As kubectl does.
+  // As kubectl deletes it.
   void DeletePod(const std::string& pod) {
     std::ignore = world_.server.Send({.method = kube::HttpMethod::kDelete, .target = pod});
   }
@@ -387,7 +388,7 @@ class Story {
     if (now(mix_.delete_job)) {
       world_.Delete(job);
       end = End::kGone;
-      if (Pick(2) == 0) Submit(job);  // another one, under its name
+      if (Pick(2) == 0) Submit(job);  // another job with the same name
     }
   }
 
@@ -398,9 +399,9 @@ class Story {
         return phase == "Succeeded";
       case End::kFails:
         return phase == "Failed";
-      case End::kSucceedsOrFails:  // as its deadline lets it
+      case End::kSucceedsOrFails:  // depending on its deadline
         return phase == "Succeeded" || phase == "Failed";
-      case End::kSuspended:  // it may have completed before
+      case End::kSuspended:  // unless it completed before
         return phase == "Suspended" || phase == "Succeeded";
       case End::kQueued:
         return phase == "Queued";
@@ -415,7 +416,7 @@ class Story {
         wanted_, [&](const auto& entry) { return HasEnded(entry.first, entry.second); });
   }
 
-  // Of jobs that are gone nothing is left, of those that have ended only what tells how.
+  // Deleted jobs leave no object behind. Jobs that ended leave only the objects that tell how.
   void CheckWhatIsLeft() {
     std::set<std::string> uids;
     for (const auto& [path, job] : world_.server.All(kAllJobs)) {
@@ -436,13 +437,13 @@ class Story {
   const bool has_second_namespace_;
   Mixture mix_;
   int gpus_ = 0;
-  int names_ = 0;  // that jobs have
+  int names_ = 0;  // job names used
   bool has_liar_ = false;
   std::map<std::string, End> wanted_;
 };
 
-// Two jobs that make room for one another. `kill` says when the leader dies, `dies` whether it
-// does. What `count` says when both are done.
+// Runs two jobs that make room for one another. `kill` arranges the leader's death, `dies` says
+// whether it dies. Returns the value of `count` when both jobs have ended.
 int RunDeath(World& world, const std::function<void()>& kill, bool dies,
              const std::function<int()>& count) {
   world.cluster.AddNode("node-0", 2);
@@ -464,7 +465,7 @@ int RunDeath(World& world, const std::function<void()>& kill, bool dies,
       },
       10min);
   const int counted = count();
-  world.loop.RunFor(1s);  // the last write may have been somebody's death
+  world.loop.RunFor(1s);  // the last write may have killed a process
   EXPECT_TRUE(ended && !world.faulty()) << world.Describe();
   EXPECT_EQ(world.deaths() > 0, dies);
   return counted;

@@ -7,7 +7,7 @@
 
 namespace pliant::operator_sim {
 
-// A story whose jobs say how small and how large they may be.
+// A story whose jobs set their minimum and maximum size.
 class SizedStory : public OperatorStory {
  protected:
   using OperatorStory::OperatorStory;
@@ -18,7 +18,7 @@ class SizedStory : public OperatorStory {
     world.Submit(job, changes);
   }
 
-  // Of whatever phase the job is.
+  // In any phase of the job.
   bool ReachLearners(const std::string& job, int learners,
                      Duration limit = std::chrono::minutes(3)) {
     return world.RunUntil([&] { return world.Learners(job) == learners; }, limit);

@@ -14,7 +14,7 @@ inline bool IsDryRun(const kube::HttpRequest& request) {
   return request.target.find("dryRun=All") != std::string::npos;
 }
 
-// Checks of templates are such requests too.
+// Template checks (dry runs) are such requests too.
 inline bool PostsPod(const kube::HttpRequest& request) {
   return request.method == kube::HttpMethod::kPost &&
          request.target.find("/pods?") != std::string::npos;
@@ -30,7 +30,7 @@ inline bool OpensGate(const kube::HttpRequest& request) {
          request.body.find(R"("schedulingGates")") != std::string::npos;
 }
 
-// In the words of a server whose admission webhook is down.
+// The answer of a server whose admission webhook is down.
 inline kube::HttpResponse Refusal(int status, kube::HttpHeaders headers = {}) {
   return {.status = status,
           .headers = std::move(headers),
@@ -44,14 +44,14 @@ inline kube::HttpResponse Refusal(int status, kube::HttpHeaders headers = {}) {
 
 using Matches = std::function<bool(const kube::HttpRequest& request)>;
 
-// Requests that match are answered with this status and not executed.
+// Matching requests are answered with this status and not executed.
 inline FaultyTransport::Decide AnswerWith(int status, Matches matches) {
   return [status, matches = std::move(matches)](const kube::HttpRequest& request) {
     return matches(request) ? Fate(Refusal(status)) : Fate(Fault::kNone);
   };
 }
 
-// Requests that match are executed, and the server answers late.
+// Matching requests are executed, and the answer is late.
 inline FaultyTransport::Decide AnswerLate(Matches matches) {
   return [matches = std::move(matches)](const kube::HttpRequest& request) {
     return matches(request) ? Fault::kLate : Fault::kNone;

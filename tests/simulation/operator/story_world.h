@@ -17,20 +17,20 @@ namespace pliant::operator_sim {
 // Trains for longer than any story lasts.
 inline const TrainingOptions kLong{.steps = 1'000'000};
 
-// The world as the stories have it: two nodes of four GPUs, two replicas of the operator, of which
-// one leads, and what the stories do to them and see of them.
+// The world of the stories: two nodes of four GPUs, two operator replicas of which one leads, and
+// what stories do to them and read from them.
 class StoryWorld : public World {
  public:
   explicit StoryWorld(std::uint64_t seed);
 
-  // One that trains on until it is told to complete, on eight learners at most.
+  // Submits a job that trains until Complete(), with at most eight learners.
   using World::Submit;
   void Submit(const std::string& job, const Json& spec_changes = Json::object());
-  // One that runs.
+  // Crashes one running learner.
   void CrashALearner(const std::string& job);
-  // Removes pods without asking them, as `kubectl delete --force` does.
+  // Removes pods without notice, as `kubectl delete --force` does.
   void RemovePods(const std::string& job, std::string_view role);
-  // Both replicas, as by SIGKILL; they come back.
+  // Kills both replicas with SIGKILL; they restart.
   void KillOperator();
 
   int Learners(const std::string& job) const { return Status(job).value("learners", 0); }
@@ -40,12 +40,12 @@ class StoryWorld : public World {
   int Term(const std::string& job) const { return Status(job).value("coordinatorTerm", 0); }
   // The names in the certificate of the job's coordinator.
   std::set<std::string> NamesOfCoordinator(const std::string& job) const;
-  // By the operator, but those to its lease and dry ones.
+  // Writes of the operator, without writes to its lease and dry runs.
   int Writes() const { return writes_besides_lease() - dry_runs(); }
 
-  // Whether it came true within ten minutes.
+  // Whether the condition became true within ten minutes.
   bool Reach(const std::function<bool()>& done) { return RunUntil(done, std::chrono::minutes(10)); }
-  // That many learners train.
+  // Whether each job reaches this number of training learners.
   bool ReachSizes(const std::map<std::string, int>& sizes);
   bool ReachEvent(const std::string& event);  // "job: Reason"
 };

@@ -1,4 +1,4 @@
-// What one tenant does, and what the others notice of it: nothing.
+// Actions of one tenant have no effect on the others.
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
@@ -32,7 +32,7 @@ class Tenants : public SizedStory {
 
   Json Job(const std::string& name) const { return *world.server.Find(PathOf(name)); }
 
-  // As it is stored when the definition of the resource was another one: nothing is checked.
+  // Stores a spec without validation, as if an earlier CRD had accepted it.
   void StoreSpec(const std::string& job, const Json& changes) {
     world.server.Change(PathOf(job), [&](Json& object) {
       object["spec"].merge_patch(changes);
@@ -59,7 +59,7 @@ TEST_F(Tenants, ATemplateThatCannotBeReadHarmsNobodyElse) {
     Submit("one", 1, 4);
     Submit("two", 1, 8);
     ASSERT_TRUE(ReachLearners("one", 4) && ReachLearners("two", 4)) << world.Describe();
-    // While its learners leave.
+    // Stored while its learners leave.
     world.Edit("one", {{"suspend", true}});
     StoreSpec("one", bad);
     ASSERT_TRUE(ReachLearners("two", 8)) << world.Describe();
@@ -71,7 +71,7 @@ TEST_F(Tenants, ATemplateThatCannotBeReadHarmsNobodyElse) {
   }
 }
 
-// Nobody sees that the job was suspended in between.
+// No operator sees that the job was suspended in between.
 TEST_F(Tenants, ATemplateThatIsChangedWhileNobodyLeadsIsCheckedAnew) {
   Submit("one", 2, 8);
   ASSERT_TRUE(ReachLearners("one", 8)) << world.Describe();
@@ -118,14 +118,14 @@ TEST_F(Tenants, AJobThatIsNotUnderstoodTrainsOnAsItWas) {
   EXPECT_TRUE(world.RunUntil([&] { return ConditionOf("one", "Readable") == "Understood"; }, 1min));
 }
 
-// A file as processes leave it that died while they were busy with `job`.
+// Makes the file that `deaths` processes leave when they die while they process `job`.
 std::unique_ptr<controller::CrashNotes> NotesOfDeathsAt(const api::ObjectMeta& job, int deaths) {
   const std::string file = testing::TempDir() + "/crash-notes";
   std::remove(file.c_str());
   for (int death = 0; death < deaths; ++death) {
     const auto notes = controller::CrashNotes::Open(file);
     EXPECT_TRUE(notes) << notes.error();
-    // A process that dies takes nothing back.
+    // A dying process does not clear its mark.
     alignas(
         controller::CrashNotes::Mark) static std::byte kept[sizeof(controller::CrashNotes::Mark)];
     new (kept) controller::CrashNotes::Mark(controller::CrashNotes::BusyWith(notes->get(), job));
@@ -162,7 +162,7 @@ TEST_F(Tenants, AJobAtWhichTheOperatorDiedTwiceIsLeftAlone) {
   EXPECT_TRUE(ReachLearners("good", 7)) << world.Describe();
 }
 
-// Its owner took the image away, or the network policy that lets the operator in.
+// As if its owner had removed the image, or the network policy that admits the operator.
 TEST_F(Tenants, ACoordinatorThatNeverComesKeepsNoGpus) {
   TrainingOptions training = kLong;
   training.has_no_coordinator = true;
@@ -176,7 +176,7 @@ TEST_F(Tenants, ACoordinatorThatNeverComesKeepsNoGpus) {
   EXPECT_TRUE(world.RunUntil([&] { return world.PodsOf("headless", "learner").empty(); }, 3min));
 }
 
-// It trained, and then its owner cut it off.
+// The job trained, and then its owner cut the coordinator off.
 TEST_F(Tenants, LearnersThatCannotBeToldToLeaveAreDeleted) {
   Submit("cut", 1, 8);
   ASSERT_TRUE(ReachLearners("cut", 8));
@@ -222,7 +222,7 @@ TEST_F(Tenants, ACoordinatorThatTellsSomethingElseEachTimeIsWrittenOfSeldom) {
   EXPECT_TRUE(ReachLearners("good", 4)) << world.Describe();
 }
 
-// A cluster has a few thousand Service addresses.
+// A cluster has only a few thousand Service addresses.
 TEST_F(Tenants, AJobThatHasEndedKeepsNoAddressAndNoKeys) {
   const auto left_of = [&](const char* kind) {
     return world.server.All(Format("/api/v1/namespaces/team-a/{}", kind)).size();
@@ -262,7 +262,7 @@ TEST_F(Tenants, JobsOfOneNamespaceShareItsQuota) {
       << world.Describe();
 }
 
-// `edit` in a namespace lets its holder make any pod there.
+// The role `edit` in a namespace allows its holder to create any pod there.
 struct Forgery {
   const char* what;
   std::function<void(Json& pod, const std::string& uid)> change;

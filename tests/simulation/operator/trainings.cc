@@ -41,7 +41,7 @@ void Trainings::OnStart(const std::string& pod) {
   const std::string uid = LabelOf(*object, controller::kLabelJobUid);
   uids_[pod] = uid;
   Training& training = trainings_[uid];
-  // A forged pod comes after those that it is a copy of.
+  // A forged pod is created after the pods that it copies.
   if (training.job.empty()) training.job = JobOf(*object);
   if (!IsLearner(*object)) {
     coordinators_[pod] = {.term = std::stoll(LabelOf(*object, controller::kLabelTerm)),
@@ -72,7 +72,7 @@ void Trainings::OnStopSignal(const std::string& pod) {
       Training* still = OfPod(pod);
       if (still == nullptr || !cluster_.Runs(pod)) return;
       if (std::ranges::contains(still->members, pod)) {
-        still->step = still->saved = StepNow(*still);  // it has said that it leaves
+        still->step = still->saved = StepNow(*still);  // it announced that it leaves
         still->since = loop_.Now();
       }
       cluster_.EndProgram(pod, 0, ExitReport(*still, "Drained"));
@@ -97,11 +97,11 @@ Trainings::Coordinator* Trainings::LeadingCoordinator(const std::string& uid) {
     if (uids_.at(pod) != uid) continue;
     if (leading == nullptr || coordinator.term > leading->term) leading = &coordinator;
   }
-  // Learners refuse one of a lower term than they have seen.
+  // Learners refuse a coordinator whose term is lower than one they have seen.
   return leading != nullptr && leading->term >= trainings_.at(uid).term ? leading : nullptr;
 }
 
-// A step needs all of its members.
+// A step needs all members.
 std::int64_t Trainings::StepNow(const Training& training) {
   if (training.members.empty() || training.complete) return training.step;
   if (!std::ranges::all_of(training.members, [&](const auto& pod) { return cluster_.Runs(pod); })) {
@@ -132,7 +132,7 @@ void Trainings::Resize(const std::string& uid) {
         if (planned.at("state") == "Leaving") leavers.push_back(pod);
       }
     }
-  } else {  // it removes nobody on its own
+  } else {  // without a plan the coordinator removes only learners that ended
     for (const std::string& member : training.members) {
       if (cluster_.Runs(member)) members.push_back(member);
     }
@@ -140,7 +140,7 @@ void Trainings::Resize(const std::string& uid) {
   const bool all_leave = members.empty() && !leavers.empty();
   training.step = StepNow(training);
   training.since = loop_.Now();
-  if (all_leave) training.saved = training.step;  // a checkpoint comes first
+  if (all_leave) training.saved = training.step;  // they write a checkpoint first
   SetMembers(training, std::move(members));
   for (const std::string& leaver : leavers) {
     cluster_.EndProgram(leaver, 0, ExitReport(training, "Drained"));

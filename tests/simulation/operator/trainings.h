@@ -16,18 +16,18 @@ namespace pliant::operator_sim {
 struct TrainingOptions {
   std::int64_t steps = 100;
   Duration step_time = std::chrono::milliseconds(200);
-  // Its program ends at once with this code.
+  // The program exits at once with this code.
   std::optional<int> exit_code;
   bool ignores_stop_signal = false;
-  std::optional<int> learners_asked;  // that its program wants to train on
-  // Its coordinator, whose owner may have it do anything: does not start, takes no plan, or tells
-  // another membership each time, with learners that never were.
+  std::optional<int> learners_asked;  // the learners that its program requests
+  // Faults of its coordinator, whose image the owner controls: it does not start, it refuses all
+  // plans, or it reports another membership each time, with learners that never existed.
   bool has_no_coordinator = false;
   bool refuses_plans = false;
   bool flaps = false;
 };
 
-// What runs inside the pods: coordinators that do what their contract says (docs/contracts.md), and
+// The programs inside the pods: coordinators that follow their contract (docs/contracts.md), and
 // learners that join, leave, lose steps when all are lost, and complete.
 class Trainings {
  public:
@@ -37,20 +37,20 @@ class Trainings {
 
   bool HasNoCoordinator(const std::string& job) { return options_[job].has_no_coordinator; }
 
-  // All of its steps are done.
+  // All steps of the job are done.
   void Complete(const std::string& job);
 
-  // One exchange with whoever answers at this address.
+  // One exchange with the coordinator at this address.
   Result<kube::HttpResponse> Call(const std::string& address, const kube::HttpRequest& request);
 
   void OnStart(const std::string& pod);
   void OnStopSignal(const std::string& pod);
   void OnEnd(const std::string& pod);
 
-  int plans_refused = 0;  // by those that refuse them all
+  int plans_refused = 0;  // by coordinators that refuse all plans
 
-  // A plan came twice with the same stamp and another content, or the operator sent something to a
-  // coordinator that cannot prove its job: told once.
+  // Called once when a plan has the stamp of an earlier one and another content, or when the
+  // operator sent something to a coordinator that cannot prove its job.
   std::function<void(const std::string& what)> on_violation;
 
  private:
@@ -62,12 +62,12 @@ class Trainings {
     int answers = 0;
   };
   struct Training {
-    std::string job;  // its name
+    std::string job;  // the job's name
     std::int64_t term = 0;
     std::int64_t counter = 0;
-    std::vector<std::string> members;  // pods' paths
+    std::vector<std::string> members;  // paths of pods
     std::int64_t step = 0;             // at `since`
-    std::int64_t saved = 0;            // checkpointed
+    std::int64_t saved = 0;            // last checkpointed step
     TimePoint since{};
     bool complete = false;
     TimerId timer = 0;
@@ -89,10 +89,10 @@ class Trainings {
   kube::MemoryApiServer& server_;
   Cluster& cluster_;
   Random& random_;
-  std::map<std::string, TrainingOptions> options_;   // by job
-  std::map<std::string, Training> trainings_;        // by the job's uid
-  std::map<std::string, Coordinator> coordinators_;  // running ones, by the pod's path
-  std::map<std::string, std::string> uids_;          // of jobs, by the path of a pod that ran
+  std::map<std::string, TrainingOptions> options_;   // by job name
+  std::map<std::string, Training> trainings_;        // by job uid
+  std::map<std::string, Coordinator> coordinators_;  // running coordinators, by pod path
+  std::map<std::string, std::string> uids_;          // job uids, by the path of a pod that ran
   std::map<std::pair<std::string, Stamp>, std::string> plans_;  // by pod and stamp
 };
 

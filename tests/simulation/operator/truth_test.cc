@@ -1,5 +1,5 @@
-// What the operator believes, and what is: watches that are silent, clocks that are set, pods that
-// are admitted otherwise than they were asked for.
+// Differences between the operator's view and reality: silent watches, clocks that are set, pods
+// that admission changes.
 #include <chrono>
 #include <string>
 #include <vector>
@@ -25,7 +25,7 @@ class Truth : public SizedStory {
   }
 };
 
-// A minute is what the operator waits for its own writes to be shown.
+// The operator waits one minute for its own writes to appear in a watch.
 TEST_F(Truth, WhatWasMadeIsNotMadeAgainBecauseAWatchIsSilent) {
   Submit("one", 1, 8);
   ASSERT_TRUE(world.RunUntil([&] { return LearnersMade("one") > 0; }, 1min)) << world.Describe();
@@ -38,7 +38,7 @@ TEST_F(Truth, WhatWasMadeIsNotMadeAgainBecauseAWatchIsSilent) {
   EXPECT_EQ(world.Status("one").value("restarts", 0), 0) << world.Describe();
 }
 
-// The new leader's watch was silent while its predecessor made learners: they train on.
+// The new leader's watch was silent while its predecessor created learners. They continue to train.
 TEST_F(Truth, LearnersThatALeaderHasNotSeenAreNotSaidToHaveEnded) {
   const std::size_t first = world.leading();
   world.FreezeWatches(1 - first, 75s);
@@ -74,7 +74,7 @@ TEST_F(Truth, AClockThatIsAnHourAheadFailsAndDeletesNoJob) {
   ASSERT_TRUE(ReachLearners("limited", 4) &&
               world.RunUntil([&] { return world.Phase("done") == "Succeeded"; }, 5min))
       << world.Describe();
-  // Its node's clock was wrong all the time.
+  // The clock of its node was wrong from the beginning.
   const std::size_t first = world.leading();
   world.StepClock(1 - first, 3h);
   world.Kill(1 - first);
@@ -86,19 +86,19 @@ TEST_F(Truth, AClockThatIsAnHourAheadFailsAndDeletesNoJob) {
   EXPECT_EQ(world.leading(), 1 - first);
   EXPECT_EQ(world.Phase("limited"), "Running");
   EXPECT_EQ(world.Phase("done"), "Succeeded") << "it is not deleted";
-  // Once it agrees with the API server's, time counts.
+  // Once its clock agrees with the API server's, deadlines apply.
   world.StepClock(1 - first, -3h);
   EXPECT_TRUE(world.RunUntil([&] { return world.Phase("done").empty(); }, 14h));
 }
 
-// A successor does not wait until the time has come that was written.
+// A successor does not wait until the recorded time, which lies in the future.
 TEST_F(Truth, AResizeThatWasWrittenByAClockAheadFreezesNoJob) {
   const std::size_t first = world.leading();
   world.StepClock(first, 1h);
   world.Kill(first);
   ASSERT_TRUE(world.RunUntil([&] { return world.leading() == 1 - first; }, 1min));
   world.loop.RunFor(1min);
-  world.Kill(1 - first);  // the one whose clock is ahead leads
+  world.Kill(1 - first);  // the replica whose clock is ahead leads
   ASSERT_TRUE(world.RunUntil([&] { return world.leading() == first; }, 1min));
   Submit("one", 1, 8, {{"resize", {{"cooldownSeconds", 60}, {"gracePeriodSeconds", 10}}}});
   ASSERT_TRUE(ReachLearners("one", 8)) << world.Describe();
@@ -108,8 +108,8 @@ TEST_F(Truth, AResizeThatWasWrittenByAClockAheadFreezesNoJob) {
   EXPECT_TRUE(ReachLearners("two", 4, 3min)) << world.Describe();
 }
 
-// As ExtendedResourceToleration does it, and an injected sidecar: the planner counts with the pod
-// that is admitted, not with the one that was sent.
+// Admission adds a toleration, as ExtendedResourceToleration does, and a sidecar: the planner
+// counts with the admitted pod, not with the one that was sent.
 class Admission : public Truth {
  protected:
   void TolerateGpus() {
@@ -132,11 +132,12 @@ TEST_F(Admission, LearnersArePlacedAsTheyAreAdmitted) {
     });
   }
   Submit("one", 1, 8);
-  // Two of 15 CPUs fit on each node.
+  // Two pods of 15 CPUs fit on each node.
   ASSERT_TRUE(ReachLearners("one", 4)) << world.Describe();
   world.loop.RunFor(3min);
   EXPECT_EQ(LearnersMade("one"), 4) << world.Describe();
-  // So it is for a job that waits while leaders change: its learners are not known yet.
+  // The same holds for a job that waits while leaders change: none of its learners has been
+  // admitted yet.
   world.Edit("one", {{"suspend", true}});
   ASSERT_TRUE(ReachLearners("one", 0));
   Submit("two", 5, 8);

@@ -1,5 +1,5 @@
-// What the API server does not answer for, as when an admission webhook is down or slow: its job is
-// told, asks less and less, and keeps nothing from the others.
+// Requests that the API server fails to answer, as when an admission webhook is down or slow: the
+// job's status reports it, its requests become rarer, and other jobs are not held up.
 #include <chrono>
 #include <string>
 #include <utility>
@@ -18,7 +18,7 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 
-// A webhook that is down says nothing of the template.
+// A webhook that is down is no verdict on the template.
 TEST_F(OperatorStory, ATemplateThatCannotBeCheckedIsToldAndTriedAgain) {
   for (const auto& [job, answer] : {std::pair{"one", 500}, {"late", 504}}) {
     world.interfere = AnswerWith(answer, IsDryRun);
@@ -35,7 +35,7 @@ TEST_F(OperatorStory, ATemplateThatCannotBeCheckedIsToldAndTriedAgain) {
   }
 }
 
-// The API server waits 10 s for a webhook, unless that says otherwise.
+// The API server waits 10 s for a webhook by default.
 TEST_F(OperatorStory, WhatMakesPodsMayTakeLongAndHoldsUpNothingElse) {
   int pods = 0;
   world.interfere = [&](const kube::HttpRequest& request) {
@@ -57,8 +57,8 @@ TEST_F(OperatorStory, WhatMakesPodsMayTakeLongAndHoldsUpNothingElse) {
   ASSERT_TRUE(world.ReachSizes({{"one", 3}, {"two", 5}}));
 }
 
-// The server answers no request that matches, either of two ways: its job is told, and asks at most
-// `tries_max` times in the minute after.
+// The server fails to answer each matching request, in either of two ways. The job's status reports
+// it, and the operator retries at most `tries_max` times in the minute after.
 void ExpectToldAndAskedLess(StoryWorld& world, const Matches& matches, int tries_max) {
   for (const auto& [job, answer] : {std::pair{"one", 500}, {"late", 504}}) {
     int tries = 0;
@@ -79,7 +79,7 @@ void ExpectToldAndAskedLess(StoryWorld& world, const Matches& matches, int tries
   }
 }
 
-// A pod that is really to be made is told of as its check is.
+// A failure to create the real pod is reported like a failure of the dry run.
 TEST_F(OperatorStory, APodThatTheServerDoesNotAnswerForIsToldAndAskedForLessAndLess) {
   ExpectToldAndAskedLess(world, MakesLearner, 8);
 }
@@ -95,9 +95,9 @@ TEST_F(OperatorStory, GpusOfPodsThatTheServerDoesNotAnswerForGoToAnother) {
   ASSERT_TRUE(world.ReachSizes({{"other", 8}}));
 }
 
-// The webhook is asked of each change of a pod: the pods are made, but none may be scheduled.
+// The webhook is called for each update of a pod: the pods are created, but no gate can be opened.
 TEST_F(OperatorStory, AGateThatTheServerDoesNotAnswerForIsToldAndAskedForLessAndLess) {
-  ExpectToldAndAskedLess(world, OpensGate, 16);  // each twice
+  ExpectToldAndAskedLess(world, OpensGate, 16);  // two tries each
 }
 
 TEST_F(OperatorStory, GpusBehindGatesThatTheServerDoesNotAnswerForGoToAnother) {
@@ -111,7 +111,7 @@ TEST_F(OperatorStory, GpusBehindGatesThatTheServerDoesNotAnswerForGoToAnother) {
   ASSERT_TRUE(world.ReachSizes({{"other", 8}}));
 }
 
-// The server answers late, and each time, but it has opened the gate: nobody is told for long.
+// The server answers every time too late, but it has opened the gates: the report does not stay.
 TEST_F(OperatorStory, AGateThatWasOpenedAfterAllIsNoTrouble) {
   int late = 0;
   world.interfere = AnswerLate(
@@ -121,7 +121,7 @@ TEST_F(OperatorStory, AGateThatWasOpenedAfterAllIsNoTrouble) {
   EXPECT_GT(late, 0);
 }
 
-// The server answers late, but it has made the pod: nobody is told.
+// The server answers too late, but it has created the pod: nothing is reported.
 TEST_F(OperatorStory, APodThatWasMadeAfterAllIsNoTrouble) {
   bool late = false;
   world.interfere = AnswerLate([&](const kube::HttpRequest& request) {
@@ -133,8 +133,8 @@ TEST_F(OperatorStory, APodThatWasMadeAfterAllIsNoTrouble) {
   EXPECT_THAT(world.events, Not(Contains("one: UnansweredByServer")));
 }
 
-// Deleted and made again while a batch of the old one waits for the server, which then does not say
-// whether it made the pod.
+// The job is deleted and created again while a batch of the old job waits for the server, which
+// then does not say whether it created the pod.
 TEST_F(OperatorStory, AJobIsMadeAgainUnderItsNameWhileItIsActedOn) {
   bool again = false;
   world.interfere = AnswerWith(500, [&](const kube::HttpRequest& request) {
@@ -142,7 +142,7 @@ TEST_F(OperatorStory, AJobIsMadeAgainUnderItsNameWhileItIsActedOn) {
     world.Delete("one");
     world.Submit("one", {{"elastic", {{"maxLearners", 6}}}});
     world.loop.RunFor(1s);
-    // A round of planning before the pod is asked for.
+    // A round of planning before the next try for the pod.
     world.loop.PostAfter(500ms, [&] { world.Submit("two", {{"elastic", {{"maxLearners", 2}}}}); });
     return true;
   });

@@ -178,7 +178,7 @@ void World::Start(std::size_t index) {
                    .on_end = [this, index] { loop.Post([this, index] { End(index); }); }});
 }
 
-// Secrets hold random keys: what is in them does not count.
+// Secrets hold random keys, so their content is left out.
 void World::NoteExchange(std::size_t index, const kube::HttpRequest& request,
                          const Result<kube::HttpResponse>& answer) {
   const bool secret = request.target.contains("/secrets");

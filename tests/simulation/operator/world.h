@@ -21,17 +21,17 @@
 
 namespace pliant::operator_sim {
 
-// What passes between a replica and the API server goes wrong with these probabilities.
+// Probabilities of faults between a replica and the API server.
 struct ApiFaults {
   double cut = 0;
   double cut_done = 0;
   double throttle = 0;
   double server = 0;
-  double watch = 0;  // of each time that a watch tells something
+  double watch = 0;  // per event that a watch delivers
 };
 
-// Two replicas of the operator, an API server, nodes and trainings, on virtual time. Everything
-// that is drawn by chance comes from the seed.
+// Two operator replicas, an API server, nodes and trainings, on virtual time. All randomness comes
+// from the seed.
 class World {
  public:
   explicit World(std::uint64_t seed);
@@ -39,46 +39,46 @@ class World {
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
-  // What users do.
+  // Actions of users.
   void Submit(const std::string& job, const TrainingOptions& training, const Json& spec_changes);
   void Edit(const std::string& job, const Json& spec_changes);
   void Delete(const std::string& job);
   std::string Phase(const std::string& job) const;
   Json Status(const std::string& job) const;
   std::vector<std::string> Jobs() const;
-  // Paths of a job's pods of this role that have not ended; of all jobs if it is empty.
+  // Paths of pods with this role that have not ended: of one job, or of all jobs if `job` is empty.
   std::vector<std::string> PodsOf(const std::string& job, std::string_view role) const;
 
-  // The operator's processes; one that ends comes back after a while.
+  // Starts the operator's processes. One that ends restarts after a while.
   void StartReplicas();
-  // Two nodes of four GPUs, and replicas of which one leads and has listed everything.
+  // Starts two nodes of four GPUs, and replicas of which one leads and has listed everything.
   void StartOnTwoNodes();
   Replica* leader();
   void Kill(std::size_t replica);
   void Stop(std::size_t replica, Duration time);  // SIGSTOP, then SIGCONT
   void Release(std::size_t replica);              // SIGTERM
-  // The process that makes it dies at the `count`-th write from now on, before or after it.
+  // The process that makes the `count`-th write from now on dies, before or after the write.
   void KillAtWrite(int count, bool after);
   // The same at the `count`-th plan that is sent to a coordinator.
   void KillAtPlan(int count, bool after);
   void Partition(std::size_t replica, Duration time);
   void FreezeWatches(std::size_t replica, Duration time);
-  // Its machine's clock is set so far ahead of where it is, or back.
+  // Moves its machine's clock by `step`, forward or back.
   void StepClock(std::size_t replica, std::chrono::milliseconds step) {
     slots_[replica].clock_ahead += step;
   }
-  std::size_t leading() const;  // of the replicas; 2: none
-  int writes() const;           // of all replicas so far, those to the lease too
+  std::size_t leading() const;  // index of the leading replica; 2: none
+  int writes() const;           // of all replicas so far, including writes to the lease
   int writes_besides_lease() const { return writes_besides_lease_; }
-  int dry_runs() const { return dry_runs_; }  // counted among them
-  int plans() const { return plans_; }        // sent to coordinators, those not taken too
+  int dry_runs() const { return dry_runs_; }  // counted in writes()
+  int plans() const { return plans_; }        // sent to coordinators, including refused ones
   int deaths() const { return deaths_; }
 
-  void Mend();  // no fault from now on; what is down comes back
+  void Mend();  // no fault from now on; everything that is down restarts
   bool RunUntil(const std::function<bool()>& done, Duration limit);
   bool faulty() const { return !invariants.violations().empty(); }
   std::string Describe() const;
-  // Of all that replicas have exchanged and told so far.
+  // Of all exchanges and reports of the replicas so far.
   std::uint64_t digest() const { return trace_.digest(); }
 
   SimEventLoop loop;
@@ -89,19 +89,20 @@ class World {
   Invariants invariants;
   ApiFaults faults;
   bool coordinators_cut = false;
-  controller::CrashNotes* crash_notes = nullptr;  // of replicas that start
-  std::string refusal;                            // why nobody may make pods now; empty: they may
-  bool webhooks_hang = false;                     // what makes pods is not answered now
-  // Decides on each request of a replica first; kNone leaves it to the random faults. Time may pass
-  // within.
+  controller::CrashNotes* crash_notes = nullptr;  // for replicas that start
+  std::string refusal;                            // reason why pod creation is refused now; empty:
+                                                  // it is not
+  bool webhooks_hang = false;                     // requests that create pods are not answered now
+  // Decides first on each request of a replica; kNone leaves it to the random faults. It may
+  // advance the time.
   std::function<Fate(const kube::HttpRequest& request)> interfere;
-  std::vector<std::string> events;  // that the operator told: "job: Reason"
+  std::vector<std::string> events;  // events that the operator recorded: "job: Reason"
 
  private:
   struct Slot {
     std::unique_ptr<Replica> replica;
     TimePoint cut_until{};
-    std::chrono::milliseconds clock_ahead{};  // of the world's time
+    std::chrono::milliseconds clock_ahead{};  // relative to the world's time
     int starts = 0;
     bool ending = false;
   };
@@ -114,20 +115,20 @@ class World {
   Fate Decide(std::size_t slot, const kube::HttpRequest& request);
   Fault DecideOnCoordinator(const kube::HttpRequest& request);
 
-  // Of a replica, as OnEvent.
+  // Handles an exchange of one replica; OnEvent is alike.
   void NoteExchange(std::size_t slot, const kube::HttpRequest& request,
                     const Result<kube::HttpResponse>& answer);
 
   sim::Trace trace_;
   kube::KubeClient admin_;
   std::array<Slot, 2> slots_;
-  // How many more, and whether it is after the last of them.
+  // Number of remaining writes or plans, and whether death follows the last one.
   using Death = std::optional<std::pair<int, bool>>;
   static Fault DeathAt(Death& death);
 
   Death death_at_write_;
   Death death_at_plan_;
-  int writes_before_ = 0;  // of processes that have ended
+  int writes_before_ = 0;  // writes of processes that have ended
   int writes_besides_lease_ = 0;
   int dry_runs_ = 0;
   int plans_ = 0;
