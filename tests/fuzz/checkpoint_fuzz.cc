@@ -1,5 +1,5 @@
-// What lies on a checkpoint volume: manifests, lists of the files of a slice, and the headers of
-// safetensors files.
+// Fuzzes the readers of a checkpoint volume: manifests, lists of the files of a slice, and headers
+// of safetensors files.
 
 #include <algorithm>
 #include <array>
@@ -65,7 +65,8 @@ void RunHeader(std::span<const std::byte> bytes) {
   CHECK(end == rest.size() - *length, "to its end");
 }
 
-// A damaged file in an otherwise good checkpoint: the restore says so, or gives what was saved.
+// A damaged file in an otherwise good checkpoint: the restore reports an error or returns what was
+// saved.
 void RunRestore(std::string_view path, std::span<const std::byte> bytes) {
   MemoryStore store = SavedStore();
   store.objects()[std::string(path)] = {bytes.begin(), bytes.end()};

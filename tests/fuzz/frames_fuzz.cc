@@ -1,5 +1,5 @@
-// What a peer sends: heads of frames, the hello of a connection, and the payloads that the runtime
-// reads. The first byte of an input says which.
+// Fuzzes what a peer sends: frame heads, the hello of a connection, and the payloads that the
+// runtime reads. The first byte of an input selects one.
 
 #include <algorithm>
 #include <array>
@@ -25,7 +25,7 @@ std::string Seed(Kind kind, std::span<const std::byte> bytes) {
   return std::string(1, kind) + fuzz::TextOf(bytes);
 }
 
-// As it is, and with the checksum that makes it one that its sender means.
+// Decodes the head as it is, and again with a valid checksum.
 void RunHead(std::span<const std::byte> bytes) {
   if (bytes.size() < kFrameHeadBytes) return;
   FrameHead head{};
@@ -41,7 +41,7 @@ void RunHead(std::span<const std::byte> bytes) {
   CHECK(again && *again == *fields, "what was read can be written and read");
 }
 
-// Of two members one holds the state of tick 4, the other sends this.
+// One of two members holds the state of tick 4, the other sends this input.
 void RunHolding(std::span<const std::byte> bytes) {
   constexpr Tick kTicks = 100;
   const auto holding = DecodeStateSummary(bytes, kTicks, kShards);
@@ -68,7 +68,7 @@ void RunTrailer(std::span<const std::byte> bytes) {
   (void)round.done();
 }
 
-// Frames one behind the other: bucket, node, piece, and the length of the payload, a byte each.
+// Reads frames one after another: bucket, node, piece and payload length, one byte each.
 void RunState(std::span<const std::byte> bytes) {
   std::array<float, 4> a{};
   std::array<std::uint8_t, 3> b{};

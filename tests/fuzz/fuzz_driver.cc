@@ -1,5 +1,6 @@
-// Runs a fuzz target without libFuzzer: on its seeds, then on mutations of them, the same ones each
-// time. A crash, a failed check or a report of a sanitizer names the input by its number.
+// Runs a fuzz target without libFuzzer: on its seeds, then on mutations of them, the same ones
+// every time. After a crash, a failed check or a sanitizer report it prints the number of the
+// input.
 //
 //   x_fuzz [--runs=N] [--first=N]    mutations first … first + runs − 1
 //   x_fuzz --corpus=FOLDER           writes the seeds there, for libFuzzer
@@ -29,7 +30,7 @@ namespace {
 constexpr std::uint64_t kRuns = 50'000;
 constexpr std::size_t kMaxBytes = 4096;
 
-// What parsers stumble over.
+// Words that often confuse parsers.
 constexpr std::array<std::string_view, 24> kWords = {"null",
                                                      "true",
                                                      "{}",
@@ -55,10 +56,10 @@ constexpr std::array<std::string_view, 24> kWords = {"null",
                                                      std::string_view("\0\0\0\0", 4),
                                                      "\xff\xff\xff\xff\xff\xff\xff\x7f"};
 
-std::uint64_t the_input = 0;  // that runs; for the message
+std::uint64_t the_input = 0;  // number of the running input, for the message
 
 void Run(const std::string& input) {
-  // A copy of the exact size: reading past its end is seen.
+  // A copy of the exact size, so that the sanitizer detects a read past its end.
   const std::vector<std::uint8_t> bytes(input.begin(), input.end());
   LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
 }
@@ -103,7 +104,7 @@ class Mutator {
       case 6:
         input.resize(at);
         return;
-      default: {  // the rest is that of another
+      default: {  // continues with the end of another seed
         const std::string& other = seeds_[Below(seeds_.size())];
         input = input.substr(0, at) + other.substr(std::min(at, other.size()));
       }
@@ -128,7 +129,7 @@ void WriteCorpus(const std::filesystem::path& folder, const std::vector<std::str
     std::ofstream(folder / std::to_string(i), std::ios::binary) << seeds[i];
 }
 
-// Called when the process is about to abort.
+// Prints the number of the input. Called when the process is about to abort.
 void NameInput(int signal) {
   std::array<char, 64> text{};
   const int size = std::snprintf(text.data(), text.size(), "fuzz input --first=%llu --runs=1\n",

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-// What a fuzz target is made of: LLVMFuzzerTestOneInput, as libFuzzer calls it, and good inputs to
-// start from.
+// A fuzz target consists of LLVMFuzzerTestOneInput, as libFuzzer calls it, and Seeds(): good inputs
+// to start from.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
 namespace pliant::fuzz {

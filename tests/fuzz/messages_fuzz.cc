@@ -1,5 +1,5 @@
-// What learners, their coordinator and the operator say to each other, read by the coordinator and
-// by learners. What can be read reads the same when it was written again.
+// Fuzzes the messages between learners, their coordinator and the operator. A message that can be
+// read must be the same after it is written and read again.
 
 #include "base/check.h"
 #include "tests/fuzz/fuzz_target.h"

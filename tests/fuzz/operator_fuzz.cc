@@ -1,5 +1,5 @@
-// What the operator reads: the coordinator's progress, and objects of the API server; and what it
-// makes of a job: a plan, decisions, a learner's pod.
+// Fuzzes what the operator reads, the coordinator's progress and objects of the API server, and
+// what it makes of a job: a plan, decisions and a learner's pod.
 
 #include <nlohmann/json.hpp>
 
@@ -51,8 +51,8 @@ std::vector<std::string> fuzz::Seeds() {
 namespace pliant {
 namespace {
 
-// The job as the planner and the lifecycle see it, with a learner that runs and one that has ended,
-// on a node that is full of others.
+// Plans and runs the lifecycle of the job, with one learner that runs and one that has ended, on a
+// node full of other pods.
 void ActOn(const api::ElasticTrainingJob& job) {
   using namespace controller;
   const WallTime now = api::FromUnixSeconds(1'790'000'000);
@@ -103,7 +103,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   (void)api::DecodeNode(json, "nvidia.com/gpu");
   (void)api::DecodeService(json);
   if (const auto job = api::DecodeJob(json, {})) {
-    // Times are written in whole seconds, whatever was read.
+    // Times are written in whole seconds, also if they were read with fractions.
     nlohmann::json again = json;
     again["status"] = api::EncodeStatus(job->status);
     const auto read = api::DecodeJob(again, {});

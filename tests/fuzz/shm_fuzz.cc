@@ -1,6 +1,6 @@
-// What a peer on the same machine sends over the socket between them: records, with memory handed
-// over among them. An input is what it says, behind a byte that tells whether it has proven before
-// that it holds the key (bit 0), and how many descriptors come along (bits 1 and 2).
+// Fuzzes what a peer on the same machine sends over their socket: records, and memory handed over
+// between them. The first byte of an input tells whether the peer has already proven that it holds
+// the key (bit 0), and how many descriptors it sends (bits 1 and 2). The rest is sent as it is.
 
 #include <array>
 #include <boost/asio/local/stream_protocol.hpp>
@@ -26,15 +26,15 @@ namespace {
 
 using boost::asio::local::stream_protocol;
 
-constexpr std::size_t kBlockBytes = 4096;                  // of the peer's memory
-constexpr std::size_t kMaxPayload = 2048;                  // within it
+constexpr std::size_t kBlockBytes = 4096;                  // size of the peer's block
+constexpr std::size_t kMaxPayload = 2048;                  // smaller than the block
 constexpr std::size_t kSentBytes = std::size_t{64} << 10;  // too large for the socket
 constexpr std::size_t kMaxDescriptors = 3;
-constexpr std::uint64_t kBlock = 1;  // what the peer has given before
+constexpr std::uint64_t kBlock = 1;  // the block that the peer has already given
 const LearnerId kSelf{.name = "a", .pod_uid = "u", .nonce = 5};
 const LearnerId kPeer{.name = "b", .pod_uid = "v", .nonce = 6};
 
-// What all inputs share.
+// State shared by all inputs.
 struct Machine {
   RealEventLoop loop;
   SharedMemory memory;
@@ -49,7 +49,7 @@ Machine& TheMachine() {
   return machine;
 }
 
-// The learner's side: takes everything, reads all of it, and keeps the last frame.
+// The learner's side: accepts everything, reads all of it, and keeps the last frame.
 class Listener final : public ConnectionDriver::Owner {
  public:
   void OnHello(ConnectionDriver& connection, const PeerHello&) override {
@@ -109,7 +109,8 @@ void RunLoop() {
   } while (context.poll() > 0);
 }
 
-// As far as a learner with the right key comes: it has given a block, and was lent a payload.
+// Opens the connection as a learner with the right key does: it has given a block, and was lent a
+// payload.
 void Open(int socket, ConnectionDriver& connection) {
   const Machine& machine = TheMachine();
   std::array<char, sizeof(ShmRecord) + sizeof(ShmChallenge)> first{};
@@ -152,7 +153,7 @@ void RunPeer(std::string_view said, bool proven, std::size_t descriptors) {
   if (proven) Open(sockets[1], *connection);
   if (!said.empty()) Say(sockets[1], said, descriptors);
   RunLoop();
-  listener.LetGo();  // what was lent goes back
+  listener.LetGo();  // the lent payload is returned
   RunLoop();
   ::close(sockets[1]);
   RunLoop();

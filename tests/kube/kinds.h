@@ -4,7 +4,7 @@
 
 #include "operator/kube/client.h"
 
-// Kinds of Kubernetes that only tests meet.
+// Kubernetes kinds that only tests use.
 namespace pliant::kube {
 
 inline constexpr ResourceType kConfigMaps{"", "v1", "configmaps", "ConfigMap"};
@@ -12,7 +12,7 @@ inline constexpr ResourceType kNamespaces{"", "v1", "namespaces", "Namespace", f
 inline constexpr ResourceType kCustomResourceDefinitions{
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", false};
 
-// Makes a definition, or makes the one that is there define the same.
+// Creates a definition, or updates the existing one.
 inline KubeResult<nlohmann::json> PutDefinition(KubeClient& client,
                                                 const nlohmann::json& definition) {
   while (true) {
@@ -22,7 +22,7 @@ inline KubeResult<nlohmann::json> PutDefinition(KubeClient& client,
                      client.Get(kCustomResourceDefinitions, MetaOf(definition).key));
     there["spec"] = definition.at("spec");
     auto put = client.Update(kCustomResourceDefinitions, there);
-    // The server itself writes to its status.
+    // A conflict is retried: the server itself writes to the definition's status.
     if (put || put.error().code != ErrorCode::kConflict) return put;
   }
 }

@@ -17,7 +17,7 @@ void Free(void* memory) {
 
 }  // namespace
 
-// The array forms, and those that do not throw, end in these; nothing here is over-aligned.
+// The array forms and the forms that do not throw call these two; nothing here is over-aligned.
 void* operator new(std::size_t bytes) {
   void* const memory = std::malloc(bytes == 0 ? 1 : bytes);
   if (memory == nullptr) throw std::bad_alloc();

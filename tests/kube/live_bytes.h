@@ -4,8 +4,8 @@
 
 namespace pliant {
 
-// How many bytes the program has from operator new, which is replaced by one that counts in every
-// program that calls this. Not under the sanitizers: they have an operator new of their own.
+// Bytes that the program holds from operator new. A program that calls this gets an operator new
+// that counts. Not available under sanitizers, which replace operator new themselves.
 std::ptrdiff_t LiveBytes();
 
 }  // namespace pliant

@@ -72,7 +72,7 @@ HttpResponse Wrong(const RequestTarget& target, const WrongField& field) {
                        field.path, field.why));
 }
 
-// ".spec.size" as JSON pointer.
+// Turns ".spec.size" into a JSON pointer.
 json::json_pointer PointerTo(std::string path) {
   std::ranges::replace(path, '.', '/');
   return json::json_pointer(path);
@@ -270,7 +270,7 @@ HttpResponse MemoryApiServer::Create(const RequestTarget& collection, json objec
   return Ok(*Find(path), 201);
 }
 
-// Of GPUs, in the server's words.
+// The message of a server that refuses GPUs because of a quota; "" if it allows them.
 std::string MemoryApiServer::ExceededQuota(const RequestTarget& target, const json& pod) const {
   constexpr const char* kResource = "requests.nvidia.com/gpu";
   const auto gpus_of = [](const json& of) {
@@ -341,7 +341,7 @@ HttpResponse MemoryApiServer::PatchScale(const RequestTarget& target, const Kind
   return replaced.status == 200 ? Get(target) : replaced;
 }
 
-// `object`: what it is to be, with the metadata on which the write is conditional.
+// `object` is the new content, with the metadata on which the write is conditional.
 HttpResponse MemoryApiServer::Replace(const RequestTarget& target, const Kind& kind, json object) {
   const std::string path = target.Path();
   const json& before = *Find(path);
@@ -367,7 +367,7 @@ HttpResponse MemoryApiServer::Replace(const RequestTarget& target, const Kind& k
     if (const auto wrong = FindForbiddenChangeOfPod(before, after)) return Wrong(target, *wrong);
   }
   if (target.Query("dryRun") == "All") return Ok(after);
-  if (after == before) return Ok(before);  // no new version for nothing
+  if (after == before) return Ok(before);  // an unchanged object gets no new version
   if (after.value("spec", json()) != before.value("spec", json())) {
     after["metadata"]["generation"] = before["metadata"].value("generation", 0) + 1;
   }
@@ -418,7 +418,7 @@ bool MemoryApiServer::CollectGarbage() {
 
 bool MemoryApiServer::CollectOnce() {
   std::set<std::string> uids;
-  std::set<std::string> ending;  // owners that wait for their dependents
+  std::set<std::string> ending;  // owners that wait for the deletion of their dependents
   for (const auto& [path, object] : objects_) {
     const std::string uid = object->at("metadata").at("uid");
     (IsForeground(*object) ? ending : uids).insert(uid);
@@ -525,7 +525,7 @@ api::WallTime MemoryApiServer::Clock() const {
   return std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
 }
 
-// Names made of the first digits of a uid differ from each other.
+// Multiplies, so that the first digits of uids differ: names are made of them.
 std::string MemoryApiServer::NewUid() {
   const auto mixed = static_cast<std::uint32_t>(++uids_ * 2654435761);
   return Format("{:08x}-0000-4000-8000-{:012x}", mixed, uids_);

@@ -22,30 +22,31 @@
 namespace pliant::kube {
 
 struct MemoryApiServerOptions {
-  // Who comes without this bearer token is refused; empty: everybody is let in.
+  // Requests without this bearer token are refused; empty: all requests are accepted.
   std::string token;
-  // Whether a watch may begin with all that there is.
+  // Whether a watch may begin with a list of all objects.
   bool streams_lists = true;
-  // Whether a watch waits for what happens, in real time, as a server's does. Otherwise it tells
-  // what has happened, and ends in order: for virtual time.
+  // Whether a watch waits for events in real time, as a server's does. Otherwise it delivers the
+  // events so far and ends orderly: for virtual time.
   bool watches_wait = true;
-  // Whether dependents go as soon as their owner has gone. Otherwise when CollectGarbage is called.
+  // Whether dependents are deleted at once after their owner. Otherwise CollectGarbage deletes
+  // them.
   bool collects_garbage = true;
-  // How many changes a watch may go back.
+  // The number of past changes that a watch can start from.
   std::size_t history = 100'000;
   std::function<api::WallTime()> now;
 };
 
-// A Kubernetes API server in memory, behind the client's own seam: create, replace, patch and
+// A Kubernetes API server in memory, behind the client's own interface: create, replace, patch and
 // delete with versions, uids and preconditions, dry runs, status and scale, custom definitions with
-// their schemas, pages, selectors, watches with bookmarks, initial events and an end to history,
-// graceful deletion and garbage collection. It passes the conformance tests that the real one
-// passes.
+// their schemas, pages, selectors, watches with bookmarks, initial events and a limited history,
+// graceful deletion and garbage collection. It passes the same conformance tests as the real
+// server.
 //
-// Not modelled: authorization, quotas but of GPUs, admission (except for `mutate` and `refuse`),
-// CEL rules, ownership of fields, and a list's pages are of different instants.
+// Not modelled: authorization, quotas except of GPUs, admission except `mutate` and `refuse`, CEL
+// rules, and ownership of fields. The pages of one list may come from different instants.
 //
-// Any thread; `on_change`, `mutate` and `refuse` run within the call that causes them.
+// Any thread may call it. `on_change`, `mutate` and `refuse` run within the call that causes them.
 class MemoryApiServer final : public HttpTransport {
  public:
   using Json = nlohmann::json;
@@ -57,33 +58,34 @@ class MemoryApiServer final : public HttpTransport {
   Result<HttpResponse> Stream(const HttpRequest& request, const LineSink& sink, Duration idle,
                               std::stop_token stop = {}) override;
 
-  // What kubelets, the scheduler and node controllers do. `path` is the object's own.
+  // Access for simulated kubelets, schedulers and node controllers. `path` is the object's own.
   Object Find(const std::string& path) const;
-  // All objects of a collection, in the order of their paths: "/api/v1/namespaces/a/pods", or
-  // "/api/v1/pods" for those of all namespaces.
+  // All objects of a collection, ordered by path: "/api/v1/namespaces/a/pods", or "/api/v1/pods"
+  // for all namespaces.
   std::vector<std::pair<std::string, Object>> All(const std::string& collection) const;
-  // Without any check; a new object gets its uid.
+  // Stores without any check; a new object gets a uid.
   void Put(const std::string& path, Json object);
   void Change(const std::string& path, const std::function<void(Json& object)>& change);
   void Remove(const std::string& path);
 
-  // Deletes what belongs to somebody who is gone. Whether there was anything to do.
+  // Deletes objects whose owner is deleted. Returns whether there were any.
   bool CollectGarbage();
-  // Forgets all changes so far: a watch from before now is answered by "gone".
+  // Drops all changes so far: a watch from an earlier version is answered with "gone".
   void ForgetHistory();
 
-  // Told of every change, after it; an object that is gone is null.
+  // Called after every change; a deleted object is null.
   std::function<void(const std::string& path, const Object& object)> on_change;
-  // A mutating webhook: changes an object that is to be created.
+  // A mutating webhook: changes an object before it is created.
   std::function<void(const std::string& path, Json& object)> mutate;
-  // Why an object that is to be created is refused (403); "" if it is not.
+  // A validating webhook: the reason to refuse (403) an object before it is created; "" to accept
+  // it.
   std::function<std::string(const std::string& path, const Json& object)> refuse;
 
  private:
   struct Kind {
     std::string name;  // "Pod"
     bool status_door = false;
-    std::optional<Json> definition;  // of a custom one: its version
+    std::optional<Json> definition;  // of a custom kind: the version's entry in its CRD
   };
   struct Event {
     std::int64_t version = 0;
@@ -104,7 +106,8 @@ class MemoryApiServer final : public HttpTransport {
   HttpResponse Replace(const RequestTarget& target, const Kind& kind, Json object);
 
   std::optional<Kind> KindOf(const RequestTarget& target) const;
-  // Makes a custom object what its schema says, or tells why it cannot be.
+  // Prunes a custom object, fills in its defaults, and returns the first field that violates its
+  // schema.
   static std::optional<WrongField> Conform(const Kind& kind, const Json* before, Json& object);
   void DeleteObject(const std::string& path, const Json& options);
   bool CollectOnce();
@@ -114,10 +117,10 @@ class MemoryApiServer final : public HttpTransport {
   api::WallTime Clock() const;
   std::string NewUid();
 
-  // The lines that a watch from `version` on gets now, and the version up to which that is.
+  // The lines that a watch from `version` on gets now. Sets `version` to the current one.
   std::optional<std::vector<std::string>> LinesSince(const RequestTarget& target,
                                                      std::int64_t& version) const;
-  // What is there now, for a watch that begins with it, and the bookmark that ends that part.
+  // The existing objects, for a watch that begins with them, and the bookmark that ends the list.
   std::vector<std::string> InitialLines(const RequestTarget& target) const;
   std::string Bookmark(const RequestTarget& target, std::int64_t version,
                        Json annotations = Json::object()) const;
@@ -125,11 +128,11 @@ class MemoryApiServer final : public HttpTransport {
   const MemoryApiServerOptions options_;
   mutable std::recursive_mutex mutex_;
   std::condition_variable_any changed_;
-  // All guarded by mutex_.
+  // All members below are guarded by mutex_.
   std::map<std::string, Object> objects_;  // by path
   std::deque<Event> events_;
   std::int64_t version_ = 100;
-  std::int64_t forgotten_ = 99;  // changes up to this one are forgotten
+  std::int64_t forgotten_ = 99;  // changes up to this version are dropped
   std::int64_t uids_ = 0;
   std::int64_t addresses_ = 0;
 };

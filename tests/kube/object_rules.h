@@ -6,21 +6,20 @@
 
 #include "tests/kube/schema.h"
 
-// What an API server does to objects of the kinds that it knows itself, as far as the operator can
-// tell.
+// How an API server treats objects of built-in kinds, as far as it matters to the operator.
 namespace pliant::kube {
 
-// Secrets keep their text as base64.
+// Moves `stringData` to `data` as base64.
 void EncodeSecret(nlohmann::json& secret);
 std::string TextInSecret(const nlohmann::json& secret, const std::string& name);
 
 std::optional<WrongField> FindWrongFieldOfPod(const nlohmann::json& pod);
-// Of a pod's spec only the gates may change, and only by going.
+// Only the scheduling gates in a pod's spec may change, and they may only be removed.
 std::optional<WrongField> FindForbiddenChangeOfPod(const nlohmann::json& before,
                                                    const nlohmann::json& after);
 
-// How long a pod that is deleted now lives on: what no kubelet has, and what has ended, goes at
-// once.
+// The grace period in seconds of a pod that is deleted now: 0 for a pod that no kubelet has or that
+// has ended.
 int GraceOf(const nlohmann::json& pod, std::optional<int> asked);
 
 }  // namespace pliant::kube

@@ -57,7 +57,7 @@ std::optional<RequestTarget> ParseTarget(std::string_view text) {
   if (words.size() <= first || (words[1] != "api" && words[1] != "apis")) return std::nullopt;
   for (std::size_t i = 1; i < first; ++i) target.group_version += "/" + words[i];
   std::size_t at = first;
-  // The namespace itself is an object too.
+  // A namespace itself is an object, too.
   if (words[at] == "namespaces" && words.size() > at + 2) {
     target.ns = words[at + 1];
     at += 2;
@@ -72,7 +72,7 @@ bool IsIn(std::string_view collection, std::string_view path) {
   const std::size_t name = path.rfind('/');
   const std::string_view own = path.substr(0, name);
   if (own == collection) return true;
-  // Of all namespaces: "/api/v1/pods" and "/api/v1/namespaces/a/pods".
+  // For all namespaces: "/api/v1/pods" stands for "/api/v1/namespaces/a/pods".
   const std::size_t plural = collection.rfind('/');
   return own.starts_with(collection.substr(0, plural)) &&
          own.substr(plural).starts_with("/namespaces/") && own.ends_with(collection.substr(plural));

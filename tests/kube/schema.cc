@@ -21,7 +21,7 @@ bool IsOfType(const json& value, const std::string& type) {
   return true;
 }
 
-// What must hold of a value itself, whatever it is made of; "" if it does.
+// Checks the value itself, not its parts; "" if it is valid.
 std::string WhatIsWrong(const json& schema, const json& value) {
   if (const std::string type = schema.value("type", ""); !IsOfType(value, type)) {
     return Format("must be of type {}", type);

@@ -11,13 +11,13 @@ struct WrongField {
   std::string why;
 };
 
-// What an API server makes of a custom object by the structural schema of its definition: drops the
-// fields that the schema does not name, and fills in defaults.
+// Treats a custom object as an API server does, by the structural schema of its CRD: drops fields
+// that the schema does not name, and fills in defaults.
 void PruneAndDefault(const nlohmann::json& schema, nlohmann::json& value);
 
-// The first field that is not as the schema says, except for those that are as they were `before`
-// (null: nothing was): those stay as they were stored, whatever the schema says since. Of patterns
-// and of rules in CEL nothing is known here.
+// Returns the first field that violates the schema. A field that is unchanged since `before` (null:
+// there was no object) stays valid even if the schema has changed. Patterns and CEL rules are not
+// checked.
 std::optional<WrongField> FindWrongField(const nlohmann::json& schema, const nlohmann::json& value,
                                          const nlohmann::json* before,
                                          const std::string& path = "");

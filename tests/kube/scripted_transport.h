@@ -13,9 +13,9 @@
 
 namespace pliant::kube {
 
-// A scripted server for tests: answers are given in the order in which they were scripted, each to
-// the next request of its method whose target starts with its prefix. A request without an answer
-// fails the program: a test that sends what it did not mean to is wrong.
+// A scripted server for tests. Answers are given in the order of the script, each to the next
+// request of its method whose target starts with its prefix. A request without an answer fails the
+// program, because the test did not mean to send it.
 class ScriptedTransport final : public HttpTransport {
  public:
   // Ends a stream after its lines.
@@ -28,16 +28,16 @@ class ScriptedTransport final : public HttpTransport {
 
   void Answer(HttpMethod method, std::string target_prefix, Result<HttpResponse> answer);
   void AnswerStream(std::string target_prefix, std::vector<std::string> lines, StreamEnd end);
-  // An answer to a stream request that is no success.
+  // Answers a stream request with something other than a stream.
   void RefuseStream(std::string target_prefix, Result<HttpResponse> answer);
-  // Answers all requests that nothing was scripted for.
+  // Answers all requests that have no scripted answer.
   void AnswerRest(std::function<Result<HttpResponse>(const HttpRequest&)> answer);
 
-  // What was sent so far, in order.
+  // All requests sent so far, in order.
   std::vector<HttpRequest> requests() const;
   // Whether all scripted answers were used.
   bool done() const;
-  // Waits until they are, in real time.
+  // Waits in real time until all were used.
   bool WaitUntilDone(std::chrono::milliseconds limit);
 
   Result<HttpResponse> Send(const HttpRequest& request, std::stop_token stop = {}) override;

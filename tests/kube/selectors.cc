@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-// The value of a label or field of this name.
+// Returns the value of the label or field with this name.
 using Lookup = std::function<std::optional<std::string>(const std::string& name)>;
 
 bool Holds(std::string_view term, const Lookup& lookup) {

@@ -5,10 +5,10 @@
 
 namespace pliant::kube {
 
-// Whether an object is chosen by a label selector ("a", "!a", "a=b", "a!=b", joined by commas). An
-// empty selector chooses everything.
+// Whether a label selector ("a", "!a", "a=b", "a!=b", joined by commas) matches an object. An empty
+// selector matches everything.
 bool MatchesLabels(const nlohmann::json& object, const std::string& selector);
-// The same by fields ("metadata.name=a", "spec.nodeName!=b").
+// The same for a field selector ("metadata.name=a", "spec.nodeName!=b").
 bool MatchesFields(const nlohmann::json& object, const std::string& selector);
 
 }  // namespace pliant::kube

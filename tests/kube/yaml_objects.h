@@ -8,7 +8,8 @@
 
 namespace pliant::kube {
 
-// The objects of a YAML file, as kubectl would send them. kInvalid names the file and the line.
+// Reads the objects of a YAML file, as kubectl would send them. kInvalid names the file and the
+// line.
 Result<std::vector<nlohmann::json>> LoadYamlObjects(const std::string& file);
 Result<std::vector<nlohmann::json>> ParseYamlObjects(const std::string& text);
 

@@ -8,7 +8,7 @@
 
 #include "trainer/collective/shard_dealing.h"
 
-// What holds however a tick was given up.
+// Properties of the reassignment, however a tick was aborted.
 namespace pliant {
 namespace {
 
@@ -56,7 +56,7 @@ RC_GTEST_PROP(ShardDealing, IsCompleteAndEvenAndWastesNothing, ()) {
   }
   const auto [least, most] = std::ranges::minmax(sizes);
   RC_ASSERT(most - least <= 1);
-  // What is computed is what is missing, no more.
+  // Exactly the missing shards are computed.
   RC_ASSERT(std::ranges::none_of(to_compute, [&](int shard) { return covered.contains(shard); }));
   RC_ASSERT(to_compute.size() + covered.size() == static_cast<std::size_t>(shards));
 }

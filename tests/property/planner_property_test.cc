@@ -16,11 +16,12 @@
 #include "operator/planner/sizes.h"
 #include "tests/unit/planner/builders.h"
 
-// What holds for every plan. rapidcheck prints the seed and the smallest case that it finds.
+// Properties of every plan. rapidcheck prints the seed and the smallest failing case that it finds.
 namespace pliant::planner {
 namespace {
 
-// All values are as likely from the first case on; left alone, rapidcheck begins with the smallest.
+// All values are equally likely from the first case on; by default rapidcheck starts with small
+// ones.
 int Draw(int from, int to_inclusive) {
   return *rc::gen::resize(rc::kNominalSize, rc::gen::inRange(from, to_inclusive + 1));
 }
@@ -28,12 +29,12 @@ bool DrawOneIn(int times) { return Draw(1, times) == 1; }
 
 constexpr const char* kPools[] = {"fast", "slow"};
 
-// kTidy: learners are alike and may stand on every node, one of a job is enough, and no usable node
-// runs more of them than it has GPUs.
+// kTidy: learners of a job are alike and may run on every node, one learner is enough for a job,
+// and no usable node runs more of them than it has GPUs.
 enum class Disorder { kTidy, kAny };
 
-// Clusters with all that makes planning hard: pools, cordons, lost nodes, other people's pods,
-// scarce CPU, learners in all states and more of them than there are GPUs.
+// Clusters with everything that makes planning hard: pools, cordons, lost nodes, pods of others,
+// scarce CPU, learners in all states and more of them than GPUs.
 ClusterSnapshot DrawCluster(Disorder disorder = Disorder::kAny) {
   ClusterSnapshot snapshot{.now = kStart + Seconds{3600}, .nodes = {}, .jobs = {}};
   std::map<std::string, int> free;  // GPUs of usable nodes
@@ -85,8 +86,8 @@ ClusterSnapshot DrawCluster(Disorder disorder = Disorder::kAny) {
   return snapshot;
 }
 
-// One pool of equal nodes, jobs of one-GPU learners that start at one and are faster with every
-// GPU; all are admitted.
+// One pool of equal nodes, and jobs of one-GPU learners that can start with one learner and are
+// faster with every GPU. All jobs are admitted.
 ClusterSnapshot DrawPlainCluster(int jobs_min = 1) {
   ClusterSnapshot snapshot{.now = kStart + Seconds{3600}, .nodes = {}, .jobs = {}};
   const int jobs = Draw(jobs_min, 6);
@@ -119,7 +120,7 @@ std::map<std::string, LearnerCount> Entitlements(const Plan& plan) {
   return sizes;
 }
 
-// From plan to plan, while nodes and jobs come, go and change.
+// One memory serves several plans, while nodes and jobs come, go and change.
 RC_GTEST_PROP(PlannerProperty, WhatIsRememberedChangesNoPlan, ()) {
   FitMemory memory;
   std::uint64_t versions = 0;
@@ -233,8 +234,8 @@ RC_GTEST_PROP(PlannerProperty, TheOrderOfTheSnapshotDoesNotMatter, ()) {
   RC_ASSERT(plan.again_at == again.again_at);
 }
 
-// The plans that change something until none does, while time stands still. Cooldowns are off, so
-// that it is not they that keep a plan from changing.
+// Plans and carries out until a plan changes nothing, while time stands still. Returns the plans
+// that changed something. Cooldowns are off, so that they do not prevent a change.
 std::vector<Plan> PlansUntilRest(ClusterSnapshot snapshot) {
   World world({});
   world.snapshot = std::move(snapshot);
@@ -263,7 +264,7 @@ RC_GTEST_PROP(PlannerProperty, ASecondPlanChangesNothing, ()) {
   RC_ASSERT(PlansUntilRest(DrawPlainCluster()).size() <= 1u);
 }
 
-// Where jobs can use different nodes, a plan may see only afterwards that more fits.
+// Where jobs can use different nodes, a later plan may find that more fits.
 RC_GTEST_PROP(PlannerProperty, PlansComeToRest, ()) {
   RC_ASSERT(PlansUntilRest(DrawCluster(Disorder::kAny)).size() <= 4u);
 }
@@ -310,7 +311,7 @@ RC_GTEST_PROP(PlannerProperty, NobodyHasABetterClaimToAnothersGpu, ()) {
   RC_ASSERT(total == std::min<std::int64_t>(demand, snapshot.nodes[0].allocatable.gpus));
 }
 
-// However the jobs before it were placed, a GPU that a job could use is not left idle.
+// No GPU that a job could use is left idle, however the jobs before it were placed.
 RC_GTEST_PROP(PlannerProperty, NoUsableGpuIsIdle, ()) {
   ClusterSnapshot snapshot{.now = kStart, .nodes = {}, .jobs = {}};
   const int nodes = Draw(1, 4);
@@ -345,8 +346,8 @@ RC_GTEST_PROP(PlannerProperty, NoUsableGpuIsIdle, ()) {
   }
 }
 
-// A cluster lives for a while: pods that hold GPUs never exceed what their node had when they were
-// let in, and whenever the world stands still the plan comes to rest.
+// A cluster over time: pods that hold GPUs never exceed what their node had when they were
+// admitted, and whenever the world stands still, plans stop changing.
 RC_GTEST_PROP(PlannerProperty, AClusterOverTime, ()) {
   World world(Nodes(Draw(1, 3), Draw(1, 4)));
   const int events = Draw(1, 12);

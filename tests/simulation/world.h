@@ -150,8 +150,10 @@ class World {
   int memberships() const { return static_cast<int>(members_of_.size()); }
   const std::map<MembershipId, Membership>& members_of() const { return members_of_; }
   bool bitwise() const { return job_.reproducibility == Reproducibility::kBitwise; }
-  int state_losses() const { return state_losses_; }  // number of times that all holders of the
-                                                      // state were lost
+  int state_losses() const {
+    return state_losses_;
+  }  // number of times that all holders of the
+     // state were lost
   bool faulty() const { return faulty_; }
   const std::vector<std::string>& metrics() const { return metrics_; }
   // Checks that every pod has ended and that the final model is the one of the reference. If no two

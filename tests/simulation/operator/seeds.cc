@@ -286,7 +286,7 @@ class Story {
     }
   }
 
-  // A copy of another tenant's pod in a namespace of its own, that says what it likes.
+  // A copy of another tenant's pod in the forger's own namespace, with arbitrary content.
   void ForgePod() {
     const auto pods = world_.PodsOf("", Pick(3) == 0 ? "coordinator" : "learner");
     if (pods.empty()) return;
