@@ -14,7 +14,7 @@ using nlohmann::json;
 
 constexpr ResourceType kServiceAccounts{"", "v1", "serviceaccounts", "ServiceAccount"};
 
-// Unlike those of other tests, programs and runs.
+// Unique among tests, programs and runs.
 std::string UniqueNamespace() {
   static int made = 0;
   const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -54,7 +54,7 @@ void ApiServerTest::SetUp() {
   ns_ = UniqueNamespace();
   const auto made = client_->Create(kNamespaces, {{"metadata", {{"name", ns_}}}});
   ASSERT_TRUE(made) << made.error();
-  // Pods are refused before the controller manager has made their account.
+  // Until the controller manager has created their service account, pods are refused.
   ASSERT_TRUE(WaitUntil([&] {
     return client_->Get(kServiceAccounts, {ns_, "default"}).has_value();
   })) << "the controller manager does not run";

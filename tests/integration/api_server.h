@@ -14,19 +14,19 @@
 
 namespace pliant::kube {
 
-// Polls until `condition` holds. Whether it came to hold within `limit`.
+// Polls until `condition` holds. Returns whether it held within `limit`.
 bool WaitUntil(const std::function<bool()>& condition,
                std::chrono::milliseconds limit = std::chrono::seconds(30));
 
-// A test against an API server, in a namespace of its own. Which server that is, the program's
-// sources say: real_api_server.cc takes the one that $PLIANT_TEST_KUBECONFIG names,
-// memory_server.cc one in memory. Without a server the test fails: it is run to be sure.
+// A test against an API server, in a namespace of its own. The program's sources select the server:
+// real_api_server.cc connects to the one that $PLIANT_TEST_KUBECONFIG names, memory_server.cc to
+// one in memory. Without a server the test fails instead of being skipped.
 class ApiServerTest : public testing::Test {
  protected:
   void SetUp() override;
   void TearDown() override;
 
-  // A connection of its own to the server, as whom `config` says.
+  // A new connection to the server, with the identity of `config`.
   static Result<std::unique_ptr<HttpTransport>> Connect(const Config& config);
 
   KubeClient& client() { return *client_; }
@@ -35,7 +35,7 @@ class ApiServerTest : public testing::Test {
   const std::string& ns() const { return ns_; }
   NamespacedName Key(const std::string& name) const { return {ns_, name}; }
 
-  // Objects of this namespace.
+  // Metadata of an object in the test's namespace.
   nlohmann::json Meta(const std::string& name) const {
     return {{"namespace", ns_}, {"name", name}};
   }
@@ -43,7 +43,7 @@ class ApiServerTest : public testing::Test {
     return {{"metadata", Meta(name)}, {"data", {{"value", value}}}};
   }
 
-  // Creates the definition, or makes it what is given, and waits until its kind is served.
+  // Creates or updates the definition, and waits until its kind is served.
   void Install(const nlohmann::json& definition);
 
  private:

@@ -1,4 +1,4 @@
-// What the API server takes for an ElasticTrainingJob and what it refuses, in which words.
+// Which ElasticTrainingJobs the API server accepts and which it refuses, with which messages.
 #include <fstream>
 #include <string>
 #include <vector>
@@ -29,7 +29,7 @@ class JobDefinitionTest : public ApiServerTest {
     Install(objects->front());
   }
 
-  // The smallest job, changed by a merge patch.
+  // The smallest valid job, changed by a merge patch.
   json Job(const std::string& patch = "{}", const std::string& name = "job") const {
     json job = json::parse(R"({
       "spec": {
@@ -44,13 +44,13 @@ class JobDefinitionTest : public ApiServerTest {
     return job;
   }
 
-  // The sentence with which the server refuses it; "" if it does not.
+  // The message with which the server refuses the job; "" if it accepts it.
   std::string Refusal(const json& job) {
     const auto made = client().Create(kJobs, job, {.dry_run = true});
     return made ? "" : made.error().message;
   }
 
-  // The same for a change of an object that is stored. `patch` is a merge patch.
+  // The same for an update of a stored object. `patch` is a merge patch.
   std::string RefusalOfChange(const std::string& name, const std::string& patch) {
     const auto changed = client().Patch(kJobs, Key(name), json::parse(patch), {.dry_run = true});
     return changed ? "" : changed.error().message;
@@ -83,7 +83,7 @@ TEST_F(JobDefinitionTest, DefaultsAreFilledIn) {
       json::parse(R"({"gracePeriodSeconds": 60, "minRuntimeSeconds": 0, "cooldownSeconds": 30})"));
   EXPECT_EQ(spec.at("failurePolicy"),
             json::parse(R"({"maxFailures": 10, "permanentExitCodes": [2]})"));
-  // What the operator is told holds for them.
+  // No defaults: the operator's flags apply to these fields.
   EXPECT_FALSE(spec.contains("startTimeoutSeconds"));
   EXPECT_FALSE(spec.contains("ttlSecondsAfterFinished"));
   EXPECT_EQ(spec.at("stepTimeoutSeconds"), 1800);
@@ -135,7 +135,7 @@ TEST_F(JobDefinitionTest, GoodJobsAreTaken) {
 
 struct Bad {
   const char* patch;
-  std::vector<std::string> says;  // the field, and what to do about it
+  std::vector<std::string> says;  // the field and the remedy
 };
 
 TEST_F(JobDefinitionTest, BadJobsAreRefusedWithTheFieldNamed) {
@@ -284,8 +284,8 @@ TEST_F(JobDefinitionTest, BadJobsAreRefusedWithTheFieldNamed) {
   }
 }
 
-// Nothing beside the template is kept unless it is in the schema: so a misspelt field is reported
-// by kubectl, whose validation is strict, and never silently believed.
+// Outside the template only fields of the schema are kept. So kubectl, whose validation is strict,
+// reports a misspelt field, and it is never silently accepted.
 TEST_F(JobDefinitionTest, MisspeltFieldsAreNotKept) {
   const json made =
       Store(Job(R"({"spec": {"prioritty": 7, "elastic": {"maxLearnrs": 3}, "training": {"sed": 1},
@@ -406,7 +406,7 @@ std::string Text(const std::string& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// Both are made by manifests/render.
+// manifests/render generates both files.
 TEST(DerivedFiles, TheChartHoldsTheSameDefinition) {
   const std::string source = Text("crds/pliant.dev_elastictrainingjobs.yaml");
   ASSERT_FALSE(source.empty());

@@ -1,4 +1,4 @@
-// The client against a real API server: what its answers mean, and what it does with what we send.
+// The client against a real API server: the meaning of its answers, and the effect of our requests.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// What the transports' connections to a real API server are like.
+// How many connections the transports keep to a real API server.
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
@@ -16,7 +16,7 @@ namespace pliant::kube {
 namespace {
 using namespace std::chrono_literals;
 
-// Of this process, to this port.
+// Number of connections of this process to this port.
 int ConnectionsTo(int port) {
   int count = 0;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -35,8 +35,8 @@ int ConnectionsTo(int port) {
 
 class KubeConnectionsTest : public ApiServerTest {};
 
-// A watch and a list at the same time are two connections, unless it is HTTP/2 that is spoken: so
-// it is by libcurl, because the API server offers it, and never by cpprestsdk.
+// A watch and a list at the same time need two connections, or one with HTTP/2. libcurl speaks
+// HTTP/2, because the API server offers it; cpprestsdk never does.
 TEST_F(KubeConnectionsTest, OverHttp2AWatchAndAListShareOne) {
   const char* library = std::getenv("PLIANT_TEST_TRANSPORT");
   const bool libcurl = library != nullptr && std::string_view(library) == "libcurl";

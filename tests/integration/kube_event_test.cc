@@ -1,4 +1,4 @@
-// Events as `kubectl describe` reads them.
+// Events, as `kubectl describe` shows them.
 #include <gtest/gtest.h>
 
 #include "operator/kube/event_recorder.h"

@@ -27,12 +27,12 @@ class KubeLeaseTest : public ApiServerTest {
   }
 
   struct Replica {
-    std::atomic<int> transitions{-1};  // once elected
+    std::atomic<int> transitions{-1};  // -1 until elected
     std::atomic<bool> lost{false};
     std::unique_ptr<KubeClient> client;
     std::unique_ptr<LeaseElector> elector;
   };
-  // Shorter times than those of the operator, so that the test is quick.
+  // The times are shorter than the operator's, so that the test is quick.
   std::unique_ptr<Replica> Start(const std::string& identity) {
     auto replica = std::make_unique<Replica>();
     Replica* raw = replica.get();
@@ -63,7 +63,7 @@ TEST_F(KubeLeaseTest, OneLeadsAndTheOtherFollowsARelease) {
 
   auto second = Start("second");
   ASSERT_TRUE(WaitUntil([&] { return second->elector->Leader() == "first"; }));
-  std::this_thread::sleep_for(5s);  // longer than the lease: it is renewed
+  std::this_thread::sleep_for(5s);  // longer than the lease, which is renewed
   EXPECT_TRUE(first->elector->MayWrite());
   EXPECT_FALSE(second->elector->MayWrite());
   EXPECT_FALSE(first->lost);

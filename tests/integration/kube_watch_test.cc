@@ -1,4 +1,4 @@
-// Following objects of a real API server through everything that happens to a watch.
+// Following objects of a real API server through all interruptions of a watch.
 #include <algorithm>
 #include <atomic>
 #include <mutex>
@@ -104,26 +104,26 @@ TEST_F(KubeWatchTest, AStopEndsAQuietWatchAtOnce) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
 }
 
-// Cuts watches off when told, and sends the next one back to a position that the server has
-// forgotten.
+// Ends watches on request, and can start the next one from a position that the server no longer
+// has.
 class CuttingTransport final : public HttpTransport {
  public:
   explicit CuttingTransport(HttpTransport& under) : under_(under) {}
 
-  // Ends the watches that run; new ones fail until Mend.
+  // Ends the running watches; new ones fail until MendFromLongAgo.
   void Cut() {
     const std::lock_guard lock(mutex_);
     cut_ = true;
     stop_.request_stop();
   }
-  // The next watch asks for changes since the beginning of time.
+  // The next watch asks for changes since version 1, which the server no longer has.
   void MendFromLongAgo() {
     const std::lock_guard lock(mutex_);
     cut_ = false;
     from_long_ago_ = true;
     stop_ = {};
   }
-  // Besides those that are lists.
+  // Watches that are not lists.
   int watches() const { return watches_; }
   int pages() const { return pages_; }
   int streamed_lists() const { return streamed_lists_; }
@@ -249,7 +249,7 @@ TEST_P(KubeInformerTest, MissesNothingThroughCutsAndExpiry) {
   EXPECT_EQ(cutting.pages(), GetParam() ? 0 : 2) << "the server streams lists";
   EXPECT_EQ(cutting.streamed_lists(), GetParam() ? 2 : 0);
 
-  // And it is live again.
+  // The watch delivers new changes again.
   ASSERT_TRUE(client().Delete(kWidgets, Key("kept")));
   EXPECT_TRUE(run_until([&] { return widgets.store().Find(Key("kept")) == nullptr; }));
 }

@@ -1,4 +1,4 @@
-// That the transport over libcurl speaks HTTP/2 with whoever takes it, and what that is worth.
+// The transport over libcurl uses HTTP/2 if the server offers it, and what this saves.
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -22,11 +22,11 @@ using testing::ElementsAre;
 
 constexpr std::string_view kClientPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-// The server's side of an HTTP/2 connection (RFC 9113), as far as a test needs it. What a request
-// says is not read: it is compressed.
+// The server's side of an HTTP/2 connection (RFC 9113), as far as a test needs it. Requests are not
+// decoded, because their headers are compressed.
 class Http2Session {
  public:
-  // Requests are told by the numbers of their streams: 1, 3, 5...
+  // `stream` identifies the request: 1, 3, 5...
   using OnRequest = std::function<void(Http2Session&, std::uint32_t stream)>;
 
   // Returns when the client closes the connection.
@@ -38,7 +38,7 @@ class Http2Session {
   }
 
   void BeginAnswer(std::uint32_t stream) {
-    constexpr std::string_view kStatus200 = "\x88";  // of HPACK's static table
+    constexpr std::string_view kStatus200 = "\x88";  // entry of HPACK's static table
     Send(kHeaders, kEndHeaders, stream, kStatus200);
   }
   void Body(std::uint32_t stream, std::string_view bytes) { Send(kData, 0, stream, bytes); }
@@ -116,7 +116,7 @@ ScriptedServer::Handler AnsweringByHttp1() {
 }
 
 TEST_F(LibcurlHttp2Test, AWatchAndARequestShareAConnection) {
-  // The watch ends when the request was answered.
+  // The watch ends once the other request is answered.
   const auto on_request = [](Http2Session& session, std::uint32_t stream) {
     session.BeginAnswer(stream);
     if (stream == 1) {

@@ -1,4 +1,4 @@
-// What only the transport over libcurl can do.
+// Properties that only the transport over libcurl has.
 #include "operator/kube/libcurl_transport.h"
 
 #include <algorithm>
@@ -42,7 +42,7 @@ ScriptedServer::Handler Answering(const std::string& text) {
   };
 }
 
-// An HTTP proxy that takes CONNECT, and notes to where.
+// An HTTP proxy that accepts CONNECT and records the target.
 class Proxy {
  public:
   Proxy() {
@@ -71,7 +71,7 @@ class Proxy {
   std::atomic<int> upstream_port = 0;
 
  private:
-  // One connection after the other, which is enough for one transport.
+  // Serves one connection after another, which is enough for one transport.
   void Run(const std::stop_token& stop) {
     while (!stop.stop_requested()) {
       pollfd ready{.fd = listener_, .events = POLLIN, .revents = 0};
@@ -122,7 +122,7 @@ class Proxy {
   int listener_ = -1;
   int port_ = 0;
   mutable std::mutex mutex_;
-  std::string head_;  // of the last request; guarded by mutex_
+  std::string head_;  // head of the last request; guarded by mutex_
   std::jthread thread_;
 };
 
@@ -139,7 +139,7 @@ class LibcurlTransportTest : public testing::Test {
     if (!transport) return std::unexpected(transport.error());
     return (*transport)->Send({.target = "/", .deadline = 5s});
   }
-  // A server under a name that only the proxy knows.
+  // Serves under a name that only the proxy can resolve.
   void ServeBehindProxy() {
     server_.emplace(authority_, ScriptedServer::Options{.names = {"api.example"}},
                     Answering("behind"));
@@ -161,8 +161,8 @@ TEST_F(LibcurlTransportTest, AnIpv6AddressIsReached) {
   EXPECT_EQ(response->body, "six");
 }
 
-// For each socket of this process that is connected to the server: the seconds of silence after
-// which it is probed; 0: never.
+// For each socket of this process that is connected to the server: the seconds of silence before
+// keep-alive probes begin; 0: no probes.
 std::vector<int> ProbeTimesOfConnectionsTo(int port) {
   std::vector<int> times;
   for (int descriptor = 3; descriptor < 1024; ++descriptor) {

@@ -1,4 +1,4 @@
-// The API server in memory, asked the same questions as the real one.
+// The tests of the real API server, with the one in memory.
 #include "tests/integration/api_server.h"
 #include "tests/kube/memory_api_server.h"
 
@@ -7,7 +7,7 @@ namespace {
 
 constexpr const char* kToken = "known";
 
-// What the controller manager does.
+// A server with the part of the controller manager that the tests need.
 class ManagedServer {
  public:
   ManagedServer() {
@@ -27,7 +27,7 @@ class ManagedServer {
   MemoryApiServer server_{{.token = kToken}};
 };
 
-// One for all tests of the program, each of which has a namespace of its own.
+// One server for all tests of the program; each test has a namespace of its own.
 MemoryApiServer& Server() {
   static ManagedServer managed;
   return managed.server();

@@ -1,5 +1,5 @@
 // The API server that $PLIANT_TEST_KUBECONFIG names, over the library that $PLIANT_TEST_TRANSPORT
-// names: cpprest, or libcurl.
+// names: cpprest or libcurl.
 #include <cstdlib>
 #include <string_view>
 

@@ -64,7 +64,7 @@ int Listen(bool ipv6, int& port) {
   return listener;
 }
 
-// One request off the connection; nothing when the client closed it.
+// Reads one request; nullopt when the client closed the connection.
 std::optional<ReceivedRequest> Receive(SSL* tls) {
   std::string text;
   std::size_t head_end = std::string::npos;
@@ -156,7 +156,7 @@ void ServerConnection::WaitForClient() {
 
 ScriptedServer::ScriptedServer(const TestAuthority& authority, Options options, Handler handler)
     : handler_(std::move(handler)), http2_(std::move(options.http2)) {
-  std::signal(SIGPIPE, SIG_IGN);  // a client that hangs up is part of the tests
+  std::signal(SIGPIPE, SIG_IGN);  // clients that close early are part of the tests
   tls_ = SSL_CTX_new(TLS_server_method());
   Identify(tls_, authority.Issue("server", options.names));
   if (options.client_certificate_required) {
@@ -214,7 +214,7 @@ void ScriptedServer::Accept(const std::stop_token& stop) {
     if (any <= 0) continue;
     const int accepted = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
     if (accepted < 0) continue;
-    const int at_once = 1;  // each write, as a server's are
+    const int at_once = 1;  // sends each write at once, as a real server does
     setsockopt(accepted, IPPROTO_TCP, TCP_NODELAY, &at_once, sizeof(at_once));
     const std::lock_guard lock(mutex_);
     ++connections_;
@@ -258,8 +258,9 @@ void ScriptedServer::Serve(int socket) {
     orderly = connection.open();
   }
   SSL_free(tls);
-  // Closed for good (with RST, if that was asked for) by giving up the last reference; the number
-  // stays taken by a socket that is not connected, so that the destructor may shut it down.
+  // Replaces the last reference to the connection, which closes it (with RST if that was
+  // requested). The descriptor number stays in use by an unconnected socket, so that the destructor
+  // may shut it down.
   if (!orderly) {
     const int unconnected = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     dup2(unconnected, socket);

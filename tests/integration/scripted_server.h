@@ -23,20 +23,21 @@ struct ReceivedRequest {
   std::string target;
   HttpHeaders headers;
   std::string body;
-  std::string client_name;  // of its certificate; "" without one
+  std::string client_name;  // name in its certificate; "" without one
 };
 
-// One TLS connection of the server, in the hands of the test's handler: it writes whatever bytes
-// the case needs, whenever it wants.
+// One TLS connection of the server, controlled by the test's handler: it writes any bytes at any
+// time.
 class ServerConnection {
  public:
   ServerConnection(SSL* tls, int socket) : tls_(tls), socket_(socket) {}
 
-  // False when the client has gone.
+  // Returns false when the client has closed the connection.
   bool Write(std::string_view bytes);
-  // So many bytes, for whoever takes a whole connection; "" when the client has gone.
+  // Reads `count` bytes, for a handler that serves a whole connection; "" when the client has
+  // closed it.
   std::string Read(std::size_t count);
-  // A whole answer with a Content-Length.
+  // Writes a whole answer with a Content-Length.
   bool Answer(int status, std::string_view body, std::string_view headers = "");
   bool BeginChunked() { return Write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"); }
   bool Chunk(std::string_view bytes);
@@ -44,7 +45,7 @@ class ServerConnection {
 
   void Reset();         // the client sees RST
   void CloseHalfWay();  // the client sees the end of the stream, as after a crash of the server
-  void CloseInOrder();  // and is told that TLS ends here, as by a server that means it
+  void CloseInOrder();  // and receives a TLS close_notify, as from an orderly server
   // Waits until the client closes the connection (or the server is destroyed).
   void WaitForClient();
   bool open() const { return open_; }
@@ -55,19 +56,19 @@ class ServerConnection {
   bool open_ = true;
 };
 
-// A TLS server on loopback whose answers are written by the test, byte by byte if need be.
+// A TLS server on loopback. The test writes its answers, byte by byte if necessary.
 class ScriptedServer {
  public:
-  // Runs once a request, on a thread of the connection's own.
+  // Runs once per request, on the connection's own thread.
   using Handler = std::function<void(ServerConnection&, const ReceivedRequest&)>;
 
   struct Options {
     std::vector<std::string> names = {"127.0.0.1"};  // in its certificate
     bool ipv6 = false;                               // listens on ::1
     bool client_certificate_required = false;
-    // That it takes by ALPN, the best first; none: it has never heard of ALPN.
+    // Protocols that it accepts by ALPN, the best first; none: it does not support ALPN.
     std::vector<std::string> protocols;
-    // Takes each connection on which that is "h2", to its end.
+    // Serves a whole connection on which "h2" was negotiated.
     std::function<void(ServerConnection&)> http2;
   };
 
@@ -79,7 +80,7 @@ class ScriptedServer {
   std::string url() const { return "https://127.0.0.1:" + std::to_string(port_); }
   int port() const { return port_; }
   int connections() const;       // so far
-  int open_connections() const;  // those of which this server still has the socket
+  int open_connections() const;  // connections whose socket the server still has open
 
  private:
   struct Session {
@@ -96,7 +97,7 @@ class ScriptedServer {
 
   const Handler handler_;
   const std::function<void(ServerConnection&)> http2_;
-  std::string protocols_;  // as ALPN has them: each after its length
+  std::string protocols_;  // in ALPN's form: each after its length
   SSL_CTX* tls_ = nullptr;
   int listener_ = -1;
   int port_ = 0;

@@ -64,7 +64,7 @@ TestCertificate TestAuthority::Issue(const std::string& common_name,
   return {PemOf(certificate.get()), PemOf(key.get())};
 }
 
-// Without an issuer: one that may issue others, signed by itself.
+// Without an issuer: a self-signed certificate that may issue others.
 TestAuthority::Certificate TestAuthority::Make(const std::string& common_name, EVP_PKEY* key,
                                                X509* issuer, EVP_PKEY* issuer_key,
                                                const std::string& alternative_names) {
@@ -87,7 +87,7 @@ TestAuthority::Certificate TestAuthority::Make(const std::string& common_name, E
     AddExtension(certificate.get(), issuer, NID_key_usage, "critical,keyCertSign");
     AddExtension(certificate.get(), issuer, NID_subject_key_identifier, "hash");
   } else {
-    // As of any authority that may be replaced by one of the same name.
+    // Needed for an authority that may be replaced by one of the same name.
     AddExtension(certificate.get(), issuer, NID_authority_key_identifier, "keyid:always");
   }
   if (!alternative_names.empty()) {

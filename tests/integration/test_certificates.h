@@ -14,13 +14,13 @@ struct TestCertificate {
   std::string key_pem;
 };
 
-// A certificate authority that lives as long as a test.
+// A certificate authority for one test.
 class TestAuthority {
  public:
   TestAuthority();
 
   const std::string& pem() const { return pem_; }
-  // `names` are DNS names and IP addresses; none for a client.
+  // `names` are DNS names and IP addresses; empty for a client certificate.
   TestCertificate Issue(const std::string& common_name,
                         const std::vector<std::string>& names) const;
 

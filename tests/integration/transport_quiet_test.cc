@@ -1,4 +1,4 @@
-// What takes longer than an HTTP library would wait by itself.
+// Requests that take longer than an HTTP library's own timeout.
 #include <chrono>
 #include <future>
 #include <string_view>
@@ -15,8 +15,8 @@ namespace pliant::kube {
 namespace {
 using namespace std::chrono_literals;
 
-// Ours are the deadlines. cpprestsdk would give up what is silent for 30 s: an answer of Send, and
-// a watch between two bookmarks.
+// Only our deadlines apply. By default cpprestsdk aborts after 30 s of silence: while it waits for
+// the answer of Send, and between two bookmarks of a watch.
 constexpr auto kQuiet = 33s;
 
 TEST(QuietTransportTest, ALibraryGivesUpNothingByItself) {
@@ -42,7 +42,7 @@ TEST(QuietTransportTest, ALibraryGivesUpNothingByItself) {
     if (!transport) return std::unexpected(transport.error());
     return (*transport)->Send({.target = "/late", .deadline = 2 * kQuiet});
   };
-  // How many lines came.
+  // Number of received lines.
   const auto watch = [&config](TransportKind kind) -> Result<int> {
     const auto transport = MakeTransport(kind, config);
     if (!transport) return std::unexpected(transport.error());
@@ -55,7 +55,7 @@ TEST(QuietTransportTest, ALibraryGivesUpNothingByItself) {
     if (!response) return std::unexpected(response.error());
     return lines;
   };
-  // All at once.
+  // All run at the same time.
   struct Asked {
     std::future<Result<HttpResponse>> answer;
     std::future<Result<int>> lines;

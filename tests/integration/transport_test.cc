@@ -1,5 +1,5 @@
-// What HttpTransport promises, asked of both libraries against a server that does whatever the case
-// needs. Needs no API server.
+// The contract of HttpTransport, tested for both libraries against a scripted server. Needs no API
+// server.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -34,7 +34,7 @@ using testing::HasSubstr;
 using testing::Not;
 using Clock = std::chrono::steady_clock;
 
-// A socket on loopback that listens, and what a client calls it.
+// A listening socket on loopback, and its URL.
 struct Listening {
   int descriptor = -1;
   std::string url;
@@ -54,7 +54,7 @@ Listening Listen() {
 
 class TransportTest : public testing::TestWithParam<TransportKind> {
  protected:
-  // Starts the server, and a client that trusts it.
+  // Starts the server and a client that trusts it.
   void Serve(ScriptedServer::Handler handler, ScriptedServer::Options options = {}) {
     server_ = std::make_unique<ScriptedServer>(authority_, options, std::move(handler));
     config_.server = server_->url();
@@ -74,7 +74,7 @@ class TransportTest : public testing::TestWithParam<TransportKind> {
     return transport_->Send(
         {.method = HttpMethod::kPost, .target = target, .body = "{}", .deadline = 10s});
   }
-  // The stream's lines go to lines_.
+  // Stores the stream's lines in lines_.
   Result<HttpResponse> Stream(Duration idle = 10s, std::stop_token stop = {}) {
     const auto take = [this](std::string_view line) {
       lines_.emplace_back(line);
@@ -86,7 +86,7 @@ class TransportTest : public testing::TestWithParam<TransportKind> {
   const TestAuthority authority_;
   Config config_;
   std::unique_ptr<ScriptedServer> server_;
-  std::unique_ptr<HttpTransport> transport_;  // before its server goes, it has to go
+  std::unique_ptr<HttpTransport> transport_;  // destroyed before its server
   std::vector<std::string> lines_;
 };
 
@@ -303,7 +303,7 @@ TEST_P(TransportTest, ASlowReaderSlowsTheServerDown) {
   const auto response = transport_->Stream(
       {.target = "/"},
       [&](std::string_view) {
-        // Until the server has been stuck for a while.
+        // Continue until the server has been blocked for a while.
         do {
           sent_while_reading_nothing = sent;
           std::this_thread::sleep_for(200ms);
@@ -353,8 +353,7 @@ TEST_P(TransportTest, AnAnswerThatBreaksIsUnavailable) {
   }
 }
 
-// A connection may end after any byte: without a word, or in order, as that of a server does whose
-// handler gave up.
+// A connection may end after any byte: abruptly, or orderly, as when the server's handler aborts.
 TEST_P(TransportTest, AnAnswerThatIsCutAfterAnyByteIsNeverTakenForAWholeOne) {
   constexpr std::string_view kHead = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n";
   const std::vector<std::string> whole = {"one", "two", "end"};
@@ -450,7 +449,7 @@ TEST_P(TransportTest, AStreamMayBeQuietForItsIdleTimeButNoLonger) {
   EXPECT_GE(Clock::now() - begin, 1100ms);
 }
 
-// Stops a request of each phase from another thread.
+// A stop request from another thread ends a request in each of its phases.
 TEST_P(TransportTest, AStopRequestEndsItInEveryPhase) {
   Serve([](ServerConnection& connection, const ReceivedRequest& request) {
     if (request.target != "/silent") {
@@ -459,7 +458,7 @@ TEST_P(TransportTest, AStopRequestEndsItInEveryPhase) {
     }
     connection.WaitForClient();
   });
-  // A server that takes the connection and never speaks: the TLS handshake does not end.
+  // A server that accepts connections and never answers, so that the TLS handshake does not end.
   const Listening mute = Listen();
   Config mute_config = config_;
   mute_config.server = mute.url;
@@ -496,7 +495,7 @@ TEST_P(TransportTest, AnAnswerThatIsLongerThanTheRequestTakesIsGivenUp) {
       return;
     }
     connection.BeginChunked();
-    while (connection.Chunk(std::string(1 << 16, 'x'))) continue;  // for as long as anybody listens
+    while (connection.Chunk(std::string(1 << 16, 'x'))) continue;  // as long as the client reads
   });
   const auto get = [&](const std::string& target) {
     return transport_->Send({.target = target, .deadline = 10s, .body_bytes_max = 1000});
@@ -513,7 +512,8 @@ TEST_P(TransportTest, AConnectionThatTheServerClosedMeanwhileIsReplaced) {
     connection.Answer(200, "x");
     connection.CloseHalfWay();
   });
-  // Of a request with a body the library only says that it was cut off: kUnavailable, try again.
+  // For a request with a body the library only reports that it was cut off: kUnavailable, may be
+  // retried.
   for (int i = 0; i < 5; ++i) {
     const auto response = Get();
     ASSERT_TRUE(response) << response.error();
@@ -521,7 +521,8 @@ TEST_P(TransportTest, AConnectionThatTheServerClosedMeanwhileIsReplaced) {
   }
 }
 
-// Of a dead connection that was kept nothing has gone out: a write is done once, or not at all.
+// Nothing of the request was sent on a kept connection that is dead: a write is done once, or not
+// at all.
 TEST_P(TransportTest, AWriteIsNotDoneTwiceBecauseTheServerHadClosedTheConnection) {
   std::atomic<int> done = 0;
   Serve([&](ServerConnection& connection, const ReceivedRequest&) {
@@ -543,8 +544,9 @@ TEST_P(TransportTest, AWriteIsNotDoneTwiceBecauseTheServerHadClosedTheConnection
   EXPECT_GE(answered, 5) << "each leaves one connection behind that is dead";
 }
 
-// The server has taken it and hung up without a word: who asked cannot know what became of it. On
-// a connection that was used before, a library may ask once more by itself.
+// The server has received the request and closed the connection without an answer, so the client
+// cannot know whether it was executed. On a connection that was used before, a library may retry
+// once by itself.
 TEST_P(TransportTest, AWriteThatIsCutOffIsSentOnceMoreAtMost) {
   std::atomic<int> sent = 0;
   Serve([&](ServerConnection& connection, const ReceivedRequest& request) {
@@ -569,12 +571,12 @@ TEST_P(TransportTest, AWriteThatIsCutOffIsSentOnceMoreAtMost) {
 }
 
 TEST_P(TransportTest, AHandshakeThatIsCutOffOrIsNoneIsUnavailable) {
-  // The server's hello is announced, and its first byte is there.
+  // The header announces the server's hello, but only its first byte arrives.
   constexpr std::string_view kHalfAHello("\x16\x03\x03\x00\x7a\x02", 6);
   constexpr std::string_view kNoTls = "HTTP/1.1 400 Bad Request\r\n\r\n";
   struct CutCase {
     std::string_view sent;
-    bool reset;  // else it closes in order
+    bool reset;  // false: it closes orderly
   };
   for (const CutCase& cut : {CutCase{"", false}, CutCase{"", true}, CutCase{kHalfAHello, false},
                              CutCase{kHalfAHello, true}, CutCase{kNoTls, false}}) {
@@ -583,7 +585,7 @@ TEST_P(TransportTest, AHandshakeThatIsCutOffOrIsNoneIsUnavailable) {
       while (true) {
         const int client = accept4(listening.descriptor, nullptr, nullptr, SOCK_CLOEXEC);
         if (client < 0) return;
-        // Closing with something unread is a reset.
+        // Closing with unread data causes a reset.
         char bytes[16384];
         std::ignore = recv(client, bytes, cut.reset ? std::size_t{1} : sizeof(bytes), 0);
         std::ignore = send(client, cut.sent.data(), cut.sent.size(), MSG_NOSIGNAL);
@@ -681,7 +683,7 @@ TEST_P(TransportTest, ReadsARotatedAuthorityAnew) {
   config_.certificate_authority = {.text = "", .file = write(other.pem())};
   Connect();
   EXPECT_FALSE(Get()) << "another's certificates are trusted";
-  write(other.pem() + authority_.pem());  // as while they change over
+  write(other.pem() + authority_.pem());  // both, as during a rotation
   const auto both = Get();
   ASSERT_TRUE(both) << both.error();
   write(authority_.pem());
@@ -759,7 +761,7 @@ int OpenFiles() {
   return files;
 }
 
-// Of this process, which is also the server.
+// Resident memory of this process, which includes the server.
 std::size_t MemoryInUse() {
   std::ifstream status("/proc/self/statm");
   std::size_t total = 0, resident = 0;
@@ -783,7 +785,7 @@ TEST_P(TransportTest, AThousandReconnectsLeaveNeitherFilesNorMemoryBehind) {
   for (int i = 0; i < 1000; ++i) ASSERT_TRUE(watch());
   for (int i = 0; i < 100 && files() > files_before + 3; ++i) std::this_thread::sleep_for(20ms);
   EXPECT_LE(files(), files_before + 3);
-  // A connection that is kept holds more than 20 KiB.
+  // A kept connection would hold more than 20 KiB.
   EXPECT_LT(MemoryInUse(), memory_before + (std::size_t{6} << 20));
   EXPECT_GT(server_->connections(), 1000);
 }

@@ -6,7 +6,7 @@
 
 namespace pliant::kube {
 
-// A custom kind for tests, with a status and a scale of its own.
+// A custom kind for tests, with status and scale subresources.
 inline constexpr ResourceType kWidgets{"test.pliant.dev", "v1", "widgets", "Widget"};
 
 inline nlohmann::json WidgetDefinition() {

@@ -16,18 +16,18 @@ import time
 import unittest
 
 BIN = pathlib.Path(os.environ["PLIANT_BIN"])
-# For what hangs. Sanitizers and a busy machine slow processes down: what takes seconds takes tens of
-# them, and a whole training minutes.
+# Timeout for processes that hang. Sanitizers and a busy machine slow processes down: seconds become tens of seconds,
+# and a whole training takes minutes.
 PATIENCE_SECONDS = 180
 UID = "00000000-aaaa-bbbb-cccc-000000000001"
 NAME = f"{UID}.coordinator.pliant.internal"
-SAMPLES = range(250)  # of toy-learner
+SAMPLES = range(250)  # sample indices of toy-learner
 TOKENS = {"operator": "0123abcd" * 8, "learner": "89ef4567" * 8}
 PEER_KEY = "45670123" * 8
 
 
 class Stalled(AssertionError):
-    """What was waited for did not happen."""
+    """A condition did not become true in time."""
 
 
 def free_port():
@@ -52,7 +52,7 @@ def make_certificates(folder):
 
 
 class Process:
-    """A process and its log. Ended by pid, and only by whoever started it."""
+    """A process and its log. Only its starter ends it, by its pid."""
 
     def __init__(self, name, folder, command, environment):
         self.name = name
@@ -67,13 +67,13 @@ class Process:
         self.popen.send_signal(signal.SIGTERM)
 
     def kill(self):
-        """As a machine that loses power: nothing is said, nothing is flushed."""
+        """Kills it like a power failure: it sends nothing and flushes nothing."""
         if self.running():
             self.popen.kill()
         self.popen.wait()
 
     def processor_seconds(self):
-        """That all its threads have used until now."""
+        """CPU seconds that all its threads have used so far."""
         after_name = pathlib.Path(f"/proc/{self.popen.pid}/stat").read_text().rpartition(")")[2].split()
         user, system = after_name[11:13]
         return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
@@ -115,10 +115,11 @@ class HttpsTo(http.client.HTTPSConnection):
 
 
 class Job:
-    """One job: its Secrets, its coordinator, its learners, its checkpoint volume; the test is the operator.
+    """One job: its Secrets, coordinator, learners and checkpoint volume. The test takes the operator's part.
 
-    It trains slowly until the test has seen what it waits for, and then as quickly as the machine can: how quick that is
-    decides nothing."""
+    The job trains slowly until the test has seen the state that it waits for, and then as fast as the machine can: no
+    result depends on the speed.
+    """
 
     def __init__(self, *, program=None, environment=None, shard_milliseconds=20, epochs=60):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="pliant-scenario-"))
@@ -158,7 +159,7 @@ class Job:
         write_pace(self.pace_file, shard_milliseconds)
 
     def let_go(self):
-        """What was waited for was seen: from now on only the end is."""
+        """Ends the slow pace: from here on the test only waits for the end."""
         self.pace_file.unlink(missing_ok=True)
 
     # -- Processes --
@@ -225,11 +226,11 @@ class Job:
             connection.close()
 
     def healthy(self):
-        """As kubelet asks; 0 when nobody listens."""
+        """The status that the kubelet would see; 0 when nothing listens."""
         return self.status("/healthz", self.probe_port)
 
     def status(self, path, port=None):
-        """From the plain port; 0 when nobody listens."""
+        """Requests from the plain HTTP port; 0 when nothing listens."""
         connection = http.client.HTTPConnection("127.0.0.1", port or self.status_port, timeout=10)
         try:
             connection.request("GET", path)
@@ -247,7 +248,7 @@ class Job:
         return json.loads(body)
 
     def plan(self, learners, transitions=1):
-        """Pushes a plan: pairs of a learner and its state, or learners that are wanted."""
+        """Pushes a plan. Items are learners that are wanted, or pairs of a learner and its state."""
         self.sequence += 1
         listed = [item if isinstance(item, tuple) else (item, "Wanted") for item in learners]
         body = {
@@ -293,7 +294,7 @@ class Job:
 
 
 def write_pace(file, shard_milliseconds):
-    """As those who read it meanwhile need it: all at once."""
+    """Replaces the file atomically, because learners read it at any time."""
     following = file.with_suffix(".next")
     following.write_text(f"{shard_milliseconds}\n")
     following.rename(file)
@@ -303,7 +304,7 @@ _undisturbed = {}
 
 
 def undisturbed_hash(job):
-    """Of a run of the same training by one learner alone, with nothing in its way."""
+    """The hash of the same training by one learner alone, undisturbed."""
     key = (tuple(job.program), job.environment["TOY_EPOCHS"])
     if key not in _undisturbed:
         folder = job.folder / "alone"
@@ -341,7 +342,7 @@ def samples_used(folder):
 
 
 class ScenarioTest(unittest.TestCase):
-    """A test that owns a job, and shows the logs of its processes when it fails."""
+    """A test that owns a job, and prints the logs of its processes when it fails."""
 
     def make_job(self, **options):
         job = Job(**options)
@@ -363,7 +364,7 @@ class ScenarioTest(unittest.TestCase):
     def running_job(self, numbers, **options):
         """A job that trains on these learners."""
         job = self.make_job(**options)
-        job.set_pace(min(job.shard_milliseconds, 20))  # until there is something to disturb
+        job.set_pace(min(job.shard_milliseconds, 20))  # quick until there is something to disturb
         job.start_coordinator()
         learners = job.start_learners(numbers)
         job.plan(learners)
@@ -390,7 +391,7 @@ class ScenarioTest(unittest.TestCase):
             self.assertEqual(sum(resize["stepsLost"] for resize in progress["resizes"]), 0)
 
     def assert_resumed_at(self, learners, step):
-        """One of these read the checkpoint of that step, and the others took it over."""
+        """One of these learners read the checkpoint of that step; the others got the state from it."""
         self.assertEqual([line["step"] for learner in learners for line in learner.logged("restored")], [step])
 
     def assert_drained(self, learner):
@@ -398,7 +399,7 @@ class ScenarioTest(unittest.TestCase):
         self.assertEqual(learner.termination()["reason"], "Drained", learner.name)
 
     def report_pauses(self, job):
-        """For people: what the change cost the learners that stayed."""
+        """Prints, for people, what the change cost the learners that stayed."""
         for resize in job.progress()["resizes"]:
             if "longestPauseSeconds" in resize:
                 print(f"  {resize['kind'].lower()} {resize['from']} -> {resize['to']}: "

@@ -1,4 +1,4 @@
-"""The native learner run by hand: what it shows, and what it says of wrong files."""
+"""The native learner run by hand: its output, and its messages about wrong files."""
 
 import json
 import os
@@ -40,7 +40,7 @@ class AloneTest(unittest.TestCase):
                 "--progress-seconds=1"]
 
     def run_logged(self, command):
-        """Its exit code and its log."""
+        """The exit code and the log of the command."""
         ended = subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=120)
         return ended.returncode, [json.loads(line) for line in ended.stderr.splitlines()]
 

@@ -1,4 +1,4 @@
-"""A learner written in C against pliant.h: alone, with others, after crashes and from checkpoints it gets the same bits."""
+"""A learner written in C with pliant.h gets the same bits alone, with others, after crashes and from checkpoints."""
 
 import unittest
 

@@ -1,4 +1,4 @@
-"""What is on the checkpoint volume: where a job begins, what it keeps, and how people look at it."""
+"""The checkpoint volume: where a job starts, what it keeps, and how people inspect it."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from harness import BIN, PATIENCE_SECONDS, UID, ScenarioTest, write_pace
 
 
 class CheckpointsTest(unittest.TestCase):
-    """Learners alone: the same program, and the same folder, as in a cluster."""
+    """Learners alone: the same program and the same folder as in a cluster."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="pliant-checkpoints-")
@@ -19,7 +19,7 @@ class CheckpointsTest(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
 
     def train(self, name, *, epochs, want_code=0, **environment):
-        """The termination message of a training in a folder of its own."""
+        """Trains in a folder of its own. Returns the termination message."""
         message = self.folder / f"{name}.json"
         pace = self.folder / "pace"
         write_pace(pace, 1)  # slow enough to write a checkpoint before the next one is due
@@ -94,12 +94,12 @@ class CheckpointsTest(unittest.TestCase):
 
 
 class SlicesTest(ScenarioTest):
-    """What several learners write, rank 0 reads; the others get it from there."""
+    """Rank 0 reads a checkpoint that several learners wrote; the others get the state from it."""
 
     def suspended_job(self):
-        """One that stands, with a checkpoint of three slices, and the step of it."""
+        """A suspended job with a checkpoint of three slices, and that checkpoint's step."""
         job, learners = self.running_job([0, 1, 2], environment={"PLIANT_CHECKPOINT_SLICE_BYTES": "1"})
-        job.wait_for_step(25)  # there is one more, of step 20
+        job.wait_for_step(25)  # there is an earlier checkpoint, of step 20
         job.plan([])
         for learner in learners:
             self.assert_drained(learner)
@@ -110,7 +110,7 @@ class SlicesTest(ScenarioTest):
 
     def resume(self, job):
         learners = job.start_learners([3, 4, 5])
-        # Those who are ready one after the other, on a machine with other work, do not begin together.
+        # On a busy machine learners become ready one after another and would not start together.
         job.wait("all are ready", lambda: all(self.is_ready(job, learner) for learner in learners))
         job.plan(learners)
         job.wait_for_members(learners)

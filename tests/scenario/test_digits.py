@@ -8,7 +8,7 @@ from harness import BIN, ScenarioTest
 
 DEMO = pathlib.Path(__file__).resolve().parents[2] / "manifests" / "demo"
 
-# Quick, and with batch norm: its buffers are the first to tell another order or another batch.
+# Quick, and with batch norm: its buffers are the first to reveal another order or another batch.
 MODEL = """
 name: small
 input: [1, 8, 8]
@@ -23,7 +23,7 @@ train: {epochs: 40, learningRate: 0.05, momentum: 0.9, weightDecay: 0.0005}
 data: {kind: digits, train: digits-train.csv, test: digits-test.csv}
 """
 
-# Everything that draws, remembers or looks at the whole gradient.
+# Uses everything that draws random numbers, keeps state, or needs the whole gradient.
 RICH_MODEL = """
 name: rich
 input: [1, 8, 8]
@@ -110,7 +110,7 @@ class DigitsTest(ScenarioTest):
     def test_a_model_that_draws_is_no_exception(self):
         job = self.make_job(**self.digits_options(RICH_MODEL, shards=8))
         job.start_coordinator()
-        # The third one is there when it is wanted: a process takes as long to start as a quick machine to train.
+        # The third learner is up before it is needed: starting a process takes as long as training on a fast machine.
         first, second, third = job.start_learners([0, 1, 2])
         job.plan([first, second])
         job.wait_for_members([first, second])

@@ -1,4 +1,4 @@
-"""Processes that die, at once and without a word. No committed step is lost, and the result is the same."""
+"""Processes that die suddenly. No committed step is lost, and the result is the same."""
 
 import collections
 import pathlib
@@ -47,7 +47,7 @@ class FaultsTest(ScenarioTest):
     def test_a_learner_whose_memory_changed_is_found_and_goes(self):
         job = self.make_job(environment={"PLIANT_CHECK_STATE_EVERY_STEPS": "20"})
         job.start_coordinator()
-        # A bit flips just before the comparison, so that no step is made with it.
+        # The bit flips just before the comparison, so that no step uses the wrong value.
         learners = [*job.start_learners([0, 1]), job.start_learner(2, TOY_FLIP_BIT_AT_STEP="59")]
         job.plan(learners)
         self.assertEqual(learners[2].exit_code(), 1)

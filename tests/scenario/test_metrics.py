@@ -1,4 +1,4 @@
-"""What a Prometheus reads of a job that trains: figures of the coordinator and of each learner that fit together."""
+"""What Prometheus reads about a training job: statistics of the coordinator and of each learner that agree."""
 
 import re
 import time
@@ -24,8 +24,8 @@ class MetricsTest(ScenarioTest):
             return figures(answer.read().decode())
 
     def test_who_waits_takes_no_processor(self):
-        """One learner is slow, the other waits for its shards, and the coordinator for what they say."""
-        job = self.make_job(epochs=5000, shard_milliseconds=50)  # in which it sleeps
+        """One learner is slow; the other waits for its shards, and the coordinator for messages of both."""
+        job = self.make_job(epochs=5000, shard_milliseconds=50)  # it sleeps during a shard
         job.start_coordinator()
         slow = job.folder / "slow"
         write_pace(slow, 250)
@@ -42,7 +42,7 @@ class MetricsTest(ScenarioTest):
             self.assertLess((process.processor_seconds() - used) / elapsed, 0.3, process.name)
 
     def test_learners_and_coordinator_tell_of_the_same_training(self):
-        job = self.make_job(epochs=5000)  # it will not end by itself
+        job = self.make_job(epochs=5000)  # too long to end by itself
         job.start_coordinator()
         learners = [job.start_learner(number, PLIANT_METRICS_PORT="0") for number in range(3)]
         job.plan(learners)
@@ -51,16 +51,16 @@ class MetricsTest(ScenarioTest):
         job.wait_for_step(step + 20)
 
         seen = [self.scrape(learner) for learner in learners]
-        # All take part in the same steps, except for one that is under way.
+        # All take part in the same steps, except for one that may still run.
         steps = [each[f"pliant_learner_steps_total{JOB}}}"] for each in seen]
         self.assertGreaterEqual(min(steps), 20)
         for each in seen:
             self.assertEqual(each[f"pliant_learner_member{JOB}}}"], 1)
             for name in ("samples_total", "compute_seconds_total", "sent_bytes_total", "received_bytes_total"):
                 self.assertGreater(each[f"pliant_learner_{name}{JOB}}}"], 0, name)
-            # What it computes from lies in its memory, or is drawn: that is no waiting.
+            # The series exists but may be 0: the data are in memory or generated.
             self.assertIn(f"pliant_learner_data_wait_seconds_total{JOB}}}", each)
-        # They share batches of 32 samples, of which the last one of an epoch is shorter.
+        # They share batches of 32 samples; the last batch of an epoch is smaller.
         samples = sum(each[f"pliant_learner_samples_total{JOB}}}"] for each in seen)
         self.assertTrue(16 * min(steps) <= samples <= 32 * max(steps), (samples, steps))
 

@@ -64,13 +64,13 @@ class RanksTest(ScenarioTest):
             status = pathlib.Path(f"/proc/{process}/status").read_text()
         except (FileNotFoundError, ProcessLookupError):
             return False
-        return "State:\tZ" not in status  # who adopted it need not have noticed
+        return "State:\tZ" not in status  # the process that adopted it need not have noticed yet
 
     def rank_processes(self, learner):
         return [line["process"] for line in learner.logged("rank started")]
 
     def assert_ranks(self, job, learners):
-        """The newest membership has both ranks of each of these learners."""
+        """Checks that the newest membership has both ranks of each of these learners."""
         line = next(line for line in reversed(learners[0].logged("entered")) if line["rank"] == 0)
         self.assertEqual(line["learners"], len(learners))
         ranks = {line["rank"] for learner in learners for line in learner.logged("entered")}

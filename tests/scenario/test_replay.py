@@ -1,4 +1,4 @@
-"""A job's steps are computed again, alone, from one of its checkpoints: what the job wrote later must be the same bits."""
+"""Recomputes a job's steps alone, from one of its checkpoints: the job's later checkpoints must have the same bits."""
 
 import pathlib
 import subprocess
@@ -7,12 +7,12 @@ import unittest
 
 from harness import UID, ScenarioTest
 
-_STEPS = 56  # of seven epochs
+_STEPS = 56  # in seven epochs
 
 
 class ReplayTest(ScenarioTest):
     def trained(self, **environment):
-        """The folder of a job that one learner trained alone, with its checkpoints of steps 20 and 40."""
+        """The folder of a job that one learner trained alone, with checkpoints of steps 20 and 40."""
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="pliant-replay-")))
         # Slow enough to write a checkpoint before the next one is due.
         job = self.make_job(epochs=7, shard_milliseconds=3)

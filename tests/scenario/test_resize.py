@@ -28,7 +28,8 @@ class ResizeTest(ScenarioTest):
 
     def test_a_statistical_job_loses_nothing_either(self):
         folder = self.enterContext(tempfile.TemporaryDirectory(prefix="pliant-ledger-"))
-        # A batch for a learner's share, not one a shard: as long as the shards of a third took.
+        # A learner computes its whole share as one batch, not shard by shard: this time is that of a third of the
+        # shards.
         job, learners = self.running_job([0], epochs=30, shard_milliseconds=60, environment={
             "PLIANT_REPRODUCIBILITY": "Statistical",
             "PLIANT_SAMPLE_LEDGER": folder,
@@ -53,7 +54,7 @@ class ResizeTest(ScenarioTest):
     def test_one_is_exchanged_for_another(self):
         job, learners = self.running_job([0, 1])
         newcomer = job.start_learner(2)
-        job.plan([learners[1], newcomer])  # one that is not listed is to leave
+        job.plan([learners[1], newcomer])  # a learner that is not listed must leave
         self.assert_drained(learners[0])
         job.wait_for_members([learners[1], newcomer])
         self.assert_completes(job, [learners[1], newcomer])
@@ -67,7 +68,8 @@ class ResizeTest(ScenarioTest):
         self.assert_completes(job, learners[1:])
 
     def test_deleted_with_its_coordinator(self):
-        """As `kubectl delete` does: every pod is told at once, and nobody waits for one that is gone."""
+        """As `kubectl delete` does: every pod receives SIGTERM at the same time, and no process waits for one that has
+        ended."""
         longer_than_the_test_waits = {"PLIANT_GRACE_SECONDS": "600"}
         job, learners = self.running_job([0, 1, 2], environment=longer_than_the_test_waits)
         for process in (job.coordinator, *learners):

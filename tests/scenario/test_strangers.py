@@ -1,4 +1,4 @@
-"""Whoever has no right, or speaks nonsense, gets a clear answer and changes nothing."""
+"""Clients without permission, and malformed requests, get a clear answer and change nothing."""
 
 import base64
 import contextlib
@@ -14,7 +14,7 @@ from harness import NAME, PATIENCE_SECONDS, TOKENS, UID, ScenarioTest
 
 
 class WebSocketClient:
-    """Just enough of RFC 6455 to say anything to /v1/learner."""
+    """Just enough of RFC 6455 to send anything to /v1/learner."""
 
     def __init__(self, job, token=TOKENS["learner"]):
         context = ssl.create_default_context(cafile=job.secret / "ca.crt")
@@ -50,7 +50,7 @@ class WebSocketClient:
             pass  # closed before all of it was read
 
     def closed(self):
-        """Whether the server says goodbye, or just ends the connection, within the socket's timeout."""
+        """Whether the server closes the WebSocket or the connection within the socket's timeout."""
         with self.socket:
             try:
                 while heard := self.socket.recv(4096):
@@ -149,7 +149,7 @@ class StrangersTest(ScenarioTest):
 
     def test_bytes(self):
         for port in (self.job.port, self.job.status_port):
-            # A beginning that could become a request is cut off after some time: see http_server_test.
+            # A prefix of a possible request is cut off after a timeout: see http_server_test.
             for noise in (b"\x00" * 1000, b"GET / HTTP/9.9\r\n\r\n", b"\xff" + os.urandom(5000)):
                 with self.subTest(port=port, noise=noise[:10]), \
                         socket.create_connection(("127.0.0.1", port), 20) as raw:
@@ -172,7 +172,8 @@ class StrangersTest(ScenarioTest):
             self.assertEqual(self.job.healthy(), (200, "ok\n"))
             self.assertLess(time.monotonic() - began, 5, "kubelet's timeout")
             self.assertEqual(self.job.progress()["state"], "Waiting")
-        # They are gone: scrapers have their places again. The coordinator is probed here by earlier operators.
+        # The connections have ended, so that scrapers can connect again. Operators of earlier versions probe the
+        # coordinator here.
         self.job.wait("the plain port serves", lambda: self.job.status("/healthz") == (200, "ok\n"))
 
     def test_metrics_tell_soon_what_was_counted(self):
@@ -232,7 +233,7 @@ class StrangersTest(ScenarioTest):
         self.job.wait_for_members([member])
         stranger = self.job.start_learner(1, PLIANT_PEER_KEY_FILE=str(self.job.secret / "learner-token"))
         self.job.plan([member, stranger])
-        # The coordinator lets it in, its peer does not.
+        # The coordinator accepts it, its peer does not.
         self.job.wait("it is turned away",
                       lambda: member.logged("connection refused") or stranger.logged("connection refused"))
         self.job.wait_for_step((self.job.progress().get("step") or 0) + 5)

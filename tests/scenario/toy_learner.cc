@@ -1,7 +1,7 @@
-// A learner whose model is a straight line, for tests with real processes: everything but the
-// mathematics is what pliant-learner runs. TOY_EPOCHS sets how long it takes, TOY_TRAIN_SAMPLES of
-// how many samples, TOY_FAIL_AT_STEP makes it fail, TOY_HANG_AT_STEP hang, TOY_FLIP_BIT_AT_STEP
-// changes a bit of its parameters, as memory does now and then.
+// A learner whose model is a straight line, for tests with real processes. Everything except the
+// mathematics is what pliant-learner runs. TOY_EPOCHS sets the duration, TOY_TRAIN_SAMPLES the
+// number of samples; TOY_FAIL_AT_STEP makes it fail, TOY_HANG_AT_STEP makes it hang, and
+// TOY_FLIP_BIT_AT_STEP flips a bit of its parameters, as a memory error would.
 
 #include <array>
 #include <bit>
@@ -24,7 +24,7 @@ namespace pliant {
 namespace {
 
 constexpr std::size_t kFeatures = 40;
-constexpr std::size_t kParameters = kFeatures + 1;  // and a bias
+constexpr std::size_t kParameters = kFeatures + 1;  // features and a bias
 constexpr std::uint64_t kTrainSamples = 250;        // the last batch of 32 is short
 constexpr std::uint64_t kTestSamples = 50;
 constexpr float kLearningRate = 0.02F;
@@ -38,13 +38,13 @@ std::uint64_t NumberFromEnvironment(const char* name, std::uint64_t otherwise) {
   return value;
 }
 
-// -1 … 1, from a hash.
+// Returns a value in [-1, 1] from a hash.
 float Uniform(std::uint64_t a, std::uint64_t b) {
   return static_cast<float>(HashWords({a, b}) >> 40U) / static_cast<float>(1U << 23U) - 1.0F;
 }
 
-// Least squares with momentum, and a "buffer" that follows the first feature's mean, as BatchNorm
-// would.
+// Least squares with momentum, and a "buffer" that follows the mean of the first feature, as in
+// BatchNorm.
 class ToyProgram final : public Program {
  public:
   ToyProgram()
@@ -81,7 +81,9 @@ class ToyProgram final : public Program {
       for (std::size_t i = 0; i < kFeatures; ++i) gradient[i] += 2 * error * features[i];
       gradient[kFeatures] += 2 * error;
     }
-    if (sink != nullptr) sink->OnReady({.begin = kFeatures, .size = 1});  // the rest is at the end
+    if (sink != nullptr)
+      sink->OnReady({.begin = kFeatures, .size = 1});  // the rest is final at
+                                                       // the end
     if (!buffers.empty()) {
       const float followed = 0.9F * running_mean_ + 0.1F * mean;
       std::memcpy(buffers.data(), &followed, sizeof followed);
@@ -145,7 +147,7 @@ int main() {
   const GetEnvironment get = [](const char* name) { return std::getenv(name); };
   const auto environment = ReadLearnerEnvironment(get);
   if (!environment) return FailLearner(TerminationLogPath(get), environment.error());
-  // Values of its own, of which the job may have others.
+  // The learner's own defaults; the job may set other values.
   const auto training = ResolveTraining(
       *environment, {.global_batch_size = environment->global_batch_size.value_or(32),
                      .seed = environment->seed.value_or(7)});

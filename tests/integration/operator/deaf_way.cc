@@ -17,7 +17,7 @@ namespace pliant {
 namespace {
 
 constexpr int kLookMilliseconds = 20;
-constexpr int kAnswerMilliseconds = 2000;  // to who has gone: it is not cut off before it is given
+constexpr int kAnswerMilliseconds = 2000;  // for the server's answer to a client that has gone
 
 sockaddr_in Loopback(int port) {
   sockaddr_in address{};
@@ -35,7 +35,7 @@ int Connect(int port) {
   return server;
 }
 
-// "" at the end, also at a bad one.
+// "" at the end of the stream, and after an error.
 std::string Receive(int from) {
   char bytes[16384];
   const ssize_t got = recv(from, bytes, sizeof(bytes), 0);
@@ -45,7 +45,7 @@ std::string Receive(int from) {
 void SendAll(int to, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t sent = send(to, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (sent <= 0) return;  // it has gone, as what comes from it will tell
+    if (sent <= 0) return;  // the peer has gone; reading from it will report that, too
     bytes.remove_prefix(static_cast<std::size_t>(sent));
   }
 }

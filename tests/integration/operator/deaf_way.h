@@ -7,9 +7,9 @@
 
 namespace pliant {
 
-// A TCP way on loopback to a server there. While it is deaf the client hears the server, which does
-// not hear it: what it sends, and goes on sending, arrives when that is over, even if the client
-// has long gone.
+// A TCP forwarder on loopback to a server there. While it is deaf, the server's data reach the
+// client, but the client's data wait. They arrive when it is no longer deaf, even if the client
+// ended long before.
 class DeafWay {
  public:
   explicit DeafWay(int server_port);
@@ -17,7 +17,7 @@ class DeafWay {
   DeafWay(const DeafWay&) = delete;
   DeafWay& operator=(const DeafWay&) = delete;
 
-  int port() const { return port_; }  // for the client
+  int port() const { return port_; }  // clients connect to this port
   void set_deaf(bool deaf) { deaf_ = deaf; }
   std::size_t bytes_held() const { return bytes_held_; }
 

@@ -9,7 +9,7 @@
 
 namespace pliant {
 
-// The operator's program as a process of its own; killed with this object.
+// The operator's program as a separate process; it is killed with this object.
 class OperatorProcess {
  public:
   explicit OperatorProcess(const std::vector<std::string>& arguments);
@@ -18,13 +18,13 @@ class OperatorProcess {
   OperatorProcess& operator=(const OperatorProcess&) = delete;
 
   void Kill();  // SIGKILL
-  // SIGTERM. The exit code, or nothing if it does not end within `limit`.
+  // Sends SIGTERM. Returns the exit code, or nullopt if the process does not end within `limit`.
   std::optional<int> Stop(std::chrono::milliseconds limit);
-  bool HasEnded() const;  // by itself
+  bool HasEnded() const;  // whether it ended by itself
   pid_t pid() const { return pid_; }
 
  private:
-  pid_t pid_ = 0;  // 0: it has ended
+  pid_t pid_ = 0;  // 0 after its end
 };
 
 }  // namespace pliant

@@ -31,7 +31,7 @@
 #include "tests/unit/kube/temp_folder.h"
 
 // The operator's program against a real API server and garbage collector. There are no kubelets:
-// the test tells what they would.
+// the test writes what they would.
 namespace pliant {
 namespace {
 
@@ -39,7 +39,7 @@ using nlohmann::json;
 using std::chrono::seconds;
 using testing::HasSubstr;
 
-// That was free a moment ago.
+// A port that was free a moment ago.
 int FreePort() {
   const int probe = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
@@ -63,7 +63,7 @@ class OperatorTest : public kube::ApiServerTest {
     Install(definitions->at(0));
     for (int i = 0; i < 2; ++i) {
       nodes_.push_back(ns() + "-" + std::to_string(i));
-      // The label keeps the jobs of other tests away.
+      // The node label keeps the jobs of other tests away.
       const auto made = client().Create(
           kube::kNodes, {{"metadata", {{"name", nodes_.back()}, {"labels", {{"test", ns()}}}}}});
       ASSERT_TRUE(made) << made.error();
@@ -81,7 +81,7 @@ class OperatorTest : public kube::ApiServerTest {
 
   void StartOperator() { operator_.emplace(Arguments(std::getenv("PLIANT_TEST_KUBECONFIG"))); }
 
-  // Over the library that $PLIANT_TEST_TRANSPORT names, as the test itself.
+  // Uses the library that $PLIANT_TEST_TRANSPORT names, as the test itself does.
   std::vector<std::string> Arguments(const std::string& kubeconfig) const {
     const char* library = std::getenv("PLIANT_TEST_TRANSPORT");
     return {"--namespace=" + ns(),
@@ -124,13 +124,13 @@ class OperatorTest : public kube::ApiServerTest {
     }));
   }
 
-  // Its spec.
+  // The spec of the operator's lease.
   json Lease() {
     const auto lease = client().Get(kube::kLeases, Key("pliant-operator"));
     return lease ? lease->value("spec", json::object()) : json::object();
   }
 
-  // That an operator writes, its events aside.
+  // All objects that an operator writes, except events.
   json Everything() {
     json everything = {{"lease", Lease()}};
     for (const kube::ResourceType& type :
@@ -208,7 +208,7 @@ TEST_F(OperatorTest, AJobFromItsAdmissionToItsDeletion) {
   ASSERT_EQ(services->items.size(), 1u);
   EXPECT_EQ(services->items[0].at("/spec/selector/pliant.dev~1term"_json_pointer), "1");
 
-  // The next leader goes on where this one was killed.
+  // The next leader continues where this one was killed.
   operator_->Kill();
   StartOperator();
   const std::string first = Pods("learner")[0]["metadata"]["name"];
@@ -221,7 +221,7 @@ TEST_F(OperatorTest, AJobFromItsAdmissionToItsDeletion) {
   EXPECT_EQ(Status("one").at("coordinatorTerm"), 1);
 
   const std::string last = Pods("learner")[2]["metadata"]["name"];
-  // No coordinator runs here, which would have to know it for a completion to count.
+  // A completion would count only if a coordinator confirmed it, and none runs here.
   EndLearner(last, 2, {{"reason", "Failed"}, {"message", "wrong input"}});
   ASSERT_TRUE(kube::WaitUntil([&] { return Status("one").value("phase", "") == "Failed"; }));
   EXPECT_EQ(Status("one").value("parametersSha256", ""), "");
@@ -294,7 +294,7 @@ TEST_F(OperatorTest, AJobInANamespaceOfRestrictedPodsHasItsNetworkToItself) {
     EXPECT_EQ(policy.at("/spec/ingress"_json_pointer).size(), 2u) << policy;
   }
 
-  // The next coordinator's policies replace what somebody changed.
+  // The next coordinator's policies overwrite manual changes.
   const std::string name = policies().at(0).at("metadata").at("name");
   ASSERT_TRUE(client().Patch(kube::kNetworkPolicies, Key(name),
                              {{"spec", {{"ingress", json::array({json::object()})}}}}));
@@ -347,7 +347,7 @@ TEST_F(OperatorTest, HoldsJobsAndTheirPodsToWhatItsAdministratorSays) {
 }
 
 TEST_F(OperatorTest, StopsQuicklyAndLeavesTheLeaseToOthers) {
-  // It leads for a while already: it has renewed.
+  // It has led for a while: it has renewed its lease.
   ASSERT_TRUE(kube::WaitUntil([&] {
     const json held = Lease();
     return held.value("renewTime", "") != held.value("acquireTime", "");
@@ -358,7 +358,7 @@ TEST_F(OperatorTest, StopsQuicklyAndLeavesTheLeaseToOthers) {
   EXPECT_EQ(released.value("holderIdentity", ""), "");
 }
 
-// Also while it stands by.
+// The standby replica serves metrics, too.
 TEST_F(OperatorTest, ShowsItsMetricsToThoseWhoMayReadThem) {
   constexpr kube::ResourceType kAccounts{"", "v1", "serviceaccounts", "ServiceAccount"};
   constexpr kube::ResourceType kTokens{"", "v1", "serviceaccounts", "TokenRequest"};
@@ -378,7 +378,7 @@ TEST_F(OperatorTest, ShowsItsMetricsToThoseWhoMayReadThem) {
   };
   const std::string reader = token_of("reader");
   const std::string stranger = token_of("stranger");
-  // As the chart has it; the binding is the administrator's.
+  // The role as in the chart; the administrator creates the binding.
   json role = json::parse(R"({"rules": [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]})");
   json binding = json::parse(R"({
       "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole"},
@@ -422,8 +422,8 @@ TEST_F(OperatorTest, ShowsItsMetricsToThoseWhoMayReadThem) {
   std::ignore = client().Delete(kRoles, {"", ns()});
 }
 
-// The network falls in two at the worst moment: the leader hears what there is to do and writes it,
-// but that arrives when another one has long led.
+// A network partition at the worst moment: the leader receives an event and writes the reaction,
+// but the write arrives when another replica has long been leading.
 TEST_F(OperatorTest, WhatALeaderWroteThatWasCutOffComesTooLateToChangeAnything) {
   const std::string server = config().server;
   DeafWay way(std::stoi(server.substr(server.rfind(':') + 1)));
@@ -454,7 +454,7 @@ TEST_F(OperatorTest, WhatALeaderWroteThatWasCutOffComesTooLateToChangeAnything) 
   EXPECT_EQ(Status("one").value("restarts", 0), 1);
   EXPECT_EQ(Status("one").value("nextLearner", 0), 3);
 
-  // Nobody is left who writes, once what this one has sent has been done.
+  // No operator is left after the requests of this one have been executed.
   other.Kill();
   std::this_thread::sleep_for(seconds(1));
   const json done = Everything();
@@ -465,7 +465,7 @@ TEST_F(OperatorTest, WhatALeaderWroteThatWasCutOffComesTooLateToChangeAnything) 
   EXPECT_EQ(Everything(), done) << json::diff(done, Everything());
 }
 
-// The most that a process has had in memory, in MiB.
+// The highest memory use of a process so far, in MiB.
 double PeakMiB(pid_t pid) {
   std::ifstream status("/proc/" + std::to_string(pid) + "/status");
   std::string word;
@@ -476,8 +476,8 @@ double PeakMiB(pid_t pid) {
   return 0;
 }
 
-// What a tenant may write into its templates is no part of what the operator keeps. A hundred jobs
-// here; $PLIANT_LARGE_JOBS: so many.
+// Tenants' templates must not stay in the operator's memory. $PLIANT_LARGE_JOBS is the number of
+// jobs; the default is 100.
 TEST_F(OperatorTest, LargeTemplatesDoNotFillItsMemory) {
   const char* count = std::getenv("PLIANT_LARGE_JOBS");
   const int jobs = count == nullptr ? 100 : std::atoi(count);
@@ -487,7 +487,7 @@ TEST_F(OperatorTest, LargeTemplatesDoNotFillItsMemory) {
   const double before = PeakMiB(operator_->pid());
   for (int i = 0; i < jobs; ++i) {
     json spec = large;
-    // Each is another one, so that each is checked.
+    // Each template differs, so that each is checked.
     spec["template"]["metadata"]["annotations"]["note"] =
         std::to_string(i) + std::string(200'000, 'n');
     json env = json::array();
@@ -506,7 +506,7 @@ TEST_F(OperatorTest, LargeTemplatesDoNotFillItsMemory) {
       kube::WaitUntil([&] { return admitted(last) && admitted("large-0"); }, seconds(60 + jobs)))
       << Status(last);
   const double after_watch = PeakMiB(operator_->pid());
-  // One that begins lists them all.
+  // A new leader lists them all.
   EXPECT_EQ(operator_->Stop(seconds(10)), 0);
   StartOperator();
   Submit("one", {{"spec", {{"elastic", {{"maxLearners", 1}}}}}});

@@ -26,7 +26,7 @@ api::WallTime Now() {
   return std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
 }
 
-// How a coordinator is reached.
+// A way to reach a coordinator.
 struct Way {
   const char* name;
   kube::TransportKind library;
@@ -38,7 +38,7 @@ bool HasAddress(const std::string& address) {
   return HttpServer::Listen(loop, {.address = address}, {}).has_value();
 }
 
-// A coordinator's server, over TLS on loopback, with the credentials that the operator made for it.
+// A coordinator's server, with TLS on loopback and the credentials that the operator made for it.
 class CoordinatorClientTest : public testing::TestWithParam<Way> {
  protected:
   void SetUp() override {
@@ -99,7 +99,7 @@ class CoordinatorClientTest : public testing::TestWithParam<Way> {
   RealEventLoop loop_;
   std::unique_ptr<HttpServer> server_;
   std::uint16_t port_ = 0;
-  // Set before a call, read by the loop while the call waits.
+  // Set before a call; the loop reads it while the call waits.
   ServerResponse answer_{.body = R"({"term": 2, "state": "Running", "step": 7})"};
   std::string plan_;
   std::jthread thread_;
@@ -132,7 +132,7 @@ TEST_P(CoordinatorClientTest, TrustsNoOtherAuthority) {
   EXPECT_EQ(progress.error().code, ErrorCode::kUnavailable);
 }
 
-// A token that was sent is given away, whatever the answer: so the handshake itself has to fail.
+// A token that was sent is disclosed, whatever the answer. So the handshake itself has to fail.
 TEST_P(CoordinatorClientTest, AnotherJobsTokenIsRefused) {
   HttpCoordinatorClient client(keys_, connect_);
   for (const int version : {1, kCredentialsVersion}) {
@@ -149,7 +149,7 @@ TEST_P(CoordinatorClientTest, AnotherJobsTokenIsRefused) {
     EXPECT_EQ(refused.code, ErrorCode::kUnavailable);
     EXPECT_THAT(refused.message, HasSubstr("not for this host name"));
     EXPECT_EQ(coordinator.Next(), TlsListener::Heard{}) << "version " << version;
-    // To whom it is meant for it is sent.
+    // To the right coordinator the token is sent.
     call("uid-1");
     EXPECT_THAT(coordinator.Next().text,
                 AllOf(StartsWith("GET /v1/progress"), HasSubstr(credentials->operator_token)));
