@@ -11,9 +11,9 @@
 #include "base/format.h"
 #include "operator/planner/plan.h"
 
-// How long a plan takes: 10,000 jobs on 1,000 nodes of 8 GPUs. About 5,000 of them share 8,000
-// GPUs, 800 wait for one kind of node, the others have ended or are suspended. Times are the
-// processor's, so that they mean the same on a busy machine.
+// Measures the time of a plan for 10,000 jobs on 1,000 nodes of 8 GPUs. About 5,000 of the jobs
+// share 8,000 GPUs, 800 wait for one kind of node, the others have ended or are suspended. Times
+// are processor time, so that they are comparable on a busy machine.
 //
 //   planner_bench [jobs [nodes [repetitions]]]
 namespace pliant::planner {
@@ -56,7 +56,7 @@ ClusterSnapshot MakeCluster(int jobs, int nodes) {
   return snapshot;
 }
 
-// All pods that the plan wants run, at once.
+// Starts all pods that the plan wants, at once.
 void CarryOut(const Plan& plan, ClusterSnapshot& snapshot) {
   for (std::size_t index = 0; index < plan.decisions.size(); ++index) {
     const Decision& decision = plan.decisions[index];

@@ -114,7 +114,7 @@ void FakeCluster::AwaitEvents() {
   }
 }
 
-// The controller of nodes takes those for lost that say nothing for 20 s.
+// The node controller declares a node lost after 20 s without a heartbeat.
 void FakeCluster::KeepReady(const std::stop_token& stop) {
   std::mutex mutex;
   std::condition_variable_any stopped;
@@ -177,7 +177,7 @@ void FakeCluster::OnPod(const kube::Store<api::Pod>::Change& change) {
   }
 }
 
-// What has ended is gone as soon as it is deleted.
+// Counts the deletion of a pod that has ended, too: such a pod disappears at once.
 void FakeCluster::CountPodWrites(const kube::Store<api::Pod>::Change& change) {
   const auto gated = [](const api::Pod& pod) { return !pod.scheduling_gates.empty(); };
   if (change.before == nullptr) {
@@ -189,7 +189,7 @@ void FakeCluster::CountPodWrites(const kube::Store<api::Pod>::Change& change) {
   if (!change.before->deleting() && (gone || change.after->deleting())) ++pod_writes_;
 }
 
-// The scheduler's word, then the kubelet's.
+// Writes what the scheduler would, then what the kubelet would.
 void FakeCluster::Run(const api::Pod& pod) {
   const bool learner = IsLearner(pod);
   const std::string address = learner ? "127.0.0.1" : Listen(pod);

@@ -24,32 +24,35 @@
 
 namespace pliant::bench {
 
-// Nodes that do not exist, whose kubelets say that pods run, and coordinators that answer on
-// addresses of the loopback interface. It also counts what the operator writes.
+// Simulated nodes, whose kubelets report that pods run, and coordinators that listen on loopback
+// addresses. Counts the operator's writes, too.
 class FakeCluster {
  public:
   // `client` outlives it. `folder` is for the coordinators' certificate.
   FakeCluster(kube::KubeClient& client, const controller::MasterKeys& keys, std::string folder);
   ~FakeCluster();
 
-  // So many nodes with the label bench=`label`.
+  // Adds `count` nodes with the label bench=`label`.
   void AddNodes(const std::string& label, int count, int gpus);
-  // From now on, or no more: another watch is work for the API server.
+  // Starts or stops counting. Off by default, because another watch is work for the API server.
   void CountEvents(bool count);
-  bool counts_events() const { return counts_events_; }  // after all that there were before
+  bool counts_events() const {
+    return counts_events_;
+  }  // true once all earlier events were
+     // received
   // All learners of the job end, as after the last step.
   void Complete(const std::string& job);
 
-  // Jobs whose template was checked and whose status says so. Their GPUs come later, or never.
+  // Jobs whose template was checked and whose status says so. They may get GPUs later, or never.
   int admitted() const { return admitted_; }
   int running_learners() const { return running_; }
   std::int64_t job_changes() const { return job_changes_; }
   std::int64_t pods_made_or_gone() const { return pods_made_or_gone_; }  // of jobs
-  // By the operator, of jobs' pods: creations, openings of gates and deletions.
+  // The operator's writes to pods of jobs: creations, openings of gates and deletions.
   std::int64_t pod_writes() const { return pod_writes_; }
-  // Of events of jobs, while they are counted.
+  // Writes of events of jobs, while they are counted.
   std::int64_t event_writes() const { return event_writes_; }
-  // Since the program started; 0: it has not happened yet.
+  // Seconds since the program started; 0: not yet.
   double last_size_change() const { return last_size_change_; }
   double last_plan() const { return last_plan_; }
   std::int64_t size_changes() const { return size_changes_; }
@@ -76,8 +79,8 @@ class FakeCluster {
 
   kube::KubeClient& client_;
   const controller::MasterKeys keys_;
-  const std::filesystem::path folder_;  // of the certificates of all coordinators
-  std::map<std::string, int> nodes_;    // with their GPUs; guarded by mutex_
+  const std::filesystem::path folder_;  // for the certificates of all coordinators
+  std::map<std::string, int> nodes_;    // number of GPUs by node; guarded by mutex_
   std::mutex mutex_;
   std::atomic<int> admitted_ = 0;
   std::atomic<int> running_ = 0;
@@ -91,7 +94,7 @@ class FakeCluster {
   std::atomic<double> last_plan_ = 0;
 
   RealEventLoop loop_;
-  // The loop's thread only.
+  // Used only on the loop's thread.
   std::map<std::string, Coordinator> coordinators_;  // by address
   std::set<std::string> started_;                    // uids of pods
   std::set<std::string> ended_;
@@ -100,7 +103,7 @@ class FakeCluster {
   Workers workers_;
   kube::Informer<api::ElasticTrainingJob> jobs_;
   kube::Informer<api::Pod> pods_;
-  std::optional<kube::Informer<kube::ObjectMeta>> events_;  // the loop's thread only
+  std::optional<kube::Informer<kube::ObjectMeta>> events_;  // used only on the loop's thread
   std::jthread thread_;
   std::jthread heart_;
 };

@@ -1,11 +1,11 @@
-// The operator at the size of a large cluster, against a real API server (which
-// $PLIANT_TEST_KUBECONFIG names) and nodes that do not exist.
+// Measures the operator at the size of a large cluster, against a real API server (named by
+// $PLIANT_TEST_KUBECONFIG) and simulated nodes.
 //
 //   operator_bench [--json FILE] [--quick] [--churn-seconds N] [--cpu-seconds FILE]
 //
-// The FILE of --cpu-seconds says "NAME SECONDS" a line: how much processor time other processes,
-// such as etcd, have used so far. There are rows of them: all share one machine, and so they tell
-// what the operator waits for. The operator runs with the options that it has by default.
+// The FILE of --cpu-seconds has a line "NAME SECONDS" for each other process, such as etcd: its
+// processor time so far. The result shows them in rows, because all processes share one machine,
+// and so they explain what the operator waits for. The operator runs with its default options.
 
 #include <atomic>
 #include <chrono>
@@ -48,12 +48,12 @@ constexpr const char* kNamespace = "bench";
 constexpr const char* kSystem = "bench-system";
 constexpr int kThreads = 8;
 constexpr int kElasticJobs = 8;
-// An edit that shows no effect for so long counts as having taken it.
+// An edit that has no visible effect within this time is counted with this time.
 constexpr std::chrono::seconds kMaxEdit{20};
 
 struct Sizes {
   int queues = 30;  // 5 cohorts of 6
-  // Of each queue: how many, the pause before each, and the GPUs that it needs, as in Kueue's
+  // Per queue: the number of jobs, the pause before each, and the GPUs that it needs, as in Kueue's
   // configs/baseline/generator.yaml.
   int small = 350;
   int medium = 100;
@@ -86,7 +86,7 @@ bool WaitUntil(const std::function<bool()>& done, std::chrono::seconds limit) {
   return true;
 }
 
-// Runs `act` for each number below `count`, on some threads.
+// Runs `act` for each number below `count`, on kThreads threads.
 void ForEach(int count, const std::function<void(int)>& act) {
   std::atomic<int> next = 0;
   std::vector<std::jthread> threads;
@@ -143,7 +143,7 @@ class Bench {
     std::this_thread::sleep_for(2s);
   }
 
-  // What the API server alone can do, for comparison.
+  // The limit that the API server itself sets, for comparison.
   void MeasureServer() {
     const int count = 1'000;
     const double began = Elapsed();
@@ -217,7 +217,7 @@ class Bench {
     const auto count = static_cast<int>(jobs.size());
     const bool done = WaitUntil([&] { return cluster_->admitted() - before >= count; }, 240s);
     const double took = Elapsed() - began;
-    // Kueue's figure is of the same jobs under quota, each run to its end as well.
+    // Kueue's value is for the same jobs under quota, each run to its end, too.
     Report({.name = Format("admission (template checked, status written) of {} jobs, Kueue's "
                            "baseline generator",
                            count),
@@ -293,7 +293,7 @@ class Bench {
     report_parts("a plan for all of them", plans_before, plans);
     report_parts("a job waits for its turn", waits_before, waits);
     report_parts("the API server takes a patch", patches_before, patches);
-    // They are gathered on the thread that plans.
+    // The planning thread gathers the metrics at most this often.
     std::this_thread::sleep_for(kMetricsLife);
     const double reading = Elapsed();
     std::ignore = Get(0, "/metrics");
@@ -351,7 +351,7 @@ class Bench {
     ReportCpuTimes(Format("{:.0f} s of edits", took), cpu_before, cpu_after);
   }
 
-  // Until no job has changed for a while.
+  // Waits until no job has changed for a while.
   void Settle() {
     std::int64_t seen = -1;
     while (seen != cluster_->job_changes()) {
@@ -361,9 +361,9 @@ class Bench {
     MustRun();
   }
 
-  // One that is gone writes nothing by mistake and needs no memory.
+  // A replica that has ended would look as if it wrote nothing and needed no memory.
   void MustRun() {
-    // A lease that the API server did not answer for in time, on a machine that stood still.
+    // A possible cause: on a stalled machine the lease could not be renewed in time.
     CHECK(!replicas_[0]->HasEnded(), "the operator still runs; what ended it is above");
   }
 
@@ -450,8 +450,8 @@ class Bench {
     return false;
   }
 
-  // From `began` on, until the replica's metrics say so, which may be a second late; nothing if
-  // they do not.
+  // Seconds from `began` until the replica's metrics satisfy `says`, up to one second late; nullopt
+  // if they never do.
   std::optional<double> SecondsUntil(int replica, double began,
                                      bool (*says)(const std::string& metrics)) {
     const bool said = WaitUntil(
@@ -463,10 +463,10 @@ class Bench {
     return said ? std::optional(Elapsed() - began) : std::nullopt;
   }
 
-  // The coordinators of those that train tell of no further step: no figure is due.
+  // The coordinators of training jobs report no new step, so no progress is due.
   void MeasureIdle() {
     const std::string what = Format("writes in {} s in which nothing changes", sizes_.idle.count());
-    std::this_thread::sleep_for(45s);  // what is late: figures may wait for 40 s
+    std::this_thread::sleep_for(45s);  // delayed writes: progress may wait for 40 s
     ReportIdle(Format("{} while {} jobs train, besides the lease", what, kElasticJobs));
     for (int i = 0; i < kElasticJobs; ++i) cluster_->Complete(Format("elastic-{}", i));
     std::this_thread::sleep_for(30s);
@@ -485,14 +485,15 @@ class Bench {
            rows_);
   }
 
-  // Jobs and pods come and go, in the same numbers each time. Until what is bounded is full (what
-  // is kept of a thousand events, the allocator's own) memory grows without a leak: those that come
-  // before the measured ones are for that.
+  // Jobs and pods come and go, in the same numbers each time. Memory grows without a leak until
+  // everything bounded is full (the record of a thousand events, the allocator's caches). The
+  // objects before the measured ones fill it.
   void MeasureChurn() {
     std::int64_t objects = 0;
     while (objects < sizes_.churned_before) ChurnOnce(objects);
     const double end = Elapsed() + static_cast<double>(sizes_.churn.count());
-    std::vector<std::pair<double, double>> resident;  // KiB, by thousands of objects so far
+    std::vector<std::pair<double, double>> resident;  // KiB, by the number of objects so far in
+                                                      // thousands
     std::vector<std::pair<double, double>> heap;
     const CpuTimes cpu_before = ReadCpuTimes();
     double next_sample = Elapsed();
@@ -501,7 +502,7 @@ class Bench {
       if (Elapsed() < next_sample) continue;
       next_sample = Elapsed() + 5;
       MustRun();
-      std::this_thread::sleep_for(1s);  // what was deleted last is forgotten, too
+      std::this_thread::sleep_for(1s);  // the last deletions are processed, too
       const double thousands = static_cast<double>(objects) / 1000;
       resident.emplace_back(thousands, 1024 * Resident(0));
       heap.emplace_back(thousands, 1024 * HeapMiB(0));
@@ -544,7 +545,7 @@ class Bench {
     objects += 2 * kCount;
   }
 
-  // Seconds of processor time so far, of all who take part.
+  // Processor time so far in seconds, by participating process.
   using CpuTimes = std::map<std::string, double>;
 
   CpuTimes ReadCpuTimes() const {
@@ -570,7 +571,7 @@ class Bench {
     }
   }
 
-  // How many values were at most so large.
+  // The number of values up to each bound.
   using Histogram = std::map<double, double>;
 
   static constexpr std::string_view kPlans = "pliant_plan_duration_seconds_bucket{";
@@ -591,7 +592,7 @@ class Bench {
     return counts;
   }
 
-  // As Prometheus estimates it: evenly within a bucket. Nothing if there were none.
+  // Estimates as Prometheus does: evenly within a bucket. nullopt if there were no values.
   static std::optional<double> QuantileOf(const Histogram& before, const Histogram& after,
                                           double quantile) {
     if (after.empty() || before.size() != after.size()) return std::nullopt;
@@ -620,14 +621,14 @@ class Bench {
     return answer->body;
   }
 
-  // Without what was gathered for somebody before.
+  // Waits first, so that the metrics are not those gathered for an earlier request.
   std::optional<std::string> PresentMetrics(int replica) {
     std::this_thread::sleep_for(kMetricsLife);
     return Get(replica, "/metrics");
   }
 
-  // That the first replica has sent, if it says so; leases are renewed by PUT, which nothing else
-  // is.
+  // Number of writes that the first replica has sent, by its metrics. Lease renewals are not among
+  // them: only they use PUT.
   std::optional<double> Writes() {
     const std::optional<std::string> metrics = PresentMetrics(0);
     if (!metrics) return std::nullopt;
@@ -644,7 +645,7 @@ class Bench {
 
   double Resident(int replica) const { return ResidentMiB(replicas_[replica]->pid()); }
 
-  // What it has allocated and not freed, as it says itself.
+  // Bytes allocated and not freed, as the operator reports them.
   double HeapMiB(int replica) {
     std::istringstream text(PresentMetrics(replica).value_or(""));
     for (std::string line; std::getline(text, line);) {
@@ -660,7 +661,7 @@ class Bench {
 
   const Sizes sizes_;
   const kube::Config config_;
-  const std::string cpu_seconds_;  // a file with those of other processes
+  const std::string cpu_seconds_;  // a file with the processor times of other processes
   const std::unique_ptr<kube::HttpTransport> transport_;
   kube::KubeClient client_;
   std::string folder_;
@@ -692,7 +693,7 @@ int Run(int argc, char** argv) {
   const std::vector<Row> rows = bench.Run();
   if (!file.empty()) Write(rows, file);
   std::fflush(stdout);
-  std::_Exit(0);  // the library's threads need not be waited for
+  std::_Exit(0);  // does not wait for the library's threads
 }
 
 }  // namespace

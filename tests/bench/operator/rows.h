@@ -6,20 +6,20 @@
 
 namespace pliant::bench {
 
-// One figure, as tests/bench/trainer/rows.py has them.
+// One measured value, in the format of tests/bench/trainer/rows.py.
 struct Row {
   std::string name;
-  std::optional<double> value;  // nothing: there was nothing to measure, which meets no aim
+  std::optional<double> value;  // nullopt: there was nothing to measure, so the aim is not met
   std::string unit;
-  std::optional<double> rival;  // its published value of the same figure
-  std::optional<double> aim;    // of the value
+  std::optional<double> rival;  // the rival's published value
+  std::optional<double> aim;    // bound for the value
   bool more_is_better = false;
 };
 
-// Nothing if there are no values.
+// nullopt if there are no values.
 std::optional<double> Quantile(std::vector<double> values, double quantile);
 
-// Whether it meets its aim, which it has.
+// Whether the row meets its aim. It must have one.
 bool IsMet(const Row& row);
 std::string Line(const Row& row);
 

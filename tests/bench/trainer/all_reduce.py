@@ -1,7 +1,7 @@
-"""How long the sum of a vector over all learners takes, against torch.distributed over gloo.
+"""Measures the sum of a vector over all learners, compared with torch.distributed over gloo.
 
-Over plain TCP, which is what gloo speaks and the aim is about; over TLS, which a job's learners
-speak, with what that costs beside it; and through shared memory.
+Over plain TCP, which gloo uses and for which the aim holds; over TLS, which a job's learners use,
+with its extra cost; and through shared memory.
 """
 
 import contextlib
@@ -70,7 +70,7 @@ def _ours(binaries: Path, world: int, kind: str, folder: str) -> Workers:
 
 
 def _of_size(world: int, name: str, size: int, groups: list[Workers], quick: bool) -> Iterator[Row]:
-    # Some of each kind in every round, so that all meet the same hours of the machine.
+    # Every round has some sums of each kind, so that all kinds see the same load of the machine.
     repeats = max(6, min(50, 400 * _MIB // size // world)) // (3 if quick else 1)
     times = defaultdict(list)
     for _ in range(_QUICK_ROUNDS if quick else _ROUNDS):
@@ -91,7 +91,7 @@ def _of_size(world: int, name: str, size: int, groups: list[Workers], quick: boo
 
 
 def _aim(world: int, kind: str, size: int) -> Aim | None:
-    """Of two processes, one a core: more of them share cores. Plain TCP is what gloo has."""
+    """Only for two processes, one per core: more would share cores. gloo uses plain TCP."""
     if world != 2 or kind == "tls":
         return None
     return Aim("ratio", 3.0 if kind == "shm" and size >= _MIB else 1.5)
@@ -105,8 +105,8 @@ def note(kind: str, measured: Mapping[str, Measured]) -> str | None:
 
 
 def _spans(answers: list[str]) -> list[float]:
-    """Of each sum, in milliseconds, from when the last rank began to when the last one had it.
-    The first is not counted: caches and clocks are cold."""
+    """Milliseconds of each sum, from the last rank's start to the last rank's end. The first sum is
+    left out: caches and clocks are cold."""
     ranks = [[int(word) for word in answer.split()] for answer in answers]
     begins = zip(*(times[0::2] for times in ranks))
     ends = zip(*(times[1::2] for times in ranks))

@@ -1,5 +1,5 @@
-// One learner of the all-reduce bench: the transport and the reduction of the product, and nothing
-// else. It is told what to do by lines on its standard input, and answers each by one line:
+// One learner of the all-reduce bench: the product's transport and reduction, and nothing else. It
+// reads commands from standard input, and answers each with one line:
 //
 //   all_reduce_worker RANK WORLD plain|tls|shm FOLDER    FOLDER: where ranks on shm meet
 //     → its address
@@ -67,7 +67,7 @@ class Worker final : public PeerHandler {
     SendAll();
   }
 
-  // Shards are many enough that no learner has more than one more than another.
+  // There are enough shards that the learners' numbers of shards differ by one at most.
   void Reduce(std::size_t bytes, int repeats, std::ostream& out) {
     const std::size_t elements = bytes / sizeof(float);
     const auto shards =
@@ -102,7 +102,7 @@ class Worker final : public PeerHandler {
       out << begin.time_since_epoch().count() << ' ' << end.time_since_epoch().count() << ' ';
     }
     Verify(map, reduction.root());
-    Barrier();  // nobody still sends from what ends here
+    Barrier();  // no peer still sends memory that is freed at the end of this function
     SendAll();
   }
 
@@ -148,7 +148,7 @@ class Worker final : public PeerHandler {
     arrivals_.erase(barrier_);
   }
 
-  // What still waits to go out, before this process does not serve its loop for a while.
+  // Sends everything that is queued, before this process stops serving its loop for a while.
   void SendAll() {
     loop_.context().restart();
     while (loop_.context().poll() > 0) {
@@ -179,10 +179,10 @@ class Worker final : public PeerHandler {
   std::unique_ptr<PeerTransport> transport_;
   int connected_ = 0;
   Tick tick_ = 0;
-  Reduction* reduction_ = nullptr;  // while one goes on
+  Reduction* reduction_ = nullptr;  // null while none runs
   std::vector<std::pair<LearnerId, Frame>> early_;
   Tick barrier_ = 0;
-  std::map<Tick, int> arrivals_;  // at barriers
+  std::map<Tick, int> arrivals_;  // arrived peers, by barrier
 };
 
 int Run(int rank, int world, const std::string& kind, const std::string& folder) {

@@ -1,14 +1,14 @@
-"""What it costs to write checkpoints of 400 MB while training goes on: against torch.save, and
+"""Measures the cost of writing checkpoints of 400 MB during training, compared with torch.save and
 torch.distributed.checkpoint's async_save.
 
-One process that trains, with the machine's cores: what is written beside the training is meant to
-have one. The time of fifty steps from a checkpoint on is compared with that of the steps around.
+One process trains and may use all cores of the machine: the writer is meant to have one of its
+own. The time of the fifty steps after a checkpoint is compared with that of the steps around them.
 
-The pause is what the training waits: the longest time of these steps in which it did not compute,
-less the median of the others. How long the longest step was says less: beside a copy of 400 MB a
-step computes slower, and on a machine that others share some step of fifty is always slow. For the
-same reason a learner that writes none is measured beside them: of so many waits one is long anyway.
-The rivals are charged with their call only.
+The pause is the time that training waits: the longest time of these steps in which it did not
+compute, less the median of the others. The longest step itself says less: during a copy of 400 MB
+a step computes slower, and on a shared machine one of fifty steps is always slow. For the same
+reason a learner that writes no checkpoint is measured, too: among fifty waits one is always long.
+For the rivals only the time of their call counts.
 """
 
 import statistics
@@ -28,8 +28,8 @@ _NONE = "the same of a learner that writes none"
 
 @dataclass(frozen=True)
 class Turn:
-    """The steps of a turn: some, a checkpoint, those that it may slow down, and some more. What is
-    said of them, a figure each: how long they took, or a part of it."""
+    """The steps of a turn: some, a checkpoint, those that it may slow down, and some more. The
+    methods compute one value each from the times of the steps, or from parts of these times."""
 
     before: int
     slowed: int
@@ -46,7 +46,7 @@ class Turn:
         return times[: self.before] + times[self.before + self.slowed :]
 
     def extra(self, times: list[float]) -> float:
-        """Per cent of a step, of each that was slowed down."""
+        """By how many per cent of a step the slowed steps took longer, on average."""
         slowed, steady = self.slowed_of(times), self.steady_of(times)
         return 100 * (statistics.mean(slowed) / statistics.mean(steady) - 1)
 
@@ -68,7 +68,7 @@ def measure(binaries: Path, *, quick: bool) -> Iterator[Row]:
             for name, environment in (("pliant", learner), ("none", never))
         }
         for how in () if quick else ("sync", "async"):
-            # The asynchronous one needs a process group, of this process alone.
+            # async_save needs a process group, here with this process only.
             group = [f"--rendezvous={scratch / how}.ranks"] if how == "async" else []
             saved = [
                 f"--save={how}",
@@ -87,7 +87,7 @@ def measure(binaries: Path, *, quick: bool) -> Iterator[Row]:
             for name, pacer in pacers.items():
                 turns[name].append([1000 * took for took in pacer.steps(turn.steps)])
         for pacer in pacers.values():
-            pacer.steps(1)  # the step before it is in its log then
+            pacer.steps(1)  # by then the step before is in the log
         waits = {
             name: [1000 * (commit.waited or 0) for commit in commits.read(scratch / f"{name}-0")]
             for name in pacers

@@ -1,4 +1,5 @@
-"""What a learner of a bench, ours or a rival's, writes at each committed step; and what it tells."""
+"""The line that a learner of a bench, ours or a rival's, writes at each committed step; and its
+analysis."""
 
 import json
 import os
@@ -18,15 +19,15 @@ _STEPS_FOR_A_MEDIAN = 5
 class Commit:
     step: int
     at: float  # seconds of the monotonic clock, which all processes of a machine share
-    shards: int  # that the learner computed for it
-    ends: tuple[float, ...] = ()  # of these shards, as `at`
+    shards: int  # number that the learner computed for the step
+    ends: tuple[float, ...] = ()  # when each shard was finished, like `at`
     cpu: float | None = None  # seconds, from the process's start to its first commit
-    sha: str | None = None  # of the parameters, now and then
-    waited: float | None = None  # seconds since the commit before, in which it did not compute
+    sha: str | None = None  # of the parameters, at some steps only
+    waited: float | None = None  # seconds since the commit before in which it did not compute
 
 
 class CommitLog:
-    """Appends; a process that takes another's place goes on with its file."""
+    """Appends to the file. A process that replaces another one continues its file."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
@@ -56,7 +57,7 @@ class CommitLog:
 
 
 def read(path: Path) -> list[Commit]:
-    """Those that are whole."""
+    """Reads all complete lines."""
     if not path.exists():
         return []
     whole = path.read_text().rpartition("\n")[0]
@@ -64,12 +65,12 @@ def read(path: Path) -> list[Commit]:
 
 
 def gaps(commits: Sequence[Commit]) -> list[tuple[Commit, float]]:
-    """Each commit but the first, and how long after the one before it came."""
+    """Each commit except the first, with the time since the one before."""
     return [(now, now.at - before.at) for before, now in zip(commits, commits[1:])]
 
 
 def hashes(commits: Iterable[Commit]) -> dict[int, set[str]]:
-    """Of the parameters after a step: all that were told, by whichever learner."""
+    """By step: the hashes of the parameters that any learner reported after it."""
     found = defaultdict(set)
     for commit in commits:
         if commit.sha:
@@ -78,7 +79,7 @@ def hashes(commits: Iterable[Commit]) -> dict[int, set[str]]:
 
 
 def differing(one: dict[int, set[str]], other: dict[int, set[str]]) -> list[int]:
-    """The steps of two runs after which not everybody had the same parameters."""
+    """The steps of two runs after which the learners' parameters differed."""
     told = {
         step: one.get(step, set()) | other.get(step, set()) for step in one.keys() | other.keys()
     }
@@ -86,10 +87,10 @@ def differing(one: dict[int, set[str]], other: dict[int, set[str]]) -> list[int]
 
 
 def pause(commits: Sequence[Commit], since: float) -> float:
-    """The longest gap between two commits since then, less a step.
+    """The longest gap between two commits since `since`, less the time of a step.
 
-    Learners that come or go change how long a step takes: a gap is compared with the median step
-    of as many shards. Sizes that were passed through too quickly to have one count as the last.
+    Learners that come or go change the time of a step, so a gap is compared with the median step
+    of the same number of shards. Sizes with too few steps for a median use that of the last size.
     """
     by_size = defaultdict(list)
     for commit, gap in gaps(commits):

@@ -1,5 +1,5 @@
-"""A job of Pliant's on this machine: a coordinator and learners, real processes over loopback. The
-bench is the operator."""
+"""A Pliant job on this machine: a coordinator and learners, real processes over loopback. The bench
+takes the operator's part."""
 
 import json
 import sys
@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scenario"))
 
 import harness
 
-# The log's times are in milliseconds.
+# The resolution of times in the log is a millisecond.
 _LOG_SECONDS = 0.001
 
 _LEARNER = Path(__file__).with_name("pliant_learner.py")
@@ -47,7 +47,7 @@ class Member:
         return mortal.die(self._commits_file, share)
 
     def logged_at(self, message: str, since: float) -> float | None:
-        """When the first such line after `since` was written, by the monotonic clock."""
+        """Time on the monotonic clock when the first such line after `since` was written."""
         wall_clock = time.time() - time.monotonic()
         for line in self.process.logged(message):
             at = datetime.fromisoformat(line["time"]).timestamp() - wall_clock
@@ -57,7 +57,8 @@ class Member:
 
 
 class ElasticJob:
-    """`arguments` and `environment`: of its learners. `core_of`: the core of each, by its place."""
+    """`arguments` and `environment` are for its learners; `core_of` gives a learner's core by its
+    place."""
 
     def __init__(
         self,
@@ -94,26 +95,26 @@ class ElasticJob:
             print(f"the logs are in {self.folder}", file=sys.stderr)
 
     def begin(self, count: int) -> list[Member]:
-        """The first ones: no step is taken before all of them are there."""
+        """Starts the first learners: no step is taken before all of them are ready."""
         came = [self._start() for _ in range(count)]
         trainers.wait(f"{count} learners are ready: see {self.folder}", lambda: self._ready(count))
         self._plan(came)
         return came
 
     def join(self, count: int = 1) -> list[Member]:
-        """As many more are wanted; their processes start."""
+        """Starts `count` more learners, and wants them."""
         came = [self._start() for _ in range(count)]
         self._plan([*self._wanted, *came])
         return came
 
     def replace(self, gone: Member) -> Member:
-        """Another one is wanted in its place."""
+        """Replaces `gone` by a new learner in its place."""
         came = self._start(gone.place)
         self._plan([came if member is gone else member for member in self._wanted])
         return came
 
     def leave(self, members: Sequence[Member]) -> None:
-        """These are not wanted any more."""
+        """No longer wants these members."""
         self._plan([member for member in self._wanted if member not in members])
 
     def _ready(self, count: int) -> bool:
@@ -125,7 +126,7 @@ class ElasticJob:
         self._job.plan([member.process for member in wanted])
 
     def _start(self, place: int | None = None) -> Member:
-        """In a new place, unless one is given."""
+        """Starts a learner in a new place, unless one is given."""
         number = self._count
         self._count += 1
         if place is None:

@@ -1,6 +1,6 @@
-"""The rival of all_reduce_worker.cc, which says what lines it takes: torch.distributed over gloo.
+"""The rival of all_reduce_worker.cc: torch.distributed over gloo. It reads the same commands.
 
-gloo_worker.py RANK WORLD FILE     FILE: that the ranks find each other by
+gloo_worker.py RANK WORLD FILE     FILE: through which the ranks find each other
 """
 
 import os

@@ -1,9 +1,9 @@
-"""How much of its work a job of four learners gets done while one of them is killed every twenty
-seconds. Against torchrun, which begins anew at its newest snapshot. Both take turns, undisturbed
-and then killed: once, for a turn takes minutes.
+"""Measures the share of its work that a job of four learners gets done while one of them is killed
+every twenty seconds. Compared with torchrun, which restarts all from its newest snapshot. Both take
+turns, undisturbed and then with kills: one turn each, because a turn takes minutes.
 
-Whoever starts in place of one that was killed takes time of the cores on which the others train: an
-import of torch is seconds. That time is reported, and what is lost without it.
+A process that starts in place of a killed one takes processor time from the training ones, because
+importing torch takes seconds. That time is reported, and the share without it, too.
 """
 
 import random
@@ -28,15 +28,15 @@ _LOST = Aim("value", 10.0)
 
 @dataclass(frozen=True)
 class Spell:
-    """What was done in a while."""
+    """The work done in a period."""
 
     seconds: float
     steps: int
-    start_cpu: Sequence[float]  # of each process that started in it, seconds
+    start_cpu: Sequence[float]  # of each process that started in it, seconds to its first commit
     hashes: dict[int, set[str]]  # of the parameters after a step, of all learners
 
     def lost(self, undisturbed: "Spell", *, starts_count: bool) -> float:
-        """Per cent of the undisturbed steps."""
+        """The steps as per cent of the undisturbed ones."""
         cores = len({shared_core_of(number) for number in range(_LEARNERS)})
         seconds = self.seconds if starts_count else self.seconds - sum(self.start_cpu) / cores
         return 100 * (1 - (self.steps / seconds) / (undisturbed.steps / undisturbed.seconds))
@@ -45,7 +45,7 @@ class Spell:
 def measure(binaries: Path, *, quick: bool) -> Iterator[Row]:
     del binaries
     seconds, every = (6.0, 4.0) if quick else (180.0, 20.0)
-    # Undisturbed, and killed.
+    # Two each: undisturbed, then with kills.
     spells: list[Spell] = []
     rivals: list[Spell] = []
 
@@ -79,7 +79,7 @@ def hashes_row(undisturbed: Spell, killed: Spell) -> Row:
         "goodput/hashes-different", "steps", Measured.of([len(different)]), aim=Aim("value", 0.0),
         note=f"of {len(common)} steps whose parameters were compared with the undisturbed run's",
     )  # fmt: skip
-    # Nothing that was compared says nothing.
+    # Without common steps nothing was compared, so the aim is not met.
     return replace(row, met=bool(common) and not different)
 
 
@@ -94,7 +94,7 @@ def _of_pliant(seconds: float, kill_every: float | None) -> Spell:
         started = list(living)
 
         def replace(number: int) -> None:
-            """As the operator does, once the pod has ended."""
+            """As the operator does after the pod has ended."""
             living[number].kill()
             living[number] = job.replace(living[number])
             started.append(living[number])
@@ -108,7 +108,7 @@ def _of_torchrun(seconds: float, kill_every: float | None) -> Spell:
         agents: list[Agent] = job.join(_LEARNERS)
 
         def replace(number: int) -> None:
-            agents[number].kill()  # the agents start all anew
+            agents[number].kill()  # the agents restart all workers
 
         wait_for_steps(agents[0], 5, since=0, shards=job.shards // _LEARNERS)
         return _spell(seconds, kill_every, agents, replace)
@@ -120,7 +120,7 @@ def _spell(
     started: Sequence[Member | Agent],
     replace: Callable[[int], None],
 ) -> Spell:
-    """`started`: grows while this runs."""
+    """`started` grows while this runs."""
     chance = random.Random(1)
     began = time.monotonic()
     kills = 0
@@ -129,7 +129,7 @@ def _spell(
             replace(chance.randrange(_LEARNERS))
             kills += 1
         time.sleep(0.2)
-    # The last one that started may not have been done with it.
+    # The last process may still have been starting.
     wait_for_steps(started[-1], 1, since=began, shards=SIZES[_MODEL][1] // _LEARNERS)
     commits = [commit for trainer in started for commit in trainer.commits()]
     after = [commit for commit in commits if commit.at >= began]

@@ -1,9 +1,10 @@
-"""One of two learners is killed in the midst of a step: when the other one has its next step.
+"""One of two learners is killed in the middle of a step. Measures the time until the other's next
+step.
 
-In a reduction: some of the buckets of its last shard have left, and the rest never comes. And at
-points all over a step, from its first shard to its last one. What the other has to do by then is to
-finish its own shards, and to compute those of the one that is lost. Against torchrun, which starts
-both anew; torchft (0.2.0) asks for a later torch than the image has (2.6).
+The kill happens during a reduction, when some buckets of its last shard have been sent and the
+rest never will be; and at points all over a step, from its first shard to its last. In that time
+the other has to finish its own shards and to compute those of the lost one. Compared with torchrun,
+which restarts both; torchft (0.2.0) needs a later torch than the image has (2.6).
 """
 
 import statistics
@@ -24,13 +25,15 @@ _MODEL = "transformer"
 _STEPS = 12
 _REPEATS = 6
 _DETECTION_MS = 50.0
-# So long the rival may take to be back.
+# Maximum time until the rival trains again.
 _RIVAL_SECONDS = 150.0
-# Of the gradients, from here on: the rival's first bucket, which has two thirds of them, has left.
+# From this share of the gradients on, the rival's first bucket, which has two thirds of them, has
+# been sent.
 _HANDED_OVER = 0.8
 
 Figures = dict[str, list[float]]
-# Kills the second one. The moment, from 0 to 1: of what is between its ends. When that was.
+# Kills the second one at a moment, 0 to 1, of the range that the kind of kill covers. Returns the
+# time of the kill.
 Kill = Callable[[Member | Agent, Member | Agent, float, float], float]
 
 
@@ -89,7 +92,7 @@ def _per_cent(parts: list[float]) -> str:
 
 
 def moments_of(count: int) -> list[float]:
-    """In each of as many equal parts the middle."""
+    """The middle of each of `count` equal parts."""
     return [(number + 0.5) / count for number in range(count)]
 
 
@@ -118,7 +121,8 @@ def _of_pliant(moment: float, found: dict[str, Figures]) -> None:
 def add(
     found: Figures, all_shards: int, commits: list[Commit], killed: float, gave_up: float
 ) -> None:
-    # Had the one that was killed said all that it had to, its last step came nevertheless.
+    # If the killed one had already sent all that was needed, its last step is committed
+    # nevertheless.
     first = next(commit for commit in commits if commit.at >= max(killed, gave_up))
     since = [commit for commit in commits if killed <= commit.at <= first.at]
     computed = sum(end >= killed for commit in since for end in commit.ends)
@@ -134,8 +138,8 @@ def _shard_seconds(commits: list[Commit]) -> float:
 
 
 def _of_torchrun(moment: float, found: dict[str, list[float]]) -> None:
-    """Its agents replace what was killed. Steps since the newest snapshot are done again: what
-    counts is the first that was not there before."""
+    """torchrun's agents replace what was killed. Steps since the newest snapshot are repeated: the
+    first step that was not done before counts."""
     with TorchrunJob(_MODEL, last_call=1) as job:
         half = job.shards // 2
         stays, other = job.join(2)

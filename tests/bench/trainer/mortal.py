@@ -1,8 +1,8 @@
-"""A process that trains kills itself in the midst of a reduction when the bench asks it to: when
-that is can be told from within only.
+"""A training process kills itself in the middle of a reduction when the bench asks for it: only the
+process itself knows that moment.
 
-Both talk through files beside the process's commits. The bench leaves the share of the gradients
-that is to be handed over before, the process the time of its death.
+They communicate through files next to the process's commits. The bench writes the share of the
+gradients that must be handed over before, the process the time of its death.
 """
 
 import os
@@ -15,13 +15,13 @@ from typing import Any
 
 import trainers
 
-# So long another thread of the process has to send what was handed over.
+# Time for another thread of the process to send what was handed over.
 _SENDING_SECONDS = 0.005
 
 
 def die(commits: Path, share: float) -> float:
-    """When the process that writes these commits killed itself, with that share (0 to 1) of its
-    gradients handed over."""
+    """Lets the process that writes these commits kill itself when this share (0 to 1) of its
+    gradients is handed over. Returns the time of its death."""
     died = _died(commits)
     died.unlink(missing_ok=True)
     _leave(_wish(commits), share)
@@ -30,19 +30,19 @@ def die(commits: Path, share: float) -> float:
 
 
 class Mortal:
-    """`parameters`: PyTorch's, whose gradients are made in a backward pass."""
+    """`parameters`: those of the PyTorch model, whose gradients a backward pass computes."""
 
     def __init__(self, commits: Path, parameters: Sequence[Any]) -> None:
         self._commits = commits
         self._parameters = parameters
 
     def before_reduction(self) -> None:
-        """The backward pass that comes hands its gradients over as it makes them."""
+        """The next backward pass hands its gradients over as it computes them."""
         try:
             share = float(_wish(self._commits).read_text())
         except FileNotFoundError:
             return
-        # Whoever takes this process's place is not meant.
+        # The request must not reach the process that replaces this one.
         _wish(self._commits).unlink()
         elements = [parameter.numel() for parameter in self._parameters]
         countdown = Countdown(elements, share)
@@ -58,7 +58,7 @@ class Mortal:
 
 
 class Countdown:
-    """How much of the gradients is handed over. `elements`: of each parameter."""
+    """Tracks how much of the gradients is handed over. `elements`: those of each parameter."""
 
     def __init__(self, elements: Sequence[int], share: float) -> None:
         self._elements = elements
@@ -67,8 +67,8 @@ class Countdown:
         self._handed_over = 0
 
     def over(self, index: int) -> bool:
-        """A parameter's gradient is made: whether those before it were the share, or it is the
-        last one."""
+        """A parameter's gradient is ready. Returns whether those before it reach the share, or it
+        is the last one."""
         over = self._handed_over >= self._least or self._left == 1
         self._handed_over += self._elements[index]
         self._left -= 1
@@ -84,7 +84,7 @@ def _died(commits: Path) -> Path:
 
 
 def _leave(path: Path, value: float) -> None:
-    """Whoever reads finds all of it or no file."""
+    """Readers find the complete file or none."""
     scratch = path.with_name(f"{path.name}.new")
     scratch.write_text(str(value))
     scratch.replace(path)

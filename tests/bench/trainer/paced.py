@@ -1,4 +1,4 @@
-"""Starts processes that take their steps when they are told to, a process alone or a few."""
+"""Starts processes that take steps on request: one alone, or several together."""
 
 import contextlib
 import subprocess
@@ -83,6 +83,6 @@ def _start(
 
 
 def _end(process: subprocess.Popen) -> None:
-    """Nothing of it is needed any more."""
+    """Kills a process that is no longer needed."""
     process.kill()
     process.wait()

@@ -1,8 +1,7 @@
-"""When a process of a bench takes its steps: at once, or when the bench says so.
+"""Decides when a process of a bench takes its steps: freely, or on request of the bench.
 
-`Paced` is of the process, `Pacer` of the bench. They talk through a socket in the file system:
-"12" asks for twelve steps, and the answer is the time that the first began and those at which each
-was committed.
+`Paced` is the process's side, `Pacer` the bench's. They use a socket in the file system: "12"
+requests twelve steps; the answer is the time when the first began and the time of each commit.
 """
 
 import socket
@@ -27,7 +26,8 @@ class Free:
 
 
 class Paced:
-    """Between two requests it waits, and takes no time. Ends the process when the bench is gone."""
+    """Between two requests the process waits without processor time. It ends when the bench has
+    gone."""
 
     def __init__(self, path: str) -> None:
         connection = socket.socket(socket.AF_UNIX)
@@ -53,7 +53,7 @@ class Paced:
 
 
 class Pacer:
-    """Of processes that take their steps together."""
+    """The bench's side, for processes that take their steps together."""
 
     def __init__(self, path: Path, count: int) -> None:
         self._server = socket.socket(socket.AF_UNIX)
@@ -64,8 +64,8 @@ class Pacer:
         self._streams: list = []
 
     def steps(self, count: int) -> list[float]:
-        """How long each took, from when the last process had the one before to when the last one
-        has it."""
+        """Takes `count` steps. Returns the time of each, from the last process's end of the step
+        before to the last process's end of this one."""
         while len(self._streams) < self._count:
             self._streams.append(self._server.accept()[0].makefile("rw"))
         for stream in self._streams:

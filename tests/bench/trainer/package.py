@@ -1,5 +1,5 @@
-"""What the Python package costs before the first step, and in a script: the time to import it and
-to attach a model, and the lines that change in the examples."""
+"""Measures what the Python package costs before the first step, and in a script: the time to import
+it and to attach a model, and the number of changed lines in the examples."""
 
 import ast
 import difflib
@@ -46,7 +46,7 @@ def _shown(row: Row) -> Row:
 
 
 def _start() -> dict[str, float]:
-    """Seconds, in a process of its own."""
+    """Seconds, measured in a new process."""
     with tempfile.TemporaryDirectory() as folder:
         started = subprocess.run(
             [sys.executable, str(_HERE / "startup.py")],
@@ -58,7 +58,7 @@ def _start() -> dict[str, float]:
 
 
 def changed_lines(plain: str, elastic: str) -> tuple[int, int]:
-    """Of a script's `main` and of the imports of Pliant: how many lines come, and how many go."""
+    """Number of added and removed lines in a script's `main` and in its imports of Pliant."""
     difference = difflib.ndiff(_own_lines(plain), _own_lines(elastic))
     signs = [each[0] for each in difference]
     return signs.count("+"), signs.count("-")

@@ -1,4 +1,4 @@
-"""One learner of Pliant's; in a job, or alone.
+"""One Pliant learner; in a job, or alone.
 
 pliant_learner.py MODEL COMMITS [--core N] [--epochs N] [--paced SOCKET] [--hash-every STEPS]
 """
@@ -48,7 +48,7 @@ def main() -> None:
     pace = pacing.Paced(options.paced) if options.paced else pacing.Free()
     done = time.monotonic()
     for step in elastic.steps():
-        # What is not the model's: between two steps, and from a batch to the next.
+        # Time not spent in the model: between two steps, and between two batches.
         waited = time.monotonic() - done
         pace.before_step()
         ends = []

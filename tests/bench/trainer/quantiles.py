@@ -1,4 +1,4 @@
-"""Quantiles of repeated measurements, with what chance may have made of them."""
+"""Quantiles of repeated measurements, with confidence intervals."""
 
 import math
 from collections.abc import Sequence
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Quantile:
-    """A quantile and its 95 % confidence interval, which is two of the measurements: by the
-    binomial law, whatever the distribution is."""
+    """A quantile and its 95 % confidence interval. Its ends are two of the measurements, chosen by
+    the binomial law, which holds for any distribution."""
 
     value: float
     low: float
@@ -23,7 +23,8 @@ def quantile(measured: Sequence[float], part: float) -> Quantile:
 
 
 def _ranks(count: int, part: float) -> tuple[int, int]:
-    """The widest two ranks outside of which a quantile lies at most 2.5 % of the time each."""
+    """The two ranks of the interval: the quantile lies below the first, and above the second, with
+    a probability of at most 2.5 % each."""
     below = 0.0
     low, high = 0, count - 1
     for rank in range(count + 1):

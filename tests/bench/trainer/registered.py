@@ -1,7 +1,7 @@
-"""What state costs that a program registers: an average of a million parameters, kept by AveragedModel,
-beside the same training without it, and with one that is not registered.
+"""Measures the cost of registered state: an average of a million parameters, kept by AveragedModel,
+compared with the same training without it, and with one that is not registered.
 
-All have one thread, and the same core. They take their steps in turns, a few at a time.
+Each process has one thread, on the same core. They take turns, a few steps at a time.
 """
 
 import statistics
@@ -15,9 +15,9 @@ from paced import start_alone
 from rows import Aim, Measured, Row, line, measured_row
 
 _ROUNDS = 40
-_STEPS = 20  # of a turn
+_STEPS = 20  # per turn
 _WARM_UP = 20
-_AIM = Aim("ratio", 1 / 1.1)  # at most a tenth more than without an average
+_AIM = Aim("ratio", 1 / 1.1)  # at most 10 % slower than without an average
 
 
 def measure(binaries: Path, *, quick: bool) -> Iterator[Row]:

@@ -1,4 +1,4 @@
-"""A training of a million parameters alone, with an average of them.
+"""Trains a million parameters alone, with an average of them.
 
 registered_learner.py none|computed|registered COMMITS --paced SOCKET [--core N]
 """

@@ -1,5 +1,5 @@
-"""What it costs the learners that stay when others come or go: the longest gap between two of their
-steps, less a step. Against torchrun, which starts all of them anew."""
+"""Measures what a resize costs the learners that stay: the longest gap between two of their steps,
+less the time of a step. Compared with torchrun, which restarts all learners."""
 
 import time
 from collections import defaultdict
@@ -16,17 +16,18 @@ from trainers import PATIENCE_SECONDS, wait_for_steps
 
 _MODEL = "transformer"
 _BOUND_MS = 50.0
-# More learners than cores take each other's time.
+# With more learners than cores the learners slow each other down, so only these changes have an
+# aim.
 _BOUND = ("1->2", "2->1")
-# Before and after a change: for the medians, and for what a change may do late.
+# Before and after a change: enough for the medians, and for late effects of the change.
 _STEPS = 12
-# About as many as pass while others start and come: in them, too, one takes longest.
+# About as many as pass while others start and join: among them, too, one takes longest.
 _UNDISTURBED = "none"
 _UNDISTURBED_STEPS = 2 * _STEPS
-# So many others come and go, in each turn's job.
+# Numbers of others that join and leave, in each turn's job.
 _COUNTS = (1, 3)
 _REPEATS = 5
-# So long a rival may take for a change.
+# Maximum time of a rival's change.
 _RIVAL_SECONDS = 150.0
 
 Pauses = dict[str, list[float]]
@@ -34,7 +35,7 @@ Pauses = dict[str, list[float]]
 
 @dataclass(frozen=True)
 class Rival:
-    last_call: int | None  # so long a rendezvous waits for more, in seconds; None: its default
+    last_call: int | None  # seconds that a rendezvous waits for more nodes; None: its default
     repeats: int = _REPEATS
     why_so_few: str = ""
 
@@ -96,7 +97,7 @@ def _shown(
 
 
 def _changes(count: int) -> tuple[str, str]:
-    """So many others come, and go."""
+    """Names of the changes when `count` others join and leave."""
     return f"1->{1 + count}", f"{1 + count}->1"
 
 
@@ -107,8 +108,9 @@ def _change(
     *,
     patience: float = PATIENCE_SECONDS,
 ) -> None:
-    """Finds the pauses, in milliseconds, of the learner that is always there. `counts`: so many
-    others come and go, one after the other. Before them, what the machine does by itself."""
+    """Finds the pauses, in milliseconds, of the learner that always stays. The numbers in `counts`
+    of others join and leave one after another. Before that it finds the pause of an undisturbed
+    period."""
     (stays,) = job.join()
     wait_for_steps(stays, _STEPS, since=0, shards=job.shards, patience=patience)
 

@@ -1,4 +1,4 @@
-"""What a bench found: one row a figure, for people and as JSON."""
+"""Results of a bench: one row per measured value, for people and as JSON."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ from quantiles import Quantile, quantile
 
 @dataclass(frozen=True)
 class Measured:
-    """One figure, as often as it was measured."""
+    """One repeatedly measured value."""
 
     p50: Quantile
     p90: Quantile
@@ -24,7 +24,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Aim:
-    """What the ratio to the rival is to reach, or the value is not to pass."""
+    """A lower bound for the ratio to the rival, or an upper bound for the value."""
 
     of: Literal["ratio", "value"]
     bound: float
@@ -40,12 +40,12 @@ class Row:
     name: str
     value: float
     unit: str
-    rival: float | None = None  # its value of the same figure
+    rival: float | None = None  # its value
     ratio: float | None = None  # how much better than the rival: 2 is twice as good
-    aim: float | None = None  # none: reported only
+    aim: float | None = None  # None: the row is only reported
     aim_of: str | None = None
     met: bool | None = None
-    interval: tuple[float, float] | None = None  # of the value, 95 %
+    interval: tuple[float, float] | None = None  # 95 % confidence interval of the value
     rival_interval: tuple[float, float] | None = None
     p90: float | None = None
     rival_p90: float | None = None
@@ -64,7 +64,7 @@ def measured_row(
     more_is_better: bool = False,
     note: str | None = None,
 ) -> Row:
-    """Of the median and the 90th percentile."""
+    """Makes a row from the median and the 90th percentile."""
     ratio = None
     if rival and ours.p50.value > 0 and rival.p50.value > 0:
         ratio = rival.p50.value / ours.p50.value

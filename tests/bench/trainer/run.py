@@ -1,4 +1,4 @@
-"""The trainer's figures, beside those of its rivals: what ./dev bench trainer runs in the build
+"""The trainer's benches, compared with its rivals: `./dev bench trainer` runs this in the build
 image.
 
 run.py BINARIES [--json FILE] [--quick] [--only NAME ...] [--cifar10 FOLDER]
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import rows
 
-# Each a module that measures. Those that are asked for are imported once the environment is set.
+# Modules that measure. The requested ones are imported after the environment is set.
 _BENCHES = {
     "all-reduce": "all_reduce",
     "step": "step_rate",
@@ -49,7 +49,7 @@ def main() -> int:
     for name in arguments.only:
         began = time.monotonic()
         print(f"--- {name}", flush=True)
-        # What is measured is kept, whatever becomes of the rest.
+        # The results so far are kept even if a later bench fails.
         try:
             bench = importlib.import_module(_BENCHES[name])
             for row in bench.measure(arguments.binaries, quick=arguments.quick):

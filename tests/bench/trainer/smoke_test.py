@@ -1,4 +1,4 @@
-"""That every bench runs and gives its rows, quickly. Not how fast anything is.
+"""Checks that every bench runs quickly and gives its rows, but not any speed.
 
 smoke_test.py BINARIES
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 _HERE = Path(__file__).parent
 _PATH = f"{_HERE}:{_HERE.parents[2] / 'trainer' / 'python'}"
 _BINARIES = sys.argv.pop(1)
-# Rows that a quick run has, among others.
+# Rows that a quick run must have, among others.
 _ROWS = {
     "all-reduce": [f"all-reduce/2/{kind}/1MiB" for kind in ("plain", "tls", "shm")],
     "resize": ["resize/1->2/alone", "resize/2->1/alone"],
@@ -31,7 +31,7 @@ _ROWS = {
     "goodput": ["goodput/lost", "goodput/start-cpu", "goodput/hashes-different"],
 }
 
-# Prints the parameters of each, if its loss is a number.
+# Prints the number of parameters of each model, after checking that its loss is finite.
 _LOSSES = """
 import json
 import math
@@ -68,7 +68,7 @@ class SmokeTest(unittest.TestCase):
                     self.assertGreaterEqual(row.keys(), {"name", "value", "unit"})
 
     def test_each_workload_has_a_loss(self) -> None:
-        """Those too that a quick run leaves out: a shard of each."""
+        """Computes a shard of each model, including those that a quick run leaves out."""
         made = subprocess.run(
             [sys.executable, "-B", "-c", _LOSSES],
             env={**os.environ, "PYTHONPATH": _PATH},
@@ -81,7 +81,7 @@ class SmokeTest(unittest.TestCase):
         self.assertLess(parameters["cnn"], 1_000_000)
 
     def test_the_plain_versions_train(self) -> None:
-        """Those that the examples' lines are compared with."""
+        """Runs the plain scripts with whose lines the examples are compared."""
         with tempfile.TemporaryDirectory() as folder:
             text = Path(folder) / "text"
             text.write_text("abcdefg hijklm " * 100)

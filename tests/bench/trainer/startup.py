@@ -1,4 +1,4 @@
-"""Prints how long a process takes to import torch, then Pliant, and then to attach a model."""
+"""Prints the times to import torch, then Pliant, and then to attach a model."""
 
 import json
 import time

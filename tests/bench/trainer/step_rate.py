@@ -1,7 +1,8 @@
-"""How long a step takes: alone, against a plain loop that passes the same small batches through the
-model; and of two learners, against two processes of DistributedDataParallel over gloo.
+"""Measures the time of a step: alone, compared with a plain loop that passes the same small batches
+through the model; and of two learners, compared with two processes of DistributedDataParallel over
+gloo.
 
-All have one thread and a core each. They take their steps in turns, a few at a time.
+Each process has one thread and a core of its own. They take turns, a few steps at a time.
 """
 
 import statistics
@@ -16,12 +17,12 @@ from rows import Aim, Measured, Row, line, measured_row
 
 _MODELS = ("cnn", "transformer", "resnet18")
 _QUICK_MODELS = ("transformer",)
-# A step of the others takes so long that little more than what has an aim is measured.
+# Only these models also get the rows without an aim: a step of the others takes too long.
 _MODELS_BESIDE = ("cnn", "transformer")
 _ROUNDS = 30
-_STEPS = {1: 2, 2: 3}  # of a turn, by the number of processes
+_STEPS = {1: 2, 2: 3}  # per turn, by the number of processes
 _WARM_UP = 5
-_OVERHEAD = Aim("ratio", 0.97)  # at most 3 % more
+_OVERHEAD = Aim("ratio", 0.97)  # at most 3 % slower
 _NOT_SLOWER = Aim("ratio", 1.0)
 
 
@@ -32,7 +33,7 @@ def measure(binaries: Path, *, quick: bool) -> Iterator[Row]:
 
 
 def _of_model(model: str, quick: bool, *, beside: bool) -> Iterator[Row]:
-    """`beside`: what else is said of it, without an aim."""
+    """`beside`: also measure the rows that have no aim."""
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pliant-bench-")))
         groups = {
@@ -46,7 +47,7 @@ def _of_model(model: str, quick: bool, *, beside: bool) -> Iterator[Row]:
             groups["pliant 2 shm"] = (2, shm)
         if beside:
             whole = start_alone(stack, scratch, "whole", "torch_learner.py", model, "--whole")
-            # A learner's share as one batch.
+            # Statistical mode computes a learner's share as one batch.
             merged = {"PLIANT_REPRODUCIBILITY": "Statistical"}
             groups |= {
                 "statistical": (
@@ -64,7 +65,7 @@ def _of_model(model: str, quick: bool, *, beside: bool) -> Iterator[Row]:
             pacer.steps(_WARM_UP)
         for _ in range(2 if quick else _ROUNDS):
             for name, (processes, pacer) in groups.items():
-                # Of a whole turn, and not of each step: what is done now and then counts too.
+                # The mean of a turn, not of each step, so that occasional work counts, too.
                 times[name].append(statistics.mean(pacer.steps(_STEPS[processes])) * 1000)
         measured = {name: Measured.of(found) for name, found in times.items()}
     comparisons = [

@@ -1,14 +1,14 @@
-"""The rival: the same models and data by a plain loop or, of several processes, by
+"""The rival: the same models and data, trained by a plain loop or, with several processes, by
 DistributedDataParallel over gloo.
 
 torch_learner.py MODEL COMMITS [--core N] [--paced SOCKET] [--whole] [--snapshot FILE]
                  [--save sync|async --save-every STEPS --save-to FOLDER]
                  [--rendezvous FILE --rank R --world N]
 
-Under torchrun the ranks are torchrun's. --whole: each process takes its part of the batch as one;
-else in as many pieces as it has shards. --snapshot: where a process begins; written by rank 0 every
-tenth step, as torchrun's own tutorial does. --save: by torch.save, or by
-torch.distributed.checkpoint.async_save.
+Under torchrun the ranks are torchrun's. --whole: each process passes its part of the batch as a
+whole; otherwise in as many pieces as it has shards. --snapshot: the state from which a process
+starts; rank 0 writes it every tenth step, as torchrun's own tutorial does. --save: with torch.save,
+or with torch.distributed.checkpoint.async_save.
 """
 
 import argparse
@@ -41,7 +41,7 @@ _SNAPSHOT_EVERY = 10
 
 
 def _pieces(workload: Workload, first_step: int, own: range, whole: bool) -> Iterator[list[int]]:
-    """The samples that a rank passes through its model, one list after the other."""
+    """The samples that a rank passes through its model, as lists one after another."""
     steps_per_epoch = len(workload.data) // workload.batch
     size = workload.batch // workload.shards
     for epoch in itertools.count(first_step // steps_per_epoch):
@@ -89,7 +89,7 @@ class Saver:
 
 
 def _join(options: argparse.Namespace) -> tuple[int, int] | None:
-    """The rank and the world's size; None: alone, and without torch.distributed."""
+    """The rank and the world size; None: alone, without torch.distributed."""
     if options.rendezvous:
         dist.init_process_group(
             "gloo",

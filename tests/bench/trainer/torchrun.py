@@ -1,4 +1,4 @@
-"""torchrun, with whatever torch there is."""
+"""Starts torchrun with the installed torch."""
 
 import without_libuv  # noqa: F401, before the launcher
 

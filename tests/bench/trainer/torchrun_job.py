@@ -1,5 +1,5 @@
-"""The rival of ElasticJob: the same training under torchrun's elastic launcher, one agent a learner.
-An agent that comes is a node that joins, an agent that is stopped one that leaves."""
+"""The rival of ElasticJob: the same training under torchrun's elastic launcher, one agent per
+learner. A new agent is a node that joins, a stopped agent one that leaves."""
 
 import contextlib
 import os
@@ -22,7 +22,7 @@ _LEARNER = Path(__file__).with_name("torch_learner.py")
 
 _ENVIRONMENT = {
     "USE_LIBUV": "0",
-    # torch 2.6 with the stores of launcher and workers shared: nobody can join a second time.
+    # In torch 2.6, if launcher and workers share their stores, no node can join a second time.
     "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
 }
 
@@ -40,21 +40,21 @@ class Agent:
         return commits.read(self._commits_file)
 
     def workers(self) -> list[int]:
-        """The process that trains now: one, or none while it is replaced."""
+        """The process that trains now: one pid, or none while the agent replaces it."""
         children = Path(f"/proc/{self.popen.pid}/task/{self.popen.pid}/children")
         return [int(pid) for pid in children.read_text().split()]
 
     def kill(self) -> None:
-        """The process that trains; the agent starts another."""
+        """Kills the process that trains; the agent starts another."""
         for worker in self.workers():
             os.kill(worker, signal.SIGKILL)
 
     def die_in_reduction(self, share: float) -> float:
-        """Of that process: see mortal.die."""
+        """Lets that process die: see mortal.die."""
         return mortal.die(self._commits_file, share)
 
     def vanish(self) -> None:
-        """With what it started."""
+        """Kills the agent and the processes that it started."""
         workers = self.workers() if self.running() else []
         self.popen.kill()
         self.popen.wait()
@@ -64,7 +64,7 @@ class Agent:
 
 
 class TorchrunJob:
-    """`last_call`: the seconds that a rendezvous waits for more nodes; None: torchrun's default.
+    """`last_call`: seconds that a rendezvous waits for more nodes; None: torchrun's default.
     `core_of`: the core of each agent, by its number."""
 
     def __init__(
@@ -103,8 +103,8 @@ class TorchrunJob:
         return [self._start() for _ in range(count)]
 
     def leave(self, agents: Sequence[Agent]) -> None:
-        """As a node that is lost: an agent of torch 2.6 that is told to stop closes the rendezvous,
-        and the others with it."""
+        """Removes agents like lost nodes: in torch 2.6 an agent that is asked to stop closes the
+        rendezvous, and so the other agents stop, too."""
         for agent in agents:
             agent.vanish()
 

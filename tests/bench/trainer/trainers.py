@@ -1,4 +1,4 @@
-"""What elastic_job.py and torchrun_job.py have in common: processes that train, and leave a line for
+"""Common parts of elastic_job.py and torchrun_job.py: processes that train and write a line for
 each committed step."""
 
 import os
@@ -10,12 +10,12 @@ from typing import Protocol
 from commits import Commit
 
 _REPOSITORY = Path(__file__).resolve().parents[3]
-# So long a process may take to start on a busy machine.
+# Maximum time of a process's start on a busy machine.
 PATIENCE_SECONDS = 300.0
 
 
 class Late(Exception):
-    """What was waited for did not happen."""
+    """A condition did not become true in time."""
 
 
 class Trainer(Protocol):
@@ -26,7 +26,7 @@ class Trainer(Protocol):
 
 
 def wait(what: str, condition: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> None:
-    """Looks seldom: who looks takes time from who is measured."""
+    """Polls seldom, because polling takes time from the measured processes."""
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
@@ -42,7 +42,8 @@ def wait_for_steps(
     shards: int,
     patience: float = PATIENCE_SECONDS,
 ) -> list[Commit]:
-    """Until it has computed so many shards of so many steps. Its commits, all of them."""
+    """Waits until the process has computed `count` steps of `shards` shards each. Returns all its
+    commits."""
 
     def reached() -> bool:
         if not trainer.running():
@@ -55,19 +56,19 @@ def wait_for_steps(
 
 
 def core_of(number: int) -> int:
-    """The first process has a core of its own; those that come later share the others."""
+    """The first process has a core of its own; later ones share the others."""
     first, *others = sorted(os.sched_getaffinity(0))
     return others[(number - 1) % len(others)] if number > 0 and others else first
 
 
 def shared_core_of(number: int) -> int:
-    """As many processes on each core as on the others."""
+    """Gives every core the same number of processes."""
     cores = sorted(os.sched_getaffinity(0))
     return cores[number % len(cores)]
 
 
 def environment(**more: str) -> dict[str, str]:
-    """Of a process that trains."""
+    """The environment of a training process."""
     paths = [str(_REPOSITORY / "trainer" / "python"), os.environ.get("PYTHONPATH", "")]
     library = Path(os.environ["PLIANT_BIN"]).parent / "lib" / "libpliant.so"
     return {

@@ -1,4 +1,4 @@
-"""Who is measured when: rivals take turns in one run, so that all meet the same hours of the
+"""The order of measurements: rivals take turns in one run, so that all see the same load of the
 machine."""
 
 from collections.abc import Callable, Iterator, Mapping
@@ -9,15 +9,15 @@ from trainers import Late
 
 @dataclass(frozen=True)
 class Party:
-    """One of those that are compared. `measure`: a repeat of it, by its number from 0."""
+    """One of the compared parties. `measure` runs a repeat, given its number from 0."""
 
     measure: Callable[[int], None]
     repeats: int
 
 
 def order(repeats: Mapping[str, int]) -> Iterator[tuple[str, int]]:
-    """A round of all after the other, each with the number of its repeat. Whoever has fewer
-    repeats sits out some rounds, evenly among those that it is in."""
+    """Rounds over all parties, each with the number of its repeat. A party with fewer repeats skips
+    some rounds, evenly spread."""
     rounds = max(repeats.values())
     for round_ in range(rounds):
         for name, count in repeats.items():
@@ -27,7 +27,8 @@ def order(repeats: Mapping[str, int]) -> Iterator[tuple[str, int]]:
 
 
 def take(ours: Party, rivals: Mapping[str, Party]) -> dict[str, str]:
-    """Ours first in each round. A rival that is late has no further turn: why, of each of these."""
+    """Measures in rounds, ours first. A rival that is late gets no further turn. Returns the
+    reason, by rival."""
     given_up: dict[str, str] = {}
     parties = {"": ours, **rivals}
     for name, number in order({name: party.repeats for name, party in parties.items()}):

@@ -1,5 +1,5 @@
-"""Imported before torch.distributed is used: makes torchrun's stores with a torch that is built
-without libuv, as Debian's is. They ask for it, whatever USE_LIBUV says."""
+"""Must be imported before torch.distributed is used. Lets torchrun create its stores with a torch
+that is built without libuv, as Debian's is: torchrun requests libuv whatever USE_LIBUV says."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ class _Store(torch.distributed.TCPStore):
 
 
 if os.environ.get("USE_LIBUV") == "0":
-    # The launcher's other modules take it over when they are imported.
+    # The launcher's other modules import the class from here.
     torch.distributed.TCPStore = _Store
-    # (torch.distributed.rendezvous is also a function, which hides this one.)
+    # (torch.distributed.rendezvous is also a function, which hides the module of that name.)
     sys.modules["torch.distributed.rendezvous"].TCPStore = _Store

@@ -1,4 +1,4 @@
-"""Processes that do a part of a measurement together: one a rank, each on a core of its own."""
+"""Processes that do parts of one measurement together: one per rank, each on a core of its own."""
 
 import os
 import subprocess
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 
 class Workers:
-    """Answers a line with a line each. Between two lines they wait and take no time."""
+    """Answers each line with one line. Between lines the processes wait without processor time."""
 
     def __init__(self, name: str, world: int, command: Callable[[int], Sequence[str]]) -> None:
         self.name = name

@@ -1,8 +1,7 @@
-"""The models that are trained, by us and by the rivals alike: those of examples/, most of them
-smaller.
+"""The models that both we and the rivals train: those of examples/, most of them smaller.
 
-Without PLIANT_BENCH_CIFAR10 (a folder with data_batch_*.bin) the images are noise of that shape: a
-step takes as long.
+Without PLIANT_BENCH_CIFAR10 (a folder with data_batch_*.bin) the images are noise of the same
+shape: a step takes equally long.
 """
 
 import importlib.util
@@ -27,8 +26,8 @@ class Workload:
     model: nn.Module
     optimizer: torch.optim.Optimizer
     data: Any
-    loss: Callable[[nn.Module, Any], torch.Tensor]  # of a batch, its mean
-    batch: int  # the global one
+    loss: Callable[[nn.Module, Any], torch.Tensor]  # mean loss of a batch
+    batch: int  # the global batch
     shards: int
 
 
@@ -39,7 +38,7 @@ def make(name: str) -> Workload:
 
 
 def example(name: str) -> ModuleType:
-    """The script of examples/."""
+    """Imports a script of examples/."""
     path = _EXAMPLES / name / "train.py"
     spec = importlib.util.spec_from_file_location(f"example_{name}", path)
     assert spec is not None and spec.loader is not None
@@ -62,8 +61,8 @@ def _cnn() -> Workload:
 
 
 def _resnet18() -> Workload:
-    """The whole one: 11 million parameters. Few images a step, that a core has it within a second;
-    in as few shards as two learners can share."""
+    """The full model: 11 million parameters. A step has few images, so that a core computes it
+    within a second, in no more shards than two learners can share."""
     script = example("resnet18")
     return _of_images(script, script.resnet18(), "resnet18")
 
@@ -79,7 +78,7 @@ def _of_images(script: ModuleType, model: nn.Module, name: str) -> Workload:
 
 
 def _images(script: ModuleType) -> Any:
-    """4096 of them, a row each: the label and the pixels."""
+    """4096 images, one per row: the label and the pixels."""
     folder = os.environ.get(CIFAR10)
     if folder:
         rows = script.rows_of(sorted(Path(folder).glob("data_batch_*.bin")))[:4096]
@@ -90,7 +89,7 @@ def _images(script: ModuleType) -> Any:
 
 
 def _transformer() -> Workload:
-    """0.4 million parameters, 2048 characters a step."""
+    """0.4 million parameters, 2048 characters per step."""
     script = example("char_transformer")
     text = script.sentences(60_000)
     characters = sorted(set(text))
@@ -106,7 +105,7 @@ def _transformer() -> Workload:
 
 
 def _large() -> Workload:
-    """33 million parameters: with what Adam keeps of them, 400 MB of state."""
+    """33 million parameters: with Adam's state 400 MB."""
     width, layers = 2048, 8
     stack = [part for _ in range(layers) for part in (nn.Linear(width, width), nn.ReLU())]
     model = nn.Sequential(*stack, nn.Linear(width, 10))

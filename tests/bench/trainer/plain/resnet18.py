@@ -1,4 +1,4 @@
-"""examples/resnet18/train.py for one process: what its author had before."""
+"""examples/resnet18/train.py for one process: the script before the change to Pliant."""
 
 import argparse
 from pathlib import Path
