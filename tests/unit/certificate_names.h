@@ -11,7 +11,7 @@
 
 namespace pliant {
 
-// The DNS names of a certificate (PEM).
+// Returns the DNS names in a certificate (PEM).
 inline std::set<std::string> NamesOf(const std::string& certificate_pem) {
   const std::unique_ptr<BIO, decltype(&BIO_free_all)> bio(
       BIO_new_mem_buf(certificate_pem.data(), static_cast<int>(certificate_pem.size())),

@@ -6,12 +6,12 @@
 
 namespace pliant {
 
-// While it is there, this process can open nothing more.
+// While this object exists, the process can open no further descriptor.
 class NoDescriptors {
  public:
   NoDescriptors() {
     EXPECT_EQ(::getrlimit(RLIMIT_NOFILE, &before_), 0);
-    const int lowest = ::dup(STDERR_FILENO);  // of those that are free
+    const int lowest = ::dup(STDERR_FILENO);  // the lowest free one
     ::close(lowest);
     rlimit none = before_;
     none.rlim_cur = static_cast<rlim_t>(lowest);

@@ -1,5 +1,6 @@
-// In test programs that are said to have one thread (pliant_test ... ONE_THREAD): takes the C
-// library's place, so that a second one ends the program. ThreadSanitizer is not run on them.
+// For test programs declared to have one thread (pliant_test ... ONE_THREAD): replaces a function
+// of the C library, so that a second thread ends the program. These programs are not run under
+// ThreadSanitizer.
 
 #include <cstdio>
 #include <cstdlib>

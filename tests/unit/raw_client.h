@@ -13,7 +13,7 @@
 
 namespace pliant {
 
-// A blocking client that sends just the bytes it is told to.
+// A blocking client that sends exactly the given bytes.
 class RawClient {
  public:
   explicit RawClient(std::uint16_t port, std::uint32_t address = INADDR_LOOPBACK)
@@ -40,7 +40,7 @@ class RawClient {
     }
   }
 
-  // Until `end` was received, or the server closed.
+  // Reads until `end` was received, or the server closed the connection.
   std::string ReadUntil(std::string_view end) {
     std::string got;
     char part[4096];

@@ -9,8 +9,8 @@
 
 namespace pliant {
 
-// Runs the loop until `condition` holds after a task, on the calling thread. Fails the test when
-// that takes so long that it will not come any more, on a busy machine too.
+// Runs the loop on the calling thread until `condition` holds after a task. Fails the test after a
+// timeout that is long enough for a busy machine.
 inline void RunUntil(RealEventLoop& loop, const std::function<bool()>& condition) {
   bool late = false;
   const TimerId timer = loop.PostAfter(std::chrono::seconds(20), [&] { late = true; });

@@ -20,12 +20,12 @@
 
 namespace pliant {
 
-// A TLS server on loopback that notes what each client tells it, and answers nothing.
+// A TLS server on loopback that records what each client sends, and answers nothing.
 class TlsListener {
  public:
   struct Heard {
     bool handshake = false;  // the client accepted the certificate and the protocol version
-    std::string text;        // what it sent then, to the end of a request's header
+    std::string text;        // what it sent then, to the end of the request's header
     bool operator==(const Heard&) const = default;
     friend std::ostream& operator<<(std::ostream& out, const Heard& heard) {
       return out << (heard.handshake ? "a handshake, then \"" : "no handshake, \"") << heard.text
@@ -33,7 +33,7 @@ class TlsListener {
     }
   };
 
-  // `certificate` and `key` are PEM texts, `newest` is the newest protocol version that it speaks.
+  // `certificate` and `key` are PEM texts, `newest` is the newest protocol version of the server.
   TlsListener(const std::string& certificate, const std::string& key, int newest = TLS1_3_VERSION)
       : tls_(boost::asio::ssl::context::tls_server),
         acceptor_(context_, {boost::asio::ip::address_v4::loopback(), 0}) {
@@ -48,7 +48,7 @@ class TlsListener {
 
   std::uint16_t port() const { return acceptor_.local_endpoint().port(); }
 
-  // Of the next client, in the order in which they came. Waits for it.
+  // The next client, in the order of connection. Waits for it.
   Heard Next() {
     std::unique_lock lock(mutex_);
     if (!changed_.wait_for(lock, std::chrono::seconds(20), [this] { return !heard_.empty(); })) {
@@ -88,7 +88,7 @@ class TlsListener {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Heard> heard_;  // guarded by mutex_
-  std::jthread thread_;      // last: it uses the rest
+  std::jthread thread_;      // last: it uses the other members
 };
 
 }  // namespace pliant

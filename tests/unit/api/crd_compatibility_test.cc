@@ -1,5 +1,5 @@
-// What users have stored must stay valid when they upgrade the definition of ElasticTrainingJob:
-// the present one against those that were released.
+// Stored jobs must stay valid when users upgrade the CRD: compares the present schema with the
+// released ones.
 #include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -38,8 +38,8 @@ std::set<std::string> Texts(const json& list) {
   return texts;
 }
 
-// Every value that the one schema lets in the other lets in too, and keeps. What is wrong goes to
-// `wrong`, each with the path of its field.
+// Checks that every value that `before` accepts is accepted and kept by `after`. Puts violations
+// into `wrong`, each with the path of its field.
 class Comparison {
  public:
   std::vector<std::string> wrong;
@@ -84,8 +84,9 @@ class Comparison {
     }
   }
 
-  // Of a template only what the API server refuses in a pod is refused: no job was admitted with
-  // that. (And affinity of more terms than an operator compares with each node.)
+  // The new checks of a template refuse only what the API server refuses in a pod anyway, so no
+  // admitted job is affected. (Except affinity with more terms than the operator evaluates per
+  // node.)
   static bool IsNoPod(const std::string& path) {
     const std::string pod = ".spec.template.spec";
     for (const char* field : {".nodeSelector", ".tolerations", ".affinity", ".resources",
@@ -95,8 +96,8 @@ class Comparison {
     return false;
   }
 
-  // The default is the operator's now, as its administrator says. What was stored was stored with
-  // the one before, and keeps it.
+  // The operator's flag now sets the default. Stored jobs keep the default that an earlier CRD
+  // filled in.
   static bool IsKept(const std::string& path) { return path == ".spec.startTimeoutSeconds"; }
 
   void CompareBounds(const json& before, const json& after, const std::string& path) {
@@ -177,7 +178,7 @@ TEST(CrdCompatibility, StoredJobsStayValid) {
 struct BreakCase {
   const char* name;
   const char* path;   // in the schema of the version
-  const char* patch;  // merged into what is there
+  const char* patch;  // merged into the existing schema
   const char* wrong;
 };
 

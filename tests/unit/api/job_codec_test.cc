@@ -44,7 +44,7 @@ TEST(JobCodec, WhatAJobDoesNotSayTheAdministratorDoes) {
   ASSERT_TRUE(job) << job.error();
   EXPECT_EQ(job->spec.start_timeout, seconds(900));
   EXPECT_EQ(job->spec.ttl_after_finished, seconds(3600));
-  // As stored by a definition that filled in 120.
+  // As stored by an earlier CRD, which filled in 120.
   object["spec"].update({{"startTimeoutSeconds", 120}, {"ttlSecondsAfterFinished", 0}});
   job = DecodeJob(object, settings);
   ASSERT_TRUE(job) << job.error();
@@ -98,7 +98,7 @@ TEST(JobCodec, MoreThanIsAllowedDoesNotCount) {
   }
 }
 
-// They were made by what the definition of the resource allows.
+// Such jobs exist, because the CRD allows these values.
 TEST(JobCodec, ByDefaultOnlyADayWithoutShrinkingIsTooMuch) {
   json object = Minimal();
   object["spec"]["resize"] = {
@@ -171,7 +171,7 @@ TEST(JobCodec, NamesTheFieldThatIsWrong) {
   }
 }
 
-// Functions that call themselves for each level are used on it.
+// Recursive functions process the template, one call per level.
 TEST(JobCodec, ATemplateIsNestedAHundredLevelsDeepAtMost) {
   for (const int levels : {98, 100, 10'000}) {
     json nested = json::object();
@@ -241,7 +241,7 @@ TEST(JobCodec, StatusReadsBackAsWritten) {
   }
 }
 
-// A merge patch leaves what it does not name: what has no value any more must be named.
+// A merge patch keeps fields that it does not name, so a field without value must be named.
 TEST(JobCodec, PatchRemovesWhatHasNoValue) {
   json object = Minimal();
   object.merge_patch({{"status", EncodeStatus(FullStatus())}});

@@ -34,8 +34,8 @@ TEST(LearnerTemplate, ReadsWhatThePlannerUnderstands) {
                 {.key = "model", .op = planner::NodeOperator::kIn, .values = {"h100", "h200"}}}));
 }
 
-// As it came back from the API server: a sidecar, defaults and a toleration were added, and the
-// operator's own pin.
+// As returned by the API server: admission has added a sidecar, defaults and a toleration; the pod
+// also has the operator's own node pin.
 TEST(LearnerTemplate, ReadsWhatAnAdmittedPodNeeds) {
   const auto needs = ReadNeedsOfPod(json::parse(R"({"spec": {
       "nodeSelector": {"pool": "gpu"}, "overhead": {"memory": "16Mi"},

@@ -64,7 +64,8 @@ TEST(Pod, CountsItsRequestsAsTheSchedulerDoes) {
                                 {"name": "fetch", "resources": {"requests": {"cpu": "2", "memory": "1Mi"}}}],
              "containers": [{"name": "a", "resources": {"requests": {"cpu": "1"}, "limits": {"nvidia.com/gpu": 2}}},
                             {"name": "b", "resources": {"requests": {"cpu": "500m", "memory": "2Mi"}}}]}})");
-  // The init container runs beside the sidecar before it: 2100m, more than 1600m of the rest.
+  // The init container runs at the same time as the sidecar before it: 2100m, more than 1600m of
+  // the rest.
   EXPECT_EQ(pod.requests.cpu_millis, 2110);
   EXPECT_EQ(pod.requests.memory_bytes, 2 << 20);
 }
@@ -78,7 +79,7 @@ TEST(Pod, CountsWhatItAsksForAsAWhole) {
   EXPECT_EQ(pod.requests.memory_bytes, std::int64_t{8} << 30);
 }
 
-// The kubelet gives room back only when the resize has been done.
+// Until the resize is complete, the kubelet reserves the larger amount.
 TEST(Pod, CountsWhatIsSetAsideForItWhileItIsResized) {
   const Pod pod = Decoded(R"({
     "metadata": {"name": "p"},
@@ -90,7 +91,7 @@ TEST(Pod, CountsWhatIsSetAsideForItWhileItIsResized) {
   EXPECT_EQ(pod.requests.memory_bytes, std::int64_t{2} << 30);
 }
 
-// A pod that is left out would have its GPUs given to somebody else.
+// If a pod were left out, its GPUs would be given to another pod.
 TEST(Pod, IsSeenWhateverItHolds) {
   json object = json::parse(R"({
     "metadata": {"name": "p", "labels": {"pliant.dev/job": "a"}},

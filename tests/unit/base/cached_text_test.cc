@@ -18,7 +18,7 @@ class CachedTextTest : public testing::Test {
   void Ask() {
     cached_->Get([this](const std::string& text) { got_.push_back(text); });
   }
-  // The one that was begun last.
+  // Finishes the text that was begun last.
   void Finish() { made_.back()("text " + std::to_string(made_.size())); }
 
   using Texts = std::vector<std::string>;

@@ -12,7 +12,7 @@ namespace pliant {
 namespace {
 
 TEST(Crc32c, GivesThePublishedValues) {
-  // RFC 3720 §B.4, and the check value of the catalogue of parametrised CRCs.
+  // Test vectors of RFC 3720 §B.4, and the check value in the catalogue of parametrised CRCs.
   const auto of = [](std::string_view text) { return Crc32c(std::as_bytes(std::span(text))); };
   EXPECT_EQ(of(""), 0U);
   EXPECT_EQ(of("123456789"), 0xe3069283U);

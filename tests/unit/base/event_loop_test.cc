@@ -12,7 +12,7 @@ namespace pliant {
 namespace {
 using namespace std::chrono_literals;
 
-// What every event loop promises; `run` drives the loop until `stop` was called by a task.
+// The contract of every event loop. `run` drives the loop until a task calls `stop`.
 struct Driver {
   EventLoop& loop;
   std::function<void()> run;
@@ -39,7 +39,8 @@ TEST(EventLoop, RunsInTheOrderOfTimesThenOfPosting) {
     std::vector<int> order;
     driver.loop.Post([&] {
       order.push_back(1);
-      // Posted here, they are not due before what waits already, however slow the machine is.
+      // Posted within a task, these are due after the tasks that already wait, however slow the
+      // machine is.
       driver.loop.PostAfter(20ms, [&] { order.push_back(4), driver.stop(); });
       driver.loop.PostAfter(5ms, [&] { order.push_back(3); });
     });

@@ -164,7 +164,7 @@ TEST_F(HttpServerTest, AConnectionServesManyRequests) {
     client.Send("GET /hello?" + std::to_string(i) + " HTTP/1.1\r\nHost: h\r\n\r\n");
     EXPECT_THAT(client.ReadUntil("hello " + std::to_string(i)), StartsWith("HTTP/1.1 200 OK"));
   }
-  // A refusal that leaves nothing unread keeps it open too.
+  // A refusal that leaves no unread bytes keeps the connection open, too.
   client.Send("GET /nowhere HTTP/1.1\r\nHost: h\r\n\r\nGET /hello?x HTTP/1.1\r\nHost: h\r\n\r\n");
   EXPECT_THAT(client.ReadUntil("hello x"), StartsWith("HTTP/1.1 404"));
 }
@@ -177,7 +177,7 @@ TEST_F(HttpServerTest, AClientThatDoesNotFinishItsRequestIsCutOff) {
     SCOPED_TRACE(beginning);
     EXPECT_EQ(Exchange(beginning), "");
   }
-  // Trickling does not help.
+  // Slow sending does not extend the timeout.
   RawClient slow(server_->port());
   for (int i = 0; i < 20; ++i) {
     slow.Send("G");
@@ -194,13 +194,14 @@ TEST_F(HttpServerTest, ConnectionsBeyondTheMostAreRefused) {
   second.Send("GET /hello?2 HTTP/1.1\r\nHost: h\r\n\r\n");
   EXPECT_THAT(first.ReadUntil("hello 1"), StartsWith("HTTP/1.1 200"));
   EXPECT_THAT(second.ReadUntil("hello 2"), StartsWith("HTTP/1.1 200"));
-  // Told so, even after they have asked, as far as few are told at a time; the rest is closed.
+  // The server answers 503, even after the client's request, to a few clients at a time; it closes
+  // the connections of the rest.
   EXPECT_THAT(Exchange("GET /hello HTTP/1.1\r\nHost: h\r\n\r\n"),
               AllOf(StartsWith("HTTP/1.1 503"), HasSubstr("too many connections")));
   std::list<RawClient> idle;
   for (int i = 0; i < 40; ++i) idle.emplace_back(server_->port());
   EXPECT_EQ(idle.back().ReadAll(), "");
-  // Those that are served are still served.
+  // Connected clients are still served.
   first.Send("GET /hello?3 HTTP/1.1\r\nHost: h\r\n\r\n");
   EXPECT_THAT(first.ReadUntil("hello 3"), StartsWith("HTTP/1.1 200"));
 }
@@ -222,7 +223,7 @@ TEST_F(HttpServerTest, AFloodOfIdleConnectionsOnOnePortLeavesAnotherOneAlone) {
     EXPECT_THAT(kubelet.ReadAll(), AllOf(StartsWith("HTTP/1.1 200"), HasSubstr("ok")));
     return std::chrono::steady_clock::now() - began;
   };
-  // On a busy machine not every one is quick.
+  // On a busy machine some answers are slow.
   EXPECT_LT(std::min({took(), took(), took()}), 1s);
 }
 
@@ -235,7 +236,7 @@ TEST_F(HttpServerTest, OutOfDescriptorsItAcceptsLater) {
     go.get_future().wait();
   });
   held.get_future().wait();
-  RawClient client(server_->port());  // the kernel takes it
+  RawClient client(server_->port());  // the kernel completes the connection
   client.Send("GET /hello?x HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
   testing::internal::CaptureStderr();
   {
@@ -293,7 +294,7 @@ TEST_F(HttpServerTest, SomeRoutesAnswerLater) {
   }
   EXPECT_THAT(first.ReadUntil("at last"), StartsWith("HTTP/1.1 200"));
   EXPECT_THAT(second.ReadUntil("at last"), StartsWith("HTTP/1.1 200"));
-  // Their places are free again; who is never answered is told so in the end.
+  // Their places are free again. A request whose answer never comes ends with a timeout.
   EXPECT_THAT(Exchange(get + "operator" + end),
               AllOf(StartsWith("HTTP/1.1 503"), HasSubstr("took too long")));
   EXPECT_TRUE(asked(3));

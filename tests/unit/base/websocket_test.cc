@@ -24,7 +24,7 @@ using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// A self-signed certificate for `name`, in a folder that goes with the object.
+// A self-signed certificate for `name`, in a folder that is removed with the object.
 class Certificate {
  public:
   Certificate(const std::string& folder, const std::string& name)
@@ -50,7 +50,7 @@ class Certificate {
   const std::filesystem::path folder_;
 };
 
-// One side of a connection, and what it saw.
+// One side of a connection, and the events that it received.
 struct Side {
   std::shared_ptr<WebSocket> socket;
   std::vector<std::string> texts;
@@ -96,7 +96,7 @@ class WebSocketTest : public testing::Test {
             .bearer_token = "secret"};
   }
 
-  // Connects; the error if that failed.
+  // Connects. Returns the error if that failed.
   std::optional<Error> Connect(WebSocketEndpoint endpoint, WebSocketLimits limits = {}) {
     std::optional<Error> error;
     bool done = false;
@@ -266,7 +266,7 @@ TEST_F(WebSocketTest, ARenewedCertificateIsUsedForNewConnections) {
   endpoint.tls = {.ca_file = renewed.certificate(), .server_name = "coordinator.test"};
   ASSERT_TRUE(Connect(endpoint)) << "not renewed yet";
 
-  // A half-written pair changes nothing.
+  // An incomplete pair of key and certificate is ignored.
   std::filesystem::copy_file(renewed.key(), served.key(),
                              std::filesystem::copy_options::overwrite_existing);
   ASSERT_TRUE(Connect(endpoint));

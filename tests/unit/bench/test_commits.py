@@ -1,4 +1,4 @@
-"""What a bench reads out of the times at which steps were committed."""
+"""Analysis of the times at which steps were committed."""
 
 import tempfile
 import unittest
@@ -9,7 +9,7 @@ from commits import Commit, CommitLog, differing, hashes, pause, read
 
 
 def after_each_other(*steps):
-    """Commits of (how long after the one before, shards)."""
+    """Commits, given as pairs (seconds since the one before, shards)."""
     times = accumulate(gap for gap, _ in steps)
     return [
         Commit(step=i, at=at, shards=shards)
@@ -74,7 +74,7 @@ class FileTest(unittest.TestCase):
             log = CommitLog(path)
             log.add(1, 2, ends=[0.5, 0.75])
             log.add(2, 4, sha="ab", waited=0.25)
-            CommitLog(path).add(3, 4)  # a process that took its place
+            CommitLog(path).add(3, 4)  # a process that took the first one's place
             with path.open("a") as file:
                 file.write('{"step": 4, "a')
             one, two, three = read(path)

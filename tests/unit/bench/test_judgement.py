@@ -1,4 +1,4 @@
-"""What benches that start jobs say of what they found."""
+"""Verdicts of benches that start jobs."""
 
 import unittest
 from collections import defaultdict
@@ -36,7 +36,7 @@ class LostTest(unittest.TestCase):
     def test_the_time_of_starts_may_be_left_out(self):
         undisturbed = Spell(seconds=100, steps=1000, start_cpu=[], hashes={})
         cores = len({shared_core_of(number) for number in range(4)})
-        # Ten seconds of each core.
+        # 10 s of each core.
         killed = Spell(seconds=100, steps=900, start_cpu=[10] * cores, hashes={})
         self.assertAlmostEqual(killed.lost(undisturbed, starts_count=True), 10)
         self.assertAlmostEqual(killed.lost(undisturbed, starts_count=False), 0)

@@ -1,4 +1,4 @@
-"""When a process kills itself in a reduction, and what it leaves."""
+"""The moment at which a process kills itself in a reduction, and the files that it leaves."""
 
 import os
 import signal
@@ -74,7 +74,7 @@ class MortalTest(unittest.TestCase):
             self.assertTrue(os.WIFSIGNALED(status))
             self.assertEqual(os.WTERMSIG(status), signal.SIGKILL)
             self.assertTrue(began <= died[0] <= ended, (began, died, ended))
-            # Whoever takes its place is not meant.
+            # The request must not reach the process that replaces it.
             Mortal(commits, parameters).before_reduction()
             self.assertFalse(any(parameter.hooks for parameter in parameters))
 

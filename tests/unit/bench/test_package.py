@@ -1,4 +1,4 @@
-"""How the lines are counted that a script changes to become elastic."""
+"""Counts the lines that a script changes to become elastic."""
 
 import unittest
 

@@ -1,4 +1,4 @@
-"""What a bench says of what it measured."""
+"""Rows that a bench makes from its measurements."""
 
 import json
 import tempfile
@@ -13,7 +13,7 @@ class QuantileTest(unittest.TestCase):
     def test_the_middle_and_what_chance_may_have_made_of_it(self):
         median = quantile(range(31), 0.5)
         self.assertEqual(median.value, 15)
-        # Of 31 throws of a coin, 10 to 20 are heads 95 % of the time.
+        # In 31 tosses of a coin, 10 to 20 are heads with a probability of 95 %.
         self.assertTrue(9 <= median.low <= 10 and 20 <= median.high <= 22, median)
 
     def test_few_measurements_say_little(self):

@@ -1,4 +1,4 @@
-"""Who is measured when."""
+"""The order of measurements."""
 
 import unittest
 

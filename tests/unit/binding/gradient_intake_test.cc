@@ -19,10 +19,10 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// A program of three parameters, of 2, 0 and 1 elements, that is asked for one training shard.
+// A program of three parameters, with 2, 0 and 1 elements, that has to compute one training shard.
 class AskedForAShard final : public Operation {
  public:
-  // `left`: what the shard's gradient is added to; empty: to nothing.
+  // `left`: the sum to which the shard's gradient is added; empty: none.
   explicit AskedForAShard(std::vector<float> left = {}) : left_(std::move(left)) {
     program_.thread().Run(*this, [](Status) {});
     EXPECT_TRUE(program_.Next(std::nullopt).value_or(false));

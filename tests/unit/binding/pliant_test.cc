@@ -1,4 +1,4 @@
-// The C interface on what a caller gets wrong: a code and a sentence, never the end of the process.
+// Wrong calls of the C interface return a code and a message, and never end the process.
 
 #include "trainer/binding/pliant.h"
 
@@ -39,7 +39,7 @@ class PliantTest : public testing::Test {
     std::filesystem::remove_all(folder_);
     Open();
   }
-  // Another one, after that of SetUp.
+  // Opens another learner after the one of SetUp.
   void OpenAgain(bool keep_freed_memory = false) {
     pliant_close(learner_);
     Open(keep_freed_memory);
@@ -53,7 +53,7 @@ class PliantTest : public testing::Test {
                                     .keep_freed_memory = keep_freed_memory ? 1 : 0};
     ASSERT_EQ(pliant_open(&options, &learner_), PLIANT_OK) << pliant_last_error();
   }
-  // As one of a job whose coordinator is not there.
+  // Opens the learner of a job whose coordinator cannot be reached.
   void OpenInJob() {
     const std::filesystem::path volume = folder_ / "volume";
     std::filesystem::create_directories(volume);
@@ -97,7 +97,7 @@ class PliantTest : public testing::Test {
   pliant_status Register(const pliant_tensor& tensor) {
     return pliant_register(learner_, &tensor, nullptr);
   }
-  // A buffer of one number.
+  // Registers a buffer of one number.
   void RegisterMean(float& value) {
     pliant_tensor buffer = Tensor("model.mean", PLIANT_BUFFER);
     buffer.dimensions = 0;
@@ -151,8 +151,8 @@ TEST_F(PliantTest, WrongArgumentsAreNamed) {
   }
 }
 
-// Alone the program says where checkpoints go. In a job its volume is what others read, and what
-// stays.
+// Alone, the program decides where checkpoints go. In a job they go to its volume, where other
+// learners read them and where they persist.
 TEST_F(PliantTest, AJobsCheckpointsAreOnItsVolume) {
   const auto folder = [&] {
     pliant_job job{.struct_size = sizeof job};
@@ -244,7 +244,7 @@ TEST_F(PliantTest, OutOfOrderIsRefused) {
   EXPECT_EQ(pliant_put_gradients(learner_, &all, PLIANT_INT64, PLIANT_CPU, 1), PLIANT_INVALID);
 }
 
-// It may be on its way to others.
+// After that it may already have been sent to other learners.
 TEST_F(PliantTest, AGradientIsHandedInOnce) {
   Start();
   ASSERT_EQ(Next().kind, PLIANT_TRAIN);
@@ -324,7 +324,7 @@ TEST_F(PliantTest, TrainsAlone) {
     if (work.kind == PLIANT_END) break;
     if (work.kind == PLIANT_TRAIN) {
       ASSERT_EQ(work.sample_count, 1);
-      // What comes next is known: nobody else trains.
+      // The next work is known, because no other learner trains.
       pliant_work ahead{.struct_size = sizeof ahead};
       const pliant_status told = pliant_forecast(learner_, 0, &ahead);
       const bool last = work.step == 1 && work.shard == 3;
@@ -333,7 +333,8 @@ TEST_F(PliantTest, TrainsAlone) {
         EXPECT_EQ(ahead.shard, (work.shard + 1) % 4);
       }
       const std::array<float, 3> gradient = {1, 2, static_cast<float>(work.shard)};
-      // The second shard hands in nothing: zeros. The third one all that it has in one call.
+      // The second shard hands in nothing, which means zeros. The third one hands in everything in
+      // one call.
       if (work.shard == 2) {
         const void* const all = gradient.data();
         ASSERT_EQ(pliant_put_gradients(learner_, &all, PLIANT_FLOAT32, PLIANT_CPU, 2), PLIANT_OK);
@@ -366,7 +367,7 @@ TEST_F(PliantTest, TrainsAlone) {
   EXPECT_THAT(line, HasSubstr(R"("kind":"train")"));
 }
 
-// As torch.set_flush_denormal(True) has it for the thread that calls it.
+// The effect of torch.set_flush_denormal(True) on the calling thread.
 class FlushesDenormals {
  public:
 #if defined(__x86_64__)
@@ -378,14 +379,14 @@ class FlushesDenormals {
 #endif
 };
 
-// All in one call it is added up on its way, one by one it is not, and in place it is multiplied by
-// the program.
+// A gradient handed in with one call is added directly; one handed in by parameter is not; one
+// written in place is scaled by the program.
 TEST_F(PliantTest, HowAGradientIsHandedInDoesNotChangeABit) {
   enum class By { kAll, kOne, kPlace, kAllAsDouble };
   constexpr std::size_t kElements = 6;
   std::array<float, kElements> weights{};
   elements_ = kElements;
-  std::vector<std::vector<std::uint32_t>> reduced;  // their bits
+  std::vector<std::vector<std::uint32_t>> reduced;  // as bits
   const auto train = [&](By by) {
     OpenAgain();
     const pliant_training training = {
@@ -411,9 +412,9 @@ TEST_F(PliantTest, HowAGradientIsHandedInDoesNotChangeABit) {
           0.1F * shard,
           -1 / (shard + 1),
           1e-8F + shard,
-          -0.0F,                       // in all of them: the sum is none but this
-          odd ? -1.4e-38F : 1.5e-38F,  // whose sum is too small for a usual float
-          std::bit_cast<float>(odd ? 0xFFC00000 : 0x7FC00000)};  // which NaN is the sum?
+          -0.0F,                       // -0 in all shards: only then the sum is -0
+          odd ? -1.4e-38F : 1.5e-38F,  // the sum is a denormal float
+          std::bit_cast<float>(odd ? 0xFFC00000 : 0x7FC00000)};  // determines which NaN the sum is
       if (by == By::kAll) {
         const void* const all = gradient.data();
         ASSERT_EQ(pliant_put_gradients(learner_, &all, PLIANT_FLOAT32, PLIANT_CPU, kScale),
@@ -468,7 +469,7 @@ TEST_F(PliantTest, BuffersAreThoseOfShardZero) {
   }
 }
 
-// As a program does that keeps an average of its model, BatchNorm's statistics among it.
+// Like a program that keeps an average of its model, including BatchNorm's statistics.
 TEST_F(PliantTest, ACommitMayChangeBuffers) {
   float statistic = 1;
   ASSERT_EQ(Describe({.train_samples = 4,
@@ -508,7 +509,7 @@ TEST_F(PliantTest, ACommitMayChangeBuffers) {
   EXPECT_EQ(committed, ((1 + 1) * 10 + 5 + 5 + 1) * 10 + 5);
 }
 
-// On what all learners are told: here, how much better the second evaluation is.
+// The decision rests on results that all learners receive: here, the loss of the second evaluation.
 TEST_F(PliantTest, AProgramHearsOfEvaluationsAndEndsWithOne) {
   ASSERT_EQ(Describe({.train_samples = 4,
                       .test_samples = 6,
@@ -557,7 +558,8 @@ TEST_F(PliantTest, AProgramHearsOfEvaluationsAndEndsWithOne) {
   EXPECT_EQ(end.step, 2);
 }
 
-// What it registered changes in evaluations, too. Leaves in the work of this kind of this epoch.
+// Registered tensors change in evaluations, too. The program leaves during work of this kind in
+// this epoch.
 struct Leave {
   int32_t kind;
   uint64_t epoch;
@@ -625,7 +627,8 @@ TEST_F(PliantTest, WhatAnEvaluationLeftHasACheckpointOfItsOwn) {
   EXPECT_STREQ(end.message, "2 checkpoints after step 1 are the same bits");
 }
 
-// As the struct was in version 2, where what follows drop_last was reserved and need not be set.
+// The struct as in version 2, where the bytes after drop_last were reserved and could be
+// uninitialised.
 TEST_F(PliantTest, WhatAnOlderCallerDidNotSetIsNotRead) {
   pliant_training training = {.train_samples = 32,
                               .epochs = 1,
@@ -641,7 +644,7 @@ TEST_F(PliantTest, WhatAnOlderCallerDidNotSetIsNotRead) {
   EXPECT_FALSE(std::is_sorted(work.samples, work.samples + work.sample_count));
 }
 
-// Bytes that the C library keeps of the many that were freed.
+// Bytes that the C library keeps after a large amount was freed.
 std::size_t KeptByTheProcess() {
   constexpr std::size_t kBlock = std::size_t{2} << 20;
   std::vector<void*> blocks;
@@ -745,7 +748,7 @@ TEST_F(PliantTest, ClosedInTheMiddle) {
   ASSERT_EQ(pliant_open(nullptr, &learner_), PLIANT_OK) << "and another can follow";
 }
 
-// Its other threads print, or ask for learners, when a program closes its learner.
+// Other threads print, or ask for learners, when a program closes its learner.
 TEST_F(PliantTest, ClosedWhileOtherThreadsCall) {
   for (int round = 0; round < 10; ++round) {
     Start();
@@ -778,7 +781,7 @@ TEST_F(PliantTest, ClosedWhileAnotherThreadWaitsForWork) {
   std::jthread waits([learner = learner_] {
     pliant_work work{.struct_size = sizeof work};
     const pliant_status status = pliant_next(learner, -1, &work);
-    if (status == PLIANT_ORDER) return;  // it came late
+    if (status == PLIANT_ORDER) return;  // the call came after the close
     EXPECT_EQ(status, PLIANT_OK) << pliant_last_error();
     EXPECT_EQ(work.kind, PLIANT_END);
   });

@@ -12,7 +12,7 @@
 namespace pliant {
 namespace {
 
-// What a learner is asked for in one tick tells what it will be asked for in those after it.
+// The shards that a learner computes in one tick predict those of the following ticks.
 TEST(ShardForecast, KnowsTheNextBatchesInBothModes) {
   const Schedule schedule = UnevenSchedule();
   for (const Reproducibility mode : {Reproducibility::kBitwise, Reproducibility::kStatistical}) {

@@ -123,7 +123,8 @@ TEST(Checkpoint, OfBeforeSamplesWereCountedIsTaken) {
   ExpectRestores(store, 5);
 }
 
-// Every single byte of every file: whatever is damaged, the one before it is taken, and it is said.
+// Flips every single byte of every file: the damage is reported, and the checkpoint before is
+// restored.
 TEST(Checkpoint, AnyDamageIsSeen) {
   MemoryStore good;
   ASSERT_TRUE(Save(good, 100));
@@ -136,7 +137,7 @@ TEST(Checkpoint, AnyDamageIsSeen) {
       store.objects() = good.objects();
       FlipByte(store, name, at);
       const Result<Restored> restored = RestoreNewest(store, kJob);
-      // In the manifest some bytes are not of the state: white space, the framework's name.
+      // Some bytes of the manifest do not matter to the state: white space, the framework's name.
       if (name.ends_with("manifest.json")) {
         if (!restored) {
           EXPECT_EQ(restored.error().code, ErrorCode::kInvalid) << restored.error();
@@ -184,8 +185,8 @@ TEST(Checkpoint, WhenNoneVerifiesItIsNotAFreshStart) {
   EXPECT_EQ(restored.error().code, ErrorCode::kCorrupt);
 }
 
-// A learner dies at any operation, before or after it took effect, or in its middle; the store
-// gives no atomicity. The next one restores the old or the new checkpoint whole, and goes on.
+// A learner dies at any operation: before it took effect, after it, or half-way. The store gives no
+// atomicity. The next learner restores the old or the new checkpoint completely, and continues.
 TEST(Checkpoint, SurvivesACrashAtEveryOperation) {
   for (const Fault fault : {Fault::kFail, Fault::kFailDone, Fault::kFailTorn}) {
     bool completed = false;
@@ -197,7 +198,8 @@ TEST(Checkpoint, SurvivesACrashAtEveryOperation) {
       const std::uint64_t before = store.operations();
       store.fault = [&](std::uint64_t operation, std::string_view) {
         if (operation < before + crash) return Fault::kNone;
-        return operation == before + crash ? fault : Fault::kFail;  // the dead do nothing more
+        return operation == before + crash ? fault : Fault::kFail;  // a dead learner does nothing
+                                                                    // more
       };
       const Result<Manifest> saved = Save(store, 400);
       const Status pruned = PruneTo(store, LabelAt(400).position, 2);
@@ -230,7 +232,7 @@ std::uint64_t BytesIn(MemoryStore& store) {
   return bytes;
 }
 
-// However much room there is: the checkpoints before stay, and a failed attempt takes none of it.
+// Whatever room is left: earlier checkpoints stay, and a failed attempt uses no room.
 TEST(Checkpoint, AFullVolumeKeepsWhatItHas) {
   MemoryStore store;
   ASSERT_TRUE(Save(store, 100));
@@ -270,8 +272,8 @@ TEST(Checkpoint, RemainsOfTheDeadMakeRoom) {
       << "the newer membership may still be writing";
 }
 
-// Within an evaluation the position is its beginning; the checkpoint that is there is not put at
-// risk.
+// During an evaluation the position is its beginning. Saving again must not endanger the existing
+// checkpoint.
 TEST(Checkpoint, SavingTheSameStateAgainWritesTheManifestAtMost) {
   MemoryStore store;
   ASSERT_TRUE(Save(store, 100));
@@ -290,8 +292,8 @@ TEST(Checkpoint, SavingTheSameStateAgainWritesTheManifestAtMost) {
   EXPECT_EQ(RestoreNewest(store, kJob)->manifest.framework, label.framework);
 }
 
-// What an evaluation left is of the same step and membership as what was saved before it. Wherever
-// saving it ends, the checkpoint before stays as it was.
+// The state after an evaluation has the same step and membership as the one saved before it.
+// Wherever saving it fails, the earlier checkpoint stays intact.
 TEST(Checkpoint, OneStepMayHaveTheStatesOfSeveralTicks) {
   CheckpointLabel label = LabelAt(100);
   label.position.tick += 2;
@@ -387,8 +389,9 @@ TEST(PruneTo, KeepsTheNewestAndRemovesRemains) {
   for (const std::uint64_t step : {100U, 200U, 300U, 400U}) ASSERT_TRUE(Save(store, step, present));
   ASSERT_TRUE(Save(store, 350, older));
   store.objects().erase("step-000000000350-t000000000360-m2.4/manifest.json");
-  ASSERT_TRUE(Save(store, 900, older));  // it did not verify, so training went back behind it
-  CheckpointLabel evaluated = LabelAt(400, older);  // nor did this one
+  ASSERT_TRUE(Save(store, 900, older));  // it did not verify, so training restarted from an earlier
+                                         // step
+  CheckpointLabel evaluated = LabelAt(400, older);  // this one did not verify either
   evaluated.position.tick += 2;
   TrainingState state(401);
   ASSERT_TRUE(SaveCheckpoint(store, evaluated, state.View()));
@@ -425,7 +428,7 @@ TEST(FinalModel, IsPublishedOnce) {
   EXPECT_EQ(ReadFinal(store).error().code, ErrorCode::kCorrupt);
 }
 
-// They have names of their own, so that nobody writes over what is left of them.
+// The temporary files have unique names, so that no writer overwrites another's remains.
 TEST(FinalModel, OfWritersThatWereKilledNothingStays) {
   MemoryStore store;
   store.objects()["final/model.safetensors.5ca1ab1e.part"].resize(100);

@@ -28,7 +28,7 @@ std::shared_ptr<const StateCopy> StateAt(std::uint64_t step) {
   return std::make_shared<const StateCopy>(StateCopy::Of(state.View()));
 }
 
-// Saves, prunes, publishes and restores, and writes down what it hears in order.
+// Saves, prunes, publishes and restores. Returns the results in the order of their callbacks.
 std::vector<std::string> PlayThrough(Checkpointer& checkpointer,
                                      const std::function<bool(const std::function<bool()>&)>& run) {
   std::vector<std::string> heard;
@@ -113,7 +113,7 @@ TEST(ThreadedCheckpointer, LetsGoOfTheStateBeforeItReports) {
   EXPECT_EQ(holders, 1) << "the copy's memory can be used for the next one";
 }
 
-// What RestoreFirst says: "<step>", or an error.
+// The result of RestoreFirst: "<step>", or an error.
 std::string First(std::optional<ResumeSource> resume, JobIdentity job = LabelAt(0).job) {
   RealEventLoop loop;
   const auto checkpointer =
@@ -153,7 +153,7 @@ TEST(RestoreFirst, IsFromTheJobOrTheCheckpointThatWasNamed) {
   std::filesystem::remove_all(volume);
 }
 
-// As one whose memory is used up by what it reads and writes.
+// A store that runs out of memory when it reads or writes.
 class ThrowingStore final : public CheckpointStore {
  public:
   Status Put(std::string_view, std::span<const std::span<const std::byte>>) override {
@@ -180,7 +180,7 @@ TEST(ThreadedCheckpointer, WhatIsThrownIsToldAsAnError) {
   EXPECT_EQ(heard, std::vector(3, Error{ErrorCode::kUnavailable, "out of memory"}));
 }
 
-// A store that answers a write only when it is told to.
+// A store that answers a write only when `answer` is ready.
 class SlowStore final : public CheckpointStore {
  public:
   explicit SlowStore(std::future<void> answer) : answer_(std::move(answer)) {}

@@ -24,7 +24,7 @@ TEST(Checksum, ChangesWithEveryBitAndPlace) {
   EXPECT_TRUE(seen.insert(ChecksumOf(bytes)).second) << "two words changed places";
 }
 
-// What learners of different builds compare: computed once by the formula, in Python.
+// Learners of different builds compare these values; they were computed by the formula, in Python.
 TEST(Checksum, IsTheSumOfItsWords) {
   std::vector<std::byte> bytes;
   for (int i = 0; i < 21; ++i) bytes.push_back(static_cast<std::byte>(i + 1));

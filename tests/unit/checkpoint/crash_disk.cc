@@ -72,7 +72,7 @@ void CrashDisk::Apply(const DiskEvent& event) {
              event);
 }
 
-// As it was synced; torn in the middle; of its length, but without its bytes; whole.
+// As last synced; cut in the middle; with its length but zero bytes; complete.
 std::vector<std::string> CrashDisk::OutcomesOf(const Content& content) {
   if (!content.dirty) return {content.synced};
   return {content.synced, content.now.substr(0, content.now.size() / 2),
@@ -81,7 +81,7 @@ std::vector<std::string> CrashDisk::OutcomesOf(const Content& content) {
 
 void CrashDisk::ForEachOutcome(std::size_t most, std::mt19937_64& random,
                                const std::function<void(const Files&)>& visit) const {
-  // Every free choice as one digit of a number.
+  // Each choice is one digit of a number.
   std::vector<std::size_t> choices;
   std::size_t outcomes = 1;
   const auto add = [&](std::size_t count) {
@@ -191,7 +191,7 @@ int __wrap_close(int descriptor) {
   return __real_close(descriptor);
 }
 
-// One part at a time, and of that not more than a few bytes: every moment within a file.
+// Writes only a few bytes of one part, so that a crash can come at every moment within a file.
 ssize_t __wrap_writev(int descriptor, const iovec* parts, int count) {
   DiskRecorder* const recorder = DiskRecorder::Of(descriptor);
   if (recorder == nullptr) return __real_writev(descriptor, parts, count);

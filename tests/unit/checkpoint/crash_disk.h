@@ -10,14 +10,13 @@
 #include <variant>
 #include <vector>
 
-// What a file system may hold after a crash, from what was asked of it (POSIX, and no kindness
-// beyond it).
+// The possible contents of a file system after a crash, by the guarantees of POSIX and no others.
 namespace pliant {
 
 struct Created {
   std::string path;
 };
-struct Written {  // to the file of this path, at its end; an empty one cuts it to nothing
+struct Written {  // appends to the file of this path; empty bytes truncate it to length 0
   std::string path;
   std::string bytes;
 };
@@ -43,17 +42,17 @@ struct DirectoryRemoved {
 using DiskEvent = std::variant<Created, Written, FileSynced, DirectorySynced, Renamed, Unlinked,
                                DirectoryMade, DirectoryRemoved>;
 
-// Until a file is synced any part of what was written to it may be missing; until a directory is
-// synced each of its entries, by itself, may be any that it was since the sync before.
+// Until a file is synced, any part of what was written to it may be missing. Until a directory is
+// synced, each of its entries may independently be in any state since the last sync.
 class CrashDisk {
  public:
   explicit CrashDisk(std::string root) : root_(std::move(root)) {}
 
   void Apply(const DiskEvent& event);
 
-  using Files = std::map<std::string, std::string>;  // below the root: path → content
-  // Calls `visit` with what may be found after a crash at this moment: all there is, or, where that
-  // is too much, `most` of it as `random` draws.
+  using Files = std::map<std::string, std::string>;  // paths relative to the root, with contents
+  // Calls `visit` with what may be found after a crash at this moment: all outcomes, or, if there
+  // are too many, `most` of them drawn by `random`.
   void ForEachOutcome(std::size_t most, std::mt19937_64& random,
                       const std::function<void(const Files&)>& visit) const;
 
@@ -64,7 +63,7 @@ class CrashDisk {
     std::string now;
     bool dirty = false;
   };
-  // A file by its number, or a directory; none: nothing of that name.
+  // A file by its number, or a directory; nullopt: no entry of that name.
   using Node = std::optional<int>;
 
   void Set(const std::string& path, Node node);
@@ -74,11 +73,12 @@ class CrashDisk {
 
   const std::string root_;
   std::vector<Content> files_;
-  std::map<std::string, std::vector<Node>> entries_;  // since the last sync; the last one is now
+  std::map<std::string, std::vector<Node>> entries_;  // since the last sync; the last element is
+                                                      // the present state
 };
 
-// Records what this process asks of the file system below `root`, and may let it fail. One at a
-// time. Nothing is synced in truth: the process does not crash.
+// Records the changes that this process makes below `root`, and may let them fail. One recorder at
+// a time. Nothing is really synced, because the process does not crash.
 class DiskRecorder {
  public:
   explicit DiskRecorder(std::string root);
@@ -88,15 +88,15 @@ class DiskRecorder {
 
   const std::vector<DiskEvent>& events() const { return events_; }
   std::size_t asked() const { return asked_; }
-  // Asked before every event, with its number: an errno to fail with, or 0.
+  // Called before every event with its number. Returns an errno to fail with, or 0.
   std::function<int(std::size_t number)> fail;
 
   // ---- For the wrapped system calls ----
   static DiskRecorder* Of(const std::string& path);
   static DiskRecorder* Of(int descriptor);
-  bool Fails();  // and sets errno
+  bool Fails();  // sets errno if true
   void Record(DiskEvent event) { events_.push_back(std::move(event)); }
-  std::map<int, std::string> open;  // descriptor → path
+  std::map<int, std::string> open;  // by descriptor: its path
 
  private:
   const std::string root_;

@@ -1,5 +1,5 @@
-// Checkpoints on a real FileStore whose machine crashes at every instant, and whose every system
-// call fails.
+// Checkpoints on a real FileStore, with a crash of the machine at every instant, and with a failure
+// of every system call.
 
 #include <algorithm>
 #include <cerrno>
@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kKeep = 2;
-constexpr std::size_t kMaxOutcomes = 400;  // of one instant
+constexpr std::size_t kMaxOutcomes = 400;  // examined per instant
 
 Result<Manifest> SaveAndPrune(CheckpointStore& store, std::uint64_t step, int keep) {
   TrainingState state(step);
@@ -39,7 +39,8 @@ Result<Manifest> Export(CheckpointStore& store, std::uint64_t step) {
   return ExportFinal(store, LabelAt(step), state.View());
 }
 
-// The step that a learner would go on from, 0 without a checkpoint; its state is whole.
+// The step from which a learner would continue, 0 without a checkpoint. Checks that its state is
+// complete.
 std::uint64_t RestoredStep(CheckpointStore& store) {
   const Result<Restored> restored = RestoreNewest(store, LabelAt(0).job);
   if (!restored) {
@@ -52,7 +53,7 @@ std::uint64_t RestoredStep(CheckpointStore& store) {
   return step;
 }
 
-// The folder "uid" of what a crash left.
+// The content of folder "uid" after a crash.
 MemoryStore StoreOf(const CrashDisk::Files& files) {
   constexpr std::string_view kFolder = "uid/";
   MemoryStore store;
@@ -79,7 +80,8 @@ class CrashSafety : public testing::Test {
 TEST_F(CrashSafety, AfterACrashAtAnyInstantTheNewestCheckpointOrTheOneBeforeIsThere) {
   DiskRecorder recorder(directory_.string());
   FileStore store(directory_ / "uid");
-  // What must be there, from this event on, and what may be.
+  // From event `begin` on: the lowest and highest step that may be restored, and whether a final
+  // model may or must exist.
   struct Phase {
     std::size_t begin = 0;
     std::uint64_t least = 0;
@@ -131,7 +133,7 @@ TEST_F(CrashSafety, AfterACrashAtAnyInstantTheNewestCheckpointOrTheOneBeforeIsTh
         EXPECT_EQ(found.objects()["final/model.safetensors"],
                   whole.objects()["final/model.safetensors"]);
       }
-      // The next learner goes on, and clears up.
+      // The next learner continues, and cleans up.
       ASSERT_TRUE(SaveAndPrune(found, 500, 1));
       EXPECT_EQ(RestoredStep(found), 500U);
       EXPECT_EQ(found.List("step-")->size(), 3U) << "no remains";
@@ -143,7 +145,7 @@ TEST_F(CrashSafety, AfterACrashAtAnyInstantTheNewestCheckpointOrTheOneBeforeIsTh
   EXPECT_GT(outcomes, 5'000U);
 }
 
-// Once, or from then on, as on a volume that is full or was mounted read only.
+// Once, or from then on, as on a volume that is full or mounted read-only.
 TEST_F(CrashSafety, AnErrorAtAnyInstantLeavesWhatWasThere) {
   for (const int error : {ENOSPC, EIO, EROFS}) {
     for (const bool stays : {false, true}) {

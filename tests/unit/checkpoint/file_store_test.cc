@@ -33,7 +33,7 @@ class FileStoreTest : public testing::Test {
   void TearDown() override { fs::remove_all(directory_); }
 
   static Status Put(CheckpointStore& store, std::string_view name, std::string_view content) {
-    // In two parts, to see that they are joined.
+    // In two parts, to check that they are joined.
     const auto bytes = std::as_bytes(std::span(content));
     const std::span<const std::byte> parts[] = {
         bytes.first(bytes.size() / 2), {}, bytes.subspan(bytes.size() / 2)};
@@ -49,7 +49,7 @@ class FileStoreTest : public testing::Test {
   fs::path directory_;
 };
 
-// What both stores do alike.
+// The contract of both stores.
 void CheckConformance(CheckpointStore& store, auto put, auto read) {
   EXPECT_TRUE(store.List("")->empty());
   EXPECT_TRUE(store.Remove("none"));
@@ -109,7 +109,7 @@ TEST_F(FileStoreTest, SavesRestoresAndPrunesCheckpoints) {
     ++directories;
   EXPECT_EQ(directories, 2U);
 
-  // A learner that died while it wrote leaves a part behind.
+  // A learner that died during a write leaves a part behind.
   const fs::path attempt = directory_ / "uid" / "step-000000000250-t000000000260-m2.4";
   fs::create_directory(attempt);
   std::ofstream(attempt / "model-00001-of-00001.safetensors.part") << "half";
@@ -138,7 +138,7 @@ TEST_F(FileStoreTest, WritesManyPartsAndReportsWhatTheSystemSays) {
   EXPECT_NE(below_a_file.error().message.find("file"), std::string::npos);
 }
 
-// As learners do that find all slices of a checkpoint there.
+// As learners do that each find all slices of a checkpoint present.
 TEST_F(FileStoreTest, SeveralMayPutTheSameObjectAtATime) {
   const std::string content(1 << 16, 'x');
   std::atomic<int> failed = 0;
@@ -159,8 +159,8 @@ TEST_F(FileStoreTest, SeveralMayPutTheSameObjectAtATime) {
             (std::vector<StoredObject>{{"manifest.json", content.size()}}));
 }
 
-// As one learner restores, or a tool lists, while another one prunes: a directory that goes between
-// its name and its files takes nothing else with it.
+// As when one learner restores, or a tool lists, while another prunes: a directory that disappears
+// between two system calls hides no other object.
 TEST_F(FileStoreTest, ListsAllThatStaysWhileOthersPrune) {
   constexpr int kDirectories = 40;
   std::vector<std::string> stay;

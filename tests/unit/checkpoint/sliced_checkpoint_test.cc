@@ -1,4 +1,4 @@
-// Checkpoints that several learners write at once, each its slice.
+// Checkpoints that several learners write at once, a slice each.
 
 #include <algorithm>
 #include <cstdint>
@@ -33,7 +33,8 @@ Result<std::optional<Manifest>> Save(CheckpointStore& store, std::uint64_t step,
   return SaveSlice(store, LabelAt(step, membership), slice, SliceOf(state.View(), slice));
 }
 
-// The step that a learner would go on from, 0 without a checkpoint; its state is whole.
+// The step from which a learner would continue, 0 without a checkpoint. Checks that its state is
+// complete.
 std::uint64_t RestoredStep(CheckpointStore& store) {
   const Result<Restored> restored = RestoreNewest(store, LabelAt(0).job);
   if (!restored) return 0;
@@ -77,7 +78,7 @@ TEST(SliceOf, EveryTensorIsInOneSlice) {
   }
 }
 
-// A joiner is sent the whole one, and takes its tensors in the order of its own.
+// A joiner receives the whole state, with the tensors in the order of its own.
 TEST(SliceOf, TheOrderStays) {
   std::vector<std::byte> memory(4);
   StateDict state;
@@ -125,7 +126,7 @@ TEST(SlicedCheckpoint, OfTheSameStateHasTheSameManifestWhoeverCompletedIt) {
   for (int last = 0; last < kSlices; ++last) {
     MemoryStore store;
     for (int i = 1; i <= kSlices; ++i) ASSERT_TRUE(Save(store, 100, (last + i) % kSlices));
-    const auto again = Save(store, 100, 0);  // it is complete: nothing to do
+    const auto again = Save(store, 100, 0);  // it is complete, so nothing is written
     ASSERT_TRUE(again && *again);
     if (!first) first = **again;
     EXPECT_EQ(**again, *first);
@@ -134,7 +135,8 @@ TEST(SlicedCheckpoint, OfTheSameStateHasTheSameManifestWhoeverCompletedIt) {
   }
 }
 
-// On a volume whose listings are behind, nobody sees all slices in time: who waits looks again.
+// On a volume with delayed listings no writer sees all slices in time; a waiting learner looks
+// again.
 TEST(SlicedCheckpoint, IsPublishedByWhoLooksAgain) {
   MemoryStore store;
   for (int i = 0; i < kSlices; ++i) ASSERT_TRUE(Save(store, 100, i));
@@ -151,7 +153,8 @@ TEST(SlicedCheckpoint, IsPublishedByWhoLooksAgain) {
   EXPECT_EQ(*nothing, std::nullopt);
 }
 
-// One of the writers dies at any operation, before, after or amid it; the others do their part.
+// One of the writers dies at any operation: before it, after it or half-way. The others write their
+// slices.
 TEST(SlicedCheckpoint, SurvivesACrashOfAnyWriterAtEveryOperation) {
   for (const Fault fault : {Fault::kFail, Fault::kFailDone, Fault::kFailTorn}) {
     for (int dead = 0; dead < kSlices; ++dead) {
@@ -180,7 +183,7 @@ TEST(SlicedCheckpoint, SurvivesACrashOfAnyWriterAtEveryOperation) {
         EXPECT_TRUE(restored == 100 || restored == 200) << restored;
         EXPECT_TRUE(!saved || restored == 200) << restored;
 
-        // The learners of the next membership go on, and clear up.
+        // The learners of the next membership continue, and clean up.
         const MembershipId next{.term = 2, .counter = 6};
         for (int i = 0; i < kSlices; ++i) ASSERT_TRUE(Save(store, 300, i, next));
         ASSERT_TRUE(PruneTo(store, LabelAt(300, next).position, 1));
@@ -205,7 +208,8 @@ TEST(SlicedCheckpoint, WhatCouldNotBeWrittenTakesNoRoom) {
   }
 }
 
-// Its list was written, though the store did not say so: by then the others may count on it.
+// Its list was written although the store reported a failure: other learners may already rely on
+// it.
 TEST(SlicedCheckpoint, WhatOthersMayHavePublishedIsNotRemoved) {
   MemoryStore store;
   ASSERT_TRUE(Save(store, 100, 0));
@@ -229,8 +233,8 @@ TEST(SlicedCheckpoint, AnAttemptThatLacksASliceMakesRoomForTheNextOnes) {
   EXPECT_EQ(store.objects().size(), 3U);
 }
 
-// The volume lets nothing be removed any more, amid what is removed: a manifest of what is left
-// would stay, and stand for a checkpoint.
+// While a checkpoint is being removed, the volume begins to refuse removals. A manifest of the
+// remaining files would persist and look like a checkpoint.
 TEST(SlicedCheckpoint, WhatIsRemovedInPartIsNotPublished) {
   for (std::uint64_t removed = 0; removed <= 3U * kSlices; ++removed) {
     MemoryStore store;
@@ -253,8 +257,8 @@ TEST(SlicedCheckpoint, WhatIsRemovedInPartIsNotPublished) {
   }
 }
 
-// One learner publishes it, another takes it for remains; neither knows of the other. Whichever
-// comes first, no manifest is left without what it names.
+// One learner publishes a checkpoint, another removes it as remains, unknown to each other. In
+// either order no manifest is left without its files.
 TEST(SlicedCheckpoint, WhatIsRemovedWhileItIsPublishedIsNoCheckpoint) {
   for (const bool publishes_first : {true, false}) {
     SCOPED_TRACE(publishes_first);
@@ -263,7 +267,7 @@ TEST(SlicedCheckpoint, WhatIsRemovedWhileItIsPublishedIsNoCheckpoint) {
     ASSERT_EQ(store.objects().erase("step-000000000100-t000000000110-m2.5/manifest.json"), 1U);
     const auto publish = [&] { (void)PublishSlices(store, LabelAt(100), kSlices); };
     const auto remove = [&] { RemoveRemains(store, LabelAt(200).position); };
-    // It has looked, and is about to change the first file.
+    // It has listed the files, and is about to change the first one.
     bool looked = false;
     store.fault = [&](std::uint64_t, std::string_view) {
       if (std::exchange(looked, true)) return Fault::kNone;
@@ -276,7 +280,7 @@ TEST(SlicedCheckpoint, WhatIsRemovedWhileItIsPublishedIsNoCheckpoint) {
   }
 }
 
-// The whole may be written where slices lie already, when their writers are gone.
+// A learner may write the whole checkpoint although some slices exist, when their writers are gone.
 TEST(SlicedCheckpoint, OneLearnerMayWriteItAll) {
   MemoryStore store;
   ASSERT_TRUE(Save(store, 100, 0));
@@ -291,7 +295,8 @@ TEST(SlicedCheckpoint, OneLearnerMayWriteItAll) {
   EXPECT_EQ(RestoredStep(store), 100U);
 }
 
-// Who gave up waiting for a slow writer begins to write it all, while that one publishes it.
+// A learner that timed out waiting for a slow writer begins to write everything, while that one
+// publishes its slices.
 TEST(SlicedCheckpoint, ThatIsPublishedIsNotGivenUpForTheWhole) {
   for (const bool full : {true, false}) {
     MemoryStore store;

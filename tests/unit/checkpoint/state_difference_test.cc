@@ -8,7 +8,7 @@
 namespace pliant {
 namespace {
 
-// A state of two tensors, with what a case does to it.
+// A state of two tensors, which each case modifies.
 struct TestState {
   std::vector<float> weight = {1, 2, 3, 4};
   std::vector<double> momentum = {0, 0};
@@ -31,7 +31,7 @@ TEST(StateDifferenceTest, NamesTheFirstTensorAndElement) {
   TestState b;
   b.weight[2] = 3.0000002F;
   b.weight[3] = 5;
-  b.momentum[1] = -0.0;  // as large, and not the same bits
+  b.momentum[1] = -0.0;  // equal in value, not in bits
   const auto found = FindDifference(a.view(), b.view());
   EXPECT_EQ(found,
             (StateDifference{.tensor = "model.weight", .element = 2, .elements = 2, .tensors = 2}));

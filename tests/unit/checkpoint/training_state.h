@@ -9,7 +9,7 @@
 
 namespace pliant {
 
-// A small training state of several types, whose bytes follow from the step.
+// A small training state of several types, whose bytes are determined by the step.
 class TrainingState {
  public:
   explicit TrainingState(std::uint64_t step);

@@ -1,4 +1,4 @@
-"""Which tests a change selects, and that nothing of the repository is forgotten."""
+"""Which tests a change selects; and that the selection covers every file of the repository."""
 
 import json
 import re
@@ -237,7 +237,7 @@ class MomentsTest(unittest.TestCase):
 
 
 def repository() -> list[str]:
-    """What is tracked or, where git does not tell, what lies there."""
+    """All tracked files or, without git, all files in the folder."""
     tracked = source_tree.git("ls-files", "-z")
     return [name for name in tracked.split("\0") if name] if tracked else source_tree.files()
 
@@ -250,7 +250,7 @@ class FileMapTest(unittest.TestCase):
         self.assertEqual(unknown, [], "tests/cluster/pliantdev/file_map.py has no row for them")
 
     def test_every_row_is_the_first_for_some_file(self) -> None:
-        """One that is not would be dead, or have a typing error."""
+        """An unused pattern would be dead, or mistyped."""
         met = {file_map.pattern_of(file) for file in repository()}
         dead = [pattern for pattern in file_map.patterns() if pattern not in met]
         self.assertEqual(dead, [])
@@ -276,7 +276,7 @@ class IncludesTest(unittest.TestCase):
 
 
 class CMakeReplyTest(unittest.TestCase):
-    """What CMake 3.31 writes, cut down."""
+    """Replies of CMake 3.31, shortened."""
 
     def setUp(self) -> None:
         scratch = tempfile.TemporaryDirectory()

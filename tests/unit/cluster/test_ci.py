@@ -1,4 +1,4 @@
-"""The parts of CI, and what it says at its end. Nothing of it is run."""
+"""The parts of CI, and its final report. Nothing of it is run."""
 
 import contextlib
 import io

@@ -1,4 +1,4 @@
-"""Which moments are run, after what others, and what is run again after an interruption."""
+"""Which moments run, in which order, and which run again after an interruption."""
 
 import tempfile
 import unittest

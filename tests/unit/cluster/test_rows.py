@@ -1,4 +1,4 @@
-"""What a run says at its end, keeps in files, and compares with earlier runs."""
+"""The report of a run, the files that it keeps, and the comparison with earlier runs."""
 
 import json
 import tempfile

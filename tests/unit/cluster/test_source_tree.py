@@ -1,4 +1,4 @@
-"""Commits by name, and their files, on a repository of the test's own."""
+"""Commits by name, and their files, in a repository made by the test."""
 
 import tempfile
 import unittest
