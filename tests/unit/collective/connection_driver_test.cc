@@ -26,10 +26,10 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// What the driver has its codec do, and what the codec answers.
+// Records the driver's calls of its codec, and scripts the codec's answers.
 struct CodecScript {
   std::vector<std::string> calls;
-  std::deque<CodecPause> writes;  // answers of WriteSome; then: it has nothing to do
+  std::deque<CodecPause> writes;  // results of WriteSome; when empty, it has nothing to write
   std::function<CodecPause(FrameSink& sink)> read = [](FrameSink&) { return CodecPause::Asked(); };
   bool lends = false;
   std::function<void()> wake;
@@ -62,7 +62,7 @@ class ScriptedCodec final : public FrameCodec {
   CodecScript& script_;
 };
 
-// A driver whose other end is the test.
+// A driver whose peer is the test.
 class ConnectionDriverTest : public testing::Test, public ConnectionDriver::Owner {
  protected:
   ~ConnectionDriverTest() override {
@@ -172,7 +172,7 @@ TEST_F(ConnectionDriverTest, ItWaitsForTheSocket) {
   struct Case {
     const char* name;
     CodecPause::Until until;
-    bool at_once;  // an idle socket can be written, and not be read
+    bool at_once;  // whether an idle socket can be written at once; it can never be read at once
   };
   const Case cases[] = {{"to read", CodecPause::Until::kReadable, false},
                         {"to write", CodecPause::Until::kWritable, true}};

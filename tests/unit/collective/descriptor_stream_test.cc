@@ -34,7 +34,7 @@ class DescriptorStreamTest : public testing::Test {
       bytes[i] = static_cast<std::byte>(static_cast<std::size_t>(first) + i);
     return bytes;
   }
-  // Maps the next descriptor that came to `b_`. Empty: there is none.
+  // Maps the next received descriptor to `b_`; nullptr: there is none.
   std::shared_ptr<const MappedBlock> NextBlock(std::uint64_t bytes) {
     const std::optional<int> descriptor = b_->TakeDescriptor();
     if (!descriptor) return nullptr;

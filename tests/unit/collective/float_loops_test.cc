@@ -28,7 +28,8 @@ TEST(FloatLoops, AreTheSameOperationsWhateverTheSizeAndDivisor) {
     std::vector<float> out(size);
     AddInto(out.data(), left.data(), right.data(), size);
     for (std::size_t i = 0; i < size; ++i) EXPECT_EQ(Bits(out[i]), Bits(left[i] + right[i]));
-    // Powers of two are multiplied by their reciprocal: only where that makes no difference.
+    // A division by a power of two becomes a multiplication by its reciprocal, but only where the
+    // result has the same bits.
     for (const float divisor :
          {1.0F, 2.0F, 256.0F, 255.0F, 3.0F, 0.25F, 6e37F, 0x1p127F, 0x1p-149F}) {
       DivideInto(out.data(), left.data(), divisor, size);

@@ -24,7 +24,7 @@ TEST(FrameHead, ComesBackAsItWasWritten) {
   EXPECT_EQ(*decoded, kFields);
 }
 
-// Old and new learners of one job meet on a connection: the bytes may not move.
+// Learners of different versions share connections, so the layout must not change.
 TEST(FrameHead, HasItsFieldsAtFixedPlaces) {
   const FrameHead head = EncodeFrameHead(kFields);
   const auto at = [&](std::size_t offset) { return std::to_integer<int>(head[offset]); };

@@ -20,12 +20,12 @@ namespace {
 constexpr std::size_t kElements = 40;
 constexpr BucketSizes kOneBucket = {.first = kElements, .rest = kElements};
 
-// A leaf whose sums show which shards are in them: shard v is 2^v.
+// Fills a leaf so that a sum shows which shards are in it: shard v has the value 2^v.
 void Fill(std::span<float> leaf, int shard) {
   std::ranges::fill(leaf, static_cast<float>(1 << shard));
 }
 
-// `adds`: whoever writes a leaf adds it to its left sibling, where it may.
+// The parameter `adds`: whether the writer of a leaf adds it to its left sibling where possible.
 class GradientAccumulatorOfMaps : public testing::TestWithParam<bool> {};
 INSTANTIATE_TEST_SUITE_P(, GradientAccumulatorOfMaps, testing::Bool());
 
@@ -92,7 +92,7 @@ TEST(GradientAccumulator, CountsAnEmptyShardAsZeros) {
   }
 }
 
-// Only what is final is touched, and a bucket is named when the last of its elements is.
+// Only final elements are added, and a bucket is reported when its last element is final.
 TEST(GradientAccumulator, FoldsABucketAsSoonAsItIsReady) {
   GradientAccumulator accumulator(kElements, 4);
   const ShardBlock all{.first = 0, .count = 4};
@@ -125,7 +125,7 @@ TEST(GradientAccumulator, FoldsABucketAsSoonAsItIsReady) {
       }
     }
   }
-  // Should the shard fail, what was summed before is as it was.
+  // If the shard fails, the sums before it must be unchanged.
   std::vector<HeldNode> sums;
   accumulator.CopySums(sums);
   ASSERT_EQ(sums.size(), 2U);
@@ -181,7 +181,7 @@ TEST(BufferPool, AllocatesOnlyWhatIsReserved) {
   EXPECT_EQ(pool.allocated(), 3U);
 }
 
-// How much of the pages of `memory` the kernel holds.
+// The fraction of the pages of `memory` that are resident.
 double ResidentPart(std::span<const float> memory) {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   const auto bytes = std::as_bytes(memory);
@@ -194,7 +194,7 @@ double ResidentPart(std::span<const float> memory) {
   return static_cast<double>(count) / static_cast<double>(there.size());
 }
 
-// Larger than what the C library ever keeps for another call: its pages are the kernel's to give.
+// Larger than any block that the C library keeps for reuse, so its pages come from the kernel.
 constexpr std::size_t kLargeElements = std::size_t{10} << 20;
 
 TEST(GradientAccumulator, HoldsTheMemoryThatSoManyShardsNeed) {
@@ -229,7 +229,7 @@ TEST(MemorySource, HoldsSmallMemoryToo) {
     const auto memory = HeapMemory().Allocate(bytes);
     EXPECT_TRUE(Populate({memory.get(), bytes})) << bytes;
   }
-  // Nothing is there, and nothing can be put there: an error, and no crash.
+  // No memory can be mapped there: an error, and no crash.
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   void* const closed = ::mmap(nullptr, page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(closed, MAP_FAILED);

@@ -1,4 +1,4 @@
-// The faults that only a network in memory can have on demand.
+// Faults that only a network in memory can produce on demand.
 #include "trainer/collective/memory_transport.h"
 
 #include <chrono>
@@ -103,7 +103,7 @@ TEST_F(MemoryNetworkTest, AMachineThatVanishesSaysNothing) {
 
 TEST_F(MemoryNetworkTest, AHalfOpenConnectionGivesWayToTheNextDial) {
   Join();
-  // The news that `b_` hung up is swallowed: `a_` holds on to a connection that is none.
+  // `a_` does not receive the close by `b_`: it keeps a half-open connection.
   world_.network.Silence(a_.id, b_.id);
   b_.transport->Disconnect(a_.id);
   world_.RunFor(seconds(1));

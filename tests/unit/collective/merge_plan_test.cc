@@ -14,7 +14,7 @@ std::string Sum(const std::string& left, const std::string& right) {
   return "(" + left + "+" + right + ")";
 }
 
-// What the kernel does for one element, with names for values.
+// Executes the plan as the kernel does for one element, with symbolic values.
 TEST(MergePlan, GivesThePlainTreeForEveryWorldSize) {
   for (const int shards : {1, 2, 4, 16, 64}) {
     std::vector<std::string> leaves;

@@ -1,4 +1,4 @@
-// What every peer transport must do, whatever carries its frames.
+// The contract of every peer transport, whatever carries its frames.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -202,7 +202,7 @@ TEST_P(PeerTransportTest, APeerThatComesLaterIsDialledUntilItIsThere) {
   world_->RunFor(milliseconds(50));
 }
 
-// Of the calling thread, on which the loop runs.
+// Processor time of the calling thread, on which the loop runs.
 std::chrono::nanoseconds ProcessorTime() {
   timespec used{};
   EXPECT_EQ(::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used), 0);
@@ -215,7 +215,7 @@ TEST_P(PeerTransportTest, WaitsWithoutAskingAgainAndAgain) {
   Join(a, b);
   a.transport->Send(b.id, FrameOfTick(1));
   ASSERT_TRUE(RunUntil([&] { return !b.frames.empty(); }));
-  Recorder waits_for_a(*world_, Learner(3));  // which does not want it
+  Recorder waits_for_a(*world_, Learner(3));  // which does not connect to it
   waits_for_a.Connect(a);
   const auto before = ProcessorTime();
   world_->RunFor(milliseconds(600));

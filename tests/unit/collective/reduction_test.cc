@@ -35,7 +35,7 @@ class CountedMemory final : public MemorySource {
   std::size_t bytes_ = 0;
 };
 
-// W learners whose frames lie in one heap until a test delivers them.
+// W learners whose frames stay in a common heap until the test delivers them.
 class World {
  public:
   World(int shards, int world_size, std::size_t elements, std::size_t bucket_elements)
@@ -69,7 +69,7 @@ class World {
                       .buckets = sizes_,
                       .host_of_rank = tells_hosts_ ? &host_of_rank_ : nullptr});
   }
-  // `told`: the reductions know of it.
+  // `told`: whether the reductions know the hosts.
   void SetHosts(std::vector<int> host_of_rank, bool told = true) {
     host_of_rank_ = std::move(host_of_rank);
     tells_hosts_ = told;
@@ -87,7 +87,7 @@ class World {
     }
   }
 
-  // The same, as a backward pass does it that finishes elements in an order of its own.
+  // The same as in a backward pass that finishes elements in its own order.
   void ComputeInParts(int rank, const std::vector<std::vector<float>>& leaves,
                       std::mt19937& random) {
     GradientAccumulator& accumulator = *accumulators_[static_cast<std::size_t>(rank)];
@@ -187,7 +187,7 @@ std::vector<float> RootOf(Reduction& reduction) {
 }
 
 TEST(Reduction, GivesTheBitsOfThePlainTreeForEveryWorldSize) {
-  // The size has a rest below a cache line, a short last bucket, and empty pieces at large W.
+  // This size has a remainder below a cache line, a short last bucket, and empty pieces at large W.
   constexpr std::size_t kElements = 333;
   std::mt19937 random(20);
   for (const int shards : {1, 2, 4, 8, 16, 32, 64}) {
@@ -196,7 +196,7 @@ TEST(Reduction, GivesTheBitsOfThePlainTreeForEveryWorldSize) {
     for (int world_size = 1; world_size <= shards + 1; ++world_size) {
       SCOPED_TRACE(std::to_string(shards) + " shards, world size " + std::to_string(world_size));
       World world(shards, world_size, kElements, 128);
-      for (Tick tick = 0; tick < 2; ++tick) {  // buffers are used again
+      for (Tick tick = 0; tick < 2; ++tick) {  // so that buffers are reused
         world.Begin(AssignShards(shards, world_size), tick, 157);
         std::vector<int> ranks;
         for (int rank = 0; rank < world_size; ++rank) ranks.push_back(rank);
@@ -217,7 +217,7 @@ TEST(Reduction, GivesTheBitsOfThePlainTreeForEveryWorldSize) {
   }
 }
 
-// After a loss the shards of the dead are dealt out as single blocks, and a joiner has none.
+// After a loss the lost rank's shards are reassigned as single blocks, and a joiner has none.
 TEST(Reduction, TakesAnyCompleteMap) {
   std::mt19937 random(21);
   const auto leaves = RandomLeaves(8, 100, random);
@@ -234,7 +234,7 @@ TEST(Reduction, TakesAnyCompleteMap) {
   }
 }
 
-// Cuts the tree at random nodes and deals them out at random.
+// Cuts the tree at random nodes and assigns them to random ranks.
 void Deal(ShardBlock block, std::mt19937& random, ShardMap& map) {
   if (block.count > 1 && random() % 3 != 0) {
     const int half = block.count / 2;
@@ -271,7 +271,8 @@ TEST(Reduction, TakesMapsThatAreDealtAtRandom) {
   }
 }
 
-// What was finished when, how buckets are cut and what travels meanwhile change no bit.
+// The result has the same bits whatever is finished when, however buckets are cut, and whatever is
+// sent during the backward pass.
 TEST(Reduction, OverlapsWithTheBackwardPass) {
   const std::uint32_t seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -296,7 +297,7 @@ TEST(Reduction, OverlapsWithTheBackwardPass) {
   }
 }
 
-// A tick may cut its buckets in another way than the one before.
+// A tick may have other buckets than the one before.
 TEST(Reduction, TakesOtherBucketsInTheNextTick) {
   std::mt19937 random(27);
   const auto leaves = RandomLeaves(4, 200, random);
@@ -334,8 +335,8 @@ TEST(Reduction, SendsWhatTheDesignSays) {
   }
 }
 
-// Volumes in gradients, between all hosts together: of what each rank sends for itself, and of what
-// the hosts have added up before.
+// The volumes are in gradients, summed over the traffic between hosts: first if each rank sends for
+// itself, then if hosts send local sums.
 TEST(Reduction, HostsSendEachSumOnce) {
   constexpr std::size_t kElements = 16 * 24;  // pieces of all these world sizes are equal
   const struct {
@@ -384,15 +385,15 @@ TEST(Reduction, HostsSendEachSumOnce) {
   }
 }
 
-// A rank adds up what its host sends, of the pieces that it speaks for: it has the root, and room
-// for those.
+// A rank sums its host's contributions to the pieces for which it is the relay. It needs memory for
+// the root, and for those pieces.
 TEST(Reduction, WhatIsAddedUpForOthersTakesTheRoomOfItsPieces) {
   constexpr std::size_t kElements = 32 << 10;
   const struct {
     const char* name;
     int shards;
     std::vector<int> host_of_rank;
-    double want;  // in gradients, of all ranks
+    double want;  // in gradients, over all ranks
   } kCases[] = {
       {"each of eight speaks for one of eight pieces", 32, {0, 0, 0, 0, 1, 1, 1, 1}, 8 + 1},
       {"one host", 8, {5, 5, 5, 5}, 4},
@@ -419,7 +420,7 @@ TEST(Reduction, WhatIsAddedUpForOthersTakesTheRoomOfItsPieces) {
   }
 }
 
-// Whatever is dealt to whom, and whoever shares a host.
+// For any assignment of shards and any distribution over hosts.
 TEST(Reduction, HostsChangeNoBit) {
   const std::uint32_t seed = std::random_device{}();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -518,7 +519,7 @@ TEST(Reduction, RefusesFramesThatDoNotFit) {
     EXPECT_EQ(taken.error().code, c.code) << c.name << ": " << taken.error();
   }
 
-  // After all that the tick still comes out right, and duplicates change nothing.
+  // After all these frames the tick still gives the right result, and duplicates change nothing.
   ASSERT_TRUE(world.at(0).OnFrame(1, good));
   EXPECT_EQ(world.at(0).OnFrame(1, good).error().code, kAlreadyExists);
   std::vector<Sent> delivered;
@@ -558,7 +559,7 @@ TEST(Reduction, TakesBytesThatAreNotAligned) {
   EXPECT_EQ(RootOf(world.at(1)), PlainMean(leaves, 1));
 }
 
-// A transport may receive a piece of the root where it belongs; nothing else, and nothing twice.
+// A transport gets a receive buffer only for an expected piece of the root, and only once.
 TEST(Reduction, GivesAPlaceToWhatIsWelcomeOnly) {
   std::mt19937 random(26);
   const auto leaves = RandomLeaves(2, 64, random);
@@ -603,7 +604,7 @@ TEST(Reduction, GivesAPlaceToWhatIsWelcomeOnly) {
   EXPECT_EQ(RootOf(world.at(1)), PlainMean(leaves, 1));
 }
 
-// A tick that was left in the middle: what is under way keeps its bytes while the next try runs.
+// A tick was aborted: frames that are still being sent keep their bytes while the next try runs.
 TEST(Reduction, StartsOverWithoutTouchingWhatIsUnderWay) {
   std::mt19937 random(25);
   const auto first = RandomLeaves(4, 64, random);

@@ -13,8 +13,8 @@ TEST(ShardDealing, DealsWhatNobodyHasFinished) {
   const struct {
     const char* name;
     std::vector<Blocks> finished;
-    std::vector<Blocks> want;        // all that each gives to the tick
-    std::vector<Blocks> to_compute;  // of it
+    std::vector<Blocks> want;        // everything that each rank contributes to the tick
+    std::vector<Blocks> to_compute;  // the part of it that each rank has to compute
   } kCases[] = {
       {"nothing is finished: as at any other tick", {{}, {}, {}}, {}, {}},
       {"the shards of a third one are missing",

@@ -83,7 +83,7 @@ TEST_F(ShmBorrowerTest, EveryPlaceIsChecked) {
     std::uint64_t block;
     std::uint64_t offset;
     std::uint64_t bytes;
-    const char* reason;  // empty: it is one
+    const char* reason;  // empty: the payload is accepted
   };
   const Case cases[] = {
       {"all that is allowed", 1, 3096, 1000, ""},

@@ -68,7 +68,7 @@ TEST(ShmHandshake, AHelloWithoutAProofIsRefused) {
   other_proof[0] ^= std::byte{1};
   auto other_hello = hello;
   other_hello.back() ^= std::byte{1};
-  // Who reads the acceptor's hello may not send it back as its own.
+  // A peer that reads the acceptor's hello must not be able to send it back as its own.
   ends.acceptor.Say(kAcceptorsHello);
   const std::vector<std::byte> mirrored = *ends.acceptor.TakeHello();
   // A hello of an earlier connection, which had other challenges.

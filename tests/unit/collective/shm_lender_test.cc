@@ -80,7 +80,7 @@ TEST(ShmLender, ABlockIsAnnouncedOnceAndForgottenWithTheNextNewOne) {
   EXPECT_THAT(gone->forgotten, IsEmpty());
   const std::uint64_t id = gone->block->id();
   gone.reset();
-  ASSERT_TRUE(lender.Return(3));  // its last owner
+  ASSERT_TRUE(lender.Return(3));  // the block's last owner
   EXPECT_THAT(lender.Lend(first)->forgotten, IsEmpty());
   const auto next = lender.Lend(PayloadIn(memory, 100));
   EXPECT_TRUE(next->announce);

@@ -1,5 +1,5 @@
-// What shared memory does beyond what every transport must: nothing is copied, and nothing that a
-// peer says is believed.
+// The properties of shared memory beyond the common contract: nothing is copied, and nothing that a
+// peer sends is trusted.
 
 #include <algorithm>
 #include <boost/asio/local/stream_protocol.hpp>
@@ -92,7 +92,7 @@ TEST(ShmRendezvous, IsTheSameForAllWhoOpenTheFolder) {
   EXPECT_FALSE(ShmRendezvous::Open("/" + std::string(100, 'x')));
 }
 
-// Two learners that share a folder, each with memory of its own.
+// Two learners that share a folder; each has memory of its own.
 class ShmTransportTest : public testing::Test {
  protected:
   ShmTransportTest() {
@@ -103,7 +103,7 @@ class ShmTransportTest : public testing::Test {
   ~ShmTransportTest() override { std::filesystem::remove_all(folder_); }
 
   struct End final : PeerHandler {
-    // A block from its kernel, which may be told to give none.
+    // Makes a block unless the test simulates a kernel that refuses.
     Result<std::shared_ptr<const SharedBlock>> Make(std::uint64_t id, std::size_t bytes) const {
       if (!kernel_gives) return Fail(ErrorCode::kUnavailable, "memfd_create: too many open files");
       return SharedBlock::Make(id, bytes);
@@ -230,7 +230,7 @@ TEST_F(ShmTransportTest, WhatIsReadOutlivesBothEnds) {
   EXPECT_EQ(frames[0].payload.view.back(), std::byte{7});
 }
 
-// A peer that was stopped may read what it was lent long after this side has left it.
+// A stopped peer may read lent memory long after this side has closed.
 TEST_F(ShmTransportTest, WhatIsLentStaysAsItIsUntilThePeerHasClosedToo) {
   const auto a = NewEnd(1, folder_);
   const auto b = NewEnd(2, folder_);
@@ -264,7 +264,7 @@ TEST_F(ShmTransportTest, TcpCarriesWhereTheSocketIsGone) {
   EXPECT_TRUE(RunUntil([&] { return a->connected && b->connected; }));
 }
 
-// Whichever end it is that gets none: a large payload, which needs some, arrives over TCP.
+// At whichever end shared memory fails, a large payload, which needs it, arrives over TCP.
 TEST_F(ShmTransportTest, WithoutMemoryToShareTcpCarries) {
   for (const int without : {1, 2}) {
     SCOPED_TRACE(without);
@@ -281,7 +281,7 @@ TEST_F(ShmTransportTest, WithoutMemoryToShareTcpCarries) {
   }
 }
 
-// It loses one connection for it, and not one after the other.
+// This costs one connection, not one after another.
 TEST_F(ShmTransportTest, WhoGetsNoMoreMemoryToShareGoesOnOverTcp) {
   for (const int without : {1, 2}) {
     SCOPED_TRACE(without);
@@ -316,7 +316,7 @@ TEST_F(ShmTransportTest, AnotherKeyIsNotLetIn) {
   EXPECT_FALSE(b->connected);
 }
 
-// One end of a connection whose other end is the test: it says what no learner would.
+// One end of a connection whose peer is the test, which sends what no learner would.
 class HostilePeerTest : public testing::Test, public ConnectionDriver::Owner {
  protected:
   void OnHello(ConnectionDriver& connection, const PeerHello& hello) override {
@@ -331,7 +331,7 @@ class HostilePeerTest : public testing::Test, public ConnectionDriver::Owner {
   }
   void OnConnectionClosed(ConnectionDriver&, const PeerLoss& loss) override { loss_ = loss; }
 
-  // As far as a learner with the right key comes.
+  // Opens the connection as a learner with the right key does.
   void Open() {
     int sockets[2];
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
@@ -480,7 +480,7 @@ TEST_F(HostilePeerTest, ItsDescriptorsAreNotHoarded) {
   EXPECT_THAT(loss_.reason, HasSubstr("descriptors"));
 }
 
-// A process that may open no more files is not given what an honest peer sent.
+// A process that may open no more files does not get the descriptor that an honest peer sent.
 TEST_F(HostilePeerTest, WhatTheKernelWithholdsEndsTheConnection) {
   Open();
   const auto block = SharedBlock::Make(1, 4096);

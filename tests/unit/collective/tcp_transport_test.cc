@@ -1,4 +1,4 @@
-// What only TCP has: strangers, keys, and bytes that are wrong.
+// What only TCP has: unauthenticated clients, keys, and wrong bytes.
 #include <chrono>
 #include <cstring>
 #include <ctime>
@@ -58,7 +58,7 @@ class LoopbackWorld final : public TransportWorld {
   SocketTransportOptions options;
 };
 
-// A socket in the hands of the test.
+// A socket controlled by the test.
 class RawPeer {
  public:
   explicit RawPeer(const std::string& address) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
@@ -71,7 +71,7 @@ class RawPeer {
   }
   ~RawPeer() { ::close(socket_); }
 
-  // Its socket, for who waits otherwise.
+  // Its socket in non-blocking mode, for a test that waits in another way.
   int Unblocked() {
     EXPECT_EQ(::fcntl(socket_, F_SETFL, O_NONBLOCK), 0);
     return socket_;
@@ -106,7 +106,7 @@ class RawPeer {
 
 class TcpTransportTest : public testing::Test {
  protected:
-  // A raw peer that was taken for learner 9.
+  // A raw peer that was accepted as learner 9.
   std::unique_ptr<RawPeer> JoinRaw(Recorder& learner) {
     learner.transport->Connect({.id = Learner(9), .address = "127.0.0.1:1"});
     auto raw = std::make_unique<RawPeer>(learner.transport->address());
@@ -255,9 +255,9 @@ TEST_F(TcpTransportTest, RefusesStrangers) {
   Recorder learner(world_, Learner(1));
   learner.transport->Connect({.id = Learner(9), .address = "127.0.0.1:1"});
   const PeerHello hellos[] = {
-      {.from = Learner(8), .to = learner.id},  // nobody asked for it
-      {.from = Learner(9), .to = Learner(2)},  // it looks for another
-      {.from = Learner(0), .to = learner.id},  // it should have been dialled
+      {.from = Learner(8), .to = learner.id},  // not connected by this learner
+      {.from = Learner(9), .to = Learner(2)},  // addressed to another learner
+      {.from = Learner(0), .to = learner.id},  // it has the smaller id, so it must not dial
       {.from = learner.id, .to = learner.id}, {.protocol = 1, .from = Learner(9), .to = learner.id},
   };
   for (const PeerHello& hello : hellos) {

@@ -12,13 +12,13 @@
 
 namespace pliant {
 
-// A kind of transport with its loop, as the tests that all kinds must pass see it.
+// A kind of transport with its loop, as the common tests use it.
 class TransportWorld {
  public:
   virtual ~TransportWorld() = default;
   virtual std::unique_ptr<PeerTransport> NewTransport(const LearnerId& self) = 0;
   virtual EventLoop& loop() = 0;
-  // Runs the loop until `done` holds; false when it does not in a time that is plenty.
+  // Runs the loop until `done` holds; false after a generous timeout.
   virtual bool RunUntil(const std::function<bool()>& done) = 0;
   virtual void RunFor(Duration duration) = 0;
 };
@@ -28,7 +28,7 @@ std::unique_ptr<TransportWorld> NewPlainTcpWorld();
 std::unique_ptr<TransportWorld> NewTlsWorld();
 std::unique_ptr<TransportWorld> NewShmWorld();
 
-// A learner that writes down what it hears.
+// A learner that records its callbacks.
 class Recorder final : public PeerHandler {
  public:
   Recorder(TransportWorld& world, const LearnerId& learner)

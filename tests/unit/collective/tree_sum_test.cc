@@ -13,7 +13,7 @@ namespace {
 
 std::vector<float> RandomFloats(std::size_t size, std::uint32_t seed) {
   std::mt19937 random(seed);
-  // Sizes far apart, so that every wrong order shows in the last bits.
+  // The values have very different sizes, so that a wrong order changes the last bits.
   std::uniform_int_distribution<int> exponent(-20, 20);
   std::uniform_real_distribution<float> mantissa(-1, 1);
   std::vector<float> values(size);
@@ -37,7 +37,7 @@ TEST(AddFloats, AddsEachElementOnce) {
 
 TEST(TreeSum, EqualsThePlainTreeForEveryMap) {
   constexpr int kShards = 16;
-  constexpr std::size_t kSize = 5000;  // more than one chunk, and a rest
+  constexpr std::size_t kSize = 5000;  // more than one chunk, with a remainder
   std::vector<std::vector<float>> leaves;
   for (std::uint32_t shard = 0; shard < kShards; ++shard)
     leaves.push_back(RandomFloats(kSize, shard));

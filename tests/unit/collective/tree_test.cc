@@ -89,7 +89,7 @@ TEST(ShardMap, IsCompleteOnlyIfItCoversTheTreeOnce) {
   for (const ShardMap& map : bad) EXPECT_FALSE(IsComplete(map));
 }
 
-// DESIGN: a learner with p blocks sends (p + 1)/2 times what it would send in a ring.
+// A learner with p blocks sends (p + 1)/2 times what it would send in a ring.
 TEST(AssignShards, CostsLittleMoreThanARing) {
   const auto ratio = [](int shards, int world) {
     std::size_t most = 0;

@@ -22,8 +22,8 @@ using testing::HasSubstr;
 
 constexpr const char* kPodsPath = "/api/v1/namespaces/team-a/pods";
 
-// An HTTP library may send a write twice (http_transport.h): the second is told that the name is
-// taken, by what the first one made.
+// An HTTP library may send a write twice (http_transport.h): the second one fails because the name
+// is taken, namely by the object that the first one created.
 class SentTwiceTest : public testing::Test {
  protected:
   struct SentCase {
@@ -31,7 +31,7 @@ class SentTwiceTest : public testing::Test {
     std::string pod;
   };
 
-  // The server has the pod, which belongs to `owner_uid`.
+  // The server has the pod, owned by `owner_uid`.
   BatchResult Run(const SentCase& sent, const std::string& owner_uid) {
     server_.Answer(HttpMethod::kPost, kPodsPath, Taken("AlreadyExists"));
     Has(sent.pod, owner_uid);
@@ -125,7 +125,7 @@ TEST_F(SentTwiceTest, ThatTheServerDoesNotAnswerIsNoSignOfAPodsEnd) {
   EXPECT_TRUE(result.gone.empty());
 }
 
-// After an answer that does not say whether the pod was made.
+// After an answer that does not say whether the pod was created.
 class UnknownOutcomeTest : public SentTwiceTest {
  protected:
   static HttpResponse No(int status) { return {.status = status, .headers = {}, .body = "no"}; }
@@ -185,8 +185,8 @@ TEST_F(UnknownOutcomeTest, AnotherOnesPodIsAnAnswer) {
   EXPECT_FALSE(result.outcome_unknown);
 }
 
-// A gate is opened on the version of the pod that was read, here 6. What an admission webhook says
-// of another try tells nothing of the one before it: the pod itself does.
+// A gate is opened on the version of the pod that was read, here 6. A webhook's error for the
+// second try says nothing about the first: only the pod itself tells.
 TEST_F(UnknownOutcomeTest, WhatBecameOfAGate) {
   const std::string gated = R"("spec": {"schedulingGates": [{"name": "pliant.dev/gate"}]})";
   const auto pod = [](const std::string& version, const std::string& spec) {
@@ -199,7 +199,7 @@ TEST_F(UnknownOutcomeTest, WhatBecameOfAGate) {
   const struct {
     const char* name;
     HttpResponse patched;
-    std::optional<HttpResponse> shown;  // nothing: nobody looks
+    std::optional<HttpResponse> shown;  // nullopt: the pod is not read
     bool opened;
     bool unknown;
     std::optional<ErrorCode> error;
@@ -295,7 +295,7 @@ TEST_F(TemplateCheckTest, ALargeTemplateIsFetchedOnceForAllLearners) {
   for (const int request : {1, 2}) {
     EXPECT_THAT(server_.requests().at(request).body, HasSubstr("large:1"));
   }
-  // It was edited meanwhile.
+  // The job was edited in the meantime.
   object["spec"]["template"]["spec"]["containers"][0]["image"] = "large:2";
   server_.Answer(HttpMethod::kGet, path, Ok(object));
   result = runner_.Run(batch);
@@ -305,7 +305,7 @@ TEST_F(TemplateCheckTest, ALargeTemplateIsFetchedOnceForAllLearners) {
   EXPECT_TRUE(result.created.empty());
 }
 
-// The job counts as the server answered until the store shows it.
+// Until the store shows the write, the job counts as in the server's answer.
 TEST(ActionRunner, WhatTheServerAnswersHoldsUnderTheAdministratorsSettings) {
   kube::ScriptedTransport server;
   kube::KubeClient client(server, kube::Config{.server = "https://a"});

@@ -14,7 +14,7 @@ TEST(Actions, WhatAnActionMakesOfAnObject) {
   const struct {
     const char* name;
     Action action;
-    std::optional<Effect> want;  // except for the pod
+    std::optional<Effect> want;  // the pod is not compared
   } kCases[] = {
       {"checks change nothing", CheckTemplate{}, {}},
       {"questions change nothing", LookForPod{.pod = Name(1), .uid = ""}, {}},
@@ -26,7 +26,7 @@ TEST(Actions, WhatAnActionMakesOfAnObject) {
       {"a deletion", DeletePod{.pod = Name(2)}, Effect{.kind = kPodDeleted, .name = Name(2)}},
       {"the Service", DeleteService{.uid = "s"},
        Effect{.kind = kServiceDeleted, .name = CoordinatorName(job)}},
-      // The garbage collector does all that follows from it.
+      // The garbage collector deletes everything else.
       {"the job", DeleteJob{}, {}},
   };
   for (const auto& c : kCases) {
@@ -48,7 +48,7 @@ TEST(Actions, APodThatIsAboutToBeMadeIsTheJobsOwn) {
   EXPECT_EQ(CoordinatorTerm(coordinator), 3);
 }
 
-// Until it is known a pod counts as if it had been done.
+// While its result is unknown, an action counts as done to the pod.
 TEST(Actions, WhatMustBeKnownHasAnEffectOnAPod) {
   const Action kAll[] = {CheckTemplate{},      FindMountCause{}, LookForPod{},   CreateSecrets{},
                          PutNetworkPolicies{}, CreateService{},  PointService{}, DeleteService{},

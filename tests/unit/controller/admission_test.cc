@@ -23,7 +23,7 @@ struct ShardCase {
 TEST(Admission, DerivesTheNumberOfShards) {
   const ShardCase kCases[] = {
       {256, 8, {}, 32},  // 4 · 8
-      {256, 5, {}, 32},  // the next power of two from 20 on
+      {256, 5, {}, 32},  // the smallest power of two above 4 · 5
       {48, 4, {}, 16},   // 48 = 16 · 3
       {256, 1, {}, 4},
       {256, 8, 8, 8},
@@ -88,7 +88,7 @@ TEST(Admission, WhatWasFrozenStays) {
   EXPECT_EQ(DecideAdmission(view, At(1)).training->logical_shards, 8);
 }
 
-// Otherwise it differs from what is found again each time, and is written for ever.
+// Otherwise the text would differ from the stored one each time, and be written for ever.
 TEST(Conditions, ATextFromElsewhereReadsBackAsItWasWritten) {
   using nlohmann::json;
   const struct {

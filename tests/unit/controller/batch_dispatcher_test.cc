@@ -37,7 +37,7 @@ class BatchDispatcherTest : public testing::Test {
     return At(0) + std::chrono::floor<milliseconds>(loop_.Now().time_since_epoch());
   }
   const JobView& View() { return table_.Refresh(Now()).at(key_); }
-  // As the queue had it: one at a time.
+  // Takes the job from the queue, which gives one batch at a time.
   void Dispatch(std::vector<Action> actions) {
     queue_.Add(key_);
     ASSERT_EQ(queue_.Take(), key_);

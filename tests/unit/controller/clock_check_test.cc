@@ -13,7 +13,7 @@ constexpr const char* kDate = "Sun, 22 Nov 2026 10:00:00 GMT";
 
 struct ClockCase {
   const char* what;
-  std::chrono::milliseconds past_date;  // what this clock shows, from `kDate`
+  std::chrono::milliseconds past_date;  // this clock's time, relative to `kDate`
   Duration took;
   std::chrono::milliseconds ahead;
   bool agrees;

@@ -137,8 +137,8 @@ TEST(ClusterPlan, WhatIsSeenIsPlanned) {
   EXPECT_TRUE(plan.Make(At(11)).decisions.empty());
 }
 
-// A fault of the planner that one job triggers: the planner divides by the priorities of those who
-// share the GPUs of a queue, and no job that was read has none.
+// A planner bug that one job triggers: the planner divides by the priorities of the jobs that share
+// a queue's GPUs. A decoded job never has priority 0.
 TEST(ClusterPlan, OnceAProcessHasDiedAtThePlanTheNextDiesAtTheJob) {
   const DyingProcesses processes;
   api::Node node{.ready = true, .allocatable = {.gpus = 4}};

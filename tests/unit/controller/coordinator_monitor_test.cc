@@ -69,7 +69,7 @@ const std::vector<PlannedLearner> kTwo = {{.name = "a", .pod_uid = "u1"},
                                           {.name = "b", .pod_uid = "u2"}};
 
 TEST_F(CoordinatorMonitorTest, AsksFirstThenTellsOnce) {
-  coordinator.progress.plan_accepted = PlanStamp{3, 40};  // of this leader before its restart
+  coordinator.progress.plan_accepted = PlanStamp{3, 40};  // by this leader before its restart
   monitor.Follow(kUid, "team-a", 1, "10.1.0.9");
   monitor.SetDesired(kUid, kTwo);
   monitor.SetDesired(kUid, kTwo);
@@ -92,7 +92,7 @@ TEST_F(CoordinatorMonitorTest, LooksOftenWhileBusyAndSeldomOtherwise) {
   loop.RunFor(seconds(60));
   EXPECT_NEAR(coordinator.questions, 12, 1);
   changes = 0;
-  coordinator.progress.step = 99;  // a figure: no news
+  coordinator.progress.step = 99;  // progress only: no change to react to
   loop.RunFor(seconds(10));
   EXPECT_EQ(monitor.View(kUid).progress->step, 99);
   EXPECT_EQ(changes, 0);
@@ -176,7 +176,7 @@ TEST_F(CoordinatorMonitorTest, ACoordinatorThatForgotIsToldAgain) {
   monitor.SetDesired(kUid, kTwo);
   loop.RunFor(milliseconds(100));
   ASSERT_EQ(coordinator.plans.size(), 1u);
-  // Its container was restarted between two looks: same pod, same address.
+  // The container restarted between two polls: same pod, same address.
   coordinator.progress = {.term = 1};
   loop.RunFor(seconds(3));
   ASSERT_EQ(coordinator.plans.size(), 2u);
@@ -225,7 +225,7 @@ TEST_F(CoordinatorMonitorTest, ACallThatWaitedForItsTurnLeavesNoConnectionBehind
        {Leave([&] { monitor.Disconnect(kUid, 1); }), Leave([&] { monitor.Forget(kUid); })}) {
     coordinator.questions = 0;
     monitor.Follow(kUid, "team-a", 1, "10.1.0.9");
-    loop.RunFor(milliseconds(1));  // a worker has it, but calls after five
+    loop.RunFor(milliseconds(1));  // a worker has it, but calls after 5 ms
     leave();
     loop.RunFor(seconds(5));
     EXPECT_EQ(coordinator.questions, 1);
@@ -256,14 +256,14 @@ TEST_F(CoordinatorMonitorTest, ARefusalOrTwoAreNoReasonToGiveItUp) {
   coordinator.progress.plan_accepted = PlanStamp{3, 5};
   monitor.Follow(kUid, "team-a", 1, "10.1.0.9");
   loop.RunFor(milliseconds(100));
-  coordinator.progress.plan_accepted = PlanStamp{3, 9};  // by a predecessor that still lived
+  coordinator.progress.plan_accepted = PlanStamp{3, 9};  // by a predecessor that was still running
   monitor.SetDesired(kUid, kTwo);
   loop.RunFor(milliseconds(100));
   EXPECT_EQ(coordinator.progress.plan_accepted, (PlanStamp{3, 10}));
   EXPECT_TRUE(monitor.View(kUid).reachable);
 }
 
-// Whether it answers, the job's uid says.
+// The prefix of the job's uid decides whether it answers, and how slowly.
 class SomeSilent final : public CoordinatorClient {
  public:
   explicit SomeSilent(SlowCalls& calls) : calls_(calls) {}
@@ -288,15 +288,15 @@ class SomeSilent final : public CoordinatorClient {
   }
   void Forget(const std::string&) override {}
 
-  int plans_taken = 0;           // those of slow ones, too
-  std::set<std::string> called;  // of those that are silent
+  int plans_taken = 0;           // including those of slow ones
+  std::set<std::string> called;  // jobs whose coordinator is silent or slow
 
  private:
   SlowCalls& calls_;
   std::optional<PlanStamp> accepted_;
 };
 
-// They answer in time each time, and keep a thread for as long as that may be.
+// The slow ones always answer in time, but each call occupies a thread almost until its timeout.
 TEST(CoordinatorMonitor, SlowOnesDoNotHoldUpOthers) {
   SimEventLoop loop;
   SlowCalls calls(loop, 12);

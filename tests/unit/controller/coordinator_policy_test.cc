@@ -42,7 +42,7 @@ TEST(CoordinatorPolicy, ReplacesOneThatIsGoneByAHigherTerm) {
                     Action(CreateSecrets{2, "service-uid"}),
                     Action(PutNetworkPolicies{"service-uid"}), Action(CreateCoordinator{2})));
     EXPECT_EQ(outcome.retry.tries, 1);
-    // Not in a hot loop.
+    // The next try waits for its back-off.
     Edit(view.job).status.coordinator_term = 2;
     view.coordinators.clear();
     view.soft_state.coordinator_retry = outcome.retry;
@@ -54,7 +54,7 @@ TEST(CoordinatorPolicy, ReplacesOneThatIsGoneByAHigherTerm) {
 
 TEST(CoordinatorPolicy, ATermInStatusWithoutAPodIsNeverUsedAgain) {
   JobView view = TrainingView(2);
-  Edit(view.job).status.coordinator_term = 5;  // written, then the operator was killed
+  Edit(view.job).status.coordinator_term = 5;  // written before the operator was killed
   const CoordinatorOutcome outcome = DecideCoordinator(view, true, At(10));
   EXPECT_EQ(outcome.term, 6);
   EXPECT_THAT(outcome.actions, testing::Contains(Action(CreateCoordinator{6})));
@@ -88,7 +88,7 @@ TEST(CoordinatorPolicy, OneThatCannotProveItsJobIsReplacedAtOnce) {
                           Action(DeletePod{.pod = "digits-1a2b3-coordinator-1",
                                            .uid = "coordinator-uid-1",
                                            .why = "its certificate does not name its job"})));
-  // Only once, and not of a term that is over.
+  // Only once, and not for a coordinator of an earlier term.
   Edit(view.job).status.coordinator_term = 2;
   view.coordinators = {UnprovenCoordinator(1), Coordinator(2)};
   view.service = Shared(ServiceFor(2));

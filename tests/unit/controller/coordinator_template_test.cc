@@ -21,8 +21,8 @@ json PodOf(const std::string& pod_template, PodDefaults defaults = {}) {
   return CoordinatorPod(NewJob(), 3, "pliant:1", defaults);
 }
 
-// A cluster that gives each namespace users of its own takes it, and one of the restricted Pod
-// Security Standard too.
+// Accepted by a cluster that assigns user ids per namespace, and under the restricted Pod Security
+// Standard.
 TEST(CoordinatorTemplate, WithoutOneThePodIsRestrictedAndOfNoUser) {
   const json pod = PodOf("");
   EXPECT_EQ(pod.at("/spec/securityContext"_json_pointer),

@@ -30,7 +30,7 @@ Certificate Read(const std::string& pem) {
   return {PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr), &X509_free};
 }
 
-// As a TLS client that trusts the authority alone would see it.
+// Verifies like a TLS client that trusts only this authority.
 bool Verifies(const std::string& ca, const std::string& leaf, const char* host) {
   const std::unique_ptr<X509_STORE, decltype(&X509_STORE_free)> store(X509_STORE_new(),
                                                                       &X509_STORE_free);
@@ -103,7 +103,7 @@ TEST(Credentials, KeysFollowFromMasterKeyUidAndUse) {
   EXPECT_EQ(keys.size(), 12U);
 }
 
-// A test of the values, so that one Secret given away by mistake is not all of them.
+// Tests the values, so that one disclosed Secret does not disclose the others.
 TEST(Credentials, EachEndHoldsNoMoreThanItNeeds) {
   const auto keys = MakeMasterKeys(At(0));
   ASSERT_TRUE(keys);
@@ -191,7 +191,7 @@ TEST(CoordinatorObjects, HoldWhatTheContractSays) {
             nlohmann::json::parse(R"([{"name": "key"}, {"name": "other"}])"));
   EXPECT_FALSE(CoordinatorPod(job, 3, "pliant:1", {}).at("spec").contains("imagePullSecrets"));
 
-  // The job began with the image of an earlier version, which knows nothing of that port.
+  // The job started with the image of an earlier version, which does not have that port.
   const auto earlier = CoordinatorPod(job, 3, "pliant:0", {.coordinator_image = "pliant:1"});
   const auto& probed = earlier.at("/spec/containers/0"_json_pointer);
   EXPECT_FALSE(probed.contains("livenessProbe"));

@@ -14,7 +14,7 @@
 
 namespace pliant::controller {
 
-// Processes that die at their work, and the file of notes that they leave.
+// Processes that die during their work, and the file of notes that they leave.
 class DyingProcesses {
  public:
   DyingProcesses() { std::remove(file_.c_str()); }
@@ -24,14 +24,14 @@ class DyingProcesses {
 
   const std::string& file() const { return file_; }
 
-  // What a process that begins now knows.
+  // The notes that the next process reads.
   std::unique_ptr<CrashNotes> Notes() const {
     auto notes = CrashNotes::Open(file_);
     EXPECT_TRUE(notes) << notes.error();
     return *std::move(notes);
   }
 
-  // Another process does this, and dies of it, or then.
+  // Another process runs `deed`, and dies during it or directly afterwards.
   template <typename Deed>
   void DieOf(Deed deed) const {
     const pid_t child = fork();

@@ -72,8 +72,7 @@ TEST(FailurePolicy, CountsEachFailureOnceUntilAStepIsCommitted) {
   }
 }
 
-// What is seen of a job, one look after the other: its committed step, and how many learners have
-// failed for the first time then.
+// One look at a job: its committed step, and the number of learners whose failure is new.
 struct Look {
   std::int64_t step;
   int failed = 0;
@@ -115,7 +114,7 @@ TEST(FailurePolicy, StepsThatAreDoneAgainAfterARestoreCount) {
   }
 }
 
-// All that a restart of the operator costs: how far the job went back.
+// A restart of the operator loses only one fact: how far the job went back.
 TEST(FailurePolicy, AfterARestartOfTheOperatorProgressCountsFromWhatItFinds) {
   const api::FailureCount before{.count = 2, .step = 100, .counted = {3}};
   const FailureVerdict found = JudgeFailures(kPolicy, before, std::nullopt, 70, {Failed(4)});

@@ -64,7 +64,7 @@ TEST_F(FairCallsTest, ThreeWhoseCallsLastLeaveAThreadForEachOther) {
   EXPECT_EQ(begun.size(), 10u);
 }
 
-// All threads are taken: who comes last is the next all the same.
+// When all threads are busy, the owner that came last still has the next turn.
 TEST_F(FairCallsTest, OwnersHaveTheirTurns) {
   FairCalls one = Make({.at_a_time = 1, .of_one = 1});
   for (const char* owner : {"b", "b", "b", "a", "c", "a"}) Run(one, owner, seconds(1));

@@ -49,7 +49,7 @@ TEST(GrantRefusals, WhatNoLearnerWaitsForHoldsUpNoGrant) {
   }
 }
 
-// The next grant has a time of its own.
+// The time of the next grant starts afresh.
 TEST(GrantRefusals, AGrantThatIsWithdrawnIsNotRefusedAnyMore) {
   const std::vector<Action> actions = {CreateLearner{.number = 3}};
   const planner::DemandCap cap{.learners = 2};

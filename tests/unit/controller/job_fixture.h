@@ -10,14 +10,14 @@
 #include "operator/controller/model/job_view.h"
 #include "operator/controller/model/names.h"
 
-// Jobs and pods for tests, in as few words as the test needs.
+// Jobs and pods for tests, described with few words.
 namespace pliant::controller {
 
 inline constexpr const char* kUid = "1a2b3c4d-0000";
 
 inline WallTime At(double seconds) { return api::FromUnixSeconds(1'800'000'000 + seconds); }
 
-// As if the job had been decoded with this template, and with the volume that `spec` has.
+// Sets the template as if the job had been decoded with it, and with the volume of `spec`.
 inline void SetTemplate(const std::string& text, api::JobSpec& spec) {
   const auto pod_template = nlohmann::json::parse(text, /*cb=*/nullptr, /*allow_exceptions=*/false);
   spec.learner_template = api::ReadLearnerTemplate(pod_template, text, spec.checkpoint.volume_json,
@@ -41,7 +41,7 @@ inline api::ElasticTrainingJob NewJob() {
   return job;
 }
 
-// Admitted, with a coordinator of term 1, and planned to have `desired` learners.
+// Admitted, with a coordinator of term 1 and `desired` planned learners.
 inline api::ElasticTrainingJob AdmittedJob(int desired) {
   api::ElasticTrainingJob job = NewJob();
   job.status.observed_generation = 1;
@@ -136,7 +136,7 @@ inline api::Pod Coordinator(std::int64_t term, bool running = true) {
   return pod;
 }
 
-// As an operator made it whose certificates had one name for all coordinators.
+// The pod of an older operator, which used one certificate name for all coordinators.
 inline api::Pod UnprovenCoordinator(std::int64_t term) {
   api::Pod pod = Coordinator(term);
   pod.meta.labels.erase(std::string(kLabelCredentials));
@@ -162,7 +162,7 @@ std::shared_ptr<const T> Shared(T value) {
   return std::make_shared<const T>(std::move(value));
 }
 
-// For changing what a view shares with others, who keep it as it was.
+// Makes a private copy of a shared value, so that a test can change it.
 template <typename T>
 T& Edit(std::shared_ptr<const T>& shared) {
   const auto copy = std::make_shared<T>(*shared);
@@ -170,7 +170,7 @@ T& Edit(std::shared_ptr<const T>& shared) {
   return *copy;
 }
 
-// A coordinator that answers, and has these learners as members.
+// A coordinator that answers, and whose membership has these learners.
 inline CoordinatorView Training(std::initializer_list<int> members, std::int64_t step = 10) {
   Progress progress{
       .term = 1, .state = CoordinatorState::kRunning, .membership_id = "1.1", .step = step};
@@ -182,7 +182,7 @@ inline CoordinatorView Training(std::initializer_list<int> members, std::int64_t
   return {.progress = Shared(std::move(progress)), .reachable = true};
 }
 
-// A job that trains with learners 0 .. size-1.
+// A job that trains with learners 0 to size-1.
 inline JobView TrainingView(int size) {
   JobView view{.job = Shared(AdmittedJob(size)),
                .needs = Shared(planner::PodNeeds{.resources = {.gpus = 1}}),

@@ -31,7 +31,7 @@ JobPlan Keep(const JobView& view) {
   return plan;
 }
 
-// Applies what was decided to what the decision was made of, as if the server had taken it.
+// Applies an outcome to the view from which it was decided, as if the server had accepted it.
 void Apply(const Outcome& outcome, JobView& view) {
   if (outcome.write_status) Edit(view.job).status = outcome.status;
   view.soft_state = outcome.soft_state;
@@ -67,7 +67,7 @@ TEST(JobLifecycle, ANewJobIsCheckedThenAdmitted) {
   EXPECT_TRUE(IsPlanned(view));
 }
 
-// Its learners are of an older version too, and know no other name of their coordinator.
+// Its learners are of an older version too, and know only the old name of their coordinator.
 TEST(JobLifecycle, AJobThatWasAdmittedByAnOlderOperatorKeepsItsKindOfCredentials) {
   JobView view{.job = Shared(AdmittedJob(0))};
   Edit(view.job).spec.suspend = true;
@@ -118,12 +118,12 @@ TEST(JobLifecycle, TheSharesOfOthersAreToldLater) {
   Apply(outcome, view);
   EXPECT_EQ(view.job->status.reason, "3 of 8 GPUs: 1/4");
 
-  // Another kind of reason does not wait.
+  // A reason of another kind is written at once.
   plan.decision.reason = {planner::ReasonCode::kNodesFull, "3 of 8 GPUs: full"};
   EXPECT_TRUE(ReconcileJob(view, plan, kOptions, At(60)).write_status);
 }
 
-// Whoever saw that it was suspended in between may be gone.
+// The operator that saw the suspension in between may no longer run.
 TEST(JobLifecycle, ATemplateThatWasChangedUnseenIsAdmittedAnew) {
   JobView view = TrainingView(2);
   Edit(view.job).status.admitted_template = "of another template";
@@ -154,7 +154,7 @@ TEST(JobLifecycle, AJobOfAnEarlierVersionStaysAdmitted) {
   EXPECT_TRUE(IsAdmitted(view.job->spec, view.job->status));
   const JobPlan plan = Keep(view);
   Apply(ReconcileJob(view, plan, kOptions, At(5)), view);
-  Edit(view.job).status.admitted_template.clear();  // as a definition that does not know it has it
+  Edit(view.job).status.admitted_template.clear();  // as if the CRD did not have the field
   const Outcome outcome = ReconcileJob(view, plan, kOptions, At(6));
   EXPECT_EQ(outcome.status.admitted_template, view.job->spec.learner_template.hash);
   EXPECT_FALSE(outcome.write_status) << "it goes along with what else is written";
@@ -175,7 +175,7 @@ TEST(JobLifecycle, ASpecThatIsNotUnderstoodIsTold) {
   Apply(outcome, view);
   EXPECT_FALSE(ReconcileJob(view, std::nullopt, kOptions, At(2)).write_status);
 
-  // It was understood before: it trains on.
+  // The job could be decoded before: it continues to train.
   view = TrainingView(2);
   view.unreadable = "spec.priority: not a whole number";
   outcome = ReconcileJob(view, Keep(view), kOptions, At(3));
@@ -206,7 +206,7 @@ TEST(JobLifecycle, ThatLessHoldsThanItAsksForIsToldAndTakenBack) {
   EXPECT_EQ(api::FindCondition(outcome.status, "Limited")->status, api::ConditionStatus::kFalse);
   EXPECT_THAT(EventReasons(view, outcome), IsEmpty());
 
-  // Nobody hears of it who never asked for more.
+  // A job that never exceeded a limit has no such condition.
   EXPECT_EQ(api::FindCondition(ReconcileJob(TrainingView(2), Keep(view), kOptions, At(1)).status,
                                "Limited"),
             nullptr);
@@ -272,7 +272,7 @@ std::vector<std::string> OfGeneration(const api::JobStatus& status, std::int64_t
   return types;
 }
 
-// `kubectl wait` takes no notice of a condition of an older generation.
+// `kubectl wait` ignores a condition of an older generation.
 TEST(JobLifecycle, AnEditIsSeenInEveryConditionAndWrittenOnce) {
   JobView running = TrainingView(2);
   Edit(running.coordinator.progress).last_checkpoint = ReportedCheckpoint{};
@@ -374,7 +374,7 @@ TEST(JobLifecycle, ThatCheckpointsAreNotWrittenIsToldOnceAndTakenBack) {
       << "none was due yet";
   auto& reported = Edit(view.coordinator.progress).last_checkpoint;
   struct Moment {
-    const char* error;  // of the last attempt
+    const char* error;  // error of the last attempt
     const char* reason;
     bool want_true;
     const char* want_message;
@@ -412,7 +412,7 @@ TEST(JobLifecycle, ThatCheckpointsAreNotWrittenIsToldOnceAndTakenBack) {
 
   reported = ReportedCheckpoint{.error = kFull, .reason = "VolumeFull"};
   Apply(ReconcileJob(view, Keep(view), kOptions, At(now++)), view);
-  reported.reset();  // another learner is rank 0, and has not tried yet
+  reported.reset();  // another learner became rank 0, and has not tried yet
   Apply(ReconcileJob(view, Keep(view), kOptions, At(now++)), view);
   EXPECT_FALSE(IsTrue(view.job->status, kConditionCheckpointsWritten));
   view.learners[1] =
@@ -436,7 +436,7 @@ TEST(JobLifecycle, OneCompletedLearnerIsEnough) {
   Apply(outcome, view);
   EXPECT_FALSE(IsPlanned(view));
 
-  // Whatever the plan of a moment ago said: never a pod again.
+  // Whatever the last plan said, no pod is created again.
   JobPlan plan;
   plan.decision.create = {{"gpu-1"}};
   outcome = ReconcileJob(view, plan, kOptions, At(10));
@@ -462,7 +462,7 @@ TEST(JobLifecycle, OneCompletedLearnerIsEnough) {
   EXPECT_THAT(ReconcileJob(view, plan, kOptions, At(14)).actions, IsEmpty());
 }
 
-// Somebody made a pod that looks like a learner of the job.
+// Someone created a pod that looks like a learner of the job.
 TEST(JobLifecycle, ACompletionOfWhomTheCoordinatorNeverNamedIsNone) {
   JobView view = TrainingView(2);
   view.learners.push_back(Ended(Learner(7, Life::kRunning), 0,
@@ -485,7 +485,7 @@ TEST(JobLifecycle, APermanentExitCodeFailsTheJob) {
               ElementsAre(VariantWith<DeletePod>(testing::Field(&DeletePod::pod, Name(0)))));
 }
 
-// A wrong argument ends all learners at once, some of them after the job has failed.
+// A wrong argument makes all learners fail at once, some of them after the job has failed.
 TEST(JobLifecycle, OfManyThatFailAtOnceThreeAreKept) {
   JobView view = TrainingView(64);
   for (int number = 0; number < 32; ++number) {
@@ -514,7 +514,7 @@ TEST(JobLifecycle, AfterAWithdrawalTheNextGrantHasItsOwnTime) {
   plan.decision.cap = planner::DemandCap{.learners = 2, .until = At(185)};
   Apply(ReconcileJob(view, plan, kOptions, At(125)), view);
   EXPECT_FALSE(view.soft_state.refusals.grants);
-  // It is granted more, which is refused too: the cap of before says nothing of that.
+  // It gets another grant, which is refused too: the earlier cap does not apply to that one.
   view.soft_state.refusals.grants = RefusedGrants{.since = At(190), .gates = {}};
   Apply(ReconcileJob(view, plan, kOptions, At(195)), view);
   EXPECT_TRUE(view.soft_state.refusals.grants);
@@ -578,7 +578,7 @@ TEST(JobLifecycle, ASuspendedJobDrainsThenGivesUpItsCoordinator) {
   EXPECT_THAT(EventReasons(view, outcome), Contains("Suspended"));
   Apply(outcome, view);
 
-  // And back.
+  // Then it is resumed.
   Edit(view.job).spec.suspend = false;
   Edit(view.job).meta.generation = 3;
   view.learners.clear();
@@ -655,7 +655,7 @@ TEST(JobLifecycle, AFinishedJobIsDeletedWhenItsTimeIsUp) {
   EXPECT_FALSE(deletes(160, {.clock_agrees = false}));
 }
 
-// The gate of a pod that is gone cannot be opened, and what comes after that is not tried.
+// The gate of a deleted pod cannot be opened, and that error would end the batch.
 TEST(JobLifecycle, APodIsLookedForBeforeAnythingIsDoneWithIt) {
   JobView view = TrainingView(1);
   view.learners[0] = Learner(0, Life::kGated);

@@ -7,7 +7,7 @@
 namespace pliant::controller {
 namespace {
 
-// What is remembered after the job was seen at `seconds` as it is now.
+// Observes the job in its present state at time `seconds`.
 void See(JobView& view, double seconds) { ObserveJob(view, At(seconds)); }
 
 TEST(JobSoftState, AJobWaitsFromItsSubmissionUntilItIsPlanned) {
@@ -65,7 +65,7 @@ TEST(JobSoftState, WhatLearnersNeedIsReadFromThoseThatLive) {
   See(view, 1);
   EXPECT_FALSE(NeedsAreGuessed(view));
   EXPECT_EQ(NeedsOfLearner(view)->resources.cpu_millis, 200) << "of the newest";
-  // Of another template they say nothing.
+  // They say nothing about another template.
   SetTemplate(R"({"spec":{"containers":[{"name":"learner","image":"example/train:2"}]}})",
               Edit(view.job).spec);
   Edit(view.job).status.admitted_template = "another";
@@ -74,7 +74,7 @@ TEST(JobSoftState, WhatLearnersNeedIsReadFromThoseThatLive) {
   EXPECT_EQ(NeedsOfLearner(view), view.needs);
 }
 
-// A leader whose clock was an hour ahead has written them.
+// A leader whose clock was an hour ahead has written these times.
 TEST(JobSoftState, ATimeThatLiesAheadCountsFromWhenItWasReadFirst) {
   JobView view = TrainingView(1);
   Edit(view.job).status.start_time = At(5);
@@ -113,7 +113,7 @@ TEST(JobSoftState, ANewLeaderLearnsFromThePodsWhatAJobHasAttained) {
 TEST(JobSoftState, AJobAttainsGpuSecondsAlsoWhileNobodyLooks) {
   JobView view = TrainingView(2);
   See(view, 0);
-  view.learners.pop_back();  // just now
+  view.learners.pop_back();  // it ended just now
   See(view, 100);
   EXPECT_DOUBLE_EQ(view.soft_state.meter.gpu_seconds, 200);
   See(view, 110);

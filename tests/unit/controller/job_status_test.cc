@@ -15,7 +15,7 @@ TEST(JobStatus, CountsEachResizeOnce) {
   Edit(view.job).status.membership_id = "1.2";
   Edit(view.coordinator.progress).membership_id = "1.10";
   Edit(view.coordinator.progress).resizes = {
-      {.membership = {1, 2}, .from = 1, .to = 2},  // told before
+      {.membership = {1, 2}, .from = 1, .to = 2},  // reported before
       {.membership = {1, 9}, .from = 0, .to = 2},  // the first membership of a run
       {.membership = {1, 9}, .from = 2, .to = 2},  // a replacement
       {.membership = {1, 10}, .from = 2, .to = 4}};
@@ -236,7 +236,7 @@ TEST(JobStatus, WhatKeptLearnersFromStartingIsToldWhileTheyAreNotTried) {
   JobView view = TrainingView(0);
   JobPlan plan;
   plan.decision.reason.code = planner::ReasonCode::kGrantWithdrawn;
-  // Resizing: those that were granted are still going.
+  // Resizing: pods whose grant was withdrawn are still leaving.
   for (const api::JobPhase phase : {api::JobPhase::kResizing, api::JobPhase::kQueued}) {
     api::JobStatus status = view.job->status;
     status.phase = phase;
@@ -264,7 +264,7 @@ struct WriteCase {
   const char* name;
   std::function<void(api::JobStatus&)> change;
   bool same_reason;
-  double at;  // the last figures were written at 0
+  double at;  // seconds since the last write of progress
   bool writes;
 };
 

@@ -12,8 +12,9 @@
 #include "operator/controller/actions/job_table.h"
 #include "tests/unit/controller/job_fixture.h"
 
-// Jobs, pods and Services come, change, go and come again under their names, while batches are
-// under way, and what the table has put together step by step is what a fresh one sees.
+// Jobs, pods and Services are created, changed, deleted and created again under the same names,
+// while batches are in flight. The view that the table builds step by step must equal the view of a
+// fresh table.
 namespace pliant::controller {
 namespace {
 
@@ -60,7 +61,7 @@ class RandomCluster {
     if (Pick(2) == 0) CheckJobs();
   }
 
-  // Nothing is under way, and what was written lately and never shown is given up.
+  // Ends all batches, and looks up recent writes that no watch has shown.
   void Rest() {
     while (!batches_.empty()) Settle(batches_.begin());
     now_ += 61;
@@ -77,7 +78,7 @@ class RandomCluster {
     for (const auto& [key, want] : fresh.table.Refresh(At(now_))) {
       const JobView& view = views.at(key);
       EXPECT_EQ(*view.job, *want.job) << key.name;
-      // Without an earlier template there are no needs to go on with.
+      // Without an earlier template there are no needs to keep.
       if (want.needs) {
         ASSERT_TRUE(view.needs) << key.name;
         EXPECT_EQ(*view.needs, *want.needs) << key.name;
@@ -94,7 +95,7 @@ class RandomCluster {
     EXPECT_TRUE(cluster_.table.refreshed().empty()) << "nothing has changed since";
   }
 
-  std::size_t seen() const { return seen_; }  // pods and Services that were compared
+  std::size_t seen() const { return seen_; }  // pods and Services compared so far
 
  private:
   int Pick(std::size_t count) { return static_cast<int>(random_() % count); }
@@ -106,7 +107,7 @@ class RandomCluster {
     return all.empty() ? nullptr : all[static_cast<std::size_t>(Pick(all.size()))];
   }
 
-  // The server has what the stores show, and no more.
+  // The server has exactly what the stores show.
   void LookForOverduePods() {
     for (const auto& [key, view] : cluster_.table.Refresh(At(now_))) {
       Batch batch{.job = *view.job};
@@ -125,7 +126,7 @@ class RandomCluster {
     }
   }
 
-  // Every job that is there is seen, each as the one that it is.
+  // Checks that every stored job has a view, with the right uid.
   void CheckJobs() {
     const JobTable::Views& views = cluster_.table.Refresh(At(now_));
     std::map<kube::NamespacedName, std::string> seen, stored;
@@ -136,7 +137,7 @@ class RandomCluster {
     EXPECT_EQ(seen, stored);
   }
 
-  // Of three names: one that is taken is made anew.
+  // Creates a job under one of three names; an existing one is replaced.
   void MakeJob() {
     api::ElasticTrainingJob job = NewJob();
     job.meta.name = Format("job-{}", Pick(3));
@@ -178,7 +179,7 @@ class RandomCluster {
     return service;
   }
 
-  // Also of jobs that are gone: the garbage collector takes its time.
+  // May be a deleted job: the garbage collector takes its time.
   const api::ObjectMeta* OneKnown() {
     const auto stored = Pick(4) != 0 ? One(cluster_.jobs) : nullptr;
     if (stored != nullptr)
@@ -213,7 +214,7 @@ class RandomCluster {
     if (const auto object = One(store)) store.Erase({object->meta.name_space, object->meta.name});
   }
 
-  // Of each name one at a time, as the planning loop has it.
+  // Begins a batch, one at a time per name, as in the planning loop.
   void Begin() {
     const JobTable::Views& views = cluster_.table.Refresh(At(now_));
     if (views.empty()) return;
@@ -231,7 +232,7 @@ class RandomCluster {
     batches_.emplace(view->first, std::move(batch));
   }
 
-  // What is done is shown by the watch before, soon after, or never.
+  // The watch shows the results before the batch ends, soon after, or never.
   void Settle(std::map<kube::NamespacedName, Batch>::iterator entry) {
     const Batch& batch = entry->second;
     const api::ObjectMeta& job = batch.job.meta;
@@ -278,7 +279,7 @@ class RandomCluster {
   int version_ = 100;
   int jobs_made_ = 0;
   int written_ = 0;
-  std::vector<api::ObjectMeta> known_;  // all jobs that ever were
+  std::vector<api::ObjectMeta> known_;  // all jobs ever created
   std::map<kube::NamespacedName, Batch> batches_;
   std::size_t seen_ = 0;
 };

@@ -56,7 +56,7 @@ TEST_F(JobTableTest, GathersWhatBelongsToAJob) {
   EXPECT_EQ(view.needs->resources.gpus, 1);
 }
 
-// The reference names the job, as anybody may write who may make a pod anywhere.
+// Anyone who may create a pod in some namespace can write the job's reference into it.
 TEST_F(JobTableTest, APodOfAnotherNamespaceIsNone) {
   Show(AdmittedJob(1));
   View();
@@ -72,7 +72,7 @@ TEST_F(JobTableTest, APodOfAnotherNamespaceIsNone) {
   EXPECT_TRUE(view.coordinators.empty());
 }
 
-// What lives was made of what could be read.
+// The living learners were made with the needs that could be read.
 TEST_F(JobTableTest, ATemplateThatCannotBeReadLeavesTheNeedsAsTheyWere) {
   api::ElasticTrainingJob job = AdmittedJob(1);
   SetTemplate(
@@ -139,10 +139,10 @@ TEST_F(JobTableTest, ACreationCountsFromItsOrderOn) {
   EXPECT_EQ(NodeOf(View(1).learners[0]), "gpu-1");
   EXPECT_EQ(View(1).learners[0].meta.uid, "");
 
-  // Done, but the watch has not told of it yet.
+  // The pod was created, but the watch has not shown it yet.
   table.Settle(batch, {.created = {Learner(4, Life::kGated)}}, At(2));
   EXPECT_EQ(View(3).learners[0].meta.uid, "uid-4");
-  // It tells of it, then of its end.
+  // The watch shows it, then its deletion.
   Show(Learner(4, Life::kRunning));
   EXPECT_TRUE(IsRunning(View(4).learners[0]));
   pods.Erase({"team-a", Name(4)});
@@ -170,13 +170,13 @@ TEST_F(JobTableTest, APodThatTheWatchNeverShowsCountsUntilTheServerSaysThatThere
 
   const LookForPod look{.pod = Name(4)};
   const Batch search = BatchOf({look});
-  // It is there: the watch has as long again.
+  // The pod exists: the watch gets the same time again.
   table.Begin(Shared(search), At(1000));
   table.Settle(search, {.found = {Learner(4, Life::kRunning)}}, At(1001));
   EXPECT_EQ(View(1060).overdue_pods, std::vector<std::string>{});
   ASSERT_EQ(View(1060).learners.size(), 1u);
   EXPECT_TRUE(IsRunning(View(1060).learners[0]));
-  // It is not.
+  // The pod does not exist.
   table.Begin(Shared(search), At(1070));
   table.Settle(search, {.gone = {look}}, At(1071));
   EXPECT_TRUE(View(1072).learners.empty());
@@ -212,7 +212,7 @@ TEST_F(JobTableTest, AnOpenedGateStaysOpenUntilTheWatchShowsIt) {
   const Batch batch = BatchOf({OpenGate{.pod = Name(0), .uid = "uid-0", .resource_version = "7"}});
   table.Begin(Shared(batch), At(1));
   EXPECT_FALSE(IsGated(View(1).learners[0]));
-  // Whatever the watch tells while the write is under way.
+  // Whatever the watch shows while the write is in flight.
   api::Pod touched = Learner(0, Life::kGated);
   touched.meta.resource_version = "8";
   Show(touched);
@@ -274,7 +274,7 @@ TEST_F(JobTableTest, LooksAgainOnlyAtJobsThatMayHaveChanged) {
   table.LookAt(kUid);
   EXPECT_EQ(refreshed(4), Keys{key});
 
-  // What was done is looked at until the store has caught up, or never will.
+  // The job is refreshed until the store has caught up, or never will.
   const Batch batch = BatchOf({CreateLearner{.number = 4, .node = "gpu-1"}});
   table.Begin(Shared(batch), At(5));
   EXPECT_EQ(refreshed(5), Keys{key});
@@ -324,8 +324,8 @@ TEST_F(JobTableTest, AWriteUnderWayIsNotTakenForTheNextJobOfThatName) {
   EXPECT_EQ(*View(4).job, again);
 }
 
-// What was written of a job and its Service is kept no longer than they are: what the store then
-// shows under the same names is taken as it is.
+// What was written of a job and its Service is kept only as long as they exist. New objects with
+// the same names are taken from the store as they are.
 TEST_F(JobTableTest, WhatIsGoneIsForgotten) {
   const api::ElasticTrainingJob job = AdmittedJob(1);
   Show(job);
@@ -349,7 +349,7 @@ TEST_F(JobTableTest, WhatIsGoneIsForgotten) {
   Show(job);
   expect_as_stored(3);
 
-  // It goes while a batch is under way.
+  // The job is deleted while a batch is in flight.
   table.Begin(Shared(batch), At(4));
   jobs.Erase({"team-a", "digits"});
   table.Settle(batch, result, At(5));

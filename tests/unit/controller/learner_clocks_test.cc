@@ -59,7 +59,7 @@ TEST(LearnerClocks, AJobIsBelowItsMinimumByThoseThatStay) {
     const char* name;
     int desired;
     std::vector<api::Pod> learners;
-    bool leaves;  // the first of them
+    bool leaves;  // the first learner leaves
     bool below;
   } kCases[] = {
       {"enough", 2, {Learner(0, Life::kRunning), Learner(1, Life::kGated)}, false, false},

@@ -146,7 +146,7 @@ TEST(LearnerPod, KeepsTheTemplateButOursWins) {
   EXPECT_EQ(env.at("PLIANT_SEED").at("value"), "7");
 }
 
-// The CRD keeps the template as it is: what is in it may be of any kind. The dry run refuses it.
+// The CRD stores the template unchecked, so any field may have any type. The dry run refuses it.
 TEST(LearnerPod, SurvivesANonsensicalTemplate) {
   for (
       const char* pod_template :

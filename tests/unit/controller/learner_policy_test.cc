@@ -138,8 +138,8 @@ TEST(LearnerPolicy, TheCoordinatorHearsOfAllThatExistAndAllThatAreGone) {
   view.learners[2] = Learner(2, Life::kFailed);
   view.learners.push_back(Learner(3, Life::kGated));
   view.learners.push_back(Learner(4, Life::kGated));
-  view.learners.back().meta.uid.clear();           // its creation is under way
-  for (const char* state : {"Member", "Ready"}) {  // deleted by force, once it had come back
+  view.learners.back().meta.uid.clear();           // its creation is in flight
+  for (const char* state : {"Member", "Ready"}) {  // force-deleted after it had joined again
     Edit(view.coordinator.progress)
         .learners.push_back({.name = Name(9), .pod_uid = "uid-9", .state = state});
   }
@@ -153,7 +153,8 @@ TEST(LearnerPolicy, TheCoordinatorHearsOfAllThatExistAndAllThatAreGone) {
   EXPECT_EQ(WantedLearners(view, {{Name(0), At(1)}})[0].state, DesiredLearnerState::kLeaving);
 }
 
-// A watch may be a minute behind: the coordinator knows of learners before this program does.
+// A watch may be a minute behind, so the coordinator may know of learners earlier than the
+// operator.
 TEST(LearnerPolicy, OneThatNobodyHasSeenEndStaysWhatItIs) {
   JobView view = TrainingView(1);
   Edit(view.job).status.next_learner = 9;
@@ -175,13 +176,13 @@ TEST(LearnerPolicy, TheServerIsAskedAboutPodsThatTheStoresMayNotKnow) {
       .learners.push_back({.name = Name(5), .pod_uid = "uid-5", .state = "Member"});
   const PodSearch search = LookForPods(view, At(10));
   EXPECT_THAT(search.actions, ElementsAre(LookForPod{Name(3), ""}, LookForPod{Name(5), "uid-5"}));
-  // The answers are not there at once.
+  // The answers do not arrive at once.
   view.soft_state.contacts.searched_at = search.searched_at;
   EXPECT_THAT(LookForPods(view, At(12)).actions, IsEmpty());
   EXPECT_EQ(LookForPods(view, At(12)).look_again, At(15));
   view.soft_state.contacts.gone = {"uid-5"};
   EXPECT_THAT(LookForPods(view, At(15)).actions, ElementsAre(LookForPod{Name(3), ""}));
-  // Whoever names a thousand learners does not make a thousand requests.
+  // A coordinator that names a thousand learners does not cause a thousand requests.
   for (int i = 6; i < 1000; ++i) {
     Edit(view.coordinator.progress)
         .learners.push_back({.name = Name(i), .pod_uid = "u", .state = "Member"});

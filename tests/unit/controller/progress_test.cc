@@ -46,7 +46,7 @@ TEST(Progress, WhyCheckpointsAreNotWrittenIsOneOfAFixedSet) {
            std::pair{"VolumeFull", "VolumeFull"},
            std::pair{"VolumeReadOnly", "VolumeReadOnly"},
            std::pair{"WriteFailed", "WriteFailed"},
-           std::pair{"", "WriteFailed"},  // of a learner that does not say
+           std::pair{"", "WriteFailed"},  // from a learner that gives no reason
            std::pair{"no reason, at all", "WriteFailed"},
        }) {
     const auto progress = DecodeProgress(
@@ -58,7 +58,7 @@ TEST(Progress, WhyCheckpointsAreNotWrittenIsOneOfAFixedSet) {
   }
 }
 
-// A coordinator that has much to say is no silent one.
+// A coordinator with long texts must not count as silent.
 TEST(Progress, WordsOfAnyLengthAreCutBetweenCharacters) {
   const std::string words = std::string(1023, 'x') + "\u00e9" + std::string(100'000, 'x');
   const nlohmann::json body = {{"state", "Running"},

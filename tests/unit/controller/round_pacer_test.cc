@@ -10,12 +10,12 @@ const TimePoint kStart{1000s};
 
 class RoundPacerTest : public testing::Test {
  protected:
-  // A round that begins so long after the start, and takes so long.
+  // A round that begins at this time after the start, and lasts this long.
   void Round(Duration at, Duration takes) {
     pacer_.OnRound();
     pacer_.OnRoundDone(kStart + at, kStart + at + takes);
   }
-  // When the round is due for a change that comes so long after the start.
+  // When the round is due for a change at this time after the start.
   Duration DueAfter(Duration change) { return pacer_.OnChange(kStart + change) - kStart; }
 
   RoundPacer pacer_{

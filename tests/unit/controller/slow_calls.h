@@ -9,8 +9,8 @@
 
 namespace pliant::controller {
 
-// A loop and its executor of so many threads: each call keeps its thread, and its answer waits, for
-// as long as the client says.
+// A loop with an executor of `threads` threads. Each call occupies its thread, and its answer
+// waits, for the time that the client sets.
 class SlowCalls final : public EventLoop {
  public:
   SlowCalls(SimEventLoop& loop, int threads) : loop_(loop), free_(threads) {}
@@ -26,7 +26,7 @@ class SlowCalls final : public EventLoop {
     Begin();
   }
 
-  Duration took{};  // the call that was made last
+  Duration took{};  // duration of the last call
 
  private:
   void Begin() {

@@ -61,7 +61,7 @@ TEST(SnapshotBuilder, OtherPeoplesPodsTakeRoomWhereTheyAreOrArePromised) {
                 pod.pinned_node = "gpu-1";
                 pod.of_daemon_set = true;
               }),
-      // Anybody may ask for a node that has no room: that takes none.
+      // Anyone may create a pod that names a node without room; it uses nothing.
       Foreign("pinned", [](api::Pod& pod) { pod.pinned_node = "gpu-1"; }),
       Foreign("leaving",
               [](api::Pod& pod) {
@@ -89,7 +89,7 @@ TEST(SnapshotBuilder, OtherPeoplesPodsTakeRoomWhereTheyAreOrArePromised) {
   EXPECT_EQ(snapshot.now, At(5));
 }
 
-// Sums stay at their bounds: what is taken off them again is not what is left.
+// Sums are capped. When a summand is removed again, the cap must not be the base.
 TEST(SnapshotBuilder, APodOfAnyGreatRequestLeavesNoTrace) {
   const auto four = Foreign("four", [](api::Pod& pod) {
     pod.node_name = "gpu-1";
@@ -144,7 +144,7 @@ TEST(SnapshotBuilder, ANamespacesJobsMayHoldWhatItsQuotasLeaveThem) {
   EXPECT_EQ(builder.Build(At(2)).budgets[0].gpus, 100 - 3);
 }
 
-// It was admitted when it could be read, and its learners live.
+// The job was admitted when its template could be read, and its learners live.
 TEST(SnapshotBuilder, AJobWhoseTemplateCannotBeReadIsLetGoWithItsSize) {
   JobView view = TrainingView(2);
   Edit(view.job).spec.elastic.gpus_per_learner = 2;
@@ -212,8 +212,7 @@ TEST(SnapshotBuilder, LearnersCountForTheirJobNotAsForeign) {
   EXPECT_FALSE(text.at("/jobs/0"_json_pointer).contains("uid")) << "only for who may read the job";
 }
 
-// Whatever order the news come in, the snapshot is as if made of what there is at the end.
-// A sidecar was added to one on its way in, and a second container of another asks for a GPU.
+// Admission added a sidecar to one pod; another one's second container requests a GPU.
 TEST(SnapshotBuilder, WhatLearnersWereAdmittedWithBeyondTheirTemplateIsThereToo) {
   JobView view = TrainingView(2);
   view.learners[0].requests = {.gpus = 1, .cpu_millis = 300, .memory_bytes = 40};
@@ -224,7 +223,7 @@ TEST(SnapshotBuilder, WhatLearnersWereAdmittedWithBeyondTheirTemplateIsThereToo)
     return Build({GpuNode("gpu-1", 8)}, pods, {&view}, At(10)).nodes.at(0).foreign;
   };
   EXPECT_EQ(foreign(), (planner::Resources{.gpus = 1, .cpu_millis = 300, .memory_bytes = 40}));
-  // Once it is known what they all need, each counts with that.
+  // When the needs of admitted learners are known, each learner counts with them.
   view.soft_state.checked_template.admitted_needs = {
       view.job->spec.learner_template.hash,
       std::make_shared<const planner::PodNeeds>(
@@ -233,6 +232,7 @@ TEST(SnapshotBuilder, WhatLearnersWereAdmittedWithBeyondTheirTemplateIsThereToo)
   EXPECT_EQ(PlannerView(view).needs.resources.cpu_millis, 300);
 }
 
+// The snapshot depends only on the final objects, not on the order of the changes.
 TEST(SnapshotBuilder, FollowsEveryChange) {
   std::mt19937 random(5);
   const auto pick = [&](int count) { return static_cast<int>(random() % unsigned(count)); };
@@ -264,7 +264,7 @@ TEST(SnapshotBuilder, FollowsEveryChange) {
     } else {
       JobView& job = jobs[name] = {.job = Shared(AdmittedJob(pick(3)))};
       Edit(job.job).meta.name = name;
-      // It has taken some of the pods for its learners.
+      // The job owns some of the pods as its learners.
       for (const auto& [_, pod] : pods) {
         if (pod->meta.labels.contains(std::string(kLabelJobUid)) && pick(2) == 0) {
           job.learners.push_back(*pod);

@@ -22,7 +22,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
-// The service behind a plain server, and one learner that talks to it, on one event loop.
+// The service behind a plain server, with one learner that is connected to it, on one event loop.
 class CoordinatorServiceTest : public testing::Test {
  protected:
   void Start(const std::filesystem::path& state) {
@@ -66,7 +66,7 @@ class CoordinatorServiceTest : public testing::Test {
   void Say(const LearnerMessage& message) { learner_->Send(Encode(message)); }
   void SayHello() { Say(Hello{.learner = {"digits-0", "uid-0", 1}, .address = "127.0.0.1:7000"}); }
 
-  // What was sent to the learner, of this type.
+  // Messages of this type that were sent to the learner.
   template <typename Message>
   std::optional<Message> Received() const {
     for (const std::string& text : received_) {

@@ -93,7 +93,7 @@ TEST(JobMetrics, CountsSamplesThatAreDoneAgainToo) {
   };
   const std::string name = "pliant_train_samples_total{" + kJob + "} ";
   EXPECT_THAT(text_at(1000), HasSubstr(name + "1000\n"));
-  EXPECT_THAT(text_at(800), HasSubstr(name + "1000\n"));  // a checkpoint was taken up
+  EXPECT_THAT(text_at(800), HasSubstr(name + "1000\n"));  // after a restore from a checkpoint
   EXPECT_THAT(text_at(1000), HasSubstr(name + "1200\n"));
 }
 

@@ -9,7 +9,8 @@
 
 namespace pliant {
 
-// Of the thread, for a while: as a framework, the tests leave none behind.
+// Makes the context current on this thread for a while. Like a framework, the tests leave none
+// behind.
 class CurrentContext {
  public:
   explicit CurrentContext(const CudaDriver& driver) : driver_(driver) {

@@ -6,29 +6,30 @@
 
 namespace pliant {
 
-// A program's own use of the driver, the real one or the stand-in: what a framework does by itself.
+// A program's own use of the driver, real or stand-in, as a framework uses it.
 class CudaDriver {
  public:
-  // nullptr where there is no GPU; `why` says so.
+  // nullptr if there is no GPU; then `why` is set.
   static const CudaDriver* Find(std::string& why);
 
   void* Allocate(std::size_t bytes) const;
   void* AllocatePinned(std::size_t bytes) const;
   void Free(void* device) const;
   void FreePinned(void* host) const;
-  // Only queued, on a stream of its own: `from` is pinned, and stays as it is until somebody waits.
+  // Only queues the copy, on a separate stream: `from` is pinned and must not change until the copy
+  // was waited for.
   void Queue(void* to, const void* from, std::size_t bytes) const;
-  // Of what is there when all that was queued is done.
+  // Waits for everything queued, then reads.
   void Read(void* to, const void* from, std::size_t bytes) const;
 
   bool is_fake() const { return fail_after_ != nullptr; }
-  // The stand-in's copies fail after so many more; negative: none.
+  // Lets the stand-in's copies fail after `copies` more; negative: none fails.
   void FailAfter(int copies) const { fail_after_(copies); }
 
  private:
   using DevicePointer = std::uint64_t;
 
-  // Fails the process: tests go on with a driver that works.
+  // CHECKs that a call succeeded, because these tests need a working driver.
   static void Must(int result, const char* what);
 
   void* context_ = nullptr;

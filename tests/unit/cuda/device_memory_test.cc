@@ -1,5 +1,5 @@
-// Programs whose tensors are on a GPU train to the same bits as those whose tensors are not. Run
-// with the stand-in for the driver and, where there is one, with the machine's own.
+// A program whose tensors are on a GPU trains to the same bits as one with tensors in host memory.
+// Runs with the stand-in for the driver and, if there is one, with the machine's own.
 
 #include <array>
 #include <cstring>
@@ -35,7 +35,7 @@ TEST(CudaMemory, WithoutADriverSaysWhatToDo) {
   }
 }
 
-// In host memory or, with a driver, on its device.
+// A tensor in host memory or, with a driver, on its device.
 class Tensor {
  public:
   Tensor(const CudaDriver* driver, Values values) : driver_(driver), host_(values) {
@@ -55,11 +55,11 @@ class Tensor {
   void* data() { return driver_ == nullptr ? host_.data() : device_; }
   int32_t where() const { return driver_ == nullptr ? PLIANT_CPU : PLIANT_CUDA; }
 
-  // On a device it is only queued.
+  // On a device the write is only queued.
   void Write(const Values& values) {
     host_ = values;
     if (driver_ == nullptr) return;
-    Read();  // what was queued has been read
+    Read();  // waits for earlier queued writes
     *pinned_ = values;
     driver_->Queue(device_, pinned_, sizeof(Values));
   }
@@ -85,7 +85,7 @@ class DeviceMemoryTest : public testing::Test {
     int32_t reason = 0;
     int evaluated = 0;
     int loaded = 0;
-    std::array<Values, 3> left{};  // biases, weights and momentum
+    std::array<Values, 3> left{};  // final biases, weights and momentum
     bool operator==(const Outcome&) const = default;
   };
 
@@ -139,8 +139,8 @@ class DeviceMemoryTest : public testing::Test {
     learner_ = nullptr;
   }
 
-  // Trains in `folder`, from what is there; leaves after so many commits. `driver`: none: in host
-  // memory.
+  // Trains in `folder`, continuing its checkpoints; leaves after `max_commits` commits. Without
+  // `driver` the tensors are in host memory.
   Outcome Train(const CudaDriver* driver, const std::string& folder,
                 std::optional<int> max_commits = std::nullopt) {
     Open(folder);
@@ -172,7 +172,7 @@ class DeviceMemoryTest : public testing::Test {
         gradient.Write(g);
         bias_gradient.Write({b[0] * g[0], b[1] - g[1]});
         statistics.Write(mean);
-        // By turns each, all, and one of them, in one call.
+        // In turn: each gradient by itself, all in one call, and one of them in a call.
         const std::array<const void*, 2> all = {
             work.shard % 3 == 1 ? bias_gradient.data() : nullptr, gradient.data()};
         if (work.shard % 3 == 0) {

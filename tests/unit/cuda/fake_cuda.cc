@@ -1,6 +1,6 @@
-// A stand-in for NVIDIA's driver: libcuda.so.1 with the functions that are used of it. Its "device
-// memory" lies on the heap, but is named by addresses that no CPU takes, and what is queued is done
-// when the context is waited for, not before. Every other block is of a memory pool.
+// A stand-in for NVIDIA's driver: libcuda.so.1 with the functions that the product and the tests
+// use. Its "device memory" is on the heap, but has addresses that are invalid on any CPU. Queued
+// work runs only when the context is synchronized. Every other block belongs to a memory pool.
 
 #include <cstddef>
 #include <cstdint>
@@ -23,19 +23,19 @@ enum {
   kInvalidContext = 201,
   kLaunchFailed = 719,
 };
-constexpr DevicePointer kFarAway = DevicePointer{1} << 62U;  // canonical addresses end long before
+constexpr DevicePointer kFarAway = DevicePointer{1} << 62U;  // beyond all canonical addresses
 constexpr int kPoison = 0xcb;
 
 struct Block {
   std::size_t bytes = 0;
-  bool pooled = false;  // of a device's memory pool: of no context
+  bool pooled = false;  // belongs to a device's memory pool, and to no context
 };
 
-int g_context = 0;  // its address is the one context
+int g_context = 0;  // the address of this variable stands for the only context
 thread_local int t_pushed = 0;
 
 std::mutex g_mutex;
-// Guarded by g_mutex.
+// The variables below are guarded by g_mutex.
 std::map<DevicePointer, Block> g_blocks;  // by address
 bool g_next_is_pooled = false;
 std::vector<std::function<void()>> g_queued;
@@ -65,7 +65,7 @@ int Try(DevicePointer at, std::size_t bytes, const Copy& copy) {
 
 extern "C" {
 
-// The copies after the next so many fail. Not of the real one.
+// Copies after the next `copies` ones fail. The real driver does not have this function.
 void FakeCudaFailAfter(int copies) {
   const std::lock_guard lock(g_mutex);
   g_copies_to_failure = copies;
@@ -112,10 +112,10 @@ int cuCtxSynchronize() {
 int cuPointerGetAttribute(void* data, int attribute, DevicePointer at) {
   const std::lock_guard lock(g_mutex);
   if (!IsDevice(at, 1)) return kInvalidValue;
-  if (attribute == 1) {  // the context
+  if (attribute == 1) {  // CU_POINTER_ATTRIBUTE_CONTEXT
     const bool pooled = std::prev(g_blocks.upper_bound(at))->second.pooled;
     *static_cast<void**>(data) = pooled ? nullptr : &g_context;
-  } else {  // device memory; device 0
+  } else {  // memory type: device; ordinal: 0
     *static_cast<std::uint32_t*>(data) = attribute == 2 ? 2 : 0;
   }
   return kSuccess;

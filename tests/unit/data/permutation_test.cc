@@ -41,8 +41,8 @@ TEST(Permutation, ReachesFarIntoLargeSets) {
   EXPECT_GT(*seen.rbegin(), kSize / 100 * 98);
 }
 
-// No proof of randomness, but it catches a network that mixes badly: where a sample lands in an
-// epoch says nothing of where it lands in the next, and neighbours do not stay together.
+// This proves no randomness, but detects a network that mixes badly: a sample's position in one
+// epoch must not predict its position in the next, and neighbours must not stay together.
 TEST(Permutation, LooksShuffled) {
   constexpr std::uint64_t kSize = 1437;
   const Permutation first(kSize, 1);

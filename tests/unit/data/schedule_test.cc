@@ -118,7 +118,7 @@ TEST(Schedule, WithoutTestSamplesThereIsNoEvaluation) {
   EXPECT_TRUE(schedule.At(5).last_of_kind);
 }
 
-// Every tail of N mod B that is of interest, and sets smaller than a batch or than V.
+// All interesting remainders of N mod B, and data sets smaller than a batch or than V.
 TEST(Schedule, UsesEachSampleOncePerEpoch) {
   constexpr int kShards = 8;
   constexpr std::uint64_t kBatch = 32;
@@ -210,8 +210,8 @@ TEST(Schedule, OrderAndSeedsFollowFromTheJobsSeed) {
   EXPECT_EQ(std::ranges::adjacent_find(seeds), seeds.end());
 }
 
-// A changed order would make resumed jobs use samples twice: it may change only with the format of
-// checkpoints.
+// With another order, resumed jobs would use samples twice: it may change only together with the
+// format of checkpoints.
 TEST(Schedule, OrderIsTheOneOfEarlierReleases) {
   const Schedule schedule = MakeOrDie(Digits());
   EXPECT_EQ(schedule.TaskOf(0, 0).samples,

@@ -1,20 +1,19 @@
-"""The classes of C++ sources: their fields, their methods, and which of these call which. Pure.
+"""Parses the classes of C++ sources: their fields, their methods, and which methods call which. No I/O.
 
-It reads the C++ that the product is written in, not all that there is. A method that is defaulted or deleted counts.
-"""
+It handles the C++ that the product uses, not the whole language. Defaulted and deleted methods count."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from cpp_tokens import Code, is_name, past_angles, read
 
-Path = tuple[str, ...]  # of namespaces and classes, outermost first
+Path = tuple[str, ...]  # namespaces and classes, outermost first
 
 _CLASS = ("class", "struct", "union")
 _ACCESS = ("public", "protected", "private")
 _NO_MEMBER = ("using", "friend", "static_assert", "concept")
 _WITH_PARENTHESES = ("alignas", "decltype", "explicit", "__attribute__", "__launch_bounds__")
-# Where another word stands before a name and its parenthesis, something is declared, not called.
+# If any other word precedes a name and its parenthesis, it is a declaration, not a call.
 _BEFORE_CALL = ("return", "co_return", "co_await", "co_yield", "else", "do", "throw", "case", "not", "and", "or")
 _ITSELF = (("this", "->"), ("self", "->"))  # a coroutine or a callback holds its object as `self`
 
@@ -23,25 +22,25 @@ _ITSELF = (("this", "->"), ("self", "->"))  # a coroutine or a callback holds it
 class Class:
     path: Path
     file: str
-    fields: tuple[str, ...]  # not those that are static
-    methods: tuple[str, ...]  # a name as often as it is declared
+    fields: tuple[str, ...]  # without static ones
+    methods: tuple[str, ...]  # one entry per declaration of a name
 
 
 @dataclass(frozen=True)
 class Body:
-    """Of a function: its parameters, its initialisers, and what stands in braces."""
+    """A function definition: its parameters, its initialisers and its body."""
 
-    scope: Path  # where it stands
-    qualifiers: Path  # before its name
+    scope: Path  # namespaces and classes around it
+    qualifiers: Path  # before the function's name
     name: str
     tokens: tuple[str, ...]
 
 
 @dataclass
 class Unit:
-    """What one file holds. All branches of an `#if` count. Macros are read as if they were functions.
+    """The contents of one file. All branches of an `#if` count. Macros are read like functions.
 
-    Classes within functions count, too. A namespace without a name has that of the file.
+    Classes within functions count, too. An unnamed namespace has the name of the file.
     """
 
     file: str
@@ -66,7 +65,7 @@ def parse(file: str, text: str) -> Unit:
 
 
 class _Reader:
-    """Adds to `unit` what it finds. `at` is where a function begins to read; most return where they ended."""
+    """Adds what it finds to `unit`. `at` is where a method begins to read; most methods return where they ended."""
 
     def __init__(self, code: Code, unit: Unit) -> None:
         self._code = code
@@ -74,7 +73,7 @@ class _Reader:
         self._unit = unit
 
     def members(self, at: int, end: int, scope: Path) -> _Members:
-        """Of a class, a namespace or a file."""
+        """Reads the members of a class, a namespace or a file."""
         found = _Members()
         while at < end:
             token = self._tokens[at]
@@ -103,7 +102,7 @@ class _Reader:
         return self._code.partner[at + 1] + 1 if self._tokens[at + 1] == "(" else at + 1
 
     def _scope(self, at: int) -> int | None:
-        """The brace of a namespace, or of `extern "C"`."""
+        """The opening brace of a namespace, or of `extern "C"`."""
         if self._tokens[at] == "inline":
             at += 1
         if self._tokens[at] == "namespace":
@@ -119,7 +118,7 @@ class _Reader:
         return tuple(names) or (self._unit.file,)
 
     def _past_statement(self, at: int, end: int) -> int:
-        """Behind its semicolon, or behind the body of a friend."""
+        """The position after the statement's semicolon, or after the body of a friend."""
         is_friend = self._tokens[at] == "friend"
         while at < end and self._tokens[at] != ";":
             if self._tokens[at] in ("(", "[", "{"):
@@ -142,7 +141,7 @@ class _Reader:
                 at = self._class((*scope, *head[0]), head[1])
                 if self._tokens[at] == ";":
                     return at + 1
-            elif token in _CLASS and self._tokens[at + 2] == ";":  # declared, and defined elsewhere
+            elif token in _CLASS and self._tokens[at + 2] == ";":  # a declaration; the definition is elsewhere
                 return at + 3
             elif token == "operator":
                 at += 3 if self._tokens[at + 1 : at + 3] == ["(", ")"] else 2
@@ -169,7 +168,7 @@ class _Reader:
         return at if self._tokens[at] == ";" else self._code.partner[at] + 1
 
     def _class_head(self, at: int) -> tuple[Path, int] | None:
-        """The name of the class that is defined here, and the brace behind it."""
+        """The name of the class defined here, and the position of its opening brace."""
         parts = [""]
         at += 1
         while at < len(self._tokens):
@@ -208,7 +207,7 @@ class _Reader:
         return close + 1
 
     def _is_pointer(self, at: int) -> bool:
-        """`(*name)(...)`, `(&name)[4]` or `(Class::*name)(...)`."""
+        """Whether `(*name)(...)`, `(&name)[4]` or `(Class::*name)(...)` is here."""
         return self._tokens[at + 1] in ("*", "&") or self._tokens[at + 2 : at + 4] == ["::", "*"]
 
     def _function(self, begin: int, parameters: int, scope: Path, found: _Members) -> int:
@@ -238,7 +237,7 @@ class _Reader:
         return tuple(qualifiers), name
 
     def _before_angles(self, at: int) -> int:
-        """The name that `<...>` belongs to, if they end here."""
+        """The position of the name before `<...>`, if that ends at `at`; otherwise `at`."""
         depth = 0
         while self._tokens[at] == ">" or depth:
             depth += (self._tokens[at] == ">") - (self._tokens[at] == "<")
@@ -246,7 +245,7 @@ class _Reader:
         return at
 
     def _past_head(self, at: int) -> tuple[int | None, int]:
-        """The brace of the function's body, if there is one here, and what follows the function."""
+        """The opening brace of the function's body, if there is one here, and the position after the function."""
         while at < len(self._tokens):
             token = self._tokens[at]
             if token == ";":
@@ -260,7 +259,7 @@ class _Reader:
             elif token in ("(", "["):
                 at = self._code.partner[at] + 1
             elif token == "}":
-                return None, at  # a macro that looked like a function
+                return None, at  # a macro that looks like a function
             else:
                 at += 1
         return None, at
@@ -276,7 +275,7 @@ class _Reader:
         return at
 
     def _outside_classes(self, at: int, end: int, path: Path) -> Iterator[str]:
-        """The tokens of a function, except for those of the classes in it, which are measured."""
+        """The tokens of a function without those of its local classes, which are measured separately."""
         while at < end:
             if (
                 self._tokens[at] in _CLASS
@@ -289,7 +288,7 @@ class _Reader:
                 at += 1
 
     def _variables(self, begin: int, at: int, end: int, found: _Members) -> int:
-        """`at` is behind the first name. They are fields, unless the declaration says otherwise."""
+        """`at` is behind the first name. The declared names are fields, unless the declaration is of another kind."""
         unnamed = self._tokens[at] == ":" and at == begin + 1  # `int : 3`
         names = ["" if unnamed else self._variable_name(begin, at)]
         while at < end and self._tokens[at] != ";":
@@ -309,18 +308,19 @@ class _Reader:
         return at + 1
 
     def _variable_name(self, begin: int, at: int) -> str:
-        """What stands before `at`; "" of the room that a bit-field leaves."""
+        """The name before `at`; "" for an unnamed bit-field."""
         if self._tokens[at] == "(":
             at = self._code.partner[at]
-        while self._tokens[at - 1] == "]":  # of an attribute
+        while self._tokens[at - 1] == "]":  # an attribute
             at = self._code.partner[at - 1]
         return self._tokens[at - 1] if at > begin else ""
 
 
 def calls(body: Body, methods: frozenset[str]) -> set[str]:
-    """Those among its class's methods that a method calls: alone, by way of `this` or `self`, or of the class's name.
+    """The methods of its own class that a method calls: without a prefix, through `this` or `self`, or with the class's
+    name.
 
-    Where a variable has a method's name, a call of that name alone is not the method's.
+    If a variable has a method's name, a call of that name without a prefix is not a call of the method.
     """
     tokens = ("", "", *body.tokens, "")
     itself = {*_ITSELF, ((*body.scope, *body.qualifiers)[-1], "::")}

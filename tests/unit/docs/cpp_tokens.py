@@ -1,4 +1,4 @@
-"""C++ as a list of tokens, without comments and preprocessor lines. Pure."""
+"""Splits C++ into tokens, without comments and preprocessor lines. No I/O."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -33,16 +33,17 @@ _CLOSING = {"(": ")", "[": "]", "{": "}"}
 @dataclass(frozen=True)
 class Code:
     tokens: Sequence[str]
-    partner: Sequence[int]  # of a bracket: where the other one is; of anything else: 0
+    partner: Sequence[int]  # for a bracket the position of its partner, for other tokens 0
 
 
 def matches(text: str) -> Iterator[re.Match[str]]:
-    """All of the text, comments too: a string's `lastgroup` is "text", that of what is no token "nothing"."""
+    """All of the text, including comments. `lastgroup` is "text" for strings and "nothing" for comments and white
+    space."""
     return _TOKEN.finditer(text)
 
 
 def tokens_of(text: str) -> list[str]:
-    """Every string and character is `""`."""
+    """The tokens; every string and character is `""`."""
     return [
         '""' if match.lastgroup == "text" else match[0]
         for match in matches(text)
@@ -73,7 +74,7 @@ def is_name(token: str) -> bool:
 
 
 def past_angles(tokens: Sequence[str], at: int) -> int | None:
-    """Behind the `>` that belongs to the `<` at `at`; None if that one compares."""
+    """The position after the `>` that belongs to the `<` at `at`; None if the `<` is a comparison."""
     angles = brackets = 0
     for position in range(at, len(tokens)):
         token = tokens[position]

@@ -1,4 +1,4 @@
-"""What the documents say, as data: links, fences, field paths, names. Pure, except for reading files."""
+"""The contents of the documents as data: links, fences, field paths, names. No I/O apart from reading files."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -17,7 +17,7 @@ _FENCE = re.compile(r"^```(\w*)(?: ([\w=./-]+))?\s*$")
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#{1,6} +(.+?) *$")
 _FIELD = re.compile(r"(?<![\w./-])(?:spec|status)(?:\.[A-Za-z]\w*)+")
-# In a command, of a job: jsonpath and columns begin with a point.
+# Matches commands about jobs, in which jsonpath and columns begin with a point.
 _JOB_COMMAND = re.compile(r"\b(?:etj|elastictrainingjobs?)\b")
 _COMMAND_FIELD = re.compile(r"(?<=\.)(?:spec|status)(?:\.[A-Za-z]\w*)+")
 _PATCH = re.compile(r"-p '(\{.*?\})'(?:\s|$)")
@@ -25,13 +25,13 @@ _METRIC = re.compile(r"\bpliant_[a-z_]+\b(?!\()")
 _SERIES_OF_HISTOGRAM = re.compile(r"_(?:bucket|sum|count)$")
 _ROW_NAME = re.compile(r"^\| `([^`]+)` \|")
 _VALUE = re.compile(r"`([a-z]\w*(?:\.\w+)+)(?:[=:][^`]*)?`")
-_PROGRAM_TEXT = {"cpp", "cmake", "dockerfile"}  # where pliant_x is a library or a function
+_PROGRAM_TEXT = {"cpp", "cmake", "dockerfile"}  # in these, pliant_x is a library or a function
 
 
 @dataclass(frozen=True)
 class Fence:
     language: str
-    line: int  # of its beginning
+    line: int  # line on which it begins
     text: str
     mark: str = ""  # what follows the language
 
@@ -51,7 +51,7 @@ _CODE = re.compile(r"`([^`]+)`")
 
 
 def gone_paths(document: Document) -> list[str]:
-    """What the last column of a table calls a path, and is neither a folder nor a file, with or without its suffix."""
+    """Paths in the last column of a table that are neither a folder nor a file, with or without a suffix."""
     return [
         f"{document.name}:{number}: {path}"
         for number, line in document.prose
@@ -100,7 +100,7 @@ def read(path: Path) -> Document:
 
 
 def anchors(document: Document) -> set[str]:
-    """Of the headings, as GitHub makes them."""
+    """The anchors of the headings, as GitHub makes them."""
     found: set[str] = set()
     for _, line in document.prose:
         heading = _HEADING.match(line)
@@ -157,7 +157,7 @@ def job_schema() -> Mapping[str, Any]:
 
 
 def unknown_field(schema: Mapping[str, Any], path: list[str]) -> str | None:
-    """The first part of the path that the schema does not have."""
+    """The first part of the path that is not in the schema."""
     for part in path:
         while "items" in schema:
             schema = schema["items"]
@@ -168,7 +168,7 @@ def unknown_field(schema: Mapping[str, Any], path: list[str]) -> str | None:
 
 
 def unknown_properties(schema: Mapping[str, Any], value: Any, path: str = "") -> Iterator[str]:
-    """Of an object: what the schema does not have, and what it needs and the object lacks."""
+    """Unknown and missing properties of an object."""
     if isinstance(value, list):
         for index, each in enumerate(value):
             yield from unknown_properties(schema.get("items", {}), each, f"{path}[{index}]")
@@ -185,7 +185,7 @@ def unknown_properties(schema: Mapping[str, Any], value: Any, path: str = "") ->
 
 
 def field_paths(document: Document) -> Iterator[tuple[int, str]]:
-    """spec.x.y and status.x.y: in the prose, and in commands that are about jobs."""
+    """Paths spec.x.y and status.x.y in the prose, and in commands about jobs."""
     for number, line in document.prose:
         for field in _FIELD.findall(line):
             yield number, field
@@ -196,7 +196,7 @@ def field_paths(document: Document) -> Iterator[tuple[int, str]]:
 
 
 def patches(document: Document) -> Iterator[tuple[int, Any]]:
-    """What commands merge into jobs."""
+    """The patches that commands merge into jobs."""
     for number, line in _command_lines(document):
         if not _JOB_COMMAND.search(line):
             continue
@@ -232,7 +232,7 @@ def is_documented(name: str, documented: set[str]) -> bool:
 
 
 def reasons(document: Document) -> Iterator[tuple[int, str]]:
-    """What stands in a column that is headed `reason`."""
+    """The contents of columns with the heading `reason`."""
     column: int | None = None
     for number, line in document.prose:
         cells = [cell.strip() for cell in line.split("|")[1:-1]] if line.startswith("|") else []
@@ -246,7 +246,7 @@ def reasons(document: Document) -> Iterator[tuple[int, str]]:
 
 
 def chart_values(document: Document) -> Iterator[tuple[int, str]]:
-    """`a.b`, `a.b=x` and `a.b: x`: whatever may be a value of the chart."""
+    """`a.b`, `a.b=x` and `a.b: x`: everything that may be a value of the chart."""
     for number, line in document.prose:
         for name in _VALUE.findall(line):
             yield number, name
@@ -261,7 +261,7 @@ def has_value(values: Any, name: str) -> bool:
 
 
 def literals(folder: Path) -> set[str]:
-    """String literals of C++ that look like a reason."""
+    """C++ string literals that look like a reason."""
     return {
         literal
         for file in folder.rglob("*.cc")
@@ -270,7 +270,7 @@ def literals(folder: Path) -> set[str]:
 
 
 def table_rows(document: Document, heading: str) -> list[list[str]]:
-    """The cells of the table in a section, without its header. Code marks around a whole cell are left out."""
+    """The cells of the table in a section, without its header. Code marks around a whole cell are removed."""
     rows: list[list[str]] = []
     inside = False
     for _, line in document.prose:
@@ -279,4 +279,4 @@ def table_rows(document: Document, heading: str) -> list[list[str]]:
         elif inside and line.startswith("| "):
             cells = [cell.strip() for cell in line.strip().strip("|").split(" | ")]
             rows.append([re.sub(r"^`([^`]*)`$", r"\1", cell) for cell in cells])
-    return rows[1:]  # the line of dashes begins otherwise
+    return rows[1:]  # without the line of dashes

@@ -1,5 +1,5 @@
-"""Which Python module of a package imports which, wherever in its text, whether any come back to themselves, and which
-names are imported that no module has. Pure."""
+"""Finds which Python module of a package imports which, anywhere in its text; cycles of imports; and imported names
+that do not exist. No I/O."""
 
 import ast
 from collections.abc import Iterator, Mapping
@@ -7,13 +7,13 @@ from pathlib import PurePosixPath
 
 
 def module_of(file: str) -> str:
-    """`file`: a path from the folder that holds the package."""
+    """`file` is relative to the folder that contains the package."""
     path = PurePosixPath(file).with_suffix("")
     return ".".join(path.parts[:-1] if path.name == "__init__" else path.parts)
 
 
 def imports(files: Mapping[str, str]) -> dict[str, frozenset[str]]:
-    """Of each module those of the same package that it imports. `files`: the texts, by path."""
+    """For each module the modules of the package that it imports. `files`: the texts, by path."""
     modules = {module_of(file): file for file in files}
     return {
         module: frozenset(
@@ -27,7 +27,7 @@ def imports(files: Mapping[str, str]) -> dict[str, frozenset[str]]:
 
 
 def circles(graph: Mapping[str, frozenset[str]]) -> list[tuple[str, ...]]:
-    """Modules that import one another, by way of others too; each set once, in order."""
+    """Modules that import one another, directly or indirectly; each set once, in order."""
     reach = {module: _reachable(graph, module) for module in graph}
     together = {
         tuple(sorted(other for other in reach[module] if module in reach[other]))
@@ -38,8 +38,8 @@ def circles(graph: Mapping[str, frozenset[str]]) -> list[tuple[str, ...]]:
 
 
 def missing(package: Mapping[str, str], users: Mapping[str, str]) -> list[str]:
-    """What `users` import of the package, and it does not have: a module, or a name that the module does not bind. Both:
-    texts, by path."""
+    """Imports by `users` that do not exist in the package: a module, or a name that the module does not bind. Both
+    arguments: texts, by path."""
     modules = {module_of(file): file for file in package}
     bound = {module: _bound(ast.parse(package[file])) for module, file in modules.items()}
     packages = {module.split(".")[0] for module in modules}
@@ -53,7 +53,8 @@ def missing(package: Mapping[str, str], users: Mapping[str, str]) -> list[str]:
 
 
 def _bound(tree: ast.AST) -> frozenset[str]:
-    """What a module's text binds, in functions too: a name that a function alone binds is seldom imported."""
+    """Names that a module's text binds, including those in functions: a name bound only in a function is rarely
+    imported."""
     names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -70,7 +71,7 @@ def _package_of(module: str, file: str) -> str:
 
 
 def _imported(tree: ast.AST, package: str) -> Iterator[tuple[str, str]]:
-    """Each module named, and what of it ("" for all)."""
+    """Each imported module, with the imported name ("" for the module itself)."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((alias.name, "") for alias in node.names)

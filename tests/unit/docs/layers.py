@@ -1,4 +1,4 @@
-"""Which folder may include which: the table "Folders and the direction of use" of docs/architecture.md. Pure."""
+"""Which folder may include which: the table "Folders and the direction of use" of docs/architecture.md. No I/O."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,7 @@ class Arrow:
 
 
 def table(document: str) -> dict[str, frozenset[str]]:
-    """Each folder of the table with those that it names in the column `uses`. Every row stands below those it names."""
+    """The folders of the table, each with those in its column `uses`. Every row is below the rows that it names."""
     found: dict[str, frozenset[str]] = {}
     for line in document.splitlines():
         if row := _ROW.match(line):
@@ -29,9 +29,9 @@ def table(document: str) -> dict[str, frozenset[str]]:
 
 
 def allowed(uses: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]]:
-    """With what is used by way of others, and the folder itself."""
+    """The folders that each folder may include: itself, and those that it uses directly or indirectly."""
     reach: dict[str, frozenset[str]] = {}
-    for folder, direct in uses.items():  # in the table's order: what is used is there already
+    for folder, direct in uses.items():  # in the table's order, so entries of used folders exist already
         reach[folder] = frozenset({folder}).union(*(reach[each] for each in direct))
     return reach
 
@@ -43,7 +43,7 @@ def folder_of(file: str, folders: Iterable[str]) -> str | None:
 
 
 def arrows(files: Mapping[str, str], uses: Mapping[str, frozenset[str]]) -> set[tuple[str | None, str | None]]:
-    """From the folder of each file to those of what it includes."""
+    """Pairs of folders: of each file, and of each file that it includes."""
     return {
         (folder_of(file, uses), folder_of(included, uses))
         for file, text in files.items()
@@ -52,7 +52,7 @@ def arrows(files: Mapping[str, str], uses: Mapping[str, frozenset[str]]) -> set[
 
 
 def forbidden(files: Mapping[str, str], uses: Mapping[str, frozenset[str]]) -> list[Arrow]:
-    """Includes that the table has no arrow for. `files`: the texts, by path from the root."""
+    """Includes that the table does not allow. `files`: the texts, by path from the root."""
     reach = allowed(uses)
     found = []
     for file, text in sorted(files.items()):
@@ -63,5 +63,5 @@ def forbidden(files: Mapping[str, str], uses: Mapping[str, frozenset[str]]) -> l
 
 
 def unlisted(files: Iterable[str], uses: Mapping[str, frozenset[str]]) -> list[str]:
-    """Files of folders that are no row of their own."""
+    """Files whose folder has no row of its own."""
     return sorted(file for file in files if str(PurePosixPath(file).parent) not in uses)

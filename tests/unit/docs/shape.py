@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""How large the product's C++ classes and its files are, and how large they may be.
+"""The sizes of the product's C++ classes and files, and their limits.
 
-`shape.py` prints the figures, with `--json` for programs. test_shape.py holds them to the limits below.
+`shape.py` prints the sizes, with `--json` for programs. test_shape.py checks them against the limits below.
 """
 
 import argparse
@@ -20,9 +20,9 @@ CPP = (".cc", ".h", ".c", ".cu", ".cuh")
 _CODE = (*CPP, ".py")
 _SHOWN = 10
 
-Figures = Mapping[tuple[str, str], int]  # of a class or file, and what it is a figure of
+Figures = Mapping[tuple[str, str], int]  # by name of the class or file, and kind of size
 
-FIELDS, METHODS, CYCLE = "fields", "methods", "methods in one cycle of calls"  # of a class
+FIELDS, METHODS, CYCLE = "fields", "methods", "methods in one cycle of calls"  # per class
 LINES, MEDIAN = "lines", "lines in the median"
 LIMITS = {FIELDS: 35, METHODS: 60, CYCLE: 10, LINES: 500, MEDIAN: 80}
 
@@ -33,13 +33,13 @@ class ClassShape:
     file: str
     fields: int
     methods: int
-    cycle: tuple[str, ...]  # the largest, by name: overloads are one
+    cycle: tuple[str, ...]  # method names of the largest cycle: overloads count as one
 
 
 @dataclass(frozen=True)
 class Shape:
     classes: tuple[ClassShape, ...]
-    lines: Mapping[str, int]  # of each file
+    lines: Mapping[str, int]  # per file
 
     @property
     def median(self) -> int:
@@ -47,7 +47,8 @@ class Shape:
 
 
 def largest_cycle(calls: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
-    """The most methods of which each comes to call every other. One that calls itself is none."""
+    """The largest set of methods of which each directly or indirectly calls all others. A method that calls only itself
+    is none."""
     reach = {name: _reached(calls, name) for name in calls}
     cycles = (sorted(each for each in reach[name] if name in reach.get(each, ())) for name in sorted(calls))
     longest = max(cycles, key=len, default=[])
@@ -66,7 +67,7 @@ def _reached(calls: Mapping[str, Iterable[str]], begin: str) -> set[str]:
 
 
 def measure(files: Mapping[str, str]) -> Shape:
-    """`files`: the texts, by path from the root. A class's methods may have their bodies in any of them."""
+    """`files`: the texts, by path from the root. The bodies of a class's methods may be in any of them."""
     units = [cpp_classes.parse(file, text) for file, text in sorted(files.items()) if file.endswith(CPP)]
     classes = {each.path: each for unit in units for each in unit.classes}
     bodies: dict[cpp_classes.Path, list[cpp_classes.Body]] = {}
@@ -80,7 +81,7 @@ def measure(files: Mapping[str, str]) -> Shape:
 
 
 def _class_of(body: cpp_classes.Body, classes: Mapping[cpp_classes.Path, object]) -> cpp_classes.Path | None:
-    """Where the name before the function's leads, from the innermost scope outwards."""
+    """Resolves the qualifiers before the function's name, from the innermost scope outwards."""
     outermost = 0 if body.qualifiers else len(body.scope)
     for depth in range(len(body.scope), outermost - 1, -1):
         path = (*body.scope[:depth], *body.qualifiers)
@@ -90,7 +91,7 @@ def _class_of(body: cpp_classes.Body, classes: Mapping[cpp_classes.Path, object]
 
 
 def _shape_of(of: cpp_classes.Class, bodies: Iterable[cpp_classes.Body]) -> ClassShape:
-    called = frozenset(of.methods) - {of.path[-1]}  # who names the class makes another object
+    called = frozenset(of.methods) - {of.path[-1]}  # using the class's own name makes another object
     calls: dict[str, set[str]] = {}
     for body in bodies:
         calls.setdefault(body.name, set()).update(cpp_classes.calls(body, called))
@@ -99,7 +100,7 @@ def _shape_of(of: cpp_classes.Class, bodies: Iterable[cpp_classes.Body]) -> Clas
 
 
 def figures(shape: Shape) -> dict[tuple[str, str], int]:
-    """All that has a limit. Where two classes have one name, the larger figure counts."""
+    """All sizes that have a limit. If two classes have the same name, the larger size counts."""
     found = {(file, LINES): lines for file, lines in shape.lines.items()}
     found["all files", MEDIAN] = shape.median
     for each in shape.classes:
@@ -133,7 +134,7 @@ def _block(title: str, what: str, shape: Shape, figure: Callable[[ClassShape], i
 
 
 def _table(title: str, what: str, rows: Iterable[tuple[int, str, str]]) -> str:
-    """The largest, and all that are beyond the limit: these have a mark."""
+    """The largest ones, and all that exceed the limit; the latter have a mark."""
     ordered = sorted(rows, key=lambda row: (-row[0], row[1:]))
     shown = [row for at, row in enumerate(ordered) if row[0] and (at < _SHOWN or row[0] > LIMITS[what])]
     width = max((len(name) for _, name, _ in shown), default=0)

@@ -7,14 +7,14 @@ _FILE = "base/file.cc"
 
 
 def _members(text: str) -> tuple[list[str], list[str]]:
-    """The fields and the methods of the class that holds `text`."""
+    """The fields and methods of a class with the body `text`."""
     unit = cpp_classes.parse(_FILE, f"class C {{ {text}\n}};")
     (found,) = (each for each in unit.classes if each.path == ("C",))
     return [*found.fields], [*found.methods]
 
 
 def _calls(body: str, methods: str = "F G rank") -> set[str]:
-    """Which methods `void C::F(int count)` calls."""
+    """The methods that `void C::F(int count)` calls."""
     bodies = cpp_classes.parse(_FILE, f"void C::F(int count) {{ {body} }}").bodies
     (found,) = (each for each in bodies if each.name == "F")
     return cpp_classes.calls(found, frozenset(methods.split()))

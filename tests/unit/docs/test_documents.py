@@ -1,4 +1,4 @@
-"""The documents say what is so: nothing that they name is missing from what they speak of."""
+"""The documents are correct: everything that they name exists."""
 
 import re
 import tempfile
@@ -59,7 +59,7 @@ class DocumentsTest(unittest.TestCase):
         self.assertEqual(documents.gone_paths(moved), ["docs/old-names.md:1: base/nowhere"])
 
     def test_each_field_of_the_schema_is_described(self) -> None:
-        # The API server allows no text there, and has its own.
+        # The API server allows no description there, and supplies its own.
         self.assertEqual(list(documents.undescribed(documents.job_schema())), [".metadata"])
         told = {"description": "A text."}
         schema = {
@@ -163,7 +163,7 @@ class DocumentsTest(unittest.TestCase):
 
 
 class ReadingTest(unittest.TestCase):
-    """That what is wrong would be seen."""
+    """The checks detect errors."""
 
     def document(self, text: str) -> documents.Document:
         return documents.parse(REPO / "docs" / "invented.md", text)

@@ -62,7 +62,7 @@ class ProductTest(unittest.TestCase):
         self.assertEqual(layers.forbidden(shape.product(shape.CPP), self.uses), [])
 
     def test_every_arrow_is_used(self) -> None:
-        """A table that allows more than is needed says nothing."""
+        """The table must not allow more than is needed."""
         drawn = {(folder, used) for folder, direct in self.uses.items() for used in direct}
         self.assertEqual(drawn - layers.arrows(shape.product(shape.CPP), self.uses), set())
 

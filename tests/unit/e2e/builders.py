@@ -42,7 +42,7 @@ def progress(members: int, *, state: str = "Running", step: int = 0, resizes: tu
 
 
 def training(learners: int, *, name: str = "training-1", uid: str = "u1", step: int = 0, **more: object) -> Training:
-    """One that trains on so many learners, as planned."""
+    """A training job with this number of learners, as planned."""
     pods = tuple(learner(number, job_uid=uid) for number in range(learners))
     return Training(job(name, uid=uid, desired=learners, **more), pods, progress(learners, step=step))
 

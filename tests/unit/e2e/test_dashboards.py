@@ -34,7 +34,7 @@ DASHBOARD = {
 
 
 class Prometheus:
-    """One that has these series, by what the query begins with."""
+    """A Prometheus with these series, by the beginning of the query."""
 
     def __init__(self, series: dict) -> None:
         self.series = series
@@ -98,7 +98,7 @@ class DashboardsTest(unittest.TestCase):
 
 
 class ChartFilesTest(unittest.TestCase):
-    """The chart's dashboard and alerts read metrics that there are."""
+    """The chart's dashboard and alerts use existing metrics."""
 
     def setUp(self) -> None:
         document = (REPO / "docs" / "metrics.md").read_text()

@@ -26,7 +26,7 @@ class WriteTest(unittest.TestCase):
         query = "?fieldManager=pliant-operator"
         self.assertEqual(write_of("POST", PODS + query, POD), f"POST {PODS}/one-#")
         self.assertEqual(write_of("PATCH", f"{PODS}/one-0{query}", b"{}"), f"PATCH {PODS}/one-0")
-        for term in (1, 2):  # an operator that dies with it done makes those of the next term
+        for term in (1, 2):  # if an operator dies after it, the next one creates those of the next term
             secret = json.dumps({"metadata": {"name": f"one-coordinator-{term}"}}).encode()
             self.assertEqual(write_of("POST", SECRETS + query, secret), f"POST {SECRETS}/one-coordinator")
         running = write_of("PATCH", f"{JOB}/status", status(phase="Running", step=1))
@@ -57,7 +57,7 @@ class FailpointsTest(unittest.TestCase):
 
 
 class ApiServer(http.server.BaseHTTPRequestHandler):
-    """Echoes; a watch gets two events."""
+    """Echoes requests; a watch gets two events."""
 
     protocol_version = "HTTP/1.1"
     asked: list[str]
@@ -81,7 +81,7 @@ class ApiServer(http.server.BaseHTTPRequestHandler):
     do_PUT = do_POST
 
     def log_message(self, *_: object) -> None:
-        """Not of interest."""
+        """Requests are not logged."""
 
 
 class ProxyTest(unittest.TestCase):
@@ -104,14 +104,14 @@ class ProxyTest(unittest.TestCase):
         return client
 
     def seen(self, least: int) -> list[Exchange]:
-        """An exchange is kept a moment after the client had its answer."""
+        """Waits, because an exchange is recorded shortly after the client got its answer."""
         deadline = time.monotonic() + 10
         while len(self.way.seen) < least and time.monotonic() < deadline:
             time.sleep(0.01)
         return sorted(self.way.seen, key=lambda each: each.time)
 
     def ask(self, client: http.client.HTTPConnection, method: str, target: str, body: bytes | None = None) -> object:
-        """What is answered; "reset" if nothing is."""
+        """The answer; "reset" if there is none."""
         try:
             client.request(method, target, body, {"Authorization": "Bearer t"})
             response = client.getresponse()

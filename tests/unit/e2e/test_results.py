@@ -1,4 +1,4 @@
-"""What run.py says of each moment to the program that started it."""
+"""The messages about each moment from run.py to the program that started it."""
 
 import io
 import json
