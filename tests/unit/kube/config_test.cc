@@ -60,7 +60,7 @@ TEST(Config, TokensAndNamespaces) {
   EXPECT_EQ(config->default_namespace, "team-a");
 }
 
-// A kubeconfig of one cluster and one user, with these fields.
+// A kubeconfig with one cluster and one user, with these fields.
 std::string Kubeconfig(const std::string& cluster, const std::string& user) {
   return "current-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\n"
          "clusters: [{name: c, cluster: {" +

@@ -84,7 +84,7 @@ TEST_F(EventSeriesTest, FollowsABoundedNumberOfSeries) {
   EXPECT_EQ(series.OnNote(NoteOf("0"), kStart + 10s).action, SeriesAction::kCreate) << "forgotten";
 }
 
-// Every job that came and went had events.
+// Objects of all past jobs had events, so the number of followed objects must be bounded.
 TEST_F(EventSeriesTest, FollowsTheRatesOfABoundedNumberOfObjects) {
   EventSeries series({.burst_per_object = 1, .objects_max = 10}, 1);
   const auto may_create = [&](const std::string& uid, const std::string& text) {

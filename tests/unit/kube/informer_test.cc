@@ -44,7 +44,8 @@ std::string Event(const std::string& type, const json& object) {
   return json{{"type", type}, {"object", object}}.dump();
 }
 
-// A reflector, its store and the control loop, against a scripted server. Delays are a millisecond.
+// A reflector, its store and the control loop, against a scripted server. Delays are one
+// millisecond.
 class InformerTest : public testing::Test {
  protected:
   InformerTest() {
@@ -55,12 +56,12 @@ class InformerTest : public testing::Test {
     options_.timing.backoff = {.first = 1ms, .most = 1ms};
   }
 
-  // Runs until the script is used up and what it told has arrived.
+  // Runs until all scripted answers were used and their changes have arrived.
   void Run() {
     informer_.Start(client_, kPods, options_,
                     [this](std::string_view reason) { restarts_.emplace_back(reason); });
     ASSERT_TRUE(transport_.WaitUntilDone(5s));
-    // The last stream was taken when its lines are yet to come: wait for their end, marked so.
+    // The last stream's lines arrive after it was requested: wait for the marker object "end".
     std::function<void()> poll = [&] {
       if (informer_.store().Find({"", "end"})) return loop_.Stop();
       loop_.PostAfter(1ms, poll);
@@ -71,7 +72,7 @@ class InformerTest : public testing::Test {
     std::erase(told_, "end: none > ");
   }
 
-  // The last stream of a script.
+  // The last stream of a script, with the marker object.
   void HoldAfter(const std::string& target, std::vector<std::string> lines = {}) {
     lines.push_back(Event("ADDED", PodObject("end", "999", "")));
     transport_.AnswerStream(target, std::move(lines), StreamEnd::kHold);
@@ -219,7 +220,7 @@ TEST_F(InformerTest, AStreamedListThatIsRefusedOrBreaksOffDeletesNothing) {
                     List("10", {PodObject("a", "3", "Running")}));
   transport_.AnswerStream(WatchFrom("10"), {Event("ERROR", {{"code", 410}})}, StreamEnd::kOrderly);
   transport_.AnswerStream(kStream, {Event("ADDED", PodObject("b", "4", "Running"))},
-                          StreamEnd::kOrderly);  // it outlasts its time
+                          StreamEnd::kOrderly);  // longer than the watch timeout
   transport_.Answer(HttpMethod::kGet, "/api/v1/pods?limit=500",
                     List("15", {PodObject("a", "3", "Running")}));
   transport_.AnswerStream(WatchFrom("15"), {Event("ERROR", {{"code", 410}})}, StreamEnd::kOrderly);
@@ -270,7 +271,7 @@ TEST_F(InformerTest, NamespacesAreFollowedEachByItself) {
   blue.on_interrupted();
   red.on_interrupted();
   red.on_resumed();
-  // What is in other namespaces stays.
+  // Objects of other namespaces stay.
   list(red, {object("red", "b")});
   then(/*synced=*/true, /*current=*/false, 2);
   blue.on_resumed();
@@ -280,7 +281,7 @@ TEST_F(InformerTest, NamespacesAreFollowedEachByItself) {
   loop_.Run();
 }
 
-// Two namespaces, of which the server refuses one and then the other.
+// The server refuses access to one of two namespaces, and then to the other.
 TEST_F(InformerTest, ANamespaceThatIsRefusedKeepsNobodyWaiting) {
   SimEventLoop control;
   TimePoint now;

@@ -1,5 +1,5 @@
-// How many bytes the stores keep of objects as the API server gives them: only what is read of an
-// object is to stay.
+// Measures how many bytes stores keep per object, given objects as the API server returns them:
+// only the fields that are used may be kept.
 
 #include <cstddef>
 #include <nlohmann/json.hpp>
@@ -22,7 +22,7 @@ constexpr int kObjects = 20;
 
 std::string UidOf(int number) { return Format("00000000-0000-4000-8000-{:012}", number); }
 
-// With what grows on objects in a cluster and is not read: the history of their fields,
+// Includes what accumulates on objects in a cluster and is not used: managed fields and
 // annotations.
 json Metadata(const std::string& name, int number) {
   json fields;
@@ -98,7 +98,7 @@ json JobObject(int number) {
   return job;
 }
 
-// For one of many objects, in bytes.
+// Bytes per object when there are many objects.
 template <typename T>
 std::ptrdiff_t KeptOf(json (*object)(int number), Result<T> (*decode)(const json& object)) {
   SimEventLoop loop;
@@ -130,7 +130,7 @@ TEST(KeptMemory, OfJobsTheirTemplateAndStatus) {
   EXPECT_LT(KeptOf<api::ElasticTrainingJob>(JobObject, DecodeJob), 3072);
 }
 
-// As much as the definition of the resource allows, written by one tenant a thousand times.
+// The largest template that the CRD allows, which one tenant may submit a thousand times.
 json LargeJobObject(int number) {
   json job = JobObject(number);
   job["spec"]["template"]["metadata"]["annotations"]["note"] = std::string(400'000, 'n');

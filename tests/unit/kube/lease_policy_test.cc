@@ -52,7 +52,7 @@ TEST_F(LeasePolicyTest, CreatesALeaseThatIsNotThere) {
   EXPECT_FALSE(policy_.Leads(kStart + 10s)) << "counted from when the request was sent";
 }
 
-// Plans are ordered by the transitions: those of a new lease must not look older.
+// Plans are ordered by the lease's transitions, so a new lease must not start at a lower number.
 TEST_F(LeasePolicyTest, ADeletedLeaseDoesNotBeginToCountAgain) {
   policy_.OnRead(HeldBy("other", 3), kStart);
   policy_.OnRead(std::nullopt, kStart + 1s);
@@ -62,7 +62,7 @@ TEST_F(LeasePolicyTest, ADeletedLeaseDoesNotBeginToCountAgain) {
   policy_.OnWritten(true, kStart + 1s, kStart + 1s);
   EXPECT_EQ(policy_.transitions(), 4);
 
-  policy_.OnRead(std::nullopt, kStart + 2s);  // and once more, while it leads
+  policy_.OnRead(std::nullopt, kStart + 2s);  // deleted once more, while this replica leads
   EXPECT_EQ(Next().record.transitions, 5);
 }
 
@@ -98,7 +98,7 @@ TEST_F(LeasePolicyTest, TheDurationIsThatOfTheHolder) {
   policy_.OnRead(longer, kStart);
   policy_.OnRead(longer, kStart + 59s);
   EXPECT_EQ(Next().action, LeaseAction::kWait);
-  longer.duration_seconds = 0;  // nonsense: ours counts
+  longer.duration_seconds = 0;  // invalid: our own duration applies
   policy_.OnRead(longer, kStart + 60s);
   EXPECT_EQ(Next().action, LeaseAction::kWait);
   policy_.OnRead(longer, kStart + 75s);
@@ -196,7 +196,7 @@ TEST(LeaseTiming, RefusesTimesThatLeaveNoGap) {
 }
 
 // Several replicas and one lease, on virtual time. Requests take time, fail, and are answered late;
-// replicas are stopped for a while and crash.
+// replicas are frozen for a while, and crash.
 class Election {
  public:
   explicit Election(unsigned seed) : random_(seed) {}
@@ -228,7 +228,7 @@ class Election {
   double failure_rate_ = 0;
 
  private:
-  // What a replica does next, when it runs at all.
+  // Runs a replica's next task, as soon as the replica is not frozen.
   void Later(Replica& replica, Duration delay, std::function<void()> task) {
     loop_.PostAfter(delay, [this, &replica, task = std::move(task)]() mutable {
       if (replica.crashed) return;
@@ -240,7 +240,7 @@ class Election {
 
   void Run(Replica& replica) {
     if (replica.policy.Lost(loop_.Now())) {
-      replica.crashed = true;  // as the program does
+      replica.crashed = true;  // as the program does when it loses the lease
       return;
     }
     const LeasePolicy::Step step =
@@ -264,7 +264,7 @@ class Election {
         return;
       case LeaseAction::kCreate:
       case LeaseAction::kReplace: {
-        // The server does it half-way; the answer may be lost on the way back.
+        // The server executes the request half-way; the answer may be lost on the way back.
         loop_.PostAfter(delay / 2, [this, &replica, step, began, delay] {
           bool success =
               step.action == LeaseAction::kCreate ? !lease_ : version_ == replica.version_read;
@@ -311,7 +311,7 @@ TEST(Election, ThereAreNeverTwoLeadersAndSoonOneAgain) {
       }
       if (election.Random() < 0.002) election.Pick().crashed = true;
     }
-    // Liveness, when they end. Restarted replicas take new names.
+    // Liveness, when the faults have ended. Restarted replicas have new names.
     election.failure_rate_ = 0;
     election.Add("d");
     election.Add("e");
@@ -331,8 +331,8 @@ TEST(Election, ACrashedLeaderIsFollowedAfterItsLeaseAndOneRetry) {
     leader.crashed = true;
     const TimePoint crash = election.loop_.Now();
     ASSERT_TRUE(election.loop_.RunUntilTrue([&] { return election.Leaders() == 1; }, 60s));
-    // The last renewal is seen after a retry time at most, and ends a lease later; three
-    // requests take a second each at most here.
+    // The last renewal is read after a retry period at most, and expires one lease duration later.
+    // Here each of three requests takes one second at most.
     EXPECT_LE(ToSeconds(election.loop_.Now() - crash), 2 + 15 + 3);
   }
 }

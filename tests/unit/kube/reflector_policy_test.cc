@@ -96,7 +96,7 @@ TEST_F(ReflectorPolicyTest, AnErrorDecidesWhetherToListAgain) {
     EXPECT_EQ(step.action, test.next);
     EXPECT_EQ(step.resource_version, test.next == ReflectorAction::kWatch ? "7" : "");
     EXPECT_EQ(step.restart_reason, ToString(test.error.code));
-    // An expired position is met at once; everything else waits for 0.8 s.
+    // An expired position is retried at once; everything else waits 0.8 s.
     EXPECT_EQ(step.wait, test.error.code == ErrorCode::kGone ? Duration(0s) : Duration(800ms));
   }
 }

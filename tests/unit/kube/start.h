@@ -4,6 +4,6 @@
 
 namespace pliant::kube {
 
-inline const TimePoint kStart{std::chrono::seconds(1000)};  // of tests on a clock of their own
+inline const TimePoint kStart{std::chrono::seconds(1000)};  // for tests with a simulated clock
 
 }  // namespace pliant::kube

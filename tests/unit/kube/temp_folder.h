@@ -8,7 +8,7 @@
 
 namespace pliant::kube {
 
-// A folder that goes with the test.
+// A folder that is removed after the test.
 class TempFolder {
  public:
   TempFolder() {
@@ -19,7 +19,7 @@ class TempFolder {
   TempFolder(const TempFolder&) = delete;
   TempFolder& operator=(const TempFolder&) = delete;
 
-  // The file's path.
+  // Returns the file's path.
   std::string Write(const std::string& name, const std::string& text) const {
     const std::string file = path_ + "/" + name;
     std::ofstream(file, std::ios::binary) << text;

@@ -1,4 +1,4 @@
-// CIFAR-10 and IDX: small files of the same layouts, and everything that can be wrong with them.
+// CIFAR-10 and IDX: small files in the same formats, and all possible errors in them.
 
 #include <cstdint>
 #include <filesystem>
@@ -181,7 +181,7 @@ TEST_F(DataFolder, AFileThatCannotBeReadIsNamed) {
   EXPECT_EQ(read("none.bin"), "read " + folder + "/none.bin: No such file or directory");
   EXPECT_EQ(read("."), "read " + folder + "/.: expected a file");
   EXPECT_EQ(read("/dev/zero"), "read /dev/zero: expected a file") << "it has no end";
-  // A size is believed only when the file system can hold it: this one is a hole.
+  // A size is believed only if the file system can hold it; this file is sparse.
   Write("huge.bin", {});
   std::filesystem::resize_file(folder_ / "huge.bin", std::uintmax_t{65} << 30);
   EXPECT_EQ(read("huge.bin"),

@@ -14,7 +14,7 @@
 namespace pliant::learner {
 namespace {
 
-// The demo's model learns its data: a few epochs already pass what the demo asks for.
+// The demo's model learns its data: a few epochs exceed the demo's required accuracy.
 TEST(DigitsTraining, TheDemosModelPasses95PerCent) {
   const std::filesystem::path folder = std::filesystem::path(PLIANT_SOURCE_DIR) / "manifests/demo";
   const auto model = ReadModelFile(folder / "model.yaml");

@@ -16,7 +16,7 @@ std::vector<float> Mask(std::uint64_t key, double rate, std::size_t size) {
 }
 
 TEST(Dropout, DropsItsShareAndScalesTheRest) {
-  constexpr std::size_t kSize = 20'001;  // odd: draws come in twos
+  constexpr std::size_t kSize = 20'001;  // odd, because values are drawn in pairs
   for (const double rate : {0.1, 0.5, 0.9}) {
     const std::vector<float> mask = Mask(3, rate, kSize);
     const auto kept = static_cast<float>(1 / (1 - rate));
@@ -29,7 +29,7 @@ TEST(Dropout, DropsItsShareAndScalesTheRest) {
 TEST(Dropout, TheKeyAloneDecides) {
   EXPECT_EQ(Mask(3, 0.5, 100), Mask(3, 0.5, 100));
   EXPECT_NE(Mask(3, 0.5, 100), Mask(4, 0.5, 100));
-  // A change would alter the results of jobs that go on under a newer release.
+  // A change would alter the results of jobs that continue with a newer release.
   EXPECT_EQ(Mask(1, 0.5, 8), (std::vector<float>{2, 2, 2, 0, 2, 2, 0, 2}));
 }
 

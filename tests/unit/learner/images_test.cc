@@ -12,7 +12,7 @@
 namespace pliant::learner {
 namespace {
 
-// Values are pixels: nothing is scaled.
+// Pixel values without scaling.
 DatasetSpec AsTheyAre(std::size_t channels = 1) {
   return {.kind = DataKind::kIdx,
           .train = {},

@@ -26,7 +26,7 @@ train: {epochs: 3, learningRate: 0.1, momentum: 0.9, weightDecay: 0.001, batchSi
 data: {kind: digits, train: a.csv, test: b.csv}
 )";
 
-// Everything that kGood has not.
+// Every option that kGood does not have.
 constexpr char kRich[] = R"(name: rich
 input: [3, 32, 32]
 layers:
@@ -140,8 +140,8 @@ TEST(ModelFile, WhatMayBeLeftOutHasADefault) {
 }
 
 struct WrongCase {
-  std::string name;  // begins with "rich: " where it is kRich that is made wrong
-  std::string from;  // replaced in the good text
+  std::string name;  // a name that begins with "rich: " applies to kRich
+  std::string from;  // text replaced in the good file
   std::string to;
   std::string want;  // the whole message
 };
@@ -298,7 +298,7 @@ TEST(ModelFile, WhatIsWrongIsSaidWithItsPlace) {
   }
 }
 
-// Aliases let a short text stand for a model without end.
+// With aliases a short text can expand to an unlimited model.
 TEST(ModelFile, BombsAreDefused) {
   const auto with_layers = [](const std::string& layers) {
     const std::string rest = std::string(kGood).substr(std::string(kGood).find("train:"));
@@ -328,7 +328,7 @@ TEST(ModelFile, BombsAreDefused) {
   EXPECT_FALSE(brackets);
 }
 
-// Whatever is typed, the answer is a model or a sentence with a place.
+// Any text leads to a model, or to an error with a position.
 TEST(ModelFile, TornTextsAreAnswered) {
   using namespace std::string_view_literals;
   constexpr std::string_view kTyped = "{}[]:,-&*!|>'\"#%@`~\n\t 0e.xn\x00\xff"sv;

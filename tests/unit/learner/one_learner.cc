@@ -54,7 +54,7 @@ std::unique_ptr<TorchProgram> MakeProgram(const ModelSpec& model, std::uint64_t 
 
 Shard Compute(Program& program, const ShardTask& task) {
   Shard shard;
-  shard.gradient.assign(program.info().gradient_elements, -7.0F);  // to be overwritten
+  shard.gradient.assign(program.info().gradient_elements, -7.0F);  // must be overwritten
   if (task.shard == 0) shard.buffers.resize(program.info().buffer_bytes);
   shard.sums = OrDie(program.ComputeShard(task, shard.gradient, shard.buffers, nullptr));
   return shard;

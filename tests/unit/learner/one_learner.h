@@ -10,9 +10,9 @@
 
 namespace pliant::learner {
 
-// Conv, both pools, both kinds of batch norm, linear: every layer kind, small.
+// A small model with every kind of layer: conv, both pools, both kinds of batch norm, linear.
 ModelSpec SmallModel();
-// `count` digits that look like nothing, the same for the same seed.
+// `count` random images, the same for the same seed.
 Samples RandomDigits(std::uint64_t count, std::uint64_t seed);
 std::unique_ptr<TorchProgram> MakeProgram(const ModelSpec& model, std::uint64_t seed);
 
@@ -23,10 +23,10 @@ struct Shard {
 };
 Shard Compute(Program& program, const ShardTask& task);
 
-// The committed state's bytes, tensor by tensor.
+// The bytes of the committed state, tensor by tensor.
 std::vector<std::vector<std::byte>> Bytes(Program& program);
 
-// One optimizer step over `samples`, cut into `shards` shards whose gradients are added in order.
+// One optimizer step over `samples`, split into `shards` shards whose gradients are added in order.
 ShardSums TrainStep(Program& program, std::uint64_t step, std::span<const std::uint64_t> samples,
                     int shards);
 ShardSums EvaluateAll(Program& program);

@@ -37,7 +37,7 @@ TEST(Sgd, TwoSteps) {
   taken.Step(sgd, settings, {1, 2});
   EXPECT_THAT(taken.state[0], ElementsAre(2, 0));
   EXPECT_THAT(taken.parameters, ElementsAre(7, -16));
-  // descent: 0.125 + 0.875 and 4 - 2; momentum: a quarter of it stays.
+  // descent: 0.125 + 0.875 and 4 - 2; momentum: one quarter remains.
   taken.Step(sgd, settings, {0.125F, 4});
   EXPECT_THAT(taken.state[0], ElementsAre(1.5, 2));
   EXPECT_THAT(taken.parameters, ElementsAre(6.25, -17));
@@ -58,7 +58,7 @@ TEST(Optimizer, TheGradientIsScaledFirst) {
   EXPECT_THAT(taken.parameters, ElementsAre(2));  // 8 - (2 + 4)
 }
 
-// Against the formula of the paper (Loshchilov and Hutter 2019) in double precision.
+// Compared with the formula of the paper (Loshchilov and Hutter 2019) in double precision.
 TEST(AdamW, FollowsItsFormula) {
   const AdamW adam = {.beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-3};
   const double rate = 0.01;

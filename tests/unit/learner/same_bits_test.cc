@@ -1,5 +1,5 @@
-// The promise of bitwise mode, for everything that a model file can ask for: parameters, optimizer
-// and evaluation are the same bits, however many learners there are in each tick.
+// The guarantee of bitwise mode, for everything that a model file can configure: parameters,
+// optimizer state and evaluation have the same bits, whatever the number of learners in each tick.
 
 #include <array>
 #include <bit>
@@ -102,16 +102,16 @@ std::array<std::uint64_t, 3> Bits(const ShardSums& sums) {
   return std::bit_cast<std::array<std::uint64_t, 3>>(sums);
 }
 
-// One job's learners in one process: the parts that a learner is made of, with queues for a
-// network.
+// The learners of one job in one process: the components of a learner, connected by queues instead
+// of a network.
 class Learners {
  public:
   explicit Learners(const ModelSpec& model, std::uint64_t samples = kSamples)
       : model_(model), samples_(samples) {}
 
-  // The seed of a newcomer does not matter: it takes over the state of others, or a checkpoint's.
+  // The seed of a new learner does not matter: it takes over the state of others, or a checkpoint.
   void Resize(std::size_t count) {
-    while (members_.size() > count) members_.erase(members_.begin());  // the oldest go first
+    while (members_.size() > count) members_.erase(members_.begin());  // the oldest leave first
     while (members_.size() < count) {
       auto member = std::make_unique<Member>(NewProgram(model_, samples_, founded_ ? 99 : 1));
       if (!members_.empty()) member->Load(members_.front()->program->State());
@@ -125,7 +125,7 @@ class Learners {
   StateDict State() const { return members_.front()->program->State(); }
   std::size_t count() const { return members_.size(); }
 
-  // One tick of all. Returns the sums that all have then.
+  // Runs one tick on all learners. Returns the sums, which are the same on all.
   ShardSums Train(const Schedule& schedule, Tick tick) {
     const ShardMap map = AssignShards(kShards, static_cast<int>(count()));
     const TickPlan plan = schedule.At(tick);
@@ -230,7 +230,7 @@ class Learners {
   bool founded_ = false;
 };
 
-// FNV-1a of all state.
+// FNV-1a of the whole state.
 std::uint64_t Digest(const StateDict& state) {
   std::uint64_t hash = 0xcbf29ce484222325;
   for (const TensorView& view : state) {
@@ -245,7 +245,7 @@ struct Record {
   std::vector<std::uint64_t> digests;              // of the state after each tick
   std::vector<std::array<std::uint64_t, 3>> sums;  // the bits of ShardSums: NaN equals itself
   std::string parameters_sha256;
-  std::int64_t skipped_last = 0;  // steps in a row, at the end
+  std::int64_t skipped_last = 0;  // number of consecutive skipped steps at the end
 };
 
 Record TrainWith(const ModelSpec& model, const std::function<std::size_t(Tick)>& world_size,
@@ -285,10 +285,10 @@ TEST(SameBits, WhateverTheNumberOfLearnersOverTime) {
   }
 }
 
-// A full batch and what is left of an epoch: from one sample, with which most learners have none,
-// to one more than a sample a shard.
+// A full batch and a remainder per epoch: from one sample, where most learners have none, to one
+// more than one sample per shard.
 TEST(SameBits, WhateverIsLeftForTheLastBatchOfAnEpoch) {
-  // An epoch's ticks: the full batch, the rest if there is one, two of evaluation.
+  // The ticks of an epoch: the full batch, the remainder if there is one, two of evaluation.
   constexpr std::size_t kWorlds[] = {1, 8, 3, 2, 5, 4, 1, 8};
   const ModelSpec model = RichModel();
   for (const int rest : {0, 1, kShards - 1, kShards, kShards + 1}) {
@@ -305,7 +305,8 @@ TEST(SameBits, WhateverIsLeftForTheLastBatchOfAnEpoch) {
   }
 }
 
-// The two tests above would pass if training did nothing, or if nothing were drawn.
+// Without this test the two above would also pass if training did nothing, or if nothing were
+// random.
 TEST(SameBits, EverySettingMatters) {
   const auto hash = [](const ModelSpec& model) {
     return TrainWith(model, [](Tick) { return std::size_t{1}; }).parameters_sha256;
@@ -330,7 +331,7 @@ TEST(SameBits, EverySettingMatters) {
   }
 }
 
-// Stopped after any tick, and taken up from its checkpoint by programs that were never part of it.
+// Training stops after any tick, and new programs continue it from its checkpoint.
 TEST(SameBits, ACheckpointHoldsAllThatTrainingGoesOnFrom) {
   const Schedule schedule = DataSchedule();
   const JobIdentity job = {.seed = 11, .global_batch_size = kBatch, .logical_shards = kShards};
@@ -360,11 +361,11 @@ TEST(SameBits, ACheckpointHoldsAllThatTrainingGoesOnFrom) {
   }
 }
 
-// A step whose reduced loss is not finite is skipped by all, whoever computed the shard.
+// All learners skip a step whose reduced loss is not finite, whichever learner computed the shard.
 TEST(SameBits, AllSkipWhatOneFoundNotFinite) {
   ModelSpec model = RichModel();
   model.train.on_non_finite_loss = OnNonFiniteLoss::kSkip;
-  model.train.learning_rate = 1e25;  // diverges at once, and then every loss is not finite
+  model.train.learning_rate = 1e25;  // diverges at once; from then on no loss is finite
   model.train.clip_norm = std::nullopt;
   model.train.schedule = {};
   const Record alone = TrainWith(model, [](Tick) { return std::size_t{1}; });

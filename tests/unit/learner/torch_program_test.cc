@@ -75,14 +75,14 @@ TEST(TorchProgram, ComputingChangesNoCommittedState) {
   Compute(*program, Task(5, {5, 6, 7}));
   EvaluateAll(*program);
   EXPECT_EQ(Bytes(*program), before);
-  // A shard starts from the committed buffers, whatever ran before it.
+  // A shard starts from the committed buffers, whatever was computed before it.
   const Shard again = Compute(*program, Task(0, {1, 2, 3, 4}));
   EXPECT_EQ(again.gradient, first.gradient);
   EXPECT_EQ(again.buffers, first.buffers);
   EXPECT_EQ(again.sums, first.sums);
 }
 
-// What is said to be final, as it stands then.
+// Records ranges reported as final, with their values at that time.
 class RecordingSink final : public GradientSink {
  public:
   explicit RecordingSink(std::span<const float> gradient) : gradient_(gradient) {}
@@ -100,7 +100,8 @@ class RecordingSink final : public GradientSink {
   const std::span<const float> gradient_;
   std::vector<float> said_ = std::vector<float>(gradient_.size());
   std::size_t elements_ = 0;
-  bool first_layer_was_open_ = false;  // when the last layer's gradient was final
+  bool first_layer_was_open_ = false;  // whether it was still open when the last layer's gradient
+                                       // was final
 };
 
 TEST(TorchProgram, SaysWhatIsFinalWhileTheBackwardPassGoesOn) {
@@ -127,7 +128,9 @@ TEST(TorchProgram, CommitMovesParametersByTheFormulaAndTakesTheBuffers) {
   const StateDict state = program->State();
   std::vector<float> want;
   for (const TensorView& view : state) {
-    if (want.size() == program->info().gradient_elements) break;  // parameters come first
+    if (want.size() == program->info().gradient_elements)
+      break;  // parameters come first in the
+              // state
     std::vector<float> values(view.bytes.size() / sizeof(float));
     std::memcpy(values.data(), view.bytes.data(), view.bytes.size());
     for (const float value : values) {
@@ -157,7 +160,7 @@ TEST(TorchProgram, CommitMovesParametersByTheFormulaAndTakesTheBuffers) {
   EXPECT_EQ(count, 1);
 }
 
-// The state of one program, written into another through its views, continues bit for bit.
+// The state of one program, copied into another through its views, continues bit for bit.
 TEST(TorchProgram, StateMovesToAnotherProgram) {
   const auto from = MakeProgram(SmallModel(), 1);
   std::vector<std::uint64_t> samples(48);
@@ -178,8 +181,8 @@ TEST(TorchProgram, StateMovesToAnotherProgram) {
   EXPECT_EQ(Bytes(*to), Bytes(*from));
 }
 
-// The gradient against differences of the loss, for a few parameters of every tensor. Without relu
-// and max_pool, whose kinks a difference steps across.
+// Compares the gradient with differences of the loss, for a few parameters of every tensor. Without
+// relu and max_pool, because a difference may step across their kinks.
 TEST(TorchProgram, GradientIsTheSlopeOfTheLoss) {
   ModelSpec model = SmallModel();
   model.layers = {Conv{.out = 4, .kernel = 3, .padding = 1},
@@ -228,8 +231,8 @@ TEST(TorchProgram, ABatchTooSmallToNormalizeIsInvalid) {
                    "shards"}));
 }
 
-// A shard's loss that is no number is passed on as it is: what follows is decided on the sum of all
-// shards, so that all learners decide alike.
+// A shard's loss that is not a number is passed on unchanged: the decision is made on the sum of
+// all shards, so that all learners decide alike.
 TEST(TorchProgram, ALossThatIsNotFiniteIsForTheCommitToJudge) {
   ModelSpec model = SmallModel();
   model.train.learning_rate = 1e30;
@@ -258,7 +261,7 @@ TEST(TorchProgram, SamplesOfAnotherSizeAreRefused) {
             "input: the images are 1x2x2, but the model takes 1x8x8: expected [1, 2, 2] or [4]");
 }
 
-// FNV-1a of a shard's gradient, buffers and sums, after a history of allocations of its own.
+// FNV-1a of a shard's gradient, buffers and sums, after `history` other allocations.
 std::uint64_t ShardDigest(std::uint64_t history) {
   std::mt19937_64 random(history);
   std::vector<std::unique_ptr<std::vector<char>>> kept;

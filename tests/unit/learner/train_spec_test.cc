@@ -14,7 +14,7 @@ using Kind = LearningRateSchedule::Kind;
 struct RateCase {
   std::string name;
   LearningRateSchedule schedule;
-  std::vector<double> want;  // of steps 0, 1, 2, ...: four epochs of four steps at rate 1
+  std::vector<double> want;  // for steps 0, 1, 2, ...: four epochs of four steps at rate 1
 };
 
 const RateCase kRates[] = {

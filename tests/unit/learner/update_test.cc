@@ -18,7 +18,7 @@ using testing::HasSubstr;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// A training of two parameters.
+// A training with two parameters.
 struct Training {
   TrainSpec train = {.learning_rate = 1, .optimizer = {}, .schedule = {}};
   std::vector<float> parameters = {10, 20};

@@ -15,7 +15,7 @@ TEST(CheckAdmission, ComparesWithThoseWhoAreConnected) {
   const struct {
     const char* name;
     Hello hello;
-    const char* reason;  // "": it may take part
+    const char* reason;  // "": it is admitted
     const char* message;
     bool lists_learner;
   } kCases[] = {

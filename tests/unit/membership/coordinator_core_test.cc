@@ -19,7 +19,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::Not;
 
-// Tells the core what happens, and writes what it does as lines: "a: prepare 1.1 ab", "persist 1",
+// Feeds events to the core, and records its effects as lines: "a: prepare 1.1 ab", "persist 1",
 // "close a".
 class CoordinatorCoreTest : public testing::Test {
  protected:
@@ -49,7 +49,7 @@ class CoordinatorCoreTest : public testing::Test {
     return Write(core_->OnMessage(connection_[name], message, now_));
   }
   Lines Dies(char name) { return Write(core_->OnDisconnected(connection_[name], now_)); }
-  // Time passes; the learners of `talking` are heard of.
+  // Time passes; the learners in `talking` send heartbeats.
   Lines After(Duration duration, const std::string& talking = {}) {
     Lines all;
     const TimePoint end = now_ + duration;
@@ -63,7 +63,7 @@ class CoordinatorCoreTest : public testing::Test {
     return all;
   }
 
-  // All of `names` have switched to it, and open it.
+  // All of `names` switch to the membership and open it.
   Lines Opens(MembershipId id, const std::string& names, Tick tick = 1) {
     Lines all;
     for (const char name : names) {
@@ -75,7 +75,7 @@ class CoordinatorCoreTest : public testing::Test {
     }
     return all;
   }
-  // A membership of `names`, from the start.
+  // Starts a membership of `names`.
   void Running(const std::string& names) {
     Start({});
     Wanted(names);
@@ -137,7 +137,7 @@ class CoordinatorCoreTest : public testing::Test {
 
   TimePoint now_{};
   std::optional<CoordinatorCore> core_;
-  int ranks_ = 1;  // of a learner
+  int ranks_ = 1;  // ranks per learner
   std::uint64_t sequence_ = 0;
   ConnectionId last_connection_ = 0;
   std::map<char, ConnectionId> connection_;
@@ -196,7 +196,7 @@ TEST_F(CoordinatorCoreTest, ALeaveDoesNotWaitForAJoinThatIsNotPrepared) {
       << "the slow one is asked again later";
 }
 
-// a and d hold the state of the membership acd, to c it is on its way; e is ready.
+// a and d hold the state of the membership acd, c is still receiving it; e is ready.
 TEST_F(CoordinatorCoreTest, ALeaveDoesNotWaitForAStateThatIsOnItsWay) {
   const struct {
     const char* name;
@@ -257,7 +257,7 @@ TEST_F(CoordinatorCoreTest, AMemberThatSaysNothingOfItsStateIsWaitedFor) {
     Says(name, Entered{.membership = MembershipOf({1, 2}, "ac")});
   }
   Says('a', Opened{.membership = {1, 2}});
-  // Of the membership before.
+  // This message refers to the membership before.
   Says('c', Progress{.membership = MembershipId{1, 1}, .following = true});
   EXPECT_THAT(Wanted("a", "c"), ElementsAre("c: leave at a boundary"));
   EXPECT_THAT(Says('c', Progress{.membership = MembershipId{1, 2}, .following = true}),
@@ -341,7 +341,7 @@ TEST_F(CoordinatorCoreTest, ACrashIsRecoveredFromByThoseWhoAreLeft) {
               ElementsAre("persist 2", "a: recover 1.2 ac", "c: recover 1.2 ac"));
 }
 
-// All its connections end in the same moment, whichever end is noticed first.
+// All connections of the process end at the same time, whichever end is noticed first.
 TEST_F(CoordinatorCoreTest, AProcessThatDiedIsNotWaitedFor) {
   const Lost accuses{.membership = {1, 1}, .accused = {Id('b')}};
   const Lost gave_up{.membership = {1, 1}, .accused = {}};
@@ -364,7 +364,7 @@ TEST_F(CoordinatorCoreTest, AProcessThatDiedIsNotWaitedFor) {
   EXPECT_THAT(After(100ms, "ac"), want) << "c says nothing, and is there";
 }
 
-// Of those who are left nobody is known to hold the state: it may be back with it.
+// No remaining member is known to hold the state: it may return with the lost one.
 TEST_F(CoordinatorCoreTest, TheOnlyHolderIsWaitedFor) {
   Running("a");
   Hello('b');
@@ -394,7 +394,7 @@ TEST_F(CoordinatorCoreTest, OneThatHangsIsRemovedAfterItsHeartbeatsStop) {
   EXPECT_THAT(After(3s, "a"), ElementsAre("close b", "persist 2", "a: recover 1.2 a"));
 }
 
-// Its kernel answers for it, so that nobody accuses it.
+// Its kernel still answers for it, so no peer accuses it.
 TEST_F(CoordinatorCoreTest, OneThatIsFrozenIsRemovedWhenItMayHaveBeenBack) {
   Running("ab");
   After(1s, "ab");
@@ -478,7 +478,7 @@ TEST_F(CoordinatorCoreTest, WhoIsEvictedAgainStaysAwayForLonger) {
   EXPECT_THAT(After(1s, "ab"), Contains("a: prepare 1.7 ab"));
 }
 
-// Whoever of the ends it is that breaks them, or sends what the protocol does not allow.
+// For either end that breaks the links, or that violates the protocol.
 TEST_F(CoordinatorCoreTest, WhoseLinksKeepBreakingIsEvictedWhateverItsRank) {
   Running("abc");
   const auto is_accused = [&](MembershipId in) {
@@ -491,7 +491,7 @@ TEST_F(CoordinatorCoreTest, WhoseLinksKeepBreakingIsEvictedWhateverItsRank) {
               ElementsAre("persist 3", "b: recover 1.3 bc", "c: recover 1.3 bc"));
 }
 
-// Not all of them tell at once: who gives up first says so to the others.
+// Not all report at once: the first that aborts notifies the others.
 TEST_F(CoordinatorCoreTest, OfABrokenLinkTheEndWithMoreBreaksIsEvicted) {
   Running("abc");
   const auto is_accused = [&](MembershipId in, const std::string& by) {
@@ -506,7 +506,7 @@ TEST_F(CoordinatorCoreTest, OfABrokenLinkTheEndWithMoreBreaksIsEvicted) {
               ElementsAre("persist 4", "b: recover 1.4 bc", "c: recover 1.4 bc"));
 }
 
-// It says nothing but that its link to each of the others is broken.
+// It reports only that its link to each of the others is broken.
 TEST_F(CoordinatorCoreTest, WhoAccusesAllOthersGoesItself) {
   Running("abc");
   const auto accuses = [&](MembershipId in) {
@@ -550,7 +550,7 @@ TEST_F(CoordinatorCoreTest, AnAnnouncedSwitchMayHaveTakenPlaceWhenSomebodyDies) 
   EXPECT_THAT(After(200ms, "ab"), Contains("a: recover 1.4 a"));
 }
 
-// The link between a and b broke in the tick at whose end c switched: they wait for a recovery.
+// The link between a and b broke in the tick at whose end c switched: a and b wait for a recovery.
 TEST_F(CoordinatorCoreTest, WhoStoppedBeforeASwitchIsToldOfIt) {
   Running("abc");
   Wanted("a", "bc");
@@ -588,7 +588,7 @@ TEST_F(CoordinatorCoreTest, AnAnnouncementIsLostWithItsConnection) {
   EXPECT_THAT(Dies('a'), ElementsAre("b: announce 1.2 abc"));
 }
 
-// It has no trailer to do it in.
+// A member that catches up sends no trailer that could carry the announcement.
 TEST_F(CoordinatorCoreTest, WhoCatchesUpAnnouncesNothing) {
   Running("a");
   Hello('c');
@@ -606,7 +606,7 @@ TEST_F(CoordinatorCoreTest, WhoCatchesUpAnnouncesNothing) {
   EXPECT_THAT(Dies('a'), ElementsAre("d: announce 1.3 ac"));
 }
 
-// By a process of this term that was killed before it had written down how far it had counted.
+// Another process of this term issued it, and was killed before it had persisted its counter.
 TEST_F(CoordinatorCoreTest, AProposalIsWithdrawnWhenAnotherMembershipIsHeardOf) {
   Running("a");
   Wanted("ac");
@@ -670,7 +670,7 @@ TEST_F(CoordinatorCoreTest, ARestartedOneBringsTheHalfThatWasNotTold) {
   EXPECT_THAT(Hello('a', MembershipOf({1, 6}, "ab")), ElementsAre("b: recover 1.6 ab"));
 }
 
-// a left ab for bc, and waits for them to hold its state; b, which may hold it, too, is dead.
+// a left ab for bc, and waits until they hold its state. b, which may hold it too, is dead.
 TEST_F(CoordinatorCoreTest, ARestartedOneCallsBackWhoHoldsTheState) {
   Start({.term = 2});
   Wanted("c", "a", "b");
@@ -681,7 +681,7 @@ TEST_F(CoordinatorCoreTest, ARestartedOneCallsBackWhoHoldsTheState) {
               ElementsAre("persist 1", "c: recover 2.1 ca", "a: recover 2.1 ca"));
 }
 
-// a has stopped before bc replaced ab.
+// a stopped before bc replaced ab.
 TEST_F(CoordinatorCoreTest, ARestartedOneCallsWhoMissedAMembership) {
   Start({.term = 2});
   Wanted("ac", "", "b");
@@ -708,7 +708,7 @@ TEST_F(CoordinatorCoreTest, ARestartedOneLetsGoWhomNobodyNeeds) {
   EXPECT_THAT(Hello('c', MembershipOf({1, 3}, "bc")), goes) << "nobody waits for what it left";
 }
 
-// b goes on without the tick that only a has.
+// b continues without the tick that only a has.
 TEST_F(CoordinatorCoreTest, WhoWasNotCalledInTimeGoesWhenTheOthersHaveCaughtUp) {
   Start({.term = 2});
   Wanted("b", "a");
@@ -735,7 +735,7 @@ TEST_F(CoordinatorCoreTest, ARestartedOneWaitsForTheLastCheckpoint) {
   EXPECT_THAT(Says('b', Left{}), ElementsAre("close b", "persist 1", "c: prepare 2.1 c"));
 }
 
-// a was to write it.
+// a should have written it.
 TEST_F(CoordinatorCoreTest, ARestartedOneHasTheLastCheckpointWrittenByThoseWhoAreLeft) {
   const Membership nobody = MembershipOf({1, 2}, "");
   Start({.term = 2});
@@ -862,7 +862,7 @@ TEST_F(CoordinatorCoreTest, AnotherFingerprintIsRefusedAndNamed) {
   EXPECT_EQ(progress.learners[1].state, LearnerState::kRefused);
 }
 
-// One container holds a GPU, the other does not, and their program computes on CPUs anyway.
+// One container has a GPU, the other has none, and the program computes on CPUs anyway.
 TEST_F(CoordinatorCoreTest, WhatContainersHoldMayDiffer) {
   Start({});
   Wanted("ab");
@@ -899,7 +899,7 @@ TEST_F(CoordinatorCoreTest, AnotherProtocolIsRefused) {
               ElementsAre("b: refused", "close b"));
 }
 
-// A problem is of the past when ticks are committed a minute after it came last.
+// A problem is cleared when ticks are committed one minute after its last occurrence.
 TEST_F(CoordinatorCoreTest, AProblemIsTakenBackWhenTheJobHasGotOverIt) {
   Running("ab");
   Tick tick = 1;

@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// "a at once, b at a boundary".
+// For example "a at once, b at a boundary".
 std::string Departures(const Roster& roster, const MembershipHistory& history,
                        const Proposer& proposer, Duration after = {}) {
   std::string text;

@@ -14,7 +14,7 @@
 namespace pliant {
 namespace {
 
-// a, b, c and d train, from second 10 on; times are in seconds.
+// a, b, c and d train from second 10 on; times are in seconds.
 class FaultEvidenceTest : public testing::Test {
  protected:
   static TimePoint At(double seconds) {
@@ -42,7 +42,7 @@ class FaultEvidenceTest : public testing::Test {
     }
   }
   bool Detect(double at) { return faults_->Detect(history_, std::nullopt, roster_, At(at)); }
-  // "abc", "ab, not c", "wait".
+  // For example "abc", "ab, not c", "wait".
   std::string Resolve(double at) {
     const auto recovery =
         faults_->Resolve(history_.Candidates(roster_, std::nullopt), roster_, history_, At(at));
@@ -52,7 +52,7 @@ class FaultEvidenceTest : public testing::Test {
     for (const LearnerId& id : recovery->evicted) text += NameOf(id);
     return text;
   }
-  // Breaks the link between the two, and goes on with who is left.
+  // Breaks the link between the two, and resolves with the remaining members.
   std::string Breaks(const std::string& link, double at) {
     Report(link.substr(0, 1), link.substr(1), at);
     for (const auto& [id, unused] : roster_.learners()) roster_.RecordHeard(id, At(at + 0.1));
@@ -90,8 +90,8 @@ TEST_F(FaultEvidenceTest, DetectsThatTheAnnouncedMembershipCannotTakePlace) {
 TEST_F(FaultEvidenceTest, WaitsForThoseWhoMayComeBack) {
   const struct {
     const char* name;
-    std::string accused;  // by a
-    double gone_at;       // c, from second 20 of the report on
+    std::string accused;  // named by a
+    double gone_at;       // when c disconnects; 0: never. The report is at second 20
     bool opened;
     double settled_at;
   } kCases[] = {

@@ -8,7 +8,7 @@
 #include "trainer/membership/roster.h"
 #include "trainer/membership/types.h"
 
-// Learners with names of one letter. Where they have two ranks, "A" is the other one of a.
+// Learners with names of one letter. With two ranks, "A" is the other rank of learner a.
 namespace pliant {
 
 inline LearnerId Id(char name) {
@@ -51,7 +51,7 @@ inline Plan PlanOf(std::uint64_t sequence, const std::string& wanted,
   return plan;
 }
 
-// `connection`: the letter.
+// Connects each of `names`; the connection's id is the letter.
 inline void Connect(Roster& roster, const std::string& names, TimePoint now, int ranks = 1) {
   for (const char name : names) {
     roster.Connect(static_cast<ConnectionId>(name),
@@ -59,7 +59,7 @@ inline void Connect(Roster& roster, const std::string& names, TimePoint now, int
   }
 }
 
-// With a plan that wants all of them.
+// A roster with a plan that wants all of them.
 inline Roster RosterOf(const std::string& names, TimePoint now = {}, int ranks = 1) {
   Roster roster;
   roster.SetPlan(PlanOf(1, names));

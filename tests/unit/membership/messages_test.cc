@@ -172,7 +172,8 @@ TEST(Messages, SizeAndCountsAreLimited) {
   EXPECT_FALSE(DecodeLearnerMessage(Encode(LearnerMessage(hello))));
 }
 
-// An exception's text is the last thing that a learner says: it may not cost the rest.
+// An exception's text is part of the learner's last message: a wrong text must not invalidate the
+// rest.
 TEST(Messages, WordsOfAnyLengthAndEncodingAreCutAndNotRefused) {
   std::string words(4095, 'x');
   words += "\u00e9\xE9 and so on";

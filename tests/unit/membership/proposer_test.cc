@@ -24,7 +24,7 @@ class ProposerTest : public testing::Test {
     history_.MakeCurrent(MembershipOf({1, 1}, names), false, kNow);
     for (const char name : opened) history_.AddOpened(Id(name), 1);
   }
-  // "abc", "abc, leaving", "nothing".
+  // For example "abc", "abc, leaving", "nothing".
   std::string Next(TimePoint now = kNow) {
     const auto draft = proposer_.Next(roster_, history_, now);
     if (!draft) return "nothing";
@@ -49,7 +49,7 @@ class ProposerTest : public testing::Test {
 TEST_F(ProposerTest, ProposesWhatThePlanWants) {
   const struct {
     const char* name;
-    const char* current;  // none: nobody trains
+    const char* current;  // empty: no learner trains
     const char* opened;
     const char* wanted;
     const char* leaving;

@@ -55,7 +55,7 @@ TEST(EvictionSet, LeavesNoBrokenLink) {
     const char* name;
     const char* members;
     Links broken;
-    Links earlier;  // links that broke lately, and are not broken
+    Links earlier;  // links that broke recently, but are not broken now
     const char* holders;
     const char* want;
   } kCases[] = {
@@ -122,7 +122,7 @@ TEST(KeepsBreaking, TwiceAMinuteOrThreeTimesInTen) {
       {{5, 66, 127}, true},
       {{5, 300, 604}, true},
       {{5, 300, 605}, false},
-      {{5, 10, 605}, false},  // it held for long
+      {{5, 10, 605}, false},  // it was intact for a long time
       {{5, 1000, 1400, 1599}, true},
   };
   for (const auto& test : kCases) {

@@ -21,7 +21,7 @@ std::vector<std::string> Split(const std::string& text, char separator) {
   return parts;
 }
 
-// Those with tables of metrics: there are other tables, too.
+// The sections with tables of metrics; other sections may have other tables.
 const std::set<std::string> kSections{"Operator", "Coordinator", "Learner"};
 
 // | `name` | type | `label`, `label` | unit | meaning |
@@ -57,7 +57,7 @@ std::string Join(std::string name, std::vector<std::string> labels) {
   return name + '}';
 }
 
-// name{a="x",b="y"} value: no value of ours holds a quote or a comma.
+// name{a="x",b="y"} value: our label values contain neither quotes nor commas.
 std::pair<std::string, std::vector<std::string>> ParseSeries(const std::string& line) {
   const std::size_t brace = line.find('{');
   const std::size_t space = line.find(' ');

@@ -18,14 +18,14 @@ inline std::ostream& operator<<(std::ostream& out, const MetricFamily& family) {
 // The rows of the table under the heading "## <section>" of docs/metrics.md, by name.
 std::vector<MetricFamily> DocumentedIn(const std::string& section);
 
-// What docs/metrics.md says its unit is, of a family in any section.
+// The unit of a family, of any section, according to docs/metrics.md.
 std::string DocumentedUnit(const std::string& name);
 
-// "pliant_jobs{phase}" for each family and set of label names that the text of a /metrics has. The
-// parts of a histogram are those of its family, without "le".
+// "pliant_jobs{phase}" for each family and set of label names in the text of a /metrics. The series
+// of a histogram count as those of its family, without "le".
 std::set<std::string> SeriesIn(const std::string& text);
 
-// As SeriesIn gives them, if each family has a series.
+// In the form of SeriesIn, assuming that each family has a series.
 std::set<std::string> SeriesOf(const std::vector<MetricFamily>& families);
 
 }  // namespace pliant

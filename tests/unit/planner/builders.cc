@@ -201,7 +201,7 @@ void World::CarryOut(const Plan& plan) {
     view.cap = decision.cap;
     for (LearnerView& learner : view.learners) {
       if (!std::ranges::contains(decision.drop, learner.name)) continue;
-      // A pod that still waits at its gate ends at once.
+      // A pod that is still gated ends at once.
       if (learner.state == LearnerState::kGated) learner.node.clear();
       learner.state = LearnerState::kLeaving;
       learner.since = snapshot.now;

@@ -8,7 +8,7 @@
 #include "operator/planner/cluster_snapshot.h"
 #include "operator/planner/plan.h"
 
-// Clusters and jobs in few words, for tables and stories about planning.
+// Clusters and jobs, described with few words, for tables and stories about planning.
 namespace pliant::planner {
 
 inline constexpr WallTime kStart{std::chrono::sys_days{std::chrono::year{2026} / 11 / 20}};
@@ -30,13 +30,13 @@ class JobOf {
   JobOf& Attained(std::int64_t gpu_seconds);
   JobOf& Needs(std::int64_t cpu_millis, std::int64_t memory_bytes);
   JobOf& GpusEach(std::int64_t gpus);
-  JobOf& OnlyOn(const std::string& pool);  // node label pool=...
+  JobOf& OnlyOn(const std::string& pool);  // requires the node label pool=...
   JobOf& Avoids(const std::string& node, Seconds until);
   JobOf& Resized(Seconds after_start);
   JobOf& Started(Seconds after_start, Seconds min_runtime);
   JobOf& Suspended();
-  // So many more learners on the node, named <job>-<n>. It counts them into learners_desired, if
-  // they do not leave.
+  // Adds this many learners on the node, named <job>-<n>. They count in learners_desired unless
+  // they leave.
   JobOf& Has(LearnerCount learners, const std::string& node,
              LearnerState state = LearnerState::kRunning, Seconds since = Seconds{0});
 
@@ -51,8 +51,8 @@ struct PlanCase {
     std::string job;
     LearnerCount to = 0;
     ReasonCode reason = ReasonCode::kFairShare;
-    std::string sentence;                   // unless empty
-    std::map<std::string, int> nodes = {};  // learners by node, unless empty
+    std::string sentence;                   // checked unless empty
+    std::map<std::string, int> nodes = {};  // learners by node; checked unless empty
   };
   std::vector<Want> want;
   Seconds now{3600};  // after kStart
@@ -62,15 +62,15 @@ struct PlanCase {
 ClusterSnapshot SnapshotOf(const PlanCase& plan_case);
 void ExpectPlan(const PlanCase& plan_case, const Policy& policy = {});
 
-// For the logs of tests that fail.
+// For failure messages of tests.
 std::string Describe(const ClusterSnapshot& snapshot);
 
 const Decision& DecisionOn(const Plan& plan, const std::string& job);
-// Learners by node that the decision leads to.
+// Learners by node after the decision is carried out.
 std::map<std::string, int> PlacedOn(const ClusterSnapshot& snapshot, const Decision& decision);
 
-// A cluster that carries out plans the way the operator does: new pods are gated, gates open when
-// told, leavers take a while to end.
+// A cluster that carries out plans as the operator does: new pods are gated, gates open on request,
+// leavers take a while to end.
 class World {
  public:
   explicit World(std::vector<NodeView> nodes);
@@ -81,10 +81,10 @@ class World {
   void Wait(Seconds time) { snapshot.now += time; }
 
   Plan MakePlan() const { return planner::MakePlan(snapshot, policy); }
-  void CarryOut(const Plan& plan);  // creates, marks leavers, opens gates
-  void EndLeavers();                // their pods end
-  void StartLearners();             // those with open gates run
-  // All of it until nothing changes; fails the test if that takes more than a few rounds.
+  void CarryOut(const Plan& plan);  // creates pods, marks leavers, opens gates
+  void EndLeavers();                // the pods of leavers end
+  void StartLearners();             // learners with open gates run
+  // Carries out plans until nothing changes. Fails the test if that takes more than a few rounds.
   void Settle();
 
   std::map<std::string, LearnerCount> Sizes() const;  // of jobs with running learners

@@ -111,7 +111,7 @@ TEST(Feasibility, SumsBeyondAllBoundsStayThere) {
   EXPECT_EQ(kLeast + kLeast, kLeast);
   NodeView node = GpuNode("n", 4);
   node.foreign = kAll;
-  node.foreign += kAll;  // two pods that somebody pinned there
+  node.foreign += kAll;  // two foreign pods that are pinned to the node
   EXPECT_EQ(ObstacleOn(node, {.resources = {.gpus = 1}}), Obstacle::kGpus);
 }
 

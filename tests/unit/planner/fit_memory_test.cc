@@ -32,14 +32,14 @@ TEST(FitMemory, ComparesWhatIsNewAndNothingElse) {
   EXPECT_EQ(memory.Compare(anywhere, views()), (std::vector{kNone, kNone, kNone}));
   EXPECT_EQ(memory.comparisons(), 6u) << "of another template";
 
-  // A node is labelled, and one has gone.
+  // One node is labelled, another one is removed.
   nodes[1].labels["zone"] = "a";
   nodes[1].version = {4};
   nodes.erase(nodes.begin());
   memory.BeginPlan();
   EXPECT_EQ(memory.Compare(in_zone, views()), (std::vector{kNone, kLabels}));
   EXPECT_EQ(memory.comparisons(), 8u);
-  // The other template was not asked for: it is new again.
+  // The other template was not used in the last plan, so it is compared again.
   memory.BeginPlan();
   memory.Compare(anywhere, views());
   EXPECT_EQ(memory.comparisons(), 10u);

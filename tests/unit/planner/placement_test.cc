@@ -2,7 +2,7 @@
 
 #include "tests/unit/planner/builders.h"
 
-// On which nodes learners stand, which of them leave, and when a gate may open.
+// Which nodes learners are on, which learners leave, and when a gate may open.
 namespace pliant::planner {
 namespace {
 
@@ -185,7 +185,7 @@ TEST(Placement, NodesThatAreNotWhatTheyWere) {
   for (const PlanCase& plan_case : kBadNodes) ExpectPlan(plan_case);
 }
 
-// What a plan opens, as "job/learner".
+// The gates that a plan opens, as "job/learner".
 std::vector<std::string> Opened(const PlanCase& plan_case) {
   std::vector<std::string> opened;
   for (const GateOpening& gate : MakePlan(SnapshotOf(plan_case), {}).gates_open) {

@@ -2,7 +2,7 @@
 
 #include "tests/unit/planner/builders.h"
 
-// Who gets how many learners, and why.
+// How many learners each job gets, and why.
 namespace pliant::planner {
 namespace {
 

@@ -3,7 +3,7 @@
 
 #include "tests/unit/planner/builders.h"
 
-// Stories of one cluster over time, as a user would see them.
+// Stories of one cluster over time, as a user sees them.
 namespace pliant::planner {
 namespace {
 
@@ -63,8 +63,8 @@ TEST(PlannerStory, APriorityEditedDuringTheCooldownActsWhenItEnds) {
   EXPECT_THAT(world.Sizes(), ElementsAre(Pair("training-1", 3), Pair("training-2", 5)));
 }
 
-// Nothing is decided anew while pods come and go: the same snapshot, carried out in part, leads to
-// the same end.
+// No decision changes while pods come and go: the same snapshot, partly carried out, leads to the
+// same end.
 TEST(PlannerStory, GpusOfLeaversAreGivenOnWhenTheirPodsHaveEnded) {
   World world(Nodes(2, 4));
   world.Submit(JobOf("old"));
@@ -72,7 +72,7 @@ TEST(PlannerStory, GpusOfLeaversAreGivenOnWhenTheirPodsHaveEnded) {
   world.Wait(Seconds{60});
   world.Submit(JobOf("new"));
 
-  world.CarryOut(world.MakePlan());  // 4 leave, 4 are created, and no GPU is free yet
+  world.CarryOut(world.MakePlan());  // 4 learners leave, 4 are created, and no GPU is free yet
   Plan plan = world.MakePlan();
   EXPECT_TRUE(plan.gates_open.empty());
   for (const Decision& decision : plan.decisions)
@@ -160,7 +160,7 @@ TEST(PlannerStory, AGrantThatDoesNotStartIsWithdrawnForAGrowingTime) {
       << "its strikes are forgotten";
 }
 
-// A quota, say, lets the job have two pods: the GPUs of the others go on.
+// A quota, for example, allows the job two pods: the GPUs of the others go to another job.
 TEST(PlannerStory, AGrantWhosePodsAreRefusedIsWithdrawnInTheJobsOwnTime) {
   World world(Nodes(1, 8));
   world.Submit(JobOf("limited"));
@@ -183,7 +183,7 @@ TEST(PlannerStory, AGrantWhosePodsAreRefusedIsWithdrawnInTheJobsOwnTime) {
             (DemandCap{.learners = 2, .until = kStart + Seconds{90}, .strikes = 1}));
   EXPECT_EQ(DecisionOn(plan, "other").to, 6);
 
-  // The next grant is refused too.
+  // The server refuses the next grant, too.
   world.job("limited").refused_since.reset();
   world.CarryOut(plan);
   world.snapshot.now = kStart + Seconds{90};

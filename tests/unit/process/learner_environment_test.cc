@@ -27,7 +27,7 @@ class LearnerEnvironmentTest : public testing::Test {
   }
   ~LearnerEnvironmentTest() override { std::filesystem::remove_all(folder_); }
 
-  // As the operator sets them.
+  // The variables as the operator sets them.
   Variables Full() const {
     return {{"PLIANT_COORDINATOR", "10.96.0.7:8443"},
             {"PLIANT_LEARNER", "digits-1a2b3-4"},

@@ -73,7 +73,7 @@ TEST_F(LearnerProcessTest, WhatCannotBeOpenedIsRefusedBeforeItStarts) {
 
   options_.environment.ledger_dir.clear();
   options_.environment.coordinator.emplace();
-  options_.environment.pod_ip = "192.0.2.1";  // of no machine
+  options_.environment.pod_ip = "192.0.2.1";  // an address of no machine
   options_.environment.coordinator->peer_key = std::string(32, 'k');
   const Status listen = Make().Prepare();
   ASSERT_FALSE(listen);
@@ -119,7 +119,7 @@ TEST_F(LearnerProcessTest, OneOfAJobIsNotInterruptedButLeaves) {
   options_.on_start = [&](const LearnerControl&) { kill(getpid(), SIGINT); };
   options_.environment.coordinator.emplace();
   options_.environment.coordinator->host = "127.0.0.1";
-  options_.environment.coordinator->port = "1";  // where nobody listens
+  options_.environment.coordinator->port = "1";  // where no server listens
   options_.environment.grace = std::chrono::milliseconds(50);
   LearnerProcess& process = Make();
   ASSERT_TRUE(process.Prepare());

@@ -47,10 +47,10 @@ class MetricsFileTest : public testing::Test {
 
 TEST_F(MetricsFileTest, IsCutWhereTrainingGoesOn) {
   const auto file = NewMetricsFile(path());
-  file->CutFrom(3);  // there is none yet
+  file->CutFrom(3);  // the file does not exist yet
   for (const Tick tick : {1, 2, 3, 4}) Append(*file, tick);
   EXPECT_EQ(Content(), Lines({1, 2, 3, 4}));
-  std::ofstream(path(), std::ios::app) << R"({"tick":2, "to)";  // a torn line
+  std::ofstream(path(), std::ios::app) << R"({"tick":2, "to)";  // an incomplete line
   file->CutFrom(3);
   EXPECT_EQ(Content(), Lines({1, 2}));
   Append(*file, 3);
@@ -87,7 +87,7 @@ TEST_F(MetricsFileTest, ALongFileIsCutByItsEnd) {
 TEST_F(MetricsFileTest, WhatCannotBeWrittenIsLostAndNothingElse) {
   fs::create_directories(path().parent_path());
   const auto file = NewMetricsFile(path());
-  fs::create_directory(path());  // nothing can be written
+  fs::create_directory(path());  // makes every write fail
   Append(*file, 1);
   file->CutFrom(1);
   fs::remove(path());
@@ -95,7 +95,7 @@ TEST_F(MetricsFileTest, WhatCannotBeWrittenIsLostAndNothingElse) {
   EXPECT_EQ(Content(), Lines({2}));
 }
 
-// A line that does not fit is not left in part.
+// A line that does not fit is removed completely.
 TEST_F(MetricsFileTest, AFullVolumeSpoilsNoLine) {
   const auto file = NewMetricsFile(path());
   Append(*file, 1);
@@ -120,7 +120,7 @@ TEST_F(MetricsFileTest, WhatIsAppendedAgainIsNotShownAgain) {
   const auto metrics =
       NewShownMetrics(*file, [&](std::string_view line) { shown += std::string(line) + '\n'; });
   for (const Tick tick : {1, 2}) Append(*metrics, tick);
-  for (int memberships = 0; memberships < 3; ++memberships) {  // as rank 0 of each
+  for (int memberships = 0; memberships < 3; ++memberships) {  // as rank 0 of each membership
     metrics->CutFrom(2);
     Append(*metrics, 2);
   }
@@ -153,7 +153,7 @@ TEST(BackgroundMetrics, NobodyWaitsForAVolumeThatHangs) {
     metrics->Append(1, "a");
     metrics->CutFrom(1);
     metrics->Append(2, "b");
-    answers.set_value();  // had a call waited, nobody would come here
+    answers.set_value();  // had a call blocked, this would not be reached
   }
   EXPECT_EQ(seen, (std::vector<std::string>{"1a", "cut 1", "2b"})) << "all of it, in order";
 }

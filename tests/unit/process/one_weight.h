@@ -8,7 +8,7 @@
 
 namespace pliant {
 
-// A model of one weight, which learns nothing.
+// A model of one weight that learns nothing.
 class OneWeight final : public Program {
  public:
   explicit OneWeight(std::uint64_t epochs = 1)

@@ -107,7 +107,7 @@ TEST_F(OutputKeeperTest, AVolumeThatIsFullCostsLinesOnly) {
     for (int i = 0; i < 3; ++i) keeper->Keep("a line that is lost\n");
   }
   const auto path = folder_ / "learner-1.log";
-  std::filesystem::create_directory(path);  // what cannot be opened
+  std::filesystem::create_directory(path);  // makes opening it fail
   {
     const auto keeper = NewOutputKeeper(path, {.max_waiting_bytes = 100});
     for (int i = 0; i < 10; ++i) keeper->Keep(std::string(60, 'x'));
@@ -117,7 +117,7 @@ TEST_F(OutputKeeperTest, AVolumeThatIsFullCostsLinesOnly) {
 
 TEST_F(OutputKeeperTest, AVolumeThatHangsKeepsNobody) {
   const auto path = folder_ / "learner-1.log";
-  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);  // its open waits for a reader, who does not come
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);  // opening it waits for a reader that never comes
   const auto begin = std::chrono::steady_clock::now();
   {
     const auto keeper = NewOutputKeeper(

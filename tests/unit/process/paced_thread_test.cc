@@ -71,7 +71,7 @@ class PacedThreadTest : public testing::Test {
     std::ofstream(next) << text;
     std::filesystem::rename(next, file_);
   }
-  // How long it takes to do `task`, alone or added to another.
+  // The duration of `task`, alone or added to another one.
   std::chrono::nanoseconds Take(const ShardTask& task, bool add = false) {
     const auto begin = std::chrono::steady_clock::now();
     OneShard shard(task, add);

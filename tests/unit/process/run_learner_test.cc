@@ -16,7 +16,7 @@
 namespace pliant {
 namespace {
 
-// Where memory runs out, for example: as anything else that a learner fails with.
+// An exception, for example out of memory, is reported like any other failure.
 TEST(RunLearner, WhatIsThrownIsHowTheLearnerEnds) {
   const std::filesystem::path folder =
       std::filesystem::temp_directory_path() / Format("run-learner-{}", getpid());

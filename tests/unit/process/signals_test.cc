@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 
 TEST(StopSignals, OnesThatCameBeforeAreNotLost) {
   HoldStopSignals();
-  ASSERT_EQ(::kill(::getpid(), SIGTERM), 0);  // would end this test
+  ASSERT_EQ(::kill(::getpid(), SIGTERM), 0);  // without the handler this would end the test
   RealEventLoop loop;
   std::vector<int> seen;
   const StopSignals signals(loop, [&](int signal) {

@@ -9,7 +9,7 @@
 namespace pliant {
 namespace {
 
-// Batch, logical shards and seed, as a job and a program say them.
+// Batch, logical shards and seed, as set by a job or a program.
 struct Said {
   std::optional<std::uint64_t> batch = std::nullopt;
   std::optional<int> shards = std::nullopt;
@@ -22,7 +22,7 @@ struct ResolveCase {
   Said job = {};
   Said program = {};
   TrainingSetup want = {};
-  std::string error = "";  // instead
+  std::string error = "";  // expected instead of `want` if not empty
 };
 
 const ResolveCase kResolveCases[] = {

@@ -18,7 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing::ElementsAre;
 
-// A coordinator of a few lines: it keeps what it hears, and says what it is told to.
+// A minimal coordinator: it records received messages, and sends what a test gives it.
 class WebSocketLinkTest : public testing::Test, public CoordinatorHandler {
  protected:
   void Listen(std::uint16_t port = 0) {
@@ -97,7 +97,7 @@ TEST_F(WebSocketLinkTest, DialsUntilACoordinatorIsThereAndAgainWhenItIsGone) {
   link_->Start(this);
   RunFor(60ms);
   EXPECT_THAT(seen_, ElementsAre());
-  link_->Send(Leaving{});  // dropped: nobody is there
+  link_->Send(Leaving{});  // dropped: there is no connection
 
   Listen(port);
   RunUntilConnected(1);

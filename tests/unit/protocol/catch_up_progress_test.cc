@@ -31,7 +31,7 @@ TEST(CatchUpProgress, WhoWasInSyncStaysSo) {
 TEST(CatchUpProgress, ThoseInSyncMayBeAheadByTheBacklog) {
   const struct {
     const char* name;
-    Tick heard;  // of rank 1; rank 2 says nothing
+    Tick heard;  // reported by rank 1; rank 2 reports nothing
     std::vector<bool> in_sync;
     Tick applied;
     bool want;

@@ -16,7 +16,7 @@ std::shared_ptr<const LearnerId> Peer(const std::string& name) {
   return std::make_shared<const LearnerId>(LearnerId{.name = name, .pod_uid = "uid"});
 }
 
-// Nobody reads what is held.
+// The payload is never read.
 Frame FrameOf(Tick tick, std::size_t bytes) {
   const std::byte* const nowhere = nullptr;
   return {.header = {.kind = FrameKind::kRoot, .membership = {}, .tick = tick},
@@ -56,7 +56,7 @@ TEST(EarlyFrames, WhatWasTakenCountsNoMore) {
   EXPECT_FALSE(held.Hold(peer, FrameOf(5, 0), true));
 }
 
-// What a peer that does as it should may have sent.
+// What a correct peer may have sent early.
 TEST(EarlyFrames, TheLimitsLeaveRoomForWhoRunsAhead) {
   constexpr std::size_t kBatch = std::size_t{4} << 20;
   const SizesOfJob job{.gradient_bytes = 400'000'000,

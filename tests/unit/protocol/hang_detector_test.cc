@@ -20,7 +20,7 @@ struct Seen {
   std::optional<ProgramCall> call;
 };
 
-// Looks at each second in between, as a loop does.
+// Looks once per pause, as a loop does. Returns when the hang was found.
 std::optional<Duration> FoundAt(const std::vector<Seen>& story, Duration until) {
   HangDetector watch(kMost);
   std::optional<ProgramCall> call;

@@ -14,7 +14,7 @@ namespace {
 using Fate = MembershipView::Fate;
 using Standing = MembershipView::Standing;
 
-// Members by one letter; this learner is "s".
+// Members with names of one letter; this learner is "s".
 LearnerId IdOf(char name) { return {.name = std::string(1, name), .pod_uid = "u", .nonce = 1}; }
 Membership Of(MembershipId id, const std::string& names) {
   Membership membership{.id = id, .members = {}};
@@ -41,9 +41,9 @@ MembershipView ViewIn(const std::string& names, const std::string& left_behind =
   return view;
 }
 
-// ---- What becomes of a frame ----
+// ---- What happens to a frame ----
 
-// One letter a membership id, in this order.
+// One letter per membership id, in this order.
 constexpr MembershipId kIds[] = {{}, kOld, kPresent, kSecond, kThird, kFourth, kOfNextTerm};
 char LetterOf(Fate fate) {
   switch (fate) {
@@ -95,8 +95,8 @@ TEST(MembershipView, FateOfAFrameFollowsFromItsMembershipAndWhereTheLearnerStand
     const char* name;
     std::function<void(MembershipView&)> arrange;
     Standing standing;
-    std::string opened;     // fates of a kOpened frame of kIds
-    std::string any_other;  // of all other kinds
+    std::string opened;     // fates of a kOpened frame, by kIds
+    std::string any_other;  // fates of all other kinds
   } kCases[] = {
       {"no membership yet", idle, {}, "DHHHHHH", "DHHHHHH"},
       {"no membership yet, proposed to",
@@ -173,7 +173,7 @@ TEST(MembershipView, AFrameComesEarlyIfItsMembershipIsNewerThanTheNewest) {
   EXPECT_TRUE(view.ComesEarly({.membership = kThird}));
 }
 
-// ---- Into memberships and out of them ----
+// ---- Entering and leaving memberships ----
 
 TEST(MembershipView, BeginsWithoutAMembership) {
   const MembershipView view(IdOf('s'));
@@ -232,12 +232,12 @@ TEST(MembershipView, AProposalEndsWithTheMembershipThatOvertakesIt) {
   }
 }
 
-// ---- Who left, and who is left behind ----
+// ---- Leavers, and learners left behind ----
 
 TEST(MembershipView, ABoundaryLeavesBehindThoseInSyncAndThoseWhoGo) {
   const struct {
     const char* name;
-    std::string left_behind;  // by the boundary before
+    std::string left_behind;  // by the earlier boundary
     std::vector<bool> in_sync;
     std::string next;
     std::string want;
@@ -333,7 +333,7 @@ TEST(MembershipView, AllStayUnlessTheProposalLeavesSomebodyOut) {
   }
 }
 
-// ---- What has to wait ----
+// ---- Deferred events ----
 
 TEST(MembershipView, MayEnterWhatIsNewerThanTheNewestAndTheOnePutOff) {
   MembershipView view = ViewIn("sa");

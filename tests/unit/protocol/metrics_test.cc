@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 using testing::HasSubstr;
 using testing::Not;
 
-// An epoch of 3 optimizer steps of 4 samples, then an evaluation of two ticks.
+// An epoch has 3 optimizer steps of 4 samples, then an evaluation of two ticks.
 MetricsAccumulator::Commit CommitOf(Tick tick, Duration at, double loss = 2) {
   const Tick in_epoch = tick % 5;
   const bool train = in_epoch < 3;

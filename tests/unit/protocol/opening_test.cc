@@ -10,11 +10,11 @@ namespace {
 using Next = Opening::Next;
 
 const StateSummary kNothing{};
-// Through a boundary.
+// A state reached through a boundary.
 StateSummary At(Tick ticks) {
   return {.position = {.has_state = true, .applied_ticks = ticks}, .current = true};
 }
-// After a crash.
+// A state left by a crash.
 StateSummary LeftAt(Tick ticks) {
   return {.position = {.has_state = true, .applied_ticks = ticks}};
 }
@@ -31,7 +31,7 @@ TEST(Opening, WaitsUntilAllHaveSaidWhatTheyHold) {
 TEST(Opening, BeginsWhenAllAreReady) {
   Opening opening(2, 1, At(4));
   opening.OnOpen(0, At(4));
-  opening.OnOpened(0);  // the other may be quicker
+  opening.OnOpened(0);  // the other member may be quicker
   EXPECT_EQ(opening.next(), Next::kSayReady);
   opening.SetSaidReady();
   EXPECT_EQ(opening.next(), Next::kBegin);
@@ -48,7 +48,7 @@ TEST(Opening, WhoIsBehindCatchesUp) {
   const struct {
     const char* name;
     StateSummary rank0;
-    StateSummary own;  // rank 1
+    StateSummary own;  // rank 1 is this member
     StateSummary rank2;
     Next want;
     std::vector<bool> in_sync;
@@ -77,7 +77,7 @@ TEST(Opening, WhoIsBehindCatchesUp) {
   }
 }
 
-// It announces, and writes checkpoints and metrics.
+// Rank 0 announces, and writes checkpoints and metrics.
 TEST(Opening, RankZeroTakesTheStateFirst) {
   Opening zero(3, 0, At(4));
   Opening two(3, 2, kNothing);
@@ -119,15 +119,15 @@ TEST(Opening, AfterACrashRankZeroLooksForACheckpointThatIsAhead) {
   EXPECT_EQ(zero.next(), Next::kRestore);
   EXPECT_EQ(one.next(), Next::kWait);
   EXPECT_EQ(zero.furthest(), LeftAt(4));
-  zero.SetOwn(At(3));  // there is none
+  zero.SetOwn(At(3));  // no checkpoint was ahead
   one.OnOpen(0, zero.own());
   EXPECT_EQ(zero.next(), Next::kFetch);
   EXPECT_EQ(zero.source(), 1);
   EXPECT_EQ(one.next(), Next::kSayReady);
 }
 
-// Of a tick that was given up. Who was behind comes with the state, and with nothing of the tick
-// after it.
+// Nodes of an aborted tick count. A member that is behind receives the state, but has no nodes of
+// the tick after it.
 TEST(Opening, CountsWhatIsFinishedOfTheTickThatItBeginsWith) {
   StateSummary ahead = LeftAt(5);
   ahead.finished = {4};

@@ -8,7 +8,7 @@
 
 namespace pliant {
 
-// All of a state, or of a slice of one, as a sender sends it.
+// All frames of a state, or of a slice of one, in the order of a sender.
 inline std::vector<Frame> StateFrames(MembershipId membership, Tick applied_ticks,
                                       std::shared_ptr<const StateCopy> state) {
   std::vector<Frame> frames;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kServedBatch = 64;
 
-// So many batches, the last of which has the end with it.
+// A sender with this number of batches; the last one includes the end.
 StateSender SenderOf(std::size_t batches, std::byte fill = std::byte{1}) {
   std::vector<std::byte> bytes((batches * kServedBatch) - 4, fill);
   const StateDict state{

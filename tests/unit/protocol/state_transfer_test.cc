@@ -13,7 +13,7 @@
 namespace pliant {
 namespace {
 
-// Tensors of some sizes, empty ones among them and one of several slices.
+// Tensors of several sizes, including empty ones and one that spans several slices.
 struct State {
   explicit State(std::byte fill) : big(2 * kStatePieceBytes + 4, fill), small(12, fill) {}
   StateDict dict() {
@@ -48,7 +48,7 @@ TEST(StateTransfer, ArrivesAsItWasSent) {
   EXPECT_EQ(received.small, sent.small);
 }
 
-// Each batch ends with a frame that says so, except for the last: then all is there.
+// Each batch ends with a frame that marks its end, except the last, which ends the state.
 TEST(StateTransfer, WaitsBetweenBatchesToBeAskedForMore) {
   for (const std::size_t batch : {kStatePieceBytes / 2, kStatePieceBytes, 2 * kStatePieceBytes,
                                   2 * kStatePieceBytes + 4, 10 * kStatePieceBytes}) {

@@ -19,7 +19,7 @@ Schedule ScheduleOfEightShards() {
                           .seed = 1});
 }
 
-// One rank a letter and digit: learner and local rank.
+// One rank per letter and digit: learner and local rank.
 Membership TeamMembers(const std::vector<std::string>& names) {
   Membership membership{.id = {1, 1}, .members = {}};
   for (const std::string& name : names) {

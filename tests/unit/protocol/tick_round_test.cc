@@ -119,7 +119,7 @@ TEST(TickRound, RefusesWhatAPeerHasNotToSend) {
   EXPECT_FALSE(round.OnTrailer(1, TrailerOf(map, 1))) << "twice";
 }
 
-// Rank 1 catches up: its trailer says how far it has come, and is of no tick.
+// Rank 1 catches up: its trailer tells its progress, and belongs to no tick.
 TEST(TickRound, NobodyWaitsForOneThatCatchesUp) {
   const std::vector<bool> in_sync = {true, false, true};
   const ShardMap map = AssignShardsAmong(4, in_sync);

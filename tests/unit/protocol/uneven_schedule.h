@@ -4,7 +4,7 @@
 
 namespace pliant {
 
-// Batches of 64, 64 and 22; an evaluation of 10.
+// Batches of 64, 64 and 22 samples; an evaluation of 10.
 inline Schedule UnevenSchedule() {
   return *Schedule::Make({.train_samples = 150,
                           .test_samples = 10,

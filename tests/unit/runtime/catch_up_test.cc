@@ -24,10 +24,9 @@ using std::chrono::seconds;
 
 constexpr Tick kBegan = 10;  // applied ticks of the state that the others send
 constexpr Tick kBacklog = 3;
-constexpr Duration kStep = milliseconds(10);  // an operation of the program
+constexpr Duration kStep = milliseconds(10);  // duration of an operation of the program
 
-// One that catches up from ranks 0 and 2, with an owner that takes the next step as the learner
-// does.
+// A member that catches up from ranks 0 and 2. Its owner takes the next step as the learner does.
 struct CatchingUp final : CatchUp::Owner {
   SimEventLoop loop;
   Tasks tasks{loop, [] {}};
@@ -58,7 +57,7 @@ struct CatchingUp final : CatchUp::Owner {
   }
   void OnCatchUpFailed(const Error& error) override { told.push_back("failed " + error.message); }
 
-  // The slice that this source has to send; its tensors are filled with `value`.
+  // The slice that this source sends; its tensors are filled with `value`.
   std::vector<Frame> Slice(int index, float value = 0.5F) {
     StateCopy state = StateCopy::Like(compute.state_shape());
     for (const TensorView& tensor : state.view()) {
@@ -77,7 +76,7 @@ struct CatchingUp final : CatchUp::Owner {
     TakeSlice(0, 0);
     TakeSlice(2, 1);
   }
-  // The tick after `applied`, whose gradient is 1 everywhere.
+  // The tick after `applied`, with a gradient of 1 everywhere.
   MissedTick Tick(pliant::Tick applied, TickKind kind = TickKind::kTrain) {
     MissedTick tick{.plan = {.kind = kind, .step = applied},
                     .gradient = {},
@@ -175,7 +174,7 @@ TEST(CatchUp, TheLastTickMayBeOneThatOnlySumsUp) {
   EXPECT_TRUE(it.catch_up->up_to_date());
 }
 
-// ---- What the others hear ----
+// ---- Reports to the others ----
 
 using Report = CatchUp::Report;
 
@@ -226,7 +225,7 @@ TEST(CatchUp, SaysNothingMoreOnceAllKnowThatItIsComingInSync) {
 TEST(CatchUp, WaitsForWhatTheProgramIsAtWhenItEnds) {
   const struct {
     const char* name;
-    Duration when;  // from when the state came
+    Duration when;  // after the state arrived
     Told want;
     std::size_t commits;
   } kCases[] = {

@@ -26,14 +26,14 @@ constexpr Duration kCopyTime = milliseconds(10);
 constexpr Duration kWriteTime = milliseconds(20);
 const Error kNoSpace = VolumeError("write x", ENOSPC);
 
-// A driver that is rank `index` of `count` who write, and what it tells.
+// A driver of rank `index` among `count` writers, and its notifications.
 struct Driving {
   SimEventLoop loop;
   Tasks tasks{loop, [] {}};
   FakeCompute compute{loop};
   FakeCheckpointer checkpointer{loop};
   LearnerStats stats;
-  std::vector<std::string> told;  // to rank 0
+  std::vector<std::string> told;  // sent to rank 0
   std::vector<bool> done;
   CheckpointDriver driver{
       {.every_steps = 10},
@@ -59,7 +59,7 @@ struct Driving {
                 [this](bool saved) { done.push_back(saved); });
   }
   bool Due() const { return driver.Due({.kind = TickKind::kTrain, .step = 9}, 10); }
-  // Of no step of the policy.
+  // Due at a step that the policy does not name.
   bool DueOutOfTurn() const { return driver.Due({.kind = TickKind::kTrain, .step = 3}, 4); }
   std::ptrdiff_t looks() const { return std::ranges::count(checkpointer.asked, "publish"); }
 };
@@ -158,7 +158,7 @@ TEST(CheckpointDriver, OthersAreDoneWithTheirSlices) {
   EXPECT_EQ(it.loop.pending(), 0U);
 }
 
-// A peer that takes three times as long as this one does not come; but ten seconds are not long.
+// A peer that takes three times as long as this rank has failed, but 10 seconds are always allowed.
 TEST(CheckpointDriver, ASliceThatDoesNotComeIsAFailure) {
   const struct {
     const char* name;
@@ -190,8 +190,8 @@ TEST(CheckpointDriver, RankZeroSaysWhyAnothersSliceIsMissing) {
   const std::string missing = "not all of its 2 slices were written";
   const struct {
     const char* name;
-    Tick tick;       // that the peer tells of
-    bool recovered;  // since then
+    Tick tick;       // the tick that the peer reports
+    bool recovered;  // a recovery happened in between
     std::string error;
     std::string reason;
   } kCases[] = {
@@ -284,7 +284,7 @@ TEST(CheckpointDriver, AFailureKeepsWhatTheLastSuccessWas) {
   EXPECT_EQ(it.driver.saved_tick(), 10U);
 }
 
-// Its writers may be gone: who is left begins another at the next boundary.
+// Its writers may be lost: the remaining ones start another checkpoint at the next boundary.
 TEST(CheckpointDriver, ARecoveryGivesUpOneWhoseSlicesAreMissing) {
   for (const bool recovery : {true, false}) {
     SCOPED_TRACE(recovery);

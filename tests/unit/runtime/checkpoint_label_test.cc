@@ -7,7 +7,7 @@
 namespace pliant {
 namespace {
 
-// Of an epoch the ticks 0 and 1 are steps, 2 and 3 its evaluation.
+// In each epoch, ticks 0 and 1 are steps, 2 and 3 the evaluation.
 const DataSpec kData{.train_samples = 32,
                      .test_samples = 32,
                      .epochs = 2,

@@ -14,7 +14,7 @@ using std::chrono::seconds;
 
 TimePoint Minute(int minute) { return TimePoint() + minutes(minute); }
 TimePoint Second(int second) { return TimePoint() + seconds(second); }
-// The tick that does the optimizer step after so many.
+// The tick of the optimizer step after `steps` steps.
 TickPlan StepAfter(std::uint64_t steps) { return {.kind = TickKind::kTrain, .step = steps}; }
 TickPlan SliceOfEvaluation(std::uint64_t steps) {
   return {.kind = TickKind::kEvaluate, .step = steps};
@@ -77,7 +77,7 @@ TEST(CheckpointSchedule, TimeCountsFromTheFirstMembership) {
   EXPECT_TRUE(schedule.Due(StepAfter(1), 2, false, Minute(5)));
 }
 
-// Whether a step is the first of which one is due, at this second.
+// Expects that `second` is the first second at which a checkpoint is due.
 void ExpectDueFrom(const CheckpointSchedule& schedule, int second) {
   EXPECT_FALSE(schedule.Due(StepAfter(0), 1, false, Second(second) - Duration(1)));
   EXPECT_TRUE(schedule.Due(StepAfter(0), 1, false, Second(second)));

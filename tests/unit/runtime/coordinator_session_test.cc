@@ -72,7 +72,7 @@ TEST(CoordinatorSession, ObeysWhoWelcomedItAndARefusalAnyway) {
 TEST(CoordinatorSession, ACoordinatorBeforeTheNewestIsNotObeyed) {
   const struct {
     const char* name;
-    std::vector<std::uint64_t> terms;  // of coordinators, one after the other
+    std::vector<std::uint64_t> terms;  // terms of the coordinators, in order
     std::vector<bool> obeyed;
   } kCases[] = {
       {"before any that may be", {4}, {false}},
@@ -108,7 +108,7 @@ TEST(CoordinatorSession, SendsHeartbeatsAsOftenAsItIsTold) {
   it.loop.RunFor(milliseconds(3500));
   EXPECT_EQ(it.heartbeats(), 4) << "each second";
   it.link.Say(Welcome{.term = 5, .heartbeat_seconds = 0.25});
-  it.loop.RunFor(milliseconds(500));  // the timer that runs is of a second
+  it.loop.RunFor(milliseconds(500));  // the running timer still has one second
   const std::ptrdiff_t before = it.heartbeats();
   it.loop.RunFor(seconds(10));
   EXPECT_EQ(it.heartbeats() - before, 40);

@@ -15,20 +15,19 @@
 
 namespace pliant {
 
-// A volume that says what a test wants it to. Like the threaded Checkpointer it writes one thing
-// after the other, and reads beside that; each operation takes `time`, and finds the volume as it
-// is at its end.
+// A volume with scripted answers. Like the threaded Checkpointer it writes one thing after another,
+// and reads at the same time; each operation takes `time`, and uses the volume's state at its end.
 class FakeCheckpointer final : public Checkpointer {
  public:
   explicit FakeCheckpointer(EventLoop& loop) : loop_(loop) {}
 
   Duration time = std::chrono::milliseconds(20);
-  bool hangs = false;                // what is asked for meanwhile never ends
-  std::vector<std::string> asked;    // in order
-  std::optional<Error> write_error;  // Save and ExportFinal
-  std::optional<Error> look_error;   // Publish
-  std::set<int> slices;              // that are written, of the one checkpoint
-  // What is found; by default nothing.
+  bool hangs = false;                // operations requested while it is true never end
+  std::vector<std::string> asked;    // requested operations, in order
+  std::optional<Error> write_error;  // error of Save and ExportFinal
+  std::optional<Error> look_error;   // error of Publish
+  std::set<int> slices;              // the slices written, of the only checkpoint
+  // The newest checkpoint; by default there is none.
   std::function<Result<StoredCheckpoint>()> newest = [] { return None(); };
   std::function<Result<Restored>()> restored = [] { return None(); };
   std::function<Result<Restored>()> first = [] { return None(); };

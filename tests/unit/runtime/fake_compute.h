@@ -17,18 +17,18 @@
 
 namespace pliant {
 
-// A program of some tensors; commits add the gradient to its weights. Like the threaded Compute it
-// does one operation after the other, each in `time`, and tells of it from the loop. It computes no
-// ticks: those that are asked for fail, or never end (simulation/process.h has one that does).
+// A program with some tensors; commits add the gradient to its weights. Like the threaded Compute
+// it runs one operation after another, each takes `time`, and reports from the loop. It computes no
+// ticks: requested ticks fail, or never end (simulation/process.h has a program that does).
 class FakeCompute final : public Compute {
  public:
   explicit FakeCompute(EventLoop& loop) : loop_(loop) {}
 
   Duration time = std::chrono::milliseconds(10);
-  std::optional<ProgramCall> at;   // that the program is at
-  std::optional<Error> fault;      // that what ends from now on ends with
-  std::vector<std::string> asked;  // in order
-  std::vector<std::string> done;   // likewise
+  std::optional<ProgramCall> at;   // the call that the program runs
+  std::optional<Error> fault;      // error of the operations that end from now on
+  std::vector<std::string> asked;  // requested operations, in order
+  std::vector<std::string> done;   // finished operations, in order
 
   std::array<float, 4> weights{};
   std::array<float, 4> bias{};

@@ -8,14 +8,14 @@
 
 namespace pliant {
 
-// A connection that a test makes and breaks. As the real one does, it drops what is sent while
-// there is none, and says nothing of one that Redial ended.
+// A connection that a test makes and breaks. Like the real one, it drops messages while it is
+// disconnected, and does not report a connection that Redial ended.
 class FakeCoordinatorLink final : public CoordinatorLink {
  public:
   std::vector<LearnerMessage> sent;
   int redials = 0;
 
-  // Their names.
+  // The names of the sent messages.
   std::vector<std::string> sent_names() const {
     std::vector<std::string> names;
     for (const LearnerMessage& message : sent) names.emplace_back(NameOf(message));
@@ -29,7 +29,7 @@ class FakeCoordinatorLink final : public CoordinatorLink {
     connected_ = false;
     handler_->OnCoordinatorDisconnected("reset");
   }
-  // Comes on whatever connection there was.
+  // Receives a message on the present connection.
   void Say(CoordinatorMessage message) { handler_->OnCoordinatorMessage(std::move(message)); }
 
   void Start(CoordinatorHandler* handler) override { handler_ = handler; }

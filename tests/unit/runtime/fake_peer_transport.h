@@ -9,8 +9,8 @@
 
 namespace pliant {
 
-// Links that a test makes and breaks. As the transports do, it drops what is sent to a peer that
-// it is not connected to.
+// Links that a test makes and breaks. Like the real transports, it drops frames to a peer that is
+// not connected.
 class FakePeerTransport final : public PeerTransport {
  public:
   struct Sent {
@@ -18,11 +18,11 @@ class FakePeerTransport final : public PeerTransport {
     Frame frame;
   };
   std::set<LearnerId> connected;
-  std::vector<LearnerId> asked_for;  // by Connect
-  std::vector<LearnerId> dropped;    // by Disconnect
+  std::vector<LearnerId> asked_for;  // peers passed to Connect
+  std::vector<LearnerId> dropped;    // peers passed to Disconnect
   std::vector<Sent> sent;
 
-  // Of this kind, in order.
+  // Frames of this kind, in order.
   std::vector<Frame> SentTo(const LearnerId& peer, FrameKind kind) const {
     std::vector<Frame> frames;
     for (const Sent& one : sent) {

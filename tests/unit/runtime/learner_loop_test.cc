@@ -25,8 +25,8 @@ class NoMetrics final : public MetricsSink {
   void CutFrom(Tick /*tick*/) override {}
 };
 
-// A whole learner, whose coordinator, peers, program and volume are the test's. (What it does with
-// real ones of these is what the simulations are about.)
+// A whole learner, with the test's coordinator, peers, program and volume. (The simulations test it
+// with real ones.)
 struct LearnerOf {
   LearnerOf() {
     learner.Start();
@@ -66,8 +66,9 @@ TEST(LearnerLoop, WhoIsNotNeededLeavesAtOnce) {
   EXPECT_EQ(it.exit->message, "left as asked");
 }
 
-// It is told to go, and called back while it looks for a final model. That its new membership is
-// given up before the volume has answered does not mean that it may go: the next may need it.
+// The learner receives Leave, and is called back while it looks for a final model. When its new
+// membership is aborted before the volume has answered, it must not exit: the next membership may
+// need it.
 TEST(LearnerLoop, WhoIsCalledBackMeanwhileStays) {
   for (const Duration volume : {Duration(seconds(1)), Duration(seconds(5))}) {
     LearnerOf it;

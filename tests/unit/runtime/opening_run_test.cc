@@ -31,7 +31,7 @@ constexpr Duration kOpeningTimeout = seconds(20);
 constexpr Tick kTotalTicks = 20;
 constexpr MembershipId kOpens{3, 1};
 
-// As many ticks as optimizer steps.
+// Every tick is an optimizer step.
 Schedule ScheduleOfSteps() {
   return *Schedule::Make({.train_samples = 64,
                           .test_samples = 0,
@@ -47,8 +47,8 @@ StateSummary AfterCrash(Tick ticks) {
   return {.position = {.has_state = true, .applied_ticks = ticks}};
 }
 
-// Rank `self` of so many, with an owner that carries out what follows when a call is over, as the
-// learner does.
+// Rank `self` among `ranks`, with an owner that acts on a result after the call has returned, as
+// the learner does.
 struct OpeningOf final : OpeningRun::Owner {
   OpeningOf(int world_size, int self, const StateSummary& own) : self_id{IdOfRank(self)} {
     Membership membership{.id = kOpens, .members = {}};
@@ -98,7 +98,7 @@ struct OpeningOf final : OpeningRun::Owner {
   void CarryOut() {
     while (!loading && std::exchange(news, false)) run->Advance();
   }
-  // One that all are connected to.
+  // A membership in which all are connected.
   void BeginConnected() {
     for (int rank = 0; rank < view.current().world_size(); ++rank) {
       if (!view.IsSelf(view.member(rank))) transport.connected.insert(IdOfRank(rank));
@@ -124,13 +124,13 @@ struct OpeningOf final : OpeningRun::Owner {
   std::vector<Frame> SentTo(int rank, FrameKind kind) const {
     return transport.SentTo(IdOfRank(rank), kind);
   }
-  // What this one last said that it holds.
+  // The state summary that this rank sent last.
   StateSummary SaidTo(int rank) const {
     const std::vector<Frame> frames = SentTo(rank, FrameKind::kOpen);
     if (frames.empty()) return {};
     return DecodeStateSummary(frames.back().payload.view, kTotalTicks, 8).value();
   }
-  // The state of another, whose tensors are filled with `value`.
+  // The state of another rank, with tensors filled with `value`.
   std::vector<Frame> StateFrames(Tick applied, float value = 0.5F) const {
     auto state = std::make_shared<StateCopy>(StateCopy::Like(compute.state_shape()));
     for (const TensorView& tensor : state->view()) {
@@ -165,7 +165,7 @@ struct OpeningOf final : OpeningRun::Owner {
   std::optional<OpeningRun> run;
 };
 
-// ---- What the members hold ----
+// ---- State summaries ----
 
 TEST(OpeningRun, BeginsWhenAllHoldTheStateAndSaidSo) {
   OpeningOf it(2, 1, ByBoundary(6));
@@ -309,7 +309,7 @@ TEST(OpeningRun, BeginsAStateAgainOnANewConnection) {
   EXPECT_TRUE(it.run->OnLost(1));
   it.Connects(1);
   EXPECT_EQ(it.SentTo(1, FrameKind::kStateRequest).size(), 2U);
-  it.run->OnStateFrame(1, first[1]);  // what remains of the first answer is passed over
+  it.run->OnStateFrame(1, first[1]);  // the rest of the first answer is ignored
   it.HearsState(1, it.StateFrames(6));
   it.loop.RunFor(seconds(1));
   EXPECT_EQ(it.told, Lines{"load 6"});
@@ -389,12 +389,12 @@ TEST(OpeningRun, RankZeroBeginsFromTheNewestCheckpointUnlessAMemberIsAsFar) {
   const Lines kLooks{"find newest"};
   const struct {
     const char* name;
-    std::optional<Tick> held;  // by the other member
+    std::optional<Tick> held;  // state of the other member
     std::optional<std::uint64_t> newest;
     std::function<Result<Restored>(OpeningOf&)> restored;
     Lines asked;
     Lines told;
-    std::optional<Tick> begins;  // what rank 0 then says that the membership begins with
+    std::optional<Tick> begins;  // the tick from which rank 0 then lets the membership begin
   } kCases[] = {
       {"there is nothing",
        kNobody,
@@ -438,7 +438,7 @@ TEST(OpeningRun, RankZeroBeginsFromTheNewestCheckpointUnlessAMemberIsAsFar) {
     EXPECT_EQ(it.checkpointer.asked, Lines{}) << "not before it knows what the others hold";
     const StateSummary held = test.held ? AfterCrash(*test.held) : StateSummary{};
     it.Hears(1, held);
-    it.Hears(1, held);  // it may say so again: this one looks once
+    it.Hears(1, held);  // repeated: this rank still looks only once
     it.loop.RunFor(seconds(1));
     EXPECT_EQ(it.checkpointer.asked, test.asked);
     EXPECT_EQ(it.told, test.told);
@@ -528,12 +528,12 @@ TEST(OpeningRun, WithoutAStateThereIsNothingElseToWaitFor) {
 TEST(OpeningRun, WithAStateAVolumeThatFailsIsTriedAgainAndThenPassedOver) {
   struct Case {
     std::string name;
-    int looks_fail = 0;  // so many of them, one after the other
+    int looks_fail = 0;  // number of consecutive failures
     int reads_fail = 0;
     ErrorCode code = ErrorCode::kUnavailable;
-    int looks = 0;  // what is asked for
+    int looks = 0;  // expected number of looks
     int reads = 0;
-    Duration decided_after{};  // a tenth of a second more at most
+    Duration decided_after{};  // with a tolerance of 0.1 s
     Lines told;
   };
   constexpr int kForever = 1000;
@@ -590,7 +590,7 @@ TEST(OpeningRun, WithoutAStateAVolumeThatFailsIsTriedAgainSoOften) {
   for (const bool looks : {true, false}) {
     SCOPED_TRACE(looks ? "looking" : "reading");
     OpeningOf it(1, 0, {});
-    int left = 1000;  // tries that fail
+    int left = 1000;  // number of tries that fail
     const auto fails = [&] { return left-- > 0; };
     it.checkpointer.newest = [&]() -> Result<StoredCheckpoint> {
       if (looks && fails()) return Fail(ErrorCode::kUnavailable, "stale handle");
@@ -609,7 +609,7 @@ TEST(OpeningRun, WithoutAStateAVolumeThatFailsIsTriedAgainSoOften) {
     EXPECT_EQ(it.told, Lines{"failed: checkpoint volume: stale handle"});
     EXPECT_EQ(std::ranges::count(it.checkpointer.asked, "find newest"), 10);
 
-    // One that answers in time.
+    // A rank whose volume answers in time.
     OpeningOf well(1, 0, {});
     well.checkpointer.newest = it.checkpointer.newest;
     well.checkpointer.restored = it.checkpointer.restored;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kShardsOfTick = 8;
 
-// The first `count` of the shards that were asked for are computed; their sums tell which.
+// The first `count` of the requested shards are computed; their sums identify them.
 TickOutput OutputOf(const std::vector<int>& asked, std::size_t count,
                     const std::vector<NodeIndex>& nodes) {
   TickOutput output;
@@ -37,7 +37,7 @@ TEST(PartialTick, AsksForWhatIsNotFinished) {
   EXPECT_FALSE(partial.IsFinished(99)) << "no shard of the tick";
   EXPECT_EQ(partial.SumsOf(5).loss, 5);
 
-  // The next membership gives it other shards.
+  // The next membership assigns other shards to this learner.
   EXPECT_EQ(partial.Ask({0, 1, 4, 5}), (std::vector<int>{0, 1}));
   EXPECT_EQ(partial.shards_kept(), 2U);
   partial.Add(TickKind::kTrain, kShardsOfTick, OutputOf({0, 1}, 2, {Pair(0)}));

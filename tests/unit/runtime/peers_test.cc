@@ -27,7 +27,7 @@ std::string Spelled(const std::vector<LearnerId>& ids) {
   return names;
 }
 
-// The links of "s".
+// The links of learner "s".
 struct Linking {
   FakePeerTransport transport;
   MembershipView view{PeerOf('s')};

@@ -28,7 +28,7 @@ class StatelessProgram final : public ProgramView {
   const ProgramInfo info_;
 };
 
-// So many pieces of work, of the epochs 0, 1 ...
+// `count` pieces of work, for the epochs 0, 1 ...
 class Evaluations final : public Operation {
  public:
   explicit Evaluations(std::uint64_t count) : count_(count) {}
@@ -60,7 +60,7 @@ class PulledThreadTest : public testing::Test {
       over_.push_back(status ? "done" : status.error().message);
     });
   }
-  // What is at hand now.
+  // The work that the program has fetched.
   std::optional<std::uint64_t> Epoch() const {
     if (thread_.work() == nullptr) return std::nullopt;
     return std::get<EvaluationTask>(*thread_.work()).epoch;
@@ -68,7 +68,7 @@ class PulledThreadTest : public testing::Test {
 
   StatelessProgram program_;
   PulledThread thread_{program_};
-  std::vector<std::string> over_;  // how operations ended
+  std::vector<std::string> over_;  // results of the operations
 };
 
 TEST_F(PulledThreadTest, AnOperationIsSteppedByWhoFetchesItsWork) {

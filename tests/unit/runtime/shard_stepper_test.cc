@@ -34,7 +34,7 @@ class OneParameter final : public ProgramView {
   const ProgramInfo info_{.gradient_elements = 2, .buffer_bytes = 1};
 };
 
-// All shards of a training tick on one learner, those of `empty` without samples.
+// All shards of a training tick on one learner. The shards in `empty` have no samples.
 class ShardStepperTest : public testing::Test {
  protected:
   void Begin(const std::vector<int>& empty = {}) {
@@ -47,7 +47,7 @@ class ShardStepperTest : public testing::Test {
     stepper_.emplace(program_, accumulator_, buffers_, work_, control_,
                      [this](const NodePart& part) { parts_.push_back(part.node.node); });
   }
-  // The shard that is to be computed next.
+  // The shard to compute next.
   std::optional<int> Next() {
     const auto work = stepper_->Next();
     if (!work) return std::nullopt;
@@ -71,7 +71,7 @@ class ShardStepperTest : public testing::Test {
   TickControl control_;
   std::optional<ShardStepper> stepper_;
   ShardWork shard_{.gradient = {}, .buffers = {}, .left = {}};
-  std::vector<NodeIndex> parts_;  // the nodes of what was handed out
+  std::vector<NodeIndex> parts_;  // nodes of the reported parts
   TickOutput output_;
 };
 
@@ -174,12 +174,12 @@ TEST_F(ShardStepperTest, AnErrorEndsIt) {
 }
 
 #if defined(__x86_64__)
-// The program's thread may take small numbers for zero: sums of gradients never do.
+// The program's thread may flush denormals to zero; sums of gradients never do.
 TEST_F(ShardStepperTest, SumsHaveTheirBitsOnAnyThread) {
   constexpr float kSmall = std::numeric_limits<float>::denorm_min();
   Begin({2, 3});
   const unsigned before = _mm_getcsr();
-  _mm_setcsr(before | 0x8040);  // flush to zero, denormals are zeros
+  _mm_setcsr(before | 0x8040);  // FTZ and DAZ
   Next();
   Answer(kSmall);
   Next();

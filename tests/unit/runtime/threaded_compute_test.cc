@@ -78,7 +78,7 @@ class CountingProgram final : public Program {
   std::atomic<int> hold_shard = -1;
   std::atomic<bool> hold_commit = false;
   std::atomic<bool> committing = false;
-  bool says_last = false;  // that the last element is final
+  bool says_last = false;  // reports that the last element is final
   std::atomic<bool> hold_after_saying = false;
   bool fails_after_saying = false;
   int failing_shard = -1;
@@ -109,7 +109,7 @@ TickWork Work() {
   return work;
 }
 
-// Calls the program, or fetches its work for it.
+// Runs the program on a thread, or fetches its work for it.
 class ComputeThread {
  public:
   ComputeThread(Program& program, bool pulled) : pulled_thread_(program) {
@@ -132,7 +132,7 @@ class ComputeThread {
  private:
   std::unique_ptr<ProgramThread> calling_thread_;
   PulledThread pulled_thread_;
-  std::jthread puller_;  // last: joined before the rest is destroyed
+  std::jthread puller_;  // last: joined before the other members are destroyed
 };
 
 class ThreadedComputeTest : public testing::TestWithParam<bool> {
@@ -234,7 +234,7 @@ TEST_P(ThreadedComputeTest, TheProgramSaysWhatIsFinalEarlyIfSomebodyWaitsForIt) 
   EXPECT_EQ(parts, 6);
 }
 
-// The loop for the tick, the thread of copies for a copy, and the compute thread for the program.
+// The loop waits for the tick, the copy thread for a copy, and the compute thread for the program.
 TEST_P(ThreadedComputeTest, WaitsTakeNoProcessor) {
   const auto processor_time = [] {
     timespec used{};
@@ -400,8 +400,8 @@ TEST_P(ThreadedComputeTest, OfATickThatIsOverNothingIsLeftToGiveUp) {
   loop_.Run();
 }
 
-// The program goes on only when the loop has its first bucket: that would never be, if a bucket
-// waited for its shard.
+// The program continues only when the loop has received its first bucket. This would never happen
+// if a bucket waited for the end of its shard.
 TEST_P(ThreadedComputeTest, ABucketLeavesBeforeItsShardIsDone) {
   program_.says_last = true;
   program_.hold_after_saying = true;
@@ -492,7 +492,7 @@ TEST_P(ThreadedComputeTest, WhatIsThrownIsTheOperationsError) {
                                        {ErrorCode::kInternal, "what a library throws"}}));
 }
 
-// More than there is.
+// A state larger than the memory.
 class EndlessProgram final : public Program {
  public:
   const ProgramInfo& info() const override { return info_; }
@@ -527,7 +527,7 @@ TEST_P(ThreadedComputeTest, ACopyForWhichThereIsNoMemoryIsAnError) {
   EXPECT_EQ(heard, (Error{ErrorCode::kUnavailable, "out of memory"}));
 }
 
-// As at a second Ctrl-C: who asked for the commit is gone while the program is at it.
+// As at a second Ctrl-C: the requester of the commit is destroyed while the program runs it.
 TEST_P(ThreadedComputeTest, AGradientIsKeptUntilItIsCommitted) {
   program_.hold_commit = true;
   std::optional<FloatBuffer> gradient = Filled(10);
@@ -540,7 +540,7 @@ TEST_P(ThreadedComputeTest, AGradientIsKeptUntilItIsCommitted) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     program_.hold_commit = false;
   });
-  compute_.reset();  // waits for it
+  compute_.reset();  // waits for the commit
   EXPECT_TRUE(kept.expired());
   EXPECT_EQ(program_.total(), 10);
 }
@@ -557,7 +557,7 @@ TEST_P(ThreadedComputeTest, WhatIsThrownAtTheEndOfAnOperationIsItsError) {
   EXPECT_EQ(heard, (Error{ErrorCode::kUnavailable, "out of memory"}));
 }
 
-// Until the program has fetched it, if it fetches its work.
+// If the program fetches its work, the call lasts until it has fetched it.
 TEST_P(ThreadedComputeTest, ATickWithoutShardsIsACall) {
   compute_->RunTick(
       {.step = 7, .blocks = {}, .tasks = {}}, [](const NodePart&) {},

@@ -31,7 +31,8 @@ constexpr Tick kFirstStep = 0;
 constexpr Tick kSecondStep = 1;
 constexpr Tick kFirstEvaluation = 2;
 
-// Two optimizer steps an epoch, each of four shards of four samples, and two ticks of evaluation.
+// An epoch has two optimizer steps, each of four shards of four samples, and two ticks of
+// evaluation.
 const DataSpec kData{.train_samples = 32,
                      .test_samples = 32,
                      .epochs = 3,
@@ -41,7 +42,7 @@ const DataSpec kData{.train_samples = 32,
 
 LearnerId Ticking(int rank) { return {.name = Format("learner-{}", rank), .nonce = 1}; }
 
-// One learner, as rank `self` of memberships of so many.
+// One learner, as rank `self` in memberships of `world_size` ranks.
 struct TickerOf final : TickRunner::Owner, SampleLedger {
   TickerOf(SimEventLoop& event_loop, int world_size, int self, std::uint64_t check_every = 0)
       : loop(event_loop), self_rank(self), view(Ticking(self)) {
@@ -75,7 +76,7 @@ struct TickerOf final : TickRunner::Owner, SampleLedger {
       membership.members.push_back({.id = Ticking(rank), .address = "x:1"});
     view.Enter(std::move(membership), {});
   }
-  // `finished`, by rank, of the tick. `in_sync`: empty, for all.
+  // `finished`: nodes of the tick, by rank. An empty `in_sync` means all.
   void Begin(Tick tick, const std::vector<std::vector<NodeIndex>>& finished = {},
              std::vector<bool> in_sync = {}) {
     const auto ranks = static_cast<std::size_t>(view.current().world_size());
@@ -107,7 +108,7 @@ struct TickerOf final : TickRunner::Owner, SampleLedger {
       Commit();
     }
   }
-  // Takes what `from` has sent to it since it was taken last.
+  // Receives what `from` has sent to it since the last call.
   void Take(TickerOf& from) {
     const std::vector<FakePeerTransport::Sent> sent = from.transport.sent;
     std::erase_if(from.transport.sent,
@@ -142,7 +143,7 @@ struct TickerOf final : TickRunner::Owner, SampleLedger {
   const int self_rank;
   Tasks tasks{loop, [] {}};
   sim::ToyProgram program{kData};
-  std::vector<int> computed_shards;  // since the tick began
+  std::vector<int> computed_shards;  // since the begin of the tick
   sim::SimCompute compute{loop,
                           program,
                           kData.logical_shards,
@@ -165,7 +166,7 @@ struct TickerOf final : TickRunner::Owner, SampleLedger {
   std::optional<TickRunner> runner;
 };
 
-// What one that computes alone comes to.
+// The result of a learner that computes alone.
 struct Alone {
   std::vector<float> gradient;
   ShardSums sums;
@@ -226,7 +227,7 @@ TEST(TickRunner, TwoComeToTheSameAsOne) {
   TickerOf second(loop, 2, 1);
   first.ComputeTick(kFirstStep);
   second.Begin(kFirstStep);
-  second.Take(first);  // the other may be ahead
+  second.Take(first);  // the other learner may be ahead
   EXPECT_FALSE(first.runner->complete());
   second.Compute();
   first.Take(second);
@@ -301,7 +302,7 @@ TEST(TickRunner, AnEvaluationHasSumsAndNoGradient) {
   SimEventLoop loop;
   TickerOf first(loop, 2, 0);
   TickerOf second(loop, 2, 1);
-  // Both with the state of one that took the two steps alone.
+  // Both have the state of a learner that did the two steps alone.
   TickerOf model(loop, 1, 0);
   for (const Tick step : {kFirstStep, kSecondStep}) {
     model.ComputeTick(step);
@@ -334,7 +335,7 @@ TEST(TickRunner, AnEvaluationHasSumsAndNoGradient) {
   }
 }
 
-// ---- A tick that is given up ----
+// ---- A tick that is aborted ----
 
 TEST(TickRunner, KeepsWhatIsFinishedOfATickThatIsGivenUp) {
   for (const Tick tick : {kFirstStep, kFirstEvaluation}) {
@@ -427,7 +428,7 @@ TEST(TickRunner, OfAnotherStateNothingIsKept) {
   EXPECT_EQ(it.computed_shards.size(), 4U);
 }
 
-// ---- What others send ----
+// ---- Frames from others ----
 
 TEST(TickRunner, TakesNothingThatARankHasNotToSend) {
   SimEventLoop loop;
@@ -523,7 +524,7 @@ TEST(TickRunner, CountsWholeTicks) {
   loop.RunFor(milliseconds(5));
   LearnerStats stats;
   first.runner->CountInto(stats);
-  first.runner->CountInto(stats);  // as of a second one
+  first.runner->CountInto(stats);  // as from a second runner
   EXPECT_EQ(stats.ticks, 2U);
   EXPECT_EQ(stats.steps, 2U);
   EXPECT_EQ(stats.shards, 4U);

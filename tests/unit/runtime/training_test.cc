@@ -49,10 +49,10 @@ StateSummary HeldAt(Tick ticks, std::string last_line = "") {
       .current = true};
 }
 
-// Rank `self` of a membership whose members hold `held`, by rank, with an owner that commits when
-// it is told to, as the learner does, and leaves all else to the test.
+// Rank `self` of a membership whose members hold `held`, by rank. Its owner commits when notified,
+// as the learner does, and leaves everything else to the test.
 struct TrainingOf final : Training::Owner, CoordinatorSession::Owner, MetricsSink {
-  // Its program has come to what it holds by steps whose gradients were `gradient`.
+  // The program reaches its state by steps with gradients of `gradient`.
   TrainingOf(SimEventLoop& event_loop, int self, const std::vector<StateSummary>& held,
              float gradient = 0.1F)
       : loop(event_loop), self_rank(self), view(Trainee(self)) {
@@ -109,12 +109,12 @@ struct TrainingOf final : Training::Owner, CoordinatorSession::Owner, MetricsSin
     ASSERT_TRUE(program.Commit({.step = step, .gradient = gradient, .buffers = buffers}));
   }
   void Commit() { training->CommitWhenComplete(); }
-  // One tick with what it can do by itself.
+  // The part of one tick that this rank can do alone.
   void ComputeTick() {
     training->BeginTick();
     loop.RunFor(seconds(1));
   }
-  // Takes what `from` has sent to it since it was taken last.
+  // Receives what `from` has sent to it since the last call.
   void Take(TrainingOf& from) {
     const std::vector<FakePeerTransport::Sent> sent = from.transport.sent;
     std::erase_if(from.transport.sent,
@@ -163,7 +163,7 @@ struct TrainingOf final : Training::Owner, CoordinatorSession::Owner, MetricsSin
   std::optional<Training> training;
 };
 
-// ---- The beginning ----
+// ---- Start ----
 
 TEST(Training, RankZeroTakesMetricsOver) {
   const struct {
@@ -224,7 +224,7 @@ TEST(Training, WhoseStateDiffersFailsAndTheOthersGoOn) {
   EXPECT_EQ(members[2].failed->code, ErrorCode::kCorrupt);
 }
 
-// That a tick is complete may be told more than once; what it led to may be the last.
+// Completion may be notified more than once. The reaction to a commit may be the end.
 TEST(Training, ATickIsCommittedOnceWhateverItLeadsTo) {
   const struct {
     const char* name;
@@ -254,7 +254,7 @@ TEST(Training, OneThatIsFarBehindIsWaitedFor) {
   const struct {
     const char* name;
     std::function<void(TrainingOf&)> before;
-    Tick want;  // ticks committed, of five
+    Tick want;  // committed ticks, of five
   } kCases[] = {
       {"so many ticks wait at it", [](TrainingOf&) {}, 3},
       {"unless it begins again with the next tick",
@@ -273,7 +273,7 @@ TEST(Training, OneThatIsFarBehindIsWaitedFor) {
     EXPECT_EQ(it.state.applied(), test.want);
     EXPECT_EQ(it.told, Lines{});
     if (test.want == 5) continue;
-    // It says that it has come a tick further.
+    // The peer reports that it is one tick further.
     it.training->OnTickFrame(1, {.header = {.kind = FrameKind::kTrailer, .tick = 1},
                                  .payload = EncodeTrailer({.in_sync = false})});
     loop.RunFor(seconds(1));

@@ -40,7 +40,7 @@ class CheckpointToolTest : public testing::Test {
   fs::path job() const { return volume_ / kJob; }
   fs::path newest() const { return job() / "step-000000000200-t000000000210-m2.5"; }
 
-  // The exit code; what it says is in said_ and complained_.
+  // Returns the exit code; the output is in said_ and complained_.
   int Run(std::vector<std::string> arguments) {
     std::vector<const char*> argv = {"pliant-checkpoint"};
     for (const std::string& argument : arguments) argv.push_back(argument.c_str());
@@ -56,7 +56,7 @@ class CheckpointToolTest : public testing::Test {
     content.seekp(-1, std::ios::end);
     content.put('!');
   }
-  // By checkpoint: its state.
+  // The state of each checkpoint.
   std::vector<std::string> States(const std::string& command, const fs::path& folder, int code) {
     EXPECT_EQ(Run({command, folder, "--json"}), code) << complained_;
     std::vector<std::string> states;
@@ -103,7 +103,7 @@ TEST_F(CheckpointToolTest, VerifiesEveryByte) {
   ASSERT_EQ(Run({"verify", job()}), 1);
   EXPECT_THAT(said_, HasSubstr("damaged: model-00001-of-00001.safetensors: checksum "));
 
-  // An attempt that did not end is none that is damaged.
+  // An attempt that did not end does not count as damaged.
   fs::remove(newest() / "manifest.json");
   EXPECT_THAT(States("verify", job(), 0),
               ElementsAre("step-000000000200-t000000000210-m2.5 incomplete",

@@ -69,8 +69,8 @@ TEST_F(ReviewAccessTest, LetsNobodyInByMistake) {
   struct Case {
     std::string name;
     std::string token_review;
-    std::string access_review;   // "": is not asked for
-    std::optional<Access> want;  // none: it is not decided
+    std::string access_review;   // "": is not requested
+    std::optional<Access> want;  // nullopt: not decided
   };
   const std::string allowed = R"({"status": {"allowed": true}})";
   const Case kCases[] = {

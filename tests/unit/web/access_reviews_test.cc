@@ -58,7 +58,7 @@ class AccessReviewsTest : public testing::Test {
   void Ask(const std::string& token) {
     reviews_->Ask(token, [this](Access access) { got_.push_back(access); });
   }
-  // What workers do.
+  // Runs the reviews, as worker threads would.
   void RunReviews() {
     for (auto& task : std::exchange(tasks_, {})) task();
     loop_.RunFor(0s);
@@ -86,7 +86,7 @@ TEST_F(AccessReviewsTest, ATokenIsReviewedOnceForAllWhoShowIt) {
   EXPECT_EQ(got_, std::vector(3, Access::kGranted));
   EXPECT_EQ(reviewed_, std::vector<std::string>{"prometheus"});
   loop_.RunFor(AccessCache::kGrantedFor);
-  answer_ = Access::kUnknown;  // it has expired
+  answer_ = Access::kUnknown;  // the token has expired
   Ask("prometheus");
   RunReviews();
   EXPECT_EQ(got_.back(), Access::kUnknown);

@@ -24,7 +24,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-// The servers beside a control loop that runs.
+// The servers next to a running control loop.
 class ServersTest : public testing::Test {
  protected:
   void Start(ServersOptions options) {
@@ -75,7 +75,7 @@ TEST_F(ServersTest, EachPathIsOnItsOwnPort) {
   for (const char* path : {"/healthz", "/readyz", "/debug/snapshot"}) {
     EXPECT_THAT(Get(metrics, path), StartsWith("HTTP/1.1 404")) << path;
   }
-  // The debugger's view is on loopback's own address, and nowhere else.
+  // The debug view listens only on 127.0.0.1 itself.
   const std::uint32_t another = INADDR_LOOPBACK + 1;
   EXPECT_TRUE(RawClient(metrics, another).connected());
   EXPECT_FALSE(RawClient(debug, another).connected());
@@ -92,7 +92,7 @@ TEST_F(ServersTest, ProbesAnswerWhateverIsAskedOfTheOthersAndOfTheControlLoop) {
     EXPECT_THAT(Get(servers_->probes_port(), path), StartsWith("HTTP/1.1 200")) << path;
     return std::chrono::steady_clock::now() - began;
   };
-  // On a busy machine not every one is quick.
+  // On a busy machine some answers are slow.
   EXPECT_LT(std::min({took("/healthz"), took("/readyz"), took("/healthz")}), 1s);
   busy.count_down();
 }
