@@ -13,7 +13,7 @@
 
 namespace pliant::sim {
 
-// What a program does apart from training.
+// The program's behaviour apart from training.
 struct Habits {
   bool wants_evaluation_results = false;
   std::uint64_t ends_at_step = 0;  // 0: when all epochs have ended

@@ -61,7 +61,7 @@ struct Mixture {
   double flood = 0;
 };
 
-// What the owner of that job may make its coordinator do.
+// The faults that the owner of that job may put into its coordinator.
 const TrainingOptions kLiars[] = {{.has_no_coordinator = true},
                                   {.refuses_plans = true},
                                   {.flaps = true},

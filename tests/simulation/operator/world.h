@@ -78,7 +78,7 @@ class World {
   bool RunUntil(const std::function<bool()>& done, Duration limit);
   bool faulty() const { return !invariants.violations().empty(); }
   std::string Describe() const;
-  // Of all exchanges and reports of the replicas so far.
+  // Digest of all exchanges and reports of the replicas so far.
   std::uint64_t digest() const { return trace_.digest(); }
 
   SimEventLoop loop;

@@ -1,4 +1,4 @@
-// What only TCP has: unauthenticated clients, keys, and wrong bytes.
+// Properties that only TCP has: unauthenticated clients, keys, and wrong bytes.
 #include <chrono>
 #include <cstring>
 #include <ctime>

@@ -324,8 +324,8 @@ TEST_F(JobTableTest, AWriteUnderWayIsNotTakenForTheNextJobOfThatName) {
   EXPECT_EQ(*View(4).job, again);
 }
 
-// What was written of a job and its Service is kept only as long as they exist. New objects with
-// the same names are taken from the store as they are.
+// The table keeps a written job and Service only as long as they exist. It takes new objects with
+// the same names from the store as they are.
 TEST_F(JobTableTest, WhatIsGoneIsForgotten) {
   const api::ElasticTrainingJob job = AdmittedJob(1);
   Show(job);

@@ -1,4 +1,4 @@
-"""Which folder may include which: the table "Folders and the direction of use" of docs/architecture.md. No I/O."""
+"""Which folder may include which, by the table of folders in docs/architecture.md. No I/O."""
 
 import re
 from collections.abc import Iterable, Mapping

@@ -188,7 +188,7 @@ class Learners {
   };
   using Network = std::deque<Sent>;
 
-  // They differ from tick to tick: no bit depends on them.
+  // Bucket sizes differ from tick to tick, because no bit may depend on them.
   static BucketSizes BucketsOf(Tick tick) {
     return {.first = 50 * (1 + tick % 3), .rest = 500 * (1 + tick % 2)};
   }

@@ -56,7 +56,7 @@ TEST(EarlyFrames, WhatWasTakenCountsNoMore) {
   EXPECT_FALSE(held.Hold(peer, FrameOf(5, 0), true));
 }
 
-// What a correct peer may have sent early.
+// The limits allow everything that a correct peer may have sent early.
 TEST(EarlyFrames, TheLimitsLeaveRoomForWhoRunsAhead) {
   constexpr std::size_t kBatch = std::size_t{4} << 20;
   const SizesOfJob job{.gradient_bytes = 400'000'000,
